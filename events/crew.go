@@ -1,0 +1,135 @@
+package events
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// CrewLog is the log ID under which the crew of a slice reports through Cloud Logging.
+const CrewLog = "pitstop-crew"
+
+// Report is what a crew says.
+type Report string
+
+// The reports of a crew. Worker 0 speaks for its slice; the other workers report their own exits only.
+const (
+	ReportStarted  Report = "started"  // an attempt runs on all workers of the slice
+	ReportProgress Report = "progress" // steps advance; every five minutes while they do
+	ReportSaved    Report = "saved"    // a requested save is complete, as far as the crew can see
+	ReportRefused  Report = "refused"  // a requested save is not possible, and why
+	ReportExited   Report = "exited"   // the training ended by itself, with a code or a signal
+	ReportGaveUp   Report = "gave_up"  // the crew's own restarts are spent
+	ReportFinished Report = "finished" // the training is done: exit 0 on the primary
+	ReportNotice   Report = "notice"   // the metadata server announced maintenance or preemption
+)
+
+// CrewReport is one line of a crew: the jsonPayload of an entry in CrewLog. It is written on machines that run the
+// user's code, so it may start a look, a checkpoint or a budgeted restart, never a deletion.
+type CrewReport struct {
+	Schema int    `json:"schema"`
+	Report Report `json:"report"`
+	// Project, Zone and Node name the slice; Hostname is the worker's own.
+	Project  string `json:"project,omitzero"`
+	Zone     string `json:"zone"`
+	Node     string `json:"node"`
+	Hostname string `json:"hostname,omitzero"`
+	Worker   int    `json:"worker"`
+	// Workers is how many of the slice's workers the report speaks for.
+	Workers int `json:"workers,omitzero"`
+	// Attempt is the training attempt that the lease named.
+	Attempt int `json:"attempt,omitzero"`
+	// Step is the last finished step; CheckpointStep and CheckpointURI are the last complete checkpoint.
+	Step           int64  `json:"step,omitzero"`
+	CheckpointStep int64  `json:"checkpoint_step,omitzero"`
+	CheckpointURI  string `json:"checkpoint_uri,omitzero"`
+	// SaveID answers a request by its ID.
+	SaveID string `json:"save_id,omitzero"`
+	// ExitCode and Signal say how the training ended: one of the two. 128+n codes of a shell are left as they are.
+	ExitCode int    `json:"exit_code,omitzero"`
+	Signal   string `json:"signal,omitzero"`
+	// RestartsLeft is what remains of the crew's own budget.
+	RestartsLeft int `json:"restarts_left,omitzero"`
+	// Notice is the announcement, for ReportNotice.
+	Notice    *Notice `json:"notice,omitzero"`
+	Preempted bool    `json:"preempted,omitzero"`
+	// Reason is for people, one line.
+	Reason string `json:"reason,omitzero"`
+}
+
+// Validate returns every fault of the report, joined.
+func (r CrewReport) Validate() error {
+	var f faults
+	f.require("zone", r.Zone)
+	f.require("node", r.Node)
+	f.check(r.Worker >= 0, "worker %d: the first is 0", r.Worker)
+	f.check(r.Step >= 0 && r.CheckpointStep >= 0, "step %d, checkpoint_step %d: steps count from 0", r.Step, r.CheckpointStep)
+	switch r.Report {
+	case ReportStarted, ReportProgress, ReportExited, ReportGaveUp, ReportFinished:
+		f.check(r.Attempt > 0, "attempt %d: the first is 1", r.Attempt)
+	case ReportSaved, ReportRefused:
+		f.require("save_id", r.SaveID)
+	case ReportNotice:
+		f.check(r.Notice != nil || r.Preempted, "a notice names neither maintenance nor preemption")
+	default:
+		// A newer crew may know more reports; the reader ignores those.
+	}
+	return f.err()
+}
+
+// Known reports whether this release understands the report.
+func (r Report) Known() bool {
+	switch r {
+	case ReportStarted, ReportProgress, ReportSaved, ReportRefused, ReportExited, ReportGaveUp, ReportFinished, ReportNotice:
+		return true
+	}
+	return false
+}
+
+// CrewRequest is what Pitstop asks of a crew: the value of the node's metadata key MetadataRequest and, equally, the
+// object beside the checkpoints. Nothing in it is ever executed.
+type CrewRequest struct {
+	Schema int `json:"schema"`
+	// SaveID names the request; the crew's answer names it too.
+	SaveID   string   `json:"save_id"`
+	Workload string   `json:"workload"`
+	Incident string   `json:"incident"`
+	Action   Action   `json:"action"`
+	Mode     SaveMode `json:"mode"`
+	// By is when the save has to be done; the crew does not start one that cannot be.
+	By time.Time `json:"by,omitzero"`
+}
+
+// MetadataRequest is the metadata key of a CrewRequest, MetadataCheckpointDir that of the checkpoint directory.
+const (
+	MetadataRequest       = "pitstop-request"
+	MetadataCheckpointDir = "pitstop-checkpoint-dir"
+)
+
+// The labels of a node that Pitstop reads or, on what it creates, writes.
+const (
+	LabelWorkload = "pitstop-workload"
+	LabelPolicy   = "pitstop-policy"
+	LabelIncident = "pitstop-incident"
+)
+
+// DecodeCrewRequest reads a request to a crew.
+func DecodeCrewRequest(data []byte) (CrewRequest, error) {
+	var r CrewRequest
+	if err := json.Unmarshal(data, &r); err != nil {
+		return CrewRequest{}, fmt.Errorf("not a crew request: %w", err)
+	}
+	if r.Schema > Schema {
+		return CrewRequest{}, fmt.Errorf("schema %d, this release reads up to %d: %w", r.Schema, Schema, ErrNewer)
+	}
+	var f faults
+	f.check(r.Schema >= 1, "schema %d: no release wrote that", r.Schema)
+	f.require("save_id", r.SaveID)
+	f.check(r.Action == ActionSave, "action %q: a crew is asked to save and for nothing else", r.Action)
+	f.check(r.Mode == SaveNatural || r.Mode == SaveSignal, "mode %q is neither natural nor signal", r.Mode)
+	if err := f.err(); err != nil {
+		return CrewRequest{}, err
+	}
+	return r, nil
+}

@@ -1,0 +1,329 @@
+package events
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind is what an entry of Cloud Logging is about.
+type Kind string
+
+// The kinds of entries. A source that Pitstop learns to read gets its row in methods (system events) or its own file
+// beside crew.go, and no new kind unless what follows from it is new.
+const (
+	KindNotice  Kind = "maintenance_notice" // maintenance is announced, begins, or is over
+	KindLoss    Kind = "loss"               // something ended or broke a machine
+	KindBack    Kind = "back"               // Google says that a machine was restarted
+	KindCall    Kind = "api_call"           // somebody called the TPU API
+	KindCrew    Kind = "crew_report"        // the training side speaks
+	KindForeign Kind = "foreign"            // well-formed JSON, but no log entry
+)
+
+// Rank is how far an entry is believed.
+type Rank int
+
+// The ranks, lowest first. Whoever can write to a log can write a user line; only Google writes audit logs; and the
+// API's own reading decides.
+const (
+	RankUser Rank = iota + 1
+	RankAudit
+	RankReading
+)
+
+// String is the rank's name in reports.
+func (r Rank) String() string {
+	switch r {
+	case RankUser:
+		return "user_line"
+	case RankAudit:
+		return "audit_log"
+	case RankReading:
+		return "api_reading"
+	}
+	return ""
+}
+
+// Cause is why training was interrupted, as Google's or the crew's words tell.
+type Cause string
+
+// The causes. An interruption may be attributed anew when better evidence arrives late.
+const (
+	CauseUnknown     Cause = "unknown"
+	CauseMaintenance Cause = "maintenance"
+	CausePreemption  Cause = "preemption"
+	CauseHostError   Cause = "host_error"
+	CauseTerminated  Cause = "terminated"
+	CauseGuest       Cause = "guest_shutdown"
+	CauseCrash       Cause = "training_crash"
+)
+
+// Infrastructure reports whether the cause lies with the machines and not with the training.
+func (c Cause) Infrastructure() bool { return c != CauseCrash }
+
+// Subject is what an entry speaks of, as far as it says.
+type Subject struct {
+	Project        string
+	Zone           string
+	Node           string
+	QueuedResource string
+	// Worker is the Compute Engine instance name of one worker; InstanceID its number.
+	Worker     string
+	InstanceID string
+}
+
+// Group splits the instance name of a worker of the Cloud TPU API, t1v-n-<8 hex>-w-<index>, into what the workers of
+// its slice have in common and its index. Any other name is no such worker.
+func (s Subject) Group() (group string, worker int, ok bool) { return WorkerGroup(s.Worker) }
+
+// WorkerGroup splits a worker's host or instance name; a domain behind the first dot is left away.
+func WorkerGroup(host string) (group string, worker int, ok bool) {
+	host, _, _ = strings.Cut(host, ".")
+	rest, ok := strings.CutPrefix(host, "t1v-n-")
+	if !ok || len(rest) < len("00000000-w-0") || rest[8:11] != "-w-" {
+		return "", 0, false
+	}
+	for _, c := range []byte(rest[:8]) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return "", 0, false
+		}
+	}
+	n, err := strconv.ParseUint(rest[11:], 10, 16)
+	if err != nil {
+		return "", 0, false
+	}
+	return host[:len("t1v-n-00000000")], int(n), true
+}
+
+// String names the subject in the API's own form.
+func (s Subject) String() string {
+	var b strings.Builder
+	add := func(name, value string) {
+		if value == "" {
+			return
+		}
+		if b.Len() > 0 {
+			b.WriteByte('/')
+		}
+		b.WriteString(name)
+		b.WriteByte('/')
+		b.WriteString(value)
+	}
+	add("projects", s.Project)
+	if s.Worker != "" || s.InstanceID != "" {
+		add("zones", s.Zone)
+	} else {
+		add("locations", s.Zone)
+	}
+	add("queuedResources", s.QueuedResource)
+	add("nodes", s.Node)
+	if s.Worker != "" {
+		add("instances", s.Worker)
+	} else {
+		add("instances", s.InstanceID)
+	}
+	return b.String()
+}
+
+// Call is one audited call of the TPU API.
+type Call struct {
+	// Method is the call's short name, DeleteNode; Version is v1, v2 or v2alpha1.
+	Method  string
+	Version string
+	// Principal is who called.
+	Principal string
+	// First and Last mark the two entries of a long-running operation; both are false where the log does not say.
+	First, Last bool
+	// Operation is the log's identifier of the operation.
+	Operation string
+	// Code and Message are the failure, in gRPC's codes; 0 is success.
+	Code    int
+	Message string
+}
+
+// Google reports whether a principal is Google itself: nobody, the system, or a service agent.
+func Google(principal string) bool {
+	if principal == "" || principal == "system@google.com" {
+		return true
+	}
+	name, domain, _ := strings.Cut(principal, "@")
+	if domain == "cloudservices.gserviceaccount.com" {
+		return digits(name)
+	}
+	n, ok := strings.CutPrefix(name, "service-")
+	return ok && digits(n) && strings.HasSuffix(domain, ".iam.gserviceaccount.com")
+}
+
+func digits(s string) bool {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Entry is a log entry, understood.
+type Entry struct {
+	Kind Kind
+	// ID identifies the entry for people and for the story: its insert ID, else its operation's.
+	ID string
+	// Time is when it happened and Received when Cloud Logging got it; either may be missing. They order and attribute
+	// and are never compared with a clock of ours.
+	Time, Received time.Time
+	Rank           Rank
+	Subject        Subject
+	// Cause is set for KindLoss, Notice for KindNotice, Call for KindCall, Crew for KindCrew.
+	Cause  Cause
+	Notice Notice
+	Call   Call
+	Crew   *CrewReport
+	// Text is what the entry says in Google's or the crew's own words.
+	Text string
+	// Missing lists the fields that an entry of this kind has and this one has not.
+	Missing []string
+	// Ignored is why nothing follows from the entry, in plain words; empty when something may.
+	Ignored string
+}
+
+// Describe says in a few words what the entry tells.
+func (e Entry) Describe() string {
+	who := e.who()
+	switch e.Kind {
+	case KindNotice:
+		return e.describeNotice(who)
+	case KindLoss:
+		return who + lossText[e.Cause] + e.quoted()
+	case KindBack:
+		return who + " was restarted by Google" + e.quoted()
+	case KindCall:
+		return e.describeCall(who)
+	case KindCrew:
+		return e.Crew.Describe()
+	case KindForeign:
+	}
+	return ""
+}
+
+var lossText = map[Cause]string{
+	CausePreemption:  " was preempted",
+	CauseHostError:   " lost its host: host error",
+	CauseMaintenance: " was stopped for host maintenance",
+	CauseTerminated:  " was terminated",
+	CauseGuest:       " was shut down from inside",
+	CauseUnknown:     " was interrupted",
+}
+
+func (e Entry) who() string {
+	s := e.Subject
+	if _, n, ok := s.Group(); ok {
+		return "worker " + strconv.Itoa(n)
+	}
+	switch {
+	case s.Node != "":
+		return "node " + s.Node
+	case s.QueuedResource != "":
+		return "queued resource " + s.QueuedResource
+	case s.Worker != "":
+		return "instance " + s.Worker
+	case s.InstanceID != "":
+		return "instance " + s.InstanceID
+	}
+	return "an unnamed machine"
+}
+
+func (e Entry) quoted() string {
+	if e.Text == "" {
+		return ""
+	}
+	return " (" + e.Text + ")"
+}
+
+func (e Entry) describeNotice(who string) string {
+	n := e.Notice
+	sort := "maintenance"
+	if n.Unscheduled {
+		sort = "unscheduled maintenance"
+	}
+	switch n.Status {
+	case NoticeOngoing:
+		return sort + " of " + who + " is under way"
+	case NoticeGone:
+		return who + " has no announced maintenance any more"
+	case NoticePending:
+		if n.WindowStart.IsZero() {
+			return sort + " of " + who + " announced, without a time"
+		}
+		return fmt.Sprintf("%s of %s announced for %s", sort, who, Window(n.WindowStart, n.WindowEnd))
+	}
+	return ""
+}
+
+// Window is the short form of a maintenance window, in UTC.
+func Window(start, end time.Time) string {
+	const day, clock = "Jan 2 15:04", "15:04"
+	start, end = start.UTC(), end.UTC()
+	switch {
+	case end.IsZero():
+		return start.Format(day)
+	case start.YearDay() == end.YearDay() && start.Year() == end.Year():
+		return start.Format(day) + "-" + end.Format(clock)
+	}
+	return start.Format(day) + " - " + end.Format(day)
+}
+
+func (e Entry) describeCall(who string) string {
+	c := e.Call
+	by := c.Principal
+	if by == "" {
+		by = "nobody named"
+	}
+	switch {
+	case c.Code != 0:
+		return fmt.Sprintf("%s of %s by %s failed: %s", c.Method, who, by, c.Message)
+	case c.Last && !c.First:
+		return fmt.Sprintf("%s of %s by %s is done", c.Method, who, by)
+	}
+	return fmt.Sprintf("%s of %s by %s", c.Method, who, by)
+}
+
+// Describe says in a few words what the crew reports.
+func (r CrewReport) Describe() string {
+	switch r.Report {
+	case ReportStarted:
+		return fmt.Sprintf("crew: attempt %d runs on %s from step %d", r.Attempt, plural(max(r.Workers, 1), "worker"), r.Step)
+	case ReportProgress:
+		return fmt.Sprintf("crew: step %d, last checkpoint %d", r.Step, r.CheckpointStep)
+	case ReportSaved:
+		return fmt.Sprintf("crew: saved step %d", r.CheckpointStep)
+	case ReportRefused:
+		return "crew: cannot save: " + r.Reason
+	case ReportExited:
+		return fmt.Sprintf("crew: training ended on worker %d with %s at step %d", r.Worker, r.exit(), r.Step)
+	case ReportGaveUp:
+		return "crew: gave up: " + r.Reason
+	case ReportFinished:
+		return fmt.Sprintf("crew: training is finished at step %d", r.Step)
+	case ReportNotice:
+		if r.Preempted {
+			return fmt.Sprintf("crew: worker %d is told that it will be preempted", r.Worker)
+		}
+		return fmt.Sprintf("crew: worker %d is told of maintenance", r.Worker)
+	}
+	return "crew: " + string(r.Report)
+}
+
+func (r CrewReport) exit() string {
+	if r.Signal != "" {
+		return "signal " + r.Signal
+	}
+	return "exit code " + strconv.Itoa(r.ExitCode)
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return strconv.Itoa(n) + " " + word + "s"
+}

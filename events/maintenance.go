@@ -1,0 +1,86 @@
+package events
+
+import (
+	"strconv"
+	"time"
+)
+
+// NoticeStatus is where an announced maintenance stands.
+type NoticeStatus string
+
+// The states of a notice. Google knows the first two (PENDING, ONGOING); the third is said by a text.
+const (
+	NoticePending NoticeStatus = "pending"
+	NoticeOngoing NoticeStatus = "ongoing"
+	// NoticeGone means that the maintenance is over, or was withdrawn before it began: the notice itself is gone.
+	NoticeGone NoticeStatus = "gone"
+)
+
+// Notice is maintenance that Google announced for a machine, in Google's own terms.
+// https://cloud.google.com/tpu/docs/view-maintenance-notifications
+type Notice struct {
+	Status NoticeStatus `json:"status"`
+	// Unscheduled is critical maintenance with less notice than the seven days of the scheduled sort.
+	Unscheduled bool `json:"unscheduled,omitzero"`
+	// CanReschedule says that it may be started by hand while it is pending.
+	CanReschedule     bool      `json:"can_reschedule,omitzero"`
+	WindowStart       time.Time `json:"window_start,omitzero"`
+	WindowEnd         time.Time `json:"window_end,omitzero"`
+	LatestWindowStart time.Time `json:"latest_window_start,omitzero"`
+}
+
+// Equal reports whether both announce the same.
+func (n Notice) Equal(o Notice) bool {
+	return n.Status == o.Status && n.Unscheduled == o.Unscheduled && n.CanReschedule == o.CanReschedule &&
+		n.WindowStart.Equal(o.WindowStart) && n.WindowEnd.Equal(o.WindowEnd) &&
+		n.LatestWindowStart.Equal(o.LatestWindowStart)
+}
+
+// MaintenanceNotified says that a reading of the API shows a notice. Published by patrol; maintenance reacts as it does
+// to the log entry of the same notice, and a repetition changes nothing.
+type MaintenanceNotified struct {
+	Schema      int         `json:"schema"`
+	Project     string      `json:"project"`
+	Node        string      `json:"node"`
+	Incarnation Incarnation `json:"incarnation"`
+	Notice      Notice      `json:"notice"`
+	// Read is when the API was read.
+	Read time.Time `json:"read"`
+}
+
+// EventType implements Event.
+func (MaintenanceNotified) EventType() string { return TypeMaintenanceNotified }
+
+// EventID implements Event.
+func (e MaintenanceNotified) EventID() string {
+	n := e.Notice
+	return ID(TypeMaintenanceNotified, e.Project, e.Incarnation.Zone, e.Node, e.Incarnation.ID, string(n.Status),
+		n.WindowStart.UTC().Format(time.RFC3339), strconv.FormatBool(n.CanReschedule))
+}
+
+// EventSubject implements Event.
+func (e MaintenanceNotified) EventSubject() string {
+	return "projects/" + e.Project + "/locations/" + e.Incarnation.Zone + "/nodes/" + e.Node
+}
+
+// Validate implements Event.
+func (e MaintenanceNotified) Validate() error {
+	var f faults
+	f.require("project", e.Project)
+	f.require("node", e.Node)
+	f.require("incarnation.zone", e.Incarnation.Zone)
+	f.check(e.Incarnation.Known(), "incarnation is missing")
+	f.check(!e.Read.IsZero(), "read is missing")
+	switch e.Notice.Status {
+	case NoticePending, NoticeOngoing, NoticeGone:
+	default:
+		f.check(false, "notice.status %q is none of pending, ongoing, gone", e.Notice.Status)
+	}
+	return f.err()
+}
+
+// DecodeMaintenanceNotified reads the body of a notice.
+func DecodeMaintenanceNotified(data []byte) (e MaintenanceNotified, err error) {
+	err = decode(data, &e)
+	return e, err
+}

@@ -1,0 +1,243 @@
+package events
+
+import (
+	"strconv"
+	"time"
+)
+
+// Action is what a request asks for.
+type Action string
+
+// The actions, with the request that carries each.
+const (
+	ActionSave     Action = "save"     // checkpoint: ask the training to save
+	ActionVerify   Action = "verify"   // checkpoint: look whether a complete checkpoint is there
+	ActionMaintain Action = "maintain" // checkpoint: start the announced maintenance now
+	ActionAdmit    Action = "admit"    // recovery: name the incarnations in which training may run
+	ActionRestart  Action = "restart"  // recovery: ask the crew for a new attempt
+	ActionDelete   Action = "delete"   // recreate: delete one slice
+	ActionCreate   Action = "create"   // recreate: create one slice
+)
+
+// Destructive reports whether the action can end a machine or training that lives; the brake counts these.
+func (a Action) Destructive() bool { return a == ActionDelete || a == ActionMaintain }
+
+// Mutating reports whether the action changes anything outside the ledger; a pause holds these.
+func (a Action) Mutating() bool { return a != ActionVerify && a != "" }
+
+// Request is the part that every request carries: who asks, for what, and the fence that keeps it from acting on
+// anything but that.
+type Request struct {
+	Schema int `json:"schema"`
+	// Workload, Incident and Epoch are the fence: a request whose epoch is not the workload's current one is refused.
+	Workload string `json:"workload"`
+	Incident string `json:"incident"`
+	Epoch    int64  `json:"epoch"`
+	Action   Action `json:"action"`
+	// Slice is the one concerned; empty means all slices of the workload.
+	Slice string `json:"slice,omitzero"`
+	// Incarnation is the life of the slice that was decided on; none for what does not exist yet.
+	Incarnation Incarnation `json:"incarnation,omitzero"`
+	// Attempt counts the tries of this action, from 1.
+	Attempt int `json:"attempt"`
+	// Expires is when the request is refused, however valid its fence.
+	Expires time.Time `json:"expires"`
+	// Reason says why, for people.
+	Reason string `json:"reason,omitzero"`
+}
+
+// Header returns the common part of any request.
+func (r Request) Header() Request { return r }
+
+// EventSubject is the workload.
+func (r Request) EventSubject() string { return r.Workload }
+
+func (r Request) id(eventType string) string {
+	return ID(r.Workload, r.Incident, strconv.FormatInt(r.Epoch, 10), eventType, string(r.Action), r.Slice)
+}
+
+func (r Request) check(f *faults, actions ...Action) {
+	f.check(r.Schema >= 1, "schema %d: no release wrote that", r.Schema)
+	f.require("workload", r.Workload)
+	f.require("incident", r.Incident)
+	f.check(r.Epoch > 0, "epoch %d: an incident has at least 1", r.Epoch)
+	f.check(r.Attempt > 0, "attempt %d: the first is 1", r.Attempt)
+	f.check(!r.Expires.IsZero(), "expires is missing")
+	for _, a := range actions {
+		if r.Action == a {
+			return
+		}
+	}
+	f.check(false, "action %q is none of %q", r.Action, actions)
+}
+
+// SaveMode is how the training is asked to save.
+type SaveMode string
+
+// Natural waits for the next periodic checkpoint and sends no signal; Signal sends one to a process that handles it.
+const (
+	SaveNatural SaveMode = "natural"
+	SaveSignal  SaveMode = "signal"
+)
+
+// CheckpointRequested asks for a save, for its verification, or for the announced maintenance to begin.
+// Published by maintenance, logevent and patrol; checkpoint reacts. A repetition asks for nothing new: the training
+// side knows the save by SaveID, the API knows the call by its request ID.
+type CheckpointRequested struct {
+	Request
+	// SaveID names the save for the training side; it stays the same through every repetition.
+	SaveID string   `json:"save_id,omitzero"`
+	Mode   SaveMode `json:"mode,omitzero"`
+	// By is when the save has to be done.
+	By time.Time `json:"by,omitzero"`
+	// Since is the time that a verified checkpoint must be newer than, and MoreThan the step that it must pass.
+	Since    time.Time `json:"since,omitzero"`
+	MoreThan int64     `json:"more_than,omitzero"`
+	// Directory is where the checkpoints are: gs:// or file://.
+	Directory string `json:"directory,omitzero"`
+}
+
+// EventType implements Event.
+func (CheckpointRequested) EventType() string { return TypeCheckpointRequested }
+
+// EventID implements Event.
+func (e CheckpointRequested) EventID() string { return e.id(TypeCheckpointRequested) }
+
+// Validate implements Event.
+func (e CheckpointRequested) Validate() error {
+	var f faults
+	e.check(&f, ActionSave, ActionVerify, ActionMaintain)
+	if e.Action == ActionSave {
+		f.require("save_id", e.SaveID)
+		f.check(e.Mode == SaveNatural || e.Mode == SaveSignal, "mode %q is neither natural nor signal", e.Mode)
+	}
+	if e.Action == ActionVerify {
+		f.require("directory", e.Directory)
+	}
+	if e.Action == ActionMaintain {
+		f.require("slice", e.Slice)
+		f.check(e.Incarnation.Known(), "incarnation is missing")
+	}
+	return f.err()
+}
+
+// DecodeCheckpointRequested reads the body of a checkpoint request.
+func DecodeCheckpointRequested(data []byte) (e CheckpointRequested, err error) {
+	err = decode(data, &e)
+	return e, err
+}
+
+// RecoveryRequested asks for training to be brought back on slices that live.
+// Published by logevent and patrol; recovery reacts by writing the lease. A repetition writes the same lease.
+type RecoveryRequested struct {
+	Request
+	// TrainingAttempt is the attempt that the lease is to name.
+	TrainingAttempt int `json:"training_attempt"`
+	// Admit is the incarnation per slice in which training may run.
+	Admit []Admission `json:"admit"`
+	// Directory is where the lease lies, beside the checkpoints; without one there is no lease.
+	Directory string `json:"directory,omitzero"`
+}
+
+// Admission names the one incarnation of a slice in which training may run.
+type Admission struct {
+	Slice       string      `json:"slice"`
+	Incarnation Incarnation `json:"incarnation"`
+	// Workers is what the host names of the slice's workers have in common, by which a crew knows its own.
+	Workers string `json:"workers,omitzero"`
+}
+
+// EventType implements Event.
+func (RecoveryRequested) EventType() string { return TypeRecoveryRequested }
+
+// EventID implements Event.
+func (e RecoveryRequested) EventID() string { return e.id(TypeRecoveryRequested) }
+
+// Validate implements Event.
+func (e RecoveryRequested) Validate() error {
+	var f faults
+	e.check(&f, ActionAdmit, ActionRestart)
+	f.check(e.TrainingAttempt > 0, "training_attempt %d: the first is 1", e.TrainingAttempt)
+	f.check(len(e.Admit) > 0, "admit names no incarnation")
+	for _, a := range e.Admit {
+		f.check(a.Slice != "" && a.Incarnation.Known(), "admit: slice %q has no incarnation", a.Slice)
+	}
+	return f.err()
+}
+
+// DecodeRecoveryRequested reads the body of a recovery request.
+func DecodeRecoveryRequested(data []byte) (e RecoveryRequested, err error) {
+	err = decode(data, &e)
+	return e, err
+}
+
+// RecreateRequested asks for one slice to be deleted, or created from its stored specification.
+// Published by logevent and patrol; recreate reacts. A repetition deletes nothing else and creates nothing twice.
+type RecreateRequested struct {
+	Request
+	// Zone is where to delete or create.
+	Zone string `json:"zone"`
+	// Spec is the hash of the stored specification to create from.
+	Spec string `json:"spec,omitzero"`
+	// QueuedResource is the one that the slice belongs to, if it does.
+	QueuedResource string `json:"queued_resource,omitzero"`
+}
+
+// EventType implements Event.
+func (RecreateRequested) EventType() string { return TypeRecreateRequested }
+
+// EventID implements Event.
+func (e RecreateRequested) EventID() string { return e.id(TypeRecreateRequested) }
+
+// Validate implements Event.
+func (e RecreateRequested) Validate() error {
+	var f faults
+	e.check(&f, ActionDelete, ActionCreate)
+	f.require("slice", e.Slice)
+	f.require("zone", e.Zone)
+	if e.Action == ActionDelete {
+		f.check(e.Incarnation.Known(), "incarnation is missing")
+	}
+	if e.Action == ActionCreate {
+		f.require("spec", e.Spec)
+	}
+	return f.err()
+}
+
+// DecodeRecreateRequested reads the body of a recreate request.
+func DecodeRecreateRequested(data []byte) (e RecreateRequested, err error) {
+	err = decode(data, &e)
+	return e, err
+}
+
+// IncidentClosed says that an incident ended, or that a closed one was attributed anew. The ledger archives the
+// incident's record under the incident's ID when it meets this event, so a repetition rewrites the same record.
+type IncidentClosed struct {
+	Schema   int    `json:"schema"`
+	Workload string `json:"workload"`
+	Incident string `json:"incident"`
+	Outcome  string `json:"outcome"`
+	// Revision counts the attributions of this incident, from 1.
+	Revision int `json:"revision"`
+}
+
+// EventType implements Event.
+func (IncidentClosed) EventType() string { return TypeIncidentClosed }
+
+// EventID implements Event.
+func (e IncidentClosed) EventID() string {
+	return ID(e.Workload, e.Incident, TypeIncidentClosed, strconv.Itoa(e.Revision))
+}
+
+// EventSubject implements Event.
+func (e IncidentClosed) EventSubject() string { return e.Workload }
+
+// Validate implements Event.
+func (e IncidentClosed) Validate() error {
+	var f faults
+	f.require("workload", e.Workload)
+	f.require("incident", e.Incident)
+	f.require("outcome", e.Outcome)
+	f.check(e.Revision > 0, "revision %d: the first is 1", e.Revision)
+	return f.err()
+}
