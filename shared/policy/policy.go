@@ -1,0 +1,182 @@
+// Package policy is what an owner allows: six switches, the presets that set them, the file that names more, and the
+// ceiling that the deployment puts over all of them. What is not allowed in plain words is not allowed.
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// Level is how far a switch allows something.
+type Level int
+
+// The levels, lowest first: the lower of two always holds.
+const (
+	No Level = iota
+	Ask
+	Yes
+)
+
+var levelNames = [...]string{No: "no", Ask: "ask", Yes: "yes"}
+
+// String is the level's name in a policy file.
+func (l Level) String() string {
+	if l < No || l > Yes {
+		return "no"
+	}
+	return levelNames[l]
+}
+
+// MarshalText writes the level's name.
+func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText reads no, ask or yes.
+func (l *Level) UnmarshalText(text []byte) error {
+	for level, name := range levelNames {
+		if string(text) == name {
+			*l = Level(level)
+			return nil
+		}
+	}
+	return fmt.Errorf("%.20q is none of no, ask, yes", text)
+}
+
+// Switch names one thing that an owner may allow.
+type Switch string
+
+// The switches, in the order of the presets.
+const (
+	RequestCheckpoint Switch = "request_checkpoint"
+	EarlyMaintenance  Switch = "early_maintenance"
+	Restart           Switch = "restart"
+	Recreate          Switch = "recreate"
+	RecreateNonSpot   Switch = "recreate_non_spot"
+	StartStopped      Switch = "start_stopped"
+)
+
+// All lists the switches.
+func All() []Switch {
+	return []Switch{RequestCheckpoint, EarlyMaintenance, Restart, Recreate, RecreateNonSpot, StartStopped}
+}
+
+// Switches holds a level for each switch.
+type Switches struct {
+	RequestCheckpoint Level `json:"request_checkpoint" yaml:"request_checkpoint"`
+	EarlyMaintenance  Level `json:"early_maintenance" yaml:"early_maintenance"`
+	Restart           Level `json:"restart" yaml:"restart"`
+	Recreate          Level `json:"recreate" yaml:"recreate"`
+	RecreateNonSpot   Level `json:"recreate_non_spot" yaml:"recreate_non_spot"`
+	StartStopped      Level `json:"start_stopped" yaml:"start_stopped"`
+}
+
+// at is the place of a switch, nil for a name that is none.
+func (s *Switches) at(name Switch) *Level {
+	switch name {
+	case RequestCheckpoint:
+		return &s.RequestCheckpoint
+	case EarlyMaintenance:
+		return &s.EarlyMaintenance
+	case Restart:
+		return &s.Restart
+	case Recreate:
+		return &s.Recreate
+	case RecreateNonSpot:
+		return &s.RecreateNonSpot
+	case StartStopped:
+		return &s.StartStopped
+	}
+	return nil
+}
+
+// Level is what the switches say of one; a name that is no switch is not allowed.
+func (s Switches) Level(name Switch) Level {
+	if l := s.at(name); l != nil {
+		return *l
+	}
+	return No
+}
+
+// Lower is the lower level of each switch.
+func (s Switches) Lower(o Switches) Switches {
+	return Switches{
+		RequestCheckpoint: min(s.RequestCheckpoint, o.RequestCheckpoint),
+		EarlyMaintenance:  min(s.EarlyMaintenance, o.EarlyMaintenance),
+		Restart:           min(s.Restart, o.Restart),
+		Recreate:          min(s.Recreate, o.Recreate),
+		RecreateNonSpot:   min(s.RecreateNonSpot, o.RecreateNonSpot),
+		StartStopped:      min(s.StartStopped, o.StartStopped),
+	}
+}
+
+// WatchOnly reports whether nothing at all is allowed.
+func (s Switches) WatchOnly() bool { return s == Switches{} }
+
+// The presets need no file.
+var presets = map[string]Switches{
+	"watch":    {},
+	"spot":     {RequestCheckpoint: Yes, Restart: Yes, Recreate: Yes},
+	"reserved": {RequestCheckpoint: Yes, EarlyMaintenance: Yes, Restart: Yes, StartStopped: Yes},
+}
+
+// Everything is the ceiling that takes nothing away.
+func Everything() Switches {
+	return Switches{Yes, Yes, Yes, Yes, Yes, Yes}
+}
+
+// Allow is the deployment's ceiling: what the list names is yes, the rest is no. The list is separated by commas;
+// every fault in it is told.
+func Allow(list string) (Switches, error) {
+	var s Switches
+	var unknown []string
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		if name == "" {
+			continue
+		}
+		l := s.at(Switch(name))
+		if l == nil {
+			unknown = append(unknown, name)
+			continue
+		}
+		*l = Yes
+	}
+	if unknown != nil {
+		return Switches{}, fmt.Errorf("allow: %q is no switch; the switches are %q", unknown, All())
+	}
+	return s, nil
+}
+
+// Policy is what holds for one workload at one moment: the lower of what the owner's policy and the deployment allow.
+type Policy struct {
+	// Name is what the label names: a preset, a name of the file, or nothing.
+	Name string
+	// Switches are effective.
+	Switches Switches
+	// Zones are tried in this order when a slice cannot be created where it was.
+	Zones []string
+	// Lead is how long before a maintenance window the save is requested.
+	Lead time.Duration
+	// Save is how the training is asked to save.
+	Save events.SaveMode
+	// GiveUpAfter ends the wait for Spot capacity; 0 waits for as long as it takes.
+	GiveUpAfter time.Duration
+	// ChipHourPrice is in dollars; 0 is unknown.
+	ChipHourPrice float64
+	// Unreadable is why the policy could not be read. Nothing is decided on it and nothing is done until it can be.
+	Unreadable string
+	// Unknown says that the label names no policy: the workload is watched, and that is said loudly.
+	Unknown bool
+	// Hash names the content that this was read from.
+	Hash string
+}
+
+// DefaultLead is the lead of a policy that names none.
+const DefaultLead = 10 * time.Minute
+
+func preset(name string) (Policy, bool) {
+	s, ok := presets[name]
+	return Policy{Name: name, Switches: s, Lead: DefaultLead, Save: events.SaveNatural}, ok
+}

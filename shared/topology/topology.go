@@ -1,0 +1,73 @@
+// Package topology knows what an accelerator type stands for: its generation, its chips, its workers. The suffix of a
+// type counts TensorCores up to v4 and on v5p, and chips on v5e and v6e.
+// https://cloud.google.com/tpu/docs/system-architecture-tpu-vm
+package topology
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Shape is what an accelerator type provides.
+type Shape struct {
+	// Generation is the prefix of the type: v2, v3, v4, v5litepod, v5p, v6e.
+	Generation string
+	// Chips and Cores of the whole slice.
+	Chips, Cores int
+	// Workers is the number of VMs.
+	Workers int
+}
+
+type generation struct {
+	coresPerChip int
+	// suffixIsCores says that the suffix counts TensorCores, else chips.
+	suffixIsCores bool
+	// singleHost is the largest number of chips that one VM holds.
+	singleHost int
+}
+
+// chipsPerWorker holds for every slice of more than one VM.
+const chipsPerWorker = 4
+
+var generations = map[string]generation{
+	"v2":        {2, true, 4},
+	"v3":        {2, true, 4},
+	"v4":        {2, true, 4},
+	"v5p":       {2, true, 4},
+	"v5litepod": {1, false, 8},
+	"v6e":       {1, false, 8},
+}
+
+// Parse reads an accelerator type such as v5litepod-16.
+func Parse(acceleratorType string) (Shape, error) {
+	prefix, suffix, ok := strings.Cut(acceleratorType, "-")
+	g, known := generations[prefix]
+	n, err := strconv.Atoi(suffix)
+	if !ok || !known || err != nil || n < 1 {
+		return Shape{}, fmt.Errorf("accelerator type %.40q is not one that is known", acceleratorType)
+	}
+	s := Shape{Generation: prefix, Chips: n, Cores: n * g.coresPerChip}
+	if g.suffixIsCores {
+		if n%g.coresPerChip != 0 {
+			return Shape{}, fmt.Errorf("accelerator type %q counts %d TensorCores, which is no whole number of chips", acceleratorType, n)
+		}
+		s.Chips, s.Cores = n/g.coresPerChip, n
+	}
+	s.Workers = 1
+	if s.Chips > g.singleHost {
+		if s.Chips%chipsPerWorker != 0 {
+			return Shape{}, fmt.Errorf("accelerator type %q has %d chips, which no whole number of workers holds", acceleratorType, s.Chips)
+		}
+		s.Workers = s.Chips / chipsPerWorker
+	}
+	return s, nil
+}
+
+// Region is the region of a zone: what stands before the last hyphen. It holds for zones such as us-central1-ai1a too.
+func Region(zone string) string {
+	if i := strings.LastIndexByte(zone, '-'); i > 0 {
+		return zone[:i]
+	}
+	return zone
+}
