@@ -1,0 +1,301 @@
+package incident
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
+)
+
+// Advance is the whole decision: what is known, one thing more, and the time make what is known now and what has to be
+// sent. It does no I/O and changes nothing that it was given. Changed is false where the evidence taught nothing new;
+// the document need not be written then, and there is nothing to send.
+func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workload, send []events.Event, changed bool) {
+	m := machine{p: p, w: w, now: now, from: e.origin()}
+	if m.from.Time.After(now) {
+		m.from.Time = now // a clock ahead of ours orders nothing
+	}
+	m.forget()
+	switch e := e.(type) {
+	case Mapped:
+		m.mapped(e)
+	case Interrupted:
+		m.interrupted(e)
+	case Back:
+		m.back(e)
+	case Noticed:
+		m.noticed(e)
+	case Called:
+		m.called(e)
+	case Reported:
+		m.reported(e)
+	case Read:
+		m.read(e)
+	case Intended:
+		m.intended(e)
+	case Answered:
+		m.answered(e)
+	case Ended:
+		m.ended(e)
+	case Checked:
+		m.checked(e)
+	case Held:
+		m.held(e)
+	case Forbidden:
+		m.forbidden(e)
+	case Approved:
+		m.approved(e)
+	case Ticked:
+		m.ticked()
+	}
+	return m.w, m.out, m.changed
+}
+
+// New is the document of a workload that was never seen before.
+func New(project, name, provider string) Workload {
+	return Workload{Schema: Schema, ID: project + "/" + name, Project: project, Name: name, Provider: provider}
+}
+
+// machine is one call of Advance. It copies what it changes: w shares its slices with the caller's workload until
+// slice, inc or notices is called.
+type machine struct {
+	p       policy.Policy
+	w       Workload
+	now     time.Time
+	from    Origin
+	out     []events.Event
+	changed bool
+
+	ownSlices, ownIncident, ownNotices bool
+}
+
+// slice returns a slice to change, or nil.
+func (m *machine) slice(name string) *Slice {
+	if m.w.Slice(name) == nil {
+		return nil
+	}
+	if !m.ownSlices {
+		m.w.Slices = slices.Clone(m.w.Slices)
+		m.ownSlices = true
+	}
+	m.changed = true
+	return m.w.Slice(name)
+}
+
+// inc returns the open incident to change.
+func (m *machine) inc() *Incident {
+	if !m.ownIncident {
+		in := *m.w.Incident
+		in.Tasks = slices.Clone(in.Tasks)
+		in.Troubles = slices.Clip(in.Troubles)
+		in.Zones = slices.Clone(in.Zones)
+		in.Would = slices.Clip(in.Would)
+		in.Timeline = slices.Clip(in.Timeline)
+		m.w.Incident = &in
+		m.ownIncident = true
+	}
+	m.changed = true
+	return m.w.Incident
+}
+
+func (m *machine) phase() Phase {
+	if m.w.Incident == nil {
+		return ""
+	}
+	return m.w.Incident.Phase
+}
+
+// forget drops the closed incident when no late evidence can reach it any more. That alone is no change worth writing.
+func (m *machine) forget() {
+	if c := m.w.Closed; c != nil && m.now.Sub(c.Closed) > Linger {
+		m.w.Closed = nil
+	}
+}
+
+// line adds to the story of the open incident.
+func (m *machine) line(kind LineKind, text, reason string) {
+	in := m.inc()
+	l := Line{At: m.now, Kind: kind, Text: text, Reason: reason, Source: m.from.ID, Phase: in.Phase}
+	if len(in.Timeline) >= MaxLines {
+		// The middle goes: how it began and how it stands are what a reader needs.
+		kept := slices.Delete(slices.Clone(in.Timeline), MaxLines/2, MaxLines/2+1)
+		in.Timeline = kept
+		in.LeftOut++
+	}
+	in.Timeline = append(in.Timeline, l)
+}
+
+func (m *machine) decided(text, reason string) { m.line(LineDecided, text, reason) }
+
+// enter moves the open incident to a phase that ends at the deadline at the latest; a zero deadline is one of the two
+// waits that have none. Requests of the phase before that nobody answered are void: the fence finds no task for them.
+func (m *machine) enter(p Phase, deadline time.Time) {
+	in := m.inc()
+	in.Phase, in.Since, in.Deadline = p, m.now, deadline
+	in.Asked, in.Held = "", ""
+	in.Look = p == Looking
+	in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool { return !t.inFlight() })
+}
+
+// inFlight reports whether a call that makes or removes a slice may still take effect.
+func (t Task) inFlight() bool {
+	return (t.Action == events.ActionCreate || t.Action == events.ActionDelete) && !t.Begun.IsZero() && t.Retry.IsZero()
+}
+
+// open opens an incident. The phase is set by whoever called.
+func (m *machine) open(t Trouble) *Incident {
+	m.w.Epoch++
+	pr := m.w.Progress
+	in := &Incident{
+		ID:    incidentID(m.w.Name, m.now, m.w.Epoch),
+		Cause: t.Cause, Opened: m.now, Since: m.now,
+		Switches: m.p.Switches, Policy: m.p.Name,
+		Baseline: max(pr.Verified, pr.CheckpointStep), BaseAttempt: max(m.w.Crew.Attempt, pr.Attempt),
+		Troubles: []Trouble{t},
+	}
+	if m.p.Unreadable != "" {
+		in.Switches = policy.Everything() // the first policy that can be read is the one that counts
+	}
+	m.w.Incident, m.ownIncident, m.changed = in, true, true
+	m.w.PolicyHash = m.p.Hash
+	if m.p.Unknown {
+		in.Would = append(in.Would, "the label pitstop-policy names no policy ("+m.p.Name+")")
+	}
+	return in
+}
+
+// incidentID is unique for a workload, because its epoch never falls, and fits into the value of a label.
+func incidentID(name string, now time.Time, epoch int64) string {
+	const longest = 40
+	name = strings.ReplaceAll(strings.ToLower(name), ".", "-")
+	return name[:min(len(name), longest)] + now.UTC().Format("-20060102-") + strconv.FormatInt(epoch, 10)
+}
+
+// level is what may be done at this step: the lower of what was allowed when the incident opened and of what is now.
+func (m *machine) level(s policy.Switch) policy.Level {
+	if m.w.Incident == nil {
+		return m.p.Switches.Level(s)
+	}
+	return min(m.w.Incident.Switches.Level(s), m.p.Switches.Level(s))
+}
+
+// watchOnly reports whether nothing at all is allowed.
+func (m *machine) watchOnly() bool {
+	s := m.p.Switches
+	if m.w.Incident != nil {
+		s = s.Lower(m.w.Incident.Switches)
+	}
+	return s.WatchOnly()
+}
+
+// unreadable reports whether the policy could not be read, and says so once: nothing is decided until it can be.
+func (m *machine) unreadable() bool {
+	if m.p.Unreadable == "" {
+		return false
+	}
+	m.hold(policyHeld + m.p.Unreadable)
+	return true
+}
+
+const policyHeld = "the policy cannot be read: "
+
+// hold says once why nothing is done for the time being, and keeps the deadline away: waiting is no failure.
+func (m *machine) hold(why string) {
+	if m.w.Incident == nil {
+		return
+	}
+	if m.w.Incident.Held != why {
+		m.inc().Held = why
+		m.decided("hold", why)
+	}
+	if d := m.w.Incident.Deadline; !d.IsZero() && d.Sub(m.now) < HoldMargin {
+		m.inc().Deadline = m.now.Add(2 * HoldMargin)
+	}
+}
+
+// HoldMargin is what is left of a phase, at the least, when a hold ends.
+const HoldMargin = 10 * time.Minute
+
+// trouble adds what went wrong, once per cause and life, and attributes the incident to the best cause known.
+func (m *machine) trouble(t Trouble, life events.Incarnation) bool {
+	in := m.w.Incident
+	for _, known := range in.Troubles {
+		if known.Cause == t.Cause && known.Slice == t.Slice && known.Life == life.ID {
+			return false
+		}
+	}
+	if len(in.Troubles) >= maxTroubles {
+		return false
+	}
+	t.Life = life.ID
+	in = m.inc()
+	in.Troubles = append(in.Troubles, t)
+	m.attribute(in, t.Cause)
+	return true
+}
+
+const maxTroubles = 32
+
+// specific orders causes by how much they explain: a later, better one takes the place of a poorer one.
+func specific(c events.Cause) int {
+	switch c {
+	case events.CauseCrash:
+		return 0
+	case events.CauseUnknown:
+		return 1
+	case events.CauseGuest:
+		return 2
+	case events.CauseTerminated:
+		return 3
+	case events.CausePreemption, events.CauseHostError, events.CauseMaintenance:
+		return 4
+	}
+	return 1
+}
+
+// attribute takes the better cause and refunds what the training was charged for when the machines were to blame.
+func (m *machine) attribute(in *Incident, c events.Cause) bool {
+	if specific(c) <= specific(in.Cause) {
+		return false
+	}
+	was := in.Cause
+	in.Cause = c
+	if !was.Infrastructure() && in.Charged > 0 {
+		m.w.Budgets.Restarts = max(0, m.w.Budgets.Restarts-in.Charged)
+		in.Charged = 0
+	}
+	m.changed = true
+	return true
+}
+
+// reattribute corrects the incident that closed last when evidence about it arrives late. Its archive record is
+// rewritten under the same ID; nothing is opened by a straggler.
+func (m *machine) reattribute(c events.Cause, text string) {
+	if m.w.Closed == nil || specific(c) <= specific(m.w.Closed.Cause) {
+		return
+	}
+	in := *m.w.Closed
+	in.Timeline = slices.Clip(in.Timeline)
+	was := in.Cause
+	m.attribute(&in, c)
+	in.Revision++
+	in.Timeline = append(in.Timeline, Line{
+		At: m.now, Kind: LineSeen, Text: text, Source: m.from.ID, Phase: Closed,
+		Reason: "late evidence: attributed to " + string(c) + " instead of " + string(was),
+	})
+	m.w.Closed = &in
+	m.out = append(m.out, events.IncidentClosed{
+		Schema: events.Schema, Workload: m.w.ID, Incident: in.ID, Outcome: string(in.Outcome), Revision: in.Revision,
+	})
+}
+
+// when is the time that evidence gives itself, else now.
+func (m *machine) when() time.Time {
+	if m.from.Time.IsZero() {
+		return m.now
+	}
+	return m.from.Time
+}

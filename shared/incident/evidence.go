@@ -1,0 +1,214 @@
+package incident
+
+import (
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// Evidence is one thing that a function learned. It is one of the types of this file.
+type Evidence interface {
+	origin() Origin
+	kind() string
+}
+
+// Origin is where evidence comes from.
+type Origin struct {
+	// ID is the entry or message; it stands in the timeline.
+	ID string
+	// Time is when it happened by its own account; zero when it does not say. It orders and attributes, no more.
+	Time time.Time
+	// Rank is how far it is believed.
+	Rank events.Rank
+}
+
+func (o Origin) origin() Origin { return o }
+
+// Mapped says which host names a life of a slice has.
+type Mapped struct {
+	Origin
+	Slice       string
+	Incarnation events.Incarnation
+	Group       string
+}
+
+// Interrupted says that something ended or broke a machine. It proves nothing: it starts a look.
+type Interrupted struct {
+	Origin
+	Slice string
+	// Incarnation is the life that it speaks of; unknown when only the name is told.
+	Incarnation events.Incarnation
+	Cause       events.Cause
+	// Text is what it says, for people.
+	Text string
+}
+
+// Back says that Google restarted a machine: another reason to look.
+type Back struct {
+	Origin
+	Slice       string
+	Incarnation events.Incarnation
+	Text        string
+}
+
+// Noticed is announced maintenance, or its end.
+type Noticed struct {
+	Origin
+	Slice       string
+	Incarnation events.Incarnation
+	Notice      events.Notice
+	// InAPI says that a reading showed it.
+	InAPI bool
+	Text  string
+}
+
+// Called says that somebody other than us and Google created, deleted, stopped or started a slice.
+type Called struct {
+	Origin
+	Slice string
+	// Method is CreateNode and the like.
+	Method    string
+	Principal string
+}
+
+// Reported is a line of the crew.
+type Reported struct {
+	Origin
+	Slice  string
+	Report events.CrewReport
+}
+
+// Read is a fresh reading of a slice. It decides.
+type Read struct {
+	Origin
+	Slice       string
+	Zone        string
+	Condition   Condition
+	Incarnation events.Incarnation
+	// State is the provider's word for it.
+	State string
+	// Notice is the announced maintenance that the reading shows, if any.
+	Notice *events.Notice
+	// Incident is the value of the label pitstop-incident: who made this life.
+	Incident string
+	// Abuse says that the provider suspects abuse: all automation ends.
+	Abuse bool
+	// Facts describe what was found; they do not change while it lives.
+	Facts Facts
+}
+
+// Facts is what a reading says of a slice beside its condition; see Slice for the fields.
+type Facts struct {
+	QueuedResource string
+	Accelerator    string
+	Workers, Chips int
+	Spot           bool
+	Spec           string
+	// Label and Directory are the workload's, as this slice says them.
+	Label, Directory string
+}
+
+// Failure is an error of an outside call, classified.
+type Failure struct {
+	Class   FailureClass
+	Message string
+}
+
+// FailureClass is what an error of the provider means. shared/tpu has the table.
+type FailureClass string
+
+// The classes of failures.
+const (
+	Transient       FailureClass = "transient"        // try again
+	Busy            FailureClass = "busy"             // another update is in flight: try again soon
+	NotInState      FailureClass = "not_in_state"     // not allowed in this state: try again when it has changed
+	Stockout        FailureClass = "stockout"         // no capacity in the zone
+	Quota           FailureClass = "quota"            // our own limit
+	ReservationFull FailureClass = "reservation_full" // no capacity in the reservation
+	WrongZone       FailureClass = "wrong_zone"       // the zone does not have this at all
+	Exists          FailureClass = "exists"           // the name is taken
+	NotFound        FailureClass = "not_found"        // it is gone
+	Permission      FailureClass = "permission"       // we may not
+	Invalid         FailureClass = "invalid"          // the request is wrong: never again
+)
+
+// Intended says that a function begins a task: the call comes after this is stored.
+type Intended struct {
+	Origin
+	Request   events.Request
+	RequestID string
+}
+
+// Answered is what came back from the call of a task.
+type Answered struct {
+	Origin
+	Request events.Request
+	// Operation names what the provider does now; empty when the call is all there was.
+	Operation string
+	Failure   *Failure
+	// Text is what was done, for people.
+	Text string
+}
+
+// Ended says that an operation of ours ended.
+type Ended struct {
+	Origin
+	Operation string
+	Failure   *Failure
+}
+
+// Checked is the result of looking for a complete checkpoint.
+type Checked struct {
+	Origin
+	Request events.Request
+	// Found says that there is a complete one that is new enough.
+	Found bool
+	Step  int64
+	URI   string
+	At    time.Time
+	// Text says what was found instead.
+	Text string
+}
+
+// Held says that a function may not act now: a pause, the brake, an unreadable policy.
+type Held struct {
+	Origin
+	Request events.Request
+	Why     string
+	Until   time.Time
+}
+
+// Forbidden says that a function found the switch of its action closed.
+type Forbidden struct {
+	Origin
+	Request events.Request
+	Why     string
+}
+
+// Approved is a person's yes to what waits for approval.
+type Approved struct {
+	Origin
+	By string
+}
+
+// Ticked is the clock.
+type Ticked struct{ Origin }
+
+func (Mapped) kind() string      { return "Mapped" }
+func (Interrupted) kind() string { return "Interrupted" }
+func (Back) kind() string        { return "Back" }
+func (Noticed) kind() string     { return "Noticed" }
+func (Called) kind() string      { return "Called" }
+func (Reported) kind() string    { return "Reported" }
+func (Read) kind() string        { return "Read" }
+func (Intended) kind() string    { return "Intended" }
+func (Answered) kind() string    { return "Answered" }
+func (Ended) kind() string       { return "Ended" }
+func (Checked) kind() string     { return "Checked" }
+func (Held) kind() string        { return "Held" }
+func (Forbidden) kind() string   { return "Forbidden" }
+func (Approved) kind() string    { return "Approved" }
+func (Ticked) kind() string      { return "Ticked" }
+
+// Kind is the name of the evidence's type.
+func Kind(e Evidence) string { return e.kind() }

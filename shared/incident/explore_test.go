@@ -1,0 +1,373 @@
+package incident_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+var start = time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC)
+
+func life(n int) events.Incarnation {
+	return events.Incarnation{Zone: "us-west4-a", ID: fmt.Sprint(7710 + n), Created: start.Add(time.Duration(n-240) * time.Hour)}
+}
+
+// quiet is a workload of one slice of four workers that trains and has a crew.
+func quiet(spot bool) incident.Workload {
+	w := incident.New("demo", "llama-8b", "tpu")
+	w.Label, w.Directory = "night", "gs://ckpt/llama-8b"
+	w.Slices = []incident.Slice{{
+		Name: "llama-8b", Zone: "us-west4-a", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: spot, Spec: "spec1",
+		Group: "t1v-n-3f2a9c01", Incarnation: life(1), Admitted: life(1), Condition: incident.Ready, State: "READY",
+		Since: start.Add(-time.Hour),
+	}}
+	w.Crew = incident.Crew{Seen: start.Add(-time.Hour), Attempt: 1}
+	w.Progress = incident.Progress{
+		Step: 48180, High: 48180, At: start.Add(-2 * time.Minute), Attempt: 1, CheckpointStep: 48000,
+		Verified: 48000, VerifiedAt: start.Add(-10 * time.Minute),
+	}
+	return w
+}
+
+func allowed(s policy.Switches) policy.Policy {
+	return policy.Policy{Name: "night", Switches: s, Zones: []string{"us-west4-a", "us-west4-b"}, Lead: 10 * time.Minute, Save: events.SaveNatural, Hash: "h"}
+}
+
+var policies = map[string]policy.Policy{
+	"everything": allowed(policy.Everything()),
+	"ask": allowed(policy.Switches{
+		RequestCheckpoint: policy.Ask, EarlyMaintenance: policy.Ask, Restart: policy.Ask, Recreate: policy.Ask, RecreateNonSpot: policy.Ask,
+	}),
+	"spot":       allowed(policy.Switches{RequestCheckpoint: policy.Yes, Restart: policy.Yes, Recreate: policy.Yes}),
+	"watch":      allowed(policy.Switches{}),
+	"unreadable": {Name: "night", Unreadable: "gs://b/policy.yaml: 503"},
+}
+
+// node is one explored state.
+type node struct {
+	w    incident.Workload
+	now  time.Time
+	path string
+}
+
+// evidence is everything that may be learned in a state. Requests are answered as the open tasks stand.
+func evidence(w incident.Workload, now time.Time) map[string]incident.Evidence {
+	s := w.Slices[0]
+	audit := incident.Origin{ID: "entry", Time: now, Rank: events.RankAudit}
+	late := incident.Origin{ID: "late", Time: now.Add(-25 * time.Minute), Rank: events.RankAudit}
+	user := incident.Origin{ID: "line", Time: now, Rank: events.RankUser}
+	api := incident.Origin{ID: "read", Time: now, Rank: events.RankReading}
+	facts := incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: s.Spot, Spec: "spec1", Label: "night", Directory: "gs://ckpt/llama-8b"}
+	in := w.Incident
+	id := ""
+	if in != nil {
+		id = in.ID
+	}
+	read := func(c incident.Condition, inc events.Incarnation, by string) incident.Read {
+		return incident.Read{Origin: api, Slice: s.Name, Zone: inc.Zone, Condition: c, Incarnation: inc, State: strings.ToUpper(string(c)), Incident: by, Facts: facts}
+	}
+	pending := events.Notice{Status: events.NoticePending, CanReschedule: true, WindowStart: start.Add(2 * time.Hour), WindowEnd: start.Add(6 * time.Hour)}
+	moved := pending
+	moved.WindowStart, moved.WindowEnd = start.Add(26*time.Hour), start.Add(30*time.Hour)
+	ongoing := pending
+	ongoing.Status = events.NoticeOngoing
+	notice := func(n events.Notice) incident.Noticed {
+		return incident.Noticed{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Notice: n, Text: "notice"}
+	}
+	crew := func(r events.CrewReport) incident.Reported {
+		r.Schema, r.Zone, r.Node, r.Hostname = 1, s.Zone, s.Name, s.Group+"-w-0"
+		return incident.Reported{Origin: user, Slice: s.Name, Report: r}
+	}
+	next := life(2)
+	gone := read(incident.Gone, s.Incarnation, "")
+	out := map[string]incident.Evidence{
+		"preempted":       incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CausePreemption, Text: "worker 2 was preempted"},
+		"host error late": incident.Interrupted{Origin: late, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseHostError, Text: "host error"},
+		"terminated":      incident.Interrupted{Origin: audit, Slice: s.Name, Cause: events.CauseTerminated, Text: "node terminated"},
+		"stopped for":     incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseMaintenance, Text: "stopped for maintenance"},
+		"former life":     incident.Interrupted{Origin: late, Slice: s.Name, Incarnation: life(0), Cause: events.CauseHostError, Text: "host error"},
+		"back":            incident.Back{Origin: audit, Slice: s.Name, Text: "restarted"},
+		"pending":         notice(pending),
+		"moved":           notice(moved),
+		"ongoing":         notice(ongoing),
+		"notice gone":     notice(events.Notice{Status: events.NoticeGone}),
+		"crew notice":     crew(events.CrewReport{Report: events.ReportNotice, Preempted: true}),
+		"owner deletes":   incident.Called{Origin: audit, Slice: s.Name, Method: "DeleteNode", Principal: "ann@example.com"},
+		"owner creates":   incident.Called{Origin: audit, Slice: s.Name, Method: "CreateNode", Principal: "ann@example.com"},
+		"owner stops":     incident.Called{Origin: audit, Slice: s.Name, Method: "StopNode", Principal: "ann@example.com"},
+		"read ready":      read(incident.Ready, s.Incarnation, ""),
+		"read unhealthy":  read(incident.Unhealthy, s.Incarnation, ""),
+		"read lost":       read(incident.Lost, s.Incarnation, ""),
+		"read gone":       gone,
+		"read stopped":    read(incident.Stopped, s.Incarnation, ""),
+		"read unclear":    read(incident.Unclear, s.Incarnation, ""),
+		"read deleting":   read(incident.Deleting, s.Incarnation, ""),
+		"read ours":       read(incident.Ready, next, id),
+		"read ours made":  read(incident.Creating, next, id),
+		"read foreign":    read(incident.Ready, next, ""),
+		"abuse":           func() incident.Evidence { r := read(incident.Ready, s.Incarnation, ""); r.Abuse = true; return r }(),
+		"started":         crew(events.CrewReport{Report: events.ReportStarted, Attempt: w.Crew.Attempt + 1, Workers: 4, Step: 48000}),
+		"progress":        crew(events.CrewReport{Report: events.ReportProgress, Attempt: w.Crew.Attempt, Step: w.Progress.Step + 10, CheckpointStep: 48000}),
+		"old progress":    crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 40000, CheckpointStep: 39000}),
+		"exit 139":        crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 139, Step: 48190, RestartsLeft: 4}),
+		"exit 0":          crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, Step: 48190}),
+		"gave up":         crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt, Reason: "exit code 1, five times"}),
+		"finished":        crew(events.CrewReport{Report: events.ReportFinished, Attempt: w.Crew.Attempt, Step: 50000}),
+		"mapped":          incident.Mapped{Origin: api, Slice: s.Name, Incarnation: s.Incarnation, Group: "t1v-n-00000002"},
+		"approved":        incident.Approved{Origin: user, By: "ann@example.com"},
+		"tick":            incident.Ticked{},
+	}
+	if in == nil {
+		return out
+	}
+	if in.Save.ID != "" {
+		out["saved"] = crew(events.CrewReport{Report: events.ReportSaved, SaveID: in.Save.ID, CheckpointStep: 48200, CheckpointURI: "gs://ckpt/llama-8b/48200"})
+		out["refused"] = crew(events.CrewReport{Report: events.ReportRefused, SaveID: in.Save.ID, Reason: "no handler"})
+	}
+	for i, t := range in.Tasks {
+		r := events.Request{
+			Schema: 1, Workload: w.ID, Incident: in.ID, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice, Incarnation: t.Incarnation,
+			Attempt: t.Attempt, Expires: now.Add(time.Hour),
+		}
+		name := func(what string) string { return fmt.Sprintf("%s %s %d", what, t.Action, i) }
+		out[name("intend")] = incident.Intended{Origin: api, Request: r, RequestID: "uuid"}
+		out[name("held")] = incident.Held{Origin: api, Request: r, Why: "paused"}
+		out[name("forbidden")] = incident.Forbidden{Origin: api, Request: r, Why: "the switch is no"}
+		if t.Action == events.ActionVerify {
+			out[name("found")] = incident.Checked{Origin: api, Request: r, Found: true, Step: 48200, URI: "gs://x", At: now}
+			out[name("torn")] = incident.Checked{Origin: api, Request: r, Text: "no commit marker"}
+			continue
+		}
+		if t.Begun.IsZero() {
+			continue
+		}
+		op := ""
+		if t.Action == events.ActionCreate || t.Action == events.ActionDelete {
+			op = "operation-" + string(t.Action)
+		}
+		out[name("accepted")] = incident.Answered{Origin: api, Request: r, Operation: op, Text: "accepted"}
+		for _, c := range []incident.FailureClass{
+			incident.Transient, incident.Stockout, incident.WrongZone, incident.Permission, incident.NotFound, incident.Exists, incident.NotInState,
+		} {
+			out[name(string(c))] = incident.Answered{Origin: api, Request: r, Failure: &incident.Failure{Class: c, Message: "text"}, Text: "failed"}
+		}
+		if t.Operation != "" {
+			out[name("done")] = incident.Ended{Origin: api, Operation: t.Operation}
+			out[name("late stockout")] = incident.Ended{Origin: api, Operation: t.Operation, Failure: &incident.Failure{Class: incident.Stockout, Message: "no more capacity"}}
+		}
+	}
+	return out
+}
+
+// key is what distinguishes a state for the exploration: everything but the story, the counts, and exact times.
+func key(t *testing.T, w incident.Workload) string {
+	t.Helper()
+	blur := func(times ...*time.Time) {
+		for _, at := range times {
+			if !at.IsZero() {
+				*at = start
+			}
+		}
+	}
+	w.Epoch, w.Progress.Step, w.Progress.High, w.Budgets.Recreates = 0, 0, 0, 0
+	w.Crew.Attempt, w.Crew.Exited, w.Crew.GaveUp, w.Progress.Attempt = 0, 0, 0, 0
+	blur(&w.Crew.Seen, &w.Progress.At, &w.Progress.VerifiedAt)
+	w.Slices = slices.Clone(w.Slices)
+	for i := range w.Slices {
+		s := &w.Slices[i]
+		s.Told = events.Incarnation{}
+		blur(&s.Since, &s.Released)
+	}
+	w.Notices = slices.Clone(w.Notices)
+	for i := range w.Notices {
+		blur(&w.Notices[i].Told)
+	}
+	if w.Closed != nil {
+		w.Closed = &incident.Incident{Outcome: w.Closed.Outcome, Cause: w.Closed.Cause}
+	}
+	if w.Incident != nil {
+		in := *w.Incident
+		w.Incident = &in
+		in.ID, in.Troubles, in.Timeline, in.Zones, in.Would, in.LeftOut, in.Reason, in.Advice, in.Held, in.BaseAttempt = "", nil, nil, nil, nil, 0, "", "", "", 0
+		in.Save.ID = ""
+		blur(&in.Opened, &in.Since, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Save.Requested, &in.Save.Delivered, &in.Save.Acked)
+		in.Tasks = slices.Clone(in.Tasks)
+		for i := range in.Tasks {
+			k := &in.Tasks[i]
+			k.Epoch, k.Attempt, k.Failures, k.LastFailure, k.Reason = 0, 0, 0, "", ""
+			blur(&k.Sent, &k.Begun, &k.Answered, &k.Retry, &k.By)
+		}
+	}
+	return marshal(t, w)
+}
+
+// TestExplore walks every state that few pieces of evidence reach, in time, late and twice, under each policy, and
+// holds the rules at every step.
+func TestExplore(t *testing.T) {
+	depth := 5
+	if testing.Short() {
+		depth = 4
+	}
+	for name, p := range policies {
+		for _, spot := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/spot=%v", name, spot), func(t *testing.T) {
+				t.Parallel()
+				explore(t, p, quiet(spot), depth)
+			})
+		}
+	}
+}
+
+func explore(t *testing.T, p policy.Policy, from incident.Workload, depth int) {
+	t.Helper()
+	seen := map[string]bool{}
+	level := []node{{w: from, now: start, path: "start"}}
+	states := 0
+	for range depth {
+		var next []node
+		for _, n := range level {
+			before := marshal(t, n.w)
+			ev := evidence(n.w, n.now)
+			for _, what := range sorted(ev) {
+				for _, later := range moments(n) {
+					m := node{now: n.now.Add(later), path: n.path + " > " + what + fmt.Sprintf("@%v", later)}
+					m.w = step(t, p, n, evidence(n.w, m.now)[what], m)
+					if k := key(t, m.w); !seen[k] {
+						seen[k] = true
+						states++
+						next = append(next, m)
+					}
+				}
+			}
+			if marshal(t, n.w) != before {
+				t.Fatalf("%s: Advance changed what it was given", n.path)
+			}
+		}
+		level = next
+	}
+	t.Logf("%d states", states)
+	if states < 20 {
+		t.Errorf("only %d states explored: the evidence moves nothing", states)
+	}
+}
+
+func sorted[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// moments are when the next evidence may come: soon, and right after what the state waits for is overdue.
+func moments(n node) []time.Duration {
+	out := []time.Duration{time.Second}
+	if in := n.w.Incident; in != nil && in.Deadline.After(n.now) {
+		out = append(out, in.Deadline.Sub(n.now)+time.Second)
+	} else if due := n.w.Due(); due.After(n.now) {
+		out = append(out, due.Sub(n.now)+time.Second)
+	}
+	return out
+}
+
+// step advances once and checks what must hold for every step.
+func step(t *testing.T, p policy.Policy, n node, e incident.Evidence, m node) incident.Workload {
+	t.Helper()
+	w, sent, changed := incident.Advance(p, n.w, e, m.now)
+	if !changed && len(sent) > 0 {
+		t.Fatalf("%s: nothing changed and %d events are sent", m.path, len(sent))
+	}
+	checkDocument(t, m, w)
+	checkSent(t, p, n, m, w, e, sent)
+	again, twice, _ := incident.Advance(p, w, e, m.now)
+	for _, s := range twice {
+		if _, tick := e.(incident.Ticked); !tick {
+			t.Fatalf("%s: the same evidence twice sends %s", m.path, s.EventType())
+		}
+	}
+	if _, tick := e.(incident.Ticked); !tick && w.Incident == nil && again.Incident != nil && n.w.Incident != nil {
+		t.Fatalf("%s: the evidence that closed an incident opens another when it comes twice", m.path)
+	}
+	return w
+}
+
+func marshal(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func checkDocument(t *testing.T, n node, w incident.Workload) {
+	t.Helper()
+	in := w.Incident
+	if in == nil {
+		return
+	}
+	waits := in.Phase == incident.Approving || in.Phase == incident.Recreating && w.Slices[0].Spot
+	if in.Deadline.IsZero() != waits {
+		t.Fatalf("%s: phase %s has deadline %v", n.path, in.Phase, in.Deadline)
+	}
+	if in.Outcome != "" || in.Phase == incident.Closed || in.Phase == "" {
+		t.Fatalf("%s: the open incident has phase %q and outcome %q", n.path, in.Phase, in.Outcome)
+	}
+	if len(in.Timeline) == 0 {
+		t.Fatalf("%s: an incident without a story", n.path)
+	}
+	for _, task := range in.Tasks {
+		if task.Begun.IsZero() && task.Retry.IsZero() && task.Epoch != w.Epoch {
+			t.Fatalf("%s: %s waits under epoch %d, the current one is %d: its fence would refuse it", n.path, task.Action, task.Epoch, w.Epoch)
+		}
+	}
+}
+
+func checkSent(t *testing.T, p policy.Policy, n, m node, w incident.Workload, e incident.Evidence, sent []events.Event) {
+	t.Helper()
+	requests := 0
+	for _, ev := range sent {
+		if err := ev.Validate(); err != nil {
+			t.Fatalf("%s: sends a faulty %s: %v", m.path, ev.EventType(), err)
+		}
+		h, ok := ev.(interface{ Header() events.Request })
+		if !ok {
+			continue
+		}
+		requests++
+		r := h.Header()
+		if _, err := w.Fence(r, m.now); err != nil {
+			t.Fatalf("%s: sends a request that its own fence refuses: %v", m.path, err)
+		}
+		if r.Action.Mutating() && p.Switches.WatchOnly() && (p.Unreadable == "" || r.Action != events.ActionAdmit) {
+			t.Fatalf("%s: asks for %s under a policy that allows nothing", m.path, r.Action)
+		}
+		if r.Action != events.ActionDelete {
+			continue
+		}
+		s := w.Slices[0]
+		if s.Condition != incident.Lost && w.Progress.VerifiedAt.IsZero() && w.Incident.Phase != incident.Clearing {
+			t.Fatalf("%s: deletes a slice that lives (%s) without a verified checkpoint", m.path, s.Condition)
+		}
+		switch e.(type) {
+		case incident.Interrupted, incident.Noticed, incident.Reported, incident.Back:
+			t.Fatalf("%s: deletes on a log entry, without a reading of the API", m.path)
+		}
+	}
+	opened := (n.w.Incident == nil) != (w.Incident == nil)
+	if w.Epoch < n.w.Epoch || w.Epoch > n.w.Epoch && requests == 0 && !opened && len(sent) == 0 {
+		t.Fatalf("%s: the epoch went from %d to %d for nothing", m.path, n.w.Epoch, w.Epoch)
+	}
+	if requests > 0 && w.Epoch == n.w.Epoch {
+		t.Fatalf("%s: a request was sent under the old epoch", m.path)
+	}
+}

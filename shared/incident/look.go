@@ -1,0 +1,534 @@
+package incident
+
+import (
+	"fmt"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// interrupted takes word that a machine was ended or broken. It proves nothing yet: the API is looked at first.
+func (m *machine) interrupted(e Interrupted) {
+	s := m.w.Slice(e.Slice)
+	if s == nil || s.IsReleased() {
+		return
+	}
+	t := Trouble{
+		Cause: e.Cause, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: e.Text, Proven: m.from.Rank >= events.RankAudit,
+	}
+	if m.formerLife(s, e.Incarnation) {
+		m.straggler(t)
+		return
+	}
+	in := m.w.Incident
+	if in == nil {
+		if c := m.w.Closed; c != nil && !m.from.Time.IsZero() && !m.from.Time.After(c.Closed) {
+			m.reattribute(e.Cause, e.Text)
+			return
+		}
+		if m.opens(s) {
+			m.openLook(t, e.Text)
+		}
+		return
+	}
+	if !m.trouble(t, s.Incarnation) {
+		return
+	}
+	m.line(LineSeen, e.Text, "")
+	switch in.Phase {
+	case Window, Saving, Maintaining:
+		m.beginsWith(e.Cause)
+	case Removing, Recreating, Clearing:
+		return // it is being replaced already
+	}
+	m.inc().Look = true
+}
+
+// beginsWith notes that announced maintenance has begun when a host stops for it.
+func (m *machine) beginsWith(c events.Cause) {
+	if c != events.CauseMaintenance {
+		return
+	}
+	in := m.inc()
+	in.Begun = true
+	if in.Down.IsZero() {
+		in.Down = m.when()
+	}
+	if in.Phase != Window {
+		m.enterWindow("the maintenance has begun")
+	}
+}
+
+// openLook opens an incident on evidence that the API has to explain.
+func (m *machine) openLook(t Trouble, text string) {
+	m.open(t)
+	if m.watchOnly() && m.p.Unreadable == "" {
+		m.watch("look at the TPU and, if it is lost, delete it and create it again", text)
+		return
+	}
+	m.enter(Looking, m.now.Add(LookFor))
+	m.line(LineSeen, text, "")
+	m.decided("incident opened: "+words(t.Cause)+"; look at the API first", "a log entry alone proves no loss")
+}
+
+// formerLife reports whether evidence speaks of a life of the slice that is over.
+func (m *machine) formerLife(s *Slice, life events.Incarnation) bool {
+	if life.Known() {
+		return !life.Same(s.Incarnation)
+	}
+	return !m.from.Time.IsZero() && m.from.Time.Before(s.Incarnation.Created)
+}
+
+// straggler attributes an incident anew, open or just closed, when evidence of the life that it ended comes late.
+func (m *machine) straggler(t Trouble) {
+	in := m.w.Incident
+	if in == nil {
+		m.reattribute(t.Cause, t.Text)
+		return
+	}
+	if !m.from.Time.IsZero() && m.from.Time.Before(in.Opened.Add(-Linger)) || specific(t.Cause) <= specific(in.Cause) {
+		return
+	}
+	was := in.Cause
+	m.attribute(m.inc(), t.Cause)
+	m.line(LineSeen, t.Text, "late evidence: attributed to "+words(t.Cause)+" instead of "+words(was))
+}
+
+// back takes word that Google restarted a machine: another reason to look, and no incident.
+func (m *machine) back(e Back) {
+	s := m.w.Slice(e.Slice)
+	if s == nil || m.w.Incident == nil || m.w.Incident.Look || m.formerLife(s, e.Incarnation) {
+		return
+	}
+	switch m.w.Incident.Phase {
+	case Healing, Window, InGrace, Looking:
+		m.line(LineSeen, e.Text, "")
+		m.inc().Look = true
+	}
+}
+
+// read takes a fresh reading of a slice. It decides.
+func (m *machine) read(e Read) {
+	s := m.w.Slice(e.Slice)
+	switch {
+	case s == nil:
+		if e.Condition != Gone && e.Condition != Unread {
+			m.introduce(e)
+		}
+		return
+	case m.now.Before(s.Since) || !m.from.Time.IsZero() && m.from.Time.Before(s.Since):
+		return // an older reading than the one that was decided on
+	case e.Condition == Gone:
+		if e.Zone == m.expectedZone(s) {
+			m.gone(s)
+		}
+		return
+	case !e.Incarnation.Same(s.Incarnation):
+		m.newLife(s, e)
+		return
+	}
+	m.facts(s, e.Facts)
+	was := s.Condition
+	if s.Condition != e.Condition || s.State != e.State {
+		s = m.slice(e.Slice)
+		s.State = e.State
+		if s.Condition != e.Condition {
+			s.Condition, s.Since = e.Condition, m.now
+		}
+	}
+	m.readNotice(s, e)
+	m.react(s, e, was)
+}
+
+// introduce adds a slice that was never seen before to its workload. What runs in it now is admitted: somebody other
+// than us started it.
+func (m *machine) introduce(e Read) {
+	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], Slice{
+		Name: e.Slice, Zone: e.Zone, Incarnation: e.Incarnation, Admitted: e.Incarnation,
+		Condition: e.Condition, State: e.State, Since: m.now,
+	})
+	m.ownSlices, m.changed = true, true
+	s := m.w.Slice(e.Slice)
+	m.facts(s, e.Facts)
+	m.react(s, e, Unread)
+}
+
+// facts follows what a reading says of a slice beside its condition.
+func (m *machine) facts(s *Slice, f Facts) {
+	if f == (Facts{}) {
+		return
+	}
+	next := *s
+	next.QueuedResource, next.Accelerator, next.Workers, next.Chips = f.QueuedResource, f.Accelerator, f.Workers, f.Chips
+	next.Spot = f.Spot
+	if f.Spec != "" {
+		next.Spec = f.Spec
+	}
+	if next != *s {
+		*m.slice(s.Name) = next
+	}
+	if m.w.Label != f.Label {
+		m.w.Label, m.changed = f.Label, true
+	}
+	if f.Directory != "" && m.w.Directory != f.Directory {
+		m.w.Directory, m.changed = f.Directory, true
+	}
+}
+
+// expectedZone is where a slice has to be, if it is anywhere.
+func (m *machine) expectedZone(s *Slice) string {
+	if in := m.w.Incident; in != nil {
+		if t := in.task(events.ActionCreate, s.Name); t != nil {
+			return t.Zone
+		}
+	}
+	return s.Zone
+}
+
+// readNotice takes it from a reading that a notice, which an earlier reading showed, is gone.
+func (m *machine) readNotice(s *Slice, e Read) {
+	if n := m.w.Notice(s.Name); n != nil && n.InAPI && e.Notice == nil {
+		m.noticeGone(s, Noticed{Slice: s.Name, Text: "the API announces no maintenance any more"})
+	}
+}
+
+// react decides what the condition of a slice means where the workload stands.
+func (m *machine) react(s *Slice, e Read, was Condition) {
+	if m.w.Incident != nil && m.w.Incident.Look && m.phase() != Looking {
+		m.inc().Look = false
+	}
+	if e.Abuse && m.w.Incident != nil && m.phase() != Clearing {
+		m.escalate("Google suspects abuse on this slice (symptom PROJECT_ABUSE)", "answer Google's notification; Pitstop does nothing more here")
+		return
+	}
+	switch s.Condition {
+	case Lost:
+		m.isLost(s)
+	case Ready:
+		m.isReady(s, e, was)
+	case Unhealthy, Unclear, Stopped:
+		m.isUnusable(s, was)
+	case Unread, Creating, Deleting, Gone:
+		// Nothing follows until it is one of the others.
+	}
+}
+
+func (m *machine) isLost(s *Slice) {
+	t := Trouble{Cause: events.CauseTerminated, Slice: s.Name, At: m.now, Text: "node " + s.Name + " is " + s.State, Proven: true}
+	if s.Spot {
+		t.Cause = events.CausePreemption
+	}
+	if m.w.Incident == nil {
+		if !m.opens(s) {
+			return
+		}
+		t.Life = s.Incarnation.ID
+		m.open(t)
+		m.lose(s, t.Text)
+		return
+	}
+	switch m.phase() {
+	case Removing, Clearing:
+		return
+	case Approving:
+		if m.w.Incident.Asked == events.ActionDelete {
+			return
+		}
+	case Healing, Window:
+		if !s.Spot {
+			m.stopped(s.Since)
+			return // its deadline decides
+		}
+	case Watching:
+		if m.trouble(t, s.Incarnation) {
+			m.line(LineSeen, t.Text, "")
+			m.stopped(m.now)
+		}
+		return
+	}
+	m.trouble(t, s.Incarnation)
+	m.lose(s, t.Text)
+}
+
+func (m *machine) isReady(s *Slice, e Read, was Condition) {
+	if s.IsReleased() && m.now.Sub(s.Released) > UnreleaseAfter {
+		m.slice(s.Name).Released = time.Time{} // the deletion did not happen
+	}
+	if m.w.Incident == nil {
+		if s.Told.Known() {
+			m.slice(s.Name).Told = events.Incarnation{}
+		}
+		return
+	}
+	in := m.w.Incident
+	switch in.Phase {
+	case Window:
+		n := m.w.Notice(s.Name)
+		over := n == nil || !in.Down.IsZero() || m.now.After(windowEnd(n.Notice))
+		if in.Begun && e.Notice == nil && over || n != nil && e.Notice == nil && m.now.After(windowEnd(n.Notice)) {
+			m.line(LineSeen, "node "+s.Name+" is usable again", "")
+			m.maintenanceOver("the maintenance is over")
+		}
+	case Looking:
+		if m.now.Sub(in.Since) >= SickFor && m.allReady() {
+			m.resume("the API has shown a usable slice for " + span(SickFor))
+		}
+	case InGrace, Healing:
+		if m.allReady() {
+			m.line(LineSeen, "node "+s.Name+" is usable again", "")
+			m.resume("the slice is back")
+		}
+	case Approving:
+		if in.Asked == events.ActionDelete && m.allReady() {
+			m.resume("the slice came back by itself")
+		}
+	case Removing:
+		m.healedWhileRemoving(s)
+	case Recreating:
+		if s.Replace {
+			m.recreated(s)
+		}
+	case Watching:
+		if was != Ready && was != Unread && in.Cause.Infrastructure() {
+			m.line(LineSeen, "node "+s.Name+" is usable again", "")
+			if m.w.Crew.Seen.IsZero() && m.allReady() && !m.announced() {
+				m.finish(Observed, "", "the slice is usable again", "")
+			}
+		}
+	}
+}
+
+// isUnusable handles a slice that exists and cannot be used now.
+func (m *machine) isUnusable(s *Slice, was Condition) {
+	in := m.w.Incident
+	if in == nil {
+		return // if it stays so, the clock opens an incident
+	}
+	switch in.Phase {
+	case Saving, Maintaining, Window, Approving:
+		if in.Phase == Approving && in.Asked != events.ActionSave && in.Asked != events.ActionMaintain {
+			return
+		}
+		m.stopped(m.now)
+		if !in.Begun || in.Phase != Window {
+			m.inc().Begun = true
+			m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
+			if in.Phase != Window {
+				m.enterWindow("the maintenance has begun")
+			}
+		}
+	case Looking, InGrace, Resuming, Restarting, Admitting:
+		m.stopped(m.now)
+		m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
+		m.enter(Healing, m.now.Add(HealFor))
+		m.decided("wait for Google's own recovery", "the slice exists and is not usable")
+	case Watching:
+		if was != s.Condition {
+			m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
+			m.stopped(m.now)
+		}
+	}
+}
+
+// stopped notes when the training stopped, as far as is known.
+func (m *machine) stopped(at time.Time) {
+	if m.w.Incident.Down.IsZero() {
+		m.inc().Down = at
+	}
+}
+
+func (m *machine) allReady() bool {
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; !s.IsReleased() && s.Condition != Ready {
+			return false
+		}
+	}
+	return true
+}
+
+// gone handles a slice that the API does not know.
+func (m *machine) gone(s *Slice) {
+	in := m.w.Incident
+	if in != nil && in.Phase == Recreating && s.Replace {
+		m.notThereYet(s)
+		return
+	}
+	if s.Condition != Gone {
+		s = m.slice(s.Name)
+		s.Condition, s.State, s.Since = Gone, "gone", m.now
+	}
+	if in == nil {
+		return // the clock opens an incident when nobody has said in time that the owner deleted it
+	}
+	if in.Look && in.Phase != Looking {
+		m.inc().Look = false
+	}
+	switch in.Phase {
+	case Removing:
+		m.removed(s)
+	case Clearing:
+		m.cleared(s)
+	case Watching:
+		m.stopped(s.Since)
+	case InGrace, Approving:
+	default:
+		m.stopped(s.Since)
+		if m.provenLoss(s) {
+			m.lose(s, "node "+s.Name+" is gone")
+			return
+		}
+		m.enter(InGrace, m.now.Add(Grace))
+		m.line(LineSeen, "node "+s.Name+" is gone", "")
+		m.decided("wait "+span(Grace)+" for word of who deleted it", "nothing says that it was lost; what an owner deletes is released")
+	}
+}
+
+// notThereYet asks again for a slice whose creation the provider calls done and that is not there.
+func (m *machine) notThereYet(s *Slice) {
+	t := m.w.Incident.task(events.ActionCreate, s.Name)
+	if t != nil && !t.Answered.IsZero() && t.Operation == "" && m.now.Sub(t.Answered) >= SickFor && t.Retry.IsZero() {
+		m.again(m.task(events.ActionCreate, s.Name), "the creation was called done, and nothing is there")
+	}
+}
+
+// provenLoss reports whether something that cannot be forged by the training side said that this life was lost.
+func (m *machine) provenLoss(s *Slice) bool {
+	for _, t := range m.w.Incident.Troubles {
+		if t.Slice != s.Name || t.Life != s.Incarnation.ID || !t.Proven {
+			continue
+		}
+		switch t.Cause {
+		case events.CausePreemption, events.CauseHostError, events.CauseTerminated:
+			return true
+		case events.CauseUnknown, events.CauseMaintenance, events.CauseGuest, events.CauseCrash:
+			// None of these makes a slice vanish.
+		}
+	}
+	return false
+}
+
+// newLife handles another life under the slice's name.
+func (m *machine) newLife(s *Slice, e Read) {
+	in := m.w.Incident
+	ours := in != nil && e.Incident == in.ID && in.made(s.Name)
+	switch {
+	case in == nil, in.Phase == Watching:
+		m.adopt(s.Name, e)
+		a := m.slice(s.Name)
+		a.Admitted, a.Released = e.Incarnation, time.Time{}
+		if in != nil {
+			m.line(LineSeen, fmt.Sprintf("node %s was created again in %s by somebody else", s.Name, e.Zone), "")
+			m.react(m.w.Slice(s.Name), e, Gone)
+		}
+	case in.Phase == Clearing:
+		if ours {
+			m.adopt(s.Name, e)
+			m.clear(s.Name)
+			return
+		}
+		m.adopt(s.Name, e)
+		m.cleared(m.slice(s.Name))
+	case ours:
+		m.adopt(s.Name, e)
+		if in.Phase != Recreating {
+			m.slice(s.Name).Replace = true
+			m.enter(Recreating, m.recreateDeadline())
+		}
+		m.line(LineSeen, fmt.Sprintf("node %s lives in %s", s.Name, e.Zone), "incarnation "+e.Incarnation.String())
+		m.react(m.w.Slice(s.Name), e, Creating)
+	default:
+		m.adopt(s.Name, e)
+		a := m.slice(s.Name)
+		a.Admitted, a.Replace = e.Incarnation, false
+		m.release("somebody else created node " + s.Name + " again in " + e.Zone + " in the middle of this incident")
+	}
+}
+
+// made reports whether a create of ours for this slice was begun: anybody can write a label.
+func (in *Incident) made(slice string) bool {
+	t := in.task(events.ActionCreate, slice)
+	return t != nil && (!t.Begun.IsZero() || t.Attempt > 1)
+}
+
+// adopt takes another life as the slice's own. What was known of the former one is void.
+func (m *machine) adopt(name string, e Read) {
+	s := m.slice(name)
+	s.Incarnation, s.Zone, s.Group, s.Told = e.Incarnation, e.Zone, "", events.Incarnation{}
+	s.Condition, s.State, s.Since = e.Condition, e.State, m.now
+	m.facts(s, e.Facts)
+	if n := m.w.Notice(name); n != nil {
+		void := *n
+		void.Status, void.Due = events.NoticeGone, time.Time{}
+		m.keepNotice(void)
+	}
+	if m.w.Directory == "" {
+		// Without a lease a crew counts its attempts from 1 in every life.
+		m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp, m.w.Progress.Attempt = 0, 0, 0, 0
+		if m.w.Incident != nil {
+			m.inc().BaseAttempt = 0
+		}
+	}
+}
+
+// called takes the owner's word: what an owner deletes is released, and so is what somebody else takes in hand.
+func (m *machine) called(e Called) {
+	s := m.w.Slice(e.Slice)
+	if s == nil || !m.from.Time.IsZero() && m.from.Time.Before(s.Incarnation.Created) {
+		return
+	}
+	what := e.Method + " of " + s.Name + " by " + e.Principal
+	switch e.Method {
+	case "DeleteNode", "DeleteQueuedResource":
+		if s.IsReleased() {
+			return
+		}
+		m.slice(s.Name).Released = m.now
+		m.ownerActed(what, "the owner deleted it")
+	case "CreateNode", "CreateQueuedResource":
+		if m.w.Incident != nil && m.phase() != Watching && m.phase() != Clearing {
+			m.line(LineSeen, what, "")
+			m.release("somebody else creates it: " + e.Principal)
+		}
+	case "StopNode":
+		m.ownerActed(what, "the owner stopped it")
+	}
+}
+
+func (m *machine) ownerActed(what, why string) {
+	if m.w.Incident == nil || m.phase() == Clearing {
+		return
+	}
+	m.line(LineSeen, what, "")
+	if m.phase() == Watching {
+		m.finish(Observed, "", why, "")
+		return
+	}
+	m.release(why + ": " + what)
+}
+
+// mapped notes the host names of a life.
+func (m *machine) mapped(e Mapped) {
+	if s := m.w.Slice(e.Slice); s != nil && e.Incarnation.Same(s.Incarnation) && s.Group != e.Group {
+		m.slice(s.Name).Group = e.Group
+	}
+}
+
+// words writes a cause for people.
+func words(c events.Cause) string {
+	switch c {
+	case events.CauseMaintenance:
+		return "host maintenance"
+	case events.CausePreemption:
+		return "preemption"
+	case events.CauseHostError:
+		return "host error"
+	case events.CauseTerminated:
+		return "termination"
+	case events.CauseGuest:
+		return "shut down from inside"
+	case events.CauseCrash:
+		return "training crash"
+	case events.CauseUnknown:
+	}
+	return "unknown cause"
+}

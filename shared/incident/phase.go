@@ -1,0 +1,83 @@
+package incident
+
+import "time"
+
+// Phase is where an open incident stands: what it waits for.
+type Phase string
+
+// The phases. Each has a deadline, but for the two waits that only a person or the cloud can end.
+const (
+	Saving      Phase = "saving"      // for the save to be acknowledged and verified
+	Maintaining Phase = "maintaining" // for the announced maintenance to be started now
+	Window      Phase = "window"      // for the maintenance to pass
+	Looking     Phase = "looking"     // for a reading of the API that explains the evidence
+	InGrace     Phase = "grace"       // for word of who deleted a slice that is gone without evidence
+	Healing     Phase = "healing"     // for Google to bring the slice back
+	Approving   Phase = "approving"   // for a person's yes; no deadline
+	Removing    Phase = "deleting"    // for what is lost to be deleted and gone
+	Recreating  Phase = "creating"    // for a new slice; no deadline while Spot capacity is what is missing
+	Admitting   Phase = "admitting"   // for the lease to name the new incarnation
+	Resuming    Phase = "resuming"    // for progress
+	Restarting  Phase = "restarting"  // for the lease to name a new attempt
+	Watching    Phase = "watching"    // for the end of what may only be watched
+	Clearing    Phase = "clearing"    // for what our own requests still bring to be gone
+	Closed      Phase = "closed"      // for nothing
+)
+
+// How long things may take. Whatever is faster than a minute depends on events, not on these.
+const (
+	// Linger is how long a closed incident stays in the document. It is longer than the latest log entry takes, and so
+	// is Grace, the time in which a slice that is gone without evidence may turn out to have been deleted by its owner.
+	Linger = 35 * time.Minute
+	Grace  = 35 * time.Minute
+	// UnreleaseAfter is how long a slice that its owner deleted may still show itself usable before the deletion is
+	// taken not to have happened.
+	UnreleaseAfter = 15 * time.Minute
+	// SickFor is how long a slice may be unusable in quiet times before that is an incident.
+	SickFor = 5 * time.Minute
+	// LookFor bounds the search for a reading that explains the evidence.
+	LookFor = 30 * time.Minute
+	// SaveFor is the time for a save that cannot wait: what maintenance grants a process that handles SIGTERM.
+	SaveFor = 5 * time.Minute
+	// MaintainFor bounds the call that starts maintenance early.
+	MaintainFor = 15 * time.Minute
+	// HealFor is the time for Google's own recovery, counted from the end of the window where there is one.
+	HealFor = 4 * time.Hour
+	// RemoveFor bounds a deletion, AdmitFor and RestartFor the writing of a lease.
+	RemoveFor  = 45 * time.Minute
+	AdmitFor   = 20 * time.Minute
+	RestartFor = 20 * time.Minute
+	// RecreateFor bounds the creation of what is not Spot.
+	RecreateFor = 24 * time.Hour
+	// ResumeFor is the time from a usable slice to the first progress: start-up, compilation, restore.
+	ResumeFor = 30 * time.Minute
+	// CheckFor is the time for a last look at the checkpoints where no crew can tell of steps.
+	CheckFor = 10 * time.Minute
+	// WatchFor bounds an incident that may only be watched.
+	WatchFor = 4 * time.Hour
+	// ClearFor bounds the clean-up behind an incident.
+	ClearFor = 2 * time.Hour
+	// RequestFor is how long a request may wait to be begun, AnswerFor how long a begun one may stay unanswered.
+	RequestFor = 10 * time.Minute
+	AnswerFor  = 15 * time.Minute
+	// CapacityEvery is how often capacity is asked for, plus up to as much again; RemindFirst and RemindEvery are when
+	// a long wait is told of.
+	CapacityEvery = time.Minute
+	RemindFirst   = time.Hour
+	RemindEvery   = 6 * time.Hour
+)
+
+// How often things may be tried without verified progress.
+const (
+	// MaxRestarts is the training budget of a workload: requests for a restart.
+	MaxRestarts = 3
+	// MaxRecreates is the infrastructure budget of a workload: a zone may serve the same bad host again and again.
+	MaxRecreates = 10
+	// MaxFailures ends a task that fails in a row for reasons other than capacity.
+	MaxFailures = 8
+)
+
+// backoff is the time before try n of a task that failed, n from 1.
+func backoff(n int) time.Duration {
+	return min(time.Minute<<min(n-1, 4), 10*time.Minute)
+}

@@ -1,0 +1,325 @@
+package incident
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
+)
+
+// lose handles the proven loss of a slice: Google's own recovery first, where there is one, else replacement.
+func (m *machine) lose(s *Slice, what string) {
+	name := s.Name
+	m.stopped(m.now)
+	if m.watchOnly() && m.p.Unreadable == "" {
+		m.watch("delete "+name+" and create it again", what)
+		return
+	}
+	m.slice(name).Replace = true
+	if m.phase() == "" {
+		m.enter(Looking, m.now.Add(LookFor))
+		m.line(LineSeen, what, "")
+	}
+	if m.unreadable() {
+		if m.phase() != Looking {
+			m.enter(Looking, m.now.Add(LookFor))
+		}
+		return // the next reading decides, under a policy that can be read
+	}
+	if !s.Spot && s.Condition != Gone {
+		m.enter(Healing, m.now.Add(HealFor))
+		m.decided("wait for Google's own recovery", what+", and only Spot is replaced at once")
+		return
+	}
+	m.replace(what)
+}
+
+// replace asks whether the slices that are lost may be replaced.
+func (m *machine) replace(why string) {
+	if m.unreadable() {
+		return
+	}
+	sw := m.w.governs(events.ActionDelete)
+	switch {
+	case m.watchOnly():
+		m.watch("delete and create again: "+strings.Join(m.replacing(), ", "), why)
+	case m.level(sw) == policy.No:
+		m.escalate(why+", and the switch "+string(sw)+" is no", "recreate "+strings.Join(m.replacing(), ", ")+" by hand, or allow the switch "+string(sw))
+	case m.level(sw) == policy.Ask:
+		m.ask(events.ActionDelete)
+	default:
+		m.remove(why)
+	}
+}
+
+// replacing names the slices that are to be replaced.
+func (m *machine) replacing() []string {
+	var names []string
+	for i := range m.w.Slices {
+		if m.w.Slices[i].Replace {
+			names = append(names, m.w.Slices[i].Name)
+		}
+	}
+	return names
+}
+
+// remove deletes what is lost, unless something speaks against it.
+func (m *machine) remove(why string) {
+	var tasks []Task
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if !s.Replace {
+			continue
+		}
+		if fault, advice := m.irreplaceable(s); fault != "" {
+			m.escalate(fault, advice)
+			return
+		}
+		if s.Condition != Gone {
+			tasks = append(tasks, Task{
+				Action: events.ActionDelete, Slice: s.Name, Zone: s.Zone, Incarnation: s.Incarnation, Reason: why,
+			})
+		}
+	}
+	if m.w.Budgets.Recreates >= MaxRecreates {
+		m.escalate(fmt.Sprintf("%s were replaced %d times without progress", strings.Join(m.replacing(), ", "), MaxRecreates),
+			"look at the start-up script and the hosts; progress of the training refills the budget")
+		return
+	}
+	m.w.Budgets.Recreates++
+	m.changed = true
+	if tasks == nil {
+		m.recreate(why)
+		return
+	}
+	m.enter(Removing, m.now.Add(RemoveFor))
+	m.decided("recreate: delete "+strings.Join(m.replacing(), ", ")+" first", why+m.saved())
+	m.send(tasks...)
+}
+
+// irreplaceable says why a slice must not, or cannot, be replaced now.
+func (m *machine) irreplaceable(s *Slice) (fault, advice string) {
+	if s.Spec == "" {
+		return "the specification of " + s.Name + " was never read, so it cannot be created again", "create it by hand"
+	}
+	switch s.Condition {
+	case Lost, Gone:
+	default:
+		// It still lives: there is something to lose.
+		if m.w.Progress.VerifiedAt.IsZero() {
+			return s.Name + " still exists (" + s.State + ") and no checkpoint of its training has been verified",
+				"save the training if it can be saved, then recreate " + s.Name + " by hand"
+		}
+	}
+	if s.QueuedResource != "" {
+		for i := range m.w.Slices {
+			if o := &m.w.Slices[i]; o.QueuedResource == s.QueuedResource && !o.Replace && o.Condition != Gone {
+				return "the queued resource " + s.QueuedResource + " holds " + o.Name + " too, which lives",
+					"replace the queued resource as a whole by hand"
+			}
+		}
+	}
+	return "", ""
+}
+
+// saved tells what a replacement can resume from.
+func (m *machine) saved() string {
+	p := m.w.Progress
+	switch {
+	case !p.VerifiedAt.IsZero():
+		return fmt.Sprintf(", checkpoint %s verified %s ago", number(p.Verified), span(m.now.Sub(p.VerifiedAt)))
+	case p.CheckpointStep > 0:
+		return ", last checkpoint " + number(p.CheckpointStep)
+	}
+	return ""
+}
+
+// removed goes on when everything that had to go is gone.
+func (m *machine) removed(s *Slice) {
+	m.line(LineCame, "node "+s.Name+" is gone after "+span(m.now.Sub(m.w.Incident.Since)), "")
+	m.drop(events.ActionDelete, s.Name)
+	for i := range m.w.Slices {
+		if o := &m.w.Slices[i]; o.Replace && o.Condition != Gone {
+			return
+		}
+	}
+	m.recreate("the old one is proven gone")
+}
+
+// healedWhileRemoving stops a deletion that nobody has begun when Google has brought the slice back meanwhile.
+func (m *machine) healedWhileRemoving(s *Slice) {
+	t := m.w.Incident.task(events.ActionDelete, s.Name)
+	if t == nil || !t.Begun.IsZero() && t.Retry.IsZero() {
+		return // it has been asked for; it will go
+	}
+	m.slice(s.Name).Replace = false
+	m.line(LineSeen, "node "+s.Name+" is usable again", "")
+	m.drop(events.ActionDelete, s.Name)
+	if len(m.replacing()) == 0 && m.allReady() {
+		m.w.Budgets.Recreates = max(0, m.w.Budgets.Recreates-1)
+		m.resume("Google healed the slice before it was deleted")
+	}
+}
+
+func (m *machine) recreateDeadline() time.Time {
+	if m.w.governs(events.ActionDelete) == policy.Recreate {
+		return time.Time{} // Spot is waited for as long as it takes
+	}
+	return m.now.Add(RecreateFor)
+}
+
+// recreate creates every slice that is to be replaced.
+func (m *machine) recreate(why string) {
+	m.enter(Recreating, m.recreateDeadline())
+	m.inc().Zones = nil
+	var tasks []Task
+	for _, name := range m.replacing() {
+		s := m.w.Slice(name)
+		zone, _ := m.nextZone(s)
+		tasks = append(tasks, Task{Action: events.ActionCreate, Slice: name, Zone: zone, Reason: why})
+		m.decided("create "+name+" in "+zone, why)
+	}
+	m.send(tasks...)
+}
+
+// candidates are the zones to try for a slice: where it was, then those of the policy.
+func (m *machine) candidates(s *Slice) []string {
+	zones := []string{s.Zone}
+	for _, z := range m.p.Zones {
+		if !slices.Contains(zones, z) {
+			zones = append(zones, z)
+		}
+	}
+	return zones
+}
+
+// nextZone is the first zone that has not just refused the slice; if all have, the one to ask again first, and when.
+func (m *machine) nextZone(s *Slice) (zone string, at time.Time) {
+	for _, z := range m.candidates(s) {
+		r := m.refusal(z)
+		if r == nil || !r.Never && !m.now.Before(r.Until) {
+			return z, time.Time{}
+		}
+		if !r.Never && (zone == "" || r.Until.Before(at)) {
+			zone, at = z, r.Until
+		}
+	}
+	return zone, at
+}
+
+func (m *machine) refusal(zone string) *Refusal {
+	for i := range m.w.Incident.Zones {
+		if m.w.Incident.Zones[i].Zone == zone {
+			return &m.w.Incident.Zones[i]
+		}
+	}
+	return nil
+}
+
+// refused handles a zone that would not give a slice: the next zone, or this one again later.
+func (m *machine) refused(t Task, f Failure) {
+	in := m.inc()
+	r := Refusal{Zone: t.Zone, At: m.now, Until: m.now.Add(m.pause(t)), Text: f.Message}
+	r.Never = f.Class == WrongZone
+	if old := m.refusal(t.Zone); old != nil {
+		*old = r
+	} else {
+		in.Zones = append(in.Zones, r)
+	}
+	if in.WaitingSince.IsZero() {
+		in.WaitingSince, in.Reminded = m.now, m.now
+	}
+	s := m.w.Slice(t.Slice)
+	zone, at := m.nextZone(s)
+	if zone == "" {
+		m.escalate("no zone can give "+t.Slice+": "+f.Message, "add zones to the policy that offer "+s.Accelerator)
+		return
+	}
+	next := m.task(events.ActionCreate, t.Slice)
+	*next = Task{Action: events.ActionCreate, Slice: t.Slice, Zone: zone, Attempt: t.Attempt, Reason: "no capacity in " + t.Zone}
+	if at.IsZero() {
+		m.decided("create "+t.Slice+" in "+zone, refusalWords(f.Class)+" in "+t.Zone)
+		m.resend(next)
+		return
+	}
+	next.Retry = at
+	m.decided("ask "+zone+" again in "+span(at.Sub(m.now)), "every zone refused: "+refusalWords(f.Class))
+}
+
+func refusalWords(c FailureClass) string {
+	switch c {
+	case Stockout:
+		return "no capacity"
+	case Quota:
+		return "quota exceeded"
+	case ReservationFull:
+		return "the reservation is full"
+	case WrongZone:
+		return "not offered"
+	}
+	return string(c)
+}
+
+// pause is the time until a zone is asked again: one to two minutes, spread by what the task is and not by chance, so
+// that the same evidence makes the same decision.
+func (m *machine) pause(t Task) time.Duration {
+	h := events.ID(m.w.ID, m.w.Incident.ID, t.Slice, t.Zone, number(int64(t.Attempt)))
+	var n int
+	fmt.Sscanf(h[:4], "%x", &n) //nolint:errcheck // four hexadecimal digits of a hash
+	return CapacityEvery + CapacityEvery*time.Duration(n)/0x10000
+}
+
+// recreated goes on when a new slice is usable, and admits training when all are.
+func (m *machine) recreated(s *Slice) {
+	in := m.w.Incident
+	m.slice(s.Name).Replace = false
+	m.line(LineCame, "node "+s.Name+" is "+s.State+" in "+s.Zone, "incarnation "+s.Incarnation.String())
+	m.drop(events.ActionCreate, s.Name)
+	if len(m.replacing()) > 0 {
+		return
+	}
+	in = m.inc()
+	in.Zones, in.WaitingSince, in.Reminded = nil, time.Time{}, time.Time{}
+	m.admit()
+}
+
+// admit lets training run in the new incarnations: through the lease, where there is one.
+func (m *machine) admit() {
+	if m.w.Directory == "" {
+		m.admitAll()
+		m.resume("a new slice is usable; without a checkpoint directory there is no lease")
+		return
+	}
+	m.enter(Admitting, m.now.Add(AdmitFor))
+	m.decided("admit training to the new slice", "the former one is proven gone")
+	m.send(Task{Action: events.ActionAdmit, Reason: "new incarnation"})
+}
+
+func (m *machine) admitAll() {
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; !s.Admitted.Same(s.Incarnation) {
+			a := m.slice(s.Name)
+			a.Admitted = a.Incarnation
+		}
+	}
+}
+
+// remind tells of a long wait for capacity.
+func (m *machine) remind() {
+	in := m.w.Incident
+	if in.WaitingSince.IsZero() {
+		return
+	}
+	every := RemindEvery
+	if in.Reminded.Equal(in.WaitingSince) {
+		every = RemindFirst
+	}
+	if m.now.Sub(in.Reminded) < every {
+		return
+	}
+	m.inc().Reminded = m.now
+	m.decided("keep asking for capacity", "refused for "+span(m.now.Sub(in.WaitingSince))+" now: "+in.Zones[len(in.Zones)-1].Text)
+}

@@ -1,0 +1,389 @@
+package incident
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
+)
+
+// send sends requests: one new epoch for all of them. A request of an earlier epoch that nobody has begun is sent again
+// under the new one, because its fence would refuse it otherwise.
+func (m *machine) send(tasks ...Task) {
+	in := m.inc()
+	m.w.Epoch++
+	for i := range in.Tasks {
+		if t := &in.Tasks[i]; t.open() {
+			m.emit(t)
+		}
+	}
+	for _, t := range tasks {
+		t.Attempt++
+		in.Tasks = append(in.Tasks, t)
+		m.emit(&in.Tasks[len(in.Tasks)-1])
+	}
+}
+
+// resend sends a task of the incident once more, as a new attempt.
+func (m *machine) resend(t *Task) {
+	t.Attempt++
+	t.Begun, t.RequestID, t.Answered, t.Operation, t.Retry = time.Time{}, "", time.Time{}, "", time.Time{}
+	m.w.Epoch++
+	for i := range m.w.Incident.Tasks {
+		if o := &m.w.Incident.Tasks[i]; o == t || o.open() {
+			m.emit(o)
+		}
+	}
+	m.changed = true
+}
+
+// emit makes the request of a task under the current epoch.
+func (m *machine) emit(t *Task) {
+	t.Epoch, t.Sent = m.w.Epoch, m.now
+	m.out = append(m.out, m.w.request(*t, m.saveMode()))
+}
+
+// request is the event that asks for a task. It is made from the document alone, so that it can be made again.
+func (w Workload) request(t Task, mode events.SaveMode) events.Event {
+	r := events.Request{
+		Schema: events.Schema, Workload: w.ID, Incident: w.Incident.ID, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice,
+		Incarnation: t.Incarnation, Attempt: t.Attempt, Expires: t.Sent.Add(RequestFor), Reason: t.Reason,
+	}
+	switch t.Action {
+	case events.ActionSave:
+		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Mode: mode, By: t.By, Directory: w.Directory}
+	case events.ActionVerify:
+		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Since: t.By, MoreThan: w.verifyPast(), Directory: w.Directory}
+	case events.ActionMaintain:
+		return events.CheckpointRequested{Request: r}
+	case events.ActionAdmit, events.ActionRestart:
+		return events.RecoveryRequested{Request: r, TrainingAttempt: w.trainingAttempt(), Admit: w.admissions(), Directory: w.Directory}
+	case events.ActionDelete, events.ActionCreate:
+	}
+	s := w.Slice(t.Slice)
+	return events.RecreateRequested{Request: r, Zone: t.Zone, Spec: s.Spec, QueuedResource: s.QueuedResource}
+}
+
+// verifyPast is the step that a checkpoint has to reach at least to count as the save that was asked for.
+func (w Workload) verifyPast() int64 {
+	return max(w.Progress.Verified, w.Incident.Save.Step-1)
+}
+
+// trainingAttempt is the training attempt that a lease may name next.
+func (w Workload) trainingAttempt() int {
+	return max(w.Crew.Attempt, w.Crew.Exited, w.Incident.BaseAttempt) + 1
+}
+
+// admissions are the incarnations in which training may run.
+func (w Workload) admissions() []events.Admission {
+	var a []events.Admission
+	for i := range w.Slices {
+		if s := &w.Slices[i]; !s.IsReleased() {
+			a = append(a, events.Admission{Slice: s.Name, Incarnation: s.Incarnation, Workers: s.Group})
+		}
+	}
+	return a
+}
+
+// task returns a task of the open incident to change, or nil.
+func (m *machine) task(a events.Action, slice string) *Task { return m.inc().task(a, slice) }
+
+// drop forgets a task that has come to its end.
+func (m *machine) drop(a events.Action, slice string) {
+	in := m.inc()
+	in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool { return t.Action == a && t.Slice == slice })
+}
+
+// ErrRefused is why a request must not be carried out. It is acknowledged: whatever is still wanted is asked for anew.
+var ErrRefused = errors.New("refused")
+
+// Fence checks that a request is still wanted: that its incident is open, its epoch the current one, and its time not
+// over. It returns the task, which may have been begun before.
+func (w Workload) Fence(r events.Request, now time.Time) (Task, error) {
+	switch {
+	case w.Incident == nil:
+		return Task{}, fmt.Errorf("%w: no incident is open on %s", ErrRefused, w.ID)
+	case w.Incident.ID != r.Incident:
+		return Task{}, fmt.Errorf("%w: the open incident is %s, not %s", ErrRefused, w.Incident.ID, r.Incident)
+	case w.Epoch != r.Epoch:
+		return Task{}, fmt.Errorf("%w: the epoch is %d, not %d", ErrRefused, w.Epoch, r.Epoch)
+	case now.After(r.Expires):
+		return Task{}, fmt.Errorf("%w: it expired at %s", ErrRefused, r.Expires.UTC().Format(time.RFC3339))
+	}
+	t := w.Incident.task(r.Action, r.Slice)
+	switch {
+	case t == nil || t.Epoch != r.Epoch:
+		return Task{}, fmt.Errorf("%w: nothing waits for %s any more", ErrRefused, r.Action)
+	case !t.Answered.IsZero():
+		return Task{}, fmt.Errorf("%w: %s was carried out already", ErrRefused, r.Action)
+	case r.Incarnation.Known() && !r.Incarnation.Same(w.Slice(r.Slice).Incarnation):
+		return Task{}, fmt.Errorf("%w: %s lives as %v, not as %v", ErrRefused, r.Slice, w.Slice(r.Slice).Incarnation, r.Incarnation)
+	}
+	return *t, nil
+}
+
+// Allowed says how far a policy allows an action of the open incident now, and which switch limits it. A function asks
+// right before its call: a policy that was tightened since the request was sent counts.
+func (w Workload) Allowed(a events.Action, p policy.Policy) (policy.Level, policy.Switch) {
+	s := p.Switches
+	if w.Incident != nil {
+		s = s.Lower(w.Incident.Switches)
+	}
+	sw := w.governs(a)
+	switch {
+	case s.WatchOnly():
+		return policy.No, sw
+	case sw == "":
+		return policy.Yes, sw
+	case s.Level(sw) == policy.Ask && w.Incident != nil && w.Incident.Approved == asked(a):
+		return policy.Yes, sw
+	}
+	return s.Level(sw), sw
+}
+
+// governs is the switch of an action; none for what only brings to its end what was allowed.
+func (w Workload) governs(a events.Action) policy.Switch {
+	switch a {
+	case events.ActionSave:
+		return policy.RequestCheckpoint
+	case events.ActionMaintain:
+		return policy.EarlyMaintenance
+	case events.ActionRestart:
+		return policy.Restart
+	case events.ActionDelete, events.ActionCreate:
+		if w.Incident != nil && w.Incident.Phase == Clearing {
+			return "" // our own leftovers, in which training never ran
+		}
+		for i := range w.Slices {
+			if s := &w.Slices[i]; !s.Spot && s.Replace {
+				return policy.RecreateNonSpot
+			}
+		}
+		return policy.Recreate
+	case events.ActionAdmit, events.ActionVerify:
+	}
+	return ""
+}
+
+// asked is the question behind an action: deleting and creating again are one.
+func asked(a events.Action) events.Action {
+	if a == events.ActionCreate {
+		return events.ActionDelete
+	}
+	return a
+}
+
+// begun finds the task that a function's evidence speaks of.
+func (m *machine) begun(r events.Request) *Task {
+	if m.w.Incident == nil || m.w.Incident.ID != r.Incident {
+		return nil
+	}
+	t := m.w.Incident.task(r.Action, r.Slice)
+	if t == nil || t.Epoch != r.Epoch || t.Attempt != r.Attempt {
+		return nil
+	}
+	return t
+}
+
+// intended saves the intent before the call. From here on the outcome is unknown until it is answered.
+func (m *machine) intended(e Intended) {
+	t := m.begun(e.Request)
+	if t == nil || !t.Begun.IsZero() {
+		return
+	}
+	t = m.task(t.Action, t.Slice)
+	t.Begun, t.RequestID = m.now, e.RequestID
+	if m.w.Incident.Held != "" {
+		m.inc().Held = ""
+	}
+}
+
+// answered takes what came back from the call of a task.
+func (m *machine) answered(e Answered) {
+	t := m.begun(e.Request)
+	if t == nil || !t.Answered.IsZero() {
+		return
+	}
+	t = m.task(t.Action, t.Slice)
+	if e.Failure != nil {
+		m.line(LineCame, e.Text, e.Failure.Message)
+		m.failed(t, *e.Failure)
+		return
+	}
+	t.Answered, t.Operation, t.Failures = m.now, e.Operation, 0
+	if e.Text != "" {
+		m.line(LineCame, e.Text, "")
+	}
+	switch t.Action {
+	case events.ActionSave:
+		m.inc().Save.Delivered = m.now
+	case events.ActionMaintain:
+		m.maintained()
+	case events.ActionAdmit:
+		m.admitAll()
+		m.resume("the lease names the new slice")
+	case events.ActionRestart:
+		m.resume("the lease names the next attempt")
+	case events.ActionDelete, events.ActionCreate, events.ActionVerify:
+		// The API's own reading says when it is so.
+	}
+}
+
+// maintained goes on when every call that starts maintenance early was accepted.
+func (m *machine) maintained() {
+	for _, t := range m.w.Incident.Tasks {
+		if t.Action == events.ActionMaintain && t.Answered.IsZero() {
+			return
+		}
+	}
+	m.inc().Begun = true
+	m.enter(Window, m.now.Add(HealFor))
+	m.decided("wait for the maintenance to pass", "it was started early")
+}
+
+// ended takes the end of one of our operations. Success proves nothing by itself: the slice is looked at.
+func (m *machine) ended(e Ended) {
+	if m.w.Incident == nil || e.Operation == "" {
+		return
+	}
+	for i := range m.w.Incident.Tasks {
+		if m.w.Incident.Tasks[i].Operation != e.Operation {
+			continue
+		}
+		t := &m.inc().Tasks[i]
+		t.Operation = ""
+		if e.Failure != nil {
+			m.line(LineCame, string(t.Action)+" of "+t.Slice+" in "+t.Zone+" failed", e.Failure.Message)
+			m.failed(t, *e.Failure)
+		}
+		return
+	}
+}
+
+// failed decides what a failure means for the task that met it.
+func (m *machine) failed(t *Task, f Failure) {
+	t.LastFailure = f.Message
+	if f.Class != Transient || t.Operation == "" && !t.Answered.IsZero() {
+		// The provider has said no: nothing of this call can take effect any more. A transient failure of the call itself
+		// leaves that open.
+		t.Begun, t.RequestID = time.Time{}, ""
+	}
+	t.Answered = time.Time{}
+	if m.phase() == Clearing {
+		m.failedClearing(t, f)
+		return
+	}
+	switch t.Action {
+	case events.ActionSave:
+		m.noSave("the request could not be delivered: " + f.Message)
+		return
+	case events.ActionMaintain:
+		m.enterWindow("the maintenance could not be started early: " + f.Message)
+		return
+	case events.ActionDelete, events.ActionCreate, events.ActionVerify, events.ActionAdmit, events.ActionRestart:
+	}
+	switch f.Class {
+	case Stockout, Quota, ReservationFull, WrongZone:
+		if t.Action == events.ActionCreate {
+			m.refused(*t, f)
+			return
+		}
+	case Permission:
+		m.escalate(string(t.Action)+" is not permitted: "+f.Message, "grant the function's account what it asks for, then start the recovery again by hand")
+		return
+	case Invalid:
+		m.escalate(string(t.Action)+" was refused as wrong: "+f.Message, "mend the specification and recreate the slice by hand")
+		return
+	case NotFound, Exists:
+		// The wish may have come true already: the next reading says so.
+		m.inc().Look = true
+	case Transient, Busy, NotInState:
+	}
+	m.again(t, f.Message)
+}
+
+// again has a task tried once more after a while, up to its bound. A state that forbids the call is waited out until
+// the phase's deadline.
+func (m *machine) again(t *Task, why string) {
+	t.Failures++
+	if t.Failures >= MaxFailures {
+		m.escalate(fmt.Sprintf("%s failed %d times in a row, last: %s", t.Action, t.Failures, why), "look at the message, then start the recovery again by hand")
+		return
+	}
+	t.Retry = m.now.Add(backoff(t.Failures))
+}
+
+// held waits with a task that may not be begun now. Waiting is no failure.
+func (m *machine) held(e Held) {
+	t := m.begun(e.Request)
+	if t == nil || !t.Answered.IsZero() {
+		return
+	}
+	t = m.task(t.Action, t.Slice)
+	t.Begun, t.RequestID = time.Time{}, ""
+	t.Retry = m.now.Add(time.Minute)
+	if e.Until.After(t.Retry) {
+		t.Retry = e.Until
+	}
+	m.hold(e.Why)
+}
+
+// forbidden ends what the policy does not allow any more.
+func (m *machine) forbidden(e Forbidden) {
+	if m.begun(e.Request) == nil || m.phase() == Clearing && e.Request.Action == events.ActionCreate {
+		return
+	}
+	if m.watchOnly() && m.phase() != Clearing {
+		m.finish(Observed, "", e.Why, "")
+		return
+	}
+	if m.level(m.w.governs(e.Request.Action)) == policy.Ask {
+		m.ask(asked(e.Request.Action))
+		return
+	}
+	m.escalate(e.Why, "do by hand what the policy forbids now: "+string(e.Request.Action))
+}
+
+// ask waits for a person's yes, for as long as it takes.
+func (m *machine) ask(a events.Action) {
+	m.enter(Approving, time.Time{})
+	m.inc().Asked = a
+	m.decided("wait for approval: "+m.asks(a), "the policy says ask")
+}
+
+func (m *machine) asks(a events.Action) string {
+	switch a {
+	case events.ActionDelete:
+		return "recreate " + strings.Join(m.replacing(), ", ")
+	case events.ActionMaintain:
+		return "start the maintenance now"
+	case events.ActionRestart:
+		return "restart the training"
+	}
+	return string(a)
+}
+
+// approved goes on with what was asked. The answer counts for the incident, not for the next one.
+func (m *machine) approved(e Approved) {
+	if m.phase() != Approving {
+		return
+	}
+	a := m.w.Incident.Asked
+	m.inc().Approved = a
+	m.line(LineSeen, e.By+" approved: "+m.asks(a), "")
+	switch a {
+	case events.ActionSave:
+		m.inc().Phase = Window // sendSave enters the phase anew
+		m.sendSave()
+	case events.ActionMaintain:
+		m.sendMaintain()
+	case events.ActionRestart:
+		m.sendRestart("approved by " + e.By)
+	case events.ActionDelete:
+		m.remove("approved by " + e.By)
+	}
+}

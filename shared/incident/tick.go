@@ -1,0 +1,261 @@
+package incident
+
+import (
+	"fmt"
+	"strings"
+
+	"pitstop.internal/events"
+)
+
+// ticked lets time pass: what is due is done, what took too long falls back or is handed to a person.
+func (m *machine) ticked() {
+	if m.w.Incident == nil {
+		m.quiet()
+		return
+	}
+	if m.unreadable() {
+		return
+	}
+	if strings.HasPrefix(m.w.Incident.Held, policyHeld) {
+		m.inc().Held = ""
+	}
+	in := m.w.Incident
+	if d := in.Deadline; !d.IsZero() && !m.now.Before(d) && in.Phase != Clearing {
+		m.overdue()
+		return
+	}
+	if m.tasks(); m.w.Incident == nil {
+		return
+	}
+	in = m.w.Incident
+	switch in.Phase {
+	case Saving:
+		if in.Save.Requested.IsZero() {
+			m.startSave()
+		}
+	case Window:
+		m.saveAgain()
+	case Recreating:
+		if m.gaveUpWaiting() {
+			return
+		}
+		m.remind()
+	case Clearing:
+		m.stillClearing()
+	}
+}
+
+// quiet opens an incident when its time has come.
+func (m *machine) quiet() {
+	for _, n := range m.w.Notices {
+		s := m.w.Slice(n.Slice)
+		if n.Status == events.NoticeGone || n.Due.IsZero() || s == nil || !n.Incarnation.Same(s.Incarnation) || !m.opens(s) {
+			continue
+		}
+		due := n.WindowStart.Add(-m.lead())
+		switch {
+		case !m.now.Before(due):
+			m.openMaintenance(n)
+			return
+		case !due.Equal(n.Due):
+			n.Due = due // the policy's lead has changed
+			m.keepNotice(n)
+		}
+	}
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if !m.opens(s) {
+			continue
+		}
+		switch since := m.now.Sub(s.Since); {
+		case s.Condition == Gone && since >= Grace:
+			text := "node " + s.Name + " has been gone for " + span(since)
+			m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
+			m.stopped(s.Since)
+			m.lose(s, text+", and nothing says that its owner deleted it")
+			return
+		case (s.Condition == Unhealthy || s.Condition == Unclear) && since >= SickFor && !m.w.Progress.At.After(s.Since):
+			text := "node " + s.Name + " has been " + s.State + " for " + span(since)
+			m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
+			m.stopped(s.Since)
+			if m.watchOnly() && m.p.Unreadable == "" {
+				m.watch("wait for Google's own recovery", text)
+				return
+			}
+			m.enter(Healing, m.now.Add(HealFor))
+			m.decided("incident opened: "+text+"; wait for Google's own recovery", "")
+			return
+		}
+	}
+}
+
+// tasks sends again what was not begun, not answered, or failed a while ago.
+func (m *machine) tasks() {
+	for i := 0; m.w.Incident != nil && i < len(m.w.Incident.Tasks); i++ {
+		t := m.w.Incident.Tasks[i]
+		switch {
+		case !t.Retry.IsZero():
+			if !m.now.Before(t.Retry) {
+				m.inc()
+				m.resend(&m.w.Incident.Tasks[i])
+			}
+		case t.Begun.IsZero():
+			if m.now.Sub(t.Sent) >= RequestFor {
+				m.unanswered(i, "nobody began it within "+span(RequestFor))
+			}
+		case t.Answered.IsZero():
+			if m.now.Sub(t.Begun) >= AnswerFor {
+				m.unanswered(i, "it was begun and not answered within "+span(AnswerFor))
+			}
+		}
+	}
+}
+
+// unanswered sends a task again. It is looked at before it is called: it may have taken effect.
+func (m *machine) unanswered(i int, why string) {
+	t := &m.inc().Tasks[i]
+	t.Failures++
+	if t.Failures >= MaxFailures {
+		m.escalate(fmt.Sprintf("%s: %s, %d times in a row", t.Action, why, t.Failures), "look at the function's log and its dead letters")
+		return
+	}
+	m.decided("ask again: "+string(t.Action)+" "+t.Slice, why)
+	m.resend(&m.w.Incident.Tasks[i])
+}
+
+// saveAgain asks for another save when the window was moved away after the first one.
+func (m *machine) saveAgain() {
+	in, n := m.w.Incident, m.firstNotice()
+	if in.Begun || in.Save.Requested.IsZero() || n.Due.IsZero() || m.now.Before(n.Due) || !in.Save.Requested.Before(n.Due) {
+		return
+	}
+	m.startSave()
+}
+
+// gaveUpWaiting ends the wait for capacity where the policy bounds it.
+func (m *machine) gaveUpWaiting() bool {
+	in := m.w.Incident
+	if m.p.GiveUpAfter == 0 || in.WaitingSince.IsZero() || m.now.Sub(in.WaitingSince) < m.p.GiveUpAfter {
+		return false
+	}
+	m.escalate("no capacity for "+span(m.now.Sub(in.WaitingSince))+", and the policy gives up after "+span(m.p.GiveUpAfter),
+		"create it by hand, or allow more zones or time")
+	return true
+}
+
+// overdue is what follows when a phase has reached its deadline.
+func (m *machine) overdue() {
+	in := m.w.Incident
+	took := span(m.now.Sub(in.Since))
+	switch in.Phase {
+	case Saving:
+		m.noSave(m.saveFailure())
+	case Maintaining:
+		m.enterWindow("the early maintenance was not started within " + took)
+	case Window, Healing:
+		m.unhealed(took)
+	case Looking:
+		m.unexplained(took)
+	case InGrace:
+		for i := range m.w.Slices {
+			if s := &m.w.Slices[i]; s.Condition == Gone && !s.IsReleased() {
+				m.lose(s, "node "+s.Name+" is gone, and nothing says within "+span(Grace)+" that its owner deleted it")
+				return
+			}
+		}
+		m.resume("the slice is back")
+	case Removing:
+		m.escalate("the deletion did not end within "+took, "delete "+strings.Join(m.replacing(), ", ")+" by hand; then it can be created again")
+	case Recreating:
+		m.escalate("the creation did not end within "+took, "create it by hand")
+	case Admitting, Restarting:
+		m.escalate("the lease could not be written within "+took+": "+m.lastFailure(), "look at the bucket and the permissions of the function recovery")
+	case Resuming:
+		m.noProgress(took)
+	case Watching:
+		m.finish(Observed, "", "nothing more was seen within "+took, "")
+	case Approving, Clearing, Closed:
+	}
+}
+
+func (m *machine) saveFailure() string {
+	s := m.w.Incident.Save
+	switch {
+	case s.Failed != "":
+		return "the save could not be verified in time: " + s.Failed
+	case !s.Acked.IsZero():
+		return "the save was acknowledged and not verified in time"
+	case !s.Delivered.IsZero():
+		return "the save was not acknowledged in time"
+	}
+	return "the request for a save was not delivered in time"
+}
+
+func (m *machine) lastFailure() string {
+	for _, t := range m.w.Incident.Tasks {
+		if t.LastFailure != "" {
+			return t.LastFailure
+		}
+	}
+	return "nobody answered"
+}
+
+// unhealed handles a slice that Google has not brought back in time.
+func (m *machine) unhealed(took string) {
+	if m.allReady() {
+		m.resume("the slice is usable")
+		return
+	}
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; !s.IsReleased() && s.Condition != Ready {
+			m.slice(s.Name).Replace = true
+		}
+	}
+	m.replace("Google has not brought " + strings.Join(m.replacing(), ", ") + " back within " + took)
+}
+
+// unexplained handles evidence of a loss that the API has not confirmed in time.
+func (m *machine) unexplained(took string) {
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if s.Replace { // the policy could not be read when the loss was proven
+			m.lose(s, "node "+s.Name+" is "+s.State)
+			return
+		}
+	}
+	if m.allReady() {
+		m.resume("the API has shown a usable slice for " + took)
+		return
+	}
+	m.escalate("the API did not explain the evidence within "+took, "look at the TPU yourself: gcloud compute tpus tpu-vm describe")
+}
+
+// noProgress handles a usable slice whose training does not go on.
+func (m *machine) noProgress(took string) {
+	in := m.w.Incident
+	switch {
+	case !m.allReady():
+		m.enter(Healing, m.now.Add(HealFor))
+		m.decided("wait for Google's own recovery", "no progress, and the slice is not usable")
+	case !m.w.Crew.Seen.IsZero():
+		m.restart("no progress within " + took)
+	case m.w.Directory != "" && in.task(events.ActionVerify, "") == nil:
+		m.inc().Deadline = m.now.Add(CheckFor)
+		m.decided("look for a new checkpoint", "no crew can tell of steps")
+		m.send(Task{Action: events.ActionVerify, Reason: "no crew", By: m.lastTrouble()})
+	default:
+		m.finish(Resumed, ByHealth, "the slice has been usable for "+took+"; there is no crew that tells of steps", "")
+	}
+}
+
+// stillClearing ends a clean-up that found nothing to clean, or hands it over.
+func (m *machine) stillClearing() {
+	for i := range m.w.Slices {
+		if s := m.w.Slices[i]; m.w.Incident != nil && s.Condition == Gone {
+			m.cleared(m.slice(s.Name))
+		}
+	}
+	if in := m.w.Incident; in != nil && !m.now.Before(in.Deadline) {
+		m.escalate("what our own request brought could not be deleted within "+span(ClearFor), "delete it by hand: look for the label "+events.LabelIncident+"="+in.ID)
+	}
+}

@@ -1,0 +1,345 @@
+package incident
+
+import (
+	"fmt"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
+)
+
+// reported takes a line of the crew.
+func (m *machine) reported(e Reported) {
+	s := m.w.Slice(e.Slice)
+	if s == nil {
+		return
+	}
+	r := e.Report
+	if group, _, ok := events.WorkerGroup(r.Hostname); ok {
+		if s.Group != "" && s.Group != group {
+			return // a crew of a life that is over
+		}
+		if s.Group == "" && (m.from.Time.IsZero() || m.from.Time.After(s.Incarnation.Created)) {
+			m.slice(s.Name).Group = group
+		}
+	}
+	if m.w.Crew.Seen.IsZero() {
+		m.w.Crew.Seen, m.changed = m.now, true
+	}
+	switch r.Report {
+	case events.ReportStarted:
+		m.started(s, r)
+	case events.ReportProgress:
+		m.progress(s, r)
+	case events.ReportSaved:
+		m.saveAcked(r)
+	case events.ReportRefused:
+		m.saveRefused(r)
+	case events.ReportExited:
+		m.exited(s, r)
+	case events.ReportGaveUp:
+		m.gaveUp(s, r)
+	case events.ReportFinished:
+		m.finished(r)
+	case events.ReportNotice:
+		m.crewNotice(s, r)
+	}
+}
+
+func (m *machine) started(s *Slice, r events.CrewReport) {
+	if r.Attempt > m.w.Crew.Attempt {
+		m.w.Crew.Attempt, m.changed = r.Attempt, true
+	}
+	if m.w.Crew.Finished {
+		m.w.Crew.Finished, m.changed = false, true
+	}
+	in := m.w.Incident
+	if in == nil || r.Attempt <= in.BaseAttempt {
+		return
+	}
+	switch in.Phase {
+	case Resuming, Restarting, Watching, Window, Healing:
+		m.line(LineSeen, fmt.Sprintf("crew on %d of %s of %s: attempt %d runs from step %s",
+			max(r.Workers, 1), count(max(s.Workers, 1), "worker"), s.Name, r.Attempt, number(r.Step)), "")
+	}
+}
+
+// progress keeps the last step, refills the budgets when new ground is won, and ends an incident whose training goes on.
+func (m *machine) progress(s *Slice, r events.CrewReport) {
+	p := m.w.Progress
+	at := m.when()
+	if s.Replace || r.Attempt < p.Attempt || r.Attempt == p.Attempt && r.Step <= p.Step && r.CheckpointStep <= p.CheckpointStep {
+		return // an older line, or one of a slice that is being replaced
+	}
+	won := r.Step > p.High
+	p.Step, p.Attempt, p.At = r.Step, r.Attempt, at
+	p.High = max(p.High, r.Step)
+	p.CheckpointStep = max(p.CheckpointStep, r.CheckpointStep)
+	m.w.Progress, m.changed = p, true
+	m.w.Crew.Attempt = max(m.w.Crew.Attempt, r.Attempt)
+	m.w.Crew.Finished = false
+	if won {
+		m.w.Budgets = Budgets{}
+		if m.w.Incident != nil {
+			m.inc().Charged = 0
+		}
+	}
+	m.confirm(r.Step, r.Attempt, at)
+}
+
+// confirm ends the open incident if this progress proves that its trouble is over.
+func (m *machine) confirm(step int64, attempt int, at time.Time) {
+	in := m.w.Incident
+	if in == nil || step <= in.Baseline || attempt <= in.BaseAttempt && !at.After(m.lastTrouble()) {
+		return
+	}
+	switch in.Phase {
+	case Resuming, Restarting, Admitting:
+	case Looking, Healing:
+		if !m.allReady() {
+			return // what reports may be a zombie; the API decides
+		}
+	case Window:
+		if in.Down.IsZero() || !m.allReady() || attempt <= in.BaseAttempt {
+			return
+		}
+	case Watching:
+		if in.Down.IsZero() && in.Cause == events.CauseMaintenance && m.announced() || !m.allReady() {
+			return
+		}
+		m.finish(Observed, ByStep, "training goes on: "+pastBaseline(step, in.Baseline), "")
+		return
+	default:
+		return
+	}
+	m.finish(Resumed, ByStep, pastBaseline(step, in.Baseline), "")
+}
+
+func pastBaseline(step, baseline int64) string {
+	return "step " + number(step) + " > " + number(baseline)
+}
+
+// lastTrouble is when the last thing went wrong that has happened and is not only announced.
+func (m *machine) lastTrouble() time.Time {
+	in := m.w.Incident
+	last := in.Down
+	for _, t := range in.Troubles {
+		if !t.Announced && t.At.After(last) {
+			last = t.At
+		}
+	}
+	if last.IsZero() {
+		last = in.Opened
+	}
+	return last
+}
+
+// saveAcked takes the crew's word that a save is complete, and has it looked at.
+func (m *machine) saveAcked(r events.CrewReport) {
+	in := m.w.Incident
+	if in == nil || in.Phase != Saving || r.SaveID != in.Save.ID || !in.Save.Acked.IsZero() {
+		return
+	}
+	in = m.inc()
+	in.Save.Acked, in.Save.Step = m.now, r.CheckpointStep
+	m.line(LineSeen, "crew: saved step "+number(r.CheckpointStep), r.CheckpointURI)
+	if m.w.Directory == "" {
+		m.noSave("there is no checkpoint directory in which the save could be verified")
+		return
+	}
+	m.drop(events.ActionSave, "")
+	m.decided("verify the checkpoint", "an acknowledgement proves nothing")
+	m.send(Task{Action: events.ActionVerify, Reason: "acknowledged save", By: in.Save.Requested})
+}
+
+func (m *machine) saveRefused(r events.CrewReport) {
+	in := m.w.Incident
+	if in == nil || in.Phase != Saving || r.SaveID != in.Save.ID {
+		return
+	}
+	m.line(LineSeen, "crew: cannot save", r.Reason)
+	m.noSave("the crew cannot save: " + r.Reason)
+}
+
+// checked takes the result of looking for a complete checkpoint.
+func (m *machine) checked(e Checked) {
+	in := m.w.Incident
+	if in == nil || in.task(events.ActionVerify, "") == nil {
+		return
+	}
+	if !e.Found {
+		m.unverified(e)
+		return
+	}
+	p := &m.w.Progress
+	if e.Step > p.Verified || p.VerifiedAt.IsZero() {
+		p.Verified, p.VerifiedAt, p.VerifiedURI = e.Step, e.At, e.URI
+	}
+	p.CheckpointStep = max(p.CheckpointStep, e.Step)
+	m.line(LineCame, "checkpoint "+number(e.Step)+" is complete", e.URI)
+	m.drop(events.ActionVerify, "")
+	switch in.Phase {
+	case Saving:
+		in = m.inc()
+		in.Save.Verified, in.Baseline = true, max(in.Baseline, e.Step)
+		m.afterSave()
+	case Resuming:
+		m.finish(Resumed, ByCheckpoint, "checkpoint "+number(e.Step)+" is newer than the trouble", "")
+	}
+}
+
+// unverified looks again, as long as there is time.
+func (m *machine) unverified(e Checked) {
+	in := m.inc()
+	if in.Phase == Resuming {
+		m.drop(events.ActionVerify, "")
+		m.finish(Resumed, ByHealth, "the slice is usable; there is no crew that tells of steps and no new checkpoint yet", "")
+		return
+	}
+	in.Save.Failed = e.Text
+	t := m.task(events.ActionVerify, "")
+	t.Begun, t.RequestID = time.Time{}, ""
+	t.Failures++
+	t.Retry = m.now.Add(time.Minute)
+	if t.Failures == 1 {
+		m.line(LineCame, "the checkpoint is not complete yet", e.Text)
+	}
+}
+
+// exited takes the end of a training process. The first worker to fail is the cause; its siblings are consequences.
+func (m *machine) exited(s *Slice, r events.CrewReport) {
+	if r.ExitCode == 0 && r.Signal == "" || r.Attempt <= m.w.Crew.Exited {
+		return
+	}
+	m.w.Crew.Exited, m.changed = r.Attempt, true
+	m.w.Crew.Attempt = max(m.w.Crew.Attempt, r.Attempt)
+	t := Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()}
+	in := m.w.Incident
+	if in == nil {
+		if m.opens(s) && s.Condition != Gone && s.Condition != Lost {
+			m.openCrash(t)
+		}
+		return
+	}
+	m.stopped(m.when())
+	switch in.Phase {
+	case Resuming, Restarting, Looking, Admitting:
+		m.trouble(t, s.Incarnation)
+		m.line(LineSeen, t.Text, fmt.Sprintf("the crew restarts it, %d restarts left", r.RestartsLeft))
+		in = m.inc()
+		in.BaseAttempt = max(in.BaseAttempt, r.Attempt)
+		if in.Phase == Resuming {
+			in.Deadline = m.now.Add(ResumeFor)
+		}
+	case Window, Healing, InGrace, Removing, Recreating, Saving, Maintaining, Watching:
+		// What the machines do to the training is no failure of the training.
+		m.line(LineSeen, t.Text, "a consequence")
+		m.inc().BaseAttempt = max(in.BaseAttempt, r.Attempt)
+	}
+}
+
+func (m *machine) openCrash(t Trouble) {
+	in := m.open(t)
+	in.BaseAttempt = max(in.BaseAttempt, m.w.Crew.Exited)
+	in.Down = t.At
+	if m.watchOnly() && m.p.Unreadable == "" {
+		m.watch("leave the restart to the crew, and ask it for one when it has given up", t.Text)
+		return
+	}
+	m.enter(Resuming, m.now.Add(ResumeFor))
+	m.line(LineSeen, t.Text, "")
+	m.decided("incident opened: training crash; the crew restarts it", "the slice lives, so its crew acts first")
+}
+
+// gaveUp takes the crew's word that its own restarts are spent.
+func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
+	in := m.w.Incident
+	if in == nil {
+		if r.Attempt < m.w.Crew.Attempt || r.Attempt <= m.w.Crew.GaveUp || !m.opens(s) {
+			return
+		}
+		m.openCrash(Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()})
+		in = m.w.Incident
+	}
+	if in.Phase != Resuming && in.Phase != Watching || r.Attempt <= m.w.Crew.GaveUp {
+		return
+	}
+	m.w.Crew.GaveUp = r.Attempt
+	m.line(LineSeen, "crew: gave up", r.Reason)
+	if in.Phase == Watching {
+		m.inc().Would = append(m.inc().Would, "ask the crew for another attempt")
+		m.finish(Observed, "", "the crew has given up, and the policy allows nothing", "")
+		return
+	}
+	m.restart("the crew has given up: " + r.Reason)
+}
+
+// restart asks the crew for a new attempt, within the training budget of the workload.
+func (m *machine) restart(why string) {
+	if m.unreadable() {
+		return
+	}
+	in := m.w.Incident
+	switch {
+	case m.w.Crew.Finished:
+		m.finish(Resumed, ByStep, "the training is finished", "")
+	case m.w.Budgets.Restarts >= MaxRestarts:
+		m.escalate(fmt.Sprintf("%s; %d restarts were asked for without progress past step %s", why, MaxRestarts, number(in.Baseline)),
+			"read the training's own log and mend it; the budget refills with the first new step")
+	case m.level(policy.Restart) == policy.No:
+		m.escalate(why+", and the switch restart is no", "restart the training by hand, or allow the switch restart")
+	case m.w.Directory == "":
+		m.escalate(why+", and without a checkpoint directory there is no lease through which a crew could be asked",
+			"restart the training by hand; set the metadata key "+events.MetadataCheckpointDir)
+	case m.level(policy.Restart) == policy.Ask:
+		m.ask(events.ActionRestart)
+	default:
+		m.sendRestart(why)
+	}
+}
+
+func (m *machine) sendRestart(why string) {
+	m.enter(Restarting, m.now.Add(RestartFor))
+	m.w.Budgets.Restarts++
+	m.inc().Charged++
+	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.nextAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)
+	m.send(Task{Action: events.ActionRestart, Reason: why})
+}
+
+// nextAttempt is the training attempt that a lease may name next.
+func (m *machine) nextAttempt() int {
+	return max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Incident.BaseAttempt) + 1
+}
+
+func (m *machine) finished(r events.CrewReport) {
+	if m.w.Crew.Finished || r.Attempt < m.w.Crew.Attempt {
+		return
+	}
+	m.w.Crew.Finished, m.changed = true, true
+	m.w.Progress.Step = max(m.w.Progress.Step, r.Step)
+	if in := m.w.Incident; in != nil {
+		switch in.Phase {
+		case Removing, Recreating, Clearing:
+			return // what has been begun is brought to its end
+		}
+		m.line(LineSeen, r.Describe(), "")
+		if in.Phase == Watching {
+			m.finish(Observed, ByStep, "the training is finished", "")
+			return
+		}
+		m.finish(Resumed, ByStep, "the training is finished at step "+number(r.Step), "")
+	}
+}
+
+// crewNotice takes what the metadata server told a crew. It is written where users' code runs, so it may start a save
+// or a look and nothing more.
+func (m *machine) crewNotice(s *Slice, r events.CrewReport) {
+	if r.Notice != nil {
+		m.noticed(Noticed{Origin: m.from, Slice: s.Name, Incarnation: s.Incarnation, Notice: *r.Notice, Text: r.Describe()})
+	}
+	if r.Preempted {
+		m.interrupted(Interrupted{
+			Origin: m.from, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CausePreemption, Text: r.Describe(),
+		})
+	}
+}

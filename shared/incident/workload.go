@@ -1,0 +1,432 @@
+package incident
+
+import (
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
+)
+
+// Schema is the version of the document that this release writes; it reads that one and the one before.
+const Schema = 1
+
+// Workload is the document of one workload: what trains, where, what is known of it, and the open incident if there is
+// one. It is the unit of compare-and-swap, so one open incident is a fact and not a hope.
+type Workload struct {
+	Schema int `json:"schema"`
+	// ID is project/name. The name is fixed at first sight and kept through every recreate.
+	ID      string `json:"id"`
+	Project string `json:"project"`
+	Name    string `json:"name"`
+	// Provider names the API that the slices come from.
+	Provider string `json:"provider"`
+	// Label is the value of pitstop-policy, Directory that of pitstop-checkpoint-dir.
+	Label     string `json:"label,omitzero"`
+	Directory string `json:"directory,omitzero"`
+
+	Slices []Slice `json:"slices"`
+	// Epoch rises when an incident opens or ends and whenever a new request is sent, and by nothing else.
+	Epoch    int64     `json:"epoch"`
+	Notices  []Notice  `json:"notices,omitempty"`
+	Incident *Incident `json:"incident,omitempty"`
+	// Closed is the incident that ended last, kept for Linger so that late evidence finds it.
+	Closed   *Incident `json:"closed,omitempty"`
+	Budgets  Budgets   `json:"budgets,omitzero"`
+	Progress Progress  `json:"progress,omitzero"`
+	Crew     Crew      `json:"crew,omitzero"`
+	// PolicyHash names the policy file that was last decided on.
+	PolicyHash string `json:"policy_hash,omitzero"`
+	Pause      *Pause `json:"pause,omitempty"`
+	// Outbox holds what has to be published before it may be forgotten.
+	Outbox []events.Envelope `json:"outbox,omitempty"`
+}
+
+// Slice is one slice of a workload.
+type Slice struct {
+	Name string `json:"name"`
+	// Zone is where it is, or where it was last.
+	Zone           string `json:"zone"`
+	QueuedResource string `json:"queued_resource,omitzero"`
+	Accelerator    string `json:"accelerator,omitzero"`
+	Workers        int    `json:"workers,omitzero"`
+	Chips          int    `json:"chips,omitzero"`
+	Spot           bool   `json:"spot,omitzero"`
+	// Spec is the hash of the stored specification from which it can be created again.
+	Spec string `json:"spec,omitzero"`
+	// Group is what the host names of its workers have in common.
+	Group string `json:"group,omitzero"`
+	// Incarnation is the life that the API showed last; Admitted is the one in which training may run.
+	Incarnation events.Incarnation `json:"incarnation,omitzero"`
+	Admitted    events.Incarnation `json:"admitted,omitzero"`
+	Condition   Condition          `json:"condition"`
+	// State is the provider's own word for the condition, for people.
+	State string `json:"state,omitzero"`
+	// Since is when the condition was first read.
+	Since time.Time `json:"since,omitzero"`
+	// Told is a life whose end an incident has told already: it opens no second one.
+	Told events.Incarnation `json:"told,omitzero"`
+	// Replace marks a slice that the open incident has to replace.
+	Replace bool `json:"replace,omitzero"`
+	// Released is when its owner deleted it or took it over: it is left alone from then on.
+	Released time.Time `json:"released,omitzero"`
+}
+
+// IsReleased reports whether the slice is its owner's business alone.
+func (s Slice) IsReleased() bool { return !s.Released.IsZero() }
+
+// Condition is what a reading of a slice amounts to, whoever provides it.
+type Condition string
+
+// The conditions of a slice.
+const (
+	Unread    Condition = ""          // never read
+	Creating  Condition = "creating"  // it is being made, or waits for capacity
+	Ready     Condition = "ready"     // it exists and claims to be usable
+	Unhealthy Condition = "unhealthy" // it exists and is not usable now: maintenance, repair, restart
+	Stopped   Condition = "stopped"   // somebody stopped it
+	Lost      Condition = "lost"      // it exists by name only and will not come back: preempted, terminated
+	Deleting  Condition = "deleting"  // it is on its way out
+	Gone      Condition = "gone"      // the API does not know it
+	Unclear   Condition = "unclear"   // the provider says something that is not known
+)
+
+// Notice is announced maintenance of one life of a slice. It is void with that life and no incident by itself.
+type Notice struct {
+	Slice       string             `json:"slice"`
+	Incarnation events.Incarnation `json:"incarnation"`
+	events.Notice
+	// Told is the time that the newest word of it gives itself: an older one does not undo it. A notice that is gone
+	// stays until Linger is over, so that a straggler does not bring it back. InAPI says that a reading showed it too, so a reading without it means something.
+	Told  time.Time `json:"told"`
+	InAPI bool      `json:"in_api,omitzero"`
+	// Due is when the save has to be requested.
+	Due time.Time `json:"due,omitzero"`
+}
+
+// Budgets are spent without verified progress and refilled by it.
+type Budgets struct {
+	// Restarts counts requests for a training restart; Recreates counts replaced slices.
+	Restarts  int `json:"restarts,omitzero"`
+	Recreates int `json:"recreates,omitzero"`
+}
+
+// Progress is the last progress of the training that was reported.
+type Progress struct {
+	Step    int64     `json:"step,omitzero"`
+	At      time.Time `json:"at,omitzero"`
+	Attempt int       `json:"attempt,omitzero"`
+	// High is the highest step ever reported: only what passes it is new ground.
+	High int64 `json:"high,omitzero"`
+	// CheckpointStep is the last complete checkpoint, as the crew reports it; Verified is the last one that was looked
+	// at and found complete, and VerifiedAt is when it was written.
+	CheckpointStep int64     `json:"checkpoint_step,omitzero"`
+	Verified       int64     `json:"verified,omitzero"`
+	VerifiedAt     time.Time `json:"verified_at,omitzero"`
+	VerifiedURI    string    `json:"verified_uri,omitzero"`
+}
+
+// Crew is what is known of the training side.
+type Crew struct {
+	// Seen is when a crew of this workload first spoke; zero means that there is none.
+	Seen time.Time `json:"seen,omitzero"`
+	// Attempt is the newest training attempt that was started, Exited the newest that ended.
+	Attempt int `json:"attempt,omitzero"`
+	Exited  int `json:"exited,omitzero"`
+	// GaveUp is the attempt after which the crew's own restarts were spent.
+	GaveUp int `json:"gave_up,omitzero"`
+	// Finished says that the training is done: nothing is brought back any more.
+	Finished bool `json:"finished,omitzero"`
+}
+
+// Pause holds every mutating call for a workload.
+type Pause struct {
+	By    string    `json:"by"`
+	Why   string    `json:"why,omitzero"`
+	At    time.Time `json:"at"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// Holds reports whether the pause holds calls at this moment.
+func (p *Pause) Holds(now time.Time) bool {
+	return p != nil && (p.Until.IsZero() || now.Before(p.Until))
+}
+
+// Incident is one interruption of a workload.
+type Incident struct {
+	ID    string       `json:"id"`
+	Cause events.Cause `json:"cause"`
+	// Opened and Closed are by the clock of the function that decided.
+	Opened time.Time `json:"opened"`
+	Closed time.Time `json:"closed,omitzero"`
+
+	Phase Phase     `json:"phase"`
+	Since time.Time `json:"since"`
+	// Deadline ends the phase; zero for the two waits that have none.
+	Deadline time.Time `json:"deadline,omitzero"`
+
+	// Switches are those at the opening: a tightened policy counts at the next step, a loosened one at the next
+	// incident.
+	Switches policy.Switches `json:"switches"`
+	// Policy is the name under which it was decided.
+	Policy string `json:"policy,omitzero"`
+
+	// Troubles are what went wrong, in the order in which it was learned.
+	Troubles []Trouble `json:"troubles"`
+	Tasks    []Task    `json:"tasks,omitempty"`
+	Save     Save      `json:"save,omitzero"`
+	Zones    []Refusal `json:"zones,omitempty"`
+
+	// Baseline is the step that progress has to pass, and BaseAttempt the training attempt at the time of the trouble.
+	Baseline    int64 `json:"baseline"`
+	BaseAttempt int   `json:"base_attempt"`
+	// Down is when the training stopped, as far as is known; zero while it still runs.
+	Down time.Time `json:"down,omitzero"`
+	// Begun says that the maintenance has been seen under way.
+	Begun bool `json:"begun,omitzero"`
+	// Look says that somebody has to read the API.
+	Look bool `json:"look,omitzero"`
+	// Charged counts the training restarts that this incident spent, so that they can be refunded.
+	Charged int `json:"charged,omitzero"`
+	// Asked is the action that waits for approval, Approved the one that was approved last, Held why a mutating call
+	// waits.
+	Asked    events.Action `json:"asked,omitzero"`
+	Approved events.Action `json:"approved,omitzero"`
+	Held     string        `json:"held,omitzero"`
+	// WaitingSince is when capacity was first refused, and Reminded when the wait was last told.
+	WaitingSince time.Time `json:"waiting_since,omitzero"`
+	Reminded     time.Time `json:"reminded,omitzero"`
+	// Clearing is the outcome that stands behind the clean-up of what our own requests still bring.
+	Clearing Outcome `json:"clearing,omitzero"`
+
+	Outcome     Outcome      `json:"outcome,omitzero"`
+	ConfirmedBy Confirmation `json:"confirmed_by,omitzero"`
+	Reason      string       `json:"reason,omitzero"`
+	// Advice is what a person has to do.
+	Advice string `json:"advice,omitzero"`
+	// Would is what would have been done, had the policy allowed it.
+	Would []string `json:"would,omitempty"`
+	// Revision counts the attributions of the closed incident.
+	Revision int    `json:"revision,omitzero"`
+	Timeline []Line `json:"timeline"`
+	// LeftOut counts the lines in the middle that the bound on the timeline cost.
+	LeftOut int `json:"left_out,omitzero"`
+}
+
+// Trouble is one thing that went wrong within an incident, charged for itself.
+type Trouble struct {
+	Cause events.Cause `json:"cause"`
+	Slice string       `json:"slice,omitzero"`
+	At    time.Time    `json:"at"`
+	Text  string       `json:"text,omitzero"`
+	// Life is the provider's ID of the life of the slice that it happened to.
+	Life string `json:"life,omitzero"`
+	// Announced says that it has not happened yet.
+	Announced bool `json:"announced,omitzero"`
+	// Proven says that the API or an audit log showed it, and not the training side alone.
+	Proven bool `json:"proven,omitzero"`
+}
+
+// Task is one request under way: sent, then begun by the function that acts, then answered, until what it wants is
+// seen to be so.
+type Task struct {
+	Action events.Action `json:"action"`
+	// Slice is empty for what concerns the whole workload.
+	Slice       string             `json:"slice,omitzero"`
+	Zone        string             `json:"zone,omitzero"`
+	Incarnation events.Incarnation `json:"incarnation,omitzero"`
+	Epoch       int64              `json:"epoch"`
+	Attempt     int                `json:"attempt"`
+	Reason      string             `json:"reason,omitzero"`
+	Sent        time.Time          `json:"sent"`
+	// Begun is when the intent was saved, with the ID that the call carries: its outcome is unknown until answered.
+	Begun     time.Time `json:"begun,omitzero"`
+	RequestID string    `json:"request_id,omitzero"`
+	// Answered is when the call was accepted; Operation names what the provider does meanwhile.
+	Answered  time.Time `json:"answered,omitzero"`
+	Operation string    `json:"operation,omitzero"`
+	// Retry is when it is sent again after a failure.
+	Retry time.Time `json:"retry,omitzero"`
+	// Failures counts the failures in a row, LastFailure is the latest.
+	Failures    int    `json:"failures,omitzero"`
+	LastFailure string `json:"last_failure,omitzero"`
+	// By is when a save has to be done; for a verification, the time that the checkpoint has to be newer than.
+	By time.Time `json:"by,omitzero"`
+}
+
+// open reports whether nobody has begun the task yet.
+func (t Task) open() bool { return t.Begun.IsZero() && t.Retry.IsZero() }
+
+// Save is the save that the incident asked for.
+type Save struct {
+	ID        string    `json:"id,omitzero"`
+	Requested time.Time `json:"requested,omitzero"`
+	Delivered time.Time `json:"delivered,omitzero"`
+	Acked     time.Time `json:"acked,omitzero"`
+	Step      int64     `json:"step,omitzero"`
+	Verified  bool      `json:"verified,omitzero"`
+	// Failed is why there is no verified save.
+	Failed string `json:"failed,omitzero"`
+}
+
+// Refusal is a zone that would not give a slice, and until when it is not asked again.
+type Refusal struct {
+	Zone  string    `json:"zone"`
+	At    time.Time `json:"at"`
+	Until time.Time `json:"until"`
+	// Never says that the zone cannot give this slice at all.
+	Never bool   `json:"never,omitzero"`
+	Text  string `json:"text"`
+}
+
+// Outcome is how an incident ended.
+type Outcome string
+
+// The five ends.
+const (
+	Resumed   Outcome = "resumed"   // training goes on, and ConfirmedBy says how that is known
+	Withdrawn Outcome = "withdrawn" // the maintenance was cancelled
+	Released  Outcome = "released"  // the owner took over or deleted the TPU
+	Escalated Outcome = "escalated" // a person must act
+	Observed  Outcome = "observed"  // policy said: only watch
+)
+
+// Confirmation is what proved that training goes on.
+type Confirmation string
+
+// The confirmations, best first.
+const (
+	ByStep       Confirmation = "step"
+	ByCheckpoint Confirmation = "checkpoint"
+	ByHealth     Confirmation = "health"
+)
+
+// LineKind is what a line of the timeline is.
+type LineKind string
+
+// The kinds of lines.
+const (
+	LineSeen    LineKind = "seen"    // evidence
+	LineDecided LineKind = "decided" // what follows, and why
+	LineAsked   LineKind = "asked"   // a call to the outside
+	LineCame    LineKind = "came"    // what came back
+	LineEnded   LineKind = "ended"   // the end
+)
+
+// Line is one line of an incident's story. The time is by the clock of the function that wrote it.
+type Line struct {
+	At   time.Time `json:"at"`
+	Kind LineKind  `json:"kind"`
+	Text string    `json:"text"`
+	// Reason says why; Source is the ID of the entry or message that it rests on.
+	Reason string `json:"reason,omitzero"`
+	Source string `json:"source,omitzero"`
+	Phase  Phase  `json:"phase"`
+}
+
+// MaxLines bounds a timeline: the first and the last half stay.
+const MaxLines = 200
+
+// Due is the time from which patrol has to look at the workload; zero when nothing is due.
+func (w Workload) Due() time.Time {
+	if w.Incident != nil {
+		return w.Incident.Opened
+	}
+	var due time.Time
+	earlier := func(t time.Time) {
+		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
+			due = t
+		}
+	}
+	for i := range w.Outbox {
+		earlier(w.Outbox[i].Time)
+	}
+	for i := range w.Notices {
+		earlier(w.Notices[i].Due)
+	}
+	for i := range w.Slices {
+		switch s := &w.Slices[i]; {
+		case s.IsReleased() || w.Crew.Finished || s.Told.Same(s.Incarnation):
+		case s.Condition == Gone:
+			earlier(s.Since.Add(Grace))
+		case s.Condition == Unhealthy || s.Condition == Unclear:
+			earlier(s.Since.Add(SickFor))
+		}
+	}
+	return due
+}
+
+// Slice returns the slice of that name, or nil.
+func (w Workload) Slice(name string) *Slice {
+	for i := range w.Slices {
+		if w.Slices[i].Name == name {
+			return &w.Slices[i]
+		}
+	}
+	return nil
+}
+
+// Chips is the number of chips of all slices.
+func (w Workload) Chips() int {
+	n := 0
+	for i := range w.Slices {
+		n += w.Slices[i].Chips
+	}
+	return n
+}
+
+// Operations returns the running operations of ours, by name.
+func (w Workload) Operations() []string {
+	if w.Incident == nil {
+		return nil
+	}
+	var names []string
+	for i := range w.Incident.Tasks {
+		if op := w.Incident.Tasks[i].Operation; op != "" {
+			names = append(names, op)
+		}
+	}
+	return names
+}
+
+// NeedsLook reports whether the open incident waits for a reading of the API.
+func (w Workload) NeedsLook() bool { return w.Incident != nil && w.Incident.Look }
+
+// Notice returns the announced maintenance of a slice that is not over, or nil.
+func (w Workload) Notice(slice string) *Notice {
+	if n := w.lastNotice(slice); n != nil && n.Status != events.NoticeGone {
+		return n
+	}
+	return nil
+}
+
+// lastNotice returns the last word on maintenance of a slice, or nil.
+func (w Workload) lastNotice(slice string) *Notice {
+	for i := range w.Notices {
+		if w.Notices[i].Slice == slice {
+			return &w.Notices[i]
+		}
+	}
+	return nil
+}
+
+// task returns the task of that action for a slice, or nil.
+func (in *Incident) task(action events.Action, slice string) *Task {
+	for i := range in.Tasks {
+		if in.Tasks[i].Action == action && in.Tasks[i].Slice == slice {
+			return &in.Tasks[i]
+		}
+	}
+	return nil
+}
+
+// MemberZones are the zones in which the workload's slices are or were.
+func (w Workload) MemberZones() []string {
+	var zones []string
+	for i := range w.Slices {
+		if z := w.Slices[i].Zone; z != "" && !slices.Contains(zones, z) {
+			zones = append(zones, z)
+		}
+	}
+	return zones
+}
