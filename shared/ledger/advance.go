@@ -1,0 +1,189 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// Publisher stores an event for delivery; see package publish.
+type Publisher interface {
+	Publish(ctx context.Context, e events.Envelope) error
+}
+
+// Policies says what holds for a label now; see package policy.
+type Policies interface {
+	For(ctx context.Context, label string) policy.Policy
+}
+
+// Advancer is the loop around the decision, the same in every function: load, advance, save together with what has to
+// be sent, send, clear. When Advance returns nil, what follows from the evidence is stored, and the message that brought
+// it may be acknowledged; what could not be sent yet stays in the document's outbox, where patrol finds it.
+type Advancer struct {
+	Ledger    *Ledger
+	Policies  Policies
+	Publisher Publisher
+	Now       func() time.Time
+	// Sleep waits between two tries.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Source names the function in what it sends; Cause is the message that a context was made for.
+	Source string
+	Cause  func(ctx context.Context) string
+	Log    *slog.Logger
+	// Saved is told of every write that took effect; nil tells nobody.
+	Saved func(ctx context.Context, before, after incident.Workload)
+}
+
+// Advance feeds evidence to a workload and returns it as it stands then. Evidence that teaches nothing is not written.
+// It returns ErrNotFound for a workload that is not in the ledger, and an error only when nothing could be stored.
+func (a *Advancer) Advance(ctx context.Context, id string, evidence ...incident.Evidence) (incident.Workload, error) {
+	return a.advance(ctx, id, nil, evidence)
+}
+
+// Introduce is Advance for a workload that may be new: it begins as the given one.
+func (a *Advancer) Introduce(ctx context.Context, w incident.Workload, evidence ...incident.Evidence) (incident.Workload, error) {
+	return a.advance(ctx, w.ID, &w, evidence)
+}
+
+func (a *Advancer) advance(ctx context.Context, id string, fresh *incident.Workload, evidence []incident.Evidence) (incident.Workload, error) {
+	var err error
+	for try := range tries {
+		if try > 0 {
+			// Whoever was faster has most likely stored the same; the jitter keeps the rest apart.
+			wait := time.Duration(1+rand.Int64N(1<<try)) * 10 * time.Millisecond //nolint:gosec // jitter needs no secret
+			if err := a.Sleep(ctx, wait); err != nil {
+				return incident.Workload{}, fmt.Errorf("ledger: advance %s: %w", id, err)
+			}
+		}
+		var w incident.Workload
+		if w, err = a.try(ctx, id, fresh, evidence); !errors.Is(err, ErrConflict) {
+			return w, err
+		}
+	}
+	return incident.Workload{}, fmt.Errorf("ledger: advance %s: %w, %d times", id, ErrConflict, tries)
+}
+
+func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload, evidence []incident.Evidence) (incident.Workload, error) {
+	before, rev, err := a.Ledger.Workload(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound) && fresh != nil:
+		before = *fresh
+	case err != nil:
+		return incident.Workload{}, err
+	}
+	p := a.Policies.For(ctx, before.Label)
+	now := a.Now()
+	after, changed := before, false
+	after.Outbox = slices.Clip(after.Outbox)
+	var sent []events.Envelope
+	for _, e := range evidence {
+		next, send, did := incident.Advance(p, after, e, now)
+		after, changed = next, changed || did
+		for _, ev := range send {
+			env, err := a.envelope(ctx, after, ev, now)
+			if err != nil {
+				return incident.Workload{}, fmt.Errorf("ledger: advance %s: %w", id, err)
+			}
+			sent = append(sent, env)
+		}
+	}
+	if !changed {
+		return before, nil
+	}
+	after.Outbox = append(after.Outbox, sent...)
+	rev, err = a.Ledger.Save(ctx, after, rev)
+	if err != nil {
+		return incident.Workload{}, err
+	}
+	if a.Saved != nil {
+		a.Saved(ctx, before, after)
+	}
+	if len(after.Outbox) > 0 {
+		after = a.empty(ctx, after, rev)
+	}
+	return after, nil
+}
+
+// envelope wraps an event that follows from a decision. The event that ends an incident takes the incident's record
+// along, because the document forgets it.
+func (a *Advancer) envelope(ctx context.Context, w incident.Workload, e events.Event, now time.Time) (events.Envelope, error) {
+	var correlation string
+	switch e := e.(type) {
+	case events.IncidentClosed:
+		correlation = e.Incident
+	case interface{ Header() events.Request }:
+		correlation = e.Header().Incident
+	}
+	env, err := events.Wrap(e, a.Source, a.Cause(ctx), correlation, now)
+	if err != nil || env.Type != events.TypeIncidentClosed {
+		return env, err
+	}
+	env.Data, err = json.Marshal(w.Closed)
+	return env, err
+}
+
+// Flush sends what an outbox was left full of, and empties it.
+func (a *Advancer) Flush(ctx context.Context, id string) error {
+	w, rev, err := a.Ledger.Workload(ctx, id)
+	if err != nil || len(w.Outbox) == 0 {
+		return err
+	}
+	a.empty(ctx, w, rev)
+	return nil
+}
+
+// empty sends the outbox of a document that was just read or written and clears what was sent. What goes wrong is
+// logged and left: the document is due until its outbox is empty.
+func (a *Advancer) empty(ctx context.Context, w incident.Workload, rev Revision) incident.Workload {
+	sent := map[string]bool{}
+	for _, e := range w.Outbox {
+		if err := a.send(ctx, w.ID, e); err != nil {
+			a.Log.WarnContext(ctx, "event left in the outbox", "workload", w.ID, "event_type", e.Type, "event_id", e.ID, "error", err.Error())
+			continue
+		}
+		sent[e.ID] = true
+	}
+	if len(sent) == 0 {
+		return w
+	}
+	for range tries {
+		w.Outbox = slices.DeleteFunc(slices.Clone(w.Outbox), func(e events.Envelope) bool { return sent[e.ID] })
+		if len(w.Outbox) == 0 {
+			w.Outbox = nil
+		}
+		_, err := a.Ledger.Save(ctx, w, rev)
+		if err == nil {
+			return w
+		}
+		if errors.Is(err, ErrConflict) {
+			if fresh, r, readErr := a.Ledger.Workload(ctx, w.ID); readErr == nil {
+				w, rev = fresh, r
+				continue
+			}
+		}
+		a.Log.WarnContext(ctx, "outbox not cleared", "workload", w.ID, "error", err.Error())
+		return w
+	}
+	return w
+}
+
+func (a *Advancer) send(ctx context.Context, workload string, e events.Envelope) error {
+	if e.Type != events.TypeIncidentClosed {
+		return a.Publisher.Publish(ctx, e)
+	}
+	var in incident.Incident
+	if err := json.Unmarshal(e.Data, &in); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	return a.Ledger.SaveClosed(ctx, workload, in)
+}

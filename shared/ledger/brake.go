@@ -1,0 +1,148 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"pitstop.internal/shared/incident"
+)
+
+// Limits bound the destructive calls of an hour.
+type Limits struct {
+	Project int
+	Zone    int
+}
+
+// DefaultLimits hold where a deployment names none.
+var DefaultLimits = Limits{Project: 30, Zone: 10}
+
+// slots are the calls of one hour in one place, by the ID of the call.
+type slots struct {
+	Taken []string `json:"taken"`
+}
+
+const slotsSchema = 1
+
+// KeepSlots is how long the hours of the brake are kept.
+const KeepSlots = 48 * time.Hour
+
+// ErrBraked says that the brake allows no further destructive call in this hour.
+var ErrBraked = errors.New("the brake holds")
+
+// Take takes a slot for a destructive call, or returns ErrBraked with the bound that is hit. The same call takes one
+// slot, however often it is tried within the hour.
+func (l *Ledger) Take(ctx context.Context, project, zone, call string, limits Limits, now time.Time) error {
+	if err := l.take(ctx, hourOf(project, zone, now), call, limits.Zone, now); err != nil {
+		return err
+	}
+	if err := l.take(ctx, hourOf(project, "", now), call, limits.Project, now); err != nil {
+		return errors.Join(err, l.giveBack(ctx, hourOf(project, zone, now), call, now))
+	}
+	return nil
+}
+
+// GiveBack returns the slot of a call that was refused: it has destroyed nothing.
+func (l *Ledger) GiveBack(ctx context.Context, project, zone, call string, now time.Time) error {
+	return errors.Join(l.giveBack(ctx, hourOf(project, zone, now), call, now), l.giveBack(ctx, hourOf(project, "", now), call, now))
+}
+
+// Slots returns how many slots of this hour are taken, in the project and in the zone.
+func (l *Ledger) Slots(ctx context.Context, project, zone string, now time.Time) (inProject, inZone int, err error) {
+	var p, z slots
+	if _, err := l.load(ctx, Brake, hourOf(project, "", now), slotsSchema, &p); err != nil && !errors.Is(err, ErrNotFound) {
+		return 0, 0, err
+	}
+	if _, err := l.load(ctx, Brake, hourOf(project, zone, now), slotsSchema, &z); err != nil && !errors.Is(err, ErrNotFound) {
+		return 0, 0, err
+	}
+	return len(p.Taken), len(z.Taken), nil
+}
+
+// NextHour is when the brake lets go.
+func NextHour(now time.Time) time.Time { return now.UTC().Truncate(time.Hour).Add(time.Hour) }
+
+func hourOf(project, zone string, now time.Time) string {
+	return project + "/" + zone + "/" + now.UTC().Format("2006010215")
+}
+
+func (l *Ledger) take(ctx context.Context, id, call string, limit int, now time.Time) error {
+	for range tries {
+		var s slots
+		rev, err := l.load(ctx, Brake, id, slotsSchema, &s)
+		switch {
+		case err != nil && !errors.Is(err, ErrNotFound):
+			return err
+		case slices.Contains(s.Taken, call):
+			return nil
+		case len(s.Taken) >= limit:
+			return fmt.Errorf("%w: %d destructive calls in this hour is the bound of %s", ErrBraked, limit, id)
+		}
+		s.Taken = append(s.Taken, call)
+		if _, err := l.store(ctx, Brake, id, record{Schema: slotsSchema, Expires: now.Add(KeepSlots)}, s, rev); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("ledger: %s %s: %w", Brake, id, ErrConflict)
+}
+
+func (l *Ledger) giveBack(ctx context.Context, id, call string, now time.Time) error {
+	for range tries {
+		var s slots
+		rev, err := l.load(ctx, Brake, id, slotsSchema, &s)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return nil
+		case err != nil:
+			return err
+		}
+		i := slices.Index(s.Taken, call)
+		if i < 0 {
+			return nil
+		}
+		s.Taken = slices.Delete(s.Taken, i, i+1)
+		if _, err := l.store(ctx, Brake, id, record{Schema: slotsSchema, Expires: now.Add(KeepSlots)}, s, rev); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("ledger: %s %s: %w", Brake, id, ErrConflict)
+}
+
+// allID is the key of the pause of everything.
+const allID = "all"
+
+const pauseSchema = 1
+
+// SetPause pauses everything, or lifts that with nil.
+func (l *Ledger) SetPause(ctx context.Context, p *incident.Pause) error {
+	for range tries {
+		var old incident.Pause
+		rev, err := l.load(ctx, Pauses, allID, pauseSchema, &old)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		next := incident.Pause{}
+		if p != nil {
+			next = *p
+		}
+		if _, err := l.store(ctx, Pauses, allID, record{Schema: pauseSchema}, next, rev); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("ledger: %s: %w", Pauses, ErrConflict)
+}
+
+// Pause is the pause of everything, nil when there is none.
+func (l *Ledger) Pause(ctx context.Context) (*incident.Pause, error) {
+	var p incident.Pause
+	_, err := l.load(ctx, Pauses, allID, pauseSchema, &p)
+	switch {
+	case errors.Is(err, ErrNotFound), err == nil && p.At.IsZero():
+		return nil, nil //nolint:nilnil // no pause is the usual case and no error
+	case err != nil:
+		return nil, err
+	}
+	return &p, nil
+}

@@ -1,0 +1,264 @@
+// Package ledger keeps what Pitstop knows between two events: one document per workload, and beside them the subjects
+// that log entries speak of, entries that nobody could be found for yet, the brake, the pause, specifications and the
+// archive of closed incidents. Everything is read by key and written by compare-and-swap, never blindly; one query
+// finds the workloads at which something is due.
+//
+// A document is a few columns and a JSON body. The columns are what the store itself has to know: the key, the schema,
+// the time from which it is due (absent when nothing is), and when it may be forgotten.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"gocloud.dev/docstore"
+	"gocloud.dev/gcerrors"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/incident"
+)
+
+// ErrNotFound says that there is no document under the key.
+var ErrNotFound = errors.New("not in the ledger")
+
+// ErrConflict says that somebody else has written the document since it was read: nothing was written.
+var ErrConflict = errors.New("written by somebody else meanwhile")
+
+// MaxBody is the largest body that is written; the store itself takes a document of 1 MiB.
+const MaxBody = 900 << 10
+
+// Names of the collections.
+const (
+	Workloads = "workloads"
+	Subjects  = "subjects"
+	Parked    = "parked"
+	Brake     = "brake"
+	Pauses    = "pause"
+	Specs     = "specs"
+	Archive   = "archive"
+)
+
+// record is a document of any collection.
+type record struct {
+	ID               string    `docstore:"ID"`
+	Schema           int       `docstore:"schema"`
+	Due              time.Time `docstore:"due,omitempty"`
+	Expires          time.Time `docstore:"expires,omitempty"`
+	Body             string    `docstore:"body"`
+	DocstoreRevision any
+}
+
+// Revision is the version of a document that was read. The zero value stands for a document that is not there.
+type Revision struct{ of any }
+
+// Opener opens a collection, whose key is the field ID.
+type Opener func(ctx context.Context, name string) (*docstore.Collection, error)
+
+// Ledger is the store. It is safe for concurrent use.
+type Ledger struct {
+	open  Opener
+	conns *connections
+}
+
+// New returns a ledger that opens each collection when it is first used.
+func New(open Opener) *Ledger { return &Ledger{open: open, conns: newConnections()} }
+
+// Close closes the collections that were opened.
+func (l *Ledger) Close() error { return l.conns.close() }
+
+// key makes an ID fit for every store: no slash, never empty, not a dot alone.
+func key(id string) string { return url.PathEscape(id) }
+
+func (l *Ledger) get(ctx context.Context, collection, id string) (record, error) {
+	c, err := l.conns.get(ctx, l.open, collection)
+	if err != nil {
+		return record{}, fmt.Errorf("ledger: open %s: %w", collection, err)
+	}
+	r := record{ID: key(id)}
+	switch err := c.Get(ctx, &r); gcerrors.Code(err) {
+	case gcerrors.OK:
+	case gcerrors.NotFound:
+		return record{}, fmt.Errorf("ledger: %s %s: %w", collection, id, ErrNotFound)
+	default:
+		return record{}, fmt.Errorf("ledger: read %s %s: %w", collection, id, err)
+	}
+	return r, nil
+}
+
+// put writes a document if it still is what was read, or if it is not there when nothing was.
+func (l *Ledger) put(ctx context.Context, collection string, r record, rev Revision) (Revision, error) {
+	if len(r.Body) > MaxBody {
+		return Revision{}, fault.Permanentf("ledger: %s %s: %d bytes are more than the %d that a document holds", collection, r.ID, len(r.Body), MaxBody)
+	}
+	c, err := l.conns.get(ctx, l.open, collection)
+	if err != nil {
+		return Revision{}, fmt.Errorf("ledger: open %s: %w", collection, err)
+	}
+	id := r.ID
+	r.ID, r.Due, r.Expires = key(id), micros(r.Due), micros(r.Expires)
+	if rev.of == nil {
+		err = c.Create(ctx, &r)
+	} else {
+		r.DocstoreRevision = rev.of
+		err = c.Replace(ctx, &r)
+	}
+	switch gcerrors.Code(err) {
+	case gcerrors.OK:
+		return Revision{r.DocstoreRevision}, nil
+	case gcerrors.AlreadyExists, gcerrors.FailedPrecondition, gcerrors.NotFound:
+		return Revision{}, fmt.Errorf("ledger: %s %s: %w", collection, id, ErrConflict)
+	}
+	return Revision{}, fmt.Errorf("ledger: write %s %s: %w", collection, id, err)
+}
+
+// micros cuts a time to what every store keeps.
+func micros(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// load reads a document into v and returns its revision.
+func (l *Ledger) load(ctx context.Context, collection, id string, schema int, v any) (Revision, error) {
+	r, err := l.get(ctx, collection, id)
+	if err != nil {
+		return Revision{}, err
+	}
+	if err := decode(collection, id, schema, r, v); err != nil {
+		return Revision{}, err
+	}
+	return Revision{r.DocstoreRevision}, nil
+}
+
+func decode(collection, id string, schema int, r record, v any) error {
+	if r.Schema > schema {
+		return fault.Busy(fmt.Errorf("ledger: %s %s has schema %d, this release reads up to %d: %w", collection, id, r.Schema, schema, events.ErrNewer))
+	}
+	if err := json.Unmarshal([]byte(r.Body), v); err != nil {
+		return fmt.Errorf("ledger: %s %s: %w", collection, id, err)
+	}
+	return nil
+}
+
+func (l *Ledger) store(ctx context.Context, collection, id string, r record, v any, rev Revision) (Revision, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return Revision{}, fmt.Errorf("ledger: %s %s: %w", collection, id, err)
+	}
+	r.ID, r.Body = id, string(body)
+	return l.put(ctx, collection, r, rev)
+}
+
+// Workload reads the document of a workload, or ErrNotFound.
+func (l *Ledger) Workload(ctx context.Context, id string) (incident.Workload, Revision, error) {
+	var w incident.Workload
+	rev, err := l.load(ctx, Workloads, id, incident.Schema, &w)
+	if err != nil {
+		return incident.Workload{}, Revision{}, err
+	}
+	return w, rev, nil
+}
+
+// Save writes the document of a workload if it still is what was read; else ErrConflict.
+func (l *Ledger) Save(ctx context.Context, w incident.Workload, rev Revision) (Revision, error) {
+	return l.store(ctx, Workloads, w.ID, record{Schema: incident.Schema, Due: w.Due()}, w, rev)
+}
+
+// Due returns the IDs of the workloads at which something is due by now.
+func (l *Ledger) Due(ctx context.Context, now time.Time) ([]string, error) {
+	c, err := l.conns.get(ctx, l.open, Workloads)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: open %s: %w", Workloads, err)
+	}
+	return ids(ctx, c.Query().Where("due", "<=", micros(now)))
+}
+
+// All returns the IDs of every workload.
+func (l *Ledger) All(ctx context.Context) ([]string, error) {
+	c, err := l.conns.get(ctx, l.open, Workloads)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: open %s: %w", Workloads, err)
+	}
+	return ids(ctx, c.Query())
+}
+
+func ids(ctx context.Context, q *docstore.Query) ([]string, error) {
+	it := q.Get(ctx, "ID")
+	defer it.Stop()
+	var found []string
+	for {
+		var r struct {
+			ID string `docstore:"ID"`
+		}
+		switch err := it.Next(ctx, &r); {
+		case err == nil:
+			id, err := url.PathUnescape(r.ID)
+			if err != nil {
+				return nil, fmt.Errorf("ledger: key %q: %w", r.ID, err)
+			}
+			found = append(found, id)
+		case errors.Is(err, io.EOF):
+			return found, nil
+		default:
+			return nil, fmt.Errorf("ledger: query %s: %w", Workloads, err)
+		}
+	}
+}
+
+// SaveSpec stores a specification under its hash. It is written once: the same content has the same hash.
+func (l *Ledger) SaveSpec(ctx context.Context, hash string, spec []byte) error {
+	_, err := l.put(ctx, Specs, record{ID: hash, Schema: 1, Body: string(spec)}, Revision{})
+	if errors.Is(err, ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// Spec reads a specification by its hash, or ErrNotFound.
+func (l *Ledger) Spec(ctx context.Context, hash string) ([]byte, error) {
+	r, err := l.get(ctx, Specs, hash)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(r.Body), nil
+}
+
+// KeepArchive is how long a closed incident stays in the archive: as long as Cloud Logging keeps the entries behind it.
+const KeepArchive = 400 * 24 * time.Hour
+
+// SaveClosed archives a closed incident under its ID. A later attribution rewrites it; an earlier one does not.
+func (l *Ledger) SaveClosed(ctx context.Context, workload string, in incident.Incident) error {
+	id := workload + "/" + in.ID
+	for range tries {
+		var old incident.Incident
+		rev, err := l.load(ctx, Archive, id, incident.Schema, &old)
+		switch {
+		case err == nil && old.Revision >= in.Revision:
+			return nil
+		case err != nil && !errors.Is(err, ErrNotFound):
+			return err
+		}
+		r := record{Schema: incident.Schema, Expires: in.Closed.Add(KeepArchive)}
+		if _, err := l.store(ctx, Archive, id, r, in, rev); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("ledger: %s %s: %w", Archive, id, ErrConflict)
+}
+
+// Closed reads a closed incident from the archive, or ErrNotFound.
+func (l *Ledger) Closed(ctx context.Context, workload, id string) (incident.Incident, error) {
+	var in incident.Incident
+	_, err := l.load(ctx, Archive, workload+"/"+id, incident.Schema, &in)
+	return in, err
+}
+
+// tries is how often a lost compare-and-swap is repeated before the message is left for redelivery.
+const tries = 5

@@ -1,0 +1,77 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	vkit "cloud.google.com/go/firestore/apiv1"
+	"gocloud.dev/docstore"
+	"gocloud.dev/docstore/gcpfirestore"
+	"gocloud.dev/gcp"
+)
+
+// connections holds the collections that were opened.
+type connections struct {
+	mu   sync.Mutex
+	open map[string]*docstore.Collection
+}
+
+func newConnections() *connections { return &connections{open: map[string]*docstore.Collection{}} }
+
+func (c *connections) get(ctx context.Context, open Opener, name string) (*docstore.Collection, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if got, ok := c.open[name]; ok {
+		return got, nil
+	}
+	got, err := open(context.WithoutCancel(ctx), name)
+	if err != nil {
+		return nil, err
+	}
+	c.open[name] = got
+	return got, nil
+}
+
+func (c *connections) close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var faults []error
+	for name, col := range c.open {
+		if err := col.Close(); err != nil {
+			faults = append(faults, fmt.Errorf("ledger: close %s: %w", name, err))
+		}
+	}
+	clear(c.open)
+	return errors.Join(faults...)
+}
+
+// Database is the name of the Firestore database, which is Pitstop's own and never the project's default one.
+const Database = "pitstop"
+
+// Firestore opens the collections of a database in Firestore. With FIRESTORE_EMULATOR_HOST set it is the emulator's.
+func Firestore(project, database string) Opener {
+	dial := sync.OnceValues(func() (*vkit.Client, error) {
+		ctx := context.Background()
+		var tokens gcp.TokenSource
+		if os.Getenv("FIRESTORE_EMULATOR_HOST") == "" {
+			creds, err := gcp.DefaultCredentials(ctx)
+			if err != nil {
+				return nil, err
+			}
+			tokens = creds.TokenSource
+		}
+		client, _, err := gcpfirestore.Dial(ctx, tokens)
+		return client, err
+	})
+	return func(_ context.Context, name string) (*docstore.Collection, error) {
+		client, err := dial()
+		if err != nil {
+			return nil, err
+		}
+		path := "projects/" + project + "/databases/" + database + "/documents/" + name
+		return gcpfirestore.OpenCollection(client, path, "ID", nil)
+	}
+}

@@ -1,0 +1,75 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"pitstop.internal/events"
+)
+
+// Subject is what a node, a queued resource or the workers of a slice belong to.
+type Subject struct {
+	Workload string `json:"workload"`
+	Slice    string `json:"slice"`
+	// Incarnation is the life that the subject was mapped for. The workers of a former life keep theirs, so that an entry
+	// that comes late is known to be late.
+	Incarnation events.Incarnation `json:"incarnation"`
+}
+
+// SubjectKind is what a subject is.
+type SubjectKind string
+
+// The kinds of subjects. Workers are kept by what the names of a slice's workers have in common.
+const (
+	Node           SubjectKind = "node"
+	QueuedResource SubjectKind = "queuedResource"
+	Worker         SubjectKind = "worker"
+)
+
+func subjectID(project, zone string, kind SubjectKind, name string) string {
+	return project + "/" + zone + "/" + string(kind) + "/" + name
+}
+
+const subjectSchema = 1
+
+// Subject finds what a name of a zone belongs to, or ErrNotFound.
+func (l *Ledger) Subject(ctx context.Context, project, zone string, kind SubjectKind, name string) (Subject, error) {
+	var s Subject
+	_, err := l.load(ctx, Subjects, subjectID(project, zone, kind, name), subjectSchema, &s)
+	return s, err
+}
+
+// Map records what a name of a zone belongs to from now on. It writes nothing when that is known already.
+func (l *Ledger) Map(ctx context.Context, project, zone string, kind SubjectKind, name string, s Subject) error {
+	id := subjectID(project, zone, kind, name)
+	for range tries {
+		var old Subject
+		rev, err := l.load(ctx, Subjects, id, subjectSchema, &old)
+		switch {
+		case err == nil && old.Workload == s.Workload && old.Slice == s.Slice && old.Incarnation.Same(s.Incarnation):
+			return nil
+		case err != nil && !errors.Is(err, ErrNotFound):
+			return err
+		}
+		if _, err := l.store(ctx, Subjects, id, record{Schema: subjectSchema}, s, rev); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("ledger: %s %s: %w", Subjects, id, ErrConflict)
+}
+
+// Find finds the workload that the subject of a log entry belongs to: by its node, else its queued resource, else its
+// worker.
+func (l *Ledger) Find(ctx context.Context, s events.Subject) (Subject, error) {
+	if s.Node != "" {
+		return l.Subject(ctx, s.Project, s.Zone, Node, s.Node)
+	}
+	if s.QueuedResource != "" {
+		return l.Subject(ctx, s.Project, s.Zone, QueuedResource, s.QueuedResource)
+	}
+	if group, _, ok := s.Group(); ok {
+		return l.Subject(ctx, s.Project, s.Zone, Worker, group)
+	}
+	return Subject{}, fmt.Errorf("ledger: %s: %w", s, ErrNotFound)
+}
