@@ -1,0 +1,251 @@
+// Package trigger stands between the functions framework and a handler: a Pub/Sub message or a CloudEvent comes in, a
+// decoded event goes on, and one place decides whether it is acknowledged and logs how it went.
+//
+// Delivery is at least once. A message is acknowledged (200) when its handler returned nil, when it is none of our
+// concern, and when no redelivery can cure it; it is left for redelivery (500) on any other error, and for somebody
+// else or for later (503) when a newer release has to read it or the instance is on its way out.
+//
+// Functions are registered with functions.HTTP and not with functions.CloudEvent, whose receiver loses requests as soon
+// as several arrive at once (cloudevents/sdk-go issues 1224 and 1332).
+package trigger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"github.com/sethvargo/go-envconfig"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/logging"
+)
+
+// Handle reacts to one event. What its error means is told by package fault.
+type Handle func(ctx context.Context, e cloudevents.Event) error
+
+// Chain decodes an event and hands it to a handler. A body that a newer release wrote is left for that one; any other
+// fault of the body is permanent.
+func Chain[E any](decode func(cloudevents.Event) (E, error), handle func(context.Context, E) error) Handle {
+	return func(ctx context.Context, ce cloudevents.Event) error {
+		e, err := decode(ce)
+		if err != nil {
+			return decodeFault(err)
+		}
+		return handle(ctx, e)
+	}
+}
+
+func decodeFault(err error) error {
+	switch {
+	case errors.Is(err, events.ErrNewer):
+		return fault.Busy(err)
+	case fault.IsIgnored(err):
+		return err
+	}
+	return fault.Permanent(err)
+}
+
+// Function is what a function consists of. C is its configuration, a struct with envconfig's tags; E is its event.
+type Function[C, E any] struct {
+	// Decode reads the event. It returns fault.Ignored for what is none of the function's concern.
+	Decode func(cloudevents.Event) (E, error)
+	// Build makes the handler with its clients, at the first event that concerns the function: a message of unknown kind
+	// is answered without any. Its success is kept, its failure is not, so one bad start does not end the instance.
+	// The context does not end with the first request.
+	Build func(ctx context.Context, cfg C) (func(context.Context, E) error, error)
+}
+
+// Register registers an entry point with the functions framework. It is called in init and does nothing else: the
+// environment is read at the first request.
+func Register[C, E any](name string, f Function[C, E]) {
+	a := &Adapter{Name: name, Handle: f.handle()}
+	registered.Store(name, a)
+	functions.HTTP(name, a.ServeHTTP)
+}
+
+// registered holds the adapters by entry point, for Use.
+var registered sync.Map
+
+// Use has a registered entry point serve another handler from now on: the local pipeline puts its own clients behind
+// the very registration that is deployed.
+func Use(name string, h http.Handler) error {
+	a, ok := registered.Load(name)
+	if !ok {
+		return fmt.Errorf("no entry point %q is registered", name)
+	}
+	adapter, _ := a.(*Adapter) //nolint:revive // only adapters are stored
+	adapter.mu.Lock()
+	defer adapter.mu.Unlock()
+	adapter.instead = h
+	return nil
+}
+
+func (f Function[C, E]) handle() Handle {
+	var (
+		mu      sync.Mutex
+		cfg     *C
+		handler func(context.Context, E) error
+	)
+	configure := func(ctx context.Context) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if cfg != nil {
+			return nil
+		}
+		c := new(C)
+		if err := envconfig.Process(ctx, c); err != nil {
+			return fmt.Errorf("configuration: %w", err)
+		}
+		if v, ok := any(c).(interface{ Validate() error }); ok {
+			if err := v.Validate(); err != nil {
+				return fmt.Errorf("configuration: %w", err)
+			}
+		}
+		cfg = c
+		return nil
+	}
+	build := func(ctx context.Context) (func(context.Context, E) error, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if handler != nil {
+			return handler, nil
+		}
+		h, err := f.Build(context.WithoutCancel(ctx), *cfg)
+		if err != nil {
+			return nil, fmt.Errorf("start: %w", err)
+		}
+		handler = h
+		return handler, nil
+	}
+	return func(ctx context.Context, ce cloudevents.Event) error {
+		// A wrong configuration shows at the very first message, even at one that needs no client.
+		if err := configure(ctx); err != nil {
+			return err
+		}
+		e, err := f.Decode(ce)
+		if err != nil {
+			return decodeFault(err)
+		}
+		h, err := build(ctx)
+		if err != nil {
+			return err
+		}
+		return h(ctx, e)
+	}
+}
+
+// Adapter serves one entry point: requests in, calls of Handle out.
+type Adapter struct {
+	Name   string
+	Handle Handle
+	// Log takes one line per message; nil writes to standard output.
+	Log *slog.Logger
+	// Drain counts the requests under way; nil is the process's own.
+	Drain *Drain
+
+	mu      sync.RWMutex
+	instead http.Handler
+}
+
+// defaultLog is made at the first message, so that a registered function that is never called opens nothing.
+var defaultLog = sync.OnceValue(func() *slog.Logger {
+	level := new(slog.LevelVar)
+	if err := level.UnmarshalText([]byte(os.Getenv("LOG_LEVEL"))); err != nil {
+		level.Set(slog.LevelInfo)
+	}
+	return logging.New(os.Stdout, level)
+})
+
+func (a *Adapter) log() *slog.Logger {
+	if a.Log != nil {
+		return a.Log
+	}
+	return defaultLog()
+}
+
+// ServeHTTP implements http.Handler.
+func (a *Adapter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.RLock()
+	instead := a.instead
+	a.mu.RUnlock()
+	if instead != nil {
+		instead.ServeHTTP(w, r)
+		return
+	}
+	drain := a.Drain
+	if drain == nil {
+		drain = processDrain()
+	}
+	if !drain.enter() {
+		http.Error(w, "shutting down", http.StatusServiceUnavailable)
+		return
+	}
+	defer drain.leave()
+	ce, d, err := decode(w, r)
+	if err != nil {
+		a.refuse(r.Context(), w, err)
+		return
+	}
+	start := time.Now()
+	err = a.call(withDelivery(r.Context(), d), ce)
+	status := a.report(r.Context(), ce, d, time.Since(start), err)
+	if status == http.StatusOK {
+		w.WriteHeader(status)
+		return
+	}
+	http.Error(w, err.Error(), status)
+}
+
+// call runs the handler; a panic is an error of the handler and no end of the process.
+func (a *Adapter) call(ctx context.Context, ce cloudevents.Event) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return a.Handle(ctx, ce)
+}
+
+// report logs the outcome, once, and returns the status that tells Pub/Sub of it.
+func (a *Adapter) report(ctx context.Context, ce cloudevents.Event, d Delivery, took time.Duration, err error) int {
+	log := a.log().With(
+		"function", a.Name, "event_type", ce.Type(), "event_id", ce.ID(), "subject", ce.Subject(), "message_id", d.MessageID,
+		"delivery_attempt", d.Attempt, "milliseconds", took.Milliseconds())
+	if d.Trace != "" {
+		log = log.With(logging.Trace(os.Getenv("PROJECT_ID"), d.Trace))
+	}
+	switch {
+	case err == nil:
+		log.InfoContext(ctx, "event handled")
+	case fault.IsIgnored(err):
+		log.DebugContext(ctx, "event ignored", "reason", err.Error())
+	case fault.IsPermanent(err):
+		log.ErrorContext(ctx, "event rejected", "error", err.Error())
+	case fault.IsBusy(err):
+		log.WarnContext(ctx, "event left for later", "error", err.Error())
+		return http.StatusServiceUnavailable
+	default:
+		log.WarnContext(ctx, "event left for redelivery", "error", err.Error())
+		return http.StatusInternalServerError
+	}
+	return http.StatusOK
+}
+
+// refuse answers what is no message at all.
+func (a *Adapter) refuse(ctx context.Context, w http.ResponseWriter, err error) {
+	a.log().ErrorContext(ctx, "request refused", "function", a.Name, "error", err.Error())
+	if errors.Is(err, errTooLarge) {
+		w.WriteHeader(http.StatusOK) // Pub/Sub would send it for ever
+		return
+	}
+	http.Error(w, err.Error(), http.StatusBadRequest)
+}
