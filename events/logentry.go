@@ -129,9 +129,17 @@ func plain(err error) error {
 	}
 	var semantic *json.SemanticError
 	if errors.As(err, &semantic) {
-		return fmt.Errorf("%s is a %s where none fits", strings.ReplaceAll(strings.TrimPrefix(string(semantic.JSONPointer), "/"), "/", "."), semantic.JSONKind)
+		where := strings.ReplaceAll(strings.TrimPrefix(string(semantic.JSONPointer), "/"), "/", ".")
+		if where == "" {
+			where = "the whole"
+		}
+		return fmt.Errorf("%s is %s where none fits", where, kindWords[semantic.JSONKind])
 	}
 	return err
+}
+
+var kindWords = map[jsontext.Kind]string{
+	'n': "a null", 't': "a boolean", 'f': "a boolean", '"': "a string", '0': "a number", '{': "an object", '[': "an array",
 }
 
 func (l *logEntry) time(f *faults) time.Time {

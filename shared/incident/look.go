@@ -123,9 +123,11 @@ func (m *machine) read(e Read) {
 			m.gone(s)
 		}
 		return
-	case !e.Incarnation.Same(s.Incarnation):
+	case e.Incarnation.Known() && !e.Incarnation.Same(s.Incarnation):
 		m.newLife(s, e)
 		return
+	case !e.Incarnation.Known() && m.phase() == Recreating && s.Replace:
+		return // a queued resource that waits: the slice itself is not there yet
 	}
 	m.facts(s, e.Facts)
 	was := s.Condition

@@ -255,7 +255,7 @@ func (m *machine) sendSave() {
 		m.enter(Saving, m.saveDeadline(m.firstNotice()))
 	}
 	in.Save = Save{ID: events.ID(in.ID, "save", m.now.UTC().Format(time.RFC3339)), Requested: m.now}
-	m.decided("ask the training to save", fmt.Sprintf("%v before the window, mode %s", m.leadLeft(), m.saveMode()))
+	m.decided("ask the training to save", fmt.Sprintf("%s before the window, mode %s", span(m.leadLeft()), m.saveMode()))
 	m.send(Task{Action: events.ActionSave, By: in.Deadline, Reason: "maintenance"})
 }
 
@@ -277,7 +277,7 @@ func (m *machine) firstNotice() Notice {
 }
 
 func (m *machine) leadLeft() time.Duration {
-	return max(0, m.firstNotice().WindowStart.Sub(m.now)).Round(time.Second)
+	return max(0, m.firstNotice().WindowStart.Sub(m.now))
 }
 
 // afterSave decides what follows a verified save: maintenance now, where that is allowed and possible, else the window.
@@ -299,7 +299,7 @@ func (m *machine) afterSave() {
 
 func (m *machine) sendMaintain() {
 	m.enter(Maintaining, m.now.Add(MaintainFor))
-	m.decided("start the maintenance now", fmt.Sprintf("checkpoint %d is verified, and the moment is ours to choose", m.w.Progress.Verified))
+	m.decided("start the maintenance now", "checkpoint "+number(m.w.Progress.Verified)+" is verified, and the moment is ours to choose")
 	var tasks []Task
 	for _, n := range m.w.Notices {
 		s := m.w.Slice(n.Slice)

@@ -139,14 +139,14 @@ func (m *machine) saved() string {
 
 // removed goes on when everything that had to go is gone.
 func (m *machine) removed(s *Slice) {
-	m.line(LineCame, "node "+s.Name+" is gone after "+span(m.now.Sub(m.w.Incident.Since)), "")
+	took := span(m.now.Sub(m.w.Incident.Since))
 	m.drop(events.ActionDelete, s.Name)
 	for i := range m.w.Slices {
 		if o := &m.w.Slices[i]; o.Replace && o.Condition != Gone {
 			return
 		}
 	}
-	m.recreate("the old one is proven gone")
+	m.recreate("the old one is proven gone, after " + took)
 }
 
 // healedWhileRemoving stops a deletion that nobody has begun when Google has brought the slice back meanwhile.
@@ -274,14 +274,12 @@ func (m *machine) pause(t Task) time.Duration {
 
 // recreated goes on when a new slice is usable, and admits training when all are.
 func (m *machine) recreated(s *Slice) {
-	in := m.w.Incident
 	m.slice(s.Name).Replace = false
-	m.line(LineCame, "node "+s.Name+" is "+s.State+" in "+s.Zone, "incarnation "+s.Incarnation.String())
 	m.drop(events.ActionCreate, s.Name)
 	if len(m.replacing()) > 0 {
 		return
 	}
-	in = m.inc()
+	in := m.inc()
 	in.Zones, in.WaitingSince, in.Reminded = nil, time.Time{}, time.Time{}
 	m.admit()
 }
@@ -294,7 +292,7 @@ func (m *machine) admit() {
 		return
 	}
 	m.enter(Admitting, m.now.Add(AdmitFor))
-	m.decided("admit training to the new slice", "the former one is proven gone")
+	m.decided("admit training to the new slice", "it is usable, and the former one is proven gone")
 	m.send(Task{Action: events.ActionAdmit, Reason: "new incarnation"})
 }
 

@@ -47,71 +47,76 @@ type Advancer struct {
 // Advance feeds evidence to a workload and returns it as it stands then. Evidence that teaches nothing is not written.
 // It returns ErrNotFound for a workload that is not in the ledger, and an error only when nothing could be stored.
 func (a *Advancer) Advance(ctx context.Context, id string, evidence ...incident.Evidence) (incident.Workload, error) {
+	w, _, err := a.advance(ctx, id, nil, evidence)
+	return w, err
+}
+
+// AdvanceChanged is Advance that also tells whether this very evidence was stored: of many that say the same, one is.
+func (a *Advancer) AdvanceChanged(ctx context.Context, id string, evidence ...incident.Evidence) (incident.Workload, bool, error) {
 	return a.advance(ctx, id, nil, evidence)
 }
 
 // Introduce is Advance for a workload that may be new: it begins as the given one.
 func (a *Advancer) Introduce(ctx context.Context, w incident.Workload, evidence ...incident.Evidence) (incident.Workload, error) {
-	return a.advance(ctx, w.ID, &w, evidence)
+	w, _, err := a.advance(ctx, w.ID, &w, evidence)
+	return w, err
 }
 
-func (a *Advancer) advance(ctx context.Context, id string, fresh *incident.Workload, evidence []incident.Evidence) (incident.Workload, error) {
-	var err error
+func (a *Advancer) advance(ctx context.Context, id string, fresh *incident.Workload, evidence []incident.Evidence) (w incident.Workload, changed bool, err error) {
 	for try := range tries {
 		if try > 0 {
 			// Whoever was faster has most likely stored the same; the jitter keeps the rest apart.
 			wait := time.Duration(1+rand.Int64N(1<<try)) * 10 * time.Millisecond //nolint:gosec // jitter needs no secret
 			if err := a.Sleep(ctx, wait); err != nil {
-				return incident.Workload{}, fmt.Errorf("ledger: advance %s: %w", id, err)
+				return w, false, fmt.Errorf("ledger: advance %s: %w", id, err)
 			}
 		}
-		var w incident.Workload
-		if w, err = a.try(ctx, id, fresh, evidence); !errors.Is(err, ErrConflict) {
-			return w, err
+		if w, changed, err = a.try(ctx, id, fresh, evidence); !errors.Is(err, ErrConflict) {
+			return w, changed, err
 		}
 	}
-	return incident.Workload{}, fmt.Errorf("ledger: advance %s: %w, %d times", id, ErrConflict, tries)
+	return w, false, fmt.Errorf("ledger: advance %s: %w, %d times", id, ErrConflict, tries)
 }
 
-func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload, evidence []incident.Evidence) (incident.Workload, error) {
+func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload, evidence []incident.Evidence) (w incident.Workload, changed bool, err error) {
 	before, rev, err := a.Ledger.Workload(ctx, id)
 	switch {
 	case errors.Is(err, ErrNotFound) && fresh != nil:
 		before = *fresh
 	case err != nil:
-		return incident.Workload{}, err
+		return w, false, err
 	}
 	p := a.Policies.For(ctx, before.Label)
 	now := a.Now()
-	after, changed := before, false
-	after.Outbox = slices.Clip(after.Outbox)
+	w = before
+	w.Outbox = slices.Clip(w.Outbox)
 	var sent []events.Envelope
 	for _, e := range evidence {
-		next, send, did := incident.Advance(p, after, e, now)
-		after, changed = next, changed || did
+		next, send, did := incident.Advance(p, w, e, now)
+		w, changed = next, changed || did
 		for _, ev := range send {
-			env, err := a.envelope(ctx, after, ev, now)
+			env, err := a.envelope(ctx, w, ev, now)
 			if err != nil {
-				return incident.Workload{}, fmt.Errorf("ledger: advance %s: %w", id, err)
+				return w, false, fmt.Errorf("ledger: advance %s: %w", id, err)
 			}
 			sent = append(sent, env)
 		}
 	}
 	if !changed {
-		return before, nil
+		return before, false, nil
 	}
-	after.Outbox = append(after.Outbox, sent...)
-	rev, err = a.Ledger.Save(ctx, after, rev)
+	w.Outbox = append(w.Outbox, sent...)
+	rev, err = a.Ledger.Save(ctx, w, rev)
 	if err != nil {
-		return incident.Workload{}, err
+		return w, false, err
 	}
 	if a.Saved != nil {
-		a.Saved(ctx, before, after)
+		a.Saved(ctx, before, w)
 	}
-	if len(after.Outbox) > 0 {
-		after = a.empty(ctx, after, rev)
+	if len(w.Outbox) > 0 {
+		w = a.empty(ctx, w, rev)
 	}
-	return after, nil
+	return w, true, nil
 }
 
 // envelope wraps an event that follows from a decision. The event that ends an incident takes the incident's record
@@ -157,12 +162,16 @@ func (a *Advancer) empty(ctx context.Context, w incident.Workload, rev Revision)
 		return w
 	}
 	for range tries {
+		full := w
 		w.Outbox = slices.DeleteFunc(slices.Clone(w.Outbox), func(e events.Envelope) bool { return sent[e.ID] })
 		if len(w.Outbox) == 0 {
 			w.Outbox = nil
 		}
 		_, err := a.Ledger.Save(ctx, w, rev)
 		if err == nil {
+			if a.Saved != nil {
+				a.Saved(ctx, full, w)
+			}
 			return w
 		}
 		if errors.Is(err, ErrConflict) {

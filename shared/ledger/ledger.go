@@ -46,12 +46,45 @@ const (
 
 // record is a document of any collection.
 type record struct {
-	ID               string    `docstore:"ID"`
-	Schema           int       `docstore:"schema"`
-	Due              time.Time `docstore:"due,omitempty"`
-	Expires          time.Time `docstore:"expires,omitempty"`
-	Body             string    `docstore:"body"`
-	DocstoreRevision any
+	ID     string
+	Schema int
+	// Due and Expires are absent from the store when they are zero: a zero time would be due for ever.
+	Due, Expires time.Time
+	Body         string
+	Revision     Revision
+}
+
+// The columns of a document.
+const (
+	colID      = "ID"
+	colSchema  = "schema"
+	colDue     = "due"
+	colExpires = "expires"
+	colBody    = "body"
+)
+
+// document is the record as the store takes it. A map and no struct, because only a map can leave a time out.
+func (r record) document() map[string]any {
+	d := map[string]any{colID: r.ID, colSchema: int64(r.Schema), colBody: r.Body}
+	for name, t := range map[string]time.Time{colDue: r.Due, colExpires: r.Expires} {
+		if !t.IsZero() {
+			d[name] = t.UTC().Truncate(time.Microsecond) // what every store keeps
+		}
+	}
+	d[docstore.DefaultRevisionField] = r.Revision.of // the field has to be there, or the store does not tell the new one
+	return d
+}
+
+// recordOf reads a document; what is not there or of another type stays zero.
+func recordOf(d map[string]any) record {
+	r := record{Revision: Revision{d[docstore.DefaultRevisionField]}}
+	r.ID, _ = d[colID].(string)
+	r.Body, _ = d[colBody].(string)
+	r.Due, _ = d[colDue].(time.Time)
+	r.Expires, _ = d[colExpires].(time.Time)
+	schema, _ := d[colSchema].(int64)
+	r.Schema = int(schema)
+	return r
 }
 
 // Revision is the version of a document that was read. The zero value stands for a document that is not there.
@@ -80,19 +113,19 @@ func (l *Ledger) get(ctx context.Context, collection, id string) (record, error)
 	if err != nil {
 		return record{}, fmt.Errorf("ledger: open %s: %w", collection, err)
 	}
-	r := record{ID: key(id)}
-	switch err := c.Get(ctx, &r); gcerrors.Code(err) {
+	d := map[string]any{colID: key(id), docstore.DefaultRevisionField: nil}
+	switch err := c.Get(ctx, d); gcerrors.Code(err) {
 	case gcerrors.OK:
+		return recordOf(d), nil
 	case gcerrors.NotFound:
 		return record{}, fmt.Errorf("ledger: %s %s: %w", collection, id, ErrNotFound)
 	default:
 		return record{}, fmt.Errorf("ledger: read %s %s: %w", collection, id, err)
 	}
-	return r, nil
 }
 
 // put writes a document if it still is what was read, or if it is not there when nothing was.
-func (l *Ledger) put(ctx context.Context, collection string, r record, rev Revision) (Revision, error) {
+func (l *Ledger) put(ctx context.Context, collection string, r record) (Revision, error) {
 	if len(r.Body) > MaxBody {
 		return Revision{}, fault.Permanentf("ledger: %s %s: %d bytes are more than the %d that a document holds", collection, r.ID, len(r.Body), MaxBody)
 	}
@@ -101,28 +134,21 @@ func (l *Ledger) put(ctx context.Context, collection string, r record, rev Revis
 		return Revision{}, fmt.Errorf("ledger: open %s: %w", collection, err)
 	}
 	id := r.ID
-	r.ID, r.Due, r.Expires = key(id), micros(r.Due), micros(r.Expires)
-	if rev.of == nil {
-		err = c.Create(ctx, &r)
+	r.ID = key(id)
+	d := r.document()
+	if r.Revision.of == nil {
+		err = c.Create(ctx, d)
 	} else {
-		r.DocstoreRevision = rev.of
-		err = c.Replace(ctx, &r)
+		err = c.Replace(ctx, d)
 	}
 	switch gcerrors.Code(err) {
 	case gcerrors.OK:
-		return Revision{r.DocstoreRevision}, nil
+		return Revision{d[docstore.DefaultRevisionField]}, nil
 	case gcerrors.AlreadyExists, gcerrors.FailedPrecondition, gcerrors.NotFound:
 		return Revision{}, fmt.Errorf("ledger: %s %s: %w", collection, id, ErrConflict)
+	default:
+		return Revision{}, fmt.Errorf("ledger: write %s %s: %w", collection, id, err)
 	}
-	return Revision{}, fmt.Errorf("ledger: write %s %s: %w", collection, id, err)
-}
-
-// micros cuts a time to what every store keeps.
-func micros(t time.Time) time.Time {
-	if t.IsZero() {
-		return time.Time{}
-	}
-	return t.UTC().Truncate(time.Microsecond)
 }
 
 // load reads a document into v and returns its revision.
@@ -134,7 +160,7 @@ func (l *Ledger) load(ctx context.Context, collection, id string, schema int, v 
 	if err := decode(collection, id, schema, r, v); err != nil {
 		return Revision{}, err
 	}
-	return Revision{r.DocstoreRevision}, nil
+	return r.Revision, nil
 }
 
 func decode(collection, id string, schema int, r record, v any) error {
@@ -152,8 +178,8 @@ func (l *Ledger) store(ctx context.Context, collection, id string, r record, v a
 	if err != nil {
 		return Revision{}, fmt.Errorf("ledger: %s %s: %w", collection, id, err)
 	}
-	r.ID, r.Body = id, string(body)
-	return l.put(ctx, collection, r, rev)
+	r.ID, r.Body, r.Revision = id, string(body), rev
+	return l.put(ctx, collection, r)
 }
 
 // Workload reads the document of a workload, or ErrNotFound.
@@ -177,7 +203,7 @@ func (l *Ledger) Due(ctx context.Context, now time.Time) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger: open %s: %w", Workloads, err)
 	}
-	return ids(ctx, c.Query().Where("due", "<=", micros(now)))
+	return ids(ctx, c.Query().Where(colDue, "<=", now.UTC()))
 }
 
 // All returns the IDs of every workload.
@@ -190,18 +216,16 @@ func (l *Ledger) All(ctx context.Context) ([]string, error) {
 }
 
 func ids(ctx context.Context, q *docstore.Query) ([]string, error) {
-	it := q.Get(ctx, "ID")
+	it := q.Get(ctx, colID)
 	defer it.Stop()
 	var found []string
 	for {
-		var r struct {
-			ID string `docstore:"ID"`
-		}
-		switch err := it.Next(ctx, &r); {
+		d := map[string]any{}
+		switch err := it.Next(ctx, d); {
 		case err == nil:
-			id, err := url.PathUnescape(r.ID)
+			id, err := url.PathUnescape(recordOf(d).ID)
 			if err != nil {
-				return nil, fmt.Errorf("ledger: key %q: %w", r.ID, err)
+				return nil, fmt.Errorf("ledger: key %v: %w", d[colID], err)
 			}
 			found = append(found, id)
 		case errors.Is(err, io.EOF):
@@ -214,7 +238,7 @@ func ids(ctx context.Context, q *docstore.Query) ([]string, error) {
 
 // SaveSpec stores a specification under its hash. It is written once: the same content has the same hash.
 func (l *Ledger) SaveSpec(ctx context.Context, hash string, spec []byte) error {
-	_, err := l.put(ctx, Specs, record{ID: hash, Schema: 1, Body: string(spec)}, Revision{})
+	_, err := l.put(ctx, Specs, record{ID: hash, Schema: 1, Body: string(spec)})
 	if errors.Is(err, ErrConflict) {
 		return nil
 	}

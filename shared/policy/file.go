@@ -30,13 +30,13 @@ type file struct {
 }
 
 type entry struct {
-	Preset        string                `yaml:"preset"`
-	Switches      map[string]*yaml.Node `yaml:"switches"`
-	Zones         []string              `yaml:"zones"`
-	Lead          *duration             `yaml:"lead"`
-	Save          string                `yaml:"save"`
-	GiveUpAfter   *duration             `yaml:"give_up_after"`
-	ChipHourPrice float64               `yaml:"chip_hour_price"`
+	Preset        string               `yaml:"preset"`
+	Switches      map[string]yaml.Node `yaml:"switches"`
+	Zones         []string             `yaml:"zones"`
+	Lead          *duration            `yaml:"lead"`
+	Save          string               `yaml:"save"`
+	GiveUpAfter   *duration            `yaml:"give_up_after"`
+	ChipHourPrice float64              `yaml:"chip_hour_price"`
 }
 
 // duration is a Go duration in YAML, with its line for messages.

@@ -44,6 +44,9 @@ func FromContext(ctx context.Context) Delivery {
 	return d
 }
 
+// MessageID is the ID of the message that a handler was called for.
+func MessageID(ctx context.Context) string { return FromContext(ctx).MessageID }
+
 // push is the body of a push request.
 // https://cloud.google.com/pubsub/docs/push#receive_push
 type push struct {

@@ -156,8 +156,8 @@ type Adapter struct {
 	instead http.Handler
 }
 
-// defaultLog is made at the first message, so that a registered function that is never called opens nothing.
-var defaultLog = sync.OnceValue(func() *slog.Logger {
+// processLog is made at the first message, so that a registered function that is never called opens nothing.
+var processLog = sync.OnceValue(func() *slog.Logger {
 	level := new(slog.LevelVar)
 	if err := level.UnmarshalText([]byte(os.Getenv("LOG_LEVEL"))); err != nil {
 		level.Set(slog.LevelInfo)
@@ -165,11 +165,14 @@ var defaultLog = sync.OnceValue(func() *slog.Logger {
 	return logging.New(os.Stdout, level)
 })
 
+// Log is the logger of the process: one JSON line per event on standard output, from the level LOG_LEVEL on.
+func Log() *slog.Logger { return processLog() }
+
 func (a *Adapter) log() *slog.Logger {
 	if a.Log != nil {
 		return a.Log
 	}
-	return defaultLog()
+	return processLog()
 }
 
 // ServeHTTP implements http.Handler.

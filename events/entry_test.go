@@ -1,0 +1,296 @@
+package events_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+)
+
+// system makes a system event of Compute Engine on a worker.
+func system(method, rest string) string {
+	return fmt.Sprintf(`{"protoPayload":{"@type":"type.googleapis.com/google.cloud.audit.AuditLog","serviceName":"compute.googleapis.com",
+"methodName":%q,"resourceName":"projects/demo/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2"%s},"insertId":"i1",
+"resource":{"type":"gce_instance","labels":{"instance_id":"77","zone":"us-west4-a","project_id":"demo"}},
+"timestamp":"2026-11-12T02:14:06.5Z","receiveTimestamp":"2026-11-12T02:14:07Z","severity":"INFO",
+"logName":"projects/demo/logs/cloudaudit.googleapis.com%%2Fsystem_event","operation":{"id":"systemevent-1","first":true,"last":true}}`, method, rest)
+}
+
+func call(method, rest string) string {
+	return fmt.Sprintf(`{"protoPayload":{"serviceName":"tpu.googleapis.com","methodName":%q,
+"resourceName":"projects/demo/locations/us-west4-a/nodes/llama-8b"%s},"insertId":"i2","resource":{"type":"audited_resource","labels":{"project_id":"demo"}},
+"timestamp":"2026-11-12T02:14:06.5Z","logName":"projects/demo/logs/cloudaudit.googleapis.com%%2Factivity","operation":{"id":"operation-9","last":true}}`, method, rest)
+}
+
+func crew(payload string) string {
+	return `{"insertId":"i3","logName":"projects/demo/logs/pitstop-crew","timestamp":"2026-11-12T02:14:06.5Z","jsonPayload":` + payload + `}`
+}
+
+var (
+	at      = time.Date(2026, 11, 12, 2, 14, 6, 500_000_000, time.UTC)
+	worker2 = events.Subject{Project: "demo", Zone: "us-west4-a", Worker: "t1v-n-3f2a9c01-w-2", InstanceID: "77"}
+	node    = events.Subject{Project: "demo", Zone: "us-west4-a", Node: "llama-8b"}
+)
+
+func TestRead(t *testing.T) {
+	loss := func(c events.Cause) events.Entry {
+		return events.Entry{
+			Kind: events.KindLoss, ID: "i1", Time: at, Received: at.Add(500 * time.Millisecond), Rank: events.RankAudit, Subject: worker2, Cause: c,
+		}
+	}
+	notice := func(n events.Notice) events.Entry {
+		e := loss(events.CauseMaintenance)
+		e.Kind, e.Notice = events.KindNotice, n
+		return e
+	}
+	start, end := time.Date(2026, 11, 19, 4, 0, 0, 0, time.UTC), time.Date(2026, 11, 19, 8, 0, 0, 0, time.UTC)
+	window := `"windowStartTime":"2026-11-19T04:00:00Z","windowEndTime":"2026-11-19T08:00:00Z","latestWindowStartTime":"2026-11-19T04:00:01Z"`
+	for name, c := range map[string]struct {
+		entry string
+		want  events.Entry
+		says  string
+	}{
+		"preempted":  {system("compute.instances.preempted", ""), loss(events.CausePreemption), "worker 2 was preempted"},
+		"host error": {system("compute.instances.hostError", ""), loss(events.CauseHostError), "worker 2 lost its host: host error"},
+		"stopped for maintenance": {
+			system("compute.instances.terminateOnHostMaintenance", ""), loss(events.CauseMaintenance), "worker 2 was stopped for host maintenance",
+		},
+		"shut down from inside": {system("compute.instances.guestTerminate", ""), loss(events.CauseGuest), "worker 2 was shut down from inside"},
+		"restarted by Google": {
+			system("compute.instances.automaticRestart", ""),
+			func() events.Entry { e := loss(events.CauseUnknown); e.Kind = events.KindBack; return e }(), "worker 2 was restarted by Google",
+		},
+		"node terminated, with a reason in Google's words": {
+			strings.Replace(strings.Replace(system("tpu.nodes.terminate", `,"metadata":{"terminateReason":"SPOT_RECLAIM"}`),
+				"zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2", "locations/us-west4-a/nodes/llama-8b", 1),
+				`"type":"gce_instance","labels":{"instance_id":"77","zone":"us-west4-a",`, `"type":"audited_resource","labels":{`, 1),
+			func() events.Entry {
+				e := loss(events.CauseTerminated)
+				e.Subject, e.Text = node, "SPOT_RECLAIM"
+				return e
+			}(), "node llama-8b was terminated (SPOT_RECLAIM)",
+		},
+		"maintenance pending": {
+			system("compute.instances.upcomingMaintenance", `,"metadata":{"type":"SCHEDULED","canReschedule":true,"maintenanceStatus":"PENDING",`+window+`}`),
+			notice(events.Notice{Status: events.NoticePending, CanReschedule: true, WindowStart: start, WindowEnd: end, LatestWindowStart: start.Add(time.Second)}),
+			"maintenance of worker 2 announced for Nov 19 04:00-08:00",
+		},
+		"maintenance pending, as the documentation spells it": {
+			system("compute.instances.upcomingInfraMaintenance", `,"metadata":{"maintenanceType":"UNSCHEDULED","canReschedule":"FALSE","maintenanceStatus":"PENDING",`+window+`}`),
+			notice(events.Notice{Status: events.NoticePending, Unscheduled: true, WindowStart: start, WindowEnd: end, LatestWindowStart: start.Add(time.Second)}),
+			"unscheduled maintenance of worker 2 announced for Nov 19 04:00-08:00",
+		},
+		"maintenance under way": {
+			system("compute.instances.upcomingMaintenance", `,"metadata":{"type":"SCHEDULED","maintenanceStatus":"ONGOING",`+window+`}`),
+			notice(events.Notice{Status: events.NoticeOngoing, WindowStart: start, WindowEnd: end, LatestWindowStart: start.Add(time.Second)}),
+			"maintenance of worker 2 is under way",
+		},
+		"maintenance over, said by a text alone": {
+			system("compute.instances.upcomingMaintenance", `,"status":{"message":"Maintenance window has completed for this instance. All maintenance notifications on the instance have been removed."}`),
+			notice(events.Notice{Status: events.NoticeGone}), "worker 2 has no announced maintenance any more",
+		},
+		"maintenance pending without its times": {
+			system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PENDING"}`),
+			func() events.Entry {
+				e := notice(events.Notice{Status: events.NoticePending})
+				e.Missing = []string{"windowStartTime", "windowEndTime"}
+				return e
+			}(), "maintenance of worker 2 announced, without a time",
+		},
+		"a deletion by a person": {
+			call("google.cloud.tpu.v2.Tpu.DeleteNode", `,"authenticationInfo":{"principalEmail":"ann@example.com"}`),
+			events.Entry{
+				Kind: events.KindCall, ID: "i2", Time: at, Rank: events.RankAudit, Subject: node,
+				Call: events.Call{Method: "DeleteNode", Version: "v2", Principal: "ann@example.com", Last: true, Operation: "operation-9"},
+			}, "DeleteNode of node llama-8b by ann@example.com is done",
+		},
+		"a create that failed": {
+			call("google.cloud.tpu.v2alpha1.Tpu.CreateNode", `,"authenticationInfo":{"principalEmail":"ann@example.com"},"status":{"code":8,"message":"There is no more capacity in the zone"}`),
+			events.Entry{
+				Kind: events.KindCall, ID: "i2", Time: at, Rank: events.RankAudit, Subject: node,
+				Call: events.Call{
+					Method: "CreateNode", Version: "v2alpha1", Principal: "ann@example.com", Last: true, Operation: "operation-9", Code: 8,
+					Message: "There is no more capacity in the zone",
+				},
+			}, "CreateNode of node llama-8b by ann@example.com failed: There is no more capacity in the zone",
+		},
+		"a full resource name": {
+			strings.Replace(call("google.cloud.tpu.v1.Tpu.StopNode", ""), `"projects/demo/locations`, `"//tpu.googleapis.com/projects/demo/locations`, 1),
+			events.Entry{
+				Kind: events.KindCall, ID: "i2", Time: at, Rank: events.RankAudit, Subject: node,
+				Call: events.Call{Method: "StopNode", Version: "v1", Last: true, Operation: "operation-9"},
+			}, "StopNode of node llama-8b by nobody named is done",
+		},
+		"a crew's exit": {
+			crew(`{"schema":1,"report":"exited","zone":"us-west4-a","node":"llama-8b","hostname":"t1v-n-3f2a9c01-w-0","worker":0,"attempt":1,"exit_code":139,"step":48190,"restarts_left":5}`),
+			events.Entry{
+				Kind: events.KindCrew, ID: "i3", Time: at, Rank: events.RankUser, Subject: node,
+				Crew: &events.CrewReport{
+					Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b", Hostname: "t1v-n-3f2a9c01-w-0",
+					Attempt: 1, ExitCode: 139, Step: 48190, RestartsLeft: 5,
+				},
+			}, "crew: training ended on worker 0 with exit code 139 at step 48190",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := events.Read([]byte(c.entry))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			if says := got.Describe(); says != c.says {
+				t.Errorf("Describe() = %q, want %q", says, c.says)
+			}
+		})
+	}
+}
+
+func TestReadIgnoresWithAReason(t *testing.T) {
+	for name, c := range map[string]struct{ entry, reason string }{
+		"a system event that is not read": {system("compute.instances.kmsKeyError", ""), "kmsKeyError"},
+		"an instance that is no TPU worker": {
+			strings.Replace(system("compute.instances.hostError", ""), "t1v-n-3f2a9c01-w-2", "gke-pool-1", 1), "gke-pool-1 is no worker",
+		},
+		"a read of the API":             {call("google.cloud.tpu.v2.Tpu.GetNode", ""), "changes no slice"},
+		"a call of another API":         {call("v1.compute.instances.delete", ""), "not one of the TPU API"},
+		"a call without its object":     {strings.Replace(call("google.cloud.tpu.v2.Tpu.DeleteNode", ""), "projects/demo/locations/us-west4-a/nodes/llama-8b", "", 1), "does not say of what"},
+		"another log":                   {`{"logName":"projects/demo/logs/ml.googleapis.com%2Fjob","timestamp":"2026-11-12T02:14:06Z"}`, "ml.googleapis.com"},
+		"no log entry":                  {`{"foo":1}`, "not a log entry"},
+		"a bare Pub/Sub message":        {`{"data":"x","attributes":{"type_url":"y"}}`, "Pub/Sub message"},
+		"a report of a newer crew":      {crew(`{"schema":1,"report":"levitating","zone":"z","node":"n"}`), "newer than this release"},
+		"a crew line of a newer schema": {crew(`{"schema":2,"report":"exited"}`), "newer than this release"},
+		"a notice without a status":     {system("compute.instances.upcomingMaintenance", `,"metadata":{"type":"SCHEDULED"}`), "neither"},
+		"a status that is not known":    {system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PAUSED"}`), "PAUSED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := events.Read([]byte(c.entry))
+			if err != nil || !strings.Contains(got.Ignored, c.reason) {
+				t.Errorf("ignored because %q, error %v; want a reason with %q", got.Ignored, err, c.reason)
+			}
+		})
+	}
+}
+
+func TestReadRefusesWithEveryFault(t *testing.T) {
+	for name, c := range map[string]struct {
+		entry  string
+		faults []string
+	}{
+		"not JSON":         {"<html>", []string{"not JSON at byte 0"}},
+		"truncated":        {system("compute.instances.preempted", "")[:300], []string{"not JSON at byte"}},
+		"an array":         {"[1]", []string{"an array where none fits"}},
+		"a number as name": {`{"logName":3}`, []string{"logName is a number"}},
+		"two bad times": {
+			system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PENDING","windowStartTime":"soon","windowEndTime":"later"}`),
+			[]string{`windowStartTime "soon"`, `windowEndTime "later"`},
+		},
+		"a window that ends first": {
+			system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PENDING","windowStartTime":"2026-11-19T04:00:00Z","windowEndTime":"2026-11-19T03:00:00Z"}`),
+			[]string{"ends before it starts"},
+		},
+		"a boolean that is none":        {system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PENDING","canReschedule":"maybe"}`), []string{"canReschedule"}},
+		"a crew line without anything":  {crew(`{"schema":1,"report":"exited"}`), []string{"zone is missing", "node is missing", "attempt 0"}},
+		"a crew line of the wrong type": {crew(`{"schema":1,"report":"exited","attempt":"x"}`), []string{"jsonPayload: attempt is a string"}},
+		"a crew line without a payload": {`{"logName":"projects/demo/logs/pitstop-crew"}`, []string{"without jsonPayload"}},
+		"larger than what is read":      {`{"logName":"` + strings.Repeat("x", events.MaxBytes) + `"}`, []string{"are more than"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := events.Read([]byte(c.entry))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, f := range c.faults {
+				if !strings.Contains(err.Error(), f) {
+					t.Errorf("error %q does not tell %q", err, f)
+				}
+			}
+		})
+	}
+}
+
+func TestWorkerGroup(t *testing.T) {
+	for host, want := range map[string]string{
+		"t1v-n-9472280f-w-0":                            "t1v-n-9472280f 0",
+		"t1v-n-9472280f-w-1535":                         "t1v-n-9472280f 1535",
+		"t1v-n-9472280f-w-3.us-west4-a.c.demo.internal": "t1v-n-9472280f 3",
+		"t1v-n-9472280f-w-":                             "", "t1v-n-9472280-w-0": "", "t1v-n-9472280G-w-0": "", "t1v-n-9472280f-x-0": "", "gke-t1v-n-9472280f-w-0": "",
+		"t1v-n-9472280f-w-99999999": "", "": "",
+	} {
+		group, n, ok := events.WorkerGroup(host)
+		got := ""
+		if ok {
+			got = fmt.Sprint(group, " ", n)
+		}
+		if got != want {
+			t.Errorf("WorkerGroup(%q) = %q, want %q", host, got, want)
+		}
+	}
+}
+
+func TestGoogle(t *testing.T) {
+	for principal, want := range map[string]bool{
+		"": true, "system@google.com": true, "service-123@cloud-tpu.iam.gserviceaccount.com": true,
+		"service-123@gcp-sa-tpu.iam.gserviceaccount.com": true, "123@cloudservices.gserviceaccount.com": true,
+		"ann@example.com": false, "service-abc@demo.iam.gserviceaccount.com": false, "service-1@example.com": false, "bot@demo.iam.gserviceaccount.com": false,
+		"x@cloudservices.gserviceaccount.com": false,
+	} {
+		if got := events.Google(principal); got != want {
+			t.Errorf("Google(%q) = %v, want %v", principal, got, want)
+		}
+	}
+}
+
+// TestRealEntries reads the real entries that may stand beside the project.
+func TestRealEntries(t *testing.T) {
+	files, err := filepath.Glob("../../shared/samples/*.json")
+	if err != nil || len(files) == 0 {
+		t.Skip("no real entries stand beside the project")
+	}
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := events.Read(raw)
+		if err != nil {
+			t.Errorf("%s: %v", filepath.Base(f), err)
+			continue
+		}
+		if e.Ignored == "" && e.Describe() == "" {
+			t.Errorf("%s: neither ignored nor described", filepath.Base(f))
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(system("compute.instances.preempted", "")))
+	f.Add([]byte(system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PENDING","windowStartTime":"2026-11-19T04:00:00Z","canReschedule":"TRUE"}`)))
+	f.Add([]byte(call("google.cloud.tpu.v2.Tpu.DeleteNode", "")))
+	f.Add([]byte(crew(`{"schema":1,"report":"notice","zone":"z","node":"n","notice":{"status":"pending"}}`)))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		e, err := events.Read(raw)
+		if err != nil {
+			return
+		}
+		if e.Ignored != "" {
+			return
+		}
+		if e.Kind == "" || e.Rank == 0 {
+			t.Errorf("neither ignored nor classified: %+v", e)
+		}
+		if e.Describe() == "" {
+			t.Errorf("nothing to say about %+v", e)
+		}
+		if e.Kind == events.KindCrew && e.Crew == nil {
+			t.Error("a crew report without the report")
+		}
+	})
+}

@@ -1,0 +1,43 @@
+// Package checkpoint carries out checkpoint requests: it asks the training side to save, verifies that a complete
+// checkpoint is there, and starts announced maintenance early where that is allowed.
+package checkpoint
+
+import (
+	"context"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/publish"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/trigger"
+)
+
+func init() {
+	// Arrives: pitstop.checkpoint.requested.v1 on the topic checkpoint-requests. Publishes: requests, on the three request
+	// topics. Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/storage.objectUser on the
+	// checkpoint buckets, and roles/tpu.admin on the project where the switches ask for it.
+	trigger.Register("HandleCheckpoint", trigger.Function[config, events.CheckpointRequested]{Decode: decode, Build: build})
+}
+
+type config struct {
+	Ledger  ledger.Config
+	Publish publish.Config
+	Policy  policy.Config
+	Brake   ledger.BrakeConfig
+}
+
+// Validate returns every fault of the configuration that its tags do not find.
+func (c config) Validate() error { return c.Policy.Validate() }
+
+func build(ctx context.Context, cfg config) (func(context.Context, events.CheckpointRequested) error, error) {
+	cloud, err := tpu.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	publisher := publish.New(cfg.Publish.Topics())
+	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "checkpoint")
+	return handler(Deps{Fleet: f, Provider: cloud, Store: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}).handle, nil
+}

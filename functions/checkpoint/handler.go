@@ -1,0 +1,158 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"github.com/go-json-experiment/json"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/trigger"
+)
+
+// Provider is the part of a provider that this function calls.
+type Provider interface {
+	SetMetadata(ctx context.Context, r tpu.Ref, key, value string) error
+	Maintain(ctx context.Context, r tpu.Ref) (operation string, err error)
+}
+
+// Deps is what the function works with.
+type Deps struct {
+	Fleet    *fleet.Fleet
+	Provider Provider
+	Store    checkpoint.Store
+	Limits   ledger.Limits
+}
+
+// New returns the function over its dependencies.
+func New(d Deps) trigger.Handle { return trigger.Chain(decode, handler(d).handle) }
+
+type handler Deps
+
+func decode(ce cloudevents.Event) (events.CheckpointRequested, error) {
+	if ce.Type() != events.TypeCheckpointRequested {
+		return events.CheckpointRequested{}, fault.Ignored("the event type %s is no checkpoint request", ce.Type())
+	}
+	return events.DecodeCheckpointRequested(ce.Data())
+}
+
+func (h handler) handle(ctx context.Context, r events.CheckpointRequested) error {
+	w, _, err := h.Fleet.Advancer.Check(ctx, r.Request)
+	if err != nil {
+		return err
+	}
+	switch r.Action {
+	case events.ActionSave:
+		return h.save(ctx, r)
+	case events.ActionVerify:
+		return h.verify(ctx, w, r)
+	case events.ActionMaintain:
+		return h.maintain(ctx, r)
+	case events.ActionAdmit, events.ActionRestart, events.ActionDelete, events.ActionCreate:
+	}
+	return fault.Permanentf("a checkpoint request cannot ask to %s", r.Action)
+}
+
+// save delivers the request through both channels, either of which may be absent: the object beside the checkpoints and
+// the metadata of every slice. It is delivered only when the crew acknowledges it.
+func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
+	w, err := h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, ""))
+	if err != nil {
+		return err
+	}
+	ask := events.CrewRequest{
+		Schema: events.Schema, SaveID: r.SaveID, Workload: r.Workload, Incident: r.Incident, Action: events.ActionSave, Mode: r.Mode, By: r.By,
+	}
+	var through []string
+	var faults []error
+	if r.Directory != "" {
+		if err := checkpoint.WriteRequest(ctx, h.Store, r.Directory, ask); err != nil {
+			faults = append(faults, err)
+		} else {
+			through = append(through, "the bucket")
+		}
+	}
+	value, err := json.Marshal(ask)
+	if err != nil {
+		return fault.Permanent(err)
+	}
+	for _, s := range w.Slices {
+		if s.Condition != incident.Ready {
+			continue
+		}
+		if err := h.Provider.SetMetadata(ctx, fleet.Ref(w, s), events.MetadataRequest, string(value)); err != nil {
+			faults = append(faults, err)
+		} else {
+			through = append(through, "the metadata of "+s.Name)
+		}
+	}
+	if through == nil {
+		failure := tpu.Failure(errors.Join(append(faults, errors.New("there is neither a checkpoint directory nor a usable slice"))...))
+		return h.answer(ctx, r, "", "the request for a save was not delivered", failure)
+	}
+	return h.answer(ctx, r, "", "request for a save left in "+strings.Join(through, " and "), nil)
+}
+
+// verify looks for a complete checkpoint. Not to find one is an answer, and so is a bucket that cannot be read.
+func (h handler) verify(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
+	// Buckets tell the time to the second.
+	found, err := checkpoint.Verify(ctx, h.Store, r.Directory, checkpoint.Want{Since: r.Since.Truncate(time.Second).Add(-1), MoreThan: r.MoreThan})
+	c := incident.Checked{Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
+	if err != nil {
+		c.Text = err.Error()
+	} else {
+		c.Found, c.Step, c.URI, c.At = true, found.Step, found.URI, found.At
+	}
+	_, err = h.Fleet.Advancer.Advance(ctx, w.ID, c)
+	return err
+}
+
+// maintain starts the announced maintenance of one slice now, if the slice still is what was decided on.
+func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) error {
+	w, _, err := h.Fleet.Advancer.Check(ctx, r.Request)
+	if err != nil {
+		return err
+	}
+	slice := w.Slice(r.Slice)
+	if slice == nil {
+		return fault.Ignored("%s has no slice %s", w.ID, r.Slice)
+	}
+	ref := fleet.Ref(w, *slice)
+	if _, err = h.Fleet.LookAt(ctx, w, ref); err != nil {
+		return err
+	}
+	w, _, err = h.Fleet.Advancer.Check(ctx, r.Request)
+	if err != nil {
+		return err
+	}
+	if s := w.Slice(r.Slice); s.Condition != incident.Ready || !s.Incarnation.Same(r.Incarnation) {
+		return fault.Ignored("maintain refused: %s is %s", r.Slice, s.State)
+	}
+	w, id, err := h.Fleet.Advancer.BeginDestructive(ctx, r.Request, ref.Zone, h.Limits)
+	if err != nil {
+		return err
+	}
+	op, err := h.Provider.Maintain(ctx, ref)
+	if err != nil {
+		failure := tpu.Failure(err)
+		if err := h.Fleet.Advancer.Refused(ctx, w, ref.Zone, id, failure); err != nil {
+			return err
+		}
+		return h.answer(ctx, r, "", "maintenance of "+r.Slice+" not started", failure)
+	}
+	return h.answer(ctx, r, op, "maintenance of "+r.Slice+" started", nil)
+}
+
+func (h handler) answer(ctx context.Context, r events.CheckpointRequested, op, text string, f *incident.Failure) error {
+	_, err := h.Fleet.Advancer.Answer(ctx, r.Request, op, text, f)
+	return err
+}

@@ -1,0 +1,52 @@
+// Package logevent reads what Cloud Logging has to say: losses and restarts of machines, calls of the TPU API and their
+// ends, and the lines of the training side. It looks at the API before anything follows from a loss.
+package logevent
+
+import (
+	"context"
+
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/publish"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/trigger"
+)
+
+func init() {
+	// Arrives: log entries on the topic log-events. Publishes: requests, on the three request topics.
+	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer on the project.
+	trigger.Register("HandleLogEvent", trigger.Function[config, entry]{Decode: decode, Build: build})
+}
+
+type config struct {
+	Ledger  ledger.Config
+	Publish publish.Config
+	Policy  policy.Config
+	// WatchedProject is the one whose TPUs are watched, if not the function's own.
+	WatchedProject string `env:"WATCHED_PROJECT"`
+	// OurPrincipals are the accounts that Pitstop itself acts as, separated by commas: what they do is no word of an owner.
+	OurPrincipals []string `env:"OUR_PRINCIPALS, required"`
+}
+
+// Validate returns every fault of the configuration that its tags do not find.
+func (c config) Validate() error { return c.Policy.Validate() }
+
+// Watched is the project whose TPUs are watched.
+func (c config) Watched() string {
+	if c.WatchedProject != "" {
+		return c.WatchedProject
+	}
+	return c.Ledger.ProjectID
+}
+
+func build(ctx context.Context, cfg config) (func(context.Context, entry) error, error) {
+	cloud, err := tpu.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	publisher := publish.New(cfg.Publish.Topics())
+	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "logevent")
+	return handler(Deps{Fleet: f, Project: cfg.Watched(), Ours: cfg.OurPrincipals}).handle, nil
+}

@@ -1,0 +1,110 @@
+package logevent
+
+import (
+	"context"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/trigger"
+)
+
+// Deps is what the function works with.
+type Deps struct {
+	Fleet *fleet.Fleet
+	// Project is the watched project; entries of others are none of our concern.
+	Project string
+	// Ours are the principals that Pitstop itself acts as.
+	Ours []string
+}
+
+// New returns the function over its dependencies.
+func New(d Deps) trigger.Handle { return trigger.Chain(decode, handler(d).handle) }
+
+type handler Deps
+
+type entry struct {
+	events.Entry
+	raw []byte
+}
+
+func decode(ce cloudevents.Event) (entry, error) {
+	if ce.Type() != trigger.TypeMessage {
+		return entry{}, fault.Ignored("the event type %s is no log entry", ce.Type())
+	}
+	e, err := events.Read(ce.Data())
+	if err != nil {
+		return entry{}, err
+	}
+	if e.Ignored != "" {
+		return entry{}, fault.Ignored("%s", e.Ignored)
+	}
+	return entry{e, ce.Data()}, nil
+}
+
+func (h handler) handle(ctx context.Context, e entry) error {
+	if p := e.Subject.Project; p != h.Project {
+		return fault.Ignored("the project %s is not watched", p)
+	}
+	s, found, err := h.Fleet.Find(ctx, e.Entry, e.raw)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return nil // parked, or about something that nobody knows and that is gone
+	}
+	evidence := fleet.Evidence(e.Entry, s, h.Ours)
+	if evidence == nil {
+		return h.hint(ctx, e.Entry, s)
+	}
+	if e.Kind == events.KindCrew {
+		if err := h.mapCrew(ctx, e.Entry, s); err != nil {
+			return err
+		}
+	}
+	w, changed, err := h.Fleet.Advancer.AdvanceChanged(ctx, s.Workload, evidence)
+	if err != nil || !changed || !w.NeedsLook() {
+		return err
+	}
+	// Whoever stored the evidence looks; the other workers' entries have nothing to add.
+	_, err = h.Fleet.Look(ctx, w)
+	return err
+}
+
+// hint takes the audit entry of a finished operation of ours, or of Google, as a reason to look now and not at the next
+// tick. It is no evidence of its own: every incident must end right without these entries.
+func (h handler) hint(ctx context.Context, e events.Entry, s ledger.Subject) error {
+	if e.Call.First && !e.Call.Last && e.Call.Code == 0 {
+		return fault.Ignored("%s has only begun", e.Call.Method)
+	}
+	w, _, err := h.Fleet.Ledger.Workload(ctx, s.Workload)
+	if err != nil {
+		return err
+	}
+	if w.Incident == nil {
+		return fault.Ignored("no incident is open on %s", w.ID)
+	}
+	_, err = h.Fleet.Look(ctx, w)
+	return err
+}
+
+// mapCrew learns the host names of a slice from the first line of its crew, where the API does not tell them.
+func (h handler) mapCrew(ctx context.Context, e events.Entry, s ledger.Subject) error {
+	group, _, ok := events.WorkerGroup(e.Crew.Hostname)
+	if !ok || e.Crew.Report != events.ReportStarted {
+		return nil
+	}
+	w, _, err := h.Fleet.Ledger.Workload(ctx, s.Workload)
+	if err != nil {
+		return err
+	}
+	slice := w.Slice(s.Slice)
+	if slice == nil || slice.Group != "" || !e.Time.IsZero() && e.Time.Before(slice.Incarnation.Created) {
+		return nil
+	}
+	_, err = h.Fleet.MapGroup(ctx, w, *slice, group)
+	return err
+}

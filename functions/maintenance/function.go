@@ -1,0 +1,51 @@
+// Package maintenance turns announced maintenance into a save at the right time. Notices come as log entries of Compute
+// Engine from a sink of their own, and from patrol when a reading of the API shows one.
+package maintenance
+
+import (
+	"context"
+
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/publish"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/trigger"
+)
+
+func init() {
+	// Arrives: entries of upcomingMaintenance and upcomingInfraMaintenance, and pitstop.maintenance.notified.v1, on the topic
+	// maintenance-notices. Publishes: requests, on the three request topics.
+	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer on the project.
+	trigger.Register("HandleMaintenance", trigger.Function[config, notice]{Decode: decode, Build: build})
+}
+
+type config struct {
+	Ledger  ledger.Config
+	Publish publish.Config
+	Policy  policy.Config
+	// WatchedProject is the one whose TPUs are watched, if not the function's own.
+	WatchedProject string `env:"WATCHED_PROJECT"`
+}
+
+// Validate returns every fault of the configuration that its tags do not find.
+func (c config) Validate() error { return c.Policy.Validate() }
+
+// Watched is the project whose TPUs are watched.
+func (c config) Watched() string {
+	if c.WatchedProject != "" {
+		return c.WatchedProject
+	}
+	return c.Ledger.ProjectID
+}
+
+func build(ctx context.Context, cfg config) (func(context.Context, notice) error, error) {
+	cloud, err := tpu.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	publisher := publish.New(cfg.Publish.Topics())
+	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "maintenance")
+	return handler(Deps{Fleet: f, Project: cfg.Watched()}).handle, nil
+}

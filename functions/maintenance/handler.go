@@ -1,0 +1,90 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/trigger"
+)
+
+// Deps is what the function works with.
+type Deps struct {
+	Fleet *fleet.Fleet
+	// Project is the watched project; entries of others are none of our concern.
+	Project string
+}
+
+// New returns the function over its dependencies.
+func New(d Deps) trigger.Handle { return trigger.Chain(decode, handler(d).handle) }
+
+type handler Deps
+
+// notice is announced maintenance, or its end, from whichever source.
+type notice struct {
+	entry events.Entry
+	raw   []byte
+	// notified is set where a reading of the API brought it.
+	notified *events.MaintenanceNotified
+}
+
+func decode(ce cloudevents.Event) (notice, error) {
+	switch ce.Type() {
+	case events.TypeMaintenanceNotified:
+		n, err := events.DecodeMaintenanceNotified(ce.Data())
+		return notice{notified: &n}, err
+	case trigger.TypeMessage:
+		e, err := events.Read(ce.Data())
+		if err != nil {
+			return notice{}, err
+		}
+		if e.Ignored != "" {
+			return notice{}, fault.Ignored("%s", e.Ignored)
+		}
+		if e.Kind != events.KindNotice {
+			return notice{}, fault.Ignored("an entry about %s is no notice of maintenance", e.Kind)
+		}
+		return notice{entry: e, raw: ce.Data()}, nil
+	}
+	return notice{}, fault.Ignored("the event type %s is not one that concerns maintenance", ce.Type())
+}
+
+func (h handler) handle(ctx context.Context, n notice) error {
+	if n.notified != nil {
+		return h.notified(ctx, *n.notified)
+	}
+	if p := n.entry.Subject.Project; p != h.Project {
+		return fault.Ignored("the project %s is not watched", p)
+	}
+	s, found, err := h.Fleet.Find(ctx, n.entry, n.raw)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return nil // parked, until somebody knows whom it concerns
+	}
+	_, err = h.Fleet.Advancer.Advance(ctx, s.Workload, fleet.Evidence(n.entry, s, nil))
+	return err
+}
+
+func (h handler) notified(ctx context.Context, n events.MaintenanceNotified) error {
+	s, err := h.Fleet.Ledger.Subject(ctx, n.Project, n.Incarnation.Zone, ledger.Node, n.Node)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return fault.Ignored("the node %s is not known", n.Node)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = h.Fleet.Advancer.Advance(ctx, s.Workload, incident.Noticed{
+		Origin: incident.Origin{ID: n.EventID(), Time: n.Read, Rank: events.RankReading},
+		Slice:  s.Slice, Incarnation: n.Incarnation, Notice: n.Notice, InAPI: true,
+		Text: "the API announces maintenance for " + events.Window(n.Notice.WindowStart, n.Notice.WindowEnd),
+	})
+	return err
+}

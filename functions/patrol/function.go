@@ -1,0 +1,59 @@
+// Package patrol reads the truth from the API, once a minute: whatever an event missed, patrol finds. It follows the
+// operations that run, lets time pass for what is due, and sends what an outbox was left full of.
+package patrol
+
+import (
+	"context"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/publish"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/trigger"
+)
+
+func init() {
+	// Arrives: a tick a minute on the topic patrol-ticks. Publishes: notices on maintenance-notices, requests on the three
+	// request topics. One instance, one tick at a time, no redelivery: the next tick takes up what this one left.
+	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer on the project.
+	trigger.Register("HandlePatrol", trigger.Function[config, time.Time]{Decode: decode, Build: build})
+}
+
+type config struct {
+	Ledger  ledger.Config
+	Publish publish.Config
+	Policy  policy.Config
+	// NoticeTopic is maintenance-notices, in full.
+	NoticeTopic string `env:"NOTICE_TOPIC, required"`
+	// WatchedProject is the one whose TPUs are watched, if not the function's own.
+	WatchedProject string `env:"WATCHED_PROJECT"`
+	// OurPrincipals are the accounts that Pitstop itself acts as, separated by commas: what they do is no word of an owner.
+	OurPrincipals []string `env:"OUR_PRINCIPALS, required"`
+}
+
+// Validate returns every fault of the configuration that its tags do not find.
+func (c config) Validate() error { return c.Policy.Validate() }
+
+// Watched is the project whose TPUs are watched.
+func (c config) Watched() string {
+	if c.WatchedProject != "" {
+		return c.WatchedProject
+	}
+	return c.Ledger.ProjectID
+}
+
+func build(ctx context.Context, cfg config) (func(context.Context, time.Time) error, error) {
+	cloud, err := tpu.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	topics := cfg.Publish.Topics()
+	topics[events.TypeMaintenanceNotified] = cfg.NoticeTopic
+	publisher := publish.New(topics)
+	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "patrol")
+	return newHandler(Deps{Fleet: f, Provider: cloud, Publisher: publisher, Project: cfg.Watched(), Ours: cfg.OurPrincipals, Sleep: ledger.Sleep}).tick, nil
+}

@@ -1,0 +1,429 @@
+package patrol
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/trigger"
+)
+
+// Provider is the part of a provider that patrol reads.
+type Provider interface {
+	fleet.Reader
+	Zones(ctx context.Context, project string) ([]string, error)
+	Operations(ctx context.Context, project, zone string) ([]tpu.Operation, error)
+}
+
+// Deps is what the function works with.
+type Deps struct {
+	Fleet    *fleet.Fleet
+	Provider Provider
+	// Publisher carries notices to the function maintenance.
+	Publisher ledger.Publisher
+	Project   string
+	// Ours are the principals that Pitstop itself acts as.
+	Ours []string
+	// Sleep waits while operations of ours run.
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+const (
+	// staleAfter is the age from which a tick is acknowledged unread: the next one is on its way.
+	staleAfter = 2 * time.Minute
+	// sweepEvery is how often all zones are listed and all workloads read, not only those where something is known.
+	sweepEvery = 15 * time.Minute
+	// pollEvery and pollFor say how operations of ours are followed within a tick.
+	pollEvery = 5 * time.Second
+	pollFor   = 50 * time.Second
+	// hostReads bounds the guest attribute reads of a tick.
+	hostReads = 60
+)
+
+// New returns the function over its dependencies.
+func New(d Deps) trigger.Handle { return trigger.Chain(decode, newHandler(d).tick) }
+
+func newHandler(d Deps) *patrol { return &patrol{Deps: d, zones: map[string]*zone{}} }
+
+// patrol remembers between two ticks what it saw last, so that only what has changed is carried to the ledger. The
+// memory is a saving and no truth: a new instance begins without, and every sweep refreshes it. One instance runs one
+// tick at a time.
+type patrol struct {
+	Deps
+	zones map[string]*zone
+	swept time.Time
+}
+
+// zone is what was seen in a zone last: the slices listed, and those that the ledger knows there, with their workloads.
+type zone struct {
+	seen  map[string]sight
+	known map[string]string
+}
+
+// sight is what of a listed slice makes a difference.
+type sight struct {
+	state, spec, queued, says string
+	life                      events.Incarnation
+	notice                    events.Notice
+	hosts                     bool
+}
+
+func decode(ce cloudevents.Event) (time.Time, error) {
+	if ce.Type() != trigger.TypeMessage {
+		return time.Time{}, fault.Ignored("the event type %s is no tick", ce.Type())
+	}
+	return ce.Time(), nil
+}
+
+// tick reads the truth from the API, once a minute. One thing that cannot be read or stored does not keep it from the
+// others; what is left undone is done at the next tick, so a tick is never delivered again.
+func (p *patrol) tick(ctx context.Context, at time.Time) error {
+	start := p.Fleet.Now()
+	if !at.IsZero() && start.Sub(at) > staleAfter {
+		return fault.Ignored("the tick of %s is old", at.UTC().Format(time.RFC3339))
+	}
+	t := &round{patrol: p, hosts: hostReads}
+	if start.Sub(p.swept) >= sweepEvery && t.try("sweep", t.sweep(ctx)) {
+		p.swept = start
+	}
+	t.try("due workloads", t.collect(ctx))
+	for _, name := range t.zoneNames() {
+		t.try("zone "+name, t.list(ctx, name))
+	}
+	for _, id := range t.due {
+		_, err := p.Fleet.Advancer.Advance(ctx, id, incident.Ticked{Origin: incident.Origin{Rank: events.RankReading}})
+		t.try("workload "+id, err)
+	}
+	for _, name := range t.zoneNames() {
+		t.try("parked entries of "+name, t.unpark(ctx, name))
+	}
+	t.followOperations(ctx, start)
+	// The next tick takes up what failed; this one is logged and acknowledged.
+	return fault.Permanent(errors.Join(t.faults...))
+}
+
+// round is one tick under way.
+type round struct {
+	*patrol
+	due    []string
+	hosts  int
+	faults []error
+}
+
+// try notes a fault and reports whether there was none.
+func (t *round) try(what string, err error) bool {
+	if err == nil || fault.IsIgnored(err) {
+		return true
+	}
+	t.faults = append(t.faults, fmt.Errorf("%s: %w", what, err))
+	return false
+}
+
+// zone returns what is remembered of a zone, which is listed from then on.
+func (p *patrol) zone(name string) *zone {
+	z, ok := p.zones[name]
+	if !ok {
+		z = &zone{seen: map[string]sight{}, known: map[string]string{}}
+		p.zones[name] = z
+	}
+	return z
+}
+
+func (p *patrol) zoneNames() []string { return slices.Sorted(maps.Keys(p.zones)) }
+
+// sweep finds all zones and all workloads anew, so that nothing is missed for being forgotten. Zones that offer nothing
+// known are listed at this tick and then left alone until the next sweep.
+func (t *round) sweep(ctx context.Context) error {
+	names, err := t.Provider.Zones(ctx, t.Project)
+	if err != nil {
+		return err
+	}
+	ids, err := t.Fleet.Ledger.All(ctx)
+	if err != nil {
+		return err
+	}
+	t.zones = map[string]*zone{}
+	for _, name := range names {
+		t.zone(name)
+	}
+	for _, id := range ids {
+		w, _, err := t.Fleet.Ledger.Workload(ctx, id)
+		if err != nil {
+			return err
+		}
+		t.expect(w)
+	}
+	return nil
+}
+
+// expect has a workload's slices looked for where they have to be.
+func (t *round) expect(w incident.Workload) {
+	for _, s := range w.Slices {
+		if !s.IsReleased() || s.Condition != incident.Gone {
+			t.zone(s.Zone).known[s.Name] = w.ID
+		}
+	}
+	if w.Incident == nil {
+		return
+	}
+	for _, task := range w.Incident.Tasks {
+		if task.Action == events.ActionCreate {
+			t.zone(task.Zone).known[task.Slice] = w.ID
+		}
+	}
+}
+
+// collect finds the workloads at which something is due, and sends what their outboxes were left full of.
+func (t *round) collect(ctx context.Context) error {
+	due, err := t.Fleet.Ledger.Due(ctx, t.Fleet.Now())
+	if err != nil {
+		return err
+	}
+	t.due = due
+	for _, id := range due {
+		w, _, err := t.Fleet.Ledger.Workload(ctx, id)
+		if err != nil {
+			t.try("workload "+id, err)
+			continue
+		}
+		t.expect(w)
+		if len(w.Outbox) > 0 {
+			t.try("outbox of "+id, t.Fleet.Advancer.Flush(ctx, id))
+		}
+	}
+	return nil
+}
+
+// list reads one zone and carries what has changed to the ledger.
+func (t *round) list(ctx context.Context, name string) error {
+	list, err := t.Provider.List(ctx, t.Project, name)
+	if err != nil {
+		return err
+	}
+	z := t.zone(name)
+	listed := map[string]bool{}
+	for _, s := range list.Slices {
+		listed[s.Name] = true
+		t.try("slice "+s.Ref.String(), t.see(ctx, z, s))
+	}
+	if list.Partial {
+		return nil // what is not listed may be there all the same
+	}
+	for _, slice := range slices.Sorted(maps.Keys(z.known)) {
+		if !listed[slice] {
+			t.try("slice "+slice, t.missing(ctx, z, name, slice))
+		}
+	}
+	if len(z.known) == 0 {
+		delete(t.zones, name) // until the next sweep
+	}
+	return nil
+}
+
+// see carries a listed slice to the ledger if anything about it is new, or if its workload is due.
+func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
+	now := sight{
+		state: s.State, spec: s.SpecHash, queued: s.QueuedResource, life: s.Incarnation,
+		says: s.Labels[events.LabelWorkload] + " " + s.Labels[events.LabelPolicy] + " " + s.Directory,
+	}
+	if s.Notice != nil {
+		now.notice = *s.Notice
+	}
+	before, seen := z.seen[s.Name]
+	now.hosts = before.hosts && before.life.Same(now.life)
+	if seen && before == now && !slices.Contains(t.due, z.known[s.Name]) {
+		return nil
+	}
+	w, err := t.Fleet.Observe(ctx, s)
+	if err != nil {
+		return err
+	}
+	z.known[s.Name] = w.ID
+	if known := w.Slice(s.Name); !now.hosts && known != nil && s.Condition == incident.Ready && t.hosts > 0 {
+		now.hosts = true
+		if known.Group == "" {
+			t.hosts--
+			if w, err = t.Fleet.MapHosts(ctx, w, *known); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.notify(ctx, w, s); err != nil {
+		return err
+	}
+	z.seen[s.Name] = now
+	return nil
+}
+
+// notify tells the function maintenance of a notice that the API shows and the ledger does not have, or not from the
+// API.
+func (t *round) notify(ctx context.Context, w incident.Workload, s tpu.Slice) error {
+	if s.Notice == nil {
+		return nil
+	}
+	if n := w.Notice(s.Name); n != nil && n.InAPI && n.Notice.Equal(*s.Notice) {
+		return nil
+	}
+	now := t.Fleet.Now()
+	env, err := events.Wrap(events.MaintenanceNotified{
+		Schema: events.Schema, Project: t.Project, Node: s.Name, Incarnation: s.Incarnation, Notice: *s.Notice, Read: now,
+	}, t.Fleet.Advancer.Source, t.Fleet.Advancer.Cause(ctx), "", now)
+	if err != nil {
+		return err
+	}
+	return t.Publisher.Publish(ctx, env)
+}
+
+// missing takes it from a complete listing that a slice which the ledger knows is gone.
+func (t *round) missing(ctx context.Context, z *zone, name, slice string) error {
+	id := z.known[slice]
+	if before, seen := z.seen[slice]; seen && before.state == goneState && !slices.Contains(t.due, id) {
+		return nil
+	}
+	w, _, err := t.Fleet.Ledger.Workload(ctx, id)
+	if err != nil {
+		return err
+	}
+	s := w.Slice(slice)
+	if s == nil || s.IsReleased() && s.Condition == incident.Gone {
+		delete(z.known, slice)
+		return nil
+	}
+	gone := tpu.Slice{Ref: fleet.Ref(w, *s), Condition: incident.Gone, State: goneState}
+	gone.Zone = name
+	if _, err := t.Fleet.Feed(ctx, w, gone); err != nil {
+		return err
+	}
+	z.seen[slice] = sight{state: goneState}
+	return nil
+}
+
+// goneState marks a slice that a complete listing did not show.
+const goneState = "gone"
+
+// unpark takes up the entries of a zone for which a subject has become known.
+func (t *round) unpark(ctx context.Context, name string) error {
+	now := t.Fleet.Now()
+	parked, err := t.Fleet.Ledger.ParkedIn(ctx, t.Project, name, now)
+	if err != nil {
+		return err
+	}
+	var done []string
+	for _, entry := range parked {
+		e, err := events.Read(entry.Raw)
+		if err != nil {
+			done = append(done, entry.Key) // what was parked could be read; another release wrote it
+			continue
+		}
+		s, err := t.Fleet.Ledger.Find(ctx, e.Subject)
+		if errors.Is(err, ledger.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if evidence := fleet.Evidence(e, s, t.Ours); evidence != nil {
+			if err := t.take(ctx, s.Workload, evidence); err != nil {
+				return err
+			}
+		}
+		done = append(done, entry.Key)
+	}
+	expired, err := t.Fleet.Ledger.Unpark(ctx, t.Project, name, done, now)
+	for _, entry := range expired {
+		t.Fleet.Log.WarnContext(ctx, "parked entry concerned nobody", "zone", name, "entry", entry.Key)
+	}
+	return err
+}
+
+// take feeds evidence to a workload and looks if that is wanted then.
+func (t *round) take(ctx context.Context, id string, e incident.Evidence) error {
+	w, changed, err := t.Fleet.Advancer.AdvanceChanged(ctx, id, e)
+	if err != nil || !changed || !w.NeedsLook() {
+		return err
+	}
+	_, err = t.Fleet.Look(ctx, w)
+	return err
+}
+
+// followOperations follows the operations of ours for the rest of the tick, so that what comes after them need not wait
+// for the next one.
+func (t *round) followOperations(ctx context.Context, start time.Time) {
+	for t.Fleet.Now().Sub(start) < pollFor {
+		running := t.running(ctx)
+		if len(running) == 0 || t.Sleep(ctx, pollEvery) != nil {
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(running)) {
+			t.try("operations of "+name, t.follow(ctx, name, running[name]))
+		}
+	}
+}
+
+// running finds the operations of ours by the zone they run in, each with its workload.
+func (t *round) running(ctx context.Context) map[string]map[string]string {
+	found := map[string]map[string]string{}
+	due, err := t.Fleet.Ledger.Due(ctx, t.Fleet.Now())
+	if !t.try("due workloads", err) {
+		return nil
+	}
+	for _, id := range due {
+		w, _, err := t.Fleet.Ledger.Workload(ctx, id)
+		if !t.try("workload "+id, err) || w.Incident == nil {
+			continue
+		}
+		for _, task := range w.Incident.Tasks {
+			if task.Operation == "" {
+				continue
+			}
+			if found[task.Zone] == nil {
+				found[task.Zone] = map[string]string{}
+			}
+			found[task.Zone][task.Operation] = id
+		}
+	}
+	return found
+}
+
+// follow tells the workloads whose operations have ended. One that the provider does not know any more has ended too.
+func (t *round) follow(ctx context.Context, name string, running map[string]string) error {
+	ops, err := t.Provider.Operations(ctx, t.Project, name)
+	if err != nil {
+		return err
+	}
+	still := map[string]bool{}
+	failures := map[string]*incident.Failure{}
+	for _, op := range ops {
+		still[op.Name] = !op.Done
+		failures[op.Name] = op.Failure
+	}
+	for _, op := range slices.Sorted(maps.Keys(running)) {
+		if still[op] {
+			continue
+		}
+		w, err := t.Fleet.Advancer.Advance(ctx, running[op], incident.Ended{
+			Origin: incident.Origin{Time: t.Fleet.Now(), Rank: events.RankReading}, Operation: op, Failure: failures[op],
+		})
+		if err != nil {
+			return err
+		}
+		if w.Incident == nil {
+			continue
+		}
+		if _, err := t.Fleet.Look(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}

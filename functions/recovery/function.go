@@ -1,0 +1,42 @@
+// Package recovery brings training back on slices that live: it names in the lease where training may run, and which
+// attempt is next. The crews read the lease and do the rest.
+package recovery
+
+import (
+	"context"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/publish"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/trigger"
+)
+
+func init() {
+	// Arrives: pitstop.recovery.requested.v1 on the topic recovery-requests. Publishes: requests, on the three request
+	// topics. Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer on the project,
+	// roles/storage.objectUser on the checkpoint buckets.
+	trigger.Register("HandleRecovery", trigger.Function[config, events.RecoveryRequested]{Decode: decode, Build: build})
+}
+
+type config struct {
+	Ledger  ledger.Config
+	Publish publish.Config
+	Policy  policy.Config
+}
+
+// Validate returns every fault of the configuration that its tags do not find.
+func (c config) Validate() error { return c.Policy.Validate() }
+
+func build(ctx context.Context, cfg config) (func(context.Context, events.RecoveryRequested) error, error) {
+	cloud, err := tpu.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	publisher := publish.New(cfg.Publish.Topics())
+	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "recovery")
+	return handler(Deps{Fleet: f, Store: checkpoint.Deployed()}).handle, nil
+}

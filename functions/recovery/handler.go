@@ -1,0 +1,89 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/trigger"
+)
+
+// Deps is what the function works with.
+type Deps struct {
+	Fleet *fleet.Fleet
+	Store checkpoint.Store
+}
+
+// New returns the function over its dependencies.
+func New(d Deps) trigger.Handle { return trigger.Chain(decode, handler(d).handle) }
+
+type handler Deps
+
+func decode(ce cloudevents.Event) (events.RecoveryRequested, error) {
+	if ce.Type() != events.TypeRecoveryRequested {
+		return events.RecoveryRequested{}, fault.Ignored("the event type %s is no request to recover", ce.Type())
+	}
+	return events.DecodeRecoveryRequested(ce.Data())
+}
+
+// handle names in the lease where training may run and which attempt is next. That is all it takes: the crews read the
+// lease, and nothing else starts a training.
+func (h handler) handle(ctx context.Context, r events.RecoveryRequested) error {
+	w, _, err := h.Fleet.Advancer.Check(ctx, r.Request)
+	if err != nil {
+		return err
+	}
+	// A lease must not name what is not there: look first.
+	if _, err := h.Fleet.Look(ctx, w); err != nil {
+		return err
+	}
+	w, err = h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, ""))
+	if err != nil {
+		return err
+	}
+	for _, a := range r.Admit {
+		s := w.Slice(a.Slice)
+		if s == nil || !s.Incarnation.Same(a.Incarnation) || s.Condition != incident.Ready {
+			why := fmt.Sprintf("%s is not usable as %v", a.Slice, a.Incarnation)
+			return h.answer(ctx, r, why, &incident.Failure{Class: incident.NotInState, Message: why})
+		}
+	}
+	err = checkpoint.WriteLease(ctx, h.Store, r.Directory, checkpoint.Lease{
+		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: r.TrainingAttempt,
+		Admitted: admitted(w, r.Admit), Written: h.Fleet.Now(), By: "pitstop",
+	})
+	switch {
+	case errors.Is(err, checkpoint.ErrPermission):
+		return h.answer(ctx, r, "the lease was not written", &incident.Failure{Class: incident.Permission, Message: err.Error()})
+	case errors.Is(err, checkpoint.ErrForeign), errors.Is(err, checkpoint.ErrInvalid):
+		return h.answer(ctx, r, "the lease was not written", &incident.Failure{Class: incident.Invalid, Message: err.Error()})
+	case err != nil:
+		return h.answer(ctx, r, "the lease was not written", &incident.Failure{Class: incident.Transient, Message: err.Error()})
+	}
+	return h.answer(ctx, r, fmt.Sprintf("the lease names attempt %d", r.TrainingAttempt), nil)
+}
+
+// admitted completes the admissions with the host names that were learned since the request was sent.
+func admitted(w incident.Workload, asked []events.Admission) []events.Admission {
+	var out []events.Admission
+	for _, a := range asked {
+		if s := w.Slice(a.Slice); a.Workers == "" && s != nil {
+			a.Workers = s.Group
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func (h handler) answer(ctx context.Context, r events.RecoveryRequested, text string, f *incident.Failure) error {
+	_, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", text, f)
+	return err
+}

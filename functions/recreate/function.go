@@ -1,0 +1,43 @@
+// Package recreate replaces slices that are lost: it deletes one, or creates one from its stored specification. It never
+// waits: operations run on, and patrol follows them.
+package recreate
+
+import (
+	"context"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/publish"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/trigger"
+)
+
+func init() {
+	// Arrives: pitstop.recreate.requested.v1 on the topic recreate-requests. Publishes: requests, on the three request
+	// topics. Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, and roles/tpu.admin on the
+	// project where the switches ask for it.
+	trigger.Register("HandleRecreate", trigger.Function[config, events.RecreateRequested]{Decode: decode, Build: build})
+}
+
+type config struct {
+	Ledger  ledger.Config
+	Publish publish.Config
+	Policy  policy.Config
+	Brake   ledger.BrakeConfig
+}
+
+// Validate returns every fault of the configuration that its tags do not find.
+func (c config) Validate() error { return c.Policy.Validate() }
+
+func build(ctx context.Context, cfg config) (func(context.Context, events.RecreateRequested) error, error) {
+	cloud, err := tpu.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	publisher := publish.New(cfg.Publish.Topics())
+	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "recreate")
+	return handler(Deps{Fleet: f, Provider: cloud, Limits: cfg.Brake.Limits()}).handle, nil
+}

@@ -1,0 +1,196 @@
+package scenario
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/publish"
+)
+
+// Message is one message of the embedded Pub/Sub.
+type Message struct {
+	ID          string
+	Topic       string
+	Data        []byte
+	Attributes  map[string]string
+	Published   time.Time
+	OrderingKey string
+}
+
+// Subscription is a push subscription with Google's own terms: at least once, with backoff between two deliveries and a
+// dead-letter topic after so many of them.
+type Subscription struct {
+	Name  string
+	Topic string
+	// Push delivers one message and returns the HTTP status; 2xx acknowledges.
+	Push func(ctx context.Context, body []byte) int
+	// MinBackoff and MaxBackoff bound the time between two deliveries.
+	MinBackoff, MaxBackoff time.Duration
+	// MaxAttempts ends the deliveries; 0 has no end. DeadLetter is where the message goes then.
+	MaxAttempts int
+	DeadLetter  string
+}
+
+// Broker is an embedded Pub/Sub on the scenario's clock: every subscription has a queue of its own, and delivers by
+// push as Google does.
+type Broker struct {
+	clock *Clock
+	// Latency is the time from publication to delivery.
+	Latency time.Duration
+	// Duplicates has every message delivered twice.
+	Duplicates bool
+	// Delivered is told of every delivery and its status.
+	Delivered func(sub string, m Message, attempt, status int)
+
+	mu      sync.Mutex
+	subs    []Subscription
+	seq     int
+	pending int
+	dead    []Message
+}
+
+// NewBroker returns a broker without subscriptions.
+func NewBroker(clock *Clock) *Broker {
+	return &Broker{clock: clock, Latency: 200 * time.Millisecond}
+}
+
+// Subscribe adds a subscription.
+func (b *Broker) Subscribe(s Subscription) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.subs = append(b.subs, s)
+}
+
+// Publish stores a message for every subscription of its topic and returns its ID.
+func (b *Broker) Publish(topic string, data []byte, attributes map[string]string) string {
+	b.mu.Lock()
+	b.seq++
+	m := Message{ID: strconv.Itoa(b.seq), Topic: topic, Data: data, Attributes: attributes, Published: b.clock.Now()}
+	var subs []Subscription
+	for _, s := range b.subs {
+		if s.Topic == topic {
+			subs = append(subs, s)
+		}
+	}
+	b.mu.Unlock()
+	for _, s := range subs {
+		b.enqueue(s, m, 1, b.Latency)
+		if b.Duplicates {
+			b.enqueue(s, m, 1, b.Latency+time.Second)
+		}
+	}
+	return m.ID
+}
+
+// Pending is the number of messages that wait for a delivery or are being delivered.
+func (b *Broker) Pending() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pending
+}
+
+// Dead returns the messages that were dead-lettered.
+func (b *Broker) Dead() []Message {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]Message(nil), b.dead...)
+}
+
+func (b *Broker) enqueue(s Subscription, m Message, attempt int, in time.Duration) {
+	b.add(1)
+	b.clock.At(b.clock.Now().Add(in), func() {
+		b.clock.Go(func() {
+			defer b.add(-1)
+			b.deliver(s, m, attempt)
+		})
+	})
+}
+
+func (b *Broker) add(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pending += n
+}
+
+func (b *Broker) deliver(s Subscription, m Message, attempt int) {
+	status := s.Push(context.Background(), PushBody(s.Name, m, attempt))
+	if b.Delivered != nil {
+		b.Delivered(s.Name, m, attempt, status)
+	}
+	switch {
+	case status >= 200 && status < 300 && status != http.StatusAccepted || status == http.StatusProcessing:
+		return
+	case s.MaxAttempts > 0 && attempt >= s.MaxAttempts:
+		b.mu.Lock()
+		b.dead = append(b.dead, m)
+		b.mu.Unlock()
+		return
+	}
+	b.enqueue(s, m, attempt+1, backoff(s, attempt))
+}
+
+// backoff doubles from the least to the most.
+func backoff(s Subscription, attempt int) time.Duration {
+	d := s.MinBackoff
+	for range attempt - 1 {
+		if d >= s.MaxBackoff {
+			break
+		}
+		d *= 2
+	}
+	return min(max(d, s.MinBackoff), max(s.MaxBackoff, s.MinBackoff))
+}
+
+// PushBody is the body of a push request as Google sends it.
+// https://cloud.google.com/pubsub/docs/push#receive_push
+func PushBody(subscription string, m Message, attempt int) []byte {
+	at := m.Published.UTC().Format(time.RFC3339Nano)
+	msg := map[string]any{
+		"data": base64.StdEncoding.EncodeToString(m.Data), "messageId": m.ID, "message_id": m.ID, "publishTime": at, "publish_time": at,
+	}
+	if len(m.Attributes) > 0 {
+		msg["attributes"] = m.Attributes
+	}
+	if m.OrderingKey != "" {
+		msg["orderingKey"] = m.OrderingKey
+	}
+	body, err := json.Marshal(map[string]any{"message": msg, "subscription": subscription, "deliveryAttempt": attempt})
+	if err != nil {
+		panic(fmt.Sprintf("push body: %v", err)) // strings and numbers only
+	}
+	return body
+}
+
+// eventPublisher publishes events of the functions on the broker.
+type eventPublisher struct {
+	broker *Broker
+	topics publish.Topics
+	sent   func(e events.Envelope, topic, id string)
+	// remote carries the messages instead of the broker, if it is set.
+	remote *Remote
+}
+
+// Publish implements ledger.Publisher.
+func (p eventPublisher) Publish(_ context.Context, e events.Envelope) error {
+	topic, ok := p.topics[e.Type]
+	if !ok {
+		return fmt.Errorf("publish %s: no topic is configured for it", e.Type)
+	}
+	var id string
+	if p.remote != nil {
+		id = p.remote.publish(topic, e.Data, publish.Attributes(e))
+	} else {
+		id = p.broker.Publish(topic, e.Data, publish.Attributes(e))
+	}
+	if p.sent != nil {
+		p.sent(e, topic, id)
+	}
+	return nil
+}

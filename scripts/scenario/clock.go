@@ -1,0 +1,139 @@
+// Package scenario runs the whole pipeline on one machine: the deployed functions, an embedded Pub/Sub, a simulated
+// cloud with training in it, and one clock. It is the engine of replay.
+//
+// The clock is virtual. It advances only when no handler runs and nothing can be delivered at the present moment, to
+// the next moment at which something is due. One handler runs at a time, so the same scenario always makes the same
+// story.
+package scenario
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+)
+
+// Clock is the one clock of a scenario.
+type Clock struct {
+	mu      sync.Mutex
+	idle    sync.Cond
+	now     time.Time
+	timers  timers
+	seq     int
+	running int
+}
+
+// NewClock returns a clock that stands at start.
+func NewClock(start time.Time) *Clock {
+	c := &Clock{now: start}
+	c.idle.L = &c.mu
+	return c
+}
+
+// Now is the present moment.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// At has f run when the clock reaches t; a past t is now. What is due at the same moment runs in the order in which it
+// was asked for.
+func (c *Clock) At(t time.Time, f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.Before(c.now) {
+		t = c.now
+	}
+	c.seq++
+	heap.Push(&c.timers, timer{t, c.seq, f})
+}
+
+// Go runs a handler: the clock stands still until it returns or sleeps.
+func (c *Clock) Go(f func()) {
+	c.add(1)
+	go func() {
+		defer c.add(-1)
+		f()
+	}()
+}
+
+// Sleep is how a handler waits: by this clock.
+func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
+	woken := make(chan struct{})
+	c.At(c.Now().Add(d), func() {
+		c.add(1) // the sleeper runs again before the clock goes on
+		close(woken)
+	})
+	c.add(-1)
+	select {
+	case <-woken:
+		return nil
+	case <-ctx.Done():
+		<-woken // it still has its place among the running ones to take
+		return ctx.Err()
+	}
+}
+
+func (c *Clock) add(n int) {
+	c.mu.Lock()
+	c.running += n
+	c.mu.Unlock()
+	c.idle.Broadcast()
+}
+
+// Step waits until no handler runs and goes on to what is due next, but not past the limit. It reports whether there was
+// anything.
+func (c *Clock) Step(limit time.Time) bool {
+	c.mu.Lock()
+	for c.running > 0 {
+		c.idle.Wait()
+	}
+	if len(c.timers) == 0 || c.timers[0].at.After(limit) {
+		c.mu.Unlock()
+		return false
+	}
+	next, _ := heap.Pop(&c.timers).(timer)
+	c.now = next.at
+	c.mu.Unlock()
+	next.f()
+	return true
+}
+
+// Settle waits until no handler runs.
+func (c *Clock) Settle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.running > 0 {
+		c.idle.Wait()
+	}
+}
+
+type timer struct {
+	at  time.Time
+	seq int
+	f   func()
+}
+
+type timers []timer
+
+func (t timers) Len() int { return len(t) }
+func (t timers) Less(i, j int) bool {
+	if !t[i].at.Equal(t[j].at) {
+		return t[i].at.Before(t[j].at)
+	}
+	return t[i].seq < t[j].seq
+}
+func (t timers) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
+func (t *timers) Push(x any) {
+	if x, ok := x.(timer); ok {
+		*t = append(*t, x)
+	}
+}
+
+func (t *timers) Pop() any {
+	old := *t
+	last := old[len(old)-1]
+	*t = old[:len(old)-1]
+	return last
+}

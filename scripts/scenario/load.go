@@ -1,0 +1,66 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Recorded is a recorded incident: a folder with its entries, its scenario, its policy and what has to come of it.
+type Recorded struct {
+	Name     string
+	Records  []Record
+	Scenario Scenario
+	Policy   []byte
+	Want     Want
+}
+
+// Want is what has to come of a recorded incident.
+type Want struct {
+	Incidents []WantIncident `json:"incidents"`
+	// Calls are the calls of the TPU API that change something, by method; Requests what was asked, by action.
+	Calls    map[string]int `json:"calls"`
+	Requests map[string]int `json:"requests"`
+}
+
+// WantIncident is how one incident has to end.
+type WantIncident struct {
+	Workload    string `json:"workload"`
+	Cause       string `json:"cause"`
+	Outcome     string `json:"outcome"`
+	ConfirmedBy string `json:"confirmed_by,omitempty"`
+	Account     string `json:"account"`
+}
+
+// Load reads a recorded incident from its folder.
+func Load(dir string) (Recorded, error) {
+	r := Recorded{Name: filepath.Base(dir)}
+	raw, err := os.ReadFile(filepath.Join(dir, "entries.json"))
+	if err != nil {
+		return r, err
+	}
+	var entries []json.RawMessage
+	if err := json.Unmarshal(raw, &entries); err != nil {
+		return r, fmt.Errorf("%s/entries.json: %w", r.Name, err)
+	}
+	for i, e := range entries {
+		r.Records = append(r.Records, Record{Raw: e, Where: fmt.Sprintf("%s entry %d", r.Name, i+1)})
+	}
+	if raw, err = os.ReadFile(filepath.Join(dir, "scenario.yaml")); err != nil {
+		return r, err
+	}
+	if r.Scenario, err = Parse(raw); err != nil {
+		return r, fmt.Errorf("%s/scenario.yaml: %w", r.Name, err)
+	}
+	if r.Policy, err = os.ReadFile(filepath.Join(dir, "policy.yaml")); err != nil {
+		return r, err
+	}
+	if raw, err = os.ReadFile(filepath.Join(dir, "want.json")); err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(raw, &r.Want); err != nil {
+		return r, fmt.Errorf("%s/want.json: %w", r.Name, err)
+	}
+	return r, nil
+}

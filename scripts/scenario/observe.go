@@ -1,0 +1,479 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// tell adds a line to the story and returns its place.
+func (w *world) tell(l Line) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l.Scenario = w.story.Name
+	l.Time = l.Time.UTC()
+	w.story.Lines = append(w.story.Lines, l)
+	if w.opts.Told != nil {
+		w.opts.Told(l)
+	}
+	return len(w.story.Lines) - 1
+}
+
+// deliver brings an entry to the pipeline, as the sinks do: notices on a topic of their own, what nobody reads nowhere.
+func (w *world) deliver(raw []byte, e events.Entry, simulated bool, where string) {
+	l := Line{
+		Time: w.clock.Now(), Kind: Entry, EventType: string(e.Kind), Subject: e.Subject.String(), Text: e.Describe(), Simulated: simulated,
+		Routine: e.Crew != nil && e.Crew.Report == events.ReportProgress,
+	}
+	if len(e.Missing) > 0 {
+		l.Reason = "without " + strings.Join(e.Missing, ", ")
+	}
+	if e.Ignored != "" && simulated {
+		return // no sink would let it through
+	}
+	if e.Ignored != "" {
+		l.Kind, l.Reason = Ignored, e.Ignored
+		if l.Text == "" {
+			l.Text = where
+		}
+		w.tell(l)
+		return
+	}
+	topic := topicLogs
+	if e.Kind == events.KindNotice {
+		topic = topicNotices
+	}
+	l.MessageID = w.publish(topic, raw, map[string]string{"logging.googleapis.com/timestamp": e.Time.UTC().Format(time.RFC3339Nano)})
+	place := w.tell(l)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines[l.MessageID] = place
+}
+
+// arrive is deliver for an entry that the simulated world wrote: Cloud Logging needs its time.
+func (w *world) arrive(raw []byte, simulated bool) {
+	w.mu.Lock()
+	w.left++
+	w.mu.Unlock()
+	w.clock.At(w.clock.Now().Add(600*time.Millisecond), func() {
+		defer w.played()
+		e, err := events.Read(raw)
+		if err != nil {
+			w.must(fmt.Errorf("the simulated world wrote a faulty entry: %w", err))
+			return
+		}
+		w.deliver(raw, e, simulated, "")
+	})
+}
+
+// publish puts a message on a topic.
+func (w *world) publish(topic string, data []byte, attributes map[string]string) string {
+	if w.opts.Remote != nil {
+		return w.opts.Remote.publish(topic, data, attributes)
+	}
+	return w.broker.Publish(topic, data, attributes)
+}
+
+func (w *world) inFlight() int {
+	if w.opts.Remote != nil {
+		return w.opts.Remote.pending()
+	}
+	return w.broker.Pending()
+}
+
+// delivered completes the line of an entry when it is known whom it concerned.
+func (w *world) delivered(_ string, m Message, _, code int) {
+	w.mu.Lock()
+	place, ok := w.lines[m.ID]
+	w.mu.Unlock()
+	if !ok {
+		return
+	}
+	reason := ""
+	e, err := events.Read(m.Data)
+	if err != nil {
+		return
+	}
+	s, err := w.ledger.Find(context.Background(), e.Subject)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		reason = "nobody known is concerned; parked"
+	case err != nil:
+		reason = err.Error()
+	case code != http.StatusOK:
+		reason = "left for redelivery"
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := &w.story.Lines[place]
+	l.Workload, l.Incident = s.Workload, w.incidents[s.Workload]
+	if reason != "" {
+		l.Reason = reason
+	}
+}
+
+func (w *world) workloadOf(slice string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, id := range w.owners {
+		if strings.HasSuffix(key, "/"+slice) {
+			return id
+		}
+	}
+	return ""
+}
+
+func (w *world) incidentOf(workload string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.incidents[workload]
+}
+
+// saved tells what was decided: only what was stored is real.
+func (w *world) saved(function string, before, after incident.Workload) {
+	w.mu.Lock()
+	id := ""
+	switch {
+	case after.Incident != nil:
+		id = after.Incident.ID
+	case before.Incident != nil:
+		id = before.Incident.ID
+	}
+	w.incidents[after.ID] = id
+	for _, s := range after.Slices {
+		w.owners[s.Zone+"/"+s.Name] = after.ID
+	}
+	if after.Due().IsZero() {
+		delete(w.busy, after.ID)
+	} else {
+		w.busy[after.ID] = true
+	}
+	w.mu.Unlock()
+
+	base := Line{Time: w.clock.Now(), Incident: id, Workload: after.ID, Function: function, Subject: after.ID}
+	w.tellReadings(base, before, after)
+	w.tellNotices(base, before, after)
+	w.tellTimeline(base, before, after)
+	if c := after.Closed; c != nil && (before.Closed == nil || before.Closed.ID != c.ID || before.Closed.Revision != c.Revision) {
+		w.ended(after, *c)
+	}
+}
+
+// tellReadings tells of slices that the API shows in another condition than before.
+func (w *world) tellReadings(base Line, before, after incident.Workload) {
+	for _, s := range after.Slices {
+		old := before.Slice(s.Name)
+		l := base
+		l.Kind, l.Simulated = Reading, true
+		switch {
+		case old == nil:
+			l.Text = fmt.Sprintf("node %s is %s", s.Name, s.State)
+			l.Reason = fmt.Sprintf("first seen: %s in %s, incarnation %s", s.Accelerator, s.Zone, s.Incarnation)
+			l.Routine = after.Incident == nil
+		case old.Condition == s.Condition && old.Incarnation.Same(s.Incarnation):
+			continue
+		default:
+			l.Text = fmt.Sprintf("node %s is %s", s.Name, s.State)
+			if !old.Incarnation.Same(s.Incarnation) {
+				l.Reason = fmt.Sprintf("incarnation %s in %s", s.Incarnation, s.Zone)
+			}
+		}
+		w.tell(l)
+	}
+}
+
+// tellNotices tells what is made of a notice while no incident is open.
+func (w *world) tellNotices(base Line, before, after incident.Workload) {
+	if after.Incident != nil || before.Incident != nil {
+		return
+	}
+	for _, n := range after.Notices {
+		i := slices.IndexFunc(before.Notices, func(o incident.Notice) bool { return o.Slice == n.Slice })
+		if i >= 0 && before.Notices[i].Notice.Equal(n.Notice) && before.Notices[i].Due.Equal(n.Due) {
+			continue
+		}
+		l := base
+		l.Kind = Decision
+		switch {
+		case n.Status == events.NoticeGone:
+			l.Decision, l.Reason = "forget the notice", "the maintenance was withdrawn before anything was asked for"
+		case n.Due.IsZero():
+			l.Decision, l.Reason = "keep the notice", "it does not say when"
+		default:
+			l.Decision = "keep the notice; the save is due at " + n.Due.UTC().Format("Jan 2 15:04")
+			l.Reason = "shortly before the window " + events.Window(n.WindowStart, n.WindowEnd)
+		}
+		l.Text = l.Decision
+		w.tell(l)
+	}
+}
+
+// tellTimeline tells the lines that an incident's own story has gained.
+func (w *world) tellTimeline(base Line, before, after incident.Workload) {
+	in := after.Incident
+	if in == nil && before.Incident != nil {
+		in = after.Closed
+	}
+	if in == nil {
+		if after.Closed != nil && before.Closed != nil && after.Closed.Revision > before.Closed.Revision {
+			in = after.Closed
+		} else {
+			return
+		}
+	}
+	told := 0
+	for _, old := range []*incident.Incident{before.Incident, before.Closed} {
+		if old != nil && old.ID == in.ID {
+			told = len(old.Timeline) + old.LeftOut
+		}
+	}
+	gained := len(in.Timeline) + in.LeftOut - told
+	for _, t := range in.Timeline[max(0, len(in.Timeline)-gained):] {
+		l := base
+		l.Incident = in.ID
+		l.Phase, l.Reason, l.Text = string(t.Phase), t.Reason, t.Text
+		switch t.Kind {
+		case incident.LineSeen:
+			if !w.newsFrom(t.Source) {
+				continue // the entry or the reading behind it has its own line
+			}
+			l.Kind, l.MessageID, l.Simulated = Reading, t.Source, true
+		case incident.LineDecided:
+			l.Kind, l.Decision = Decision, t.Text
+		case incident.LineAsked, incident.LineCame:
+			l.Kind, l.Simulated = Answer, true
+		case incident.LineEnded:
+			l.Kind, l.Outcome = End, string(in.Outcome)
+			l.Decision = in.Advice
+		}
+		w.tell(l)
+	}
+}
+
+// newsFrom reports whether evidence of this origin has no line of its own: a person's word, a notice from patrol.
+func (w *world) newsFrom(source string) bool {
+	return source == approvalID
+}
+
+const approvalID = "approval"
+
+func (w *world) ended(d incident.Workload, in incident.Incident) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := Result{Workload: d.ID, Incident: in, Where: where(d)}
+	for i := range w.story.Ended {
+		if w.story.Ended[i].Workload == d.ID && w.story.Ended[i].ID == in.ID {
+			w.story.Ended[i] = r
+			return
+		}
+	}
+	w.story.Ended = append(w.story.Ended, r)
+}
+
+// sent tells of a request to another function.
+func (w *world) sent(e events.Envelope, topic, id string) {
+	l := Line{
+		Time: w.clock.Now(), Kind: Sent, Function: functionOf(e.Source), EventType: e.Type, Subject: e.Subject, MessageID: id,
+		Workload: e.Subject, Incident: e.Correlation,
+	}
+	to := topic
+	for _, f := range functions {
+		if f.topic == topic {
+			to = f.name
+		}
+	}
+	what := strings.TrimSuffix(strings.TrimPrefix(e.Type, "pitstop."), ".v1")
+	switch e.Type {
+	case events.TypeMaintenanceNotified:
+		l.Workload, l.Routine = "", true
+	case events.TypeCheckpointRequested:
+		if r, err := events.DecodeCheckpointRequested(e.Data); err == nil {
+			what, l.Reason = what+" ("+string(r.Action)+")", r.Reason
+			w.count(r.Action)
+		}
+	case events.TypeRecoveryRequested:
+		if r, err := events.DecodeRecoveryRequested(e.Data); err == nil {
+			what, l.Reason = what+" ("+string(r.Action)+")", r.Reason
+			w.count(r.Action)
+		}
+	case events.TypeRecreateRequested:
+		if r, err := events.DecodeRecreateRequested(e.Data); err == nil {
+			what, l.Reason = what+" ("+string(r.Action)+" "+r.Slice+" in "+r.Zone+")", r.Reason
+			w.count(r.Action)
+		}
+	}
+	l.Text = what + " -> " + to
+	w.tell(l)
+}
+
+func functionOf(source string) string { return source[strings.LastIndexByte(source, '/')+1:] }
+
+func (w *world) count(a events.Action) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.story.Requests[string(a)]++
+}
+
+// observe follows the simulated cloud: the training hears of its machine, the log gets its audit entries, the story its
+// calls.
+func (w *world) observe(e tputest.Event) {
+	for _, name := range slices.Sorted(maps.Keys(w.trainings)) {
+		w.trainings[name].Observe(e)
+	}
+	switch e.Kind {
+	case tputest.Called:
+		w.calledLine(e)
+	case tputest.Ended:
+		w.operationLine(e)
+	case tputest.Started, tputest.Metadata:
+	case tputest.Created, tputest.Ready, tputest.Unhealthy, tputest.Stopped, tputest.Lost, tputest.Deleting, tputest.Gone, tputest.Noticed, tputest.Queued:
+		w.mu.Lock()
+		w.dirty = true
+		w.mu.Unlock()
+	}
+	raw := tputest.AuditEntry(e)
+	if raw == nil || e.Principal == ours(w.Project) && w.opts.NoOwnAudit || w.hushed(e) {
+		return
+	}
+	w.arrive(raw, true)
+}
+
+// hushed reports whether the record holds the audit entry of this event already.
+func (w *world) hushed(e tputest.Event) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := e.Method + " " + e.Node
+	if w.silent[key] == 0 || e.Principal == ours(w.Project) {
+		return false
+	}
+	w.silent[key]--
+	return true
+}
+
+func mutates(method string) bool {
+	switch method {
+	case "CreateNode", "DeleteNode", "UpdateNode", "StartNode", "StopNode", "PerformMaintenance", "CreateQueuedResource",
+		"DeleteQueuedResource", "PerformMaintenanceQueuedResource":
+		return true
+	}
+	return false
+}
+
+// caller is the function that makes a call of the TPU API.
+func caller(method string) string {
+	switch method {
+	case "UpdateNode", "PerformMaintenance", "PerformMaintenanceQueuedResource":
+		return "checkpoint"
+	}
+	return "recreate"
+}
+
+func (w *world) callLine(e tputest.Event) Line {
+	id := w.ownerOf(e.Zone, e.Node)
+	return Line{
+		Time: w.clock.Now(), Function: caller(e.Method), Subject: e.Resource(), Workload: id, Incident: w.incidentOf(id), Simulated: true,
+	}
+}
+
+func (w *world) ownerOf(zone, node string) string {
+	w.mu.Lock()
+	id := w.owners[zone+"/"+node]
+	w.mu.Unlock()
+	if id == "" {
+		id = w.workloadOf(node)
+	}
+	return id
+}
+
+func (w *world) calledLine(e tputest.Event) {
+	if !mutates(e.Method) || e.Principal != ours(w.Project) {
+		return
+	}
+	l := w.callLine(e)
+	l.Kind = Called
+	l.Text = e.Method + " " + e.Node + e.QueuedResource + " in " + e.Zone
+	if e.Code != 0 {
+		l.Text += ": refused"
+		l.Reason = e.Error
+	} else {
+		w.mu.Lock()
+		w.story.Calls[e.Method]++
+		w.mu.Unlock()
+	}
+	w.tell(l)
+}
+
+func (w *world) operationLine(e tputest.Event) {
+	if !mutates(e.Method) || e.Principal != ours(w.Project) || e.Method == "UpdateNode" {
+		return
+	}
+	l := w.callLine(e)
+	l.Kind = Answer
+	l.Text = e.Method + " " + e.Node + e.QueuedResource + " in " + e.Zone + ": done"
+	if e.Code != 0 {
+		l.Text = strings.TrimSuffix(l.Text, "done") + "failed"
+		l.Reason = fmt.Sprintf("code %d: %s", e.Code, e.Error)
+	}
+	w.tell(l)
+}
+
+// changed follows the checkpoint directories: the training reads its lease and its requests there.
+func (w *world) changed(bucket, name string, deleted bool) {
+	for _, slice := range slices.Sorted(maps.Keys(w.trainings)) {
+		w.trainings[slice].Changed(bucket, name, deleted)
+	}
+	if deleted {
+		return
+	}
+	what := ""
+	function := ""
+	switch {
+	case strings.HasSuffix(name, checkpoint.LeaseName):
+		what, function = "lease", "recovery"
+	case strings.HasSuffix(name, checkpoint.RequestName):
+		what, function = "request to the crew", "checkpoint"
+	default:
+		return
+	}
+	id := ""
+	for _, c := range w.Fleet {
+		if strings.HasPrefix("gs://"+bucket+"/"+name, c.Directory+"/") {
+			id = w.workloadOf(c.Name)
+		}
+	}
+	if id == "" {
+		return // a crew's own lease, before anybody looked
+	}
+	w.tell(Line{
+		Time: w.clock.Now(), Kind: Called, Function: function, Subject: "gs://" + bucket + "/" + name, Workload: id, Incident: w.incidentOf(id),
+		Text: what + " written to gs://" + bucket + "/" + name, Simulated: true,
+	})
+}
+
+// approve gives a person's yes, as the operator's command does: on the ledger.
+func (w *world) approve(id, by string) {
+	a := &ledger.Advancer{
+		Ledger: w.ledger, Now: w.clock.Now, Sleep: w.clock.Sleep, Source: "//pitstop/operator", Log: w.log,
+		Cause:     func(context.Context) string { return approvalID },
+		Policies:  policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, policy.Everything(), w.clock.Now),
+		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.opts.Remote},
+		Saved:     func(_ context.Context, b, af incident.Workload) { w.saved("operator", b, af) },
+	}
+	_, err := a.Advance(context.Background(), id, incident.Approved{Origin: incident.Origin{ID: approvalID, Time: w.clock.Now()}, By: by})
+	if err != nil && !fault.IsIgnored(err) {
+		w.must(err)
+	}
+}

@@ -1,0 +1,453 @@
+package scenario
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// Record is a log entry of the record, as it stands in a file.
+type Record struct {
+	Raw []byte
+	// Where names the file and the place in it.
+	Where string
+}
+
+// item is a record, read.
+type item struct {
+	Record
+	entry events.Entry
+	// at is when it reaches the pipeline.
+	at time.Time
+}
+
+// Run plays a scenario to its end and returns its story.
+func Run(name string, s Scenario, records []Record, opts Options) (*Story, error) {
+	items, faults := read(records)
+	if s.Start.IsZero() {
+		s.Start = startOf(items, s)
+	}
+	w, err := newWorld(name, s, opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range s.Assumed {
+		w.tell(Line{Time: s.Start, Kind: Assumed, Text: a, Simulated: true})
+	}
+	for _, f := range faults {
+		w.story.Faults = append(w.story.Faults, f)
+		w.tell(Line{Time: s.Start, Kind: Refused, Text: f})
+	}
+	w.plan(items)
+	w.loop()
+	w.finish()
+	if err := w.ledger.Close(); err != nil {
+		return nil, fmt.Errorf("scenario: %w", err)
+	}
+	return w.story, nil
+}
+
+// read understands the records and orders them by their arrival.
+func read(records []Record) (items []item, faults []string) {
+	for _, r := range records {
+		e, err := events.Read(r.Raw)
+		if err != nil {
+			faults = append(faults, fmt.Sprintf("%s: %v", r.Where, err))
+			continue
+		}
+		at := e.Received
+		if at.IsZero() || at.Before(e.Time) {
+			at = e.Time.Add(time.Second)
+		}
+		items = append(items, item{r, e, at})
+	}
+	slices.SortStableFunc(items, func(a, b item) int { return a.at.Compare(b.at) })
+	return items, faults
+}
+
+// startOf is ten minutes before anything happens, on the minute.
+func startOf(items []item, s Scenario) time.Time {
+	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i, it := range items {
+		if i == 0 || it.entry.Time.Before(first) && !it.entry.Time.IsZero() {
+			first = it.entry.Time
+		}
+	}
+	for _, a := range s.Owner {
+		if a.At.Before(first) {
+			first = a.At
+		}
+	}
+	return first.Add(-10 * time.Minute).UTC().Truncate(time.Minute)
+}
+
+// plan sets everything that is known to happen on the clock.
+func (w *world) plan(items []item) {
+	w.last = w.Start
+	for _, it := range items {
+		if it.at.After(w.last) {
+			w.last = it.at
+		}
+		w.left++
+		if it.entry.Ignored == "" {
+			w.left++
+			w.clock.At(cmp.Or(it.entry.Time, it.at), func() {
+				w.happen(it.entry, items)
+				w.played()
+			})
+		}
+		w.clock.At(it.at, func() {
+			w.deliver(it.Raw, it.entry, false, it.Where)
+			w.played()
+		})
+	}
+	for _, a := range w.Owner {
+		if a.At.After(w.last) {
+			w.last = a.At
+		}
+		w.left++
+		w.clock.At(a.At, func() {
+			w.act(a)
+			w.played()
+		})
+	}
+	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
+}
+
+func (w *world) played() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.left--
+}
+
+// tick is the scheduler: once a minute, but a tick at which nothing is due, no operation runs and the cloud has not
+// changed is skipped.
+func (w *world) tick(at time.Time) {
+	w.clock.At(at, func() {
+		w.tick(at.Add(time.Minute))
+		due, err := w.ledger.Due(context.Background(), at)
+		w.mu.Lock()
+		dirty := w.dirty
+		w.dirty = false
+		w.mu.Unlock()
+		if err == nil && len(due) == 0 && !dirty && w.api.Running() == 0 {
+			return
+		}
+		w.publish(topicTicks, []byte("{}"), nil)
+	})
+}
+
+// patience is how long a scenario goes on behind its last entry, or behind the last window that was announced.
+const patience = 3 * 24 * time.Hour
+
+func (w *world) loop() {
+	for w.clock.Step(w.limit()) {
+		w.clock.Settle()
+		if w.over() {
+			return
+		}
+	}
+}
+
+func (w *world) limit() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last.Add(patience)
+}
+
+// over reports whether everything has been played and nothing more is due.
+func (w *world) over() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.left == 0 && len(w.busy) == 0 && !w.dirty && w.inFlight() == 0 && w.api.Running() == 0
+}
+
+// finish tells what did not come to an end.
+func (w *world) finish() {
+	ids, err := w.ledger.All(context.Background())
+	if err != nil {
+		w.story.Faults = append(w.story.Faults, err.Error())
+	}
+	for _, id := range ids {
+		doc, _, err := w.ledger.Workload(context.Background(), id)
+		if err != nil {
+			w.story.Faults = append(w.story.Faults, err.Error())
+			continue
+		}
+		if doc.Incident != nil {
+			w.story.Open = append(w.story.Open, Result{Workload: id, Incident: *doc.Incident, Where: where(doc)})
+		}
+	}
+	for _, m := range w.broker.Dead() {
+		if m.Topic != topicTicks {
+			w.tell(Line{Time: w.clock.Now(), Kind: Dead, MessageID: m.ID, Text: "message " + m.ID + " on " + m.Topic + " was dead-lettered"})
+			w.story.Faults = append(w.story.Faults, "message "+m.ID+" on "+m.Topic+" was dead-lettered")
+		}
+	}
+	byTime(w.story.Ended)
+	byTime(w.story.Open)
+}
+
+// happen lets the world be as an entry says it was: the entry is the record, the world follows it.
+func (w *world) happen(e events.Entry, items []item) {
+	slice, zone := w.sliceOf(e)
+	if slice == "" {
+		return
+	}
+	node := w.api.Node(zone, slice)
+	if node == nil {
+		if e.Kind == events.KindCall && e.Call.Code == 0 && strings.HasPrefix(e.Call.Method, "Create") && !e.Call.Last {
+			w.ownerCreates(slice, zone, e.Call.Principal)
+		}
+		return
+	}
+	switch e.Kind {
+	case events.KindLoss:
+		w.lose(slice, zone, e.Cause)
+	case events.KindNotice:
+		w.announce(slice, zone, e, items)
+	case events.KindCall:
+		w.calledBy(slice, zone, e.Call)
+	case events.KindCrew:
+		if t := w.trainings[slice]; t != nil && e.Crew.Report == events.ReportExited {
+			t.Exit(*e.Crew)
+		}
+	case events.KindBack, events.KindForeign:
+	}
+}
+
+func (w *world) lose(slice, zone string, c events.Cause) {
+	node := w.api.Node(zone, slice)
+	if node.State == "PREEMPTED" || node.State == "TERMINATED" {
+		return // another worker's entry
+	}
+	spot := node.SchedulingConfig != nil && (node.SchedulingConfig.Spot || node.SchedulingConfig.Preemptible)
+	switch {
+	case c == events.CauseMaintenance:
+		if node.Health != "UNHEALTHY_MAINTENANCE" {
+			w.must(w.api.BeginMaintenance(zone, slice, w.MaintenanceTakes.or(maintenanceTakes)))
+		}
+	case spot && (c == events.CausePreemption || c == events.CauseTerminated):
+		w.must(w.api.Preempt(zone, slice))
+	case node.State == "READY":
+		w.must(w.api.HostError(zone, slice, hostRepairTakes))
+	}
+}
+
+// hostRepairTakes is how long Google needs for a host in the simulated cloud.
+const hostRepairTakes = 18 * time.Minute
+
+// announce lets the API show a recorded notice, and lets the maintenance take place: as the record says, else in the
+// window that was announced.
+func (w *world) announce(slice, zone string, e events.Entry, items []item) {
+	node := w.api.Node(zone, slice)
+	under := node.Health == "UNHEALTHY_MAINTENANCE"
+	switch e.Notice.Status {
+	case events.NoticePending:
+		if under || node.UpcomingMaintenance != nil && node.UpcomingMaintenance.WindowStartTime == e.Notice.WindowStart.UTC().Format(time.RFC3339) {
+			return
+		}
+		w.must(w.api.Announce(zone, slice, e.Notice))
+		w.mu.Lock()
+		if end := e.Notice.WindowEnd; end.After(w.last) {
+			w.last = end
+		}
+		w.mu.Unlock()
+		if !recordedEnd(items, e) && !e.Notice.WindowStart.IsZero() {
+			w.clock.At(e.Notice.WindowStart, func() { w.begin(slice, zone, e.Notice) })
+		}
+	case events.NoticeOngoing:
+		if !under {
+			w.must(w.api.BeginMaintenance(zone, slice, w.ongoingFor(items, e)))
+		}
+	case events.NoticeGone:
+		if !under {
+			w.must(w.api.Withdraw(zone, slice))
+		}
+	}
+}
+
+// begin has the announced maintenance begin, if it still is what is announced.
+func (w *world) begin(slice, zone string, n events.Notice) {
+	node := w.api.Node(zone, slice)
+	if node == nil || node.UpcomingMaintenance == nil || node.UpcomingMaintenance.WindowStartTime != n.WindowStart.UTC().Format(time.RFC3339) {
+		return
+	}
+	w.must(w.api.BeginMaintenance(zone, slice, w.MaintenanceTakes.or(maintenanceTakes)))
+}
+
+// recordedEnd reports whether the record tells how a notice went on.
+func recordedEnd(items []item, e events.Entry) bool {
+	return slices.ContainsFunc(items, func(o item) bool {
+		return o.entry.Kind == events.KindNotice && o.entry.Subject.Zone == e.Subject.Zone && sameMachine(o.entry.Subject, e.Subject) &&
+			o.entry.Time.After(e.Time) && (o.entry.Notice.Status != events.NoticePending || !o.entry.Notice.WindowStart.Equal(e.Notice.WindowStart))
+	})
+}
+
+func sameMachine(a, b events.Subject) bool {
+	ga, _, oka := a.Group()
+	gb, _, okb := b.Group()
+	if oka && okb {
+		return ga == gb
+	}
+	return a.Node != "" && a.Node == b.Node
+}
+
+// ongoingFor is how long a maintenance took by the record, else as long as the scenario says.
+func (w *world) ongoingFor(items []item, e events.Entry) time.Duration {
+	for _, o := range items {
+		if o.entry.Kind == events.KindNotice && o.entry.Notice.Status == events.NoticeGone && sameMachine(o.entry.Subject, e.Subject) && o.entry.Time.After(e.Time) {
+			return o.entry.Time.Sub(e.Time)
+		}
+	}
+	return w.MaintenanceTakes.or(maintenanceTakes)
+}
+
+// calledBy carries out a recorded call of somebody else. Its own entries are in the record already.
+func (w *world) calledBy(slice, zone string, c events.Call) {
+	if c.Code != 0 || c.Last && !c.First || c.Principal == ours(w.Project) {
+		return
+	}
+	switch c.Method {
+	case "DeleteNode", "DeleteQueuedResource":
+		w.hush("DeleteNode", slice)
+		w.try(w.api.OwnerDelete(zone, slice, c.Principal))
+	case "StopNode":
+		w.hush("StopNode", slice)
+		w.try(w.api.Stop(zone, slice, c.Principal))
+	}
+}
+
+func (w *world) ownerCreates(slice, zone, principal string) {
+	for _, c := range w.Fleet {
+		if c.Name == slice {
+			w.hush("CreateNode", slice)
+			w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Accelerator: c.Accelerator, Spot: c.Spot}, principal))
+		}
+	}
+}
+
+func (w *world) hush(method, slice string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.silent[method+" "+slice] = 2
+}
+
+// act does what the scenario says that a person does.
+func (w *world) act(a Act) {
+	tell := func(text, slice string) {
+		w.tell(Line{Time: w.clock.Now(), Kind: Acted, Workload: w.workloadOf(slice), Incident: w.incidentOf(w.workloadOf(slice)), Text: text, Simulated: true})
+	}
+	zoneOf := func(slice string) string {
+		for _, z := range w.zones() {
+			if w.api.Node(z, slice) != nil {
+				return z
+			}
+		}
+		return w.fleetZone(slice)
+	}
+	switch {
+	case a.Delete != "":
+		tell("the owner deletes "+a.Delete, a.Delete)
+		w.try(w.api.OwnerDelete(zoneOf(a.Delete), a.Delete, a.By))
+	case a.Stop != "":
+		tell("the owner stops "+a.Stop, a.Stop)
+		w.try(w.api.Stop(zoneOf(a.Stop), a.Stop, a.By))
+	case a.Create != "":
+		tell("the owner creates "+a.Create, a.Create)
+		for _, c := range w.Fleet {
+			if c.Name == a.Create {
+				w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot}, a.By))
+			}
+		}
+	case a.Withdraw != "":
+		tell("Google withdraws the maintenance of "+a.Withdraw, a.Withdraw)
+		w.try(w.api.Withdraw(zoneOf(a.Withdraw), a.Withdraw))
+	case a.Approve != "":
+		tell(a.By+" approves", a.Approve)
+		w.clock.Go(func() { w.approve(w.workloadOf(a.Approve), a.By) })
+	}
+}
+
+// try notes an act that the cloud refused: the story goes on without it.
+func (w *world) try(err error) {
+	if err != nil {
+		w.tell(Line{Time: w.clock.Now(), Kind: Acted, Text: "refused: " + err.Error(), Simulated: true})
+	}
+}
+
+// must notes an act of the world that could not take place: that is a fault of the scenario.
+func (w *world) must(err error) {
+	if err != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.story.Faults = append(w.story.Faults, err.Error())
+	}
+}
+
+// sliceOf finds the slice that an entry speaks of, and where it is.
+func (w *world) sliceOf(e events.Entry) (slice, zone string) {
+	zone = e.Subject.Zone
+	if e.Subject.Node != "" {
+		return e.Subject.Node, zone
+	}
+	group, _, ok := e.Subject.Group()
+	if !ok {
+		return "", zone
+	}
+	for _, n := range w.api.Nodes(zone) {
+		name := n.Name[strings.LastIndexByte(n.Name, '/')+1:]
+		for _, h := range w.api.Hosts(zone, name) {
+			if g, _, _ := events.WorkerGroup(h); g == group {
+				return name, zone
+			}
+		}
+	}
+	for _, c := range w.Fleet { // a machine that is down has no hosts to ask
+		if c.Workers == group && c.Zone == zone {
+			return c.Name, zone
+		}
+	}
+	return "", zone
+}
+
+func (w *world) zones() []string {
+	var zones []string
+	for z := range w.Capacity {
+		zones = append(zones, z)
+	}
+	for _, c := range w.Fleet {
+		zones = append(zones, c.Zone)
+	}
+	slices.Sort(zones)
+	return slices.Compact(zones)
+}
+
+func (w *world) fleetZone(slice string) string {
+	for _, c := range w.Fleet {
+		if c.Name == slice {
+			return c.Zone
+		}
+	}
+	return ""
+}
+
+// where describes what a workload consists of.
+func where(d incident.Workload) string {
+	var parts []string
+	for _, s := range d.Slices {
+		kind := ""
+		if s.Spot {
+			kind = " spot"
+		}
+		parts = append(parts, s.Accelerator+kind+" in "+s.Zone)
+	}
+	return strings.Join(parts, ", ")
+}

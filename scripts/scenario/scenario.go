@@ -1,0 +1,164 @@
+package scenario
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"pitstop.internal/shared/topology"
+)
+
+// Scenario is the world in which entries are replayed: the fleet, what the cloud can give, what runs on it, and what its
+// owner does. Times are RFC 3339.
+type Scenario struct {
+	// Title says in one line what happens.
+	Title string `yaml:"title"`
+	// About says where the shape of the entries comes from.
+	About   string `yaml:"about"`
+	Project string `yaml:"project"`
+	// Start is when the clock begins; ten minutes before the first entry when it is not set.
+	Start time.Time `yaml:"start"`
+	// Fleet are the slices that are there at the start.
+	Fleet []SliceConfig `yaml:"fleet"`
+	// Capacity is the number of slices that a zone still gives; a zone that is not named does not offer them.
+	Capacity map[string]int `yaml:"capacity"`
+	// MaintenanceTakes is how long a host maintenance lasts that no entry ends.
+	MaintenanceTakes Duration `yaml:"maintenance_takes"`
+	// Owner are the acts of people.
+	Owner []Act `yaml:"owner"`
+	// Assumed is what nobody said and the scenario takes to be so.
+	Assumed []string `yaml:"-"`
+}
+
+// SliceConfig is one slice of the fleet, and what runs on it.
+type SliceConfig struct {
+	Name        string    `yaml:"name"`
+	Zone        string    `yaml:"zone"`
+	Accelerator string    `yaml:"accelerator"`
+	Spot        bool      `yaml:"spot"`
+	ID          int64     `yaml:"id"`
+	Created     time.Time `yaml:"created"`
+	// Workers is what the names of its workers have in common: t1v-n-<8 hex>.
+	Workers string `yaml:"workers"`
+	// QueuedResource holds the slice, if one does.
+	QueuedResource string `yaml:"queued_resource"`
+	// Policy is the value of the label pitstop-policy, Workload that of pitstop-workload.
+	Policy   string `yaml:"policy"`
+	Workload string `yaml:"workload"`
+	// Directory is the checkpoint directory.
+	Directory string        `yaml:"directory"`
+	Crew      CrewConfig    `yaml:"crew"`
+	Trainer   TrainerConfig `yaml:"trainer"`
+}
+
+// CrewConfig is the simulated crew of a slice.
+type CrewConfig struct {
+	Absent bool `yaml:"absent"`
+	// Restarts is its own budget; Backoff is the time before the first restart, doubled for each further one.
+	Restarts int      `yaml:"restarts"`
+	Backoff  Duration `yaml:"backoff"`
+	// ReportEvery is how often it reports progress.
+	ReportEvery Duration `yaml:"report_every"`
+	// Refuses is why it cannot save when asked.
+	Refuses string `yaml:"refuses"`
+	// Silent says that it never answers a request.
+	Silent bool `yaml:"silent"`
+}
+
+// TrainerConfig is the simulated training of a slice.
+type TrainerConfig struct {
+	// Step is the step at the start, StepTakes the time of one.
+	Step      int64    `yaml:"step"`
+	StepTakes Duration `yaml:"step_takes"`
+	// CheckpointEvery is in steps; SaveTakes is the time of one save.
+	CheckpointEvery int64    `yaml:"checkpoint_every"`
+	SaveTakes       Duration `yaml:"save_takes"`
+	// StartTakes is the time from the start of the process to its first step.
+	StartTakes Duration `yaml:"start_takes"`
+	// Fails is how the attempts after the first recorded exit end: each after FailsAfter, with this code. 0 does not fail.
+	Fails      int      `yaml:"fails"`
+	FailsAfter Duration `yaml:"fails_after"`
+	// FailsTimes bounds how often; 0 is for ever.
+	FailsTimes int `yaml:"fails_times"`
+	// Torn says that requested saves are never complete.
+	Torn bool `yaml:"torn"`
+}
+
+// Act is something that a person does.
+type Act struct {
+	At time.Time `yaml:"at"`
+	By string    `yaml:"by"`
+	// One of these names a slice.
+	Delete string `yaml:"delete"`
+	Create string `yaml:"create"`
+	Stop   string `yaml:"stop"`
+	// Approve says yes to what waits on a workload.
+	Approve string `yaml:"approve"`
+	// Withdraw ends announced maintenance of a slice before it begins. Google does that, not a person.
+	Withdraw string `yaml:"withdraw"`
+}
+
+// Duration is a Go duration in YAML.
+type Duration time.Duration
+
+// UnmarshalYAML reads 90s, 10m, 4h.
+func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
+	v, err := time.ParseDuration(n.Value)
+	if err != nil {
+		return fmt.Errorf("line %d: %.40q is no duration such as 90s or 10m", n.Line, n.Value)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+func (d Duration) or(o time.Duration) time.Duration {
+	if d > 0 {
+		return time.Duration(d)
+	}
+	return o
+}
+
+// Parse reads a scenario file and tells every fault in it.
+func Parse(data []byte) (Scenario, error) {
+	var s Scenario
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	d.KnownFields(true)
+	if err := d.Decode(&s); err != nil && !errors.Is(err, io.EOF) {
+		return Scenario{}, fmt.Errorf("scenario: %w", err)
+	}
+	return s, s.validate()
+}
+
+func (s Scenario) validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("scenario: "+format, args...)) }
+	if s.Project == "" {
+		fault("project is missing")
+	}
+	names := map[string]bool{}
+	for _, c := range s.Fleet {
+		if c.Name == "" || c.Zone == "" {
+			fault("a slice without name or zone")
+			continue
+		}
+		names[c.Name] = true
+		if _, err := topology.Parse(c.Accelerator); err != nil {
+			fault("slice %s: %v", c.Name, err)
+		}
+	}
+	for _, a := range s.Owner {
+		if a.At.IsZero() {
+			fault("an act of the owner without a time")
+		}
+		for _, n := range []string{a.Delete, a.Create, a.Stop, a.Withdraw} {
+			if n != "" && !names[n] {
+				fault("the owner acts on %s, which is not in the fleet", n)
+			}
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,318 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"gocloud.dev/docstore"
+	"gocloud.dev/docstore/memdocstore"
+	"google.golang.org/api/option"
+
+	"pitstop.internal/events"
+	checkpointfn "pitstop.internal/functions/checkpoint"
+	"pitstop.internal/functions/logevent"
+	"pitstop.internal/functions/maintenance"
+	"pitstop.internal/functions/patrol"
+	"pitstop.internal/functions/recovery"
+	"pitstop.internal/functions/recreate"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/publish"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/trigger"
+)
+
+// The topics, and the functions behind them.
+const (
+	topicNotices    = "maintenance-notices"
+	topicLogs       = "log-events"
+	topicTicks      = "patrol-ticks"
+	topicCheckpoint = "checkpoint-requests"
+	topicRecovery   = "recovery-requests"
+	topicRecreate   = "recreate-requests"
+)
+
+// Functions are the entry points of the pipeline by topic.
+var functions = []struct{ topic, name, entry string }{
+	{topicNotices, "maintenance", "HandleMaintenance"},
+	{topicLogs, "logevent", "HandleLogEvent"},
+	{topicTicks, "patrol", "HandlePatrol"},
+	{topicCheckpoint, "checkpoint", "HandleCheckpoint"},
+	{topicRecovery, "recovery", "HandleRecovery"},
+	{topicRecreate, "recreate", "HandleRecreate"},
+}
+
+// routes says on which topic an event of ours travels.
+var routes = publish.Topics{
+	events.TypeMaintenanceNotified: topicNotices,
+	events.TypeCheckpointRequested: topicCheckpoint,
+	events.TypeRecoveryRequested:   topicRecovery,
+	events.TypeRecreateRequested:   topicRecreate,
+}
+
+// Options are how a scenario is run.
+type Options struct {
+	// Policy is the policy file; nil has the presets alone.
+	Policy []byte
+	// Framework is the address of the functions framework that serves the functions; empty calls them in process.
+	Framework string
+	// NoOwnAudit loses every audit entry of an operation of ours, Duplicates delivers every message twice.
+	NoOwnAudit, Duplicates bool
+	// Log takes what the functions log; nil takes it nowhere.
+	Log io.Writer
+	// Told is called with every line as it is written; nil waits for the story.
+	Told func(Line)
+	// Remote carries the messages instead of the embedded broker.
+	Remote *Remote
+}
+
+// world is a scenario under way.
+type world struct {
+	Scenario
+	opts   Options
+	clock  *Clock
+	broker *Broker
+	api    *tputest.API
+	bucket *buckettest.Server
+	ledger *ledger.Ledger
+	log    *slog.Logger
+	push   map[string]http.Handler
+
+	mu        sync.Mutex
+	story     *Story
+	trainings map[string]*tputest.Training
+	// lines are those of messages under way, by message ID: whom they concern is known when they are handled.
+	lines map[string]int
+	// incidents is the incident of each workload that lines belong to, busy the workloads at which something is due.
+	incidents map[string]string
+	owners    map[string]string // zone/node -> workload
+	busy      map[string]bool
+	closed    map[string]int
+	// silent are calls whose audit entries were recorded.
+	silent map[string]int
+	// left counts what the scenario still has to play.
+	left  int
+	dirty bool
+	last  time.Time
+}
+
+// ours is whom the pipeline acts as.
+func ours(project string) string { return "pitstop@" + project + ".iam.gserviceaccount.com" }
+
+// memory opens the collections of a ledger that lives in this process alone.
+func memory(_ context.Context, _ string) (*docstore.Collection, error) {
+	return memdocstore.OpenCollection("ID", nil)
+}
+
+func newWorld(name string, s Scenario, opts Options) (*world, error) {
+	clock := NewClock(s.Start)
+	w := &world{
+		Scenario: s, opts: opts, clock: clock, broker: NewBroker(clock), ledger: ledger.New(memory),
+		story:     &Story{Name: name, Title: s.Title, About: s.About, Calls: map[string]int{}, Requests: map[string]int{}},
+		trainings: map[string]*tputest.Training{}, lines: map[string]int{}, incidents: map[string]string{}, owners: map[string]string{},
+		busy: map[string]bool{}, closed: map[string]int{}, silent: map[string]int{}, push: map[string]http.Handler{}, dirty: true, last: s.Start,
+	}
+	out := opts.Log
+	if out == nil {
+		out = io.Discard
+	}
+	w.log = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.broker.Duplicates = opts.Duplicates
+	w.broker.Delivered = w.delivered
+	w.api = tputest.New(tputest.Config{
+		Project: s.Project, Clock: clock, Seed: 1, Zones: s.Capacity, Principal: ours(s.Project),
+		Timing: tputest.Timing{Maintenance: s.MaintenanceTakes.or(maintenanceTakes)},
+	})
+	if err := w.deploy(); err != nil {
+		return nil, err
+	}
+	if err := w.settle(); err != nil {
+		return nil, err
+	}
+	w.api.Observe(w.observe)
+	return w, nil
+}
+
+const maintenanceTakes = 20 * time.Minute
+
+// settle puts the fleet there, with its training.
+func (w *world) settle() error {
+	var buckets []string
+	for _, c := range w.Fleet {
+		if rest, ok := strings.CutPrefix(c.Directory, "gs://"); ok {
+			b, _, _ := strings.Cut(rest, "/")
+			buckets = append(buckets, b)
+		}
+	}
+	w.bucket = buckettest.New(w.clock.Now, buckets...)
+	for _, c := range w.Fleet {
+		if err := w.place(c); err != nil {
+			return err
+		}
+	}
+	w.bucket.OnChange(w.changed)
+	return nil
+}
+
+func (w *world) place(c SliceConfig) error {
+	labels := map[string]string{}
+	if c.Policy != "" {
+		labels[events.LabelPolicy] = c.Policy
+	}
+	if c.Workload != "" {
+		labels[events.LabelWorkload] = c.Workload
+	}
+	metadata := map[string]string{}
+	if c.Directory != "" {
+		metadata[events.MetadataCheckpointDir] = c.Directory
+	}
+	node := tputest.NodeConfig{
+		Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: labels, Metadata: metadata,
+		Created: c.Created, ID: c.ID, Group: c.Workers,
+	}
+	if node.Created.IsZero() {
+		node.Created = w.Start.Add(-72 * time.Hour)
+	}
+	var err error
+	if c.QueuedResource != "" {
+		err = w.api.AddQueuedResource(tputest.QueuedConfig{Zone: c.Zone, Name: c.QueuedResource, Spot: c.Spot, Nodes: []tputest.NodeConfig{node}})
+	} else {
+		_, err = w.api.AddNode(node)
+	}
+	if err != nil {
+		return fmt.Errorf("scenario: slice %s: %w", c.Name, err)
+	}
+	hosts := w.api.Hosts(c.Zone, c.Name)
+	group := c.Workers
+	if len(hosts) > 0 {
+		group, _, _ = events.WorkerGroup(hosts[0])
+	}
+	workload := c.Workload
+	if workload == "" {
+		workload = c.QueuedResource
+	}
+	if workload == "" {
+		workload = c.Name
+	}
+	t := c.Trainer
+	w.trainings[c.Name] = tputest.NewTraining(tputest.TrainingConfig{
+		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + workload, Clock: w.clock, Bucket: w.bucket.Transport(), Directory: c.Directory,
+		Emit: func(entry []byte) { w.arrive(entry, true) }, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
+		ReportEvery: time.Duration(c.Crew.ReportEvery), Refuses: c.Crew.Refuses, Silent: c.Crew.Silent,
+		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
+		StartTakes: time.Duration(t.StartTakes), Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsTimes: t.FailsTimes,
+	}, w.api.Incarnation(c.Zone, c.Name), group, max(len(hosts), 1))
+	return nil
+}
+
+// deploy builds the functions over the simulated cloud and subscribes them.
+func (w *world) deploy() error {
+	ctx := context.Background()
+	cloud, err := tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: w.api.Transport()}), option.WithoutAuthentication())
+	if err != nil {
+		return fmt.Errorf("scenario: %w", err)
+	}
+	bucket := http.RoundTripper(roundTripper(func(r *http.Request) (*http.Response, error) { return w.bucket.Transport().RoundTrip(r) }))
+	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())}
+	publisher := eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.opts.Remote}
+	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, policy.Everything(), w.clock.Now)
+	of := func(name string) *fleet.Fleet {
+		return &fleet.Fleet{Ledger: w.ledger, Provider: cloud, Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
+			Ledger: w.ledger, Policies: policies, Publisher: publisher, Now: w.clock.Now, Sleep: w.clock.Sleep,
+			Source: "//pitstop/functions/" + name, Cause: trigger.MessageID, Log: w.log,
+			Saved: func(_ context.Context, before, after incident.Workload) { w.saved(name, before, after) },
+		}}
+	}
+	us := []string{ours(w.Project)}
+	handles := map[string]trigger.Handle{
+		"maintenance": maintenance.New(maintenance.Deps{Fleet: of("maintenance"), Project: w.Project}),
+		"logevent":    logevent.New(logevent.Deps{Fleet: of("logevent"), Project: w.Project, Ours: us}),
+		"patrol": patrol.New(patrol.Deps{
+			Fleet: of("patrol"), Provider: cloud, Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.clock.Sleep,
+		}),
+		"checkpoint": checkpointfn.New(checkpointfn.Deps{Fleet: of("checkpoint"), Provider: cloud, Store: store, Limits: ledger.DefaultLimits}),
+		"recovery":   recovery.New(recovery.Deps{Fleet: of("recovery"), Store: store}),
+		"recreate":   recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: cloud, Limits: ledger.DefaultLimits}),
+	}
+	for _, f := range functions {
+		adapter := &trigger.Adapter{Name: f.entry, Handle: handles[f.name], Log: w.log, Drain: trigger.NewDrain(func() {})}
+		w.push[f.entry] = adapter
+		if w.opts.Framework != "" {
+			if err := trigger.Use(f.entry, adapter); err != nil {
+				return fmt.Errorf("scenario: %w", err)
+			}
+		}
+		sub := Subscription{
+			Name: "projects/" + w.Project + "/subscriptions/" + f.name, Topic: f.topic, MinBackoff: 10 * time.Second, MaxBackoff: 600 * time.Second,
+			MaxAttempts: 20, DeadLetter: f.topic + "-dead",
+			Push: func(ctx context.Context, body []byte) int { return w.post(ctx, f.entry, body) },
+		}
+		if f.topic == topicTicks {
+			sub.MaxAttempts = 1 // the next tick takes up what this one left
+		}
+		w.broker.Subscribe(sub)
+	}
+	return nil
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// policyURI names the policy file of a scenario, if it has one.
+func policyURI(file []byte) string {
+	if file == nil {
+		return ""
+	}
+	return "file:///policy.yaml"
+}
+
+// post delivers one push request: through the functions framework where one serves, else to the same handler in process.
+func (w *world) post(ctx context.Context, entry string, body []byte) int {
+	if w.opts.Framework == "" {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/"+entry, bytes.NewReader(body))
+		if err != nil {
+			return http.StatusInternalServerError
+		}
+		rec := &status{header: http.Header{}, code: http.StatusOK}
+		w.push[entry].ServeHTTP(rec, r)
+		return rec.code
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.opts.Framework+"/"+entry, bytes.NewReader(body))
+	if err != nil {
+		return http.StatusInternalServerError
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return http.StatusBadGateway
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	if errors.Join(err, resp.Body.Close()) != nil {
+		return http.StatusBadGateway
+	}
+	return resp.StatusCode
+}
+
+// status is a response of which only the status counts.
+type status struct {
+	header http.Header
+	code   int
+}
+
+func (s *status) Header() http.Header         { return s.header }
+func (s *status) Write(b []byte) (int, error) { return len(b), nil }
+func (s *status) WriteHeader(code int)        { s.code = code }

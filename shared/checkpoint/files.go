@@ -1,0 +1,418 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Files is the store behind file:// URIs. The generation of a file is its modification time in nanoseconds, which
+// every write raises; writers exclude each other, across processes, by an advisory lock on a file in the same
+// directory. A write that nobody coordinated (an editor, a copy) changes the generation like any other.
+type Files struct {
+	root string
+	now  func() time.Time
+}
+
+// NewFiles makes a store that reads and writes below root, an absolute path, and never leaves it, not through ".." and
+// not through a symbolic link. Files are written with the time of now.
+func NewFiles(root string, now func() time.Time) *Files {
+	return &Files{root: filepath.Clean(root), now: now}
+}
+
+// Names that begin with hidden are the store's own and are never listed.
+const (
+	hidden   = ".pitstop-"
+	lockName = hidden + "lock"
+)
+
+// resolve returns the path that a URI names.
+func (f *Files) resolve(op, uri string) (string, error) {
+	p, err := trim(op, uri, "file")
+	if err != nil {
+		return "", err
+	}
+	if !strings.HasPrefix(p, "/") {
+		return "", invalid(op, uri, "a file is named file:///path, with three slashes")
+	}
+	p = filepath.FromSlash(path.Clean(p))
+	if !within(f.root, p) {
+		return "", invalid(op, uri, "it is outside of %s", f.root)
+	}
+	if f.root == string(filepath.Separator) {
+		return p, nil
+	}
+	root, err := filepath.EvalSymlinks(f.root)
+	if err != nil {
+		return "", fileFailed(op, uri, err)
+	}
+	// What does not exist yet is where its nearest parent is.
+	for q := p; ; q = filepath.Dir(q) {
+		switch target, err := filepath.EvalSymlinks(q); {
+		case err == nil && within(root, target):
+			return p, nil
+		case err == nil:
+			return "", invalid(op, uri, "a symbolic link leads out of %s", f.root)
+		case q == f.root || !absent(err):
+			return "", fileFailed(op, uri, err)
+		}
+	}
+}
+
+func within(root, p string) bool {
+	rel, err := filepath.Rel(root, p)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// Get implements Store.
+func (f *Files) Get(_ context.Context, uri string) (Object, error) {
+	p, err := f.resolve("get", uri)
+	if err != nil {
+		return Object{}, err
+	}
+	// The size and the generation are those of the open file, whatever is renamed over it meanwhile.
+	file, err := os.Open(p) //nolint:gosec // resolve keeps it in the root
+	if err != nil {
+		return Object{}, fileFailed("get", uri, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return Object{}, fileFailed("get", uri, err)
+	}
+	if info.IsDir() {
+		return Object{}, &Error{Op: "get", URI: uri, Kind: ErrNotExist, Text: "it is a directory"}
+	}
+	if info.Size() > MaxBytes {
+		return Object{}, invalid("get", uri, "%d bytes are more than the %d that are read", info.Size(), MaxBytes)
+	}
+	content, err := io.ReadAll(io.LimitReader(file, MaxBytes))
+	if err != nil {
+		return Object{}, fileFailed("get", uri, err)
+	}
+	return Object{Content: content, Generation: generationOf(info), Updated: info.ModTime().UTC()}, nil
+}
+
+// List implements Store.
+func (f *Files) List(ctx context.Context, dir string, o ListOptions) (Listing, error) {
+	p, err := f.resolve("list", dir)
+	if err != nil {
+		return Listing{}, err
+	}
+	w := walk{ctx: ctx, root: p, o: o, limit: o.limit()}
+	switch err := w.dir(""); {
+	case absent(err) && o.Prefix != "":
+		return Listing{}, nil
+	case err != nil:
+		return Listing{}, fileFailed("list", dir, err)
+	}
+	return sorted(w.entries, w.limit, false), nil
+}
+
+// walk collects the names below a directory, one more than the limit so that it shows that there are more.
+type walk struct {
+	ctx     context.Context //nolint:containedctx // one call, no longer
+	root    string
+	o       ListOptions
+	limit   int
+	entries []Entry
+}
+
+func (w *walk) dir(rel string) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	names, err := os.ReadDir(filepath.Join(w.root, filepath.FromSlash(rel)))
+	if err != nil {
+		return err
+	}
+	for _, d := range names {
+		name := path.Join(rel, d.Name())
+		if strings.HasPrefix(d.Name(), hidden) || !w.wanted(name) {
+			continue
+		}
+		switch e, err := w.entry(name, d); {
+		case absent(err): // it went away meanwhile, or is a link to nothing
+		case err != nil:
+			return err
+		case !w.o.Recursive:
+			w.entries = append(w.entries, e)
+		case !e.Dir:
+			w.entries = append(w.entries, e)
+		case d.IsDir():
+			if err := w.dir(name); err != nil && !absent(err) {
+				return err
+			}
+		}
+		if len(w.entries) > w.limit {
+			return nil
+		}
+	}
+	return nil
+}
+
+// wanted reports whether name, or something below it, may have the prefix.
+func (w *walk) wanted(name string) bool {
+	return strings.HasPrefix(name, w.o.Prefix) || w.o.Recursive && strings.HasPrefix(w.o.Prefix, name+"/")
+}
+
+func (w *walk) entry(name string, d fs.DirEntry) (Entry, error) {
+	info, err := d.Info()
+	if err == nil && d.Type()&fs.ModeSymlink != 0 {
+		info, err = os.Stat(filepath.Join(w.root, filepath.FromSlash(name)))
+	}
+	switch {
+	case err != nil:
+		return Entry{}, err
+	case info.IsDir():
+		return Entry{Name: name, Dir: true}, nil
+	}
+	return Entry{Name: name, Size: info.Size(), Updated: info.ModTime().UTC(), Generation: generationOf(info)}, nil
+}
+
+// Put implements Store. A directory that is missing is made, because a bucket needs none.
+func (f *Files) Put(ctx context.Context, uri string, content []byte, generation int64) (int64, error) {
+	p, err := f.resolve("put", uri)
+	if err == nil {
+		err = checkPut(uri, content, generation)
+	}
+	if err == nil && strings.HasSuffix(uri, "/") {
+		err = invalid("put", uri, "it names a directory")
+	}
+	if err != nil {
+		return 0, err
+	}
+	if generation == 0 {
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil { //nolint:gosec // others read it
+			return 0, fileFailed("put", uri, err)
+		}
+	}
+	written, err := f.replace(ctx, p, content, generation)
+	if err != nil {
+		if generation != 0 && absent(err) {
+			err = ErrConflict // a bucket says so, too: the object is not of that generation
+		}
+		return 0, fileFailed("put", uri, err)
+	}
+	return written, nil
+}
+
+func (f *Files) replace(ctx context.Context, p string, content []byte, generation int64) (int64, error) {
+	lock, err := f.lock(ctx, filepath.Dir(p))
+	if err != nil {
+		return 0, err
+	}
+	defer lock.Close()
+	present, err := generationAt(p)
+	if err != nil {
+		return 0, err
+	}
+	if present != generation {
+		return 0, ErrConflict
+	}
+	temp, err := os.CreateTemp(filepath.Dir(p), hidden+"*.tmp")
+	if err != nil {
+		return 0, err
+	}
+	written, err := f.fill(temp, content, max(present, lastGiven(lock)), lock)
+	if cerr := temp.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(temp.Name(), p) //nolint:gosec // resolve keeps it in the root
+	}
+	if err != nil {
+		return 0, errors.Join(err, os.Remove(temp.Name())) //nolint:gosec // resolve keeps it in the root
+	}
+	return written, syncDir(filepath.Dir(p))
+}
+
+// fill writes the new content and gives it a generation above every earlier one of the directory, the deleted ones
+// too: otherwise a writer that remembers a file from before its deletion could take the new one for it.
+func (f *Files) fill(temp *os.File, content []byte, after int64, lock *os.File) (int64, error) {
+	if _, err := temp.Write(content); err != nil {
+		return 0, err
+	}
+	// The training may run as another user, and has to read it.
+	if err := temp.Chmod(0o644); err != nil {
+		return 0, err
+	}
+	want := max(f.now().UnixNano(), after+1)
+	// Some file systems cut times, to two seconds at worst; then the next time that they can keep is taken.
+	for _, step := range []time.Duration{0, time.Microsecond, time.Millisecond, time.Second, 2 * time.Second} {
+		t := time.Unix(0, want+int64(step))
+		if err := os.Chtimes(temp.Name(), t, t); err != nil {
+			return 0, err
+		}
+		info, err := temp.Stat()
+		if err != nil {
+			return 0, err
+		}
+		if written := generationOf(info); written > after {
+			if err := give(lock, written); err != nil {
+				return 0, err
+			}
+			return written, temp.Sync()
+		}
+	}
+	return 0, fmt.Errorf("the file system does not keep the time of %s", temp.Name())
+}
+
+// lastGiven reads the highest generation that was given in the directory; 0 when that is not known.
+func lastGiven(lock *os.File) int64 {
+	b := make([]byte, 32)
+	n, err := lock.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0
+	}
+	last, err := strconv.ParseInt(strings.TrimSpace(string(b[:n])), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return last
+}
+
+func give(lock *os.File, generation int64) error {
+	_, err := lock.WriteAt(fmt.Appendf(nil, "%019d\n", generation), 0)
+	return err
+}
+
+// Delete implements Store.
+func (f *Files) Delete(ctx context.Context, uri string, generation int64) error {
+	p, err := f.resolve("delete", uri)
+	if err == nil {
+		err = checkDelete(uri, generation)
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.remove(ctx, p, generation); err != nil {
+		return fileFailed("delete", uri, err)
+	}
+	return nil
+}
+
+func (f *Files) remove(ctx context.Context, p string, generation int64) error {
+	// What never was is not worth a lock file.
+	if present, err := generationAt(p); err != nil || present == 0 {
+		return cmp.Or(err, fs.ErrNotExist)
+	}
+	lock, err := f.lock(ctx, filepath.Dir(p))
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	present, err := generationAt(p)
+	switch {
+	case err != nil:
+		return err
+	case present == 0:
+		return fs.ErrNotExist
+	case present != generation:
+		return ErrConflict
+	}
+	if err := give(lock, max(present, lastGiven(lock))); err != nil {
+		return err
+	}
+	if err := os.Remove(p); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(p))
+}
+
+// lock opens the lock file of a directory and waits until it is ours; closing it gives it up, and so does the death of
+// the process.
+func (f *Files) lock(ctx context.Context, dir string) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // others read it
+	if err != nil {
+		return nil, err
+	}
+	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
+		ours, err := tryLock(file)
+		if ours {
+			return file, nil
+		}
+		if err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		// Another process holds it for the length of one write. This is the kernel's time and not the clock of the
+		// caller, who may be in a simulation in which no time passes meanwhile.
+		t := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil, errors.Join(ctx.Err(), file.Close())
+		case <-t.C:
+		}
+	}
+}
+
+// generationAt is the generation of the file at a path, 0 when there is none.
+func generationAt(p string) (int64, error) {
+	info, err := os.Stat(p) //nolint:gosec // resolve keeps it in the root
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case info.IsDir():
+		return 0, fmt.Errorf("%s is a directory: %w", p, ErrInvalid)
+	}
+	return generationOf(info), nil
+}
+
+func generationOf(info fs.FileInfo) int64 { return max(1, info.ModTime().UnixNano()) }
+
+// syncDir makes a rename or a removal survive a power cut.
+func syncDir(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // resolve keeps it in the root
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	// Some network file systems cannot sync a directory.
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
+// absent reports whether there is nothing at the path: a file where a parent directory should be counts.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// fileFailed classifies an error of the file system.
+func fileFailed(op, uri string, err error) *Error {
+	e := &Error{Op: op, URI: uri, Kind: ErrTransient, Cause: err}
+	var pathErr *fs.PathError
+	switch {
+	case errors.Is(err, ErrConflict):
+		e.Kind, e.Cause = ErrConflict, nil
+		return e
+	case errors.Is(err, ErrInvalid):
+		e.Kind = ErrInvalid
+	case op == "put" && errors.Is(err, syscall.ENOTDIR):
+		e.Kind = ErrInvalid // no directory can be made there as long as the file is
+	case absent(err):
+		e.Kind, e.Cause = ErrNotExist, nil
+		return e
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		e.Kind = ErrPermission
+	}
+	if errors.As(err, &pathErr) {
+		err = pathErr.Err // the URI says the path already
+	}
+	e.Text = oneLine(err.Error())
+	return e
+}

@@ -1,0 +1,242 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"pitstop.internal/events"
+)
+
+// LeaseName is the object, beside the checkpoints, that says where training may run.
+const LeaseName = "pitstop-lease.json"
+
+// Why a lease is not read or not written; the error says more.
+var (
+	// ErrStale says that the lease in place is newer than the one to write, or that another one of the same epoch and
+	// attempt was first. Trying again does not help.
+	ErrStale = errors.New("a newer lease is in place")
+	// ErrForeign says that the lease in place is of another workload: two of them share the directory, or the other is
+	// over and a person has to remove its lease.
+	ErrForeign = errors.New("the lease in place is of another workload")
+	// ErrMalformed says that an object is there that is not what its name says.
+	ErrMalformed = errors.New("malformed")
+)
+
+// Lease names, for one workload, the one incarnation of each slice in which training may run, and the attempt that may
+// run there. A crew that is not named ends its training, so no two attempts write into one checkpoint directory.
+type Lease struct {
+	Schema   int    `json:"schema"`
+	Workload string `json:"workload"`
+	// Incident is the one that the lease came from; none for a crew's own.
+	Incident string `json:"incident,omitzero"`
+	// Epoch is the workload's at the time; 0 is written by a crew where no Pitstop runs.
+	Epoch int64 `json:"epoch"`
+	// Attempt is the training attempt, from 1.
+	Attempt int `json:"attempt"`
+	// Admitted are the incarnations, one per slice. A slice that is not listed is not admitted; an empty list ends
+	// all training.
+	Admitted []events.Admission `json:"admitted"`
+	// Written is when the lease was first written, by the writer's clock, and By is who wrote it.
+	Written time.Time `json:"written"`
+	By      string    `json:"by"`
+}
+
+// Admits reports whether training may run as this attempt on a slice in this incarnation. The provider's ID decides
+// where both sides know it, else the creation time, else what the host names of the workers have in common. A crew
+// that has not started yet, and takes its attempt from the lease, asks with attempt 0.
+func (l Lease) Admits(slice string, inc events.Incarnation, workersPrefix string, attempt int) bool {
+	if attempt != 0 && attempt != l.Attempt {
+		return false
+	}
+	for _, a := range l.Admitted {
+		if a.Slice == slice {
+			return sameLife(a, inc, workersPrefix)
+		}
+	}
+	return false
+}
+
+func sameLife(a events.Admission, inc events.Incarnation, workers string) bool {
+	if a.Incarnation.Zone != "" && inc.Zone != "" && a.Incarnation.Zone != inc.Zone {
+		return false
+	}
+	switch {
+	case a.Incarnation.ID != "" && inc.ID != "":
+		return a.Incarnation.ID == inc.ID
+	case !a.Incarnation.Created.IsZero() && !inc.Created.IsZero():
+		return a.Incarnation.Created.Equal(inc.Created)
+	}
+	return workers != "" && a.Workers == workers
+}
+
+// Validate returns every fault of the lease, in one line.
+func (l Lease) Validate() error {
+	var faults []string
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Sprintf(format, args...))
+		}
+	}
+	check(l.Schema >= 1, "schema %d: no release wrote that", l.Schema)
+	check(l.Workload != "", "workload is missing")
+	check(l.Epoch >= 0, "epoch %d: the first is 0", l.Epoch)
+	check(l.Attempt > 0, "attempt %d: the first is 1", l.Attempt)
+	check(!l.Written.IsZero(), "written is missing")
+	seen := map[string]bool{}
+	for _, a := range l.Admitted {
+		known := a.Incarnation.Known() || a.Workers != ""
+		check(a.Slice != "" && known, "admitted: slice %q has no incarnation", a.Slice)
+		check(!seen[a.Slice], "admitted: slice %q is named twice", a.Slice)
+		seen[a.Slice] = true
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("lease: %s", strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+// same reports whether both leases say the same, whoever wrote them and when.
+func (l Lease) same(o Lease) bool {
+	return l.Workload == o.Workload && l.Incident == o.Incident && l.Epoch == o.Epoch && l.Attempt == o.Attempt &&
+		slices.EqualFunc(inOrder(l.Admitted), inOrder(o.Admitted), func(a, b events.Admission) bool {
+			return a.Slice == b.Slice && a.Workers == b.Workers && a.Incarnation.Zone == b.Incarnation.Zone &&
+				a.Incarnation.ID == b.Incarnation.ID && a.Incarnation.Created.Equal(b.Incarnation.Created)
+		})
+}
+
+func inOrder(a []events.Admission) []events.Admission {
+	return slices.SortedStableFunc(slices.Values(a), func(a, b events.Admission) int {
+		return strings.Compare(a.Slice, b.Slice)
+	})
+}
+
+// DecodeLease reads a lease. One of a newer release is events.ErrNewer, everything else that is no lease ErrMalformed;
+// with the latter comes what could be read of it.
+func DecodeLease(data []byte) (Lease, error) {
+	if err := checkSchema("lease", data); err != nil {
+		return Lease{}, err
+	}
+	var l Lease
+	if err := json.Unmarshal(data, &l); err != nil {
+		return Lease{}, malformed("lease", err)
+	}
+	if err := l.Validate(); err != nil {
+		return l, malformed("lease", err)
+	}
+	return l, nil
+}
+
+func malformed(what string, err error) error {
+	return fmt.Errorf("%w %s: %s", ErrMalformed, what, oneLine(strings.TrimPrefix(err.Error(), what+": ")))
+}
+
+// checkSchema refuses what a newer release wrote before anything else, because it may not fit.
+func checkSchema(what string, data []byte) error {
+	var v struct {
+		Schema int `json:"schema"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return malformed(what, err)
+	}
+	if v.Schema > events.Schema {
+		return fmt.Errorf("%s of schema %d, this release reads up to %d: %w", what, v.Schema, events.Schema, events.ErrNewer)
+	}
+	return nil
+}
+
+// ReadLease reads the lease of a checkpoint directory and its generation. Where there is none the error is ErrNotExist.
+func ReadLease(ctx context.Context, s Store, dir string) (Lease, int64, error) {
+	uri := Join(dir, LeaseName)
+	o, err := s.Get(ctx, uri)
+	if err != nil {
+		return Lease{}, 0, err
+	}
+	l, err := DecodeLease(o.Content)
+	if err != nil {
+		return Lease{}, o.Generation, fmt.Errorf("%s: %w", uri, err)
+	}
+	return l, o.Generation, nil
+}
+
+// WriteLease puts a lease in place. It never goes backwards: a lease of a newer epoch, or of a newer attempt under the
+// same epoch, stays, and so does the first of two that differ under the same epoch and attempt; the error is then
+// ErrStale. One of another workload stays with ErrForeign, one of a newer release with events.ErrNewer. A malformed
+// object is replaced, unless what can be read of it is newer. Of several writers at once exactly one wins.
+//
+// Nil means that the lease in place says what l says: writing it again succeeds and writes nothing, even after an
+// answer was lost.
+func WriteLease(ctx context.Context, s Store, dir string, l Lease) error {
+	l.Schema = events.Schema
+	l.Written = l.Written.UTC()
+	l.Admitted = inOrder(l.Admitted)
+	if err := l.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", err, ErrInvalid)
+	}
+	content, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("lease: %s: %w", oneLine(err.Error()), ErrInvalid)
+	}
+	return change(ctx, s, Join(dir, LeaseName), func(present []byte) ([]byte, error) {
+		if present == nil {
+			return content, nil
+		}
+		p, err := DecodeLease(present)
+		switch {
+		case errors.Is(err, events.ErrNewer):
+			return nil, err
+		case err == nil && p.same(l):
+			return nil, nil
+		case p.Workload != "" && p.Workload != l.Workload:
+			return nil, fmt.Errorf("%w: %s holds it since %s, this is %s",
+				ErrForeign, p.Workload, clock(p.Written), l.Workload)
+		case p.Epoch > l.Epoch, p.Epoch == l.Epoch && p.Attempt > l.Attempt,
+			err == nil && p.Epoch == l.Epoch && p.Attempt == l.Attempt:
+			return nil, fmt.Errorf("%w: epoch %d attempt %d, this is epoch %d attempt %d",
+				ErrStale, p.Epoch, p.Attempt, l.Epoch, l.Attempt)
+		}
+		return content, nil
+	})
+}
+
+// maxTries bounds how often a writer that was overtaken decides again.
+const maxTries = 8
+
+// change replaces an object by what decide makes of the present one: nil for none. Decide returns nil to leave it.
+// What decide saw is what is replaced: when somebody was faster it decides again. When an answer was lost it is asked
+// once more, so that what did take effect is seen.
+func change(ctx context.Context, s Store, uri string, decide func(present []byte) ([]byte, error)) error {
+	var failed error
+	for range maxTries {
+		o, err := s.Get(ctx, uri)
+		if errors.Is(err, ErrNotExist) {
+			o, err = Object{}, nil
+		}
+		if err != nil {
+			return err
+		}
+		if o.Generation > 0 && o.Content == nil {
+			o.Content = []byte{}
+		}
+		next, err := decide(o.Content)
+		if err != nil {
+			return fmt.Errorf("%s: %w", uri, err)
+		}
+		if next == nil {
+			return nil
+		}
+		if failed != nil && !errors.Is(failed, ErrConflict) {
+			return failed
+		}
+		_, failed = s.Put(ctx, uri, next, o.Generation)
+		if failed == nil || !errors.Is(failed, ErrConflict) && !errors.Is(failed, ErrTransient) {
+			return failed
+		}
+	}
+	return failed
+}

@@ -1,0 +1,421 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Orbax's names. On gs:// Orbax writes commitMarker into a checkpoint last of all; on a file system it renames the
+// whole directory from a name with tmpSuffix, and writes the marker there too since version 0.12.3. A directory in
+// which it has written stepMetadata is one that it completes, or throws away, as a whole.
+// Source: https://github.com/google/orbax, checkpoint/_src/path/atomicity.py.
+const (
+	commitMarker = "commit_success.txt"
+	tmpSuffix    = ".orbax-checkpoint-tmp"
+	stepMetadata = "_CHECKPOINT_METADATA"
+)
+
+// plainMarkers are what programs without Orbax write last.
+var plainMarkers = []string{"DONE", "_SUCCESS"}
+
+// The bounds of a look: how many steps from the highest down, how many names of one step, and how many items of it.
+const (
+	maxSteps = 8
+	maxNames = 1000
+	maxItems = 32
+)
+
+// Want is what a checkpoint has to be in order to count.
+type Want struct {
+	// Since is the time after which it has to have been completed; zero is any time.
+	Since time.Time
+	// MoreThan is the step that it has to pass. Zero asks for nothing, so that a first checkpoint of step 0 counts.
+	MoreThan int64
+}
+
+// Found is a complete checkpoint.
+type Found struct {
+	Step int64
+	URI  string
+	// At is when it was completed: the time of its marker, or of its newest file where there is no marker.
+	At time.Time
+	// Objects and Bytes are what it holds besides markers and empty objects; More says that it holds more than was counted.
+	Objects int
+	Bytes   int64
+	More    bool
+}
+
+// Missing says that the look succeeded and that there is no checkpoint that counts.
+type Missing struct { //nolint:errname // it is a result rather than a failure
+	Dir string
+	// Text says what is there instead, for people, in one line.
+	Text string
+}
+
+// Error implements error.
+func (m *Missing) Error() string { return "no checkpoint in " + m.Dir + ": " + m.Text }
+
+// Verify finds the checkpoint with the highest step among the complete ones in dir that are what is wanted. When there
+// is none the error is *Missing; every other error says that it could not look.
+//
+// On gs:// a step directory is complete when it holds Orbax's commit marker. One in which each item has a marker of its
+// own counts too, unless Orbax manages the step as a whole: then it would throw the step away. A program without Orbax
+// says so with a file DONE or _SUCCESS. On file:// a step directory is complete once it has its final name, and no item
+// in it has a temporary one. Anywhere it has to hold something besides markers.
+//
+// Only the eight highest steps are looked at, and of each no more than a page of names, or two: a checkpoint may have
+// a hundred thousand objects.
+func Verify(ctx context.Context, s Store, dir string, want Want) (Found, error) {
+	names, err := s.List(ctx, dir, ListOptions{})
+	if errors.Is(err, ErrNotExist) {
+		return Found{}, &Missing{Dir: dir, Text: "the directory does not exist"}
+	}
+	if err != nil {
+		return Found{}, err
+	}
+	c := candidatesOf(names.Entries)
+	var notes []string
+	if names.Truncated {
+		notes = append(notes, fmt.Sprintf("only the first %d names were read", len(names.Entries)))
+	}
+	var unfinished, complete string
+	looked := 0
+	for _, step := range c.steps[:min(len(c.steps), maxSteps)] {
+		if complete != "" && want.MoreThan > 0 && step.number <= want.MoreThan {
+			break // neither this one nor a lower one can count
+		}
+		f, why, err := inspect(ctx, s, dir, step)
+		if err != nil {
+			return Found{}, err
+		}
+		looked++
+		switch {
+		case why != "":
+			if unfinished == "" && complete == "" {
+				unfinished = fmt.Sprintf("step %d %s", step.number, why)
+			}
+			continue
+		case want.MoreThan > 0 && f.Step <= want.MoreThan:
+			why = fmt.Sprintf("not past step %d", want.MoreThan)
+		case !want.Since.IsZero() && !f.At.After(want.Since):
+			why = "before the request of " + clock(want.Since)
+		default:
+			return f, nil
+		}
+		if complete == "" {
+			complete = fmt.Sprintf("the newest complete checkpoint is step %d of %s, %s", f.Step, clock(f.At), why)
+		}
+	}
+	if complete == "" && looked > 1 {
+		complete = fmt.Sprintf("none of the %d highest steps is complete", looked)
+	}
+	notes = append([]string{c.writing, unfinished, complete}, notes...)
+	notes = slices.DeleteFunc(notes, func(n string) bool { return n == "" })
+	if len(c.steps) == 0 {
+		notes = append(notes, c.instead())
+	}
+	return Found{}, &Missing{Dir: dir, Text: strings.Join(notes, "; ")}
+}
+
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
+
+// candidate is a step directory.
+type candidate struct {
+	name   string
+	number int64
+}
+
+// candidates is what the names in a checkpoint directory amount to.
+type candidates struct {
+	// steps are the step directories, highest first.
+	steps []candidate
+	// writing says which is being written, if it is none below these.
+	writing string
+	// others counts the other names, other is one of them; own says that there are objects of ours.
+	others int
+	other  string
+	own    bool
+}
+
+func candidatesOf(entries []Entry) candidates {
+	var c candidates
+	highest := int64(-1)
+	for _, e := range entries {
+		final, _, tmp := strings.Cut(e.Name, tmpSuffix)
+		n, ok := Step(final)
+		switch {
+		case e.Name == LeaseName || e.Name == RequestName:
+			c.own = true
+		case !e.Dir || !ok:
+			if c.others++; c.other == "" {
+				c.other = e.Name
+			}
+		case !tmp:
+			c.steps = append(c.steps, candidate{name: e.Name, number: n})
+		case n > highest:
+			highest = n
+			c.writing = fmt.Sprintf("step %d still has a temporary name (%s)", n, e.Name)
+		}
+	}
+	// The same step under two names: the order has to be the same at every look.
+	slices.SortFunc(c.steps, func(a, b candidate) int {
+		if a.number != b.number {
+			return cmp.Compare(b.number, a.number)
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	if len(c.steps) > 0 && highest < c.steps[0].number {
+		c.writing = "" // a crash left it long ago
+	}
+	return c
+}
+
+// instead says what is there where no step is.
+func (c candidates) instead() string {
+	switch {
+	case c.others == 1:
+		return "it holds no step directory, only " + oneLine(c.other)
+	case c.others > 1:
+		return fmt.Sprintf("it holds no step directory, but %d other names, %s the first", c.others, oneLine(c.other))
+	case c.writing != "":
+		return "there is no finished step"
+	case c.own:
+		return "the directory is empty but for what Pitstop wrote"
+	}
+	return "the directory is empty"
+}
+
+// Step returns the step that a directory's name stands for: a number alone, or after a prefix and an underscore, as
+// Orbax writes it (48190, 00048190, step_48190). Other names, temporary ones among them, are none.
+func Step(name string) (int64, bool) {
+	digits := name[strings.LastIndexByte(name, '_')+1:]
+	if digits == "" || len(digits) < len(name) && len(name)-len(digits) < 2 {
+		return 0, false // no number, or an underscore without a prefix
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return n, err == nil && !strings.Contains(name, tmpSuffix)
+}
+
+// inspect looks at one step directory. It returns why it does not count, if it does not.
+func inspect(ctx context.Context, s Store, dir string, c candidate) (f Found, why string, err error) {
+	l := look{store: s, uri: Join(dir, c.name)}
+	if l.top, err = s.List(ctx, l.uri, ListOptions{Limit: maxNames}); errors.Is(err, ErrNotExist) {
+		return Found{}, "is gone or empty", nil
+	}
+	if err != nil {
+		return Found{}, "", err
+	}
+	f = Found{Step: c.number, URI: l.uri}
+	renamed := strings.HasPrefix(dir, "file://")
+	if renamed {
+		f.At, why, err = l.renamed(ctx)
+	} else {
+		f.At, why, err = l.committed(ctx)
+	}
+	if err != nil || why != "" {
+		return Found{}, why, err
+	}
+	all, err := l.objects(ctx)
+	if err != nil {
+		return Found{}, "", err
+	}
+	if f.At.IsZero() {
+		f.At = l.newest(all)
+	}
+	for _, e := range all.Entries {
+		if e.Size == 0 || bookkeeping(e.Name) {
+			continue
+		}
+		f.Objects++
+		f.Bytes += e.Size
+	}
+	f.More = all.Truncated
+	switch {
+	case f.Objects == 0 && f.More:
+		return Found{}, fmt.Sprintf("holds no data among its first %d objects", len(all.Entries)), nil
+	case f.Objects == 0:
+		return Found{}, "holds no data", nil
+	}
+	return f, "", nil
+}
+
+// bookkeeping reports whether an object says something about a checkpoint, or is left of an unfinished one, and is
+// none of its data.
+func bookkeeping(name string) bool {
+	if strings.Contains(name, tmpSuffix) {
+		return true
+	}
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	return name == commitMarker || name == stepMetadata || slices.Contains(plainMarkers, name)
+}
+
+// look is a look at one step directory.
+type look struct {
+	store Store
+	uri   string
+	top   Listing
+	all   *Listing
+}
+
+// committed says when a step was committed on gs://, or why it does not count.
+func (l *look) committed(ctx context.Context) (at time.Time, why string, err error) {
+	marker, err := l.find(ctx, l.top, l.uri, commitMarker)
+	if err != nil || marker != nil {
+		return timeOf(marker), "", err
+	}
+	whole, err := l.find(ctx, l.top, l.uri, stepMetadata)
+	if err != nil {
+		return time.Time{}, "", err
+	}
+	if whole != nil {
+		return time.Time{}, "has no commit marker", nil
+	}
+	at, why, err = l.items(ctx)
+	if err != nil || why == "" {
+		return at, "", err
+	}
+	for _, name := range plainMarkers {
+		marker, err := l.find(ctx, l.top, l.uri, name)
+		if err != nil {
+			return time.Time{}, "", err
+		}
+		if marker == nil {
+			continue
+		}
+		all, err := l.objects(ctx)
+		if err != nil {
+			return time.Time{}, "", err
+		}
+		if i := slices.IndexFunc(all.Entries, func(e Entry) bool { return orbax(e.Name) }); i >= 0 {
+			why = fmt.Sprintf("%s: %s does not count beside Orbax's own files (%s)", why, name, all.Entries[i].Name)
+			return time.Time{}, why, nil
+		}
+		return marker.Updated, "", nil
+	}
+	return time.Time{}, why, nil
+}
+
+// items says when the last item of a step was committed where each has its own marker, or why the step does not count.
+func (l *look) items(ctx context.Context) (at time.Time, why string, err error) {
+	var items []string
+	for _, e := range l.top.Entries {
+		if strings.Contains(e.Name, tmpSuffix) {
+			return time.Time{}, "has an unfinished item " + e.Name, nil
+		}
+		if e.Dir {
+			items = append(items, e.Name)
+		}
+	}
+	if len(items) == 0 || len(items) > maxItems || l.top.Truncated {
+		return time.Time{}, "has no commit marker", nil
+	}
+	for i, item := range items {
+		marker, err := l.find(ctx, Listing{Truncated: true}, Join(l.uri, item), commitMarker)
+		switch {
+		case err != nil:
+			return time.Time{}, "", err
+		case marker == nil && i == 0:
+			return time.Time{}, "has no commit marker", nil
+		case marker == nil:
+			return time.Time{}, "has no commit marker in its item " + item, nil
+		}
+		if marker.Updated.After(at) {
+			at = marker.Updated
+		}
+	}
+	return at, "", nil
+}
+
+// renamed says when a step on a file system was completed, as far as a marker tells, or why it does not count.
+func (l *look) renamed(ctx context.Context) (at time.Time, why string, err error) {
+	marker, err := l.find(ctx, l.top, l.uri, commitMarker)
+	if err != nil || marker != nil {
+		return timeOf(marker), "", err
+	}
+	for _, e := range l.top.Entries {
+		if strings.Contains(e.Name, tmpSuffix) {
+			return time.Time{}, "has an unfinished item " + e.Name, nil
+		}
+	}
+	return time.Time{}, "", nil
+}
+
+func timeOf(e *Entry) time.Time {
+	if e == nil {
+		return time.Time{}
+	}
+	return e.Updated
+}
+
+// find returns the object of that name in a directory, or nil. It asks for it where the listing may lack it.
+func (l *look) find(ctx context.Context, in Listing, dir, name string) (*Entry, error) {
+	is := func(e Entry) bool { return e.Name == name && !e.Dir }
+	if i := slices.IndexFunc(in.Entries, is); i >= 0 {
+		return &in.Entries[i], nil
+	}
+	if !in.Truncated {
+		return nil, nil //nolint:nilnil // nil says that there is none
+	}
+	// The name itself comes before every longer name that begins with it.
+	in, err := l.store.List(ctx, dir, ListOptions{Prefix: name, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(in.Entries, is); i >= 0 {
+		return &in.Entries[i], nil
+	}
+	return nil, nil //nolint:nilnil // nil says that there is none
+}
+
+// objects lists the first objects at every depth, once.
+func (l *look) objects(ctx context.Context) (Listing, error) {
+	if l.all != nil {
+		return *l.all, nil
+	}
+	all, err := l.store.List(ctx, l.uri, ListOptions{Recursive: true, Limit: maxNames})
+	if errors.Is(err, ErrNotExist) {
+		err = nil // deleted meanwhile: it holds nothing
+	}
+	if err == nil {
+		l.all = &all
+	}
+	return all, err
+}
+
+// newest is the time of the newest object that was seen.
+func (l *look) newest(all Listing) time.Time {
+	var at time.Time
+	for _, list := range [][]Entry{l.top.Entries, all.Entries} {
+		for _, e := range list {
+			if e.Updated.After(at) {
+				at = e.Updated
+			}
+		}
+	}
+	return at
+}
+
+// orbax reports whether an object is one of those that Orbax writes, finished or not.
+func orbax(name string) bool {
+	for seg := range strings.SplitSeq(name, "/") {
+		switch seg {
+		case commitMarker, stepMetadata, "_METADATA", "_sharding", "manifest.ocdbt", "orbax.checkpoint", "array_metadatas":
+			return true
+		}
+		if strings.HasPrefix(seg, "ocdbt.process_") || strings.Contains(seg, tmpSuffix) {
+			return true
+		}
+	}
+	return false
+}

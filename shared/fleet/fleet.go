@@ -1,0 +1,326 @@
+// Package fleet brings together what the provider shows and what the ledger knows: it finds the workload that a log
+// entry speaks of, introduces slices that were never seen, and feeds readings to the decision. The API is the truth;
+// this package carries it over.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/trigger"
+)
+
+// Reader is the part of a provider that is read here.
+type Reader interface {
+	Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error)
+	List(ctx context.Context, project, zone string) (tpu.Listing, error)
+	Hosts(ctx context.Context, r tpu.Ref) ([]string, error)
+}
+
+// Fleet is safe for concurrent use.
+type Fleet struct {
+	Ledger   *ledger.Ledger
+	Advancer *ledger.Advancer
+	Provider Reader
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// New returns the fleet of a deployed function, on the real clock, with the loop that stores what is decided.
+func New(l *ledger.Ledger, policies ledger.Policies, publisher ledger.Publisher, provider Reader, function string) *Fleet {
+	log := trigger.Log()
+	return &Fleet{Ledger: l, Provider: provider, Now: time.Now, Log: log, Advancer: &ledger.Advancer{
+		Ledger: l, Policies: policies, Publisher: publisher, Now: time.Now, Sleep: ledger.Sleep,
+		Source: "//pitstop/functions/" + function, Cause: trigger.MessageID, Log: log,
+	}}
+}
+
+// Ref is where a slice of a workload is, or was last.
+func Ref(w incident.Workload, s incident.Slice) tpu.Ref {
+	return tpu.Ref{Project: w.Project, Zone: s.Zone, Name: s.Name, QueuedResource: s.QueuedResource}
+}
+
+// Look reads every slice of a workload now and feeds the readings to it. A slice that is being created elsewhere is
+// looked for there. What cannot be read is logged and left for the next look.
+func (f *Fleet) Look(ctx context.Context, w incident.Workload) (incident.Workload, error) {
+	for _, s := range w.Slices {
+		ref := Ref(w, s)
+		if w.Incident != nil {
+			for _, t := range w.Incident.Tasks {
+				if t.Slice == s.Name && t.Action == events.ActionCreate {
+					ref.Zone = t.Zone
+				}
+			}
+		}
+		next, err := f.LookAt(ctx, w, ref)
+		if err != nil {
+			return w, err
+		}
+		w = next
+	}
+	return w, nil
+}
+
+// LookAt reads one slice of a workload now and feeds the reading to it.
+func (f *Fleet) LookAt(ctx context.Context, w incident.Workload, ref tpu.Ref) (incident.Workload, error) {
+	s, err := f.Provider.Read(ctx, ref)
+	if err != nil {
+		f.Log.WarnContext(ctx, "slice not read", "workload", w.ID, "slice", ref.String(), "error", err.Error())
+		return w, nil
+	}
+	return f.Feed(ctx, w, s)
+}
+
+// Feed stores what a reading brings along and gives it to the workload.
+func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
+	read := s.Evidence("", f.Now())
+	if err := f.keep(ctx, w, s); err != nil {
+		return w, err
+	}
+	return f.Advancer.Introduce(ctx, w, read)
+}
+
+// keep saves the specification of a slice before anything is decided on it, and maps its names to its workload.
+func (f *Fleet) keep(ctx context.Context, w incident.Workload, s tpu.Slice) error {
+	if s.Condition == incident.Gone {
+		return nil
+	}
+	known := w.Slice(s.Name)
+	if len(s.Spec) > 0 && (known == nil || known.Spec != s.SpecHash) {
+		if err := f.Ledger.SaveSpec(ctx, s.SpecHash, s.Spec); err != nil {
+			return err
+		}
+	}
+	if known != nil && known.Incarnation.Same(s.Incarnation) && known.QueuedResource == s.QueuedResource {
+		return nil
+	}
+	subject := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: s.Incarnation}
+	if err := f.Ledger.Map(ctx, s.Project, s.Zone, ledger.Node, s.Name, subject); err != nil {
+		return err
+	}
+	if s.QueuedResource == "" {
+		return nil
+	}
+	return f.Ledger.Map(ctx, s.Project, s.Zone, ledger.QueuedResource, s.QueuedResource, subject)
+}
+
+// Observe takes a reading of any slice: it finds the workload that the slice belongs to, or introduces it.
+func (f *Fleet) Observe(ctx context.Context, s tpu.Slice) (incident.Workload, error) {
+	w, err := f.workloadOf(ctx, s)
+	if err != nil {
+		return incident.Workload{}, err
+	}
+	return f.Feed(ctx, w, s)
+}
+
+// workloadOf finds the workload of a slice. Its name is fixed at first sight: the label pitstop-workload, else the queued
+// resource's ID, else the node's. Where an unlabelled slice would take the name of one that lives in another zone, it is
+// named after its own zone too.
+func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload, error) {
+	if subject, err := f.Ledger.Subject(ctx, s.Project, s.Zone, ledger.Node, s.Name); err == nil {
+		w, _, err := f.Ledger.Workload(ctx, subject.Workload)
+		if !errors.Is(err, ledger.ErrNotFound) {
+			return w, err
+		}
+	} else if !errors.Is(err, ledger.ErrNotFound) {
+		return incident.Workload{}, err
+	}
+	name := s.Labels[events.LabelWorkload]
+	labelled := name != ""
+	if !labelled {
+		name = s.QueuedResource
+	}
+	if name == "" {
+		name = s.Name
+	}
+	for range 2 {
+		w, _, err := f.Ledger.Workload(ctx, s.Project+"/"+name)
+		switch {
+		case errors.Is(err, ledger.ErrNotFound):
+			return incident.New(s.Project, name, tpu.ProviderName), nil
+		case err != nil:
+			return incident.Workload{}, err
+		case labelled || !livesElsewhere(w, s):
+			return w, nil
+		}
+		name += "." + s.Zone
+	}
+	return incident.New(s.Project, name, tpu.ProviderName), nil
+}
+
+// LabelValue writes the name of a workload as a label can hold it.
+func LabelValue(name string) string {
+	value := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, name)
+	const longest = 63
+	return value[:min(len(value), longest)]
+}
+
+// livesElsewhere reports whether a slice of that name lives in another zone.
+func livesElsewhere(w incident.Workload, s tpu.Slice) bool {
+	known := w.Slice(s.Name)
+	if known == nil {
+		return len(w.Slices) > 0 && w.Slices[0].Zone != s.Zone
+	}
+	return known.Zone != s.Zone && known.Condition != incident.Gone && known.Condition != incident.Lost
+}
+
+// MapHosts reads the host names of a life of a slice and records whom they belong to, so that entries about its workers
+// are understood. Where the names are not to be had, a crew's first line is the second source.
+func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Slice) (incident.Workload, error) {
+	hosts, err := f.Provider.Hosts(ctx, Ref(w, s))
+	if err != nil {
+		f.Log.WarnContext(ctx, "host names not read", "workload", w.ID, "slice", s.Name, "error", err.Error())
+		return w, nil
+	}
+	for _, h := range hosts {
+		if group, _, ok := events.WorkerGroup(h); ok {
+			return f.MapGroup(ctx, w, s, group)
+		}
+	}
+	return w, nil
+}
+
+// MapGroup records that workers of this common name belong to a life of a slice.
+func (f *Fleet) MapGroup(ctx context.Context, w incident.Workload, s incident.Slice, group string) (incident.Workload, error) {
+	subject := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: s.Incarnation}
+	if err := f.Ledger.Map(ctx, w.Project, s.Zone, ledger.Worker, group, subject); err != nil {
+		return w, err
+	}
+	return f.Advancer.Advance(ctx, w.ID, incident.Mapped{
+		Origin: incident.Origin{Time: f.Now(), Rank: events.RankReading}, Slice: s.Name, Incarnation: s.Incarnation, Group: group,
+	})
+}
+
+// Find finds the subject of a log entry. A node that is not known is looked at. The workers of a slice that is not known
+// are parked, and one caller in a while looks at their zone: found is false while nobody knows whom the entry concerns.
+func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.Subject, found bool, err error) {
+	s, err = f.Ledger.Find(ctx, e.Subject)
+	if !errors.Is(err, ledger.ErrNotFound) {
+		return s, err == nil, err
+	}
+	if e.Subject.Zone == "" || e.Subject.Project == "" {
+		return s, false, nil
+	}
+	if e.Subject.Node != "" {
+		read, err := f.Provider.Read(ctx, tpu.Ref{Project: e.Subject.Project, Zone: e.Subject.Zone, Name: e.Subject.Node})
+		if err != nil {
+			return s, false, fmt.Errorf("look at %s: %w", e.Subject, err)
+		}
+		if read.Condition == incident.Gone {
+			return s, false, nil
+		}
+		if _, err := f.Observe(ctx, read); err != nil {
+			return s, false, err
+		}
+		s, err = f.Ledger.Find(ctx, e.Subject)
+		return s, err == nil, err
+	}
+	group, _, ok := e.Subject.Group()
+	if !ok {
+		return s, false, nil
+	}
+	look, err := f.Ledger.Park(ctx, e.Subject.Project, e.Subject.Zone, ledger.ParkedEntry{
+		Key: group + " " + string(e.Kind) + " " + string(e.Cause) + " " + string(e.Notice.Status), Raw: raw, At: f.Now(),
+	})
+	if err != nil || !look {
+		return s, false, err
+	}
+	if err := f.introduce(ctx, e.Subject.Project, e.Subject.Zone); err != nil {
+		return s, false, err
+	}
+	s, err = f.Ledger.Find(ctx, e.Subject)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return s, false, nil
+	}
+	return s, err == nil, err
+}
+
+// introduce looks at a zone for the sake of entries that nobody could be found for: slices that are not known become
+// so, and those whose host names are not known are asked for them.
+func (f *Fleet) introduce(ctx context.Context, project, zone string) error {
+	list, err := f.Provider.List(ctx, project, zone)
+	if err != nil {
+		return fmt.Errorf("look at zone %s: %w", zone, err)
+	}
+	left := maxHosts
+	for _, s := range list.Slices {
+		w, err := f.Observe(ctx, s)
+		if err != nil {
+			return err
+		}
+		known := w.Slice(s.Name)
+		if known == nil || known.Group != "" || left == 0 {
+			continue
+		}
+		left--
+		if _, err := f.MapHosts(ctx, w, *known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxHosts bounds the host names read in one look.
+const maxHosts = 60
+
+// Evidence is what a log entry tells a workload about one of its slices. It is nil for what tells nothing to anybody.
+// Ours are the principals that Pitstop itself acts as.
+func Evidence(e events.Entry, s ledger.Subject, ours []string) incident.Evidence {
+	o := incident.Origin{ID: e.ID, Time: e.Time, Rank: e.Rank}
+	switch e.Kind {
+	case events.KindNotice:
+		return incident.Noticed{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Notice: e.Notice, Text: e.Describe()}
+	case events.KindLoss:
+		return incident.Interrupted{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Cause: e.Cause, Text: e.Describe()}
+	case events.KindBack:
+		return incident.Back{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Text: e.Describe()}
+	case events.KindCrew:
+		return incident.Reported{Origin: o, Slice: s.Slice, Report: *e.Crew}
+	case events.KindCall:
+		if Owner(e.Call, ours) {
+			return incident.Called{Origin: o, Slice: s.Slice, Method: e.Call.Method, Principal: e.Call.Principal}
+		}
+	case events.KindForeign:
+	}
+	return nil
+}
+
+// lifeOf is the life that an entry speaks of: that of its worker's name. A node keeps its name through every life, so an
+// entry about one names none.
+func lifeOf(e events.Entry, s ledger.Subject) events.Incarnation {
+	if _, _, ok := e.Subject.Group(); ok {
+		return s.Incarnation
+	}
+	return events.Incarnation{}
+}
+
+// Owner reports whether a call was made, and not refused, by somebody who is neither Pitstop nor Google.
+func Owner(c events.Call, ours []string) bool {
+	return c.Code == 0 && !events.Google(c.Principal) && !Ours(c.Principal, ours)
+}
+
+// Ours reports whether a principal is one of Pitstop's own accounts.
+func Ours(principal string, ours []string) bool {
+	for _, o := range ours {
+		if strings.EqualFold(o, principal) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,152 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// RequestID is the identifier that the call of a request carries to the provider: the same request, delivered again,
+// makes the same call.
+func RequestID(r events.Request, zone string) string {
+	name := r.Workload + "\x00" + r.Incident + "\x00" + strconv.FormatInt(r.Epoch, 10) + "\x00" + r.Slice + "\x00" + string(r.Action) +
+		"\x00" + zone + "\x00" + strconv.Itoa(r.Attempt)
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String()
+}
+
+// Check reads the workload of a request and checks the fence. A request that is not wanted any more, or not yet known,
+// is refused: fault.Ignored.
+func (a *Advancer) Check(ctx context.Context, r events.Request) (incident.Workload, incident.Task, error) {
+	w, _, err := a.Ledger.Workload(ctx, r.Workload)
+	if errors.Is(err, ErrNotFound) {
+		return w, incident.Task{}, a.refuse(ctx, r, "the workload is not in the ledger")
+	}
+	if err != nil {
+		return w, incident.Task{}, err
+	}
+	t, err := w.Fence(r, a.Now())
+	if err != nil {
+		return w, t, a.refuse(ctx, r, err.Error())
+	}
+	return w, t, nil
+}
+
+// Begin is the last look before a mutating call: the fence, the policy, the intent, the pause, in this order. It returns
+// the workload with the intent saved. Every reason not to call now is stored where it matters and returned as
+// fault.Ignored, because the request has been dealt with.
+func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string) (incident.Workload, error) {
+	w, _, err := a.Check(ctx, r)
+	if err != nil {
+		return w, err
+	}
+	p := a.Policies.For(ctx, w.Label)
+	if p.Unreadable != "" {
+		return w, a.Hold(ctx, r, "the policy cannot be read: "+p.Unreadable, time.Time{})
+	}
+	if level, sw := w.Allowed(r.Action, p); level != policy.Yes {
+		why := fmt.Sprintf("%s is not allowed any more: the switch %s is %s", r.Action, sw, level)
+		if _, err := a.Advance(ctx, w.ID, incident.Forbidden{Origin: a.origin(), Request: r, Why: why}); err != nil {
+			return w, err
+		}
+		return w, a.refuse(ctx, r, why)
+	}
+	w, err = a.Advance(ctx, w.ID, incident.Intended{Origin: a.origin(), Request: r, RequestID: requestID})
+	if err != nil {
+		return w, err
+	}
+	if t, err := w.Fence(r, a.Now()); err != nil || t.RequestID != requestID {
+		return w, a.refuse(ctx, r, "somebody else was faster")
+	}
+	pause, err := a.Ledger.Pause(ctx)
+	if err != nil {
+		return w, err
+	}
+	for _, held := range []*incident.Pause{pause, w.Pause} {
+		if held.Holds(a.Now()) {
+			return w, a.Hold(ctx, r, "paused by "+held.By, held.Until)
+		}
+	}
+	return w, nil
+}
+
+// BeginDestructive is Begin for a call that the brake counts: a slot is taken first, and given back when nothing was
+// begun. It returns the ID that the call has to carry.
+func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, zone string, limits Limits) (incident.Workload, string, error) {
+	id, now := RequestID(r, zone), a.Now()
+	w, _, err := a.Check(ctx, r)
+	if err != nil {
+		return w, id, err
+	}
+	err = a.Ledger.Take(ctx, w.Project, zone, id, limits, now)
+	if errors.Is(err, ErrBraked) {
+		return w, id, a.Hold(ctx, r, err.Error(), NextHour(now))
+	}
+	if err != nil {
+		return w, id, err
+	}
+	w, err = a.Begin(ctx, r, id)
+	if fault.IsIgnored(err) && !begun(w, id) {
+		err = errors.Join(err, a.Ledger.GiveBack(ctx, w.Project, zone, id, now))
+	}
+	return w, id, err
+}
+
+// begun reports whether a call of this ID was begun, by this delivery of its request or by another one.
+func begun(w incident.Workload, id string) bool {
+	if w.Incident == nil {
+		return false
+	}
+	for _, t := range w.Incident.Tasks {
+		if t.RequestID == id && !t.Begun.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// Refused gives back the slot of a destructive call that the provider refused: it has destroyed nothing. After a failure
+// that leaves this open the slot stays taken.
+func (a *Advancer) Refused(ctx context.Context, w incident.Workload, zone, id string, f *incident.Failure) error {
+	if f.Class == incident.Transient {
+		return nil
+	}
+	return a.Ledger.GiveBack(ctx, w.Project, zone, id, a.Now())
+}
+
+// Hold stores why a request waits, and returns that as fault.Ignored.
+func (a *Advancer) Hold(ctx context.Context, r events.Request, why string, until time.Time) error {
+	if _, err := a.Advance(ctx, r.Workload, incident.Held{Origin: a.origin(), Request: r, Why: why, Until: until}); err != nil {
+		return err
+	}
+	return fault.Ignored("%s held: %s", r.Action, why)
+}
+
+// Answer stores what came back from a call. It does so even when the caller has left: the call has been made.
+func (a *Advancer) Answer(ctx context.Context, r events.Request, operation, text string, failure *incident.Failure) (incident.Workload, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+	defer cancel()
+	return a.Advance(ctx, r.Workload, incident.Answered{
+		Origin: a.origin(), Request: r, Operation: operation, Failure: failure, Text: text,
+	})
+}
+
+const answerTimeout = 30 * time.Second
+
+func (a *Advancer) origin() incident.Origin {
+	return incident.Origin{Time: a.Now(), Rank: events.RankReading}
+}
+
+func (a *Advancer) refuse(ctx context.Context, r events.Request, why string) error {
+	a.Log.InfoContext(ctx, "request refused", "workload", r.Workload, "incident", r.Incident, "epoch", r.Epoch,
+		"action", string(r.Action), "slice", r.Slice, "reason", why)
+	return fault.Ignored("%s refused: %s", r.Action, why)
+}

@@ -1,0 +1,472 @@
+package tpu
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"google.golang.org/api/option"
+	api "google.golang.org/api/tpu/v2alpha1"
+
+	"pitstop.internal/shared/incident"
+)
+
+// callTimeout bounds each call of the API: the generated client has no bound of its own.
+const callTimeout = 60 * time.Second
+
+// metadataTries is how often a metadata change is tried while others change the same node.
+const metadataTries = 5
+
+// Cloud is the Cloud TPU API, v2alpha1: the only version that knows request IDs on nodes, autocheckpoint and early
+// maintenance. It repeats no call by itself, but for SetMetadata; it is safe for concurrent use.
+type Cloud struct {
+	zones  *api.ProjectsLocationsService
+	nodes  *api.ProjectsLocationsNodesService
+	queues *api.ProjectsLocationsQueuedResourcesService
+	ops    *api.ProjectsLocationsOperationsService
+}
+
+var _ Provider = (*Cloud)(nil)
+
+// New makes a client. Without options it finds its credentials and its endpoint as all of Google's clients do.
+func New(ctx context.Context, opts ...option.ClientOption) (*Cloud, error) {
+	s, err := api.NewService(ctx, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("cloud tpu client: %w", err)
+	}
+	l := s.Projects.Locations
+	return &Cloud{zones: l, nodes: l.Nodes, queues: l.QueuedResources, ops: l.Operations}, nil
+}
+
+// call makes one call and classifies its failure.
+func call[T any](ctx context.Context, what string, o occasion, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	v, err := f(ctx)
+	if err != nil {
+		failure := callFailure(err, o)
+		return v, &Error{Call: what, Class: failure.Class, Message: failure.Message, cause: err}
+	}
+	return v, nil
+}
+
+// started returns the name of an operation. One that has failed already is the failure of its call.
+func started(what string, o occasion, op *api.Operation) (string, error) {
+	if op.Done && op.Error != nil {
+		failure := statusFailure(op.Error, o)
+		return op.Name, &Error{Call: what, Class: failure.Class, Message: failure.Message}
+	}
+	return op.Name, nil
+}
+
+// word is what a project, a zone or a resource may be called. Names come from log entries too, and one with a slash or a
+// colon in it would make another call of the one that is meant.
+var word = regexp.MustCompile(`^[A-Za-z0-9_~+][A-Za-z0-9_.~+-]*$`)
+
+// projectWord allows for projects that belong to a domain: example.com:tpus.
+var projectWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.:-]*$`)
+
+func (r Ref) valid() bool {
+	return projectWord.MatchString(r.Project) && word.MatchString(r.Zone) && word.MatchString(r.Name) &&
+		(r.QueuedResource == "" || word.MatchString(r.QueuedResource))
+}
+
+func (r Ref) parent() string { return zoneName(r.Project, r.Zone) }
+
+func (r Ref) queue() string { return r.parent() + "/queuedResources/" + r.QueuedResource }
+
+func zoneName(project, zone string) string { return "projects/" + project + "/locations/" + zone }
+
+// about says for people what is done with a slice.
+func (r Ref) about(verb string) string {
+	if r.QueuedResource != "" {
+		return verb + " node " + r.Name + " of queued resource " + r.QueuedResource + " in " + r.Zone
+	}
+	return verb + " node " + r.Name + " in " + r.Zone
+}
+
+// check refuses a reference that names nothing.
+func (r Ref) check(what string) error {
+	if r.valid() {
+		return nil
+	}
+	return &Error{Call: what, Class: incident.Invalid, Message: fmt.Sprintf("%.120q is no name of a node", r.String())}
+}
+
+// Read implements Provider. What cannot be the name of a node is not known to the API either.
+func (c *Cloud) Read(ctx context.Context, r Ref) (Slice, error) {
+	if !r.valid() {
+		return gone(r), nil
+	}
+	what := Ref{Zone: r.Zone, Name: r.Name}.about("read")
+	n, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Node, error) {
+		return c.nodes.Get(r.String()).Context(ctx).Do()
+	})
+	if is(err, incident.NotFound) {
+		return c.readQueued(ctx, r)
+	}
+	if err != nil {
+		return Slice{}, err
+	}
+	var q *api.QueuedResource
+	if n.QueuedResource != "" {
+		r.QueuedResource = path.Base(n.QueuedResource)
+		if q, err = c.queued(ctx, r); err != nil && !is(err, incident.NotFound) {
+			return Slice{}, err
+		}
+	}
+	return sliceOf(r, n, q)
+}
+
+// readQueued reads a slice that is not there from the queued resource that was to hold it.
+func (c *Cloud) readQueued(ctx context.Context, r Ref) (Slice, error) {
+	if r.QueuedResource == "" {
+		return gone(r), nil
+	}
+	q, err := c.queued(ctx, r)
+	if is(err, incident.NotFound) {
+		return gone(r), nil
+	}
+	if err != nil {
+		return Slice{}, err
+	}
+	nodes := queuedNodes(q, r.QueuedResource)
+	i := slices.IndexFunc(nodes, func(n queuedNode) bool { return n.name == r.Name })
+	switch {
+	case i >= 0:
+		return queuedSlice(r, nodes[i].node, q)
+	case len(nodes) == 0:
+		return queuedSlice(r, nil, q)
+	}
+	return gone(r), nil // the name is taken by a queued resource of something else
+}
+
+func (c *Cloud) queued(ctx context.Context, r Ref) (*api.QueuedResource, error) {
+	return call(ctx, "read queued resource "+r.QueuedResource+" in "+r.Zone, otherCall,
+		func(ctx context.Context) (*api.QueuedResource, error) {
+			return c.queues.Get(r.queue()).Context(ctx).Do()
+		})
+}
+
+// List implements Provider. Slices that wait in a queued resource, or that left nothing but one, are among them.
+func (c *Cloud) List(ctx context.Context, project, zone string) (Listing, error) {
+	what := "list nodes in " + zone
+	if err := (Ref{Project: project, Zone: zone, Name: "any"}).check(what); err != nil {
+		return Listing{}, err
+	}
+	// Queued resources go first: a node that appears in between is then found, and not taken for one that is missing.
+	queues, queuesPartial, err := c.listQueued(ctx, project, zone)
+	if err != nil {
+		return Listing{}, err
+	}
+	nodes, nodesPartial, err := pages(ctx, what, func(ctx context.Context, token string) ([]*api.Node, string, bool, error) {
+		l, err := c.nodes.List(zoneName(project, zone)).PageToken(token).Context(ctx).Do()
+		if err != nil {
+			return nil, "", false, err
+		}
+		return l.Nodes, l.NextPageToken, len(l.Unreachable) > 0, nil
+	})
+	if err != nil {
+		return Listing{}, err
+	}
+	list := Listing{Partial: queuesPartial || nodesPartial}
+	byName := map[string]*api.QueuedResource{}
+	for _, q := range queues {
+		byName[path.Base(q.Name)] = q
+	}
+	there := map[string]bool{}
+	for _, n := range nodes {
+		r := Ref{Project: project, Zone: zone, Name: path.Base(n.Name)}
+		there[r.Name] = true
+		var q *api.QueuedResource
+		if n.QueuedResource != "" {
+			r.QueuedResource = path.Base(n.QueuedResource)
+			if q = byName[r.QueuedResource]; q == nil {
+				// It came since, or was not reached, or is gone. Without it nobody knows whether the node is Spot, and how to
+				// order another.
+				if q, err = c.queued(ctx, r); err != nil && !is(err, incident.NotFound) {
+					list.Partial = true
+					continue
+				}
+			}
+		}
+		s, err := sliceOf(r, n, q)
+		if err != nil {
+			return Listing{}, err
+		}
+		list.Slices = append(list.Slices, s)
+	}
+	if nodesPartial {
+		return list, nil // which nodes are missing cannot be told
+	}
+	for _, q := range queues {
+		r := Ref{Project: project, Zone: zone, QueuedResource: path.Base(q.Name)}
+		for _, n := range queuedNodes(q, r.QueuedResource) {
+			if r.Name = n.name; there[n.name] {
+				continue
+			}
+			s, err := queuedSlice(r, n.node, q)
+			if err != nil {
+				return Listing{}, err
+			}
+			list.Slices = append(list.Slices, s)
+		}
+	}
+	return list, nil
+}
+
+func (c *Cloud) listQueued(ctx context.Context, project, zone string) ([]*api.QueuedResource, bool, error) {
+	return pages(ctx, "list queued resources in "+zone,
+		func(ctx context.Context, token string) ([]*api.QueuedResource, string, bool, error) {
+			l, err := c.queues.List(zoneName(project, zone)).PageToken(token).Context(ctx).Do()
+			if err != nil {
+				return nil, "", false, err
+			}
+			return l.QueuedResources, l.NextPageToken, len(l.Unreachable) > 0, nil
+		})
+}
+
+// pages reads a listing to its end. Each page has the time of one call.
+func pages[T any](
+	ctx context.Context, what string,
+	page func(ctx context.Context, token string) (items []T, next string, partial bool, err error),
+) (all []T, partial bool, err error) {
+	token := ""
+	for {
+		next, err := call(ctx, what, otherCall, func(ctx context.Context) (string, error) {
+			items, next, unreachable, err := page(ctx, token)
+			all, partial = append(all, items...), partial || unreachable
+			return next, err
+		})
+		if err != nil {
+			return nil, false, err
+		}
+		if next == "" {
+			return all, partial, nil
+		}
+		if next == token {
+			return nil, false, &Error{Call: what, Class: incident.Transient, Message: "the same page comes again and again"}
+		}
+		token = next
+	}
+}
+
+// Zones implements Provider.
+func (c *Cloud) Zones(ctx context.Context, project string) ([]string, error) {
+	const what = "list zones"
+	if err := (Ref{Project: project, Zone: "any", Name: "any"}).check(what); err != nil {
+		return nil, err
+	}
+	zones, _, err := pages(ctx, what, func(ctx context.Context, token string) ([]string, string, bool, error) {
+		l, err := c.zones.List("projects/" + project).PageToken(token).Context(ctx).Do()
+		if err != nil {
+			return nil, "", false, err
+		}
+		var ids []string
+		for _, z := range l.Locations {
+			ids = append(ids, z.LocationId)
+		}
+		return ids, l.NextPageToken, false, nil
+	})
+	return zones, err
+}
+
+// Create implements Provider. A specification that was read in another region is fitted to this one.
+func (c *Cloud) Create(
+	ctx context.Context, r Ref, spec []byte, labels map[string]string, requestID string,
+) (operation string, err error) {
+	what := r.about("create")
+	if err := r.check(what); err != nil {
+		return "", err
+	}
+	order, err := readSpec(spec)
+	if err != nil {
+		return "", &Error{Call: what, Class: incident.Invalid, Message: err.Error(), cause: err}
+	}
+	n := order.Node
+	settle(n, r.Zone)
+	n.Labels = maps.Clone(n.Labels)
+	for k, v := range labels {
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		n.Labels[k] = v
+	}
+	o, q := createOther, order.QueuedResource
+	isSpot := spot(n, q)
+	if isSpot && !reserved(n, q) {
+		o = createSpot
+	}
+	// What was Spot stays Spot, whichever way it was said and is said now: the other price is paid by nobody's mistake.
+	switch {
+	case r.QueuedResource == "" && isSpot && !spot(n, nil):
+		if n.SchedulingConfig == nil {
+			n.SchedulingConfig = &api.SchedulingConfig{}
+		}
+		n.SchedulingConfig.Spot = true
+	case r.QueuedResource != "" && q == nil:
+		if q = new(api.QueuedResource); isSpot {
+			q.Spot = &api.Spot{}
+		}
+	}
+	op, err := call(ctx, what, o, func(ctx context.Context) (*api.Operation, error) {
+		if r.QueuedResource == "" {
+			return c.nodes.Create(r.parent(), n).NodeId(r.Name).RequestId(requestID).Context(ctx).Do()
+		}
+		q.Tpu = &api.Tpu{NodeSpec: []*api.NodeSpec{{Parent: r.parent(), NodeId: r.Name, Node: n}}}
+		return c.queues.Create(r.parent(), q).QueuedResourceId(r.QueuedResource).RequestId(requestID).Context(ctx).Do()
+	})
+	if err != nil {
+		return "", err
+	}
+	return started(what, o, op)
+}
+
+// Delete implements Provider. A queued resource goes with everything that it holds.
+func (c *Cloud) Delete(ctx context.Context, r Ref, requestID string) (operation string, err error) {
+	what := r.about("delete")
+	if err := r.check(what); err != nil {
+		return "", err
+	}
+	op, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Operation, error) {
+		if r.QueuedResource == "" {
+			return c.nodes.Delete(r.String()).RequestId(requestID).Context(ctx).Do()
+		}
+		return c.queues.Delete(r.queue()).Force(true).RequestId(requestID).Context(ctx).Do()
+	})
+	if err != nil {
+		return "", err
+	}
+	return started(what, otherCall, op)
+}
+
+// Maintain implements Provider.
+func (c *Cloud) Maintain(ctx context.Context, r Ref) (operation string, err error) {
+	what := r.about("start maintenance of")
+	if err := r.check(what); err != nil {
+		return "", err
+	}
+	op, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Operation, error) {
+		if r.QueuedResource == "" {
+			return c.nodes.PerformMaintenance(r.String(), &api.PerformMaintenanceRequest{}).Context(ctx).Do()
+		}
+		return c.queues.PerformMaintenanceQueuedResource(r.queue(),
+			&api.PerformMaintenanceQueuedResourceRequest{NodeNames: []string{r.String()}}).Context(ctx).Do()
+	})
+	if err != nil {
+		return "", err
+	}
+	return started(what, otherCall, op)
+}
+
+// SetMetadata implements Provider. A change replaces the whole map and the API has no etag, so what another writer adds
+// between the reading and the change is lost unless the API itself refuses the second of two changes at a time: then the
+// map is read again.
+func (c *Cloud) SetMetadata(ctx context.Context, r Ref, key, value string) error {
+	what := r.about("set metadata " + key + " of")
+	if err := r.check(what); err != nil {
+		return err
+	}
+	var err error
+	for range metadataTries {
+		if err = c.setMetadata(ctx, what, r, key, value); !is(err, incident.Busy) {
+			return err
+		}
+	}
+	return err
+}
+
+func (c *Cloud) setMetadata(ctx context.Context, what string, r Ref, key, value string) error {
+	n, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Node, error) {
+		return c.nodes.Get(r.String()).Context(ctx).Do()
+	})
+	if err != nil {
+		return err
+	}
+	if old, ok := n.Metadata[key]; ok && old == value {
+		return nil
+	}
+	all := map[string]string{key: value}
+	for k, v := range n.Metadata {
+		if k != key {
+			all[k] = v
+		}
+	}
+	op, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Operation, error) {
+		return c.nodes.Patch(r.String(), &api.Node{Metadata: all}).UpdateMask("metadata").Context(ctx).Do()
+	})
+	if err != nil {
+		return err
+	}
+	_, err = started(what, otherCall, op)
+	return err
+}
+
+// Hosts implements Provider. The workers write their names into their guest attributes; a policy of the organization
+// may forbid to read those, which is no failure.
+func (c *Cloud) Hosts(ctx context.Context, r Ref) ([]string, error) {
+	what := r.about("read host names of")
+	if err := r.check(what); err != nil {
+		return nil, err
+	}
+	a, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.GetGuestAttributesResponse, error) {
+		return c.nodes.GetGuestAttributes(r.String(), &api.GetGuestAttributesRequest{}).Context(ctx).Do()
+	})
+	if is(err, incident.Permission) || is(err, incident.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var hosts []string
+	for _, worker := range a.GuestAttributes {
+		if worker.QueryValue == nil {
+			continue
+		}
+		for _, item := range worker.QueryValue.Items {
+			if item.Key == "hostname" && item.Value != "" {
+				hosts = append(hosts, item.Value)
+				break
+			}
+		}
+	}
+	return hosts, nil
+}
+
+// Operations implements Provider.
+func (c *Cloud) Operations(ctx context.Context, project, zone string) ([]Operation, error) {
+	what := "list operations in " + zone
+	if err := (Ref{Project: project, Zone: zone, Name: "any"}).check(what); err != nil {
+		return nil, err
+	}
+	ops, _, err := pages(ctx, what, func(ctx context.Context, token string) ([]Operation, string, bool, error) {
+		l, err := c.ops.List(zoneName(project, zone)).PageToken(token).Context(ctx).Do()
+		if err != nil {
+			return nil, "", false, err
+		}
+		var page []Operation
+		for _, o := range l.Operations {
+			page = append(page, operationOf(o))
+		}
+		return page, l.NextPageToken, false, nil
+	})
+	return ops, err
+}
+
+// is reports whether an error is one of this package's of that class.
+func is(err error, class incident.FailureClass) bool {
+	return err != nil && Failure(err).Class == class
+}
+
+// decimal is the API's identifier of a life; zero is none.
+func decimal(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
+}

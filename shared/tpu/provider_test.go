@@ -1,0 +1,1004 @@
+package tpu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/api/option"
+	api "google.golang.org/api/tpu/v2alpha1"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/tpu/internal/discovery"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+const (
+	project = "demo"
+	home    = "us-west4-a"
+	away    = "us-west4-b"
+	barren  = "us-central1-a"
+	foreign = "asia-east1-a"
+)
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
+
+// requestID is the n-th of some UUIDs.
+func requestID(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
+
+// world is a provider and what is behind it.
+type world struct {
+	tpu.Provider
+	t     *testing.T
+	api   *tputest.API
+	clock *tputest.ManualClock
+	calls *calls
+}
+
+// calls counts the calls of the API by method.
+type calls struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *calls) add(e tputest.Event) {
+	if e.Kind != tputest.Called {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[e.Method]++
+}
+
+// since returns the calls since it was last asked.
+func (c *calls) since() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.n
+	c.n = map[string]int{}
+	return n
+}
+
+// newWorld makes a world behind a transport. Everything that is said on the way is held against the API's description.
+func newWorld(t *testing.T, socket bool) world {
+	t.Helper()
+	d, err := discovery.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := tputest.NewManualClock(start)
+	a := tputest.New(tputest.Config{
+		Project: project, Clock: clock, Seed: 7, PageSize: 2,
+		Zones: map[string]int{home: 2, away: tputest.Unlimited, barren: 0},
+	})
+	c := &calls{n: map[string]int{}}
+	a.Observe(c.add)
+	next, opts := a.Transport(), []option.ClientOption(nil)
+	if socket {
+		s := httptest.NewServer(a)
+		t.Cleanup(s.Close)
+		next, opts = s.Client().Transport, append(opts, option.WithEndpoint(s.URL))
+	}
+	// A page that is no answer of the API is injected on purpose here and there.
+	rt := d.Transport(next, func(err error) {
+		if !strings.Contains(err.Error(), "<!DOCTYPE html>") {
+			t.Error(err)
+		}
+	}, nil)
+	p, err := tpu.New(t.Context(), append(opts, option.WithHTTPClient(&http.Client{Transport: rt}))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return world{p, t, a, clock, c}
+}
+
+func ref(name string) tpu.Ref { return tpu.Ref{Project: project, Zone: home, Name: name} }
+
+func queuedRef(name, queue string) tpu.Ref {
+	return tpu.Ref{Project: project, Zone: home, Name: name, QueuedResource: queue}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// class fails the test unless the error is one of this package's of that class.
+func class(t *testing.T, err error, want incident.FailureClass) {
+	t.Helper()
+	var e *tpu.Error
+	if !errors.As(err, &e) || e.Class != want {
+		t.Fatalf("error %v, want one of class %s", err, want)
+	}
+	if strings.Contains(e.Message, "EID") || e.Call == "" {
+		t.Errorf("error %+v", e)
+	}
+}
+
+func read(t *testing.T, w world, r tpu.Ref) tpu.Slice {
+	t.Helper()
+	s, err := w.Read(t.Context(), r)
+	must(t, err)
+	return s
+}
+
+// condition fails the test unless a slice is in that condition, and returns it.
+func condition(t *testing.T, w world, r tpu.Ref, want incident.Condition) tpu.Slice {
+	t.Helper()
+	s := read(t, w, r)
+	if s.Condition != want {
+		t.Fatalf("%s is %s (%s), want %s", r.Name, s.Condition, s.State, want)
+	}
+	return s
+}
+
+func list(t *testing.T, w world) tpu.Listing {
+	t.Helper()
+	l, err := w.List(t.Context(), project, home)
+	must(t, err)
+	return l
+}
+
+// states tells a listing by name and state.
+func states(l tpu.Listing) map[string]string {
+	all := map[string]string{}
+	for _, s := range l.Slices {
+		all[s.Name] = string(s.Condition) + ", " + s.State
+	}
+	return all
+}
+
+// ended returns how an operation ended.
+func ended(t *testing.T, w world, zone, name string) *incident.Failure {
+	t.Helper()
+	ops, err := w.Operations(t.Context(), project, zone)
+	must(t, err)
+	for _, o := range ops {
+		if o.Name == name {
+			if !o.Done {
+				t.Fatalf("%s is not done", name)
+			}
+			return o.Failure
+		}
+	}
+	t.Fatalf("%s is not among %v", name, ops)
+	return nil
+}
+
+// order is what the nodes of these tests are made of.
+func order(name string) tputest.NodeConfig {
+	return tputest.NodeConfig{
+		Zone: home, Name: name, Accelerator: "v5litepod-16", Spot: true,
+		Labels:   map[string]string{events.LabelPolicy: "spot", events.LabelIncident: "i-1"},
+		Metadata: map[string]string{"startup-script": "token=s3cret", events.MetadataCheckpointDir: "gs://b/x", events.MetadataRequest: "{}", "ssh-keys": "me"},
+		Order: &api.Node{
+			AutocheckpointEnabled: true, Tags: []string{"t"}, Description: "trains", RuntimeVersion: "v2-alpha-tpuv5-lite",
+			NetworkConfig:  &api.NetworkConfig{Network: "default", Subnetwork: "projects/demo/regions/us-west4/subnetworks/default", EnableExternalIps: true},
+			ServiceAccount: &api.ServiceAccount{Email: "train@demo.iam.gserviceaccount.com", Scope: []string{"https://www.googleapis.com/auth/cloud-platform"}},
+			BootDiskConfig: &api.BootDiskConfig{DiskSizeGb: 200}, ShieldedInstanceConfig: &api.ShieldedInstanceConfig{EnableSecureBoot: true},
+			DataDisks: []*api.AttachedDisk{{SourceDisk: "projects/demo/zones/us-west4-a/disks/d", Mode: "READ_ONLY"}},
+		},
+	}
+}
+
+// TestProvider is what a provider promises, held on the client over a handler and over a socket.
+func TestProvider(t *testing.T) {
+	for _, way := range []struct {
+		name   string
+		socket bool
+	}{{"in process", false}, {"over a socket", true}} {
+		t.Run(way.name, func(t *testing.T) {
+			for _, c := range conformance {
+				t.Run(c.name, func(t *testing.T) { c.run(newWorld(t, way.socket)) })
+			}
+		})
+	}
+}
+
+var conformance = []struct {
+	name string
+	run  func(world)
+}{
+	{"reads a node", testRead},
+	{"what is not there is gone", testGone},
+	{"reads a node of a queued resource", testReadQueued},
+	{"lists all pages and both sorts", testList},
+	{"says when a listing is not whole", testPartial},
+	{"lists a node of a queued resource that is not listed", testListMissingQueue},
+	{"what was Spot stays Spot", testStaysSpot},
+	{"lists the zones", testZones},
+	{"creates what it has read", testCreate},
+	{"the same request ID creates and deletes once", testRequestID},
+	{"a zone without capacity refuses", testRefusals},
+	{"a lost answer is transient and took effect", testLostAnswer},
+	{"deletes", testDelete},
+	{"the life of a queued resource", testQueueLife},
+	{"a queued resource that fails", testQueueFails},
+	{"starts announced maintenance", testMaintain},
+	{"starts announced maintenance in a queued resource", testMaintainQueued},
+	{"sets metadata and loses none", testMetadata},
+	{"sets metadata against another writer", testMetadataRace},
+	{"reads host names", testHosts},
+	{"lists operations", testOperations},
+	{"classifies failures", testFailures},
+	{"refuses names that are none", testNames},
+	{"stops when it is told to", testCancelled},
+}
+
+func testRead(w world) {
+	t := w.t
+	life, err := w.api.AddNode(order("n"))
+	must(t, err)
+	got := read(t, w, ref("n"))
+	spec := string(got.Spec)
+	if got.SpecHash != events.ID("spec", spec) {
+		t.Errorf("hash %q of %s", got.SpecHash, spec)
+	}
+	for _, word := range []string{
+		events.LabelIncident, events.MetadataRequest, "ssh-keys", `"id"`, `"state"`, `"networkEndpoints"`, "queued_resource",
+	} {
+		if strings.Contains(spec, word) {
+			t.Errorf("the specification holds %s: %s", word, spec)
+		}
+	}
+	got.Spec, got.SpecHash = nil, ""
+	want := tpu.Slice{
+		Ref: ref("n"), Condition: incident.Ready, State: "READY", Incarnation: life,
+		Labels:    map[string]string{events.LabelPolicy: "spot", events.LabelIncident: "i-1"},
+		Directory: "gs://b/x", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("slice (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{"GetNode": 1}, w.calls.since()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+
+	notice := events.Notice{
+		Status: events.NoticePending, CanReschedule: true, WindowStart: start.Add(time.Hour), WindowEnd: start.Add(2 * time.Hour),
+	}
+	must(t, w.api.Announce(home, "n", notice))
+	if s := condition(t, w, ref("n"), incident.Ready); s.Notice == nil || !s.Notice.Equal(notice) {
+		t.Errorf("notice %+v, want %+v", s.Notice, notice)
+	}
+	must(t, w.api.BeginMaintenance(home, "n", time.Hour))
+	if s := condition(t, w, ref("n"), incident.Unhealthy); s.State != "READY, UNHEALTHY_MAINTENANCE" || s.Notice.Status != events.NoticeOngoing {
+		t.Errorf("%s, %+v", s.State, s.Notice)
+	}
+	w.clock.Advance(time.Hour)
+	if s := condition(t, w, ref("n"), incident.Ready); s.Notice != nil || !s.Incarnation.Same(life) {
+		t.Errorf("after maintenance it is %+v", s)
+	}
+	must(t, w.api.HostError(home, "n", time.Minute))
+	condition(t, w, ref("n"), incident.Unhealthy)
+	w.clock.Advance(time.Minute)
+	condition(t, w, ref("n"), incident.Ready)
+	must(t, w.api.AddSymptom(home, "n", "PROJECT_ABUSE", 1))
+	if s := read(t, w, ref("n")); !s.Abuse {
+		t.Errorf("no abuse: %s", s.State)
+	}
+	must(t, w.api.Preempt(home, "n"))
+	if s := condition(t, w, ref("n"), incident.Lost); s.Workers != 4 || !s.Incarnation.Same(life) || string(s.Spec) != spec {
+		t.Errorf("after its loss it is %+v", s)
+	}
+}
+
+func testGone(w world) {
+	t := w.t
+	for _, r := range []tpu.Ref{ref("n"), queuedRef("n", "q"), {Project: project, Zone: foreign, Name: "n"}, ref("a/b"), {}} {
+		got := read(t, w, r)
+		if diff := cmp.Diff(tpu.Slice{Ref: r, Condition: incident.Gone, State: "not found"}, got); diff != "" {
+			t.Errorf("slice (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func testReadQueued(w world) {
+	t := w.t
+	c := order("n")
+	c.Spot = false
+	must(t, w.api.AddQueuedResource(tputest.QueuedConfig{
+		Zone: home, Name: "q", Nodes: []tputest.NodeConfig{c},
+		Order: &api.QueuedResource{
+			Spot: &api.Spot{}, RunDuration: &api.RunDuration{MaxRunDuration: "3600s"},
+			QueueingPolicy: &api.QueueingPolicy{ValidUntilTime: "2026-04-01T00:00:00Z"},
+		},
+	}))
+	w.calls.since()
+	s := condition(t, w, ref("n"), incident.Ready)
+	if s.QueuedResource != "q" || !s.Spot || !s.Incarnation.Known() {
+		t.Errorf("%+v", s)
+	}
+	if want := `"queued_resource":{"runDuration":{"maxRunDuration":"3600s"},"spot":{}}`; !strings.Contains(string(s.Spec), want) {
+		t.Errorf("specification %s, want %s in it", s.Spec, want)
+	}
+	if diff := cmp.Diff(map[string]int{"GetNode": 1, "GetQueuedResource": 1}, w.calls.since()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	// The name of the queued resource is taken by that of something else.
+	if s := condition(t, w, queuedRef("other", "q"), incident.Gone); s.QueuedResource != "q" {
+		t.Errorf("%+v", s)
+	}
+	// A reading that cannot tell whether it is Spot is none.
+	w.api.Inject(tputest.Fault{Method: "GetQueuedResource", Code: 14, Message: "later"})
+	_, err := w.Read(t.Context(), ref("n"))
+	class(t, err, incident.Transient)
+}
+
+func testList(w world) {
+	t := w.t
+	if l := list(t, w); l.Partial || len(l.Slices) != 0 {
+		t.Errorf("an empty zone is %+v", l)
+	}
+	want := map[string]string{}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		_, err := w.api.AddNode(order(name))
+		must(t, err)
+		want[name] = "ready, READY"
+	}
+	w.api.SetCapacity(home, 6)
+	quiet := order("q1")
+	quiet.Spot = false
+	must(t, w.api.AddQueuedResource(tputest.QueuedConfig{Zone: home, Name: "qa", Spot: true, Nodes: []tputest.NodeConfig{quiet}}))
+	want["q1"] = "ready, READY"
+	for name, state := range map[string]string{"q2": "WAITING_FOR_RESOURCES", "q3": "SUSPENDED", "q4": "FAILED"} {
+		must(t, w.api.AddQueuedResource(tputest.QueuedConfig{
+			Zone: home, Name: "queue-" + name, State: state, Nodes: []tputest.NodeConfig{order(name)},
+		}))
+	}
+	want["q2"] = "creating, WAITING_FOR_RESOURCES (queued resource)"
+	want["q3"] = "lost, SUSPENDED (queued resource)"
+	want["q4"] = "lost, FAILED (queued resource)"
+	w.calls.since()
+	l := list(t, w)
+	if diff := cmp.Diff(want, states(l)); diff != "" || l.Partial || len(l.Slices) != len(want) {
+		t.Errorf("listing (-want +got), partial %v:\n%s", l.Partial, diff)
+	}
+	if diff := cmp.Diff(map[string]int{"ListNodes": 3, "ListQueuedResources": 2}, w.calls.since()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	for _, s := range l.Slices {
+		one := read(t, w, s.Ref)
+		if diff := cmp.Diff(one, s); diff != "" {
+			t.Errorf("%s read and listed (-read +listed):\n%s", s.Name, diff)
+		}
+		if !s.Spot || len(s.Spec) == 0 || s.Directory != "gs://b/x" || s.Workers != 4 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+func testPartial(w world) {
+	t := w.t
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	must(t, w.api.AddQueuedResource(tputest.QueuedConfig{Zone: home, Name: "q", State: "SUSPENDED", Nodes: []tputest.NodeConfig{order("m")}}))
+	w.api.Inject(tputest.Fault{Method: "ListNodes", Unreachable: true})
+	// The nodes could not be seen, so nothing is said of one that is missing.
+	if l := list(t, w); !l.Partial || len(l.Slices) != 0 {
+		t.Errorf("%+v", l)
+	}
+	w.api.Inject(tputest.Fault{Method: "ListQueuedResources", Unreachable: true})
+	if l := list(t, w); !l.Partial || len(l.Slices) != 1 {
+		t.Errorf("%+v", l)
+	}
+	if l := list(t, w); l.Partial || len(l.Slices) != 2 {
+		t.Errorf("%+v", l)
+	}
+	w.api.Inject(tputest.Fault{Method: "ListNodes", Code: 14, Message: "later"})
+	_, err = w.List(t.Context(), project, home)
+	class(t, err, incident.Transient)
+}
+
+func testListMissingQueue(w world) {
+	t := w.t
+	plain := order("n")
+	plain.Spot = false
+	must(t, w.api.AddQueuedResource(tputest.QueuedConfig{Zone: home, Name: "q", Spot: true, Nodes: []tputest.NodeConfig{plain}}))
+	want := list(t, w)
+	// A queued resource that the listing does not reach is asked for; what cannot be told is left out.
+	w.api.Inject(tputest.Fault{Method: "ListQueuedResources", Unreachable: true})
+	got := list(t, w)
+	if diff := cmp.Diff(want.Slices, got.Slices); diff != "" || !got.Partial {
+		t.Errorf("listing (-whole +partial):\n%s", diff)
+	}
+	w.api.Inject(tputest.Fault{Method: "ListQueuedResources", Unreachable: true})
+	w.api.Inject(tputest.Fault{Method: "GetQueuedResource", Code: 14, Message: "later"})
+	if l := list(t, w); !l.Partial || len(l.Slices) != 0 {
+		t.Errorf("%+v", l)
+	}
+
+	// One that comes between the two listings is asked for too, and if that fails the listing is not whole.
+	second := func(name string) func() {
+		return func() {
+			must(t, w.api.AddQueuedResource(tputest.QueuedConfig{Zone: home, Name: "q" + name, Spot: true, Nodes: []tputest.NodeConfig{{Name: name}}}))
+		}
+	}
+	w.api.Inject(tputest.Fault{Method: "ListNodes", Before: second("b")})
+	if l := list(t, w); l.Partial || len(l.Slices) != 2 || !l.Slices[0].Spot {
+		t.Errorf("%+v", l)
+	}
+	w.api.Inject(tputest.Fault{Method: "ListNodes", Before: second("c")})
+	w.api.Inject(tputest.Fault{Method: "GetQueuedResource", Code: 14, Message: "later"})
+	if l := list(t, w); !l.Partial || len(l.Slices) != 2 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func testStaysSpot(w world) {
+	t := w.t
+	w.api.SetCapacity(home, tputest.Unlimited)
+	for i, spec := range []string{
+		`{"node":{"acceleratorType":"v6e-8","runtimeVersion":"r","schedulingConfig":{"spot":true}}}`,
+		`{"node":{"acceleratorType":"v6e-8","runtimeVersion":"r"},"queued_resource":{"spot":{}}}`,
+	} {
+		for j, r := range []tpu.Ref{ref(fmt.Sprintf("n%d", i)), queuedRef(fmt.Sprintf("m%d", i), fmt.Sprintf("q%d", i))} {
+			_, err := w.Create(t.Context(), r, []byte(spec), nil, requestID(10*i+j))
+			must(t, err)
+			w.clock.Advance(10 * time.Minute)
+			if s := condition(t, w, r, incident.Ready); !s.Spot {
+				t.Errorf("%s of %s is not Spot", r.Name, spec)
+			}
+			if q := w.api.QueuedResource(home, r.QueuedResource); q != nil && q.Spot == nil {
+				t.Errorf("%s of %s is no Spot request", r.QueuedResource, spec)
+			}
+		}
+	}
+}
+
+func testZones(w world) {
+	t := w.t
+	got, err := w.Zones(t.Context(), project)
+	must(t, err)
+	if diff := cmp.Diff([]string{barren, home, away}, got); diff != "" {
+		t.Errorf("zones (-want +got):\n%s", diff)
+	}
+}
+
+func testCreate(w world) {
+	t := w.t
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	old := read(t, w, ref("n"))
+
+	r := tpu.Ref{Project: project, Zone: away, Name: "n"}
+	op, err := w.Create(t.Context(), r, old.Spec, map[string]string{events.LabelIncident: "i-2", events.LabelWorkload: "n"}, requestID(1))
+	must(t, err)
+	if s := condition(t, w, r, incident.Creating); !s.Incarnation.Known() || s.Incarnation.Same(old.Incarnation) || s.Workers != 4 {
+		t.Errorf("%+v", s)
+	}
+	w.clock.Advance(5 * time.Minute)
+	if f := ended(t, w, away, op); f != nil {
+		t.Errorf("the operation failed: %+v", f)
+	}
+	s := condition(t, w, r, incident.Ready)
+	labels := map[string]string{events.LabelPolicy: "spot", events.LabelIncident: "i-2", events.LabelWorkload: "n"}
+	if diff := cmp.Diff(labels, s.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	n := w.api.Node(away, "n")
+	if !n.AutocheckpointEnabled || n.Metadata["startup-script"] != "token=s3cret" || n.Metadata["ssh-keys"] != "" {
+		t.Errorf("%+v", n)
+	}
+
+	// Without the label that Pitstop adds, what came out is what went in.
+	bare := tpu.Ref{Project: project, Zone: away, Name: "m"}
+	_, err = w.Create(t.Context(), bare, old.Spec, nil, requestID(2))
+	must(t, err)
+	w.clock.Advance(5 * time.Minute)
+	if s := condition(t, w, bare, incident.Ready); string(s.Spec) != string(old.Spec) || s.SpecHash != old.SpecHash {
+		t.Errorf("specification (-want +got):\n%s", cmp.Diff(string(old.Spec), string(s.Spec)))
+	}
+
+	// In another region the subnetwork is that region's.
+	w.api.SetCapacity(barren, 1)
+	_, err = w.Create(t.Context(), tpu.Ref{Project: project, Zone: barren, Name: "far"}, old.Spec, nil, requestID(5))
+	must(t, err)
+	if n := w.api.Node(barren, "far"); n.NetworkConfig.Subnetwork != "projects/demo/regions/us-central1/subnetworks/default" {
+		t.Errorf("subnetwork %s", n.NetworkConfig.Subnetwork)
+	}
+
+	_, err = w.Create(t.Context(), ref("x"), []byte("{}"), nil, requestID(3))
+	class(t, err, incident.Invalid)
+	_, err = w.Create(t.Context(), ref("x"), []byte(`{"node":{"acceleratorType":"v6e-8"}}`), nil, requestID(4))
+	class(t, err, incident.Invalid)
+}
+
+func testRequestID(w world) {
+	t := w.t
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	s := read(t, w, ref("n"))
+	for range 2 {
+		first, err := w.Delete(t.Context(), ref("n"), requestID(1))
+		must(t, err)
+		second, err := w.Delete(t.Context(), ref("n"), requestID(1))
+		must(t, err)
+		if first != second {
+			t.Errorf("one deletion is two operations: %s, %s", first, second)
+		}
+		w.clock.Advance(2 * time.Minute) // the second time round the node is gone, and the operation is remembered
+	}
+	_, err = w.Delete(t.Context(), ref("n"), requestID(2))
+	class(t, err, incident.NotFound)
+
+	first, err := w.Create(t.Context(), ref("n"), s.Spec, nil, requestID(3))
+	must(t, err)
+	second, err := w.Create(t.Context(), ref("n"), s.Spec, nil, requestID(3))
+	must(t, err)
+	if first != second {
+		t.Errorf("one creation is two operations: %s, %s", first, second)
+	}
+	_, err = w.Create(t.Context(), ref("n"), s.Spec, nil, requestID(4))
+	class(t, err, incident.Exists)
+}
+
+func testRefusals(w world) {
+	t := w.t
+	spec := readySpec(t, w)
+	r := tpu.Ref{Project: project, Zone: barren, Name: "n"}
+	op, err := w.Create(t.Context(), r, spec, nil, requestID(1))
+	must(t, err)
+	condition(t, w, r, incident.Creating)
+	w.clock.Advance(time.Minute)
+	condition(t, w, r, incident.Gone)
+	f := ended(t, w, barren, op)
+	if f == nil || f.Class != incident.Stockout || !strings.HasPrefix(f.Message, `There is no more capacity in the zone "us-central1-a";`) || strings.Contains(f.Message, "EID") {
+		t.Errorf("failure %+v", f)
+	}
+	_, err = w.Create(t.Context(), tpu.Ref{Project: project, Zone: foreign, Name: "n"}, spec, nil, requestID(2))
+	class(t, err, incident.WrongZone)
+	_, err = w.Create(t.Context(), tpu.Ref{Project: project, Zone: foreign, Name: "n", QueuedResource: "q"}, spec, nil, requestID(3))
+	class(t, err, incident.WrongZone)
+
+	// Capacity is counted: two fit, of which one is there.
+	_, err = w.Create(t.Context(), ref("m"), spec, nil, requestID(4))
+	must(t, err)
+	op, err = w.Create(t.Context(), ref("o"), spec, nil, requestID(5))
+	must(t, err)
+	w.clock.Advance(5 * time.Minute)
+	condition(t, w, ref("m"), incident.Ready)
+	if f := ended(t, w, home, op); f == nil || f.Class != incident.Stockout {
+		t.Errorf("failure %+v", f)
+	}
+	// What was taken back holds none.
+	must(t, w.api.Preempt(home, "m"))
+	_, err = w.Create(t.Context(), ref("o"), spec, nil, requestID(6))
+	must(t, err)
+	w.clock.Advance(5 * time.Minute)
+	condition(t, w, ref("o"), incident.Ready)
+}
+
+// readySpec is the specification of a node that is there.
+func readySpec(t *testing.T, w world) []byte {
+	t.Helper()
+	_, err := w.api.AddNode(order("there"))
+	must(t, err)
+	return read(t, w, ref("there")).Spec
+}
+
+func testLostAnswer(w world) {
+	t := w.t
+	spec := readySpec(t, w)
+	w.api.Inject(tputest.Fault{Method: "CreateNode", LoseAnswer: true})
+	w.api.Inject(tputest.Fault{Method: "CreateNode", LoseRequest: true})
+	_, err := w.Create(t.Context(), ref("n"), spec, nil, requestID(1))
+	class(t, err, incident.Transient)
+	if strings.Contains(err.Error(), "requestId") {
+		t.Errorf("the error quotes the whole address: %v", err)
+	}
+	condition(t, w, ref("n"), incident.Creating)
+	_, err = w.Create(t.Context(), ref("n"), spec, nil, requestID(1))
+	class(t, err, incident.Transient)
+	op, err := w.Create(t.Context(), ref("n"), spec, nil, requestID(1))
+	must(t, err)
+	w.clock.Advance(5 * time.Minute)
+	if f := ended(t, w, home, op); f != nil {
+		t.Errorf("failure %+v", f)
+	}
+}
+
+func testDelete(w world) {
+	t := w.t
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	op, err := w.Delete(t.Context(), ref("n"), requestID(1))
+	must(t, err)
+	condition(t, w, ref("n"), incident.Deleting)
+	_, err = w.Delete(t.Context(), ref("n"), requestID(2))
+	class(t, err, incident.NotInState)
+	w.clock.Advance(110 * time.Second)
+	condition(t, w, ref("n"), incident.Gone)
+	if f := ended(t, w, home, op); f != nil {
+		t.Errorf("failure %+v", f)
+	}
+
+	_, err = w.api.AddNode(order("n"))
+	must(t, err)
+	w.api.Inject(tputest.Fault{Method: "DeleteNode", LateCode: 13, LateMessage: "TPU operation failed: an internal error [EID: 0xabc]", Slow: time.Hour})
+	op, err = w.Delete(t.Context(), ref("n"), requestID(3))
+	must(t, err)
+	w.clock.Advance(time.Hour)
+	condition(t, w, ref("n"), incident.Deleting)
+	w.clock.Advance(110 * time.Second)
+	condition(t, w, ref("n"), incident.Ready)
+	if f := ended(t, w, home, op); f == nil || f.Class != incident.Transient || f.Message != "TPU operation failed: an internal error" {
+		t.Errorf("failure %+v", f)
+	}
+}
+
+func testQueueLife(w world) {
+	t := w.t
+	must(t, w.api.AddQueuedResource(tputest.QueuedConfig{Zone: home, Name: "q", Spot: true, Nodes: []tputest.NodeConfig{order("n")}}))
+	r := queuedRef("n", "q")
+	old := condition(t, w, ref("n"), incident.Ready)
+
+	// A loss suspends it; the nodes go and the name stays.
+	must(t, w.api.Preempt(home, "n"))
+	if s := condition(t, w, r, incident.Lost); s.State != "PREEMPTED" || !s.Incarnation.Same(old.Incarnation) {
+		t.Errorf("%+v", s)
+	}
+	w.clock.Advance(2 * time.Minute)
+	if s := condition(t, w, r, incident.Lost); s.State != "SUSPENDED (queued resource)" || s.Incarnation.Known() {
+		t.Errorf("%+v", s)
+	}
+	condition(t, w, ref("n"), incident.Gone)
+	_, err := w.Create(t.Context(), r, old.Spec, nil, requestID(1))
+	class(t, err, incident.Exists)
+
+	// It is deleted and, for a while, still there.
+	op, err := w.Delete(t.Context(), r, requestID(2))
+	must(t, err)
+	condition(t, w, r, incident.Deleting)
+	w.clock.Advance(5 * time.Second)
+	if f := ended(t, w, home, op); f != nil {
+		t.Errorf("failure %+v", f)
+	}
+	condition(t, w, r, incident.Deleting)
+	w.clock.Advance(20 * time.Second)
+	condition(t, w, r, incident.Gone)
+
+	// It waits for capacity, is provisioned, and cannot be deleted then.
+	w.api.SetCapacity(home, 0)
+	op, err = w.Create(t.Context(), r, old.Spec, map[string]string{events.LabelIncident: "i-9"}, requestID(3))
+	must(t, err)
+	w.clock.Advance(time.Hour)
+	if f := ended(t, w, home, op); f != nil {
+		t.Errorf("failure %+v", f)
+	}
+	if s := condition(t, w, r, incident.Creating); s.State != "WAITING_FOR_RESOURCES (queued resource)" || s.Labels[events.LabelIncident] != "i-9" || !s.Spot {
+		t.Errorf("%+v", s)
+	}
+	if diff := cmp.Diff(map[string]string{"n": "creating, WAITING_FOR_RESOURCES (queued resource)"}, states(list(t, w))); diff != "" {
+		t.Errorf("listing (-want +got):\n%s", diff)
+	}
+	w.api.SetCapacity(home, 1)
+	if s := condition(t, w, r, incident.Creating); s.State != "CREATING" || !s.Incarnation.Known() {
+		t.Errorf("%+v", s)
+	}
+	_, err = w.Delete(t.Context(), r, requestID(4))
+	class(t, err, incident.NotInState)
+	if !strings.Contains(err.Error(), "DeleteQueuedResource is not supported when state is PROVISIONING") {
+		t.Error(err)
+	}
+	w.clock.Advance(5 * time.Minute)
+	s := condition(t, w, r, incident.Ready)
+	if string(s.Spec) != string(old.Spec) {
+		t.Errorf("specification (-want +got):\n%s", cmp.Diff(string(old.Spec), string(s.Spec)))
+	}
+
+	// Its owner deletes the node: that is no loss.
+	must(t, w.api.OwnerDelete(home, "n", "ada@example.com"))
+	w.clock.Advance(2 * time.Minute)
+	if s := condition(t, w, r, incident.Stopped); s.State != "SUSPENDED (queued resource, by its user)" {
+		t.Errorf("%+v", s)
+	}
+
+	// While it is active it goes with its nodes.
+	_, err = w.Delete(t.Context(), r, requestID(5))
+	must(t, err)
+	w.clock.Advance(time.Minute)
+	_, err = w.Create(t.Context(), r, old.Spec, nil, requestID(6))
+	must(t, err)
+	w.clock.Advance(10 * time.Minute)
+	condition(t, w, r, incident.Ready)
+	_, err = w.Delete(t.Context(), r, requestID(7))
+	must(t, err)
+	condition(t, w, r, incident.Deleting)
+	w.clock.Advance(110 * time.Second)
+	if s := condition(t, w, r, incident.Deleting); s.Incarnation.Known() {
+		t.Errorf("%+v", s)
+	}
+	w.clock.Advance(20 * time.Second)
+	condition(t, w, r, incident.Gone)
+}
+
+func testQueueFails(w world) {
+	t := w.t
+	must(t, w.api.AddQueuedResource(tputest.QueuedConfig{
+		Zone: home, Name: "q", State: "WAITING_FOR_RESOURCES", Nodes: []tputest.NodeConfig{order("n")},
+		Order: &api.QueuedResource{QueueingPolicy: &api.QueueingPolicy{ValidUntilDuration: "10s"}},
+	}))
+	r := queuedRef("n", "q")
+	condition(t, w, r, incident.Creating)
+	w.clock.Advance(time.Minute)
+	if s := condition(t, w, r, incident.Lost); s.State != "FAILED (queued resource: The request expired: it could not be fulfilled within 10s.)" {
+		t.Errorf("%+v", s)
+	}
+	must(t, w.api.AddQueuedResource(tputest.QueuedConfig{Zone: home, Name: "p", State: "PROVISIONING", Nodes: []tputest.NodeConfig{order("m")}}))
+	r = queuedRef("m", "p")
+	if s := condition(t, w, r, incident.Creating); s.State != "CREATING" {
+		t.Errorf("%+v", s)
+	}
+	must(t, w.api.FailQueuedResource(home, "p", 13, "GCE_STOCKOUT [EID: 0x1]"))
+	if s := condition(t, w, r, incident.Lost); s.State != "FAILED (queued resource: GCE_STOCKOUT)" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func testMaintain(w world) {
+	t := w.t
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	_, err = w.Maintain(t.Context(), ref("n"))
+	class(t, err, incident.NotInState)
+	notice := events.Notice{Status: events.NoticePending, WindowStart: start.Add(time.Hour), WindowEnd: start.Add(2 * time.Hour)}
+	must(t, w.api.Announce(home, "n", notice))
+	_, err = w.Maintain(t.Context(), ref("n"))
+	class(t, err, incident.NotInState)
+	notice.CanReschedule = true
+	must(t, w.api.Announce(home, "n", notice))
+	op, err := w.Maintain(t.Context(), ref("n"))
+	must(t, err)
+	if s := condition(t, w, ref("n"), incident.Unhealthy); s.Notice == nil || s.Notice.Status != events.NoticeOngoing {
+		t.Errorf("%+v", s)
+	}
+	w.clock.Advance(20 * time.Minute)
+	if f := ended(t, w, home, op); f != nil {
+		t.Errorf("failure %+v", f)
+	}
+	if s := condition(t, w, ref("n"), incident.Ready); s.Notice != nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+func testMaintainQueued(w world) {
+	t := w.t
+	notice := events.Notice{Status: events.NoticePending, CanReschedule: true, WindowStart: start.Add(time.Hour), WindowEnd: start.Add(2 * time.Hour)}
+	one, two := order("n"), order("m")
+	one.Notice, two.Notice = &notice, &notice
+	must(t, w.api.AddQueuedResource(tputest.QueuedConfig{Zone: home, Name: "q", Nodes: []tputest.NodeConfig{one, two}}))
+	_, err := w.Maintain(t.Context(), queuedRef("n", "q"))
+	must(t, err)
+	condition(t, w, ref("n"), incident.Unhealthy)
+	condition(t, w, ref("m"), incident.Ready)
+	_, err = w.Maintain(t.Context(), queuedRef("n", "q"))
+	class(t, err, incident.NotInState)
+	_, err = w.Maintain(t.Context(), queuedRef("x", "q"))
+	class(t, err, incident.NotFound)
+}
+
+func testMetadata(w world) {
+	t := w.t
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	want := maps.Clone(order("n").Metadata)
+	for i, value := range []string{"one", "two", "two"} {
+		w.calls.since()
+		must(t, w.SetMetadata(t.Context(), ref("n"), events.MetadataRequest, value))
+		want[events.MetadataRequest] = value
+		if diff := cmp.Diff(want, w.api.Metadata(home, "n")); diff != "" {
+			t.Errorf("metadata (-want +got):\n%s", diff)
+		}
+		if n := w.api.Node(home, "n"); n.Labels[events.LabelPolicy] != "spot" || n.Description != "trains" || len(n.Tags) != 1 {
+			t.Errorf("more than the metadata has changed: %+v", n)
+		}
+		calls := map[string]int{"GetNode": 1, "UpdateNode": 1}
+		if i == 2 {
+			calls = map[string]int{"GetNode": 1}
+		}
+		if diff := cmp.Diff(calls, w.calls.since()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+	}
+	bare := tputest.NodeConfig{Zone: away, Name: "m"}
+	_, err = w.api.AddNode(bare)
+	must(t, err)
+	must(t, w.SetMetadata(t.Context(), tpu.Ref{Project: project, Zone: away, Name: "m"}, "k", "v"))
+	if diff := cmp.Diff(map[string]string{"k": "v"}, w.api.Metadata(away, "m")); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+	class(t, w.SetMetadata(t.Context(), ref("x"), "k", "v"), incident.NotFound)
+	must(t, w.api.Preempt(home, "n"))
+	class(t, w.SetMetadata(t.Context(), ref("n"), "k", "v"), incident.NotInState)
+}
+
+func testMetadataRace(w world) {
+	t := w.t
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	// Somebody logs in meanwhile: their change goes first and ours is refused.
+	w.api.Inject(tputest.Fault{
+		Method: "UpdateNode", Code: 10, Message: "unable to queue the operation",
+		Before: func() { must(t, w.api.SetMetadata(home, "n", "ssh-keys", "you", "ada@example.com")) },
+	})
+	w.calls.since()
+	must(t, w.SetMetadata(t.Context(), ref("n"), events.MetadataRequest, "save"))
+	want := maps.Clone(order("n").Metadata)
+	want["ssh-keys"], want[events.MetadataRequest] = "you", "save"
+	if diff := cmp.Diff(want, w.api.Metadata(home, "n")); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{"GetNode": 2, "UpdateNode": 3}, w.calls.since()); diff != "" {
+		t.Errorf("calls, one of them theirs (-want +got):\n%s", diff)
+	}
+
+	defer w.api.Inject(tputest.Fault{Method: "UpdateNode", Times: -1, Code: 10, Message: "unable to queue the operation"})()
+	class(t, w.SetMetadata(t.Context(), ref("n"), events.MetadataRequest, "again"), incident.Busy)
+	if diff := cmp.Diff(map[string]int{"GetNode": 5, "UpdateNode": 5}, w.calls.since()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, w.api.Metadata(home, "n")); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+}
+
+func testHosts(w world) {
+	t := w.t
+	c := order("n")
+	c.Group = "t1v-n-9472280f"
+	_, err := w.api.AddNode(c)
+	must(t, err)
+	must(t, w.api.SetGuestAttribute(home, "n", 0, "pitstop", "detail", "x"))
+	got, err := w.Hosts(t.Context(), ref("n"))
+	must(t, err)
+	want := []string{"t1v-n-9472280f-w-0", "t1v-n-9472280f-w-1", "t1v-n-9472280f-w-2", "t1v-n-9472280f-w-3"}
+	if diff := cmp.Diff(want, got); diff != "" || !slices.Equal(got, w.api.Hosts(home, "n")) {
+		t.Errorf("hosts (-want +got):\n%s", diff)
+	}
+	w.api.BlockGuestAttributes(true)
+	for _, name := range []string{"n", "x"} {
+		if got, err := w.Hosts(t.Context(), ref(name)); err != nil || got != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	w.api.BlockGuestAttributes(false)
+	must(t, w.api.Preempt(home, "n"))
+	if got, err := w.Hosts(t.Context(), ref("n")); err != nil || got != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+	w.api.Inject(tputest.Fault{Method: "GetGuestAttributes", Code: 14, Message: "later"})
+	_, err = w.Hosts(t.Context(), ref("n"))
+	class(t, err, incident.Transient)
+}
+
+func testOperations(w world) {
+	t := w.t
+	got, err := w.Operations(t.Context(), project, home)
+	must(t, err)
+	if len(got) != 0 {
+		t.Errorf("operations %v", got)
+	}
+	spec := readySpec(t, w)
+	w.api.Inject(tputest.Fault{Method: "CreateNode", LateCode: 5, LateMessage: "Reservation not found [EID: 0x2]"})
+	var want []tpu.Operation
+	for i := range 5 {
+		name, err := w.Create(t.Context(), tpu.Ref{Project: project, Zone: away, Name: fmt.Sprintf("n%d", i)}, spec, nil, requestID(i))
+		must(t, err)
+		want = append(want, tpu.Operation{Name: name, Done: true})
+	}
+	want[0].Failure = &incident.Failure{Class: incident.Stockout, Message: "Reservation not found"}
+	w.clock.Advance(5 * time.Minute)
+	name, err := w.Delete(t.Context(), tpu.Ref{Project: project, Zone: away, Name: "n1"}, requestID(9))
+	must(t, err)
+	want = append(want, tpu.Operation{Name: name})
+	got, err = w.Operations(t.Context(), project, away)
+	must(t, err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("operations (-want +got):\n%s", diff)
+	}
+}
+
+func testFailures(w world) {
+	t := w.t
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	for name, c := range map[string]struct {
+		fault tputest.Fault
+		want  incident.FailureClass
+	}{
+		"too many calls":      {tputest.Fault{Code: 8, Message: "Too many requests."}, incident.Transient},
+		"a proxy's page":      {tputest.Fault{HTTP: 404}, incident.Transient},
+		"a bad gateway":       {tputest.Fault{HTTP: 502}, incident.Transient},
+		"no connection":       {tputest.Fault{LoseRequest: true}, incident.Transient},
+		"an internal error":   {tputest.Fault{Code: 13, Message: "oops"}, incident.Transient},
+		"a permission":        {tputest.Fault{Code: 7, Message: "no"}, incident.Permission},
+		"two at a time":       {tputest.Fault{Code: 10, Message: "unable to queue the operation"}, incident.Busy},
+		"an unknown code":     {tputest.Fault{Code: 77, Message: "what"}, incident.Transient},
+		"another HTTP status": {tputest.Fault{Code: 9, Message: "not now", HTTP: 412}, incident.NotInState},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.fault.Times = -1 // a client may try a lost reading again on another connection
+			defer w.api.Inject(c.fault)()
+			_, err := w.Delete(t.Context(), ref("n"), requestID(1))
+			class(t, err, c.want)
+			if c.fault.HTTP == 404 || c.want == incident.Transient {
+				_, err := w.Read(t.Context(), ref("n"))
+				class(t, err, incident.Transient)
+			}
+		})
+	}
+	condition(t, w, ref("n"), incident.Ready)
+}
+
+func testNames(w world) {
+	t := w.t
+	bad := tpu.Ref{Project: project, Zone: home, Name: "n:stop"}
+	_, err := w.Delete(t.Context(), bad, requestID(1))
+	class(t, err, incident.Invalid)
+	_, err = w.Create(t.Context(), bad, []byte(`{"node":{}}`), nil, requestID(1))
+	class(t, err, incident.Invalid)
+	_, err = w.Maintain(t.Context(), bad)
+	class(t, err, incident.Invalid)
+	_, err = w.Hosts(t.Context(), bad)
+	class(t, err, incident.Invalid)
+	class(t, w.SetMetadata(t.Context(), bad, "k", "v"), incident.Invalid)
+	_, err = w.List(t.Context(), project, "../x")
+	class(t, err, incident.Invalid)
+	_, err = w.Operations(t.Context(), project, "")
+	class(t, err, incident.Invalid)
+	_, err = w.Zones(t.Context(), "a/b")
+	class(t, err, incident.Invalid)
+	if calls := w.calls.since(); len(calls) > 0 {
+		t.Errorf("calls %v", calls)
+	}
+}
+
+func testCancelled(w world) {
+	t := w.t
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := w.Read(ctx, ref("n"))
+	class(t, err, incident.Transient)
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestEvidence(t *testing.T) {
+	w := newWorld(t, false)
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	must(t, w.api.AddSymptom(home, "n", "PROJECT_ABUSE", 0))
+	must(t, w.api.Announce(home, "n", events.Notice{Status: events.NoticePending}))
+	s := read(t, w, ref("n"))
+	want := incident.Read{
+		Origin: incident.Origin{ID: "message", Time: start, Rank: events.RankReading}, Slice: "n", Zone: home,
+		Condition: incident.Ready, Incarnation: s.Incarnation, State: "READY, PROJECT_ABUSE", Notice: s.Notice, Incident: "i-1",
+		Abuse: true, Facts: incident.Facts{
+			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: s.SpecHash, Label: "spot", Directory: "gs://b/x",
+		},
+	}
+	if diff := cmp.Diff(want, s.Evidence("message", start)); diff != "" || s.Notice == nil {
+		t.Errorf("evidence (-want +got):\n%s", diff)
+	}
+}
+
+func TestNewRefusesWhatItCannotUse(t *testing.T) {
+	if _, err := tpu.New(t.Context(), option.WithAPIKey("k"), option.WithoutAuthentication()); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v", err)
+	}
+}

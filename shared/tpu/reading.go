@@ -1,0 +1,228 @@
+package tpu
+
+import (
+	stdjson "encoding/json"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	api "google.golang.org/api/tpu/v2alpha1"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/topology"
+)
+
+// gone is the reading of what the API does not know.
+func gone(r Ref) Slice { return Slice{Ref: r, Condition: incident.Gone, State: "not found"} }
+
+// sliceOf is what a node, and the queued resource that holds it, amount to.
+func sliceOf(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error) {
+	s := Slice{
+		Ref: r, Condition: conditionOf(n.State, n.Health), State: stateText(n), Labels: n.Labels,
+		Incarnation: events.Incarnation{Zone: r.Zone, ID: decimal(n.Id), Created: timeOf(n.CreateTime)},
+		Directory:   n.Metadata[events.MetadataCheckpointDir],
+		Accelerator: acceleratorOf(n), Spot: spot(n, q), Notice: noticeOf(n.UpcomingMaintenance),
+	}
+	if shape, err := topology.Parse(s.Accelerator); err == nil {
+		s.Workers, s.Chips = shape.Workers, shape.Chips
+	}
+	if n.State == "READY" && len(n.NetworkEndpoints) > 0 {
+		s.Workers = len(n.NetworkEndpoints)
+	}
+	s.Abuse = slices.ContainsFunc(n.Symptoms, func(y *api.Symptom) bool { return y.SymptomType == "PROJECT_ABUSE" })
+	var err error
+	s.Spec, s.SpecHash, err = specOf(n, q)
+	return s, err
+}
+
+// queuedSlice is a slice of which there is only the queued resource: it is not there yet, or not any more. It has no
+// incarnation.
+func queuedSlice(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error) {
+	s := Slice{Ref: r}
+	if n != nil {
+		var err error
+		if s, err = sliceOf(r, n, q); err != nil {
+			return Slice{}, err
+		}
+	}
+	s.Incarnation, s.Notice, s.Abuse = events.Incarnation{}, nil, false
+	s.Condition, s.State = queuedCondition(q.State)
+	return s, nil
+}
+
+// queuedNode is a node that a queued resource asks for.
+type queuedNode struct {
+	name string
+	node *api.Node
+}
+
+// queuedNodes lists what a queued resource asks for: single nodes by name, several alike by prefix and number.
+func queuedNodes(q *api.QueuedResource, id string) []queuedNode {
+	if q.Tpu == nil {
+		return nil
+	}
+	var nodes []queuedNode
+	for _, spec := range q.Tpu.NodeSpec {
+		if m := spec.MultiNodeParams; m != nil {
+			prefix := m.NodeIdPrefix
+			if prefix == "" {
+				prefix = id
+			}
+			for i := range min(m.NodeCount, maxNodes) {
+				nodes = append(nodes, queuedNode{prefix + "-" + strconv.FormatInt(i, 10), spec.Node})
+			}
+		} else if spec.NodeId != "" {
+			nodes = append(nodes, queuedNode{path.Base(spec.NodeId), spec.Node})
+		}
+	}
+	return nodes
+}
+
+// maxNodes bounds what one queued resource is believed to ask for.
+const maxNodes = 10_000
+
+// conditionOf brings a node's state and health to a condition. The description of the health is not asked: that there
+// was maintenance once stands on healthy nodes too.
+// https://cloud.google.com/tpu/docs/reference/rest/v2alpha1/projects.locations.nodes#State
+func conditionOf(state, health string) incident.Condition {
+	switch state {
+	case "CREATING":
+		return incident.Creating
+	case "READY":
+		switch health {
+		case "HEALTHY", "HEALTH_UNSPECIFIED", "":
+			return incident.Ready
+		}
+		return incident.Unhealthy
+	case "RESTARTING", "REIMAGING", "REPAIRING", "STARTING", "HIDING", "HIDDEN", "UNHIDING":
+		return incident.Unhealthy
+	case "STOPPED", "STOPPING":
+		return incident.Stopped
+	case "PREEMPTED", "TERMINATED":
+		return incident.Lost
+	case "DELETING":
+		return incident.Deleting
+	}
+	return incident.Unclear
+}
+
+// queuedCondition brings the state of a queued resource, of which the node is not there, to a condition and its words.
+// Suspended by its user means that somebody deleted the nodes: that is the owner's word, and no loss.
+// https://cloud.google.com/tpu/docs/queued-resources
+func queuedCondition(q *api.QueuedResourceState) (incident.Condition, string) {
+	if q == nil {
+		return incident.Unclear, "in a queued resource without a state"
+	}
+	text := q.State + " (queued resource)"
+	switch q.State {
+	case "CREATING", "ACCEPTED", "WAITING_FOR_RESOURCES", "PROVISIONING":
+		return incident.Creating, text
+	case "SUSPENDING", "SUSPENDED":
+		if q.StateInitiator == "USER" {
+			return incident.Stopped, q.State + " (queued resource, by its user)"
+		}
+		return incident.Lost, text
+	case "FAILED":
+		if q.FailedData != nil && q.FailedData.Error != nil {
+			text = q.State + " (queued resource: " + statusFailure(q.FailedData.Error, createCall).Message + ")"
+		}
+		return incident.Lost, text
+	case "DELETING":
+		return incident.Deleting, text
+	case "ACTIVE":
+		return incident.Unclear, q.State + " (queued resource, but the node is not there)"
+	case "":
+		return incident.Unclear, "in a queued resource without a state"
+	}
+	return incident.Unclear, text
+}
+
+// stateText is the API's own words for the condition of a node.
+func stateText(n *api.Node) string {
+	words := []string{n.State}
+	if n.State == "" {
+		words[0] = "without a state"
+	}
+	switch n.Health {
+	case "HEALTHY", "HEALTH_UNSPECIFIED", "":
+	default:
+		words = append(words, n.Health)
+	}
+	var symptoms []string
+	for _, y := range n.Symptoms {
+		if y.SymptomType != "" && !slices.Contains(symptoms, y.SymptomType) {
+			symptoms = append(symptoms, y.SymptomType)
+		}
+	}
+	slices.Sort(symptoms) // the order in which they come must not look like news
+	return strings.Join(append(words, symptoms...), ", ")
+}
+
+// noticeOf is the maintenance that a node announces, if any.
+// https://cloud.google.com/tpu/docs/view-maintenance-notifications
+func noticeOf(m *api.UpcomingMaintenance) *events.Notice {
+	if m == nil {
+		return nil
+	}
+	n := events.Notice{
+		Status: events.NoticePending, Unscheduled: m.Type == "UNSCHEDULED", CanReschedule: m.CanReschedule,
+		WindowStart: timeOf(m.WindowStartTime), WindowEnd: timeOf(m.WindowEndTime),
+		LatestWindowStart: timeOf(m.LatestWindowStartTime),
+	}
+	switch m.MaintenanceStatus {
+	case "PENDING":
+	case "ONGOING":
+		n.Status = events.NoticeOngoing
+	default:
+		if n.WindowStart.IsZero() && n.WindowEnd.IsZero() {
+			return nil
+		}
+	}
+	return &n
+}
+
+// timeOf reads a time of the API; what is none is unknown.
+func timeOf(s string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// spot reports whether a node runs on capacity that Google may take back.
+func spot(n *api.Node, q *api.QueuedResource) bool {
+	if c := n.SchedulingConfig; c != nil && (c.Spot || c.Preemptible || c.ProvisioningModel == "SPOT") {
+		return true
+	}
+	return q != nil && (q.Spot != nil || q.ProvisioningModel == "SPOT")
+}
+
+// reserved reports whether a node is asked for from a reservation.
+func reserved(n *api.Node, q *api.QueuedResource) bool {
+	if c := n.SchedulingConfig; c != nil && (c.Reserved || c.ReservationName != "") {
+		return true
+	}
+	return q != nil && (q.ReservationName != "" || q.Guaranteed != nil && q.Guaranteed.Reserved)
+}
+
+// operationOf is an operation of the API. Its metadata says what it does, but not with what specification.
+func operationOf(o *api.Operation) Operation {
+	op := Operation{Name: o.Name, Done: o.Done}
+	if o.Error == nil {
+		return op
+	}
+	var m struct {
+		Verb string `json:"verb"`
+	}
+	occasion := otherCall
+	if stdjson.Unmarshal(o.Metadata, &m) == nil && strings.Contains(strings.ToLower(m.Verb), "create") {
+		occasion = createCall
+	}
+	f := statusFailure(o.Error, occasion)
+	op.Failure = &f
+	return op
+}

@@ -1,0 +1,233 @@
+package tpu
+
+import (
+	stdjson "encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	api "google.golang.org/api/tpu/v2alpha1"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/topology"
+)
+
+// inputs are the fields that a specification keeps: those that a caller may set, by schema of the API, each with the
+// schema of its own value if it has one. A reading shows much more; a creation that repeats what the API adds by itself
+// is refused or, worse, understood. A field that the API gains is not kept until it stands here or, in the test, among
+// those that are not.
+// https://cloud.google.com/tpu/docs/reference/rest/v2alpha1/projects.locations.nodes
+var inputs = map[string]map[string]string{
+	"Node": {
+		"acceleratorConfig": "AcceleratorConfig", "acceleratorType": "", "autocheckpointEnabled": "",
+		"bootDiskConfig": "BootDiskConfig", "cidrBlock": "", "dataDisks": "AttachedDisk", "description": "", "labels": "",
+		"metadata": "", "networkConfig": "NetworkConfig", "networkConfigs": "NetworkConfig", "runtimeVersion": "",
+		"schedulingConfig": "SchedulingConfig", "serviceAccount": "ServiceAccount",
+		"shieldedInstanceConfig": "ShieldedInstanceConfig", "tags": "",
+	},
+	"AcceleratorConfig": {"topology": "", "type": ""},
+	"AttachedDisk":      {"mode": "", "sourceDisk": "", "workerIds": ""},
+	"BootDiskConfig": {
+		"customerEncryptionKey": "CustomerEncryptionKey", "diskSizeGb": "", "enableConfidentialCompute": "",
+		"provisionedIops": "", "provisionedThroughput": "", "sourceImage": "", "storagePool": "",
+	},
+	"CustomerEncryptionKey": {"kmsKeyName": ""},
+	"NetworkConfig": {
+		"canIpForward": "", "enableExternalIps": "", "network": "", "queueCount": "", "subnetwork": "",
+	},
+	"SchedulingConfig": {
+		"preemptible": "", "provisioningModel": "", "reservationName": "", "reserved": "", "spot": "",
+	},
+	"ServiceAccount":         {"email": "", "scope": ""},
+	"ShieldedInstanceConfig": {"enableSecureBoot": ""},
+
+	// Of a queued resource the tier is kept and no point in time: what it was to wait for has passed.
+	"QueuedResource": {
+		"bestEffort": "BestEffort", "guaranteed": "Guaranteed", "provisioningModel": "", "queueingPolicy": "QueueingPolicy",
+		"reservationName": "", "runDuration": "RunDuration", "spot": "Spot",
+	},
+	"BestEffort":     {},
+	"Guaranteed":     {"minDuration": "", "reserved": ""},
+	"QueueingPolicy": {"validAfterDuration": "", "validUntilDuration": ""},
+	"RunDuration":    {"maxRunDuration": ""},
+	"Spot":           {},
+}
+
+// metadataSSHKeys is where the Cloud SDK puts the keys of whoever logs in; they are not part of what was ordered.
+const metadataSSHKeys = "ssh-keys"
+
+// recipe is a specification as it is stored.
+type recipe struct {
+	Node           *api.Node           `json:"node"`
+	QueuedResource *api.QueuedResource `json:"queued_resource"`
+}
+
+// specOf writes what a slice can be created from again. The same order always makes the same bytes, whatever the API
+// adds to it.
+func specOf(n *api.Node, q *api.QueuedResource) (spec []byte, hash string, err error) {
+	node, err := keep("Node", n)
+	if err != nil {
+		return nil, "", err
+	}
+	tidyNode(node)
+	whole := map[string]any{"node": node}
+	if q != nil {
+		queued, err := keep("QueuedResource", q)
+		if err != nil {
+			return nil, "", err
+		}
+		// A tier without a word in it is a tier; of these two nothing may be left.
+		dropEmpty(queued, "queueingPolicy", "runDuration")
+		whole["queued_resource"] = queued
+	}
+	spec, err = json.Marshal(whole, json.Deterministic(true))
+	if err != nil {
+		return nil, "", fmt.Errorf("specification: %w", err)
+	}
+	return spec, events.ID("spec", string(spec)), nil
+}
+
+// readSpec reads a stored specification.
+func readSpec(spec []byte) (recipe, error) {
+	var r recipe
+	if err := stdjson.Unmarshal(spec, &r); err != nil {
+		return recipe{}, fmt.Errorf("specification: %w", err)
+	}
+	if r.Node == nil {
+		return recipe{}, fmt.Errorf("specification: it has no node")
+	}
+	return r, nil
+}
+
+// keep brings a value of the generated client down to its input fields.
+func keep(schema string, v any) (map[string]any, error) {
+	data, err := stdjson.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("specification: %w", err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, fmt.Errorf("specification: %w", err)
+	}
+	prune(schema, m)
+	return m, nil
+}
+
+func prune(schema string, m map[string]any) {
+	for name, v := range m {
+		sub, ok := inputs[schema][name]
+		if !ok {
+			delete(m, name)
+			continue
+		}
+		if sub == "" {
+			continue
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			prune(sub, v)
+		case []any:
+			for _, item := range v {
+				if item, ok := item.(map[string]any); ok {
+					prune(sub, item)
+				}
+			}
+		}
+	}
+}
+
+// tidyNode takes away what is ours, what others add while the node lives, and what the API says twice.
+func tidyNode(n map[string]any) {
+	drop(n, "metadata", events.MetadataRequest, metadataSSHKeys)
+	drop(n, "labels", events.LabelIncident)
+	dropEmpty(n, slices.Collect(maps.Keys(n))...)
+	// The API shows both ways to say what accelerator it is and takes one. In three dimensions one type comes in several
+	// topologies, so there the configuration says more.
+	config, _ := n["acceleratorConfig"].(map[string]any)
+	generation, _ := config["type"].(string)
+	dimensions, _ := config["topology"].(string)
+	switch {
+	case (generation == "V4" || generation == "V5P") && dimensions != "":
+		delete(n, "acceleratorType")
+	case n["acceleratorType"] != nil:
+		delete(n, "acceleratorConfig")
+	}
+	// Of these, too, it takes one only.
+	if all, _ := n["networkConfigs"].([]any); len(all) > 1 {
+		delete(n, "networkConfig")
+	} else if n["networkConfig"] != nil {
+		delete(n, "networkConfigs")
+	}
+}
+
+func drop(n map[string]any, field string, keys ...string) {
+	if m, ok := n[field].(map[string]any); ok {
+		for _, k := range keys {
+			delete(m, k)
+		}
+	}
+}
+
+func dropEmpty(n map[string]any, fields ...string) {
+	for _, f := range fields {
+		if m, ok := n[f].(map[string]any); ok && len(m) == 0 {
+			delete(n, f)
+		}
+	}
+}
+
+// region finds the region in the name of a subnetwork.
+var region = regexp.MustCompile(`(^|/)regions/([^/]+)/`)
+
+// settle makes a specification fit a zone of another region than it was read in: a subnetwork belongs to a region, and
+// so does its address range. An auto-mode network has a subnetwork of the same name everywhere.
+func settle(n *api.Node, zone string) {
+	for _, c := range append([]*api.NetworkConfig{n.NetworkConfig}, n.NetworkConfigs...) {
+		if c == nil {
+			continue
+		}
+		m := region.FindStringSubmatchIndex(c.Subnetwork)
+		if m == nil || c.Subnetwork[m[4]:m[5]] == topology.Region(zone) {
+			continue
+		}
+		c.Subnetwork = c.Subnetwork[:m[4]] + topology.Region(zone) + c.Subnetwork[m[5]:]
+		n.CidrBlock = ""
+	}
+}
+
+// generations are the API's names for what the accelerator types begin with.
+var generations = map[string]string{
+	"V2": "v2", "V3": "v3", "V4": "v4", "V5LITE_POD": "v5litepod", "V5P": "v5p", "V6E": "v6e",
+}
+
+// maxChips is more than any slice has.
+const maxChips = 1 << 20
+
+// acceleratorOf is the accelerator type of a node, made from its configuration where it names none; empty where that is
+// not to be known.
+func acceleratorOf(n *api.Node) string {
+	if n.AcceleratorType != "" || n.AcceleratorConfig == nil {
+		return n.AcceleratorType
+	}
+	prefix, chips := generations[n.AcceleratorConfig.Type], 1
+	sides, _, _ := strings.Cut(n.AcceleratorConfig.Topology, "_") // 4x4x8_twisted
+	for side := range strings.SplitSeq(sides, "x") {
+		k, err := strconv.Atoi(side)
+		if err != nil || k < 1 || k > maxChips/chips {
+			return ""
+		}
+		chips *= k
+	}
+	// The number in a type counts chips in some generations and TensorCores, two to a chip, in others.
+	for _, number := range []int{chips, 2 * chips} {
+		name := prefix + "-" + strconv.Itoa(number)
+		if s, err := topology.Parse(name); err == nil && s.Chips == chips {
+			return name
+		}
+	}
+	return ""
+}

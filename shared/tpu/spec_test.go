@@ -1,0 +1,218 @@
+package tpu
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	api "google.golang.org/api/tpu/v2alpha1"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/tpu/internal/discovery"
+)
+
+// dropped are the fields that a specification does not keep: what only the API says, and what is said anew each time.
+var dropped = map[string][]string{
+	"Node": {
+		"apiVersion", "createTime", "health", "healthDescription", "id", "multisliceNode", "name", "networkEndpoints",
+		"queuedResource", "state", "symptoms", "upcomingMaintenance",
+	},
+	"SchedulingConfig": {"terminationTimestamp"},
+	"QueuedResource":   {"createTime", "name", "state", "tpu"},
+	"QueueingPolicy":   {"validAfterTime", "validInterval", "validUntilTime"},
+	"RunDuration":      {"terminationTime"},
+}
+
+func TestEveryFieldIsKeptOrDropped(t *testing.T) {
+	d, err := discovery.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, schema := range slices.Sorted(maps.Keys(inputs)) {
+		described := d.Schemas[schema]
+		if described == nil {
+			t.Errorf("the API has no %s", schema)
+			continue
+		}
+		for name, p := range described.Properties {
+			sub, kept := inputs[schema][name]
+			gone := slices.Contains(dropped[schema], name)
+			if kept == gone {
+				t.Errorf("%s.%s: kept %v, dropped %v", schema, name, kept, gone)
+			}
+			if kept && p.ReadOnly {
+				t.Errorf("%s.%s is kept, and only the API may say it", schema, name)
+			}
+			ref := p.Ref
+			if p.Items != nil {
+				ref = p.Items.Ref
+			}
+			if kept && ref != sub {
+				t.Errorf("%s.%s is a %q, and not a %q", schema, name, ref, sub)
+			}
+			if _, known := inputs[ref]; kept && ref != "" && !known {
+				t.Errorf("%s.%s is a %s, of which nothing is known", schema, name, ref)
+			}
+		}
+		for _, name := range slices.Concat(slices.Collect(maps.Keys(inputs[schema])), dropped[schema]) {
+			if described.Properties[name] == nil {
+				t.Errorf("the API has no %s.%s", schema, name)
+			}
+		}
+	}
+}
+
+// full is a node as the API shows it, with everything there is.
+func full() *api.Node {
+	return &api.Node{
+		AcceleratorConfig: &api.AcceleratorConfig{Type: "V5LITE_POD", Topology: "4x4"}, AcceleratorType: "v5litepod-16",
+		ApiVersion: "V2_ALPHA1", AutocheckpointEnabled: true,
+		BootDiskConfig: &api.BootDiskConfig{DiskSizeGb: 200, CustomerEncryptionKey: &api.CustomerEncryptionKey{KmsKeyName: "k"}},
+		CidrBlock:      "10.1.0.0/29", CreateTime: "2026-01-01T00:00:00Z",
+		DataDisks:   []*api.AttachedDisk{{SourceDisk: "projects/p/zones/z/disks/d", Mode: "READ_ONLY"}},
+		Description: "a <b> & c", Health: "HEALTHY", HealthDescription: "x", Id: 77,
+		Labels: map[string]string{"team": "a", events.LabelPolicy: "spot", events.LabelIncident: "i-1"},
+		Metadata: map[string]string{
+			"startup-script": "run", events.MetadataCheckpointDir: "gs://b", events.MetadataRequest: "{}", "ssh-keys": "k",
+		},
+		MultisliceNode: true, Name: "projects/p/locations/us-west4-a/nodes/n",
+		NetworkConfig:    &api.NetworkConfig{Network: "default", Subnetwork: "projects/p/regions/us-west4/subnetworks/default", QueueCount: 8},
+		NetworkConfigs:   []*api.NetworkConfig{{Network: "default"}},
+		NetworkEndpoints: []*api.NetworkEndpoint{{IpAddress: "10.0.0.1", AccessConfig: &api.AccessConfig{ExternalIp: "1.2.3.4"}}},
+		QueuedResource:   "projects/p/locations/us-west4-a/queuedResources/q", RuntimeVersion: "v2-alpha-tpuv5-lite",
+		SchedulingConfig:       &api.SchedulingConfig{Spot: true, TerminationTimestamp: "2026-01-02T00:00:00Z"},
+		ServiceAccount:         &api.ServiceAccount{Email: "sa", Scope: []string{"b", "a"}},
+		ShieldedInstanceConfig: &api.ShieldedInstanceConfig{}, State: "READY", Symptoms: []*api.Symptom{{SymptomType: "LOW_MEMORY"}},
+		Tags: []string{"t"}, UpcomingMaintenance: &api.UpcomingMaintenance{Type: "SCHEDULED"},
+	}
+}
+
+func TestSpec(t *testing.T) {
+	q := &api.QueuedResource{
+		Name: "q", CreateTime: "x", Spot: &api.Spot{}, ReservationName: "r", State: &api.QueuedResourceState{State: "ACTIVE"},
+		RunDuration:    &api.RunDuration{MaxRunDuration: "3600s", TerminationTime: "2026-01-02T00:00:00Z"},
+		QueueingPolicy: &api.QueueingPolicy{ValidUntilDuration: "600s", ValidUntilTime: "2026-01-02T00:00:00Z"},
+		Tpu:            &api.Tpu{},
+	}
+	spec, hash, err := specOf(full(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"node":{"acceleratorType":"v5litepod-16","autocheckpointEnabled":true,` +
+		`"bootDiskConfig":{"customerEncryptionKey":{"kmsKeyName":"k"},"diskSizeGb":"200"},"cidrBlock":"10.1.0.0/29",` +
+		`"dataDisks":[{"mode":"READ_ONLY","sourceDisk":"projects/p/zones/z/disks/d"}],"description":"a <b> & c",` +
+		`"labels":{"pitstop-policy":"spot","team":"a"},"metadata":{"pitstop-checkpoint-dir":"gs://b","startup-script":"run"},` +
+		`"networkConfig":{"network":"default","queueCount":8,"subnetwork":"projects/p/regions/us-west4/subnetworks/default"},` +
+		`"runtimeVersion":"v2-alpha-tpuv5-lite","schedulingConfig":{"spot":true},` +
+		`"serviceAccount":{"email":"sa","scope":["b","a"]},"tags":["t"]},` +
+		`"queued_resource":{"queueingPolicy":{"validUntilDuration":"600s"},"reservationName":"r",` +
+		`"runDuration":{"maxRunDuration":"3600s"},"spot":{}}}`
+	if diff := cmp.Diff(want, string(spec)); diff != "" {
+		t.Errorf("specification (-want +got):\n%s", diff)
+	}
+	if hash != events.ID("spec", string(spec)) {
+		t.Errorf("hash %s", hash)
+	}
+	for range 20 {
+		again, _, err := specOf(full(), q)
+		if err != nil || string(again) != string(spec) {
+			t.Fatalf("another time it is %s, %v", again, err)
+		}
+	}
+	read, err := readSpec(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice, _, err := specOf(read.Node, read.QueuedResource)
+	if err != nil || string(twice) != string(spec) {
+		t.Errorf("what was read makes another specification: %s, %v", twice, err)
+	}
+}
+
+func TestSpecSaysTheAcceleratorOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		node api.Node
+		want string
+	}{
+		"in two dimensions the type is enough": {
+			api.Node{AcceleratorType: "v6e-8", AcceleratorConfig: &api.AcceleratorConfig{Type: "V6E", Topology: "2x4"}},
+			`{"node":{"acceleratorType":"v6e-8"}}`,
+		},
+		"in three dimensions the topology counts": {
+			api.Node{AcceleratorType: "v4-256", AcceleratorConfig: &api.AcceleratorConfig{Type: "V4", Topology: "4x4x8_twisted"}},
+			`{"node":{"acceleratorConfig":{"topology":"4x4x8_twisted","type":"V4"}}}`,
+		},
+		"one way only": {
+			api.Node{AcceleratorConfig: &api.AcceleratorConfig{Type: "V6E", Topology: "2x4"}},
+			`{"node":{"acceleratorConfig":{"topology":"2x4","type":"V6E"}}}`,
+		},
+		"several networks": {
+			api.Node{AcceleratorType: "v6e-8", NetworkConfig: &api.NetworkConfig{Network: "a"}, NetworkConfigs: []*api.NetworkConfig{{Network: "a"}, {Network: "b"}}},
+			`{"node":{"acceleratorType":"v6e-8","networkConfigs":[{"network":"a"},{"network":"b"}]}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec, _, err := specOf(&c.node, nil)
+			if err != nil || string(spec) != c.want {
+				t.Errorf("%s, %v; want %s", spec, err, c.want)
+			}
+		})
+	}
+}
+
+func TestReadSpecRefusesWhatIsNone(t *testing.T) {
+	for _, spec := range []string{"", "null", "{}", `{"node":null}`, `{"node":[]}`, `{"node":{"id":"x"}}`} {
+		if _, err := readSpec([]byte(spec)); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v", spec, err)
+		}
+	}
+}
+
+func TestSettle(t *testing.T) {
+	const home = "projects/p/regions/us-west4/subnetworks/default"
+	for zone, want := range map[string]struct{ subnetwork, cidr string }{
+		"us-west4-b":     {home, "10.1.0.0/29"},
+		"europe-west4-a": {"projects/p/regions/europe-west4/subnetworks/default", ""},
+	} {
+		n := &api.Node{CidrBlock: "10.1.0.0/29", NetworkConfig: &api.NetworkConfig{Subnetwork: home}}
+		settle(n, zone)
+		if n.NetworkConfig.Subnetwork != want.subnetwork || n.CidrBlock != want.cidr {
+			t.Errorf("%s: %s, %q", zone, n.NetworkConfig.Subnetwork, n.CidrBlock)
+		}
+	}
+	plain := &api.Node{CidrBlock: "10.1.0.0/29", NetworkConfig: &api.NetworkConfig{Subnetwork: "default"}}
+	if settle(plain, "europe-west4-a"); plain.CidrBlock == "" || plain.NetworkConfig.Subnetwork != "default" {
+		t.Errorf("a subnetwork without a region became %+v", plain.NetworkConfig)
+	}
+}
+
+func TestAcceleratorOf(t *testing.T) {
+	for want, n := range map[string]api.Node{
+		"v5litepod-16": {AcceleratorType: "v5litepod-16", AcceleratorConfig: &api.AcceleratorConfig{Type: "V2", Topology: "2x2"}},
+		"v2-8":         {AcceleratorConfig: &api.AcceleratorConfig{Type: "V2", Topology: "2x2"}},
+		"v4-8":         {AcceleratorConfig: &api.AcceleratorConfig{Type: "V4", Topology: "2x2x1"}},
+		"v4-256":       {AcceleratorConfig: &api.AcceleratorConfig{Type: "V4", Topology: "4x4x8_twisted"}},
+		"v5p-128":      {AcceleratorConfig: &api.AcceleratorConfig{Type: "V5P", Topology: "4x4x4"}},
+		"v5litepod-1":  {AcceleratorConfig: &api.AcceleratorConfig{Type: "V5LITE_POD", Topology: "1x1"}},
+		"v6e-8":        {AcceleratorConfig: &api.AcceleratorConfig{Type: "V6E", Topology: "2x4"}},
+	} {
+		if got := acceleratorOf(&n); got != want {
+			t.Errorf("%+v is %q, want %q", n.AcceleratorConfig, got, want)
+		}
+	}
+	for _, c := range []*api.AcceleratorConfig{
+		nil,
+		{},
+		{Type: "V9", Topology: "2x2"},
+		{Type: "V4"},
+		{Type: "V4", Topology: "2x-2"},
+		{Type: "V4", Topology: "x"},
+		{Type: "V2", Topology: "1000000x1000000x1000000x1000000"},
+	} {
+		if got := acceleratorOf(&api.Node{AcceleratorConfig: c}); got != "" {
+			t.Errorf("%+v is %q", c, got)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+// Package tpu is where slices come from. Provider is what the functions need of any such API; Cloud is the first one,
+// the Cloud TPU API (nodes, alone or inside queued resources). Every error is classified once, here.
+package tpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// ProviderName is what a workload's document calls the Cloud TPU API.
+const ProviderName = "cloud-tpu"
+
+// Ref names a slice.
+type Ref struct {
+	Project string
+	Zone    string
+	Name    string
+	// QueuedResource is the one that holds the slice, if one does: it is deleted and created with it.
+	QueuedResource string
+}
+
+// String is the API's own name.
+func (r Ref) String() string {
+	return "projects/" + r.Project + "/locations/" + r.Zone + "/nodes/" + r.Name
+}
+
+// Provider is an API that slices come from. No method waits for a long-running operation; the name of the operation is
+// returned instead. Errors are *Error.
+type Provider interface {
+	// Read reads one slice now. What the API does not know is no error: its condition is incident.Gone.
+	Read(ctx context.Context, r Ref) (Slice, error)
+	// List reads all slices of a zone, page by page.
+	List(ctx context.Context, project, zone string) (Listing, error)
+	// Zones lists the zones that may hold slices.
+	Zones(ctx context.Context, project string) ([]string, error)
+	// Create creates a slice from a stored specification, with labels added. The same request ID creates once.
+	Create(ctx context.Context, r Ref, spec []byte, labels map[string]string, requestID string) (operation string, err error)
+	// Delete deletes a slice, and the queued resource that holds it. The same request ID deletes once.
+	Delete(ctx context.Context, r Ref, requestID string) (operation string, err error)
+	// Maintain starts announced maintenance now.
+	Maintain(ctx context.Context, r Ref) (operation string, err error)
+	// SetMetadata sets one key of the slice's metadata and loses nobody else's.
+	SetMetadata(ctx context.Context, r Ref, key, value string) error
+	// Hosts reads the host names of the slice's workers; empty where they are not to be had.
+	Hosts(ctx context.Context, r Ref) ([]string, error)
+	// Operations lists the operations of a zone that the provider still knows.
+	Operations(ctx context.Context, project, zone string) ([]Operation, error)
+}
+
+// Slice is a reading of a slice.
+type Slice struct {
+	Ref
+	Condition   incident.Condition
+	Incarnation events.Incarnation
+	// State is the provider's own words: state, health, symptoms.
+	State  string
+	Labels map[string]string
+	// Directory is the checkpoint directory that the slice's metadata names.
+	Directory      string
+	Accelerator    string
+	Workers, Chips int
+	Spot           bool
+	// Notice is announced maintenance, if any.
+	Notice *events.Notice
+	Abuse  bool
+	// Spec is the specification from which the slice can be created again, in canonical form; SpecHash names it.
+	// It may hold secrets (start-up scripts): it is stored and never logged.
+	Spec     []byte
+	SpecHash string
+}
+
+// Evidence is what the reading tells about its workload.
+func (s Slice) Evidence(id string, at time.Time) incident.Read {
+	return incident.Read{
+		Origin: incident.Origin{ID: id, Time: at, Rank: events.RankReading},
+		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
+		Incident: s.Labels[events.LabelIncident], Abuse: s.Abuse,
+		Facts: incident.Facts{
+			QueuedResource: s.QueuedResource, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot,
+			Spec: s.SpecHash, Label: s.Labels[events.LabelPolicy], Directory: s.Directory,
+		},
+	}
+}
+
+// Listing is a reading of a zone.
+type Listing struct {
+	Slices []Slice
+	// Partial says that the API could not reach everything: what is not listed may be there all the same.
+	Partial bool
+}
+
+// Operation is a long-running operation of the provider.
+type Operation struct {
+	Name string
+	Done bool
+	// Failure is why it failed, nil while it runs and when it succeeded.
+	Failure *incident.Failure
+}
+
+// Error is a failed call, classified by the one table of this package.
+type Error struct {
+	// Call says what was asked, for people: delete node llama-8b in us-west4-a.
+	Call    string
+	Class   incident.FailureClass
+	Message string
+
+	cause error
+}
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%s)", e.Call, e.Message, e.Class) }
+
+// Unwrap returns what the client said, if there was an answer or none came.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Failure is the classified failure behind an error; an error that is none of this package's is transient.
+func Failure(err error) *incident.Failure {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return &incident.Failure{Class: e.Class, Message: e.Message}
+	}
+	return &incident.Failure{Class: incident.Transient, Message: err.Error()}
+}

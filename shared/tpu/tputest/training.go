@@ -1,0 +1,436 @@
+package tputest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"google.golang.org/api/option"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+)
+
+// TrainingConfig is a training run on one slice, with the crew beside it.
+type TrainingConfig struct {
+	// Slice is the node's name; the run follows it through every life and zone.
+	Project, Slice, Workload string
+	Clock                    Clock
+	// Bucket serves the checkpoint directory, which is gs:// or empty: then there are neither checkpoints nor a lease.
+	Bucket    http.RoundTripper
+	Directory string
+	// Emit takes the entries that the crew writes to Cloud Logging.
+	Emit func(entry []byte)
+
+	// NoCrew leaves the training to itself: it starts with the machine and nobody reports.
+	NoCrew bool
+	// Restarts is the crew's own budget, Backoff the time before its first restart, doubled for each further one.
+	Restarts int
+	Backoff  time.Duration
+	// ReportEvery is how often progress is reported.
+	ReportEvery time.Duration
+	// Refuses is why the crew cannot save when it is asked; Silent has it not answer at all.
+	Refuses string
+	Silent  bool
+
+	// Step is the step at the beginning, StepTakes the time of one, CheckpointEvery how many lie between two checkpoints.
+	Step            int64
+	StepTakes       time.Duration
+	CheckpointEvery int64
+	// SaveTakes is the time of a save, StartTakes that from the start of the process to its first step, BootTakes that from
+	// a usable machine to the start of the crew.
+	SaveTakes, StartTakes, BootTakes time.Duration
+	// Torn leaves every requested save without its commit marker.
+	Torn bool
+	// Fails is the exit code with which later attempts end after FailsAfter, FailsTimes times or, when that is 0, always.
+	Fails      int
+	FailsAfter time.Duration
+	FailsTimes int
+}
+
+func (c TrainingConfig) orDefault() TrainingConfig {
+	for _, p := range []struct {
+		d    *time.Duration
+		than time.Duration
+	}{
+		{&c.Backoff, 10 * time.Second}, {&c.ReportEvery, 5 * time.Minute}, {&c.StepTakes, 10 * time.Second},
+		{&c.SaveTakes, 40 * time.Second}, {&c.StartTakes, 3 * time.Minute}, {&c.BootTakes, 90 * time.Second},
+		{&c.FailsAfter, 30 * time.Second},
+	} {
+		if *p.d == 0 {
+			*p.d = p.than
+		}
+	}
+	if c.CheckpointEvery == 0 {
+		c.CheckpointEvery = 60
+	}
+	if c.Restarts == 0 {
+		c.Restarts = 5
+	}
+	return c
+}
+
+// Training is a simulated training run: steps, checkpoints, crashes, and a crew that obeys the lease, carries out
+// requests and reports. It is told what happens to its machine by Observe and what happens in its directory by Changed.
+// It is safe for concurrent use.
+type Training struct {
+	TrainingConfig
+	store checkpoint.Store
+
+	mu sync.Mutex
+	// life, zone and group are the machine that it runs on; up says that the machine is usable.
+	life    events.Incarnation
+	group   string
+	workers int
+	up      bool
+	// run counts starts and stops: what was planned for an earlier run does not happen.
+	run     int
+	running bool
+	attempt int
+	// from is the step at which the attempt began, first when its first step begins.
+	from  int64
+	first time.Time
+	// saved is the last complete checkpoint, high the last step that was done.
+	saved, high int64
+	left        int
+	pause       time.Duration
+	failed      int
+	crashed     bool
+	asked       *events.CrewRequest
+	answered    string
+	entries     int
+}
+
+// NewTraining begins a run on a machine that has been up for long.
+func NewTraining(c TrainingConfig, life events.Incarnation, group string, workers int) *Training {
+	t := &Training{TrainingConfig: c.orDefault(), life: life, group: group, workers: workers, up: true}
+	t.store = checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: c.Bucket}))}
+	t.left, t.pause = t.Restarts, t.Backoff
+	t.saved = t.Step - t.Step%t.CheckpointEvery
+	t.high = t.Step
+	t.lock(func() {
+		t.write(t.saved, true)
+		if !t.NoCrew && t.Directory != "" {
+			t.lease(1)
+		}
+		t.begin(1, t.Step, t.Clock.Now())
+	})
+	return t
+}
+
+// lock runs f alone.
+func (t *Training) lock(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f()
+}
+
+// later runs f after d, unless the run has been stopped or begun anew by then.
+func (t *Training) later(d time.Duration, f func()) {
+	run := t.run
+	t.Clock.At(t.Clock.Now().Add(d), func() {
+		t.lock(func() {
+			if t.run == run {
+				f()
+			}
+		})
+	})
+}
+
+// Observe follows the machine.
+func (t *Training) Observe(e Event) {
+	if e.Node != t.Slice {
+		return
+	}
+	t.lock(func() {
+		switch e.Kind {
+		case Ready:
+			if t.up && e.Incarnation.Same(t.life) {
+				return
+			}
+			if !e.Incarnation.Same(t.life) {
+				t.answered, t.crashed, t.left, t.pause = "", false, t.Restarts, t.Backoff
+			}
+			t.life, t.group, t.workers, t.up = e.Incarnation, e.Group, max(e.Workers, 1), true
+			t.stop()
+			t.later(t.BootTakes, t.boot)
+		case Unhealthy, Stopped, Lost, Gone:
+			if e.Incarnation.Known() && !e.Incarnation.Same(t.life) {
+				return
+			}
+			t.up = false
+			t.stop()
+		case Metadata:
+			if e.Key == events.MetadataRequest && !e.Removed {
+				t.take([]byte(e.Value))
+			}
+		}
+	})
+}
+
+// Changed follows the checkpoint directory. A crew reads it every ten seconds.
+func (t *Training) Changed(bucket, name string, deleted bool) {
+	uri := "gs://" + bucket + "/" + name
+	if deleted || t.NoCrew || t.Directory == "" {
+		return
+	}
+	switch uri {
+	case checkpoint.Join(t.Directory, checkpoint.LeaseName):
+		t.Clock.At(t.Clock.Now().Add(10*time.Second), func() { t.lock(t.obey) })
+	case checkpoint.Join(t.Directory, checkpoint.RequestName):
+		t.Clock.At(t.Clock.Now().Add(10*time.Second), func() {
+			o, err := t.store.Get(context.Background(), uri)
+			if err == nil {
+				t.lock(func() { t.take(o.Content) })
+			}
+		})
+	}
+}
+
+// Exit ends the attempt that runs as a recorded line of the crew says: the line itself is not written again.
+func (t *Training) Exit(r events.CrewReport) {
+	t.lock(func() {
+		if t.running {
+			t.high = max(r.Step, t.now())
+			t.ended()
+		}
+	})
+}
+
+// Step is the last step that was done.
+func (t *Training) LastStep() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return max(t.high, t.now())
+}
+
+// Running reports whether steps are being done, and in which life of the slice.
+func (t *Training) Running() (events.Incarnation, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.life, t.running
+}
+
+// now is the step at this moment.
+func (t *Training) now() int64 {
+	if !t.running {
+		return t.high
+	}
+	done := int64(t.Clock.Now().Sub(t.first) / t.StepTakes)
+	return t.from + max(0, done)
+}
+
+// boot is what the start-up script does: the training where there is no crew, else the crew, which reads the lease.
+func (t *Training) boot() {
+	switch {
+	case !t.up:
+	case t.NoCrew || t.Directory == "":
+		t.begin(t.attempt+1, t.saved, t.Clock.Now().Add(t.StartTakes))
+	default:
+		t.obey()
+	}
+}
+
+// obey reads the lease and does what it says: the training runs only where and as it is named.
+func (t *Training) obey() {
+	l, _, err := checkpoint.ReadLease(context.Background(), t.store, t.Directory)
+	switch {
+	case err != nil || !t.up:
+		return
+	case !l.Admits(t.Slice, t.life, t.group, 0):
+		if t.running {
+			t.stop()
+		}
+		if l.Epoch == 0 {
+			// No Pitstop has written it: the crew of the dead machine did. It is taken over when that cannot write any more.
+			t.later(6*time.Minute, func() {
+				if again, _, err := checkpoint.ReadLease(context.Background(), t.store, t.Directory); err == nil && again.Epoch == 0 {
+					t.lease(t.attempt + 1)
+					t.obey()
+				}
+			})
+		}
+	case l.Attempt > t.attempt:
+		t.left, t.pause, t.crashed = t.Restarts, t.Backoff, false
+		t.begin(l.Attempt, t.saved, t.Clock.Now().Add(t.StartTakes))
+	case !t.running && !t.crashed:
+		t.begin(t.attempt+1, t.saved, t.Clock.Now().Add(t.StartTakes))
+	}
+}
+
+// lease writes the crew's own lease, as it does where no Pitstop runs.
+func (t *Training) lease(attempt int) {
+	l := checkpoint.Lease{
+		Schema: events.Schema, Workload: t.Workload, Attempt: attempt, Written: t.Clock.Now(), By: "crew",
+		Admitted: []events.Admission{{Slice: t.Slice, Incarnation: t.life, Workers: t.group}},
+	}
+	if err := checkpoint.WriteLease(context.Background(), t.store, t.Directory, l); err != nil {
+		panic(fmt.Sprintf("tputest: the crew's lease: %v", err))
+	}
+}
+
+// begin starts an attempt from a checkpoint.
+func (t *Training) begin(attempt int, from int64, first time.Time) {
+	t.run++
+	t.running, t.crashed = true, false
+	t.attempt, t.from, t.first = attempt, from, first
+	if attempt > 1 {
+		t.report(events.CrewReport{Report: events.ReportStarted, Workers: t.workers, Step: from})
+	}
+	if t.Fails != 0 && t.crashedBefore() && (t.FailsTimes == 0 || t.failed < t.FailsTimes) {
+		t.later(t.FailsAfter, func() {
+			t.failed++
+			t.high = max(t.high, t.now())
+			t.ended()
+			t.report(events.CrewReport{Report: events.ReportExited, ExitCode: t.Fails, Step: t.high, RestartsLeft: t.left})
+		})
+		return
+	}
+	t.nextCheckpoint()
+	t.later(t.first.Sub(t.Clock.Now())+t.ReportEvery, t.progress)
+}
+
+// crashedBefore reports whether a recorded exit has set off the failures.
+func (t *Training) crashedBefore() bool { return t.attempt > 1 }
+
+func (t *Training) stop() {
+	t.high = max(t.high, t.now())
+	t.run++
+	t.running = false
+}
+
+func (t *Training) progress() {
+	t.high = max(t.high, t.now())
+	t.report(events.CrewReport{Report: events.ReportProgress, Step: t.now(), CheckpointStep: t.saved, Workers: t.workers})
+	t.later(t.ReportEvery, t.progress)
+}
+
+// nextCheckpoint plans the next periodic checkpoint.
+func (t *Training) nextCheckpoint() {
+	next := (t.now()/t.CheckpointEvery + 1) * t.CheckpointEvery
+	t.later(t.first.Add(time.Duration(next-t.from)*t.StepTakes).Sub(t.Clock.Now()), func() {
+		t.save(next, nil)
+		t.nextCheckpoint()
+	})
+}
+
+// save writes a checkpoint of this step; it is complete when its time has passed. The answer to a request follows.
+func (t *Training) save(step int64, for_ *events.CrewRequest) {
+	torn := t.Torn && (for_ != nil || t.asked != nil)
+	if for_ == nil && t.asked != nil && t.asked.Mode == events.SaveNatural {
+		for_, t.asked = t.asked, nil
+	}
+	t.write(step, false)
+	t.later(t.SaveTakes, func() {
+		if !torn {
+			t.write(step, true)
+			t.saved = max(t.saved, step)
+		}
+		if for_ != nil {
+			t.answered = for_.SaveID
+			t.report(events.CrewReport{
+				Report: events.ReportSaved, SaveID: for_.SaveID, Step: t.now(), CheckpointStep: step,
+				CheckpointURI: checkpoint.Join(t.Directory, strconv.FormatInt(step, 10)),
+			})
+		}
+	})
+}
+
+// write puts the objects of a checkpoint into the bucket, the commit marker last.
+func (t *Training) write(step int64, complete bool) {
+	if t.Directory == "" {
+		return
+	}
+	dir := checkpoint.Join(t.Directory, strconv.FormatInt(step, 10))
+	put := func(name, content string) {
+		ctx := context.Background()
+		if _, err := t.store.Put(ctx, checkpoint.Join(dir, name), []byte(content), 0); err != nil && !strings.Contains(err.Error(), "exists") {
+			if _, getErr := t.store.Get(ctx, checkpoint.Join(dir, name)); getErr != nil {
+				panic(fmt.Sprintf("tputest: checkpoint %d: %v", step, err))
+			}
+		}
+	}
+	put("state/manifest.ocdbt", "arrays")
+	put("_CHECKPOINT_METADATA", "{}")
+	if complete {
+		put("commit_success.txt", "Checkpoint commit was successful to "+dir)
+	}
+}
+
+// take carries out a request to save, once.
+func (t *Training) take(raw []byte) {
+	r, err := events.DecodeCrewRequest(raw)
+	switch {
+	case err != nil || t.NoCrew || t.Silent || !t.running || r.SaveID == t.answered || t.asked != nil && t.asked.SaveID == r.SaveID:
+	case t.Refuses != "":
+		t.answered = r.SaveID
+		t.report(events.CrewReport{Report: events.ReportRefused, SaveID: r.SaveID, Step: t.now(), Reason: t.Refuses})
+	case r.Mode == events.SaveNatural:
+		t.asked = &r
+	default:
+		t.asked = &r
+		t.save(t.now(), &r)
+	}
+}
+
+// ended is the end of an attempt by itself. The crew restarts it, within its own budget.
+func (t *Training) ended() {
+	t.stop()
+	t.crashed = true
+	if t.NoCrew {
+		return
+	}
+	if t.left == 0 {
+		t.later(time.Second, func() {
+			t.report(events.CrewReport{
+				Report: events.ReportGaveUp, Step: t.high, Reason: fmt.Sprintf("%d restarts without progress", t.Restarts),
+			})
+		})
+		return
+	}
+	t.left--
+	wait := t.pause
+	t.pause *= 2
+	t.later(wait, func() {
+		if t.up {
+			t.begin(t.attempt+1, t.saved, t.Clock.Now().Add(t.StartTakes))
+		}
+	})
+}
+
+// report writes a line of the crew. Worker 0 speaks for the slice.
+func (t *Training) report(r events.CrewReport) {
+	if t.NoCrew {
+		return
+	}
+	r.Schema, r.Project, r.Zone, r.Node, r.Hostname, r.Attempt = events.Schema, t.Project, t.life.Zone, t.Slice, t.group+"-w-0", t.attempt
+	t.entries++
+	t.Emit(CrewEntry(r, t.Clock.Now(), t.entries))
+}
+
+// CrewEntry is the entry of Cloud Logging that holds a line of a crew.
+func CrewEntry(r events.CrewReport, at time.Time, n int) []byte {
+	stamp := at.UTC().Format(time.RFC3339Nano)
+	severity := "INFO"
+	switch r.Report {
+	case events.ReportExited, events.ReportGaveUp, events.ReportRefused:
+		severity = "ERROR"
+	case events.ReportStarted, events.ReportProgress, events.ReportSaved, events.ReportFinished, events.ReportNotice:
+	}
+	entry, err := json.Marshal(map[string]any{
+		"insertId":  events.ID("crew", r.Node, stamp, strconv.Itoa(n))[:16],
+		"logName":   "projects/" + r.Project + "/logs/" + events.CrewLog,
+		"timestamp": stamp, "receiveTimestamp": at.Add(received).UTC().Format(time.RFC3339Nano), "severity": severity,
+		"resource":    map[string]any{"type": "gce_instance", "labels": map[string]any{"project_id": r.Project, "zone": r.Zone, "instance_id": "0"}},
+		"jsonPayload": r,
+	}, json.Deterministic(true))
+	if err != nil {
+		panic(fmt.Sprintf("tputest: crew line: %v", err))
+	}
+	return entry
+}
