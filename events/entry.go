@@ -183,6 +183,8 @@ type Entry struct {
 	Text string
 	// Missing lists the fields that an entry of this kind has and this one has not.
 	Missing []string
+	// PubSub says of a foreign object that it is a bare Pub/Sub message.
+	PubSub bool
 	// Ignored is why nothing follows from the entry, in plain words; empty when something may.
 	Ignored string
 }
@@ -292,19 +294,19 @@ func (e Entry) describeCall(who string) string {
 func (r CrewReport) Describe() string {
 	switch r.Report {
 	case ReportStarted:
-		return fmt.Sprintf("crew: attempt %d runs on %s from step %d", r.Attempt, plural(max(r.Workers, 1), "worker"), r.Step)
+		return fmt.Sprintf("crew: attempt %d runs on %s from step %s", r.Attempt, plural(max(r.Workers, 1), "worker"), Number(r.Step))
 	case ReportProgress:
-		return fmt.Sprintf("crew: step %d, last checkpoint %d", r.Step, r.CheckpointStep)
+		return "crew: step " + Number(r.Step) + ", last checkpoint " + Number(r.CheckpointStep)
 	case ReportSaved:
-		return fmt.Sprintf("crew: saved step %d", r.CheckpointStep)
+		return "crew: saved step " + Number(r.CheckpointStep)
 	case ReportRefused:
 		return "crew: cannot save: " + r.Reason
 	case ReportExited:
-		return fmt.Sprintf("crew: training ended on worker %d with %s at step %d", r.Worker, r.exit(), r.Step)
+		return fmt.Sprintf("crew: training ended on worker %d with %s at step %s", r.Worker, r.exit(), Number(r.Step))
 	case ReportGaveUp:
 		return "crew: gave up: " + r.Reason
 	case ReportFinished:
-		return fmt.Sprintf("crew: training is finished at step %d", r.Step)
+		return "crew: training is finished at step " + Number(r.Step)
 	case ReportNotice:
 		if r.Preempted {
 			return fmt.Sprintf("crew: worker %d is told that it will be preempted", r.Worker)
@@ -319,6 +321,15 @@ func (r CrewReport) exit() string {
 		return "signal " + r.Signal
 	}
 	return "exit code " + strconv.Itoa(r.ExitCode)
+}
+
+// Number writes a step with its thousands set apart.
+func Number(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 func plural(n int, word string) string {

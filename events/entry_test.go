@@ -135,7 +135,7 @@ func TestRead(t *testing.T) {
 					Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b", Hostname: "t1v-n-3f2a9c01-w-0",
 					Attempt: 1, ExitCode: 139, Step: 48190, RestartsLeft: 5,
 				},
-			}, "crew: training ended on worker 0 with exit code 139 at step 48190",
+			}, "crew: training ended on worker 0 with exit code 139 at step 48,190",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -189,6 +189,7 @@ func (l *logEntry) classify(e *Entry, f *faults) {
 	case "":
 		e.Kind = KindForeign
 		if l.Attributes != nil {
+			e.PubSub = true
 			e.Ignored = "a Pub/Sub message that no log sink sent"
 		} else {
 			e.Ignored = "not a log entry: it has no logName"

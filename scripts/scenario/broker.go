@@ -174,7 +174,7 @@ type eventPublisher struct {
 	topics publish.Topics
 	sent   func(e events.Envelope, topic, id string)
 	// remote carries the messages instead of the broker, if it is set.
-	remote *Remote
+	remote *remote
 }
 
 // Publish implements ledger.Publisher.

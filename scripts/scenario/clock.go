@@ -100,6 +100,39 @@ func (c *Clock) Step(limit time.Time) bool {
 	return true
 }
 
+// quiet reports whether no handler runs.
+func (c *Clock) quiet() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running == 0
+}
+
+// stepBefore goes on to what is due next, if that is before t, without waiting for handlers. It reports whether there was
+// anything.
+func (c *Clock) stepBefore(t time.Time) bool {
+	c.mu.Lock()
+	if len(c.timers) == 0 || c.timers[0].at.After(t) {
+		c.mu.Unlock()
+		return false
+	}
+	next, _ := heap.Pop(&c.timers).(timer)
+	if next.at.After(c.now) {
+		c.now = next.at
+	}
+	c.mu.Unlock()
+	next.f()
+	return true
+}
+
+// advance sets the time, which never goes back.
+func (c *Clock) advance(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.After(c.now) {
+		c.now = t
+	}
+}
+
 // Settle waits until no handler runs.
 func (c *Clock) Settle() {
 	c.mu.Lock()

@@ -33,24 +33,17 @@ func (w *world) tell(l Line) int {
 }
 
 // deliver brings an entry to the pipeline, as the sinks do: notices on a topic of their own, what nobody reads nowhere.
-func (w *world) deliver(raw []byte, e events.Entry, simulated bool, where string) {
+func (w *world) deliver(raw []byte, e events.Entry, simulated bool) {
+	if e.Ignored != "" {
+		return // no sink would let it through
+	}
 	l := Line{
 		Time: w.clock.Now(), Kind: Entry, EventType: string(e.Kind), Subject: e.Subject.String(), Text: e.Describe(), Simulated: simulated,
-		Routine: e.Crew != nil && e.Crew.Report == events.ReportProgress,
+		Crew:    e.Crew,
+		Routine: e.Crew != nil && e.Crew.Report == events.ReportProgress || e.Kind == events.KindCall && e.Call.Principal == ours(w.Project),
 	}
 	if len(e.Missing) > 0 {
 		l.Reason = "without " + strings.Join(e.Missing, ", ")
-	}
-	if e.Ignored != "" && simulated {
-		return // no sink would let it through
-	}
-	if e.Ignored != "" {
-		l.Kind, l.Reason = Ignored, e.Ignored
-		if l.Text == "" {
-			l.Text = where
-		}
-		w.tell(l)
-		return
 	}
 	topic := topicLogs
 	if e.Kind == events.KindNotice {
@@ -61,6 +54,13 @@ func (w *world) deliver(raw []byte, e events.Entry, simulated bool, where string
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lines[l.MessageID] = place
+}
+
+// ignored tells of a recorded entry from which nothing follows, and why.
+func (w *world) ignored(it item) {
+	w.tell(Line{
+		Time: it.at, Kind: Ignored, EventType: string(it.entry.Kind), Subject: it.entry.Subject.String(), Text: it.Where, Reason: it.entry.Ignored,
+	})
 }
 
 // arrive is deliver for an entry that the simulated world wrote: Cloud Logging needs its time.
@@ -75,21 +75,21 @@ func (w *world) arrive(raw []byte, simulated bool) {
 			w.must(fmt.Errorf("the simulated world wrote a faulty entry: %w", err))
 			return
 		}
-		w.deliver(raw, e, simulated, "")
+		w.deliver(raw, e, simulated)
 	})
 }
 
 // publish puts a message on a topic.
 func (w *world) publish(topic string, data []byte, attributes map[string]string) string {
-	if w.opts.Remote != nil {
-		return w.opts.Remote.publish(topic, data, attributes)
+	if w.remote != nil {
+		return w.remote.publish(topic, data, attributes)
 	}
 	return w.broker.Publish(topic, data, attributes)
 }
 
 func (w *world) inFlight() int {
-	if w.opts.Remote != nil {
-		return w.opts.Remote.pending()
+	if w.remote != nil {
+		return w.remote.pending()
 	}
 	return w.broker.Pending()
 }
@@ -187,6 +187,7 @@ func (w *world) tellReadings(base Line, before, after incident.Workload) {
 			continue
 		default:
 			l.Text = fmt.Sprintf("node %s is %s", s.Name, s.State)
+			l.Routine = s.Condition == incident.Deleting || s.Condition == incident.Creating
 			if !old.Incarnation.Same(s.Incarnation) {
 				l.Reason = fmt.Sprintf("incarnation %s in %s", s.Incarnation, s.Zone)
 			}
@@ -255,6 +256,8 @@ func (w *world) tellTimeline(base Line, before, after incident.Workload) {
 			l.Kind, l.Decision = Decision, t.Text
 		case incident.LineAsked, incident.LineCame:
 			l.Kind, l.Simulated = Answer, true
+			// That a call was accepted its own line says.
+			l.Routine = t.Reason == "" && (t.Phase == incident.Removing || t.Phase == incident.Recreating || t.Phase == incident.Maintaining)
 		case incident.LineEnded:
 			l.Kind, l.Outcome = End, string(in.Outcome)
 			l.Decision = in.Advice
@@ -409,6 +412,7 @@ func (w *world) calledLine(e tputest.Event) {
 		l.Text += ": refused"
 		l.Reason = e.Error
 	} else {
+		l.Text += ": accepted"
 		w.mu.Lock()
 		w.story.Calls[e.Method]++
 		w.mu.Unlock()
@@ -423,6 +427,7 @@ func (w *world) operationLine(e tputest.Event) {
 	l := w.callLine(e)
 	l.Kind = Answer
 	l.Text = e.Method + " " + e.Node + e.QueuedResource + " in " + e.Zone + ": done"
+	l.Routine = e.Code == 0
 	if e.Code != 0 {
 		l.Text = strings.TrimSuffix(l.Text, "done") + "failed"
 		l.Reason = fmt.Sprintf("code %d: %s", e.Code, e.Error)
@@ -459,7 +464,7 @@ func (w *world) changed(bucket, name string, deleted bool) {
 	}
 	w.tell(Line{
 		Time: w.clock.Now(), Kind: Called, Function: function, Subject: "gs://" + bucket + "/" + name, Workload: id, Incident: w.incidentOf(id),
-		Text: what + " written to gs://" + bucket + "/" + name, Simulated: true,
+		Text: what + " written to gs://" + bucket + "/" + name, Simulated: true, Routine: true,
 	})
 }
 
@@ -469,7 +474,7 @@ func (w *world) approve(id, by string) {
 		Ledger: w.ledger, Now: w.clock.Now, Sleep: w.clock.Sleep, Source: "//pitstop/operator", Log: w.log,
 		Cause:     func(context.Context) string { return approvalID },
 		Policies:  policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, policy.Everything(), w.clock.Now),
-		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.opts.Remote},
+		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote},
 		Saved:     func(_ context.Context, b, af incident.Workload) { w.saved("operator", b, af) },
 	}
 	_, err := a.Advance(context.Background(), id, incident.Approved{Origin: incident.Origin{ID: approvalID, Time: w.clock.Now()}, By: by})

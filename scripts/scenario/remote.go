@@ -1,7 +1,198 @@
 package scenario
 
-// Remote carries the messages of a scenario through Google's Pub/Sub emulator.
-type Remote struct{}
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
 
-func (r *Remote) publish(string, []byte, map[string]string) string { return "" }
-func (r *Remote) pending() int                                     { return 0 }
+	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"pitstop.internal/shared/ledger"
+)
+
+// remote carries the messages of a scenario through Google's Pub/Sub emulator, by push to the functions framework. The
+// emulator lives in real time: while a message is on its way a minute of the scenario passes in a second, and idle
+// stretches are jumped.
+type remote struct {
+	clock   *Clock
+	topics  *pubsub.TopicAdminClient
+	subs    *pubsub.SubscriptionAdminClient
+	project string
+	run     int64
+
+	mu sync.Mutex
+	// published are the messages that nobody has acknowledged yet; acknowledged are those whose acknowledgement was
+	// faster than the answer to their publication.
+	published, acknowledged map[string]Message
+	faults                  []error
+}
+
+// runs numbers the scenarios of this process, so that no message of one reaches another.
+var runs atomic.Int64
+
+func newRemote(ctx context.Context, clock *Clock, address string) (*remote, error) {
+	opts := []option.ClientOption{
+		option.WithEndpoint(address), option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+	}
+	topics, err := pubsub.NewTopicAdminClient(ctx, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("pub/sub emulator at %s: %w", address, err)
+	}
+	subs, err := pubsub.NewSubscriptionAdminClient(ctx, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("pub/sub emulator at %s: %w", address, err)
+	}
+	return &remote{
+		clock: clock, topics: topics, subs: subs, project: "projects/pitstop-replay", run: runs.Add(1),
+		published: map[string]Message{}, acknowledged: map[string]Message{},
+	}, nil
+}
+
+func (r *remote) topic(name string) string {
+	return fmt.Sprintf("%s/topics/%s-%d", r.project, name, r.run)
+}
+
+func (r *remote) subscription(name string) string {
+	return fmt.Sprintf("%s/subscriptions/%s-%d", r.project, name, r.run)
+}
+
+// subscribe makes a topic and its push subscription.
+func (r *remote) subscribe(ctx context.Context, topic, name, endpoint string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := r.topics.CreateTopic(ctx, &pubsubpb.Topic{Name: r.topic(topic)}); err != nil {
+		return fmt.Errorf("pub/sub emulator: topic %s: %w", topic, err)
+	}
+	_, err := r.subs.CreateSubscription(ctx, &pubsubpb.Subscription{
+		Name: r.subscription(name), Topic: r.topic(topic), AckDeadlineSeconds: 600, PushConfig: &pubsubpb.PushConfig{PushEndpoint: endpoint},
+		RetryPolicy: &pubsubpb.RetryPolicy{MinimumBackoff: durationpb.New(time.Second), MaximumBackoff: durationpb.New(10 * time.Second)},
+	})
+	if err != nil {
+		return fmt.Errorf("pub/sub emulator: subscription %s: %w", name, err)
+	}
+	return nil
+}
+
+// close takes away what was made.
+func (r *remote) close(ctx context.Context) error {
+	var faults []error
+	for _, f := range functions {
+		faults = append(faults,
+			r.subs.DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: r.subscription(f.name)}),
+			r.topics.DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{Topic: r.topic(f.topic)}))
+	}
+	faults = append(faults, r.subs.Close(), r.topics.Close())
+	return errors.Join(append(faults, r.faults...)...)
+}
+
+func (r *remote) publish(topic string, data []byte, attributes map[string]string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	got, err := r.topics.Publish(ctx, &pubsubpb.PublishRequest{Topic: r.topic(topic), Messages: []*pubsubpb.PubsubMessage{{Data: data, Attributes: attributes}}})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil || len(got.GetMessageIds()) != 1 {
+		r.faults = append(r.faults, fmt.Errorf("pub/sub emulator: publish on %s: %w", topic, err))
+		return ""
+	}
+	id := got.GetMessageIds()[0]
+	m := Message{ID: id, Topic: topic, Data: data, Attributes: attributes, Published: r.clock.Now()}
+	if _, done := r.acknowledged[id]; done {
+		delete(r.acknowledged, id)
+		return id
+	}
+	r.published[id] = m
+	return id
+}
+
+func (r *remote) pending() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.published)
+}
+
+// serve wraps the handler of a function: the clock knows that it runs, and the story that a message was delivered.
+func (r *remote) serve(h http.Handler, delivered func(sub string, m Message, attempt, status int)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.clock.add(1)
+		defer r.clock.add(-1)
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		body, m := r.virtual(body)
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		rec := &status{header: w.Header(), code: http.StatusOK}
+		h.ServeHTTP(rec, req)
+		delivered("", m, 1, rec.code)
+		if rec.code == http.StatusOK {
+			r.acknowledge(m)
+		}
+		w.WriteHeader(rec.code)
+	})
+}
+
+// virtual puts the scenario's time of publication into a push body: the emulator knows the real one only.
+func (r *remote) virtual(body []byte) ([]byte, Message) {
+	var p struct {
+		Message struct {
+			Data       []byte            `json:"data"`
+			Attributes map[string]string `json:"attributes"`
+			MessageID  string            `json:"messageId"`
+		} `json:"message"`
+		Subscription string `json:"subscription"`
+	}
+	if err := json.Unmarshal(body, &p); err != nil {
+		return body, Message{}
+	}
+	m := Message{ID: p.Message.MessageID, Data: p.Message.Data, Attributes: p.Message.Attributes, Published: r.clock.Now()}
+	r.mu.Lock()
+	if known, ok := r.published[m.ID]; ok {
+		m.Published = known.Published
+	}
+	r.mu.Unlock()
+	return PushBody(p.Subscription, m, 0), m
+}
+
+func (r *remote) acknowledge(m Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.published[m.ID]; ok {
+		delete(r.published, m.ID)
+		return
+	}
+	r.acknowledged[m.ID] = m
+}
+
+// flow is how much faster than real time a scenario goes while a message is on its way.
+const flow = 60
+
+// step goes on: to what is due next when nothing is on its way, else by real time.
+func (r *remote) step(ctx context.Context, limit time.Time) (bool, error) {
+	const beat = 5 * time.Millisecond
+	if r.pending() == 0 && r.clock.quiet() {
+		return r.clock.Step(limit), nil
+	}
+	if err := ledger.Sleep(ctx, beat); err != nil {
+		return false, err
+	}
+	to := r.clock.Now().Add(beat * flow)
+	for r.clock.stepBefore(to) {
+		continue
+	}
+	r.clock.advance(to)
+	return true, nil
+}

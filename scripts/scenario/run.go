@@ -10,15 +10,9 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/tpu/tputest"
 )
-
-// Record is a log entry of the record, as it stands in a file.
-type Record struct {
-	Raw []byte
-	// Where names the file and the place in it.
-	Where string
-}
 
 // item is a record, read.
 type item struct {
@@ -29,12 +23,12 @@ type item struct {
 }
 
 // Run plays a scenario to its end and returns its story.
-func Run(name string, s Scenario, records []Record, opts Options) (*Story, error) {
+func Run(ctx context.Context, name string, s Scenario, records []Record, opts Options) (*Story, error) {
 	items, faults := read(records)
 	if s.Start.IsZero() {
 		s.Start = startOf(items, s)
 	}
-	w, err := newWorld(name, s, opts)
+	w, err := newWorld(ctx, name, s, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -46,8 +40,15 @@ func Run(name string, s Scenario, records []Record, opts Options) (*Story, error
 		w.tell(Line{Time: s.Start, Kind: Refused, Text: f})
 	}
 	w.plan(items)
-	w.loop()
+	if err := w.loop(ctx); err != nil {
+		return nil, err
+	}
 	w.finish()
+	if w.remote != nil {
+		if err := w.remote.close(ctx); err != nil {
+			return nil, fmt.Errorf("scenario: %w", err)
+		}
+	}
 	if err := w.ledger.Close(); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
@@ -75,15 +76,19 @@ func read(records []Record) (items []item, faults []string) {
 // startOf is ten minutes before anything happens, on the minute.
 func startOf(items []item, s Scenario) time.Time {
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for i, it := range items {
-		if i == 0 || it.entry.Time.Before(first) && !it.entry.Time.IsZero() {
-			first = it.entry.Time
+	found := false
+	earlier := func(t time.Time) {
+		if !t.IsZero() && (!found || t.Before(first)) {
+			first, found = t, true
 		}
 	}
-	for _, a := range s.Owner {
-		if a.At.Before(first) {
-			first = a.At
+	for _, it := range items {
+		if it.entry.Ignored == "" {
+			earlier(cmp.Or(it.entry.Time, it.at))
 		}
+	}
+	for _, a := range s.Acts {
+		earlier(a.At)
 	}
 	return first.Add(-10 * time.Minute).UTC().Truncate(time.Minute)
 }
@@ -92,23 +97,24 @@ func startOf(items []item, s Scenario) time.Time {
 func (w *world) plan(items []item) {
 	w.last = w.Start
 	for _, it := range items {
+		if it.entry.Ignored != "" {
+			w.ignored(it)
+			continue
+		}
 		if it.at.After(w.last) {
 			w.last = it.at
 		}
-		w.left++
-		if it.entry.Ignored == "" {
-			w.left++
-			w.clock.At(cmp.Or(it.entry.Time, it.at), func() {
-				w.happen(it.entry, items)
-				w.played()
-			})
-		}
+		w.left += 2
+		w.clock.At(cmp.Or(it.entry.Time, it.at), func() {
+			w.happen(it.entry, items)
+			w.played()
+		})
 		w.clock.At(it.at, func() {
-			w.deliver(it.Raw, it.entry, false, it.Where)
+			w.deliver(it.Raw, it.entry, false)
 			w.played()
 		})
 	}
-	for _, a := range w.Owner {
+	for _, a := range w.Acts {
 		if a.At.After(w.last) {
 			w.last = a.At
 		}
@@ -147,13 +153,34 @@ func (w *world) tick(at time.Time) {
 // patience is how long a scenario goes on behind its last entry, or behind the last window that was announced.
 const patience = 3 * 24 * time.Hour
 
-func (w *world) loop() {
-	for w.clock.Step(w.limit()) {
-		w.clock.Settle()
-		if w.over() {
-			return
+func (w *world) loop(ctx context.Context) error {
+	before := w.clock.Now()
+	for {
+		more, err := w.step(ctx)
+		if err != nil || !more || w.over() {
+			return err
 		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		now := w.clock.Now()
+		if w.opts.Pace > 0 {
+			if err := ledger.Sleep(ctx, time.Duration(float64(now.Sub(before))/w.opts.Pace)); err != nil {
+				return err
+			}
+		}
+		before = now
 	}
+}
+
+// step goes on to the next moment.
+func (w *world) step(ctx context.Context) (bool, error) {
+	if w.remote != nil {
+		return w.remote.step(ctx, w.limit())
+	}
+	more := w.clock.Step(w.limit())
+	w.clock.Settle()
+	return more, nil
 }
 
 func (w *world) limit() time.Time {
@@ -166,7 +193,7 @@ func (w *world) limit() time.Time {
 func (w *world) over() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.left == 0 && len(w.busy) == 0 && !w.dirty && w.inFlight() == 0 && w.api.Running() == 0
+	return w.left == 0 && len(w.busy) == 0 && !w.dirty && w.inFlight() == 0 && w.clock.quiet() && w.api.Running() == 0
 }
 
 // finish tells what did not come to an end.
@@ -318,10 +345,10 @@ func (w *world) calledBy(slice, zone string, c events.Call) {
 	switch c.Method {
 	case "DeleteNode", "DeleteQueuedResource":
 		w.hush("DeleteNode", slice)
-		w.try(w.api.OwnerDelete(zone, slice, c.Principal))
+		_ = w.api.OwnerDelete(zone, slice, c.Principal) //nolint:errcheck // where ours was faster, it is on its way out already
 	case "StopNode":
 		w.hush("StopNode", slice)
-		w.try(w.api.Stop(zone, slice, c.Principal))
+		_ = w.api.Stop(zone, slice, c.Principal) //nolint:errcheck // likewise
 	}
 }
 
@@ -340,7 +367,7 @@ func (w *world) hush(method, slice string) {
 	w.silent[method+" "+slice] = 2
 }
 
-// act does what the scenario says that a person does.
+// act does what the scenario says that happens beside the record.
 func (w *world) act(a Act) {
 	tell := func(text, slice string) {
 		w.tell(Line{Time: w.clock.Now(), Kind: Acted, Workload: w.workloadOf(slice), Incident: w.incidentOf(w.workloadOf(slice)), Text: text, Simulated: true})
@@ -367,6 +394,9 @@ func (w *world) act(a Act) {
 				w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot}, a.By))
 			}
 		}
+	case a.Preempt != "":
+		tell("Google takes "+a.Preempt+" back, and no log entry says so", a.Preempt)
+		w.try(w.api.Preempt(zoneOf(a.Preempt), a.Preempt))
 	case a.Withdraw != "":
 		tell("Google withdraws the maintenance of "+a.Withdraw, a.Withdraw)
 		w.try(w.api.Withdraw(zoneOf(a.Withdraw), a.Withdraw))

@@ -28,8 +28,8 @@ type Scenario struct {
 	Capacity map[string]int `yaml:"capacity"`
 	// MaintenanceTakes is how long a host maintenance lasts that no entry ends.
 	MaintenanceTakes Duration `yaml:"maintenance_takes"`
-	// Owner are the acts of people.
-	Owner []Act `yaml:"owner"`
+	// Acts are what people do, and what Google does that no entry records.
+	Acts []Act `yaml:"acts"`
 	// Assumed is what nobody said and the scenario takes to be so.
 	Assumed []string `yaml:"-"`
 }
@@ -88,7 +88,7 @@ type TrainerConfig struct {
 	Torn bool `yaml:"torn"`
 }
 
-// Act is something that a person does.
+// Act is something that happens beside the record.
 type Act struct {
 	At time.Time `yaml:"at"`
 	By string    `yaml:"by"`
@@ -98,7 +98,9 @@ type Act struct {
 	Stop   string `yaml:"stop"`
 	// Approve says yes to what waits on a workload.
 	Approve string `yaml:"approve"`
-	// Withdraw ends announced maintenance of a slice before it begins. Google does that, not a person.
+	// Preempt and Withdraw are Google's acts: a slice is taken back without a log entry, announced maintenance is
+	// withdrawn.
+	Preempt  string `yaml:"preempt"`
 	Withdraw string `yaml:"withdraw"`
 }
 
@@ -150,13 +152,13 @@ func (s Scenario) validate() error {
 			fault("slice %s: %v", c.Name, err)
 		}
 	}
-	for _, a := range s.Owner {
+	for _, a := range s.Acts {
 		if a.At.IsZero() {
-			fault("an act of the owner without a time")
+			fault("an act without a time")
 		}
-		for _, n := range []string{a.Delete, a.Create, a.Stop, a.Withdraw} {
+		for _, n := range []string{a.Delete, a.Create, a.Stop, a.Preempt, a.Withdraw} {
 			if n != "" && !names[n] {
-				fault("the owner acts on %s, which is not in the fleet", n)
+				fault("an act names %s, which is not in the fleet", n)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 )
 
@@ -45,6 +46,8 @@ type Line struct {
 	Simulated bool   `json:"simulated"`
 	Text      string `json:"text"`
 	Scenario  string `json:"scenario"`
+	// Crew is the report that an entry holds, if it does.
+	Crew *events.CrewReport `json:"-"`
 	// Routine marks what happens all the time and is told in full only to programs.
 	Routine bool `json:"-"`
 }

@@ -75,8 +75,10 @@ type Options struct {
 	Log io.Writer
 	// Told is called with every line as it is written; nil waits for the story.
 	Told func(Line)
-	// Remote carries the messages instead of the embedded broker.
-	Remote *Remote
+	// Pace is how many seconds of virtual time pass in a real one; 0 does not wait.
+	Pace float64
+	// Emulator is the address of a Pub/Sub emulator that carries the messages instead of the embedded broker.
+	Emulator string
 }
 
 // world is a scenario under way.
@@ -90,6 +92,8 @@ type world struct {
 	ledger *ledger.Ledger
 	log    *slog.Logger
 	push   map[string]http.Handler
+
+	remote *remote
 
 	mu        sync.Mutex
 	story     *Story
@@ -117,7 +121,7 @@ func memory(_ context.Context, _ string) (*docstore.Collection, error) {
 	return memdocstore.OpenCollection("ID", nil)
 }
 
-func newWorld(name string, s Scenario, opts Options) (*world, error) {
+func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*world, error) {
 	clock := NewClock(s.Start)
 	w := &world{
 		Scenario: s, opts: opts, clock: clock, broker: NewBroker(clock), ledger: ledger.New(memory),
@@ -136,7 +140,13 @@ func newWorld(name string, s Scenario, opts Options) (*world, error) {
 		Project: s.Project, Clock: clock, Seed: 1, Zones: s.Capacity, Principal: ours(s.Project),
 		Timing: tputest.Timing{Maintenance: s.MaintenanceTakes.or(maintenanceTakes)},
 	})
-	if err := w.deploy(); err != nil {
+	if opts.Emulator != "" {
+		var err error
+		if w.remote, err = newRemote(ctx, clock, opts.Emulator); err != nil {
+			return nil, fmt.Errorf("scenario: %w", err)
+		}
+	}
+	if err := w.deploy(ctx); err != nil {
 		return nil, err
 	}
 	if err := w.settle(); err != nil {
@@ -219,15 +229,14 @@ func (w *world) place(c SliceConfig) error {
 }
 
 // deploy builds the functions over the simulated cloud and subscribes them.
-func (w *world) deploy() error {
-	ctx := context.Background()
+func (w *world) deploy(ctx context.Context) error {
 	cloud, err := tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: w.api.Transport()}), option.WithoutAuthentication())
 	if err != nil {
 		return fmt.Errorf("scenario: %w", err)
 	}
 	bucket := http.RoundTripper(roundTripper(func(r *http.Request) (*http.Response, error) { return w.bucket.Transport().RoundTrip(r) }))
 	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())}
-	publisher := eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.opts.Remote}
+	publisher := eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote}
 	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, policy.Everything(), w.clock.Now)
 	of := func(name string) *fleet.Fleet {
 		return &fleet.Fleet{Ledger: w.ledger, Provider: cloud, Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
@@ -251,9 +260,19 @@ func (w *world) deploy() error {
 		adapter := &trigger.Adapter{Name: f.entry, Handle: handles[f.name], Log: w.log, Drain: trigger.NewDrain(func() {})}
 		w.push[f.entry] = adapter
 		if w.opts.Framework != "" {
-			if err := trigger.Use(f.entry, adapter); err != nil {
+			var h http.Handler = adapter
+			if w.remote != nil {
+				h = w.remote.serve(adapter, w.delivered)
+			}
+			if err := trigger.Use(f.entry, h); err != nil {
 				return fmt.Errorf("scenario: %w", err)
 			}
+		}
+		if w.remote != nil {
+			if err := w.remote.subscribe(ctx, f.topic, f.name, w.opts.Framework+"/"+f.entry); err != nil {
+				return fmt.Errorf("scenario: %w", err)
+			}
+			continue
 		}
 		sub := Subscription{
 			Name: "projects/" + w.Project + "/subscriptions/" + f.name, Topic: f.topic, MinBackoff: 10 * time.Second, MaxBackoff: 600 * time.Second,

@@ -14,7 +14,7 @@ func TestZZ(t *testing.T) {
 	if os.Getenv("V") != "" {
 		opts.Log = os.Stderr
 	}
-	s, err := Run(r.Name, r.Scenario, r.Records, opts)
+	s, err := Run(t.Context(), r.Name, r.Scenario, r.Records, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,15 @@ package incident_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
@@ -47,6 +50,7 @@ var policies = map[string]policy.Policy{
 		RequestCheckpoint: policy.Ask, EarlyMaintenance: policy.Ask, Restart: policy.Ask, Recreate: policy.Ask, RecreateNonSpot: policy.Ask,
 	}),
 	"spot":       allowed(policy.Switches{RequestCheckpoint: policy.Yes, Restart: policy.Yes, Recreate: policy.Yes}),
+	"seldom":     allowed(policy.Switches{RequestCheckpoint: policy.Yes, EarlyMaintenance: policy.Yes}),
 	"watch":      allowed(policy.Switches{}),
 	"unreadable": {Name: "night", Unreadable: "gs://b/policy.yaml: 503"},
 }
@@ -65,7 +69,7 @@ func evidence(w incident.Workload, now time.Time) map[string]incident.Evidence {
 	late := incident.Origin{ID: "late", Time: now.Add(-25 * time.Minute), Rank: events.RankAudit}
 	user := incident.Origin{ID: "line", Time: now, Rank: events.RankUser}
 	api := incident.Origin{ID: "read", Time: now, Rank: events.RankReading}
-	facts := incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: s.Spot, Spec: "spec1", Label: "night", Directory: "gs://ckpt/llama-8b"}
+	facts := incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: s.Spot, Spec: "spec1", Label: w.Label, Directory: w.Directory}
 	in := w.Incident
 	id := ""
 	if in != nil {
@@ -86,10 +90,15 @@ func evidence(w incident.Workload, now time.Time) map[string]incident.Evidence {
 		r.Schema, r.Zone, r.Node, r.Hostname = 1, s.Zone, s.Name, s.Group+"-w-0"
 		return incident.Reported{Origin: user, Slice: s.Name, Report: r}
 	}
-	next := life(2)
+	var n int
+	if _, err := fmt.Sscan(s.Incarnation.ID, &n); err != nil {
+		panic(err)
+	}
+	next := life(n - 7710 + 1)
 	gone := read(incident.Gone, s.Incarnation, "")
 	out := map[string]incident.Evidence{
 		"preempted":       incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CausePreemption, Text: "worker 2 was preempted"},
+		"host error":      incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseHostError, Text: "host error"},
 		"host error late": incident.Interrupted{Origin: late, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseHostError, Text: "host error"},
 		"terminated":      incident.Interrupted{Origin: audit, Slice: s.Name, Cause: events.CauseTerminated, Text: "node terminated"},
 		"stopped for":     incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseMaintenance, Text: "stopped for maintenance"},
@@ -209,27 +218,144 @@ func key(t *testing.T, w incident.Workload) string {
 	return marshal(t, w)
 }
 
-// TestExplore walks every state that few pieces of evidence reach, in time, late and twice, under each policy, and
-// holds the rules at every step.
-func TestExplore(t *testing.T) {
-	depth := 5
-	if testing.Short() {
-		depth = 4
+// reach leads from a workload in peace to a phase, by the names of the evidence; "later" lets the time come for which
+// the state waits.
+var reach = []struct {
+	phase  incident.Phase
+	policy string
+	spot   bool
+	path   string
+	// but is how the workload differs from the usual one.
+	but func(*incident.Workload)
+}{
+	{incident.Saving, "everything", true, "pending, later, tick", nil},
+	{incident.Saving, "everything", false, "pending, later, tick, intend save 0, accepted save 0, saved", nil},
+	{incident.Maintaining, "everything", false, "pending, later, tick, intend save 0, saved, found verify 0", nil},
+	{incident.Window, "everything", false, "pending, later, tick, intend save 0, saved, found verify 0, intend maintain 0, accepted maintain 0", nil},
+	{incident.Window, "spot", true, "ongoing, intend save 0, later, tick", nil},
+	{incident.Looking, "everything", true, "preempted", nil},
+	{incident.InGrace, "everything", true, "stopped for, read gone", nil},
+	{incident.Healing, "everything", false, "host error, read lost", nil},
+	{incident.Healing, "spot", true, "host error, read unhealthy", nil},
+	{incident.Approving, "ask", true, "preempted, read lost", nil},
+	{incident.Approving, "ask", true, "pending, later, tick", nil},
+	{incident.Approving, "ask", true, "exit 139, gave up", nil},
+	{incident.Removing, "everything", true, "preempted, read lost", nil},
+	{incident.Removing, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0", nil},
+	{incident.Recreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone", nil},
+	{incident.Recreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0", nil},
+	{incident.Recreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours made", nil},
+	{incident.Recreating, "spot", true, "preempted, read lost, intend delete 0, read gone, intend create 0, stockout create 0, intend create 0, stockout create 0", nil},
+	{incident.Admitting, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours", nil},
+	{
+		incident.Resuming, "everything", true,
+		"preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours, intend admit 0, accepted admit 0", nil,
+	},
+	{incident.Resuming, "spot", false, "exit 139", nil},
+	{incident.Restarting, "everything", true, "exit 139, gave up", nil},
+	{incident.Restarting, "everything", true, "exit 139, gave up, intend restart 0", nil},
+	{incident.Watching, "watch", true, "preempted", nil},
+	{incident.Watching, "watch", false, "pending, later, tick", nil},
+	{incident.Watching, "watch", true, "exit 139", nil},
+	{incident.Clearing, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, owner deletes", nil},
+	{
+		incident.Clearing, "everything", true,
+		"preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, owner deletes, read ours", nil,
+	},
+	{incident.Resuming, "everything", true, "exit 139, gave up, " + again + "exit 139, gave up, " + again + "exit 139, gave up, " + again + "exit 139", nil},
+	{incident.Resuming, "seldom", true, "exit 139", nil},
+	{incident.Resuming, "everything", false, "host error, read unhealthy, read ready", crewless},
+	{incident.Resuming, "everything", false, "host error, read unhealthy, read ready, later, tick", crewless},
+	{incident.Resuming, "everything", false, "host error, read unhealthy, read ready", bare},
+	{incident.Resuming, "everything", true, "preempted, read gone, intend create 0, accepted create 0, read ours", bare},
+	{incident.Window, "everything", true, "pending, later, tick", crewless},
+	{incident.Saving, "everything", true, "pending, later, tick", bare},
+	{incident.Watching, "watch", true, "preempted", crewless},
+	{incident.Watching, "watch", false, "ongoing", crewless},
+}
+
+// again has a requested restart begin and its attempt run.
+const again = "intend restart 0, accepted restart 0, started, "
+
+// crewless is a workload beside which no crew runs, bare one without a checkpoint directory either.
+func crewless(w *incident.Workload) { w.Crew = incident.Crew{} }
+func bare(w *incident.Workload)     { w.Directory = "" }
+
+// at plays a path.
+func at(t *testing.T, p policy.Policy, spot bool, path string, but func(*incident.Workload)) node {
+	t.Helper()
+	n := node{w: quiet(spot), now: start, path: path}
+	if but != nil {
+		but(&n.w)
 	}
+	for name := range strings.SplitSeq(path, ", ") {
+		if name == "later" {
+			when := n.w.Due()
+			if n.w.Incident != nil {
+				when = n.w.Incident.Deadline
+			}
+			n.now = when.Add(time.Second)
+			continue
+		}
+		n.now = n.now.Add(time.Second)
+		e, ok := evidence(n.w, n.now)[name]
+		if !ok {
+			t.Fatalf("%s: there is no %q in this state", path, name)
+		}
+		n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+	}
+	return n
+}
+
+// TestExplore walks every state that few pieces of evidence reach, from peace and from every phase, in time, late and
+// twice, under each policy, and holds the rules at every step.
+func TestExplore(t *testing.T) {
 	for name, p := range policies {
 		for _, spot := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s/spot=%v", name, spot), func(t *testing.T) {
+			t.Run(fmt.Sprintf("peace/%s/spot=%v", name, spot), func(t *testing.T) {
 				t.Parallel()
-				explore(t, p, quiet(spot), depth)
+				explore(t, p, node{w: quiet(spot), now: start, path: "peace"}, 3)
 			})
 		}
 	}
+	for i, r := range reach {
+		t.Run(fmt.Sprintf("%s/%d", r.phase, i), func(t *testing.T) {
+			t.Parallel()
+			n := at(t, policies[r.policy], r.spot, r.path, r.but)
+			if n.w.Incident == nil || n.w.Incident.Phase != r.phase {
+				t.Fatalf("%s leads to %+v, not to phase %s", r.path, n.w.Incident, r.phase)
+			}
+			explore(t, policies[r.policy], n, 2)
+		})
+	}
 }
 
-func explore(t *testing.T, p policy.Policy, from incident.Workload, depth int) {
+// TestEveryIncidentEnds lets nothing but time pass in every phase: a deadline ends each, but for the two waits that only
+// a person and the cloud can end.
+func TestEveryIncidentEnds(t *testing.T) {
+	for i, r := range reach {
+		t.Run(fmt.Sprintf("%s/%d", r.phase, i), func(t *testing.T) {
+			n := at(t, policies[r.policy], r.spot, r.path, r.but)
+			bound := n.now.Add(14 * 24 * time.Hour)
+			for n.w.Incident != nil && n.now.Before(bound) {
+				n.now = n.now.Add(time.Minute)
+				n.w, _, _ = incident.Advance(policies[r.policy], n.w, incident.Ticked{}, n.now)
+			}
+			in := n.w.Incident
+			if in != nil && in.Phase != incident.Approving && !(in.Phase == incident.Recreating && !in.WaitingSince.IsZero()) {
+				t.Errorf("%s: still in phase %s after two weeks", r.path, in.Phase)
+			}
+			if in == nil && n.w.Closed == nil {
+				t.Errorf("%s: the incident vanished", r.path)
+			}
+		})
+	}
+}
+
+func explore(t *testing.T, p policy.Policy, from node, depth int) {
 	t.Helper()
 	seen := map[string]bool{}
-	level := []node{{w: from, now: start, path: "start"}}
+	level := []node{from}
 	states := 0
 	for range depth {
 		var next []node
@@ -286,6 +412,7 @@ func step(t *testing.T, p policy.Policy, n node, e incident.Evidence, m node) in
 	if !changed && len(sent) > 0 {
 		t.Fatalf("%s: nothing changed and %d events are sent", m.path, len(sent))
 	}
+	observed.add(n.w, w, e)
 	checkDocument(t, m, w)
 	checkSent(t, p, n, m, w, e, sent)
 	again, twice, _ := incident.Advance(p, w, e, m.now)
@@ -298,6 +425,69 @@ func step(t *testing.T, p policy.Policy, n node, e incident.Evidence, m node) in
 		t.Fatalf("%s: the evidence that closed an incident opens another when it comes twice", m.path)
 	}
 	return w
+}
+
+// transitions are the steps from phase to phase that were seen, with the evidence that made them.
+type transitions struct {
+	mu   sync.Mutex
+	seen map[[2]string]map[string]bool
+}
+
+var observed = transitions{seen: map[[2]string]map[string]bool{}}
+
+// phaseOf names where a workload stands: peace, or the phase of its incident.
+func phaseOf(w incident.Workload) string {
+	if w.Incident == nil {
+		return "peace"
+	}
+	return string(w.Incident.Phase)
+}
+
+func (o *transitions) add(before, after incident.Workload, e incident.Evidence) {
+	from, to := phaseOf(before), phaseOf(after)
+	if from == to && (before.Incident == nil || after.Incident == nil || before.Incident.ID == after.Incident.ID) {
+		return
+	}
+	if to == "peace" {
+		to = string(after.Closed.Outcome)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := [2]string{from, to}
+	if o.seen[key] == nil {
+		o.seen[key] = map[string]bool{}
+	}
+	o.seen[key][incident.Kind(e)] = true
+}
+
+// table is what was seen, in the form of the package documentation.
+func (o *transitions) table() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var lines []string
+	for key, kinds := range o.seen {
+		lines = append(lines, fmt.Sprintf("%-12s %-12s %s", key[0], key[1], strings.Join(sorted(kinds), " ")))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// TestTransitions holds the table in the package documentation against what the exploration sees.
+func TestTransitions(t *testing.T) {
+	t.Run("explore", TestExplore)
+	raw, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, doc, _ := strings.Cut(string(raw), "from         to           on\n")
+	doc, _, _ = strings.Cut(doc, "\n//\n")
+	var want []string
+	for line := range strings.SplitSeq(doc, "\n") {
+		want = append(want, strings.TrimPrefix(line, "//\t"))
+	}
+	if d := cmp.Diff(strings.Join(want, "\n"), observed.table()); d != "" {
+		t.Errorf("the table in doc.go is not what the machine does (-doc +machine):\n%s", d)
+	}
 }
 
 func marshal(t *testing.T, v any) string {
@@ -315,8 +505,8 @@ func checkDocument(t *testing.T, n node, w incident.Workload) {
 	if in == nil {
 		return
 	}
-	waits := in.Phase == incident.Approving || in.Phase == incident.Recreating && w.Slices[0].Spot
-	if in.Deadline.IsZero() != waits {
+	waits := in.Phase == incident.Approving || in.Phase == incident.Recreating && w.Slices[0].Spot && !in.WaitingSince.IsZero()
+	if in.Deadline.IsZero() && !waits {
 		t.Fatalf("%s: phase %s has deadline %v", n.path, in.Phase, in.Deadline)
 	}
 	if in.Outcome != "" || in.Phase == incident.Closed || in.Phase == "" {
@@ -325,7 +515,12 @@ func checkDocument(t *testing.T, n node, w incident.Workload) {
 	if len(in.Timeline) == 0 {
 		t.Fatalf("%s: an incident without a story", n.path)
 	}
-	for _, task := range in.Tasks {
+	for i, task := range in.Tasks {
+		for _, other := range in.Tasks[:i] {
+			if other.Action == task.Action && other.Slice == task.Slice {
+				t.Fatalf("%s: two tasks to %s %s at once", n.path, task.Action, task.Slice)
+			}
+		}
 		if task.Begun.IsZero() && task.Retry.IsZero() && task.Epoch != w.Epoch {
 			t.Fatalf("%s: %s waits under epoch %d, the current one is %d: its fence would refuse it", n.path, task.Action, task.Epoch, w.Epoch)
 		}

@@ -127,7 +127,8 @@ func (m *machine) read(e Read) {
 		m.newLife(s, e)
 		return
 	case !e.Incarnation.Known() && m.phase() == Recreating && s.Replace:
-		return // a queued resource that waits: the slice itself is not there yet
+		m.queued(s)
+		return
 	}
 	m.facts(s, e.Facts)
 	was := s.Condition
@@ -140,6 +141,18 @@ func (m *machine) read(e Read) {
 	}
 	m.readNotice(s, e)
 	m.react(s, e, was)
+}
+
+// queued notes that a queued resource of ours waits: the slice itself is not there yet, and for Spot that may take as
+// long as it takes.
+func (m *machine) queued(s *Slice) {
+	if in := m.w.Incident; s.Spot && !in.Deadline.IsZero() {
+		in = m.inc()
+		in.Deadline = time.Time{}
+		if in.WaitingSince.IsZero() {
+			in.WaitingSince, in.Reminded = m.now, m.now
+		}
+	}
 }
 
 // introduce adds a slice that was never seen before to its workload. What runs in it now is admitted: somebody other
@@ -200,7 +213,12 @@ func (m *machine) react(s *Slice, e Read, was Condition) {
 		m.inc().Look = false
 	}
 	if e.Abuse && m.w.Incident != nil && m.phase() != Clearing {
-		m.escalate("Google suspects abuse on this slice (symptom PROJECT_ABUSE)", "answer Google's notification; Pitstop does nothing more here")
+		const why = "Google suspects abuse on this slice (symptom PROJECT_ABUSE)"
+		if m.phase() == Watching {
+			m.finish(Observed, "", why, "answer Google's notification")
+			return
+		}
+		m.escalate(why, "answer Google's notification; Pitstop does nothing more here")
 		return
 	}
 	switch s.Condition {
@@ -242,9 +260,9 @@ func (m *machine) isLost(s *Slice) {
 			return // its deadline decides
 		}
 	case Watching:
+		m.stopped(m.now)
 		if m.trouble(t, s.Incarnation) {
 			m.line(LineSeen, t.Text, "")
-			m.stopped(m.now)
 		}
 		return
 	}
@@ -434,7 +452,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.adopt(s.Name, e)
 		if in.Phase != Recreating {
 			m.slice(s.Name).Replace = true
-			m.enter(Recreating, m.recreateDeadline())
+			m.enter(Recreating, m.now.Add(RecreateFor))
 		}
 		m.line(LineSeen, fmt.Sprintf("node %s lives in %s", s.Name, e.Zone), "incarnation "+e.Incarnation.String())
 		m.react(m.w.Slice(s.Name), e, Creating)

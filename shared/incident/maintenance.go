@@ -299,7 +299,7 @@ func (m *machine) afterSave() {
 
 func (m *machine) sendMaintain() {
 	m.enter(Maintaining, m.now.Add(MaintainFor))
-	m.decided("start the maintenance now", "checkpoint "+number(m.w.Progress.Verified)+" is verified, and the moment is ours to choose")
+	m.decided("start the maintenance now", "checkpoint "+events.Number(m.w.Progress.Verified)+" is verified, and the moment is ours to choose")
 	var tasks []Task
 	for _, n := range m.w.Notices {
 		s := m.w.Slice(n.Slice)
@@ -338,5 +338,5 @@ func (m *machine) resume(why string) {
 		m.slice(name).Replace = false
 	}
 	m.enter(Resuming, m.now.Add(ResumeFor))
-	m.decided("wait for progress past step "+number(m.w.Incident.Baseline), why)
+	m.decided("wait for progress past step "+events.Number(m.w.Incident.Baseline), why)
 }

@@ -19,6 +19,7 @@ func (m *machine) lose(s *Slice, what string) {
 		return
 	}
 	m.slice(name).Replace = true
+	m.drop(events.ActionCreate, name) // if it was ours, it took effect: what it made is what was lost
 	if m.phase() == "" {
 		m.enter(Looking, m.now.Add(LookFor))
 		m.line(LineSeen, what, "")
@@ -130,9 +131,9 @@ func (m *machine) saved() string {
 	p := m.w.Progress
 	switch {
 	case !p.VerifiedAt.IsZero():
-		return fmt.Sprintf(", checkpoint %s verified %s ago", number(p.Verified), span(m.now.Sub(p.VerifiedAt)))
+		return fmt.Sprintf(", checkpoint %s verified %s ago", events.Number(p.Verified), span(m.now.Sub(p.VerifiedAt)))
 	case p.CheckpointStep > 0:
-		return ", last checkpoint " + number(p.CheckpointStep)
+		return ", last checkpoint " + events.Number(p.CheckpointStep)
 	}
 	return ""
 }
@@ -164,16 +165,9 @@ func (m *machine) healedWhileRemoving(s *Slice) {
 	}
 }
 
-func (m *machine) recreateDeadline() time.Time {
-	if m.w.governs(events.ActionDelete) == policy.Recreate {
-		return time.Time{} // Spot is waited for as long as it takes
-	}
-	return m.now.Add(RecreateFor)
-}
-
 // recreate creates every slice that is to be replaced.
 func (m *machine) recreate(why string) {
-	m.enter(Recreating, m.recreateDeadline())
+	m.enter(Recreating, m.now.Add(RecreateFor))
 	m.inc().Zones = nil
 	var tasks []Task
 	for _, name := range m.replacing() {
@@ -233,6 +227,9 @@ func (m *machine) refused(t Task, f Failure) {
 		in.WaitingSince, in.Reminded = m.now, m.now
 	}
 	s := m.w.Slice(t.Slice)
+	if s.Spot {
+		in.Deadline = time.Time{} // capacity for Spot is waited for as long as it takes
+	}
 	zone, at := m.nextZone(s)
 	if zone == "" {
 		m.escalate("no zone can give "+t.Slice+": "+f.Message, "add zones to the policy that offer "+s.Accelerator)
@@ -266,7 +263,7 @@ func refusalWords(c FailureClass) string {
 // pause is the time until a zone is asked again: one to two minutes, spread by what the task is and not by chance, so
 // that the same evidence makes the same decision.
 func (m *machine) pause(t Task) time.Duration {
-	h := events.ID(m.w.ID, m.w.Incident.ID, t.Slice, t.Zone, number(int64(t.Attempt)))
+	h := events.ID(m.w.ID, m.w.Incident.ID, t.Slice, t.Zone, events.Number(int64(t.Attempt)))
 	var n int
 	fmt.Sscanf(h[:4], "%x", &n) //nolint:errcheck // four hexadecimal digits of a hash
 	return CapacityEvery + CapacityEvery*time.Duration(n)/0x10000
@@ -319,5 +316,9 @@ func (m *machine) remind() {
 		return
 	}
 	m.inc().Reminded = m.now
-	m.decided("keep asking for capacity", "refused for "+span(m.now.Sub(in.WaitingSince))+" now: "+in.Zones[len(in.Zones)-1].Text)
+	why := "the queued resource waits"
+	if n := len(in.Zones); n > 0 {
+		why = in.Zones[n-1].Text
+	}
+	m.decided("keep asking for capacity", span(m.now.Sub(in.WaitingSince))+" by now: "+why)
 }

@@ -120,6 +120,8 @@ func (w Workload) Fence(r events.Request, now time.Time) (Task, error) {
 		return Task{}, fmt.Errorf("%w: nothing waits for %s any more", ErrRefused, r.Action)
 	case !t.Answered.IsZero():
 		return Task{}, fmt.Errorf("%w: %s was carried out already", ErrRefused, r.Action)
+	case !t.Retry.IsZero():
+		return Task{}, fmt.Errorf("%w: %s is tried again at %s", ErrRefused, r.Action, t.Retry.UTC().Format(time.RFC3339))
 	case r.Incarnation.Known() && !r.Incarnation.Same(w.Slice(r.Slice).Incarnation):
 		return Task{}, fmt.Errorf("%w: %s lives as %v, not as %v", ErrRefused, r.Slice, w.Slice(r.Slice).Incarnation, r.Incarnation)
 	}
@@ -183,7 +185,7 @@ func (m *machine) begun(r events.Request) *Task {
 		return nil
 	}
 	t := m.w.Incident.task(r.Action, r.Slice)
-	if t == nil || t.Epoch != r.Epoch || t.Attempt != r.Attempt {
+	if t == nil || t.Epoch != r.Epoch || t.Attempt != r.Attempt || !t.Retry.IsZero() {
 		return nil
 	}
 	return t
@@ -228,7 +230,11 @@ func (m *machine) answered(e Answered) {
 		m.resume("the lease names the new slice")
 	case events.ActionRestart:
 		m.resume("the lease names the next attempt")
-	case events.ActionDelete, events.ActionCreate, events.ActionVerify:
+	case events.ActionCreate:
+		if m.phase() == Recreating {
+			m.inc().Deadline = m.now.Add(RecreateFor) // it is not capacity any more that is waited for
+		}
+	case events.ActionDelete, events.ActionVerify:
 		// The API's own reading says when it is so.
 	}
 }
@@ -343,6 +349,10 @@ func (m *machine) forbidden(e Forbidden) {
 	}
 	if m.level(m.w.governs(e.Request.Action)) == policy.Ask {
 		m.ask(asked(e.Request.Action))
+		return
+	}
+	if p := m.phase(); p == Saving || p == Maintaining {
+		m.enterWindow(e.Why) // the maintenance comes all the same
 		return
 	}
 	m.escalate(e.Why, "do by hand what the policy forbids now: "+string(e.Request.Action))

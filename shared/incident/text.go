@@ -6,15 +6,6 @@ import (
 	"time"
 )
 
-// number writes a step with its thousands set apart.
-func number(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 // span writes a duration as people say it.
 func span(d time.Duration) string {
 	d = d.Round(time.Second)

@@ -20,7 +20,7 @@ func (m *machine) ticked() {
 		m.inc().Held = ""
 	}
 	in := m.w.Incident
-	if d := in.Deadline; !d.IsZero() && !m.now.Before(d) && in.Phase != Clearing {
+	if d := in.Deadline; !d.IsZero() && !m.now.Before(d) {
 		m.overdue()
 		return
 	}
@@ -107,6 +107,10 @@ func (m *machine) tasks() {
 			if m.now.Sub(t.Begun) >= AnswerFor {
 				m.unanswered(i, "it was begun and not answered within "+span(AnswerFor))
 			}
+		case t.Operation != "":
+			if m.now.Sub(t.Answered) >= OperationFor {
+				m.unanswered(i, "its operation has not ended within "+span(OperationFor))
+			}
 		}
 	}
 }
@@ -173,9 +177,26 @@ func (m *machine) overdue() {
 	case Resuming:
 		m.noProgress(took)
 	case Watching:
-		m.finish(Observed, "", "nothing more was seen within "+took, "")
-	case Approving, Clearing, Closed:
+		m.finish(Observed, "", m.stillThere()+" after "+took, "")
+	case Clearing:
+		m.escalate("what our own request brought could not be deleted within "+took,
+			"delete it by hand: look for the label "+events.LabelIncident+"="+in.ID)
+	case Approving, Closed:
 	}
+}
+
+// stillThere says how the slices stand that nobody may touch.
+func (m *machine) stillThere() string {
+	var parts []string
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.Condition != Ready {
+			parts = append(parts, s.Name+" still is "+s.State)
+		}
+	}
+	if parts == nil {
+		return "no progress was seen"
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (m *machine) saveFailure() string {
@@ -248,14 +269,11 @@ func (m *machine) noProgress(took string) {
 	}
 }
 
-// stillClearing ends a clean-up that found nothing to clean, or hands it over.
+// stillClearing ends a clean-up that found nothing to clean.
 func (m *machine) stillClearing() {
 	for i := range m.w.Slices {
 		if s := m.w.Slices[i]; m.w.Incident != nil && s.Condition == Gone {
 			m.cleared(m.slice(s.Name))
 		}
-	}
-	if in := m.w.Incident; in != nil && !m.now.Before(in.Deadline) {
-		m.escalate("what our own request brought could not be deleted within "+span(ClearFor), "delete it by hand: look for the label "+events.LabelIncident+"="+in.ID)
 	}
 }

@@ -60,7 +60,7 @@ func (m *machine) started(s *Slice, r events.CrewReport) {
 	switch in.Phase {
 	case Resuming, Restarting, Watching, Window, Healing:
 		m.line(LineSeen, fmt.Sprintf("crew on %d of %s of %s: attempt %d runs from step %s",
-			max(r.Workers, 1), count(max(s.Workers, 1), "worker"), s.Name, r.Attempt, number(r.Step)), "")
+			max(r.Workers, 1), count(max(s.Workers, 1), "worker"), s.Name, r.Attempt, events.Number(r.Step)), "")
 	}
 }
 
@@ -116,7 +116,7 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 }
 
 func pastBaseline(step, baseline int64) string {
-	return "step " + number(step) + " > " + number(baseline)
+	return "step " + events.Number(step) + " > " + events.Number(baseline)
 }
 
 // lastTrouble is when the last thing went wrong that has happened and is not only announced.
@@ -142,7 +142,7 @@ func (m *machine) saveAcked(r events.CrewReport) {
 	}
 	in = m.inc()
 	in.Save.Acked, in.Save.Step = m.now, r.CheckpointStep
-	m.line(LineSeen, "crew: saved step "+number(r.CheckpointStep), r.CheckpointURI)
+	m.line(LineSeen, "crew: saved step "+events.Number(r.CheckpointStep), r.CheckpointURI)
 	if m.w.Directory == "" {
 		m.noSave("there is no checkpoint directory in which the save could be verified")
 		return
@@ -176,7 +176,7 @@ func (m *machine) checked(e Checked) {
 		p.Verified, p.VerifiedAt, p.VerifiedURI = e.Step, e.At, e.URI
 	}
 	p.CheckpointStep = max(p.CheckpointStep, e.Step)
-	m.line(LineCame, "checkpoint "+number(e.Step)+" is complete", e.URI)
+	m.line(LineCame, "checkpoint "+events.Number(e.Step)+" is complete", e.URI)
 	m.drop(events.ActionVerify, "")
 	switch in.Phase {
 	case Saving:
@@ -184,7 +184,7 @@ func (m *machine) checked(e Checked) {
 		in.Save.Verified, in.Baseline = true, max(in.Baseline, e.Step)
 		m.afterSave()
 	case Resuming:
-		m.finish(Resumed, ByCheckpoint, "checkpoint "+number(e.Step)+" is newer than the trouble", "")
+		m.finish(Resumed, ByCheckpoint, "checkpoint "+events.Number(e.Step)+" is newer than the trouble", "")
 	}
 }
 
@@ -284,7 +284,7 @@ func (m *machine) restart(why string) {
 	case m.w.Crew.Finished:
 		m.finish(Resumed, ByStep, "the training is finished", "")
 	case m.w.Budgets.Restarts >= MaxRestarts:
-		m.escalate(fmt.Sprintf("%s; %d restarts were asked for without progress past step %s", why, MaxRestarts, number(in.Baseline)),
+		m.escalate(fmt.Sprintf("%s; %d restarts were asked for without progress past step %s", why, MaxRestarts, events.Number(in.Baseline)),
 			"read the training's own log and mend it; the budget refills with the first new step")
 	case m.level(policy.Restart) == policy.No:
 		m.escalate(why+", and the switch restart is no", "restart the training by hand, or allow the switch restart")
@@ -327,7 +327,7 @@ func (m *machine) finished(r events.CrewReport) {
 			m.finish(Observed, ByStep, "the training is finished", "")
 			return
 		}
-		m.finish(Resumed, ByStep, "the training is finished at step "+number(r.Step), "")
+		m.finish(Resumed, ByStep, "the training is finished at step "+events.Number(r.Step), "")
 	}
 }
 

@@ -157,6 +157,9 @@ func (e entry) policy(name string) (Policy, error) {
 	return p, errors.Join(faults...)
 }
 
+// Names lists the policies of the file.
+func (f *File) Names() []string { return sortedKeys(f.policies) }
+
 // For resolves the value of the label pitstop-policy under a ceiling. No label is watched; an unknown one is watched
 // and marked. A nil file has the presets alone.
 func (f *File) For(label string, ceiling Switches) Policy {

@@ -174,7 +174,13 @@ type Policy struct {
 }
 
 // DefaultLead is the lead of a policy that names none.
-const DefaultLead = 10 * time.Minute
+const DefaultLead = 20 * time.Minute
+
+// Preset reports whether a name is a preset's.
+func Preset(name string) bool {
+	_, ok := presets[name]
+	return ok
+}
 
 func preset(name string) (Policy, bool) {
 	s, ok := presets[name]

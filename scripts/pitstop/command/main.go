@@ -1,0 +1,78 @@
+// Command pitstop is the operator's command. This release replays recorded events through the whole pipeline on one
+// machine, and explains what an entry means.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1 // it ran, and something failed
+	exitUsage  = 2 // wrong usage, or input that cannot be used
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// errFailed says that a command ran and that something in its input or its result failed; what that was is told already.
+var errFailed = errors.New("failed")
+
+// usageError is a wrong call, told in one line.
+type usageError struct{ error }
+
+func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	root := &cobra.Command{
+		Use: "pitstop", Short: "Keep Cloud TPU training running", SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("there is no command %q; see pitstop --help", args[0])
+			}
+			return c.Help()
+		},
+	}
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(replayCommand(), explainCommand())
+	err := root.ExecuteContext(ctx)
+	var wrong usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errFailed):
+		return exitFailed
+	case errors.As(err, &wrong):
+		tell(errOut, "pitstop: "+oneLine(err))
+		return exitUsage
+	}
+	tell(errOut, "pitstop: "+oneLine(err))
+	return exitFailed
+}
+
+// oneLine puts the faults that an error lists side by side.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
+}
+
+// tell writes a line to people. Where that is not possible there is nobody to tell.
+func tell(w io.Writer, line string) {
+	_, _ = fmt.Fprintln(w, line) //nolint:errcheck // see above
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"os"
+	"strings"
+
+	"pitstop.internal/shared/policy"
+)
+
+// chosenPolicy is what --policy names.
+type chosenPolicy struct {
+	// label is the value that the label pitstop-policy is taken to have.
+	label string
+	file  []byte
+}
+
+// policy is what it allows, under no ceiling of a deployment.
+func (c chosenPolicy) policy() policy.Policy {
+	var f *policy.File
+	if c.file != nil {
+		f, _ = policy.Parse(c.file) //nolint:errcheck // readPolicy has parsed it
+	}
+	return f.For(c.label, policy.Everything())
+}
+
+// readPolicy reads --policy: a preset, a file with one policy, or FILE:NAME. Without it everything is only watched.
+func readPolicy(flag string) (chosenPolicy, error) {
+	if flag == "" || policy.Preset(flag) {
+		return chosenPolicy{label: flag}, nil
+	}
+	name := ""
+	raw, err := os.ReadFile(flag)
+	if err != nil {
+		file, after, ok := cutLast(flag, ":")
+		if !ok {
+			return chosenPolicy{}, usage("--policy %s: it is neither a preset (watch, spot, reserved) nor a file that can be read", flag)
+		}
+		if raw, err = os.ReadFile(file); err != nil {
+			return chosenPolicy{}, usage("--policy: %w", err)
+		}
+		flag, name = file, after
+	}
+	f, err := policy.Parse(raw)
+	if err != nil {
+		return chosenPolicy{}, usage("--policy %s: %w", flag, err)
+	}
+	names := f.Names()
+	switch {
+	case name == "" && len(names) == 1:
+		name = names[0]
+	case name == "":
+		return chosenPolicy{}, usage("--policy %s: it holds %d policies (%s); name one with --policy %s:NAME", flag, len(names), strings.Join(names, ", "), flag)
+	case f.For(name, policy.Everything()).Unknown:
+		return chosenPolicy{}, usage("--policy %s: it holds no policy %q but %s", flag, name, strings.Join(names, ", "))
+	}
+	return chosenPolicy{label: name, file: raw}, nil
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}

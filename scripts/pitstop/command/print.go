@@ -1,0 +1,400 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/scenario"
+)
+
+// printer tells stories: to people aligned and in colour where there is a terminal, to programs one object per line.
+type printer struct {
+	out    io.Writer
+	asJSON bool
+	colour bool
+}
+
+func newPrinter(out io.Writer, asJSON bool) *printer {
+	f, ok := out.(*os.File)
+	colour := false
+	if ok && os.Getenv("NO_COLOR") == "" {
+		info, err := f.Stat()
+		colour = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return &printer{out: out, asJSON: asJSON, colour: colour}
+}
+
+// The widths of a line: what does not fit beside the text goes under it.
+const (
+	markWidth = 11
+	textWidth = 66
+	lineWidth = 150
+)
+
+// ANSI colours.
+const (
+	bold   = "\x1b[1m"
+	dim    = "\x1b[2m"
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	cyan   = "\x1b[36m"
+	reset  = "\x1b[0m"
+)
+
+func (p *printer) paint(colour, s string) string {
+	if !p.colour || s == "" {
+		return s
+	}
+	return colour + s + reset
+}
+
+// line tells one line as it happens.
+func (p *printer) line(l scenario.Line) {
+	if p.asJSON {
+		raw, err := asLine(l)
+		if err == nil {
+			tell(p.out, string(raw))
+		}
+		return
+	}
+	if !l.Routine {
+		p.print(l)
+	}
+}
+
+// story tells a story, incident by incident.
+func (p *printer) story(s *scenario.Story, shipped bool) {
+	if shipped {
+		tell(p.out, p.paint(bold, s.Name)+"  "+s.Title)
+	}
+	groups := group(s)
+	for _, l := range groups.before {
+		p.print(l)
+	}
+	for _, g := range groups.incidents {
+		if !shipped || len(groups.incidents) > 1 {
+			tell(p.out, p.paint(bold, g.title()))
+		} else {
+			tell(p.out, p.paint(dim, g.title()))
+		}
+		p.lines(g.lines)
+		p.after(g)
+		if len(g.later) > 0 {
+			tell(p.out, p.paint(dim, "afterwards"))
+			p.lines(g.later)
+		}
+		tell(p.out, "")
+	}
+	if len(groups.rest) > 0 {
+		tell(p.out, p.paint(dim, "no incident came of these"))
+		p.lines(groups.rest)
+		tell(p.out, "")
+	}
+}
+
+// lines tells lines with the day where it changes, and folds what several workers say into one.
+func (p *printer) lines(lines []scenario.Line) {
+	day := ""
+	for i := 0; i < len(lines); i++ {
+		l := lines[i]
+		if d := l.Time.Format("Mon Jan 2, 2006"); d != day && l.Time.Year() > 1 {
+			day = d
+			tell(p.out, "  "+p.paint(dim, d))
+		}
+		n := 1
+		for i+n < len(lines) && sameNews(l, lines[i+n]) {
+			n++
+		}
+		if n > 1 {
+			l.Text = foldedText(lines[i : i+n])
+		} else if attempts := failedAttempts(lines[i:]); attempts > 2 {
+			n = 2 * attempts
+			last := lines[i+n-1].Crew
+			l.Text = fmt.Sprintf("crew: attempts %d to %d each ended like that, the last one %s", l.Crew.Attempt, last.Attempt, lines[i+n-1].Time.Format("at 15:04:05"))
+		}
+		i += n - 1
+		p.print(l)
+	}
+	if len(lines) == 0 {
+		tell(p.out, "")
+	}
+}
+
+// sameNews reports whether two entries say the same of two workers of one slice.
+func sameNews(a, b scenario.Line) bool {
+	wa, resta := cutWorker(a.Text)
+	wb, restb := cutWorker(b.Text)
+	return a.Kind == scenario.Entry && b.Kind == scenario.Entry && wa != "" && wb != "" && resta == restb && a.Workload == b.Workload &&
+		a.Simulated == b.Simulated && a.Reason == b.Reason && b.Time.Sub(a.Time) < time.Minute
+}
+
+// failedAttempts counts how many attempts in a row were started and ended by themselves.
+func failedAttempts(lines []scenario.Line) int {
+	n := 0
+	for 2*n+1 < len(lines) {
+		began, ended := lines[2*n].Crew, lines[2*n+1].Crew
+		if began == nil || ended == nil || began.Report != events.ReportStarted || ended.Report != events.ReportExited {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// cutWorker takes the number of the worker out of a text.
+func cutWorker(s string) (worker, rest string) {
+	i := strings.Index(s, "worker ")
+	if i < 0 {
+		return "", s
+	}
+	digits := s[i+len("worker "):]
+	n := 0
+	for n < len(digits) && digits[n] >= '0' && digits[n] <= '9' {
+		n++
+	}
+	if n == 0 {
+		return "", s
+	}
+	return digits[:n], s[:i] + "worker *" + digits[n:]
+}
+
+func foldedText(lines []scenario.Line) string {
+	var workers []string
+	_, rest := cutWorker(lines[0].Text)
+	for _, l := range lines {
+		if w, _ := cutWorker(l.Text); !slices.Contains(workers, w) {
+			workers = append(workers, w)
+		}
+	}
+	name := "worker " + workers[0]
+	if len(workers) > 1 {
+		name = fmt.Sprintf("workers %s", strings.Join(workers, ", "))
+		rest = strings.Replace(rest, "worker * was", "worker * were", 1)
+		rest = strings.Replace(rest, "worker * has", "worker * have", 1)
+	}
+	if len(workers) > 8 {
+		name = fmt.Sprintf("%d workers", len(workers))
+	}
+	return strings.Replace(rest, "worker *", name, 1)
+}
+
+func mark(l scenario.Line) (word, colour string) {
+	switch l.Kind {
+	case scenario.Entry:
+		if l.Simulated {
+			return "SIMULATED", dim
+		}
+		return "RECORDED", cyan
+	case scenario.Reading, scenario.Called, scenario.Answer, scenario.Acted:
+		return "SIMULATED", dim
+	case scenario.Decision:
+		return "decided", bold
+	case scenario.Sent:
+		return "sent", ""
+	case scenario.End:
+		switch l.Outcome {
+		case "resumed":
+			return "RESUMED", green
+		case "escalated":
+			return "ESCALATED", red
+		}
+		return strings.ToUpper(l.Outcome), yellow
+	case scenario.Assumed:
+		return "assumed", yellow
+	case scenario.Ignored:
+		return "ignored", dim
+	case scenario.Refused, scenario.Dead:
+		return "REFUSED", red
+	}
+	return string(l.Kind), ""
+}
+
+func (p *printer) print(l scenario.Line) {
+	word, colour := mark(l)
+	at := l.Time.Format("15:04:05")
+	if l.Kind == scenario.Assumed || l.Kind == scenario.Refused || l.Time.Year() <= 1 {
+		at = strings.Repeat(" ", len(at))
+	}
+	text, reason := l.Text, l.Reason
+	if l.Kind == scenario.End {
+		text, reason = ending(l), ""
+	}
+	head := "  " + at + "  " + p.paint(colour, word) + strings.Repeat(" ", max(1, markWidth-len(word)))
+	indent := 2 + len(at) + 2 + markWidth
+	if reason != "" && len(text) <= textWidth && indent+textWidth+2+len(reason) <= lineWidth {
+		tell(p.out, head+text+strings.Repeat(" ", textWidth+2-len(text))+p.paint(dim, reason))
+		return
+	}
+	for i, part := range wrap(text, lineWidth-indent) {
+		if i == 0 {
+			tell(p.out, head+part)
+		} else {
+			tell(p.out, strings.Repeat(" ", indent)+part)
+		}
+	}
+	for _, part := range wrap(reason, lineWidth-indent-2) {
+		tell(p.out, strings.Repeat(" ", indent+2)+p.paint(dim, part))
+	}
+}
+
+// ending is how an incident ended, in one line: its reason, and what it came to.
+func ending(l scenario.Line) string {
+	_, came, _ := strings.Cut(l.Text, " · ")
+	if l.Reason == "" {
+		return came
+	}
+	return l.Reason + " · " + came
+}
+
+// wrap breaks a text at spaces.
+func wrap(s string, width int) []string {
+	var lines []string
+	for len(s) > width {
+		i := strings.LastIndexByte(s[:width+1], ' ')
+		if i <= 0 {
+			break
+		}
+		lines = append(lines, s[:i])
+		s = s[i+1:]
+	}
+	if s != "" {
+		lines = append(lines, s)
+	}
+	return lines
+}
+
+// after tells what a person has to know when the story of an incident is over.
+func (p *printer) after(g incidentGroup) {
+	indent := strings.Repeat(" ", 2+8+2+markWidth)
+	in := g.result.Incident
+	for _, w := range in.Would {
+		for i, part := range wrap("would have: "+w, lineWidth-len(indent)) {
+			tell(p.out, indent+strings.Repeat("  ", min(i, 1))+part)
+		}
+	}
+	if in.Advice != "" {
+		for i, part := range wrap("what to do: "+in.Advice, lineWidth-len(indent)) {
+			tell(p.out, indent+strings.Repeat("  ", min(i, 1))+part)
+		}
+	}
+	if g.open {
+		tell(p.out, indent+p.paint(red, "NOT ENDED: it waits in phase "+string(in.Phase)))
+	}
+}
+
+// incidentGroup is an incident with its lines.
+type incidentGroup struct {
+	result scenario.Result
+	open   bool
+	lines  []scenario.Line
+	// later is what was told of the workload when the incident was over.
+	later []scenario.Line
+}
+
+func (g incidentGroup) title() string {
+	in := g.result.Incident
+	name := in.Policy
+	if name == "" {
+		name = "none (watched)"
+	}
+	return fmt.Sprintf("%s · workload %s · %s · policy %s · incident %s", strings.ReplaceAll(string(in.Cause), "_", " "), g.result.Workload, g.result.Where, name, in.ID)
+}
+
+// grouped is a story by incidents.
+type grouped struct {
+	before    []scenario.Line
+	incidents []incidentGroup
+	rest      []scenario.Line
+}
+
+// group gives every line to its incident; what was said of a workload before an incident goes to the next one.
+func group(s *scenario.Story) grouped {
+	var g grouped
+	index := map[string]int{}
+	for _, r := range s.Ended {
+		index[r.Workload+" "+r.ID] = len(g.incidents)
+		g.incidents = append(g.incidents, incidentGroup{result: r})
+	}
+	for _, r := range s.Open {
+		index[r.Workload+" "+r.ID] = len(g.incidents)
+		g.incidents = append(g.incidents, incidentGroup{result: r, open: true})
+	}
+	waiting := map[string][]scenario.Line{}
+	for _, l := range s.Lines {
+		if l.Routine {
+			continue
+		}
+		i, ok := index[l.Workload+" "+l.Incident]
+		switch {
+		case l.Kind == scenario.Assumed || l.Kind == scenario.Refused:
+			g.before = append(g.before, l)
+		case ok:
+			if w := waiting[l.Workload]; w != nil {
+				g.incidents[i].lines = append(g.incidents[i].lines, w...)
+				delete(waiting, l.Workload)
+			}
+			g.incidents[i].lines = append(g.incidents[i].lines, l)
+		default:
+			waiting[l.Workload] = append(waiting[l.Workload], l)
+		}
+	}
+	for _, l := range s.Lines { // in the order in which they were told
+		w := waiting[l.Workload]
+		if w == nil || l.Routine {
+			continue
+		}
+		delete(waiting, l.Workload)
+		if i := g.last(l.Workload); i >= 0 {
+			g.incidents[i].later = w
+			continue
+		}
+		g.rest = append(g.rest, w...)
+	}
+	return g
+}
+
+// last is the last incident of a workload, or -1.
+func (g grouped) last(workload string) int {
+	for i := len(g.incidents) - 1; i >= 0; i-- {
+		if workload != "" && g.incidents[i].result.Workload == workload {
+			return i
+		}
+	}
+	return -1
+}
+
+// total is the last line: how everything ended.
+func (p *printer) total(t tally, took time.Duration) {
+	ended := 0
+	var parts []string
+	for _, o := range []string{"resumed", "withdrawn", "released", "escalated", "observed"} {
+		if n := t.ends[o]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+			ended += n
+		}
+	}
+	if t.open > 0 {
+		parts = append(parts, p.paint(red, fmt.Sprintf("%d not ended", t.open)))
+	}
+	if t.faults > 0 {
+		parts = append(parts, p.paint(red, fmt.Sprintf("%d faults", t.faults)))
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "nothing happened")
+	}
+	tell(p.out, fmt.Sprintf("%s: %s  %s", p.paint(bold, count(ended+t.open, "incident")), strings.Join(parts, ", "),
+		p.paint(dim, fmt.Sprintf("(%.1f days of virtual time in %.1f s)", t.virtual.Hours()/24, took.Seconds()))))
+}
+
+func count(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"pitstop.internal/scripts/scenario"
+)
+
+type replayOptions struct {
+	asJSON   bool
+	policy   string
+	fleet    string
+	speed    float64
+	emulator string
+	verbose  bool
+}
+
+func replayCommand() *cobra.Command {
+	var o replayOptions
+	c := &cobra.Command{
+		Use:   "replay [FILE...]",
+		Short: "Play recorded events through the whole pipeline on this machine",
+		Long: "Play recorded log entries through every function, an embedded Pub/Sub and a simulated Cloud TPU API, in virtual time, and\n" +
+			"print for each incident what was seen, what was decided and why, what was asked and how it ended.\n\n" +
+			"Without a file it plays the recorded incidents of events/testdata under the policies that ship with them. Files hold what\n" +
+			"gcloud logging read --format=json writes; - is standard input. Your own entries are only watched unless --policy allows more.\n" +
+			"It ends with 0 when every incident ended, with 1 when one did not or an entry could not be read.",
+		RunE: func(c *cobra.Command, files []string) error {
+			return replay(c.Context(), files, o, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON object per line")
+	f.StringVar(&o.policy, "policy", "", "for your own files: a preset (watch, spot, reserved), or FILE, or FILE:NAME")
+	f.StringVar(&o.fleet, "fleet", "", "for your own files: the TPUs, as gcloud compute tpus tpu-vm list --format=json lists them")
+	f.Float64Var(&o.speed, "speed", 0, "seconds of virtual time per second of real time; 0 does not wait")
+	f.StringVar(&o.emulator, "pubsub-emulator", "", "carry the messages through Google's Pub/Sub emulator at HOST:PORT")
+	f.BoolVar(&o.verbose, "verbose", false, "print what the functions log, on standard error")
+	return c
+}
+
+// play is one story to be told.
+type play struct {
+	name     string
+	scenario scenario.Scenario
+	records  []scenario.Record
+	policy   []byte
+	want     *scenario.Want
+}
+
+func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, out, errOut io.Writer) error {
+	if o.speed < 0 {
+		return usage("--speed %v: it cannot be negative", o.speed)
+	}
+	plays, faults, err := plays(files, o, in, errOut)
+	if err != nil {
+		return err
+	}
+	if len(plays) == 0 {
+		return errFailed // what was wrong is told
+	}
+	address, err := scenario.Serve(ctx)
+	if err != nil {
+		return fmt.Errorf("the functions framework: %w", err)
+	}
+	began := time.Now()
+	total := tally{ends: map[string]int{}, faults: faults}
+	p := newPrinter(out, o.asJSON)
+	for _, play := range plays {
+		opts := scenario.Options{Policy: play.policy, Framework: address, Emulator: o.emulator}
+		if o.verbose {
+			opts.Log = errOut
+		}
+		if o.speed > 0 {
+			opts.Pace = o.speed
+			opts.Told = p.line
+		}
+		story, err := scenario.Run(ctx, play.name, play.scenario, play.records, opts)
+		if err != nil {
+			return err
+		}
+		if o.speed == 0 && o.asJSON {
+			for _, l := range story.Lines {
+				p.line(l)
+			}
+		}
+		if !o.asJSON {
+			p.story(story, play.want != nil)
+		}
+		total.add(story)
+		for _, f := range story.Faults {
+			tell(errOut, "pitstop: "+f)
+		}
+	}
+	if !o.asJSON {
+		p.total(total, time.Since(began))
+	}
+	if total.open > 0 || total.faults > 0 {
+		return errFailed
+	}
+	return nil
+}
+
+// tally counts what came of all stories.
+type tally struct {
+	ends         map[string]int
+	open, faults int
+	entries      int
+	virtual      time.Duration
+}
+
+func (t *tally) add(s *scenario.Story) {
+	for _, r := range s.Ended {
+		t.ends[string(r.Outcome)]++
+	}
+	t.open += len(s.Open)
+	t.faults += len(s.Faults)
+	if n := len(s.Lines); n > 0 {
+		t.virtual += s.Lines[n-1].Time.Sub(s.Lines[0].Time)
+	}
+}
+
+// plays finds what is to be played: files of the user's, or the recorded incidents.
+func plays(files []string, o replayOptions, in io.Reader, errOut io.Writer) (found []play, faults int, err error) {
+	if len(files) == 0 {
+		if o.policy != "" || o.fleet != "" {
+			return nil, 0, usage("--policy and --fleet go with files of your own; the recorded incidents have theirs")
+		}
+		found, err = recorded()
+		return found, 0, err
+	}
+	p, err := readPolicy(o.policy)
+	if err != nil {
+		return nil, 0, err
+	}
+	var known []scenario.SliceConfig
+	if o.fleet != "" {
+		raw, err := os.ReadFile(o.fleet)
+		if err != nil {
+			return nil, 0, usage("--fleet: %w", err)
+		}
+		if known, err = scenario.Fleet(raw); err != nil {
+			return nil, 0, usage("--fleet %s: %w", o.fleet, err)
+		}
+	}
+	records, faults := readRecords(files, in, errOut)
+	if len(records) == 0 {
+		return nil, faults, nil
+	}
+	s, err := scenario.Guess(records, known, p.label)
+	if err != nil {
+		return nil, 0, usage("%w", err)
+	}
+	return []play{{name: "your entries", scenario: s, records: records, policy: p.file}}, faults, nil
+}
+
+// recorded loads the recorded incidents of the repository that this is called in.
+func recorded() ([]play, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	dirs, err := filepath.Glob(filepath.Join(root, "events", "testdata", "*", "scenario.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(dirs)
+	var found []play
+	for _, d := range dirs {
+		r, err := scenario.Load(filepath.Dir(d))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, play{name: r.Name, scenario: r.Scenario, records: r.Records, policy: r.Policy, want: &r.Want})
+	}
+	if len(found) == 0 {
+		return nil, errors.New("there are no recorded incidents in " + root + "; name files of your own")
+	}
+	return found, nil
+}
+
+// moduleRoot is the folder of the module that the command is called in.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "events", "testdata")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", usage("the recorded incidents are in Pitstop's repository; call this there, or name files of your own")
+		}
+		dir = up
+	}
+}
+
+// asLine is the JSON form of a line.
+func asLine(l scenario.Line) ([]byte, error) { return json.Marshal(l) }

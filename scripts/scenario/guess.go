@@ -1,0 +1,191 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	tpuapi "google.golang.org/api/tpu/v2alpha1"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/topology"
+)
+
+// Guess makes the world that entries of one's own speak of: the TPUs that they name, with what nobody says assumed, and
+// told. Known are slices that a listing describes. The policy is the label that all of them get.
+func Guess(records []Record, known []SliceConfig, label string) (Scenario, error) {
+	g := guess{slices: map[string]*SliceConfig{}, highest: map[string]int{}, capacity: map[string]int{}}
+	for _, c := range known {
+		c.Policy = label
+		g.add(c.Zone+"/"+c.Name, c)
+	}
+	for _, r := range records {
+		e, err := events.Read(r.Raw)
+		if err == nil && e.Ignored == "" {
+			g.see(e)
+		}
+	}
+	return g.scenario(label)
+}
+
+type guess struct {
+	projects []string
+	slices   map[string]*SliceConfig
+	order    []string
+	highest  map[string]int
+	capacity map[string]int
+	first    time.Time
+}
+
+func (g *guess) add(key string, c SliceConfig) *SliceConfig {
+	if s, ok := g.slices[key]; ok {
+		return s
+	}
+	g.slices[key] = &c
+	g.order = append(g.order, key)
+	return &c
+}
+
+// see takes from an entry that there is a slice, and what it shows of it.
+func (g *guess) see(e events.Entry) {
+	s := e.Subject
+	if s.Project != "" && !slices.Contains(g.projects, s.Project) {
+		g.projects = append(g.projects, s.Project)
+	}
+	if g.first.IsZero() || !e.Time.IsZero() && e.Time.Before(g.first) {
+		g.first = e.Time
+	}
+	var c *SliceConfig
+	group, worker, ok := s.Group()
+	switch {
+	case s.Node != "":
+		c = g.add(s.Zone+"/"+s.Node, SliceConfig{Name: s.Node, Zone: s.Zone})
+		if e.Crew != nil {
+			if group, _, ok := events.WorkerGroup(e.Crew.Hostname); ok {
+				c.Workers = group
+			}
+			g.highest[s.Zone+"/"+s.Node] = max(g.highest[s.Zone+"/"+s.Node], e.Crew.Worker, e.Crew.Workers-1)
+		}
+	case ok:
+		key := g.keyOf(s.Zone, group)
+		c = g.add(key, SliceConfig{Name: strings.Replace(group, "t1v-n-", "tpu-", 1), Zone: s.Zone, Workers: group})
+		g.highest[key] = max(g.highest[key], worker)
+	default:
+		return
+	}
+	if e.Kind == events.KindLoss && (e.Cause == events.CausePreemption || e.Cause == events.CauseTerminated) {
+		c.Spot = true
+	}
+}
+
+// keyOf finds the slice that workers of this common name belong to: the one that names them, or the only one of a listing
+// in that zone.
+func (g *guess) keyOf(zone, group string) string {
+	var nameless []string
+	for _, k := range g.order {
+		switch c := g.slices[k]; {
+		case c.Zone != zone:
+		case c.Workers == group:
+			return k
+		case c.Workers == "":
+			nameless = append(nameless, k)
+		}
+	}
+	if len(nameless) == 1 {
+		g.slices[nameless[0]].Workers = group
+		return nameless[0]
+	}
+	return zone + "/" + group
+}
+
+// scenario completes what was seen with what has to be assumed.
+func (g *guess) scenario(label string) (Scenario, error) {
+	s := Scenario{Title: "entries of your own", Capacity: map[string]int{}}
+	switch len(g.projects) {
+	case 0:
+		s.Project = "unknown"
+	case 1:
+		s.Project = g.projects[0]
+	default:
+		return s, fmt.Errorf("the entries are of %d projects (%s): replay one project at a time", len(g.projects), strings.Join(g.projects, ", "))
+	}
+	for _, key := range g.order {
+		c := *g.slices[key]
+		var assumed []string
+		if c.Accelerator == "" {
+			c.Accelerator = acceleratorFor(g.highest[key] + 1)
+			assumed = append(assumed, fmt.Sprintf("an accelerator %s, because worker %d is named", c.Accelerator, g.highest[key]))
+			if c.Spot {
+				assumed = append(assumed, "Spot, because it was lost for good")
+			} else {
+				assumed = append(assumed, "not Spot")
+			}
+		}
+		if c.Directory == "" {
+			c.Directory = "gs://assumed-checkpoints/" + c.Name
+		}
+		c.Policy = label
+		assumed = append(assumed, "a crew, and checkpoints in "+c.Directory)
+		s.Assumed = append(s.Assumed, fmt.Sprintf("%s in %s has %s", c.Name, c.Zone, strings.Join(assumed, "; ")))
+		s.Fleet = append(s.Fleet, c)
+		s.Capacity[c.Zone]++
+	}
+	if len(s.Fleet) > 0 {
+		s.Assumed = append(s.Assumed, fmt.Sprintf("maintenance that no entry ends takes %v, a broken host %v", maintenanceTakes, hostRepairTakes),
+			"a zone gives a slice again as soon as one is deleted there")
+	}
+	return s, nil
+}
+
+// acceleratorFor is a common accelerator with that many workers at the least.
+func acceleratorFor(workers int) string {
+	if workers <= 1 {
+		return "v5litepod-8"
+	}
+	return fmt.Sprintf("v5litepod-%d", workers*4)
+}
+
+// Fleet reads a listing of TPUs: what gcloud compute tpus tpu-vm list --format=json writes, and that of queued
+// resources, which adds nothing that a node does not say itself.
+func Fleet(data []byte) ([]SliceConfig, error) {
+	var items []json.RawMessage
+	if err := json.Unmarshal(data, &items); err != nil {
+		return nil, fmt.Errorf("not a JSON list of TPUs: %w", err)
+	}
+	var out []SliceConfig
+	for i, raw := range items {
+		var n tpuapi.Node
+		if err := json.Unmarshal(raw, &n); err != nil {
+			return nil, fmt.Errorf("TPU %d: %w", i+1, err)
+		}
+		// projects/P/locations/Z/nodes/N
+		parts := strings.Split(n.Name, "/")
+		if len(parts) == 6 && parts[4] == "queuedResources" {
+			continue
+		}
+		if len(parts) != 6 || parts[4] != "nodes" {
+			return nil, fmt.Errorf("TPU %d: the name %.60q is not that of a node", i+1, n.Name)
+		}
+		c := SliceConfig{
+			Name: parts[5], Zone: parts[3], Accelerator: n.AcceleratorType, ID: n.Id, Directory: n.Metadata[events.MetadataCheckpointDir],
+			Workload: n.Labels[events.LabelWorkload],
+		}
+		if n.SchedulingConfig != nil {
+			c.Spot = n.SchedulingConfig.Spot || n.SchedulingConfig.Preemptible
+		}
+		if n.QueuedResource != "" {
+			c.QueuedResource = path.Base(n.QueuedResource)
+		}
+		if at, err := time.Parse(time.RFC3339Nano, n.CreateTime); err == nil {
+			c.Created = at
+		}
+		if _, err := topology.Parse(c.Accelerator); err != nil {
+			return nil, fmt.Errorf("TPU %s: %w", c.Name, err)
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}

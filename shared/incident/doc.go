@@ -1,0 +1,142 @@
+// Package incident is the heart of Pitstop: the document of a workload, and the pure function that advances it.
+//
+// Everything that a function knows goes in as evidence, everything that should happen comes out as an event. Nothing
+// here reads a clock, a network or a disk, so the same evidence always makes the same decision.
+//
+// # Transitions
+//
+// Where a workload stands is peace or the phase of its one open incident; where an incident ends the table names its
+// outcome. A test explores the machine and holds the table against what it sees.
+//
+//	from         to           on
+//	admitting    creating     Read
+//	admitting    deleting     Read
+//	admitting    escalated    Answered Forbidden Read Ticked
+//	admitting    grace        Read
+//	admitting    healing      Read
+//	admitting    released     Called Read
+//	admitting    resumed      Reported
+//	admitting    resuming     Answered
+//	approving    creating     Approved
+//	approving    deleting     Approved
+//	approving    escalated    Read
+//	approving    healing      Read
+//	approving    released     Called Read
+//	approving    restarting   Approved
+//	approving    resumed      Reported
+//	approving    resuming     Noticed Read
+//	approving    saving       Approved
+//	approving    window       Noticed Read
+//	approving    withdrawn    Noticed
+//	clearing     escalated    Ended Forbidden Ticked
+//	clearing     released     Ended Read Ticked
+//	creating     admitting    Read
+//	creating     clearing     Called Forbidden Read Ticked
+//	creating     deleting     Read
+//	creating     escalated    Answered Forbidden Read Ticked
+//	creating     healing      Read
+//	creating     released     Called Read
+//	creating     resuming     Read
+//	deleting     approving    Forbidden
+//	deleting     creating     Read
+//	deleting     escalated    Answered Forbidden Read Ticked
+//	deleting     released     Called Read
+//	deleting     resuming     Read
+//	grace        approving    Read Ticked
+//	grace        creating     Ticked
+//	grace        deleting     Read
+//	grace        escalated    Read Ticked
+//	grace        healing      Read
+//	grace        looking      Read
+//	grace        released     Called Read
+//	grace        resumed      Reported
+//	grace        resuming     Read Ticked
+//	healing      approving    Read Ticked
+//	healing      creating     Read
+//	healing      deleting     Read Ticked
+//	healing      escalated    Read Ticked
+//	healing      grace        Read
+//	healing      looking      Read
+//	healing      released     Called Read
+//	healing      resumed      Reported
+//	healing      resuming     Read
+//	looking      approving    Read
+//	looking      creating     Read
+//	looking      deleting     Read
+//	looking      escalated    Read Ticked
+//	looking      grace        Read
+//	looking      healing      Read
+//	looking      released     Called Read
+//	looking      resumed      Reported
+//	looking      resuming     Read Ticked
+//	maintaining  escalated    Read
+//	maintaining  grace        Read
+//	maintaining  healing      Read
+//	maintaining  released     Called Read
+//	maintaining  resumed      Reported
+//	maintaining  resuming     Noticed
+//	maintaining  window       Answered Forbidden Noticed Read Ticked
+//	maintaining  withdrawn    Noticed
+//	peace        approving    Noticed Read Reported Ticked
+//	peace        creating     Ticked
+//	peace        deleting     Read
+//	peace        healing      Read Ticked
+//	peace        looking      Interrupted Read Reported Ticked
+//	peace        restarting   Reported
+//	peace        resuming     Reported
+//	peace        saving       Noticed Ticked
+//	peace        watching     Interrupted Noticed Read Reported Ticked
+//	peace        window       Noticed Ticked
+//	restarting   approving    Forbidden Read
+//	restarting   creating     Read
+//	restarting   deleting     Read
+//	restarting   escalated    Answered Forbidden Read Ticked
+//	restarting   grace        Read
+//	restarting   healing      Read
+//	restarting   released     Called Read
+//	restarting   resumed      Reported
+//	restarting   resuming     Answered
+//	resuming     approving    Read Reported Ticked
+//	resuming     creating     Read
+//	resuming     deleting     Read
+//	resuming     escalated    Forbidden Read Reported Ticked
+//	resuming     grace        Read
+//	resuming     healing      Read Ticked
+//	resuming     looking      Read
+//	resuming     released     Called Read
+//	resuming     restarting   Reported Ticked
+//	resuming     resumed      Checked Reported Ticked
+//	saving       approving    Forbidden Read
+//	saving       deleting     Read
+//	saving       escalated    Read
+//	saving       grace        Read
+//	saving       healing      Read
+//	saving       looking      Read
+//	saving       maintaining  Checked
+//	saving       released     Called Read
+//	saving       resumed      Reported
+//	saving       resuming     Noticed
+//	saving       window       Answered Checked Forbidden Read Reported Ticked
+//	saving       withdrawn    Noticed
+//	watching     observed     Called Noticed Read Reported Ticked
+//	window       approving    Read Ticked
+//	window       deleting     Read Ticked
+//	window       escalated    Read Ticked
+//	window       grace        Read
+//	window       looking      Read
+//	window       released     Called Read
+//	window       resumed      Reported
+//	window       resuming     Noticed Read Ticked
+//	window       withdrawn    Noticed
+//
+// # Deadlines
+//
+// Every phase has a deadline, after which it falls back to another one or ends in escalated, with two exceptions that
+// wait for as long as it takes: approving, for a person, and creating while capacity for Spot is what is missing.
+//
+// # Requests
+//
+// A request is a task of the incident from sending to its end: sent, begun (the intent is saved before the call),
+// answered, and done when a reading of the API shows it. Its fence is the workload's epoch, which rises when an incident
+// opens or ends and whenever a new request is sent. A request that is fenced out although it is still wanted is sent again.
+package incident
