@@ -1,0 +1,261 @@
+package scenario_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/shared/incident"
+)
+
+// recorded loads every recorded incident.
+func recorded(t *testing.T) []scenario.Recorded {
+	t.Helper()
+	dirs, err := filepath.Glob("../../events/testdata/*/scenario.yaml")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no recorded incidents: %v", err)
+	}
+	var all []scenario.Recorded
+	for _, d := range dirs {
+		r, err := scenario.Load(filepath.Dir(d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func run(t *testing.T, r scenario.Recorded, opts scenario.Options) *scenario.Story {
+	t.Helper()
+	if opts.Policy == nil {
+		opts.Policy = r.Policy
+	}
+	s, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range s.Faults {
+		t.Error(f)
+	}
+	for _, o := range s.Open {
+		t.Errorf("%s did not end: it waits in phase %s\n%s", o.ID, o.Phase, tail(s))
+	}
+	return s
+}
+
+// tail is the end of a story, for messages.
+func tail(s *scenario.Story) string {
+	var b strings.Builder
+	for _, l := range s.Lines[max(0, len(s.Lines)-25):] {
+		fmt.Fprintf(&b, "%s %-9s %-11s %-10s %s | %s\n", l.Time.Format("15:04:05"), l.Kind, l.Function, l.Phase, l.Text, l.Reason)
+	}
+	return b.String()
+}
+
+// ends is how the incidents of a story ended.
+func ends(s *scenario.Story) []scenario.WantIncident {
+	var got []scenario.WantIncident
+	for _, r := range s.Ended {
+		got = append(got, scenario.WantIncident{
+			Workload: r.Workload, Cause: string(r.Cause), Outcome: string(r.Outcome), ConfirmedBy: string(r.ConfirmedBy), Account: r.Account(),
+		})
+	}
+	return got
+}
+
+// TestRecordedIncidents plays every recorded incident as it is, and holds what came of it to the letter.
+func TestRecordedIncidents(t *testing.T) {
+	for _, r := range recorded(t) {
+		t.Run(r.Name, func(t *testing.T) {
+			t.Parallel()
+			s := run(t, r, scenario.Options{})
+			got := scenario.Want{Incidents: ends(s), Calls: s.Calls, Requests: s.Requests}
+			if d := cmp.Diff(r.Want, got); d != "" {
+				t.Errorf("(-want +got):\n%s%s", d, tail(s))
+			}
+		})
+	}
+}
+
+// TestEveryEndSurvives plays every recorded incident without the audit entries of our own operations, with every message
+// delivered twice, and both: each ends as it does otherwise, and nothing more is asked of the cloud.
+func TestEveryEndSurvives(t *testing.T) {
+	for name, opts := range map[string]scenario.Options{
+		"without our own audit entries": {NoOwnAudit: true},
+		"every message twice":           {Duplicates: true},
+		"both":                          {NoOwnAudit: true, Duplicates: true},
+	} {
+		for _, r := range recorded(t) {
+			t.Run(name+"/"+r.Name, func(t *testing.T) {
+				t.Parallel()
+				s := run(t, r, opts)
+				if d := cmp.Diff(r.Want.Incidents, ends(s)); d != "" {
+					t.Errorf("ends (-want +got):\n%s%s", d, tail(s))
+				}
+				if d := cmp.Diff(r.Want.Calls, s.Calls); d != "" {
+					t.Errorf("calls (-want +got):\n%s%s", d, tail(s))
+				}
+			})
+		}
+	}
+}
+
+// TestWatchedIncidents plays every recorded incident under the policy watch: nothing is asked of the cloud or of the
+// training, and each incident ends observed with what would have been done.
+func TestWatchedIncidents(t *testing.T) {
+	for _, r := range recorded(t) {
+		t.Run(r.Name, func(t *testing.T) {
+			t.Parallel()
+			s := run(t, watched(r), scenario.Options{Policy: []byte("policies: {}\n")})
+			if len(s.Calls) > 0 || len(s.Requests) > 0 {
+				t.Errorf("calls %v, requests %v; want none\n%s", s.Calls, s.Requests, tail(s))
+			}
+			if len(s.Ended) == 0 {
+				t.Fatalf("no incident was observed\n%s", tail(s))
+			}
+			for _, e := range s.Ended {
+				if e.Outcome != incident.Observed || len(e.Would) == 0 {
+					t.Errorf("%s ended %s, would have %q; want observed, with what would have been done\n%s", e.ID, e.Outcome, e.Would, tail(s))
+				}
+			}
+		})
+	}
+}
+
+func watched(r scenario.Recorded) scenario.Recorded {
+	fleet := append([]scenario.SliceConfig(nil), r.Scenario.Fleet...)
+	for i := range fleet {
+		fleet[i].Policy = ""
+	}
+	r.Scenario.Fleet = fleet
+	return r
+}
+
+// TestLossInTheMiddle has Google take the slice back, without a word in any log, at every minute of every recorded
+// incident: there is one incident, it ends, and on Spot that may be replaced training goes on.
+func TestLossInTheMiddle(t *testing.T) {
+	for _, r := range recorded(t) {
+		plain := run(t, r, scenario.Options{})
+		if !r.Scenario.Fleet[0].Spot || r.Scenario.Fleet[0].Policy != "night" || len(plain.Ended) != 1 {
+			continue
+		}
+		opened, closed := plain.Ended[0].Opened, plain.Ended[0].Closed
+		step := max(time.Minute, closed.Sub(opened).Truncate(time.Minute)/12)
+		for at := opened.Truncate(time.Minute).Add(30 * time.Second); at.Before(closed); at = at.Add(step) {
+			t.Run(fmt.Sprintf("%s/%s", r.Name, at.Format("15:04:05")), func(t *testing.T) {
+				t.Parallel()
+				lossAt(t, r, at, plain.Ended[0].Outcome)
+			})
+		}
+	}
+}
+
+func lossAt(t *testing.T, r scenario.Recorded, at time.Time, usual incident.Outcome) {
+	t.Helper()
+	r.Scenario.Acts = append(append([]scenario.Act(nil), r.Scenario.Acts...), scenario.Act{At: at, Preempt: r.Scenario.Fleet[0].Name})
+	r.Scenario.Capacity = map[string]int{"us-west4-a": 2, "us-west4-b": 2}
+	s := run(t, r, scenario.Options{})
+	if len(s.Ended) == 0 {
+		t.Fatal("no incident ended")
+	}
+	if n := len(s.Ended); n > 1 && s.Ended[0].Closed.After(s.Ended[1].Opened) {
+		t.Errorf("%d incidents at once", n)
+	}
+	last := s.Ended[len(s.Ended)-1]
+	if last.Outcome != incident.Resumed && last.Outcome != usual {
+		t.Errorf("ended %s (%s), want resumed or %s\n%s", last.Outcome, last.Incident.Reason, usual, tail(s))
+	}
+}
+
+// TestSameStoryTwice plays every recorded incident twice: the stories are the same, line by line.
+func TestSameStoryTwice(t *testing.T) {
+	for _, r := range recorded(t) {
+		t.Run(r.Name, func(t *testing.T) {
+			t.Parallel()
+			if d := cmp.Diff(run(t, r, scenario.Options{}).Lines, run(t, r, scenario.Options{}).Lines); d != "" {
+				t.Errorf("(-first +second):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestRecordedEntriesAreSound reads every recorded entry loosely and holds that each has its place and its shape.
+func TestRecordedEntriesAreSound(t *testing.T) {
+	for _, r := range recorded(t) {
+		if r.Scenario.Title == "" || r.Scenario.About == "" {
+			t.Errorf("%s: title or about is missing", r.Name)
+		}
+		for _, rec := range r.Records {
+			e, err := events.Read(rec.Raw)
+			if err != nil || e.Ignored != "" || len(e.Missing) > 0 {
+				t.Errorf("%s: ignored %q, missing %v, error %v", rec.Where, e.Ignored, e.Missing, err)
+			}
+			if e.Time.IsZero() || e.Received.Before(e.Time) {
+				t.Errorf("%s: happened %v, received %v", rec.Where, e.Time, e.Received)
+			}
+			var shape struct {
+				InsertID string `json:"insertId"`
+				Resource struct {
+					Type   string            `json:"type"`
+					Labels map[string]string `json:"labels"`
+				} `json:"resource"`
+			}
+			if err := json.Unmarshal(rec.Raw, &shape); err != nil || shape.InsertID == "" || shape.Resource.Type == "" || shape.Resource.Labels["project_id"] == "" {
+				t.Errorf("%s: no insertId or resource: %+v, %v", rec.Where, shape, err)
+			}
+		}
+	}
+}
+
+// TestRealEntries plays the real entries that may stand beside the project: under watch what opens an incident ends
+// observed, and under a policy that allows everything, resumed.
+func TestRealEntries(t *testing.T) {
+	files, err := filepath.Glob("../../../shared/samples/*.json")
+	if err != nil || len(files) == 0 {
+		t.Skip("no real entries stand beside the project")
+	}
+	var records []scenario.Record
+	for _, f := range files {
+		in, err := os.Open(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scenario.Records(in, filepath.Base(f), func(r scenario.Record, err error) {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			records = append(records, r)
+		})
+		if err := in.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for label, want := range map[string]incident.Outcome{"": incident.Observed, "reserved": incident.Resumed} {
+		s, err := scenario.Guess(records, nil, label)
+		if err != nil {
+			t.Fatal(err)
+		}
+		story, err := scenario.Run(t.Context(), "real", s, records, scenario.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(story.Ended) == 0 || len(story.Open) > 0 || len(story.Faults) > 0 {
+			t.Errorf("policy %q: %d ended, %d open, faults %v", label, len(story.Ended), len(story.Open), story.Faults)
+		}
+		for _, e := range story.Ended {
+			if e.Outcome != want {
+				t.Errorf("policy %q: %s ended %s, want %s", label, e.ID, e.Outcome, want)
+			}
+		}
+	}
+}
