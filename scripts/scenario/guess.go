@@ -157,17 +157,23 @@ func Fleet(data []byte) ([]SliceConfig, error) {
 	}
 	var out []SliceConfig
 	for i, raw := range items {
-		var n tpuapi.Node
-		if err := json.Unmarshal(raw, &n); err != nil {
+		var named struct {
+			Name string `json:"name"`
+		}
+		if err := json.Unmarshal(raw, &named); err != nil {
 			return nil, fmt.Errorf("TPU %d: %w", i+1, err)
 		}
 		// projects/P/locations/Z/nodes/N
-		parts := strings.Split(n.Name, "/")
+		parts := strings.Split(named.Name, "/")
 		if len(parts) == 6 && parts[4] == "queuedResources" {
 			continue
 		}
 		if len(parts) != 6 || parts[4] != "nodes" {
-			return nil, fmt.Errorf("TPU %d: the name %.60q is not that of a node", i+1, n.Name)
+			return nil, fmt.Errorf("TPU %d: the name %.60q is not that of a node", i+1, named.Name)
+		}
+		var n tpuapi.Node
+		if err := json.Unmarshal(raw, &n); err != nil {
+			return nil, fmt.Errorf("TPU %s: %w", parts[5], err)
 		}
 		c := SliceConfig{
 			Name: parts[5], Zone: parts[3], Accelerator: n.AcceleratorType, ID: n.Id, Directory: n.Metadata[events.MetadataCheckpointDir],

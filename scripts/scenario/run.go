@@ -63,6 +63,10 @@ func read(records []Record) (items []item, faults []string) {
 			faults = append(faults, fmt.Sprintf("%s: %v", r.Where, err))
 			continue
 		}
+		if e.Kind == events.KindForeign && !e.PubSub {
+			faults = append(faults, r.Where+": "+e.Ignored)
+			continue
+		}
 		at := e.Received
 		if at.IsZero() || at.Before(e.Time) {
 			at = e.Time.Add(time.Second)

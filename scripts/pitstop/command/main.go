@@ -38,7 +38,7 @@ func usage(format string, args ...any) error { return usageError{fmt.Errorf(form
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	root := &cobra.Command{
 		Use: "pitstop", Short: "Keep Cloud TPU training running", SilenceErrors: true, SilenceUsage: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args: cobra.ArbitraryArgs, CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage("there is no command %q; see pitstop --help", args[0])

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// call runs the command as a user would, and returns what it printed and its exit code.
+func call(t *testing.T, stdin string, args ...string) (out, errOut string, code int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), args, strings.NewReader(stdin), &o, &e)
+	return o.String(), e.String(), code
+}
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// preempted is an entry about one worker of a slice.
+func preempted(worker, at string) string {
+	return `{"protoPayload":{"serviceName":"compute.googleapis.com","methodName":"compute.instances.preempted",` +
+		`"resourceName":"projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-` + worker + `"},"insertId":"i` + worker + `",` +
+		`"resource":{"type":"gce_instance","labels":{"project_id":"mine","zone":"us-west4-a","instance_id":"7"}},` +
+		`"logName":"projects/mine/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"` + at + `","receiveTimestamp":"` + at + `"}`
+}
+
+const at = "2026-11-12T02:14:06Z"
+
+func TestExplainTellsEveryEntryAsJSON(t *testing.T) {
+	text := preempted("2", at) + "\n" + `{"logName":"projects/mine/logs/syslog","timestamp":"` + at + `"}` + "\n{\"logName\": 3}\n"
+	out, errOut, code := call(t, text, "explain", "--json", "--policy", "spot", "-")
+	if code != exitFailed || errOut != "" {
+		t.Errorf("exit code %d, stderr %q; want 1 for the faulty entry and nothing on stderr", code, errOut)
+	}
+	var got []map[string]any
+	for line := range strings.SplitSeq(strings.TrimSpace(out), "\n") {
+		var x map[string]any
+		if err := json.Unmarshal([]byte(line), &x); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		got = append(got, x)
+	}
+	want := []map[string]any{
+		{
+			"index": 1.0, "kind": "loss", "subject": "projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2", "rank": "audit_log",
+			"leads_to": "an incident: look at the API; if the slice is lost and Spot, delete it and create it again",
+			"ignored":  false, "reason": "worker 2 was preempted", "error": "",
+		},
+		{"index": 2.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": true, "reason": "the log syslog is not one that is read", "error": ""},
+		{
+			"index": 3.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": false, "reason": "",
+			"error": "standard input:3: log entry: logName is a number where none fits",
+		},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestExplainSaysItInPlainWords(t *testing.T) {
+	out, errOut, code := call(t, preempted("2", at), "explain")
+	if code != exitDone || errOut != "" {
+		t.Errorf("exit code %d, stderr %q", code, errOut)
+	}
+	for _, want := range []string{"worker 2 was preempted", "loss (audit_log)", "nothing is done (the switch recreate is no)"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not said in\n%s", want, out)
+		}
+	}
+}
+
+// TestBadInputIsOneClearLine holds the table of bad input for both commands: one line with file and place, the good
+// entries around are still used, exit code 1.
+func TestBadInputIsOneClearLine(t *testing.T) {
+	good := preempted("2", at)
+	for name, c := range map[string]struct {
+		content string
+		says    string
+		used    bool
+	}{
+		"empty":                        {"", "there is no log entry in it", false},
+		"not JSON":                     {"hello\n" + good + "\n", ":1: \"hello\" is no JSON log entry", true},
+		"truncated":                    {good + "\n" + good[:200], ":2: log entry: it is truncated", true},
+		"of wrong types":               {good + "\n{\"logName\":7}\n", ":2: log entry: logName is a number", true},
+		"of an unknown kind":           {good + "\n{\"foo\":1}\n", ":2: not a log entry: it has no logName", true},
+		"larger than memory should be": {good + "\n{\"a\":\"" + strings.Repeat("x", 11<<20) + "\"}\n", ":2: log entry: it is larger than", true},
+	} {
+		for _, command := range []string{"explain", "replay"} {
+			t.Run(command+" "+name, func(t *testing.T) {
+				file := write(t, "entries.json", c.content)
+				out, errOut, code := call(t, "", command, file)
+				if code != exitFailed {
+					t.Errorf("exit code %d, want 1", code)
+				}
+				if n := strings.Count(errOut, "\n"); n != 1 || !strings.Contains(errOut, c.says) || !strings.Contains(errOut, "entries.json") {
+					t.Errorf("stderr is %d lines, want one that names the file and says %q:\n%s", n, c.says, errOut)
+				}
+				if used := strings.Contains(out, "preempted"); used != c.used {
+					t.Errorf("the good entry used: %v, want %v\n%s", used, c.used, out)
+				}
+			})
+		}
+	}
+	for _, command := range []string{"explain", "replay"} {
+		missing := filepath.Join(t.TempDir(), "nowhere.json")
+		_, errOut, code := call(t, "", command, missing)
+		if code != exitFailed || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "nowhere.json") {
+			t.Errorf("%s of a missing file: exit code %d, stderr %q", command, code, errOut)
+		}
+	}
+}
+
+func TestWrongUsageIsTwo(t *testing.T) {
+	two := write(t, "two.yaml", "policies: {a: {preset: spot}, b: {preset: watch}}")
+	bad := write(t, "bad.yaml", "policies:\n  a: {preset: spott}\n")
+	entries := write(t, "entries.json", preempted("2", at))
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"an unknown command":        {[]string{"frobnicate"}, "frobnicate"},
+		"an unknown flag":           {[]string{"replay", "--nope"}, "--nope"},
+		"a negative speed":          {[]string{"replay", "--speed", "-1"}, "--speed"},
+		"a policy for the recorded": {[]string{"replay", "--policy", "spot"}, "--policy and --fleet go with files"},
+		"a policy that is nowhere":  {[]string{"replay", "--policy", "nowhere", entries}, "nowhere"},
+		"a policy file of two":      {[]string{"replay", "--policy", two, entries}, "it holds 2 policies (a, b)"},
+		"a policy that is not in":   {[]string{"explain", "--policy", two + ":c", entries}, `no policy "c"`},
+		"a policy file with faults": {[]string{"explain", "--policy", bad, entries}, `preset "spott"`},
+		"a fleet that is nowhere":   {[]string{"replay", "--fleet", "nowhere.json", entries}, "nowhere.json"},
+		"a fleet that is none":      {[]string{"replay", "--fleet", entries, entries}, "not a JSON list of TPUs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, errOut, code := call(t, "", c.args...)
+			if code != exitUsage || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, c.says) {
+				t.Errorf("exit code %d, stderr %q; want 2 and one line that says %q", code, errOut, c.says)
+			}
+		})
+	}
+}
+
+// lines reads what replay --json printed.
+func lines(t *testing.T, out string) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for line := range strings.SplitSeq(strings.TrimSpace(out), "\n") {
+		var l map[string]any
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+func TestReplayOfOnesOwnEntries(t *testing.T) {
+	text := "[" + preempted("2", at) + "," + preempted("0", at) + "]"
+	for policy, want := range map[string]string{"": "observed", "watch": "observed", "spot": "resumed"} {
+		args := []string{"replay", "--json", "-"}
+		if policy != "" {
+			args = append(args, "--policy", policy)
+		}
+		out, errOut, code := call(t, text, args...)
+		if code != exitDone || errOut != "" {
+			t.Errorf("policy %q: exit code %d, stderr %q", policy, code, errOut)
+		}
+		var outcomes []string
+		for _, l := range lines(t, out) {
+			for _, field := range []string{
+				"time", "incident", "workload", "function", "kind", "event_type", "subject", "message_id", "decision", "reason", "phase", "outcome", "simulated",
+			} {
+				if _, ok := l[field]; !ok {
+					t.Fatalf("a line has no field %s: %v", field, l)
+				}
+			}
+			if o, _ := l["outcome"].(string); o != "" {
+				outcomes = append(outcomes, o)
+			}
+		}
+		if !slices.Equal(outcomes, []string{want}) {
+			t.Errorf("policy %q: outcomes %v, want %s", policy, outcomes, want)
+		}
+	}
+}
+
+func TestReplayTakesTheFleetFromAListing(t *testing.T) {
+	fleet := write(t, "fleet.json", `[{"name":"projects/mine/locations/us-west4-a/nodes/llama-8b","acceleratorType":"v5litepod-32","id":"7711",
+"createTime":"2026-11-01T00:00:00Z","state":"READY","schedulingConfig":{"spot":true},"metadata":{"pitstop-checkpoint-dir":"gs://mine/llama"}},
+{"name":"projects/mine/locations/us-west4-a/queuedResources/q1","state":{"state":"ACTIVE"}}]`)
+	out, errOut, code := call(t, preempted("2", at), "replay", "--policy", "spot", "--fleet", fleet, "-")
+	if code != exitDone || !strings.Contains(out, "workload mine/llama-8b · v5litepod-32 spot in us-west4-a") || !strings.Contains(out, "RESUMED") {
+		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
+	}
+}
+
+func TestReplayOfTheRecordedIncidents(t *testing.T) {
+	out, errOut, code := call(t, "", "replay")
+	if code != exitDone || errOut != "" {
+		t.Fatalf("exit code %d, stderr %q", code, errOut)
+	}
+	for _, want := range []string{
+		"RECORDED   workers 3, 1 were preempted", "SIMULATED  DeleteNode llama-8b in us-west4-a: accepted", "There is no more capacity in the zone",
+		"RESUMED    step", "WITHDRAWN", "RELEASED", "ESCALATED", "OBSERVED", "would have:", "what to do:", "chip-hours every hour",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in the story", want)
+		}
+	}
+	if strings.Contains(out, "NOT ENDED") {
+		t.Error("an incident did not end")
+	}
+}

@@ -1,0 +1,113 @@
+package scenario_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/scenario"
+)
+
+// split reads a text as a file and writes down what was handed on: the entries, and the places of the faults.
+func split(text string) (entries, faults []string) {
+	scenario.Records(strings.NewReader(text), "f", func(r scenario.Record, err error) {
+		if err != nil {
+			faults = append(faults, err.Error())
+			return
+		}
+		entries = append(entries, string(r.Raw))
+	})
+	return entries, faults
+}
+
+func TestRecords(t *testing.T) {
+	for name, c := range map[string]struct {
+		text    string
+		entries []string
+		faults  []string
+	}{
+		"an array":                   {"[\n {\"a\": 1},\n {\"b\": 2}\n]\n", []string{`{"a": 1}`, `{"b": 2}`}, nil},
+		"an array on one line":       {`[{"a":1},{"b":{"c":2}}]`, []string{`{"a":1}`, `{"b":{"c":2}}`}, nil},
+		"one object per line":        {"{\"a\":1}\n{\"b\":2}", []string{`{"a":1}`, `{"b":2}`}, nil},
+		"objects side by side":       {`{"a":1}{"b":2}`, []string{`{"a":1}`, `{"b":2}`}, nil},
+		"an object over many lines":  {"{\n  \"a\": {\n    \"b\": 1\n  }\n}\n", []string{"{\n  \"a\": {\n    \"b\": 1\n  }\n}"}, nil},
+		"a byte order mark":          {"\uFEFF{\"a\":1}", []string{`{"a":1}`}, nil},
+		"braces in a string":         {`{"a":"}{\"}"}`, []string{`{"a":"}{\"}"}`}, nil},
+		"nothing":                    {"", nil, []string{"f: there is no log entry in it"}},
+		"an empty array":             {"[]\n", nil, []string{"f: there is no log entry in it"}},
+		"truncated at the end":       {"{\"a\":1}\n{\"b\":", []string{`{"a":1}`}, []string{"f:2: log entry: it is truncated"}},
+		"truncated in the middle":    {"{\"a\":1}\n{\"b\":{\"x\":\n{\"c\":3}", []string{`{"a":1}`, `{"c":3}`}, []string{"f:2: log entry: it ends in the middle; the next entry begins on line 3"}},
+		"truncated inside an array":  {"[\n  {\"a\":1},\n  {\"b\":\n  {\"c\":3}\n]", []string{`{"a":1}`, `{"c":3}`}, []string{"f:3: log entry: it ends in the middle; the next entry begins on line 4"}},
+		"a string that is not ended": {"{\"a\":\"x\n{\"b\":2}", []string{`{"b":2}`}, []string{"f:1: log entry: it ends in the middle; the next entry begins on line 2"}},
+		"not JSON":                   {"<html>\n{\"a\":1}\n", []string{`{"a":1}`}, []string{`f:1: "<html>" is no JSON log entry`}},
+		"YAML":                       {"---\ninsertId: x\n", nil, []string{`f:1: "---" is no JSON log entry: this looks like YAML, read the log with --format=json`, `f:2: "insertId: x" is no JSON log entry: this looks like YAML, read the log with --format=json`}},
+		"a number between":           {"{\"a\":1}\n42\n{\"b\":2}\n", []string{`{"a":1}`, `{"b":2}`}, []string{`f:2: "42" is no JSON log entry`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			entries, faults := split(c.text)
+			if d := cmp.Diff(c.entries, entries); d != "" {
+				t.Errorf("entries (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(c.faults, faults); d != "" {
+				t.Errorf("faults (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestRecordsPassOverWhatIsTooLarge(t *testing.T) {
+	large := `{"a":"` + strings.Repeat("x", events.MaxBytes) + `"}`
+	entries, faults := split("{\"a\":1}\n" + large + "\n{\"b\":2}\n")
+	if d := cmp.Diff([]string{`{"a":1}`, `{"b":2}`}, entries); d != "" {
+		t.Errorf("entries (-want +got):\n%s", d)
+	}
+	if len(faults) != 1 || !strings.Contains(faults[0], "f:2: log entry: it is larger than") {
+		t.Errorf("faults = %q, want one that names line 2 and the size", faults)
+	}
+}
+
+func TestRecordsAreNumbered(t *testing.T) {
+	var where []string
+	scenario.Records(strings.NewReader("[\n{},\n{},{}]"), "f", func(r scenario.Record, _ error) {
+		where = append(where, fmt.Sprintf("%s %d", r.Where, r.Index))
+	})
+	if d := cmp.Diff([]string{"f:2 1", "f:3 2", "f:3 3"}, where); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func FuzzRecords(f *testing.F) {
+	f.Add([]byte("[{\"a\":1},\n{\"b\":\"}\"}]"))
+	f.Add([]byte("{\"a\":\n{\"b\":1}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		total := 0
+		calls := 0
+		scenario.Records(bytes.NewReader(text), "f", func(r scenario.Record, err error) {
+			calls++
+			total += len(r.Raw)
+			if err == nil && (r.Raw[0] != '{' || r.Raw[len(r.Raw)-1] != '}') {
+				t.Errorf("%q is no object", r.Raw)
+			}
+		})
+		if calls == 0 {
+			t.Error("neither an entry nor a fault")
+		}
+		if total > len(text) {
+			t.Errorf("%d bytes of entries out of %d", total, len(text))
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("project: demo\nfleet:\n  - {name: a, zone: us-west4-a, accelerator: v5litepod-16}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := scenario.Parse(data)
+		if err == nil && s.Project == "" {
+			t.Error("a scenario without a project was taken")
+		}
+	})
+}
