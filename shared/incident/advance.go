@@ -120,13 +120,18 @@ func (m *machine) line(kind LineKind, text, reason string) {
 	in := m.inc()
 	l := Line{At: m.now, Kind: kind, Text: text, Reason: reason, Source: m.from.ID, Phase: in.Phase}
 	if len(in.Timeline) >= MaxLines {
-		// The middle goes: how it began and how it stands are what a reader needs.
-		kept := slices.Delete(slices.Clone(in.Timeline), MaxLines/2, MaxLines/2+1)
+		// The middle goes, a few lines at once: how it began and how it stands are what a reader needs.
+		kept := make([]Line, 0, MaxLines)
+		kept = append(kept, in.Timeline[:MaxLines/2]...)
+		kept = append(kept, in.Timeline[MaxLines/2+spare:]...)
 		in.Timeline = kept
-		in.LeftOut++
+		in.LeftOut += spare
 	}
 	in.Timeline = append(in.Timeline, l)
 }
+
+// spare is how many lines make room at once in a timeline that is full.
+const spare = 8
 
 func (m *machine) decided(text, reason string) { m.line(LineDecided, text, reason) }
 

@@ -282,7 +282,7 @@ func crewless(w *incident.Workload) { w.Crew = incident.Crew{} }
 func bare(w *incident.Workload)     { w.Directory = "" }
 
 // at plays a path.
-func at(t *testing.T, p policy.Policy, spot bool, path string, but func(*incident.Workload)) node {
+func at(t testing.TB, p policy.Policy, spot bool, path string, but func(*incident.Workload)) node {
 	t.Helper()
 	n := node{w: quiet(spot), now: start, path: path}
 	if but != nil {

@@ -1,0 +1,97 @@
+// Command bench measures what Pitstop promises to be fast, each thing beside what it is compared with, in the same run on
+// the same machine: one hop beside a handler that publishes one fixed message, a function beside a hello-world on the
+// same framework. It prints the figures with what they have to reach; go test -bench has those of single functions.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// figure is one measured value.
+type figure struct {
+	what, value, reach string
+	ok                 bool
+}
+
+// benches are the measurements by name, in the order in which they run.
+var benches = []struct {
+	name string
+	run  func(ctx context.Context) ([]figure, error)
+}{
+	{"hop", benchHop},
+	{"throughput", benchThroughput},
+	{"burst", benchBurst},
+	{"replay", benchReplay},
+	{"start", benchStart},
+}
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == serveArgument {
+		if err := serveFunction(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	only := flag.String("only", "", "the measurements to run, separated by commas: hop, throughput, burst, replay, start")
+	flag.Parse()
+	if err := run(context.Background(), *only); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only string) error {
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	var faults []error
+	for _, b := range benches {
+		if only != "" && !slices.Contains(strings.Split(only, ","), b.name) {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, "bench: measuring", b.name)
+		figures, err := b.run(ctx)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", b.name, err))
+		}
+		for _, f := range figures {
+			mark := "reached"
+			switch {
+			case f.reach == "":
+				mark = ""
+			case !f.ok:
+				mark = "NOT REACHED"
+			}
+			if _, err := fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.what, f.value, f.reach, mark); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Printf("%s, %s/%s, %d cores (%s), %s\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor(), time.Now().UTC().Format(time.DateOnly))
+	return errors.Join(append(faults, t.Flush())...)
+}
+
+// processor is the model of the machine's processor, where it can be read.
+func processor() string {
+	raw, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "unknown"
+	}
+	_, after, _ := strings.Cut(string(raw), "model name")
+	line, _, _ := strings.Cut(after, "\n")
+	return strings.Trim(line, "\t :")
+}
+
+// percentile is the value below which p percent of the samples lie; the samples are sorted by it.
+func percentile(samples []time.Duration, p int) time.Duration {
+	slices.Sort(samples)
+	return samples[min(len(samples)-1, len(samples)*p/100)]
+}

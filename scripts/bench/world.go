@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"gocloud.dev/docstore"
+	"gocloud.dev/docstore/memdocstore"
+	"google.golang.org/api/option"
+
+	"pitstop.internal/events"
+	"pitstop.internal/functions/logevent"
+	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/trigger"
+)
+
+const project = "demo"
+
+// world is the function logevent over a ledger and a simulated cloud, on the real clock.
+type world struct {
+	api      *tputest.API
+	ledger   *ledger.Ledger
+	fleet    *fleet.Fleet
+	function *trigger.Adapter
+}
+
+// memory opens collections in this process.
+func memory(context.Context, string) (*docstore.Collection, error) {
+	return memdocstore.OpenCollection("ID", nil)
+}
+
+func newWorld(ctx context.Context, open ledger.Opener, publisher ledger.Publisher, saved func()) (*world, error) {
+	api := tputest.New(tputest.Config{
+		Project: project, Clock: tputest.NewManualClock(time.Now().Add(-time.Hour)), Zones: map[string]int{zone: tputest.Unlimited},
+	})
+	cloud, err := tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: api.Transport()}), option.WithoutAuthentication())
+	if err != nil {
+		return nil, err
+	}
+	l := ledger.New(open)
+	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
+	f := &fleet.Fleet{Ledger: l, Provider: cloud, Now: time.Now, Log: log, Advancer: &ledger.Advancer{
+		Ledger: l, Policies: policy.NewSource("", nil, policy.Everything(), time.Now), Publisher: publisher, Now: time.Now, Sleep: ledger.Sleep,
+		Source: "//pitstop/functions/logevent", Cause: trigger.MessageID, Log: log,
+		Saved: func(context.Context, incident.Workload, incident.Workload) { saved() },
+	}}
+	return &world{
+		api: api, ledger: l, fleet: f,
+		function: &trigger.Adapter{
+			Name: "HandleLogEvent", Log: log, Drain: trigger.NewDrain(func() {}),
+			Handle: logevent.New(logevent.Deps{Fleet: f, Project: project, Ours: []string{"pitstop@demo.iam.gserviceaccount.com"}}),
+		},
+	}, nil
+}
+
+const zone = "us-west4-a"
+
+// slice puts a Spot slice there and makes it known.
+func (w *world) slice(ctx context.Context, i int, accelerator string) (name string, err error) {
+	name = fmt.Sprintf("llama-%d", i)
+	_, err = w.api.AddNode(tputest.NodeConfig{
+		Zone: zone, Name: name, Accelerator: accelerator, Spot: true, Group: group(i), Labels: map[string]string{events.LabelPolicy: "spot"},
+		Metadata: map[string]string{events.MetadataCheckpointDir: "gs://demo-checkpoints/" + name},
+	})
+	if err != nil {
+		return "", err
+	}
+	s, err := w.fleet.Provider.Read(ctx, tpu.Ref{Project: project, Zone: zone, Name: name})
+	if err != nil {
+		return "", err
+	}
+	doc, err := w.fleet.Observe(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	_, err = w.fleet.MapGroup(ctx, doc, *doc.Slice(name), group(i))
+	return name, err
+}
+
+func group(i int) string { return fmt.Sprintf("t1v-n-%08x", i+1) }
+
+// preempted is the push body of an entry about one worker.
+func preempted(i, worker int) []byte {
+	at := time.Now().UTC().Format(time.RFC3339Nano)
+	entry := fmt.Sprintf(`{"protoPayload":{"@type":"type.googleapis.com/google.cloud.audit.AuditLog","status":{},"authenticationInfo":{"principalEmail":"system@google.com"},
+"requestMetadata":{"requestAttributes":{},"destinationAttributes":{}},"serviceName":"compute.googleapis.com","methodName":"compute.instances.preempted",
+"resourceName":"projects/%s/zones/%s/instances/%s-w-%d","request":{"@type":"type.googleapis.com/compute.instances.preempted"}},"insertId":"i%d-%d",
+"resource":{"type":"gce_instance","labels":{"instance_id":"%d","zone":"%s","project_id":"%s"}},"timestamp":"%s","severity":"INFO",
+"logName":"projects/%s/logs/cloudaudit.googleapis.com%%2Fsystem_event","operation":{"id":"systemevent-%d","producer":"compute.instances.preempted","first":true,"last":true},
+"receiveTimestamp":"%s"}`, project, zone, group(i), worker, i, worker, i*2000+worker, zone, project, at, project, i, at)
+	return body(entry, fmt.Sprintf("m%d-%d", i, worker))
+}
+
+func body(data, id string) []byte {
+	return scenario.PushBody("projects/demo/subscriptions/logevent", scenario.Message{ID: id, Data: []byte(data), Published: time.Now()}, 1)
+}
