@@ -35,10 +35,14 @@ var ErrBraked = errors.New("the brake holds")
 // Take takes a slot for a destructive call, or returns ErrBraked with the bound that is hit. The same call takes one
 // slot, however often it is tried within the hour.
 func (l *Ledger) Take(ctx context.Context, project, zone, call string, limits Limits, now time.Time) error {
-	if err := l.take(ctx, hourOf(project, zone, now), call, limits.Zone, now); err != nil {
+	taken, err := l.take(ctx, hourOf(project, zone, now), call, limits.Zone, now)
+	if err != nil {
 		return err
 	}
-	if err := l.take(ctx, hourOf(project, "", now), call, limits.Project, now); err != nil {
+	if _, err := l.take(ctx, hourOf(project, "", now), call, limits.Project, now); err != nil {
+		if !taken {
+			return err // the slot is that of an earlier try, which may have made the call
+		}
 		return errors.Join(err, l.giveBack(ctx, hourOf(project, zone, now), call, now))
 	}
 	return nil
@@ -68,24 +72,25 @@ func hourOf(project, zone string, now time.Time) string {
 	return project + "/" + zone + "/" + now.UTC().Format("2006010215")
 }
 
-func (l *Ledger) take(ctx context.Context, id, call string, limit int, now time.Time) error {
+// take takes a slot of one place and hour. Taken says that the call did not have it before.
+func (l *Ledger) take(ctx context.Context, id, call string, limit int, now time.Time) (taken bool, err error) {
 	for range tries {
 		var s slots
 		rev, err := l.load(ctx, Brake, id, slotsSchema, &s)
 		switch {
 		case err != nil && !errors.Is(err, ErrNotFound):
-			return err
+			return false, err
 		case slices.Contains(s.Taken, call):
-			return nil
+			return false, nil
 		case len(s.Taken) >= limit:
-			return fmt.Errorf("%w: %d destructive calls in this hour is the bound of %s", ErrBraked, limit, id)
+			return false, fmt.Errorf("%w: %d destructive calls in this hour is the bound of %s", ErrBraked, limit, id)
 		}
 		s.Taken = append(s.Taken, call)
 		if _, err := l.store(ctx, Brake, id, record{Schema: slotsSchema, Expires: now.Add(KeepSlots)}, s, rev); !errors.Is(err, ErrConflict) {
-			return err
+			return err == nil, err
 		}
 	}
-	return fmt.Errorf("ledger: %s %s: %w", Brake, id, ErrConflict)
+	return false, fmt.Errorf("ledger: %s %s: %w", Brake, id, ErrConflict)
 }
 
 func (l *Ledger) giveBack(ctx context.Context, id, call string, now time.Time) error {
@@ -139,7 +144,7 @@ func (l *Ledger) Pause(ctx context.Context) (*incident.Pause, error) {
 	var p incident.Pause
 	_, err := l.load(ctx, Pauses, allID, pauseSchema, &p)
 	switch {
-	case errors.Is(err, ErrNotFound), err == nil && p.At.IsZero():
+	case errors.Is(err, ErrNotFound), err == nil && p == (incident.Pause{}):
 		return nil, nil //nolint:nilnil // no pause is the usual case and no error
 	case err != nil:
 		return nil, err

@@ -13,11 +13,14 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"gocloud.dev/docstore"
 	"gocloud.dev/gcerrors"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fault"
@@ -105,15 +108,31 @@ func New(open Opener) *Ledger { return &Ledger{open: open, conns: newConnections
 // Close closes the collections that were opened.
 func (l *Ledger) Close() error { return l.conns.close() }
 
-// key makes an ID fit for every store: no slash, never empty, not a dot alone.
-func key(id string) string { return url.PathEscape(id) }
+// key makes an ID fit for every store: no slash, not dots alone, no two underscores in front, which Firestore keeps to
+// itself. An ID that is empty has no key: a store would make one up.
+// https://cloud.google.com/firestore/docs/best-practices#document_ids
+func key(id string) (string, error) {
+	switch {
+	case id == "":
+		return "", fault.Permanentf("ledger: a document has to have an ID")
+	case strings.Trim(id, ".") == "":
+		return strings.ReplaceAll(id, ".", "%2E"), nil
+	case strings.HasPrefix(id, "__"):
+		return "%5F" + url.PathEscape(id[1:]), nil
+	}
+	return url.PathEscape(id), nil
+}
 
 func (l *Ledger) get(ctx context.Context, collection, id string) (record, error) {
+	k, err := key(id)
+	if err != nil {
+		return record{}, err
+	}
 	c, err := l.conns.get(ctx, l.open, collection)
 	if err != nil {
 		return record{}, fmt.Errorf("ledger: open %s: %w", collection, err)
 	}
-	d := map[string]any{colID: key(id), docstore.DefaultRevisionField: nil}
+	d := map[string]any{colID: k, docstore.DefaultRevisionField: nil}
 	switch err := c.Get(ctx, d); gcerrors.Code(err) {
 	case gcerrors.OK:
 		return recordOf(d), nil
@@ -129,17 +148,26 @@ func (l *Ledger) put(ctx context.Context, collection string, r record) (Revision
 	if len(r.Body) > MaxBody {
 		return Revision{}, fault.Permanentf("ledger: %s %s: %d bytes are more than the %d that a document holds", collection, r.ID, len(r.Body), MaxBody)
 	}
+	id := r.ID
+	k, err := key(id)
+	if err != nil {
+		return Revision{}, err
+	}
+	r.ID = k
 	c, err := l.conns.get(ctx, l.open, collection)
 	if err != nil {
 		return Revision{}, fmt.Errorf("ledger: open %s: %w", collection, err)
 	}
-	id := r.ID
-	r.ID = key(id)
 	d := r.document()
 	if r.Revision.of == nil {
 		err = c.Create(ctx, d)
 	} else {
 		err = c.Replace(ctx, d)
+	}
+	if status.Code(err) == codes.Aborted {
+		// Firestore gives way like this when many write one document at once: nothing was written, and the next reading
+		// shows what somebody else wrote.
+		return Revision{}, fmt.Errorf("ledger: %s %s: %w: %w", collection, id, ErrConflict, err)
 	}
 	switch gcerrors.Code(err) {
 	case gcerrors.OK:
@@ -163,9 +191,17 @@ func (l *Ledger) load(ctx context.Context, collection, id string, schema int, v 
 	return r.Revision, nil
 }
 
-func decode(collection, id string, schema int, r record, v any) error {
+// readable checks that this release knows the schema of a document; else a newer one has to deal with it.
+func readable(collection, id string, schema int, r record) error {
 	if r.Schema > schema {
 		return fault.Busy(fmt.Errorf("ledger: %s %s has schema %d, this release reads up to %d: %w", collection, id, r.Schema, schema, events.ErrNewer))
+	}
+	return nil
+}
+
+func decode(collection, id string, schema int, r record, v any) error {
+	if err := readable(collection, id, schema, r); err != nil {
+		return err
 	}
 	if err := json.Unmarshal([]byte(r.Body), v); err != nil {
 		return fmt.Errorf("ledger: %s %s: %w", collection, id, err)
@@ -194,6 +230,7 @@ func (l *Ledger) Workload(ctx context.Context, id string) (incident.Workload, Re
 
 // Save writes the document of a workload if it still is what was read; else ErrConflict.
 func (l *Ledger) Save(ctx context.Context, w incident.Workload, rev Revision) (Revision, error) {
+	w.Schema = incident.Schema // an older document becomes one of this release
 	return l.store(ctx, Workloads, w.ID, record{Schema: incident.Schema, Due: w.Due()}, w, rev)
 }
 
@@ -236,9 +273,11 @@ func ids(ctx context.Context, q *docstore.Query) ([]string, error) {
 	}
 }
 
+const specSchema = 1
+
 // SaveSpec stores a specification under its hash. It is written once: the same content has the same hash.
 func (l *Ledger) SaveSpec(ctx context.Context, hash string, spec []byte) error {
-	_, err := l.put(ctx, Specs, record{ID: hash, Schema: 1, Body: string(spec)})
+	_, err := l.put(ctx, Specs, record{ID: hash, Schema: specSchema, Body: string(spec)})
 	if errors.Is(err, ErrConflict) {
 		return nil
 	}
@@ -248,6 +287,9 @@ func (l *Ledger) SaveSpec(ctx context.Context, hash string, spec []byte) error {
 // Spec reads a specification by its hash, or ErrNotFound.
 func (l *Ledger) Spec(ctx context.Context, hash string) ([]byte, error) {
 	r, err := l.get(ctx, Specs, hash)
+	if err == nil {
+		err = readable(Specs, hash, specSchema, r)
+	}
 	if err != nil {
 		return nil, err
 	}

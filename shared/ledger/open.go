@@ -51,27 +51,45 @@ func (c *connections) close() error {
 // Database is the name of the Firestore database, which is Pitstop's own and never the project's default one.
 const Database = "pitstop"
 
-// Firestore opens the collections of a database in Firestore. With FIRESTORE_EMULATOR_HOST set it is the emulator's.
+// Firestore opens the collections of a database in Firestore. With FIRESTORE_EMULATOR_HOST set it is the emulator's. A
+// connection that could not be made is tried again at the next call: an instance must not stay without a ledger because
+// its first call for credentials failed.
 func Firestore(project, database string) Opener {
-	dial := sync.OnceValues(func() (*vkit.Client, error) {
-		ctx := context.Background()
-		var tokens gcp.TokenSource
-		if os.Getenv("FIRESTORE_EMULATOR_HOST") == "" {
-			creds, err := gcp.DefaultCredentials(ctx)
-			if err != nil {
-				return nil, err
-			}
-			tokens = creds.TokenSource
+	var (
+		mu     sync.Mutex
+		client *vkit.Client
+	)
+	connect := func() (*vkit.Client, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if client != nil {
+			return client, nil
 		}
-		client, _, err := gcpfirestore.Dial(ctx, tokens)
-		return client, err
-	})
+		c, err := dial(context.Background())
+		if err == nil {
+			client = c
+		}
+		return c, err
+	}
 	return func(_ context.Context, name string) (*docstore.Collection, error) {
-		client, err := dial()
+		c, err := connect()
 		if err != nil {
 			return nil, err
 		}
 		path := "projects/" + project + "/databases/" + database + "/documents/" + name
-		return gcpfirestore.OpenCollection(client, path, "ID", nil)
+		return gcpfirestore.OpenCollection(c, path, "ID", nil)
 	}
+}
+
+func dial(ctx context.Context) (*vkit.Client, error) {
+	var tokens gcp.TokenSource
+	if os.Getenv("FIRESTORE_EMULATOR_HOST") == "" {
+		creds, err := gcp.DefaultCredentials(ctx)
+		if err != nil {
+			return nil, err
+		}
+		tokens = creds.TokenSource
+	}
+	client, _, err := gcpfirestore.Dial(ctx, tokens)
+	return client, err
 }

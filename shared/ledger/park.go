@@ -15,8 +15,12 @@ const (
 	LookEvery = 5 * time.Second
 )
 
-// maxParked bounds the entries of a zone: what is parked is one entry per slice and kind, not one per worker.
-const maxParked = 256
+// maxParked and maxParkedBytes bound the entries of a zone: what is parked is one entry per slice and kind, not one per
+// worker, and all of them are one document, in which their bytes take a third more.
+const (
+	maxParked      = 256
+	maxParkedBytes = 512 << 10
+)
 
 // ParkedEntry is a log entry whose subject is not mapped.
 type ParkedEntry struct {
@@ -35,22 +39,32 @@ type parking struct {
 
 const parkingSchema = 1
 
+// wants reports whether an entry is new and has a place.
+func (p *parking) wants(e ParkedEntry) bool {
+	bytes := len(e.Raw) + len(e.Key)
+	for _, o := range p.Entries {
+		if o.Key == e.Key {
+			return false
+		}
+		bytes += len(o.Raw) + len(o.Key)
+	}
+	return len(p.Entries) < maxParked && bytes <= maxParkedBytes
+}
+
 // Park keeps an entry of a zone that concerns nobody known. Look says that the caller has to look at the zone: one
-// caller per LookEvery is told so. An entry that says nothing new is not written.
+// caller per LookEvery is told so. An entry that says nothing new is not written, and one for which there is no place
+// left is not kept: the look finds out what it had to say.
 func (l *Ledger) Park(ctx context.Context, project, zone string, e ParkedEntry) (look bool, err error) {
 	err = l.parking(ctx, project, zone, func(p *parking) bool {
 		look = e.At.Sub(p.Looked) >= LookEvery
-		known := slices.ContainsFunc(p.Entries, func(o ParkedEntry) bool { return o.Key == e.Key })
-		if known && !look {
-			return false
-		}
-		if !known && len(p.Entries) < maxParked {
+		keep := p.wants(e)
+		if keep {
 			p.Entries = append(p.Entries, e)
 		}
 		if look {
 			p.Looked = e.At
 		}
-		return true
+		return keep || look
 	})
 	return look, err
 }

@@ -17,6 +17,11 @@ type Subject struct {
 	Incarnation events.Incarnation `json:"incarnation"`
 }
 
+// same reports whether both say the same. Of a slice that is only being made no life is known yet.
+func (s Subject) same(o Subject) bool {
+	return s.Workload == o.Workload && s.Slice == o.Slice && (s.Incarnation == o.Incarnation || s.Incarnation.Same(o.Incarnation))
+}
+
 // SubjectKind is what a subject is.
 type SubjectKind string
 
@@ -47,7 +52,7 @@ func (l *Ledger) Map(ctx context.Context, project, zone string, kind SubjectKind
 		var old Subject
 		rev, err := l.load(ctx, Subjects, id, subjectSchema, &old)
 		switch {
-		case err == nil && old.Workload == s.Workload && old.Slice == s.Slice && old.Incarnation.Same(s.Incarnation):
+		case err == nil && old.same(s):
 			return nil
 		case err != nil && !errors.Is(err, ErrNotFound):
 			return err

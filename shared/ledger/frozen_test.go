@@ -1,0 +1,118 @@
+package ledger_test
+
+import (
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// frozen is what testdata/workload-v1.json says, in the words of this release: a Multislice of two, one of them preempted
+// and created again in another zone while the other has maintenance announced, with the incident before it still there.
+func frozen() incident.Workload {
+	at := func(clock string) time.Time {
+		t, err := time.Parse("2006-01-02 15:04:05.999999999", "2026-11-12 "+clock)
+		if err != nil {
+			panic(err)
+		}
+		return t
+	}
+	first := events.Incarnation{Zone: "us-west4-a", ID: "7711480293716642117", Created: at("00:00:03.250000")}
+	second := events.Incarnation{Zone: "us-west4-a", ID: "7711480293716642118", Created: at("00:00:03.914223871")}
+	return incident.Workload{
+		Schema: 1, ID: "demo/llama-8b", Project: "demo", Name: "llama-8b", Provider: "tpu", Label: "night",
+		Directory: "gs://ckpt/llama-8b",
+		Slices: []incident.Slice{
+			{
+				Name: "llama-8b-0", Zone: "us-west4-a", QueuedResource: "llama-8b-qr", Accelerator: "v5litepod-16", Workers: 4, Chips: 16,
+				Spot: true, Spec: "3f786850e387550fdab836ed7e6dc881de23001b", Group: "t1v-n-3f2a9c01", Incarnation: first, Admitted: first,
+				Condition: incident.Gone, State: "gone", Since: at("02:16:01.500000"), Told: first, Replace: true,
+			},
+			{
+				Name: "llama-8b-1", Zone: "us-west4-a", QueuedResource: "llama-8b-qr", Accelerator: "v5litepod-16", Workers: 4, Chips: 16,
+				Spot: true, Spec: "89e6c98d92887913cadf06b2adb97f26cde4849b", Group: "t1v-n-3f2a9c02", Incarnation: second, Admitted: second,
+				Condition: incident.Ready, State: "READY", Since: at("00:05:40"), Released: at("02:17:00"),
+			},
+		},
+		Epoch: 7,
+		Notices: []incident.Notice{{
+			Slice: "llama-8b-1", Incarnation: second,
+			Notice: events.Notice{
+				Status: events.NoticePending, Unscheduled: true, CanReschedule: true, WindowStart: at("06:00:00"), WindowEnd: at("10:00:00"),
+				LatestWindowStart: at("18:00:00"),
+			},
+			Told: at("01:30:00"), InAPI: true, Due: at("05:40:00"),
+		}},
+		Incident: &incident.Incident{
+			ID: "llama-8b-20261112-4", Cause: events.CausePreemption, Opened: at("02:14:08.100000"), Closed: at("02:59:59"),
+			Phase: incident.Recreating, Since: at("02:16:01.500000"), Deadline: at("23:00:00"),
+			Switches: policy.Switches{
+				RequestCheckpoint: policy.Yes, EarlyMaintenance: policy.Ask, Restart: policy.Yes, Recreate: policy.Yes, RecreateNonSpot: policy.No,
+				StartStopped: policy.Ask,
+			},
+			Policy: "night",
+			Troubles: []incident.Trouble{
+				{
+					Cause: events.CausePreemption, Slice: "llama-8b-0", At: at("02:14:07.412000"), Text: "worker 2 was preempted", Life: first.ID,
+					Proven: true,
+				},
+				{Cause: events.CauseMaintenance, Slice: "llama-8b-1", At: at("06:00:00"), Text: "maintenance announced", Life: second.ID, Announced: true},
+			},
+			Tasks: []incident.Task{
+				{
+					Action: events.ActionDelete, Slice: "llama-8b-0", Zone: "us-west4-a", Incarnation: first, Epoch: 5, Attempt: 1,
+					Reason: "node llama-8b-0 is PREEMPTED", Sent: at("02:14:08.100000"), Begun: at("02:14:08.900000"),
+					RequestID: "0d2a5b7e-31f4-5c5e-9a55-5d1d8f0c7a11", Answered: at("02:14:09.300000"), Operation: "projects/demo/locations/us-west4-a/operations/operation-1",
+				},
+				{
+					Action: events.ActionCreate, Slice: "llama-8b-0", Zone: "us-west4-b", Epoch: 7, Attempt: 2, Reason: "no capacity in us-west4-a",
+					Sent: at("02:17:03"), Retry: at("02:18:40.731000"), Failures: 1, LastFailure: "There is no more capacity in the zone \"us-west4-b\"",
+					By: at("03:00:00"),
+				},
+			},
+			Save: incident.Save{
+				ID: "9b74c9897bac770ffc029102a200c5de", Requested: at("02:10:00"), Delivered: at("02:10:01"), Acked: at("02:10:20"), Step: 48190,
+				Verified: true, Failed: "the first try was torn",
+			},
+			Zones: []incident.Refusal{{
+				Zone: "us-west4-a", At: at("02:17:03"), Until: at("02:18:35.250000"), Never: true, Text: "There is no more capacity in the zone \"us-west4-a\"",
+			}},
+			Baseline: 48190, BaseAttempt: 1, Down: at("02:14:07.412000"), Begun: true, Look: true, Charged: 1, Asked: events.ActionDelete,
+			Approved: events.ActionDelete, Held: "paused by ann@example.com", WaitingSince: at("02:17:03"), Reminded: at("02:17:03"),
+			Clearing: incident.Released, Outcome: incident.Escalated, ConfirmedBy: incident.ByStep, Reason: "no capacity", Advice: "add zones to the policy",
+			Would: []string{"delete llama-8b-0 and create it again"}, Revision: 1,
+			Timeline: []incident.Line{
+				{At: at("02:14:08.100000"), Kind: incident.LineSeen, Text: "worker 2 was preempted", Source: "3f2a9c", Phase: incident.Looking},
+				{
+					At: at("02:14:08.100000"), Kind: incident.LineDecided, Text: "recreate: delete llama-8b-0 first",
+					Reason: "node llama-8b-0 is PREEMPTED, checkpoint 48,190 verified 4 m 7 s ago", Source: "3f2a9c", Phase: incident.Removing,
+				},
+				{At: at("02:14:09.300000"), Kind: incident.LineCame, Text: "delete of llama-8b-0 in us-west4-a accepted", Phase: incident.Removing},
+			},
+			LeftOut: 3,
+		},
+		Closed: &incident.Incident{
+			ID: "llama-8b-20261112-2", Cause: events.CauseCrash, Opened: at("01:50:00"), Closed: at("01:58:30.000001"), Phase: incident.Closed,
+			Since: at("01:58:30.000001"), Switches: policy.Everything(), Policy: "night",
+			Troubles: []incident.Trouble{{Cause: events.CauseCrash, Slice: "llama-8b-0", At: at("01:50:00"), Text: "exit 139"}},
+			Baseline: 48000, BaseAttempt: 1, Outcome: incident.Resumed, ConfirmedBy: incident.ByStep, Reason: "step 48,013 > 48,000", Revision: 1,
+			Timeline: []incident.Line{{
+				At: at("01:58:30.000001"), Kind: incident.LineEnded, Text: "resumed, confirmed by step", Reason: "step 48,013 > 48,000", Phase: incident.Closed,
+			}},
+		},
+		Budgets: incident.Budgets{Restarts: 1, Recreates: 2},
+		Progress: incident.Progress{
+			Step: 48190, At: at("02:12:30.000001"), Attempt: 2, High: 48195, CheckpointStep: 48190, Verified: 48190, VerifiedAt: at("02:10:21"),
+			VerifiedURI: "gs://ckpt/llama-8b/48190",
+		},
+		Crew:       incident.Crew{Seen: at("00:06:00"), Attempt: 2, Exited: 1, GaveUp: 1, Finished: true},
+		PolicyHash: "5d41402abc4b2a76b9719d911017c592",
+		Pause:      &incident.Pause{By: "ann@example.com", Why: "moving the bucket", At: at("02:16:30"), Until: at("03:16:30")},
+		Outbox: []events.Envelope{{
+			ID: "b1946ac92492d2347c6235b4d2611184", Type: events.TypeRecreateRequested, Source: "//pitstop/functions/recreate", Subject: "demo/llama-8b",
+			Time: at("02:17:03"), Cause: "11420938112", Correlation: "llama-8b-20261112-4",
+			Data: []byte(`{"schema":1,"workload":"demo/llama-8b","incident":"llama-8b-20261112-4","epoch":7,"action":"create"}`),
+		}},
+	}
+}
