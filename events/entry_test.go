@@ -108,7 +108,8 @@ func TestRead(t *testing.T) {
 			events.Entry{
 				Kind: events.KindCall, ID: "i2", Time: at, Rank: events.RankAudit, Subject: node,
 				Call: events.Call{Method: "DeleteNode", Version: "v2", Principal: "ann@example.com", Last: true, Operation: "operation-9"},
-			}, "DeleteNode of node llama-8b by ann@example.com is done",
+			},
+			"DeleteNode of node llama-8b by ann@example.com is done",
 		},
 		"a create that failed": {
 			call("google.cloud.tpu.v2alpha1.Tpu.CreateNode", `,"authenticationInfo":{"principalEmail":"ann@example.com"},"status":{"code":8,"message":"There is no more capacity in the zone"}`),
@@ -118,14 +119,16 @@ func TestRead(t *testing.T) {
 					Method: "CreateNode", Version: "v2alpha1", Principal: "ann@example.com", Last: true, Operation: "operation-9", Code: 8,
 					Message: "There is no more capacity in the zone",
 				},
-			}, "CreateNode of node llama-8b by ann@example.com failed: There is no more capacity in the zone",
+			},
+			"CreateNode of node llama-8b by ann@example.com failed: There is no more capacity in the zone",
 		},
 		"a full resource name": {
 			strings.Replace(call("google.cloud.tpu.v1.Tpu.StopNode", ""), `"projects/demo/locations`, `"//tpu.googleapis.com/projects/demo/locations`, 1),
 			events.Entry{
 				Kind: events.KindCall, ID: "i2", Time: at, Rank: events.RankAudit, Subject: node,
 				Call: events.Call{Method: "StopNode", Version: "v1", Last: true, Operation: "operation-9"},
-			}, "StopNode of node llama-8b by nobody named is done",
+			},
+			"StopNode of node llama-8b by nobody named is done",
 		},
 		"a crew's exit": {
 			crew(`{"schema":1,"report":"exited","zone":"us-west4-a","node":"llama-8b","hostname":"t1v-n-3f2a9c01-w-0","worker":0,"attempt":1,"exit_code":139,"step":48190,"restarts_left":5}`),
@@ -135,7 +138,8 @@ func TestRead(t *testing.T) {
 					Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b", Hostname: "t1v-n-3f2a9c01-w-0",
 					Attempt: 1, ExitCode: 139, Step: 48190, RestartsLeft: 5,
 				},
-			}, "crew: training ended on worker 0 with exit code 139 at step 48,190",
+			},
+			"crew: training ended on worker 0 with exit code 139 at step 48,190",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,7 +85,7 @@ func (f *Files) Get(_ context.Context, uri string) (Object, error) {
 	if err != nil {
 		return Object{}, fileFailed("get", uri, err)
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // it was only read
 	info, err := file.Stat()
 	if err != nil {
 		return Object{}, fileFailed("get", uri, err)
@@ -212,7 +212,7 @@ func (f *Files) replace(ctx context.Context, p string, content []byte, generatio
 	if err != nil {
 		return 0, err
 	}
-	defer lock.Close()
+	defer lock.Close() //nolint:errcheck // it lets go in any case
 	present, err := generationAt(p)
 	if err != nil {
 		return 0, err
@@ -311,7 +311,7 @@ func (f *Files) remove(ctx context.Context, p string, generation int64) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer lock.Close() //nolint:errcheck // it lets go in any case
 	present, err := generationAt(p)
 	switch {
 	case err != nil:
@@ -379,7 +379,7 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer d.Close()
+	defer d.Close() //nolint:errcheck // it was only read
 	// Some network file systems cannot sync a directory.
 	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
 		return err

@@ -64,12 +64,18 @@ func TestWriteLease(t *testing.T) {
 		{"what is no JSON is replaced", `{"schema": 1`, lease(1, 1, "7711"), nil},
 		{"what is empty is replaced", ``, lease(1, 1, "7711"), nil},
 		{"what is no lease is replaced", `{"schema": 1, "epoch": "four"}`, lease(1, 1, "7711"), nil},
-		{"what is half a lease is replaced",
-			`{"schema": 1, "workload": "demo/llama-8b", "epoch": 4, "attempt": 2}`, lease(4, 2, "7711"), nil},
-		{"what is half a newer lease stays",
-			`{"schema": 1, "workload": "demo/llama-8b", "epoch": 5, "attempt": 2}`, lease(4, 2, "7711"), ErrStale},
-		{"what is half another's lease stays",
-			`{"schema": 1, "workload": "demo/other", "epoch": 1}`, lease(4, 2, "7711"), ErrForeign},
+		{
+			"what is half a lease is replaced",
+			`{"schema": 1, "workload": "demo/llama-8b", "epoch": 4, "attempt": 2}`, lease(4, 2, "7711"), nil,
+		},
+		{
+			"what is half a newer lease stays",
+			`{"schema": 1, "workload": "demo/llama-8b", "epoch": 5, "attempt": 2}`, lease(4, 2, "7711"), ErrStale,
+		},
+		{
+			"what is half another's lease stays",
+			`{"schema": 1, "workload": "demo/other", "epoch": 1}`, lease(4, 2, "7711"), ErrForeign,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -668,7 +668,7 @@ func TestFilesWaitForTheLockAsLongAsTheCallerDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.Close()
+	defer held.Close() //nolint:errcheck // it lets go in any case
 	if ok, err := tryLock(held); !ok || err != nil {
 		t.Fatalf("lock: %v, %v", ok, err)
 	}
@@ -720,7 +720,7 @@ func raise(t *testing.T, uri string) {
 		if err != nil && !errors.Is(err, ErrNotExist) {
 			t.Fatal(err)
 		}
-		n, _ := strconv.Atoi(string(o.Content))
+		n, _ := strconv.Atoi(string(o.Content)) //nolint:errcheck // nothing at first, and that is 0
 		switch _, err := f.Put(t.Context(), uri, []byte(strconv.Itoa(n+1)), o.Generation); {
 		case err == nil:
 			done++

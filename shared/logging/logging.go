@@ -28,7 +28,7 @@ func replace(groups []string, a slog.Attr) slog.Attr {
 		return slog.String("time", a.Value.Time().UTC().Format(time.RFC3339Nano))
 	case slog.SourceKey:
 		if s, ok := a.Value.Any().(*slog.Source); ok {
-			return slog.Group("logging.googleapis.com/sourceLocation",
+			return slog.Group("logging.googleapis.com/sourceLocation", //nolint:sloglint // Cloud Logging's key
 				slog.String("file", s.File), slog.String("line", strconv.Itoa(s.Line)), slog.String("function", s.Function))
 		}
 	}
@@ -55,5 +55,5 @@ func Trace(project, trace string) slog.Attr {
 	if project == "" || trace == "" {
 		return slog.Attr{}
 	}
-	return slog.String("logging.googleapis.com/trace", "projects/"+project+"/traces/"+trace)
+	return slog.String("logging.googleapis.com/trace", "projects/"+project+"/traces/"+trace) //nolint:sloglint // likewise
 }

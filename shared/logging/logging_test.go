@@ -17,7 +17,7 @@ func TestLineHasCloudLoggingsKeys(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		log := logging.New(&out, slog.LevelDebug)
-		log.Log(t.Context(), level, "event rejected", "error", errors.New("100% full"), slog.Group("g", "message", "inner"), logging.Trace("demo", "abc"))
+		log.Log(t.Context(), level, "event rejected", slog.Any("error", errors.New("100% full")), slog.Group("g", "message", "inner"), logging.Trace("demo", "abc"))
 		if n := strings.Count(out.String(), "\n"); n != 1 {
 			t.Errorf("%v: %d lines, want 1", level, n)
 		}

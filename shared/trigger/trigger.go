@@ -82,7 +82,7 @@ func Use(name string, h http.Handler) error {
 	if !ok {
 		return fmt.Errorf("no entry point %q is registered", name)
 	}
-	adapter, _ := a.(*Adapter) //nolint:revive // only adapters are stored
+	adapter, _ := a.(*Adapter) // only adapters are stored
 	adapter.mu.Lock()
 	defer adapter.mu.Unlock()
 	adapter.instead = h

@@ -212,14 +212,14 @@ type testConfig struct {
 	Topic string `env:"TRIGGER_TEST_TOPIC, required"`
 }
 
-// registered is what init registers as a function would; the tests below read it.
+// registered is what register registers as a function would; the tests below read it.
 var registered struct {
 	builds  atomic.Int64
 	failing atomic.Bool
 	seen    sync.Map // ce-id -> number of calls
 }
 
-func init() {
+func register() {
 	trigger.Register("HandleRegistered", trigger.Function[testConfig, string]{
 		Decode: func(e cloudevents.Event) (string, error) {
 			if e.Type() != "test.v1" {
@@ -245,6 +245,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("LOG_LEVEL", "ERROR+4"); err != nil { // the registered function logs to standard output
 		panic(err)
 	}
+	register()
 	os.Exit(m.Run())
 }
 
@@ -350,7 +351,7 @@ func flood(t *testing.T, addr string) {
 			if i%3 == 0 {
 				sockets <- struct{}{}
 				defer func() { <-sockets }()
-				if err := sendAndLeave(addr, body); err != nil {
+				if err := sendAndLeave(t.Context(), addr, body); err != nil {
 					t.Error(err)
 				}
 				return
@@ -388,8 +389,9 @@ func flood(t *testing.T, addr string) {
 	}
 }
 
-func sendAndLeave(addr string, body []byte) error {
-	c, err := net.Dial("tcp", addr)
+func sendAndLeave(ctx context.Context, addr string, body []byte) error {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return err
 	}

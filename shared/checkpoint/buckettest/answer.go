@@ -20,7 +20,7 @@ type transport struct{ server *Server }
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	if r.Body != nil {
-		defer r.Body.Close()
+		defer r.Body.Close() //nolint:errcheck // it was only read
 	}
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func answerJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.WriteHeader(status)
-	_, _ = w.Write(data)
+	_, _ = w.Write(data) //nolint:errcheck // whoever asked sees that it is short
 }
 
 // answerError writes an error as the API does: JSON, and for a download that finds nothing a line of text.
@@ -76,7 +76,7 @@ func answerError(w http.ResponseWriter, err error, media bool) {
 	if media && f.status == http.StatusNotFound {
 		w.Header().Set("Content-Type", "text/html; charset=UTF-8")
 		w.WriteHeader(f.status)
-		_, _ = io.WriteString(w, f.message)
+		_, _ = io.WriteString(w, f.message) //nolint:errcheck // likewise
 		return
 	}
 	item := map[string]any{"message": f.message, "domain": "global", "reason": f.reason}
@@ -104,7 +104,7 @@ func answerMedia(w http.ResponseWriter, o object) {
 		h.Set("Cache-Control", o.cacheControl)
 	}
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(o.content)
+	_, _ = w.Write(o.content) //nolint:errcheck // likewise
 }
 
 // masked applies a field mask, so that a field that was not asked for is missing here, too: a,b,c(d,e).

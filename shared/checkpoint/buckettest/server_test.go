@@ -79,7 +79,7 @@ func TestObjectsOfTheGeneratedClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer res.Body.Close() //nolint:errcheck // it was only read
 	body, err := io.ReadAll(res.Body)
 	if err != nil || string(body) != "hello" || res.Header.Get("X-Goog-Generation") != fmt.Sprint(o.Generation) ||
 		res.Header.Get("Last-Modified") != "Thu, 12 Nov 2026 02:14:07 GMT" {
@@ -213,7 +213,7 @@ func TestMediaUpload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer res.Body.Close() //nolint:errcheck // it was only read
 	if content, _, ok := s.Get("ckpt", "x/y"); res.StatusCode != 200 || !ok || string(content) != "hello" {
 		t.Errorf("answer %d, %q is there: %v", res.StatusCode, content, ok)
 	}

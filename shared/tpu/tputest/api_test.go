@@ -811,14 +811,14 @@ func TestConcurrentUse(t *testing.T) {
 			}
 			b.Inject(tputest.Fault{Name: name, LoseAnswer: true})
 			for range 20 {
-				_, _ = b.l.Nodes.List(parent).Do()
-				_, _ = b.l.Nodes.Get(parent + "/nodes/" + name).Do()
+				_, _ = b.l.Nodes.List(parent).Do()                   //nolint:errcheck // others are in the way
+				_, _ = b.l.Nodes.Get(parent + "/nodes/" + name).Do() //nolint:errcheck // likewise
 				_ = b.Nodes("-")
 				_ = b.Hosts(home, name)
-				_ = b.HostError(home, name, time.Second)
+				_ = b.HostError(home, name, time.Second) //nolint:errcheck // likewise
 			}
-			_ = b.Preempt(home, name)
-			_ = b.OwnerDelete(home, name, ada)
+			_ = b.Preempt(home, name)          //nolint:errcheck // likewise
+			_ = b.OwnerDelete(home, name, ada) //nolint:errcheck // likewise
 		})
 	}
 	wg.Go(func() {

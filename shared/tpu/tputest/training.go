@@ -58,8 +58,12 @@ func (c TrainingConfig) orDefault() TrainingConfig {
 		d    *time.Duration
 		than time.Duration
 	}{
-		{&c.Backoff, 10 * time.Second}, {&c.ReportEvery, 5 * time.Minute}, {&c.StepTakes, 10 * time.Second},
-		{&c.SaveTakes, 40 * time.Second}, {&c.StartTakes, 3 * time.Minute}, {&c.BootTakes, 90 * time.Second},
+		{&c.Backoff, 10 * time.Second},
+		{&c.ReportEvery, 5 * time.Minute},
+		{&c.StepTakes, 10 * time.Second},
+		{&c.SaveTakes, 40 * time.Second},
+		{&c.StartTakes, 3 * time.Minute},
+		{&c.BootTakes, 90 * time.Second},
 		{&c.FailsAfter, 30 * time.Second},
 	} {
 		if *p.d == 0 {
@@ -169,6 +173,7 @@ func (t *Training) Observe(e Event) {
 			if e.Key == events.MetadataRequest && !e.Removed {
 				t.take([]byte(e.Value))
 			}
+		default: // the training does not notice
 		}
 	})
 }
@@ -202,7 +207,7 @@ func (t *Training) Exit(r events.CrewReport) {
 	})
 }
 
-// Step is the last step that was done.
+// LastStep is the last step that was done.
 func (t *Training) LastStep() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -320,10 +325,10 @@ func (t *Training) nextCheckpoint() {
 }
 
 // save writes a checkpoint of this step; it is complete when its time has passed. The answer to a request follows.
-func (t *Training) save(step int64, for_ *events.CrewRequest) {
-	torn := t.Torn && (for_ != nil || t.asked != nil)
-	if for_ == nil && t.asked != nil && t.asked.Mode == events.SaveNatural {
-		for_, t.asked = t.asked, nil
+func (t *Training) save(step int64, asked *events.CrewRequest) {
+	torn := t.Torn && (asked != nil || t.asked != nil)
+	if asked == nil && t.asked != nil && t.asked.Mode == events.SaveNatural {
+		asked, t.asked = t.asked, nil
 	}
 	t.write(step, false)
 	t.later(t.SaveTakes, func() {
@@ -331,10 +336,10 @@ func (t *Training) save(step int64, for_ *events.CrewRequest) {
 			t.write(step, true)
 			t.saved = max(t.saved, step)
 		}
-		if for_ != nil {
-			t.answered = for_.SaveID
+		if asked != nil {
+			t.answered = asked.SaveID
 			t.report(events.CrewReport{
-				Report: events.ReportSaved, SaveID: for_.SaveID, Step: t.now(), CheckpointStep: step,
+				Report: events.ReportSaved, SaveID: asked.SaveID, Step: t.now(), CheckpointStep: step,
 				CheckpointURI: checkpoint.Join(t.Directory, strconv.FormatInt(step, 10)),
 			})
 		}
