@@ -326,7 +326,7 @@ func startOnce(ctx context.Context, binary, entry string) (time.Duration, int64,
 		ID: "1", Published: time.Now(), Attributes: map[string]string{"ce-type": "unknown.v1", "ce-id": "1", "ce-source": "//bench"},
 	}, 1)
 	request := fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
-	c := exec.CommandContext(ctx, binary) //nolint:gosec // built above
+	c := exec.CommandContext(ctx, binary)
 	c.Env = append(slices.Clone(os.Environ()), "PORT="+port, "FUNCTION_TARGET="+entry, "PROJECT_ID=demo", "CHECKPOINT_TOPIC=projects/demo/topics/c",
 		"RECOVERY_TOPIC=projects/demo/topics/r", "RECREATE_TOPIC=projects/demo/topics/x", "NOTICE_TOPIC=projects/demo/topics/n", "OUR_PRINCIPALS=a@b", "LOG_LEVEL=ERROR")
 	began := time.Now()

@@ -60,7 +60,7 @@ func moduleRoot() (string, error) {
 		return "", err
 	}
 	for {
-		mod, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // a folder above the working one
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 		if err == nil && bytes.HasPrefix(mod, []byte("module pitstop.internal\n")) {
 			return dir, nil
 		}
@@ -79,7 +79,7 @@ func build(root string, errOut io.Writer) (string, error) {
 		cache = os.TempDir()
 	}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(root)) //nolint:errcheck // a hash takes everything
+	h.Write([]byte(root))
 	dir := filepath.Join(cache, "pitstop", fmt.Sprintf("%x", h.Sum64()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err

@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"path"
 	"strconv"
 	"sync"
 	"time"
@@ -33,7 +35,7 @@ type Subscription struct {
 	Push func(ctx context.Context, body []byte) int
 	// MinBackoff and MaxBackoff bound the time between two deliveries.
 	MinBackoff, MaxBackoff time.Duration
-	// MaxAttempts ends the deliveries; 0 has no end. DeadLetter is where the message goes then.
+	// MaxAttempts ends the deliveries; 0 has no end. DeadLetter is the topic on which the message goes on then, if any.
 	MaxAttempts int
 	DeadLetter  string
 }
@@ -128,12 +130,28 @@ func (b *Broker) deliver(s Subscription, m Message, attempt int) {
 	case status >= 200 && status < 300 && status != http.StatusAccepted || status == http.StatusProcessing:
 		return
 	case s.MaxAttempts > 0 && attempt >= s.MaxAttempts:
-		b.mu.Lock()
-		b.dead = append(b.dead, m)
-		b.mu.Unlock()
+		b.bury(s, m, attempt)
 		return
 	}
 	b.enqueue(s, m, attempt+1, backoff(s, attempt))
+}
+
+// bury publishes a message on the dead-letter topic, with the attributes that tell where it comes from.
+// https://cloud.google.com/pubsub/docs/dead-letter-topics#how_dead_letter_topics_work
+func (b *Broker) bury(s Subscription, m Message, attempts int) {
+	b.mu.Lock()
+	b.dead = append(b.dead, m)
+	b.mu.Unlock()
+	if s.DeadLetter == "" {
+		return
+	}
+	attributes := map[string]string{
+		"CloudPubSubDeadLetterSourceDeliveryCount":    strconv.Itoa(attempts),
+		"CloudPubSubDeadLetterSourceSubscription":     path.Base(s.Name),
+		"CloudPubSubDeadLetterSourceTopicPublishTime": m.Published.UTC().Format(time.RFC3339Nano),
+	}
+	maps.Copy(attributes, m.Attributes)
+	b.Publish(s.DeadLetter, m.Data, attributes)
 }
 
 // backoff doubles from the least to the most.

@@ -14,12 +14,10 @@ import (
 
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
-	"google.golang.org/api/option"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/publish/publishtest"
 )
 
 // remote carries the messages of a scenario through Google's Pub/Sub emulator, by push to the functions framework. The
@@ -43,9 +41,7 @@ type remote struct {
 var runs atomic.Int64
 
 func newRemote(ctx context.Context, clock *Clock, address string) (*remote, error) {
-	opts := []option.ClientOption{
-		option.WithEndpoint(address), option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
-	}
+	opts := publishtest.Options(address)
 	topics, err := pubsub.NewTopicAdminClient(ctx, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("pub/sub emulator at %s: %w", address, err)

@@ -263,7 +263,7 @@ func (w *world) lose(slice, zone string, c events.Cause) {
 	switch {
 	case c == events.CauseMaintenance:
 		if node.Health != "UNHEALTHY_MAINTENANCE" {
-			w.must(w.api.BeginMaintenance(zone, slice, w.MaintenanceTakes.or(maintenanceTakes)))
+			w.must(w.api.BeginMaintenance(zone, slice, w.maintenance()))
 		}
 	case spot && (c == events.CausePreemption || c == events.CauseTerminated):
 		w.must(w.api.Preempt(zone, slice))
@@ -311,7 +311,7 @@ func (w *world) begin(slice, zone string, n events.Notice) {
 	if node == nil || node.UpcomingMaintenance == nil || node.UpcomingMaintenance.WindowStartTime != n.WindowStart.UTC().Format(time.RFC3339) {
 		return
 	}
-	w.must(w.api.BeginMaintenance(zone, slice, w.MaintenanceTakes.or(maintenanceTakes)))
+	w.must(w.api.BeginMaintenance(zone, slice, w.maintenance()))
 }
 
 // recordedEnd reports whether the record tells how a notice went on.
@@ -338,7 +338,7 @@ func (w *world) ongoingFor(items []item, e events.Entry) time.Duration {
 			return o.entry.Time.Sub(e.Time)
 		}
 	}
-	return w.MaintenanceTakes.or(maintenanceTakes)
+	return w.maintenance()
 }
 
 // calledBy carries out a recorded call of somebody else. Its own entries are in the record already.

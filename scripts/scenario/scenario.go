@@ -117,11 +117,12 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-func (d Duration) or(o time.Duration) time.Duration {
-	if d > 0 {
-		return time.Duration(d)
+// maintenance is how long the slices of the scenario are in maintenance.
+func (s Scenario) maintenance() time.Duration {
+	if s.MaintenanceTakes > 0 {
+		return time.Duration(s.MaintenanceTakes)
 	}
-	return o
+	return maintenanceTakes
 }
 
 // Parse reads a scenario file and tells every fault in it.

@@ -138,7 +138,7 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 	w.broker.Delivered = w.delivered
 	w.api = tputest.New(tputest.Config{
 		Project: s.Project, Clock: clock, Seed: 1, Zones: s.Capacity, Principal: ours(s.Project),
-		Timing: tputest.Timing{Maintenance: s.MaintenanceTakes.or(maintenanceTakes)},
+		Timing: tputest.Timing{Maintenance: s.maintenance()},
 	})
 	if opts.Emulator != "" {
 		var err error

@@ -262,9 +262,9 @@ func specific(c events.Cause) int {
 }
 
 // attribute takes the better cause and refunds what the training was charged for when the machines were to blame.
-func (m *machine) attribute(in *Incident, c events.Cause) bool {
+func (m *machine) attribute(in *Incident, c events.Cause) {
 	if specific(c) <= specific(in.Cause) {
-		return false
+		return
 	}
 	was := in.Cause
 	in.Cause = c
@@ -273,7 +273,6 @@ func (m *machine) attribute(in *Incident, c events.Cause) bool {
 		in.Charged = 0
 	}
 	m.changed = true
-	return true
 }
 
 // reattribute corrects the incident that closed last when evidence about it arrives late. Its archive record is

@@ -256,8 +256,9 @@ func refusalWords(c FailureClass) string {
 		return "the reservation is full"
 	case WrongZone:
 		return "not offered"
+	default:
+		return string(c)
 	}
-	return string(c)
 }
 
 // pause is the time until a zone is asked again: one to two minutes, spread by what the task is and not by chance, so

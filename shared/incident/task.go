@@ -373,8 +373,9 @@ func (m *machine) asks(a events.Action) string {
 		return "start the maintenance now"
 	case events.ActionRestart:
 		return "restart the training"
+	default:
+		return string(a)
 	}
-	return string(a)
 }
 
 // approved goes on with what was asked. The answer counts for the incident, not for the next one.
@@ -395,5 +396,6 @@ func (m *machine) approved(e Approved) {
 		m.sendRestart("approved by " + e.By)
 	case events.ActionDelete:
 		m.remove("approved by " + e.By)
+	default: // nothing else is ever asked for
 	}
 }

@@ -180,7 +180,7 @@ func (l *Ledger) put(ctx context.Context, collection string, r record) (Revision
 }
 
 // load reads a document into v and returns its revision.
-func (l *Ledger) load(ctx context.Context, collection, id string, schema int, v any) (Revision, error) {
+func (l *Ledger) load(ctx context.Context, collection, id string, schema int, v any) (Revision, error) { //nolint:unparam // each schema rises on its own
 	r, err := l.get(ctx, collection, id)
 	if err != nil {
 		return Revision{}, err

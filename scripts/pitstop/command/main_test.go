@@ -30,7 +30,7 @@ func write(t *testing.T, name, content string) string {
 }
 
 // preempted is an entry about one worker of a slice.
-func preempted(worker, at string) string {
+func preempted(worker string) string {
 	return `{"protoPayload":{"serviceName":"compute.googleapis.com","methodName":"compute.instances.preempted",` +
 		`"resourceName":"projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-` + worker + `"},"insertId":"i` + worker + `",` +
 		`"resource":{"type":"gce_instance","labels":{"project_id":"mine","zone":"us-west4-a","instance_id":"7"}},` +
@@ -40,7 +40,7 @@ func preempted(worker, at string) string {
 const at = "2026-11-12T02:14:06Z"
 
 func TestExplainTellsEveryEntryAsJSON(t *testing.T) {
-	text := preempted("2", at) + "\n" + `{"logName":"projects/mine/logs/syslog","timestamp":"` + at + `"}` + "\n{\"logName\": 3}\n"
+	text := preempted("2") + "\n" + `{"logName":"projects/mine/logs/syslog","timestamp":"` + at + `"}` + "\n{\"logName\": 3}\n"
 	out, errOut, code := call(t, text, "explain", "--json", "--policy", "spot", "-")
 	if code != exitFailed || errOut != "" {
 		t.Errorf("exit code %d, stderr %q; want 1 for the faulty entry and nothing on stderr", code, errOut)
@@ -71,7 +71,7 @@ func TestExplainTellsEveryEntryAsJSON(t *testing.T) {
 }
 
 func TestExplainSaysItInPlainWords(t *testing.T) {
-	out, errOut, code := call(t, preempted("2", at), "explain")
+	out, errOut, code := call(t, preempted("2"), "explain")
 	if code != exitDone || errOut != "" {
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
@@ -85,7 +85,7 @@ func TestExplainSaysItInPlainWords(t *testing.T) {
 // TestBadInputIsOneClearLine holds the table of bad input for both commands: one line with file and place, the good
 // entries around are still used, exit code 1.
 func TestBadInputIsOneClearLine(t *testing.T) {
-	good := preempted("2", at)
+	good := preempted("2")
 	for name, c := range map[string]struct {
 		content string
 		says    string
@@ -126,7 +126,7 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 func TestWrongUsageIsTwo(t *testing.T) {
 	two := write(t, "two.yaml", "policies: {a: {preset: spot}, b: {preset: watch}}")
 	bad := write(t, "bad.yaml", "policies:\n  a: {preset: spott}\n")
-	entries := write(t, "entries.json", preempted("2", at))
+	entries := write(t, "entries.json", preempted("2"))
 	for name, c := range map[string]struct {
 		args []string
 		says string
@@ -166,7 +166,7 @@ func lines(t *testing.T, out string) []map[string]any {
 }
 
 func TestReplayOfOnesOwnEntries(t *testing.T) {
-	text := "[" + preempted("2", at) + "," + preempted("0", at) + "]"
+	text := "[" + preempted("2") + "," + preempted("0") + "]"
 	for policy, want := range map[string]string{"": "observed", "watch": "observed", "spot": "resumed"} {
 		args := []string{"replay", "--json", "-"}
 		if policy != "" {
@@ -199,7 +199,7 @@ func TestReplayTakesTheFleetFromAListing(t *testing.T) {
 	fleet := write(t, "fleet.json", `[{"name":"projects/mine/locations/us-west4-a/nodes/llama-8b","acceleratorType":"v5litepod-32","id":"7711",
 "createTime":"2026-11-01T00:00:00Z","state":"READY","schedulingConfig":{"spot":true},"metadata":{"pitstop-checkpoint-dir":"gs://mine/llama"}},
 {"name":"projects/mine/locations/us-west4-a/queuedResources/q1","state":{"state":"ACTIVE"}}]`)
-	out, errOut, code := call(t, preempted("2", at), "replay", "--policy", "spot", "--fleet", fleet, "-")
+	out, errOut, code := call(t, preempted("2"), "replay", "--policy", "spot", "--fleet", fleet, "-")
 	if code != exitDone || !strings.Contains(out, "workload mine/llama-8b · v5litepod-32 spot in us-west4-a") || !strings.Contains(out, "RESUMED") {
 		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
 	}

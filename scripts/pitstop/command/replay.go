@@ -115,7 +115,6 @@ func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, 
 type tally struct {
 	ends         map[string]int
 	open, faults int
-	entries      int
 	virtual      time.Duration
 }
 

@@ -1,5 +1,5 @@
 // Package publishtest holds what the tests of several packages share: the contract that every message broker of Pitstop
-// keeps, and the start of Google's emulators. It knows no other package of Pitstop, so that any of them can use it.
+// keeps, and the start of Google's emulators. Of Pitstop it knows the vocabulary alone, so that any package can use it.
 package publishtest
 
 import (
@@ -16,6 +16,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 // Kind is one of Google's emulators.
@@ -43,12 +47,12 @@ var (
 type process struct {
 	address string
 	err     error
-	// alive is the pipe that keeps the emulator running: the system closes it when the test binary ends, however it ends.
+	// alive is the pipe that keeps the emulator running: the system closes it when this process ends, however it ends.
 	alive io.Closer
 }
 
-// errMissing is why an emulator cannot be started on this machine.
-var errMissing = errors.New("not installed")
+// ErrMissing says that an emulator is not installed on this machine.
+var ErrMissing = errors.New("not installed")
 
 // Emulator returns the address of one of Google's emulators, which is started at its first use and ends with the test
 // binary. Where it is not wanted or not installed the test is skipped.
@@ -57,6 +61,19 @@ func Emulator(t testing.TB, kind Kind) string {
 	if os.Getenv(Variable) != "1" {
 		t.Skipf("%s's emulator is not started: run the test with %s=1", kind, Variable)
 	}
+	address, err := Start(kind)
+	switch {
+	case errors.Is(err, ErrMissing):
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	return address
+}
+
+// Start returns the address of one of Google's emulators, which is started at its first use and ends with this process,
+// or ErrMissing where it is not installed.
+func Start(kind Kind) (address string, err error) {
 	mu.Lock()
 	defer mu.Unlock()
 	p, ok := emulator[kind]
@@ -64,13 +81,10 @@ func Emulator(t testing.TB, kind Kind) string {
 		p = start(kind)
 		emulator[kind] = p
 	}
-	switch {
-	case errors.Is(p.err, errMissing):
-		t.Skipf("%s's emulator: %v", kind, p.err)
-	case p.err != nil:
-		t.Fatalf("%s's emulator: %v", kind, p.err)
+	if p.err != nil {
+		return "", fmt.Errorf("%s's emulator: %w", kind, p.err)
 	}
-	return p.address
+	return p.address, nil
 }
 
 // start runs an emulator on a free port. Between the choice of the port and its use somebody else may take it; then it is
@@ -78,7 +92,7 @@ func Emulator(t testing.TB, kind Kind) string {
 func start(kind Kind) *process {
 	java, err := exec.LookPath("java")
 	if err != nil {
-		return &process{err: fmt.Errorf("%w: there is no java", errMissing)}
+		return &process{err: fmt.Errorf("%w: there is no java", ErrMissing)}
 	}
 	sdk, err := root()
 	if err != nil {
@@ -86,7 +100,7 @@ func start(kind Kind) *process {
 	}
 	var p *process
 	for range 3 {
-		if p = launch(java, sdk, kind); p.err == nil || errors.Is(p.err, errMissing) {
+		if p = launch(java, sdk, kind); p.err == nil || errors.Is(p.err, ErrMissing) {
 			break
 		}
 	}
@@ -100,11 +114,11 @@ func root() (string, error) {
 		if dir := os.Getenv("CLOUDSDK_ROOT"); dir != "" {
 			return dir, nil
 		}
-		return "", fmt.Errorf("%w: there is no gcloud, and CLOUDSDK_ROOT does not name the Google Cloud SDK", errMissing)
+		return "", fmt.Errorf("%w: there is no gcloud, and CLOUDSDK_ROOT does not name the Google Cloud SDK", ErrMissing)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, gcloud, "info", "--format=value(installation.sdk_root)")
+	cmd := exec.CommandContext(ctx, gcloud, "info", "--format=value(installation.sdk_root)") //nolint:gosec // found in PATH
 	cmd.Env = append(os.Environ(), "CLOUDSDK_CORE_DISABLE_FILE_LOGGING=1", "CLOUDSDK_CORE_DISABLE_PROMPTS=1")
 	out, err := cmd.Output()
 	if err != nil {
@@ -131,13 +145,13 @@ func arguments(sdk string, kind Kind, port int) ([]string, error) {
 func find(pattern string) (string, error) {
 	found, err := filepath.Glob(pattern)
 	if err != nil || len(found) == 0 {
-		return "", fmt.Errorf("%w: the Google Cloud SDK has no %s", errMissing, filepath.Base(pattern))
+		return "", fmt.Errorf("%w: the Google Cloud SDK has no %s", ErrMissing, filepath.Base(pattern))
 	}
 	return found[len(found)-1], nil
 }
 
 // watch runs a program until it ends or until nobody holds the other end of the standard input any more. That is the one
-// thing that the end of a test binary always brings about: a deferred call is skipped by a panic, a time-out and a kill.
+// thing that the end of a process always brings about: a deferred call is skipped by a panic, a time-out and a kill.
 const watch = `exec 3<&0
 "$@" </dev/null 3<&- &
 program=$!
@@ -155,19 +169,19 @@ func launch(java, sdk string, kind Kind) *process {
 		return &process{err: err}
 	}
 	var said head
-	cmd := exec.CommandContext(context.Background(), "sh", append([]string{"-c", watch, "sh", java}, args...)...)
+	cmd := exec.CommandContext(context.Background(), "sh", append([]string{"-c", watch, "sh", java}, args...)...) //nolint:gosec // likewise
 	cmd.Stdout, cmd.Stderr = &said, &said
 	alive, err := cmd.StdinPipe()
 	if err != nil {
 		return &process{err: err}
 	}
 	if err := cmd.Start(); err != nil {
-		return &process{err: fmt.Errorf("%w: %w", errMissing, err)}
+		return &process{err: fmt.Errorf("%w: %w", ErrMissing, err)}
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // how it ended stands in what it said
+		_ = cmd.Wait() //nolint:errcheck // how it ended stands in what it said
 	}()
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	if err := await(address, ended); err != nil {
@@ -237,4 +251,11 @@ func (t *head) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.buf)
+}
+
+// Options have a client of Google's API speak to an emulator, or to any other server without transport security.
+func Options(address string) []option.ClientOption {
+	return []option.ClientOption{
+		option.WithEndpoint(address), option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+	}
 }
