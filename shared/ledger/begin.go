@@ -82,7 +82,7 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 // begun. It returns the ID that the call has to carry.
 func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, zone string, limits Limits) (incident.Workload, string, error) {
 	id, now := RequestID(r, zone), a.Now()
-	w, _, err := a.Check(ctx, r)
+	w, t, err := a.Check(ctx, r)
 	if err != nil {
 		return w, id, err
 	}
@@ -94,13 +94,18 @@ func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, zone 
 		return w, id, err
 	}
 	w, err = a.Begin(ctx, r, id)
-	if fault.IsIgnored(err) && !begun(w, id) {
-		err = errors.Join(err, a.Ledger.GiveBack(ctx, w.Project, zone, id, now))
+	if !fault.IsIgnored(err) || t.RequestID == id {
+		return w, id, err // an earlier delivery began it, and may have made the call
 	}
-	return w, id, err
+	// What keeps the call has taken the intent back, unless another delivery is at it: the ledger knows.
+	w, _, failed := a.Ledger.Workload(ctx, r.Workload)
+	if failed == nil && !begun(w, id) {
+		failed = a.Ledger.GiveBack(ctx, w.Project, zone, id, now)
+	}
+	return w, id, errors.Join(err, failed)
 }
 
-// begun reports whether a call of this ID was begun, by this delivery of its request or by another one.
+// begun reports whether a call of this ID was begun.
 func begun(w incident.Workload, id string) bool {
 	if w.Incident == nil {
 		return false

@@ -1,0 +1,549 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+)
+
+// TestAdvancerInMemory and TestAdvancerOnFirestore run the loop around the decision on both stores.
+func TestAdvancerInMemory(t *testing.T) { advancing(t, memory) }
+
+func TestAdvancerOnFirestore(t *testing.T) { advancing(t, firestore) }
+
+func advancing(t *testing.T, s store) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T, l *loop)
+	}{
+		{"what follows from evidence is stored and sent, and the outbox is empty", sendsAndClears},
+		{"evidence that teaches nothing is not written", nothingNew},
+		{"a lost swap advances again on what the winner wrote", lostSwap},
+		{"swaps that are lost again and again leave the message for redelivery", lostSwaps},
+		{"of many that say the same, one is stored and one request sent", sameAtOnce},
+		{"a write whose answer was lost sends the same request at the redelivery", lostAnswer},
+		{"what could not be sent stays due and is sent later under the same ID", leftInOutbox},
+		{"an outbox that could not be cleared is sent again under the same ID", notCleared},
+		{"a workload that is not there is introduced once, and advanced never", introduces},
+		{"an incident that ended goes to the archive and not to a topic", archives},
+		{"a request that is current begins with its intent saved", begins},
+		{"a request that is not current is refused and writes nothing", refusesStale},
+		{"a pause holds, with the reason stored", holdsOnPause},
+		{"an unreadable policy holds", holdsOnPolicy},
+		{"a policy that was tightened ends the request", forbids},
+		{"the brake holds until the next hour", brakes},
+		{"a slot that nothing was begun with comes back", slotComesBack},
+		{"an answer is stored though the caller has left", answersAnyway},
+		{"an unreadable ledger is no reason to go on", unreadable},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, newLoop(t, s)) })
+	}
+}
+
+const workload = "demo/llama-8b"
+
+// loop is an advancer on a ledger, with everything around it held still.
+type loop struct {
+	*suite
+	*ledger.Advancer
+	policies policies
+	sent     *sent
+	now      time.Time
+	slept    []time.Duration
+	limits   ledger.Limits
+}
+
+type policies struct{ policy.Policy }
+
+func (p *policies) For(context.Context, string) policy.Policy { return p.Policy }
+
+// sent records what is published, and fails on demand.
+type sent struct {
+	mu     sync.Mutex
+	events []events.Envelope
+	err    error
+}
+
+func (s *sent) Publish(_ context.Context, e events.Envelope) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.events = append(s.events, e)
+	return nil
+}
+
+func newLoop(t *testing.T, s store) *loop {
+	t.Helper()
+	l := &loop{
+		suite: newSuite(t, s), sent: &sent{}, now: start, limits: ledger.DefaultLimits,
+		policies: policies{policy.Policy{Name: "night", Switches: policy.Everything()}},
+	}
+	l.Advancer = &ledger.Advancer{
+		Ledger: l.suite.Ledger, Policies: &l.policies, Publisher: l.sent, Now: func() time.Time { return l.now }, Source: "//pitstop/functions/test",
+		Cause: func(context.Context) string { return "m1" }, Log: slog.New(slog.DiscardHandler),
+		Sleep: func(_ context.Context, d time.Duration) error { l.slept = append(l.slept, d); return nil },
+	}
+	l.mustSave(t, quiet(), ledger.Revision{})
+	return l
+}
+
+// preempted is the first evidence of a loss; lost is the reading that proves it.
+func (l *loop) preempted() incident.Evidence {
+	return incident.Interrupted{
+		Origin: incident.Origin{ID: "3f2a9c", Time: l.now, Rank: events.RankAudit}, Slice: "llama-8b", Cause: events.CausePreemption, Text: "worker 2 was preempted",
+	}
+}
+
+func (l *loop) lost() incident.Evidence {
+	w := quiet()
+	return incident.Read{
+		Origin: incident.Origin{Time: l.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Lost, State: "PREEMPTED",
+		Incarnation: w.Slices[0].Incarnation,
+		Facts: incident.Facts{
+			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: "abc", Label: w.Label, Directory: w.Directory,
+		},
+	}
+}
+
+// requested loses the slice and returns the request to delete it.
+func (l *loop) requested(t *testing.T) events.Request {
+	t.Helper()
+	if _, err := l.Advance(t.Context(), workload, l.preempted(), l.lost()); err != nil {
+		t.Fatal(err)
+	}
+	if len(l.sent.events) != 1 || l.sent.events[0].Type != events.TypeRecreateRequested {
+		t.Fatalf("sent: %v, want one request to recreate", typesOf(l.sent.events))
+	}
+	r, err := events.DecodeRecreateRequested(l.sent.events[0].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Request
+}
+
+func typesOf(sent []events.Envelope) string {
+	var types []string
+	for _, e := range sent {
+		types = append(types, e.Type+" "+e.ID)
+	}
+	return strings.Join(types, ", ")
+}
+
+func (l *loop) wantOutbox(t *testing.T, want int) incident.Workload {
+	t.Helper()
+	w, _ := l.mustLoad(t, workload)
+	if len(w.Outbox) != want {
+		t.Errorf("the outbox holds %d events, want %d", len(w.Outbox), want)
+	}
+	return w
+}
+
+func wantIgnored(t *testing.T, err error, want string) {
+	t.Helper()
+	if !fault.IsIgnored(err) || !strings.Contains(err.Error(), want) {
+		t.Errorf("the error is %v, want one to ignore that says %q", err, want)
+	}
+}
+
+func sendsAndClears(t *testing.T, l *loop) {
+	r := l.requested(t)
+	w := l.wantOutbox(t, 0)
+	if w.Incident == nil || w.Incident.ID != r.Incident || r.Epoch != w.Epoch || r.Action != events.ActionDelete {
+		t.Errorf("the request %+v does not fit the incident %+v in epoch %d", r, w.Incident, w.Epoch)
+	}
+	e := l.sent.events[0]
+	if e.Source != "//pitstop/functions/test" || e.Cause != "m1" || e.Correlation != r.Incident || e.Subject != workload || !e.Time.Equal(start) {
+		t.Errorf("the envelope %+v does not say where the event comes from", e)
+	}
+}
+
+func nothingNew(t *testing.T, l *loop) {
+	writes := l.tap.writes()
+	tick := incident.Ticked{Origin: incident.Origin{Time: l.now}}
+	if _, changed, err := l.AdvanceChanged(t.Context(), workload, tick); changed || err != nil {
+		t.Errorf("a tick at which nothing is due changed something: %v, %v", changed, err)
+	}
+	l.wantWrites(t, &writes, 0, "a tick at which nothing is due")
+	if _, changed, err := l.AdvanceChanged(t.Context(), workload, l.preempted()); !changed || err != nil {
+		t.Errorf("a preemption changed something: %v, %v; want true", changed, err)
+	}
+	writes = l.tap.writes()
+	if _, changed, err := l.AdvanceChanged(t.Context(), workload, l.preempted()); changed || err != nil {
+		t.Errorf("the same preemption again changed something: %v, %v", changed, err)
+	}
+	l.wantWrites(t, &writes, 0, "the same evidence again")
+}
+
+// rival writes the document before the next n writes of the loop.
+func (l *loop) rival(t *testing.T, n int) {
+	t.Helper()
+	rival := ledger.New(l.open) // it shares the collections of the test, which closes them
+	l.tap.fail = func(c call) error {
+		if c.write && c.collection == ledger.Workloads && n > 0 {
+			n--
+			w, rev, err := rival.Workload(t.Context(), workload)
+			if err != nil {
+				return err
+			}
+			w.Progress.Step++
+			_, err = rival.Save(t.Context(), w, rev)
+			return err
+		}
+		return nil
+	}
+}
+
+func lostSwap(t *testing.T, l *loop) {
+	l.rival(t, 2)
+	l.requested(t)
+	w := l.wantOutbox(t, 0)
+	if w.Progress.Step != 48182 || w.Incident == nil {
+		t.Errorf("step %d and incident %v, want what both sides wrote", w.Progress.Step, w.Incident)
+	}
+	if len(l.slept) != 2 {
+		t.Errorf("slept %v, want a while before each of 2 new tries", l.slept)
+	}
+}
+
+func lostSwaps(t *testing.T, l *loop) {
+	l.rival(t, 100)
+	if _, err := l.Advance(t.Context(), workload, l.preempted(), l.lost()); !errors.Is(err, ledger.ErrConflict) || fault.IsIgnored(err) || fault.IsPermanent(err) {
+		t.Errorf("the error is %v, want a conflict that leaves the message for redelivery", err)
+	}
+	if len(l.slept) != 4 || len(l.sent.events) != 0 {
+		t.Errorf("slept %v and sent %s, want 5 tries and nothing sent", l.slept, typesOf(l.sent.events))
+	}
+	for i, d := range l.slept {
+		if most := 10 * time.Millisecond << (i + 1); d < 10*time.Millisecond || d > most {
+			t.Errorf("slept %v before try %d, want 10 ms to %v", d, i+2, most)
+		}
+	}
+}
+
+func sameAtOnce(t *testing.T, l *loop) {
+	const n = 64
+	// The loop waits in vain as often as it takes: what counts is how often the same is stored.
+	l.Sleep = func(context.Context, time.Duration) error { return nil }
+	changed := make([]bool, n)
+	together(n, func(i int) {
+		for {
+			_, did, err := l.AdvanceChanged(t.Context(), workload, l.preempted(), l.lost())
+			if errors.Is(err, ledger.ErrConflict) {
+				continue // redelivered
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			changed[i] = did
+			return
+		}
+	})
+	if got := count(changed); got != 1 {
+		t.Errorf("%d of %d stored the same evidence, want 1", got, n)
+	}
+	if len(l.sent.events) != 1 {
+		t.Errorf("sent %s, want one request", typesOf(l.sent.events))
+	}
+}
+
+func lostAnswer(t *testing.T, l *loop) {
+	errLost := errors.New("the connection broke")
+	l.tap.after = func(c call, err error) error {
+		if c.write && err == nil {
+			return errLost
+		}
+		return err
+	}
+	if _, err := l.Advance(t.Context(), workload, l.preempted(), l.lost()); !errors.Is(err, errLost) {
+		t.Fatalf("the error is %v, want that the write may have failed", err)
+	}
+	l.tap.after = nil
+	stored := l.wantOutbox(t, 1)
+	// The redelivery learns nothing new; patrol empties the outbox.
+	if _, changed, err := l.AdvanceChanged(t.Context(), workload, l.preempted(), l.lost()); changed || err != nil {
+		t.Errorf("the redelivery changed something: %v, %v", changed, err)
+	}
+	if err := l.Flush(t.Context(), workload); err != nil {
+		t.Fatal(err)
+	}
+	l.wantOutbox(t, 0)
+	if len(l.sent.events) != 1 || l.sent.events[0].ID != stored.Outbox[0].ID {
+		t.Errorf("sent %s, want %s once", typesOf(l.sent.events), stored.Outbox[0].ID)
+	}
+}
+
+func leftInOutbox(t *testing.T, l *loop) {
+	l.sent.err = errors.New("Pub/Sub is not to be reached")
+	if _, err := l.Advance(t.Context(), workload, l.preempted(), l.lost()); err != nil {
+		t.Fatalf("%v; what follows is stored, so the message may be acknowledged", err)
+	}
+	w := l.wantOutbox(t, 1)
+	if due, err := l.Due(t.Context(), l.now); err != nil || !slices.Contains(due, workload) {
+		t.Errorf("due are %v, %v; want the workload whose outbox is full", due, err)
+	}
+	if err := l.Flush(t.Context(), workload); err != nil {
+		t.Fatal(err)
+	}
+	l.wantOutbox(t, 1)
+	l.sent.err = nil
+	for range 2 {
+		if err := l.Flush(t.Context(), workload); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.wantOutbox(t, 0)
+	if len(l.sent.events) != 1 || l.sent.events[0].ID != w.Outbox[0].ID {
+		t.Errorf("sent %s, want %s once", typesOf(l.sent.events), w.Outbox[0].ID)
+	}
+}
+
+func notCleared(t *testing.T, l *loop) {
+	writes := 0
+	l.tap.fail = func(c call) error {
+		if c.write && c.collection == ledger.Workloads {
+			if writes++; writes == 2 {
+				return errors.New("Firestore is not to be reached")
+			}
+		}
+		return nil
+	}
+	if _, err := l.Advance(t.Context(), workload, l.preempted(), l.lost()); err != nil {
+		t.Fatal(err)
+	}
+	l.wantOutbox(t, 1)
+	if err := l.Flush(t.Context(), workload); err != nil {
+		t.Fatal(err)
+	}
+	l.wantOutbox(t, 0)
+	if s := l.sent.events; len(s) != 2 || s[0].ID != s[1].ID || string(s[0].Data) != string(s[1].Data) {
+		t.Errorf("sent %s, want the same event twice", typesOf(s))
+	}
+}
+
+func introduces(t *testing.T, l *loop) {
+	if _, err := l.Advance(t.Context(), "demo/unknown", l.preempted()); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("the error is %v, want that it is not there", err)
+	}
+	fresh := incident.New("demo", "fresh", "tpu")
+	var saved int
+	l.Saved = func(context.Context, incident.Workload, incident.Workload) { saved++ }
+	read := incident.Read{
+		Origin: incident.Origin{Time: l.now, Rank: events.RankReading}, Slice: "fresh", Zone: "us-west4-a", Condition: incident.Ready, State: "READY",
+		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "1", Created: l.now.Add(-time.Hour)},
+		Facts:       incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "abc"},
+	}
+	for range 2 {
+		w, err := l.Introduce(t.Context(), fresh, read)
+		if err != nil || w.ID != "demo/fresh" || w.Slice("fresh") == nil {
+			t.Fatalf("introduced %+v, %v; want the workload with its slice", w, err)
+		}
+	}
+	if saved != 1 {
+		t.Errorf("%d writes took effect, want 1: the second reading teaches nothing", saved)
+	}
+}
+
+func archives(t *testing.T, l *loop) {
+	l.policies.Switches = policy.Switches{} // what would have been done is all that happens
+	if _, err := l.Advance(t.Context(), workload, l.preempted(), l.lost()); err != nil {
+		t.Fatal(err)
+	}
+	for range 48 * 60 { // a watched incident ends by the owner's progress or by its deadline
+		if w, _ := l.mustLoad(t, workload); w.Incident == nil {
+			break
+		}
+		l.now = l.now.Add(time.Minute)
+		if _, err := l.Advance(t.Context(), workload, incident.Ticked{Origin: incident.Origin{Time: l.now}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := l.wantOutbox(t, 0)
+	if w.Incident != nil || w.Closed == nil {
+		t.Fatalf("the incident has not ended within two days: %+v", w.Incident)
+	}
+	in, err := l.Closed(t.Context(), workload, w.Closed.ID)
+	if err != nil || in.Outcome != incident.Observed || len(in.Timeline) == 0 {
+		t.Errorf("archived: %v %q with %d lines, want the whole incident, observed", err, in.Outcome, len(in.Timeline))
+	}
+	if len(l.sent.events) != 0 {
+		t.Errorf("sent %s, want nothing on a topic", typesOf(l.sent.events))
+	}
+}
+
+func begins(t *testing.T, l *loop) {
+	r := l.requested(t)
+	w, id, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	if err != nil || id != ledger.RequestID(r, "us-west4-a") {
+		t.Fatalf("%v, %v; want the request's own ID", id, err)
+	}
+	stored, _ := l.mustLoad(t, workload)
+	for _, w := range []incident.Workload{w, stored} {
+		if task := w.Incident.Tasks[0]; task.RequestID != id || !task.Begun.Equal(l.now) {
+			t.Errorf("the task is %+v, want the intent saved", task)
+		}
+	}
+	if project, zone, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || project != 1 || zone != 1 {
+		t.Errorf("%d and %d slots are taken, %v; want 1 and 1", project, zone, err)
+	}
+	// The redelivery after a crash makes the same call, on the same slot.
+	if _, again, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits); err != nil || again != id {
+		t.Errorf("the redelivery begins %v, %v; want %v again", again, err, id)
+	}
+	if project, _, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || project != 1 {
+		t.Errorf("%d slots are taken after the redelivery, %v; want 1", project, err)
+	}
+	for what, other := range map[string]events.Request{
+		"attempt": with(r, func(r *events.Request) { r.Attempt++ }), "epoch": with(r, func(r *events.Request) { r.Epoch++ }),
+		"slice": with(r, func(r *events.Request) { r.Slice = "x" }), "incident": with(r, func(r *events.Request) { r.Incident = "x" }),
+		"action": with(r, func(r *events.Request) { r.Action = events.ActionCreate }), "workload": with(r, func(r *events.Request) { r.Workload = "x" }),
+	} {
+		if ledger.RequestID(other, "us-west4-a") == id {
+			t.Errorf("a request with another %s has the same ID", what)
+		}
+	}
+	if ledger.RequestID(r, "us-west4-b") == id {
+		t.Error("a request in another zone has the same ID")
+	}
+}
+
+func with(r events.Request, change func(*events.Request)) events.Request {
+	change(&r)
+	return r
+}
+
+func refusesStale(t *testing.T, l *loop) {
+	r := l.requested(t)
+	writes := l.tap.writes()
+	for name, stale := range map[string]events.Request{
+		"the epoch is":              with(r, func(r *events.Request) { r.Epoch-- }),
+		"the open incident is":      with(r, func(r *events.Request) { r.Incident = "llama-8b-20261101-1" }),
+		"it expired at":             with(r, func(r *events.Request) { r.Expires = l.now.Add(-time.Second) }),
+		"not in the ledger":         with(r, func(r *events.Request) { r.Workload = "demo/unknown" }),
+		"lives as":                  with(r, func(r *events.Request) { r.Incarnation.ID = "7712" }),
+		"nothing waits for restart": with(r, func(r *events.Request) { r.Action = events.ActionRestart }),
+	} {
+		_, _, err := l.Check(t.Context(), stale)
+		wantIgnored(t, err, name)
+		_, err = l.Begin(t.Context(), stale, "id")
+		wantIgnored(t, err, name)
+		_, _, err = l.BeginDestructive(t.Context(), stale, "us-west4-a", l.limits)
+		wantIgnored(t, err, name)
+	}
+	l.wantWrites(t, &writes, 0, "refused requests")
+}
+
+func holdsOnPause(t *testing.T, l *loop) {
+	r := l.requested(t)
+	if err := l.SetPause(t.Context(), &incident.Pause{By: "ann@example.com", At: l.now, Until: l.now.Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	wantIgnored(t, err, "paused by ann@example.com")
+	if w, _ := l.mustLoad(t, workload); !strings.Contains(w.Incident.Held, "paused by ann@example.com") {
+		t.Errorf("the incident is held by %q, want the pause", w.Incident.Held)
+	}
+}
+
+func holdsOnPolicy(t *testing.T, l *loop) {
+	r := l.requested(t)
+	l.policies.Unreadable = "gs://b/policy.yaml: 503"
+	_, err := l.Begin(t.Context(), r, "id")
+	wantIgnored(t, err, "gs://b/policy.yaml: 503")
+	w, _ := l.mustLoad(t, workload)
+	if !strings.Contains(w.Incident.Held, "503") || !w.Incident.Tasks[0].Begun.IsZero() {
+		t.Errorf("held by %q with the task %+v, want the policy's fault and nothing begun", w.Incident.Held, w.Incident.Tasks[0])
+	}
+}
+
+func forbids(t *testing.T, l *loop) {
+	r := l.requested(t)
+	l.policies.Switches.Recreate = policy.No
+	_, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	wantIgnored(t, err, "the switch recreate is no")
+	w, _ := l.mustLoad(t, workload)
+	if w.Incident != nil && w.Incident.Phase == incident.Removing {
+		t.Errorf("the incident stays in phase %v, as if nothing had been forbidden", w.Incident.Phase)
+	}
+	if _, zone, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || zone != 0 {
+		t.Errorf("%d slots are taken, %v; want none", zone, err)
+	}
+}
+
+func brakes(t *testing.T, l *loop) {
+	r := l.requested(t)
+	l.limits = ledger.Limits{Project: 30, Zone: 1}
+	if err := l.Take(t.Context(), "demo", "us-west4-a", "another", l.limits, l.now); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	wantIgnored(t, err, "the brake holds")
+	w, _ := l.mustLoad(t, workload)
+	task := w.Incident.Tasks[0]
+	if !strings.Contains(w.Incident.Held, "the brake holds") || !task.Begun.IsZero() || !task.Retry.Equal(ledger.NextHour(l.now)) {
+		t.Errorf("held by %q with the task %+v, want the brake, nothing begun, and a new try in the next hour", w.Incident.Held, task)
+	}
+}
+
+func slotComesBack(t *testing.T, l *loop) {
+	r := l.requested(t)
+	w, id, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		class incident.FailureClass
+		want  int
+	}{{incident.Transient, 1}, {incident.Permission, 0}} {
+		if err := l.Refused(t.Context(), w, "us-west4-a", id, &incident.Failure{Class: c.class}); err != nil {
+			t.Fatal(err)
+		}
+		if _, zone, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || zone != c.want {
+			t.Errorf("after the failure %s %d slots are taken, %v; want %d", c.class, zone, err, c.want)
+		}
+	}
+}
+
+func answersAnyway(t *testing.T, l *loop) {
+	r := l.requested(t)
+	if _, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits); err != nil {
+		t.Fatal(err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := l.Answer(gone, r, "operation-1", "delete accepted", nil); err != nil {
+		t.Fatal(err)
+	}
+	if w, _ := l.mustLoad(t, workload); w.Incident.Tasks[0].Operation != "operation-1" || w.Incident.Tasks[0].Answered.IsZero() {
+		t.Errorf("the task is %+v, want the operation kept", w.Incident.Tasks[0])
+	}
+}
+
+func unreadable(t *testing.T, l *loop) {
+	r := l.requested(t)
+	errDown := errors.New("Firestore is not to be reached")
+	for _, collection := range []string{ledger.Workloads, ledger.Brake, ledger.Pauses} {
+		l.tap.fail = func(c call) error {
+			if !c.write && c.collection == collection {
+				return errDown
+			}
+			return nil
+		}
+		if _, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits); !errors.Is(err, errDown) || fault.IsIgnored(err) {
+			t.Errorf("without %s the error is %v, want one that leaves the message for redelivery", collection, err)
+		}
+	}
+}
