@@ -22,6 +22,7 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/process"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/shared/tpu/tputest"
 	"pitstop.internal/shared/trigger"
@@ -73,10 +74,11 @@ func serveFunction() error {
 // benchThroughput sends progress lines of many slices to one function process, as fast as it takes them. Every line of a
 // slice tells of a later step, so what the ledger has learned in the end shows whether one was lost.
 func benchThroughput(ctx context.Context) ([]figure, error) {
-	address, err := freeAddress(ctx)
+	port, err := process.FreePort(ctx)
 	if err != nil {
 		return nil, err
 	}
+	address := "127.0.0.1:" + port
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -164,15 +166,6 @@ func get(ctx context.Context, c *http.Client, url string) (string, error) {
 	return string(b), errors.Join(err, resp.Body.Close())
 }
 
-func freeAddress(ctx context.Context) (string, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
-
 // listening waits until somebody listens.
 func listening(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -244,42 +237,28 @@ func main() {
 }
 `
 
-const served = `package main
-
-import (
-	"os"
-
-	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
-
-	_ "pitstop.internal/functions/%s"
-)
-
-func main() {
-	if err := funcframework.StartHostPort("127.0.0.1", os.Getenv("PORT")); err != nil {
-		panic(err)
-	}
-}
-`
-
 // benchStart measures from the start of a function's process to its answer to one message of unknown kind, beside a
 // hello-world: one after the other, round by round, so that both meet the same machine.
 func benchStart(ctx context.Context) ([]figure, error) {
 	dir := filepath.Join("build", "bench")
 	defer os.RemoveAll(dir) //nolint:errcheck // it is ignored by git
-	entries := map[string]string{
-		"hello": "Hello", "maintenance": "HandleMaintenance", "logevent": "HandleLogEvent", "patrol": "HandlePatrol", "checkpoint": "HandleCheckpoint",
-		"recovery": "HandleRecovery", "recreate": "HandleRecreate",
+	deployed, err := process.Functions(".")
+	if err != nil {
+		return nil, err
 	}
-	names := []string{"hello", "maintenance", "logevent", "patrol", "checkpoint", "recovery", "recreate"}
+	names, targets := []string{"hello"}, map[string]string{"hello": "Hello"}
+	for _, f := range deployed {
+		names, targets[f.Name] = append(names, f.Name), f.Target
+	}
 	for _, name := range names {
-		src := hello
+		src := []byte(hello)
 		if name != "hello" {
-			src = fmt.Sprintf(served, name)
+			src = process.Main("pitstop.internal/functions/" + name)
 		}
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o750); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(filepath.Join(dir, name, "main.go"), []byte(src), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name, "main.go"), src, 0o600); err != nil {
 			return nil, err
 		}
 		c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, name+".bin"), "./"+filepath.Join(dir, name)) //nolint:gosec // our own names
@@ -292,7 +271,7 @@ func benchStart(ctx context.Context) ([]figure, error) {
 	resident := map[string]int64{}
 	for range startSamples {
 		for _, name := range names {
-			d, rss, err := startOnce(ctx, filepath.Join(dir, name+".bin"), entries[name])
+			d, rss, err := startOnce(ctx, filepath.Join(dir, name+".bin"), targets[name])
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
@@ -316,25 +295,23 @@ func benchStart(ctx context.Context) ([]figure, error) {
 	return figures, nil
 }
 
-func startOnce(ctx context.Context, binary, entry string) (time.Duration, int64, error) {
-	address, err := freeAddress(ctx)
+func startOnce(ctx context.Context, binary, target string) (time.Duration, int64, error) {
+	port, err := process.FreePort(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
-	_, port, _ := strings.Cut(address, ":")
 	body := scenario.PushBody("projects/demo/subscriptions/s", scenario.Message{
 		ID: "1", Published: time.Now(), Attributes: map[string]string{"ce-type": "unknown.v1", "ce-id": "1", "ce-source": "//bench"},
 	}, 1)
 	request := fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
 	c := exec.CommandContext(ctx, binary)
-	c.Env = append(slices.Clone(os.Environ()), "PORT="+port, "FUNCTION_TARGET="+entry, "PROJECT_ID=demo", "CHECKPOINT_TOPIC=projects/demo/topics/c",
-		"RECOVERY_TOPIC=projects/demo/topics/r", "RECREATE_TOPIC=projects/demo/topics/x", "NOTICE_TOPIC=projects/demo/topics/n", "OUR_PRINCIPALS=a@b", "LOG_LEVEL=ERROR")
+	c.Env = append(slices.Concat(os.Environ(), process.Environment()), "PORT="+port, "FUNCTION_TARGET="+target, "LOG_LEVEL=ERROR")
 	began := time.Now()
 	if err := c.Start(); err != nil {
 		return 0, 0, err
 	}
 	defer func() { _ = errors.Join(c.Process.Kill(), c.Wait()) }() //nolint:errcheck // it is not needed any more
-	answer, err := firstAnswer(ctx, address, request)
+	answer, err := firstAnswer(ctx, "127.0.0.1:"+port, request)
 	took := time.Since(began)
 	if err != nil {
 		return 0, 0, err

@@ -22,7 +22,6 @@ import (
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	cloudevents "github.com/cloudevents/sdk-go/v2"
-	"github.com/sethvargo/go-envconfig"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fault"
@@ -101,14 +100,9 @@ func (f Function[C, E]) handle() Handle {
 		if cfg != nil {
 			return nil
 		}
-		c := new(C)
-		if err := envconfig.Process(ctx, c); err != nil {
-			return fmt.Errorf("configuration: %w", err)
-		}
-		if v, ok := any(c).(interface{ Validate() error }); ok {
-			if err := v.Validate(); err != nil {
-				return fmt.Errorf("configuration: %w", err)
-			}
+		c, err := configuration[C](ctx)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errConfiguration, err)
 		}
 		cfg = c
 		return nil
@@ -236,6 +230,10 @@ func (a *Adapter) report(ctx context.Context, ce cloudevents.Event, d Delivery, 
 	case fault.IsBusy(err):
 		log.WarnContext(ctx, "event left for later", "error", err.Error())
 		return http.StatusServiceUnavailable
+	case errors.Is(err, errConfiguration):
+		// Only whoever deploys can cure that: it has to show at once, and not when the messages are dead-lettered.
+		log.ErrorContext(ctx, "function not configured", "error", err.Error())
+		return http.StatusInternalServerError
 	default:
 		log.WarnContext(ctx, "event left for redelivery", "error", err.Error())
 		return http.StatusInternalServerError

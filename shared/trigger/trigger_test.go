@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -239,6 +240,22 @@ func register() {
 			}, nil
 		},
 	})
+	trigger.Register("HandleStrict", trigger.Function[strictConfig, string]{})
+}
+
+// strictConfig can be wrong in more than one way at once.
+type strictConfig struct {
+	Topic string   `env:"TRIGGER_TEST_TOPIC, required"`
+	Ours  []string `env:"TRIGGER_TEST_OURS, required"`
+	Limit int      `env:"TRIGGER_TEST_LIMIT, default=30"`
+	Mode  string   `env:"TRIGGER_TEST_MODE"`
+}
+
+func (c strictConfig) Validate() error {
+	if c.Mode != "" {
+		return errors.New("TRIGGER_TEST_MODE is not a mode")
+	}
+	return nil
 }
 
 func TestMain(m *testing.M) {
@@ -397,6 +414,35 @@ func sendAndLeave(ctx context.Context, addr string, body []byte) error {
 	}
 	_, err = fmt.Fprintf(c, "POST /HandleRegistered HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	return errors.Join(err, c.Close())
+}
+
+func TestEveryFaultOfAConfigurationIsNamedAtOnce(t *testing.T) {
+	t.Setenv("TRIGGER_TEST_LIMIT", "many")
+	t.Setenv("TRIGGER_TEST_MODE", "unheard-of")
+	addr, err := serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/HandleStrict", bytes.NewReader(request(t, "1", "test.v1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != 500 {
+		t.Errorf("status %d, want 500", resp.StatusCode)
+	}
+	for _, want := range []string{"not set: TRIGGER_TEST_TOPIC, TRIGGER_TEST_OURS", "TRIGGER_TEST_LIMIT", "TRIGGER_TEST_MODE is not a mode"} {
+		if !strings.Contains(string(answer), want) {
+			t.Errorf("answer = %s, want %q in it", answer, want)
+		}
+	}
 }
 
 func TestDrainLetsRequestsEnd(t *testing.T) {

@@ -1,0 +1,128 @@
+// Command package makes the archives from which the functions are deployed:
+//
+//	go run ./scripts/package [-verify] [-out DIR] [FUNCTION...]
+//
+// For each function, all of them if none is named, it stages build/FUNCTION and zips it to build/FUNCTION.zip: the files
+// that the function is built from, and a root file by which Google's buildpack finds it. An archive changes when one of
+// these files does and for no other reason, so that only what changed is deployed anew.
+//
+// With -verify it does with each staged folder what the buildpack does, and asks the program that comes out of it what
+// can be answered without a cloud.
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/scripts/process"
+)
+
+// The exit codes.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+const usage = "go run ./scripts/package [-verify] [-out DIR] [FUNCTION...]"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
+	say := func(w io.Writer, format string, a ...any) {
+		_, _ = fmt.Fprintf(w, format+"\n", a...) //nolint:errcheck // there is nobody else to tell
+	}
+	fail := func(code int, faults ...error) int {
+		for _, err := range faults {
+			say(errOut, "package: %v", err)
+		}
+		return code
+	}
+	flags := flag.NewFlagSet("package", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	verifies := flags.Bool("verify", false, "build each staged folder as Google's buildpack does, start it, and ask it")
+	dir := flags.String("out", "", "the folder for what is made; build in the repository if it is not given")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		say(out, usage)
+		flags.SetOutput(out)
+		flags.PrintDefaults()
+		return 0
+	} else if err != nil {
+		return fail(exitUsage, fmt.Errorf("%w: %s", err, usage))
+	}
+	m, err := findModule(ctx)
+	if err != nil {
+		return fail(exitUsage, err)
+	}
+	all, err := process.Functions(m.Dir)
+	if err != nil {
+		return fail(exitUsage, err)
+	}
+	chosen, err := choose(all, flags.Args())
+	if err != nil {
+		return fail(exitUsage, err)
+	}
+	if *dir == "" {
+		*dir = filepath.Join(m.Dir, "build")
+	}
+	width := 0
+	for _, f := range chosen {
+		width = max(width, len(f.Name))
+	}
+	for _, f := range chosen {
+		files, zipped, err := pack(ctx, m, f.Name, *dir)
+		if err != nil {
+			return fail(exitFailed, fmt.Errorf("%s: %w", f.Name, err))
+		}
+		say(out, "%-*s %4d files %8d bytes  sha256 %x", width, f.Name, files, len(zipped), sha256.Sum256(zipped))
+	}
+	if !*verifies {
+		return 0
+	}
+	say(errOut, "package: verifying; a first build takes a minute")
+	code := 0
+	for _, f := range chosen {
+		began := time.Now()
+		checks, faults := verify(ctx, m, f, filepath.Join(*dir, f.Name))
+		if ctx.Err() != nil {
+			return fail(exitFailed, errors.New("interrupted"))
+		}
+		if len(faults) > 0 {
+			code = fail(exitFailed, faults...)
+			continue
+		}
+		say(out, "%-*s verified: %d checks in %.1f s", width, f.Name, checks, time.Since(began).Seconds())
+	}
+	return code
+}
+
+// choose returns the functions of these names, or all of them.
+func choose(all []process.Function, names []string) ([]process.Function, error) {
+	var known []string
+	for _, f := range all {
+		known = append(known, f.Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no function %q in functions, only %s: %s", name, strings.Join(known, ", "), usage)
+		}
+	}
+	if len(names) == 0 {
+		return all, nil
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(f process.Function) bool { return !slices.Contains(names, f.Name) }), nil
+}
