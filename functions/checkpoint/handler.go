@@ -127,14 +127,18 @@ func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) err
 		return fault.Ignored("%s has no slice %s", w.ID, r.Slice)
 	}
 	ref := fleet.Ref(w, *slice)
-	if _, err = h.Fleet.LookAt(ctx, w, ref); err != nil {
-		return err
-	}
-	w, _, err = h.Fleet.Advancer.Check(ctx, r.Request)
+	s, err := h.Fleet.Provider.Read(ctx, ref)
 	if err != nil {
+		// Not to know is no reason to call. The maintenance comes in its window all the same.
+		return h.answer(ctx, r, "", r.Slice+" is not readable", tpu.Failure(err))
+	}
+	if _, err := h.Fleet.Feed(ctx, w, s); err != nil {
 		return err
 	}
-	if s := w.Slice(r.Slice); s.Condition != incident.Ready || !s.Incarnation.Same(r.Incarnation) {
+	if _, _, err := h.Fleet.Advancer.Check(ctx, r.Request); err != nil {
+		return err
+	}
+	if s.Condition != incident.Ready || !s.Incarnation.Same(r.Incarnation) {
 		return fault.Ignored("maintain refused: %s is %s", r.Slice, s.State)
 	}
 	w, id, err := h.Fleet.Advancer.BeginDestructive(ctx, r.Request, ref.Zone, h.Limits)

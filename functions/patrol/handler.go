@@ -158,11 +158,9 @@ func (t *round) sweep(ctx context.Context) error {
 		t.zone(name)
 	}
 	for _, id := range ids {
-		w, _, err := t.Fleet.Ledger.Workload(ctx, id)
-		if err != nil {
-			return err
+		if w, _, err := t.Fleet.Ledger.Workload(ctx, id); t.try("workload "+id, err) {
+			t.expect(w)
 		}
-		t.expect(w)
 	}
 	return nil
 }
@@ -242,7 +240,8 @@ func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 	}
 	before, seen := z.seen[s.Name]
 	now.hosts = before.hosts && before.life.Same(now.life)
-	if seen && before == now && !slices.Contains(t.due, z.known[s.Name]) {
+	unread := !now.hosts && s.Condition == incident.Ready && t.hosts > 0
+	if seen && before == now && !unread && !slices.Contains(t.due, z.known[s.Name]) {
 		return nil
 	}
 	w, err := t.Fleet.Observe(ctx, s)
@@ -250,7 +249,7 @@ func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 		return err
 	}
 	z.known[s.Name] = w.ID
-	if known := w.Slice(s.Name); !now.hosts && known != nil && s.Condition == incident.Ready && t.hosts > 0 {
+	if known := w.Slice(s.Name); unread && known != nil {
 		now.hosts = true
 		if known.Group == "" {
 			t.hosts--

@@ -2,7 +2,6 @@ package recreate
 
 import (
 	"context"
-	"fmt"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
@@ -68,7 +67,11 @@ func (h handler) look(ctx context.Context, r events.RecreateRequested, ref tpu.R
 	s, err := h.Fleet.Provider.Read(ctx, ref)
 	if err != nil {
 		// Not to know is no reason to call. The task is tried again.
-		return tpu.Slice{}, h.failed(ctx, r, fmt.Sprintf("%s is not readable", r.Slice), err)
+		what := r.Slice + " is not readable"
+		if err := h.failed(ctx, r, what, err); err != nil {
+			return tpu.Slice{}, err
+		}
+		return tpu.Slice{}, fault.Ignored("%s refused: %s", r.Action, what)
 	}
 	if _, err := h.Fleet.Feed(ctx, w, s); err != nil {
 		return tpu.Slice{}, err

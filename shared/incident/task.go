@@ -15,7 +15,7 @@ import (
 // under the new one, because its fence would refuse it otherwise.
 func (m *machine) send(tasks ...Task) {
 	in := m.inc()
-	m.w.Epoch++
+	m.raise()
 	for i := range in.Tasks {
 		if t := &in.Tasks[i]; t.open() {
 			m.emit(t)
@@ -32,13 +32,22 @@ func (m *machine) send(tasks ...Task) {
 func (m *machine) resend(t *Task) {
 	t.Attempt++
 	t.Begun, t.RequestID, t.Answered, t.Operation, t.Retry = time.Time{}, "", time.Time{}, "", time.Time{}
-	m.w.Epoch++
+	m.raise()
 	for i := range m.w.Incident.Tasks {
 		if o := &m.w.Incident.Tasks[i]; o == t || o.open() {
 			m.emit(o)
 		}
 	}
 	m.changed = true
+}
+
+// raise begins a new epoch. Its fence would refuse what was to be sent under the one before: that is not sent.
+func (m *machine) raise() {
+	m.w.Epoch++
+	m.out = slices.DeleteFunc(m.out, func(e events.Event) bool {
+		_, request := e.(interface{ Header() events.Request })
+		return request
+	})
 }
 
 // emit makes the request of a task under the current epoch.
@@ -114,7 +123,7 @@ func (w Workload) Fence(r events.Request, now time.Time) (Task, error) {
 	case now.After(r.Expires):
 		return Task{}, fmt.Errorf("%w: it expired at %s", ErrRefused, r.Expires.UTC().Format(time.RFC3339))
 	}
-	t := w.Incident.task(r.Action, r.Slice)
+	t, s := w.Incident.task(r.Action, r.Slice), w.Slice(r.Slice)
 	switch {
 	case t == nil || t.Epoch != r.Epoch:
 		return Task{}, fmt.Errorf("%w: nothing waits for %s any more", ErrRefused, r.Action)
@@ -122,8 +131,10 @@ func (w Workload) Fence(r events.Request, now time.Time) (Task, error) {
 		return Task{}, fmt.Errorf("%w: %s was carried out already", ErrRefused, r.Action)
 	case !t.Retry.IsZero():
 		return Task{}, fmt.Errorf("%w: %s is tried again at %s", ErrRefused, r.Action, t.Retry.UTC().Format(time.RFC3339))
-	case r.Incarnation.Known() && !r.Incarnation.Same(w.Slice(r.Slice).Incarnation):
-		return Task{}, fmt.Errorf("%w: %s lives as %v, not as %v", ErrRefused, r.Slice, w.Slice(r.Slice).Incarnation, r.Incarnation)
+	case r.Incarnation.Known() && s == nil:
+		return Task{}, fmt.Errorf("%w: %s of the whole workload concerns no single life", ErrRefused, r.Action)
+	case r.Incarnation.Known() && !r.Incarnation.Same(s.Incarnation):
+		return Task{}, fmt.Errorf("%w: %s lives as %v, not as %v", ErrRefused, r.Slice, s.Incarnation, r.Incarnation)
 	}
 	return *t, nil
 }

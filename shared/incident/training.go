@@ -264,7 +264,7 @@ func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
 	if in.Phase != Resuming && in.Phase != Watching || r.Attempt <= m.w.Crew.GaveUp {
 		return
 	}
-	m.w.Crew.GaveUp = r.Attempt
+	m.w.Crew.GaveUp, m.w.Crew.Attempt = r.Attempt, max(m.w.Crew.Attempt, r.Attempt)
 	m.line(LineSeen, "crew: gave up", r.Reason)
 	if in.Phase == Watching {
 		m.inc().Would = append(m.inc().Would, "ask the crew for another attempt")

@@ -1,0 +1,422 @@
+package checkpoint_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	checkpointfn "pitstop.internal/functions/checkpoint"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/trigger"
+)
+
+const (
+	id    = fleettest.Project + "/llama"
+	zone  = fleettest.Zone
+	slice = "llama"
+	at    = " " + zone + "/" + slice
+)
+
+// window is announced so late that the save is due at once.
+var window = events.Notice{
+	Status: events.NoticePending, CanReschedule: true, WindowStart: fleettest.Start.Add(15 * time.Minute), WindowEnd: fleettest.Start.Add(4 * time.Hour),
+}
+
+// bench has one request to carry out.
+type bench struct {
+	*fleettest.Bench
+	limits  ledger.Limits
+	request events.CheckpointRequested
+}
+
+// toSave is a slice with announced maintenance, and the request to save before it.
+func toSave(t *testing.T) *bench {
+	t.Helper()
+	return toSaveWith(t, nil)
+}
+
+// toSaveWith is toSave on a slice with this metadata.
+func toSaveWith(t *testing.T, metadata map[string]string) *bench {
+	t.Helper()
+	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
+	w := b.Slice(tputest.NodeConfig{Labels: fleettest.Label("reserved"), Notice: &window, Metadata: metadata})
+	w = b.Report(w, slice, fleettest.Progress(1000))
+	b.Give(w, incident.Noticed{
+		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: window, InAPI: true,
+	})
+	b.Clock.Advance(time.Minute)
+	b.Give(b.Workload(id), incident.Ticked{})
+	b.request = b.next()
+	return b
+}
+
+// toVerify is a save that the crew says is done, and the request to verify it.
+func toVerify(t *testing.T) *bench {
+	t.Helper()
+	b := toSave(t)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Clock.Advance(time.Minute)
+	b.Report(b.Workload(id), slice, events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: b.request.SaveID, CheckpointStep: 1200})
+	b.request = b.next()
+	b.Calls()
+	return b
+}
+
+// toMaintain is a save that was verified, and the request to start the maintenance now.
+func toMaintain(t *testing.T) *bench {
+	t.Helper()
+	b := toVerify(t)
+	b.commit("1200")
+	b.Want(b.deliver(), fleettest.Handled)
+	b.request = b.next()
+	return b
+}
+
+// commit writes a complete checkpoint.
+func (b *bench) commit(step string) {
+	b.Storage.Put(fleettest.Bucket, "run/"+step+"/data", []byte("weights"))
+	b.Storage.Put(fleettest.Bucket, "run/"+step+"/commit_success.txt", []byte("done"))
+}
+
+func (b *bench) next() events.CheckpointRequested {
+	b.T.Helper()
+	r, _ := fleettest.One(b.T, b.Bench, events.DecodeCheckpointRequested)
+	return r
+}
+
+func (b *bench) handle() trigger.Handle {
+	return checkpointfn.New(checkpointfn.Deps{Fleet: b.Fleet, Provider: b.Cloud, Store: b.Store, Limits: b.limits})
+}
+
+func (b *bench) deliver() string {
+	b.T.Helper()
+	return b.Deliver(b.handle(), fleettest.Request(b.request))
+}
+
+// open is the open incident, task its only task.
+func (b *bench) open() incident.Incident {
+	b.T.Helper()
+	in := b.Workload(id).Incident
+	if in == nil {
+		b.T.Fatal("no incident is open")
+	}
+	return *in
+}
+
+func (b *bench) task() incident.Task {
+	b.T.Helper()
+	in := b.open()
+	if len(in.Tasks) != 1 {
+		b.T.Fatalf("tasks %+v, want one", in.Tasks)
+	}
+	return in.Tasks[0]
+}
+
+func (b *bench) header(action events.Action, epoch int64, reason string) events.Request {
+	return events.Request{
+		Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: epoch, Action: action, Attempt: 1,
+		Expires: b.Clock.Now().Add(incident.RequestFor), Reason: reason,
+	}
+}
+
+func TestASaveIsAskedForThroughTheBucketAndTheMetadata(t *testing.T) {
+	b := toSave(t)
+	b.Want(b.request, events.CheckpointRequested{
+		Request: b.header(events.ActionSave, 2, "maintenance"), SaveID: b.open().Save.ID, Mode: events.SaveNatural, By: window.WindowStart,
+		Directory: fleettest.Directory,
+	})
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Calls(), []string{"GetNode" + at, "UpdateNode" + at})
+
+	ask := events.CrewRequest{
+		Schema: events.Schema, SaveID: b.request.SaveID, Workload: id, Incident: b.request.Incident, Action: events.ActionSave,
+		Mode: events.SaveNatural, By: window.WindowStart,
+	}
+	metadata := b.API.Metadata(zone, slice)
+	inMetadata, err := events.DecodeCrewRequest([]byte(metadata[events.MetadataRequest]))
+	b.Must(err)
+	b.Want(inMetadata, ask)
+	b.Want(metadata["startup-script"], "export TOKEN=secret")
+	inBucket, err := checkpoint.ReadRequest(t.Context(), b.Store, fleettest.Directory)
+	b.Must(err)
+	b.Want(inBucket, ask)
+
+	b.Want(b.open().Save.Delivered, b.Clock.Now())
+	b.Want(len(b.Sender.Sent()), 0)
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Calls(), []string(nil))
+	b.Want(b.Storage.Calls(buckettest.MethodInsert), 1)
+}
+
+func TestOneChannelIsEnoughForASave(t *testing.T) {
+	plain := map[string]string{}
+	for name, c := range map[string]struct {
+		metadata map[string]string
+		fail     func(b *bench)
+		told     string
+	}{
+		"without a checkpoint directory": {plain, func(*bench) {}, "request for a save left in the metadata of llama"},
+		"without access to the bucket": {nil, func(b *bench) {
+			b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodInsert, Status: 403})
+		}, "request for a save left in the metadata of llama"},
+		"with a node that cannot be changed": {nil, func(b *bench) {
+			b.API.Inject(tputest.Fault{Method: "UpdateNode", Code: 7, Message: "denied"})
+		}, "request for a save left in the bucket"},
+		"with a node that is not usable": {nil, func(b *bench) {
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition = incident.Unhealthy })
+		}, "request for a save left in the bucket"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toSaveWith(t, c.metadata)
+			c.fail(b)
+			b.Want(b.deliver(), fleettest.Handled)
+			in := b.open()
+			b.Want(in.Phase, incident.Saving)
+			b.Want(in.Save.Delivered, b.Clock.Now())
+			b.Want(in.Timeline[len(in.Timeline)-1].Text, c.told)
+		})
+	}
+}
+
+func TestASaveThatNobodyCanBeAskedForWaitsForTheWindow(t *testing.T) {
+	b := toSaveWith(t, map[string]string{})
+	b.API.Inject(tputest.Fault{Method: "UpdateNode", Code: 14, Message: "try later"})
+	b.Want(b.deliver(), fleettest.Handled)
+	in := b.open()
+	b.Want(in.Phase, incident.Window)
+	if !strings.Contains(in.Save.Failed, "try later") {
+		t.Errorf("failed = %q, want what the API said", in.Save.Failed)
+	}
+	b.Want(b.deliver(), fleettest.Ignored)
+}
+
+func TestASaveIsVerifiedAndThenTheMaintenanceIsAskedFor(t *testing.T) {
+	b := toVerify(t)
+	b.Want(b.request, events.CheckpointRequested{
+		Request: b.header(events.ActionVerify, 3, "acknowledged save"), SaveID: b.request.SaveID, Since: b.Clock.Now().Add(-time.Minute),
+		MoreThan: 1199, Directory: fleettest.Directory,
+	})
+	b.commit("1200")
+	b.Want(b.deliver(), fleettest.Handled)
+	p := b.Workload(id).Progress
+	b.Want(p.Verified, int64(1200))
+	b.Want(p.VerifiedURI, fleettest.Directory+"/1200")
+
+	want := events.CheckpointRequested{Request: b.header(events.ActionMaintain, 4, "verified checkpoint")}
+	want.Slice, want.Incarnation = slice, b.API.Incarnation(zone, slice)
+	b.Want(b.next(), want)
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Calls(), []string(nil)) // to verify takes the bucket alone
+}
+
+func TestWhatIsNotVerifiedIsLookedForAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		bucket func(b *bench)
+		text   string
+	}{
+		"there is nothing":   {func(*bench) {}, "the directory is empty but for what Pitstop wrote"},
+		"an older one":       {func(b *bench) { b.commit("1100") }, "not past step 1199"},
+		"one without an end": {func(b *bench) { b.Storage.Put(fleettest.Bucket, "run/1200/data", []byte("w")) }, "step 1200 has no commit marker"},
+		"the bucket is away": {func(b *bench) { b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodList, Status: 503}) }, "does not work at the moment"},
+		"it is forbidden":    {func(b *bench) { b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodList, Status: 403}) }, "is not permitted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toVerify(t)
+			c.bucket(b)
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Want(b.task().Retry, b.Clock.Now().Add(time.Minute))
+			if got := b.open().Save.Failed; !strings.Contains(got, c.text) {
+				t.Errorf("failed = %q, want %q", got, c.text)
+			}
+			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
+		})
+	}
+}
+
+func TestMaintenanceIsStartedOnceAfterAFreshReading(t *testing.T) {
+	b := toMaintain(t)
+	b.API.Inject(tputest.Fault{Method: "PerformMaintenance", Before: func() {
+		task := b.task()
+		b.Want(task.RequestID, ledger.RequestID(b.request.Request, zone))
+		b.Want(task.Begun, b.Clock.Now())
+		b.Want(b.Slots(zone), 1)
+	}})
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Calls(), []string{"GetNode" + at, "PerformMaintenance" + at})
+	b.Want(b.open().Phase, incident.Window)
+	b.Want(b.Slots(zone), 1)
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Calls(), []string(nil))
+}
+
+func TestMaintenanceIsNotStarted(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(b *bench)
+		// read says that the slice is read before that is known.
+		read  bool
+		phase incident.Phase
+	}{
+		"of a request whose epoch is over": {change: func(b *bench) { b.request.Epoch-- }, phase: incident.Maintaining},
+		"of a request that has expired":    {change: func(b *bench) { b.Clock.Advance(incident.RequestFor + time.Second) }, phase: incident.Maintaining},
+		"of another life":                  {change: func(b *bench) { b.request.Incarnation.ID = "0" }, phase: incident.Maintaining},
+		"of another incident":              {change: func(b *bench) { b.request.Incident = "other" }, phase: incident.Maintaining},
+		"of a slice that is lost":          {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, read: true, phase: incident.Healing},
+		"of a slice that is under way":     {change: func(b *bench) { b.Must(b.API.BeginMaintenance(zone, slice, time.Hour)) }, read: true, phase: incident.Window},
+		"of a slice that is gone":          {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, read: true, phase: incident.InGrace},
+		// The ledger was written by a clock ahead of ours, and takes the reading for an older one.
+		"of a slice that is lost, unknown to the ledger": {change: func(b *bench) {
+			b.Must(b.API.Preempt(zone, slice))
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(time.Minute) })
+		}, read: true, phase: incident.Maintaining},
+		"when it was withdrawn":            {change: func(b *bench) { b.Must(b.API.Withdraw(zone, slice)) }, read: true},
+		"of a slice that cannot be read":   {change: func(b *bench) { b.API.Inject(tputest.Fault{Method: "GetNode", Code: 14}) }, read: true, phase: incident.Window},
+		"when the switch is no by now":     {change: func(b *bench) { b.Policies.Ceiling.EarlyMaintenance = policy.No }, read: true, phase: incident.Window},
+		"when the switch is ask by now":    {change: func(b *bench) { b.Policies.Ceiling.EarlyMaintenance = policy.Ask }, read: true, phase: incident.Approving},
+		"when nothing is allowed by now":   {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, read: true},
+		"when the policy cannot be read":   {change: func(b *bench) { b.Policies.Unreadable = "away" }, read: true, phase: incident.Maintaining},
+		"when everything is paused":        {change: func(b *bench) { b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"})) }, read: true, phase: incident.Maintaining},
+		"when the workload is paused":      {change: func(b *bench) { b.Change(id, func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada"} }) }, read: true, phase: incident.Maintaining},
+		"when the brake of the zone holds": {change: func(b *bench) { b.limits.Zone = 0 }, read: true, phase: incident.Maintaining},
+		"when that of the project holds":   {change: func(b *bench) { b.limits.Project = 0 }, read: true, phase: incident.Maintaining},
+		"when somebody created the slice anew": {change: func(b *bench) {
+			b.Must(b.API.Vanish(zone, slice))
+			b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice}, fleettest.Owner))
+		}, read: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toMaintain(t)
+			c.change(b)
+			if got := b.deliver(); got != fleettest.Ignored && got != fleettest.Handled {
+				t.Errorf("the request is %s", got)
+			}
+			var read []string
+			if c.read {
+				read = []string{"GetNode" + at}
+			}
+			b.Want(b.Calls(), read)
+			b.Want(b.Slots(zone), 0)
+			phase := incident.Phase("")
+			if in := b.Workload(id).Incident; in != nil {
+				phase = in.Phase
+			}
+			b.Want(phase, c.phase)
+		})
+	}
+}
+
+func TestMaintenanceThatTheAPIRefusesComesInItsWindow(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault tputest.Fault
+		slots int
+	}{
+		"refused":     {tputest.Fault{Code: 9, Message: "not supported while in state"}, 0},
+		"denied":      {tputest.Fault{Code: 7, Message: "denied"}, 0},
+		"unavailable": {tputest.Fault{Code: 14, Message: "try later"}, 1},
+		"lost answer": {tputest.Fault{LoseAnswer: true}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toMaintain(t)
+			c.fault.Method = "PerformMaintenance"
+			b.API.Inject(c.fault)
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Want(b.open().Phase, incident.Window)
+			b.Want(b.Slots(zone), c.slots)
+			b.Calls()
+			b.Want(b.deliver(), fleettest.Ignored)
+			b.Want(b.Calls(), []string(nil))
+		})
+	}
+}
+
+func TestACrashBehindTheCallOfMaintenanceDoesNotCallTwice(t *testing.T) {
+	b := toMaintain(t)
+	b.API.Inject(tputest.Fault{Method: "PerformMaintenance", Before: func() { b.Break(ledger.Workloads) }})
+	b.Want(b.deliver(), fleettest.Redelivered)
+	b.Mend()
+	b.Clock.Advance(10 * time.Second) // by now it shows
+	b.Calls()
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Calls(), []string{"GetNode" + at})
+	b.Want(b.open().Phase, incident.Window)
+	b.Want(b.Slots(zone), 1)
+}
+
+func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
+	for name, c := range map[string]struct {
+		bench  func(*testing.T) *bench
+		before []string
+		after  []string
+	}{
+		"save":     {toSave, nil, []string{"GetNode" + at, "UpdateNode" + at}},
+		"maintain": {toMaintain, []string{"GetNode" + at}, []string{"GetNode" + at, "PerformMaintenance" + at}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := c.bench(t)
+			b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+			b.Want(b.deliver(), fleettest.Redelivered)
+			b.Want(b.Calls(), c.before)
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Want(b.Calls(), c.after)
+		})
+	}
+}
+
+func TestASaveIsHeldAndForbiddenToo(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(b *bench)
+		phase  incident.Phase
+		held   string
+	}{
+		"when everything is paused": {
+			func(b *bench) { b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"})) }, incident.Saving, "paused by ada",
+		},
+		"when the policy cannot be read": {
+			func(b *bench) { b.Policies.Unreadable = "away" }, incident.Saving, "the policy cannot be read: away",
+		},
+		"when the switch is no by now": {func(b *bench) { b.Policies.Ceiling.RequestCheckpoint = policy.No }, incident.Window, ""},
+		"when its epoch is over":       {func(b *bench) { b.request.Epoch-- }, incident.Saving, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toSave(t)
+			c.change(b)
+			b.Want(b.deliver(), fleettest.Ignored)
+			b.Want(b.Calls(), []string(nil))
+			b.Want(b.Storage.Calls(buckettest.MethodInsert), 0)
+			b.Want(b.open().Phase, c.phase)
+			b.Want(b.open().Held, c.held)
+		})
+	}
+}
+
+func TestWhatCannotBeStoredIsLeftForRedelivery(t *testing.T) {
+	for name, bench := range map[string]func(*testing.T) *bench{"save": toSave, "verify": toVerify, "maintain": toMaintain} {
+		t.Run(name, func(t *testing.T) {
+			b := bench(t)
+			b.Break(ledger.Workloads)
+			b.Want(b.deliver(), fleettest.Redelivered)
+			b.Want(b.Calls(), []string(nil))
+		})
+	}
+}
+
+func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
+	b := toSave(t)
+	deliver := func(change func(*events.CheckpointRequested)) string {
+		r := b.request
+		change(&r)
+		return b.Deliver(b.handle(), fleettest.Request(r))
+	}
+	b.Want(deliver(func(r *events.CheckpointRequested) { r.SaveID = "" }), fleettest.Rejected)
+	b.Want(deliver(func(r *events.CheckpointRequested) { r.Action = events.ActionDelete }), fleettest.Rejected)
+	b.Want(deliver(func(r *events.CheckpointRequested) { r.Schema = events.Schema + 1 }), fleettest.Later)
+	b.Want(deliver(func(r *events.CheckpointRequested) { r.Incarnation = b.API.Incarnation(zone, slice) }), fleettest.Ignored)
+	b.Want(b.Deliver(b.handle(), fleettest.Message([]byte("{}"), fleettest.Start)), fleettest.Ignored)
+	b.Want(b.Calls(), []string(nil))
+}

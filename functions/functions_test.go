@@ -1,0 +1,199 @@
+// Package functions_test calls every function by its entry point, as the functions framework serves it.
+package functions_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
+
+	"pitstop.internal/events"
+	_ "pitstop.internal/functions/checkpoint"
+	_ "pitstop.internal/functions/logevent"
+	_ "pitstop.internal/functions/maintenance"
+	_ "pitstop.internal/functions/patrol"
+	_ "pitstop.internal/functions/recovery"
+	_ "pitstop.internal/functions/recreate"
+)
+
+// message is what a function is sent.
+type message struct {
+	data       string
+	attributes map[string]string
+}
+
+func event(eventType, data string) message {
+	return message{data, map[string]string{"ce-type": eventType, "ce-id": "e1", "ce-source": "//test"}}
+}
+
+// unknown is none of any function's concern.
+var unknown = event("pitstop.weather.changed.v1", `{"schema":1}`)
+
+// functions are the entry points, with what each needs beside what all need, and a body that it cannot read.
+var functions = []struct {
+	entry     string
+	needs     []string
+	malformed message
+}{
+	{"HandleMaintenance", nil, message{data: `{"logName":`}},
+	{"HandleMaintenance", nil, event(events.TypeMaintenanceNotified, `{"schema":1,"node":"llama"}`)},
+	{"HandleLogEvent", []string{"OUR_PRINCIPALS"}, message{data: `{"logName":`}},
+	{"HandlePatrol", []string{"NOTICE_TOPIC", "OUR_PRINCIPALS"}, unknown}, // a tick says nothing but its time
+	{"HandleCheckpoint", nil, event(events.TypeCheckpointRequested, `{"schema":1,"action":"save"}`)},
+	{"HandleRecovery", nil, event(events.TypeRecoveryRequested, `{"schema":1,"action":"restart"}`)},
+	{"HandleRecreate", nil, event(events.TypeRecreateRequested, `{"schema":1,"action":"delete"}`)},
+}
+
+// environment is what a deployment sets.
+var environment = map[string]string{
+	"PROJECT_ID":       "demo",
+	"CHECKPOINT_TOPIC": "projects/demo/topics/checkpoint-requests",
+	"RECOVERY_TOPIC":   "projects/demo/topics/recovery-requests",
+	"RECREATE_TOPIC":   "projects/demo/topics/recreate-requests",
+	"NOTICE_TOPIC":     "projects/demo/topics/maintenance-notices",
+	"OUR_PRINCIPALS":   "pitstop@demo.iam.gserviceaccount.com",
+}
+
+// needed by every function.
+var needed = []string{"PROJECT_ID", "CHECKPOINT_TOPIC", "RECOVERY_TOPIC", "RECREATE_TOPIC"}
+
+type answer struct {
+	status int
+	body   string
+}
+
+var (
+	address string
+	// unconfigured are the answers of each entry point before anything is set: a function reads its environment once.
+	unconfigured = map[string]answer{}
+)
+
+func TestMain(m *testing.M) {
+	if err := setUp(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func setUp() error {
+	for name := range environment {
+		if err := os.Unsetenv(name); err != nil {
+			return err
+		}
+	}
+	for name, value := range map[string]string{"LOG_LEVEL": "ERROR+4", "POLICY_URI": "", "ALLOW": "", "FUNCTION_TARGET": ""} {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	var err error
+	if address, err = serve(); err != nil {
+		return err
+	}
+	for _, f := range functions {
+		if unconfigured[f.entry], err = post(f.entry, unknown); err != nil {
+			return err
+		}
+	}
+	for name, value := range environment {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serve starts the functions framework on a free loopback port.
+func serve() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // there is no test yet that could end it
+	if err != nil {
+		return "", err
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		return "", err
+	}
+	host, port, _ := strings.Cut(addr, ":")
+	failed := make(chan error, 1)
+	go func() { failed <- funcframework.StartHostPort(host, port) }()
+	for {
+		select {
+		case err := <-failed:
+			return "", err
+		default:
+		}
+		if c, err := net.Dial("tcp", addr); err == nil { //nolint:noctx // likewise
+			return addr, c.Close()
+		}
+		runtime.Gosched() // the framework does not say when it listens
+	}
+}
+
+// post delivers a message as Pub/Sub pushes it.
+func post(entry string, m message) (answer, error) {
+	body, err := json.Marshal(map[string]any{
+		"message":      map[string]any{"data": []byte(m.data), "attributes": m.attributes, "messageId": "m1"},
+		"subscription": "projects/demo/subscriptions/s",
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	resp, err := http.Post("http://"+address+"/"+entry, "application/json", bytes.NewReader(body)) //nolint:noctx // likewise
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read to its end
+	said, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, strings.TrimSpace(string(said))}, err
+}
+
+func TestAFunctionWithoutItsConfigurationSaysWhatIsMissing(t *testing.T) {
+	for _, f := range functions {
+		got := unconfigured[f.entry]
+		if got.status != http.StatusInternalServerError || !strings.Contains(got.body, "configuration") || strings.Contains(got.body, "\n") {
+			t.Errorf("%s: status %d, %q; want 500 and one line about its configuration", f.entry, got.status, got.body)
+		}
+		for name := range environment {
+			if want := slices.Contains(append(needed[:len(needed):len(needed)], f.needs...), name); strings.Contains(got.body, name) != want {
+				t.Errorf("%s: %q; want it to name %s: %t", f.entry, got.body, name, want)
+			}
+		}
+	}
+}
+
+// TestAFunctionAcknowledgesWhatItCannotActOn needs no client: what is none of a function's concern and what nobody can
+// read is answered before one is made, and there are no credentials here with which one could be made.
+func TestAFunctionAcknowledgesWhatItCannotActOn(t *testing.T) {
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere")
+	for _, f := range functions {
+		for name, m := range map[string]message{"of unknown type": unknown, "that is malformed": f.malformed} {
+			got, err := post(f.entry, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.status != http.StatusOK {
+				t.Errorf("%s answers a message %s with %d %q, want 200", f.entry, name, got.status, got.body)
+			}
+		}
+	}
+}
+
+func TestAnEntryPointThatNobodyRegisteredIsNotServed(t *testing.T) {
+	got, err := post("HandleNobody", unknown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.status != http.StatusNotFound {
+		t.Errorf("status %d, want 404", got.status)
+	}
+}

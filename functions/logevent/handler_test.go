@@ -1,0 +1,445 @@
+package logevent_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/functions/logevent"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/trigger"
+)
+
+const (
+	id    = fleettest.Project + "/llama"
+	zone  = fleettest.Zone
+	slice = "llama"
+	group = "t1v-n-0a1b2c3d"
+	node  = "locations/" + zone + "/nodes/" + slice
+	read  = "GetNode " + zone + "/" + slice
+)
+
+// bench is a Spot slice that trains, and the function.
+type bench struct {
+	*fleettest.Bench
+	handle trigger.Handle
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{Bench: fleettest.New(t)}
+	b.handle = logevent.New(logevent.Deps{Fleet: b.Fleet, Project: fleettest.Project, Ours: []string{fleettest.Us}})
+	return b
+}
+
+// training is the bench with a slice whose workers are known.
+func training(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t)
+	w := b.Slice(tputest.NodeConfig{Spot: true, Group: group})
+	w = b.Report(w, slice, fleettest.Progress(1000))
+	_, err := b.Fleet.MapGroup(t.Context(), w, w.Slices[0], group)
+	b.Must(err)
+	b.Clock.Advance(time.Minute)
+	return b
+}
+
+func refOf(b *bench) tpu.Ref { return fleet.Ref(b.Workload(id), b.Workload(id).Slices[0]) }
+
+var errAway = errors.New("Pub/Sub is away")
+
+func (b *bench) deliver(entry []byte) string {
+	b.T.Helper()
+	return b.Deliver(b.handle, fleettest.Message(entry, b.Clock.Now()))
+}
+
+func worker(n int) string { return fmt.Sprintf("zones/%s/instances/%s-w-%d", zone, group, n) }
+
+// preempted is Google's entry about a worker or a node.
+func (b *bench) preempted(resource string) []byte {
+	return fleettest.SystemEvent("compute.instances.preempted", resource, b.Clock.Now(), nil)
+}
+
+// crew is a line of the crew's worker 0.
+func (b *bench) crew(r events.CrewReport) []byte {
+	r.Schema, r.Project, r.Zone, r.Node = events.Schema, fleettest.Project, zone, slice
+	return tputest.CrewEntry(r, b.Clock.Now(), 1)
+}
+
+// nothingSent checks that nothing was sent, and what was called.
+func (b *bench) nothingSent(calls ...string) {
+	b.T.Helper()
+	b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
+	b.Want(b.Calls(), calls)
+}
+
+func TestALossIsLookedAtAndThenActedOnOnce(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Want(b.deliver(b.preempted(worker(2))), fleettest.Handled)
+	b.Want(b.Calls(), []string{read})
+	life := b.API.Incarnation(zone, slice)
+	spec := b.Workload(id).Slices[0].Spec
+	want := events.RecreateRequested{
+		Request: events.Request{
+			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 2, Action: events.ActionDelete, Slice: slice,
+			Incarnation: life, Attempt: 1, Expires: b.Clock.Now().Add(incident.RequestFor), Reason: "node llama is PREEMPTED",
+		},
+		Zone: zone, Spec: spec,
+	}
+	got, env := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	b.Want(got, want)
+	env.Data = nil
+	b.Want(env, events.Envelope{
+		ID: want.EventID(), Type: events.TypeRecreateRequested, Source: fleettest.Source, Subject: id, Time: b.Clock.Now(),
+		Cause: fleettest.Cause, Correlation: want.Incident,
+	})
+
+	// The other workers, the same entry once more, and the node's own entry have nothing to add.
+	for _, resource := range []string{worker(2), worker(0), worker(3), node} {
+		b.Want(b.deliver(b.preempted(resource)), fleettest.Handled)
+	}
+	b.nothingSent()
+	b.Want(b.Workload(id).Incident.ID, want.Incident)
+}
+
+func TestALossThatTheAPIDoesNotShowIsNotActedOn(t *testing.T) {
+	b := training(t)
+	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(1), b.Clock.Now(), nil)), fleettest.Handled)
+	b.nothingSent(read)
+	b.Want(b.Workload(id).Incident.Phase, incident.Looking)
+	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
+	// Whoever stored the evidence has looked; the other workers' entries look at nothing.
+	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(2), b.Clock.Now(), nil)), fleettest.Handled)
+	b.nothingSent()
+}
+
+func TestALossThatCannotBeLookedAtIsKept(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.Preempt(zone, slice))
+	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 14})
+	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
+	b.nothingSent(read)
+	in := b.Workload(id).Incident
+	b.Want(in.Phase, incident.Looking)
+	b.Want(in.Look, true)
+}
+
+func TestEvidenceThatIsNotNewerThanTheLastProgressOpensNothing(t *testing.T) {
+	b := training(t)
+	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.preempted", worker(0), fleettest.Start, nil)), fleettest.Handled)
+	b.nothingSent()
+	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
+}
+
+func TestUnderWatchAndWithoutAPolicyNothingIsAskedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		policies fleettest.Policies
+		phase    incident.Phase
+	}{
+		"only watched":                {fleettest.Policies{}, incident.Watching},
+		"a policy that is unreadable": {fleettest.Policies{Ceiling: policy.Everything(), Unreadable: "away"}, incident.Looking},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := training(t)
+			*b.Policies = c.policies
+			b.Must(b.API.Preempt(zone, slice))
+			b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
+			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
+			b.Want(b.Workload(id).Incident.Phase, c.phase)
+		})
+	}
+}
+
+// TestLinesOfUsersNeverLeadToADeletion gives the function every line that a user's code can write, in every state of the
+// API in which the slice is not shown to be lost.
+func TestLinesOfUsersNeverLeadToADeletion(t *testing.T) {
+	ongoing := &events.Notice{Status: events.NoticeOngoing, WindowStart: fleettest.Start}
+	lines := []events.CrewReport{
+		{Report: events.ReportStarted, Attempt: 2},
+		{Report: events.ReportExited, Attempt: 2, ExitCode: 1},
+		{Report: events.ReportExited, Attempt: 3, Signal: "SIGKILL"},
+		{Report: events.ReportNotice, Preempted: true},
+		{Report: events.ReportNotice, Notice: ongoing},
+		{Report: events.ReportSaved, SaveID: "none", CheckpointStep: 5000},
+		{Report: events.ReportRefused, SaveID: "none", Reason: "no"},
+		{Report: events.ReportGaveUp, Attempt: 3, Reason: "delete me"},
+		{Report: events.ReportFinished, Attempt: 2},
+	}
+	for name, change := range map[string]func(b *bench){
+		"usable":   func(*bench) {},
+		"unusable": func(b *bench) { b.Must(b.API.HostError(zone, slice, -1)) },
+		"gone":     func(b *bench) { b.Must(b.API.Vanish(zone, slice)) },
+		"deleting": func(b *bench) { b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner)) },
+	} {
+		for first := range lines {
+			t.Run(fmt.Sprintf("%s, from line %d on", name, first), func(t *testing.T) {
+				b := training(t)
+				change(b)
+				for i := range lines {
+					b.Clock.Advance(10 * time.Second)
+					b.Want(b.deliver(b.crew(lines[(first+i)%len(lines)])), fleettest.Handled)
+				}
+				if sent := fleettest.Types(b.Sender.Sent()); slices.Contains(sent, events.TypeRecreateRequested) {
+					t.Errorf("sent %q", sent)
+				}
+				for _, s := range b.Workload(id).Slices {
+					if s.Replace {
+						t.Errorf("%s is to be replaced", s.Name)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestWhatACrewSaysOfAPreemptionStartsALookThatDecides(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportNotice, Preempted: true})), fleettest.Handled)
+	b.Want(b.Calls(), []string{read})
+	got, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	b.Want(got.Reason, "node llama is PREEMPTED")
+}
+
+func TestWhatTheOwnerDeletesIsReleased(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
+	for _, entry := range b.Audit("DeleteNode") {
+		b.Want(b.deliver(entry), fleettest.Handled)
+	}
+	b.Want(b.Workload(id).Slices[0].Released, b.Clock.Now())
+	b.nothingSent()
+
+	// Nothing that follows from it is a loss.
+	b.Clock.Advance(2 * time.Minute)
+	b.Look(zone, slice)
+	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
+	b.Clock.Advance(2 * incident.Grace)
+	b.Give(b.Workload(id), incident.Ticked{})
+	b.nothingSent()
+	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
+}
+
+func TestWhatTheOwnerDeletesInMidIncidentIsReleased(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
+	b.Sender.Sent()
+	b.Calls()
+	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
+	b.Want(b.deliver(b.Audit("DeleteNode")[0]), fleettest.Handled)
+	b.nothingSent()
+	w := b.Workload(id)
+	if w.Incident != nil || w.Closed.Outcome != incident.Released {
+		t.Errorf("open %+v, closed %+v, want it released", w.Incident, w.Closed)
+	}
+	archived, err := b.Ledger.Closed(t.Context(), id, w.Closed.ID)
+	b.Must(err)
+	b.Want(archived.Outcome, incident.Released)
+}
+
+func TestWhoDeletedItDecidesWhatThatMeans(t *testing.T) {
+	for principal, owner := range map[string]bool{
+		fleettest.Owner:                                true,
+		"ci@other.iam.gserviceaccount.com":             true,
+		fleettest.Us:                                   false,
+		strings.ToUpper(fleettest.Us):                  false,
+		"system@google.com":                            false,
+		"service-42@cloud-tpu.iam.gserviceaccount.com": false,
+	} {
+		t.Run(principal, func(t *testing.T) {
+			b := training(t)
+			b.Must(b.API.OwnerDelete(zone, slice, principal))
+			b.Calls()
+			got := b.deliver(b.Audit("DeleteNode")[0])
+			b.Want(!b.Workload(id).Slices[0].Released.IsZero(), owner)
+			if want := map[bool]string{true: fleettest.Handled, false: fleettest.Ignored}[owner]; got != want {
+				t.Errorf("the entry is %s, want %s", got, want)
+			}
+			b.nothingSent()
+		})
+	}
+}
+
+func TestACallThatWasRefusedReleasesNothing(t *testing.T) {
+	b := training(t)
+	b.API.Inject(tputest.Fault{Method: "DeleteNode", Code: 7, Message: "denied"})
+	// The call of us that is refused is as good as anybody's: the entry is the same but for the principal.
+	_, err := b.Cloud.Delete(t.Context(), refOf(b), "")
+	if err == nil {
+		t.Fatal("the call was not refused")
+	}
+	entry := strings.ReplaceAll(string(b.Audit("DeleteNode")[0]), fleettest.Us, fleettest.Owner)
+	b.Calls()
+	b.Want(b.deliver([]byte(entry)), fleettest.Ignored)
+	b.Want(b.Workload(id).Slices[0].IsReleased(), false)
+	b.nothingSent()
+}
+
+func TestTheEndOfAnOperationIsAHintToLook(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
+	b.Sender.Sent()
+	_, err := b.Cloud.Delete(t.Context(), refOf(b), "")
+	b.Must(err)
+	b.Calls()
+	b.Want(b.deliver(b.Audit("DeleteNode")[0]), fleettest.Ignored) // it has only begun
+	b.nothingSent()
+	b.Clock.Advance(2 * time.Minute)
+	b.Want(b.deliver(b.Audit("DeleteNode")[1]), fleettest.Handled)
+	b.Want(b.Calls(), []string{read})
+	got, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	b.Want(got.Action, events.ActionCreate)
+}
+
+func TestWorkersThatNobodyKnowsAreParkedWithOneLook(t *testing.T) {
+	b := newBench(t)
+	b.API.BlockGuestAttributes(true)
+	_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Spot: true, Labels: fleettest.Label("spot"), Group: group})
+	b.Must(err)
+	look := []string{
+		"ListQueuedResources " + zone, "ListNodes " + zone, "GetGuestAttributes " + zone + "/" + slice,
+	}
+	for n := range 64 {
+		b.Want(b.deliver(b.preempted(worker(n))), fleettest.Handled)
+	}
+	b.Want(b.Calls(), look)
+	b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
+	parked, err := b.Ledger.ParkedIn(t.Context(), fleettest.Project, zone, b.Clock.Now())
+	b.Must(err)
+	b.Want(len(parked), 1)
+	b.Want(b.Workloads(), []string{id}) // it was met on the way, and no incident was opened
+	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
+
+	b.Clock.Advance(ledger.LookEvery)
+	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
+	b.Want(b.Calls(), look)
+}
+
+func TestAWorkerThatALookFindsIsActedOnAtOnce(t *testing.T) {
+	b := newBench(t)
+	_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Spot: true, Labels: fleettest.Label("spot"), Group: group})
+	b.Must(err)
+	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(0), b.Clock.Now(), nil)), fleettest.Handled)
+	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
+	b.Want(fleettest.Count(b.Calls(), "ListNodes"), 1)
+}
+
+func TestALookThatFailsLeavesTheEntryParked(t *testing.T) {
+	b := newBench(t)
+	b.API.Inject(tputest.Fault{Method: "ListNodes", Code: 14})
+	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Redelivered)
+	parked, err := b.Ledger.ParkedIn(t.Context(), fleettest.Project, zone, b.Clock.Now())
+	b.Must(err)
+	b.Want(len(parked), 1)
+}
+
+func TestACrewsFirstLineTellsWhoseWorkersTheyAre(t *testing.T) {
+	b := newBench(t)
+	w := b.Slice(tputest.NodeConfig{Spot: true})
+	b.Clock.Advance(time.Minute)
+	started := events.CrewReport{Report: events.ReportStarted, Attempt: 1, Hostname: group + "-w-0"}
+	b.Want(b.deliver(b.crew(started)), fleettest.Handled)
+	b.Want(b.Workload(id).Slices[0].Group, group)
+	s, err := b.Ledger.Subject(t.Context(), fleettest.Project, zone, ledger.Worker, group)
+	b.Must(err)
+	b.Want(s, ledger.Subject{Workload: id, Slice: slice, Incarnation: w.Slices[0].Incarnation})
+
+	// A crew of a life that is over says nothing about this one.
+	started.Hostname = "t1v-n-ffffffff-w-0"
+	b.Want(b.deliver(b.crew(started)), fleettest.Handled)
+	b.Want(b.Workload(id).Slices[0].Group, group)
+}
+
+func TestACrewThatGivesUpIsAskedForAnotherAttempt(t *testing.T) {
+	b := training(t)
+	b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: 2, Reason: "exit code 1"})), fleettest.Handled)
+	got, _ := fleettest.One(t, b.Bench, events.DecodeRecoveryRequested)
+	b.Want(got.Action, events.ActionRestart)
+	b.Want(got.TrainingAttempt, 3)
+	b.Want(b.Calls(), []string(nil))
+}
+
+func TestAnUnknownNodeIsLookedAt(t *testing.T) {
+	for name, c := range map[string]struct {
+		world   func(b *bench)
+		outcome string
+		known   []string
+	}{
+		"that lives": {func(b *bench) {
+			_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Labels: fleettest.Label("spot"), Spot: true})
+			b.Must(err)
+		}, fleettest.Handled, []string{id}},
+		"that is gone":           {func(*bench) {}, fleettest.Handled, nil},
+		"that cannot be read":    {func(b *bench) { b.API.Inject(tputest.Fault{Method: "GetNode", Code: 14}) }, fleettest.Redelivered, nil},
+		"that cannot be written": {func(b *bench) { b.Break(ledger.Subjects) }, fleettest.Redelivered, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			c.world(b)
+			b.Want(b.deliver(b.preempted(node)), c.outcome)
+			b.Mend()
+			b.Want(b.Workloads(), c.known)
+			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
+		})
+	}
+}
+
+func TestWhatIsNoneOfOurConcernIsNotActedOn(t *testing.T) {
+	b := training(t)
+	for name, c := range map[string]struct {
+		entry []byte
+		want  string
+	}{
+		"another project":              {[]byte(strings.ReplaceAll(string(b.preempted(worker(0))), "projects/demo", "projects/other")), fleettest.Ignored},
+		"another log":                  {[]byte(strings.ReplaceAll(string(b.preempted(worker(0))), "system_event", "data_access")), fleettest.Ignored},
+		"another method":               {fleettest.SystemEvent("compute.instances.insert", worker(0), b.Clock.Now(), nil), fleettest.Ignored},
+		"no worker of a TPU":           {b.preempted("zones/" + zone + "/instances/web-1"), fleettest.Ignored},
+		"no entry":                     {[]byte(`{"foo":1}`), fleettest.Ignored},
+		"no JSON":                      {[]byte(`{"logName":`), fleettest.Rejected},
+		"a time that is none":          {[]byte(strings.ReplaceAll(string(b.preempted(worker(0))), "2026-03-01T", "someday")), fleettest.Rejected},
+		"a crew's line without a step": {b.crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: -1}), fleettest.Rejected},
+	} {
+		if got := b.deliver(c.entry); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	b.Want(b.Deliver(b.handle, fleettest.Request(events.RecreateRequested{})), fleettest.Ignored)
+	b.nothingSent()
+	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
+}
+
+func TestWhatCannotBeStoredIsLeftForRedelivery(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Break(ledger.Workloads)
+	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Redelivered)
+	b.nothingSent()
+	b.Mend()
+	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
+	b.Want(fleettest.Types(b.Sender.Sent()), []string{events.TypeRecreateRequested})
+}
+
+func TestWhatCannotBeSentStaysInTheOutbox(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Sender.Fail(errAway)
+	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
+	w := b.Workload(id)
+	b.Want(fleettest.Types(w.Outbox), []string{events.TypeRecreateRequested})
+	due, err := b.Ledger.Due(t.Context(), b.Clock.Now())
+	b.Must(err)
+	b.Want(due, []string{id})
+}

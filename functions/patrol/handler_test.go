@@ -1,0 +1,475 @@
+package patrol_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/functions/patrol"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/trigger"
+)
+
+const (
+	id    = fleettest.Project + "/llama"
+	zone  = fleettest.Zone
+	other = fleettest.OtherZone
+	slice = "llama"
+	group = "t1v-n-0a1b2c3d"
+)
+
+// bench is one instance of the function.
+type bench struct {
+	*fleettest.Bench
+	handle trigger.Handle
+	// waited are the waits of the ticks.
+	waited []time.Duration
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{Bench: fleettest.New(t)}
+	b.handle = patrol.New(patrol.Deps{
+		Fleet: b.Fleet, Provider: b.Cloud, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us},
+		Sleep: func(ctx context.Context, d time.Duration) error {
+			b.waited = append(b.waited, d)
+			return b.Sleep(ctx, d)
+		},
+	})
+	return b
+}
+
+// training is the bench with a slice that trains.
+func training(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t)
+	w := b.Slice(tputest.NodeConfig{Spot: true, Group: group})
+	b.Report(w, slice, fleettest.Progress(1000))
+	b.Clock.Advance(time.Minute)
+	return b
+}
+
+// tick delivers a tick that was published now.
+func (b *bench) tick() string {
+	b.T.Helper()
+	return b.Deliver(b.handle, fleettest.Message([]byte("{}"), b.Clock.Now()))
+}
+
+// minutes lets ticks pass that find nothing wrong.
+func (b *bench) minutes(n int) {
+	b.T.Helper()
+	for range n {
+		b.Clock.Advance(time.Minute)
+		b.Want(b.tick(), fleettest.Handled)
+	}
+}
+
+// listed are the zones of which the nodes were listed since the last time.
+func (b *bench) listed() []string {
+	var zones []string
+	for _, call := range b.Calls() {
+		if z, ok := strings.CutPrefix(call, "ListNodes "); ok {
+			zones = append(zones, z)
+		}
+	}
+	return zones
+}
+
+func (b *bench) sent() []string { return fleettest.Types(b.Sender.Sent()) }
+
+func TestATickThatIsTooOldIsAcknowledgedUnread(t *testing.T) {
+	for name, c := range map[string]struct {
+		age  time.Duration
+		want string
+	}{
+		"just in time":    {2 * time.Minute, fleettest.Handled},
+		"too old":         {2*time.Minute + time.Second, fleettest.Ignored},
+		"of a fast clock": {-time.Hour, fleettest.Handled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := training(t)
+			b.Want(b.Deliver(b.handle, fleettest.Message([]byte("{}"), b.Clock.Now().Add(-c.age))), c.want)
+			b.Want(len(b.Calls()) > 0, c.want == fleettest.Handled)
+		})
+	}
+}
+
+func TestZonesWithKnownSlicesAreListedEveryMinuteAndAllEveryFifteen(t *testing.T) {
+	b := training(t)
+	b.Want(b.tick(), fleettest.Handled)
+	b.Want(b.listed(), []string{zone, other})
+	for range 14 {
+		b.minutes(1)
+		b.Want(b.listed(), []string{zone})
+	}
+	b.minutes(1)
+	b.Want(b.listed(), []string{zone, other})
+}
+
+func TestASliceThatNobodyKnowsIsIntroducedByASweep(t *testing.T) {
+	b := newBench(t)
+	b.Want(b.tick(), fleettest.Handled)
+	_, err := b.API.AddNode(tputest.NodeConfig{Zone: other, Name: slice, Group: group})
+	b.Must(err)
+	b.minutes(14)
+	b.Want(b.Workloads(), []string(nil))
+	b.minutes(1)
+	b.Want(b.Workloads(), []string{id})
+	b.Want(b.Workload(id).Slices[0].Group, group)
+	b.Calls()
+	b.minutes(1)
+	b.Want(b.listed(), []string{other})
+	b.Want(b.sent(), []string(nil))
+}
+
+func TestWhatDoesNotChangeIsNotWritten(t *testing.T) {
+	b := training(t)
+	b.Want(b.tick(), fleettest.Handled)
+	b.Fleet.Advancer.Saved = func(_ context.Context, _, after incident.Workload) { t.Errorf("%s was written", after.ID) }
+	b.minutes(20)
+}
+
+func TestALossIsFoundWithoutAnEntry(t *testing.T) {
+	b := training(t)
+	b.Want(b.tick(), fleettest.Handled)
+	b.Clock.Advance(time.Minute)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Want(b.tick(), fleettest.Handled)
+	got, env := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	want := events.RecreateRequested{
+		Request: events.Request{
+			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 2, Action: events.ActionDelete, Slice: slice,
+			Incarnation: b.API.Incarnation(zone, slice), Attempt: 1, Expires: b.Clock.Now().Add(incident.RequestFor), Reason: "node llama is PREEMPTED",
+		},
+		Zone: zone, Spec: b.Workload(id).Slices[0].Spec,
+	}
+	b.Want(got, want)
+	b.Want(env.Correlation, want.Incident)
+}
+
+func TestAPolicyThatCannotBeReadStopsEverythingButTheLooking(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Policies.Unreadable = "away"
+	b.Want(b.tick(), fleettest.Handled)
+	b.minutes(40)
+	b.Want(b.sent(), []string(nil))
+	b.Want(b.Workload(id).Incident.Held, "the policy cannot be read: away")
+	b.Policies.Unreadable = ""
+	b.minutes(1)
+	b.Want(b.sent(), []string{events.TypeRecreateRequested})
+}
+
+func TestAListingThatIsNotCompleteProvesNoAbsence(t *testing.T) {
+	for _, method := range []string{"ListNodes", "ListQueuedResources"} {
+		t.Run(method, func(t *testing.T) {
+			b := training(t)
+			b.Want(b.tick(), fleettest.Handled)
+			b.Must(b.API.Vanish(zone, slice))
+			withdraw := b.API.Inject(tputest.Fault{Method: method, Unreachable: true, Times: -1})
+			b.minutes(20)
+			b.Want(b.Workload(id).Slices[0].Condition, incident.Ready)
+			withdraw()
+			b.minutes(1)
+			b.Want(b.Workload(id).Slices[0].Condition, incident.Gone)
+			b.Want(b.sent(), []string(nil))
+		})
+	}
+}
+
+func TestASliceThatIsGoneWithoutAWordIsCreatedAgainAfterItsGrace(t *testing.T) {
+	b := training(t)
+	b.Want(b.tick(), fleettest.Handled)
+	b.Must(b.API.Vanish(zone, slice))
+	b.minutes(35)
+	b.Want(b.sent(), []string(nil))
+	b.minutes(1)
+	got, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	b.Want(got.Action, events.ActionCreate)
+}
+
+func TestWhatTheOwnerDeletedIsForgotten(t *testing.T) {
+	b := training(t)
+	b.Want(b.tick(), fleettest.Handled)
+	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
+	b.Give(b.Workload(id), incident.Called{
+		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Method: "DeleteNode", Principal: fleettest.Owner,
+	})
+	b.minutes(59)
+	b.Want(b.sent(), []string(nil))
+	b.Want(b.Workload(id).Slices[0].Condition, incident.Gone)
+	b.Calls()
+	b.minutes(1)
+	b.Want(b.listed(), []string{zone, other}) // a sweep
+	b.minutes(1)
+	b.Want(b.listed(), []string(nil))
+}
+
+func TestANoticeIsToldUntilItIsKnown(t *testing.T) {
+	b := training(t)
+	n := events.Notice{Status: events.NoticePending, WindowStart: fleettest.Start.Add(24 * time.Hour), WindowEnd: fleettest.Start.Add(28 * time.Hour)}
+	b.Must(b.API.Announce(zone, slice, n))
+	b.Sender.Fail(errors.New("Pub/Sub is away"))
+	b.Want(b.tick(), fleettest.Rejected) // acknowledged: the next tick takes it up
+	b.Sender.Fail(nil)
+	b.Clock.Advance(time.Minute)
+	b.Want(b.tick(), fleettest.Handled)
+	got, env := fleettest.One(t, b.Bench, events.DecodeMaintenanceNotified)
+	want := events.MaintenanceNotified{
+		Schema: events.Schema, Project: fleettest.Project, Node: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: n, Read: b.Clock.Now(),
+	}
+	b.Want(got, want)
+	env.Data = nil
+	b.Want(env, events.Envelope{
+		ID: want.EventID(), Type: events.TypeMaintenanceNotified, Source: fleettest.Source, Time: b.Clock.Now(), Cause: fleettest.Cause,
+		Subject: "projects/demo/locations/us-west4-a/nodes/llama",
+	})
+	b.minutes(10)
+	b.Want(b.sent(), []string(nil))
+
+	// A sweep tells it again while the ledger does not have it, or not from the API, and not once it has.
+	noticed := incident.Noticed{
+		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: want.Incarnation, Notice: n,
+	}
+	b.minutes(5)
+	b.Want(b.sent(), []string{events.TypeMaintenanceNotified})
+	b.Give(b.Workload(id), noticed)
+	b.minutes(15)
+	b.Want(b.sent(), []string{events.TypeMaintenanceNotified})
+	noticed.InAPI = true
+	b.Give(b.Workload(id), noticed)
+	b.minutes(30)
+	b.Want(b.sent(), []string(nil))
+}
+
+func TestWhatIsDueIsDone(t *testing.T) {
+	b := training(t)
+	n := events.Notice{Status: events.NoticePending, WindowStart: fleettest.Start.Add(time.Hour), WindowEnd: fleettest.Start.Add(5 * time.Hour)}
+	b.Give(b.Workload(id), incident.Noticed{
+		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: n,
+	})
+	b.minutes(38)
+	b.Want(b.sent(), []string(nil))
+	b.minutes(1)
+	got, _ := fleettest.One(t, b.Bench, events.DecodeCheckpointRequested)
+	b.Want(got.Action, events.ActionSave)
+	b.Want(got.By, n.WindowStart)
+}
+
+func TestAnOutboxThatWasLeftFullIsSent(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Sender.Fail(errors.New("Pub/Sub is away"))
+	b.Want(b.tick(), fleettest.Handled)
+	left := b.Workload(id).Outbox
+	b.Want(fleettest.Types(left), []string{events.TypeRecreateRequested})
+	b.Sender.Fail(nil)
+	b.minutes(1)
+	b.Want(b.Sender.Sent(), left)
+	b.Want(b.Workload(id).Outbox, []events.Envelope(nil))
+	b.minutes(1)
+	b.Want(b.sent(), []string(nil))
+}
+
+// deleting is the bench with a deletion of ours that takes so long.
+func deleting(t *testing.T, takes time.Duration) *bench {
+	t.Helper()
+	b := training(t)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Want(b.tick(), fleettest.Handled)
+	r, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	requestID := ledger.RequestID(r.Request, zone)
+	w, err := b.Fleet.Advancer.Begin(t.Context(), r.Request, requestID)
+	b.Must(err)
+	b.API.Inject(tputest.Fault{Method: "DeleteNode", Slow: takes - tputest.DefaultTiming.Delete})
+	op, err := b.Cloud.Delete(t.Context(), fleet.Ref(w, w.Slices[0]), requestID)
+	b.Must(err)
+	_, err = b.Fleet.Advancer.Answer(t.Context(), r.Request, op, "accepted", nil)
+	b.Must(err)
+	b.Calls()
+	b.waited = nil
+	return b
+}
+
+func TestOperationsOfOursAreFollowedForMostOfATick(t *testing.T) {
+	b := deleting(t, time.Hour)
+	start := b.Clock.Now()
+	b.Want(b.tick(), fleettest.Handled)
+	b.Want(b.Clock.Now().Sub(start), 50*time.Second)
+	b.Want(b.waited, slices.Repeat([]time.Duration{5 * time.Second}, 10))
+	b.Want(fleettest.Count(b.Calls(), "ListOperations"), 10)
+	b.Want(b.sent(), []string(nil))
+}
+
+func TestTheTimeThatATickTakesItselfCounts(t *testing.T) {
+	b := deleting(t, time.Hour)
+	b.API.Inject(tputest.Fault{Method: "ListNodes", Before: func() { b.Clock.Advance(37 * time.Second) }})
+	start := b.Clock.Now()
+	b.Want(b.tick(), fleettest.Handled)
+	b.Want(b.Clock.Now().Sub(start), 52*time.Second) // the last wait begins before 50 s
+	b.Want(len(b.waited), 3)
+}
+
+func TestWhatFollowsFromTheEndOfAnOperationFollowsAtOnce(t *testing.T) {
+	b := deleting(t, 12*time.Second)
+	b.Want(b.tick(), fleettest.Handled)
+	b.Want(len(b.waited), 3)
+	got, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	b.Want(got.Action, events.ActionCreate)
+	if fleettest.Count(b.Calls(), "GetNode") != 1 {
+		t.Error("the end of an operation is no proof: it has to be looked")
+	}
+}
+
+func TestAnOperationThatFailedIsTriedAgain(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Want(b.tick(), fleettest.Handled)
+	r, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	w, err := b.Fleet.Advancer.Begin(t.Context(), r.Request, "id")
+	b.Must(err)
+	b.API.Inject(tputest.Fault{Method: "DeleteNode", LateCode: 13, LateMessage: "internal", Slow: 8*time.Second - tputest.DefaultTiming.Delete})
+	op, err := b.Cloud.Delete(t.Context(), fleet.Ref(w, w.Slices[0]), "")
+	b.Must(err)
+	_, err = b.Fleet.Advancer.Answer(t.Context(), r.Request, op, "accepted", nil)
+	b.Must(err)
+	b.Want(b.tick(), fleettest.Handled)
+	task := b.Workload(id).Incident.Tasks[0]
+	b.Want(task.LastFailure, "internal")
+	b.Want(task.Failures, 1)
+	b.minutes(2)
+	got, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	b.Want(got.Attempt, 2)
+}
+
+func TestWithoutOperationsOfOursNothingIsWaitedFor(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
+	b.Want(b.tick(), fleettest.Handled)
+	b.Want(b.waited, []time.Duration(nil))
+}
+
+func TestAtMostSixtyGuestAttributesAreReadInATick(t *testing.T) {
+	b := newBench(t)
+	for i := range 130 {
+		_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: fmt.Sprintf("n%03d", i)})
+		b.Must(err)
+	}
+	for _, want := range []int{60, 60, 10, 0} {
+		b.minutes(1)
+		b.Want(fleettest.Count(b.Calls(), "GetGuestAttributes"), want)
+	}
+}
+
+func TestGuestAttributesThatAreNotToBeHadAreNotAskedForEveryMinute(t *testing.T) {
+	b := newBench(t)
+	b.API.BlockGuestAttributes(true)
+	_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice})
+	b.Must(err)
+	b.minutes(10)
+	b.Want(fleettest.Count(b.Calls(), "GetGuestAttributes"), 1)
+}
+
+func TestAParkedEntryIsTakenUpWhenItsSliceIsKnown(t *testing.T) {
+	b := newBench(t)
+	entry := fleettest.SystemEvent("compute.instances.hostError", "zones/"+zone+"/instances/"+group+"-w-1", b.Clock.Now(), nil)
+	_, err := b.Ledger.Park(t.Context(), fleettest.Project, zone, ledger.ParkedEntry{Key: "k", Raw: entry, At: b.Clock.Now()})
+	b.Must(err)
+	b.Want(b.tick(), fleettest.Handled)
+	_, err = b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Labels: fleettest.Label("spot"), Group: group, Created: fleettest.Start.Add(-time.Hour)})
+	b.Must(err)
+	b.minutes(15)
+	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
+	parked, err := b.Ledger.ParkedIn(t.Context(), fleettest.Project, zone, b.Clock.Now())
+	b.Must(err)
+	b.Want(len(parked), 0)
+}
+
+func TestAParkedEntryThatConcernsNobodyExpires(t *testing.T) {
+	b := training(t)
+	entry := fleettest.SystemEvent("compute.instances.hostError", "zones/"+zone+"/instances/t1v-n-ffffffff-w-1", b.Clock.Now(), nil)
+	_, err := b.Ledger.Park(t.Context(), fleettest.Project, zone, ledger.ParkedEntry{Key: "k", Raw: entry, At: b.Clock.Now()})
+	b.Must(err)
+	parkedAt := b.Clock.Now()
+	b.minutes(31)
+	// Looked for at the time of its parking, an entry that is still there would be among them.
+	parked, err := b.Ledger.ParkedIn(t.Context(), fleettest.Project, zone, parkedAt)
+	b.Must(err)
+	b.Want(len(parked), 0)
+	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
+}
+
+func TestOneThingThatFailsKeepsNothingElseFromBeingDone(t *testing.T) {
+	lose := func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }
+	for name, c := range map[string]struct {
+		fail func(b *bench)
+	}{
+		"a zone that cannot be listed": {func(b *bench) {
+			b.API.Inject(tputest.Fault{Method: "ListNodes", Zone: other, Code: 14, Times: -1})
+		}},
+		"zones that cannot be listed":   {func(b *bench) { b.API.Inject(tputest.Fault{Method: "ListLocations", Code: 14, Times: -1}) }},
+		"a document of a newer release": {func(b *bench) { b.Newer("demo/a-first") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := training(t)
+			b.Slice(tputest.NodeConfig{Name: "a-first", Zone: other})
+			b.Want(b.tick(), fleettest.Handled)
+			b.Clock.Advance(15 * time.Minute) // so that it sweeps
+			lose(b)
+			c.fail(b)
+			b.Want(b.tick(), fleettest.Rejected)
+			b.Want(b.sent(), []string{events.TypeRecreateRequested})
+		})
+	}
+}
+
+func TestASweepThatMeetsOneBadDocumentStillKnowsTheOthers(t *testing.T) {
+	b := training(t)
+	b.Slice(tputest.NodeConfig{Name: "a-first", Zone: other})
+	b.Newer("demo/a-first")
+	b.Must(b.API.Vanish(zone, slice))
+	b.Want(b.tick(), fleettest.Rejected)
+	b.Want(b.Workload(id).Slices[0].Condition, incident.Gone)
+	b.Clock.Advance(time.Minute)
+	b.Calls()
+	b.tick()
+	b.Want(fleettest.Count(b.Calls(), "ListLocations"), 0)
+}
+
+func TestALedgerThatIsAwayIsNoReasonForARedelivery(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Break(ledger.Workloads, ledger.Subjects, ledger.Parked)
+	b.Want(b.tick(), fleettest.Rejected)
+	b.Want(b.sent(), []string(nil))
+	b.Mend()
+	b.minutes(1)
+	b.Want(b.sent(), []string{events.TypeRecreateRequested})
+}
+
+func TestUnderWatchNothingIsAskedFor(t *testing.T) {
+	b := training(t)
+	b.Policies.Ceiling = policy.Switches{}
+	b.Must(b.API.Preempt(zone, slice))
+	b.Want(b.tick(), fleettest.Handled)
+	b.minutes(300)
+	b.Want(b.sent(), []string(nil))
+	b.Want(b.Workload(id).Closed.Outcome, incident.Observed)
+	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
+}
+
+func TestWhatIsNoTickIsIgnored(t *testing.T) {
+	b := training(t)
+	b.Want(b.Deliver(b.handle, fleettest.Request(events.RecreateRequested{})), fleettest.Ignored)
+	b.Want(b.Calls(), []string(nil))
+}

@@ -1,0 +1,290 @@
+package recovery_test
+
+import (
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/functions/recovery"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/trigger"
+)
+
+const (
+	id    = fleettest.Project + "/llama"
+	zone  = fleettest.Zone
+	slice = "llama"
+	group = "t1v-n-0a1b2c3d"
+	read  = "GetNode " + zone + "/" + slice
+)
+
+// bench has one request to carry out.
+type bench struct {
+	*fleettest.Bench
+	request events.RecoveryRequested
+}
+
+// toRestart is a training whose crew has given up at its third attempt, and the request for a fourth.
+func toRestart(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{Bench: fleettest.New(t)}
+	w := b.Slice(tputest.NodeConfig{Spot: true, Group: group})
+	b.Clock.Advance(time.Minute)
+	b.Report(w, slice, events.CrewReport{
+		Schema: events.Schema, Report: events.ReportGaveUp, Attempt: 3, Hostname: group + "-w-0", Reason: "exit code 1",
+	})
+	b.request = b.next()
+	return b
+}
+
+// toAdmit is a slice that was recreated after a preemption, and the request to admit training to it.
+func toAdmit(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{Bench: fleettest.New(t)}
+	w := b.Slice(tputest.NodeConfig{Spot: true, Group: group})
+	b.Report(w, slice, fleettest.Progress(1000))
+	b.Clock.Advance(time.Minute)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Look(zone, slice)
+	b.Sender.Sent()
+	b.Must(b.API.Vanish(zone, slice))
+	b.Look(zone, slice)
+	create, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	_, err := b.Fleet.Advancer.Begin(t.Context(), create.Request, "request-id")
+	b.Must(err)
+	b.Clock.Advance(time.Minute)
+	labels := map[string]string{events.LabelPolicy: "spot", events.LabelIncident: create.Incident}
+	b.Slice(tputest.NodeConfig{Spot: true, Labels: labels, Created: b.Clock.Now()})
+	b.request = b.next()
+	return b
+}
+
+func (b *bench) next() events.RecoveryRequested {
+	b.T.Helper()
+	r, _ := fleettest.One(b.T, b.Bench, events.DecodeRecoveryRequested)
+	return r
+}
+
+func (b *bench) handle() trigger.Handle {
+	return recovery.New(recovery.Deps{Fleet: b.Fleet, Store: b.Store})
+}
+
+func (b *bench) deliver() string {
+	b.T.Helper()
+	return b.Deliver(b.handle(), fleettest.Request(b.request))
+}
+
+// lease is the lease in place, and whether there is one.
+func (b *bench) lease() (checkpoint.Lease, bool) {
+	b.T.Helper()
+	content, _, ok := b.Storage.Get(fleettest.Bucket, "run/"+checkpoint.LeaseName)
+	if !ok {
+		return checkpoint.Lease{}, false
+	}
+	l, err := checkpoint.DecodeLease(content)
+	b.Must(err)
+	return l, true
+}
+
+func (b *bench) open() incident.Incident {
+	b.T.Helper()
+	in := b.Workload(id).Incident
+	if in == nil {
+		b.T.Fatal("no incident is open")
+	}
+	return *in
+}
+
+func TestTheLeaseNamesTheNextAttempt(t *testing.T) {
+	b := toRestart(t)
+	admit := []events.Admission{{Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Workers: group}}
+	b.Want(b.request, events.RecoveryRequested{
+		Request: events.Request{
+			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 2, Action: events.ActionRestart, Attempt: 1,
+			Expires: b.Clock.Now().Add(incident.RequestFor), Reason: "the crew has given up: exit code 1",
+		},
+		TrainingAttempt: 4, Admit: admit, Directory: fleettest.Directory,
+	})
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Calls(), []string{read})
+	l, _ := b.lease()
+	b.Want(l, checkpoint.Lease{
+		Schema: events.Schema, Workload: id, Incident: b.request.Incident, Epoch: 2, Attempt: 4, Admitted: admit, Written: b.Clock.Now(), By: "pitstop",
+	})
+	b.Want(b.open().Phase, incident.Resuming)
+	b.Want(len(b.Sender.Sent()), 0)
+
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Storage.Calls(buckettest.MethodInsert), 1)
+}
+
+func TestTheLeaseAdmitsTheNewIncarnation(t *testing.T) {
+	b := toAdmit(t)
+	life := b.API.Incarnation(zone, slice)
+	b.Want(b.request.Action, events.ActionAdmit)
+	b.Want(b.request.Admit, []events.Admission{{Slice: slice, Incarnation: life}})
+	// The names of the hosts are learned on the way.
+	w := b.Workload(id)
+	_, err := b.Fleet.MapGroup(t.Context(), w, w.Slices[0], group)
+	b.Must(err)
+	b.Want(b.deliver(), fleettest.Handled)
+	l, _ := b.lease()
+	b.Want(l.Admitted, []events.Admission{{Slice: slice, Incarnation: life, Workers: group}})
+	b.Want(b.Workload(id).Slices[0].Admitted, life)
+	b.Want(b.open().Phase, incident.Resuming)
+}
+
+func TestALeaseIsNotWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(b *bench)
+		calls  []string
+		phase  incident.Phase
+		held   string
+	}{
+		"for an epoch that is over":    {change: func(b *bench) { b.request.Epoch-- }, phase: incident.Restarting},
+		"for another incident":         {change: func(b *bench) { b.request.Incident = "other" }, phase: incident.Restarting},
+		"for a request that expired":   {change: func(b *bench) { b.Clock.Advance(incident.RequestFor + time.Second) }, phase: incident.Restarting},
+		"for a single life":            {change: func(b *bench) { b.request.Incarnation = b.request.Admit[0].Incarnation }, phase: incident.Restarting},
+		"for a slice that is lost":     {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, calls: []string{read}, phase: incident.Removing},
+		"for a slice under repair":     {change: func(b *bench) { b.Must(b.API.HostError(zone, slice, time.Hour)) }, calls: []string{read}, phase: incident.Healing},
+		"for a slice that is gone":     {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, calls: []string{read}, phase: incident.InGrace},
+		"when the switch is ask":       {change: func(b *bench) { b.Policies.Ceiling.Restart = policy.Ask }, calls: []string{read}, phase: incident.Approving},
+		"when the switch is no":        {change: func(b *bench) { b.Policies.Ceiling.Restart = policy.No }, calls: []string{read}},
+		"when nothing is allowed":      {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, calls: []string{read}},
+		"when the policy is not known": {change: func(b *bench) { b.Policies.Unreadable = "away" }, calls: []string{read}, phase: incident.Restarting, held: "the policy cannot be read: away"},
+		"when everything is paused": {change: func(b *bench) {
+			b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"}))
+		}, calls: []string{read}, phase: incident.Restarting, held: "paused by ada"},
+		"when the workload is paused": {change: func(b *bench) {
+			b.Change(id, func(w *incident.Workload) { w.Pause = &incident.Pause{By: "grace"} })
+		}, calls: []string{read}, phase: incident.Restarting, held: "paused by grace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toRestart(t)
+			c.change(b)
+			b.Want(b.deliver(), fleettest.Ignored)
+			b.Want(b.Calls(), c.calls)
+			if l, ok := b.lease(); ok {
+				t.Errorf("lease %+v", l)
+			}
+			if c.phase == "" {
+				b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
+				return
+			}
+			b.Want(b.open().Phase, c.phase)
+			b.Want(b.open().Held, c.held)
+		})
+	}
+}
+
+func TestALeaseNamesNoLifeThatTheAPIDoesNotShow(t *testing.T) {
+	b := toRestart(t)
+	b.request.Admit[0].Incarnation.ID = "another"
+	b.Want(b.deliver(), fleettest.Handled)
+	task := b.open().Tasks[0]
+	b.Want(task.Retry, b.Clock.Now().Add(time.Minute))
+	b.Want(task.LastFailure, "llama is not usable as another")
+	if _, ok := b.lease(); ok {
+		t.Error("there is a lease")
+	}
+}
+
+// TestAFailureOfTheBucketIsEvidence covers what keeps a lease from being written: it is stored with a time for the next
+// try, or handed to a person, and the message is acknowledged.
+func TestAFailureOfTheBucketIsEvidence(t *testing.T) {
+	theirs := []byte(`{"schema":1,"workload":"demo/other","epoch":1,"attempt":1,"admitted":[],"written":"2026-03-01T00:00:00Z"}`)
+	for name, c := range map[string]struct {
+		bucket    func(b *bench)
+		escalates bool
+	}{
+		"it is away": {func(b *bench) { b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodInsert, Status: 503}) }, false},
+		"it is forbidden": {func(b *bench) {
+			b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodInsert, Status: 403})
+		}, true},
+		"another workload holds the lease": {func(b *bench) { b.Storage.Put(fleettest.Bucket, "run/"+checkpoint.LeaseName, theirs) }, true},
+		"there is no directory":            {func(b *bench) { b.request.Directory = "" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toRestart(t)
+			c.bucket(b)
+			b.Want(b.deliver(), fleettest.Handled)
+			w := b.Workload(id)
+			if c.escalates {
+				if w.Incident != nil || w.Closed.Outcome != incident.Escalated {
+					t.Errorf("open %+v, closed %+v, want it escalated", w.Incident, w.Closed)
+				}
+				return
+			}
+			b.Want(b.open().Tasks[0].Retry, b.Clock.Now().Add(time.Minute))
+			b.Want(b.deliver(), fleettest.Ignored)
+
+			b.Clock.Advance(time.Minute)
+			b.Give(b.Workload(id), incident.Ticked{})
+			b.request = b.next()
+			b.Want(b.deliver(), fleettest.Handled)
+			l, _ := b.lease()
+			b.Want(l.Attempt, 4)
+		})
+	}
+}
+
+func TestALeaseWhoseAnswerWasLostIsNotWrittenTwice(t *testing.T) {
+	b := toRestart(t)
+	b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodInsert, LoseAnswer: true})
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Storage.Calls(buckettest.MethodInsert), 1)
+	b.Want(b.open().Phase, incident.Resuming)
+}
+
+func TestACrashIsMadeGood(t *testing.T) {
+	begun := func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() }
+	t.Run("between the intent and the lease", func(t *testing.T) {
+		b := toRestart(t)
+		b.CrashAfter(begun)
+		b.Want(b.deliver(), fleettest.Redelivered)
+		b.Want(b.Storage.Calls(buckettest.MethodInsert), 0)
+		b.Want(b.deliver(), fleettest.Handled)
+		b.Want(b.Storage.Calls(buckettest.MethodInsert), 1)
+	})
+	t.Run("behind the lease", func(t *testing.T) {
+		b := toRestart(t)
+		b.Storage.OnChange(func(string, string, bool) { b.Break(ledger.Workloads) })
+		b.Want(b.deliver(), fleettest.Redelivered)
+		b.Mend()
+		b.Clock.Advance(10 * time.Second)
+		b.Want(b.deliver(), fleettest.Handled)
+		b.Want(b.Storage.Calls(buckettest.MethodInsert), 1)
+		b.Want(b.open().Phase, incident.Resuming)
+	})
+}
+
+func TestWhatCannotBeStoredIsLeftForRedelivery(t *testing.T) {
+	for _, collection := range []string{ledger.Workloads, ledger.Pauses} {
+		b := toRestart(t)
+		b.Break(collection)
+		b.Want(b.deliver(), fleettest.Redelivered)
+		if _, ok := b.lease(); ok {
+			t.Errorf("without %s there is a lease", collection)
+		}
+	}
+}
+
+func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
+	b := toRestart(t)
+	deliver := func(change func(*events.RecoveryRequested)) string {
+		r := b.request
+		change(&r)
+		return b.Deliver(b.handle(), fleettest.Request(r))
+	}
+	b.Want(deliver(func(r *events.RecoveryRequested) { r.Admit = nil }), fleettest.Rejected)
+	b.Want(deliver(func(r *events.RecoveryRequested) { r.Action = events.ActionDelete }), fleettest.Rejected)
+	b.Want(deliver(func(r *events.RecoveryRequested) { r.Schema = events.Schema + 1 }), fleettest.Later)
+	b.Want(b.Deliver(b.handle(), fleettest.Message([]byte("{}"), fleettest.Start)), fleettest.Ignored)
+	b.Want(b.Calls(), []string(nil))
+}

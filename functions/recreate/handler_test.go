@@ -1,0 +1,582 @@
+package recreate_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/functions/recreate"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/trigger"
+)
+
+const (
+	id    = fleettest.Project + "/llama"
+	zone  = fleettest.Zone
+	slice = "llama"
+	at    = " " + zone + "/" + slice
+)
+
+// bench has one request to carry out.
+type bench struct {
+	*fleettest.Bench
+	limits  ledger.Limits
+	request events.RecreateRequested
+}
+
+// toDelete is a slice that was preempted, and the request to delete it.
+func toDelete(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
+	w := b.Slice(tputest.NodeConfig{Spot: true})
+	b.Report(w, slice, fleettest.Progress(1000))
+	b.Clock.Advance(time.Minute)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Look(zone, slice)
+	b.request = b.next()
+	return b
+}
+
+// toCreate is a slice that was preempted and deleted, and the request to create it again.
+func toCreate(t *testing.T) *bench {
+	t.Helper()
+	b := toDelete(t)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Clock.Advance(2 * time.Minute)
+	b.Look(zone, slice)
+	b.request = b.next()
+	b.Calls()
+	return b
+}
+
+// next is the request that was sent last, and alone.
+func (b *bench) next() events.RecreateRequested {
+	b.T.Helper()
+	r, _ := fleettest.One(b.T, b.Bench, events.DecodeRecreateRequested)
+	return r
+}
+
+// deliver hands the request to the function, as it is deployed anew.
+func (b *bench) deliver() string {
+	b.T.Helper()
+	return b.Deliver(b.handle(), fleettest.Request(b.request))
+}
+
+func (b *bench) handle() trigger.Handle {
+	return recreate.New(recreate.Deps{Fleet: b.Fleet, Provider: b.Cloud, Limits: b.limits})
+}
+
+// call is a call that carries the ID of the request.
+func (b *bench) call(method string) string {
+	return method + at + " as " + ledger.RequestID(b.request.Request, b.request.Zone)
+}
+
+// task is the only task of the open incident.
+func (b *bench) task() incident.Task {
+	b.T.Helper()
+	in := b.Workload(id).Incident
+	if in == nil || len(in.Tasks) != 1 {
+		b.T.Fatalf("incident %+v, want one with one task", in)
+	}
+	return in.Tasks[0]
+}
+
+// closed is the incident that ended.
+func (b *bench) closed() incident.Incident {
+	b.T.Helper()
+	w := b.Workload(id)
+	if w.Incident != nil || w.Closed == nil {
+		b.T.Fatalf("open incident %+v, closed %+v", w.Incident, w.Closed)
+	}
+	return *w.Closed
+}
+
+// tick lets time pass for the workload, as patrol does.
+func (b *bench) tick(d time.Duration) {
+	b.T.Helper()
+	b.Clock.Advance(d)
+	b.Give(b.Workload(id), incident.Ticked{})
+}
+
+func TestALostSliceIsReadAndThenDeletedOnce(t *testing.T) {
+	b := toDelete(t)
+	b.Want(b.request, events.RecreateRequested{
+		Request: events.Request{
+			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 2, Action: events.ActionDelete, Slice: slice,
+			Incarnation: b.API.Incarnation(zone, slice), Attempt: 1, Expires: b.Clock.Now().Add(incident.RequestFor), Reason: "node llama is PREEMPTED",
+		},
+		Zone: zone, Spec: b.Workload(id).Slices[0].Spec,
+	})
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
+	task := b.task()
+	if task.Begun != b.Clock.Now() || task.Answered != b.Clock.Now() || task.Operation == "" {
+		t.Errorf("task %+v, want it begun and answered with its operation", task)
+	}
+	b.Want(b.Slots(zone), 1)
+	b.Want(len(b.Sender.Sent()), 0)
+
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Calls(), []string(nil))
+}
+
+func TestWhatIsGoneIsNotDeletedButCreated(t *testing.T) {
+	b := toDelete(t)
+	b.Must(b.API.Vanish(zone, slice))
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Calls(), []string{"GetNode" + at})
+	b.Want(b.Slots(zone), 0)
+	b.Want(b.next(), events.RecreateRequested{
+		Request: events.Request{
+			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 3, Action: events.ActionCreate, Slice: slice, Attempt: 1,
+			Expires: b.Clock.Now().Add(incident.RequestFor), Reason: "the old one is proven gone, after 0 s",
+		},
+		Zone: zone, Spec: b.request.Spec,
+	})
+}
+
+func TestWhatIsBeingDeletedAlreadyIsAwaited(t *testing.T) {
+	b := toDelete(t)
+	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Calls(), []string{"GetNode" + at})
+	if task := b.task(); task.Answered.IsZero() || task.Operation != "" {
+		t.Errorf("task %+v, want it answered, by no operation of ours", task)
+	}
+}
+
+// TestWhatIsNotWantedAnyMoreIsNotDeleted goes through what may have changed between the decision and the call.
+func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
+	read := []string{"GetNode"}
+	for name, c := range map[string]struct {
+		change func(b *bench)
+		// calls are the methods that are called all the same.
+		calls   []string
+		outcome incident.Outcome
+	}{
+		"the epoch is over":             {change: func(b *bench) { b.request.Epoch-- }},
+		"the epoch has not come":        {change: func(b *bench) { b.request.Epoch++ }},
+		"the request has expired":       {change: func(b *bench) { b.Clock.Advance(incident.RequestFor + time.Second) }},
+		"another incident is meant":     {change: func(b *bench) { b.request.Incident += "0" }},
+		"another workload is meant":     {change: func(b *bench) { b.request.Workload += "0" }},
+		"another slice is meant":        {change: func(b *bench) { b.request.Slice += "0" }},
+		"another life is meant":         {change: func(b *bench) { b.request.Incarnation.ID += "0" }},
+		"another attempt is meant":      {change: func(b *bench) { b.request.Attempt++ }, calls: read},
+		"Google has healed the slice":   {change: func(b *bench) { b.Must(b.API.SetState(zone, slice, "READY")) }, calls: read},
+		"another life has the name now": {change: func(b *bench) { b.replaceByOwner() }, calls: read, outcome: incident.Released},
+		// The ledger was written by a clock ahead of ours, and takes the reading for an older one.
+		"another life has the name, unknown to the ledger": {change: func(b *bench) {
+			b.replaceByOwner()
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(time.Minute) })
+		}, calls: read},
+		"Google suspects abuse":            {change: func(b *bench) { b.Must(b.API.AddSymptom(zone, slice, "PROJECT_ABUSE", 0)) }, calls: read, outcome: incident.Escalated},
+		"the switch is no by now":          {change: func(b *bench) { b.Policies.Ceiling.Recreate = policy.No }, calls: read, outcome: incident.Escalated},
+		"nothing at all is allowed by now": {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, calls: read, outcome: incident.Observed},
+		"the owner has deleted it": {change: func(b *bench) {
+			b.Give(b.Workload(id), incident.Called{
+				Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Method: "DeleteNode", Principal: fleettest.Owner,
+			})
+		}, outcome: incident.Released},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toDelete(t)
+			c.change(b)
+			b.Want(b.deliver(), fleettest.Ignored)
+			var calls []string
+			for _, call := range b.Calls() {
+				method, _, _ := strings.Cut(call, " ")
+				calls = append(calls, method)
+			}
+			b.Want(calls, c.calls)
+			b.Want(b.Slots(zone), 0)
+			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
+			if c.outcome != "" {
+				b.Want(b.closed().Outcome, c.outcome)
+			}
+		})
+	}
+}
+
+// replaceByOwner has the owner put another node in the place of the one that was lost.
+func (b *bench) replaceByOwner() {
+	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
+	b.Clock.Advance(2 * time.Minute)
+	b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
+}
+
+func TestAnAdmittedSliceThatMakesProgressIsNeverDeleted(t *testing.T) {
+	b := toDelete(t)
+	b.Must(b.API.SetState(zone, slice, "READY"))
+	b.Report(b.Workload(id), slice, fleettest.Progress(2000))
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Calls(), []string{"GetNode" + at})
+	b.Want(b.Workload(id).Incident.Phase, incident.Resuming)
+}
+
+// TestWhatHoldsACallIsStored covers what only delays a call: it is told, and tried again, and costs no slot of the brake.
+func TestWhatHoldsACallIsStored(t *testing.T) {
+	minute := func(b *bench) time.Time { return b.Clock.Now().Add(time.Minute) }
+	for name, c := range map[string]struct {
+		hold  func(b *bench)
+		held  string
+		again func(b *bench) time.Time
+		slots int
+	}{
+		"the workload is paused": {
+			hold: func(b *bench) {
+				b.Change(id, func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada", At: b.Clock.Now()} })
+			},
+			held: "paused by ada", again: minute,
+		},
+		"everything is paused for an hour": {
+			hold: func(b *bench) {
+				b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "grace", Until: b.Clock.Now().Add(time.Hour)}))
+			},
+			held: "paused by grace", again: func(b *bench) time.Time { return b.Clock.Now().Add(time.Hour) },
+		},
+		"the zone's brake holds": {
+			hold: func(b *bench) {
+				b.limits.Zone = 1
+				b.Must(b.Ledger.Take(b.T.Context(), fleettest.Project, zone, "another", b.limits, b.Clock.Now()))
+			},
+			held:  "the brake holds: 1 destructive calls in this hour is the bound of demo/us-west4-a/2026030112",
+			again: func(b *bench) time.Time { return ledger.NextHour(b.Clock.Now()) }, slots: 1,
+		},
+		"the project's brake holds": {
+			hold: func(b *bench) {
+				b.limits.Project = 1
+				b.Must(b.Ledger.Take(b.T.Context(), fleettest.Project, fleettest.OtherZone, "another", b.limits, b.Clock.Now()))
+			},
+			held:  "the brake holds: 1 destructive calls in this hour is the bound of demo//2026030112",
+			again: func(b *bench) time.Time { return ledger.NextHour(b.Clock.Now()) },
+		},
+		"the policy cannot be read": {
+			hold: func(b *bench) { b.Policies.Unreadable = "the bucket is away" },
+			held: "the policy cannot be read: the bucket is away", again: minute,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toDelete(t)
+			c.hold(b)
+			b.Want(b.deliver(), fleettest.Ignored)
+			b.Want(b.Calls(), []string{"GetNode" + at})
+			b.Want(b.Workload(id).Incident.Held, c.held)
+			b.Want(b.task().Retry, c.again(b))
+			b.Want(b.task().Begun, time.Time{})
+			b.Want(b.Slots(zone), c.slots)
+			b.Want(b.deliver(), fleettest.Ignored)
+			b.Want(b.Calls(), []string(nil))
+		})
+	}
+}
+
+// TestAFailureOfTheAPIIsEvidence covers what the API answers to a deletion: it is stored with a time for the next try,
+// and the message is acknowledged.
+func TestAFailureOfTheAPIIsEvidence(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault tputest.Fault
+		// begun says that the call may have taken effect all the same: then its slot stays taken.
+		begun bool
+	}{
+		"unavailable":           {tputest.Fault{Code: 14, Message: "try later"}, true},
+		"no answer":             {tputest.Fault{LoseRequest: true}, true},
+		"another update":        {tputest.Fault{Code: 10, Message: "unable to queue the operation"}, false},
+		"not in this state":     {tputest.Fault{Code: 9, Message: "not supported while in state REPAIRING"}, false},
+		"it is not there":       {tputest.Fault{Code: 5, Message: "Resource 'llama' was not found"}, false},
+		"a page of some proxy":  {tputest.Fault{HTTP: 502}, true},
+		"too many calls":        {tputest.Fault{Code: 8, Message: "Quota exceeded for quota metric 'calls' and limit 'calls per minute'"}, true},
+		"an answer of the dark": {tputest.Fault{Code: 2, Message: "?"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toDelete(t)
+			c.fault.Method = "DeleteNode"
+			b.API.Inject(c.fault)
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
+			task := b.task()
+			if task.Failures != 1 || task.LastFailure == "" || task.Retry != b.Clock.Now().Add(time.Minute) || task.Begun.IsZero() == c.begun {
+				t.Errorf("task %+v, want a failure and a time for the next try, begun %t", task, c.begun)
+			}
+			slots := 0
+			if c.begun {
+				slots = 1
+			}
+			b.Want(b.Slots(zone), slots)
+			b.Want(b.deliver(), fleettest.Ignored)
+			b.Want(b.Calls(), []string(nil))
+		})
+	}
+}
+
+func TestAFailureThatOnlyAPersonCanCureEscalates(t *testing.T) {
+	for name, f := range map[string]tputest.Fault{
+		"not permitted": {Method: "DeleteNode", Code: 7, Message: "Permission 'tpu.nodes.delete' denied"},
+		"wrong":         {Method: "DeleteNode", Code: 3, Message: "bad"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toDelete(t)
+			b.API.Inject(f)
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Want(b.closed().Outcome, incident.Escalated)
+			b.Want(b.Slots(zone), 0)
+		})
+	}
+}
+
+func TestWhatCannotBeReadIsNotDeleted(t *testing.T) {
+	b := toDelete(t)
+	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 14, Message: "try later"})
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Calls(), []string{"GetNode" + at})
+	b.Want(b.task().LastFailure, "try later")
+	b.Want(b.task().Retry, b.Clock.Now().Add(time.Minute))
+	b.Want(b.Slots(zone), 0)
+}
+
+func TestAnAnswerThatIsLostIsLookedForAndNotAskedForAgain(t *testing.T) {
+	b := toDelete(t)
+	b.API.Inject(tputest.Fault{Method: "DeleteNode", LoseAnswer: true})
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Calls()
+	b.tick(time.Minute)
+	b.request = b.next()
+	b.Want(b.request.Attempt, 2)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Calls(), []string{"GetNode" + at}) // it shows DELETING
+	if b.task().Answered.IsZero() {
+		t.Error("the deletion that is under way is not taken for the answer")
+	}
+}
+
+func TestACrashBehindTheCallIsLookedInto(t *testing.T) {
+	b := toDelete(t)
+	// The call takes effect, and what came back can neither be received nor stored.
+	b.API.Inject(tputest.Fault{Method: "DeleteNode", LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
+	b.Want(b.deliver(), fleettest.Redelivered)
+	b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
+	b.Mend()
+	b.Want(b.task().Begun, b.Clock.Now())
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Calls(), []string{"GetNode" + at})
+	b.Want(b.Slots(zone), 1)
+}
+
+func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
+	for name, c := range map[string]struct {
+		bench  func(*testing.T) *bench
+		method string
+	}{"delete": {toDelete, "DeleteNode"}, "create": {toCreate, "CreateNode"}} {
+		t.Run(name, func(t *testing.T) {
+			b := c.bench(t)
+			b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+			b.Want(b.deliver(), fleettest.Redelivered)
+			b.Want(b.Calls(), []string{"GetNode" + at})
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Want(b.Calls(), []string{"GetNode" + at, b.call(c.method)})
+			b.Want(b.Slots(zone), 1)
+		})
+	}
+}
+
+func TestACallThatAnEarlierDeliveryMayHaveMadeKeepsItsSlot(t *testing.T) {
+	b := toDelete(t)
+	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+	b.Want(b.deliver(), fleettest.Redelivered)
+	b.Must(b.Ledger.SetPause(t.Context(), &incident.Pause{By: "ada"}))
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Slots(zone), 1)
+}
+
+func TestTheIntentAndTheSpecificationAreStoredBeforeAnythingIsDeleted(t *testing.T) {
+	b := toDelete(t)
+	called := false
+	b.API.Inject(tputest.Fault{Method: "DeleteNode", Before: func() {
+		called = true
+		spec, err := b.Ledger.Spec(t.Context(), b.request.Spec)
+		if err != nil || !strings.Contains(string(spec), "startup-script") {
+			t.Errorf("specification %q, %v", spec, err)
+		}
+		if task := b.task(); task.Begun.IsZero() || task.RequestID != ledger.RequestID(b.request.Request, zone) {
+			t.Errorf("task %+v, want the intent of this very call", task)
+		}
+		b.Want(b.Slots(zone), 1)
+	}})
+	b.Want(b.deliver(), fleettest.Handled)
+	if !called {
+		t.Error("nothing was deleted")
+	}
+}
+
+func TestASpecificationThatCannotBeStoredKeepsTheSlice(t *testing.T) {
+	b := toDelete(t)
+	b.Change(id, func(w *incident.Workload) { w.Slices[0].Spec = "that of an earlier release" })
+	b.Break(ledger.Specs)
+	b.Want(b.deliver(), fleettest.Redelivered)
+	b.Want(b.Calls(), []string{"GetNode" + at})
+}
+
+func TestAPolicyThatAsksByNowWaitsForAPerson(t *testing.T) {
+	b := toDelete(t)
+	b.Policies.Ceiling.Recreate = policy.Ask
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Calls(), []string{"GetNode" + at})
+	in := b.Workload(id).Incident
+	b.Want(in.Phase, incident.Approving)
+	b.Want(in.Asked, events.ActionDelete)
+
+	b.Give(b.Workload(id), incident.Approved{By: "ada"})
+	b.request = b.next()
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
+}
+
+func TestWhatCannotBeStoredIsLeftForRedelivery(t *testing.T) {
+	for _, collection := range []string{ledger.Workloads, ledger.Brake, ledger.Pauses} {
+		t.Run(collection, func(t *testing.T) {
+			b := toDelete(t)
+			b.Break(collection)
+			b.Want(b.deliver(), fleettest.Redelivered)
+			if n := fleettest.Count(b.Calls(), "DeleteNode"); n != 0 {
+				t.Errorf("%d deletions", n)
+			}
+			b.Mend()
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
+			b.Want(b.Slots(zone), 1)
+		})
+	}
+}
+
+func TestASliceIsCreatedOnceFromWhatWasStored(t *testing.T) {
+	b := toCreate(t)
+	b.API.Inject(tputest.Fault{Method: "CreateNode", Before: func() {
+		// Entries about the new slice may come before the answer does.
+		s, err := b.Ledger.Subject(t.Context(), fleettest.Project, zone, ledger.Node, slice)
+		if err != nil || s.Workload != id || s.Incarnation.Known() {
+			t.Errorf("subject %+v, %v: want the workload, and no life yet", s, err)
+		}
+	}})
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Calls(), []string{"GetNode" + at, b.call("CreateNode")})
+	n := b.API.Node(zone, slice)
+	b.Want(n.Labels, map[string]string{events.LabelPolicy: "spot", events.LabelWorkload: slice, events.LabelIncident: b.request.Incident})
+	b.Want(n.Metadata["startup-script"], "export TOKEN=secret")
+	if !n.SchedulingConfig.Spot {
+		t.Error("what was Spot is not Spot any more")
+	}
+	if task := b.task(); task.Answered.IsZero() || task.Operation == "" {
+		t.Errorf("task %+v, want it answered with its operation", task)
+	}
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Calls(), []string(nil))
+}
+
+func TestACreationWhoseAnswerWasLostIsNotRepeated(t *testing.T) {
+	b := toCreate(t)
+	b.API.Inject(tputest.Fault{Method: "CreateNode", LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
+	b.Want(b.deliver(), fleettest.Redelivered)
+	b.Mend()
+	b.Calls()
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Calls(), []string{"GetNode" + at})
+	w := b.Workload(id)
+	b.Want(w.Slices[0].Incarnation, b.API.Incarnation(zone, slice))
+	b.Want(w.Incident.Phase, incident.Recreating)
+}
+
+func TestWhatSomebodyElseCreatedIsTheirs(t *testing.T) {
+	b := toCreate(t)
+	b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Calls(), []string{"GetNode" + at})
+	b.Want(b.closed().Outcome, incident.Released)
+}
+
+func TestAZoneWithoutCapacityIsFollowedByTheNext(t *testing.T) {
+	b := toCreate(t)
+	var err error
+	b.Policies.File, err = policy.Parse([]byte("policies: {night: {preset: spot, zones: [" + fleettest.OtherZone + "]}}"))
+	b.Must(err)
+	b.Change(id, func(w *incident.Workload) { w.Label = "night" })
+	b.API.Inject(tputest.Fault{Method: "CreateNode", Code: 8, Message: "There is no more capacity in the zone"})
+	b.Want(b.deliver(), fleettest.Handled)
+	next := b.next()
+	b.Want(next.Zone, fleettest.OtherZone)
+	b.Want(next.Reason, "no capacity in "+zone)
+	b.Want(next.Epoch, b.request.Epoch+1)
+
+	b.Calls()
+	b.request = next
+	b.Want(b.deliver(), fleettest.Handled)
+	there := " " + fleettest.OtherZone + "/" + slice
+	b.Want(b.Calls(), []string{"GetNode" + there, "CreateNode" + there + " as " + ledger.RequestID(next.Request, next.Zone)})
+}
+
+func TestASpecificationThatCannotBeReadIsTriedAgain(t *testing.T) {
+	b := toCreate(t)
+	b.Break(ledger.Specs)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Calls(), []string{"GetNode" + at})
+	b.Want(b.task().Retry, b.Clock.Now().Add(time.Minute))
+}
+
+func TestACreationIsHeldAndForbiddenToo(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(b *bench)
+		check  func(b *bench)
+	}{
+		"everything is paused": {
+			func(b *bench) { b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "grace"})) },
+			func(b *bench) { b.Want(b.Workload(id).Incident.Held, "paused by grace") },
+		},
+		"the policy cannot be read": {
+			func(b *bench) { b.Policies.Unreadable = "away" },
+			func(b *bench) { b.Want(b.Workload(id).Incident.Held, "the policy cannot be read: away") },
+		},
+		"the switch is no by now": {
+			func(b *bench) { b.Policies.Ceiling.Recreate = policy.No },
+			func(b *bench) { b.Want(b.closed().Outcome, incident.Escalated) },
+		},
+		"the slice cannot be read": {
+			func(b *bench) { b.API.Inject(tputest.Fault{Method: "GetNode", HTTP: 503}) },
+			func(b *bench) { b.Want(b.task().Retry, b.Clock.Now().Add(time.Minute)) },
+		},
+		"the epoch is over": {
+			func(b *bench) { b.request.Epoch-- },
+			func(b *bench) { b.Want(b.task().Begun, time.Time{}) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toCreate(t)
+			c.change(b)
+			b.Want(b.deliver(), fleettest.Ignored)
+			if calls := b.Calls(); fleettest.Count(calls, "CreateNode") != 0 || len(calls) > 1 {
+				t.Errorf("calls %q", calls)
+			}
+			c.check(b)
+		})
+	}
+}
+
+func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
+	b := toDelete(t)
+	deliver := func(change func(*events.RecreateRequested)) string {
+		r := b.request
+		change(&r)
+		return b.Deliver(b.handle(), fleettest.Request(r))
+	}
+	b.Want(deliver(func(r *events.RecreateRequested) { r.Incarnation = events.Incarnation{} }), fleettest.Rejected)
+	b.Want(deliver(func(r *events.RecreateRequested) { r.Action = events.ActionSave }), fleettest.Rejected)
+	b.Want(deliver(func(r *events.RecreateRequested) { r.Schema = events.Schema + 1 }), fleettest.Later)
+	b.Want(b.Deliver(b.handle(), fleettest.Message([]byte("{}"), fleettest.Start)), fleettest.Ignored)
+	b.Want(b.Calls(), []string(nil))
+	if !slices.Equal(b.Workloads(), []string{id}) {
+		t.Errorf("workloads %q", b.Workloads())
+	}
+}

@@ -1,0 +1,419 @@
+package fleet_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+const (
+	project = fleettest.Project
+	zone    = fleettest.Zone
+	other   = fleettest.OtherZone
+	group   = "t1v-n-0a1b2c3d"
+)
+
+type bench struct {
+	*fleettest.Bench
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	return &bench{fleettest.New(t)}
+}
+
+// node puts a node there that nobody has looked at.
+func (b *bench) node(c tputest.NodeConfig) {
+	b.T.Helper()
+	if c.Zone == "" {
+		c.Zone = zone
+	}
+	if c.Name == "" {
+		c.Name = "llama"
+	}
+	_, err := b.API.AddNode(c)
+	b.Must(err)
+}
+
+func (b *bench) subject(kind ledger.SubjectKind, name string) ledger.Subject {
+	b.T.Helper()
+	s, err := b.Ledger.Subject(b.T.Context(), project, zone, kind, name)
+	b.Must(err)
+	return s
+}
+
+// worker is an entry about a worker of the group.
+func worker(n int) events.Entry {
+	return events.Entry{Kind: events.KindLoss, Cause: events.CauseHostError, Subject: events.Subject{
+		Project: project, Zone: zone, Worker: fmt.Sprintf("%s-w-%d", group, n),
+	}}
+}
+
+func TestASliceIsIntroducedWithEverythingThatIsNeededToMakeItAgain(t *testing.T) {
+	b := newBench(t)
+	w := b.Slice(tputest.NodeConfig{Spot: true, Accelerator: "v5litepod-16"})
+	life := b.API.Incarnation(zone, "llama")
+	spec := w.Slices[0].Spec
+	b.Want(w, incident.Workload{
+		Schema: incident.Schema, ID: "demo/llama", Project: project, Name: "llama", Provider: tpu.ProviderName, Label: "spot", Directory: fleettest.Directory,
+		Slices: []incident.Slice{{
+			Name: "llama", Zone: zone, Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: spec, Incarnation: life, Admitted: life,
+			Condition: incident.Ready, State: "READY", Since: b.Clock.Now(),
+		}},
+	})
+	b.Want(b.Workload(w.ID), w)
+	stored, err := b.Ledger.Spec(t.Context(), spec)
+	b.Must(err)
+	b.Want(strings.Contains(string(stored), "export TOKEN=secret"), true)
+	b.Want(b.subject(ledger.Node, "llama"), ledger.Subject{Workload: w.ID, Slice: "llama", Incarnation: life})
+}
+
+func TestWithoutItsSpecificationStoredNothingIsDecidedOnASlice(t *testing.T) {
+	for _, collection := range []string{ledger.Specs, ledger.Subjects, ledger.Workloads} {
+		t.Run(collection, func(t *testing.T) {
+			b := newBench(t)
+			b.node(tputest.NodeConfig{})
+			s, err := b.Cloud.Read(t.Context(), tpu.Ref{Project: project, Zone: zone, Name: "llama"})
+			b.Must(err)
+			b.Break(collection)
+			if _, err := b.Fleet.Observe(t.Context(), s); err == nil {
+				t.Error("no error")
+			}
+			b.Mend()
+			b.Want(b.Workloads(), []string(nil))
+		})
+	}
+}
+
+// TestTheNameOfAWorkloadIsFixedAtFirstSight introduces slices one after another; each row says whose they are.
+func TestTheNameOfAWorkloadIsFixedAtFirstSight(t *testing.T) {
+	labelled := map[string]string{events.LabelWorkload: "run"}
+	type sight struct {
+		node  tputest.NodeConfig
+		queue string
+		// gone has the slice vanish, and be seen so, before the next one comes.
+		gone bool
+		want string
+	}
+	for name, sights := range map[string][]sight{
+		"the label goes first":     {{node: tputest.NodeConfig{Name: "a", Labels: labelled}, queue: "q", want: "demo/run"}},
+		"then the queued resource": {{node: tputest.NodeConfig{Name: "a"}, queue: "q", want: "demo/q"}},
+		"then the node":            {{node: tputest.NodeConfig{Name: "a"}, want: "demo/a"}},
+		"slices of one label are one Multislice": {
+			{node: tputest.NodeConfig{Name: "a", Labels: labelled}, want: "demo/run"},
+			{node: tputest.NodeConfig{Name: "b", Labels: labelled, Zone: other}, want: "demo/run"},
+		},
+		"a namesake in another zone is another workload": {
+			{node: tputest.NodeConfig{Name: "a"}, want: "demo/a"},
+			{node: tputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a.us-west4-b"},
+		},
+		"a node named as the queued resource of another zone is another workload": {
+			{node: tputest.NodeConfig{Name: "a"}, queue: "q", want: "demo/q"},
+			{node: tputest.NodeConfig{Name: "q", Zone: other}, want: "demo/q.us-west4-b"},
+		},
+		"a namesake of one that is gone takes its place": {
+			{node: tputest.NodeConfig{Name: "a"}, gone: true, want: "demo/a"},
+			{node: tputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
+		},
+		"what was made again in its place keeps the name, whatever its label says": {
+			{node: tputest.NodeConfig{Name: "a"}, gone: true, want: "demo/a"},
+			{node: tputest.NodeConfig{Name: "a", Labels: labelled}, want: "demo/a"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			for _, s := range sights {
+				if s.node.Zone == "" {
+					s.node.Zone = zone
+				}
+				if s.queue == "" {
+					b.node(s.node)
+				} else {
+					b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: s.node.Zone, Name: s.queue, Nodes: []tputest.NodeConfig{s.node}}))
+				}
+				b.Want(b.Look(s.node.Zone, s.node.Name).ID, s.want)
+				b.Want(b.Look(s.node.Zone, s.node.Name).ID, s.want)
+				if s.gone {
+					b.Must(b.API.Vanish(s.node.Zone, s.node.Name))
+					b.Look(s.node.Zone, s.node.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestAQueuedResourceIsASubjectToo(t *testing.T) {
+	b := newBench(t)
+	b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "q", Nodes: []tputest.NodeConfig{{Name: "a"}}}))
+	w := b.Look(zone, "a")
+	want := ledger.Subject{Workload: "demo/q", Slice: "a", Incarnation: w.Slices[0].Incarnation}
+	b.Want(b.subject(ledger.QueuedResource, "q"), want)
+	b.Want(b.subject(ledger.Node, "a"), want)
+}
+
+func TestALookReadsEverySliceWhereItHasToBe(t *testing.T) {
+	b := newBench(t)
+	labels := map[string]string{events.LabelWorkload: "run", events.LabelPolicy: "spot"}
+	b.Slice(tputest.NodeConfig{Name: "a", Labels: labels, Spot: true})
+	w := b.Slice(tputest.NodeConfig{Name: "b", Labels: labels, Spot: true})
+	_, err := b.Fleet.Look(t.Context(), w)
+	b.Must(err)
+	b.Want(b.Calls(), []string{"GetNode us-west4-a/a", "GetNode us-west4-a/b"})
+
+	// A slice that is being created elsewhere is looked for there.
+	b.Must(b.API.Preempt(zone, "b"))
+	b.Look(zone, "b")
+	b.Must(b.API.Vanish(zone, "b"))
+	w = b.Look(zone, "b")
+	b.Want(w.Incident.Phase, incident.Recreating)
+	b.Change(w.ID, func(w *incident.Workload) { w.Incident.Tasks[0].Zone = other })
+	_, err = b.Fleet.Look(t.Context(), b.Workload(w.ID))
+	b.Must(err)
+	b.Want(b.Calls(), []string{"GetNode us-west4-a/a", "GetNode us-west4-b/b"})
+}
+
+func TestWhatCannotBeReadIsLeftForTheNextLook(t *testing.T) {
+	b := newBench(t)
+	labels := map[string]string{events.LabelWorkload: "run"}
+	b.Slice(tputest.NodeConfig{Name: "a", Labels: labels})
+	w := b.Slice(tputest.NodeConfig{Name: "b", Labels: labels})
+	b.Must(b.API.HostError(zone, "a", time.Hour))
+	b.Must(b.API.HostError(zone, "b", time.Hour))
+	b.API.Inject(tputest.Fault{Method: "GetNode", Name: "a", Code: 14})
+	w, err := b.Fleet.Look(t.Context(), w)
+	b.Must(err)
+	b.Want(w.Slice("a").Condition, incident.Ready)
+	b.Want(w.Slice("b").Condition, incident.Unhealthy)
+
+	b.Break(ledger.Workloads)
+	if _, err := b.Fleet.Look(t.Context(), w); err == nil {
+		t.Error("a look whose readings cannot be stored returned no error")
+	}
+}
+
+func TestAReadingOfWhatIsGoneMapsNothing(t *testing.T) {
+	b := newBench(t)
+	w := b.Slice(tputest.NodeConfig{})
+	before := b.subject(ledger.Node, "llama")
+	b.Must(b.API.Vanish(zone, "llama"))
+	w, err := b.Fleet.LookAt(t.Context(), w, fleet.Ref(w, w.Slices[0]))
+	b.Must(err)
+	b.Want(w.Slices[0].Condition, incident.Gone)
+	b.Want(b.subject(ledger.Node, "llama"), before)
+}
+
+func TestANewLifeIsMappedAndTheWorkersOfTheFormerKeepTheirs(t *testing.T) {
+	b := newBench(t)
+	w := b.Slice(tputest.NodeConfig{Group: group})
+	former := w.Slices[0].Incarnation
+	w, err := b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
+	b.Must(err)
+	b.Want(w.Slices[0].Group, group)
+	b.Must(b.API.Vanish(zone, "llama"))
+	b.Clock.Advance(time.Minute)
+	w = b.Slice(tputest.NodeConfig{Created: b.Clock.Now(), Group: "t1v-n-ffffffff"})
+	life := w.Slices[0].Incarnation
+	b.Want(former.Same(life), false)
+	b.Want(w.Slices[0].Group, "")
+	b.Want(b.subject(ledger.Node, "llama").Incarnation, life)
+	b.Want(b.subject(ledger.Worker, group).Incarnation, former)
+}
+
+func TestHostNamesThatAreNotToBeHadMapNothing(t *testing.T) {
+	for name, fail := range map[string]func(b *bench){
+		"forbidden":   func(b *bench) { b.API.BlockGuestAttributes(true) },
+		"unavailable": func(b *bench) { b.API.Inject(tputest.Fault{Method: "GetGuestAttributes", Code: 14}) },
+		"of another make": func(b *bench) {
+			for n := range 4 {
+				b.Must(b.API.SetGuestAttribute(zone, "llama", n, "hostkeys", "hostname", "web-1"))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			w := b.Slice(tputest.NodeConfig{Group: group})
+			fail(b)
+			got, err := b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
+			b.Must(err)
+			b.Want(got, w)
+		})
+	}
+}
+
+func TestAGroupIsMappedToOneLife(t *testing.T) {
+	b := newBench(t)
+	w := b.Slice(tputest.NodeConfig{})
+	s := w.Slices[0]
+	w, err := b.Fleet.MapGroup(t.Context(), w, s, group)
+	b.Must(err)
+	b.Want(w.Slices[0].Group, group)
+	b.Want(b.subject(ledger.Worker, group), ledger.Subject{Workload: w.ID, Slice: "llama", Incarnation: s.Incarnation})
+
+	s.Incarnation.ID = "former"
+	w, err = b.Fleet.MapGroup(t.Context(), w, s, "t1v-n-ffffffff")
+	b.Must(err)
+	b.Want(w.Slices[0].Group, group) // the group of a former life is not this one's
+
+	b.Break(ledger.Subjects)
+	if _, err := b.Fleet.MapGroup(t.Context(), w, s, group); err == nil {
+		t.Error("a group that was not stored returned no error")
+	}
+}
+
+func TestFind(t *testing.T) {
+	nobody := events.Entry{Kind: events.KindCall, Subject: events.Subject{Project: project, Zone: zone, Node: "llama"}}
+	look := []string{"ListQueuedResources " + zone, "ListNodes " + zone}
+	for name, c := range map[string]struct {
+		world func(b *bench)
+		entry events.Entry
+		found bool
+		fails bool
+		calls []string
+		// parked is how many entries wait for somebody.
+		parked int
+	}{
+		"a node that is known": {world: func(b *bench) { b.Slice(tputest.NodeConfig{}) }, entry: nobody, found: true},
+		"a worker that is known": {world: func(b *bench) {
+			w := b.Slice(tputest.NodeConfig{Group: group})
+			_, err := b.Fleet.MapGroup(b.T.Context(), w, w.Slices[0], group)
+			b.Must(err)
+		}, entry: worker(3), found: true},
+		"a node that is met":           {world: func(b *bench) { b.node(tputest.NodeConfig{}) }, entry: nobody, found: true, calls: []string{"GetNode us-west4-a/llama"}},
+		"a node that is gone":          {entry: nobody, calls: []string{"GetNode us-west4-a/llama"}},
+		"a node that cannot be read":   {world: func(b *bench) { b.API.Inject(tputest.Fault{Code: 14}) }, entry: nobody, fails: true, calls: []string{"GetNode us-west4-a/llama"}},
+		"a node without a zone":        {entry: events.Entry{Subject: events.Subject{Project: project, Node: "llama"}}},
+		"a machine without a project":  {entry: events.Entry{Subject: events.Subject{Zone: zone, Worker: group + "-w-0"}}},
+		"a machine of another make":    {entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, Worker: "web-1"}}},
+		"a queued resource of nobody":  {entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "q"}}},
+		"a worker that is met":         {world: func(b *bench) { b.node(tputest.NodeConfig{Group: group}) }, entry: worker(0), found: true, calls: append(look[:2:2], "GetGuestAttributes us-west4-a/llama"), parked: 1},
+		"a worker of nobody":           {entry: worker(0), calls: look, parked: 1},
+		"a worker of nobody, just now": {world: func(b *bench) { b.find(worker(1)) }, entry: worker(0), parked: 1},
+		"a worker of nobody, again":    {world: func(b *bench) { b.find(worker(1)); b.Clock.Advance(ledger.LookEvery) }, entry: worker(0), calls: look, parked: 1},
+		"a worker, and the zone fails": {world: func(b *bench) { b.API.Inject(tputest.Fault{Code: 14}) }, entry: worker(0), fails: true, calls: look[:1], parked: 1},
+		"a worker that is not parked":  {world: func(b *bench) { b.Break(ledger.Parked) }, entry: worker(0), fails: true},
+		"with a ledger that is away":   {world: func(b *bench) { b.Break(ledger.Subjects) }, entry: worker(0), fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			if c.world != nil {
+				c.world(b)
+			}
+			b.Calls()
+			s, found, err := b.Fleet.Find(t.Context(), c.entry, []byte("raw"))
+			if found != c.found || (err != nil) != c.fails {
+				t.Errorf("found %t, %v; want %t, an error: %t", found, err, c.found, c.fails)
+			}
+			if found {
+				b.Want(s, ledger.Subject{Workload: "demo/llama", Slice: "llama", Incarnation: b.API.Incarnation(zone, "llama")})
+			}
+			b.Want(b.Calls(), c.calls)
+			parked, err := b.Ledger.ParkedIn(t.Context(), project, zone, b.Clock.Now())
+			b.Must(err)
+			b.Want(len(parked), c.parked)
+		})
+	}
+}
+
+func (b *bench) find(e events.Entry) {
+	_, _, err := b.Fleet.Find(b.T.Context(), e, []byte("raw"))
+	b.Must(err)
+}
+
+func TestALookForTheSakeOfAnEntryReadsAtMostSixtyGuestAttributes(t *testing.T) {
+	b := newBench(t)
+	for i := range 70 {
+		b.node(tputest.NodeConfig{Name: fmt.Sprintf("n%02d", i)})
+	}
+	for _, want := range []int{60, 10, 0} {
+		b.find(worker(0))
+		b.Want(fleettest.Count(b.Calls(), "GetGuestAttributes"), want)
+		b.Clock.Advance(ledger.LookEvery)
+	}
+}
+
+func TestEvidence(t *testing.T) {
+	life := events.Incarnation{Zone: zone, ID: "1", Created: fleettest.Start}
+	subject := ledger.Subject{Workload: "demo/llama", Slice: "llama", Incarnation: life}
+	when := fleettest.Start.Add(time.Hour)
+	origin := incident.Origin{ID: "entry", Time: when, Rank: events.RankAudit}
+	entry := func(e events.Entry) events.Entry {
+		e.ID, e.Time, e.Rank = "entry", when, events.RankAudit
+		e.Subject.Project, e.Subject.Zone = project, zone
+		return e
+	}
+	aboutWorker, aboutNode := events.Subject{Worker: group + "-w-2"}, events.Subject{Node: "llama"}
+	notice := events.Notice{Status: events.NoticeOngoing, WindowStart: when}
+	report := &events.CrewReport{Report: events.ReportFinished, Attempt: 1, Step: 7}
+	call := func(principal string, code int) events.Entry {
+		return entry(events.Entry{Kind: events.KindCall, Subject: aboutNode, Call: events.Call{Method: "DeleteNode", Principal: principal, Code: code}})
+	}
+	for name, c := range map[string]struct {
+		entry events.Entry
+		want  incident.Evidence
+	}{
+		"a loss of a worker is that of its life": {
+			entry(events.Entry{Kind: events.KindLoss, Cause: events.CausePreemption, Subject: aboutWorker}),
+			incident.Interrupted{Origin: origin, Slice: "llama", Incarnation: life, Cause: events.CausePreemption, Text: "worker 2 was preempted"},
+		},
+		"a loss of a node names no life": {
+			entry(events.Entry{Kind: events.KindLoss, Cause: events.CauseTerminated, Subject: aboutNode}),
+			incident.Interrupted{Origin: origin, Slice: "llama", Cause: events.CauseTerminated, Text: "node llama was terminated"},
+		},
+		"a restart": {
+			entry(events.Entry{Kind: events.KindBack, Subject: aboutWorker}),
+			incident.Back{Origin: origin, Slice: "llama", Incarnation: life, Text: "worker 2 was restarted by Google"},
+		},
+		"a notice": {
+			entry(events.Entry{Kind: events.KindNotice, Notice: notice, Subject: aboutWorker}),
+			incident.Noticed{Origin: origin, Slice: "llama", Incarnation: life, Notice: notice, Text: "maintenance of worker 2 is under way"},
+		},
+		"a crew's line": {
+			entry(events.Entry{Kind: events.KindCrew, Crew: report, Subject: aboutNode}),
+			incident.Reported{Origin: origin, Slice: "llama", Report: *report},
+		},
+		"an owner's call": {call(fleettest.Owner, 0), incident.Called{
+			Origin: origin, Slice: "llama", Method: "DeleteNode", Principal: fleettest.Owner,
+		}},
+		"an owner's call that failed": {call(fleettest.Owner, 7), nil},
+		"a call of ours":              {call(fleettest.Us, 0), nil},
+		"a call of Google":            {call("system@google.com", 0), nil},
+		"a call of nobody":            {call("", 0), nil},
+		"something else":              {entry(events.Entry{Kind: events.KindForeign}), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := fleet.Evidence(c.entry, subject, []string{"other@demo.iam.gserviceaccount.com", fleettest.Us})
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestALabelHoldsTheNameOfAnyWorkload(t *testing.T) {
+	for name, want := range map[string]string{
+		"llama-8b_2":               "llama-8b_2",
+		"llama.us-west4-b":         "llama-us-west4-b",
+		"Llama":                    "llama",
+		"größe":                    "gr--e",
+		"":                         "",
+		strings.Repeat("a", 63):    strings.Repeat("a", 63),
+		strings.Repeat("a", 64):    strings.Repeat("a", 63),
+		strings.Repeat("ä", 64):    strings.Repeat("-", 63),
+		"../../etc/passwd; rm -rf": "------etc-passwd--rm--rf",
+	} {
+		if got := fleet.LabelValue(name); got != want {
+			t.Errorf("%q becomes %q, want %q", name, got, want)
+		}
+	}
+}

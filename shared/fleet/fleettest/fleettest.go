@@ -1,0 +1,496 @@
+// Package fleettest is the bench on which the functions and package fleet are tested: a ledger in memory, the simulated
+// Cloud TPU API and Cloud Storage, policies that a test may tighten, and a record of what was sent and what was called,
+// all on one clock that moves only when it is told to.
+package fleettest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"gocloud.dev/docstore"
+	"gocloud.dev/docstore/memdocstore"
+	"google.golang.org/api/option"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/trigger"
+)
+
+// The places of a bench, and who acts there.
+const (
+	Project   = "demo"
+	Zone      = "us-west4-a"
+	OtherZone = "us-west4-b"
+	Bucket    = "ckpt"
+	Directory = "gs://" + Bucket + "/run"
+	Us        = "pitstop@demo.iam.gserviceaccount.com"
+	Owner     = "ada@example.com"
+	// Source is the function in whose name the bench's fleet sends, Cause the message that it acts on.
+	Source = "//pitstop/functions/test"
+	Cause  = "m1"
+)
+
+// Start is when a bench begins.
+var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// Bench is what a function works with. Its parts may be changed at any time.
+type Bench struct {
+	Clock    *tputest.ManualClock
+	API      *tputest.API
+	Cloud    *tpu.Cloud
+	Storage  *buckettest.Server
+	Store    checkpoint.Store
+	Policies *Policies
+	Sender   *Sender
+	Ledger   *ledger.Ledger
+	Fleet    *fleet.Fleet
+
+	T *testing.T
+
+	open ledger.Opener
+
+	mu    sync.Mutex
+	calls []string
+	audit []tputest.Event
+}
+
+// New returns a bench on which there is nothing yet.
+func New(t *testing.T) *Bench {
+	t.Helper()
+	b := &Bench{
+		T: t, Clock: tputest.NewManualClock(Start), Sender: &Sender{}, Policies: &Policies{Ceiling: policy.Everything()},
+	}
+	b.API = tputest.New(tputest.Config{
+		Project: Project, Principal: Us, Clock: b.Clock, Seed: 1,
+		Zones: map[string]int{Zone: tputest.Unlimited, OtherZone: tputest.Unlimited},
+	})
+	b.API.Observe(b.observe)
+	b.Storage = buckettest.New(b.Clock.Now, Bucket)
+	b.Store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: b.Storage.Transport()}), option.WithoutAuthentication())
+	var err error
+	b.Cloud, err = tpu.New(t.Context(), option.WithHTTPClient(&http.Client{Transport: b.API.Transport()}), option.WithoutAuthentication())
+	b.Must(err)
+	b.open = memory(t)
+	b.Ledger = ledger.New(b.open)
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	b.Fleet = &fleet.Fleet{Ledger: b.Ledger, Provider: b.Cloud, Now: b.Clock.Now, Log: log, Advancer: &ledger.Advancer{
+		Ledger: b.Ledger, Policies: b.Policies, Publisher: b.Sender, Now: b.Clock.Now, Sleep: b.Sleep, Source: Source,
+		Cause: func(context.Context) string { return Cause }, Log: log,
+	}}
+	return b
+}
+
+// memory opens collections that live as long as the test: each is opened once, because it is the store itself.
+func memory(t *testing.T) ledger.Opener {
+	t.Helper()
+	var mu sync.Mutex
+	opened := map[string]*docstore.Collection{}
+	t.Cleanup(func() {
+		for name, c := range opened {
+			if err := c.Close(); err != nil {
+				t.Errorf("close %s: %v", name, err)
+			}
+		}
+	})
+	return func(_ context.Context, name string) (*docstore.Collection, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if c, ok := opened[name]; ok {
+			return c, nil
+		}
+		c, err := memdocstore.OpenCollection("ID", nil)
+		if err == nil {
+			opened[name] = c
+		}
+		return c, err
+	}
+}
+
+// Must ends the test on an error.
+func (b *Bench) Must(err error) {
+	b.T.Helper()
+	if err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// Want fails the test where both differ.
+func (b *Bench) Want(got, want any) {
+	b.T.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		b.T.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// Sleep lets the time pass that somebody wants to wait.
+func (b *Bench) Sleep(_ context.Context, d time.Duration) error {
+	b.Clock.Advance(d)
+	return nil
+}
+
+// observe keeps what the API was asked by us, and what its audit log says of everybody.
+func (b *Bench) observe(e tputest.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if tputest.AuditEntry(e) != nil {
+		b.audit = append(b.audit, e)
+	}
+	if e.Kind != tputest.Called || e.Principal != Us {
+		return
+	}
+	call := e.Method
+	if e.Zone != "" {
+		call += " " + strings.TrimSuffix(e.Zone+"/"+e.QueuedResource+e.Node, "/")
+	}
+	if e.RequestID != "" {
+		call += " as " + e.RequestID
+	}
+	b.calls = append(b.calls, call)
+}
+
+// Calls returns what the API was asked since the last time: the method, the zone and the name, and the request ID where
+// one was sent.
+func (b *Bench) Calls() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	calls := b.calls
+	b.calls = nil
+	return calls
+}
+
+// Count returns how many of some calls are of a method.
+func Count(calls []string, method string) int {
+	n := 0
+	for _, c := range calls {
+		if m, _, _ := strings.Cut(c, " "); m == method {
+			n++
+		}
+	}
+	return n
+}
+
+// Audit returns the entries that the audit log has of a method, in order: two for each operation that has ended.
+func (b *Bench) Audit(method string) [][]byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var entries [][]byte
+	for _, e := range b.audit {
+		if e.Method == method {
+			entries = append(entries, tputest.AuditEntry(e))
+		}
+	}
+	return entries
+}
+
+// Slice puts a node there, under the policy spot and with a checkpoint directory unless its configuration says
+// otherwise, has it introduced, and returns its workload.
+func (b *Bench) Slice(c tputest.NodeConfig) incident.Workload {
+	b.T.Helper()
+	if c.Zone == "" {
+		c.Zone = Zone
+	}
+	if c.Name == "" {
+		c.Name = "llama"
+	}
+	if c.Labels == nil {
+		c.Labels = map[string]string{events.LabelPolicy: "spot"}
+	}
+	if c.Metadata == nil {
+		c.Metadata = map[string]string{events.MetadataCheckpointDir: Directory, "startup-script": "export TOKEN=secret"}
+	}
+	if c.Created.IsZero() {
+		c.Created = b.Clock.Now().Add(-72 * time.Hour)
+	}
+	_, err := b.API.AddNode(c)
+	b.Must(err)
+	return b.Look(c.Zone, c.Name)
+}
+
+// Look has a slice read and introduced, as patrol would, and returns its workload. The calls for that are not kept.
+func (b *Bench) Look(zone, name string) incident.Workload {
+	b.T.Helper()
+	calls := b.Calls()
+	s, err := b.Cloud.Read(b.T.Context(), tpu.Ref{Project: Project, Zone: zone, Name: name})
+	b.Must(err)
+	w, err := b.Fleet.Observe(b.T.Context(), s)
+	b.Must(err)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls = calls
+	return w
+}
+
+// Report gives a line of worker 0's crew to the workload of a slice.
+func (b *Bench) Report(w incident.Workload, slice string, r events.CrewReport) incident.Workload {
+	b.T.Helper()
+	w, err := b.Fleet.Advancer.Advance(b.T.Context(), w.ID, incident.Reported{
+		Origin: incident.Origin{ID: "crew", Time: b.Clock.Now(), Rank: events.RankUser}, Slice: slice, Report: r,
+	})
+	b.Must(err)
+	return w
+}
+
+// Progress is a line of a crew whose training has come to a step, with a checkpoint of it.
+func Progress(step int64) events.CrewReport {
+	return events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 1, Step: step, CheckpointStep: step}
+}
+
+// Give gives any evidence to a workload.
+func (b *Bench) Give(w incident.Workload, e incident.Evidence) incident.Workload {
+	b.T.Helper()
+	w, err := b.Fleet.Advancer.Advance(b.T.Context(), w.ID, e)
+	b.Must(err)
+	return w
+}
+
+// Workload reads the document of a workload.
+func (b *Bench) Workload(id string) incident.Workload {
+	b.T.Helper()
+	w, _, err := b.Ledger.Workload(b.T.Context(), id)
+	b.Must(err)
+	return w
+}
+
+// Workloads lists the workloads of the ledger.
+func (b *Bench) Workloads() []string {
+	b.T.Helper()
+	ids, err := b.Ledger.All(b.T.Context())
+	b.Must(err)
+	slices.Sort(ids)
+	return ids
+}
+
+// Change changes the document of a workload behind the decision's back, as the operator's command may.
+func (b *Bench) Change(id string, change func(w *incident.Workload)) {
+	b.T.Helper()
+	w, rev, err := b.Ledger.Workload(b.T.Context(), id)
+	b.Must(err)
+	change(&w)
+	_, err = b.Ledger.Save(b.T.Context(), w, rev)
+	b.Must(err)
+}
+
+// Newer makes the document of a workload one that a newer release wrote.
+func (b *Bench) Newer(id string) {
+	b.T.Helper()
+	c, err := b.open(b.T.Context(), ledger.Workloads)
+	b.Must(err)
+	b.Must(c.Update(b.T.Context(), map[string]any{"ID": url.PathEscape(id)}, docstore.Mods{"schema": int64(incident.Schema + 1)}))
+}
+
+// Slots returns how many destructive calls the brake counts in this hour in a zone.
+func (b *Bench) Slots(zone string) int {
+	b.T.Helper()
+	_, n, err := b.Ledger.Slots(b.T.Context(), Project, zone, b.Clock.Now())
+	b.Must(err)
+	return n
+}
+
+// Break has every call of these collections of the ledger fail, until Mend.
+func (b *Bench) Break(collections ...string) {
+	broken := ledger.New(func(ctx context.Context, name string) (*docstore.Collection, error) {
+		if slices.Contains(collections, name) {
+			return nil, errors.New("the database is away")
+		}
+		return b.open(ctx, name)
+	})
+	b.Fleet.Ledger, b.Fleet.Advancer.Ledger = broken, broken
+}
+
+// Mend ends what Break began.
+func (b *Bench) Mend() { b.Fleet.Ledger, b.Fleet.Advancer.Ledger = b.Ledger, b.Ledger }
+
+// CrashAfter has the function die right behind the first write that is told of.
+func (b *Bench) CrashAfter(is func(w incident.Workload) bool) {
+	b.Fleet.Advancer.Saved = func(_ context.Context, _, after incident.Workload) {
+		if is(after) {
+			b.Fleet.Advancer.Saved = nil
+			panic(errCrash)
+		}
+	}
+}
+
+var errCrash = errors.New("the instance died")
+
+// Deliver hands a message to a function and says what becomes of it; see Outcome.
+func (b *Bench) Deliver(h trigger.Handle, e cloudevents.Event) (outcome string) {
+	b.T.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			if err, ok := p.(error); !ok || !errors.Is(err, errCrash) {
+				panic(p)
+			}
+			outcome = Redelivered
+		}
+	}()
+	err := h(b.T.Context(), e)
+	if err != nil {
+		b.T.Log(err)
+	}
+	return Outcome(err)
+}
+
+// What becomes of a message. All but the last two acknowledge it.
+const (
+	Handled     = "handled"
+	Ignored     = "ignored"
+	Rejected    = "rejected"
+	Later       = "left for later"
+	Redelivered = "left for redelivery"
+)
+
+// Outcome says what an error of a handler means for its message.
+func Outcome(err error) string {
+	switch {
+	case err == nil:
+		return Handled
+	case fault.IsIgnored(err):
+		return Ignored
+	case fault.IsPermanent(err):
+		return Rejected
+	case fault.IsBusy(err):
+		return Later
+	}
+	return Redelivered
+}
+
+// Message is a message of a log sink or of the scheduler.
+func Message(data []byte, published time.Time) cloudevents.Event {
+	return event(trigger.TypeMessage, "m1", data, published)
+}
+
+// Event is a message with an event of ours.
+func Event(e events.Envelope) cloudevents.Event { return event(e.Type, e.ID, e.Data, e.Time) }
+
+func event(eventType, id string, data []byte, at time.Time) cloudevents.Event {
+	ce := cloudevents.NewEvent()
+	ce.SetType(eventType)
+	ce.SetID(id)
+	ce.SetSource("//test")
+	ce.SetTime(at)
+	if err := ce.SetData(cloudevents.ApplicationJSON, data); err != nil {
+		panic(err)
+	}
+	return ce
+}
+
+// Request wraps a request as the ledger would send it.
+func Request(e events.Event) cloudevents.Event {
+	data, err := json.Marshal(e)
+	if err != nil {
+		panic(err)
+	}
+	return event(e.EventType(), e.EventID(), data, Start)
+}
+
+// SystemEvent is an entry of the system event log of Compute Engine, or of the TPU API, about a worker or a node:
+// zones/Z/instances/I or locations/Z/nodes/N.
+func SystemEvent(method, resource string, at time.Time, metadata map[string]any) []byte {
+	data, err := json.Marshal(map[string]any{
+		"insertId": events.ID(method, resource, at.String())[:16],
+		"logName":  "projects/" + Project + "/logs/cloudaudit.googleapis.com%2Fsystem_event", "timestamp": at.Format(time.RFC3339Nano),
+		"resource": map[string]any{"type": "gce_instance", "labels": map[string]any{"project_id": Project}},
+		"protoPayload": map[string]any{
+			"methodName": method, "resourceName": "projects/" + Project + "/" + resource,
+			"authenticationInfo": map[string]any{"principalEmail": "system@google.com"}, "metadata": metadata,
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+// Policies resolves labels. A test may give it a file, lower its ceiling, or make it unreadable.
+type Policies struct {
+	File       *policy.File
+	Ceiling    policy.Switches
+	Unreadable string
+}
+
+// For implements ledger.Policies.
+func (p *Policies) For(_ context.Context, label string) policy.Policy {
+	if p.Unreadable != "" {
+		return policy.Policy{Name: label, Unreadable: p.Unreadable}
+	}
+	return p.File.For(label, p.Ceiling)
+}
+
+// Sender keeps what is sent. With a fault it sends nothing.
+type Sender struct {
+	mu    sync.Mutex
+	fault error
+	sent  []events.Envelope
+}
+
+// Fail has every event fail to be sent, until it is called with nil.
+func (s *Sender) Fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = err
+}
+
+// Publish implements ledger.Publisher.
+func (s *Sender) Publish(_ context.Context, e events.Envelope) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault != nil {
+		return s.fault
+	}
+	s.sent = append(s.sent, e)
+	return nil
+}
+
+// Sent returns what was sent since the last time.
+func (s *Sender) Sent() []events.Envelope {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sent := s.sent
+	s.sent = nil
+	return sent
+}
+
+// Types are the event types of what was sent.
+func Types(sent []events.Envelope) []string {
+	var types []string
+	for _, e := range sent {
+		types = append(types, e.Type)
+	}
+	return types
+}
+
+// One is the only event that was sent since the last time, decoded.
+func One[E events.Event](t *testing.T, b *Bench, decode func([]byte) (E, error)) (E, events.Envelope) {
+	t.Helper()
+	sent := b.Sender.Sent()
+	if len(sent) != 1 {
+		t.Fatalf("%d events were sent, want one: %v", len(sent), Types(sent))
+	}
+	e, err := decode(sent[0].Data)
+	if err != nil {
+		t.Fatalf("%s: %v", sent[0].Type, err)
+	}
+	return e, sent[0]
+}
+
+// Label names a policy.
+func Label(name string) map[string]string { return map[string]string{events.LabelPolicy: name} }
