@@ -1,11 +1,6 @@
 package events
 
-import (
-	"fmt"
-	"time"
-
-	"github.com/go-json-experiment/json"
-)
+import "time"
 
 // CrewLog is the log ID under which the crew of a slice reports through Cloud Logging.
 const CrewLog = "pitstop-crew"
@@ -114,22 +109,18 @@ const (
 	LabelIncident = "pitstop-incident"
 )
 
-// DecodeCrewRequest reads a request to a crew.
-func DecodeCrewRequest(data []byte) (CrewRequest, error) {
-	var r CrewRequest
-	if err := json.Unmarshal(data, &r); err != nil {
-		return CrewRequest{}, fmt.Errorf("not a crew request: %w", err)
-	}
-	if r.Schema > Schema {
-		return CrewRequest{}, fmt.Errorf("schema %d, this release reads up to %d: %w", r.Schema, Schema, ErrNewer)
-	}
+// Validate returns every fault of the request, joined.
+func (r CrewRequest) Validate() error {
 	var f faults
-	f.check(r.Schema >= 1, "schema %d: no release wrote that", r.Schema)
+	f.schema(r.Schema)
 	f.require("save_id", r.SaveID)
 	f.check(r.Action == ActionSave, "action %q: a crew is asked to save and for nothing else", r.Action)
 	f.check(r.Mode == SaveNatural || r.Mode == SaveSignal, "mode %q is neither natural nor signal", r.Mode)
-	if err := f.err(); err != nil {
-		return CrewRequest{}, err
-	}
-	return r, nil
+	return f.err()
+}
+
+// DecodeCrewRequest reads a request to a crew.
+func DecodeCrewRequest(data []byte) (r CrewRequest, err error) {
+	err = decode(data, "crew request", &r)
+	return r, err
 }

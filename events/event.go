@@ -109,8 +109,9 @@ func Wrap(e Event, source, cause, correlation string, at time.Time) (Envelope, e
 	}, nil
 }
 
-// decode reads a body into e. It refuses a newer schema before anything else, because a newer body may not fit.
-func decode(data []byte, e Event) error {
+// decode reads a body into what is named. It refuses a newer schema before anything else, because a newer body may not
+// fit.
+func decode(data []byte, name string, into interface{ Validate() error }) error {
 	if len(data) > MaxBytes {
 		return fmt.Errorf("%d bytes are more than the %d that are read", len(data), MaxBytes)
 	}
@@ -118,18 +119,15 @@ func decode(data []byte, e Event) error {
 		Schema int `json:"schema"`
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
-		return fmt.Errorf("not a JSON event: %w", err)
+		return fmt.Errorf("not a %s: %w", name, plain(err))
 	}
-	switch {
-	case v.Schema > Schema:
+	if v.Schema > Schema {
 		return fmt.Errorf("schema %d, this release reads up to %d: %w", v.Schema, Schema, ErrNewer)
-	case v.Schema < 1:
-		return fmt.Errorf("schema %d: no release wrote that", v.Schema)
 	}
-	if err := json.Unmarshal(data, e); err != nil {
-		return fmt.Errorf("not a %s: %w", e.EventType(), err)
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("not a %s: %w", name, plain(err))
 	}
-	return e.Validate()
+	return into.Validate()
 }
 
 // faults collects what is wrong with an event, so that one look shows everything.
@@ -145,6 +143,10 @@ func (f *faults) check(ok bool, format string, args ...any) {
 	if !ok {
 		*f = append(*f, fmt.Errorf(format, args...))
 	}
+}
+
+func (f *faults) schema(version int) {
+	f.check(version >= 1, "schema %d: no release wrote that", version)
 }
 
 func (f *faults) err() error { return errors.Join(*f...) }

@@ -53,9 +53,11 @@ func (MaintenanceNotified) EventType() string { return TypeMaintenanceNotified }
 
 // EventID implements Event.
 func (e MaintenanceNotified) EventID() string {
-	n := e.Notice
-	return ID(TypeMaintenanceNotified, e.Project, e.Incarnation.Zone, e.Node, e.Incarnation.ID, string(n.Status),
-		n.WindowStart.UTC().Format(time.RFC3339), strconv.FormatBool(n.CanReschedule))
+	i, n := e.Incarnation, e.Notice
+	stamp := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	return ID(TypeMaintenanceNotified, e.Project, i.Zone, e.Node, i.ID, stamp(i.Created), string(n.Status),
+		strconv.FormatBool(n.Unscheduled), strconv.FormatBool(n.CanReschedule),
+		stamp(n.WindowStart), stamp(n.WindowEnd), stamp(n.LatestWindowStart))
 }
 
 // EventSubject implements Event.
@@ -66,6 +68,7 @@ func (e MaintenanceNotified) EventSubject() string {
 // Validate implements Event.
 func (e MaintenanceNotified) Validate() error {
 	var f faults
+	f.schema(e.Schema)
 	f.require("project", e.Project)
 	f.require("node", e.Node)
 	f.require("incarnation.zone", e.Incarnation.Zone)
@@ -81,6 +84,6 @@ func (e MaintenanceNotified) Validate() error {
 
 // DecodeMaintenanceNotified reads the body of a notice.
 func DecodeMaintenanceNotified(data []byte) (e MaintenanceNotified, err error) {
-	err = decode(data, &e)
+	err = decode(data, TypeMaintenanceNotified, &e)
 	return e, err
 }

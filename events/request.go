@@ -57,7 +57,7 @@ func (r Request) id(eventType string) string {
 }
 
 func (r Request) check(f *faults, actions ...Action) {
-	f.check(r.Schema >= 1, "schema %d: no release wrote that", r.Schema)
+	f.schema(r.Schema)
 	f.require("workload", r.Workload)
 	f.require("incident", r.Incident)
 	f.check(r.Epoch > 0, "epoch %d: an incident has at least 1", r.Epoch)
@@ -123,7 +123,7 @@ func (e CheckpointRequested) Validate() error {
 
 // DecodeCheckpointRequested reads the body of a checkpoint request.
 func DecodeCheckpointRequested(data []byte) (e CheckpointRequested, err error) {
-	err = decode(data, &e)
+	err = decode(data, TypeCheckpointRequested, &e)
 	return e, err
 }
 
@@ -167,7 +167,7 @@ func (e RecoveryRequested) Validate() error {
 
 // DecodeRecoveryRequested reads the body of a recovery request.
 func DecodeRecoveryRequested(data []byte) (e RecoveryRequested, err error) {
-	err = decode(data, &e)
+	err = decode(data, TypeRecoveryRequested, &e)
 	return e, err
 }
 
@@ -206,7 +206,7 @@ func (e RecreateRequested) Validate() error {
 
 // DecodeRecreateRequested reads the body of a recreate request.
 func DecodeRecreateRequested(data []byte) (e RecreateRequested, err error) {
-	err = decode(data, &e)
+	err = decode(data, TypeRecreateRequested, &e)
 	return e, err
 }
 
@@ -235,6 +235,7 @@ func (e IncidentClosed) EventSubject() string { return e.Workload }
 // Validate implements Event.
 func (e IncidentClosed) Validate() error {
 	var f faults
+	f.schema(e.Schema)
 	f.require("workload", e.Workload)
 	f.require("incident", e.Incident)
 	f.require("outcome", e.Outcome)

@@ -89,12 +89,19 @@ func (c *Clock) Step(limit time.Time) bool {
 	for c.running > 0 {
 		c.idle.Wait()
 	}
+	return c.next(limit)
+}
+
+// next runs what is due next, at its time, unless that is past the limit. It takes the lock over and gives it back.
+func (c *Clock) next(limit time.Time) bool {
 	if len(c.timers) == 0 || c.timers[0].at.After(limit) {
 		c.mu.Unlock()
 		return false
 	}
 	next, _ := heap.Pop(&c.timers).(timer)
-	c.now = next.at
+	if next.at.After(c.now) {
+		c.now = next.at
+	}
 	c.mu.Unlock()
 	next.f()
 	return true
@@ -107,21 +114,11 @@ func (c *Clock) quiet() bool {
 	return c.running == 0
 }
 
-// stepBefore goes on to what is due next, if that is before t, without waiting for handlers. It reports whether there was
-// anything.
-func (c *Clock) stepBefore(t time.Time) bool {
+// stepBefore goes on to what is due next, but not past the limit, without waiting for handlers. It reports whether there
+// was anything.
+func (c *Clock) stepBefore(limit time.Time) bool {
 	c.mu.Lock()
-	if len(c.timers) == 0 || c.timers[0].at.After(t) {
-		c.mu.Unlock()
-		return false
-	}
-	next, _ := heap.Pop(&c.timers).(timer)
-	if next.at.After(c.now) {
-		c.now = next.at
-	}
-	c.mu.Unlock()
-	next.f()
-	return true
+	return c.next(limit)
 }
 
 // advance sets the time, which never goes back.

@@ -152,7 +152,7 @@ func (t Task) inFlight() bool {
 
 // open opens an incident. The phase is set by whoever called.
 func (m *machine) open(t Trouble) *Incident {
-	m.w.Epoch++
+	m.raise()
 	pr := m.w.Progress
 	in := &Incident{
 		ID:    incidentID(m.w.Name, m.now, m.w.Epoch),

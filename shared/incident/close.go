@@ -2,6 +2,7 @@ package incident
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,7 @@ func (m *machine) startClearing(o Outcome) {
 	reason := in.Reason
 	m.enter(Clearing, m.now.Add(ClearFor))
 	in.Outcome, in.Clearing = "", o
+	in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool { return t.Action == events.ActionDelete }) // what was lost may go
 	m.decided("clean up what our own request may still bring", reason)
 }
 
@@ -87,7 +89,7 @@ func (m *machine) failedClearing(t *Task, f Failure) {
 // close archives the incident and leaves it where late evidence finds it.
 func (m *machine) close() {
 	in := m.inc()
-	m.w.Epoch++
+	m.raise()
 	in.Phase, in.Since, in.Closed, in.Deadline = Closed, m.now, m.now, time.Time{}
 	in.Tasks, in.Look, in.Held, in.Asked, in.Revision = nil, false, "", "", 1
 	m.line(LineEnded, m.summary(), in.Reason)

@@ -31,17 +31,24 @@
 //	clearing     escalated    Ended Forbidden Ticked
 //	clearing     released     Ended Read Ticked
 //	creating     admitting    Read
+//	creating     approving    Forbidden
 //	creating     clearing     Called Forbidden Read Ticked
 //	creating     deleting     Read
 //	creating     escalated    Answered Forbidden Read Ticked
+//	creating     grace        Read
 //	creating     healing      Read
 //	creating     released     Called Read
 //	creating     resuming     Read
+//	deleting     admitting    Read
 //	deleting     approving    Forbidden
+//	deleting     clearing     Called Forbidden Read Ticked
 //	deleting     creating     Read
 //	deleting     escalated    Answered Forbidden Read Ticked
+//	deleting     grace        Read
+//	deleting     healing      Read
 //	deleting     released     Called Read
 //	deleting     resuming     Read
+//	grace        admitting    Read
 //	grace        approving    Read Ticked
 //	grace        creating     Ticked
 //	grace        deleting     Read
@@ -51,6 +58,7 @@
 //	grace        released     Called Read
 //	grace        resumed      Reported
 //	grace        resuming     Read Ticked
+//	healing      admitting    Read
 //	healing      approving    Read Ticked
 //	healing      creating     Read
 //	healing      deleting     Read Ticked
@@ -116,7 +124,7 @@
 //	saving       released     Called Read
 //	saving       resumed      Reported
 //	saving       resuming     Noticed
-//	saving       window       Answered Checked Forbidden Read Reported Ticked
+//	saving       window       Answered Checked Forbidden Interrupted Read Reported Ticked
 //	saving       withdrawn    Noticed
 //	watching     observed     Called Noticed Read Reported Ticked
 //	window       approving    Read Ticked

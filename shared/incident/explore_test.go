@@ -2,6 +2,7 @@ package incident_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -64,7 +65,13 @@ type node struct {
 
 // evidence is everything that may be learned in a state. Requests are answered as the open tasks stand.
 func evidence(w incident.Workload, now time.Time) map[string]incident.Evidence {
-	s := w.Slices[0]
+	out := learned(w, w.Slices[0], now)
+	maps.Copy(out, answers(w, w.Slices[0], now))
+	return out
+}
+
+// learned is everything that may be learned of a slice.
+func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]incident.Evidence {
 	audit := incident.Origin{ID: "entry", Time: now, Rank: events.RankAudit}
 	late := incident.Origin{ID: "late", Time: now.Add(-25 * time.Minute), Rank: events.RankAudit}
 	user := incident.Origin{ID: "line", Time: now, Rank: events.RankUser}
@@ -96,7 +103,7 @@ func evidence(w incident.Workload, now time.Time) map[string]incident.Evidence {
 	}
 	next := life(n - 7710 + 1)
 	gone := read(incident.Gone, s.Incarnation, "")
-	out := map[string]incident.Evidence{
+	return map[string]incident.Evidence{
 		"preempted":       incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CausePreemption, Text: "worker 2 was preempted"},
 		"host error":      incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseHostError, Text: "host error"},
 		"host error late": incident.Interrupted{Origin: late, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseHostError, Text: "host error"},
@@ -134,8 +141,18 @@ func evidence(w incident.Workload, now time.Time) map[string]incident.Evidence {
 		"approved":        incident.Approved{Origin: user, By: "ann@example.com"},
 		"tick":            incident.Ticked{},
 	}
+}
+
+// answers is what may come of what the open incident asked for. The crew of slice s answers for the workload.
+func answers(w incident.Workload, s incident.Slice, now time.Time) map[string]incident.Evidence {
+	in, out := w.Incident, map[string]incident.Evidence{}
 	if in == nil {
 		return out
+	}
+	api := incident.Origin{ID: "read", Time: now, Rank: events.RankReading}
+	crew := func(r events.CrewReport) incident.Reported {
+		r.Schema, r.Zone, r.Node, r.Hostname = 1, s.Zone, s.Name, s.Group+"-w-0"
+		return incident.Reported{Origin: incident.Origin{ID: "line", Time: now, Rank: events.RankUser}, Slice: s.Name, Report: r}
 	}
 	if in.Save.ID != "" {
 		out["saved"] = crew(events.CrewReport{Report: events.ReportSaved, SaveID: in.Save.ID, CheckpointStep: 48200, CheckpointURI: "gs://ckpt/llama-8b/48200"})
@@ -335,7 +352,7 @@ func exploreAll(t *testing.T) {
 		for _, spot := range []bool{true, false} {
 			t.Run(fmt.Sprintf("peace/%s/spot=%v", name, spot), func(t *testing.T) {
 				t.Parallel()
-				explore(t, p, node{w: quiet(spot), now: start, path: "peace"}, 3)
+				explore(t, p, node{w: quiet(spot), now: start, path: "peace"}, 3, evidence)
 			})
 		}
 	}
@@ -346,9 +363,10 @@ func exploreAll(t *testing.T) {
 			if n.w.Incident == nil || n.w.Incident.Phase != r.phase {
 				t.Fatalf("%s leads to %+v, not to phase %s", r.path, n.w.Incident, r.phase)
 			}
-			explore(t, policies[r.policy], n, 2)
+			explore(t, policies[r.policy], n, 2, evidence)
 		})
 	}
+	exploreMulti(t)
 }
 
 // TestEveryIncidentEnds lets nothing but time pass in every phase: a deadline ends each, but for the two waits that only
@@ -373,7 +391,7 @@ func TestEveryIncidentEnds(t *testing.T) {
 	}
 }
 
-func explore(t *testing.T, p policy.Policy, from node, depth int) {
+func explore(t *testing.T, p policy.Policy, from node, depth int, evidence func(incident.Workload, time.Time) map[string]incident.Evidence) {
 	t.Helper()
 	seen := map[string]bool{}
 	level := []node{from}
@@ -508,7 +526,8 @@ func checkDocument(t *testing.T, n node, w incident.Workload) {
 	if in == nil {
 		return
 	}
-	waits := in.Phase == incident.Approving || in.Phase == incident.Recreating && w.Slices[0].Spot && !in.WaitingSince.IsZero()
+	spot := slices.ContainsFunc(w.Slices, func(s incident.Slice) bool { return s.Spot })
+	waits := in.Phase == incident.Approving || in.Phase == incident.Recreating && spot && !in.WaitingSince.IsZero()
 	if in.Deadline.IsZero() && !waits {
 		t.Fatalf("%s: phase %s has deadline %v", n.path, in.Phase, in.Deadline)
 	}
@@ -552,7 +571,7 @@ func checkSent(t *testing.T, p policy.Policy, n, m node, w incident.Workload, e 
 		if r.Action != events.ActionDelete {
 			continue
 		}
-		s := w.Slices[0]
+		s := w.Slice(r.Slice)
 		if s.Condition != incident.Lost && w.Progress.VerifiedAt.IsZero() && w.Incident.Phase != incident.Clearing {
 			t.Fatalf("%s: deletes a slice that lives (%s) without a verified checkpoint", m.path, s.Condition)
 		}

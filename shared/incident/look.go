@@ -38,8 +38,12 @@ func (m *machine) interrupted(e Interrupted) {
 	switch in.Phase {
 	case Window, Saving, Maintaining:
 		m.beginsWith(e.Cause)
-	case Removing, Recreating, Clearing:
-		return // it is being replaced already
+	case Clearing:
+		return
+	case Removing, Recreating:
+		if s.Replace {
+			return // it is being replaced already
+		}
 	}
 	m.inc().Look = true
 }
@@ -248,8 +252,16 @@ func (m *machine) isLost(s *Slice) {
 		return
 	}
 	switch m.phase() {
-	case Removing, Clearing:
+	case Clearing:
 		return
+	case Removing, Recreating:
+		if s.Replace && m.phase() == Removing && !m.coming(s) {
+			return // it is on its way out
+		}
+		if !s.Replace && !s.Spot {
+			m.trouble(t, s.Incarnation)
+			return // Google's own recovery first: it is waited for when the others are there again
+		}
 	case Approving:
 		if m.w.Incident.Asked == events.ActionDelete {
 			return
@@ -281,8 +293,18 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 		return
 	}
 	in := m.w.Incident
+	made := s.Replace && in.task(events.ActionCreate, s.Name) != nil
+	if made {
+		s = m.slice(s.Name)
+		s.Replace = false
+		m.drop(events.ActionCreate, s.Name)
+		in = m.w.Incident
+	}
 	switch in.Phase {
 	case Window:
+		if m.othersMaintained(s) {
+			return
+		}
 		n := m.w.Notice(s.Name)
 		over := n == nil || !in.Down.IsZero() || m.now.After(windowEnd(n.Notice))
 		if in.Begun && e.Notice == nil && over || n != nil && e.Notice == nil && m.now.After(windowEnd(n.Notice)) {
@@ -302,11 +324,11 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 		if in.Asked == events.ActionDelete && m.allReady() {
 			m.resume("the slice came back by itself")
 		}
-	case Removing:
-		m.healedWhileRemoving(s)
-	case Recreating:
-		if s.Replace {
-			m.recreated(s)
+	case Removing, Recreating:
+		if made {
+			m.recreated()
+		} else if in.Phase == Removing {
+			m.healedWhileRemoving(s)
 		}
 	case Watching:
 		if was != Ready && was != Unread && in.Cause.Infrastructure() {
@@ -316,6 +338,20 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 			}
 		}
 	}
+}
+
+// othersMaintained reports whether it is another slice whose maintenance is waited for. A slice without maintenance of
+// its own tells nothing of theirs, and one whose own is over waits for what is under way or about to begin.
+func (m *machine) othersMaintained(s *Slice) bool {
+	own := m.w.lastNotice(s.Name)
+	for _, n := range m.w.Notices {
+		switch {
+		case n.Slice == s.Name, n.Status == events.NoticeGone:
+		case own == nil, n.Status == events.NoticeOngoing, !n.Due.IsZero() && !m.now.Before(n.Due):
+			return true
+		}
+	}
+	return false
 }
 
 // isUnusable handles a slice that exists and cannot be used now.
@@ -384,8 +420,12 @@ func (m *machine) gone(s *Slice) {
 		m.inc().Look = false
 	}
 	switch in.Phase {
-	case Removing:
-		m.removed(s)
+	case Removing, Recreating:
+		if s.Replace {
+			m.removed(s)
+		} else if m.provenLoss(s) {
+			m.lose(s, "node "+s.Name+" is gone")
+		}
 	case Clearing:
 		m.cleared(s)
 	case Watching:
@@ -397,10 +437,23 @@ func (m *machine) gone(s *Slice) {
 			m.lose(s, "node "+s.Name+" is gone")
 			return
 		}
-		m.enter(InGrace, m.now.Add(Grace))
+		if in.Phase == Healing && m.othersHeal(s) {
+			return // what is waited for takes longer than any word of this one
+		}
+		m.enter(InGrace, s.Since.Add(Grace))
 		m.line(LineSeen, "node "+s.Name+" is gone", "")
 		m.decided("wait "+span(Grace)+" for word of who deleted it", "nothing says that it was lost; what an owner deletes is released")
 	}
+}
+
+// othersHeal reports whether another slice exists and cannot be used.
+func (m *machine) othersHeal(s *Slice) bool {
+	for i := range m.w.Slices {
+		if o := &m.w.Slices[i]; o.Name != s.Name && !o.IsReleased() && o.Condition != Ready && o.Condition != Gone {
+			return true
+		}
+	}
+	return false
 }
 
 // notThereYet asks again for a slice whose creation the provider calls done and that is not there.
@@ -450,8 +503,10 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.cleared(m.slice(s.Name))
 	case ours:
 		m.adopt(s.Name, e)
-		if in.Phase != Recreating {
-			m.slice(s.Name).Replace = true
+		m.slice(s.Name).Replace = true
+		switch in.Phase {
+		case Recreating, Removing, Healing, InGrace, Approving: // another slice may be what is waited for
+		default:
 			m.enter(Recreating, m.now.Add(RecreateFor))
 		}
 		m.line(LineSeen, fmt.Sprintf("node %s lives in %s", s.Name, e.Zone), "incarnation "+e.Incarnation.String())

@@ -332,10 +332,14 @@ func (m *machine) maintenanceOver(why string) {
 	m.resume(why)
 }
 
-// resume waits for progress on slices that are usable.
+// resume waits for progress on slices that are usable, once training is admitted to all of them.
 func (m *machine) resume(why string) {
 	for _, name := range m.replacing() {
 		m.slice(name).Replace = false
+	}
+	if !m.admitted() {
+		m.admit()
+		return
 	}
 	m.enter(Resuming, m.now.Add(ResumeFor))
 	m.decided("wait for progress past step "+events.Number(m.w.Incident.Baseline), why)

@@ -19,6 +19,7 @@ func (m *machine) lose(s *Slice, what string) {
 		return
 	}
 	m.slice(name).Replace = true
+	m.replaceGone()
 	m.drop(events.ActionCreate, name) // if it was ours, it took effect: what it made is what was lost
 	if m.phase() == "" {
 		m.enter(Looking, m.now.Add(LookFor))
@@ -49,10 +50,20 @@ func (m *machine) replace(why string) {
 		m.watch("delete and create again: "+strings.Join(m.replacing(), ", "), why)
 	case m.level(sw) == policy.No:
 		m.escalate(why+", and the switch "+string(sw)+" is no", "recreate "+strings.Join(m.replacing(), ", ")+" by hand, or allow the switch "+string(sw))
-	case m.level(sw) == policy.Ask:
+	case m.level(sw) == policy.Ask && m.w.Incident.Approved != events.ActionDelete:
 		m.ask(events.ActionDelete)
 	default:
 		m.remove(why)
+	}
+}
+
+// replaceGone has what has been gone for longer than anybody's word about it takes replaced with what is lost now.
+func (m *machine) replaceGone() {
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if s.Condition == Gone && !s.IsReleased() && !s.Replace && !s.Told.Same(s.Incarnation) && m.now.Sub(s.Since) >= Grace {
+			m.slice(s.Name).Replace = true
+		}
 	}
 }
 
@@ -69,20 +80,14 @@ func (m *machine) replacing() []string {
 
 // remove deletes what is lost, unless something speaks against it.
 func (m *machine) remove(why string) {
-	var tasks []Task
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if !s.Replace {
+		if !s.Replace || m.coming(s) {
 			continue
 		}
 		if fault, advice := m.irreplaceable(s); fault != "" {
 			m.escalate(fault, advice)
 			return
-		}
-		if s.Condition != Gone {
-			tasks = append(tasks, Task{
-				Action: events.ActionDelete, Slice: s.Name, Zone: s.Zone, Incarnation: s.Incarnation, Reason: why,
-			})
 		}
 	}
 	if m.w.Budgets.Recreates >= MaxRecreates {
@@ -92,13 +97,39 @@ func (m *machine) remove(why string) {
 	}
 	m.w.Budgets.Recreates++
 	m.changed = true
-	if tasks == nil {
+	out := m.outgoing()
+	if out == nil {
 		m.recreate(why)
 		return
 	}
 	m.enter(Removing, m.now.Add(RemoveFor))
-	m.decided("recreate: delete "+strings.Join(m.replacing(), ", ")+" first", why+m.saved())
-	m.send(tasks...)
+	m.decided("recreate: delete "+strings.Join(out, ", ")+" first", why+m.saved())
+	var tasks []Task
+	for _, name := range out {
+		if s := m.w.Slice(name); m.w.Incident.task(events.ActionDelete, name) == nil {
+			tasks = append(tasks, Task{Action: events.ActionDelete, Slice: name, Zone: s.Zone, Incarnation: s.Incarnation, Reason: why})
+		}
+	}
+	if tasks != nil {
+		m.send(tasks...)
+	}
+}
+
+// coming reports whether a creation of the slice is under way: what stands under its name is no life that has to go.
+func (m *machine) coming(s *Slice) bool {
+	t := m.w.Incident.task(events.ActionCreate, s.Name)
+	return t != nil && t.inFlight()
+}
+
+// outgoing names the slices that have to be gone before a new one can take their name.
+func (m *machine) outgoing() []string {
+	var names []string
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.Replace && s.Condition != Gone && !m.coming(s) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 // irreplaceable says why a slice must not, or cannot, be replaced now.
@@ -142,12 +173,9 @@ func (m *machine) saved() string {
 func (m *machine) removed(s *Slice) {
 	took := span(m.now.Sub(m.w.Incident.Since))
 	m.drop(events.ActionDelete, s.Name)
-	for i := range m.w.Slices {
-		if o := &m.w.Slices[i]; o.Replace && o.Condition != Gone {
-			return
-		}
+	if m.outgoing() == nil {
+		m.recreate("the old one is proven gone, after " + took)
 	}
-	m.recreate("the old one is proven gone, after " + took)
 }
 
 // healedWhileRemoving stops a deletion that nobody has begun when Google has brought the slice back meanwhile.
@@ -159,24 +187,34 @@ func (m *machine) healedWhileRemoving(s *Slice) {
 	m.slice(s.Name).Replace = false
 	m.line(LineSeen, "node "+s.Name+" is usable again", "")
 	m.drop(events.ActionDelete, s.Name)
-	if len(m.replacing()) == 0 && m.allReady() {
+	const why = "Google healed the slice before it was deleted"
+	switch {
+	case len(m.replacing()) == 0:
 		m.w.Budgets.Recreates = max(0, m.w.Budgets.Recreates-1)
-		m.resume("Google healed the slice before it was deleted")
+		m.resume(why)
+	case m.outgoing() == nil:
+		m.recreate(why)
 	}
 }
 
-// recreate creates every slice that is to be replaced.
+// recreate creates every slice that is to be replaced and not under way yet.
 func (m *machine) recreate(why string) {
 	m.enter(Recreating, m.now.Add(RecreateFor))
 	m.inc().Zones = nil
 	var tasks []Task
 	for _, name := range m.replacing() {
 		s := m.w.Slice(name)
+		if m.coming(s) {
+			m.decided("wait for "+name, why)
+			continue
+		}
 		zone, _ := m.nextZone(s)
 		tasks = append(tasks, Task{Action: events.ActionCreate, Slice: name, Zone: zone, Reason: why})
 		m.decided("create "+name+" in "+zone, why)
 	}
-	m.send(tasks...)
+	if tasks != nil {
+		m.send(tasks...)
+	}
 }
 
 // candidates are the zones to try for a slice: where it was, then those of the policy.
@@ -227,7 +265,7 @@ func (m *machine) refused(t Task, f Failure) {
 		in.WaitingSince, in.Reminded = m.now, m.now
 	}
 	s := m.w.Slice(t.Slice)
-	if s.Spot {
+	if s.Spot && in.Phase == Recreating {
 		in.Deadline = time.Time{} // capacity for Spot is waited for as long as it takes
 	}
 	zone, at := m.nextZone(s)
@@ -271,19 +309,27 @@ func (m *machine) pause(t Task) time.Duration {
 }
 
 // recreated goes on when a new slice is usable, and admits training when all are.
-func (m *machine) recreated(s *Slice) {
-	m.slice(s.Name).Replace = false
-	m.drop(events.ActionCreate, s.Name)
+func (m *machine) recreated() {
+	in := m.inc()
+	for _, name := range m.replacing() {
+		if in.task(events.ActionCreate, name) == nil && in.task(events.ActionDelete, name) == nil {
+			m.replace(name + " is lost too") // it was waited for meanwhile
+			return
+		}
+	}
 	if len(m.replacing()) > 0 {
 		return
 	}
-	in := m.inc()
 	in.Zones, in.WaitingSince, in.Reminded = nil, time.Time{}, time.Time{}
 	m.admit()
 }
 
 // admit lets training run in the new incarnations: through the lease, where there is one.
 func (m *machine) admit() {
+	if !m.allReady() {
+		m.awaitRest()
+		return
+	}
 	if m.w.Directory == "" {
 		m.admitAll()
 		m.resume("a new slice is usable; without a checkpoint directory there is no lease")
@@ -292,6 +338,29 @@ func (m *machine) admit() {
 	m.enter(Admitting, m.now.Add(AdmitFor))
 	m.decided("admit training to the new slice", "it is usable, and the former one is proven gone")
 	m.send(Task{Action: events.ActionAdmit, Reason: "new incarnation"})
+}
+
+// awaitRest waits for the slices that were not replaced and cannot be used: training needs all of them.
+func (m *machine) awaitRest() {
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.Condition == Gone && !s.IsReleased() {
+			m.enter(InGrace, s.Since.Add(Grace))
+			m.decided("wait "+span(Grace)+" for word of who deleted "+s.Name, "nothing says that it was lost; what an owner deletes is released")
+			return
+		}
+	}
+	m.enter(Healing, m.now.Add(HealFor))
+	m.decided("wait for Google's own recovery", m.stillThere())
+}
+
+// admitted reports whether training may run in what every slice is now.
+func (m *machine) admitted() bool {
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; !s.IsReleased() && s.Incarnation.Known() && !s.Admitted.Same(s.Incarnation) {
+			return false
+		}
+	}
+	return true
 }
 
 func (m *machine) admitAll() {

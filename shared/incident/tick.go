@@ -228,9 +228,14 @@ func (m *machine) unhealed(took string) {
 		return
 	}
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; !s.IsReleased() && s.Condition != Ready {
+		s := &m.w.Slices[i]
+		if fresh := s.Condition == Gone && m.now.Sub(s.Since) < Grace; !s.IsReleased() && s.Condition != Ready && !fresh {
 			m.slice(s.Name).Replace = true
 		}
+	}
+	if m.replacing() == nil {
+		m.awaitRest()
+		return
 	}
 	m.replace("Google has not brought " + strings.Join(m.replacing(), ", ") + " back within " + took)
 }

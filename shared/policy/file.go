@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,66 +31,77 @@ type file struct {
 	Policies map[string]entry `yaml:"policies"`
 }
 
+// entry is a policy as it is written. The nodes know their lines.
 type entry struct {
-	Preset        string               `yaml:"preset"`
+	Preset        yaml.Node            `yaml:"preset"`
 	Switches      map[string]yaml.Node `yaml:"switches"`
-	Zones         []string             `yaml:"zones"`
-	Lead          *duration            `yaml:"lead"`
-	Save          string               `yaml:"save"`
-	GiveUpAfter   *duration            `yaml:"give_up_after"`
-	ChipHourPrice float64              `yaml:"chip_hour_price"`
-}
-
-// duration is a Go duration in YAML, with its line for messages.
-type duration struct {
-	time.Duration
-	line int
-}
-
-func (d *duration) UnmarshalYAML(n *yaml.Node) error {
-	v, err := time.ParseDuration(n.Value)
-	if err != nil {
-		return fmt.Errorf("line %d: %.40q is no duration such as 10m or 48h", n.Line, n.Value)
-	}
-	d.Duration, d.line = v, n.Line
-	return nil
+	Zones         []yaml.Node          `yaml:"zones"`
+	Lead          yaml.Node            `yaml:"lead"`
+	Save          yaml.Node            `yaml:"save"`
+	GiveUpAfter   yaml.Node            `yaml:"give_up_after"`
+	ChipHourPrice yaml.Node            `yaml:"chip_hour_price"`
 }
 
 // zoneName is what a zone looks like; whether there is one of that name only the cloud knows.
 var zoneName = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$`)
 
-// Parse reads a policy file and tells every fault in it with its line where the fault has one.
+// Parse reads a policy file. Its error is one line that tells every fault with its own line; only what cannot be read
+// past, a fault of the YAML itself or a key that is there twice, hides what comes after or beneath it.
 func Parse(data []byte) (*File, error) {
 	if len(data) > MaxFileBytes {
 		return nil, fmt.Errorf("policy file: %d bytes are more than the %d that are read", len(data), MaxFileBytes)
 	}
 	var f file
+	var faults faults
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
-	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("policy file: %s", strings.TrimPrefix(oneLine(err), "yaml: "))
+	faults.yaml(d.Decode(&f))
+	if faults == nil {
+		var second yaml.Node
+		if err := d.Decode(&second); err == nil {
+			faults.add(second.Line, "a second document; a policy file is one")
+		} else {
+			faults.yaml(err)
+		}
 	}
 	out := &File{policies: make(map[string]Policy, len(f.Policies)), hash: events.ID("policy", string(data))}
-	var faults []error
 	for _, name := range sortedKeys(f.Policies) {
-		p, err := f.Policies[name].policy(name)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("policy %q: %w", name, err))
-			continue
-		}
+		p := f.Policies[name].policy(name, &faults)
 		p.Hash = out.hash
 		out.policies[name] = p
 	}
-	if err := errors.Join(faults...); err != nil {
-		return nil, fmt.Errorf("policy file: %w", err)
+	if faults != nil {
+		return nil, fmt.Errorf("policy file: %s", strings.Join(faults, "; "))
 	}
 	return out, nil
 }
 
-// oneLine puts the faults that the decoder lists on lines of their own side by side.
-func oneLine(err error) string {
-	s := strings.ReplaceAll(err.Error(), "unmarshal errors:\n  ", "")
-	return strings.ReplaceAll(s, "\n  ", "; ")
+// faults collects what is wrong with a file, so that one look shows everything.
+type faults []string
+
+func (f *faults) add(line int, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if line > 0 {
+		text = fmt.Sprintf("line %d: %s", line, text)
+	}
+	*f = append(*f, text)
+}
+
+// goType is how the decoder names what does not fit, in words that mean nothing to the file's author.
+var goType = regexp.MustCompile(` (in type|into) \S+$`)
+
+// yaml adds what the decoder found.
+func (f *faults) yaml(err error) {
+	var many *yaml.TypeError
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
+	case errors.As(err, &many):
+		for _, e := range many.Errors {
+			*f = append(*f, goType.ReplaceAllString(e, ""))
+		}
+	default:
+		*f = append(*f, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
 }
 
 func sortedKeys[V any](m map[string]V) []string {
@@ -100,61 +113,97 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-func (e entry) policy(name string) (Policy, error) {
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if _, taken := presets[name]; taken {
-		fault("the name is a preset's")
+// target is the node that an alias stands for: the alias itself has its name for a value.
+func target(n yaml.Node) yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return *n.Alias
 	}
-	if e.Preset == "" {
-		e.Preset = "watch"
+	return n
+}
+
+// policy is the policy that is written; what is wrong with it is added to the faults.
+func (e entry) policy(name string, f *faults) Policy {
+	fault := func(n yaml.Node, format string, args ...any) {
+		f.add(n.Line, "policy %q: %s", name, fmt.Sprintf(format, args...))
 	}
-	p, ok := preset(e.Preset)
-	if !ok {
-		fault("preset %q is none of watch, spot, reserved", e.Preset)
+	// word is what stands at a node; ok is false where nothing does.
+	word := func(field string, n yaml.Node) (s string, ok bool) {
+		switch t := target(n); {
+		case t.IsZero() || t.ShortTag() == "!!null":
+			return "", false
+		case t.Kind != yaml.ScalarNode:
+			fault(n, "%s is not a single value", field)
+			return "", false
+		default:
+			return t.Value, true
+		}
+	}
+	span := func(field string, n yaml.Node) (d time.Duration, ok bool) {
+		s, ok := word(field, n)
+		if !ok {
+			return 0, false
+		}
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			fault(n, "%s %.40q is no duration such as 10m or 48h", field, s)
+		}
+		return d, err == nil
+	}
+
+	p, _ := preset("watch")
+	if Preset(name) {
+		f.add(0, "policy %q: the name is a preset's", name)
+	}
+	if s, ok := word("preset", e.Preset); ok {
+		if p, ok = preset(s); !ok {
+			fault(e.Preset, "preset %.40q is none of watch, spot, reserved", s)
+		}
 	}
 	p.Name = name
 	for _, s := range sortedKeys(e.Switches) {
 		n := e.Switches[s]
 		l := p.Switches.at(Switch(s))
 		if l == nil {
-			fault("line %d: %q is no switch; the switches are %q", n.Line, s, All())
+			fault(n, "%.40q is no switch; the switches are %q", s, All())
 			continue
 		}
-		if err := l.UnmarshalText([]byte(n.Value)); err != nil {
-			fault("line %d: %s: %w", n.Line, s, err)
+		if err := l.UnmarshalText([]byte(target(n).Value)); err != nil {
+			fault(n, "%s: %v", s, err)
 		}
 	}
-	for _, z := range e.Zones {
+	for _, n := range e.Zones {
+		z := target(n).Value
 		if !zoneName.MatchString(z) {
-			fault("zones: %q is no zone", z)
+			fault(n, "zones: %.40q is no zone", z)
+		}
+		p.Zones = append(p.Zones, z)
+	}
+	if d, ok := span("lead", e.Lead); ok {
+		p.Lead = d
+		if d < MinLead || d > MaxLead {
+			fault(e.Lead, "lead %v is not between %v and %v", d, MinLead, MaxLead)
 		}
 	}
-	p.Zones = e.Zones
-	if e.Lead != nil {
-		p.Lead = e.Lead.Duration
-		if p.Lead < time.Minute || p.Lead > 24*time.Hour {
-			fault("line %d: lead %v is not between 1m and 24h", e.Lead.line, p.Lead)
+	if d, ok := span("give_up_after", e.GiveUpAfter); ok {
+		p.GiveUpAfter = d
+		if d < 0 {
+			fault(e.GiveUpAfter, "give_up_after %v is negative", d)
 		}
 	}
-	if e.GiveUpAfter != nil {
-		p.GiveUpAfter = e.GiveUpAfter.Duration
-		if p.GiveUpAfter < 0 {
-			fault("line %d: give_up_after %v is negative", e.GiveUpAfter.line, p.GiveUpAfter)
+	if s, ok := word("save", e.Save); ok {
+		p.Save = events.SaveMode(s)
+		if p.Save != events.SaveNatural && p.Save != events.SaveSignal {
+			fault(e.Save, "save %.40q is neither natural nor signal", s)
 		}
 	}
-	switch m := events.SaveMode(e.Save); m {
-	case "":
-	case events.SaveNatural, events.SaveSignal:
-		p.Save = m
-	default:
-		fault("save %q is neither natural nor signal", e.Save)
+	if s, ok := word("chip_hour_price", e.ChipHourPrice); ok {
+		price, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(price >= 0 && price <= math.MaxFloat64) {
+			fault(e.ChipHourPrice, "chip_hour_price %.40q is no price in dollars", s)
+		}
+		p.ChipHourPrice = price
 	}
-	p.ChipHourPrice = e.ChipHourPrice
-	if p.ChipHourPrice < 0 {
-		fault("chip_hour_price %v is negative", e.ChipHourPrice)
-	}
-	return p, errors.Join(faults...)
+	return p
 }
 
 // Names lists the policies of the file.

@@ -173,8 +173,12 @@ type Policy struct {
 	Hash string
 }
 
-// DefaultLead is the lead of a policy that names none.
-const DefaultLead = 20 * time.Minute
+// DefaultLead is the lead of a policy that names none; MinLead and MaxLead bound what one may name.
+const (
+	DefaultLead = 20 * time.Minute
+	MinLead     = time.Minute
+	MaxLead     = 24 * time.Hour
+)
 
 // Preset reports whether a name is a preset's.
 func Preset(name string) bool {

@@ -52,14 +52,13 @@ func (s *Source) reload(ctx context.Context) {
 	if err == nil {
 		f, err = Parse(data)
 	}
-	if err != nil && ctx.Err() != nil {
-		// The caller left; the next one reads.
-		s.failed, s.until = fmt.Sprintf("%s: %v", s.uri, err), time.Time{}
+	s.file, s.failed, s.until = f, "", s.now().Add(Fresh)
+	if err == nil {
 		return
 	}
-	s.until = s.now().Add(Fresh)
-	s.file, s.failed = f, ""
-	if err != nil {
-		s.failed = fmt.Sprintf("%s: %v", s.uri, err)
+	// It is kept with every workload that waits for the file, so it may not be as long as the file has faults.
+	s.failed = fmt.Sprintf("%s: %.1000s", s.uri, err.Error())
+	if ctx.Err() != nil {
+		s.until = time.Time{} // the caller left; the next one reads
 	}
 }

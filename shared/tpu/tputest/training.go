@@ -158,7 +158,7 @@ func (t *Training) Observe(e Event) {
 				return
 			}
 			if !e.Incarnation.Same(t.life) {
-				t.answered, t.crashed, t.left, t.pause = "", false, t.Restarts, t.Backoff
+				t.asked, t.answered, t.crashed, t.left, t.pause = nil, "", false, t.Restarts, t.Backoff
 			}
 			t.life, t.group, t.workers, t.up = e.Incarnation, e.Group, max(e.Workers, 1), true
 			t.stop()
@@ -281,7 +281,7 @@ func (t *Training) lease(attempt int) {
 
 // begin starts an attempt from a checkpoint.
 func (t *Training) begin(attempt int, from int64, first time.Time) {
-	t.run++
+	t.stop() // an attempt that still runs ends here, with its steps done
 	t.running, t.crashed = true, false
 	t.attempt, t.from, t.first = attempt, from, first
 	if attempt > 1 {
@@ -326,10 +326,10 @@ func (t *Training) nextCheckpoint() {
 
 // save writes a checkpoint of this step; it is complete when its time has passed. The answer to a request follows.
 func (t *Training) save(step int64, asked *events.CrewRequest) {
-	torn := t.Torn && (asked != nil || t.asked != nil)
 	if asked == nil && t.asked != nil && t.asked.Mode == events.SaveNatural {
 		asked, t.asked = t.asked, nil
 	}
+	torn := t.Torn && asked != nil
 	t.write(step, false)
 	t.later(t.SaveTakes, func() {
 		if !torn {

@@ -1,0 +1,278 @@
+package policy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
+)
+
+// parse reads a file that is sound.
+func parse(t testing.TB, text string) *policy.File {
+	t.Helper()
+	f, err := policy.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestParseReadsEverythingThatAPolicyMaySay(t *testing.T) {
+	text := `
+policies:
+  night:
+    preset: spot
+    switches: {early_maintenance: "yes", restart: ask, recreate: no}
+    zones: [us-west4-a, us-west4-b]
+    lead: 10m
+    save: signal
+    give_up_after: 48h
+    chip_hour_price: 1.20
+  bare: {}
+  short:
+  nulls: {preset: , switches: , zones: ~, lead: null, save: , give_up_after: , chip_hour_price: }
+`
+	f := parse(t, text)
+	if d := cmp.Diff([]string{"bare", "night", "nulls", "short"}, f.Names()); d != "" {
+		t.Errorf("names (-want +got):\n%s", d)
+	}
+	hash := f.For("night", policy.Everything()).Hash
+	if hash == "" {
+		t.Error("the file has no hash")
+	}
+	want := policy.Policy{
+		Name:     "night",
+		Switches: policy.Switches{RequestCheckpoint: policy.Yes, EarlyMaintenance: policy.Yes, Restart: policy.Ask},
+		Zones:    []string{"us-west4-a", "us-west4-b"}, Lead: 10 * time.Minute, Save: events.SaveSignal,
+		GiveUpAfter: 48 * time.Hour, ChipHourPrice: 1.2, Hash: hash,
+	}
+	if d := cmp.Diff(want, f.For("night", policy.Everything())); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	for _, name := range []string{"bare", "short", "nulls"} {
+		watched := policy.Policy{Name: name, Lead: policy.DefaultLead, Save: events.SaveNatural, Hash: hash}
+		if d := cmp.Diff(watched, f.For(name, policy.Everything())); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+	if again := parse(t, text).For("spot", policy.Everything()).Hash; again != hash {
+		t.Errorf("the same content has the hashes %s and %s", hash, again)
+	}
+	if other := parse(t, text+" ").For("night", policy.Everything()).Hash; other == hash {
+		t.Error("other content has the same hash")
+	}
+}
+
+func TestAFileWithoutPoliciesLeavesThePresets(t *testing.T) {
+	for _, text := range []string{"", "\n", "# nothing yet\n", "---\n", "{}", "policies:", "policies: {}"} {
+		f := parse(t, text)
+		if names := f.Names(); len(names) > 0 {
+			t.Errorf("%q names %q", text, names)
+		}
+		if p := f.For("spot", policy.Everything()); p.Unknown || p.Switches.WatchOnly() {
+			t.Errorf("%q: the preset spot is gone: %+v", text, p)
+		}
+	}
+}
+
+func TestAnAliasStandsForItsTargetAndNotForItsName(t *testing.T) {
+	f := parse(t, `
+policies:
+  a: &shared
+    switches: {restart: &yes no, recreate: *yes, start_stopped: &no ask, early_maintenance: *no}
+    zones: [&z us-west4-a, *z]
+    lead: &span 30m
+    give_up_after: *span
+  b: *shared
+  c:
+    <<: *shared
+    lead: 1h
+`)
+	for name, lead := range map[string]time.Duration{"a": 30 * time.Minute, "b": 30 * time.Minute, "c": time.Hour} {
+		p := f.For(name, policy.Everything())
+		if want := (policy.Switches{StartStopped: policy.Ask, EarlyMaintenance: policy.Ask}); p.Switches != want {
+			t.Errorf("%s: switches %+v, want %+v", name, p.Switches, want)
+		}
+		if p.Lead != lead || p.GiveUpAfter != 30*time.Minute || !cmp.Equal(p.Zones, []string{"us-west4-a", "us-west4-a"}) {
+			t.Errorf("%s: lead %v, give_up_after %v, zones %q", name, p.Lead, p.GiveUpAfter, p.Zones)
+		}
+	}
+}
+
+func TestParseTellsEveryFaultWithItsLine(t *testing.T) {
+	const switches = `["request_checkpoint" "early_maintenance" "restart" "recreate" "recreate_non_spot" "start_stopped"]`
+	for name, c := range map[string]struct {
+		text   string
+		faults []string
+	}{
+		"everything that may be wrong": {
+			`policies:
+  night:
+    preset: spott
+    switches:
+      recreate: maybe
+      fly: "yes"
+      restart:
+      start_stopped: [yes]
+    lead: soon
+    give_up_after: -1h
+    typo: 3
+    zones: [us-west4-a, here, []]
+    save: hard
+    chip_hour_price: -1
+  spot: {}
+  short:
+    lead: 59s
+    zones: us-west4-a
+`,
+			[]string{
+				"line 11: field typo not found",
+				"line 18: cannot unmarshal !!str `us-west4-a`",
+				`line 3: policy "night": preset "spott" is none of watch, spot, reserved`,
+				`line 6: policy "night": "fly" is no switch; the switches are ` + switches,
+				`line 5: policy "night": recreate: "maybe" is none of no, ask, yes`,
+				`line 7: policy "night": restart: "" is none of no, ask, yes`,
+				`line 8: policy "night": start_stopped: "" is none of no, ask, yes`,
+				`line 12: policy "night": zones: "here" is no zone`,
+				`line 12: policy "night": zones: "" is no zone`,
+				`line 9: policy "night": lead "soon" is no duration such as 10m or 48h`,
+				`line 10: policy "night": give_up_after -1h0m0s is negative`,
+				`line 13: policy "night": save "hard" is neither natural nor signal`,
+				`line 14: policy "night": chip_hour_price "-1" is no price in dollars`,
+				`line 17: policy "short": lead 59s is not between 1m0s and 24h0m0s`,
+				`policy "spot": the name is a preset's`,
+			},
+		},
+		"values where a word belongs": {
+			"policies:\n  a:\n    preset: [spot]\n    lead: {a: b}\n    save: [natural]\n    give_up_after: []\n    chip_hour_price: {}\n",
+			[]string{
+				`line 3: policy "a": preset is not a single value`,
+				`line 4: policy "a": lead is not a single value`,
+				`line 6: policy "a": give_up_after is not a single value`,
+				`line 5: policy "a": save is not a single value`,
+				`line 7: policy "a": chip_hour_price is not a single value`,
+			},
+		},
+		"a lead that is too long":        {"policies: {a: {lead: 24h1s}}", []string{`line 1: policy "a": lead 24h0m1s is not between 1m0s and 24h0m0s`}},
+		"a number where a span belongs":  {"policies: {a: {lead: 20}}", []string{`line 1: policy "a": lead "20" is no duration such as 10m or 48h`}},
+		"a price that is no number":      {"policies: {a: {chip_hour_price: .nan}}", []string{`line 1: policy "a": chip_hour_price ".nan" is no price in dollars`}},
+		"a price that is NaN":            {"policies: {a: {chip_hour_price: nan}}", []string{`line 1: policy "a": chip_hour_price "nan" is no price in dollars`}},
+		"a price without end":            {"policies: {a: {chip_hour_price: inf}}", []string{`line 1: policy "a": chip_hour_price "inf" is no price in dollars`}},
+		"a level in other letters":       {"policies: {a: {switches: {restart: Yes}}}", []string{`line 1: policy "a": restart: "Yes" is none of no, ask, yes`}},
+		"a level that is a boolean":      {"policies: {a: {switches: {restart: true}}}", []string{`line 1: policy "a": restart: "true" is none of no, ask, yes`}},
+		"an alias to what does not fit":  {"policies:\n  a:\n    save: &x hard\n    preset: *x\n", []string{`line 4: policy "a": preset "hard" is none of watch, spot, reserved`, `line 3: policy "a": save "hard" is neither natural nor signal`}},
+		"a policy twice":                 {"policies:\n  a: {}\n  b: {}\n  a: {preset: spot}\n", []string{`line 4: mapping key "a" already defined at line 2`}},
+		"a field twice":                  {"policies:\n  a:\n    preset: watch\n    preset: spot\n", []string{`line 4: mapping key "preset" already defined at line 3`}},
+		"a switch twice":                 {"policies:\n  a:\n    switches:\n      restart: no\n      restart: yes\n", []string{`line 5: mapping key "restart" already defined at line 4`}},
+		"an unknown field at the top":    {"policies: {}\nallow: [restart]\n", []string{"line 2: field allow not found"}},
+		"a list of policies":             {"policies: [a]", []string{"line 1: cannot unmarshal !!seq"}},
+		"a word":                         {"hello", []string{"line 1: cannot unmarshal !!str `hello`"}},
+		"not YAML":                       {"policies:\n\ta: {}", []string{"line 2: found character that cannot start any token"}},
+		"not YAML either":                {"policies: {a: {}", []string{"line 1: did not find expected ',' or '}'"}},
+		"no text":                        {"\x00\xff", []string{"control characters are not allowed"}},
+		"a second document":              {"policies: {}\n---\npolicies: {a: {preset: spot}}\n", []string{"line 2: a second document; a policy file is one"}},
+		"a second document with a fault": {"policies: {}\n---\n\t", []string{"line 3: found character that cannot start any token"}},
+		"an alias of nothing":            {"policies: *a", []string{"unknown anchor 'a' referenced"}},
+		"an alias of itself":             {"policies: &a\n  <<: *a\n", []string{"anchor 'a' value contains itself"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := policy.Parse([]byte(c.text))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			got, ok := strings.CutPrefix(err.Error(), "policy file: ")
+			if !ok || strings.Contains(got, "\n") {
+				t.Errorf("the error is not one line about the policy file: %q", err)
+			}
+			want := strings.Join(c.faults, "; ")
+			if d := cmp.Diff(strings.Split(want, "; "), strings.Split(got, "; ")); d != "" {
+				t.Errorf("faults (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestAFileIsReadUpToItsBound(t *testing.T) {
+	fill := func(size int) string {
+		text := "policies: {a: {preset: spot}}\n#"
+		return text + strings.Repeat("x", size-len(text))
+	}
+	parse(t, fill(policy.MaxFileBytes))
+	if _, err := policy.Parse([]byte(fill(policy.MaxFileBytes + 1))); err == nil || !strings.Contains(err.Error(), "1048577 bytes are more than the 1048576") {
+		t.Errorf("one byte too many: %v", err)
+	}
+}
+
+// TestABombOfAliasesIsRefused writes a file of a few hundred bytes that would unfold to a billion values.
+func TestABombOfAliasesIsRefused(t *testing.T) {
+	for where, c := range map[string]string{
+		"in an unknown field": "x: %s",
+		"in the zones":        "policies: {a: {zones: %s}}",
+		"in a switch":         "policies: {a: {switches: {restart: %s}}}",
+		"as the policies":     "policies: {a: %s}",
+	} {
+		bomb := "[l, l, l, l, l, l, l, l, l, l]"
+		for i := range 9 {
+			bomb = fmt.Sprintf("[&a%d %s%s]", i, bomb, strings.Repeat(fmt.Sprintf(", *a%d", i), 9))
+		}
+		if _, err := policy.Parse(fmt.Appendf(nil, c, bomb)); err == nil {
+			t.Errorf("%s: no error", where)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("policies:\n  night:\n    preset: spot\n    switches: {early_maintenance: \"yes\", restart: ask}\n    zones: [us-west4-a]\n    lead: 20m\n    give_up_after: 48h\n    chip_hour_price: 1.20\n"), "restart,recreate")
+	f.Add([]byte("policies: {a: &a {switches: {restart: &yes no, recreate: *yes}}, b: {<<: *a, save: signal}}"), "early_maintenance")
+	f.Add([]byte("policies: {a: {}}\n---\n{}"), "fly")
+	f.Fuzz(func(t *testing.T, raw []byte, list string) {
+		ceiling, err := policy.Allow(list)
+		if err != nil && !ceiling.WatchOnly() {
+			t.Fatalf("an invalid list allows %+v", ceiling)
+		}
+		file, err := policy.Parse(raw)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "policy file: ") {
+				t.Fatalf("the error is not one line about the policy file: %q", err)
+			}
+			return
+		}
+		for _, name := range append(file.Names(), "", "watch", "spot", "reserved", "no such policy") {
+			sound(t, file.For(name, policy.Everything()))
+			p := file.For(name, ceiling)
+			if p.Switches != p.Switches.Lower(ceiling) {
+				t.Fatalf("%q allows %+v under the ceiling %+v", name, p.Switches, ceiling)
+			}
+			if known := name == "" || policy.Preset(name) || slices.Contains(file.Names(), name); p.Unknown == known {
+				t.Fatalf("%q is known: %v, and gives %+v", name, known, p)
+			}
+		}
+	})
+}
+
+// sound holds what every policy promises that was read.
+func sound(t *testing.T, p policy.Policy) {
+	t.Helper()
+	switch {
+	case p.Lead < policy.MinLead || p.Lead > policy.MaxLead, p.GiveUpAfter < 0, !(p.ChipHourPrice >= 0),
+		p.Save != events.SaveNatural && p.Save != events.SaveSignal, p.Hash == "", p.Unreadable != "",
+		p.Unknown && !p.Switches.WatchOnly():
+		t.Fatalf("not sound: %+v", p)
+	}
+	for _, s := range policy.All() {
+		if l := p.Switches.Level(s); l < policy.No || l > policy.Yes {
+			t.Fatalf("%s has level %d", s, l)
+		}
+	}
+	for _, z := range p.Zones {
+		if strings.Count(z, "-") != 2 {
+			t.Fatalf("zone %q", z)
+		}
+	}
+}
