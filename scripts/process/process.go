@@ -32,6 +32,9 @@ func Functions(root string) ([]Function, error) {
 	}
 	var found []Function
 	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
 		source := filepath.Join(root, "functions", e.Name(), "function.go")
 		target, err := registers(source)
 		switch {
