@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -51,11 +53,10 @@ func serve(ctx context.Context) (string, error) {
 
 	failed := make(chan error, 1)
 	go func() { failed <- funcframework.StartHostPort(host, port) }()
-	var d net.Dialer
 	for {
-		c, err := d.DialContext(ctx, "tcp", address)
+		err := answers(ctx, "http://"+address)
 		if err == nil {
-			return "http://" + address, c.Close()
+			return "http://" + address, nil
 		}
 		select {
 		case err := <-failed:
@@ -65,4 +66,18 @@ func serve(ctx context.Context) (string, error) {
 		default: // it does not say when it listens
 		}
 	}
+}
+
+// answers asks for anything at all. Once there is an answer, nothing is written to standard output any more.
+func answers(ctx context.Context, url string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return errors.Join(err, resp.Body.Close())
 }
