@@ -97,12 +97,15 @@ func (f *faults) yaml(err error) {
 	case err == nil, errors.Is(err, io.EOF):
 	case errors.As(err, &many):
 		for _, e := range many.Errors {
-			*f = append(*f, goType.ReplaceAllString(e, ""))
+			*f = append(*f, goType.ReplaceAllString(oneLine(e), ""))
 		}
 	default:
-		*f = append(*f, strings.TrimPrefix(err.Error(), "yaml: "))
+		*f = append(*f, strings.TrimPrefix(oneLine(err.Error()), "yaml: "))
 	}
 }
+
+// oneLine is a text without line breaks: what the decoder quotes of the file may have some.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
