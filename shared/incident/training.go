@@ -216,7 +216,8 @@ func (m *machine) exited(s *Slice, r events.CrewReport) {
 	t := Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()}
 	in := m.w.Incident
 	if in == nil {
-		if m.opens(s) && s.Condition != Gone && s.Condition != Lost {
+		// A crew that has given up after this attempt has told of its end.
+		if m.opens(s) && s.Condition != Gone && s.Condition != Lost && r.Attempt > m.w.Crew.GaveUp {
 			m.openCrash(t)
 		}
 		return
