@@ -83,7 +83,7 @@ func (m *machine) keepNotice(n Notice) {
 // slice is not ours to look after, or its end has been told, and it may not.
 func (m *machine) opens(s *Slice) bool {
 	switch {
-	case s.IsReleased(), m.w.Crew.Finished, s.Told.Same(s.Incarnation):
+	case m.w.leftAlone(s):
 		return false
 	case m.from.Time.IsZero():
 		return true

@@ -342,11 +342,14 @@ func (w Workload) Due() time.Time {
 		earlier(w.Outbox[i].Time)
 	}
 	for i := range w.Notices {
-		earlier(w.Notices[i].Due)
+		n := &w.Notices[i]
+		if s := w.Slice(n.Slice); s != nil && n.Status != events.NoticeGone && n.Incarnation.Same(s.Incarnation) && !w.leftAlone(s) {
+			earlier(n.Due)
+		}
 	}
 	for i := range w.Slices {
 		switch s := &w.Slices[i]; {
-		case s.IsReleased() || w.Crew.Finished || s.Told.Same(s.Incarnation):
+		case w.leftAlone(s):
 		case s.Condition == Gone:
 			earlier(s.Since.Add(Grace))
 		case s.Condition == Unhealthy || s.Condition == Unclear:
@@ -354,6 +357,12 @@ func (w Workload) Due() time.Time {
 		}
 	}
 	return due
+}
+
+// leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, the training is done,
+// or its end has been told.
+func (w Workload) leftAlone(s *Slice) bool {
+	return s.IsReleased() || w.Crew.Finished || s.Told.Same(s.Incarnation)
 }
 
 // Slice returns the slice of that name, or nil.
