@@ -96,7 +96,7 @@ func (m *machine) close() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		told := events.Incarnation{}
-		if s.Condition != Ready && s.Condition != Creating {
+		if s.Condition != Ready && (s.Condition != Creating || s.Replace) {
 			told = s.Incarnation // its end has been told; it opens no second incident
 		}
 		if s.Replace || !s.Told.Same(told) && (s.Told.Known() || told.Known()) {
