@@ -25,7 +25,8 @@ const (
 type CrewReport struct {
 	Schema int    `json:"schema"`
 	Report Report `json:"report"`
-	// Project, Zone and Node name the slice; Hostname is the worker's own.
+	// Project, Zone and Node name the slice; Hostname is the worker's own. The project of a line that was read is that of
+	// the log which it stands in.
 	Project  string `json:"project,omitzero"`
 	Zone     string `json:"zone"`
 	Node     string `json:"node"`

@@ -141,6 +141,14 @@ func TestRead(t *testing.T) {
 			},
 			"crew: training ended on worker 0 with exit code 139 at step 48,190",
 		},
+		"a crew that claims another project": {
+			crew(`{"schema":1,"report":"finished","project":"other","zone":"us-west4-a","node":"llama-8b","attempt":1}`),
+			events.Entry{
+				Kind: events.KindCrew, ID: "i3", Time: at, Rank: events.RankUser, Subject: node,
+				Crew: &events.CrewReport{Schema: 1, Report: events.ReportFinished, Project: "demo", Zone: "us-west4-a", Node: "llama-8b", Attempt: 1},
+			},
+			"crew: training is finished at step 0",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := events.Read([]byte(c.entry))
@@ -244,7 +252,15 @@ func TestGoogle(t *testing.T) {
 		"": true, "system@google.com": true, "service-123@cloud-tpu.iam.gserviceaccount.com": true,
 		"service-123@gcp-sa-tpu.iam.gserviceaccount.com": true, "123@cloudservices.gserviceaccount.com": true,
 		"ann@example.com": false, "service-abc@demo.iam.gserviceaccount.com": false, "service-1@example.com": false, "bot@demo.iam.gserviceaccount.com": false,
-		"x@cloudservices.gserviceaccount.com": false,
+		"x@cloudservices.gserviceaccount.com":                          false,
+		"service-12345@my-project.iam.gserviceaccount.com":             false,
+		"service-12345@my-gcp-sa-tpu.iam.gserviceaccount.com":          false,
+		"service-12345@cloud-tpu.example.com":                          false,
+		"service-12345@gcp-sa-tpu.iam.gserviceaccount.com.example.com": false,
+		"bot@gcp-sa-tpu.iam.gserviceaccount.com":                       false,
+		"service-12345@compute-system.iam.gserviceaccount.com":         true,
+		"service-12345@container-engine-robot.iam.gserviceaccount.com": true,
+		"service-12345@cloud-ml.google.com.iam.gserviceaccount.com":    true,
 	} {
 		if got := events.Google(principal); got != want {
 			t.Errorf("Google(%q) = %v, want %v", principal, got, want)

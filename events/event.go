@@ -64,6 +64,11 @@ func (i Incarnation) Same(o Incarnation) bool {
 	return i.Known() && i.Zone == o.Zone && i.ID == o.ID && i.Created.Equal(o.Created)
 }
 
+// Older reports whether a life began before another one, as far as is known of both.
+func (i Incarnation) Older(o Incarnation) bool {
+	return !i.Created.IsZero() && i.Created.Before(o.Created)
+}
+
 // String is the short form for people.
 func (i Incarnation) String() string {
 	switch {

@@ -320,9 +320,7 @@ func (l *logEntry) crew(e *Entry, f *faults) {
 		*f = append(*f, err)
 		return
 	}
-	if r.Project == "" {
-		r.Project = l.project()
-	}
+	r.Project = l.project() // whatever the line claims
 	e.Crew = &r
 	e.Text = r.Reason
 	e.Subject = Subject{Project: r.Project, Zone: r.Zone, Node: r.Node}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -86,17 +87,44 @@ func build(root string, errOut io.Writer) (string, error) {
 	}
 	binary := filepath.Join(dir, "pitstop")
 	c := exec.Command("go", "build", "-o", binary, "./scripts/pitstop/command") //nolint:gosec,noctx // as long as it takes
-	c.Dir, c.Stdout, c.Stderr = root, errOut, errOut
-	if err := c.Start(); err != nil {
-		return "", fmt.Errorf("the Go tool chain is needed: %w", err)
-	}
-	said := time.AfterFunc(patience, func() {
-		_, _ = fmt.Fprintln(errOut, //nolint:errcheck // there is nobody else to tell
-			"pitstop: building the functions and their libraries; the first time this takes a minute or two, later it starts at once")
-	})
-	defer said.Stop()
-	if err := c.Wait(); err != nil {
-		return "", fmt.Errorf("build: %w", err)
+	c.Dir = root
+	if err := explained(c, errOut, patience); err != nil {
+		return "", err
 	}
 	return binary, nil
+}
+
+// explained runs a build and says what takes so long where it is silent for longer than that.
+func explained(c *exec.Cmd, errOut io.Writer, patience time.Duration) error {
+	shared := &lockedWriter{w: errOut}
+	c.Stdout, c.Stderr = shared, shared
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("the Go tool chain is needed: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-time.After(patience):
+		_, _ = fmt.Fprintln(shared, //nolint:errcheck // there is nobody else to tell
+			"pitstop: building the functions and their libraries; the first time this takes a minute or two, later it starts at once")
+		err = <-ended
+	}
+	if err != nil {
+		return fmt.Errorf("build: %w", err)
+	}
+	return nil
+}
+
+// lockedWriter takes one write at a time: while a build runs, what it says and what is said about it go the same way.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
 }

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestModuleRootIsFoundFromInside(t *testing.T) {
@@ -35,6 +38,50 @@ func TestOutsideTheRepositoryItSaysWhereToCallIt(t *testing.T) {
 	}
 	if n := strings.Count(errOut.String(), "\n"); n != 1 || !strings.Contains(errOut.String(), "go run ./scripts/pitstop") {
 		t.Errorf("stderr = %q, want one line that says where to call it", errOut.String())
+	}
+}
+
+// onWrite does something before the first write is taken.
+type onWrite struct {
+	bytes.Buffer
+	first func()
+}
+
+func (w *onWrite) Write(p []byte) (int, error) {
+	if w.first != nil {
+		w.first()
+		w.first = nil
+	}
+	return w.Buffer.Write(p)
+}
+
+// TestALongBuildIsExplained has a build speak at the moment at which it is explained: both write to standard error.
+func TestALongBuildIsExplained(t *testing.T) {
+	in, feed := io.Pipe()
+	c := exec.CommandContext(t.Context(), "cat")
+	c.Stdin = in
+	errOut := &onWrite{first: func() {
+		go func() {
+			_, err := io.WriteString(feed, "# built\n")
+			feed.CloseWithError(err)
+		}()
+	}}
+	if err := explained(c, errOut, 0); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(errOut.String(), "\n")
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "pitstop: building") || lines[1] != "# built" {
+		t.Errorf("stderr = %q, want the explanation, and what the build said", lines)
+	}
+}
+
+func TestABuildThatFailsIsAnError(t *testing.T) {
+	var errOut bytes.Buffer
+	if err := explained(exec.CommandContext(t.Context(), "go", "no-such-command"), &errOut, time.Hour); err == nil {
+		t.Error("no error")
+	}
+	if !strings.Contains(errOut.String(), "no-such-command") {
+		t.Errorf("stderr = %q, want what the build said", errOut.String())
 	}
 }
 

@@ -17,15 +17,18 @@ import (
 // Guess makes the world that entries of one's own speak of: the TPUs that they name, with what nobody says assumed, and
 // told. Known are slices that a listing describes. The policy is the label that all of them get.
 func Guess(records []Record, known []SliceConfig, label string) (Scenario, error) {
-	g := guess{slices: map[string]*SliceConfig{}, highest: map[string]int{}, capacity: map[string]int{}}
+	g := guess{slices: map[string]*SliceConfig{}, highest: map[string]int{}, guessed: map[string]string{}}
 	for _, c := range known {
 		c.Policy = label
 		g.add(c.Zone+"/"+c.Name, c)
 	}
-	for _, r := range records {
-		e, err := events.Read(r.Raw)
-		if err == nil && e.Ignored == "" {
-			g.see(e)
+	// Entries that name a TPU come first: those that name workers alone may be about it.
+	for _, named := range []bool{true, false} {
+		for _, r := range records {
+			e, err := events.Read(r.Raw)
+			if err == nil && e.Ignored == "" && named == (e.Subject.Node != "") {
+				g.see(e)
+			}
 		}
 	}
 	return g.scenario(label)
@@ -36,8 +39,8 @@ type guess struct {
 	slices   map[string]*SliceConfig
 	order    []string
 	highest  map[string]int
-	capacity map[string]int
-	first    time.Time
+	// guessed is how a slice and its workers were brought together, where no entry says it.
+	guessed map[string]string
 }
 
 func (g *guess) add(key string, c SliceConfig) *SliceConfig {
@@ -55,9 +58,6 @@ func (g *guess) see(e events.Entry) {
 	if s.Project != "" && !slices.Contains(g.projects, s.Project) {
 		g.projects = append(g.projects, s.Project)
 	}
-	if g.first.IsZero() || !e.Time.IsZero() && e.Time.Before(g.first) {
-		g.first = e.Time
-	}
 	var c *SliceConfig
 	group, worker, ok := s.Group()
 	switch {
@@ -71,6 +71,9 @@ func (g *guess) see(e events.Entry) {
 		}
 	case ok:
 		key := g.keyOf(s.Zone, group)
+		if _, known := g.slices[key]; !known {
+			g.guessed[key] = "this name, because only its workers " + group + "-w-* are named"
+		}
 		c = g.add(key, SliceConfig{Name: strings.Replace(group, "t1v-n-", "tpu-", 1), Zone: s.Zone, Workers: group})
 		g.highest[key] = max(g.highest[key], worker)
 	default:
@@ -96,6 +99,7 @@ func (g *guess) keyOf(zone, group string) string {
 	}
 	if len(nameless) == 1 {
 		g.slices[nameless[0]].Workers = group
+		g.guessed[nameless[0]] = "the workers " + group + "-w-*, because it alone in its zone has none yet"
 		return nameless[0]
 	}
 	return zone + "/" + group
@@ -115,6 +119,9 @@ func (g *guess) scenario(label string) (Scenario, error) {
 	for _, key := range g.order {
 		c := *g.slices[key]
 		var assumed []string
+		if how := g.guessed[key]; how != "" {
+			assumed = append(assumed, how)
+		}
 		if c.Accelerator == "" {
 			c.Accelerator = acceleratorFor(g.highest[key] + 1)
 			assumed = append(assumed, fmt.Sprintf("an accelerator %s, because worker %d is named", c.Accelerator, g.highest[key]))
@@ -134,7 +141,7 @@ func (g *guess) scenario(label string) (Scenario, error) {
 		s.Capacity[c.Zone]++
 	}
 	if len(s.Fleet) > 0 {
-		s.Assumed = append(s.Assumed, fmt.Sprintf("maintenance that no entry ends takes %v, a broken host %v", maintenanceTakes, hostRepairTakes),
+		s.Assumed = append(s.Assumed, fmt.Sprintf("maintenance that no entry ends takes %s, a broken host %s", Span(maintenanceTakes), Span(hostRepairTakes)),
 			"a zone gives a slice again as soon as one is deleted there")
 	}
 	return s, nil
@@ -145,7 +152,12 @@ func acceleratorFor(workers int) string {
 	if workers <= 1 {
 		return "v5litepod-8"
 	}
-	return fmt.Sprintf("v5litepod-%d", workers*4)
+	for n := 4; n <= 64; n *= 2 { // the sizes of v5e that have several workers
+		if workers <= n {
+			return fmt.Sprintf("v5litepod-%d", 4*n)
+		}
+	}
+	return fmt.Sprintf("v5p-%d", 8*workers)
 }
 
 // Fleet reads a listing of TPUs: what gcloud compute tpus tpu-vm list --format=json writes, and that of queued

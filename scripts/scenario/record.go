@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"pitstop.internal/events"
 )
@@ -23,11 +24,12 @@ var ErrEmpty = errors.New("there is no log entry in it")
 
 // Records reads log entries one after another: an array, one object per line, or objects side by side; what gcloud
 // logging read writes. Each is handed on as soon as it is complete, so a large file needs no more memory than its
-// largest entry. A faulty one is reported with its place and the rest is read on from the next entry that begins a line.
+// largest entry. A faulty one is reported with its place and the rest is read on: from the next value of the array, else
+// from the next entry that begins a line. An array without an entry is the answer of a log that has none, and no fault.
 func Records(r io.Reader, name string, yield func(Record, error)) {
 	s := splitter{r: bufio.NewReaderSize(r, 1<<16), name: name, line: 1, yield: yield}
 	s.run()
-	if s.index == 0 && s.faults == 0 {
+	if s.index == 0 && s.faults == 0 && !s.answered {
 		yield(Record{Where: name}, fmt.Errorf("%s: %w", name, ErrEmpty))
 	}
 }
@@ -41,14 +43,21 @@ type splitter struct {
 
 	line, column  int
 	index, faults int
-	// blank says that nothing but space stands before this column.
-	blank bool
+	// blank says that nothing but space stands before this column, indent is where the line begins behind that.
+	blank  bool
+	indent int
+	// arrays counts those that are open around the entries; answered says that one was closed and none is open.
+	arrays   int
+	answered bool
+	// told is the last line of which it is told that there is more than entries on it.
+	told int
 
 	buf               bytes.Buffer
 	depth             int
 	inString, escaped bool
 	startLine         int
-	startColumn       int
+	// startColumn is the indent of that line.
+	startColumn int
 	// large says that the present object has outgrown what is read of it: it is passed over.
 	large bool
 }
@@ -61,16 +70,19 @@ func (s *splitter) run() {
 			s.end(err)
 			return
 		}
+		space := c == ' ' || c == '\t' || c == '\r' || c == '\n'
+		if s.blank && !space {
+			s.indent = s.column
+		}
 		if s.depth == 0 {
 			s.outside(c)
 		} else {
 			s.inside(c)
 		}
 		s.column++
-		switch {
-		case c == '\n':
+		if c == '\n' {
 			s.line, s.column, s.blank = s.line+1, 0, true
-		case c != ' ' && c != '\t' && c != '\r':
+		} else if !space {
 			s.blank = false
 		}
 	}
@@ -81,38 +93,59 @@ func (s *splitter) outside(c byte) {
 	switch c {
 	case '{':
 		s.begin()
-	case ' ', '\t', '\r', '\n', '[', ']', ',', 0xEF, 0xBB, 0xBF:
+	case '[':
+		s.arrays, s.answered = s.arrays+1, false
+	case ']':
+		s.answered = s.arrays == 1
+		s.arrays = max(0, s.arrays-1)
+	case ' ', '\t', '\r', '\n', ',', 0xEF, 0xBB, 0xBF:
 		// What separates entries, and a byte order mark.
 	default:
-		s.fault(s.line, s.skip(c))
+		listed := s.arrays > 0
+		what := s.skip(c, listed)
+		if listed || s.told != s.line {
+			s.fault(s.line, fmt.Errorf("%.40q is no JSON log entry%s", what, hint(what)))
+		}
+		s.told = s.line
 	}
 }
 
-// skip passes over the rest of a line that holds no object.
-func (s *splitter) skip(c byte) error {
+// skip passes over what is no object and returns how it begins: a value of an array, else the rest of the line.
+func (s *splitter) skip(c byte, listed bool) string {
+	const shown = 200
 	var start []byte
+	var quoted, escaped bool
 	for {
-		start = append(start, c)
-		next, err := s.r.ReadByte()
+		if len(start) < shown {
+			start = append(start, c)
+		}
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		}
+		next, err := s.r.Peek(1)
 		if err != nil {
 			break
 		}
-		if next == '\n' {
-			if err := s.r.UnreadByte(); err != nil {
-				return err
-			}
+		c = next[0]
+		if c == '\n' || listed && !quoted && (c == ',' || c == ']' || c == '{') {
 			break
 		}
-		if c = next; len(start) > 200 {
-			start = start[:200]
+		if _, err := s.r.Discard(1); err != nil {
+			break
 		}
+		s.column++
 	}
-	return fmt.Errorf("%.40q is no JSON log entry%s", start, hint(string(start)))
+	return strings.TrimRight(string(start), " \t\r")
 }
 
 // hint tells those who forgot the format what to do.
 func hint(s string) string {
-	if bytes.HasPrefix([]byte(s), []byte("---")) || bytes.HasPrefix([]byte(s), []byte("insertId:")) {
+	if strings.HasPrefix(s, "---") || strings.HasPrefix(s, "insertId:") {
 		return ": this looks like YAML, read the log with --format=json"
 	}
 	return ""
@@ -123,11 +156,11 @@ func (s *splitter) begin() {
 	s.buf.Reset()
 	s.buf.WriteByte('{')
 	s.depth, s.inString, s.escaped, s.large = 1, false, false, false
-	s.startLine, s.startColumn = s.line, s.column
+	s.startLine, s.startColumn = s.line, s.indent
 }
 
-// inside follows an object to its end. No string of JSON goes over a line, and no object of an entry begins further left
-// than the entry: where one does, an entry is broken off.
+// inside follows an object to its end. No string of JSON goes over a line, and no object of an entry begins a line further
+// left than the line on which the entry begins: where one does, an entry is broken off.
 func (s *splitter) inside(c byte) {
 	if c == '{' && s.blank && s.column <= s.startColumn && !s.inString {
 		s.broken("it ends in the middle; the next entry begins on line " + fmt.Sprint(s.line))

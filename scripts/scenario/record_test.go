@@ -38,7 +38,11 @@ func TestRecords(t *testing.T) {
 		"a byte order mark":          {"\uFEFF{\"a\":1}", []string{`{"a":1}`}, nil},
 		"braces in a string":         {`{"a":"}{\"}"}`, []string{`{"a":"}{\"}"}`}, nil},
 		"nothing":                    {"", nil, []string{"f: there is no log entry in it"}},
-		"an empty array":             {"[]\n", nil, []string{"f: there is no log entry in it"}},
+		"nothing but space":          {" \n\t\n", nil, []string{"f: there is no log entry in it"}},
+		"an array that is not ended": {"[\n", nil, []string{"f: there is no log entry in it"}},
+		"an empty array":             {"[]\n", nil, nil},
+		"an empty array with space":  {"\n [ \n ] \n", nil, nil},
+		"empty arrays":               {"[]\n[]\n", nil, nil},
 		"truncated at the end":       {"{\"a\":1}\n{\"b\":", []string{`{"a":1}`}, []string{"f:2: log entry: it is truncated"}},
 		"truncated in the middle":    {"{\"a\":1}\n{\"b\":{\"x\":\n{\"c\":3}", []string{`{"a":1}`, `{"c":3}`}, []string{"f:2: log entry: it ends in the middle; the next entry begins on line 3"}},
 		"truncated inside an array":  {"[\n  {\"a\":1},\n  {\"b\":\n  {\"c\":3}\n]", []string{`{"a":1}`, `{"c":3}`}, []string{"f:3: log entry: it ends in the middle; the next entry begins on line 4"}},
@@ -46,6 +50,21 @@ func TestRecords(t *testing.T) {
 		"not JSON":                   {"<html>\n{\"a\":1}\n", []string{`{"a":1}`}, []string{`f:1: "<html>" is no JSON log entry`}},
 		"YAML":                       {"---\ninsertId: x\n", nil, []string{`f:1: "---" is no JSON log entry: this looks like YAML, read the log with --format=json`, `f:2: "insertId: x" is no JSON log entry: this looks like YAML, read the log with --format=json`}},
 		"a number between":           {"{\"a\":1}\n42\n{\"b\":2}\n", []string{`{"a":1}`, `{"b":2}`}, []string{`f:2: "42" is no JSON log entry`}},
+		"a number in an array":       {`[{"a":1}, 5 ,{"b":2}]`, []string{`{"a":1}`, `{"b":2}`}, []string{`f:1: "5" is no JSON log entry`}},
+		"a null in an array":         {`[{"a":1},null,{"b":2}]`, []string{`{"a":1}`, `{"b":2}`}, []string{`f:1: "null" is no JSON log entry`}},
+		"values at the ends":         {"[true,{\"a\":1},false]\n{\"b\":2}", []string{`{"a":1}`, `{"b":2}`}, []string{`f:1: "true" is no JSON log entry`, `f:1: "false" is no JSON log entry`}},
+		"a string in an array":       {`[{"a":1},"x,{]\"{",{"b":2}]`, []string{`{"a":1}`, `{"b":2}`}, []string{`f:1: "\"x,{]\\\"{\"" is no JSON log entry`}},
+		"a value before an object over many lines": {
+			"[{\"a\":1}, 5, {\n  \"b\":\n  {\n    \"c\": 2\n  }\n}]",
+			[]string{`{"a":1}`, "{\n  \"b\":\n  {\n    \"c\": 2\n  }\n}"},
+			[]string{`f:1: "5" is no JSON log entry`},
+		},
+		"a line of another log": {"[INFO] a, {b}, c\n{\"a\":1}\n", []string{`{"a":1}`}, []string{`f:1: "INFO" is no JSON log entry`}},
+		"truncated behind another": {
+			"[{\"a\":1}, {\n  \"b\": {\n{\"c\":3}]",
+			[]string{`{"a":1}`, `{"c":3}`},
+			[]string{"f:1: log entry: it ends in the middle; the next entry begins on line 3"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			entries, faults := split(c.text)
@@ -93,7 +112,7 @@ func FuzzRecords(f *testing.F) {
 				t.Errorf("%q is no object", r.Raw)
 			}
 		})
-		if calls == 0 {
+		if empty := bytes.ContainsRune(text, '[') && bytes.ContainsRune(text, ']') && len(bytes.Trim(text, "[], \t\r\n\xEF\xBB\xBF")) == 0; calls == 0 && !empty {
 			t.Error("neither an entry nor a fault")
 		}
 		if total > len(text) {

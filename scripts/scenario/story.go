@@ -2,7 +2,9 @@ package scenario
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -34,6 +36,7 @@ type Line struct {
 	Incident  string    `json:"incident"`
 	Workload  string    `json:"workload"`
 	Function  string    `json:"function"`
+	To        string    `json:"to"`
 	Kind      Kind      `json:"kind"`
 	EventType string    `json:"event_type"`
 	Subject   string    `json:"subject"`
@@ -48,7 +51,9 @@ type Line struct {
 	Scenario  string `json:"scenario"`
 	// Crew is the report that an entry holds, if it does.
 	Crew *events.CrewReport `json:"-"`
-	// Routine marks what happens all the time and is told in full only to programs.
+	// Request is the ID of the request that a call made, and to which an operation answers.
+	Request string `json:"-"`
+	// Routine marks what is told in full only to programs: it happens all the time, or people read it among the faults.
 	Routine bool `json:"-"`
 }
 
@@ -56,7 +61,7 @@ type Line struct {
 type Result struct {
 	Workload string
 	incident.Incident
-	// Chips and Where describe what was interrupted.
+	// Where describes what was interrupted, as it was at the opening.
 	Where string
 }
 
@@ -73,6 +78,48 @@ type Story struct {
 	Calls    map[string]int
 	Requests map[string]int
 	Faults   []string
+
+	// opened is where the workloads of incidents were when they opened.
+	opened map[string]string
+}
+
+// open notes where a workload is when its incident opens.
+func (s *Story) open(d incident.Workload) {
+	if s.opened == nil {
+		s.opened = map[string]string{}
+	}
+	s.opened[d.ID+" "+d.Incident.ID] = where(d)
+}
+
+func (s *Story) result(d incident.Workload, in incident.Incident) Result {
+	return Result{Workload: d.ID, Incident: in, Where: cmp.Or(s.opened[d.ID+" "+in.ID], where(d))}
+}
+
+// where describes what a workload consists of.
+func where(d incident.Workload) string {
+	var parts []string
+	for _, s := range d.Slices {
+		kind := ""
+		if s.Spot {
+			kind = " spot"
+		}
+		parts = append(parts, s.Accelerator+kind+" in "+s.Zone)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Span writes a duration as the incidents do.
+func Span(d time.Duration) string {
+	d = d.Round(time.Second)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d m %d s", d/time.Minute, d%time.Minute/time.Second)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%d h %d m", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
 // ByTime orders the results by their opening.

@@ -78,6 +78,9 @@ func explain(files []string, in io.Reader, out, errOut io.Writer, p chosenPolicy
 	if failed {
 		return errFailed
 	}
+	if n == 0 {
+		noEntries(errOut)
+	}
 	return nil
 }
 

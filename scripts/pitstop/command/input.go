@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
 )
 
@@ -14,6 +15,7 @@ const maxEntries = 1_000_000
 // readRecords reads the entries of files, "-" being standard input. What is no entry is told in one line each, and the
 // rest is used all the same.
 func readRecords(files []string, in io.Reader, errOut io.Writer) (records []scenario.Record, faults int) {
+	left := 0
 	for _, name := range files {
 		each(name, in, func(r scenario.Record, err error) {
 			switch {
@@ -21,16 +23,22 @@ func readRecords(files []string, in io.Reader, errOut io.Writer) (records []scen
 				faults++
 				tell(errOut, "pitstop: "+oneLine(err))
 			case len(records) == maxEntries:
-				if faults++; faults < maxEntries {
-					tell(errOut, fmt.Sprintf("pitstop: %s: more than %d entries; the rest is left out", name, maxEntries))
-					faults = maxEntries
-				}
+				left++
 			default:
 				records = append(records, r)
 			}
 		})
 	}
+	if left > 0 {
+		faults++
+		tell(errOut, fmt.Sprintf("pitstop: more than %s entries: the last %s are left out", events.Number(maxEntries), events.Number(int64(left))))
+	}
 	return records, faults
+}
+
+// noEntries says that there was nothing to do, and why that may be.
+func noEntries(errOut io.Writer) {
+	tell(errOut, "pitstop: 0 entries; gcloud logging read looks back one day, unless --freshness says more")
 }
 
 // each hands on the entries of one file.

@@ -1,5 +1,5 @@
 // Command pitstop is the operator's command. This release replays recorded events through the whole pipeline on one
-// machine, and explains what an entry means.
+// machine, runs fleets against failures that never were, and explains what an entry means.
 package main
 
 import (
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	root.SetOut(out)
 	root.SetErr(errOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(replayCommand(), explainCommand())
+	root.AddCommand(replayCommand(), explainCommand(), simulateCommand())
 	err := root.ExecuteContext(ctx)
 	var wrong usageError
 	switch {

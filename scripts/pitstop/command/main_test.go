@@ -123,6 +123,113 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 	}
 }
 
+// TestAnAnswerWithoutEntriesIsNoFault: gcloud logging read answers [] when no entry fits.
+func TestAnAnswerWithoutEntriesIsNoFault(t *testing.T) {
+	for _, args := range [][]string{{"explain"}, {"explain", "--json"}, {"replay", "-"}, {"replay", "--json", "-"}} {
+		for _, text := range []string{"[]", "\n[ ]\n"} {
+			out, errOut, code := call(t, text, args...)
+			if code != exitDone || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "0 entries") {
+				t.Errorf("%v of %q: exit code %d, stdout %q, stderr %q; want 0 and one line on stderr", args, text, code, out, errOut)
+			}
+		}
+	}
+}
+
+func TestMoreEntriesThanAreHeldAreOneFault(t *testing.T) {
+	var errOut bytes.Buffer
+	text := strings.Repeat("{}", maxEntries+3)
+	records, faults := readRecords([]string{"-"}, strings.NewReader(text), &errOut)
+	if len(records) != maxEntries || faults != 1 {
+		t.Errorf("%d entries, %d faults; want %d and 1", len(records), faults, maxEntries)
+	}
+	if want := "pitstop: more than 1,000,000 entries: the last 3 are left out\n"; errOut.String() != want {
+		t.Errorf("stderr = %q, want %q", errOut.String(), want)
+	}
+}
+
+// TestARefusedEntryIsToldOnce: people read it on standard error, with file and line; programs have a row of it too.
+func TestARefusedEntryIsToldOnce(t *testing.T) {
+	const bad = `{"logName":7}`
+	for _, c := range []struct{ text, total string }{
+		{bad + "\n", "0 incidents, 1 fault  ("},
+		{bad + "\n" + bad + "\n", "0 incidents, 2 faults  ("},
+		{preempted("2") + "\n" + bad + "\n", "1 incident: 1 observed, 1 fault  ("},
+	} {
+		out, errOut, code := call(t, c.text, "replay", "-")
+		if code != exitFailed || !strings.Contains(out, c.total) || strings.Contains(out, "logName") {
+			t.Errorf("exit code %d, want 1, %q and no row of what stderr tells:\n%s", code, c.total, out)
+		}
+		if n := strings.Count(errOut, "logName is a number"); n != strings.Count(c.text, bad) {
+			t.Errorf("stderr tells %d faults:\n%s", n, errOut)
+		}
+		out, _, _ = call(t, c.text, "replay", "--json", "-")
+		if n := strings.Count(out, `"kind":"refused"`); n != strings.Count(c.text, bad) {
+			t.Errorf("%d rows of refused entries:\n%s", n, out)
+		}
+	}
+}
+
+func TestWhatIsGuessedIsTold(t *testing.T) {
+	node := strings.NewReplacer("compute.instances.preempted", "tpu.nodes.terminate", "zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2", "locations/us-west4-a/nodes/llama-8b").
+		Replace(preempted("2"))
+	for name, c := range map[string]struct{ text, says string }{
+		"a name": {preempted("2"), "tpu-3f2a9c01 in us-west4-a has this name, because only its workers t1v-n-3f2a9c01-w-* are named; "},
+		"whose workers they are": {
+			preempted("2") + node, "llama-8b in us-west4-a has the workers t1v-n-3f2a9c01-w-*, because it alone in its zone has none yet; ",
+		},
+		"durations": {preempted("2"), "maintenance that no entry ends takes 20 m 0 s, a broken host 18 m 0 s"},
+	} {
+		out, _, _ := call(t, c.text, "replay", "--json", "-")
+		var assumed []string
+		for _, l := range lines(t, out) {
+			if text, _ := l["text"].(string); l["kind"] == "assumed" {
+				assumed = append(assumed, text)
+			}
+		}
+		if !slices.ContainsFunc(assumed, func(s string) bool { return strings.HasPrefix(s, c.says) }) {
+			t.Errorf("%s: %q is not told among\n%s", name, c.says, strings.Join(assumed, "\n"))
+		}
+		if len(assumed) != 3 {
+			t.Errorf("%s: %d assumptions, want those of one TPU:\n%s", name, len(assumed), strings.Join(assumed, "\n"))
+		}
+	}
+}
+
+func TestAnEntryWithoutATimeIsPlayed(t *testing.T) {
+	text := strings.ReplaceAll(strings.ReplaceAll(preempted("2"), `,"receiveTimestamp":"`+at+`"`, ""), `,"timestamp":"`+at+`"`, "")
+	out, errOut, code := call(t, text+`{"data":"x","attributes":{}}`, "replay", "--policy", "spot", "-")
+	if code != exitDone || !strings.Contains(out, "RESUMED") || !strings.Contains(out, "1 incident: 1 resumed") {
+		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
+	}
+}
+
+func TestReplayInStepTellsEachLineOnce(t *testing.T) {
+	out, errOut, code := call(t, preempted("2"), "replay", "--speed", "1e9", "-")
+	for _, once := range []string{"RECORDED   worker 2 was preempted", "decided    only watch", "OBSERVED", "has this name", "would have:", "1 incident: 1 observed"} {
+		if n := strings.Count(out, once); n != 1 {
+			t.Errorf("%q is told %d times", once, n)
+		}
+	}
+	if code != exitDone || errOut != "" {
+		t.Errorf("exit code %d, stderr %q", code, errOut)
+	}
+}
+
+func TestAMessageNamesItsReceiver(t *testing.T) {
+	out, _, _ := call(t, preempted("2"), "replay", "--json", "--policy", "spot", "-")
+	got := map[string]bool{}
+	for _, l := range lines(t, out) {
+		to, _ := l["to"].(string)
+		if (to != "") != (l["kind"] == "message") {
+			t.Errorf("a row of kind %v goes to %q", l["kind"], to)
+		}
+		got[to] = true
+	}
+	if !got["recreate"] || !got["recovery"] {
+		t.Errorf("receivers %v, want recreate and recovery among them", got)
+	}
+}
+
 func TestWrongUsageIsTwo(t *testing.T) {
 	two := write(t, "two.yaml", "policies: {a: {preset: spot}, b: {preset: watch}}")
 	bad := write(t, "bad.yaml", "policies:\n  a: {preset: spott}\n")
@@ -179,7 +286,7 @@ func TestReplayOfOnesOwnEntries(t *testing.T) {
 		var outcomes []string
 		for _, l := range lines(t, out) {
 			for _, field := range []string{
-				"time", "incident", "workload", "function", "kind", "event_type", "subject", "message_id", "decision", "reason", "phase", "outcome", "simulated",
+				"time", "incident", "workload", "function", "to", "kind", "event_type", "subject", "message_id", "decision", "reason", "phase", "outcome", "simulated",
 			} {
 				if _, ok := l[field]; !ok {
 					t.Fatalf("a line has no field %s: %v", field, l)
@@ -212,11 +319,15 @@ func TestReplayOfTheRecordedIncidents(t *testing.T) {
 	}
 	for _, want := range []string{
 		"RECORDED   workers 3, 1 were preempted", "SIMULATED  DeleteNode llama-8b in us-west4-a: accepted", "There is no more capacity in the zone",
-		"RESUMED    step", "WITHDRAWN", "RELEASED", "ESCALATED", "OBSERVED", "would have:", "what to do:", "chip-hours every hour",
+		"RESUMED    step", "CreateNode llama-8b in us-west4-a, called at 02:15:58: failed", "v5litepod-16 spot in us-west4-a · policy night",
+		"WITHDRAWN", "RELEASED", "ESCALATED", "OBSERVED", "would have:", "what to do:", "chip-hours every hour",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in the story", want)
 		}
+	}
+	if strings.Contains(out, "spot in us-west4-b ·") {
+		t.Error("a title says where a slice came to be and not where it was")
 	}
 	if strings.Contains(out, "NOT ENDED") {
 		t.Error("an incident did not end")

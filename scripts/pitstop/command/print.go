@@ -17,6 +17,8 @@ type printer struct {
 	out    io.Writer
 	asJSON bool
 	colour bool
+	// said is the reason of the row before: a request and an answer do not repeat it.
+	said string
 }
 
 func newPrinter(out io.Writer, asJSON bool) *printer {
@@ -68,11 +70,20 @@ func (p *printer) line(l scenario.Line) {
 	}
 }
 
+// heading begins the story of a recorded incident.
+func (p *printer) heading(name, title string) { tell(p.out, p.paint(bold, name)+"  "+title) }
+
+// ends tells what is left to say of the incidents when every line of the story is told.
+func (p *printer) ends(s *scenario.Story) {
+	for _, g := range group(s).incidents {
+		tell(p.out, p.paint(dim, g.title()))
+		p.after(g)
+	}
+	tell(p.out, "")
+}
+
 // story tells a story, incident by incident.
 func (p *printer) story(s *scenario.Story, shipped bool) {
-	if shipped {
-		tell(p.out, p.paint(bold, s.Name)+"  "+s.Title)
-	}
 	groups := group(s)
 	for _, l := range groups.before {
 		p.print(l)
@@ -209,8 +220,7 @@ func mark(l scenario.Line) (word, colour string) {
 		return "assumed", yellow
 	case scenario.Ignored:
 		return "ignored", dim
-	case scenario.Refused, scenario.Dead:
-		return "REFUSED", red
+	case scenario.Refused, scenario.Dead: // told among the faults
 	}
 	return string(l.Kind), ""
 }
@@ -218,12 +228,17 @@ func mark(l scenario.Line) (word, colour string) {
 func (p *printer) print(l scenario.Line) {
 	word, colour := mark(l)
 	at := l.Time.Format("15:04:05")
-	if l.Kind == scenario.Assumed || l.Kind == scenario.Refused || l.Time.Year() <= 1 {
+	if l.Kind == scenario.Assumed || l.Time.Year() <= 1 {
 		at = strings.Repeat(" ", len(at))
 	}
 	text, reason := l.Text, l.Reason
 	if l.Kind == scenario.End {
 		text, reason = ending(l), ""
+	}
+	said := p.said
+	p.said = reason
+	if (l.Kind == scenario.Sent || l.Kind == scenario.Answer) && strings.Contains(said, reason) {
+		reason = ""
 	}
 	head := "  " + at + "  " + p.paint(colour, word) + strings.Repeat(" ", max(1, markWidth-len(word)))
 	indent := 2 + len(at) + 2 + markWidth
@@ -332,7 +347,7 @@ func group(s *scenario.Story) grouped {
 		}
 		i, ok := index[l.Workload+" "+l.Incident]
 		switch {
-		case l.Kind == scenario.Assumed || l.Kind == scenario.Refused:
+		case l.Kind == scenario.Assumed:
 			g.before = append(g.before, l)
 		case ok:
 			if w := waiting[l.Workload]; w != nil {
@@ -382,14 +397,14 @@ func (p *printer) total(t tally, took time.Duration) {
 	if t.open > 0 {
 		parts = append(parts, p.paint(red, fmt.Sprintf("%d not ended", t.open)))
 	}
+	text := p.paint(bold, count(ended+t.open, "incident"))
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
 	if t.faults > 0 {
-		parts = append(parts, p.paint(red, fmt.Sprintf("%d faults", t.faults)))
+		text += ", " + p.paint(red, count(t.faults, "fault"))
 	}
-	if len(parts) == 0 {
-		parts = append(parts, "nothing happened")
-	}
-	tell(p.out, fmt.Sprintf("%s: %s  %s", p.paint(bold, count(ended+t.open, "incident")), strings.Join(parts, ", "),
-		p.paint(dim, fmt.Sprintf("(%.1f days of virtual time in %.1f s)", t.virtual.Hours()/24, took.Seconds()))))
+	tell(p.out, text+"  "+p.paint(dim, fmt.Sprintf("(%s of virtual time in %.1f s)", scenario.Span(t.virtual), took.Seconds())))
 }
 
 func count(n int, word string) string {

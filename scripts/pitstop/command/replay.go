@@ -67,7 +67,11 @@ func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, 
 		return err
 	}
 	if len(plays) == 0 {
-		return errFailed // what was wrong is told
+		if faults > 0 {
+			return errFailed // what was wrong is told
+		}
+		noEntries(errOut)
+		return nil
 	}
 	address, err := scenario.Serve(ctx)
 	if err != nil {
@@ -85,17 +89,22 @@ func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, 
 			opts.Pace = o.speed
 			opts.Told = p.line
 		}
+		if !o.asJSON && play.want != nil {
+			p.heading(play.name, play.scenario.Title)
+		}
 		story, err := scenario.Run(ctx, play.name, play.scenario, play.records, opts)
 		if err != nil {
 			return err
 		}
-		if o.speed == 0 && o.asJSON {
+		switch {
+		case o.speed > 0 && !o.asJSON: // its lines are told
+			p.ends(story)
+		case !o.asJSON:
+			p.story(story, play.want != nil)
+		case o.speed == 0:
 			for _, l := range story.Lines {
 				p.line(l)
 			}
-		}
-		if !o.asJSON {
-			p.story(story, play.want != nil)
 		}
 		total.add(story)
 		for _, f := range story.Faults {
