@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -152,8 +153,14 @@ func Google(principal string) bool {
 		return digits(name)
 	}
 	n, ok := strings.CutPrefix(name, "service-")
-	return ok && digits(n) && strings.HasSuffix(domain, ".iam.gserviceaccount.com")
+	project, robot := strings.CutSuffix(domain, ".iam.gserviceaccount.com")
+	return ok && robot && digits(n) && (strings.HasPrefix(project, "gcp-sa-") || slices.Contains(agents, project))
 }
+
+// agents are the projects in which Google keeps those service agents that can have to do with TPUs, beside gcp-sa-*.
+// Anybody may call an account of their own project as an agent is called.
+// https://cloud.google.com/iam/docs/service-agents
+var agents = []string{"cloud-tpu", "compute-system", "container-engine-robot", "cloud-ml.google.com"}
 
 func digits(s string) bool {
 	for _, c := range []byte(s) {

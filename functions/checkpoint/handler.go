@@ -127,7 +127,7 @@ func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) err
 		return fault.Ignored("%s has no slice %s", w.ID, r.Slice)
 	}
 	ref := fleet.Ref(w, *slice)
-	s, err := h.Fleet.Provider.Read(ctx, ref)
+	s, err := h.Fleet.Read(ctx, ref)
 	if err != nil {
 		// Not to know is no reason to call. The maintenance comes in its window all the same.
 		return h.answer(ctx, r, "", r.Slice+" is not readable", tpu.Failure(err))

@@ -50,7 +50,7 @@ func training(t *testing.T) *bench {
 	_, err := b.Fleet.MapGroup(t.Context(), w, w.Slices[0], group)
 	b.Must(err)
 	b.Clock.Advance(time.Minute)
-	b.Fleet.Advancer.Saved = func(context.Context, incident.Workload, incident.Workload) { b.writes++ }
+	b.Fleet.Advancer.Saved = func(context.Context, ledger.Step) { b.writes++ }
 	return b
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
@@ -19,9 +20,8 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// Provider is the part of a provider that patrol reads.
+// Provider is the part of a provider that patrol reads beside its slices.
 type Provider interface {
-	fleet.Reader
 	Zones(ctx context.Context, project string) ([]string, error)
 	Operations(ctx context.Context, project, zone string) ([]tpu.Operation, error)
 }
@@ -61,6 +61,8 @@ func newHandler(d Deps) *patrol { return &patrol{Deps: d, zones: map[string]*zon
 // tick at a time.
 type patrol struct {
 	Deps
+	ticking sync.Mutex // guards what follows
+
 	zones map[string]*zone
 	swept time.Time
 }
@@ -93,6 +95,10 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	if !at.IsZero() && start.Sub(at) > staleAfter {
 		return fault.Ignored("the tick of %s is old", at.UTC().Format(time.RFC3339))
 	}
+	if !p.ticking.TryLock() {
+		return fault.Ignored("another tick is under way")
+	}
+	defer p.ticking.Unlock()
 	t := &round{patrol: p, hosts: hostReads}
 	if start.Sub(p.swept) >= sweepEvery && t.try("sweep", t.sweep(ctx)) {
 		p.swept = start
@@ -176,8 +182,11 @@ func (t *round) expect(w incident.Workload) {
 		return
 	}
 	for _, task := range w.Incident.Tasks {
-		if task.Action == events.ActionCreate {
-			t.zone(task.Zone).known[task.Slice] = w.ID
+		if task.Action != events.ActionCreate {
+			continue
+		}
+		if z := t.zone(task.Zone); z.known[task.Slice] == "" { // the name may be another workload's there
+			z.known[task.Slice] = w.ID
 		}
 	}
 }
@@ -205,7 +214,7 @@ func (t *round) collect(ctx context.Context) error {
 
 // list reads one zone and carries what has changed to the ledger.
 func (t *round) list(ctx context.Context, name string) error {
-	list, err := t.Provider.List(ctx, t.Project, name)
+	list, err := t.Fleet.List(ctx, t.Project, name)
 	if err != nil {
 		return err
 	}
@@ -220,7 +229,7 @@ func (t *round) list(ctx context.Context, name string) error {
 	}
 	for _, slice := range slices.Sorted(maps.Keys(z.known)) {
 		if !listed[slice] {
-			t.try("slice "+slice, t.missing(ctx, z, name, slice))
+			t.try("slice "+slice, t.missing(ctx, z, name, slice, list.At))
 		}
 	}
 	if len(z.known) == 0 {
@@ -261,7 +270,9 @@ func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 	if err := t.notify(ctx, w, s); err != nil {
 		return err
 	}
-	z.seen[s.Name] = now
+	if known := w.Slice(s.Name); known != nil && known.State == s.State {
+		z.seen[s.Name] = now // else it was taken for an older reading than the last, and the next one tells
+	}
 	return nil
 }
 
@@ -276,7 +287,7 @@ func (t *round) notify(ctx context.Context, w incident.Workload, s tpu.Slice) er
 	}
 	now := t.Fleet.Now()
 	env, err := events.Wrap(events.MaintenanceNotified{
-		Schema: events.Schema, Project: t.Project, Node: s.Name, Incarnation: s.Incarnation, Notice: *s.Notice, Read: now,
+		Schema: events.Schema, Project: t.Project, Node: s.Name, Incarnation: s.Incarnation, Notice: *s.Notice, Read: s.At,
 	}, t.Fleet.Advancer.Source, t.Fleet.Advancer.Cause(ctx), "", now)
 	if err != nil {
 		return err
@@ -285,7 +296,7 @@ func (t *round) notify(ctx context.Context, w incident.Workload, s tpu.Slice) er
 }
 
 // missing takes it from a complete listing that a slice which the ledger knows is gone.
-func (t *round) missing(ctx context.Context, z *zone, name, slice string) error {
+func (t *round) missing(ctx context.Context, z *zone, name, slice string, at time.Time) error {
 	id := z.known[slice]
 	if before, seen := z.seen[slice]; seen && before.state == goneState && !slices.Contains(t.due, id) {
 		return nil
@@ -299,7 +310,7 @@ func (t *round) missing(ctx context.Context, z *zone, name, slice string) error 
 		delete(z.known, slice)
 		return nil
 	}
-	gone := tpu.Slice{Ref: fleet.Ref(w, *s), Condition: incident.Gone, State: goneState}
+	gone := tpu.Slice{Ref: fleet.Ref(w, *s), At: at, Condition: incident.Gone, State: goneState}
 	gone.Zone = name
 	if _, err := t.Fleet.Feed(ctx, w, gone); err != nil {
 		return err

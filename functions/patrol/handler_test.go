@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/patrol"
+	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
@@ -104,6 +106,25 @@ func TestATickThatIsTooOldIsAcknowledgedUnread(t *testing.T) {
 	}
 }
 
+func TestATickWhileAnotherIsUnderWayIsAcknowledgedUnread(t *testing.T) {
+	b := training(t)
+	b.API.Inject(tputest.Fault{Method: "ListNodes", Before: func() { b.Want(b.tick(), fleettest.Ignored) }})
+	b.Want(b.tick(), fleettest.Handled)
+	b.Want(b.listed(), []string{zone, other})
+	b.minutes(1)
+
+	var ticks sync.WaitGroup
+	tick := fleettest.Message([]byte("{}"), b.Clock.Now())
+	for range 20 {
+		ticks.Go(func() {
+			if err := b.handle(t.Context(), tick); err != nil && !fault.IsIgnored(err) {
+				t.Error(err)
+			}
+		})
+	}
+	ticks.Wait()
+}
+
 func TestZonesWithKnownSlicesAreListedEveryMinuteAndAllEveryFifteen(t *testing.T) {
 	b := training(t)
 	b.Want(b.tick(), fleettest.Handled)
@@ -135,8 +156,36 @@ func TestASliceThatNobodyKnowsIsIntroducedByASweep(t *testing.T) {
 func TestWhatDoesNotChangeIsNotWritten(t *testing.T) {
 	b := training(t)
 	b.Want(b.tick(), fleettest.Handled)
-	b.Fleet.Advancer.Saved = func(_ context.Context, _, after incident.Workload) { t.Errorf("%s was written", after.ID) }
+	b.Fleet.Advancer.Saved = func(_ context.Context, s ledger.Step) { t.Errorf("%s was written", s.After.ID) }
 	b.minutes(20)
+}
+
+// TestAReadingThatIsNotBelievedIsReadAgain: the ledger was written by a clock ahead of ours.
+func TestAReadingThatIsNotBelievedIsReadAgain(t *testing.T) {
+	b := training(t)
+	b.Want(b.tick(), fleettest.Handled)
+	b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(90 * time.Second) })
+	b.Must(b.API.HostError(zone, slice, time.Hour))
+	b.minutes(1)
+	b.Want(b.Workload(id).Slices[0].Condition, incident.Ready)
+	b.minutes(1)
+	b.Want(b.Workload(id).Slices[0].Condition, incident.Unhealthy)
+}
+
+// TestANodeWhoseNameIsWantedElsewhereKeepsItsWorkload: another workload may ask for a slice of that name in its zone.
+func TestANodeWhoseNameIsWantedElsewhereKeepsItsWorkload(t *testing.T) {
+	b := training(t)
+	theirs := b.Slice(tputest.NodeConfig{Zone: other, Spot: true}).ID
+	b.Want(b.tick(), fleettest.Handled)
+	b.Must(b.API.Preempt(zone, slice))
+	b.minutes(1)
+	b.Must(b.API.Vanish(zone, slice))
+	b.minutes(1)
+	b.Change(id, func(w *incident.Workload) { w.Incident.Tasks[0].Zone = other })
+	b.minutes(1)
+	b.Must(b.API.Vanish(other, slice))
+	b.minutes(1)
+	b.Want(b.Workload(theirs).Slices[0].Condition, incident.Gone)
 }
 
 func TestALossIsFoundWithoutAnEntry(t *testing.T) {

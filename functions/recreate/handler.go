@@ -2,6 +2,7 @@ package recreate
 
 import (
 	"context"
+	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
@@ -58,30 +59,31 @@ func (h handler) handle(ctx context.Context, r events.RecreateRequested) error {
 	return h.create(ctx, r, ref)
 }
 
-// look reads the slice now, gives the reading to the ledger, and checks that the request is still wanted after it.
-func (h handler) look(ctx context.Context, r events.RecreateRequested, ref tpu.Ref) (tpu.Slice, error) {
-	w, _, err := h.Fleet.Advancer.Check(ctx, r.Request)
+// look reads the slice now, gives the reading to the ledger, and checks that the request is still wanted after it. In
+// another zone the name may be another workload's: nothing is read of that then.
+func (h handler) look(ctx context.Context, r events.RecreateRequested, ref tpu.Ref) (w incident.Workload, s tpu.Slice, err error) {
+	if w, _, err = h.Fleet.Advancer.Check(ctx, r.Request); err != nil {
+		return w, s, err
+	}
+	by, err := h.Fleet.Taken(ctx, w, ref)
 	if err != nil {
-		return tpu.Slice{}, err
+		return w, s, err
 	}
-	s, err := h.Fleet.Provider.Read(ctx, ref)
-	if err != nil {
-		// Not to know is no reason to call. The task is tried again.
-		what := r.Slice + " is not readable"
-		if err := h.failed(ctx, r, what, err); err != nil {
-			return tpu.Slice{}, err
-		}
-		return tpu.Slice{}, fault.Ignored("%s refused: %s", r.Action, what)
+	if by != "" {
+		return w, s, h.taken(ctx, r, by)
 	}
-	if _, err := h.Fleet.Feed(ctx, w, s); err != nil {
-		return tpu.Slice{}, err
+	if s, err = h.Fleet.Read(ctx, ref); err != nil {
+		return w, s, h.unread(ctx, r, r.Slice+" is not readable", err)
 	}
-	_, _, err = h.Fleet.Advancer.Check(ctx, r.Request)
-	return s, err
+	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {
+		return w, s, err
+	}
+	w, _, err = h.Fleet.Advancer.Check(ctx, r.Request)
+	return w, s, err
 }
 
 func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu.Ref) error {
-	s, err := h.look(ctx, r, ref)
+	_, s, err := h.look(ctx, r, ref)
 	if err != nil {
 		return err
 	}
@@ -114,17 +116,23 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu
 }
 
 func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu.Ref) error {
-	s, err := h.look(ctx, r, ref)
+	w, s, err := h.look(ctx, r, ref)
 	if err != nil {
 		return err
 	}
 	what := "create of " + r.Slice + " in " + r.Zone
+	if known := w.Slice(r.Slice); s.Incarnation.Known() && !s.Incarnation.Same(known.Incarnation) {
+		if known.Zone == r.Zone {
+			return fault.Ignored("%s refused: %s lives as %v", what, r.Slice, s.Incarnation)
+		}
+		return h.taken(ctx, r, "a node of "+s.Incarnation.Created.UTC().Format(time.DateOnly))
+	}
 	id := ledger.RequestID(r.Request, r.Zone)
 	spec, err := h.Fleet.Ledger.Spec(ctx, r.Spec)
 	if err != nil {
-		return h.failed(ctx, r, what+": its specification is not readable", err)
+		return h.unread(ctx, r, what+": its specification is not readable", err)
 	}
-	w, err := h.Fleet.Advancer.Begin(ctx, r.Request, id)
+	w, err = h.Fleet.Advancer.Begin(ctx, r.Request, id)
 	if err != nil {
 		return err
 	}
@@ -145,6 +153,29 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 	}
 	_, err = h.Fleet.Advancer.Answer(ctx, r.Request, op, what+" accepted", nil)
 	return err
+}
+
+// unread stores that something could not be read. Not to know is no reason to call, and what keeps a reading from coming
+// says nothing of the call that it was for: the task is tried again where it is.
+func (h handler) unread(ctx context.Context, r events.RecreateRequested, what string, err error) error {
+	f := tpu.Failure(err)
+	if f.Class != incident.Permission {
+		f.Class = incident.Transient
+	}
+	if _, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what, f); err != nil {
+		return err
+	}
+	return fault.Ignored("%s refused: %s", r.Action, what)
+}
+
+// taken stores that a zone cannot give the slice, because its name is somebody else's there.
+func (h handler) taken(ctx context.Context, r events.RecreateRequested, by string) error {
+	what := string(r.Action) + " of " + r.Slice + " in " + r.Zone + " refused"
+	f := &incident.Failure{Class: incident.WrongZone, Message: "the name is taken there by " + by}
+	if _, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what, f); err != nil {
+		return err
+	}
+	return fault.Ignored("%s: %s", what, f.Message)
 }
 
 // failed stores a failure of the provider: it is evidence, with a time for the next try, and no reason for a redelivery.

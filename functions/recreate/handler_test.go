@@ -498,13 +498,173 @@ func TestWhatSomebodyElseCreatedIsTheirs(t *testing.T) {
 	b.Want(b.closed().Outcome, incident.Released)
 }
 
-func TestAZoneWithoutCapacityIsFollowedByTheNext(t *testing.T) {
-	b := toCreate(t)
+// twoZones allows to create the slice in another zone too.
+func (b *bench) twoZones() {
+	b.T.Helper()
 	var err error
 	b.Policies.File, err = policy.Parse([]byte("policies: {night: {preset: spot, zones: [" + fleettest.OtherZone + "]}}"))
 	b.Must(err)
 	b.Change(id, func(w *incident.Workload) { w.Label = "night" })
-	b.API.Inject(tputest.Fault{Method: "CreateNode", Code: 8, Message: "There is no more capacity in the zone"})
+}
+
+var noCapacity = tputest.Fault{Method: "CreateNode", Code: 8, Message: "There is no more capacity in the zone"}
+
+// TestWhatCannotBeReadMovesNoCreation has a creation take effect whose answer is lost with the instance, and then no
+// reading that says so: another zone must not be asked, or there would be two slices.
+func TestWhatCannotBeReadMovesNoCreation(t *testing.T) {
+	for name, f := range map[string]tputest.Fault{
+		"too many calls":     {Code: 8, Message: "Resource has been exhausted (e.g. check quota)."},
+		"our own limit":      {Code: 8, Message: "Quota limit 'X' has been exceeded. Limit: 0"},
+		"no capacity":        {Code: 8, Message: "There is no more capacity in the zone"},
+		"not offered":        {Code: 3, Message: "the accelerator v6e-1 was not found in zone us-west4-a"},
+		"wrong":              {Code: 3, Message: "bad"},
+		"not in this state":  {Code: 9, Message: "not supported while in state CREATING"},
+		"nobody knows there": {HTTP: 404},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toCreate(t)
+			b.twoZones()
+			b.API.Inject(tputest.Fault{Method: "CreateNode", LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
+			b.Want(b.deliver(), fleettest.Redelivered)
+			b.Mend()
+			f.Method = "GetNode"
+			b.API.Inject(f)
+			b.Want(b.deliver(), fleettest.Ignored)
+			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
+			if task := b.task(); task.Begun.IsZero() || task.Retry != b.Clock.Now().Add(time.Minute) {
+				t.Errorf("task %+v, want it begun and tried again", task)
+			}
+			b.tick(time.Minute)
+			b.request = b.next()
+			b.Want(b.request.Zone, zone)
+			b.Want(b.deliver(), fleettest.Handled)
+			if n := fleettest.Count(b.Calls(), "CreateNode"); n != 1 {
+				t.Errorf("%d creations, want one", n)
+			}
+			b.Want(b.Workload(id).Slices[0].Incarnation, b.API.Incarnation(zone, slice))
+		})
+	}
+}
+
+func TestAReadingThatIsNotPermittedEscalates(t *testing.T) {
+	b := toCreate(t)
+	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 7, Message: "Permission 'tpu.nodes.get' denied"})
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.closed().Outcome, incident.Escalated)
+}
+
+// theirs is a node of that name in the other zone, of another workload.
+func (b *bench) theirs() incident.Workload {
+	b.T.Helper()
+	w := b.Slice(tputest.NodeConfig{Spot: true, Zone: fleettest.OtherZone, Labels: map[string]string{
+		events.LabelPolicy: "spot", events.LabelWorkload: "another",
+	}})
+	b.Report(w, slice, fleettest.Progress(1000))
+	b.Calls()
+	return b.Workload(w.ID)
+}
+
+// TestTheNameOfAnotherWorkloadsNodeIsTaken: nothing of the other workload may be taken for our own, whatever becomes of
+// its node meanwhile.
+func TestTheNameOfAnotherWorkloadsNodeIsTaken(t *testing.T) {
+	there := fleettest.OtherZone
+	for name, becomes := range map[string]func(b *bench){
+		"it lives":        func(*bench) {},
+		"it is preempted": func(b *bench) { b.Must(b.API.Preempt(there, slice)) },
+		"it is being replaced, and gone for the moment": func(b *bench) {
+			b.Must(b.API.Preempt(there, slice))
+			b.Look(there, slice)
+			b.Must(b.API.Vanish(there, slice))
+			b.Look(there, slice)
+			b.Sender.Sent()
+		},
+		"it is gone without a word": func(b *bench) {
+			b.Must(b.API.Vanish(there, slice))
+			b.Look(there, slice)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toCreate(t)
+			b.twoZones()
+			other := b.theirs()
+			becomes(b)
+			b.API.Inject(noCapacity)
+			b.Want(b.deliver(), fleettest.Handled)
+			b.request = b.next()
+			b.Want(b.request.Zone, there)
+			subject, err := b.Ledger.Subject(t.Context(), fleettest.Project, there, ledger.Node, slice)
+			b.Must(err)
+			other = b.Workload(other.ID)
+			b.Calls()
+
+			b.Want(b.deliver(), fleettest.Ignored)
+			b.Want(b.Calls(), []string(nil))
+			b.Want(b.Workload(other.ID), other)
+			now, err := b.Ledger.Subject(t.Context(), fleettest.Project, there, ledger.Node, slice)
+			b.Must(err)
+			b.Want(now, subject)
+			w := b.Workload(id)
+			b.Want(w.Slices[0].Zone, zone)
+			b.Want(w.Incident.Phase, incident.Recreating)
+			b.Want(b.task().Zone, zone) // it is asked again
+			refused := w.Incident.Zones[1]
+			b.Want(refused.Never, true)
+			b.Want(refused.Text, "the name is taken there by "+other.ID)
+		})
+	}
+}
+
+// TestWhatTheLedgerDoesNotTakeForTheSliceIsNoCreationOfOurs: the ledger was written by a clock ahead of ours.
+func TestWhatTheLedgerDoesNotTakeForTheSliceIsNoCreationOfOurs(t *testing.T) {
+	b := toCreate(t)
+	b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
+	b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(time.Minute) })
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Calls(), []string{"GetNode" + at})
+	if task := b.task(); !task.Begun.IsZero() || !task.Answered.IsZero() {
+		t.Errorf("task %+v, want it neither begun nor answered", task)
+	}
+}
+
+func TestTheNameThatAnotherWorkloadsNodeHadOnceIsFree(t *testing.T) {
+	b := toCreate(t)
+	b.twoZones()
+	other := b.theirs()
+	b.Must(b.API.OwnerDelete(fleettest.OtherZone, slice, fleettest.Owner))
+	b.Give(other, incident.Called{
+		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Method: "DeleteNode", Principal: fleettest.Owner,
+	})
+	b.Clock.Advance(5 * time.Minute)
+	b.Look(fleettest.OtherZone, slice)
+	b.API.Inject(noCapacity)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.request = b.next()
+	b.Calls()
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(fleettest.Count(b.Calls(), "CreateNode"), 1)
+}
+
+// TestAnOlderNodeOfUnknownOwnerInTheNextZoneIsNotOurs: it was there before ours was, so it is no new life of it.
+func TestAnOlderNodeOfUnknownOwnerInTheNextZoneIsNotOurs(t *testing.T) {
+	b := toCreate(t)
+	b.twoZones()
+	_, err := b.API.AddNode(tputest.NodeConfig{Zone: fleettest.OtherZone, Name: slice, Created: b.Clock.Now().Add(-100 * time.Hour)})
+	b.Must(err)
+	b.API.Inject(noCapacity)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.request = b.next()
+	b.Want(b.deliver(), fleettest.Ignored)
+	w := b.Workload(id)
+	b.Want(w.Incident.Phase, incident.Recreating)
+	b.Want(b.task().Zone, zone)
+	b.Want(w.Slices[0].Zone, zone)
+	b.Want(w.Incident.Zones[1].Never, true)
+}
+
+func TestAZoneWithoutCapacityIsFollowedByTheNext(t *testing.T) {
+	b := toCreate(t)
+	b.twoZones()
+	b.API.Inject(noCapacity)
 	b.Want(b.deliver(), fleettest.Handled)
 	next := b.next()
 	b.Want(next.Zone, fleettest.OtherZone)
@@ -521,7 +681,7 @@ func TestAZoneWithoutCapacityIsFollowedByTheNext(t *testing.T) {
 func TestASpecificationThatCannotBeReadIsTriedAgain(t *testing.T) {
 	b := toCreate(t)
 	b.Break(ledger.Specs)
-	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
 	b.Want(b.task().Retry, b.Clock.Now().Add(time.Minute))
 }

@@ -48,6 +48,25 @@ func Ref(w incident.Workload, s incident.Slice) tpu.Ref {
 	return tpu.Ref{Project: w.Project, Zone: s.Zone, Name: s.Name, QueuedResource: s.QueuedResource}
 }
 
+// Read reads one slice now. The reading is as old as the call: what is learned while it is under way is newer.
+func (f *Fleet) Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
+	at := f.Now()
+	s, err := f.Provider.Read(ctx, r)
+	s.At = at
+	return s, err
+}
+
+// List reads a zone now, and is as old as its first call.
+func (f *Fleet) List(ctx context.Context, project, zone string) (tpu.Listing, error) {
+	at := f.Now()
+	list, err := f.Provider.List(ctx, project, zone)
+	list.At = at
+	for i := range list.Slices {
+		list.Slices[i].At = at
+	}
+	return list, err
+}
+
 // Look reads every slice of a workload now and feeds the readings to it. A slice that is being created elsewhere is
 // looked for there. What cannot be read is logged and left for the next look.
 func (f *Fleet) Look(ctx context.Context, w incident.Workload) (incident.Workload, error) {
@@ -69,9 +88,13 @@ func (f *Fleet) Look(ctx context.Context, w incident.Workload) (incident.Workloa
 	return w, nil
 }
 
-// LookAt reads one slice of a workload now and feeds the reading to it.
+// LookAt reads one slice of a workload now and feeds the reading to it, unless what stands there is another workload's.
 func (f *Fleet) LookAt(ctx context.Context, w incident.Workload, ref tpu.Ref) (incident.Workload, error) {
-	s, err := f.Provider.Read(ctx, ref)
+	by, err := f.Taken(ctx, w, ref)
+	if err != nil || by != "" {
+		return w, err
+	}
+	s, err := f.Read(ctx, ref)
 	if err != nil {
 		f.Log.WarnContext(ctx, "slice not read", "workload", w.ID, "slice", ref.String(), "error", err.Error())
 		return w, nil
@@ -79,13 +102,40 @@ func (f *Fleet) LookAt(ctx context.Context, w incident.Workload, ref tpu.Ref) (i
 	return f.Feed(ctx, w, s)
 }
 
+// Taken returns the workload that has the name of a slice, or of its queued resource, in a zone that is not the slice's
+// own; nothing where the name is free. A reading of what stands there then tells nothing of this workload.
+func (f *Fleet) Taken(ctx context.Context, w incident.Workload, r tpu.Ref) (by string, err error) {
+	if own := w.Slice(r.Name); own == nil || own.Zone == r.Zone {
+		return "", nil
+	}
+	by, err = f.holder(ctx, w, r, ledger.Node, r.Name)
+	if err == nil && by == "" && r.QueuedResource != "" {
+		return f.holder(ctx, w, r, ledger.QueuedResource, r.QueuedResource)
+	}
+	return by, err
+}
+
+// holder is the other workload that holds a name in a zone, or nothing.
+func (f *Fleet) holder(ctx context.Context, w incident.Workload, r tpu.Ref, kind ledger.SubjectKind, name string) (string, error) {
+	s, err := f.Ledger.Subject(ctx, r.Project, r.Zone, kind, name)
+	if err == nil && s.Workload != w.ID {
+		var other incident.Workload
+		if other, _, err = f.Ledger.Workload(ctx, s.Workload); err == nil && other.Holds(s.Slice, r.Zone) {
+			return other.ID, nil
+		}
+	}
+	if errors.Is(err, ledger.ErrNotFound) {
+		return "", nil
+	}
+	return "", err
+}
+
 // Feed stores what a reading brings along and gives it to the workload.
 func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
-	read := s.Evidence("", f.Now())
 	if err := f.keep(ctx, w, s); err != nil {
 		return w, err
 	}
-	return f.Advancer.Introduce(ctx, w, read)
+	return f.Advancer.Introduce(ctx, w, s.Evidence(""))
 }
 
 // keep saves the specification of a slice before anything is decided on it, and maps its names to its workload.
@@ -94,6 +144,9 @@ func (f *Fleet) keep(ctx context.Context, w incident.Workload, s tpu.Slice) erro
 		return nil
 	}
 	known := w.Slice(s.Name)
+	if known != nil && s.Incarnation.Older(known.Incarnation) {
+		return nil // it is not the slice, or not any more
+	}
 	if len(s.Spec) > 0 && (known == nil || known.Spec != s.SpecHash) {
 		if err := f.Ledger.SaveSpec(ctx, s.SpecHash, s.Spec); err != nil {
 			return err
@@ -171,13 +224,14 @@ func LabelValue(name string) string {
 	return value[:min(len(value), longest)]
 }
 
-// livesElsewhere reports whether a slice of that name lives in another zone.
+// livesElsewhere reports whether a slice of that name lives in another zone, or did after this one had begun to.
 func livesElsewhere(w incident.Workload, s tpu.Slice) bool {
 	known := w.Slice(s.Name)
 	if known == nil {
 		return len(w.Slices) > 0 && w.Slices[0].Zone != s.Zone
 	}
-	return known.Zone != s.Zone && known.Condition != incident.Gone && known.Condition != incident.Lost
+	alive := known.Condition != incident.Gone && known.Condition != incident.Lost
+	return known.Zone != s.Zone && (alive || s.Incarnation.Older(known.Incarnation))
 }
 
 // MapHosts reads the host names of a life of a slice and records whom they belong to, so that entries about its workers
@@ -218,7 +272,7 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 		return s, false, nil
 	}
 	if e.Subject.Node != "" {
-		read, err := f.Provider.Read(ctx, tpu.Ref{Project: e.Subject.Project, Zone: e.Subject.Zone, Name: e.Subject.Node})
+		read, err := f.Read(ctx, tpu.Ref{Project: e.Subject.Project, Zone: e.Subject.Zone, Name: e.Subject.Node})
 		if err != nil {
 			return s, false, fmt.Errorf("look at %s: %w", e.Subject, err)
 		}
@@ -254,7 +308,7 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 // introduce looks at a zone for the sake of entries that nobody could be found for: slices that are not known become
 // so, and those whose host names are not known are asked for them.
 func (f *Fleet) introduce(ctx context.Context, project, zone string) error {
-	list, err := f.Provider.List(ctx, project, zone)
+	list, err := f.List(ctx, project, zone)
 	if err != nil {
 		return fmt.Errorf("look at zone %s: %w", zone, err)
 	}

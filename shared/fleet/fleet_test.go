@@ -126,6 +126,10 @@ func TestTheNameOfAWorkloadIsFixedAtFirstSight(t *testing.T) {
 			{node: tputest.NodeConfig{Name: "a"}, gone: true, want: "demo/a"},
 			{node: tputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
 		},
+		"an older namesake in another zone is another workload": {
+			{node: tputest.NodeConfig{Name: "a", Created: fleettest.Start.Add(-time.Hour)}, gone: true, want: "demo/a"},
+			{node: tputest.NodeConfig{Name: "a", Zone: other, Created: fleettest.Start.Add(-2 * time.Hour)}, want: "demo/a.us-west4-b"},
+		},
 		"what was made again in its place keeps the name, whatever its label says": {
 			{node: tputest.NodeConfig{Name: "a"}, gone: true, want: "demo/a"},
 			{node: tputest.NodeConfig{Name: "a", Labels: labelled}, want: "demo/a"},
@@ -150,6 +154,60 @@ func TestTheNameOfAWorkloadIsFixedAtFirstSight(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWhatAQueuedResourceHoldsIsReadTogetherAndEndsInOneIncident(t *testing.T) {
+	b := newBench(t)
+	var nodes []tputest.NodeConfig
+	for _, name := range []string{"a", "b"} {
+		nodes = append(nodes, tputest.NodeConfig{Name: name, Spot: true, Labels: fleettest.Label("spot")})
+	}
+	b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "q", Spot: true, Nodes: nodes}))
+	b.Look(zone, "a")
+	b.Look(zone, "b")
+	b.Clock.Advance(time.Minute)
+	b.Must(b.API.Preempt(zone, "a"))
+	b.Must(b.API.Preempt(zone, "b"))
+	w := b.Look(zone, "a")
+	b.Want(w.Incident.Phase, incident.Looking)
+	b.Want(w.NeedsLook(), true)
+	for range 10 {
+		var err error
+		w, err = b.Fleet.Look(t.Context(), w)
+		b.Must(err)
+		b.Clock.Advance(time.Minute)
+	}
+	b.Want(w.Incident, (*incident.Incident)(nil))
+	b.Want(w.Closed.Outcome, incident.Escalated)
+	b.Want(w.Closed.Reason, "the queued resource q holds a, b, and only one that holds a single slice is replaced")
+	b.Want(w.Closed.ID, "q-20260301-1")
+	b.Want(w.Due(), time.Time{})
+}
+
+func TestAQueuedResourceThatIsFirstSeenWithoutItsSliceIsIntroduced(t *testing.T) {
+	b := newBench(t)
+	for range 3 {
+		w, err := b.Fleet.Observe(t.Context(), tpu.Slice{
+			Ref: tpu.Ref{Project: project, Zone: zone, Name: "a", QueuedResource: "q"}, At: b.Clock.Now(), Condition: incident.Lost,
+			State: "SUSPENDED (queued resource)", Spot: true, Labels: fleettest.Label("spot"), Spec: []byte("{}"), SpecHash: "h",
+		})
+		b.Must(err)
+		b.Want(w.Label, "spot")
+		b.Want(w.Incident, (*incident.Incident)(nil))
+		b.Want(w.Closed, (*incident.Incident)(nil))
+		b.Clock.Advance(time.Minute)
+	}
+}
+
+func TestASliceThatIsFirstSeenLostIsDecidedOnByItsOwnPolicy(t *testing.T) {
+	for policy, want := range map[string]incident.Phase{"spot": incident.Removing, "watch": incident.Watching, "": incident.Watching} {
+		b := newBench(t)
+		b.node(tputest.NodeConfig{Spot: true, Labels: fleettest.Label(policy)})
+		b.Must(b.API.Preempt(zone, "llama"))
+		w := b.Look(zone, "llama")
+		b.Want(w.Label, policy)
+		b.Want(w.Incident.Phase, want)
 	}
 }
 
@@ -200,6 +258,100 @@ func TestWhatCannotBeReadIsLeftForTheNextLook(t *testing.T) {
 	if _, err := b.Fleet.Look(t.Context(), w); err == nil {
 		t.Error("a look whose readings cannot be stored returned no error")
 	}
+}
+
+func TestAReadingIsAsOldAsItsCall(t *testing.T) {
+	b := newBench(t)
+	w := b.Slice(tputest.NodeConfig{})
+	slow := func(method string) time.Time {
+		b.API.Inject(tputest.Fault{Method: method, Before: func() { b.Clock.Advance(10 * time.Second) }})
+		return b.Clock.Now()
+	}
+	asked := slow("GetNode")
+	s, err := b.Fleet.Read(t.Context(), fleet.Ref(w, w.Slices[0]))
+	b.Must(err)
+	b.Want(s.At, asked)
+	asked = slow("ListNodes")
+	list, err := b.Fleet.List(t.Context(), project, zone)
+	b.Must(err)
+	b.Want(list.At, asked)
+	b.Want(list.Slices[0].At, asked)
+	b.Want(s.Evidence("").Time, s.At)
+}
+
+// TestAReadingThatIsOlderThanAnotherUndoesNothing has patrol come to a slice of its listing after somebody else has
+// looked at it.
+func TestAReadingThatIsOlderThanAnotherUndoesNothing(t *testing.T) {
+	for name, change := range map[string]func(b *bench){
+		"it was preempted": func(b *bench) { b.Must(b.API.Preempt(zone, "llama")) },
+		"it vanished":      func(b *bench) { b.Must(b.API.Vanish(zone, "llama")) },
+		"it lives again": func(b *bench) {
+			b.Must(b.API.Vanish(zone, "llama"))
+			b.node(tputest.NodeConfig{Created: b.Clock.Now(), Spot: true, Labels: fleettest.Label("spot")})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			w := b.Slice(tputest.NodeConfig{Spot: true})
+			b.Report(w, "llama", fleettest.Progress(1000))
+			b.Clock.Advance(time.Minute)
+			list, err := b.Fleet.List(t.Context(), project, zone)
+			b.Must(err)
+			b.Clock.Advance(5 * time.Second)
+			change(b)
+			want, subject := b.Look(zone, "llama"), b.subject(ledger.Node, "llama")
+			b.Clock.Advance(5 * time.Second)
+			got, err := b.Fleet.Observe(t.Context(), list.Slices[0])
+			b.Must(err)
+			b.Want(got, want)
+			b.Want(b.subject(ledger.Node, "llama"), subject)
+		})
+	}
+}
+
+// TestAReadingOfAFormerLifeReleasesNothing: even where a clock behind ours has read it.
+func TestAReadingOfAFormerLifeReleasesNothing(t *testing.T) {
+	b := newBench(t)
+	w := b.Slice(tputest.NodeConfig{Spot: true})
+	former, err := b.Fleet.Read(t.Context(), fleet.Ref(w, w.Slices[0]))
+	b.Must(err)
+	b.Must(b.API.Vanish(zone, "llama"))
+	b.Clock.Advance(time.Minute)
+	want := b.Slice(tputest.NodeConfig{Created: b.Clock.Now(), Spot: true})
+	b.Clock.Advance(time.Minute)
+	former.At = b.Clock.Now()
+	got, err := b.Fleet.Observe(t.Context(), former)
+	b.Must(err)
+	b.Want(got, want)
+	b.Want(b.subject(ledger.Node, "llama").Incarnation, want.Slices[0].Incarnation)
+}
+
+func TestALookIgnoresWhatIsAnotherWorkloads(t *testing.T) {
+	b := newBench(t)
+	b.Slice(tputest.NodeConfig{Spot: true})
+	theirs := b.Slice(tputest.NodeConfig{Spot: true, Zone: other})
+	b.Want(theirs.ID, "demo/llama."+other)
+	b.Must(b.API.Preempt(zone, "llama"))
+	b.Look(zone, "llama")
+	b.Must(b.API.Vanish(zone, "llama"))
+	w := b.Look(zone, "llama")
+	b.Change(w.ID, func(w *incident.Workload) { w.Incident.Tasks[0].Zone = other })
+	b.Calls()
+	w = b.Workload(w.ID)
+	got, err := b.Fleet.Look(t.Context(), w)
+	b.Must(err)
+	b.Want(got, w)
+	b.Want(b.Workload(theirs.ID), theirs)
+	b.Want(b.Calls(), []string(nil))
+
+	// It is read once the name is free.
+	b.Must(b.API.Vanish(other, "llama"))
+	b.Change(theirs.ID, func(w *incident.Workload) {
+		w.Slices[0].Condition, w.Slices[0].Released = incident.Gone, b.Clock.Now()
+	})
+	_, err = b.Fleet.Look(t.Context(), w)
+	b.Must(err)
+	b.Want(b.Calls(), []string{"GetNode " + other + "/llama"})
 }
 
 func TestAReadingOfWhatIsGoneMapsNothing(t *testing.T) {

@@ -68,6 +68,8 @@ type machine struct {
 	from    Origin
 	out     []events.Event
 	changed bool
+	// reading is the slice that the evidence is a reading of.
+	reading string
 
 	ownSlices, ownIncident, ownNotices bool
 }

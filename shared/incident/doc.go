@@ -19,8 +19,9 @@
 //	admitting    resuming     Answered
 //	approving    creating     Approved
 //	approving    deleting     Approved
-//	approving    escalated    Read
+//	approving    escalated    Approved Read
 //	approving    healing      Read
+//	approving    looking      Approved
 //	approving    released     Called Read
 //	approving    restarting   Approved
 //	approving    resumed      Reported

@@ -76,7 +76,7 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 	late := incident.Origin{ID: "late", Time: now.Add(-25 * time.Minute), Rank: events.RankAudit}
 	user := incident.Origin{ID: "line", Time: now, Rank: events.RankUser}
 	api := incident.Origin{ID: "read", Time: now, Rank: events.RankReading}
-	facts := incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: s.Spot, Spec: "spec1", Label: w.Label, Directory: w.Directory}
+	facts := incident.Facts{QueuedResource: s.QueuedResource, Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: s.Spot, Spec: "spec1", Label: w.Label, Directory: w.Directory}
 	in := w.Incident
 	id := ""
 	if in != nil {

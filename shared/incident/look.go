@@ -113,6 +113,7 @@ func (m *machine) back(e Back) {
 
 // read takes a fresh reading of a slice. It decides.
 func (m *machine) read(e Read) {
+	m.reading = e.Slice
 	s := m.w.Slice(e.Slice)
 	switch {
 	case s == nil:
@@ -120,8 +121,8 @@ func (m *machine) read(e Read) {
 			m.introduce(e)
 		}
 		return
-	case m.now.Before(s.Since) || !m.from.Time.IsZero() && m.from.Time.Before(s.Since):
-		return // an older reading than the one that was decided on
+	case m.when().Before(s.Since), e.Incarnation.Older(s.Incarnation):
+		return // an older reading than the one that was decided on, or one of another life than the last
 	case e.Condition == Gone:
 		if e.Zone == m.expectedZone(s) {
 			m.gone(s)
@@ -140,7 +141,7 @@ func (m *machine) read(e Read) {
 		s = m.slice(e.Slice)
 		s.State = e.State
 		if s.Condition != e.Condition {
-			s.Condition, s.Since = e.Condition, m.now
+			s.Condition, s.Since = e.Condition, m.when()
 		}
 	}
 	m.readNotice(s, e)
@@ -164,7 +165,7 @@ func (m *machine) queued(s *Slice) {
 func (m *machine) introduce(e Read) {
 	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], Slice{
 		Name: e.Slice, Zone: e.Zone, Incarnation: e.Incarnation, Admitted: e.Incarnation,
-		Condition: e.Condition, State: e.State, Since: m.now,
+		Condition: e.Condition, State: e.State, Since: m.when(),
 	})
 	m.ownSlices, m.changed = true, true
 	s := m.w.Slice(e.Slice)
@@ -206,7 +207,7 @@ func (m *machine) expectedZone(s *Slice) string {
 
 // readNotice takes it from a reading that a notice, which an earlier reading showed, is gone.
 func (m *machine) readNotice(s *Slice, e Read) {
-	if n := m.w.Notice(s.Name); n != nil && n.InAPI && e.Notice == nil {
+	if n := m.w.Notice(s.Name); n != nil && n.InAPI && e.Notice == nil && !m.when().Before(n.Told) {
 		m.noticeGone(s, Noticed{Slice: s.Name, Text: "the API announces no maintenance any more"})
 	}
 }
@@ -223,6 +224,10 @@ func (m *machine) react(s *Slice, e Read, was Condition) {
 			return
 		}
 		m.escalate(why, "answer Google's notification; Pitstop does nothing more here")
+		return
+	}
+	if m.phase() == Looking && s.lives() && m.lostBeside(s) {
+		m.replace("node " + s.Name + " is " + s.State)
 		return
 	}
 	switch s.Condition {
@@ -243,8 +248,8 @@ func (m *machine) isLost(s *Slice) {
 		t.Cause = events.CausePreemption
 	}
 	if m.w.Incident == nil {
-		if !m.opens(s) {
-			return
+		if !m.opens(s) || !s.Incarnation.Known() {
+			return // nothing that was ever seen is lost
 		}
 		t.Life = s.Incarnation.ID
 		m.open(t)
@@ -273,6 +278,7 @@ func (m *machine) isLost(s *Slice) {
 		}
 	case Watching:
 		m.stopped(m.now)
+		m.keepsSaved()
 		if m.trouble(t, s.Incarnation) {
 			m.line(LineSeen, t.Text, "")
 		}
@@ -411,7 +417,7 @@ func (m *machine) gone(s *Slice) {
 	}
 	if s.Condition != Gone {
 		s = m.slice(s.Name)
-		s.Condition, s.State, s.Since = Gone, "gone", m.now
+		s.Condition, s.State, s.Since = Gone, "gone", m.when()
 	}
 	if in == nil {
 		return // the clock opens an incident when nobody has said in time that the owner deleted it
@@ -529,7 +535,7 @@ func (in *Incident) made(slice string) bool {
 func (m *machine) adopt(name string, e Read) {
 	s := m.slice(name)
 	s.Incarnation, s.Zone, s.Group, s.Told = e.Incarnation, e.Zone, "", events.Incarnation{}
-	s.Condition, s.State, s.Since = e.Condition, e.State, m.now
+	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
 	m.facts(s, e.Facts)
 	if n := m.w.Notice(name); n != nil {
 		void := *n
@@ -554,19 +560,60 @@ func (m *machine) called(e Called) {
 	what := e.Method + " of " + s.Name + " by " + e.Principal
 	switch e.Method {
 	case "DeleteNode", "DeleteQueuedResource":
-		if s.IsReleased() {
-			return
+		if m.releaseDeleted(s, e.Method == "DeleteQueuedResource") {
+			m.ownerActed(what, "the owner deleted it")
 		}
-		m.slice(s.Name).Released = m.now
-		m.ownerActed(what, "the owner deleted it")
 	case "CreateNode", "CreateQueuedResource":
-		if m.w.Incident != nil && m.phase() != Watching && m.phase() != Clearing {
+		if m.w.Incident != nil && m.phase() != Watching && m.phase() != Clearing && !m.beforeTrouble() {
 			m.line(LineSeen, what, "")
 			m.release("somebody else creates it: " + e.Principal)
 		}
 	case "StopNode":
 		m.ownerActed(what, "the owner stopped it")
 	}
+}
+
+// beforeTrouble reports whether the evidence is older than everything that the open incident is about: what it tells made
+// the life that was lost.
+func (m *machine) beforeTrouble() bool {
+	if m.from.Time.IsZero() {
+		return false
+	}
+	for _, t := range m.w.Incident.Troubles {
+		if !m.from.Time.Before(t.At) {
+			return false
+		}
+	}
+	return len(m.w.Incident.Troubles) > 0
+}
+
+// releaseDeleted leaves what its owner deleted to the owner: a queued resource goes with everything in it. It reports
+// whether that is news.
+func (m *machine) releaseDeleted(s *Slice, all bool) bool {
+	names := []string{s.Name}
+	if all {
+		names = append(names, m.beside(s)...)
+	}
+	news := false
+	for _, name := range names {
+		if o := m.w.Slice(name); !o.IsReleased() && !m.when().Before(o.Incarnation.Created) {
+			m.slice(name).Released, news = m.now, true
+		}
+	}
+	return news
+}
+
+// beside names the other slices of the queued resource that holds a slice.
+func (m *machine) beside(s *Slice) []string {
+	var names []string
+	for i := range m.w.Slices {
+		o := &m.w.Slices[i]
+		gone := o.IsReleased() && o.Condition == Gone
+		if s.QueuedResource != "" && o.QueuedResource == s.QueuedResource && o.Zone == s.Zone && o.Name != s.Name && !gone {
+			names = append(names, o.Name)
+		}
+	}
+	return names
 }
 
 func (m *machine) ownerActed(what, why string) {

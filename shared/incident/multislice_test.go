@@ -384,16 +384,22 @@ func do(t *testing.T, p policy.Policy, n node) node {
 }
 
 // reachMulti leads a Multislice to where two things go on at once.
-var reachMulti = []struct{ policy, path string }{
-	{"everything", "a pending, b ongoing"},
-	{"everything", "b pending, later, tick, do, saved, intend verify 0, found verify 0, do"},
-	{"everything", "a preempted, b preempted"},
-	{"everything", "a read lost, do, b read lost"},
-	{"everything", "a read lost, do, a read gone, do, b read lost, do"},
-	{"everything", "a read lost, do, a read gone, do, b read gone, a read ours made"},
-	{"everything", "a read lost, do, b read unhealthy, a read gone, do, a read ours"},
-	{"everything", "a read lost, do, a read gone, do, a read ours, do"},
-	{"ask", "a preempted, a read lost, b read lost, b approved, do"},
+var reachMulti = []struct {
+	policy, path string
+	// of is the workload in peace.
+	of func(spot bool) incident.Workload
+}{
+	{"everything", "a pending, b ongoing", multi},
+	{"everything", "b pending, later, tick, do, saved, intend verify 0, found verify 0, do", multi},
+	{"everything", "a preempted, b preempted", multi},
+	{"everything", "a read lost, do, b read lost", multi},
+	{"everything", "a read lost, do, a read gone, do, b read lost, do", multi},
+	{"everything", "a read lost, do, a read gone, do, b read gone, a read ours made", multi},
+	{"everything", "a read lost, do, b read unhealthy, a read gone, do, a read ours", multi},
+	{"everything", "a read lost, do, a read gone, do, a read ours, do", multi},
+	{"ask", "a preempted, a read lost, b read lost, b approved, do", multi},
+	{"everything", "a read lost", queued},
+	{"ask", "a read lost", queued},
 }
 
 // exploreMulti walks the states of a Multislice.
@@ -401,7 +407,7 @@ func exploreMulti(t *testing.T) {
 	for i, r := range reachMulti {
 		t.Run(fmt.Sprintf("multislice/%d", i), func(t *testing.T) {
 			t.Parallel()
-			n := node{w: multi(true), now: start, path: "peace"}
+			n := node{w: r.of(true), now: start, path: "peace"}
 			for what := range strings.SplitSeq(r.path, ", ") {
 				n, _ = play(t, policies[r.policy], n, what)
 			}

@@ -14,6 +14,7 @@ import (
 func (m *machine) lose(s *Slice, what string) {
 	name := s.Name
 	m.stopped(m.now)
+	m.keepsSaved()
 	if m.watchOnly() && m.p.Unreadable == "" {
 		m.watch("delete "+name+" and create it again", what)
 		return
@@ -37,6 +38,13 @@ func (m *machine) lose(s *Slice, what string) {
 		return
 	}
 	m.replace(what)
+}
+
+// keepsSaved notes what is saved when a slice is lost: training resumes from there, and progress has to pass it.
+func (m *machine) keepsSaved() {
+	if saved := max(m.w.Progress.Verified, m.w.Progress.CheckpointStep); saved > m.w.Incident.Baseline {
+		m.inc().Baseline = saved
+	}
 }
 
 // replace asks whether the slices that are lost may be replaced.
@@ -85,6 +93,9 @@ func (m *machine) remove(why string) {
 		if !s.Replace || m.coming(s) {
 			continue
 		}
+		if m.looksBeside(s) {
+			return
+		}
 		if fault, advice := m.irreplaceable(s); fault != "" {
 			m.escalate(fault, advice)
 			return
@@ -132,10 +143,50 @@ func (m *machine) outgoing() []string {
 	return names
 }
 
+// lostBeside reports whether another slice of the same queued resource is to be replaced.
+func (m *machine) lostBeside(s *Slice) bool {
+	for _, name := range m.beside(s) {
+		if m.w.Slice(name).Replace {
+			return true
+		}
+	}
+	return false
+}
+
+// looksBeside has the other slices of a queued resource read, of which the document knows only how they were before this
+// one was lost. Their own readings decide then, or the time in which there is none.
+func (m *machine) looksBeside(s *Slice) bool {
+	unread := ""
+	for _, name := range m.beside(s) {
+		switch o := m.w.Slice(name); {
+		case o.Condition == Lost || o.Condition == Gone:
+		case name == m.reading:
+			return false
+		default:
+			unread = name
+		}
+	}
+	until := s.Since.Add(SickFor)
+	if unread == "" || !m.now.Before(until) {
+		return false
+	}
+	if m.phase() != Looking {
+		m.enter(Looking, m.now.Add(LookFor))
+	}
+	if until.Before(m.w.Incident.Deadline) {
+		m.inc().Deadline = until
+		m.decided("look at "+unread+" too", "the queued resource "+s.QueuedResource+" holds both")
+	}
+	return true
+}
+
 // irreplaceable says why a slice must not, or cannot, be replaced now.
 func (m *machine) irreplaceable(s *Slice) (fault, advice string) {
 	if s.Spec == "" {
 		return "the specification of " + s.Name + " was never read, so it cannot be created again", "create it by hand"
+	}
+	if s.Condition != Gone && !s.Incarnation.Known() {
+		return s.Name + " was never seen alive, so no request to delete it could name its life", "delete and create it by hand"
 	}
 	switch s.Condition {
 	case Lost, Gone:
@@ -146,16 +197,20 @@ func (m *machine) irreplaceable(s *Slice) (fault, advice string) {
 				"save the training if it can be saved, then recreate " + s.Name + " by hand"
 		}
 	}
-	if s.QueuedResource != "" {
-		for i := range m.w.Slices {
-			if o := &m.w.Slices[i]; o.QueuedResource == s.QueuedResource && !o.Replace && o.Condition != Gone {
-				return "the queued resource " + s.QueuedResource + " holds " + o.Name + " too, which lives",
-					"replace the queued resource as a whole by hand"
-			}
+	beside := m.beside(s)
+	for _, name := range beside {
+		if o := m.w.Slice(name); !o.Replace && o.Condition != Lost && o.Condition != Gone {
+			return "the queued resource " + s.QueuedResource + " holds " + name + " too, which lives", byHand
 		}
+	}
+	if beside != nil {
+		held := strings.Join(append([]string{s.Name}, beside...), ", ")
+		return "the queued resource " + s.QueuedResource + " holds " + held + ", and only one that holds a single slice is replaced", byHand
 	}
 	return "", ""
 }
+
+const byHand = "replace the queued resource as a whole by hand"
 
 // saved tells what a replacement can resume from.
 func (m *machine) saved() string {
@@ -178,11 +233,16 @@ func (m *machine) removed(s *Slice) {
 	}
 }
 
-// healedWhileRemoving stops a deletion that nobody has begun when Google has brought the slice back meanwhile.
+// healedWhileRemoving stops a deletion that has not been called for when Google has brought the slice back meanwhile. One
+// that was begun and never answered has not taken effect if a later reading shows the slice usable: whoever began it died
+// before the call.
 func (m *machine) healedWhileRemoving(s *Slice) {
 	t := m.w.Incident.task(events.ActionDelete, s.Name)
-	if t == nil || !t.Begun.IsZero() && t.Retry.IsZero() {
+	switch {
+	case t == nil, t.Retry.IsZero() && !t.Answered.IsZero():
 		return // it has been asked for; it will go
+	case t.Retry.IsZero() && !t.Begun.IsZero() && !m.when().After(t.Begun):
+		return
 	}
 	m.slice(s.Name).Replace = false
 	m.line(LineSeen, "node "+s.Name+" is usable again", "")
@@ -274,7 +334,7 @@ func (m *machine) refused(t Task, f Failure) {
 		return
 	}
 	next := m.task(events.ActionCreate, t.Slice)
-	*next = Task{Action: events.ActionCreate, Slice: t.Slice, Zone: zone, Attempt: t.Attempt, Reason: "no capacity in " + t.Zone}
+	*next = Task{Action: events.ActionCreate, Slice: t.Slice, Zone: zone, Attempt: t.Attempt, Reason: refusalWords(f.Class) + " in " + t.Zone}
 	if at.IsZero() {
 		m.decided("create "+t.Slice+" in "+zone, refusalWords(f.Class)+" in "+t.Zone)
 		m.resend(next)
@@ -372,20 +432,26 @@ func (m *machine) admitAll() {
 	}
 }
 
+// reminds reports whether it is time to tell again of a wait without an end, and notes that it is told.
+func (m *machine) reminds(since time.Time) bool {
+	told := m.w.Incident.Reminded
+	every := RemindEvery
+	if !told.After(since) {
+		told, every = since, RemindFirst
+	}
+	if m.now.Sub(told) < every {
+		return false
+	}
+	m.inc().Reminded = m.now
+	return true
+}
+
 // remind tells of a long wait for capacity.
 func (m *machine) remind() {
 	in := m.w.Incident
-	if in.WaitingSince.IsZero() {
+	if in.WaitingSince.IsZero() || !m.reminds(in.WaitingSince) {
 		return
 	}
-	every := RemindEvery
-	if in.Reminded.Equal(in.WaitingSince) {
-		every = RemindFirst
-	}
-	if m.now.Sub(in.Reminded) < every {
-		return
-	}
-	m.inc().Reminded = m.now
 	why := "the queued resource waits"
 	if n := len(in.Zones); n > 0 {
 		why = in.Zones[n-1].Text

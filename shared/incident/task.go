@@ -347,6 +347,9 @@ func (m *machine) held(e Held) {
 		t.Retry = e.Until
 	}
 	m.hold(e.Why)
+	if d := m.w.Incident.Deadline; !d.IsZero() && d.Before(t.Retry.Add(HoldMargin)) {
+		m.inc().Deadline = t.Retry.Add(2 * HoldMargin)
+	}
 }
 
 // forbidden ends what the policy does not allow any more.
@@ -359,6 +362,7 @@ func (m *machine) forbidden(e Forbidden) {
 		return
 	}
 	if m.level(m.w.governs(e.Request.Action)) == policy.Ask {
+		m.uncharge(asked(e.Request.Action))
 		m.ask(asked(e.Request.Action))
 		return
 	}
@@ -367,6 +371,18 @@ func (m *machine) forbidden(e Forbidden) {
 		return
 	}
 	m.escalate(e.Why, "do by hand what the policy forbids now: "+string(e.Request.Action))
+}
+
+// uncharge takes back what an action was charged that nobody may begin now: it is charged when it is approved.
+func (m *machine) uncharge(a events.Action) {
+	in, b := m.inc(), &m.w.Budgets
+	switch {
+	case a == events.ActionRestart && in.Charged > 0:
+		in.Charged--
+		b.Restarts = max(0, b.Restarts-1)
+	case a == events.ActionDelete:
+		b.Recreates = max(0, b.Recreates-1)
+	}
 }
 
 // ask waits for a person's yes, for as long as it takes.

@@ -40,6 +40,10 @@ func (m *machine) ticked() {
 			return
 		}
 		m.remind()
+	case Approving:
+		if m.reminds(in.Since) {
+			m.decided("still wait for approval: "+m.asks(in.Asked), span(m.now.Sub(in.Since))+" by now")
+		}
 	case Clearing:
 		m.stillClearing()
 	}

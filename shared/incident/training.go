@@ -103,6 +103,10 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 		if in.Down.IsZero() || !m.allReady() || attempt <= in.BaseAttempt {
 			return
 		}
+	case Approving:
+		if in.Asked != events.ActionRestart && (in.Asked != events.ActionDelete || !m.allReady()) {
+			return // the maintenance is still to come, or what reports may be a zombie
+		}
 	case Watching:
 		if in.Down.IsZero() && in.Cause == events.CauseMaintenance && m.announced() || !m.allReady() {
 			return
@@ -303,13 +307,8 @@ func (m *machine) sendRestart(why string) {
 	m.enter(Restarting, m.now.Add(RestartFor))
 	m.w.Budgets.Restarts++
 	m.inc().Charged++
-	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.nextAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)
+	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.w.trainingAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)
 	m.send(Task{Action: events.ActionRestart, Reason: why})
-}
-
-// nextAttempt is the training attempt that a lease may name next.
-func (m *machine) nextAttempt() int {
-	return max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Incident.BaseAttempt) + 1
 }
 
 func (m *machine) finished(r events.CrewReport) {

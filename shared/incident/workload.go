@@ -62,7 +62,7 @@ type Slice struct {
 	Condition   Condition          `json:"condition"`
 	// State is the provider's own word for the condition, for people.
 	State string `json:"state,omitzero"`
-	// Since is when the condition was first read.
+	// Since is when the condition was first read: no older reading counts against it.
 	Since time.Time `json:"since,omitzero"`
 	// Told is a life whose end an incident has told already: it opens no second one.
 	Told events.Incarnation `json:"told,omitzero"`
@@ -74,6 +74,16 @@ type Slice struct {
 
 // IsReleased reports whether the slice is its owner's business alone.
 func (s Slice) IsReleased() bool { return !s.Released.IsZero() }
+
+// lives reports whether a reading showed a slice that is there to stay.
+func (s Slice) lives() bool {
+	switch s.Condition {
+	case Ready, Unhealthy, Stopped, Unclear:
+		return true
+	case Unread, Creating, Lost, Deleting, Gone:
+	}
+	return false
+}
 
 // Condition is what a reading of a slice amounts to, whoever provides it.
 type Condition string
@@ -352,6 +362,8 @@ func (w Workload) Due() time.Time {
 		case w.leftAlone(s):
 		case s.Condition == Gone:
 			earlier(s.Since.Add(Grace))
+		case s.Condition == Lost && s.Incarnation.Known(): // progress that was reported at the same time may have hidden it
+			earlier(s.Since)
 		case s.Condition == Unhealthy || s.Condition == Unclear:
 			earlier(s.Since.Add(SickFor))
 		}
@@ -373,6 +385,20 @@ func (w Workload) Slice(name string) *Slice {
 		}
 	}
 	return nil
+}
+
+// Holds reports whether the name of a slice is the workload's in a zone: it stands there, or is to stand there again.
+func (w Workload) Holds(slice, zone string) bool {
+	s := w.Slice(slice)
+	if s == nil {
+		return false
+	}
+	if w.Incident != nil {
+		if t := w.Incident.task(events.ActionCreate, slice); t != nil && t.Zone == zone {
+			return true
+		}
+	}
+	return s.Zone == zone && (s.Condition != Gone || !w.leftAlone(s))
 }
 
 // Chips is the number of chips of all slices.

@@ -81,6 +81,8 @@ var rules = []rule{
 	{text: []string{"zone_resource_pool_exhausted"}, class: incident.Stockout},
 	{text: []string{"not have enough resources available"}, class: incident.Stockout},
 
+	// The same words for both: where no capacity was ordered, it is the calls that are too many.
+	{codes: []code{resourceExhausted}, text: []string{"resource has been exhausted"}, occasions: []occasion{otherCall}, class: incident.Transient},
 	{codes: []code{resourceExhausted}, text: []string{"quota"}, class: incident.Quota},
 	{text: []string{"google.rpc.quotafailure"}, class: incident.Quota},
 	{text: []string{"quota exceeded"}, class: incident.Quota},

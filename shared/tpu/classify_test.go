@@ -20,6 +20,7 @@ import (
 
 const (
 	noCapacity = `There is no more capacity in the zone "us-central1-b"; you can try in another zone where Cloud TPU Nodes are offered (see https://cloud.google.com/tpu/docs/regions) [EID: 0xf3bb52b78a15cd16]`
+	exhausted  = "Resource has been exhausted (e.g. check quota)."
 	wrongZone  = `Cloud TPU received a bad request. The requested accelerator configuration for accelerator type, "v6e-1", could not be found in the zonal accelerator configurations for "asia-east1-a".; the accelerator v6e-1 was not found in zone asia-east1-a [EID: 0x1a]`
 )
 
@@ -50,7 +51,10 @@ func TestOperationFailures(t *testing.T) {
 			code: 8, message: "Limit reached.", want: incident.Quota,
 			details: `{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[]}`,
 		},
-		"a quota under another code": {code: 7, message: "Quota exceeded for resource.", want: incident.Quota},
+		"a quota under another code":               {code: 7, message: "Quota exceeded for resource.", want: incident.Quota},
+		"exhausted, on a call that orders nothing": {code: 8, message: exhausted, want: incident.Transient},
+		"exhausted, on a creation":                 {code: 8, message: exhausted, occasion: createSpot, want: incident.Quota},
+		"exhausted, at the end of a creation":      {code: 8, message: exhausted, occasion: createCall, want: incident.Quota},
 		"too many calls": {
 			code: 8, want: incident.Transient,
 			message: "Quota exceeded for quota metric 'Read requests' and limit 'Read requests per minute' of service 'tpu.googleapis.com' for consumer 'project_number:1'.",

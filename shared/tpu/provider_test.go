@@ -985,6 +985,7 @@ func TestEvidence(t *testing.T) {
 	must(t, w.api.AddSymptom(home, "n", "PROJECT_ABUSE", 0))
 	must(t, w.api.Announce(home, "n", events.Notice{Status: events.NoticePending}))
 	s := read(t, w, ref("n"))
+	s.At = start
 	want := incident.Read{
 		Origin: incident.Origin{ID: "message", Time: start, Rank: events.RankReading}, Slice: "n", Zone: home,
 		Condition: incident.Ready, Incarnation: s.Incarnation, State: "READY, PROJECT_ABUSE", Notice: s.Notice, Incident: "i-1",
@@ -992,7 +993,7 @@ func TestEvidence(t *testing.T) {
 			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: s.SpecHash, Label: "spot", Directory: "gs://b/x",
 		},
 	}
-	if diff := cmp.Diff(want, s.Evidence("message", start)); diff != "" || s.Notice == nil {
+	if diff := cmp.Diff(want, s.Evidence("message")); diff != "" || s.Notice == nil {
 		t.Errorf("evidence (-want +got):\n%s", diff)
 	}
 }

@@ -55,6 +55,8 @@ type Provider interface {
 // Slice is a reading of a slice.
 type Slice struct {
 	Ref
+	// At is when it was read, by the clock of whoever had it read; unknown when zero.
+	At          time.Time
 	Condition   incident.Condition
 	Incarnation events.Incarnation
 	// State is the provider's own words: state, health, symptoms.
@@ -75,9 +77,9 @@ type Slice struct {
 }
 
 // Evidence is what the reading tells about its workload.
-func (s Slice) Evidence(id string, at time.Time) incident.Read {
+func (s Slice) Evidence(id string) incident.Read {
 	return incident.Read{
-		Origin: incident.Origin{ID: id, Time: at, Rank: events.RankReading},
+		Origin: incident.Origin{ID: id, Time: s.At, Rank: events.RankReading},
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
 		Incident: s.Labels[events.LabelIncident], Abuse: s.Abuse,
 		Facts: incident.Facts{
@@ -89,6 +91,8 @@ func (s Slice) Evidence(id string, at time.Time) incident.Read {
 
 // Listing is a reading of a zone.
 type Listing struct {
+	// At is when it was read, as of a slice.
+	At     time.Time
 	Slices []Slice
 	// Partial says that the API could not reach everything: what is not listed may be there all the same.
 	Partial bool

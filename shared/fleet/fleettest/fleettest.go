@@ -229,7 +229,7 @@ func (b *Bench) Slice(c tputest.NodeConfig) incident.Workload {
 func (b *Bench) Look(zone, name string) incident.Workload {
 	b.T.Helper()
 	calls := b.Calls()
-	s, err := b.Cloud.Read(b.T.Context(), tpu.Ref{Project: Project, Zone: zone, Name: name})
+	s, err := b.Fleet.Read(b.T.Context(), tpu.Ref{Project: Project, Zone: zone, Name: name})
 	b.Must(err)
 	w, err := b.Fleet.Observe(b.T.Context(), s)
 	b.Must(err)
@@ -321,8 +321,8 @@ func (b *Bench) Mend() { b.Fleet.Ledger, b.Fleet.Advancer.Ledger = b.Ledger, b.L
 
 // CrashAfter has the function die right behind the first write that is told of.
 func (b *Bench) CrashAfter(is func(w incident.Workload) bool) {
-	b.Fleet.Advancer.Saved = func(_ context.Context, _, after incident.Workload) {
-		if is(after) {
+	b.Fleet.Advancer.Saved = func(_ context.Context, s ledger.Step) {
+		if is(s.After) {
 			b.Fleet.Advancer.Saved = nil
 			panic(errCrash)
 		}

@@ -1,0 +1,133 @@
+package incident_test
+
+import (
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// queued is a Multislice of which both slices are in one queued resource.
+func queued(spot bool) incident.Workload {
+	w := multi(spot)
+	for i := range w.Slices {
+		w.Slices[i].QueuedResource = "qr"
+	}
+	return w
+}
+
+func TestWhoDeletesAQueuedResourceDeletesEverythingInIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		method string
+		change func(w *incident.Workload)
+		want   [2]bool
+	}{
+		"both slices":                            {"DeleteQueuedResource", func(*incident.Workload) {}, [2]bool{true, true}},
+		"of a node only that":                    {"DeleteNode", func(*incident.Workload) {}, [2]bool{false, true}},
+		"not what another one holds":             {"DeleteQueuedResource", func(w *incident.Workload) { w.Slices[0].QueuedResource = "x" }, [2]bool{false, true}},
+		"not its namesake in another zone":       {"DeleteQueuedResource", func(w *incident.Workload) { w.Slices[0].Zone = "us-west4-b" }, [2]bool{false, true}},
+		"not what was created since":             {"DeleteQueuedResource", func(w *incident.Workload) { w.Slices[0].Incarnation.Created = start.Add(time.Second) }, [2]bool{false, true}},
+		"not what no queued resource ever held":  {"DeleteQueuedResource", func(w *incident.Workload) { w.Slices[0].QueuedResource, w.Slices[1].QueuedResource = "", "" }, [2]bool{false, true}},
+		"the rest, where one was deleted before": {"DeleteQueuedResource", func(w *incident.Workload) { w.Slices[1].Released = start.Add(-time.Hour) }, [2]bool{true, true}},
+	} {
+		w := queued(true)
+		c.change(&w)
+		w, _, _ = incident.Advance(policies["everything"], w, incident.Called{
+			Origin: incident.Origin{Time: start, Rank: events.RankAudit}, Slice: "b", Method: c.method, Principal: "ann@example.com",
+		}, start)
+		if got := [2]bool{w.Slices[0].IsReleased(), w.Slices[1].IsReleased()}; got != c.want {
+			t.Errorf("%s: released %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestAnOlderReadingUndoesNothing holds readings against what was read before them.
+func TestAnOlderReadingUndoesNothing(t *testing.T) {
+	read := func(at time.Time, c incident.Condition, life events.Incarnation) incident.Read {
+		return incident.Read{
+			Origin: incident.Origin{Time: at, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: c, Incarnation: life,
+		}
+	}
+	now := start.Add(time.Minute)
+	first, _, _ := incident.Advance(policies["everything"], quiet(true), read(start, incident.Unhealthy, life(1)), now)
+	if since := first.Slices[0].Since; !since.Equal(start) {
+		t.Errorf("unhealthy since %v, want when it was read", since)
+	}
+	for name, c := range map[string]struct {
+		reading incident.Read
+		changes bool
+	}{
+		"it was asked for before":              {read(start.Add(-time.Second), incident.Ready, life(1)), false},
+		"it was asked for before, of a life":   {read(start.Add(-time.Second), incident.Ready, life(2)), false},
+		"it was asked for since":               {read(start.Add(time.Second), incident.Ready, life(1)), true},
+		"it is of a new life":                  {read(start.Add(time.Second), incident.Ready, life(2)), true},
+		"it is of a life from before this one": {read(start.Add(time.Second), incident.Ready, life(0)), false},
+		"it does not say":                      {read(time.Time{}, incident.Ready, life(1)), true},
+	} {
+		if _, _, changed := incident.Advance(policies["everything"], first, c.reading, now); changed != c.changes {
+			t.Errorf("%s: it changed something: %v, want %v", name, changed, c.changes)
+		}
+	}
+}
+
+// TestAReadingFromBeforeANoticeDoesNotWithdrawIt: a listing may be carried to the ledger after the notice was.
+func TestAReadingFromBeforeANoticeDoesNotWithdrawIt(t *testing.T) {
+	p, now := policies["everything"], start
+	w, _, _ := incident.Advance(p, quiet(true), incident.Noticed{
+		Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Incarnation: life(1), InAPI: true,
+		Notice: events.Notice{Status: events.NoticePending, WindowStart: now.Add(2 * time.Hour)},
+	}, now)
+	for _, c := range []struct {
+		at   time.Time
+		held bool
+	}{{now.Add(-time.Second), true}, {now.Add(time.Second), false}} {
+		w, _, _ = incident.Advance(p, w, incident.Read{
+			Origin: incident.Origin{Time: c.at, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Ready, State: "READY", Incarnation: life(1),
+		}, now.Add(time.Minute))
+		if held := w.Notice("llama-8b") != nil; held != c.held {
+			t.Errorf("read at %v, the notice is held: %v", c.at, held)
+		}
+	}
+}
+
+// TestALossThatProgressHidesIsDue: a line of the crew may be as young as the reading, and then only the next one counts.
+func TestALossThatProgressHidesIsDue(t *testing.T) {
+	w := quiet(true)
+	w.Progress.At = start.Add(time.Second)
+	lost := learned(w, w.Slices[0], start)["read lost"]
+	w, _, _ = incident.Advance(policies["everything"], w, lost, start.Add(2*time.Second))
+	if w.Incident != nil || !w.Due().Equal(start) {
+		t.Fatalf("incident %v, due %v: want none, and a reading that is due", w.Incident, w.Due())
+	}
+	lost = learned(w, w.Slices[0], start.Add(time.Minute))["read lost"]
+	if w, _, _ = incident.Advance(policies["everything"], w, lost, start.Add(time.Minute)); w.Incident == nil {
+		t.Error("the next reading opened nothing")
+	}
+}
+
+// TestANameIsHeldWhereItsSliceIsOrIsToBe: nobody else may create a slice of that name there.
+func TestANameIsHeldWhereItsSliceIsOrIsToBe(t *testing.T) {
+	gone := "preempted, read lost, intend delete 0, accepted delete 0, read gone"
+	for name, c := range map[string]struct {
+		path        string
+		but         func(w *incident.Workload)
+		here, there bool
+	}{
+		"it lives":                             {"progress", nil, true, false},
+		"it is lost":                           {"read lost", nil, true, false},
+		"it is gone, and nobody knows why":     {"read gone", nil, true, false},
+		"it is being created again":            {gone, nil, true, false},
+		"it is being created elsewhere":        {gone + ", intend create 0, stockout create 0", nil, true, true},
+		"it is being deleted by its owner":     {"owner deletes", nil, true, false},
+		"its owner deleted it":                 {"owner deletes, read gone", nil, false, false},
+		"it is gone when its training is done": {"finished, read gone", nil, false, false},
+		"it never was":                         {"progress", func(w *incident.Workload) { w.Slices[0].Name = "x" }, false, false},
+	} {
+		n := at(t, policies["everything"], true, c.path, c.but)
+		here, there := n.w.Holds("llama-8b", "us-west4-a"), n.w.Holds("llama-8b", "us-west4-b")
+		if here != c.here || there != c.there {
+			t.Errorf("%s: held here %v, there %v; want %v, %v", name, here, there, c.here, c.there)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package incident_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// TestAQueuedResourceOfSeveralSlicesIsReplacedByAPerson: what the API shows of one proves nothing of the other, so that is
+// read first; and whatever it says, it is one incident.
+func TestAQueuedResourceOfSeveralSlicesIsReplacedByAPerson(t *testing.T) {
+	const lives, all = "holds b too, which lives", "holds a, b, and only one that holds a single slice is replaced"
+	for name, c := range map[string]struct {
+		onDemand bool
+		steps    [][2]string
+		reason   string
+	}{
+		"both are preempted": {false, [][2]string{
+			{"a preempted", "looking"},
+			{"a read lost", "looking"},
+			{"b read lost", "escalated"},
+			{"a read lost", "escalated"},
+			{"b read lost", "escalated"},
+			{"b preempted", "escalated"},
+			{"tick", "escalated"},
+		}, all},
+		"one is preempted, and the other lives": {false, [][2]string{
+			{"a read lost", "looking"},
+			{"a read lost", "looking"},
+			{"b read ready", "escalated"},
+			{"a read lost", "escalated"},
+		}, lives},
+		"one is preempted, and the other is not well": {false, [][2]string{
+			{"a read lost", "looking"},
+			{"b read unhealthy", "escalated"},
+		}, lives},
+		"one is preempted, and the other is not read": {false, [][2]string{
+			{"a read lost", "looking"},
+			{"later", "looking"},
+			{"tick", "escalated"},
+		}, lives},
+		"the other is gone": {false, [][2]string{
+			{"b read gone", "peace"},
+			{"a read lost", "escalated"},
+		}, all},
+		"both vanish": {false, [][2]string{
+			{"a read gone", "peace"},
+			{"b read gone", "peace"},
+			{"later", "peace"},
+			{"tick", "escalated"},
+		}, all},
+		"Google's own recovery does not come": {true, [][2]string{
+			{"a read lost", "healing"},
+			{"later", "healing"},
+			{"tick", "escalated"},
+		}, lives},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := node{w: queued(!c.onDemand), now: start, path: name}
+			for _, s := range c.steps {
+				var sent []events.Event
+				n, sent = play(t, policies["everything"], n, s[0])
+				if d := cmp.Diff(s[1], stands(n.w, sent)); d != "" {
+					t.Fatalf("%s (-want +got):\n%s", n.path, d)
+				}
+			}
+			if !strings.Contains(n.w.Closed.Reason, c.reason) {
+				t.Errorf("reason %q, want %q in it", n.w.Closed.Reason, c.reason)
+			}
+		})
+	}
+}
+
+// TestWhatItsOwnerDeletedOfAQueuedResourceKeepsNothingBack: what is left of it is a single slice.
+func TestWhatItsOwnerDeletedOfAQueuedResourceKeepsNothingBack(t *testing.T) {
+	w := queued(true)
+	w.Slices[1].Condition, w.Slices[1].Released = incident.Gone, start
+	n, sent := play(t, policies["everything"], node{w: w, now: start, path: "peace"}, "a read lost")
+	if d := cmp.Diff("deleting: delete a", stands(n.w, sent)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestProgressHasToPassTheCheckpointFromBeforeTheLoss: the incident may have opened long before it, for maintenance.
+func TestProgressHasToPassTheCheckpointFromBeforeTheLoss(t *testing.T) {
+	for policy, path := range map[string]string{
+		"spot": "pending, later, tick, intend save 0, later, tick", "watch": "pending, later, tick",
+	} {
+		n := at(t, policies[policy], true, path, nil)
+		before := n.w.Incident.Baseline
+		report := learned(n.w, n.w.Slices[0], n.now)["progress"].(incident.Reported) //nolint:forcetypeassert // it is one
+		report.Report.CheckpointStep = before + 500
+		report.Report.Step += 600
+		n.w, _, _ = incident.Advance(policies[policy], n.w, report, n.now)
+		n, _ = play(t, policies[policy], n, n.w.Slices[0].Name+" read lost")
+		if got := n.w.Incident.Baseline; got != before+500 {
+			t.Errorf("%s: the baseline is %d, want %d", policy, got, before+500)
+		}
+	}
+}
+
+// TestWhatWasNeverSeenAliveIsNotDeleted: of a queued resource that is suspended when it is first seen there is no life
+// that a request could name.
+func TestWhatWasNeverSeenAliveIsNotDeleted(t *testing.T) {
+	lost := incident.Read{
+		Origin: incident.Origin{Time: start, Rank: events.RankReading}, Slice: "b", Zone: "us-west4-a", Condition: incident.Lost, State: "SUSPENDED (queued resource)",
+		Facts: incident.Facts{QueuedResource: "qr", Spot: true, Spec: "spec1"},
+	}
+	w, sent, _ := incident.Advance(policies["everything"], quiet(true), lost, start)
+	if w.Incident != nil || len(sent) > 0 || !w.Due().IsZero() {
+		t.Errorf("it opened %+v, sent %v, and is due at %v", w.Incident, sent, w.Due())
+	}
+	// In an incident of another slice it is a person's.
+	w, _, _ = incident.Advance(policies["everything"], w, learned(w, w.Slices[0], start)["read lost"], start)
+	w, sent, _ = incident.Advance(policies["everything"], w, lost, start)
+	if w.Incident != nil || len(asks(sent[0])) > 0 || !strings.Contains(w.Closed.Reason, "b was never seen alive") {
+		t.Errorf("incident %+v, sent %v, closed %+v", w.Incident, sent, w.Closed)
+	}
+}
+
+// TestASliceThatHealedBeforeItsDeletionWasCalledForIsKept: the intent is saved and the function dies before its call; the
+// redelivery looks first, and what it sees decides.
+func TestASliceThatHealedBeforeItsDeletionWasCalledForIsKept(t *testing.T) {
+	begun := at(t, policies["spot"], true, "preempted, read lost, intend delete 0", nil)
+	ready := func(at time.Time) incident.Evidence {
+		e := learned(begun.w, begun.w.Slices[0], at)["read ready"].(incident.Read) //nolint:forcetypeassert // it is one
+		return e
+	}
+	after, _, _ := incident.Advance(policies["spot"], begun.w, ready(begun.now.Add(time.Minute)), begun.now.Add(time.Minute))
+	if in := after.Incident; in == nil || in.Phase != incident.Resuming || len(in.Tasks) > 0 {
+		t.Errorf("the incident is %+v, want one that waits for progress and asks for no deletion", in)
+	}
+	// A reading from before the intent says nothing of what came behind it.
+	after, _, _ = incident.Advance(policies["spot"], begun.w, ready(begun.now), begun.now.Add(time.Minute))
+	if in := after.Incident; in == nil || in.Phase != incident.Removing || len(in.Tasks) != 1 {
+		t.Errorf("the incident is %+v, want the deletion to go on", in)
+	}
+	// One that was called for and accepted goes.
+	accepted := at(t, policies["spot"], true, "preempted, read lost, intend delete 0, accepted delete 0", nil)
+	after, _, _ = incident.Advance(policies["spot"], accepted.w, ready(accepted.now.Add(time.Minute)), accepted.now.Add(time.Minute))
+	if in := after.Incident; in == nil || in.Phase != incident.Removing {
+		t.Errorf("the incident is %+v, want the deletion to go on", in)
+	}
+}

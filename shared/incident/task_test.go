@@ -1,0 +1,108 @@
+package incident_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// asked is the request of the first task of the open incident.
+func asked(w incident.Workload, now time.Time) events.Request {
+	t := w.Incident.Tasks[0]
+	return events.Request{
+		Schema: events.Schema, Workload: w.ID, Incident: w.Incident.ID, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice,
+		Incarnation: t.Incarnation, Attempt: t.Attempt, Expires: now.Add(time.Hour),
+	}
+}
+
+// TestAHoldWithAnEndIsNoFailure: a deletion may wait for longer than one may take, for the brake or a pause.
+func TestAHoldWithAnEndIsNoFailure(t *testing.T) {
+	p := policies["everything"]
+	for _, wait := range []time.Duration{time.Minute, 55 * time.Minute, 3 * time.Hour} {
+		n := at(t, p, true, "preempted, read lost", nil)
+		end := n.now.Add(wait)
+		w, _, _ := incident.Advance(p, n.w, incident.Held{Request: asked(n.w, n.now), Why: "the brake holds", Until: end}, n.now)
+		var sent []events.Event
+		for now := n.now; w.Incident != nil && len(sent) == 0 && !now.After(end); {
+			now = now.Add(time.Minute)
+			w, sent, _ = incident.Advance(p, w, incident.Ticked{}, now)
+		}
+		if w.Incident == nil {
+			t.Errorf("held for %v, it ended %s: %s", wait, w.Closed.Outcome, w.Closed.Reason)
+			continue
+		}
+		if len(sent) != 1 || w.Incident.Deadline.Before(end.Add(incident.HoldMargin)) {
+			t.Errorf("held for %v, %d requests are sent and the deadline is %v", wait, len(sent), w.Incident.Deadline)
+		}
+	}
+}
+
+// TestWhatIsApprovedIsChargedOnce has a policy ask by the time of the call for what it allowed when it was decided.
+func TestWhatIsApprovedIsChargedOnce(t *testing.T) {
+	for path, budget := range map[string]func(w incident.Workload) int{
+		"exit 139, gave up":    func(w incident.Workload) int { return w.Budgets.Restarts },
+		"preempted, read lost": func(w incident.Workload) int { return w.Budgets.Recreates },
+		"preempted, read lost, intend delete 0, accepted delete 0, read gone": func(w incident.Workload) int { return w.Budgets.Recreates },
+	} {
+		n := at(t, policies["everything"], true, path, nil)
+		if got := budget(n.w); got != 1 {
+			t.Fatalf("%s: charged %d times", path, got)
+		}
+		w, _, _ := incident.Advance(policies["ask"], n.w, incident.Forbidden{Request: asked(n.w, n.now), Why: "the switch is ask"}, n.now)
+		if got := budget(w); w.Incident.Phase != incident.Approving || got != 0 || w.Incident.Charged != 0 {
+			t.Errorf("%s: while nobody has approved, phase %s, charged %d times", path, w.Incident.Phase, got)
+		}
+		w, sent, _ := incident.Advance(policies["ask"], w, incident.Approved{By: "ann@example.com"}, n.now)
+		if got := budget(w); len(sent) != 1 || got != 1 {
+			t.Errorf("%s: approved, %d requests are sent, charged %d times", path, len(sent), got)
+		}
+	}
+}
+
+func TestProgressEndsWhatWaitsForApproval(t *testing.T) {
+	for path, outcome := range map[string]incident.Outcome{
+		"exit 139, gave up":    incident.Resumed,
+		"preempted, read lost": "", // what tells of progress is no slice any more
+		"pending, later, tick": "", // the maintenance is still to come
+	} {
+		n := at(t, policies["ask"], true, path, nil)
+		if n.w.Incident.Phase != incident.Approving {
+			t.Fatalf("%s leads to %s", path, n.w.Incident.Phase)
+		}
+		n, _ = play(t, policies["ask"], n, n.w.Slices[0].Name+" progress")
+		var got incident.Outcome
+		if n.w.Incident == nil {
+			got = n.w.Closed.Outcome
+		}
+		if got != outcome {
+			t.Errorf("%s: outcome %q, want %q", path, got, outcome)
+		}
+	}
+}
+
+func TestOfAnApprovalThatDoesNotComeIsReminded(t *testing.T) {
+	for _, path := range []string{"exit 139, gave up", "preempted, read lost", "pending, later, tick"} {
+		n := at(t, policies["ask"], true, path, nil)
+		lines := len(n.w.Incident.Timeline)
+		var after []time.Duration
+		for now := n.now; now.Before(n.now.Add(24 * time.Hour)); {
+			now = now.Add(time.Minute)
+			var changed bool
+			n.w, _, changed = incident.Advance(policies["ask"], n.w, incident.Ticked{}, now)
+			if changed {
+				after = append(after, now.Sub(n.w.Incident.Since))
+			}
+		}
+		if len(after) != 4 || after[0] < incident.RemindFirst || after[0] > incident.RemindFirst+time.Minute || after[1]-after[0] != incident.RemindEvery {
+			t.Errorf("%s: reminded after %v", path, after)
+		}
+		for _, l := range n.w.Incident.Timeline[lines:] {
+			if !strings.HasPrefix(l.Text, "still wait for approval: ") {
+				t.Errorf("%s: %s", path, l.Text)
+			}
+		}
+	}
+}
