@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -41,7 +42,16 @@ type Advancer struct {
 	Cause  func(ctx context.Context) string
 	Log    *slog.Logger
 	// Saved is told of every write that took effect; nil tells nobody.
-	Saved func(ctx context.Context, before, after incident.Workload)
+	Saved func(ctx context.Context, s Step)
+}
+
+// Step is one write of a workload's document. Advancing Before by the evidence makes After, but for its outbox.
+type Step struct {
+	Before, After incident.Workload
+	// Evidence is what was learned under Policy at this time; there is none when the outbox was emptied.
+	Evidence []incident.Evidence
+	Policy   policy.Policy
+	At       time.Time
 }
 
 // Advance feeds evidence to a workload and returns it as it stands then. Evidence that teaches nothing is not written.
@@ -66,8 +76,7 @@ func (a *Advancer) advance(ctx context.Context, id string, fresh *incident.Workl
 	for try := range tries {
 		if try > 0 {
 			// Whoever was faster has most likely stored the same; the jitter keeps the rest apart.
-			wait := time.Duration(1+rand.Int64N(1<<try)) * 10 * time.Millisecond //nolint:gosec // jitter needs no secret
-			if err := a.Sleep(ctx, wait); err != nil {
+			if err := a.Sleep(ctx, jitter(a.Cause(ctx), try)); err != nil {
 				return w, false, fmt.Errorf("ledger: advance %s: %w", id, err)
 			}
 		}
@@ -78,15 +87,24 @@ func (a *Advancer) advance(ctx context.Context, id string, fresh *incident.Workl
 	return w, false, fmt.Errorf("ledger: advance %s: %w, %d times", id, ErrConflict, tries)
 }
 
+// jitter is the time before a new try, the longer the more have failed. It comes from the message and not from chance, so
+// that a run can be repeated: what matters is that it differs between those who are in each other's way.
+func jitter(message string, try int) time.Duration {
+	h := fnv.New32a()
+	h.Write([]byte(message + " " + strconv.Itoa(try)))
+	return time.Duration(1+h.Sum32()%(1<<try)) * 10 * time.Millisecond
+}
+
 func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload, evidence []incident.Evidence) (w incident.Workload, changed bool, err error) {
 	before, rev, err := a.Ledger.Workload(ctx, id)
+	label := before.Label
 	switch {
 	case errors.Is(err, ErrNotFound) && fresh != nil:
-		before = *fresh
+		before, label = *fresh, labelOf(evidence)
 	case err != nil:
 		return w, false, err
 	}
-	p := a.Policies.For(ctx, before.Label)
+	p := a.Policies.For(ctx, label)
 	now := a.Now()
 	w = before
 	w.Outbox = slices.Clip(w.Outbox)
@@ -111,12 +129,22 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 		return w, false, err
 	}
 	if a.Saved != nil {
-		a.Saved(ctx, before, w)
+		a.Saved(ctx, Step{Before: before, After: w, Evidence: evidence, Policy: p, At: now})
 	}
 	if len(w.Outbox) > 0 {
 		w = a.empty(ctx, w, rev)
 	}
 	return w, true, nil
+}
+
+// labelOf is the policy that the evidence itself names: the document of a new workload names none yet.
+func labelOf(evidence []incident.Evidence) string {
+	for _, e := range evidence {
+		if r, ok := e.(incident.Read); ok {
+			return r.Facts.Label
+		}
+	}
+	return ""
 }
 
 // envelope wraps an event that follows from a decision. The event that ends an incident takes the incident's record
@@ -170,7 +198,7 @@ func (a *Advancer) empty(ctx context.Context, w incident.Workload, rev Revision)
 		_, err := a.Ledger.Save(ctx, w, rev)
 		if err == nil {
 			if a.Saved != nil {
-				a.Saved(ctx, full, w)
+				a.Saved(ctx, Step{Before: full, After: w, At: a.Now()})
 			}
 			return w
 		}

@@ -14,6 +14,7 @@ import (
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
 )
 
@@ -172,7 +173,7 @@ func sendsAndClears(t *testing.T, l *loop) {
 }
 
 func nothingNew(t *testing.T, l *loop) {
-	writes := l.tap.writes()
+	writes := l.tap.Writes()
 	tick := incident.Ticked{Origin: incident.Origin{Time: l.now}}
 	if _, changed, err := l.AdvanceChanged(t.Context(), workload, tick); changed || err != nil {
 		t.Errorf("a tick at which nothing is due changed something: %v, %v", changed, err)
@@ -181,7 +182,7 @@ func nothingNew(t *testing.T, l *loop) {
 	if _, changed, err := l.AdvanceChanged(t.Context(), workload, l.preempted()); !changed || err != nil {
 		t.Errorf("a preemption changed something: %v, %v; want true", changed, err)
 	}
-	writes = l.tap.writes()
+	writes = l.tap.Writes()
 	if _, changed, err := l.AdvanceChanged(t.Context(), workload, l.preempted()); changed || err != nil {
 		t.Errorf("the same preemption again changed something: %v, %v", changed, err)
 	}
@@ -192,8 +193,8 @@ func nothingNew(t *testing.T, l *loop) {
 func (l *loop) rival(t *testing.T, n int) {
 	t.Helper()
 	rival := ledger.New(l.open) // it shares the collections of the test, which closes them
-	l.tap.fail = func(c call) error {
-		if c.write && c.collection == ledger.Workloads && n > 0 {
+	l.tap.Before = func(_ context.Context, c ledgertest.Call) error {
+		if c.Write && c.Collection == ledger.Workloads && n > 0 {
 			n--
 			w, rev, err := rival.Workload(t.Context(), workload)
 			if err != nil {
@@ -262,8 +263,8 @@ func sameAtOnce(t *testing.T, l *loop) {
 
 func lostAnswer(t *testing.T, l *loop) {
 	errLost := errors.New("the connection broke")
-	l.tap.after = func(c call, err error) error {
-		if c.write && err == nil {
+	l.tap.After = func(_ context.Context, c ledgertest.Call, err error) error {
+		if c.Write && err == nil {
 			return errLost
 		}
 		return err
@@ -271,7 +272,7 @@ func lostAnswer(t *testing.T, l *loop) {
 	if _, err := l.Advance(t.Context(), workload, l.preempted(), l.lost()); !errors.Is(err, errLost) {
 		t.Fatalf("the error is %v, want that the write may have failed", err)
 	}
-	l.tap.after = nil
+	l.tap.After = nil
 	stored := l.wantOutbox(t, 1)
 	// The redelivery learns nothing new; patrol empties the outbox.
 	if _, changed, err := l.AdvanceChanged(t.Context(), workload, l.preempted(), l.lost()); changed || err != nil {
@@ -313,8 +314,8 @@ func leftInOutbox(t *testing.T, l *loop) {
 
 func notCleared(t *testing.T, l *loop) {
 	writes := 0
-	l.tap.fail = func(c call) error {
-		if c.write && c.collection == ledger.Workloads {
+	l.tap.Before = func(_ context.Context, c ledgertest.Call) error {
+		if c.Write && c.Collection == ledger.Workloads {
 			if writes++; writes == 2 {
 				return errors.New("Firestore is not to be reached")
 			}
@@ -340,7 +341,7 @@ func introduces(t *testing.T, l *loop) {
 	}
 	fresh := incident.New("demo", "fresh", "tpu")
 	var saved int
-	l.Saved = func(context.Context, incident.Workload, incident.Workload) { saved++ }
+	l.Saved = func(context.Context, ledger.Step) { saved++ }
 	read := incident.Read{
 		Origin: incident.Origin{Time: l.now, Rank: events.RankReading}, Slice: "fresh", Zone: "us-west4-a", Condition: incident.Ready, State: "READY",
 		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "1", Created: l.now.Add(-time.Hour)},
@@ -427,7 +428,7 @@ func with(r events.Request, change func(*events.Request)) events.Request {
 
 func refusesStale(t *testing.T, l *loop) {
 	r := l.requested(t)
-	writes := l.tap.writes()
+	writes := l.tap.Writes()
 	for name, stale := range map[string]events.Request{
 		"the epoch is":              with(r, func(r *events.Request) { r.Epoch-- }),
 		"the open incident is":      with(r, func(r *events.Request) { r.Incident = "llama-8b-20261101-1" }),
@@ -536,8 +537,8 @@ func unreadable(t *testing.T, l *loop) {
 	r := l.requested(t)
 	errDown := errors.New("Firestore is not to be reached")
 	for _, collection := range []string{ledger.Workloads, ledger.Brake, ledger.Pauses} {
-		l.tap.fail = func(c call) error {
-			if !c.write && c.collection == collection {
+		l.tap.Before = func(_ context.Context, c ledgertest.Call) error {
+			if !c.Write && c.Collection == collection {
 				return errDown
 			}
 			return nil

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -252,6 +253,7 @@ func (l *Ledger) All(ctx context.Context) ([]string, error) {
 	return ids(ctx, c.Query())
 }
 
+// ids are the IDs that a query finds, sorted: every store has an order of its own.
 func ids(ctx context.Context, q *docstore.Query) ([]string, error) {
 	it := q.Get(ctx, colID)
 	defer it.Stop()
@@ -266,6 +268,7 @@ func ids(ctx context.Context, q *docstore.Query) ([]string, error) {
 			}
 			found = append(found, id)
 		case errors.Is(err, io.EOF):
+			slices.Sort(found)
 			return found, nil
 		default:
 			return nil, fmt.Errorf("ledger: query %s: %w", Workloads, err)

@@ -23,6 +23,7 @@ import (
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/publish/publishtest"
 )
@@ -33,6 +34,9 @@ var start = time.Date(2026, 11, 12, 2, 14, 7, 123456000, time.UTC)
 // TestMemory runs the suite on the store of local runs.
 func TestMemory(t *testing.T) { conformance(t, memory) }
 
+// TestSimulated runs the suite on the store of simulations.
+func TestSimulated(t *testing.T) { conformance(t, simulated) }
+
 // TestFirestore runs the suite on Google's own emulator of the store of a deployment.
 func TestFirestore(t *testing.T) {
 	publishtest.Emulator(t, publishtest.Firestore)
@@ -42,15 +46,15 @@ func TestFirestore(t *testing.T) {
 // suite is one ledger on an empty store.
 type suite struct {
 	*ledger.Ledger
-	tap *tap
+	tap *ledgertest.Tap
 	// open opens the store itself, behind the ledger's back.
 	open ledger.Opener
 }
 
 func newSuite(t testing.TB, s store) *suite {
 	t.Helper()
-	open, through := s(t), &tap{}
-	l := ledger.New(through.on(open))
+	open, through := s(t), &ledgertest.Tap{}
+	l := ledger.New(through.On(open))
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -109,7 +113,7 @@ func (s *suite) mustLoad(t *testing.T, id string) (incident.Workload, ledger.Rev
 // wantWrites checks how many writes took effect since the last time it was asked.
 func (s *suite) wantWrites(t *testing.T, since *int, want int, what string) {
 	t.Helper()
-	now := s.tap.writes()
+	now := s.tap.Writes()
 	if got := now - *since; got != want {
 		t.Errorf("%s: %d writes, want %d", what, got, want)
 	}
@@ -141,6 +145,7 @@ func conformance(t *testing.T, s store) {
 		{"entries of a zone that come at once cause one look and one write", parkedAtOnce},
 		{"parked entries are bounded in number and in bytes", parkedBounds},
 		{"parked entries expire", parkedExpire},
+		{"parked entries that have expired give way to new ones", parkedGiveWay},
 		{"the brake bounds the zone and the project of an hour", brakeBounds},
 		{"the brake never gives more slots than there are", brakeAtOnce},
 		{"a slot comes back when the project refuses the call", brakeReturns},
@@ -208,7 +213,7 @@ func createdOnce(t *testing.T, s *suite) {
 	if got, _ := s.mustLoad(t, w.ID); got.Epoch != w.Epoch {
 		t.Error("the refused creation was written")
 	}
-	if n := s.tap.writes(); n != 1 {
+	if n := s.tap.Writes(); n != 1 {
 		t.Errorf("%d writes took effect, want 1", n)
 	}
 }
@@ -255,7 +260,7 @@ func largestBody(t *testing.T, s *suite) {
 	w.Slices[0].State += strings.Repeat("x", ledger.MaxBody-len(body))
 	rev := s.mustSave(t, w, ledger.Revision{})
 	calls := 0
-	s.tap.fail = func(call) error {
+	s.tap.Before = func(context.Context, ledgertest.Call) error {
 		calls++
 		return nil
 	}
@@ -290,7 +295,7 @@ func newerRelease(t *testing.T, s *suite) {
 		s.create(t, collection, id, 2, body)
 	}
 	ctx := t.Context()
-	writes := s.tap.writes()
+	writes := s.tap.Writes()
 	_, _, workload := s.Workload(ctx, "demo/llama-8b")
 	_, subject := s.Subject(ctx, "demo", "us-west4-a", ledger.Node, "llama-8b")
 	_, parkedIn := s.ParkedIn(ctx, "demo", "us-west4-a", start)
@@ -338,7 +343,7 @@ func due(t *testing.T, s *suite) {
 	at := func(name string, due time.Time) {
 		w := quiet()
 		w.Name, w.ID = name, "demo/"+name
-		w.Notices = []incident.Notice{{Slice: "llama-8b", Due: due}}
+		w.Notices = []incident.Notice{{Slice: "llama-8b", Incarnation: w.Slices[0].Incarnation, Due: due}}
 		s.mustSave(t, w, ledger.Revision{})
 	}
 	at("past", start.Add(-time.Hour))
@@ -605,7 +610,7 @@ func parkedAtOnce(t *testing.T, s *suite) {
 	if n := count(looks); n != 1 {
 		t.Errorf("%d of %d workers look, want 1", n, workers)
 	}
-	if n := s.tap.writes(); n != 1 {
+	if n := s.tap.Writes(); n != 1 {
 		t.Errorf("%d writes, want 1", n)
 	}
 }
@@ -628,7 +633,7 @@ func parkedBounds(t *testing.T, s *suite) {
 	if err != nil || len(parked) != 256 {
 		t.Errorf("%d parked, %v; want 256", len(parked), err)
 	}
-	writes := s.tap.writes()
+	writes := s.tap.Writes()
 	park("us-west4-a", 301, []byte("{}"))
 	s.wantWrites(t, &writes, 0, "an entry for which there is no place")
 	// A look is due all the same, whether or not there is a place for the entry that causes it.
@@ -648,6 +653,30 @@ func parkedBounds(t *testing.T, s *suite) {
 	if err != nil || keysOf(parked) != "k000 k001 k002 k003 k004 k999" {
 		t.Errorf("behind the large entries a small one finds its place: %s, %v", keysOf(parked), err)
 	}
+}
+
+// parkedGiveWay has entries expire in a zone in which nobody takes them up.
+func parkedGiveWay(t *testing.T, s *suite) {
+	park := func(i int, at time.Time) {
+		t.Helper()
+		if _, err := s.Park(t.Context(), "demo", "us-west4-a", ledger.ParkedEntry{Key: fmt.Sprintf("k%03d", i), At: at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 256 {
+		park(i, start)
+	}
+	park(256, start.Add(ledger.ParkFor))
+	later := start.Add(ledger.ParkFor + time.Microsecond)
+	park(257, later)
+	park(3, later)
+	parked, err := s.ParkedIn(t.Context(), "demo", "us-west4-a", later)
+	if err != nil || keysOf(parked) != "k257 k003" {
+		t.Errorf("parked: %s, %v; want the two that came when the others had expired", keysOf(parked), err)
+	}
+	writes := s.tap.Writes()
+	park(3, later)
+	s.wantWrites(t, &writes, 0, "an entry that is parked already")
 }
 
 func parkedExpire(t *testing.T, s *suite) {
@@ -670,7 +699,7 @@ func parkedExpire(t *testing.T, s *suite) {
 	if got := keys(start.Add(ledger.ParkFor + time.Microsecond)); got != "b c d" {
 		t.Errorf("just after %s: %q", ledger.ParkFor, got)
 	}
-	writes := s.tap.writes()
+	writes := s.tap.Writes()
 	for _, c := range []struct {
 		name    string
 		keys    []string
@@ -804,8 +833,8 @@ func brakeReturns(t *testing.T, s *suite) {
 	}
 	// A call that has its slots keeps them when the store fails while they are looked for again.
 	broken := errors.New("the store is away")
-	s.tap.fail = func(c call) error {
-		if id, _ := c.doc["ID"].(string); strings.HasPrefix(id, "demo%2F%2F") {
+	s.tap.Before = func(_ context.Context, c ledgertest.Call) error {
+		if id, _ := c.Doc["ID"].(string); strings.HasPrefix(id, "demo%2F%2F") {
 			return broken
 		}
 		return nil
@@ -813,7 +842,7 @@ func brakeReturns(t *testing.T, s *suite) {
 	if err := s.Take(ctx, "demo", "a", "c1", limits, start); err == nil {
 		t.Error("nothing failed")
 	}
-	s.tap.fail = nil
+	s.tap.Before = nil
 	if p, z, err := s.Slots(ctx, "demo", "a", start); p != 1 || z != 1 || err != nil {
 		t.Errorf("%d in the project, %d in the zone, %v; want 1, 1", p, z, err)
 	}
@@ -852,7 +881,7 @@ func specs(t *testing.T, s *suite) {
 			t.Fatal(err)
 		}
 	}
-	if n := s.tap.writes(); n != 1 {
+	if n := s.tap.Writes(); n != 1 {
 		t.Errorf("%d writes, want 1", n)
 	}
 	if got, err := s.Spec(ctx, "abc"); !bytes.Equal(got, spec) || err != nil {
@@ -921,8 +950,8 @@ func closed(t *testing.T, s *suite) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s.tap.closed != 1 {
-		t.Errorf("%d collections were closed, want the one that was open", s.tap.closed)
+	if s.tap.Closed() != 1 {
+		t.Errorf("%d collections were closed, want the one that was open", s.tap.Closed())
 	}
 	if got, _ := s.mustLoad(t, w.ID); got.ID != w.ID {
 		t.Errorf("%q", got.ID)
@@ -951,7 +980,7 @@ func TestAFailedConnectionIsTriedAgain(t *testing.T) {
 // TestAFailedOpeningIsTriedAgain is the same one level up: a collection that could not be opened is opened at the next
 // call.
 func TestAFailedOpeningIsTriedAgain(t *testing.T) {
-	open, failing := new(tap).on(memory(t)), true
+	open, failing := new(ledgertest.Tap).On(memory(t)), true
 	l := ledger.New(func(ctx context.Context, name string) (*docstore.Collection, error) {
 		if failing {
 			return nil, errors.New("not now")

@@ -51,11 +51,15 @@ func (p *parking) wants(e ParkedEntry) bool {
 	return len(p.Entries) < maxParked && bytes <= maxParkedBytes
 }
 
-// Park keeps an entry of a zone that concerns nobody known. Look says that the caller has to look at the zone: one
+// expired reports whether an entry has waited for too long.
+func (e ParkedEntry) expired(now time.Time) bool { return now.Sub(e.At) > ParkFor }
+
+// Park keeps an entry of a zone that concerns nobody known, in the place of those that have expired. Look says that the caller has to look at the zone: one
 // caller per LookEvery is told so. An entry that says nothing new is not written, and one for which there is no place
 // left is not kept: the look finds out what it had to say.
 func (l *Ledger) Park(ctx context.Context, project, zone string, e ParkedEntry) (look bool, err error) {
 	err = l.parking(ctx, project, zone, func(p *parking) bool {
+		p.Entries = slices.DeleteFunc(p.Entries, func(o ParkedEntry) bool { return o.expired(e.At) })
 		look = e.At.Sub(p.Looked) >= LookEvery
 		keep := p.wants(e)
 		if keep {
@@ -76,7 +80,7 @@ func (l *Ledger) ParkedIn(ctx context.Context, project, zone string, now time.Ti
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
-	return slices.DeleteFunc(p.Entries, func(e ParkedEntry) bool { return now.Sub(e.At) > ParkFor }), err
+	return slices.DeleteFunc(p.Entries, func(e ParkedEntry) bool { return e.expired(now) }), err
 }
 
 // Unpark forgets entries: those named, and those that have waited for too long. It returns the latter.
@@ -88,7 +92,7 @@ func (l *Ledger) Unpark(ctx context.Context, project, zone string, keys []string
 			if slices.Contains(keys, e.Key) {
 				return true
 			}
-			if now.Sub(e.At) > ParkFor {
+			if e.expired(now) {
 				expired = append(expired, e)
 				return true
 			}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -16,6 +17,7 @@ type Source struct {
 
 	mu     sync.Mutex
 	file   *File
+	raw    []byte
 	failed string
 	until  time.Time
 }
@@ -48,11 +50,11 @@ func (s *Source) For(ctx context.Context, label string) Policy {
 
 func (s *Source) reload(ctx context.Context) {
 	data, err := s.read(ctx, s.uri)
-	var f *File
-	if err == nil {
+	f := s.file
+	if err == nil && (f == nil || !bytes.Equal(data, s.raw)) {
 		f, err = Parse(data)
 	}
-	s.file, s.failed, s.until = f, "", s.now().Add(Fresh)
+	s.file, s.raw, s.failed, s.until = f, data, "", s.now().Add(Fresh)
 	if err == nil {
 		return
 	}
