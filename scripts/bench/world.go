@@ -15,7 +15,6 @@ import (
 	"pitstop.internal/functions/logevent"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/shared/fleet"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/tpu"
@@ -51,7 +50,7 @@ func newWorld(ctx context.Context, open ledger.Opener, publisher ledger.Publishe
 	f := &fleet.Fleet{Ledger: l, Provider: cloud, Now: time.Now, Log: log, Advancer: &ledger.Advancer{
 		Ledger: l, Policies: policy.NewSource("", nil, policy.Everything(), time.Now), Publisher: publisher, Now: time.Now, Sleep: ledger.Sleep,
 		Source: "//pitstop/functions/logevent", Cause: trigger.MessageID, Log: log,
-		Saved: func(context.Context, incident.Workload, incident.Workload) { saved() },
+		Saved: func(context.Context, ledger.Step) { saved() },
 	}}
 	return &world{
 		api: api, ledger: l, fleet: f,

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -51,16 +52,18 @@ type Broker struct {
 	// Delivered is told of every delivery and its status.
 	Delivered func(sub string, m Message, attempt, status int)
 
+	chaos *chaos
+
 	mu      sync.Mutex
 	subs    []Subscription
 	seq     int
-	pending int
+	pending map[string]int
 	dead    []Message
 }
 
 // NewBroker returns a broker without subscriptions.
 func NewBroker(clock *Clock) *Broker {
-	return &Broker{clock: clock, Latency: 200 * time.Millisecond}
+	return &Broker{clock: clock, Latency: 200 * time.Millisecond, pending: map[string]int{}}
 }
 
 // Subscribe adds a subscription.
@@ -83,19 +86,37 @@ func (b *Broker) Publish(topic string, data []byte, attributes map[string]string
 	}
 	b.mu.Unlock()
 	for _, s := range subs {
-		b.enqueue(s, m, 1, b.Latency)
-		if b.Duplicates {
-			b.enqueue(s, m, 1, b.Latency+time.Second)
+		b.enqueue(s, m, 1, b.latency(m))
+		if b.Duplicates || b.chaos.happens(b.chaos.rates().Twice, "message %s on %s comes twice", m.ID, topic) {
+			b.enqueue(s, m, 1, b.latency(m)+time.Second)
 		}
 	}
 	return m.ID
+}
+
+// latency is the time from publication to delivery. Under chaos messages overtake each other.
+func (b *Broker) latency(m Message) time.Duration {
+	switch {
+	case b.chaos == nil:
+		return b.Latency
+	case b.chaos.happens(b.chaos.Delayed, "message %s on %s comes late", m.ID, m.Topic):
+		return b.chaos.between(time.Second, 15*time.Minute)
+	}
+	return b.chaos.between(b.Latency/4, 2*b.Latency)
 }
 
 // Pending is the number of messages that wait for a delivery or are being delivered.
 func (b *Broker) Pending() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.pending
+	return len(b.pending)
+}
+
+// Waiting names the messages that wait for a delivery or are being delivered, with their topics.
+func (b *Broker) Waiting() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Sorted(maps.Keys(b.pending))
 }
 
 // Dead returns the messages that were dead-lettered.
@@ -106,28 +127,40 @@ func (b *Broker) Dead() []Message {
 }
 
 func (b *Broker) enqueue(s Subscription, m Message, attempt int, in time.Duration) {
-	b.add(1)
+	waits := m.Topic + " " + m.ID
+	b.add(waits, 1)
 	b.clock.At(b.clock.Now().Add(in), func() {
 		b.clock.Go(func() {
-			defer b.add(-1)
+			defer b.add(waits, -1)
 			b.deliver(s, m, attempt)
 		})
 	})
 }
 
-func (b *Broker) add(n int) {
+func (b *Broker) add(message string, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.pending += n
+	if b.pending[message] += n; b.pending[message] == 0 {
+		delete(b.pending, message)
+	}
 }
 
 func (b *Broker) deliver(s Subscription, m Message, attempt int) {
-	status := s.Push(context.Background(), PushBody(s.Name, m, attempt))
+	status := 0 // no answer: whoever handled it crashed
+	defer func() { b.answered(s, m, attempt, status) }()
+	status = s.Push(context.Background(), PushBody(s.Name, m, attempt))
+}
+
+// answered goes on as the answer to a delivery says.
+func (b *Broker) answered(s Subscription, m Message, attempt, status int) {
 	if b.Delivered != nil {
 		b.Delivered(s.Name, m, attempt, status)
 	}
 	switch {
 	case status >= 200 && status < 300 && status != http.StatusAccepted || status == http.StatusProcessing:
+		if b.chaos.happens(b.chaos.rates().Again, "message %s on %s comes again though it was acknowledged", m.ID, m.Topic) {
+			b.enqueue(s, m, attempt+1, b.chaos.between(time.Second, time.Hour))
+		}
 		return
 	case s.MaxAttempts > 0 && attempt >= s.MaxAttempts:
 		b.bury(s, m, attempt)
@@ -143,6 +176,10 @@ func (b *Broker) bury(s Subscription, m Message, attempts int) {
 	b.dead = append(b.dead, m)
 	b.mu.Unlock()
 	if s.DeadLetter == "" {
+		return
+	}
+	if b.chaos != nil { // somebody redrives what was dead-lettered, days later
+		b.enqueue(s, m, 1, b.chaos.between(24*time.Hour, 72*time.Hour))
 		return
 	}
 	attributes := map[string]string{
@@ -193,13 +230,20 @@ type eventPublisher struct {
 	sent   func(e events.Envelope, topic, id string)
 	// remote carries the messages instead of the broker, if it is set.
 	remote *remote
+	chaos  *chaos
 }
 
 // Publish implements ledger.Publisher.
-func (p eventPublisher) Publish(_ context.Context, e events.Envelope) error {
+func (p eventPublisher) Publish(ctx context.Context, e events.Envelope) error {
 	topic, ok := p.topics[e.Type]
 	if !ok {
 		return fmt.Errorf("publish %s: no topic is configured for it", e.Type)
+	}
+	if err := p.chaos.effect(ctx, "the publication of "+e.Type); err != nil {
+		return err
+	}
+	if p.chaos.happens(p.chaos.rates().PublishFailed, "the publication of %s fails", e.Type) {
+		return errDown
 	}
 	var id string
 	if p.remote != nil {
@@ -210,5 +254,8 @@ func (p eventPublisher) Publish(_ context.Context, e events.Envelope) error {
 	if p.sent != nil {
 		p.sent(e, topic, id)
 	}
-	return nil
+	if p.chaos.happens(p.chaos.rates().PublishAnswerLost, "%s is published, and the answer is lost", e.Type) {
+		return errDown
+	}
+	return p.chaos.effect(ctx, "the answer to the publication of "+e.Type)
 }

@@ -21,6 +21,9 @@ import (
 
 // tell adds a line to the story and returns its place.
 func (w *world) tell(l Line) int {
+	if w.mute {
+		return 0
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l.Scenario = w.story.Name
@@ -50,6 +53,9 @@ func (w *world) deliver(raw []byte, e events.Entry, simulated bool) {
 		topic = topicNotices
 	}
 	l.MessageID = w.publish(topic, raw, map[string]string{"logging.googleapis.com/timestamp": e.Time.UTC().Format(time.RFC3339Nano)})
+	if w.mute {
+		return
+	}
 	place := w.tell(l)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,22 +66,6 @@ func (w *world) deliver(raw []byte, e events.Entry, simulated bool) {
 func (w *world) ignored(it item) {
 	w.tell(Line{
 		Time: it.at, Kind: Ignored, EventType: string(it.entry.Kind), Subject: it.entry.Subject.String(), Text: it.Where, Reason: it.entry.Ignored,
-	})
-}
-
-// arrive is deliver for an entry that the simulated world wrote: Cloud Logging needs its time.
-func (w *world) arrive(raw []byte, simulated bool) {
-	w.mu.Lock()
-	w.left++
-	w.mu.Unlock()
-	w.clock.At(w.clock.Now().Add(600*time.Millisecond), func() {
-		defer w.played()
-		e, err := events.Read(raw)
-		if err != nil {
-			w.must(fmt.Errorf("the simulated world wrote a faulty entry: %w", err))
-			return
-		}
-		w.deliver(raw, e, simulated)
 	})
 }
 
@@ -95,7 +85,13 @@ func (w *world) inFlight() int {
 }
 
 // delivered completes the line of an entry when it is known whom it concerned.
-func (w *world) delivered(_ string, m Message, _, code int) {
+func (w *world) delivered(sub string, m Message, _, code int) {
+	if w.checks != nil {
+		w.checks.answered(sub, m, code)
+	}
+	if w.mute {
+		return
+	}
 	w.mu.Lock()
 	place, ok := w.lines[m.ID]
 	w.mu.Unlock()
@@ -143,7 +139,8 @@ func (w *world) incidentOf(workload string) string {
 }
 
 // saved tells what was decided: only what was stored is real.
-func (w *world) saved(function string, before, after incident.Workload) {
+func (w *world) saved(function string, s ledger.Step) {
+	before, after := s.Before, s.After
 	w.mu.Lock()
 	id := ""
 	switch {
@@ -153,23 +150,34 @@ func (w *world) saved(function string, before, after incident.Workload) {
 		id = before.Incident.ID
 	}
 	w.incidents[after.ID] = id
+	if in := after.Incident; in != nil && (before.Incident == nil || before.Incident.ID != in.ID) {
+		w.story.open(after)
+	}
 	for _, s := range after.Slices {
 		w.owners[s.Zone+"/"+s.Name] = after.ID
 	}
-	if after.Due().IsZero() {
+	switch {
+	case w.checks != nil && function != operator: // they see the write itself, and not when its answer comes
+	case after.Due().IsZero():
 		delete(w.busy, after.ID)
-	} else {
+	default:
 		w.busy[after.ID] = true
 	}
 	w.mu.Unlock()
 
+	if w.checks != nil {
+		w.checks.saved(s)
+	}
+	if c := after.Closed; c != nil && (before.Closed == nil || before.Closed.ID != c.ID || before.Closed.Revision != c.Revision) {
+		defer w.ended(after, *c)
+	}
+	if w.mute {
+		return
+	}
 	base := Line{Time: w.clock.Now(), Incident: id, Workload: after.ID, Function: function, Subject: after.ID}
 	w.tellReadings(base, before, after)
 	w.tellNotices(base, before, after)
 	w.tellTimeline(base, before, after)
-	if c := after.Closed; c != nil && (before.Closed == nil || before.Closed.ID != c.ID || before.Closed.Revision != c.Revision) {
-		w.ended(after, *c)
-	}
 }
 
 // tellReadings tells of slices that the API shows in another condition than before.
@@ -271,12 +279,15 @@ func (w *world) newsFrom(source string) bool {
 	return source == approvalID
 }
 
-const approvalID = "approval"
+const (
+	approvalID = "approval"
+	operator   = "operator"
+)
 
 func (w *world) ended(d incident.Workload, in incident.Incident) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := Result{Workload: d.ID, Incident: in, Where: where(d)}
+	r := w.story.result(d, in)
 	for i := range w.story.Ended {
 		if w.story.Ended[i].Workload == d.ID && w.story.Ended[i].ID == in.ID {
 			w.story.Ended[i] = r
@@ -292,10 +303,9 @@ func (w *world) sent(e events.Envelope, topic, id string) {
 		Time: w.clock.Now(), Kind: Sent, Function: functionOf(e.Source), EventType: e.Type, Subject: e.Subject, MessageID: id,
 		Workload: e.Subject, Incident: e.Correlation,
 	}
-	to := topic
 	for _, f := range functions {
 		if f.topic == topic {
-			to = f.name
+			l.To = f.name
 		}
 	}
 	what := strings.TrimSuffix(strings.TrimPrefix(e.Type, "pitstop."), ".v1")
@@ -318,7 +328,7 @@ func (w *world) sent(e events.Envelope, topic, id string) {
 			w.count(r.Action)
 		}
 	}
-	l.Text = what + " -> " + to
+	l.Text = what + " -> " + l.To
 	w.tell(l)
 }
 
@@ -336,6 +346,13 @@ func (w *world) observe(e tputest.Event) {
 	for _, name := range slices.Sorted(maps.Keys(w.trainings)) {
 		w.trainings[name].Observe(e)
 	}
+	if w.checks != nil {
+		w.checks.called(e)
+		w.checks.lived(e)
+		for _, raw := range tputest.SystemEntries(e) {
+			w.logged(raw)
+		}
+	}
 	switch e.Kind {
 	case tputest.Called:
 		w.calledLine(e)
@@ -351,7 +368,7 @@ func (w *world) observe(e tputest.Event) {
 	if raw == nil || e.Principal == ours(w.Project) && w.opts.NoOwnAudit || w.hushed(e) {
 		return
 	}
-	w.arrive(raw, true)
+	w.logged(raw)
 }
 
 // hushed reports whether the record holds the audit entry of this event already.
@@ -406,7 +423,7 @@ func (w *world) calledLine(e tputest.Event) {
 		return
 	}
 	l := w.callLine(e)
-	l.Kind = Called
+	l.Kind, l.Request = Called, e.RequestID
 	l.Text = e.Method + " " + e.Node + e.QueuedResource + " in " + e.Zone
 	if e.Code != 0 {
 		l.Text += ": refused"
@@ -426,13 +443,26 @@ func (w *world) operationLine(e tputest.Event) {
 	}
 	l := w.callLine(e)
 	l.Kind = Answer
-	l.Text = e.Method + " " + e.Node + e.QueuedResource + " in " + e.Zone + ": done"
-	l.Routine = e.Code == 0
-	if e.Code != 0 {
-		l.Text = strings.TrimSuffix(l.Text, "done") + "failed"
+	l.Text = e.Method + " " + e.Node + e.QueuedResource + " in " + e.Zone + w.calledAt(e.RequestID)
+	if l.Routine = e.Code == 0; l.Routine {
+		l.Text += ": done"
+	} else {
+		l.Text += ": failed"
 		l.Reason = fmt.Sprintf("code %d: %s", e.Code, e.Error)
 	}
 	w.tell(l)
+}
+
+// calledAt says when the call was made that an operation answers to: there may have been a later one of the same kind.
+func (w *world) calledAt(request string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, l := range slices.Backward(w.story.Lines) {
+		if l.Kind == Called && l.Request == request && request != "" {
+			return l.Time.Format(", called at 15:04:05")
+		}
+	}
+	return ""
 }
 
 // changed follows the checkpoint directories: the training reads its lease and its requests there.
@@ -442,6 +472,9 @@ func (w *world) changed(bucket, name string, deleted bool) {
 	}
 	if deleted {
 		return
+	}
+	if w.checks != nil && strings.HasSuffix(name, "/"+checkpoint.LeaseName) {
+		w.clock.At(w.clock.Now(), func() { w.checks.leased("gs://" + bucket + "/" + name) })
 	}
 	what := ""
 	function := ""
@@ -475,7 +508,7 @@ func (w *world) approve(id, by string) {
 		Cause:     func(context.Context) string { return approvalID },
 		Policies:  policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, policy.Everything(), w.clock.Now),
 		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote},
-		Saved:     func(_ context.Context, b, af incident.Workload) { w.saved("operator", b, af) },
+		Saved:     func(_ context.Context, s ledger.Step) { w.saved(operator, s) },
 	}
 	_, err := a.Advance(context.Background(), id, incident.Approved{Origin: incident.Origin{ID: approvalID, Time: w.clock.Now()}, By: by})
 	if err != nil && !fault.IsIgnored(err) {

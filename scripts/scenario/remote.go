@@ -131,7 +131,7 @@ func (r *remote) serve(h http.Handler, delivered func(sub string, m Message, att
 		}
 		body, m := r.virtual(body)
 		req.Body = io.NopCloser(bytes.NewReader(body))
-		rec := &status{header: w.Header(), code: http.StatusOK}
+		rec := &response{header: w.Header(), code: http.StatusOK}
 		h.ServeHTTP(rec, req)
 		delivered("", m, 1, rec.code)
 		if rec.code == http.StatusOK {

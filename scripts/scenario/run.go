@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/tpu/tputest"
 )
@@ -18,7 +17,7 @@ import (
 type item struct {
 	Record
 	entry events.Entry
-	// at is when it reaches the pipeline.
+	// at is when it reaches the pipeline; zero until the start is known, where the entry has no time.
 	at time.Time
 }
 
@@ -27,6 +26,11 @@ func Run(ctx context.Context, name string, s Scenario, records []Record, opts Op
 	items, faults := read(records)
 	if s.Start.IsZero() {
 		s.Start = startOf(items, s)
+	}
+	for i := range items {
+		if items[i].at.IsZero() && items[i].entry.Ignored == "" {
+			items[i].at = s.Start.Add(quiet)
+		}
 	}
 	w, err := newWorld(ctx, name, s, opts)
 	if err != nil {
@@ -37,7 +41,7 @@ func Run(ctx context.Context, name string, s Scenario, records []Record, opts Op
 	}
 	for _, f := range faults {
 		w.story.Faults = append(w.story.Faults, f)
-		w.tell(Line{Time: s.Start, Kind: Refused, Text: f})
+		w.tell(Line{Time: s.Start, Kind: Refused, Text: f, Routine: true})
 	}
 	w.plan(items)
 	if err := w.loop(ctx); err != nil {
@@ -68,7 +72,7 @@ func read(records []Record) (items []item, faults []string) {
 			continue
 		}
 		at := e.Received
-		if at.IsZero() || at.Before(e.Time) {
+		if at.Before(e.Time) {
 			at = e.Time.Add(time.Second)
 		}
 		items = append(items, item{r, e, at})
@@ -77,7 +81,10 @@ func read(records []Record) (items []item, faults []string) {
 	return items, faults
 }
 
-// startOf is ten minutes before anything happens, on the minute.
+// quiet is how long nothing happens at first.
+const quiet = 10 * time.Minute
+
+// startOf is a quiet while before anything happens, on the minute.
 func startOf(items []item, s Scenario) time.Time {
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	found := false
@@ -94,7 +101,7 @@ func startOf(items []item, s Scenario) time.Time {
 	for _, a := range s.Acts {
 		earlier(a.At)
 	}
-	return first.Add(-10 * time.Minute).UTC().Truncate(time.Minute)
+	return first.Add(-quiet).UTC().Truncate(time.Minute)
 }
 
 // plan sets everything that is known to happen on the clock.
@@ -213,12 +220,12 @@ func (w *world) finish() {
 			continue
 		}
 		if doc.Incident != nil {
-			w.story.Open = append(w.story.Open, Result{Workload: id, Incident: *doc.Incident, Where: where(doc)})
+			w.story.Open = append(w.story.Open, w.story.result(doc, *doc.Incident))
 		}
 	}
 	for _, m := range w.broker.Dead() {
 		if m.Topic != topicTicks {
-			w.tell(Line{Time: w.clock.Now(), Kind: Dead, MessageID: m.ID, Text: "message " + m.ID + " on " + m.Topic + " was dead-lettered"})
+			w.tell(Line{Time: w.clock.Now(), Kind: Dead, MessageID: m.ID, Text: "message " + m.ID + " on " + m.Topic + " was dead-lettered", Routine: true})
 			w.story.Faults = append(w.story.Faults, "message "+m.ID+" on "+m.Topic+" was dead-lettered")
 		}
 	}
@@ -471,17 +478,4 @@ func (w *world) fleetZone(slice string) string {
 		}
 	}
 	return ""
-}
-
-// where describes what a workload consists of.
-func where(d incident.Workload) string {
-	var parts []string
-	for _, s := range d.Slices {
-		kind := ""
-		if s.Spot {
-			kind = " spot"
-		}
-		parts = append(parts, s.Accelerator+kind+" in "+s.Zone)
-	}
-	return strings.Join(parts, ", ")
 }

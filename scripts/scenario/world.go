@@ -26,8 +26,8 @@ import (
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/fleet"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/tpu"
@@ -79,6 +79,8 @@ type Options struct {
 	Pace float64
 	// Emulator is the address of a Pub/Sub emulator that carries the messages instead of the embedded broker.
 	Emulator string
+
+	simulation *Simulation
 }
 
 // world is a scenario under way.
@@ -91,9 +93,21 @@ type world struct {
 	bucket *buckettest.Server
 	ledger *ledger.Ledger
 	log    *slog.Logger
-	push   map[string]http.Handler
+	// make builds an instance of the function behind an entry point; idle are those that handle nothing at the moment.
+	make map[string]func() http.Handler
+	idle map[string][]http.Handler
+	// chaos and checks are those of a simulation; both are nil in a replay.
+	chaos  *chaos
+	checks *checks
+	// store reads checkpoint directories with nothing going wrong.
+	store checkpoint.Store
 
 	remote *remote
+
+	// mute tells no lines.
+	mute bool
+	// limits are those of the brake.
+	limits ledger.Limits
 
 	mu        sync.Mutex
 	story     *Story
@@ -104,7 +118,10 @@ type world struct {
 	incidents map[string]string
 	owners    map[string]string // zone/node -> workload
 	busy      map[string]bool
-	closed    map[string]int
+	// collections are those of the ledger.
+	collections map[string]*docstore.Collection
+	open        ledger.Opener
+	closed      map[string]int
 	// silent are calls whose audit entries were recorded.
 	silent map[string]int
 	// left counts what the scenario still has to play.
@@ -116,24 +133,44 @@ type world struct {
 // ours is whom the pipeline acts as.
 func ours(project string) string { return "pitstop@" + project + ".iam.gserviceaccount.com" }
 
-// memory opens the collections of a ledger that lives in this process alone.
-func memory(_ context.Context, _ string) (*docstore.Collection, error) {
-	return memdocstore.OpenCollection("ID", nil)
+// collection opens a collection of the ledger that lives in this world alone. It is opened once: it is the store.
+func (w *world) collection(_ context.Context, name string) (*docstore.Collection, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c, ok := w.collections[name]; ok {
+		return c, nil
+	}
+	c, err := memdocstore.OpenCollection("ID", nil)
+	if err == nil {
+		w.collections[name] = c
+	}
+	return c, err
 }
 
 func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*world, error) {
 	clock := NewClock(s.Start)
 	w := &world{
-		Scenario: s, opts: opts, clock: clock, broker: NewBroker(clock), ledger: ledger.New(memory),
+		Scenario: s, opts: opts, clock: clock, broker: NewBroker(clock),
 		story:     &Story{Name: name, Title: s.Title, About: s.About, Calls: map[string]int{}, Requests: map[string]int{}},
 		trainings: map[string]*tputest.Training{}, lines: map[string]int{}, incidents: map[string]string{}, owners: map[string]string{},
-		busy: map[string]bool{}, closed: map[string]int{}, silent: map[string]int{}, push: map[string]http.Handler{}, dirty: true, last: s.Start,
+		busy: map[string]bool{}, closed: map[string]int{}, silent: map[string]int{}, make: map[string]func() http.Handler{},
+		idle: map[string][]http.Handler{}, collections: map[string]*docstore.Collection{}, dirty: true, last: s.Start,
 	}
-	out := opts.Log
-	if out == nil {
-		out = io.Discard
+	w.open, w.limits = w.collection, ledger.DefaultLimits
+	if opts.simulation != nil {
+		w.open = ledgertest.NewStore().Open
 	}
-	w.log = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.ledger = ledger.New(w.open)
+	if sim := opts.simulation; sim != nil {
+		w.chaos = &chaos{Faults: sim.Faults, clock: clock, rand: stream(sim.Seed, "faults"), limit: sim.Limit}
+		w.broker.chaos = w.chaos
+		w.checks = newChecks(w)
+		w.limits = ledger.Limits{Project: 4, Zone: 2} // so small that they are met
+	}
+	w.log = slog.New(slog.DiscardHandler)
+	if opts.Log != nil {
+		w.log = slog.New(slog.NewTextHandler(opts.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
 	w.broker.Duplicates = opts.Duplicates
 	w.broker.Delivered = w.delivered
 	w.api = tputest.New(tputest.Config{
@@ -153,6 +190,7 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 		return nil, err
 	}
 	w.api.Observe(w.observe)
+	w.mute = opts.simulation != nil && !opts.simulation.Lines
 	return w, nil
 }
 
@@ -220,7 +258,7 @@ func (w *world) place(c SliceConfig) error {
 	t := c.Trainer
 	w.trainings[c.Name] = tputest.NewTraining(tputest.TrainingConfig{
 		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + workload, Clock: w.clock, Bucket: w.bucket.Transport(), Directory: c.Directory,
-		Emit: func(entry []byte) { w.arrive(entry, true) }, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
+		Emit: w.logged, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
 		ReportEvery: time.Duration(c.Crew.ReportEvery), Refuses: c.Crew.Refuses, Silent: c.Crew.Silent,
 		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
 		StartTakes: time.Duration(t.StartTakes), Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsTimes: t.FailsTimes,
@@ -230,37 +268,56 @@ func (w *world) place(c SliceConfig) error {
 
 // deploy builds the functions over the simulated cloud and subscribes them.
 func (w *world) deploy(ctx context.Context) error {
-	cloud, err := tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: w.api.Transport()}), option.WithoutAuthentication())
+	provider := w.chaos.provider(w.api, w.api.Transport(), w.checks.read)
+	cloud, err := tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: provider}), option.WithoutAuthentication())
 	if err != nil {
 		return fmt.Errorf("scenario: %w", err)
 	}
 	bucket := http.RoundTripper(roundTripper(func(r *http.Request) (*http.Response, error) { return w.bucket.Transport().RoundTrip(r) }))
-	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())}
-	publisher := eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote}
+	w.store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())
+	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.chaos.storage(bucket)}), option.WithoutAuthentication())}
+	functionsLedger := w.ledger
+	if w.chaos != nil {
+		functionsLedger = ledger.New(w.chaos.tap(w.checks.stored, w.checks.unheard).On(w.open))
+	}
+	publisher := eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, chaos: w.chaos}
 	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, policy.Everything(), w.clock.Now)
 	of := func(name string) *fleet.Fleet {
-		return &fleet.Fleet{Ledger: w.ledger, Provider: cloud, Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
-			Ledger: w.ledger, Policies: policies, Publisher: publisher, Now: w.clock.Now, Sleep: w.clock.Sleep,
+		return &fleet.Fleet{Ledger: functionsLedger, Provider: cloud, Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
+			Ledger: functionsLedger, Policies: policies, Publisher: publisher, Now: w.clock.Now, Sleep: w.clock.Sleep,
 			Source: "//pitstop/functions/" + name, Cause: trigger.MessageID, Log: w.log,
-			Saved: func(_ context.Context, before, after incident.Workload) { w.saved(name, before, after) },
+			Saved: func(_ context.Context, s ledger.Step) { w.saved(name, s) },
 		}}
 	}
 	us := []string{ours(w.Project)}
-	handles := map[string]trigger.Handle{
-		"maintenance": maintenance.New(maintenance.Deps{Fleet: of("maintenance"), Project: w.Project}),
-		"logevent":    logevent.New(logevent.Deps{Fleet: of("logevent"), Project: w.Project, Ours: us}),
-		"patrol": patrol.New(patrol.Deps{
-			Fleet: of("patrol"), Provider: cloud, Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.clock.Sleep,
-		}),
-		"checkpoint": checkpointfn.New(checkpointfn.Deps{Fleet: of("checkpoint"), Provider: cloud, Store: store, Limits: ledger.DefaultLimits}),
-		"recovery":   recovery.New(recovery.Deps{Fleet: of("recovery"), Store: store}),
-		"recreate":   recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: cloud, Limits: ledger.DefaultLimits}),
+	handles := map[string]func() trigger.Handle{
+		"maintenance": func() trigger.Handle {
+			return maintenance.New(maintenance.Deps{Fleet: of("maintenance"), Project: w.Project})
+		},
+		"logevent": func() trigger.Handle {
+			return logevent.New(logevent.Deps{Fleet: of("logevent"), Project: w.Project, Ours: us})
+		},
+		"patrol": func() trigger.Handle {
+			return patrol.New(patrol.Deps{
+				Fleet: of("patrol"), Provider: cloud, Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.clock.Sleep,
+			})
+		},
+		"checkpoint": func() trigger.Handle {
+			return checkpointfn.New(checkpointfn.Deps{Fleet: of("checkpoint"), Provider: cloud, Store: store, Limits: w.limits})
+		},
+		"recovery": func() trigger.Handle { return recovery.New(recovery.Deps{Fleet: of("recovery"), Store: store}) },
+		"recreate": func() trigger.Handle {
+			return recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: cloud, Limits: w.limits})
+		},
 	}
 	for _, f := range functions {
-		adapter := &trigger.Adapter{Name: f.entry, Handle: handles[f.name], Log: w.log, Drain: trigger.NewDrain(func() {})}
-		w.push[f.entry] = adapter
+		w.make[f.entry] = func() http.Handler {
+			return &trigger.Adapter{Name: f.entry, Handle: handles[f.name](), Log: w.log, Drain: trigger.NewDrain(func() {})}
+		}
+		adapter := w.make[f.entry]()
+		w.idle[f.entry] = []http.Handler{adapter}
 		if w.opts.Framework != "" {
-			var h http.Handler = adapter
+			h := adapter
 			if w.remote != nil {
 				h = w.remote.serve(adapter, w.delivered)
 			}
@@ -306,9 +363,7 @@ func (w *world) post(ctx context.Context, entry string, body []byte) int {
 		if err != nil {
 			return http.StatusInternalServerError
 		}
-		rec := &status{header: http.Header{}, code: http.StatusOK}
-		w.push[entry].ServeHTTP(rec, r)
-		return rec.code
+		return w.handle(entry, r)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.opts.Framework+"/"+entry, bytes.NewReader(body))
 	if err != nil {
@@ -326,12 +381,35 @@ func (w *world) post(ctx context.Context, entry string, body []byte) int {
 	return resp.StatusCode
 }
 
-// status is a response of which only the status counts.
-type status struct {
+// handle has an idle instance of a function handle a request, or a new one. An instance that crashes is not seen again.
+func (w *world) handle(entry string, r *http.Request) int {
+	w.mu.Lock()
+	var h http.Handler
+	if idle := w.idle[entry]; len(idle) > 0 {
+		h, w.idle[entry] = idle[len(idle)-1], idle[:len(idle)-1]
+	} else {
+		h = w.make[entry]()
+	}
+	w.mu.Unlock()
+	if w.chaos != nil {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		r = r.WithContext(context.WithValue(ctx, instanceKey{}, &instance{function: entry, cancel: cancel, read: map[string]reading{}, began: w.clock.Now()}))
+	}
+	rec := &response{header: http.Header{}, code: http.StatusOK}
+	h.ServeHTTP(rec, r)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.idle[entry] = append(w.idle[entry], h)
+	return rec.code
+}
+
+// response is one of which only the status counts.
+type response struct {
 	header http.Header
 	code   int
 }
 
-func (s *status) Header() http.Header         { return s.header }
-func (s *status) Write(b []byte) (int, error) { return len(b), nil }
-func (s *status) WriteHeader(code int)        { s.code = code }
+func (s *response) Header() http.Header         { return s.header }
+func (s *response) Write(b []byte) (int, error) { return len(b), nil }
+func (s *response) WriteHeader(code int)        { s.code = code }

@@ -120,7 +120,7 @@ func NewTraining(c TrainingConfig, life events.Incarnation, group string, worker
 	t.lock(func() {
 		t.write(t.saved, true)
 		if !t.NoCrew && t.Directory != "" {
-			t.lease(1)
+			t.lease(0, 1)
 		}
 		t.begin(1, t.Step, t.Clock.Now())
 	})
@@ -251,11 +251,11 @@ func (t *Training) obey() {
 		if t.running {
 			t.stop()
 		}
-		if l.Epoch == 0 {
-			// No Pitstop has written it: the crew of the dead machine did. It is taken over when that cannot write any more.
+		if t.succeeds(l) {
+			// The one that is named is taken over from when it cannot write any more.
 			t.later(6*time.Minute, func() {
-				if again, _, err := checkpoint.ReadLease(context.Background(), t.store, t.Directory); err == nil && again.Epoch == 0 {
-					t.lease(t.attempt + 1)
+				if again, _, err := checkpoint.ReadLease(context.Background(), t.store, t.Directory); err == nil && again.Attempt == l.Attempt && t.succeeds(again) {
+					t.lease(l.Epoch, max(t.attempt, l.Attempt)+1)
 					t.obey()
 				}
 			})
@@ -268,10 +268,24 @@ func (t *Training) obey() {
 	}
 }
 
-// lease writes the crew's own lease, as it does where no Pitstop runs.
-func (t *Training) lease(attempt int) {
+// succeeds reports whether a crew may put itself in the place of the one that a lease names: where no Pitstop has written
+// it, or where the named life had this one's name and zone before, of which there is only one at a time.
+func (t *Training) succeeds(l checkpoint.Lease) bool {
+	if l.Epoch == 0 {
+		return true
+	}
+	for _, a := range l.Admitted {
+		if a.Slice == t.Slice && a.Incarnation.Zone == t.life.Zone && a.Incarnation.Created.Before(t.life.Created) {
+			return true
+		}
+	}
+	return false
+}
+
+// lease writes the crew's own lease.
+func (t *Training) lease(epoch int64, attempt int) {
 	l := checkpoint.Lease{
-		Schema: events.Schema, Workload: t.Workload, Attempt: attempt, Written: t.Clock.Now(), By: "crew",
+		Schema: events.Schema, Workload: t.Workload, Epoch: epoch, Attempt: attempt, Written: t.Clock.Now(), By: "crew",
 		Admitted: []events.Admission{{Slice: t.Slice, Incarnation: t.life, Workers: t.group}},
 	}
 	if err := checkpoint.WriteLease(context.Background(), t.store, t.Directory, l); err != nil {

@@ -1,0 +1,67 @@
+package main
+
+// mutants are the rules of the design, each broken in more than one way.
+var mutants = []mutant{
+	{"1 fence", "a request of any epoch passes", []edit{
+		{"shared/incident/task.go", "	case w.Epoch != r.Epoch:\n", "	case w.Epoch < r.Epoch:\n"},
+		{"shared/incident/task.go", "	case t == nil || t.Epoch != r.Epoch:\n", "	case t == nil:\n"},
+	}},
+	{"1 fence", "nothing is read before a deletion", []edit{
+		{"functions/recreate/handler.go", "	if s, err = h.Fleet.Read(ctx, ref); err != nil {\n", "	if s = (tpu.Slice{Ref: ref, Condition: incident.Lost, Incarnation: r.Incarnation}); err != nil {\n"},
+		{"functions/recreate/handler.go", "	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {\n		return w, s, err\n	}\n", ""},
+	}},
+	{"2 owner", "what an owner deletes is not released", []edit{
+		{"shared/incident/look.go", "		m.slice(s.Name).Released = m.now\n		m.ownerActed(what, \"the owner deleted it\")\n", "		_ = what\n"},
+	}},
+	{"2 owner", "a slice that is gone is lost at once", []edit{
+		{"shared/incident/phase.go", "	Grace  = 35 * time.Minute\n", "	Grace  = time.Minute\n"},
+	}},
+	{"3 admitted", "a slice that healed is deleted all the same", []edit{
+		{"shared/incident/replace.go", "	case t == nil, t.Retry.IsZero() && !t.Answered.IsZero():\n", "	case t == nil, t.Retry.IsZero():\n"},
+	}},
+	{"3 admitted", "the next one is created before the old one is gone", []edit{
+		{"shared/incident/look.go", "	case Unread, Creating, Deleting, Gone:\n", "	case Deleting:\n		m.gone(s)\n	case Unread, Creating, Gone:\n"},
+	}},
+	{"4 one", "evidence older than the progress opens", []edit{
+		{"shared/incident/maintenance.go", "	return m.from.Time.After(m.w.Progress.At)\n", "	return true\n"},
+	}},
+	{"4 one", "a life whose end was told opens again", []edit{
+		{"shared/incident/workload.go", "	return s.IsReleased() || w.Crew.Finished || s.Told.Same(s.Incarnation)\n", "	return s.IsReleased() || w.Crew.Finished\n"},
+	}},
+	{"5 budgets", "restarts have no bound", []edit{
+		{"shared/incident/training.go", "	case m.w.Budgets.Restarts >= MaxRestarts:\n", "	case m.w.Budgets.Restarts >= 1000:\n"},
+	}},
+	{"5 budgets", "progress takes from the budgets", []edit{
+		{"shared/incident/training.go", "		m.w.Budgets = Budgets{}\n", "		m.w.Budgets = Budgets{Restarts: -1, Recreates: -1}\n"},
+	}},
+	{"6 progress", "any step confirms", []edit{
+		{"shared/incident/training.go", "in == nil || step <= in.Baseline || attempt", "in == nil || attempt"},
+	}},
+	{"6 progress", "READY is taken for training", []edit{
+		{"shared/incident/maintenance.go", "	m.enter(Resuming, m.now.Add(ResumeFor))\n	m.decided(\"wait for progress", "	if m.w.Incident != nil {\n		m.finish(Resumed, ByHealth, why, \"\")\n		return\n	}\n	m.enter(Resuming, m.now.Add(ResumeFor))\n	m.decided(\"wait for progress"},
+	}},
+	{"7 rank", "a log entry is believed without a look", []edit{
+		{"functions/recreate/handler.go", "	if s, err = h.Fleet.Read(ctx, ref); err != nil {\n", "	if s = (tpu.Slice{Ref: ref, Condition: incident.Lost, Incarnation: r.Incarnation}); err != nil {\n"},
+		{"functions/recreate/handler.go", "	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {\n		return w, s, err\n	}\n", ""},
+		{"shared/incident/look.go", "	m.line(LineSeen, text, \"\")\n	m.decided(\"incident opened: \"+words(t.Cause)+\"; look", "	m.line(LineSeen, text, \"\")\n	m.lose(m.w.Slice(t.Slice), text)\n	m.decided(\"incident opened: \"+words(t.Cause)+\"; look"},
+	}},
+	{"9 brake", "no slot is taken", []edit{
+		{"shared/ledger/begin.go", "	err = a.Ledger.Take(ctx, w.Project, zone, id, limits, now)\n", "	err = nil\n"},
+	}},
+	{"9 brake", "the bound is not looked at", []edit{
+		{"shared/ledger/brake.go", "		case len(s.Taken) >= limit:\n", "		case len(s.Taken) >= limit+100:\n"},
+	}},
+	{"10 lost", "acknowledged though nothing was stored", []edit{
+		{"shared/ledger/advance.go", "	rev, err = a.Ledger.Save(ctx, w, rev)\n	if err != nil {\n		return w, false, err\n	}\n", "	rev, err = a.Ledger.Save(ctx, w, rev)\n	if err != nil {\n		return w, true, nil\n	}\n"},
+	}},
+	{"10 lost", "the look has no deadline", []edit{
+		{"shared/incident/look.go", "	m.enter(Looking, m.now.Add(LookFor))\n", "	m.enter(Looking, time.Time{})\n"},
+	}},
+	{"owner's word", "the pause is not read", []edit{
+		{"shared/ledger/begin.go", "	pause, err := a.Ledger.Pause(ctx)\n", "	var pause *incident.Pause\n"},
+	}},
+	{"owner's word", "a policy that was tightened does not count", []edit{
+		{"shared/ledger/begin.go", "level != policy.Yes {", "level != policy.Yes && level != policy.No {"},
+		{"shared/ledger/begin.go", "	if p.Unreadable != \"\" {", "	if false {"},
+	}},
+}

@@ -1,0 +1,328 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// Faults are how often what goes wrong with the machinery, each as a probability per occasion.
+type Faults struct {
+	// Crash ends an instance of a function between two effects, Timeout has an effect hang until the function's time is
+	// over; per effect.
+	Crash, Timeout float64
+	// Slow has an effect take up to a minute and a half.
+	Slow float64
+	// The ledger: a call fails, a write fails because somebody was faster, a write takes effect and its answer is lost.
+	LedgerDown, LedgerConflict, LedgerLost float64
+	// The TPU API: a call is refused, is lost before or after it takes effect; an operation takes hours or fails late; a
+	// listing does not reach its zone.
+	APIRefused, APILost, APIAnswerLost, APISlow, APILate, APIUnreachable float64
+	// The bucket: a call or its answer is lost.
+	BucketLost, BucketAnswerLost float64
+	// Pub/Sub: a publication fails or its answer is lost, a message comes late, twice, or again after it was acknowledged.
+	PublishFailed, PublishAnswerLost, Delayed, Twice, Again float64
+	// Cloud Logging: an entry comes up to 30 minutes late, never, twice, without what need not be there, or with the time
+	// of a clock that goes wrong.
+	EntryLate, EntryLost, EntryTwice, EntryBare, EntrySkewed float64
+	// Troubles multiplies how often something happens to the fleet beside its rates.
+	Troubles float64
+}
+
+// The three degrees of faults.
+var faultsNamed = map[string]Faults{
+	"none": {Troubles: 1},
+	"light": {
+		Crash: 0.0005, Timeout: 0.0001, Slow: 0.002, LedgerDown: 0.001, LedgerConflict: 0.001, LedgerLost: 0.0005,
+		APIRefused: 0.005, APILost: 0.002, APIAnswerLost: 0.002, APISlow: 0.005, APILate: 0.005, APIUnreachable: 0.005,
+		BucketLost: 0.002, BucketAnswerLost: 0.001, PublishFailed: 0.002, PublishAnswerLost: 0.001, Delayed: 0.005, Twice: 0.01, Again: 0.005,
+		EntryLate: 0.01, EntryLost: 0.005, EntryTwice: 0.01, EntryBare: 0.005, EntrySkewed: 0.005, Troubles: 1,
+	},
+	"heavy": {
+		Crash: 0.005, Timeout: 0.001, Slow: 0.01, LedgerDown: 0.01, LedgerConflict: 0.01, LedgerLost: 0.005,
+		APIRefused: 0.05, APILost: 0.02, APIAnswerLost: 0.03, APISlow: 0.03, APILate: 0.05, APIUnreachable: 0.05,
+		BucketLost: 0.02, BucketAnswerLost: 0.02, PublishFailed: 0.02, PublishAnswerLost: 0.01, Delayed: 0.05, Twice: 0.05, Again: 0.03,
+		EntryLate: 0.1, EntryLost: 0.05, EntryTwice: 0.05, EntryBare: 0.03, EntrySkewed: 0.03, Troubles: 2,
+	},
+}
+
+// FaultsNamed returns a degree of faults: none, light or heavy.
+func FaultsNamed(name string) (Faults, error) {
+	f, ok := faultsNamed[name]
+	if !ok {
+		return Faults{}, fmt.Errorf("%q is no degree of faults; there are none, light and heavy", name)
+	}
+	return f, nil
+}
+
+// chaos draws what goes wrong from one seed, numbers it, and leaves everything out from a number on, so that the shortest
+// beginning of a run that still fails can be found. A nil chaos has nothing go wrong.
+type chaos struct {
+	Faults
+	clock *Clock
+	rand  *rand.Rand
+	// limit is how many faults happen at most, count how many were drawn.
+	limit, count int
+	over         bool
+	told         []string
+	// current is whose call of the TPU API is under way.
+	current *instance
+}
+
+// stream is a source of chance of its own for each purpose, so that leaving out a fault does not shift the others.
+func stream(seed uint64, purpose string) *rand.Rand {
+	h := uint64(14695981039346656037)
+	for _, b := range []byte(purpose) {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return rand.New(rand.NewPCG(seed, h)) //nolint:gosec // a simulation has to repeat itself
+}
+
+// happens draws whether a fault happens now.
+func (c *chaos) happens(p float64, format string, args ...any) bool {
+	if c == nil || c.over || p == 0 || c.rand.Float64() >= p {
+		return false
+	}
+	return c.strikes(format, args...)
+}
+
+// strikes counts a fault and reports whether it still belongs to the run.
+func (c *chaos) strikes(format string, args ...any) bool {
+	if c.count >= c.limit {
+		return false
+	}
+	c.count++
+	c.told = append(c.told, fmt.Sprintf("%4d  %s  ", c.count, c.clock.Now().UTC().Format("Jan 2 15:04:05"))+fmt.Sprintf(format, args...))
+	return true
+}
+
+// rates are the faults of a chaos that may be none.
+func (c *chaos) rates() Faults {
+	if c == nil {
+		return Faults{}
+	}
+	return c.Faults
+}
+
+// between draws a duration.
+func (c *chaos) between(low, high time.Duration) time.Duration {
+	if c == nil {
+		return low
+	}
+	return low + time.Duration(c.rand.Int64N(int64(high-low)+1))
+}
+
+// instance is the handling of one message by one instance of a function.
+type instance struct {
+	function string
+	cancel   context.CancelFunc
+	// read is the life of each slice as this handling last read it, by zone/name; a listing counts.
+	read map[string]reading
+	// pauseRead is when the pause of all was read last, and whether it held.
+	pauseRead time.Time
+	paused    bool
+	began     time.Time
+	// workload is the document as it was last read or written.
+	workload string
+}
+
+type reading struct {
+	at    time.Time
+	state string
+	life  string
+}
+
+type instanceKey struct{}
+
+func instanceOf(ctx context.Context) *instance {
+	inst, _ := ctx.Value(instanceKey{}).(*instance)
+	return inst
+}
+
+var errDown = errors.New("simulated: the connection was lost")
+
+// effect stands before and after everything that a function does outside of itself. There its instance may be held up, be
+// cut off or crash, and others may act meanwhile.
+func (c *chaos) effect(ctx context.Context, what string) error {
+	inst := instanceOf(ctx)
+	if c == nil || inst == nil {
+		return nil
+	}
+	if c.happens(c.Crash, "%s crashes at %s", inst.function, what) {
+		runtime.Goexit()
+	}
+	if c.happens(c.Timeout, "%s hangs at %s until its time is over", inst.function, what) {
+		_ = c.clock.Sleep(context.WithoutCancel(ctx), functionTimeout) //nolint:errcheck // nobody cancels it
+		inst.cancel()
+		return context.DeadlineExceeded
+	}
+	if c.happens(c.Slow, "%s is slow at %s", inst.function, what) {
+		return c.clock.Sleep(ctx, c.between(time.Second, 90*time.Second))
+	}
+	return ctx.Err()
+}
+
+const functionTimeout = 9 * time.Minute
+
+// tap has the ledger of the functions go wrong. Observe is told of every answer of the store, unheard of every write whose
+// writer never hears that it took effect.
+func (c *chaos) tap(observe func(ctx context.Context, call ledgertest.Call, err error), unheard func(call ledgertest.Call)) *ledgertest.Tap {
+	return &ledgertest.Tap{
+		Before: func(ctx context.Context, call ledgertest.Call) error {
+			if instanceOf(ctx) == nil {
+				return nil
+			}
+			what := "the ledger's " + call.Collection
+			if err := c.effect(ctx, what); err != nil {
+				return err
+			}
+			if c.happens(c.LedgerDown, "%s cannot be reached", what) {
+				return status.Error(codes.Unavailable, "simulated: unavailable")
+			}
+			if call.Write && c.happens(c.LedgerConflict, "a write to %s is refused: somebody was faster", what) {
+				return status.Error(codes.Aborted, "simulated: the document has changed")
+			}
+			return nil
+		},
+		After: func(ctx context.Context, call ledgertest.Call, err error) error {
+			if instanceOf(ctx) == nil {
+				return err
+			}
+			observe(ctx, call, err)
+			if err != nil {
+				return err
+			}
+			if !call.Write {
+				return c.effect(ctx, "the ledger's answer")
+			}
+			heard := false
+			defer func() {
+				if !heard {
+					unheard(call)
+				}
+			}()
+			if c.happens(c.LedgerLost, "a write to the ledger's %s takes effect, and its answer is lost", call.Collection) {
+				return errDown
+			}
+			err = c.effect(ctx, "the ledger's answer")
+			heard = err == nil
+			return err
+		},
+	}
+}
+
+// refusals are what the TPU API answers when it does not like a call, whatever the call is.
+var refusals = []struct {
+	code    int
+	status  string
+	message string
+}{
+	{http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "Quota exceeded for quota metric 'Requests' and limit 'Requests per minute' of service 'tpu.googleapis.com'."},
+	{http.StatusServiceUnavailable, "UNAVAILABLE", "The service is currently unavailable."},
+	{http.StatusInternalServerError, "INTERNAL", "Internal error encountered."},
+	{http.StatusConflict, "ABORTED", "Operation was aborted due to a conflict; try again."},
+	{http.StatusGatewayTimeout, "DEADLINE_EXCEEDED", "Deadline expired before operation could complete."},
+	{http.StatusForbidden, "PERMISSION_DENIED", "Permission 'tpu.nodes.delete' denied."},
+}
+
+// provider has the TPU API of the functions go wrong.
+func (c *chaos) provider(api *tputest.API, inner http.RoundTripper, observe func(r *http.Request)) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if c == nil || instanceOf(r.Context()) == nil {
+			return inner.RoundTrip(r)
+		}
+		what := r.Method + " " + shortPath(r.URL.Path)
+		if err := c.effect(r.Context(), what); err != nil {
+			return nil, err
+		}
+		if c.happens(c.APIRefused, "the TPU API refuses %s", what) {
+			refused := refusals[c.rand.IntN(len(refusals))]
+			body := fmt.Sprintf(`{"error":{"code":%d,"message":%q,"status":%q}}`, refused.code, refused.message, refused.status)
+			return &http.Response{
+				StatusCode: refused.code, Status: http.StatusText(refused.code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+				Header: http.Header{"Content-Type": {"application/json; charset=UTF-8"}}, Body: io.NopCloser(bytes.NewReader([]byte(body))),
+			}, nil
+		}
+		if c.happens(c.APILost, "%s never reaches the TPU API", what) {
+			return nil, errDown
+		}
+		mutates := r.Method != http.MethodGet
+		switch {
+		case mutates && c.happens(c.APISlow, "the operation of %s takes long", what):
+			api.Inject(tputest.Fault{Slow: c.between(10*time.Minute, 3*time.Hour)})
+		case mutates && c.happens(c.APILate, "the operation of %s fails late", what):
+			late := lateFailures[c.rand.IntN(len(lateFailures))]
+			api.Inject(tputest.Fault{LateCode: late.code, LateMessage: late.message})
+		case !mutates && strings.HasSuffix(r.URL.Path, "/nodes") && c.happens(c.APIUnreachable, "the TPU API does not reach %s", what):
+			api.Inject(tputest.Fault{Method: "ListNodes", Unreachable: true})
+		}
+		c.current = instanceOf(r.Context())
+		resp, err := inner.RoundTrip(r)
+		if err != nil {
+			return resp, err
+		}
+		observe(r)
+		if c.happens(c.APIAnswerLost, "the answer to %s is lost", what) {
+			return nil, errors.Join(errDown, resp.Body.Close())
+		}
+		if err := c.effect(r.Context(), "the answer to "+what); err != nil {
+			return nil, errors.Join(err, resp.Body.Close())
+		}
+		return resp, nil
+	})
+}
+
+// lateFailures are how operations end that were accepted.
+var lateFailures = []struct {
+	code    int
+	message string
+}{
+	{8, "There is no more capacity in the zone \"us-west4-a\"; you can try in another zone where Cloud TPU Nodes are offered."},
+	{13, "an internal error has occurred"},
+	{14, "The service is currently unavailable."},
+	{10, "The operation was aborted."},
+}
+
+func shortPath(path string) string {
+	if _, rest, ok := strings.Cut(path, "/locations/"); ok {
+		return rest
+	}
+	return path
+}
+
+// storage has the bucket of the functions go wrong.
+func (c *chaos) storage(inner http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if c == nil || instanceOf(r.Context()) == nil {
+			return inner.RoundTrip(r)
+		}
+		what := r.Method + " in the bucket"
+		if err := c.effect(r.Context(), what); err != nil {
+			return nil, err
+		}
+		if c.happens(c.BucketLost, "%s never arrives", what) {
+			return nil, errDown
+		}
+		resp, err := inner.RoundTrip(r)
+		if err != nil {
+			return resp, err
+		}
+		if c.happens(c.BucketAnswerLost, "the answer to %s is lost", what) {
+			return nil, errors.Join(errDown, resp.Body.Close())
+		}
+		return resp, nil
+	})
+}

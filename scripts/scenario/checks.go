@@ -1,0 +1,674 @@
+package scenario
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"gocloud.dev/gcerrors"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/topology"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// checks hold what happens against the rules of the design. They see the truth: the cloud, the training and the people of
+// the simulated world, and every write, call and message.
+type checks struct {
+	*world
+	violations []Violation
+	// of is what is known of each workload, by ID.
+	of map[string]*record
+	// taken are the calls for which the brake gave a slot.
+	taken map[string]bool
+	// policies are the policy files that were in force, each from a time on.
+	policies []inForce
+
+	handled                                   int
+	happen, ended, confirmed, causes, actions map[string]int
+	transitions, classes                      map[string]int
+	reaction                                  map[string][]time.Duration
+	lost                                      map[string]time.Duration
+	goodput, chipHours, chipHoursLost         float64
+	incidents, braked                         int
+}
+
+type inForce struct {
+	from time.Time
+	file []byte
+}
+
+// record is what a simulation remembers of one workload.
+type record struct {
+	// last is the document as it was written last, open and done are the incidents that were told.
+	last       *incident.Workload
+	open, done string
+	opened     time.Time
+	decided    time.Time
+	called     time.Time
+	ready      time.Time
+	happened   []time.Time
+	announced  time.Time
+	// released is when a word of the owner's about a slice was handled, by slice.
+	released map[string]time.Time
+	// taken is when the owner deleted a slice in quiet times, and the log says so, by slice.
+	taken map[string]time.Time
+	// told says that the last incident was left to a person.
+	told bool
+}
+
+func newChecks(w *world) *checks {
+	return &checks{
+		world: w, of: map[string]*record{}, taken: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
+		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
+		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{},
+		policies: []inForce{{w.Start, w.opts.Policy}},
+	}
+}
+
+func (c *checks) record(workload string) *record {
+	r := c.of[workload]
+	if r == nil {
+		r = &record{released: map[string]time.Time{}, taken: map[string]time.Time{}}
+		c.of[workload] = r
+	}
+	return r
+}
+
+// mostViolations is how many are kept.
+const mostViolations = 20
+
+func (c *checks) violated(rule, workload, format string, args ...any) {
+	if len(c.violations) >= mostViolations {
+		return
+	}
+	v := Violation{Rule: rule, At: c.clock.Now().UTC(), Workload: workload, Text: fmt.Sprintf(format, args...), Faults: c.chaos.count}
+	v.Faults = min(v.Faults, c.chaos.limit)
+	c.violations = append(c.violations, v)
+}
+
+// workload is the workload of a slice, as its label and its queued resource make it.
+func (c *checks) workload(slice string) string {
+	for _, f := range c.Fleet {
+		if f.Name == slice {
+			return c.Project + "/" + cmp.Or(f.Workload, f.QueuedResource, f.Name)
+		}
+	}
+	return c.Project + "/" + slice
+}
+
+func (c *checks) happened(what, slice string) {
+	c.happen[what]++
+	now := c.clock.Now()
+	if slice == "" {
+		return
+	}
+	r := c.record(c.workload(slice))
+	r.happened = append(r.happened, now)
+	if what == "maintenance announced" {
+		r.announced = now
+	}
+}
+
+// stored follows what handlers read and write in the ledger.
+func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
+	inst := instanceOf(ctx)
+	switch call.Collection {
+	case ledger.Workloads:
+		if err == nil && !call.Query {
+			inst.workload = call.Body()
+		}
+		// Whether its writer hears of it or not.
+		if id, ok := call.Doc["ID"].(string); ok && call.Write && err == nil {
+			c.mark(id, call.Doc["due"] != nil)
+		}
+	case ledger.Pauses:
+		if call.Write || err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+			return
+		}
+		inst.pauseRead, inst.paused = c.clock.Now(), false
+		var p incident.Pause
+		if err == nil && json.Unmarshal([]byte(call.Body()), &p) == nil && p != (incident.Pause{}) {
+			inst.paused = p.Holds(c.clock.Now())
+		}
+	case ledger.Brake:
+		var s struct {
+			Taken []string `json:"taken"`
+		}
+		if call.Write && err == nil && json.Unmarshal([]byte(call.Body()), &s) == nil {
+			for _, id := range s.Taken {
+				c.taken[id] = true
+			}
+			if len(s.Taken) > c.limits.Project {
+				c.violated("9 brake", "", "%d slots are taken, and there are %d", len(s.Taken), c.limits.Project)
+			}
+		}
+	}
+}
+
+// mark keeps at which workloads something is due.
+func (c *checks) mark(key string, due bool) {
+	id, err := url.PathUnescape(key)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if due {
+		c.busy[id] = true
+	} else {
+		delete(c.busy, id)
+	}
+}
+
+// read follows what handlers read of the cloud.
+func (c *checks) read(r *http.Request) {
+	inst := instanceOf(r.Context())
+	if r.Method != http.MethodGet {
+		return
+	}
+	zone, rest, ok := strings.Cut(shortPath(r.URL.Path), "/")
+	if !ok {
+		return
+	}
+	kind, name, one := strings.Cut(rest, "/")
+	if kind != "nodes" {
+		return
+	}
+	for _, f := range c.Fleet {
+		if one && f.Name != name {
+			continue
+		}
+		got := reading{at: c.clock.Now(), state: "gone"}
+		if n := c.api.Node(zone, f.Name); n != nil {
+			got.state, got.life = n.State, c.api.Incarnation(zone, f.Name).ID
+		}
+		inst.read[zone+"/"+f.Name] = got
+	}
+}
+
+// called follows the calls of ours that took effect.
+func (c *checks) called(e tputest.Event) {
+	if e.Kind != tputest.Called || e.Principal != ours(c.Project) || !mutates(e.Method) || e.Code != 0 {
+		return
+	}
+	c.actions[e.Method]++
+	slice := e.Node
+	for _, f := range c.Fleet {
+		if f.QueuedResource != "" && f.QueuedResource == e.QueuedResource {
+			slice = f.Name
+		}
+	}
+	id := c.workload(slice)
+	r := c.record(id)
+	now := c.clock.Now()
+	if !r.decided.IsZero() && r.called.IsZero() {
+		r.called = now
+		c.reaction["decision_to_call"] = append(c.reaction["decision_to_call"], now.Sub(r.decided))
+	}
+	inst := c.chaos.current
+	doc, _, err := c.ledger.Workload(context.Background(), id)
+	if err != nil || inst == nil {
+		c.violated("1 fence", id, "%s of %s by nobody, or for a workload that is not there: %v", e.Method, slice, err)
+		return
+	}
+	c.allowed(e, inst, doc)
+	c.current(e, inst, id)
+	switch e.Method {
+	case "DeleteNode", "DeleteQueuedResource":
+		c.deleted(e, inst, doc, slice)
+	case "CreateNode", "CreateQueuedResource":
+		c.created(e, inst, doc, slice)
+	}
+}
+
+// current checks that a call is that of a request which was current when it was begun: its ID says which.
+func (c *checks) current(e tputest.Event, inst *instance, id string) {
+	if e.RequestID == "" {
+		return
+	}
+	var doc incident.Workload
+	if err := json.Unmarshal([]byte(inst.workload), &doc); err != nil || doc.Incident == nil {
+		c.violated("1 fence", id, "%s of %s, and its handler has seen no incident: %v", e.Method, e.Resource(), err)
+		return
+	}
+	for _, t := range doc.Incident.Tasks {
+		r := events.Request{Workload: doc.ID, Incident: doc.Incident.ID, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice, Attempt: t.Attempt}
+		if !t.Begun.IsZero() && e.RequestID == ledger.RequestID(r, t.Zone) {
+			return
+		}
+	}
+	c.violated("1 fence", id, "%s of %s is no call of a current request", e.Method, e.Resource())
+}
+
+// allowed checks that the owner allows a call, and that nothing is paused.
+func (c *checks) allowed(e tputest.Event, inst *instance, doc incident.Workload) {
+	switch {
+	case inst.pauseRead.IsZero():
+		c.violated("owner's word", doc.ID, "%s of %s without a look at the pause", e.Method, e.Resource())
+	case inst.paused:
+		c.violated("owner's word", doc.ID, "%s of %s though everything is paused", e.Method, e.Resource())
+	}
+	within := c.clock.Now().Add(-10 * time.Minute)
+	for i := len(c.policies) - 1; i >= 0; i-- {
+		f, err := policy.Parse(c.policies[i].file)
+		if err == nil && !f.For(doc.Label, policy.Everything()).Switches.WatchOnly() {
+			return
+		}
+		if c.policies[i].from.Before(within) {
+			break
+		}
+	}
+	c.violated("owner's word", doc.ID, "%s of %s though it is only watched", e.Method, e.Resource())
+}
+
+func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload, slice string) {
+	s := doc.Slice(slice)
+	read, ok := inst.read[e.Zone+"/"+slice]
+	switch {
+	case s == nil || doc.Incident == nil:
+		c.violated("1 fence", doc.ID, "%s was deleted, and no incident is open on it", slice)
+		return
+	case !ok:
+		c.violated("1 fence", doc.ID, "%s was deleted without a reading", slice)
+		return
+	case read.state == "gone":
+		return // its queued resource is what is left
+	case s.Incarnation.ID != read.life && doc.Incident.Clearing == "":
+		c.violated("1 fence", doc.ID, "%s was deleted as %s, and read as %s", slice, s.Incarnation.ID, read.life)
+	}
+	if !c.taken[e.RequestID] {
+		c.violated("9 brake", doc.ID, "%s was deleted without a slot of the brake", slice)
+	}
+	living := read.state == "READY" || read.state == "STOPPED" || read.state == "REPAIRING" || read.state == "RESTARTING"
+	if doc.Incident.Clearing != "" || !living {
+		return
+	}
+	if life, running := c.trainings[slice].Running(); running && life.ID == read.life && read.state == "READY" {
+		c.violated("3 admitted", doc.ID, "%s was deleted while training ran on it, at step %d", slice, c.trainings[slice].LastStep())
+	}
+	if doc.Progress.Verified == 0 && doc.Directory != "" {
+		c.violated("8 progress", doc.ID, "%s was deleted alive (%s) without a verified checkpoint", slice, read.state)
+	}
+}
+
+func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload, slice string) {
+	for _, z := range c.zones() {
+		n := c.api.Node(z, slice)
+		if n != nil && z != e.Zone && (n.State == "READY" || n.State == "CREATING") {
+			c.violated("3 admitted", doc.ID, "%s was created in %s while it is %s in %s", slice, e.Zone, n.State, z)
+		}
+	}
+	if at, ok := c.record(doc.ID).taken[slice]; ok && inst.began.After(at) {
+		c.violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it in quiet times", slice, e.Zone)
+	}
+	if said, ok := c.record(doc.ID).released[slice]; ok && inst.began.After(said) {
+		c.violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it", slice, e.Zone)
+	}
+	if doc.Incident == nil {
+		c.violated("1 fence", doc.ID, "%s was created, and no incident is open on it", slice)
+	}
+}
+
+// answered follows the messages: what the owner said is known once its entry is handled.
+func (c *checks) answered(sub string, m Message, status int) {
+	c.handled++
+	if status != http.StatusOK || !strings.HasSuffix(sub, "/logevent") {
+		return
+	}
+	e, err := events.Read(m.Data)
+	if err != nil || e.Kind != events.KindCall || e.Call.Code != 0 || e.Call.Principal == ours(c.Project) || events.Google(e.Call.Principal) {
+		return
+	}
+	for _, f := range c.Fleet {
+		if f.Name != e.Subject.Node && (f.QueuedResource == "" || f.QueuedResource != e.Subject.QueuedResource) {
+			continue
+		}
+		r := c.record(c.workload(f.Name))
+		if strings.HasPrefix(e.Call.Method, "Delete") {
+			r.released[f.Name] = c.clock.Now()
+		}
+	}
+}
+
+// lived follows the cloud: what somebody creates is there to be watched again.
+func (c *checks) lived(e tputest.Event) {
+	if e.Kind != tputest.Ready || e.Node == "" {
+		return
+	}
+	r := c.record(c.workload(e.Node))
+	delete(r.released, e.Node)
+	delete(r.taken, e.Node)
+	if !r.called.IsZero() && r.ready.IsZero() {
+		r.ready = c.clock.Now()
+		c.reaction["call_to_ready"] = append(c.reaction["call_to_ready"], r.ready.Sub(r.called))
+	}
+}
+
+// took takes note of what the owner deletes in quiet times.
+func (c *checks) took(slice string) {
+	doc, _, err := c.ledger.Workload(context.Background(), c.workload(slice))
+	if err == nil && doc.Incident == nil {
+		c.record(doc.ID).taken[slice] = c.clock.Now()
+	}
+}
+
+// silenced takes note that the log does not tell of something that a person did.
+func (c *checks) silenced(raw []byte) {
+	e, err := events.Read(raw)
+	if err != nil || e.Kind != events.KindCall {
+		return
+	}
+	for _, f := range c.Fleet {
+		if f.Name == e.Subject.Node || f.QueuedResource != "" && f.QueuedResource == e.Subject.QueuedResource {
+			delete(c.record(c.workload(f.Name)).taken, f.Name)
+		}
+	}
+}
+
+// leased checks what a lease admits: no other life of a slice can be running then.
+func (c *checks) leased(uri string) {
+	dir := strings.TrimSuffix(uri, "/"+checkpoint.LeaseName)
+	for _, f := range c.Fleet {
+		if f.Directory != dir {
+			continue
+		}
+		l, _, err := checkpoint.ReadLease(context.Background(), c.store, dir)
+		if err != nil {
+			c.violated("3 admitted", c.workload(f.Name), "the lease cannot be read: %v", err)
+			return
+		}
+		for _, a := range l.Admitted {
+			for _, z := range c.zones() {
+				n := c.api.Node(z, a.Slice)
+				if n == nil || n.State != "READY" || c.api.Incarnation(z, a.Slice).Same(a.Incarnation) {
+					continue
+				}
+				if other := c.api.Incarnation(z, a.Slice); other.Created.Before(a.Incarnation.Created) && l.By != "crew" {
+					c.violated("3 admitted", c.workload(f.Name), "the lease admits %s as %s while it lives as %s", a.Slice, a.Incarnation, other)
+				}
+			}
+		}
+	}
+}
+
+// saved checks one write of a workload's document, and what led to it.
+func (c *checks) saved(s ledger.Step) {
+	c.repeats(s)
+	for _, e := range s.Evidence {
+		var f *incident.Failure
+		switch e := e.(type) {
+		case incident.Answered:
+			f = e.Failure
+		case incident.Ended:
+			f = e.Failure
+		case incident.Held:
+			if strings.Contains(e.Why, ledger.ErrBraked.Error()) {
+				c.braked++
+			}
+		}
+		if f != nil {
+			c.classes[string(f.Class)]++
+		}
+	}
+	c.moved(s.Before, s.After)
+}
+
+// unheard takes a write that took effect and of which its writer never heard.
+func (c *checks) unheard(call ledgertest.Call) {
+	var after incident.Workload
+	if call.Collection != ledger.Workloads || json.Unmarshal([]byte(call.Body()), &after) != nil {
+		return
+	}
+	if before := c.record(after.ID).last; before != nil {
+		c.moved(*before, after)
+	}
+}
+
+// moved checks one step of a workload.
+func (c *checks) moved(before, after incident.Workload) {
+	r := c.record(after.ID)
+	if r.last != nil && r.last.Epoch > after.Epoch {
+		return // it is told late: what came behind it was told already
+	}
+	r.last = &after
+	if after.Epoch < before.Epoch {
+		c.violated("1 fence", after.ID, "the epoch went from %d to %d", before.Epoch, after.Epoch)
+	}
+	if b := after.Budgets; b.Restarts < 0 || b.Recreates < 0 || b.Restarts > incident.MaxRestarts || b.Recreates > incident.MaxRecreates+1 {
+		c.violated("5 budgets", after.ID, "the budgets are %+v", b)
+	}
+	if in := after.Incident; in != nil {
+		if in.Deadline.IsZero() && in.Phase != incident.Approving && in.Phase != incident.Recreating {
+			c.violated("10 nothing lost", after.ID, "phase %s has no deadline", in.Phase)
+		}
+		if in.ID != r.open {
+			r.open = in.ID
+			c.opened(r, after)
+		}
+	}
+	if in := after.Closed; in != nil && in.ID != r.done {
+		r.done = in.ID
+		c.closed(r, after)
+		c.transitions[phaseOf(before)+" -> "+string(in.Outcome)]++
+		if after.Incident != nil {
+			c.transitions["peace -> "+phaseOf(after)]++
+		}
+	} else if from, to := phaseOf(before), phaseOf(after); from != to {
+		c.transitions[from+" -> "+to]++
+	}
+}
+
+// repeats checks that the same evidence makes the same decision.
+func (c *checks) repeats(s ledger.Step) {
+	if len(s.Evidence) == 0 {
+		return
+	}
+	again := s.Before
+	for _, e := range s.Evidence {
+		again, _, _ = incident.Advance(s.Policy, again, e, s.At)
+	}
+	again.Outbox, s.After.Outbox = nil, nil
+	one, err := json.Marshal(again, json.Deterministic(true))
+	two, err2 := json.Marshal(s.After, json.Deterministic(true))
+	if errors.Join(err, err2) != nil || !slices.Equal(one, two) {
+		c.violated("history", s.After.ID, "the same evidence makes another document: %v", errors.Join(err, err2))
+	}
+}
+
+func (c *checks) opened(r *record, w incident.Workload) {
+	c.incidents++
+	now := c.clock.Now()
+	explained := !r.announced.IsZero() && now.Sub(r.announced) < 4*24*time.Hour
+	for _, at := range r.happened {
+		explained = explained || at.After(r.opened)
+	}
+	if !explained {
+		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
+	}
+	r.opened, r.decided, r.called, r.ready = now, now, time.Time{}, time.Time{}
+	if len(w.Incident.Troubles) > 0 {
+		if at := w.Incident.Troubles[0].At; !at.IsZero() && !at.After(now) {
+			c.reaction["evidence_to_decision"] = append(c.reaction["evidence_to_decision"], now.Sub(at))
+		}
+	}
+}
+
+func (c *checks) closed(r *record, after incident.Workload) {
+	in := after.Closed
+	c.ended[string(in.Outcome)]++
+	r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed
+	c.causes[string(in.Cause)]++
+	if !in.Down.IsZero() {
+		away := c.clock.Now().Sub(in.Down)
+		c.lost[string(in.Cause)] += away
+		for _, s := range after.Slices {
+			c.chipHoursLost += away.Hours() * float64(s.Chips)
+		}
+	}
+	if in.Switches.WatchOnly() && in.Outcome != incident.Observed {
+		c.violated("owner's word", after.ID, "%s ended %s under the switches %+v", in.ID, in.Outcome, in.Switches)
+	}
+	if in.Outcome != incident.Resumed {
+		r.decided = time.Time{}
+		return
+	}
+	c.confirmed[string(in.ConfirmedBy)]++
+	if !r.ready.IsZero() {
+		c.reaction["ready_to_progress"] = append(c.reaction["ready_to_progress"], c.clock.Now().Sub(r.ready))
+	}
+	r.decided = time.Time{}
+	if in.ConfirmedBy != incident.ByStep {
+		for _, s := range after.Slices {
+			if t := c.trainings[s.Name]; t != nil && !t.NoCrew && in.ConfirmedBy == incident.ByHealth && after.Crew.Seen.Before(in.Opened) && !after.Crew.Seen.IsZero() {
+				c.violated("6 progress", after.ID, "%s ended resumed by health alone, and there is a crew", in.ID)
+			}
+		}
+		return
+	}
+	for _, s := range after.Slices {
+		if t := c.trainings[s.Name]; t != nil && t.LastStep() <= in.Baseline {
+			c.violated("6 progress", after.ID, "%s ended resumed by step past %d, and the training is at %d", in.ID, in.Baseline, t.LastStep())
+		}
+	}
+}
+
+// measure takes stock of the training at the end of the time that counts.
+func (c *checks) measure(end time.Time) {
+	days := end.Sub(c.Start)
+	var done, total float64
+	for _, f := range c.Fleet {
+		t := c.trainings[f.Name]
+		steps := t.LastStep() - f.Trainer.Step
+		done += float64(steps) * t.StepTakes.Hours()
+		total += days.Hours()
+		if a, err := topology.Parse(f.Accelerator); err == nil {
+			c.chipHours += days.Hours() * float64(a.Chips)
+		}
+	}
+	if total > 0 {
+		c.goodput = math.Round(1000*done/total) / 1000
+	}
+}
+
+// finally checks what has to hold when everything has come to its end.
+func (c *checks) finally() {
+	if n := c.inFlight(); n > 0 {
+		c.violated("10 nothing lost", "", "%d messages are still under way: %s", n, strings.Join(c.broker.Waiting(), ", "))
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.busy)) {
+		doc, _, err := c.ledger.Workload(context.Background(), id)
+		c.violated("10 nothing lost", id, "something is still due at %v: %+v, %v", doc.Due(), doc, err)
+	}
+	ids, err := c.ledger.All(context.Background())
+	if err != nil {
+		c.violated("10 nothing lost", "", "%v", err)
+	}
+	for _, id := range ids {
+		doc, _, err := c.ledger.Workload(context.Background(), id)
+		switch {
+		case err != nil:
+			c.violated("10 nothing lost", id, "%v", err)
+		case doc.Incident != nil:
+			c.violated("10 nothing lost", id, "%s has not ended: it is %s since %s", doc.Incident.ID, doc.Incident.Phase, doc.Incident.Since.UTC().Format(time.RFC3339))
+		case len(doc.Outbox) > 0:
+			c.violated("10 nothing lost", id, "%d events are still in the outbox", len(doc.Outbox))
+		default:
+			c.atPeace(doc)
+		}
+	}
+	c.leaks()
+}
+
+// atPeace checks that training goes on wherever it is not somebody else's business.
+func (c *checks) atPeace(doc incident.Workload) {
+	if c.record(doc.ID).told || doc.Crew.Finished {
+		return
+	}
+	f, err := policy.Parse(c.opts.Policy)
+	if err != nil || f.For(doc.Label, policy.Everything()).Switches.WatchOnly() {
+		return
+	}
+	for _, s := range doc.Slices {
+		t := c.trainings[s.Name]
+		if t == nil || s.IsReleased() || t.NoCrew { // without a crew nobody hears of a crash
+			continue
+		}
+		if _, running := t.Running(); !running {
+			c.violated("training goes on", doc.ID, "%s does not train: %s, read as %s", s.Name, c.stateOf(s.Name), s.State)
+		}
+	}
+}
+
+func (c *checks) stateOf(slice string) string {
+	var states []string
+	for _, z := range c.zones() {
+		if n := c.api.Node(z, slice); n != nil {
+			states = append(states, n.State+" "+n.Health+" in "+z)
+		}
+	}
+	if len(states) == 0 {
+		return "gone"
+	}
+	return strings.Join(states, ", ")
+}
+
+// leaks looks for what nobody wants any more.
+func (c *checks) leaks() {
+	known := map[string]bool{}
+	for _, f := range c.Fleet {
+		known[f.Name] = true
+		n := 0
+		for _, z := range c.zones() {
+			if c.api.Node(z, f.Name) != nil {
+				n++
+			}
+		}
+		if n > 1 {
+			c.violated("nothing leaked", c.workload(f.Name), "%s is there %d times: %s", f.Name, n, c.stateOf(f.Name))
+		}
+	}
+	for _, z := range c.zones() {
+		for _, n := range c.api.Nodes(z) {
+			if name := n.Name[strings.LastIndexByte(n.Name, '/')+1:]; !known[name] {
+				c.violated("nothing leaked", "", "node %s in %s is nobody's", name, z)
+			}
+		}
+	}
+}
+
+func (c *checks) result(sim Simulation) *Report {
+	r := &Report{
+		Seed: sim.Seed, Days: sim.Days, Incidents: c.incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.violations,
+		Reaction: map[string]Percentiles{}, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
+		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost)}, Transitions: c.transitions, ErrorClasses: c.classes,
+		Happened: c.happen, Faults: min(c.chaos.count, c.chaos.limit), Handled: c.handled, Braked: c.braked, Told: c.chaos.told, Story: c.story,
+	}
+	if r.Violations == nil {
+		r.Violations = []Violation{}
+	}
+	for stage, samples := range c.reaction {
+		r.Reaction[stage] = percentiles(samples)
+	}
+	for cause, d := range c.lost {
+		r.LostHours[cause] = math.Round(d.Hours()*10) / 10
+	}
+	for _, f := range c.story.Faults {
+		r.Violations = append(r.Violations, Violation{Rule: "simulator", Text: f, At: c.clock.Now(), Faults: r.Faults})
+	}
+	return r
+}

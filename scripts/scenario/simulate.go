@@ -1,0 +1,311 @@
+package scenario
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"pitstop.internal/shared/incident"
+)
+
+// Simulation is a fleet over many days, with everything that happens to it and to Pitstop drawn from one seed: the same
+// seed makes the same run.
+type Simulation struct {
+	Seed uint64
+	Days float64
+	// World is the fleet and the capacity; MixedFleet makes one.
+	World  Scenario
+	Policy []byte
+	Faults Faults
+	// Limit is how many faults and troubles happen at most; the shortest run that still fails is found by it.
+	Limit int
+	// Lines keeps the story, which takes a while.
+	Lines bool
+}
+
+// NoLimit has everything happen that is drawn.
+const NoLimit = math.MaxInt
+
+// Violation is a rule that was broken.
+type Violation struct {
+	// Rule is the rule of the design, or what else has to hold.
+	Rule     string    `json:"rule"`
+	At       time.Time `json:"at"`
+	Workload string    `json:"workload"`
+	Text     string    `json:"text"`
+	// Faults is how many faults and troubles had happened by then.
+	Faults int `json:"faults"`
+}
+
+// Report is what a simulation came to. Its JSON form is what simulate --json prints.
+type Report struct {
+	Seed      uint64  `json:"seed"`
+	Days      float64 `json:"days"`
+	Incidents int     `json:"incidents"`
+	// Ended counts incidents by outcome, Confirmed the resumed ones by what confirmed them, Causes all by cause.
+	Ended      map[string]int `json:"ended"`
+	Confirmed  map[string]int `json:"confirmed_by"`
+	Causes     map[string]int `json:"causes"`
+	Violations []Violation    `json:"violations"`
+	// Reaction is how long each stage took, in seconds.
+	Reaction map[string]Percentiles `json:"reaction_seconds"`
+	// Goodput is the share of the fleet's time in which new steps were done.
+	Goodput float64 `json:"goodput"`
+	// LostHours is the time without training, by cause.
+	LostHours map[string]float64 `json:"lost_hours"`
+	Actions   map[string]int     `json:"actions"`
+	ChipHours ChipHours          `json:"chip_hours"`
+	// Transitions are those of the state machine that were taken, ErrorClasses what the provider's errors amounted to.
+	Transitions  map[string]int `json:"transitions_taken"`
+	ErrorClasses map[string]int `json:"error_classes_met"`
+	// Happened counts what happened to the fleet, Faults is how many faults and troubles there were in all, and Handled how
+	// many messages were handled.
+	Happened map[string]int `json:"happened"`
+	Faults   int            `json:"faults"`
+	Handled  int            `json:"handled"`
+	// Braked is how often the brake held a call.
+	Braked int `json:"braked"`
+
+	// Told lists the faults and troubles, in order; Story is what happened, where it was kept.
+	Told  []string `json:"-"`
+	Story *Story   `json:"-"`
+}
+
+// ChipHours is what the fleet had and what was lost of it.
+type ChipHours struct {
+	Total float64 `json:"total"`
+	Lost  float64 `json:"lost"`
+}
+
+// Percentiles of a duration in seconds.
+type Percentiles struct {
+	P50   float64 `json:"p50"`
+	P95   float64 `json:"p95"`
+	P99   float64 `json:"p99"`
+	Count int     `json:"count"`
+}
+
+func percentiles(samples []time.Duration) Percentiles {
+	if len(samples) == 0 {
+		return Percentiles{}
+	}
+	slices.Sort(samples)
+	at := func(p int) float64 {
+		return math.Round(samples[min(len(samples)-1, len(samples)*p/100)].Seconds()*10) / 10
+	}
+	return Percentiles{P50: at(50), P95: at(95), P99: at(99), Count: len(samples)}
+}
+
+// settleFor is how long a simulation goes on when nothing new goes wrong any more: everything has to end by then.
+const settleFor = 6 * 24 * time.Hour
+
+// Simulate runs a simulation to its end.
+func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
+	if sim.World.Start.IsZero() {
+		sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+	}
+	w, err := newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, simulation: &sim})
+	if err != nil {
+		return nil, err
+	}
+	t := newTroubles(w, sim)
+	t.plan()
+	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
+	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
+	if err := w.until(ctx, end, func() bool { return false }); err != nil {
+		return nil, err
+	}
+	t.calm()
+	w.checks.measure(end)
+	if err := w.until(ctx, end.Add(settleFor), w.settled); err != nil {
+		return nil, err
+	}
+	w.checks.finally()
+	r := w.checks.result(sim)
+	if err := w.ledger.Close(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// until runs the world to a time, or until it is done.
+func (w *world) until(ctx context.Context, end time.Time, done func() bool) error {
+	for w.clock.Step(end) {
+		w.clock.Settle()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if done() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// settled reports whether nothing is left to be done: no message, no operation, no incident, nothing due but what time
+// alone brings.
+func (w *world) settled() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.inFlight() == 0 && w.clock.quiet() && len(w.busy) == 0 && w.api.Running() == 0 && !w.dirty && w.left == 0
+}
+
+// Shrink finds the shortest beginning of the faults and troubles of a run with which it still violates a rule.
+func Shrink(ctx context.Context, sim Simulation, failed *Report) (*Report, error) {
+	low, high := 0, failed.Violations[0].Faults
+	best := failed
+	for low < high {
+		mid := (low + high) / 2
+		try := sim
+		try.Limit = mid
+		r, err := Simulate(ctx, try)
+		if err != nil {
+			return nil, err
+		}
+		if len(r.Violations) > 0 {
+			high, best = min(mid, r.Violations[0].Faults), r
+		} else {
+			low = mid + 1
+		}
+	}
+	sim.Limit, sim.Lines = high, true
+	r, err := Simulate(ctx, sim)
+	if err != nil || len(r.Violations) == 0 {
+		return best, err
+	}
+	return r, nil
+}
+
+// MixedFleet is a small fleet of everything there is, and the policies for it.
+func MixedFleet(seed uint64) (Scenario, []byte) {
+	draw := stream(seed, "fleet")
+	zones := []string{"us-west4-a", "us-west4-b", "us-central1-a"}
+	shapes := []SliceConfig{
+		{Name: "llama-8b", Accelerator: "v5litepod-16", Spot: true, Policy: "night"},
+		{Name: "gemma-27b", Accelerator: "v5p-32", Policy: "planned"},
+		{Name: "mixtral", Accelerator: "v5litepod-32", Spot: true, Policy: "night", QueuedResource: "mixtral-qr"},
+		{Name: "t5", Accelerator: "v5litepod-8", Policy: "planned"},
+		{Name: "gpt-oss", Accelerator: "v6e-16", Spot: true, Policy: "asking"},
+		{Name: "bert", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Crew: CrewConfig{Absent: true}},
+		{Name: "palm", Accelerator: "v5p-16", Policy: "reserved", Crew: CrewConfig{Silent: true}},
+		{Name: "dlrm", Accelerator: "v5litepod-16", Spot: true, Policy: "spot", Trainer: TrainerConfig{Torn: true}},
+		{Name: "watched", Accelerator: "v5litepod-16", Spot: true},
+		{Name: "bare", Accelerator: "v5litepod-16", Spot: true, Policy: "night"},
+	}
+	s := Scenario{Title: "a mixed fleet", Project: "demo", Capacity: map[string]int{}}
+	for _, z := range zones {
+		s.Capacity[z] = -1
+	}
+	for i, c := range shapes {
+		c.Zone = zones[draw.IntN(len(zones))]
+		c.ID = int64(7000 + i)
+		c.Workers = fmt.Sprintf("t1v-n-%08x", draw.Uint32())
+		if c.Name != "bare" {
+			c.Directory = "gs://checkpoints/" + c.Name
+		}
+		c.Trainer.Step = int64(1000 + draw.IntN(50_000))
+		c.Trainer.CheckpointEvery = int64(90 + draw.IntN(180))
+		c.Crew.ReportEvery = Duration(10 * time.Minute)
+		s.Fleet = append(s.Fleet, c)
+	}
+	return s, []byte(mixedPolicies)
+}
+
+const mixedPolicies = `policies:
+  night:
+    preset: spot
+    zones: [us-west4-a, us-west4-b, us-central1-a]
+    chip_hour_price: 1.20
+  planned:
+    preset: reserved
+    switches: {recreate: "yes", recreate_non_spot: "yes"}
+    zones: [us-west4-a, us-west4-b]
+    lead: 30m
+  asking:
+    preset: spot
+    switches: {recreate: ask, restart: ask, early_maintenance: ask}
+    give_up_after: 24h
+`
+
+// Few keeps a part of a fleet, drawn from the seed.
+func Few(s Scenario, seed uint64, n int) Scenario {
+	draw := stream(seed, "few")
+	fleet := slices.Clone(s.Fleet)
+	draw.Shuffle(len(fleet), func(i, j int) { fleet[i], fleet[j] = fleet[j], fleet[i] })
+	s.Fleet = fleet[:min(n, len(fleet))]
+	slices.SortFunc(s.Fleet, func(a, b SliceConfig) int { return cmp.Compare(a.Name, b.Name) })
+	return s
+}
+
+// approveAll says yes to everything that waits for a person.
+func (w *world) approveAll() {
+	ids, err := w.ledger.All(context.Background())
+	w.must(err)
+	for _, id := range ids {
+		doc, _, err := w.ledger.Workload(context.Background(), id)
+		w.must(err)
+		if doc.Incident != nil && doc.Incident.Phase == incident.Approving {
+			w.clock.Go(func() { w.approve(id, "ann@example.com") })
+			w.clock.Settle()
+		}
+	}
+}
+
+// pauseAll pauses everything, or lifts that.
+func (w *world) pauseAll(p *incident.Pause) {
+	w.must(w.ledger.SetPause(context.Background(), p))
+}
+
+// phaseOf is where a workload stands.
+func phaseOf(w incident.Workload) string {
+	if w.Incident == nil {
+		return "peace"
+	}
+	return string(w.Incident.Phase)
+}
+
+// Sum puts the reports of several seeds together. Percentiles are those of the worst seed.
+func Sum(reports []*Report) *Report {
+	sum := *reports[0]
+	for _, r := range reports[1:] {
+		sum.Incidents += r.Incidents
+		sum.Faults += r.Faults
+		sum.Handled += r.Handled
+		sum.Braked += r.Braked
+		sum.Goodput += r.Goodput
+		sum.ChipHours.Total += r.ChipHours.Total
+		sum.ChipHours.Lost += r.ChipHours.Lost
+		sum.Violations = append(slices.Clip(sum.Violations), r.Violations...)
+		for _, c := range []struct{ to, from *map[string]int }{
+			{&sum.Ended, &r.Ended},
+			{&sum.Confirmed, &r.Confirmed},
+			{&sum.Causes, &r.Causes},
+			{&sum.Actions, &r.Actions},
+			{&sum.Transitions, &r.Transitions},
+			{&sum.ErrorClasses, &r.ErrorClasses},
+			{&sum.Happened, &r.Happened},
+		} {
+			*c.to = added(*c.to, *c.from)
+		}
+		sum.LostHours = added(sum.LostHours, r.LostHours)
+		sum.Reaction = maps.Clone(sum.Reaction)
+		for stage, p := range r.Reaction {
+			q := sum.Reaction[stage]
+			sum.Reaction[stage] = Percentiles{P50: max(p.P50, q.P50), P95: max(p.P95, q.P95), P99: max(p.P99, q.P99), Count: p.Count + q.Count}
+		}
+	}
+	sum.Goodput /= float64(len(reports))
+	return &sum
+}
+
+func added[N int | float64](a, b map[string]N) map[string]N {
+	sum := maps.Clone(a)
+	for k, v := range b {
+		sum[k] += v
+	}
+	return sum
+}

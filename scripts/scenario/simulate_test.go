@@ -1,0 +1,107 @@
+package scenario_test
+
+import (
+	"encoding/json"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/scripts/scenario"
+)
+
+func simulation(tb testing.TB, seed uint64, faults string, days float64) scenario.Simulation {
+	tb.Helper()
+	f, err := scenario.FaultsNamed(faults)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	world, policy := scenario.MixedFleet(seed)
+	return scenario.Simulation{Seed: seed, Days: days, World: scenario.Few(world, seed, 4), Policy: policy, Faults: f, Limit: scenario.NoLimit}
+}
+
+func simulate(tb testing.TB, sim scenario.Simulation) *scenario.Report {
+	tb.Helper()
+	r, err := scenario.Simulate(tb.Context(), sim)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+// TestNoSeedBreaksARule runs a few seeds under each degree of faults; scripts/check runs hundreds.
+func TestNoSeedBreaksARule(t *testing.T) {
+	for faults, days := range map[string]float64{"none": 2, "light": 2, "heavy": 1} {
+		for seed := uint64(1); seed <= 3; seed++ {
+			r := simulate(t, simulation(t, seed, faults, days))
+			for _, v := range r.Violations {
+				t.Errorf("seed %d, faults %s: %s: %s %s (%s, %d faults)", seed, faults, v.Rule, v.Workload, v.Text, v.At.Format(time.DateTime), v.Faults)
+			}
+			if r.Incidents == 0 || r.Handled < 100 || r.Goodput <= 0 || r.Goodput > 1 {
+				t.Errorf("seed %d, faults %s: %d incidents, %d messages, goodput %v: that is no run", seed, faults, r.Incidents, r.Handled, r.Goodput)
+			}
+		}
+	}
+}
+
+// TestTheSameSeedMakesTheSameRun compares whole reports, with everything that went wrong and the story, byte by byte.
+func TestTheSameSeedMakesTheSameRun(t *testing.T) {
+	run := func() string {
+		sim := simulation(t, 5, "heavy", 0.5)
+		sim.Lines = true
+		r := simulate(t, sim)
+		out, err := json.Marshal(struct {
+			*scenario.Report
+			Lines []scenario.Line
+		}{r, r.Story.Lines})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out) + strings.Join(r.Told, "\n")
+	}
+	first := run()
+	if d := cmp.Diff(first, run()); d != "" {
+		t.Fatalf("another run of the same seed differs (-first +later):\n%.3000s", d)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if d := cmp.Diff(first, run()); d != "" {
+		t.Fatalf("on one processor the same seed differs (-first +later):\n%.3000s", d)
+	}
+}
+
+// TestFewerFaultsAreTheBeginningOfMore: to leave out everything from a fault on does not change what was before it, so the
+// shortest run that fails can be looked for.
+func TestFewerFaultsAreTheBeginningOfMore(t *testing.T) {
+	sim := simulation(t, 6, "heavy", 0.5)
+	all := simulate(t, sim)
+	if all.Faults < 50 || all.Faults != len(all.Told) {
+		t.Fatalf("%d faults, %d told: too few to leave some out", all.Faults, len(all.Told))
+	}
+	sim.Limit = all.Faults / 2
+	half := simulate(t, sim)
+	if half.Faults != sim.Limit {
+		t.Errorf("%d faults happened, and %d were allowed", half.Faults, sim.Limit)
+	}
+	if d := cmp.Diff(all.Told[:len(half.Told)], half.Told); d != "" {
+		t.Errorf("the first half differs (-all +half):\n%s", d)
+	}
+	sim.Limit = 0
+	if none := simulate(t, sim); none.Faults != 0 || none.Incidents != 0 || none.Goodput < 0.9 {
+		t.Errorf("without anything that goes wrong: %d faults, %d incidents, goodput %v", none.Faults, none.Incidents, none.Goodput)
+	}
+}
+
+// BenchmarkSimulate is a night of two days under heavy faults.
+func BenchmarkSimulate(b *testing.B) {
+	var handled, incidents int
+	seed := uint64(0)
+	for b.Loop() {
+		seed++
+		r := simulate(b, simulation(b, seed, "heavy", 2))
+		handled, incidents = handled+r.Handled, incidents+r.Incidents
+	}
+	b.ReportMetric(float64(handled)/b.Elapsed().Seconds(), "calls/s")
+	b.ReportMetric(float64(incidents)/b.Elapsed().Seconds(), "incidents/s")
+}

@@ -1,0 +1,379 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// troubles are what happens to a fleet: what Google does, what the training does to itself, and what people do. When and
+// what is drawn from the seed.
+type troubles struct {
+	*world
+	sim  Simulation
+	rand *rand.Rand
+	over bool
+	// policies are the files between which somebody changes.
+	policies [][]byte
+}
+
+// happening is one thing that may happen to a slice.
+type happening struct {
+	name string
+	// spot and other are how often it happens to Spot and to other slices, in times per day.
+	spot, other float64
+	strike      func(t *troubles, c SliceConfig, zone string) error
+}
+
+var happenings = []happening{
+	{"preempted", 1.2, 0, func(t *troubles, c SliceConfig, zone string) error { return t.api.Preempt(zone, c.Name) }},
+	{"vanished", 0.1, 0, func(t *troubles, c SliceConfig, zone string) error { return t.api.Vanish(zone, c.Name) }},
+	{"terminated", 0, 0.05, func(t *troubles, c SliceConfig, zone string) error { return t.api.Terminate(zone, c.Name) }},
+	{"host error, repaired", 0.2, 0.3, func(t *troubles, c SliceConfig, zone string) error {
+		return t.api.HostError(zone, c.Name, t.between(5*time.Minute, 3*time.Hour))
+	}},
+	{"host error, for good", 0.02, 0.05, func(t *troubles, c SliceConfig, zone string) error { return t.api.HostError(zone, c.Name, -1) }},
+	{"maintenance without notice", 0.05, 0.1, func(t *troubles, c SliceConfig, zone string) error {
+		return t.api.BeginMaintenance(zone, c.Name, t.between(5*time.Minute, time.Hour))
+	}},
+	{"maintenance announced", 0.1, 0.4, (*troubles).announced},
+	{"training crash", 0.3, 0.4, func(t *troubles, c SliceConfig, _ string) error {
+		t.trainings[c.Name].Crash(exitCodes[t.rand.IntN(len(exitCodes))])
+		return nil
+	}},
+	{"crash loop", 0.03, 0.05, func(t *troubles, c SliceConfig, _ string) error {
+		t.trainings[c.Name].Loop(1, 1+t.rand.IntN(8))
+		t.trainings[c.Name].Crash(1)
+		return nil
+	}},
+	{"lost for a moment", 0.15, 0.05, (*troubles).flickers},
+	{"forged lines", 0.2, 0.2, (*troubles).forged},
+	{"owner stops and starts", 0, 0.05, (*troubles).stopped},
+	{"owner deletes", 0.05, 0.05, (*troubles).deleted},
+	{"another controller replaces", 0.02, 0.02, (*troubles).replaced},
+}
+
+var exitCodes = []int{1, 2, 134, 137, 139, 143}
+
+// elsewhere is one thing that may happen to everything, in times per day.
+type elsewhere struct {
+	name   string
+	often  float64
+	strike func(t *troubles)
+}
+
+var elsewheres = []elsewhere{
+	{"stockout", 1.5, func(t *troubles) {
+		zones := t.world.zones()
+		zone := zones[t.rand.IntN(len(zones))]
+		t.api.SetCapacity(zone, 0)
+		t.after(t.between(10*time.Minute, 8*time.Hour), func() { t.api.SetCapacity(zone, tputest.Unlimited) })
+	}},
+	{"everything paused", 0.3, func(t *troubles) {
+		until := t.clock.Now().Add(t.between(10*time.Minute, 3*time.Hour))
+		t.pauseAll(&incident.Pause{By: "ann@example.com", At: t.clock.Now(), Until: until})
+	}},
+	{"policy changed", 0.5, func(t *troubles) { t.enforce(t.policies[t.rand.IntN(len(t.policies))]) }},
+	{"guest attributes blocked", 0.2, func(t *troubles) {
+		t.api.BlockGuestAttributes(true)
+		t.after(t.between(time.Hour, 6*time.Hour), func() { t.api.BlockGuestAttributes(false) })
+	}},
+	{"approved", 4, func(t *troubles) { t.approveAll() }},
+}
+
+func newTroubles(w *world, sim Simulation) *troubles {
+	return &troubles{world: w, sim: sim, rand: stream(sim.Seed, "troubles"), policies: [][]byte{
+		sim.Policy, sim.Policy, []byte("policies: {}\n"), []byte("policies: {night: {preset: watch}\n"),
+	}}
+}
+
+func (t *troubles) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(t.rand.Int64N(int64(high-low)+1))
+}
+
+// after does something that ends a trouble. It happens whatever else is left out.
+func (t *troubles) after(d time.Duration, f func()) { t.clock.At(t.clock.Now().Add(d), f) }
+
+// plan begins to draw.
+func (t *troubles) plan() {
+	for _, c := range t.Fleet {
+		for _, h := range happenings {
+			often := h.other
+			if c.Spot {
+				often = h.spot
+			}
+			t.again(often, func() { t.befall(h, c) })
+		}
+	}
+	for _, e := range elsewheres {
+		t.again(e.often, func() {
+			if t.chaos.strikes("%s", e.name) {
+				t.checks.happened(e.name, "")
+				e.strike(t)
+			}
+		})
+	}
+}
+
+// again does something so and so often a day, from now on, until everything calms down.
+func (t *troubles) again(often float64, f func()) {
+	often *= t.sim.Faults.Troubles
+	if often == 0 {
+		return
+	}
+	wait := time.Duration(-math.Log(1-t.rand.Float64()) / often * float64(24*time.Hour))
+	t.clock.At(t.clock.Now().Add(wait), func() {
+		if t.over {
+			return
+		}
+		f()
+		t.again(often/t.sim.Faults.Troubles, f)
+	})
+}
+
+// befall lets something happen to a slice, where it is at the moment and if it is usable.
+func (t *troubles) befall(h happening, c SliceConfig) {
+	zone := t.whereIs(c.Name)
+	if zone == "" || t.api.Node(zone, c.Name).State != "READY" {
+		return
+	}
+	if !t.chaos.strikes("%s: %s in %s", h.name, c.Name, zone) {
+		return
+	}
+	t.checks.happened(h.name, c.Name)
+	if err := h.strike(t, c, zone); err != nil {
+		t.must(err)
+	}
+}
+
+// whereIs finds the zone of a slice that can be used, or that is there at all.
+func (t *troubles) whereIs(name string) (zone string) {
+	for _, z := range t.world.zones() {
+		if n := t.api.Node(z, name); n != nil && (zone == "" || n.State == "READY") {
+			zone = z
+		}
+	}
+	return zone
+}
+
+// announced has maintenance announced for later; it may be moved, withdrawn, or take place.
+func (t *troubles) announced(c SliceConfig, zone string) error {
+	now := t.clock.Now().UTC().Truncate(time.Second)
+	start := now.Add(t.between(40*time.Minute, 40*time.Hour)).Truncate(time.Minute)
+	n := events.Notice{
+		Status: events.NoticePending, WindowStart: start, WindowEnd: start.Add(4 * time.Hour), LatestWindowStart: start, CanReschedule: t.rand.IntN(2) == 0,
+	}
+	life := t.api.Incarnation(zone, c.Name)
+	still := func() bool { return t.api.Node(zone, c.Name) != nil && t.api.Incarnation(zone, c.Name).Same(life) }
+	switch t.rand.IntN(4) {
+	case 0: // withdrawn
+		t.after(time.Duration(t.rand.Int64N(int64(start.Sub(now)))), func() {
+			if still() {
+				t.must(t.api.Withdraw(zone, c.Name))
+			}
+		})
+		return t.api.Announce(zone, c.Name, n)
+	case 1: // moved
+		moved := n
+		moved.WindowStart, moved.WindowEnd, moved.LatestWindowStart = start.Add(6*time.Hour), start.Add(10*time.Hour), start.Add(6*time.Hour)
+		t.after(time.Duration(t.rand.Int64N(int64(start.Sub(now)))), func() {
+			if still() && t.api.Node(zone, c.Name).Health != "UNHEALTHY_MAINTENANCE" {
+				t.must(t.api.Announce(zone, c.Name, moved))
+			}
+		})
+		start = moved.WindowStart
+	}
+	t.after(start.Sub(now)+t.between(0, 30*time.Minute), func() {
+		if node := t.api.Node(zone, c.Name); still() && node.State == "READY" && node.UpcomingMaintenance != nil {
+			t.must(t.api.BeginMaintenance(zone, c.Name, t.between(5*time.Minute, time.Hour)))
+		}
+	})
+	return t.api.Announce(zone, c.Name, n)
+}
+
+// flickers shows a slice as lost that Google brings back in the same life.
+func (t *troubles) flickers(c SliceConfig, zone string) error {
+	life := t.api.Incarnation(zone, c.Name)
+	t.after(t.between(time.Second, 2*time.Minute), func() {
+		if n := t.api.Node(zone, c.Name); n != nil && n.State == "PREEMPTED" && t.api.Incarnation(zone, c.Name).Same(life) {
+			t.must(t.api.SetState(zone, c.Name, "READY"))
+			t.must(t.api.SetHealth(zone, c.Name, "HEALTHY"))
+		}
+	})
+	return t.api.Preempt(zone, c.Name)
+}
+
+// forged has somebody who may write to a log of their own write what Google's own entries say.
+func (t *troubles) forged(c SliceConfig, zone string) error {
+	for _, raw := range tputest.SystemEntries(tputest.Event{
+		Time: t.clock.Now(), Kind: tputest.Lost, Seq: t.rand.Uint64(), Project: t.Project, Zone: zone, Node: c.Name, Group: c.Workers, Workers: 1,
+		Cause: events.CausePreemption,
+	}) {
+		t.logged(edited(raw, func(entry map[string]any) { entry["logName"] = "projects/" + t.Project + "/logs/training" }))
+	}
+	return nil
+}
+
+// stopped has the owner stop a slice of one worker, and start it again some hours later.
+func (t *troubles) stopped(c SliceConfig, zone string) error {
+	if len(t.api.Hosts(zone, c.Name)) != 1 || c.QueuedResource != "" {
+		return nil
+	}
+	t.after(t.between(time.Hour, 6*time.Hour), func() {
+		if n := t.api.Node(zone, c.Name); n != nil && n.State == "STOPPED" {
+			t.try(t.api.Start(zone, c.Name, owner))
+		}
+	})
+	return t.api.Stop(zone, c.Name, owner)
+}
+
+// deleted has the owner delete a slice, and create it again some hours later.
+func (t *troubles) deleted(c SliceConfig, zone string) error {
+	t.checks.took(c.Name)
+	if c.QueuedResource != "" {
+		return t.api.OwnerDeleteQueuedResource(zone, c.QueuedResource, owner)
+	}
+	order := t.api.Node(zone, c.Name)
+	t.after(t.between(2*time.Hour, 10*time.Hour), func() {
+		if t.whereIs(c.Name) != "" {
+			return
+		}
+		t.try(t.api.OwnerCreate(tputest.NodeConfig{
+			Zone: zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: order.Labels, Metadata: order.Metadata,
+		}, owner))
+	})
+	return t.api.OwnerDelete(zone, c.Name, owner)
+}
+
+const owner = "ada@example.com"
+
+// replaced has another controller take a slice over: preempted, deleted and created again by somebody else.
+func (t *troubles) replaced(c SliceConfig, zone string) error {
+	if c.QueuedResource != "" {
+		return nil
+	}
+	order := t.api.Node(zone, c.Name)
+	if c.Spot {
+		if err := t.api.Preempt(zone, c.Name); err != nil {
+			return err
+		}
+	}
+	const controller = "babysitter@example.com"
+	t.after(t.between(time.Second, 5*time.Minute), func() {
+		t.try(t.api.OwnerDelete(zone, c.Name, controller))
+		t.after(3*time.Minute, func() {
+			if t.whereIs(c.Name) != "" {
+				return
+			}
+			t.try(t.api.OwnerCreate(tputest.NodeConfig{
+				Zone: zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: order.Labels, Metadata: order.Metadata,
+			}, controller))
+		})
+	})
+	return nil
+}
+
+// enforce puts another policy file there.
+func (t *troubles) enforce(file []byte) {
+	t.opts.Policy = file
+	t.checks.policies = append(t.checks.policies, inForce{t.clock.Now(), file})
+}
+
+// calm ends all troubles: what is under way has to come to its end then.
+func (t *troubles) calm() {
+	t.over, t.chaos.over = true, true
+	for _, z := range t.world.zones() {
+		t.api.SetCapacity(z, tputest.Unlimited)
+	}
+	t.api.BlockGuestAttributes(false)
+	t.enforce(t.sim.Policy)
+	t.pauseAll(nil)
+	var approve func()
+	approve = func() {
+		t.approveAll()
+		t.clock.At(t.clock.Now().Add(time.Hour), approve)
+	}
+	t.clock.At(t.clock.Now().Add(time.Hour), approve)
+}
+
+// logged is what the sinks let through of an entry of the simulated world: late, twice, never, or without what need not be
+// there.
+func (w *world) logged(raw []byte) {
+	c := w.chaos
+	wait := 600 * time.Millisecond
+	copies := 1
+	switch {
+	case c == nil:
+	case c.happens(c.EntryLost, "a log entry is lost"):
+		w.checks.silenced(raw)
+		return
+	case c.happens(c.EntryTwice, "a log entry comes twice"):
+		copies = 2
+	case c.happens(c.EntryBare, "a log entry comes without what need not be there"):
+		raw = bare(raw)
+	case c.happens(c.EntrySkewed, "a log entry has the time of a clock that goes wrong"):
+		raw = skewed(raw, c.between(-5*time.Minute, 5*time.Minute))
+	}
+	for range copies {
+		if c.happens(c.rates().EntryLate, "a log entry is late") {
+			wait = c.between(time.Minute, 30*time.Minute)
+		}
+		w.mu.Lock()
+		w.left++
+		w.mu.Unlock()
+		w.clock.At(w.clock.Now().Add(wait), func() {
+			defer w.played()
+			e, err := events.Read(raw)
+			if err != nil {
+				w.must(fmt.Errorf("the simulated world wrote a faulty entry: %w", err))
+				return
+			}
+			w.deliver(raw, e, true)
+		})
+	}
+}
+
+// bare takes from an entry what need not be there.
+func bare(raw []byte) []byte {
+	return edited(raw, func(entry map[string]any) {
+		delete(entry, "receiveTimestamp")
+		delete(entry, "severity")
+		delete(entry, "operation")
+		if p, ok := entry["protoPayload"].(map[string]any); ok {
+			delete(p, "metadata")
+			delete(p, "request")
+			delete(p, "requestMetadata")
+		}
+	})
+}
+
+// skewed puts the time of an entry off.
+func skewed(raw []byte, by time.Duration) []byte {
+	return edited(raw, func(entry map[string]any) {
+		if s, ok := entry["timestamp"].(string); ok {
+			if at, err := time.Parse(time.RFC3339Nano, s); err == nil {
+				entry["timestamp"] = at.Add(by).UTC().Format(time.RFC3339Nano)
+			}
+		}
+	})
+}
+
+func edited(raw []byte, edit func(entry map[string]any)) []byte {
+	var entry map[string]any
+	if err := json.Unmarshal(raw, &entry); err != nil {
+		return raw
+	}
+	edit(entry)
+	out, err := json.Marshal(entry, json.Deterministic(true))
+	if err != nil {
+		return raw
+	}
+	return out
+}
