@@ -55,7 +55,7 @@ var faultsNamed = map[string]Faults{
 		Crash: 0.005, Timeout: 0.001, Slow: 0.01, LedgerDown: 0.01, LedgerConflict: 0.01, LedgerLost: 0.005,
 		APIRefused: 0.05, APILost: 0.02, APIAnswerLost: 0.03, APISlow: 0.03, APILate: 0.05, APIUnreachable: 0.05,
 		BucketLost: 0.02, BucketAnswerLost: 0.02, PublishFailed: 0.02, PublishAnswerLost: 0.01, Delayed: 0.05, Twice: 0.05, Again: 0.03,
-		EntryLate: 0.1, EntryLost: 0.05, EntryTwice: 0.05, EntryBare: 0.03, EntrySkewed: 0.03, Troubles: 2,
+		EntryLate: 0.1, EntryLost: 0.05, EntryTwice: 0.05, EntryBare: 0.03, EntrySkewed: 0.03, Troubles: 5,
 	},
 }
 
@@ -107,6 +107,14 @@ func (c *chaos) strikes(format string, args ...any) bool {
 	c.count++
 	c.told = append(c.told, fmt.Sprintf("%4d  %s  ", c.count, c.clock.Now().UTC().Format("Jan 2 15:04:05"))+fmt.Sprintf(format, args...))
 	return true
+}
+
+// struck is how many faults and troubles there were by now.
+func (c *chaos) struck() int {
+	if c == nil {
+		return 0
+	}
+	return c.count
 }
 
 // rates are the faults of a chaos that may be none.

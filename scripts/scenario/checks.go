@@ -194,8 +194,8 @@ func (c *checks) read(r *http.Request) {
 			continue
 		}
 		got := reading{at: c.clock.Now(), state: "gone"}
-		if n := c.api.Node(zone, f.Name); n != nil {
-			got.state, got.life = n.State, c.api.Incarnation(zone, f.Name).ID
+		if state, life := c.api.State(zone, f.Name); state != "" {
+			got.state, got.life = state, life.ID
 		}
 		inst.read[zone+"/"+f.Name] = got
 	}

@@ -151,8 +151,9 @@ func (w *world) tick(at time.Time) {
 		w.tick(at.Add(time.Minute))
 		due, err := w.ledger.Due(context.Background(), at)
 		w.mu.Lock()
-		dirty := w.dirty
-		w.dirty = false
+		// What went wrong at the last tick may have kept it from seeing what there was to see.
+		dirty := w.dirty || w.chaos.struck() != w.struck
+		w.dirty, w.struck = false, w.chaos.struck()
 		w.mu.Unlock()
 		if err == nil && len(due) == 0 && !dirty && w.api.Running() == 0 {
 			return

@@ -141,7 +141,7 @@ func (t *troubles) again(often float64, f func()) {
 // befall lets something happen to a slice, where it is at the moment and if it is usable.
 func (t *troubles) befall(h happening, c SliceConfig) {
 	zone := t.whereIs(c.Name)
-	if zone == "" || t.api.Node(zone, c.Name).State != "READY" {
+	if state, _ := t.api.State(zone, c.Name); state != "READY" {
 		return
 	}
 	if !t.chaos.strikes("%s: %s in %s", h.name, c.Name, zone) {
@@ -156,7 +156,7 @@ func (t *troubles) befall(h happening, c SliceConfig) {
 // whereIs finds the zone of a slice that can be used, or that is there at all.
 func (t *troubles) whereIs(name string) (zone string) {
 	for _, z := range t.world.zones() {
-		if n := t.api.Node(z, name); n != nil && (zone == "" || n.State == "READY") {
+		if state, _ := t.api.State(z, name); state == "READY" || state != "" && zone == "" {
 			zone = z
 		}
 	}
@@ -166,7 +166,7 @@ func (t *troubles) whereIs(name string) (zone string) {
 // announced has maintenance announced for later; it may be moved, withdrawn, or take place.
 func (t *troubles) announced(c SliceConfig, zone string) error {
 	now := t.clock.Now().UTC().Truncate(time.Second)
-	start := now.Add(t.between(40*time.Minute, 40*time.Hour)).Truncate(time.Minute)
+	start := now.Add(t.between(40*time.Minute, 12*time.Hour)).Truncate(time.Minute)
 	n := events.Notice{
 		Status: events.NoticePending, WindowStart: start, WindowEnd: start.Add(4 * time.Hour), LatestWindowStart: start, CanReschedule: t.rand.IntN(2) == 0,
 	}
@@ -182,7 +182,7 @@ func (t *troubles) announced(c SliceConfig, zone string) error {
 		return t.api.Announce(zone, c.Name, n)
 	case 1: // moved
 		moved := n
-		moved.WindowStart, moved.WindowEnd, moved.LatestWindowStart = start.Add(6*time.Hour), start.Add(10*time.Hour), start.Add(6*time.Hour)
+		moved.WindowStart, moved.WindowEnd, moved.LatestWindowStart = start.Add(3*time.Hour), start.Add(7*time.Hour), start.Add(3*time.Hour)
 		t.after(time.Duration(t.rand.Int64N(int64(start.Sub(now)))), func() {
 			if still() && t.api.Node(zone, c.Name).Health != "UNHEALTHY_MAINTENANCE" {
 				t.must(t.api.Announce(zone, c.Name, moved))

@@ -125,9 +125,11 @@ type world struct {
 	// silent are calls whose audit entries were recorded.
 	silent map[string]int
 	// left counts what the scenario still has to play.
-	left  int
-	dirty bool
-	last  time.Time
+	left int
+	// dirty has the next tick look, and struck is how many faults there were at the last one.
+	dirty  bool
+	struck int
+	last   time.Time
 }
 
 // ours is whom the pipeline acts as.
@@ -257,7 +259,7 @@ func (w *world) place(c SliceConfig) error {
 	}
 	t := c.Trainer
 	w.trainings[c.Name] = tputest.NewTraining(tputest.TrainingConfig{
-		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + workload, Clock: w.clock, Bucket: w.bucket.Transport(), Directory: c.Directory,
+		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + workload, Clock: w.clock, Bucket: w.bucket, Directory: c.Directory,
 		Emit: w.logged, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
 		ReportEvery: time.Duration(c.Crew.ReportEvery), Refuses: c.Crew.Refuses, Silent: c.Crew.Silent,
 		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),

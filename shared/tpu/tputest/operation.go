@@ -409,6 +409,16 @@ func (a *API) Incarnation(zone, name string) events.Incarnation {
 	return events.Incarnation{}
 }
 
+// State is the state and the life of a node now; empty where there is no such node.
+func (a *API) State(zone, name string) (string, events.Incarnation) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := a.nodes[key{zone, name}]; n != nil {
+		return n.api.State, n.incarnation()
+	}
+	return "", events.Incarnation{}
+}
+
 // Hosts are the host names of a node's workers.
 func (a *API) Hosts(zone, name string) []string {
 	a.mu.Lock()

@@ -14,6 +14,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/checkpoint/buckettest"
 )
 
 // TrainingConfig is a training run on one slice, with the crew beside it.
@@ -21,8 +22,8 @@ type TrainingConfig struct {
 	// Slice is the node's name; the run follows it through every life and zone.
 	Project, Slice, Workload string
 	Clock                    Clock
-	// Bucket serves the checkpoint directory, which is gs:// or empty: then there are neither checkpoints nor a lease.
-	Bucket    http.RoundTripper
+	// Bucket holds the checkpoint directory, which is gs:// or empty: then there are neither checkpoints nor a lease.
+	Bucket    *buckettest.Server
 	Directory string
 	// Emit takes the entries that the crew writes to Cloud Logging.
 	Emit func(entry []byte)
@@ -113,7 +114,7 @@ type Training struct {
 // NewTraining begins a run on a machine that has been up for long.
 func NewTraining(c TrainingConfig, life events.Incarnation, group string, workers int) *Training {
 	t := &Training{TrainingConfig: c.orDefault(), life: life, group: group, workers: workers, up: true}
-	t.store = checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: c.Bucket}))}
+	t.store = checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: c.Bucket.Transport()}))}
 	t.left, t.pause = t.Restarts, t.Backoff
 	t.saved = t.Step - t.Step%t.CheckpointEvery
 	t.high = t.Step
@@ -366,12 +367,11 @@ func (t *Training) write(step int64, complete bool) {
 		return
 	}
 	dir := checkpoint.Join(t.Directory, strconv.FormatInt(step, 10))
+	bucket, path, _ := strings.Cut(strings.TrimPrefix(dir, "gs://"), "/")
 	put := func(name, content string) {
-		ctx := context.Background()
-		if _, err := t.store.Put(ctx, checkpoint.Join(dir, name), []byte(content), 0); err != nil && !strings.Contains(err.Error(), "exists") {
-			if _, getErr := t.store.Get(ctx, checkpoint.Join(dir, name)); getErr != nil {
-				panic(fmt.Sprintf("tputest: checkpoint %d: %v", step, err))
-			}
+		name = checkpoint.Join(path, name)
+		if _, _, exists := t.Bucket.Get(bucket, name); !exists {
+			t.Bucket.Put(bucket, name, []byte(content))
 		}
 	}
 	put("state/manifest.ocdbt", "arrays")
