@@ -66,6 +66,8 @@ type record struct {
 	announced  time.Time
 	// released is when a word of the owner's about a slice was handled, by slice.
 	released map[string]time.Time
+	// usable is when a slice became usable last: what was said before that concerns another life.
+	usable map[string]time.Time
 	// taken is when the owner deleted a slice in quiet times, and the log says so, by slice.
 	taken map[string]time.Time
 	// told says that the last incident was left to a person.
@@ -84,7 +86,7 @@ func newChecks(w *world) *checks {
 func (c *checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{released: map[string]time.Time{}, taken: map[string]time.Time{}}
+		r = &record{released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}}
 		c.of[workload] = r
 	}
 	return r
@@ -349,7 +351,7 @@ func (c *checks) answered(sub string, m Message, status int) {
 			continue
 		}
 		r := c.record(c.workload(f.Name))
-		if strings.HasPrefix(e.Call.Method, "Delete") {
+		if strings.HasPrefix(e.Call.Method, "Delete") && e.Time.After(r.usable[f.Name]) {
 			r.released[f.Name] = c.clock.Now()
 		}
 	}
@@ -361,6 +363,7 @@ func (c *checks) lived(e tputest.Event) {
 		return
 	}
 	r := c.record(c.workload(e.Node))
+	r.usable[e.Node] = c.clock.Now()
 	delete(r.released, e.Node)
 	delete(r.taken, e.Node)
 	if !r.called.IsZero() && r.ready.IsZero() {

@@ -39,7 +39,7 @@ func TestACreationFromBeforeTheTroubleTakesNothingOver(t *testing.T) {
 // TestAnOrderOfTheOwnersThatCameToNothingStaysTheirs: a TPU that its owner deleted and ordered again, and for which there was
 // no capacity, was never there. Pitstop does not create it in their place.
 func TestAnOrderOfTheOwnersThatCameToNothingStaysTheirs(t *testing.T) {
-	p := policies["yes"]
+	p := policies["everything"]
 	life := events.Incarnation{Zone: "us-west4-a", ID: "9001", Created: start.Add(2 * time.Hour)}
 	read := func(at time.Duration, c incident.Condition, life events.Incarnation) incident.Read {
 		return incident.Read{
