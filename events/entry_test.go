@@ -284,8 +284,8 @@ func TestRealEntries(t *testing.T) {
 			t.Errorf("%s: %v", filepath.Base(f), err)
 			continue
 		}
-		if e.Ignored == "" && e.Describe() == "" {
-			t.Errorf("%s: neither ignored nor described", filepath.Base(f))
+		if !e.Kind.Known() || e.Describe() == "" || e.Rank == 0 || e.Subject.Project == "" {
+			t.Errorf("%s: %+v", filepath.Base(f), e)
 		}
 	}
 }

@@ -500,6 +500,9 @@ func (l *logEntry) call(e *Entry) {
 	}
 	e.Kind = KindCall
 	e.Subject = l.subject()
+	if strings.HasPrefix(method, "Create") && e.Subject.Node == "" && e.Subject.QueuedResource == "" {
+		l.ordered(&e.Subject)
+	}
 	if e.Subject.Zone == "" || e.Subject.Node == "" && e.Subject.QueuedResource == "" {
 		e.Missing = append(e.Missing, "resourceName")
 		e.Ignored = "the call " + method + " does not say of what"
@@ -509,6 +512,24 @@ func (l *logEntry) call(e *Entry) {
 		Method: method, Version: version, Principal: p.Authentication.PrincipalEmail,
 		First: l.Operation.First, Last: l.Operation.Last, Operation: l.Operation.ID,
 		Code: p.Status.Code, Message: short(p.Status.Message),
+	}
+}
+
+// ordered takes from what was asked for what is to be created, where only its parent is named.
+func (l *logEntry) ordered(s *Subject) {
+	var p struct {
+		ProtoPayload struct {
+			Request struct {
+				Node       string `json:"nodeId"`
+				Snake      string `json:"node_id"`
+				Queue      string `json:"queuedResourceId"`
+				SnakeQueue string `json:"queued_resource_id"`
+			} `json:"request"`
+		} `json:"protoPayload"`
+	}
+	if peek(l.raw, &p) {
+		r := &p.ProtoPayload.Request
+		s.Node, s.QueuedResource = cmp.Or(r.Node, r.Snake), cmp.Or(r.Queue, r.SnakeQueue)
 	}
 }
 

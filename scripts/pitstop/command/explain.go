@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -234,9 +235,21 @@ func explainLine(out, errOut io.Writer, where string, x explained) {
 	switch {
 	case x.Error != "":
 		tell(errOut, "pitstop: "+x.Error)
+	case x.Ignored && !events.Kind(x.Kind).Known():
+		tell(out, fmt.Sprintf("%s\n  ignored: %s\n", where, printable(x.Reason)))
 	case x.Ignored:
-		tell(out, fmt.Sprintf("%s\n  ignored: %s\n", where, x.Reason))
+		tell(out, fmt.Sprintf("%s\n  ignored: %s\n  kind     %s (%s)\n  subject  %s\n", where, printable(x.Reason), x.Kind, x.Rank, printable(x.Subject)))
 	default:
-		tell(out, fmt.Sprintf("%s\n  %s\n  kind     %s (%s)\n  subject  %s\n  leads to %s\n", where, x.Reason, x.Kind, x.Rank, x.Subject, x.LeadsTo))
+		tell(out, fmt.Sprintf("%s\n  %s\n  kind     %s (%s)\n  subject  %s\n  leads to %s\n", where, printable(x.Reason), x.Kind, x.Rank, printable(x.Subject), x.LeadsTo))
 	}
+}
+
+// printable leaves out what a terminal would obey: names in entries may be anything.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s)
 }
