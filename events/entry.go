@@ -19,11 +19,11 @@ const (
 	KindBack    Kind = "back"               // Google says that a machine was restarted
 	KindCall    Kind = "api_call"           // somebody called the TPU API
 	KindCrew    Kind = "crew_report"        // the training side speaks
+	KindCanary  Kind = "canary"             // our own entry came back through a log sink
 	KindLine    Kind = "training_line"      // a framework or the TPU runtime speaks of the training
 	KindJob     Kind = "training_job"       // Google's training service speaks of one of its jobs
 	KindCluster Kind = "cluster"            // GKE speaks of one of its clusters
 	KindLimit   Kind = "run_time_limit"     // the time is over for which a machine was ordered: no failure
-	KindCanary  Kind = "canary"             // what patrol wrote to see that entries arrive
 	KindForeign Kind = "foreign"            // well-formed JSON, but no log entry
 )
 
@@ -285,7 +285,7 @@ func (e Entry) Describe() string {
 	case KindLimit:
 		return who + " is at the end of the time that it was ordered for"
 	case KindCanary:
-		return "the canary came through"
+		return "the canary came back"
 	case KindForeign:
 	}
 	return ""

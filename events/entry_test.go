@@ -180,7 +180,11 @@ func TestReadIgnoresWithAReason(t *testing.T) {
 		"a report of a newer crew":      {crew(`{"schema":1,"report":"levitating","zone":"z","node":"n"}`), "newer than this release"},
 		"a crew line of a newer schema": {crew(`{"schema":2,"report":"exited"}`), "newer than this release"},
 		"a notice without a status":     {system("compute.instances.upcomingMaintenance", `,"metadata":{"type":"SCHEDULED"}`), "neither"},
-		"a status that is not known":    {system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PAUSED"}`), "PAUSED"},
+		"a notice without its machine": {
+			`{"protoPayload":{"methodName":"compute.instances.upcomingMaintenance","metadata":{"maintenanceStatus":"PENDING"}},"resource":{"labels":{"zone":"z"}},"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event"}`,
+			"does not say of which machine",
+		},
+		"a status that is not known": {system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PAUSED"}`), "PAUSED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := events.Read([]byte(c.entry))
@@ -315,7 +319,11 @@ func sound(t *testing.T, raw []byte) {
 		if e.Crew == nil {
 			t.Error("a crew report without the report")
 		}
-	case events.KindJob, events.KindCluster, events.KindLimit, events.KindCanary:
+	case events.KindCanary:
+		if e.Subject != (events.Subject{Project: e.Subject.Project}) {
+			t.Errorf("a canary of %+v", e.Subject)
+		}
+	case events.KindJob, events.KindCluster, events.KindLimit:
 		t.Errorf("something follows from %+v", e)
 	case events.KindLoss, events.KindBack, events.KindNotice, events.KindCall, events.KindLine:
 		if p := e.Subject.Platform(); p != events.PlatformTPU {

@@ -268,9 +268,6 @@ const (
 	runtimeLog  = "tpu.googleapis.com/runtime_monitor"
 )
 
-// CanaryLog is the log ID of the entry that patrol writes once a day to see that entries still arrive.
-const CanaryLog = "pitstop-canary"
-
 // logID is the part of a log name behind the project, decoded as far as the logs that are read need it.
 func logID(logName string) string {
 	_, id, ok := strings.Cut(logName, "/logs/")
@@ -303,7 +300,7 @@ func (l *logEntry) classify(e *Entry, f *faults) (inner []byte) {
 	case readLog:
 		e.Ignored = "reads are not noted"
 	case CanaryLog:
-		e.Kind, e.Rank, e.Ignored = KindCanary, RankUser, "it only shows that entries arrive"
+		e.Kind, e.Rank, e.Subject = KindCanary, RankUser, Subject{Project: l.project()}
 	case eventLog:
 		l.kubernetes(e)
 	case scalerLog:
@@ -396,10 +393,8 @@ func (l *logEntry) keptBy(e *Entry) {
 			e.Ignored = "only noted: the TPUs in a reservation are told on their own"
 		case s.Worker != "":
 			e.Ignored = "the instance " + s.Worker + " is no worker of the Cloud TPU API"
-		case s.Zone == "":
-			e.Ignored = "it does not say of what"
-		case e.Kind == KindLine:
-			e.Ignored = "it does not say on which worker"
+		default:
+			e.Ignored = "it does not say of which machine"
 		}
 	}
 }

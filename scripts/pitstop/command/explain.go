@@ -195,7 +195,9 @@ func leadsTo(e events.Entry, p policy.Policy) string {
 		return callLeadsTo(e.Call)
 	case events.KindCrew:
 		return crewLeadsTo(e.Crew.Report, does)
-	case events.KindJob, events.KindCluster, events.KindLimit, events.KindCanary, events.KindForeign:
+	case events.KindCanary:
+		return "a note that log entries arrive"
+	case events.KindJob, events.KindCluster, events.KindLimit, events.KindForeign:
 		// Nothing ever follows, and its reason says why.
 	}
 	return ""
