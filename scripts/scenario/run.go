@@ -108,8 +108,12 @@ func startOf(items []item, s Scenario) time.Time {
 func (w *world) plan(items []item) {
 	w.last = w.Start
 	for _, it := range items {
-		if it.entry.PubSub && it.entry.Ignored == "" {
-			it.entry.Ignored = "patrol tells it anew when the simulated API shows it"
+		switch e := &it.entry; {
+		case e.Ignored != "":
+		case e.PubSub:
+			e.Ignored = "patrol tells it anew when the simulated API shows it"
+		case e.Kind == events.KindCanary:
+			e.Ignored = "it was the deployment's own"
 		}
 		if it.entry.Ignored != "" {
 			w.ignored(it)
