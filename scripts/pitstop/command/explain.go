@@ -188,7 +188,9 @@ func leadsTo(e events.Entry, p policy.Policy) string {
 		return fmt.Sprintf("the notice is kept; at %s: %s", e.Notice.WindowStart.Add(-p.Lead).UTC().Format("2006-01-02 15:04 UTC"),
 			does(policy.RequestCheckpoint, "ask the training to save"))
 	case events.KindLoss:
-		return "an incident: look at the API; if the slice is lost and Spot, " + does(policy.Recreate, "delete it and create it again")
+		const again = "delete it and create it again"
+		return "an incident: look at the API; if the slice is lost and Spot, " + does(policy.Recreate, again) +
+			"; if it is not Spot, wait for Google's own recovery, then " + does(policy.RecreateNonSpot, again)
 	case events.KindBack, events.KindLine:
 		return "a look at the slice, if an incident waits for it"
 	case events.KindCall:

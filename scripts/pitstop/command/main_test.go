@@ -59,8 +59,9 @@ func TestExplainTellsEveryEntryAsJSON(t *testing.T) {
 	want := []map[string]any{
 		{
 			"index": 1.0, "kind": "loss", "subject": "projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2", "rank": "audit_log",
-			"leads_to": "an incident: look at the API; if the slice is lost and Spot, delete it and create it again",
-			"ignored":  false, "reason": "worker 2 was preempted", "error": "",
+			"leads_to": "an incident: look at the API; if the slice is lost and Spot, delete it and create it again; if it is not Spot, wait for " +
+				"Google's own recovery, then nothing is done (the switch recreate_non_spot is no); it would delete it and create it again",
+			"ignored": false, "reason": "worker 2 was preempted", "error": "",
 		},
 		{"index": 2.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": true, "reason": "the log syslog is not one that is read", "error": ""},
 		{
