@@ -42,12 +42,18 @@ func decode(ce cloudevents.Event) (entry, error) {
 	if e.Ignored != "" {
 		return entry{}, fault.Ignored("%s", e.Ignored)
 	}
+	if e.PubSub {
+		return entry{}, fault.Ignored("no log sink sent this")
+	}
 	return entry{e, ce.Data()}, nil
 }
 
 func (h handler) handle(ctx context.Context, e entry) error {
 	if p := e.Subject.Project; p != h.Project {
 		return fault.Ignored("the project %s is not watched", p)
+	}
+	if e.Kind == events.KindCanary {
+		return fault.Ignored("a canary shows that entries arrive, and nothing else")
 	}
 	s, found, err := h.Fleet.Find(ctx, e.Entry, e.raw)
 	if err != nil {

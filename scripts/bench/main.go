@@ -27,6 +27,7 @@ var benches = []struct {
 	name string
 	run  func(ctx context.Context) ([]figure, error)
 }{
+	{"read", benchRead},
 	{"hop", benchHop},
 	{"throughput", benchThroughput},
 	{"burst", benchBurst},
@@ -42,7 +43,7 @@ func main() {
 		}
 		return
 	}
-	only := flag.String("only", "", "the measurements to run, separated by commas: hop, throughput, burst, replay, start")
+	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, start")
 	flag.Parse()
 	if err := run(context.Background(), *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

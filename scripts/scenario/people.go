@@ -15,9 +15,9 @@ import (
 type people struct {
 	*troubles
 	rand *rand.Rand
-	// found is since when a slice is seen not to train, by name; looked is when they looked last.
-	found  map[string]time.Time
-	looked time.Time
+	// found is since when a slice is seen not to train, by name; pleased is when they last found nothing to mend.
+	found   map[string]time.Time
+	pleased time.Time
 }
 
 // lookEvery is how often people look at what they own, notice how long they leave it to Pitstop and to Google.
@@ -33,34 +33,35 @@ func newPeople(t *troubles) *people {
 // plan has them look from now on.
 func (p *people) plan() {
 	p.after(lookEvery, func() {
+		pleased := true
 		for _, c := range p.Fleet {
-			p.mind(c)
+			pleased = p.mind(c) && pleased
 		}
-		p.looked = p.clock.Now()
+		if pleased {
+			p.pleased = p.clock.Now()
+		}
 		p.plan()
 	})
 }
 
-// content reports whether they have found nothing to mend since then.
-func (p *people) content(since time.Time) bool { return p.looked.After(since) && len(p.found) == 0 }
-
-// mind looks at one slice. While an incident is open on its workload it is Pitstop's.
-func (p *people) mind(c SliceConfig) {
+// mind looks at one slice and reports whether there was nothing to do. While an incident is open on its workload it is
+// Pitstop's.
+func (p *people) mind(c SliceConfig) bool {
 	doc, _, err := p.ledger.Workload(context.Background(), p.checks.workload(c.Name))
 	_, trains := p.trainings[c.Name].Running()
 	hangs := trains && p.trainings[c.Name].Hangs()
 	if trains && !hangs || err != nil || doc.Incident != nil {
 		delete(p.found, c.Name)
-		return
+		return true
 	}
 	now := p.clock.Now()
 	since, seen := p.found[c.Name]
 	if !seen {
 		p.found[c.Name] = now
-		return
+		return false
 	}
 	if now.Sub(since) < notice {
-		return
+		return false
 	}
 	delete(p.found, c.Name)
 	zone := p.whereIs(c.Name)
@@ -73,14 +74,15 @@ func (p *people) mind(c SliceConfig) {
 	case state == "READY" && p.api.Node(zone, c.Name).Health == "HEALTHY":
 		if hangs {
 			p.trainings[c.Name].Crash(137) // killed, and restarted by the crew
-			return
+		} else {
+			p.trainings[c.Name].Reboot()
 		}
-		p.trainings[c.Name].Reboot()
 	case state == "STOPPED":
 		p.try(p.api.Start(zone, c.Name, owner))
 	default:
 		p.replace(c, zone)
 	}
+	return false
 }
 
 // replace deletes what is left of a slice and creates it anew, in its own zone, where its checkpoints are.

@@ -124,7 +124,7 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	}
 	t.calm()
 	w.checks.measure(end)
-	settled := func() bool { return w.settled() && people.content(end) }
+	settled := func() bool { return w.settled() && people.pleased.After(end) }
 	if err := w.until(ctx, end.Add(settleFor), settled); err != nil {
 		return nil, err
 	}

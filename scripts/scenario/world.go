@@ -37,8 +37,8 @@ import (
 
 // The topics, and the functions behind them.
 const (
-	topicNotices    = "maintenance-notices"
-	topicLogs       = "log-events"
+	topicNotices    = events.TopicNotices
+	topicLogs       = events.TopicLogs
 	topicTicks      = "patrol-ticks"
 	topicCheckpoint = "checkpoint-requests"
 	topicRecovery   = "recovery-requests"

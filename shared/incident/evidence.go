@@ -43,7 +43,7 @@ type Interrupted struct {
 	Text string
 }
 
-// Back says that Google restarted a machine: another reason to look.
+// Back is another reason to look and no more: Google restarted a machine, or the training says that it was told to end.
 type Back struct {
 	Origin
 	Slice       string

@@ -98,13 +98,17 @@ func (m *machine) straggler(t Trouble) {
 	m.line(LineSeen, t.Text, "late evidence: attributed to "+words(t.Cause)+" instead of "+words(was))
 }
 
-// back takes word that Google restarted a machine: another reason to look, and no incident.
+// back takes another reason to look, and opens no incident. Every worker's training may write of its end as often as it
+// likes: what users write counts once in a while.
 func (m *machine) back(e Back) {
-	s := m.w.Slice(e.Slice)
-	if s == nil || m.w.Incident == nil || m.w.Incident.Look || m.formerLife(s, e.Incarnation) {
+	s, in := m.w.Slice(e.Slice), m.w.Incident
+	if s == nil || in == nil || in.Look || m.formerLife(s, e.Incarnation) {
 		return
 	}
-	switch m.w.Incident.Phase {
+	if n := len(in.Timeline); m.from.Rank < events.RankAudit && n > 0 && m.now.Sub(in.Timeline[n-1].At) < time.Minute {
+		return // something was told just now, and looked at
+	}
+	switch in.Phase {
 	case Healing, Window, InGrace, Looking:
 		m.line(LineSeen, e.Text, "")
 		m.inc().Look = true

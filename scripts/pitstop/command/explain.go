@@ -3,6 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -10,6 +14,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu"
 )
 
 // explained is what explain --json prints for each entry.
@@ -52,6 +57,7 @@ func explainCommand() *cobra.Command {
 func explain(files []string, in io.Reader, out, errOut io.Writer, p chosenPolicy, asJSON bool) error {
 	failed := false
 	n := 0
+	count := census{}
 	for _, name := range files {
 		each(name, in, func(r scenario.Record, err error) {
 			n++
@@ -63,6 +69,7 @@ func explain(files []string, in io.Reader, out, errOut io.Writer, p chosenPolicy
 				failed = true
 				x.Error = oneLine(err)
 			}
+			count.add(x)
 			if !asJSON {
 				explainLine(out, errOut, r.Where, x)
 				return
@@ -75,6 +82,9 @@ func explain(files []string, in io.Reader, out, errOut io.Writer, p chosenPolicy
 			tell(out, string(line))
 		})
 	}
+	if !asJSON && n > 1 {
+		tell(out, count.String())
+	}
 	if failed {
 		return errFailed
 	}
@@ -84,8 +94,55 @@ func explain(files []string, in io.Reader, out, errOut io.Writer, p chosenPolicy
 	return nil
 }
 
+// census counts entries by what became of them; it keeps nothing else of them.
+type census struct {
+	all, used, noted, unknown, refused int
+	// kinds are those of the entries that were understood.
+	kinds map[string]int
+}
+
+func (t *census) add(x explained) {
+	t.all++
+	switch {
+	case x.Error != "":
+		t.refused++
+		return
+	case !x.Ignored:
+		t.used++
+	case events.Kind(x.Kind).Known():
+		t.noted++
+	default:
+		t.unknown++
+		return
+	}
+	if t.kinds == nil {
+		t.kinds = map[string]int{}
+	}
+	t.kinds[x.Kind]++
+}
+
+// String is one line for people.
+func (t *census) String() string {
+	count := func(n int) string { return events.Number(int64(n)) }
+	s := count(t.all) + " entries: " + count(t.used) + " lead to something, " + count(t.noted) + " noted only, " + count(t.unknown) + " of unknown kinds"
+	if t.refused > 0 {
+		s += ", " + count(t.refused) + " refused"
+	}
+	var kinds []string
+	for _, k := range slices.Sorted(maps.Keys(t.kinds)) {
+		kinds = append(kinds, k+" "+count(t.kinds[k]))
+	}
+	if len(kinds) > 0 {
+		s += " (" + strings.Join(kinds, ", ") + ")"
+	}
+	return s
+}
+
 func explainEntry(n int, r scenario.Record, p chosenPolicy) (explained, error) {
 	e, err := events.Read(r.Raw)
+	if f := tpu.Audited(e.Call); f != nil {
+		e.Call.Message = f.Message + " (" + strings.ReplaceAll(string(f.Class), "_", " ") + ")"
+	}
 	x := explained{Index: n, Kind: string(e.Kind), Subject: e.Subject.String(), Rank: e.Rank.String(), Reason: e.Describe()}
 	switch {
 	case err != nil:
@@ -97,7 +154,7 @@ func explainEntry(n int, r scenario.Record, p chosenPolicy) (explained, error) {
 		}
 		return x, fmt.Errorf("%s: %s", r.Where, e.Ignored)
 	case e.Ignored != "":
-		x.Ignored, x.Reason = true, e.Ignored
+		x.Ignored, x.Reason = true, e.Noted()
 		return x, nil
 	}
 	x.LeadsTo = leadsTo(e, p.policy())
@@ -131,16 +188,31 @@ func leadsTo(e events.Entry, p policy.Policy) string {
 		return fmt.Sprintf("the notice is kept; at %s: %s", e.Notice.WindowStart.Add(-p.Lead).UTC().Format("2006-01-02 15:04 UTC"),
 			does(policy.RequestCheckpoint, "ask the training to save"))
 	case events.KindLoss:
-		return "an incident: look at the API; if the slice is lost and Spot, " + does(policy.Recreate, "delete it and create it again")
-	case events.KindBack:
+		const again = "delete it and create it again"
+		return "an incident: look at the API; if the slice is lost and Spot, " + does(policy.Recreate, again) +
+			"; if it is not Spot, wait for Google's own recovery, then " + does(policy.RecreateNonSpot, again)
+	case events.KindBack, events.KindLine:
 		return "a look at the slice, if an incident waits for it"
 	case events.KindCall:
-		return "the owner's word: an incident on this slice ends released, unless Pitstop itself made the call"
+		return callLeadsTo(e.Call)
 	case events.KindCrew:
 		return crewLeadsTo(e.Crew.Report, does)
-	case events.KindForeign:
+	case events.KindCanary:
+		return "a note that log entries arrive"
+	case events.KindJob, events.KindCluster, events.KindLimit, events.KindForeign:
+		// Nothing ever follows, and its reason says why.
 	}
 	return ""
+}
+
+func callLeadsTo(c events.Call) string {
+	switch {
+	case c.Code != 0:
+		return "a look at the slice, if an incident waits for it: the call changed nothing"
+	case events.Google(c.Principal):
+		return "a look at the slice, if an incident waits for it: Google itself made the call"
+	}
+	return "the owner's word: an incident on this slice ends released, unless Pitstop itself made the call"
 }
 
 func crewLeadsTo(r events.Report, does func(policy.Switch, string) string) string {
@@ -167,9 +239,21 @@ func explainLine(out, errOut io.Writer, where string, x explained) {
 	switch {
 	case x.Error != "":
 		tell(errOut, "pitstop: "+x.Error)
+	case x.Ignored && !events.Kind(x.Kind).Known():
+		tell(out, fmt.Sprintf("%s\n  ignored: %s\n", where, printable(x.Reason)))
 	case x.Ignored:
-		tell(out, fmt.Sprintf("%s\n  ignored: %s\n", where, x.Reason))
+		tell(out, fmt.Sprintf("%s\n  ignored: %s\n  kind     %s (%s)\n  subject  %s\n", where, printable(x.Reason), x.Kind, x.Rank, printable(x.Subject)))
 	default:
-		tell(out, fmt.Sprintf("%s\n  %s\n  kind     %s (%s)\n  subject  %s\n  leads to %s\n", where, x.Reason, x.Kind, x.Rank, x.Subject, x.LeadsTo))
+		tell(out, fmt.Sprintf("%s\n  %s\n  kind     %s (%s)\n  subject  %s\n  leads to %s\n", where, printable(x.Reason), x.Kind, x.Rank, printable(x.Subject), x.LeadsTo))
 	}
+}
+
+// printable leaves out what a terminal would obey: names in entries may be anything.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s)
 }
