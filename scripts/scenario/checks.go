@@ -465,6 +465,10 @@ func (c *checks) moved(before, after incident.Workload) {
 	if b := after.Budgets; b.Restarts < 0 || b.Recreates < 0 || b.Restarts > incident.MaxRestarts || b.Recreates > incident.MaxRecreates+1 {
 		c.violated("5 budgets", after.ID, "the budgets are %+v", b)
 	}
+	c.accounts(before, after)
+	if phaseOf(before) != phaseOf(after) {
+		c.inTime(before, after)
+	}
 	if in := after.Incident; in != nil {
 		if in.Deadline.IsZero() && in.Phase != incident.Approving && in.Phase != incident.Recreating {
 			c.violated("10 nothing lost", after.ID, "phase %s has no deadline", in.Phase)
@@ -617,6 +621,7 @@ func (c *checks) finally() {
 		}
 	}
 	c.leaks()
+	c.leftovers()
 }
 
 // atPeace checks that training goes on wherever it is not somebody else's business.

@@ -25,6 +25,20 @@ type releases struct {
 	// until the newer function is there to take it.
 	documents map[string]bool
 	events    map[string]time.Time
+	// times are when something of this was under way.
+	times []period
+}
+
+type period struct{ from, to time.Time }
+
+// down is for how long since then something kept this release from its work, at most.
+func (r *releases) down(since time.Time) (d time.Duration) {
+	for _, p := range r.times {
+		if p.to.After(since) {
+			d += p.to.Sub(p.from)
+		}
+	}
+	return d
 }
 
 func newReleases() *releases {
@@ -35,7 +49,9 @@ func newReleases() *releases {
 // the dead letters.
 func (t *troubles) brokenFunction() {
 	f := functions[t.rand.IntN(len(functions))]
-	t.releases.broken[f.entry] = t.clock.Now().Add(t.between(10*time.Minute, 5*time.Hour))
+	until := t.clock.Now().Add(t.between(10*time.Minute, 5*time.Hour))
+	t.releases.broken[f.entry] = until
+	t.releases.times = append(t.releases.times, period{t.clock.Now(), until})
 }
 
 // upgraded has the newer release write a document and an event.
@@ -53,6 +69,7 @@ func (t *troubles) upgraded() {
 	}
 	t.must(t.rewrite(id, incident.Schema+1))
 	t.releases.documents[id] = true
+	t.releases.times = append(t.releases.times, period{t.clock.Now(), t.clock.Now().Add(takes)})
 	t.after(takes, func() {
 		delete(t.releases.documents, id)
 		t.must(t.rewrite(id, incident.Schema))

@@ -399,6 +399,17 @@ func (a *API) QueuedResource(zone, name string) *api.QueuedResource {
 	return nil
 }
 
+// QueuedResources are the names of the queued resources of a zone, in order.
+func (a *API) QueuedResources(zone string) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var names []string
+	for _, q := range in(a.queues, zone) {
+		names = append(names, q.name)
+	}
+	return names
+}
+
 // Incarnation is the life of a node now; none where there is no such node.
 func (a *API) Incarnation(zone, name string) events.Incarnation {
 	a.mu.Lock()
