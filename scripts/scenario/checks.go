@@ -462,12 +462,6 @@ func (c *checks) moved(before, after incident.Workload) {
 	if in := after.Closed; in != nil && in.ID != r.done {
 		r.done = in.ID
 		c.closed(r, after)
-		c.transitions[phaseOf(before)+" -> "+string(in.Outcome)]++
-		if after.Incident != nil {
-			c.transitions["peace -> "+phaseOf(after)]++
-		}
-	} else if from, to := phaseOf(before), phaseOf(after); from != to {
-		c.transitions[from+" -> "+to]++
 	}
 }
 
@@ -478,7 +472,9 @@ func (c *checks) repeats(s ledger.Step) {
 	}
 	again := s.Before
 	for _, e := range s.Evidence {
+		was := again
 		again, _, _ = incident.Advance(s.Policy, again, e, s.At)
+		c.took(was, again)
 	}
 	again.Outbox, s.After.Outbox = nil, nil
 	one, err := json.Marshal(again, json.Deterministic(true))

@@ -77,6 +77,18 @@ func added[N int | float64](a, b map[string]N) map[string]N {
 	return sum
 }
 
+// took counts what one piece of evidence did, as the table of transitions names it.
+func (c *checks) took(before, after incident.Workload) {
+	from, to := phaseOf(before), phaseOf(after)
+	if from == to && (before.Incident == nil || before.Incident.ID == after.Incident.ID) {
+		return
+	}
+	if after.Incident == nil {
+		to = string(after.Closed.Outcome)
+	}
+	c.transitions[from+" -> "+to]++
+}
+
 // decided measures from the first evidence of an incident to its opening. That maintenance is announced is no reason to do
 // anything before the save is due.
 func (c *checks) decided(w incident.Workload, now time.Time) {
