@@ -18,6 +18,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -64,6 +65,8 @@ type record struct {
 	announced  time.Time
 	// released is when a word of the owner's about a slice was handled, by slice.
 	released map[string]time.Time
+	// usable is when a slice became usable last: what was said before that concerns another life.
+	usable map[string]time.Time
 	// taken is when the owner deleted a slice in quiet times, and the log says so, by slice.
 	taken map[string]time.Time
 	// told says that the last incident was left to a person.
@@ -82,7 +85,7 @@ func newChecks(w *world) *checks {
 func (c *checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{released: map[string]time.Time{}, taken: map[string]time.Time{}}
+		r = &record{released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}}
 		c.of[workload] = r
 	}
 	return r
@@ -134,6 +137,9 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 		// Whether its writer hears of it or not.
 		if id, ok := call.Doc["ID"].(string); ok && call.Write && err == nil {
 			c.mark(id, call.Doc["due"] != nil)
+			if id, err := url.PathUnescape(id); err == nil && c.releases.documents[id] {
+				c.violated("10 nothing lost", id, "a document of the newer release was overwritten")
+			}
 		}
 	case ledger.Pauses:
 		if call.Write || err != nil && gcerrors.Code(err) != gcerrors.NotFound {
@@ -219,6 +225,9 @@ func (c *checks) called(e tputest.Event) {
 	}
 	inst := c.chaos.current
 	doc, _, err := c.ledger.Workload(context.Background(), id)
+	if fault.IsBusy(err) {
+		return // the newer release has taken the document meanwhile
+	}
 	if err != nil || inst == nil {
 		c.violated("1 fence", id, "%s of %s by nobody, or for a workload that is not there: %v", e.Method, slice, err)
 		return
@@ -325,6 +334,9 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 // answered follows the messages: what the owner said is known once its entry is handled.
 func (c *checks) answered(sub string, m Message, status int) {
 	c.handled++
+	if until, newer := c.releases.events[m.ID]; newer && status == http.StatusOK && c.clock.Now().Before(until) {
+		c.violated("10 nothing lost", "", "message %s of the newer release was acknowledged by this one", m.ID)
+	}
 	if status != http.StatusOK || !strings.HasSuffix(sub, "/logevent") {
 		return
 	}
@@ -337,7 +349,7 @@ func (c *checks) answered(sub string, m Message, status int) {
 			continue
 		}
 		r := c.record(c.workload(f.Name))
-		if strings.HasPrefix(e.Call.Method, "Delete") {
+		if strings.HasPrefix(e.Call.Method, "Delete") && e.Time.After(r.usable[f.Name]) {
 			r.released[f.Name] = c.clock.Now()
 		}
 	}
@@ -349,6 +361,7 @@ func (c *checks) lived(e tputest.Event) {
 		return
 	}
 	r := c.record(c.workload(e.Node))
+	r.usable[e.Node] = c.clock.Now()
 	delete(r.released, e.Node)
 	delete(r.taken, e.Node)
 	if !r.called.IsZero() && r.ready.IsZero() {
@@ -531,6 +544,18 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	for _, s := range after.Slices {
 		if t := c.trainings[s.Name]; t != nil && t.LastStep() <= in.Baseline {
 			c.violated("6 progress", after.ID, "%s ended resumed by step past %d, and the training is at %d", in.ID, in.Baseline, t.LastStep())
+		}
+	}
+}
+
+// haunted checks what has been written into the checkpoint directories: no zombie writes once another attempt has begun.
+func (c *checks) haunted() {
+	for _, f := range c.Fleet {
+		t := c.trainings[f.Name]
+		if haunted, began := t.Haunted(); haunted.After(began) && haunted.Equal(c.clock.Now()) {
+			if _, trains := t.Running(); trains {
+				c.violated("3 admitted", c.workload(f.Name), "a zombie of %s wrote while the next attempt was under way", f.Name)
+			}
 		}
 	}
 }

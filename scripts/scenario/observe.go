@@ -476,6 +476,9 @@ func (w *world) changed(bucket, name string, deleted bool) {
 	if w.checks != nil && strings.HasSuffix(name, "/"+checkpoint.LeaseName) {
 		w.clock.At(w.clock.Now(), func() { w.checks.leased("gs://" + bucket + "/" + name) })
 	}
+	if w.checks != nil && strings.HasSuffix(name, "/commit_success.txt") {
+		w.clock.At(w.clock.Now(), w.checks.haunted)
+	}
 	what := ""
 	function := ""
 	switch {

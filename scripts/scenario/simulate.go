@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 )
 
@@ -131,6 +132,7 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	}
 	t := newTroubles(w, sim)
 	t.plan()
+	newPeople(t).plan()
 	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
 	if err := w.until(ctx, end, func() bool { return false }); err != nil {
@@ -264,6 +266,9 @@ func (w *world) approveAll() {
 	w.must(err)
 	for _, id := range ids {
 		doc, _, err := w.ledger.Workload(context.Background(), id)
+		if fault.IsBusy(err) {
+			continue
+		}
 		w.must(err)
 		if doc.Incident != nil && doc.Incident.Phase == incident.Approving {
 			w.clock.Go(func() { w.approve(id, "ann@example.com") })

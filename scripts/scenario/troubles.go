@@ -52,6 +52,20 @@ var happenings = []happening{
 		t.trainings[c.Name].Crash(1)
 		return nil
 	}},
+	{"training hangs", 0.03, 0.05, func(t *troubles, c SliceConfig, _ string) error {
+		t.trainings[c.Name].Hang()
+		return nil
+	}},
+	{"dead though READY", 0.03, 0.05, func(t *troubles, c SliceConfig, _ string) error {
+		t.trainings[c.Name].Die()
+		return nil
+	}},
+	{"saves go wrong", 0.1, 0.2, (*troubles).savesGoWrong},
+	{"preempted, and goes on as a zombie", 0.15, 0, func(t *troubles, c SliceConfig, zone string) error {
+		t.trainings[c.Name].Haunt(t.between(time.Minute, 3*time.Hour))
+		return t.api.Preempt(zone, c.Name)
+	}},
+	{"label changed", 0.05, 0.05, (*troubles).relabelled},
 	{"lost for a moment", 0.15, 0.05, (*troubles).flickers},
 	{"forged lines", 0.2, 0.2, (*troubles).forged},
 	{"owner stops and starts", 0, 0.05, (*troubles).stopped},
@@ -80,6 +94,12 @@ var elsewheres = []elsewhere{
 		t.pauseAll(&incident.Pause{By: "ann@example.com", At: t.clock.Now(), Until: until})
 	}},
 	{"policy changed", 0.5, func(t *troubles) { t.enforce(t.policies[t.rand.IntN(len(t.policies))]) }},
+	{"queued resources stuck in PROVISIONING", 0.3, func(t *troubles) {
+		t.api.StickQueuedResources(t.between(time.Hour, 12*time.Hour))
+		t.after(t.between(time.Hour, 6*time.Hour), func() { t.api.StickQueuedResources(0) })
+	}},
+	{"a function broken by a deployment", 0.2, (*troubles).brokenFunction},
+	{"an upgrade, with newer documents and events", 0.4, (*troubles).upgraded},
 	{"guest attributes blocked", 0.2, func(t *troubles) {
 		t.api.BlockGuestAttributes(true)
 		t.after(t.between(time.Hour, 6*time.Hour), func() { t.api.BlockGuestAttributes(false) })
@@ -237,16 +257,42 @@ func (t *troubles) deleted(c SliceConfig, zone string) error {
 	if c.QueuedResource != "" {
 		return t.api.OwnerDeleteQueuedResource(zone, c.QueuedResource, owner)
 	}
-	order := t.api.Node(zone, c.Name)
+	order := t.world.order(c)
+	order.Zone = zone
 	t.after(t.between(2*time.Hour, 10*time.Hour), func() {
-		if t.whereIs(c.Name) != "" {
-			return
+		if t.whereIs(c.Name) == "" {
+			t.try(t.api.OwnerCreate(order, owner))
 		}
-		t.try(t.api.OwnerCreate(tputest.NodeConfig{
-			Zone: zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: order.Labels, Metadata: order.Metadata,
-		}, owner))
 	})
 	return t.api.OwnerDelete(zone, c.Name, owner)
+}
+
+// savesGoWrong has the saves of a training be slow, torn, or refused for some hours.
+func (t *troubles) savesGoWrong(c SliceConfig, _ string) error {
+	training := t.trainings[c.Name]
+	takes, torn, refuses := training.SaveTakes, training.Torn, training.Refuses
+	switch t.rand.IntN(3) {
+	case 0:
+		training.Saves(t.between(2*time.Minute, 20*time.Minute), torn, refuses)
+	case 1:
+		training.Saves(takes, true, refuses)
+	case 2:
+		training.Saves(takes, torn, "the process does not handle the signal")
+	}
+	t.after(t.between(time.Hour, 12*time.Hour), func() { training.Saves(takes, c.Trainer.Torn, c.Crew.Refuses) })
+	return nil
+}
+
+// relabelled has the owner name another policy on a slice, and the first one again some hours later.
+func (t *troubles) relabelled(c SliceConfig, zone string) error {
+	label := []string{"watch", "spot", "reserved", "no-such-policy"}[t.rand.IntN(4)]
+	t.after(t.between(30*time.Minute, 6*time.Hour), func() {
+		if z := t.whereIs(c.Name); z != "" {
+			t.try(t.api.SetLabel(z, c.Name, events.LabelPolicy, c.Policy, owner))
+		}
+	})
+	t.try(t.api.SetLabel(zone, c.Name, events.LabelPolicy, label, owner))
+	return nil
 }
 
 const owner = "ada@example.com"
@@ -256,7 +302,8 @@ func (t *troubles) replaced(c SliceConfig, zone string) error {
 	if c.QueuedResource != "" {
 		return nil
 	}
-	order := t.api.Node(zone, c.Name)
+	order := t.world.order(c)
+	order.Zone = zone
 	if c.Spot {
 		if err := t.api.Preempt(zone, c.Name); err != nil {
 			return err
@@ -266,12 +313,9 @@ func (t *troubles) replaced(c SliceConfig, zone string) error {
 	t.after(t.between(time.Second, 5*time.Minute), func() {
 		t.try(t.api.OwnerDelete(zone, c.Name, controller))
 		t.after(3*time.Minute, func() {
-			if t.whereIs(c.Name) != "" {
-				return
+			if t.whereIs(c.Name) == "" {
+				t.try(t.api.OwnerCreate(order, controller))
 			}
-			t.try(t.api.OwnerCreate(tputest.NodeConfig{
-				Zone: zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: order.Labels, Metadata: order.Metadata,
-			}, controller))
 		})
 	})
 	return nil
@@ -290,6 +334,7 @@ func (t *troubles) calm() {
 		t.api.SetCapacity(z, tputest.Unlimited)
 	}
 	t.api.BlockGuestAttributes(false)
+	t.api.StickQueuedResources(0)
 	t.enforce(t.sim.Policy)
 	t.pauseAll(nil)
 	var approve func()

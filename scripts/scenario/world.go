@@ -96,9 +96,10 @@ type world struct {
 	// make builds an instance of the function behind an entry point; idle are those that handle nothing at the moment.
 	make map[string]func() http.Handler
 	idle map[string][]http.Handler
-	// chaos and checks are those of a simulation; both are nil in a replay.
-	chaos  *chaos
-	checks *checks
+	// chaos, checks and releases are those of a simulation; all are nil in a replay.
+	chaos    *chaos
+	checks   *checks
+	releases *releases
 	// store reads checkpoint directories with nothing going wrong.
 	store checkpoint.Store
 
@@ -167,6 +168,7 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 		w.chaos = &chaos{Faults: sim.Faults, clock: clock, rand: stream(sim.Seed, "faults"), limit: sim.Limit}
 		w.broker.chaos = w.chaos
 		w.checks = newChecks(w)
+		w.releases = newReleases()
 		w.limits = ledger.Limits{Project: 4, Zone: 2} // so small that they are met
 	}
 	w.log = slog.New(slog.DiscardHandler)
@@ -218,21 +220,8 @@ func (w *world) settle() error {
 }
 
 func (w *world) place(c SliceConfig) error {
-	labels := map[string]string{}
-	if c.Policy != "" {
-		labels[events.LabelPolicy] = c.Policy
-	}
-	if c.Workload != "" {
-		labels[events.LabelWorkload] = c.Workload
-	}
-	metadata := map[string]string{}
-	if c.Directory != "" {
-		metadata[events.MetadataCheckpointDir] = c.Directory
-	}
-	node := tputest.NodeConfig{
-		Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: labels, Metadata: metadata,
-		Created: c.Created, ID: c.ID, Group: c.Workers,
-	}
+	node := w.order(c)
+	node.Created, node.ID, node.Group = c.Created, c.ID, c.Workers
 	if node.Created.IsZero() {
 		node.Created = w.Start.Add(-72 * time.Hour)
 	}
@@ -337,6 +326,9 @@ func (w *world) deploy(ctx context.Context) error {
 			Name: "projects/" + w.Project + "/subscriptions/" + f.name, Topic: f.topic, MinBackoff: 10 * time.Second, MaxBackoff: 600 * time.Second,
 			MaxAttempts: 20, DeadLetter: f.topic + "-dead",
 			Push: func(ctx context.Context, body []byte) int { return w.post(ctx, f.entry, body) },
+		}
+		if w.releases != nil {
+			sub.Intercept = func(m Message) int { return w.intercept(f.entry, m) }
 		}
 		if f.topic == topicTicks {
 			sub.MaxAttempts = 1 // the next tick takes up what this one left

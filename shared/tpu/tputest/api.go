@@ -130,6 +130,8 @@ type API struct {
 	faults   []*Fault
 	blocked  bool
 
+	// stuck is how much longer queued resources are in PROVISIONING.
+	stuck time.Duration
 	// listed are the answers to listings since something changed last.
 	listed map[string][]byte
 	// todo is what is handed out once the lock is free; handing says that somebody is at it.

@@ -109,6 +109,8 @@ type Training struct {
 	asked       *events.CrewRequest
 	answered    string
 	entries     int
+	// began is when the last attempt was begun, haunted when a zombie of a former life wrote last.
+	began, haunted time.Time
 }
 
 // NewTraining begins a run on a machine that has been up for long.
@@ -298,7 +300,7 @@ func (t *Training) lease(epoch int64, attempt int) {
 func (t *Training) begin(attempt int, from int64, first time.Time) {
 	t.stop() // an attempt that still runs ends here, with its steps done
 	t.running, t.crashed = true, false
-	t.attempt, t.from, t.first = attempt, from, first
+	t.attempt, t.from, t.first, t.began = attempt, from, first, t.Clock.Now()
 	if attempt > 1 {
 		t.report(events.CrewReport{Report: events.ReportStarted, Workers: t.workers, Step: from})
 	}
