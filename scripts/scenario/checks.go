@@ -487,7 +487,7 @@ func (c *checks) repeats(s ledger.Step) {
 	for _, e := range s.Evidence {
 		was := again
 		again, _, _ = incident.Advance(s.Policy, again, e, s.At)
-		c.took(was, again)
+		c.stepped(was, again)
 	}
 	again.Outbox, s.After.Outbox = nil, nil
 	one, err := json.Marshal(again, json.Deterministic(true))

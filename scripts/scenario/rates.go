@@ -70,7 +70,7 @@ func (g Gaps) draw(r *rand.Rand) float64 {
 
 // causeKey is the name of a cause in files.
 func causeKey(name string) string {
-	return strings.NewReplacer(", ", "_", " ", "_", "-", "_").Replace(name)
+	return strings.NewReplacer(", ", "_", " ", "_", "-", "_").Replace(strings.ToLower(name))
 }
 
 // Causes are the names of what may happen, as files write them: to a slice, and to everything at once.

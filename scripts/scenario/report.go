@@ -77,8 +77,8 @@ func added[N int | float64](a, b map[string]N) map[string]N {
 	return sum
 }
 
-// took counts what one piece of evidence did, as the table of transitions names it.
-func (c *checks) took(before, after incident.Workload) {
+// stepped counts what one piece of evidence did, as the table of transitions names it.
+func (c *checks) stepped(before, after incident.Workload) {
 	from, to := phaseOf(before), phaseOf(after)
 	if from == to && (before.Incident == nil || before.Incident.ID == after.Incident.ID) {
 		return

@@ -277,11 +277,12 @@ func (s Simulation) traced(name string) bool {
 	cause := causeKey(name)
 	return slices.ContainsFunc(s.Traces, func(t Trace) bool {
 		return slices.ContainsFunc(t.moments, func(m moment) bool {
+			taken := strings.HasPrefix(cause, "preempted") || cause == "vanished"
 			switch {
 			case m.cause == noCapacity:
-				return cause == "preempted" || cause == "vanished" || cause == "stockout"
+				return taken || cause == "stockout"
 			case m.node > 0:
-				return cause == "preempted" || cause == "vanished"
+				return taken
 			}
 			return cause == m.cause
 		})

@@ -120,7 +120,7 @@ func TestFaultyTracesAreOneLine(t *testing.T) {
 func TestTracesHappen(t *testing.T) {
 	world, policy := MixedFleet(3)
 	world.Fleet = world.Fleet[:4]
-	run := func(rates string, traces ...Trace) *Report {
+	run := func(t *testing.T, rates string, traces ...Trace) *Report {
 		t.Helper()
 		sim := Simulation{Seed: 3, Days: 1, World: world, Policy: policy, Faults: faultsNamed["none"], Traces: traces, Limit: NoLimit}
 		for _, tr := range traces {
@@ -142,12 +142,12 @@ func TestTracesHappen(t *testing.T) {
 		return r
 	}
 	t.Run("nothing", func(t *testing.T) {
-		if r := run("unnamed: none"); r.Faults != 0 || r.Incidents != 0 || r.Goodput < 0.9 {
+		if r := run(t, "unnamed: none"); r.Faults != 0 || r.Incidents != 0 || r.Goodput < 0.9 {
 			t.Errorf("%d troubles, %d incidents, goodput %v", r.Faults, r.Incidents, r.Goodput)
 		}
 	})
 	t.Run("events", func(t *testing.T) {
-		r := run("unnamed: none", trace(t, "events.csv", ""))
+		r := run(t, "unnamed: none", trace(t, "events.csv", ""))
 		for cause, n := range map[string]int{
 			"preempted": 2, "stockout": 1, "host error, repaired": 1, "maintenance without notice": 1, "training crash": 1, "maintenance announced": 1,
 			"everything paused": 1, "lost for a moment": 1, "vanished": 1,
@@ -161,16 +161,16 @@ func TestTracesHappen(t *testing.T) {
 		}
 	})
 	t.Run("instead of what is drawn", func(t *testing.T) {
-		r := run("", trace(t, "events.csv", ""))
-		if r.Happened["preempted"] != 2 || r.Happened["stockout"] != 1 || r.Happened["vanished"] != 1 || r.Happened["approved"] == 0 {
+		r := run(t, "unnamed: none\ncauses: {preempted: 9, stockout: 9, vanished: 9, forged_lines: 9}\n", trace(t, "events.csv", ""))
+		if r.Happened["preempted"] != 2 || r.Happened["stockout"] != 1 || r.Happened["vanished"] != 1 || r.Happened["forged lines"] == 0 {
 			t.Errorf("happened: %v", r.Happened)
 		}
 	})
 	t.Run("availability", func(t *testing.T) {
 		zone := world.Fleet[0].Zone
 		series := trace(t, "us-west4-a_example.json", zone)
-		r := run("", series)
-		if r.Happened["stockout"] != len(series.moments) || len(series.moments) < 3 || r.Happened["preempted"] == 0 || r.Happened["vanished"] != 0 {
+		r := run(t, "unnamed: none\ncauses: {preempted: 9, stockout: 9, vanished: 9}\n", series)
+		if r.Happened["stockout"] != len(series.moments) || len(series.moments) < 3 || r.Happened["preempted"] == 0 || r.Faults != len(series.moments) || r.Happened["vanished"] != 0 {
 			t.Errorf("%d times without capacity, happened: %v", len(series.moments), r.Happened)
 		}
 		if r.Causes["preemption"] == 0 || r.Actions["CreateNode"] == 0 {
@@ -182,7 +182,7 @@ func TestTracesHappen(t *testing.T) {
 	})
 	t.Run("nodes", func(t *testing.T) {
 		nodes := trace(t, "nodes.csv", "")
-		r := run("unnamed: none", nodes)
+		r := run(t, "unnamed: none", nodes)
 		if n := r.Happened["preempted"]; n == 0 || n > len(nodes.moments) || r.Faults != n {
 			t.Errorf("%d of %d removed nodes, %d troubles", n, len(nodes.moments), r.Faults)
 		}
@@ -190,7 +190,7 @@ func TestTracesHappen(t *testing.T) {
 	t.Run("all at once, cut off by the days", func(t *testing.T) {
 		late := trace(t, "events.csv", "")
 		late.moments = append(late.moments, moment{at: 25 * time.Hour, where: "llama-8b", cause: "forged_lines"})
-		r := run("unnamed: none", late, trace(t, "us-west4-a_example.json", world.Fleet[0].Zone), trace(t, "nodes.csv", ""))
+		r := run(t, "unnamed: none", late, trace(t, "us-west4-a_example.json", world.Fleet[0].Zone), trace(t, "nodes.csv", ""))
 		if r.Happened["forged lines"] != 0 || r.Incidents == 0 {
 			t.Errorf("happened: %v, %d incidents", r.Happened, r.Incidents)
 		}
