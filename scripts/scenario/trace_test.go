@@ -205,12 +205,13 @@ func TestRealTraces(t *testing.T) {
 	}
 	world, _ := MixedFleet(1)
 	var series, lists int
-	err := filepath.WalkDir(beside, func(path string, d fs.DirEntry, err error) error {
+	files := os.DirFS(beside)
+	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
 		node := strings.HasSuffix(path, "-trace.csv")
 		if err != nil || d.IsDir() || !node && (!strings.Contains(path, "spot-traces") || filepath.Ext(path) != ".json") {
 			return err
 		}
-		data, err := os.ReadFile(path)
+		data, err := fs.ReadFile(files, path)
 		if err != nil {
 			return err
 		}
@@ -245,6 +246,7 @@ func TestRealTraces(t *testing.T) {
 }
 
 func fuzzTrace(f *testing.F, file string, like func(text string) bool) {
+	f.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata/traces", file))
 	if err != nil {
 		f.Fatal(err)

@@ -352,7 +352,7 @@ type simulationPrinter struct{ *printer }
 func (p simulationPrinter) report(r *scenario.Report, sim scenario.Simulation, faults string, took time.Duration) {
 	what := fmt.Sprintf("seed %d", r.Seed)
 	if r.Seeds > 1 {
-		what = fmt.Sprintf("seeds %d to %d", r.Seed, r.Seed+uint64(r.Seeds)-1) //nolint:gosec // it is positive
+		what = fmt.Sprintf("seeds %d to %d", r.Seed, r.Seed+uint64(r.Seeds)-1)
 	}
 	tell(p.out, p.paint(bold, fmt.Sprintf("%s · %g days of %d slices · %s", what, r.Days, len(sim.World.Fleet), faults)))
 	tell(p.out, fmt.Sprintf("%s faults and troubles, %s messages handled, in %.1f s\n", events.Number(int64(r.Faults)), events.Number(int64(r.Handled)), took.Seconds()))
