@@ -15,8 +15,9 @@ import (
 type people struct {
 	*troubles
 	rand *rand.Rand
-	// found is since when a slice is seen not to train, by name.
-	found map[string]time.Time
+	// found is since when a slice is seen not to train, by name; looked is when they looked last.
+	found  map[string]time.Time
+	looked time.Time
 }
 
 // lookEvery is how often people look at what they own, notice how long they leave it to Pitstop and to Google.
@@ -35,9 +36,13 @@ func (p *people) plan() {
 		for _, c := range p.Fleet {
 			p.mind(c)
 		}
+		p.looked = p.clock.Now()
 		p.plan()
 	})
 }
+
+// content reports whether they have found nothing to mend since then.
+func (p *people) content(since time.Time) bool { return p.looked.After(since) && len(p.found) == 0 }
 
 // mind looks at one slice. While an incident is open on its workload it is Pitstop's.
 func (p *people) mind(c SliceConfig) {

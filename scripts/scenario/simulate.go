@@ -132,7 +132,8 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	}
 	t := newTroubles(w, sim)
 	t.plan()
-	newPeople(t).plan()
+	people := newPeople(t)
+	people.plan()
 	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
 	if err := w.until(ctx, end, func() bool { return false }); err != nil {
@@ -140,7 +141,8 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	}
 	t.calm()
 	w.checks.measure(end)
-	if err := w.until(ctx, end.Add(settleFor), w.settled); err != nil {
+	settled := func() bool { return w.settled() && people.content(end) }
+	if err := w.until(ctx, end.Add(settleFor), settled); err != nil {
 		return nil, err
 	}
 	w.checks.finally()

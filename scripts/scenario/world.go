@@ -331,7 +331,7 @@ func (w *world) deploy(ctx context.Context) error {
 			sub.Intercept = func(m Message) int { return w.intercept(f.entry, m) }
 		}
 		if f.topic == topicTicks {
-			sub.MaxAttempts = 1 // the next tick takes up what this one left
+			sub.MaxAttempts, sub.DeadLetter = 1, "" // the next tick takes up what this one left
 		}
 		w.broker.Subscribe(sub)
 	}
