@@ -23,6 +23,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
 
@@ -392,9 +393,13 @@ func (p simulationPrinter) classes(r *scenario.Report) {
 
 // transitions tells which transitions of the state machine were taken: a row for each place from which they lead.
 func (p simulationPrinter) transitions(r *scenario.Report) {
+	known := incident.Transitions()
 	taken, missing := map[string][]string{}, map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.Transitions)) {
 		from, to, _ := strings.Cut(name, " -> ")
+		if !slices.Contains(known, [2]string{from, to}) {
+			to += " (NOT in the table)"
+		}
 		taken[from] = append(taken[from], to)
 	}
 	for _, name := range r.TransitionsMissing {
