@@ -59,7 +59,6 @@ type record struct {
 	last       *incident.Workload
 	open, done string
 	opened     time.Time
-	decided    time.Time
 	called     time.Time
 	ready      time.Time
 	happened   []time.Time
@@ -221,10 +220,8 @@ func (c *checks) called(e tputest.Event) {
 	}
 	id := c.workload(slice)
 	r := c.record(id)
-	now := c.clock.Now()
-	if !r.decided.IsZero() && r.called.IsZero() {
-		r.called = now
-		c.reaction["decision_to_call"] = append(c.reaction["decision_to_call"], now.Sub(r.decided))
+	if e.Method != "UpdateNode" { // which asks for a save
+		r.called = c.clock.Now()
 	}
 	inst := c.chaos.current
 	doc, _, err := c.ledger.Workload(context.Background(), id)
@@ -237,6 +234,7 @@ func (c *checks) called(e tputest.Event) {
 	}
 	c.allowed(e, inst, doc)
 	c.current(e, inst, id)
+	c.prompt(e, inst)
 	switch e.Method {
 	case "DeleteNode", "DeleteQueuedResource":
 		c.deleted(e, inst, doc, slice)
@@ -481,12 +479,6 @@ func (c *checks) moved(before, after incident.Workload) {
 	if in := after.Closed; in != nil && in.ID != r.done {
 		r.done = in.ID
 		c.closed(r, after)
-		c.transitions[phaseOf(before)+" -> "+string(in.Outcome)]++
-		if after.Incident != nil {
-			c.transitions["peace -> "+phaseOf(after)]++
-		}
-	} else if from, to := phaseOf(before), phaseOf(after); from != to {
-		c.transitions[from+" -> "+to]++
 	}
 }
 
@@ -497,7 +489,9 @@ func (c *checks) repeats(s ledger.Step) {
 	}
 	again := s.Before
 	for _, e := range s.Evidence {
+		was := again
 		again, _, _ = incident.Advance(s.Policy, again, e, s.At)
+		c.stepped(was, again)
 	}
 	again.Outbox, s.After.Outbox = nil, nil
 	one, err := json.Marshal(again, json.Deterministic(true))
@@ -517,12 +511,8 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	if !explained {
 		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
 	}
-	r.opened, r.decided, r.called, r.ready = now, now, time.Time{}, time.Time{}
-	if len(w.Incident.Troubles) > 0 {
-		if at := w.Incident.Troubles[0].At; !at.IsZero() && !at.After(now) {
-			c.reaction["evidence_to_decision"] = append(c.reaction["evidence_to_decision"], now.Sub(at))
-		}
-	}
+	r.opened, r.called, r.ready = now, time.Time{}, time.Time{}
+	c.decided(w, now)
 }
 
 func (c *checks) closed(r *record, after incident.Workload) {
@@ -541,14 +531,12 @@ func (c *checks) closed(r *record, after incident.Workload) {
 		c.violated("owner's word", after.ID, "%s ended %s under the switches %+v", in.ID, in.Outcome, in.Switches)
 	}
 	if in.Outcome != incident.Resumed {
-		r.decided = time.Time{}
 		return
 	}
 	c.confirmed[string(in.ConfirmedBy)]++
 	if !r.ready.IsZero() {
 		c.reaction["ready_to_progress"] = append(c.reaction["ready_to_progress"], c.clock.Now().Sub(r.ready))
 	}
-	r.decided = time.Time{}
 	if in.ConfirmedBy != incident.ByStep {
 		for _, s := range after.Slices {
 			if t := c.trainings[s.Name]; t != nil && !t.NoCrew && in.ConfirmedBy == incident.ByHealth && after.Crew.Seen.Before(in.Opened) && !after.Crew.Seen.IsZero() {
@@ -683,17 +671,15 @@ func (c *checks) leaks() {
 
 func (c *checks) result(sim Simulation) *Report {
 	r := &Report{
-		Seed: sim.Seed, Days: sim.Days, Incidents: c.incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.violations,
-		Reaction: map[string]Percentiles{}, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
+		Seed: sim.Seed, Seeds: 1, Days: sim.Days, Incidents: c.incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.violations,
+		samples: c.reaction, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
 		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost)}, Transitions: c.transitions, ErrorClasses: c.classes,
 		Happened: c.happen, Faults: min(c.chaos.count, c.chaos.limit), Handled: c.handled, Braked: c.braked, Told: c.chaos.told, Story: c.story,
 	}
 	if r.Violations == nil {
 		r.Violations = []Violation{}
 	}
-	for stage, samples := range c.reaction {
-		r.Reaction[stage] = percentiles(samples)
-	}
+	r.complete()
 	for cause, d := range c.lost {
 		r.LostHours[cause] = math.Round(d.Hours()*10) / 10
 	}

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"time"
 
@@ -125,36 +124,34 @@ func (t *troubles) after(d time.Duration, f func()) { t.clock.At(t.clock.Now().A
 func (t *troubles) plan() {
 	for _, c := range t.Fleet {
 		for _, h := range happenings {
-			often := h.other
-			if c.Spot {
-				often = h.spot
-			}
-			t.again(often, func() { t.befall(h, c) })
+			often, gaps := t.sim.Rates.of(h, c)
+			t.again(h.name, often, gaps, func() { t.befall(h, c) })
 		}
 	}
 	for _, e := range elsewheres {
-		t.again(e.often, func() {
+		often, gaps := t.sim.Rates.ofAll(e)
+		t.again(e.name, often, gaps, func() {
 			if t.chaos.strikes("%s", e.name) {
 				t.checks.happened(e.name, "")
 				e.strike(t)
 			}
 		})
 	}
+	t.follow()
 }
 
-// again does something so and so often a day, from now on, until everything calms down.
-func (t *troubles) again(often float64, f func()) {
-	often *= t.sim.Faults.Troubles
-	if often == 0 {
+// again does something so and so often a day, from now on, until everything calms down; but not what a trace tells.
+func (t *troubles) again(name string, often float64, gaps Gaps, f func()) {
+	if often *= t.sim.Faults.Troubles; often == 0 || t.sim.traced(name) {
 		return
 	}
-	wait := time.Duration(-math.Log(1-t.rand.Float64()) / often * float64(24*time.Hour))
+	wait := time.Duration(min(gaps.draw(t.rand)/often, longest.Hours()/24) * float64(24*time.Hour))
 	t.clock.At(t.clock.Now().Add(wait), func() {
 		if t.over {
 			return
 		}
 		f()
-		t.again(often/t.sim.Faults.Troubles, f)
+		t.again(name, often/t.sim.Faults.Troubles, gaps, f)
 	})
 }
 

@@ -132,6 +132,11 @@ const (
 	Invalid         FailureClass = "invalid"          // the request is wrong: never again
 )
 
+// FailureClasses are all of them.
+func FailureClasses() []FailureClass {
+	return []FailureClass{Transient, Busy, NotInState, Stockout, Quota, ReservationFull, WrongZone, Exists, NotFound, Permission, Invalid}
+}
+
 // Intended says that a function begins a task: the call comes after this is stored.
 type Intended struct {
 	Origin
