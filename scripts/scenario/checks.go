@@ -421,19 +421,8 @@ func (c *checks) leased(uri string) {
 func (c *checks) saved(s ledger.Step) {
 	c.repeats(s)
 	for _, e := range s.Evidence {
-		var f *incident.Failure
-		switch e := e.(type) {
-		case incident.Answered:
-			f = e.Failure
-		case incident.Ended:
-			f = e.Failure
-		case incident.Held:
-			if strings.Contains(e.Why, ledger.ErrBraked.Error()) {
-				c.braked++
-			}
-		}
-		if f != nil {
-			c.classes[string(f.Class)]++
+		if e, held := e.(incident.Held); held && strings.Contains(e.Why, ledger.ErrBraked.Error()) {
+			c.braked++
 		}
 	}
 	c.moved(s.Before, s.After)
