@@ -216,6 +216,8 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		{Name: "dlrm", Accelerator: "v5litepod-16", Spot: true, Policy: "spot", Trainer: TrainerConfig{Torn: true}},
 		{Name: "watched", Accelerator: "v5litepod-16", Spot: true},
 		{Name: "bare", Accelerator: "v5litepod-16", Spot: true, Policy: "night"},
+		{Name: "pair-0", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Workload: "pair", Crew: CrewConfig{Absent: true}},
+		{Name: "pair-1", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Workload: "pair", Crew: CrewConfig{Absent: true}},
 	}
 	s := Scenario{Title: "a mixed fleet", Project: "demo", Capacity: map[string]int{}}
 	for _, z := range zones {
@@ -225,7 +227,7 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		c.Zone = zones[draw.IntN(len(zones))]
 		c.ID = int64(7000 + i)
 		c.Workers = fmt.Sprintf("t1v-n-%08x", draw.Uint32())
-		if c.Name != "bare" {
+		if c.Name != "bare" && c.Workload == "" {
 			c.Directory = "gs://checkpoints/" + c.Name
 		}
 		c.Trainer.Step = int64(1000 + draw.IntN(50_000))
@@ -252,12 +254,19 @@ const mixedPolicies = `policies:
     give_up_after: 24h
 `
 
-// Few keeps a part of a fleet, drawn from the seed.
+// Few keeps a part of a fleet, drawn from the seed. The slices of a workload stay together.
 func Few(s Scenario, seed uint64, n int) Scenario {
 	draw := stream(seed, "few")
 	fleet := slices.Clone(s.Fleet)
 	draw.Shuffle(len(fleet), func(i, j int) { fleet[i], fleet[j] = fleet[j], fleet[i] })
-	s.Fleet = fleet[:min(n, len(fleet))]
+	fleet = fleet[:min(n, len(fleet))]
+	for _, c := range s.Fleet {
+		together := func(o SliceConfig) bool { return o.Workload != "" && o.Workload == c.Workload }
+		if slices.ContainsFunc(fleet, together) && !slices.ContainsFunc(fleet, func(o SliceConfig) bool { return o.Name == c.Name }) {
+			fleet = append(fleet, c)
+		}
+	}
+	s.Fleet = fleet
 	slices.SortFunc(s.Fleet, func(a, b SliceConfig) int { return cmp.Compare(a.Name, b.Name) })
 	return s
 }
