@@ -64,11 +64,11 @@ func read(records []Record) (items []item, faults []string) {
 	for _, r := range records {
 		e, err := events.Read(r.Raw)
 		if err != nil {
-			faults = append(faults, fmt.Sprintf("%s: %v", r.Where, err))
+			faults = append(faults, fmt.Sprintf("%s: %v", r.Where(), err))
 			continue
 		}
 		if e.Kind == events.KindForeign && !e.PubSub {
-			faults = append(faults, r.Where+": "+e.Ignored)
+			faults = append(faults, r.Where()+": "+e.Ignored)
 			continue
 		}
 		at := e.Received

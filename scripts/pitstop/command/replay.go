@@ -161,15 +161,15 @@ func plays(files []string, o replayOptions, in io.Reader, errOut io.Writer) (fou
 			return nil, 0, usage("--fleet %s: %w", o.fleet, err)
 		}
 	}
-	records, faults := readRecords(files, in, errOut)
-	if len(records) == 0 {
-		return nil, faults, nil
+	h := readRecords(files, in, errOut)
+	if len(h.records) == 0 {
+		return nil, h.faults, nil
 	}
-	s, err := scenario.Guess(records, known, p.label)
+	s, err := scenario.Guess(h.records, known, p.label)
 	if err != nil {
 		return nil, 0, usage("%w", err)
 	}
-	return []play{{name: "your entries", scenario: s, records: records, policy: p.file}}, faults, nil
+	return []play{{name: "your entries", scenario: s, records: h.records, policy: p.file}}, h.faults, nil
 }
 
 // recorded loads the recorded incidents of the repository that this is called in.
