@@ -55,7 +55,8 @@ type auditLog struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	} `json:"status"`
-	Metadata auditMetadata `json:"metadata"`
+	Metadata auditMetadata  `json:"metadata"`
+	Request  jsontext.Value `json:"request"`
 }
 
 // auditMetadata is what Compute Engine and the TPU API put beside an event. The documentation calls the first field
@@ -298,6 +299,9 @@ func (l *logEntry) call(e *Entry) {
 		Method: method, Version: version, Principal: p.Authentication.PrincipalEmail,
 		First: l.Operation.First, Last: l.Operation.Last, Operation: l.Operation.ID,
 		Code: p.Status.Code, Message: p.Status.Message,
+	}
+	if creation(method) {
+		e.Call.Order = order(p.Request, e.Subject.QueuedResource)
 	}
 }
 
