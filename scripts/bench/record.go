@@ -130,14 +130,14 @@ func (r *recorder) live(s *recordSlice, at time.Time) {
 	progress = alive(func(at time.Time) {
 		s.step += 100
 		r.crew(s, at)
-		r.after(at, 5*time.Minute, 6*time.Minute, progress)
+		r.after(at, time.Hour, 2*time.Hour, progress) // real ones come every five minutes
 	})
 	monitor = alive(func(at time.Time) {
 		r.monitor(s, at)
-		r.after(at, 8*time.Minute, 12*time.Minute, monitor)
+		r.after(at, 2*time.Hour, 4*time.Hour, monitor)
 	})
-	progress(at.Add(time.Minute))
-	monitor(at.Add(time.Minute))
+	r.later(at.Add(time.Minute), progress)
+	r.later(at.Add(time.Minute), monitor)
 	r.after(at, 2*time.Hour, 40*time.Hour, alive(func(at time.Time) {
 		switch r.rand.IntN(10) {
 		case 0:
@@ -160,7 +160,7 @@ func (r *recorder) preempted(s *recordSlice, at time.Time) {
 		r.call(s, at, "DeleteNode", babysitter, true, false, 0, "")
 		r.after(at, time.Minute, 3*time.Minute, func(at time.Time) {
 			r.call(s, at, "DeleteNode", babysitter, false, true, 0, "")
-			r.create(s, at.Add(time.Second), babysitter)
+			r.later(at.Add(time.Second), func(at time.Time) { r.create(s, at, babysitter) })
 		})
 	})
 }

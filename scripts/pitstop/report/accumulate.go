@@ -672,8 +672,8 @@ func (a *Accumulator) unsure(r Report) []string {
 	t := r.Total
 	say(t.SizeUnknown, "loss is of a TPU whose type no entry names: its generation is unknown, and its chip-hours are a lower bound from the workers that are named",
 		"losses are of TPUs whose type no entry names: their generation is unknown, and their chip-hours are a lower bound from the workers that are named")
-	say(t.NotTold, "loss names workers alone, and the next TPU has others: no entry can tell when it was back",
-		"losses name workers alone, and the next TPU has others: no entry can tell when they were back")
+	say(t.NotTold, "loss names workers alone, none of which was restarted by Google; a TPU made anew has others, so that no entry can tell when it was back",
+		"losses name workers alone, none of which was restarted by Google; a TPU made anew has others, so that no entry can tell when it was back")
 	say(t.BackUnseen, "loss was made good, for the TPU was lost again, but no entry says since when",
 		"losses were made good, for the TPUs were lost again, but no entry says since when")
 	say(t.NotBack, "TPU was not back under its name when the record ended: another may have taken its place",

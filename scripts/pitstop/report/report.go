@@ -125,7 +125,7 @@ type Sum struct {
 	GivenUp    int `json:"given_up"`
 	NotBack    int `json:"not_back"`
 	NotTold    int `json:"not_told"`
-	// The gaps of those that are back, in seconds. The percentiles are exact to 5 %.
+	// The gaps of those that are back, in seconds. The percentiles of more than 256 are exact to 1 %.
 	GapSum  float64 `json:"gap_seconds"`
 	GapP50  float64 `json:"gap_p50_seconds"`
 	GapP95  float64 `json:"gap_p95_seconds"`
