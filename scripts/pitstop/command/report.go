@@ -209,7 +209,7 @@ func (p *reportPrinter) head(r report.Report) {
 		text string
 	}{
 		{t.Back, "back"},
-		{t.BackUnseen, "back, not told since when"},
+		{t.BackUnseen, "back, not told after how long"},
 		{t.GivenUp, "given up by the owner"},
 		{t.NotBack, "not back"},
 		{t.NotTold, "not told what became of it"},

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -666,7 +665,7 @@ func (a *Accumulator) unsure(r Report) []string {
 		case n == 1:
 			out = append(out, "1 "+one)
 		case n > 1:
-			out = append(out, strconv.Itoa(n)+" "+many)
+			out = append(out, events.Number(int64(n))+" "+many)
 		}
 	}
 	t := r.Total
@@ -674,8 +673,8 @@ func (a *Accumulator) unsure(r Report) []string {
 		"losses are of TPUs whose type no entry names: their generation is unknown, and their chip-hours are a lower bound from the workers that are named")
 	say(t.NotTold, "loss names workers alone, none of which was restarted by Google; a TPU made anew has others, so that no entry can tell when it was back",
 		"losses name workers alone, none of which was restarted by Google; a TPU made anew has others, so that no entry can tell when it was back")
-	say(t.BackUnseen, "loss was made good, for the TPU was lost again, but no entry says since when",
-		"losses were made good, for the TPUs were lost again, but no entry says since when")
+	say(t.BackUnseen, "loss was made good, but no entry says after how long: the TPU was made anew, or lost again, and nothing is told of what lies between",
+		"losses were made good, but no entry says after how long: the TPU was made anew, or lost again, and nothing is told of what lies between")
 	say(t.NotBack, "TPU was not back under its name when the record ended: another may have taken its place",
 		"TPUs were not back under their names when the record ended: others may have taken their place")
 	say(a.matched, "time workers and a node were brought together because both were lost or taken down at the same time in the same zone",

@@ -70,7 +70,7 @@ func line(t *testing.T, s string, n int) events.Entry {
 			e.Call.Last = true
 		case w == "failed":
 			e.Call.Code, e.Call.Message = 8, "There is no more capacity in the zone"
-		case strings.Contains(w, "-") && verb != "progress":
+		case w[0] >= '0' && w[0] <= '9':
 			from, to, _ := strings.Cut(w, "-")
 			e.Notice.WindowStart, e.Notice.WindowEnd = at(from), at(to)
 		default:
@@ -265,4 +265,165 @@ func TestLosses(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestLeakedQueuedResources(t *testing.T) {
+	r, _ := of(t, strings.Join([]string{
+		"0 create q:kept " + ann + " nodes:a type:v6e-8",
+		"0 create q:left " + ann + " nodes:b type:v6e-8",
+		"0 create q:late " + ann + " nodes:c type:v6e-8",
+		"0 create q:soon " + ann + " nodes:d type:v6e-8",
+		"0 create q:mended " + ann + " nodes:e type:v6e-8",
+		"0 create q:two " + ann + " nodes:f-0,f-1 type:v4-8",
+		"0 create q:unsaid " + ann,
+		"60 terminate b", "60 terminate c", "60 terminate d", "60 terminate e", "61 terminate unsaid-0", "62 delete f-1 " + ann,
+		"70 restart e",
+		"100 delete q:soon " + script + " first", "101 delete q:soon " + script + " last",
+		"240 delete q:late " + script,
+		"300 create b " + script, // in its place, and the queued resource stays
+		"360 progress a",
+	}, "\n"))
+	var got []string
+	for _, l := range r.Leaks.Left {
+		got = append(got, fmt.Sprintf("%s since %g held %gh chips %d", l.QueuedResource, l.Since.Sub(start).Minutes(), l.Held, l.Chips))
+	}
+	want := []string{"left since 60 held 5h chips 8", "unsaid since 61 held 4.983333333333333h chips 0", "two since 62 held 4.966666666666667h chips 8"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if r.Leaks.Late != 1 || r.Leaks.LateHours != 3 {
+		t.Errorf("%d late, %g hours; want 1 and 3", r.Leaks.Late, r.Leaks.LateHours)
+	}
+}
+
+func TestSums(t *testing.T) {
+	record := "0 create n " + ann + " type:v5litepod-16\n0 create m in:us-east5-a " + ann + " type:v4-8\n1 pending w0 600-700 of:" + renewed + "\n2 gone w0 of:" + renewed + "\n"
+	for i := range 10 {
+		at := 100 * (i + 1)
+		record += fmt.Sprintf("%d terminate n\n%d create n %s\n", at, at+i+1, []string{script, ann}[i%2])
+	}
+	record += "2000 hosterror w3\n2001 terminate m in:us-east5-a\n2002 exited m in:us-east5-a\n2010 delete n " + ann
+	r, _ := of(t, record)
+	type row struct {
+		Class              report.Class
+		N, Back, NotBack   int
+		P50, P95, Most, CH float64
+	}
+	var got []row
+	for _, g := range r.Groups {
+		got = append(got, row{g.Class, g.Losses, g.Back, g.NotBack, g.GapP50 / 60, g.GapP95 / 60, g.GapMost / 60, math.Round(g.ChipHours*100) / 100})
+	}
+	want := []row{
+		{report.Class{Cause: events.CauseTerminated, Zone: zone, Generation: "v5litepod"}, 10, 10, 0, 5, 10, 10, 14.67},
+		{report.Class{Cause: events.CauseHostError, Zone: zone, Generation: "v5litepod"}, 1, 0, 0, 0, 0, 0, 2.67},
+		{report.Class{Cause: events.CauseTerminated, Zone: "us-east5-a", Generation: "v4"}, 1, 0, 1, 0, 0, 0, 0},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	var agents []string
+	for _, a := range r.Recreated {
+		agents = append(agents, fmt.Sprintf("%s %s %d %g", a.By, a.Principal, a.Losses, a.GapSum/60))
+	}
+	if d := cmp.Diff([]string{"babysitter " + script + " 5 25", "owner " + ann + " 5 30"}, agents); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if n := (report.Notices{Announced: 1, Withdrawn: 1}); r.Notices != n || r.TrainingExits != 1 || r.Total.Losses != 12 || r.Total.NotBackChipHours == 0 {
+		t.Errorf("notices %+v, %d exits, %+v", r.Notices, r.TrainingExits, r.Total)
+	}
+}
+
+func TestPercentilesOfMany(t *testing.T) {
+	record := "0 create n " + ann + " type:v4-8\n"
+	for i := range 1000 {
+		record += fmt.Sprintf("%d terminate n\n%d create n %s\n", 3000*(i+1), 3000*(i+1)+i+1, script)
+	}
+	r, _ := of(t, record)
+	for what, v := range map[string][2]float64{"p50": {r.Total.GapP50, 500 * 60}, "p95": {r.Total.GapP95, 950 * 60}, "most": {r.Total.GapMost, 1000 * 60}} {
+		if math.Abs(v[0]/v[1]-1) > 0.011 {
+			t.Errorf("%s = %g, want %g to 1 %%", what, v[0], v[1])
+		}
+	}
+}
+
+func TestAnEntryTakenTwiceIsNoNews(t *testing.T) {
+	a := report.New(report.Who{}, 0, nil)
+	for range 2 {
+		a.Add(line(t, "4 create n "+ann+" failed", 1))
+		a.Add(line(t, "4 terminate n", 2))
+		a.Add(line(t, "4 create n "+ann+" failed", 3))
+	}
+	if r := a.Report(); r.Used != 3 || r.Entries != 6 {
+		t.Errorf("%d of %d entries used, want 3 of 6", r.Used, r.Entries)
+	}
+}
+
+func TestWhoActs(t *testing.T) {
+	record := "0 create n " + ann + "\n1 terminate n\n2 create n %s"
+	for principal, want := range map[string]report.By{
+		ann: report.ByOwner, script: report.ByBabysitter, us: report.ByPitstop, "pitstop-recreate@mine.iam.gserviceaccount.com": report.ByPitstop,
+		"pitstop@example.com": report.ByOwner, "pitstopper@mine.iam.gserviceaccount.com": report.ByOwner, "system@google.com": report.ByGoogle,
+		"service-123@cloud-tpu.iam.gserviceaccount.com": report.ByGoogle,
+	} {
+		_, losses := of(t, fmt.Sprintf(record, principal))
+		if len(losses) != 1 || losses[0].RecreatedBy != want || losses[0].Principal != principal {
+			t.Errorf("%s: %+v, want %s", principal, losses, want)
+		}
+	}
+}
+
+// FuzzAccumulator holds of any entries in any order: the sums are those of the losses, nothing is negative, and what is
+// told of the whole does not depend on chance.
+func FuzzAccumulator(f *testing.F) {
+	f.Add([]byte{1, 0, 0, 20, 1, 1, 40, 5, 0, 60, 6, 2, 80, 7, 3})
+	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz"))
+	verbs := []string{
+		"preempted w0", "preempted w3", "hosterror w1", "stopped w0", "terminate n", "terminate m", "restart w0", "restart n", "pending w0 100-200", "ongoing w0", "gone w0",
+		"create n " + ann + " first", "create n " + ann + " last", "create n in:us-east5-a " + script, "create m " + script + " failed", "delete n " + ann, "delete n " + script + " first",
+		"delete m " + us, "create q:q " + ann + " nodes:n,m type:v6e-8", "create q:m " + ann, "delete q:q " + script, "delete q:m " + ann, "progress n", "progress n of:" + renewed,
+		"started m of:" + renewed, "exited m", "stop n " + ann, "start n " + ann, "reset q:q " + ann, "preempted w0 of:" + renewed, "terminate q-0", "guest w0",
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var record []string
+		at := 0
+		for i := 0; i+2 < len(data) && i < 600; i += 3 {
+			at += int(data[i])
+			if data[i+2] > 250 {
+				at += 24 * 60 * int(data[i])
+			}
+			record = append(record, fmt.Sprintf("%d %s", at, verbs[int(data[i+1])%len(verbs)]))
+		}
+		if len(record) == 0 {
+			return
+		}
+		r, losses := of(t, strings.Join(record, "\n"))
+		again, _ := of(t, strings.Join(record, "\n"))
+		if d := cmp.Diff(r, again, cmp.AllowUnexported(report.Sum{}), cmp.Comparer(func(a, b report.Sum) bool { return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b) })); d != "" {
+			t.Errorf("the same entries give another report:\n%s", d)
+		}
+		s := r.Total
+		if s.Losses != len(losses) || s.Losses != s.Back+s.BackUnseen+s.GivenUp+s.NotBack+s.NotTold {
+			t.Errorf("%d losses told, sum %+v", len(losses), s)
+		}
+		groups, agents := 0, 0
+		for _, g := range r.Groups {
+			groups += g.Losses
+		}
+		for _, a := range r.Recreated {
+			agents += a.Losses
+		}
+		if groups != s.Losses || agents != s.Back+s.BackUnseen {
+			t.Errorf("%d losses by cause, %d by agent, sum %+v", groups, agents, s)
+		}
+		for _, l := range losses {
+			if l.Gap < 0 || l.Lead < 0 || l.ChipHours < 0 || l.Slice == "" || l.Cause == "" || l.Outcome == "" || l.InTime && !l.Announced || l.At.After(r.To) {
+				t.Errorf("%+v", l)
+			}
+		}
+		for _, l := range r.Leaks.Left {
+			if l.Held < 0 {
+				t.Errorf("%+v", l)
+			}
+		}
+	})
 }

@@ -19,7 +19,8 @@ type Outcome string
 const (
 	// Back: an entry shows the slice again. Gap is the time from the loss to that entry.
 	Back Outcome = "back"
-	// BackUnseen: it was back later, for it was lost again, but no entry says since when.
+	// BackUnseen: it was back later, but no entry says after how long: it was lost again and no entry shows it before, or
+	// it was made anew and no entry says that it was gone.
 	BackUnseen Outcome = "back_unseen"
 	// GivenUp: its owner deleted it afterwards, and nobody created it again.
 	GivenUp Outcome = "given_up"
