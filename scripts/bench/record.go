@@ -27,7 +27,7 @@ func writeRecord(w io.Writer, entries int, seed uint64) error {
 	_, _ = out.WriteString("[\n") //nolint:errcheck // Flush tells
 	for n := range entries {
 		for len(r.ready) == 0 {
-			e := heap.Pop(&r.due).(due) //nolint:errcheck,forcetypeassert // it holds nothing else
+			e := heap.Pop(&r.due).(due) //nolint:forcetypeassert // it holds nothing else
 			e.happen(e.at)
 		}
 		if n > 0 {
@@ -77,7 +77,7 @@ func (d dues) Less(i, j int) bool {
 	return d[i].at.Before(d[j].at) || d[i].at.Equal(d[j].at) && d[i].seq < d[j].seq
 }
 func (d dues) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
-func (d *dues) Push(x any)   { *d = append(*d, x.(due)) } //nolint:errcheck,forcetypeassert // it holds nothing else
+func (d *dues) Push(x any)   { *d = append(*d, x.(due)) } //nolint:forcetypeassert // it holds nothing else
 func (d *dues) Pop() any {
 	last := (*d)[len(*d)-1]
 	*d = (*d)[:len(*d)-1]

@@ -427,3 +427,22 @@ func FuzzAccumulator(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkAccumulator adds entries as they come of a fleet that is lost and brought back by a script.
+func BenchmarkAccumulator(b *testing.B) {
+	a := report.New(report.Who{Babysitters: []string{script}}, 0, nil)
+	i := 0
+	for b.Loop() {
+		at := start.Add(time.Duration(i) * time.Second)
+		s := events.Subject{Project: project, Zone: zone, Node: "llama-" + strconv.Itoa(i/8%100)}
+		e := events.Entry{Kind: events.KindCrew, Time: at, Subject: s, Crew: &events.CrewReport{Report: events.ReportProgress}}
+		switch i % 8 {
+		case 0:
+			e.Kind, e.Cause = events.KindLoss, events.CausePreemption
+		case 1:
+			e.Kind, e.Call = events.KindCall, events.Call{Method: "CreateNode", Principal: script, Order: events.Order{Accelerator: "v5litepod-16"}}
+		}
+		a.Add(e)
+		i++
+	}
+}
