@@ -190,15 +190,18 @@ func Fleet(data []byte) ([]SliceConfig, error) {
 		}
 		// projects/P/locations/Z/nodes/N
 		parts := strings.Split(named.Name, "/")
+		if len(parts) != 6 || parts[3] == "" || parts[5] == "" {
+			parts = make([]string, 6)
+		}
 		var found []SliceConfig
 		var err error
 		switch {
-		case len(parts) == 6 && parts[4] == "nodes":
+		case parts[4] == "nodes":
 			var n tpuapi.Node
 			if err = json.Unmarshal(raw, &n); err == nil {
 				found, err = listed(n, SliceConfig{Name: parts[5], Zone: parts[3]})
 			}
-		case len(parts) == 6 && parts[4] == "queuedResources":
+		case parts[4] == "queuedResources":
 			found, err = queued(raw, parts[3], parts[5])
 		default:
 			return nil, fmt.Errorf("TPU %d: the name %.60q is neither that of a node nor that of a queued resource", i+1, named.Name)
