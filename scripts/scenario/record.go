@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -65,6 +64,7 @@ type Batch struct {
 
 const (
 	batchBytes = 256 << 10
+	batchItems = 1024
 	// maxKept is the largest memory that a batch keeps when it is filled anew.
 	maxKept = 1 << 20
 )
@@ -79,6 +79,7 @@ type Splitter struct {
 	r    io.Reader
 	name string
 	err  error // why nothing more can be read
+	done bool  // and all of it is handed on
 
 	batch *Batch
 	buf   []byte
@@ -96,10 +97,13 @@ type Splitter struct {
 	// told is the last line of which it is told that there is more than entries on it.
 	told int
 
-	// What the present object has shown. start is where it begins in buf; rest is it, between two batches.
+	// rest is what is left between two batches: the present object as far as it was read, and what is not gone through.
+	rest    []byte
+	scanned int // how much of it is
+
+	// What the present object has shown. start is where it begins in buf.
 	depth             int
 	start             int
-	rest              []byte
 	inString, escaped bool
 	startLine         int
 	// startColumn is the indent of that line.
@@ -122,44 +126,65 @@ func NewSplitter(r io.Reader, name string) *Splitter {
 // item to come.
 func (s *Splitter) Next(b *Batch) bool {
 	b.Items = b.Items[:0]
-	if s.err != nil {
+	if s.done {
 		return false
 	}
 	if cap(b.buf) < batchBytes || cap(b.buf) > maxKept {
 		b.buf = make([]byte, 0, batchBytes)
 	}
-	s.batch, s.buf = b, append(b.buf[:0], s.rest...)
-	s.start = 0
-	for len(b.Items) == 0 && s.err == nil {
-		s.read()
+	s.batch, s.buf, s.start = b, append(b.buf[:0], s.rest...), 0
+	i := s.scanned
+	for {
+		if i = s.scan(i); len(b.Items) >= batchItems {
+			break
+		}
+		if s.err != nil {
+			s.end()
+			s.done = true
+			break
+		}
+		if len(b.Items) > 0 {
+			break
+		}
+		i = s.read()
 	}
-	b.buf = s.buf
-	s.rest = s.rest[:0]
+	keep := i // what is left goes into the next batch
 	if s.depth > 0 && !s.large {
-		s.rest = append(s.rest, s.buf[s.start:]...)
+		keep = s.start
 	}
-	s.base += int64(len(s.buf) - len(s.rest))
-	s.batch, s.buf = nil, nil
+	if cap(s.rest) > maxKept {
+		s.rest = nil
+	}
+	s.rest = append(s.rest[:0], s.buf[keep:]...)
+	s.scanned = i - keep
+	s.base += int64(keep)
+	b.buf, s.batch, s.buf = s.buf, nil, nil
 	return len(b.Items) > 0
 }
 
-// read takes what the file gives and goes through it.
-func (s *Splitter) read() {
+// read takes what the file gives and returns where that begins. All that is there has been gone through.
+func (s *Splitter) read() int {
+	if !s.large && s.depth > 0 && len(s.buf)-s.start > events.MaxBytes {
+		s.large = true
+	}
 	switch {
 	case s.depth == 0 || s.large: // nothing of it is needed any more
 		s.base += int64(len(s.buf))
 		s.buf = s.buf[:0]
-	case len(s.buf)-s.start > events.MaxBytes:
-		s.large = true
-		s.base += int64(len(s.buf))
-		s.buf = s.buf[:0]
 	case len(s.buf) == cap(s.buf):
-		s.buf = slices.Grow(s.buf, len(s.buf))
+		grown := make([]byte, len(s.buf), min(2*cap(s.buf), s.start+events.MaxBytes+batchBytes))
+		copy(grown, s.buf)
+		s.buf = grown
 	}
 	from := len(s.buf)
 	n, err := s.r.Read(s.buf[from:cap(s.buf)])
-	s.buf = s.buf[:from+n]
-	for i := from; i < len(s.buf); {
+	s.buf, s.err = s.buf[:from+n], err
+	return from
+}
+
+// scan goes through the bytes from i on, until they end or the batch is full, and returns where it stopped.
+func (s *Splitter) scan(i int) int {
+	for i < len(s.buf) && len(s.batch.Items) < batchItems {
 		switch {
 		case s.depth > 0:
 			i = s.inside(i)
@@ -169,10 +194,7 @@ func (s *Splitter) read() {
 			i = s.outside(i)
 		}
 	}
-	if err != nil {
-		s.err = err
-		s.end()
-	}
+	return i
 }
 
 func (s *Splitter) column(i int) int { return int(s.base + int64(i) - s.lineStart) }

@@ -162,6 +162,29 @@ func TestAnEntryMayLieInTwoBatches(t *testing.T) {
 	}
 }
 
+// TestABatchIsBounded: tiny entries do not make a large batch, and none of them is lost between two.
+func TestABatchIsBounded(t *testing.T) {
+	const n = 200_000
+	s := scenario.NewSplitter(strings.NewReader(strings.Repeat("{}\n", n)+"x"), "f")
+	var b scenario.Batch
+	entries, faults, most := 0, 0, 0
+	for s.Next(&b) {
+		most = max(most, len(b.Items))
+		for _, it := range b.Items {
+			if it.Err != nil {
+				faults++
+				continue
+			}
+			if entries++; it.Index != entries || it.Line != entries {
+				t.Fatalf("entry %d is number %d on line %d", entries, it.Index, it.Line)
+			}
+		}
+	}
+	if entries != n || faults != 1 || most > 1024 {
+		t.Errorf("%d entries, %d faults, at most %d in a batch", entries, faults, most)
+	}
+}
+
 // BenchmarkSplitter finds the entries of a file as gcloud writes them.
 func BenchmarkSplitter(b *testing.B) {
 	entry := "  {\n" + strings.Repeat("    \"aKey\": \"a value of thirty two characters\",\n", 22) + "    \"last\": {}\n  },\n"

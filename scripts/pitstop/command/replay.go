@@ -66,6 +66,9 @@ func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, 
 	if o.speed < 0 {
 		return usage("--speed %v: it cannot be negative", o.speed)
 	}
+	if slices.Contains(o.babysitters, "") {
+		return usage("--babysitter names a principal, as the log has it: name@PROJECT.iam.gserviceaccount.com")
+	}
 	plays, faults, err := plays(files, o, in, errOut)
 	if err != nil {
 		return err

@@ -40,6 +40,9 @@ func reportCommand() *cobra.Command {
 			if len(files) == 0 {
 				return usage("report: name the files with your log entries; - is standard input")
 			}
+			if slices.Contains(o.who.Babysitters, "") || slices.Contains(o.who.Pitstop, "") {
+				return usage("--babysitter and --pitstop name a principal, as the log has it: name@PROJECT.iam.gserviceaccount.com")
+			}
 			if o.lead < 0 {
 				return usage("--lead %v: it cannot be negative", o.lead)
 			}

@@ -217,7 +217,7 @@ func TestReportTellsFaultsAndGoesOn(t *testing.T) {
 	if code != exitFailed || !strings.Contains(errOut, "nowhere.json") {
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
-	for _, args := range [][]string{{"report"}, {"report", "--lead", "-1s", file}} {
+	for _, args := range [][]string{{"report"}, {"report", "--lead", "-1s", file}, {"report", "--babysitter", "", file}, {"replay", "--babysitter", "", file}} {
 		if _, errOut, code := call(t, "", args...); code != exitUsage || strings.Count(errOut, "\n") != 1 {
 			t.Errorf("%v: exit code %d, stderr %q", args, code, errOut)
 		}

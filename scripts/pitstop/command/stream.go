@@ -11,6 +11,9 @@ import (
 	"pitstop.internal/scripts/scenario"
 )
 
+// memory is what is used of it before more time is spent on finding what is not needed any more.
+const memory = 128 << 20
+
 // pool works on what files hold, on every processor. T is what comes of a run of entries.
 type pool[T any] struct {
 	jobs chan *parcel[T]
@@ -28,8 +31,9 @@ type parcel[T any] struct {
 // newPool starts workers that end with ctx. Work is told how many items of the stream come before; its result still holds
 // what came of an earlier run, whose memory it may use again.
 func newPool[T any](ctx context.Context, work func(items []scenario.Item, first int, result *T)) *pool[T] {
-	// Entries make much garbage and need little memory.
+	// Entries make much garbage and need little memory, unless they are very large.
 	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(memory)
 	p := &pool[T]{jobs: make(chan *parcel[T])}
 	for range runtime.GOMAXPROCS(0) {
 		go func() {
@@ -89,6 +93,9 @@ func (p *pool[T]) stream(ctx context.Context, files []string, in io.Reader, bar 
 				}
 			}
 			end()
+			if ctx.Err() != nil {
+				return
+			}
 		}
 	}()
 	return s
