@@ -288,7 +288,7 @@ func lossRow(l report.Loss) []string {
 		}
 	}
 	chipHours := price + fmt.Sprintf("%.1f", size)
-	if l.Gap == 0 {
+	if size < 0.05 {
 		chipHours = "-"
 	}
 	return []string{l.At.UTC().Format("Jan 2 15:04:05"), l.Slice, what, l.Zone, causeText(l.Cause), ended(l), chipHours, announced}
