@@ -193,6 +193,8 @@ type Call struct {
 	// Code and Message are the failure, in gRPC's codes; 0 is success.
 	Code    int
 	Message string
+	// Order is what a creation asks for, where the log says it.
+	Order Order
 }
 
 // Google reports whether a principal is Google itself: nobody, the system, or a service agent.

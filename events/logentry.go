@@ -79,6 +79,7 @@ type auditLog struct {
 	} `json:"status"`
 	// Metadata is as each service likes it.
 	Metadata jsontext.Value `json:"metadata"`
+	Request  jsontext.Value `json:"request"`
 }
 
 // auditMetadata is what Compute Engine and the TPU API put beside an event. The documentation calls the first field
@@ -508,22 +509,20 @@ func (l *logEntry) call(e *Entry) {
 		First: l.Operation.First, Last: l.Operation.Last, Operation: l.Operation.ID,
 		Code: p.Status.Code, Message: short(p.Status.Message),
 	}
+	if creation(method) {
+		e.Call.Order = order(p.Request, e.Subject.QueuedResource)
+	}
 }
 
 // ordered takes from what was asked for what is to be created, where only its parent is named.
 func (l *logEntry) ordered(s *Subject) {
-	var p struct {
-		ProtoPayload struct {
-			Request struct {
-				Node       string `json:"nodeId"`
-				Snake      string `json:"node_id"`
-				Queue      string `json:"queuedResourceId"`
-				SnakeQueue string `json:"queued_resource_id"`
-			} `json:"request"`
-		} `json:"protoPayload"`
+	var r struct {
+		Node       string `json:"nodeId"`
+		Snake      string `json:"node_id"`
+		Queue      string `json:"queuedResourceId"`
+		SnakeQueue string `json:"queued_resource_id"`
 	}
-	if peek(l.raw, &p) {
-		r := &p.ProtoPayload.Request
+	if peek(l.ProtoPayload.Request, &r) {
 		s.Node, s.QueuedResource = cmp.Or(r.Node, r.Snake), cmp.Or(r.Queue, r.SnakeQueue)
 	}
 }

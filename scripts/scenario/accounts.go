@@ -69,9 +69,12 @@ func (c *checks) inTime(before, after incident.Workload) {
 	if in == nil || in.Deadline.IsZero() {
 		return
 	}
-	over := c.clock.Now().Sub(in.Deadline) - c.releases.down(in.Deadline)
-	if over > late {
-		c.violated("10 nothing lost", after.ID, "%s was %s until %s after its deadline", in.ID, in.Phase, c.clock.Now().Sub(in.Deadline).Round(time.Second))
+	end := in.Deadline
+	if in.Since.After(end) {
+		end = in.Since // what it waited for was over when it began
+	}
+	if over := c.clock.Now().Sub(end); over-c.releases.down(end) > late {
+		c.violated("10 nothing lost", after.ID, "%s was %s until %s after its deadline", in.ID, in.Phase, over.Round(time.Second))
 	}
 }
 

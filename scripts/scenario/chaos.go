@@ -144,8 +144,9 @@ type instance struct {
 	pauseRead time.Time
 	paused    bool
 	began     time.Time
-	// workload is the document as it was last read or written.
+	// workload is the document as it was last read or written, and seen is when.
 	workload string
+	seen     time.Time
 }
 
 type reading struct {

@@ -65,7 +65,7 @@ func (w *world) deliver(raw []byte, e events.Entry, simulated bool) {
 // ignored tells of a recorded entry from which nothing follows, and why.
 func (w *world) ignored(it item) {
 	w.tell(Line{
-		Time: it.at, Kind: Ignored, EventType: string(it.entry.Kind), Subject: it.entry.Subject.String(), Text: it.Where, Reason: it.entry.Noted(),
+		Time: it.at, Kind: Ignored, EventType: string(it.entry.Kind), Subject: it.entry.Subject.String(), Text: it.Where(), Reason: it.entry.Noted(),
 	})
 }
 

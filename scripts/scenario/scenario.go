@@ -32,6 +32,8 @@ type Scenario struct {
 	Acts []Act `yaml:"acts,omitempty"`
 	// Assumed is what nobody said and the scenario takes to be so.
 	Assumed []string `yaml:"-"`
+	// Babysitters are the principals of older scripts: what they did is not played, for Pitstop does it in their place.
+	Babysitters []string `yaml:"-"`
 }
 
 // SliceConfig is one slice of the fleet, and what runs on it.

@@ -90,11 +90,11 @@ func TestEveryRecordedEntryPassesOneSink(t *testing.T) {
 					want = events.TopicNotices
 				}
 				if s.Topic != want {
-					t.Errorf("%s passes %s to %q, want %s", rec.Where, s.Name, s.Topic, want)
+					t.Errorf("%s passes %s to %q, want %s", rec.Where(), s.Name, s.Topic, want)
 				}
 			}
 			if n != 1 {
-				t.Errorf("%s passes %d sinks", rec.Where, n)
+				t.Errorf("%s passes %d sinks", rec.Where(), n)
 			}
 		}
 	}

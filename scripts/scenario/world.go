@@ -220,19 +220,35 @@ func (w *world) settle() error {
 	return nil
 }
 
-func (w *world) place(c SliceConfig) error {
+// provide puts a slice there; a queued resource comes with its first one, and brings all others.
+func (w *world) provide(c SliceConfig) error {
+	if c.QueuedResource == "" {
+		_, err := w.api.AddNode(w.nodeOf(c))
+		return err
+	}
+	q := tputest.QueuedConfig{Zone: c.Zone, Name: c.QueuedResource, Spot: c.Spot}
+	for _, o := range w.Fleet {
+		if o.Zone == c.Zone && o.QueuedResource == c.QueuedResource {
+			if len(q.Nodes) == 0 && o.Name != c.Name {
+				return nil // it came with that one
+			}
+			q.Nodes = append(q.Nodes, w.nodeOf(o))
+		}
+	}
+	return w.api.AddQueuedResource(q)
+}
+
+func (w *world) nodeOf(c SliceConfig) tputest.NodeConfig {
 	node := w.order(c)
 	node.Created, node.ID, node.Group = c.Created, c.ID, c.Workers
 	if node.Created.IsZero() {
 		node.Created = w.Start.Add(-72 * time.Hour)
 	}
-	var err error
-	if c.QueuedResource != "" {
-		err = w.api.AddQueuedResource(tputest.QueuedConfig{Zone: c.Zone, Name: c.QueuedResource, Spot: c.Spot, Nodes: []tputest.NodeConfig{node}})
-	} else {
-		_, err = w.api.AddNode(node)
-	}
-	if err != nil {
+	return node
+}
+
+func (w *world) place(c SliceConfig) error {
+	if err := w.provide(c); err != nil {
 		return fmt.Errorf("scenario: slice %s: %w", c.Name, err)
 	}
 	hosts := w.api.Hosts(c.Zone, c.Name)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -46,7 +48,7 @@ func explainCommand() *cobra.Command {
 			if len(files) == 0 {
 				files = []string{"-"}
 			}
-			return explain(files, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr(), p, asJSON)
+			return explain(c.Context(), files, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr(), p, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per entry")
@@ -54,41 +56,50 @@ func explainCommand() *cobra.Command {
 	return c
 }
 
-func explain(files []string, in io.Reader, out, errOut io.Writer, p chosenPolicy, asJSON bool) error {
+// explanations is what is printed of a run of entries.
+type explanations struct {
+	out, err bytes.Buffer
+	failed   bool
+	count    census
+}
+
+func explain(ctx context.Context, files []string, in io.Reader, out, errOut io.Writer, p chosenPolicy, asJSON bool) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	chosen := p.policy()
+	work := newPool(ctx, func(items []scenario.Item, first int, x *explanations) {
+		x.out.Reset()
+		x.err.Reset()
+		x.failed, x.count = false, census{}
+		for i, it := range items {
+			x.add(first+i+1, it, chosen, asJSON)
+		}
+	})
+	bar := newProgress(files, out, errOut)
+	all := work.stream(ctx, files, in, bar, underWay(1))
 	failed := false
-	n := 0
-	count := census{}
-	for _, name := range files {
-		each(name, in, func(r scenario.Record, err error) {
-			n++
-			x := explained{Index: n}
-			if err == nil {
-				x, err = explainEntry(n, r, p)
-			}
-			if err != nil {
-				failed = true
-				x.Error = oneLine(err)
-			}
-			count.add(x)
-			if !asJSON {
-				explainLine(out, errOut, r.Where, x)
-				return
-			}
-			line, err := json.Marshal(x)
-			if err != nil {
-				failed = true
-				return
-			}
-			tell(out, string(line))
-		})
+	var count census
+	for x := all.next(ctx); x != nil; x = all.next(ctx) {
+		failed = failed || x.failed
+		count.join(x.count)
+		_, err := x.out.WriteTo(out)
+		if err == nil {
+			_, err = x.err.WriteTo(errOut)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if !asJSON && n > 1 {
+	bar.done()
+	if !asJSON && count.all > 1 {
 		tell(out, count.String())
 	}
-	if failed {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case failed:
 		return errFailed
-	}
-	if n == 0 {
+	case count.all == 0:
 		noEntries(errOut)
 	}
 	return nil
@@ -121,6 +132,17 @@ func (t *census) add(x explained) {
 	t.kinds[x.Kind]++
 }
 
+// join adds another count.
+func (t *census) join(o census) {
+	t.all, t.used, t.noted, t.unknown, t.refused = t.all+o.all, t.used+o.used, t.noted+o.noted, t.unknown+o.unknown, t.refused+o.refused
+	if t.kinds == nil {
+		t.kinds = map[string]int{}
+	}
+	for k, n := range o.kinds {
+		t.kinds[k] += n
+	}
+}
+
 // String is one line for people.
 func (t *census) String() string {
 	count := func(n int) string { return events.Number(int64(n)) }
@@ -138,7 +160,29 @@ func (t *census) String() string {
 	return s
 }
 
-func explainEntry(n int, r scenario.Record, p chosenPolicy) (explained, error) {
+// add explains the item that is the nth of all.
+func (x *explanations) add(n int, it scenario.Item, p policy.Policy, asJSON bool) {
+	e, err := explained{Index: n}, it.Err
+	if err == nil {
+		e, err = explainEntry(n, it.Record, p)
+	}
+	if err != nil {
+		x.failed = true
+		e.Error = oneLine(err)
+	}
+	x.count.add(e)
+	if !asJSON {
+		explainLine(&x.out, &x.err, it.Record, e)
+		return
+	}
+	if err := json.MarshalWrite(&x.out, e); err != nil {
+		x.failed = true
+		return
+	}
+	x.out.WriteByte('\n')
+}
+
+func explainEntry(n int, r scenario.Record, p policy.Policy) (explained, error) {
 	e, err := events.Read(r.Raw)
 	if f := tpu.Audited(e.Call); f != nil {
 		e.Call.Message = f.Message + " (" + strings.ReplaceAll(string(f.Class), "_", " ") + ")"
@@ -146,18 +190,18 @@ func explainEntry(n int, r scenario.Record, p chosenPolicy) (explained, error) {
 	x := explained{Index: n, Kind: string(e.Kind), Subject: e.Subject.String(), Rank: e.Rank.String(), Reason: e.Describe()}
 	switch {
 	case err != nil:
-		return x, fmt.Errorf("%s: %w", r.Where, err)
+		return x, fmt.Errorf("%s: %w", r.Where(), err)
 	case e.Kind == events.KindForeign && e.Ignored != "":
 		x.Ignored, x.Reason = true, e.Ignored
 		if e.PubSub {
 			return x, nil
 		}
-		return x, fmt.Errorf("%s: %s", r.Where, e.Ignored)
+		return x, fmt.Errorf("%s: %s", r.Where(), e.Ignored)
 	case e.Ignored != "":
 		x.Ignored, x.Reason = true, e.Noted()
 		return x, nil
 	}
-	x.LeadsTo = leadsTo(e, p.policy())
+	x.LeadsTo = leadsTo(e, p)
 	return x, nil
 }
 
@@ -235,16 +279,22 @@ func crewLeadsTo(r events.Report, does func(policy.Switch, string) string) strin
 	return ""
 }
 
-func explainLine(out, errOut io.Writer, where string, x explained) {
+func explainLine(out, errOut *bytes.Buffer, r scenario.Record, x explained) {
+	lines := func(b *bytes.Buffer, parts ...string) {
+		for _, p := range parts {
+			b.WriteString(p)
+		}
+		b.WriteByte('\n')
+	}
 	switch {
 	case x.Error != "":
-		tell(errOut, "pitstop: "+x.Error)
+		lines(errOut, "pitstop: ", x.Error)
 	case x.Ignored && !events.Kind(x.Kind).Known():
-		tell(out, fmt.Sprintf("%s\n  ignored: %s\n", where, printable(x.Reason)))
+		lines(out, r.Where(), "\n  ignored: ", printable(x.Reason), "\n")
 	case x.Ignored:
-		tell(out, fmt.Sprintf("%s\n  ignored: %s\n  kind     %s (%s)\n  subject  %s\n", where, printable(x.Reason), x.Kind, x.Rank, printable(x.Subject)))
+		lines(out, r.Where(), "\n  ignored: ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n")
 	default:
-		tell(out, fmt.Sprintf("%s\n  %s\n  kind     %s (%s)\n  subject  %s\n  leads to %s\n", where, printable(x.Reason), x.Kind, x.Rank, printable(x.Subject), x.LeadsTo))
+		lines(out, r.Where(), "\n  ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n  leads to ", x.LeadsTo, "\n")
 	}
 }
 

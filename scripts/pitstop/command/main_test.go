@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/scenario"
 )
 
 // call runs the command as a user would, and returns what it printed and its exit code.
@@ -267,15 +268,26 @@ func TestAnAnswerWithoutEntriesIsNoFault(t *testing.T) {
 	}
 }
 
+// TestMoreEntriesThanAreHeldAreOneFault: an entry from which nothing follows takes no room.
 func TestMoreEntriesThanAreHeldAreOneFault(t *testing.T) {
-	var errOut bytes.Buffer
-	text := strings.Repeat("{}", maxEntries+3)
-	records, faults := readRecords([]string{"-"}, strings.NewReader(text), &errOut)
-	if len(records) != maxEntries || faults != 1 {
-		t.Errorf("%d entries, %d faults; want %d and 1", len(records), faults, maxEntries)
+	h := held{played: maxEntries - 1, ignored: maxIgnored - 1}
+	file := write(t, "entries.json", strings.Repeat(preempted("2")+"\n"+`{"logName":"projects/mine/logs/syslog"}`+"\n", 4))
+	next, end := split(file, nil, nil)
+	defer end()
+	for b := new(scenario.Batch); next(b); {
+		for _, it := range b.Items {
+			h.hold(it.Record)
+		}
 	}
-	if want := "pitstop: more than 1,000,000 entries: the last 3 are left out\n"; errOut.String() != want {
-		t.Errorf("stderr = %q, want %q", errOut.String(), want)
+	if len(h.records) != 2 || h.played != maxEntries || h.left != 3 || h.ignored != maxIgnored+3 {
+		t.Errorf("%d held, %d played, %d left out, %d ignored", len(h.records), h.played, h.left, h.ignored)
+	}
+	var errOut bytes.Buffer
+	h.tell(&errOut)
+	const want = "pitstop: more than 1,000,000 entries to play: the last 3 are left out; replay takes fewer at a time, report takes any number\n" +
+		"pitstop: nothing follows from 10,003 entries: the last 3 of them are not told one by one\n"
+	if errOut.String() != want || h.faults != 1 {
+		t.Errorf("%d faults, stderr = %q, want %q", h.faults, errOut.String(), want)
 	}
 }
 
