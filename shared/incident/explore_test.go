@@ -286,6 +286,8 @@ var reach = []struct {
 	{incident.Resuming, "everything", false, "host error, read unhealthy, read ready", bare},
 	{incident.Resuming, "everything", true, "preempted, read gone, intend create 0, accepted create 0, read ours", bare},
 	{incident.Window, "everything", true, "pending, later, tick", crewless},
+	// The lease could not be written before the maintenance came.
+	{incident.Window, "spot", true, "ongoing, intend save 0, later, tick", unadmitted},
 	{incident.Saving, "everything", true, "pending, later, tick", bare},
 	{incident.Watching, "watch", true, "preempted", crewless},
 	{incident.Watching, "watch", false, "ongoing", crewless},
@@ -299,6 +301,9 @@ func crewless(w *incident.Workload) { w.Crew = incident.Crew{} }
 func bare(w *incident.Workload)     { w.Directory = "" }
 
 // at plays a path.
+// unadmitted has training not admitted to the life that is there.
+func unadmitted(w *incident.Workload) { w.Slices[0].Admitted = life(2) }
+
 func at(t testing.TB, p policy.Policy, spot bool, path string, but func(*incident.Workload)) node {
 	t.Helper()
 	n := node{w: quiet(spot), now: start, path: path}
