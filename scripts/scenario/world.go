@@ -23,6 +23,8 @@ import (
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/functions/recovery"
 	"pitstop.internal/functions/recreate"
+	"pitstop.internal/shared/audit"
+	"pitstop.internal/shared/audit/audittest"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/fleet"
@@ -92,8 +94,10 @@ type world struct {
 	broker *Broker
 	api    *tputest.API
 	bucket *buckettest.Server
-	ledger *ledger.Ledger
-	log    *slog.Logger
+	// audited is the project's audit log: what is delivered on the topic stands there, and what was lost on its way too.
+	audited *audittest.Log
+	ledger  *ledger.Ledger
+	log     *slog.Logger
 	// make builds an instance of the function behind an entry point; idle are those that handle nothing at the moment.
 	make map[string]func() http.Handler
 	idle map[string][]http.Handler
@@ -182,6 +186,7 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 		Project: s.Project, Clock: clock, Seed: 1, Zones: s.Capacity, Principal: ours(s.Project),
 		Timing: tputest.Timing{Maintenance: s.maintenance()},
 	})
+	w.audited = audittest.New(s.Project, clock.Now)
 	if opts.Emulator != "" {
 		var err error
 		if w.remote, err = newRemote(ctx, clock, opts.Emulator); err != nil {
@@ -288,6 +293,7 @@ func (w *world) deploy(ctx context.Context) error {
 	bucket := http.RoundTripper(roundTripper(func(r *http.Request) (*http.Response, error) { return w.bucket.Transport().RoundTrip(r) }))
 	w.store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())
 	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.chaos.storage(bucket)}), option.WithoutAuthentication())}
+	log := audit.New(option.WithHTTPClient(&http.Client{Transport: w.chaos.audit(w.audited.Transport())}), option.WithoutAuthentication())
 	functionsLedger := w.ledger
 	if w.chaos != nil {
 		functionsLedger = ledger.New(w.chaos.tap(w.checks.stored, w.checks.unheard).On(w.open))
@@ -311,7 +317,7 @@ func (w *world) deploy(ctx context.Context) error {
 		},
 		"patrol": func() trigger.Handle {
 			return patrol.New(patrol.Deps{
-				Fleet: of("patrol"), Provider: cloud, Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.clock.Sleep,
+				Fleet: of("patrol"), Provider: cloud, Audit: log, Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.clock.Sleep,
 			})
 		},
 		"checkpoint": func() trigger.Handle {

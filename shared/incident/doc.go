@@ -51,7 +51,7 @@
 //	deleting     resuming     Read
 //	grace        admitting    Read
 //	grace        approving    Read Ticked
-//	grace        creating     Ticked
+//	grace        creating     Read Ticked
 //	grace        deleting     Read
 //	grace        escalated    Read Ticked
 //	grace        healing      Read
