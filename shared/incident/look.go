@@ -27,6 +27,9 @@ func (m *machine) interrupted(e Interrupted) {
 			m.reattribute(e.Cause, e.Text)
 			return
 		}
+		if s.Condition == Ready && !m.from.Time.IsZero() && s.Since.After(m.from.Time) {
+			return // it was found usable since: word that comes days late, from among the dead letters
+		}
 		if m.opens(s) {
 			m.openLook(t, e.Text)
 		}
