@@ -19,6 +19,7 @@ const (
 	KindBack    Kind = "back"               // Google says that a machine was restarted
 	KindCall    Kind = "api_call"           // somebody called the TPU API
 	KindCrew    Kind = "crew_report"        // the training side speaks
+	KindCanary  Kind = "canary"             // our own entry came back through a log sink
 	KindForeign Kind = "foreign"            // well-formed JSON, but no log entry
 )
 
@@ -210,6 +211,8 @@ func (e Entry) Describe() string {
 		return e.describeCall(who)
 	case KindCrew:
 		return e.Crew.Describe()
+	case KindCanary:
+		return "the canary came back"
 	case KindForeign:
 	}
 	return ""

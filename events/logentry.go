@@ -186,6 +186,8 @@ func (l *logEntry) classify(e *Entry, f *faults) {
 	case CrewLog:
 		e.Rank = RankUser
 		l.crew(e, f)
+	case CanaryLog:
+		e.Kind, e.Rank, e.Subject = KindCanary, RankUser, Subject{Project: l.project()}
 	case "":
 		e.Kind = KindForeign
 		if l.Attributes != nil {
@@ -223,7 +225,7 @@ func (l *logEntry) systemEvent(e *Entry, f *faults) {
 		l.notice(e, f)
 	case KindLoss:
 		e.Text = p.Metadata.TerminateReason
-	case KindBack, KindCall, KindCrew, KindForeign:
+	case KindBack, KindCall, KindCrew, KindCanary, KindForeign:
 	}
 }
 

@@ -257,7 +257,7 @@ func (w *world) happen(e events.Entry, items []item) {
 		if t := w.trainings[slice]; t != nil && e.Crew.Report == events.ReportExited {
 			t.Exit(*e.Crew)
 		}
-	case events.KindBack, events.KindForeign:
+	case events.KindBack, events.KindCanary, events.KindForeign:
 	}
 }
 

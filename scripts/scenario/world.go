@@ -292,10 +292,10 @@ func (w *world) deploy(ctx context.Context) error {
 	us := []string{ours(w.Project)}
 	handles := map[string]func() trigger.Handle{
 		"maintenance": func() trigger.Handle {
-			return maintenance.New(maintenance.Deps{Fleet: of("maintenance"), Project: w.Project})
+			return maintenance.New(maintenance.Deps{Fleet: of("maintenance"), Projects: []string{w.Project}})
 		},
 		"logevent": func() trigger.Handle {
-			return logevent.New(logevent.Deps{Fleet: of("logevent"), Project: w.Project, Ours: us})
+			return logevent.New(logevent.Deps{Fleet: of("logevent"), Projects: []string{w.Project}, Ours: us})
 		},
 		"patrol": func() trigger.Handle {
 			return patrol.New(patrol.Deps{

@@ -350,7 +350,7 @@ func Evidence(e events.Entry, s ledger.Subject, ours []string) incident.Evidence
 		if Owner(e.Call, ours) {
 			return incident.Called{Origin: o, Slice: s.Slice, Method: e.Call.Method, Principal: e.Call.Principal}
 		}
-	case events.KindForeign:
+	case events.KindCanary, events.KindForeign:
 	}
 	return nil
 }

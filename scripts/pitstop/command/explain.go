@@ -138,6 +138,8 @@ func leadsTo(e events.Entry, p policy.Policy) string {
 		return "the owner's word: an incident on this slice ends released, unless Pitstop itself made the call"
 	case events.KindCrew:
 		return crewLeadsTo(e.Crew.Report, does)
+	case events.KindCanary:
+		return "a note that log entries arrive"
 	case events.KindForeign:
 	}
 	return ""
