@@ -169,24 +169,14 @@ func TestEverySourceReachesItsReader(t *testing.T) {
 		if reacts[f.topic] == "" {
 			t.Errorf("the source %s sends to %s, which no function reads", f.source, f.topic)
 		}
-		if !strings.HasPrefix(f.text, `log_id("`) || strings.Contains(f.text, "run.googleapis.com") || len(f.text) >= 20_000 {
-			t.Errorf("the filter of %s has to name its log first, must not let lines of functions pass, and stays short: %s", f.source, f.text)
+		if !strings.Contains(f.text, `log_id("`) || strings.Contains(f.text, "run.googleapis.com") || len(f.text) >= 20_000 {
+			t.Errorf("the filter of %s has to name its logs, those of functions not among them, and stays short: %s", f.source, f.text)
 		}
 		all.WriteString(f.text + "\n")
 	}
 	for _, log := range []string{events.CrewLog, events.CanaryLog, "cloudaudit.googleapis.com/system_event", "cloudaudit.googleapis.com/activity"} {
 		if !strings.Contains(all.String(), `log_id("`+log+`")`) {
 			t.Errorf("no sink sends the log %s", log)
-		}
-	}
-	// What people are told to fetch of their past are the same audit logs.
-	readme, err := os.ReadFile(root + "/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range []string{systemEvents, `log_id("cloudaudit.googleapis.com/activity") AND protoPayload.serviceName="tpu.googleapis.com"`} {
-		if !strings.Contains(string(readme), part) {
-			t.Errorf("the README's filter lacks %s", part)
 		}
 	}
 }

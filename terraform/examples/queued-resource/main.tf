@@ -34,7 +34,7 @@ locals {
   startup_script = <<-EOT
     #!/bin/bash
     set -euo pipefail
-    gcloud storage cp gs://${google_storage_bucket.checkpoints.name}/bin/pitcrew /usr/local/bin/pitcrew
+    gcloud storage cp gs://${google_storage_bucket.checkpoints.name}/${google_storage_bucket_object.pitcrew.name} /usr/local/bin/pitcrew
     chmod +x /usr/local/bin/pitcrew
     exec pitcrew run -- ${var.command}
   EOT
@@ -53,6 +53,12 @@ resource "google_storage_bucket" "checkpoints" {
 
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
+}
+
+resource "google_storage_bucket_object" "pitcrew" {
+  bucket = google_storage_bucket.checkpoints.name
+  name   = "bin/pitcrew-${filesha256(var.pitcrew)}"
+  source = var.pitcrew
 }
 
 # The training writes checkpoints, the crew its acknowledgements and, where no Pitstop runs, the lease.
@@ -99,6 +105,17 @@ variable "name" {
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{0,20}[a-z0-9]$", var.name))
     error_message = "${var.name} does not fit into all the names that are made of it: small letters, digits and dashes, at most 22."
+  }
+}
+
+variable "pitcrew" {
+  description = "The program pitcrew, built for the machines of the TPU."
+  type        = string
+  default     = "../../../build/pitcrew"
+
+  validation {
+    condition     = fileexists(var.pitcrew)
+    error_message = "${var.pitcrew} does not exist: run `GOOS=linux GOARCH=amd64 CGO_ENABLED=0 go build -o build/pitcrew ./scripts/pitcrew` in Pitstop's repository first."
   }
 }
 
