@@ -37,9 +37,9 @@ locals {
       filter    = "${local.run} AND metric.type=\"logging.googleapis.com/log_entry_count\" AND metric.labels.severity=one_of(\"ERROR\", \"CRITICAL\", \"ALERT\", \"EMERGENCY\")"
       aligner   = "ALIGN_DELTA"
       group_by  = ["resource.label.service_name"]
-      above     = 5
+      above     = 3 # a patrol that fails writes one a minute
       duration  = "0s"
-      runbook   = "More than five ERROR lines in five minutes. Each says what is wrong: `function not configured` names the variables, `event rejected` the faults of the message (it stays in the topic for 7 days, see the seek command of gcloud pubsub subscriptions), patrol's what it could not read."
+      runbook   = "More than three ERROR lines in five minutes. Each says what is wrong: `function not configured` names the variables, `event rejected` the faults of the message (it stays in the topic for 7 days, see the seek command of gcloud pubsub subscriptions), patrol's what it could not read."
       documents = "error rate"
     }
     brake = {

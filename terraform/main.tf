@@ -138,7 +138,8 @@ module "function" {
   # Who publishes on a topic that log sinks feed is granted there, in one list; see sinks.tf.
   publishes_to = { for env, topic in each.value.publishes_to : env => google_pubsub_topic.main[topic].id if !contains(keys(local.sources), topic) }
   environment = merge(concat(
-    [for group in each.value.environment : local.environment[group]],
+    # What is empty is not set: the function takes it so, and not every API keeps empty values.
+    [for group in each.value.environment : { for env, value in local.environment[group] : env => value if value != "" }],
     [{ for env, topic in each.value.publishes_to : env => google_pubsub_topic.main[topic].id if contains(keys(local.sources), topic) }],
   )...)
 

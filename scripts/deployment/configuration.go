@@ -21,6 +21,26 @@ type module struct {
 	locals             map[string]hclsyntax.Expression
 	// resources are those that are made, by type.name.
 	resources map[string]*hclsyntax.Block
+	// sources are the files that they are written in.
+	sources map[string][]byte
+}
+
+// written is an attribute of a block as it is written, by its path through the blocks inside; nothing where there is none.
+func (m *module) written(b *hclsyntax.Block, path string) string {
+	block, rest, inside := strings.Cut(path, ".")
+	if !inside {
+		if a := b.Body.Attributes[path]; a != nil {
+			r := a.Expr.Range()
+			return string(r.SliceBytes(m.sources[r.Filename]))
+		}
+		return ""
+	}
+	for _, inner := range b.Body.Blocks {
+		if inner.Type == block {
+			return m.written(inner, rest)
+		}
+	}
+	return ""
 }
 
 // declared is a variable or an output.
@@ -36,7 +56,7 @@ func parse(dir string) (*module, error) {
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("%s holds no configuration: %w", dir, err)
 	}
-	m := &module{locals: map[string]hclsyntax.Expression{}, resources: map[string]*hclsyntax.Block{}}
+	m := &module{locals: map[string]hclsyntax.Expression{}, resources: map[string]*hclsyntax.Block{}, sources: map[string][]byte{}}
 	p := hclparse.NewParser()
 	for _, name := range files {
 		f, diags := p.ParseHCLFile(name)
@@ -47,8 +67,9 @@ func parse(dir string) (*module, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s is not in HCL's own syntax", name)
 		}
+		m.sources[name] = f.Bytes
 		for _, b := range body.Blocks {
-			m.add(b, f.Bytes)
+			m.add(b)
 		}
 	}
 	byName := func(a, b declared) int { return strings.Compare(a.name, b.name) }
@@ -57,16 +78,11 @@ func parse(dir string) (*module, error) {
 	return m, nil
 }
 
-func (m *module) add(b *hclsyntax.Block, source []byte) {
-	written := func(name string) string {
-		if a := b.Body.Attributes[name]; a != nil {
-			return string(a.Expr.Range().SliceBytes(source))
-		}
-		return ""
-	}
+func (m *module) add(b *hclsyntax.Block) {
 	d := func() declared {
-		text := written("description")
-		return declared{name: b.Labels[0], kind: written("type"), preset: written("default"), description: strings.Trim(text, `"`)}
+		return declared{
+			name: b.Labels[0], kind: m.written(b, "type"), preset: m.written(b, "default"), description: strings.Trim(m.written(b, "description"), `"`),
+		}
 	}
 	switch b.Type {
 	case "variable":

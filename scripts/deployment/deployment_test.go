@@ -88,6 +88,38 @@ func TestEveryFunctionIsDeployedByItsEntryPoint(t *testing.T) {
 	same(t, "entry points", want, got)
 }
 
+// TestEveryFunctionHasItsSubscription looks at how the module of a function delivers: to the topic that the function reacts
+// to, pushed to its own address by its invoker, and what it cannot handle to a topic that is kept by a subscription too.
+func TestEveryFunctionHasItsSubscription(t *testing.T) {
+	m, err := parse(root + "/terraform/modules/function")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for resource, attributes := range map[string]map[string]string{
+		"google_pubsub_subscription.main": {
+			"topic": "var.topic", "push_config.push_endpoint": `"${local.uri}/${local.topic_name}"`,
+			"push_config.oidc_token.service_account_email": "google_service_account.invoker.email", "push_config.oidc_token.audience": "local.uri",
+		},
+		"google_pubsub_subscription.dead_letter": {"topic": "google_pubsub_topic.dead_letter[0].id"},
+		"google_cloudfunctions2_function.main": {
+			"service_config.service_account_email": "google_service_account.runtime.email", "build_config.entry_point": "var.entry_point",
+			"service_config.environment_variables": "merge(var.environment, var.publishes_to)",
+		},
+		"google_pubsub_topic_iam_member.publisher": {"for_each": "var.publishes_to", "topic": "each.value", "member": "google_service_account.runtime.member"},
+	} {
+		b := m.resources[resource]
+		if b == nil {
+			t.Errorf("the module makes no %s", resource)
+			continue
+		}
+		for path, want := range attributes {
+			if got := m.written(b, path); got != want {
+				t.Errorf("%s has %s = %s, want %s", resource, path, got, want)
+			}
+		}
+	}
+}
+
 func TestTopicsLeadWhereTheSimulatedOnesDo(t *testing.T) {
 	m := configuration(t)
 	edges, err := m.topology() // every topic has those who publish and one who reacts
@@ -290,8 +322,18 @@ func TestNothingIsOpenOrPrimitive(t *testing.T) {
 				t.Errorf("%s: %s is not described in a sentence: %q", dir, d.name, d.description)
 			}
 		}
-		if !slices.IsSortedFunc(m.variables, func(a, b declared) int { return strings.Compare(a.name, b.name) }) {
-			t.Errorf("%s: its variables are not in order", dir)
+		for _, kind := range []string{"variable", "output"} {
+			data, err := os.ReadFile(filepath.Join(root, dir, kind+"s.tf"))
+			if err != nil {
+				continue // an example has them in its one file
+			}
+			var names []string
+			for _, found := range regexp.MustCompile(`(?m)^`+kind+` "(\w+)"`).FindAllSubmatch(data, -1) {
+				names = append(names, string(found[1]))
+			}
+			if !slices.IsSorted(names) {
+				t.Errorf("%s: its %ss are not in order: %s", dir, kind, strings.Join(names, ", "))
+			}
 		}
 	}
 }

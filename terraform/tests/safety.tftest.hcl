@@ -45,7 +45,7 @@ run "watching" {
   }
 
   assert {
-    condition     = alltrue([for name, f in module.function : f.environment.ALLOW == ""])
+    condition     = alltrue([for name, f in module.function : lookup(f.environment, "ALLOW", "") == ""])
     error_message = "With nothing allowed a function is told that something is."
   }
 
@@ -72,6 +72,15 @@ run "watching" {
       length(module.function[name].publishes_to) + length([for topic in values(f.publishes_to) : topic if contains(keys(local.sources), topic)]) == length(f.publishes_to)
     ])
     error_message = "A function may publish where its map does not say, or may not where it does."
+  }
+
+  # What Pitstop does itself is no word of an owner: each account is known by name to those who judge that.
+  assert {
+    condition = alltrue([
+      for name in ["logevent", "patrol"] :
+      toset(split(",", module.function[name].environment.OUR_PRINCIPALS)) == toset([for f in keys(local.functions) : "pitstop-${f}@demo-project.iam.gserviceaccount.com"])
+    ])
+    error_message = "An account of a function is not known as Pitstop's own."
   }
 
   # Ticks alone are not kept aside.
@@ -188,6 +197,19 @@ run "custom_roles_hold_the_table" {
   assert {
     condition     = toset(google_project_iam_custom_role.tpu["demo-project/checkpoint"].permissions) == toset(["tpu.nodes.get", "tpu.nodes.update"])
     error_message = "To ask for a save takes reading and updating a node, and no more."
+  }
+}
+
+run "custom_roles_without_a_switch_change_nothing" {
+  command = plan
+
+  variables {
+    tpu_roles = "custom"
+  }
+
+  assert {
+    condition     = toset(flatten([for role in google_project_iam_custom_role.tpu : role.permissions])) == toset(["tpu.locations.list", "tpu.nodes.get", "tpu.nodes.list", "tpu.operations.list"])
+    error_message = "With nothing allowed a custom role holds more than reading takes."
   }
 }
 

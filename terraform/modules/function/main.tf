@@ -4,6 +4,11 @@ resource "google_storage_bucket_object" "archive" {
   name         = "${var.name}-${filesha256(var.archive)}.zip"
   source       = var.archive
   content_type = "application/zip"
+
+  # The one before goes when the function is built from this one.
+  lifecycle {
+    create_before_destroy = true
+  }
 }
 
 resource "google_cloudfunctions2_function" "main" {
