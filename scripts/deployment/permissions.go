@@ -214,7 +214,7 @@ func permissionTable() (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("| account | permission | on | if allowed | why |\n|---|---|---|---|---|\n")
-	used := map[string][]string{}
+	holders := map[string][]string{}
 	var order []string
 	for _, p := range permissions {
 		who := strings.Join(p.Accounts, ", ")
@@ -229,17 +229,22 @@ func permissionTable() (string, error) {
 			when = "`" + strings.ReplaceAll(when, ", ", "`, `") + "`"
 		}
 		fmt.Fprintf(&b, "| %s | [`%s`](%s) | %s | %s | %s |\n", who, p.Name, p.Source, p.On, when, p.Why)
-		if used[p.Role] == nil {
+		if holders[p.Role] == nil {
 			order = append(order, p.Role)
 		}
-		used[p.Role] = append(used[p.Role], p.Name)
+		holders[p.Role] = append(holders[p.Role], p.Accounts...)
 	}
 	b.WriteString("\nWhat the predefined roles carry beyond this table, and no call of Pitstop's uses:\n\n")
 	for _, role := range order {
 		if roles[role] == nil {
 			return "", fmt.Errorf("roles.json does not say what %s holds", role)
 		}
-		beyond := slices.DeleteFunc(slices.Clone(roles[role]), func(name string) bool { return slices.Contains(used[role], name) })
+		// What any of those who hold the role has another row for is not beyond the table.
+		beyond := slices.DeleteFunc(slices.Clone(roles[role]), func(name string) bool {
+			return slices.ContainsFunc(permissions, func(p permission) bool {
+				return p.Name == name && slices.ContainsFunc(p.Accounts, func(a string) bool { return slices.Contains(holders[role], a) })
+			})
+		})
 		fmt.Fprintf(&b, "- `%s`: %s\n", role, folded(beyond))
 	}
 	return b.String(), nil
