@@ -43,6 +43,9 @@ func decode(ce cloudevents.Event) (entry, error) {
 	if e.Ignored != "" {
 		return entry{}, fault.Ignored("%s", e.Ignored)
 	}
+	if e.PubSub {
+		return entry{}, fault.Ignored("no log sink sent this")
+	}
 	return entry{e, ce.Data()}, nil
 }
 

@@ -314,10 +314,12 @@ func (t *round) missing(ctx context.Context, z *zone, name, slice string, at tim
 	}
 	gone := tpu.Slice{Ref: fleet.Ref(w, *s), At: at, Condition: incident.Gone, State: goneState}
 	gone.Zone = name
-	if _, err := t.Fleet.Feed(ctx, w, gone); err != nil {
+	if w, err = t.Fleet.Feed(ctx, w, gone); err != nil {
 		return err
 	}
-	z.seen[slice] = sight{state: goneState}
+	if known := w.Slice(slice); known != nil && known.Condition == incident.Gone {
+		z.seen[slice] = sight{state: goneState} // else it was taken for an older reading than the last, and the next one tells
+	}
 	return nil
 }
 

@@ -342,7 +342,7 @@ func Evidence(e events.Entry, s ledger.Subject, ours []string) incident.Evidence
 		return incident.Noticed{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Notice: e.Notice, Text: e.Describe()}
 	case events.KindLoss:
 		return incident.Interrupted{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Cause: e.Cause, Text: e.Describe()}
-	case events.KindBack:
+	case events.KindBack, events.KindLine:
 		return incident.Back{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Text: e.Describe()}
 	case events.KindCrew:
 		return incident.Reported{Origin: o, Slice: s.Slice, Report: *e.Crew}
@@ -350,7 +350,7 @@ func Evidence(e events.Entry, s ledger.Subject, ours []string) incident.Evidence
 		if Owner(e.Call, ours) {
 			return incident.Called{Origin: o, Slice: s.Slice, Method: e.Call.Method, Principal: e.Call.Principal}
 		}
-	case events.KindCanary, events.KindForeign:
+	case events.KindJob, events.KindCluster, events.KindLimit, events.KindCanary, events.KindForeign:
 	}
 	return nil
 }

@@ -526,6 +526,10 @@ func TestEvidence(t *testing.T) {
 			entry(events.Entry{Kind: events.KindBack, Subject: aboutWorker}),
 			incident.Back{Origin: origin, Slice: "llama", Incarnation: life, Text: "worker 2 was restarted by Google"},
 		},
+		"a line of the training": {
+			entry(events.Entry{Kind: events.KindLine, Line: events.LineCaught, Subject: aboutNode}),
+			incident.Back{Origin: origin, Slice: "llama", Text: "node llama: the training caught a SIGTERM"},
+		},
 		"a notice": {
 			entry(events.Entry{Kind: events.KindNotice, Notice: notice, Subject: aboutWorker}),
 			incident.Noticed{Origin: origin, Slice: "llama", Incarnation: life, Notice: notice, Text: "maintenance of worker 2 is under way"},
@@ -537,11 +541,13 @@ func TestEvidence(t *testing.T) {
 		"an owner's call": {call(fleettest.Owner, 0), incident.Called{
 			Origin: origin, Slice: "llama", Method: "DeleteNode", Principal: fleettest.Owner,
 		}},
-		"an owner's call that failed": {call(fleettest.Owner, 7), nil},
-		"a call of ours":              {call(fleettest.Us, 0), nil},
-		"a call of Google":            {call("system@google.com", 0), nil},
-		"a call of nobody":            {call("", 0), nil},
-		"something else":              {entry(events.Entry{Kind: events.KindForeign}), nil},
+		"an owner's call that failed":   {call(fleettest.Owner, 7), nil},
+		"a call of ours":                {call(fleettest.Us, 0), nil},
+		"a call of Google":              {call("system@google.com", 0), nil},
+		"a call of nobody":              {call("", 0), nil},
+		"a job of the training service": {entry(events.Entry{Kind: events.KindJob}), nil},
+		"a word of GKE":                 {entry(events.Entry{Kind: events.KindCluster}), nil},
+		"something else":                {entry(events.Entry{Kind: events.KindForeign}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := fleet.Evidence(c.entry, subject, []string{"other@demo.iam.gserviceaccount.com", fleettest.Us})

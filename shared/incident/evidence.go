@@ -43,7 +43,7 @@ type Interrupted struct {
 	Text string
 }
 
-// Back says that Google restarted a machine: another reason to look.
+// Back is another reason to look and no more: Google restarted a machine, or the training says that it was told to end.
 type Back struct {
 	Origin
 	Slice       string
@@ -131,6 +131,11 @@ const (
 	Permission      FailureClass = "permission"       // we may not
 	Invalid         FailureClass = "invalid"          // the request is wrong: never again
 )
+
+// FailureClasses are all of them.
+func FailureClasses() []FailureClass {
+	return []FailureClass{Transient, Busy, NotInState, Stockout, Quota, ReservationFull, WrongZone, Exists, NotFound, Permission, Invalid}
+}
 
 // Intended says that a function begins a task: the call comes after this is stored.
 type Intended struct {

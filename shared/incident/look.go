@@ -98,13 +98,17 @@ func (m *machine) straggler(t Trouble) {
 	m.line(LineSeen, t.Text, "late evidence: attributed to "+words(t.Cause)+" instead of "+words(was))
 }
 
-// back takes word that Google restarted a machine: another reason to look, and no incident.
+// back takes another reason to look, and opens no incident. Every worker's training may write of its end as often as it
+// likes: what users write counts once in a while.
 func (m *machine) back(e Back) {
-	s := m.w.Slice(e.Slice)
-	if s == nil || m.w.Incident == nil || m.w.Incident.Look || m.formerLife(s, e.Incarnation) {
+	s, in := m.w.Slice(e.Slice), m.w.Incident
+	if s == nil || in == nil || in.Look || m.formerLife(s, e.Incarnation) {
 		return
 	}
-	switch m.w.Incident.Phase {
+	if n := len(in.Timeline); m.from.Rank < events.RankAudit && n > 0 && m.now.Sub(in.Timeline[n-1].At) < time.Minute {
+		return // something was told just now, and looked at
+	}
+	switch in.Phase {
 	case Healing, Window, InGrace, Looking:
 		m.line(LineSeen, e.Text, "")
 		m.inc().Look = true
@@ -165,7 +169,7 @@ func (m *machine) queued(s *Slice) {
 func (m *machine) introduce(e Read) {
 	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], Slice{
 		Name: e.Slice, Zone: e.Zone, Incarnation: e.Incarnation, Admitted: e.Incarnation,
-		Condition: e.Condition, State: e.State, Since: m.when(),
+		Condition: e.Condition, State: e.State, Since: m.when(), Unused: e.Condition == Creating,
 	})
 	m.ownSlices, m.changed = true, true
 	s := m.w.Slice(e.Slice)
@@ -291,6 +295,9 @@ func (m *machine) isLost(s *Slice) {
 func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	if s.IsReleased() && m.now.Sub(s.Released) > UnreleaseAfter {
 		m.slice(s.Name).Released = time.Time{} // the deletion did not happen
+	}
+	if s.Unused {
+		m.slice(s.Name).Unused = false
 	}
 	if m.w.Incident == nil {
 		if s.Told.Known() {
@@ -419,6 +426,10 @@ func (m *machine) gone(s *Slice) {
 		s = m.slice(s.Name)
 		s.Condition, s.State, s.Since = Gone, "gone", m.when()
 	}
+	if s.Unused {
+		s = m.slice(s.Name)
+		s.Unused, s.Released = false, m.now // an order of theirs that came to nothing
+	}
 	if in == nil {
 		return // the clock opens an incident when nobody has said in time that the owner deleted it
 	}
@@ -494,7 +505,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 	case in == nil, in.Phase == Watching:
 		m.adopt(s.Name, e)
 		a := m.slice(s.Name)
-		a.Admitted, a.Released = e.Incarnation, time.Time{}
+		a.Admitted, a.Released, a.Unused = e.Incarnation, time.Time{}, e.Condition == Creating
 		if in != nil {
 			m.line(LineSeen, fmt.Sprintf("node %s was created again in %s by somebody else", s.Name, e.Zone), "")
 			m.react(m.w.Slice(s.Name), e, Gone)
@@ -520,7 +531,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 	default:
 		m.adopt(s.Name, e)
 		a := m.slice(s.Name)
-		a.Admitted, a.Replace = e.Incarnation, false
+		a.Admitted, a.Replace, a.Unused = e.Incarnation, false, e.Condition == Creating
 		m.release("somebody else created node " + s.Name + " again in " + e.Zone + " in the middle of this incident")
 	}
 }
@@ -534,7 +545,7 @@ func (in *Incident) made(slice string) bool {
 // adopt takes another life as the slice's own. What was known of the former one is void.
 func (m *machine) adopt(name string, e Read) {
 	s := m.slice(name)
-	s.Incarnation, s.Zone, s.Group, s.Told = e.Incarnation, e.Zone, "", events.Incarnation{}
+	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused = e.Incarnation, e.Zone, "", events.Incarnation{}, false
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
 	m.facts(s, e.Facts)
 	if n := m.w.Notice(name); n != nil {

@@ -23,8 +23,8 @@ func (m *machine) noticed(e Noticed) {
 		m.noticeGone(s, e)
 		return
 	}
-	if end := windowEnd(e.Notice); !end.IsZero() && m.now.After(end.Add(HealFor)) {
-		return // history
+	if m.history(e.Notice) {
+		return
 	}
 	if old != nil && old.Notice.Equal(e.Notice) && (old.InAPI || !e.InAPI) {
 		return
@@ -64,6 +64,12 @@ func windowEnd(n events.Notice) time.Time {
 		return n.WindowStart
 	}
 	return n.WindowEnd
+}
+
+// history reports whether the window of a notice has been over for longer than anybody waits for it.
+func (m *machine) history(n events.Notice) bool {
+	end := windowEnd(n)
+	return !end.IsZero() && m.now.After(end.Add(HealFor))
 }
 
 func (m *machine) keepNotice(n Notice) {

@@ -66,6 +66,8 @@ type Slice struct {
 	Since time.Time `json:"since,omitzero"`
 	// Told is a life whose end an incident has told already: it opens no second one.
 	Told events.Incarnation `json:"told,omitzero"`
+	// Unused says that somebody else ordered this life and that it has not been usable yet: what becomes of it is theirs.
+	Unused bool `json:"unused,omitzero"`
 	// Replace marks a slice that the open incident has to replace.
 	Replace bool `json:"replace,omitzero"`
 	// Released is when its owner deleted it or took it over: it is left alone from then on.
@@ -371,10 +373,10 @@ func (w Workload) Due() time.Time {
 	return due
 }
 
-// leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, the training is done,
-// or its end has been told.
+// leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, it has never been
+// usable since they ordered it, the training is done, or its end has been told.
 func (w Workload) leftAlone(s *Slice) bool {
-	return s.IsReleased() || w.Crew.Finished || s.Told.Same(s.Incarnation)
+	return s.IsReleased() || s.Unused || w.Crew.Finished || s.Told.Same(s.Incarnation)
 }
 
 // Slice returns the slice of that name, or nil.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/api/googleapi"
 	api "google.golang.org/api/tpu/v2alpha1"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 )
 
@@ -131,6 +132,20 @@ func (r *rule) fits(c code, text string, o occasion) bool {
 		}
 	}
 	return true
+}
+
+// Audited classifies the failure that the audit log tells of somebody's call, by the same table. It is nil for a call that
+// did not fail. What a creation asked for is not told.
+func Audited(c events.Call) *incident.Failure {
+	if c.Code == 0 {
+		return nil
+	}
+	o := otherCall
+	if strings.HasPrefix(c.Method, "Create") {
+		o = createCall
+	}
+	f := failure(code(c.Code), c.Message, "", o)
+	return &f
 }
 
 // callFailure classifies the error of a call.
