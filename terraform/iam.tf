@@ -84,12 +84,13 @@ resource "google_storage_bucket_iam_member" "policy" {
   }
 }
 
-# The canary is written into the logs of each watched project, as everything is that has to come through its sinks.
-resource "google_project_iam_member" "canary" {
-  for_each = local.watched
+# Patrol writes the canary into the logs of each watched project, as everything is that has to come through its sinks, and
+# asks the audit log there who ended a TPU that is gone without a word. No smaller place than a project keeps either.
+resource "google_project_iam_member" "logs" {
+  for_each = { for pair in setproduct(local.watched, ["roles/logging.logWriter", "roles/logging.viewer"]) : "${pair[0]}/${pair[1]}" => { project = pair[0], role = pair[1] } }
 
-  project = each.value
-  role    = "roles/logging.logWriter"
+  project = each.value.project
+  role    = each.value.role
   member  = module.function["patrol"].member
 }
 

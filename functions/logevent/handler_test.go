@@ -325,7 +325,7 @@ func TestWorkersThatNobodyKnowsAreParkedWithOneLook(t *testing.T) {
 
 	b.Clock.Advance(ledger.LookEvery)
 	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
-	b.Want(b.Calls(), look)
+	b.Want(b.Calls(), look[:2]) // its host names may not be read, and nobody asks for them again
 }
 
 func TestAWorkerThatALookFindsIsActedOnAtOnce(t *testing.T) {

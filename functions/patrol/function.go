@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/audit"
 	"pitstop.internal/shared/canary"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fleet"
@@ -21,7 +22,7 @@ func init() {
 	// Arrives: a tick a minute on the topic patrol-ticks. Publishes: notices on maintenance-notices, requests on the three
 	// request topics. One instance, one tick at a time, no redelivery: the next tick takes up what this one left.
 	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer and
-	// roles/logging.logWriter on the watched projects.
+	// roles/logging.viewer and roles/logging.logWriter on the watched projects.
 	trigger.Register("HandlePatrol", trigger.Function[config, time.Time]{Decode: decode, Build: build})
 }
 
@@ -57,11 +58,11 @@ func build(ctx context.Context, cfg config) (func(context.Context, time.Time) er
 	topics[events.TypeMaintenanceNotified] = cfg.NoticeTopic
 	publisher := publish.New(topics)
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "patrol")
-	canaries := canary.New()
+	canaries, log := canary.New(), audit.New()
 	var watched []Deps
 	for _, project := range cfg.Watched() {
 		watched = append(watched, Deps{
-			Fleet: f, Provider: cloud, Publisher: publisher, Canary: canaries, Project: project, Ours: cfg.OurPrincipals, Sleep: ledger.Sleep,
+			Fleet: f, Provider: cloud, Audit: log, Publisher: publisher, Canary: canaries, Project: project, Ours: cfg.OurPrincipals, Sleep: ledger.Sleep,
 		})
 	}
 	return newHandler(watched).tick, nil

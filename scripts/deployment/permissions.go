@@ -61,7 +61,7 @@ var permissions = []permission{
 	},
 	{
 		Name: "tpu.nodes.get", Accounts: every, On: "watched projects", Role: "roles/tpu.viewer",
-		Calls: []string{"tpu nodes.get", "tpu queuedResources.get", "tpu nodes.getGuestAttributes"},
+		Calls: []string{"tpu nodes.get", "tpu nodes.getGuestAttributes", "tpu queuedResources.get", "tpu queuedResources.getMaintenanceInfo"},
 		Why:   "to look before anything follows; guest attributes tell the names of workers", Source: sourceTPU,
 	},
 	{
@@ -139,6 +139,10 @@ var permissions = []permission{
 	{
 		Name: "logging.logEntries.create", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/logging.logWriter",
 		Calls: []string{"logging entries.write"}, Why: "to write the canary", Source: sourceLogging,
+	},
+	{
+		Name: "logging.logEntries.list", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/logging.viewer",
+		Calls: []string{"logging entries.list"}, Why: "to ask the audit log who ended a TPU that is gone without a word", Source: sourceLogging,
 	},
 	{
 		Name: "run.routes.invoke", Accounts: []string{"each invoker"}, On: "its one function", Role: "roles/run.invoker",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,13 +52,9 @@ func (w *world) overHTTP(service string, inner http.RoundTripper) http.RoundTrip
 func restMethod(method, path string) string {
 	path, verb, _ := strings.Cut(path, ":")
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	// Projects and locations, or buckets, are named in pairs in front of what the call is about.
-	for i, p := range parts {
-		if p == "projects" || p == "b" {
-			parts = parts[i:]
-			break
-		}
-	}
+	// Projects and locations, or buckets, are named in pairs in front of what the call is about. In front of them stands the
+	// version, and alone where the call is about no one place.
+	parts = parts[max(1, slices.IndexFunc(parts, func(p string) bool { return p == "projects" || p == "b" })):]
 	one := len(parts)%2 == 0
 	what := parts[len(parts)-1]
 	if one {

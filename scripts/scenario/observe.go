@@ -350,6 +350,7 @@ func (w *world) observe(e tputest.Event) {
 		w.checks.called(e)
 		w.checks.lived(e)
 		for _, raw := range tputest.SystemEntries(e) {
+			w.audited.Write(raw)
 			w.logged(raw)
 		}
 	}
@@ -368,6 +369,7 @@ func (w *world) observe(e tputest.Event) {
 	if raw == nil || e.Principal == ours(w.Project) && w.opts.NoOwnAudit || w.hushed(e) {
 		return
 	}
+	w.audited.Write(raw)
 	w.logged(raw)
 }
 

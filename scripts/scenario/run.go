@@ -139,6 +139,9 @@ func (w *world) plan(items []item) {
 			w.played()
 		})
 		w.clock.At(it.at, func() {
+			if it.entry.Rank == events.RankAudit {
+				w.audited.Write(it.Raw)
+			}
 			w.deliver(it.Raw, it.entry, false)
 			w.played()
 		})

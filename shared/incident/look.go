@@ -2,6 +2,7 @@ package incident
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pitstop.internal/events"
@@ -118,6 +119,9 @@ func (m *machine) back(e Back) {
 // read takes a fresh reading of a slice. It decides.
 func (m *machine) read(e Read) {
 	m.reading = e.Slice
+	if n := m.w.Notice(e.Slice); e.NoticeUnread && n != nil && n.InAPI {
+		e.Notice = &n.Notice // what could not be read stays as it was
+	}
 	s := m.w.Slice(e.Slice)
 	switch {
 	case s == nil:
@@ -140,6 +144,10 @@ func (m *machine) read(e Read) {
 		return
 	}
 	m.facts(s, e.Facts)
+	if e.Abuse && !s.Abuse || s.Abuse && !e.Abuse && e.Condition == Ready { // what is lost may not show it any more
+		s = m.slice(e.Slice)
+		s.Abuse = e.Abuse
+	}
 	was := s.Condition
 	if s.Condition != e.Condition || s.State != e.State {
 		s = m.slice(e.Slice)
@@ -169,7 +177,7 @@ func (m *machine) queued(s *Slice) {
 func (m *machine) introduce(e Read) {
 	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], Slice{
 		Name: e.Slice, Zone: e.Zone, Incarnation: e.Incarnation, Admitted: e.Incarnation,
-		Condition: e.Condition, State: e.State, Since: m.when(), Unused: e.Condition == Creating,
+		Condition: e.Condition, State: e.State, Since: m.when(), Unused: e.Condition == Creating, Abuse: e.Abuse,
 	})
 	m.ownSlices, m.changed = true, true
 	s := m.w.Slice(e.Slice)
@@ -220,15 +228,6 @@ func (m *machine) readNotice(s *Slice, e Read) {
 func (m *machine) react(s *Slice, e Read, was Condition) {
 	if m.w.Incident != nil && m.w.Incident.Look && m.phase() != Looking {
 		m.inc().Look = false
-	}
-	if e.Abuse && m.w.Incident != nil && m.phase() != Clearing {
-		const why = "Google suspects abuse on this slice (symptom PROJECT_ABUSE)"
-		if m.phase() == Watching {
-			m.finish(Observed, "", why, "answer Google's notification")
-			return
-		}
-		m.escalate(why, "answer Google's notification; Pitstop does nothing more here")
-		return
 	}
 	if m.phase() == Looking && s.lives() && m.lostBeside(s) {
 		m.replace("node " + s.Name + " is " + s.State)
@@ -440,17 +439,21 @@ func (m *machine) gone(s *Slice) {
 	case Removing, Recreating:
 		if s.Replace {
 			m.removed(s)
-		} else if m.provenLoss(s) {
+		} else if in.proves(s) {
 			m.lose(s, "node "+s.Name+" is gone")
 		}
 	case Clearing:
 		m.cleared(s)
 	case Watching:
 		m.stopped(s.Since)
-	case InGrace, Approving:
+	case Approving:
+	case InGrace:
+		if in.proves(s) { // the word that was waited for
+			m.lose(s, "node "+s.Name+" is gone")
+		}
 	default:
 		m.stopped(s.Since)
-		if m.provenLoss(s) {
+		if in.proves(s) {
 			m.lose(s, "node "+s.Name+" is gone")
 			return
 		}
@@ -481,9 +484,9 @@ func (m *machine) notThereYet(s *Slice) {
 	}
 }
 
-// provenLoss reports whether something that cannot be forged by the training side said that this life was lost.
-func (m *machine) provenLoss(s *Slice) bool {
-	for _, t := range m.w.Incident.Troubles {
+// proves reports whether something that cannot be forged by the training side said that this life was lost.
+func (in *Incident) proves(s *Slice) bool {
+	for _, t := range in.Troubles {
 		if t.Slice != s.Name || t.Life != s.Incarnation.ID || !t.Proven {
 			continue
 		}
@@ -546,6 +549,7 @@ func (in *Incident) made(slice string) bool {
 func (m *machine) adopt(name string, e Read) {
 	s := m.slice(name)
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused = e.Incarnation, e.Zone, "", events.Incarnation{}, false
+	s.Asked, s.Abuse = false, e.Abuse
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
 	m.facts(s, e.Facts)
 	if n := m.w.Notice(name); n != nil {
@@ -639,11 +643,32 @@ func (m *machine) ownerActed(what, why string) {
 	m.release(why + ": " + what)
 }
 
-// mapped notes the host names of a life.
+// mapped notes the host names of a life, or that they are not to be had.
 func (m *machine) mapped(e Mapped) {
-	if s := m.w.Slice(e.Slice); s != nil && e.Incarnation.Same(s.Incarnation) && s.Group != e.Group {
+	s := m.w.Slice(e.Slice)
+	if s == nil || !e.Incarnation.Same(s.Incarnation) {
+		return
+	}
+	if e.Group == "" && !s.Asked {
+		m.slice(s.Name).Asked = true
+	}
+	if e.Group != "" && s.Group != e.Group {
 		m.slice(s.Name).Group = e.Group
 	}
+}
+
+// stopAbused ends all automation where Google suspects abuse. What was decided in the same step does not leave.
+func (m *machine) stopAbused() {
+	if m.w.Incident == nil || m.phase() == Clearing || !slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Abuse && !s.IsReleased() }) {
+		return
+	}
+	m.out = slices.DeleteFunc(m.out, func(e events.Event) bool { return e.EventType() != events.TypeIncidentClosed })
+	const why = "Google suspects abuse on this slice (symptom PROJECT_ABUSE)"
+	if m.phase() == Watching {
+		m.finish(Observed, "", why, "answer Google's notification")
+		return
+	}
+	m.escalate(why, "answer Google's notification; Pitstop does nothing more here")
 }
 
 // words writes a cause for people.

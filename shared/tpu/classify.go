@@ -99,6 +99,9 @@ var rules = []rule{
 	{text: []string{"reservation not found"}, occasions: []occasion{createSpot, createCall}, class: incident.Stockout},
 	{text: []string{"reservation not found"}, occasions: []occasion{createOther}, class: incident.Invalid},
 
+	// A policy of the organization, whatever code it comes with.
+	{text: []string{"constraint constraints/", "violated"}, class: incident.Permission},
+
 	{text: []string{"not supported while in state"}, class: incident.NotInState},
 	{text: []string{"is not supported when state is"}, class: incident.NotInState},
 

@@ -82,6 +82,10 @@ func TestOperationFailures(t *testing.T) {
 		"a reservation that was asked for":     {code: 5, message: "Reservation not found", occasion: createOther, want: incident.Invalid},
 		"a reservation, and it is no creation": {code: 5, message: "Reservation not found", want: incident.NotFound},
 
+		"a policy of the organization": {
+			code: 9, message: "Constraint constraints/compute.disableGuestAttributesAccess violated for project demo.", want: incident.Permission,
+		},
+
 		"an update of a node that was preempted": {
 			code: 3, want: incident.NotInState,
 			message: "Cloud TPU received a bad request. update is not supported while in state PREEMPTED [EID: 0x5]",

@@ -117,7 +117,7 @@ run "watching" {
   }
 
   assert {
-    condition     = alltrue([for grant in concat(values(google_project_iam_member.tpu), values(google_project_iam_member.ledger), values(google_project_iam_member.build), values(google_project_iam_member.canary)) : !contains(["roles/owner", "roles/editor", "roles/viewer"], grant.role) && !startswith(grant.member, "all")])
+    condition     = alltrue([for grant in concat(values(google_project_iam_member.tpu), values(google_project_iam_member.ledger), values(google_project_iam_member.build), values(google_project_iam_member.logs)) : !contains(["roles/owner", "roles/editor", "roles/viewer"], grant.role) && !startswith(grant.member, "all")])
     error_message = "An account holds a primitive role, or everybody holds one."
   }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"go.einride.tech/aip/filtering"
@@ -86,8 +87,11 @@ func (f *Filter) Matches(entry []byte) (bool, error) {
 	if err := json.Unmarshal(entry, &e); err != nil {
 		return false, err
 	}
-	return f.eval(f.root, e), nil
+	return f.MatchesFields(e), nil
 }
+
+// MatchesFields is Matches for an entry that was decoded.
+func (f *Filter) MatchesFields(entry map[string]any) bool { return f.eval(f.root, entry) }
 
 func (f *Filter) eval(e *expr.Expr, entry map[string]any) bool {
 	c := e.GetCallExpr()
@@ -119,6 +123,10 @@ func (f *Filter) compare(op string, got any, want string) bool {
 	case filtering.FunctionHas:
 		return want == "*" || strings.Contains(strings.ToLower(s), strings.ToLower(want))
 	case filtering.FunctionGreaterEquals:
+		if from, err := time.Parse(time.RFC3339Nano, want); err == nil {
+			at, err := time.Parse(time.RFC3339Nano, s)
+			return err == nil && !at.Before(from)
+		}
 		return slices.Index(severities, s) >= slices.Index(severities, want)
 	case matches:
 		return f.regexps[want].MatchString(s)

@@ -59,3 +59,21 @@ func TestParseRefusesWhatIsNotEvaluated(t *testing.T) {
 		}
 	}
 }
+
+func TestTimesAreComparedAsTimes(t *testing.T) {
+	const entry = `{"timestamp":"2026-03-01T12:00:00.5Z"}`
+	for filter, want := range map[string]bool{
+		`timestamp>="2026-03-01T12:00:00.5Z"`:      true,
+		`timestamp>="2026-03-01T13:00:00+01:00"`:   true,
+		`timestamp>="2026-03-01T12:00:00.500001Z"`: false,
+		`receiveTimestamp>="2026-03-01T12:00:00Z"`: false,
+	} {
+		f, err := loggingtest.Parse(filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.Matches([]byte(entry)); err != nil || got != want {
+			t.Errorf("%s: %v, %v; want %v", filter, got, err, want)
+		}
+	}
+}
