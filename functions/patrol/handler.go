@@ -108,7 +108,7 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 		return fault.Ignored("another tick is under way")
 	}
 	defer p.ticking.Unlock()
-	t := &round{patrol: p, hosts: hostReads}
+	t := &round{patrol: p, hosts: hostReads, read: map[string]incident.Workload{}}
 	if start.Sub(p.swept) >= sweepEvery && t.try("sweep", t.sweep(ctx)) {
 		p.swept = start
 		t.try("canary", t.canary(ctx))
@@ -135,7 +135,9 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 // round is one tick under way.
 type round struct {
 	*patrol
-	due    []string
+	due []string
+	// read are the workloads at which something is due, as they were at the beginning of the tick.
+	read   map[string]incident.Workload
 	hosts  int
 	faults []error
 }
@@ -219,6 +221,7 @@ func (t *round) collect(ctx context.Context) error {
 			continue
 		}
 		t.expect(w)
+		t.read[id] = w
 		if len(w.Outbox) > 0 {
 			t.try("outbox of "+id, t.Fleet.Advancer.Flush(ctx, id))
 		}
@@ -267,7 +270,7 @@ func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 	if seen && before == now && !unread && !slices.Contains(t.due, z.known[s.Name]) {
 		return nil
 	}
-	w, err := t.Fleet.Observe(ctx, s)
+	w, err := t.observe(ctx, z, s)
 	if err != nil {
 		return err
 	}
@@ -288,6 +291,15 @@ func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 		z.seen[s.Name] = now // else it was taken for an older reading than the last, and the next one tells
 	}
 	return nil
+}
+
+// observe gives a reading to its workload, which need not be looked for where it has just been read.
+func (t *round) observe(ctx context.Context, z *zone, s tpu.Slice) (incident.Workload, error) {
+	w, due := t.read[z.known[s.Name]]
+	if known := w.Slice(s.Name); due && known != nil && known.Zone == s.Zone && known.Incarnation.Same(s.Incarnation) {
+		return t.Fleet.Feed(ctx, w, s)
+	}
+	return t.Fleet.Observe(ctx, s)
 }
 
 // notify tells the function maintenance of a notice that the API shows and the ledger does not have, or not from the

@@ -240,6 +240,21 @@ func (c *checks) called(e tputest.Event) {
 		c.deleted(e, inst, doc, slice)
 	case "CreateNode", "CreateQueuedResource":
 		c.created(e, inst, doc, slice)
+	case "PerformMaintenance", "PerformMaintenanceQueuedResource":
+		c.maintained(doc, slice)
+	}
+}
+
+// maintained checks that maintenance is begun only behind a save that is complete, asked for in this incident.
+func (c *checks) maintained(doc incident.Workload, slice string) {
+	in, p := doc.Incident, doc.Progress
+	if in == nil {
+		return
+	}
+	bucket, path, _ := strings.Cut(strings.TrimPrefix(p.VerifiedURI, "gs://"), "/")
+	_, _, complete := c.bucket.Get(bucket, path+"/commit_success.txt")
+	if !complete || p.VerifiedAt.Before(in.Save.Requested.Truncate(time.Second)) {
+		c.violated("8 progress", doc.ID, "maintenance of %s was begun, and the last complete checkpoint is %q of %s", slice, p.VerifiedURI, p.VerifiedAt.UTC().Format(time.DateTime))
 	}
 }
 

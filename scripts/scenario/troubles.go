@@ -42,7 +42,7 @@ var happenings = []happening{
 	{"maintenance without notice", 0.05, 0.1, func(t *troubles, c SliceConfig, zone string) error {
 		return t.api.BeginMaintenance(zone, c.Name, t.between(5*time.Minute, time.Hour))
 	}},
-	{"maintenance announced", 0.1, 0.4, (*troubles).announced},
+	{"maintenance announced", 0.1, 0.8, (*troubles).announced},
 	{"training crash", 0.3, 0.4, func(t *troubles, c SliceConfig, _ string) error {
 		t.trainings[c.Name].Crash(exitCodes[t.rand.IntN(len(exitCodes))])
 		return nil
@@ -185,7 +185,7 @@ func (t *troubles) announced(c SliceConfig, zone string) error {
 	now := t.clock.Now().UTC().Truncate(time.Second)
 	start := now.Add(t.between(40*time.Minute, 12*time.Hour)).Truncate(time.Minute)
 	n := events.Notice{
-		Status: events.NoticePending, WindowStart: start, WindowEnd: start.Add(4 * time.Hour), LatestWindowStart: start, CanReschedule: t.rand.IntN(2) == 0,
+		Status: events.NoticePending, WindowStart: start, WindowEnd: start.Add(4 * time.Hour), LatestWindowStart: start, CanReschedule: t.rand.IntN(4) > 0,
 	}
 	life := t.api.Incarnation(zone, c.Name)
 	still := func() bool { return t.api.Node(zone, c.Name) != nil && t.api.Incarnation(zone, c.Name).Same(life) }

@@ -42,8 +42,8 @@ type Query struct {
 	Subjects      []Subject
 }
 
-// Filter is the query in the Logging query language, in which OR binds tighter than AND: everything is in brackets. Of what happens to every worker
-// of a slice it is enough to hear it of the first.
+// Filter is the query in the Logging query language, in which OR binds tighter than AND: everything is in brackets. Of what
+// happens to every worker of a slice it is enough to hear it of the first.
 // https://cloud.google.com/logging/docs/view/logging-query-language
 func (q Query) Filter() string {
 	var deleted, ended []string

@@ -27,6 +27,9 @@ func (m *machine) interrupted(e Interrupted) {
 			m.reattribute(e.Cause, e.Text)
 			return
 		}
+		if s.Condition == Ready && s.Since.After(m.from.Time) && m.stale() {
+			return // it was found usable since: word that comes days late, from among the dead letters
+		}
 		if m.opens(s) {
 			m.openLook(t, e.Text)
 		}
@@ -63,6 +66,9 @@ func (m *machine) beginsWith(c events.Cause) {
 		m.enterWindow("the maintenance has begun")
 	}
 }
+
+// stale reports whether evidence comes later than entries do.
+func (m *machine) stale() bool { return !m.from.Time.IsZero() && m.now.Sub(m.from.Time) > Grace }
 
 // openLook opens an incident on evidence that the API has to explain.
 func (m *machine) openLook(t Trouble, text string) {
