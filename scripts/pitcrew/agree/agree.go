@@ -101,6 +101,8 @@ type View struct {
 	Step       int64
 	Checkpoint string
 	Chance     float64
+	// Blind says that the checkpoints were not looked at since the last attempt ended.
+	Blind bool
 	// Hold keeps the next attempt from starting: the machine is about to go.
 	Hold bool
 }
@@ -247,7 +249,7 @@ func (l *Leader) announce(p Plan) {
 func (l *Leader) step(v View) bool {
 	switch l.Stage {
 	case Waiting:
-		l.announce(Plan{Attempt: l.Attempt, Grace: l.plan.Grace, Reason: "the lease does not name this slice, or was not read yet"})
+		// No plan is made: what runs was started by an earlier leader, and is found when all were heard.
 		if v.Lease.Admitted {
 			return l.enter(Gathering, v.Now)
 		}
@@ -350,7 +352,7 @@ func (l *Leader) admit(v View) bool {
 		l.Attempt = v.Lease.Attempt
 		l.refill(v.Lease)
 		return true
-	case v.Lease.Attempt < l.Attempt || v.Hold:
+	case v.Lease.Attempt < l.Attempt || v.Hold || v.Blind:
 		return false
 	}
 	l.announce(Plan{Attempt: l.Attempt, Run: true, Step: v.Step, Checkpoint: v.Checkpoint})

@@ -247,6 +247,10 @@ func Adopt(dir string) (*Child, error) {
 		return nil, err
 	}
 	c := &Child{Record: r, Adopted: true, dir: dir, done: make(chan struct{})}
+	if !r.Parent.alive() && readJSON(filepath.Join(dir, exitFile), &c.exit) == nil && c.exit.Attempt == r.Attempt {
+		close(c.done)
+		return c, nil
+	}
 	ctx := context.Background()
 	own(r.Parent.PID)
 	own(r.Training.PID)

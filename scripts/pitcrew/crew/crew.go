@@ -156,6 +156,8 @@ type step struct {
 type looked struct {
 	busy bool
 	at   time.Time
+	// blind says that it was not looked at since the last attempt ended.
+	blind bool
 }
 
 type answered struct {
@@ -246,15 +248,10 @@ func (c *crew) open() error {
 			Number: number,
 		}, c.memory, fmt.Sprintf("%s-%d-%x", c.Machine.Host, os.Getpid(), now.UnixNano()), now)
 	}
-	if c.child, err = child.Adopt(c.State); err != nil {
+	if err := c.adopt(); err != nil {
 		return fmt.Errorf("what the last crew left cannot be read: %w", err)
 	}
-	if c.child != nil {
-		c.began = true
-		c.status.Phase, c.status.Attempt = agree.Running, c.child.Attempt
-		c.Note("adopted attempt %d, process %d", c.child.Attempt, c.child.Training.PID)
-		c.await(c.child)
-	}
+	c.refresh()
 	switch {
 	case c.leader == nil:
 		c.client = peers.NewClient(c.Workload, c.Leader)
@@ -272,6 +269,27 @@ func (c *crew) open() error {
 			}
 		}()
 	}
+	return nil
+}
+
+// adopt takes over the training that the last crew left, or its end, unless that has been dealt with.
+func (c *crew) adopt() error {
+	t, err := child.Adopt(c.State)
+	if err != nil || t == nil {
+		return err
+	}
+	c.began = true
+	if t.Running() {
+		c.child = t
+		c.set(agree.Status{Phase: agree.Running, Attempt: t.Attempt})
+		c.Note("adopted attempt %d, process %d", t.Attempt, t.Training.PID)
+		c.await(t)
+		return nil
+	}
+	if c.leader != nil && t.Attempt <= c.memory.Handled {
+		return child.Forget(c.State)
+	}
+	c.ended(t)
 	return nil
 }
 
@@ -403,6 +421,7 @@ func (c *crew) view(now time.Time) agree.View {
 		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Step: c.found.Step, Checkpoint: c.found.URI,
 		Chance: rand.Float64(), //nolint:gosec // it spreads restarts
 		Hold:   c.announced.preempted || c.told != nil,
+		Blind:  c.looked.blind,
 	}
 }
 

@@ -19,8 +19,8 @@ type leaseView struct {
 	checkpoint.Lease
 	exists bool
 	// read is when it was read last, named when it named this machine last.
-	read, named time.Time
-	busy, again bool
+	read, named          time.Time
+	busy, again, writing bool
 	// retry is when it may be written again after a failure.
 	retry time.Time
 	// rival is what stands in the way of a lease that names another life, and since when nothing stirs there.
@@ -200,11 +200,10 @@ func (c *crew) name(attempt int, takeOver bool) {
 		c.lease.virtual = attempt
 		return
 	}
-	if c.lease.busy {
-		c.lease.again = true
+	if c.lease.writing {
 		return
 	}
-	c.lease.busy = true
+	c.lease.writing = true
 	ready := c.out.ready
 	if c.Machine.Slices <= 1 {
 		ready = []events.Admission{c.admission()}
@@ -212,10 +211,12 @@ func (c *crew) name(attempt int, takeOver bool) {
 	c.beside(limit, func(ctx context.Context) func() {
 		err := c.write(ctx, attempt, takeOver, ready)
 		return func() {
-			c.lease.busy = false
+			c.lease.writing = false
 			if err != nil {
 				c.fault("lease", err)
 				c.lease.retry = c.clock().Add(time.Second)
+			} else if takeOver {
+				c.leader.Attempt = attempt // it is this crew's to begin
 			}
 			c.readLease()
 		}

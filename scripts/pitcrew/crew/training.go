@@ -131,6 +131,7 @@ func (c *crew) ended(t *child.Child) {
 	if c.Terminal && e.Signal == "SIGINT" && c.told == nil {
 		c.told = syscall.SIGINT // the person at the terminal has ended it
 	}
+	c.refresh()
 	c.exited(e, when)
 }
 

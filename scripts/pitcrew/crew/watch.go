@@ -148,6 +148,15 @@ func (c *crew) look(now time.Time) {
 	c.verify(nil)
 }
 
+// refresh looks at the checkpoint directory before the next attempt is told what it resumes from.
+func (c *crew) refresh() {
+	if c.Directory == "" || c.leader == nil {
+		return
+	}
+	c.looked.blind = true
+	c.verify(func() { c.looked.blind = false })
+}
+
 // verify finds the newest complete checkpoint, then goes on.
 func (c *crew) verify(then func()) {
 	c.looked.busy, c.looked.at = true, c.clock()

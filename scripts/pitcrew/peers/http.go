@@ -24,7 +24,7 @@ const DefaultPort = 8791
 
 const (
 	path     = "/pitcrew/v1/status"
-	hold     = 5 * time.Second
+	holds    = 5 * time.Second
 	maxBytes = 256 << 10
 )
 
@@ -112,13 +112,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.hear(m.Status)
-	over := time.NewTimer(hold)
+	s.mu.Lock()
+	s.known[m.Status.Worker] = m.Knows
+	over := s.plan.Over && s.plan.Version == m.Knows
+	s.mu.Unlock()
+	if over { // there is nothing to wait for
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	s.hold(w, r, m)
+}
+
+// hold answers as soon as there is another plan than the worker knows.
+func (s *Server) hold(w http.ResponseWriter, r *http.Request, m message) {
+	over := time.NewTimer(holds)
 	defer over.Stop()
 	for late := false; ; {
 		s.mu.Lock()
 		plan, changed := s.plan, s.changed
 		if plan.Version != "" && (plan.Version != m.Knows || late) {
-			s.known[m.Status.Worker] = plan.Version
 			s.mu.Unlock()
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(plan) //nolint:errcheck // the worker asks again
@@ -180,7 +192,7 @@ type Client struct {
 func NewClient(workload, address string) *Client {
 	return &Client{
 		url: "http://" + address + path, workload: workload, Retry: time.Second, changed: make(chan struct{}),
-		http: &http.Client{Timeout: hold + 15*time.Second, Transport: &http.Transport{
+		http: &http.Client{Timeout: holds + 15*time.Second, Transport: &http.Transport{
 			Proxy: nil, DialContext: (&net.Dialer{Timeout: 3 * time.Second}).DialContext, MaxIdleConnsPerHost: 2,
 		}},
 	}
@@ -223,6 +235,9 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 			}
 			if p.Version != "" && p.Version != knows {
 				knows = p.Version
+				if p.Over {
+					c.confirm(ctx, knows)
+				}
 				tell(p)
 			}
 		case interrupted: // there is something new to say
@@ -239,6 +254,16 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 			t.Stop()
 		}
 	}
+}
+
+// confirm tells worker 0 that the end is known, because there may be nobody to ask again.
+func (c *Client) confirm(ctx context.Context, knows string) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	c.mu.Lock()
+	m := message{Workload: c.workload, Knows: knows, Status: c.status}
+	c.mu.Unlock()
+	_, _ = c.ask(ctx, m) //nolint:errcheck // worker 0 waits no longer than it has to
 }
 
 func (c *Client) ask(ctx context.Context, m message) (p agree.Plan, err error) {
