@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -101,7 +102,8 @@ func launch(t testing.TB, flags, command []string) *crewProcess {
 	t.Helper()
 	args := append(append(append([]string{"run", "--metadata=none", "-v"}, quick...), flags...), "--")
 	c := &crewProcess{t: t, done: make(chan struct{})}
-	c.Cmd = exec.CommandContext(t.Context(), self(t), append(args, command...)...)
+	// The test ends it in order: a context would kill it and leave the training behind.
+	c.Cmd = exec.CommandContext(context.WithoutCancel(t.Context()), self(t), append(args, command...)...)
 	c.Env = append(os.Environ(), asPitcrew+"=1", metadata.HostVariable+"=")
 	if !slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--state") }) {
 		c.Args = slices.Insert(c.Args, 2, "--state="+t.TempDir())
@@ -129,12 +131,30 @@ func launch(t testing.TB, flags, command []string) *crewProcess {
 				<-c.done
 			}
 		}
+		c.sweep()
 		if raw, err := os.ReadFile(f.Name()); err == nil && t.Failed() {
 			t.Logf("%s:\n%s", strings.Join(c.Args[1:], " "), raw)
 		}
 		_ = f.Close() //nolint:errcheck // a test's
 	})
 	return c
+}
+
+// sweep kills the training of a pitcrew that was killed itself.
+func (c *crewProcess) sweep() {
+	for _, a := range c.Args {
+		state, ok := strings.CutPrefix(a, "--state=")
+		if !ok {
+			continue
+		}
+		var r child.Record
+		if raw, err := os.ReadFile(filepath.Join(state, "training.json")); err != nil || json.Unmarshal(raw, &r) != nil {
+			continue
+		}
+		if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", r.Training.PID)); err == nil && strings.Contains(string(raw), child.RunVariable+"="+r.Run) {
+			_ = syscall.Kill(-r.Training.PID, syscall.SIGKILL) //nolint:errcheck // it may just have ended
+		}
+	}
 }
 
 func (c *crewProcess) running() bool {
@@ -252,6 +272,9 @@ func (l *logs) WriteLogEntries(_ context.Context, r *loggingpb.WriteLogEntriesRe
 	for _, e := range r.Entries {
 		if e.LogName == "" {
 			e.LogName = r.LogName
+		}
+		if strings.HasSuffix(e.LogName, "/diagnostic-log") {
+			continue // the client library speaks of itself
 		}
 		if e.Resource == nil {
 			e.Resource = r.Resource

@@ -321,7 +321,12 @@ func TestTwoIncarnationsFightForOneLease(t *testing.T) {
 func TestFourCrewsOfOneSliceRestartTogether(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	crews := slice(t, 4, nil, train(t, "-dir="+dir, "-at=20", "-exit=1", "-once", "-only-worker=2", "-steps=400", "-every=50"))
+	fail, done := filepath.Join(t.TempDir(), "fail"), filepath.Join(t.TempDir(), "done")
+	crews := slice(t, 4, nil, train(t, "-dir="+dir, "-when="+fail, "-exit=1", "-only-worker=2", "-done="+done, "-every=50"))
+	journal(t, dir, "began", 4)
+	touch(t, fail+"1")
+	journal(t, dir, "began", 8)
+	touch(t, done)
 	for w, p := range crews {
 		if code := p.code(); code != 0 {
 			t.Errorf("worker %d: code %d", w, code)
@@ -347,6 +352,13 @@ func TestFourCrewsOfOneSliceRestartTogether(t *testing.T) {
 		t.Error("worker 2 is not the cause")
 	}
 	nobodyLeft(t, dir)
+}
+
+func touch(t testing.TB, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // slice launches the crews of a slice.
@@ -376,7 +388,10 @@ func TestTheWholeSliceEndsWithItsPrimary(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	// Worker 0 is done after a while; the others would go on for ever.
-	crews := slice(t, 3, []string{"--finish-grace=200ms"}, train(t, "-dir="+dir, "-at=30", "-only-worker=0", "-exit=0"))
+	done := filepath.Join(t.TempDir(), "done")
+	crews := slice(t, 3, []string{"--finish-grace=200ms"}, train(t, "-dir="+dir, "-when="+done, "-only-worker=0", "-exit=0"))
+	journal(t, dir, "began", 3)
+	touch(t, done+"1")
 	for w, p := range crews {
 		if code := p.code(); code != 0 {
 			t.Errorf("worker %d: code %d", w, code)
@@ -391,7 +406,12 @@ func TestTheWholeSliceEndsWithItsPrimary(t *testing.T) {
 func TestASliceGivesUpTogether(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	crews := slice(t, 2, []string{"--restarts=1", "--job-tries=0"}, train(t, "-dir="+dir, "-at=5", "-only-worker=1", "-exit=9"))
+	fail := filepath.Join(t.TempDir(), "fail")
+	crews := slice(t, 2, []string{"--restarts=1", "--job-tries=0"}, train(t, "-dir="+dir, "-when="+fail, "-only-worker=1", "-exit=9"))
+	journal(t, dir, "began", 2)
+	touch(t, fail+"1")
+	journal(t, dir, "began", 4)
+	touch(t, fail+"2")
 	for w, p := range crews {
 		if code := p.code(); code != 9 {
 			t.Errorf("worker %d: code %d", w, code)
@@ -436,13 +456,18 @@ func relaunch(t testing.TB, p *crewProcess) *crewProcess {
 func TestTheSlicesOfAMultisliceRestartTogether(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	fail, done := filepath.Join(t.TempDir(), "fail"), filepath.Join(t.TempDir(), "done")
 	var crews []*crewProcess
 	for s := range 3 {
 		crews = append(crews, launch(t, []string{
 			"--checkpoint-dir=file://" + dir, "--workload=demo/llama", fmt.Sprintf("--node=llama-%d", s), "--zone=us-west4-a",
 			fmt.Sprintf("--host=t1v-n-0000000%d-w-0", s), fmt.Sprintf("--slice=%d", s), "--slices=3",
-		}, train(t, "-dir="+filepath.Join(dir, fmt.Sprint("s", s)), "-log="+dir, "-at=300", "-exit=1", "-once", "-steps="+map[bool]string{true: "600", false: "100000000"}[s == 0])))
+		}, train(t, "-dir="+filepath.Join(dir, fmt.Sprint("s", s)), "-log="+dir, fmt.Sprintf("-when=%s%d-", fail, s), "-exit=1", fmt.Sprintf("-done=%s%d", done, s))))
 	}
+	journal(t, dir, "began", 3)
+	touch(t, fail+"2-1")
+	journal(t, dir, "began", 6)
+	touch(t, done+"0")
 	for s, p := range crews {
 		if code := p.code(); code != 0 {
 			t.Errorf("slice %d: code %d", s, code)

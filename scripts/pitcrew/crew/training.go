@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -231,8 +232,13 @@ func (c *crew) pass(pid int, sig syscall.Signal) {
 
 // world is what is known when a save is to be decided.
 func (c *crew) world(now time.Time, handlers []int) save.World {
+	coarse := 20 * time.Millisecond // the kernel's clock for files ticks slower
+	if strings.HasPrefix(c.Directory, "gs://") {
+		coarse = time.Second
+	}
 	return save.World{
-		Now: now, Running: c.child != nil && c.stopping == nil, Handled: len(handlers) > 0, Command: len(c.SaveCommand) > 0,
+		Coarse: coarse,
+		Now:    now, Running: c.child != nil && c.stopping == nil, Handled: len(handlers) > 0, Command: len(c.SaveCommand) > 0,
 		Directory: c.Directory != "", Signal: child.SignalName(c.Signal), Step: max(0, c.step.n),
 		Checkpoint: save.Checkpoint{Step: c.found.Step, URI: c.found.URI, At: c.found.At},
 	}

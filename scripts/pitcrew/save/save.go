@@ -28,6 +28,8 @@ type World struct {
 	// Running says that the training runs, Handled that a process of it handles the signal, Command that the user named a
 	// command that saves, Directory that the checkpoint directory is known.
 	Running, Handled, Command, Directory bool
+	// Coarse is how far the time of a checkpoint may lie before what it is: buckets tell it to the second.
+	Coarse time.Duration
 	// Signal is the signal's name.
 	Signal string
 	// Step is the last step, Checkpoint the newest complete checkpoint.
@@ -134,8 +136,7 @@ func (s *Saver) Look(w World) []Answer {
 	switch {
 	case s.open == nil:
 		return nil
-	// Buckets tell the time to the second.
-	case !w.Checkpoint.At.IsZero() && !w.Checkpoint.At.Before(s.asked.Truncate(time.Second)):
+	case !w.Checkpoint.At.IsZero() && !w.Checkpoint.At.Before(s.asked.Add(-w.Coarse)):
 		return []Answer{s.done(w.Checkpoint)}
 	case !s.open.By.IsZero() && !s.open.By.After(w.Now):
 		if !w.Directory {

@@ -12,7 +12,7 @@ import (
 var now = time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
 
 func world() save.World {
-	return save.World{Now: now, Running: true, Handled: true, Directory: true, Signal: "SIGTERM", Step: 100}
+	return save.World{Now: now, Running: true, Handled: true, Directory: true, Coarse: time.Second, Signal: "SIGTERM", Step: 100}
 }
 
 func TestTake(t *testing.T) {

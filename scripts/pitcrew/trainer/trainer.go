@@ -44,7 +44,7 @@ type config struct {
 	print                           int64
 	prints, detached, hang          bool
 	crashSaving, once               bool
-	failWorker                      string
+	failWorker, when, done          string
 }
 
 // Main trains as args say and returns the code to exit with.
@@ -70,6 +70,8 @@ func Main(args []string) int {
 	f.BoolVar(&c.hang, "hang", false, "hang instead of ending")
 	f.BoolVar(&c.crashSaving, "crash-saving", false, "crash while saving")
 	f.BoolVar(&c.once, "once", false, "end so in the first attempt only")
+	f.StringVar(&c.when, "when", "", "end so when this file and the number of the attempt are there, in place of -at")
+	f.StringVar(&c.done, "done", "", "the job is done when this file is there")
 	f.StringVar(&c.failWorker, "only-worker", "", "end so on this worker only")
 	sleep := f.Bool("sleep", false, "be one of the forked processes")
 	if err := f.Parse(args); err != nil {
@@ -127,10 +129,19 @@ func run(c config) int {
 			t.journal("finished")
 			return 0
 		}
-		if c.at > 0 && t.step-first >= c.at && t.ends() {
+		if c.done != "" && exists(c.done) {
+			t.journal("finished")
+			return 0
+		}
+		if (c.at > 0 && t.step-first >= c.at || c.when != "" && exists(c.when+t.attempt)) && t.ends() {
 			return t.end()
 		}
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func (t *training) ends() bool {
