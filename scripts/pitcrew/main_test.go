@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,25 +75,7 @@ var quick = []string{
 type crewProcess struct {
 	*exec.Cmd
 	t    testing.TB
-	out  lockedBuffer
 	done chan struct{}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // launch starts pitcrew run with the command; what is still running at the end of the test is killed.
@@ -268,6 +249,9 @@ func (l *logs) WriteLogEntries(_ context.Context, r *loggingpb.WriteLogEntriesRe
 	defer l.mu.Unlock()
 	if l.down {
 		return nil, status.Error(codes.Unavailable, "injected")
+	}
+	if r.DryRun {
+		return &loggingpb.WriteLogEntriesResponse{}, nil
 	}
 	for _, e := range r.Entries {
 		if e.LogName == "" {

@@ -225,7 +225,7 @@ func (f *flags) run(ctx context.Context, args []string) (int, error) {
 	go child.Reap(ctx, orphaned)
 
 	say := func(format string, a ...any) {
-		_, _ = fmt.Fprintf(os.Stderr, "pitcrew: "+format+"\n", a...) //nolint:errcheck // there is nobody else to tell
+		_, _ = fmt.Fprintf(os.Stderr, "pitcrew: "+format+"\n", a...)
 	}
 	note := func(string, ...any) {}
 	if f.verbose {
@@ -308,7 +308,7 @@ func (f *flags) ask(ctx context.Context, o *crew.Options, signals <-chan os.Sign
 		}
 		if time.Since(began) > identityWait {
 			var m metadata.Machine
-			if raw, rerr := os.ReadFile(path); rerr == nil && json.Unmarshal(raw, &m) == nil && m.Workers > 0 { //nolint:gosec // the crew's own
+			if raw, rerr := os.ReadFile(path); rerr == nil && json.Unmarshal(raw, &m) == nil && m.Workers > 0 {
 				o.Say("%v; going on as worker %d of %s, as it was the last time", err, m.Worker, m.Node)
 				return m, nil
 			}
@@ -457,7 +457,7 @@ func (f *flags) seat(o *crew.Options) (unlock func(), err error) {
 		o.State = filepath.Join(home(), fmt.Sprintf("%x", sha256.Sum256([]byte(key)))[:16])
 	}
 	unlock, err = lockFolder(o.State)
-	var busy errBusy
+	var busy busyError
 	switch {
 	case err == nil:
 	case errors.As(err, &busy) && own:
@@ -484,6 +484,9 @@ func (f *flags) seat(o *crew.Options) (unlock func(), err error) {
 
 // home is the folder of all state directories.
 func home() string {
+	if d := os.Getenv("STATE_DIRECTORY"); d != "" && !strings.Contains(d, ":") {
+		return d // systemd's
+	}
 	if os.Geteuid() == 0 {
 		return "/var/lib/pitcrew"
 	}
@@ -496,20 +499,20 @@ func home() string {
 	return filepath.Join(os.TempDir(), "pitcrew-state")
 }
 
-type errBusy struct{ error }
+type busyError struct{ error }
 
 // lockFolder makes a folder and takes its lock, which goes with the process.
 func lockFolder(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the crew's own
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = errBusy{err}
+			err = busyError{err}
 		}
 		return nil, errors.Join(err, f.Close())
 	}

@@ -180,6 +180,7 @@ type Leader struct {
 	entered time.Time
 	until   time.Time
 	cause   Cause
+	lost    *Cause
 	verdict *Verdict
 	// demanded says that the lease asks for another attempt or another slice: what ended so is no failure.
 	demanded bool
@@ -211,10 +212,17 @@ func (l *Leader) Hear(now time.Time, s Status) {
 		return
 	}
 	if old, ok := l.members[s.Worker]; ok && old.Phase == Running && old.Attempt == l.Attempt && old.Host != s.Host && s.Phase == Idle {
-		s.Phase, s.Attempt = Ended, old.Attempt // a new machine in its place
-		s.Exit, s.When = restart.Exit{Attempt: old.Attempt, Unknown: true, Ended: now}, restart.Circumstances{Lost: true}
+		l.lose(now, old.Status) // a new machine is in its place
 	}
 	l.members[s.Worker] = member{Status: s, heard: now}
+}
+
+// lose notes that a worker ended without a word.
+func (l *Leader) lose(now time.Time, s Status) {
+	l.lost = &Cause{
+		Slice: l.Slice, Worker: s.Worker, Host: s.Host, Attempt: l.Attempt, Class: restart.Interrupted,
+		When: restart.Circumstances{Lost: true}, Exit: restart.Exit{Attempt: l.Attempt, Unknown: true, Ended: now},
+	}
 }
 
 // Advance goes as far as it can and returns the plan, what it wants, and what is to be told.
@@ -307,6 +315,7 @@ func (l *Leader) gather(v View) bool {
 	for _, m := range l.members {
 		highest = max(highest, m.Attempt)
 		switch {
+		case v.Now.Sub(m.heard) > l.Silence:
 		case m.Phase == Running:
 			running++
 			same = same && m.Attempt == l.members[0].Attempt && l.members[0].Phase == Running
@@ -314,7 +323,7 @@ func (l *Leader) gather(v View) bool {
 			unhandled++
 		}
 	}
-	missing := l.Workers - len(l.members)
+	missing := l.Workers - l.Heard(v.Now)
 	if missing > 0 && (running == 0 || v.Now.Sub(l.entered) < l.Silence) {
 		return false
 	}
@@ -330,7 +339,8 @@ func (l *Leader) gather(v View) bool {
 	if l.Slices > 1 && v.Lease.Attempt > 0 && v.Lease.Attempt > l.Handled && v.Lease.Own {
 		// The other slices may be at it: they have to hear that this one is not.
 		l.Attempt = v.Lease.Attempt
-		l.cause = Cause{Slice: l.Slice, Attempt: l.Attempt, Class: restart.Interrupted, When: restart.Circumstances{Lost: true}, Exit: restart.Exit{Attempt: l.Attempt, Unknown: true, Ended: v.Now}}
+		l.lose(v.Now, l.members[0].Status)
+		l.cause = *l.lost
 		return l.enter(Deciding, v.Now)
 	}
 	switch {
@@ -393,13 +403,13 @@ func (l *Leader) train(v View) bool {
 		class := restart.Classify(first.Exit, first.When)
 		return l.end(v.Now, Plan{Grace: l.grace(class), Reason: fmt.Sprintf("worker %d: %s", first.Worker, first.Exit.Describe())})
 	}
-	for w, m := range l.members {
+	for _, m := range l.members {
 		if v.Now.Sub(m.heard) > l.Silence {
-			m.Phase, m.Attempt = Ended, l.Attempt
-			m.Exit, m.When = restart.Exit{Attempt: l.Attempt, Unknown: true, Ended: v.Now}, restart.Circumstances{Lost: true}
-			l.members[w] = m
-			return l.end(v.Now, Plan{Reason: fmt.Sprintf("nothing was heard from worker %d for %v", w, l.Silence)})
+			l.lose(v.Now, m.Status)
 		}
+	}
+	if l.lost != nil && l.lost.Attempt == l.Attempt {
+		return l.end(v.Now, Plan{Reason: fmt.Sprintf("worker %d was lost", l.lost.Worker)})
 	}
 	return false
 }
@@ -450,6 +460,9 @@ func (l *Leader) settle() {
 		}
 		found = true
 		l.cause = Cause{Slice: l.Slice, Worker: w, Host: m.Host, Attempt: l.Attempt, Exit: m.Exit, When: m.When, Class: class}
+	}
+	if !found && l.lost != nil && l.lost.Attempt == l.Attempt {
+		l.cause, found = *l.lost, true
 	}
 	if near && found && !l.cause.When.Stopped {
 		l.cause.When.Maintenance = true

@@ -129,7 +129,7 @@ func Start(s Spec, held *os.File) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := clear(s.Dir); err != nil {
+	if err := forget(s.Dir); err != nil {
 		return nil, err
 	}
 	self, err := os.Executable()
@@ -146,7 +146,7 @@ func Start(s Spec, held *os.File) (*Child, error) {
 	}
 	defer told.Close() //nolint:errcheck // it was only read
 	run := fmt.Sprintf("%s-%d-%d", filepath.Base(s.Dir), os.Getpid(), time.Now().UnixNano())
-	cmd := exec.Command(self, append([]string{ParentCommand, string(spec), path}, s.Command...)...) //nolint:gosec,noctx // the user's own command; it outlives every context
+	cmd := exec.Command(self, append([]string{ParentCommand, string(spec), path}, s.Command...)...) //nolint:noctx // the user's own command; it outlives every context
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(s.Env, RunVariable+"="+run)
 	cmd.ExtraFiles = []*os.File{tell}
@@ -155,7 +155,7 @@ func Start(s Spec, held *os.File) (*Child, error) {
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = begin(cmd)
-	tell.Close() //nolint:errcheck,gosec // the parent has its own
+	tell.Close() //nolint:errcheck // the parent has its own
 	if err != nil {
 		return nil, fmt.Errorf("start the parent of the training: %w", err)
 	}
@@ -224,8 +224,8 @@ func ignoreExit(err error) error {
 	return err
 }
 
-// clear removes what an earlier attempt left in the state directory.
-func clear(dir string) error {
+// forget removes what an earlier attempt left in the state directory.
+func forget(dir string) error {
 	for _, name := range []string{recordFile, exitFile, outputFile} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -235,7 +235,7 @@ func clear(dir string) error {
 }
 
 // Forget removes what is known of the last attempt, when its end has been dealt with.
-func Forget(dir string) error { return clear(dir) }
+func Forget(dir string) error { return forget(dir) }
 
 // Adopt finds the training that an earlier crew started in this state directory: nil where there is none. One that has
 // ended meanwhile is found, too, with its exit.
@@ -316,7 +316,7 @@ func (c *Child) Output() (o Output, ok bool) {
 }
 
 func readJSON(path string, into any) error {
-	f, err := os.Open(path) //nolint:gosec // the crew's own state
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}

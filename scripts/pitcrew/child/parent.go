@@ -50,7 +50,7 @@ func Parent(args []string) int {
 		return 126
 	}
 	say(answer{Record: t.record})
-	tell.Close() //nolint:errcheck,gosec // nobody else holds it
+	tell.Close() //nolint:errcheck // nobody else holds it
 	debug.FreeOSMemory()
 	return t.wait()
 }
@@ -68,7 +68,8 @@ func catchAll() {
 		}
 	}
 	go func() {
-		for range caught { //nolint:revive // they mean nothing here
+		for range caught { // they mean nothing here
+			continue
 		}
 	}()
 }
@@ -107,7 +108,7 @@ func (s Spec) start(path string) (*training, error) {
 	t.record = Record{Attempt: s.Attempt, Command: s.Command, Began: time.Now().UTC(), Run: os.Getenv(RunVariable)}
 	p, err := os.StartProcess(path, s.Command, &os.ProcAttr{Files: files, Env: os.Environ(), Sys: attr})
 	for _, w := range ends {
-		w.Close() //nolint:errcheck,gosec // the training has its own
+		w.Close() //nolint:errcheck // the training has its own
 	}
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ type stat struct {
 
 // statOf reads the fields behind the name, which may hold spaces and brackets of its own.
 func statOf(pid int) (s stat, ok bool) {
-	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") //nolint:gosec // a number
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return s, false
 	}
@@ -62,7 +62,7 @@ func waitGone(ctx context.Context, i Identity) {
 	fd, err := unix.PidfdOpen(i.PID, 0)
 	if err != nil || !i.alive() {
 		if err == nil {
-			unix.Close(fd) //nolint:errcheck,gosec // it was only watched
+			unix.Close(fd) //nolint:errcheck // it was only watched
 		}
 		for errors.Is(err, unix.ENOSYS) && i.alive() && ctx.Err() == nil {
 			time.Sleep(100 * time.Millisecond)
@@ -148,7 +148,7 @@ func sweep(group int, run string) {
 	for range 50 {
 		var left []int
 		for _, pid := range processes() {
-			env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ") //nolint:gosec // a number
+			env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 			if err == nil && pid != os.Getpid() && slices.ContainsFunc(bytes.Split(env, []byte{0}), func(v []byte) bool { return bytes.Equal(v, mark) }) {
 				left = append(left, pid)
 			}
@@ -168,7 +168,7 @@ func sweep(group int, run string) {
 func oomKills() int64 {
 	var n int64
 	for _, path := range []string{"/proc/vmstat", "/sys/fs/cgroup/memory.events"} {
-		raw, err := os.ReadFile(path) //nolint:gosec // the kernel's
+		raw, err := os.ReadFile(path)
 		if err != nil {
 			continue
 		}
@@ -198,7 +198,7 @@ func Terminal() bool {
 
 // catches reports whether a process handles a signal, by the mask in its status.
 func catches(pid int, sig syscall.Signal) bool {
-	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status") //nolint:gosec // a number
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return false
 	}
@@ -211,19 +211,24 @@ func catches(pid int, sig syscall.Signal) bool {
 	return err == nil && mask&(1<<(uint(sig)-1)) != 0
 }
 
-// Handlers are the processes of the training that handle a signal: the training's own if it does, else the nearest ones
-// below it. A wrapper, such as a shell, would die of a signal that the training in it handles.
+// Handlers are the processes of the training that handle a signal.
 func (c *Child) Handlers(sig syscall.Signal) []int {
 	if !c.Running() {
 		return nil
 	}
-	if catches(c.Training.PID, sig) {
-		return []int{c.Training.PID}
+	return HandlersOf(c.Training.PID, sig)
+}
+
+// HandlersOf are the processes that handle a signal: the one itself if it does, else the nearest ones below it. A wrapper,
+// such as a shell, would die of a signal that the training in it handles.
+func HandlersOf(pid int, sig syscall.Signal) []int {
+	if catches(pid, sig) {
+		return []int{pid}
 	}
 	below := map[int][]int{}
-	for _, pid := range processes() {
-		if s, ok := statOf(pid); ok && !s.zombie {
-			below[s.ppid] = append(below[s.ppid], pid)
+	for _, p := range processes() {
+		if s, ok := statOf(p); ok && !s.zombie {
+			below[s.ppid] = append(below[s.ppid], p)
 		}
 	}
 	var found []int
@@ -237,8 +242,35 @@ func (c *Child) Handlers(sig syscall.Signal) []int {
 			}
 		}
 	}
-	walk(c.Training.PID)
+	walk(pid)
 	return found
+}
+
+// Find finds a process that runs this very command, other than this one.
+func Find(command []string) (pid int, found bool) {
+	want := strings.Join(command, "\x00") + "\x00"
+	for _, p := range processes() {
+		raw, err := os.ReadFile("/proc/" + strconv.Itoa(p) + "/cmdline")
+		if err == nil && p != os.Getpid() && string(raw) == want {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// Able says what this system cannot do for a crew; empty when it can everything.
+func Able() string {
+	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return "this kernel has no pidfd: the end of an adopted training is noticed a little later"
+	}
+	if err := unix.Close(fd); err != nil {
+		return err.Error()
+	}
+	if _, err := os.ReadFile("/proc/self/status"); err != nil {
+		return "there is no /proc: signals to save cannot be sent"
+	}
+	return ""
 }
 
 // Send sends a signal to one process, and to no other that got its number meanwhile.

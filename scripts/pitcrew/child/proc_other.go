@@ -47,3 +47,12 @@ func (c *Child) Handlers(syscall.Signal) []int { return nil }
 
 // Send sends a signal to one process.
 func Send(pid int, sig syscall.Signal) error { return syscall.Kill(pid, sig) }
+
+// HandlersOf are known on Linux alone.
+func HandlersOf(int, syscall.Signal) []int { return nil }
+
+// Find finds processes on Linux alone.
+func Find([]string) (pid int, found bool) { return 0, false }
+
+// Able says what this system cannot do for a crew.
+func Able() string { return "this is not Linux: nothing is adopted, and no signal to save is sent" }

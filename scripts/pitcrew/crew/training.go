@@ -121,14 +121,16 @@ func (c *crew) await(t *child.Child) {
 func (c *crew) ended(t *child.Child) {
 	now := c.clock()
 	e := t.Exit()
+	clean := e.Code == 0 && e.Signal == "" && !e.Unknown
 	when := restart.Circumstances{
-		Stopped:     c.stopping != nil && !c.stopping.person,
+		// Who was told to end and does is no failure; who saved itself and ends with 0 is no finished job either.
+		Stopped:     c.stopping != nil && (!c.stopping.person || !clean),
 		Told:        c.told != nil || c.saver.Told(now.Add(-c.Times.Recent)),
 		Maintenance: c.announced.near(now, c.Times.Recent),
 	}
 	c.readStepOf(t)
 	c.child, c.stopping = nil, nil
-	c.answer(now, c.saver.Ended(c.world(now, nil), e.Describe(), e.Code == 0 && e.Signal == "" && !e.Unknown))
+	c.answer(now, c.saver.Ended(c.world(now, nil), e.Describe(), clean))
 	if c.Terminal && e.Signal == "SIGINT" && c.told == nil {
 		c.told = syscall.SIGINT // the person at the terminal has ended it
 	}
@@ -274,7 +276,7 @@ func (c *crew) runCommand(r save.Request) {
 		limit = d
 	}
 	c.beside(limit, func(ctx context.Context) func() {
-		cmd := exec.CommandContext(ctx, c.SaveCommand[0], c.SaveCommand[1:]...) //nolint:gosec // the user's own
+		cmd := exec.CommandContext(ctx, c.SaveCommand[0], c.SaveCommand[1:]...)
 		cmd.Env = append(os.Environ(), "PITCREW_PID="+strconv.Itoa(pid), "PITCREW_SAVE_ID="+r.ID)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		err := child.Run(cmd)

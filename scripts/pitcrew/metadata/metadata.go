@@ -57,7 +57,7 @@ func Host() string {
 		return h
 	}
 	for _, path := range []string{"/sys/class/dmi/id/product_name", "/sys/class/dmi/id/sys_vendor"} {
-		raw, err := os.ReadFile(path) //nolint:gosec // the kernel's
+		raw, err := os.ReadFile(path)
 		if err == nil && strings.HasPrefix(string(raw), "Google") {
 			return DefaultHost
 		}

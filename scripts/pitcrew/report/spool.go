@@ -50,8 +50,9 @@ type Spool struct {
 
 // Open makes a spool in a file, with what an earlier crew left in it. Send may be nil: then nothing is kept.
 func Open(path, id string, send func(context.Context, Line) error) (*Spool, error) {
+	id += "/" + strconv.FormatInt(time.Now().UnixNano(), 10) // another crew's first line is another line
 	s := &Spool{path: path, id: id, send: send, Retry: time.Second, Fail: func(error) {}, wake: make(chan struct{}, 1), empty: make(chan struct{})}
-	raw, err := os.ReadFile(path) //nolint:gosec // the crew's own state
+	raw, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

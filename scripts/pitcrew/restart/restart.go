@@ -249,7 +249,7 @@ func Decide(p Policy, b Budget, class Class, e Exit, chance float64) (Budget, Ne
 	case Finished:
 		return b, Next{Finished: true, Reason: "exit code 0"}
 	case Saved:
-		return b, Next{Restart: true, Reason: "it saved itself, which is no end of the job"}
+		return b, Next{Restart: true, Reason: "it saved itself"}
 	case Stopped:
 		return b, Next{Restart: true, Reason: "the crew had stopped it"}
 	case NotRun:

@@ -115,8 +115,8 @@ func run(c config) int {
 		select {
 		case s := <-asked:
 			t.journal("caught " + s.String())
-			if done, code := t.onSignal(); done {
-				return code
+			if t.onSignal() {
+				return 0
 			}
 		case <-time.After(c.step):
 		}
@@ -164,26 +164,26 @@ func (t *training) end() int {
 		t.journal("dies")
 		// The runtime of a Go program does not die of each signal as others do; a shell in its place does.
 		script := fmt.Sprintf("ulimit -c 0; kill -%d $$; exit 77", n)
-		_ = syscall.Exec("/bin/sh", []string{"sh", "-c", script}, os.Environ()) //nolint:errcheck,gosec // it does not return
+		_ = syscall.Exec("/bin/sh", []string{"sh", "-c", script}, os.Environ()) //nolint:errcheck // it does not return
 		return 2
 	}
 	t.journal("exits")
 	return t.exit
 }
 
-func (t *training) onSignal() (done bool, code int) {
+func (t *training) onSignal() (done bool) {
 	switch t.onTerm {
 	case "save":
 		t.save()
 	case "save-stop":
 		t.save()
 		t.journal("stopped")
-		return true, 0
+		return true
 	case "stop":
 		t.journal("stopped")
-		return true, 0
+		return true
 	}
-	return false, 0
+	return false
 }
 
 // open finds the last complete checkpoint, and looks whether another trainer still writes.
@@ -204,7 +204,7 @@ func (t *training) open() error {
 		}
 	}
 	path := filepath.Join(t.dir, writer+os.Getenv("PITCREW_WORKER"))
-	if raw, err := os.ReadFile(path); err == nil { //nolint:gosec // a test's
+	if raw, err := os.ReadFile(path); err == nil {
 		if pid, err := strconv.Atoi(strings.TrimSpace(string(raw))); err == nil && pid != os.Getpid() && lives(pid) {
 			t.journal("two writers: " + strconv.Itoa(pid))
 			if err := os.WriteFile(filepath.Join(t.dir, TwoWriters), raw, 0o600); err != nil {
@@ -302,7 +302,7 @@ func (t *training) journal(what string) {
 	if dir == "" {
 		return
 	}
-	f, err := os.OpenFile(filepath.Join(dir, Journal), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // a test's
+	f, err := os.OpenFile(filepath.Join(dir, Journal), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return
 	}
@@ -325,7 +325,7 @@ func (e Entry) String() string {
 
 // Read returns the journal in a directory, as far as it goes.
 func Read(dir string) []Entry {
-	raw, err := os.ReadFile(filepath.Join(dir, Journal)) //nolint:gosec // a test's
+	raw, err := os.ReadFile(filepath.Join(dir, Journal))
 	if err != nil {
 		return nil
 	}
