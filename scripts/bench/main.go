@@ -32,6 +32,7 @@ var benches = []struct {
 	{"burst", benchBurst},
 	{"replay", benchReplay},
 	{"start", benchStart},
+	{"crew", benchCrew},
 }
 
 func main() {
@@ -42,7 +43,11 @@ func main() {
 		}
 		return
 	}
-	only := flag.String("only", "", "the measurements to run, separated by commas: hop, throughput, burst, replay, start")
+	if len(os.Args) == 2 && os.Args[1] == traineeArgument {
+		trainee()
+		return
+	}
+	only := flag.String("only", "", "the measurements to run, separated by commas: hop, throughput, burst, replay, start, crew")
 	flag.Parse()
 	if err := run(context.Background(), *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

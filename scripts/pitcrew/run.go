@@ -312,6 +312,10 @@ func (f *flags) ask(ctx context.Context, o *crew.Options, signals <-chan os.Sign
 				o.Say("%v; going on as worker %d of %s, as it was the last time", err, m.Worker, m.Node)
 				return m, nil
 			}
+			if contained() {
+				o.Say("%v; going on with what the environment of this container says", err)
+				return metadata.Local(), nil
+			}
 			if !said {
 				said = true
 				o.Say("%v; waiting for it: only it knows which worker this is (--metadata none does without)", err)
