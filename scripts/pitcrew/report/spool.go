@@ -23,6 +23,8 @@ type Line struct {
 	ID     string            `json:"id"`
 	At     time.Time         `json:"at"`
 	Report events.CrewReport `json:"report"`
+	// written is the line as it stands in the file.
+	written []byte
 }
 
 // The bounds of what is kept.
@@ -56,9 +58,12 @@ func Open(path, id string, send func(context.Context, Line) error) (*Spool, erro
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	for scan := bufio.NewScanner(bytes.NewReader(raw)); scan.Scan(); {
+	scan := bufio.NewScanner(bytes.NewReader(raw))
+	scan.Buffer(nil, MaxBytes+1)
+	for scan.Scan() {
 		var l Line
 		if json.Unmarshal(scan.Bytes(), &l) == nil && l.ID != "" {
+			l.written = append(bytes.Clone(scan.Bytes()), '\n')
 			s.lines = append(s.lines, l)
 		}
 	}
@@ -77,10 +82,16 @@ func (s *Spool) Add(at time.Time, r events.CrewReport) error {
 	defer s.mu.Unlock()
 	s.n++
 	r.Schema = events.Schema
+	l := Line{ID: events.ID(s.id, strconv.FormatInt(at.UnixNano(), 10), strconv.Itoa(s.n)), At: at.UTC(), Report: r}
+	raw, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	l.written = append(raw, '\n')
 	if len(s.lines) == 0 {
 		s.empty = make(chan struct{})
 	}
-	s.lines = append(s.lines, Line{ID: events.ID(s.id, strconv.FormatInt(at.UnixNano(), 10), strconv.Itoa(s.n)), At: at.UTC(), Report: r})
+	s.lines = append(s.lines, l)
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -94,11 +105,7 @@ func (s *Spool) store() error {
 	for {
 		content = content[:0]
 		for _, l := range s.lines {
-			raw, err := json.Marshal(l)
-			if err != nil {
-				return err
-			}
-			content = append(append(content, raw...), '\n')
+			content = append(content, l.written...)
 		}
 		if len(s.lines) <= MaxLines && len(content) <= MaxBytes {
 			break
