@@ -131,8 +131,8 @@ func (c *crew) ended(t *child.Child) {
 	c.readStepOf(t)
 	c.child, c.stopping = nil, nil
 	c.answer(now, c.saver.Ended(c.world(now, nil), e.Describe(), clean))
-	if c.Terminal && e.Signal == "SIGINT" && c.told == nil {
-		c.told = syscall.SIGINT // the person at the terminal has ended it
+	if c.Terminal && c.told == nil && (e.Signal == "SIGINT" || e.Code == 128+int(syscall.SIGINT)) {
+		c.told, when.Stopped = syscall.SIGINT, true // the person at the terminal has ended it
 	}
 	c.refresh()
 	c.exited(e, when)
