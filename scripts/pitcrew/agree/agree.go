@@ -217,6 +217,14 @@ func (l *Leader) Hear(now time.Time, s Status) {
 	l.members[s.Worker] = member{Status: s, heard: now}
 }
 
+// Touch notes that a worker was heard, and said nothing new.
+func (l *Leader) Touch(worker int, at time.Time) {
+	if m, ok := l.members[worker]; ok && at.After(m.heard) {
+		m.heard = at
+		l.members[worker] = m
+	}
+}
+
 // lose notes that a worker ended without a word.
 func (l *Leader) lose(now time.Time, s Status) {
 	l.lost = &Cause{

@@ -263,6 +263,7 @@ func (c *crew) open() error {
 		c.server = peers.NewServer(c.Workload, c.Machine.Peers, func(s agree.Status) {
 			c.post(func() { c.leader.Hear(c.clock(), s) })
 		})
+		c.server.Hold = min(c.server.Hold, c.Times.Silent/4)
 		go func() {
 			if err := c.server.Serve(c.ctx, c.Listener); err != nil {
 				c.post(func() { c.Say("the other workers cannot be heard any more: %v", err) })
@@ -387,6 +388,11 @@ func (c *crew) lead(now time.Time) {
 		return
 	}
 	c.leader.Hear(now, c.status)
+	if c.server != nil {
+		for worker, at := range c.server.Seen() {
+			c.leader.Touch(worker, at)
+		}
+	}
 	plan, want, happened := c.leader.Advance(c.view(now))
 	for _, e := range happened {
 		c.happened(now, e)

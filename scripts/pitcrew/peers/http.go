@@ -24,7 +24,7 @@ const DefaultPort = 8791
 
 const (
 	path     = "/pitcrew/v1/status"
-	holds    = 5 * time.Second
+	holds    = 20 * time.Second
 	maxBytes = 256 << 10
 )
 
@@ -38,6 +38,9 @@ type message struct {
 
 // Server is worker 0's ear.
 type Server struct {
+	// Hold is how long a worker that has the plan waits for another; it has to be shorter than what counts as silence.
+	Hold time.Duration
+
 	workload string
 	peers    []string
 	hear     func(agree.Status)
@@ -45,12 +48,24 @@ type Server struct {
 	mu      sync.Mutex
 	plan    agree.Plan
 	changed chan struct{}
-	known   map[int]string
+	workers map[int]contact
+}
+
+// contact is what was heard of one worker.
+type contact struct {
+	status agree.Status
+	knows  string
+	at     time.Time
+}
+
+// same reports whether a worker says what it said before; what else stands in a status does not change on its own.
+func (c contact) same(s agree.Status) bool {
+	return !c.at.IsZero() && c.status.Phase == s.Phase && c.status.Attempt == s.Attempt && c.status.Host == s.Host
 }
 
 // NewServer makes a server that hears the workers at these addresses and, where there are none, whoever speaks.
 func NewServer(workload string, peers []string, hear func(agree.Status)) *Server {
-	return &Server{workload: workload, peers: peers, hear: hear, changed: make(chan struct{}), known: map[int]string{}}
+	return &Server{Hold: holds, workload: workload, peers: peers, hear: hear, changed: make(chan struct{}), workers: map[int]contact{}}
 }
 
 // Publish gives the plan to every worker.
@@ -69,12 +84,24 @@ func (s *Server) Publish(p agree.Plan) {
 func (s *Server) Known() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, v := range s.known {
-		if v == s.plan.Version {
+	for _, c := range s.workers {
+		if c.knows == s.plan.Version {
 			n++
 		}
 	}
 	return n
+}
+
+// Seen is when each worker was heard last. What it said is told when it says something else: a slice may have 1,536
+// workers, and most of the time they have nothing to say.
+func (s *Server) Seen() map[int]time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := make(map[int]time.Time, len(s.workers))
+	for w, c := range s.workers {
+		seen[w] = c.at
+	}
+	return seen
 }
 
 // Serve answers on l until ctx ends.
@@ -111,9 +138,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("this is the crew of %s", s.workload), http.StatusConflict)
 		return
 	}
-	s.hear(m.Status)
 	s.mu.Lock()
-	s.known[m.Status.Worker] = m.Knows
+	same := s.workers[m.Status.Worker].same(m.Status)
+	s.workers[m.Status.Worker] = contact{status: m.Status, knows: m.Knows, at: time.Now()}
+	s.mu.Unlock()
+	if !same {
+		s.hear(m.Status)
+	}
+	s.mu.Lock()
 	over := s.plan.Over && s.plan.Version == m.Knows
 	s.mu.Unlock()
 	if over { // there is nothing to wait for
@@ -125,7 +157,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // hold answers as soon as there is another plan than the worker knows.
 func (s *Server) hold(w http.ResponseWriter, r *http.Request, m message) {
-	over := time.NewTimer(holds)
+	over := time.NewTimer(s.Hold)
 	defer over.Stop()
 	for late := false; ; {
 		s.mu.Lock()

@@ -184,13 +184,14 @@ func (s *Spool) Run(ctx context.Context) {
 
 func (s *Spool) sent(id string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.lines = slices.DeleteFunc(s.lines, func(l Line) bool { return l.ID == id })
-	if err := s.store(); err != nil {
-		s.Fail(err) // it is sent again by the next crew, under the same ID
-	}
+	err := s.store()
 	if len(s.lines) == 0 {
 		close(s.empty)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		s.Fail(err) // it is sent again by the next crew, under the same ID
 	}
 }
 
