@@ -1,6 +1,7 @@
 package events_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -54,4 +55,29 @@ func BenchmarkRead(b *testing.B) {
 		}
 		i++
 	}
+}
+
+// BenchmarkReadMix is the same over the entries of every source, as a project's own past mixes them: each in many
+// places, so that nothing is read from a cache of strings.
+func BenchmarkReadMix(b *testing.B) {
+	var entries [][]byte
+	size := 0
+	for i := range 32 {
+		for _, s := range sourceEntries(b) {
+			raw := bytes.ReplaceAll(s.raw, []byte("3f2a9c01"), fmt.Appendf(nil, "%08x", i*2654435761%(1<<32)))
+			raw = bytes.ReplaceAll(raw, []byte("llama-8b"), fmt.Appendf(nil, "llama-%db", i))
+			entries = append(entries, raw)
+			size += len(raw)
+		}
+	}
+	b.SetBytes(int64(size / len(entries)))
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		if _, err := events.Read(entries[i%len(entries)]); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "entries/s")
 }

@@ -19,8 +19,16 @@ const (
 	KindBack    Kind = "back"               // Google says that a machine was restarted
 	KindCall    Kind = "api_call"           // somebody called the TPU API
 	KindCrew    Kind = "crew_report"        // the training side speaks
+	KindCanary  Kind = "canary"             // our own entry came back through a log sink
+	KindLine    Kind = "training_line"      // a framework or the TPU runtime speaks of the training
+	KindJob     Kind = "training_job"       // Google's training service speaks of one of its jobs
+	KindCluster Kind = "cluster"            // GKE speaks of one of its clusters
+	KindLimit   Kind = "run_time_limit"     // the time is over for which a machine was ordered: no failure
 	KindForeign Kind = "foreign"            // well-formed JSON, but no log entry
 )
+
+// Known reports whether Pitstop understands what the entry is about, whether or not anything follows from it.
+func (k Kind) Known() bool { return k != "" && k != KindForeign }
 
 // Rank is how far an entry is believed.
 type Rank int
@@ -69,10 +77,47 @@ type Subject struct {
 	Zone           string
 	Node           string
 	QueuedResource string
-	// Worker is the Compute Engine instance name of one worker; InstanceID its number.
+	// Worker is the Compute Engine instance name of one worker; InstanceID its number. On GKE it is the node's name too.
 	Worker     string
 	InstanceID string
+	// Cluster and NodePool are GKE's, Job is one of the training service.
+	Cluster, NodePool string
+	Job               string
+	// Reservation is what All-Capacity maintenance is announced to beside its machines.
+	Reservation string
 }
+
+// Platform is who keeps a machine.
+type Platform string
+
+// The platforms, as far as a machine's name tells.
+const (
+	PlatformTPU   Platform = "the Cloud TPU API"
+	PlatformGKE   Platform = "GKE"
+	PlatformGroup Platform = "a managed instance group"
+)
+
+// Platform is who keeps the subject's machine; empty where its name does not tell. The workers of the Cloud TPU API and
+// the nodes of GKE have names of their own; a managed instance group puts four characters behind a name that its owner
+// chose, so others may be called like that too.
+// https://cloud.google.com/compute/docs/instance-groups/working-with-managed-instances
+func (s Subject) Platform() Platform {
+	if s.Node != "" || s.QueuedResource != "" {
+		return PlatformTPU
+	}
+	if s.Cluster != "" || strings.HasPrefix(s.Worker, "gke-") || strings.HasPrefix(s.Worker, "gk3-") {
+		return PlatformGKE
+	}
+	if _, _, ok := s.Group(); ok {
+		return PlatformTPU
+	}
+	if i := len(s.Worker) - len("-abcd"); i > 0 && s.Worker[i] == '-' && !strings.ContainsFunc(s.Worker[i+1:], notInSuffix) {
+		return PlatformGroup
+	}
+	return ""
+}
+
+func notInSuffix(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') }
 
 // Group splits the instance name of a worker of the Cloud TPU API, t1v-n-<8 hex>-w-<index>, into what the workers of
 // its slice have in common and its index. Any other name is no such worker.
@@ -112,18 +157,25 @@ func (s Subject) String() string {
 		b.WriteString(value)
 	}
 	add("projects", s.Project)
-	if s.Worker != "" || s.InstanceID != "" {
+	if s.Cluster == "" && s.Worker+s.InstanceID+s.Reservation != "" {
 		add("zones", s.Zone)
 	} else {
 		add("locations", s.Zone)
 	}
+	add("reservations", s.Reservation)
+	add("clusters", s.Cluster)
+	add("nodePools", s.NodePool)
 	add("queuedResources", s.QueuedResource)
 	add("nodes", s.Node)
-	if s.Worker != "" {
+	switch {
+	case s.Cluster != "":
+		add("nodes", s.Worker)
+	case s.Worker != "":
 		add("instances", s.Worker)
-	} else {
+	default:
 		add("instances", s.InstanceID)
 	}
+	add("jobs", s.Job)
 	return b.String()
 }
 
@@ -141,6 +193,8 @@ type Call struct {
 	// Code and Message are the failure, in gRPC's codes; 0 is success.
 	Code    int
 	Message string
+	// Order is what a creation asks for, where the log says it.
+	Order Order
 }
 
 // Google reports whether a principal is Google itself: nobody, the system, or a service agent.
@@ -181,19 +235,30 @@ type Entry struct {
 	Time, Received time.Time
 	Rank           Rank
 	Subject        Subject
-	// Cause is set for KindLoss, Notice for KindNotice, Call for KindCall, Crew for KindCrew.
-	Cause  Cause
-	Notice Notice
-	Call   Call
-	Crew   *CrewReport
+	// Cause is set for KindLoss, Notice for KindNotice, Call for KindCall, and each of the others for its own kind.
+	Cause   Cause
+	Notice  Notice
+	Call    Call
+	Crew    *CrewReport
+	Line    Line
+	Job     *Job
+	Cluster *Cluster
 	// Text is what the entry says in Google's or the crew's own words.
 	Text string
 	// Missing lists the fields that an entry of this kind has and this one has not.
 	Missing []string
-	// PubSub says of a foreign object that it is a bare Pub/Sub message.
+	// PubSub says that it is a bare Pub/Sub message, which no log sink sent.
 	PubSub bool
 	// Ignored is why nothing follows from the entry, in plain words; empty when something may.
 	Ignored string
+}
+
+// Noted says of an ignored entry what it tells, as far as that is understood, and why nothing follows from it.
+func (e Entry) Noted() string {
+	if tells := e.Describe(); tells != "" {
+		return tells + "; " + e.Ignored
+	}
+	return e.Ignored
 }
 
 // Describe says in a few words what the entry tells.
@@ -209,7 +274,20 @@ func (e Entry) Describe() string {
 	case KindCall:
 		return e.describeCall(who)
 	case KindCrew:
+		if e.Crew == nil {
+			return "crew: a report of a newer release"
+		}
 		return e.Crew.Describe()
+	case KindLine:
+		return who + lineText[e.Line]
+	case KindJob:
+		return who + ": " + e.Job.Describe() + e.quoted()
+	case KindCluster:
+		return e.Cluster.describe(who) + e.quoted()
+	case KindLimit:
+		return who + " is at the end of the time that it was ordered for"
+	case KindCanary:
+		return "the canary came back"
 	case KindForeign:
 	}
 	return ""
@@ -230,6 +308,16 @@ func (e Entry) who() string {
 		return "worker " + strconv.Itoa(n)
 	}
 	switch {
+	case s.Job != "":
+		return "job " + s.Job
+	case s.Cluster != "" && s.Worker != "":
+		return "node " + s.Worker + " of cluster " + s.Cluster
+	case s.NodePool != "":
+		return "node pool " + s.NodePool + " of cluster " + s.Cluster
+	case s.Cluster != "":
+		return "cluster " + s.Cluster
+	case s.Reservation != "":
+		return "reservation " + s.Reservation
 	case s.Node != "":
 		return "node " + s.Node
 	case s.QueuedResource != "":
@@ -266,7 +354,7 @@ func (e Entry) describeNotice(who string) string {
 		}
 		return fmt.Sprintf("%s of %s announced for %s", sort, who, Window(n.WindowStart, n.WindowEnd))
 	}
-	return ""
+	return "something about " + sort + " of " + who
 }
 
 // Window is the short form of a maintenance window, in UTC.

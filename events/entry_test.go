@@ -167,20 +167,24 @@ func TestRead(t *testing.T) {
 
 func TestReadIgnoresWithAReason(t *testing.T) {
 	for name, c := range map[string]struct{ entry, reason string }{
-		"a system event that is not read": {system("compute.instances.kmsKeyError", ""), "kmsKeyError"},
+		"a system event that is not read": {system("compute.instances.insert", ""), "compute.instances.insert"},
 		"an instance that is no TPU worker": {
-			strings.Replace(system("compute.instances.hostError", ""), "t1v-n-3f2a9c01-w-2", "gke-pool-1", 1), "gke-pool-1 is no worker",
+			strings.Replace(system("compute.instances.hostError", ""), "t1v-n-3f2a9c01-w-2", "database-1", 1), "database-1 is no worker",
 		},
 		"a read of the API":             {call("google.cloud.tpu.v2.Tpu.GetNode", ""), "changes no slice"},
 		"a call of another API":         {call("v1.compute.instances.delete", ""), "not one of the TPU API"},
 		"a call without its object":     {strings.Replace(call("google.cloud.tpu.v2.Tpu.DeleteNode", ""), "projects/demo/locations/us-west4-a/nodes/llama-8b", "", 1), "does not say of what"},
-		"another log":                   {`{"logName":"projects/demo/logs/ml.googleapis.com%2Fjob","timestamp":"2026-11-12T02:14:06Z"}`, "ml.googleapis.com"},
+		"another log":                   {`{"logName":"projects/demo/logs/dns.googleapis.com%2Fqueries","timestamp":"2026-11-12T02:14:06Z"}`, "dns.googleapis.com/queries"},
 		"no log entry":                  {`{"foo":1}`, "not a log entry"},
 		"a bare Pub/Sub message":        {`{"data":"x","attributes":{"type_url":"y"}}`, "Pub/Sub message"},
 		"a report of a newer crew":      {crew(`{"schema":1,"report":"levitating","zone":"z","node":"n"}`), "newer than this release"},
 		"a crew line of a newer schema": {crew(`{"schema":2,"report":"exited"}`), "newer than this release"},
 		"a notice without a status":     {system("compute.instances.upcomingMaintenance", `,"metadata":{"type":"SCHEDULED"}`), "neither"},
-		"a status that is not known":    {system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PAUSED"}`), "PAUSED"},
+		"a notice without its machine": {
+			`{"protoPayload":{"methodName":"compute.instances.upcomingMaintenance","metadata":{"maintenanceStatus":"PENDING"}},"resource":{"labels":{"zone":"z"}},"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event"}`,
+			"does not say of which machine",
+		},
+		"a status that is not known": {system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PAUSED"}`), "PAUSED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := events.Read([]byte(c.entry))
@@ -284,9 +288,49 @@ func TestRealEntries(t *testing.T) {
 			t.Errorf("%s: %v", filepath.Base(f), err)
 			continue
 		}
-		if e.Ignored == "" && e.Describe() == "" {
-			t.Errorf("%s: neither ignored nor described", filepath.Base(f))
+		if !e.Kind.Known() || e.Describe() == "" || e.Rank == 0 || e.Subject.Project == "" {
+			t.Errorf("%s: %+v", filepath.Base(f), e)
 		}
+	}
+}
+
+// sound holds what is so of every entry that can be read.
+func sound(t *testing.T, raw []byte) {
+	t.Helper()
+	e, err := events.Read(raw)
+	switch {
+	case err != nil:
+		if strings.Contains(err.Error(), "\x00") {
+			t.Errorf("an error with control characters: %q", err)
+		}
+		return
+	case e.Ignored != "":
+		if e.Noted() == "" || e.Kind.Known() && e.Describe() == "" {
+			t.Errorf("nothing to say about %+v", e)
+		}
+		return
+	case e.Kind == "" || e.Rank == 0:
+		t.Errorf("neither ignored nor classified: %+v", e)
+	case e.Describe() == "":
+		t.Errorf("nothing to say about %+v", e)
+	}
+	switch e.Kind {
+	case events.KindCrew:
+		if e.Crew == nil {
+			t.Error("a crew report without the report")
+		}
+	case events.KindCanary:
+		if e.Subject != (events.Subject{Project: e.Subject.Project}) {
+			t.Errorf("a canary of %+v", e.Subject)
+		}
+	case events.KindJob, events.KindCluster, events.KindLimit:
+		t.Errorf("something follows from %+v", e)
+	case events.KindLoss, events.KindBack, events.KindNotice, events.KindCall, events.KindLine:
+		if p := e.Subject.Platform(); p != events.PlatformTPU {
+			t.Errorf("something follows for %s from %+v", p, e)
+		}
+	default:
+		t.Errorf("an unknown kind from which something follows: %+v", e)
 	}
 }
 
@@ -295,22 +339,8 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PENDING","windowStartTime":"2026-11-19T04:00:00Z","canReschedule":"TRUE"}`)))
 	f.Add([]byte(call("google.cloud.tpu.v2.Tpu.DeleteNode", "")))
 	f.Add([]byte(crew(`{"schema":1,"report":"notice","zone":"z","node":"n","notice":{"status":"pending"}}`)))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		e, err := events.Read(raw)
-		if err != nil {
-			return
-		}
-		if e.Ignored != "" {
-			return
-		}
-		if e.Kind == "" || e.Rank == 0 {
-			t.Errorf("neither ignored nor classified: %+v", e)
-		}
-		if e.Describe() == "" {
-			t.Errorf("nothing to say about %+v", e)
-		}
-		if e.Kind == events.KindCrew && e.Crew == nil {
-			t.Error("a crew report without the report")
-		}
-	})
+	for _, s := range sourceEntries(f) {
+		f.Add(s.raw)
+	}
+	f.Fuzz(sound)
 }

@@ -1,10 +1,15 @@
 package events
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,22 +23,39 @@ type logEntry struct {
 	Timestamp        string         `json:"timestamp"`
 	ReceiveTimestamp string         `json:"receiveTimestamp"`
 	Resource         resource       `json:"resource"`
+	Labels           entryLabels    `json:"labels"`
 	Operation        operation      `json:"operation"`
 	ProtoPayload     auditLog       `json:"protoPayload"`
 	JSONPayload      jsontext.Value `json:"jsonPayload"`
-	// Attributes and Data mark a bare Pub/Sub message, which other tools record side by side with entries.
+	TextPayload      string         `json:"textPayload"`
+	// Attributes and Message mark a Pub/Sub message, which other tools record side by side with entries.
 	Attributes jsontext.Value `json:"attributes"`
-	Data       jsontext.Value `json:"data"`
+	Message    jsontext.Value `json:"message"`
+
+	raw []byte
 }
 
 type resource struct {
 	Type   string `json:"type"`
 	Labels struct {
-		ProjectID  string `json:"project_id"`
-		Zone       string `json:"zone"`
-		InstanceID string `json:"instance_id"`
-		NodeID     string `json:"node_id"`
+		ProjectID    string `json:"project_id"`
+		Zone         string `json:"zone"`
+		Location     string `json:"location"`
+		InstanceID   string `json:"instance_id"`
+		NodeID       string `json:"node_id"`
+		WorkerID     string `json:"worker_id"`
+		ClusterName  string `json:"cluster_name"`
+		NodePoolName string `json:"nodepool_name"`
+		NodeName     string `json:"node_name"`
+		JobID        string `json:"job_id"`
+		TaskName     string `json:"task_name"`
 	} `json:"labels"`
+}
+
+// entryLabels are the labels under which agents name the machine that they write on.
+type entryLabels struct {
+	ResourceName string `json:"compute.googleapis.com/resource_name"`
+	InstanceName string `json:"instance_name"`
 }
 
 type operation struct {
@@ -55,7 +77,9 @@ type auditLog struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	} `json:"status"`
-	Metadata auditMetadata `json:"metadata"`
+	// Metadata is as each service likes it.
+	Metadata jsontext.Value `json:"metadata"`
+	Request  jsontext.Value `json:"request"`
 }
 
 // auditMetadata is what Compute Engine and the TPU API put beside an event. The documentation calls the first field
@@ -72,22 +96,56 @@ type auditMetadata struct {
 	TerminateReason       string         `json:"terminateReason"`
 }
 
-// methods are the system events that are read: what each is about and why it happens.
-var methods = map[string]struct {
+// The system events that are read, by what follows from them: what each is about and why it happens. From upcoming
+// follows what the maintenance function does. An other interruption is one that Google counts and does not explain.
+// https://cloud.google.com/compute/docs/logging/audit-logging
+var (
+	tpuEvents = map[string]systemEvent{
+		"tpu.nodes.terminate": {KindLoss, CauseTerminated},
+		"tpu.nodes.restart":   {KindBack, CauseUnknown},
+	}
+	computeEvents = map[string]systemEvent{
+		"compute.instances.preempted":                   {KindLoss, CausePreemption},
+		"compute.instances.baremetalCaretakerPreempted": {KindLoss, CausePreemption},
+		"compute.instances.hostError":                   {KindLoss, CauseHostError},
+		"compute.instances.terminateOnHostMaintenance":  {KindLoss, CauseMaintenance},
+		"compute.instances.migrateOnHostMaintenance":    {KindLoss, CauseMaintenance},
+		"compute.instances.guestTerminate":              {KindLoss, CauseGuest},
+		"compute.instances.repair.recreateInstance":     {KindLoss, CauseUnknown},
+		"compute.instances.automaticRestart":            {KindBack, CauseUnknown},
+
+		"compute.instances.instanceManagerHaltForRestart":  {KindLoss, CauseUnknown},
+		"compute.instances.stoppedDueToPdDoubleServe":      {KindLoss, CauseUnknown},
+		"compute.instances.kmsKeyError":                    {KindLoss, CauseUnknown},
+		"compute.instances.shredmillKeyError":              {KindLoss, CauseUnknown},
+		"compute.instances.invalidVmImage":                 {KindLoss, CauseUnknown},
+		"compute.instances.scratchDiskCreationFailed":      {KindLoss, CauseUnknown},
+		"compute.instances.localSsdInitializationError":    {KindLoss, CauseUnknown},
+		"compute.instances.localSsdInitializationKeyError": {KindLoss, CauseUnknown},
+		"compute.instances.localSsdVerifyTarError":         {KindLoss, CauseUnknown},
+		"compute.instances.localSsdRecoveryAttempting":     {KindLoss, CauseUnknown},
+		"compute.instances.localSsdRecoveryTimeoutError":   {KindLoss, CauseUnknown},
+		"compute.instances.localSsdRecoveryFailedError":    {KindLoss, CauseUnknown},
+	}
+	limitEvents = map[string]systemEvent{"ScheduledVMs": {KindLimit, CauseUnknown}}
+	upcoming    = map[string]systemEvent{
+		"compute.instances.upcomingMaintenance":      {KindNotice, CauseMaintenance},
+		"compute.instances.upcomingInfraMaintenance": {KindNotice, CauseMaintenance},
+	}
+	methods = merged(tpuEvents, computeEvents, limitEvents, upcoming)
+)
+
+type systemEvent struct {
 	kind  Kind
 	cause Cause
-}{
-	"tpu.nodes.terminate": {KindLoss, CauseTerminated},
-	"tpu.nodes.restart":   {KindBack, CauseUnknown},
+}
 
-	"compute.instances.preempted":                   {KindLoss, CausePreemption},
-	"compute.instances.hostError":                   {KindLoss, CauseHostError},
-	"compute.instances.terminateOnHostMaintenance":  {KindLoss, CauseMaintenance},
-	"compute.instances.guestTerminate":              {KindLoss, CauseGuest},
-	"compute.instances.baremetalCaretakerPreempted": {KindLoss, CausePreemption},
-	"compute.instances.automaticRestart":            {KindBack, CauseUnknown},
-	"compute.instances.upcomingMaintenance":         {KindNotice, CauseMaintenance},
-	"compute.instances.upcomingInfraMaintenance":    {KindNotice, CauseMaintenance},
+func merged(ms ...map[string]systemEvent) map[string]systemEvent {
+	out := map[string]systemEvent{}
+	for _, m := range ms {
+		maps.Copy(out, m)
+	}
+	return out
 }
 
 // calls are the calls of the TPU API that change a slice. Reads are not ours to note: the pipeline makes them itself.
@@ -102,24 +160,64 @@ func Read(raw []byte) (Entry, error) {
 	if len(raw) > MaxBytes {
 		return Entry{}, fmt.Errorf("log entry: %d bytes are more than the %d that are read", len(raw), MaxBytes)
 	}
+	e, inner, err := readOne(raw)
+	if err == nil && inner != nil {
+		e, _, err = readOne(inner)
+	}
+	return e, err
+}
+
+// readOne reads an entry, and hands out the one that a message of a log sink holds.
+func readOne(raw []byte) (e Entry, inner []byte, err error) {
 	var l logEntry
 	if err := json.Unmarshal(raw, &l, lenient); err != nil {
-		return Entry{}, fmt.Errorf("log entry: %w", plain(err))
+		if e, ok := elsewhere(raw); ok {
+			return e, nil, nil
+		}
+		return Entry{}, nil, fmt.Errorf("log entry: %w", plain(err))
 	}
+	l.raw = raw
 	var f faults
-	e := Entry{ID: l.InsertID, Time: l.time(&f), Received: f.parse("receiveTimestamp", l.ReceiveTimestamp)}
+	e = Entry{ID: l.InsertID, Time: l.time(&f), Received: f.parse("receiveTimestamp", l.ReceiveTimestamp)}
 	if e.ID == "" {
 		e.ID = l.Operation.ID
 	}
-	l.classify(&e, &f)
+	inner = l.classify(&e, &f)
 	if err := f.err(); err != nil {
-		return Entry{}, fmt.Errorf("log entry %s: %w", e.ID, err)
+		return Entry{}, nil, fmt.Errorf("log entry %s: %w", e.ID, err)
 	}
-	return e, nil
+	return e, inner, nil
+}
+
+// elsewhere reads what does not fit because it is of another service, whose entries look as it likes.
+func elsewhere(raw []byte) (Entry, bool) {
+	var l struct {
+		InsertID     string `json:"insertId"`
+		LogName      string `json:"logName"`
+		ProtoPayload struct {
+			Type    string `json:"@type"`
+			Service string `json:"serviceName"`
+		} `json:"protoPayload"`
+	}
+	if !peek(raw, &l) || l.LogName == "" {
+		return Entry{}, false
+	}
+	audit := strings.HasSuffix(l.ProtoPayload.Type, "google.cloud.audit.AuditLog") || l.ProtoPayload.Type == ""
+	switch id := logID(l.LogName); {
+	case l.ProtoPayload.Type != "" && !audit:
+		return Entry{ID: l.InsertID, Ignored: "the payload " + name(l.ProtoPayload.Type) + " is not one that is read"}, true
+	case id == CrewLog, id == systemLog, id == activityLog && (l.ProtoPayload.Service == "tpu.googleapis.com" || l.ProtoPayload.Service == ""):
+		return Entry{}, false
+	default:
+		return Entry{ID: l.InsertID, Ignored: "an entry of the log " + id + " in a shape that is not read"}, true
+	}
 }
 
 // lenient takes a field twice: some exporters repeat one, and the last one counts, as in every JavaScript reader.
 var lenient = jsontext.AllowDuplicateNames(true)
+
+// peek reads what may as well be of another shape.
+func peek(raw []byte, into any) bool { return json.Unmarshal(raw, into, lenient) == nil }
 
 // plain takes the library's own prefix off its message.
 func plain(err error) error {
@@ -160,43 +258,80 @@ func (f *faults) parse(name, value string) time.Time {
 	return t
 }
 
+// The logs that are read, by log ID, beside those of the training side.
+const (
+	systemLog   = "cloudaudit.googleapis.com/system_event"
+	activityLog = "cloudaudit.googleapis.com/activity"
+	readLog     = "cloudaudit.googleapis.com/data_access"
+	eventLog    = "events"
+	scalerLog   = "container.googleapis.com/cluster-autoscaler-visibility"
+	clusterLog  = "container.googleapis.com/notifications"
+	runtimeLog  = "tpu.googleapis.com/runtime_monitor"
+)
+
 // logID is the part of a log name behind the project, decoded as far as the logs that are read need it.
-func (l *logEntry) logID() string {
-	_, id, ok := strings.Cut(l.LogName, "/logs/")
+func logID(logName string) string {
+	_, id, ok := strings.Cut(logName, "/logs/")
 	if !ok {
 		return ""
 	}
 	switch id {
 	case "cloudaudit.googleapis.com%2Fsystem_event":
-		return "cloudaudit.googleapis.com/system_event"
+		return systemLog
 	case "cloudaudit.googleapis.com%2Factivity":
-		return "cloudaudit.googleapis.com/activity"
+		return activityLog
 	}
-	return id
+	return strings.ReplaceAll(id, "%2F", "/")
 }
 
-func (l *logEntry) classify(e *Entry, f *faults) {
+func (l *logEntry) logID() string { return logID(l.LogName) }
+
+// classify reads the entry by its log. It hands out the entry that a message of a log sink holds.
+func (l *logEntry) classify(e *Entry, f *faults) (inner []byte) {
 	switch id := l.logID(); id {
-	case "cloudaudit.googleapis.com/system_event":
+	case systemLog:
 		e.Rank = RankAudit
 		l.systemEvent(e, f)
-	case "cloudaudit.googleapis.com/activity":
+	case activityLog:
 		e.Rank = RankAudit
-		l.call(e)
+		l.activity(e, f)
 	case CrewLog:
 		e.Rank = RankUser
 		l.crew(e, f)
+	case readLog:
+		e.Ignored = "reads are not noted"
+	case CanaryLog:
+		e.Kind, e.Rank, e.Subject = KindCanary, RankUser, Subject{Project: l.project()}
+	case eventLog:
+		l.kubernetes(e)
+	case scalerLog:
+		l.autoscaler(e)
+	case clusterLog:
+		l.clusterNotification(e)
 	case "":
-		e.Kind = KindForeign
-		if l.Attributes != nil {
-			e.PubSub = true
-			e.Ignored = "a Pub/Sub message that no log sink sent"
-		} else {
-			e.Ignored = "not a log entry: it has no logName"
-		}
+		return l.message(e, f)
 	default:
-		e.Ignored = "the log " + id + " is not one that is read"
+		switch {
+		case l.trainingService(id):
+			l.job(e, id)
+		case id == runtimeLog || l.Resource.Type == "tpu_worker":
+			l.line(e)
+		case lineOf(l.TextPayload) != "" || l.onMachine() && lineOf(l.said().Message) != "":
+			l.line(e)
+		default:
+			e.Ignored = "the log " + id + " is not one that is read"
+		}
 	}
+	return nil
+}
+
+// onMachine reports whether an agent wrote the entry on a machine that may be a worker.
+func (l *logEntry) onMachine() bool {
+	switch l.Resource.Type {
+	case "gce_instance", "k8s_container", "k8s_node", "k8s_pod":
+		return true
+	}
+	return false
 }
 
 func (l *logEntry) systemEvent(e *Entry, f *faults) {
@@ -208,32 +343,74 @@ func (l *logEntry) systemEvent(e *Entry, f *faults) {
 	}
 	e.Kind, e.Cause = m.kind, m.cause
 	e.Subject = l.subject()
-	s := e.Subject
-	if s.Zone == "" {
+	if e.Subject.Zone == "" {
 		e.Missing = append(e.Missing, "resourceName")
 	}
-	if s.Node == "" {
-		if _, _, tpu := s.Group(); !tpu && s.Worker != "" {
-			e.Ignored = "the instance " + s.Worker + " is no worker of the Cloud TPU API"
+	var d auditMetadata
+	if len(p.Metadata) > 0 {
+		if err := json.Unmarshal(p.Metadata, &d, lenient); err != nil {
+			*f = append(*f, fmt.Errorf("protoPayload.metadata: %w", plain(err)))
 			return
 		}
 	}
 	switch m.kind {
 	case KindNotice:
-		l.notice(e, f)
+		l.notice(e, &d, f)
 	case KindLoss:
-		e.Text = p.Metadata.TerminateReason
-	case KindBack, KindCall, KindCrew, KindForeign:
+		e.Text = short(d.TerminateReason)
+		if e.Text == "" && (m.cause == CauseUnknown || strings.HasSuffix(p.MethodName, ".migrateOnHostMaintenance")) {
+			e.Text = strings.TrimPrefix(p.MethodName, "compute.instances.")
+		}
+	case KindLimit:
+		e.Ignored = "only noted: the end of the time that was ordered is no failure"
+		return
+	default:
+		// Nothing more is told.
+	}
+	l.keptBy(e)
+}
+
+// keptBy ignores what is told of machines that Pitstop does not look after, and says who does.
+func (l *logEntry) keptBy(e *Entry) {
+	s := &e.Subject
+	if e.Ignored != "" {
+		return
+	}
+	switch s.Platform() {
+	case PlatformTPU:
+		return
+	case PlatformGKE:
+		e.Ignored = onlyGKE
+		if e.Kind == KindLoss {
+			e.Text = gke(e.Cause) + strings.TrimSuffix(" "+e.Text, " ")
+		}
+	case PlatformGroup:
+		e.Ignored = "only noted: " + s.Worker + " is named as " + string(PlatformGroup) + " names its machines, on which Pitstop does not act yet"
+	default:
+		switch {
+		case l.ProtoPayload.MethodName == "compute.instances.repair.recreateInstance":
+			e.Ignored = "only noted: " + string(PlatformGroup) + " made it again, on whose machines Pitstop does not act yet"
+		case s.Reservation != "":
+			e.Ignored = "only noted: the TPUs in a reservation are told on their own"
+		case s.Worker != "":
+			e.Ignored = "the instance " + s.Worker + " is no worker of the Cloud TPU API"
+		default:
+			e.Ignored = "it does not say of which machine"
+		}
 	}
 }
 
-// completed is how Google says that a notice is gone; the entry has the method of the notice and no metadata.
-const completed = "maintenance window has completed"
+// How Google says that a notice is gone, in lower case; such an entry has the method of the notice and no metadata. Of
+// the statuses only PENDING and ONGOING are documented; words that can mean nothing else are taken by their meaning.
+var (
+	goneTexts  = []string{"maintenance window has completed", "maintenance notifications on the instance have been removed"}
+	goneStatus = []string{"COMPLETE", "COMPLETED", "CANCELED", "CANCELLED"}
+)
 
-func (l *logEntry) notice(e *Entry, f *faults) {
-	m := &l.ProtoPayload.Metadata
+func (l *logEntry) notice(e *Entry, m *auditMetadata, f *faults) {
 	n := &e.Notice
-	if strings.Contains(strings.ToLower(l.ProtoPayload.Status.Message), completed) {
+	says := strings.ToLower(l.ProtoPayload.Status.Message)
+	if slices.Contains(goneStatus, m.MaintenanceStatus) || slices.ContainsFunc(goneTexts, func(t string) bool { return strings.Contains(says, t) }) {
 		n.Status = NoticeGone
 		return
 	}
@@ -275,6 +452,33 @@ func isTrue(v jsontext.Value, f *faults) bool {
 	return false
 }
 
+// activity reads an audited call by its service.
+func (l *logEntry) activity(e *Entry, f *faults) {
+	p := &l.ProtoPayload
+	switch {
+	case tpuEvents[p.MethodName].kind != "": // where an event of the TPU service stands is not documented
+		l.systemEvent(e, f)
+	case p.ServiceName == "k8s.io" || strings.HasPrefix(p.MethodName, "io.k8s."):
+		l.clusterCall(e, l.raw)
+	case strings.HasSuffix(p.MethodName, ".compute.instances.delete"):
+		l.removed(e)
+	default:
+		l.call(e)
+	}
+}
+
+// removed reads that somebody deleted a machine of GKE: its autoscaler, its repair, or a person.
+func (l *logEntry) removed(e *Entry) {
+	s := l.subject()
+	if s.Platform() != PlatformGKE {
+		e.Ignored = "the call " + name(l.ProtoPayload.MethodName) + " is not one of the TPU API"
+		return
+	}
+	by := l.ProtoPayload.Authentication.PrincipalEmail
+	l.inCluster(e, RankAudit, Cluster{Event: ClusterRemoved}, "by "+cmp.Or(by, "nobody named"))
+	e.Subject = s
+}
+
 func (l *logEntry) call(e *Entry) {
 	p := &l.ProtoPayload
 	rest, ok := strings.CutPrefix(p.MethodName, "google.cloud.tpu.")
@@ -284,11 +488,17 @@ func (l *logEntry) call(e *Entry) {
 		return
 	}
 	if !calls[method] {
-		e.Ignored = "the call " + method + " changes no slice"
+		e.Ignored = "the call " + short(method) + " changes no slice"
+		if strings.Contains(method, "Maintenance") {
+			e.Ignored = "the maintenance that " + short(method) + " starts is told by entries of its own"
+		}
 		return
 	}
 	e.Kind = KindCall
 	e.Subject = l.subject()
+	if strings.HasPrefix(method, "Create") && e.Subject.Node == "" && e.Subject.QueuedResource == "" {
+		l.ordered(&e.Subject)
+	}
 	if e.Subject.Zone == "" || e.Subject.Node == "" && e.Subject.QueuedResource == "" {
 		e.Missing = append(e.Missing, "resourceName")
 		e.Ignored = "the call " + method + " does not say of what"
@@ -297,7 +507,23 @@ func (l *logEntry) call(e *Entry) {
 	e.Call = Call{
 		Method: method, Version: version, Principal: p.Authentication.PrincipalEmail,
 		First: l.Operation.First, Last: l.Operation.Last, Operation: l.Operation.ID,
-		Code: p.Status.Code, Message: p.Status.Message,
+		Code: p.Status.Code, Message: short(p.Status.Message),
+	}
+	if creation(method) {
+		e.Call.Order = order(p.Request, e.Subject.QueuedResource)
+	}
+}
+
+// ordered takes from what was asked for what is to be created, where only its parent is named.
+func (l *logEntry) ordered(s *Subject) {
+	var r struct {
+		Node       string `json:"nodeId"`
+		Snake      string `json:"node_id"`
+		Queue      string `json:"queuedResourceId"`
+		SnakeQueue string `json:"queued_resource_id"`
+	}
+	if peek(l.ProtoPayload.Request, &r) {
+		s.Node, s.QueuedResource = cmp.Or(r.Node, r.Snake), cmp.Or(r.Queue, r.SnakeQueue)
 	}
 }
 
@@ -321,6 +547,7 @@ func (l *logEntry) crew(e *Entry, f *faults) {
 		return
 	}
 	r.Project = l.project() // whatever the line claims
+	r.Reason, r.Signal = short(r.Reason), short(r.Signal)
 	e.Crew = &r
 	e.Text = r.Reason
 	e.Subject = Subject{Project: r.Project, Zone: r.Zone, Node: r.Node}
@@ -339,11 +566,23 @@ func (l *logEntry) project() string {
 // subject reads projects/P/{zones|locations}/Z/{instances|nodes|queuedResources}/N, and fills from the resource's
 // labels what the name does not say.
 func (l *logEntry) subject() Subject {
-	s := Subject{Project: l.project(), Zone: l.Resource.Labels.Zone, Node: l.Resource.Labels.NodeID}
-	if l.Resource.Type == "gce_instance" {
-		s.InstanceID = l.Resource.Labels.InstanceID
+	labels := &l.Resource.Labels
+	s := Subject{Project: l.project(), Zone: cmp.Or(labels.Zone, labels.Location), Node: labels.NodeID, Cluster: labels.ClusterName}
+	switch l.Resource.Type {
+	case "gce_instance":
+		s.InstanceID = labels.InstanceID
+	case "k8s_container", "k8s_node", "k8s_pod":
+		s.Worker = labels.NodeName
 	}
-	rest := l.ProtoPayload.ResourceName
+	if name := cmp.Or(l.Labels.ResourceName, l.Labels.InstanceName); name != "" && s.Worker == "" {
+		s.Worker, _, _ = strings.Cut(name, ".")
+	}
+	s.path(l.ProtoPayload.ResourceName)
+	return s
+}
+
+// path fills a subject from a resource's name.
+func (s *Subject) path(rest string) {
 	if full, ok := strings.CutPrefix(rest, "//"); ok { // a full resource name begins with its service
 		_, rest, _ = strings.Cut(full, "/")
 	}
@@ -360,9 +599,14 @@ func (l *logEntry) subject() Subject {
 			s.Node = value
 		case "queuedResources":
 			s.QueuedResource = value
+		case "clusters":
+			s.Cluster = value
+		case "nodePools":
+			s.NodePool = value
+		case "reservations":
+			s.Reservation = value
 		}
 	}
-	return s
 }
 
 // name quotes a word from outside for a message, cut to what a line can hold.
@@ -371,4 +615,24 @@ func name(s string) string {
 		return "without a name"
 	}
 	return fmt.Sprintf("%.80q", s)
+}
+
+// short makes one short line of what came from outside, without the control characters that a terminal would obey.
+func short(s string) string {
+	const longest = 500
+	if len(s) > 4*longest {
+		s = s[:4*longest]
+	}
+	if len(s) <= longest && !strings.ContainsFunc(s, unicode.IsControl) {
+		return strings.TrimSpace(s)
+	}
+	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "?"), func(r rune) bool { return unicode.IsControl(r) || r == ' ' }), " ")
+	if len(s) <= longest {
+		return s
+	}
+	cut := longest
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "..."
 }

@@ -2,6 +2,8 @@ package logevent
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
@@ -42,12 +44,18 @@ func decode(ce cloudevents.Event) (entry, error) {
 	if e.Ignored != "" {
 		return entry{}, fault.Ignored("%s", e.Ignored)
 	}
+	if e.PubSub {
+		return entry{}, fault.Ignored("no log sink sent this")
+	}
 	return entry{e, ce.Data()}, nil
 }
 
 func (h handler) handle(ctx context.Context, e entry) error {
 	if p := e.Subject.Project; p != h.Project {
 		return fault.Ignored("the project %s is not watched", p)
+	}
+	if e.Kind == events.KindCanary {
+		return fault.Ignored("a canary shows that entries arrive, and nothing else")
 	}
 	s, found, err := h.Fleet.Find(ctx, e.Entry, e.raw)
 	if err != nil {
@@ -91,20 +99,35 @@ func (h handler) hint(ctx context.Context, e events.Entry, s ledger.Subject) err
 	return err
 }
 
-// mapCrew learns the host names of a slice from the first line of its crew, where the API does not tell them.
+// mapCrew learns the host names of a slice from the lines of its crew, where the API does not tell them: the first that
+// arrives, whichever it is. A line of a former life's crew is ignored: its workers are known to be those of that life.
 func (h handler) mapCrew(ctx context.Context, e events.Entry, s ledger.Subject) error {
 	group, _, ok := events.WorkerGroup(e.Crew.Hostname)
-	if !ok || e.Crew.Report != events.ReportStarted {
+	if !ok {
 		return nil
+	}
+	begun := s.Incarnation.Created
+	switch known, err := h.Fleet.Ledger.Subject(ctx, e.Subject.Project, e.Subject.Zone, ledger.Worker, group); {
+	case errors.Is(err, ledger.ErrNotFound):
+	case err != nil:
+		return err
+	case known.Incarnation.Same(s.Incarnation):
+		return nil
+	default:
+		begun = begun.Add(clocks) // nothing says that no name is ever used again
+	}
+	if !e.Time.IsZero() && e.Time.Before(begun) {
+		return fault.Ignored("the crew on %s is one of a former life of %s", group, s.Slice)
 	}
 	w, _, err := h.Fleet.Ledger.Workload(ctx, s.Workload)
 	if err != nil {
 		return err
 	}
-	slice := w.Slice(s.Slice)
-	if slice == nil || slice.Group != "" || !e.Time.IsZero() && e.Time.Before(slice.Incarnation.Created) {
-		return nil
+	if slice := w.Slice(s.Slice); slice != nil && slice.Group == "" {
+		_, err = h.Fleet.MapGroup(ctx, w, *slice, group)
 	}
-	_, err = h.Fleet.MapGroup(ctx, w, *slice, group)
 	return err
 }
+
+// clocks is how far the clocks of machines may be apart.
+const clocks = 5 * time.Minute

@@ -325,7 +325,7 @@ func TestWorkersThatNobodyKnowsAreParkedWithOneLook(t *testing.T) {
 
 	b.Clock.Advance(ledger.LookEvery)
 	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
-	b.Want(b.Calls(), look)
+	b.Want(b.Calls(), look[:2]) // its host names may not be read, and nobody asks for them again
 }
 
 func TestAWorkerThatALookFindsIsActedOnAtOnce(t *testing.T) {
@@ -397,20 +397,51 @@ func TestAnUnknownNodeIsLookedAt(t *testing.T) {
 	}
 }
 
+// told is a line of JAX's on a worker.
+func (b *bench) told(n int) []byte {
+	return fmt.Appendf(nil, `{"insertId":"line-%d","logName":"projects/demo/logs/tpu.googleapis.com%%2Fruntime_monitor","timestamp":%q,
+"resource":{"type":"tpu_worker","labels":{"project_id":"demo","zone":%q,"node_id":%q,"worker_id":"%d"}},"textPayload":"SIGTERM caught at 02:14"}`,
+		n, b.Clock.Now().Format(time.RFC3339Nano), zone, slice, n)
+}
+
+func TestTrainingThatIsToldToEndIsAReasonToLook(t *testing.T) {
+	b := training(t)
+	b.Want(b.deliver(b.told(0)), fleettest.Handled)
+	b.nothingSent()
+	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil)) // who writes it may be anybody
+
+	b.Must(b.API.HostError(zone, slice, 3*time.Minute))
+	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.kmsKeyError", worker(1), b.Clock.Now(), nil)), fleettest.Handled)
+	b.nothingSent(read)
+	b.Want(b.Workload(id).Incident.Phase, incident.Healing)
+	b.Clock.Advance(5 * time.Minute)
+	for n := range 4 {
+		b.Want(b.deliver(b.told(n)), fleettest.Handled)
+	}
+	b.nothingSent(read) // one look for all workers
+	w := b.Workload(id)
+	b.Want(w.Incident.Phase, incident.Resuming)
+	b.Want(w.Incident.Cause, events.CauseUnknown)
+}
+
 func TestWhatIsNoneOfOurConcernIsNotActedOn(t *testing.T) {
 	b := training(t)
+	notice := `{"data":{"schema":1,"project":"demo","node":"llama","incarnation":{"zone":"us-west4-a","id":"1"},"notice":{"status":"ongoing"},"read":"2026-03-01T00:00:00Z"},
+"attributes":{"ce-type":"pitstop.maintenance.notified.v1"}}`
 	for name, c := range map[string]struct {
 		entry []byte
 		want  string
 	}{
-		"another project":              {[]byte(strings.ReplaceAll(string(b.preempted(worker(0))), "projects/demo", "projects/other")), fleettest.Ignored},
-		"another log":                  {[]byte(strings.ReplaceAll(string(b.preempted(worker(0))), "system_event", "data_access")), fleettest.Ignored},
-		"another method":               {fleettest.SystemEvent("compute.instances.insert", worker(0), b.Clock.Now(), nil), fleettest.Ignored},
-		"no worker of a TPU":           {b.preempted("zones/" + zone + "/instances/web-1"), fleettest.Ignored},
-		"no entry":                     {[]byte(`{"foo":1}`), fleettest.Ignored},
-		"no JSON":                      {[]byte(`{"logName":`), fleettest.Rejected},
-		"a time that is none":          {[]byte(strings.ReplaceAll(string(b.preempted(worker(0))), "2026-03-01T", "someday")), fleettest.Rejected},
-		"a crew's line without a step": {b.crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: -1}), fleettest.Rejected},
+		"another project":                    {[]byte(strings.ReplaceAll(string(b.preempted(worker(0))), "projects/demo", "projects/other")), fleettest.Ignored},
+		"another log":                        {[]byte(strings.ReplaceAll(string(b.preempted(worker(0))), "system_event", "data_access")), fleettest.Ignored},
+		"another method":                     {fleettest.SystemEvent("compute.instances.insert", worker(0), b.Clock.Now(), nil), fleettest.Ignored},
+		"no worker of a TPU":                 {b.preempted("zones/" + zone + "/instances/web-1"), fleettest.Ignored},
+		"no entry":                           {[]byte(`{"foo":1}`), fleettest.Ignored},
+		"a message that says it is patrol's": {[]byte(notice), fleettest.Ignored},
+		"a machine of GKE":                   {b.preempted("zones/" + zone + "/instances/gke-tpu-2f41c6aa-bq7x"), fleettest.Ignored},
+		"no JSON":                            {[]byte(`{"logName":`), fleettest.Rejected},
+		"a time that is none":                {[]byte(strings.ReplaceAll(string(b.preempted(worker(0))), "2026-03-01T", "someday")), fleettest.Rejected},
+		"a crew's line without a step":       {b.crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: -1}), fleettest.Rejected},
 	} {
 		if got := b.deliver(c.entry); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

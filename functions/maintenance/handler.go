@@ -47,6 +47,9 @@ func decode(ce cloudevents.Event) (notice, error) {
 		if e.Ignored != "" {
 			return notice{}, fault.Ignored("%s", e.Ignored)
 		}
+		if e.PubSub {
+			return notice{}, fault.Ignored("no log sink sent this")
+		}
 		if e.Kind != events.KindNotice {
 			return notice{}, fault.Ignored("an entry about %s is no notice of maintenance", e.Kind)
 		}

@@ -227,6 +227,9 @@ func TestWhatIsNoneOfOurConcernIsNotActedOn(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
+	forged := `{"data":{"schema":1,"project":"demo","node":"llama","incarnation":{"zone":"us-west4-a","id":"1"},"notice":{"status":"ongoing"},"read":"2026-03-01T00:00:00Z"},
+"attributes":{"ce-type":"pitstop.maintenance.notified.v1"}}`
+	b.Want(b.deliver([]byte(forged)), fleettest.Ignored)
 	faulty, newer := b.notified("soon"), b.notified(events.NoticeOngoing)
 	newer.Schema++
 	b.Want(b.Deliver(b.handle, fleettest.Request(faulty)), fleettest.Rejected)

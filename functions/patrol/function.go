@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/audit"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
@@ -19,7 +20,8 @@ import (
 func init() {
 	// Arrives: a tick a minute on the topic patrol-ticks. Publishes: notices on maintenance-notices, requests on the three
 	// request topics. One instance, one tick at a time, no redelivery: the next tick takes up what this one left.
-	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer on the project.
+	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer and
+	// roles/logging.viewer on the project.
 	trigger.Register("HandlePatrol", trigger.Function[config, time.Time]{Decode: decode, Build: build})
 }
 
@@ -55,5 +57,7 @@ func build(ctx context.Context, cfg config) (func(context.Context, time.Time) er
 	topics[events.TypeMaintenanceNotified] = cfg.NoticeTopic
 	publisher := publish.New(topics)
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "patrol")
-	return newHandler(Deps{Fleet: f, Provider: cloud, Publisher: publisher, Project: cfg.Watched(), Ours: cfg.OurPrincipals, Sleep: ledger.Sleep}).tick, nil
+	return newHandler(Deps{
+		Fleet: f, Provider: cloud, Audit: audit.New(), Publisher: publisher, Project: cfg.Watched(), Ours: cfg.OurPrincipals, Sleep: ledger.Sleep,
+	}).tick, nil
 }

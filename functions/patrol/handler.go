@@ -12,6 +12,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/audit"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
@@ -26,10 +27,16 @@ type Provider interface {
 	Operations(ctx context.Context, project, zone string) ([]tpu.Operation, error)
 }
 
+// AuditLog is asked who ended a slice of which nothing is there any more. Entries makes one call.
+type AuditLog interface {
+	Entries(ctx context.Context, q audit.Query) ([][]byte, error)
+}
+
 // Deps is what the function works with.
 type Deps struct {
 	Fleet    *fleet.Fleet
 	Provider Provider
+	Audit    AuditLog
 	// Publisher carries notices to the function maintenance.
 	Publisher ledger.Publisher
 	Project   string
@@ -49,6 +56,8 @@ const (
 	pollFor   = 50 * time.Second
 	// hostReads bounds the guest attribute reads of a tick.
 	hostReads = 60
+	// endedWithin is how long before it was found gone the end of a slice is looked for in the audit log.
+	endedWithin = time.Hour
 )
 
 // New returns the function over its dependencies.
@@ -99,13 +108,16 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 		return fault.Ignored("another tick is under way")
 	}
 	defer p.ticking.Unlock()
-	t := &round{patrol: p, hosts: hostReads}
+	t := &round{patrol: p, hosts: hostReads, read: map[string]incident.Workload{}}
 	if start.Sub(p.swept) >= sweepEvery && t.try("sweep", t.sweep(ctx)) {
 		p.swept = start
 	}
 	t.try("due workloads", t.collect(ctx))
 	for _, name := range t.zoneNames() {
 		t.try("zone "+name, t.list(ctx, name))
+	}
+	for _, name := range t.zoneNames() {
+		t.try("audit log of "+name, t.ask(ctx, name))
 	}
 	for _, id := range t.due {
 		_, err := p.Fleet.Advancer.Advance(ctx, id, incident.Ticked{Origin: incident.Origin{Rank: events.RankReading}})
@@ -122,7 +134,9 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 // round is one tick under way.
 type round struct {
 	*patrol
-	due    []string
+	due []string
+	// read are the workloads at which something is due, as they were at the beginning of the tick.
+	read   map[string]incident.Workload
 	hosts  int
 	faults []error
 }
@@ -205,6 +219,7 @@ func (t *round) collect(ctx context.Context) error {
 			continue
 		}
 		t.expect(w)
+		t.read[id] = w
 		if len(w.Outbox) > 0 {
 			t.try("outbox of "+id, t.Fleet.Advancer.Flush(ctx, id))
 		}
@@ -253,19 +268,19 @@ func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 	if seen && before == now && !unread && !slices.Contains(t.due, z.known[s.Name]) {
 		return nil
 	}
-	w, err := t.Fleet.Observe(ctx, s)
+	w, err := t.observe(ctx, z, s)
 	if err != nil {
 		return err
 	}
 	z.known[s.Name] = w.ID
 	if known := w.Slice(s.Name); unread && known != nil {
-		now.hosts = true
-		if known.Group == "" {
+		if !known.Named() {
 			t.hosts--
 			if w, err = t.Fleet.MapHosts(ctx, w, *known); err != nil {
 				return err
 			}
 		}
+		now.hosts = w.Slice(s.Name).Named()
 	}
 	if err := t.notify(ctx, w, s); err != nil {
 		return err
@@ -276,13 +291,22 @@ func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 	return nil
 }
 
+// observe gives a reading to its workload, which need not be looked for where it has just been read.
+func (t *round) observe(ctx context.Context, z *zone, s tpu.Slice) (incident.Workload, error) {
+	w, due := t.read[z.known[s.Name]]
+	if known := w.Slice(s.Name); due && known != nil && known.Zone == s.Zone && known.Incarnation.Same(s.Incarnation) {
+		return t.Fleet.Feed(ctx, w, s)
+	}
+	return t.Fleet.Observe(ctx, s)
+}
+
 // notify tells the function maintenance of a notice that the API shows and the ledger does not have, or not from the
 // API.
 func (t *round) notify(ctx context.Context, w incident.Workload, s tpu.Slice) error {
 	if s.Notice == nil {
 		return nil
 	}
-	if n := w.Notice(s.Name); n != nil && n.InAPI && n.Notice.Equal(*s.Notice) {
+	if n := w.Notice(s.Name); n != nil && n.InAPI && n.Tells(*s.Notice) {
 		return nil
 	}
 	now := t.Fleet.Now()
@@ -312,15 +336,93 @@ func (t *round) missing(ctx context.Context, z *zone, name, slice string, at tim
 	}
 	gone := tpu.Slice{Ref: fleet.Ref(w, *s), At: at, Condition: incident.Gone, State: goneState}
 	gone.Zone = name
-	if _, err := t.Fleet.Feed(ctx, w, gone); err != nil {
+	if w, err = t.Fleet.Feed(ctx, w, gone); err != nil {
 		return err
 	}
-	z.seen[slice] = sight{state: goneState}
+	if known := w.Slice(slice); known != nil && known.Condition == incident.Gone {
+		z.seen[slice] = sight{state: goneState} // else it was taken for an older reading than the last, and the next one tells
+	}
 	return nil
 }
 
 // goneState marks a slice that a complete listing did not show.
 const goneState = "gone"
+
+// ask asks the audit log about the slices of a zone that are gone without a word, once a minute and before anything else
+// is decided on them: what their owner deleted is released, and what Google took is lost. All that the log tells of a
+// workload is taken in together, so that nothing is done on half of it.
+func (t *round) ask(ctx context.Context, name string) error {
+	q, asked, err := t.unexplained(ctx, name)
+	if err != nil || len(asked) == 0 {
+		return err
+	}
+	now := t.Fleet.Now()
+	if mine, err := t.Fleet.Ledger.Ask(ctx, t.Project, name, now); err != nil || !mine {
+		return err
+	}
+	entries, err := t.Audit.Entries(ctx, q)
+	if err != nil {
+		return err
+	}
+	told := map[string][]incident.Evidence{}
+	for _, raw := range entries {
+		e, err := events.Read(raw)
+		if err != nil || e.Ignored != "" || e.Kind != events.KindLoss && e.Kind != events.KindCall {
+			continue
+		}
+		s, err := t.Fleet.Ledger.Find(ctx, e.Subject)
+		if errors.Is(err, ledger.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if evidence := fleet.Evidence(e, s, t.Ours); evidence != nil && asked[s.Slice] == s.Workload {
+			told[s.Workload] = append(told[s.Workload], evidence)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(told)) {
+		t.try("workload "+id, t.take(ctx, id, told[id]...))
+	}
+	return nil
+}
+
+// unexplained is the question about the slices of a zone of which nobody has said why they are gone, each with its
+// workload. Where there are more than fit, each minute has its turn.
+func (t *round) unexplained(ctx context.Context, name string) (audit.Query, map[string]string, error) {
+	z := t.zones[name]
+	if z == nil {
+		return audit.Query{}, nil, nil
+	}
+	var gone []incident.Slice
+	asked := map[string]string{}
+	for _, slice := range slices.Sorted(maps.Keys(z.known)) {
+		if z.seen[slice].state != goneState {
+			continue
+		}
+		w, _, err := t.Fleet.Ledger.Workload(ctx, z.known[slice])
+		if err != nil {
+			return audit.Query{}, nil, err
+		}
+		if s := w.Slice(slice); s != nil && s.Zone == name && w.Unexplained(slice) {
+			gone = append(gone, *s)
+			asked[slice] = w.ID
+		}
+	}
+	now := t.Fleet.Now()
+	if turns := (len(gone) + audit.MaxSubjects - 1) / audit.MaxSubjects; turns > 1 {
+		from := int(now.Unix()/60) % turns * audit.MaxSubjects
+		gone = gone[from:min(from+audit.MaxSubjects, len(gone))]
+	}
+	q := audit.Query{Project: t.Project, Zone: name, Since: now}
+	for _, s := range gone {
+		q.Subjects = append(q.Subjects, audit.Subject{Node: s.Name, QueuedResource: s.QueuedResource, Group: s.Group})
+		if since := s.Since.Add(-endedWithin); since.Before(q.Since) {
+			q.Since = since
+		}
+	}
+	return q, asked, nil
+}
 
 // unpark takes up the entries of a zone for which a subject has become known.
 func (t *round) unpark(ctx context.Context, name string) error {
@@ -330,6 +432,7 @@ func (t *round) unpark(ctx context.Context, name string) error {
 		return err
 	}
 	var done []string
+	var nameless []incident.Workload
 	for _, entry := range parked {
 		e, err := events.Read(entry.Raw)
 		if err != nil {
@@ -338,7 +441,17 @@ func (t *round) unpark(ctx context.Context, name string) error {
 		}
 		s, err := t.Fleet.Ledger.Find(ctx, e.Subject)
 		if errors.Is(err, ledger.ErrNotFound) {
-			continue
+			if nameless == nil {
+				if nameless, err = t.nameless(ctx, name); err != nil {
+					return err
+				}
+			}
+			var found bool
+			if s, found = fleet.Broken(nameless, name, e); !found {
+				continue
+			}
+			e.Rank = events.RankUser // its place and its time name it, and prove nothing
+			err = nil
 		}
 		if err != nil {
 			return err
@@ -357,9 +470,26 @@ func (t *round) unpark(ctx context.Context, name string) error {
 	return err
 }
 
+// nameless are the workloads of a zone that have slices whose workers' names nobody knows.
+func (t *round) nameless(ctx context.Context, name string) ([]incident.Workload, error) {
+	found := []incident.Workload{}
+	if z := t.zones[name]; z != nil {
+		for _, id := range slices.Compact(slices.Sorted(maps.Values(z.known))) {
+			w, _, err := t.Fleet.Ledger.Workload(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			if slices.ContainsFunc(w.Slices, func(s incident.Slice) bool { return s.Group == "" }) {
+				found = append(found, w)
+			}
+		}
+	}
+	return found, nil
+}
+
 // take feeds evidence to a workload and looks if that is wanted then.
-func (t *round) take(ctx context.Context, id string, e incident.Evidence) error {
-	w, changed, err := t.Fleet.Advancer.AdvanceChanged(ctx, id, e)
+func (t *round) take(ctx context.Context, id string, e ...incident.Evidence) error {
+	w, changed, err := t.Fleet.Advancer.AdvanceChanged(ctx, id, e...)
 	if err != nil || !changed || !w.NeedsLook() {
 		return err
 	}

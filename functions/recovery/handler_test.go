@@ -35,6 +35,8 @@ func toRestart(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t)}
 	w := b.Slice(tputest.NodeConfig{Spot: true, Group: group})
+	w, err := b.Fleet.MapGroup(t.Context(), w, w.Slices[0], group)
+	b.Must(err)
 	b.Clock.Advance(time.Minute)
 	b.Report(w, slice, events.CrewReport{
 		Schema: events.Schema, Report: events.ReportGaveUp, Attempt: 3, Hostname: group + "-w-0", Reason: "exit code 1",

@@ -132,6 +132,14 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 	if err != nil {
 		return h.unread(ctx, r, what+": its specification is not readable", err)
 	}
+	if s.Condition == incident.Gone {
+		// Entries about the new slice must find their workload, however early they come.
+		subject := ledger.Subject{Workload: w.ID, Slice: r.Slice}
+		if err := h.Fleet.Ledger.Map(ctx, w.Project, r.Zone, ledger.Node, r.Slice, subject); err != nil {
+			return err
+		}
+	}
+	// Nothing is read or written between this and the call: what is decided meanwhile cannot be seen any more.
 	w, err = h.Fleet.Advancer.Begin(ctx, r.Request, id)
 	if err != nil {
 		return err
@@ -139,11 +147,6 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 	if s.Condition != incident.Gone {
 		// An earlier try of ours took effect, or the reading would have ended the incident.
 		_, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what+": it is there already", nil)
-		return err
-	}
-	// Entries about the new slice must find their workload, however early they come.
-	subject := ledger.Subject{Workload: w.ID, Slice: r.Slice}
-	if err := h.Fleet.Ledger.Map(ctx, w.Project, r.Zone, ledger.Node, r.Slice, subject); err != nil {
 		return err
 	}
 	labels := map[string]string{events.LabelWorkload: fleet.LabelValue(w.Name), events.LabelIncident: r.Incident}

@@ -27,10 +27,12 @@ var benches = []struct {
 	name string
 	run  func(ctx context.Context) ([]figure, error)
 }{
+	{"read", benchRead},
 	{"hop", benchHop},
 	{"throughput", benchThroughput},
 	{"burst", benchBurst},
 	{"replay", benchReplay},
+	{"record", benchRecord},
 	{"start", benchStart},
 	{"crew", benchCrew},
 }
@@ -47,8 +49,18 @@ func main() {
 		trainee()
 		return
 	}
-	only := flag.String("only", "", "the measurements to run, separated by commas: hop, throughput, burst, replay, start, crew")
+	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, record, start, crew")
+	record := flag.String("record", "", "write a made-up record to this file and measure nothing; - is standard output")
+	entries := flag.Int("entries", recordEntries, "how many entries the record has")
+	seed := flag.Uint64("seed", 1, "what it is made from: the same seed writes the same bytes")
 	flag.Parse()
+	if *record != "" {
+		if err := writeRecordFile(*record, *entries, *seed); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(context.Background(), *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)

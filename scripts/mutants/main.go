@@ -97,7 +97,7 @@ func (m mutant) hunt(ctx context.Context, root, dir string, seeds int) (catch, e
 		return catch{}, err
 	}
 	for seed := 1; seed <= seeds; seed += batch {
-		out, err := output(ctx, dir, binary, "simulate", "--json", "--faults", "heavy", "--days", "2", "--slices", "4",
+		out, err := output(ctx, dir, binary, "simulate", "--json", "--faults", "heavy", "--days", "1", "--slices", "4",
 			"--seed", strconv.Itoa(seed), "--seeds", strconv.Itoa(min(batch, seeds-seed+1)))
 		var exit *exec.ExitError
 		switch {

@@ -11,7 +11,7 @@ var mutants = []mutant{
 		{"functions/recreate/handler.go", "	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {\n		return w, s, err\n	}\n", ""},
 	}},
 	{"2 owner", "what an owner deletes is not released", []edit{
-		{"shared/incident/look.go", "		m.slice(s.Name).Released = m.now\n		m.ownerActed(what, \"the owner deleted it\")\n", "		_ = what\n"},
+		{"shared/incident/look.go", "		if m.releaseDeleted(s, e.Method == \"DeleteQueuedResource\") {\n", "		if false {\n"},
 	}},
 	{"2 owner", "a slice that is gone is lost at once", []edit{
 		{"shared/incident/phase.go", "	Grace  = 35 * time.Minute\n", "	Grace  = time.Minute\n"},
@@ -26,7 +26,7 @@ var mutants = []mutant{
 		{"shared/incident/maintenance.go", "	return m.from.Time.After(m.w.Progress.At)\n", "	return true\n"},
 	}},
 	{"4 one", "a life whose end was told opens again", []edit{
-		{"shared/incident/workload.go", "	return s.IsReleased() || w.Crew.Finished || s.Told.Same(s.Incarnation)\n", "	return s.IsReleased() || w.Crew.Finished\n"},
+		{"shared/incident/workload.go", " || w.Crew.Finished || s.Told.Same(s.Incarnation)\n", " || w.Crew.Finished\n"},
 	}},
 	{"5 budgets", "restarts have no bound", []edit{
 		{"shared/incident/training.go", "	case m.w.Budgets.Restarts >= MaxRestarts:\n", "	case m.w.Budgets.Restarts >= 1000:\n"},
@@ -44,6 +44,15 @@ var mutants = []mutant{
 		{"functions/recreate/handler.go", "	if s, err = h.Fleet.Read(ctx, ref); err != nil {\n", "	if s = (tpu.Slice{Ref: ref, Condition: incident.Lost, Incarnation: r.Incarnation}); err != nil {\n"},
 		{"functions/recreate/handler.go", "	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {\n		return w, s, err\n	}\n", ""},
 		{"shared/incident/look.go", "	m.line(LineSeen, text, \"\")\n	m.decided(\"incident opened: \"+words(t.Cause)+\"; look", "	m.line(LineSeen, text, \"\")\n	m.lose(m.w.Slice(t.Slice), text)\n	m.decided(\"incident opened: \"+words(t.Cause)+\"; look"},
+	}},
+	{"7 rank", "what a listing does not reach is gone", []edit{
+		{"functions/patrol/handler.go", "	if list.Partial {\n		return nil // what is not listed may be there all the same\n	}\n", ""},
+	}},
+	{"8 progress", "what lives is deleted without a checkpoint", []edit{
+		{"shared/incident/replace.go", "		if m.w.Progress.VerifiedAt.IsZero() {\n", "		if false {\n"},
+	}},
+	{"8 progress", "maintenance begins though the save is torn", []edit{
+		{"shared/incident/training.go", "	if !e.Found {\n		m.unverified(e)\n		return\n	}\n	p := &m.w.Progress\n", "	if !e.Found && in.Phase == Resuming {\n		m.unverified(e)\n		return\n	}\n	p := &m.w.Progress\n"},
 	}},
 	{"9 brake", "no slot is taken", []edit{
 		{"shared/ledger/begin.go", "	err = a.Ledger.Take(ctx, w.Project, zone, id, limits, now)\n", "	err = nil\n"},

@@ -92,7 +92,7 @@ func sources(ctx context.Context, m module, pattern string) ([]string, error) {
 		switch err := d.Decode(&p); {
 		case errors.Is(err, io.EOF):
 			slices.Sort(names)
-			return names, nil
+			return slices.Compact(names), nil // a Go file may be embedded as well
 		case err != nil:
 			return nil, fmt.Errorf("go list: %w", err)
 		case p.Module == nil || !p.Module.Main:

@@ -32,7 +32,7 @@ func checkout(t *testing.T) module {
 		"functions/a/a_test.go":     "package a\n\nimport _ \"example.test/shared/unused\"\n",
 		"functions/a/testdata/x":    "a test reads it",
 		"functions/b/function.go":   "package b\n\nimport _ \"example.test/shared/unused\"\n\nfunc init() { trigger.Register(\"HandleB\", nil) }\n",
-		"shared/used/used.go":       "package used\n\nimport _ \"embed\"\n\n//go:embed text.txt\nvar Text string\n",
+		"shared/used/used.go":       "package used\n\nimport _ \"embed\"\n\n//go:embed text.txt\nvar Text string\n\n//go:embed used.go\nvar Source string\n",
 		"shared/used/text.txt":      "embedded",
 		"shared/used/notes.txt":     "not embedded",
 		"shared/used/on_linux.go":   "package used\n",

@@ -32,8 +32,10 @@ type Message struct {
 type Subscription struct {
 	Name  string
 	Topic string
-	// Push delivers one message and returns the HTTP status; 2xx acknowledges.
-	Push func(ctx context.Context, body []byte) int
+	// Push delivers one message and returns the HTTP status; 2xx acknowledges. Intercept may answer in its place, unless it
+	// is nil or returns 0.
+	Push      func(ctx context.Context, body []byte) int
+	Intercept func(m Message) int
 	// MinBackoff and MaxBackoff bound the time between two deliveries.
 	MinBackoff, MaxBackoff time.Duration
 	// MaxAttempts ends the deliveries; 0 has no end. DeadLetter is the topic on which the message goes on then, if any.
@@ -148,6 +150,11 @@ func (b *Broker) add(message string, n int) {
 func (b *Broker) deliver(s Subscription, m Message, attempt int) {
 	status := 0 // no answer: whoever handled it crashed
 	defer func() { b.answered(s, m, attempt, status) }()
+	if s.Intercept != nil {
+		if status = s.Intercept(m); status != 0 {
+			return
+		}
+	}
 	status = s.Push(context.Background(), PushBody(s.Name, m, attempt))
 }
 

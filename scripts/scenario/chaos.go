@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ var faultsNamed = map[string]Faults{
 		Crash: 0.005, Timeout: 0.001, Slow: 0.01, LedgerDown: 0.01, LedgerConflict: 0.01, LedgerLost: 0.005,
 		APIRefused: 0.05, APILost: 0.02, APIAnswerLost: 0.03, APISlow: 0.03, APILate: 0.05, APIUnreachable: 0.05,
 		BucketLost: 0.02, BucketAnswerLost: 0.02, PublishFailed: 0.02, PublishAnswerLost: 0.01, Delayed: 0.05, Twice: 0.05, Again: 0.03,
-		EntryLate: 0.1, EntryLost: 0.05, EntryTwice: 0.05, EntryBare: 0.03, EntrySkewed: 0.03, Troubles: 2,
+		EntryLate: 0.1, EntryLost: 0.05, EntryTwice: 0.05, EntryBare: 0.03, EntrySkewed: 0.03, Troubles: 5,
 	},
 }
 
@@ -109,6 +110,14 @@ func (c *chaos) strikes(format string, args ...any) bool {
 	return true
 }
 
+// struck is how many faults and troubles there were by now.
+func (c *chaos) struck() int {
+	if c == nil {
+		return 0
+	}
+	return c.count
+}
+
 // rates are the faults of a chaos that may be none.
 func (c *chaos) rates() Faults {
 	if c == nil {
@@ -135,8 +144,9 @@ type instance struct {
 	pauseRead time.Time
 	paused    bool
 	began     time.Time
-	// workload is the document as it was last read or written.
+	// workload is the document as it was last read or written, and seen is when.
 	workload string
+	seen     time.Time
 }
 
 type reading struct {
@@ -224,19 +234,30 @@ func (c *chaos) tap(observe func(ctx context.Context, call ledgertest.Call, err 
 	}
 }
 
+type refusal struct {
+	code            int
+	status, message string
+}
+
 // refusals are what the TPU API answers when it does not like a call, whatever the call is.
-var refusals = []struct {
-	code    int
-	status  string
-	message string
-}{
+var refusals = []refusal{
 	{http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "Quota exceeded for quota metric 'Requests' and limit 'Requests per minute' of service 'tpu.googleapis.com'."},
 	{http.StatusServiceUnavailable, "UNAVAILABLE", "The service is currently unavailable."},
 	{http.StatusInternalServerError, "INTERNAL", "Internal error encountered."},
 	{http.StatusConflict, "ABORTED", "Operation was aborted due to a conflict; try again."},
 	{http.StatusGatewayTimeout, "DEADLINE_EXCEEDED", "Deadline expired before operation could complete."},
 	{http.StatusForbidden, "PERMISSION_DENIED", "Permission 'tpu.nodes.delete' denied."},
+	{http.StatusBadRequest, "FAILED_PRECONDITION", "The operation is not supported while in state CREATING."},
 }
+
+// createRefusals are what it answers to creations: the same, and what is wrong with them alone.
+var createRefusals = append(slices.Clip(refusals), []refusal{
+	{http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "Quota 'TPUV5sLitepodPerProjectPerZoneForTPUAPI' exhausted. Limit 64 in zone us-west4-a"},
+	{http.StatusBadRequest, "FAILED_PRECONDITION", "There is insufficient reserved capacity for the request."},
+	{http.StatusBadRequest, "INVALID_ARGUMENT", "the accelerator v5litepod-16 was not found in zone us-west4-a"},
+	{http.StatusConflict, "ALREADY_EXISTS", "Resource already exists."},
+	{http.StatusBadRequest, "INVALID_ARGUMENT", "runtime_version is required"},
+}...)
 
 // provider has the TPU API of the functions go wrong.
 func (c *chaos) provider(api *tputest.API, inner http.RoundTripper, observe func(r *http.Request)) http.RoundTripper {
@@ -249,7 +270,11 @@ func (c *chaos) provider(api *tputest.API, inner http.RoundTripper, observe func
 			return nil, err
 		}
 		if c.happens(c.APIRefused, "the TPU API refuses %s", what) {
-			refused := refusals[c.rand.IntN(len(refusals))]
+			kinds := refusals
+			if r.Method == http.MethodPost && (strings.HasSuffix(r.URL.Path, "/nodes") || strings.HasSuffix(r.URL.Path, "/queuedResources")) {
+				kinds = createRefusals
+			}
+			refused := kinds[c.rand.IntN(len(kinds))]
 			body := fmt.Sprintf(`{"error":{"code":%d,"message":%q,"status":%q}}`, refused.code, refused.message, refused.status)
 			return &http.Response{
 				StatusCode: refused.code, Status: http.StatusText(refused.code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,

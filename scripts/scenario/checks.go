@@ -18,6 +18,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -58,13 +59,14 @@ type record struct {
 	last       *incident.Workload
 	open, done string
 	opened     time.Time
-	decided    time.Time
 	called     time.Time
 	ready      time.Time
 	happened   []time.Time
 	announced  time.Time
 	// released is when a word of the owner's about a slice was handled, by slice.
 	released map[string]time.Time
+	// usable is when a slice became usable last: what was said before that concerns another life.
+	usable map[string]time.Time
 	// taken is when the owner deleted a slice in quiet times, and the log says so, by slice.
 	taken map[string]time.Time
 	// told says that the last incident was left to a person.
@@ -83,7 +85,7 @@ func newChecks(w *world) *checks {
 func (c *checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{released: map[string]time.Time{}, taken: map[string]time.Time{}}
+		r = &record{released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}}
 		c.of[workload] = r
 	}
 	return r
@@ -130,11 +132,14 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 	switch call.Collection {
 	case ledger.Workloads:
 		if err == nil && !call.Query {
-			inst.workload = call.Body()
+			inst.workload, inst.seen = call.Body(), c.clock.Now()
 		}
 		// Whether its writer hears of it or not.
 		if id, ok := call.Doc["ID"].(string); ok && call.Write && err == nil {
 			c.mark(id, call.Doc["due"] != nil)
+			if id, err := url.PathUnescape(id); err == nil && c.releases.documents[id] {
+				c.violated("10 nothing lost", id, "a document of the newer release was overwritten")
+			}
 		}
 	case ledger.Pauses:
 		if call.Write || err != nil && gcerrors.Code(err) != gcerrors.NotFound {
@@ -194,8 +199,8 @@ func (c *checks) read(r *http.Request) {
 			continue
 		}
 		got := reading{at: c.clock.Now(), state: "gone"}
-		if n := c.api.Node(zone, f.Name); n != nil {
-			got.state, got.life = n.State, c.api.Incarnation(zone, f.Name).ID
+		if state, life := c.api.State(zone, f.Name); state != "" {
+			got.state, got.life = state, life.ID
 		}
 		inst.read[zone+"/"+f.Name] = got
 	}
@@ -215,24 +220,41 @@ func (c *checks) called(e tputest.Event) {
 	}
 	id := c.workload(slice)
 	r := c.record(id)
-	now := c.clock.Now()
-	if !r.decided.IsZero() && r.called.IsZero() {
-		r.called = now
-		c.reaction["decision_to_call"] = append(c.reaction["decision_to_call"], now.Sub(r.decided))
+	if e.Method != "UpdateNode" { // which asks for a save
+		r.called = c.clock.Now()
 	}
 	inst := c.chaos.current
 	doc, _, err := c.ledger.Workload(context.Background(), id)
+	if fault.IsBusy(err) {
+		return // the newer release has taken the document meanwhile
+	}
 	if err != nil || inst == nil {
 		c.violated("1 fence", id, "%s of %s by nobody, or for a workload that is not there: %v", e.Method, slice, err)
 		return
 	}
 	c.allowed(e, inst, doc)
 	c.current(e, inst, id)
+	c.prompt(e, inst)
 	switch e.Method {
 	case "DeleteNode", "DeleteQueuedResource":
 		c.deleted(e, inst, doc, slice)
 	case "CreateNode", "CreateQueuedResource":
 		c.created(e, inst, doc, slice)
+	case "PerformMaintenance", "PerformMaintenanceQueuedResource":
+		c.maintained(doc, slice)
+	}
+}
+
+// maintained checks that maintenance is begun only behind a save that is complete, asked for in this incident.
+func (c *checks) maintained(doc incident.Workload, slice string) {
+	in, p := doc.Incident, doc.Progress
+	if in == nil {
+		return
+	}
+	bucket, path, _ := strings.Cut(strings.TrimPrefix(p.VerifiedURI, "gs://"), "/")
+	_, _, complete := c.bucket.Get(bucket, path+"/commit_success.txt")
+	if !complete || p.VerifiedAt.Before(in.Save.Requested.Truncate(time.Second)) {
+		c.violated("8 progress", doc.ID, "maintenance of %s was begun, and the last complete checkpoint is %q of %s", slice, p.VerifiedURI, p.VerifiedAt.UTC().Format(time.DateTime))
 	}
 }
 
@@ -306,6 +328,9 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	}
 }
 
+// unseen is how long a call may be under way to the API since its handler looked at the ledger: nobody can take it back then.
+const unseen = 2 * time.Minute
+
 func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload, slice string) {
 	for _, z := range c.zones() {
 		n := c.api.Node(z, slice)
@@ -319,7 +344,7 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 	if said, ok := c.record(doc.ID).released[slice]; ok && inst.began.After(said) {
 		c.violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it", slice, e.Zone)
 	}
-	if doc.Incident == nil {
+	if doc.Incident == nil && c.clock.Now().Sub(inst.seen) > unseen {
 		c.violated("1 fence", doc.ID, "%s was created, and no incident is open on it", slice)
 	}
 }
@@ -327,6 +352,9 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 // answered follows the messages: what the owner said is known once its entry is handled.
 func (c *checks) answered(sub string, m Message, status int) {
 	c.handled++
+	if until, newer := c.releases.events[m.ID]; newer && status == http.StatusOK && c.clock.Now().Before(until) {
+		c.violated("10 nothing lost", "", "message %s of the newer release was acknowledged by this one", m.ID)
+	}
 	if status != http.StatusOK || !strings.HasSuffix(sub, "/logevent") {
 		return
 	}
@@ -339,7 +367,7 @@ func (c *checks) answered(sub string, m Message, status int) {
 			continue
 		}
 		r := c.record(c.workload(f.Name))
-		if strings.HasPrefix(e.Call.Method, "Delete") {
+		if strings.HasPrefix(e.Call.Method, "Delete") && e.Time.After(r.usable[f.Name]) {
 			r.released[f.Name] = c.clock.Now()
 		}
 	}
@@ -351,6 +379,7 @@ func (c *checks) lived(e tputest.Event) {
 		return
 	}
 	r := c.record(c.workload(e.Node))
+	r.usable[e.Node] = c.clock.Now()
 	delete(r.released, e.Node)
 	delete(r.taken, e.Node)
 	if !r.called.IsZero() && r.ready.IsZero() {
@@ -410,19 +439,8 @@ func (c *checks) leased(uri string) {
 func (c *checks) saved(s ledger.Step) {
 	c.repeats(s)
 	for _, e := range s.Evidence {
-		var f *incident.Failure
-		switch e := e.(type) {
-		case incident.Answered:
-			f = e.Failure
-		case incident.Ended:
-			f = e.Failure
-		case incident.Held:
-			if strings.Contains(e.Why, ledger.ErrBraked.Error()) {
-				c.braked++
-			}
-		}
-		if f != nil {
-			c.classes[string(f.Class)]++
+		if e, held := e.(incident.Held); held && strings.Contains(e.Why, ledger.ErrBraked.Error()) {
+			c.braked++
 		}
 	}
 	c.moved(s.Before, s.After)
@@ -452,6 +470,10 @@ func (c *checks) moved(before, after incident.Workload) {
 	if b := after.Budgets; b.Restarts < 0 || b.Recreates < 0 || b.Restarts > incident.MaxRestarts || b.Recreates > incident.MaxRecreates+1 {
 		c.violated("5 budgets", after.ID, "the budgets are %+v", b)
 	}
+	c.accounts(before, after)
+	if phaseOf(before) != phaseOf(after) {
+		c.inTime(before, after)
+	}
 	if in := after.Incident; in != nil {
 		if in.Deadline.IsZero() && in.Phase != incident.Approving && in.Phase != incident.Recreating {
 			c.violated("10 nothing lost", after.ID, "phase %s has no deadline", in.Phase)
@@ -464,12 +486,6 @@ func (c *checks) moved(before, after incident.Workload) {
 	if in := after.Closed; in != nil && in.ID != r.done {
 		r.done = in.ID
 		c.closed(r, after)
-		c.transitions[phaseOf(before)+" -> "+string(in.Outcome)]++
-		if after.Incident != nil {
-			c.transitions["peace -> "+phaseOf(after)]++
-		}
-	} else if from, to := phaseOf(before), phaseOf(after); from != to {
-		c.transitions[from+" -> "+to]++
 	}
 }
 
@@ -480,7 +496,9 @@ func (c *checks) repeats(s ledger.Step) {
 	}
 	again := s.Before
 	for _, e := range s.Evidence {
+		was := again
 		again, _, _ = incident.Advance(s.Policy, again, e, s.At)
+		c.stepped(was, again)
 	}
 	again.Outbox, s.After.Outbox = nil, nil
 	one, err := json.Marshal(again, json.Deterministic(true))
@@ -497,15 +515,15 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	for _, at := range r.happened {
 		explained = explained || at.After(r.opened)
 	}
+	// What ended without being mended, because its owner took the allowance back, may be told again while it lasts.
+	for _, s := range w.Slices {
+		explained = explained || r.told && s.Condition != incident.Ready
+	}
 	if !explained {
 		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
 	}
-	r.opened, r.decided, r.called, r.ready = now, now, time.Time{}, time.Time{}
-	if len(w.Incident.Troubles) > 0 {
-		if at := w.Incident.Troubles[0].At; !at.IsZero() && !at.After(now) {
-			c.reaction["evidence_to_decision"] = append(c.reaction["evidence_to_decision"], now.Sub(at))
-		}
-	}
+	r.opened, r.called, r.ready = now, time.Time{}, time.Time{}
+	c.decided(w, now)
 }
 
 func (c *checks) closed(r *record, after incident.Workload) {
@@ -524,14 +542,12 @@ func (c *checks) closed(r *record, after incident.Workload) {
 		c.violated("owner's word", after.ID, "%s ended %s under the switches %+v", in.ID, in.Outcome, in.Switches)
 	}
 	if in.Outcome != incident.Resumed {
-		r.decided = time.Time{}
 		return
 	}
 	c.confirmed[string(in.ConfirmedBy)]++
 	if !r.ready.IsZero() {
 		c.reaction["ready_to_progress"] = append(c.reaction["ready_to_progress"], c.clock.Now().Sub(r.ready))
 	}
-	r.decided = time.Time{}
 	if in.ConfirmedBy != incident.ByStep {
 		for _, s := range after.Slices {
 			if t := c.trainings[s.Name]; t != nil && !t.NoCrew && in.ConfirmedBy == incident.ByHealth && after.Crew.Seen.Before(in.Opened) && !after.Crew.Seen.IsZero() {
@@ -543,6 +559,18 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	for _, s := range after.Slices {
 		if t := c.trainings[s.Name]; t != nil && t.LastStep() <= in.Baseline {
 			c.violated("6 progress", after.ID, "%s ended resumed by step past %d, and the training is at %d", in.ID, in.Baseline, t.LastStep())
+		}
+	}
+}
+
+// haunted checks what has been written into the checkpoint directories: no zombie writes once another attempt has begun.
+func (c *checks) haunted() {
+	for _, f := range c.Fleet {
+		t := c.trainings[f.Name]
+		if haunted, began := t.Haunted(); haunted.After(began) && haunted.Equal(c.clock.Now()) {
+			if _, trains := t.Running(); trains {
+				c.violated("3 admitted", c.workload(f.Name), "a zombie of %s wrote while the next attempt was under way", f.Name)
+			}
 		}
 	}
 }
@@ -592,6 +620,7 @@ func (c *checks) finally() {
 		}
 	}
 	c.leaks()
+	c.leftovers()
 }
 
 // atPeace checks that training goes on wherever it is not somebody else's business.
@@ -653,17 +682,15 @@ func (c *checks) leaks() {
 
 func (c *checks) result(sim Simulation) *Report {
 	r := &Report{
-		Seed: sim.Seed, Days: sim.Days, Incidents: c.incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.violations,
-		Reaction: map[string]Percentiles{}, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
+		Seed: sim.Seed, Seeds: 1, Days: sim.Days, Incidents: c.incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.violations,
+		samples: c.reaction, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
 		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost)}, Transitions: c.transitions, ErrorClasses: c.classes,
 		Happened: c.happen, Faults: min(c.chaos.count, c.chaos.limit), Handled: c.handled, Braked: c.braked, Told: c.chaos.told, Story: c.story,
 	}
 	if r.Violations == nil {
 		r.Violations = []Violation{}
 	}
-	for stage, samples := range c.reaction {
-		r.Reaction[stage] = percentiles(samples)
-	}
+	r.complete()
 	for cause, d := range c.lost {
 		r.LostHours[cause] = math.Round(d.Hours()*10) / 10
 	}

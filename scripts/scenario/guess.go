@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -11,13 +12,15 @@ import (
 	tpuapi "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/topology"
 )
 
 // Guess makes the world that entries of one's own speak of: the TPUs that they name, with what nobody says assumed, and
-// told. Known are slices that a listing describes. The policy is the label that all of them get.
-func Guess(records []Record, known []SliceConfig, label string) (Scenario, error) {
-	g := guess{slices: map[string]*SliceConfig{}, highest: map[string]int{}, guessed: map[string]string{}}
+// told. Known are slices that a listing describes, babysitters the principals of older scripts. The policy is the label
+// that all of them get.
+func Guess(records []Record, known []SliceConfig, babysitters []string, label string) (Scenario, error) {
+	g := guess{slices: map[string]*SliceConfig{}, highest: map[string]int{}, guessed: map[string]string{}, babysitters: babysitters}
 	for _, c := range known {
 		c.Policy = label
 		g.add(c.Zone+"/"+c.Name, c)
@@ -40,7 +43,8 @@ type guess struct {
 	order    []string
 	highest  map[string]int
 	// guessed is how a slice and its workers were brought together, where no entry says it.
-	guessed map[string]string
+	guessed     map[string]string
+	babysitters []string
 }
 
 func (g *guess) add(key string, c SliceConfig) *SliceConfig {
@@ -79,8 +83,16 @@ func (g *guess) see(e events.Entry) {
 	default:
 		return
 	}
-	if e.Kind == events.KindLoss && (e.Cause == events.CausePreemption || e.Cause == events.CauseTerminated) {
+	switch {
+	case e.Kind == events.KindLoss && (e.Cause == events.CausePreemption || e.Cause == events.CauseTerminated):
 		c.Spot = true
+	case e.Kind == events.KindCall && deletes(e) && fleet.Ours(e.Call.Principal, g.babysitters):
+		c.Spot = true // a script took down what was left of it
+	}
+	if c.Accelerator == "" {
+		if _, err := topology.Parse(e.Call.Order.Accelerator); err == nil {
+			c.Accelerator = e.Call.Order.Accelerator
+		}
 	}
 }
 
@@ -107,7 +119,7 @@ func (g *guess) keyOf(zone, group string) string {
 
 // scenario completes what was seen with what has to be assumed.
 func (g *guess) scenario(label string) (Scenario, error) {
-	s := Scenario{Title: "entries of your own", Capacity: map[string]int{}}
+	s := Scenario{Title: "entries of your own", Capacity: map[string]int{}, Babysitters: g.babysitters}
 	switch len(g.projects) {
 	case 0:
 		s.Project = "unknown"
@@ -160,8 +172,9 @@ func acceleratorFor(workers int) string {
 	return fmt.Sprintf("v5p-%d", 8*workers)
 }
 
-// Fleet reads a listing of TPUs: what gcloud compute tpus tpu-vm list --format=json writes, and that of queued
-// resources, which adds nothing that a node does not say itself.
+// Fleet reads a listing of TPUs: what gcloud compute tpus tpu-vm list --format=json writes, and what gcloud compute tpus
+// queued-resources list --format=json does; the names tell the two kinds apart. Of a queued resource come the nodes that
+// it has or had.
 func Fleet(data []byte) ([]SliceConfig, error) {
 	var items []json.RawMessage
 	if err := json.Unmarshal(data, &items); err != nil {
@@ -177,33 +190,124 @@ func Fleet(data []byte) ([]SliceConfig, error) {
 		}
 		// projects/P/locations/Z/nodes/N
 		parts := strings.Split(named.Name, "/")
-		if len(parts) == 6 && parts[4] == "queuedResources" {
-			continue
+		if len(parts) != 6 || parts[3] == "" || parts[5] == "" {
+			parts = make([]string, 6)
 		}
-		if len(parts) != 6 || parts[4] != "nodes" {
-			return nil, fmt.Errorf("TPU %d: the name %.60q is not that of a node", i+1, named.Name)
+		var found []SliceConfig
+		var err error
+		switch {
+		case parts[4] == "nodes":
+			var n tpuapi.Node
+			if err = json.Unmarshal(raw, &n); err == nil {
+				found, err = listed(n, SliceConfig{Name: parts[5], Zone: parts[3]})
+			}
+		case parts[4] == "queuedResources":
+			found, err = queued(raw, parts[3], parts[5])
+		default:
+			return nil, fmt.Errorf("TPU %d: the name %.60q is neither that of a node nor that of a queued resource", i+1, named.Name)
 		}
-		var n tpuapi.Node
-		if err := json.Unmarshal(raw, &n); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("TPU %s: %w", parts[5], err)
 		}
-		c := SliceConfig{
-			Name: parts[5], Zone: parts[3], Accelerator: n.AcceleratorType, ID: n.Id, Directory: n.Metadata[events.MetadataCheckpointDir],
-			Workload: n.Labels[events.LabelWorkload],
-		}
-		if n.SchedulingConfig != nil {
-			c.Spot = n.SchedulingConfig.Spot || n.SchedulingConfig.Preemptible
-		}
-		if n.QueuedResource != "" {
-			c.QueuedResource = path.Base(n.QueuedResource)
-		}
-		if at, err := time.Parse(time.RFC3339Nano, n.CreateTime); err == nil {
-			c.Created = at
-		}
-		if _, err := topology.Parse(c.Accelerator); err != nil {
-			return nil, fmt.Errorf("TPU %s: %w", c.Name, err)
-		}
-		out = append(out, c)
+		out = append(out, found...)
 	}
 	return out, nil
+}
+
+// listed completes a slice with what its node says.
+func listed(n tpuapi.Node, c SliceConfig) ([]SliceConfig, error) {
+	c.Accelerator, c.ID, c.Directory, c.Workload = n.AcceleratorType, n.Id, n.Metadata[events.MetadataCheckpointDir], n.Labels[events.LabelWorkload]
+	if n.SchedulingConfig != nil {
+		c.Spot = c.Spot || n.SchedulingConfig.Spot || n.SchedulingConfig.Preemptible
+	}
+	if n.QueuedResource != "" {
+		c.QueuedResource = path.Base(n.QueuedResource)
+	}
+	if at, err := time.Parse(time.RFC3339Nano, n.CreateTime); err == nil {
+		c.Created = at
+	}
+	if _, err := topology.Parse(c.Accelerator); err != nil {
+		return nil, err
+	}
+	return []SliceConfig{c}, nil
+}
+
+// maxQueued bounds the nodes of one queued resource.
+const maxQueued = 1024
+
+// queued reads the nodes of a queued resource. One that still waits, or that failed, never had any.
+func queued(raw []byte, zone, name string) ([]SliceConfig, error) {
+	type many struct {
+		NodeCount    int    `json:"nodeCount"`
+		NodeIDPrefix string `json:"nodeIdPrefix"`
+	}
+	var q struct {
+		State struct {
+			State string `json:"state"`
+		} `json:"state"`
+		Spot json.RawMessage `json:"spot"`
+		TPU  struct {
+			NodeSpec []struct {
+				NodeID           string      `json:"nodeId"`
+				Node             tpuapi.Node `json:"node"`
+				MultisliceParams many        `json:"multisliceParams"`
+				MultiNodeParams  many        `json:"multiNodeParams"`
+			} `json:"nodeSpec"`
+		} `json:"tpu"`
+	}
+	if err := json.Unmarshal(raw, &q); err != nil {
+		return nil, err
+	}
+	switch q.State.State {
+	case "CREATING", "ACCEPTED", "WAITING_FOR_RESOURCES", "PROVISIONING", "FAILED":
+		return nil, nil
+	}
+	var out []SliceConfig
+	for _, spec := range q.TPU.NodeSpec {
+		names := []string{spec.NodeID}
+		if spec.NodeID == "" {
+			m := spec.MultisliceParams
+			if m.NodeCount == 0 {
+				m = spec.MultiNodeParams
+			}
+			names = nil
+			for i := range min(m.NodeCount, maxQueued-len(out)) {
+				names = append(names, fmt.Sprintf("%s-%d", cmp.Or(m.NodeIDPrefix, name), i))
+			}
+		}
+		for _, n := range names {
+			found, err := listed(spec.Node, SliceConfig{Name: n, Zone: zone, QueuedResource: name, Spot: len(q.Spot) > 0 && string(q.Spot) != "null"})
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
+		}
+	}
+	return out, nil
+}
+
+// Fleets puts listings together. Where a node and its queued resource are both listed, what the node says counts.
+func Fleets(listings ...[]SliceConfig) []SliceConfig {
+	type key struct{ zone, name string }
+	place := map[key]int{}
+	var out []SliceConfig
+	for _, l := range listings {
+		for _, c := range l {
+			k := key{c.Zone, c.Name}
+			i, known := place[k]
+			switch {
+			case !known:
+				place[k] = len(out)
+				out = append(out, c)
+			case out[i].ID == 0 && c.ID != 0: // the earlier one was of the queued resource
+				c.Spot = c.Spot || out[i].Spot
+				c.QueuedResource = cmp.Or(c.QueuedResource, out[i].QueuedResource)
+				out[i] = c
+			case c.ID == 0:
+				out[i].Spot = out[i].Spot || c.Spot
+				out[i].QueuedResource = cmp.Or(out[i].QueuedResource, c.QueuedResource)
+			}
+		}
+	}
+	return out
 }

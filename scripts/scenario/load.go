@@ -45,7 +45,7 @@ func Load(dir string) (Recorded, error) {
 		return r, fmt.Errorf("%s/entries.json: %w", r.Name, err)
 	}
 	for i, e := range entries {
-		r.Records = append(r.Records, Record{Raw: e, Where: fmt.Sprintf("%s entry %d", r.Name, i+1)})
+		r.Records = append(r.Records, Record{Raw: e, File: fmt.Sprintf("%s entry %d", r.Name, i+1)})
 	}
 	if raw, err = os.ReadFile(filepath.Join(dir, "scenario.yaml")); err != nil {
 		return r, err

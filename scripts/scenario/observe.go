@@ -65,7 +65,7 @@ func (w *world) deliver(raw []byte, e events.Entry, simulated bool) {
 // ignored tells of a recorded entry from which nothing follows, and why.
 func (w *world) ignored(it item) {
 	w.tell(Line{
-		Time: it.at, Kind: Ignored, EventType: string(it.entry.Kind), Subject: it.entry.Subject.String(), Text: it.Where, Reason: it.entry.Ignored,
+		Time: it.at, Kind: Ignored, EventType: string(it.entry.Kind), Subject: it.entry.Subject.String(), Text: it.Where(), Reason: it.entry.Noted(),
 	})
 }
 
@@ -350,6 +350,7 @@ func (w *world) observe(e tputest.Event) {
 		w.checks.called(e)
 		w.checks.lived(e)
 		for _, raw := range tputest.SystemEntries(e) {
+			w.audited.Write(raw)
 			w.logged(raw)
 		}
 	}
@@ -368,6 +369,7 @@ func (w *world) observe(e tputest.Event) {
 	if raw == nil || e.Principal == ours(w.Project) && w.opts.NoOwnAudit || w.hushed(e) {
 		return
 	}
+	w.audited.Write(raw)
 	w.logged(raw)
 }
 
@@ -475,6 +477,9 @@ func (w *world) changed(bucket, name string, deleted bool) {
 	}
 	if w.checks != nil && strings.HasSuffix(name, "/"+checkpoint.LeaseName) {
 		w.clock.At(w.clock.Now(), func() { w.checks.leased("gs://" + bucket + "/" + name) })
+	}
+	if w.checks != nil && strings.HasSuffix(name, "/commit_success.txt") {
+		w.clock.At(w.clock.Now(), w.checks.haunted)
 	}
 	what := ""
 	function := ""

@@ -3,8 +3,10 @@ package scenario_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -92,7 +94,7 @@ func TestRecordsPassOverWhatIsTooLarge(t *testing.T) {
 func TestRecordsAreNumbered(t *testing.T) {
 	var where []string
 	scenario.Records(strings.NewReader("[\n{},\n{},{}]"), "f", func(r scenario.Record, _ error) {
-		where = append(where, fmt.Sprintf("%s %d", r.Where, r.Index))
+		where = append(where, fmt.Sprintf("%s %d", r.Where(), r.Index))
 	})
 	if d := cmp.Diff([]string{"f:2 1", "f:3 2", "f:3 3"}, where); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -118,7 +120,86 @@ func FuzzRecords(f *testing.F) {
 		if total > len(text) {
 			t.Errorf("%d bytes of entries out of %d", total, len(text))
 		}
+		if d := cmp.Diff(told(bytes.NewReader(text)), told(iotest.OneByteReader(bytes.NewReader(text)))); d != "" {
+			t.Errorf("read byte by byte it holds something else (-want +got):\n%s", d)
+		}
 	})
+}
+
+// told is everything that is handed on of a file.
+func told(r io.Reader) []string {
+	var all []string
+	scenario.Records(r, "f", func(r scenario.Record, err error) {
+		all = append(all, fmt.Sprintf("%s %d %q %v", r.Where(), r.Index, r.Raw, err))
+	})
+	return all
+}
+
+// TestAnEntryMayLieInTwoBatches holds that where a batch ends makes no difference, and that a batch is used again.
+func TestAnEntryMayLieInTwoBatches(t *testing.T) {
+	var text strings.Builder
+	var want []string
+	for i := range 5000 {
+		entry := fmt.Sprintf("{\"n\": %d, \"s\": \"%s\"}", i, strings.Repeat("}{\\\"", i%97))
+		want = append(want, entry)
+		text.WriteString(entry + ",\n")
+	}
+	s := scenario.NewSplitter(strings.NewReader("["+text.String()+"]"), "f")
+	var b scenario.Batch
+	var got []string
+	batches := 0
+	for s.Next(&b) {
+		batches++
+		for _, it := range b.Items {
+			if it.Err != nil || it.Line != len(got)+1 {
+				t.Fatalf("item %d is on line %d: %v", len(got)+1, it.Line, it.Err)
+			}
+			got = append(got, string(it.Raw))
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" || batches < 3 {
+		t.Errorf("%d batches (-want +got):\n%s", batches, d)
+	}
+}
+
+// TestABatchIsBounded: tiny entries do not make a large batch, and none of them is lost between two.
+func TestABatchIsBounded(t *testing.T) {
+	const n = 200_000
+	s := scenario.NewSplitter(strings.NewReader(strings.Repeat("{}\n", n)+"x"), "f")
+	var b scenario.Batch
+	entries, faults, most := 0, 0, 0
+	for s.Next(&b) {
+		most = max(most, len(b.Items))
+		for _, it := range b.Items {
+			if it.Err != nil {
+				faults++
+				continue
+			}
+			if entries++; it.Index != entries || it.Line != entries {
+				t.Fatalf("entry %d is number %d on line %d", entries, it.Index, it.Line)
+			}
+		}
+	}
+	if entries != n || faults != 1 || most > 1024 {
+		t.Errorf("%d entries, %d faults, at most %d in a batch", entries, faults, most)
+	}
+}
+
+// BenchmarkSplitter finds the entries of a file as gcloud writes them.
+func BenchmarkSplitter(b *testing.B) {
+	entry := "  {\n" + strings.Repeat("    \"aKey\": \"a value of thirty two characters\",\n", 22) + "    \"last\": {}\n  },\n"
+	text := "[\n" + strings.Repeat(entry, 4000) + "]\n"
+	b.SetBytes(int64(len(text)))
+	var batch scenario.Batch
+	for b.Loop() {
+		n := 0
+		for s := scenario.NewSplitter(strings.NewReader(text), "f"); s.Next(&batch); {
+			n += len(batch.Items)
+		}
+		if n != 4000 {
+			b.Fatalf("%d entries", n)
+		}
+	}
 }
 
 func FuzzParse(f *testing.F) {

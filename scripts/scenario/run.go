@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/tpu/tputest"
 )
@@ -64,11 +65,11 @@ func read(records []Record) (items []item, faults []string) {
 	for _, r := range records {
 		e, err := events.Read(r.Raw)
 		if err != nil {
-			faults = append(faults, fmt.Sprintf("%s: %v", r.Where, err))
+			faults = append(faults, fmt.Sprintf("%s: %v", r.Where(), err))
 			continue
 		}
 		if e.Kind == events.KindForeign && !e.PubSub {
-			faults = append(faults, r.Where+": "+e.Ignored)
+			faults = append(faults, r.Where()+": "+e.Ignored)
 			continue
 		}
 		at := e.Received
@@ -107,10 +108,27 @@ func startOf(items []item, s Scenario) time.Time {
 // plan sets everything that is known to happen on the clock.
 func (w *world) plan(items []item) {
 	w.last = w.Start
+	// lost is when the last loss was in each zone.
+	lost := map[string]time.Time{}
 	for _, it := range items {
+		switch e := &it.entry; {
+		case e.Ignored != "":
+		case e.PubSub:
+			e.Ignored = "patrol tells it anew when the simulated API shows it"
+		case e.Kind == events.KindCanary:
+			e.Ignored = "it was the deployment's own"
+		case w.babysat(it.entry):
+			e.Ignored = "the script " + e.Call.Principal + " did this; Pitstop takes its place here"
+			if deletes(it.entry) && it.at.Sub(lost[e.Subject.Zone]) > missedFor {
+				w.missed(it)
+			}
+		}
 		if it.entry.Ignored != "" {
 			w.ignored(it)
 			continue
+		}
+		if it.entry.Kind == events.KindLoss {
+			lost[it.entry.Subject.Zone] = it.at
 		}
 		if it.at.After(w.last) {
 			w.last = it.at
@@ -121,6 +139,9 @@ func (w *world) plan(items []item) {
 			w.played()
 		})
 		w.clock.At(it.at, func() {
+			if it.entry.Rank == events.RankAudit {
+				w.audited.Write(it.Raw)
+			}
 			w.deliver(it.Raw, it.entry, false)
 			w.played()
 		})
@@ -138,6 +159,39 @@ func (w *world) plan(items []item) {
 	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 }
 
+// missedFor is how long after the last loss in its zone a script's deletion is taken to be about a loss of its own.
+const missedFor = 35 * time.Minute
+
+// babysat reports whether an entry is a call of an older script.
+func (w *world) babysat(e events.Entry) bool {
+	return e.Kind == events.KindCall && fleet.Ours(e.Call.Principal, w.Babysitters)
+}
+
+// deletes reports whether an entry begins a deletion that was not refused.
+func deletes(e events.Entry) bool {
+	return strings.HasPrefix(e.Call.Method, "Delete") && e.Call.Code == 0 && (e.Call.First || !e.Call.Last)
+}
+
+// missed has Google take back what a script found lost though no entry says so.
+func (w *world) missed(it item) {
+	if it.at.After(w.last) {
+		w.last = it.at
+	}
+	w.left++
+	w.clock.At(cmp.Or(it.entry.Time, it.at), func() {
+		s := it.entry.Subject
+		for _, c := range w.Fleet {
+			node := w.api.Node(s.Zone, c.Name)
+			if node == nil || node.State != "READY" || c.Name != s.Node && (s.QueuedResource == "" || c.QueuedResource != s.QueuedResource) {
+				continue
+			}
+			w.tell(Line{Time: it.at, Kind: Assumed, Text: c.Name + " in " + s.Zone + " was lost, for the script deleted it, and no entry says so", Simulated: true})
+			w.lose(c.Name, s.Zone, events.CauseTerminated)
+		}
+		w.played()
+	})
+}
+
 func (w *world) played() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,8 +205,9 @@ func (w *world) tick(at time.Time) {
 		w.tick(at.Add(time.Minute))
 		due, err := w.ledger.Due(context.Background(), at)
 		w.mu.Lock()
-		dirty := w.dirty
-		w.dirty = false
+		// What went wrong at the last tick may have kept it from seeing what there was to see.
+		dirty := w.dirty || w.chaos.struck() != w.struck
+		w.dirty, w.struck = false, w.chaos.struck()
 		w.mu.Unlock()
 		if err == nil && len(due) == 0 && !dirty && w.api.Running() == 0 {
 			return
@@ -257,7 +312,8 @@ func (w *world) happen(e events.Entry, items []item) {
 		if t := w.trainings[slice]; t != nil && e.Crew.Report == events.ReportExited {
 			t.Exit(*e.Crew)
 		}
-	case events.KindBack, events.KindForeign:
+	default:
+		// It changes nothing in the cloud.
 	}
 }
 

@@ -16,92 +16,94 @@ import (
 // owner does. Times are RFC 3339.
 type Scenario struct {
 	// Title says in one line what happens.
-	Title string `yaml:"title"`
+	Title string `yaml:"title,omitempty"`
 	// About says where the shape of the entries comes from.
-	About   string `yaml:"about"`
-	Project string `yaml:"project"`
+	About   string `yaml:"about,omitempty"`
+	Project string `yaml:"project,omitempty"`
 	// Start is when the clock begins; ten minutes before the first entry when it is not set.
-	Start time.Time `yaml:"start"`
+	Start time.Time `yaml:"start,omitempty"`
 	// Fleet are the slices that are there at the start.
-	Fleet []SliceConfig `yaml:"fleet"`
+	Fleet []SliceConfig `yaml:"fleet,omitempty"`
 	// Capacity is the number of slices that a zone still gives; a zone that is not named does not offer them.
-	Capacity map[string]int `yaml:"capacity"`
+	Capacity map[string]int `yaml:"capacity,omitempty"`
 	// MaintenanceTakes is how long a host maintenance lasts that no entry ends.
-	MaintenanceTakes Duration `yaml:"maintenance_takes"`
+	MaintenanceTakes Duration `yaml:"maintenance_takes,omitempty"`
 	// Acts are what people do, and what Google does that no entry records.
-	Acts []Act `yaml:"acts"`
+	Acts []Act `yaml:"acts,omitempty"`
 	// Assumed is what nobody said and the scenario takes to be so.
 	Assumed []string `yaml:"-"`
+	// Babysitters are the principals of older scripts: what they did is not played, for Pitstop does it in their place.
+	Babysitters []string `yaml:"-"`
 }
 
 // SliceConfig is one slice of the fleet, and what runs on it.
 type SliceConfig struct {
-	Name        string    `yaml:"name"`
-	Zone        string    `yaml:"zone"`
-	Accelerator string    `yaml:"accelerator"`
-	Spot        bool      `yaml:"spot"`
-	ID          int64     `yaml:"id"`
-	Created     time.Time `yaml:"created"`
+	Name        string    `yaml:"name,omitempty"`
+	Zone        string    `yaml:"zone,omitempty"`
+	Accelerator string    `yaml:"accelerator,omitempty"`
+	Spot        bool      `yaml:"spot,omitempty"`
+	ID          int64     `yaml:"id,omitempty"`
+	Created     time.Time `yaml:"created,omitempty"`
 	// Workers is what the names of its workers have in common: t1v-n-<8 hex>.
-	Workers string `yaml:"workers"`
+	Workers string `yaml:"workers,omitempty"`
 	// QueuedResource holds the slice, if one does.
-	QueuedResource string `yaml:"queued_resource"`
+	QueuedResource string `yaml:"queued_resource,omitempty"`
 	// Policy is the value of the label pitstop-policy, Workload that of pitstop-workload.
-	Policy   string `yaml:"policy"`
-	Workload string `yaml:"workload"`
+	Policy   string `yaml:"policy,omitempty"`
+	Workload string `yaml:"workload,omitempty"`
 	// Directory is the checkpoint directory.
-	Directory string        `yaml:"directory"`
-	Crew      CrewConfig    `yaml:"crew"`
-	Trainer   TrainerConfig `yaml:"trainer"`
+	Directory string        `yaml:"directory,omitempty"`
+	Crew      CrewConfig    `yaml:"crew,omitempty"`
+	Trainer   TrainerConfig `yaml:"trainer,omitempty"`
 }
 
 // CrewConfig is the simulated crew of a slice.
 type CrewConfig struct {
-	Absent bool `yaml:"absent"`
+	Absent bool `yaml:"absent,omitempty"`
 	// Restarts is its own budget; Backoff is the time before the first restart, doubled for each further one.
-	Restarts int      `yaml:"restarts"`
-	Backoff  Duration `yaml:"backoff"`
+	Restarts int      `yaml:"restarts,omitempty"`
+	Backoff  Duration `yaml:"backoff,omitempty"`
 	// ReportEvery is how often it reports progress.
-	ReportEvery Duration `yaml:"report_every"`
+	ReportEvery Duration `yaml:"report_every,omitempty"`
 	// Refuses is why it cannot save when asked.
-	Refuses string `yaml:"refuses"`
+	Refuses string `yaml:"refuses,omitempty"`
 	// Silent says that it never answers a request.
-	Silent bool `yaml:"silent"`
+	Silent bool `yaml:"silent,omitempty"`
 }
 
 // TrainerConfig is the simulated training of a slice.
 type TrainerConfig struct {
 	// Step is the step at the start, StepTakes the time of one.
-	Step      int64    `yaml:"step"`
-	StepTakes Duration `yaml:"step_takes"`
+	Step      int64    `yaml:"step,omitempty"`
+	StepTakes Duration `yaml:"step_takes,omitempty"`
 	// CheckpointEvery is in steps; SaveTakes is the time of one save.
-	CheckpointEvery int64    `yaml:"checkpoint_every"`
-	SaveTakes       Duration `yaml:"save_takes"`
+	CheckpointEvery int64    `yaml:"checkpoint_every,omitempty"`
+	SaveTakes       Duration `yaml:"save_takes,omitempty"`
 	// StartTakes is the time from the start of the process to its first step.
-	StartTakes Duration `yaml:"start_takes"`
+	StartTakes Duration `yaml:"start_takes,omitempty"`
 	// Fails is how the attempts after the first recorded exit end: each after FailsAfter, with this code. 0 does not fail.
-	Fails      int      `yaml:"fails"`
-	FailsAfter Duration `yaml:"fails_after"`
+	Fails      int      `yaml:"fails,omitempty"`
+	FailsAfter Duration `yaml:"fails_after,omitempty"`
 	// FailsTimes bounds how often; 0 is for ever.
-	FailsTimes int `yaml:"fails_times"`
+	FailsTimes int `yaml:"fails_times,omitempty"`
 	// Torn says that requested saves are never complete.
-	Torn bool `yaml:"torn"`
+	Torn bool `yaml:"torn,omitempty"`
 }
 
 // Act is something that happens beside the record.
 type Act struct {
-	At time.Time `yaml:"at"`
-	By string    `yaml:"by"`
+	At time.Time `yaml:"at,omitempty"`
+	By string    `yaml:"by,omitempty"`
 	// One of these names a slice.
-	Delete string `yaml:"delete"`
-	Create string `yaml:"create"`
-	Stop   string `yaml:"stop"`
+	Delete string `yaml:"delete,omitempty"`
+	Create string `yaml:"create,omitempty"`
+	Stop   string `yaml:"stop,omitempty"`
 	// Approve says yes to what waits on a workload.
-	Approve string `yaml:"approve"`
+	Approve string `yaml:"approve,omitempty"`
 	// Preempt and Withdraw are Google's acts: a slice is taken back without a log entry, announced maintenance is
 	// withdrawn.
-	Preempt  string `yaml:"preempt"`
-	Withdraw string `yaml:"withdraw"`
+	Preempt  string `yaml:"preempt,omitempty"`
+	Withdraw string `yaml:"withdraw,omitempty"`
 }
 
 // Duration is a Go duration in YAML.
@@ -116,6 +118,9 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	*d = Duration(v)
 	return nil
 }
+
+// MarshalYAML writes what UnmarshalYAML reads.
+func (d Duration) MarshalYAML() (any, error) { return time.Duration(d).String(), nil }
 
 // maintenance is how long the slices of the scenario are in maintenance.
 func (s Scenario) maintenance() time.Duration {

@@ -197,10 +197,10 @@ func TestRecordedEntriesAreSound(t *testing.T) {
 		for _, rec := range r.Records {
 			e, err := events.Read(rec.Raw)
 			if err != nil || e.Ignored != "" || len(e.Missing) > 0 {
-				t.Errorf("%s: ignored %q, missing %v, error %v", rec.Where, e.Ignored, e.Missing, err)
+				t.Errorf("%s: ignored %q, missing %v, error %v", rec.Where(), e.Ignored, e.Missing, err)
 			}
 			if e.Time.IsZero() || e.Received.Before(e.Time) {
-				t.Errorf("%s: happened %v, received %v", rec.Where, e.Time, e.Received)
+				t.Errorf("%s: happened %v, received %v", rec.Where(), e.Time, e.Received)
 			}
 			var shape struct {
 				InsertID string `json:"insertId"`
@@ -210,7 +210,7 @@ func TestRecordedEntriesAreSound(t *testing.T) {
 				} `json:"resource"`
 			}
 			if err := json.Unmarshal(rec.Raw, &shape); err != nil || shape.InsertID == "" || shape.Resource.Type == "" || shape.Resource.Labels["project_id"] == "" {
-				t.Errorf("%s: no insertId or resource: %+v, %v", rec.Where, shape, err)
+				t.Errorf("%s: no insertId or resource: %+v, %v", rec.Where(), shape, err)
 			}
 		}
 	}
@@ -241,7 +241,7 @@ func TestRealEntries(t *testing.T) {
 		}
 	}
 	for label, want := range map[string]incident.Outcome{"": incident.Observed, "reserved": incident.Resumed} {
-		s, err := scenario.Guess(records, nil, label)
+		s, err := scenario.Guess(records, nil, nil, label)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
 
+	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 )
 
@@ -21,6 +21,9 @@ type Simulation struct {
 	World  Scenario
 	Policy []byte
 	Faults Faults
+	// Rates are how often what is drawn happens to the fleet, Traces what happens to it instead of that.
+	Rates  Rates
+	Traces []Trace
 	// Limit is how many faults and troubles happen at most; the shortest run that still fails is found by it.
 	Limit int
 	// Lines keeps the story, which takes a while.
@@ -43,7 +46,9 @@ type Violation struct {
 
 // Report is what a simulation came to. Its JSON form is what simulate --json prints.
 type Report struct {
+	// Seed is the first of Seeds in a row.
 	Seed      uint64  `json:"seed"`
+	Seeds     int     `json:"seeds"`
 	Days      float64 `json:"days"`
 	Incidents int     `json:"incidents"`
 	// Ended counts incidents by outcome, Confirmed the resumed ones by what confirmed them, Causes all by cause.
@@ -51,7 +56,14 @@ type Report struct {
 	Confirmed  map[string]int `json:"confirmed_by"`
 	Causes     map[string]int `json:"causes"`
 	Violations []Violation    `json:"violations"`
-	// Reaction is how long each stage took, in seconds.
+	// Reaction is how long each stage took, in seconds:
+	//
+	//   - evidence_to_decision: from the time that the first evidence gives itself to the opening of the incident; of
+	//     announced maintenance from the moment at which the save was due, if that was later;
+	//   - decision_to_call: from the sending of a request to the call that it led to. A request that had to wait, for an
+	//     approval, the end of a pause, the window of a maintenance or capacity, is sent when that is over, or again;
+	//   - call_to_ready: from the last call that was accepted to the TPU being usable;
+	//   - ready_to_progress: from there to the progress that ended the incident.
 	Reaction map[string]Percentiles `json:"reaction_seconds"`
 	// Goodput is the share of the fleet's time in which new steps were done.
 	Goodput float64 `json:"goodput"`
@@ -59,9 +71,12 @@ type Report struct {
 	LostHours map[string]float64 `json:"lost_hours"`
 	Actions   map[string]int     `json:"actions"`
 	ChipHours ChipHours          `json:"chip_hours"`
-	// Transitions are those of the state machine that were taken, ErrorClasses what the provider's errors amounted to.
-	Transitions  map[string]int `json:"transitions_taken"`
-	ErrorClasses map[string]int `json:"error_classes_met"`
+	// Transitions are those of the state machine that were taken, ErrorClasses what the provider's errors amounted to; what
+	// is missing of either was not seen.
+	Transitions         map[string]int `json:"transitions_taken"`
+	TransitionsMissing  []string       `json:"transitions_missing"`
+	ErrorClasses        map[string]int `json:"error_classes_met"`
+	ErrorClassesMissing []string       `json:"error_classes_missing"`
 	// Happened counts what happened to the fleet, Faults is how many faults and troubles there were in all, and Handled how
 	// many messages were handled.
 	Happened map[string]int `json:"happened"`
@@ -73,6 +88,9 @@ type Report struct {
 	// Told lists the faults and troubles, in order; Story is what happened, where it was kept.
 	Told  []string `json:"-"`
 	Story *Story   `json:"-"`
+
+	// samples are what Reaction is made of.
+	samples map[string][]time.Duration
 }
 
 // ChipHours is what the fleet had and what was lost of it.
@@ -114,6 +132,8 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	}
 	t := newTroubles(w, sim)
 	t.plan()
+	people := newPeople(t)
+	people.plan()
 	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
 	if err := w.until(ctx, end, func() bool { return false }); err != nil {
@@ -121,7 +141,8 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	}
 	t.calm()
 	w.checks.measure(end)
-	if err := w.until(ctx, end.Add(settleFor), w.settled); err != nil {
+	settled := func() bool { return w.settled() && people.pleased.After(end) }
+	if err := w.until(ctx, end.Add(settleFor), settled); err != nil {
 		return nil, err
 	}
 	w.checks.finally()
@@ -195,6 +216,8 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		{Name: "dlrm", Accelerator: "v5litepod-16", Spot: true, Policy: "spot", Trainer: TrainerConfig{Torn: true}},
 		{Name: "watched", Accelerator: "v5litepod-16", Spot: true},
 		{Name: "bare", Accelerator: "v5litepod-16", Spot: true, Policy: "night"},
+		{Name: "pair-0", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Workload: "pair", Crew: CrewConfig{Absent: true}},
+		{Name: "pair-1", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Workload: "pair", Crew: CrewConfig{Absent: true}},
 	}
 	s := Scenario{Title: "a mixed fleet", Project: "demo", Capacity: map[string]int{}}
 	for _, z := range zones {
@@ -204,7 +227,7 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		c.Zone = zones[draw.IntN(len(zones))]
 		c.ID = int64(7000 + i)
 		c.Workers = fmt.Sprintf("t1v-n-%08x", draw.Uint32())
-		if c.Name != "bare" {
+		if c.Name != "bare" && c.Workload == "" {
 			c.Directory = "gs://checkpoints/" + c.Name
 		}
 		c.Trainer.Step = int64(1000 + draw.IntN(50_000))
@@ -231,12 +254,19 @@ const mixedPolicies = `policies:
     give_up_after: 24h
 `
 
-// Few keeps a part of a fleet, drawn from the seed.
+// Few keeps a part of a fleet, drawn from the seed. The slices of a workload stay together.
 func Few(s Scenario, seed uint64, n int) Scenario {
 	draw := stream(seed, "few")
 	fleet := slices.Clone(s.Fleet)
 	draw.Shuffle(len(fleet), func(i, j int) { fleet[i], fleet[j] = fleet[j], fleet[i] })
-	s.Fleet = fleet[:min(n, len(fleet))]
+	fleet = fleet[:min(n, len(fleet))]
+	for _, c := range s.Fleet {
+		together := func(o SliceConfig) bool { return o.Workload != "" && o.Workload == c.Workload }
+		if slices.ContainsFunc(fleet, together) && !slices.ContainsFunc(fleet, func(o SliceConfig) bool { return o.Name == c.Name }) {
+			fleet = append(fleet, c)
+		}
+	}
+	s.Fleet = fleet
 	slices.SortFunc(s.Fleet, func(a, b SliceConfig) int { return cmp.Compare(a.Name, b.Name) })
 	return s
 }
@@ -247,6 +277,9 @@ func (w *world) approveAll() {
 	w.must(err)
 	for _, id := range ids {
 		doc, _, err := w.ledger.Workload(context.Background(), id)
+		if fault.IsBusy(err) {
+			continue
+		}
 		w.must(err)
 		if doc.Incident != nil && doc.Incident.Phase == incident.Approving {
 			w.clock.Go(func() { w.approve(id, "ann@example.com") })
@@ -266,46 +299,4 @@ func phaseOf(w incident.Workload) string {
 		return "peace"
 	}
 	return string(w.Incident.Phase)
-}
-
-// Sum puts the reports of several seeds together. Percentiles are those of the worst seed.
-func Sum(reports []*Report) *Report {
-	sum := *reports[0]
-	for _, r := range reports[1:] {
-		sum.Incidents += r.Incidents
-		sum.Faults += r.Faults
-		sum.Handled += r.Handled
-		sum.Braked += r.Braked
-		sum.Goodput += r.Goodput
-		sum.ChipHours.Total += r.ChipHours.Total
-		sum.ChipHours.Lost += r.ChipHours.Lost
-		sum.Violations = append(slices.Clip(sum.Violations), r.Violations...)
-		for _, c := range []struct{ to, from *map[string]int }{
-			{&sum.Ended, &r.Ended},
-			{&sum.Confirmed, &r.Confirmed},
-			{&sum.Causes, &r.Causes},
-			{&sum.Actions, &r.Actions},
-			{&sum.Transitions, &r.Transitions},
-			{&sum.ErrorClasses, &r.ErrorClasses},
-			{&sum.Happened, &r.Happened},
-		} {
-			*c.to = added(*c.to, *c.from)
-		}
-		sum.LostHours = added(sum.LostHours, r.LostHours)
-		sum.Reaction = maps.Clone(sum.Reaction)
-		for stage, p := range r.Reaction {
-			q := sum.Reaction[stage]
-			sum.Reaction[stage] = Percentiles{P50: max(p.P50, q.P50), P95: max(p.P95, q.P95), P99: max(p.P99, q.P99), Count: p.Count + q.Count}
-		}
-	}
-	sum.Goodput /= float64(len(reports))
-	return &sum
-}
-
-func added[N int | float64](a, b map[string]N) map[string]N {
-	sum := maps.Clone(a)
-	for k, v := range b {
-		sum[k] += v
-	}
-	return sum
 }

@@ -33,8 +33,8 @@ func simulate(tb testing.TB, sim scenario.Simulation) *scenario.Report {
 
 // TestNoSeedBreaksARule runs a few seeds under each degree of faults; scripts/check runs hundreds.
 func TestNoSeedBreaksARule(t *testing.T) {
-	for faults, days := range map[string]float64{"none": 2, "light": 2, "heavy": 1} {
-		for seed := uint64(1); seed <= 3; seed++ {
+	for faults, days := range map[string]float64{"none": 2, "light": 1, "heavy": 0.5} {
+		for seed := uint64(1); seed <= 2; seed++ {
 			r := simulate(t, simulation(t, seed, faults, days))
 			for _, v := range r.Violations {
 				t.Errorf("seed %d, faults %s: %s: %s %s (%s, %d faults)", seed, faults, v.Rule, v.Workload, v.Text, v.At.Format(time.DateTime), v.Faults)

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"time"
 
@@ -43,7 +42,7 @@ var happenings = []happening{
 	{"maintenance without notice", 0.05, 0.1, func(t *troubles, c SliceConfig, zone string) error {
 		return t.api.BeginMaintenance(zone, c.Name, t.between(5*time.Minute, time.Hour))
 	}},
-	{"maintenance announced", 0.1, 0.4, (*troubles).announced},
+	{"maintenance announced", 0.1, 0.8, (*troubles).announced},
 	{"training crash", 0.3, 0.4, func(t *troubles, c SliceConfig, _ string) error {
 		t.trainings[c.Name].Crash(exitCodes[t.rand.IntN(len(exitCodes))])
 		return nil
@@ -53,6 +52,20 @@ var happenings = []happening{
 		t.trainings[c.Name].Crash(1)
 		return nil
 	}},
+	{"training hangs", 0.03, 0.05, func(t *troubles, c SliceConfig, _ string) error {
+		t.trainings[c.Name].Hang()
+		return nil
+	}},
+	{"dead though READY", 0.03, 0.05, func(t *troubles, c SliceConfig, _ string) error {
+		t.trainings[c.Name].Die()
+		return nil
+	}},
+	{"saves go wrong", 0.1, 0.2, (*troubles).savesGoWrong},
+	{"preempted, and goes on as a zombie", 0.15, 0, func(t *troubles, c SliceConfig, zone string) error {
+		t.trainings[c.Name].Haunt(t.between(time.Minute, 3*time.Hour))
+		return t.api.Preempt(zone, c.Name)
+	}},
+	{"label changed", 0.05, 0.05, (*troubles).relabelled},
 	{"lost for a moment", 0.15, 0.05, (*troubles).flickers},
 	{"forged lines", 0.2, 0.2, (*troubles).forged},
 	{"owner stops and starts", 0, 0.05, (*troubles).stopped},
@@ -81,6 +94,12 @@ var elsewheres = []elsewhere{
 		t.pauseAll(&incident.Pause{By: "ann@example.com", At: t.clock.Now(), Until: until})
 	}},
 	{"policy changed", 0.5, func(t *troubles) { t.enforce(t.policies[t.rand.IntN(len(t.policies))]) }},
+	{"queued resources stuck in PROVISIONING", 0.3, func(t *troubles) {
+		t.api.StickQueuedResources(t.between(time.Hour, 12*time.Hour))
+		t.after(t.between(time.Hour, 6*time.Hour), func() { t.api.StickQueuedResources(0) })
+	}},
+	{"a function broken by a deployment", 0.2, (*troubles).brokenFunction},
+	{"an upgrade, with newer documents and events", 0.4, (*troubles).upgraded},
 	{"guest attributes blocked", 0.2, func(t *troubles) {
 		t.api.BlockGuestAttributes(true)
 		t.after(t.between(time.Hour, 6*time.Hour), func() { t.api.BlockGuestAttributes(false) })
@@ -105,43 +124,41 @@ func (t *troubles) after(d time.Duration, f func()) { t.clock.At(t.clock.Now().A
 func (t *troubles) plan() {
 	for _, c := range t.Fleet {
 		for _, h := range happenings {
-			often := h.other
-			if c.Spot {
-				often = h.spot
-			}
-			t.again(often, func() { t.befall(h, c) })
+			often, gaps := t.sim.Rates.of(h, c)
+			t.again(h.name, often, gaps, func() { t.befall(h, c) })
 		}
 	}
 	for _, e := range elsewheres {
-		t.again(e.often, func() {
+		often, gaps := t.sim.Rates.ofAll(e)
+		t.again(e.name, often, gaps, func() {
 			if t.chaos.strikes("%s", e.name) {
 				t.checks.happened(e.name, "")
 				e.strike(t)
 			}
 		})
 	}
+	t.follow()
 }
 
-// again does something so and so often a day, from now on, until everything calms down.
-func (t *troubles) again(often float64, f func()) {
-	often *= t.sim.Faults.Troubles
-	if often == 0 {
+// again does something so and so often a day, from now on, until everything calms down; but not what a trace tells.
+func (t *troubles) again(name string, often float64, gaps Gaps, f func()) {
+	if often *= t.sim.Faults.Troubles; often == 0 || t.sim.traced(name) {
 		return
 	}
-	wait := time.Duration(-math.Log(1-t.rand.Float64()) / often * float64(24*time.Hour))
+	wait := time.Duration(min(gaps.draw(t.rand)/often, longest.Hours()/24) * float64(24*time.Hour))
 	t.clock.At(t.clock.Now().Add(wait), func() {
 		if t.over {
 			return
 		}
 		f()
-		t.again(often/t.sim.Faults.Troubles, f)
+		t.again(name, often/t.sim.Faults.Troubles, gaps, f)
 	})
 }
 
 // befall lets something happen to a slice, where it is at the moment and if it is usable.
 func (t *troubles) befall(h happening, c SliceConfig) {
 	zone := t.whereIs(c.Name)
-	if zone == "" || t.api.Node(zone, c.Name).State != "READY" {
+	if state, _ := t.api.State(zone, c.Name); state != "READY" {
 		return
 	}
 	if !t.chaos.strikes("%s: %s in %s", h.name, c.Name, zone) {
@@ -156,7 +173,7 @@ func (t *troubles) befall(h happening, c SliceConfig) {
 // whereIs finds the zone of a slice that can be used, or that is there at all.
 func (t *troubles) whereIs(name string) (zone string) {
 	for _, z := range t.world.zones() {
-		if n := t.api.Node(z, name); n != nil && (zone == "" || n.State == "READY") {
+		if state, _ := t.api.State(z, name); state == "READY" || state != "" && zone == "" {
 			zone = z
 		}
 	}
@@ -166,9 +183,9 @@ func (t *troubles) whereIs(name string) (zone string) {
 // announced has maintenance announced for later; it may be moved, withdrawn, or take place.
 func (t *troubles) announced(c SliceConfig, zone string) error {
 	now := t.clock.Now().UTC().Truncate(time.Second)
-	start := now.Add(t.between(40*time.Minute, 40*time.Hour)).Truncate(time.Minute)
+	start := now.Add(t.between(40*time.Minute, 12*time.Hour)).Truncate(time.Minute)
 	n := events.Notice{
-		Status: events.NoticePending, WindowStart: start, WindowEnd: start.Add(4 * time.Hour), LatestWindowStart: start, CanReschedule: t.rand.IntN(2) == 0,
+		Status: events.NoticePending, WindowStart: start, WindowEnd: start.Add(4 * time.Hour), LatestWindowStart: start, CanReschedule: t.rand.IntN(4) > 0,
 	}
 	life := t.api.Incarnation(zone, c.Name)
 	still := func() bool { return t.api.Node(zone, c.Name) != nil && t.api.Incarnation(zone, c.Name).Same(life) }
@@ -182,7 +199,7 @@ func (t *troubles) announced(c SliceConfig, zone string) error {
 		return t.api.Announce(zone, c.Name, n)
 	case 1: // moved
 		moved := n
-		moved.WindowStart, moved.WindowEnd, moved.LatestWindowStart = start.Add(6*time.Hour), start.Add(10*time.Hour), start.Add(6*time.Hour)
+		moved.WindowStart, moved.WindowEnd, moved.LatestWindowStart = start.Add(3*time.Hour), start.Add(7*time.Hour), start.Add(3*time.Hour)
 		t.after(time.Duration(t.rand.Int64N(int64(start.Sub(now)))), func() {
 			if still() && t.api.Node(zone, c.Name).Health != "UNHEALTHY_MAINTENANCE" {
 				t.must(t.api.Announce(zone, c.Name, moved))
@@ -240,16 +257,42 @@ func (t *troubles) deleted(c SliceConfig, zone string) error {
 	if c.QueuedResource != "" {
 		return t.api.OwnerDeleteQueuedResource(zone, c.QueuedResource, owner)
 	}
-	order := t.api.Node(zone, c.Name)
+	order := t.world.order(c)
+	order.Zone = zone
 	t.after(t.between(2*time.Hour, 10*time.Hour), func() {
-		if t.whereIs(c.Name) != "" {
-			return
+		if t.whereIs(c.Name) == "" {
+			t.try(t.api.OwnerCreate(order, owner))
 		}
-		t.try(t.api.OwnerCreate(tputest.NodeConfig{
-			Zone: zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: order.Labels, Metadata: order.Metadata,
-		}, owner))
 	})
 	return t.api.OwnerDelete(zone, c.Name, owner)
+}
+
+// savesGoWrong has the saves of a training be slow, torn, or refused for some hours.
+func (t *troubles) savesGoWrong(c SliceConfig, _ string) error {
+	training := t.trainings[c.Name]
+	takes, torn, refuses := training.SaveTakes, training.Torn, training.Refuses
+	switch t.rand.IntN(3) {
+	case 0:
+		training.Saves(t.between(2*time.Minute, 20*time.Minute), torn, refuses)
+	case 1:
+		training.Saves(takes, true, refuses)
+	case 2:
+		training.Saves(takes, torn, "the process does not handle the signal")
+	}
+	t.after(t.between(time.Hour, 12*time.Hour), func() { training.Saves(takes, c.Trainer.Torn, c.Crew.Refuses) })
+	return nil
+}
+
+// relabelled has the owner name another policy on a slice, and the first one again some hours later.
+func (t *troubles) relabelled(c SliceConfig, zone string) error {
+	label := []string{"watch", "spot", "reserved", "no-such-policy"}[t.rand.IntN(4)]
+	t.after(t.between(30*time.Minute, 6*time.Hour), func() {
+		if z := t.whereIs(c.Name); z != "" {
+			t.try(t.api.SetLabel(z, c.Name, events.LabelPolicy, c.Policy, owner))
+		}
+	})
+	t.try(t.api.SetLabel(zone, c.Name, events.LabelPolicy, label, owner))
+	return nil
 }
 
 const owner = "ada@example.com"
@@ -259,7 +302,8 @@ func (t *troubles) replaced(c SliceConfig, zone string) error {
 	if c.QueuedResource != "" {
 		return nil
 	}
-	order := t.api.Node(zone, c.Name)
+	order := t.world.order(c)
+	order.Zone = zone
 	if c.Spot {
 		if err := t.api.Preempt(zone, c.Name); err != nil {
 			return err
@@ -269,12 +313,9 @@ func (t *troubles) replaced(c SliceConfig, zone string) error {
 	t.after(t.between(time.Second, 5*time.Minute), func() {
 		t.try(t.api.OwnerDelete(zone, c.Name, controller))
 		t.after(3*time.Minute, func() {
-			if t.whereIs(c.Name) != "" {
-				return
+			if t.whereIs(c.Name) == "" {
+				t.try(t.api.OwnerCreate(order, controller))
 			}
-			t.try(t.api.OwnerCreate(tputest.NodeConfig{
-				Zone: zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: order.Labels, Metadata: order.Metadata,
-			}, controller))
 		})
 	})
 	return nil
@@ -293,6 +334,7 @@ func (t *troubles) calm() {
 		t.api.SetCapacity(z, tputest.Unlimited)
 	}
 	t.api.BlockGuestAttributes(false)
+	t.api.StickQueuedResources(0)
 	t.enforce(t.sim.Policy)
 	t.pauseAll(nil)
 	var approve func()

@@ -23,9 +23,12 @@ import (
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/functions/recovery"
 	"pitstop.internal/functions/recreate"
+	"pitstop.internal/shared/audit"
+	"pitstop.internal/shared/audit/audittest"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
@@ -37,8 +40,8 @@ import (
 
 // The topics, and the functions behind them.
 const (
-	topicNotices    = "maintenance-notices"
-	topicLogs       = "log-events"
+	topicNotices    = events.TopicNotices
+	topicLogs       = events.TopicLogs
 	topicTicks      = "patrol-ticks"
 	topicCheckpoint = "checkpoint-requests"
 	topicRecovery   = "recovery-requests"
@@ -91,14 +94,17 @@ type world struct {
 	broker *Broker
 	api    *tputest.API
 	bucket *buckettest.Server
-	ledger *ledger.Ledger
-	log    *slog.Logger
+	// audited is the project's audit log: what is delivered on the topic stands there, and what was lost on its way too.
+	audited *audittest.Log
+	ledger  *ledger.Ledger
+	log     *slog.Logger
 	// make builds an instance of the function behind an entry point; idle are those that handle nothing at the moment.
 	make map[string]func() http.Handler
 	idle map[string][]http.Handler
-	// chaos and checks are those of a simulation; both are nil in a replay.
-	chaos  *chaos
-	checks *checks
+	// chaos, checks and releases are those of a simulation; all are nil in a replay.
+	chaos    *chaos
+	checks   *checks
+	releases *releases
 	// store reads checkpoint directories with nothing going wrong.
 	store checkpoint.Store
 
@@ -125,9 +131,11 @@ type world struct {
 	// silent are calls whose audit entries were recorded.
 	silent map[string]int
 	// left counts what the scenario still has to play.
-	left  int
-	dirty bool
-	last  time.Time
+	left int
+	// dirty has the next tick look, and struck is how many faults there were at the last one.
+	dirty  bool
+	struck int
+	last   time.Time
 }
 
 // ours is whom the pipeline acts as.
@@ -165,6 +173,7 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 		w.chaos = &chaos{Faults: sim.Faults, clock: clock, rand: stream(sim.Seed, "faults"), limit: sim.Limit}
 		w.broker.chaos = w.chaos
 		w.checks = newChecks(w)
+		w.releases = newReleases()
 		w.limits = ledger.Limits{Project: 4, Zone: 2} // so small that they are met
 	}
 	w.log = slog.New(slog.DiscardHandler)
@@ -177,6 +186,7 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 		Project: s.Project, Clock: clock, Seed: 1, Zones: s.Capacity, Principal: ours(s.Project),
 		Timing: tputest.Timing{Maintenance: s.maintenance()},
 	})
+	w.audited = audittest.New(s.Project, clock.Now)
 	if opts.Emulator != "" {
 		var err error
 		if w.remote, err = newRemote(ctx, clock, opts.Emulator); err != nil {
@@ -215,32 +225,35 @@ func (w *world) settle() error {
 	return nil
 }
 
-func (w *world) place(c SliceConfig) error {
-	labels := map[string]string{}
-	if c.Policy != "" {
-		labels[events.LabelPolicy] = c.Policy
+// provide puts a slice there; a queued resource comes with its first one, and brings all others.
+func (w *world) provide(c SliceConfig) error {
+	if c.QueuedResource == "" {
+		_, err := w.api.AddNode(w.nodeOf(c))
+		return err
 	}
-	if c.Workload != "" {
-		labels[events.LabelWorkload] = c.Workload
+	q := tputest.QueuedConfig{Zone: c.Zone, Name: c.QueuedResource, Spot: c.Spot}
+	for _, o := range w.Fleet {
+		if o.Zone == c.Zone && o.QueuedResource == c.QueuedResource {
+			if len(q.Nodes) == 0 && o.Name != c.Name {
+				return nil // it came with that one
+			}
+			q.Nodes = append(q.Nodes, w.nodeOf(o))
+		}
 	}
-	metadata := map[string]string{}
-	if c.Directory != "" {
-		metadata[events.MetadataCheckpointDir] = c.Directory
-	}
-	node := tputest.NodeConfig{
-		Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: labels, Metadata: metadata,
-		Created: c.Created, ID: c.ID, Group: c.Workers,
-	}
+	return w.api.AddQueuedResource(q)
+}
+
+func (w *world) nodeOf(c SliceConfig) tputest.NodeConfig {
+	node := w.order(c)
+	node.Created, node.ID, node.Group = c.Created, c.ID, c.Workers
 	if node.Created.IsZero() {
 		node.Created = w.Start.Add(-72 * time.Hour)
 	}
-	var err error
-	if c.QueuedResource != "" {
-		err = w.api.AddQueuedResource(tputest.QueuedConfig{Zone: c.Zone, Name: c.QueuedResource, Spot: c.Spot, Nodes: []tputest.NodeConfig{node}})
-	} else {
-		_, err = w.api.AddNode(node)
-	}
-	if err != nil {
+	return node
+}
+
+func (w *world) place(c SliceConfig) error {
+	if err := w.provide(c); err != nil {
 		return fmt.Errorf("scenario: slice %s: %w", c.Name, err)
 	}
 	hosts := w.api.Hosts(c.Zone, c.Name)
@@ -257,7 +270,7 @@ func (w *world) place(c SliceConfig) error {
 	}
 	t := c.Trainer
 	w.trainings[c.Name] = tputest.NewTraining(tputest.TrainingConfig{
-		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + workload, Clock: w.clock, Bucket: w.bucket.Transport(), Directory: c.Directory,
+		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + workload, Clock: w.clock, Bucket: w.bucket, Directory: c.Directory,
 		Emit: w.logged, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
 		ReportEvery: time.Duration(c.Crew.ReportEvery), Refuses: c.Crew.Refuses, Silent: c.Crew.Silent,
 		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
@@ -269,13 +282,18 @@ func (w *world) place(c SliceConfig) error {
 // deploy builds the functions over the simulated cloud and subscribes them.
 func (w *world) deploy(ctx context.Context) error {
 	provider := w.chaos.provider(w.api, w.api.Transport(), w.checks.read)
-	cloud, err := tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: provider}), option.WithoutAuthentication())
+	client, err := tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: provider}), option.WithoutAuthentication())
 	if err != nil {
 		return fmt.Errorf("scenario: %w", err)
+	}
+	var cloud tpu.Provider = client
+	if w.checks != nil {
+		cloud = counting{client, func(c incident.FailureClass) { w.checks.classes[string(c)]++ }}
 	}
 	bucket := http.RoundTripper(roundTripper(func(r *http.Request) (*http.Response, error) { return w.bucket.Transport().RoundTrip(r) }))
 	w.store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())
 	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.chaos.storage(bucket)}), option.WithoutAuthentication())}
+	log := audit.New(option.WithHTTPClient(&http.Client{Transport: w.chaos.audit(w.audited.Transport())}), option.WithoutAuthentication())
 	functionsLedger := w.ledger
 	if w.chaos != nil {
 		functionsLedger = ledger.New(w.chaos.tap(w.checks.stored, w.checks.unheard).On(w.open))
@@ -299,7 +317,7 @@ func (w *world) deploy(ctx context.Context) error {
 		},
 		"patrol": func() trigger.Handle {
 			return patrol.New(patrol.Deps{
-				Fleet: of("patrol"), Provider: cloud, Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.clock.Sleep,
+				Fleet: of("patrol"), Provider: cloud, Audit: log, Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.clock.Sleep,
 			})
 		},
 		"checkpoint": func() trigger.Handle {
@@ -336,8 +354,11 @@ func (w *world) deploy(ctx context.Context) error {
 			MaxAttempts: 20, DeadLetter: f.topic + "-dead",
 			Push: func(ctx context.Context, body []byte) int { return w.post(ctx, f.entry, body) },
 		}
+		if w.releases != nil {
+			sub.Intercept = func(m Message) int { return w.intercept(f.entry, m) }
+		}
 		if f.topic == topicTicks {
-			sub.MaxAttempts = 1 // the next tick takes up what this one left
+			sub.MaxAttempts, sub.DeadLetter = 1, "" // the next tick takes up what this one left
 		}
 		w.broker.Subscribe(sub)
 	}

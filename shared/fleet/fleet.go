@@ -235,10 +235,19 @@ func livesElsewhere(w incident.Workload, s tpu.Slice) bool {
 }
 
 // MapHosts reads the host names of a life of a slice and records whom they belong to, so that entries about its workers
-// are understood. Where the names are not to be had, a crew's first line is the second source.
+// are understood. A life is asked once: where the names are not to be had, a crew's lines are the second source.
 func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Slice) (incident.Workload, error) {
+	if s.Named() {
+		return w, nil
+	}
 	hosts, err := f.Provider.Hosts(ctx, Ref(w, s))
-	if err != nil {
+	forbidden := err != nil && tpu.Failure(err).Class == incident.Permission
+	switch {
+	case forbidden:
+		f.Log.WarnContext(ctx, "host names may not be read: entries about single workers are understood once a crew has spoken; "+
+			"lift the organization's constraint compute.disableGuestAttributesAccess, or grant what the error names",
+			"workload", w.ID, "slice", s.Name, "error", err.Error())
+	case err != nil:
 		f.Log.WarnContext(ctx, "host names not read", "workload", w.ID, "slice", s.Name, "error", err.Error())
 		return w, nil
 	}
@@ -247,7 +256,10 @@ func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Sl
 			return f.MapGroup(ctx, w, s, group)
 		}
 	}
-	return w, nil
+	if !forbidden && s.Condition != incident.Ready {
+		return w, nil // its workers may be about to write them
+	}
+	return f.mapped(ctx, w, s, "")
 }
 
 // MapGroup records that workers of this common name belong to a life of a slice.
@@ -256,6 +268,10 @@ func (f *Fleet) MapGroup(ctx context.Context, w incident.Workload, s incident.Sl
 	if err := f.Ledger.Map(ctx, w.Project, s.Zone, ledger.Worker, group, subject); err != nil {
 		return w, err
 	}
+	return f.mapped(ctx, w, s, group)
+}
+
+func (f *Fleet) mapped(ctx context.Context, w incident.Workload, s incident.Slice, group string) (incident.Workload, error) {
 	return f.Advancer.Advance(ctx, w.ID, incident.Mapped{
 		Origin: incident.Origin{Time: f.Now(), Rank: events.RankReading}, Slice: s.Name, Incarnation: s.Incarnation, Group: group,
 	})
@@ -305,6 +321,27 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 	return s, err == nil, err
 }
 
+// Broken finds the one slice of a zone that a loss of workers, whose names nobody knows, can be about: the API shows it
+// lost or broken since about that time. Where there are several, nobody can tell, and none is found.
+func Broken(workloads []incident.Workload, zone string, e events.Entry) (found ledger.Subject, ok bool) {
+	if e.Kind != events.KindLoss || e.Time.IsZero() {
+		return found, false
+	}
+	for _, w := range workloads {
+		for _, s := range w.Slices {
+			since := w.Broken(s.Name)
+			if s.Zone != zone || s.Group != "" || since.IsZero() || since.Sub(e.Time).Abs() > ledger.ParkFor || e.Time.Before(s.Incarnation.Created) {
+				continue
+			}
+			if ok {
+				return ledger.Subject{}, false
+			}
+			found, ok = ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: s.Incarnation}, true
+		}
+	}
+	return found, ok
+}
+
 // introduce looks at a zone for the sake of entries that nobody could be found for: slices that are not known become
 // so, and those whose host names are not known are asked for them.
 func (f *Fleet) introduce(ctx context.Context, project, zone string) error {
@@ -319,7 +356,7 @@ func (f *Fleet) introduce(ctx context.Context, project, zone string) error {
 			return err
 		}
 		known := w.Slice(s.Name)
-		if known == nil || known.Group != "" || left == 0 {
+		if known == nil || known.Named() || left == 0 {
 			continue
 		}
 		left--
@@ -342,7 +379,7 @@ func Evidence(e events.Entry, s ledger.Subject, ours []string) incident.Evidence
 		return incident.Noticed{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Notice: e.Notice, Text: e.Describe()}
 	case events.KindLoss:
 		return incident.Interrupted{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Cause: e.Cause, Text: e.Describe()}
-	case events.KindBack:
+	case events.KindBack, events.KindLine:
 		return incident.Back{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Text: e.Describe()}
 	case events.KindCrew:
 		return incident.Reported{Origin: o, Slice: s.Slice, Report: *e.Crew}
@@ -350,7 +387,7 @@ func Evidence(e events.Entry, s ledger.Subject, ours []string) incident.Evidence
 		if Owner(e.Call, ours) {
 			return incident.Called{Origin: o, Slice: s.Slice, Method: e.Call.Method, Principal: e.Call.Principal}
 		}
-	case events.KindForeign:
+	case events.KindJob, events.KindCluster, events.KindLimit, events.KindCanary, events.KindForeign:
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -383,22 +384,51 @@ func TestANewLifeIsMappedAndTheWorkersOfTheFormerKeepTheirs(t *testing.T) {
 }
 
 func TestHostNamesThatAreNotToBeHadMapNothing(t *testing.T) {
-	for name, fail := range map[string]func(b *bench){
-		"forbidden":   func(b *bench) { b.API.BlockGuestAttributes(true) },
-		"unavailable": func(b *bench) { b.API.Inject(tputest.Fault{Method: "GetGuestAttributes", Code: 14}) },
-		"of another make": func(b *bench) {
+	sick := func(b *bench) { b.Must(b.API.SetHealth(zone, "llama", "TIMEOUT")) }
+	for name, c := range map[string]struct {
+		fail func(b *bench)
+		// asked is how often a life is asked, warned how often that is told; of three looks.
+		asked, warned int
+		group         string
+	}{
+		"forbidden":                   {func(b *bench) { b.API.BlockGuestAttributes(true) }, 1, 1, ""},
+		"forbidden, of a sick slice":  {func(b *bench) { sick(b); b.API.BlockGuestAttributes(true) }, 1, 1, ""},
+		"unavailable for a moment":    {func(b *bench) { b.API.Inject(tputest.Fault{Method: "GetGuestAttributes", Code: 14}) }, 2, 1, group},
+		"unavailable":                 {func(b *bench) { b.API.Inject(tputest.Fault{Method: "GetGuestAttributes", Code: 14, Times: -1}) }, 3, 3, ""},
+		"not there yet":               {func(b *bench) { b.Must(b.API.SetState(zone, "llama", "STARTING")) }, 3, 0, ""},
+		"to be had from a sick slice": {sick, 1, 0, group},
+		"of another make": {func(b *bench) {
 			for n := range 4 {
 				b.Must(b.API.SetGuestAttribute(zone, "llama", n, "hostkeys", "hostname", "web-1"))
 			}
-		},
+		}, 1, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			w := b.Slice(tputest.NodeConfig{Group: group})
-			fail(b)
-			got, err := b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
+			var log strings.Builder
+			b.Fleet.Log = slog.New(slog.NewTextHandler(&log, nil))
+			b.node(tputest.NodeConfig{Group: group})
+			c.fail(b)
+			w := b.Look(zone, "llama")
+			for range 3 {
+				var err error
+				w, err = b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
+				b.Must(err)
+			}
+			b.Want(w.Slices[0].Group, c.group)
+			b.Want(fleettest.Count(b.Calls(), "GetGuestAttributes"), c.asked)
+			b.Want(strings.Count(log.String(), "level=WARN"), c.warned)
+
+			// Another life is another question.
+			b.API.BlockGuestAttributes(false)
+			b.Must(b.API.Vanish(zone, "llama"))
+			b.Clock.Advance(time.Minute)
+			w = b.Slice(tputest.NodeConfig{Created: b.Clock.Now(), Group: "t1v-n-ffffffff"})
+			w, err := b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
 			b.Must(err)
-			b.Want(got, w)
+			if c.warned < 3 { // else it is unavailable still
+				b.Want(w.Slices[0].Group, "t1v-n-ffffffff")
+			}
 		})
 	}
 }
@@ -526,6 +556,10 @@ func TestEvidence(t *testing.T) {
 			entry(events.Entry{Kind: events.KindBack, Subject: aboutWorker}),
 			incident.Back{Origin: origin, Slice: "llama", Incarnation: life, Text: "worker 2 was restarted by Google"},
 		},
+		"a line of the training": {
+			entry(events.Entry{Kind: events.KindLine, Line: events.LineCaught, Subject: aboutNode}),
+			incident.Back{Origin: origin, Slice: "llama", Text: "node llama: the training caught a SIGTERM"},
+		},
 		"a notice": {
 			entry(events.Entry{Kind: events.KindNotice, Notice: notice, Subject: aboutWorker}),
 			incident.Noticed{Origin: origin, Slice: "llama", Incarnation: life, Notice: notice, Text: "maintenance of worker 2 is under way"},
@@ -537,11 +571,13 @@ func TestEvidence(t *testing.T) {
 		"an owner's call": {call(fleettest.Owner, 0), incident.Called{
 			Origin: origin, Slice: "llama", Method: "DeleteNode", Principal: fleettest.Owner,
 		}},
-		"an owner's call that failed": {call(fleettest.Owner, 7), nil},
-		"a call of ours":              {call(fleettest.Us, 0), nil},
-		"a call of Google":            {call("system@google.com", 0), nil},
-		"a call of nobody":            {call("", 0), nil},
-		"something else":              {entry(events.Entry{Kind: events.KindForeign}), nil},
+		"an owner's call that failed":   {call(fleettest.Owner, 7), nil},
+		"a call of ours":                {call(fleettest.Us, 0), nil},
+		"a call of Google":              {call("system@google.com", 0), nil},
+		"a call of nobody":              {call("", 0), nil},
+		"a job of the training service": {entry(events.Entry{Kind: events.KindJob}), nil},
+		"a word of GKE":                 {entry(events.Entry{Kind: events.KindCluster}), nil},
+		"something else":                {entry(events.Entry{Kind: events.KindForeign}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := fleet.Evidence(c.entry, subject, []string{"other@demo.iam.gserviceaccount.com", fleettest.Us})

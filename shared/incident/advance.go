@@ -51,6 +51,7 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 	case Ticked:
 		m.ticked()
 	}
+	m.stopAbused()
 	return m.w, m.out, m.changed
 }
 

@@ -51,7 +51,7 @@
 //	deleting     resuming     Read
 //	grace        admitting    Read
 //	grace        approving    Read Ticked
-//	grace        creating     Ticked
+//	grace        creating     Read Ticked
 //	grace        deleting     Read
 //	grace        escalated    Read Ticked
 //	grace        healing      Read
@@ -128,6 +128,7 @@
 //	saving       window       Answered Checked Forbidden Interrupted Read Reported Ticked
 //	saving       withdrawn    Noticed
 //	watching     observed     Called Noticed Read Reported Ticked
+//	window       admitting    Noticed Read Ticked
 //	window       approving    Read Ticked
 //	window       deleting     Read Ticked
 //	window       escalated    Read Ticked

@@ -24,7 +24,7 @@ type Origin struct {
 
 func (o Origin) origin() Origin { return o }
 
-// Mapped says which host names a life of a slice has.
+// Mapped says which host names a life of a slice has. Without a group it says that the API was asked and does not tell.
 type Mapped struct {
 	Origin
 	Slice       string
@@ -43,7 +43,7 @@ type Interrupted struct {
 	Text string
 }
 
-// Back says that Google restarted a machine: another reason to look.
+// Back is another reason to look and no more: Google restarted a machine, or the training says that it was told to end.
 type Back struct {
 	Origin
 	Slice       string
@@ -87,11 +87,12 @@ type Read struct {
 	Incarnation events.Incarnation
 	// State is the provider's word for it.
 	State string
-	// Notice is the announced maintenance that the reading shows, if any.
-	Notice *events.Notice
+	// Notice is the announced maintenance that the reading shows, if any. NoticeUnread says that this could not be read.
+	Notice       *events.Notice
+	NoticeUnread bool
 	// Incident is the value of the label pitstop-incident: who made this life.
 	Incident string
-	// Abuse says that the provider suspects abuse: all automation ends.
+	// Abuse says that the provider suspects abuse: all automation ends, for as long as this life shows it and after its end.
 	Abuse bool
 	// Facts describe what was found; they do not change while it lives.
 	Facts Facts
@@ -131,6 +132,11 @@ const (
 	Permission      FailureClass = "permission"       // we may not
 	Invalid         FailureClass = "invalid"          // the request is wrong: never again
 )
+
+// FailureClasses are all of them.
+func FailureClasses() []FailureClass {
+	return []FailureClass{Transient, Busy, NotInState, Stockout, Quota, ReservationFull, WrongZone, Exists, NotFound, Permission, Invalid}
+}
 
 // Intended says that a function begins a task: the call comes after this is stored.
 type Intended struct {

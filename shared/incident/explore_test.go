@@ -252,6 +252,7 @@ var reach = []struct {
 	{incident.Window, "spot", true, "ongoing, intend save 0, later, tick", nil},
 	{incident.Looking, "everything", true, "preempted", nil},
 	{incident.InGrace, "everything", true, "stopped for, read gone", nil},
+	{incident.InGrace, "everything", true, "stopped for, read gone, preempted", nil},
 	{incident.Healing, "everything", false, "host error, read lost", nil},
 	{incident.Healing, "spot", true, "host error, read unhealthy", nil},
 	{incident.Approving, "ask", true, "preempted, read lost", nil},
@@ -286,6 +287,8 @@ var reach = []struct {
 	{incident.Resuming, "everything", false, "host error, read unhealthy, read ready", bare},
 	{incident.Resuming, "everything", true, "preempted, read gone, intend create 0, accepted create 0, read ours", bare},
 	{incident.Window, "everything", true, "pending, later, tick", crewless},
+	// The lease could not be written before the maintenance came.
+	{incident.Window, "spot", true, "ongoing, intend save 0, later, tick", unadmitted},
 	{incident.Saving, "everything", true, "pending, later, tick", bare},
 	{incident.Watching, "watch", true, "preempted", crewless},
 	{incident.Watching, "watch", false, "ongoing", crewless},
@@ -298,7 +301,21 @@ const again = "intend restart 0, accepted restart 0, started, "
 func crewless(w *incident.Workload) { w.Crew = incident.Crew{} }
 func bare(w *incident.Workload)     { w.Directory = "" }
 
+// overdue is when something follows by itself in quiet times: a slice that is gone is asked about from the first moment on,
+// and taken for lost when nobody has said a word about it.
+func overdue(w incident.Workload) time.Time {
+	for _, s := range w.Slices {
+		if w.Due().Equal(s.Since) && s.Condition == incident.Gone {
+			return s.Since.Add(incident.Grace)
+		}
+	}
+	return w.Due()
+}
+
 // at plays a path.
+// unadmitted has training not admitted to the life that is there.
+func unadmitted(w *incident.Workload) { w.Slices[0].Admitted = life(2) }
+
 func at(t testing.TB, p policy.Policy, spot bool, path string, but func(*incident.Workload)) node {
 	t.Helper()
 	n := node{w: quiet(spot), now: start, path: path}
@@ -307,7 +324,7 @@ func at(t testing.TB, p policy.Policy, spot bool, path string, but func(*inciden
 	}
 	for name := range strings.SplitSeq(path, ", ") {
 		if name == "later" {
-			when := n.w.Due()
+			when := overdue(n.w)
 			if n.w.Incident != nil {
 				when = n.w.Incident.Deadline
 			}
@@ -438,7 +455,7 @@ func moments(n node) []time.Duration {
 	out := []time.Duration{time.Second}
 	if in := n.w.Incident; in != nil && in.Deadline.After(n.now) {
 		out = append(out, in.Deadline.Sub(n.now)+time.Second)
-	} else if due := n.w.Due(); due.After(n.now) {
+	} else if due := overdue(n.w); due.After(n.now) {
 		out = append(out, due.Sub(n.now)+time.Second)
 	}
 	return out

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pitstop.internal/events"
@@ -25,6 +26,9 @@ func (m *machine) interrupted(e Interrupted) {
 		if c := m.w.Closed; c != nil && !m.from.Time.IsZero() && !m.from.Time.After(c.Closed) {
 			m.reattribute(e.Cause, e.Text)
 			return
+		}
+		if s.Condition == Ready && s.Since.After(m.from.Time) && m.stale() {
+			return // it was found usable since: word that comes days late, from among the dead letters
 		}
 		if m.opens(s) {
 			m.openLook(t, e.Text)
@@ -63,6 +67,9 @@ func (m *machine) beginsWith(c events.Cause) {
 	}
 }
 
+// stale reports whether evidence comes later than entries do.
+func (m *machine) stale() bool { return !m.from.Time.IsZero() && m.now.Sub(m.from.Time) > Grace }
+
 // openLook opens an incident on evidence that the API has to explain.
 func (m *machine) openLook(t Trouble, text string) {
 	m.open(t)
@@ -98,13 +105,17 @@ func (m *machine) straggler(t Trouble) {
 	m.line(LineSeen, t.Text, "late evidence: attributed to "+words(t.Cause)+" instead of "+words(was))
 }
 
-// back takes word that Google restarted a machine: another reason to look, and no incident.
+// back takes another reason to look, and opens no incident. Every worker's training may write of its end as often as it
+// likes: what users write counts once in a while.
 func (m *machine) back(e Back) {
-	s := m.w.Slice(e.Slice)
-	if s == nil || m.w.Incident == nil || m.w.Incident.Look || m.formerLife(s, e.Incarnation) {
+	s, in := m.w.Slice(e.Slice), m.w.Incident
+	if s == nil || in == nil || in.Look || m.formerLife(s, e.Incarnation) {
 		return
 	}
-	switch m.w.Incident.Phase {
+	if n := len(in.Timeline); m.from.Rank < events.RankAudit && n > 0 && m.now.Sub(in.Timeline[n-1].At) < time.Minute {
+		return // something was told just now, and looked at
+	}
+	switch in.Phase {
 	case Healing, Window, InGrace, Looking:
 		m.line(LineSeen, e.Text, "")
 		m.inc().Look = true
@@ -114,6 +125,9 @@ func (m *machine) back(e Back) {
 // read takes a fresh reading of a slice. It decides.
 func (m *machine) read(e Read) {
 	m.reading = e.Slice
+	if n := m.w.Notice(e.Slice); e.NoticeUnread && n != nil && n.InAPI {
+		e.Notice = &n.Notice // what could not be read stays as it was
+	}
 	s := m.w.Slice(e.Slice)
 	switch {
 	case s == nil:
@@ -136,6 +150,10 @@ func (m *machine) read(e Read) {
 		return
 	}
 	m.facts(s, e.Facts)
+	if e.Abuse && !s.Abuse || s.Abuse && !e.Abuse && e.Condition == Ready { // what is lost may not show it any more
+		s = m.slice(e.Slice)
+		s.Abuse = e.Abuse
+	}
 	was := s.Condition
 	if s.Condition != e.Condition || s.State != e.State {
 		s = m.slice(e.Slice)
@@ -165,7 +183,7 @@ func (m *machine) queued(s *Slice) {
 func (m *machine) introduce(e Read) {
 	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], Slice{
 		Name: e.Slice, Zone: e.Zone, Incarnation: e.Incarnation, Admitted: e.Incarnation,
-		Condition: e.Condition, State: e.State, Since: m.when(),
+		Condition: e.Condition, State: e.State, Since: m.when(), Unused: e.Condition == Creating, Abuse: e.Abuse,
 	})
 	m.ownSlices, m.changed = true, true
 	s := m.w.Slice(e.Slice)
@@ -216,15 +234,6 @@ func (m *machine) readNotice(s *Slice, e Read) {
 func (m *machine) react(s *Slice, e Read, was Condition) {
 	if m.w.Incident != nil && m.w.Incident.Look && m.phase() != Looking {
 		m.inc().Look = false
-	}
-	if e.Abuse && m.w.Incident != nil && m.phase() != Clearing {
-		const why = "Google suspects abuse on this slice (symptom PROJECT_ABUSE)"
-		if m.phase() == Watching {
-			m.finish(Observed, "", why, "answer Google's notification")
-			return
-		}
-		m.escalate(why, "answer Google's notification; Pitstop does nothing more here")
-		return
 	}
 	if m.phase() == Looking && s.lives() && m.lostBeside(s) {
 		m.replace("node " + s.Name + " is " + s.State)
@@ -291,6 +300,9 @@ func (m *machine) isLost(s *Slice) {
 func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	if s.IsReleased() && m.now.Sub(s.Released) > UnreleaseAfter {
 		m.slice(s.Name).Released = time.Time{} // the deletion did not happen
+	}
+	if s.Unused {
+		m.slice(s.Name).Unused = false
 	}
 	if m.w.Incident == nil {
 		if s.Told.Known() {
@@ -419,6 +431,10 @@ func (m *machine) gone(s *Slice) {
 		s = m.slice(s.Name)
 		s.Condition, s.State, s.Since = Gone, "gone", m.when()
 	}
+	if s.Unused {
+		s = m.slice(s.Name)
+		s.Unused, s.Released = false, m.now // an order of theirs that came to nothing
+	}
 	if in == nil {
 		return // the clock opens an incident when nobody has said in time that the owner deleted it
 	}
@@ -429,17 +445,21 @@ func (m *machine) gone(s *Slice) {
 	case Removing, Recreating:
 		if s.Replace {
 			m.removed(s)
-		} else if m.provenLoss(s) {
+		} else if in.proves(s) {
 			m.lose(s, "node "+s.Name+" is gone")
 		}
 	case Clearing:
 		m.cleared(s)
 	case Watching:
 		m.stopped(s.Since)
-	case InGrace, Approving:
+	case Approving:
+	case InGrace:
+		if in.proves(s) { // the word that was waited for
+			m.lose(s, "node "+s.Name+" is gone")
+		}
 	default:
 		m.stopped(s.Since)
-		if m.provenLoss(s) {
+		if in.proves(s) {
 			m.lose(s, "node "+s.Name+" is gone")
 			return
 		}
@@ -470,9 +490,9 @@ func (m *machine) notThereYet(s *Slice) {
 	}
 }
 
-// provenLoss reports whether something that cannot be forged by the training side said that this life was lost.
-func (m *machine) provenLoss(s *Slice) bool {
-	for _, t := range m.w.Incident.Troubles {
+// proves reports whether something that cannot be forged by the training side said that this life was lost.
+func (in *Incident) proves(s *Slice) bool {
+	for _, t := range in.Troubles {
 		if t.Slice != s.Name || t.Life != s.Incarnation.ID || !t.Proven {
 			continue
 		}
@@ -494,7 +514,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 	case in == nil, in.Phase == Watching:
 		m.adopt(s.Name, e)
 		a := m.slice(s.Name)
-		a.Admitted, a.Released = e.Incarnation, time.Time{}
+		a.Admitted, a.Released, a.Unused = e.Incarnation, time.Time{}, e.Condition == Creating
 		if in != nil {
 			m.line(LineSeen, fmt.Sprintf("node %s was created again in %s by somebody else", s.Name, e.Zone), "")
 			m.react(m.w.Slice(s.Name), e, Gone)
@@ -520,7 +540,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 	default:
 		m.adopt(s.Name, e)
 		a := m.slice(s.Name)
-		a.Admitted, a.Replace = e.Incarnation, false
+		a.Admitted, a.Replace, a.Unused = e.Incarnation, false, e.Condition == Creating
 		m.release("somebody else created node " + s.Name + " again in " + e.Zone + " in the middle of this incident")
 	}
 }
@@ -534,7 +554,8 @@ func (in *Incident) made(slice string) bool {
 // adopt takes another life as the slice's own. What was known of the former one is void.
 func (m *machine) adopt(name string, e Read) {
 	s := m.slice(name)
-	s.Incarnation, s.Zone, s.Group, s.Told = e.Incarnation, e.Zone, "", events.Incarnation{}
+	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused = e.Incarnation, e.Zone, "", events.Incarnation{}, false
+	s.Asked, s.Abuse = false, e.Abuse
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
 	m.facts(s, e.Facts)
 	if n := m.w.Notice(name); n != nil {
@@ -628,11 +649,32 @@ func (m *machine) ownerActed(what, why string) {
 	m.release(why + ": " + what)
 }
 
-// mapped notes the host names of a life.
+// mapped notes the host names of a life, or that they are not to be had.
 func (m *machine) mapped(e Mapped) {
-	if s := m.w.Slice(e.Slice); s != nil && e.Incarnation.Same(s.Incarnation) && s.Group != e.Group {
+	s := m.w.Slice(e.Slice)
+	if s == nil || !e.Incarnation.Same(s.Incarnation) {
+		return
+	}
+	if e.Group == "" && !s.Asked {
+		m.slice(s.Name).Asked = true
+	}
+	if e.Group != "" && s.Group != e.Group {
 		m.slice(s.Name).Group = e.Group
 	}
+}
+
+// stopAbused ends all automation where Google suspects abuse. What was decided in the same step does not leave.
+func (m *machine) stopAbused() {
+	if m.w.Incident == nil || m.phase() == Clearing || !slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Abuse && !s.IsReleased() }) {
+		return
+	}
+	m.out = slices.DeleteFunc(m.out, func(e events.Event) bool { return e.EventType() != events.TypeIncidentClosed })
+	const why = "Google suspects abuse on this slice (symptom PROJECT_ABUSE)"
+	if m.phase() == Watching {
+		m.finish(Observed, "", why, "answer Google's notification")
+		return
+	}
+	m.escalate(why, "answer Google's notification; Pitstop does nothing more here")
 }
 
 // words writes a cause for people.

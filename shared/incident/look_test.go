@@ -131,3 +131,37 @@ func TestANameIsHeldWhereItsSliceIsOrIsToBe(t *testing.T) {
 		}
 	}
 }
+
+// TestWordFromBeforeTheSliceWasFoundUsableOpensNothing: what was dead-lettered is redriven days later, and a training without
+// a crew tells of no progress that it could be held against.
+func TestWordFromBeforeTheSliceWasFoundUsableOpensNothing(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		at    time.Duration
+		opens bool
+	}{
+		{"from before it was found usable", 5 * time.Minute, false},
+		{"from after that", time.Hour, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := quiet(true)
+			crewless(&w)
+			now := start
+			for _, shown := range []incident.Condition{incident.Unhealthy, incident.Ready} {
+				now = now.Add(10 * time.Minute)
+				w, _, _ = incident.Advance(policies["spot"], w, incident.Read{
+					Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: shown,
+					Incarnation: w.Slices[0].Incarnation, State: string(shown),
+				}, now)
+			}
+			late := start.Add(48 * time.Hour)
+			w, _, _ = incident.Advance(policies["spot"], w, incident.Interrupted{
+				Origin: incident.Origin{ID: "late", Time: start.Add(c.at), Rank: events.RankAudit}, Slice: "llama-8b", Cause: events.CauseHostError,
+				Incarnation: w.Slices[0].Incarnation, Text: "worker 2 lost its host",
+			}, late)
+			if opened := w.Incident != nil; opened != c.opens {
+				t.Errorf("an incident was opened: %v, want %v", opened, c.opens)
+			}
+		})
+	}
+}

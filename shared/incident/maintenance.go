@@ -23,8 +23,11 @@ func (m *machine) noticed(e Noticed) {
 		m.noticeGone(s, e)
 		return
 	}
-	if end := windowEnd(e.Notice); !end.IsZero() && m.now.After(end.Add(HealFor)) {
-		return // history
+	if old != nil && old.Status != events.NoticeGone && !m.history(old.Notice) {
+		e.Notice = completed(e.Notice, old.Notice)
+	}
+	if m.history(e.Notice) {
+		return
 	}
 	if old != nil && old.Notice.Equal(e.Notice) && (old.InAPI || !e.InAPI) {
 		return
@@ -51,6 +54,29 @@ func (m *machine) noticed(e Noticed) {
 	}
 }
 
+// completed is a notice with what an earlier word of the same maintenance told beyond it: the log, the API and a machine's
+// own metadata do not all tell the same fields, and some tell of the state alone.
+func completed(n, old events.Notice) events.Notice {
+	if n.WindowStart.IsZero() {
+		status := n.Status
+		n = old
+		n.Status = status
+		return n
+	}
+	if n.WindowStart.Equal(old.WindowStart) {
+		if n.WindowEnd.IsZero() {
+			n.WindowEnd = old.WindowEnd
+		}
+		if n.LatestWindowStart.IsZero() {
+			n.LatestWindowStart = old.LatestWindowStart
+		}
+	}
+	return n
+}
+
+// Tells reports whether what is known of a notice is all that another word of it says.
+func (n Notice) Tells(o events.Notice) bool { return n.Notice.Equal(completed(o, n.Notice)) }
+
 func (m *machine) lead() time.Duration {
 	if m.p.Lead > 0 {
 		return m.p.Lead
@@ -64,6 +90,12 @@ func windowEnd(n events.Notice) time.Time {
 		return n.WindowStart
 	}
 	return n.WindowEnd
+}
+
+// history reports whether the window of a notice has been over for longer than anybody waits for it.
+func (m *machine) history(n events.Notice) bool {
+	end := windowEnd(n)
+	return !end.IsZero() && m.now.After(end.Add(HealFor))
 }
 
 func (m *machine) keepNotice(n Notice) {

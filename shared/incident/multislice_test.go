@@ -342,7 +342,7 @@ func play(t *testing.T, p policy.Policy, n node, what string) (node, []events.Ev
 	next := node{w: n.w, now: n.now.Add(time.Second), path: n.path + " > " + what}
 	switch what {
 	case "later":
-		when := n.w.Due()
+		when := overdue(n.w)
 		if n.w.Incident != nil {
 			when = n.w.Incident.Deadline
 		}

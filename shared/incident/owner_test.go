@@ -35,3 +35,59 @@ func TestACreationFromBeforeTheTroubleTakesNothingOver(t *testing.T) {
 		})
 	}
 }
+
+// TestAnOrderOfTheOwnersThatCameToNothingStaysTheirs: a TPU that its owner deleted and ordered again, and for which there was
+// no capacity, was never there. Pitstop does not create it in their place.
+func TestAnOrderOfTheOwnersThatCameToNothingStaysTheirs(t *testing.T) {
+	p := policies["everything"]
+	life := events.Incarnation{Zone: "us-west4-a", ID: "9001", Created: start.Add(2 * time.Hour)}
+	read := func(at time.Duration, c incident.Condition, life events.Incarnation) incident.Read {
+		return incident.Read{
+			Origin: incident.Origin{Time: start.Add(at), Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: c, Incarnation: life,
+			State: string(c),
+		}
+	}
+	deleted := incident.Called{
+		Origin: incident.Origin{ID: "d", Time: start.Add(time.Hour), Rank: events.RankAudit}, Slice: "llama-8b", Method: "DeleteNode",
+		Principal: "ada@example.com",
+	}
+	for _, c := range []struct {
+		name   string
+		before incident.Workload
+		shown  []incident.Condition
+		opens  bool
+	}{
+		{"a slice that was released", quiet(true), []incident.Condition{incident.Creating, incident.Gone}, false},
+		{"one that failed and stays there", quiet(true), []incident.Condition{incident.Creating, incident.Lost}, false},
+		{"one never seen before", incident.New("demo", "llama-8b", "tpu"), []incident.Condition{incident.Creating, incident.Gone}, false},
+		{"one that was usable", quiet(true), []incident.Condition{incident.Creating, incident.Ready, incident.Gone}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := c.before
+			w.Label = "spot"
+			if len(w.Slices) > 0 {
+				w, _, _ = incident.Advance(p, w, deleted, start.Add(time.Hour))
+				w, _, _ = incident.Advance(p, w, read(61*time.Minute, incident.Gone, events.Incarnation{}), start.Add(61*time.Minute))
+				if !w.Slices[0].IsReleased() {
+					t.Fatal("what its owner deleted is not released")
+				}
+			}
+			for i, shown := range c.shown {
+				at := 2*time.Hour + time.Duration(i+1)*time.Minute
+				life := life
+				if shown == incident.Gone {
+					life = events.Incarnation{}
+				}
+				w, _, _ = incident.Advance(p, w, read(at, shown, life), start.Add(at))
+			}
+			later := start.Add(4 * time.Hour)
+			w, _, _ = incident.Advance(p, w, incident.Ticked{Origin: incident.Origin{Rank: events.RankReading}}, later)
+			if opened := w.Incident != nil; opened != c.opens {
+				t.Errorf("an incident was opened: %v, want %v", opened, c.opens)
+			}
+			if due := w.Due(); !c.opens && !due.IsZero() {
+				t.Errorf("something is still due at %s", due)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package incident
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"pitstop.internal/events"
 )
@@ -58,6 +59,9 @@ func (m *machine) quiet() {
 		}
 		due := n.WindowStart.Add(-m.lead())
 		switch {
+		case m.history(n.Notice):
+			n.Due = time.Time{} // it is shown still, and has been waited for
+			m.keepNotice(n)
 		case !m.now.Before(due):
 			m.openMaintenance(n)
 			return

@@ -15,13 +15,8 @@ func (m *machine) reported(e Reported) {
 		return
 	}
 	r := e.Report
-	if group, _, ok := events.WorkerGroup(r.Hostname); ok {
-		if s.Group != "" && s.Group != group {
-			return // a crew of a life that is over
-		}
-		if s.Group == "" && (m.from.Time.IsZero() || m.from.Time.After(s.Incarnation.Created)) {
-			m.slice(s.Name).Group = group
-		}
+	if group, _, ok := events.WorkerGroup(r.Hostname); ok && s.Group != "" && s.Group != group {
+		return // a crew of a life that is over
 	}
 	if m.w.Crew.Seen.IsZero() {
 		m.w.Crew.Seen, m.changed = m.now, true

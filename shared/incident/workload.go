@@ -54,8 +54,12 @@ type Slice struct {
 	Spot           bool   `json:"spot,omitzero"`
 	// Spec is the hash of the stored specification from which it can be created again.
 	Spec string `json:"spec,omitzero"`
-	// Group is what the host names of its workers have in common.
+	// Group is what the host names of its workers have in common. Asked says that the API was asked for them, and did not
+	// tell: it is asked once in a life.
 	Group string `json:"group,omitzero"`
+	Asked bool   `json:"asked,omitzero"`
+	// Abuse says that the provider suspects abuse: no automation any more.
+	Abuse bool `json:"abuse,omitzero"`
 	// Incarnation is the life that the API showed last; Admitted is the one in which training may run.
 	Incarnation events.Incarnation `json:"incarnation,omitzero"`
 	Admitted    events.Incarnation `json:"admitted,omitzero"`
@@ -66,11 +70,16 @@ type Slice struct {
 	Since time.Time `json:"since,omitzero"`
 	// Told is a life whose end an incident has told already: it opens no second one.
 	Told events.Incarnation `json:"told,omitzero"`
+	// Unused says that somebody else ordered this life and that it has not been usable yet: what becomes of it is theirs.
+	Unused bool `json:"unused,omitzero"`
 	// Replace marks a slice that the open incident has to replace.
 	Replace bool `json:"replace,omitzero"`
 	// Released is when its owner deleted it or took it over: it is left alone from then on.
 	Released time.Time `json:"released,omitzero"`
 }
+
+// Named reports whether nothing more is to be had of the host names of the slice's workers.
+func (s Slice) Named() bool { return s.Group != "" || s.Asked }
 
 // IsReleased reports whether the slice is its owner's business alone.
 func (s Slice) IsReleased() bool { return !s.Released.IsZero() }
@@ -360,8 +369,8 @@ func (w Workload) Due() time.Time {
 	for i := range w.Slices {
 		switch s := &w.Slices[i]; {
 		case w.leftAlone(s):
-		case s.Condition == Gone:
-			earlier(s.Since.Add(Grace))
+		case s.Condition == Gone: // somebody may have said in the meantime who deleted it
+			earlier(s.Since)
 		case s.Condition == Lost && s.Incarnation.Known(): // progress that was reported at the same time may have hidden it
 			earlier(s.Since)
 		case s.Condition == Unhealthy || s.Condition == Unclear:
@@ -371,10 +380,38 @@ func (w Workload) Due() time.Time {
 	return due
 }
 
-// leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, the training is done,
-// or its end has been told.
+// leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, it has never been
+// usable since they ordered it, the training is done, or its end has been told.
 func (w Workload) leftAlone(s *Slice) bool {
-	return s.IsReleased() || w.Crew.Finished || s.Told.Same(s.Incarnation)
+	return s.IsReleased() || s.Unused || w.Crew.Finished || s.Told.Same(s.Incarnation)
+}
+
+// Unexplained reports whether a slice is gone, and nobody has said why. What its owner deletes is not ours to bring back,
+// so everything that can be asked is asked first.
+func (w Workload) Unexplained(slice string) bool {
+	s := w.Slice(slice)
+	if s == nil || s.Condition != Gone || s.Replace || w.leftAlone(s) {
+		return false
+	}
+	return w.Incident == nil || w.Incident.Phase != Clearing && !w.Incident.proves(s)
+}
+
+// Broken returns when the API first showed this life of a slice lost or broken; zero when it did not.
+func (w Workload) Broken(slice string) time.Time {
+	s := w.Slice(slice)
+	switch {
+	case s == nil || !s.Incarnation.Known():
+		return time.Time{}
+	case s.Condition == Lost || s.Condition == Unhealthy || s.Condition == Unclear:
+		return s.Since
+	case w.Incident != nil:
+		for _, t := range w.Incident.Troubles {
+			if t.Slice == slice && t.Life == s.Incarnation.ID && t.Proven && !t.Announced && t.Cause.Infrastructure() {
+				return t.At
+			}
+		}
+	}
+	return time.Time{}
 }
 
 // Slice returns the slice of that name, or nil.

@@ -145,6 +145,7 @@ func conformance(t *testing.T, s store) {
 		{"entries of a zone that come at once cause one look and one write", parkedAtOnce},
 		{"parked entries are bounded in number and in bytes", parkedBounds},
 		{"parked entries expire", parkedExpire},
+		{"the audit log is asked about a zone once a minute", askedOnce},
 		{"parked entries that have expired give way to new ones", parkedGiveWay},
 		{"the brake bounds the zone and the project of an hour", brakeBounds},
 		{"the brake never gives more slots than there are", brakeAtOnce},
@@ -677,6 +678,34 @@ func parkedGiveWay(t *testing.T, s *suite) {
 	writes := s.tap.Writes()
 	park(3, later)
 	s.wantWrites(t, &writes, 0, "an entry that is parked already")
+}
+
+// askedOnce has many instances want to ask, and entries be parked in between.
+func askedOnce(t *testing.T, s *suite) {
+	for _, c := range []struct {
+		zone  string
+		after time.Duration
+		want  int
+	}{
+		{"us-west4-a", 0, 1},
+		{"us-west4-b", 0, 1},
+		{"us-west4-a", 59 * time.Second, 0},
+		{"us-west4-a", time.Minute, 1},
+		{"us-west4-a", 61 * time.Second, 0},
+		{"us-west4-a", -time.Minute, 0},
+		{"us-west4-a", time.Hour, 1},
+	} {
+		at := start.Truncate(time.Minute).Add(c.after)
+		const instances = 16
+		may, errs := make([]bool, instances), make([]error, instances)
+		together(instances, func(i int) { may[i], errs[i] = s.Ask(t.Context(), "demo", c.zone, at) })
+		if err := errors.Join(errs...); err != nil || count(may) != c.want {
+			t.Errorf("%s after %v: %d of %d may ask, %v; want %d", c.zone, c.after, count(may), instances, err, c.want)
+		}
+		if look, err := s.Park(t.Context(), "demo", c.zone, ledger.ParkedEntry{Key: "k", At: at}); err != nil || c.after == 0 && !look {
+			t.Errorf("look %v, %v: to ask is no look", look, err)
+		}
+	}
 }
 
 func parkedExpire(t *testing.T, s *suite) {

@@ -33,8 +33,9 @@ type ParkedEntry struct {
 
 type parking struct {
 	Entries []ParkedEntry `json:"entries"`
-	// Looked is when an entry last caused a look at the zone.
+	// Looked is when an entry last caused a look at the zone, Asked when the audit log was last asked about it.
 	Looked time.Time `json:"looked,omitzero"`
+	Asked  time.Time `json:"asked,omitzero"`
 }
 
 const parkingSchema = 1
@@ -54,9 +55,9 @@ func (p *parking) wants(e ParkedEntry) bool {
 // expired reports whether an entry has waited for too long.
 func (e ParkedEntry) expired(now time.Time) bool { return now.Sub(e.At) > ParkFor }
 
-// Park keeps an entry of a zone that concerns nobody known, in the place of those that have expired. Look says that the caller has to look at the zone: one
-// caller per LookEvery is told so. An entry that says nothing new is not written, and one for which there is no place
-// left is not kept: the look finds out what it had to say.
+// Park keeps an entry of a zone that concerns nobody known, in the place of those that have expired. Look says that the
+// caller has to look at the zone: one caller per LookEvery is told so. An entry that says nothing new is not written, and
+// one for which there is no place left is not kept: the look finds out what it had to say.
 func (l *Ledger) Park(ctx context.Context, project, zone string, e ParkedEntry) (look bool, err error) {
 	err = l.parking(ctx, project, zone, func(p *parking) bool {
 		p.Entries = slices.DeleteFunc(p.Entries, func(o ParkedEntry) bool { return o.expired(e.At) })
@@ -71,6 +72,17 @@ func (l *Ledger) Park(ctx context.Context, project, zone string, e ParkedEntry) 
 		return keep || look
 	})
 	return look, err
+}
+
+// Ask reports whether the caller may ask the audit log about a zone now: one caller in a minute may.
+func (l *Ledger) Ask(ctx context.Context, project, zone string, now time.Time) (ask bool, err error) {
+	err = l.parking(ctx, project, zone, func(p *parking) bool {
+		if ask = now.Truncate(time.Minute).After(p.Asked); ask {
+			p.Asked = now.UTC().Truncate(time.Minute)
+		}
+		return ask
+	})
+	return ask && err == nil, err
 }
 
 // ParkedIn returns the entries of a zone that still wait.

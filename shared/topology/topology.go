@@ -5,6 +5,8 @@ package topology
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -38,6 +40,9 @@ var generations = map[string]generation{
 	"v5litepod": {1, false, 8},
 	"v6e":       {1, false, 8},
 }
+
+// Generations are those that are known, in alphabetical order.
+func Generations() []string { return slices.Sorted(maps.Keys(generations)) }
 
 // Parse reads an accelerator type such as v5litepod-16.
 func Parse(acceleratorType string) (Shape, error) {

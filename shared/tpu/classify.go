@@ -14,6 +14,7 @@ import (
 	"google.golang.org/api/googleapi"
 	api "google.golang.org/api/tpu/v2alpha1"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 )
 
@@ -98,6 +99,9 @@ var rules = []rule{
 	{text: []string{"reservation not found"}, occasions: []occasion{createSpot, createCall}, class: incident.Stockout},
 	{text: []string{"reservation not found"}, occasions: []occasion{createOther}, class: incident.Invalid},
 
+	// A policy of the organization, whatever code it comes with.
+	{text: []string{"constraint constraints/", "violated"}, class: incident.Permission},
+
 	{text: []string{"not supported while in state"}, class: incident.NotInState},
 	{text: []string{"is not supported when state is"}, class: incident.NotInState},
 
@@ -131,6 +135,20 @@ func (r *rule) fits(c code, text string, o occasion) bool {
 		}
 	}
 	return true
+}
+
+// Audited classifies the failure that the audit log tells of somebody's call, by the same table. It is nil for a call that
+// did not fail. What a creation asked for is not told.
+func Audited(c events.Call) *incident.Failure {
+	if c.Code == 0 {
+		return nil
+	}
+	o := otherCall
+	if strings.HasPrefix(c.Method, "Create") {
+		o = createCall
+	}
+	f := failure(code(c.Code), c.Message, "", o)
+	return &f
 }
 
 // callFailure classifies the error of a call.

@@ -12,9 +12,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/api/googleapi"
 	api "google.golang.org/api/tpu/v2alpha1"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 )
 
@@ -79,6 +81,10 @@ func TestOperationFailures(t *testing.T) {
 		},
 		"a reservation that was asked for":     {code: 5, message: "Reservation not found", occasion: createOther, want: incident.Invalid},
 		"a reservation, and it is no creation": {code: 5, message: "Reservation not found", want: incident.NotFound},
+
+		"a policy of the organization": {
+			code: 9, message: "Constraint constraints/compute.disableGuestAttributesAccess violated for project demo.", want: incident.Permission,
+		},
 
 		"an update of a node that was preempted": {
 			code: 3, want: incident.NotInState,
@@ -232,6 +238,32 @@ func TestUnwrap(t *testing.T) {
 	}
 	if got := Failure(fmt.Errorf("x: %w", err)); got.Class != incident.Transient || got.Message != "late" {
 		t.Errorf("Failure = %+v", got)
+	}
+}
+
+func TestAuditedFailuresAreOfTheSameTable(t *testing.T) {
+	for name, c := range map[string]struct {
+		call events.Call
+		want *incident.Failure
+	}{
+		"a success":  {events.Call{Method: "CreateNode"}, nil},
+		"a stockout": {events.Call{Method: "CreateNode", Code: 8, Message: noCapacity}, &incident.Failure{Class: incident.Stockout, Message: plain(noCapacity)}},
+		"a quota": {
+			events.Call{Method: "CreateQueuedResource", Code: 8, Message: "Quota 'TPUV5s' exhausted. Limit 32 in zone us-west4-a"},
+			&incident.Failure{Class: incident.Quota, Message: "Quota 'TPUV5s' exhausted. Limit 32 in zone us-west4-a"},
+		},
+		"a refusal in disguise": {
+			events.Call{Method: "CreateNode", Code: 5, Message: "Reservation not found [EID: 0x1f]"}, &incident.Failure{Class: incident.Stockout, Message: "Reservation not found"},
+		},
+		"nothing there": {events.Call{Method: "DeleteNode", Code: 5, Message: "no such node"}, &incident.Failure{Class: incident.NotFound, Message: "no such node"}},
+		"not allowed":   {events.Call{Method: "StopNode", Code: 7, Message: "no"}, &incident.Failure{Class: incident.Permission, Message: "no"}},
+		"without a word": {
+			events.Call{Method: "StopNode", Code: 99}, &incident.Failure{Class: incident.Transient, Message: "an error without a message"},
+		},
+	} {
+		if d := cmp.Diff(c.want, Audited(c.call)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/api/option"
 	api "google.golang.org/api/tpu/v2alpha1"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 )
 
@@ -120,7 +121,51 @@ func (c *Cloud) Read(ctx context.Context, r Ref) (Slice, error) {
 			return Slice{}, err
 		}
 	}
-	return sliceOf(r, n, q)
+	s, err := sliceOf(r, n, q)
+	if err == nil && s.Notice == nil && q != nil && len(queuedNodes(q, r.QueuedResource)) > 1 {
+		c.announced(ctx, []*Slice{&s})
+	}
+	return s, err
+}
+
+// announced asks the queued resource that holds these slices what maintenance it announces: it may know of one that a
+// node does not show, or not yet. A node's own word stands.
+func (c *Cloud) announced(ctx context.Context, held []*Slice) {
+	r := held[0].Ref
+	info, err := call(ctx, "read maintenance of queued resource "+r.QueuedResource+" in "+r.Zone, otherCall,
+		func(ctx context.Context) (*api.GetMaintenanceInfoResponse, error) {
+			return c.queues.GetMaintenanceInfo(r.queue()).Context(ctx).Do()
+		})
+	notices := map[string]*events.Notice{}
+	if err == nil {
+		for _, n := range info.NodeUpcomingMaintenances {
+			notices[path.Base(n.NodeName)] = noticeOf(n.UpcomingMaintenance)
+		}
+	}
+	for _, s := range held {
+		if s.Notice == nil {
+			s.Notice, s.NoticeUnread = notices[s.Name], err != nil
+		}
+	}
+}
+
+// listAnnounced asks each queued resource of which a node shows a notice, once.
+func (c *Cloud) listAnnounced(ctx context.Context, list []Slice) {
+	held := map[string][]*Slice{}
+	var shown []string
+	for i := range list {
+		q := list[i].QueuedResource
+		if q == "" {
+			continue
+		}
+		held[q] = append(held[q], &list[i])
+		if list[i].Notice != nil && !slices.Contains(shown, q) {
+			shown = append(shown, q)
+		}
+	}
+	for _, q := range shown {
+		c.announced(ctx, held[q])
+	}
 }
 
 // readQueued reads a slice that is not there from the queued resource that was to hold it.
@@ -201,6 +246,7 @@ func (c *Cloud) List(ctx context.Context, project, zone string) (Listing, error)
 		}
 		list.Slices = append(list.Slices, s)
 	}
+	c.listAnnounced(ctx, list.Slices)
 	if nodesPartial {
 		return list, nil // which nodes are missing cannot be told
 	}
@@ -408,7 +454,7 @@ func (c *Cloud) setMetadata(ctx context.Context, what string, r Ref, key, value 
 }
 
 // Hosts implements Provider. The workers write their names into their guest attributes; a policy of the organization
-// may forbid to read those, which is no failure.
+// (compute.disableGuestAttributesAccess) may forbid to read those.
 func (c *Cloud) Hosts(ctx context.Context, r Ref) ([]string, error) {
 	what := r.about("read host names of")
 	if err := r.check(what); err != nil {
@@ -417,7 +463,7 @@ func (c *Cloud) Hosts(ctx context.Context, r Ref) ([]string, error) {
 	a, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.GetGuestAttributesResponse, error) {
 		return c.nodes.GetGuestAttributes(r.String(), &api.GetGuestAttributesRequest{}).Context(ctx).Do()
 	})
-	if is(err, incident.Permission) || is(err, incident.NotFound) {
+	if is(err, incident.NotFound) {
 		return nil, nil
 	}
 	if err != nil {

@@ -46,7 +46,8 @@ type Provider interface {
 	Maintain(ctx context.Context, r Ref) (operation string, err error)
 	// SetMetadata sets one key of the slice's metadata and loses nobody else's.
 	SetMetadata(ctx context.Context, r Ref, key, value string) error
-	// Hosts reads the host names of the slice's workers; empty where they are not to be had.
+	// Hosts reads the host names of the slice's workers; empty where there are none. Where nobody may read them, the error
+	// is incident.Permission.
 	Hosts(ctx context.Context, r Ref) ([]string, error)
 	// Operations lists the operations of a zone that the provider still knows.
 	Operations(ctx context.Context, project, zone string) ([]Operation, error)
@@ -67,9 +68,10 @@ type Slice struct {
 	Accelerator    string
 	Workers, Chips int
 	Spot           bool
-	// Notice is announced maintenance, if any.
-	Notice *events.Notice
-	Abuse  bool
+	// Notice is announced maintenance, if any. NoticeUnread says that this could not be read.
+	Notice       *events.Notice
+	NoticeUnread bool
+	Abuse        bool
 	// Spec is the specification from which the slice can be created again, in canonical form; SpecHash names it.
 	// It may hold secrets (start-up scripts): it is stored and never logged.
 	Spec     []byte
@@ -81,7 +83,7 @@ func (s Slice) Evidence(id string) incident.Read {
 	return incident.Read{
 		Origin: incident.Origin{ID: id, Time: s.At, Rank: events.RankReading},
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
-		Incident: s.Labels[events.LabelIncident], Abuse: s.Abuse,
+		NoticeUnread: s.NoticeUnread, Incident: s.Labels[events.LabelIncident], Abuse: s.Abuse,
 		Facts: incident.Facts{
 			QueuedResource: s.QueuedResource, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot,
 			Spec: s.SpecHash, Label: s.Labels[events.LabelPolicy], Directory: s.Directory,

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -10,6 +16,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu"
 )
 
 // explained is what explain --json prints for each entry.
@@ -41,7 +48,7 @@ func explainCommand() *cobra.Command {
 			if len(files) == 0 {
 				files = []string{"-"}
 			}
-			return explain(files, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr(), p, asJSON)
+			return explain(c.Context(), files, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr(), p, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per entry")
@@ -49,58 +56,152 @@ func explainCommand() *cobra.Command {
 	return c
 }
 
-func explain(files []string, in io.Reader, out, errOut io.Writer, p chosenPolicy, asJSON bool) error {
+// explanations is what is printed of a run of entries.
+type explanations struct {
+	out, err bytes.Buffer
+	failed   bool
+	count    census
+}
+
+func explain(ctx context.Context, files []string, in io.Reader, out, errOut io.Writer, p chosenPolicy, asJSON bool) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	chosen := p.policy()
+	work := newPool(ctx, func(items []scenario.Item, first int, x *explanations) {
+		x.out.Reset()
+		x.err.Reset()
+		x.failed, x.count = false, census{}
+		for i, it := range items {
+			x.add(first+i+1, it, chosen, asJSON)
+		}
+	})
+	bar := newProgress(files, out, errOut)
+	all := work.stream(ctx, files, in, bar, underWay(1))
 	failed := false
-	n := 0
-	for _, name := range files {
-		each(name, in, func(r scenario.Record, err error) {
-			n++
-			x := explained{Index: n}
-			if err == nil {
-				x, err = explainEntry(n, r, p)
-			}
-			if err != nil {
-				failed = true
-				x.Error = oneLine(err)
-			}
-			if !asJSON {
-				explainLine(out, errOut, r.Where, x)
-				return
-			}
-			line, err := json.Marshal(x)
-			if err != nil {
-				failed = true
-				return
-			}
-			tell(out, string(line))
-		})
+	var count census
+	for x := all.next(ctx); x != nil; x = all.next(ctx) {
+		failed = failed || x.failed
+		count.join(x.count)
+		_, err := x.out.WriteTo(out)
+		if err == nil {
+			_, err = x.err.WriteTo(errOut)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if failed {
+	bar.done()
+	if !asJSON && count.all > 1 {
+		tell(out, count.String())
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case failed:
 		return errFailed
-	}
-	if n == 0 {
+	case count.all == 0:
 		noEntries(errOut)
 	}
 	return nil
 }
 
-func explainEntry(n int, r scenario.Record, p chosenPolicy) (explained, error) {
+// census counts entries by what became of them; it keeps nothing else of them.
+type census struct {
+	all, used, noted, unknown, refused int
+	// kinds are those of the entries that were understood.
+	kinds map[string]int
+}
+
+func (t *census) add(x explained) {
+	t.all++
+	switch {
+	case x.Error != "":
+		t.refused++
+		return
+	case !x.Ignored:
+		t.used++
+	case events.Kind(x.Kind).Known():
+		t.noted++
+	default:
+		t.unknown++
+		return
+	}
+	if t.kinds == nil {
+		t.kinds = map[string]int{}
+	}
+	t.kinds[x.Kind]++
+}
+
+// join adds another count.
+func (t *census) join(o census) {
+	t.all, t.used, t.noted, t.unknown, t.refused = t.all+o.all, t.used+o.used, t.noted+o.noted, t.unknown+o.unknown, t.refused+o.refused
+	if t.kinds == nil {
+		t.kinds = map[string]int{}
+	}
+	for k, n := range o.kinds {
+		t.kinds[k] += n
+	}
+}
+
+// String is one line for people.
+func (t *census) String() string {
+	count := func(n int) string { return events.Number(int64(n)) }
+	s := count(t.all) + " entries: " + count(t.used) + " lead to something, " + count(t.noted) + " noted only, " + count(t.unknown) + " of unknown kinds"
+	if t.refused > 0 {
+		s += ", " + count(t.refused) + " refused"
+	}
+	var kinds []string
+	for _, k := range slices.Sorted(maps.Keys(t.kinds)) {
+		kinds = append(kinds, k+" "+count(t.kinds[k]))
+	}
+	if len(kinds) > 0 {
+		s += " (" + strings.Join(kinds, ", ") + ")"
+	}
+	return s
+}
+
+// add explains the item that is the nth of all.
+func (x *explanations) add(n int, it scenario.Item, p policy.Policy, asJSON bool) {
+	e, err := explained{Index: n}, it.Err
+	if err == nil {
+		e, err = explainEntry(n, it.Record, p)
+	}
+	if err != nil {
+		x.failed = true
+		e.Error = oneLine(err)
+	}
+	x.count.add(e)
+	if !asJSON {
+		explainLine(&x.out, &x.err, it.Record, e)
+		return
+	}
+	if err := json.MarshalWrite(&x.out, e); err != nil {
+		x.failed = true
+		return
+	}
+	x.out.WriteByte('\n')
+}
+
+func explainEntry(n int, r scenario.Record, p policy.Policy) (explained, error) {
 	e, err := events.Read(r.Raw)
+	if f := tpu.Audited(e.Call); f != nil {
+		e.Call.Message = f.Message + " (" + strings.ReplaceAll(string(f.Class), "_", " ") + ")"
+	}
 	x := explained{Index: n, Kind: string(e.Kind), Subject: e.Subject.String(), Rank: e.Rank.String(), Reason: e.Describe()}
 	switch {
 	case err != nil:
-		return x, fmt.Errorf("%s: %w", r.Where, err)
+		return x, fmt.Errorf("%s: %w", r.Where(), err)
 	case e.Kind == events.KindForeign && e.Ignored != "":
 		x.Ignored, x.Reason = true, e.Ignored
 		if e.PubSub {
 			return x, nil
 		}
-		return x, fmt.Errorf("%s: %s", r.Where, e.Ignored)
+		return x, fmt.Errorf("%s: %s", r.Where(), e.Ignored)
 	case e.Ignored != "":
-		x.Ignored, x.Reason = true, e.Ignored
+		x.Ignored, x.Reason = true, e.Noted()
 		return x, nil
 	}
-	x.LeadsTo = leadsTo(e, p.policy())
+	x.LeadsTo = leadsTo(e, p)
 	return x, nil
 }
 
@@ -131,16 +232,31 @@ func leadsTo(e events.Entry, p policy.Policy) string {
 		return fmt.Sprintf("the notice is kept; at %s: %s", e.Notice.WindowStart.Add(-p.Lead).UTC().Format("2006-01-02 15:04 UTC"),
 			does(policy.RequestCheckpoint, "ask the training to save"))
 	case events.KindLoss:
-		return "an incident: look at the API; if the slice is lost and Spot, " + does(policy.Recreate, "delete it and create it again")
-	case events.KindBack:
+		const again = "delete it and create it again"
+		return "an incident: look at the API; if the slice is lost and Spot, " + does(policy.Recreate, again) +
+			"; if it is not Spot, wait for Google's own recovery, then " + does(policy.RecreateNonSpot, again)
+	case events.KindBack, events.KindLine:
 		return "a look at the slice, if an incident waits for it"
 	case events.KindCall:
-		return "the owner's word: an incident on this slice ends released, unless Pitstop itself made the call"
+		return callLeadsTo(e.Call)
 	case events.KindCrew:
 		return crewLeadsTo(e.Crew.Report, does)
-	case events.KindForeign:
+	case events.KindCanary:
+		return "a note that log entries arrive"
+	case events.KindJob, events.KindCluster, events.KindLimit, events.KindForeign:
+		// Nothing ever follows, and its reason says why.
 	}
 	return ""
+}
+
+func callLeadsTo(c events.Call) string {
+	switch {
+	case c.Code != 0:
+		return "a look at the slice, if an incident waits for it: the call changed nothing"
+	case events.Google(c.Principal):
+		return "a look at the slice, if an incident waits for it: Google itself made the call"
+	}
+	return "the owner's word: an incident on this slice ends released, unless Pitstop itself made the call"
 }
 
 func crewLeadsTo(r events.Report, does func(policy.Switch, string) string) string {
@@ -163,13 +279,31 @@ func crewLeadsTo(r events.Report, does func(policy.Switch, string) string) strin
 	return ""
 }
 
-func explainLine(out, errOut io.Writer, where string, x explained) {
+func explainLine(out, errOut *bytes.Buffer, r scenario.Record, x explained) {
+	lines := func(b *bytes.Buffer, parts ...string) {
+		for _, p := range parts {
+			b.WriteString(p)
+		}
+		b.WriteByte('\n')
+	}
 	switch {
 	case x.Error != "":
-		tell(errOut, "pitstop: "+x.Error)
+		lines(errOut, "pitstop: ", x.Error)
+	case x.Ignored && !events.Kind(x.Kind).Known():
+		lines(out, r.Where(), "\n  ignored: ", printable(x.Reason), "\n")
 	case x.Ignored:
-		tell(out, fmt.Sprintf("%s\n  ignored: %s\n", where, x.Reason))
+		lines(out, r.Where(), "\n  ignored: ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n")
 	default:
-		tell(out, fmt.Sprintf("%s\n  %s\n  kind     %s (%s)\n  subject  %s\n  leads to %s\n", where, x.Reason, x.Kind, x.Rank, x.Subject, x.LeadsTo))
+		lines(out, r.Where(), "\n  ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n  leads to ", x.LeadsTo, "\n")
 	}
+}
+
+// printable leaves out what a terminal would obey: names in entries may be anything.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s)
 }

@@ -3,59 +3,80 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
 )
 
-// maxEntries is how many entries are held at once: a replay orders them by time before it begins.
-const maxEntries = 1_000_000
+// A replay holds every entry that it plays, for it orders them by time before it begins, and these many at most. Of the
+// entries from which nothing follows it tells only the first ones.
+const (
+	maxEntries = 1_000_000
+	maxIgnored = 10_000
+)
+
+// held are the entries that are replayed.
+type held struct {
+	records []scenario.Record
+	faults  int
+	// played, ignored and left count the entries that are played, from which nothing follows, and for which there is no
+	// room.
+	played, ignored, left int
+}
 
 // readRecords reads the entries of files, "-" being standard input. What is no entry is told in one line each, and the
 // rest is used all the same.
-func readRecords(files []string, in io.Reader, errOut io.Writer) (records []scenario.Record, faults int) {
-	left := 0
+func readRecords(files []string, in io.Reader, errOut io.Writer) held {
+	var h held
 	for _, name := range files {
-		each(name, in, func(r scenario.Record, err error) {
-			switch {
-			case err != nil:
-				faults++
-				tell(errOut, "pitstop: "+oneLine(err))
-			case len(records) == maxEntries:
-				left++
-			default:
-				records = append(records, r)
+		next, end := split(name, in, nil)
+		for b := new(scenario.Batch); next(b); {
+			for _, it := range b.Items {
+				if it.Err != nil {
+					h.faults++
+					tell(errOut, "pitstop: "+oneLine(it.Err))
+					continue
+				}
+				h.hold(it.Record)
 			}
-		})
+		}
+		end()
 	}
-	if left > 0 {
-		faults++
-		tell(errOut, fmt.Sprintf("pitstop: more than %s entries: the last %s are left out", events.Number(maxEntries), events.Number(int64(left))))
+	h.tell(errOut)
+	return h
+}
+
+// tell says what is not played and what is not told.
+func (h *held) tell(errOut io.Writer) {
+	if h.left > 0 {
+		h.faults++
+		tell(errOut, fmt.Sprintf("pitstop: more than %s entries to play: the last %s are left out; replay takes fewer at a time, report takes any number",
+			events.Number(maxEntries), events.Number(int64(h.left))))
 	}
-	return records, faults
+	if more := h.ignored - maxIgnored; more > 0 {
+		tell(errOut, fmt.Sprintf("pitstop: nothing follows from %s entries: the last %s of them are not told one by one",
+			events.Number(int64(h.ignored)), events.Number(int64(more))))
+	}
+}
+
+// hold keeps a record if there is room for it.
+func (h *held) hold(r scenario.Record) {
+	e, err := events.Read(r.Raw)
+	if err == nil && e.Ignored != "" && (e.Kind != events.KindForeign || e.PubSub) {
+		if h.ignored++; h.ignored <= maxIgnored {
+			h.records = append(h.records, r.Clone())
+		}
+		return
+	}
+	if h.played == maxEntries {
+		h.left++
+		return
+	}
+	h.played++
+	h.records = append(h.records, r.Clone())
 }
 
 // noEntries says that there was nothing to do, and why that may be.
 func noEntries(errOut io.Writer) {
 	tell(errOut, "pitstop: 0 entries; gcloud logging read looks back one day, unless --freshness says more")
-}
-
-// each hands on the entries of one file.
-func each(name string, in io.Reader, yield func(scenario.Record, error)) {
-	if name == "-" {
-		scenario.Records(in, "standard input", yield)
-		return
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		yield(scenario.Record{Where: name}, err)
-		return
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		yield(scenario.Record{Where: name}, fmt.Errorf("%s: it is a folder; name the files in it", name))
-		return
-	}
-	scenario.Records(f, name, yield)
 }

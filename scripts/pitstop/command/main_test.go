@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/scenario"
 )
 
 // call runs the command as a user would, and returns what it printed and its exit code.
@@ -56,8 +60,9 @@ func TestExplainTellsEveryEntryAsJSON(t *testing.T) {
 	want := []map[string]any{
 		{
 			"index": 1.0, "kind": "loss", "subject": "projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2", "rank": "audit_log",
-			"leads_to": "an incident: look at the API; if the slice is lost and Spot, delete it and create it again",
-			"ignored":  false, "reason": "worker 2 was preempted", "error": "",
+			"leads_to": "an incident: look at the API; if the slice is lost and Spot, delete it and create it again; if it is not Spot, wait for " +
+				"Google's own recovery, then nothing is done (the switch recreate_non_spot is no); it would delete it and create it again",
+			"ignored": false, "reason": "worker 2 was preempted", "error": "",
 		},
 		{"index": 2.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": true, "reason": "the log syslog is not one that is read", "error": ""},
 		{
@@ -79,6 +84,134 @@ func TestExplainSaysItInPlainWords(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not said in\n%s", want, out)
 		}
+	}
+}
+
+// TestExplainTellsWhatFollows has one entry of each sort from which something follows, or nothing, under a policy.
+func TestExplainTellsWhatFollows(t *testing.T) {
+	sources := filepath.Join("..", "..", "..", "events", "testdata", "sources")
+	for _, c := range []struct {
+		source, id string
+		leadsTo    string
+		reason     string
+	}{
+		{"compute-events", "kmsKeyError", "an incident: look at the API", "worker 2 was interrupted (kmsKeyError)"},
+		{"compute-events", "automaticRestart", "a look at the slice", "worker 2 was restarted by Google"},
+		{"compute-events", "on-gke", "", "instance gke-tpu-2f41c6aa-bq7x was preempted (PreemptionEvent); only noted: GKE"},
+		{"compute-events", "run-time-over-on-gke", "", "is no failure"},
+		{"tpu-events", "terminated", "an incident: look at the API", "node llama-8b was terminated (PREEMPTED)"},
+		{"maintenance", "weeks-ahead", "the notice is kept; at 2027-02-10 03:40 UTC: ask the training to save", "maintenance of worker 2 announced for Feb 10"},
+		{"maintenance", "withdrawn", "an incident that waits for this maintenance", "no announced maintenance any more"},
+		{"maintenance-topic", "of-patrol", "the notice is kept; at 2026-11-19 03:40 UTC: ask the training to save", "maintenance of node llama-8b announced"},
+		{"tpu-audit", "delete-done", "the owner's word", "DeleteNode of node llama-8b by ann@example.com is done"},
+		{"tpu-audit", "deleted-by-google", "Google itself made the call", "is done"},
+		{"tpu-audit", "create-without-capacity", "the call changed nothing", "offered (see https://cloud.google.com/tpu/docs/regions) (stockout)"},
+		{"tpu-audit", "create-over-quota", "the call changed nothing", "(quota)"},
+		{"tpu-audit", "our-patch", "", "the call UpdateNode changes no slice"},
+		{"crew", "of-a-newer-crew", "", "crew: a report of a newer release; "},
+		{"training-lines", "maxtext-stopped", "a look at the slice", "the training stopped as it was told to"},
+		{"training-lines", "stack-dump", "", "a periodic dump is no crash"},
+		{"training-jobs", "aborted", "", "exit code 134, possibly transient (Error); only noted"},
+		{"gke", "maintenance-scheduled", "", "maintenance scheduled for Nov 19 04:00; only noted"},
+		{"gke", "upgrade", "", "node pool tpu of cluster train is upgraded (1.33.2-gke.200); only noted"},
+	} {
+		raw, err := os.ReadFile(filepath.Join(sources, c.source+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var entries []json.RawMessage
+		if err := json.Unmarshal(raw, &entries); err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(entries, func(e json.RawMessage) bool {
+			return bytes.Contains(e, []byte(`"insertId": "`+c.id+`"`)) || bytes.Contains(e, []byte(`"messageId": "`+c.id+`"`))
+		})
+		if i < 0 {
+			t.Fatalf("%s has no %s", c.source, c.id)
+		}
+		out, errOut, code := call(t, string(entries[i]), "explain", "--json", "--policy", "spot")
+		var x struct {
+			LeadsTo string `json:"leads_to"`
+			Ignored bool   `json:"ignored"`
+			Reason  string `json:"reason"`
+			Error   string `json:"error"`
+		}
+		if err := json.Unmarshal([]byte(out), &x); err != nil || code != exitDone || errOut != "" || x.Error != "" {
+			t.Errorf("%s/%s: exit code %d, %v, stderr %q, error %q", c.source, c.id, code, err, errOut, x.Error)
+		}
+		if !strings.Contains(x.LeadsTo, c.leadsTo) || !strings.Contains(x.Reason, c.reason) || x.Ignored != (c.leadsTo == "") || x.Ignored != (x.LeadsTo == "") {
+			t.Errorf("%s/%s leads to %q because %q, ignored %v; want %q because %q", c.source, c.id, x.LeadsTo, x.Reason, x.Ignored, c.leadsTo, c.reason)
+		}
+	}
+}
+
+// TestExplainCounts has unknown kinds counted, and none of them an error.
+func TestExplainCounts(t *testing.T) {
+	text := preempted("2") + "\n" + preempted("1") + strings.ReplaceAll(preempted("0"), "t1v-n-3f2a9c01-w-0", "gke-tpu-2f41c6aa-bq7x") +
+		`{"logName":"projects/mine/logs/syslog"}{"logName":"projects/mine/logs/events","jsonPayload":{"reason":"Pulled"}}{"data":"x","attributes":{}}`
+	out, errOut, code := call(t, text, "explain")
+	want := "6 entries: 2 lead to something, 1 noted only, 3 of unknown kinds (loss 3)\n"
+	if code != exitDone || errOut != "" || !strings.HasSuffix(out, want) {
+		t.Errorf("exit code %d, stderr %q; want the end %q of\n%s", code, errOut, want, out)
+	}
+	out, _, code = call(t, text+`{"logName":3}`, "explain")
+	if code != exitFailed || !strings.Contains(out, "3 of unknown kinds, 1 refused (loss 3)") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+func TestExplainObeysNoEntry(t *testing.T) {
+	text := strings.ReplaceAll(preempted("2"), "us-west4-a", `us\u001b[2J`)
+	out, _, _ := call(t, text, "explain")
+	if !strings.Contains(out, "us[2J") || strings.Contains(out, "\x1b") {
+		t.Errorf("%q", out)
+	}
+}
+
+// TestFilterPrintsWhatAShellTakes runs the printed line with a gcloud that repeats its arguments.
+func TestFilterPrintsWhatAShellTakes(t *testing.T) {
+	out, errOut, code := call(t, "", "filter", "--project", "my-project")
+	if code != exitDone || errOut != "" {
+		t.Fatalf("exit code %d, stderr %q", code, errOut)
+	}
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no shell")
+	}
+	dir := t.TempDir()
+	c := exec.CommandContext(t.Context(), sh, "-c", "gcloud() { printf '%s\\0' \"$@\"; }\n"+out) //nolint:gosec // it is what a user would do
+	c.Dir = dir
+	if raw, err := c.CombinedOutput(); err != nil || len(raw) > 0 {
+		t.Fatalf("%v: %s", err, raw)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "entries.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00")
+	want := []string{"logging", "read", events.Whole(events.Sinks()), "--project=my-project", "--format=json", "--freshness=400d", "--order=asc"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	for _, s := range events.Sinks() {
+		if !strings.Contains(out, "# "+s.Name+": ") {
+			t.Errorf("%s is not told", s.Name)
+		}
+	}
+}
+
+func TestFilterOfOneSink(t *testing.T) {
+	for _, s := range events.Sinks() {
+		if out, _, code := call(t, "", "filter", "--sink", s.Name); code != exitDone || out != s.Filter+"\n" {
+			t.Errorf("%s: exit code %d\n%s", s.Name, code, out)
+		}
+	}
+	out, _, code := call(t, "", "filter", "--json")
+	if got := lines(t, out); code != exitDone || len(got) != len(events.Sinks()) || got[2]["topic"] != "maintenance-notices" || got[2]["filter"] != events.Sinks()[2].Filter {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if _, errOut, code := call(t, "", "filter", "--sink", "nowhere"); code != exitUsage || !strings.Contains(errOut, `no sink "nowhere"; there are tpu-events, `) {
+		t.Errorf("exit code %d, %q", code, errOut)
 	}
 }
 
@@ -135,15 +268,26 @@ func TestAnAnswerWithoutEntriesIsNoFault(t *testing.T) {
 	}
 }
 
+// TestMoreEntriesThanAreHeldAreOneFault: an entry from which nothing follows takes no room.
 func TestMoreEntriesThanAreHeldAreOneFault(t *testing.T) {
-	var errOut bytes.Buffer
-	text := strings.Repeat("{}", maxEntries+3)
-	records, faults := readRecords([]string{"-"}, strings.NewReader(text), &errOut)
-	if len(records) != maxEntries || faults != 1 {
-		t.Errorf("%d entries, %d faults; want %d and 1", len(records), faults, maxEntries)
+	h := held{played: maxEntries - 1, ignored: maxIgnored - 1}
+	file := write(t, "entries.json", strings.Repeat(preempted("2")+"\n"+`{"logName":"projects/mine/logs/syslog"}`+"\n", 4))
+	next, end := split(file, nil, nil)
+	defer end()
+	for b := new(scenario.Batch); next(b); {
+		for _, it := range b.Items {
+			h.hold(it.Record)
+		}
 	}
-	if want := "pitstop: more than 1,000,000 entries: the last 3 are left out\n"; errOut.String() != want {
-		t.Errorf("stderr = %q, want %q", errOut.String(), want)
+	if len(h.records) != 2 || h.played != maxEntries || h.left != 3 || h.ignored != maxIgnored+3 {
+		t.Errorf("%d held, %d played, %d left out, %d ignored", len(h.records), h.played, h.left, h.ignored)
+	}
+	var errOut bytes.Buffer
+	h.tell(&errOut)
+	const want = "pitstop: more than 1,000,000 entries to play: the last 3 are left out; replay takes fewer at a time, report takes any number\n" +
+		"pitstop: nothing follows from 10,003 entries: the last 3 of them are not told one by one\n"
+	if errOut.String() != want || h.faults != 1 {
+		t.Errorf("%d faults, stderr = %q, want %q", h.faults, errOut.String(), want)
 	}
 }
 

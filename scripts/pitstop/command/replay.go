@@ -17,12 +17,14 @@ import (
 )
 
 type replayOptions struct {
-	asJSON   bool
-	policy   string
-	fleet    string
-	speed    float64
-	emulator string
-	verbose  bool
+	asJSON bool
+	policy string
+	fleet  []string
+	// babysitters are the principals of older scripts.
+	babysitters []string
+	speed       float64
+	emulator    string
+	verbose     bool
 }
 
 func replayCommand() *cobra.Command {
@@ -42,7 +44,9 @@ func replayCommand() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object per line")
 	f.StringVar(&o.policy, "policy", "", "for your own files: a preset (watch, spot, reserved), or FILE, or FILE:NAME")
-	f.StringVar(&o.fleet, "fleet", "", "for your own files: the TPUs, as gcloud compute tpus tpu-vm list --format=json lists them")
+	f.StringArrayVar(&o.fleet, "fleet", nil, "for your own files: the TPUs, as gcloud compute tpus tpu-vm list --format=json or queued-resources list\n"+
+		"--format=json lists them; once for each file")
+	f.StringArrayVar(&o.babysitters, "babysitter", nil, "for your own files: the principal of an older script, in whose place Pitstop works; once for each")
 	f.Float64Var(&o.speed, "speed", 0, "seconds of virtual time per second of real time; 0 does not wait")
 	f.StringVar(&o.emulator, "pubsub-emulator", "", "carry the messages through Google's Pub/Sub emulator at HOST:PORT")
 	f.BoolVar(&o.verbose, "verbose", false, "print what the functions log, on standard error")
@@ -61,6 +65,9 @@ type play struct {
 func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, out, errOut io.Writer) error {
 	if o.speed < 0 {
 		return usage("--speed %v: it cannot be negative", o.speed)
+	}
+	if slices.Contains(o.babysitters, "") {
+		return usage("--babysitter names a principal, as the log has it: name@PROJECT.iam.gserviceaccount.com")
 	}
 	plays, faults, err := plays(files, o, in, errOut)
 	if err != nil {
@@ -141,8 +148,8 @@ func (t *tally) add(s *scenario.Story) {
 // plays finds what is to be played: files of the user's, or the recorded incidents.
 func plays(files []string, o replayOptions, in io.Reader, errOut io.Writer) (found []play, faults int, err error) {
 	if len(files) == 0 {
-		if o.policy != "" || o.fleet != "" {
-			return nil, 0, usage("--policy and --fleet go with files of your own; the recorded incidents have theirs")
+		if o.policy != "" || len(o.fleet) > 0 || len(o.babysitters) > 0 {
+			return nil, 0, usage("--policy and --fleet go with files of your own, and so does --babysitter; the recorded incidents have theirs")
 		}
 		found, err = recorded()
 		return found, 0, err
@@ -151,25 +158,27 @@ func plays(files []string, o replayOptions, in io.Reader, errOut io.Writer) (fou
 	if err != nil {
 		return nil, 0, err
 	}
-	var known []scenario.SliceConfig
-	if o.fleet != "" {
-		raw, err := os.ReadFile(o.fleet)
+	var listings [][]scenario.SliceConfig
+	for _, name := range o.fleet {
+		raw, err := os.ReadFile(name)
 		if err != nil {
 			return nil, 0, usage("--fleet: %w", err)
 		}
-		if known, err = scenario.Fleet(raw); err != nil {
-			return nil, 0, usage("--fleet %s: %w", o.fleet, err)
+		known, err := scenario.Fleet(raw)
+		if err != nil {
+			return nil, 0, usage("--fleet %s: %w", name, err)
 		}
+		listings = append(listings, known)
 	}
-	records, faults := readRecords(files, in, errOut)
-	if len(records) == 0 {
-		return nil, faults, nil
+	h := readRecords(files, in, errOut)
+	if len(h.records) == 0 {
+		return nil, h.faults, nil
 	}
-	s, err := scenario.Guess(records, known, p.label)
+	s, err := scenario.Guess(h.records, scenario.Fleets(listings...), o.babysitters, p.label)
 	if err != nil {
 		return nil, 0, usage("%w", err)
 	}
-	return []play{{name: "your entries", scenario: s, records: records, policy: p.file}}, faults, nil
+	return []play{{name: "your entries", scenario: s, records: h.records, policy: p.file}}, h.faults, nil
 }
 
 // recorded loads the recorded incidents of the repository that this is called in.

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"runtime"
@@ -21,31 +23,63 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
 
 type simulateOptions struct {
-	seed   uint64
-	seeds  uint64
-	days   float64
-	slices int
-	faults string
-	fleet  string
-	policy string
-	asJSON bool
+	seed    uint64
+	seeds   uint64
+	days    float64
+	slices  int
+	faults  string
+	fleet   string
+	policy  string
+	rates   string
+	traces  []string
+	fixture string
+	save    string
+	asJSON  bool
+	sum     bool
 }
 
 func simulateCommand() *cobra.Command {
 	var o simulateOptions
+	slices, all := scenario.Causes()
 	c := &cobra.Command{
 		Use:   "simulate",
 		Short: "Run a fleet against failures in virtual time, and hold Pitstop to its rules",
 		Long: "Run a fleet for many days of virtual time against everything that happens to TPUs, to the cloud and to Pitstop itself, all\n" +
 			"drawn from one seed, and report what was interrupted, how it ended, how fast, at what cost, and which rule was broken.\n\n" +
 			"The same seed makes the same run. A violation is told with the shortest beginning of its faults that still brings it\n" +
-			"about, and with the timeline of what it happened to. Exit code 1 when a rule was broken.",
+			"about, and with the timeline of what it happened to. Exit code 1 when a rule was broken.\n\n" +
+			"A file of rates (YAML) says how often things happen, and how the gaps between are distributed:\n\n" +
+			"  gaps: weibull 0.7          # exponential (as built in), weibull SHAPE, lognormal SIGMA\n" +
+			"  unnamed: none              # what is not named does not happen; without this line it does, as built in\n" +
+			"  causes:\n" +
+			"    preempted:\n" +
+			"      per_day: 1.2           # times per slice and day; or spot: and other: apart\n" +
+			"      generations: {v5p: 0.4, v6e: 3}\n" +
+			"      gaps: lognormal 1.5\n" +
+			"    stockout: {per_day: 2}   # of what concerns no single slice, times per day\n\n" +
+			"A trace tells what happens when; what it tells of is not drawn as well. It has one of three forms:\n\n" +
+			"  events        CSV with the header seconds,slice,cause or seconds,slice,cause,minutes. The slice is a name or *, one that\n" +
+			"                is drawn; of a stockout it is a zone or *. Minutes is how long it lasts, where it has a length\n" +
+			"  availability  JSON {\"metadata\": {\"gap_seconds\": 300}, \"data\": [1, 1, 0, ...]}, the number of instances to be had: at 0\n" +
+			"                all Spot slices of the zone are preempted and it gives none until there is another number. The zone is\n" +
+			"                what the name of the file has before its first _, or FILE=ZONE\n" +
+			"  nodes         CSV milliseconds,add|remove,node without a header: with a removed node a Spot slice is preempted, the\n" +
+			"                nodes standing for the Spot slices in turn\n\n" +
+			"Causes: " + strings.Join(slices, ", ") + ";\nof no single slice: " + strings.Join(all, ", ") + ".",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if o.fixture != "" {
+				for _, other := range []string{"seed", "seeds", "days", "slices", "faults", "fleet", "policy", "rates", "trace", "save-fixture"} {
+					if c.Flags().Changed(other) {
+						return usage("--fixture says everything about a run; leave out --%s", other)
+					}
+				}
+			}
 			return simulate(c.Context(), o, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
@@ -57,14 +91,37 @@ func simulateCommand() *cobra.Command {
 	f.StringVar(&o.faults, "faults", "light", "what goes wrong with the machinery beside the fleet's own troubles: none, light, heavy")
 	f.StringVar(&o.fleet, "fleet", "", "a YAML file with fleet and capacity, as in the scenarios of events/testdata; without it a mixed fleet")
 	f.StringVar(&o.policy, "policy", "", "the policy file; without it the mixed fleet's")
+	f.StringVar(&o.rates, "rates", "", "a YAML file that says how often things happen, as above; without it the built-in rates")
+	f.StringArrayVar(&o.traces, "trace", nil, "a file that tells what happens when, as above, FILE or FILE=ZONE; may be given several times")
+	f.StringVar(&o.save, "save-fixture", "", "when a rule is broken, write the shortest run that breaks it to this folder")
+	f.StringVar(&o.fixture, "fixture", "", "run again what --save-fixture wrote to this folder; exit code 0 when the rule holds now")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object per seed")
+	f.BoolVar(&o.sum, "sum", false, "with --json, print one object for all seeds")
 	return c
 }
 
 func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) error {
-	sims, err := o.simulations()
-	if err != nil {
+	if err := o.check(); err != nil {
 		return err
+	}
+	var fixture *scenario.Fixture
+	var sims []scenario.Simulation
+	if o.fixture != "" {
+		f, err := scenario.LoadFixture(o.fixture)
+		if err != nil {
+			return usageError{err}
+		}
+		fixture, sims = &f, []scenario.Simulation{f.Simulation}
+	} else {
+		var err error
+		if sims, err = o.simulations(); err != nil {
+			return err
+		}
+	}
+	for _, t := range sims[0].Traces {
+		if lasts := t.Lasts.Hours() / 24; lasts < sims[0].Days {
+			tell(errOut, fmt.Sprintf("pitstop: %s ends after %.1f of %g days; nothing of what it tells of happens from then on", t.Name, lasts, sims[0].Days))
+		}
 	}
 	// A simulation makes much garbage and needs little memory.
 	debug.SetGCPercent(400)
@@ -73,30 +130,88 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 	if err != nil {
 		return err
 	}
-	var failed *scenario.Report
-	for _, r := range reports {
-		if len(r.Violations) > 0 && failed == nil {
-			failed = r
+	p := simulationPrinter{newPrinter(out, false)}
+	if o.asJSON {
+		shown := reports
+		if o.sum {
+			shown = []*scenario.Report{scenario.Sum(reports)}
 		}
-		if o.asJSON {
+		for _, r := range shown {
 			raw, err := json.Marshal(r, json.Deterministic(true))
 			if err != nil {
 				return err
 			}
 			tell(out, string(raw))
 		}
+	} else {
+		what := "faults " + o.faults
+		if fixture != nil {
+			what = "fixture " + o.fixture
+		}
+		p.report(scenario.Sum(reports), sims[0], what, time.Since(began))
+	}
+	i := slices.IndexFunc(reports, func(r *scenario.Report) bool { return len(r.Violations) > 0 })
+	if i < 0 {
+		switch {
+		case o.save != "":
+			tell(errOut, "pitstop: no rule was broken; --save-fixture has written nothing")
+		case fixture != nil && fixture.Rule != "" && !o.asJSON:
+			tell(out, "the rule that was broken holds now: "+fixture.Rule+", "+fixture.Text)
+		}
+		return nil
+	}
+	if fixture != nil && !fixture.Breaks(reports[i]) {
+		tell(errOut, fmt.Sprintf("pitstop: the fixture breaks %q, not %q as it did", reports[i].Violations[0].Rule, fixture.Rule))
+	}
+	if o.asJSON && o.save == "" {
+		return errFailed
+	}
+	short, err := scenario.Shrink(ctx, sims[i], reports[i])
+	if err != nil {
+		return err
 	}
 	if !o.asJSON {
-		p := simulationPrinter{newPrinter(out, false)}
-		p.report(scenario.Sum(reports), len(sims[0].World.Fleet), o, time.Since(began))
-		if failed != nil {
-			if err := p.violation(ctx, sims[failed.Seed-o.seed], failed); err != nil {
-				return err
-			}
-		}
+		p.violation(short, reports[i].Faults, 30)
 	}
-	if failed != nil {
-		return errFailed
+	if o.save != "" {
+		if err := saveFixture(o.save, sims[i], short, reports[i].Faults); err != nil {
+			return err
+		}
+		tell(errOut, fmt.Sprintf("pitstop: written to %s; run it again with simulate --fixture %s", o.save, o.save))
+	}
+	return errFailed
+}
+
+// saveFixture writes the shortest run that still breaks a rule.
+func saveFixture(dir string, sim scenario.Simulation, short *scenario.Report, faults int) error {
+	v := short.Violations[0]
+	sim.Limit = v.Faults
+	var story bytes.Buffer
+	simulationPrinter{&printer{out: &story}}.violation(short, faults, len(short.Told))
+	return scenario.Fixture{Simulation: sim, Rule: v.Rule, Workload: v.Workload, Text: v.Text}.Save(dir, story.Bytes())
+}
+
+// check refuses what cannot be run.
+func (o simulateOptions) check() error {
+	switch {
+	case o.days <= 0 || o.days > 3650 || o.days != o.days:
+		return usage("--days %v: it has to be more than 0 and at most 3650", o.days)
+	case o.seeds == 0:
+		return usage("--seeds 0: at least one is needed")
+	case o.seed+o.seeds < o.seed:
+		return usage("--seed %d --seeds %d: there are not that many seeds", o.seed, o.seeds)
+	case o.slices < 0:
+		return usage("--slices %d: it has to be 0, for all, or more", o.slices)
+	case o.sum && !o.asJSON:
+		return usage("--sum goes with --json; people are told the sum anyway")
+	}
+	if o.save != "" {
+		switch files, err := os.ReadDir(o.save); {
+		case err == nil && len(files) > 0:
+			return usage("--save-fixture %s: there is something in it; name a folder that is empty or not there", o.save)
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return usage("--save-fixture: %w", err)
+		}
 	}
 	return nil
 }
@@ -106,12 +221,6 @@ func (o simulateOptions) simulations() ([]scenario.Simulation, error) {
 	faults, err := scenario.FaultsNamed(o.faults)
 	if err != nil {
 		return nil, usage("--faults: %w", err)
-	}
-	if o.days <= 0 || o.days > 3650 {
-		return nil, usage("--days %v: it has to be more than 0 and at most 3650", o.days)
-	}
-	if o.seeds == 0 {
-		return nil, usage("--seeds 0: at least one is needed")
 	}
 	var own *scenario.Scenario
 	if o.fleet != "" {
@@ -130,6 +239,14 @@ func (o simulateOptions) simulations() ([]scenario.Simulation, error) {
 			return nil, usage("--policy %s: %w", o.policy, err)
 		}
 	}
+	rates, err := o.ownRates()
+	if err != nil {
+		return nil, err
+	}
+	traces, err := o.ownTraces()
+	if err != nil {
+		return nil, err
+	}
 	var sims []scenario.Simulation
 	for seed := o.seed; seed < o.seed+o.seeds; seed++ {
 		world, policies := scenario.MixedFleet(seed)
@@ -139,12 +256,54 @@ func (o simulateOptions) simulations() ([]scenario.Simulation, error) {
 		if file != nil {
 			policies = file
 		}
+		for _, t := range traces {
+			if err := t.Fits(world); err != nil {
+				return nil, usage("--trace %w", err)
+			}
+		}
 		if o.slices > 0 {
 			world = scenario.Few(world, seed, o.slices)
 		}
-		sims = append(sims, scenario.Simulation{Seed: seed, Days: o.days, World: world, Policy: policies, Faults: faults, Limit: scenario.NoLimit})
+		sims = append(sims, scenario.Simulation{
+			Seed: seed, Days: o.days, World: world, Policy: policies, Faults: faults, Rates: rates, Traces: traces, Limit: scenario.NoLimit,
+		})
 	}
 	return sims, nil
+}
+
+func (o simulateOptions) ownRates() (scenario.Rates, error) {
+	if o.rates == "" {
+		return scenario.Rates{}, nil
+	}
+	data, err := os.ReadFile(o.rates)
+	if err != nil {
+		return scenario.Rates{}, usage("--rates: %w", err)
+	}
+	rates, err := scenario.ParseRates(data)
+	if err != nil {
+		return scenario.Rates{}, usage("--rates %s: %w", o.rates, err)
+	}
+	return rates, nil
+}
+
+func (o simulateOptions) ownTraces() (traces []scenario.Trace, err error) {
+	for _, name := range o.traces {
+		zone := ""
+		data, err := os.ReadFile(name)
+		if before, after, ok := cutLast(name, "="); err != nil && ok {
+			name, zone = before, after
+			data, err = os.ReadFile(name)
+		}
+		if err != nil {
+			return nil, usage("--trace: %w", err)
+		}
+		t, err := scenario.ParseTrace(name, zone, data)
+		if err != nil {
+			return nil, usage("--trace %w", err)
+		}
+		traces = append(traces, t)
+	}
+	return traces, nil
 }
 
 func ownFleet(name string) (scenario.Scenario, error) {
@@ -191,12 +350,12 @@ func simulateAll(ctx context.Context, sims []scenario.Simulation, errOut io.Writ
 // simulationPrinter tells people what simulations came to.
 type simulationPrinter struct{ *printer }
 
-func (p simulationPrinter) report(r *scenario.Report, fleet int, o simulateOptions, took time.Duration) {
-	what := fmt.Sprintf("seed %d", o.seed)
-	if o.seeds > 1 {
-		what = fmt.Sprintf("seeds %d to %d", o.seed, o.seed+o.seeds-1)
+func (p simulationPrinter) report(r *scenario.Report, sim scenario.Simulation, faults string, took time.Duration) {
+	what := fmt.Sprintf("seed %d", r.Seed)
+	if r.Seeds > 1 {
+		what = fmt.Sprintf("seeds %d to %d", r.Seed, r.Seed+uint64(r.Seeds)-1)
 	}
-	tell(p.out, p.paint(bold, fmt.Sprintf("%s · %g days of %d slices · faults %s", what, o.days, fleet, o.faults)))
+	tell(p.out, p.paint(bold, fmt.Sprintf("%s · %g days of %d slices · %s", what, r.Days, len(sim.World.Fleet), faults)))
 	tell(p.out, fmt.Sprintf("%s faults and troubles, %s messages handled, in %.1f s\n", events.Number(int64(r.Faults)), events.Number(int64(r.Handled)), took.Seconds()))
 
 	p.table("what happened to the fleet", r.Happened)
@@ -205,14 +364,67 @@ func (p simulationPrinter) report(r *scenario.Report, fleet int, o simulateOptio
 	p.table("what confirmed the resumed", r.Confirmed)
 	p.stages(r.Reaction)
 	p.table("calls that changed something", r.Actions)
-	p.table("errors of the TPU API met", r.ErrorClasses)
+	p.classes(r)
+	p.transitions(r)
 	p.lost(r)
-	tell(p.out, fmt.Sprintf("the brake held %s calls; %d different transitions of the state machine were taken", events.Number(int64(r.Braked)), len(r.Transitions)))
+	tell(p.out, fmt.Sprintf("the brake held %s calls", events.Number(int64(r.Braked))))
 	if n := len(r.Violations); n > 0 {
 		tell(p.out, p.paint(red, fmt.Sprintf("violations: %d", n)))
 	} else {
 		tell(p.out, p.paint(green, "violations: none"))
 	}
+}
+
+// classes tells which classes of errors of the TPU API were met.
+func (p simulationPrinter) classes(r *scenario.Report) {
+	var met []string
+	for _, c := range slices.Sorted(maps.Keys(r.ErrorClasses)) {
+		met = append(met, fmt.Sprintf("%s (%s)", c, events.Number(int64(r.ErrorClasses[c]))))
+	}
+	all := len(met) + len(r.ErrorClassesMissing)
+	tell(p.out, p.paint(bold, fmt.Sprintf("classes of errors of the TPU API: %d of %d met", len(met), all)))
+	for _, line := range []struct{ title, text string }{{"met", strings.Join(met, ", ")}, {"NOT met", strings.Join(r.ErrorClassesMissing, ", ")}} {
+		if line.text != "" {
+			tell(p.out, fmt.Sprintf("  %s: %s", line.title, strings.ReplaceAll(line.text, "_", " ")))
+		}
+	}
+	tell(p.out, "")
+}
+
+// transitions tells which transitions of the state machine were taken: a row for each place from which they lead.
+func (p simulationPrinter) transitions(r *scenario.Report) {
+	known := incident.Transitions()
+	taken, missing := map[string][]string{}, map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(r.Transitions)) {
+		from, to, _ := strings.Cut(name, " -> ")
+		if !slices.Contains(known, [2]string{from, to}) {
+			to += " (NOT in the table)"
+		}
+		taken[from] = append(taken[from], to)
+	}
+	for _, name := range r.TransitionsMissing {
+		from, to, _ := strings.Cut(name, " -> ")
+		missing[from] = append(missing[from], to)
+		taken[from] = append(taken[from], []string{}...) // a row all the same
+	}
+	all := len(r.Transitions) + len(r.TransitionsMissing)
+	tell(p.out, p.paint(bold, fmt.Sprintf("transitions of the state machine: %d of %d taken", len(r.Transitions), all)))
+	for _, from := range slices.Sorted(maps.Keys(taken)) {
+		text := strings.Join(taken[from], ", ")
+		switch {
+		case len(missing[from]) > 0 && text == "":
+			text = "NOT taken: " + strings.Join(missing[from], ", ")
+		case len(missing[from]) > 0:
+			text += "; NOT taken: " + strings.Join(missing[from], ", ")
+		}
+		for i, line := range wrap(text, lineWidth-20) {
+			if i > 0 {
+				from = ""
+			}
+			tell(p.out, fmt.Sprintf("  %-12s -> %s", from, line))
+		}
+	}
+	tell(p.out, "")
 }
 
 func (p simulationPrinter) table(title string, counts map[string]int) {
@@ -267,18 +479,14 @@ func (p simulationPrinter) lost(r *scenario.Report) {
 	tell(p.out, "")
 }
 
-// violation tells of a broken rule: the shortest run that still breaks one, its faults, and the timeline.
-func (p simulationPrinter) violation(ctx context.Context, sim scenario.Simulation, failed *scenario.Report) error {
-	short, err := scenario.Shrink(ctx, sim, failed)
-	if err != nil {
-		return err
-	}
+// violation tells of a broken rule: the shortest run that still breaks one, the last of its faults, and the timeline.
+func (p simulationPrinter) violation(short *scenario.Report, faults, most int) {
 	v := short.Violations[0]
 	tell(p.out, "")
-	tell(p.out, p.paint(red, fmt.Sprintf("seed %d breaks a rule, with the first %d of %d faults and troubles alone:", short.Seed, v.Faults, failed.Faults)))
+	tell(p.out, p.paint(red, fmt.Sprintf("seed %d breaks a rule, with the first %d of %d faults and troubles alone:", short.Seed, v.Faults, faults)))
 	tell(p.out, fmt.Sprintf("  %s  %s  %s: %s\n", v.At.Format("Jan 2 15:04:05"), v.Rule, v.Workload, v.Text))
 	tell(p.out, p.paint(bold, "the last faults and troubles"))
-	for _, f := range short.Told[max(0, len(short.Told)-30):] {
+	for _, f := range short.Told[max(0, len(short.Told)-most):] {
 		tell(p.out, "  "+f)
 	}
 	tell(p.out, "")
@@ -290,5 +498,4 @@ func (p simulationPrinter) violation(ctx context.Context, sim scenario.Simulatio
 		}
 	}
 	p.lines(lines[max(0, len(lines)-80):])
-	return nil
 }

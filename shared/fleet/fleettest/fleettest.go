@@ -23,6 +23,8 @@ import (
 	"google.golang.org/api/option"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/audit"
+	"pitstop.internal/shared/audit/audittest"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/fault"
@@ -54,8 +56,11 @@ var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // Bench is what a function works with. Its parts may be changed at any time.
 type Bench struct {
-	Clock    *tputest.ManualClock
-	API      *tputest.API
+	Clock *tputest.ManualClock
+	API   *tputest.API
+	// Log is the project's log. Nothing stands in it but what a test writes.
+	Log      *audittest.Log
+	AuditLog *audit.Log
 	Cloud    *tpu.Cloud
 	Storage  *buckettest.Server
 	Store    checkpoint.Store
@@ -84,6 +89,8 @@ func New(t *testing.T) *Bench {
 		Zones: map[string]int{Zone: tputest.Unlimited, OtherZone: tputest.Unlimited},
 	})
 	b.API.Observe(b.observe)
+	b.Log = audittest.New(Project, b.Clock.Now)
+	b.AuditLog = audit.New(option.WithHTTPClient(&http.Client{Transport: b.Log.Transport()}), option.WithoutAuthentication())
 	b.Storage = buckettest.New(b.Clock.Now, Bucket)
 	b.Store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: b.Storage.Transport()}), option.WithoutAuthentication())
 	var err error

@@ -130,6 +130,10 @@ type API struct {
 	faults   []*Fault
 	blocked  bool
 
+	// stuck is how much longer queued resources are in PROVISIONING.
+	stuck time.Duration
+	// listed are the answers to listings since something changed last.
+	listed map[string][]byte
 	// todo is what is handed out once the lock is free; handing says that somebody is at it.
 	todo    []func()
 	handing bool
@@ -170,6 +174,14 @@ func (a *API) Observe(f func(Event)) {
 
 // do changes the state and then hands out what follows.
 func (a *API) do(f func()) {
+	a.look(func() {
+		a.listed = nil
+		f()
+	})
+}
+
+// look is do for what changes nothing that a listing shows.
+func (a *API) look(f func()) {
 	func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -333,7 +345,11 @@ func (a *API) serve(c *request) (out answer, lost bool) {
 			f.Before()
 		}
 	}
-	a.do(func() {
+	do := a.do
+	if c.http == http.MethodGet {
+		do = a.look
+	}
+	do(func() {
 		e := Event{
 			Kind: Called, Zone: c.zone, Method: c.called, Principal: c.principal, RequestID: c.query.Get("requestId"),
 		}
@@ -378,13 +394,24 @@ func (a *API) serve(c *request) (out answer, lost bool) {
 // answer carries a call out.
 func (a *API) answer(m *method, c *request) (answer, *status) {
 	a.forget()
-	v, refused := m.serve(a, c)
-	if refused != nil {
-		return refused.answer(0), refused
+	// A listing is asked for again and again, and mostly nothing has changed.
+	listing := ""
+	if (m.name == "ListNodes" || m.name == "ListQueuedResources") && !c.fault.Unreachable {
+		listing = c.path + "?" + c.query.Encode()
 	}
-	body, err := json.Marshal(v)
-	if err != nil {
-		panic("tputest: " + err.Error())
+	body := a.listed[listing]
+	if body == nil {
+		v, refused := m.serve(a, c)
+		if refused != nil {
+			return refused.answer(0), refused
+		}
+		body = marshal(v)
+	}
+	if listing != "" {
+		if a.listed == nil {
+			a.listed = map[string][]byte{}
+		}
+		a.listed[listing] = body
 	}
 	return answer{http.StatusOK, body, "application/json; charset=UTF-8"}, nil
 }

@@ -1,6 +1,13 @@
 package tputest
 
-import "pitstop.internal/events"
+import (
+	"context"
+	"math"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+)
 
 // Crash ends the attempt that runs with an exit code. The crew says so and restarts it.
 func (t *Training) Crash(code int) {
@@ -19,16 +26,80 @@ func (t *Training) Loop(code, times int) {
 	t.lock(func() { t.Fails, t.FailsTimes, t.failed = code, times, 0 })
 }
 
-// State is where a training stands: whether it runs, since which step, and what it has done.
-func (t *Training) State() (running, crashed bool, attempt int, step int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.running, t.crashed, t.attempt, max(t.high, t.now())
+// Hang stops the steps and leaves the process there: nobody says anything, until it is ended by its owner.
+func (t *Training) Hang() {
+	t.lock(func() {
+		if !t.running {
+			return
+		}
+		t.high = max(t.high, t.now())
+		t.run++
+		t.from, t.first = t.high, t.Clock.Now().Add(math.MaxInt64/2)
+	})
 }
 
-// Saved is the last complete checkpoint.
-func (t *Training) Saved() int64 {
+// Hangs reports whether a process is there that does no steps.
+func (t *Training) Hangs() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.saved
+	return t.running && t.first.Sub(t.Clock.Now()) > 365*24*time.Hour
+}
+
+// Die ends the training and its crew without a word, on a machine that is READY and HEALTHY all the time.
+func (t *Training) Die() {
+	t.lock(func() {
+		t.stop()
+		t.crashed = true
+	})
+}
+
+// Reboot starts the crew, or the training where there is none, as its owner does who found it dead.
+func (t *Training) Reboot() {
+	t.lock(func() {
+		if !t.up {
+			return
+		}
+		t.stop()
+		t.crashed, t.left, t.pause = false, t.Restarts, t.Backoff
+		t.Fails = 0
+		t.later(t.BootTakes, t.boot)
+	})
+}
+
+// Saves changes how the saves go that are asked for from now on.
+func (t *Training) Saves(takes time.Duration, torn bool, refuses string) {
+	t.lock(func() { t.SaveTakes, t.Torn, t.Refuses = takes, torn, refuses })
+}
+
+// Haunt leaves the machine of the training that runs behind as a zombie once the API shows it lost: it goes on training and
+// writing checkpoints for that long, as far as the lease lets its crew.
+func (t *Training) Haunt(d time.Duration) {
+	t.lock(func() {
+		if !t.running || t.NoCrew || t.Directory == "" {
+			return
+		}
+		life, group, step, until := t.life, t.group, t.now(), t.Clock.Now().Add(d)
+		var haunt func()
+		haunt = func() {
+			t.lock(func() {
+				l, _, err := checkpoint.ReadLease(context.Background(), t.store, t.Directory)
+				if err != nil || !l.Admits(t.Slice, life, group, 0) || t.up && t.life.Same(life) || t.Clock.Now().After(until) {
+					return
+				}
+				step += t.CheckpointEvery
+				t.write(step, true)
+				t.saved = max(t.saved, step)
+				t.haunted = t.Clock.Now()
+				t.Clock.At(t.Clock.Now().Add(time.Minute), haunt)
+			})
+		}
+		t.Clock.At(t.Clock.Now().Add(time.Minute), haunt)
+	})
+}
+
+// Haunted is when a zombie wrote into the checkpoint directory last, and Began when the attempt was begun that is the last.
+func (t *Training) Haunted() (haunted, began time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.haunted, t.began
 }

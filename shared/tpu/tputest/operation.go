@@ -399,6 +399,17 @@ func (a *API) QueuedResource(zone, name string) *api.QueuedResource {
 	return nil
 }
 
+// QueuedResources are the names of the queued resources of a zone, in order.
+func (a *API) QueuedResources(zone string) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var names []string
+	for _, q := range in(a.queues, zone) {
+		names = append(names, q.name)
+	}
+	return names
+}
+
 // Incarnation is the life of a node now; none where there is no such node.
 func (a *API) Incarnation(zone, name string) events.Incarnation {
 	a.mu.Lock()
@@ -407,6 +418,16 @@ func (a *API) Incarnation(zone, name string) events.Incarnation {
 		return n.incarnation()
 	}
 	return events.Incarnation{}
+}
+
+// State is the state and the life of a node now; empty where there is no such node.
+func (a *API) State(zone, name string) (string, events.Incarnation) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := a.nodes[key{zone, name}]; n != nil {
+		return n.api.State, n.incarnation()
+	}
+	return "", events.Incarnation{}
 }
 
 // Hosts are the host names of a node's workers.

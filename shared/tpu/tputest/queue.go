@@ -163,7 +163,7 @@ func (a *API) provision(q *queue) {
 		made = append(made, a.add(q.zone, o.name, o.node, q))
 	}
 	turn := q.turn
-	a.after(a.timing.Create, func() {
+	a.after(a.timing.Create+a.stuck, func() {
 		if q.turn != turn {
 			return
 		}

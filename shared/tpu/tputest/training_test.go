@@ -53,7 +53,7 @@ func train(t *testing.T, c tputest.TrainingConfig) trainer {
 		}
 	})
 	r.store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: r.bucket.Transport()}))
-	c.Project, c.Slice, c.Workload, c.Clock, c.Bucket = "demo", "llama", trained, clock, r.bucket.Transport()
+	c.Project, c.Slice, c.Workload, c.Clock, c.Bucket = "demo", "llama", trained, clock, r.bucket
 	c.Emit = func(raw []byte) {
 		e, err := events.Read(raw)
 		if err != nil || e.Crew == nil {

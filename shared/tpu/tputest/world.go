@@ -135,6 +135,22 @@ type QueuedConfig struct {
 	Message          string
 }
 
+// order is what a caller sends to order it.
+func (c QueuedConfig) order(parent string) *api.QueuedResource {
+	order := api.QueuedResource{}
+	if c.Order != nil {
+		order = *clone(c.Order)
+	}
+	if c.Spot {
+		order.Spot = &api.Spot{}
+	}
+	order.Tpu = &api.Tpu{}
+	for _, n := range c.Nodes {
+		order.Tpu.NodeSpec = append(order.Tpu.NodeSpec, &api.NodeSpec{Parent: parent, NodeId: n.Name, Node: n.order()})
+	}
+	return &order
+}
+
 // AddQueuedResource puts a queued resource there, as if it had always been.
 func (a *API) AddQueuedResource(c QueuedConfig) (err error) {
 	a.do(func() {
@@ -145,19 +161,7 @@ func (a *API) AddQueuedResource(c QueuedConfig) (err error) {
 		if _, ok := a.zones[c.Zone]; !ok {
 			a.zones[c.Zone] = Unlimited
 		}
-		order := api.QueuedResource{}
-		if c.Order != nil {
-			order = *clone(c.Order)
-		}
-		if c.Spot {
-			order.Spot = &api.Spot{}
-		}
-		order.Tpu = &api.Tpu{}
-		for _, n := range c.Nodes {
-			spec := &api.NodeSpec{Parent: a.parent(c.Zone), NodeId: n.Name, Node: n.order()}
-			order.Tpu.NodeSpec = append(order.Tpu.NodeSpec, spec)
-		}
-		q, refused := a.order(c.Zone, c.Name, &order)
+		q, refused := a.order(c.Zone, c.Name, c.order(a.parent(c.Zone)))
 		if refused != nil {
 			err = fmt.Errorf("tputest: queued resource %s: %s", c.Name, refused.message)
 			return
@@ -319,6 +323,32 @@ func (a *API) OwnerDelete(zone, name, principal string) error {
 // OwnerDeleteQueuedResource has somebody delete a queued resource with everything in it.
 func (a *API) OwnerDeleteQueuedResource(zone, name, principal string) error {
 	return a.call(principal, http.MethodDelete, zone, "/queuedResources/"+name, url.Values{"force": {"true"}}, nil)
+}
+
+// StickQueuedResources has queued resources stay in PROVISIONING for so much longer from now on.
+func (a *API) StickQueuedResources(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stuck = d
+}
+
+// OwnerCreateQueuedResource has somebody order a queued resource, as a call that leaves operations and audit entries.
+func (a *API) OwnerCreateQueuedResource(c QueuedConfig, principal string) error {
+	return a.call(principal, http.MethodPost, c.Zone, "/queuedResources", url.Values{"queuedResourceId": {c.Name}}, c.order(a.parent(c.Zone)))
+}
+
+// SetLabel has somebody change one label of a node.
+func (a *API) SetLabel(zone, name, k, value, principal string) error {
+	n := a.Node(zone, name)
+	if n == nil {
+		return fmt.Errorf("tputest: no node %s in %s", name, zone)
+	}
+	labels := maps.Clone(n.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[k] = value
+	return a.call(principal, http.MethodPatch, zone, "/nodes/"+name, url.Values{"updateMask": {"labels"}}, &api.Node{Labels: labels})
 }
 
 // Stop has somebody stop a node. The API allows it for nodes of one worker.

@@ -1,0 +1,326 @@
+package events
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Cluster is what GKE says of one of its clusters. GKE recreates a whole TPU node pool when one of its machines is lost,
+// so this is noted and nothing is done.
+// https://cloud.google.com/kubernetes-engine/docs/how-to/handle-disruption-gpu-tpu
+type Cluster struct {
+	Event ClusterEvent
+	// At is when maintenance is scheduled.
+	At time.Time
+	// State is GKE's or Kubernetes' own word for where it stands.
+	State string
+}
+
+// ClusterEvent is what happened in a cluster.
+type ClusterEvent string
+
+// The events of a cluster. The three interruptions bear GKE's own names.
+const (
+	ClusterNotReady    ClusterEvent = "node_not_ready"
+	ClusterScheduled   ClusterEvent = "maintenance_scheduled"
+	ClusterMaintained  ClusterEvent = "maintenance_active"
+	ClusterEnding      ClusterEvent = "termination_impending"
+	ClusterTermination ClusterEvent = "TerminationEvent"
+	ClusterMaintenance ClusterEvent = "MaintenanceEvent"
+	ClusterPreemption  ClusterEvent = "PreemptionEvent"
+	ClusterRemoved     ClusterEvent = "node_removed"
+	ClusterProvisions  ClusterEvent = "provisioning_request"
+	ClusterUpgrade     ClusterEvent = "upgrade"
+	ClusterDisruption  ClusterEvent = "disruption"
+	ClusterTold        ClusterEvent = "notification"
+)
+
+var clusterText = map[ClusterEvent]string{
+	ClusterNotReady:    " is not ready",
+	ClusterScheduled:   " has maintenance scheduled",
+	ClusterMaintained:  " is under maintenance",
+	ClusterEnding:      " is about to be terminated",
+	ClusterTermination: " was interrupted by a TerminationEvent",
+	ClusterMaintenance: " was interrupted by a MaintenanceEvent",
+	ClusterPreemption:  " was interrupted by a PreemptionEvent",
+	ClusterRemoved:     " is removed",
+	ClusterProvisions:  ": a ProvisioningRequest is ",
+	ClusterUpgrade:     " is upgraded",
+	ClusterDisruption:  " is being drained against a disruption budget",
+	ClusterTold:        ": GKE sends a ",
+}
+
+func (c Cluster) describe(who string) string {
+	says := who + clusterText[c.Event]
+	switch {
+	case c.Event == ClusterProvisions, c.Event == ClusterTold:
+		return says + c.State
+	case !c.At.IsZero():
+		return says + " for " + Window(c.At, time.Time{})
+	}
+	return says
+}
+
+// onlyGKE is why nothing follows from what happens on GKE.
+const onlyGKE = "only noted: GKE recreates its node pools itself, and Pitstop never touches them"
+
+// gke is GKE's own name of an interruption.
+func gke(c Cause) string {
+	switch c {
+	case CausePreemption:
+		return string(ClusterPreemption)
+	case CauseMaintenance:
+		return string(ClusterMaintenance)
+	default:
+		return string(ClusterTermination)
+	}
+}
+
+// inCluster begins an entry about a cluster.
+func (l *logEntry) inCluster(e *Entry, rank Rank, c Cluster, text string) {
+	labels := &l.Resource.Labels
+	e.Kind, e.Rank, e.Cluster, e.Text, e.Ignored = KindCluster, rank, &c, short(text), onlyGKE
+	e.Subject = Subject{Project: l.project(), Zone: labels.Location, Cluster: labels.ClusterName, NodePool: labels.NodePoolName, Worker: labels.NodeName}
+}
+
+// kubernetes reads an event of Kubernetes. Whoever may write events in the cluster may write this.
+func (l *logEntry) kubernetes(e *Entry) {
+	var p struct {
+		Reason  string `json:"reason"`
+		Message string `json:"message"`
+		Object  struct {
+			Kind string `json:"kind"`
+			Name string `json:"name"`
+		} `json:"involvedObject"`
+	}
+	if len(l.JSONPayload) == 0 || !peek(l.JSONPayload, &p) {
+		e.Ignored = "an event of Kubernetes of another shape than those that are read"
+		return
+	}
+	c := kubernetesEvent(p.Reason, p.Message, p.Object.Kind)
+	if c.Event == "" {
+		e.Ignored = "the event of Kubernetes " + name(p.Reason) + " is not one that is read"
+		return
+	}
+	l.inCluster(e, RankUser, c, p.Message)
+	if p.Object.Kind == "Node" && e.Subject.Worker == "" {
+		e.Subject.Worker = p.Object.Name
+	}
+}
+
+func kubernetesEvent(reason, message, object string) Cluster {
+	switch reason {
+	case "NodeNotReady", "NodeStatusUnknown":
+		return Cluster{Event: ClusterNotReady}
+	case "TerminationEvent", "MaintenanceEvent", "PreemptionEvent":
+		return Cluster{Event: ClusterEvent(reason)}
+	case "ScaleDown":
+		if object == "Node" {
+			return Cluster{Event: ClusterRemoved, State: "autoscaler"}
+		}
+	}
+	switch {
+	case object == "ProvisioningRequest":
+		return Cluster{Event: ClusterProvisions, State: short(reason)}
+	case strings.Contains(message, "Kubelet stopped posting node status"), strings.Contains(message, "status is now: NodeNotReady"):
+		return Cluster{Event: ClusterNotReady}
+	}
+	return Cluster{}
+}
+
+// The marks that GKE puts on a node.
+const (
+	markScheduled = "cloud.google.com/scheduled-maintenance-time"
+	markActive    = "cloud.google.com/active-node-maintenance"
+	markEnding    = "cloud.google.com/impending-node-termination"
+	markOperation = "gke-current-operation"
+)
+
+// kubernetesNode is what is read of a node object.
+type kubernetesNode struct {
+	Metadata struct {
+		Labels struct {
+			Scheduled string  `json:"cloud.google.com/scheduled-maintenance-time"` // seconds since 1970
+			Active    *string `json:"cloud.google.com/active-node-maintenance"`
+		} `json:"labels"`
+		Annotations struct {
+			Operation string `json:"gke-current-operation"`
+		} `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		Taints few[struct {
+			Key string `json:"key"`
+		}] `json:"taints"`
+	} `json:"spec"`
+}
+
+func (n *kubernetesNode) marked() Cluster {
+	for _, t := range n.Spec.Taints.first {
+		if t.Key == markEnding {
+			return Cluster{Event: ClusterEnding}
+		}
+	}
+	labels := &n.Metadata.Labels
+	if labels.Active != nil {
+		return Cluster{Event: ClusterMaintained, State: short(*labels.Active)}
+	}
+	if at := labels.Scheduled; at != "" {
+		c := Cluster{Event: ClusterScheduled}
+		if seconds, err := strconv.ParseInt(at, 10, 64); err == nil && seconds > 0 && seconds < 1<<36 {
+			c.At = time.Unix(seconds, 0).UTC()
+		}
+		return c
+	}
+	if strings.Contains(n.Metadata.Annotations.Operation, "UPGRADE_NODES") {
+		return Cluster{Event: ClusterUpgrade}
+	}
+	return Cluster{}
+}
+
+// clusterCall reads an audited call to a cluster: an update of a node that carries GKE's marks.
+func (l *logEntry) clusterCall(e *Entry, raw []byte) {
+	method := strings.TrimPrefix(l.ProtoPayload.MethodName, "io.k8s.core.v1.nodes.")
+	if method != "update" && method != "patch" {
+		e.Ignored = "the call " + name(l.ProtoPayload.MethodName) + " is not one of the TPU API"
+		return
+	}
+	// What is asked for and what comes of it are large and rarely read.
+	var both struct {
+		ProtoPayload struct {
+			Request  jsontext.Value `json:"request"`
+			Response jsontext.Value `json:"response"`
+		} `json:"protoPayload"`
+	}
+	var c Cluster
+	if peek(raw, &both) {
+		for _, v := range []jsontext.Value{both.ProtoPayload.Request, both.ProtoPayload.Response} {
+			var n kubernetesNode
+			if c.Event == "" && len(v) > 0 && peek(v, &n) {
+				c = n.marked()
+			}
+		}
+	}
+	if c.Event == "" {
+		e.Ignored = "an update of a node of GKE without a word of maintenance"
+		return
+	}
+	l.inCluster(e, RankAudit, c, "")
+	if _, node, ok := strings.Cut(l.ProtoPayload.ResourceName, "/nodes/"); ok {
+		e.Subject.Worker, _, _ = strings.Cut(node, "/")
+	}
+}
+
+// few reads of a list what its first elements say and how many there are, however long somebody made it. Anything else
+// is an empty list.
+type few[T any] struct {
+	first []T
+	count int
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (f *few[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	const most = 64
+	if d.PeekKind() != '[' {
+		return d.SkipValue()
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	for d.PeekKind() != ']' {
+		if len(f.first) == most {
+			if err := d.SkipValue(); err != nil {
+				return err
+			}
+		} else {
+			var x T
+			if err := json.UnmarshalDecode(d, &x); err != nil {
+				return err
+			}
+			f.first = append(f.first, x)
+		}
+		f.count++
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// autoscaler reads which nodes the cluster autoscaler takes away.
+func (l *logEntry) autoscaler(e *Entry) {
+	var p struct {
+		Decision struct {
+			ScaleDown struct {
+				Nodes few[struct {
+					Node struct {
+						Name  string `json:"name"`
+						Group struct {
+							NodePool string `json:"nodepool"`
+						} `json:"mig"`
+					} `json:"node"`
+				}] `json:"nodesToBeRemoved"`
+			} `json:"scaleDown"`
+		} `json:"decision"`
+	}
+	if len(l.JSONPayload) == 0 || !peek(l.JSONPayload, &p) || p.Decision.ScaleDown.Nodes.count == 0 {
+		e.Ignored = "a word of the cluster autoscaler that removes no node"
+		return
+	}
+	nodes := p.Decision.ScaleDown.Nodes
+	text := "by the cluster autoscaler"
+	if nodes.count > 1 {
+		text += ", with " + plural(nodes.count-1, "other node")
+	}
+	l.inCluster(e, RankUser, Cluster{Event: ClusterRemoved, State: "autoscaler"}, text)
+	e.Subject.Worker, e.Subject.NodePool = nodes.first[0].Node.Name, nodes.first[0].Node.Group.NodePool
+}
+
+// notification is the body of a cluster notification: the payload of a message's attributes, or an entry's.
+// https://cloud.google.com/kubernetes-engine/docs/concepts/cluster-notifications
+type notification struct {
+	Type          string `json:"@type"`
+	Resource      string `json:"resource"`
+	TargetVersion string `json:"targetVersion"`
+	EventType     string `json:"eventType"`
+	State         string `json:"state"`
+	Disruption    struct {
+		Type string `json:"disruptionType"`
+		Node string `json:"pdbBlockedNode"`
+	} `json:"disruptionEvent"`
+}
+
+// cluster is what a notification says, and about what.
+func (n *notification) cluster() (c Cluster, text string) {
+	_, kind, _ := strings.Cut(n.Type, "google.container.")
+	if i := strings.LastIndexByte(kind, '.'); i >= 0 {
+		kind = kind[i+1:]
+	}
+	switch {
+	case kind == "UpgradeEvent":
+		return Cluster{Event: ClusterUpgrade, State: n.State}, n.TargetVersion
+	case n.EventType == "DISRUPTION_EVENT":
+		return Cluster{Event: ClusterDisruption, State: n.State}, n.Disruption.Type
+	}
+	return Cluster{Event: ClusterTold, State: short(kind)}, n.EventType
+}
+
+// about fills a subject from the notification's resource.
+func (n *notification) about(s *Subject) {
+	s.path(n.Resource)
+	if s.Worker == "" {
+		s.Worker = n.Disruption.Node
+	}
+}
+
+func (l *logEntry) clusterNotification(e *Entry) {
+	var n notification
+	if len(l.JSONPayload) == 0 || !peek(l.JSONPayload, &n) || !strings.Contains(n.Type, "google.container.") {
+		e.Ignored = "a cluster notification of another shape than those that are read"
+		return
+	}
+	c, text := n.cluster()
+	l.inCluster(e, RankUser, c, text)
+	n.about(&e.Subject)
+}

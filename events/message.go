@@ -1,0 +1,101 @@
+package events
+
+import (
+	"encoding/base64"
+	"errors"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// pubsubMessage is a message of Pub/Sub as its own tools write it, alone or with what it was pulled or pushed with.
+// https://cloud.google.com/pubsub/docs/reference/rest/v1/PubsubMessage
+type pubsubMessage struct {
+	Data        jsontext.Value `json:"data"`
+	MessageID   string         `json:"messageId"`
+	PublishTime string         `json:"publishTime"`
+	Attributes  struct {
+		// These are ours, and these GKE's.
+		Type            string `json:"ce-type"`
+		TypeURL         string `json:"type_url"`
+		Payload         string `json:"payload"`
+		ProjectID       string `json:"project_id"`
+		ClusterLocation string `json:"cluster_location"`
+		ClusterName     string `json:"cluster_name"`
+	} `json:"attributes"`
+}
+
+// content is the message's body: base64, as Pub/Sub writes it, or as somebody wrote it out.
+func (m *pubsubMessage) content() []byte {
+	s := text(m.Data)
+	if s == "" {
+		return m.Data
+	}
+	if raw, err := base64.StdEncoding.DecodeString(s); err == nil {
+		return raw
+	}
+	return []byte(s)
+}
+
+// message reads what is no log entry. A message that a log sink sent is the entry in it; two sorts of others are known:
+// patrol's notices, and GKE's notifications, whose payload is in the attributes.
+func (l *logEntry) message(e *Entry, f *faults) (inner []byte) {
+	e.Kind = KindForeign
+	e.Ignored = "not a log entry: it has no logName"
+	raw := l.raw
+	if l.Message.Kind() == '{' {
+		raw = l.Message
+	}
+	var m pubsubMessage
+	if l.Attributes == nil && l.Message.Kind() != '{' {
+		return nil
+	}
+	known := peek(raw, &m)
+	body := m.content()
+	e.ID, e.Time = m.MessageID, f.parse("publishTime", m.PublishTime)
+	var sent struct {
+		LogName string `json:"logName"`
+	}
+	switch a := &m.Attributes; {
+	case known && strings.HasPrefix(a.TypeURL, "type.googleapis.com/google.container."):
+		l.notified(e, &m)
+	case known && a.Type == TypeMaintenanceNotified:
+		l.patrol(e, f, body)
+	case known && peek(body, &sent) && sent.LogName != "":
+		return body
+	case l.Attributes != nil || known && len(m.Data) > 0:
+		e.PubSub = true
+		e.Ignored = "a Pub/Sub message that no log sink sent"
+	}
+	return nil
+}
+
+func (l *logEntry) notified(e *Entry, m *pubsubMessage) {
+	n := notification{}
+	if !peek([]byte(m.Attributes.Payload), &n) {
+		n = notification{}
+	}
+	n.Type = m.Attributes.TypeURL
+	c, text := n.cluster()
+	l.inCluster(e, RankUser, c, text)
+	e.PubSub = true
+	e.Subject = Subject{Project: m.Attributes.ProjectID, Zone: m.Attributes.ClusterLocation, Cluster: m.Attributes.ClusterName}
+	n.about(&e.Subject)
+}
+
+// patrol reads a notice that patrol took from the API.
+func (l *logEntry) patrol(e *Entry, f *faults, body []byte) {
+	e.Kind, e.PubSub, e.Ignored = KindNotice, true, ""
+	n, err := DecodeMaintenanceNotified(body)
+	switch {
+	case errors.Is(err, ErrNewer):
+		e.Ignored = "a notice of patrol's that a newer release wrote"
+	case err != nil:
+		*f = append(*f, err)
+	}
+	e.Rank, e.Cause, e.Notice = RankReading, CauseMaintenance, n.Notice
+	e.Subject = Subject{Project: n.Project, Zone: n.Incarnation.Zone, Node: n.Node}
+	if !n.Read.IsZero() {
+		e.Time = n.Read
+	}
+}

@@ -1,0 +1,80 @@
+package events
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Order is what the request of a creation says of the TPUs that it asks for. Some entries hold no request, or an empty
+// one: then nothing is known.
+type Order struct {
+	// Accelerator is the type that is asked for, v5litepod-16.
+	Accelerator string
+	// Nodes are the names of the nodes of a queued resource.
+	Nodes []string
+}
+
+// maxNodes bounds the nodes of one queued resource.
+const maxNodes = 1024
+
+// orderRequest is the part of CreateNodeRequest and CreateQueuedResourceRequest that is read. Audit logs spell its fields
+// as the API's JSON does or with underscores.
+// https://cloud.google.com/tpu/docs/reference/rest/v2alpha1/projects.locations.queuedResources
+type orderRequest struct {
+	Node           orderedNode `json:"node"`
+	QueuedResource struct {
+		TPU struct {
+			NodeSpec []struct {
+				NodeID           string      `json:"nodeId"`
+				Node             orderedNode `json:"node"`
+				MultisliceParams manyNodes   `json:"multisliceParams"`
+				MultiNodeParams  manyNodes   `json:"multiNodeParams"`
+			} `json:"nodeSpec"`
+		} `json:"tpu"`
+	} `json:"queuedResource"`
+}
+
+type orderedNode struct {
+	AcceleratorType string `json:"acceleratorType"`
+}
+
+type manyNodes struct {
+	NodeCount    int    `json:"nodeCount"`
+	NodeIDPrefix string `json:"nodeIdPrefix"`
+}
+
+// order reads the request of a creation. What cannot be read says nothing; it is no fault.
+func order(request jsontext.Value, queued string) (o Order) {
+	var r orderRequest
+	if len(request) == 0 || json.Unmarshal(request, &r, lenient, json.MatchCaseInsensitiveNames(true)) != nil {
+		return Order{}
+	}
+	o.Accelerator = r.Node.AcceleratorType
+	for _, n := range r.QueuedResource.TPU.NodeSpec {
+		if o.Accelerator == "" {
+			o.Accelerator = n.Node.AcceleratorType
+		}
+		many := n.MultisliceParams
+		if many.NodeCount == 0 {
+			many = n.MultiNodeParams
+		}
+		if n.NodeID != "" {
+			o.Nodes = append(o.Nodes, n.NodeID)
+			continue
+		}
+		prefix := many.NodeIDPrefix
+		if prefix == "" {
+			prefix = queued
+		}
+		for i := range min(many.NodeCount, maxNodes-len(o.Nodes)) {
+			o.Nodes = append(o.Nodes, prefix+"-"+strconv.Itoa(i))
+		}
+	}
+	return o
+}
+
+// creation reports whether a method asks for TPUs.
+func creation(method string) bool { return strings.HasPrefix(method, "Create") }

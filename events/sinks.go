@@ -1,0 +1,185 @@
+package events
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Sink is a log sink: what Cloud Logging sends to a topic. Its filter is made of the very tables that its reader uses,
+// so that neither lets something through that the other does not know.
+type Sink struct {
+	// Name is the source, in words of a resource's name.
+	Name string
+	// Topic is where its entries go. A sink without one is not deployed: Pitstop only notes what such entries tell, in what
+	// was fetched of the past.
+	Topic string
+	// Filter is in the Logging query language, one clause per line.
+	// https://cloud.google.com/logging/docs/view/logging-query-language
+	Filter string
+	// About says what comes through, for people.
+	About string
+}
+
+// The topics that sinks send to.
+const (
+	TopicNotices = "maintenance-notices"
+	TopicLogs    = "log-events"
+)
+
+// MaxFilter is how long a filter may be, in characters, for a sink and for a query alike.
+const MaxFilter = 20_000
+
+// Sinks are the sinks of all sources that are read from Cloud Logging.
+func Sinks() []Sink {
+	return []Sink{
+		{
+			Name: "tpu-events", Topic: TopicLogs, About: "system events of the TPU service, one for each TPU",
+			Filter: all(
+				either(logIs(systemLog), logIs(activityLog)),
+				is("resource.type", "audited_resource", "tpu_worker", "tpu.googleapis.com/TpuWorker"),
+				is("protoPayload.methodName", names(tpuEvents)...), notOurs,
+			),
+		},
+		{
+			Name: "compute-events", Topic: TopicLogs, About: "system events of Compute Engine, one for each worker of a TPU",
+			Filter: all(onWorkers, is("protoPayload.methodName", names(computeEvents)...), notOurs),
+		},
+		{
+			Name: "maintenance", Topic: TopicNotices, About: "announced maintenance, begun and over, one for each worker of a TPU",
+			Filter: all(onWorkers, is("protoPayload.methodName", names(upcoming)...), notOurs),
+		},
+		{
+			Name: "tpu-audit", Topic: TopicLogs, About: "who created, deleted, started and stopped TPUs; of Pitstop's own calls the ends alone",
+			Filter: all(
+				logIs(activityLog), is("resource.type", "audited_resource"), is("protoPayload.serviceName", "tpu.googleapis.com"),
+				`protoPayload.methodName=~"^google[.]cloud[.]tpu[.]v[0-9a-z]+[.]Tpu[.](`+strings.Join(slices.Sorted(maps.Keys(calls)), "|")+`)$"`,
+				`NOT (operation.first=true AND NOT operation.last=true AND protoPayload.authenticationInfo.principalEmail=~"`+ownAccounts+`")`,
+				notOurs,
+			),
+		},
+		{
+			Name: "crew", Topic: TopicLogs, About: "reports of the crews beside the training",
+			Filter: all(logIs(CrewLog), is("resource.type", "gce_instance", "tpu_worker", "k8s_container", "generic_node", "generic_task", "global"), notOurs),
+		},
+		{
+			Name: "training-lines", Topic: TopicLogs, About: "what training frameworks say when they are told to end",
+			Filter: all(
+				either(logIs(runtimeLog), logIs("google_metadata_script_runner"), logIs("syslog"), logIs("python")),
+				is("resource.type", "tpu_worker", "gce_instance"),
+				either(has("textPayload", sayCaught), has("textPayload", sayStopped), has("jsonPayload.message", sayCaught), has("jsonPayload.message", sayStopped)),
+				notOurs,
+			),
+		},
+		{
+			Name: "canary", Topic: TopicLogs, About: "the entry that shows once a day that entries arrive",
+			Filter: all(logIs(CanaryLog), is("resource.type", "global"), notOurs),
+		},
+		{
+			Name: "training-jobs", About: "jobs of Vertex AI and AI Platform",
+			Filter: all(
+				`logName=~"/logs/(ml[.]googleapis[.]com%2F|workerpool[0-9]+-[0-9]+$)"`,
+				is("resource.type", "ml_job", "cloudml_job", "aiplatform.googleapis.com/CustomJob"),
+				either(`severity>=ERROR`, has("textPayload", "JOB_STATE_"), has("jsonPayload.message", "JOB_STATE_"), `jsonPayload.jobState:*`,
+					has("textPayload", "Job completed successfully."), has("jsonPayload.message", "Job completed successfully."),
+					has("textPayload", sayCaught), has("textPayload", sayStopped), has("jsonPayload.message", sayCaught), has("jsonPayload.message", sayStopped)),
+				notOurs,
+			),
+		},
+		{
+			Name: "managed-instance-groups", About: "system events on machines of managed instance groups, by the names of those",
+			Filter: all(
+				logIs(systemLog), is("resource.type", "gce_instance"),
+				is("protoPayload.methodName", append(names(computeEvents), names(upcoming)...)...),
+				either(`protoPayload.resourceName=~"/instances/[a-z][-a-z0-9]*-[a-z0-9]{4}$"`, is("protoPayload.methodName", "compute.instances.repair.recreateInstance")),
+				`NOT protoPayload.resourceName=~"/instances/(gke-|gk3-|t1v-n-[0-9a-f]{8}-w-)"`, notOurs,
+			),
+		},
+		{
+			Name: "run-time-limits", About: "machines at the end of the time that they were ordered for",
+			Filter: all(
+				logIs(systemLog), is("resource.type", "gce_instance"), is("protoPayload.methodName", names(limitEvents)...),
+				`protoPayload.resourceName=~"/instances/(t1v-n-[0-9a-f]{8}-w-[0-9]+$|gke-|gk3-)"`, notOurs,
+			),
+		},
+		{Name: "gke", About: "nodes and node pools of GKE", Filter: gkeFilter()},
+	}
+}
+
+// gkeFilter has one part for each of the logs in which GKE speaks.
+func gkeFilter() string {
+	const nodes = `protoPayload.resourceName=~"/instances/(gke|gk3)-"`
+	mark := func(where, label string) string { return "protoPayload." + where + `."` + label + `":*` }
+	var marks []string
+	for _, object := range []string{"request", "response"} {
+		for _, label := range []string{markScheduled, markActive} {
+			marks = append(marks, mark(object+".metadata.labels", label))
+		}
+		marks = append(marks, has("protoPayload."+object+".spec.taints.key", markEnding), has("protoPayload."+object+`.metadata.annotations."`+markOperation+`"`, "UPGRADE_NODES"))
+	}
+	return either(
+		all(
+			logIs(eventLog), is("resource.type", "k8s_node", "k8s_cluster", "k8s_pod"),
+			either(
+				is("jsonPayload.reason", "NodeNotReady", "NodeStatusUnknown", "TerminationEvent", "MaintenanceEvent", "PreemptionEvent"),
+				`(jsonPayload.reason="ScaleDown" AND jsonPayload.involvedObject.kind="Node")`,
+				is("jsonPayload.involvedObject.kind", "ProvisioningRequest"),
+				has("jsonPayload.message", "Kubelet stopped posting node status"), has("jsonPayload.message", "status is now: NodeNotReady"),
+			),
+		),
+		all(logIs(scalerLog), is("resource.type", "k8s_cluster"), `jsonPayload.decision.scaleDown.nodesToBeRemoved.node.name:*`),
+		all(logIs(clusterLog), is("resource.type", "gke_cluster", "gke_nodepool"), has(`jsonPayload."@type"`, "google.container.")),
+		all(logIs(systemLog), is("resource.type", "gce_instance"), nodes, is("protoPayload.methodName", append(names(computeEvents), names(upcoming)...)...)),
+		all(logIs(activityLog), is("resource.type", "gce_instance"), nodes, `protoPayload.methodName=~"[.]compute[.]instances[.]delete$"`),
+		all(logIs(activityLog), is("resource.type", "k8s_cluster"), is("protoPayload.methodName", "io.k8s.core.v1.nodes.update", "io.k8s.core.v1.nodes.patch"), either(marks...)),
+	) + "\nAND " + notOurs
+}
+
+// Whole is the filter that fetches what any of the sinks lets through.
+func Whole(sinks []Sink) string {
+	parts := make([]string, len(sinks))
+	for i, s := range sinks {
+		parts[i] = s.Filter
+	}
+	return either(parts...)
+}
+
+// notOurs leaves the functions' own lines out, whatever stands in them.
+var notOurs = "NOT " + is("resource.type", "cloud_run_revision", "cloud_run_job", "cloud_function")
+
+// ownAccounts are the accounts that Pitstop's functions act as, as its deployment calls them.
+const ownAccounts = `^pitstop-[a-z0-9-]+@[^@]+[.]iam[.]gserviceaccount[.]com$`
+
+// onWorkers is a system event on a worker of the Cloud TPU API.
+var onWorkers = all(
+	logIs(systemLog), is("resource.type", "gce_instance"),
+	`protoPayload.resourceName=~"/instances/t1v-n-[0-9a-f]{8}-w-[0-9]+$"`,
+)
+
+func logIs(id string) string { return `log_id("` + id + `")` }
+
+func has(field, text string) string { return field + `:"` + text + `"` }
+
+func is(field string, values ...string) string {
+	if len(values) == 1 {
+		return field + `="` + values[0] + `"`
+	}
+	return field + `=("` + strings.Join(values, `" OR "`) + `")`
+}
+
+func all(parts ...string) string { return strings.Join(parts, "\nAND ") }
+
+// either sets what it joins in brackets: OR binds closer than AND.
+func either(parts ...string) string {
+	for i, p := range parts {
+		if strings.Contains(p, "\n") {
+			parts[i] = "(\n  " + strings.ReplaceAll(p, "\n", "\n  ") + "\n)"
+		}
+	}
+	if strings.Contains(parts[0], "\n") {
+		return strings.Join(parts, "\nOR ")
+	}
+	return "(" + strings.Join(parts, " OR ") + ")"
+}
+
+func names(m map[string]systemEvent) []string { return slices.Sorted(maps.Keys(m)) }

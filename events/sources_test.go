@@ -1,0 +1,241 @@
+package events_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+)
+
+// want is what has to be understood of an entry. Sink is held where filters can be evaluated.
+type want struct {
+	Sink    string   `json:"sink"`
+	Kind    string   `json:"kind"`
+	Rank    string   `json:"rank"`
+	Subject string   `json:"subject"`
+	Says    string   `json:"says"`
+	Ignored string   `json:"ignored"`
+	Missing []string `json:"missing"`
+}
+
+// sourceEntry is one entry of testdata/sources.
+type sourceEntry struct {
+	source, name string
+	raw          []byte
+	want         want
+}
+
+// sourceEntries reads the entries of every source, with what is to be understood of each.
+func sourceEntries(t testing.TB) []sourceEntry {
+	t.Helper()
+	var wants map[string]map[string]want
+	read(t, "testdata/sources/want.json", &wants)
+	var all []sourceEntry
+	for source, byName := range wants {
+		var entries []json.RawMessage
+		read(t, filepath.Join("testdata/sources", source+".json"), &entries)
+		for _, raw := range entries {
+			var id struct {
+				InsertID  string `json:"insertId"`
+				MessageID string `json:"messageId"`
+				Message   struct {
+					MessageID string `json:"messageId"`
+				} `json:"message"`
+			}
+			if err := json.Unmarshal(raw, &id); err != nil {
+				t.Fatal(err)
+			}
+			name := id.InsertID + id.MessageID + id.Message.MessageID
+			w, ok := byName[name]
+			if !ok {
+				t.Fatalf("%s: nothing is said of %q", source, name)
+			}
+			delete(byName, name)
+			all = append(all, sourceEntry{source, name, raw, w})
+		}
+		for name := range byName {
+			t.Errorf("%s: there is no %q", source, name)
+		}
+	}
+	return all
+}
+
+func read(t testing.TB, file string, into any) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+func TestSources(t *testing.T) {
+	for _, f := range sourceEntries(t) {
+		t.Run(f.source+"/"+f.name, func(t *testing.T) {
+			e, err := events.Read(f.raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := want{
+				Sink: f.want.Sink, Kind: string(e.Kind), Rank: e.Rank.String(), Subject: e.Subject.String(), Says: e.Describe(),
+				Ignored: e.Ignored, Missing: e.Missing,
+			}
+			if d := cmp.Diff(f.want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			sound(t, f.raw)
+		})
+	}
+}
+
+// TestJobs holds the training service's rules for every wording of an exit.
+func TestJobs(t *testing.T) {
+	exited := func(replica string, code int, signal string, class events.JobClass) events.Job {
+		return events.Job{Event: events.JobExited, Class: class, Replica: replica, ExitCode: code, Signal: signal}
+	}
+	oom := func(replica string, code int, signal string) events.Job {
+		return events.Job{Event: events.JobOutOfMemory, Class: events.JobPermanent, Replica: replica, ExitCode: code, Signal: signal}
+	}
+	for message, want := range map[string]events.Job{
+		"The replica workerpool0-0 exited with a non-zero status of 1 . Termination reason: Error .": exited("workerpool0-0", 1, "", events.JobPermanent),
+		"The replica master 0 exited with a non-zero status of 6(SIGABRT)":                           exited("master 0", 6, "SIGABRT", events.JobPossiblyTransient),
+		"The replica master 0 exited with a non-zero status of 134.":                                 exited("master 0", 134, "", events.JobPossiblyTransient),
+		"The replica master 0 exited with a non-zero status of 11 (SIGSEGV).":                        exited("master 0", 11, "SIGSEGV", events.JobPossiblyTransient),
+		"The replica master 0 exited with a non-zero status of 139":                                  exited("master 0", 139, "", events.JobPossiblyTransient),
+		"The replica master 0 exited with a non-zero status of 9(SIGKILL)":                           exited("master 0", 9, "SIGKILL", events.JobPermanent),
+		"The replica master 0 exited with a non-zero status of":                                      {Event: events.JobTold, Replica: "service"},
+		"The replica master 0 exited with a non-zero status of x":                                    exited("master 0", 0, "", events.JobPermanent),
+		"The replica worker 3 ran out of memory and exited with a non-zero status of 137 .":          oom("worker 3", 137, ""),
+		"The replica worker 3 ran out-of-memory and exited with a non-zero status of 9(SIGKILL)":     oom("worker 3", 9, "SIGKILL"),
+		"The replica worker 3 ran out of memory":                                                     oom("worker 3", 0, ""),
+		"Resources are insufficient in region: us-central1 .":                                        {Event: events.JobNoResources, Class: events.JobStockout, Replica: "service"},
+		"Internal error occurred for the current attempt":                                            {Event: events.JobInternal, Class: events.JobInternalError, Replica: "service"},
+		"the job is JOB_STATE_PARTIALLY_SUCCEEDED":                                                   {Event: events.JobEnded, State: "JOB_STATE_PARTIALLY_SUCCEEDED", Replica: "service"},
+		"Job failed.": {Event: events.JobTold, Replica: "service"}, // the first of several attempts may say that
+	} {
+		raw, err := json.Marshal(map[string]any{
+			"logName": "projects/demo/logs/ml.googleapis.com%2F7", "textPayload": message,
+			"resource": map[string]any{"type": "ml_job", "labels": map[string]any{"job_id": "7", "task_name": "service"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := events.Read(raw)
+		if err != nil || e.Kind != events.KindJob || e.Ignored == "" {
+			t.Fatalf("%q: %+v, %v", message, e, err)
+		}
+		if d := cmp.Diff(want, *e.Job); d != "" {
+			t.Errorf("%q (-want +got):\n%s", message, d)
+		}
+	}
+}
+
+func TestPlatform(t *testing.T) {
+	for worker, want := range map[string]events.Platform{
+		"t1v-n-3f2a9c01-w-2": events.PlatformTPU, "gke-tpu-2f41c6aa-bq7x": events.PlatformGKE, "gk3-train-pool-1-2f41c6aa-bq7x": events.PlatformGKE,
+		"tpu7x-slice-k3wq": events.PlatformGroup, "t1v-n-3f2a9c01-x-2abc": events.PlatformGroup, "database-1": "", "-abcd": "", "abcd": "", "web-ABCD": "", "": "",
+	} {
+		if got := (events.Subject{Worker: worker}).Platform(); got != want {
+			t.Errorf("Platform(%q) = %q, want %q", worker, got, want)
+		}
+	}
+}
+
+// TestEntriesOfOtherServicesAreNoErrors: they look as their services like it.
+func TestEntriesOfOtherServicesAreNoErrors(t *testing.T) {
+	for _, entry := range []string{
+		`{"logName":"projects/p/logs/x","protoPayload":{"@type":"type.googleapis.com/google.appengine.logging.v1.RequestLog","status":200}}`,
+		`{"logName":"projects/p/logs/x","protoPayload":{"status":"fine"}}`,
+		`{"logName":"projects/p/logs/x","jsonPayload":[1,2],"labels":{"instance_name":3}}`,
+		`{"logName":"projects/p/logs/events","jsonPayload":{"reason":7}}`,
+		`{"logName":"projects/p/logs/events","jsonPayload":"text"}`,
+		`{"logName":"projects/p/logs/container.googleapis.com%2Fnotifications","jsonPayload":{"@type":[]}}`,
+		`{"logName":"projects/p/logs/container.googleapis.com%2Fcluster-autoscaler-visibility","jsonPayload":{"decision":{"scaleDown":{"nodesToBeRemoved":{}}}}}`,
+		`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Factivity","protoPayload":{"serviceName":"bigquery.googleapis.com","status":{"code":"5"}}}`,
+		`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Factivity","protoPayload":{"serviceName":"bigquery.googleapis.com","metadata":"x","methodName":"a"}}`,
+		`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Factivity","protoPayload":{"serviceName":"k8s.io","methodName":"io.k8s.core.v1.nodes.patch","request":[{"op":"add"}]}}`,
+		`{"logName":"projects/p/logs/ml.googleapis.com%2F7","jsonPayload":{"message":{"deep":1},"state":4}}`,
+	} {
+		e, err := events.Read([]byte(entry))
+		if err != nil || e.Ignored == "" {
+			t.Errorf("%s: %v, ignored %q", entry, err, e.Ignored)
+		}
+	}
+}
+
+// TestTextsFromOutsideAreOneLine: what stands in an entry obeys no terminal.
+func TestTextsFromOutsideAreOneLine(t *testing.T) {
+	for _, entry := range []string{
+		call("google.cloud.tpu.v2.Tpu.CreateNode", `,"status":{"code":13,"message":"first\nsecond \u001b[2Jthird"}`),
+		crew(`{"schema":1,"report":"refused","save_id":"s","zone":"z","node":"n","reason":"first\nsecond \u001b[2Jthird"}`),
+		system("compute.instances.hostError", `,"metadata":{"terminateReason":"first\nsecond \u001b[2Jthird"}`),
+		`{"logName":"projects/p/logs/ml.googleapis.com%2F7","textPayload":"first\nsecond \u001b[2Jthird"}`,
+	} {
+		e, err := events.Read([]byte(entry))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := e.Describe(); !strings.Contains(s, "first second [2Jthird") {
+			t.Errorf("%q", s)
+		}
+	}
+}
+
+// TestReadingTakesLittleMemory: whatever is sent, what is allocated stays under 64 MiB. It is linear in what is sent, so a
+// quarter of the largest entry shows it.
+func TestReadingTakesLittleMemory(t *testing.T) {
+	const room, most = events.MaxBytes / 4, 64 << 20 / 4
+	data := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte(`{"logName":"x"},`), room/24))
+	for name, entry := range map[string]string{
+		"a long text":           `{"logName":"projects/p/logs/ml.googleapis.com%2F7","textPayload":"` + strings.Repeat("replica \\n", room/10) + `"}`,
+		"a long payload":        `{"logName":"projects/p/logs/ml.googleapis.com%2F7","jsonPayload":{"message":"` + strings.Repeat("x", room) + `"}}`,
+		"many labels":           `{"logName":"projects/p/logs/x","labels":{` + strings.Repeat(`"a":"b",`, room/8) + `"c":"d"}}`,
+		"many removed nodes":    `{"logName":"projects/p/logs/container.googleapis.com%2Fcluster-autoscaler-visibility","jsonPayload":{"decision":{"scaleDown":{"nodesToBeRemoved":[` + strings.Repeat("{},", room/3-64) + `{}]}}}}`,
+		"many labels of a node": `{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Factivity","protoPayload":{"methodName":"io.k8s.core.v1.nodes.patch","request":{"metadata":{"labels":{` + strings.Repeat(`"a":"b",`, room/8-64) + `"c":"d"}}}}}`,
+		"many taints":           `{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Factivity","protoPayload":{"methodName":"io.k8s.core.v1.nodes.patch","request":{"spec":{"taints":[` + strings.Repeat("{},", room/3-64) + `{}]}}}}`,
+		"much in a message":     `{"attributes":{},"data":"` + data[:len(data)/4*4] + `"}`,
+		"a message deep down":   strings.Repeat(`{"message":`, room/11) + `1` + strings.Repeat("}", room/11),
+		"a deep nest":           `{"jsonPayload":` + strings.Repeat("[", room/2) + strings.Repeat("]", room/2) + `}`,
+	} {
+		raw := []byte(entry)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := events.Read(raw)
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > most {
+			t.Errorf("%s: %d MiB are allocated for %d (%v)", name, got>>20, len(raw)>>20, err)
+		}
+	}
+}
+
+// FuzzReadTexts reads lines of every source that says what it means in words.
+func FuzzReadTexts(f *testing.F) {
+	sources := []string{
+		`{"logName":"projects/p/logs/ml.googleapis.com%2F7","resource":{"type":"ml_job","labels":{"job_id":"7"}},"textPayload":`,
+		`{"logName":"projects/p/logs/x","resource":{"type":"tpu_worker","labels":{"node_id":"n","zone":"z"}},"textPayload":`,
+		`{"logName":"projects/p/logs/events","resource":{"type":"k8s_node"},"jsonPayload":{"reason":"r","involvedObject":{"kind":"Node"}},"message":`,
+		`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event","protoPayload":{"methodName":"tpu.nodes.terminate","resourceName":"projects/p/locations/z/nodes/n"},"protoPayload":{"metadata":{}},"insertId":`,
+		`{"attributes":{"type_url":"type.googleapis.com/google.container.v1.UpgradeEvent"},"data":`,
+	}
+	for i := range sources {
+		f.Add(uint8(i), "The replica a ran out of memory and exited with a non-zero status of 9(SIGKILL). Termination reason: x")
+		f.Add(uint8(i), "SIGTERM caught at 1")
+	}
+	f.Fuzz(func(t *testing.T, source uint8, text string) {
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			t.Skip()
+		}
+		sound(t, []byte(sources[int(source)%len(sources)]+string(quoted)+"}"))
+	})
+}

@@ -1,0 +1,147 @@
+package logevent_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// TestOneTroubleOfManyWorkersIsOneIncident has all workers of a slice tell of its preemption, each in its own time within 30
+// minutes, twice, in an order drawn from a seed, with the crew's exits and a host error among them. However the first ones
+// are attributed, there is one incident from the first word to after its end, and the training is charged for nothing.
+func TestOneTroubleOfManyWorkersIsOneIncident(t *testing.T) {
+	const workers = 1536
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			b := training(t)
+			happened := b.Clock.Now()
+			b.Must(b.API.Preempt(zone, slice))
+			entries := [][]byte{fleettest.SystemEvent("compute.instances.hostError", worker(77), happened, nil)}
+			for n := range workers {
+				entry := fleettest.SystemEvent("compute.instances.preempted", worker(n), happened.Add(time.Duration(n)*time.Millisecond), nil)
+				entries = append(entries, entry)
+				if n%8 == 0 {
+					entries = append(entries, entry, b.crew(events.CrewReport{
+						Report: events.ReportExited, Attempt: 1, Worker: n, Step: 1001, Signal: "SIGTERM", RestartsLeft: 3, Hostname: fmt.Sprintf("%s-w-%d", group, n),
+					}))
+				}
+			}
+			rand.New(rand.NewPCG(seed, 0)).Shuffle(len(entries), func(i, j int) { entries[i], entries[j] = entries[j], entries[i] }) //nolint:gosec // a test has to repeat itself
+			for _, e := range entries {
+				b.Clock.Advance(30 * time.Minute / time.Duration(len(entries)))
+				if got := b.deliver(e); got != fleettest.Handled && got != fleettest.Ignored {
+					t.Fatalf("%s: %s", e, got)
+				}
+			}
+			w := b.Workload(id)
+			b.Want(w.Closed, (*incident.Incident)(nil))
+			b.Want(w.Incident.Cause.Infrastructure(), true)
+			b.Want(w.Budgets.Restarts, 0)
+			b.Want(fleettest.Types(b.Sender.Sent()), []string{events.TypeRecreateRequested})
+
+			// It ends, and the stragglers of the same life open nothing and change no word of it.
+			first := w.Incident.ID
+			b.Give(w, incident.Called{Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Method: "DeleteNode", Principal: fleettest.Owner})
+			b.Want(b.Workload(id).Closed.ID, first)
+			b.Clock.Advance(time.Minute)
+			for _, e := range entries[:64] {
+				b.deliver(e)
+			}
+			b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
+			b.Want(b.Workload(id).Closed.ID, first)
+			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
+		})
+	}
+}
+
+// TestLateEvidenceAttributesAnewAndRefunds: the crew gives up before anybody knows that its machine is gone.
+func TestLateEvidenceAttributesAnewAndRefunds(t *testing.T) {
+	for name, late := range map[string]time.Duration{"at once": time.Second, "half an hour later": 30 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			b := training(t)
+			b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: 1, Reason: "exit code 1"})), fleettest.Handled)
+			w := b.Workload(id)
+			b.Want(w.Incident.Cause, events.CauseCrash)
+			b.Want(w.Budgets.Restarts, 1)
+			entry := fleettest.SystemEvent("compute.instances.hostError", worker(1), b.Clock.Now(), nil)
+			b.Clock.Advance(late)
+			b.Want(b.deliver(entry), fleettest.Handled)
+			w = b.Workload(id)
+			b.Want(w.Incident.Cause, events.CauseHostError)
+			b.Want(w.Budgets.Restarts, 0)
+		})
+	}
+}
+
+// TestAStragglerAttributesWhatHasEndedAnewAndReopensNothing: the incident has been closed meanwhile.
+func TestAStragglerAttributesWhatHasEndedAnewAndReopensNothing(t *testing.T) {
+	b := training(t)
+	at := b.Clock.Now()
+	b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: 1, Reason: "exit code 1"})), fleettest.Handled)
+	b.Clock.Advance(time.Minute)
+	b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: 5000, CheckpointStep: 4990})), fleettest.Handled)
+	closed := b.Workload(id).Closed
+	b.Want(closed.Outcome, incident.Resumed)
+	b.Sender.Sent()
+	b.Clock.Advance(28 * time.Minute)
+	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(1), at, nil)), fleettest.Handled)
+	w := b.Workload(id)
+	b.Want(w.Incident, (*incident.Incident)(nil))
+	b.Want(w.Closed.ID, closed.ID)
+	b.Want(w.Closed.Cause, events.CauseHostError)
+	b.Want(w.Closed.Revision, closed.Revision+1)
+	archived, err := b.Ledger.Closed(t.Context(), id, closed.ID)
+	b.Must(err)
+	b.Want(archived.Cause, events.CauseHostError)
+}
+
+func TestEveryLineOfACrewTellsWhoseWorkersTheyAre(t *testing.T) {
+	const others = "t1v-n-ffffffff"
+	life := fleettest.Start.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		report   events.Report
+		hostname string
+		at       time.Time
+		// former is the life that the workers are known to be of.
+		former bool
+		want   string
+		group  string
+	}{
+		"its first line":             {events.ReportStarted, group, fleettest.Start, false, fleettest.Handled, group},
+		"where that was lost":        {events.ReportProgress, group, fleettest.Start, false, fleettest.Handled, group},
+		"before its life":            {events.ReportProgress, group, life.Add(-time.Second), false, fleettest.Ignored, ""},
+		"of a life that is over":     {events.ReportProgress, others, life.Add(-time.Second), true, fleettest.Ignored, ""},
+		"of one whose clock is fast": {events.ReportProgress, others, life.Add(4 * time.Minute), true, fleettest.Ignored, ""},
+		"of names that come again":   {events.ReportProgress, others, life.Add(6 * time.Minute), true, fleettest.Handled, others},
+		"of another make":            {events.ReportProgress, "web", fleettest.Start, false, fleettest.Handled, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.API.BlockGuestAttributes(true)
+			b.Slice(tputest.NodeConfig{Created: life})
+			if c.former {
+				b.Must(b.Ledger.Map(t.Context(), fleettest.Project, zone, ledger.Worker, c.hostname, ledger.Subject{
+					Workload: id, Slice: slice, Incarnation: events.Incarnation{Zone: zone, ID: "former", Created: life.Add(-time.Hour)},
+				}))
+			}
+			line := events.CrewReport{
+				Schema: events.Schema, Report: c.report, Project: fleettest.Project, Zone: zone, Node: slice, Attempt: 1, Step: 5, Hostname: c.hostname + "-w-0",
+			}
+			b.Want(b.deliver(tputest.CrewEntry(line, c.at, 1)), c.want)
+			b.Want(b.Workload(id).Slices[0].Group, c.group)
+			if c.group == "" {
+				return
+			}
+			s, err := b.Ledger.Subject(t.Context(), fleettest.Project, zone, ledger.Worker, c.group)
+			b.Must(err)
+			b.Want(s.Incarnation, b.API.Incarnation(zone, slice))
+		})
+	}
+}

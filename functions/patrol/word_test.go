@@ -1,0 +1,306 @@
+package patrol_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/functions/patrol"
+	"pitstop.internal/shared/audit/audittest"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// vanished is the bench with a slice whose workers are known and of which nothing is there any more, found out by the tick
+// to come. The log tells what a test writes into it.
+func vanished(t *testing.T, c tputest.NodeConfig) *bench {
+	t.Helper()
+	b := newBench(t)
+	c.Group = group
+	w := b.Slice(c)
+	b.Report(w, slice, fleettest.Progress(1000))
+	b.Want(b.tick(), fleettest.Handled)
+	b.Clock.Advance(10 * time.Minute)
+	return b
+}
+
+// writes puts the entries of what happened into the log, and into nothing else.
+func (b *bench) writes(happened ...tputest.Event) {
+	for i, e := range happened {
+		e.Project, e.Zone, e.Time, e.Seq = fleettest.Project, zone, b.Clock.Now().Add(e.Time.Sub(fleettest.Start)), uint64(100+i)
+		if raw := tputest.AuditEntry(e); raw != nil {
+			b.Log.Write(raw)
+		}
+		for _, raw := range tputest.SystemEntries(e) {
+			b.Log.Write(raw)
+		}
+	}
+}
+
+// What may have ended a slice, each a while before the start, which is moved to when it is written.
+func deletedBy(who string, ago time.Duration) tputest.Event {
+	return tputest.Event{Kind: tputest.Started, Method: "DeleteNode", Node: slice, Operation: "o", Principal: who, Time: fleettest.Start.Add(-ago)}
+}
+
+func preempted(ago time.Duration) tputest.Event {
+	return tputest.Event{Kind: tputest.Lost, Cause: events.CausePreemption, Node: slice, Group: group, Workers: 4, Time: fleettest.Start.Add(-ago)}
+}
+
+func TestWhoEndedASliceThatIsGoneIsLookedUpBeforeAnythingElse(t *testing.T) {
+	const agent = "service-1@cloud-tpu.iam.gserviceaccount.com"
+	queued := deletedBy(fleettest.Owner, time.Minute)
+	queued.Method, queued.Node, queued.QueuedResource = "DeleteQueuedResource", "", "llama-qr"
+	refused := deletedBy(fleettest.Owner, time.Minute)
+	refused.Kind, refused.Code, refused.Error = tputest.Called, 7, "no"
+	another := deletedBy(fleettest.Owner, time.Minute)
+	another.Node = "llama-2"
+	for name, c := range map[string]struct {
+		happened []tputest.Event
+		config   tputest.NodeConfig
+		sent     []string
+		released bool
+		cause    events.Cause
+		outcome  incident.Outcome
+	}{
+		"its owner":                        {happened: []tputest.Event{deletedBy(fleettest.Owner, 2*time.Minute)}, released: true},
+		"its owner, with the whole queue":  {happened: []tputest.Event{queued}, config: tputest.NodeConfig{Name: slice}, released: true},
+		"Google":                           {happened: []tputest.Event{preempted(2 * time.Minute)}, sent: []string{events.TypeRecreateRequested}, cause: events.CausePreemption},
+		"Google, and then its owner":       {happened: []tputest.Event{preempted(3 * time.Minute), deletedBy(fleettest.Owner, time.Minute)}, released: true, outcome: incident.Released},
+		"its owner, under watch":           {happened: []tputest.Event{deletedBy(fleettest.Owner, time.Minute)}, config: tputest.NodeConfig{Labels: map[string]string{"a": "b"}}, released: true},
+		"Google, under watch":              {happened: []tputest.Event{preempted(time.Minute)}, config: tputest.NodeConfig{Labels: map[string]string{"a": "b"}}, cause: events.CausePreemption},
+		"nobody":                           {},
+		"Pitstop itself":                   {happened: []tputest.Event{deletedBy(fleettest.Us, time.Minute)}},
+		"an agent of Google":               {happened: []tputest.Event{deletedBy(agent, time.Minute)}},
+		"somebody who was refused":         {happened: []tputest.Event{refused}},
+		"somebody, in a former life":       {happened: []tputest.Event{deletedBy(fleettest.Owner, 90*time.Minute)}, config: tputest.NodeConfig{Created: fleettest.Start.Add(-time.Hour)}},
+		"somebody, too long ago":           {happened: []tputest.Event{deletedBy(fleettest.Owner, 2*time.Hour)}},
+		"somebody, of a slice named alike": {happened: []tputest.Event{another}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.config.Spot = true
+			var b *bench
+			if c.config.Name == "" {
+				b = vanished(t, c.config)
+				b.Must(b.API.Vanish(zone, slice))
+			} else {
+				b = newBench(t)
+				c.config.Labels = fleettest.Label("spot")
+				c.config.Created = b.Clock.Now().Add(-time.Hour)
+				b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "llama-qr", Spot: true, Nodes: []tputest.NodeConfig{c.config}}))
+				b.Want(b.tick(), fleettest.Handled)
+				b.Must(b.API.OwnerDeleteQueuedResource(zone, "llama-qr", fleettest.Owner))
+				b.Clock.Advance(10 * time.Minute)
+			}
+			b.writes(c.happened...)
+			b.Clock.Advance(time.Second)
+			b.Want(b.tick(), fleettest.Handled)
+			b.Want(len(b.Log.Filters()), 1)
+			b.Want(b.sent(), c.sent)
+			w := b.Workload(b.Workloads()[0])
+			b.Want(w.Slices[0].Condition, incident.Gone)
+			b.Want(w.Slices[0].IsReleased(), c.released)
+			cause, outcome := events.Cause(""), incident.Outcome("")
+			if w.Incident != nil {
+				cause = w.Incident.Cause
+			}
+			if w.Closed != nil {
+				outcome = w.Closed.Outcome
+			}
+			b.Want(cause, c.cause)
+			b.Want(outcome, c.outcome)
+		})
+	}
+}
+
+func TestTheLogIsAskedOnceAMinuteForAsLongAsNobodyHasSaidAWord(t *testing.T) {
+	b := vanished(t, tputest.NodeConfig{Spot: true})
+	b.minutes(3)
+	b.Want(len(b.Log.Filters()), 0) // it is there
+	b.Must(b.API.Vanish(zone, slice))
+	b.minutes(20)
+	b.Want(len(b.Log.Filters()), 20)
+	b.Clock.Advance(time.Second) // another instance, in the same minute
+	again := patrol.New(patrol.Deps{
+		Fleet: b.Fleet, Provider: b.Cloud, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us}, Sleep: b.Sleep,
+	})
+	b.Want(b.Deliver(again, fleettest.Message([]byte("{}"), b.Clock.Now())), fleettest.Handled)
+	b.Want(len(b.Log.Filters()), 0)
+
+	b.writes(deletedBy(fleettest.Owner, 25*time.Minute)) // it came late into the log
+	b.minutes(1)
+	b.Want(len(b.Log.Filters()), 1)
+	b.Want(b.Workload(id).Slices[0].IsReleased(), true)
+	b.minutes(30)
+	b.Want(len(b.Log.Filters()), 0)
+	b.Want(b.sent(), []string(nil))
+}
+
+func TestALogThatCannotBeReadIsNoWord(t *testing.T) {
+	b := vanished(t, tputest.NodeConfig{Spot: true})
+	b.Must(b.API.Vanish(zone, slice))
+	b.Log.Fail(audittest.Fault{Code: 403, Status: "PERMISSION_DENIED", Message: "no", Times: 100})
+	for range 35 {
+		b.Clock.Advance(time.Minute)
+		b.Want(b.tick(), fleettest.Rejected)
+		b.Want(b.sent(), []string(nil))
+	}
+	b.Clock.Advance(time.Minute)
+	b.Want(b.tick(), fleettest.Rejected)
+	b.Want(b.sent(), []string{events.TypeRecreateRequested})
+	b.minutes(1) // nothing is asked any more
+	b.Want(b.Workload(id).Incident.Cause, events.CauseUnknown)
+}
+
+func TestOfWhatIsExplainedNobodyIsAsked(t *testing.T) {
+	b := training(t)
+	b.Want(b.tick(), fleettest.Handled)
+	b.Must(b.API.Preempt(zone, slice)) // the API itself says what happened
+	b.minutes(2)
+	b.Must(b.API.Vanish(zone, slice)) // and then it is deleted, as we asked for
+	b.minutes(60)
+	b.Want(len(b.Log.Filters()), 0)
+}
+
+func TestManySlicesOfAZoneAreAskedForInOneCallOrInTurns(t *testing.T) {
+	b := newBench(t)
+	for i := range 50 {
+		b.Slice(tputest.NodeConfig{Name: "n" + string(rune('a'+i/26)) + string(rune('a'+i%26)), Spot: true})
+	}
+	b.Want(b.tick(), fleettest.Handled)
+	for i := range 50 {
+		b.Must(b.API.Vanish(zone, "n"+string(rune('a'+i/26))+string(rune('a'+i%26))))
+	}
+	asked := map[string]int{}
+	for range 3 {
+		b.minutes(1)
+		filters := b.Log.Filters()
+		b.Want(len(filters), 1)
+		for i := range 50 {
+			if name := "n" + string(rune('a'+i/26)) + string(rune('a'+i%26)); strings.Contains(filters[0], "/nodes/"+name+`"`) {
+				asked[name]++
+			}
+		}
+	}
+	b.Want(len(asked), 50)
+	for name, n := range asked {
+		if n != 1 {
+			t.Errorf("%s was asked for %d times in three minutes", name, n)
+		}
+	}
+}
+
+// TestAParkedLossIsAttachedWhenTheAPIShowsIt: nobody may read whose workers they are.
+func TestAParkedLossIsAttachedWhenTheAPIShowsIt(t *testing.T) {
+	terminate := func(names ...string) func(b *bench) {
+		return func(b *bench) {
+			for _, n := range names {
+				b.Must(b.API.Terminate(zone, n))
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		happens func(b *bench)
+		// first says that the entry is there before it happens; else it comes 25 minutes late.
+		first    bool
+		attached bool
+		cause    events.Cause
+	}{
+		"the only one that is lost, before": {terminate(slice), true, true, events.CauseHostError},
+		"the only one that is lost, late":   {terminate(slice), false, true, events.CauseHostError},
+		"the only one that is broken":       {func(b *bench) { b.Must(b.API.HostError(zone, slice, time.Hour)) }, true, true, events.CauseHostError},
+		"one of two":                        {terminate(slice, "other"), true, false, events.CauseTerminated},
+		"one that is gone proves nothing":   {func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, true, false, ""},
+		"one whose workers are others":      {terminate("known"), true, false, ""},
+		"none":                              {func(*bench) {}, true, false, ""},
+		"the only one that is lost, by us":  {func(b *bench) { terminate(slice)(b); b.minutes(1); b.Must(b.API.SetState(zone, slice, "DELETING")) }, true, true, events.CauseHostError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.Slice(tputest.NodeConfig{Name: "known", Spot: true})
+			w := b.Workload("demo/known")
+			_, err := b.Fleet.MapGroup(t.Context(), w, w.Slices[0], "t1v-n-ffffffff")
+			b.Must(err)
+			b.API.BlockGuestAttributes(true)
+			b.Slice(tputest.NodeConfig{Group: group})
+			b.Slice(tputest.NodeConfig{Name: "other"})
+			b.minutes(1)
+			at := b.Clock.Now()
+			park := func() {
+				entry := fleettest.SystemEvent("compute.instances.hostError", "zones/"+zone+"/instances/"+group+"-w-1", at, nil)
+				_, err := b.Ledger.Park(t.Context(), fleettest.Project, zone, ledger.ParkedEntry{Key: "k", Raw: entry, At: b.Clock.Now()})
+				b.Must(err)
+			}
+			if c.first {
+				park()
+			}
+			c.happens(b)
+			if !c.first {
+				b.minutes(25)
+				park()
+			}
+			b.minutes(2)
+			parked, err := b.Ledger.ParkedIn(t.Context(), fleettest.Project, zone, b.Clock.Now())
+			b.Must(err)
+			b.Want(len(parked) == 0, c.attached)
+			cause := events.Cause("")
+			if w := b.Workload(id); w.Incident != nil {
+				cause = w.Incident.Cause
+				for _, trouble := range w.Incident.Troubles {
+					if trouble.Cause == events.CauseHostError && trouble.Proven {
+						t.Error("what its place and time alone attach to a slice proves nothing")
+					}
+				}
+			}
+			b.Want(cause, c.cause)
+			b.minutes(32)
+			parked, err = b.Ledger.ParkedIn(t.Context(), fleettest.Project, zone, at)
+			b.Must(err)
+			b.Want(len(parked), 0)
+		})
+	}
+}
+
+func TestWhatGoogleSuspectsOfAbuseIsNotReplaced(t *testing.T) {
+	for name, end := range map[string]func(b *bench) error{
+		"preempted": func(b *bench) error { return b.API.Preempt(zone, slice) },
+		"vanished":  func(b *bench) error { return b.API.Vanish(zone, slice) },
+		"sick":      func(b *bench) error { return b.API.HostError(zone, slice, -1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := training(t)
+			b.Must(b.API.AddSymptom(zone, slice, "PROJECT_ABUSE", 0))
+			b.minutes(3)
+			b.Want(b.Workload(id).Slices[0].State, "READY, PROJECT_ABUSE")
+			b.Must(end(b))
+			b.minutes(60)
+			b.Want(b.sent(), []string(nil))
+			b.Want(b.Workload(id).Closed.Outcome, incident.Escalated)
+			b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
+		})
+	}
+}
+
+func TestANoticeThatOnlyTheQueuedResourceTellsOfIsPublished(t *testing.T) {
+	b := newBench(t)
+	var nodes []tputest.NodeConfig
+	for _, name := range []string{"a", "b"} {
+		nodes = append(nodes, tputest.NodeConfig{Zone: zone, Name: name, Created: fleettest.Start.Add(-time.Hour), Labels: fleettest.Label("spot")})
+	}
+	b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "q", Nodes: nodes}))
+	b.Want(b.tick(), fleettest.Handled)
+	n := events.Notice{Status: events.NoticePending, WindowStart: fleettest.Start.Add(24 * time.Hour), WindowEnd: fleettest.Start.Add(28 * time.Hour)}
+	b.Must(b.API.Announce(zone, "a", n))
+	b.Calls()
+	b.minutes(1)
+	b.Want(fleettest.Count(b.Calls(), "GetMaintenanceInfo"), 1)
+	got, _ := fleettest.One(t, b.Bench, events.DecodeMaintenanceNotified)
+	b.Want(got.Node, "a")
+	b.Must(b.API.Announce(zone, "b", n))
+	b.minutes(1)
+	got, _ = fleettest.One(t, b.Bench, events.DecodeMaintenanceNotified)
+	b.Want(got.Node, "b")
+	b.Want(fleettest.Count(b.Calls(), "GetMaintenanceInfo"), 1)
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/scenario"
+)
+
+// TestTheRecordIsWhatItClaims: the same seed writes the same bytes, which are one array of sound entries in the order of
+// their times, of every kind.
+func TestTheRecordIsWhatItClaims(t *testing.T) {
+	const n = 20_000
+	var a, b, other bytes.Buffer
+	for w, seed := range map[*bytes.Buffer]uint64{&a: 1, &b: 1, &other: 2} {
+		if err := writeRecord(w, n, seed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(a.Bytes(), b.Bytes()) || bytes.Equal(a.Bytes(), other.Bytes()) || !json.Valid(a.Bytes()) {
+		t.Error("not the same bytes for the same seed, the same for another, or no JSON")
+	}
+	kinds := map[events.Kind]int{}
+	var last time.Time
+	scenario.Records(&a, "record", func(r scenario.Record, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := events.Read(r.Raw)
+		if err != nil || e.Time.Before(last) {
+			t.Fatalf("%s: at %v after %v: %v", r.Where(), e.Time, last, err)
+		}
+		last = e.Time
+		kinds[e.Kind]++
+	})
+	for _, k := range []events.Kind{events.KindLoss, events.KindBack, events.KindNotice, events.KindCall, events.KindCrew, ""} {
+		if kinds[k] < n/200 {
+			t.Errorf("only %d entries of kind %q", kinds[k], k)
+		}
+	}
+}

@@ -1,0 +1,465 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/report"
+	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/shared/policy"
+)
+
+type reportOptions struct {
+	asJSON, every bool
+	who           report.Who
+	lead          time.Duration
+}
+
+func reportCommand() *cobra.Command {
+	var o reportOptions
+	c := &cobra.Command{
+		Use:   "report FILE...",
+		Short: "Say what really happened to TPUs, from the logs alone",
+		Long: "Say what really happened: every loss by cause, zone and generation, how long until the slice was back and who brought it\n" +
+			"back, the chip-hours lost, the queued resources left over, and how much of it was announced in time. Nothing is simulated,\n" +
+			"and what the logs do not tell is said.\n\n" +
+			"Files hold what gcloud logging read --format=json writes, each in ascending or descending order, of any size; - is standard\n" +
+			"input. It ends with 0 when all was read, 1 when an entry could not be, 2 when the entries of a file are in no order.",
+		RunE: func(c *cobra.Command, files []string) error {
+			if len(files) == 0 {
+				return usage("report: name the files with your log entries; - is standard input")
+			}
+			if slices.Contains(o.who.Babysitters, "") || slices.Contains(o.who.Pitstop, "") {
+				return usage("--babysitter and --pitstop name a principal, as the log has it: name@PROJECT.iam.gserviceaccount.com")
+			}
+			if o.lead < 0 {
+				return usage("--lead %v: it cannot be negative", o.lead)
+			}
+			return tellReport(c.Context(), files, o, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON object, with every loss")
+	f.BoolVar(&o.every, "losses", false, "list every loss, however many there are")
+	f.StringArrayVar(&o.who.Babysitters, "babysitter", nil, "the principal of an older script that deletes and creates TPUs; once for each")
+	f.StringArrayVar(&o.who.Pitstop, "pitstop", nil, "a principal of Pitstop's; without one, the service accounts called pitstop or pitstop-*")
+	f.DurationVar(&o.lead, "lead", policy.DefaultLead, "how long before a loss a notice has to come to be in time")
+	return c
+}
+
+// largest bounds the streams that are read at once.
+const largest = 256
+
+func tellReport(ctx context.Context, files []string, o reportOptions, in io.Reader, out, errOut io.Writer) error {
+	if len(files) > largest {
+		return usage("report: %d files are more than the %d that are read at once; put some together", len(files), largest)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	faults := 0
+	fault := func(err error) {
+		faults++
+		tell(errOut, "pitstop: "+oneLine(err))
+	}
+	work := newPool(ctx, readAll)
+	bar := newProgress(files, nil, errOut)
+	var all merged
+	for _, name := range files {
+		t := &timeline{source: work.stream(ctx, []string{name}, in, bar, underWay(len(files))), fault: fault}
+		defer t.close()
+		all.lines = append(all.lines, t)
+	}
+
+	// What is printed while the record is read waits until it is known that the record can be read.
+	buffered := bufio.NewWriterSize(out, 1<<20)
+	p := reportPrinter{printer: newPrinter(out, o.asJSON), every: o.every}
+	p.printer.out = buffered
+	a := report.New(o.who, o.lead, p.loss)
+	n := 0
+	for {
+		e, err := all.next(ctx)
+		if err != nil {
+			bar.done()
+			return err
+		}
+		if e == nil {
+			break
+		}
+		n++
+		a.Add(*e)
+	}
+	r := a.Report()
+	bar.done()
+	if n == 0 && faults == 0 {
+		noEntries(errOut)
+	}
+	if n > 0 {
+		if err := p.end(r, faults); err != nil {
+			return err
+		}
+	}
+	if err := buffered.Flush(); err != nil {
+		return err
+	}
+	if faults > 0 {
+		return errFailed
+	}
+	return nil
+}
+
+// reportPrinter tells a report: to programs as one object, whose losses are written as they become known.
+type reportPrinter struct {
+	*printer
+	every bool
+	told  int
+	// few are the first losses, worst those with the longest gaps.
+	few, worst []report.Loss
+}
+
+const (
+	fewLosses   = 40
+	worstLosses = 10
+)
+
+// loss takes a loss as soon as it is known how it ended.
+func (p *reportPrinter) loss(l report.Loss) {
+	p.told++
+	switch {
+	case p.asJSON:
+		before := ","
+		if p.told == 1 {
+			before = `{"losses":[`
+		}
+		raw, err := json.Marshal(l)
+		if err == nil {
+			_, _ = io.WriteString(p.out, before+string(raw)) //nolint:errcheck // Flush tells
+		}
+		return
+	case p.every:
+		tell(p.out, strings.Join(lossRow(l), "  "))
+		return
+	}
+	if len(p.few) < fewLosses {
+		p.few = append(p.few, l)
+	}
+	if len(p.worst) == worstLosses && l.Gap <= p.worst[worstLosses-1].Gap {
+		return
+	}
+	p.worst = append(p.worst, l)
+	slices.SortStableFunc(p.worst, func(a, b report.Loss) int { return cmp.Compare(b.Gap, a.Gap) })
+	p.worst = p.worst[:min(len(p.worst), worstLosses)]
+}
+
+// end tells the sums.
+func (p *reportPrinter) end(r report.Report, faults int) error {
+	if p.asJSON {
+		raw, err := json.Marshal(struct {
+			report.Report
+			Faults int `json:"faults"`
+		}{r, faults})
+		if err != nil {
+			return err
+		}
+		if p.told == 0 {
+			_, _ = io.WriteString(p.out, `{"losses":[`) //nolint:errcheck // Flush tells
+		}
+		tell(p.out, "],"+string(raw[1:]))
+		return nil
+	}
+	if p.every && p.told > 0 {
+		tell(p.out, "")
+	}
+	p.head(r)
+	p.listed()
+	p.groups(r)
+	p.recreated(r)
+	p.notices(r)
+	p.leaks(r)
+	if len(r.Unsure) > 0 {
+		tell(p.out, p.paint(bold, "what the logs do not tell"))
+		for _, u := range r.Unsure {
+			for i, part := range wrap(u, lineWidth-4) {
+				tell(p.out, []string{"- ", "  "}[min(i, 1)]+part)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *reportPrinter) head(r report.Report) {
+	const stamp = "Jan 2 2006 15:04"
+	tell(p.out, p.paint(bold, fmt.Sprintf("%s to %s UTC", r.From.UTC().Format(stamp), r.To.UTC().Format(stamp)))+
+		fmt.Sprintf(" · %s, %s of them about %s", numbered(r.Entries, "entry", "entries"), events.Number(int64(r.Used)), numbered(r.Slices+r.Unnamed, "TPU")))
+	t := r.Total
+	if t.Losses == 0 {
+		tell(p.out, "no TPU was lost\n")
+		return
+	}
+	parts := []string{numbered(t.Losses, "loss", "losses")}
+	for _, o := range []struct {
+		n    int
+		text string
+	}{
+		{t.Back, "back"},
+		{t.BackUnseen, "back, not told after how long"},
+		{t.GivenUp, "given up by the owner"},
+		{t.NotBack, "not back"},
+		{t.NotTold, "not told what became of it"},
+	} {
+		if o.n > 0 {
+			parts = append(parts, events.Number(int64(o.n))+" "+o.text)
+		}
+	}
+	tell(p.out, parts[0]+": "+strings.Join(parts[1:], ", "))
+	if t.Back > 0 {
+		tell(p.out, fmt.Sprintf("gap until back: half within %s, 95 %% within %s, the longest %s", span(t.GapP50), span(t.GapP95), span(t.GapMost)))
+	}
+	tell(p.out, "chip-hours lost: "+hours(t))
+	if t.NotBackChipHours > 0 {
+		tell(p.out, fmt.Sprintf("not counted in that: %s chip-hours up to the end of the record of what was not back", events.Number(int64(t.NotBackChipHours))))
+	}
+	if r.Released > 0 {
+		tell(p.out, numbered(r.Released, "deletion")+" by an owner of what nothing had happened to: no loss")
+	}
+	if r.TrainingExits > 0 {
+		tell(p.out, numbered(r.TrainingExits, "time")+" training ended by itself, by the crew's word: no loss of a TPU")
+	}
+	tell(p.out, "")
+}
+
+// hours are the chip-hours of a sum, as far as they are known.
+func hours(s report.Sum) string {
+	if s.ChipHours+s.ChipHoursAtLeast == 0 {
+		return "not told"
+	}
+	if s.SizeUnknown == 0 {
+		return fmt.Sprintf("%.1f", s.ChipHours)
+	}
+	if s.ChipHours == 0 {
+		return fmt.Sprintf("at least %.1f", s.ChipHoursAtLeast)
+	}
+	return fmt.Sprintf("%.1f, and at least %.1f of unknown size", s.ChipHours, s.ChipHoursAtLeast)
+}
+
+// listed lists losses one by one: all of them where they are few, else those with the longest gaps.
+func (p *reportPrinter) listed() {
+	if p.told == 0 || p.every {
+		return
+	}
+	list, title := p.few, "losses"
+	if p.told > fewLosses {
+		list, title = p.worst, "the longest gaps (--losses lists all "+events.Number(int64(p.told))+")"
+	} else {
+		slices.SortStableFunc(list, func(a, b report.Loss) int { return a.At.Compare(b.At) })
+	}
+	rows := [][]string{{"lost (UTC)", "TPU", "type", "zone", "cause", "what became of it", "chip-hours", "announced"}}
+	for _, l := range list {
+		rows = append(rows, lossRow(l))
+	}
+	p.rows(title, 0, rows)
+}
+
+// lossRow is a loss as people read it.
+func lossRow(l report.Loss) []string {
+	what := l.Accelerator
+	if what == "" {
+		what = "unknown"
+	}
+	size, price := l.ChipHours, ""
+	if l.Chips == 0 {
+		size, price = l.ChipHoursAtLeast, ">= "
+	}
+	announced := "-"
+	if l.Announced {
+		announced = span(l.Lead) + " before"
+		if !l.InTime {
+			announced += ", too late"
+		}
+	}
+	chipHours := price + fmt.Sprintf("%.1f", size)
+	if size < 0.05 {
+		chipHours = "-"
+	}
+	return []string{l.At.UTC().Format("Jan 2 15:04:05"), l.Slice, what, l.Zone, causeText(l.Cause), ended(l), chipHours, announced}
+}
+
+// ended says what became of a loss.
+func ended(l report.Loss) string {
+	var s string
+	switch l.Outcome {
+	case report.Back:
+		s = "back after " + span(l.Gap) + " by " + agent(l.RecreatedBy, l.Principal)
+		if l.BackZone != "" {
+			s += " in " + l.BackZone
+		}
+	case report.BackUnseen:
+		s = "back by " + agent(l.RecreatedBy, l.Principal) + ", not told after how long"
+	case report.GivenUp:
+		s = "given up after " + span(l.Gap) + ": deleted by " + l.DeletedBy
+	case report.NotBack:
+		s = "not back"
+		if l.DeletedBy != "" {
+			s += ", deleted by " + l.DeletedBy
+		}
+	case report.NotTold:
+		s = "not told"
+	}
+	if l.FailedCreates > 0 {
+		s += fmt.Sprintf(", %s refused", numbered(l.FailedCreates, "creation"))
+	}
+	return s
+}
+
+// agent names who brought something back.
+func agent(by report.By, principal string) string {
+	switch by {
+	case report.ByGoogle:
+		return strings.TrimSpace("Google itself " + principal)
+	case report.ByPitstop:
+		return "Pitstop"
+	case report.ByBabysitter:
+		return "the script " + principal
+	case report.ByOwner:
+		return "the owner " + principal
+	case report.ByNobody:
+	}
+	return "somebody no entry names"
+}
+
+func causeText(c events.Cause) string { return strings.ReplaceAll(string(c), "_", " ") }
+
+func (p *reportPrinter) groups(r report.Report) {
+	if len(r.Groups) == 0 {
+		return
+	}
+	rows := [][]string{{"losses", "cause", "zone", "generation", "back", "half within", "95 % within", "longest", "chip-hours", "announced", "in time"}}
+	for _, g := range r.Groups {
+		generation := g.Generation
+		if generation == "" {
+			generation = "unknown"
+		}
+		row := []string{events.Number(int64(g.Losses)), causeText(g.Cause), g.Zone, generation, events.Number(int64(g.Back))}
+		rows = append(rows, append(append(row, gaps(g.Sum)...), events.Number(int64(g.Announced)), events.Number(int64(g.InTime))))
+	}
+	p.rows("by cause, zone and generation", 60, rows)
+}
+
+// gaps are the columns of a sum that speak of gaps, and of chip-hours.
+func gaps(s report.Sum) []string {
+	size := fmt.Sprintf("%.1f", s.ChipHours)
+	switch {
+	case s.ChipHours+s.ChipHoursAtLeast == 0:
+		size = "-"
+	case s.ChipHoursAtLeast > 0:
+		size = fmt.Sprintf(">= %.1f", s.ChipHours+s.ChipHoursAtLeast)
+	}
+	if s.Back == 0 {
+		return []string{"-", "-", "-", size}
+	}
+	return []string{span(s.GapP50), span(s.GapP95), span(s.GapMost), size}
+}
+
+func (p *reportPrinter) recreated(r report.Report) {
+	if len(r.Recreated) == 0 {
+		return
+	}
+	rows := [][]string{{"losses", "brought back by", "half within", "95 % within", "longest", "chip-hours"}}
+	for _, w := range r.Recreated {
+		rows = append(rows, append([]string{events.Number(int64(w.Losses)), agent(w.By, w.Principal)}, gaps(w.Sum)...))
+	}
+	p.rows("who brought them back", 60, rows)
+}
+
+func (p *reportPrinter) notices(r report.Report) {
+	n, t := r.Notices, r.Total
+	if n.Announced == 0 && t.Losses == 0 {
+		return
+	}
+	tell(p.out, p.paint(bold, "notices"))
+	if n.Announced == 0 {
+		tell(p.out, "no notice of maintenance")
+	} else {
+		tell(p.out, fmt.Sprintf("%s of maintenance: %s began, %s withdrawn before", numbered(n.Announced, "notice"), events.Number(int64(n.Began)), events.Number(int64(n.Withdrawn))))
+	}
+	if t.Losses > 0 {
+		tell(p.out, fmt.Sprintf("%s of %s announced, %s in time (%s before or earlier)",
+			events.Number(int64(t.Announced)), numbered(t.Losses, "loss", "losses"), events.Number(int64(t.InTime)), span(r.LeadNeeded)))
+	}
+	tell(p.out, "")
+}
+
+func (p *reportPrinter) leaks(r report.Report) {
+	l := r.Leaks
+	if len(l.Left) == 0 && l.Late == 0 {
+		return
+	}
+	rows := [][]string{{"queued resource", "zone", "its TPU is gone since", "holding quota for", "chips"}}
+	for _, q := range l.Left[:min(len(l.Left), fewLosses)] {
+		chips := "unknown"
+		if q.Chips > 0 {
+			chips = events.Number(int64(q.Chips))
+		}
+		rows = append(rows, []string{q.QueuedResource, q.Zone, q.Since.UTC().Format("Jan 2 15:04:05"), span(q.Held * 3600), chips})
+	}
+	title := numbered(len(l.Left), "queued resource") + " left over at the end, as far as the log tells"
+	if len(l.Left) == 0 {
+		tell(p.out, p.paint(bold, "no queued resource is left over"))
+	} else {
+		p.rows(title, 0, rows)
+	}
+	if more := len(l.Left) - fewLosses; more > 0 {
+		tell(p.out, fmt.Sprintf("and %s more (--json has all)", events.Number(int64(more))))
+	}
+	if l.Late > 0 {
+		tell(p.out, fmt.Sprintf("%s deleted more than an hour after the TPU was gone: they held quota for %s in all", numbered(l.Late, "queued resource"), span(l.LateHours*3600)))
+		tell(p.out, "")
+	}
+}
+
+// rows prints a table and an empty line; beyond so many rows it says how many there are more. 0 is no bound.
+func (p *reportPrinter) rows(title string, most int, rows [][]string) {
+	tell(p.out, p.paint(bold, title))
+	t := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	shown := rows
+	if most > 0 && len(rows) > most+1 {
+		shown = rows[:most+1]
+	}
+	for _, r := range shown {
+		_, _ = fmt.Fprintln(t, strings.Join(r, "\t")) //nolint:errcheck // Flush tells
+	}
+	if t.Flush() != nil {
+		return
+	}
+	if more := len(rows) - len(shown); more > 0 {
+		tell(p.out, fmt.Sprintf("and %s more rows (--json has all)", events.Number(int64(more))))
+	}
+	tell(p.out, "")
+}
+
+// span writes seconds as the incidents do.
+func span(seconds float64) string {
+	return scenario.Span(time.Duration(seconds * float64(time.Second)))
+}
+
+// numbered counts things; many is their name where it does not end in s.
+func numbered(n int, one string, many ...string) string {
+	name := one + "s"
+	if len(many) > 0 {
+		name = many[0]
+	}
+	if n == 1 {
+		name = one
+	}
+	return events.Number(int64(n)) + " " + name
+}

@@ -1,0 +1,330 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const watchdog = "watchdog@mine.iam.gserviceaccount.com"
+
+// happened is an entry of the record that these tests report on, so many minutes after its start.
+func happened(minute float64, payload, log, more string) string {
+	at := time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC).Add(time.Duration(minute * float64(time.Minute)))
+	return fmt.Sprintf(`{"protoPayload":{%s},"insertId":"i%g","logName":"projects/mine/logs/cloudaudit.googleapis.com%%2F%s",%s"timestamp":"%s","receiveTimestamp":"%s"}`,
+		payload, minute, log, more, at.Format(time.RFC3339Nano), at.Add(700*time.Millisecond).Format(time.RFC3339Nano))
+}
+
+func lost(minute float64, method, worker string) string {
+	return happened(minute, `"methodName":"compute.instances.`+method+`","resourceName":"projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-`+worker+`"`, "system_event", "")
+}
+
+// called is one end of a call: first, last, or refused.
+func called(minute float64, method, name, by, end string) string {
+	kind := "nodes"
+	if strings.HasSuffix(method, "QueuedResource") {
+		kind = "queuedResources"
+	}
+	payload := `"serviceName":"tpu.googleapis.com","methodName":"google.cloud.tpu.v2.Tpu.` + method + `","authenticationInfo":{"principalEmail":"` + by +
+		`"},"resourceName":"projects/mine/locations/us-west4-a/` + kind + `/` + name + `"`
+	if strings.HasPrefix(method, "Create") {
+		payload += `,"request":{"node":{"acceleratorType":"v5litepod-16"},"queuedResource":{"tpu":{"nodeSpec":[{"nodeId":"n","node":{"acceleratorType":"v5litepod-16"}}]}}}`
+	}
+	if end == "refused" {
+		return happened(minute, payload+`,"status":{"code":8,"message":"There is no more capacity in the zone"}`, "activity", "")
+	}
+	return happened(minute, payload, "activity", `"operation":{"id":"o`+name+method+`","`+end+`":true},`)
+}
+
+// night is a record: a script brings back what was preempted, Google what its host lost, and a queued resource is left over.
+func night() []string {
+	return []string{
+		called(0, "CreateQueuedResource", "q", "ann@example.com", "first"), called(0.1, "CreateQueuedResource", "q", "ann@example.com", "last"),
+		called(1, "CreateNode", "llama", "ann@example.com", "first"), called(4, "CreateNode", "llama", "ann@example.com", "last"),
+		lost(60, "preempted", "1"), lost(60.01, "preempted", "0"),
+		called(63, "DeleteNode", "llama", watchdog, "first"), called(65, "DeleteNode", "llama", watchdog, "last"),
+		called(66, "CreateNode", "llama", watchdog, "refused"), called(67, "CreateNode", "llama", watchdog, "first"), called(75, "CreateNode", "llama", watchdog, "last"),
+		happened(90, `"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-a/nodes/n"`, "system_event", ""),
+		lost(200, "hostError", "2"), lost(215, "automaticRestart", "2"),
+		called(240, "DeleteNode", "llama", "ann@example.com", "first"),
+	}
+}
+
+func TestReportTellsWhatHappened(t *testing.T) {
+	out, errOut, code := call(t, "["+strings.Join(night(), ",\n")+"]\n", "report", "--babysitter", watchdog, "-")
+	if code != exitDone || errOut != "" {
+		t.Fatalf("exit code %d, stderr %q", code, errOut)
+	}
+	for _, want := range []string{
+		"Nov 12 2026 02:00 to Nov 12 2026 06:00 UTC · 15 entries, 15 of them about 3 TPUs",
+		"3 losses: 2 back, 1 not back",
+		"gap until back: half within 15 m 0 s, 95 % within 15 m 0 s, the longest 15 m 0 s",
+		"Nov 12 03:00:00  llama           v5litepod-16  us-west4-a  preemption  back after 15 m 0 s by the script " + watchdog + ", 1 creation refused  4.0 ",
+		"back after 15 m 0 s by Google itself",
+		"1 deletion by an owner of what nothing had happened to: no loss",
+		"1 queued resource left over at the end, as far as the log tells\n",
+		"q                us-west4-a  Nov 12 03:30:00        2 h 30 m           16\n",
+		"0 of 3 losses announced, 0 in time (20 m 0 s before or earlier)",
+		"1 TPU was not back under its name when the record ended: another may have taken its place",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not said in\n%s", want, out)
+		}
+	}
+}
+
+// TestReportAsJSON holds the fields that the README promises.
+func TestReportAsJSON(t *testing.T) {
+	out, errOut, code := call(t, strings.Join(night(), "\n"), "report", "--json", "--babysitter", watchdog, "-")
+	if code != exitDone || errOut != "" || strings.Count(out, "\n") != 1 {
+		t.Fatalf("exit code %d, stderr %q, stdout %q", code, errOut, out)
+	}
+	got := lines(t, out)[0]
+	names := func(v any) []string {
+		var all []string
+		m, _ := v.(map[string]any)
+		for k := range m {
+			all = append(all, k)
+		}
+		slices.Sort(all)
+		return all
+	}
+	want := strings.Fields("elsewhere entries faults from groups lead_needed_seconds leaked_queued_resources losses notices recreated released slices to total training_exits unnamed unsure used")
+	if d := cmp.Diff(want, names(got)); d != "" {
+		t.Errorf("fields (-want +got):\n%s", d)
+	}
+	losses, _ := got["losses"].([]any)
+	if len(losses) != 3 {
+		t.Fatalf("%d losses", len(losses))
+	}
+	first, _ := losses[0].(map[string]any)
+	if d := cmp.Diff(map[string]any{
+		"at": "2026-11-12T03:00:00Z", "cause": "preemption", "project": "mine", "zone": "us-west4-a", "slice": "llama", "generation": "v5litepod",
+		"accelerator": "v5litepod-16", "chips": 16.0, "chips_at_least": 0.0, "workers": 2.0, "matched_by_time": true, "outcome": "back",
+		"back_at": "2026-11-12T03:15:00Z", "gap_seconds": 900.0, "recreated_by": "babysitter", "principal": watchdog, "deleted_by": watchdog,
+		"failed_creates": 1.0, "again": 0.0, "chip_hours": 4.0, "chip_hours_at_least": 0.0, "announced": false, "lead_seconds": 0.0, "in_time": false,
+	}, first); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	groups, _ := got["groups"].([]any)
+	wantGroup := strings.Fields("announced back back_unseen cause chip_hours chip_hours_at_least gap_most_seconds gap_p50_seconds gap_p95_seconds gap_seconds generation given_up in_time losses not_back not_back_chip_hours not_told size_unknown zone")
+	if d := cmp.Diff(wantGroup, names(groups[0])); len(groups) != 3 || d != "" {
+		t.Errorf("%d groups, fields (-want +got):\n%s", len(groups), d)
+	}
+}
+
+func TestReportOfQuietTimes(t *testing.T) {
+	out, errOut, code := call(t, called(0, "CreateNode", "n", "ann@example.com", "last"), "report", "-")
+	if code != exitDone || errOut != "" || !strings.Contains(out, "1 entry, 1 of them about 1 TPU\nno TPU was lost\n") {
+		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
+	}
+	out, _, _ = call(t, called(0, "CreateNode", "n", "ann@example.com", "last"), "report", "--json", "-")
+	if !strings.HasPrefix(out, `{"losses":[],`) || !json.Valid([]byte(out)) {
+		t.Errorf("%q", out)
+	}
+	out, errOut, code = call(t, "[]", "report", "-")
+	if code != exitDone || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "0 entries") {
+		t.Errorf("[]: exit code %d, stdout %q, stderr %q", code, out, errOut)
+	}
+}
+
+// TestReportTakesAnyOrderThatIsOne holds that a record tells the same up and down, in one file and in several, and however
+// many runs of entries it takes.
+func TestReportTakesAnyOrderThatIsOne(t *testing.T) {
+	var entries []string
+	for i := range 1500 {
+		at := float64(1000 * i)
+		entries = append(entries, lost(at, "preempted", "1"), lost(at+0.001, "preempted", "0"), called(at+3, "CreateNode", "llama", watchdog, "first"),
+			called(at+float64(4+i%50), "CreateNode", "llama", watchdog, "last"))
+	}
+	down := slices.Clone(entries)
+	slices.Reverse(down)
+	var odd, even []string
+	for i, e := range entries {
+		if i%2 == 0 {
+			even = append(even, e)
+		} else {
+			odd = append(odd, e)
+		}
+	}
+	slices.Reverse(odd)
+	file := func(all []string) string { return write(t, "entries.json", strings.Join(all, "\n")) }
+	want, errOut, code := call(t, "", "report", "--json", file(entries))
+	if code != exitDone || errOut != "" || strings.Count(want, `"at":`) != 1500 {
+		t.Fatalf("exit code %d, stderr %q, %d losses", code, errOut, strings.Count(want, `"at":`))
+	}
+	for name, files := range map[string][]string{
+		"down":                         {file(down)},
+		"two files, one up, one down":  {file(odd), file(even)},
+		"the same file twice":          {file(entries), file(entries)},
+		"one after the other":          {file(entries[3000:]), file(entries[:3000])},
+		"parts of which one is a word": {file(entries[:1]), file(entries[1:])},
+	} {
+		got, errOut, code := call(t, "", append([]string{"report", "--json"}, files...)...)
+		if name == "the same file twice" {
+			got = strings.Replace(got, `"entries":12000`, `"entries":6000`, 1)
+		}
+		if code != exitDone || errOut != "" || got != want {
+			t.Errorf("%s: exit code %d, stderr %q; another report: %v", name, code, errOut, got != want)
+		}
+	}
+	out, _, _ := call(t, "", "report", "--losses", file(down))
+	// The first one is of workers of whom nobody told yet whose they are, so that the second creation is a riddle.
+	if n := strings.Count(out, "back after"); n != 1498 || !strings.Contains(out, "1,500 losses: 1,498 back, 1 back, not told after how long, 1 not told what became of it") {
+		t.Errorf("--losses lists %d", n)
+	}
+	if out, _, _ = call(t, "", "report", file(down)); strings.Count(out, "back after") != 10 || !strings.Contains(out, "--losses lists all 1,500") {
+		t.Errorf("the longest gaps are not told:\n%s", out)
+	}
+}
+
+func TestReportOfMixedOrderIsTwo(t *testing.T) {
+	n := night()
+	for name, entries := range map[string][]string{
+		"up, then down": {n[2], n[4], n[3]}, "down, then up": {n[4], n[2], n[3]}, "one that is old": append(slices.Clone(n), n[0]),
+	} {
+		for _, flag := range []string{"--json", "--losses"} {
+			file := write(t, "entries.json", strings.Join(entries, "\n"))
+			out, errOut, code := call(t, "", "report", flag, file)
+			place := fmt.Sprintf("entries.json:%d: ", len(entries))
+			if code != exitUsage || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, place) || !strings.Contains(errOut, "--order=asc") {
+				t.Errorf("%s: exit code %d, stdout %q, stderr %q", name, code, out, errOut)
+			}
+		}
+	}
+	// What happened within two seconds may be told in any order.
+	jumbled := []string{n[4], n[5], n[4], n[6]}
+	if _, errOut, code := call(t, strings.Join(jumbled, "\n"), "report", "-"); code != exitDone {
+		t.Errorf("within two seconds: exit code %d, stderr %q", code, errOut)
+	}
+}
+
+func TestReportTellsFaultsAndGoesOn(t *testing.T) {
+	bad := "{\"logName\":7}\n{\"foo\":1}\n"
+	file := write(t, "entries.json", bad+strings.Join(night(), "\n")+"\n{\"a\":")
+	out, errOut, code := call(t, "", "report", file)
+	if code != exitFailed || strings.Count(errOut, "\n") != 3 || strings.Count(errOut, "entries.json:") != 3 || !strings.Contains(out, "3 losses: 2 back") {
+		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
+	}
+	_, errOut, code = call(t, "", "report", "nowhere.json", file)
+	if code != exitFailed || !strings.Contains(errOut, "nowhere.json") {
+		t.Errorf("exit code %d, stderr %q", code, errOut)
+	}
+	for _, args := range [][]string{{"report"}, {"report", "--lead", "-1s", file}, {"report", "--babysitter", "", file}, {"replay", "--babysitter", "", file}} {
+		if _, errOut, code := call(t, "", args...); code != exitUsage || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("%v: exit code %d, stderr %q", args, code, errOut)
+		}
+	}
+}
+
+// TestExplainKeepsTheOrderOfLargeFiles explains more than several goroutines have under way at once.
+func TestExplainKeepsTheOrderOfLargeFiles(t *testing.T) {
+	var b strings.Builder
+	const n = 9000
+	for i := range n {
+		b.WriteString(strings.Replace(preempted(fmt.Sprint(i%1000)), `"insertId"`, `"pad":"`+strings.Repeat("x", i%400)+`","insertId"`, 1) + "\n")
+	}
+	file := write(t, "entries.json", b.String())
+	out, errOut, code := call(t, "", "explain", "--json", file, file)
+	if code != exitDone || errOut != "" {
+		t.Fatalf("exit code %d, stderr %q", code, errOut)
+	}
+	for i, l := range strings.Split(strings.TrimSpace(out), "\n") {
+		if want := fmt.Sprintf(`{"index":%d,`, i+1); !strings.HasPrefix(l, want) || !strings.Contains(l, fmt.Sprintf("-w-%d\"", i%n%1000)) {
+			t.Fatalf("row %d is %s", i+1, l)
+		}
+	}
+	if rows := strings.Count(out, "\n"); rows != 2*n {
+		t.Errorf("%d rows, want %d", rows, 2*n)
+	}
+}
+
+func TestReplayInThePlaceOfAScript(t *testing.T) {
+	record := strings.Join(night()[:11], "\n")
+	for _, c := range []struct {
+		name, record string
+		args         []string
+		says         []string
+		not          string
+	}{
+		{"its word is an owner's", record, nil, []string{"RELEASED"}, "did this; Pitstop takes its place"},
+		{"it is named", record, []string{"--babysitter", strings.ToUpper(watchdog)}, []string{"RESUMED", "the script " + watchdog + " did this; Pitstop takes its place here"}, "RELEASED"},
+		{
+			"no entry says what it found", strings.Join(night()[6:11], "\n"),
+			[]string{"--babysitter", watchdog},
+			[]string{"llama in us-west4-a was lost, for the script deleted it, and no entry says so", "RESUMED"},
+			"RELEASED",
+		},
+	} {
+		out, errOut, code := call(t, c.record, append([]string{"replay", "--policy", "spot", "-"}, c.args...)...)
+		if code != exitDone || errOut != "" || strings.Contains(out, c.not) {
+			t.Errorf("%s: exit code %d, stderr %q\n%s", c.name, code, errOut, out)
+		}
+		unwrapped := strings.Join(strings.Fields(out), " ")
+		for _, s := range c.says {
+			if !strings.Contains(unwrapped, s) {
+				t.Errorf("%s: %q is not said in\n%s", c.name, s, out)
+			}
+		}
+	}
+}
+
+func TestReplayTakesBothKindsOfListings(t *testing.T) {
+	queued := write(t, "queued.json", `[{"name":"projects/mine/locations/us-west4-a/queuedResources/q1","state":{"state":"ACTIVE"},"spot":{},
+"tpu":{"nodeSpec":[{"parent":"projects/mine/locations/us-west4-a","nodeId":"llama-8b","node":{"acceleratorType":"v5litepod-16"}}]}},
+{"name":"projects/mine/locations/us-west4-a/queuedResources/q2","state":{"state":"WAITING_FOR_RESOURCES"},"tpu":{"nodeSpec":[{"nodeId":"later","node":{"acceleratorType":"v4-8"}}]}}]`)
+	nodes := write(t, "nodes.json", `[{"name":"projects/mine/locations/us-west4-a/nodes/llama-8b","acceleratorType":"v5litepod-32","id":"7711",
+"createTime":"2026-11-01T00:00:00Z","metadata":{"pitstop-checkpoint-dir":"gs://mine/llama"}}]`)
+	for name, c := range map[string]struct{ files, says []string }{
+		"the queued resources alone": {[]string{"--fleet", queued}, []string{"workload mine/q1 · v5litepod-16 spot in us-west4-a"}},
+		"both":                       {[]string{"--fleet", queued, "--fleet", nodes}, []string{"workload mine/q1 · v5litepod-32 spot in us-west4-a"}},
+		"both, the nodes first":      {[]string{"--fleet", nodes, "--fleet", queued}, []string{"workload mine/q1 · v5litepod-32 spot in us-west4-a"}},
+	} {
+		out, errOut, code := call(t, preempted("2"), append([]string{"replay", "--policy", "spot", "-"}, c.files...)...)
+		if code != exitDone || errOut != "" || !strings.Contains(out, "RESUMED") {
+			t.Errorf("%s: exit code %d, stderr %q\n%s", name, code, errOut, out)
+		}
+		for _, s := range c.says {
+			if !strings.Contains(out, s) {
+				t.Errorf("%s: %q is not said in\n%s", name, s, out)
+			}
+		}
+	}
+}
+
+// TestRealEntries reads the real entries that lie beside the repository on the machines of its authors.
+func TestRealEntries(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, "..", "shared", "samples", "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Skip("there are no real entries beside the repository")
+	}
+	for _, f := range files {
+		for _, command := range []string{"explain", "report"} {
+			if out, errOut, code := call(t, "", command, f); code != exitDone || errOut != "" || out == "" {
+				t.Errorf("%s %s: exit code %d, stdout %q, stderr %q", command, f, code, out, errOut)
+			}
+		}
+	}
+	var all strings.Builder
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(raw)
+	}
+	if out, errOut, code := call(t, all.String(), "explain", "--json"); code != exitDone || strings.Count(out, "\n") != len(files) {
+		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
+	}
+}

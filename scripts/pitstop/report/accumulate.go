@@ -1,0 +1,692 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/topology"
+)
+
+const (
+	// together is how far apart the entries of a node and of its workers about one loss may be.
+	together = 5 * time.Minute
+	// noticedWithin is how long after a loss a deletion in the same zone is taken to belong to it.
+	noticedWithin = 35 * time.Minute
+	// unnamedFor is how long a loss of workers alone waits for an entry that tells how it ended.
+	unnamedFor = 24 * time.Hour
+	// createTakes is the longest that a creation is under way: a slice that is lost later was there.
+	createTakes = time.Hour
+	// dying is how long a crew may still speak on a slice that is being lost.
+	dying = 10 * time.Minute
+	// aside is how far outside of its window announced maintenance counts as announced.
+	aside = 10 * time.Minute
+	// lateAfter is how long a queued resource may outlive its slice before it counts as late.
+	lateAfter = time.Hour
+	// forgetAfter is how long a node that is deleted, and a machine of which only a notice is known, are remembered.
+	forgetAfter = 100 * 24 * time.Hour
+)
+
+// key names a node, a queued resource, or what workers have in common.
+type key struct{ project, zone, name string }
+
+// machine is a slice, as far as the entries have told.
+type machine struct {
+	key
+	// unnamed says that only workers are known and name is what they have in common.
+	unnamed     bool
+	accelerator string
+	queued      string    // the queued resource that it is in
+	group       string    // of its present workers
+	alive       bool      // it was created, and nothing has happened to it since
+	created     time.Time // when its creation began
+	deleted     time.Time // when somebody took it down
+	seen        time.Time
+	notice      *notice
+	gap         *gap
+}
+
+// notice is announced maintenance.
+type notice struct {
+	first      time.Time // when this window was first announced
+	start, end time.Time
+	began      bool
+}
+
+// gap is a loss that has not ended.
+type gap struct {
+	loss     Loss
+	from     time.Time
+	lost     map[int]bool // the workers that were lost, and whether they still are
+	highest  int
+	deleted  time.Time
+	released bool      // it was its owner who deleted it
+	ordered  time.Time // when a creation began that has not ended
+	by       By
+	byWhom   string
+	notice   *notice
+	// accelerator is that of the slice that was lost; unseen says that nobody knows since when it was.
+	accelerator string
+	unseen      bool
+}
+
+// queue is a queued resource.
+type queue struct {
+	nodes       []string
+	accelerator string
+	created     time.Time
+	lost        time.Time // since when its slice is gone
+}
+
+// Accumulator takes entries in the order of their times.
+type Accumulator struct {
+	who  Who
+	lead time.Duration
+	// Lost is called with each loss as soon as it is known how it ended.
+	lost func(Loss)
+
+	report   Report
+	machines map[key]*machine
+	groups   map[key]*machine // by what the workers of a named node have in common
+	open     []*machine       // unnamed ones that were lost, oldest first
+	recent   []*machine       // nodes that were lost a moment ago, oldest first
+	gaps     map[key]*machine // nodes with a gap, by project and name alone: they may come back in another zone
+	queues   map[key]*queue
+	byClass  map[Class]*Sum
+	byAgent  map[Agent]*Sum
+	now      time.Time
+	ids      map[string]bool // of the entries at this very time
+	swept    time.Time
+	matched  int
+}
+
+// New makes an accumulator. A notice is in time when it came so much before the loss. Lost may be nil.
+func New(who Who, lead time.Duration, lost func(Loss)) *Accumulator {
+	if lost == nil {
+		lost = func(Loss) {}
+	}
+	return &Accumulator{
+		who: who, lead: lead, lost: lost, machines: map[key]*machine{}, groups: map[key]*machine{}, queues: map[key]*queue{},
+		byClass: map[Class]*Sum{}, byAgent: map[Agent]*Sum{}, ids: map[string]bool{}, gaps: map[key]*machine{},
+	}
+}
+
+// Skip counts entries that tell nothing, and notes their time.
+func (a *Accumulator) Skip(e events.Entry) {
+	a.report.Entries++
+	a.clock(e)
+	if e.Kind == events.KindLoss && e.Ignored != "" {
+		a.report.Elsewhere++
+	}
+}
+
+// Add takes the next entry. One that was taken at the same time under the same ID is no news.
+func (a *Accumulator) Add(e events.Entry) {
+	if e.Ignored != "" || e.Kind == "" || e.Kind == events.KindForeign {
+		a.Skip(e)
+		return
+	}
+	a.report.Entries++
+	a.clock(e)
+	if e.ID != "" {
+		id := e.ID + " " + e.Subject.Worker + " " + e.Call.Method
+		if a.ids[id] {
+			return
+		}
+		a.ids[id] = true
+	}
+	if a.take(e) {
+		a.report.Used++
+	}
+}
+
+func (a *Accumulator) clock(e events.Entry) {
+	if e.Time.IsZero() || !e.Time.After(a.now) {
+		return
+	}
+	clear(a.ids)
+	a.now = e.Time
+	if a.report.From.IsZero() {
+		a.report.From, a.swept = a.now, a.now
+	}
+	for len(a.open) > 0 && a.open[0].gap != nil && a.now.Sub(a.open[0].gap.from) > unnamedFor {
+		a.close(a.open[0], NotTold)
+	}
+	for len(a.recent) > 0 && (a.recent[0].gap == nil || a.now.Sub(a.recent[0].gap.from) > together) {
+		a.recent = a.recent[1:]
+	}
+	if a.now.Sub(a.swept) > 24*time.Hour {
+		a.sweep()
+	}
+}
+
+// sweep forgets what nothing was heard of for long and of which nothing is left to tell.
+func (a *Accumulator) sweep() {
+	a.swept = a.now
+	for k, m := range a.machines {
+		if m.gap == nil && (m.unnamed || !m.alive) && a.now.Sub(m.seen) > forgetAfter {
+			delete(a.machines, k)
+			a.forget(m)
+		}
+	}
+}
+
+// forget drops the workers of a machine: the next one of that name has others.
+func (a *Accumulator) forget(m *machine) {
+	if m.group != "" {
+		delete(a.groups, key{m.project, m.zone, m.group})
+		m.group = ""
+	}
+}
+
+// take reports whether the entry told something.
+func (a *Accumulator) take(e events.Entry) bool {
+	switch {
+	case e.Kind == events.KindCall:
+		return a.call(e)
+	case e.Kind == events.KindCrew:
+		return a.crew(e)
+	}
+	m, worker := a.of(e.Subject)
+	if m == nil {
+		return false
+	}
+	switch {
+	case e.Kind == events.KindLoss:
+		a.loss(m, worker, e.Cause)
+	case e.Kind == events.KindBack:
+		a.restarted(m, worker)
+	case e.Kind == events.KindNotice:
+		a.announced(m, worker, e.Notice)
+	default:
+		return false
+	}
+	return true
+}
+
+// node finds a node, or notes that there is one.
+func (a *Accumulator) node(k key) *machine {
+	m := a.machines[k]
+	if m == nil {
+		m = &machine{key: k, queued: a.queuedAs(k)}
+		a.machines[k] = m
+		a.report.Slices++
+	}
+	m.seen = a.now
+	return m
+}
+
+// of finds the machine that an entry speaks of, and which of its workers; -1 is all of them.
+func (a *Accumulator) of(s events.Subject) (m *machine, worker int) {
+	if s.Node != "" {
+		return a.node(key{s.Project, s.Zone, s.Node}), -1
+	}
+	group, worker, ok := s.Group()
+	if !ok {
+		return nil, -1
+	}
+	k := key{s.Project, s.Zone, group}
+	if m = a.groups[k]; m == nil {
+		m = a.machines[k]
+	}
+	if m == nil {
+		m = &machine{key: k, unnamed: true}
+		a.machines[k] = m
+		a.report.Unnamed++
+	}
+	m.seen = a.now
+	return m, worker
+}
+
+// loss notes that a machine, or one of its workers, is lost.
+func (a *Accumulator) loss(m *machine, worker int, c events.Cause) {
+	if g := m.gap; g != nil && !g.ordered.IsZero() && a.now.Sub(g.ordered) > createTakes {
+		a.recreated(m, BackUnseen)
+	}
+	switch {
+	case m.gap != nil:
+	case !m.alive && !m.deleted.IsZero() && a.now.Sub(m.deleted) < noticedWithin:
+		return // the end of what somebody took down
+	case m.unnamed:
+		if n := a.lostNode(m, worker); n != nil {
+			a.merge(m, n)
+			m = n
+		}
+	default:
+		if o := a.lostWorkers(m, together); o != nil {
+			a.merge(o, m)
+		}
+	}
+	if m.gap == nil {
+		a.begin(m, c)
+	} else if !m.gap.ordered.IsZero() {
+		m.gap.loss.Again++
+		m.gap.ordered = time.Time{}
+	}
+	g := m.gap
+	if vague(g.loss.Cause) && !vague(c) {
+		g.loss.Cause = c
+	}
+	if worker >= 0 {
+		g.lost[worker] = true
+		g.highest = max(g.highest, worker)
+	}
+}
+
+// vague reports whether another entry may say more about the cause.
+func vague(c events.Cause) bool {
+	return c == events.CauseUnknown || c == events.CauseTerminated || c == ""
+}
+
+func (a *Accumulator) begin(m *machine, c events.Cause) {
+	m.gap = &gap{
+		from: a.now, lost: map[int]bool{}, highest: -1, notice: m.notice, accelerator: m.accelerator,
+		loss: Loss{At: a.now, Cause: c, Project: m.project, Zone: m.zone, Slice: m.name},
+	}
+	m.alive = false
+	if m.unnamed {
+		a.open = append(a.open, m)
+		return
+	}
+	a.recent = append(a.recent, m)
+	a.holding(m, a.now)
+}
+
+// holding notes that a node has a gap, and that the queued resource which it was in holds quota for nothing.
+func (a *Accumulator) holding(m *machine, since time.Time) {
+	a.gaps[key{m.project, "", m.name}] = m
+	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && q.lost.IsZero() {
+		q.lost = since
+	}
+}
+
+// lostNode is the node whose loss was told a moment ago and of whose workers none has spoken: the same loss, most likely.
+func (a *Accumulator) lostNode(m *machine, worker int) *machine {
+	for _, o := range a.recent {
+		if g := o.gap; o.zone == m.zone && o.project == m.project && g != nil && len(g.lost) == 0 && a.now.Sub(g.from) <= together && holds(o, worker) {
+			return o
+		}
+	}
+	return nil
+}
+
+// lostWorkers is the oldest loss of workers alone that may be this node's.
+func (a *Accumulator) lostWorkers(m *machine, within time.Duration) *machine {
+	for _, o := range a.open {
+		g := o.gap
+		if o.project == m.project && o.zone == m.zone && a.now.Sub(g.from) <= within && !g.from.Before(m.created) && holds(m, g.highest) {
+			return o
+		}
+	}
+	return nil
+}
+
+// holds reports whether a slice can have that worker.
+func holds(m *machine, worker int) bool {
+	shape, err := topology.Parse(m.accelerator)
+	return err != nil || worker < shape.Workers
+}
+
+// merge gives the loss of workers to the node that they most likely are of.
+func (a *Accumulator) merge(workers, node *machine) {
+	a.matched++
+	delete(a.machines, workers.key)
+	a.report.Unnamed--
+	a.forget(node)
+	node.group = workers.name
+	a.groups[workers.key] = node
+	if node.notice == nil {
+		node.notice = workers.notice
+	}
+	g := workers.gap
+	workers.gap = nil
+	if g == nil { // the node's own loss came first
+		node.gap.loss.MatchedByTime = true
+		if node.gap.notice == nil {
+			node.gap.notice = node.notice
+		}
+		return
+	}
+	a.open = slices.DeleteFunc(a.open, func(o *machine) bool { return o == workers })
+	if node.gap == nil {
+		g.accelerator = node.accelerator
+		node.gap, node.alive = g, false
+		node.gap.loss.Slice = node.name
+		a.holding(node, g.from)
+	}
+	node.gap.loss.MatchedByTime = true
+}
+
+// restarted notes that Google restarted a machine, or one of its workers. The slice is back with the last of them.
+func (a *Accumulator) restarted(m *machine, worker int) {
+	g := m.gap
+	if g == nil || !g.deleted.IsZero() {
+		return
+	}
+	if worker >= 0 {
+		if _, ok := g.lost[worker]; !ok && len(g.lost) > 0 {
+			return
+		}
+		g.lost[worker] = false
+		for _, lost := range g.lost {
+			if lost {
+				return
+			}
+		}
+	}
+	g.by, g.byWhom = ByGoogle, ""
+	a.close(m, Back)
+	m.alive = true
+}
+
+func (a *Accumulator) announced(m *machine, worker int, n events.Notice) {
+	switch n.Status {
+	case events.NoticePending:
+		switch {
+		case m.notice == nil:
+			m.notice = &notice{first: a.now, start: n.WindowStart, end: n.WindowEnd}
+			a.report.Notices.Announced++
+		case !n.WindowStart.IsZero() && n.WindowStart.Before(m.notice.start):
+			m.notice = &notice{first: a.now, start: n.WindowStart, end: n.WindowEnd, began: m.notice.began}
+		case !n.WindowStart.IsZero():
+			m.notice.start, m.notice.end = n.WindowStart, n.WindowEnd
+		}
+	case events.NoticeOngoing:
+		if m.notice == nil {
+			m.notice = &notice{first: a.now, start: n.WindowStart, end: n.WindowEnd}
+			a.report.Notices.Announced++
+		}
+		if !m.notice.began {
+			m.notice.began = true
+			a.report.Notices.Began++
+		}
+		a.loss(m, worker, events.CauseMaintenance)
+	case events.NoticeGone:
+		if m.notice != nil && !m.notice.began && m.gap == nil {
+			a.report.Notices.Withdrawn++
+		}
+		m.notice = nil
+		if m.gap != nil && m.gap.loss.Cause == events.CauseMaintenance {
+			a.restarted(m, worker)
+		}
+	}
+}
+
+// crew takes what the training side says: who its workers are, and that it runs.
+func (a *Accumulator) crew(e events.Entry) bool {
+	m := a.node(key{e.Subject.Project, e.Subject.Zone, e.Subject.Node})
+	r := e.Crew
+	group, _, ok := events.WorkerGroup(r.Hostname)
+	k := key{m.project, m.zone, group}
+	fresh := ok && m.group != group
+	switch {
+	case !fresh:
+	case m.gap != nil && a.groups[k] == nil && a.machines[k] != nil && a.machines[k].gap != nil && len(m.gap.lost) == 0:
+		a.merge(a.machines[k], m) // the words of a slice that is dying
+		m.gap.loss.MatchedByTime = false
+		fresh = false
+	default:
+		fresh = !a.named(k, m)
+	}
+	switch r.Report {
+	case events.ReportExited:
+		a.report.TrainingExits++
+	case events.ReportStarted, events.ReportProgress:
+		g := m.gap
+		if g == nil {
+			m.alive = true
+			break
+		}
+		if fresh || a.now.Sub(g.from) > dying {
+			a.recreated(m, Back)
+		}
+	default:
+	}
+	return true
+}
+
+// named notes whose workers these are. What is known of them goes to the node; it reports whether that is a loss.
+func (a *Accumulator) named(k key, m *machine) (lost bool) {
+	a.forget(m)
+	if o := a.machines[k]; o != nil && o.unnamed {
+		delete(a.machines, k)
+		a.report.Unnamed--
+		if m.notice == nil {
+			m.notice = o.notice
+		}
+		if o.gap != nil {
+			a.open = slices.DeleteFunc(a.open, func(p *machine) bool { return p == o })
+			if m.gap == nil {
+				o.gap.accelerator = m.accelerator
+				m.gap, m.alive = o.gap, false
+				m.gap.loss.Slice = m.name
+				a.holding(m, m.gap.from)
+				lost = true
+			}
+		}
+	}
+	m.group = k.name
+	a.groups[k] = m
+	return lost
+}
+
+// recreated closes the gap of a slice that is seen again, by whoever ordered it.
+func (a *Accumulator) recreated(m *machine, o Outcome) {
+	g := m.gap
+	if g.by == "" {
+		g.by = ByNobody
+		if g.deleted.IsZero() && (g.loss.Cause == events.CauseMaintenance || g.loss.Cause == events.CauseHostError) {
+			g.by = ByGoogle // nobody took it down, and nobody created it
+		}
+	}
+	a.close(m, o)
+	m.alive = true
+}
+
+// close ends a gap and tells the loss.
+func (a *Accumulator) close(m *machine, o Outcome) {
+	g := m.gap
+	m.gap = nil
+	if m.unnamed {
+		a.open = slices.DeleteFunc(a.open, func(p *machine) bool { return p == m })
+	} else if k := (key{m.project, "", m.name}); a.gaps[k] == m {
+		delete(a.gaps, k)
+	}
+	if g.unseen && o == Back {
+		o = BackUnseen
+	}
+	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && (o == Back || o == BackUnseen) {
+		q.lost = time.Time{} // it holds a slice again
+	}
+	l := g.loss
+	l.Outcome, l.Workers, l.Accelerator = o, len(g.lost), cmp.Or(g.accelerator, m.accelerator)
+	if m.zone != l.Zone {
+		l.BackZone = m.zone
+	}
+	if shape, err := topology.Parse(l.Accelerator); err == nil {
+		l.Generation, l.Chips = shape.Generation, shape.Chips
+	} else if l.ChipsAtLeast = 1; g.highest > 0 {
+		l.ChipsAtLeast = 4 * (g.highest + 1) // every slice of several workers has four chips in each
+	}
+	switch o {
+	case Back, BackUnseen:
+		l.RecreatedBy, l.Principal = g.by, g.byWhom
+		if o == Back {
+			l.BackAt, l.Gap = a.now, a.now.Sub(g.from).Seconds()
+		}
+	case GivenUp:
+		l.Gap = g.deleted.Sub(g.from).Seconds()
+	case NotBack:
+		l.Gap = a.now.Sub(g.from).Seconds()
+	case NotTold:
+	}
+	l.ChipHours = float64(l.Chips) * l.Gap / 3600
+	l.ChipHoursAtLeast = float64(l.ChipsAtLeast) * l.Gap / 3600
+	a.attribute(&l, g)
+	if o == Back && l.Announced {
+		m.notice = nil // it is over
+	}
+	a.report.Total.add(l)
+	sum(a.byClass, Class{Cause: l.Cause, Zone: l.Zone, Generation: l.Generation}).add(l)
+	if o == Back || o == BackUnseen {
+		sum(a.byAgent, Agent{By: l.RecreatedBy, Principal: l.Principal}).add(l)
+	}
+	a.lost(l)
+}
+
+// attribute says whether a loss was announced: maintenance at any time after its notice, for it may be started by hand, and
+// what has no better cause in the window alone.
+func (a *Accumulator) attribute(l *Loss, g *gap) {
+	n := g.notice
+	if n == nil || !n.first.Before(g.from) {
+		return
+	}
+	within := (n.start.IsZero() || !g.from.Before(n.start.Add(-aside))) && (n.end.IsZero() || !g.from.After(n.end.Add(aside)))
+	if l.Cause != events.CauseMaintenance && (!vague(l.Cause) || !within) {
+		return
+	}
+	l.Announced, l.Lead = true, g.from.Sub(n.first).Seconds()
+	l.InTime = g.from.Sub(n.first) >= a.lead
+}
+
+func sum[K comparable](m map[K]*Sum, k K) *Sum {
+	if m[k] == nil {
+		m[k] = &Sum{}
+	}
+	return m[k]
+}
+
+func (s *Sum) add(l Loss) {
+	s.Losses++
+	if l.Announced {
+		s.Announced++
+	}
+	if l.InTime {
+		s.InTime++
+	}
+	if l.Chips == 0 {
+		s.SizeUnknown++
+	}
+	switch l.Outcome {
+	case Back:
+		s.Back++
+		s.GapSum += l.Gap
+		s.GapMost = max(s.GapMost, l.Gap)
+		s.gaps.add(l.Gap)
+	case BackUnseen:
+		s.BackUnseen++
+	case GivenUp:
+		s.GivenUp++
+	case NotTold:
+		s.NotTold++
+	case NotBack:
+		s.NotBack++
+		s.NotBackChipHours += l.ChipHours + l.ChipHoursAtLeast
+		return
+	}
+	s.ChipHours += l.ChipHours
+	s.ChipHoursAtLeast += l.ChipHoursAtLeast
+}
+
+func (s *Sum) finish() {
+	s.GapP50, s.GapP95 = min(s.gaps.percentile(50), s.GapMost), min(s.gaps.percentile(95), s.GapMost)
+}
+
+// Report ends the record: what is open is told now.
+func (a *Accumulator) Report() Report {
+	a.report.To = a.now
+	var left []*machine
+	for _, m := range a.machines {
+		if m.gap != nil {
+			left = append(left, m)
+		}
+	}
+	slices.SortFunc(left, func(m, o *machine) int {
+		return cmp.Or(m.gap.from.Compare(o.gap.from), strings.Compare(m.project, o.project), strings.Compare(m.zone, o.zone), strings.Compare(m.name, o.name))
+	})
+	for _, m := range left {
+		switch {
+		case m.unnamed:
+			a.close(m, NotTold)
+		case m.gap.released && m.gap.ordered.IsZero():
+			a.close(m, GivenUp)
+		default:
+			a.close(m, NotBack)
+		}
+	}
+	r := a.report
+	r.LeadNeeded = a.lead.Seconds()
+	r.Leaks.Left = a.leaks()
+	r.Total.finish()
+	r.Groups, r.Recreated = []Group{}, []Recreated{}
+	for c, s := range a.byClass {
+		s.finish()
+		r.Groups = append(r.Groups, Group{c, *s})
+	}
+	slices.SortFunc(r.Groups, func(g, o Group) int {
+		return cmp.Or(cmp.Compare(o.Losses, g.Losses), cmp.Compare(g.Cause, o.Cause), cmp.Compare(g.Zone, o.Zone), cmp.Compare(g.Generation, o.Generation))
+	})
+	for w, s := range a.byAgent {
+		s.finish()
+		r.Recreated = append(r.Recreated, Recreated{w, *s})
+	}
+	slices.SortFunc(r.Recreated, func(w, o Recreated) int {
+		return cmp.Or(cmp.Compare(o.Losses, w.Losses), cmp.Compare(w.By, o.By), cmp.Compare(w.Principal, o.Principal))
+	})
+	r.Unsure = a.unsure(r)
+	return r
+}
+
+func (a *Accumulator) leaks() []Leak {
+	left := []Leak{}
+	for k, q := range a.queues {
+		if q.lost.IsZero() {
+			continue
+		}
+		l := Leak{Project: k.project, Zone: k.zone, QueuedResource: k.name, Since: q.lost, Held: a.now.Sub(q.lost).Hours()}
+		if shape, err := topology.Parse(q.accelerator); err == nil {
+			l.Chips = shape.Chips * max(1, len(q.nodes))
+		}
+		left = append(left, l)
+	}
+	slices.SortFunc(left, func(l, o Leak) int {
+		return cmp.Or(l.Since.Compare(o.Since), strings.Compare(l.Project, o.Project), strings.Compare(l.Zone, o.Zone), strings.Compare(l.QueuedResource, o.QueuedResource))
+	})
+	return left
+}
+
+// unsure says what the logs do not tell.
+func (a *Accumulator) unsure(r Report) []string {
+	out := []string{}
+	say := func(n int, one, many string) {
+		switch {
+		case n == 1:
+			out = append(out, "1 "+one)
+		case n > 1:
+			out = append(out, events.Number(int64(n))+" "+many)
+		}
+	}
+	t := r.Total
+	say(t.SizeUnknown, "loss is of a TPU whose type no entry names: its generation is unknown, and its chip-hours are a lower bound from the workers that are named",
+		"losses are of TPUs whose type no entry names: their generation is unknown, and their chip-hours are a lower bound from the workers that are named")
+	say(t.NotTold, "loss names workers alone, none of which was restarted by Google; a TPU made anew has others, so that no entry can tell when it was back",
+		"losses name workers alone, none of which was restarted by Google; a TPU made anew has others, so that no entry can tell when it was back")
+	say(t.BackUnseen, "loss was made good, but no entry says after how long: the TPU was made anew, or lost again, and nothing is told of what lies between",
+		"losses were made good, but no entry says after how long: the TPU was made anew, or lost again, and nothing is told of what lies between")
+	say(t.NotBack, "TPU was not back under its name when the record ended: another may have taken its place",
+		"TPUs were not back under their names when the record ended: others may have taken their place")
+	say(a.matched, "time workers and a node were brought together because both were lost or taken down at the same time in the same zone",
+		"times workers and a node were brought together because both were lost or taken down at the same time in the same zone")
+	say(r.Elsewhere, "entry is about a machine that is no worker of the Cloud TPU API (GKE, managed instance groups): not reported on",
+		"entries are about machines that are no workers of the Cloud TPU API (GKE, managed instance groups): not reported on")
+	unknown := 0
+	for c, s := range a.byClass {
+		if c.Cause == events.CauseUnknown {
+			unknown += s.Losses
+		}
+	}
+	say(unknown, "loss has no entry of its own: somebody took the TPU down or created it anew", "losses have no entry of their own: somebody took the TPU down or created it anew")
+	return out
+}

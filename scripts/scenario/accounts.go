@@ -1,0 +1,119 @@
+package scenario
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/incident"
+)
+
+// accounts checks the arithmetic of the budgets in one step of a workload, by a count of its own: what is spent is asked
+// for, what is given back was spent, and only progress refills.
+func (c *checks) accounts(before, after incident.Workload) {
+	b, a := before.Budgets, after.Budgets
+	if a == b {
+		return
+	}
+	if a == (incident.Budgets{}) && after.Progress.High > before.Progress.High {
+		return
+	}
+	spent := a.Restarts - b.Restarts
+	if spent != charged(after)-charged(before) {
+		c.violated("5 budgets", after.ID, "the budget of restarts went from %d to %d, and the incidents were charged %d and %d", b.Restarts, a.Restarts, charged(before), charged(after))
+	}
+	switch removed := a.Recreates - b.Recreates; {
+	case removed > 1, removed < -1:
+		c.violated("5 budgets", after.ID, "the budget of recreates went from %d to %d in one step", b.Recreates, a.Recreates)
+	case removed == 1 && asks(after, events.ActionDelete) == asks(before, events.ActionDelete) && asks(after, events.ActionCreate) == asks(before, events.ActionCreate) &&
+		after.Incident != nil && before.Incident != nil && after.Incident.Phase == before.Incident.Phase:
+		c.violated("5 budgets", after.ID, "a recreate was charged, and nothing was asked for")
+	}
+}
+
+// charged is what the incidents of a workload that may still be refunded were charged for restarts.
+func charged(w incident.Workload) int {
+	n := 0
+	if w.Incident != nil {
+		n += w.Incident.Charged
+	}
+	if w.Closed != nil {
+		n += w.Closed.Charged
+	}
+	return n
+}
+
+// asks is the epoch of the last request of a kind.
+func asks(w incident.Workload, a events.Action) (epoch int64) {
+	if w.Incident == nil {
+		return 0
+	}
+	for _, t := range w.Incident.Tasks {
+		if t.Action == a {
+			epoch = max(epoch, t.Epoch)
+		}
+	}
+	return epoch
+}
+
+// late is how long after its deadline a phase may end: patrol looks once a minute, and a deployment that is broken or newer
+// keeps it from looking for as long as that takes.
+const late = 45 * time.Minute
+
+// inTime checks that a phase has ended by its deadline.
+func (c *checks) inTime(before, after incident.Workload) {
+	in := before.Incident
+	if in == nil || in.Deadline.IsZero() {
+		return
+	}
+	end := in.Deadline
+	if in.Since.After(end) {
+		end = in.Since // what it waited for was over when it began
+	}
+	if over := c.clock.Now().Sub(end); over-c.releases.down(end) > late {
+		c.violated("10 nothing lost", after.ID, "%s was %s until %s after its deadline", in.ID, in.Phase, over.Round(time.Second))
+	}
+}
+
+// leftovers looks for queued resources and leases that nobody wants any more.
+func (c *checks) leftovers() {
+	known := map[string]string{}
+	for _, f := range c.Fleet {
+		if f.QueuedResource != "" {
+			known[f.QueuedResource] = f.Name
+		}
+	}
+	there := map[string]string{}
+	for _, z := range c.zones() {
+		for _, q := range c.api.QueuedResources(z) {
+			slice := known[q]
+			switch {
+			case slice == "":
+				c.violated("nothing leaked", "", "queued resource %s in %s is nobody's", q, z)
+			case there[q] != "":
+				c.violated("nothing leaked", c.workload(slice), "queued resource %s is there in %s and in %s", q, there[q], z)
+			}
+			there[q] = z
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.trainings)) {
+		t := c.trainings[name]
+		life, trains := t.Running()
+		if !trains || t.NoCrew || t.Directory == "" {
+			continue
+		}
+		l, _, err := checkpoint.ReadLease(context.Background(), c.store, t.Directory)
+		if err != nil {
+			c.violated("nothing leaked", c.workload(name), "the lease of what trains cannot be read: %v", err)
+			continue
+		}
+		for _, a := range l.Admitted {
+			if a.Slice == name && !a.Incarnation.Same(life) {
+				c.violated("nothing leaked", c.workload(name), "the lease names %s as %s, and it trains as %s", name, a.Incarnation, life)
+			}
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package scenario
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestNights runs every night that once broke a rule, or is kept because it is hard: none does any more.
+func TestNights(t *testing.T) {
+	dirs, err := filepath.Glob("testdata/nights/*/" + nightFile)
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("there are no nights: %v", err)
+	}
+	for _, name := range dirs {
+		dir := filepath.Dir(name)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			f, err := LoadFixture(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := Simulate(t.Context(), f.Simulation)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range r.Violations {
+				t.Errorf("%s  %s  %s: %s (%d faults)", v.At.Format("Jan 2 15:04:05"), v.Rule, v.Workload, v.Text, v.Faults)
+			}
+			if r.Faults == 0 || r.Incidents == 0 {
+				t.Errorf("%d faults and troubles, %d incidents: that is no bad night", r.Faults, r.Incidents)
+			}
+		})
+	}
+}
+
+// TestAFixtureIsTheSameRun: what is written to a folder and read again makes the same report and the same faults.
+func TestAFixtureIsTheSameRun(t *testing.T) {
+	world, policy := MixedFleet(8)
+	rates, err := ParseRates([]byte("gaps: weibull 0.7\ncauses:\n  preempted: {per_day: 2, generations: {v6e: 4}, gaps: lognormal 1}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, sim := range map[string]Simulation{
+		"as built in": {Seed: 8, Days: 0.5, World: Few(world, 8, 4), Policy: policy, Faults: faultsNamed["heavy"], Limit: 400},
+		"rates and traces": {
+			Seed: 8, Days: 0.5, World: world, Policy: policy, Faults: faultsNamed["light"], Limit: NoLimit, Rates: rates,
+			Traces: []Trace{trace(t, "events.csv", ""), trace(t, "us-west4-a_example.json", "us-central1-a")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "night")
+			saved := Fixture{Simulation: sim, Rule: "6 progress", Workload: "demo/t5", Text: "a text: with a colon"}
+			if err := saved.Save(dir, []byte("a story\n")); err != nil {
+				t.Fatal(err)
+			}
+			read, err := LoadFixture(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if read.Rule != saved.Rule || read.Workload != saved.Workload || read.Text != saved.Text {
+				t.Errorf("read %q %q %q", read.Rule, read.Workload, read.Text)
+			}
+			run := func(sim Simulation) string {
+				r, err := Simulate(t.Context(), sim)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out, err := json.Marshal(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(out) + "\n" + strings.Join(r.Told, "\n")
+			}
+			if d := cmp.Diff(strings.Split(run(sim), "\n"), strings.Split(run(read.Simulation), "\n")); d != "" {
+				t.Errorf("another run (-saved +read):\n%.3000s", d)
+			}
+			if story, err := os.ReadFile(filepath.Join(dir, storyFile)); err != nil || string(story) != "a story\n" {
+				t.Errorf("story %q, %v", story, err)
+			}
+			for _, v := range []struct {
+				rule string
+				want bool
+			}{{"6 progress", true}, {"9 brake", false}} {
+				if got := read.Breaks(&Report{Violations: []Violation{{Rule: v.rule}}}); got != v.want {
+					t.Errorf("%s breaks the rule of the fixture: %v", v.rule, got)
+				}
+			}
+		})
+	}
+}
+
+func TestFaultyFixtures(t *testing.T) {
+	world, policy := MixedFleet(1)
+	for name, c := range map[string]struct{ file, content, says string }{
+		"not there":       {nightFile, "", "simulation.yaml"},
+		"a mistyped key":  {nightFile, "seeed: 1\n", "field seeed not found"},
+		"no days":         {nightFile, "seed: 1\nslices: 10\n", "the days have to be more than 0"},
+		"another fleet":   {nightFile, "seed: 1\ndays: 1\nslices: 9\n", "fleet.yaml has 12 slices"},
+		"faulty rates":    {ratesName, "causes: {preemptd: 1}\n", "did you mean preempted"},
+		"a missing trace": {nightFile, "seed: 1\ndays: 1\nslices: 10\ntraces: [{file: 1-none.csv}]\n", "1-none.csv"},
+	} {
+		dir := t.TempDir()
+		if err := (Fixture{Simulation: Simulation{Seed: 1, Days: 1, World: world, Policy: policy, Limit: NoLimit}}).Save(dir, nil); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, c.file)
+		err := os.Remove(path)
+		if c.content != "" {
+			err = os.WriteFile(path, []byte(c.content), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := LoadFixture(dir); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v; want one line that says %q", name, err, c.says)
+		}
+	}
+}
+
+// TestPercentilesOfSeveralSeeds are those of all samples together: that of one seed alone may be anything.
+func TestPercentilesOfSeveralSeeds(t *testing.T) {
+	world, policy := MixedFleet(1)
+	var reports []*Report
+	n := 0
+	for seed := uint64(1); seed <= 3; seed++ {
+		r, err := Simulate(t.Context(), Simulation{
+			Seed: seed, Days: 0.5, World: Few(world, seed, 3), Policy: policy, Faults: Faults{Troubles: 4}, Limit: NoLimit,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports = append(reports, r)
+		n += len(r.samples["evidence_to_decision"])
+	}
+	before, err := json.Marshal(reports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := Sum(reports)
+	after, err := json.Marshal(reports)
+	if err != nil || string(before) != string(after) {
+		t.Errorf("the sum changes what it sums up: %v", err)
+	}
+	all := sum.samples["evidence_to_decision"]
+	got := sum.Reaction["evidence_to_decision"]
+	if got != percentiles(all) || got.Count != n || len(all) != n || n == 0 {
+		t.Errorf("percentiles %+v of %d samples, and there are %d", got, len(all), n)
+	}
+	if sum.Seeds != 3 || sum.Seed != 1 || len(sum.Transitions)+len(sum.TransitionsMissing) < len(reports[0].Transitions) {
+		t.Errorf("seeds %d from %d", sum.Seeds, sum.Seed)
+	}
+	for name := range reports[2].Transitions {
+		for _, missing := range sum.TransitionsMissing {
+			if name == missing {
+				t.Errorf("%s was taken by one seed, and is missing", name)
+			}
+		}
+	}
+	for class := range sum.ErrorClasses {
+		for _, missing := range sum.ErrorClassesMissing {
+			if class == missing {
+				t.Errorf("%s is met and not met", class)
+			}
+		}
+	}
+}

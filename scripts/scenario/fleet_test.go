@@ -1,0 +1,101 @@
+package scenario_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/scripts/scenario"
+)
+
+const (
+	aNode = `{"name":"projects/p/locations/z/nodes/n","acceleratorType":"v5litepod-32","id":"7711","createTime":"2026-11-01T00:00:00Z",
+"labels":{"pitstop-workload":"llama"},"metadata":{"pitstop-checkpoint-dir":"gs://b/n"},"schedulingConfig":{"preemptible":true},
+"queuedResource":"projects/p/locations/z/queuedResources/q"}`
+	aQueue = `{"name":"projects/p/locations/z/queuedResources/q","state":{"state":"ACTIVE"},"spot":{},
+"tpu":{"nodeSpec":[{"nodeId":"n","node":{"acceleratorType":"v5litepod-16","metadata":{"pitstop-checkpoint-dir":"gs://b/q"}}}]}}`
+	someNodes = `{"name":"projects/p/locations/z/queuedResources/two","state":{"state":"SUSPENDED"},
+"tpu":{"nodeSpec":[{"multisliceParams":{"nodeCount":2},"node":{"acceleratorType":"v4-8"}}]}}`
+)
+
+func TestFleetReadsBothKindsOfListings(t *testing.T) {
+	node := scenario.SliceConfig{
+		Name: "n", Zone: "z", Accelerator: "v5litepod-32", Spot: true, ID: 7711, Created: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), QueuedResource: "q",
+		Workload: "llama", Directory: "gs://b/n",
+	}
+	queued := scenario.SliceConfig{Name: "n", Zone: "z", Accelerator: "v5litepod-16", Spot: true, QueuedResource: "q", Directory: "gs://b/q"}
+	for name, c := range map[string]struct {
+		files []string
+		want  []scenario.SliceConfig
+	}{
+		"nodes":                 {[]string{"[" + aNode + "]"}, []scenario.SliceConfig{node}},
+		"queued resources":      {[]string{"[" + aQueue + "]"}, []scenario.SliceConfig{queued}},
+		"both in one":           {[]string{"[" + aQueue + "," + aNode + "]"}, []scenario.SliceConfig{node}},
+		"both, the nodes first": {[]string{"[" + aNode + "]", "[" + aQueue + "]"}, []scenario.SliceConfig{node}},
+		"one of several nodes": {
+			[]string{"[" + someNodes + "]"},
+			[]scenario.SliceConfig{{Name: "two-0", Zone: "z", Accelerator: "v4-8", QueuedResource: "two"}, {Name: "two-1", Zone: "z", Accelerator: "v4-8", QueuedResource: "two"}},
+		},
+		"one that waits": {[]string{"[" + strings.Replace(aQueue, "ACTIVE", "WAITING_FOR_RESOURCES", 1) + "]"}, nil},
+		"nothing":        {[]string{"[]"}, nil},
+	} {
+		var listings [][]scenario.SliceConfig
+		for _, f := range c.files {
+			l, err := scenario.Fleet([]byte(f))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			listings = append(listings, l)
+		}
+		if d := cmp.Diff(c.want, scenario.Fleets(listings...)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+	for text, says := range map[string]string{
+		`{}`:                              "not a JSON list of TPUs",
+		`[7]`:                             "TPU 1: ",
+		`[{"name":"projects/p/zones/z"}]`: "neither that of a node nor that of a queued resource",
+		`[{"name":"projects/p/locations/z/nodes/n","acceleratorType":"x"}]`:                                                                                 "TPU n: accelerator type",
+		`[{"name":"projects/p/locations/z/queuedResources/q","state":{"state":"ACTIVE"},"tpu":{"nodeSpec":[{"nodeId":"n"}]}}]`:                              "TPU q: accelerator type",
+		`[{"name":"projects/p/locations/z/queuedResources/q","state":{"state":"ACTIVE"},"tpu":{"nodeSpec":[{"nodeId":"n","node":{"acceleratorType":8}}]}}]`: "TPU q: ",
+	} {
+		if _, err := scenario.Fleet([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want an error that says %q", text, err, says)
+		}
+	}
+}
+
+// TestAQueuedResourceOfSeveralTPUsIsThereOnce plays a loss in one of two TPUs that stand in one queued resource.
+func TestAQueuedResourceOfSeveralTPUsIsThereOnce(t *testing.T) {
+	fleet, err := scenario.Fleet([]byte("[" + strings.Replace(someNodes, "SUSPENDED", "ACTIVE", 1) + "]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := scenario.Record{Raw: []byte(`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"2026-11-12T02:14:06Z",` +
+		`"protoPayload":{"methodName":"tpu.nodes.terminate","resourceName":"projects/p/locations/z/nodes/two-1"}}`)}
+	s, err := scenario.Guess([]scenario.Record{record}, fleet, nil, "")
+	if err != nil || len(s.Fleet) != 2 {
+		t.Fatalf("%d slices, %v", len(s.Fleet), err)
+	}
+	story, err := scenario.Run(t.Context(), "two", s, []scenario.Record{record}, scenario.Options{})
+	if err != nil || len(story.Faults) > 0 || len(story.Ended) != 1 || story.Ended[0].Workload != "p/two" {
+		t.Errorf("%v, faults %v, ended %+v", err, story, story)
+	}
+}
+
+func FuzzFleet(f *testing.F) {
+	f.Add([]byte("[" + aNode + "," + aQueue + "," + someNodes + "]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fleet, err := scenario.Fleet(data)
+		if err != nil {
+			return
+		}
+		for _, c := range scenario.Fleets(fleet, fleet) {
+			if c.Name == "" || c.Zone == "" || c.Accelerator == "" {
+				t.Errorf("a slice of which nothing is known: %+v", c)
+			}
+		}
+	})
+}

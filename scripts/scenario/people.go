@@ -1,0 +1,137 @@
+package scenario
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// people are the owners of a simulated fleet. What is left to them they mend some hours later, as people do: otherwise a
+// fleet that is only watched, or that an incident left to a person, would be dead after a few days. That they act is no
+// fault: it happens whatever is left out of a run.
+type people struct {
+	*troubles
+	rand *rand.Rand
+	// found is since when a slice is seen not to train, by name; pleased is when they last found nothing to mend.
+	found   map[string]time.Time
+	pleased time.Time
+}
+
+// lookEvery is how often people look at what they own, notice how long they leave it to Pitstop and to Google.
+const (
+	lookEvery = 47 * time.Minute
+	notice    = 6 * time.Hour
+)
+
+func newPeople(t *troubles) *people {
+	return &people{troubles: t, rand: stream(t.sim.Seed, "people"), found: map[string]time.Time{}}
+}
+
+// plan has them look from now on.
+func (p *people) plan() {
+	p.after(lookEvery, func() {
+		pleased := true
+		for _, c := range p.Fleet {
+			pleased = p.mind(c) && pleased
+		}
+		if pleased {
+			p.pleased = p.clock.Now()
+		}
+		p.plan()
+	})
+}
+
+// mind looks at one slice and reports whether there was nothing to do. While an incident is open on its workload it is
+// Pitstop's.
+func (p *people) mind(c SliceConfig) bool {
+	doc, _, err := p.ledger.Workload(context.Background(), p.checks.workload(c.Name))
+	_, trains := p.trainings[c.Name].Running()
+	hangs := trains && p.trainings[c.Name].Hangs()
+	if trains && !hangs || err != nil || doc.Incident != nil {
+		delete(p.found, c.Name)
+		return true
+	}
+	now := p.clock.Now()
+	since, seen := p.found[c.Name]
+	if !seen {
+		p.found[c.Name] = now
+		return false
+	}
+	if now.Sub(since) < notice {
+		return false
+	}
+	delete(p.found, c.Name)
+	zone := p.whereIs(c.Name)
+	state := ""
+	if zone != "" {
+		state, _ = p.api.State(zone, c.Name)
+	}
+	p.checks.happened("mended by its owner", c.Name)
+	switch {
+	case state == "READY" && p.api.Node(zone, c.Name).Health == "HEALTHY":
+		if hangs {
+			p.trainings[c.Name].Crash(137) // killed, and restarted by the crew
+		} else {
+			p.trainings[c.Name].Reboot()
+		}
+	case state == "STOPPED":
+		p.try(p.api.Start(zone, c.Name, owner))
+	default:
+		p.replace(c, zone)
+	}
+	return false
+}
+
+// replace deletes what is left of a slice and creates it anew, in its own zone, where its checkpoints are.
+func (p *people) replace(c SliceConfig, zone string) {
+	wait := time.Duration(0)
+	for _, z := range p.zones() {
+		if c.QueuedResource != "" && p.api.QueuedResource(z, c.QueuedResource) != nil {
+			p.checks.took(c.Name)
+			p.try(p.api.OwnerDeleteQueuedResource(z, c.QueuedResource, owner))
+			wait = 20 * time.Minute
+		}
+	}
+	if wait == 0 && zone != "" {
+		p.checks.took(c.Name)
+		p.try(p.api.OwnerDelete(zone, c.Name, owner))
+		wait = 20 * time.Minute
+	}
+	if zone == "" {
+		zone = c.Zone
+	}
+	p.after(wait+time.Duration(p.rand.Int64N(int64(time.Hour))), func() {
+		if p.whereIs(c.Name) != "" {
+			return
+		}
+		order := p.order(c)
+		order.Zone = zone
+		if c.QueuedResource != "" {
+			p.try(p.api.OwnerCreateQueuedResource(tputest.QueuedConfig{
+				Zone: zone, Name: c.QueuedResource, Spot: c.Spot, Nodes: []tputest.NodeConfig{order},
+			}, owner))
+			return
+		}
+		p.try(p.api.OwnerCreate(order, owner))
+	})
+}
+
+// order is what the owner of a slice orders.
+func (w *world) order(c SliceConfig) tputest.NodeConfig {
+	n := tputest.NodeConfig{
+		Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: map[string]string{}, Metadata: map[string]string{},
+	}
+	if c.Policy != "" {
+		n.Labels[events.LabelPolicy] = c.Policy
+	}
+	if c.Workload != "" {
+		n.Labels[events.LabelWorkload] = c.Workload
+	}
+	if c.Directory != "" {
+		n.Metadata[events.MetadataCheckpointDir] = c.Directory
+	}
+	return n
+}

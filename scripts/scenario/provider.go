@@ -1,0 +1,76 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/tpu"
+)
+
+// counting counts the failures of a provider's calls by what its table of failures makes of them, whether a function makes
+// evidence of them or deals with them by itself.
+type counting struct {
+	tpu.Provider
+	met func(incident.FailureClass)
+}
+
+func (p counting) count(err error) error {
+	var failure *tpu.Error
+	if errors.As(err, &failure) {
+		p.met(failure.Class)
+	}
+	return err
+}
+
+func (p counting) Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
+	s, err := p.Provider.Read(ctx, r)
+	if err == nil && s.Condition == incident.Gone {
+		p.met(incident.NotFound) // which is no error there
+	}
+	return s, p.count(err)
+}
+
+func (p counting) List(ctx context.Context, project, zone string) (tpu.Listing, error) {
+	l, err := p.Provider.List(ctx, project, zone)
+	return l, p.count(err)
+}
+
+func (p counting) Zones(ctx context.Context, project string) ([]string, error) {
+	z, err := p.Provider.Zones(ctx, project)
+	return z, p.count(err)
+}
+
+func (p counting) Create(ctx context.Context, r tpu.Ref, spec []byte, labels map[string]string, requestID string) (string, error) {
+	op, err := p.Provider.Create(ctx, r, spec, labels, requestID)
+	return op, p.count(err)
+}
+
+func (p counting) Delete(ctx context.Context, r tpu.Ref, requestID string) (string, error) {
+	op, err := p.Provider.Delete(ctx, r, requestID)
+	return op, p.count(err)
+}
+
+func (p counting) Maintain(ctx context.Context, r tpu.Ref) (string, error) {
+	op, err := p.Provider.Maintain(ctx, r)
+	return op, p.count(err)
+}
+
+func (p counting) SetMetadata(ctx context.Context, r tpu.Ref, key, value string) error {
+	return p.count(p.Provider.SetMetadata(ctx, r, key, value))
+}
+
+func (p counting) Hosts(ctx context.Context, r tpu.Ref) ([]string, error) {
+	h, err := p.Provider.Hosts(ctx, r)
+	return h, p.count(err)
+}
+
+func (p counting) Operations(ctx context.Context, project, zone string) ([]tpu.Operation, error) {
+	ops, err := p.Provider.Operations(ctx, project, zone)
+	for _, op := range ops {
+		if op.Failure != nil {
+			p.met(op.Failure.Class)
+		}
+	}
+	return ops, p.count(err)
+}

@@ -1,0 +1,290 @@
+package scenario
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func trace(tb testing.TB, name, zone string) Trace {
+	tb.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata/traces", name))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	t, err := ParseTrace(name, zone, data)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return t
+}
+
+func TestTracesSayWhatHappensWhen(t *testing.T) {
+	type want struct {
+		at, lasts    time.Duration
+		where, cause string
+		node         int
+	}
+	for name, c := range map[string]struct {
+		text  string
+		lasts time.Duration
+		want  []want
+	}{
+		"events.csv": {
+			"# made up\nseconds,slice,cause,minutes\n120,*,preempted,\n60.5,us-west4-a,stockout,90\n", 120 * time.Second,
+			[]want{{60*time.Second + 500*time.Millisecond, 90 * time.Minute, "us-west4-a", "stockout", 0}, {2 * time.Minute, 0, drawn, "preempted", 0}},
+		},
+		"without-minutes.csv": {"seconds,slice,cause\n1,t5,training_crash\n", time.Second, []want{{time.Second, 0, "t5", "training_crash", 0}}},
+		"us-west4-a_x_1.json": {
+			`{"metadata": {"gap_seconds": 30}, "data": [0, 1, 4, 0, 0, 2, 0]}`, 210 * time.Second,
+			[]want{
+				{0, 30 * time.Second, "us-west4-a", noCapacity, 0},
+				{90 * time.Second, time.Minute, "us-west4-a", noCapacity, 0},
+				{180 * time.Second, 30 * time.Second, "us-west4-a", noCapacity, 0}, // what comes behind the end nobody knows
+			},
+		},
+		"nodes.csv": {
+			"0,add,a\n0,add,b\n60000,remove,b\n120000,add,c\n180000,remove,a\n", 3 * time.Minute,
+			[]want{{time.Minute, 0, "", "preempted", 2}, {3 * time.Minute, 0, "", "preempted", 1}},
+		},
+	} {
+		tr, err := ParseTrace("somewhere/"+name, "", []byte(c.text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var got []want
+		for _, m := range tr.moments {
+			got = append(got, want{m.at, m.lasts, m.where, m.cause, m.node})
+		}
+		if tr.Name != name || tr.Lasts != c.lasts || len(got) != len(c.want) {
+			t.Errorf("%s: %q lasts %v: %+v; want %v: %+v", name, tr.Name, tr.Lasts, got, c.lasts, c.want)
+			continue
+		}
+		for i := range got {
+			if got[i] != c.want[i] {
+				t.Errorf("%s: moment %d is %+v, want %+v", name, i, got[i], c.want[i])
+			}
+		}
+	}
+}
+
+func TestFaultyTracesAreOneLine(t *testing.T) {
+	world, _ := MixedFleet(1)
+	const header = "seconds,slice,cause,minutes\n"
+	for text, want := range map[string]string{
+		"":                                   "t.csv: it is empty",
+		"# nothing\n":                        "there is nothing but comments in it",
+		"hello\n":                            `line 1: "hello" begins no trace`,
+		"{":                                  "it is no availability series",
+		`{"data": [1]}`:                      "metadata.gap_seconds is 0",
+		`{"metadata": {"gap_seconds": 1}}`:   "data is empty",
+		`{"metadata": {"gap_seconds": "1"}}`: "it is no availability series",
+		`{"metadata":{"gap_seconds":1e300},"data":[1,1]}`: "longer than the 3650 days",
+		`{"metadata":{"gap_seconds":9},"data":[1,-2]}`:    "data[1] is -2",
+		`{"metadata":{"gap_seconds":9},"data":[1,0]}`:     `"t.csv" is no zone of the fleet (us-central1-a, us-west4-a, us-west4-b); name one with FILE=ZONE`,
+		header + "1,llama-8b\n":                           "line 2: 2 fields; there have to be seconds, slice, cause and perhaps minutes",
+		header + "-1,llama-8b,preempted,\n":               `line 2: "-1" is no number of seconds`,
+		header + "NaN,llama-8b,preempted,\n":              "is no number of seconds",
+		header + "1e99,llama-8b,preempted,\n":             "is no number of seconds",
+		header + "1,llama-8b,preemptd,\n":                 `line 2: "preemptd" is no cause; did you mean preempted?`,
+		header + "1,,preempted,\n":                        "the slice is missing",
+		header + "\n1,llama-8c,preempted,\n":              `line 3: "llama-8c" is no slice of the fleet; did you mean llama-8b?`,
+		header + "1,t5,preempted,\n":                      "line 2: preempted does not happen to t5, which is not Spot",
+		header + "1,us-west9-a,stockout,\n":               `line 2: "us-west9-a" is no zone of the fleet`,
+		header + "1,t5,everything_paused,\n":              "its slice has to be *",
+		header + "1,llama-8b,preempted,7\n":               "preempted has no length of 7 minutes",
+		header + "1,*,stockout,0\n":                       "stockout has no length of 0 minutes",
+		header + "1,\"llama\n":                            "parse error on line 2",
+		"0,add,a\n1,replace,a\n":                          "line 2: it has to be milliseconds, add or remove, and a node",
+		"x,add,a\n":                                       `line 1: "x" is no number of milliseconds`,
+	} {
+		tr, err := ParseTrace("t.csv", "", []byte(text))
+		if err == nil {
+			err = tr.Fits(world)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "t.csv: ") {
+			t.Errorf("%q: %v; want one line that says %q", text, err, want)
+		}
+	}
+	if _, err := ParseTrace("t.csv", "us-west4-a", []byte("0,add,a\n")); err == nil {
+		t.Error("a list of nodes has a zone")
+	}
+}
+
+// TestTracesHappen runs the traces that ship with the project: what they tell happens when they say, and nothing of the
+// same causes beside it.
+func TestTracesHappen(t *testing.T) {
+	world, policy := MixedFleet(3)
+	world.Fleet = world.Fleet[:4]
+	run := func(t *testing.T, rates string, traces ...Trace) *Report {
+		t.Helper()
+		sim := Simulation{Seed: 3, Days: 1, World: world, Policy: policy, Faults: faultsNamed["none"], Traces: traces, Limit: NoLimit}
+		for _, tr := range traces {
+			if err := tr.Fits(world); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var err error
+		if sim.Rates, err = ParseRates([]byte(rates)); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Simulate(t.Context(), sim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range r.Violations {
+			t.Errorf("%s: %s %s", v.Rule, v.Workload, v.Text)
+		}
+		return r
+	}
+	t.Run("nothing", func(t *testing.T) {
+		if r := run(t, "unnamed: none"); r.Faults != 0 || r.Incidents != 0 || r.Goodput < 0.9 {
+			t.Errorf("%d troubles, %d incidents, goodput %v", r.Faults, r.Incidents, r.Goodput)
+		}
+	})
+	t.Run("events", func(t *testing.T) {
+		r := run(t, "unnamed: none", trace(t, "events.csv", ""))
+		for cause, n := range map[string]int{
+			"preempted": 2, "stockout": 1, "host error, repaired": 1, "maintenance without notice": 1, "training crash": 1, "maintenance announced": 1,
+			"everything paused": 1, "lost for a moment": 1, "vanished": 1,
+		} {
+			if r.Happened[cause] != n {
+				t.Errorf("%s happened %d times, want %d", cause, r.Happened[cause], n)
+			}
+		}
+		if r.Faults != 10 || !strings.Contains(r.Told[0], "Jan 5 01:00:00  preempted: llama-8b") || r.Ended["resumed"] < 5 {
+			t.Errorf("%d troubles, ended %v:\n%s", r.Faults, r.Ended, strings.Join(r.Told, "\n"))
+		}
+	})
+	t.Run("instead of what is drawn", func(t *testing.T) {
+		r := run(t, "unnamed: none\ncauses: {preempted: 9, stockout: 9, vanished: 9, forged_lines: 9}\n", trace(t, "events.csv", ""))
+		if r.Happened["preempted"] != 2 || r.Happened["stockout"] != 1 || r.Happened["vanished"] != 1 || r.Happened["forged lines"] == 0 {
+			t.Errorf("happened: %v", r.Happened)
+		}
+	})
+	t.Run("availability", func(t *testing.T) {
+		zone := world.Fleet[0].Zone
+		series := trace(t, "us-west4-a_example.json", zone)
+		r := run(t, "unnamed: none\ncauses: {preempted: 9, stockout: 9, vanished: 9}\n", series)
+		if r.Happened["stockout"] != len(series.moments) || len(series.moments) < 3 || r.Happened["preempted"] == 0 || r.Faults != len(series.moments) || r.Happened["vanished"] != 0 {
+			t.Errorf("%d times without capacity, happened: %v", len(series.moments), r.Happened)
+		}
+		if r.Causes["preemption"] == 0 || r.Actions["CreateNode"] == 0 {
+			t.Errorf("causes %v, actions %v", r.Causes, r.Actions)
+		}
+		if told := strings.Join(r.Told, "\n"); !strings.Contains(told, "no capacity in "+zone+", as a trace tells") {
+			t.Errorf("told:\n%s", told)
+		}
+	})
+	t.Run("nodes", func(t *testing.T) {
+		nodes := trace(t, "nodes.csv", "")
+		r := run(t, "unnamed: none", nodes)
+		if n := r.Happened["preempted"]; n == 0 || n > len(nodes.moments) || r.Faults != n {
+			t.Errorf("%d of %d removed nodes, %d troubles", n, len(nodes.moments), r.Faults)
+		}
+	})
+	t.Run("all at once, cut off by the days", func(t *testing.T) {
+		late := trace(t, "events.csv", "")
+		late.moments = append(late.moments, moment{at: 25 * time.Hour, where: "llama-8b", cause: "forged_lines"})
+		r := run(t, "unnamed: none", late, trace(t, "us-west4-a_example.json", world.Fleet[0].Zone), trace(t, "nodes.csv", ""))
+		if r.Happened["forged lines"] != 0 || r.Incidents == 0 {
+			t.Errorf("happened: %v, %d incidents", r.Happened, r.Incidents)
+		}
+	})
+}
+
+// TestRealTraces reads measured traces, where they lie beside the project: they are not part of it.
+func TestRealTraces(t *testing.T) {
+	const beside = "../../../shared/traces"
+	if _, err := os.Stat(beside); err != nil {
+		t.Skipf("no real traces beside the project: %v", err)
+	}
+	world, _ := MixedFleet(1)
+	var series, lists int
+	files := os.DirFS(beside)
+	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+		node := strings.HasSuffix(path, "-trace.csv")
+		if err != nil || d.IsDir() || !node && (!strings.Contains(path, "spot-traces") || filepath.Ext(path) != ".json") {
+			return err
+		}
+		data, err := fs.ReadFile(files, path)
+		if err != nil {
+			return err
+		}
+		zone := "us-west4-a"
+		if node {
+			zone = ""
+		}
+		tr, err := ParseTrace(path, zone, data)
+		if err != nil {
+			return err
+		}
+		if tr.Lasts < time.Hour || tr.Lasts > 90*24*time.Hour {
+			t.Errorf("%s lasts %v", path, tr.Lasts)
+		}
+		if err := tr.Fits(world); err != nil {
+			t.Error(err)
+		}
+		if node {
+			lists++
+			return nil
+		}
+		series++
+		if named, err := ParseTrace(path, "", data); err != nil || !strings.HasPrefix(named.Zone, "us-") || strings.ContainsAny(named.Zone, "_.") {
+			t.Errorf("%s has the zone %q, %v", path, named.Zone, err)
+		}
+		return nil
+	})
+	if err != nil || series < 30 || lists == 0 {
+		t.Errorf("%d series, %d lists of nodes: %v", series, lists, err)
+	}
+	t.Logf("%d series and %d lists of nodes", series, lists)
+}
+
+func fuzzTrace(f *testing.F, file string, like func(text string) bool) {
+	f.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata/traces", file))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	world, _ := MixedFleet(1)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if !like(string(data)) {
+			return
+		}
+		tr, err := ParseTrace("us-west4-a.csv", "", data)
+		if err == nil {
+			err = tr.Fits(world)
+		}
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\r\n") {
+				t.Errorf("%q is more than a line", err)
+			}
+			return
+		}
+		last := time.Duration(0)
+		for _, m := range tr.moments {
+			if m.at < last || m.at > tr.Lasts || m.lasts < 0 || tr.Lasts > longest || m.where == "" && m.node == 0 {
+				t.Fatalf("moment %+v of a trace that lasts %v, after %v", m, tr.Lasts, last)
+			}
+			last = m.at
+		}
+	})
+}
+
+func FuzzTraceEvents(f *testing.F) {
+	fuzzTrace(f, "events.csv", func(s string) bool { return strings.Contains(s, "seconds,slice,cause") })
+}
+
+func FuzzTraceNodes(f *testing.F) {
+	fuzzTrace(f, "nodes.csv", func(s string) bool { return !strings.HasPrefix(s, "{") })
+}
+
+func FuzzTraceAvailability(f *testing.F) {
+	fuzzTrace(f, "us-west4-a_example.json", func(s string) bool { return strings.HasPrefix(s, "{") })
+}

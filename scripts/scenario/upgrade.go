@@ -1,0 +1,132 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"gocloud.dev/docstore"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/publish"
+)
+
+// releases is what other releases of Pitstop do beside the simulated one: an upgrade replaces one function after another,
+// and meanwhile documents and events of the newer release are there that this one may not touch.
+type releases struct {
+	// broken are the entry points whose deployment fails every message, each until a time.
+	broken map[string]time.Time
+	// documents are the workloads whose document the newer release has written; events are its events, by their ID, each
+	// until the newer function is there to take it.
+	documents map[string]bool
+	events    map[string]time.Time
+	// times are when something of this was under way.
+	times []period
+}
+
+type period struct{ from, to time.Time }
+
+// down is for how long since then something kept this release from its work, at most.
+func (r *releases) down(since time.Time) (d time.Duration) {
+	for _, p := range r.times {
+		if p.to.After(since) {
+			d += p.to.Sub(p.from)
+		}
+	}
+	return d
+}
+
+func newReleases() *releases {
+	return &releases{broken: map[string]time.Time{}, documents: map[string]bool{}, events: map[string]time.Time{}}
+}
+
+// brokenFunction has one function fail every message for hours: what it would have done is delivered again, or redriven from
+// the dead letters.
+func (t *troubles) brokenFunction() {
+	f := functions[t.rand.IntN(len(functions))]
+	until := t.clock.Now().Add(t.between(10*time.Minute, 5*time.Hour))
+	t.releases.broken[f.entry] = until
+	t.releases.times = append(t.releases.times, period{t.clock.Now(), until})
+}
+
+// upgraded has the newer release write a document and an event.
+func (t *troubles) upgraded() {
+	takes := t.between(2*time.Minute, 40*time.Minute)
+	ids, err := t.ledger.All(context.Background())
+	t.must(err)
+	if len(ids) == 0 {
+		return
+	}
+	id := ids[t.rand.IntN(len(ids))]
+	t.newerEvent(id, takes)
+	if t.releases.documents[id] {
+		return
+	}
+	t.must(t.rewrite(id, incident.Schema+1))
+	t.releases.documents[id] = true
+	t.releases.times = append(t.releases.times, period{t.clock.Now(), t.clock.Now().Add(takes)})
+	t.after(takes, func() {
+		delete(t.releases.documents, id)
+		t.must(t.rewrite(id, incident.Schema))
+	})
+}
+
+// rewrite gives the document of a workload another schema.
+func (w *world) rewrite(id string, schema int) (err error) {
+	ctx := context.Background()
+	c, err := w.open(ctx, ledger.Workloads)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	doc := map[string]any{"ID": url.PathEscape(id), docstore.DefaultRevisionField: nil}
+	if err := c.Get(ctx, doc); err != nil {
+		return fmt.Errorf("scenario: %s: %w", id, err)
+	}
+	doc["schema"] = int64(schema)
+	return c.Replace(ctx, doc)
+}
+
+// newerEvent publishes a request of the newer release: were it carried out by this one, a slice would be deleted.
+func (t *troubles) newerEvent(id string, takes time.Duration) {
+	doc, _, err := t.ledger.Workload(context.Background(), id)
+	if err != nil || len(doc.Slices) == 0 {
+		return
+	}
+	s := doc.Slices[0]
+	name := "newer"
+	if doc.Incident != nil {
+		name = doc.Incident.ID
+	}
+	e, err := events.Wrap(events.RecreateRequested{
+		Request: events.Request{
+			Schema: events.Schema, Workload: id, Incident: name, Epoch: max(doc.Epoch, 1), Action: events.ActionDelete, Slice: s.Name,
+			Incarnation: s.Incarnation, Attempt: 1, Expires: t.clock.Now().Add(time.Hour),
+		},
+		Zone: s.Zone, QueuedResource: s.QueuedResource,
+	}, "//pitstop/functions/newer", "", "", t.clock.Now())
+	if err != nil {
+		return // a slice that was never there cannot be deleted
+	}
+	e.Data = edited(e.Data, func(body map[string]any) { body["schema"] = events.Schema + 1 })
+	m := t.broker.Publish(topicRecreate, e.Data, publish.Attributes(e))
+	t.releases.events[m] = t.clock.Now().Add(takes)
+}
+
+// intercept answers a delivery in the place of this release's function: one that is broken fails everything, and an event of
+// the newer release is the newer function's as soon as that is there. 0 leaves the delivery to this release.
+func (w *world) intercept(entry string, m Message) (status int) {
+	now := w.clock.Now()
+	if until, newer := w.releases.events[m.ID]; newer && !now.Before(until) {
+		return http.StatusOK
+	}
+	if now.Before(w.releases.broken[entry]) {
+		return http.StatusInternalServerError
+	}
+	return 0
+}

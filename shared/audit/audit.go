@@ -1,0 +1,135 @@
+// Package audit asks the audit log who ended a slice of which nothing is there any more. What the log tells comes on a
+// topic too, as soon as it is written; it is asked where no word has come.
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/api/googleapi"
+	api "google.golang.org/api/logging/v2"
+	"google.golang.org/api/option"
+)
+
+// MaxSubjects is how many slices one query may ask about: its filter stays far below the 20,000 characters that a filter
+// may have.
+const MaxSubjects = 20
+
+// maxEntries is how many entries an answer has, the newest ones.
+const maxEntries = 1000
+
+// callTimeout bounds the call: the generated client has no bound of its own.
+const callTimeout = 30 * time.Second
+
+// Subject is what the log calls a slice.
+type Subject struct {
+	Node string
+	// QueuedResource and Group are empty where there is none, and where it is not known; Group is what the names of the
+	// slice's workers have in common.
+	QueuedResource, Group string
+}
+
+// Query asks who or what ended slices of a zone, from a time on.
+type Query struct {
+	Project, Zone string
+	Since         time.Time
+	Subjects      []Subject
+}
+
+// Filter is the query in the Logging query language, in which OR binds tighter than AND: everything is in brackets. Of what
+// happens to every worker of a slice it is enough to hear it of the first.
+// https://cloud.google.com/logging/docs/view/logging-query-language
+func (q Query) Filter() string {
+	var deleted, ended []string
+	for _, s := range q.Subjects {
+		node := has("resourceName", "/locations/"+q.Zone+"/nodes/"+s.Node)
+		deleted, ended = append(deleted, node), append(ended, node)
+		if s.QueuedResource != "" {
+			deleted = append(deleted, has("resourceName", "/locations/"+q.Zone+"/queuedResources/"+s.QueuedResource))
+		}
+		if s.Group != "" {
+			workers := "/zones/" + q.Zone + "/instances/" + s.Group + "-w-"
+			ended = append(ended, has("resourceName", workers+"0"),
+				"("+has("methodName", "compute.instances.hostError")+" AND "+has("resourceName", workers)+")")
+		}
+	}
+	return `timestamp>="` + q.Since.UTC().Format(time.RFC3339Nano) + `" AND (` +
+		`(log_id("cloudaudit.googleapis.com/activity") AND protoPayload.serviceName="tpu.googleapis.com" AND ` +
+		has("methodName", ".Tpu.Delete") + " AND (" + strings.Join(deleted, " OR ") + ")) OR " +
+		`(log_id("cloudaudit.googleapis.com/system_event") AND (` + strings.Join(ended, " OR ") + ")))"
+}
+
+// has says that a field of an audit entry has a text in it.
+func has(field, text string) string { return fmt.Sprintf("protoPayload.%s:%q", field, text) }
+
+// Log is the audit log of a project. It is safe for concurrent use.
+//
+// Permissions: logging.logEntries.list.
+type Log struct {
+	opts []option.ClientOption
+
+	mu  sync.Mutex
+	svc *api.Service
+}
+
+// New returns the log. The client is made at the first question, which may never come.
+func New(opts ...option.ClientOption) *Log { return &Log{opts: opts} }
+
+func (l *Log) service(ctx context.Context) (*api.Service, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.svc != nil {
+		return l.svc, nil
+	}
+	// The client outlives the call: its tokens must not depend on a context that ends with it.
+	svc, err := api.NewService(context.WithoutCancel(ctx), l.opts...)
+	if err != nil {
+		return nil, fmt.Errorf("client for Cloud Logging: %w", err)
+	}
+	l.svc = svc
+	return svc, nil
+}
+
+// Entries asks once, and returns the entries as a sink would send them, the oldest first. An answer for which the log was
+// not searched to its end, and in which nothing was found, is an error: it does not say that there is nothing.
+func (l *Log) Entries(ctx context.Context, q Query) ([][]byte, error) {
+	svc, err := l.service(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	answer, err := svc.Entries.List(&api.ListLogEntriesRequest{
+		ResourceNames: []string{"projects/" + q.Project}, Filter: q.Filter(), OrderBy: "timestamp desc", PageSize: maxEntries,
+	}).Context(ctx).Do()
+	if err != nil {
+		return nil, fmt.Errorf("read audit log of %s: %w", q.Project, plain(err))
+	}
+	if len(answer.Entries) == 0 && answer.NextPageToken != "" {
+		return nil, fmt.Errorf("read audit log of %s: it was not searched to its end", q.Project)
+	}
+	var entries [][]byte
+	for _, e := range slices.Backward(answer.Entries) {
+		raw, err := json.Marshal(e)
+		if err != nil {
+			return nil, fmt.Errorf("read audit log of %s: %w", q.Project, err)
+		}
+		entries = append(entries, raw)
+	}
+	return entries, nil
+}
+
+// plain makes one line of what the log answered.
+func plain(err error) error {
+	var answer *googleapi.Error
+	if !errors.As(err, &answer) {
+		return err
+	}
+	return fmt.Errorf("HTTP status %d: %s", answer.Code, strings.Join(strings.Fields(answer.Message), " "))
+}

@@ -1,0 +1,181 @@
+package audit_test
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/api/option"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/audit"
+	"pitstop.internal/shared/audit/audittest"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+const (
+	project = "demo"
+	zone    = "us-west4-a"
+	group   = "t1v-n-0a1b2c3d"
+)
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func open(t *testing.T) (*audit.Log, *audittest.Log) {
+	t.Helper()
+	now := start
+	served := audittest.New(project, func() time.Time { now = now.Add(time.Second); return now })
+	return audit.New(option.WithHTTPClient(&http.Client{Transport: served.Transport()}), option.WithoutAuthentication()), served
+}
+
+// world is what happens in a project, as its audit logs tell it.
+func world() [][]byte {
+	var entries [][]byte
+	seq, at := uint64(0), start
+	add := func(e tputest.Event) {
+		seq++
+		at = at.Add(time.Second)
+		e.Seq, e.Project, e.Zone, e.Time = seq, project, zone, at
+		if raw := tputest.AuditEntry(e); raw != nil {
+			entries = append(entries, raw)
+		}
+		entries = append(entries, tputest.SystemEntries(e)...)
+	}
+	for _, node := range []string{"llama", "gemma"} {
+		g := group
+		if node == "gemma" {
+			g = "t1v-n-ffffffff"
+		}
+		add(tputest.Event{Kind: tputest.Started, Method: "CreateNode", Node: node, Operation: "create", Principal: "ann@example.com"})
+		add(tputest.Event{Kind: tputest.Lost, Cause: events.CausePreemption, Node: node, Group: g, Workers: 4})
+		add(tputest.Event{Kind: tputest.Unhealthy, Cause: events.CauseHostError, Node: node, Group: g, Workers: 4})
+		add(tputest.Event{Kind: tputest.Started, Method: "DeleteNode", Node: node, Operation: "delete", Principal: "ann@example.com"})
+		add(tputest.Event{Kind: tputest.Ended, Method: "DeleteNode", Node: node, Operation: "delete", Principal: "ann@example.com"})
+		add(tputest.Event{Kind: tputest.Started, Method: "DeleteQueuedResource", QueuedResource: node + "-qr", Operation: "q", Principal: "ann@example.com"})
+	}
+	return entries
+}
+
+// told names what entries say, in order.
+func told(t *testing.T, entries [][]byte) []string {
+	t.Helper()
+	var out []string
+	for _, raw := range entries {
+		e, err := events.Read(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, e.Describe())
+	}
+	return out
+}
+
+func TestTheLogTellsWhoEndedASlice(t *testing.T) {
+	for name, c := range map[string]struct {
+		query audit.Query
+		want  []string
+	}{
+		"a node": {audit.Query{Subjects: []audit.Subject{{Node: "llama"}}}, []string{
+			"node llama was terminated (PREEMPTED)", "DeleteNode of node llama by ann@example.com", "DeleteNode of node llama by ann@example.com is done",
+		}},
+		"a node in a queued resource": {audit.Query{Subjects: []audit.Subject{{Node: "llama", QueuedResource: "llama-qr"}}}, []string{
+			"node llama was terminated (PREEMPTED)", "DeleteNode of node llama by ann@example.com", "DeleteNode of node llama by ann@example.com is done",
+			"DeleteQueuedResource of queued resource llama-qr by ann@example.com",
+		}},
+		"a node whose workers are known": {audit.Query{Subjects: []audit.Subject{{Node: "gemma", Group: "t1v-n-ffffffff"}}}, []string{
+			"worker 0 was preempted", "node gemma was terminated (PREEMPTED)", "worker 1 lost its host: host error",
+			"DeleteNode of node gemma by ann@example.com", "DeleteNode of node gemma by ann@example.com is done",
+		}},
+		"from a time on": {audit.Query{Since: start.Add(5 * time.Second), Subjects: []audit.Subject{{Node: "llama"}}}, []string{
+			"DeleteNode of node llama by ann@example.com is done",
+		}},
+		"in another zone": {audit.Query{Zone: "us-west4-b", Subjects: []audit.Subject{{Node: "llama", Group: group}}}, nil},
+		"nobody":          {audit.Query{Subjects: []audit.Subject{{Node: "nobody"}}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log, served := open(t)
+			for _, raw := range world() {
+				served.Write(raw)
+			}
+			q := c.query
+			q.Project = project
+			if q.Zone == "" {
+				q.Zone = zone
+			}
+			entries, err := log.Entries(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, told(t, entries)); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			if n := len(served.Filters()); n != 1 {
+				t.Errorf("%d calls, want 1", n)
+			}
+		})
+	}
+}
+
+// TestWhatIsTooMuchIsTheNewest: one call is all that is made.
+func TestWhatIsTooMuchIsTheNewest(t *testing.T) {
+	log, served := open(t)
+	raw := world()[1]
+	for i := range 1200 {
+		at := start.Add(time.Duration(i) * time.Second).Format(time.RFC3339Nano)
+		served.Write(bytes.Replace(raw, []byte(start.Add(2*time.Second).Format(time.RFC3339Nano)), []byte(at), 1))
+	}
+	entries, err := log.Entries(t.Context(), audit.Query{Project: project, Zone: zone, Subjects: []audit.Subject{{Node: "llama", Group: group}}})
+	if err != nil || len(entries) != 1000 || len(served.Filters()) != 1 {
+		t.Fatalf("%d entries, %v", len(entries), err)
+	}
+	for i, want := range map[int]int{0: 200, 999: 1199} {
+		e, err := events.Read(entries[i])
+		if err != nil || !e.Time.Equal(start.Add(time.Duration(want)*time.Second)) {
+			t.Errorf("entry %d is of %s, %v; want that of second %d", i, e.Time, err, want)
+		}
+	}
+}
+
+func TestALogThatCannotBeAskedSaysWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault audittest.Fault
+		query audit.Query
+		want  string
+	}{
+		"not permitted": {
+			audittest.Fault{Code: 403, Status: "PERMISSION_DENIED", Message: "Permission 'logging.logEntries.list'\ndenied"},
+			audit.Query{Project: project},
+			"read audit log of demo: HTTP status 403: Permission 'logging.logEntries.list' denied",
+		},
+		"not searched to its end": {audittest.Fault{}, audit.Query{Project: project}, "read audit log of demo: it was not searched to its end"},
+		"of another project":      {audittest.Fault{Times: -1}, audit.Query{Project: "other"}, "read audit log of other: HTTP status 403: The caller does not have permission"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log, served := open(t)
+			if c.fault.Times == 0 {
+				served.Fail(c.fault)
+			}
+			c.query.Subjects = []audit.Subject{{Node: "llama"}}
+			entries, err := log.Entries(t.Context(), c.query)
+			if err == nil || err.Error() != c.want || entries != nil {
+				t.Errorf("%d entries, %v; want %s", len(entries), err, c.want)
+			}
+		})
+	}
+}
+
+func TestAFilterIsNoLongerThanTheLogTakes(t *testing.T) {
+	long := strings.Repeat("n", 63)
+	q := audit.Query{Project: project, Zone: "northamerica-northeast1-a", Since: start}
+	for i := range audit.MaxSubjects {
+		q.Subjects = append(q.Subjects, audit.Subject{Node: long + strconv.Itoa(i), QueuedResource: long, Group: group})
+	}
+	log, _ := open(t)
+	if _, err := log.Entries(t.Context(), q); err != nil || len(q.Filter()) > events.MaxFilter {
+		t.Errorf("%d characters: %v", len(q.Filter()), err)
+	}
+}

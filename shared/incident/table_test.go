@@ -1,0 +1,80 @@
+package incident_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+
+	"pitstop.internal/shared/incident"
+)
+
+// TestTransitionsAreTheTable: TestExplore holds the table itself against the machine.
+func TestTransitionsAreTheTable(t *testing.T) {
+	known := map[string]bool{"peace": true}
+	for _, name := range constants(t, "phase.go", "Phase") {
+		known[name] = true
+	}
+	for _, name := range constants(t, "workload.go", "Outcome") {
+		known[name] = true
+	}
+	table := incident.Transitions()
+	seen := map[string]bool{}
+	twice := map[[2]string]bool{}
+	for _, row := range table {
+		if twice[row] {
+			t.Errorf("%v is there twice", row)
+		}
+		twice[row] = true
+		for _, name := range row {
+			if !known[name] {
+				t.Errorf("%q is neither a phase nor an outcome", name)
+			}
+			seen[name] = true
+		}
+	}
+	for name := range known {
+		if !seen[name] && name != string(incident.Closed) {
+			t.Errorf("no transition leads to or from %s", name)
+		}
+	}
+}
+
+func TestFailureClassesAreAll(t *testing.T) {
+	var got []string
+	for _, c := range incident.FailureClasses() {
+		got = append(got, string(c))
+	}
+	if want := constants(t, "evidence.go", "FailureClass"); !slices.Equal(got, want) {
+		t.Errorf("FailureClasses are %v; the constants are %v", got, want)
+	}
+}
+
+// constants are the values of the constants of a type, as a file of the package declares them.
+func constants(t *testing.T, file, typ string) (values []string) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if of, ok := spec.Type.(*ast.Ident); ok && of.Name == typ {
+			for _, v := range spec.Values {
+				if lit, ok := v.(*ast.BasicLit); ok {
+					values = append(values, strings.Trim(lit.Value, `"`))
+				}
+			}
+		}
+		return true
+	})
+	if len(values) == 0 {
+		t.Fatalf("%s declares no constants of type %s", file, typ)
+	}
+	return values
+}

@@ -1,0 +1,116 @@
+package incident_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// TestAWordEndsTheWaitForOne: a slice is gone, and somebody says why before the wait for that is over.
+func TestAWordEndsTheWaitForOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		path  string
+		want  string
+		cause events.Cause
+	}{
+		"preempted, in the grace":          {"stopped for, read gone, preempted, read gone", "creating", events.CauseMaintenance},
+		"preempted, in quiet times":        {"read gone, preempted, read gone", "creating", events.CausePreemption},
+		"deleted, in the grace":            {"stopped for, read gone, owner deletes", "released", ""},
+		"deleted, in quiet times":          {"read gone, owner deletes", "peace", ""},
+		"lost and deleted, in this order":  {"read gone, preempted, owner deletes", "released", ""},
+		"deleted and lost, in this order":  {"read gone, owner deletes, preempted", "peace", ""},
+		"not a word":                       {"read gone", "peace", ""},
+		"a line of a user is no such word": {"read gone, crew notice, read gone", "grace", events.CausePreemption},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := at(t, policies["everything"], true, c.path, nil)
+			got := phaseOf(n.w)
+			if n.w.Closed != nil {
+				got = string(n.w.Closed.Outcome)
+			}
+			if got != c.want {
+				t.Errorf("%s leads to %s, want %s", c.path, got, c.want)
+			}
+			if n.w.Incident != nil && n.w.Incident.Cause != c.cause {
+				t.Errorf("the cause is %s, want %s", n.w.Incident.Cause, c.cause)
+			}
+		})
+	}
+}
+
+func TestUnexplained(t *testing.T) {
+	for path, want := range map[string]bool{
+		"tick":                              false,
+		"read lost":                         false,
+		"read gone":                         true,
+		"read gone, owner deletes":          false,
+		"stopped for, read gone":            true,
+		"stopped for, read gone, preempted": false,
+		"crew notice, read gone":            true,
+		"preempted, read gone":              false,
+		"preempted, read lost, intend delete 0, accepted delete 0, read gone": false,
+	} {
+		if got := at(t, policies["everything"], true, path, nil).w.Unexplained("llama-8b"); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+	if at(t, policies["everything"], true, "read gone", nil).w.Unexplained("another") {
+		t.Error("a slice that nobody knows is unexplained")
+	}
+}
+
+// TestAbuseStopsAllAutomation: the symptom stands on a slice of which nothing else is wrong, and outlives it.
+func TestAbuseStopsAllAutomation(t *testing.T) {
+	for _, spot := range []bool{true, false} {
+		for _, path := range []string{
+			"preempted", "read lost", "host error, read unhealthy", "ongoing", "exit 139, gave up", "pending, later, tick", "read gone, later, tick",
+			"crew notice",
+		} {
+			for name, p := range policies {
+				if p.Unreadable != "" {
+					continue
+				}
+				n := at(t, p, spot, "abuse", nil)
+				if n.w.Incident != nil || !n.w.Slices[0].Abuse {
+					t.Fatalf("abuse alone: %+v", n.w.Incident)
+				}
+				m := at(t, p, spot, "abuse, "+path, nil)
+				if m.w.Incident != nil {
+					t.Errorf("%s, %s: the incident is %s", name, path, m.w.Incident.Phase)
+				}
+				if c := m.w.Closed; c == nil || c.Outcome != incident.Escalated && c.Outcome != incident.Observed {
+					t.Errorf("%s, %s: it ended as %+v", name, path, c)
+				}
+				if !m.w.Due().IsZero() && m.w.Due().Before(m.now) && path == "read lost" {
+					t.Errorf("%s, %s: it is still due at %v", name, path, m.w.Due())
+				}
+			}
+		}
+	}
+
+	// The reading that shows the loss may be the one that shows the symptom, and nothing leaves with it.
+	n := node{w: quiet(true), now: start}
+	facts := incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: "spec1", Label: "night", Directory: n.w.Directory}
+	read := incident.Read{
+		Origin: incident.Origin{Time: start, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Incarnation: life(1),
+		Condition: incident.Lost, State: "PREEMPTED, PROJECT_ABUSE", Facts: facts, Abuse: true,
+	}
+	w, sent, _ := incident.Advance(policies["everything"], n.w, read, start)
+	var types []string
+	for _, e := range sent {
+		types = append(types, e.EventType())
+	}
+	if d := cmp.Diff([]string{events.TypeIncidentClosed}, types); d != "" || w.Closed.Outcome != incident.Escalated {
+		t.Errorf("%s (-want +got):\n%s", w.Closed.Outcome, d)
+	}
+
+	// What Google takes the symptom off again is looked after again.
+	read.Condition, read.State, read.Abuse, read.Time = incident.Ready, "READY", false, start.Add(time.Minute)
+	if w, _, _ = incident.Advance(policies["everything"], w, read, start.Add(time.Minute)); w.Slices[0].Abuse {
+		t.Error("the symptom is gone, and nothing is done")
+	}
+}

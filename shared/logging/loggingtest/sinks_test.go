@@ -1,0 +1,171 @@
+package loggingtest_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/logging/loggingtest"
+)
+
+const sources = "../../../events/testdata/sources"
+
+// passed names the sinks that let an entry through.
+func passed(t *testing.T, filters map[string]*loggingtest.Filter, entry []byte) []string {
+	t.Helper()
+	var names []string
+	for name, f := range filters {
+		ok, err := f.Matches(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func filters(t *testing.T) map[string]*loggingtest.Filter {
+	t.Helper()
+	out := map[string]*loggingtest.Filter{}
+	for _, s := range events.Sinks() {
+		f, err := loggingtest.Parse(s.Filter)
+		if err != nil {
+			t.Fatalf("%s: %v", s.Name, err)
+		}
+		out[s.Name] = f
+	}
+	return out
+}
+
+func decode(t *testing.T, file string, into any) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(sources, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// TestEachSinkLetsItsSourceThroughAndNothingElse: an entry passes the one sink that is named beside it, or none, and the
+// filter that fetches the past lets through what any sink does.
+func TestEachSinkLetsItsSourceThroughAndNothingElse(t *testing.T) {
+	all := filters(t)
+	whole, err := loggingtest.Parse(events.Whole(events.Sinks()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wants map[string]map[string]struct {
+		Sink    string `json:"sink"`
+		Ignored string `json:"ignored"`
+	}
+	decode(t, "want.json", &wants)
+	reached := map[string]bool{}
+	for source, want := range wants {
+		var entries []json.RawMessage
+		decode(t, source+".json", &entries)
+		for _, entry := range entries {
+			var id struct {
+				InsertID  string `json:"insertId"`
+				MessageID string `json:"messageId"`
+			}
+			if err := json.Unmarshal(entry, &id); err != nil {
+				t.Fatal(err)
+			}
+			name := id.InsertID + id.MessageID
+			var sinks []string
+			if s := want[name].Sink; s != "" {
+				sinks = []string{s}
+				reached[s] = true
+			}
+			got := passed(t, all, entry)
+			if !slices.Equal(got, sinks) {
+				t.Errorf("%s/%s passes %v, want %v", source, name, got, sinks)
+			}
+			if ok, err := whole.Matches(entry); err != nil || ok != (len(sinks) > 0) {
+				t.Errorf("%s/%s is fetched: %v, %v", source, name, ok, err)
+			}
+		}
+	}
+	for name := range all {
+		if !reached[name] {
+			t.Errorf("no entry shows what passes %s", name)
+		}
+	}
+}
+
+// TestWhatASinkSendsIsUnderstood: a sink that has a topic lets nothing through that is only noted. What it lets through
+// and is ignored all the same is what a newer writer may say.
+func TestWhatASinkSendsIsUnderstood(t *testing.T) {
+	newer := []string{"newer than this release", "is not one that is known"}
+	all := filters(t)
+	files, err := filepath.Glob(sources + "/*.json")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%v: %v", files, err)
+	}
+	for _, file := range files {
+		if filepath.Base(file) == "want.json" {
+			continue
+		}
+		var entries []json.RawMessage
+		decode(t, filepath.Base(file), &entries)
+		for _, entry := range entries {
+			e, err := events.Read(entry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range events.Sinks() {
+				if s.Topic == "" || !slices.Contains(passed(t, all, entry), s.Name) {
+					continue
+				}
+				if e.Ignored != "" && !slices.ContainsFunc(newer, func(w string) bool { return strings.Contains(e.Ignored, w) }) {
+					t.Errorf("%s lets %s through, of which nothing follows: %s", s.Name, e.ID, e.Ignored)
+				}
+				if notice := e.Kind == events.KindNotice; notice != (s.Topic == events.TopicNotices) {
+					t.Errorf("%s sends an entry about %s to %s", s.Name, e.Kind, s.Topic)
+				}
+			}
+		}
+	}
+}
+
+// TestFiltersAreAsCloudLoggingTakesThem holds their length and that each names its logs and resources, and leaves out the
+// functions' own.
+func TestFiltersAreAsCloudLoggingTakesThem(t *testing.T) {
+	for _, s := range events.Sinks() {
+		if len(s.Filter) >= events.MaxFilter || s.About == "" {
+			t.Errorf("%s: %d characters, about %q", s.Name, len(s.Filter), s.About)
+		}
+		named := strings.Contains(s.Filter, "log_id(") || strings.Contains(s.Filter, "logName=~")
+		if !named || !strings.Contains(s.Filter, "resource.type=") || !strings.Contains(s.Filter, `NOT resource.type=("cloud_run_revision"`) {
+			t.Errorf("%s names no log, no resource, or lets the functions' lines through:\n%s", s.Name, s.Filter)
+		}
+		if strings.ContainsAny(s.Filter, `'\`) {
+			t.Errorf("%s cannot stand in a shell's quotes as it is:\n%s", s.Name, s.Filter)
+		}
+	}
+	if n := len(events.Whole(events.Sinks())); n >= events.MaxFilter {
+		t.Errorf("the whole filter has %d characters", n)
+	}
+}
+
+// TestLogsOfTheirOwn: the crew's log and the canary's pass the sinks that are theirs, whatever they say.
+func TestLogsOfTheirOwn(t *testing.T) {
+	all := filters(t)
+	for log, resource := range map[string]string{events.CrewLog: "gce_instance", events.CanaryLog: "global"} {
+		entry := `{"logName":"projects/p/logs/` + log + `","resource":{"type":"` + resource + `"},"severity":"ERROR",
+"textPayload":"SIGTERM caught at","jsonPayload":{"message":"Job received termination signal (SIGTERM).","reason":"NodeNotReady","jobState":"JOB_STATE_FAILED"},
+"protoPayload":{"serviceName":"tpu.googleapis.com","methodName":"compute.instances.preempted","resourceName":"projects/p/zones/z/instances/t1v-n-3f2a9c01-w-0"}}`
+		if got, want := passed(t, all, []byte(entry)), strings.TrimPrefix(log, "pitstop-"); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s passes %v, want %s", log, got, want)
+		}
+	}
+}
