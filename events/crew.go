@@ -8,7 +8,7 @@ const CrewLog = "pitstop-crew"
 // Report is what a crew says.
 type Report string
 
-// The reports of a crew. Worker 0 speaks for its slice; the other workers report their own exits only.
+// The reports of a crew. Worker 0 speaks for its slice; the other workers report what their own metadata server announces.
 const (
 	ReportStarted  Report = "started"  // an attempt runs on all workers of the slice
 	ReportProgress Report = "progress" // steps advance; every five minutes while they do
@@ -45,6 +45,10 @@ type CrewReport struct {
 	// ExitCode and Signal say how the training ended: one of the two. 128+n codes of a shell are left as they are.
 	ExitCode int    `json:"exit_code,omitzero"`
 	Signal   string `json:"signal,omitzero"`
+	// Interrupted says of an exit that it lies with the machines: nobody saw it, or somebody killed the training.
+	Interrupted bool `json:"interrupted,omitzero"`
+	// Tail are the last lines of the output before a crash, where the crew reads it.
+	Tail []string `json:"tail,omitzero"`
 	// RestartsLeft is what remains of the crew's own budget.
 	RestartsLeft int `json:"restarts_left,omitzero"`
 	// Notice is the announcement, for ReportNotice.
@@ -102,6 +106,51 @@ const (
 	MetadataRequest       = "pitstop-request"
 	MetadataCheckpointDir = "pitstop-checkpoint-dir"
 )
+
+// A crew writes how it is into the guest attribute GuestKey of GuestNamespace, at most every GuestEvery: the metadata
+// server takes ten queries a minute from all programs of a machine.
+const (
+	GuestNamespace = "pitstop"
+	GuestKey       = "crew"
+	GuestEvery     = 30 * time.Second
+)
+
+// CrewState is how one worker's crew is: the value of its guest attribute.
+type CrewState struct {
+	Schema int `json:"schema"`
+	// Seen is when it was written: the heartbeat.
+	Seen   time.Time `json:"seen"`
+	Worker int       `json:"worker"`
+	// Phase is idle, running or ended; Attempt the attempt that it is about.
+	Phase   string `json:"phase"`
+	Attempt int    `json:"attempt,omitzero"`
+	// Step is the last finished step and StepAt when it was seen; CheckpointStep and CheckpointURI are the last complete
+	// checkpoint.
+	Step           int64     `json:"step,omitzero"`
+	StepAt         time.Time `json:"step_at,omitzero"`
+	CheckpointStep int64     `json:"checkpoint_step,omitzero"`
+	CheckpointURI  string    `json:"checkpoint_uri,omitzero"`
+	// SaveID is the last request that was answered, and SavedAt when its checkpoint was complete; none if it was refused.
+	SaveID  string    `json:"save_id,omitzero"`
+	SavedAt time.Time `json:"saved_at,omitzero"`
+}
+
+// Validate returns every fault of the state, joined.
+func (s CrewState) Validate() error {
+	var f faults
+	f.schema(s.Schema)
+	f.check(!s.Seen.IsZero(), "seen is missing")
+	f.require("phase", s.Phase)
+	f.check(s.Worker >= 0, "worker %d: the first is 0", s.Worker)
+	f.check(s.Step >= 0 && s.CheckpointStep >= 0, "step %d, checkpoint_step %d: steps count from 0", s.Step, s.CheckpointStep)
+	return f.err()
+}
+
+// DecodeCrewState reads the guest attribute of a crew.
+func DecodeCrewState(data []byte) (s CrewState, err error) {
+	err = decode(data, "crew state", &s)
+	return s, err
+}
 
 // The labels of a node that Pitstop reads or, on what it creates, writes.
 const (

@@ -102,8 +102,12 @@ var frozen = map[string]struct {
 	"crew.report.v1": {anyOf(report), events.CrewReport{
 		Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b-0", Hostname: "t1v-n-3f2a9c01-w-1",
 		Worker: 1, Workers: 4, Attempt: 3, Step: 48190, CheckpointStep: 48000, CheckpointURI: "gs://ckpt/llama-8b/48000", SaveID: "5f0c3a",
-		ExitCode: 137, Signal: "SIGKILL", RestartsLeft: 4,
+		ExitCode: 137, Signal: "SIGKILL", Interrupted: true, Tail: []string{"step 48,190", "Killed"}, RestartsLeft: 4,
 		Notice: &events.Notice{Status: events.NoticeOngoing, WindowStart: november(12, 2, 10, 0)}, Preempted: true, Reason: "killed",
+	}},
+	"crew.state.v1": {anyOf(events.DecodeCrewState), events.CrewState{
+		Schema: 1, Seen: november(12, 2, 14, 8), Worker: 1, Phase: "running", Attempt: 3, Step: 48213, StepAt: november(12, 2, 14, 5),
+		CheckpointStep: 48190, CheckpointURI: "gs://ckpt/llama-8b/48190", SaveID: "5f0c3a", SavedAt: november(12, 2, 13, 40),
 	}},
 	"crew.request.v1": {anyOf(events.DecodeCrewRequest), events.CrewRequest{
 		Schema: 1, SaveID: "5f0c3a", Workload: "demo/llama-8b", Incident: "llama-8b-20261112-3", Action: events.ActionSave,

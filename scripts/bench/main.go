@@ -34,6 +34,7 @@ var benches = []struct {
 	{"replay", benchReplay},
 	{"record", benchRecord},
 	{"start", benchStart},
+	{"crew", benchCrew},
 }
 
 func main() {
@@ -44,7 +45,11 @@ func main() {
 		}
 		return
 	}
-	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, record, start")
+	if len(os.Args) == 2 && os.Args[1] == traineeArgument {
+		trainee()
+		return
+	}
+	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, record, start, crew")
 	record := flag.String("record", "", "write a made-up record to this file and measure nothing; - is standard output")
 	entries := flag.Int("entries", recordEntries, "how many entries the record has")
 	seed := flag.Uint64("seed", 1, "what it is made from: the same seed writes the same bytes")

@@ -6,6 +6,8 @@
 // that the function is built from, and a root file by which Google's buildpack finds it. An archive changes when one of
 // these files does and for no other reason, so that only what changed is deployed anew.
 //
+// Named pitcrew, or with everything, it builds build/pitcrew: the training side, one static program for a TPU's machines.
+//
 // With -verify it does with each staged folder what the buildpack does, and asks the program that comes out of it what
 // can be answered without a cloud.
 package main
@@ -33,7 +35,7 @@ const (
 	exitUsage  = 2
 )
 
-const usage = "go run ./scripts/package [-verify] [-out DIR] [FUNCTION...]"
+const usage = "go run ./scripts/package [-verify] [-out DIR] [FUNCTION...] [pitcrew]"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -72,9 +74,13 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if err != nil {
 		return fail(exitUsage, err)
 	}
-	chosen, err := choose(all, flags.Args())
+	names, withPitcrew := split(flags.Args())
+	chosen, err := choose(all, names)
 	if err != nil {
 		return fail(exitUsage, err)
+	}
+	if withPitcrew && len(names) == 0 && flags.NArg() > 0 {
+		chosen = nil
 	}
 	if *dir == "" {
 		*dir = filepath.Join(m.Dir, "build")
@@ -90,7 +96,14 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		}
 		say(out, "%-*s %4d files %8d bytes  sha256 %x", width, f.Name, files, len(zipped), sha256.Sum256(zipped))
 	}
-	if !*verifies {
+	if withPitcrew {
+		size, sum, err := buildPitcrew(ctx, m, *dir, *verifies)
+		if err != nil {
+			return fail(exitFailed, fmt.Errorf("%s: %w", pitcrew, err))
+		}
+		say(out, "%-*s    1 file  %8d bytes  sha256 %x", width, pitcrew, size, sum)
+	}
+	if !*verifies || len(chosen) == 0 {
 		return 0
 	}
 	say(errOut, "package: verifying; a first build takes a minute")
@@ -108,6 +121,16 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		say(out, "%-*s verified: %d checks in %.1f s", width, f.Name, checks, time.Since(began).Seconds())
 	}
 	return code
+}
+
+// split takes pitcrew out of the names; it belongs to everything.
+func split(args []string) (functions []string, withPitcrew bool) {
+	for _, a := range args {
+		if a != pitcrew {
+			functions = append(functions, a)
+		}
+	}
+	return functions, len(functions) < len(args) || len(args) == 0
 }
 
 // choose returns the functions of these names, or all of them.

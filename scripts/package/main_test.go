@@ -298,3 +298,23 @@ func TestAnswersAreJudged(t *testing.T) {
 		}
 	}
 }
+
+func TestPitcrewIsOneStaticProgram(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds a program")
+	}
+	dir := t.TempDir()
+	var said, faults bytes.Buffer
+	for _, out := range []string{filepath.Join(dir, "first"), filepath.Join(dir, "second")} {
+		if code := run(t.Context(), []string{"-verify", "-out", out, "pitcrew"}, &said, &faults); code != 0 {
+			t.Fatalf("code %d: %s", code, &faults)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	if len(lines) != 2 || lines[0] != lines[1] || !strings.Contains(lines[0], "sha256") {
+		t.Errorf("two builds differ: %q", lines)
+	}
+	if names, err := os.ReadDir(filepath.Join(dir, "first")); err != nil || len(names) != 1 || names[0].Name() != "pitcrew" {
+		t.Errorf("%v, %v", names, err)
+	}
+}

@@ -101,6 +101,15 @@ func (l Lease) Validate() error {
 	return nil
 }
 
+// givesWay reports whether a lease that a crew wrote of its own accord speaks of slices of l's workload.
+func (l Lease) givesWay(o Lease) bool {
+	return l.Epoch == 0 && o.Epoch > 0 && slices.ContainsFunc(l.Admitted, func(a events.Admission) bool {
+		return slices.ContainsFunc(o.Admitted, func(b events.Admission) bool {
+			return a.Slice == b.Slice && a.Incarnation.Zone == b.Incarnation.Zone
+		})
+	})
+}
+
 // same reports whether both leases say the same, whoever wrote them and when.
 func (l Lease) same(o Lease) bool {
 	return l.Workload == o.Workload && l.Incident == o.Incident && l.Epoch == o.Epoch && l.Attempt == o.Attempt &&
@@ -169,6 +178,9 @@ func ReadLease(ctx context.Context, s Store, dir string) (Lease, int64, error) {
 // ErrStale. One of another workload stays with ErrForeign, one of a newer release with events.ErrNewer. A malformed
 // object is replaced, unless what can be read of it is newer. Of several writers at once exactly one wins.
 //
+// A crew that wrote its own lease named the workload after its node, because a machine does not see its labels; Pitstop's
+// first lease for that very slice takes its place, under the right name.
+//
 // Nil means that the lease in place says what l says: writing it again succeeds and writes nothing, even after an
 // answer was lost.
 func WriteLease(ctx context.Context, s Store, dir string, l Lease) error {
@@ -192,7 +204,7 @@ func WriteLease(ctx context.Context, s Store, dir string, l Lease) error {
 			return nil, err
 		case err == nil && p.same(l):
 			return nil, nil
-		case p.Workload != "" && p.Workload != l.Workload:
+		case p.Workload != "" && p.Workload != l.Workload && !p.givesWay(l):
 			return nil, fmt.Errorf("%w: %s holds it since %s, this is %s",
 				ErrForeign, p.Workload, clock(p.Written), l.Workload)
 		case p.Epoch > l.Epoch, p.Epoch == l.Epoch && p.Attempt > l.Attempt,

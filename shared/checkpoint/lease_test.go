@@ -43,6 +43,10 @@ func TestWriteLease(t *testing.T) {
 	}
 	foreign := lease(1, 1, "7711")
 	foreign.Workload = "demo/other"
+	crews := lease(0, 3, "7711")
+	crews.Workload, crews.Incident, crews.By = "demo/a-node", "", "crew"
+	elsewhere := lease(4, 4, "7711")
+	elsewhere.Admitted = []events.Admission{{Slice: "another", Incarnation: life("7711")}}
 	for _, tt := range []struct {
 		name  string
 		first any // a Lease, or the object as it is
@@ -60,6 +64,9 @@ func TestWriteLease(t *testing.T) {
 		{"a lease that ends all training", lease(4, 2, "7711"), two(5, 2), nil},
 		{"the order of slices means nothing", two(4, 2, 0, 1), two(4, 2, 1, 0), nil},
 		{"another workload's lease stays", foreign, lease(9, 9, "7711"), ErrForeign},
+		{"a crew's own lease gives way to Pitstop's for its slice", crews, lease(4, 4, "7712"), nil},
+		{"a crew's own lease of another slice stays", crews, elsewhere, ErrForeign},
+		{"a crew's own lease gives way to no other crew's", crews, lease(0, 9, "7711"), ErrForeign},
 		{"a newer release's lease stays", `{"schema": 2, "workload": ["x"]}`, lease(9, 9, "7711"), events.ErrNewer},
 		{"what is no JSON is replaced", `{"schema": 1`, lease(1, 1, "7711"), nil},
 		{"what is empty is replaced", ``, lease(1, 1, "7711"), nil},

@@ -213,6 +213,9 @@ func (m *machine) exited(s *Slice, r events.CrewReport) {
 	m.w.Crew.Exited, m.changed = r.Attempt, true
 	m.w.Crew.Attempt = max(m.w.Crew.Attempt, r.Attempt)
 	t := Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()}
+	if r.Interrupted {
+		t.Cause = events.CauseUnknown // somebody or something ended it: that is the machine's
+	}
 	in := m.w.Incident
 	if in == nil {
 		// A crew that has given up after this attempt has told of its end.

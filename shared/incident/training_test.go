@@ -54,3 +54,17 @@ func TestANoticeOfALifeThatIsLeftAloneIsNotDue(t *testing.T) {
 		}
 	}
 }
+
+// TestAnInterruptedTrainingIsTheMachines: nobody mends the training for what it did not do.
+func TestAnInterruptedTrainingIsTheMachines(t *testing.T) {
+	for interrupted, want := range map[bool]events.Cause{false: events.CauseCrash, true: events.CauseUnknown} {
+		w := quiet(true)
+		after, _, _ := incident.Advance(policies["everything"], w, incident.Reported{
+			Origin: incident.Origin{ID: "line", Time: start, Rank: events.RankUser}, Slice: w.Slices[0].Name,
+			Report: events.CrewReport{Report: events.ReportExited, Signal: "SIGKILL", Interrupted: interrupted, Attempt: w.Crew.Attempt + 1},
+		}, start)
+		if in := after.Incident; in == nil || in.Cause != want || in.Cause.Infrastructure() != interrupted {
+			t.Errorf("interrupted %v: %+v", interrupted, in)
+		}
+	}
+}

@@ -1,0 +1,609 @@
+// Package agree has the crews of a slice, and of the slices of a Multislice, run one attempt together: they start it
+// together, end it together when one of them ends, and agree on what came first. It does no I/O: worker 0 of each slice
+// leads and is told what the others say; what it wants is looked at by whoever moves the messages.
+//
+// The leader of slice 0 decides for all slices. Between slices there are only objects that are created once and never
+// changed, so that of two answers to one question the first one holds, whoever gave it.
+package agree
+
+import (
+	"fmt"
+	"time"
+
+	"pitstop.internal/scripts/pitcrew/restart"
+)
+
+// Phase is where one worker's training is.
+type Phase string
+
+// The phases of a worker.
+const (
+	Idle    Phase = "idle"
+	Running Phase = "running"
+	Ended   Phase = "ended"
+)
+
+// Status is what a worker says.
+type Status struct {
+	Worker int    `json:"worker"`
+	Host   string `json:"host"`
+	Phase  Phase  `json:"phase"`
+	// Attempt is the one that runs or ended, Exit how it ended, and When what was known at that moment.
+	Attempt int                   `json:"attempt,omitzero"`
+	Exit    restart.Exit          `json:"exit,omitzero"`
+	When    restart.Circumstances `json:"when,omitzero"`
+}
+
+// Plan is what the leader says to all workers of its slice. They do as it says and nothing else; the lease has to name the
+// attempt all the same.
+type Plan struct {
+	// Version names the plan: a worker that knows it waits for another.
+	Version string `json:"version"`
+	Attempt int    `json:"attempt"`
+	// Run says that the attempt runs; otherwise whatever runs is ended, by itself within Grace or not.
+	Run   bool          `json:"run"`
+	Grace time.Duration `json:"grace,omitzero"`
+	// Step and Checkpoint are what the attempt resumes from.
+	Step       int64  `json:"step"`
+	Checkpoint string `json:"checkpoint,omitzero"`
+	// Over says that no other attempt follows, and Code what the crews exit with.
+	Over   bool   `json:"over,omitzero"`
+	Code   int    `json:"code,omitzero"`
+	Reason string `json:"reason,omitzero"`
+}
+
+// Cause is what ended an attempt: what happened first.
+type Cause struct {
+	Slice   int                   `json:"slice"`
+	Worker  int                   `json:"worker"`
+	Host    string                `json:"host,omitzero"`
+	Attempt int                   `json:"attempt"`
+	Exit    restart.Exit          `json:"exit"`
+	When    restart.Circumstances `json:"when"`
+	Class   restart.Class         `json:"class"`
+}
+
+// Verdict is what follows from the end of an attempt.
+type Verdict struct {
+	Attempt  int           `json:"attempt"`
+	Restart  bool          `json:"restart"`
+	After    time.Duration `json:"after,omitzero"`
+	Finished bool          `json:"finished,omitzero"`
+	Code     int           `json:"code,omitzero"`
+	Reason   string        `json:"reason,omitzero"`
+}
+
+// Lease is what the lease says of this slice.
+type Lease struct {
+	// Admitted says that it was read lately and names this life of the slice.
+	Admitted bool
+	Attempt  int
+	Epoch    int64
+	// Own says that a crew wrote it.
+	Own bool
+}
+
+// Outside is what the slices of a Multislice have put into the bucket about the attempt that the leader asked for.
+type Outside struct {
+	Attempt int
+	// Ready counts the slices that are ready for it.
+	Ready   int
+	Ended   *Cause
+	Verdict *Verdict
+}
+
+// View is what the leader sees beside its workers.
+type View struct {
+	Now     time.Time
+	Lease   Lease
+	Outside Outside
+	// Step and Checkpoint are the last complete checkpoint, Chance is between 0 and 1.
+	Step       int64
+	Checkpoint string
+	Chance     float64
+	// Blind says that the checkpoints were not looked at since the last attempt ended.
+	Blind bool
+	// Hold keeps the next attempt from starting: the machine is about to go.
+	Hold bool
+}
+
+// Config is what a leader has to know.
+type Config struct {
+	Workers       int
+	Slice, Slices int
+	Policy        restart.Policy
+	// Silence is after how long a worker counts as lost, Finish how long the others may take to end by themselves after one
+	// has saved itself or is done.
+	Silence, Finish time.Duration
+	// WaitSaved has what saved itself wait for a new attempt in the lease.
+	WaitSaved bool
+	// StayAfterGivingUp has it wait for a new attempt in the lease where it would be over.
+	StayAfterGivingUp bool
+	// Number is the number of a signal.
+	Number func(signal string) int
+}
+
+// Stage is what the leader is about.
+type Stage string
+
+// The stages, in their order.
+const (
+	Waiting   Stage = "waiting"   // for the lease to name this slice
+	Gathering Stage = "gathering" // until every worker was heard
+	Admitting Stage = "admitting" // until the lease names the attempt
+	Training  Stage = "training"
+	Ending    Stage = "ending"   // until nobody runs any more
+	Deciding  Stage = "deciding" // until it is known what follows
+	Pausing   Stage = "pausing"  // the back-off
+	Asking    Stage = "asking"   // for a new attempt in the lease
+	Over      Stage = "over"
+)
+
+// Memory is what a leader has to know again when its crew is started anew.
+type Memory struct {
+	// Attempt is the last one that was decided on, Handled the last one whose end was.
+	Attempt int            `json:"attempt"`
+	Handled int            `json:"handled"`
+	Epoch   int64          `json:"epoch"`
+	Budget  restart.Budget `json:"budget"`
+}
+
+// Want is what the leader wants of the world, as long as it says so.
+type Want struct {
+	// Lease is the attempt that the lease has to name; 0 is none.
+	Lease int
+	// Ready is the attempt for which this slice is ready; Ended and Verdict are to be put into the bucket.
+	Ready   int
+	Ended   *Cause
+	Verdict *Verdict
+	// Look is the attempt of which it has to know what the other slices say.
+	Look int
+	// Wake is when it has to be asked again, if nothing happens.
+	Wake time.Time
+}
+
+type member struct {
+	Status
+	heard time.Time
+}
+
+// Leader leads the workers of one slice.
+type Leader struct {
+	Config
+	Memory
+	Stage Stage
+
+	id      string
+	seq     int
+	plan    Plan
+	members map[int]member
+	entered time.Time
+	until   time.Time
+	cause   Cause
+	lost    *Cause
+	verdict *Verdict
+	// demanded says that the lease asks for another attempt or another slice: what ended so is no failure.
+	demanded bool
+	want     Want
+	events   []Event
+	lease    Lease
+}
+
+// Event is something that the leader has to tell about: an attempt began, its end, or the end of all.
+type Event struct {
+	Began    bool
+	Ended    *Cause
+	Verdict  *Verdict
+	Attempt  int
+	Left     int
+	Workers  int
+	Finished bool
+	GaveUp   bool
+}
+
+// New makes a leader; id tells its plans from those of an earlier life.
+func New(c Config, m Memory, id string, now time.Time) *Leader {
+	return &Leader{Config: c, Memory: m, Stage: Waiting, id: id, members: map[int]member{}, entered: now}
+}
+
+// Hear takes what a worker says.
+func (l *Leader) Hear(now time.Time, s Status) {
+	if s.Worker < 0 || s.Worker >= l.Workers {
+		return
+	}
+	if old, ok := l.members[s.Worker]; ok && old.Phase == Running && old.Attempt == l.Attempt && old.Host != s.Host && s.Phase == Idle {
+		l.lose(now, old.Status) // a new machine is in its place
+	}
+	l.members[s.Worker] = member{Status: s, heard: now}
+}
+
+// Touch notes that a worker was heard, and said nothing new.
+func (l *Leader) Touch(worker int, at time.Time) {
+	if m, ok := l.members[worker]; ok && at.After(m.heard) {
+		m.heard = at
+		l.members[worker] = m
+	}
+}
+
+// lose notes that a worker ended without a word.
+func (l *Leader) lose(now time.Time, s Status) {
+	l.lost = &Cause{
+		Slice: l.Slice, Worker: s.Worker, Host: s.Host, Attempt: l.Attempt, Class: restart.Interrupted,
+		When: restart.Circumstances{Lost: true}, Exit: restart.Exit{Attempt: l.Attempt, Unknown: true, Ended: now},
+	}
+}
+
+// Advance goes as far as it can and returns the plan, what it wants, and what is to be told.
+func (l *Leader) Advance(v View) (Plan, Want, []Event) {
+	l.lease = v.Lease
+	l.events = nil
+	for range 20 { // more steps than there are stages
+		if !l.step(v) {
+			break
+		}
+	}
+	l.wants(v)
+	return l.plan, l.want, l.events
+}
+
+func (l *Leader) enter(s Stage, now time.Time) bool {
+	l.Stage, l.entered = s, now
+	return true
+}
+
+// announce makes the plan that all workers get.
+func (l *Leader) announce(p Plan) {
+	p.Version = l.plan.Version
+	if p == l.plan && p.Version != "" {
+		return
+	}
+	l.seq++
+	p.Version = fmt.Sprintf("%s.%d", l.id, l.seq)
+	l.plan = p
+}
+
+func (l *Leader) step(v View) bool {
+	switch l.Stage {
+	case Waiting:
+		// No plan is made: what runs was started by an earlier leader, and is found when all were heard.
+		if v.Lease.Admitted {
+			return l.enter(Gathering, v.Now)
+		}
+	case Gathering:
+		return l.gather(v)
+	case Admitting:
+		return l.admit(v)
+	case Training:
+		return l.train(v)
+	case Ending:
+		if l.someRun(v.Now) {
+			return false
+		}
+		l.settle()
+		return l.enter(Deciding, v.Now)
+	case Deciding:
+		return l.decide(v)
+	case Pausing:
+		if v.Hold || v.Now.Before(l.until) {
+			return l.overtaken(v)
+		}
+		return l.enter(Gathering, v.Now)
+	case Asking:
+		return l.overtaken(v)
+	case Over:
+	}
+	return false
+}
+
+// overtaken reports whether the lease asks for an attempt of its own accord.
+func (l *Leader) overtaken(v View) bool {
+	if v.Lease.Admitted && v.Lease.Attempt > l.Attempt {
+		l.refill(v.Lease)
+		l.until = v.Now
+		return l.enter(Gathering, v.Now)
+	}
+	return false
+}
+
+// refill gives a new attempt that Pitstop asked for a budget of its own.
+func (l *Leader) refill(lease Lease) {
+	if lease.Epoch > l.Epoch {
+		l.Budget = l.Budget.Refill()
+		l.Epoch = lease.Epoch
+	}
+}
+
+// gather waits until every worker was heard, and finds out what they are at.
+func (l *Leader) gather(v View) bool {
+	if !v.Lease.Admitted {
+		return l.enter(Waiting, v.Now)
+	}
+	running, unhandled, highest := 0, 0, l.Handled
+	same := true
+	for _, m := range l.members {
+		highest = max(highest, m.Attempt)
+		switch {
+		case v.Now.Sub(m.heard) > l.Silence:
+		case m.Phase == Running:
+			running++
+			same = same && m.Attempt == l.members[0].Attempt && l.members[0].Phase == Running
+		case m.Phase == Ended && m.Attempt > l.Handled:
+			unhandled++
+		}
+	}
+	missing := l.Workers - l.Heard(v.Now)
+	if missing > 0 && (running == 0 || v.Now.Sub(l.entered) < l.Silence) {
+		return false
+	}
+	if running == l.Workers && same && v.Lease.Attempt <= highest {
+		l.Attempt = highest
+		l.announce(Plan{Attempt: l.Attempt, Run: true, Step: v.Step, Checkpoint: v.Checkpoint})
+		return l.enter(Training, v.Now)
+	}
+	if running > 0 || unhandled > 0 {
+		l.Attempt = highest
+		return l.end(v.Now, Plan{Reason: "not all workers are at the same attempt"})
+	}
+	if l.Slices > 1 && v.Lease.Attempt > 0 && v.Lease.Attempt > l.Handled && v.Lease.Own {
+		// The other slices may be at it: they have to hear that this one is not.
+		l.Attempt = v.Lease.Attempt
+		l.lose(v.Now, l.members[0].Status)
+		l.cause = *l.lost
+		return l.enter(Deciding, v.Now)
+	}
+	switch {
+	case v.Lease.Attempt > highest && (!v.Lease.Own || v.Lease.Attempt == l.Attempt):
+		l.Attempt = v.Lease.Attempt
+		l.refill(v.Lease)
+	default:
+		l.Attempt = max(highest, v.Lease.Attempt) + 1
+	}
+	return l.enter(Admitting, v.Now)
+}
+
+// admit waits until the lease names the attempt.
+func (l *Leader) admit(v View) bool {
+	switch {
+	case !v.Lease.Admitted:
+		return l.enter(Waiting, v.Now)
+	case v.Lease.Attempt > l.Attempt:
+		l.Attempt = v.Lease.Attempt
+		l.refill(v.Lease)
+		return true
+	case v.Lease.Attempt < l.Attempt || v.Hold || v.Blind:
+		return false
+	}
+	l.announce(Plan{Attempt: l.Attempt, Run: true, Step: v.Step, Checkpoint: v.Checkpoint})
+	l.events = append(l.events, Event{Began: true, Attempt: l.Attempt, Workers: l.Workers, Left: l.Budget.Left(l.Policy)})
+	return l.enter(Training, v.Now)
+}
+
+// train watches over an attempt that runs.
+func (l *Leader) train(v View) bool {
+	if !v.Lease.Admitted {
+		l.demanded = true
+		return l.end(v.Now, Plan{Reason: "the lease does not name this slice any more"})
+	}
+	if v.Lease.Attempt > l.Attempt {
+		l.demanded = true
+		return l.end(v.Now, Plan{Reason: fmt.Sprintf("the lease names attempt %d", v.Lease.Attempt)})
+	}
+	if o := v.Outside; o.Attempt == l.Attempt && o.Ended != nil {
+		return l.end(v.Now, Plan{Grace: l.grace(o.Ended.Class), Reason: fmt.Sprintf("slice %d: %s", o.Ended.Slice, o.Ended.Exit.Describe())})
+	}
+	var first *member
+	for w := range l.Workers {
+		m, ok := l.members[w]
+		if !ok {
+			continue
+		}
+		if m.Phase != Ended || m.Attempt != l.Attempt {
+			continue
+		}
+		if class := restart.Classify(m.Exit, m.When); class == restart.Finished && !(w == 0 && l.Slice == 0) {
+			continue // the primary says when the job is done
+		}
+		if first == nil || m.Exit.Ended.Before(first.Exit.Ended) {
+			first = &m
+		}
+	}
+	if first != nil {
+		class := restart.Classify(first.Exit, first.When)
+		return l.end(v.Now, Plan{Grace: l.grace(class), Reason: fmt.Sprintf("worker %d: %s", first.Worker, first.Exit.Describe())})
+	}
+	for _, m := range l.members {
+		if v.Now.Sub(m.heard) > l.Silence {
+			l.lose(v.Now, m.Status)
+		}
+	}
+	if l.lost != nil && l.lost.Attempt == l.Attempt {
+		return l.end(v.Now, Plan{Reason: fmt.Sprintf("worker %d was lost", l.lost.Worker)})
+	}
+	return false
+}
+
+// grace is how long the others may take to end by themselves.
+func (l *Leader) grace(c restart.Class) time.Duration {
+	if c == restart.Finished || c == restart.Saved {
+		return l.Finish
+	}
+	return 0
+}
+
+func (l *Leader) end(now time.Time, p Plan) bool {
+	p.Attempt = l.Attempt
+	l.announce(p)
+	return l.enter(Ending, now)
+}
+
+// someRun reports whether a worker that can be heard still trains.
+func (l *Leader) someRun(now time.Time) bool {
+	for _, m := range l.members {
+		if m.Phase == Running && now.Sub(m.heard) <= l.Silence {
+			return true
+		}
+	}
+	return false
+}
+
+// settle finds what came first; what the crews ended themselves is a consequence.
+func (l *Leader) settle() {
+	l.cause = Cause{Slice: l.Slice, Attempt: l.Attempt, Class: restart.Stopped, When: restart.Circumstances{Stopped: true}}
+	found := false
+	finished := l.Slice == 0 && l.members[0].Phase == Ended && l.members[0].Attempt == l.Attempt &&
+		restart.Classify(l.members[0].Exit, l.members[0].When) == restart.Finished
+	near := false
+	for w := range l.Workers {
+		m, ok := l.members[w]
+		if !ok || m.Phase != Ended || m.Attempt != l.Attempt {
+			continue
+		}
+		near = near || m.When.Maintenance
+		class := restart.Classify(m.Exit, m.When)
+		switch {
+		case class == restart.Stopped, finished && w != 0, class == restart.Finished && !(w == 0 && l.Slice == 0):
+			continue
+		case found && !m.Exit.Ended.Before(l.cause.Exit.Ended):
+			continue
+		}
+		found = true
+		l.cause = Cause{Slice: l.Slice, Worker: w, Host: m.Host, Attempt: l.Attempt, Exit: m.Exit, When: m.When, Class: class}
+	}
+	if !found && l.lost != nil && l.lost.Attempt == l.Attempt {
+		l.cause, found = *l.lost, true
+	}
+	if near && found && !l.cause.When.Stopped {
+		l.cause.When.Maintenance = true
+		l.cause.Class = restart.Classify(l.cause.Exit, l.cause.When)
+	}
+	if l.demanded {
+		l.cause.When.Stopped, l.cause.Class = true, restart.Stopped
+	}
+}
+
+// decide says what follows, or waits for the slice that does.
+func (l *Leader) decide(v View) bool {
+	if l.demanded {
+		l.demanded = false
+		l.Handled = max(l.Handled, l.Attempt)
+		if v.Lease.Admitted && v.Lease.Attempt > l.Attempt {
+			l.refill(v.Lease)
+		}
+		return l.enter(Waiting, v.Now)
+	}
+	cause := l.cause
+	if l.Slices > 1 {
+		if v.Outside.Attempt != l.Attempt || v.Outside.Ended == nil {
+			return false // it is asked for
+		}
+		cause = *v.Outside.Ended
+	}
+	switch {
+	case l.Slices > 1 && v.Outside.Verdict != nil:
+		l.verdict = v.Outside.Verdict
+	case l.Slice > 0:
+		return false
+	case l.verdict == nil || l.verdict.Attempt != l.Attempt:
+		if l.verdict = l.judge(v, cause); l.Slices > 1 {
+			return false
+		}
+	case l.Slices > 1:
+		return false // it is on its way into the bucket
+	}
+	return l.follow(v, cause)
+}
+
+func (l *Leader) judge(v View, cause Cause) *Verdict {
+	b := l.Budget.Progress(-1, v.Step)
+	b, next := restart.Decide(l.Policy, b, cause.Class, cause.Exit, v.Chance)
+	l.Budget = b
+	d := &Verdict{Attempt: l.Attempt, Restart: next.Restart, After: next.After, Finished: next.Finished, Reason: next.Reason}
+	if !next.Restart {
+		d.Code = cause.Exit.ShellCode(l.Number)
+	}
+	return d
+}
+
+// follow does what was decided.
+func (l *Leader) follow(v View, cause Cause) bool {
+	d := l.verdict
+	l.Handled = max(l.Handled, l.Attempt)
+	e := Event{Attempt: l.Attempt, Ended: &cause, Verdict: d, Left: l.Budget.Left(l.Policy), Workers: l.Workers}
+	e.Finished = d.Finished
+	e.GaveUp = !d.Restart && !d.Finished
+	l.events = append(l.events, e)
+	switch {
+	case d.Restart && cause.Class == restart.Saved && l.WaitSaved:
+		l.announce(Plan{Attempt: l.Attempt, Reason: "saved; waiting for the lease to name a new attempt"})
+		return l.enter(Asking, v.Now)
+	case d.Restart:
+		l.until = v.Now.Add(d.After)
+		l.announce(Plan{Attempt: l.Attempt, Reason: d.Reason})
+		return l.enter(Pausing, v.Now)
+	case !d.Finished && l.StayAfterGivingUp:
+		l.announce(Plan{Attempt: l.Attempt, Reason: "gave up; waiting for the lease to name a new attempt"})
+		return l.enter(Asking, v.Now)
+	}
+	l.announce(Plan{Attempt: l.Attempt, Over: true, Code: d.Code, Grace: l.grace(cause.Class), Reason: d.Reason})
+	return l.enter(Over, v.Now)
+}
+
+// wants is what the stage needs of the world.
+func (l *Leader) wants(v View) {
+	l.want = Want{}
+	multi := l.Slices > 1
+	switch l.Stage {
+	case Admitting:
+		if multi {
+			l.want.Ready, l.want.Look = l.Attempt, l.Attempt
+		}
+		if v.Lease.Attempt < l.Attempt && (!multi || l.Slice == 0 && v.Outside.Attempt == l.Attempt && v.Outside.Ready == l.Slices) {
+			l.want.Lease = l.Attempt
+		}
+	case Training:
+		if multi {
+			l.want.Look = l.Attempt
+		}
+		if v.Lease.Admitted && v.Lease.Attempt < l.Attempt && l.Slice == 0 {
+			l.want.Lease = l.Attempt // a newer epoch knew no better
+		}
+		l.want.Wake = v.Now.Add(l.Silence / 2)
+	case Ending:
+		l.want.Wake = v.Now.Add(time.Second)
+		if multi {
+			l.want.Look = l.Attempt
+		}
+	case Deciding:
+		if multi {
+			l.want.Look = l.Attempt
+			if v.Outside.Attempt != l.Attempt || v.Outside.Ended == nil {
+				cause := l.cause
+				l.want.Ended = &cause
+			} else if l.Slice == 0 && l.verdict != nil && l.verdict.Attempt == l.Attempt {
+				l.want.Verdict = l.verdict
+			}
+		}
+	case Pausing:
+		l.want.Wake = l.until
+		if v.Hold {
+			l.want.Wake = v.Now.Add(time.Minute)
+		}
+	case Gathering:
+		l.want.Wake = l.entered.Add(l.Silence)
+	case Waiting, Asking, Over:
+	}
+}
+
+// Progress takes the step and the checkpoint that training has come to.
+func (l *Leader) Progress(step, saved int64) { l.Budget = l.Budget.Progress(step, saved) }
+
+// Heard is how many workers were heard lately.
+func (l *Leader) Heard(now time.Time) int {
+	n := 0
+	for _, m := range l.members {
+		if now.Sub(m.heard) <= l.Silence {
+			n++
+		}
+	}
+	return n
+}

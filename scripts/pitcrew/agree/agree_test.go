@@ -1,0 +1,407 @@
+package agree_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/scripts/pitcrew/agree"
+	"pitstop.internal/scripts/pitcrew/restart"
+)
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func config(workers int) agree.Config {
+	return agree.Config{
+		Workers: workers, Slices: 1, Policy: restart.Defaults(), Silence: 2 * time.Minute, Finish: time.Minute,
+		Number: func(string) int { return 9 },
+	}
+}
+
+// field is a leader with workers that do as they are told, and a lease that anybody may write.
+type field struct {
+	t      *testing.T
+	now    time.Time
+	leader *agree.Leader
+	status []agree.Status
+	lease  agree.Lease
+	out    agree.Outside
+	plan   agree.Plan
+	want   agree.Want
+	events []agree.Event
+	deaf   map[int]bool // workers that are not to be heard
+	slow   map[int]bool // workers that do not end by themselves
+}
+
+func newField(t *testing.T, c agree.Config, m agree.Memory) *field {
+	t.Helper()
+	f := &field{t: t, now: start, leader: agree.New(c, m, "id", start), lease: agree.Lease{Admitted: true, Own: true}, deaf: map[int]bool{}, slow: map[int]bool{}}
+	for w := range c.Workers {
+		f.status = append(f.status, agree.Status{Worker: w, Host: "h", Phase: agree.Idle})
+	}
+	return f
+}
+
+func memory() agree.Memory { return agree.Memory{Budget: restart.NewBudget()} }
+
+// go on for so long, a second at a time.
+func (f *field) pass(d time.Duration) {
+	f.t.Helper()
+	for end := f.now.Add(d); ; f.now = f.now.Add(time.Second) {
+		for range 4 {
+			f.turn()
+		}
+		if !f.now.Before(end) {
+			return
+		}
+	}
+}
+
+func (f *field) turn() {
+	for w, s := range f.status {
+		if !f.deaf[w] {
+			f.leader.Hear(f.now, s)
+		}
+	}
+	var happened []agree.Event
+	f.plan, f.want, happened = f.leader.Advance(agree.View{Now: f.now, Lease: f.lease, Outside: f.out, Chance: 0.5})
+	f.events = append(f.events, happened...)
+	if f.want.Lease > 0 {
+		f.lease.Attempt = f.want.Lease
+	}
+	for w := range f.status {
+		s := &f.status[w]
+		switch {
+		case f.deaf[w]:
+		case f.plan.Version != "" && s.Phase == agree.Running && (!f.plan.Run || f.plan.Attempt != s.Attempt) && !f.slow[w]:
+			f.end(w, restart.Exit{Signal: "SIGTERM"}, restart.Circumstances{Stopped: true})
+		case f.plan.Run && s.Phase != agree.Running && s.Attempt < f.plan.Attempt && f.lease.Attempt == f.plan.Attempt:
+			s.Phase, s.Attempt = agree.Running, f.plan.Attempt
+		}
+	}
+}
+
+func (f *field) end(w int, e restart.Exit, when restart.Circumstances) {
+	s := &f.status[w]
+	e.Attempt, e.Ended = s.Attempt, f.now
+	s.Phase, s.Exit, s.When = agree.Ended, e, when
+}
+
+func (f *field) running() (attempts []int) {
+	for _, s := range f.status {
+		if s.Phase == agree.Running {
+			attempts = append(attempts, s.Attempt)
+		}
+	}
+	return attempts
+}
+
+// all fails the test unless all workers run that attempt.
+func (f *field) all(attempt int) {
+	f.t.Helper()
+	if got := f.running(); len(got) != len(f.status) || slices.Min(got) != attempt || slices.Max(got) != attempt {
+		f.t.Fatalf("%v: %s, running %v, want all at %d; plan %+v", f.now.Sub(start), f.leader.Stage, got, attempt, f.plan)
+	}
+}
+
+// cause is what the last attempt ended of.
+func (f *field) cause() agree.Cause {
+	for _, e := range slices.Backward(f.events) {
+		if e.Ended != nil {
+			return *e.Ended
+		}
+	}
+	return agree.Cause{Worker: -1}
+}
+
+func TestAllStartTogetherWhenAllAreThere(t *testing.T) {
+	f := newField(t, config(4), memory())
+	f.deaf[3] = true
+	f.pass(time.Hour)
+	if len(f.running()) != 0 {
+		t.Fatalf("they started without worker 3: %v", f.running())
+	}
+	f.deaf[3] = false
+	f.pass(time.Second)
+	f.all(1)
+	if len(f.events) != 1 || !f.events[0].Began || f.events[0].Workers != 4 {
+		t.Errorf("%+v", f.events)
+	}
+}
+
+func TestTheFirstToFailIsTheCause(t *testing.T) {
+	f := newField(t, config(4), memory())
+	f.pass(time.Second)
+	// Worker 2 fails first; what it drags along is heard of earlier.
+	f.deaf[2] = true
+	f.end(2, restart.Exit{Code: 134}, restart.Circumstances{})
+	f.now = f.now.Add(3 * time.Second)
+	f.end(1, restart.Exit{Code: 1}, restart.Circumstances{})
+	f.end(3, restart.Exit{Code: 1}, restart.Circumstances{})
+	f.turn()
+	f.deaf[2] = false
+	f.pass(time.Second)
+	if c := f.cause(); c.Worker != 2 || c.Class != restart.Crashed || c.Exit.Code != 134 {
+		t.Errorf("%+v", c)
+	}
+	f.pass(20 * time.Second)
+	f.all(2)
+}
+
+func TestWhatTheCrewsEndedThemselvesIsNoCause(t *testing.T) {
+	f := newField(t, config(2), memory())
+	f.pass(time.Second)
+	f.slow[0] = true // worker 0 takes its time, and then fails on its own
+	f.end(1, restart.Exit{Code: 3}, restart.Circumstances{})
+	f.pass(5 * time.Second)
+	if f.leader.Stage != agree.Ending {
+		t.Fatal(f.leader.Stage)
+	}
+	f.end(0, restart.Exit{Code: 1}, restart.Circumstances{Stopped: true})
+	f.pass(20 * time.Second)
+	if c := f.cause(); c.Worker != 1 {
+		t.Errorf("%+v", c)
+	}
+	f.all(2)
+}
+
+func TestThePrimaryEndsTheJob(t *testing.T) {
+	f := newField(t, config(3), memory())
+	f.pass(time.Second)
+	f.end(1, restart.Exit{}, restart.Circumstances{}) // done before the primary: it waits
+	f.pass(10 * time.Minute)
+	if f.leader.Stage != agree.Training {
+		t.Fatal(f.leader.Stage)
+	}
+	f.end(0, restart.Exit{}, restart.Circumstances{})
+	f.pass(2 * time.Second)
+	if !f.plan.Over || f.plan.Code != 0 || f.leader.Stage != agree.Over || len(f.running()) != 0 {
+		t.Errorf("%s %+v", f.leader.Stage, f.plan)
+	}
+	if last := f.events[len(f.events)-1]; !last.Finished || last.GaveUp {
+		t.Errorf("%+v", last)
+	}
+}
+
+func TestALostWorkerIsTheMachines(t *testing.T) {
+	f := newField(t, config(2), memory())
+	f.pass(time.Second)
+	f.deaf[1] = true
+	f.pass(time.Minute)
+	f.all(1)
+	f.pass(2 * time.Minute)
+	if c := f.cause(); c.Class != restart.Interrupted || c.Worker != 1 {
+		t.Errorf("%+v", c)
+	}
+	// A new machine in its place, which knows nothing.
+	f.status[1] = agree.Status{Worker: 1, Host: "h2", Phase: agree.Idle}
+	f.deaf[1] = false
+	f.pass(time.Minute)
+	f.all(2)
+}
+
+func TestANewMachineInThePlaceOfOneThatRan(t *testing.T) {
+	f := newField(t, config(2), memory())
+	f.pass(time.Second)
+	f.status[1] = agree.Status{Worker: 1, Host: "h2", Phase: agree.Idle}
+	f.pass(time.Minute)
+	f.all(2)
+	if c := f.cause(); c.Class != restart.Interrupted {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestANewLeaderFindsWhatRuns(t *testing.T) {
+	f := newField(t, config(3), memory())
+	f.pass(time.Second)
+	kept := f.leader.Memory
+	f.events = nil
+	f.leader = agree.New(config(3), kept, "id2", f.now)
+	f.pass(time.Minute)
+	f.all(1)
+	if len(f.events) != 0 {
+		t.Errorf("%+v", f.events)
+	}
+	// One whose machine is new knows nothing, and its own training is gone: all begin anew.
+	f.status[0] = agree.Status{Host: "h2", Phase: agree.Idle}
+	f.leader = agree.New(config(3), memory(), "id3", f.now)
+	f.pass(time.Minute)
+	f.all(2)
+}
+
+func TestANewLeaderDoesNotDecideTwice(t *testing.T) {
+	f := newField(t, config(1), memory())
+	f.pass(time.Second)
+	f.end(0, restart.Exit{Code: 1}, restart.Circumstances{})
+	f.pass(time.Second)
+	used := f.leader.Budget.Restarts
+	f.leader = agree.New(config(1), f.leader.Memory, "id2", f.now)
+	f.pass(time.Second)
+	if f.leader.Budget.Restarts != used || used != 1 {
+		t.Errorf("%d restarts are used, then %d", used, f.leader.Budget.Restarts)
+	}
+	f.all(2)
+}
+
+func TestTheLeaseDecidesWhereAndAsWhat(t *testing.T) {
+	f := newField(t, config(2), memory())
+	f.lease = agree.Lease{} // not read yet, or another life's
+	f.pass(time.Minute)
+	if len(f.running()) != 0 || f.want.Lease != 0 {
+		t.Fatal(f.running(), f.want)
+	}
+	f.lease = agree.Lease{Admitted: true, Attempt: 7, Epoch: 2}
+	f.pass(time.Second)
+	f.all(7)
+	// Pitstop asks for another attempt, with a budget of its own.
+	f.leader.Budget.Restarts = 4
+	f.lease.Attempt, f.lease.Epoch = 9, 3
+	f.pass(time.Second)
+	f.all(9)
+	if f.leader.Budget.Restarts != 0 {
+		t.Errorf("%+v", f.leader.Budget)
+	}
+	// A newer epoch that knew no better names an older attempt: the crew mends it and trains on.
+	f.lease.Attempt, f.lease.Epoch = 8, 4
+	f.pass(time.Second)
+	f.all(9)
+	if f.lease.Attempt != 9 {
+		t.Errorf("%+v", f.lease)
+	}
+	f.lease.Admitted = false
+	f.pass(time.Second)
+	if len(f.running()) != 0 {
+		t.Error(f.running())
+	}
+	f.lease.Admitted = true
+	f.pass(time.Second)
+	f.all(10)
+}
+
+func TestGivingUp(t *testing.T) {
+	for _, stays := range []bool{false, true} {
+		c := config(2)
+		c.Policy.Restarts, c.Policy.Tries, c.StayAfterGivingUp = 1, 0, stays
+		f := newField(t, c, memory())
+		for range 2 {
+			f.pass(30 * time.Second)
+			f.end(1, restart.Exit{Signal: "SIGBUS"}, restart.Circumstances{})
+		}
+		f.pass(time.Hour)
+		if last := f.events[len(f.events)-1]; !last.GaveUp || !strings.Contains(last.Verdict.Reason, "spent") || f.plan.Over == stays || !stays && f.plan.Code != 137 {
+			t.Errorf("stays %v: %+v %+v", stays, last, f.plan)
+		}
+		f.lease.Attempt, f.lease.Epoch, f.lease.Own = 3, 5, false
+		f.pass(time.Minute)
+		if stays {
+			f.all(3)
+		} else if len(f.running()) != 0 {
+			t.Error("it is over, and runs")
+		}
+	}
+}
+
+func TestSavedGoesOnUnlessToldToWait(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		c := config(2)
+		c.WaitSaved = waits
+		f := newField(t, c, memory())
+		f.pass(time.Second)
+		f.end(0, restart.Exit{}, restart.Circumstances{Told: true})
+		f.slow[1] = true
+		f.pass(2 * time.Second)
+		if f.plan.Grace != c.Finish {
+			t.Errorf("worker 1 has %v", f.plan.Grace)
+		}
+		f.end(1, restart.Exit{}, restart.Circumstances{Told: true})
+		f.slow[1] = false
+		f.pass(10 * time.Second)
+		if !waits {
+			f.all(2)
+		} else if len(f.running()) != 0 || f.leader.Stage != agree.Asking {
+			t.Errorf("%s %v", f.leader.Stage, f.running())
+		}
+		if f.leader.Budget.Restarts+f.leader.Budget.Tries+f.leader.Budget.Interruptions != 0 {
+			t.Errorf("it was charged: %+v", f.leader.Budget)
+		}
+	}
+}
+
+// board is what slices put into the bucket: the first one counts.
+type board struct {
+	ready   map[int]map[int]bool
+	ended   map[int]*agree.Cause
+	verdict map[int]*agree.Verdict
+}
+
+func TestSlicesAgreeThroughWhatIsWrittenOnce(t *testing.T) {
+	const n = 3
+	b := board{map[int]map[int]bool{}, map[int]*agree.Cause{}, map[int]*agree.Verdict{}}
+	var fields []*field
+	for s := range n {
+		c := config(2)
+		c.Slice, c.Slices = s, n
+		fields = append(fields, newField(t, c, memory()))
+	}
+	lease := 0
+	pass := func(seconds int) {
+		for range seconds {
+			for s, f := range fields {
+				f.lease.Attempt = lease
+				f.now = f.now.Add(time.Second)
+				f.turn()
+				lease = max(lease, f.want.Lease)
+				w := f.want
+				if w.Ready > 0 {
+					if b.ready[w.Ready] == nil {
+						b.ready[w.Ready] = map[int]bool{}
+					}
+					b.ready[w.Ready][s] = true
+				}
+				if w.Ended != nil && b.ended[w.Ended.Attempt] == nil {
+					b.ended[w.Ended.Attempt] = w.Ended
+				}
+				if w.Verdict != nil && b.verdict[w.Verdict.Attempt] == nil {
+					b.verdict[w.Verdict.Attempt] = w.Verdict
+				}
+				if w.Look > 0 {
+					f.out = agree.Outside{Attempt: w.Look, Ready: len(b.ready[w.Look]), Ended: b.ended[w.Look], Verdict: b.verdict[w.Look]}
+				}
+			}
+		}
+	}
+	pass(20)
+	for _, f := range fields {
+		f.all(1)
+	}
+	// Two slices fail at once: one cause, one verdict, one next attempt.
+	fields[2].end(1, restart.Exit{Code: 5}, restart.Circumstances{})
+	fields[1].end(0, restart.Exit{Code: 6}, restart.Circumstances{})
+	pass(40)
+	for _, f := range fields {
+		f.all(2)
+		if c := f.cause(); c.Slice != b.ended[1].Slice || c.Exit.Code != b.ended[1].Exit.Code {
+			t.Errorf("%+v, want %+v", c, b.ended[1])
+		}
+	}
+	// A slice whose machines are new says that it is not at it; then all begin anew.
+	c := config(2)
+	c.Slice, c.Slices = 1, n
+	fresh := newField(t, c, memory())
+	fresh.now, fresh.lease = fields[1].now, fields[1].lease
+	fresh.leader = agree.New(c, memory(), "new", fresh.now)
+	fields[1] = fresh
+	pass(60)
+	for _, f := range fields {
+		f.all(3)
+	}
+	// The primary is done: all are.
+	fields[0].end(0, restart.Exit{}, restart.Circumstances{})
+	pass(120)
+	for s, f := range fields {
+		if !f.plan.Over || f.plan.Code != 0 {
+			t.Errorf("slice %d: %s %+v", s, f.leader.Stage, f.plan)
+		}
+	}
+}

@@ -1,0 +1,375 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/metadata"
+	"pitstop.internal/scripts/pitcrew/metadata/metadatatest"
+	"pitstop.internal/scripts/pitcrew/trainer"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/checkpoint/buckettest"
+)
+
+// onTPU is a crew on a worker of a simulated TPU, with a metadata server and Cloud Logging.
+type onTPU struct {
+	*crewProcess
+	server *metadatatest.Server
+	logs   *logs
+	dir    string
+	host   string
+}
+
+func tpu(t testing.TB, flags []string, trainerArgs ...string) *onTPU {
+	t.Helper()
+	o := &onTPU{server: metadatatest.New("demo", "us-west4-a", "t1v-n-0123abcd-w-0", time.Now), logs: newLogs(t), dir: t.TempDir()}
+	o.server.TPU("llama", "v5litepod-8", 0, "127.0.0.1")
+	o.server.Set("instance/attributes/"+events.MetadataCheckpointDir, "file://"+o.dir)
+	host, stop := o.server.Start()
+	t.Cleanup(stop)
+	o.host = host
+	o.crewProcess = launch(t, append([]string{"--metadata=" + host, "--logging-endpoint=" + o.logs.address}, flags...),
+		train(t, append([]string{"-dir=" + o.dir}, trainerArgs...)...))
+	journal(t, o.dir, "began", 1)
+	return o
+}
+
+func (o *onTPU) ask(id string, mode events.SaveMode, by time.Time) {
+	o.t.Helper()
+	value, err := json.Marshal(events.CrewRequest{
+		Schema: events.Schema, SaveID: id, Workload: "demo/llama", Incident: "i1", Action: events.ActionSave, Mode: mode, By: by,
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.server.Set("instance/attributes/"+events.MetadataRequest, string(value))
+}
+
+func is(kind events.Report) func(events.CrewReport) bool {
+	return func(r events.CrewReport) bool { return r.Report == kind }
+}
+
+func TestASignalledSaveIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	o := tpu(t, nil, "-on-term=save", "-save-takes=50ms", "-every=50")
+	o.logs.find(t, "progress", is(events.ReportProgress))
+	o.ask("save-1", events.SaveSignal, time.Now().Add(time.Minute))
+	r := o.logs.find(t, "saved", is(events.ReportSaved))
+	if r.SaveID != "save-1" || r.CheckpointStep == 0 || r.CheckpointURI != fmt.Sprintf("file://%s/%d", o.dir, r.CheckpointStep) ||
+		r.Node != "llama" || r.Zone != "us-west4-a" || r.Project != "demo" || r.Hostname != "t1v-n-0123abcd-w-0" || r.Attempt != 1 {
+		t.Errorf("%+v", r)
+	}
+	// A repetition asks for nothing new.
+	o.server.Set("instance/attributes/another", "value")
+	o.ask("save-1", events.SaveSignal, time.Now().Add(2*time.Minute))
+	o.ask("save-2", events.SaveSignal, time.Now().Add(time.Minute))
+	o.logs.find(t, "saved again", func(r events.CrewReport) bool { return r.SaveID == "save-2" })
+	if n := trainer.Count(o.dir, "caught terminated"); n != 2 {
+		t.Errorf("%d signals", n)
+	}
+	if n := trainer.Count(o.dir, "began"); n != 1 {
+		t.Errorf("%d starts", n)
+	}
+}
+
+func TestANaturalSaveSendsNothing(t *testing.T) {
+	t.Parallel()
+	o := tpu(t, nil, "-on-term=save", "-every=100")
+	o.ask("save-1", events.SaveNatural, time.Now().Add(time.Minute))
+	r := o.logs.find(t, "saved", is(events.ReportSaved))
+	if r.CheckpointStep == 0 || r.CheckpointStep%100 != 0 || trainer.Count(o.dir, "caught terminated") != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestASaveIsRefusedWithAReason(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		train  []string
+		mode   events.SaveMode
+		by     time.Duration
+		reason string
+	}{
+		{name: "it ignores the signal", train: []string{"-on-term=ignore"}, mode: events.SaveSignal, by: time.Minute, reason: "no process of the training handles SIGTERM"},
+		{name: "nothing is saved in time", train: []string{"-on-term=save"}, mode: events.SaveNatural, by: 300 * time.Millisecond, reason: "no checkpoint was complete by"},
+		{name: "it crashes while saving", train: []string{"-on-term=save", "-save-takes=50ms", "-crash-saving", "-once"}, mode: events.SaveSignal, by: time.Minute, reason: "ended before a new checkpoint was complete: SIGKILL"},
+		{name: "it stops without a save", train: []string{"-on-term=stop"}, mode: events.SaveSignal, by: time.Minute, reason: "ended before a new checkpoint was complete"},
+		{name: "it came too late", train: []string{"-on-term=save"}, mode: events.SaveSignal, by: -time.Second, reason: "too late"},
+	} {
+		o := tpu(t, nil, c.train...)
+		o.ask("save-1", c.mode, time.Now().Add(c.by))
+		r := o.logs.find(t, "refused", is(events.ReportRefused))
+		if r.SaveID != "save-1" || !strings.Contains(r.Reason, c.reason) {
+			t.Errorf("%s: %+v", c.name, r)
+		}
+	}
+}
+
+func TestACommandThatSaves(t *testing.T) {
+	t.Parallel()
+	o := tpu(t, []string{"--save-command=kill -USR1 $PITCREW_PID"}, "-on-term=save")
+	// The request names no command, and nothing in it would be executed.
+	o.ask("$(touch /tmp/pwned); `id`", events.SaveSignal, time.Now().Add(time.Minute))
+	o.logs.find(t, "saved", is(events.ReportSaved))
+	if n := trainer.Count(o.dir, "caught user defined signal 1"); n != 1 {
+		t.Errorf("%d signals", n)
+	}
+}
+
+func TestARequestBesideTheCheckpoints(t *testing.T) {
+	t.Parallel()
+	o := tpu(t, nil, "-on-term=save")
+	store := checkpoint.NewFiles("/", time.Now)
+	if err := checkpoint.WriteRequest(t.Context(), store, "file://"+o.dir, events.CrewRequest{
+		SaveID: "save-9", Action: events.ActionSave, Mode: events.SaveSignal, By: time.Now().Add(time.Minute),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if r := o.logs.find(t, "saved", is(events.ReportSaved)); r.SaveID != "save-9" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestMaintenanceSavesAndTheTrainingGoesOnLater(t *testing.T) {
+	t.Parallel()
+	o := tpu(t, nil, "-on-term=save-stop")
+	o.server.Set("instance/maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE")
+	r := o.logs.find(t, "notice", is(events.ReportNotice))
+	if r.Notice == nil || r.Notice.Status != events.NoticeOngoing || r.Preempted {
+		t.Errorf("%+v", r)
+	}
+	// Exit 0 near maintenance is saved, not finished: it begins again from there.
+	journal(t, o.dir, "began", 2)
+	all := trainer.Read(o.dir)
+	if last := all[len(all)-1]; trainer.Count(o.dir, "saved") != 1 || !o.running() || last.Attempt != "2" {
+		t.Errorf("%v", all)
+	}
+	for _, r := range o.logs.reports(t) {
+		if r.Report == events.ReportFinished || r.Report == events.ReportExited {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestAnnouncedMaintenanceIsReportedAndNothingElse(t *testing.T) {
+	t.Parallel()
+	o := tpu(t, nil, "-on-term=save-stop")
+	o.server.Set("instance/upcoming-maintenance", `{"maintenanceType":"SCHEDULED","canReschedule":"TRUE","maintenanceStatus":"PENDING","windowStartTime":"2026-12-01T02:00:00Z","windowEndTime":"2026-12-01T06:00:00Z"}`)
+	r := o.logs.find(t, "notice", is(events.ReportNotice))
+	if n := r.Notice; n == nil || n.Status != events.NoticePending || !n.CanReschedule || n.Unscheduled || n.WindowStart.Hour() != 2 {
+		t.Errorf("%+v", r)
+	}
+	o.server.Remove("instance/upcoming-maintenance")
+	o.logs.find(t, "gone", func(r events.CrewReport) bool { return r.Notice != nil && r.Notice.Status == events.NoticeGone })
+	if n := trainer.Count(o.dir, "caught terminated"); n != 0 {
+		t.Errorf("%d signals", n)
+	}
+}
+
+func TestAPreemptionSavesAndStartsNothing(t *testing.T) {
+	t.Parallel()
+	o := tpu(t, nil, "-on-term=save-stop")
+	o.server.Set("instance/preempted", "TRUE")
+	o.logs.find(t, "notice", func(r events.CrewReport) bool { return r.Preempted })
+	until(t, "saved", func() bool { return strings.Contains(o.output(), "saved itself and ended") })
+	o.signal(syscall.SIGTERM) // the machine shuts down
+	if code := o.code(); code != 143 || trainer.Count(o.dir, "began") != 1 {
+		t.Errorf("code %d: %v", code, trainer.Read(o.dir))
+	}
+}
+
+func TestReportsOfALife(t *testing.T) {
+	t.Parallel()
+	o := tpu(t, []string{"--step-pattern=maxtext", "--give-up=exit"}, "-every=50", "-print-steps", "-at=120", "-exit=3", "-once", "-steps=300")
+	if code := o.code(); code != 0 {
+		t.Fatal(code)
+	}
+	var got []string
+	steps := int64(0)
+	for _, r := range o.logs.reports(t) {
+		switch r.Report {
+		case events.ReportProgress:
+			if r.Workers != 1 || r.Step <= 0 {
+				t.Errorf("%+v", r)
+			}
+			steps = max(steps, r.Step)
+			continue
+		case events.ReportExited:
+			if r.ExitCode != 3 || r.RestartsLeft == 0 || len(r.Tail) == 0 || !strings.HasPrefix(r.Tail[len(r.Tail)-1], "completed step: 120") || r.Step != 120 {
+				t.Errorf("%+v", r)
+			}
+		case events.ReportStarted:
+			if r.Attempt == 2 && r.Step != 100 {
+				t.Errorf("attempt 2 begins at %d", r.Step)
+			}
+		default: // they are counted
+		}
+		got = append(got, fmt.Sprint(r.Report, " ", r.Attempt))
+	}
+	if want := "started 1, exited 1, started 2, finished 2"; strings.Join(got, ", ") != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+	if steps == 0 {
+		t.Error("no progress was reported")
+	}
+	value, refused := o.server.Guest(events.GuestNamespace, events.GuestKey)
+	state, err := events.DecodeCrewState([]byte(value))
+	if err != nil || refused != 0 || state.Attempt != 0 && state.Attempt != 1 {
+		t.Errorf("%+v, %v, %d refused", state, err, refused)
+	}
+}
+
+func TestWithoutMetadataServerAndLoggingTrainingGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, f := range []metadatatest.Fault{{Status: 503}, {Gone: true}, {Slow: 300 * time.Millisecond}} {
+		state := t.TempDir()
+		o := tpu(t, []string{"--state=" + state}, "-on-term=save", "-every=50", "-at=150", "-exit=1", "-once")
+		o.server.Break(f)
+		o.logs.set(true)
+		journal(t, o.dir, "began", 2)
+		until(t, "reports are kept", func() bool {
+			raw, err := os.ReadFile(filepath.Join(state, "reports.jsonl"))
+			return err == nil && strings.Contains(string(raw), `"exited"`)
+		})
+		o.logs.set(false)
+		o.logs.find(t, "exit, later", is(events.ReportExited))
+		o.server.Break(metadatatest.Fault{})
+		o.ask("save-1", events.SaveSignal, time.Now().Add(time.Minute))
+		o.logs.find(t, "saved, when the server is back", is(events.ReportSaved))
+		if trainer.Count(o.dir, "began") != 2 || !o.running() {
+			t.Errorf("%+v: %v", f, trainer.Read(o.dir))
+		}
+	}
+}
+
+func TestGivingUpWaitsForPitstop(t *testing.T) {
+	t.Parallel()
+	o := tpu(t, []string{"--restarts=1", "--job-tries=0", "--give-up=wait"}, "-at=2", "-exit=1")
+	r := o.logs.find(t, "gave up", is(events.ReportGaveUp))
+	if r.Attempt != 2 || !strings.Contains(r.Reason, "all restarts are spent") {
+		t.Errorf("%+v", r)
+	}
+	store := checkpoint.NewFiles("/", time.Now)
+	l, _, err := checkpoint.ReadLease(t.Context(), store, "file://"+o.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Epoch, l.Attempt, l.By, l.Incident = 2, 3, "pitstop", "i1"
+	if err := checkpoint.WriteLease(t.Context(), store, "file://"+o.dir, l); err != nil {
+		t.Fatal(err)
+	}
+	o.logs.find(t, "gave up again, with a new budget", func(r events.CrewReport) bool { return r.Report == events.ReportGaveUp && r.Attempt == 4 })
+	if n := trainer.Count(o.dir, "began"); n != 4 || !o.running() {
+		t.Errorf("%d starts", n)
+	}
+}
+
+// bucket is a crew whose checkpoint directory is in a simulated bucket.
+func bucket(t testing.TB, flags []string, trainerArgs ...string) (*buckettest.Server, *crewProcess, string) {
+	t.Helper()
+	s := buckettest.New(time.Now, "unreadable")
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	log := t.TempDir()
+	return s, launch(t, append([]string{
+		"--checkpoint-dir=gs://unreadable/run", "--storage-endpoint=" + h.URL + "/storage/v1/", "--workload=demo/llama", "--node=llama",
+		"--zone=us-west4-a", "--host=t1v-n-0123abcd-w-0",
+	}, flags...), train(t, append([]string{"-log=" + log}, trainerArgs...)...)), log
+}
+
+func TestALeaseThatCannotBeReadEndsTheTraining(t *testing.T) {
+	t.Parallel()
+	s, p, log := bucket(t, nil)
+	journal(t, log, "began", 1)
+	s.Inject(buckettest.Fault{Method: buckettest.MethodGet, Times: 1 << 30, Status: 503})
+	until(t, "the training ends", func() bool { return !alive(trainer.Read(log)[0].PID) })
+	if !strings.Contains(p.output(), "the lease was not read for 2s") || !p.running() {
+		t.Errorf("running %v", p.running())
+	}
+}
+
+func TestALeaseThatCannotBeReadStartsNothing(t *testing.T) {
+	t.Parallel()
+	s := buckettest.New(time.Now, "forbidden")
+	s.Inject(buckettest.Fault{Method: buckettest.MethodGet, Times: 1 << 30, Status: 403})
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	log := t.TempDir()
+	p := launch(t, []string{"--checkpoint-dir=gs://forbidden/run", "--storage-endpoint=" + h.URL + "/storage/v1/"}, train(t, "-log="+log))
+	until(t, "it says so", func() bool { return strings.Contains(p.output(), "is not permitted") })
+	if trainer.Read(log) != nil || !p.running() {
+		t.Errorf("%v", trainer.Read(log))
+	}
+	p.signal(syscall.SIGTERM)
+	if code := p.code(); code != 143 {
+		t.Errorf("code %d", code)
+	}
+}
+
+func TestACheckpointDirectoryOfThisMachineHasToBeReadable(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := launch(t, []string{"--checkpoint-dir=file://" + file}, []string{"true"})
+	if code := p.code(); code != 125 || strings.Count(p.output(), "\n") != 1 || !strings.Contains(p.output(), "checkpoint directory: ") {
+		t.Errorf("code %d", code)
+	}
+}
+
+func TestAMultisliceInABucket(t *testing.T) {
+	t.Parallel()
+	s := buckettest.New(time.Now, "multislice")
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	log, fail := t.TempDir(), filepath.Join(t.TempDir(), "fail")
+	var crews []*crewProcess
+	for i := range 2 {
+		crews = append(crews, launch(t, []string{
+			"--checkpoint-dir=gs://multislice/run", "--storage-endpoint=" + h.URL + "/storage/v1/", "--workload=demo/llama", fmt.Sprintf("--node=llama-%d", i),
+			"--zone=us-west4-a", fmt.Sprintf("--host=t1v-n-0000000%d-w-0", i), fmt.Sprintf("--slice=%d", i), "--slices=2", "--restarts=1", "--job-tries=0",
+		}, train(t, "-log="+log, fmt.Sprintf("-when=%s%d-", fail, i), "-exit=7")))
+	}
+	for attempt := 1; attempt <= 2; attempt++ {
+		journal(t, log, "began", 2*attempt)
+		touch(t, fmt.Sprintf("%s1-%d", fail, attempt))
+	}
+	// Slice 1 fails twice; slice 0 is ended with it. Then both give up, with the code of the cause.
+	for i, p := range crews {
+		if code := p.code(); code != 7 {
+			t.Errorf("slice %d: code %d", i, code)
+		}
+	}
+	if n := trainer.Count(log, "began"); n != 4 {
+		t.Errorf("%d starts", n)
+	}
+	nobodyLeft(t, log)
+}
+
+func TestTheMetadataServerIsAskedWhoThisIs(t *testing.T) {
+	s := metadatatest.New("demo", "us-west4-a", "t1v-n-0123abcd-w-2", time.Now)
+	s.TPU("llama", "v5litepod-16", 2, "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
+	s.Set("instance/attributes/"+events.MetadataCheckpointDir, "gs://b/run")
+	host, stop := s.Start()
+	defer stop()
+	m, err := metadata.New(host).Machine(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Project != "demo" || m.Zone != "us-west4-a" || m.Node != "llama" || m.Host != "t1v-n-0123abcd-w-2" || m.Worker != 2 || m.Workers != 4 ||
+		m.Peers[3] != "10.0.0.4" || m.Accelerator != "v5litepod-16" || m.Directory != "gs://b/run" || m.Slices != 1 || !m.ServiceAccounts || m.InstanceID != "4711" {
+		t.Errorf("%+v", m)
+	}
+}

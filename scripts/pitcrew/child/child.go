@@ -1,0 +1,356 @@
+//go:build unix
+
+// Package child runs one training process and keeps it in good hands. Between the crew and the training stays a minimal
+// parent, a process of its own: it reaps what the training leaves behind, writes down how it ended, and lives on when the
+// crew is killed, so that the next crew finds the training, and its end, where the last one left it.
+package child
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"pitstop.internal/scripts/pitcrew/restart"
+)
+
+// ParentCommand is the first argument under which a program that uses this package has to call Parent.
+const ParentCommand = "parent"
+
+// Spec is one attempt of a training.
+type Spec struct {
+	// Dir is the crew's state directory; what is known of the attempt is kept there.
+	Dir string `json:"dir"`
+	// Attempt is its number, Command what runs, Env the environment of the training.
+	Attempt int      `json:"attempt"`
+	Command []string `json:"command"`
+	Env     []string `json:"-"`
+	// Read has the parent read the output, for the step and for the last lines; Pattern has one group, the step.
+	Read    bool   `json:"read,omitzero"`
+	Pattern string `json:"pattern,omitzero"`
+	// Leftovers is how long processes that the training leaves behind have to end by themselves.
+	Leftovers time.Duration `json:"leftovers"`
+	// Terminal hands the terminal of the standard input to the training, as a shell does.
+	Terminal bool `json:"terminal,omitzero"`
+}
+
+// Record is what stands in the state directory about the attempt that runs.
+type Record struct {
+	Attempt  int       `json:"attempt"`
+	Command  []string  `json:"command"`
+	Began    time.Time `json:"began"`
+	Parent   Identity  `json:"parent"`
+	Training Identity  `json:"training"`
+	// Run marks the environment of every process of this attempt.
+	Run string `json:"run"`
+}
+
+// Identity is a process and not another one that got its number later: start is the kernel's word for when it began.
+type Identity struct {
+	PID   int    `json:"pid"`
+	Start string `json:"start"`
+}
+
+// The files of the state directory.
+const (
+	recordFile = "training.json"
+	exitFile   = "exit.json"
+	outputFile = "output.json"
+)
+
+// RunVariable marks the processes of one attempt.
+const RunVariable = "PITCREW_RUN"
+
+// StartError says that the training could not be started; Code is what a shell would have exited with.
+type StartError struct {
+	Code int
+	Err  error
+}
+
+// Error implements error.
+func (e *StartError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// Look finds the program of a command as a shell does: 127 where there is none, 126 where it cannot be executed.
+func Look(command []string) (string, error) {
+	if len(command) == 0 {
+		return "", &StartError{Code: 127, Err: errors.New("there is no command behind --")}
+	}
+	path, err := exec.LookPath(command[0])
+	switch {
+	case err == nil:
+		return path, nil
+	case errors.Is(err, exec.ErrDot):
+		return "", &StartError{Code: 127, Err: fmt.Errorf("%s: it is in the working directory; call it ./%s", command[0], command[0])}
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return "", &StartError{Code: 127, Err: fmt.Errorf("%s: there is no such command", command[0])}
+	}
+	return "", &StartError{Code: 126, Err: fmt.Errorf("%s: it cannot be executed: %s", command[0], cause(err))}
+}
+
+func cause(err error) string {
+	if p := (*exec.Error)(nil); errors.As(err, &p) {
+		err = p.Err
+	}
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		err = p.Err
+	}
+	if errors.Is(err, syscall.ENOEXEC) {
+		return "it is no program of this machine, and no script whose first line names one"
+	}
+	return err.Error()
+}
+
+// Child is a training that runs, or has run.
+type Child struct {
+	Record
+	// Adopted says that an earlier crew started it.
+	Adopted bool
+	dir     string
+	done    chan struct{}
+	exit    restart.Exit
+}
+
+// Start starts a training. A program that cannot be executed is a *StartError; held is kept open as long as the parent
+// lives, and may be nil.
+func Start(s Spec, held *os.File) (*Child, error) {
+	path, err := Look(s.Command)
+	if err != nil {
+		return nil, err
+	}
+	if err := forget(s.Dir); err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	told, tell, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer told.Close() //nolint:errcheck // it was only read
+	run := fmt.Sprintf("%s-%d-%d", filepath.Base(s.Dir), os.Getpid(), time.Now().UnixNano())
+	cmd := exec.Command(self, append([]string{ParentCommand, string(spec), path}, s.Command...)...) //nolint:noctx // the user's own command; it outlives every context
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(s.Env, RunVariable+"="+run)
+	cmd.ExtraFiles = []*os.File{tell}
+	if held != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, held)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err = begin(cmd)
+	tell.Close() //nolint:errcheck // the parent has its own
+	if err != nil {
+		return nil, fmt.Errorf("start the parent of the training: %w", err)
+	}
+	var answer answer
+	if err := json.NewDecoder(told).Decode(&answer); err != nil {
+		return nil, errors.Join(fmt.Errorf("the parent of the training ended before it told of it: %w", err), cmd.Wait())
+	}
+	if answer.Fault != "" {
+		return nil, errors.Join(&StartError{Code: answer.Code, Err: errors.New(answer.Fault)}, ignoreExit(cmd.Wait()))
+	}
+	c := &Child{Record: answer.Record, dir: s.Dir, done: make(chan struct{})}
+	own(c.Training.PID)
+	go func() {
+		defer close(c.done)
+		defer disown(c.Parent.PID, c.Training.PID)
+		_ = cmd.Wait() //nolint:errcheck // the record says how the training ended
+		c.exit = c.end(context.Background())
+	}()
+	return c, nil
+}
+
+// ours are the processes whose end somebody here waits for; what else becomes a child of this process is an orphan.
+var ours = struct {
+	sync.Mutex
+	pids map[int]bool
+}{pids: map[int]bool{}}
+
+// begin starts a command whose end is waited for.
+func begin(cmd *exec.Cmd) error {
+	ours.Lock()
+	defer ours.Unlock()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ours.pids[cmd.Process.Pid] = true
+	return nil
+}
+
+func own(pid int) {
+	ours.Lock()
+	defer ours.Unlock()
+	ours.pids[pid] = true
+}
+
+func disown(pids ...int) {
+	ours.Lock()
+	defer ours.Unlock()
+	for _, pid := range pids {
+		delete(ours.pids, pid)
+	}
+}
+
+// Run runs a command of the user's to its end, such as one that saves.
+func Run(cmd *exec.Cmd) error {
+	if err := begin(cmd); err != nil {
+		return err
+	}
+	defer disown(cmd.Process.Pid)
+	return cmd.Wait()
+}
+
+func ignoreExit(err error) error {
+	if e := (*exec.ExitError)(nil); errors.As(err, &e) {
+		return nil
+	}
+	return err
+}
+
+// forget removes what an earlier attempt left in the state directory.
+func forget(dir string) error {
+	for _, name := range []string{recordFile, exitFile, outputFile} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Forget removes what is known of the last attempt, when its end has been dealt with.
+func Forget(dir string) error { return forget(dir) }
+
+// Adopt finds the training that an earlier crew started in this state directory: nil where there is none. One that has
+// ended meanwhile is found, too, with its exit.
+func Adopt(dir string) (*Child, error) {
+	var r Record
+	if err := readJSON(filepath.Join(dir, recordFile), &r); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // nil says that there is none
+	} else if err != nil {
+		return nil, err
+	}
+	c := &Child{Record: r, Adopted: true, dir: dir, done: make(chan struct{})}
+	if !r.Parent.alive() && readJSON(filepath.Join(dir, exitFile), &c.exit) == nil && c.exit.Attempt == r.Attempt {
+		close(c.done)
+		return c, nil
+	}
+	ctx := context.Background()
+	own(r.Parent.PID)
+	own(r.Training.PID)
+	go func() {
+		defer close(c.done)
+		defer disown(r.Parent.PID, r.Training.PID)
+		waitGone(ctx, r.Parent)
+		c.exit = c.end(ctx)
+	}()
+	return c, nil
+}
+
+// end is how the training ended, once its parent is gone. Where the parent left no word the training may still run: then
+// it is waited for, and what cannot be known is unknown.
+func (c *Child) end(ctx context.Context) restart.Exit {
+	var e restart.Exit
+	if err := readJSON(filepath.Join(c.dir, exitFile), &e); err == nil && e.Attempt == c.Attempt {
+		return e
+	}
+	waitGone(ctx, c.Training)
+	e = restart.Exit{Attempt: c.Attempt, Unknown: true, Began: c.Began, Ended: time.Now()}
+	if status, ok := inherited(c.Training.PID); ok {
+		e.Unknown = false
+		e.Code, e.Signal = outcome(status)
+	}
+	sweep(c.Training.PID, c.Run)
+	return e
+}
+
+// Done is closed when the training has ended and nothing of it runs any more.
+func (c *Child) Done() <-chan struct{} { return c.done }
+
+// Exit is how it ended; only after Done.
+func (c *Child) Exit() restart.Exit { return c.exit }
+
+// Running reports whether it still runs.
+func (c *Child) Running() bool {
+	select {
+	case <-c.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Signal sends a signal to the whole process group of the training.
+func (c *Child) Signal(sig syscall.Signal) error {
+	if !c.Running() {
+		return os.ErrProcessDone
+	}
+	return syscall.Kill(-c.Training.PID, sig)
+}
+
+// Output is what the parent read: the last step, and when.
+type Output struct {
+	Step int64     `json:"step"`
+	At   time.Time `json:"at"`
+}
+
+// Output returns the last step that was read from the output; ok is false when there is none.
+func (c *Child) Output() (o Output, ok bool) {
+	return o, readJSON(filepath.Join(c.dir, outputFile), &o) == nil
+}
+
+func readJSON(path string, into any) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	if err := json.NewDecoder(io.LimitReader(f, 1<<20)).Decode(into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// writeJSON replaces a file at once: a reader sees the old one or the new one.
+func writeJSON(path string, v any) error {
+	content, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	temp := path + "." + strconv.Itoa(os.Getpid())
+	if err := os.WriteFile(temp, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
+// answer is what the parent tells the crew once.
+type answer struct {
+	Record Record `json:"record"`
+	Code   int    `json:"code,omitzero"`
+	Fault  string `json:"fault,omitzero"`
+}
+
+// outcome reads a wait status: one of the two is set.
+func outcome(s syscall.WaitStatus) (code int, signal string) {
+	if s.Signaled() {
+		return 0, SignalName(s.Signal())
+	}
+	return s.ExitStatus(), ""
+}

@@ -1,0 +1,344 @@
+//go:build linux
+
+package child_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pitstop.internal/scripts/pitcrew/child"
+	"pitstop.internal/scripts/pitcrew/restart"
+	"pitstop.internal/scripts/pitcrew/trainer"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == child.ParentCommand {
+		os.Exit(child.Parent(os.Args[2:]))
+	}
+	if os.Getenv(trainer.Variable) != "" {
+		os.Exit(trainer.Main(os.Args[1:]))
+	}
+	if os.Getenv("CHILD_TEST_CREW") != "" {
+		os.Exit(crewThatIsKilled())
+	}
+	os.Exit(m.Run())
+}
+
+func spec(t *testing.T, args ...string) child.Spec {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return child.Spec{
+		Dir: t.TempDir(), Attempt: 3, Command: append([]string{self}, args...), Leftovers: 2 * time.Second,
+		Env: append(os.Environ(), trainer.Variable+"=1"),
+	}
+}
+
+func start(t *testing.T, s child.Spec) *child.Child {
+	t.Helper()
+	c, err := child.Start(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if c.Running() {
+			_ = c.Signal(syscall.SIGKILL) //nolint:errcheck // it may just have ended
+			<-c.Done()
+		}
+	})
+	return c
+}
+
+func ended(t *testing.T, c *child.Child) restart.Exit {
+	t.Helper()
+	select {
+	case <-c.Done():
+		return c.Exit()
+	case <-time.After(20 * time.Second):
+		t.Fatal("the training has not ended")
+		return restart.Exit{}
+	}
+}
+
+func until(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for tick := time.NewTicker(2 * time.Millisecond); ; {
+		if f() {
+			tick.Stop()
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatal("not within 20 s: " + what)
+		case <-tick.C:
+		}
+	}
+}
+
+func alive(pid int) bool {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(raw), ") Z ")
+}
+
+func TestEveryExitCode(t *testing.T) {
+	for _, code := range []int{0, 1, 2, 3, 125, 126, 127, 128, 134, 137, 139, 143, 255} {
+		e := ended(t, start(t, spec(t, "-at", "1", "-step", "0", "-exit", strconv.Itoa(code))))
+		if e.Code != code || e.Signal != "" || e.Unknown || e.Attempt != 3 {
+			t.Errorf("exit %d came as %+v", code, e)
+		}
+	}
+}
+
+func TestEverySignalThatKills(t *testing.T) {
+	for _, sig := range []syscall.Signal{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 25, 26, 27, 29, 30, 31} {
+		// A Go program cannot die of each signal; a shell can.
+		s := spec(t)
+		s.Command = []string{"sh", "-c", fmt.Sprintf("ulimit -c 0; kill -%d $$; exit 77", sig)}
+		e := ended(t, start(t, s))
+		if e.Signal != child.SignalName(sig) || e.Code != 0 {
+			t.Errorf("signal %d came as %+v", sig, e)
+		}
+		if n, ok := child.SignalOf(e.Signal); !ok || n != sig {
+			t.Errorf("%s is %d, want %d", e.Signal, n, sig)
+		}
+	}
+}
+
+func TestCommandsThatCannotRun(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"notexecutable": 0o644, "nonsense": 0o755} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("nothing that runs\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for command, want := range map[string]int{
+		"pitcrew-no-such-command": 127, dir + "/missing": 127, dir: 126, dir + "/notexecutable": 126, dir + "/nonsense": 126,
+	} {
+		s := spec(t)
+		s.Command = []string{command}
+		_, err := child.Start(s, nil)
+		var failed *child.StartError
+		if !errors.As(err, &failed) || failed.Code != want || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want code %d", command, err, want)
+		}
+	}
+}
+
+func TestNothingIsLeftRunning(t *testing.T) {
+	for _, detached := range []string{"-detached=false", "-detached"} {
+		dir := t.TempDir()
+		s := spec(t, "-log", dir, "-children", "3", detached, "-at", "3", "-exit", "7")
+		if e := ended(t, start(t, s)); e.Code != 7 {
+			t.Fatalf("%+v", e)
+		}
+		n := 0
+		for _, e := range trainer.Read(dir) {
+			if text, ok := strings.CutPrefix(e.What, "forked "); ok {
+				n++
+				if pid, err := strconv.Atoi(text); err != nil || alive(pid) {
+					t.Errorf("%s: process %s still runs", detached, text)
+				}
+			}
+		}
+		if n != 3 {
+			t.Errorf("%s: %d of 3 children were forked", detached, n)
+		}
+	}
+}
+
+func TestOutputIsInheritedOrCopiedWhole(t *testing.T) {
+	const size = 8 << 20
+	for _, read := range []bool{false, true} {
+		s := spec(t, "-print", strconv.Itoa(size), "-at", "1", "-print-steps")
+		s.Read, s.Pattern = read, child.Patterns["maxtext"]
+		out := filepath.Join(t.TempDir(), "out")
+		f, err := os.Create(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := os.Stdout
+		os.Stdout = f
+		c, err := child.Start(s, nil)
+		os.Stdout = old
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := ended(t, c)
+		got, err := os.ReadFile(out)
+		if err != nil || f.Close() != nil {
+			t.Fatal(err)
+		}
+		want := append(bytes.Repeat(append(bytes.Repeat([]byte("x"), 127), '\n'), size/128), "completed step: 1, seconds: 0.1, loss: 1.0\n"...)
+		if !bytes.Equal(got, want) {
+			t.Errorf("read %v: %d bytes came through, want %d", read, len(got), len(want))
+		}
+		o, ok := c.Output()
+		if ok != read || read && (o.Step != 1 || len(e.Tail) != 50 || !strings.HasPrefix(e.Tail[49], "completed step: 1")) {
+			t.Errorf("read %v: step %+v %v, %d lines", read, o, ok, len(e.Tail))
+		}
+	}
+}
+
+func TestSignalsGoToWhoHandlesThem(t *testing.T) {
+	for _, c := range []struct {
+		name, onTerm string
+		shell        bool
+		want         int
+	}{
+		{name: "a training that would die", want: 0},
+		{name: "a training that ignores it", onTerm: "ignore", want: 0},
+		{name: "a training that saves", onTerm: "save", want: 1},
+		{name: "a training that saves, behind a shell", onTerm: "save", shell: true, want: 1},
+		{name: "a training that would die, behind a shell", shell: true, want: 0},
+	} {
+		dir := t.TempDir()
+		// A Go program handles every signal as long as its runtime is alive: what dies has to be something else.
+		s := spec(t, "-log", dir, "-on-term", c.onTerm)
+		if c.onTerm == "" {
+			s.Command = []string{"sleep", "60"}
+		}
+		if c.shell {
+			s.Command = []string{"sh", "-c", strings.Join(s.Command, " ") + "; exit $?"}
+		}
+		h := start(t, s)
+		if c.onTerm != "" {
+			until(t, "began", func() bool { return trainer.Count(dir, "began") > 0 })
+		}
+		pids := h.Handlers(syscall.SIGTERM)
+		if len(pids) != c.want {
+			t.Errorf("%s: %d processes handle it, want %d", c.name, len(pids), c.want)
+			continue
+		}
+		for _, pid := range pids {
+			if err := child.Send(pid, syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "caught", func() bool { return trainer.Count(dir, "caught terminated") > 0 })
+		}
+		if !h.Running() {
+			t.Errorf("%s: it has ended", c.name)
+		}
+	}
+}
+
+// crewThatIsKilled starts a training and waits to be killed.
+func crewThatIsKilled() int {
+	_, err := child.Start(child.Spec{
+		Dir: os.Getenv("CHILD_TEST_CREW"), Attempt: 5, Command: os.Args[1:], Env: os.Environ(), Leftovers: time.Second,
+		Read: os.Getenv("CHILD_TEST_READ") != "", Pattern: child.Patterns["maxtext"],
+	}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("started")
+	select {}
+}
+
+// abandoned is a training whose crew was killed.
+func abandoned(t *testing.T, read bool, args ...string) (state string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	state = t.TempDir()
+	crew := exec.CommandContext(t.Context(), self, append([]string{"env", trainer.Variable + "=1", self}, args...)...)
+	crew.Env = append(os.Environ(), "CHILD_TEST_CREW="+state)
+	if read {
+		crew.Env = append(crew.Env, "CHILD_TEST_READ=1")
+	}
+	out, err := crew.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := crew.Start(); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 100)
+	for said := ""; !strings.Contains(said, "started"); {
+		n, err := out.Read(buf)
+		if said += string(buf[:n]); err != nil {
+			t.Fatal(said, err)
+		}
+	}
+	if err := crew.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = crew.Wait() //nolint:errcheck // it was killed, and its output is closed
+	return state
+}
+
+func TestTheNextCrewAdopts(t *testing.T) {
+	for _, read := range []bool{false, true} {
+		log := t.TempDir()
+		state := abandoned(t, read, "-log", log, fmt.Sprintf("-print-steps=%v", read), "-at", "300", "-exit", "9")
+		c, err := child.Adopt(state)
+		if err != nil || c == nil {
+			t.Fatal(c, err)
+		}
+		if !c.Running() || !c.Adopted || c.Attempt != 5 {
+			t.Errorf("adopted %+v", c.Record)
+		}
+		e := ended(t, c)
+		if e.Code != 9 || e.Unknown {
+			t.Errorf("read %v: it ended with %+v", read, e)
+		}
+		// What was read went nowhere from then on, and the training did not die of that.
+		if i := slices.IndexFunc(trainer.Read(log), func(e trainer.Entry) bool { return e.What == "exits" }); i < 0 {
+			t.Errorf("read %v: %v", read, trainer.Read(log))
+		}
+	}
+}
+
+func TestAnEndThatNobodySawIsUnknown(t *testing.T) {
+	log := t.TempDir()
+	state := abandoned(t, false, "-log", log, "-children", "1", "-detached")
+	c, err := child.Adopt(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "forked", func() bool { return len(trainer.Read(log)) > 1 })
+	// The parent is killed, too: the training goes on, and is still watched.
+	if err := syscall.Kill(c.Parent.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the parent is gone", func() bool { return !alive(c.Parent.PID) })
+	if !alive(c.Training.PID) || !c.Running() {
+		t.Fatal("the training ended with its parent")
+	}
+	if err := syscall.Kill(c.Training.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if e := ended(t, c); !e.Unknown {
+		t.Errorf("it ended with %+v", e)
+	}
+	for _, e := range trainer.Read(log) {
+		if text, ok := strings.CutPrefix(e.What, "forked "); ok {
+			if pid, err := strconv.Atoi(text); err != nil || alive(pid) {
+				t.Errorf("process %s still runs", text)
+			}
+		}
+	}
+}
+
+func TestNobodyToAdopt(t *testing.T) {
+	if c, err := child.Adopt(t.TempDir()); c != nil || err != nil {
+		t.Error(c, err)
+	}
+}

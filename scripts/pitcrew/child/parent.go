@@ -1,0 +1,363 @@
+//go:build unix
+
+package child
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"pitstop.internal/scripts/pitcrew/restart"
+)
+
+// tellFD is the file on which the parent tells its crew that the training runs.
+const tellFD = 3
+
+// Parent is the minimal parent: args are the specification, the program, and the command. It starts the training, waits
+// for it, writes down how it ended, ends what the training left behind, and returns the code to exit with. It catches
+// every signal that would end it and obeys none: what ends the training is sent to the training.
+func Parent(args []string) int {
+	tell := os.NewFile(tellFD, "tell")
+	say := func(a answer) {
+		if err := json.NewEncoder(tell).Encode(a); err != nil {
+			return // the crew is gone; the next one reads the record
+		}
+	}
+	var s Spec
+	if len(args) < 3 || json.Unmarshal([]byte(args[0]), &s) != nil {
+		fmt.Fprintln(os.Stderr, "pitcrew: parent is the crew's own command; call run")
+		return 2
+	}
+	syscall.CloseOnExec(tellFD)
+	syscall.CloseOnExec(tellFD + 1)
+	s.Command = args[2:]
+	debug.SetGCPercent(50)
+	outlive()
+	catchAll()
+	t, err := s.start(args[1])
+	if err != nil {
+		say(answer{Code: 126, Fault: fmt.Sprintf("%s: it cannot be executed: %s", s.Command[0], cause(err))})
+		return 126
+	}
+	say(answer{Record: t.record})
+	tell.Close() //nolint:errcheck // nobody else holds it
+	debug.FreeOSMemory()
+	return t.wait()
+}
+
+// catchAll takes every signal that may be caught, so that none ends the parent, and the training starts with none of them
+// ignored but those that the crew itself was started with ignored (nohup).
+func catchAll() {
+	caught := make(chan os.Signal, 8)
+	for _, s := range []os.Signal{
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
+		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGPIPE,
+	} {
+		if !signal.Ignored(s) {
+			signal.Notify(caught, s)
+		}
+	}
+	go func() {
+		for range caught { // they mean nothing here
+			continue
+		}
+	}()
+}
+
+// training is the parent's view of what it started.
+type training struct {
+	spec   Spec
+	pid    int
+	record Record
+	ooms   int64
+	output *output
+	tty    bool
+}
+
+func (s Spec) start(path string) (*training, error) {
+	t := &training{spec: s, ooms: oomKills()}
+	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	var ends []*os.File
+	if s.Read {
+		t.output = newOutput(filepath.Join(s.Dir, outputFile), s.Pattern)
+		for _, to := range []*os.File{os.Stdout, os.Stderr} {
+			r, w, err := os.Pipe()
+			if err != nil {
+				return nil, err
+			}
+			t.output.copy(r, to)
+			files[to.Fd()], ends = w, append(ends, w)
+		}
+	}
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	if s.Terminal {
+		signal.Ignore(syscall.SIGTTOU) // to hand the terminal over is done from the background
+		attr.Foreground, attr.Ctty = true, 0
+		t.tty = true
+	}
+	t.record = Record{Attempt: s.Attempt, Command: s.Command, Began: time.Now().UTC(), Run: os.Getenv(RunVariable)}
+	p, err := os.StartProcess(path, s.Command, &os.ProcAttr{Files: files, Env: os.Environ(), Sys: attr})
+	for _, w := range ends {
+		w.Close() //nolint:errcheck // the training has its own
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.pid = p.Pid
+	t.record.Parent, t.record.Training = identify(os.Getpid()), identify(t.pid)
+	if err := writeJSON(filepath.Join(s.Dir, recordFile), t.record); err != nil {
+		fmt.Fprintln(os.Stderr, "pitcrew: the training cannot be adopted when pitcrew is killed:", err)
+	}
+	return t, nil
+}
+
+// wait reaps until the training has ended and nothing of it is left.
+func (t *training) wait() int {
+	var status syscall.WaitStatus
+	var used syscall.Rusage
+	for {
+		var s syscall.WaitStatus
+		var r syscall.Rusage
+		pid, err := syscall.Wait4(-1, &s, 0, &r)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if pid == t.pid {
+			status, used = s, r
+			break
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "pitcrew: the training cannot be waited for:", err)
+			return 125
+		}
+	}
+	e := restart.Exit{Attempt: t.spec.Attempt, Began: t.record.Began, Ended: time.Now().UTC(), MaxRSS: used.Maxrss << 10}
+	e.Code, e.Signal = outcome(status)
+	e.OOMKilled = oomKills() > t.ooms
+	t.finish(e)
+	if t.tty {
+		reclaim()
+	}
+	end(t.pid, t.spec.Leftovers)
+	if t.output != nil {
+		t.output.wait()
+		e.Tail = t.output.tail()
+		t.finish(e)
+	}
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+func (t *training) finish(e restart.Exit) {
+	if err := writeJSON(filepath.Join(t.spec.Dir, exitFile), e); err != nil {
+		fmt.Fprintln(os.Stderr, "pitcrew: the exit of the training cannot be written down:", err)
+	}
+}
+
+// reap takes what has ended, and reports whether children are left.
+func reap() (left bool) {
+	for {
+		switch pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return false
+		case pid == 0:
+			return true
+		}
+	}
+}
+
+// end ends what the training left behind: the rest of its process group, and whatever was left to this process by a
+// parent that ended. They are asked first.
+func end(group int, grace time.Duration) {
+	alive := func() bool {
+		left := reap()
+		return left || syscall.Kill(-group, 0) == nil
+	}
+	if !alive() {
+		return
+	}
+	deadline := time.Now().Add(grace)
+	send := func(sig syscall.Signal) {
+		for _, pid := range append(children(os.Getpid()), -group) {
+			_ = syscall.Kill(pid, sig) //nolint:errcheck // it may have ended just now
+		}
+	}
+	send(syscall.SIGTERM)
+	send(syscall.SIGCONT)
+	for wait := time.Millisecond; alive(); wait = min(2*wait, 50*time.Millisecond) {
+		if time.Now().After(deadline) {
+			send(syscall.SIGKILL)
+		}
+		time.Sleep(wait)
+	}
+}
+
+// output copies the output of a training and keeps of it the last lines and the last step.
+type output struct {
+	path    string
+	pattern *pattern
+	done    sync.WaitGroup
+
+	mu      sync.Mutex
+	lines   []string // a ring
+	next    int
+	last    Output
+	written time.Time
+}
+
+// The bounds of what is kept: lines of that length, so many of them, and how often the step is written down.
+const (
+	tailLines = 50
+	tailWidth = 400
+	writeStep = time.Second
+)
+
+func newOutput(path, expr string) *output {
+	o := &output{path: path}
+	if expr != "" {
+		o.pattern = compile(expr)
+	}
+	return o
+}
+
+// copy carries one stream. When nobody takes it any more it is read on, so that the training does not die of it.
+func (o *output) copy(from, to *os.File) {
+	o.done.Go(func() {
+		defer from.Close() //nolint:errcheck // it was only read
+		buf := make([]byte, 64<<10)
+		var rest []byte
+		open := true
+		for {
+			n, err := from.Read(buf)
+			if n > 0 && open {
+				if _, werr := to.Write(buf[:n]); werr != nil {
+					open = false
+				}
+			}
+			rest = o.take(rest, buf[:n])
+			if err != nil {
+				o.add(rest)
+				return
+			}
+		}
+	})
+}
+
+// take looks at one piece of output: at its last lines for the tail, and from its end on for a step, because only the
+// last one counts. It returns the beginning of a line that is not complete yet.
+func (o *output) take(rest, piece []byte) []byte {
+	cut := bytes.LastIndexAny(piece, lineEnds)
+	if cut < 0 {
+		return keep(append(rest, piece...))
+	}
+	lines := piece[:cut]
+	var first []byte
+	if len(rest) > 0 {
+		n := bytes.IndexAny(piece, lineEnds)
+		first, lines = append(rest, piece[:n]...), piece[min(n+1, cut):cut]
+	}
+	var tail [][]byte
+	step := int64(-1)
+	look := func(line []byte) (enough bool) {
+		if len(line) > 0 && len(tail) < tailLines {
+			tail = append(tail, line)
+		}
+		if o.pattern != nil && step < 0 {
+			step = o.pattern.step(line)
+		}
+		return len(tail) == tailLines && (o.pattern == nil || step >= 0)
+	}
+	for end := len(lines); end >= 0; {
+		start := bytes.LastIndexAny(lines[:end], lineEnds) + 1
+		if look(lines[start:end]) {
+			break
+		}
+		end = start - 1
+	}
+	if len(first) > 0 {
+		look(first)
+	}
+	o.mu.Lock()
+	for _, line := range slices.Backward(tail) {
+		o.push(line)
+	}
+	o.note(step)
+	o.mu.Unlock()
+	return keep(append([]byte(nil), piece[cut+1:]...))
+}
+
+// lineEnds end a line: progress bars begin theirs anew with the second.
+const lineEnds = "\n\r"
+
+// keep bounds the beginning of a line: progress bars never end theirs.
+func keep(rest []byte) []byte {
+	if len(rest) > 4*tailWidth {
+		rest = append(rest[:0], rest[len(rest)-2*tailWidth:]...)
+	}
+	return rest
+}
+
+// add takes the last line, which nothing ends.
+func (o *output) add(line []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.push(line)
+	if o.pattern != nil {
+		o.note(o.pattern.step(line))
+	}
+}
+
+func (o *output) push(line []byte) {
+	if len(line) == 0 {
+		return
+	}
+	text := strings.ToValidUTF8(string(line[:min(len(line), tailWidth)]), "?")
+	if len(o.lines) < tailLines {
+		o.lines = append(o.lines, text)
+		return
+	}
+	o.lines[o.next] = text
+	o.next = (o.next + 1) % tailLines
+}
+
+// note writes the step down, at most once a second: the crew looks seldom. Less than 0 is none.
+func (o *output) note(step int64) {
+	if step < 0 {
+		return
+	}
+	now := time.Now()
+	o.last = Output{Step: step, At: now.UTC()}
+	if now.Sub(o.written) < writeStep {
+		return
+	}
+	o.written = now
+	_ = writeJSON(o.path, o.last) //nolint:errcheck // the next one may be written
+}
+
+func (o *output) wait() {
+	o.done.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.last.At.IsZero() {
+		_ = writeJSON(o.path, o.last) //nolint:errcheck // the step is then an older one
+	}
+}
+
+func (o *output) tail() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append(slices.Clone(o.lines[o.next:]), o.lines[:o.next]...)
+}

@@ -1,0 +1,279 @@
+package child
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stat is what /proc/PID/stat tells.
+type stat struct {
+	ppid, group int
+	start       string
+	zombie      bool
+}
+
+// statOf reads the fields behind the name, which may hold spaces and brackets of its own.
+func statOf(pid int) (s stat, ok bool) {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return s, false
+	}
+	f := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	if len(f) < 20 {
+		return s, false
+	}
+	s.ppid, _ = strconv.Atoi(f[1])  //nolint:errcheck // the kernel writes numbers
+	s.group, _ = strconv.Atoi(f[2]) //nolint:errcheck // likewise
+	s.start, s.zombie = f[19], f[0] == "Z" || f[0] == "X"
+	return s, true
+}
+
+// boot names this life of the machine: start times count from its beginning.
+var boot = func() string {
+	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
+}()
+
+func identify(pid int) Identity {
+	s, _ := statOf(pid)
+	return Identity{PID: pid, Start: boot + "/" + s.start}
+}
+
+// alive reports whether a process is the one that it was.
+func (i Identity) alive() bool {
+	s, ok := statOf(i.PID)
+	return ok && !s.zombie && boot+"/"+s.start == i.Start
+}
+
+// waitGone waits until a process that may be no child of ours has ended. The kernel says so through its pidfd.
+func waitGone(ctx context.Context, i Identity) {
+	fd, err := unix.PidfdOpen(i.PID, 0)
+	if err != nil || !i.alive() {
+		if err == nil {
+			unix.Close(fd) //nolint:errcheck // it was only watched
+		}
+		for errors.Is(err, unix.ENOSYS) && i.alive() && ctx.Err() == nil {
+			time.Sleep(100 * time.Millisecond)
+		}
+		return
+	}
+	defer unix.Close(fd) //nolint:errcheck // it was only watched
+	for ctx.Err() == nil {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1) //nolint:gosec // a descriptor
+		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// inherited takes the status of a process that became our child when its parent died.
+func inherited(pid int) (status syscall.WaitStatus, ok bool) {
+	for {
+		got, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			return status, err == nil && got == pid
+		}
+	}
+}
+
+// outlive has the processes that lose their parent handed to this one.
+func outlive() {
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) //nolint:errcheck // without it they go to the first process
+}
+
+// Reap has this process take care of what loses its parent, as the first process of a container must. Children that were
+// started from here are left to whoever waits for them.
+func Reap(ctx context.Context, orphaned <-chan os.Signal) {
+	outlive()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-orphaned:
+		}
+		ours.Lock()
+		for _, pid := range children(os.Getpid()) {
+			if s, ok := statOf(pid); ok && s.zombie && !ours.pids[pid] {
+				inherited(pid)
+			}
+		}
+		ours.Unlock()
+	}
+}
+
+// processes are the numbers of all processes.
+func processes() []int {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close() //nolint:errcheck // it was only read
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// children are the processes whose parent is pid.
+func children(pid int) []int {
+	return slices.DeleteFunc(processes(), func(p int) bool {
+		s, ok := statOf(p)
+		return !ok || s.ppid != pid
+	})
+}
+
+// sweep kills what is left of an attempt whose parent died: its process group, and every process that carries its mark.
+func sweep(group int, run string) {
+	mark := []byte(RunVariable + "=" + run)
+	_ = syscall.Kill(-group, syscall.SIGKILL) //nolint:errcheck // mostly there is nothing left
+	for range 50 {
+		var left []int
+		for _, pid := range processes() {
+			env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+			if err == nil && pid != os.Getpid() && slices.ContainsFunc(bytes.Split(env, []byte{0}), func(v []byte) bool { return bytes.Equal(v, mark) }) {
+				left = append(left, pid)
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended just now
+			inherited(pid)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// oomKills counts the processes that the kernel has killed for want of memory, on this machine and in this container.
+func oomKills() int64 {
+	var n int64
+	for _, path := range []string{"/proc/vmstat", "/sys/fs/cgroup/memory.events"} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(raw)) {
+			if f := strings.Fields(line); len(f) == 2 && f[0] == "oom_kill" {
+				v, _ := strconv.ParseInt(f[1], 10, 64) //nolint:errcheck // the kernel writes numbers
+				n += v
+			}
+		}
+	}
+	return n
+}
+
+// reclaim takes the terminal back.
+func reclaim() {
+	// The crew's group is that of the session's job; it is the group of our own parent.
+	if group, err := unix.Getpgid(os.Getppid()); err == nil {
+		_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, group) //nolint:errcheck // the shell takes it anyway
+	}
+}
+
+// Terminal reports whether the standard input is a terminal whose foreground is ours.
+func Terminal() bool {
+	group, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// catches reports whether a process handles a signal, by the mask in its status.
+func catches(pid int, sig syscall.Signal) bool {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return false
+	}
+	_, rest, ok := strings.Cut(string(raw), "\nSigCgt:")
+	if !ok {
+		return false
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	mask, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+	return err == nil && mask&(1<<(uint(sig)-1)) != 0
+}
+
+// Handlers are the processes of the training that handle a signal.
+func (c *Child) Handlers(sig syscall.Signal) []int {
+	if !c.Running() {
+		return nil
+	}
+	return HandlersOf(c.Training.PID, sig)
+}
+
+// HandlersOf are the processes that handle a signal: the one itself if it does, else the nearest ones below it. A wrapper,
+// such as a shell, would die of a signal that the training in it handles.
+func HandlersOf(pid int, sig syscall.Signal) []int {
+	if catches(pid, sig) {
+		return []int{pid}
+	}
+	below := map[int][]int{}
+	for _, p := range processes() {
+		if s, ok := statOf(p); ok && !s.zombie {
+			below[s.ppid] = append(below[s.ppid], p)
+		}
+	}
+	var found []int
+	var walk func(pid int)
+	walk = func(pid int) {
+		for _, p := range below[pid] {
+			if catches(p, sig) {
+				found = append(found, p)
+			} else {
+				walk(p)
+			}
+		}
+	}
+	walk(pid)
+	return found
+}
+
+// Find finds a process that runs this very command, other than this one.
+func Find(command []string) (pid int, found bool) {
+	want := strings.Join(command, "\x00") + "\x00"
+	for _, p := range processes() {
+		raw, err := os.ReadFile("/proc/" + strconv.Itoa(p) + "/cmdline")
+		if err == nil && p != os.Getpid() && string(raw) == want {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// Able says what this system cannot do for a crew; empty when it can everything.
+func Able() string {
+	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return "this kernel has no pidfd: the end of an adopted training is noticed a little later"
+	}
+	if err := unix.Close(fd); err != nil {
+		return err.Error()
+	}
+	if _, err := os.ReadFile("/proc/self/status"); err != nil {
+		return "there is no /proc: signals to save cannot be sent"
+	}
+	return ""
+}
+
+// Send sends a signal to one process, and to no other that got its number meanwhile.
+func Send(pid int, sig syscall.Signal) error {
+	return syscall.Kill(pid, sig)
+}

@@ -1,0 +1,470 @@
+//go:build unix
+
+// Package crew keeps one training running on one worker: it starts the attempt that the lease names, watches the machine,
+// carries out requests to save, ends what may not run any more, and reports. All decisions are taken in one goroutine;
+// what takes time runs beside it and brings its result back.
+package crew
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/agree"
+	"pitstop.internal/scripts/pitcrew/child"
+	"pitstop.internal/scripts/pitcrew/metadata"
+	"pitstop.internal/scripts/pitcrew/peers"
+	"pitstop.internal/scripts/pitcrew/report"
+	"pitstop.internal/scripts/pitcrew/restart"
+	"pitstop.internal/scripts/pitcrew/save"
+	"pitstop.internal/shared/checkpoint"
+)
+
+// Options is what a crew works with.
+type Options struct {
+	// Command is the training's, Env what it gets in its environment beside the number of its attempt.
+	Command, Env []string
+	// State is the folder in which the crew keeps what has to outlive it; nobody else has it.
+	State   string
+	Machine metadata.Machine
+	// Metadata is the metadata server, nil where there is none.
+	Metadata *metadata.Client
+	// Workload names the training for Pitstop, Directory is the checkpoint directory; without one there is no lease.
+	Workload, Directory string
+	Store               checkpoint.Store
+	// Booted is when the machine started.
+	Booted time.Time
+	// Send sends reports; nil where nobody reads them.
+	Send func(context.Context, report.Line) error
+	// Listener is worker 0's ear; Leader is worker 0's address for the others.
+	Listener net.Listener
+	Leader   string
+
+	Rules restart.Policy
+	Times Times
+	// Signal asks the training to save; SaveCommand does so instead where the user named one.
+	Signal      syscall.Signal
+	SaveCommand []string
+	// OnMaintenance is how the crew saves of its own accord when maintenance begins; empty: not at all.
+	OnMaintenance events.SaveMode
+	// WaitSaved has a training that saved itself wait for a new attempt in the lease, StayAfterGivingUp one that is given up.
+	WaitSaved, StayAfterGivingUp bool
+	// Read has the output read, for steps by Pattern; ProgressFile is a file with the step.
+	Read                  bool
+	Pattern, ProgressFile string
+	// Terminal says that the training gets the terminal.
+	Terminal bool
+	// Lock takes the machine's lock of this directory and returns what holds it; nil where there is none.
+	Lock func() (*os.File, error)
+	// Say tells the user what matters, Note what may.
+	Say, Note func(format string, args ...any)
+}
+
+// Times are the spans that a crew goes by; each is a flag.
+type Times struct {
+	// Lease is how often the lease and the request beside the checkpoints are read, Unread after how long without a reading
+	// the training is ended, TakeOver after how long without a sign of life a lease of another is taken over.
+	Lease, Unread, TakeOver time.Duration
+	// Stop is how long a training that is ended has after SIGTERM, Dump after SIGQUIT, Leftovers what it leaves behind.
+	Stop, Dump, Leftovers time.Duration
+	// Finish is how long the others may take after one is done, Silent after how long a worker counts as lost.
+	Finish, Silent time.Duration
+	// Save is how long a save before maintenance may take, Recent how long after a signal or maintenance an exit 0 is no end.
+	Save, Recent time.Duration
+	// Look is how often the checkpoint directory is looked at, Hurry how often while a save is awaited; Step how often the
+	// step is read, Board how often slices look at each other.
+	Look, Hurry, Step, Board time.Duration
+	// Report is how often progress is reported, Beat how often the guest attribute is written and the own lease kept alive.
+	Report, Beat time.Duration
+}
+
+// DefaultTimes are the spans of the design.
+func DefaultTimes() Times {
+	return Times{
+		Lease: 10 * time.Second, Unread: 5 * time.Minute, TakeOver: 6 * time.Minute,
+		Stop: 20 * time.Second, Dump: 2 * time.Second, Leftovers: 5 * time.Second,
+		Finish: time.Minute, Silent: 2 * time.Minute,
+		Save: 5 * time.Minute, Recent: 10 * time.Minute,
+		Look: 30 * time.Second, Hurry: time.Second, Step: 5 * time.Second, Board: 2 * time.Second,
+		Report: 5 * time.Minute, Beat: events.GuestEvery,
+	}
+}
+
+// The codes of a crew's own.
+const (
+	CodeUsage  = 2
+	CodeFailed = 125
+)
+
+// crew is one crew; everything in it belongs to the loop.
+type crew struct {
+	Options
+	ctx   context.Context //nolint:containedctx // what runs beside the loop ends with it
+	do    chan func()
+	wake  time.Time
+	clock func() time.Time
+
+	life   string // what the host names of the slice's workers have in common
+	lease  leaseView
+	leader *agree.Leader
+	memory agree.Memory
+	server *peers.Server
+	client *peers.Client
+	plan   agree.Plan
+	board  peers.Board
+	out    outside
+	spool  *report.Spool
+
+	child    *child.Child
+	status   agree.Status
+	began    bool // a training was started by this crew or an earlier one
+	stopping *stopping
+	told     os.Signal // the signal that asks the crew itself to end
+
+	saver     save.Saver
+	announced announced
+	seen      map[string]string
+	answered  answered
+
+	step   step
+	found  checkpoint.Found
+	looked looked
+
+	next   map[string]time.Time
+	finish time.Time
+	code   int
+	done   bool
+}
+
+// step is the last finished step, as far as it is known.
+type step struct {
+	n        int64 // less than 0 is not known
+	at       time.Time
+	reported int64
+}
+
+type looked struct {
+	busy bool
+	at   time.Time
+	// blind says that it was not looked at since the last attempt ended.
+	blind bool
+}
+
+type answered struct {
+	id string
+	at time.Time
+}
+
+const memoryFile = "memory.json"
+
+// kept is what outlives a crew.
+type kept struct {
+	Leader agree.Memory `json:"leader"`
+	Began  bool         `json:"began"`
+}
+
+// Run keeps the training running until it is over, and returns the code to exit with: the training's own.
+func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := &crew{
+		Options: o, ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, next: map[string]time.Time{},
+		step: step{n: -1, reported: -1}, board: peers.Board{Store: o.Store, Directory: o.Directory},
+	}
+	if err := c.open(); err != nil {
+		c.Say("%v", err)
+		return CodeFailed
+	}
+	c.watch()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		c.spool.Run(ctx)
+	}()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for !c.done {
+		c.wake = c.clock().Add(time.Minute)
+		c.advance(c.clock())
+		if c.done {
+			break
+		}
+		timer.Reset(max(0, c.wake.Sub(c.clock())))
+		select {
+		case f := <-c.do:
+			f()
+		case s := <-signals:
+			c.signalled(s)
+		case <-timer.C:
+		}
+	}
+	flush, stop := context.WithTimeout(ctx, 3*time.Second)
+	if err := c.spool.Flush(flush); err != nil {
+		c.Note("some reports are not sent yet; they are kept in %s", c.State)
+	}
+	stop()
+	cancel()
+	<-sent
+	return c.code
+}
+
+// open finds out what an earlier crew left.
+func (c *crew) open() error {
+	raw, err := os.ReadFile(filepath.Join(c.State, memoryFile))
+	k := kept{Leader: agree.Memory{Budget: restart.NewBudget()}}
+	if err == nil {
+		err = json.Unmarshal(raw, &k)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("what the last crew left cannot be read: %w", err)
+	}
+	c.memory, c.began = k.Leader, k.Began
+	c.life = Life(c.Machine)
+	c.status = agree.Status{Worker: c.Machine.Worker, Host: c.Machine.Host, Phase: agree.Idle}
+	c.spool, err = report.Open(filepath.Join(c.State, "reports.jsonl"), c.Machine.Host+"/"+c.State, c.Send)
+	if err != nil {
+		return err
+	}
+	c.spool.Fail = func(err error) {
+		if err != nil {
+			c.post(func() { c.Note("reports are kept until they can be sent: %v", err) })
+		}
+	}
+	now := c.clock()
+	if c.Machine.Worker == 0 {
+		c.leader = agree.New(agree.Config{
+			Workers: c.Machine.Workers, Slice: c.Machine.Slice, Slices: c.Machine.Slices, Policy: c.Rules,
+			Silence: c.Times.Silent, Finish: c.Times.Finish, WaitSaved: c.WaitSaved, StayAfterGivingUp: c.StayAfterGivingUp,
+			Number: number,
+		}, c.memory, fmt.Sprintf("%s-%d-%x", c.Machine.Host, os.Getpid(), now.UnixNano()), now)
+	}
+	if err := c.adopt(); err != nil {
+		return fmt.Errorf("what the last crew left cannot be read: %w", err)
+	}
+	c.refresh()
+	switch {
+	case c.leader == nil:
+		c.client = peers.NewClient(c.Workload, c.Leader)
+		c.client.Say(c.status)
+		go c.client.Run(c.ctx, func(p agree.Plan) { c.post(func() { c.plan = p; c.readLease() }) }, func(err error) {
+			c.post(func() { c.fault("worker 0", err) })
+		})
+	case c.Listener != nil:
+		c.server = peers.NewServer(c.Workload, c.Machine.Peers, func(s agree.Status) {
+			c.post(func() { c.leader.Hear(c.clock(), s) })
+		})
+		c.server.Hold = min(c.server.Hold, c.Times.Silent/4)
+		go func() {
+			if err := c.server.Serve(c.ctx, c.Listener); err != nil {
+				c.post(func() { c.Say("the other workers cannot be heard any more: %v", err) })
+			}
+		}()
+	}
+	return nil
+}
+
+// adopt takes over the training that the last crew left, or its end, unless that has been dealt with.
+func (c *crew) adopt() error {
+	t, err := child.Adopt(c.State)
+	if err != nil || t == nil {
+		return err
+	}
+	c.began = true
+	if t.Running() {
+		c.child = t
+		c.set(agree.Status{Phase: agree.Running, Attempt: t.Attempt})
+		c.Note("adopted attempt %d, process %d", t.Attempt, t.Training.PID)
+		c.await(t)
+		return nil
+	}
+	if c.leader != nil && t.Attempt <= c.memory.Handled {
+		return child.Forget(c.State)
+	}
+	c.ended(t)
+	return nil
+}
+
+// Life is what the host names of a slice's workers have in common, and no other slice's.
+func Life(m metadata.Machine) string {
+	if group, _, ok := events.WorkerGroup(m.Host); ok {
+		return group
+	}
+	if len(m.Peers) > 1 {
+		return m.Peers[0]
+	}
+	return m.Host
+}
+
+// number is the number of a signal.
+func number(name string) int {
+	s, _ := child.SignalOf(name)
+	return int(s)
+}
+
+// post brings what happened beside the loop into it.
+func (c *crew) post(f func()) {
+	select {
+	case c.do <- f:
+	case <-c.ctx.Done():
+	}
+}
+
+// beside runs f beside the loop, and what it returns in the loop.
+func (c *crew) beside(limit time.Duration, f func(ctx context.Context) func()) {
+	go func() {
+		ctx, cancel := context.WithTimeout(c.ctx, limit)
+		defer cancel()
+		c.post(f(ctx))
+	}()
+}
+
+// at has the loop look again at that time.
+func (c *crew) at(t time.Time) {
+	if !t.IsZero() && t.Before(c.wake) {
+		c.wake = t
+	}
+}
+
+// every reports whether it is time for something that recurs.
+func (c *crew) every(what string, d time.Duration, now time.Time) bool {
+	due := !now.Before(c.next[what])
+	if due {
+		c.next[what] = now.Add(d)
+	}
+	c.at(c.next[what])
+	return due
+}
+
+// fault tells of a trouble once, and of its end.
+func (c *crew) fault(what string, err error) {
+	switch {
+	case err == nil && c.seen[what] != "":
+		c.Say("%s: it works again", what)
+		delete(c.seen, what)
+	case err != nil && c.seen[what] != err.Error():
+		if !strings.HasPrefix(err.Error(), what) {
+			c.Say("%s: %v", what, err)
+		} else {
+			c.Say("%v", err)
+		}
+		c.seen[what] = err.Error()
+	}
+}
+
+// advance does everything that is to be done now.
+func (c *crew) advance(now time.Time) {
+	if c.Directory != "" && c.every("lease", c.Times.Lease, now) {
+		c.readLease()
+		c.readRequest()
+	}
+	c.readStep(now)
+	c.look(now)
+	for range 10 { // the leader and its own worker answer each other
+		c.obey(now)
+		before := fmt.Sprint(c.plan.Version, c.status.Phase, c.status.Attempt, c.lease.virtual)
+		c.lead(now)
+		if before == fmt.Sprint(c.plan.Version, c.status.Phase, c.status.Attempt, c.lease.virtual) {
+			break
+		}
+	}
+	c.saves(now)
+	c.tell(now)
+	c.over(now)
+}
+
+// lead lets the leader advance.
+func (c *crew) lead(now time.Time) {
+	if c.leader == nil {
+		return
+	}
+	c.leader.Hear(now, c.status)
+	if c.server != nil {
+		for worker, at := range c.server.Seen() {
+			c.leader.Touch(worker, at)
+		}
+	}
+	plan, want, happened := c.leader.Advance(c.view(now))
+	for _, e := range happened {
+		c.happened(now, e)
+	}
+	if m := c.leader.Memory; m != c.memory {
+		c.memory = m
+		c.keep()
+	}
+	c.at(want.Wake)
+	c.carry(now, want)
+	c.plan = plan
+	if c.server != nil {
+		c.server.Publish(plan)
+	}
+}
+
+// keep writes down what the next crew has to know.
+func (c *crew) keep() {
+	content, err := json.Marshal(kept{Leader: c.memory, Began: c.began})
+	if err == nil {
+		temp := filepath.Join(c.State, memoryFile+".tmp")
+		if err = os.WriteFile(temp, content, 0o600); err == nil {
+			err = os.Rename(temp, filepath.Join(c.State, memoryFile))
+		}
+	}
+	c.fault("state directory", err)
+}
+
+// view is what the leader sees beside its workers.
+func (c *crew) view(now time.Time) agree.View {
+	return agree.View{
+		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Step: c.found.Step, Checkpoint: c.found.URI,
+		Chance: rand.Float64(), //nolint:gosec // it spreads restarts
+		Hold:   c.announced.preempted || c.told != nil,
+		Blind:  c.looked.blind,
+	}
+}
+
+// over ends the crew when everything is over.
+func (c *crew) over(now time.Time) {
+	if c.child != nil {
+		return
+	}
+	switch {
+	case c.told != nil:
+		c.done, c.code = true, c.ownCode()
+	case c.plan.Over:
+		// Worker 0 stays until the others know.
+		if c.server != nil && c.server.Known() < c.Machine.Workers-1 {
+			if c.finish.IsZero() {
+				c.finish = now.Add(c.Times.Finish)
+			}
+			c.at(c.finish)
+			c.at(now.Add(50 * time.Millisecond))
+			if now.Before(c.finish) {
+				return
+			}
+		}
+		c.done, c.code = true, c.plan.Code
+	}
+}
+
+// ownCode is the code of a crew that was told to end: the training's own, but never 0 for a job that is not done.
+func (c *crew) ownCode() int {
+	s, ok := c.told.(syscall.Signal)
+	if !ok {
+		return CodeFailed
+	}
+	if c.status.Phase == agree.Ended {
+		if code := c.status.Exit.ShellCode(number); code != 0 {
+			return code
+		}
+	}
+	return 128 + int(s)
+}

@@ -1,0 +1,334 @@
+//go:build unix
+
+package crew
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/agree"
+	"pitstop.internal/scripts/pitcrew/save"
+	"pitstop.internal/shared/checkpoint"
+)
+
+// leaseView is what was read of the lease.
+type leaseView struct {
+	checkpoint.Lease
+	exists bool
+	// read is when it was read last, named when it named this machine last.
+	read, named          time.Time
+	busy, again, writing bool
+	// retry is when it may be written again after a failure.
+	retry time.Time
+	// rival is what stands in the way of a lease that names another life, and since when nothing stirs there.
+	rival string
+	since time.Time
+	// virtual is the attempt where there is no directory, and so no lease.
+	virtual int
+}
+
+// limit bounds a call to the storage: it has to fail before the lease is read the next time.
+const limit = 8 * time.Second
+
+// slice is this slice's name.
+func (c *crew) slice() string {
+	if c.Machine.Node != "" {
+		return c.Machine.Node
+	}
+	return c.Machine.Host
+}
+
+func (c *crew) admission() events.Admission {
+	return events.Admission{Slice: c.slice(), Incarnation: events.Incarnation{Zone: c.Machine.Zone}, Workers: c.life}
+}
+
+// admits reports whether a lease names this life of the slice. A crew does not know the provider's ID of its own life.
+// Where a lease says nothing else, the time counts: of one name and zone there is one life at a time, so a machine that
+// started after the named life was created belongs to that one or to a later one.
+func (c *crew) admits(l checkpoint.Lease) bool {
+	if l.Admits(c.slice(), events.Incarnation{Zone: c.Machine.Zone}, c.life, 0) {
+		return true
+	}
+	for _, a := range l.Admitted {
+		if a.Slice == c.slice() && a.Workers == "" {
+			return c.after(a)
+		}
+	}
+	return false
+}
+
+func (c *crew) after(a events.Admission) bool {
+	return a.Incarnation.Zone == c.Machine.Zone && !a.Incarnation.Created.IsZero() && c.Booted.After(a.Incarnation.Created)
+}
+
+// leaseOf is what the leader is told of the lease.
+func (c *crew) leaseOf(now time.Time) agree.Lease {
+	v := c.lease
+	switch {
+	case c.Directory == "":
+		return agree.Lease{Admitted: true, Attempt: v.virtual, Own: true}
+	case v.read.IsZero() || now.Sub(v.read) > c.Times.Unread:
+		return agree.Lease{Attempt: v.Attempt}
+	case !v.exists:
+		return agree.Lease{Admitted: true, Own: true}
+	}
+	return agree.Lease{Admitted: c.admits(v.Lease), Attempt: v.Attempt, Epoch: v.Epoch, Own: v.By == by}
+}
+
+// by is who a crew's lease is written by.
+const by = "crew"
+
+// mayRun reports whether a training that runs may go on, and why not.
+func (c *crew) mayRun(now time.Time) (bool, string) {
+	v := c.lease
+	if c.Directory == "" {
+		return true, ""
+	}
+	if v.exists && !c.admits(v.Lease) {
+		return false, fmt.Sprintf("the lease names another life of %s (attempt %d, written by %s)", c.slice(), v.Attempt, v.By)
+	}
+	last := v.named
+	if c.child != nil && last.IsZero() {
+		last = c.child.Began // adopted, and the lease was not read yet
+		if c.child.Adopted && now.Sub(last) > c.Times.Unread {
+			c.lease.named = now // the last crew read it; this one gets as long
+			last = now
+		}
+	}
+	if c.child != nil {
+		c.at(last.Add(c.Times.Unread))
+	}
+	if !last.IsZero() && now.Sub(last) >= c.Times.Unread {
+		return false, fmt.Sprintf("the lease was not read for %v", c.Times.Unread)
+	}
+	return true, ""
+}
+
+// mayStart reports whether the lease names the attempt of the plan, by a reading that is not old.
+func (c *crew) mayStart(now time.Time) bool {
+	if c.Directory == "" {
+		return true
+	}
+	v := c.lease
+	if v.exists && c.admits(v.Lease) && v.Attempt == c.plan.Attempt && now.Sub(v.read) <= 3*c.Times.Lease {
+		return true
+	}
+	if c.every("impatience", max(c.Times.Lease/10, 20*time.Millisecond), now) {
+		c.readLease()
+	}
+	return false
+}
+
+// readLease reads the lease, once at a time.
+func (c *crew) readLease() {
+	if c.Directory == "" {
+		return
+	}
+	if c.lease.busy {
+		c.lease.again = true
+		return
+	}
+	c.lease.busy, c.lease.again = true, false
+	c.beside(limit, func(ctx context.Context) func() {
+		l, _, err := checkpoint.ReadLease(ctx, c.Store, c.Directory)
+		var pulse int64
+		if err == nil && !c.admits(l) {
+			if pulse, err = c.board.Pulse(ctx); err != nil {
+				err = fmt.Errorf("sign of life: %w", err)
+			}
+		}
+		return func() {
+			c.lease.busy = false
+			c.leaseRead(l, pulse, err)
+			if c.lease.again {
+				c.readLease()
+			}
+		}
+	})
+}
+
+func (c *crew) leaseRead(l checkpoint.Lease, pulse int64, err error) {
+	now := c.clock()
+	v := &c.lease
+	switch {
+	case errors.Is(err, checkpoint.ErrNotExist), errors.Is(err, checkpoint.ErrMalformed):
+		v.exists, v.read, v.rival = false, now, ""
+		c.fault("lease", nil)
+		return
+	case err != nil:
+		c.fault("lease", err)
+		return
+	}
+	c.fault("lease", nil)
+	v.Lease, v.exists, v.read = l, true, now
+	if c.admits(l) {
+		v.named, v.rival = now, ""
+		c.fault("admission", nil)
+		return
+	}
+	c.fault("admission", fmt.Errorf("the lease in %s names another life of %s; waiting", c.Directory, c.slice()))
+	rival := fmt.Sprint(l.Epoch, l.Attempt, l.Admitted, pulse)
+	if rival != v.rival {
+		v.rival, v.since = rival, now
+	}
+	if c.leader != nil && c.succeeds(l) && now.Sub(v.since) >= c.Times.TakeOver {
+		c.Say("nothing has stirred behind the lease for %v: taking it over", c.Times.TakeOver)
+		c.name(l.Attempt+1, true)
+	}
+}
+
+// succeeds reports whether this crew may put itself in the place of the one that a lease names: where a crew wrote it, or
+// where the named life had this one's name and zone before, of which there is only one at a time.
+func (c *crew) succeeds(l checkpoint.Lease) bool {
+	if l.Epoch == 0 {
+		return true
+	}
+	for _, a := range l.Admitted {
+		if a.Slice == c.slice() {
+			return c.after(a)
+		}
+	}
+	return false
+}
+
+// name has the lease name an attempt.
+func (c *crew) name(attempt int, takeOver bool) {
+	if c.Directory == "" {
+		c.lease.virtual = attempt
+		return
+	}
+	if c.lease.writing {
+		return
+	}
+	c.lease.writing = true
+	ready := c.out.ready
+	if c.Machine.Slices <= 1 {
+		ready = []events.Admission{c.admission()}
+	}
+	c.beside(limit, func(ctx context.Context) func() {
+		err := c.write(ctx, attempt, takeOver, ready)
+		return func() {
+			c.lease.writing = false
+			if err != nil {
+				c.fault("lease", err)
+				c.lease.retry = c.clock().Add(time.Second)
+			} else if takeOver {
+				c.leader.Attempt = attempt // it is this crew's to begin
+			}
+			c.readLease()
+		}
+	})
+}
+
+// write writes the lease: an attempt more of the one that is there, or the first.
+func (c *crew) write(ctx context.Context, attempt int, takeOver bool, ready []events.Admission) error {
+	l, _, err := checkpoint.ReadLease(ctx, c.Store, c.Directory)
+	switch {
+	case errors.Is(err, checkpoint.ErrNotExist), errors.Is(err, checkpoint.ErrMalformed):
+		l = checkpoint.Lease{Workload: c.Workload, Admitted: ready}
+	case err != nil:
+		return err
+	case !takeOver && !c.admits(l):
+		return nil // it is read again, and waited for
+	case !takeOver && l.Attempt >= attempt:
+		return nil
+	case takeOver:
+		kept := []events.Admission{c.admission()}
+		for _, a := range l.Admitted {
+			if a.Slice != c.slice() {
+				kept = append(kept, a)
+			}
+		}
+		l.Admitted = kept
+	case l.Epoch == 0 && len(ready) > 0:
+		l.Admitted = ready
+	}
+	l.Attempt, l.Written, l.By = attempt, c.clock(), by
+	return checkpoint.WriteLease(ctx, c.Store, c.Directory, l)
+}
+
+// readRequest reads the request beside the checkpoints.
+func (c *crew) readRequest() {
+	c.beside(limit, func(ctx context.Context) func() {
+		r, err := checkpoint.ReadRequest(ctx, c.Store, c.Directory)
+		return func() {
+			switch {
+			case err == nil:
+				c.asked(r, "the request beside the checkpoints")
+			case errors.Is(err, checkpoint.ErrNotExist):
+			default:
+				c.fault("request", err)
+			}
+		}
+	})
+}
+
+// asked takes a request of Pitstop's. One that was already over when this crew first saw it is not for this crew.
+func (c *crew) asked(r events.CrewRequest, where string) {
+	if c.child == nil && c.status.Phase == agree.Idle {
+		return // it is looked at again when a training runs
+	}
+	if !r.By.IsZero() && r.By.Before(c.clock().Add(-c.Times.Save)) {
+		return
+	}
+	c.take(save.Request{ID: r.SaveID, Mode: r.Mode, By: r.By, Why: where})
+}
+
+// outside is what the other slices say.
+type outside struct {
+	view  agree.Outside
+	ready []events.Admission
+	busy  bool
+}
+
+// carry does what the leader wants of the world.
+func (c *crew) carry(now time.Time, w agree.Want) {
+	if w.Lease > 0 {
+		if c.at(c.lease.retry); !now.Before(c.lease.retry) {
+			c.name(w.Lease, false)
+		}
+	}
+	if w.Look > 0 && c.Machine.Slices > 1 && (c.every("board", c.Times.Board, now) || c.out.view.Attempt != w.Look) {
+		c.ask(w)
+	}
+	if l := c.lease; c.Directory != "" && l.exists && l.Epoch == 0 && c.child != nil && c.every("beat", c.Times.Beat, now) {
+		c.beside(limit, func(ctx context.Context) func() {
+			err := c.board.Beat(ctx, c.Machine.Host, c.clock())
+			return func() { c.fault("sign of life", err) }
+		})
+	}
+}
+
+// ask writes what this slice has to say, and reads what the others do.
+func (c *crew) ask(w agree.Want) {
+	if c.out.busy {
+		return
+	}
+	c.out.busy = true
+	c.beside(limit, func(ctx context.Context) func() {
+		var faults []error
+		if w.Ready > 0 {
+			faults = append(faults, c.board.Ready(ctx, w.Ready, c.Machine.Slice, c.admission()))
+		}
+		if w.Ended != nil {
+			faults = append(faults, c.board.End(ctx, *w.Ended))
+		}
+		if w.Verdict != nil {
+			faults = append(faults, c.board.Judge(ctx, *w.Verdict))
+		}
+		view, ready, err := c.board.Look(ctx, w.Look)
+		if c.Machine.Slice == 0 && w.Look > 3 {
+			faults = append(faults, c.board.Clear(ctx, w.Look-3))
+		}
+		return func() {
+			c.out.busy = false
+			c.fault("the other slices", errors.Join(append(faults, err)...))
+			if err == nil {
+				c.out.view, c.out.ready = view, ready
+			}
+		}
+	})
+}

@@ -1,0 +1,198 @@
+//go:build unix
+
+package crew
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/agree"
+	"pitstop.internal/scripts/pitcrew/child"
+	"pitstop.internal/scripts/pitcrew/restart"
+	"pitstop.internal/scripts/pitcrew/save"
+)
+
+// report says something to Pitstop.
+func (c *crew) report(now time.Time, r events.CrewReport) {
+	r.Project, r.Zone, r.Node = c.Machine.Project, c.Machine.Zone, c.Machine.Node
+	if r.Hostname == "" {
+		r.Hostname, r.Worker = c.Machine.Host, c.Machine.Worker
+	}
+	if r.Attempt == 0 {
+		r.Attempt = max(c.plan.Attempt, c.status.Attempt)
+	}
+	if r.Step == 0 {
+		r.Step = max(0, c.step.n)
+	}
+	if r.CheckpointURI == "" {
+		r.CheckpointStep, r.CheckpointURI = c.found.Step, c.found.URI
+	}
+	c.fault("reports", c.spool.Add(now, r))
+}
+
+// happened tells of what the leader has seen.
+func (c *crew) happened(now time.Time, e agree.Event) {
+	if e.Began {
+		c.report(now, events.CrewReport{
+			Report: events.ReportStarted, Attempt: e.Attempt, Workers: e.Workers, Step: c.found.Step, RestartsLeft: e.Left,
+		})
+		return
+	}
+	cause, next := e.Ended, e.Verdict
+	own := cause.Slice == c.Machine.Slice
+	switch cause.Class {
+	case restart.Finished, restart.Stopped:
+	case restart.Saved:
+		c.Say("attempt %d saved itself and ended, which is no end of the job", e.Attempt)
+	case restart.Failed, restart.Crashed, restart.OutOfMemory, restart.Interrupted, restart.NotRun:
+		if own {
+			r := events.CrewReport{
+				Report: events.ReportExited, Attempt: e.Attempt, Worker: cause.Worker, Hostname: cause.Host,
+				ExitCode: cause.Exit.Code, Signal: cause.Exit.Signal, RestartsLeft: e.Left, Tail: cause.Exit.Tail,
+				Interrupted: cause.Class == restart.Interrupted, Reason: cause.Exit.Describe(),
+			}
+			if cause.Exit.Unknown {
+				r.Signal = "unknown"
+			}
+			c.report(now, r)
+		}
+	}
+	switch {
+	case e.Finished:
+		c.report(now, events.CrewReport{Report: events.ReportFinished, Attempt: e.Attempt})
+	case e.GaveUp:
+		c.report(now, events.CrewReport{Report: events.ReportGaveUp, Attempt: e.Attempt, Reason: next.Reason})
+		if e.Attempt > 1 || c.Machine.Workers > 1 {
+			c.Say("gave up after attempt %d: %s", e.Attempt, next.Reason)
+		}
+	case cause.Class != restart.Saved && cause.Class != restart.Stopped:
+		c.Say("attempt %d ended on worker %d: %s; starting again in %v", e.Attempt, cause.Worker, next.Reason, next.After.Round(100*time.Millisecond))
+	}
+}
+
+// answer tells how requests to save ended. Worker 0 speaks for the slice.
+func (c *crew) answer(now time.Time, answers []save.Answer) {
+	for _, a := range answers {
+		if a.Saved {
+			c.Note("%s: saved step %d", a.Request.Why, a.Step)
+		} else {
+			c.Say("%s: not saved: %s", a.Request.Why, a.Reason)
+		}
+		if a.Request.Own || c.leader == nil {
+			continue
+		}
+		c.answered = answered{id: a.Request.ID, at: a.At}
+		r := events.CrewReport{Report: events.ReportRefused, SaveID: a.Request.ID, Reason: a.Reason}
+		at := now
+		if a.Saved {
+			r.Report, r.CheckpointStep, r.CheckpointURI = events.ReportSaved, a.Checkpoint.Step, a.URI
+		}
+		c.report(at, r)
+	}
+}
+
+// tell reports progress, and keeps the guest attribute.
+func (c *crew) tell(now time.Time) {
+	if c.leader != nil && c.child != nil && c.step.n >= 0 {
+		c.leader.Progress(c.step.n, c.saved())
+		if c.every("report", c.Times.Report, now) && c.step.n > c.step.reported {
+			c.step.reported = c.step.n
+			c.report(now, events.CrewReport{Report: events.ReportProgress, Workers: c.leader.Heard(now)})
+		}
+	}
+	if c.Metadata == nil || !c.every("guest", c.Times.Beat, now) {
+		return
+	}
+	state, err := json.Marshal(events.CrewState{
+		Schema: events.Schema, Seen: now.UTC(), Worker: c.Machine.Worker, Phase: string(c.status.Phase), Attempt: c.status.Attempt,
+		Step: max(0, c.step.n), StepAt: c.step.at, CheckpointStep: c.found.Step, CheckpointURI: c.found.URI,
+		SaveID: c.answered.id, SavedAt: c.answered.at,
+	})
+	if err != nil {
+		c.fault("guest attribute", err)
+		return
+	}
+	c.beside(limit, func(ctx context.Context) func() {
+		err := c.Metadata.Put(ctx, events.GuestNamespace, events.GuestKey, state)
+		return func() { c.fault("guest attribute", err) }
+	})
+}
+
+// saved is the step of the last complete checkpoint; less than 0 is none that could be seen.
+func (c *crew) saved() int64 {
+	if c.found.URI == "" {
+		return -1
+	}
+	return c.found.Step
+}
+
+// readStep reads the step now and then.
+func (c *crew) readStep(now time.Time) {
+	if c.child == nil || !c.every("step", c.Times.Step, now) {
+		return
+	}
+	c.readStepOf(c.child)
+}
+
+// readStepOf reads the step of a training: from its progress file, from its output, or from its checkpoints.
+func (c *crew) readStepOf(t *child.Child) {
+	n, at := int64(-1), time.Time{}
+	if c.ProgressFile != "" {
+		n, at = progress(c.ProgressFile, t.Began)
+	}
+	if n < 0 && c.Read {
+		if o, ok := t.Output(); ok {
+			n, at = o.Step, o.At
+		}
+	}
+	if n < 0 && c.found.URI != "" && c.found.At.After(t.Began) {
+		n, at = c.found.Step, c.found.At
+	}
+	if n >= 0 && n != c.step.n {
+		c.step.n, c.step.at = n, at.UTC()
+	}
+}
+
+// progress reads a step from a file: a number, or a JSON object with "step", as the file itself or as its last line. A
+// file that is older than the attempt says nothing about it.
+func progress(path string, since time.Time) (n int64, at time.Time) {
+	info, err := os.Stat(path)
+	if err != nil || info.ModTime().Before(since.Add(-time.Second)) {
+		return -1, at
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return -1, at
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	const most = 4 << 10
+	buf := make([]byte, most)
+	k, err := f.ReadAt(buf, max(0, info.Size()-most))
+	if k == 0 && err != nil {
+		return -1, at
+	}
+	return ParseProgress(string(buf[:k])), info.ModTime()
+}
+
+// ParseProgress reads the step from the end of a progress file; less than 0 is none.
+func ParseProgress(text string) int64 {
+	lines := strings.Split(strings.TrimRight(text, " \t\r\n"), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1])
+	if n, err := strconv.ParseInt(last, 10, 64); err == nil && n >= 0 {
+		return n
+	}
+	var object struct {
+		Step *float64 `json:"step"`
+	}
+	for _, s := range []string{last, text} {
+		if json.Unmarshal([]byte(s), &object) == nil && object.Step != nil && *object.Step >= 0 && *object.Step < 1<<53 {
+			return int64(*object.Step)
+		}
+	}
+	return -1
+}

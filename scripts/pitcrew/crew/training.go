@@ -1,0 +1,289 @@
+//go:build unix
+
+package crew
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"pitstop.internal/scripts/pitcrew/agree"
+	"pitstop.internal/scripts/pitcrew/child"
+	"pitstop.internal/scripts/pitcrew/restart"
+	"pitstop.internal/scripts/pitcrew/save"
+)
+
+// stopping is a training that is being ended.
+type stopping struct {
+	why   string
+	stage int
+	at    time.Time // of the next stage
+	// person says that it was asked for from outside.
+	person bool
+}
+
+// obey does what the plan says, as far as the lease allows.
+func (c *crew) obey(now time.Time) {
+	may, why := c.mayRun(now)
+	switch {
+	case c.child != nil && c.told == nil && !may:
+		c.stop(now, why, 0)
+	case c.child != nil && c.plan.Version != "" && (c.plan.Attempt != c.child.Attempt || !c.plan.Run) && c.told == nil:
+		c.stop(now, c.plan.Reason, c.plan.Grace)
+	case c.child == nil && c.told == nil && c.plan.Run && may && !c.announced.preempted &&
+		(c.status.Phase == agree.Idle || c.status.Attempt < c.plan.Attempt):
+		if c.mayStart(now) {
+			c.start(now)
+		}
+	}
+	c.press(now)
+}
+
+// start starts the attempt of the plan.
+func (c *crew) start(now time.Time) {
+	var held *os.File
+	if c.Lock != nil {
+		var err error
+		if held, err = c.Lock(); err != nil {
+			c.fault("lock", err)
+			c.at(now.Add(time.Second))
+			return
+		}
+		c.fault("lock", nil)
+		defer held.Close() //nolint:errcheck // the parent of the training holds it from now on
+	}
+	t, err := child.Start(child.Spec{
+		Dir: c.State, Attempt: c.plan.Attempt, Command: c.Command, Env: append(os.Environ(), c.environment()...),
+		Read: c.Read, Pattern: c.Pattern, Leftovers: c.Times.Leftovers, Terminal: c.Terminal && child.Terminal(),
+	}, held)
+	c.step = step{n: -1, reported: -1}
+	c.next["report"] = now.Add(c.Times.Report)
+	if err != nil {
+		c.Say("%v", err)
+		e := restart.Exit{Attempt: c.plan.Attempt, Code: CodeFailed, Began: now, Ended: now}
+		if f := (*child.StartError)(nil); errors.As(err, &f) {
+			e.Code = f.Code
+		}
+		c.exited(e, restart.Circumstances{First: !c.began})
+		return
+	}
+	if !c.began {
+		c.began = true
+		c.keep()
+	}
+	c.child, c.stopping = t, nil
+	c.set(agree.Status{Phase: agree.Running, Attempt: t.Attempt})
+	c.Note("attempt %d runs, process %d", t.Attempt, t.Training.PID)
+	c.await(t)
+}
+
+// environment is what an attempt is told.
+func (c *crew) environment() []string {
+	env := append([]string(nil), c.Env...)
+	add := func(name, value string) { env = append(env, "PITCREW_"+name+"="+value) }
+	add("ATTEMPT", strconv.Itoa(c.plan.Attempt))
+	add("WORKER", strconv.Itoa(c.Machine.Worker))
+	add("WORKERS", strconv.Itoa(c.Machine.Workers))
+	add("SLICE", strconv.Itoa(c.Machine.Slice))
+	add("SLICES", strconv.Itoa(c.Machine.Slices))
+	if c.Directory != "" {
+		add("CHECKPOINT_DIR", c.Directory)
+	}
+	if c.plan.Checkpoint != "" {
+		add("RESUME_STEP", strconv.FormatInt(c.plan.Step, 10))
+		add("CHECKPOINT", c.plan.Checkpoint)
+	}
+	return env
+}
+
+// await brings the end of a training into the loop.
+func (c *crew) await(t *child.Child) {
+	go func() {
+		<-t.Done()
+		c.post(func() {
+			if !c.saver.Open() || c.Directory == "" {
+				c.ended(t)
+				return
+			}
+			// Whether it saved is seen in the directory, and only now.
+			c.verify(func() { c.ended(t) })
+		})
+	}()
+}
+
+// ended takes the end of the training.
+func (c *crew) ended(t *child.Child) {
+	now := c.clock()
+	e := t.Exit()
+	clean := e.Code == 0 && e.Signal == "" && !e.Unknown
+	when := restart.Circumstances{
+		// Who was told to end and does is no failure; who saved itself and ends with 0 is no finished job either.
+		Stopped:     c.stopping != nil && (!c.stopping.person || !clean),
+		Told:        c.told != nil || c.saver.Told(now.Add(-c.Times.Recent)),
+		Maintenance: c.announced.near(now, c.Times.Recent),
+	}
+	c.readStepOf(t)
+	c.child, c.stopping = nil, nil
+	c.answer(now, c.saver.Ended(c.world(now, nil), e.Describe(), clean))
+	if c.Terminal && c.told == nil && (e.Signal == "SIGINT" || e.Code == 128+int(syscall.SIGINT)) {
+		c.told, when.Stopped = syscall.SIGINT, true // the person at the terminal has ended it
+	}
+	c.refresh()
+	c.exited(e, when)
+}
+
+func (c *crew) exited(e restart.Exit, when restart.Circumstances) {
+	c.set(agree.Status{Phase: agree.Ended, Attempt: e.Attempt, Exit: e, When: when})
+}
+
+// set changes what this worker says.
+func (c *crew) set(s agree.Status) {
+	s.Worker, s.Host = c.Machine.Worker, c.Machine.Host
+	c.status = s
+	if c.client != nil {
+		c.client.Say(s)
+	}
+}
+
+// stop begins to end the training; within grace it may end by itself.
+func (c *crew) stop(now time.Time, why string, grace time.Duration) {
+	if c.stopping != nil {
+		return
+	}
+	c.Note("ending attempt %d: %s", c.child.Attempt, why)
+	c.stopping = &stopping{why: why, at: now.Add(grace)}
+}
+
+// press goes on with ending the training: SIGTERM, a dump of its stacks right before the end, SIGKILL.
+func (c *crew) press(now time.Time) {
+	s := c.stopping
+	if s == nil || c.child == nil {
+		return
+	}
+	for !now.Before(s.at) && s.stage < 3 {
+		stage := s.stage
+		s.stage++
+		switch stage {
+		case 0:
+			c.send(syscall.SIGTERM)
+			s.at = now.Add(c.Times.Stop)
+		case 1:
+			c.Say("the training did not end within %v of SIGTERM: SIGQUIT for its stacks, then SIGKILL (%s)", c.Times.Stop, s.why)
+			c.send(syscall.SIGQUIT)
+			s.at = now.Add(c.Times.Dump)
+		case 2:
+			c.send(syscall.SIGKILL)
+			s.at = now.Add(time.Second)
+			s.stage = 2 // again, should something have been started meanwhile
+			c.at(s.at)
+			return
+		}
+	}
+	c.at(s.at)
+}
+
+func (c *crew) send(sig syscall.Signal) {
+	if err := c.child.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH) {
+		c.Say("%s to the training: %v", child.SignalName(sig), err)
+	}
+}
+
+// signalled takes a signal that was sent to the crew. One that ends programs is passed on to the whole training, and
+// nothing is started any more; any other goes to who handles it.
+func (c *crew) signalled(s os.Signal) {
+	sig, ok := s.(syscall.Signal)
+	if !ok || sig == syscall.SIGCHLD || sig == syscall.SIGPIPE || sig == syscall.SIGURG {
+		return
+	}
+	now := c.clock()
+	switch sig {
+	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT:
+	default:
+		if c.child != nil {
+			for _, pid := range c.child.Handlers(sig) {
+				c.pass(pid, sig)
+			}
+		}
+		return
+	}
+	again := c.told != nil
+	c.told = sig
+	if c.child == nil {
+		return
+	}
+	c.send(sig)
+	c.saver.Mark(now)
+	if c.stopping == nil || !c.stopping.person {
+		c.stopping = &stopping{why: "pitcrew was told to end by " + child.SignalName(sig), stage: 1, at: now.Add(c.Times.Stop), person: true}
+	} else if again && sig != syscall.SIGHUP {
+		c.stopping.at = now // whoever asks twice does not want to wait
+	}
+}
+
+func (c *crew) pass(pid int, sig syscall.Signal) {
+	if err := child.Send(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		c.Say("%s to process %d: %v", child.SignalName(sig), pid, err)
+	}
+}
+
+// world is what is known when a save is to be decided.
+func (c *crew) world(now time.Time, handlers []int) save.World {
+	coarse := 20 * time.Millisecond // the kernel's clock for files ticks slower
+	if strings.HasPrefix(c.Directory, "gs://") {
+		coarse = time.Second
+	}
+	return save.World{
+		Coarse: coarse,
+		Now:    now, Running: c.child != nil && c.stopping == nil, Handled: len(handlers) > 0, Command: len(c.SaveCommand) > 0,
+		Directory: c.Directory != "", Signal: child.SignalName(c.Signal), Step: max(0, c.step.n),
+		Checkpoint: save.Checkpoint{Step: c.found.Step, URI: c.found.URI, At: c.found.At},
+	}
+}
+
+// take takes a request to save, and does what it asks for at once.
+func (c *crew) take(r save.Request) {
+	now := c.clock()
+	var handlers []int
+	if c.child != nil && r.Mode == "signal" && len(c.SaveCommand) == 0 {
+		handlers = c.child.Handlers(c.Signal)
+	}
+	act, answers := c.saver.Take(r, c.world(now, handlers))
+	switch act {
+	case save.Signal:
+		for _, pid := range handlers {
+			c.pass(pid, c.Signal)
+		}
+		c.Note("%s: %s to %d processes", r.Why, child.SignalName(c.Signal), len(handlers))
+	case save.Command:
+		c.Note("%s: running %s", r.Why, c.SaveCommand[0])
+		c.runCommand(r)
+	case save.Nothing, save.Watch:
+	}
+	c.answer(now, answers)
+}
+
+// runCommand runs the user's command that saves; it is named on the crew's own command line and nowhere else.
+func (c *crew) runCommand(r save.Request) {
+	pid := c.child.Training.PID
+	limit := c.Times.Save
+	if d := r.By.Sub(c.clock()); !r.By.IsZero() && d < limit {
+		limit = d
+	}
+	c.beside(limit, func(ctx context.Context) func() {
+		cmd := exec.CommandContext(ctx, c.SaveCommand[0], c.SaveCommand[1:]...)
+		cmd.Env = append(os.Environ(), "PITCREW_PID="+strconv.Itoa(pid), "PITCREW_SAVE_ID="+r.ID)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		err := child.Run(cmd)
+		return func() {
+			if err != nil {
+				c.answer(c.clock(), c.saver.Failed(fmt.Sprintf("the command %s: %v", c.SaveCommand[0], err)))
+			}
+		}
+	})
+}

@@ -1,0 +1,360 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	logpb "cloud.google.com/go/logging/apiv2"
+	"cloud.google.com/go/logging/apiv2/loggingpb"
+	"github.com/spf13/cobra"
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/option"
+	"google.golang.org/api/storage/v1"
+	mrpb "google.golang.org/genproto/googleapis/api/monitoredres"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/child"
+	"pitstop.internal/scripts/pitcrew/crew"
+	"pitstop.internal/scripts/pitcrew/peers"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/topology"
+)
+
+// finding is one thing that doctor looked at.
+type finding struct {
+	grade, what, text string
+}
+
+// The grades of a finding: only failed keeps a crew from its job.
+const (
+	good    = "ok"
+	warning = "warning"
+	failing = "FAILED"
+)
+
+// doctor looks at one worker.
+type doctor struct {
+	flags
+	try   time.Duration
+	o     crew.Options
+	found []finding
+}
+
+func doctorCommand() *cobra.Command {
+	var d doctor
+	c := &cobra.Command{
+		Use:   "doctor [flags] -- COMMAND [ARG...]",
+		Short: "Say what on this worker would keep pitcrew from its job",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			args, err := command(c, args)
+			if err != nil {
+				return err
+			}
+			return d.examine(c.Context(), args, c.OutOrStdout())
+		},
+	}
+	d.define(c)
+	c.Flags().DurationVar(&d.try, "try", 0, "start the command for up to that long, to see whether it handles the signal; it is killed then")
+	return c
+}
+
+func (d *doctor) add(grade, what, format string, a ...any) {
+	d.found = append(d.found, finding{grade, what, strings.Join(strings.Fields(fmt.Sprintf(format, a...)), " ")})
+}
+
+func (d *doctor) examine(ctx context.Context, args []string, out io.Writer) error {
+	if err := d.check(args); err != nil {
+		return err
+	}
+	d.o = crew.Options{Command: args, Say: func(f string, a ...any) { d.add(warning, "metadata server", f, a...) }}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute+d.try)
+	defer cancel()
+	none := make(chan os.Signal, 1)
+	time.AfterFunc(10*time.Second, func() { none <- syscall.SIGTERM }) // longer than a server that answers needs
+	if err := d.identify(ctx, &d.o, none); err != nil {
+		d.add(failing, "metadata server", "it does not answer: without it nobody knows which worker this is")
+	} else {
+		d.machine(ctx)
+		d.directory(ctx)
+		d.reports(ctx)
+		d.peers(ctx)
+	}
+	d.kernel()
+	d.program(args)
+	return d.print(out)
+}
+
+func (d *doctor) print(out io.Writer) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	failed := 0
+	for _, f := range d.found {
+		if f.grade == failing {
+			failed++
+		}
+		if _, err := fmt.Fprintf(t, "%s\t%s\t%s\n", f.grade, f.what, f.text); err != nil {
+			return err
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return exit{code: 1}
+	}
+	return nil
+}
+
+func (d *doctor) machine(ctx context.Context) {
+	m := d.o.Machine
+	if d.o.Metadata == nil {
+		d.add(warning, "metadata server", "there is none: no requests, no notices, no reports; pitcrew supervises all the same")
+		return
+	}
+	if m.Node == "" || m.Zone == "" || m.Project == "" {
+		d.add(failing, "metadata server", "it answers, but names no TPU (node %q, zone %q, project %q): give --node, --zone and --project", m.Node, m.Zone, m.Project)
+	} else {
+		d.add(good, "metadata server", "worker %d of %d of %s in %s, %s", m.Worker, m.Workers, m.Node, m.Zone, m.Accelerator)
+	}
+	if s, err := topology.Parse(m.Accelerator); err == nil && s.Workers != m.Workers && m.Slices == 1 {
+		d.add(warning, "workers", "%s has %d workers, the metadata name %d", m.Accelerator, s.Workers, m.Workers)
+	}
+	if !m.ServiceAccounts {
+		d.add(failing, "service account", "this machine has none: neither a bucket nor Cloud Logging can be used")
+	}
+	if err := d.o.Metadata.Put(ctx, events.GuestNamespace, "doctor", []byte(time.Now().UTC().Format(time.RFC3339))); err != nil {
+		d.add(warning, "guest attributes", "they cannot be written, so Pitstop does not see the heartbeat: %v", err)
+	} else {
+		d.add(good, "guest attributes", "they can be written")
+	}
+}
+
+// directory looks whether the checkpoint directory can be read and written, and lies where the TPU does.
+func (d *doctor) directory(ctx context.Context) {
+	m := d.o.Machine
+	dir := strings.TrimRight(firstOf(d.flags.directory, m.Directory), "/")
+	if dir == "" {
+		d.add(warning, "checkpoint directory", "none is known: no lease, so nothing keeps two trainings apart, and a save cannot be seen; give --checkpoint-dir or the node's metadata key %s", events.MetadataCheckpointDir)
+		return
+	}
+	store, err := d.store(dir)
+	if err != nil {
+		d.add(failing, "checkpoint directory", "%v", err)
+		return
+	}
+	found, err := checkpoint.Verify(ctx, store, dir, checkpoint.Want{})
+	missing := (*checkpoint.Missing)(nil)
+	switch {
+	case errors.As(err, &missing):
+		d.add(good, "checkpoint directory", "%s can be read; %s", dir, missing.Text)
+	case err != nil:
+		d.add(failing, "checkpoint directory", "%v: it takes storage.objects.get and list", err)
+		return
+	default:
+		d.add(good, "checkpoint directory", "%s can be read; the last complete checkpoint is step %d", dir, found.Step)
+	}
+	probe := checkpoint.Join(dir, peers.Folder+"/doctor-"+m.Host)
+	generation, err := store.Put(ctx, probe, []byte("doctor"), 0)
+	if errors.Is(err, checkpoint.ErrConflict) { // left by one that was killed
+		if o, gerr := store.Get(ctx, probe); gerr == nil {
+			generation, err = o.Generation, nil
+		}
+	}
+	if err == nil {
+		err = store.Delete(ctx, probe, generation)
+	}
+	if err != nil {
+		d.add(failing, "lease", "%v: it takes storage.objects.create and delete", err)
+	} else {
+		d.named(ctx, store, dir)
+	}
+	d.region(ctx, dir)
+}
+
+// named says whom the lease names.
+func (d *doctor) named(ctx context.Context, store checkpoint.Store, dir string) {
+	m := d.o.Machine
+	slice := firstOf(m.Node, m.Host)
+	l, _, err := checkpoint.ReadLease(ctx, store, dir)
+	switch {
+	case errors.Is(err, checkpoint.ErrNotExist):
+		d.add(good, "lease", "there is none yet; pitcrew writes the first")
+	case err != nil:
+		d.add(failing, "lease", "%v", err)
+	case l.Admits(slice, events.Incarnation{Zone: m.Zone}, crew.Life(m), 0):
+		d.add(good, "lease", "it names this life of %s, attempt %d, epoch %d", slice, l.Attempt, l.Epoch)
+	default:
+		d.add(warning, "lease", "it names another life of %s (attempt %d, epoch %d, written by %s): pitcrew waits", slice, l.Attempt, l.Epoch, l.By)
+	}
+}
+
+// region compares where the bucket is with where the TPU is.
+func (d *doctor) region(ctx context.Context, dir string) {
+	rest, ok := strings.CutPrefix(dir, "gs://")
+	region := topology.Region(d.o.Machine.Zone)
+	if !ok || region == "" {
+		return
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	var opts []option.ClientOption
+	if d.storage != "" {
+		opts = []option.ClientOption{option.WithEndpoint(d.storage), option.WithoutAuthentication()}
+	}
+	svc, err := storage.NewService(ctx, opts...)
+	var b *storage.Bucket
+	if err == nil {
+		b, err = svc.Buckets.Get(name).Fields(googleapi.Field("location"), googleapi.Field("locationType")).Context(ctx).Do()
+	}
+	switch {
+	case err != nil:
+		d.add(warning, "region", "where the bucket %s is cannot be read (storage.buckets.get); it should be in %s", name, region)
+	case strings.EqualFold(b.Location, region):
+		d.add(good, "region", "the bucket is in %s, as the TPU is", region)
+	default:
+		d.add(warning, "region", "the bucket is in %s and the TPU in %s: checkpoints are slower and their way is charged", strings.ToLower(b.Location), region)
+	}
+}
+
+// reports asks Cloud Logging whether it would take a report; it keeps nothing.
+func (d *doctor) reports(ctx context.Context) {
+	m := d.o.Machine
+	if d.report == "none" || d.o.Metadata == nil && d.report != "cloud" || m.Project == "" {
+		d.add(warning, "reports", "they go nowhere: Pitstop does not hear of this training")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	client, err := logpb.NewClient(ctx, d.logging()...)
+	if err == nil {
+		defer client.Close() //nolint:errcheck // it was only asked
+		_, err = client.WriteLogEntries(ctx, &loggingpb.WriteLogEntriesRequest{
+			DryRun: true, LogName: "projects/" + m.Project + "/logs/" + events.CrewLog,
+			Resource: &mrpb.MonitoredResource{Type: "global", Labels: map[string]string{"project_id": m.Project}},
+			Entries:  []*loggingpb.LogEntry{{Payload: &loggingpb.LogEntry_TextPayload{TextPayload: "doctor"}}},
+		})
+	}
+	if err != nil {
+		d.add(failing, "reports", "Cloud Logging takes none: %v: it takes roles/logging.logWriter", err)
+		return
+	}
+	d.add(good, "reports", "Cloud Logging takes them")
+}
+
+// peers looks for worker 0.
+func (d *doctor) peers(ctx context.Context) {
+	m := d.o.Machine
+	if m.Workers == 1 || m.Worker == 0 || len(m.Peers) == 0 {
+		return
+	}
+	address := m.Peers[0]
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		address = net.JoinHostPort(address, strconv.Itoa(d.port))
+	}
+	dial := net.Dialer{Timeout: 5 * time.Second}
+	conn, err := dial.DialContext(ctx, "tcp", address)
+	switch {
+	case err == nil:
+		_ = conn.Close() //nolint:errcheck // it was only tried
+		req, rerr := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", http.NoBody)
+		if rerr == nil {
+			if res, derr := http.DefaultClient.Do(req); derr == nil {
+				_ = res.Body.Close() //nolint:errcheck // likewise
+			}
+		}
+		d.add(good, "worker 0", "%s answers", address)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		d.add(warning, "worker 0", "%s can be reached, and no pitcrew listens there yet", address)
+	default:
+		d.add(failing, "worker 0", "%v: a firewall between the workers? (--peer-port)", err)
+	}
+}
+
+func (d *doctor) kernel() {
+	if why := child.Able(); why != "" {
+		d.add(warning, "system", "%s", why)
+	} else {
+		d.add(good, "system", "processes are watched and adopted")
+	}
+	dir := firstOf(d.state, home())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		d.add(failing, "state", "%v (--state)", err)
+		return
+	}
+	probe := filepath.Join(dir, ".doctor")
+	if err := os.WriteFile(probe, nil, 0o600); err != nil {
+		d.add(failing, "state", "%v (--state)", err)
+		return
+	}
+	_ = os.Remove(probe) //nolint:errcheck // an empty file
+	d.add(good, "state", "%s can be written", dir)
+}
+
+// program looks at the command: whether it is there, and whether it handles the signal.
+func (d *doctor) program(args []string) {
+	path, err := child.Look(args)
+	if err != nil {
+		d.add(failing, "command", "%v", err)
+		return
+	}
+	d.add(good, "command", "%s", path)
+	sig, _ := child.SignalOf(d.signal)
+	name := child.SignalName(sig)
+	handles := func(n int, who string) {
+		if n > 0 {
+			d.add(good, "signal", "%d processes of %s handle %s", n, who, name)
+		} else {
+			d.add(warning, "signal", "no process of %s handles %s: it would die of it, so pitcrew does not send it; natural saves only, or --save-signal, --save-command", who, name)
+		}
+	}
+	if d.try == 0 {
+		if pid, found := child.Find(args); found {
+			handles(len(child.HandlersOf(pid, sig)), fmt.Sprintf("the training that runs (%d)", pid))
+			return
+		}
+		d.add(warning, "signal", "whether the command handles %s is seen only while it runs: start it, or give --try 2m to have it started and killed", name)
+		return
+	}
+	dir, err := os.MkdirTemp("", "pitcrew-doctor-")
+	if err != nil {
+		d.add(failing, "signal", "%v", err)
+		return
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a folder in the temporary one
+	c, err := child.Start(child.Spec{Dir: dir, Attempt: 1, Command: args, Env: os.Environ(), Leftovers: time.Second}, nil)
+	if err != nil {
+		d.add(failing, "command", "%v", err)
+		return
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	n := 0
+	for over := time.After(d.try); ; {
+		select {
+		case <-tick.C:
+			if n = len(c.Handlers(sig)); n == 0 {
+				continue
+			}
+		case <-c.Done():
+			d.add(warning, "signal", "the command ended with %s before it handled %s", c.Exit().Describe(), name)
+			return
+		case <-over:
+		}
+		break
+	}
+	handles(n, "the command")
+	_ = c.Signal(syscall.SIGKILL) //nolint:errcheck // it may just have ended
+	<-c.Done()
+}

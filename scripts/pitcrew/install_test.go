@@ -1,0 +1,163 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/metadata"
+	"pitstop.internal/scripts/pitcrew/metadata/metadatatest"
+	"pitstop.internal/shared/checkpoint/buckettest"
+)
+
+// pitcrew runs the command to its end.
+func pitcrew(t *testing.T, env []string, args ...string) (code int, out string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), self(t), args...)
+	cmd.Env = append(append(os.Environ(), asPitcrew+"=1", metadata.HostVariable+"="), env...)
+	raw, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(raw)
+}
+
+func TestInstall(t *testing.T) {
+	root := t.TempDir()
+	env := filepath.Join(t.TempDir(), "secrets.env")
+	if err := os.WriteFile(env, []byte("HF_TOKEN=x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out := pitcrew(t, nil, "install", "--root="+root, "--env-file="+env, "--name=llama", "--",
+		"--checkpoint-dir=gs://b/run", "--step-pattern=maxtext", "--", "python3", "train.py", "--name=50% of $HOME", `"quoted" \ 'too'`, "")
+	if code != 0 {
+		t.Fatal(out)
+	}
+	unit := filepath.Join(root, "etc/systemd/system/llama.service")
+	raw, err := os.ReadFile(unit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`ExecStart=/usr/local/bin/pitcrew run --checkpoint-dir=gs://b/run --step-pattern=maxtext -- python3 train.py "--name=50%% of $$HOME" "\"quoted\" \\ 'too'" ""` + "\n",
+		"EnvironmentFile=" + env + "\n", "KillMode=process\n", "Restart=on-abnormal\n", "WantedBy=multi-user.target\n",
+	} {
+		if !strings.Contains(string(raw), want) {
+			t.Errorf("%s\nlacks %s", raw, want)
+		}
+	}
+	program, err := os.ReadFile(filepath.Join(root, "usr/local/bin/pitcrew"))
+	mine, merr := os.ReadFile(self(t))
+	if err != nil || merr != nil || !bytes.Equal(program, mine) {
+		t.Error("the program is not this one", err, merr)
+	}
+	script := filepath.Join(root, "usr/local/share/pitcrew/llama-startup.sh")
+	if out, err := exec.CommandContext(t.Context(), "sh", "-n", script).CombinedOutput(); err != nil {
+		t.Errorf("%v %s", err, out)
+	}
+	if text, err := os.ReadFile(script); err != nil || !strings.Contains(string(text), string(raw)) {
+		t.Error("the start-up script does not hold the unit")
+	}
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("systemd-analyze is not here to verify the unit")
+	}
+	// What is verified has to exist.
+	there := filepath.Join(root, "there.service")
+	text := strings.ReplaceAll(string(raw), "/usr/local/bin/pitcrew", filepath.Join(root, "usr/local/bin/pitcrew"))
+	if err := os.WriteFile(there, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", there).CombinedOutput(); err != nil || strings.Contains(string(out), "there.service:") {
+		t.Errorf("systemd does not take it: %v %s", err, out)
+	}
+}
+
+func TestInstallForOneUser(t *testing.T) {
+	home := t.TempDir()
+	code, out := pitcrew(t, []string{"HOME=" + home}, "install", "--user", "--dry-run", "--", "python3", "train.py")
+	if code != 0 || !strings.Contains(out, home+"/.config/systemd/user/pitcrew.service") || !strings.Contains(out, "WantedBy=default.target") || strings.Contains(out, "User=") {
+		t.Errorf("%d %s", code, out)
+	}
+	if names, err := os.ReadDir(home); err != nil || len(names) != 0 {
+		t.Errorf("a dry run wrote %v, %v", names, err)
+	}
+}
+
+func TestInstallRefusesWhatRunWould(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--", "--restarts=-1", "--", "train"}, "restarts -1"},
+		{[]string{"--", "--nope", "--", "train"}, "--nope"},
+		{[]string{"--", "--"}, "no command"},
+		{[]string{"--", "docker", "run", "-d", "image"}, "-d"},
+		{[]string{"--name=a/b", "--", "train"}, "--name a/b"},
+		{[]string{"--env-file=/does/not/exist", "--", "train"}, "--env-file"},
+		{[]string{"--", "train", "a\nb"}, "line break"},
+	} {
+		code, out := pitcrew(t, nil, append([]string{"install", "--dry-run"}, c.args...)...)
+		if code != 2 || strings.Count(out, "\n") != 1 || !strings.Contains(out, c.want) {
+			t.Errorf("%q: %d %q", c.args, code, out)
+		}
+	}
+}
+
+func TestDoctorOnATPU(t *testing.T) {
+	s := metadatatest.New("demo", "us-west4-a", "t1v-n-0123abcd-w-0", time.Now)
+	s.TPU("llama", "v5litepod-8", 0, "127.0.0.1")
+	s.Set("instance/attributes/"+events.MetadataCheckpointDir, "gs://doctor/run")
+	host, stop := s.Start()
+	defer stop()
+	b := buckettest.New(time.Now, "doctor")
+	h := httptest.NewServer(b)
+	defer h.Close()
+	l := newLogs(t)
+	base := []string{"doctor", "--metadata=" + host, "--state=" + t.TempDir(), "--storage-endpoint=" + h.URL + "/storage/v1/", "--logging-endpoint=" + l.address}
+	code, out := pitcrew(t, nil, append(base, "--try=10s", "--", "sh", "-c", "trap : TERM; while :; do sleep 0.1; done")...)
+	if code != 0 || strings.Contains(out, failing) {
+		t.Errorf("%d\n%s", code, out)
+	}
+	for _, want := range []string{
+		"worker 0 of 1 of llama in us-west4-a, v5litepod-8", "gs://doctor/run can be read", "there is none yet", "Cloud Logging takes them",
+		"they can be written", "handle SIGTERM",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%s\nlacks %s", out, want)
+		}
+	}
+	if left := b.List("doctor", ""); len(left) != 0 {
+		t.Errorf("it left %v", left)
+	}
+	if len(l.reports(t)) != 0 {
+		t.Error("it left a report")
+	}
+	// Everything that can be wrong, at once.
+	l.set(true)
+	b.Inject(buckettest.Fault{Method: buckettest.MethodInsert, Times: 99, Status: 403})
+	code, out = pitcrew(t, nil, append(base, "--", "no-such-command")...)
+	if code != 1 || strings.Count(out, failing) != 3 {
+		t.Errorf("%d\n%s", code, out)
+	}
+	for _, want := range []string{"roles/logging.logWriter", "storage.objects.create", "there is no such command"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%s\nlacks %s", out, want)
+		}
+	}
+}
+
+func TestDoctorOnALaptop(t *testing.T) {
+	dir := t.TempDir()
+	code, out := pitcrew(t, nil, "doctor", "--metadata=none", "--state="+t.TempDir(), "--checkpoint-dir=file://"+dir, "--try=300ms", "--", "sleep", "10")
+	if code != 0 || !strings.Contains(out, "there is none: no requests") || !strings.Contains(out, "no process of the command handles SIGTERM") {
+		t.Errorf("%d\n%s", code, out)
+	}
+}

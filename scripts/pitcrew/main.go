@@ -1,0 +1,80 @@
+//go:build unix
+
+// Command pitcrew keeps a training running on a Cloud TPU, on one worker or on each of many:
+//
+//	pitcrew run [flags] -- python3 train.py ...
+//
+// It needs nothing else of Pitstop, and no Cloud TPU either.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"pitstop.internal/scripts/pitcrew/child"
+	"pitstop.internal/scripts/pitcrew/crew"
+)
+
+func main() {
+	// The parent of a training is this program, too, and the first thing that it does is to be small.
+	if len(os.Args) > 1 && os.Args[1] == child.ParentCommand {
+		os.Exit(child.Parent(os.Args[2:]))
+	}
+	os.Exit(Main(context.Background(), os.Args[1:]))
+}
+
+// exit is an error that knows its exit code. Without a text everything has been said.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e exit) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e exit) Unwrap() error { return e.err }
+
+func usage(format string, a ...any) error { return exit{crew.CodeUsage, fmt.Errorf(format, a...)} }
+
+// Main runs the command and returns the code to exit with.
+func Main(ctx context.Context, args []string) int {
+	root := &cobra.Command{
+		Use:           "pitcrew",
+		Short:         "Keep a training running on a Cloud TPU",
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.AddCommand(runCommand(), scaleCommand(), doctorCommand(), installCommand())
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	code := crew.CodeUsage
+	if e := (exit{}); errors.As(err, &e) {
+		code = e.code
+	}
+	if err.Error() != "" {
+		fmt.Fprintln(os.Stderr, "pitcrew:", err)
+	}
+	return code
+}
+
+// command returns the training's command: what stands behind --.
+func command(c *cobra.Command, args []string) ([]string, error) {
+	switch dash := c.ArgsLenAtDash(); {
+	case len(args) == 0:
+		return nil, usage("there is no command: pitcrew %s [flags] -- COMMAND ...", c.Name())
+	case dash != 0:
+		return nil, usage("the command stands behind --: pitcrew %s [flags] -- %s ...", c.Name(), args[max(dash, 0)])
+	}
+	return args, nil
+}

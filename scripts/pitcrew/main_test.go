@@ -1,0 +1,412 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/logging/apiv2/loggingpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/child"
+	"pitstop.internal/scripts/pitcrew/metadata"
+	"pitstop.internal/scripts/pitcrew/trainer"
+)
+
+// asPitcrew makes the command of a test program.
+const asPitcrew = "PITCREW_TEST"
+
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == child.ParentCommand:
+		os.Exit(child.Parent(os.Args[2:]))
+	case os.Getenv(trainer.Variable) != "":
+		os.Exit(trainer.Main(os.Args[1:]))
+	case os.Getenv(asPitcrew) != "":
+		os.Exit(Main(context.Background(), os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// deadline bounds every wait; it is long because machines that test may be slow.
+const deadline = 40 * time.Second
+
+func self(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// train is the command of a trainer.
+func train(t testing.TB, args ...string) []string {
+	t.Helper()
+	return append([]string{"env", trainer.Variable + "=1", self(t)}, args...)
+}
+
+// quick are spans that let a test wait for what takes minutes.
+var quick = []string{
+	"--backoff=5ms", "--backoff-max=20ms", "--lease-every=50ms", "--lease-unread=2s", "--lease-take-over=3s", "--stop-grace=2s",
+	"--dump-grace=200ms", "--leftovers-grace=2s", "--finish-grace=3s", "--worker-silence=5s", "--look-every=50ms",
+	"--hurry-every=10ms", "--step-every=10ms", "--board-every=20ms", "--report-every=50ms",
+}
+
+// crewProcess is pitcrew, running.
+type crewProcess struct {
+	*exec.Cmd
+	t    testing.TB
+	done chan struct{}
+}
+
+// launch starts pitcrew run with the command; what is still running at the end of the test is killed.
+func launch(t testing.TB, flags, command []string) *crewProcess {
+	t.Helper()
+	args := append(append(append([]string{"run", "--metadata=none", "-v"}, quick...), flags...), "--")
+	c := &crewProcess{t: t, done: make(chan struct{})}
+	// The test ends it in order: a context would kill it and leave the training behind.
+	c.Cmd = exec.CommandContext(context.WithoutCancel(t.Context()), self(t), append(args, command...)...)
+	c.Env = append(os.Environ(), asPitcrew+"=1", metadata.HostVariable+"=")
+	if !slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--state") }) {
+		c.Args = slices.Insert(c.Args, 2, "--state="+t.TempDir())
+	}
+	// A file, not a pipe: the training holds it, too, and outlives pitcrew.
+	f, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stdout, c.Stderr = f, f
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(c.done)
+		_ = c.Wait() //nolint:errcheck // the code is looked at
+	}()
+	t.Cleanup(func() {
+		if c.running() {
+			_ = c.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may just have ended
+			select {
+			case <-c.done:
+			case <-time.After(10 * time.Second):
+				_ = c.Process.Kill() //nolint:errcheck // likewise
+				<-c.done
+			}
+		}
+		c.sweep()
+		if raw, err := os.ReadFile(f.Name()); err == nil && t.Failed() {
+			t.Logf("%s:\n%s", strings.Join(c.Args[1:], " "), raw)
+		}
+		_ = f.Close() //nolint:errcheck // a test's
+	})
+	return c
+}
+
+// sweep kills the training of a pitcrew that was killed itself.
+func (c *crewProcess) sweep() {
+	for _, a := range c.Args {
+		state, ok := strings.CutPrefix(a, "--state=")
+		if !ok {
+			continue
+		}
+		var r child.Record
+		if raw, err := os.ReadFile(filepath.Join(state, "training.json")); err != nil || json.Unmarshal(raw, &r) != nil {
+			continue
+		}
+		if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", r.Training.PID)); err == nil && strings.Contains(string(raw), child.RunVariable+"="+r.Run) {
+			_ = syscall.Kill(-r.Training.PID, syscall.SIGKILL) //nolint:errcheck // it may just have ended
+		}
+	}
+}
+
+func (c *crewProcess) running() bool {
+	select {
+	case <-c.done:
+		return false
+	default:
+		return true
+	}
+}
+
+func (c *crewProcess) output() string {
+	f, ok := c.Stdout.(*os.File)
+	if !ok {
+		return ""
+	}
+	raw, err := os.ReadFile(f.Name())
+	if err != nil {
+		return ""
+	}
+	return string(raw)
+}
+
+// code waits for the end of pitcrew.
+func (c *crewProcess) code() int {
+	c.t.Helper()
+	select {
+	case <-c.done:
+		return c.ProcessState.ExitCode()
+	case <-time.After(deadline):
+		c.t.Fatalf("pitcrew has not ended:\n%s", c.output())
+		return -1
+	}
+}
+
+func (c *crewProcess) signal(s syscall.Signal) {
+	c.t.Helper()
+	if err := c.Process.Signal(s); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func until(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !f() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not within %v: %s", deadline, what)
+		case <-tick.C:
+		}
+	}
+}
+
+// journal waits until the journal has n lines that say what.
+func journal(t testing.TB, dir, what string, n int) {
+	t.Helper()
+	until(t, fmt.Sprintf("%d x %q in the journal", n, what), func() bool { return trainer.Count(dir, what) >= n })
+}
+
+func alive(pid int) bool {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(raw), ") Z ")
+}
+
+// nobodyLeft fails the test if a process of the journal still runs.
+func nobodyLeft(t testing.TB, dir string) {
+	t.Helper()
+	for _, e := range trainer.Read(dir) {
+		pid := e.PID
+		if text, ok := strings.CutPrefix(e.What, "forked "); ok {
+			pid, _ = strconv.Atoi(text) //nolint:errcheck // the trainer wrote a number
+		}
+		if alive(pid) {
+			t.Errorf("process %d still runs (%+v)", pid, e)
+		}
+	}
+}
+
+// logs is a Cloud Logging that keeps what it gets.
+type logs struct {
+	loggingpb.UnimplementedLoggingServiceV2Server
+	address string
+
+	mu      sync.Mutex
+	entries []*loggingpb.LogEntry
+	down    bool
+}
+
+func newLogs(t testing.TB) *logs {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := grpc.NewServer()
+	lg := &logs{address: l.Addr().String()}
+	loggingpb.RegisterLoggingServiceV2Server(s, lg)
+	go func() { _ = s.Serve(l) }() //nolint:errcheck // it ends with the test
+	t.Cleanup(s.Stop)
+	return lg
+}
+
+// WriteLogEntries implements the service.
+func (l *logs) WriteLogEntries(_ context.Context, r *loggingpb.WriteLogEntriesRequest) (*loggingpb.WriteLogEntriesResponse, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down {
+		return nil, status.Error(codes.Unavailable, "injected")
+	}
+	if r.DryRun {
+		return &loggingpb.WriteLogEntriesResponse{}, nil
+	}
+	for _, e := range r.Entries {
+		if e.LogName == "" {
+			e.LogName = r.LogName
+		}
+		if strings.HasSuffix(e.LogName, "/diagnostic-log") {
+			continue // the client library speaks of itself
+		}
+		if e.Resource == nil {
+			e.Resource = r.Resource
+		}
+		l.entries = append(l.entries, e)
+	}
+	return &loggingpb.WriteLogEntriesResponse{}, nil
+}
+
+func (l *logs) set(down bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = down
+}
+
+// reports are the crew lines as the pipeline reads them. What it cannot read, or ignores, fails the test.
+func (l *logs) reports(t testing.TB) (all []events.CrewReport) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.entries {
+		raw, err := protojson.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := events.Read(raw)
+		if err != nil || read.Kind != events.KindCrew || read.Crew == nil || read.Ignored != "" {
+			t.Fatalf("the pipeline does not understand %s: %+v, %v", raw, read, err)
+		}
+		all = append(all, *read.Crew)
+	}
+	return all
+}
+
+// find waits for a report.
+func (l *logs) find(t testing.TB, what string, is func(events.CrewReport) bool) (found events.CrewReport) {
+	t.Helper()
+	until(t, "the report "+what, func() bool {
+		all := l.reports(t)
+		i := slices.IndexFunc(all, is)
+		if i >= 0 {
+			found = all[i]
+		}
+		return i >= 0
+	})
+	return found
+}
+
+func TestRunIsItsCommand(t *testing.T) {
+	for _, c := range []struct {
+		command []string
+		code    int
+		says    string
+	}{
+		{command: []string{"true"}},
+		{command: []string{"sh", "-c", "echo out; echo err >&2"}, says: "out\nerr\n"},
+		{command: []string{"no-such-command-here"}, code: 127, says: "pitcrew: no-such-command-here: there is no such command\n"},
+		{command: []string{"/"}, code: 126, says: "pitcrew: /: it cannot be executed: is a directory\n"},
+	} {
+		cmd := exec.CommandContext(t.Context(), self(t), append([]string{"run", "--"}, c.command...)...)
+		cmd.Env = append(os.Environ(), asPitcrew+"=1", "XDG_STATE_HOME="+t.TempDir(), metadata.HostVariable+"=")
+		out, err := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != c.code || string(out) != c.says {
+			t.Errorf("%q: code %d, %v, says %q; want %d, %q", c.command, code, err, out, c.code, c.says)
+		}
+	}
+}
+
+func TestBadUsageIsOneLineAnd2(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{args: []string{"run"}, want: []string{"there is no command"}},
+		{args: []string{"run", "true"}, want: []string{"the command stands behind --"}},
+		{args: []string{"run", "--nope", "--", "true"}, want: []string{"--nope"}},
+		{args: []string{"run", "--restarts=-1", "--save-signal=SIGKILL", "--checkpoint-dir=/tmp", "--step-pattern=(", "--", "true"}, want: []string{"restarts -1", "SIGKILL", "gs:// or file:///", "step pattern"}},
+		{args: []string{"run", "--on-maintenance=x", "--after-save=x", "--give-up=x", "--report=x", "--workload=x", "--", "true"}, want: []string{"--on-maintenance", "--after-save", "--give-up", "--report", "--workload"}},
+		{args: []string{"run", "--scale-from=v4-8", "--", "true"}, want: []string{"belong together"}},
+		{args: []string{"run", "--lease-unread=1s", "--", "true"}, want: []string{"--lease-unread"}},
+		{args: []string{"run", "--worker=3", "--metadata=none", "--", "true"}, want: []string{"worker 3 of 1"}},
+		{args: []string{"run", "--after-save=wait", "--metadata=none", "--", "true"}, want: []string{"checkpoint directory"}},
+		{args: []string{"run", "--", "docker", "run", "-d", "image", "train"}, want: []string{"exit 0 would read as a training that is finished"}},
+		{args: []string{"run", "--", "sudo", "docker", "run", "--rm", "-v", "/a:/b", "-itd", "image"}, want: []string{"-itd"}},
+		{args: []string{"run", "--", "podman", "--log-level", "debug", "run", "--net=host", "--detach", "image"}, want: []string{"--detach"}},
+		{args: []string{"scale", "--from=v2-8"}, want: []string{"--to"}},
+		{args: []string{"scale", "--from=v2-8", "--to=v9-8", "--global-batch=8", "--steps=1"}, want: []string{"v9-8"}},
+		{args: []string{"nope"}, want: []string{"nope"}},
+	} {
+		cmd := exec.CommandContext(t.Context(), self(t), c.args...)
+		cmd.Env = append(os.Environ(), asPitcrew+"=1", metadata.HostVariable+"=")
+		out, err := cmd.CombinedOutput()
+		var failed *exec.ExitError
+		if !errors.As(err, &failed) || failed.ExitCode() != 2 || strings.Count(string(out), "\n") != 1 {
+			t.Errorf("%q: %v, %q", c.args, err, out)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(string(out), w) {
+				t.Errorf("%q: %q lacks %q", c.args, out, w)
+			}
+		}
+	}
+}
+
+func TestWhatIsNoDetachedContainer(t *testing.T) {
+	for _, command := range []string{
+		"docker run --rm image train -d", "docker run -e A=B image -d", "docker ps -d", "docker run -v /d:/d image", "docker exec -d x",
+		"docker run --name -d image", "python3 -d", "docker run -p8080:80 image",
+	} {
+		if why := endsEarly(strings.Fields(command)); why != "" {
+			t.Errorf("%s: %s", command, why)
+		}
+	}
+}
+
+func TestScale(t *testing.T) {
+	for _, c := range []struct {
+		args, want []string
+	}{
+		{args: []string{"--from=v2-8", "--to=v2-32", "--global-batch=1024", "--steps=100"}, want: []string{"global batch  4096\n", "steps         25\n", "a core on v2 and v3", "exactly as before"}},
+		{args: []string{"--from=v3-8", "--to=v4-8", "--global-batch=1024", "--steps=100"}, want: []string{"global batch  512\n", "steps         200\n", "a core on v2 and v3", "a chip from v4 on"}},
+		{args: []string{"--from=v4-8", "--to=2xv5litepod-16", "--global-batch=64", "--steps=101"}, want: []string{"global batch  512\n", "steps         13\n", "192 more"}},
+	} {
+		cmd := exec.CommandContext(t.Context(), self(t), append([]string{"scale"}, c.args...)...)
+		cmd.Env = append(os.Environ(), asPitcrew+"=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%q: %v %s", c.args, err, out)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(string(out), w) {
+				t.Errorf("%q: %q lacks %q", c.args, out, w)
+			}
+		}
+	}
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // a test's
+	a, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatal(l.Addr())
+	}
+	return a.Port
+}

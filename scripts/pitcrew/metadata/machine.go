@@ -1,0 +1,211 @@
+package metadata
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// Machine is what a machine knows of itself.
+type Machine struct {
+	Project, Zone string
+	// Node is the TPU's name, Host the machine's own.
+	Node, Host string
+	// Worker is its index among the TPU's Workers; Peers are their addresses, worker 0 first.
+	Worker, Workers int
+	Peers           []string
+	// Accelerator is the TPU's type, such as v5litepod-16.
+	Accelerator string
+	// Slice and Slices are the place in a Multislice; 0 of 1 where there is none.
+	Slice, Slices int
+	// InstanceID is the machine's number at Compute Engine.
+	InstanceID string
+	// Directory is the checkpoint directory as the node's metadata say it.
+	Directory string
+	// ServiceAccounts says that there is one whose tokens can be had.
+	ServiceAccounts bool
+}
+
+// reply is the part of the recursive answer that is read.
+type reply struct {
+	Instance struct {
+		ID              json.Number                `json:"id"`
+		Zone            string                     `json:"zone"`
+		Hostname        string                     `json:"hostname"`
+		Name            string                     `json:"name"`
+		Attributes      map[string]string          `json:"attributes"`
+		ServiceAccounts map[string]json.RawMessage `json:"serviceAccounts"`
+	} `json:"instance"`
+	Project struct {
+		ID string `json:"projectId"`
+	} `json:"project"`
+}
+
+// Machine reads who this machine is. The environment of a container (GKE's TPU_* and MEGASCALE_* variables) fills what
+// the metadata of the machine do not say.
+func (c *Client) Machine(ctx context.Context) (Machine, error) {
+	v, err := c.Get(ctx, "?recursive=true&alt=json")
+	if err != nil {
+		return Machine{}, err
+	}
+	var r reply
+	if err := json.Unmarshal([]byte(v.Text), &r); err != nil {
+		return Machine{}, fmt.Errorf("metadata server: the answer cannot be read: %w", err)
+	}
+	a := r.Instance.Attributes
+	env := tpuEnv(a["tpu-env"])
+	m := Machine{
+		Project: r.Project.ID, Zone: path.Base(r.Instance.Zone), InstanceID: r.Instance.ID.String(),
+		Node: first(a["instance-id"], env["NODE_ID"]), Host: first(strings.Split(r.Instance.Hostname, ".")[0], r.Instance.Name),
+		Accelerator: first(a["accelerator-type"], env["ACCELERATOR_TYPE"]), Directory: a[events.MetadataCheckpointDir],
+		ServiceAccounts: len(r.Instance.ServiceAccounts) > 0, Workers: 1, Slices: 1,
+	}
+	if m.Zone == "." {
+		m.Zone = ""
+	}
+	m.Worker = number(first(a["agent-worker-number"], a["worker-id"], env["WORKER_ID"]), 0)
+	for endpoint := range strings.SplitSeq(a["worker-network-endpoints"], ",") {
+		if f := strings.Split(endpoint, ":"); len(f) >= 3 && f[2] != "" {
+			m.Peers = append(m.Peers, f[2])
+		}
+	}
+	m.Slices = max(1, number(env["MEGASCALE_NUM_SLICES"], 1))
+	m.Slice = number(env["MEGASCALE_SLICE_ID"], 0)
+	return m.inContainer(os.Getenv), nil
+}
+
+// inContainer takes what a container's environment says: on GKE the machine's metadata know nothing of the Pod.
+func (m Machine) inContainer(env func(string) string) Machine {
+	if names := env("TPU_WORKER_HOSTNAMES"); names != "" {
+		m.Peers = strings.Split(names, ",")
+	}
+	m.Worker = number(env("TPU_WORKER_ID"), m.Worker)
+	m.Accelerator = first(env("TPU_ACCELERATOR_TYPE"), m.Accelerator)
+	m.Node = first(m.Node, env("TPU_NAME"))
+	m.Slices = max(1, number(env("MEGASCALE_NUM_SLICES"), m.Slices))
+	m.Slice = number(env("MEGASCALE_SLICE_ID"), m.Slice)
+	m.Workers = max(1, len(m.Peers))
+	return m
+}
+
+// Local is a machine without a metadata server.
+func Local() Machine {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	m := Machine{Host: strings.Split(host, ".")[0], Slices: 1}.inContainer(os.Getenv)
+	return m
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func number(s string, otherwise int) int {
+	n, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil || n < 0 {
+		return otherwise
+	}
+	return n
+}
+
+// tpuEnv reads the lines KEY: 'value' of the attribute tpu-env.
+func tpuEnv(text string) map[string]string {
+	env := map[string]string{}
+	for line := range strings.Lines(text) {
+		if k, v, ok := strings.Cut(line, ":"); ok {
+			env[strings.TrimSpace(k)] = strings.Trim(strings.TrimSpace(v), `'"`)
+		}
+	}
+	return env
+}
+
+// The values that announce something, and those of the node's metadata.
+const (
+	PathEvent      = "instance/maintenance-event"
+	PathUpcoming   = "instance/upcoming-maintenance?alt=json"
+	PathPreempted  = "instance/preempted"
+	PathAttributes = "instance/attributes/?recursive=true&alt=json"
+)
+
+// Notice reads an announced maintenance; nil is none. The fields are those of Google's page, and a boolean or a number
+// may come as a text.
+// https://cloud.google.com/tpu/docs/view-maintenance-notifications
+func Notice(text string) (*events.Notice, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil //nolint:nilnil // nil says that there is none
+	}
+	var raw map[string]any
+	if err := json.Unmarshal([]byte(text), &raw); err != nil {
+		return nil, errors.New("the announced maintenance is no JSON object")
+	}
+	get := func(names ...string) string {
+		for _, name := range names {
+			switch v := raw[name].(type) {
+			case string:
+				return v
+			case bool:
+				return strconv.FormatBool(v)
+			}
+		}
+		return ""
+	}
+	n := &events.Notice{
+		Unscheduled:   strings.EqualFold(get("maintenanceType", "maintenance_type", "type"), "UNSCHEDULED"),
+		CanReschedule: strings.EqualFold(get("canReschedule", "can_reschedule"), "true"),
+	}
+	switch strings.ToUpper(get("maintenanceStatus", "maintenance_status")) {
+	case "PENDING":
+		n.Status = events.NoticePending
+	case "ONGOING":
+		n.Status = events.NoticeOngoing
+	default:
+		return nil, nil //nolint:nilnil // an error message, or an empty object
+	}
+	for name, into := range map[string]*time.Time{
+		"windowStartTime": &n.WindowStart, "windowEndTime": &n.WindowEnd, "latestWindowStartTime": &n.LatestWindowStart,
+	} {
+		if t, err := time.Parse(time.RFC3339, get(name, snake(name))); err == nil {
+			*into = t
+		}
+	}
+	return n, nil
+}
+
+func snake(name string) string {
+	var b strings.Builder
+	for _, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			b.WriteByte('_')
+			c += 'a' - 'A'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// Attributes reads the node's metadata.
+func Attributes(text string) (map[string]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var a map[string]string
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		return nil, errors.New("the node's metadata are no JSON object of texts")
+	}
+	return a, nil
+}

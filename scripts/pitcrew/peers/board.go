@@ -1,0 +1,166 @@
+package peers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/agree"
+	"pitstop.internal/shared/checkpoint"
+)
+
+// Folder is where crews leave word for each other, beside the checkpoints.
+const Folder = "pitstop-crew"
+
+// Board is what the crews of a Multislice write on and read from: objects that are created once. It also holds the sign
+// of life of a crew that wrote its own lease.
+type Board struct {
+	Store checkpoint.Store
+	// Directory is the checkpoint directory.
+	Directory string
+}
+
+func (b Board) attempt(n int) string {
+	return checkpoint.Join(b.Directory, fmt.Sprintf("%s/attempt-%06d", Folder, n))
+}
+
+// create writes an object unless there is one; whose it is does not matter.
+func (b Board) create(ctx context.Context, uri string, v any) error {
+	content, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = b.Store.Put(ctx, uri, content, 0)
+	if errors.Is(err, checkpoint.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// Ready says that a slice is ready for an attempt, in this life. What an earlier life said is replaced.
+func (b Board) Ready(ctx context.Context, attempt, slice int, a events.Admission) error {
+	uri := checkpoint.Join(b.attempt(attempt), "ready-"+strconv.Itoa(slice)+".json")
+	content, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	_, err = b.Store.Put(ctx, uri, content, 0)
+	if !errors.Is(err, checkpoint.ErrConflict) {
+		return err
+	}
+	o, err := b.Store.Get(ctx, uri)
+	if err != nil || bytes.Equal(o.Content, content) {
+		return err
+	}
+	_, err = b.Store.Put(ctx, uri, content, o.Generation)
+	return err
+}
+
+// End says how an attempt ended; the first one to say it is believed.
+func (b Board) End(ctx context.Context, c agree.Cause) error {
+	return b.create(ctx, checkpoint.Join(b.attempt(c.Attempt), "ended.json"), c)
+}
+
+// Judge says what follows.
+func (b Board) Judge(ctx context.Context, v agree.Verdict) error {
+	return b.create(ctx, checkpoint.Join(b.attempt(v.Attempt), "verdict.json"), v)
+}
+
+// Look reads what all slices say about an attempt, and in which lives they are ready.
+func (b Board) Look(ctx context.Context, attempt int) (agree.Outside, []events.Admission, error) {
+	o := agree.Outside{Attempt: attempt}
+	names, err := b.Store.List(ctx, b.attempt(attempt), checkpoint.ListOptions{})
+	if errors.Is(err, checkpoint.ErrNotExist) {
+		return o, nil, nil
+	}
+	if err != nil {
+		return o, nil, err
+	}
+	var ready []events.Admission
+	for _, e := range names.Entries {
+		uri := checkpoint.Join(b.attempt(attempt), e.Name)
+		switch {
+		case strings.HasPrefix(e.Name, "ready-"):
+			var a events.Admission
+			if err := b.read(ctx, uri, &a); err != nil {
+				return o, nil, err
+			}
+			o.Ready++
+			ready = append(ready, a)
+		case e.Name == "ended.json":
+			o.Ended = &agree.Cause{}
+			if err := b.read(ctx, uri, o.Ended); err != nil {
+				return o, nil, err
+			}
+		case e.Name == "verdict.json":
+			o.Verdict = &agree.Verdict{}
+			if err := b.read(ctx, uri, o.Verdict); err != nil {
+				return o, nil, err
+			}
+		}
+	}
+	return o, ready, nil
+}
+
+func (b Board) read(ctx context.Context, uri string, into any) error {
+	o, err := b.Store.Get(ctx, uri)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(o.Content, into); err != nil {
+		return fmt.Errorf("%s: %w", uri, err)
+	}
+	return nil
+}
+
+// Clear removes what was said about an attempt that is long over.
+func (b Board) Clear(ctx context.Context, attempt int) error {
+	names, err := b.Store.List(ctx, b.attempt(attempt), checkpoint.ListOptions{})
+	if err != nil {
+		if errors.Is(err, checkpoint.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	for _, e := range names.Entries {
+		err := b.Store.Delete(ctx, checkpoint.Join(b.attempt(attempt), e.Name), e.Generation)
+		if err != nil && !errors.Is(err, checkpoint.ErrNotExist) && !errors.Is(err, checkpoint.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Beat is the sign of life of whoever trains under a lease of its own: another crew that wants the directory waits until
+// it stops. It returns the generation that was written.
+func (b Board) Beat(ctx context.Context, host string, now time.Time) error {
+	uri := checkpoint.Join(b.Directory, Folder+"/holder.json")
+	content, err := json.Marshal(map[string]any{"host": host, "at": now.UTC()})
+	if err != nil {
+		return err
+	}
+	var generation int64
+	switch o, err := b.Store.Get(ctx, uri); {
+	case err == nil:
+		generation = o.Generation
+	case !errors.Is(err, checkpoint.ErrNotExist):
+		return err
+	}
+	_, err = b.Store.Put(ctx, uri, content, generation)
+	return err
+}
+
+// Pulse is the generation of the last sign of life; 0 is none.
+func (b Board) Pulse(ctx context.Context) (int64, error) {
+	o, err := b.Store.Get(ctx, checkpoint.Join(b.Directory, Folder+"/holder.json"))
+	if errors.Is(err, checkpoint.ErrNotExist) {
+		return 0, nil
+	}
+	return o.Generation, err
+}

@@ -1,0 +1,131 @@
+package peers_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/agree"
+	"pitstop.internal/scripts/pitcrew/peers"
+	"pitstop.internal/scripts/pitcrew/restart"
+	"pitstop.internal/shared/checkpoint"
+)
+
+func receive[T any](t *testing.T, c <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(20 * time.Second):
+		t.Fatal("not received: " + what)
+		panic("unreachable")
+	}
+}
+
+func TestStatusesAndPlansPassAtOnce(t *testing.T) {
+	heard, told := make(chan agree.Status, 100), make(chan agree.Plan, 100)
+	s := peers.NewServer("demo/llama", []string{"127.0.0.1:1"}, func(st agree.Status) { heard <- st })
+	h := httptest.NewServer(s)
+	defer h.Close()
+	c := peers.NewClient("demo/llama", strings.TrimPrefix(h.URL, "http://"))
+	c.Say(agree.Status{Worker: 1, Phase: agree.Idle})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(ctx, func(p agree.Plan) { told <- p }, func(error) {})
+	}()
+	if st := receive(t, heard, "a status"); st.Phase != agree.Idle {
+		t.Errorf("%+v", st)
+	}
+	s.Publish(agree.Plan{Version: "a.1", Attempt: 1, Run: true})
+	if p := receive(t, told, "a plan"); !p.Run || p.Attempt != 1 {
+		t.Errorf("%+v", p)
+	}
+	c.Say(agree.Status{Worker: 1, Phase: agree.Ended, Attempt: 1, Exit: restart.Exit{Code: 3}})
+	for receive(t, heard, "the end").Exit.Code != 3 {
+		continue // it said the old before
+	}
+	// The last plan is known to be known before the worker is told.
+	s.Publish(agree.Plan{Version: "a.2", Over: true})
+	if p := receive(t, told, "the last plan"); !p.Over || s.Known() != 1 {
+		t.Errorf("%+v, known to %d", p, s.Known())
+	}
+	cancel()
+	receive(t, done, "the end of the client")
+}
+
+func TestWhoIsNoWorkerIsNotHeard(t *testing.T) {
+	s := peers.NewServer("demo/llama", []string{"10.0.0.1", "10.0.0.2"}, func(agree.Status) { t.Error("heard") })
+	for name, c := range map[string]struct {
+		method, path, body, from string
+		want                     int
+	}{
+		"a stranger":        {http.MethodPost, "/pitcrew/v1/status", `{"workload":"demo/llama"}`, "10.0.0.9:1", http.StatusForbidden},
+		"another path":      {http.MethodPost, "/", `{"workload":"demo/llama"}`, "10.0.0.2:1", http.StatusNotFound},
+		"another method":    {http.MethodGet, "/pitcrew/v1/status", ``, "10.0.0.2:1", http.StatusNotFound},
+		"no status":         {http.MethodPost, "/pitcrew/v1/status", `[`, "10.0.0.2:1", http.StatusBadRequest},
+		"too much":          {http.MethodPost, "/pitcrew/v1/status", strings.Repeat(" ", 1<<20), "10.0.0.2:1", http.StatusBadRequest},
+		"another workload":  {http.MethodPost, "/pitcrew/v1/status", `{"workload":"demo/other"}`, "10.0.0.2:1", http.StatusConflict},
+		"nobody's address":  {http.MethodPost, "/pitcrew/v1/status", `{"workload":"demo/llama"}`, "?", http.StatusForbidden},
+		"in the other form": {http.MethodPost, "/pitcrew/v1/status", `{"workload":"demo/other"}`, "[::ffff:10.0.0.2]:1", http.StatusConflict},
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, bytes.NewBufferString(c.body))
+		r.RemoteAddr = c.from
+		s.ServeHTTP(w, r)
+		if w.Code != c.want {
+			t.Errorf("%s: %d, want %d", name, w.Code, c.want)
+		}
+	}
+}
+
+func TestABoardIsWrittenOnce(t *testing.T) {
+	b := peers.Board{Store: checkpoint.NewFiles("/", time.Now), Directory: "file://" + t.TempDir()}
+	ctx := t.Context()
+	if o, ready, err := b.Look(ctx, 1); err != nil || o != (agree.Outside{Attempt: 1}) || ready != nil {
+		t.Fatal(o, ready, err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	admission := func(workers string) events.Admission { return events.Admission{Slice: "llama-1", Workers: workers} }
+	must(b.Ready(ctx, 1, 0, events.Admission{Slice: "llama-0", Workers: "a"}))
+	must(b.Ready(ctx, 1, 1, admission("b")))
+	must(b.Ready(ctx, 1, 1, admission("c"))) // a new life of it
+	must(b.End(ctx, agree.Cause{Attempt: 1, Slice: 1, Exit: restart.Exit{Code: 4}}))
+	must(b.End(ctx, agree.Cause{Attempt: 1, Slice: 0, Exit: restart.Exit{Code: 5}}))
+	must(b.Judge(ctx, agree.Verdict{Attempt: 1, Restart: true}))
+	must(b.Judge(ctx, agree.Verdict{Attempt: 1}))
+	o, ready, err := b.Look(ctx, 1)
+	if err != nil || o.Ready != 2 || o.Ended == nil || o.Ended.Exit.Code != 4 || o.Verdict == nil || !o.Verdict.Restart || ready[1].Workers != "c" {
+		t.Errorf("%+v, %+v, %v", o, ready, err)
+	}
+	// What crews write beside the checkpoints is none of them.
+	if _, err := checkpoint.Verify(ctx, b.Store, b.Directory, checkpoint.Want{}); err == nil || !strings.Contains(err.Error(), "no step directory") {
+		t.Error(err)
+	}
+	must(b.Clear(ctx, 1))
+	if o, _, err := b.Look(ctx, 1); err != nil || o.Ready != 0 || o.Ended != nil {
+		t.Errorf("%+v, %v", o, err)
+	}
+	must(b.Clear(ctx, 1))
+	before, err := b.Pulse(ctx)
+	must(err)
+	must(b.Beat(ctx, "host", time.Now()))
+	first, err := b.Pulse(ctx)
+	must(err)
+	must(b.Beat(ctx, "host", time.Now()))
+	second, err := b.Pulse(ctx)
+	if err != nil || before != 0 || first == 0 || second <= first {
+		t.Errorf("%d, %d, %d, %v", before, first, second, err)
+	}
+}

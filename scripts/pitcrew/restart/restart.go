@@ -1,0 +1,303 @@
+// Package restart decides what follows from the end of a training: whether it is started again, when, and from whose
+// budget. It follows the restart rules of Google's training service and does no I/O.
+// https://cloud.google.com/vertex-ai/docs/training/understanding-training-service
+package restart
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// Exit is how one attempt ended on one worker.
+type Exit struct {
+	Attempt int `json:"attempt"`
+	// Code and Signal say how: one of the two. 128+n codes of a shell are left as they are.
+	Code   int    `json:"code,omitzero"`
+	Signal string `json:"signal,omitzero"`
+	// Unknown says that nobody saw it.
+	Unknown bool `json:"unknown,omitzero"`
+	// OOMKilled says that the kernel killed something for want of memory meanwhile.
+	OOMKilled bool `json:"oom_killed,omitzero"`
+	// Began and Ended are when; MaxRSS is the most memory that it had, in bytes.
+	Began  time.Time `json:"began"`
+	Ended  time.Time `json:"ended"`
+	MaxRSS int64     `json:"max_rss,omitzero"`
+	// Tail are the last lines of its output, where that is read.
+	Tail []string `json:"tail,omitzero"`
+}
+
+// Describe says in a few words how it ended.
+func (e Exit) Describe() string {
+	switch {
+	case e.Unknown:
+		return "nobody saw how"
+	case e.OOMKilled && e.killed():
+		return "out of memory"
+	case e.Signal != "":
+		return e.Signal
+	}
+	return fmt.Sprintf("exit code %d", e.Code)
+}
+
+// ShellCode is the code that a shell makes of it.
+func (e Exit) ShellCode(number func(signal string) int) int {
+	switch {
+	case e.Unknown:
+		return 125
+	case e.Signal != "":
+		return 128 + number(e.Signal)
+	}
+	return e.Code
+}
+
+func (e Exit) is(signal string, number int) bool {
+	return e.Signal == signal || e.Signal == "" && e.Code == 128+number
+}
+
+func (e Exit) killed() bool { return e.is("SIGKILL", 9) }
+
+// Circumstances are what the crew knows about the moment of an exit.
+type Circumstances struct {
+	// Stopped says that the crew ended it itself, for a reason that is no failure.
+	Stopped bool
+	// Told says that the crew passed a signal on, or a request to save is open.
+	Told bool
+	// Maintenance says that maintenance or a preemption was announced for about now.
+	Maintenance bool
+	// Lost says that a worker, or its crew, was not to be heard any more.
+	Lost bool
+	// First says that it never ran before.
+	First bool
+}
+
+// Class is what an exit stands for.
+type Class string
+
+// The classes.
+const (
+	// Finished is exit 0 in quiet times: the job is done.
+	Finished Class = "finished"
+	// Saved is exit 0 that was asked for, or that comes near maintenance: the training saved itself and goes on later.
+	Saved Class = "saved"
+	// Stopped is an end that the crew decided on itself.
+	Stopped Class = "stopped"
+	// Interrupted is an end that lies with the machines; it is charged to nobody but the machines.
+	Interrupted Class = "interrupted"
+	// Failed is an exit that may succeed the next time.
+	Failed Class = "failed"
+	// Crashed is an abort or a segmentation fault: possibly transient, worth a restart of the whole job.
+	Crashed Class = "crashed"
+	// OutOfMemory would happen again.
+	OutOfMemory Class = "out_of_memory"
+	// NotRun is a command that is not there or cannot be executed.
+	NotRun Class = "not_run"
+)
+
+// Classify says what an exit stands for.
+func Classify(e Exit, c Circumstances) Class {
+	switch {
+	case c.Stopped:
+		return Stopped
+	case e.Unknown || c.Lost:
+		return Interrupted
+	case e.Signal == "" && e.Code == 0 && (c.Told || c.Maintenance):
+		return Saved
+	case e.Signal == "" && e.Code == 0:
+		return Finished
+	case e.OOMKilled && e.killed():
+		return OutOfMemory
+	case c.Maintenance:
+		return Interrupted
+	case e.is("SIGABRT", 6), e.is("SIGSEGV", 11):
+		return Crashed
+	case e.killed(), e.is("SIGTERM", 15), e.is("SIGHUP", 1), e.is("SIGINT", 2):
+		return Interrupted // somebody sent it: a shutdown, an operator, the system
+	case e.Signal == "" && (e.Code == 126 || e.Code == 127) && c.First:
+		return NotRun
+	}
+	return Failed
+}
+
+// Policy are the numbers of the rules; each is a flag.
+type Policy struct {
+	// Restarts is how often a training is restarted before that counts as a try of the job, Tries how many more tries the
+	// job has. Both refill with progress.
+	Restarts, Tries int
+	// Memory is how often a training is restarted that ran out of memory, Interruptions how often one that the machines
+	// interrupted.
+	Memory, Interruptions int
+	// NoProgress is how many restarts in a row may pass without a step past the highest one; 0 is no bound.
+	NoProgress int
+	// First is the wait before the first restart, Longest before any; it doubles in between. Jitter is the part of it that
+	// is drawn by lot.
+	First, Longest time.Duration
+	Jitter         float64
+}
+
+// Defaults are the numbers of Google's training service where it has any: 5 restarts of a worker, 3 of the job.
+func Defaults() Policy {
+	return Policy{
+		Restarts: 5, Tries: 3, Memory: 0, Interruptions: 100, NoProgress: 5,
+		First: 10 * time.Second, Longest: 5 * time.Minute, Jitter: 0.2,
+	}
+}
+
+// Validate returns every fault of the numbers, in one line.
+func (p Policy) Validate() error {
+	var faults []string
+	for _, n := range []struct {
+		name  string
+		value int
+	}{
+		{"restarts", p.Restarts},
+		{"job-tries", p.Tries},
+		{"memory-restarts", p.Memory},
+		{"interruptions", p.Interruptions},
+		{"no-progress", p.NoProgress},
+	} {
+		if n.value < 0 {
+			faults = append(faults, fmt.Sprintf("%s %d: it cannot be less than 0", n.name, n.value))
+		}
+	}
+	if p.First < 0 || p.Longest < p.First {
+		faults = append(faults, fmt.Sprintf("backoff %v to %v: the longest is at least the first", p.First, p.Longest))
+	}
+	if p.Jitter < 0 || p.Jitter > 1 {
+		faults = append(faults, fmt.Sprintf("jitter %v: it lies between 0 and 1", p.Jitter))
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%s", strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+// Budget is what has been used of the rules. It is kept across restarts of the crew.
+type Budget struct {
+	Restarts      int `json:"restarts"`
+	Tries         int `json:"tries"`
+	Memory        int `json:"memory"`
+	Interruptions int `json:"interruptions"`
+	// Idle counts the restarts in a row without a step past High, and Waits the waits since then.
+	Idle  int `json:"idle"`
+	Waits int `json:"waits"`
+	// High is the highest step that was seen, Saved the highest that was saved; less than 0 is none.
+	High  int64 `json:"high"`
+	Saved int64 `json:"saved"`
+	// Started says that the training has run before.
+	Started bool `json:"started"`
+}
+
+// NewBudget is the budget of a training that has not run yet.
+func NewBudget() Budget { return Budget{High: -1, Saved: -1} }
+
+// Progress takes the step that the training has come to and the one that it has saved; less than 0 is not known. New
+// ground that is saved refills everything; where nobody knows what is saved, the step itself has to do.
+func (b Budget) Progress(step, saved int64) Budget {
+	if step > b.High {
+		b.High, b.Idle, b.Waits = step, 0, 0
+		if b.Saved < 0 && saved < 0 {
+			b.Restarts, b.Tries, b.Memory, b.Interruptions = 0, 0, 0, 0
+		}
+	}
+	if saved > b.Saved {
+		if b.Saved >= 0 {
+			b.Restarts, b.Tries, b.Memory, b.Interruptions, b.Idle, b.Waits = 0, 0, 0, 0, 0, 0
+		}
+		b.Saved = saved
+	}
+	return b
+}
+
+// Refill is the budget after somebody asked for a new attempt.
+func (b Budget) Refill() Budget {
+	return Budget{High: b.High, Saved: b.Saved, Started: b.Started}
+}
+
+// Left is how many restarts remain for a training that fails.
+func (b Budget) Left(p Policy) int {
+	left := max(0, p.Restarts-b.Restarts) + max(0, p.Tries-b.Tries)*(1+p.Restarts)
+	if p.NoProgress > 0 && b.High >= 0 {
+		left = min(left, max(0, p.NoProgress-b.Idle))
+	}
+	return left
+}
+
+// Next is what follows from an exit.
+type Next struct {
+	// Restart says that another attempt follows, After that long.
+	Restart bool
+	After   time.Duration
+	// Finished says that the job is done, else, where there is no restart, the crew gives up.
+	Finished bool
+	// Reason says why, for people, in one line.
+	Reason string
+}
+
+// Decide says what follows from an exit of this class, and what is used of the budget then. Chance is between 0 and 1.
+func Decide(p Policy, b Budget, class Class, e Exit, chance float64) (Budget, Next) {
+	b.Started = b.Started || class != NotRun
+	again := func(why string) (Budget, Next) {
+		wait := b.wait(p, chance)
+		b.Waits++
+		return b, Next{Restart: true, After: wait, Reason: why}
+	}
+	switch class {
+	case Finished:
+		return b, Next{Finished: true, Reason: "exit code 0"}
+	case Saved:
+		return b, Next{Restart: true, Reason: "it saved itself"}
+	case Stopped:
+		return b, Next{Restart: true, Reason: "the crew had stopped it"}
+	case NotRun:
+		return b, Next{Reason: "the command cannot be run: " + e.Describe()}
+	case Interrupted:
+		if b.Interruptions >= p.Interruptions {
+			return b, Next{Reason: fmt.Sprintf("%d interruptions without progress, the last: %s", p.Interruptions, e.Describe())}
+		}
+		b.Interruptions++
+		return again("interrupted: " + e.Describe())
+	case Failed, Crashed, OutOfMemory:
+	}
+	if p.NoProgress > 0 && b.High >= 0 && b.Idle >= p.NoProgress {
+		return b, Next{Reason: fmt.Sprintf("%d restarts without a step past %s, the last: %s", b.Idle, events.Number(b.High), e.Describe())}
+	}
+	b.Idle++
+	switch {
+	case class == OutOfMemory:
+		if b.Memory >= p.Memory {
+			return b, Next{Reason: cmp.Or(spent(p.Memory, "restart", "out of memory"), "out of memory, which a restart would not mend")}
+		}
+		b.Memory++
+		return again("out of memory")
+	case class == Failed && b.Restarts < p.Restarts:
+		b.Restarts++
+		return again(fmt.Sprintf("%s; restart %d of %d", e.Describe(), b.Restarts, p.Restarts))
+	case b.Tries < p.Tries:
+		b.Tries++
+		b.Restarts = 0
+		return again(fmt.Sprintf("%s; try %d of %d of the whole job", e.Describe(), b.Tries+1, p.Tries+1))
+	}
+	return b, Next{Reason: fmt.Sprintf("all restarts are spent, the last exit: %s", e.Describe())}
+}
+
+func spent(n int, word, why string) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d %ss are spent: %s", n, word, why)
+}
+
+// wait doubles from one restart to the next, with a part of it drawn by lot so that many jobs do not start at once.
+func (b Budget) wait(p Policy, chance float64) time.Duration {
+	wait := p.First
+	for range b.Waits {
+		if wait = min(2*wait, p.Longest); wait == p.Longest {
+			break
+		}
+	}
+	return wait + time.Duration(float64(wait)*p.Jitter*(2*chance-1))
+}

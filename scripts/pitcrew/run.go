@@ -1,0 +1,620 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/child"
+	"pitstop.internal/scripts/pitcrew/crew"
+	"pitstop.internal/scripts/pitcrew/metadata"
+	"pitstop.internal/scripts/pitcrew/peers"
+	"pitstop.internal/scripts/pitcrew/report"
+	"pitstop.internal/scripts/pitcrew/restart"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/topology"
+)
+
+// flags are what the command line says.
+type flags struct {
+	directory, workload, state, metadata, node, host, project, zone, accelerator string
+	worker, slice, slices, port                                                  int
+	peers                                                                        []string
+	rules                                                                        restart.Policy
+	times                                                                        crew.Times
+	signal, saveCommand, onMaintenance, afterSave, giveUp                        string
+	pattern, progress                                                            string
+	read, verbose                                                                bool
+	report, storage, logs                                                        string
+	from                                                                         string
+	batch, steps                                                                 int64
+}
+
+func (f *flags) define(c *cobra.Command) {
+	f.rules, f.times = restart.Defaults(), crew.DefaultTimes()
+	s := c.Flags()
+	s.SortFlags = false
+	s.StringVar(&f.directory, "checkpoint-dir", "", "where the training saves itself, gs:// or file://; the node's metadata key "+events.MetadataCheckpointDir+" if not given")
+	s.StringVar(&f.workload, "workload", "", "the training's name for Pitstop, PROJECT/NAME; the node's if not given")
+	s.StringVar(&f.progress, "progress-file", "", "a file into which the training writes its step: a number, or JSON with step")
+	s.BoolVar(&f.read, "read-output", false, "read the output, for steps and for the last lines before a crash")
+	s.StringVar(&f.pattern, "step-pattern", "", "how the output tells the step: maxtext, pax, levanter, hf, or an expression with one group; reads the output")
+
+	s.StringVar(&f.signal, "save-signal", "SIGTERM", "the signal that asks the training to save: SIGTERM, SIGUSR1, ...")
+	s.StringVar(&f.saveCommand, "save-command", "", "a command that has the training save, in place of the signal; it is run by sh")
+	s.StringVar(&f.onMaintenance, "on-maintenance", "signal", "how to save when maintenance or a preemption begins: signal, natural, none")
+	s.StringVar(&f.afterSave, "after-save", "restart", "what follows when the training ends after a save: restart, or wait for a new attempt in the lease")
+	s.StringVar(&f.giveUp, "give-up", "auto", "what follows when all restarts are spent: exit, or wait for a new attempt in the lease; auto waits on a TPU VM with a lease")
+
+	s.IntVar(&f.rules.Restarts, "restarts", f.rules.Restarts, "restarts before the whole job counts as tried")
+	s.IntVar(&f.rules.Tries, "job-tries", f.rules.Tries, "further tries of the whole job")
+	s.IntVar(&f.rules.Memory, "memory-restarts", f.rules.Memory, "restarts after running out of memory")
+	s.IntVar(&f.rules.Interruptions, "interruptions", f.rules.Interruptions, "restarts after interruptions that are not the training's fault, without progress")
+	s.IntVar(&f.rules.NoProgress, "no-progress", f.rules.NoProgress, "restarts in a row without a step past the highest one; 0 is no bound")
+	s.DurationVar(&f.rules.First, "backoff", f.rules.First, "the wait before the first restart; it doubles")
+	s.DurationVar(&f.rules.Longest, "backoff-max", f.rules.Longest, "the longest wait before a restart")
+	s.Float64Var(&f.rules.Jitter, "backoff-jitter", f.rules.Jitter, "the part of a wait that is drawn by lot, 0 to 1")
+
+	t := &f.times
+	for _, d := range []struct {
+		name, what string
+		into       *time.Duration
+	}{
+		{"lease-every", "how often the lease and the request beside the checkpoints are read", &t.Lease},
+		{"lease-unread", "after how long without a reading of the lease the training is ended", &t.Unread},
+		{"lease-take-over", "after how long without a sign of life the lease of another is taken over", &t.TakeOver},
+		{"stop-grace", "how long a training that is ended has after SIGTERM", &t.Stop},
+		{"dump-grace", "how long it has for its stacks between SIGQUIT and SIGKILL", &t.Dump},
+		{"leftovers-grace", "how long processes that the training leaves behind have", &t.Leftovers},
+		{"finish-grace", "how long the other workers have when the training is done or has saved itself", &t.Finish},
+		{"worker-silence", "after how long a silent worker counts as lost", &t.Silent},
+		{"save-within", "how long a save before maintenance may take", &t.Save},
+		{"saved-window", "how long after a signal or maintenance an exit 0 is no end of the job", &t.Recent},
+		{"look-every", "how often the checkpoint directory is looked at", &t.Look},
+		{"hurry-every", "how often it is looked at while a save is awaited", &t.Hurry},
+		{"step-every", "how often the step is read", &t.Step},
+		{"board-every", "how often the slices of a Multislice look at each other", &t.Board},
+		{"report-every", "how often progress is reported", &t.Report},
+	} {
+		s.DurationVar(d.into, d.name, *d.into, d.what)
+	}
+
+	s.StringVar(&f.from, "scale-from", "", "the accelerator type for which --global-batch and --steps are meant, such as v4-8 or 2xv4-8; the training gets rescaled ones")
+	s.Int64Var(&f.batch, "global-batch", 0, "the global batch on that type")
+	s.Int64Var(&f.steps, "steps", 0, "the steps on that type")
+
+	s.StringVar(&f.state, "state", "", "the folder for what outlives pitcrew; one of its own for each checkpoint directory or command if not given")
+	s.StringVar(&f.report, "report", "auto", "where reports go: cloud (Cloud Logging), none; auto is cloud where there is a metadata server")
+	s.StringVar(&f.metadata, "metadata", "auto", "the metadata server: auto, none, or HOST:PORT")
+	s.StringVar(&f.project, "project", "", "the project, if the metadata server does not say it")
+	s.StringVar(&f.zone, "zone", "", "likewise the zone")
+	s.StringVar(&f.node, "node", "", "likewise the TPU's name")
+	s.StringVar(&f.host, "host", "", "likewise this machine's name")
+	s.StringVar(&f.accelerator, "accelerator", "", "likewise the accelerator type")
+	s.IntVar(&f.worker, "worker", -1, "likewise the index of this worker")
+	s.StringSliceVar(&f.peers, "peers", nil, "likewise the addresses of all workers, worker 0 first, each with a port if it is not --peer-port")
+	s.IntVar(&f.slice, "slice", -1, "likewise the index of this slice in a Multislice")
+	s.IntVar(&f.slices, "slices", 0, "likewise the number of slices")
+	s.IntVar(&f.port, "peer-port", peers.DefaultPort, "the port on which worker 0 hears the others")
+	s.BoolVarP(&f.verbose, "verbose", "v", false, "say more")
+	s.StringVar(&f.storage, "storage-endpoint", "", "another Cloud Storage, for tests")
+	s.StringVar(&f.logs, "logging-endpoint", "", "another Cloud Logging, for tests")
+	for _, name := range []string{"storage-endpoint", "logging-endpoint"} {
+		_ = s.MarkHidden(name) //nolint:errcheck // it is defined above
+	}
+}
+
+func runCommand() *cobra.Command {
+	var f flags
+	c := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARG...]",
+		Short: "Run a training, restart it, have it saved, and exit with its code",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			args, err := command(c, args)
+			if err != nil {
+				return err
+			}
+			code, err := f.run(c.Context(), args)
+			if err != nil {
+				return err
+			}
+			if code != 0 {
+				return exit{code: code}
+			}
+			return nil
+		},
+	}
+	f.define(c)
+	return c
+}
+
+// check returns every fault of the command line, in one line.
+func (f *flags) check(args []string) error {
+	var faults []string
+	no := func(format string, a ...any) { faults = append(faults, fmt.Sprintf(format, a...)) }
+	if err := f.rules.Validate(); err != nil {
+		no("%v", err)
+	}
+	if f.directory != "" && !strings.HasPrefix(f.directory, "gs://") && !strings.HasPrefix(f.directory, "file:///") {
+		no("--checkpoint-dir %s: it begins with gs:// or file:///", f.directory)
+	}
+	if sig, ok := child.SignalOf(f.signal); !ok || sig == syscall.SIGKILL || sig == syscall.SIGSTOP {
+		no("--save-signal %s: no signal of that name can be handled", f.signal)
+	}
+	choice := func(name, value string, of ...string) {
+		if !slices.Contains(of, value) {
+			no("--%s %s: it is one of %s", name, value, strings.Join(of, ", "))
+		}
+	}
+	choice("on-maintenance", f.onMaintenance, "signal", "natural", "none")
+	choice("after-save", f.afterSave, "restart", "wait")
+	choice("give-up", f.giveUp, "auto", "exit", "wait")
+	choice("report", f.report, "auto", "cloud", "none")
+	if f.pattern != "" {
+		p, err := child.PatternOf(f.pattern)
+		if err != nil {
+			no("%v", err)
+		}
+		f.pattern, f.read = p, true
+	}
+	if (f.from != "") != (f.batch != 0 && f.steps != 0) {
+		no("--scale-from, --global-batch and --steps belong together")
+	}
+	if f.times.Lease <= 0 || f.times.Unread < 2*f.times.Lease || f.times.TakeOver <= f.times.Unread {
+		no("--lease-every %v, --lease-unread %v, --lease-take-over %v: each has to be longer than the one before", f.times.Lease, f.times.Unread, f.times.TakeOver)
+	}
+	if f.workload != "" && (strings.Count(f.workload, "/") != 1 || strings.HasPrefix(f.workload, "/") || strings.HasSuffix(f.workload, "/")) {
+		no("--workload %s: it is PROJECT/NAME", f.workload)
+	}
+	if why := endsEarly(args); why != "" {
+		no("%s", why)
+	}
+	if len(faults) > 0 {
+		return exit{crew.CodeUsage, errors.New(strings.Join(faults, "; "))}
+	}
+	return nil
+}
+
+func (f *flags) run(ctx context.Context, args []string) (int, error) {
+	if err := f.check(args); err != nil {
+		return 0, err
+	}
+	if _, err := child.Look(args); err != nil {
+		e := (*child.StartError)(nil)
+		if errors.As(err, &e) {
+			return 0, exit{e.Code, err}
+		}
+		return 0, exit{crew.CodeFailed, err}
+	}
+	// A crew holds little, and should take little from the training.
+	debug.SetGCPercent(50)
+	debug.SetMemoryLimit(24 << 20)
+	signals := make(chan os.Signal, 16)
+	ours := []os.Signal{
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH,
+	}
+	for _, s := range ours {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	orphaned := make(chan os.Signal, 1)
+	signal.Notify(orphaned, syscall.SIGCHLD)
+	go child.Reap(ctx, orphaned)
+
+	say := func(format string, a ...any) {
+		_, _ = fmt.Fprintf(os.Stderr, "pitcrew: "+format+"\n", a...)
+	}
+	note := func(string, ...any) {}
+	if f.verbose {
+		note = say
+	}
+	o := crew.Options{Command: args, Rules: f.rules, Times: f.times, Say: say, Note: note, Booted: booted()}
+	if err := f.identify(ctx, &o, signals); err != nil {
+		return 0, err
+	}
+	unlock, err := f.settle(&o)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	return crew.Run(ctx, o, signals), nil
+}
+
+// identify finds out which machine this is. On a machine of Google's it waits for the metadata server: without it the crew
+// does not know which worker it is, unless an earlier crew wrote it down.
+func (f *flags) identify(ctx context.Context, o *crew.Options, signals <-chan os.Signal) error {
+	host := metadata.Host()
+	switch f.metadata {
+	case "auto":
+	case "none":
+		host = ""
+	default:
+		host = f.metadata
+	}
+	o.Machine = metadata.Local()
+	if host != "" {
+		o.Metadata = metadata.New(host)
+		m, err := f.ask(ctx, o, signals)
+		if err != nil {
+			return err
+		}
+		o.Machine = m
+	}
+	m := &o.Machine
+	for value, into := range map[string]*string{
+		f.project: &m.Project, f.zone: &m.Zone, f.node: &m.Node, f.host: &m.Host, f.accelerator: &m.Accelerator,
+	} {
+		if value != "" {
+			*into = value
+		}
+	}
+	if len(f.peers) > 0 {
+		m.Peers, m.Workers = f.peers, len(f.peers)
+	}
+	if f.worker >= 0 {
+		m.Worker = f.worker
+	}
+	if f.slices > 0 {
+		m.Slices = f.slices
+	}
+	if f.slice >= 0 {
+		m.Slice = f.slice
+	}
+	m.Workers, m.Slices = max(1, m.Workers), max(1, m.Slices)
+	if m.Worker >= m.Workers || m.Slice >= m.Slices {
+		return usage("worker %d of %d, slice %d of %d: they count from 0", m.Worker, m.Workers, m.Slice, m.Slices)
+	}
+	return nil
+}
+
+// identityWait is how long the metadata server may keep a crew waiting that knows its machine from before.
+const identityWait = 5 * time.Second
+
+func (f *flags) ask(ctx context.Context, o *crew.Options, signals <-chan os.Signal) (metadata.Machine, error) {
+	path := filepath.Join(home(), "machine.json")
+	said := false
+	for began, wait := time.Now(), 100*time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		call, cancel := context.WithTimeout(ctx, 5*time.Second)
+		m, err := o.Metadata.Machine(call)
+		cancel()
+		if err == nil {
+			if raw, merr := json.Marshal(m); merr == nil && os.MkdirAll(home(), 0o700) == nil {
+				_ = os.WriteFile(path, raw, 0o600) //nolint:errcheck // it only helps the next crew
+			}
+			return m, nil
+		}
+		if time.Since(began) > identityWait {
+			var m metadata.Machine
+			if raw, rerr := os.ReadFile(path); rerr == nil && json.Unmarshal(raw, &m) == nil && m.Workers > 0 {
+				o.Say("%v; going on as worker %d of %s, as it was the last time", err, m.Worker, m.Node)
+				return m, nil
+			}
+			if contained() {
+				o.Say("%v; going on with what the environment of this container says", err)
+				return metadata.Local(), nil
+			}
+			if !said {
+				said = true
+				o.Say("%v; waiting for it: only it knows which worker this is (--metadata none does without)", err)
+			}
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case s := <-signals:
+			t.Stop()
+			if n, ok := s.(syscall.Signal); ok && (n == syscall.SIGTERM || n == syscall.SIGINT || n == syscall.SIGHUP || n == syscall.SIGQUIT) {
+				return m, exit{128 + int(n), nil}
+			}
+		}
+	}
+}
+
+// settle prepares everything else that the crew works with.
+func (f *flags) settle(o *crew.Options) (unlock func(), err error) {
+	m := o.Machine
+	if o.Directory = strings.TrimRight(firstOf(f.directory, m.Directory), "/"); o.Directory != "" {
+		if o.Store, err = f.store(o.Directory); err != nil {
+			return nil, err
+		}
+	}
+	o.Workload = firstOf(f.workload, firstOf(m.Project, "local")+"/"+firstOf(m.Node, m.Host))
+	o.Signal, _ = child.SignalOf(f.signal)
+	if f.saveCommand != "" {
+		o.SaveCommand = []string{"sh", "-c", f.saveCommand}
+	}
+	if f.onMaintenance != "none" {
+		o.OnMaintenance = events.SaveMode(f.onMaintenance)
+	}
+	o.WaitSaved = f.afterSave == "wait"
+	o.StayAfterGivingUp = f.giveUp == "wait" || f.giveUp == "auto" && o.Metadata != nil && m.Node != "" && o.Directory != "" && !contained()
+	if (o.WaitSaved || f.giveUp == "wait") && o.Directory == "" {
+		return nil, usage("to wait for a new attempt in the lease takes a checkpoint directory: there is none")
+	}
+	o.Read, o.Pattern, o.ProgressFile = f.read, f.pattern, f.progress
+	o.Terminal = child.Terminal()
+	if o.Env, err = f.scaled(m); err != nil {
+		return nil, err
+	}
+	if f.report == "cloud" || f.report == "auto" && o.Metadata != nil && m.Project != "" && m.Node != "" && m.Zone != "" {
+		if m.Project == "" || m.Zone == "" || m.Node == "" {
+			return nil, usage("--report cloud takes a project, a zone and a node: give --project, --zone and --node")
+		}
+		o.Send = report.NewCloud(m, f.logging()...).Send
+	}
+	if unlock, err = f.seat(o); err != nil {
+		return nil, err
+	}
+	if o.Directory != "" {
+		name := fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s|%d|%d", o.Directory, m.Slice, m.Worker)))[:24]
+		o.Lock = func() (*os.File, error) { return lock(name) }
+	}
+	return unlock, f.network(o)
+}
+
+// store is the storage of the checkpoint directory. A folder of this machine has to be readable now.
+func (f *flags) store(dir string) (checkpoint.Store, error) {
+	if path, ok := strings.CutPrefix(dir, "file://"); ok {
+		if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // others read checkpoints
+			return nil, exit{crew.CodeFailed, fmt.Errorf("checkpoint directory: %w", err)}
+		}
+		if _, err := os.ReadDir(path); err != nil {
+			return nil, exit{crew.CodeFailed, fmt.Errorf("checkpoint directory: %w", err)}
+		}
+	}
+	var opts []option.ClientOption
+	if f.storage != "" {
+		opts = []option.ClientOption{option.WithEndpoint(f.storage), option.WithoutAuthentication()}
+	}
+	return checkpoint.Mux{"gs": checkpoint.NewBucket(opts...), "file": checkpoint.NewFiles("/", time.Now)}, nil
+}
+
+func (f *flags) logging() []option.ClientOption {
+	if f.logs == "" {
+		return nil
+	}
+	return []option.ClientOption{
+		option.WithEndpoint(f.logs), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+	}
+}
+
+// network opens worker 0's ear, or finds worker 0.
+func (f *flags) network(o *crew.Options) error {
+	m := o.Machine
+	if m.Workers == 1 {
+		return nil
+	}
+	at := func(peer string) string {
+		if _, _, err := net.SplitHostPort(peer); err == nil {
+			return peer
+		}
+		return net.JoinHostPort(peer, strconv.Itoa(f.port))
+	}
+	if m.Worker > 0 {
+		o.Leader = at(m.Peers[0])
+		return nil
+	}
+	_, port, err := net.SplitHostPort(at(m.Peers[0]))
+	if err != nil {
+		return usage("--peers %s: %v", m.Peers[0], err)
+	}
+	var lc net.ListenConfig
+	if o.Listener, err = lc.Listen(context.Background(), "tcp", ":"+port); err != nil {
+		return exit{crew.CodeFailed, fmt.Errorf("the other workers could not be heard: %w (--peer-port)", err)}
+	}
+	return nil
+}
+
+// scaled are the rescaled numbers for the training's environment.
+func (f *flags) scaled(m metadata.Machine) ([]string, error) {
+	if f.from == "" {
+		return nil, nil
+	}
+	if m.Accelerator == "" {
+		return nil, usage("--scale-from: the accelerator type of this machine is not known; give --accelerator")
+	}
+	s, err := rescale(f.from, fmt.Sprintf("%dx%s", m.Slices, m.Accelerator), f.batch, f.steps)
+	if err != nil {
+		return nil, exit{crew.CodeUsage, err}
+	}
+	return []string{fmt.Sprintf("PITCREW_GLOBAL_BATCH=%d", s.GlobalBatch), fmt.Sprintf("PITCREW_STEPS=%d", s.Steps)}, nil
+}
+
+// seat takes the state directory: one crew has it at a time.
+func (f *flags) seat(o *crew.Options) (unlock func(), err error) {
+	m := o.Machine
+	o.State = f.state
+	own := f.state != "" || o.Directory != ""
+	if o.State == "" {
+		cwd, err := os.Getwd()
+		if err != nil {
+			cwd = ""
+		}
+		key := fmt.Sprintf("%s|%d|%d", o.Directory, m.Slice, m.Worker)
+		if o.Directory == "" {
+			key = strings.Join(append([]string{cwd}, o.Command...), "\x00") + key
+		}
+		o.State = filepath.Join(home(), fmt.Sprintf("%x", sha256.Sum256([]byte(key)))[:16])
+	}
+	unlock, err = lockFolder(o.State)
+	var busy busyError
+	switch {
+	case err == nil:
+	case errors.As(err, &busy) && own:
+		return nil, exit{crew.CodeFailed, fmt.Errorf("another pitcrew supervises here already (%s)", o.State)}
+	case own:
+		return nil, exit{crew.CodeFailed, fmt.Errorf("state directory: %w (--state)", err)}
+	default:
+		// The same command twice, or nowhere to write: what does not outlive this crew goes into a folder that does not either.
+		if o.State, err = os.MkdirTemp("", "pitcrew-"); err != nil {
+			return nil, exit{crew.CodeFailed, fmt.Errorf("state directory: %w (--state)", err)}
+		}
+		return func() { _ = os.RemoveAll(o.State) }, nil //nolint:errcheck // a folder in the temporary one
+	}
+	if o.Directory == "" && f.state == "" {
+		// Without a lease the budget is the command's; a job that is over begins a new one.
+		done := unlock
+		unlock = func() {
+			done()
+			_ = os.RemoveAll(o.State) //nolint:errcheck // the next crew finds an old budget
+		}
+	}
+	return unlock, nil
+}
+
+// home is the folder of all state directories.
+func home() string {
+	if d := os.Getenv("STATE_DIRECTORY"); d != "" && !strings.Contains(d, ":") {
+		return d // systemd's
+	}
+	if os.Geteuid() == 0 {
+		return "/var/lib/pitcrew"
+	}
+	if d := os.Getenv("XDG_STATE_HOME"); d != "" {
+		return filepath.Join(d, "pitcrew")
+	}
+	if d, err := os.UserHomeDir(); err == nil {
+		return filepath.Join(d, ".local", "state", "pitcrew")
+	}
+	return filepath.Join(os.TempDir(), "pitcrew-state")
+}
+
+type busyError struct{ error }
+
+// lockFolder makes a folder and takes its lock, which goes with the process.
+func lockFolder(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = busyError{err}
+		}
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil //nolint:errcheck // the process ends
+}
+
+// contained reports whether this is a container.
+func contained() bool {
+	if os.Getpid() == 1 || os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+		return true
+	}
+	for _, path := range []string{"/.dockerenv", "/run/.containerenv"} {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
+}
+
+// endsEarly says why a command would be over long before the training in it: then exit 0 would read as finished.
+func endsEarly(args []string) string {
+	name := filepath.Base(args[0])
+	if name == "sudo" && len(args) > 1 {
+		args = args[1:]
+		name = filepath.Base(args[0])
+	}
+	if (name != "docker" && name != "podman" && name != "nerdctl") || len(args) < 2 {
+		return ""
+	}
+	i := slices.Index(args, "run")
+	if i < 0 {
+		return ""
+	}
+	alone := []string{
+		"--interactive", "--tty", "--rm", "--init", "--privileged", "--read-only", "--no-healthcheck", "--oom-kill-disable",
+		"--publish-all", "--quiet", "--sig-proxy", "--disable-content-trust",
+	}
+	for rest := args[i+1:]; len(rest) > 0; rest = rest[1:] {
+		a := rest[0]
+		switch {
+		case a == "--detach" || a == "--detach=true":
+			return name + " run --detach ends at once, and its exit 0 would read as a training that is finished: leave --detach away, or make pitcrew the entrypoint of the container"
+		case !strings.HasPrefix(a, "-"):
+			return "" // the image: what follows is its own
+		case strings.HasPrefix(a, "--"):
+			if !strings.Contains(a, "=") && !slices.Contains(alone, a) && len(rest) > 1 {
+				rest = rest[1:] // its value
+			}
+		default:
+			short := strings.TrimLeft(a[1:], "itPq")
+			if strings.HasPrefix(short, "d") {
+				return name + " run " + a + " ends at once, and its exit 0 would read as a training that is finished: leave -d away, or make pitcrew the entrypoint of the container"
+			}
+			if len(short) == 1 && len(rest) > 1 {
+				rest = rest[1:] // its value
+			}
+		}
+	}
+	return ""
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// rescale moves a training's numbers from one kind of hardware to another; each is a type, or COUNTxTYPE.
+func rescale(from, to string, batch, steps int64) (topology.Scaled, error) {
+	f, err := hardware(from)
+	if err != nil {
+		return topology.Scaled{}, err
+	}
+	t, err := hardware(to)
+	if err != nil {
+		return topology.Scaled{}, err
+	}
+	return topology.Rescale(f.devices, t.devices, batch, steps)
+}
+
+// slices of one type.
+type hardwareOf struct {
+	shape   topology.Shape
+	slices  int
+	devices int
+}
+
+func hardware(s string) (h hardwareOf, err error) {
+	h.slices = 1
+	if n, rest, ok := strings.Cut(s, "x"); ok {
+		if k, err := strconv.Atoi(n); err == nil && k > 0 && k < 1<<16 {
+			h.slices, s = k, rest
+		}
+	}
+	if h.shape, err = topology.Parse(s); err != nil {
+		return h, err
+	}
+	h.devices = h.slices * h.shape.Devices()
+	return h, nil
+}

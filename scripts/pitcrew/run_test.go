@@ -1,0 +1,494 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/trainer"
+	"pitstop.internal/shared/checkpoint"
+)
+
+func TestTheTrainingsEndIsPitcrews(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		flags   []string
+		trainer []string
+		code    int
+		starts  int
+	}{
+		{name: "finished", trainer: []string{"-steps=3"}, code: 0, starts: 1},
+		{name: "fails for good", flags: []string{"--restarts=2", "--job-tries=1"}, trainer: []string{"-at=2", "-exit=7"}, code: 7, starts: 6},
+		{name: "aborts", flags: []string{"--job-tries=1"}, trainer: []string{"-at=2", "-die=6"}, code: 134, starts: 2},
+		{name: "a crash behind a shell", flags: []string{"--job-tries=2"}, trainer: []string{"-at=2", "-exit=139"}, code: 139, starts: 3},
+		{name: "killed by somebody", flags: []string{"--interruptions=3", "--restarts=0", "--job-tries=0"}, trainer: []string{"-at=2", "-die=9"}, code: 137, starts: 4},
+		{name: "fails once", trainer: []string{"-at=2", "-exit=1", "-once", "-steps=5"}, code: 0, starts: 2},
+	} {
+		dir := t.TempDir()
+		p := launch(t, c.flags, train(t, append(c.trainer, "-log="+dir)...))
+		if code := p.code(); code != c.code || trainer.Count(dir, "began") != c.starts {
+			t.Errorf("%s: code %d after %d starts, want %d after %d", c.name, code, trainer.Count(dir, "began"), c.code, c.starts)
+		}
+		nobodyLeft(t, dir)
+	}
+}
+
+func TestEachAttemptKnowsItsNumberAndWhatItResumesFrom(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script := fmt.Sprintf(`env | grep ^PITCREW_ | sort > %s/$PITCREW_ATTEMPT; mkdir -p %s/40; echo x > %s/40/data; test $PITCREW_ATTEMPT = 2`, dir, dir, dir)
+	p := launch(t, []string{"--checkpoint-dir=file://" + dir, "--scale-from=v2-8", "--accelerator=v2-32", "--global-batch=1024", "--steps=100"}, []string{"sh", "-c", script})
+	if code := p.code(); code != 0 {
+		t.Fatal(code)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"PITCREW_ATTEMPT=2\n", "PITCREW_RESUME_STEP=40\n", "PITCREW_CHECKPOINT=file://" + dir + "/40\n", "PITCREW_CHECKPOINT_DIR=file://" + dir + "\n",
+		"PITCREW_GLOBAL_BATCH=4096\n", "PITCREW_STEPS=25\n", "PITCREW_WORKER=0\n", "PITCREW_WORKERS=1\n",
+	} {
+		if !strings.Contains(string(raw), want) {
+			t.Errorf("%q lacks %q", raw, want)
+		}
+	}
+}
+
+func TestAStopIsPassedOnAndIsNoEndOfTheJob(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		signal  syscall.Signal
+		trainer []string
+		code    int
+	}{
+		{name: "saves and stops with 0", signal: syscall.SIGTERM, trainer: []string{"-on-term=save-stop"}, code: 143},
+		{name: "would go on for ever", signal: syscall.SIGTERM, trainer: []string{"-on-term=save"}, code: 137},
+		{name: "ignores it", signal: syscall.SIGTERM, trainer: []string{"-on-term=ignore"}, code: 137},
+		{name: "hangs", signal: syscall.SIGTERM, trainer: []string{"-on-term=save-stop", "-at=1", "-hang"}, code: 137},
+		{name: "dies of it", signal: syscall.SIGHUP, trainer: nil, code: 129},
+	} {
+		dir := t.TempDir()
+		grace := "--stop-grace=20s"
+		if c.code == 137 { // it does not end by itself
+			grace = "--stop-grace=300ms"
+		}
+		p := launch(t, []string{grace}, train(t, append(c.trainer, "-log="+dir, "-children=2", "-detached")...))
+		journal(t, dir, "began", 1)
+		until(t, "children", func() bool { return len(trainer.Read(dir)) >= 3 })
+		if c.name == "hangs" {
+			journal(t, dir, "hangs", 1)
+		}
+		p.signal(c.signal)
+		if code := p.code(); code != c.code {
+			t.Errorf("%s: code %d, want %d", c.name, code, c.code)
+		}
+		if n := trainer.Count(dir, "began"); n != 1 {
+			t.Errorf("%s: started %d times", c.name, n)
+		}
+		nobodyLeft(t, dir)
+	}
+}
+
+func TestAKilledPitcrewIsReplacedWithoutTheTrainingNoticing(t *testing.T) {
+	t.Parallel()
+	for _, read := range []string{"--read-output=false", "--step-pattern=maxtext"} {
+		dir, state := t.TempDir(), t.TempDir()
+		flags := []string{"--state=" + state, read, "--checkpoint-dir=file://" + filepath.Join(dir, "checkpoints"), "--restarts=1", "--job-tries=0"}
+		command := train(t, "-log="+dir, "-dir="+filepath.Join(dir, "checkpoints"), "-print-steps", "-at=400", "-exit=5", "-children=1")
+		p := launch(t, flags, command)
+		journal(t, dir, "began", 1)
+		for range 2 {
+			p.signal(syscall.SIGKILL)
+			p.code()
+			pid := trainer.Read(dir)[0].PID
+			if !alive(pid) {
+				t.Fatalf("%s: the training died with pitcrew", read)
+			}
+			p = launch(t, flags, command)
+			until(t, "adopted", func() bool { return strings.Contains(p.output(), "adopted attempt 1") })
+		}
+		// The exit code comes from the parent, and the budget has outlived pitcrew: one restart, then the end.
+		if code := p.code(); code != 5 || trainer.Count(dir, "began") != 2 {
+			t.Errorf("%s: code %d after %d starts", read, code, trainer.Count(dir, "began"))
+		}
+		if _, err := os.Stat(filepath.Join(dir, "checkpoints", trainer.TwoWriters)); err == nil {
+			t.Errorf("%s: two trainings wrote at once", read)
+		}
+		nobodyLeft(t, dir)
+	}
+}
+
+func TestAnEndThatNobodySawIsChargedToTheMachine(t *testing.T) {
+	t.Parallel()
+	dir, state := t.TempDir(), t.TempDir()
+	flags := []string{"--state=" + state, "--restarts=0", "--job-tries=0", "--interruptions=1"}
+	command := train(t, "-log="+dir, "-at=5", "-once", "-hang", "-steps=50")
+	p := launch(t, flags, command)
+	journal(t, dir, "hangs", 1)
+	p.signal(syscall.SIGKILL)
+	p.code()
+	first := trainer.Read(dir)[0].PID
+	parent := parentOf(t, first)
+	if err := syscall.Kill(parent, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the parent is gone", func() bool { return !alive(parent) })
+	p = launch(t, flags, command)
+	until(t, "adopted", func() bool { return strings.Contains(p.output(), "adopted attempt 1") })
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.code(); code != 0 || !strings.Contains(p.output(), "interrupted: nobody saw how") {
+		t.Errorf("code %d", code)
+	}
+}
+
+func parentOf(t testing.TB, pid int) int {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ppid int
+	if _, err := fmt.Sscanf(string(raw[strings.LastIndexByte(string(raw), ')')+1:]), " %s %d", new(string), &ppid); err != nil {
+		t.Fatal(err)
+	}
+	return ppid
+}
+
+func TestBudgetsOutlivePitcrew(t *testing.T) {
+	t.Parallel()
+	dir, state := t.TempDir(), t.TempDir()
+	flags := []string{"--state=" + state, "--restarts=3", "--job-tries=0", "--backoff=1h", "--backoff-max=1h"}
+	for n := 1; n <= 4; n++ {
+		p := launch(t, flags, train(t, "-log="+dir, "-at=1", "-exit=4"))
+		if n == 4 {
+			if code := p.code(); code != 4 || !strings.Contains(p.output(), "all restarts are spent") {
+				t.Errorf("code %d", code)
+			}
+			break
+		}
+		until(t, "waiting", func() bool { return strings.Contains(p.output(), fmt.Sprintf("restart %d of 3", n)) })
+		p.signal(syscall.SIGTERM)
+		if code := p.code(); code != 4 && code != 143 {
+			t.Errorf("told to end while it waits: code %d", code)
+		}
+	}
+	if n := trainer.Count(dir, "began"); n != 4 {
+		t.Errorf("started %d times", n)
+	}
+}
+
+func TestAnotherPitcrewIsRefused(t *testing.T) {
+	t.Parallel()
+	dir, state := t.TempDir(), t.TempDir()
+	launch(t, []string{"--state=" + state}, train(t, "-log="+dir))
+	journal(t, dir, "began", 1)
+	p := launch(t, []string{"--state=" + state}, train(t, "-log="+dir))
+	if code := p.code(); code != 125 || !strings.Contains(p.output(), "another pitcrew supervises here already") {
+		t.Errorf("code %d", code)
+	}
+}
+
+func TestPitcrewIsTheFirstProcessOfAContainer(t *testing.T) {
+	t.Parallel()
+	inside := []string{"--fork", "--pid", "--mount-proc"}
+	if out, err := exec.CommandContext(t.Context(), "unshare", append(inside, "true")...).CombinedOutput(); err != nil {
+		t.Skipf("no container of its own can be made here: %v %s", err, out)
+	}
+	dir := t.TempDir()
+	args := slices.Concat(inside, []string{self(t), "run", "--metadata=none", "--state=" + t.TempDir(), "--restarts=0", "--job-tries=0"},
+		quick, []string{"--"}, train(t, "-log="+dir, "-children=3", "-detached", "-at=5", "-exit=6"))
+	cmd := exec.CommandContext(t.Context(), "unshare", args...)
+	cmd.Env = append(os.Environ(), asPitcrew+"=1")
+	out, err := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != 6 {
+		t.Errorf("code %d, %v: %s", code, err, out)
+	}
+	if n := len(trainer.Read(dir)); n != 5 {
+		t.Errorf("%v", trainer.Read(dir))
+	}
+}
+
+func TestAGigabyteOfOutputNeitherStopsNorFills(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	size := int64(1 << 30)
+	if testing.Short() {
+		size = 32 << 20
+	}
+	p := launch(t, []string{"--step-pattern=maxtext"}, train(t, "-log="+dir, fmt.Sprintf("-print=%d", size), "-print-steps", "-steps=3"))
+	// The copy in the file is not looked at; the bytes have all gone through.
+	if code := p.code(); code != 0 || trainer.Count(dir, "printed") != 1 || trainer.Count(dir, "finished") != 1 {
+		t.Errorf("code %d: %v", code, trainer.Read(dir))
+	}
+	f, ok := p.Stdout.(*os.File)
+	if !ok {
+		t.Fatal("no file")
+	}
+	if info, err := f.Stat(); err != nil || info.Size() < size {
+		t.Errorf("%v, %v", info.Size(), err)
+	}
+	if err := f.Truncate(0); err != nil {
+		t.Error(err)
+	}
+}
+
+// lease reads the lease of a directory on this machine.
+func lease(t testing.TB, dir string) (checkpoint.Lease, bool) {
+	t.Helper()
+	l, _, err := checkpoint.ReadLease(t.Context(), checkpoint.NewFiles("/", time.Now), "file://"+dir)
+	return l, err == nil
+}
+
+func TestTheCrewsOwnLease(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := launch(t, []string{"--checkpoint-dir=file://" + dir, "--workload=demo/llama", "--node=llama", "--zone=us-west4-a", "--host=t1v-n-0123abcd-w-0"},
+		train(t, "-dir="+dir, "-at=5", "-exit=1", "-once", "-steps=2000000"))
+	journal(t, dir, "began", 2)
+	l, ok := lease(t, dir)
+	want := events.Admission{Slice: "llama", Incarnation: events.Incarnation{Zone: "us-west4-a"}, Workers: "t1v-n-0123abcd"}
+	if !ok || l.Epoch != 0 || l.Attempt != 2 || l.Workload != "demo/llama" || l.By != "crew" || !slices.Equal(l.Admitted, []events.Admission{want}) {
+		t.Errorf("%+v", l)
+	}
+	// Pitstop asks for a new attempt: the training is ended and begun as that one.
+	l.Epoch, l.Attempt, l.By, l.Incident = 3, 5, "pitstop", "i1"
+	if err := checkpoint.WriteLease(t.Context(), checkpoint.NewFiles("/", time.Now), "file://"+dir, l); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "attempt 5", func() bool {
+		all := trainer.Read(dir)
+		return all[len(all)-1].Attempt == "5"
+	})
+	// Pitstop admits another life: the training ends, and does not begin again.
+	l.Epoch, l.Attempt, l.Admitted = 4, 6, []events.Admission{{Slice: "llama", Incarnation: events.Incarnation{Zone: "us-west4-b", ID: "9"}, Workers: "t1v-n-ffffffff"}}
+	if err := checkpoint.WriteLease(t.Context(), checkpoint.NewFiles("/", time.Now), "file://"+dir, l); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "nobody trains", func() bool {
+		all := trainer.Read(dir)
+		return !alive(all[len(all)-1].PID)
+	})
+	if !p.running() || !strings.Contains(p.output(), "the lease names another life of llama") {
+		t.Errorf("running %v", p.running())
+	}
+	if n := trainer.Count(dir, "began"); n != 3 {
+		t.Errorf("started %d times", n)
+	}
+}
+
+func TestTwoIncarnationsFightForOneLease(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one := func(host string) *crewProcess {
+		return launch(t, []string{"--checkpoint-dir=file://" + dir, "--workload=demo/llama", "--node=llama", "--zone=us-west4-a", "--host=" + host},
+			train(t, "-dir="+dir, "-every=20", "-on-term=save-stop"))
+	}
+	first := one("t1v-n-aaaaaaaa-w-0")
+	journal(t, dir, "began", 1)
+	second := one("t1v-n-bbbbbbbb-w-0")
+	until(t, "the second waits", func() bool { return strings.Contains(second.output(), "names another life of llama; waiting") })
+	// As long as the first stirs, the second gets nothing: it beats more often than the second would wait.
+	journal(t, dir, "saved", 10)
+	if n := trainer.Count(dir, "began"); n != 1 {
+		t.Fatalf("%d trainings", n)
+	}
+	first.signal(syscall.SIGKILL)
+	first.code()
+	pid := trainer.Read(dir)[0].PID
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	journal(t, dir, "began", 2)
+	l, _ := lease(t, dir)
+	if l.Attempt != 2 || l.Admitted[0].Workers != "t1v-n-bbbbbbbb" {
+		t.Errorf("%+v", l)
+	}
+	if _, err := os.Stat(filepath.Join(dir, trainer.TwoWriters)); err == nil {
+		t.Error("two trainings wrote at once")
+	}
+}
+
+func TestFourCrewsOfOneSliceRestartTogether(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fail, done := filepath.Join(t.TempDir(), "fail"), filepath.Join(t.TempDir(), "done")
+	crews := slice(t, 4, nil, train(t, "-dir="+dir, "-when="+fail, "-exit=1", "-only-worker=2", "-done="+done, "-every=50"))
+	journal(t, dir, "began", 4)
+	touch(t, fail+"1")
+	journal(t, dir, "began", 8)
+	touch(t, done)
+	for w, p := range crews {
+		if code := p.code(); code != 0 {
+			t.Errorf("worker %d: code %d", w, code)
+		}
+	}
+	starts := map[string]int{}
+	for _, e := range trainer.Read(dir) {
+		if e.What == "began" {
+			starts[e.Worker+" "+e.Attempt]++
+		}
+	}
+	for w := range 4 {
+		for _, attempt := range []string{"1", "2"} {
+			if n := starts[fmt.Sprint(w, " ", attempt)]; n != 1 {
+				t.Errorf("worker %d began attempt %s %d times", w, attempt, n)
+			}
+		}
+	}
+	if len(starts) != 8 {
+		t.Errorf("%v", starts)
+	}
+	if !strings.Contains(crews[0].output(), "attempt 1 ended on worker 2: exit code 1") {
+		t.Error("worker 2 is not the cause")
+	}
+	nobodyLeft(t, dir)
+}
+
+func touch(t testing.TB, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// slice launches the crews of a slice.
+func slice(t testing.TB, workers int, flags []string, command []string) []*crewProcess {
+	t.Helper()
+	addresses := make([]string, workers)
+	for i := range addresses {
+		addresses[i] = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	}
+	var crews []*crewProcess
+	var dir string
+	for _, a := range command {
+		if d, ok := strings.CutPrefix(a, "-dir="); ok {
+			dir = d
+		}
+	}
+	for w := range workers {
+		crews = append(crews, launch(t, append([]string{
+			"--checkpoint-dir=file://" + dir, "--node=llama", "--workload=demo/llama", "--zone=us-west4-a", fmt.Sprintf("--worker=%d", w),
+			fmt.Sprintf("--host=t1v-n-0123abcd-w-%d", w), "--peers=" + strings.Join(addresses, ","),
+		}, flags...), command))
+	}
+	return crews
+}
+
+func TestTheWholeSliceEndsWithItsPrimary(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	// Worker 0 is done after a while; the others would go on for ever.
+	done := filepath.Join(t.TempDir(), "done")
+	crews := slice(t, 3, []string{"--finish-grace=200ms"}, train(t, "-dir="+dir, "-when="+done, "-only-worker=0", "-exit=0"))
+	journal(t, dir, "began", 3)
+	touch(t, done+"1")
+	for w, p := range crews {
+		if code := p.code(); code != 0 {
+			t.Errorf("worker %d: code %d", w, code)
+		}
+	}
+	if n := trainer.Count(dir, "began"); n != 3 {
+		t.Errorf("%d starts", n)
+	}
+	nobodyLeft(t, dir)
+}
+
+func TestASliceGivesUpTogether(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fail := filepath.Join(t.TempDir(), "fail")
+	crews := slice(t, 2, []string{"--restarts=1", "--job-tries=0"}, train(t, "-dir="+dir, "-when="+fail, "-only-worker=1", "-exit=9"))
+	journal(t, dir, "began", 2)
+	touch(t, fail+"1")
+	journal(t, dir, "began", 4)
+	touch(t, fail+"2")
+	for w, p := range crews {
+		if code := p.code(); code != 9 {
+			t.Errorf("worker %d: code %d", w, code)
+		}
+	}
+	if n := trainer.Count(dir, "began"); n != 4 {
+		t.Errorf("%d starts", n)
+	}
+}
+
+func TestAWorkersPitcrewIsReplaced(t *testing.T) {
+	t.Parallel()
+	for _, killed := range []int{0, 1} {
+		dir := t.TempDir()
+		crews := slice(t, 2, nil, train(t, "-dir="+dir))
+		journal(t, dir, "began", 2)
+		old := crews[killed]
+		old.signal(syscall.SIGKILL)
+		old.code()
+		again := relaunch(t, old)
+		until(t, "adopted", func() bool { return strings.Contains(again.output(), "adopted attempt 1") })
+		crews[killed] = again
+		// The slice still is one: what ends worker 1 ends and restarts both.
+		for _, e := range trainer.Read(dir) {
+			if e.Worker == "1" {
+				if err := syscall.Kill(e.PID, syscall.SIGABRT); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		journal(t, dir, "began", 4)
+	}
+}
+
+// relaunch starts a pitcrew as another one was started.
+func relaunch(t testing.TB, p *crewProcess) *crewProcess {
+	t.Helper()
+	i := slices.Index(p.Args, "--")
+	return launch(t, p.Args[2:i], p.Args[i+1:])
+}
+
+func TestTheSlicesOfAMultisliceRestartTogether(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fail, done := filepath.Join(t.TempDir(), "fail"), filepath.Join(t.TempDir(), "done")
+	var crews []*crewProcess
+	for s := range 3 {
+		crews = append(crews, launch(t, []string{
+			"--checkpoint-dir=file://" + dir, "--workload=demo/llama", fmt.Sprintf("--node=llama-%d", s), "--zone=us-west4-a",
+			fmt.Sprintf("--host=t1v-n-0000000%d-w-0", s), fmt.Sprintf("--slice=%d", s), "--slices=3",
+		}, train(t, "-dir="+filepath.Join(dir, fmt.Sprint("s", s)), "-log="+dir, fmt.Sprintf("-when=%s%d-", fail, s), "-exit=1", fmt.Sprintf("-done=%s%d", done, s))))
+	}
+	journal(t, dir, "began", 3)
+	touch(t, fail+"2-1")
+	journal(t, dir, "began", 6)
+	touch(t, done+"0")
+	for s, p := range crews {
+		if code := p.code(); code != 0 {
+			t.Errorf("slice %d: code %d", s, code)
+		}
+	}
+	starts := map[string]int{}
+	for _, e := range trainer.Read(dir) {
+		if e.What == "began" {
+			starts[e.Attempt]++
+		}
+	}
+	if starts["1"] != 3 || starts["2"] != 3 || len(starts) != 2 {
+		t.Errorf("starts by attempt: %v", starts)
+	}
+	l, ok := lease(t, dir)
+	if !ok || l.Attempt != 2 || len(l.Admitted) != 3 {
+		t.Errorf("%+v", l)
+	}
+	nobodyLeft(t, dir)
+}

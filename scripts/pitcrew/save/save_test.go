@@ -1,0 +1,125 @@
+package save_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/save"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
+
+func world() save.World {
+	return save.World{Now: now, Running: true, Handled: true, Directory: true, Coarse: time.Second, Signal: "SIGTERM", Step: 100}
+}
+
+func TestTake(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		r      save.Request
+		w      func(*save.World)
+		act    save.Act
+		reason string
+	}{
+		{name: "signal to who handles it", r: save.Request{ID: "a", Mode: events.SaveSignal}, act: save.Signal},
+		{name: "natural sends nothing", r: save.Request{ID: "a", Mode: events.SaveNatural}, act: save.Watch},
+		{name: "a command goes before a signal", r: save.Request{ID: "a", Mode: events.SaveSignal}, w: func(w *save.World) { w.Command = true }, act: save.Command},
+		{name: "nobody handles the signal", r: save.Request{ID: "a", Mode: events.SaveSignal}, w: func(w *save.World) { w.Handled = false }, reason: "would die"},
+		{name: "nothing to look at", r: save.Request{ID: "a", Mode: events.SaveNatural}, w: func(w *save.World) { w.Directory = false }, reason: "no checkpoint directory"},
+		{name: "nothing runs", r: save.Request{ID: "a", Mode: events.SaveSignal}, w: func(w *save.World) { w.Running = false }, reason: "no training runs"},
+		{name: "too late", r: save.Request{ID: "a", Mode: events.SaveSignal, By: now}, reason: "too late"},
+	} {
+		w := world()
+		if c.w != nil {
+			c.w(&w)
+		}
+		var s save.Saver
+		act, answers := s.Take(c.r, w)
+		refused := len(answers) == 1 && !answers[0].Saved && strings.Contains(answers[0].Reason, c.reason)
+		if act != c.act || (c.reason != "") != refused || s.Open() != (c.reason == "") {
+			t.Errorf("%s: %v %+v", c.name, act, answers)
+		}
+		if act, again := s.Take(c.r, w); act != save.Nothing || again != nil {
+			t.Errorf("%s: a repetition asks for %v %+v", c.name, act, again)
+		}
+	}
+}
+
+func TestLook(t *testing.T) {
+	at := func(d time.Duration) save.Checkpoint {
+		return save.Checkpoint{Step: 90, URI: "gs://b/90", At: now.Add(d)}
+	}
+	for _, c := range []struct {
+		name          string
+		checkpoint    save.Checkpoint
+		later         time.Duration
+		nodir         bool
+		saved, answer bool
+	}{
+		{name: "an older checkpoint", checkpoint: at(-time.Minute)},
+		{name: "a newer one", checkpoint: at(time.Second), saved: true, answer: true},
+		{name: "a bucket cuts to the second", checkpoint: save.Checkpoint{At: now.Truncate(time.Second)}, saved: true, answer: true},
+		{name: "the time is over", later: time.Hour, answer: true},
+		{name: "the time is over, and nobody can see", later: time.Hour, nodir: true, answer: true},
+	} {
+		var s save.Saver
+		if act, _ := s.Take(save.Request{ID: "a", Mode: events.SaveSignal, By: now.Add(5 * time.Minute)}, world()); act != save.Signal {
+			t.Fatal(act)
+		}
+		w := world()
+		w.Now, w.Checkpoint, w.Directory = now.Add(c.later), c.checkpoint, !c.nodir
+		answers := s.Look(w)
+		if (len(answers) == 1) != c.answer || c.answer && answers[0].Saved != c.saved || s.Open() == c.answer {
+			t.Errorf("%s: %+v", c.name, answers)
+		}
+	}
+}
+
+func TestEnded(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		fresh, clean bool
+		nodir, saved bool
+	}{
+		{name: "saved and stopped", fresh: true, clean: true, saved: true},
+		{name: "saved and crashed", fresh: true, saved: true},
+		{name: "stopped without a save", clean: true},
+		{name: "crashed while saving"},
+		{name: "stopped where nobody can look", nodir: true, clean: true, saved: true},
+		{name: "crashed where nobody can look", nodir: true},
+	} {
+		var s save.Saver
+		s.Take(save.Request{ID: "a", Mode: events.SaveSignal}, world())
+		w := world()
+		w.Running, w.Directory = false, !c.nodir
+		if c.fresh {
+			w.Checkpoint = save.Checkpoint{Step: 100, At: now.Add(time.Second)}
+		}
+		answers := s.Ended(w, "exit code 1", c.clean)
+		if len(answers) != 1 || answers[0].Saved != c.saved || s.Open() {
+			t.Errorf("%s: %+v", c.name, answers)
+		}
+	}
+	var s save.Saver
+	if answers := s.Ended(world(), "exit code 0", true); answers != nil || s.Told(now) {
+		t.Errorf("nothing was asked: %+v", answers)
+	}
+}
+
+func TestANewerRequestTakesThePlaceOfAnOlderOne(t *testing.T) {
+	var s save.Saver
+	s.Take(save.Request{ID: "old", Mode: events.SaveNatural}, world())
+	act, answers := s.Take(save.Request{ID: "new", Mode: events.SaveSignal}, world())
+	if act != save.Signal || len(answers) != 1 || answers[0].Request.ID != "old" || answers[0].Saved {
+		t.Errorf("%v %+v", act, answers)
+	}
+	// The crew's own wish does not take the place of one that is answered for.
+	if act, answers := s.Take(save.Request{ID: "own", Own: true, Mode: events.SaveSignal}, world()); act != save.Nothing || answers != nil {
+		t.Errorf("%v %+v", act, answers)
+	}
+	if !s.Told(now.Add(-time.Second)) {
+		t.Error("an exit 0 would count as the end of the job")
+	}
+}

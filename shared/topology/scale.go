@@ -1,0 +1,40 @@
+package topology
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Devices is how many devices JAX sees on the slice: a device is a TensorCore on v2 and v3, and a chip from v4 on, where
+// the two cores of a chip act as one.
+// https://cloud.google.com/tpu/docs/system-architecture-tpu-vm
+func (s Shape) Devices() int {
+	if s.Generation == "v2" || s.Generation == "v3" {
+		return s.Cores
+	}
+	return s.Chips
+}
+
+// Scaled are a training's numbers on other hardware.
+type Scaled struct {
+	GlobalBatch, Steps int64
+	// Exact says that the total of examples is the same; otherwise the last step makes it a little more.
+	Exact bool
+}
+
+// Rescale keeps the batch per device and the total of examples when a training moves from so many devices to others. It
+// fails where that is no whole batch.
+func Rescale(from, to int, globalBatch, steps int64) (Scaled, error) {
+	const most = 1 << 40
+	switch {
+	case from < 1 || to < 1:
+		return Scaled{}, errors.New("a training needs a device")
+	case globalBatch < 1 || steps < 1 || globalBatch > most || steps > most/globalBatch*1024:
+		return Scaled{}, fmt.Errorf("a global batch of %d and %d steps cannot be scaled", globalBatch, steps)
+	case globalBatch%int64(from) != 0:
+		return Scaled{}, fmt.Errorf("a global batch of %d is no whole batch on each of %d devices", globalBatch, from)
+	}
+	batch := globalBatch / int64(from) * int64(to)
+	examples := globalBatch * steps
+	return Scaled{GlobalBatch: batch, Steps: (examples + batch - 1) / batch, Exact: examples%batch == 0}, nil
+}
