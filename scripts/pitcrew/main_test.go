@@ -114,7 +114,7 @@ func launch(t testing.TB, flags, command []string) *crewProcess {
 		}
 		c.sweep()
 		if raw, err := os.ReadFile(f.Name()); err == nil && t.Failed() {
-			t.Logf("%s:\n%s", strings.Join(c.Args[1:], " "), raw)
+			t.Logf("%s:\n%s", strings.Join(c.Args[1:], " "), raw[max(0, len(raw)-8<<10):])
 		}
 		_ = f.Close() //nolint:errcheck // a test's
 	})
@@ -166,7 +166,7 @@ func (c *crewProcess) code() int {
 	case <-c.done:
 		return c.ProcessState.ExitCode()
 	case <-time.After(deadline):
-		c.t.Fatalf("pitcrew has not ended:\n%s", c.output())
+		c.t.Fatal("pitcrew has not ended")
 		return -1
 	}
 }
