@@ -225,7 +225,7 @@ type logs struct {
 
 	mu      sync.Mutex
 	entries []*loggingpb.LogEntry
-	down    bool
+	fails   codes.Code // OK: it does not
 }
 
 func newLogs(t testing.TB) *logs {
@@ -247,8 +247,8 @@ func newLogs(t testing.TB) *logs {
 func (l *logs) WriteLogEntries(_ context.Context, r *loggingpb.WriteLogEntriesRequest) (*loggingpb.WriteLogEntriesResponse, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.down {
-		return nil, status.Error(codes.Unavailable, "injected")
+	if l.fails != codes.OK {
+		return nil, status.Error(l.fails, "injected")
 	}
 	if r.DryRun {
 		return &loggingpb.WriteLogEntriesResponse{}, nil
@@ -268,10 +268,10 @@ func (l *logs) WriteLogEntries(_ context.Context, r *loggingpb.WriteLogEntriesRe
 	return &loggingpb.WriteLogEntriesResponse{}, nil
 }
 
-func (l *logs) set(down bool) {
+func (l *logs) fail(with codes.Code) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.down = down
+	l.fails = with
 }
 
 // reports are the crew lines as the pipeline reads them. What it cannot read, or ignores, fails the test.
