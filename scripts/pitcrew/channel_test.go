@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/metadata"
 	"pitstop.internal/scripts/pitcrew/metadata/metadatatest"
@@ -236,13 +238,13 @@ func TestWithoutMetadataServerAndLoggingTrainingGoesOn(t *testing.T) {
 		state := t.TempDir()
 		o := tpu(t, []string{"--state=" + state}, "-on-term=save", "-every=50", "-at=150", "-exit=1", "-once")
 		o.server.Break(f)
-		o.logs.set(true)
+		o.logs.fail(codes.Unavailable)
 		journal(t, o.dir, "began", 2)
 		until(t, "reports are kept", func() bool {
 			raw, err := os.ReadFile(filepath.Join(state, "reports.jsonl"))
 			return err == nil && strings.Contains(string(raw), `"exited"`)
 		})
-		o.logs.set(false)
+		o.logs.fail(codes.OK)
 		o.logs.find(t, "exit, later", is(events.ReportExited))
 		o.server.Break(metadatatest.Fault{})
 		o.ask("save-1", events.SaveSignal, time.Now().Add(time.Minute))

@@ -248,9 +248,9 @@ func (i *installation) advise(out io.Writer) error {
 On every other worker of the slice, the same command:
   gcloud compute tpus tpu-vm scp pitcrew NODE: --zone=ZONE --worker=all
   gcloud compute tpus tpu-vm ssh NODE --zone=ZONE --worker=all --command='%s./pitcrew install ...'
-For the next life of the TPU, which has an empty disk, make %s its start-up script: the node's
-metadata key startup-script.
-`, sudo, i.script)
+For the next life of the TPU, which has an empty disk, make %s its start-up script:
+  gcloud compute tpus tpu-vm update NODE --zone=ZONE --metadata-from-file=startup-script=%s
+`, sudo, i.script, i.script)
 	if i.user && err == nil {
 		_, err = fmt.Fprintln(out, "So that it runs without anybody logged in: loginctl enable-linger")
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/metadata"
 	"pitstop.internal/scripts/pitcrew/metadata/metadatatest"
@@ -141,7 +143,7 @@ func TestDoctorOnATPU(t *testing.T) {
 		t.Error("it left a report")
 	}
 	// Everything that can be wrong, at once.
-	l.set(true)
+	l.fail(codes.PermissionDenied)
 	b.Inject(buckettest.Fault{Method: buckettest.MethodInsert, Times: 99, Status: 403})
 	code, out = pitcrew(t, nil, append(base, "--", "no-such-command")...)
 	if code != 1 || strings.Count(out, failing) != 3 {

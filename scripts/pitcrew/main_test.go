@@ -114,7 +114,7 @@ func launch(t testing.TB, flags, command []string) *crewProcess {
 		}
 		c.sweep()
 		if raw, err := os.ReadFile(f.Name()); err == nil && t.Failed() {
-			t.Logf("%s:\n%s", strings.Join(c.Args[1:], " "), raw)
+			t.Logf("%s:\n%s", strings.Join(c.Args[1:], " "), raw[max(0, len(raw)-8<<10):])
 		}
 		_ = f.Close() //nolint:errcheck // a test's
 	})
@@ -166,7 +166,7 @@ func (c *crewProcess) code() int {
 	case <-c.done:
 		return c.ProcessState.ExitCode()
 	case <-time.After(deadline):
-		c.t.Fatalf("pitcrew has not ended:\n%s", c.output())
+		c.t.Fatal("pitcrew has not ended")
 		return -1
 	}
 }
@@ -225,7 +225,7 @@ type logs struct {
 
 	mu      sync.Mutex
 	entries []*loggingpb.LogEntry
-	down    bool
+	fails   codes.Code // OK: it does not
 }
 
 func newLogs(t testing.TB) *logs {
@@ -247,8 +247,8 @@ func newLogs(t testing.TB) *logs {
 func (l *logs) WriteLogEntries(_ context.Context, r *loggingpb.WriteLogEntriesRequest) (*loggingpb.WriteLogEntriesResponse, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.down {
-		return nil, status.Error(codes.Unavailable, "injected")
+	if l.fails != codes.OK {
+		return nil, status.Error(l.fails, "injected")
 	}
 	if r.DryRun {
 		return &loggingpb.WriteLogEntriesResponse{}, nil
@@ -268,10 +268,10 @@ func (l *logs) WriteLogEntries(_ context.Context, r *loggingpb.WriteLogEntriesRe
 	return &loggingpb.WriteLogEntriesResponse{}, nil
 }
 
-func (l *logs) set(down bool) {
+func (l *logs) fail(with codes.Code) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.down = down
+	l.fails = with
 }
 
 // reports are the crew lines as the pipeline reads them. What it cannot read, or ignores, fails the test.

@@ -222,13 +222,10 @@ func TestPitcrewIsTheFirstProcessOfAContainer(t *testing.T) {
 	}
 }
 
-func TestAGigabyteOfOutputNeitherStopsNorFills(t *testing.T) {
+func TestMuchOutputNeitherStopsNorFills(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	size := int64(1 << 30)
-	if testing.Short() {
-		size = 32 << 20
-	}
+	const size = 128 << 20 // the benchmark passes the whole gigabyte
 	p := launch(t, []string{"--step-pattern=maxtext"}, train(t, "-log="+dir, fmt.Sprintf("-print=%d", size), "-print-steps", "-steps=3"))
 	// The copy in the file is not looked at; the bytes have all gone through.
 	if code := p.code(); code != 0 || trainer.Count(dir, "printed") != 1 || trainer.Count(dir, "finished") != 1 {

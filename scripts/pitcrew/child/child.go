@@ -276,7 +276,7 @@ func (c *Child) end(ctx context.Context) restart.Exit {
 		e.Unknown = false
 		e.Code, e.Signal = outcome(status)
 	}
-	sweep(c.Training.PID, c.Run)
+	sweep(c.Run)
 	return e
 }
 

@@ -337,6 +337,34 @@ func TestAnEndThatNobodySawIsUnknown(t *testing.T) {
 	}
 }
 
+// TestARecordOfAnotherLifeOfTheMachineTouchesNobody: a process of today may have the number of one from before.
+func TestARecordOfAnotherLifeOfTheMachineTouchesNobody(t *testing.T) {
+	dir := t.TempDir()
+	other := exec.CommandContext(t.Context(), "sleep", "60")
+	other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	record := fmt.Sprintf(`{"attempt": 4, "run": "before", "parent": {"pid": %d, "start": "x/1"}, "training": {"pid": %d, "start": "x/2"}}`, other.Process.Pid, other.Process.Pid)
+	if err := os.WriteFile(filepath.Join(dir, "training.json"), []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := child.Adopt(dir)
+	if err != nil || c == nil {
+		t.Fatal(c, err)
+	}
+	if e := ended(t, c); !e.Unknown || e.Attempt != 4 {
+		t.Errorf("%+v", e)
+	}
+	if !alive(other.Process.Pid) {
+		t.Error("a process that has nothing to do with it was killed")
+	}
+	if err := other.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = other.Wait() //nolint:errcheck // it was killed
+}
+
 func TestNobodyToAdopt(t *testing.T) {
 	if c, err := child.Adopt(t.TempDir()); c != nil || err != nil {
 		t.Error(c, err)

@@ -141,10 +141,13 @@ func children(pid int) []int {
 	})
 }
 
-// sweep kills what is left of an attempt whose parent died: its process group, and every process that carries its mark.
-func sweep(group int, run string) {
+// sweep kills what is left of an attempt whose parent died: every process that carries its mark. The number of its process
+// group may be somebody else's by now, after a restart of the machine above all.
+func sweep(run string) {
+	if run == "" {
+		return
+	}
 	mark := []byte(RunVariable + "=" + run)
-	_ = syscall.Kill(-group, syscall.SIGKILL) //nolint:errcheck // mostly there is nothing left
 	for range 50 {
 		var left []int
 		for _, pid := range processes() {

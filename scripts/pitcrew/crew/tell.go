@@ -68,7 +68,11 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 	case e.GaveUp:
 		c.report(now, events.CrewReport{Report: events.ReportGaveUp, Attempt: e.Attempt, Reason: next.Reason})
 		if e.Attempt > 1 || c.Machine.Workers > 1 {
-			c.Say("gave up after attempt %d: %s", e.Attempt, next.Reason)
+			what := ""
+			if c.StayAfterGivingUp {
+				what = "; waiting for a new attempt in the lease (--give-up exit ends instead)"
+			}
+			c.Say("gave up after attempt %d: %s%s", e.Attempt, next.Reason, what)
 		}
 	case cause.Class != restart.Saved && cause.Class != restart.Stopped:
 		c.Say("attempt %d ended on worker %d: %s; starting again in %v", e.Attempt, cause.Worker, next.Reason, next.After.Round(100*time.Millisecond))
