@@ -601,7 +601,7 @@ func (c *checks) finally() {
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.busy)) {
 		doc, _, err := c.ledger.Workload(context.Background(), id)
-		c.violated("10 nothing lost", id, "something is still due at %v: %+v, %v", doc.Due(), doc, err)
+		c.violated("10 nothing lost", id, "something is still due since %s, in %s: %v", doc.Due().UTC().Format(time.DateTime), phaseOf(doc), err)
 	}
 	ids, err := c.ledger.All(context.Background())
 	if err != nil {
