@@ -391,7 +391,7 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 	for seed := range uint64(3) {
 		fleet, policies := scenario.MixedFleet(seed)
 		_, err := scenario.Simulate(t.Context(), scenario.Simulation{
-			Seed: seed, Days: 4, World: fleet, Policy: policies, Faults: faults, Limit: scenario.NoLimit, Called: called,
+			Seed: seed, Days: 1, World: fleet, Policy: policies, Faults: faults, Limit: scenario.NoLimit, Called: called,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -199,7 +199,11 @@ func (p *reportPrinter) end(r report.Report, faults int) error {
 
 func (p *reportPrinter) head(r report.Report) {
 	const stamp = "Jan 2 2006 15:04"
-	tell(p.out, p.paint(bold, fmt.Sprintf("%s to %s UTC", r.From.UTC().Format(stamp), r.To.UTC().Format(stamp)))+
+	when := "entries without a time"
+	if !r.From.IsZero() {
+		when = fmt.Sprintf("%s to %s UTC", r.From.UTC().Format(stamp), r.To.UTC().Format(stamp))
+	}
+	tell(p.out, p.paint(bold, when)+
 		fmt.Sprintf(" · %s, %s of them about %s", numbered(r.Entries, "entry", "entries"), events.Number(int64(r.Used)), numbered(r.Slices+r.Unnamed, "TPU")))
 	t := r.Total
 	if t.Losses == 0 {

@@ -328,3 +328,12 @@ func TestRealEntries(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
 	}
 }
+
+// TestReportOfEntriesWithoutATime: a notification of a cluster has its payload in attributes, and no time.
+func TestReportOfEntriesWithoutATime(t *testing.T) {
+	notification := `{"data":"","attributes":{"project_id":"1","cluster_location":"us-central1-c","cluster_name":"c","type_url":"type.googleapis.com/google.container.v1beta1.UpgradeEvent","payload":"{}"}}`
+	out, _, code := call(t, notification, "report", "-")
+	if code != exitDone || !strings.HasPrefix(out, "entries without a time · 1 entry, 0 of them about 0 TPUs\n") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
