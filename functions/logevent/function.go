@@ -24,8 +24,8 @@ type config struct {
 	Ledger  ledger.Config
 	Publish publish.Config
 	Policy  policy.Config
-	// WatchedProject is the one whose TPUs are watched, if not the function's own.
-	WatchedProject string `env:"WATCHED_PROJECT"`
+	// WatchedProjects are those whose TPUs are watched, separated by commas, if not the function's own alone.
+	WatchedProjects []string `env:"WATCHED_PROJECTS"`
 	// OurPrincipals are the accounts that Pitstop itself acts as, separated by commas: what they do is no word of an owner.
 	OurPrincipals []string `env:"OUR_PRINCIPALS, required"`
 }
@@ -33,12 +33,12 @@ type config struct {
 // Validate returns every fault of the configuration that its tags do not find.
 func (c config) Validate() error { return c.Policy.Validate() }
 
-// Watched is the project whose TPUs are watched.
-func (c config) Watched() string {
-	if c.WatchedProject != "" {
-		return c.WatchedProject
+// Watched are the projects whose TPUs are watched.
+func (c config) Watched() []string {
+	if len(c.WatchedProjects) > 0 {
+		return c.WatchedProjects
 	}
-	return c.Ledger.ProjectID
+	return []string{c.Ledger.ProjectID}
 }
 
 func build(ctx context.Context, cfg config) (func(context.Context, entry) error, error) {
@@ -48,5 +48,5 @@ func build(ctx context.Context, cfg config) (func(context.Context, entry) error,
 	}
 	publisher := publish.New(cfg.Publish.Topics())
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "logevent")
-	return handler(Deps{Fleet: f, Project: cfg.Watched(), Ours: cfg.OurPrincipals}).handle, nil
+	return handler(Deps{Fleet: f, Projects: cfg.Watched(), Ours: cfg.OurPrincipals}).handle, nil
 }

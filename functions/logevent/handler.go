@@ -3,6 +3,7 @@ package logevent
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
@@ -17,8 +18,8 @@ import (
 // Deps is what the function works with.
 type Deps struct {
 	Fleet *fleet.Fleet
-	// Project is the watched project; entries of others are none of our concern.
-	Project string
+	// Projects are the watched projects; entries of others are none of our concern.
+	Projects []string
 	// Ours are the principals that Pitstop itself acts as.
 	Ours []string
 }
@@ -51,11 +52,11 @@ func decode(ce cloudevents.Event) (entry, error) {
 }
 
 func (h handler) handle(ctx context.Context, e entry) error {
-	if p := e.Subject.Project; p != h.Project {
+	if p := e.Subject.Project; !slices.Contains(h.Projects, p) {
 		return fault.Ignored("the project %s is not watched", p)
 	}
 	if e.Kind == events.KindCanary {
-		return fault.Ignored("a canary shows that entries arrive, and nothing else")
+		return h.canary(ctx, e.Entry)
 	}
 	s, found, err := h.Fleet.Find(ctx, e.Entry, e.raw)
 	if err != nil {
@@ -97,6 +98,19 @@ func (h handler) hint(ctx context.Context, e events.Entry, s ledger.Subject) err
 	}
 	_, err = h.Fleet.Look(ctx, w)
 	return err
+}
+
+// canary notes that the entry came back which patrol writes once a day.
+func (h handler) canary(ctx context.Context, e events.Entry) error {
+	news, err := h.Fleet.Ledger.CanaryReturned(ctx, e.Subject.Project, e.ID, e.Time, h.Fleet.Now())
+	if err != nil {
+		return err
+	}
+	if !news {
+		return fault.Ignored("the canary %s is not the last one, or was back before", e.ID)
+	}
+	h.Fleet.Log.InfoContext(ctx, "canary returned", "project", e.Subject.Project, "canary", e.ID, "seconds", h.Fleet.Now().Sub(e.Time).Seconds())
+	return nil
 }
 
 // mapCrew learns the host names of a slice from the lines of its crew, where the API does not tell them: the first that

@@ -25,19 +25,19 @@ type config struct {
 	Ledger  ledger.Config
 	Publish publish.Config
 	Policy  policy.Config
-	// WatchedProject is the one whose TPUs are watched, if not the function's own.
-	WatchedProject string `env:"WATCHED_PROJECT"`
+	// WatchedProjects are those whose TPUs are watched, separated by commas, if not the function's own alone.
+	WatchedProjects []string `env:"WATCHED_PROJECTS"`
 }
 
 // Validate returns every fault of the configuration that its tags do not find.
 func (c config) Validate() error { return c.Policy.Validate() }
 
-// Watched is the project whose TPUs are watched.
-func (c config) Watched() string {
-	if c.WatchedProject != "" {
-		return c.WatchedProject
+// Watched are the projects whose TPUs are watched.
+func (c config) Watched() []string {
+	if len(c.WatchedProjects) > 0 {
+		return c.WatchedProjects
 	}
-	return c.Ledger.ProjectID
+	return []string{c.Ledger.ProjectID}
 }
 
 func build(ctx context.Context, cfg config) (func(context.Context, notice) error, error) {
@@ -47,5 +47,5 @@ func build(ctx context.Context, cfg config) (func(context.Context, notice) error
 	}
 	publisher := publish.New(cfg.Publish.Topics())
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "maintenance")
-	return handler(Deps{Fleet: f, Project: cfg.Watched()}).handle, nil
+	return handler(Deps{Fleet: f, Projects: cfg.Watched()}).handle, nil
 }

@@ -3,6 +3,7 @@ package maintenance
 import (
 	"context"
 	"errors"
+	"slices"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
@@ -17,8 +18,8 @@ import (
 // Deps is what the function works with.
 type Deps struct {
 	Fleet *fleet.Fleet
-	// Project is the watched project; entries of others are none of our concern.
-	Project string
+	// Projects are the watched projects; entries of others are none of our concern.
+	Projects []string
 }
 
 // New returns the function over its dependencies.
@@ -62,7 +63,7 @@ func (h handler) handle(ctx context.Context, n notice) error {
 	if n.notified != nil {
 		return h.notified(ctx, *n.notified)
 	}
-	if p := n.entry.Subject.Project; p != h.Project {
+	if p := n.entry.Subject.Project; !slices.Contains(h.Projects, p) {
 		return fault.Ignored("the project %s is not watched", p)
 	}
 	s, found, err := h.Fleet.Find(ctx, n.entry, n.raw)

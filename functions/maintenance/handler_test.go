@@ -37,7 +37,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t)}
-	b.handle = maintenance.New(maintenance.Deps{Fleet: b.Fleet, Project: fleettest.Project})
+	b.handle = maintenance.New(maintenance.Deps{Fleet: b.Fleet, Projects: []string{fleettest.Project}})
 	return b
 }
 

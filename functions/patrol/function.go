@@ -8,6 +8,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/audit"
+	"pitstop.internal/shared/canary"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
@@ -21,7 +22,7 @@ func init() {
 	// Arrives: a tick a minute on the topic patrol-ticks. Publishes: notices on maintenance-notices, requests on the three
 	// request topics. One instance, one tick at a time, no redelivery: the next tick takes up what this one left.
 	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer and
-	// roles/logging.viewer on the project.
+	// roles/logging.viewer and roles/logging.logWriter on the watched projects.
 	trigger.Register("HandlePatrol", trigger.Function[config, time.Time]{Decode: decode, Build: build})
 }
 
@@ -31,8 +32,8 @@ type config struct {
 	Policy  policy.Config
 	// NoticeTopic is maintenance-notices, in full.
 	NoticeTopic string `env:"NOTICE_TOPIC, required"`
-	// WatchedProject is the one whose TPUs are watched, if not the function's own.
-	WatchedProject string `env:"WATCHED_PROJECT"`
+	// WatchedProjects are those whose TPUs are watched, separated by commas, if not the function's own alone.
+	WatchedProjects []string `env:"WATCHED_PROJECTS"`
 	// OurPrincipals are the accounts that Pitstop itself acts as, separated by commas: what they do is no word of an owner.
 	OurPrincipals []string `env:"OUR_PRINCIPALS, required"`
 }
@@ -40,12 +41,12 @@ type config struct {
 // Validate returns every fault of the configuration that its tags do not find.
 func (c config) Validate() error { return c.Policy.Validate() }
 
-// Watched is the project whose TPUs are watched.
-func (c config) Watched() string {
-	if c.WatchedProject != "" {
-		return c.WatchedProject
+// Watched are the projects whose TPUs are watched.
+func (c config) Watched() []string {
+	if len(c.WatchedProjects) > 0 {
+		return c.WatchedProjects
 	}
-	return c.Ledger.ProjectID
+	return []string{c.Ledger.ProjectID}
 }
 
 func build(ctx context.Context, cfg config) (func(context.Context, time.Time) error, error) {
@@ -57,7 +58,12 @@ func build(ctx context.Context, cfg config) (func(context.Context, time.Time) er
 	topics[events.TypeMaintenanceNotified] = cfg.NoticeTopic
 	publisher := publish.New(topics)
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "patrol")
-	return newHandler(Deps{
-		Fleet: f, Provider: cloud, Audit: audit.New(), Publisher: publisher, Project: cfg.Watched(), Ours: cfg.OurPrincipals, Sleep: ledger.Sleep,
-	}).tick, nil
+	canaries, log := canary.New(), audit.New()
+	var watched []Deps
+	for _, project := range cfg.Watched() {
+		watched = append(watched, Deps{
+			Fleet: f, Provider: cloud, Audit: log, Publisher: publisher, Canary: canaries, Project: project, Ours: cfg.OurPrincipals, Sleep: ledger.Sleep,
+		})
+	}
+	return newHandler(watched).tick, nil
 }

@@ -39,7 +39,9 @@ type Deps struct {
 	Audit    AuditLog
 	// Publisher carries notices to the function maintenance.
 	Publisher ledger.Publisher
-	Project   string
+	// Canary writes the entry that has to come back; nil writes none.
+	Canary  Canary
+	Project string
 	// Ours are the principals that Pitstop itself acts as.
 	Ours []string
 	// Sleep waits while operations of ours run.
@@ -60,10 +62,8 @@ const (
 	endedWithin = time.Hour
 )
 
-// New returns the function over its dependencies.
-func New(d Deps) trigger.Handle { return trigger.Chain(decode, newHandler(d).tick) }
-
-func newHandler(d Deps) *patrol { return &patrol{Deps: d, zones: map[string]*zone{}} }
+// New returns the function over its dependencies, those of each watched project.
+func New(watched ...Deps) trigger.Handle { return trigger.Chain(decode, newHandler(watched).tick) }
 
 // patrol remembers between two ticks what it saw last, so that only what has changed is carried to the ledger. The
 // memory is a saving and no truth: a new instance begins without, and every sweep refreshes it. One instance runs one
@@ -111,6 +111,7 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	t := &round{patrol: p, hosts: hostReads, read: map[string]incident.Workload{}}
 	if start.Sub(p.swept) >= sweepEvery && t.try("sweep", t.sweep(ctx)) {
 		p.swept = start
+		t.try("canary", t.canary(ctx))
 	}
 	t.try("due workloads", t.collect(ctx))
 	for _, name := range t.zoneNames() {
@@ -173,6 +174,7 @@ func (t *round) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ids = t.own(ids)
 	t.zones = map[string]*zone{}
 	for _, name := range names {
 		t.zone(name)
@@ -211,8 +213,8 @@ func (t *round) collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.due = due
-	for _, id := range due {
+	t.due = t.own(due)
+	for _, id := range t.due {
 		w, _, err := t.Fleet.Ledger.Workload(ctx, id)
 		if err != nil {
 			t.try("workload "+id, err)
@@ -518,7 +520,7 @@ func (t *round) running(ctx context.Context) map[string]map[string]string {
 	if !t.try("due workloads", err) {
 		return nil
 	}
-	for _, id := range due {
+	for _, id := range t.own(due) {
 		w, _, err := t.Fleet.Ledger.Workload(ctx, id)
 		if !t.try("workload "+id, err) || w.Incident == nil {
 			continue

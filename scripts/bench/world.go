@@ -56,7 +56,7 @@ func newWorld(ctx context.Context, open ledger.Opener, publisher ledger.Publishe
 		api: api, ledger: l, fleet: f,
 		function: &trigger.Adapter{
 			Name: "HandleLogEvent", Log: log, Drain: trigger.NewDrain(func() {}),
-			Handle: logevent.New(logevent.Deps{Fleet: f, Project: project, Ours: []string{"pitstop@demo.iam.gserviceaccount.com"}}),
+			Handle: logevent.New(logevent.Deps{Fleet: f, Projects: []string{project}, Ours: []string{"pitstop@demo.iam.gserviceaccount.com"}}),
 		},
 	}, nil
 }

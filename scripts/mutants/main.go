@@ -51,6 +51,11 @@ func run(ctx context.Context, seeds int, names []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is a temporary folder
+	root = strings.TrimSpace(root)
+	itself := filepath.Join(dir, "pitstop")
+	if _, err := output(ctx, root, "go", "build", "-o", itself, "./scripts/pitstop/command"); err != nil {
+		return err
+	}
 	survived := 0
 	fmt.Printf("%-12s %-52s %-10s %s\n", "rule", "mutant", "caught by", "what it broke")
 	for _, m := range mutants {
@@ -58,9 +63,14 @@ func run(ctx context.Context, seeds int, names []string) error {
 			continue
 		}
 		began := time.Now()
-		found, err := m.hunt(ctx, strings.TrimSpace(root), filepath.Join(dir, "copy"), seeds)
+		found, err := m.hunt(ctx, root, filepath.Join(dir, "copy"), seeds)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		if found.Seed > 0 {
+			if same, err := simulate(ctx, dir, itself, found.Seed, 1); err != nil || same.Seed > 0 {
+				return fmt.Errorf("%s: seed %d breaks a rule without the mutant: %s: %s, %w", m.name, found.Seed, same.Rule, same.Text, err)
+			}
 		}
 		if found.Seed < 0 {
 			survived++
@@ -97,18 +107,25 @@ func (m mutant) hunt(ctx context.Context, root, dir string, seeds int) (catch, e
 		return catch{}, err
 	}
 	for seed := 1; seed <= seeds; seed += batch {
-		out, err := output(ctx, dir, binary, "simulate", "--json", "--faults", "heavy", "--days", "1", "--slices", "4",
-			"--seed", strconv.Itoa(seed), "--seeds", strconv.Itoa(min(batch, seeds-seed+1)))
-		var exit *exec.ExitError
-		switch {
-		case err == nil:
-			continue
-		case !errors.As(err, &exit) || exit.ExitCode() != 1:
-			return catch{seed, "crash", firstLine(err.Error())}, nil
+		if found, err := simulate(ctx, dir, binary, seed, min(batch, seeds-seed+1)); err != nil || found.Seed > 0 {
+			return found, err
 		}
-		return first(out)
 	}
 	return catch{Seed: -1}, nil
+}
+
+// simulate runs seeds and returns the first violation; its seed is -1 where there is none.
+func simulate(ctx context.Context, dir, binary string, seed, seeds int) (catch, error) {
+	out, err := output(ctx, dir, binary, "simulate", "--json", "--faults", "heavy", "--days", "1", "--slices", "4",
+		"--seed", strconv.Itoa(seed), "--seeds", strconv.Itoa(seeds))
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return catch{Seed: -1}, nil
+	case !errors.As(err, &exit) || exit.ExitCode() != 1:
+		return catch{seed, "crash", firstLine(err.Error())}, nil
+	}
+	return first(out)
 }
 
 // first finds the first violation in the reports of several seeds.

@@ -147,6 +147,29 @@ func TestAFunctionChangesWithItsOwnFilesOnly(t *testing.T) {
 	}
 }
 
+// TestAnUpgradeOfOneFunctionChangesOneArchive is what an upgrade comes to: an archive is deployed under its hash, so a
+// function whose archive stays the same is not deployed anew.
+func TestAnUpgradeOfOneFunctionChangesOneArchive(t *testing.T) {
+	m := checkout(t)
+	archives := func() map[string]string {
+		all := map[string]string{}
+		for _, name := range []string{"a", "b"} {
+			_, zipped, err := pack(t.Context(), m, name, filepath.Join(t.TempDir(), "build"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[name] = string(zipped)
+		}
+		return all
+	}
+	before := archives()
+	write(t, filepath.Join(m.Dir, "functions/b/handler.go"), "package b\n\nvar better int\n")
+	after := archives()
+	if before["a"] != after["a"] || before["b"] == after["b"] {
+		t.Errorf("changed: a %v, b %v; want b alone", before["a"] != after["a"], before["b"] != after["b"])
+	}
+}
+
 func TestStagingTakesThePlaceOfWhatWasStaged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	content := root("example.test", "a")

@@ -21,9 +21,12 @@ func (c *checks) accounts(before, after incident.Workload) {
 	if a == (incident.Budgets{}) && after.Progress.High > before.Progress.High {
 		return
 	}
-	spent := a.Restarts - b.Restarts
-	if spent != charged(after)-charged(before) {
-		c.violated("5 budgets", after.ID, "the budget of restarts went from %d to %d, and the incidents were charged %d and %d", b.Restarts, a.Restarts, charged(before), charged(after))
+	was, charged := charges(before), 0
+	for id, n := range charges(after) {
+		charged += n - was[id]
+	}
+	if a.Restarts-b.Restarts != charged {
+		c.violated("5 budgets", after.ID, "the budget of restarts went from %d to %d, and the incidents were charged %d more", b.Restarts, a.Restarts, charged)
 	}
 	switch removed := a.Recreates - b.Recreates; {
 	case removed > 1, removed < -1:
@@ -34,16 +37,15 @@ func (c *checks) accounts(before, after incident.Workload) {
 	}
 }
 
-// charged is what the incidents of a workload that may still be refunded were charged for restarts.
-func charged(w incident.Workload) int {
-	n := 0
-	if w.Incident != nil {
-		n += w.Incident.Charged
+// charges is what the incidents of a workload that may still be refunded were charged for restarts, by ID.
+func charges(w incident.Workload) map[string]int {
+	of := map[string]int{}
+	for _, in := range []*incident.Incident{w.Incident, w.Closed} {
+		if in != nil {
+			of[in.ID] = in.Charged
+		}
 	}
-	if w.Closed != nil {
-		n += w.Closed.Charged
-	}
-	return n
+	return of
 }
 
 // asks is the epoch of the last request of a kind.

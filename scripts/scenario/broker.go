@@ -238,6 +238,7 @@ type eventPublisher struct {
 	// remote carries the messages instead of the broker, if it is set.
 	remote *remote
 	chaos  *chaos
+	called func(ctx context.Context, c Call)
 }
 
 // Publish implements ledger.Publisher.
@@ -245,6 +246,9 @@ func (p eventPublisher) Publish(ctx context.Context, e events.Envelope) error {
 	topic, ok := p.topics[e.Type]
 	if !ok {
 		return fmt.Errorf("publish %s: no topic is configured for it", e.Type)
+	}
+	if p.called != nil {
+		p.called(ctx, Call{Service: "pubsub", Method: "topics.publish", Topic: topic})
 	}
 	if err := p.chaos.effect(ctx, "the publication of "+e.Type); err != nil {
 		return err

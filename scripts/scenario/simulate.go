@@ -26,6 +26,8 @@ type Simulation struct {
 	Traces []Trace
 	// Limit is how many faults and troubles happen at most; the shortest run that still fails is found by it.
 	Limit int
+	// Called is told of every call of an API that a function makes.
+	Called func(Call)
 	// Lines keeps the story, which takes a while.
 	Lines bool
 }
@@ -126,7 +128,7 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	if sim.World.Start.IsZero() {
 		sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 	}
-	w, err := newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, simulation: &sim})
+	w, err := newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Called: sim.Called, simulation: &sim})
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,10 @@ var elsewheres = []elsewhere{
 		until := t.clock.Now().Add(t.between(10*time.Minute, 3*time.Hour))
 		t.pauseAll(&incident.Pause{By: "ann@example.com", At: t.clock.Now(), Until: until})
 	}},
-	{"policy changed", 0.5, func(t *troubles) { t.enforce(t.policies[t.rand.IntN(len(t.policies))]) }},
+	{"policy changed", 0.5, func(t *troubles) {
+		t.enforce(t.policies[t.rand.IntN(len(t.policies))])
+		t.after(t.between(10*time.Minute, 8*time.Hour), func() { t.enforce(t.sim.Policy) })
+	}},
 	{"queued resources stuck in PROVISIONING", 0.3, func(t *troubles) {
 		t.api.StickQueuedResources(t.between(time.Hour, 12*time.Hour))
 		t.after(t.between(time.Hour, 6*time.Hour), func() { t.api.StickQueuedResources(0) })
@@ -109,7 +112,7 @@ var elsewheres = []elsewhere{
 
 func newTroubles(w *world, sim Simulation) *troubles {
 	return &troubles{world: w, sim: sim, rand: stream(sim.Seed, "troubles"), policies: [][]byte{
-		sim.Policy, sim.Policy, []byte("policies: {}\n"), []byte("policies: {night: {preset: watch}\n"),
+		[]byte("policies: {}\n"), []byte("policies: {night: {preset: watch}\n"), // the second one cannot be read
 	}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -66,6 +67,15 @@ var routes = publish.Topics{
 	events.TypeRecreateRequested:   topicRecreate,
 }
 
+// Wiring is which function reacts to which topic, and on which topic which event travels, in the simulated deployment.
+func Wiring() (reacts, travels map[string]string) {
+	reacts = map[string]string{}
+	for _, f := range functions {
+		reacts[f.topic] = f.name
+	}
+	return reacts, maps.Clone(routes)
+}
+
 // Options are how a scenario is run.
 type Options struct {
 	// Policy is the policy file; nil has the presets alone.
@@ -80,6 +90,8 @@ type Options struct {
 	Told func(Line)
 	// Pace is how many seconds of virtual time pass in a real one; 0 does not wait.
 	Pace float64
+	// Called is told of every call of an API that a function makes; with it a canary is written every day.
+	Called func(Call)
 	// Emulator is the address of a Pub/Sub emulator that carries the messages instead of the embedded broker.
 	Emulator string
 
@@ -281,7 +293,7 @@ func (w *world) place(c SliceConfig) error {
 
 // deploy builds the functions over the simulated cloud and subscribes them.
 func (w *world) deploy(ctx context.Context) error {
-	provider := w.chaos.provider(w.api, w.api.Transport(), w.checks.read)
+	provider := w.overHTTP("tpu", w.chaos.provider(w.api, w.api.Transport(), w.checks.read))
 	client, err := tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: provider}), option.WithoutAuthentication())
 	if err != nil {
 		return fmt.Errorf("scenario: %w", err)
@@ -292,13 +304,20 @@ func (w *world) deploy(ctx context.Context) error {
 	}
 	bucket := http.RoundTripper(roundTripper(func(r *http.Request) (*http.Response, error) { return w.bucket.Transport().RoundTrip(r) }))
 	w.store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())
-	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.chaos.storage(bucket)}), option.WithoutAuthentication())}
-	log := audit.New(option.WithHTTPClient(&http.Client{Transport: w.chaos.audit(w.audited.Transport())}), option.WithoutAuthentication())
+	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("storage", w.chaos.storage(bucket))}), option.WithoutAuthentication())}
+	log := audit.New(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("logging", w.chaos.audit(w.audited.Transport()))}), option.WithoutAuthentication())
 	functionsLedger := w.ledger
-	if w.chaos != nil {
-		functionsLedger = ledger.New(w.chaos.tap(w.checks.stored, w.checks.unheard).On(w.open))
+	open := w.open
+	if w.opts.Called != nil {
+		open = w.overStore(open)
 	}
-	publisher := eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, chaos: w.chaos}
+	if w.chaos != nil {
+		open = w.chaos.tap(w.checks.stored, w.checks.unheard).On(open)
+	}
+	if w.opts.Called != nil || w.chaos != nil {
+		functionsLedger = ledger.New(open)
+	}
+	publisher := eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, chaos: w.chaos, called: w.called}
 	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, policy.Everything(), w.clock.Now)
 	of := func(name string) *fleet.Fleet {
 		return &fleet.Fleet{Ledger: functionsLedger, Provider: cloud, Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
@@ -310,15 +329,17 @@ func (w *world) deploy(ctx context.Context) error {
 	us := []string{ours(w.Project)}
 	handles := map[string]func() trigger.Handle{
 		"maintenance": func() trigger.Handle {
-			return maintenance.New(maintenance.Deps{Fleet: of("maintenance"), Project: w.Project})
+			return maintenance.New(maintenance.Deps{Fleet: of("maintenance"), Projects: []string{w.Project}})
 		},
 		"logevent": func() trigger.Handle {
-			return logevent.New(logevent.Deps{Fleet: of("logevent"), Project: w.Project, Ours: us})
+			return logevent.New(logevent.Deps{Fleet: of("logevent"), Projects: []string{w.Project}, Ours: us})
 		},
 		"patrol": func() trigger.Handle {
-			return patrol.New(patrol.Deps{
-				Fleet: of("patrol"), Provider: cloud, Audit: log, Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.clock.Sleep,
-			})
+			d := patrol.Deps{Fleet: of("patrol"), Provider: cloud, Audit: log, Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.clock.Sleep}
+			if w.opts.Called != nil {
+				d.Canary = canary{w}
+			}
+			return patrol.New(d)
 		},
 		"checkpoint": func() trigger.Handle {
 			return checkpointfn.New(checkpointfn.Deps{Fleet: of("checkpoint"), Provider: cloud, Store: store, Limits: w.limits})
@@ -412,6 +433,9 @@ func (w *world) handle(entry string, r *http.Request) int {
 		h = w.make[entry]()
 	}
 	w.mu.Unlock()
+	if w.opts.Called != nil {
+		r = r.WithContext(calling(r.Context(), entry))
+	}
 	if w.chaos != nil {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()

@@ -9,14 +9,17 @@
 // outcome. A test explores the machine and holds the table against what it sees.
 //
 //	from         to           on
+//	admitting    approving    Read
 //	admitting    creating     Read
 //	admitting    deleting     Read
 //	admitting    escalated    Answered Forbidden Read Ticked
 //	admitting    grace        Read
 //	admitting    healing      Read
+//	admitting    observed     Forbidden
 //	admitting    released     Called Read
 //	admitting    resumed      Reported
 //	admitting    resuming     Answered
+//	admitting    watching     Read
 //	approving    creating     Approved
 //	approving    deleting     Approved
 //	approving    escalated    Approved Read
@@ -27,28 +30,33 @@
 //	approving    resumed      Reported
 //	approving    resuming     Noticed Read
 //	approving    saving       Approved
+//	approving    watching     Read
 //	approving    window       Noticed Read
 //	approving    withdrawn    Noticed
 //	clearing     escalated    Ended Forbidden Ticked
 //	clearing     released     Ended Read Ticked
 //	creating     admitting    Read
-//	creating     approving    Forbidden
+//	creating     approving    Forbidden Read
 //	creating     clearing     Called Forbidden Read Ticked
 //	creating     deleting     Read
 //	creating     escalated    Answered Forbidden Read Ticked
 //	creating     grace        Read
 //	creating     healing      Read
+//	creating     observed     Forbidden
 //	creating     released     Called Read
 //	creating     resuming     Read
+//	creating     watching     Read
 //	deleting     admitting    Read
-//	deleting     approving    Forbidden
+//	deleting     approving    Forbidden Read
 //	deleting     clearing     Called Forbidden Read Ticked
 //	deleting     creating     Read
 //	deleting     escalated    Answered Forbidden Read Ticked
 //	deleting     grace        Read
 //	deleting     healing      Read
+//	deleting     observed     Forbidden
 //	deleting     released     Called Read
 //	deleting     resuming     Read
+//	deleting     watching     Read
 //	grace        admitting    Read
 //	grace        approving    Read Ticked
 //	grace        creating     Read Ticked
@@ -59,6 +67,7 @@
 //	grace        released     Called Read
 //	grace        resumed      Reported
 //	grace        resuming     Read Ticked
+//	grace        watching     Read Ticked
 //	healing      admitting    Read
 //	healing      approving    Read Ticked
 //	healing      creating     Read
@@ -69,21 +78,27 @@
 //	healing      released     Called Read
 //	healing      resumed      Reported
 //	healing      resuming     Read
-//	looking      approving    Read
+//	healing      watching     Read Ticked
+//	looking      approving    Read Ticked
 //	looking      creating     Read
 //	looking      deleting     Read
 //	looking      escalated    Read Ticked
 //	looking      grace        Read
 //	looking      healing      Read
+//	looking      observed     Read
 //	looking      released     Called Read
 //	looking      resumed      Reported
 //	looking      resuming     Read Ticked
+//	looking      watching     Read Ticked
+//	maintaining  approving    Forbidden
 //	maintaining  escalated    Read
 //	maintaining  grace        Read
 //	maintaining  healing      Read
+//	maintaining  observed     Forbidden
 //	maintaining  released     Called Read
 //	maintaining  resumed      Reported
 //	maintaining  resuming     Noticed
+//	maintaining  watching     Read
 //	maintaining  window       Answered Forbidden Noticed Read Ticked
 //	maintaining  withdrawn    Noticed
 //	peace        approving    Noticed Read Reported Ticked
@@ -102,9 +117,11 @@
 //	restarting   escalated    Answered Forbidden Read Ticked
 //	restarting   grace        Read
 //	restarting   healing      Read
+//	restarting   observed     Forbidden
 //	restarting   released     Called Read
 //	restarting   resumed      Reported
 //	restarting   resuming     Answered
+//	restarting   watching     Read
 //	resuming     approving    Read Reported Ticked
 //	resuming     creating     Read
 //	resuming     deleting     Read
@@ -112,19 +129,23 @@
 //	resuming     grace        Read
 //	resuming     healing      Read Ticked
 //	resuming     looking      Read
+//	resuming     observed     Forbidden
 //	resuming     released     Called Read
 //	resuming     restarting   Reported Ticked
 //	resuming     resumed      Checked Reported Ticked
-//	saving       approving    Forbidden Read
+//	resuming     watching     Read
+//	saving       approving    Checked Forbidden Read
 //	saving       deleting     Read
 //	saving       escalated    Read
 //	saving       grace        Read
 //	saving       healing      Read
 //	saving       looking      Read
 //	saving       maintaining  Checked
+//	saving       observed     Forbidden
 //	saving       released     Called Read
 //	saving       resumed      Reported
 //	saving       resuming     Noticed
+//	saving       watching     Read
 //	saving       window       Answered Checked Forbidden Interrupted Read Reported Ticked
 //	saving       withdrawn    Noticed
 //	watching     observed     Called Noticed Read Reported Ticked
@@ -137,6 +158,7 @@
 //	window       released     Called Read
 //	window       resumed      Reported
 //	window       resuming     Noticed Read Ticked
+//	window       watching     Read
 //	window       withdrawn    Noticed
 //
 // # Deadlines

@@ -381,9 +381,28 @@ func exploreAll(t *testing.T) {
 				t.Fatalf("%s leads to %+v, not to phase %s", r.path, n.w.Incident, r.phase)
 			}
 			explore(t, policies[r.policy], n, 2, evidence)
+			change(t, n, evidence)
 		})
 	}
 	exploreMulti(t)
+}
+
+// change has every piece of evidence come after the owner has changed the policy. What is asked for then under one that was
+// tightened is refused before its call.
+func change(t *testing.T, n node, evidence func(incident.Workload, time.Time) map[string]incident.Evidence) {
+	t.Helper()
+	for _, name := range []string{"ask", "everything", "spot", "watch"} {
+		ev := evidence(n.w, n.now)
+		for _, what := range sorted(ev) {
+			for _, later := range moments(n) {
+				m := node{now: n.now.Add(later), path: n.path + " > " + name + " > " + what + fmt.Sprintf("@%v", later)}
+				e := evidence(n.w, m.now)[what]
+				w, _, _ := incident.Advance(policies[name], n.w, e, m.now)
+				observed.add(n.w, w, e)
+				checkDocument(t, m, w)
+			}
+		}
+	}
 }
 
 // TestEveryIncidentEnds lets nothing but time pass in every phase: a deadline ends each, but for the two waits that only

@@ -412,6 +412,7 @@ func exploreMulti(t *testing.T) {
 				n, _ = play(t, policies[r.policy], n, what)
 			}
 			explore(t, policies[r.policy], n, 2, evidenceOfBoth)
+			change(t, n, evidenceOfBoth)
 		})
 	}
 }

@@ -131,6 +131,7 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 	if a.Saved != nil {
 		a.Saved(ctx, Step{Before: before, After: w, Evidence: evidence, Policy: p, At: now})
 	}
+	a.tell(ctx, before, w, sent, now)
 	if len(w.Outbox) > 0 {
 		w = a.empty(ctx, w, rev)
 	}

@@ -88,6 +88,7 @@ func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, zone 
 	}
 	err = a.Ledger.Take(ctx, w.Project, zone, id, limits, now)
 	if errors.Is(err, ErrBraked) {
+		a.Log.WarnContext(ctx, "brake holds", "workload", w.ID, "incident", r.Incident, "zone", zone, "action", string(r.Action), "reason", err.Error())
 		return w, id, a.Hold(ctx, r, err.Error(), NextHour(now))
 	}
 	if err != nil {

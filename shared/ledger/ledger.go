@@ -46,6 +46,7 @@ const (
 	Pauses    = "pause"
 	Specs     = "specs"
 	Archive   = "archive"
+	Canaries  = "canary"
 )
 
 // record is a document of any collection.

@@ -153,6 +153,7 @@ func conformance(t *testing.T, s store) {
 		{"everything is paused until that is lifted", pause},
 		{"a specification is written once", specs},
 		{"an incident is archived, and rewritten only by a later attribution", archive},
+		{"a canary is missed until it comes back", canary},
 		{"an older document becomes one of this release", underThisSchema},
 		{"a closed ledger opens its collections again", closed},
 	} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -59,4 +60,45 @@ func (e *environment) Lookup(key string) (string, bool) {
 		return "", true
 	}
 	return os.LookupEnv(key)
+}
+
+// logLevel names the variable that every function reads beside its configuration.
+const logLevel = "LOG_LEVEL"
+
+// Variable is one variable of a function's environment.
+type Variable struct {
+	Name string
+	// Required says that the function does not start without it.
+	Required bool
+}
+
+// Variables returns what a registered entry point reads from its environment, sorted: a deployment has to set what is
+// required and has nothing to gain from more.
+func Variables(name string) ([]Variable, error) {
+	a, ok := registered.Load(name)
+	if !ok {
+		return nil, fmt.Errorf("no entry point %q is registered", name)
+	}
+	adapter, _ := a.(*Adapter) // only adapters are stored
+	found := append(variables(adapter.reads), Variable{Name: logLevel})
+	slices.SortFunc(found, func(a, b Variable) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Compact(found), nil
+}
+
+// variables reads the tags of a configuration, those of the parts that it consists of included.
+func variables(t reflect.Type) (found []Variable) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, ok := f.Tag.Lookup("env")
+		if !ok {
+			if f.Type.Kind() == reflect.Struct {
+				found = append(found, variables(f.Type)...)
+			}
+			continue
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		required := slices.ContainsFunc(strings.Split(options, ","), func(o string) bool { return strings.TrimSpace(o) == "required" })
+		found = append(found, Variable{Name: name, Required: required})
+	}
+	return found
 }

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"reflect"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -66,7 +67,7 @@ type Function[C, E any] struct {
 // Register registers an entry point with the functions framework. It is called in init and does nothing else: the
 // environment is read at the first request.
 func Register[C, E any](name string, f Function[C, E]) {
-	a := &Adapter{Name: name, Handle: f.handle()}
+	a := &Adapter{Name: name, Handle: f.handle(), reads: reflect.TypeFor[C]()}
 	registered.Store(name, a)
 	functions.HTTP(name, a.ServeHTTP)
 }
@@ -146,6 +147,9 @@ type Adapter struct {
 	// Drain counts the requests under way; nil is the process's own.
 	Drain *Drain
 
+	// reads is the type of the function's configuration.
+	reads reflect.Type
+
 	mu      sync.RWMutex
 	instead http.Handler
 }
@@ -153,7 +157,7 @@ type Adapter struct {
 // processLog is made at the first message, so that a registered function that is never called opens nothing.
 var processLog = sync.OnceValue(func() *slog.Logger {
 	level := new(slog.LevelVar)
-	if err := level.UnmarshalText([]byte(os.Getenv("LOG_LEVEL"))); err != nil {
+	if err := level.UnmarshalText([]byte(os.Getenv(logLevel))); err != nil {
 		level.Set(slog.LevelInfo)
 	}
 	return logging.New(os.Stdout, level)

@@ -1,0 +1,37 @@
+package patrol
+
+import (
+	"context"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// Canary writes one entry into the log of a project.
+type Canary interface {
+	Write(ctx context.Context, project, id string, at time.Time) error
+}
+
+// canary keeps the way from Cloud Logging to the ledger proven: once a day it writes an entry, which the function logevent
+// notes when the sink brings it. One that does not come back is told at every sweep until one does.
+func (t *round) canary(ctx context.Context) error {
+	if t.Canary == nil {
+		return nil
+	}
+	now := t.Fleet.Now()
+	last, err := t.Fleet.Ledger.Canary(ctx, t.Project)
+	if err != nil {
+		return err
+	}
+	if last.Missing(now) {
+		t.Fleet.Log.ErrorContext(ctx, "canary missing", "project", t.Project, "canary", last.ID, "written", last.Written)
+	}
+	if !last.Due(now) {
+		return nil
+	}
+	id := events.ID("canary", t.Project, now.UTC().Format(time.RFC3339Nano))
+	if err := t.Canary.Write(ctx, t.Project, id, now); err != nil {
+		return err
+	}
+	return t.Fleet.Ledger.CanaryWritten(ctx, t.Project, id, now)
+}

@@ -1,0 +1,88 @@
+package patrol_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/functions/patrol"
+	"pitstop.internal/shared/fleet/fleettest"
+)
+
+// canaries records what is written, and may refuse it.
+type canaries struct {
+	written []string
+	err     error
+}
+
+func (c *canaries) Write(_ context.Context, project, id string, _ time.Time) error {
+	if c.err != nil {
+		return c.err
+	}
+	c.written = append(c.written, project+" "+id)
+	return nil
+}
+
+// log keeps the messages that were logged.
+type log struct{ strings.Builder }
+
+func (l *log) missing() int { return strings.Count(l.String(), "canary missing") }
+
+// watching is the bench of a patrol that writes canaries.
+func watching(t *testing.T) (*bench, *canaries, *log) {
+	t.Helper()
+	b, c, l := newBench(t), &canaries{}, &log{}
+	b.Fleet.Log = slog.New(slog.NewTextHandler(l, nil))
+	b.handle = patrol.New(patrol.Deps{
+		Fleet: b.Fleet, Provider: b.Cloud, Publisher: b.Sender, Canary: c, Project: fleettest.Project, Ours: []string{fleettest.Us}, Sleep: b.Sleep,
+	})
+	return b, c, l
+}
+
+// comeBack has the last canary come back.
+func comeBack(b *bench, c *canaries) {
+	b.T.Helper()
+	_, id, _ := strings.Cut(c.written[len(c.written)-1], " ")
+	last, err := b.Ledger.Canary(b.T.Context(), fleettest.Project)
+	b.Must(err)
+	_, err = b.Ledger.CanaryReturned(b.T.Context(), fleettest.Project, id, last.Written, b.Clock.Now())
+	b.Must(err)
+}
+
+func TestACanaryIsWrittenOnceADay(t *testing.T) {
+	b, c, l := watching(t)
+	b.minutes(1)
+	b.Want(len(c.written), 1)
+	comeBack(b, c)
+	b.minutes(23 * 60)
+	b.Want(len(c.written), 1)
+	b.minutes(60 + 15)
+	b.Want(len(c.written), 2)
+	comeBack(b, c)
+	b.minutes(60)
+	b.Want(l.missing(), 0)
+}
+
+func TestACanaryThatDoesNotComeBackIsToldUntilOneDoes(t *testing.T) {
+	b, c, l := watching(t)
+	b.minutes(31)
+	b.Want(l.missing(), 0)
+	b.minutes(30)
+	b.Want(l.missing(), 2)
+	comeBack(b, c)
+	b.minutes(60)
+	b.Want(l.missing(), 2)
+}
+
+func TestACanaryThatCannotBeWrittenIsTriedAgain(t *testing.T) {
+	b, c, _ := watching(t)
+	c.err = errors.New("no right to")
+	b.Clock.Advance(time.Minute)
+	b.Want(b.tick(), fleettest.Rejected)
+	c.err = nil
+	b.minutes(15)
+	b.Want(len(c.written), 1)
+}

@@ -1,0 +1,43 @@
+package patrol
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"pitstop.internal/shared/fault"
+)
+
+// projects patrols every watched project in one tick, all at once: each may wait for its operations.
+type projects []*patrol
+
+func newHandler(watched []Deps) (ps projects) {
+	for _, d := range watched {
+		ps = append(ps, &patrol{Deps: d, zones: map[string]*zone{}})
+	}
+	return ps
+}
+
+func (ps projects) tick(ctx context.Context, at time.Time) error {
+	faults := make([]error, len(ps))
+	var done sync.WaitGroup
+	for i, p := range ps {
+		done.Go(func() { faults[i] = p.tick(ctx, at) })
+	}
+	done.Wait()
+	if faults = slices.DeleteFunc(faults, func(err error) bool { return err == nil }); len(faults) == 0 {
+		return nil
+	}
+	if i := slices.IndexFunc(faults, func(err error) bool { return !fault.IsIgnored(err) }); i < 0 {
+		return faults[0] // an old tick is old everywhere
+	}
+	return fault.Permanent(errors.Join(faults...))
+}
+
+// own leaves of workloads those of this project.
+func (p *patrol) own(ids []string) []string {
+	return slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, p.Project+"/") })
+}

@@ -1,0 +1,418 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/process"
+	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/publish"
+	"pitstop.internal/shared/trigger"
+)
+
+const root = "../.."
+
+func configuration(t *testing.T) *module {
+	t.Helper()
+	m, err := parse(root + "/terraform")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func functionsOf(t *testing.T, m *module) map[string]deployed {
+	t.Helper()
+	f, err := m.functions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func same(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+func TestWhatIsGeneratedIsFresh(t *testing.T) {
+	want, err := generate(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := written(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if !bytes.Equal(want[name], got[name]) {
+			t.Errorf("%s is not fresh: run go run ./scripts/deployment", name)
+		}
+	}
+	for name := range got {
+		if want[name] == nil {
+			t.Errorf("%s belongs to nothing any more: run go run ./scripts/deployment", name)
+		}
+	}
+}
+
+func TestEveryFunctionIsDeployedByItsEntryPoint(t *testing.T) {
+	written, err := process.Functions(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := map[string]string{}, map[string]string{}
+	for _, f := range written {
+		want[f.Name] = f.Target
+	}
+	for name, f := range functionsOf(t, configuration(t)) {
+		got[name] = f.EntryPoint
+	}
+	same(t, "entry points", want, got)
+}
+
+// TestEveryFunctionHasItsSubscription looks at how the module of a function delivers: to the topic that the function reacts
+// to, pushed to its own address by its invoker, and what it cannot handle to a topic that is kept by a subscription too.
+func TestEveryFunctionHasItsSubscription(t *testing.T) {
+	m, err := parse(root + "/terraform/modules/function")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for resource, attributes := range map[string]map[string]string{
+		"google_pubsub_subscription.main": {
+			"topic": "var.topic", "push_config.push_endpoint": `"${local.uri}/${local.topic_name}"`,
+			"push_config.oidc_token.service_account_email": "google_service_account.invoker.email", "push_config.oidc_token.audience": "local.uri",
+		},
+		"google_pubsub_subscription.dead_letter": {"topic": "google_pubsub_topic.dead_letter[0].id"},
+		"google_cloudfunctions2_function.main": {
+			"service_config.service_account_email": "google_service_account.runtime.email", "build_config.entry_point": "var.entry_point",
+			"service_config.environment_variables": "merge(var.environment, var.publishes_to)",
+		},
+		"google_pubsub_topic_iam_member.publisher": {"for_each": "var.publishes_to", "topic": "each.value", "member": "google_service_account.runtime.member"},
+	} {
+		b := m.resources[resource]
+		if b == nil {
+			t.Errorf("the module makes no %s", resource)
+			continue
+		}
+		for path, want := range attributes {
+			if got := m.written(b, path); got != want {
+				t.Errorf("%s has %s = %s, want %s", resource, path, got, want)
+			}
+		}
+	}
+}
+
+func TestTopicsLeadWhereTheSimulatedOnesDo(t *testing.T) {
+	m := configuration(t)
+	edges, err := m.topology() // every topic has those who publish and one who reacts
+	if err != nil {
+		t.Fatal(err)
+	}
+	reacts, travels := scenario.Wiring()
+	got := map[string]string{}
+	for _, e := range edges {
+		got[e.topic] = e.function
+	}
+	same(t, "who reacts", reacts, got)
+	for name, f := range functionsOf(t, m) {
+		topics := publish.Config{
+			CheckpointTopic: f.PublishesTo["CHECKPOINT_TOPIC"], RecoveryTopic: f.PublishesTo["RECOVERY_TOPIC"], RecreateTopic: f.PublishesTo["RECREATE_TOPIC"],
+		}.Topics()
+		if notices := f.PublishesTo["NOTICE_TOPIC"]; notices != "" {
+			topics[events.TypeMaintenanceNotified] = notices
+		}
+		for event, topic := range topics {
+			if travels[event] != topic {
+				t.Errorf("%s sends %s on %q, and it travels on %s", name, event, topic, travels[event])
+			}
+		}
+	}
+}
+
+// TestFunctionsAreGivenWhatTheyRead compares the environment that each function is given with what it reads: nothing that
+// it needs is missing, and nothing is set that it does not read.
+func TestFunctionsAreGivenWhatTheyRead(t *testing.T) {
+	m := configuration(t)
+	groups := map[string][]string{}
+	for group, names := range keysOf(t, m.locals["environment"]) {
+		groups[group] = slices.Sorted(maps.Keys(keysOf(t, names)))
+	}
+	for name, f := range functionsOf(t, m) {
+		variables, err := trigger.Variables(f.EntryPoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := slices.Collect(maps.Keys(f.PublishesTo))
+		for _, group := range f.Environment {
+			if groups[group] == nil {
+				t.Errorf("%s is given the group %s, which there is not", name, group)
+			}
+			set = append(set, groups[group]...)
+		}
+		var read []string
+		for _, v := range variables {
+			read = append(read, v.Name)
+		}
+		slices.Sort(set)
+		same(t, name, read, set)
+	}
+}
+
+// keysOf is an object as it is written, by key.
+func keysOf(t *testing.T, e hclsyntax.Expression) map[string]hclsyntax.Expression {
+	t.Helper()
+	o, ok := e.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		t.Fatalf("%v is not written as an object", e.Range())
+	}
+	found := map[string]hclsyntax.Expression{}
+	for _, item := range o.Items {
+		key, diags := item.KeyExpr.Value(nil)
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		found[key.AsString()] = item.ValueExpr
+	}
+	return found
+}
+
+func TestEverySourceReachesItsReader(t *testing.T) {
+	reacts, _ := scenario.Wiring()
+	var all strings.Builder
+	for _, f := range filters {
+		if reacts[f.topic] == "" {
+			t.Errorf("the source %s sends to %s, which no function reads", f.source, f.topic)
+		}
+		if !strings.Contains(f.text, `log_id("`) || strings.Contains(f.text, "run.googleapis.com") || len(f.text) >= 20_000 {
+			t.Errorf("the filter of %s has to name its logs, those of functions not among them, and stays short: %s", f.source, f.text)
+		}
+		all.WriteString(f.text + "\n")
+	}
+	for _, log := range []string{events.CrewLog, events.CanaryLog, "cloudaudit.googleapis.com/system_event", "cloudaudit.googleapis.com/activity"} {
+		if !strings.Contains(all.String(), `log_id("`+log+`")`) {
+			t.Errorf("no sink sends the log %s", log)
+		}
+	}
+}
+
+func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
+	m := configuration(t)
+	v, err := m.local("switches")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []policy.Switch
+	for _, s := range v.AsValueSlice() {
+		got = append(got, policy.Switch(s.AsString()))
+	}
+	same(t, "switches", policy.All(), got)
+	for name, want := range map[string][]string{
+		"body":    {ledger.Archive, ledger.Brake, ledger.Canaries, ledger.Parked, ledger.Pauses, ledger.Specs, ledger.Subjects, ledger.Workloads},
+		"expires": {ledger.Archive, ledger.Brake},
+	} {
+		b := m.resources["google_firestore_field."+name]
+		if b == nil {
+			t.Fatalf("there is no rule for the field %s", name)
+		}
+		set, ok := b.Body.Attributes["for_each"].Expr.(*hclsyntax.FunctionCallExpr)
+		if !ok {
+			t.Fatalf("the collections of the field %s are not written as a set", name)
+		}
+		list, diags := set.Args[0].Value(nil)
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		var collections []string
+		for _, c := range list.AsValueSlice() {
+			collections = append(collections, c.AsString())
+		}
+		same(t, "collections with a field "+name, want, collections)
+	}
+}
+
+// TestMetricsCountLinesThatAreWritten holds the messages and attributes that metrics count against the sources.
+func TestMetricsCountLinesThatAreWritten(t *testing.T) {
+	m := configuration(t)
+	v, err := m.local("counters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sources strings.Builder
+	tree := os.DirFS(root)
+	for _, dir := range []string{"shared", "functions"} {
+		err := fs.WalkDir(tree, dir, func(name string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			data, err := fs.ReadFile(tree, name)
+			sources.Write(data)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := map[string]string{"request decided": "event_type"}
+	for _, c := range v.AsValueMap() {
+		lines[c.GetAttr("message").AsString()] = c.GetAttr("label").AsString()
+	}
+	for message, label := range lines {
+		// The call of the logger with its attributes, which may go on for two lines.
+		_, call, ok := strings.Cut(sources.String(), `"`+message+`", `)
+		if message == "request decided" {
+			ok = strings.Contains(sources.String(), `"request decided")`)
+			_, call, _ = strings.Cut(sources.String(), "line := a.Log.With(")
+		}
+		call, _, _ = strings.Cut(call, ")\n")
+		if !ok || !strings.Contains(call, `"`+label+`"`) {
+			t.Errorf("a metric counts the line %q by %s, and no function writes it so", message, label)
+		}
+	}
+}
+
+// TestNothingIsOpenOrPrimitive looks at what is written in every module.
+func TestNothingIsOpenOrPrimitive(t *testing.T) {
+	never := regexp.MustCompile(`allUsers|allAuthenticatedUsers|roles/(owner|editor|viewer)"|_iam_policy"|\n\s*event_trigger\s*\{`)
+	for _, dir := range []string{"terraform", "terraform/modules/function", "terraform/modules/log-sink", "terraform/examples/one-project", "terraform/examples/several-projects", "terraform/examples/queued-resource"} {
+		files, err := filepath.Glob(filepath.Join(root, dir, "*.tf"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s holds no configuration: %v", dir, err)
+		}
+		for _, name := range files {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := never.Find(data); found != nil {
+				t.Errorf("%s has %q", name, found)
+			}
+		}
+		m, err := parse(filepath.Join(root, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, b := range m.resources {
+			if !strings.HasPrefix(name, "google_pubsub_subscription.") {
+				continue
+			}
+			if ttl := nested(b, "expiration_policy", "ttl"); ttl != "" {
+				t.Errorf("%s: %s expires after %q; it has to say that it never does", dir, name, ttl)
+			}
+		}
+		for _, d := range slices.Concat(m.variables, m.outputs) {
+			if !strings.HasSuffix(d.description, ".") {
+				t.Errorf("%s: %s is not described in a sentence: %q", dir, d.name, d.description)
+			}
+		}
+		for _, kind := range []string{"variable", "output"} {
+			data, err := os.ReadFile(filepath.Join(root, dir, kind+"s.tf"))
+			if err != nil {
+				continue // an example has them in its one file
+			}
+			var names []string
+			for _, found := range regexp.MustCompile(`(?m)^`+kind+` "(\w+)"`).FindAllSubmatch(data, -1) {
+				names = append(names, string(found[1]))
+			}
+			if !slices.IsSorted(names) {
+				t.Errorf("%s: its %ss are not in order: %s", dir, kind, strings.Join(names, ", "))
+			}
+		}
+	}
+}
+
+// nested is an attribute of a block in a resource, or a word for its absence.
+func nested(b *hclsyntax.Block, block, attribute string) string {
+	for _, inner := range b.Body.Blocks {
+		if inner.Type != block {
+			continue
+		}
+		if a := inner.Body.Attributes[attribute]; a != nil {
+			if v, diags := a.Expr.Value(nil); !diags.HasErrors() {
+				return v.AsString()
+			}
+		}
+	}
+	return "31 days, by default"
+}
+
+// TestPermissionsAreThoseOfTheCalls plays the recorded incidents, and a fleet under faults, and compares each call that a
+// function makes with the table.
+func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
+	var mu sync.Mutex
+	made := map[string]bool{}
+	called := func(c scenario.Call) {
+		mu.Lock()
+		defer mu.Unlock()
+		made[c.Function+": "+c.Service+" "+c.Method] = true
+	}
+	recorded, err := filepath.Glob(root + "/events/testdata/*/scenario.yaml")
+	if err != nil || len(recorded) == 0 {
+		t.Fatalf("no recorded incidents: %v", err)
+	}
+	for _, name := range recorded {
+		r, err := scenario.Load(filepath.Dir(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := events.Read(r.Records[0].Raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// As it was, and as if Pitstop had been deployed a second before the first entry, and knew nobody yet.
+		for _, start := range []time.Time{r.Scenario.Start, first.Time.Add(-time.Second)} {
+			r.Scenario.Start = start
+			if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Options{Policy: r.Policy, Called: called}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	faults, err := scenario.FaultsNamed("heavy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(3) {
+		fleet, policies := scenario.MixedFleet(seed)
+		_, err := scenario.Simulate(t.Context(), scenario.Simulation{
+			Seed: seed, Days: 4, World: fleet, Policy: policies, Faults: faults, Limit: scenario.NoLimit, Called: called,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	listed := map[string]bool{}
+	for _, p := range permissions {
+		for _, account := range p.Accounts {
+			used := len(p.Calls) == 0
+			for _, call := range p.Calls {
+				listed[account+": "+call] = true
+				used = used || made[account+": "+call]
+			}
+			if !used {
+				t.Errorf("no call of %s needs %s on %s: take it out of permissions.go", account, p.Name, p.On)
+			}
+		}
+	}
+	for _, call := range slices.Sorted(maps.Keys(made)) {
+		if !listed[call] {
+			t.Errorf("%s: the table has no permission for this call", call)
+		}
+	}
+}

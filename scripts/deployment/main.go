@@ -1,0 +1,187 @@
+// Command deployment writes what in the folder terraform and in the READMEs follows from the Go code and from the
+// configuration itself:
+//
+//	go run ./scripts/deployment
+//
+// That is the sinks' filters, the variables that each function reads, the permissions with their table, the picture of the
+// topics, and the tables of inputs and outputs. A test holds all of it fresh.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "deployment:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	root := strings.TrimSpace(string(out))
+	if err != nil || root == "" {
+		return fmt.Errorf("call this in Pitstop's repository: %w", err)
+	}
+	files, err := generate(root)
+	if err != nil {
+		return err
+	}
+	old, err := written(root)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if bytes.Equal(files[name], old[name]) {
+			continue
+		}
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, files[name], 0o644); err != nil { //nolint:gosec // everybody may read the sources
+			return err
+		}
+		fmt.Println("wrote", name)
+	}
+	for name := range old {
+		if files[name] == nil {
+			if err := os.Remove(filepath.Join(root, name)); err != nil {
+				return err
+			}
+			fmt.Println("removed", name)
+		}
+	}
+	return nil
+}
+
+// generate makes every generated file, by its path in the repository. A README is one of which parts are generated.
+func generate(root string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, f := range filters {
+		files["terraform/filters/"+f.topic+"/"+f.source+".filter"] = []byte(f.text + "\n")
+	}
+	var err error
+	if files["terraform/permissions.json"], err = permissionRows(); err != nil {
+		return nil, err
+	}
+	if files["terraform/tests/environment.json"], err = environments(root); err != nil {
+		return nil, err
+	}
+	main, err := parse(filepath.Join(root, "terraform"))
+	if err != nil {
+		return nil, err
+	}
+	picture, err := main.picture()
+	if err != nil {
+		return nil, err
+	}
+	table, err := permissionTable()
+	if err != nil {
+		return nil, err
+	}
+	if files["README.md"], err = fill(root, "README.md", map[string]string{"topology": picture, "permissions": table}); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{"terraform", "terraform/modules/function", "terraform/modules/log-sink"} {
+		m, err := parse(filepath.Join(root, dir))
+		if err != nil {
+			return nil, err
+		}
+		name := dir + "/README.md"
+		if files[name], err = fill(root, name, map[string]string{"inputs": m.inputs(), "outputs": m.results()}); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// written reads the generated files as they are now, those too that nothing generates any more.
+func written(root string) (map[string][]byte, error) {
+	names, err := filepath.Glob(filepath.Join(root, "terraform", "filters", "*", "*.filter"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{
+		"terraform/permissions.json", "terraform/tests/environment.json", "README.md",
+		"terraform/README.md", "terraform/modules/function/README.md", "terraform/modules/log-sink/README.md",
+	} {
+		names = append(names, filepath.Join(root, name))
+	}
+	files := map[string][]byte{}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		short, err := filepath.Rel(root, name)
+		if err != nil {
+			return nil, err
+		}
+		files[filepath.ToSlash(short)] = data
+	}
+	return files, nil
+}
+
+// fill puts generated parts between their marks.
+func fill(root, name string, parts map[string]string) ([]byte, error) {
+	data, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		return nil, err
+	}
+	text := string(data)
+	for _, part := range slices.Sorted(maps.Keys(parts)) {
+		begin, end := "<!-- generated: "+part+" -->\n", "<!-- end: "+part+" -->"
+		before, rest, ok := strings.Cut(text, begin)
+		_, after, closed := strings.Cut(rest, end)
+		if !ok || !closed {
+			return nil, fmt.Errorf("%s has no place for %s: write %q and %q where it belongs", name, part, strings.TrimSpace(begin), end)
+		}
+		text = before + begin + "\n" + strings.TrimSpace(parts[part]) + "\n\n" + end + after
+	}
+	return []byte(text), nil
+}
+
+func indented(v any) ([]byte, error) {
+	data, err := json.MarshalIndent(v, "", "  ")
+	return append(data, '\n'), err
+}
+
+// inputs is a module's table of variables.
+func (m *module) inputs() string {
+	var b strings.Builder
+	b.WriteString("| input | type | default | |\n|---|---|---|---|\n")
+	for _, v := range m.variables {
+		preset := "required"
+		if v.preset != "" {
+			preset = "`" + v.preset + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", v.name, v.kind, preset, v.description)
+	}
+	return b.String()
+}
+
+// results is a module's table of outputs.
+func (m *module) results() string {
+	var b strings.Builder
+	b.WriteString("| output | |\n|---|---|\n")
+	for _, o := range m.outputs {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", o.name, o.description)
+	}
+	return b.String()
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// permission is one permission that accounts of the deployment hold, and what for.
+type permission struct {
+	Name string
+	// Accounts are functions, or others by a name with a space in it.
+	Accounts []string
+	// On is the smallest thing that it can be granted on.
+	On string
+	// Role is the predefined role that carries it.
+	Role string
+	// Switches are those of which one has to be allowed; none means that it is granted always.
+	Switches []string
+	// Calls are the calls that need it, as the simulated pipeline makes them: service and method. A permission without one
+	// is implied by another call, or is needed by Google on the deployment's behalf.
+	Calls []string
+	// Why says what it is good for, Source where it stands that it is needed.
+	Why, Source string
+}
+
+// Where it is said which permission a call needs.
+const (
+	sourceTPU       = "https://docs.cloud.google.com/iam/docs/roles-permissions/tpu"
+	sourceActAs     = "https://docs.cloud.google.com/tpu/docs/configure-networking-access"
+	sourceSharedVPC = "https://docs.cloud.google.com/vpc/docs/provisioning-shared-vpc"
+	sourceFirestore = "https://docs.cloud.google.com/firestore/native/docs/security/iam"
+	sourceStorage   = "https://docs.cloud.google.com/storage/docs/access-control/iam-json"
+	sourcePubSub    = "https://docs.cloud.google.com/pubsub/docs/access-control"
+	sourceDead      = "https://docs.cloud.google.com/pubsub/docs/handling-failures"
+	sourcePush      = "https://docs.cloud.google.com/pubsub/docs/authenticate-push-subscriptions"
+	sourceLogging   = "https://docs.cloud.google.com/logging/docs/access-control"
+	sourceSink      = "https://docs.cloud.google.com/logging/docs/export/configure_export_v2"
+	sourceRun       = "https://docs.cloud.google.com/run/docs/reference/iam/roles"
+	sourceBuild     = "https://docs.cloud.google.com/functions/docs/securing/build-custom-sa"
+)
+
+var (
+	every     = []string{"maintenance", "logevent", "patrol", "checkpoint", "recovery", "recreate"}
+	replacing = []string{"recreate", "recreate_non_spot"}
+	acting    = []string{"request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot", "start_stopped"}
+)
+
+// permissions is the one list of what is granted. The README's table, the custom roles and the grants that depend on
+// switches are made from it.
+var permissions = []permission{
+	{
+		Name: "tpu.locations.list", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/tpu.viewer",
+		Calls: []string{"tpu locations.list"}, Why: "to find every zone", Source: sourceTPU,
+	},
+	{
+		Name: "tpu.nodes.list", Accounts: []string{"maintenance", "logevent", "patrol"}, On: "watched projects", Role: "roles/tpu.viewer",
+		Calls: []string{"tpu nodes.list", "tpu queuedResources.list"}, Why: "to see what is there, and to look for whom an entry concerns", Source: sourceTPU,
+	},
+	{
+		Name: "tpu.nodes.get", Accounts: every, On: "watched projects", Role: "roles/tpu.viewer",
+		Calls: []string{"tpu nodes.get", "tpu nodes.getGuestAttributes", "tpu queuedResources.get", "tpu queuedResources.getMaintenanceInfo"},
+		Why:   "to look before anything follows; guest attributes tell the names of workers", Source: sourceTPU,
+	},
+	{
+		Name: "tpu.operations.list", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/tpu.viewer",
+		Calls: []string{"tpu operations.list"}, Why: "to follow operations to their end", Source: sourceTPU,
+	},
+	{
+		Name: "tpu.nodes.update", Accounts: []string{"checkpoint"}, On: "watched projects", Role: "roles/tpu.admin",
+		Switches: []string{"request_checkpoint"}, Calls: []string{"tpu nodes.patch"},
+		Why: "to leave a request for a save in the metadata", Source: sourceTPU,
+	},
+	{
+		Name: "tpu.nodes.performMaintenance", Accounts: []string{"checkpoint"}, On: "watched projects", Role: "roles/tpu.admin",
+		Switches: []string{"early_maintenance"}, Calls: []string{"tpu nodes.performMaintenance", "tpu queuedResources.performMaintenanceQueuedResource"},
+		Why: "to start announced maintenance at a good time", Source: sourceTPU,
+	},
+	{
+		Name: "tpu.nodes.delete", Accounts: []string{"recreate"}, On: "watched projects", Role: "roles/tpu.admin",
+		Switches: replacing, Calls: []string{"tpu nodes.delete", "tpu queuedResources.delete"},
+		Why: "to make room for a new one", Source: sourceTPU,
+	},
+	{
+		Name: "tpu.nodes.create", Accounts: []string{"recreate"}, On: "watched projects", Role: "roles/tpu.admin",
+		Switches: replacing, Calls: []string{"tpu nodes.create", "tpu queuedResources.create"},
+		Why: "to bring back what was lost", Source: sourceTPU,
+	},
+	{
+		Name: "iam.serviceAccounts.actAs", Accounts: []string{"recreate"}, On: "tpu_service_accounts", Role: "roles/iam.serviceAccountUser",
+		Switches: replacing, Why: "to create a TPU that runs as such an account", Source: sourceActAs,
+	},
+	{
+		Name: "compute.subnetworks.use", Accounts: []string{"recreate"}, On: "shared_vpc_subnetworks", Role: "roles/compute.networkUser",
+		Switches: replacing, Why: "to create a TPU in a host project's network", Source: sourceSharedVPC,
+	},
+	{
+		Name: "storage.objects.get", Accounts: []string{"checkpoint", "recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Switches: acting, Calls: []string{"storage objects.get"}, Why: "to read what a checkpoint says of itself, and the lease", Source: sourceStorage,
+	},
+	{
+		Name: "storage.objects.list", Accounts: []string{"checkpoint"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Switches: acting, Calls: []string{"storage objects.list"}, Why: "to find complete checkpoints", Source: sourceStorage,
+	},
+	{
+		Name: "storage.objects.create", Accounts: []string{"checkpoint", "recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Switches: acting, Calls: []string{"storage objects.insert"}, Why: "to write the request for a save, and the lease", Source: sourceStorage,
+	},
+	{
+		Name: "storage.objects.delete", Accounts: []string{"checkpoint", "recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Switches: acting, Calls: []string{"storage objects.insert"}, Why: "to replace either: that counts as deleting", Source: sourceStorage,
+	},
+	{
+		Name: "storage.objects.get", Accounts: every, On: "the policy file", Role: "roles/storage.objectViewer",
+		Why: "to know what the owner allows", Source: sourceStorage,
+	},
+	{
+		Name: "datastore.entities.get", Accounts: every, On: "the ledger", Role: "roles/datastore.user",
+		Calls: []string{"firestore documents.batchGet", "firestore documents.runQuery"}, Why: "to read documents by key", Source: sourceFirestore,
+	},
+	{
+		Name: "datastore.entities.list", Accounts: []string{"patrol"}, On: "the ledger", Role: "roles/datastore.user",
+		Calls: []string{"firestore documents.runQuery"}, Why: "to find what is due", Source: sourceFirestore,
+	},
+	{
+		Name: "datastore.entities.create", Accounts: every, On: "the ledger", Role: "roles/datastore.user",
+		Calls: []string{"firestore documents.commit"}, Why: "to keep workloads, incidents and what they need", Source: sourceFirestore,
+	},
+	{
+		Name: "datastore.entities.update", Accounts: every, On: "the ledger", Role: "roles/datastore.user",
+		Calls: []string{"firestore documents.commit"}, Why: "the same", Source: sourceFirestore,
+	},
+	{
+		Name: "pubsub.topics.publish", Accounts: every, On: "the topics in its environment", Role: "roles/pubsub.publisher",
+		Calls: []string{"pubsub topics.publish"}, Why: "to ask the other functions", Source: sourcePubSub,
+	},
+	{
+		Name: "logging.logEntries.create", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/logging.logWriter",
+		Calls: []string{"logging entries.write"}, Why: "to write the canary", Source: sourceLogging,
+	},
+	{
+		Name: "logging.logEntries.list", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/logging.viewer",
+		Calls: []string{"logging entries.list"}, Why: "to ask the audit log who ended a TPU that is gone without a word", Source: sourceLogging,
+	},
+	{
+		Name: "run.routes.invoke", Accounts: []string{"each invoker"}, On: "its one function", Role: "roles/run.invoker",
+		Why: "to bring messages", Source: sourceRun,
+	},
+	{
+		Name: "iam.serviceAccounts.getOpenIdToken", Accounts: []string{"Pub/Sub's agent"}, On: "the invokers", Role: "roles/iam.serviceAccountOpenIdTokenCreator",
+		Why: "to sign pushes", Source: sourcePush,
+	},
+	{
+		Name: "pubsub.topics.publish", Accounts: []string{"Pub/Sub's agent"}, On: "the dead-letter topics", Role: "roles/pubsub.publisher",
+		Why: "to put aside what cannot be handled", Source: sourceDead,
+	},
+	{
+		Name: "pubsub.subscriptions.consume", Accounts: []string{"Pub/Sub's agent"}, On: "the functions' subscriptions", Role: "roles/pubsub.subscriber",
+		Why: "the same", Source: sourceDead,
+	},
+	{
+		Name: "pubsub.topics.publish", Accounts: []string{"the sinks' writers"}, On: "log-events, maintenance-notices", Role: "roles/pubsub.publisher",
+		Why: "to send log entries", Source: sourceSink,
+	},
+	{
+		Name: "logging.logEntries.create", Accounts: []string{"the build account"}, On: "the project", Role: "roles/logging.logWriter",
+		Why: "to log builds", Source: sourceBuild,
+	},
+	{
+		Name: "artifactregistry.repositories.uploadArtifacts", Accounts: []string{"the build account"}, On: "the repository gcf-artifacts", Role: "roles/artifactregistry.writer",
+		Why: "to store images", Source: sourceBuild,
+	},
+	{
+		Name: "storage.objects.get", Accounts: []string{"the build account"}, On: "archives, and Cloud Functions' copy of them", Role: "roles/storage.objectViewer",
+		Why: "to read what is built", Source: sourceBuild,
+	},
+}
+
+// row is a permission of one account, as Terraform reads it.
+type row struct {
+	Account    string   `json:"account"`
+	Permission string   `json:"permission"`
+	On         string   `json:"on"`
+	Role       string   `json:"role"`
+	Switches   []string `json:"switches"`
+}
+
+// permissionRows is permissions.json.
+func permissionRows() ([]byte, error) {
+	var rows []row
+	for _, p := range permissions {
+		for _, a := range p.Accounts {
+			rows = append(rows, row{a, p.Name, p.On, p.Role, append([]string{}, p.Switches...)})
+		}
+	}
+	return indented(rows)
+}
+
+// rolesFile lists what each predefined role holds, by Google's reference of August 2026.
+// https://docs.cloud.google.com/iam/docs/roles-permissions
+//
+//go:embed roles.json
+var rolesFile []byte
+
+func predefined() (map[string][]string, error) {
+	roles := map[string][]string{}
+	err := json.Unmarshal(rolesFile, &roles)
+	return roles, err
+}
+
+// permissionTable is the least-privilege table of the README, and under it what the roles carry beyond it.
+func permissionTable() (string, error) {
+	roles, err := predefined()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("| account | permission | on | if allowed | why |\n|---|---|---|---|---|\n")
+	holders := map[string][]string{}
+	var order []string
+	for _, p := range permissions {
+		who := strings.Join(p.Accounts, ", ")
+		if slices.Equal(p.Accounts, every) {
+			who = "every function"
+		}
+		when := strings.Join(p.Switches, ", ")
+		switch {
+		case slices.Equal(p.Switches, acting):
+			when = "any"
+		case when != "":
+			when = "`" + strings.ReplaceAll(when, ", ", "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "| %s | [`%s`](%s) | %s | %s | %s |\n", who, p.Name, p.Source, p.On, when, p.Why)
+		if holders[p.Role] == nil {
+			order = append(order, p.Role)
+		}
+		holders[p.Role] = append(holders[p.Role], p.Accounts...)
+	}
+	b.WriteString("\nWhat the predefined roles carry beyond this table, and no call of Pitstop's uses:\n\n")
+	for _, role := range order {
+		if roles[role] == nil {
+			return "", fmt.Errorf("roles.json does not say what %s holds", role)
+		}
+		// What any of those who hold the role has another row for is not beyond the table.
+		beyond := slices.DeleteFunc(slices.Clone(roles[role]), func(name string) bool {
+			return slices.ContainsFunc(permissions, func(p permission) bool {
+				return p.Name == name && slices.ContainsFunc(p.Accounts, func(a string) bool { return slices.Contains(holders[role], a) })
+			})
+		})
+		fmt.Fprintf(&b, "- `%s`: %s\n", role, folded(beyond))
+	}
+	return b.String(), nil
+}
+
+// folded writes permissions short: one word for each thing, with what may be done to it, or no more than the things where
+// there are very many.
+func folded(names []string) string {
+	if len(names) == 0 {
+		return "nothing"
+	}
+	verbs := map[string][]string{}
+	var things []string
+	for _, n := range names {
+		i := strings.LastIndexByte(n, '.')
+		if verbs[n[:i]] == nil {
+			things = append(things, n[:i])
+		}
+		verbs[n[:i]] = append(verbs[n[:i]], n[i+1:])
+	}
+	const many = 30
+	if len(names) > many {
+		return fmt.Sprintf("%d permissions, listed in `scripts/deployment/roles.json`", len(names))
+	}
+	for i, t := range things {
+		if v := verbs[t]; len(v) > 1 {
+			things[i] = "`" + t + ".{" + strings.Join(v, ",") + "}`"
+		} else {
+			things[i] = "`" + t + "." + v[0] + "`"
+		}
+	}
+	return strings.Join(things, ", ")
+}

@@ -1,0 +1,116 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
+)
+
+// Call is one call of an API that a function makes, in the words of that API: tpu nodes.list.
+type Call struct {
+	Function, Service, Method string
+	// Topic is where a publication goes.
+	Topic string
+}
+
+type functionKey struct{}
+
+// called tells of a call, if a function makes it and somebody listens.
+func (w *world) called(ctx context.Context, c Call) {
+	var ok bool
+	if c.Function, ok = ctx.Value(functionKey{}).(string); ok && w.opts.Called != nil {
+		w.opts.Called(c)
+	}
+}
+
+// calling marks what is done in a context as done by the function behind an entry point.
+func calling(ctx context.Context, entry string) context.Context {
+	for _, f := range functions {
+		if f.entry == entry {
+			return context.WithValue(ctx, functionKey{}, f.name)
+		}
+	}
+	return ctx
+}
+
+// overHTTP tells of the calls of a REST API.
+func (w *world) overHTTP(service string, inner http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		w.called(r.Context(), Call{Service: service, Method: restMethod(r.Method, r.URL.Path)})
+		return inner.RoundTrip(r)
+	})
+}
+
+// restMethod names a call as the API's discovery document does: what it is done to, and what is done.
+func restMethod(method, path string) string {
+	path, verb, _ := strings.Cut(path, ":")
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	// Projects and locations, or buckets, are named in pairs in front of what the call is about. In front of them stands the
+	// version, and alone where the call is about no one place.
+	parts = parts[max(1, slices.IndexFunc(parts, func(p string) bool { return p == "projects" || p == "b" })):]
+	one := len(parts)%2 == 0
+	what := parts[len(parts)-1]
+	if one {
+		what = parts[len(parts)-2]
+	}
+	if parts[0] == "b" {
+		what = "objects"
+		one = len(parts) > 3 // an object's name may have slashes
+	}
+	switch {
+	case verb != "":
+		return what + "." + verb
+	case method == http.MethodGet && one:
+		return what + ".get"
+	case method == http.MethodGet:
+		return what + ".list"
+	case method == http.MethodPost && parts[0] == "b":
+		return what + ".insert"
+	case method == http.MethodPost:
+		return what + ".create"
+	}
+	return what + "." + strings.ToLower(method)
+}
+
+// overStore tells of the calls of the ledger, as Firestore is asked for them.
+func (w *world) overStore(open ledger.Opener) ledger.Opener {
+	tap := &ledgertest.Tap{Before: func(ctx context.Context, c ledgertest.Call) error {
+		method := "documents.batchGet"
+		switch {
+		case c.Query:
+			method = "documents.runQuery"
+		case c.Write:
+			method = "documents.commit"
+		}
+		w.called(ctx, Call{Service: "firestore", Method: method})
+		return nil
+	}}
+	return tap.On(open)
+}
+
+// canary writes an entry that the sink brings back.
+type canary struct{ *world }
+
+// sinkTakes is how long Cloud Logging takes to bring an entry.
+const sinkTakes = 3 * time.Second
+
+// Write implements patrol.Canary.
+func (c canary) Write(ctx context.Context, project, id string, at time.Time) error {
+	c.called(ctx, Call{Service: "logging", Method: "entries.write"})
+	raw, err := json.Marshal(map[string]any{
+		"insertId": id, "logName": "projects/" + project + "/logs/" + events.CanaryLog, "timestamp": at.UTC().Format(time.RFC3339Nano),
+		"resource": map[string]any{"type": "global"}, "jsonPayload": map[string]any{"message": "canary"},
+	})
+	if err != nil {
+		return err
+	}
+	c.clock.At(at.Add(sinkTakes), func() { c.publish(topicLogs, raw, nil) })
+	return nil
+}

@@ -1,0 +1,82 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Canary is the last entry that was written into a project's log to see whether it comes back.
+type Canary struct {
+	ID string `json:"id"`
+	// Written is when it was, Returned when a canary came back last.
+	Written  time.Time `json:"written,omitzero"`
+	Returned time.Time `json:"returned,omitzero"`
+}
+
+const (
+	canaryEvery = 24 * time.Hour
+	// canaryTakes is far more than a log entry needs: Cloud Logging brings most within seconds.
+	canaryTakes  = 30 * time.Minute
+	canarySchema = 1
+)
+
+// Due reports whether it is time for another one.
+func (c Canary) Due(now time.Time) bool { return now.Sub(c.Written) >= canaryEvery }
+
+// Missing reports whether the last one should be back and is not.
+func (c Canary) Missing(now time.Time) bool {
+	return c.Returned.Before(c.Written) && now.Sub(c.Written) > canaryTakes
+}
+
+// Canary reads the last canary of a project; there may have been none.
+func (l *Ledger) Canary(ctx context.Context, project string) (c Canary, err error) {
+	_, err = l.load(ctx, Canaries, project, canarySchema, &c)
+	if errors.Is(err, ErrNotFound) {
+		return Canary{}, nil
+	}
+	return c, err
+}
+
+// CanaryWritten notes that a canary was written.
+func (l *Ledger) CanaryWritten(ctx context.Context, project, id string, at time.Time) error {
+	return l.updateCanary(ctx, project, func(c *Canary) bool {
+		if c.ID == id && !c.Returned.IsZero() {
+			c.Written = c.Returned // it was faster than this note
+			return true
+		}
+		c.ID, c.Written = id, at
+		return true
+	})
+}
+
+// CanaryReturned notes that a canary came back. An earlier one than the last, and the last one once more, teach nothing.
+func (l *Ledger) CanaryReturned(ctx context.Context, project, id string, written, at time.Time) (news bool, err error) {
+	err = l.updateCanary(ctx, project, func(c *Canary) bool {
+		news = written.After(c.Written) || c.ID == id && c.Returned.Before(c.Written)
+		if news {
+			c.ID, c.Returned = id, at
+		}
+		return news
+	})
+	return news, err
+}
+
+// updateCanary changes the document of a project's canary, if change says so.
+func (l *Ledger) updateCanary(ctx context.Context, project string, change func(*Canary) bool) error {
+	for range tries {
+		var c Canary
+		rev, err := l.load(ctx, Canaries, project, canarySchema, &c)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if !change(&c) {
+			return nil
+		}
+		if _, err := l.store(ctx, Canaries, project, record{Schema: canarySchema}, c, rev); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("ledger: %s %s: %w", Canaries, project, ErrConflict)
+}

@@ -1,0 +1,63 @@
+package ledger
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// tell logs what a write decided, now that it is stored. The deployment's metrics count these lines and read their
+// attributes, so messages and keys are part of what a release promises.
+func (a *Advancer) tell(ctx context.Context, before, after incident.Workload, sent []events.Envelope, now time.Time) {
+	open, closed := idOf(after.Incident), idOf(after.Closed)
+	if closed == idOf(before.Closed) {
+		closed = "" // it was attributed anew, which ends nothing
+	}
+	for _, in := range []*incident.Incident{after.Closed, after.Incident} {
+		if id := idOf(in); id != "" && id != idOf(before.Incident) && (id == open || id == closed) {
+			a.Log.InfoContext(ctx, "incident opened", "workload", after.ID, "incident", id, "cause", string(in.Cause), "policy", in.Policy)
+		}
+	}
+	if closed != "" {
+		in := after.Closed
+		level := slog.LevelInfo
+		if in.Outcome == incident.Escalated {
+			level = slog.LevelWarn
+		}
+		a.Log.Log(ctx, level, "incident closed", "workload", after.ID, "incident", in.ID, "outcome", string(in.Outcome),
+			"cause", string(in.Cause), "seconds", in.Closed.Sub(in.Opened).Seconds(), "advice", in.Advice)
+	}
+	for _, e := range sent {
+		if e.Type == events.TypeIncidentClosed || after.Incident == nil {
+			continue
+		}
+		line := a.Log.With("workload", after.ID, "incident", e.Correlation, "event_type", e.Type, "event_id", e.ID)
+		if took, ok := reaction(before, *after.Incident, now); ok {
+			line = line.With("reaction_seconds", took.Seconds())
+		}
+		line.InfoContext(ctx, "request decided")
+	}
+}
+
+func idOf(in *incident.Incident) string {
+	if in == nil {
+		return ""
+	}
+	return in.ID
+}
+
+// reaction is how long after the trouble the first request of an incident was decided. What is only announced has
+// happened at no time yet, and is reacted to when it is time.
+func reaction(before incident.Workload, in incident.Incident, now time.Time) (took time.Duration, ok bool) {
+	if idOf(before.Incident) == in.ID && len(before.Incident.Tasks) > 0 || len(in.Troubles) == 0 {
+		return 0, false
+	}
+	first := in.Troubles[0]
+	if first.Announced || first.At.IsZero() || first.At.After(now) {
+		return 0, false
+	}
+	return now.Sub(first.At), true
+}

@@ -1,0 +1,156 @@
+# When a person has to look, and where to begin.
+
+locals {
+  run          = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=one_of(${join(", ", [for s in sort(values(local.services)) : "\"${s}\""])})"
+  subscription = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=one_of"
+  subscribed   = "${local.subscription}(${join(", ", [for s in sort(values(module.function)[*].subscription) : "\"${s}\""])})"
+  dead         = "${local.subscription}(${join(", ", [for s in sort(compact(values(module.function)[*].dead_letter_subscription)) : "\"${s}\""])})"
+  user_metric  = { for key, type in local.metric : key => "resource.type=\"cloud_run_revision\" AND metric.type=\"${type}\"" }
+
+  # Alerts on a number that is too high.
+  thresholds = {
+    dead_letter = {
+      title     = "a message could not be handled"
+      severity  = "ERROR"
+      filter    = "${local.dead} AND metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\""
+      aligner   = "ALIGN_MAX"
+      group_by  = ["resource.label.subscription_id"]
+      above     = 0
+      duration  = "0s"
+      runbook   = "Twenty deliveries failed over hours, and the message waits in the dead-letter subscription that is named above, for 7 days. Read why: the function's WARNING lines with its message_id. Cure that, then publish the message again on the topic it came from (gcloud pubsub subscriptions pull, without --auto-ack); handling one twice does no harm."
+      documents = "dead letter"
+    }
+    unacknowledged = {
+      title     = "messages wait too long"
+      severity  = "WARNING"
+      filter    = "${local.subscribed} AND metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\""
+      aligner   = "ALIGN_MAX"
+      group_by  = ["resource.label.subscription_id"]
+      above     = 900
+      duration  = "300s"
+      runbook   = "The function of this subscription answers with errors, or not at all. Look at its log (severity WARNING and above), then at whether it was deployed with what it needs: terraform plan has to be empty. While messages wait, patrol still finds what they would have said."
+      documents = "oldest unacknowledged message"
+    }
+    errors = {
+      title     = "a function reports errors"
+      severity  = "ERROR"
+      filter    = "${local.run} AND metric.type=\"logging.googleapis.com/log_entry_count\" AND metric.labels.severity=one_of(\"ERROR\", \"CRITICAL\", \"ALERT\", \"EMERGENCY\")"
+      aligner   = "ALIGN_DELTA"
+      group_by  = ["resource.label.service_name"]
+      above     = 3 # a patrol that fails writes one a minute
+      duration  = "0s"
+      runbook   = "More than three ERROR lines in five minutes. Each says what is wrong: `function not configured` names the variables, `event rejected` the faults of the message (it stays in the topic for 7 days, see the seek command of gcloud pubsub subscriptions), patrol's what it could not read."
+      documents = "error rate"
+    }
+    brake = {
+      title     = "the brake holds destructive calls back"
+      severity  = "WARNING"
+      filter    = local.user_metric.brake_holds
+      aligner   = "ALIGN_DELTA"
+      group_by  = ["metric.label.zone"]
+      above     = 0
+      duration  = "0s"
+      runbook   = "More TPUs were to be deleted or stopped within an hour than the brake allows. A zone that fails as a whole looks like this, and so does a fault. Held calls go on by themselves at the next full hour. If they are right, raise brake_per_zone or brake_per_project; if not, take recreate out of allow and apply."
+      documents = "brake"
+    }
+    escalated = {
+      title     = "an incident needs a person"
+      severity  = "CRITICAL"
+      filter    = "${local.user_metric.incidents_closed} AND metric.labels.outcome=\"escalated\""
+      aligner   = "ALIGN_DELTA"
+      group_by  = ["resource.label.service_name"]
+      above     = 0
+      duration  = "0s"
+      runbook   = "Pitstop gave up on an incident and says why and what to do: read the line `incident closed` with outcome escalated, then the incident's record in the ledger. Nothing more is done about that TPU until something new happens to it."
+      documents = "incident escalated"
+    }
+    canary = {
+      title     = "log entries do not arrive"
+      severity  = "ERROR"
+      filter    = local.user_metric.canaries_missing
+      aligner   = "ALIGN_DELTA"
+      group_by  = ["metric.label.project"]
+      above     = 0
+      duration  = "0s"
+      runbook   = "Once a day patrol writes a log entry that has to come back through the sinks, and it did not within half an hour. Run terraform apply: it mends sinks and the right of their writer to publish. Then see the error e-mails of Cloud Logging, and the metric logging.googleapis.com/exports/error_count. Until entries arrive, patrol sees losses by its readings alone, up to a minute later."
+      documents = "canary missing"
+    }
+  }
+}
+
+resource "google_monitoring_alert_policy" "threshold" {
+  for_each = local.thresholds
+
+  project               = var.project_id
+  display_name          = "${var.prefix}Pitstop: ${each.value.title}"
+  combiner              = "OR"
+  severity              = each.value.severity
+  notification_channels = var.notification_channels
+  user_labels           = local.labels
+
+  conditions {
+    display_name = each.value.documents
+
+    condition_threshold {
+      filter          = each.value.filter
+      comparison      = "COMPARISON_GT"
+      threshold_value = each.value.above
+      duration        = each.value.duration
+
+      aggregations {
+        alignment_period     = "300s"
+        per_series_aligner   = each.value.aligner
+        cross_series_reducer = "REDUCE_SUM"
+        group_by_fields      = each.value.group_by
+      }
+
+      trigger {
+        count = 1
+      }
+    }
+  }
+
+  documentation {
+    subject   = "Pitstop in ${var.project_id}: ${each.value.title}"
+    content   = each.value.runbook
+    mime_type = "text/markdown"
+  }
+
+  # A metric can be asked for only when it is there.
+  depends_on = [google_logging_metric.counter]
+}
+
+# Patrol is what finds everything that others missed: that it stopped nobody else would notice.
+resource "google_monitoring_alert_policy" "patrol" {
+  project               = var.project_id
+  display_name          = "${var.prefix}Pitstop: patrol does not run"
+  combiner              = "OR"
+  severity              = "CRITICAL"
+  notification_channels = var.notification_channels
+  user_labels           = local.labels
+
+  conditions {
+    display_name = "patrol not seen for 5 minutes"
+
+    condition_absent {
+      filter   = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=\"${local.services.patrol}\" AND metric.type=\"run.googleapis.com/request_count\" AND metric.labels.response_code_class=\"2xx\""
+      duration = "300s"
+
+      aggregations {
+        alignment_period     = "60s"
+        per_series_aligner   = "ALIGN_DELTA"
+        cross_series_reducer = "REDUCE_SUM"
+      }
+
+      trigger {
+        count = 1
+      }
+    }
+  }
+
+  documentation {
+    subject   = "Pitstop in ${var.project_id}: patrol does not run"
+    content   = "No tick was handled for five minutes; there is one a minute. Look whether the job ${google_cloud_scheduler_job.tick.name} of Cloud Scheduler is enabled, then at the log of the function ${local.services.patrol}. A first tick after a deployment takes a while to build."
+    mime_type = "text/markdown"
+  }
+}

@@ -1,0 +1,64 @@
+# Where archives are kept, and who builds functions from them.
+
+resource "google_storage_bucket" "archives" {
+  project  = var.project_id
+  name     = "${var.project_id}-${var.prefix}pitstop-archives"
+  location = var.region
+  labels   = local.labels
+
+  uniform_bucket_level_access = true
+  public_access_prevention    = "enforced"
+
+  # Archives can be made again from the sources at any time, so nothing is lost with the bucket.
+  force_destroy = true
+  soft_delete_policy {
+    retention_duration_seconds = 0
+  }
+
+  depends_on = [google_project_service.main]
+}
+
+# Builds run as an account of their own and not as the project's default one, which may edit everything.
+resource "google_service_account" "build" {
+  project      = var.project_id
+  account_id   = "pitstop-${var.prefix}build"
+  display_name = "Pitstop builds its functions"
+
+  depends_on = [google_project_service.main]
+}
+
+# What a build needs: its log, which Cloud Logging keeps nowhere below the project; the repository that Cloud Functions
+# makes for images; and the bucket that it copies archives to. Both are there from the first deployment on, so their own
+# policies cannot be written before it, and a condition names them.
+resource "google_project_iam_member" "build" {
+  for_each = {
+    "roles/logging.logWriter"       = null
+    "roles/artifactregistry.writer" = "projects/${var.project_id}/locations/${var.region}/repositories/gcf-artifacts"
+    "roles/storage.objectViewer"    = "projects/_/buckets/gcf-v2-sources-${local.project_number}-${var.region}"
+  }
+
+  project = var.project_id
+  role    = each.key
+  member  = google_service_account.build.member
+
+  dynamic "condition" {
+    for_each = each.value[*]
+
+    content {
+      title      = "what Cloud Functions builds in ${var.region}"
+      expression = "resource.name.startsWith(\"${condition.value}\")"
+    }
+  }
+}
+
+# It reads the archives.
+resource "google_storage_bucket_iam_member" "build" {
+  bucket = google_storage_bucket.archives.name
+  role   = "roles/storage.objectViewer"
+  member = google_service_account.build.member
+}
+
+locals {
+  # Asked of our own bucket, because nothing else tells it without a right that nobody here needs otherwise.
+  project_number = google_storage_bucket.archives.project_number
+}

@@ -1,0 +1,27 @@
+# One Pitstop watches the TPUs of several projects from a project of its own. It needs nothing in them but what is granted
+# here: log sinks that send to its topics, and the right to read TPUs. Nothing is allowed, so nothing is touched.
+
+module "pitstop" {
+  source = "../.."
+
+  project_id       = var.project_id
+  watched_projects = var.watched_projects
+
+  # Only what the calls need, and no predefined role.
+  tpu_roles = "custom"
+}
+
+variable "project_id" {
+  description = "The project that Pitstop runs in."
+  type        = string
+}
+
+variable "watched_projects" {
+  description = "The projects whose TPUs are watched."
+  type        = set(string)
+}
+
+output "accounts" {
+  description = "The account that each function acts as, for whoever owns a watched project."
+  value       = module.pitstop.accounts
+}

@@ -1,0 +1,113 @@
+# What each function's account may do beyond its own topics. permissions.json lists every permission with the call that
+# needs it; a test holds that against the calls that the functions really make. Grants are made on the smallest thing that
+# takes them: where that is a project, the API has none smaller.
+
+locals {
+  table = jsondecode(file("${path.module}/permissions.json"))
+
+  # The rows that hold under what is allowed: a row without switches holds always.
+  granted = [for r in local.table : r if length(r.switches) == 0 || length(setintersection(r.switches, var.allow)) > 0]
+
+  # What an account may do with TPUs, and whether that changes any.
+  tpu_permissions = { for name in keys(local.functions) : name => sort(distinct([for r in local.granted : r.permission if r.account == name && startswith(r.permission, "tpu.")])) }
+  changes_tpus    = { for name in keys(local.functions) : name => anytrue([for r in local.granted : r.account == name && startswith(r.permission, "tpu.") && length(r.switches) > 0]) }
+
+  functions_with = {
+    for permission in ["iam.serviceAccounts.actAs", "storage.objects.create"] : permission => toset([
+      for r in local.granted : r.account if r.permission == permission && contains(keys(local.functions), r.account)
+    ])
+  }
+  creators = local.functions_with["iam.serviceAccounts.actAs"]
+  writers  = local.functions_with["storage.objects.create"]
+
+  each_watched = merge([for p in local.watched : { for name in keys(local.functions) : "${p}/${name}" => { project = p, function = name } }]...)
+  policy       = var.policy_uri == "" ? null : regex("^gs://(?P<bucket>[^/]+)/(?P<object>.+)$", var.policy_uri)
+}
+
+# Everybody looks before anything follows. Only who acts, and only where that is allowed, may change a TPU.
+resource "google_project_iam_member" "tpu" {
+  for_each = local.each_watched
+
+  project = each.value.project
+  member  = module.function[each.value.function].member
+  role = (
+    var.tpu_roles == "custom" ? google_project_iam_custom_role.tpu[each.key].id :
+    local.changes_tpus[each.value.function] ? "roles/tpu.admin" : "roles/tpu.viewer"
+  )
+}
+
+resource "google_project_iam_custom_role" "tpu" {
+  for_each = var.tpu_roles == "custom" ? local.each_watched : {}
+
+  project     = each.value.project
+  role_id     = "${replace(var.prefix, "-", "_")}pitstop_${each.value.function}"
+  title       = "Pitstop: TPUs for ${each.value.function}"
+  description = "Exactly the permissions of the calls that the function ${each.value.function} makes."
+  permissions = local.tpu_permissions[each.value.function]
+}
+
+# Every function keeps the ledger, in this database alone.
+resource "google_project_iam_member" "ledger" {
+  for_each = local.functions
+
+  project = var.project_id
+  role    = "roles/datastore.user"
+  member  = module.function[each.key].member
+
+  condition {
+    title      = "the database ${local.database}"
+    expression = "resource.name == \"projects/${var.project_id}/databases/${local.database}\""
+  }
+}
+
+# Verifying a checkpoint reads the directory; a lease, and a request to the crew, are written beside the checkpoints, and
+# to replace an object counts as deleting it.
+resource "google_storage_bucket_iam_member" "checkpoints" {
+  for_each = { for pair in setproduct(var.checkpoint_buckets, local.writers) : "${pair[0]}/${pair[1]}" => { bucket = pair[0], function = pair[1] } }
+
+  bucket = each.value.bucket
+  role   = "roles/storage.objectUser"
+  member = module.function[each.value.function].member
+}
+
+# The policy file, and no other object of its bucket.
+resource "google_storage_bucket_iam_member" "policy" {
+  for_each = toset(local.policy == null ? [] : keys(local.functions))
+
+  bucket = local.policy.bucket
+  role   = "roles/storage.objectViewer"
+  member = module.function[each.key].member
+
+  condition {
+    title      = "the policy file"
+    expression = "resource.name == \"projects/_/buckets/${local.policy.bucket}/objects/${local.policy.object}\""
+  }
+}
+
+# Patrol writes the canary into the logs of each watched project, as everything is that has to come through its sinks, and
+# asks the audit log there who ended a TPU that is gone without a word. No smaller place than a project keeps either.
+resource "google_project_iam_member" "logs" {
+  for_each = { for pair in setproduct(local.watched, ["roles/logging.logWriter", "roles/logging.viewer"]) : "${pair[0]}/${pair[1]}" => { project = pair[0], role = pair[1] } }
+
+  project = each.value.project
+  role    = each.value.role
+  member  = module.function["patrol"].member
+}
+
+# Whoever creates a TPU that runs as an account has to be allowed to act as it.
+resource "google_service_account_iam_member" "acts_as" {
+  for_each = { for pair in setproduct(var.tpu_service_accounts, local.creators) : "${pair[0]}/${pair[1]}" => { account = pair[0], function = pair[1] } }
+
+  service_account_id = "projects/-/serviceAccounts/${each.value.account}"
+  role               = "roles/iam.serviceAccountUser"
+  member             = module.function[each.value.function].member
+}
+
+# Whoever creates a TPU in a shared network has to be allowed to use its subnetwork.
+resource "google_compute_subnetwork_iam_member" "shared_vpc" {
+  for_each = { for pair in setproduct(var.shared_vpc_subnetworks, local.creators) : "${pair[0]}/${pair[1]}" => { subnetwork = pair[0], function = pair[1] } }
+
+  subnetwork = each.value.subnetwork
+  role       = "roles/compute.networkUser"
+  member     = module.function[each.value.function].member
+}

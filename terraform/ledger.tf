@@ -1,0 +1,51 @@
+# The ledger: a Firestore database of our own, never the project's default one.
+
+resource "google_firestore_database" "ledger" {
+  project         = var.project_id
+  name            = local.database
+  location_id     = coalesce(var.ledger_location, var.region)
+  type            = "FIRESTORE_NATIVE"
+  deletion_policy = var.ledger_deletion_policy
+
+  # Budgets, notices and open incidents are nowhere else: one minute of an hour ago can be had back, and a week with this.
+  point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_ENABLED"
+  delete_protection_state           = var.ledger_deletion_policy == "DELETE" ? "DELETE_PROTECTION_DISABLED" : "DELETE_PROTECTION_ENABLED"
+
+  depends_on = [google_project_service.main]
+}
+
+# The body of a document holds an incident's timeline and a workload's outbox. Nobody asks for documents by it, and an
+# index over it would cost as much as the document.
+resource "google_firestore_field" "body" {
+  for_each = toset(["archive", "brake", "canary", "parked", "pause", "specs", "subjects", "workloads"])
+
+  project    = var.project_id
+  database   = google_firestore_database.ledger.name
+  collection = each.value
+  field      = "body"
+
+  index_config {}
+
+  # The exemption goes with its database, and stays with one that stays.
+  deletion_policy = var.ledger_deletion_policy
+
+  lifecycle {
+    ignore_changes = [ttl_config] # documents expire by another field
+  }
+}
+
+# What may be forgotten says when, and Firestore deletes it within a day after that. An index over times that all grow
+# would be written to in one place.
+resource "google_firestore_field" "expires" {
+  for_each = toset(["archive", "brake"])
+
+  project    = var.project_id
+  database   = google_firestore_database.ledger.name
+  collection = each.value
+  field      = "expires"
+
+  index_config {}
+  ttl_config {}
+
+  deletion_policy = var.ledger_deletion_policy
+}

@@ -1,0 +1,64 @@
+locals {
+  # Pub/Sub pushes, and puts dead letters aside, as its agent in this project.
+  pubsub_agent = "serviceAccount:service-${var.project_number}@gcp-sa-pubsub.iam.gserviceaccount.com"
+}
+
+# What the function acts as. Beyond its own topics it may do nothing until somebody grants it.
+resource "google_service_account" "runtime" {
+  project      = var.project_id
+  account_id   = "${var.account_prefix}${var.name}"
+  display_name = "Pitstop function ${var.name}"
+}
+
+# What Pub/Sub calls the function as.
+resource "google_service_account" "invoker" {
+  project      = var.project_id
+  account_id   = "${var.account_prefix}${var.name}-push"
+  display_name = "Pitstop pushes to ${var.name}"
+}
+
+# It may publish on exactly the topics that its environment names.
+resource "google_pubsub_topic_iam_member" "publisher" {
+  for_each = var.publishes_to
+
+  project = var.project_id
+  topic   = each.value
+  role    = "roles/pubsub.publisher"
+  member  = google_service_account.runtime.member
+}
+
+# The invoker may call this one service.
+resource "google_cloud_run_v2_service_iam_member" "invoker" {
+  project  = var.project_id
+  location = var.region
+  name     = google_cloudfunctions2_function.main.name
+  role     = "roles/run.invoker"
+  member   = google_service_account.invoker.member
+}
+
+# A push carries an identity token of the invoker, which the agent has to get; the role holds that one permission.
+resource "google_service_account_iam_member" "agent_mints_tokens" {
+  service_account_id = google_service_account.invoker.name
+  role               = "roles/iam.serviceAccountOpenIdTokenCreator"
+  member             = local.pubsub_agent
+}
+
+# To put a message aside, the agent publishes it on the dead-letter topic and acknowledges it here. Without both grants
+# messages are delivered for ever, and nothing says so.
+resource "google_pubsub_topic_iam_member" "agent_dead_letters" {
+  count = var.dead_letter ? 1 : 0
+
+  project = var.project_id
+  topic   = google_pubsub_topic.dead_letter[0].id
+  role    = "roles/pubsub.publisher"
+  member  = local.pubsub_agent
+}
+
+resource "google_pubsub_subscription_iam_member" "agent_acknowledges" {
+  count = var.dead_letter ? 1 : 0
+
+  project      = var.project_id
+  subscription = google_pubsub_subscription.main.name
+  role         = "roles/pubsub.subscriber"
+  member       = local.pubsub_agent
+}

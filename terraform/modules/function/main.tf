@@ -1,0 +1,54 @@
+# The archive is named by what is in it: a function is deployed anew exactly when its archive is another one.
+resource "google_storage_bucket_object" "archive" {
+  bucket       = var.source_bucket
+  name         = "${var.name}-${filesha256(var.archive)}.zip"
+  source       = var.archive
+  content_type = "application/zip"
+
+  # The one before goes when the function is built from this one.
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "google_cloudfunctions2_function" "main" {
+  project     = var.project_id
+  location    = var.region
+  name        = var.name
+  description = "Pitstop: ${var.entry_point}"
+  labels      = var.labels
+
+  build_config {
+    runtime         = var.runtime
+    entry_point     = var.entry_point
+    service_account = var.build_service_account
+
+    source {
+      storage_source {
+        bucket = google_storage_bucket_object.archive.bucket
+        object = google_storage_bucket_object.archive.name
+      }
+    }
+  }
+
+  service_config {
+    service_account_email            = google_service_account.runtime.email
+    ingress_settings                 = "ALLOW_INTERNAL_ONLY" # Pub/Sub of the same project counts as internal
+    available_memory                 = var.memory
+    available_cpu                    = "1" # less is not allowed for more than one message at a time, and makes a start slow
+    timeout_seconds                  = var.timeout_seconds
+    max_instance_count               = var.max_instances
+    max_instance_request_concurrency = var.concurrency
+    environment_variables            = merge(var.environment, var.publishes_to)
+  }
+
+  # No event_trigger: the subscription that comes with one has no dead letter, no backoff and no deadline of ours, and
+  # drops what it could not deliver within a day. See delivery.tf.
+
+  lifecycle {
+    precondition {
+      condition     = length(setintersection(keys(var.environment), keys(var.publishes_to))) == 0
+      error_message = "${var.name}: ${join(", ", setintersection(keys(var.environment), keys(var.publishes_to)))} is both in environment and in publishes_to."
+    }
+  }
+}

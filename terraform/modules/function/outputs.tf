@@ -1,0 +1,39 @@
+output "dead_letter_subscription" {
+  description = "The name of the subscription that keeps what could not be handled, or nothing for a function without one."
+  value       = one(google_pubsub_subscription.dead_letter[*].name)
+}
+
+output "email" {
+  description = "The account that the function acts as."
+  value       = google_service_account.runtime.email
+}
+
+output "environment" {
+  description = "The environment that the function is given."
+  value       = google_cloudfunctions2_function.main.service_config[0].environment_variables
+}
+
+output "member" {
+  description = "The same account as an IAM policy names it."
+  value       = google_service_account.runtime.member
+}
+
+output "name" {
+  description = "The name of the function and of its Cloud Run service."
+  value       = google_cloudfunctions2_function.main.name
+}
+
+output "publishes_to" {
+  description = "The topics on which the function's account was granted to publish, by environment variable."
+  value       = tomap({ for env, grant in google_pubsub_topic_iam_member.publisher : env => grant.topic })
+}
+
+output "subscription" {
+  description = "The name of the subscription that brings the function its messages."
+  value       = google_pubsub_subscription.main.name
+}
+
+output "uri" {
+  description = "The address of the function's Cloud Run service."
+  value       = local.uri
+}

@@ -1,0 +1,134 @@
+variable "account_prefix" {
+  description = "What the names of the function's two accounts begin with."
+  type        = string
+  default     = "pitstop-"
+
+  validation {
+    condition     = length("${var.account_prefix}${var.name}-push") <= 30
+    error_message = "${var.account_prefix}${var.name}-push is longer than the 30 characters that the name of an account may have."
+  }
+}
+
+variable "archive" {
+  description = "The path of the function's archive, as scripts/package writes it."
+  type        = string
+
+  validation {
+    condition     = fileexists(var.archive)
+    error_message = "${var.archive} does not exist: run `go run ./scripts/package` in Pitstop's repository first."
+  }
+}
+
+variable "build_service_account" {
+  description = "The full name of the account that builds the function, projects/P/serviceAccounts/E."
+  type        = string
+}
+
+variable "concurrency" {
+  description = "How many messages one instance handles at a time. More than one takes a whole CPU, which the function is given then."
+  type        = number
+  default     = 1
+
+  validation {
+    condition     = var.concurrency >= 1 && var.concurrency <= 1000
+    error_message = "concurrency has to be between 1 and 1000."
+  }
+}
+
+variable "dead_letter" {
+  description = "Whether a message that no delivery could get handled is kept aside. Without it nothing is kept longer than 10 minutes, which suits ticks alone."
+  type        = bool
+  default     = true
+}
+
+variable "entry_point" {
+  description = "The entry point that the function registers, such as HandleMaintenance."
+  type        = string
+}
+
+variable "environment" {
+  description = "The function's environment, but for the topics that it publishes on."
+  type        = map(string)
+  default     = {}
+}
+
+variable "labels" {
+  description = "The labels of everything that can have some."
+  type        = map(string)
+  default     = {}
+}
+
+variable "max_instances" {
+  description = "How many instances there are at most."
+  type        = number
+  default     = 3
+}
+
+variable "memory" {
+  description = "The memory of an instance."
+  type        = string
+  default     = "512Mi"
+}
+
+variable "name" {
+  description = "The name of the function, which is also that of its Cloud Run service and of its subscription."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{0,40}[a-z0-9]$", var.name))
+    error_message = "${var.name} is no name of a function: small letters, digits and dashes, at most 42."
+  }
+}
+
+variable "project_id" {
+  description = "The project that the function runs in."
+  type        = string
+}
+
+variable "project_number" {
+  description = "The number of that project, which names its Pub/Sub agent."
+  type        = string
+}
+
+variable "publishes_to" {
+  description = "The topics that the function publishes on, by the environment variable that names each to the function. The function may publish there and nowhere else."
+  type        = map(string)
+  default     = {}
+}
+
+variable "region" {
+  description = "The region that the function runs in."
+  type        = string
+}
+
+variable "runtime" {
+  description = "The runtime that the function is built for."
+  type        = string
+  default     = "go126"
+}
+
+variable "source_bucket" {
+  description = "The bucket that takes the archive."
+  type        = string
+}
+
+variable "timeout_seconds" {
+  description = "How long one message may take. The acknowledgement deadline is a minute longer, and Pub/Sub allows 600 seconds for that."
+  type        = number
+  default     = 300
+
+  validation {
+    condition     = var.timeout_seconds >= 10 && var.timeout_seconds <= 540
+    error_message = "timeout_seconds has to be between 10 and 540: a minute above it has to fit into Pub/Sub's longest acknowledgement deadline."
+  }
+}
+
+variable "topic" {
+  description = "The full name of the topic that the function reacts to, projects/P/topics/T."
+  type        = string
+
+  validation {
+    condition     = can(regex("^projects/[^/]+/topics/[^/]+$", var.topic))
+    error_message = "${var.topic} is no full name of a topic: projects/P/topics/T."
+  }
+}

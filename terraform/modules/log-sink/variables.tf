@@ -1,0 +1,41 @@
+variable "filters" {
+  description = "The filter of each source, by the source's name. Each becomes one sink in each project."
+  type        = map(string)
+
+  validation {
+    condition     = length(var.filters) > 0
+    error_message = "There has to be at least one filter."
+  }
+
+  validation {
+    condition     = alltrue([for f in values(var.filters) : length(f) > 0 && length(f) < 20000])
+    error_message = "Cloud Logging takes filters of less than 20,000 characters, and an empty one would send every log entry."
+  }
+}
+
+variable "prefix" {
+  description = "What the names of the sinks begin with."
+  type        = string
+  default     = "pitstop-"
+}
+
+variable "project_ids" {
+  description = "The projects whose logs are read."
+  type        = set(string)
+}
+
+variable "publishers" {
+  description = "Who else publishes on the topic, as IAM names them. The list of publishers is complete: nobody else may."
+  type        = set(string)
+  default     = []
+}
+
+variable "topic" {
+  description = "The full name of the topic that takes the entries, projects/P/topics/T."
+  type        = string
+
+  validation {
+    condition     = can(regex("^projects/[^/]+/topics/[^/]+$", var.topic))
+    error_message = "${var.topic} is no full name of a topic: projects/P/topics/T."
+  }
+}

@@ -1,0 +1,41 @@
+output "accounts" {
+  description = "The account that each function acts as."
+  value       = { for name, f in module.function : name => f.email }
+}
+
+output "dashboard" {
+  description = "The address of the dashboard."
+  value       = "https://console.cloud.google.com/monitoring/dashboards/builder/${element(split("/", google_monitoring_dashboard.main.id), 3)}?project=${var.project_id}"
+}
+
+output "dead_letters" {
+  description = "The subscriptions that keep what no delivery could get handled."
+  value       = compact(values(module.function)[*].dead_letter_subscription)
+}
+
+output "ledger" {
+  description = "The Firestore database that holds workloads and incidents."
+  value       = google_firestore_database.ledger.id
+}
+
+output "may_change_tpus" {
+  description = "The accounts that may change a TPU under what is allowed now."
+  value       = [for name, f in module.function : f.email if local.changes_tpus[name]]
+}
+
+output "next" {
+  description = "What to look at next."
+  value       = <<-EOT
+    ${length(var.allow) == 0 ? "Pitstop watches and touches nothing." : "Pitstop may: ${join(", ", sort(var.allow))}; each TPU's label pitstop-policy decides for it."}
+    Watched: ${join(", ", sort(local.watched))}
+    What it sees, from the second minute on:
+      gcloud logging read 'resource.type="cloud_run_revision" AND jsonPayload.message=("incident opened" OR "incident closed" OR "request decided")' --project=${var.project_id} --freshness=1d
+    Whether it runs:
+      gcloud logging read 'resource.labels.service_name="${local.services.patrol}"' --project=${var.project_id} --limit=5
+  EOT
+}
+
+output "topics" {
+  description = "The full names of the topics."
+  value       = { for name, topic in google_pubsub_topic.main : name => topic.id }
+}

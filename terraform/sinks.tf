@@ -1,0 +1,23 @@
+# What Cloud Logging sends: one sink for each source in each watched project.
+
+locals {
+  # filters/TOPIC/SOURCE.filter is the filter of one source. The texts come from the Go code that reads the entries:
+  # `go run ./scripts/deployment` writes them, and a test holds them fresh.
+  filter_files = fileset("${path.module}/filters", "*/*.filter")
+  sources = {
+    for topic in distinct([for f in local.filter_files : dirname(f)]) : topic => {
+      for f in local.filter_files : trimsuffix(basename(f), ".filter") => trimspace(file("${path.module}/filters/${f}")) if dirname(f) == topic
+    }
+  }
+}
+
+module "log_sink" {
+  source   = "./modules/log-sink"
+  for_each = local.sources
+
+  project_ids = local.watched
+  topic       = google_pubsub_topic.main[each.key].id
+  filters     = each.value
+  prefix      = "${var.prefix}pitstop-"
+  publishers  = toset([for name, f in local.functions : module.function[name].member if contains(values(f.publishes_to), each.key)])
+}

@@ -1,0 +1,268 @@
+# What must hold whatever is asked for: nothing gets lost, nobody from outside may call, and nothing may change a TPU that
+# was not allowed to. Nothing here talks to Google: the provider is made up. tests/environment.json says what each function
+# reads from its environment; `go run ./scripts/deployment` writes it from the functions' own configuration.
+
+mock_provider "google" {
+  mock_resource "google_pubsub_topic" {
+    defaults = { id = "projects/demo-project/topics/mocked" }
+  }
+  mock_resource "google_service_account" {
+    defaults = {
+      email  = "mocked@demo-project.iam.gserviceaccount.com"
+      member = "serviceAccount:mocked@demo-project.iam.gserviceaccount.com"
+      name   = "projects/demo-project/serviceAccounts/mocked@demo-project.iam.gserviceaccount.com"
+    }
+  }
+  mock_resource "google_storage_bucket" {
+    defaults = { project_number = 123456789012 }
+  }
+  mock_resource "google_cloudfunctions2_function" {
+    defaults = { service_config = { uri = "https://mocked.run.app" } }
+  }
+  mock_resource "google_logging_project_sink" {
+    defaults = { writer_identity = "serviceAccount:service-123456789012@gcp-sa-logging.iam.gserviceaccount.com" }
+  }
+  mock_resource "google_monitoring_dashboard" {
+    defaults = { id = "projects/demo-project/dashboards/1" }
+  }
+}
+
+variables {
+  project_id        = "demo-project"
+  archive_directory = "./tests/archives"
+}
+
+run "watching" {
+  # Nothing is allowed, so nothing may change a TPU.
+  assert {
+    condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length(google_project_iam_member.tpu) == length(local.functions)
+    error_message = "With nothing allowed an account has more than roles/tpu.viewer."
+  }
+
+  assert {
+    condition     = length(output.may_change_tpus) == 0 && length(google_storage_bucket_iam_member.checkpoints) == 0 && length(google_service_account_iam_member.acts_as) == 0
+    error_message = "With nothing allowed an account may change something."
+  }
+
+  assert {
+    condition     = alltrue([for name, f in module.function : lookup(f.environment, "ALLOW", "") == ""])
+    error_message = "With nothing allowed a function is told that something is."
+  }
+
+  # Every function is given what it reads and nothing else.
+  assert {
+    condition = alltrue([
+      for name, reads in jsondecode(file("tests/environment.json")) :
+      length(setsubtract(reads.required, keys(module.function[name].environment))) == 0 &&
+      length(setsubtract(keys(module.function[name].environment), setunion(reads.required, coalesce(reads.optional, [])))) == 0 &&
+      alltrue([for required in reads.required : module.function[name].environment[required] != ""])
+    ])
+    error_message = "A function lacks a variable that it needs, or is given one that it does not read."
+  }
+
+  assert {
+    condition     = { for name, reads in jsondecode(file("tests/environment.json")) : name => reads.entry_point } == { for name, f in local.functions : name => f.entry_point }
+    error_message = "The functions deployed are not those that there are."
+  }
+
+  # One publisher for each edge, and nobody else.
+  assert {
+    condition = alltrue([
+      for name, f in local.functions :
+      length(module.function[name].publishes_to) + length([for topic in values(f.publishes_to) : topic if contains(keys(local.sources), topic)]) == length(f.publishes_to)
+    ])
+    error_message = "A function may publish where its map does not say, or may not where it does."
+  }
+
+  # What Pitstop does itself is no word of an owner: each account is known by name to those who judge that.
+  assert {
+    condition = alltrue([
+      for name in ["logevent", "patrol"] :
+      toset(split(",", module.function[name].environment.OUR_PRINCIPALS)) == toset([for f in keys(local.functions) : "pitstop-${f}@demo-project.iam.gserviceaccount.com"])
+    ])
+    error_message = "An account of a function is not known as Pitstop's own."
+  }
+
+  # Ticks alone are not kept aside.
+  assert {
+    condition     = [for name, f in module.function : name if f.dead_letter_subscription == null] == ["patrol"]
+    error_message = "A function other than patrol has no dead letter, or patrol has one."
+  }
+
+  assert {
+    condition     = local.functions.patrol.max_instances == 1 && local.functions.patrol.concurrency == 1
+    error_message = "Patrol remembers what it saw, so that one instance runs one tick at a time."
+  }
+
+  assert {
+    condition     = alltrue([for name, topic in google_pubsub_topic.main : topic.message_retention_duration == (name == "patrol-ticks" ? "600s" : "604800s")])
+    error_message = "Topics keep their messages for 7 days, ticks for 10 minutes."
+  }
+
+  # APIs stay when Pitstop goes, and so does the ledger.
+  assert {
+    condition     = alltrue([for api in google_project_service.main : api.disable_on_destroy == false]) && google_firestore_database.ledger.deletion_policy == "ABANDON"
+    error_message = "To destroy the deployment would take away what others use, or the ledger."
+  }
+
+  assert {
+    condition     = google_firestore_database.ledger.name == "pitstop" && google_firestore_database.ledger.type == "FIRESTORE_NATIVE"
+    error_message = "The ledger is a database of its own, named pitstop."
+  }
+
+  # No grant is wider than its purpose.
+  assert {
+    condition     = alltrue([for grant in google_project_iam_member.ledger : one(grant.condition).expression == "resource.name == \"projects/demo-project/databases/pitstop\""])
+    error_message = "An account may touch other databases than the ledger."
+  }
+
+  assert {
+    condition     = alltrue([for grant in concat(values(google_project_iam_member.tpu), values(google_project_iam_member.ledger), values(google_project_iam_member.build), values(google_project_iam_member.logs)) : !contains(["roles/owner", "roles/editor", "roles/viewer"], grant.role) && !startswith(grant.member, "all")])
+    error_message = "An account holds a primitive role, or everybody holds one."
+  }
+
+  assert {
+    condition     = alltrue([for policy in concat(values(google_monitoring_alert_policy.threshold), [google_monitoring_alert_policy.patrol]) : length(policy.documentation[0].content) > 80])
+    error_message = "An alert does not say what to do."
+  }
+
+  assert {
+    condition     = length(google_monitoring_alert_policy.threshold) + 1 == 7
+    error_message = "There is an alert too many or too few: see the table in README.md."
+  }
+}
+
+run "restarting_changes_no_tpu" {
+  command = plan
+
+  variables {
+    allow              = ["restart"]
+    checkpoint_buckets = ["ckpt"]
+  }
+
+  assert {
+    condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"])
+    error_message = "A restart is a lease in the bucket: no account needs more on TPUs for it."
+  }
+
+  assert {
+    condition     = toset(keys(google_storage_bucket_iam_member.checkpoints)) == toset(["ckpt/checkpoint", "ckpt/recovery"])
+    error_message = "Those who verify checkpoints and write leases may do so, and nobody else."
+  }
+}
+
+run "replacing" {
+  command = plan
+
+  variables {
+    allow                  = ["recreate"]
+    tpu_service_accounts   = ["trainer@demo-project.iam.gserviceaccount.com"]
+    shared_vpc_subnetworks = ["projects/host-project/regions/us-west4/subnetworks/tpus"]
+  }
+
+  assert {
+    condition     = [for name, grant in google_project_iam_member.tpu : name if grant.role == "roles/tpu.admin"] == ["demo-project/recreate"]
+    error_message = "Who replaces TPUs may change them, and nobody else."
+  }
+
+  assert {
+    condition     = keys(google_service_account_iam_member.acts_as) == ["trainer@demo-project.iam.gserviceaccount.com/recreate"] && keys(google_compute_subnetwork_iam_member.shared_vpc) == ["projects/host-project/regions/us-west4/subnetworks/tpus/recreate"]
+    error_message = "Who creates TPUs may act as their account and use their network, and nobody else."
+  }
+}
+
+run "custom_roles_hold_the_table" {
+  command = plan
+
+  variables {
+    allow     = ["request_checkpoint"]
+    tpu_roles = "custom"
+  }
+
+  assert {
+    condition = alltrue([
+      for key, role in google_project_iam_custom_role.tpu : toset(role.permissions) == toset([
+        for row in jsondecode(file("permissions.json")) : row.permission
+        if "demo-project/${row.account}" == key && startswith(row.permission, "tpu.") && (length(row.switches) == 0 || contains(row.switches, "request_checkpoint"))
+      ])
+    ]) && length(google_project_iam_custom_role.tpu) == length(local.functions)
+    error_message = "A custom role does not hold exactly what the table lists."
+  }
+
+  assert {
+    condition     = [for key, role in google_project_iam_custom_role.tpu : key if length(setintersection(role.permissions, ["tpu.nodes.create", "tpu.nodes.delete", "tpu.nodes.performMaintenance"])) > 0] == []
+    error_message = "Nothing destructive is allowed, and an account may do it."
+  }
+
+  assert {
+    condition     = toset(google_project_iam_custom_role.tpu["demo-project/checkpoint"].permissions) == toset(["tpu.nodes.get", "tpu.nodes.update"])
+    error_message = "To ask for a save takes reading and updating a node, and no more."
+  }
+}
+
+run "custom_roles_without_a_switch_change_nothing" {
+  command = plan
+
+  variables {
+    tpu_roles = "custom"
+  }
+
+  assert {
+    condition     = toset(flatten([for role in google_project_iam_custom_role.tpu : role.permissions])) == toset(["tpu.locations.list", "tpu.nodes.get", "tpu.nodes.list", "tpu.operations.list"])
+    error_message = "With nothing allowed a custom role holds more than reading takes."
+  }
+}
+
+run "several_projects" {
+  command = plan
+
+  variables {
+    watched_projects = ["training-a", "training-b"]
+  }
+
+  assert {
+    condition     = toset([for grant in google_project_iam_member.tpu : grant.project]) == toset(["training-a", "training-b"]) && length(google_project_iam_member.tpu) == 2 * length(local.functions)
+    error_message = "TPUs are read in the watched projects, and there alone."
+  }
+
+  assert {
+    condition     = alltrue([for name in ["maintenance", "logevent", "patrol"] : module.function[name].environment.WATCHED_PROJECTS == "training-a,training-b"])
+    error_message = "A function is not told which projects are watched."
+  }
+
+  assert {
+    condition     = sort(flatten([for sinks in module.log_sink : keys(sinks.sinks)])) == sort(flatten([for p in ["training-a", "training-b"] : [for filters in values(local.sources) : [for source in keys(filters) : "${p}/${source}"]]]))
+    error_message = "A watched project lacks a sink of a source."
+  }
+}
+
+run "unknown_switch" {
+  command = plan
+
+  variables {
+    allow = ["everything"]
+  }
+
+  expect_failures = [var.allow]
+}
+
+run "mistaken_names" {
+  command = plan
+
+  variables {
+    checkpoint_buckets     = ["gs://ckpt"]
+    policy_uri             = "policy.yaml"
+    tpu_service_accounts   = ["trainer"]
+    shared_vpc_subnetworks = ["tpus"]
+    watched_projects       = ["123"]
+    notification_channels  = ["me@example.com"]
+    prefix                 = "Dev"
+    ledger_deletion_policy = "delete"
+    brake_per_zone         = 0
+  }
+
+  expect_failures = [
+    var.checkpoint_buckets, var.policy_uri, var.tpu_service_accounts, var.shared_vpc_subnetworks, var.watched_projects,
+    var.notification_channels, var.prefix, var.ledger_deletion_policy, var.brake_per_zone,
+  ]
+}

@@ -1,0 +1,40 @@
+# Every topic once. Its name is written in main.tf, beside the function that it leads to, and nowhere else.
+
+resource "google_pubsub_topic" "main" {
+  for_each = toset([for f in local.functions : f.topic])
+
+  project = var.project_id
+  name    = "${var.prefix}${each.value}"
+  labels  = local.labels
+
+  # What was acknowledged by mistake can be had again for a week. Ticks are good for nothing after minutes.
+  message_retention_duration = each.value == local.ticks ? "600s" : "604800s"
+
+  depends_on = [google_project_service.main]
+}
+
+locals {
+  ticks = local.functions.patrol.topic
+}
+
+resource "google_cloud_scheduler_job" "tick" {
+  project     = var.project_id
+  region      = var.region
+  name        = "${var.prefix}pitstop-patrol"
+  description = "One tick a minute: patrol reads the truth from the API."
+  schedule    = "* * * * *"
+  time_zone   = "Etc/UTC"
+
+  pubsub_target {
+    topic_name = google_pubsub_topic.main[local.ticks].id
+    attributes = { every = "minute" } # a message has to hold something
+  }
+
+  # The first tick finds a function that may read what it needs.
+  depends_on = [
+    module.function,
+    google_firestore_database.ledger,
+    google_project_iam_member.ledger,
+    google_project_iam_member.tpu,
+  ]
+}

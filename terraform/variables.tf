@@ -1,0 +1,176 @@
+variable "allow" {
+  description = "The switches that the deployment allows at the most; the rest is forbidden, whatever a policy says. Empty, Pitstop watches and touches nothing, and none of its accounts may change a TPU."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = length(setsubtract(var.allow, local.switches)) == 0
+    error_message = "There is no switch ${join(", ", setsubtract(var.allow, local.switches))}, only ${join(", ", local.switches)}."
+  }
+}
+
+variable "archive_directory" {
+  description = "The folder with the functions' archives, as scripts/package writes it; build in the repository if it is not given."
+  type        = string
+  default     = null
+}
+
+variable "brake_per_project" {
+  description = "How many destructive calls an hour may bring in a watched project."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.brake_per_project >= 1 && floor(var.brake_per_project) == var.brake_per_project
+    error_message = "brake_per_project has to be a whole number from 1 on; to forbid destructive calls, leave recreate out of allow."
+  }
+}
+
+variable "brake_per_zone" {
+  description = "How many destructive calls an hour may bring in one zone."
+  type        = number
+  default     = 10
+
+  validation {
+    condition     = var.brake_per_zone >= 1 && floor(var.brake_per_zone) == var.brake_per_zone
+    error_message = "brake_per_zone has to be a whole number from 1 on; to forbid destructive calls, leave recreate out of allow."
+  }
+}
+
+variable "checkpoint_buckets" {
+  description = "The buckets that hold checkpoint directories, without gs://. Pitstop verifies checkpoints there and writes leases and requests beside them."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for b in var.checkpoint_buckets : can(regex("^[a-z0-9][a-z0-9._-]+[a-z0-9]$", b))])
+    error_message = "checkpoint_buckets takes names of buckets alone, without gs:// and without a path."
+  }
+}
+
+variable "labels" {
+  description = "Labels for everything that can have some; app=pitstop is added."
+  type        = map(string)
+  default     = {}
+}
+
+variable "ledger_deletion_policy" {
+  description = "What terraform destroy does with the ledger: ABANDON leaves the database and its incidents, DELETE deletes both."
+  type        = string
+  default     = "ABANDON"
+
+  validation {
+    condition     = contains(["ABANDON", "DELETE"], var.ledger_deletion_policy)
+    error_message = "ledger_deletion_policy is ABANDON or DELETE."
+  }
+}
+
+variable "ledger_location" {
+  description = "Where the ledger is kept, a location of Firestore such as nam5; the region of the functions if it is not given. It cannot be changed later."
+  type        = string
+  default     = null
+}
+
+variable "log_level" {
+  description = "From which level on the functions log."
+  type        = string
+  default     = "INFO"
+
+  validation {
+    condition     = contains(["DEBUG", "INFO", "WARN", "ERROR"], var.log_level)
+    error_message = "log_level is DEBUG, INFO, WARN or ERROR."
+  }
+}
+
+variable "notification_channels" {
+  description = "The full names of the Cloud Monitoring channels that alerts go to, projects/P/notificationChannels/N."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for c in var.notification_channels : can(regex("^projects/[^/]+/notificationChannels/[^/]+$", c))])
+    error_message = "A notification channel is named in full, projects/P/notificationChannels/N: see gcloud beta monitoring channels list."
+  }
+}
+
+variable "policy_uri" {
+  description = "The policy file, gs://bucket/object; empty leaves the presets alone. The functions may read that object."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.policy_uri == "" || can(regex("^gs://[^/]+/.*[^/]$", var.policy_uri))
+    error_message = "policy_uri is empty or gs://bucket/object."
+  }
+}
+
+variable "prefix" {
+  description = "What every name begins with, for a second deployment in a project or where a name is taken."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = can(regex("^([a-z][a-z0-9]{0,4}-)?$", var.prefix))
+    error_message = "prefix is empty, or at most five small letters and digits and a dash, such as dev-."
+  }
+}
+
+variable "project_id" {
+  description = "The project that Pitstop runs in. It is also the one that is watched, unless watched_projects names others."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project_id))
+    error_message = "${var.project_id} is no ID of a project; numbers and names of projects do not fit, nor do IDs that begin with a domain."
+  }
+}
+
+variable "region" {
+  description = "The region that the functions run in. TPUs of every zone are watched, whatever it is."
+  type        = string
+  default     = "us-central1"
+}
+
+variable "shared_vpc_subnetworks" {
+  description = "The subnetworks of a host project that TPUs are in, projects/HOST/regions/R/subnetworks/S: whoever creates a TPU there has to be allowed to use them."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for s in var.shared_vpc_subnetworks : can(regex("^projects/[^/]+/regions/[^/]+/subnetworks/[^/]+$", s))])
+    error_message = "A subnetwork is named in full, projects/HOST/regions/R/subnetworks/S."
+  }
+}
+
+variable "tpu_roles" {
+  description = "How the accounts get their permissions on TPUs: predefined grants roles/tpu.viewer and roles/tpu.admin, custom makes roles that hold exactly what the table in the README lists."
+  type        = string
+  default     = "predefined"
+
+  validation {
+    condition     = contains(["predefined", "custom"], var.tpu_roles)
+    error_message = "tpu_roles is predefined or custom."
+  }
+}
+
+variable "tpu_service_accounts" {
+  description = "The e-mail addresses of the accounts that TPUs run as: whoever creates a TPU has to be allowed to act as its account."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for a in var.tpu_service_accounts : can(regex("^[^@/]+@[a-z0-9.-]+\\.gserviceaccount\\.com$", a))])
+    error_message = "tpu_service_accounts takes e-mail addresses of service accounts."
+  }
+}
+
+variable "watched_projects" {
+  description = "The projects whose TPUs are watched; the project that Pitstop runs in if it is empty."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for p in var.watched_projects : can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", p))])
+    error_message = "watched_projects takes IDs of projects; numbers and names do not fit."
+  }
+}
