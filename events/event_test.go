@@ -638,6 +638,10 @@ func FuzzDecodeCrewRequest(f *testing.F) {
 	fuzz(f, "crew.request.v1", events.DecodeCrewRequest)
 }
 
+func FuzzDecodeCrewState(f *testing.F) {
+	fuzz(f, "crew.state.v1", events.DecodeCrewState)
+}
+
 // FuzzCrewReport is the decoder of the crew's lines, whose newer ones are ignored and not refused: see FuzzRead for that.
 func FuzzCrewReport(f *testing.F) {
 	f.Add(fixture(f, "crew.report.v1"))

@@ -124,7 +124,9 @@ func crewReady(ctx context.Context, program string) ([]figure, error) {
 	var took []time.Duration
 	for range 50 {
 		began := time.Now()
-		out, err := exec.CommandContext(ctx, program, append([]string{"run", "--metadata=none", "--"}, tells(0)...)...).Output() //nolint:gosec // our own words
+		cmd := exec.CommandContext(ctx, program, append([]string{"run", "--metadata=none", "--"}, tells(0)...)...) //nolint:gosec // our own words
+		cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+filepath.Dir(program))
+		out, err := cmd.Output()
 		if err != nil {
 			return nil, err
 		}
@@ -313,7 +315,7 @@ func crewOutput(ctx context.Context, program string) ([]figure, error) {
 		return nil, err
 	}
 	defer null.Close() //nolint:errcheck // nothing was kept
-	cmd.Stdout = null
+	cmd.Stdout, cmd.Env = null, append(os.Environ(), "STATE_DIRECTORY="+filepath.Dir(program))
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
 		return nil, err

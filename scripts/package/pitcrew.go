@@ -64,6 +64,7 @@ func verifyPitcrew(ctx context.Context, path string, content []byte) error {
 		return nil // it cannot be run here
 	}
 	cmd := exec.CommandContext(ctx, path, "run", "--metadata=none", "--restarts=0", "--job-tries=0", "--", "sh", "-c", "echo runs; exit 7")
+	cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+filepath.Dir(path))
 	out, err := cmd.CombinedOutput()
 	var ended *exec.ExitError
 	if !errors.As(err, &ended) || ended.ExitCode() != 7 || string(out) != "runs\n" {

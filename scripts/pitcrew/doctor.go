@@ -166,6 +166,9 @@ func (d *doctor) directory(ctx context.Context) {
 	default:
 		d.add(good, "checkpoint directory", "%s can be read; the last complete checkpoint is step %d", dir, found.Step)
 	}
+	if strings.HasPrefix(dir, "file://") && m.Workers > 1 {
+		d.add(warning, "checkpoint directory", "%s has to be the same folder on all %d workers: without a shared file system worker 0 alone sees the lease", dir, m.Workers)
+	}
 	probe := checkpoint.Join(dir, peers.Folder+"/doctor-"+m.Host)
 	generation, err := store.Put(ctx, probe, []byte("doctor"), 0)
 	if errors.Is(err, checkpoint.ErrConflict) { // left by one that was killed

@@ -319,7 +319,7 @@ func TestRunIsItsCommand(t *testing.T) {
 		{command: []string{"/"}, code: 126, says: "pitcrew: /: it cannot be executed: is a directory\n"},
 	} {
 		cmd := exec.CommandContext(t.Context(), self(t), append([]string{"run", "--"}, c.command...)...)
-		cmd.Env = append(os.Environ(), asPitcrew+"=1", "XDG_STATE_HOME="+t.TempDir(), metadata.HostVariable+"=")
+		cmd.Env = append(os.Environ(), asPitcrew+"=1", "STATE_DIRECTORY="+t.TempDir(), metadata.HostVariable+"=")
 		out, err := cmd.CombinedOutput()
 		if code := cmd.ProcessState.ExitCode(); code != c.code || string(out) != c.says {
 			t.Errorf("%q: code %d, %v, says %q; want %d, %q", c.command, code, err, out, c.code, c.says)

@@ -294,14 +294,15 @@ func (f *flags) identify(ctx context.Context, o *crew.Options, signals <-chan os
 const identityWait = 5 * time.Second
 
 func (f *flags) ask(ctx context.Context, o *crew.Options, signals <-chan os.Signal) (metadata.Machine, error) {
-	path := filepath.Join(home(), "machine.json")
+	dir := firstOf(f.state, home())
+	path := filepath.Join(dir, "machine.json")
 	said := false
 	for began, wait := time.Now(), 100*time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		call, cancel := context.WithTimeout(ctx, 5*time.Second)
 		m, err := o.Metadata.Machine(call)
 		cancel()
 		if err == nil {
-			if raw, merr := json.Marshal(m); merr == nil && os.MkdirAll(home(), 0o700) == nil {
+			if raw, merr := json.Marshal(m); merr == nil && os.MkdirAll(dir, 0o700) == nil {
 				_ = os.WriteFile(path, raw, 0o600) //nolint:errcheck // it only helps the next crew
 			}
 			return m, nil
