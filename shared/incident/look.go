@@ -565,7 +565,7 @@ func (m *machine) adopt(name string, e Read) {
 	}
 	if m.w.Directory == "" {
 		// Without a lease a crew counts its attempts from 1 in every life.
-		m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp, m.w.Progress.Attempt = 0, 0, 0, 0
+		m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp, m.w.Crew.Named, m.w.Progress.Attempt = 0, 0, 0, 0, 0
 		if m.w.Incident != nil {
 			m.inc().BaseAttempt = 0
 		}

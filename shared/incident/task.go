@@ -53,6 +53,13 @@ func (m *machine) raise() {
 // emit makes the request of a task under the current epoch.
 func (m *machine) emit(t *Task) {
 	t.Epoch, t.Sent = m.w.Epoch, m.now
+	if t.Action == events.ActionAdmit || t.Action == events.ActionRestart {
+		// Sent once more, it asks for the same attempt, unless the crew has gone past that by itself.
+		if t.Names <= max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Incident.BaseAttempt) {
+			t.Names = m.w.trainingAttempt()
+		}
+		m.w.Crew.Named = t.Names
+	}
 	m.out = append(m.out, m.w.request(*t, m.saveMode()))
 }
 
@@ -70,7 +77,7 @@ func (w Workload) request(t Task, mode events.SaveMode) events.Event {
 	case events.ActionMaintain:
 		return events.CheckpointRequested{Request: r}
 	case events.ActionAdmit, events.ActionRestart:
-		return events.RecoveryRequested{Request: r, TrainingAttempt: w.trainingAttempt(), Admit: w.admissions(), Directory: w.Directory}
+		return events.RecoveryRequested{Request: r, TrainingAttempt: t.Names, Admit: w.admissions(), Directory: w.Directory}
 	case events.ActionDelete, events.ActionCreate:
 	}
 	s := w.Slice(t.Slice)
@@ -82,9 +89,10 @@ func (w Workload) verifyPast() int64 {
 	return max(w.Progress.Verified, w.Incident.Save.Step-1)
 }
 
-// trainingAttempt is the training attempt that a lease may name next.
+// trainingAttempt is the training attempt that a lease may name next: a crew that hangs in the one that was named may never
+// have told of it.
 func (w Workload) trainingAttempt() int {
-	return max(w.Crew.Attempt, w.Crew.Exited, w.Incident.BaseAttempt) + 1
+	return max(w.Crew.Attempt, w.Crew.Exited, w.Crew.Named, w.Incident.BaseAttempt) + 1
 }
 
 // admissions are the incarnations in which training may run.

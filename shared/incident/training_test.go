@@ -68,3 +68,44 @@ func TestAnInterruptedTrainingIsTheMachines(t *testing.T) {
 		}
 	}
 }
+
+// TestARestartNamesAnotherAttemptThanTheLeaseDoes: a crew that hangs in the attempt that the lease names, and has never told
+// of it, does nothing for a lease that names the same one again.
+func TestARestartNamesAnotherAttemptThanTheLeaseDoes(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours made", nil)
+	now, last, asked := n.now, 0, 0
+	for w := n.w; asked < 4 && now.Before(start.Add(24*time.Hour)); now = now.Add(time.Minute) {
+		s := w.Slices[0]
+		evidence := []incident.Evidence{
+			incident.Read{
+				Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: incident.Ready,
+				Incarnation: s.Incarnation, State: "READY", Incident: w.Incident.ID,
+			},
+			incident.Ticked{Origin: incident.Origin{Rank: events.RankReading}},
+		}
+		for len(evidence) > 0 && w.Incident != nil {
+			var sent []events.Event
+			w, sent, _ = incident.Advance(p, w, evidence[0], now)
+			evidence = evidence[1:]
+			for _, e := range sent {
+				if r, ok := e.(events.RecoveryRequested); ok {
+					if r.TrainingAttempt <= last {
+						t.Errorf("%s names attempt %d, and the lease names %d", r.Action, r.TrainingAttempt, last)
+					}
+					last = r.TrainingAttempt
+					asked++
+					evidence = append(evidence,
+						incident.Intended{Origin: incident.Origin{Time: now}, Request: r.Request, RequestID: "r"},
+						incident.Answered{Origin: incident.Origin{Time: now}, Request: r.Request, Text: "the lease was written"})
+				}
+			}
+		}
+		if w.Incident == nil {
+			break
+		}
+	}
+	if asked < 2 {
+		t.Errorf("the lease was asked for %d times, want an admission and restarts", asked)
+	}
+}

@@ -152,6 +152,8 @@ type Crew struct {
 	// Attempt is the newest training attempt that was started, Exited the newest that ended.
 	Attempt int `json:"attempt,omitzero"`
 	Exited  int `json:"exited,omitzero"`
+	// Named is the attempt that the lease was asked to name last.
+	Named int `json:"named,omitzero"`
 	// GaveUp is the attempt after which the crew's own restarts were spent.
 	GaveUp int `json:"gave_up,omitzero"`
 	// Finished says that the training is done: nothing is brought back any more.
@@ -257,7 +259,9 @@ type Task struct {
 	Epoch       int64              `json:"epoch"`
 	Attempt     int                `json:"attempt"`
 	Reason      string             `json:"reason,omitzero"`
-	Sent        time.Time          `json:"sent"`
+	// Names is the training attempt that the lease is to name, of what asks for that.
+	Names int       `json:"names,omitzero"`
+	Sent  time.Time `json:"sent"`
 	// Begun is when the intent was saved, with the ID that the call carries: its outcome is unknown until answered.
 	Begun     time.Time `json:"begun,omitzero"`
 	RequestID string    `json:"request_id,omitzero"`
