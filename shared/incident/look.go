@@ -146,8 +146,14 @@ func (m *machine) read(e Read) {
 		m.newLife(s, e)
 		return
 	case !e.Incarnation.Known() && m.phase() == Recreating && s.Replace:
-		m.queued(s)
-		return
+		if e.Zone != m.expectedZone(s) {
+			return
+		}
+		if e.Condition != Lost {
+			m.queued(s)
+			return
+		}
+		// What our own queued resource was to bring came and was lost unseen, or will not come: it is ordered anew.
 	}
 	m.facts(s, e.Facts)
 	if e.Abuse && !s.Abuse || s.Abuse && !e.Abuse && e.Condition == Ready { // what is lost may not show it any more

@@ -147,3 +147,33 @@ func TestASliceThatHealedBeforeItsDeletionWasCalledForIsKept(t *testing.T) {
 		t.Errorf("the incident is %+v, want the deletion to go on", in)
 	}
 }
+
+// TestAQueuedResourceOfOursThatIsSuspendedIsOrderedAnew: what it brought came and was lost while nobody looked, or it has
+// FAILED. It is not what a queued resource is that still waits.
+func TestAQueuedResourceOfOursThatIsSuspendedIsOrderedAnew(t *testing.T) {
+	for _, c := range []struct {
+		state     string
+		condition incident.Condition
+		phase     incident.Phase
+	}{
+		{"SUSPENDED (queued resource)", incident.Lost, incident.Removing},
+		{"FAILED (queued resource)", incident.Lost, incident.Removing},
+		{"WAITING_FOR_RESOURCES (queued resource)", incident.Creating, incident.Recreating},
+	} {
+		t.Run(c.state, func(t *testing.T) {
+			n := at(t, policies["spot"], true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0",
+				func(w *incident.Workload) { w.Slices[0].QueuedResource = "qr" })
+			now := n.now.Add(6 * time.Hour)
+			w, _, _ := incident.Advance(policies["spot"], n.w, incident.Read{
+				Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: c.condition, State: c.state,
+				Facts: incident.Facts{QueuedResource: "qr", Spot: true, Spec: "spec1"},
+			}, now)
+			if in := w.Incident; in == nil || in.Phase != c.phase {
+				t.Fatalf("the incident is %+v, want phase %s", in, c.phase)
+			}
+			if c.phase == incident.Removing && (len(w.Incident.Tasks) != 1 || w.Incident.Tasks[0].Action != events.ActionDelete) {
+				t.Errorf("the tasks are %+v, want one deletion", w.Incident.Tasks)
+			}
+		})
+	}
+}
