@@ -121,6 +121,9 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 		return err
 	}
 	what := "create of " + r.Slice + " in " + r.Zone
+	if w, err = h.lookBehind(ctx, r, w); err != nil {
+		return err
+	}
 	if known := w.Slice(r.Slice); s.Incarnation.Known() && !s.Incarnation.Same(known.Incarnation) {
 		if known.Zone == r.Zone {
 			return fault.Ignored("%s refused: %s lives as %v", what, r.Slice, s.Incarnation)
@@ -156,6 +159,27 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 	}
 	_, err = h.Fleet.Advancer.Answer(ctx, r.Request, op, what+" accepted", nil)
 	return err
+}
+
+// lookBehind looks where the slice was last before it is created in another zone: somebody else may have created it there
+// since it was proven gone, and then it is theirs.
+func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w incident.Workload) (incident.Workload, error) {
+	known := w.Slice(r.Slice)
+	if known == nil || known.Zone == r.Zone {
+		return w, nil
+	}
+	s, err := h.Fleet.Read(ctx, fleet.Ref(w, *known))
+	if err != nil {
+		return w, h.unread(ctx, r, r.Slice+" is not readable in "+known.Zone, err)
+	}
+	if s.Condition == incident.Gone {
+		return w, nil
+	}
+	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {
+		return w, err
+	}
+	w, _, err = h.Fleet.Advancer.Check(ctx, r.Request)
+	return w, err
 }
 
 // unread stores that something could not be read. Not to know is no reason to call, and what keeps a reading from coming

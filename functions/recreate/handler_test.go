@@ -675,7 +675,22 @@ func TestAZoneWithoutCapacityIsFollowedByTheNext(t *testing.T) {
 	b.request = next
 	b.Want(b.deliver(), fleettest.Handled)
 	there := " " + fleettest.OtherZone + "/" + slice
-	b.Want(b.Calls(), []string{"GetNode" + there, "CreateNode" + there + " as " + ledger.RequestID(next.Request, next.Zone)})
+	b.Want(b.Calls(), []string{"GetNode" + there, "GetNode" + at, "CreateNode" + there + " as " + ledger.RequestID(next.Request, next.Zone)})
+}
+
+// TestNothingIsCreatedElsewhereWhenSomebodyElseHasCreatedItWhereItWas: that may have happened since it was proven gone there.
+func TestNothingIsCreatedElsewhereWhenSomebodyElseHasCreatedItWhereItWas(t *testing.T) {
+	b := toCreate(t)
+	b.twoZones()
+	b.API.Inject(noCapacity)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.request = b.next()
+	_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Created: b.Clock.Now()})
+	b.Must(err)
+	b.Calls()
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
+	b.Want(b.Workload(id).Closed.Outcome, incident.Released)
 }
 
 func TestASpecificationThatCannotBeReadIsTriedAgain(t *testing.T) {

@@ -333,9 +333,13 @@ const unseen = 2 * time.Minute
 
 func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload, slice string) {
 	for _, z := range c.zones() {
-		n := c.api.Node(z, slice)
-		if n != nil && z != e.Zone && (n.State == "READY" || n.State == "CREATING") {
-			c.violated("3 admitted", doc.ID, "%s was created in %s while it is %s in %s", slice, e.Zone, n.State, z)
+		state, life := c.api.State(z, slice)
+		if z == e.Zone || state != "READY" && state != "CREATING" {
+			continue
+		}
+		// What came there since the handler looked it could not see.
+		if seen, looked := inst.read[z+"/"+slice]; !looked || seen.at.After(life.Created) {
+			c.violated("3 admitted", doc.ID, "%s was created in %s while it is %s in %s", slice, e.Zone, state, z)
 		}
 	}
 	if at, ok := c.record(doc.ID).taken[slice]; ok && inst.began.After(at) {

@@ -102,6 +102,9 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		panic(err)
 	}
 	next := life(n - 7710 + 1)
+	if w.Incident != nil {
+		next.Created = w.Incident.Opened.Add(time.Second) // what was there before takes nothing over
+	}
 	gone := read(incident.Gone, s.Incarnation, "")
 	return map[string]incident.Evidence{
 		"preempted":       incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CausePreemption, Text: "worker 2 was preempted"},

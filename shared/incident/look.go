@@ -516,8 +516,10 @@ func (in *Incident) proves(s *Slice) bool {
 func (m *machine) newLife(s *Slice, e Read) {
 	in := m.w.Incident
 	ours := in != nil && e.Incident == in.ID && in.made(s.Name)
+	// What was there before the trouble, and only was not read yet, takes nothing over.
+	before := in != nil && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
 	switch {
-	case in == nil, in.Phase == Watching:
+	case in == nil, in.Phase == Watching, before:
 		m.adopt(s.Name, e)
 		a := m.slice(s.Name)
 		a.Admitted, a.Released, a.Unused = e.Incarnation, time.Time{}, e.Condition == Creating

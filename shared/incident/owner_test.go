@@ -91,3 +91,39 @@ func TestAnOrderOfTheOwnersThatCameToNothingStaysTheirs(t *testing.T) {
 		})
 	}
 }
+
+// TestALifeFromBeforeTheTroubleTakesNothingOver: what an owner created again before another slice was lost may be read for the
+// first time in the look at that loss.
+func TestALifeFromBeforeTheTroubleTakesNothingOver(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		created  time.Duration
+		released bool
+	}{
+		{"created before the trouble", -10 * time.Minute, false},
+		{"created in the middle of it", 30 * time.Second, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := multi(true)
+			w.Slices[1].Condition, w.Slices[1].State, w.Slices[1].Released = incident.Gone, "gone", start.Add(-time.Hour)
+			w, _, _ = incident.Advance(policies["spot"], w, incident.Interrupted{
+				Origin: incident.Origin{ID: "p", Time: start, Rank: events.RankAudit}, Slice: w.Slices[0].Name, Incarnation: w.Slices[0].Incarnation,
+				Cause: events.CausePreemption, Text: "preempted",
+			}, start)
+			again := events.Incarnation{Zone: "us-west4-a", ID: "9100", Created: start.Add(c.created)}
+			w, _, _ = incident.Advance(policies["spot"], w, incident.Read{
+				Origin: incident.Origin{Time: start.Add(time.Minute), Rank: events.RankReading}, Slice: w.Slices[1].Name, Zone: "us-west4-a",
+				Condition: incident.Ready, Incarnation: again, State: "READY",
+			}, start.Add(time.Minute))
+			if released := w.Incident == nil; released != c.released {
+				t.Errorf("the incident was released: %v, want %v", released, c.released)
+			}
+			if c.released {
+				return
+			}
+			if s := w.Slices[1]; !s.Admitted.Same(again) || s.IsReleased() {
+				t.Errorf("the slice is %+v, want one that is looked after again", s)
+			}
+		})
+	}
+}
