@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -97,11 +98,24 @@ func (l *logEntry) job(e *Entry, log string) {
 		e.Subject.Job = strings.TrimPrefix(log, "ml.googleapis.com/")
 	}
 	e.Job, e.Text = readJob(p.Message)
-	if e.Job.Replica == "" {
-		e.Job.Replica = labels.TaskName
+	task := labels.TaskName
+	if task == "" && strings.HasPrefix(log, "workerpool") {
+		task = log
 	}
-	if state := terminal(p.JobState); state != "" {
-		e.Job.Event, e.Job.Class, e.Job.State = JobEnded, "", state
+	// A replica's output may speak of states as it likes: the service alone tells how its job ended.
+	if task == "service" || task == "" {
+		state := cmp.Or(olderStates[p.JobState], terminal(p.JobState))
+		if state == "" && e.Job.Event == JobTold {
+			if state = terminal(p.Message); state != "" {
+				e.Text = ""
+			}
+		}
+		if state != "" {
+			e.Job.Event, e.Job.Class, e.Job.State = JobEnded, "", state
+		}
+	}
+	if e.Job.Replica == "" {
+		e.Job.Replica = task
 	}
 	if e.Job.Event == JobEnded {
 		e.Ignored = "only noted: Pitstop does not act on jobs of the training service"
@@ -122,9 +136,6 @@ func readJob(message string) (*Job, string) {
 		return &Job{Event: JobInternal, Class: JobInternalError}, ""
 	case lineOf(message) != "":
 		return &Job{Event: JobSignalled}, short(message)
-	}
-	if state := terminal(message); state != "" {
-		return &Job{Event: JobEnded, State: state}, ""
 	}
 	return &Job{Event: JobTold}, short(message)
 }
@@ -174,25 +185,26 @@ func readExit(message string) (j *Job, why string) {
 	return j, strings.Trim(short(last[strings.LastIndexByte(last, '\n')+1:]), " .")
 }
 
-// states are the terminal ones, each under the words for it.
-var states = []struct{ words, state string }{
-	{"JOB_STATE_PARTIALLY_SUCCEEDED", "JOB_STATE_PARTIALLY_SUCCEEDED"},
-	{"JOB_STATE_SUCCEEDED", "JOB_STATE_SUCCEEDED"},
-	{"JOB_STATE_FAILED", "JOB_STATE_FAILED"},
-	{"JOB_STATE_CANCELLED", "JOB_STATE_CANCELLED"},
-	{"JOB_STATE_EXPIRED", "JOB_STATE_EXPIRED"},
-	{"Job completed successfully.", "JOB_STATE_SUCCEEDED"},
-}
+// states are the terminal ones; olderStates as the older API names them, each in a field of its own.
+var (
+	states      = []string{"JOB_STATE_PARTIALLY_SUCCEEDED", "JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"}
+	olderStates = map[string]string{"SUCCEEDED": "JOB_STATE_SUCCEEDED", "FAILED": "JOB_STATE_FAILED", "CANCELLED": "JOB_STATE_CANCELLED"}
+)
 
+// terminal is the terminal state that a text names. One that names several states speaks of what may be.
 func terminal(text string) string {
-	for _, s := range states {
-		if strings.Contains(text, s.words) {
-			return s.state
+	const prefix = "JOB_STATE_"
+	switch strings.Count(text, prefix) {
+	case 0:
+		if strings.Contains(text, "Job completed successfully.") {
+			return "JOB_STATE_SUCCEEDED"
 		}
-	}
-	switch text { // as the older API names them
-	case "SUCCEEDED", "FAILED", "CANCELLED":
-		return "JOB_STATE_" + text
+	case 1:
+		for _, s := range states {
+			if strings.Contains(text, s) {
+				return s
+			}
+		}
 	}
 	return ""
 }

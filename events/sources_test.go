@@ -140,6 +140,33 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+// TestOnlyTheServiceEndsAJob: a replica writes what it likes.
+func TestOnlyTheServiceEndsAJob(t *testing.T) {
+	for name, c := range map[string]struct{ log, task, payload, state string }{
+		"a replica waits for a state":             {"workerpool0-0", "workerpool0-0", `"textPayload":"waiting until state is JOB_STATE_FAILED or JOB_STATE_SUCCEEDED"`, ""},
+		"a replica names one state":               {"workerpool0-0", "workerpool0-0", `"textPayload":"JOB_STATE_FAILED"`, ""},
+		"a replica says a word of the older API":  {"workerpool0-0", "workerpool0-0", `"textPayload":"SUCCEEDED"`, ""},
+		"a replica is done":                       {"workerpool0-0", "workerpool0-0", `"textPayload":"Job completed successfully."`, ""},
+		"a replica has a field of that name":      {"workerpool0-0", "workerpool0-0", `"jsonPayload":{"message":"x","jobState":"JOB_STATE_FAILED"}`, ""},
+		"a replica, by its log alone":             {"workerpool0-0", "", `"textPayload":"JOB_STATE_FAILED"`, ""},
+		"the service has a state of another sort": {"ml.googleapis.com%2F7", "service", `"jsonPayload":{"message":"x","state":"FAILED"}`, ""},
+		"the service speaks of several":           {"ml.googleapis.com%2F7", "service", `"textPayload":"not JOB_STATE_FAILED yet, still JOB_STATE_RUNNING"`, ""},
+		"the service says a word":                 {"ml.googleapis.com%2F7", "service", `"textPayload":"SUCCEEDED"`, ""},
+		"the service says that it is done":        {"ml.googleapis.com%2F7", "service", `"textPayload":"Job completed successfully."`, "JOB_STATE_SUCCEEDED"},
+		"the service names the state":             {"ml.googleapis.com%2F7", "service", `"jsonPayload":{"message":"Job state changed","jobState":"JOB_STATE_FAILED"}`, "JOB_STATE_FAILED"},
+		"the service names it as it used to":      {"ml.googleapis.com%2F7", "service", `"jsonPayload":{"message":"Job state changed","jobState":"CANCELLED"}`, "JOB_STATE_CANCELLED"},
+		"the service, without a task":             {"ml.googleapis.com%2F7", "", `"textPayload":"CustomJob ended in JOB_STATE_EXPIRED"`, "JOB_STATE_EXPIRED"},
+	} {
+		e, err := events.Read([]byte(`{"logName":"projects/demo/logs/` + c.log + `","resource":{"type":"ml_job","labels":{"job_id":"7","task_name":"` + c.task + `"}},` + c.payload + `}`))
+		if err != nil || e.Job == nil {
+			t.Fatalf("%s: %+v, %v", name, e, err)
+		}
+		if ended := e.Job.Event == events.JobEnded; e.Job.State != c.state || ended != (c.state != "") {
+			t.Errorf("%s: %s as %q, want %q", name, e.Job.Event, e.Job.State, c.state)
+		}
+	}
+}
+
 func TestPlatform(t *testing.T) {
 	for worker, want := range map[string]events.Platform{
 		"t1v-n-3f2a9c01-w-2": events.PlatformTPU, "gke-tpu-2f41c6aa-bq7x": events.PlatformGKE, "gk3-train-pool-1-2f41c6aa-bq7x": events.PlatformGKE,
