@@ -205,6 +205,17 @@ func TestRead(t *testing.T) {
 			},
 			"crew: training ended on worker 0 with exit code 139 at step 48,190",
 		},
+		"a crew whose numbers are doubles": {
+			crew(`{"schema":1.0,"report":"exited","zone":"us-west4-a","node":"llama-8b","worker":0.0,"workers":4e0,"attempt":1.0,"exit_code":139.0,"step":4.819e4,"checkpoint_step":48000.0,"restarts_left":5.0}`),
+			events.Entry{
+				Kind: events.KindCrew, ID: "i3", Time: at, Rank: events.RankUser, Subject: node,
+				Crew: &events.CrewReport{
+					Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b", Workers: 4,
+					Attempt: 1, ExitCode: 139, Step: 48190, CheckpointStep: 48000, RestartsLeft: 5,
+				},
+			},
+			"crew: training ended on worker 0 with exit code 139 at step 48,190",
+		},
 		"a crew that claims another project": {
 			crew(`{"schema":1,"report":"finished","project":"other","zone":"us-west4-a","node":"llama-8b","attempt":1}`),
 			events.Entry{
@@ -282,6 +293,8 @@ func TestReadRefusesWithEveryFault(t *testing.T) {
 		},
 		"a crew line without anything":  {crew(`{"schema":1,"report":"exited"}`), []string{"zone is missing", "node is missing", "attempt 0"}},
 		"a crew line of the wrong type": {crew(`{"schema":1,"report":"exited","attempt":"x"}`), []string{"jsonPayload: attempt is a string"}},
+		"a crew line of half a step":    {crew(`{"schema":1,"report":"progress","zone":"z","node":"n","attempt":1,"step":10.5}`), []string{"jsonPayload: step is a number"}},
+		"a crew line of a step too far": {crew(`{"schema":1,"report":"progress","zone":"z","node":"n","attempt":1,"step":1e20}`), []string{"jsonPayload: step is a number"}},
 		"a crew line without a payload": {`{"logName":"projects/demo/logs/pitstop-crew"}`, []string{"without jsonPayload"}},
 		"larger than what is read":      {`{"logName":"` + strings.Repeat("x", events.MaxBytes) + `"}`, []string{"are more than"}},
 	} {

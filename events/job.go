@@ -143,10 +143,11 @@ func readJob(message string) (*Job, string) {
 // readExit reads "The replica R exited with a non-zero status of N", with or without "ran out of memory and", a signal's
 // name behind the number, a reason or a traceback.
 func readExit(message string) (j *Job, why string) {
-	_, rest, ok := strings.Cut(message, "replica ")
-	if !ok {
+	i := strings.Index(message, "eplica ")
+	if i < 1 || message[i-1]|0x20 != 'r' {
 		return nil, ""
 	}
+	rest := message[i+len("eplica "):]
 	who, rest, exited := strings.Cut(rest, "exited with a non-zero status of ")
 	j = &Job{Event: JobExited}
 	for _, words := range []string{" ran out of memory", " ran out-of-memory"} {
@@ -158,8 +159,8 @@ func readExit(message string) (j *Job, why string) {
 		return nil, ""
 	}
 	j.Replica = short(who)
-	digits := strings.TrimLeft(rest, "0123456789")
-	if n, err := strconv.ParseUint(rest[:len(rest)-len(digits)], 10, 16); err == nil {
+	digits := strings.TrimLeft(strings.TrimPrefix(rest, "-"), "0123456789")
+	if n, err := strconv.ParseInt(rest[:len(rest)-len(digits)], 10, 32); err == nil {
 		j.ExitCode = int(n)
 	}
 	if after, ok := strings.CutPrefix(strings.TrimLeft(digits, " "), "("); ok {
@@ -169,7 +170,7 @@ func readExit(message string) (j *Job, why string) {
 	if j.Event == JobExited {
 		j.Class = JobPermanent
 		switch j.ExitCode {
-		case 6, 134, 11, 139: // SIGABRT and SIGSEGV, as a process and as a container tell them
+		case 6, -6, 134, 11, -11, 139: // SIGABRT and SIGSEGV, as a process, Python and a container tell them
 			j.Class = JobPossiblyTransient
 		}
 	}
@@ -178,6 +179,7 @@ func readExit(message string) (j *Job, why string) {
 		if i := strings.IndexByte(why, '\n'); i >= 0 {
 			why = why[:i]
 		}
+		why, _, _ = strings.Cut(why, ". ") // what follows is where to read more
 		return j, strings.TrimRight(short(why), " .")
 	}
 	// Python tells what went wrong on the last line.

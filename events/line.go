@@ -27,12 +27,14 @@ var lineText = map[Line]string{
 	LineStacks:  ": the stacks of the training, dumped as every ten minutes",
 }
 
-// What the frameworks write, word for word.
+// What the frameworks and the runtime write, word for word.
 // https://github.com/openxla/xla/blob/main/xla/tsl/distributed_runtime/preemption/preemption_notifier.cc
 // https://github.com/AI-Hypercomputer/maxtext
 const (
 	sayCaught  = "SIGTERM caught at"
 	sayStopped = "Job received termination signal (SIGTERM)."
+	// stackDump is the verb of an entry that holds the stacks of the training.
+	stackDump = "stacktraceanalyzer"
 )
 
 func lineOf(text string) Line {
@@ -94,7 +96,7 @@ func text(v jsontext.Value) (s string) {
 func (l *logEntry) line(e *Entry) {
 	p := l.said()
 	line := lineOf(p.Message)
-	if p.Verb == "stacktraceanalyzer" { // whatever stands in the stacks
+	if p.Verb == stackDump { // whatever stands in the stacks
 		line = LineStacks
 	}
 	if line == "" {

@@ -109,7 +109,7 @@ var (
 		"compute.instances.baremetalCaretakerPreempted": {KindLoss, CausePreemption},
 		"compute.instances.hostError":                   {KindLoss, CauseHostError},
 		"compute.instances.terminateOnHostMaintenance":  {KindLoss, CauseMaintenance},
-		"compute.instances.migrateOnHostMaintenance":    {KindLoss, CauseMaintenance},
+		"compute.instances." + migrated:                 {KindLoss, CauseMaintenance},
 		"compute.instances.guestTerminate":              {KindLoss, CauseGuest},
 		"compute.instances.repair.recreateInstance":     {KindLoss, CauseUnknown},
 		"compute.instances.automaticRestart":            {KindBack, CauseUnknown},
@@ -134,6 +134,9 @@ var (
 	}
 	methods = merged(tpuEvents, computeEvents, limitEvents, upcoming)
 )
+
+// migrated is an interruption that Google counts although the machine goes on, on another host.
+const migrated = "migrateOnHostMaintenance"
 
 type systemEvent struct {
 	kind  Kind
@@ -355,7 +358,7 @@ func (l *logEntry) systemEvent(e *Entry, f *faults) {
 		l.notice(e, &d, f)
 	case KindLoss:
 		e.Text = short(loose(d.TerminateReason))
-		if e.Text == "" && (m.cause == CauseUnknown || strings.HasSuffix(p.MethodName, ".migrateOnHostMaintenance")) {
+		if e.Text == "" && (m.cause == CauseUnknown || strings.HasSuffix(p.MethodName, "."+migrated)) {
 			e.Text = strings.TrimPrefix(p.MethodName, "compute.instances.")
 		}
 	case KindLimit:
@@ -538,7 +541,7 @@ func (l *logEntry) crew(e *Entry, f *faults) {
 		return
 	}
 	var r CrewReport
-	if err := json.Unmarshal(l.JSONPayload, &r, lenient); err != nil {
+	if err := json.Unmarshal(l.JSONPayload, &r, lenient, whole); err != nil {
 		*f = append(*f, fmt.Errorf("jsonPayload: %w", plain(err)))
 		return
 	}
