@@ -115,7 +115,10 @@ func (l *logEntry) kubernetes(e *Entry) {
 func kubernetesEvent(reason, message, object string) Cluster {
 	switch reason {
 	case "NodeNotReady", "NodeStatusUnknown":
-		return Cluster{Event: ClusterNotReady}
+		if object == "Node" { // a pod is told that its node is not ready, and the node has an event of its own
+			return Cluster{Event: ClusterNotReady}
+		}
+		return Cluster{}
 	case "TerminationEvent", "MaintenanceEvent", "PreemptionEvent":
 		return Cluster{Event: ClusterEvent(reason)}
 	case "ScaleDown":
@@ -126,7 +129,7 @@ func kubernetesEvent(reason, message, object string) Cluster {
 	switch {
 	case object == "ProvisioningRequest":
 		return Cluster{Event: ClusterProvisions, State: short(reason)}
-	case strings.Contains(message, "Kubelet stopped posting node status"), strings.Contains(message, "status is now: NodeNotReady"):
+	case object == "Node" && (strings.Contains(message, "Kubelet stopped posting node status") || strings.Contains(message, "status is now: NodeNotReady")):
 		return Cluster{Event: ClusterNotReady}
 	}
 	return Cluster{}

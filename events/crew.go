@@ -1,6 +1,14 @@
 package events
 
-import "time"
+import (
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // CrewLog is the log ID under which the crew of a slice reports through Cloud Logging.
 const CrewLog = "pitstop-crew"
@@ -76,6 +84,31 @@ func (r CrewReport) Validate() error {
 		// A newer crew may know more reports; the reader ignores those.
 	}
 	return f.err()
+}
+
+// whole takes an integer that is written as 10.0 or 1e3: what goes through a protobuf Struct has doubles alone.
+var whole = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(wholeNumber[int]), json.UnmarshalFromFunc(wholeNumber[int64])))
+
+func wholeNumber[T int | int64](d *jsontext.Decoder, into *T) error {
+	if d.PeekKind() != '0' {
+		return errors.ErrUnsupported
+	}
+	v, err := d.ReadToken()
+	if err != nil {
+		return err
+	}
+	s := v.String()
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		const exact = 1 << 53 // above, doubles leave integers out
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil || f != math.Trunc(f) || math.Abs(f) > exact {
+			return &json.SemanticError{JSONKind: v.Kind()}
+		}
+		n = int64(f)
+	}
+	*into = T(n)
+	return nil
 }
 
 // Known reports whether this release understands the report.

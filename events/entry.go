@@ -268,6 +268,9 @@ func (e Entry) Describe() string {
 	case KindNotice:
 		return e.describeNotice(who)
 	case KindLoss:
+		if strings.HasSuffix(e.Text, migrated) {
+			return who + " was moved to another host for maintenance" + e.quoted()
+		}
 		return who + lossText[e.Cause] + e.quoted()
 	case KindBack:
 		return who + " was restarted by Google" + e.quoted()

@@ -76,6 +76,42 @@ func TestRead(t *testing.T) {
 				return e
 			}(), "node llama-8b was terminated (SPOT_RECLAIM)",
 		},
+		"node terminated, with a reason that is no word": {
+			strings.Replace(system("tpu.nodes.terminate", `,"metadata":{"type":3,"terminateReason":{ "code": 3, "words": ["A"]}}`),
+				"zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2", "locations/us-west4-a/nodes/llama-8b", 1),
+			func() events.Entry {
+				e := loss(events.CauseTerminated)
+				e.Subject, e.Text = node, `{"code":3,"words":["A"]}`
+				e.Subject.InstanceID = "77"
+				return e
+			}(), `node llama-8b was terminated ({"code":3,"words":["A"]})`,
+		},
+		"preempted, with metadata of another shape": {
+			system("compute.instances.preempted", `,"metadata":["SPOT"]`), loss(events.CausePreemption), "worker 2 was preempted",
+		},
+		"preempted, with fields of another type": {
+			system("compute.instances.preempted", `,"metadata":{"type":3,"terminateReason":null}`), loss(events.CausePreemption), "worker 2 was preempted",
+		},
+		"host error, with a window that is none": {
+			system("compute.instances.hostError", `,"metadata":{"windowStartTime":5}`), loss(events.CauseHostError), "worker 2 lost its host: host error",
+		},
+		"preempted, by the address of its API": {
+			strings.Replace(system("compute.instances.preempted", ""), `"projects/demo/zones`, `"https://www.googleapis.com/compute/v1/projects/demo/zones`, 1),
+			loss(events.CausePreemption), "worker 2 was preempted",
+		},
+		"maintenance pending, in small letters": {
+			system("compute.instances.upcomingMaintenance", `,"metadata":{"type":"unscheduled","canReschedule":"YES","maintenanceStatus":"pending",`+window+`}`),
+			notice(events.Notice{Status: events.NoticePending, Unscheduled: true, WindowStart: start, WindowEnd: end, LatestWindowStart: start.Add(time.Second)}),
+			"unscheduled maintenance of worker 2 announced for Nov 19 04:00-08:00",
+		},
+		"maintenance pending, said by a text alone": {
+			system("compute.instances.upcomingMaintenance", `,"status":{"message":"Maintenance is scheduled for this instance."}`),
+			func() events.Entry {
+				e := notice(events.Notice{Status: events.NoticePending})
+				e.Missing = []string{"windowStartTime", "windowEndTime"}
+				return e
+			}(), "maintenance of worker 2 announced, without a time",
+		},
 		"maintenance pending": {
 			system("compute.instances.upcomingMaintenance", `,"metadata":{"type":"SCHEDULED","canReschedule":true,"maintenanceStatus":"PENDING",`+window+`}`),
 			notice(events.Notice{Status: events.NoticePending, CanReschedule: true, WindowStart: start, WindowEnd: end, LatestWindowStart: start.Add(time.Second)}),
@@ -122,6 +158,34 @@ func TestRead(t *testing.T) {
 			},
 			"CreateNode of node llama-8b by ann@example.com failed: There is no more capacity in the zone",
 		},
+		"a deletion that names its object in the request alone": {
+			strings.Replace(call("google.cloud.tpu.v2.Tpu.DeleteNode", `,"authenticationInfo":{"principalEmail":"ann@example.com"},"request":{"name":"projects/demo/locations/us-west4-a/nodes/llama-8b"}`),
+				`"resourceName":"projects/demo/locations/us-west4-a/nodes/llama-8b"`, `"resourceName":""`, 1),
+			events.Entry{
+				Kind: events.KindCall, ID: "i2", Time: at, Rank: events.RankAudit, Subject: node,
+				Call: events.Call{Method: "DeleteNode", Version: "v2", Principal: "ann@example.com", Last: true, Operation: "operation-9"},
+			},
+			"DeleteNode of node llama-8b by ann@example.com is done",
+		},
+		"a creation that names its object in the request alone": {
+			strings.Replace(call("google.cloud.tpu.v2.Tpu.CreateNode", `,"authenticationInfo":{"principalEmail":"ann@example.com"},"request":{"parent":"projects/demo/locations/us-west4-a","nodeId":"llama-8b"}`),
+				`"resourceName":"projects/demo/locations/us-west4-a/nodes/llama-8b"`, `"resourceName":""`, 1),
+			events.Entry{
+				Kind: events.KindCall, ID: "i2", Time: at, Rank: events.RankAudit, Subject: node,
+				Call: events.Call{Method: "CreateNode", Version: "v2", Principal: "ann@example.com", Last: true, Operation: "operation-9"},
+			},
+			"CreateNode of node llama-8b by ann@example.com is done",
+		},
+		"a deletion of nobody knows what": {
+			strings.Replace(call("google.cloud.tpu.v2.Tpu.DeleteNode", `,"authenticationInfo":{"principalEmail":"ann@example.com"}`),
+				`"resourceName":"projects/demo/locations/us-west4-a/nodes/llama-8b"`, `"resourceName":""`, 1),
+			events.Entry{
+				Kind: events.KindCall, ID: "i2", Time: at, Rank: events.RankAudit, Subject: events.Subject{Project: "demo"},
+				Call:    events.Call{Method: "DeleteNode", Version: "v2", Principal: "ann@example.com", Last: true, Operation: "operation-9"},
+				Missing: []string{"resourceName"}, Ignored: "the call DeleteNode does not say of what",
+			},
+			"DeleteNode of an unnamed machine by ann@example.com is done",
+		},
 		"a full resource name": {
 			strings.Replace(call("google.cloud.tpu.v1.Tpu.StopNode", ""), `"projects/demo/locations`, `"//tpu.googleapis.com/projects/demo/locations`, 1),
 			events.Entry{
@@ -137,6 +201,17 @@ func TestRead(t *testing.T) {
 				Crew: &events.CrewReport{
 					Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b", Hostname: "t1v-n-3f2a9c01-w-0",
 					Attempt: 1, ExitCode: 139, Step: 48190, RestartsLeft: 5,
+				},
+			},
+			"crew: training ended on worker 0 with exit code 139 at step 48,190",
+		},
+		"a crew whose numbers are doubles": {
+			crew(`{"schema":1.0,"report":"exited","zone":"us-west4-a","node":"llama-8b","worker":0.0,"workers":4e0,"attempt":1.0,"exit_code":139.0,"step":4.819e4,"checkpoint_step":48000.0,"restarts_left":5.0}`),
+			events.Entry{
+				Kind: events.KindCrew, ID: "i3", Time: at, Rank: events.RankUser, Subject: node,
+				Crew: &events.CrewReport{
+					Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b", Workers: 4,
+					Attempt: 1, ExitCode: 139, Step: 48190, CheckpointStep: 48000, RestartsLeft: 5,
 				},
 			},
 			"crew: training ended on worker 0 with exit code 139 at step 48,190",
@@ -184,6 +259,10 @@ func TestReadIgnoresWithAReason(t *testing.T) {
 			`{"protoPayload":{"methodName":"compute.instances.upcomingMaintenance","metadata":{"maintenanceStatus":"PENDING"}},"resource":{"labels":{"zone":"z"}},"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event"}`,
 			"does not say of which machine",
 		},
+		"a machine by its number alone": {
+			strings.Replace(system("compute.instances.preempted", ""), "t1v-n-3f2a9c01-w-2", "77", 1), "it gives only the number of the machine, not its name",
+		},
+		"a notice of another shape":  {system("compute.instances.upcomingMaintenance", `,"metadata":["PENDING"]`), "neither"},
 		"a status that is not known": {system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PAUSED"}`), "PAUSED"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -212,9 +291,10 @@ func TestReadRefusesWithEveryFault(t *testing.T) {
 			system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PENDING","windowStartTime":"2026-11-19T04:00:00Z","windowEndTime":"2026-11-19T03:00:00Z"}`),
 			[]string{"ends before it starts"},
 		},
-		"a boolean that is none":        {system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PENDING","canReschedule":"maybe"}`), []string{"canReschedule"}},
 		"a crew line without anything":  {crew(`{"schema":1,"report":"exited"}`), []string{"zone is missing", "node is missing", "attempt 0"}},
 		"a crew line of the wrong type": {crew(`{"schema":1,"report":"exited","attempt":"x"}`), []string{"jsonPayload: attempt is a string"}},
+		"a crew line of half a step":    {crew(`{"schema":1,"report":"progress","zone":"z","node":"n","attempt":1,"step":10.5}`), []string{"jsonPayload: step is a number"}},
+		"a crew line of a step too far": {crew(`{"schema":1,"report":"progress","zone":"z","node":"n","attempt":1,"step":1e20}`), []string{"jsonPayload: step is a number"}},
 		"a crew line without a payload": {`{"logName":"projects/demo/logs/pitstop-crew"}`, []string{"without jsonPayload"}},
 		"larger than what is read":      {`{"logName":"` + strings.Repeat("x", events.MaxBytes) + `"}`, []string{"are more than"}},
 	} {

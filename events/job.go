@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -97,11 +98,24 @@ func (l *logEntry) job(e *Entry, log string) {
 		e.Subject.Job = strings.TrimPrefix(log, "ml.googleapis.com/")
 	}
 	e.Job, e.Text = readJob(p.Message)
-	if e.Job.Replica == "" {
-		e.Job.Replica = labels.TaskName
+	task := labels.TaskName
+	if task == "" && strings.HasPrefix(log, "workerpool") {
+		task = log
 	}
-	if state := terminal(p.JobState); state != "" {
-		e.Job.Event, e.Job.Class, e.Job.State = JobEnded, "", state
+	// A replica's output may speak of states as it likes: the service alone tells how its job ended.
+	if task == "service" || task == "" {
+		state := cmp.Or(olderStates[p.JobState], terminal(p.JobState))
+		if state == "" && e.Job.Event == JobTold {
+			if state = terminal(p.Message); state != "" {
+				e.Text = ""
+			}
+		}
+		if state != "" {
+			e.Job.Event, e.Job.Class, e.Job.State = JobEnded, "", state
+		}
+	}
+	if e.Job.Replica == "" {
+		e.Job.Replica = task
 	}
 	if e.Job.Event == JobEnded {
 		e.Ignored = "only noted: Pitstop does not act on jobs of the training service"
@@ -123,19 +137,17 @@ func readJob(message string) (*Job, string) {
 	case lineOf(message) != "":
 		return &Job{Event: JobSignalled}, short(message)
 	}
-	if state := terminal(message); state != "" {
-		return &Job{Event: JobEnded, State: state}, ""
-	}
 	return &Job{Event: JobTold}, short(message)
 }
 
 // readExit reads "The replica R exited with a non-zero status of N", with or without "ran out of memory and", a signal's
 // name behind the number, a reason or a traceback.
 func readExit(message string) (j *Job, why string) {
-	_, rest, ok := strings.Cut(message, "replica ")
-	if !ok {
+	i := strings.Index(message, "eplica ")
+	if i < 1 || message[i-1]|0x20 != 'r' {
 		return nil, ""
 	}
+	rest := message[i+len("eplica "):]
 	who, rest, exited := strings.Cut(rest, "exited with a non-zero status of ")
 	j = &Job{Event: JobExited}
 	for _, words := range []string{" ran out of memory", " ran out-of-memory"} {
@@ -147,8 +159,8 @@ func readExit(message string) (j *Job, why string) {
 		return nil, ""
 	}
 	j.Replica = short(who)
-	digits := strings.TrimLeft(rest, "0123456789")
-	if n, err := strconv.ParseUint(rest[:len(rest)-len(digits)], 10, 16); err == nil {
+	digits := strings.TrimLeft(strings.TrimPrefix(rest, "-"), "0123456789")
+	if n, err := strconv.ParseInt(rest[:len(rest)-len(digits)], 10, 32); err == nil {
 		j.ExitCode = int(n)
 	}
 	if after, ok := strings.CutPrefix(strings.TrimLeft(digits, " "), "("); ok {
@@ -158,7 +170,7 @@ func readExit(message string) (j *Job, why string) {
 	if j.Event == JobExited {
 		j.Class = JobPermanent
 		switch j.ExitCode {
-		case 6, 134, 11, 139: // SIGABRT and SIGSEGV, as a process and as a container tell them
+		case 6, -6, 134, 11, -11, 139: // SIGABRT and SIGSEGV, as a process, Python and a container tell them
 			j.Class = JobPossiblyTransient
 		}
 	}
@@ -167,6 +179,7 @@ func readExit(message string) (j *Job, why string) {
 		if i := strings.IndexByte(why, '\n'); i >= 0 {
 			why = why[:i]
 		}
+		why, _, _ = strings.Cut(why, ". ") // what follows is where to read more
 		return j, strings.TrimRight(short(why), " .")
 	}
 	// Python tells what went wrong on the last line.
@@ -174,25 +187,26 @@ func readExit(message string) (j *Job, why string) {
 	return j, strings.Trim(short(last[strings.LastIndexByte(last, '\n')+1:]), " .")
 }
 
-// states are the terminal ones, each under the words for it.
-var states = []struct{ words, state string }{
-	{"JOB_STATE_PARTIALLY_SUCCEEDED", "JOB_STATE_PARTIALLY_SUCCEEDED"},
-	{"JOB_STATE_SUCCEEDED", "JOB_STATE_SUCCEEDED"},
-	{"JOB_STATE_FAILED", "JOB_STATE_FAILED"},
-	{"JOB_STATE_CANCELLED", "JOB_STATE_CANCELLED"},
-	{"JOB_STATE_EXPIRED", "JOB_STATE_EXPIRED"},
-	{"Job completed successfully.", "JOB_STATE_SUCCEEDED"},
-}
+// states are the terminal ones; olderStates as the older API names them, each in a field of its own.
+var (
+	states      = []string{"JOB_STATE_PARTIALLY_SUCCEEDED", "JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"}
+	olderStates = map[string]string{"SUCCEEDED": "JOB_STATE_SUCCEEDED", "FAILED": "JOB_STATE_FAILED", "CANCELLED": "JOB_STATE_CANCELLED"}
+)
 
+// terminal is the terminal state that a text names. One that names several states speaks of what may be.
 func terminal(text string) string {
-	for _, s := range states {
-		if strings.Contains(text, s.words) {
-			return s.state
+	const prefix = "JOB_STATE_"
+	switch strings.Count(text, prefix) {
+	case 0:
+		if strings.Contains(text, "Job completed successfully.") {
+			return "JOB_STATE_SUCCEEDED"
 		}
-	}
-	switch text { // as the older API names them
-	case "SUCCEEDED", "FAILED", "CANCELLED":
-		return "JOB_STATE_" + text
+	case 1:
+		for _, s := range states {
+			if strings.Contains(text, s) {
+				return s
+			}
+		}
 	}
 	return ""
 }

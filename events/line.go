@@ -1,6 +1,7 @@
 package events
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -26,12 +27,14 @@ var lineText = map[Line]string{
 	LineStacks:  ": the stacks of the training, dumped as every ten minutes",
 }
 
-// What the frameworks write, word for word.
+// What the frameworks and the runtime write, word for word.
 // https://github.com/openxla/xla/blob/main/xla/tsl/distributed_runtime/preemption/preemption_notifier.cc
 // https://github.com/AI-Hypercomputer/maxtext
 const (
 	sayCaught  = "SIGTERM caught at"
 	sayStopped = "Job received termination signal (SIGTERM)."
+	// stackDump is the verb of an entry that holds the stacks of the training.
+	stackDump = "stacktraceanalyzer"
 )
 
 func lineOf(text string) Line {
@@ -57,7 +60,6 @@ func (l *logEntry) said() plainPayload {
 		Message  jsontext.Value `json:"message"`
 		Verb     jsontext.Value `json:"verb"`
 		JobState jsontext.Value `json:"jobState"`
-		State    jsontext.Value `json:"state"`
 	}
 	out := plainPayload{Message: l.TextPayload}
 	if len(l.JSONPayload) == 0 || !peek(l.JSONPayload, &p) {
@@ -66,11 +68,20 @@ func (l *logEntry) said() plainPayload {
 	if out.Message == "" {
 		out.Message = text(p.Message)
 	}
-	out.Verb = text(p.Verb)
-	if out.JobState = text(p.JobState); out.JobState == "" {
-		out.JobState = text(p.State)
-	}
+	out.Verb, out.JobState = text(p.Verb), text(p.JobState)
 	return out
+}
+
+// loose is a JSON string's value, and the text of anything else but null.
+func loose(v jsontext.Value) string {
+	if k := v.Kind(); k == '"' || k == 'n' || len(v) == 0 {
+		return text(v)
+	}
+	out := slices.Clone(v)
+	if out.Compact() != nil {
+		return ""
+	}
+	return string(out)
 }
 
 // text is a JSON string's value, and empty for anything else.
@@ -85,7 +96,7 @@ func text(v jsontext.Value) (s string) {
 func (l *logEntry) line(e *Entry) {
 	p := l.said()
 	line := lineOf(p.Message)
-	if line == "" && p.Verb == "stacktraceanalyzer" {
+	if p.Verb == stackDump { // whatever stands in the stacks
 		line = LineStacks
 	}
 	if line == "" {

@@ -83,17 +83,17 @@ type auditLog struct {
 }
 
 // auditMetadata is what Compute Engine and the TPU API put beside an event. The documentation calls the first field
-// maintenanceType, real entries carry type.
+// maintenanceType, real entries carry type. What is of another type than documented says nothing.
 // https://cloud.google.com/tpu/docs/view-maintenance-notifications
 type auditMetadata struct {
-	Type                  string         `json:"type"`
-	MaintenanceType       string         `json:"maintenanceType"`
-	MaintenanceStatus     string         `json:"maintenanceStatus"`
+	Type                  jsontext.Value `json:"type"`
+	MaintenanceType       jsontext.Value `json:"maintenanceType"`
+	MaintenanceStatus     jsontext.Value `json:"maintenanceStatus"`
 	CanReschedule         jsontext.Value `json:"canReschedule"`
-	WindowStartTime       string         `json:"windowStartTime"`
-	WindowEndTime         string         `json:"windowEndTime"`
-	LatestWindowStartTime string         `json:"latestWindowStartTime"`
-	TerminateReason       string         `json:"terminateReason"`
+	WindowStartTime       jsontext.Value `json:"windowStartTime"`
+	WindowEndTime         jsontext.Value `json:"windowEndTime"`
+	LatestWindowStartTime jsontext.Value `json:"latestWindowStartTime"`
+	TerminateReason       jsontext.Value `json:"terminateReason"`
 }
 
 // The system events that are read, by what follows from them: what each is about and why it happens. From upcoming
@@ -109,7 +109,7 @@ var (
 		"compute.instances.baremetalCaretakerPreempted": {KindLoss, CausePreemption},
 		"compute.instances.hostError":                   {KindLoss, CauseHostError},
 		"compute.instances.terminateOnHostMaintenance":  {KindLoss, CauseMaintenance},
-		"compute.instances.migrateOnHostMaintenance":    {KindLoss, CauseMaintenance},
+		"compute.instances." + migrated:                 {KindLoss, CauseMaintenance},
 		"compute.instances.guestTerminate":              {KindLoss, CauseGuest},
 		"compute.instances.repair.recreateInstance":     {KindLoss, CauseUnknown},
 		"compute.instances.automaticRestart":            {KindBack, CauseUnknown},
@@ -134,6 +134,9 @@ var (
 	}
 	methods = merged(tpuEvents, computeEvents, limitEvents, upcoming)
 )
+
+// migrated is an interruption that Google counts although the machine goes on, on another host.
+const migrated = "migrateOnHostMaintenance"
 
 type systemEvent struct {
 	kind  Kind
@@ -347,18 +350,15 @@ func (l *logEntry) systemEvent(e *Entry, f *faults) {
 		e.Missing = append(e.Missing, "resourceName")
 	}
 	var d auditMetadata
-	if len(p.Metadata) > 0 {
-		if err := json.Unmarshal(p.Metadata, &d, lenient); err != nil {
-			*f = append(*f, fmt.Errorf("protoPayload.metadata: %w", plain(err)))
-			return
-		}
+	if len(p.Metadata) == 0 || !peek(p.Metadata, &d) {
+		d = auditMetadata{}
 	}
 	switch m.kind {
 	case KindNotice:
 		l.notice(e, &d, f)
 	case KindLoss:
-		e.Text = short(d.TerminateReason)
-		if e.Text == "" && (m.cause == CauseUnknown || strings.HasSuffix(p.MethodName, ".migrateOnHostMaintenance")) {
+		e.Text = short(loose(d.TerminateReason))
+		if e.Text == "" && (m.cause == CauseUnknown || strings.HasSuffix(p.MethodName, "."+migrated)) {
 			e.Text = strings.TrimPrefix(p.MethodName, "compute.instances.")
 		}
 	case KindLimit:
@@ -394,27 +394,37 @@ func (l *logEntry) keptBy(e *Entry) {
 			e.Ignored = "only noted: the TPUs in a reservation are told on their own"
 		case s.Worker != "":
 			e.Ignored = "the instance " + s.Worker + " is no worker of the Cloud TPU API"
+		case s.InstanceID != "":
+			e.Ignored = "it gives only the number of the machine, not its name"
 		default:
 			e.Ignored = "it does not say of which machine"
 		}
 	}
 }
 
-// How Google says that a notice is gone, in lower case; such an entry has the method of the notice and no metadata. Of
-// the statuses only PENDING and ONGOING are documented; words that can mean nothing else are taken by their meaning.
+// How Google says that a notice is gone, or that it is there, in lower case; such an entry has the method of the notice
+// and may have no metadata. Of the statuses only PENDING and ONGOING are documented; words that can mean nothing else are
+// taken by their meaning.
 var (
 	goneTexts  = []string{"maintenance window has completed", "maintenance notifications on the instance have been removed"}
 	goneStatus = []string{"COMPLETE", "COMPLETED", "CANCELED", "CANCELLED"}
 )
 
+const pendingText = "maintenance is scheduled for this instance"
+
 func (l *logEntry) notice(e *Entry, m *auditMetadata, f *faults) {
 	n := &e.Notice
 	says := strings.ToLower(l.ProtoPayload.Status.Message)
-	if slices.Contains(goneStatus, m.MaintenanceStatus) || slices.ContainsFunc(goneTexts, func(t string) bool { return strings.Contains(says, t) }) {
+	status := text(m.MaintenanceStatus)
+	upper := strings.ToUpper(status)
+	if slices.Contains(goneStatus, upper) || slices.ContainsFunc(goneTexts, func(t string) bool { return strings.Contains(says, t) }) {
 		n.Status = NoticeGone
 		return
 	}
-	switch m.MaintenanceStatus {
+	if upper == "" && strings.Contains(says, pendingText) {
+		upper = "PENDING"
+	}
+	switch upper {
 	case "PENDING":
 		n.Status = NoticePending
 	case "ONGOING":
@@ -423,14 +433,14 @@ func (l *logEntry) notice(e *Entry, m *auditMetadata, f *faults) {
 		e.Ignored = "the notice says neither that maintenance is pending nor that it is under way nor that it is over"
 		return
 	default:
-		e.Ignored = "the maintenance status " + name(m.MaintenanceStatus) + " is not one that is known"
+		e.Ignored = "the maintenance status " + name(status) + " is not one that is known"
 		return
 	}
-	n.Unscheduled = m.Type == "UNSCHEDULED" || m.MaintenanceType == "UNSCHEDULED"
-	n.CanReschedule = isTrue(m.CanReschedule, f)
-	n.WindowStart = f.parse("windowStartTime", m.WindowStartTime)
-	n.WindowEnd = f.parse("windowEndTime", m.WindowEndTime)
-	n.LatestWindowStart = f.parse("latestWindowStartTime", m.LatestWindowStartTime)
+	n.Unscheduled = strings.EqualFold(text(m.Type), "UNSCHEDULED") || strings.EqualFold(text(m.MaintenanceType), "UNSCHEDULED")
+	n.CanReschedule = strings.EqualFold(loose(m.CanReschedule), "true") // true in entries, TRUE in the documentation
+	n.WindowStart = f.parse("windowStartTime", text(m.WindowStartTime))
+	n.WindowEnd = f.parse("windowEndTime", text(m.WindowEndTime))
+	n.LatestWindowStart = f.parse("latestWindowStartTime", text(m.LatestWindowStartTime))
 	if n.WindowStart.IsZero() {
 		e.Missing = append(e.Missing, "windowStartTime")
 	}
@@ -438,18 +448,6 @@ func (l *logEntry) notice(e *Entry, m *auditMetadata, f *faults) {
 		e.Missing = append(e.Missing, "windowEndTime")
 	}
 	f.check(n.WindowEnd.IsZero() || !n.WindowEnd.Before(n.WindowStart), "the window ends before it starts")
-}
-
-// isTrue reads a boolean that Google writes as true in entries and as TRUE in its documentation.
-func isTrue(v jsontext.Value, f *faults) bool {
-	switch s := strings.ToLower(strings.Trim(string(v), `"`)); s {
-	case "true":
-		return true
-	case "false", "", "null":
-	default:
-		*f = append(*f, fmt.Errorf("canReschedule %.20q is neither true nor false", s))
-	}
-	return false
 }
 
 // activity reads an audited call by its service.
@@ -496,33 +494,42 @@ func (l *logEntry) call(e *Entry) {
 	}
 	e.Kind = KindCall
 	e.Subject = l.subject()
-	if strings.HasPrefix(method, "Create") && e.Subject.Node == "" && e.Subject.QueuedResource == "" {
-		l.ordered(&e.Subject)
-	}
-	if e.Subject.Zone == "" || e.Subject.Node == "" && e.Subject.QueuedResource == "" {
-		e.Missing = append(e.Missing, "resourceName")
-		e.Ignored = "the call " + method + " does not say of what"
-		return
-	}
 	e.Call = Call{
 		Method: method, Version: version, Principal: p.Authentication.PrincipalEmail,
 		First: l.Operation.First, Last: l.Operation.Last, Operation: l.Operation.ID,
 		Code: p.Status.Code, Message: short(p.Status.Message),
+	}
+	unnamed := func() bool {
+		return e.Subject.Zone == "" || e.Subject.Node == "" && e.Subject.QueuedResource == ""
+	}
+	if unnamed() {
+		l.asked(&e.Subject, strings.HasPrefix(method, "Create"))
+	}
+	if unnamed() {
+		e.Missing = append(e.Missing, "resourceName")
+		e.Ignored = "the call " + method + " does not say of what"
+		return
 	}
 	if creation(method) {
 		e.Call.Order = order(p.Request, e.Subject.QueuedResource)
 	}
 }
 
-// ordered takes from what was asked for what is to be created, where only its parent is named.
-func (l *logEntry) ordered(s *Subject) {
+// asked takes from the request what the call is about, where the entry names nothing or only the parent.
+func (l *logEntry) asked(s *Subject, create bool) {
 	var r struct {
+		Name       string `json:"name"`
+		Parent     string `json:"parent"`
 		Node       string `json:"nodeId"`
 		Snake      string `json:"node_id"`
 		Queue      string `json:"queuedResourceId"`
 		SnakeQueue string `json:"queued_resource_id"`
 	}
-	if peek(l.ProtoPayload.Request, &r) {
+	if !peek(l.ProtoPayload.Request, &r) {
+		return
+	}
+	s.path(cmp.Or(r.Name, r.Parent))
+	if create && s.Node == "" && s.QueuedResource == "" {
 		s.Node, s.QueuedResource = cmp.Or(r.Node, r.Snake), cmp.Or(r.Queue, r.SnakeQueue)
 	}
 }
@@ -534,7 +541,7 @@ func (l *logEntry) crew(e *Entry, f *faults) {
 		return
 	}
 	var r CrewReport
-	if err := json.Unmarshal(l.JSONPayload, &r, lenient); err != nil {
+	if err := json.Unmarshal(l.JSONPayload, &r, lenient, whole); err != nil {
 		*f = append(*f, fmt.Errorf("jsonPayload: %w", plain(err)))
 		return
 	}
@@ -583,8 +590,8 @@ func (l *logEntry) subject() Subject {
 
 // path fills a subject from a resource's name.
 func (s *Subject) path(rest string) {
-	if full, ok := strings.CutPrefix(rest, "//"); ok { // a full resource name begins with its service
-		_, rest, _ = strings.Cut(full, "/")
+	if _, name, ok := strings.Cut(rest, "/projects/"); ok { // what stands before is a service, or the address of its API
+		rest = "projects/" + name
 	}
 	for rest != "" {
 		var kind, value string
@@ -594,7 +601,11 @@ func (s *Subject) path(rest string) {
 		case "zones", "locations":
 			s.Zone = value
 		case "instances":
-			s.Worker = value
+			if digits(value) { // no name begins with one
+				s.InstanceID = value
+			} else {
+				s.Worker = value
+			}
 		case "nodes":
 			s.Node = value
 		case "queuedResources":

@@ -15,13 +15,13 @@ type pubsubMessage struct {
 	MessageID   string         `json:"messageId"`
 	PublishTime string         `json:"publishTime"`
 	Attributes  struct {
-		// These are ours, and these GKE's.
-		Type            string `json:"ce-type"`
-		TypeURL         string `json:"type_url"`
-		Payload         string `json:"payload"`
-		ProjectID       string `json:"project_id"`
-		ClusterLocation string `json:"cluster_location"`
-		ClusterName     string `json:"cluster_name"`
+		// These are ours, and these GKE's. All are strings, and who wrote them out may have made something else of them.
+		Type            jsontext.Value `json:"ce-type"`
+		TypeURL         jsontext.Value `json:"type_url"`
+		Payload         jsontext.Value `json:"payload"`
+		ProjectID       jsontext.Value `json:"project_id"`
+		ClusterLocation jsontext.Value `json:"cluster_location"`
+		ClusterName     jsontext.Value `json:"cluster_name"`
 	} `json:"attributes"`
 }
 
@@ -45,11 +45,16 @@ func (l *logEntry) message(e *Entry, f *faults) (inner []byte) {
 	raw := l.raw
 	if l.Message.Kind() == '{' {
 		raw = l.Message
+	} else if l.Attributes == nil {
+		var several bool
+		if raw, several = wrapped(l.raw); several {
+			e.PubSub, e.Ignored = true, "several Pub/Sub messages at once: give them as an array"
+		}
+		if raw == nil {
+			return nil
+		}
 	}
 	var m pubsubMessage
-	if l.Attributes == nil && l.Message.Kind() != '{' {
-		return nil
-	}
 	known := peek(raw, &m)
 	body := m.content()
 	e.ID, e.Time = m.MessageID, f.parse("publishTime", m.PublishTime)
@@ -57,9 +62,9 @@ func (l *logEntry) message(e *Entry, f *faults) (inner []byte) {
 		LogName string `json:"logName"`
 	}
 	switch a := &m.Attributes; {
-	case known && strings.HasPrefix(a.TypeURL, "type.googleapis.com/google.container."):
+	case known && strings.HasPrefix(text(a.TypeURL), "type.googleapis.com/google.container."):
 		l.notified(e, &m)
-	case known && a.Type == TypeMaintenanceNotified:
+	case known && text(a.Type) == TypeMaintenanceNotified:
 		l.patrol(e, f, body)
 	case known && peek(body, &sent) && sent.LogName != "":
 		return body
@@ -70,16 +75,42 @@ func (l *logEntry) message(e *Entry, f *faults) (inner []byte) {
 	return nil
 }
 
+// wrapped takes a message out of a CloudEvent in structured mode, or out of the answer to a pull, if it holds one alone.
+func wrapped(raw []byte) (message []byte, several bool) {
+	var event struct {
+		Data struct {
+			Message jsontext.Value `json:"message"`
+		} `json:"data"`
+	}
+	if peek(raw, &event) && event.Data.Message.Kind() == '{' {
+		return event.Data.Message, false
+	}
+	var pulled struct {
+		Received few[struct {
+			Message jsontext.Value `json:"message"`
+		}] `json:"receivedMessages"`
+	}
+	if !peek(raw, &pulled) || pulled.Received.count == 0 {
+		return nil, false
+	}
+	if pulled.Received.count > 1 {
+		return nil, true
+	}
+	return pulled.Received.first[0].Message, false
+}
+
 func (l *logEntry) notified(e *Entry, m *pubsubMessage) {
 	n := notification{}
-	if !peek([]byte(m.Attributes.Payload), &n) {
+	if !peek([]byte(loose(m.Attributes.Payload)), &n) {
 		n = notification{}
 	}
-	n.Type = m.Attributes.TypeURL
-	c, text := n.cluster()
-	l.inCluster(e, RankUser, c, text)
+	n.Type = text(m.Attributes.TypeURL)
+	c, says := n.cluster()
+	l.inCluster(e, RankUser, c, says)
 	e.PubSub = true
-	e.Subject = Subject{Project: m.Attributes.ProjectID, Zone: m.Attributes.ClusterLocation, Cluster: m.Attributes.ClusterName}
+	e.Subject = Subject{
+		Project: loose(m.Attributes.ProjectID), Zone: text(m.Attributes.ClusterLocation), Cluster: text(m.Attributes.ClusterName),
+	}
 	n.about(&e.Subject)
 }
 

@@ -67,8 +67,7 @@ func Sinks() []Sink {
 			Filter: all(
 				either(logIs(runtimeLog), logIs("google_metadata_script_runner"), logIs("syslog"), logIs("python")),
 				is("resource.type", "tpu_worker", "gce_instance"),
-				either(has("textPayload", sayCaught), has("textPayload", sayStopped), has("jsonPayload.message", sayCaught), has("jsonPayload.message", sayStopped)),
-				notOurs,
+				toldToEnd, `NOT jsonPayload.verb="`+stackDump+`"`, notOurs,
 			),
 		},
 		{
@@ -102,7 +101,15 @@ func Sinks() []Sink {
 				`protoPayload.resourceName=~"/instances/(t1v-n-[0-9a-f]{8}-w-[0-9]+$|gke-|gk3-)"`, notOurs,
 			),
 		},
+		{
+			Name: "reservations", About: "announced maintenance of whole reservations, in All-Capacity mode",
+			Filter: all(logIs(systemLog), is("protoPayload.methodName", names(upcoming)...), `protoPayload.resourceName=~"/reservations/"`, notOurs),
+		},
 		{Name: "gke", About: "nodes and node pools of GKE", Filter: gkeFilter()},
+		{
+			Name: "gke-training-lines", About: "what training frameworks say in pods of GKE when they are told to end",
+			Filter: all(either(logIs("stdout"), logIs("stderr")), is("resource.type", "k8s_container"), toldToEnd, `NOT jsonPayload.verb="`+stackDump+`"`, notOurs),
+		},
 	}
 }
 
@@ -121,10 +128,10 @@ func gkeFilter() string {
 		all(
 			logIs(eventLog), is("resource.type", "k8s_node", "k8s_cluster", "k8s_pod"),
 			either(
-				is("jsonPayload.reason", "NodeNotReady", "NodeStatusUnknown", "TerminationEvent", "MaintenanceEvent", "PreemptionEvent"),
-				`(jsonPayload.reason="ScaleDown" AND jsonPayload.involvedObject.kind="Node")`,
+				is("jsonPayload.reason", "TerminationEvent", "MaintenanceEvent", "PreemptionEvent"),
+				`(jsonPayload.involvedObject.kind="Node" AND (`+is("jsonPayload.reason", "NodeNotReady", "NodeStatusUnknown", "ScaleDown")+
+					" OR "+has("jsonPayload.message", "Kubelet stopped posting node status")+" OR "+has("jsonPayload.message", "status is now: NodeNotReady")+"))",
 				is("jsonPayload.involvedObject.kind", "ProvisioningRequest"),
-				has("jsonPayload.message", "Kubelet stopped posting node status"), has("jsonPayload.message", "status is now: NodeNotReady"),
 			),
 		),
 		all(logIs(scalerLog), is("resource.type", "k8s_cluster"), `jsonPayload.decision.scaleDown.nodesToBeRemoved.node.name:*`),
@@ -155,6 +162,9 @@ var onWorkers = all(
 	logIs(systemLog), is("resource.type", "gce_instance"),
 	`protoPayload.resourceName=~"/instances/t1v-n-[0-9a-f]{8}-w-[0-9]+$"`,
 )
+
+// toldToEnd is a line of a training framework that was told to end.
+var toldToEnd = either(has("textPayload", sayCaught), has("textPayload", sayStopped), has("jsonPayload.message", sayCaught), has("jsonPayload.message", sayStopped))
 
 func logIs(id string) string { return `log_id("` + id + `")` }
 

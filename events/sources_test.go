@@ -120,6 +120,9 @@ func TestJobs(t *testing.T) {
 		"The replica worker 3 ran out of memory":                                                     oom("worker 3", 0, ""),
 		"Resources are insufficient in region: us-central1 .":                                        {Event: events.JobNoResources, Class: events.JobStockout, Replica: "service"},
 		"Internal error occurred for the current attempt":                                            {Event: events.JobInternal, Class: events.JobInternalError, Replica: "service"},
+		"The replica master 0 exited with a non-zero status of -6":                                   exited("master 0", -6, "", events.JobPossiblyTransient),
+		"The replica master 0 exited with a non-zero status of -9":                                   exited("master 0", -9, "", events.JobPermanent),
+		"Replica workerpool0-0 exited with a non-zero status of 139":                                 exited("workerpool0-0", 139, "", events.JobPossiblyTransient),
 		"the job is JOB_STATE_PARTIALLY_SUCCEEDED":                                                   {Event: events.JobEnded, State: "JOB_STATE_PARTIALLY_SUCCEEDED", Replica: "service"},
 		"Job failed.": {Event: events.JobTold, Replica: "service"}, // the first of several attempts may say that
 	} {
@@ -136,6 +139,80 @@ func TestJobs(t *testing.T) {
 		}
 		if d := cmp.Diff(want, *e.Job); d != "" {
 			t.Errorf("%q (-want +got):\n%s", message, d)
+		}
+	}
+}
+
+// TestReasonsOfJobs: where to read more is no reason.
+func TestReasonsOfJobs(t *testing.T) {
+	const exited = "The replica workerpool0-0 exited with a non-zero status of 137. "
+	for message, want := range map[string]string{
+		exited + "Termination reason: OOMKilled. To find out more about why your job exited please check the logs: x": "OOMKilled",
+		exited + "Termination reason: Error . \nTo find out more":                                                     "Error",
+		exited + "Termination reason: Error":                                                                          "Error",
+	} {
+		raw, err := json.Marshal(map[string]any{"logName": "projects/demo/logs/ml.googleapis.com%2F7", "textPayload": message})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err := events.Read(raw); err != nil || e.Text != want {
+			t.Errorf("%q is told as %q (%v), want %q", message, e.Text, err, want)
+		}
+	}
+}
+
+// TestMessagesAsOthersWriteThem: what a message holds counts, not how it was written out.
+func TestMessagesAsOthersWriteThem(t *testing.T) {
+	entry := system("compute.instances.preempted", "")
+	message := `{"messageId":"7","data":"` + base64.StdEncoding.EncodeToString([]byte(entry)) + `"}`
+	const upgrade = `"type_url":"type.googleapis.com/google.container.v1beta1.UpgradeEvent","cluster_location":"us-east5","cluster_name":"train"`
+	for name, c := range map[string]struct{ raw, says, subject string }{
+		"a push":                           {`{"message":` + message + `,"subscription":"s"}`, "worker 2 was preempted", worker2.String()},
+		"an event in structured mode":      {`{"specversion":"1.0","id":"7","type":"google.cloud.pubsub.topic.v1.messagePublished","data":{"message":` + message + `,"subscription":"s"}}`, "worker 2 was preempted", worker2.String()},
+		"the answer to a pull":             {`{"receivedMessages":[{"ackId":"a","message":` + message + `}]}`, "worker 2 was preempted", worker2.String()},
+		"a project that is a number":       {`{"data":"","attributes":{` + upgrade + `,"project_id":123456789012,"payload":"{\"targetVersion\":\"1.33\"}"}}`, "cluster train is upgraded (1.33)", "projects/123456789012/locations/us-east5/clusters/train"},
+		"a payload that is read already":   {`{"data":"","attributes":{` + upgrade + `,"project_id":"demo","payload":{"targetVersion":"1.33"}}}`, "cluster train is upgraded (1.33)", "projects/demo/locations/us-east5/clusters/train"},
+		"an attribute that nobody expects": {`{"data":"","attributes":{` + upgrade + `,"project_id":"demo","ce-type":[1]}}`, "cluster train is upgraded", "projects/demo/locations/us-east5/clusters/train"},
+	} {
+		e, err := events.Read([]byte(c.raw))
+		if err != nil || e.Describe() != c.says || e.Subject.String() != c.subject {
+			t.Errorf("%s: %q of %s (%v), want %q of %s", name, e.Describe(), e.Subject, err, c.says, c.subject)
+		}
+	}
+	e, err := events.Read([]byte(`{"receivedMessages":[{"message":` + message + `},{"message":` + message + `}]}`))
+	if err != nil || !e.PubSub || !strings.Contains(e.Ignored, "several Pub/Sub messages") {
+		t.Errorf("several messages: %+v, %v", e, err)
+	}
+	for _, empty := range []string{`{"receivedMessages":[]}`, `{"receivedMessages":[{}]}`, `{"receivedMessages":[3]}`, `{"specversion":"1.0","data":{"message":"x"}}`, `{"data":{}}`} {
+		if e, err := events.Read([]byte(empty)); err != nil || e.Ignored == "" {
+			t.Errorf("%s: %+v, %v", empty, e, err)
+		}
+	}
+}
+
+// TestOnlyTheServiceEndsAJob: a replica writes what it likes.
+func TestOnlyTheServiceEndsAJob(t *testing.T) {
+	for name, c := range map[string]struct{ log, task, payload, state string }{
+		"a replica waits for a state":             {"workerpool0-0", "workerpool0-0", `"textPayload":"waiting until state is JOB_STATE_FAILED or JOB_STATE_SUCCEEDED"`, ""},
+		"a replica names one state":               {"workerpool0-0", "workerpool0-0", `"textPayload":"JOB_STATE_FAILED"`, ""},
+		"a replica says a word of the older API":  {"workerpool0-0", "workerpool0-0", `"textPayload":"SUCCEEDED"`, ""},
+		"a replica is done":                       {"workerpool0-0", "workerpool0-0", `"textPayload":"Job completed successfully."`, ""},
+		"a replica has a field of that name":      {"workerpool0-0", "workerpool0-0", `"jsonPayload":{"message":"x","jobState":"JOB_STATE_FAILED"}`, ""},
+		"a replica, by its log alone":             {"workerpool0-0", "", `"textPayload":"JOB_STATE_FAILED"`, ""},
+		"the service has a state of another sort": {"ml.googleapis.com%2F7", "service", `"jsonPayload":{"message":"x","state":"FAILED"}`, ""},
+		"the service speaks of several":           {"ml.googleapis.com%2F7", "service", `"textPayload":"not JOB_STATE_FAILED yet, still JOB_STATE_RUNNING"`, ""},
+		"the service says a word":                 {"ml.googleapis.com%2F7", "service", `"textPayload":"SUCCEEDED"`, ""},
+		"the service says that it is done":        {"ml.googleapis.com%2F7", "service", `"textPayload":"Job completed successfully."`, "JOB_STATE_SUCCEEDED"},
+		"the service names the state":             {"ml.googleapis.com%2F7", "service", `"jsonPayload":{"message":"Job state changed","jobState":"JOB_STATE_FAILED"}`, "JOB_STATE_FAILED"},
+		"the service names it as it used to":      {"ml.googleapis.com%2F7", "service", `"jsonPayload":{"message":"Job state changed","jobState":"CANCELLED"}`, "JOB_STATE_CANCELLED"},
+		"the service, without a task":             {"ml.googleapis.com%2F7", "", `"textPayload":"CustomJob ended in JOB_STATE_EXPIRED"`, "JOB_STATE_EXPIRED"},
+	} {
+		e, err := events.Read([]byte(`{"logName":"projects/demo/logs/` + c.log + `","resource":{"type":"ml_job","labels":{"job_id":"7","task_name":"` + c.task + `"}},` + c.payload + `}`))
+		if err != nil || e.Job == nil {
+			t.Fatalf("%s: %+v, %v", name, e, err)
+		}
+		if ended := e.Job.Event == events.JobEnded; e.Job.State != c.state || ended != (c.state != "") {
+			t.Errorf("%s: %s as %q, want %q", name, e.Job.Event, e.Job.State, c.state)
 		}
 	}
 }

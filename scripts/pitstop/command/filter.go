@@ -27,7 +27,7 @@ func filterCommand() *cobra.Command {
 		Short: "Print the sinks' filter and the line that fetches your own past with it",
 		Long: "Print the filter of every log sink and the whole gcloud line that fetches one's own past with them: what replay, explain and\n" +
 			"report read. The last sinks are not deployed: what their entries tell is only noted.",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			sinks := events.Sinks()
 			if name != "" {

@@ -35,6 +35,14 @@ type usageError struct{ error }
 
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// noArgs is for commands that take flags alone.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no %q: it has flags alone; see pitstop %s --help", c.Name(), args[0], c.Name())
+	}
+	return nil
+}
+
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	root := &cobra.Command{
 		Use: "pitstop", Short: "Keep Cloud TPU training running", SilenceErrors: true, SilenceUsage: true,

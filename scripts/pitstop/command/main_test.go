@@ -213,6 +213,9 @@ func TestFilterOfOneSink(t *testing.T) {
 	if _, errOut, code := call(t, "", "filter", "--sink", "nowhere"); code != exitUsage || !strings.Contains(errOut, `no sink "nowhere"; there are tpu-events, `) {
 		t.Errorf("exit code %d, %q", code, errOut)
 	}
+	if out, errOut, code := call(t, "", "filter", "extra"); code != exitUsage || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, `filter takes no "extra"`) {
+		t.Errorf("exit code %d, %q, %q", code, out, errOut)
+	}
 }
 
 // TestBadInputIsOneClearLine holds the table of bad input for both commands: one line with file and place, the good

@@ -71,7 +71,7 @@ func simulateCommand() *cobra.Command {
 			"  nodes         CSV milliseconds,add|remove,node without a header: with a removed node a Spot slice is preempted, the\n" +
 			"                nodes standing for the Spot slices in turn\n\n" +
 			"Causes: " + strings.Join(slices, ", ") + ";\nof no single slice: " + strings.Join(all, ", ") + ".",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.fixture != "" {
 				for _, other := range []string{"seed", "seeds", "days", "slices", "faults", "fleet", "policy", "rates", "trace", "save-fixture"} {
