@@ -48,11 +48,58 @@ type machine struct {
 	gap         *gap
 }
 
-// notice is announced maintenance.
+// notice is announced maintenance of one incarnation, until it is gone for each of its workers.
 type notice struct {
 	first      time.Time // when this window was first announced
 	start, end time.Time
-	began      bool
+	workers    map[int]stage // those that it was announced for, and is not gone for; -1 is the node
+	began      bool          // an entry says so
+	met        bool          // a loss came of it
+	over       time.Time     // when the last of them was back
+}
+
+// stage is how far the maintenance of one worker is.
+type stage int
+
+const (
+	pending stage = iota
+	ongoing
+	mended // it was restarted, and its maintenance is not called gone yet
+)
+
+// another reports whether what is announced now is another maintenance than this one, and not this one put off.
+func (n *notice) another(window, now time.Time) bool {
+	return !n.end.IsZero() && window.After(n.end) && (n.began || n.met || now.After(n.end.Add(aside)))
+}
+
+// mend notes that a worker whose maintenance is under way is back; -1 is all of them.
+func (n *notice) mend(worker int, now time.Time) {
+	left := false
+	for w, s := range n.workers {
+		if s == ongoing && (worker < 0 || w == worker) {
+			n.workers[w] = mended
+		}
+		left = left || n.workers[w] != mended
+	}
+	if !left && n.over.IsZero() {
+		n.over = now
+	}
+}
+
+// known is what is announced now: a loss is measured by that, whatever is announced later.
+func (n *notice) known() *notice {
+	if n == nil {
+		return nil
+	}
+	k := *n
+	return &k
+}
+
+// gone notes that no maintenance is announced for a worker any more, and reports whether that was the last of them.
+func (n *notice) gone(worker int) bool {
+	delete(n.workers, worker)
+	_, node := n.workers[-1]
+	return worker < 0 || len(n.workers) == 0 || node && len(n.workers) == 1
 }
 
 // gap is a loss that has not ended.
@@ -269,6 +316,11 @@ func (a *Accumulator) loss(m *machine, worker int, c events.Cause) {
 	if vague(g.loss.Cause) && !vague(c) {
 		g.loss.Cause = c
 	}
+	if c == events.CauseMaintenance && m.notice != nil {
+		if _, ok := m.notice.workers[worker]; ok {
+			m.notice.workers[worker] = ongoing
+		}
+	}
 	if worker >= 0 {
 		g.lost[worker] = true
 		g.highest = max(g.highest, worker)
@@ -282,7 +334,7 @@ func vague(c events.Cause) bool {
 
 func (a *Accumulator) begin(m *machine, c events.Cause) {
 	m.gap = &gap{
-		from: a.now, lost: map[int]bool{}, highest: -1, notice: m.notice, accelerator: m.accelerator,
+		from: a.now, lost: map[int]bool{}, highest: -1, notice: m.notice.known(), accelerator: m.accelerator,
 		loss: Loss{At: a.now, Cause: c, Project: m.project, Zone: m.zone, Slice: m.name},
 	}
 	m.alive = false
@@ -345,7 +397,7 @@ func (a *Accumulator) merge(workers, node *machine) {
 	if g == nil { // the node's own loss came first
 		node.gap.loss.MatchedByTime = true
 		if node.gap.notice == nil {
-			node.gap.notice = node.notice
+			node.gap.notice = node.notice.known()
 		}
 		return
 	}
@@ -365,6 +417,9 @@ func (a *Accumulator) restarted(m *machine, worker int) {
 	if g == nil || !g.deleted.IsZero() {
 		return
 	}
+	if m.notice != nil && worker >= 0 {
+		m.notice.mend(worker, a.now)
+	}
 	if worker >= 0 {
 		if _, ok := g.lost[worker]; !ok && len(g.lost) > 0 {
 			return
@@ -382,35 +437,48 @@ func (a *Accumulator) restarted(m *machine, worker int) {
 }
 
 func (a *Accumulator) announced(m *machine, worker int, n events.Notice) {
+	if n.Status == events.NoticeGone {
+		a.gone(m, worker)
+		return
+	}
+	if m.notice == nil || m.notice.another(n.WindowStart, a.now) {
+		m.notice = &notice{first: a.now, start: n.WindowStart, end: n.WindowEnd, workers: map[int]stage{}}
+		a.report.Notices.Announced++
+	}
+	k := m.notice
+	if !n.WindowStart.IsZero() {
+		if n.Status == events.NoticePending && n.WindowStart.Before(k.start) {
+			k.first = a.now
+		}
+		k.start, k.end = n.WindowStart, n.WindowEnd
+	}
 	switch n.Status {
 	case events.NoticePending:
-		switch {
-		case m.notice == nil:
-			m.notice = &notice{first: a.now, start: n.WindowStart, end: n.WindowEnd}
-			a.report.Notices.Announced++
-		case !n.WindowStart.IsZero() && n.WindowStart.Before(m.notice.start):
-			m.notice = &notice{first: a.now, start: n.WindowStart, end: n.WindowEnd, began: m.notice.began}
-		case !n.WindowStart.IsZero():
-			m.notice.start, m.notice.end = n.WindowStart, n.WindowEnd
-		}
+		k.workers[worker], k.over = pending, time.Time{}
 	case events.NoticeOngoing:
-		if m.notice == nil {
-			m.notice = &notice{first: a.now, start: n.WindowStart, end: n.WindowEnd}
-			a.report.Notices.Announced++
-		}
-		if !m.notice.began {
-			m.notice.began = true
+		if !k.began {
+			k.began = true
 			a.report.Notices.Began++
 		}
+		if k.workers[worker] == mended {
+			return // it is told again, as when the window moves; another loss has an entry of its own
+		}
+		k.workers[worker], k.over = ongoing, time.Time{}
 		a.loss(m, worker, events.CauseMaintenance)
-	case events.NoticeGone:
-		if m.notice != nil && !m.notice.began && m.gap == nil {
+	default:
+	}
+}
+
+// gone notes that no maintenance is announced any more: it is done, or withdrawn.
+func (a *Accumulator) gone(m *machine, worker int) {
+	if n := m.notice; n != nil && n.gone(worker) {
+		if !n.began && !n.met && m.gap == nil {
 			a.report.Notices.Withdrawn++
 		}
 		m.notice = nil
-		if m.gap != nil && m.gap.loss.Cause == events.CauseMaintenance {
-			a.restarted(m, worker)
-		}
+	}
+	if m.gap != nil && m.gap.loss.Cause == events.CauseMaintenance {
+		a.restarted(m, worker)
 	}
 }
 
@@ -449,6 +517,9 @@ func (a *Accumulator) crew(e events.Entry) bool {
 
 // named notes whose workers these are. What is known of them goes to the node; it reports whether that is a loss.
 func (a *Accumulator) named(k key, m *machine) (lost bool) {
+	if m.group != "" {
+		m.notice = nil // other workers are another incarnation
+	}
 	a.forget(m)
 	if o := a.machines[k]; o != nil && o.unnamed {
 		delete(a.machines, k)
@@ -525,8 +596,9 @@ func (a *Accumulator) close(m *machine, o Outcome) {
 	l.ChipHours = float64(l.Chips) * l.Gap / 3600
 	l.ChipHoursAtLeast = float64(l.ChipsAtLeast) * l.Gap / 3600
 	a.attribute(&l, g)
-	if o == Back && l.Announced {
-		m.notice = nil // it is over
+	if n := m.notice; n != nil && (o == Back || o == BackUnseen) {
+		n.mend(-1, a.now)
+		n.met = n.met || l.Announced && n.first.Equal(g.notice.first)
 	}
 	a.report.Total.add(l)
 	sum(a.byClass, Class{Cause: l.Cause, Zone: l.Zone, Generation: l.Generation}).add(l)
@@ -536,15 +608,19 @@ func (a *Accumulator) close(m *machine, o Outcome) {
 	a.lost(l)
 }
 
-// attribute says whether a loss was announced: maintenance at any time after its notice, for it may be started by hand, and
-// what has no better cause in the window alone.
+// attribute says whether a loss was announced: maintenance at any time after its notice and before its window ends, for it
+// may be started by hand, and what has no better cause in the window alone, until the maintenance is over.
 func (a *Accumulator) attribute(l *Loss, g *gap) {
 	n := g.notice
 	if n == nil || !n.first.Before(g.from) {
 		return
 	}
-	within := (n.start.IsZero() || !g.from.Before(n.start.Add(-aside))) && (n.end.IsZero() || !g.from.After(n.end.Add(aside)))
-	if l.Cause != events.CauseMaintenance && (!vague(l.Cause) || !within) {
+	planned, end := l.Cause == events.CauseMaintenance, n.end
+	if !n.over.IsZero() && (!planned || end.IsZero()) {
+		end = n.over
+	}
+	early := !planned && !n.start.IsZero() && g.from.Before(n.start.Add(-aside))
+	if !planned && !vague(l.Cause) || early || !end.IsZero() && g.from.After(end.Add(aside)) {
 		return
 	}
 	l.Announced, l.Lead = true, g.from.Sub(n.first).Seconds()

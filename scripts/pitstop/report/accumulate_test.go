@@ -226,6 +226,81 @@ func TestLosses(t *testing.T) {
 			born + "121 stopped w0\n141 restart w0",
 			[]string{"121 maintenance us-west4-a n back gap 20m by google generation v5litepod hours 5.33 workers 1"},
 		},
+		"maintenance that is told again when its window moves": {
+			born + "120 ongoing w0 120-360\n121 stopped w0\n130 restart w0\n131 ongoing w0 120-400\n150 gone w0",
+			[]string{"120 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1"},
+		},
+		"maintenance that is told only when it is done": {
+			born + "10 pending w0 120-360\n121 stopped w0\n130 restart w0\n131 ongoing w0 120-400\n150 gone w0",
+			[]string{"121 maintenance us-west4-a n back gap 9m by google generation v5litepod hours 2.4 workers 1 lead 111 intime"},
+		},
+		"maintenance stops a worker twice": {
+			born + "120 ongoing w0 120-360\n130 restart w0\n131 ongoing w0\n140 stopped w0\n150 gone w0",
+			[]string{
+				"120 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1",
+				"140 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1 lead 20 intime",
+			},
+		},
+		"maintenance of the next window": {
+			born + "10 pending w0 120-360\n121 ongoing w0\n130 restart w0\n9000 pending w0 9010-9100\n9011 ongoing w0\n9020 restart w0",
+			[]string{
+				"121 maintenance us-west4-a n back gap 9m by google generation v5litepod hours 2.4 workers 1 lead 111 intime",
+				"9011 maintenance us-west4-a n back gap 9m by google generation v5litepod hours 2.4 workers 1 lead 11",
+			},
+		},
+		"terminated when the announced maintenance is over": {
+			born + "10 pending w0 120-360\n121 ongoing w0\n130 restart w0\n200 terminate n\n210 create n " + script,
+			[]string{
+				"121 maintenance us-west4-a n back gap 9m by google generation v5litepod hours 2.4 workers 1 lead 111 intime",
+				"200 terminated us-west4-a n back gap 10m by babysitter who " + script + " generation v5litepod hours 2.67",
+			},
+		},
+		"a notice is void with its incarnation": {
+			born + "10 pending w0 9000-9300\n60 preempted w0\n62 delete n " + script + "\n63 create n " + script + " first\n70 create n " + script + " last\n71 progress n of:" + renewed +
+				"\n4000 stopped w0 of:" + renewed + "\n4010 restart w0 of:" + renewed,
+			[]string{
+				"60 preemption us-west4-a n back gap 10m by babysitter who " + script + " deleted " + script + " generation v5litepod hours 2.67 workers 1",
+				"4000 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1",
+			},
+		},
+		"a notice is void when only the end of the creation is told": {
+			born + "10 pending w0 9000-9300\n60 preempted w0\n170 create n " + script + " last\n4000 stopped w0\n4010 restart w0",
+			[]string{
+				"60 preemption us-west4-a n back gap 110m by babysitter who " + script + " generation v5litepod hours 29.33 workers 1",
+				"4000 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1",
+			},
+		},
+		"a notice is void in a queued resource made anew": {
+			"0 create q:q " + ann + " first type:v6e-8 nodes:n\n9 progress n\n10 pending w0 9000-9300\n60 preempted w0\n62 delete q:q " + script + "\n" +
+				"65 create q:q " + script + " first nodes:n type:v6e-8\n70 progress n of:" + renewed + "\n4000 stopped w0 of:" + renewed + "\n4010 restart w0 of:" + renewed,
+			[]string{
+				"60 preemption us-west4-a n back gap 10m by babysitter who " + script + " deleted " + script + " generation v6e hours 1.33 workers 1",
+				"4000 maintenance us-west4-a n back gap 10m by google generation v6e hours 1.33 workers 1",
+			},
+		},
+		"a notice is void when other workers speak": {
+			born + "10 pending w0 9000-9300\n71 started n of:" + renewed + "\n4000 stopped w0 of:" + renewed + "\n4010 restart w0 of:" + renewed,
+			[]string{"4000 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1"},
+		},
+		"maintenance long after the window": {
+			born + "10 pending w0 120-360\n4000 stopped w0\n4010 restart w0",
+			[]string{"4000 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1"},
+		},
+		"maintenance by hand before the window": {
+			born + "10 pending w0 120-360\n60 stopped w0\n70 restart w0",
+			[]string{"60 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1 lead 50 intime"},
+		},
+		"maintenance withdrawn for one worker of two": {
+			born + "10 pending w0 120-360\n10 pending w1 120-360\n60 gone w0\n140 stopped w1\n150 restart w1\n151 gone w1",
+			[]string{"140 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1 lead 130 intime"},
+		},
+		"maintenance of one worker after the other": {
+			born + "10 pending w0 120-360\n10 pending w1 120-360\n121 ongoing w0\n127 gone w0\n140 stopped w1\n150 gone w1",
+			[]string{
+				"121 maintenance us-west4-a n back gap 6m by google generation v5litepod hours 1.6 workers 1 lead 111 intime",
+				"140 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1 lead 130 intime",
+			},
+		},
 		"a preemption is not what was announced": {
 			born + "10 pending w0 120-360\n130 preempted w0\n140 create n " + script,
 			[]string{"130 preemption us-west4-a n back gap 10m by babysitter who " + script + " generation v5litepod hours 2.67 workers 1"},
@@ -262,6 +337,27 @@ func TestLosses(t *testing.T) {
 			}
 			if r.Total.Losses != len(losses) {
 				t.Errorf("%d losses in all, %d told", r.Total.Losses, len(losses))
+			}
+		})
+	}
+}
+
+func TestNotices(t *testing.T) {
+	for name, c := range map[string]struct {
+		record string
+		want   report.Notices
+	}{
+		"told again when the window moves":  {"0 ongoing w0 0-60\n1 stopped w0\n10 restart w0\n11 ongoing w0 0-90\n30 gone w0", report.Notices{Announced: 1, Began: 1}},
+		"withdrawn for one worker":          {"0 pending w0 90-99\n0 pending w1 90-99\n5 gone w0\n91 stopped w1\n92 restart w1\n93 gone w1", report.Notices{Announced: 1}},
+		"withdrawn for all":                 {"0 pending w0 90-99\n0 pending w1 90-99\n5 gone w0\n6 gone w1", report.Notices{Announced: 1, Withdrawn: 1}},
+		"withdrawn for the node":            {"0 pending n 90-99\n5 gone n", report.Notices{Announced: 1, Withdrawn: 1}},
+		"put off":                           {"0 pending w0 90-99\n5 pending w0 190-199", report.Notices{Announced: 1}},
+		"one after another":                 {"0 pending w0 90-99\n91 ongoing w0\n95 restart w0\n200 pending w0 290-299\n201 gone w0", report.Notices{Announced: 2, Began: 1, Withdrawn: 1}},
+		"gone for a worker that had it not": {"0 pending w0 90-99\n5 gone w1\n91 ongoing w0", report.Notices{Announced: 1, Began: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r, _ := of(t, c.record); r.Notices != c.want {
+				t.Errorf("%+v, want %+v", r.Notices, c.want)
 			}
 		})
 	}

@@ -116,8 +116,10 @@ func (a *Accumulator) create(m *machine, c events.Call, by By, begins, ends bool
 			m.queued = "" // it stands alone; what it was in may still be there
 		}
 		a.ordered(m, c.Principal, by)
-		m.created, m.alive, m.deleted = a.now, false, time.Time{}
+		m.created, m.alive, m.deleted, m.notice = a.now, false, time.Time{}, nil
 		a.forget(m)
+	} else if a.now.Sub(m.created) > createTakes {
+		m.notice = nil // it is made anew, and no entry says when that began
 	}
 	if c.Order.Accelerator != "" {
 		m.accelerator = c.Order.Accelerator
@@ -201,7 +203,7 @@ func (a *Accumulator) enqueue(s events.Subject, c events.Call, machines []*machi
 			a.vanished(m)
 		}
 		a.ordered(m, c.Principal, by)
-		m.queued, m.created, m.deleted, m.alive = s.QueuedResource, a.now, time.Time{}, false
+		m.queued, m.created, m.deleted, m.alive, m.notice = s.QueuedResource, a.now, time.Time{}, false, nil
 		a.forget(m)
 		if c.Order.Accelerator != "" {
 			m.accelerator = c.Order.Accelerator
