@@ -96,7 +96,7 @@ func TestReportAsJSON(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	want := strings.Fields("elsewhere entries faults from groups lead_needed_seconds leaked_queued_resources losses notices recreated released slices to total training_exits unnamed unsure used")
+	want := strings.Fields("elsewhere entries faults from groups lead_needed_seconds leaked_queued_resources losses notices recreated released run_time_limits slices to total training_exits unnamed unsure used")
 	if d := cmp.Diff(want, names(got)); d != "" {
 		t.Errorf("fields (-want +got):\n%s", d)
 	}

@@ -13,7 +13,8 @@ import (
 const (
 	// together is how far apart the entries of a node and of its workers about one loss may be.
 	together = 5 * time.Minute
-	// noticedWithin is how long after a loss a deletion in the same zone is taken to belong to it.
+	// noticedWithin is how long after a loss a deletion in the same zone is taken to belong to it, and an entry of a node or
+	// of workers where nothing else in the zone comes into question.
 	noticedWithin = 35 * time.Minute
 	// unnamedFor is how long a loss of workers alone waits for an entry that tells how it ended.
 	unnamedFor = 24 * time.Hour
@@ -27,6 +28,8 @@ const (
 	lateAfter = time.Hour
 	// forgetAfter is how long a node that is deleted, and a machine of which only a notice is known, are remembered.
 	forgetAfter = 100 * 24 * time.Hour
+	// mostWorkers is how many the largest slice has, v5p-12288.
+	mostWorkers = 1536
 )
 
 // key names a node, a queued resource, or what workers have in common.
@@ -42,7 +45,8 @@ type machine struct {
 	group       string    // of its present workers
 	alive       bool      // it was created, and nothing has happened to it since
 	created     time.Time // when its creation began
-	deleted     time.Time // when somebody took it down
+	deleted     time.Time // when somebody took it down, or its time was over
+	back        time.Time // when a loss of it ended
 	seen        time.Time
 	notice      *notice
 	gap         *gap
@@ -139,6 +143,7 @@ type Accumulator struct {
 	groups   map[key]*machine // by what the workers of a named node have in common
 	open     []*machine       // unnamed ones that were lost, oldest first
 	recent   []*machine       // nodes that were lost a moment ago, oldest first
+	taken    []*machine       // what was taken down a moment ago and is no loss, oldest first
 	gaps     map[key]*machine // nodes with a gap, by project and name alone: they may come back in another zone
 	queues   map[key]*queue
 	byClass  map[Class]*Sum
@@ -146,7 +151,9 @@ type Accumulator struct {
 	now      time.Time
 	ids      map[string]bool // of the entries at this very time
 	swept    time.Time
-	matched  int
+	// matched counts workers and nodes that were brought together, apart those of them that are not of the same minutes,
+	// restarts those of which no loss is told.
+	matched, apart, restarts int
 }
 
 // New makes an accumulator. A notice is in time when it came so much before the loss. Lost may be nil.
@@ -171,14 +178,14 @@ func (a *Accumulator) Skip(e events.Entry) {
 
 // Add takes the next entry. One that was taken at the same time under the same ID is no news.
 func (a *Accumulator) Add(e events.Entry) {
-	if e.Ignored != "" || e.Kind == "" || e.Kind == events.KindForeign {
+	if e.Ignored != "" && e.Kind != events.KindLimit || e.Kind == "" || e.Kind == events.KindForeign {
 		a.Skip(e)
 		return
 	}
 	a.report.Entries++
 	a.clock(e)
 	if e.ID != "" {
-		id := e.ID + " " + e.Subject.Worker + " " + e.Call.Method
+		id := e.ID + " " + e.Subject.Project + " " + e.Subject.Worker + " " + e.Call.Method
 		if a.ids[id] {
 			return
 		}
@@ -201,8 +208,11 @@ func (a *Accumulator) clock(e events.Entry) {
 	for len(a.open) > 0 && a.open[0].gap != nil && a.now.Sub(a.open[0].gap.from) > unnamedFor {
 		a.close(a.open[0], NotTold)
 	}
-	for len(a.recent) > 0 && (a.recent[0].gap == nil || a.now.Sub(a.recent[0].gap.from) > together) {
+	for len(a.recent) > 0 && (a.recent[0].gap == nil || a.now.Sub(a.recent[0].gap.from) > noticedWithin) {
 		a.recent = a.recent[1:]
+	}
+	for len(a.taken) > 0 && a.now.Sub(a.taken[0].deleted) > together {
+		a.taken = a.taken[1:]
 	}
 	if a.now.Sub(a.swept) > 24*time.Hour {
 		a.sweep()
@@ -244,7 +254,13 @@ func (a *Accumulator) take(e events.Entry) bool {
 	case e.Kind == events.KindLoss:
 		a.loss(m, worker, e.Cause)
 	case e.Kind == events.KindBack:
+		if m.gap == nil && (m.back.IsZero() || a.now.Sub(m.back) > noticedWithin) {
+			m.back = a.now
+			a.restarts++
+		}
 		a.restarted(m, worker)
+	case e.Kind == events.KindLimit:
+		a.limit(m)
 	case e.Kind == events.KindNotice:
 		a.announced(m, worker, e.Notice)
 	default:
@@ -294,16 +310,23 @@ func (a *Accumulator) loss(m *machine, worker int, c events.Cause) {
 	}
 	switch {
 	case m.gap != nil:
-	case !m.alive && !m.deleted.IsZero() && a.now.Sub(m.deleted) < noticedWithin:
+	case m.down(a.now):
 		return // the end of what somebody took down
 	case m.unnamed:
-		if n := a.lostNode(m, worker); n != nil {
+		if n := a.lostNode(m, worker, c); n != nil {
 			a.merge(m, n)
 			m = n
+		} else if n := a.takenDown(m, worker, c); n != nil {
+			a.belong(m, n)
+			return
 		}
 	default:
-		if o := a.lostWorkers(m, together); o != nil {
+		if o := a.lostWorkers(m, c, together, noticedWithin); o != nil {
 			a.merge(o, m)
+		} else if o := a.takenDown(m, -1, c); o != nil {
+			a.belong(o, m)
+			a.takeDown(m)
+			return
 		}
 	}
 	if m.gap == nil {
@@ -323,8 +346,45 @@ func (a *Accumulator) loss(m *machine, worker int, c events.Cause) {
 	}
 	if worker >= 0 {
 		g.lost[worker] = true
-		g.highest = max(g.highest, worker)
+		if worker < mostWorkers { // no slice has others: such a name says nothing of the size
+			g.highest = max(g.highest, worker)
+		}
 	}
+}
+
+// down reports whether somebody took a machine down a moment ago, so that its end is no loss.
+func (m *machine) down(now time.Time) bool {
+	return !m.alive && !m.deleted.IsZero() && now.Sub(m.deleted) < noticedWithin
+}
+
+// limit notes that the time is over for which a machine was ordered: what becomes of it now is no loss.
+func (a *Accumulator) limit(m *machine) {
+	if m.gap == nil && !m.down(a.now) {
+		a.report.RunTimeLimits++
+		a.takeDown(m)
+	}
+}
+
+// takeDown notes that a machine is taken down without being lost. Its queued resource stays, and holds quota.
+func (a *Accumulator) takeDown(m *machine) {
+	m.alive, m.deleted = false, a.now
+	a.taken = append(a.taken, m)
+	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && q.lost.IsZero() {
+		q.lost = a.now
+	}
+}
+
+// takenDown is what was taken down a moment ago, and is the node of these workers or the workers of this node, most likely.
+func (a *Accumulator) takenDown(m *machine, worker int, c events.Cause) *machine {
+	if !vague(c) && c != events.CauseGuest {
+		return nil // that comes of no order
+	}
+	for _, o := range a.taken {
+		if o.unnamed != m.unnamed && o.zone == m.zone && o.project == m.project && o.group+m.group == "" && o.down(a.now) && holds(o, worker) {
+			return o
+		}
+	}
+	return nil
 }
 
 // vague reports whether another entry may say more about the cause.
@@ -355,25 +415,56 @@ func (a *Accumulator) holding(m *machine, since time.Time) {
 }
 
 // lostNode is the node whose loss was told a moment ago and of whose workers none has spoken: the same loss, most likely.
-func (a *Accumulator) lostNode(m *machine, worker int) *machine {
+// Later it has to be the only one, of a cause that goes with theirs.
+func (a *Accumulator) lostNode(m *machine, worker int, c events.Cause) *machine {
+	var only []*machine
 	for _, o := range a.recent {
-		if g := o.gap; o.zone == m.zone && o.project == m.project && g != nil && len(g.lost) == 0 && a.now.Sub(g.from) <= together && holds(o, worker) {
+		g := o.gap
+		if o.zone != m.zone || o.project != m.project || o.group != "" || g == nil || len(g.lost) > 0 || !holds(o, worker) || slices.Contains(only, o) {
+			continue
+		}
+		if a.now.Sub(g.from) <= together {
 			return o
 		}
+		if a.now.Sub(g.from) <= noticedWithin && agree(g.loss.Cause, c) {
+			only = append(only, o)
+		}
+	}
+	return one(only)
+}
+
+// lostWorkers is the oldest loss of workers alone, near enough, that may be this node's. Farther off it has to be the only
+// one, of a cause that goes with the node's.
+func (a *Accumulator) lostWorkers(m *machine, c events.Cause, near, far time.Duration) *machine {
+	if m.group != "" {
+		return nil // it has others
+	}
+	var only []*machine
+	for _, o := range a.open {
+		g := o.gap
+		if o.project != m.project || o.zone != m.zone || g.from.Before(m.created) || !holds(m, g.highest) {
+			continue
+		}
+		if a.now.Sub(g.from) <= near {
+			return o
+		}
+		if a.now.Sub(g.from) <= far && agree(g.loss.Cause, c) {
+			only = append(only, o)
+		}
+	}
+	return one(only)
+}
+
+// one is the machine of a list that holds no other.
+func one(list []*machine) *machine {
+	if len(list) == 1 {
+		return list[0]
 	}
 	return nil
 }
 
-// lostWorkers is the oldest loss of workers alone that may be this node's.
-func (a *Accumulator) lostWorkers(m *machine, within time.Duration) *machine {
-	for _, o := range a.open {
-		g := o.gap
-		if o.project == m.project && o.zone == m.zone && a.now.Sub(g.from) <= within && !g.from.Before(m.created) && holds(m, g.highest) {
-			return o
-		}
-	}
-	return nil
-}
+// agree reports whether two entries of these causes may be of one loss.
+func agree(a, b events.Cause) bool { return a == b || vague(a) || vague(b) }
 
 // holds reports whether a slice can have that worker.
 func holds(m *machine, worker int) bool {
@@ -381,8 +472,8 @@ func holds(m *machine, worker int) bool {
 	return err != nil || worker < shape.Workers
 }
 
-// merge gives the loss of workers to the node that they most likely are of.
-func (a *Accumulator) merge(workers, node *machine) {
+// belong notes whose workers these most likely are.
+func (a *Accumulator) belong(workers, node *machine) {
 	a.matched++
 	delete(a.machines, workers.key)
 	a.report.Unnamed--
@@ -392,8 +483,16 @@ func (a *Accumulator) merge(workers, node *machine) {
 	if node.notice == nil {
 		node.notice = workers.notice
 	}
+}
+
+// merge gives the loss of workers to the node that they most likely are of.
+func (a *Accumulator) merge(workers, node *machine) {
+	a.belong(workers, node)
 	g := workers.gap
 	workers.gap = nil
+	if first := cmp.Or(g, node.gap); a.now.Sub(first.from) > together {
+		a.apart++
+	}
 	if g == nil { // the node's own loss came first
 		node.gap.loss.MatchedByTime = true
 		if node.gap.notice == nil {
@@ -504,7 +603,7 @@ func (a *Accumulator) crew(e events.Entry) bool {
 	case events.ReportStarted, events.ReportProgress:
 		g := m.gap
 		if g == nil {
-			m.alive = true
+			m.alive = fresh || !m.down(a.now)
 			break
 		}
 		if fresh || a.now.Sub(g.from) > dying {
@@ -559,7 +658,7 @@ func (a *Accumulator) recreated(m *machine, o Outcome) {
 // close ends a gap and tells the loss.
 func (a *Accumulator) close(m *machine, o Outcome) {
 	g := m.gap
-	m.gap = nil
+	m.gap, m.back = nil, a.now
 	if m.unnamed {
 		a.open = slices.DeleteFunc(a.open, func(p *machine) bool { return p == m })
 	} else if k := (key{m.project, "", m.name}); a.gaps[k] == m {
@@ -755,6 +854,10 @@ func (a *Accumulator) unsure(r Report) []string {
 		"TPUs were not back under their names when the record ended: others may have taken their place")
 	say(a.matched, "time workers and a node were brought together because both were lost or taken down at the same time in the same zone",
 		"times workers and a node were brought together because both were lost or taken down at the same time in the same zone")
+	say(a.apart, "time of these their entries were more than five minutes apart, and nothing else in the zone came into question",
+		"times of these their entries were more than five minutes apart, and nothing else in the zone came into question")
+	say(a.restarts, "restart by Google follows no loss that is told: its entry is missing, or lies before the record",
+		"restarts by Google follow no loss that is told: their entries are missing, or lie before the record")
 	say(r.Elsewhere, "entry is about a machine that is no worker of the Cloud TPU API (GKE, managed instance groups): not reported on",
 		"entries are about machines that are no workers of the Cloud TPU API (GKE, managed instance groups): not reported on")
 	unknown := 0

@@ -60,7 +60,11 @@ func line(t *testing.T, s string, n int) events.Entry {
 			e.Subject.QueuedResource = value
 		case named && name == "nodes":
 			e.Call.Order.Nodes = strings.Split(value, ",")
-		case w[0] == 'w' && len(w) <= 3:
+		case named && name == "project":
+			e.Subject.Project = value
+		case named && name == "id":
+			e.ID = value
+		case w[0] == 'w' && strings.Trim(w[1:], "0123456789") == "":
 			worker = w
 		case strings.Contains(w, "@"):
 			e.Call.Principal = w
@@ -95,6 +99,8 @@ func line(t *testing.T, s string, n int) events.Entry {
 		}
 	case verb == "restart":
 		e.Kind = events.KindBack
+	case verb == "limit":
+		e.Kind, e.Ignored = events.KindLimit, "no failure"
 	case verb == "pending", verb == "ongoing", verb == "gone":
 		e.Kind, e.Notice.Status = events.KindNotice, events.NoticeStatus(verb)
 	case verb == "progress", verb == "started", verb == "exited":
@@ -225,6 +231,64 @@ func TestLosses(t *testing.T) {
 		"maintenance, not announced": {
 			born + "121 stopped w0\n141 restart w0",
 			[]string{"121 maintenance us-west4-a n back gap 20m by google generation v5litepod hours 5.33 workers 1"},
+		},
+		"what an owner deletes, its workers unknown": {
+			"0 create n " + ann + "\n60 delete n " + ann + " first\n60.5 guest w0\n60.5 guest w1\n61 guest w2\n62 delete n " + ann + " last", nil,
+		},
+		"what an owner stops, its workers unknown": {"0 create n " + ann + "\n60 stop n " + ann + " first\n60.5 guest w0\n60.6 guest w1\n61 stop n " + ann + " last\n61.5 guest w3", nil},
+		"a preemption beside what an owner deletes": {
+			"0 create n " + ann + "\n60 delete n " + ann + "\n60.5 preempted w0",
+			[]string{"60.5 preemption us-west4-a " + workers + " not_told workers 1"},
+		},
+		"workers of another zone than what an owner deletes": {
+			"0 create n in:us-west4-b " + ann + "\n60 delete n in:us-west4-b " + ann + "\n60.5 guest w0",
+			[]string{"60.5 guest_shutdown us-west4-a " + workers + " not_told workers 1"},
+		},
+		"the ordered time is over, the node unknown":          {"60 limit w0\n60.1 guest w0\n60.2 guest w1\n60.5 terminate n\n61 guest w2", nil},
+		"the ordered time is over, the node known":            {born + "60 limit w0\n60.1 guest w1\n60.5 terminate n\n61 delete n " + script, nil},
+		"the ordered time is over, and the crew still speaks": {born + "60 limit w0\n60.1 progress n\n60.2 guest w1", nil},
+		"long after the ordered time of another life": {
+			born + "60 limit w0\n60.5 terminate n\n90 create n " + ann + "\n91 progress n of:" + renewed + "\n200 preempted w0 of:" + renewed,
+			[]string{"200 preemption us-west4-a n not_back generation v5litepod workers 1"},
+		},
+		"the node minutes after its workers": {
+			"60 preempted w0\n68 terminate n\n70 create n " + script,
+			[]string{"60 preemption us-west4-a n back gap 10m by babysitter who " + script + " least 0.17 workers 1 matched"},
+		},
+		"workers minutes after their node": {
+			"60 terminate n\n68 preempted w0\n70 create n " + script,
+			[]string{"60 preemption us-west4-a n back gap 10m by babysitter who " + script + " least 0.17 workers 1 matched"},
+		},
+		"the node minutes after two that may be its workers": {
+			"60 preempted w0\n60 preempted w0 of:" + renewed + "\n68 terminate n",
+			[]string{
+				"60 preemption us-west4-a " + workers + " not_told workers 1", "60 preemption us-west4-a " + renewed + " not_told workers 1",
+				"68 terminated us-west4-a n not_back",
+			},
+		},
+		"minutes apart and of causes that do not go together": {
+			"60 hosterror w0\n68 preempted n",
+			[]string{"60 host_error us-west4-a " + workers + " not_told workers 1", "68 preemption us-west4-a n not_back"},
+		},
+		"a script is slow to delete what was lost": {
+			"60 preempted w0\n110 delete n " + script + "\n112 create n " + script,
+			[]string{"60 preemption us-west4-a n back gap 52m by babysitter who " + script + " deleted " + script + " least 0.87 workers 1 matched"},
+		},
+		"others are lost than a node's own workers": {
+			born + "60 terminate n\n61 preempted w0 of:" + renewed,
+			[]string{"60 terminated us-west4-a n not_back gap 1m generation v5litepod hours 0.27", "61 preemption us-west4-a " + renewed + " not_told workers 1"},
+		},
+		"a worker that no slice has": {
+			"60 preempted w65535\n180 restart w65535",
+			[]string{"60 preemption us-west4-a " + workers + " back gap 120m by google least 2 workers 1"},
+		},
+		"the last worker of the largest slice": {
+			"60 preempted w1535\n120 restart w1535",
+			[]string{"60 preemption us-west4-a " + workers + " back gap 60m by google least 6144 workers 1"},
+		},
+		"one entry ID in two projects": {
+			"60 preempted w0 id:i\n60 preempted w0 id:i project:other\n60 preempted w0 id:i",
+			[]string{"60 preemption us-west4-a " + workers + " not_told workers 1", "60 preemption us-west4-a " + workers + " not_told workers 1"},
 		},
 		"maintenance that is told again when its window moves": {
 			born + "120 ongoing w0 120-360\n121 stopped w0\n130 restart w0\n131 ongoing w0 120-400\n150 gone w0",
@@ -363,6 +427,39 @@ func TestNotices(t *testing.T) {
 	}
 }
 
+// TestUnsure holds what is said of entries that belong together by their times alone, or to nothing.
+func TestUnsure(t *testing.T) {
+	const apart, restart = "1 time of these their entries were more than five minutes apart", "1 restart by Google follows no loss that is told"
+	for name, c := range map[string]struct {
+		record string
+		want   []string
+		limits int
+	}{
+		"minutes apart":                 {"60 preempted w0\n68 terminate n", []string{apart}, 0},
+		"at the same time":              {"60 preempted w0\n61 terminate n", nil, 0},
+		"a restart alone":               {"60 restart w0\n60.2 restart w1\n61 restart w2", []string{restart}, 0},
+		"a restart of a node alone":     {"60 restart n", []string{restart}, 0},
+		"a restart of what was lost":    {"60 hosterror w0\n70 restart w0\n71 restart w1", nil, 0},
+		"a restart after the crew's":    {"0 progress n\n60 hosterror w0\n75 progress n\n82 restart w0", nil, 0},
+		"the ordered time of one slice": {"60 limit w0\n60 limit w1\n60.5 terminate n\n61 guest w1", nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := of(t, c.record)
+			var got []string
+			for _, u := range r.Unsure {
+				for _, s := range []string{apart, restart} {
+					if strings.HasPrefix(u, s) {
+						got = append(got, s)
+					}
+				}
+			}
+			if d := cmp.Diff(c.want, got); d != "" || r.RunTimeLimits != c.limits {
+				t.Errorf("%d at the end of their time, want %d; not told (-want +got):\n%s", r.RunTimeLimits, c.limits, d)
+			}
+		})
+	}
+}
+
 func TestLeakedQueuedResources(t *testing.T) {
 	r, _ := of(t, strings.Join([]string{
 		"0 create q:kept " + ann + " nodes:a type:v6e-8",
@@ -477,7 +574,7 @@ func FuzzAccumulator(f *testing.F) {
 		"preempted w0", "preempted w3", "hosterror w1", "stopped w0", "terminate n", "terminate m", "restart w0", "restart n", "pending w0 100-200", "ongoing w0", "gone w0",
 		"create n " + ann + " first", "create n " + ann + " last", "create n in:us-east5-a " + script, "create m " + script + " failed", "delete n " + ann, "delete n " + script + " first",
 		"delete m " + us, "create q:q " + ann + " nodes:n,m type:v6e-8", "create q:m " + ann, "delete q:q " + script, "delete q:m " + ann, "progress n", "progress n of:" + renewed,
-		"started m of:" + renewed, "exited m", "stop n " + ann, "start n " + ann, "reset q:q " + ann, "preempted w0 of:" + renewed, "terminate q-0", "guest w0",
+		"started m of:" + renewed, "exited m", "stop n " + ann, "start n " + ann, "reset q:q " + ann, "preempted w0 of:" + renewed, "terminate q-0", "guest w0", "limit w0", "limit n",
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var record []string

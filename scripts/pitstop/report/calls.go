@@ -48,6 +48,7 @@ func (a *Accumulator) call(e events.Entry) bool {
 		for _, m := range machines {
 			if m.gap == nil {
 				m.alive, m.deleted = false, a.now
+				a.taken = append(a.taken, m)
 			}
 		}
 	}
@@ -134,7 +135,7 @@ func (a *Accumulator) create(m *machine, c events.Call, by By, begins, ends bool
 
 // vanished notes that a node which was there is made anew: it was lost before, and no entry of its own says so.
 func (a *Accumulator) vanished(m *machine) {
-	if o := a.lostWorkers(m, unnamedFor); o != nil {
+	if o := a.lostWorkers(m, "", unnamedFor, unnamedFor); o != nil {
 		a.merge(o, m)
 		return
 	}
@@ -168,7 +169,11 @@ func (a *Accumulator) remove(m *machine, principal string, by By) {
 		if !m.deleted.IsZero() && m.created.Before(m.deleted) {
 			return // the other entry of the same call
 		}
-		if o := a.lostWorkers(m, noticedWithin); o != nil {
+		far := noticedWithin
+		if by != ByOwner {
+			far = unnamedFor // it was lost, the question is only since when
+		}
+		if o := a.lostWorkers(m, "", noticedWithin, far); o != nil {
 			a.merge(o, m)
 		}
 	}
@@ -179,9 +184,7 @@ func (a *Accumulator) remove(m *machine, principal string, by By) {
 		g.deleted, g.released, g.loss.DeletedBy = a.now, by == ByOwner, principal
 	case by == ByOwner:
 		a.report.Released++
-		if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && q.lost.IsZero() {
-			q.lost = a.now
-		}
+		a.takeDown(m)
 	default:
 		a.begin(m, events.CauseUnknown)
 		m.gap.deleted, m.gap.loss.DeletedBy = a.now, principal
