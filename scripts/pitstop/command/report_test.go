@@ -120,6 +120,27 @@ func TestReportAsJSON(t *testing.T) {
 	}
 }
 
+// TestReportOfTheEndOfAnOrderedTime: the reader calls that no failure, and what follows from it is none either.
+func TestReportOfTheEndOfAnOrderedTime(t *testing.T) {
+	record := strings.Join([]string{
+		happened(0, `"methodName":"ScheduledVMs","resourceName":"projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-0"`, "system_event", ""),
+		lost(0.2, "guestTerminate", "0"),
+		happened(0.5, `"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-a/nodes/n"`, "system_event", ""),
+	}, "\n")
+	for _, text := range []string{record, called(2, "DeleteQueuedResource", "none", "ann@example.com", "last") + "\n" + backward(record)} {
+		out, errOut, code := call(t, text, "report", "-")
+		if code != exitDone || errOut != "" || !strings.Contains(out, "no TPU was lost\n1 TPU at the end of the time that was ordered: no loss\n") {
+			t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
+		}
+	}
+}
+
+func backward(record string) string {
+	all := strings.Split(record, "\n")
+	slices.Reverse(all)
+	return strings.Join(all, "\n")
+}
+
 func TestReportOfQuietTimes(t *testing.T) {
 	out, errOut, code := call(t, called(0, "CreateNode", "n", "ann@example.com", "last"), "report", "-")
 	if code != exitDone || errOut != "" || !strings.Contains(out, "1 entry, 1 of them about 1 TPU\nno TPU was lost\n") {
