@@ -328,7 +328,12 @@ func ended(l report.Loss) string {
 		s = "not told"
 	}
 	if l.FailedCreates > 0 {
-		s += fmt.Sprintf(", %s refused", numbered(l.FailedCreates, "creation"))
+		var by []string
+		for class, n := range l.FailedBy {
+			by = append(by, events.Number(int64(n))+" "+strings.ReplaceAll(string(class), "_", " "))
+		}
+		slices.Sort(by)
+		s += fmt.Sprintf(", %s refused (%s)", numbered(l.FailedCreates, "creation"), strings.Join(by, ", "))
 	}
 	return s
 }

@@ -66,7 +66,7 @@ func TestReportTellsWhatHappened(t *testing.T) {
 		"Nov 12 2026 02:00 to Nov 12 2026 06:00 UTC · 15 entries, 15 of them about 3 TPUs",
 		"3 losses: 2 back, 1 not back",
 		"gap until back: half within 15 m 0 s, 95 % within 15 m 0 s, the longest 15 m 0 s",
-		"Nov 12 03:00:00  llama           v5litepod-16  us-west4-a  preemption  back after 15 m 0 s by the script " + watchdog + ", 1 creation refused  4.0 ",
+		"Nov 12 03:00:00  llama           v5litepod-16  us-west4-a  preemption  back after 15 m 0 s by the script " + watchdog + ", 1 creation refused (1 stockout)  4.0 ",
 		"back after 15 m 0 s by Google itself",
 		"1 deletion by an owner of what nothing had happened to: no loss",
 		"1 queued resource left over at the end, as far as the log tells\n",
@@ -109,7 +109,7 @@ func TestReportAsJSON(t *testing.T) {
 		"at": "2026-11-12T03:00:00Z", "cause": "preemption", "project": "mine", "zone": "us-west4-a", "slice": "llama", "generation": "v5litepod",
 		"accelerator": "v5litepod-16", "chips": 16.0, "chips_at_least": 0.0, "workers": 2.0, "matched_by_time": true, "outcome": "back",
 		"back_at": "2026-11-12T03:15:00Z", "gap_seconds": 900.0, "recreated_by": "babysitter", "principal": watchdog, "deleted_by": watchdog,
-		"failed_creates": 1.0, "again": 0.0, "chip_hours": 4.0, "chip_hours_at_least": 0.0, "announced": false, "lead_seconds": 0.0, "in_time": false,
+		"failed_creates": 1.0, "failed_creates_by_class": map[string]any{"stockout": 1.0}, "again": 0.0, "chip_hours": 4.0, "chip_hours_at_least": 0.0, "announced": false, "lead_seconds": 0.0, "in_time": false,
 	}, first); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

@@ -72,6 +72,8 @@ func line(t *testing.T, s string, n int) events.Entry {
 			e.Call.First = true
 		case w == "last":
 			e.Call.Last = true
+		case w == "overquota":
+			e.Call.Code, e.Call.Message = 8, "Quota limit 'TPUV5sPreemptibleLitepodPerProjectPerZoneForTPUAPI' has been exceeded"
 		case w == "failed":
 			e.Call.Code, e.Call.Message = 8, "There is no more capacity in the zone"
 		case w[0] >= '0' && w[0] <= '9':
@@ -142,7 +144,7 @@ func short(l report.Loss) string {
 	add("hours", math.Round(100*l.ChipHours)/100, l.ChipHours > 0)
 	add("least", math.Round(100*l.ChipHoursAtLeast)/100, l.ChipHoursAtLeast > 0)
 	add("workers", l.Workers, l.Workers > 0)
-	add("failed", l.FailedCreates, l.FailedCreates > 0)
+	add("failed", fmt.Sprint(l.FailedCreates, l.FailedBy), l.FailedCreates > 0)
 	add("again", l.Again, l.Again > 0)
 	add("lead", l.Lead/60, l.Announced)
 	add("intime", "", l.InTime)
@@ -171,7 +173,7 @@ func TestLosses(t *testing.T) {
 		"Pitstop brings it back in another zone": {
 			born + "60 preempted w0\n61 delete n " + us + " first\n62 delete n " + us + " last\n63 create n " + us + " first\n63.5 create n " + us + " last failed\n" +
 				"64 create n in:us-west4-b " + us + " first\n70 create n in:us-west4-b " + us + " last",
-			[]string{"60 preemption us-west4-a n back gap 10m by pitstop who " + us + " deleted " + us + " to us-west4-b generation v5litepod hours 2.67 workers 1 failed 1"},
+			[]string{"60 preemption us-west4-a n back gap 10m by pitstop who " + us + " deleted " + us + " to us-west4-b generation v5litepod hours 2.67 workers 1 failed 1 map[stockout:1]"},
 		},
 		"Google mends a host": {
 			born + "60 hosterror w0\n60.1 hosterror w1\n75 restart w1\n78 restart w0",
@@ -250,6 +252,10 @@ func TestLosses(t *testing.T) {
 		"long after the ordered time of another life": {
 			born + "60 limit w0\n60.5 terminate n\n90 create n " + ann + "\n91 progress n of:" + renewed + "\n200 preempted w0 of:" + renewed,
 			[]string{"200 preemption us-west4-a n not_back generation v5litepod workers 1"},
+		},
+		"creations that fail for several reasons": {
+			"60 terminate n\n62 create n failed " + script + "\n63 create n overquota " + script + "\n64 create n failed " + script + "\n65 delete n overquota " + script + "\n70 create n " + script,
+			[]string{"60 terminated us-west4-a n back gap 10m by babysitter who " + script + " least 0.17 failed 3 map[quota:1 stockout:2]"},
 		},
 		"the node minutes after its workers": {
 			"60 preempted w0\n68 terminate n\n70 create n " + script,

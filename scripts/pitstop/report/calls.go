@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/tpu"
 )
 
 // call takes a call of the TPU API. A long-running one has two entries, of which either may be missing; one that was
@@ -14,9 +16,9 @@ func (a *Accumulator) call(e events.Entry) bool {
 	by := a.who.is(c.Principal)
 	begins, ends := c.First || !c.Last, c.Last || !c.First
 	machines := a.called(e.Subject, c)
-	if c.Code != 0 {
+	if failure := tpu.Audited(c); failure != nil {
 		if strings.HasPrefix(c.Method, "Create") {
-			a.refused(machines)
+			a.refused(machines, failure.Class)
 		}
 		return true
 	}
@@ -94,18 +96,26 @@ func (a *Accumulator) queuedAs(k key) string {
 }
 
 // refused counts a creation that did not come about.
-func (a *Accumulator) refused(machines []*machine) {
+func (a *Accumulator) refused(machines []*machine, class incident.FailureClass) {
 	for _, m := range machines {
 		g := m.gap
 		if g == nil {
 			if o := a.gaps[key{m.project, "", m.name}]; o != nil {
-				o.gap.loss.FailedCreates++ // another zone was tried
+				o.gap.refused(class) // another zone was tried
 			}
 			continue
 		}
-		g.loss.FailedCreates++
+		g.refused(class)
 		g.ordered, g.by, g.byWhom = time.Time{}, "", ""
 	}
+}
+
+func (g *gap) refused(class incident.FailureClass) {
+	l := &g.loss
+	if l.FailedCreates++; l.FailedBy == nil {
+		l.FailedBy = map[incident.FailureClass]int{}
+	}
+	l.FailedBy[class]++
 }
 
 func (a *Accumulator) create(m *machine, c events.Call, by By, begins, ends bool) {
