@@ -367,7 +367,7 @@ func (a *Accumulator) limit(m *machine) {
 
 // takeDown notes that a machine is taken down without being lost. Its queued resource stays, and holds quota.
 func (a *Accumulator) takeDown(m *machine) {
-	m.alive, m.deleted = false, a.now
+	m.alive, m.deleted, m.notice = false, a.now, nil
 	a.taken = append(a.taken, m)
 	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && q.lost.IsZero() {
 		q.lost = a.now

@@ -423,6 +423,9 @@ func TestNotices(t *testing.T) {
 		"withdrawn for the node":            {"0 pending n 90-99\n5 gone n", report.Notices{Announced: 1, Withdrawn: 1}},
 		"put off":                           {"0 pending w0 90-99\n5 pending w0 190-199", report.Notices{Announced: 1}},
 		"one after another":                 {"0 pending w0 90-99\n91 ongoing w0\n95 restart w0\n200 pending w0 290-299\n201 gone w0", report.Notices{Announced: 2, Began: 1, Withdrawn: 1}},
+		"deleted before it came":            {"0 pending n 90-99\n5 delete n " + ann + "\n6 gone n", report.Notices{Announced: 1}},
+		"lost and deleted before it came":   {"0 pending n 90-99\n5 preempted n\n6 delete n " + script + "\n7 create n " + script + "\n8 gone n", report.Notices{Announced: 1}},
+		"at the end of the ordered time":    {"0 pending w0 90-99\n5 limit w0\n6 gone w0", report.Notices{Announced: 1}},
 		"gone for a worker that had it not": {"0 pending w0 90-99\n5 gone w1\n91 ongoing w0", report.Notices{Announced: 1, Began: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {

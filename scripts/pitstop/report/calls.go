@@ -199,6 +199,7 @@ func (a *Accumulator) remove(m *machine, principal string, by By) {
 		a.begin(m, events.CauseUnknown)
 		m.gap.deleted, m.gap.loss.DeletedBy = a.now, principal
 	}
+	m.notice = nil // it is void with its incarnation
 }
 
 // enqueue notes a queued resource. That its operation ended does not mean that its slice is there: no entry says when.
