@@ -17,14 +17,20 @@ type Record struct {
 	// File and Line say where it begins; without a line File is the whole place. Index is its place in the file, from 1.
 	File        string
 	Line, Index int
+	// Shared says that another begins before it on its line, so that the line alone does not name it.
+	Shared bool
 }
 
-// Where names the file and the line at which the record begins.
+// Where names the file and the line at which the record begins, and its number where the line does not tell which it is.
 func (r Record) Where() string {
 	if r.Line == 0 {
 		return r.File
 	}
-	return r.File + ":" + strconv.Itoa(r.Line)
+	where := r.File + ":" + strconv.Itoa(r.Line)
+	if r.Shared {
+		where += ", entry " + strconv.Itoa(r.Index)
+	}
+	return where
 }
 
 // Clone has memory of its own.
@@ -106,6 +112,7 @@ type Splitter struct {
 	start             int
 	inString, escaped bool
 	startLine         int
+	shared            bool // another one began on it
 	// startColumn is the indent of that line.
 	startColumn int
 	// large says that the present object has outgrown what is read of it: it is passed over.
@@ -265,7 +272,7 @@ func (s *Splitter) endSkip() {
 	what := strings.TrimRight(string(s.skipped), " \t\r")
 	s.skipped = nil
 	if s.listed || s.told != s.line {
-		s.fault(s.line, fmt.Errorf("%.40q is no JSON log entry%s", what, hint(what)))
+		s.fault(Record{Line: s.line}, fmt.Errorf("%.40q is no JSON log entry%s", what, hint(what)))
 	}
 	s.told = s.line
 }
@@ -282,6 +289,7 @@ func (s *Splitter) begin(i int) {
 	s.index++
 	s.start = i
 	s.depth, s.inString, s.escaped, s.large = 1, false, false, false
+	s.shared = s.startLine == s.line
 	s.startLine, s.startColumn = s.line, s.indent
 }
 
@@ -351,24 +359,24 @@ func (s *Splitter) complete(end int) {
 		s.broken(fmt.Sprintf("it is larger than the %d bytes that are read", events.MaxBytes))
 		return
 	}
-	s.batch.Items = append(s.batch.Items, Item{Record: Record{Raw: s.buf[s.start:end:end], File: s.name, Line: s.startLine, Index: s.index}})
+	s.batch.Items = append(s.batch.Items, Item{Record: Record{Raw: s.buf[s.start:end:end], File: s.name, Line: s.startLine, Index: s.index, Shared: s.shared}})
 }
 
 func (s *Splitter) broken(why string) {
 	s.depth = 0
-	s.fault(s.startLine, errors.New("log entry: "+why))
+	s.fault(Record{Line: s.startLine, Shared: s.shared}, errors.New("log entry: "+why))
 }
 
-func (s *Splitter) fault(line int, err error) {
+func (s *Splitter) fault(r Record, err error) {
 	s.faults++
-	r := Record{File: s.name, Line: line, Index: s.index}
+	r.File, r.Index = s.name, s.index
 	s.batch.Items = append(s.batch.Items, Item{r, fmt.Errorf("%s: %w", r.Where(), err)})
 }
 
 func (s *Splitter) end() {
 	switch {
 	case !errors.Is(s.err, io.EOF):
-		s.fault(s.line, s.err)
+		s.fault(Record{Line: s.line}, s.err)
 	case s.skipped != nil:
 		s.endSkip()
 	case s.depth > 0:

@@ -65,8 +65,9 @@ func TestRecords(t *testing.T) {
 		"truncated behind another": {
 			"[{\"a\":1}, {\n  \"b\": {\n{\"c\":3}]",
 			[]string{`{"a":1}`, `{"c":3}`},
-			[]string{"f:1: log entry: it ends in the middle; the next entry begins on line 3"},
+			[]string{"f:1, entry 2: log entry: it ends in the middle; the next entry begins on line 3"},
 		},
+		"truncated on a line of several": {"[{\"a\":1},{\"b\":2},{\"c\":", []string{`{"a":1}`, `{"b":2}`}, []string{"f:1, entry 3: log entry: it is truncated"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			entries, faults := split(c.text)
@@ -96,7 +97,7 @@ func TestRecordsAreNumbered(t *testing.T) {
 	scenario.Records(strings.NewReader("[\n{},\n{},{}]"), "f", func(r scenario.Record, _ error) {
 		where = append(where, fmt.Sprintf("%s %d", r.Where(), r.Index))
 	})
-	if d := cmp.Diff([]string{"f:2 1", "f:3 2", "f:3 3"}, where); d != "" {
+	if d := cmp.Diff([]string{"f:2 1", "f:3 2", "f:3, entry 3 3"}, where); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }

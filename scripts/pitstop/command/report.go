@@ -207,9 +207,24 @@ func (p *reportPrinter) head(r report.Report) {
 		fmt.Sprintf(" · %s, %s of them about %s", numbered(r.Entries, "entry", "entries"), events.Number(int64(r.Used)), numbered(r.Slices+r.Unnamed, "TPU")))
 	t := r.Total
 	if t.Losses == 0 {
-		tell(p.out, "no TPU was lost\n")
-		return
+		tell(p.out, "no TPU was lost")
+	} else {
+		p.lost(t)
 	}
+	if r.Released > 0 {
+		tell(p.out, numbered(r.Released, "deletion")+" by an owner of what nothing had happened to: no loss")
+	}
+	if r.RunTimeLimits > 0 {
+		tell(p.out, numbered(r.RunTimeLimits, "TPU")+" at the end of the time that was ordered: no loss")
+	}
+	if r.TrainingExits > 0 {
+		tell(p.out, numbered(r.TrainingExits, "time")+" training ended by itself, by the crew's word: no loss of a TPU")
+	}
+	tell(p.out, "")
+}
+
+// lost tells the sum of all losses.
+func (p *reportPrinter) lost(t report.Sum) {
 	parts := []string{numbered(t.Losses, "loss", "losses")}
 	for _, o := range []struct {
 		n    int
@@ -233,13 +248,6 @@ func (p *reportPrinter) head(r report.Report) {
 	if t.NotBackChipHours > 0 {
 		tell(p.out, fmt.Sprintf("not counted in that: %s chip-hours up to the end of the record of what was not back", events.Number(int64(t.NotBackChipHours))))
 	}
-	if r.Released > 0 {
-		tell(p.out, numbered(r.Released, "deletion")+" by an owner of what nothing had happened to: no loss")
-	}
-	if r.TrainingExits > 0 {
-		tell(p.out, numbered(r.TrainingExits, "time")+" training ended by itself, by the crew's word: no loss of a TPU")
-	}
-	tell(p.out, "")
 }
 
 // hours are the chip-hours of a sum, as far as they are known.
@@ -320,7 +328,12 @@ func ended(l report.Loss) string {
 		s = "not told"
 	}
 	if l.FailedCreates > 0 {
-		s += fmt.Sprintf(", %s refused", numbered(l.FailedCreates, "creation"))
+		var by []string
+		for class, n := range l.FailedBy {
+			by = append(by, events.Number(int64(n))+" "+strings.ReplaceAll(string(class), "_", " "))
+		}
+		slices.Sort(by)
+		s += fmt.Sprintf(", %s refused (%s)", numbered(l.FailedCreates, "creation"), strings.Join(by, ", "))
 	}
 	return s
 }

@@ -66,7 +66,7 @@ func TestReportTellsWhatHappened(t *testing.T) {
 		"Nov 12 2026 02:00 to Nov 12 2026 06:00 UTC · 15 entries, 15 of them about 3 TPUs",
 		"3 losses: 2 back, 1 not back",
 		"gap until back: half within 15 m 0 s, 95 % within 15 m 0 s, the longest 15 m 0 s",
-		"Nov 12 03:00:00  llama           v5litepod-16  us-west4-a  preemption  back after 15 m 0 s by the script " + watchdog + ", 1 creation refused  4.0 ",
+		"Nov 12 03:00:00  llama           v5litepod-16  us-west4-a  preemption  back after 15 m 0 s by the script " + watchdog + ", 1 creation refused (1 stockout)  4.0 ",
 		"back after 15 m 0 s by Google itself",
 		"1 deletion by an owner of what nothing had happened to: no loss",
 		"1 queued resource left over at the end, as far as the log tells\n",
@@ -96,7 +96,7 @@ func TestReportAsJSON(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	want := strings.Fields("elsewhere entries faults from groups lead_needed_seconds leaked_queued_resources losses notices recreated released slices to total training_exits unnamed unsure used")
+	want := strings.Fields("elsewhere entries faults from groups lead_needed_seconds leaked_queued_resources losses notices recreated released run_time_limits slices to total training_exits unnamed unsure used")
 	if d := cmp.Diff(want, names(got)); d != "" {
 		t.Errorf("fields (-want +got):\n%s", d)
 	}
@@ -109,7 +109,7 @@ func TestReportAsJSON(t *testing.T) {
 		"at": "2026-11-12T03:00:00Z", "cause": "preemption", "project": "mine", "zone": "us-west4-a", "slice": "llama", "generation": "v5litepod",
 		"accelerator": "v5litepod-16", "chips": 16.0, "chips_at_least": 0.0, "workers": 2.0, "matched_by_time": true, "outcome": "back",
 		"back_at": "2026-11-12T03:15:00Z", "gap_seconds": 900.0, "recreated_by": "babysitter", "principal": watchdog, "deleted_by": watchdog,
-		"failed_creates": 1.0, "again": 0.0, "chip_hours": 4.0, "chip_hours_at_least": 0.0, "announced": false, "lead_seconds": 0.0, "in_time": false,
+		"failed_creates": 1.0, "failed_creates_by_class": map[string]any{"stockout": 1.0}, "again": 0.0, "chip_hours": 4.0, "chip_hours_at_least": 0.0, "announced": false, "lead_seconds": 0.0, "in_time": false,
 	}, first); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -118,6 +118,27 @@ func TestReportAsJSON(t *testing.T) {
 	if d := cmp.Diff(wantGroup, names(groups[0])); len(groups) != 3 || d != "" {
 		t.Errorf("%d groups, fields (-want +got):\n%s", len(groups), d)
 	}
+}
+
+// TestReportOfTheEndOfAnOrderedTime: the reader calls that no failure, and what follows from it is none either.
+func TestReportOfTheEndOfAnOrderedTime(t *testing.T) {
+	record := strings.Join([]string{
+		happened(0, `"methodName":"ScheduledVMs","resourceName":"projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-0"`, "system_event", ""),
+		lost(0.2, "guestTerminate", "0"),
+		happened(0.5, `"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-a/nodes/n"`, "system_event", ""),
+	}, "\n")
+	for _, text := range []string{record, called(2, "DeleteQueuedResource", "none", "ann@example.com", "last") + "\n" + backward(record)} {
+		out, errOut, code := call(t, text, "report", "-")
+		if code != exitDone || errOut != "" || !strings.Contains(out, "no TPU was lost\n1 TPU at the end of the time that was ordered: no loss\n") {
+			t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
+		}
+	}
+}
+
+func backward(record string) string {
+	all := strings.Split(record, "\n")
+	slices.Reverse(all)
+	return strings.Join(all, "\n")
 }
 
 func TestReportOfQuietTimes(t *testing.T) {

@@ -22,8 +22,7 @@ type readings struct {
 // reading is an entry, read, or why it cannot be.
 type reading struct {
 	entry events.Entry
-	file  string
-	line  int
+	at    scenario.Record // its place alone
 	err   error
 }
 
@@ -32,7 +31,8 @@ func readAll(items []scenario.Item, _ int, r *readings) {
 	clear(r.all) // what is kept of an entry is not to be held by what comes after it
 	r.all = r.all[:0]
 	for _, it := range items {
-		x := reading{err: it.Err, file: it.File, line: it.Line}
+		x := reading{err: it.Err, at: it.Record}
+		x.at.Raw = nil
 		if x.err == nil {
 			if x.entry, x.err = events.Read(it.Raw); x.err != nil {
 				x.err = fmt.Errorf("%s: %w", it.Where(), x.err)
@@ -145,7 +145,7 @@ func (t *timeline) ordered(all []reading) ([]reading, error) {
 			continue
 		}
 		if !t.fits(r.entry) {
-			return nil, usage("%s: %w", scenario.Record{File: r.file, Line: r.line}.Where(), errMixed)
+			return nil, usage("%s: %w", r.at.Where(), errMixed)
 		}
 		all[n] = *r
 		n++

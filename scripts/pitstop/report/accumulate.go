@@ -13,7 +13,8 @@ import (
 const (
 	// together is how far apart the entries of a node and of its workers about one loss may be.
 	together = 5 * time.Minute
-	// noticedWithin is how long after a loss a deletion in the same zone is taken to belong to it.
+	// noticedWithin is how long after a loss a deletion in the same zone is taken to belong to it, and an entry of a node or
+	// of workers where nothing else in the zone comes into question.
 	noticedWithin = 35 * time.Minute
 	// unnamedFor is how long a loss of workers alone waits for an entry that tells how it ended.
 	unnamedFor = 24 * time.Hour
@@ -27,6 +28,8 @@ const (
 	lateAfter = time.Hour
 	// forgetAfter is how long a node that is deleted, and a machine of which only a notice is known, are remembered.
 	forgetAfter = 100 * 24 * time.Hour
+	// mostWorkers is how many the largest slice has, v5p-12288.
+	mostWorkers = 1536
 )
 
 // key names a node, a queued resource, or what workers have in common.
@@ -42,17 +45,65 @@ type machine struct {
 	group       string    // of its present workers
 	alive       bool      // it was created, and nothing has happened to it since
 	created     time.Time // when its creation began
-	deleted     time.Time // when somebody took it down
+	deleted     time.Time // when somebody took it down, or its time was over
+	back        time.Time // when a loss of it ended
 	seen        time.Time
 	notice      *notice
 	gap         *gap
 }
 
-// notice is announced maintenance.
+// notice is announced maintenance of one incarnation, until it is gone for each of its workers.
 type notice struct {
 	first      time.Time // when this window was first announced
 	start, end time.Time
-	began      bool
+	workers    map[int]stage // those that it was announced for, and is not gone for; -1 is the node
+	began      bool          // an entry says so
+	met        bool          // a loss came of it
+	over       time.Time     // when the last of them was back
+}
+
+// stage is how far the maintenance of one worker is.
+type stage int
+
+const (
+	pending stage = iota
+	ongoing
+	mended // it was restarted, and its maintenance is not called gone yet
+)
+
+// another reports whether what is announced now is another maintenance than this one, and not this one put off.
+func (n *notice) another(window, now time.Time) bool {
+	return !n.end.IsZero() && window.After(n.end) && (n.began || n.met || now.After(n.end.Add(aside)))
+}
+
+// mend notes that a worker whose maintenance is under way is back; -1 is all of them.
+func (n *notice) mend(worker int, now time.Time) {
+	left := false
+	for w, s := range n.workers {
+		if s == ongoing && (worker < 0 || w == worker) {
+			n.workers[w] = mended
+		}
+		left = left || n.workers[w] != mended
+	}
+	if !left && n.over.IsZero() {
+		n.over = now
+	}
+}
+
+// known is what is announced now: a loss is measured by that, whatever is announced later.
+func (n *notice) known() *notice {
+	if n == nil {
+		return nil
+	}
+	k := *n
+	return &k
+}
+
+// gone notes that no maintenance is announced for a worker any more, and reports whether that was the last of them.
+func (n *notice) gone(worker int) bool {
+	delete(n.workers, worker)
+	_, node := n.workers[-1]
+	return worker < 0 || len(n.workers) == 0 || node && len(n.workers) == 1
 }
 
 // gap is a loss that has not ended.
@@ -92,6 +143,7 @@ type Accumulator struct {
 	groups   map[key]*machine // by what the workers of a named node have in common
 	open     []*machine       // unnamed ones that were lost, oldest first
 	recent   []*machine       // nodes that were lost a moment ago, oldest first
+	taken    []*machine       // what was taken down a moment ago and is no loss, oldest first
 	gaps     map[key]*machine // nodes with a gap, by project and name alone: they may come back in another zone
 	queues   map[key]*queue
 	byClass  map[Class]*Sum
@@ -99,7 +151,9 @@ type Accumulator struct {
 	now      time.Time
 	ids      map[string]bool // of the entries at this very time
 	swept    time.Time
-	matched  int
+	// matched counts workers and nodes that were brought together, apart those of them that are not of the same minutes,
+	// restarts those of which no loss is told.
+	matched, apart, restarts int
 }
 
 // New makes an accumulator. A notice is in time when it came so much before the loss. Lost may be nil.
@@ -124,14 +178,14 @@ func (a *Accumulator) Skip(e events.Entry) {
 
 // Add takes the next entry. One that was taken at the same time under the same ID is no news.
 func (a *Accumulator) Add(e events.Entry) {
-	if e.Ignored != "" || e.Kind == "" || e.Kind == events.KindForeign {
+	if e.Ignored != "" && e.Kind != events.KindLimit || e.Kind == "" || e.Kind == events.KindForeign {
 		a.Skip(e)
 		return
 	}
 	a.report.Entries++
 	a.clock(e)
 	if e.ID != "" {
-		id := e.ID + " " + e.Subject.Worker + " " + e.Call.Method
+		id := e.ID + " " + e.Subject.Project + " " + e.Subject.Worker + " " + e.Call.Method
 		if a.ids[id] {
 			return
 		}
@@ -154,8 +208,11 @@ func (a *Accumulator) clock(e events.Entry) {
 	for len(a.open) > 0 && a.open[0].gap != nil && a.now.Sub(a.open[0].gap.from) > unnamedFor {
 		a.close(a.open[0], NotTold)
 	}
-	for len(a.recent) > 0 && (a.recent[0].gap == nil || a.now.Sub(a.recent[0].gap.from) > together) {
+	for len(a.recent) > 0 && (a.recent[0].gap == nil || a.now.Sub(a.recent[0].gap.from) > noticedWithin) {
 		a.recent = a.recent[1:]
+	}
+	for len(a.taken) > 0 && a.now.Sub(a.taken[0].deleted) > together {
+		a.taken = a.taken[1:]
 	}
 	if a.now.Sub(a.swept) > 24*time.Hour {
 		a.sweep()
@@ -197,7 +254,13 @@ func (a *Accumulator) take(e events.Entry) bool {
 	case e.Kind == events.KindLoss:
 		a.loss(m, worker, e.Cause)
 	case e.Kind == events.KindBack:
+		if m.gap == nil && (m.back.IsZero() || a.now.Sub(m.back) > noticedWithin) {
+			m.back = a.now
+			a.restarts++
+		}
 		a.restarted(m, worker)
+	case e.Kind == events.KindLimit:
+		a.limit(m)
 	case e.Kind == events.KindNotice:
 		a.announced(m, worker, e.Notice)
 	default:
@@ -247,16 +310,23 @@ func (a *Accumulator) loss(m *machine, worker int, c events.Cause) {
 	}
 	switch {
 	case m.gap != nil:
-	case !m.alive && !m.deleted.IsZero() && a.now.Sub(m.deleted) < noticedWithin:
+	case m.down(a.now):
 		return // the end of what somebody took down
 	case m.unnamed:
-		if n := a.lostNode(m, worker); n != nil {
+		if n := a.lostNode(m, worker, c); n != nil {
 			a.merge(m, n)
 			m = n
+		} else if n := a.takenDown(m, worker, c); n != nil {
+			a.belong(m, n)
+			return
 		}
 	default:
-		if o := a.lostWorkers(m, together); o != nil {
+		if o := a.lostWorkers(m, c, together, noticedWithin); o != nil {
 			a.merge(o, m)
+		} else if o := a.takenDown(m, -1, c); o != nil {
+			a.belong(o, m)
+			a.takeDown(m)
+			return
 		}
 	}
 	if m.gap == nil {
@@ -269,10 +339,52 @@ func (a *Accumulator) loss(m *machine, worker int, c events.Cause) {
 	if vague(g.loss.Cause) && !vague(c) {
 		g.loss.Cause = c
 	}
+	if c == events.CauseMaintenance && m.notice != nil {
+		if _, ok := m.notice.workers[worker]; ok {
+			m.notice.workers[worker] = ongoing
+		}
+	}
 	if worker >= 0 {
 		g.lost[worker] = true
-		g.highest = max(g.highest, worker)
+		if worker < mostWorkers { // no slice has others: such a name says nothing of the size
+			g.highest = max(g.highest, worker)
+		}
 	}
+}
+
+// down reports whether somebody took a machine down a moment ago, so that its end is no loss.
+func (m *machine) down(now time.Time) bool {
+	return !m.alive && !m.deleted.IsZero() && now.Sub(m.deleted) < noticedWithin
+}
+
+// limit notes that the time is over for which a machine was ordered: what becomes of it now is no loss.
+func (a *Accumulator) limit(m *machine) {
+	if m.gap == nil && !m.down(a.now) {
+		a.report.RunTimeLimits++
+		a.takeDown(m)
+	}
+}
+
+// takeDown notes that a machine is taken down without being lost. Its queued resource stays, and holds quota.
+func (a *Accumulator) takeDown(m *machine) {
+	m.alive, m.deleted, m.notice = false, a.now, nil
+	a.taken = append(a.taken, m)
+	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && q.lost.IsZero() {
+		q.lost = a.now
+	}
+}
+
+// takenDown is what was taken down a moment ago, and is the node of these workers or the workers of this node, most likely.
+func (a *Accumulator) takenDown(m *machine, worker int, c events.Cause) *machine {
+	if !vague(c) && c != events.CauseGuest {
+		return nil // that comes of no order
+	}
+	for _, o := range a.taken {
+		if o.unnamed != m.unnamed && o.zone == m.zone && o.project == m.project && o.group+m.group == "" && o.down(a.now) && holds(o, worker) {
+			return o
+		}
+	}
+	return nil
 }
 
 // vague reports whether another entry may say more about the cause.
@@ -282,7 +394,7 @@ func vague(c events.Cause) bool {
 
 func (a *Accumulator) begin(m *machine, c events.Cause) {
 	m.gap = &gap{
-		from: a.now, lost: map[int]bool{}, highest: -1, notice: m.notice, accelerator: m.accelerator,
+		from: a.now, lost: map[int]bool{}, highest: -1, notice: m.notice.known(), accelerator: m.accelerator,
 		loss: Loss{At: a.now, Cause: c, Project: m.project, Zone: m.zone, Slice: m.name},
 	}
 	m.alive = false
@@ -303,25 +415,56 @@ func (a *Accumulator) holding(m *machine, since time.Time) {
 }
 
 // lostNode is the node whose loss was told a moment ago and of whose workers none has spoken: the same loss, most likely.
-func (a *Accumulator) lostNode(m *machine, worker int) *machine {
+// Later it has to be the only one, of a cause that goes with theirs.
+func (a *Accumulator) lostNode(m *machine, worker int, c events.Cause) *machine {
+	var only []*machine
 	for _, o := range a.recent {
-		if g := o.gap; o.zone == m.zone && o.project == m.project && g != nil && len(g.lost) == 0 && a.now.Sub(g.from) <= together && holds(o, worker) {
+		g := o.gap
+		if o.zone != m.zone || o.project != m.project || o.group != "" || g == nil || len(g.lost) > 0 || !holds(o, worker) || slices.Contains(only, o) {
+			continue
+		}
+		if a.now.Sub(g.from) <= together {
 			return o
 		}
+		if a.now.Sub(g.from) <= noticedWithin && agree(g.loss.Cause, c) {
+			only = append(only, o)
+		}
+	}
+	return one(only)
+}
+
+// lostWorkers is the oldest loss of workers alone, near enough, that may be this node's. Farther off it has to be the only
+// one, of a cause that goes with the node's.
+func (a *Accumulator) lostWorkers(m *machine, c events.Cause, near, far time.Duration) *machine {
+	if m.group != "" {
+		return nil // it has others
+	}
+	var only []*machine
+	for _, o := range a.open {
+		g := o.gap
+		if o.project != m.project || o.zone != m.zone || g.from.Before(m.created) || !holds(m, g.highest) {
+			continue
+		}
+		if a.now.Sub(g.from) <= near {
+			return o
+		}
+		if a.now.Sub(g.from) <= far && agree(g.loss.Cause, c) {
+			only = append(only, o)
+		}
+	}
+	return one(only)
+}
+
+// one is the machine of a list that holds no other.
+func one(list []*machine) *machine {
+	if len(list) == 1 {
+		return list[0]
 	}
 	return nil
 }
 
-// lostWorkers is the oldest loss of workers alone that may be this node's.
-func (a *Accumulator) lostWorkers(m *machine, within time.Duration) *machine {
-	for _, o := range a.open {
-		g := o.gap
-		if o.project == m.project && o.zone == m.zone && a.now.Sub(g.from) <= within && !g.from.Before(m.created) && holds(m, g.highest) {
-			return o
-		}
-	}
-	return nil
-}
+// agree reports whether two entries of these causes may be of one loss.
+func agree(a, b events.Cause) bool { return a == b || vague(a) || vague(b) }
 
 // holds reports whether a slice can have that worker.
 func holds(m *machine, worker int) bool {
@@ -329,8 +472,8 @@ func holds(m *machine, worker int) bool {
 	return err != nil || worker < shape.Workers
 }
 
-// merge gives the loss of workers to the node that they most likely are of.
-func (a *Accumulator) merge(workers, node *machine) {
+// belong notes whose workers these most likely are.
+func (a *Accumulator) belong(workers, node *machine) {
 	a.matched++
 	delete(a.machines, workers.key)
 	a.report.Unnamed--
@@ -340,12 +483,20 @@ func (a *Accumulator) merge(workers, node *machine) {
 	if node.notice == nil {
 		node.notice = workers.notice
 	}
+}
+
+// merge gives the loss of workers to the node that they most likely are of.
+func (a *Accumulator) merge(workers, node *machine) {
+	a.belong(workers, node)
 	g := workers.gap
 	workers.gap = nil
+	if first := cmp.Or(g, node.gap); a.now.Sub(first.from) > together {
+		a.apart++
+	}
 	if g == nil { // the node's own loss came first
 		node.gap.loss.MatchedByTime = true
 		if node.gap.notice == nil {
-			node.gap.notice = node.notice
+			node.gap.notice = node.notice.known()
 		}
 		return
 	}
@@ -365,6 +516,9 @@ func (a *Accumulator) restarted(m *machine, worker int) {
 	if g == nil || !g.deleted.IsZero() {
 		return
 	}
+	if m.notice != nil && worker >= 0 {
+		m.notice.mend(worker, a.now)
+	}
 	if worker >= 0 {
 		if _, ok := g.lost[worker]; !ok && len(g.lost) > 0 {
 			return
@@ -382,35 +536,48 @@ func (a *Accumulator) restarted(m *machine, worker int) {
 }
 
 func (a *Accumulator) announced(m *machine, worker int, n events.Notice) {
+	if n.Status == events.NoticeGone {
+		a.gone(m, worker)
+		return
+	}
+	if m.notice == nil || m.notice.another(n.WindowStart, a.now) {
+		m.notice = &notice{first: a.now, start: n.WindowStart, end: n.WindowEnd, workers: map[int]stage{}}
+		a.report.Notices.Announced++
+	}
+	k := m.notice
+	if !n.WindowStart.IsZero() {
+		if n.Status == events.NoticePending && n.WindowStart.Before(k.start) {
+			k.first = a.now
+		}
+		k.start, k.end = n.WindowStart, n.WindowEnd
+	}
 	switch n.Status {
 	case events.NoticePending:
-		switch {
-		case m.notice == nil:
-			m.notice = &notice{first: a.now, start: n.WindowStart, end: n.WindowEnd}
-			a.report.Notices.Announced++
-		case !n.WindowStart.IsZero() && n.WindowStart.Before(m.notice.start):
-			m.notice = &notice{first: a.now, start: n.WindowStart, end: n.WindowEnd, began: m.notice.began}
-		case !n.WindowStart.IsZero():
-			m.notice.start, m.notice.end = n.WindowStart, n.WindowEnd
-		}
+		k.workers[worker], k.over = pending, time.Time{}
 	case events.NoticeOngoing:
-		if m.notice == nil {
-			m.notice = &notice{first: a.now, start: n.WindowStart, end: n.WindowEnd}
-			a.report.Notices.Announced++
-		}
-		if !m.notice.began {
-			m.notice.began = true
+		if !k.began {
+			k.began = true
 			a.report.Notices.Began++
 		}
+		if k.workers[worker] == mended {
+			return // it is told again, as when the window moves; another loss has an entry of its own
+		}
+		k.workers[worker], k.over = ongoing, time.Time{}
 		a.loss(m, worker, events.CauseMaintenance)
-	case events.NoticeGone:
-		if m.notice != nil && !m.notice.began && m.gap == nil {
+	default:
+	}
+}
+
+// gone notes that no maintenance is announced any more: it is done, or withdrawn.
+func (a *Accumulator) gone(m *machine, worker int) {
+	if n := m.notice; n != nil && n.gone(worker) {
+		if !n.began && !n.met && m.gap == nil {
 			a.report.Notices.Withdrawn++
 		}
 		m.notice = nil
-		if m.gap != nil && m.gap.loss.Cause == events.CauseMaintenance {
-			a.restarted(m, worker)
-		}
+	}
+	if m.gap != nil && m.gap.loss.Cause == events.CauseMaintenance {
+		a.restarted(m, worker)
 	}
 }
 
@@ -436,7 +603,7 @@ func (a *Accumulator) crew(e events.Entry) bool {
 	case events.ReportStarted, events.ReportProgress:
 		g := m.gap
 		if g == nil {
-			m.alive = true
+			m.alive = fresh || !m.down(a.now)
 			break
 		}
 		if fresh || a.now.Sub(g.from) > dying {
@@ -449,6 +616,9 @@ func (a *Accumulator) crew(e events.Entry) bool {
 
 // named notes whose workers these are. What is known of them goes to the node; it reports whether that is a loss.
 func (a *Accumulator) named(k key, m *machine) (lost bool) {
+	if m.group != "" {
+		m.notice = nil // other workers are another incarnation
+	}
 	a.forget(m)
 	if o := a.machines[k]; o != nil && o.unnamed {
 		delete(a.machines, k)
@@ -488,7 +658,7 @@ func (a *Accumulator) recreated(m *machine, o Outcome) {
 // close ends a gap and tells the loss.
 func (a *Accumulator) close(m *machine, o Outcome) {
 	g := m.gap
-	m.gap = nil
+	m.gap, m.back = nil, a.now
 	if m.unnamed {
 		a.open = slices.DeleteFunc(a.open, func(p *machine) bool { return p == m })
 	} else if k := (key{m.project, "", m.name}); a.gaps[k] == m {
@@ -525,8 +695,9 @@ func (a *Accumulator) close(m *machine, o Outcome) {
 	l.ChipHours = float64(l.Chips) * l.Gap / 3600
 	l.ChipHoursAtLeast = float64(l.ChipsAtLeast) * l.Gap / 3600
 	a.attribute(&l, g)
-	if o == Back && l.Announced {
-		m.notice = nil // it is over
+	if n := m.notice; n != nil && (o == Back || o == BackUnseen) {
+		n.mend(-1, a.now)
+		n.met = n.met || l.Announced && n.first.Equal(g.notice.first)
 	}
 	a.report.Total.add(l)
 	sum(a.byClass, Class{Cause: l.Cause, Zone: l.Zone, Generation: l.Generation}).add(l)
@@ -536,15 +707,19 @@ func (a *Accumulator) close(m *machine, o Outcome) {
 	a.lost(l)
 }
 
-// attribute says whether a loss was announced: maintenance at any time after its notice, for it may be started by hand, and
-// what has no better cause in the window alone.
+// attribute says whether a loss was announced: maintenance at any time after its notice and before its window ends, for it
+// may be started by hand, and what has no better cause in the window alone, until the maintenance is over.
 func (a *Accumulator) attribute(l *Loss, g *gap) {
 	n := g.notice
 	if n == nil || !n.first.Before(g.from) {
 		return
 	}
-	within := (n.start.IsZero() || !g.from.Before(n.start.Add(-aside))) && (n.end.IsZero() || !g.from.After(n.end.Add(aside)))
-	if l.Cause != events.CauseMaintenance && (!vague(l.Cause) || !within) {
+	planned, end := l.Cause == events.CauseMaintenance, n.end
+	if !n.over.IsZero() && (!planned || end.IsZero()) {
+		end = n.over
+	}
+	early := !planned && !n.start.IsZero() && g.from.Before(n.start.Add(-aside))
+	if !planned && !vague(l.Cause) || early || !end.IsZero() && g.from.After(end.Add(aside)) {
 		return
 	}
 	l.Announced, l.Lead = true, g.from.Sub(n.first).Seconds()
@@ -679,6 +854,10 @@ func (a *Accumulator) unsure(r Report) []string {
 		"TPUs were not back under their names when the record ended: others may have taken their place")
 	say(a.matched, "time workers and a node were brought together because both were lost or taken down at the same time in the same zone",
 		"times workers and a node were brought together because both were lost or taken down at the same time in the same zone")
+	say(a.apart, "time of these their entries were more than five minutes apart, and nothing else in the zone came into question",
+		"times of these their entries were more than five minutes apart, and nothing else in the zone came into question")
+	say(a.restarts, "restart by Google follows no loss that is told: its entry is missing, or lies before the record",
+		"restarts by Google follow no loss that is told: their entries are missing, or lie before the record")
 	say(r.Elsewhere, "entry is about a machine that is no worker of the Cloud TPU API (GKE, managed instance groups): not reported on",
 		"entries are about machines that are no workers of the Cloud TPU API (GKE, managed instance groups): not reported on")
 	unknown := 0

@@ -60,7 +60,11 @@ func line(t *testing.T, s string, n int) events.Entry {
 			e.Subject.QueuedResource = value
 		case named && name == "nodes":
 			e.Call.Order.Nodes = strings.Split(value, ",")
-		case w[0] == 'w' && len(w) <= 3:
+		case named && name == "project":
+			e.Subject.Project = value
+		case named && name == "id":
+			e.ID = value
+		case w[0] == 'w' && strings.Trim(w[1:], "0123456789") == "":
 			worker = w
 		case strings.Contains(w, "@"):
 			e.Call.Principal = w
@@ -68,6 +72,8 @@ func line(t *testing.T, s string, n int) events.Entry {
 			e.Call.First = true
 		case w == "last":
 			e.Call.Last = true
+		case w == "overquota":
+			e.Call.Code, e.Call.Message = 8, "Quota limit 'TPUV5sPreemptibleLitepodPerProjectPerZoneForTPUAPI' has been exceeded"
 		case w == "failed":
 			e.Call.Code, e.Call.Message = 8, "There is no more capacity in the zone"
 		case w[0] >= '0' && w[0] <= '9':
@@ -95,6 +101,8 @@ func line(t *testing.T, s string, n int) events.Entry {
 		}
 	case verb == "restart":
 		e.Kind = events.KindBack
+	case verb == "limit":
+		e.Kind, e.Ignored = events.KindLimit, "no failure"
 	case verb == "pending", verb == "ongoing", verb == "gone":
 		e.Kind, e.Notice.Status = events.KindNotice, events.NoticeStatus(verb)
 	case verb == "progress", verb == "started", verb == "exited":
@@ -136,7 +144,7 @@ func short(l report.Loss) string {
 	add("hours", math.Round(100*l.ChipHours)/100, l.ChipHours > 0)
 	add("least", math.Round(100*l.ChipHoursAtLeast)/100, l.ChipHoursAtLeast > 0)
 	add("workers", l.Workers, l.Workers > 0)
-	add("failed", l.FailedCreates, l.FailedCreates > 0)
+	add("failed", fmt.Sprint(l.FailedCreates, l.FailedBy), l.FailedCreates > 0)
 	add("again", l.Again, l.Again > 0)
 	add("lead", l.Lead/60, l.Announced)
 	add("intime", "", l.InTime)
@@ -165,7 +173,7 @@ func TestLosses(t *testing.T) {
 		"Pitstop brings it back in another zone": {
 			born + "60 preempted w0\n61 delete n " + us + " first\n62 delete n " + us + " last\n63 create n " + us + " first\n63.5 create n " + us + " last failed\n" +
 				"64 create n in:us-west4-b " + us + " first\n70 create n in:us-west4-b " + us + " last",
-			[]string{"60 preemption us-west4-a n back gap 10m by pitstop who " + us + " deleted " + us + " to us-west4-b generation v5litepod hours 2.67 workers 1 failed 1"},
+			[]string{"60 preemption us-west4-a n back gap 10m by pitstop who " + us + " deleted " + us + " to us-west4-b generation v5litepod hours 2.67 workers 1 failed 1 map[stockout:1]"},
 		},
 		"Google mends a host": {
 			born + "60 hosterror w0\n60.1 hosterror w1\n75 restart w1\n78 restart w0",
@@ -226,6 +234,143 @@ func TestLosses(t *testing.T) {
 			born + "121 stopped w0\n141 restart w0",
 			[]string{"121 maintenance us-west4-a n back gap 20m by google generation v5litepod hours 5.33 workers 1"},
 		},
+		"what an owner deletes, its workers unknown": {
+			"0 create n " + ann + "\n60 delete n " + ann + " first\n60.5 guest w0\n60.5 guest w1\n61 guest w2\n62 delete n " + ann + " last", nil,
+		},
+		"what an owner stops, its workers unknown": {"0 create n " + ann + "\n60 stop n " + ann + " first\n60.5 guest w0\n60.6 guest w1\n61 stop n " + ann + " last\n61.5 guest w3", nil},
+		"a preemption beside what an owner deletes": {
+			"0 create n " + ann + "\n60 delete n " + ann + "\n60.5 preempted w0",
+			[]string{"60.5 preemption us-west4-a " + workers + " not_told workers 1"},
+		},
+		"workers of another zone than what an owner deletes": {
+			"0 create n in:us-west4-b " + ann + "\n60 delete n in:us-west4-b " + ann + "\n60.5 guest w0",
+			[]string{"60.5 guest_shutdown us-west4-a " + workers + " not_told workers 1"},
+		},
+		"the ordered time is over, the node unknown":          {"60 limit w0\n60.1 guest w0\n60.2 guest w1\n60.5 terminate n\n61 guest w2", nil},
+		"the ordered time is over, the node known":            {born + "60 limit w0\n60.1 guest w1\n60.5 terminate n\n61 delete n " + script, nil},
+		"the ordered time is over, and the crew still speaks": {born + "60 limit w0\n60.1 progress n\n60.2 guest w1", nil},
+		"long after the ordered time of another life": {
+			born + "60 limit w0\n60.5 terminate n\n90 create n " + ann + "\n91 progress n of:" + renewed + "\n200 preempted w0 of:" + renewed,
+			[]string{"200 preemption us-west4-a n not_back generation v5litepod workers 1"},
+		},
+		"creations that fail for several reasons": {
+			"60 terminate n\n62 create n failed " + script + "\n63 create n overquota " + script + "\n64 create n failed " + script + "\n65 delete n overquota " + script + "\n70 create n " + script,
+			[]string{"60 terminated us-west4-a n back gap 10m by babysitter who " + script + " least 0.17 failed 3 map[quota:1 stockout:2]"},
+		},
+		"the node minutes after its workers": {
+			"60 preempted w0\n68 terminate n\n70 create n " + script,
+			[]string{"60 preemption us-west4-a n back gap 10m by babysitter who " + script + " least 0.17 workers 1 matched"},
+		},
+		"workers minutes after their node": {
+			"60 terminate n\n68 preempted w0\n70 create n " + script,
+			[]string{"60 preemption us-west4-a n back gap 10m by babysitter who " + script + " least 0.17 workers 1 matched"},
+		},
+		"the node minutes after two that may be its workers": {
+			"60 preempted w0\n60 preempted w0 of:" + renewed + "\n68 terminate n",
+			[]string{
+				"60 preemption us-west4-a " + workers + " not_told workers 1", "60 preemption us-west4-a " + renewed + " not_told workers 1",
+				"68 terminated us-west4-a n not_back",
+			},
+		},
+		"minutes apart and of causes that do not go together": {
+			"60 hosterror w0\n68 preempted n",
+			[]string{"60 host_error us-west4-a " + workers + " not_told workers 1", "68 preemption us-west4-a n not_back"},
+		},
+		"a script is slow to delete what was lost": {
+			"60 preempted w0\n110 delete n " + script + "\n112 create n " + script,
+			[]string{"60 preemption us-west4-a n back gap 52m by babysitter who " + script + " deleted " + script + " least 0.87 workers 1 matched"},
+		},
+		"others are lost than a node's own workers": {
+			born + "60 terminate n\n61 preempted w0 of:" + renewed,
+			[]string{"60 terminated us-west4-a n not_back gap 1m generation v5litepod hours 0.27", "61 preemption us-west4-a " + renewed + " not_told workers 1"},
+		},
+		"a worker that no slice has": {
+			"60 preempted w65535\n180 restart w65535",
+			[]string{"60 preemption us-west4-a " + workers + " back gap 120m by google least 2 workers 1"},
+		},
+		"the last worker of the largest slice": {
+			"60 preempted w1535\n120 restart w1535",
+			[]string{"60 preemption us-west4-a " + workers + " back gap 60m by google least 6144 workers 1"},
+		},
+		"one entry ID in two projects": {
+			"60 preempted w0 id:i\n60 preempted w0 id:i project:other\n60 preempted w0 id:i",
+			[]string{"60 preemption us-west4-a " + workers + " not_told workers 1", "60 preemption us-west4-a " + workers + " not_told workers 1"},
+		},
+		"maintenance that is told again when its window moves": {
+			born + "120 ongoing w0 120-360\n121 stopped w0\n130 restart w0\n131 ongoing w0 120-400\n150 gone w0",
+			[]string{"120 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1"},
+		},
+		"maintenance that is told only when it is done": {
+			born + "10 pending w0 120-360\n121 stopped w0\n130 restart w0\n131 ongoing w0 120-400\n150 gone w0",
+			[]string{"121 maintenance us-west4-a n back gap 9m by google generation v5litepod hours 2.4 workers 1 lead 111 intime"},
+		},
+		"maintenance stops a worker twice": {
+			born + "120 ongoing w0 120-360\n130 restart w0\n131 ongoing w0\n140 stopped w0\n150 gone w0",
+			[]string{
+				"120 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1",
+				"140 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1 lead 20 intime",
+			},
+		},
+		"maintenance of the next window": {
+			born + "10 pending w0 120-360\n121 ongoing w0\n130 restart w0\n9000 pending w0 9010-9100\n9011 ongoing w0\n9020 restart w0",
+			[]string{
+				"121 maintenance us-west4-a n back gap 9m by google generation v5litepod hours 2.4 workers 1 lead 111 intime",
+				"9011 maintenance us-west4-a n back gap 9m by google generation v5litepod hours 2.4 workers 1 lead 11",
+			},
+		},
+		"terminated when the announced maintenance is over": {
+			born + "10 pending w0 120-360\n121 ongoing w0\n130 restart w0\n200 terminate n\n210 create n " + script,
+			[]string{
+				"121 maintenance us-west4-a n back gap 9m by google generation v5litepod hours 2.4 workers 1 lead 111 intime",
+				"200 terminated us-west4-a n back gap 10m by babysitter who " + script + " generation v5litepod hours 2.67",
+			},
+		},
+		"a notice is void with its incarnation": {
+			born + "10 pending w0 9000-9300\n60 preempted w0\n62 delete n " + script + "\n63 create n " + script + " first\n70 create n " + script + " last\n71 progress n of:" + renewed +
+				"\n4000 stopped w0 of:" + renewed + "\n4010 restart w0 of:" + renewed,
+			[]string{
+				"60 preemption us-west4-a n back gap 10m by babysitter who " + script + " deleted " + script + " generation v5litepod hours 2.67 workers 1",
+				"4000 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1",
+			},
+		},
+		"a notice is void when only the end of the creation is told": {
+			born + "10 pending w0 9000-9300\n60 preempted w0\n170 create n " + script + " last\n4000 stopped w0\n4010 restart w0",
+			[]string{
+				"60 preemption us-west4-a n back gap 110m by babysitter who " + script + " generation v5litepod hours 29.33 workers 1",
+				"4000 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1",
+			},
+		},
+		"a notice is void in a queued resource made anew": {
+			"0 create q:q " + ann + " first type:v6e-8 nodes:n\n9 progress n\n10 pending w0 9000-9300\n60 preempted w0\n62 delete q:q " + script + "\n" +
+				"65 create q:q " + script + " first nodes:n type:v6e-8\n70 progress n of:" + renewed + "\n4000 stopped w0 of:" + renewed + "\n4010 restart w0 of:" + renewed,
+			[]string{
+				"60 preemption us-west4-a n back gap 10m by babysitter who " + script + " deleted " + script + " generation v6e hours 1.33 workers 1",
+				"4000 maintenance us-west4-a n back gap 10m by google generation v6e hours 1.33 workers 1",
+			},
+		},
+		"a notice is void when other workers speak": {
+			born + "10 pending w0 9000-9300\n71 started n of:" + renewed + "\n4000 stopped w0 of:" + renewed + "\n4010 restart w0 of:" + renewed,
+			[]string{"4000 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1"},
+		},
+		"maintenance long after the window": {
+			born + "10 pending w0 120-360\n4000 stopped w0\n4010 restart w0",
+			[]string{"4000 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1"},
+		},
+		"maintenance by hand before the window": {
+			born + "10 pending w0 120-360\n60 stopped w0\n70 restart w0",
+			[]string{"60 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1 lead 50 intime"},
+		},
+		"maintenance withdrawn for one worker of two": {
+			born + "10 pending w0 120-360\n10 pending w1 120-360\n60 gone w0\n140 stopped w1\n150 restart w1\n151 gone w1",
+			[]string{"140 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1 lead 130 intime"},
+		},
+		"maintenance of one worker after the other": {
+			born + "10 pending w0 120-360\n10 pending w1 120-360\n121 ongoing w0\n127 gone w0\n140 stopped w1\n150 gone w1",
+			[]string{
+				"121 maintenance us-west4-a n back gap 6m by google generation v5litepod hours 1.6 workers 1 lead 111 intime",
+				"140 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1 lead 130 intime",
+			},
+		},
 		"a preemption is not what was announced": {
 			born + "10 pending w0 120-360\n130 preempted w0\n140 create n " + script,
 			[]string{"130 preemption us-west4-a n back gap 10m by babysitter who " + script + " generation v5litepod hours 2.67 workers 1"},
@@ -262,6 +407,63 @@ func TestLosses(t *testing.T) {
 			}
 			if r.Total.Losses != len(losses) {
 				t.Errorf("%d losses in all, %d told", r.Total.Losses, len(losses))
+			}
+		})
+	}
+}
+
+func TestNotices(t *testing.T) {
+	for name, c := range map[string]struct {
+		record string
+		want   report.Notices
+	}{
+		"told again when the window moves":  {"0 ongoing w0 0-60\n1 stopped w0\n10 restart w0\n11 ongoing w0 0-90\n30 gone w0", report.Notices{Announced: 1, Began: 1}},
+		"withdrawn for one worker":          {"0 pending w0 90-99\n0 pending w1 90-99\n5 gone w0\n91 stopped w1\n92 restart w1\n93 gone w1", report.Notices{Announced: 1}},
+		"withdrawn for all":                 {"0 pending w0 90-99\n0 pending w1 90-99\n5 gone w0\n6 gone w1", report.Notices{Announced: 1, Withdrawn: 1}},
+		"withdrawn for the node":            {"0 pending n 90-99\n5 gone n", report.Notices{Announced: 1, Withdrawn: 1}},
+		"put off":                           {"0 pending w0 90-99\n5 pending w0 190-199", report.Notices{Announced: 1}},
+		"one after another":                 {"0 pending w0 90-99\n91 ongoing w0\n95 restart w0\n200 pending w0 290-299\n201 gone w0", report.Notices{Announced: 2, Began: 1, Withdrawn: 1}},
+		"deleted before it came":            {"0 pending n 90-99\n5 delete n " + ann + "\n6 gone n", report.Notices{Announced: 1}},
+		"lost and deleted before it came":   {"0 pending n 90-99\n5 preempted n\n6 delete n " + script + "\n7 create n " + script + "\n8 gone n", report.Notices{Announced: 1}},
+		"at the end of the ordered time":    {"0 pending w0 90-99\n5 limit w0\n6 gone w0", report.Notices{Announced: 1}},
+		"gone for a worker that had it not": {"0 pending w0 90-99\n5 gone w1\n91 ongoing w0", report.Notices{Announced: 1, Began: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r, _ := of(t, c.record); r.Notices != c.want {
+				t.Errorf("%+v, want %+v", r.Notices, c.want)
+			}
+		})
+	}
+}
+
+// TestUnsure holds what is said of entries that belong together by their times alone, or to nothing.
+func TestUnsure(t *testing.T) {
+	const apart, restart = "1 time of these their entries were more than five minutes apart", "1 restart by Google follows no loss that is told"
+	for name, c := range map[string]struct {
+		record string
+		want   []string
+		limits int
+	}{
+		"minutes apart":                 {"60 preempted w0\n68 terminate n", []string{apart}, 0},
+		"at the same time":              {"60 preempted w0\n61 terminate n", nil, 0},
+		"a restart alone":               {"60 restart w0\n60.2 restart w1\n61 restart w2", []string{restart}, 0},
+		"a restart of a node alone":     {"60 restart n", []string{restart}, 0},
+		"a restart of what was lost":    {"60 hosterror w0\n70 restart w0\n71 restart w1", nil, 0},
+		"a restart after the crew's":    {"0 progress n\n60 hosterror w0\n75 progress n\n82 restart w0", nil, 0},
+		"the ordered time of one slice": {"60 limit w0\n60 limit w1\n60.5 terminate n\n61 guest w1", nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := of(t, c.record)
+			var got []string
+			for _, u := range r.Unsure {
+				for _, s := range []string{apart, restart} {
+					if strings.HasPrefix(u, s) {
+						got = append(got, s)
+					}
+				}
+			}
+			if d := cmp.Diff(c.want, got); d != "" || r.RunTimeLimits != c.limits {
+				t.Errorf("%d at the end of their time, want %d; not told (-want +got):\n%s", r.RunTimeLimits, c.limits, d)
 			}
 		})
 	}
@@ -381,7 +583,7 @@ func FuzzAccumulator(f *testing.F) {
 		"preempted w0", "preempted w3", "hosterror w1", "stopped w0", "terminate n", "terminate m", "restart w0", "restart n", "pending w0 100-200", "ongoing w0", "gone w0",
 		"create n " + ann + " first", "create n " + ann + " last", "create n in:us-east5-a " + script, "create m " + script + " failed", "delete n " + ann, "delete n " + script + " first",
 		"delete m " + us, "create q:q " + ann + " nodes:n,m type:v6e-8", "create q:m " + ann, "delete q:q " + script, "delete q:m " + ann, "progress n", "progress n of:" + renewed,
-		"started m of:" + renewed, "exited m", "stop n " + ann, "start n " + ann, "reset q:q " + ann, "preempted w0 of:" + renewed, "terminate q-0", "guest w0",
+		"started m of:" + renewed, "exited m", "stop n " + ann, "start n " + ann, "reset q:q " + ann, "preempted w0 of:" + renewed, "terminate q-0", "guest w0", "limit w0", "limit n",
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var record []string

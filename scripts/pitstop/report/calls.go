@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/tpu"
 )
 
 // call takes a call of the TPU API. A long-running one has two entries, of which either may be missing; one that was
@@ -14,9 +16,9 @@ func (a *Accumulator) call(e events.Entry) bool {
 	by := a.who.is(c.Principal)
 	begins, ends := c.First || !c.Last, c.Last || !c.First
 	machines := a.called(e.Subject, c)
-	if c.Code != 0 {
+	if failure := tpu.Audited(c); failure != nil {
 		if strings.HasPrefix(c.Method, "Create") {
-			a.refused(machines)
+			a.refused(machines, failure.Class)
 		}
 		return true
 	}
@@ -48,6 +50,7 @@ func (a *Accumulator) call(e events.Entry) bool {
 		for _, m := range machines {
 			if m.gap == nil {
 				m.alive, m.deleted = false, a.now
+				a.taken = append(a.taken, m)
 			}
 		}
 	}
@@ -93,18 +96,26 @@ func (a *Accumulator) queuedAs(k key) string {
 }
 
 // refused counts a creation that did not come about.
-func (a *Accumulator) refused(machines []*machine) {
+func (a *Accumulator) refused(machines []*machine, class incident.FailureClass) {
 	for _, m := range machines {
 		g := m.gap
 		if g == nil {
 			if o := a.gaps[key{m.project, "", m.name}]; o != nil {
-				o.gap.loss.FailedCreates++ // another zone was tried
+				o.gap.refused(class) // another zone was tried
 			}
 			continue
 		}
-		g.loss.FailedCreates++
+		g.refused(class)
 		g.ordered, g.by, g.byWhom = time.Time{}, "", ""
 	}
+}
+
+func (g *gap) refused(class incident.FailureClass) {
+	l := &g.loss
+	if l.FailedCreates++; l.FailedBy == nil {
+		l.FailedBy = map[incident.FailureClass]int{}
+	}
+	l.FailedBy[class]++
 }
 
 func (a *Accumulator) create(m *machine, c events.Call, by By, begins, ends bool) {
@@ -116,8 +127,10 @@ func (a *Accumulator) create(m *machine, c events.Call, by By, begins, ends bool
 			m.queued = "" // it stands alone; what it was in may still be there
 		}
 		a.ordered(m, c.Principal, by)
-		m.created, m.alive, m.deleted = a.now, false, time.Time{}
+		m.created, m.alive, m.deleted, m.notice = a.now, false, time.Time{}, nil
 		a.forget(m)
+	} else if a.now.Sub(m.created) > createTakes {
+		m.notice = nil // it is made anew, and no entry says when that began
 	}
 	if c.Order.Accelerator != "" {
 		m.accelerator = c.Order.Accelerator
@@ -132,7 +145,7 @@ func (a *Accumulator) create(m *machine, c events.Call, by By, begins, ends bool
 
 // vanished notes that a node which was there is made anew: it was lost before, and no entry of its own says so.
 func (a *Accumulator) vanished(m *machine) {
-	if o := a.lostWorkers(m, unnamedFor); o != nil {
+	if o := a.lostWorkers(m, "", unnamedFor, unnamedFor); o != nil {
 		a.merge(o, m)
 		return
 	}
@@ -166,7 +179,11 @@ func (a *Accumulator) remove(m *machine, principal string, by By) {
 		if !m.deleted.IsZero() && m.created.Before(m.deleted) {
 			return // the other entry of the same call
 		}
-		if o := a.lostWorkers(m, noticedWithin); o != nil {
+		far := noticedWithin
+		if by != ByOwner {
+			far = unnamedFor // it was lost, the question is only since when
+		}
+		if o := a.lostWorkers(m, "", noticedWithin, far); o != nil {
 			a.merge(o, m)
 		}
 	}
@@ -177,13 +194,12 @@ func (a *Accumulator) remove(m *machine, principal string, by By) {
 		g.deleted, g.released, g.loss.DeletedBy = a.now, by == ByOwner, principal
 	case by == ByOwner:
 		a.report.Released++
-		if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && q.lost.IsZero() {
-			q.lost = a.now
-		}
+		a.takeDown(m)
 	default:
 		a.begin(m, events.CauseUnknown)
 		m.gap.deleted, m.gap.loss.DeletedBy = a.now, principal
 	}
+	m.notice = nil // it is void with its incarnation
 }
 
 // enqueue notes a queued resource. That its operation ended does not mean that its slice is there: no entry says when.
@@ -201,7 +217,7 @@ func (a *Accumulator) enqueue(s events.Subject, c events.Call, machines []*machi
 			a.vanished(m)
 		}
 		a.ordered(m, c.Principal, by)
-		m.queued, m.created, m.deleted, m.alive = s.QueuedResource, a.now, time.Time{}, false
+		m.queued, m.created, m.deleted, m.alive, m.notice = s.QueuedResource, a.now, time.Time{}, false, nil
 		a.forget(m)
 		if c.Order.Accelerator != "" {
 			m.accelerator = c.Order.Accelerator

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
 )
 
 // Outcome is how a loss ended, as far as the logs tell.
@@ -105,9 +106,11 @@ type Loss struct {
 	Principal   string `json:"principal"`
 	// DeletedBy is the principal that took down what was left of it.
 	DeletedBy string `json:"deleted_by"`
-	// FailedCreates counts the creations that were refused meanwhile; Again how often it was lost again before it was back.
-	FailedCreates int `json:"failed_creates"`
-	Again         int `json:"again"`
+	// FailedCreates counts the creations that failed meanwhile, FailedBy the same by what their failure means; Again how
+	// often it was lost again before it was back.
+	FailedCreates int                           `json:"failed_creates"`
+	FailedBy      map[incident.FailureClass]int `json:"failed_creates_by_class"`
+	Again         int                           `json:"again"`
 	// ChipHours are lost between loss and return. ChipHoursAtLeast is a lower bound where the size is not known.
 	ChipHours        float64 `json:"chip_hours"`
 	ChipHoursAtLeast float64 `json:"chip_hours_at_least"`
@@ -216,6 +219,8 @@ type Report struct {
 	Notices   Notices     `json:"notices"`
 	// Released counts the deletions by an owner of a slice that nothing had happened to.
 	Released int `json:"released"`
+	// RunTimeLimits counts the slices whose ordered time was over; no TPU was lost by that.
+	RunTimeLimits int `json:"run_time_limits"`
 	// TrainingExits counts the crew's words that training ended by itself; no TPU was lost by that.
 	TrainingExits int `json:"training_exits"`
 	// LeadNeeded is how many seconds a notice has to come before the loss to be in time.
