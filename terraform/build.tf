@@ -1,8 +1,10 @@
 # Where archives are kept, and who builds functions from them.
 
 resource "google_storage_bucket" "archives" {
-  project  = var.project_id
-  name     = "${var.project_id}-${var.prefix}pitstop-archives"
+  project = var.project_id
+  # Another region makes another bucket, and so uploads the archives anew. The region is not spelled out, because the name of
+  # a bucket has 63 characters at most.
+  name     = "${var.project_id}-${var.prefix}pitstop-archives-${substr(sha256(var.region), 0, 6)}"
   location = var.region
   labels   = local.labels
 
