@@ -65,7 +65,7 @@ variable "max_instances" {
 }
 
 variable "memory" {
-  description = "The memory of an instance."
+  description = "The memory of an instance. The default is the least that Cloud Run's second generation takes."
   type        = string
   default     = "512Mi"
 }
