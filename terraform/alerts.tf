@@ -7,7 +7,8 @@ locals {
   dead         = "${local.subscription}(${join(", ", [for s in sort(compact(values(module.function)[*].dead_letter_subscription)) : "\"${s}\""])})"
   user_metric  = { for key, type in local.metric : key => "resource.type=\"cloud_run_revision\" AND metric.type=\"${type}\"" }
 
-  # Alerts on a number that is too high.
+  # Alerts on a number that is too high. A metric that counts lines is silent when there are none: that ends an incident, so
+  # that the next line begins another one and somebody is told again.
   thresholds = {
     dead_letter = {
       title     = "a message could not be handled"
@@ -17,6 +18,7 @@ locals {
       group_by  = ["resource.label.subscription_id"]
       above     = 0
       duration  = "0s"
+      silence   = null
       runbook   = "Twenty deliveries failed over hours, and the message waits in the dead-letter subscription that is named above, for 7 days. Read why: the function's WARNING lines with its message_id. Cure that, then publish the message again on the topic it came from (gcloud pubsub subscriptions pull, without --auto-ack); handling one twice does no harm."
       documents = "dead letter"
     }
@@ -28,17 +30,19 @@ locals {
       group_by  = ["resource.label.subscription_id"]
       above     = 900
       duration  = "300s"
+      silence   = null
       runbook   = "The function of this subscription answers with errors, or not at all. Look at its log (severity WARNING and above), then at whether it was deployed with what it needs: terraform plan has to be empty. While messages wait, patrol still finds what they would have said."
       documents = "oldest unacknowledged message"
     }
     errors = {
       title     = "a function reports errors"
       severity  = "ERROR"
-      filter    = "${local.run} AND metric.type=\"logging.googleapis.com/log_entry_count\" AND metric.labels.severity=one_of(\"ERROR\", \"CRITICAL\", \"ALERT\", \"EMERGENCY\")"
+      filter    = "${local.run} AND metric.type=\"logging.googleapis.com/log_entry_count\" AND metric.labels.log=one_of(\"run.googleapis.com/stdout\", \"run.googleapis.com/stderr\") AND metric.labels.severity=one_of(\"ERROR\", \"CRITICAL\", \"ALERT\", \"EMERGENCY\")"
       aligner   = "ALIGN_DELTA"
       group_by  = ["resource.label.service_name"]
       above     = 3 # a patrol that fails writes one a minute
-      duration  = "0s"
+      duration  = "60s"
+      silence   = "EVALUATION_MISSING_DATA_INACTIVE"
       runbook   = "More than three ERROR lines in five minutes. Each says what is wrong: `function not configured` names the variables, `event rejected` the faults of the message (it stays in the topic for 7 days, see the seek command of gcloud pubsub subscriptions), patrol's what it could not read."
       documents = "error rate"
     }
@@ -49,7 +53,8 @@ locals {
       aligner   = "ALIGN_DELTA"
       group_by  = ["metric.label.zone"]
       above     = 0
-      duration  = "0s"
+      duration  = "60s"
+      silence   = "EVALUATION_MISSING_DATA_INACTIVE"
       runbook   = "More TPUs were to be deleted or stopped within an hour than the brake allows. A zone that fails as a whole looks like this, and so does a fault. Held calls go on by themselves at the next full hour. If they are right, raise brake_per_zone or brake_per_project; if not, take recreate out of allow and apply."
       documents = "brake"
     }
@@ -60,7 +65,8 @@ locals {
       aligner   = "ALIGN_DELTA"
       group_by  = ["resource.label.service_name"]
       above     = 0
-      duration  = "0s"
+      duration  = "60s"
+      silence   = "EVALUATION_MISSING_DATA_INACTIVE"
       runbook   = "Pitstop gave up on an incident and says why and what to do: read the line `incident closed` with outcome escalated, then the incident's record in the ledger. Nothing more is done about that TPU until something new happens to it."
       documents = "incident escalated"
     }
@@ -71,7 +77,8 @@ locals {
       aligner   = "ALIGN_DELTA"
       group_by  = ["metric.label.project"]
       above     = 0
-      duration  = "0s"
+      duration  = "60s"
+      silence   = "EVALUATION_MISSING_DATA_INACTIVE"
       runbook   = "Once a day patrol writes a log entry that has to come back through the sinks, and it did not within half an hour. Run terraform apply: it mends sinks and the right of their writer to publish. Then see the error e-mails of Cloud Logging, and the metric logging.googleapis.com/exports/error_count. Until entries arrive, patrol sees losses by its readings alone, up to a minute later."
       documents = "canary missing"
     }
@@ -97,6 +104,8 @@ resource "google_monitoring_alert_policy" "threshold" {
       threshold_value = each.value.above
       duration        = each.value.duration
 
+      evaluation_missing_data = each.value.silence
+
       aggregations {
         alignment_period     = "300s"
         per_series_aligner   = each.value.aligner
@@ -108,6 +117,10 @@ resource "google_monitoring_alert_policy" "threshold" {
         count = 1
       }
     }
+  }
+
+  alert_strategy {
+    auto_close = "1800s"
   }
 
   documentation {

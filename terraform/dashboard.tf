@@ -46,9 +46,7 @@ resource "google_monitoring_dashboard" "main" {
     mosaicLayout = {
       columns = 48
       tiles = [
-        for i, chart in local.charts : {
-          xPos   = i % 2 * 24
-          yPos   = floor(i / 2) * 16
+        for i, chart in local.charts : merge({
           width  = 24
           height = 16
           widget = {
@@ -71,7 +69,8 @@ resource "google_monitoring_dashboard" "main" {
               }]
             }
           }
-        }
+          # Zero is left out, as the API leaves it out of its answer: else no plan would ever be empty.
+        }, i % 2 == 0 ? {} : { xPos = 24 }, i < 2 ? {} : { yPos = floor(i / 2) * 16 })
       ]
     }
   })

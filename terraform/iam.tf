@@ -12,13 +12,11 @@ locals {
   tpu_permissions = { for name in keys(local.functions) : name => sort(distinct([for r in local.granted : r.permission if r.account == name && startswith(r.permission, "tpu.")])) }
   changes_tpus    = { for name in keys(local.functions) : name => anytrue([for r in local.granted : r.account == name && startswith(r.permission, "tpu.") && length(r.switches) > 0]) }
 
-  functions_with = {
-    for permission in ["iam.serviceAccounts.actAs", "storage.objects.create"] : permission => toset([
-      for r in local.granted : r.account if r.permission == permission && contains(keys(local.functions), r.account)
-    ])
-  }
-  creators = local.functions_with["iam.serviceAccounts.actAs"]
-  writers  = local.functions_with["storage.objects.create"]
+  creators = toset([for r in local.granted : r.account if r.permission == "iam.serviceAccounts.actAs"])
+
+  # Who looks into buckets with checkpoints, and who of them writes there too.
+  readers = toset([for r in local.granted : r.account if r.on == "checkpoint_buckets"])
+  writers = toset([for r in local.granted : r.account if r.on == "checkpoint_buckets" && r.permission == "storage.objects.create"])
 
   each_watched = merge([for p in local.watched : { for name in keys(local.functions) : "${p}/${name}" => { project = p, function = name } }]...)
   policy       = var.policy_uri == "" ? null : regex("^gs://(?P<bucket>[^/]+)/(?P<object>.+)$", var.policy_uri)
@@ -63,10 +61,10 @@ resource "google_project_iam_member" "ledger" {
 # Verifying a checkpoint reads the directory; a lease, and a request to the crew, are written beside the checkpoints, and
 # to replace an object counts as deleting it.
 resource "google_storage_bucket_iam_member" "checkpoints" {
-  for_each = { for pair in setproduct(var.checkpoint_buckets, local.writers) : "${pair[0]}/${pair[1]}" => { bucket = pair[0], function = pair[1] } }
+  for_each = { for pair in setproduct(var.checkpoint_buckets, local.readers) : "${pair[0]}/${pair[1]}" => { bucket = pair[0], function = pair[1] } }
 
   bucket = each.value.bucket
-  role   = "roles/storage.objectUser"
+  role   = contains(local.writers, each.value.function) ? "roles/storage.objectUser" : "roles/storage.objectViewer"
   member = module.function[each.value.function].member
 }
 

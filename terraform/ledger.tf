@@ -11,6 +11,11 @@ resource "google_firestore_database" "ledger" {
   point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_ENABLED"
   delete_protection_state           = var.ledger_deletion_policy == "DELETE" ? "DELETE_PROTECTION_DISABLED" : "DELETE_PROTECTION_ENABLED"
 
+  # It stays where it is when the functions move: nothing moves a database.
+  lifecycle {
+    ignore_changes = [location_id]
+  }
+
   depends_on = [google_project_service.main]
 }
 

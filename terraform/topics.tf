@@ -30,11 +30,13 @@ resource "google_cloud_scheduler_job" "tick" {
     attributes = { every = "minute" } # a message has to hold something
   }
 
-  # The first tick finds a function that may read what it needs.
+  # The first tick finds a function that may read what it needs, and a way back for the canary that it writes.
   depends_on = [
     module.function,
+    module.log_sink,
     google_firestore_database.ledger,
     google_project_iam_member.ledger,
+    google_project_iam_member.logs,
     google_project_iam_member.tpu,
   ]
 }

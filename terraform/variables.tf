@@ -38,7 +38,7 @@ variable "brake_per_zone" {
 }
 
 variable "checkpoint_buckets" {
-  description = "The buckets that hold checkpoint directories, without gs://. Pitstop verifies checkpoints there and writes leases and requests beside them."
+  description = "The buckets that hold checkpoint directories, without gs://. Pitstop verifies checkpoints there and writes leases and requests beside them; without its bucket here it can do neither for a TPU."
   type        = set(string)
   default     = []
 
@@ -48,10 +48,26 @@ variable "checkpoint_buckets" {
   }
 }
 
+variable "docker_repository" {
+  description = "The repository of Artifact Registry that takes the functions' images, projects/P/locations/R/repositories/N in the region of the functions, for one that is there already; one is made if it is not given, and goes with the deployment."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.docker_repository == null || can(regex("^projects/[^/]+/locations/[^/]+/repositories/[^/]+$", var.docker_repository))
+    error_message = "docker_repository is named in full, projects/P/locations/R/repositories/N."
+  }
+}
+
 variable "labels" {
   description = "Labels for everything that can have some; app=pitstop is added."
   type        = map(string)
   default     = {}
+
+  validation {
+    condition     = alltrue([for key, value in var.labels : can(regex("^[\\p{Ll}\\p{Lo}][\\p{Ll}\\p{Lo}\\p{N}_-]{0,62}$", key)) && can(regex("^[\\p{Ll}\\p{Lo}\\p{N}_-]{0,63}$", value))])
+    error_message = "labels takes keys and values of at most 63 small letters, digits, dashes and underscores; a key begins with a letter."
+  }
 }
 
 variable "ledger_deletion_policy" {
@@ -66,9 +82,14 @@ variable "ledger_deletion_policy" {
 }
 
 variable "ledger_location" {
-  description = "Where the ledger is kept, a location of Firestore such as nam5; the region of the functions if it is not given. It cannot be changed later."
+  description = "Where the ledger is kept, a location of Firestore such as nam5; the region of the functions if it is not given. It counts for the first apply alone: a database cannot be moved."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.ledger_location == null || can(regex("^([a-z]+-[a-z]+[0-9]+|[a-z]+[0-9]+)$", var.ledger_location))
+    error_message = "ledger_location is a region such as us-central1, or a multi-region such as nam5."
+  }
 }
 
 variable "log_level" {
@@ -94,7 +115,7 @@ variable "notification_channels" {
 }
 
 variable "policy_uri" {
-  description = "The policy file, gs://bucket/object; empty leaves the presets alone. The functions may read that object."
+  description = "The policy file, gs://bucket/object; empty leaves the presets alone. The functions may read that object, by a grant that takes uniform bucket-level access on its bucket."
   type        = string
   default     = ""
 
@@ -126,9 +147,14 @@ variable "project_id" {
 }
 
 variable "region" {
-  description = "The region that the functions run in. TPUs of every zone are watched, whatever it is."
+  description = "The region that the functions run in. TPUs of every zone are watched, whatever it is. Another one later moves the functions; the ledger stays where the first apply made it."
   type        = string
   default     = "us-central1"
+
+  validation {
+    condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.region))
+    error_message = "${var.region} is no region such as us-central1; a zone has a letter too many."
+  }
 }
 
 variable "shared_vpc_subnetworks" {

@@ -45,7 +45,8 @@ const (
 var (
 	every     = []string{"maintenance", "logevent", "patrol", "checkpoint", "recovery", "recreate"}
 	replacing = []string{"recreate", "recreate_non_spot"}
-	acting    = []string{"request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot", "start_stopped"}
+	// acting lead to a look at checkpoints, or to a lease; start_stopped does to neither.
+	acting = []string{"request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot"}
 )
 
 // permissions is the one list of what is granted. The README's table, the custom roles and the grants that depend on
@@ -97,20 +98,28 @@ var permissions = []permission{
 		Switches: replacing, Why: "to create a TPU in a host project's network", Source: sourceSharedVPC,
 	},
 	{
-		Name: "storage.objects.get", Accounts: []string{"checkpoint", "recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Name: "storage.objects.get", Accounts: []string{"checkpoint", "recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectViewer",
 		Switches: acting, Calls: []string{"storage objects.get"}, Why: "to read what a checkpoint says of itself, and the lease", Source: sourceStorage,
 	},
 	{
-		Name: "storage.objects.list", Accounts: []string{"checkpoint"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Name: "storage.objects.list", Accounts: []string{"checkpoint"}, On: "checkpoint_buckets", Role: "roles/storage.objectViewer",
 		Switches: acting, Calls: []string{"storage objects.list"}, Why: "to find complete checkpoints", Source: sourceStorage,
 	},
 	{
-		Name: "storage.objects.create", Accounts: []string{"checkpoint", "recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
-		Switches: acting, Calls: []string{"storage objects.insert"}, Why: "to write the request for a save, and the lease", Source: sourceStorage,
+		Name: "storage.objects.create", Accounts: []string{"checkpoint"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Switches: []string{"request_checkpoint"}, Calls: []string{"storage objects.insert"}, Why: "to write the request for a save", Source: sourceStorage,
 	},
 	{
-		Name: "storage.objects.delete", Accounts: []string{"checkpoint", "recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
-		Switches: acting, Calls: []string{"storage objects.insert"}, Why: "to replace either: that counts as deleting", Source: sourceStorage,
+		Name: "storage.objects.delete", Accounts: []string{"checkpoint"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Switches: []string{"request_checkpoint"}, Calls: []string{"storage objects.insert"}, Why: "to replace one: that counts as deleting", Source: sourceStorage,
+	},
+	{
+		Name: "storage.objects.create", Accounts: []string{"recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Switches: acting, Calls: []string{"storage objects.insert"}, Why: "to write the lease, for a TPU that Google brought back too", Source: sourceStorage,
+	},
+	{
+		Name: "storage.objects.delete", Accounts: []string{"recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Switches: acting, Calls: []string{"storage objects.insert"}, Why: "to replace it: that counts as deleting", Source: sourceStorage,
 	},
 	{
 		Name: "storage.objects.get", Accounts: every, On: "the policy file", Role: "roles/storage.objectViewer",
@@ -169,7 +178,7 @@ var permissions = []permission{
 		Why: "to log builds", Source: sourceBuild,
 	},
 	{
-		Name: "artifactregistry.repositories.uploadArtifacts", Accounts: []string{"the build account"}, On: "the repository gcf-artifacts", Role: "roles/artifactregistry.writer",
+		Name: "artifactregistry.repositories.uploadArtifacts", Accounts: []string{"the build account"}, On: "the repository pitstop", Role: "roles/artifactregistry.writer",
 		Why: "to store images", Source: sourceBuild,
 	},
 	{
@@ -228,7 +237,7 @@ func permissionTable() (string, error) {
 		when := strings.Join(p.Switches, ", ")
 		switch {
 		case slices.Equal(p.Switches, acting):
-			when = "any"
+			when = "any but `start_stopped`"
 		case when != "":
 			when = "`" + strings.ReplaceAll(when, ", ", "`, `") + "`"
 		}

@@ -19,6 +19,9 @@ mock_provider "google" {
   mock_resource "google_cloudfunctions2_function" {
     defaults = { service_config = { uri = "https://mocked.run.app" } }
   }
+  mock_resource "google_artifact_registry_repository" {
+    defaults = { id = "projects/demo-project/locations/us-central1/repositories/pitstop" }
+  }
   mock_resource "google_logging_project_sink" {
     defaults = { writer_identity = "serviceAccount:service-123456789012@gcp-sa-logging.iam.gserviceaccount.com" }
   }
@@ -81,6 +84,12 @@ run "watching" {
       toset(split(",", module.function[name].environment.OUR_PRINCIPALS)) == toset([for f in keys(local.functions) : "pitstop-${f}@demo-project.iam.gserviceaccount.com"])
     ])
     error_message = "An account of a function is not known as Pitstop's own."
+  }
+
+  # Who builds may write into the images' own repository, and into no other.
+  assert {
+    condition     = google_artifact_registry_repository_iam_member.build.repository == google_artifact_registry_repository.images[0].repository_id && google_artifact_registry_repository.images[0].format == "DOCKER" && google_artifact_registry_repository_iam_member.build.member == google_service_account.build.member && !contains(values(google_project_iam_member.build)[*].role, "roles/artifactregistry.writer")
+    error_message = "The build account cannot store images, or may store them elsewhere."
   }
 
   # Ticks alone are not kept aside.
@@ -146,8 +155,82 @@ run "restarting_changes_no_tpu" {
   }
 
   assert {
-    condition     = toset(keys(google_storage_bucket_iam_member.checkpoints)) == toset(["ckpt/checkpoint", "ckpt/recovery"])
-    error_message = "Those who verify checkpoints and write leases may do so, and nobody else."
+    condition     = { for key, grant in google_storage_bucket_iam_member.checkpoints : key => grant.role } == { "ckpt/checkpoint" = "roles/storage.objectViewer", "ckpt/recovery" = "roles/storage.objectUser" }
+    error_message = "Who verifies checkpoints may read them, who writes leases may write, and nobody else may do either."
+  }
+}
+
+run "images_in_a_repository_that_is_there" {
+  command = plan
+
+  variables {
+    docker_repository = "projects/host-project/locations/us-central1/repositories/shared"
+  }
+
+  assert {
+    condition     = length(google_artifact_registry_repository.images) == 0 && google_artifact_registry_repository_iam_member.build.project == "host-project" && google_artifact_registry_repository_iam_member.build.repository == "shared"
+    error_message = "Images do not go where they were told to."
+  }
+}
+
+run "asking_for_saves" {
+  command = plan
+
+  variables {
+    allow              = ["request_checkpoint"]
+    checkpoint_buckets = ["ckpt"]
+  }
+
+  assert {
+    condition     = google_storage_bucket_iam_member.checkpoints["ckpt/checkpoint"].role == "roles/storage.objectUser"
+    error_message = "Who asks for a save cannot leave the request in the bucket."
+  }
+}
+
+run "starting_stopped_ones" {
+  command = plan
+
+  variables {
+    allow              = ["start_stopped"]
+    checkpoint_buckets = ["ckpt"]
+  }
+
+  assert {
+    condition     = length(google_storage_bucket_iam_member.checkpoints) == 0
+    error_message = "To start what was stopped takes nothing in a bucket."
+  }
+}
+
+run "counted_lines_tell_each_time" {
+  command = plan
+
+  # A metric of lines is silent without one: its incident has to end, or the next line tells nobody.
+  assert {
+    condition = alltrue([
+      for key, policy in google_monitoring_alert_policy.threshold :
+      policy.conditions[0].condition_threshold[0].evaluation_missing_data == "EVALUATION_MISSING_DATA_INACTIVE" && policy.conditions[0].condition_threshold[0].duration != "0s" && policy.alert_strategy[0].auto_close == "1800s"
+      if strcontains(policy.conditions[0].condition_threshold[0].filter, "logging.googleapis.com/")
+    ])
+    error_message = "An alert on counted lines would not end when none come."
+  }
+
+  assert {
+    condition     = alltrue([for i, tile in jsondecode(google_monitoring_dashboard.main.dashboard_json).mosaicLayout.tiles : lookup(tile, "xPos", 0) == i % 2 * 24 && lookup(tile, "yPos", 0) == floor(i / 2) * 16 && lookup(tile, "xPos", 1) != 0 && lookup(tile, "yPos", 1) != 0])
+    error_message = "A tile is elsewhere, or says a zero, which the API does not repeat."
+  }
+}
+
+run "another_region" {
+  command = plan
+
+  variables {
+    region = "northamerica-northeast1"
+    prefix = "dev12-"
+  }
+
+  assert {
+    condition     = google_storage_bucket.archives.name != "demo-project-dev12-pitstop-archives-${substr(sha256("us-central1"), 0, 6)}" && length(google_storage_bucket.archives.name) - length(var.project_id) + 30 <= 63
+    error_message = "A move to another region has to make another bucket, whose name fits."
   }
 }
 
@@ -259,10 +342,15 @@ run "mistaken_names" {
     prefix                 = "Dev"
     ledger_deletion_policy = "delete"
     brake_per_zone         = 0
+    region                 = "us-central1-a"
+    ledger_location        = "US"
+    docker_repository      = "shared"
+    labels                 = { Team = "ML" }
   }
 
   expect_failures = [
     var.checkpoint_buckets, var.policy_uri, var.tpu_service_accounts, var.shared_vpc_subnetworks, var.watched_projects,
-    var.notification_channels, var.prefix, var.ledger_deletion_policy, var.brake_per_zone,
+    var.notification_channels, var.prefix, var.ledger_deletion_policy, var.brake_per_zone, var.region, var.ledger_location,
+    var.labels, var.docker_repository,
   ]
 }

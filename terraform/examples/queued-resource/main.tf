@@ -16,9 +16,11 @@ locals {
           acceleratorType       = var.accelerator_type
           runtimeVersion        = var.runtime_version
           autocheckpointEnabled = true # the runtime sends SIGTERM before maintenance, for frameworks that save on it
-          networkConfig         = { enableExternalIps = false }
-          serviceAccount        = { email = google_service_account.trainer.email, scope = ["https://www.googleapis.com/auth/cloud-platform"] }
-          labels                = { pitstop-policy = "spot", pitstop-workload = var.name }
+          # Without external addresses the start-up script reaches Cloud Storage only where the subnetwork has Private Google
+          # Access.
+          networkConfig  = merge({ enableExternalIps = false }, var.subnetwork == null ? {} : { subnetwork = var.subnetwork })
+          serviceAccount = { email = google_service_account.trainer.email, scope = ["https://www.googleapis.com/auth/cloud-platform"] }
+          labels         = { pitstop-policy = "spot", pitstop-workload = var.name }
           metadata = {
             pitstop-checkpoint-dir = local.directory
             startup-script         = local.startup_script
@@ -59,6 +61,10 @@ resource "google_storage_bucket_object" "pitcrew" {
   bucket = google_storage_bucket.checkpoints.name
   name   = "bin/pitcrew-${filesha256(var.pitcrew)}"
   source = var.pitcrew
+
+  # The start-up script of a TPU that is there names the pitcrew of its day, and so does the spec that Pitstop orders it again
+  # with. A newer one is laid beside it, and none is deleted.
+  deletion_policy = "ABANDON"
 }
 
 # The training writes checkpoints, the crew its acknowledgements and, where no Pitstop runs, the lease.
@@ -134,6 +140,12 @@ variable "runtime_version" {
   description = "The software of the TPU's machines."
   type        = string
   default     = "v2-alpha-tpuv5-lite"
+}
+
+variable "subnetwork" {
+  description = "The subnetwork of the TPU, projects/P/regions/R/subnetworks/S; that of the default network if it is not given. It has to have Private Google Access, which subnetworks have not by default: gcloud compute networks subnets update S --region=R --enable-private-ip-google-access."
+  type        = string
+  default     = null
 }
 
 variable "zone" {

@@ -5,9 +5,15 @@ resource "google_storage_bucket_object" "archive" {
   source       = var.archive
   content_type = "application/zip"
 
-  # The one before goes when the function is built from this one.
+  # Else the path in the state would be read to look for changes, which may be another machine's.
+  source_md5hash = filemd5(var.archive)
+
   lifecycle {
+    # The one before goes when the function is built from this one.
     create_before_destroy = true
+
+    # The name says what is in it. Another path to the same archive would upload it again, and then delete that very name.
+    ignore_changes = [source]
   }
 }
 
@@ -22,6 +28,8 @@ resource "google_cloudfunctions2_function" "main" {
     runtime         = var.runtime
     entry_point     = var.entry_point
     service_account = var.build_service_account
+
+    docker_repository = var.docker_repository
 
     source {
       storage_source {

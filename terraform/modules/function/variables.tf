@@ -41,6 +41,11 @@ variable "dead_letter" {
   default     = true
 }
 
+variable "docker_repository" {
+  description = "The repository of Artifact Registry that takes the function's images, projects/P/locations/R/repositories/N, in the function's region."
+  type        = string
+}
+
 variable "entry_point" {
   description = "The entry point that the function registers, such as HandleMaintenance."
   type        = string
@@ -65,7 +70,7 @@ variable "max_instances" {
 }
 
 variable "memory" {
-  description = "The memory of an instance."
+  description = "The memory of an instance. The default is the least that Cloud Run's second generation takes."
   type        = string
   default     = "512Mi"
 }
