@@ -29,13 +29,14 @@ resource "google_service_account" "build" {
   depends_on = [google_project_service.main]
 }
 
-# What a build needs: its log, which Cloud Logging keeps nowhere below the project, and the bucket that Cloud Functions copies
-# archives to. That is there from the first deployment on, so its own policy cannot be written before it, and a condition
-# names it.
+# What a build needs: its log, which Cloud Logging keeps nowhere below the project; the repository that Cloud Functions
+# makes for images; and the bucket that it copies archives to. Both are there from the first deployment on, so their own
+# policies cannot be written before it, and a condition names them.
 resource "google_project_iam_member" "build" {
   for_each = {
-    "roles/logging.logWriter"    = null
-    "roles/storage.objectViewer" = "projects/_/buckets/gcf-v2-sources-${local.project_number}-${var.region}"
+    "roles/logging.logWriter"       = null
+    "roles/artifactregistry.writer" = "projects/${var.project_id}/locations/${var.region}/repositories/gcf-artifacts"
+    "roles/storage.objectViewer"    = "projects/_/buckets/gcf-v2-sources-${local.project_number}-${var.region}"
   }
 
   project = var.project_id
@@ -52,29 +53,6 @@ resource "google_project_iam_member" "build" {
   }
 }
 
-# Images are kept in a repository of our own: the one that Cloud Functions would make is not there to be granted on, and
-# Artifact Registry does not know conditions on its names.
-resource "google_artifact_registry_repository" "images" {
-  count = var.docker_repository == null ? 1 : 0
-
-  project       = var.project_id
-  location      = var.region
-  repository_id = "${var.prefix}pitstop"
-  description   = "Images of Pitstop's functions."
-  format        = "DOCKER"
-  labels        = local.labels
-
-  depends_on = [google_project_service.main]
-}
-
-resource "google_artifact_registry_repository_iam_member" "build" {
-  project    = local.repository.project
-  location   = local.repository.location
-  repository = local.repository.name
-  role       = "roles/artifactregistry.writer"
-  member     = google_service_account.build.member
-}
-
 # It reads the archives.
 resource "google_storage_bucket_iam_member" "build" {
   bucket = google_storage_bucket.archives.name
@@ -83,9 +61,6 @@ resource "google_storage_bucket_iam_member" "build" {
 }
 
 locals {
-  docker_repository = coalesce(var.docker_repository, one(google_artifact_registry_repository.images[*].id))
-  repository        = regex("^projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+)/repositories/(?P<name>[^/]+)$", local.docker_repository)
-
   # Asked of our own bucket, because nothing else tells it without a right that nobody here needs otherwise.
   project_number = google_storage_bucket.archives.project_number
 }

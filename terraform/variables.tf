@@ -48,17 +48,6 @@ variable "checkpoint_buckets" {
   }
 }
 
-variable "docker_repository" {
-  description = "The repository of Artifact Registry that takes the functions' images, projects/P/locations/R/repositories/N in the region of the functions, for one that is there already; one is made if it is not given, and goes with the deployment."
-  type        = string
-  default     = null
-
-  validation {
-    condition     = var.docker_repository == null || can(regex("^projects/[^/]+/locations/[^/]+/repositories/[^/]+$", var.docker_repository))
-    error_message = "docker_repository is named in full, projects/P/locations/R/repositories/N."
-  }
-}
-
 variable "labels" {
   description = "Labels for everything that can have some; app=pitstop is added."
   type        = map(string)

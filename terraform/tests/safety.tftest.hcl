@@ -19,9 +19,6 @@ mock_provider "google" {
   mock_resource "google_cloudfunctions2_function" {
     defaults = { service_config = { uri = "https://mocked.run.app" } }
   }
-  mock_resource "google_artifact_registry_repository" {
-    defaults = { id = "projects/demo-project/locations/us-central1/repositories/pitstop" }
-  }
   mock_resource "google_logging_project_sink" {
     defaults = { writer_identity = "serviceAccount:service-123456789012@gcp-sa-logging.iam.gserviceaccount.com" }
   }
@@ -84,12 +81,6 @@ run "watching" {
       toset(split(",", module.function[name].environment.OUR_PRINCIPALS)) == toset([for f in keys(local.functions) : "pitstop-${f}@demo-project.iam.gserviceaccount.com"])
     ])
     error_message = "An account of a function is not known as Pitstop's own."
-  }
-
-  # Who builds may write into the images' own repository, and into no other.
-  assert {
-    condition     = google_artifact_registry_repository_iam_member.build.repository == google_artifact_registry_repository.images[0].repository_id && google_artifact_registry_repository.images[0].format == "DOCKER" && google_artifact_registry_repository_iam_member.build.member == google_service_account.build.member && !contains(values(google_project_iam_member.build)[*].role, "roles/artifactregistry.writer")
-    error_message = "The build account cannot store images, or may store them elsewhere."
   }
 
   # Ticks alone are not kept aside.
@@ -157,19 +148,6 @@ run "restarting_changes_no_tpu" {
   assert {
     condition     = { for key, grant in google_storage_bucket_iam_member.checkpoints : key => grant.role } == { "ckpt/checkpoint" = "roles/storage.objectViewer", "ckpt/recovery" = "roles/storage.objectUser" }
     error_message = "Who verifies checkpoints may read them, who writes leases may write, and nobody else may do either."
-  }
-}
-
-run "images_in_a_repository_that_is_there" {
-  command = plan
-
-  variables {
-    docker_repository = "projects/host-project/locations/us-central1/repositories/shared"
-  }
-
-  assert {
-    condition     = length(google_artifact_registry_repository.images) == 0 && google_artifact_registry_repository_iam_member.build.project == "host-project" && google_artifact_registry_repository_iam_member.build.repository == "shared"
-    error_message = "Images do not go where they were told to."
   }
 }
 
@@ -344,13 +322,12 @@ run "mistaken_names" {
     brake_per_zone         = 0
     region                 = "us-central1-a"
     ledger_location        = "US"
-    docker_repository      = "shared"
     labels                 = { Team = "ML" }
   }
 
   expect_failures = [
     var.checkpoint_buckets, var.policy_uri, var.tpu_service_accounts, var.shared_vpc_subnetworks, var.watched_projects,
     var.notification_channels, var.prefix, var.ledger_deletion_policy, var.brake_per_zone, var.region, var.ledger_location,
-    var.labels, var.docker_repository,
+    var.labels,
   ]
 }

@@ -29,8 +29,6 @@ resource "google_cloudfunctions2_function" "main" {
     entry_point     = var.entry_point
     service_account = var.build_service_account
 
-    docker_repository = var.docker_repository
-
     source {
       storage_source {
         bucket = google_storage_bucket_object.archive.bucket

@@ -41,11 +41,6 @@ variable "dead_letter" {
   default     = true
 }
 
-variable "docker_repository" {
-  description = "The repository of Artifact Registry that takes the function's images, projects/P/locations/R/repositories/N, in the function's region."
-  type        = string
-}
-
 variable "entry_point" {
   description = "The entry point that the function registers, such as HandleMaintenance."
   type        = string

@@ -19,7 +19,6 @@ variables {
   archive               = "./tests/delivery.tftest.hcl" # any file: what counts is its hash
   source_bucket         = "archives"
   build_service_account = "projects/demo-project/serviceAccounts/build@demo-project.iam.gserviceaccount.com"
-  docker_repository     = "projects/demo-project/locations/us-central1/repositories/pitstop"
   project_id            = "demo-project"
   project_number        = "123456789012"
   region                = "us-central1"
