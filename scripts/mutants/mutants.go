@@ -5,6 +5,7 @@ var mutants = []mutant{
 	{"1 fence", "a request of any epoch passes", []edit{
 		{"shared/incident/task.go", "	case w.Epoch != r.Epoch:\n", "	case w.Epoch < r.Epoch:\n"},
 		{"shared/incident/task.go", "	case t == nil || t.Epoch != r.Epoch:\n", "	case t == nil:\n"},
+		{"shared/incident/task.go", "	if t == nil || t.Epoch != r.Epoch || t.Attempt", "	if t == nil || t.Attempt"},
 	}},
 	{"1 fence", "nothing is read before a deletion", []edit{
 		{"functions/recreate/handler.go", "	if s, err = h.Fleet.Read(ctx, ref); err != nil {\n", "	if s = (tpu.Slice{Ref: ref, Condition: incident.Lost, Incarnation: r.Incarnation}); err != nil {\n"},
@@ -13,7 +14,8 @@ var mutants = []mutant{
 	{"2 owner", "what an owner deletes is not released", []edit{
 		{"shared/incident/look.go", "		if m.releaseDeleted(s, e.Method == \"DeleteQueuedResource\") {\n", "		if false {\n"},
 	}},
-	{"2 owner", "a slice that is gone is lost at once", []edit{
+	{"2 owner", "a slice that is gone is lost at once, unasked", []edit{
+		{"functions/patrol/handler.go", "	if err != nil || len(asked) == 0 {\n", "	if err != nil || len(asked) >= 0 {\n"},
 		{"shared/incident/phase.go", "	Grace  = 35 * time.Minute\n", "	Grace  = time.Minute\n"},
 	}},
 	{"3 admitted", "a slice that healed is deleted all the same", []edit{
