@@ -430,6 +430,21 @@ func (c *Cloud) Maintain(ctx context.Context, held []Ref) (operation string, err
 	return started(what, otherCall, op)
 }
 
+// Start implements Provider. The API has no request ID for it, and refuses what is not stopped.
+func (c *Cloud) Start(ctx context.Context, r Ref) (operation string, err error) {
+	what := r.about("start")
+	if err := r.check(what); err != nil {
+		return "", err
+	}
+	op, err := call(ctx, what, createOther, func(ctx context.Context) (*api.Operation, error) {
+		return c.nodes.Start(r.String(), &api.StartNodeRequest{}).Context(ctx).Do()
+	})
+	if err != nil {
+		return "", err
+	}
+	return started(what, createOther, op)
+}
+
 // SetMetadata implements Provider. A change replaces the whole map and the API has no etag, so what another writer adds
 // between the reading and the change is lost unless the API itself refuses the second of two changes at a time: then the
 // map is read again.
