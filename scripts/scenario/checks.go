@@ -72,8 +72,9 @@ type record struct {
 	taken map[string]time.Time
 	// stopped is who stopped a slice that is stopped, where a person did, by slice.
 	stopped map[string]string
-	// told says that the last incident was left to a person.
-	told bool
+	// told says that what an incident told of was left to a person, closed when that was.
+	told   bool
+	closed time.Time
 }
 
 func newChecks(w *world) *checks {
@@ -605,6 +606,11 @@ func (c *checks) opened(r *record, w incident.Workload) {
 		// What somebody created in another zone since is admitted there.
 		explained = explained || w.Incident.Phase == incident.Admitting && r.usable[s.Name].After(r.opened)
 	}
+	// What a training met that was begun again since is told again.
+	for _, s := range w.Slices {
+		t := c.trainings[s.Name]
+		explained = explained || w.Incident.Cause == events.CauseCrash && t != nil && t.Started().After(r.closed)
+	}
 	// What an incident had ordered may come when it is over.
 	explained = explained || w.Incident.Phase == incident.Clearing
 	if !explained {
@@ -617,7 +623,10 @@ func (c *checks) opened(r *record, w incident.Workload) {
 func (c *checks) closed(r *record, after incident.Workload) {
 	in := after.Closed
 	c.ended[string(in.Outcome)]++
-	r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed
+	if in.Outcome != incident.Withdrawn { // which mends nothing
+		r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed
+	}
+	r.closed = c.clock.Now()
 	c.causes[string(in.Cause)]++
 	if !in.Down.IsZero() {
 		away := c.clock.Now().Sub(in.Down)
