@@ -107,7 +107,7 @@ run "watching" {
   assert {
     condition = (
       { for p in google_artifact_registry_repository.images[0].cleanup_policies : p.action => p.id } == { DELETE = "delete-after-a-month", KEEP = "keep-the-last" } &&
-      alltrue([for p in google_artifact_registry_repository.images[0].cleanup_policies : p.action != "KEEP" || one(p.most_recent_versions).keep_count >= 1]) &&
+      flatten([for p in google_artifact_registry_repository.images[0].cleanup_policies : p.most_recent_versions[*].keep_count]) == [3] &&
       google_artifact_registry_repository.images[0].cleanup_policy_dry_run != true
     )
     error_message = "Images are kept for ever, or the last ones are not."
