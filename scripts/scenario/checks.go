@@ -70,8 +70,9 @@ type record struct {
 	usable map[string]time.Time
 	// taken is when the owner deleted a slice in quiet times, and the log says so, by slice.
 	taken map[string]time.Time
-	// told says that the last incident was left to a person.
+	// told says that the last incident was left to a person, left is when one was last.
 	told bool
+	left time.Time
 }
 
 func newChecks(w *world) *checks {
@@ -533,6 +534,7 @@ func (c *checks) moved(before, after incident.Workload) {
 		c.violated("5 budgets", after.ID, "the budgets are %+v", b)
 	}
 	c.accounts(before, after)
+	c.restarted(before, after)
 	if phaseOf(before) != phaseOf(after) {
 		c.inTime(before, after)
 	}
@@ -585,9 +587,12 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	}
 	// What an incident had ordered may come when it is over.
 	explained = explained || w.Incident.Phase == incident.Clearing
+	// What stands still for another reason than the last one is told too.
+	explained = explained || w.Incident.Cause == events.CauseHang && c.steps(w) == ""
 	if !explained {
 		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
 	}
+	c.standstill(w)
 	r.opened, r.called, r.ready = now, time.Time{}, time.Time{}
 	c.decided(w, now)
 }
@@ -595,7 +600,9 @@ func (c *checks) opened(r *record, w incident.Workload) {
 func (c *checks) closed(r *record, after incident.Workload) {
 	in := after.Closed
 	c.ended[string(in.Outcome)]++
-	r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed
+	if r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed; r.told {
+		r.left = c.clock.Now()
+	}
 	c.causes[string(in.Cause)]++
 	if !in.Down.IsZero() {
 		away := c.clock.Now().Sub(in.Down)

@@ -72,6 +72,8 @@ type Slice struct {
 	State string `json:"state,omitzero"`
 	// Since is when the condition was first read: no older reading counts against it.
 	Since time.Time `json:"since,omitzero"`
+	// Heard is how its crew was when it was listened for.
+	Heard Heard `json:"heard,omitzero"`
 	// Told is a life whose end an incident has told already: it opens no second one.
 	Told events.Incarnation `json:"told,omitzero"`
 	// Unused says that somebody else ordered this life and that it has not been usable yet: what becomes of it is theirs.
@@ -163,6 +165,11 @@ type Progress struct {
 	Attempt int       `json:"attempt,omitzero"`
 	// High is the highest step ever reported: only what passes it is new ground.
 	High int64 `json:"high,omitzero"`
+	// Stepped is a later step that the crew wrote down on its machine. GapSeconds is the longest time between two reports of
+	// steps of one attempt in quiet times. Told is when a person was told last that the training stands still.
+	Stepped    time.Time `json:"stepped,omitzero"`
+	GapSeconds int64     `json:"gap_seconds,omitzero"`
+	Told       time.Time `json:"told,omitzero"`
 	// CheckpointStep is the last complete checkpoint, as the crew reports it; Verified is the last one that was looked
 	// at and found complete, and VerifiedAt is when it was written.
 	CheckpointStep int64     `json:"checkpoint_step,omitzero"`
@@ -189,9 +196,10 @@ type Pace struct {
 type Crew struct {
 	// Seen is when a crew of this workload first spoke; zero means that there is none.
 	Seen time.Time `json:"seen,omitzero"`
-	// Attempt is the newest training attempt that was started, Exited the newest that ended.
-	Attempt int `json:"attempt,omitzero"`
-	Exited  int `json:"exited,omitzero"`
+	// Attempt is the newest training attempt that was started, at Started, Exited the newest that ended.
+	Attempt int       `json:"attempt,omitzero"`
+	Started time.Time `json:"started,omitzero"`
+	Exited  int       `json:"exited,omitzero"`
 	// Named is the attempt that the lease was asked to name last.
 	Named int `json:"named,omitzero"`
 	// GaveUp is the attempt after which the crew's own restarts were spent.
@@ -478,6 +486,7 @@ func (w Workload) Due() time.Time {
 			earlier(s.Since.Add(SickFor))
 		}
 	}
+	earlier(w.listened())
 	return due
 }
 
