@@ -119,7 +119,7 @@ func TestWatchedIncidents(t *testing.T) {
 			if len(s.Calls) > 0 || len(s.Requests) > 0 {
 				t.Errorf("calls %v, requests %v; want none\n%s", s.Calls, s.Requests, tail(s))
 			}
-			if len(s.Ended) == 0 {
+			if len(s.Ended) == 0 && len(r.Want.Incidents) > 0 {
 				t.Fatalf("no incident was observed\n%s", tail(s))
 			}
 			for _, e := range s.Ended {

@@ -363,7 +363,9 @@ func (w *world) deploy(ctx context.Context) error {
 		"checkpoint": func() trigger.Handle {
 			return checkpointfn.New(checkpointfn.Deps{Fleet: of("checkpoint"), Provider: cloud, Store: store, Limits: w.limits})
 		},
-		"recovery": func() trigger.Handle { return recovery.New(recovery.Deps{Fleet: of("recovery"), Store: store}) },
+		"recovery": func() trigger.Handle {
+			return recovery.New(recovery.Deps{Fleet: of("recovery"), Provider: cloud, Store: store})
+		},
 		"recreate": func() trigger.Handle {
 			return recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: cloud, Buckets: store, Limits: w.limits})
 		},

@@ -33,6 +33,8 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 		m.steps(e)
 	case Called:
 		m.called(e)
+	case Unsaid:
+		m.unsaid(e)
 	case Reported:
 		m.reported(e)
 	case Read:

@@ -49,6 +49,7 @@ var policies = map[string]policy.Policy{
 	"everything": func() policy.Policy { p := allowed(policy.Everything()); p.Hang = policy.HangRestart; return p }(),
 	"ask": allowed(policy.Switches{
 		RequestCheckpoint: policy.Ask, EarlyMaintenance: policy.Ask, Restart: policy.Ask, Recreate: policy.Ask, RecreateNonSpot: policy.Ask,
+		StartStopped: policy.Ask,
 	}),
 	"spot":       allowed(policy.Switches{RequestCheckpoint: policy.Yes, Restart: policy.Yes, Recreate: policy.Yes}),
 	"seldom":     allowed(policy.Switches{RequestCheckpoint: policy.Yes, EarlyMaintenance: policy.Yes}),
@@ -76,7 +77,7 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 	late := incident.Origin{ID: "late", Time: now.Add(-25 * time.Minute), Rank: events.RankAudit}
 	user := incident.Origin{ID: "line", Time: now, Rank: events.RankUser}
 	api := incident.Origin{ID: "read", Time: now, Rank: events.RankReading}
-	facts := incident.Facts{QueuedResource: s.QueuedResource, Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: s.Spot, Spec: "spec1", Label: w.Label, Directory: w.Directory}
+	facts := incident.Facts{QueuedResource: s.QueuedResource, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot, Spec: "spec1", Label: w.Label, Directory: w.Directory}
 	in := w.Incident
 	id := ""
 	if in != nil {
@@ -135,6 +136,8 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		"owner deletes":    incident.Called{Origin: audit, Slice: s.Name, Method: "DeleteNode", Principal: "ann@example.com"},
 		"owner creates":    incident.Called{Origin: audit, Slice: s.Name, Method: "CreateNode", Principal: "ann@example.com"},
 		"owner stops":      incident.Called{Origin: audit, Slice: s.Name, Method: "StopNode", Principal: "ann@example.com"},
+		"owner starts":     incident.Called{Origin: audit, Slice: s.Name, Method: "StartNode", Principal: "ann@example.com"},
+		"unsaid":           incident.Unsaid{Origin: api, Slice: s.Name, Incarnation: s.Incarnation},
 		"read ready":       read(incident.Ready, s.Incarnation, ""),
 		"read unhealthy":   read(incident.Unhealthy, s.Incarnation, ""),
 		"read lost":        read(incident.Lost, s.Incarnation, ""),
@@ -216,7 +219,7 @@ func answers(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 			continue
 		}
 		op := ""
-		if t.Action == events.ActionCreate || t.Action == events.ActionDelete {
+		if t.Action == events.ActionCreate || t.Action == events.ActionDelete || t.Action == events.ActionStart {
 			op = "operation-" + string(t.Action)
 		}
 		out[name("accepted")] = incident.Answered{Origin: api, Request: r, Operation: op, Text: "accepted"}
@@ -252,7 +255,7 @@ func key(t *testing.T, w incident.Workload) string {
 	for i := range w.Slices {
 		s := &w.Slices[i]
 		s.Told = events.Incarnation{}
-		blur(&s.Since, &s.Released, &s.Heard.At, &s.Heard.Seen)
+		blur(&s.Since, &s.Released, &s.Used, &s.Stop.At, &s.Stop.Unsaid, &s.Heard.At, &s.Heard.Seen)
 	}
 	w.Notices = slices.Clone(w.Notices)
 	for i := range w.Notices {
@@ -278,7 +281,7 @@ func key(t *testing.T, w incident.Workload) string {
 }
 
 // reach leads from a workload in peace to a phase, by the names of the evidence; "later" lets the time come for which
-// the state waits.
+// the state waits, "a while" as long as entries may be late.
 var reach = []struct {
 	phase  incident.Phase
 	policy string
@@ -319,6 +322,13 @@ var reach = []struct {
 	{incident.Restarting, "everything", true, "half a day, a crew that runs, tick", nil},
 	{incident.Watching, "spot", true, "half a day, a crew that runs, tick", nil},
 	{incident.Watching, "everything", true, "half a day, no crew, tick", nil},
+	{incident.Starting, "everything", false, "read stopped, later, unsaid, tick", single},
+	{incident.Starting, "everything", false, "read stopped, later, unsaid, tick, intend start 0, accepted start 0", single},
+	{incident.Starting, "everything", false, "host error, read stopped, a while, unsaid, tick", single},
+	{incident.Starting, "everything", true, "read stopped, later, unsaid, tick", single},
+	{incident.Healing, "everything", false, "host error, read stopped, a while, unsaid", single},
+	{incident.Approving, "ask", false, "read stopped, later, unsaid, tick", single},
+	{incident.Watching, "watch", false, "read stopped, later, unsaid, tick", single},
 	{incident.Watching, "watch", true, "preempted", nil},
 	{incident.Watching, "watch", false, "pending, later, tick", nil},
 	{incident.Watching, "watch", true, "exit 139", nil},
@@ -352,6 +362,11 @@ var reach = []struct {
 // again has a requested restart begin and its attempt run.
 const again = "intend restart 0, accepted restart 0, started, "
 
+// single is a workload of one worker, which can be stopped and started.
+func single(w *incident.Workload) {
+	w.Slices[0].Accelerator, w.Slices[0].Workers, w.Slices[0].Chips = "v5litepod-8", 1, 8
+}
+
 // crewless is a workload beside which no crew runs, bare one without a checkpoint directory either.
 func crewless(w *incident.Workload) { w.Crew = incident.Crew{} }
 func bare(w *incident.Workload)     { w.Directory = "" }
@@ -384,6 +399,10 @@ func at(t testing.TB, p policy.Policy, spot bool, path string, but func(*inciden
 	for name := range strings.SplitSeq(path, ", ") {
 		if name == "half a day" {
 			n.now = n.now.Add(12 * time.Hour)
+			continue
+		}
+		if name == "a while" {
+			n.now = n.now.Add(incident.Grace)
 			continue
 		}
 		if name == "later" {
@@ -438,6 +457,8 @@ func exploreAll(t *testing.T) {
 				explore(t, p, gone, 2, evidence)
 				explore(t, p, at(t, p, spot, "half a day, a crew that runs", nil), 2, evidence)
 				explore(t, p, at(t, p, spot, "half a day, no crew", nil), 2, evidence)
+				explore(t, p, at(t, p, spot, "read stopped, later, unsaid", single), 2, evidence)
+				explore(t, p, at(t, p, spot, "read stopped, later, unsaid", nil), 2, evidence)
 			})
 		}
 	}

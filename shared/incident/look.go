@@ -183,7 +183,7 @@ func (m *machine) read(e Read) {
 		s = m.slice(e.Slice)
 		s.State = e.State
 		if s.Condition != e.Condition {
-			s.Condition, s.Since = e.Condition, m.when()
+			s.turns(e.Condition, m.when())
 		}
 	}
 	m.readNotice(s, e)
@@ -364,6 +364,9 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	if s.Unused {
 		m.slice(s.Name).Unused = false
 	}
+	if s.Stop.By != "" && m.when().Sub(s.Stop.At) > UnreleaseAfter {
+		m.slice(s.Name).Stop = Stop{} // it was started again, or never stopped
+	}
 	if m.w.Incident == nil {
 		if s.Told.Known() {
 			m.slice(s.Name).Told = events.Incarnation{}
@@ -394,13 +397,13 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 		if m.now.Sub(in.Since) >= SickFor && m.allReady() {
 			m.resume("the API has shown a usable slice for " + events.Span(SickFor))
 		}
-	case InGrace, Healing:
+	case InGrace, Healing, Starting:
 		if m.allReady() {
 			m.line(LineSeen, "node "+s.Name+" is usable again", "")
 			m.resume("the slice is back")
 		}
 	case Approving:
-		if in.Asked == events.ActionDelete && m.allReady() {
+		if (in.Asked == events.ActionDelete || in.Asked == events.ActionStart) && m.allReady() {
 			m.resume("the slice came back by itself")
 		}
 	case Removing, Recreating:
@@ -525,7 +528,8 @@ func (m *machine) gone(s *Slice) {
 	}
 	if s.Condition != Gone {
 		s = m.slice(s.Name)
-		s.Condition, s.State, s.Since = Gone, "gone", m.when()
+		s.turns(Gone, m.when())
+		s.State = "gone"
 	}
 	if s.Unused {
 		s = m.slice(s.Name)
@@ -548,12 +552,14 @@ func (m *machine) gone(s *Slice) {
 		m.cleared(s)
 	case Watching:
 		m.stopped(s.Since)
-	case Approving:
 	case InGrace:
 		if in.proves(s) { // the word that was waited for
 			m.lose(s, "node "+s.Name+" is gone")
 		}
 	default:
+		if in.Phase == Approving && in.Asked != events.ActionStart {
+			return
+		}
 		m.stopped(s.Since)
 		if in.proves(s) {
 			m.lose(s, "node "+s.Name+" is gone")
@@ -689,7 +695,7 @@ func (m *machine) adopt(name string, e Read) {
 	s := m.slice(name)
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
 	s.Made, s.Ordered = "", time.Time{}
-	s.Asked, s.Abuse = false, e.Abuse
+	s.Asked, s.Abuse, s.Used, s.Stop = false, e.Abuse, time.Time{}, Stop{}
 	s.Heard = Heard{}
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
 	m.facts(s, e.Facts)
@@ -728,7 +734,13 @@ func (m *machine) called(e Called) {
 		if s.Made != "" {
 			m.slice(s.Name).Made = "" // it is in their hands
 		}
-		m.ownerActed(what, "the owner stopped it")
+		if m.ownerStopped(s, e.Principal) {
+			m.ownerActed(what, "the owner stopped it")
+		}
+	case "StartNode":
+		if s.Stop.By != "" && m.when().After(s.Stop.At) {
+			m.slice(s.Name).Stop = Stop{}
+		}
 	}
 }
 

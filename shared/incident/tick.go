@@ -55,6 +55,8 @@ func (m *machine) ticked() {
 		}
 	case Clearing:
 		m.stillClearing()
+	case Healing:
+		m.startStopped()
 	}
 }
 
@@ -95,6 +97,9 @@ func (m *machine) quiet() {
 			}
 			m.enter(Healing, m.now.Add(HealFor))
 			m.decided("incident opened: "+text+"; wait for Google's own recovery", "")
+			return
+		case s.unsaidFor(since):
+			m.openStopped(s)
 			return
 		}
 	}
@@ -191,6 +196,8 @@ func (m *machine) overdue() {
 		m.escalate("the lease could not be written within "+took+": "+m.lastFailure(), "look at the bucket and the permissions of the function recovery")
 	case Resuming:
 		m.noProgress(took)
+	case Starting:
+		m.escalate("it was not usable within "+took+" of its start: "+m.lastFailure(), m.byHandStart())
 	case Watching:
 		m.finish(Observed, "", m.stillThere()+" after "+took, "")
 	case Clearing:

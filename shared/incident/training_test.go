@@ -218,3 +218,36 @@ func TestAMachinesErrorIsNotTheTrainings(t *testing.T) {
 		t.Errorf("it is charged still: %+v", w.Crew.Spent)
 	}
 }
+
+// TestAnAttemptThatRunsIsNamedInTheLease: the answer of the function that wrote it may be lost, and its crew is heard.
+func TestAnAttemptThatRunsIsNamedInTheLease(t *testing.T) {
+	n := at(t, policies["everything"], true,
+		"preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours", nil)
+	n.w.Slices[0].Group = "t1v-n-00000002"
+	names := n.w.Incident.Tasks[0].Names
+	for name, test := range map[string]struct {
+		report  events.CrewReport
+		follows bool
+	}{
+		"it runs":                 {events.CrewReport{Report: events.ReportStarted, Attempt: names}, true},
+		"it has failed":           {events.CrewReport{Report: events.ReportExited, ExitCode: 1, Attempt: names + 1}, true},
+		"an earlier attempt":      {events.CrewReport{Report: events.ReportStarted, Attempt: names - 1}, false},
+		"no attempt":              {events.CrewReport{Report: events.ReportNotice, Attempt: names, Notice: &events.Notice{}}, false},
+		"nobody knows which life": {events.CrewReport{Report: events.ReportStarted, Attempt: names, Hostname: "laptop"}, false},
+		"a former life":           {events.CrewReport{Report: events.ReportStarted, Attempt: names, Hostname: "t1v-n-3f2a9c01-w-0"}, false},
+	} {
+		if test.report.Hostname == "" {
+			test.report.Hostname = "t1v-n-00000002-w-0"
+		}
+		w, _, _ := incident.Advance(policies["everything"], n.w, incident.Reported{
+			Origin: incident.Origin{ID: "line", Time: n.now, Rank: events.RankUser}, Slice: n.w.Slices[0].Name, Report: test.report,
+		}, n.now)
+		want := incident.Admitting
+		if test.follows {
+			want = incident.Resuming
+		}
+		if got := w.Incident.Phase; got != want || w.Slices[0].Admitted.Same(w.Slices[0].Incarnation) != test.follows {
+			t.Errorf("%s: phase %s, admitted %v; want %s", name, got, w.Slices[0].Admitted, want)
+		}
+	}
+}

@@ -72,6 +72,10 @@ type Slice struct {
 	State string `json:"state,omitzero"`
 	// Since is when the condition was first read: no older reading counts against it.
 	Since time.Time `json:"since,omitzero"`
+	// Used is since when the slice was usable before its condition changed last; zero where it never was in this life.
+	Used time.Time `json:"used,omitzero"`
+	// Stop is who stopped it, as far as is known.
+	Stop Stop `json:"stop,omitzero"`
 	// Heard is how its crew was when it was listened for.
 	Heard Heard `json:"heard,omitzero"`
 	// Told is a life whose end an incident has told already: it opens no second one.
@@ -484,6 +488,8 @@ func (w Workload) Due() time.Time {
 			earlier(s.Since)
 		case s.Condition == Unhealthy || s.Condition == Unclear:
 			earlier(s.Since.Add(SickFor))
+		case s.unaccounted(): // who stopped it may be told as late as anything else
+			earlier(s.Since.Add(Grace))
 		}
 	}
 	earlier(w.listened())
