@@ -41,7 +41,8 @@ func (c *checks) steps(w incident.Workload) string {
 	return ""
 }
 
-// restarted checks a request for another attempt of a training that hangs: its owner wants it, and it does hang.
+// restarted checks a request for another attempt of a training that hangs: its owner wants it, and it does hang. What follows when
+// nobody hears of a step of that attempt is no different from what follows after a crash.
 func (c *checks) restarted(before, after incident.Workload) {
 	in := after.Incident
 	if in == nil || in.Cause != events.CauseHang || after.Budgets.Restarts <= before.Budgets.Restarts {
@@ -50,7 +51,7 @@ func (c *checks) restarted(before, after incident.Workload) {
 	if !c.lately(after.Label, func(p policy.Policy) bool { return p.Hang == policy.HangRestart }) {
 		c.violated("owner's word", after.ID, "%s asks for another attempt, and its owner wants to be told of a hang and no more", in.ID)
 	}
-	if slice := c.steps(after); slice != "" {
+	if slice := c.steps(after); slice != "" && before.Incident == nil {
 		c.violated("8 progress", after.ID, "%s asks for another attempt, and %s does steps", in.ID, slice)
 	}
 }
