@@ -114,7 +114,7 @@
 //	peace        deleting     Read
 //	peace        healing      Read Ticked
 //	peace        looking      Interrupted Read Reported Ticked
-//	peace        restarting   Reported
+//	peace        restarting   Reported Ticked
 //	peace        resuming     Reported
 //	peace        saving       Noticed Ticked
 //	peace        starting     Ticked

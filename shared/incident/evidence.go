@@ -69,6 +69,9 @@ type Beat struct {
 	Incarnation events.Incarnation
 	// Seen is when the crew wrote it; zero where nothing could be read, which tells nothing.
 	Seen time.Time
+	// Runs says that the crew runs the training, StepAt when it saw the last step.
+	Runs   bool
+	StepAt time.Time
 }
 
 // Called says that somebody other than us and Google created, deleted, stopped or started a slice.

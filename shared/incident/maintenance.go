@@ -128,9 +128,9 @@ func (m *machine) lastDue(n Notice) time.Time {
 	return n.WindowStart.Add(-m.lead())
 }
 
-// beat notes whether the crew of a slice with announced maintenance would hear a request. It is told and no more: who is
+// hears notes whether the crew of a slice with announced maintenance would hear a request. It is told and no more: who is
 // silent now may answer when it is asked.
-func (m *machine) beat(e Beat) {
+func (m *machine) hears(e Beat) {
 	n := m.w.Notice(e.Slice)
 	if n == nil || !e.Incarnation.Same(n.Incarnation) {
 		return

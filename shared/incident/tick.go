@@ -106,6 +106,7 @@ func (m *machine) quiet() {
 			return
 		}
 	}
+	m.hangs()
 }
 
 // tasks sends again what was not begun, not answered, or failed a while ago.

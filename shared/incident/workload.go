@@ -76,6 +76,8 @@ type Slice struct {
 	Used time.Time `json:"used,omitzero"`
 	// Stop is who stopped it, as far as is known.
 	Stop Stop `json:"stop,omitzero"`
+	// Heard is how its crew was when it was listened for.
+	Heard Heard `json:"heard,omitzero"`
 	// Told is a life whose end an incident has told already: it opens no second one.
 	Told events.Incarnation `json:"told,omitzero"`
 	// Unused says that somebody else ordered this life and that it has not been usable yet: what becomes of it is theirs.
@@ -167,6 +169,11 @@ type Progress struct {
 	Attempt int       `json:"attempt,omitzero"`
 	// High is the highest step ever reported: only what passes it is new ground.
 	High int64 `json:"high,omitzero"`
+	// Stepped is a later step that the crew wrote down on its machine. GapSeconds is the longest time between two reports of
+	// steps of one attempt in quiet times. Told is when a person was told last that the training stands still.
+	Stepped    time.Time `json:"stepped,omitzero"`
+	GapSeconds int64     `json:"gap_seconds,omitzero"`
+	Told       time.Time `json:"told,omitzero"`
 	// CheckpointStep is the last complete checkpoint, as the crew reports it; Verified is the last one that was looked
 	// at and found complete, and VerifiedAt is when it was written.
 	CheckpointStep int64     `json:"checkpoint_step,omitzero"`
@@ -193,9 +200,10 @@ type Pace struct {
 type Crew struct {
 	// Seen is when a crew of this workload first spoke; zero means that there is none.
 	Seen time.Time `json:"seen,omitzero"`
-	// Attempt is the newest training attempt that was started, Exited the newest that ended.
-	Attempt int `json:"attempt,omitzero"`
-	Exited  int `json:"exited,omitzero"`
+	// Attempt is the newest training attempt that was started, at Started, Exited the newest that ended.
+	Attempt int       `json:"attempt,omitzero"`
+	Started time.Time `json:"started,omitzero"`
+	Exited  int       `json:"exited,omitzero"`
 	// Named is the attempt that the lease was asked to name last.
 	Named int `json:"named,omitzero"`
 	// GaveUp is the attempt after which the crew's own restarts were spent.
@@ -489,6 +497,7 @@ func (w Workload) Due() time.Time {
 	if w.moved() && !w.Crew.Finished {
 		earlier(w.Slices[0].Since)
 	}
+	earlier(w.listened())
 	return due
 }
 
