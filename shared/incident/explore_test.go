@@ -70,6 +70,9 @@ func evidence(w incident.Workload, now time.Time) map[string]incident.Evidence {
 	return out
 }
 
+// ann is who gives the word in tests.
+var ann = incident.Word{By: "ann@example.com", Why: "it is mended"}
+
 // learned is everything that may be learned of a slice.
 func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]incident.Evidence {
 	audit := incident.Origin{ID: "entry", Time: now, Rank: events.RankAudit}
@@ -157,8 +160,12 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		"finished":        crew(events.CrewReport{Report: events.ReportFinished, Attempt: w.Crew.Attempt, Step: 50000}),
 		"silence":         incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now.Add(-6 * time.Hour)},
 		"mapped":          incident.Mapped{Origin: api, Slice: s.Name, Incarnation: s.Incarnation, Group: "t1v-n-00000002"},
-		"approved":        incident.Approved{Origin: user, By: "ann@example.com"},
+		"cancelled":       incident.Cancelled{Origin: user, Word: ann, Incident: id},
+		"retried":         incident.Retried{Origin: user, Word: ann},
 		"tick":            incident.Ticked{},
+	}
+	if in != nil {
+		out["approved"] = incident.Approved{Origin: user, Word: ann, Incident: id, Action: in.Asked}
 	}
 	if s.QueuedResource != "" {
 		out["read ordered"], out["read ordered by others"] = ordered(where, id), ordered(where, "")
@@ -244,7 +251,7 @@ func key(t *testing.T, w incident.Workload) string {
 	w.Crew.Error.Attempt, w.Crew.Spent.Attempt, w.Crew.Error.High, w.Crew.Spent.High = 0, 0, 0, 0
 	w.Crew.Attempt, w.Crew.Exited, w.Crew.GaveUp, w.Progress.Attempt = 0, 0, 0, 0
 	blur(&w.Crew.Seen, &w.Progress.At, &w.Progress.VerifiedAt)
-	w.Pace, w.Progress.CheckpointAt = incident.Pace{}, time.Time{}
+	w.Pace, w.Progress.CheckpointAt, w.Orders = incident.Pace{}, time.Time{}, nil
 	w.Slices = slices.Clone(w.Slices)
 	for i := range w.Slices {
 		s := &w.Slices[i]
