@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -15,38 +14,62 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/publish"
+	"pitstop.internal/shared/tpu"
 )
 
-// deployment is what the verbs work on that look at a deployment or hold it: its ledger, with the caller's own credentials.
+// deployment is what the verbs work on that look at a deployment, hold it or take over: its ledger, its topics and the TPUs
+// that it watches, with the caller's own credentials.
 type deployment struct {
-	open func(project, database string) *ledger.Ledger
-	now  func() time.Time
+	open    func(project, database string) *ledger.Ledger
+	publish func(topics publish.Topics) ledger.Publisher
+	letters func(ctx context.Context) (letters, error)
+	cloud   func(ctx context.Context) (cloud, error)
+	read    func(ctx context.Context, uri string) ([]byte, error)
+	// who is the caller, for those who read it later.
+	who func(ctx context.Context) string
+	now func() time.Time
+}
+
+// cloud is the part of the Cloud TPU API that is called from here.
+type cloud interface {
+	SetLabel(ctx context.Context, r tpu.Ref, key, value string) error
 }
 
 var deployed = deployment{
-	open: func(project, database string) *ledger.Ledger { return ledger.New(ledger.Firestore(project, database)) },
-	now:  time.Now,
+	open:    func(project, database string) *ledger.Ledger { return ledger.New(ledger.Firestore(project, database)) },
+	publish: func(topics publish.Topics) ledger.Publisher { return publish.New(topics) },
+	letters: connectLetters,
+	cloud:   func(ctx context.Context) (cloud, error) { return tpu.New(ctx) },
+	read:    checkpoint.Reader(),
+	who:     caller,
+	now:     time.Now,
 }
 
 // place names a deployment on the command line.
-type place struct{ project, database string }
+type place struct{ project, prefix, database string }
 
 func (a *place) flags(c *cobra.Command) {
 	c.Flags().StringVar(&a.project, "project", "", "the project in which Pitstop is deployed")
-	c.Flags().StringVar(&a.database, "database", ledger.Database, "its Firestore database")
+	c.Flags().StringVar(&a.prefix, "prefix", "", "what the deployment's names begin with, where it was deployed with a prefix")
+	c.Flags().StringVar(&a.database, "database", "", "its Firestore database, where that is not the prefix and "+ledger.Database)
 }
 
 func (d deployment) at(a place) (*ledger.Ledger, error) {
 	if a.project == "" {
 		return nil, usage("--project is missing: the project in which Pitstop is deployed")
 	}
-	return d.open(a.project, a.database), nil
+	return d.open(a.project, cmp.Or(a.database, a.prefix+ledger.Database)), nil
 }
 
 func (d deployment) commands() []*cobra.Command {
-	return []*cobra.Command{d.statusCommand(), d.incidentCommand(), d.pauseCommand(), d.resumeCommand()}
+	return []*cobra.Command{
+		d.statusCommand(), d.incidentCommand(), d.pauseCommand(), d.resumeCommand(), d.approveCommand(), d.cancelCommand(), d.retryCommand(),
+		d.attachCommand(), d.detachCommand(), d.redriveCommand(),
+	}
 }
 
 // standing is a workload as status --json prints it.
@@ -110,31 +133,24 @@ func (d deployment) status(ctx context.Context, l *ledger.Ledger, names []string
 	return nil
 }
 
-// workloads reads those that are named, by ID or by name, or all.
+// workloads reads those that are named, by ID or by name, or all: in one listing.
 func workloads(ctx context.Context, l *ledger.Ledger, names []string) (found []incident.Workload, err error) {
-	ids, err := l.All(ctx)
-	if err != nil {
-		return nil, err
+	all, err := l.Workloads(ctx)
+	if err != nil || len(names) == 0 {
+		return all, err
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(ids, func(id string) bool { return isNamed(id, name) }) {
+		if !slices.ContainsFunc(all, func(w incident.Workload) bool { return isNamed(w.ID, name) }) {
+			var ids []string
+			for _, w := range all {
+				ids = append(ids, w.ID)
+			}
 			return nil, usage("there is no workload %q; there are %s", name, cmp.Or(strings.Join(ids, ", "), "none"))
 		}
 	}
-	for _, id := range ids {
-		if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return isNamed(id, name) }) {
-			continue
-		}
-		w, _, err := l.Workload(ctx, id)
-		if errors.Is(err, ledger.ErrNotFound) {
-			continue // it went meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, w)
-	}
-	return found, nil
+	return slices.DeleteFunc(all, func(w incident.Workload) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return isNamed(w.ID, name) })
+	}), nil
 }
 
 // isNamed reports whether a word names a workload: its ID, or its name alone.
@@ -359,57 +375,63 @@ func (d deployment) pauseCommand() *cobra.Command {
 	var where place
 	var all bool
 	var lasts time.Duration
-	var by, why string
+	var why string
 	c := &cobra.Command{
 		Use:   "pause [WORKLOAD...]",
 		Short: "Hold every call that changes something, for workloads or for all",
 		Long: "Hold every call that changes something: for the workloads that are named, or with --all for everything. What is under way goes on\n" +
-			"being watched and told; the pause is read right before each call. It needs roles/datastore.user.",
+			"being watched and told; the pause is read right before each call.\n\n" + needs,
 		RunE: func(c *cobra.Command, names []string) error {
 			if lasts < 0 {
 				return usage("--for %s: it has to be more than nothing; leave it out to pause until resume", lasts)
 			}
-			p := &incident.Pause{By: caller(by), Why: why, At: d.now()}
+			p := incident.Paused{Word: incident.Word{Why: why}}
 			if lasts > 0 {
-				p.Until = p.At.Add(lasts)
+				p.Until = d.now().Add(lasts)
 			}
-			return d.setPause(c.Context(), where, names, all, p, c.OutOrStdout())
+			return d.setPause(c, where, names, all, p)
 		},
 	}
 	where.flags(c)
 	c.Flags().BoolVar(&all, "all", false, "pause everything")
 	c.Flags().DurationVar(&lasts, "for", 0, "how long, as in 2h; without it until resume")
-	c.Flags().StringVar(&by, "by", "", "who pauses; by default the name of the user of this machine")
-	c.Flags().StringVar(&why, "why", "", "why, for those who read it")
+	whyFlag(c, &why)
 	return c
 }
 
 func (d deployment) resumeCommand() *cobra.Command {
 	var where place
 	var all bool
+	var why string
 	c := &cobra.Command{
 		Use:   "resume [WORKLOAD...]",
 		Short: "Lift the pause of workloads, or of all",
+		Long:  "Lift the pause of the workloads that are named, or with --all that of everything.\n\n" + needs,
 		RunE: func(c *cobra.Command, names []string) error {
-			return d.setPause(c.Context(), where, names, all, nil, c.OutOrStdout())
+			return d.setPause(c, where, names, all, incident.Paused{Word: incident.Word{Why: why}, Lift: true})
 		},
 	}
 	where.flags(c)
 	c.Flags().BoolVar(&all, "all", false, "lift the pause of everything; workloads that are paused by name stay paused")
+	whyFlag(c, &why)
 	return c
 }
 
-func (d deployment) setPause(ctx context.Context, where place, names []string, all bool, p *incident.Pause, out io.Writer) error {
+func (d deployment) setPause(c *cobra.Command, where place, names []string, all bool, e incident.Paused) error {
 	if all == (len(names) > 0) {
 		return usage("name the workloads, or say --all")
 	}
+	ctx, out := c.Context(), c.OutOrStdout()
 	l, err := d.at(where)
 	if err != nil {
 		return err
 	}
-	what := "lifted"
-	if p != nil {
-		what = "paused " + told(p)
+	e.By = d.who(ctx)
+	p := &incident.Pause{By: e.By, Why: e.Why, At: d.now(), Until: e.Until}
+	what := "paused " + told(p)
+	if e.Lift {
+		p.Until = p.At // it holds no more, and says who lifted it
+		what = "the pause is lifted by " + e.By
 	}
 	if all {
 		if err := l.SetPause(ctx, p); err != nil {
@@ -423,21 +445,14 @@ func (d deployment) setPause(ctx context.Context, where place, names []string, a
 		return err
 	}
 	for _, w := range found {
-		if err := l.PauseWorkload(ctx, w.ID, p); err != nil {
+		if w.Pause == nil && e.Lift {
+			tell(out, w.ID+": it was not paused")
+			continue
+		}
+		if _, _, err := d.order(ctx, l, where, w.ID, e); err != nil {
 			return err
 		}
 		tell(out, w.ID+": "+what)
 	}
 	return nil
-}
-
-// caller is who calls, for those who read it later. The database's own audit log has the account.
-func caller(by string) string {
-	if by != "" {
-		return by
-	}
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		return u.Username
-	}
-	return "somebody"
 }
