@@ -116,11 +116,13 @@ func (b *bench) refused(args []string, why string) {
 }
 
 // call calls one of the deployment's verbs.
-func (d deployment) call(args ...string) (string, error) {
+func (d deployment) call(args ...string) (string, error) { return d.callAt("demo", args...) }
+
+func (d deployment) callAt(project string, args ...string) (string, error) {
 	var out bytes.Buffer
 	root := &cobra.Command{Use: "pitstop", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(d.commands()...)
-	root.SetArgs(append(args, "--project", "demo"))
+	root.SetArgs(append(args, "--project", project))
 	root.SetOut(&out)
 	err := root.ExecuteContext(context.Background())
 	return out.String(), err
