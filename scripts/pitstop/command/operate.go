@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -30,8 +28,9 @@ type deployment struct {
 	cloud   func(ctx context.Context) (cloud, error)
 	read    func(ctx context.Context, uri string) ([]byte, error)
 	// who is the caller, for those who read it later.
-	who func(ctx context.Context) string
-	now func() time.Time
+	who   func(ctx context.Context) string
+	now   func() time.Time
+	sleep func(ctx context.Context, d time.Duration) error
 }
 
 // cloud is the part of the Cloud TPU API that is called from here.
@@ -47,6 +46,7 @@ var deployed = deployment{
 	read:    checkpoint.Reader(),
 	who:     caller,
 	now:     time.Now,
+	sleep:   ledger.Sleep,
 }
 
 // place names a deployment on the command line.
@@ -72,67 +72,6 @@ func (d deployment) commands() []*cobra.Command {
 	}
 }
 
-// standing is a workload as status --json prints it.
-type standing struct {
-	incident.Workload
-	Due time.Time `json:"due,omitzero"`
-}
-
-func (d deployment) statusCommand() *cobra.Command {
-	var where place
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "status [WORKLOAD...]",
-		Short: "Print how every workload of a deployment stands",
-		Long: "Print how every workload of a deployment stands, or those that are named: its slices as the API showed them last, its training,\n" +
-			"the maintenance announced, the open incident with its deadline and what it waits for, and what is paused.\n\n" +
-			"It reads the ledger alone, with the caller's credentials: roles/datastore.viewer.",
-		RunE: func(c *cobra.Command, names []string) error {
-			l, err := d.at(where)
-			if err != nil {
-				return err
-			}
-			return d.status(c.Context(), l, names, asJSON, c.OutOrStdout())
-		},
-	}
-	where.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per workload: the document of the ledger, and when something follows by itself")
-	return c
-}
-
-func (d deployment) status(ctx context.Context, l *ledger.Ledger, names []string, asJSON bool, out io.Writer) error {
-	found, err := workloads(ctx, l, names)
-	if err != nil {
-		return err
-	}
-	pause, err := l.Pause(ctx)
-	if err != nil {
-		return err
-	}
-	p := newPrinter(out, asJSON)
-	if !asJSON && pause.Holds(d.now()) {
-		tell(out, p.paint(yellow, "everything is paused "+told(pause)))
-	}
-	for i, w := range found {
-		if asJSON {
-			raw, err := json.Marshal(standing{shown(w), w.Due()}, json.Deterministic(true))
-			if err != nil {
-				return err
-			}
-			tell(out, string(raw))
-			continue
-		}
-		if i > 0 {
-			tell(out, "")
-		}
-		p.standing(w, d.now())
-	}
-	if len(found) == 0 && !asJSON {
-		tell(out, "no workload has been seen yet; patrol looks for TPUs every minute")
-	}
-	return nil
-}
-
 // workloads reads those that are named, by ID or by name, or all: in one listing.
 func workloads(ctx context.Context, l *ledger.Ledger, names []string) (found []incident.Workload, err error) {
 	all, err := l.Workloads(ctx)
@@ -155,127 +94,6 @@ func workloads(ctx context.Context, l *ledger.Ledger, names []string) (found []i
 
 // isNamed reports whether a word names a workload: its ID, or its name alone.
 func isNamed(id, word string) bool { return id == word || strings.HasSuffix(id, "/"+word) }
-
-// shown is a workload without what its outbox holds: what is still to be sent may hold what nobody has to see.
-func shown(w incident.Workload) incident.Workload {
-	w.Outbox = nil
-	return w
-}
-
-func (p *printer) standing(w incident.Workload, now time.Time) {
-	policy := "policy " + w.Label
-	if w.Label == "" {
-		policy = "no label pitstop-policy: watched"
-	}
-	tell(p.out, p.paint(bold, w.ID)+"  "+policy)
-	if w.Pause.Holds(now) {
-		tell(p.out, "  "+p.paint(yellow, "paused "+told(w.Pause)))
-	}
-	for i := range w.Slices {
-		p.slice(&w.Slices[i], now)
-	}
-	if t := training(w, now); t != "" {
-		tell(p.out, "  training  "+t)
-	}
-	for _, n := range w.Notices {
-		if n.Status != events.NoticeGone {
-			tell(p.out, "  notice    "+n.Slice+": "+announced(n, now))
-		}
-	}
-	in := w.Incident
-	if in == nil {
-		return
-	}
-	line := fmt.Sprintf("%s: %s, %s for %s", in.ID, in.Cause, in.Phase, events.Span(now.Sub(in.Since)))
-	if !in.Deadline.IsZero() {
-		line += ", until " + in.Deadline.UTC().Format(time.RFC3339)
-	}
-	tell(p.out, "  incident  "+p.paint(yellow, line))
-	if in.Held != "" {
-		tell(p.out, "            held: "+in.Held)
-	}
-	for _, t := range in.Tasks {
-		tell(p.out, "            "+waiting(t, now))
-	}
-}
-
-func (p *printer) slice(s *incident.Slice, now time.Time) {
-	parts := []string{s.Name, s.Zone, s.Accelerator}
-	if s.Spot {
-		parts = append(parts, "spot")
-	}
-	state := cmp.Or(s.State, string(s.Condition))
-	if s.Condition != incident.Ready {
-		state = p.paint(red, state)
-	}
-	line := strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ") + "  " + state
-	if !s.Since.IsZero() {
-		line += " for " + events.Span(now.Sub(s.Since))
-	}
-	if s.IsReleased() {
-		line += ", left to its owner"
-	}
-	tell(p.out, "  slice     "+line)
-}
-
-// training says what is known of the training side.
-func training(w incident.Workload, now time.Time) string {
-	var parts []string
-	switch pr := w.Progress; {
-	case w.Crew.Finished:
-		parts = append(parts, "finished at step "+events.Number(pr.Step))
-	case !pr.At.IsZero():
-		parts = append(parts, "step "+events.Number(pr.Step)+" "+events.Span(now.Sub(pr.At))+" ago")
-	case w.Crew.Seen.IsZero():
-		parts = append(parts, "no crew has been heard")
-	default:
-		parts = append(parts, "a crew has been heard, and no step yet")
-	}
-	switch {
-	case !w.Progress.VerifiedAt.IsZero():
-		parts = append(parts, "checkpoint "+events.Number(w.Progress.Verified)+" verified, "+events.Span(now.Sub(w.Progress.VerifiedAt))+" old")
-	case w.Directory == "":
-		parts = append(parts, "no checkpoint directory")
-	}
-	return strings.Join(parts, ", ")
-}
-
-func announced(n incident.Notice, now time.Time) string {
-	line := "maintenance " + strings.ToLower(string(n.Status))
-	if !n.WindowStart.IsZero() {
-		line += ", window from " + n.WindowStart.UTC().Format(time.RFC3339)
-	}
-	if n.Due.After(now) {
-		line += ", the save is requested in " + events.Span(n.Due.Sub(now))
-	}
-	return line
-}
-
-// waiting says how far a request is.
-func waiting(t incident.Task, now time.Time) string {
-	line := strings.TrimSpace(string(t.Action)+" "+t.Slice) + ": "
-	switch {
-	case !t.Retry.IsZero():
-		return line + "tried again in " + events.Span(max(0, t.Retry.Sub(now))) + ", last: " + t.LastFailure
-	case !t.Answered.IsZero():
-		return line + "accepted " + events.Span(now.Sub(t.Answered)) + " ago"
-	case !t.Begun.IsZero():
-		return line + "begun " + events.Span(now.Sub(t.Begun)) + " ago"
-	}
-	return line + "asked for " + events.Span(now.Sub(t.Sent)) + " ago"
-}
-
-// told says who paused, until when and why.
-func told(p *incident.Pause) string {
-	line := "by " + p.By
-	if !p.Until.IsZero() {
-		line += " until " + p.Until.UTC().Format(time.RFC3339)
-	}
-	if p.Why != "" {
-		line += ": " + p.Why
-	}
-	return line
-}
 
 func (d deployment) incidentCommand() *cobra.Command {
 	var where place
