@@ -98,18 +98,21 @@ func isNamed(id, word string) bool { return id == word || strings.HasSuffix(id, 
 func (d deployment) incidentCommand() *cobra.Command {
 	var where place
 	var asJSON bool
+	var priced string
 	c := &cobra.Command{
 		Use:   "incident ID",
 		Short: "Print the whole story of an incident",
-		Long: "Print the whole story of an incident, open or closed: what was seen, what was decided on it and why, what came of it, and what it\n" +
-			"cost. status names the open ones, the log line of an incident's end and the archive the closed ones.",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("incident takes one ID, as in llama-8b-20261112-3; got %d", len(args))
-			}
-			return nil
-		},
+		Long: "Print the whole story of an incident, open or closed: what was seen, what was decided on it and why, under which switches and who\n" +
+			"limited them, the calls that are under way and what came of those before, the save, the zones that refused, what it cost and which\n" +
+			"budget it is charged to. status names the open ones, the log line of an incident's end and the archive the closed ones.\n\n" +
+			"--prices is a YAML file of what you pay: dollars for a chip-hour, by generation or accelerator type, as in\n" +
+			"v5litepod: {spot: 0.48, other: 1.20}. The chips counted are those that the workload has.",
+		Args: oneName("ID", "llama-8b-20261112-3"),
 		RunE: func(c *cobra.Command, args []string) error {
+			list, err := readPrices(priced)
+			if err != nil {
+				return err
+			}
 			l, err := d.at(where)
 			if err != nil {
 				return err
@@ -118,20 +121,26 @@ func (d deployment) incidentCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			spent := list.costOf(w, in, d.now())
 			if asJSON {
-				raw, err := json.Marshal(in, json.Deterministic(true))
+				raw, err := json.Marshal(struct {
+					incident.Incident
+					Workload string `json:"workload"`
+					Cost     cost   `json:"cost"`
+				}{in, w.ID, spent}, json.Deterministic(true))
 				if err != nil {
 					return err
 				}
 				tell(c.OutOrStdout(), string(raw))
 				return nil
 			}
-			newPrinter(c.OutOrStdout(), false).incident(w, in)
+			newPrinter(c.OutOrStdout(), false).incident(w, in, spent, d.now())
 			return nil
 		},
 	}
 	where.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print the incident as one JSON object")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the incident as one JSON object, with its cost")
+	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour")
 	return c
 }
 
@@ -160,8 +169,9 @@ func find(ctx context.Context, l *ledger.Ledger, id string) (incident.Workload, 
 	return incident.Workload{}, incident.Incident{}, usage("there is no incident %q; status names those that are open", id)
 }
 
-func (p *printer) incident(w incident.Workload, in incident.Incident) {
+func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost, now time.Time) {
 	p.heading(in.ID, fmt.Sprintf("%s · workload %s · policy %s", in.Cause, w.ID, cmp.Or(in.Policy, "none")))
+	tell(p.out, "  "+p.paint(dim, "at its opening: "+limits(in.Switches, in.Limits)))
 	day := ""
 	for _, l := range in.Timeline {
 		if d := l.At.UTC().Format("Mon Jan 2, 2006"); d != day {
@@ -176,14 +186,49 @@ func (p *printer) incident(w incident.Workload, in incident.Incident) {
 			word, colour = strings.ToUpper(string(in.Outcome)), yellow
 		case incident.LineSeen, incident.LineAsked, incident.LineCame:
 		}
-		p.row(l.At.UTC().Format("15:04:05"), word, colour, l.Text, l.Reason)
+		why := l.Reason
+		if l.Source != "" && l.Kind == incident.LineSeen {
+			why = strings.TrimPrefix(why+" ["+l.Source+"]", " ")
+		}
+		p.row(l.At.UTC().Format("15:04:05"), word, colour, l.Text, why)
 	}
 	if in.LeftOut > 0 {
 		tell(p.out, fmt.Sprintf("  %d lines in the middle were left out", in.LeftOut))
 	}
+	for _, t := range in.Troubles {
+		line := "  trouble   " + strings.TrimSpace(string(t.Cause)+" "+t.Slice) + " at " + t.At.UTC().Format(time.RFC3339) + ": " + t.Text
+		if !t.Proven && t.Cause.Infrastructure() {
+			line += " (not proven)"
+		}
+		tell(p.out, line)
+	}
+	if s := in.Save; !s.Requested.IsZero() {
+		line := "  save      " + s.ID + " asked for at " + s.Requested.UTC().Format(time.RFC3339) + ": " + cmp.Or(string(s.Result), "under way")
+		if s.Failed != "" {
+			line += ", " + s.Failed
+		}
+		tell(p.out, line)
+	}
+	for _, z := range in.Zones {
+		until := "asked again from " + z.Until.UTC().Format(time.RFC3339)
+		if z.Never {
+			until = "not asked again"
+		}
+		tell(p.out, "  refused   "+z.Zone+" at "+z.At.UTC().Format(time.RFC3339)+", "+until+": "+z.Text)
+	}
+	for _, t := range in.Tasks {
+		line := "  call      " + waiting(t, now) + fmt.Sprintf("; attempt %d, epoch %d", t.Attempt, t.Epoch)
+		for _, part := range []string{t.Zone, t.RequestID, t.Operation} {
+			if part != "" {
+				line += ", " + part
+			}
+		}
+		tell(p.out, line)
+	}
 	for _, would := range in.Would {
 		tell(p.out, "  would have: "+would)
 	}
+	tell(p.out, "  cost      "+spent.String())
 	if in.Advice != "" {
 		tell(p.out, "  "+p.paint(red, "you: "+in.Advice))
 	}
