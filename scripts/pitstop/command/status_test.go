@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/publish/publishtest"
 )
 
 // trains is a Spot slice that trains, and about which nothing is wrong.
@@ -123,9 +125,16 @@ func TestStatusIsWatchedUntilSomebodyHasSeenEnough(t *testing.T) {
 }
 
 func BenchmarkStatus(b *testing.B) {
+	b.Run("memory", func(b *testing.B) { benchmarkStatus(b, ledgertest.NewStore().Open) })
+	b.Run("Firestore", func(b *testing.B) {
+		b.Setenv("FIRESTORE_EMULATOR_HOST", publishtest.Emulator(b, publishtest.Firestore))
+		benchmarkStatus(b, ledger.Firestore("status-"+uuid.NewString()[:8], ledger.Database))
+	})
+}
+
+func benchmarkStatus(b *testing.B, open ledger.Opener) {
 	const n = 1000
-	store := ledgertest.NewStore()
-	l := ledger.New(store.Open)
+	l := ledger.New(open)
 	for i := range n {
 		w := trains(fmt.Sprintf("w%04d", i))
 		if i%10 == 0 {
@@ -141,5 +150,8 @@ func BenchmarkStatus(b *testing.B) {
 		if got, err := d.call("status"); err != nil || strings.Count(got, "demo/w") != n {
 			b.Fatal(err, strings.Count(got, "demo/w"))
 		}
+	}
+	if err := l.Close(); err != nil {
+		b.Error(err)
 	}
 }
