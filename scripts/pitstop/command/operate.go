@@ -27,6 +27,9 @@ type deployment struct {
 	letters func(ctx context.Context) (letters, error)
 	cloud   func(ctx context.Context) (cloud, error)
 	read    func(ctx context.Context, uri string) ([]byte, error)
+	store   checkpoints
+	access  access
+	grants  func() ([]grant, error)
 	// who is the caller, for those who read it later.
 	who   func(ctx context.Context) string
 	now   func() time.Time
@@ -44,6 +47,9 @@ var deployed = deployment{
 	letters: connectLetters,
 	cloud:   func(ctx context.Context) (cloud, error) { return tpu.New(ctx) },
 	read:    checkpoint.Reader(),
+	store:   checkpoint.Deployed(),
+	access:  iamAccess{},
+	grants:  readGrants,
 	who:     caller,
 	now:     time.Now,
 	sleep:   ledger.Sleep,
@@ -68,7 +74,7 @@ func (d deployment) at(a place) (*ledger.Ledger, error) {
 func (d deployment) commands() []*cobra.Command {
 	return []*cobra.Command{
 		d.statusCommand(), d.incidentCommand(), d.pauseCommand(), d.resumeCommand(), d.approveCommand(), d.cancelCommand(), d.retryCommand(),
-		d.attachCommand(), d.detachCommand(), d.redriveCommand(),
+		d.attachCommand(), d.detachCommand(), d.redriveCommand(), d.checkCommand(),
 	}
 }
 

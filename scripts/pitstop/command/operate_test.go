@@ -96,6 +96,19 @@ func (b *bench) workload(id string) incident.Workload {
 	return w
 }
 
+// change changes the workload of the tests behind everybody's back.
+func (b *bench) change(f func(*incident.Workload)) {
+	b.t.Helper()
+	w, rev, err := b.ledger.Workload(b.t.Context(), llamaID)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	f(&w)
+	if _, err := b.ledger.Save(b.t.Context(), w, rev); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // want calls a verb, which has to say all of that.
 func (b *bench) want(args []string, says ...string) {
 	b.t.Helper()
