@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/cloudlog"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/publish"
@@ -31,9 +32,10 @@ type deployment struct {
 	access  access
 	grants  func() ([]grant, error)
 	// who is the caller, for those who read it later.
-	who   func(ctx context.Context) string
-	now   func() time.Time
-	sleep func(ctx context.Context, d time.Duration) error
+	who    func(ctx context.Context) string
+	canary canary
+	now    func() time.Time
+	sleep  func(ctx context.Context, d time.Duration) error
 }
 
 // cloud is the part of the Cloud TPU API that is called from here.
@@ -51,6 +53,7 @@ var deployed = deployment{
 	access:  iamAccess{},
 	grants:  readGrants,
 	who:     caller,
+	canary:  cloudlog.New(),
 	now:     time.Now,
 	sleep:   ledger.Sleep,
 }
@@ -74,7 +77,7 @@ func (d deployment) at(a place) (*ledger.Ledger, error) {
 func (d deployment) commands() []*cobra.Command {
 	return []*cobra.Command{
 		d.statusCommand(), d.incidentCommand(), d.pauseCommand(), d.resumeCommand(), d.approveCommand(), d.cancelCommand(), d.retryCommand(),
-		d.attachCommand(), d.detachCommand(), d.redriveCommand(), d.checkCommand(),
+		d.attachCommand(), d.detachCommand(), d.redriveCommand(), d.checkCommand(), d.canaryCommand(),
 	}
 }
 
