@@ -39,6 +39,7 @@ const (
 	VerbResume  Verb = "resume"
 	VerbAttach  Verb = "attach"
 	VerbDetach  Verb = "detach"
+	VerbDrill   Verb = "drill"
 )
 
 // Approved is a person's yes to what waits for approval: to this action of this incident, and to nothing that is asked since.

@@ -498,6 +498,22 @@ func (c *Cloud) amend(ctx context.Context, r Ref, what, mask string, change func
 	return err
 }
 
+// Simulate has a worker of a slice meet a maintenance event, as a real one would: it stops the machine for as long as that
+// takes.
+func (c *Cloud) Simulate(ctx context.Context, r Ref) (operation string, err error) {
+	what := Ref{Zone: r.Zone, Name: r.Name}.about("simulate a maintenance event of")
+	if err := r.check(what); err != nil {
+		return "", err
+	}
+	op, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Operation, error) {
+		return c.nodes.SimulateMaintenanceEvent(r.String(), &api.SimulateMaintenanceEventRequest{WorkerIds: []string{"0"}}).Context(ctx).Do()
+	})
+	if err != nil {
+		return "", err
+	}
+	return started(what, otherCall, op)
+}
+
 // Hosts implements Provider. The workers write their names into their guest attributes; a policy of the organization
 // (compute.disableGuestAttributesAccess) may forbid to read those.
 func (c *Cloud) Hosts(ctx context.Context, r Ref) ([]string, error) {

@@ -899,6 +899,23 @@ func TestALabelIsSetAndLosesNobodyElses(t *testing.T) {
 	class(t, cloud.SetLabel(t.Context(), ref("n"), events.LabelPolicy, "spot"), incident.NotInState)
 }
 
+func TestAMaintenanceEventIsSimulated(t *testing.T) {
+	w := newWorld(t, false)
+	cloud, ok := w.Provider.(*tpu.Cloud)
+	if !ok {
+		t.Fatalf("the provider is a %T", w.Provider)
+	}
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	op, err := cloud.Simulate(t.Context(), ref("n"))
+	if must(t, err); op == "" {
+		t.Error("no operation is named")
+	}
+	condition(t, w, ref("n"), incident.Unhealthy)
+	_, err = cloud.Simulate(t.Context(), ref("x"))
+	class(t, err, incident.NotFound)
+}
+
 func testMetadataRace(w world) {
 	t := w.t
 	_, err := w.api.AddNode(order("n"))

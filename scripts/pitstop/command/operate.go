@@ -41,6 +41,7 @@ type deployment struct {
 // cloud is the part of the Cloud TPU API that is called from here.
 type cloud interface {
 	SetLabel(ctx context.Context, r tpu.Ref, key, value string) error
+	Simulate(ctx context.Context, r tpu.Ref) (operation string, err error)
 }
 
 var deployed = deployment{
@@ -77,7 +78,7 @@ func (d deployment) at(a place) (*ledger.Ledger, error) {
 func (d deployment) commands() []*cobra.Command {
 	return []*cobra.Command{
 		d.statusCommand(), d.incidentCommand(), d.pauseCommand(), d.resumeCommand(), d.approveCommand(), d.cancelCommand(), d.retryCommand(),
-		d.attachCommand(), d.detachCommand(), d.redriveCommand(), d.checkCommand(), d.canaryCommand(),
+		d.attachCommand(), d.detachCommand(), d.redriveCommand(), d.checkCommand(), d.canaryCommand(), d.drillCommand(),
 	}
 }
 

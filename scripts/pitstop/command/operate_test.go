@@ -33,6 +33,8 @@ type bench struct {
 	// labels are set by node; refuses says why one cannot be.
 	labels  map[string]string
 	refuses map[string]error
+	// simulated are the nodes that met a maintenance event.
+	simulated []string
 }
 
 // Publish implements ledger.Publisher.
@@ -51,6 +53,12 @@ func (b *bench) SetLabel(_ context.Context, r tpu.Ref, key, value string) error 
 	}
 	b.labels[r.String()+" "+key] = value
 	return nil
+}
+
+// Simulate implements cloud.
+func (b *bench) Simulate(_ context.Context, r tpu.Ref) (string, error) {
+	b.simulated = append(b.simulated, r.String())
+	return "operation-1", b.refuses[r.Name]
 }
 
 // eachStore runs a test on a ledger in memory, and on one in Firestore's emulator where that is wanted.
