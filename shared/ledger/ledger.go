@@ -47,6 +47,7 @@ const (
 	Specs     = "specs"
 	Archive   = "archive"
 	Canaries  = "canary"
+	Tellings  = "told"
 )
 
 // record is a document of any collection.
