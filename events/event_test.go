@@ -302,12 +302,15 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 		},
 		"a recovery request without anything": {
 			decoders[events.TypeRecoveryRequested], `{}`,
-			append(empty[:6:6], `action "" is none of ["admit" "restart"]`, "training_attempt 0: the first is 1", "admit names no incarnation"),
+			append(empty[:6:6], `action "" is none of ["admit" "restart" "start"]`, "training_attempt 0: the first is 1", "admit names no incarnation"),
 		},
 		"a recovery request that admits nobody": {
 			decoders[events.TypeRecoveryRequested],
 			`{` + fence + `, "action": "admit", "training_attempt": 2, "admit": [{"slice": "a"}, {"incarnation": {"id": "7"}}, {"slice": "b", "incarnation": {"id": "8"}}]}`,
 			[]string{`admit: slice "a" has no incarnation`, `admit: slice "" has no incarnation`},
+		},
+		"a request to start nothing": {
+			decoders[events.TypeRecoveryRequested], `{` + fence + `, "action": "start"}`, []string{"slice is missing", "incarnation is missing"},
 		},
 		"a recreate request without anything": {
 			decoders[events.TypeRecreateRequested], `{}`,

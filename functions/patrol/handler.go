@@ -61,6 +61,8 @@ const (
 	hostReads = 60
 	// endedWithin is how long before it was found gone the end of a slice is looked for in the audit log.
 	endedWithin = time.Hour
+	// stoppedWithin bounds how far back it is looked who stopped one: by the last reading that showed it usable it may be weeks.
+	stoppedWithin = 30 * 24 * time.Hour
 )
 
 // New returns the function over its dependencies, those of each watched project.
@@ -399,11 +401,29 @@ func (t *round) missing(ctx context.Context, z *zone, name, slice string, at tim
 // goneState marks a slice that a complete listing did not show.
 const goneState = "gone"
 
-// ask asks the audit log about the slices of a zone that are gone without a word, once a minute and before anything else
-// is decided on them: what their owner deleted is released, and what Google took is lost. All that the log tells of a
-// workload is taken in together, so that nothing is done on half of it.
+// question is what the audit log is asked about one slice.
+type question struct {
+	workload string
+	slice    incident.Slice
+	// since is from when on what ended or stopped it is looked for.
+	since time.Time
+}
+
+// answers reports whether an entry may be about what is asked. Who stopped a slice may have done so long before it was seen,
+// what ended it not.
+func (q question) answers(e events.Entry) bool {
+	if stop := e.Kind == events.KindCall && e.Call.Method == "StopNode"; stop {
+		return q.slice.Condition == incident.Stopped
+	}
+	return !e.Time.Before(q.slice.Since.Add(-endedWithin))
+}
+
+// ask asks the audit log about the slices of a zone that are gone or stopped without a word, once a minute and before
+// anything else is decided on them: what their owner deleted is released, what Google took is lost, and what nobody says to
+// have stopped may be started. All that the log tells of a workload is taken in together, so that nothing is done on half of
+// it.
 func (t *round) ask(ctx context.Context, name string) error {
-	q, asked, err := t.unexplained(ctx, name)
+	asked, err := t.unexplained(ctx, name)
 	if err != nil || len(asked) == 0 {
 		return err
 	}
@@ -411,11 +431,27 @@ func (t *round) ask(ctx context.Context, name string) error {
 	if mine, err := t.Fleet.Ledger.Ask(ctx, t.Project, name, now); err != nil || !mine {
 		return err
 	}
+	q := cloudlog.Query{Project: t.Project, Zone: name, Since: now}
+	about := map[string]question{}
+	for _, a := range asked {
+		about[a.slice.Name] = a
+		q.Subjects = append(q.Subjects, cloudlog.Subject{Node: a.slice.Name, QueuedResource: a.slice.QueuedResource, Group: a.slice.Group})
+		if a.since.Before(q.Since) {
+			q.Since = a.since
+		}
+	}
 	entries, err := t.Audit.Entries(ctx, q)
 	if err != nil {
 		return err
 	}
 	told := map[string][]incident.Evidence{}
+	for _, a := range asked {
+		if a.slice.Condition == incident.Stopped && len(entries) < cloudlog.MaxEntries { // else there are more than it told
+			told[a.workload] = append(told[a.workload], incident.Unsaid{
+				Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: a.slice.Name, Incarnation: a.slice.Incarnation,
+			})
+		}
+	}
 	for _, raw := range entries {
 		e, err := events.Read(raw)
 		if err != nil || e.Ignored != "" || e.Kind != events.KindLoss && e.Kind != events.KindCall {
@@ -428,7 +464,11 @@ func (t *round) ask(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if evidence := fleet.Evidence(e, s, t.Ours); evidence != nil && asked[s.Slice] == s.Workload {
+		a, ok := about[s.Slice]
+		if !ok || a.workload != s.Workload || !a.answers(e) {
+			continue
+		}
+		if evidence := fleet.Evidence(e, s, t.Ours); evidence != nil {
 			told[s.Workload] = append(told[s.Workload], evidence)
 		}
 	}
@@ -438,41 +478,44 @@ func (t *round) ask(ctx context.Context, name string) error {
 	return nil
 }
 
-// unexplained is the question about the slices of a zone of which nobody has said why they are gone, each with its
-// workload. Where there are more than fit, each minute has its turn.
-func (t *round) unexplained(ctx context.Context, name string) (cloudlog.Query, map[string]string, error) {
+// unexplained are the questions about the slices of a zone of which nobody has said why they are gone, or who stopped them.
+// Where there are more than fit, each minute has its turn.
+func (t *round) unexplained(ctx context.Context, name string) ([]question, error) {
 	z := t.zones[name]
 	if z == nil {
-		return cloudlog.Query{}, nil, nil
-	}
-	var gone []incident.Slice
-	asked := map[string]string{}
-	for _, slice := range slices.Sorted(maps.Keys(z.known)) {
-		if z.seen[slice].state != goneState {
-			continue
-		}
-		w, _, err := t.Fleet.Ledger.Workload(ctx, z.known[slice])
-		if err != nil {
-			return cloudlog.Query{}, nil, err
-		}
-		if s := w.Slice(slice); s != nil && s.Zone == name && w.Unexplained(slice) {
-			gone = append(gone, *s)
-			asked[slice] = w.ID
-		}
+		return nil, nil
 	}
 	now := t.Fleet.Now()
-	if turns := (len(gone) + cloudlog.MaxSubjects - 1) / cloudlog.MaxSubjects; turns > 1 {
-		from := int(now.Unix()/60) % turns * cloudlog.MaxSubjects
-		gone = gone[from:min(from+cloudlog.MaxSubjects, len(gone))]
-	}
-	q := cloudlog.Query{Project: t.Project, Zone: name, Since: now}
-	for _, s := range gone {
-		q.Subjects = append(q.Subjects, cloudlog.Subject{Node: s.Name, QueuedResource: s.QueuedResource, Group: s.Group})
-		if since := s.Since.Add(-endedWithin); since.Before(q.Since) {
-			q.Since = since
+	var asked []question
+	for _, slice := range slices.Sorted(maps.Keys(z.known)) {
+		id := z.known[slice]
+		gone := z.seen[slice].state == goneState
+		if !gone && !slices.Contains(t.due, id) {
+			continue
+		}
+		w, _, err := t.Fleet.Ledger.Workload(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		s := w.Slice(slice)
+		if s == nil || s.Zone != name {
+			continue
+		}
+		if gone && w.Unexplained(slice) {
+			asked = append(asked, question{w.ID, *s, s.Since.Add(-endedWithin)})
+		}
+		if used, ask := w.Unaccounted(slice, now); ask {
+			if longest := now.Add(-stoppedWithin); used.Before(longest) {
+				used = longest
+			}
+			asked = append(asked, question{w.ID, *s, used})
 		}
 	}
-	return q, asked, nil
+	if turns := (len(asked) + cloudlog.MaxSubjects - 1) / cloudlog.MaxSubjects; turns > 1 {
+		from := int(now.Unix()/60) % turns * cloudlog.MaxSubjects
+		asked = asked[from:min(from+cloudlog.MaxSubjects, len(asked))]
+	}
+	return asked, nil
 }
 
 // unpark takes up the entries of a zone for which a subject has become known.

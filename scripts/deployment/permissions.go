@@ -83,6 +83,11 @@ var permissions = []permission{
 		Why: "to start announced maintenance at a good time", Source: sourceTPU,
 	},
 	{
+		Name: "tpu.nodes.start", Accounts: []string{"recovery"}, On: "watched projects", Role: "roles/tpu.admin",
+		Switches: []string{"start_stopped"}, Calls: []string{"tpu nodes.start"},
+		Why: "to start what somebody else than its owner stopped", Source: sourceTPU,
+	},
+	{
 		Name: "tpu.nodes.delete", Accounts: []string{"recreate"}, On: "watched projects", Role: "roles/tpu.admin",
 		Switches: replacing, Calls: []string{"tpu nodes.delete", "tpu queuedResources.delete"},
 		Why: "to make room for a new one", Source: sourceTPU,
@@ -163,7 +168,7 @@ var permissions = []permission{
 	},
 	{
 		Name: "logging.logEntries.list", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/logging.viewer",
-		Calls: []string{"logging entries.list"}, Why: "to ask the audit log who ended a TPU that is gone without a word", Source: sourceLogging,
+		Calls: []string{"logging entries.list"}, Why: "to ask the audit log who ended or stopped a TPU without a word", Source: sourceLogging,
 	},
 	{
 		Name: "run.routes.invoke", Accounts: []string{"each invoker"}, On: "its one function", Role: "roles/run.invoker",
@@ -190,7 +195,7 @@ var permissions = []permission{
 		Why: "to log builds", Source: sourceBuild,
 	},
 	{
-		Name: "artifactregistry.repositories.uploadArtifacts", Accounts: []string{"the build account"}, On: "the project, or `docker_repository` alone where it is given", Role: "roles/artifactregistry.writer",
+		Name: "artifactregistry.repositories.uploadArtifacts", Accounts: []string{"the build account"}, On: "the repository for images", Role: "roles/artifactregistry.writer",
 		Why: "to store images", Source: sourceBuild,
 	},
 	{

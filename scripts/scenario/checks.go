@@ -70,8 +70,11 @@ type record struct {
 	usable map[string]time.Time
 	// taken is when the owner deleted a slice in quiet times, and the log says so, by slice.
 	taken map[string]time.Time
-	// told says that the last incident was left to a person.
-	told bool
+	// stopped is who stopped a slice that is stopped, where a person did, by slice.
+	stopped map[string]string
+	// told says that what an incident told of was left to a person, closed when that was.
+	told   bool
+	closed time.Time
 }
 
 func newChecks(w *world) *checks {
@@ -86,7 +89,7 @@ func newChecks(w *world) *checks {
 func (c *checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}}
+		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}}
 		c.of[workload] = r
 	}
 	return r
@@ -244,6 +247,8 @@ func (c *checks) called(e tputest.Event) {
 			c.deleted(e, inst, doc, slice)
 		case "CreateNode", "CreateQueuedResource":
 			c.created(e, inst, doc, slice)
+		case "StartNode":
+			c.started(inst, doc, slice, e.Zone)
 		}
 	}
 	if e.Method == "PerformMaintenance" || e.Method == "PerformMaintenanceQueuedResource" {
@@ -371,6 +376,20 @@ func (c *checks) whole(doc incident.Workload) bool {
 	return true
 }
 
+// started checks that nothing is started that its owner stopped, and nothing without a reading.
+func (c *checks) started(inst *instance, doc incident.Workload, slice, zone string) {
+	if by := c.record(doc.ID).stopped[slice]; by != "" {
+		c.violated("2 owner", doc.ID, "%s was started, and %s had stopped it", slice, by)
+	}
+	s, read := doc.Slice(slice), inst.read[zone+"/"+slice]
+	if s == nil || doc.Incident == nil || s.Incarnation.ID != read.life || read.state != "STOPPED" {
+		c.violated("1 fence", doc.ID, "%s was started, and read as %s, %s", slice, read.life, read.state)
+	}
+	if doc.Incident != nil && doc.Incident.Switches.Level(policy.StartStopped) == policy.No {
+		c.violated("owner's word", doc.ID, "%s was started, and start_stopped is no", slice)
+	}
+}
+
 // unseen is how long a call may be under way to the API since its handler looked at the ledger: nobody can take it back then.
 const unseen = 2 * time.Minute
 
@@ -449,10 +468,14 @@ func (c *checks) answered(sub string, m Message, status int) {
 
 // lived follows the cloud: what somebody creates is there to be watched again.
 func (c *checks) lived(e tputest.Event) {
+	if e.Kind == tputest.Called && e.Method == "StopNode" && e.Code == 0 {
+		c.record(c.workload(e.Node)).stopped[e.Node] = e.Principal
+	}
 	if e.Kind != tputest.Ready || e.Node == "" {
 		return
 	}
 	r := c.record(c.workload(e.Node))
+	delete(r.stopped, e.Node)
 	r.usable[e.Node] = c.clock.Now()
 	delete(r.released, e.Node)
 	delete(r.taken, e.Node)
@@ -583,6 +606,11 @@ func (c *checks) opened(r *record, w incident.Workload) {
 		// What somebody created in another zone since is admitted there.
 		explained = explained || w.Incident.Phase == incident.Admitting && r.usable[s.Name].After(r.opened)
 	}
+	// What a training met that was begun again since is told again.
+	for _, s := range w.Slices {
+		t := c.trainings[s.Name]
+		explained = explained || w.Incident.Cause == events.CauseCrash && t != nil && t.Started().After(r.closed)
+	}
 	// What an incident had ordered may come when it is over.
 	explained = explained || w.Incident.Phase == incident.Clearing
 	if !explained {
@@ -595,7 +623,10 @@ func (c *checks) opened(r *record, w incident.Workload) {
 func (c *checks) closed(r *record, after incident.Workload) {
 	in := after.Closed
 	c.ended[string(in.Outcome)]++
-	r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed
+	if in.Outcome != incident.Withdrawn { // which mends nothing
+		r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed
+	}
+	r.closed = c.clock.Now()
 	c.causes[string(in.Cause)]++
 	if !in.Down.IsZero() {
 		away := c.clock.Now().Sub(in.Down)

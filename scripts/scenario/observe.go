@@ -404,6 +404,8 @@ func caller(method string) string {
 	switch method {
 	case "UpdateNode", "PerformMaintenance", "PerformMaintenanceQueuedResource":
 		return "checkpoint"
+	case "StartNode":
+		return "recovery"
 	}
 	return "recreate"
 }

@@ -454,6 +454,9 @@ func (w *world) act(a Act) {
 	case a.Stop != "":
 		tell("the owner stops "+a.Stop, a.Stop)
 		w.try(w.api.Stop(zoneOf(a.Stop), a.Stop, a.By))
+	case a.Stopped != "":
+		tell(a.Stopped+" stops, and no log entry says why", a.Stopped)
+		w.try(w.api.SetState(zoneOf(a.Stopped), a.Stopped, "STOPPED"))
 	case a.Create != "":
 		tell("the owner creates "+a.Create, a.Create)
 		for _, c := range w.Fleet {

@@ -79,6 +79,7 @@ var happenings = []happening{
 	{"lost for a moment", 0.15, 0.05, (*troubles).flickers},
 	{"forged lines", 0.2, 0.2, (*troubles).forged},
 	{"owner stops and starts", 0, 0.05, (*troubles).stopped},
+	{"stopped by nobody that the log knows", 0, 0.1, (*troubles).stoppedSilently},
 	{"owner deletes", 0.05, 0.05, (*troubles).deleted},
 	{"another controller replaces", 0.02, 0.02, (*troubles).replaced},
 }
@@ -266,6 +267,14 @@ func (t *troubles) stopped(c SliceConfig, zone string) error {
 	})
 	t.try(t.api.Stop(zone, c.Name, owner)) // something else may be under way with it
 	return nil
+}
+
+// stoppedSilently has a slice of one worker be found stopped, and no entry says why.
+func (t *troubles) stoppedSilently(c SliceConfig, zone string) error {
+	if len(t.api.Hosts(zone, c.Name)) != 1 || c.QueuedResource != "" {
+		return nil
+	}
+	return t.api.SetState(zone, c.Name, "STOPPED")
 }
 
 // deleted has the owner delete a slice, and create it again some hours later.

@@ -355,7 +355,9 @@ func (w *world) deploy(ctx context.Context) error {
 		"checkpoint": func() trigger.Handle {
 			return checkpointfn.New(checkpointfn.Deps{Fleet: of("checkpoint"), Provider: cloud, Store: store, Limits: w.limits})
 		},
-		"recovery": func() trigger.Handle { return recovery.New(recovery.Deps{Fleet: of("recovery"), Store: store}) },
+		"recovery": func() trigger.Handle {
+			return recovery.New(recovery.Deps{Fleet: of("recovery"), Provider: cloud, Store: store})
+		},
 		"recreate": func() trigger.Handle {
 			return recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: cloud, Buckets: store, Limits: w.limits})
 		},
@@ -376,7 +378,7 @@ func (w *world) deploy(ctx context.Context) error {
 		if w.opts.Framework != "" {
 			h := adapter
 			if w.remote != nil {
-				h = w.remote.serve(adapter, w.delivered)
+				h = w.remote.serve(f.entry, adapter, w.delivered)
 			}
 			if err := trigger.Use(f.entry, h); err != nil {
 				return fmt.Errorf("scenario: %w", err)

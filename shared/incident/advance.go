@@ -32,6 +32,8 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 		m.beat(e)
 	case Called:
 		m.called(e)
+	case Unsaid:
+		m.unsaid(e)
 	case Reported:
 		m.reported(e)
 	case Read:

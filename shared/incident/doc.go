@@ -19,18 +19,20 @@
 //	admitting    observed     Forbidden
 //	admitting    released     Called Read
 //	admitting    resumed      Reported
-//	admitting    resuming     Answered
+//	admitting    resuming     Answered Reported
 //	admitting    watching     Read
 //	approving    creating     Approved
 //	approving    deleting     Approved
 //	approving    escalated    Read Reported
-//	approving    healing      Read
+//	approving    grace        Read
+//	approving    healing      Approved Read
 //	approving    looking      Approved
 //	approving    released     Called Read
 //	approving    restarting   Approved
 //	approving    resumed      Reported
 //	approving    resuming     Noticed Read
 //	approving    saving       Approved
+//	approving    starting     Approved
 //	approving    watching     Read
 //	approving    window       Noticed Read
 //	approving    withdrawn    Noticed
@@ -81,6 +83,7 @@
 //	healing      released     Called Read
 //	healing      resumed      Reported
 //	healing      resuming     Read
+//	healing      starting     Ticked
 //	healing      watching     Read Ticked
 //	looking      approving    Read Ticked
 //	looking      creating     Read
@@ -104,7 +107,7 @@
 //	maintaining  watching     Read
 //	maintaining  window       Answered Forbidden Noticed Read Ticked
 //	maintaining  withdrawn    Noticed
-//	peace        admitting    Read
+//	peace        admitting    Ticked
 //	peace        approving    Noticed Read Reported Ticked
 //	peace        clearing     Read
 //	peace        creating     Ticked
@@ -114,9 +117,9 @@
 //	peace        restarting   Reported
 //	peace        resuming     Reported
 //	peace        saving       Noticed Ticked
+//	peace        starting     Ticked
 //	peace        watching     Interrupted Noticed Read Reported Ticked
 //	peace        window       Noticed Ticked
-//	restarting   admitting    Read
 //	restarting   approving    Forbidden Read
 //	restarting   creating     Read
 //	restarting   deleting     Read
@@ -126,7 +129,7 @@
 //	restarting   observed     Forbidden
 //	restarting   released     Called Read
 //	restarting   resumed      Reported
-//	restarting   resuming     Answered
+//	restarting   resuming     Answered Reported
 //	restarting   watching     Read
 //	resuming     approving    Read Reported Ticked
 //	resuming     creating     Read
@@ -155,6 +158,17 @@
 //	saving       watching     Read
 //	saving       window       Answered Checked Forbidden Interrupted Read Reported Ticked
 //	saving       withdrawn    Noticed
+//	starting     approving    Forbidden Read
+//	starting     creating     Read
+//	starting     deleting     Read
+//	starting     escalated    Answered Forbidden Read Ticked
+//	starting     grace        Read
+//	starting     healing      Read
+//	starting     observed     Forbidden
+//	starting     released     Called Read
+//	starting     resumed      Reported
+//	starting     resuming     Read
+//	starting     watching     Read
 //	watching     observed     Called Noticed Read Reported Ticked
 //	window       admitting    Noticed Read Ticked
 //	window       approving    Read Ticked

@@ -80,6 +80,13 @@ type Called struct {
 	Principal string
 }
 
+// Unsaid says that the audit log was asked who stopped a slice, when all that happened had to be in it, and names nobody.
+type Unsaid struct {
+	Origin
+	Slice       string
+	Incarnation events.Incarnation
+}
+
 // Reported is a line of the crew.
 type Reported struct {
 	Origin
@@ -227,6 +234,7 @@ func (Back) kind() string        { return "Back" }
 func (Noticed) kind() string     { return "Noticed" }
 func (Beat) kind() string        { return "Beat" }
 func (Called) kind() string      { return "Called" }
+func (Unsaid) kind() string      { return "Unsaid" }
 func (Reported) kind() string    { return "Reported" }
 func (Read) kind() string        { return "Read" }
 func (Intended) kind() string    { return "Intended" }

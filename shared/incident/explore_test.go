@@ -49,6 +49,7 @@ var policies = map[string]policy.Policy{
 	"everything": allowed(policy.Everything()),
 	"ask": allowed(policy.Switches{
 		RequestCheckpoint: policy.Ask, EarlyMaintenance: policy.Ask, Restart: policy.Ask, Recreate: policy.Ask, RecreateNonSpot: policy.Ask,
+		StartStopped: policy.Ask,
 	}),
 	"spot":       allowed(policy.Switches{RequestCheckpoint: policy.Yes, Restart: policy.Yes, Recreate: policy.Yes}),
 	"seldom":     allowed(policy.Switches{RequestCheckpoint: policy.Yes, EarlyMaintenance: policy.Yes}),
@@ -76,7 +77,7 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 	late := incident.Origin{ID: "late", Time: now.Add(-25 * time.Minute), Rank: events.RankAudit}
 	user := incident.Origin{ID: "line", Time: now, Rank: events.RankUser}
 	api := incident.Origin{ID: "read", Time: now, Rank: events.RankReading}
-	facts := incident.Facts{QueuedResource: s.QueuedResource, Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: s.Spot, Spec: "spec1", Label: w.Label, Directory: w.Directory}
+	facts := incident.Facts{QueuedResource: s.QueuedResource, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot, Spec: "spec1", Label: w.Label, Directory: w.Directory}
 	in := w.Incident
 	id := ""
 	if in != nil {
@@ -135,6 +136,8 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		"owner deletes":   incident.Called{Origin: audit, Slice: s.Name, Method: "DeleteNode", Principal: "ann@example.com"},
 		"owner creates":   incident.Called{Origin: audit, Slice: s.Name, Method: "CreateNode", Principal: "ann@example.com"},
 		"owner stops":     incident.Called{Origin: audit, Slice: s.Name, Method: "StopNode", Principal: "ann@example.com"},
+		"owner starts":    incident.Called{Origin: audit, Slice: s.Name, Method: "StartNode", Principal: "ann@example.com"},
+		"unsaid":          incident.Unsaid{Origin: api, Slice: s.Name, Incarnation: s.Incarnation},
 		"read ready":      read(incident.Ready, s.Incarnation, ""),
 		"read unhealthy":  read(incident.Unhealthy, s.Incarnation, ""),
 		"read lost":       read(incident.Lost, s.Incarnation, ""),
@@ -213,7 +216,7 @@ func answers(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 			continue
 		}
 		op := ""
-		if t.Action == events.ActionCreate || t.Action == events.ActionDelete {
+		if t.Action == events.ActionCreate || t.Action == events.ActionDelete || t.Action == events.ActionStart {
 			op = "operation-" + string(t.Action)
 		}
 		out[name("accepted")] = incident.Answered{Origin: api, Request: r, Operation: op, Text: "accepted"}
@@ -249,7 +252,7 @@ func key(t *testing.T, w incident.Workload) string {
 	for i := range w.Slices {
 		s := &w.Slices[i]
 		s.Told = events.Incarnation{}
-		blur(&s.Since, &s.Released)
+		blur(&s.Since, &s.Released, &s.Used, &s.Stop.At, &s.Stop.Unsaid)
 	}
 	w.Notices = slices.Clone(w.Notices)
 	for i := range w.Notices {
@@ -275,7 +278,7 @@ func key(t *testing.T, w incident.Workload) string {
 }
 
 // reach leads from a workload in peace to a phase, by the names of the evidence; "later" lets the time come for which
-// the state waits.
+// the state waits, "a while" as long as entries may be late.
 var reach = []struct {
 	phase  incident.Phase
 	policy string
@@ -313,6 +316,13 @@ var reach = []struct {
 	{incident.Resuming, "spot", false, "exit 139", nil},
 	{incident.Restarting, "everything", true, "exit 139, gave up", nil},
 	{incident.Restarting, "everything", true, "exit 139, gave up, intend restart 0", nil},
+	{incident.Starting, "everything", false, "read stopped, later, unsaid, tick", single},
+	{incident.Starting, "everything", false, "read stopped, later, unsaid, tick, intend start 0, accepted start 0", single},
+	{incident.Starting, "everything", false, "host error, read stopped, a while, unsaid, tick", single},
+	{incident.Starting, "everything", true, "read stopped, later, unsaid, tick", single},
+	{incident.Healing, "everything", false, "host error, read stopped, a while, unsaid", single},
+	{incident.Approving, "ask", false, "read stopped, later, unsaid, tick", single},
+	{incident.Watching, "watch", false, "read stopped, later, unsaid, tick", single},
 	{incident.Watching, "watch", true, "preempted", nil},
 	{incident.Watching, "watch", false, "pending, later, tick", nil},
 	{incident.Watching, "watch", true, "exit 139", nil},
@@ -346,6 +356,11 @@ var reach = []struct {
 // again has a requested restart begin and its attempt run.
 const again = "intend restart 0, accepted restart 0, started, "
 
+// single is a workload of one worker, which can be stopped and started.
+func single(w *incident.Workload) {
+	w.Slices[0].Accelerator, w.Slices[0].Workers, w.Slices[0].Chips = "v5litepod-8", 1, 8
+}
+
 // crewless is a workload beside which no crew runs, bare one without a checkpoint directory either.
 func crewless(w *incident.Workload) { w.Crew = incident.Crew{} }
 func bare(w *incident.Workload)     { w.Directory = "" }
@@ -376,6 +391,10 @@ func at(t testing.TB, p policy.Policy, spot bool, path string, but func(*inciden
 		but(&n.w)
 	}
 	for name := range strings.SplitSeq(path, ", ") {
+		if name == "a while" {
+			n.now = n.now.Add(incident.Grace)
+			continue
+		}
 		if name == "later" {
 			when := overdue(n.w)
 			if n.w.Incident != nil {
@@ -426,6 +445,8 @@ func exploreAll(t *testing.T) {
 				gone := node{w: quiet(spot), now: start, path: "gone in peace"}
 				gone.w.Crew.Named, gone.w.Slices[0].Condition, gone.w.Slices[0].Released = 1, incident.Gone, start
 				explore(t, p, gone, 2, evidence)
+				explore(t, p, at(t, p, spot, "read stopped, later, unsaid", single), 2, evidence)
+				explore(t, p, at(t, p, spot, "read stopped, later, unsaid", nil), 2, evidence)
 			})
 		}
 	}

@@ -19,6 +19,7 @@ const (
 	Admitting   Phase = "admitting"   // for the lease to name the new incarnation
 	Resuming    Phase = "resuming"    // for progress
 	Restarting  Phase = "restarting"  // for the lease to name a new attempt
+	Starting    Phase = "starting"    // for a slice that was stopped to be usable
 	Watching    Phase = "watching"    // for the end of what may only be watched
 	Clearing    Phase = "clearing"    // for what our own requests still bring to be gone
 	Closed      Phase = "closed"      // for nothing
@@ -64,6 +65,8 @@ const (
 	RecreateFor = 24 * time.Hour
 	// ResumeFor is the time from a usable slice to the first progress: start-up, compilation, restore.
 	ResumeFor = 30 * time.Minute
+	// StartFor bounds the start of a slice that was stopped.
+	StartFor = 45 * time.Minute
 	// CheckFor is the time for a last look at the checkpoints where no crew can tell of steps.
 	CheckFor = 10 * time.Minute
 	// WatchFor bounds an incident that may only be watched.

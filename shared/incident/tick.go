@@ -55,11 +55,16 @@ func (m *machine) ticked() {
 		}
 	case Clearing:
 		m.stillClearing()
+	case Healing:
+		m.startStopped()
 	}
 }
 
 // quiet opens an incident when its time has come.
 func (m *machine) quiet() {
+	if m.follow(); m.w.Incident != nil {
+		return
+	}
 	for _, n := range m.w.Notices {
 		s := m.w.Slice(n.Slice)
 		if n.Status == events.NoticeGone || n.Due.IsZero() || s == nil || !n.Incarnation.Same(s.Incarnation) || !m.opens(s) {
@@ -95,6 +100,9 @@ func (m *machine) quiet() {
 			}
 			m.enter(Healing, m.now.Add(HealFor))
 			m.decided("incident opened: "+text+"; wait for Google's own recovery", "")
+			return
+		case s.unsaidFor(since):
+			m.openStopped(s)
 			return
 		}
 	}
@@ -190,6 +198,8 @@ func (m *machine) overdue() {
 		m.escalate("the lease could not be written within "+took+": "+m.lastFailure(), "look at the bucket and the permissions of the function recovery")
 	case Resuming:
 		m.noProgress(took)
+	case Starting:
+		m.escalate("it was not usable within "+took+" of its start: "+m.lastFailure(), m.byHandStart())
 	case Watching:
 		m.finish(Observed, "", m.stillThere()+" after "+took, "")
 	case Clearing:

@@ -21,6 +21,7 @@ func (m *machine) reported(e Reported) {
 	if m.w.Crew.Seen.IsZero() {
 		m.w.Crew.Seen, m.changed = m.now, true
 	}
+	m.leaseSeen(s, r)
 	switch r.Report {
 	case events.ReportStarted:
 		m.started(s, r)
@@ -39,6 +40,24 @@ func (m *machine) reported(e Reported) {
 	case events.ReportNotice:
 		m.crewNotice(s, r)
 	}
+}
+
+// leaseSeen takes it from the report of an attempt that the lease was to name that it names it, whatever became of the answer: a crew
+// starts nothing else in a slice that is new, or after it has given up.
+func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
+	var t *Task
+	switch group, _, ok := events.WorkerGroup(r.Hostname); m.phase() {
+	case Admitting:
+		if ok && group == s.Group { // a crew of the former life may have got as far by itself
+			t = m.w.Incident.task(events.ActionAdmit, "")
+		}
+	case Restarting:
+		t = m.w.Incident.task(events.ActionRestart, "")
+	}
+	if t == nil || r.Attempt < t.Names || r.Report == events.ReportNotice {
+		return
+	}
+	m.leased(t.Action, fmt.Sprintf("the crew runs attempt %d", r.Attempt))
 }
 
 func (m *machine) started(s *Slice, r events.CrewReport) {
@@ -93,7 +112,7 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 	}
 	switch in.Phase {
 	case Resuming, Restarting, Admitting:
-	case Looking, Healing:
+	case Looking, Healing, Starting:
 		if !m.allReady() {
 			return // what reports may be a zombie; the API decides
 		}
@@ -154,7 +173,7 @@ func (m *machine) exited(s *Slice, r events.CrewReport) {
 	in := m.w.Incident
 	if in == nil {
 		// A crew that has given up after this attempt has told of its end.
-		if m.opens(s) && s.Condition != Gone && s.Condition != Lost && r.Attempt > m.w.Crew.GaveUp {
+		if m.opens(s) && !m.left() && s.Condition != Gone && s.Condition != Lost && r.Attempt > m.w.Crew.GaveUp {
 			m.openCrash(t)
 		}
 		return
@@ -175,12 +194,16 @@ func (m *machine) exited(s *Slice, r events.CrewReport) {
 		if in.Phase == Resuming {
 			in.Deadline = m.now.Add(ResumeFor)
 		}
-	case Window, Healing, InGrace, Removing, Recreating, Saving, Maintaining, Watching:
+	case Window, Healing, InGrace, Removing, Recreating, Saving, Maintaining, Watching, Starting:
 		// What the machines do to the training is no failure of the training.
 		m.line(LineSeen, t.Text, "a consequence")
 		m.inc().BaseAttempt = max(in.BaseAttempt, r.Attempt)
 	}
 }
+
+// left reports whether a line is from before what the training met was left to a person: it has been told, however late the
+// line comes.
+func (m *machine) left() bool { return !m.from.Time.IsZero() && !m.from.Time.After(m.w.Crew.Left) }
 
 func (m *machine) openCrash(t Trouble) {
 	in := m.open(t)
@@ -199,7 +222,7 @@ func (m *machine) openCrash(t Trouble) {
 func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
 	in := m.w.Incident
 	if in == nil {
-		if r.Attempt < m.w.Crew.Attempt || r.Attempt <= m.w.Crew.GaveUp || !m.opens(s) {
+		if r.Attempt < m.w.Crew.Attempt || r.Attempt <= m.w.Crew.GaveUp || !m.opens(s) || m.left() {
 			return
 		}
 		m.openCrash(Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()})

@@ -72,6 +72,10 @@ type Slice struct {
 	State string `json:"state,omitzero"`
 	// Since is when the condition was first read: no older reading counts against it.
 	Since time.Time `json:"since,omitzero"`
+	// Used is since when the slice was usable before its condition changed last; zero where it never was in this life.
+	Used time.Time `json:"used,omitzero"`
+	// Stop is who stopped it, as far as is known.
+	Stop Stop `json:"stop,omitzero"`
 	// Told is a life whose end an incident has told already: it opens no second one.
 	Told events.Incarnation `json:"told,omitzero"`
 	// Unused says that somebody else ordered this life and that it has not been usable yet: what becomes of it is theirs.
@@ -199,6 +203,8 @@ type Crew struct {
 	// Error is the last error of the training's own, Spent the one on which the crew gave up last.
 	Error Error `json:"error,omitzero"`
 	Spent Error `json:"spent,omitzero"`
+	// Left is when what the training met was left to a person last: what happened before is told.
+	Left time.Time `json:"left,omitzero"`
 	// Finished says that the training is done: nothing is brought back any more.
 	Finished bool `json:"finished,omitzero"`
 }
@@ -476,9 +482,19 @@ func (w Workload) Due() time.Time {
 			earlier(s.Since)
 		case s.Condition == Unhealthy || s.Condition == Unclear:
 			earlier(s.Since.Add(SickFor))
+		case s.unaccounted(): // who stopped it may be told as late as anything else
+			earlier(s.Since.Add(Grace))
 		}
 	}
+	if w.moved() && !w.Crew.Finished {
+		earlier(w.Slices[0].Since)
+	}
 	return due
+}
+
+// moved reports whether somebody else created a slice in another zone than the lease names, and it is usable.
+func (w Workload) moved() bool {
+	return slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.Moved && s.Condition == Ready && !s.IsReleased() })
 }
 
 // leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, it has never been

@@ -31,6 +31,8 @@ type Cloud struct {
 	nodes  *api.ProjectsLocationsNodesService
 	queues *api.ProjectsLocationsQueuedResourcesService
 	ops    *api.ProjectsLocationsOperationsService
+
+	specs specs
 }
 
 var _ Provider = (*Cloud)(nil)
@@ -122,7 +124,7 @@ func (c *Cloud) Read(ctx context.Context, r Ref) (Slice, error) {
 			return Slice{}, err
 		}
 	}
-	s, err := sliceOf(r, n, q)
+	s, err := c.specs.sliceOf(r, n, q)
 	if err == nil && s.Notice == nil && q != nil && len(queuedNodes(q, r.QueuedResource)) > 1 {
 		c.announced(ctx, []*Slice{&s})
 	}
@@ -185,9 +187,9 @@ func (c *Cloud) readQueued(ctx context.Context, r Ref) (Slice, error) {
 	i := slices.IndexFunc(nodes, func(n queuedNode) bool { return n.name == r.Name })
 	switch {
 	case i >= 0:
-		return queuedSlice(r, nodes[i].node, q)
+		return c.specs.queuedSlice(r, nodes[i].node, q)
 	case len(nodes) == 0:
-		return queuedSlice(r, nil, q)
+		return c.specs.queuedSlice(r, nil, q)
 	}
 	return gone(r), nil // the name is taken by a queued resource of something else
 }
@@ -241,7 +243,7 @@ func (c *Cloud) List(ctx context.Context, project, zone string) (Listing, error)
 				}
 			}
 		}
-		s, err := sliceOf(r, n, q)
+		s, err := c.specs.sliceOf(r, n, q)
 		if err != nil {
 			return Listing{}, err
 		}
@@ -257,7 +259,7 @@ func (c *Cloud) List(ctx context.Context, project, zone string) (Listing, error)
 			if r.Name = n.name; there[n.name] {
 				continue
 			}
-			s, err := queuedSlice(r, n.node, q)
+			s, err := c.specs.queuedSlice(r, n.node, q)
 			if err != nil {
 				return Listing{}, err
 			}
@@ -428,6 +430,21 @@ func (c *Cloud) Maintain(ctx context.Context, held []Ref) (operation string, err
 		return "", err
 	}
 	return started(what, otherCall, op)
+}
+
+// Start implements Provider. The API has no request ID for it, and refuses what is not stopped.
+func (c *Cloud) Start(ctx context.Context, r Ref) (operation string, err error) {
+	what := r.about("start")
+	if err := r.check(what); err != nil {
+		return "", err
+	}
+	op, err := call(ctx, what, createOther, func(ctx context.Context) (*api.Operation, error) {
+		return c.nodes.Start(r.String(), &api.StartNodeRequest{}).Context(ctx).Do()
+	})
+	if err != nil {
+		return "", err
+	}
+	return started(what, createOther, op)
 }
 
 // SetMetadata implements Provider. A change replaces the whole map and the API has no etag, so what another writer adds

@@ -231,6 +231,7 @@ var conformance = []struct {
 	{"a queued resource that fails", testQueueFails},
 	{"starts announced maintenance", testMaintain},
 	{"starts announced maintenance in a queued resource", testMaintainQueued},
+	{"starts what was stopped", testStart},
 	{"sets metadata and loses none", testMetadata},
 	{"sets metadata against another writer", testMetadataRace},
 	{"reads host names", testHosts},
@@ -837,6 +838,32 @@ func testMaintainQueued(w world) {
 	condition(t, w, ref("m"), incident.Unhealthy)
 	_, err = w.Maintain(t.Context(), []tpu.Ref{queuedRef("n", "q")})
 	class(t, err, incident.NotInState)
+}
+
+func testStart(w world) {
+	t := w.t
+	one := order("n")
+	one.Accelerator = "v5litepod-4"
+	_, err := w.api.AddNode(one)
+	must(t, err)
+	_, err = w.Start(t.Context(), ref("n"))
+	class(t, err, incident.NotInState)
+	must(t, w.api.SetState(home, "n", "STOPPED"))
+	condition(t, w, ref("n"), incident.Stopped)
+	w.api.Inject(tputest.Fault{Method: "StartNode", Code: 8, Message: "There is no more capacity in the zone"})
+	_, err = w.Start(t.Context(), ref("n"))
+	class(t, err, incident.Stockout)
+	op, err := w.Start(t.Context(), ref("n"))
+	must(t, err)
+	_, err = w.Start(t.Context(), ref("n"))
+	class(t, err, incident.Busy)
+	w.clock.Advance(10 * time.Minute)
+	if f := ended(t, w, home, op); f != nil {
+		t.Errorf("failure %+v", f)
+	}
+	condition(t, w, ref("n"), incident.Ready)
+	_, err = w.Start(t.Context(), ref("x"))
+	class(t, err, incident.NotFound)
 }
 
 func testMetadata(w world) {
