@@ -181,6 +181,8 @@ func state(u events.IncidentUpdated) string {
 			return "capacity is waited for"
 		}
 		return "it is being created"
+	case incident.Starting:
+		return "what was stopped is being started"
 	case incident.Resuming:
 		return "it is there again, progress is waited for"
 	case incident.Watching:

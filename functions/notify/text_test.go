@@ -6,6 +6,7 @@ import (
 	"html"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -145,6 +147,24 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 	if d := cmp.Diff(string(want), string(got)); d != "" {
 		t.Errorf("%s (-want +got); go test -update writes it anew:\n%s", name, d)
+	}
+}
+
+// TestEveryPlaceInTheCourseOfAnIncidentHasWords: people do not read the names of phases.
+func TestEveryPlaceInTheCourseOfAnIncidentHasWords(t *testing.T) {
+	unsaid := []string{"looking", "maintaining", "admitting", "restarting"} // they pass, and are not told
+	for _, to := range incident.Transitions() {
+		u := told(phase(to[1]))
+		switch incident.Outcome(to[1]) {
+		case incident.Resumed, incident.Withdrawn, incident.Released, incident.Escalated, incident.Observed:
+			u = told(ends(to[1]))
+			if !stands(to[1]) {
+				t.Errorf("%s is no end", to[1])
+			}
+		}
+		if state(u) == to[1] && !slices.Contains(unsaid, to[1]) {
+			t.Errorf("nothing is said of %s", to[1])
+		}
 	}
 }
 
