@@ -50,6 +50,7 @@ const (
 	Canaries  = "canary"
 	// Deployment holds what a deployment says of itself.
 	Deployment = "deployment"
+	Tellings   = "told"
 )
 
 // record is a document of any collection.
