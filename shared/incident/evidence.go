@@ -182,6 +182,8 @@ type Answered struct {
 	Failure   *Failure
 	// Text is what was done, for people.
 	Text string
+	// Uncalled says that no call was made, because what has to come before it failed.
+	Uncalled bool
 }
 
 // Ended says that an operation of ours ended.
