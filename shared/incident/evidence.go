@@ -69,6 +69,8 @@ type Beat struct {
 	Incarnation events.Incarnation
 	// Seen is when the crew wrote it; zero where nothing could be read, which tells nothing.
 	Seen time.Time
+	// Looked is when it could last look for a request beside the checkpoints; zero tells nothing.
+	Looked time.Time
 }
 
 // Called says that somebody other than us and Google created, deleted, stopped or started a slice.
