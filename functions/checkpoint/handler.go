@@ -40,7 +40,7 @@ type handler Deps
 
 func decode(ce cloudevents.Event) (events.CheckpointRequested, error) {
 	if ce.Type() != events.TypeCheckpointRequested {
-		return events.CheckpointRequested{}, fault.Ignored("the event type %s is no checkpoint request", ce.Type())
+		return events.CheckpointRequested{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no checkpoint request", ce.Type())
 	}
 	return events.DecodeCheckpointRequested(ce.Data())
 }
@@ -143,16 +143,16 @@ func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) err
 			return err
 		}
 		if s.Condition != incident.Ready || !s.Incarnation.Same(slice.Incarnation) {
-			return fault.Ignored("maintain refused: %s is %s", slice.Name, s.State)
+			return fault.Ignored(incident.CodeNotReady, "maintain refused: %s is %s", slice.Name, s.State)
 		}
 		if n := s.Notice; n != nil && (n.Status != events.NoticePending || !n.CanReschedule) {
 			return h.answer(ctx, r, "", "maintenance of "+slice.Name+" not started",
-				&incident.Failure{Class: incident.NotInState, Message: "the API does not offer it any more"})
+				&incident.Failure{Class: incident.NotInState, Code: incident.CodeNotEarly, Message: "the API does not offer it any more"})
 		}
 		refs, names = append(refs, ref), append(names, slice.Name)
 	}
 	if refs == nil {
-		return fault.Ignored("%s has no slice %s", w.ID, r.Slice)
+		return fault.Ignored(incident.CodeNoSlice, "%s has no slice %s", w.ID, r.Slice)
 	}
 	what := "maintenance of " + strings.Join(names, ", ")
 	w, id, err := h.Fleet.Advancer.BeginDestructive(ctx, r.Request, refs[0].Zone, h.Limits)

@@ -29,7 +29,7 @@ type handler Deps
 
 func decode(ce cloudevents.Event) (events.RecoveryRequested, error) {
 	if ce.Type() != events.TypeRecoveryRequested {
-		return events.RecoveryRequested{}, fault.Ignored("the event type %s is no request to recover", ce.Type())
+		return events.RecoveryRequested{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no request to recover", ce.Type())
 	}
 	return events.DecodeRecoveryRequested(ce.Data())
 }
@@ -53,7 +53,7 @@ func (h handler) handle(ctx context.Context, r events.RecoveryRequested) error {
 		s := w.Slice(a.Slice)
 		if s == nil || !s.Incarnation.Same(a.Incarnation) || s.Condition != incident.Ready {
 			why := fmt.Sprintf("%s is not usable as %v", a.Slice, a.Incarnation)
-			return h.answer(ctx, r, why, &incident.Failure{Class: incident.NotInState, Message: why})
+			return h.answer(ctx, r, why, &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotReady, Message: why})
 		}
 	}
 	err = checkpoint.WriteLease(ctx, h.Store, r.Directory, checkpoint.Lease{

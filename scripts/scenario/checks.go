@@ -604,6 +604,9 @@ func (c *checks) closed(r *record, after incident.Workload) {
 			c.chipHoursLost += away.Hours() * float64(s.Chips)
 		}
 	}
+	if (in.Outcome == incident.Resumed) != (in.Code == "") {
+		c.violated("10 nothing lost", after.ID, "%s ended %s with the code %q: %s", in.ID, in.Outcome, in.Code, in.Reason)
+	}
 	if in.Switches.WatchOnly() && in.Outcome != incident.Observed {
 		c.violated("owner's word", after.ID, "%s ended %s under the switches %+v", in.ID, in.Outcome, in.Switches)
 	}

@@ -255,7 +255,7 @@ func (w *world) tellTimeline(base Line, before, after incident.Workload) {
 	for _, t := range in.Timeline[max(0, len(in.Timeline)-gained):] {
 		l := base
 		l.Incident = in.ID
-		l.Phase, l.Reason, l.Text = string(t.Phase), t.Reason, t.Text
+		l.Phase, l.Reason, l.Code, l.Text = string(t.Phase), t.Reason, string(t.Code), t.Text
 		switch t.Kind {
 		case incident.LineSeen:
 			if !w.newsFrom(t.Source) {
@@ -269,7 +269,7 @@ func (w *world) tellTimeline(base Line, before, after incident.Workload) {
 			// That a call was accepted its own line says.
 			l.Routine = t.Reason == "" && (t.Phase == incident.Removing || t.Phase == incident.Recreating || t.Phase == incident.Maintaining)
 		case incident.LineEnded:
-			l.Kind, l.Outcome = End, string(in.Outcome)
+			l.Kind, l.Outcome, l.Code = End, string(in.Outcome), string(in.Code)
 			l.Decision = in.Advice
 		}
 		w.tell(l)

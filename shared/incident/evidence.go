@@ -124,6 +124,8 @@ type Facts struct {
 type Failure struct {
 	Class   FailureClass
 	Message string
+	// Code is why, where the class alone does not say; see Reason.
+	Code Code
 }
 
 // FailureClass is what an error of the provider means. shared/tpu has the table.
@@ -201,6 +203,7 @@ type Checked struct {
 type Held struct {
 	Origin
 	Request events.Request
+	Code    Code
 	Why     string
 	Until   time.Time
 }
@@ -209,6 +212,7 @@ type Held struct {
 type Forbidden struct {
 	Origin
 	Request events.Request
+	Code    Code
 	Why     string
 }
 

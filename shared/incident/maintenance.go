@@ -303,10 +303,10 @@ func (m *machine) noticeGone(s *Slice, e Noticed) {
 	}
 	if !began && !in.Begun && in.Down.IsZero() {
 		if in.Phase == Watching {
-			m.finish(Observed, "", "the maintenance was withdrawn", "")
+			m.finish(Observed, "", CodeWithdrawn, "the maintenance was withdrawn", "")
 			return
 		}
-		m.finish(Withdrawn, "", "the maintenance was withdrawn before it began", "")
+		m.finish(Withdrawn, "", CodeWithdrawn, "the maintenance was withdrawn before it began", "")
 		return
 	}
 	m.inc().Begun = true
@@ -314,7 +314,7 @@ func (m *machine) noticeGone(s *Slice, e Noticed) {
 	case in.Phase != Watching:
 		m.maintenanceOver("Google says that the maintenance is over")
 	case m.w.Crew.Seen.IsZero() && m.allReady():
-		m.finish(Observed, "", "the maintenance is over", "")
+		m.finish(Observed, "", CodeWatchOnly, "the maintenance is over", "")
 	}
 }
 
@@ -416,13 +416,13 @@ func (m *machine) afterSave() {
 	}
 	switch {
 	case m.w.Incident.Begun || n.Status != events.NoticePending:
-		m.enterWindow("the maintenance has begun")
+		m.enterWindow(CodeBegun, "the maintenance has begun")
 	case why != "":
-		m.enterWindow(why)
+		m.enterWindow(CodeNotEarly, why)
 	case level == policy.Ask:
 		m.ask(events.ActionMaintain)
 	case level == policy.No:
-		m.enterWindow(m.no(policy.EarlyMaintenance))
+		m.enterWindow(CodePolicyNo, m.no(policy.EarlyMaintenance))
 	default:
 		m.sendMaintain()
 	}
@@ -430,7 +430,7 @@ func (m *machine) afterSave() {
 
 func (m *machine) sendMaintain() {
 	if why := m.notEarly(); why != "" {
-		m.enterWindow(why)
+		m.enterWindow(CodeNotEarly, why)
 		return
 	}
 	m.enter(Maintaining, m.now.Add(MaintainFor))
@@ -450,7 +450,7 @@ func (m *machine) sendMaintain() {
 		})
 	}
 	if tasks == nil {
-		m.enterWindow("no slice is ready for early maintenance")
+		m.enterWindow(CodeNotReady, "no slice is ready for early maintenance")
 		return
 	}
 	m.send(tasks...)
@@ -505,20 +505,21 @@ func (m *machine) notMaintained(t *Task, f Failure) {
 		}
 	}
 	m.drop(events.ActionMaintain, slice)
-	m.notStarted("the maintenance could not be started early: " + f.Message)
+	m.notStarted(f.Reason(), "the maintenance could not be started early: "+f.Message)
 }
 
 // notStarted goes on without the calls that were not accepted.
-func (m *machine) notStarted(why string) {
+func (m *machine) notStarted(c Code, why string) {
 	accepted, open := m.w.Incident.maintaining()
 	switch {
 	case !accepted && open:
 		return
 	case !accepted:
-		m.enterWindow(why)
+		m.enterWindow(c, why)
 		return
 	}
 	m.line(LineCame, "the maintenance of the other slices comes in its window", why)
+	m.coded(c)
 	m.maintained()
 }
 
@@ -527,12 +528,13 @@ func (m *machine) hasBegun() {
 	if accepted, open := m.w.Incident.maintaining(); m.phase() == Maintaining && accepted && open {
 		return
 	}
-	m.enterWindow("the maintenance has begun")
+	m.enterWindow(CodeBegun, "the maintenance has begun")
 }
 
-func (m *machine) enterWindow(why string) {
+func (m *machine) enterWindow(c Code, why string) {
 	m.enter(Window, m.windowDeadline())
 	m.decided("wait for the maintenance to pass", why)
+	m.coded(c)
 }
 
 // maintenanceOver goes on to confirm progress, as soon as every slice is usable.

@@ -273,6 +273,7 @@ type Incident struct {
 	Asked    events.Action `json:"asked,omitzero"`
 	Approved events.Action `json:"approved,omitzero"`
 	Held     string        `json:"held,omitzero"`
+	HeldCode Code          `json:"held_code,omitzero"`
 	// WaitingSince is when capacity was first refused, and Reminded when the wait was last told.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 	Reminded     time.Time `json:"reminded,omitzero"`
@@ -284,6 +285,8 @@ type Incident struct {
 	Outcome     Outcome      `json:"outcome,omitzero"`
 	ConfirmedBy Confirmation `json:"confirmed_by,omitzero"`
 	Reason      string       `json:"reason,omitzero"`
+	// Code is the reason of an end other than resumed, in one word.
+	Code Code `json:"code,omitzero"`
 	// Advice is what a person has to do.
 	Advice string `json:"advice,omitzero"`
 	// Would is what would have been done, had the policy allowed it.
@@ -340,6 +343,7 @@ type Task struct {
 	// Failures counts the failures in a row, LastFailure is the latest.
 	Failures    int    `json:"failures,omitzero"`
 	LastFailure string `json:"last_failure,omitzero"`
+	LastCode    Code   `json:"last_code,omitzero"`
 	// By is when a save has to be done; for a verification, the time that the checkpoint has to be newer than.
 	By time.Time `json:"by,omitzero"`
 }
@@ -390,6 +394,7 @@ type Refusal struct {
 	// Never says that the zone cannot give this slice at all.
 	Never bool   `json:"never,omitzero"`
 	Text  string `json:"text"`
+	Code  Code   `json:"code,omitzero"`
 }
 
 // Outcome is how an incident ended.
@@ -434,7 +439,9 @@ type Line struct {
 	// Reason says why; Source is the ID of the entry or message that it rests on.
 	Reason string `json:"reason,omitzero"`
 	Source string `json:"source,omitzero"`
-	Phase  Phase  `json:"phase"`
+	// Code is the reason of a refusal, a hold or an end, in one word.
+	Code  Code  `json:"code,omitzero"`
+	Phase Phase `json:"phase"`
 }
 
 // MaxLines bounds a timeline: the first and the last half stay.

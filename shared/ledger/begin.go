@@ -28,14 +28,14 @@ func RequestID(r events.Request, zone string) string {
 func (a *Advancer) Check(ctx context.Context, r events.Request) (incident.Workload, incident.Task, error) {
 	w, _, err := a.Ledger.Workload(ctx, r.Workload)
 	if errors.Is(err, ErrNotFound) {
-		return w, incident.Task{}, a.refuse(ctx, r, "the workload is not in the ledger")
+		return w, incident.Task{}, a.refuse(ctx, r, incident.CodeUnknownWorkload, "the workload is not in the ledger")
 	}
 	if err != nil {
 		return w, incident.Task{}, err
 	}
 	t, err := w.Fence(r, a.Now())
 	if err != nil {
-		return w, t, a.refuse(ctx, r, err.Error())
+		return w, t, a.refuse(ctx, r, codeOf(err), err.Error())
 	}
 	return w, t, nil
 }
@@ -54,14 +54,21 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 	}
 	p := a.Policies.For(ctx, w.Label)
 	if p.Unreadable != "" {
-		return w, a.Hold(ctx, r, "the policy cannot be read: "+p.Unreadable, time.Time{})
+		return w, a.Hold(ctx, r, incident.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{})
 	}
 	if level, sw := w.Allowed(r.Action, p); level != policy.Yes {
+		c := incident.CodePolicyNo
+		switch {
+		case level == policy.Ask:
+			c = incident.CodePolicyAsk
+		case p.Switches.WatchOnly():
+			c = incident.CodeWatchOnly
+		}
 		why := fmt.Sprintf("%s is not allowed any more: %s", r.Action, w.Forbids(sw, level, p))
-		if _, err := a.Advance(ctx, w.ID, incident.Forbidden{Origin: a.origin(), Request: r, Why: why}); err != nil {
+		if _, err := a.Advance(ctx, w.ID, incident.Forbidden{Origin: a.origin(), Request: r, Code: c, Why: why}); err != nil {
 			return w, err
 		}
-		return w, a.refuse(ctx, r, why)
+		return w, a.refuse(ctx, r, c, why)
 	}
 	w, mine, err := a.AdvanceChanged(ctx, w.ID, incident.Intended{Origin: a.origin(), Request: r, RequestID: requestID})
 	if err != nil {
@@ -69,7 +76,7 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 	}
 	t, err = w.Fence(r, a.Now())
 	if err != nil || t.RequestID != requestID {
-		return w, a.refuse(ctx, r, "somebody else was faster")
+		return w, a.refuse(ctx, r, incident.CodeOvertaken, "somebody else was faster")
 	}
 	if !mine && t.UnderWay(a.Now()) {
 		return w, underWay(r, t.Begun)
@@ -80,7 +87,7 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 	}
 	for _, held := range []*incident.Pause{pause, w.Pause} {
 		if held.Holds(a.Now()) {
-			return w, a.Hold(ctx, r, "paused by "+held.By, held.Until)
+			return w, a.Hold(ctx, r, incident.CodePaused, "paused by "+held.By, held.Until)
 		}
 	}
 	if now := a.Now(); t.TooLate(now) {
@@ -103,8 +110,8 @@ func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, zone 
 	}
 	err = a.Ledger.Take(ctx, w.Project, zone, id, limits, now)
 	if errors.Is(err, ErrBraked) {
-		a.Log.WarnContext(ctx, "brake holds", "workload", w.ID, "incident", r.Incident, "zone", zone, "action", string(r.Action), "reason", err.Error())
-		return w, id, a.Hold(ctx, r, err.Error(), NextHour(now))
+		a.Log.WarnContext(ctx, "brake holds", "workload", w.ID, "incident", r.Incident, "zone", zone, "action", string(r.Action), "reason", err.Error(), "code", string(incident.CodeBraked))
+		return w, id, a.Hold(ctx, r, incident.CodeBraked, err.Error(), NextHour(now))
 	}
 	if err != nil {
 		return w, id, err
@@ -144,11 +151,11 @@ func (a *Advancer) Refused(ctx context.Context, w incident.Workload, zone, id st
 }
 
 // Hold stores why a request waits, and returns that as fault.Ignored.
-func (a *Advancer) Hold(ctx context.Context, r events.Request, why string, until time.Time) error {
-	if _, err := a.Advance(ctx, r.Workload, incident.Held{Origin: a.origin(), Request: r, Why: why, Until: until}); err != nil {
+func (a *Advancer) Hold(ctx context.Context, r events.Request, c incident.Code, why string, until time.Time) error {
+	if _, err := a.Advance(ctx, r.Workload, incident.Held{Origin: a.origin(), Request: r, Code: c, Why: why, Until: until}); err != nil {
 		return err
 	}
-	return fault.Ignored("%s held: %s", r.Action, why)
+	return fault.Ignored(c, "%s held: %s", r.Action, why)
 }
 
 // Answer stores what came back from a call. It does so even when the caller has left: the call has been made.
@@ -166,8 +173,17 @@ func (a *Advancer) origin() incident.Origin {
 	return incident.Origin{Time: a.Now(), Rank: events.RankReading}
 }
 
-func (a *Advancer) refuse(ctx context.Context, r events.Request, why string) error {
+// codeOf is why a fence refuses.
+func codeOf(err error) incident.Code {
+	var refused *incident.RefusedError
+	if !errors.As(err, &refused) {
+		return incident.CodeNotWanted
+	}
+	return refused.Code
+}
+
+func (a *Advancer) refuse(ctx context.Context, r events.Request, c incident.Code, why string) error {
 	a.Log.InfoContext(ctx, "request refused", "workload", r.Workload, "incident", r.Incident, "epoch", r.Epoch,
-		"action", string(r.Action), "slice", r.Slice, "reason", why)
-	return fault.Ignored("%s refused: %s", r.Action, why)
+		"action", string(r.Action), "slice", r.Slice, "reason", why, "code", string(c))
+	return fault.Ignored(c, "%s refused: %s", r.Action, why)
 }

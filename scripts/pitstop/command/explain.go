@@ -31,7 +31,9 @@ type explained struct {
 	LeadsTo string `json:"leads_to"`
 	Ignored bool   `json:"ignored"`
 	Reason  string `json:"reason"`
-	Error   string `json:"error"`
+	// Code is why nothing follows, or nothing would be done, in one word.
+	Code  incident.Code `json:"code"`
+	Error string        `json:"error"`
 }
 
 func explainCommand() *cobra.Command {
@@ -194,31 +196,50 @@ func explainEntry(n int, r scenario.Record, p policy.Policy) (explained, error) 
 	case err != nil:
 		return x, fmt.Errorf("%s: %w", r.Where(), err)
 	case e.Kind == events.KindForeign && e.Ignored != "":
-		x.Ignored, x.Reason = true, e.Ignored
+		x.Ignored, x.Reason, x.Code = true, e.Ignored, incident.CodeNothing
 		if e.PubSub {
 			return x, nil
 		}
 		return x, fmt.Errorf("%s: %s", r.Where(), e.Ignored)
 	case e.Ignored != "":
-		x.Ignored, x.Reason = true, e.Noted()
+		x.Ignored, x.Reason, x.Code = true, e.Noted(), incident.CodeNothing
 		return x, nil
 	}
-	x.LeadsTo = leadsTo(e, p)
+	x.LeadsTo, x.Code = leadsTo(e, p)
 	return x, nil
 }
 
-// leadsTo says what follows from an entry about a workload that trains in peace, in plain words.
-func leadsTo(e events.Entry, p policy.Policy) string {
-	does := func(s policy.Switch, what string) string {
+// leadsTo says what follows from an entry about a workload that trains in peace, in plain words, and, in one, which refusal of
+// the policy keeps the first part of it from being done.
+func leadsTo(e events.Entry, p policy.Policy) (text string, code incident.Code) {
+	asked := 0
+	text = follows(e, p, func(s policy.Switch, what string) string {
+		first := asked == 0
+		asked++
+		refused := func(c incident.Code) {
+			if first {
+				code = c
+			}
+		}
 		switch p.Switches.Level(s) {
 		case policy.Yes:
 			return what
 		case policy.Ask:
+			refused(incident.CodePolicyAsk)
 			return what + ", once a person approves (" + (incident.Workload{}).Forbids(s, policy.Ask, p) + ")"
 		case policy.No:
 		}
+		if p.Switches.WatchOnly() {
+			refused(incident.CodeWatchOnly)
+		} else {
+			refused(incident.CodePolicyNo)
+		}
 		return "nothing is done (" + (incident.Workload{}).Forbids(s, policy.No, p) + "); it would " + what
-	}
+	})
+	return text, code
+}
+
+func follows(e events.Entry, p policy.Policy, does func(policy.Switch, string) string) string {
 	switch e.Kind {
 	case events.KindNotice:
 		switch e.Notice.Status {
@@ -301,7 +322,7 @@ func explainLine(out, errOut *bytes.Buffer, r scenario.Record, x explained) {
 	case x.Ignored:
 		lines(out, r.Where(), "\n  ignored: ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n")
 	default:
-		lines(out, r.Where(), "\n  ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n  leads to ", x.LeadsTo, "\n")
+		lines(out, r.Where(), "\n  ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n  leads to ", withCode(x.LeadsTo, string(x.Code)), "\n")
 	}
 }
 

@@ -145,6 +145,23 @@ func TestExplainTellsWhatFollows(t *testing.T) {
 	}
 }
 
+// TestExplainSaysWhyInOneWord: the code is that of the refusal that meets what would come first.
+func TestExplainSaysWhyInOneWord(t *testing.T) {
+	for policy, want := range map[string]string{"watch": "watch_only", "spot": "", "reserved": "policy_no"} {
+		out, _, code := call(t, preempted("2"), "explain", "--json", "--policy", policy)
+		var x struct {
+			Code string `json:"code"`
+		}
+		if err := json.Unmarshal([]byte(out), &x); err != nil || code != exitDone || x.Code != want {
+			t.Errorf("policy %s: code %q, %v; want %q", policy, x.Code, err, want)
+		}
+	}
+	out, _, _ := call(t, preempted("2"), "explain", "--policy", "reserved")
+	if !strings.Contains(out, "[policy_no]") {
+		t.Errorf("the code is not beside the words:\n%s", out)
+	}
+}
+
 // TestExplainCounts has unknown kinds counted, and none of them an error.
 func TestExplainCounts(t *testing.T) {
 	text := preempted("2") + "\n" + preempted("1") + strings.ReplaceAll(preempted("0"), "t1v-n-3f2a9c01-w-0", "gke-tpu-2f41c6aa-bq7x") +
@@ -433,7 +450,7 @@ func TestReplayOfOnesOwnEntries(t *testing.T) {
 		var outcomes []string
 		for _, l := range lines(t, out) {
 			for _, field := range []string{
-				"time", "incident", "workload", "function", "to", "kind", "event_type", "subject", "message_id", "decision", "reason", "phase", "outcome", "simulated",
+				"time", "incident", "workload", "function", "to", "kind", "event_type", "subject", "message_id", "decision", "reason", "phase", "outcome", "simulated", "code",
 			} {
 				if _, ok := l[field]; !ok {
 					t.Fatalf("a line has no field %s: %v", field, l)
@@ -468,6 +485,7 @@ func TestReplayOfTheRecordedIncidents(t *testing.T) {
 		"RECORDED   workers 3, 1 were preempted", "SIMULATED  DeleteNode llama-8b in us-west4-a: accepted", "There is no more capacity in the zone",
 		"RESUMED    step", "CreateNode llama-8b in us-west4-a, called at 02:15:58: failed", "v5litepod-16 spot in us-west4-a · policy night",
 		"WITHDRAWN", "RELEASED", "ESCALATED", "OBSERVED", "would have:", "what to do:", "chip-hours every hour",
+		"[stockout]", "[watch_only]", "[owner]", "[withdrawn]", "[cannot_move]", "[same_error]",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in the story", want)

@@ -176,7 +176,7 @@ func (p *printer) standing(w incident.Workload, now time.Time) {
 	}
 	tell(p.out, "  incident  "+p.paint(yellow, line))
 	if in.Held != "" {
-		tell(p.out, "            held: "+in.Held)
+		tell(p.out, "            held: "+withCode(in.Held, string(in.HeldCode)))
 	}
 	for _, t := range in.Tasks {
 		tell(p.out, "            "+waiting(t, now))
@@ -240,7 +240,7 @@ func waiting(t incident.Task, now time.Time) string {
 	line := strings.TrimSpace(string(t.Action)+" "+t.Slice) + ": "
 	switch {
 	case !t.Retry.IsZero():
-		return line + "tried again in " + events.Span(max(0, t.Retry.Sub(now))) + ", last: " + t.LastFailure
+		return line + "tried again in " + events.Span(max(0, t.Retry.Sub(now))) + ", last: " + withCode(t.LastFailure, string(t.LastCode))
 	case !t.Answered.IsZero():
 		return line + "accepted " + events.Span(now.Sub(t.Answered)) + " ago"
 	case !t.Begun.IsZero():
@@ -342,7 +342,7 @@ func (p *printer) incident(w incident.Workload, in incident.Incident) {
 			word, colour = strings.ToUpper(string(in.Outcome)), yellow
 		case incident.LineSeen, incident.LineAsked, incident.LineCame:
 		}
-		p.row(l.At.UTC().Format("15:04:05"), word, colour, l.Text, l.Reason)
+		p.row(l.At.UTC().Format("15:04:05"), word, colour, l.Text, withCode(l.Reason, string(l.Code)))
 	}
 	if in.LeftOut > 0 {
 		tell(p.out, fmt.Sprintf("  %d lines in the middle were left out", in.LeftOut))
