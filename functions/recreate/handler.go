@@ -131,11 +131,11 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu
 		return nil // the reading said so
 	case s.Condition == incident.Deleting:
 		// Whoever else has begun it has made the call.
-		if _, err := h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, r.Zone)); err != nil && !fault.IsBusy(err) {
+		_, err := h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, r.Zone))
+		if err != nil && !fault.IsBusy(err) {
 			return err
 		}
-		_, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what+": it is being deleted already", nil)
-		return err
+		return h.there(ctx, r, err, what+": it is being deleted already")
 	case s.Incarnation.Known() && !s.Incarnation.Same(r.Incarnation):
 		return fault.Ignored(incident.CodeOtherLife, "%s refused: %s lives as %v", what, r.Slice, s.Incarnation)
 	case !s.Incarnation.Known() && !held(r, s):
@@ -185,7 +185,7 @@ func (h handler) holdsMore(ctx context.Context, r events.RecreateRequested, w in
 			f.Class, f.Message = incident.Invalid, f.Message+", which belongs to "+of.ID
 		}
 	}
-	return h.failed(ctx, r, "delete of "+names(r)+" in "+r.Zone+" refused", f)
+	return h.refused(ctx, r, incident.Unbegun, "delete of "+names(r)+" in "+r.Zone+" refused", tpu.Failure(f))
 }
 
 // held reports whether a queued resource of which nothing else is there is the one that is meant: that of the request, or
@@ -249,8 +249,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 	w, err = h.Fleet.Advancer.Begin(ctx, r.Request, id)
 	if there && (err == nil || fault.IsBusy(err)) {
 		// An earlier try of ours took effect, or the reading would have ended the incident.
-		_, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what+": it is there already", nil)
-		return err
+		return h.there(ctx, r, err, what+": it is there already")
 	}
 	if err != nil {
 		return err
@@ -259,7 +258,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 		return h.Fleet.Advancer.Hold(ctx, r.Request, incident.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{})
 	}
 	if unfit != nil { // told by whoever has begun it alone: an earlier delivery may be about to call
-		return h.failed(ctx, r, what+" refused", unfit)
+		return h.refused(ctx, r, incident.Uncalled, what+" refused", tpu.Failure(unfit))
 	}
 	labels := map[string]string{events.LabelWorkload: fleet.LabelValue(w.Name), events.LabelIncident: r.Incident}
 	op, err := h.Provider.Create(ctx, ref, spec, labels, id)
@@ -356,7 +355,7 @@ func (h handler) unread(ctx context.Context, r events.RecreateRequested, what st
 	if f.Class != incident.Permission {
 		f.Class, f.Code = incident.Transient, incident.CodeUnread
 	}
-	if _, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what, f); err != nil {
+	if err := h.refused(ctx, r, incident.Unbegun, what, f); err != nil {
 		return err
 	}
 	return fault.Ignored(f.Reason(), "%s refused: %s", r.Action, what)
@@ -366,10 +365,27 @@ func (h handler) unread(ctx context.Context, r events.RecreateRequested, what st
 func (h handler) taken(ctx context.Context, r events.RecreateRequested, by string) error {
 	what := string(r.Action) + " of " + r.Slice + " in " + r.Zone + " refused"
 	f := &incident.Failure{Class: incident.WrongZone, Code: incident.CodeTaken, Message: "the name is taken there by " + by}
-	if _, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what, f); err != nil {
+	if err := h.refused(ctx, r, incident.Unbegun, what, f); err != nil {
 		return err
 	}
 	return fault.Ignored(f.Code, "%s: %s", what, f.Message)
+}
+
+// there stores that what is asked for is so already. Begun is what came of beginning it: whoever could not has nothing to say of
+// what another delivery calls.
+func (h handler) there(ctx context.Context, r events.RecreateRequested, begun error, what string) error {
+	how := incident.Uncalled
+	if begun != nil {
+		how = incident.Unbegun
+	}
+	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: how, Text: what})
+	return err
+}
+
+// refused stores why nothing was called.
+func (h handler) refused(ctx context.Context, r events.RecreateRequested, how incident.NoCall, what string, f *incident.Failure) error {
+	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: how, Text: what, Failure: f})
+	return err
 }
 
 // failed stores a failure of the provider: it is evidence, with a time for the next try, and no reason for a redelivery.

@@ -72,6 +72,9 @@ type record struct {
 	taken map[string]time.Time
 	// told says that the last incident was left to a person.
 	told bool
+	// calls are what the simulated APIs saw of ours, past the incidents that are over.
+	calls []seenCall
+	past  []string
 }
 
 func newChecks(w *world) *checks {
@@ -136,6 +139,9 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 			inst.workload, inst.seen = call.Body(), c.clock.Now()
 		}
 		// Whether its writer hears of it or not.
+		if n := len(call.Body()); call.Write && n > mostBytes {
+			c.violated("size", "", "a document of %d bytes was written", n)
+		}
 		if id, ok := call.Doc["ID"].(string); ok && call.Write && err == nil {
 			c.mark(id, call.Doc["due"] != nil)
 			if id, err := url.PathUnescape(id); err == nil && c.releases.documents[id] {
@@ -165,6 +171,9 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 		}
 	}
 }
+
+// mostBytes is half of what Firestore takes of a document.
+const mostBytes = 512 << 10
 
 // mark keeps at which workloads something is due.
 func (c *checks) mark(key string, due bool) {
@@ -212,6 +221,7 @@ func (c *checks) called(e tputest.Event) {
 	if e.Kind == tputest.Called && e.Principal == ours(c.Project) && inVain.MatchString(e.Error) {
 		c.violated("order", "", "%s of %s asks for what is not there: %s", e.Method, e.Resource(), e.Error)
 	}
+	c.arrived(e)
 	if e.Kind != tputest.Called || e.Principal != ours(c.Project) || !mutates(e.Method) || e.Code != 0 {
 		return
 	}
@@ -594,6 +604,8 @@ func (c *checks) opened(r *record, w incident.Workload) {
 
 func (c *checks) closed(r *record, after incident.Workload) {
 	in := after.Closed
+	r.past = append(r.past, in.ID)
+	c.told(after.ID, *in)
 	c.ended[string(in.Outcome)]++
 	r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed
 	c.causes[string(in.Cause)]++

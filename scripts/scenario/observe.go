@@ -270,6 +270,7 @@ func (w *world) tellTimeline(base Line, before, after incident.Workload) {
 			l.Routine = t.Reason == "" && (t.Phase == incident.Removing || t.Phase == incident.Recreating || t.Phase == incident.Maintaining)
 		case incident.LineEnded:
 			l.Kind, l.Outcome, l.Code = End, string(in.Outcome), string(in.Code)
+			l.Calls = in.Calls
 			l.Decision = in.Advice
 		}
 		w.tell(l)
@@ -479,6 +480,9 @@ func (w *world) changed(bucket, name string, deleted bool) {
 	}
 	if w.checks != nil && strings.HasSuffix(name, "/"+checkpoint.LeaseName) {
 		w.clock.At(w.clock.Now(), func() { w.checks.leased("gs://" + bucket + "/" + name) })
+	}
+	if w.checks != nil && (strings.HasSuffix(name, "/"+checkpoint.LeaseName) || strings.HasSuffix(name, "/"+checkpoint.RequestName)) {
+		w.clock.At(w.clock.Now(), func() { w.checks.written("gs://" + bucket + "/" + name) })
 	}
 	if w.checks != nil && strings.HasSuffix(name, "/commit_success.txt") {
 		w.clock.At(w.clock.Now(), w.checks.haunted)

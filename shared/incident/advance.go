@@ -75,7 +75,7 @@ type machine struct {
 	// reading is the slice that the evidence is a reading of.
 	reading string
 
-	ownSlices, ownIncident, ownNotices bool
+	ownSlices, ownIncident, ownNotices, ownCalls bool
 }
 
 // slice returns a slice to change, or nil.
@@ -98,6 +98,7 @@ func (m *machine) inc() *Incident {
 		in.Tasks = slices.Clone(in.Tasks)
 		in.Troubles = slices.Clip(in.Troubles)
 		in.Zones = slices.Clone(in.Zones)
+		in.Calls = slices.Clip(in.Calls)
 		in.Would = slices.Clip(in.Would)
 		in.Timeline = slices.Clip(in.Timeline)
 		m.w.Incident = &in

@@ -35,6 +35,7 @@ const (
 	CodeNotReady   Code = "not_ready"
 	CodeTaken      Code = "taken"
 	CodeHoldsMore  Code = "holds_more"
+	CodeThere      Code = "already_there"
 	CodeNoSpec     Code = "no_spec"
 	CodeNoLife     Code = "no_life"
 	CodeUnverified Code = "unverified"
@@ -101,6 +102,7 @@ func Codes() []Meaning {
 		{CodeNotReady, "the slice is not usable now, or not as the life that was named"},
 		{CodeTaken, "the name is another one's in that zone"},
 		{CodeHoldsMore, "the queued resource holds another slice than those of the request"},
+		{CodeThere, "what was asked for is so already, and no call was made"},
 		{CodeNoSpec, "its specification was never read, so it cannot be created again"},
 		{CodeNoLife, "it was never seen alive, so no deletion could name its life"},
 		{CodeUnverified, "it still lives, and no checkpoint of its training has been verified"},

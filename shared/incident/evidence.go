@@ -171,9 +171,21 @@ type Answered struct {
 	// Operation names what the provider does now; empty when the call is all there was.
 	Operation string
 	Failure   *Failure
+	// NoCall says that it is no answer to a call. Failed are those of several calls that failed, by resource.
+	NoCall NoCall
+	Failed map[string]Code
 	// Text is what was done, for people.
 	Text string
 }
+
+// NoCall says how far came who answers without a call.
+type NoCall string
+
+// Nothing was called: behind the intent, or before it.
+const (
+	Uncalled NoCall = "uncalled"
+	Unbegun  NoCall = "unbegun"
+)
 
 // Ended says that an operation of ours ended.
 type Ended struct {
@@ -206,6 +218,8 @@ type Held struct {
 	Code    Code
 	Why     string
 	Until   time.Time
+	// Begun says that the intent was stored before, and nothing was called.
+	Begun bool
 }
 
 // Forbidden says that a function found the switch of its action closed.

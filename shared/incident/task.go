@@ -268,11 +268,16 @@ func (m *machine) begun(r events.Request) *Task {
 // or removes a slice is for whoever saved it to make: another takes it over when that one would be too late.
 func (m *machine) intended(e Intended) {
 	t := m.begun(e.Request)
-	if t == nil || !t.Begun.IsZero() && (!t.exclusive() || t.UnderWay(m.now)) {
+	if t == nil || !t.Begun.IsZero() && t.UnderWay(m.now) {
+		return
+	}
+	if !t.Begun.IsZero() && !t.exclusive() {
+		m.record(*t) // another delivery may call once more
 		return
 	}
 	t = m.task(t.Action, t.Slice)
 	t.Begun, t.RequestID = m.now, e.RequestID
+	m.record(*t)
 	if t.Action == events.ActionAdmit {
 		m.letIn()
 	}
@@ -300,6 +305,7 @@ func (t Task) TooLate(now time.Time) bool { return t.exclusive() && now.Sub(t.Be
 
 // answered takes what came back from the call of a task.
 func (m *machine) answered(e Answered) {
+	m.callAnswered(e)
 	t := m.begun(e.Request)
 	if t == nil || !t.Answered.IsZero() {
 		return
@@ -340,6 +346,7 @@ func (m *machine) ended(e Ended) {
 	if m.w.Incident == nil || e.Operation == "" {
 		return
 	}
+	m.operationFailed(e)
 	for i := range m.w.Incident.Tasks {
 		if m.w.Incident.Tasks[i].Operation != e.Operation {
 			continue
@@ -446,6 +453,7 @@ func (m *machine) again(t *Task, why string) {
 
 // held waits with a task that may not be begun now. Waiting is no failure.
 func (m *machine) held(e Held) {
+	m.notCalled(e)
 	t := m.begun(e.Request)
 	if t == nil || !t.Answered.IsZero() {
 		return

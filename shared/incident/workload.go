@@ -252,8 +252,11 @@ type Incident struct {
 	// Troubles are what went wrong, in the order in which it was learned.
 	Troubles []Trouble `json:"troubles"`
 	Tasks    []Task    `json:"tasks,omitempty"`
-	Save     Save      `json:"save,omitzero"`
-	Zones    []Refusal `json:"zones,omitempty"`
+	// Calls are what was called outside on its behalf, oldest first; CallsLeftOut counts those that the bound cost.
+	Calls        []Call    `json:"calls,omitempty"`
+	CallsLeftOut int       `json:"calls_left_out,omitzero"`
+	Save         Save      `json:"save,omitzero"`
+	Zones        []Refusal `json:"zones,omitempty"`
 
 	// Baseline is the step that progress has to pass, and BaseAttempt the training attempt at the time of the trouble.
 	Baseline    int64 `json:"baseline"`

@@ -54,7 +54,7 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 	}
 	p := a.Policies.For(ctx, w.Label)
 	if p.Unreadable != "" {
-		return w, a.Hold(ctx, r, incident.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{})
+		return w, a.hold(ctx, r, incident.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{}, false)
 	}
 	if level, sw := w.Allowed(r.Action, p); level != policy.Yes {
 		c := incident.CodePolicyNo
@@ -111,7 +111,7 @@ func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, zone 
 	err = a.Ledger.Take(ctx, w.Project, zone, id, limits, now)
 	if errors.Is(err, ErrBraked) {
 		a.Log.WarnContext(ctx, "brake holds", "workload", w.ID, "incident", r.Incident, "zone", zone, "action", string(r.Action), "reason", err.Error(), "code", string(incident.CodeBraked))
-		return w, id, a.Hold(ctx, r, incident.CodeBraked, err.Error(), NextHour(now))
+		return w, id, a.hold(ctx, r, incident.CodeBraked, err.Error(), NextHour(now), false)
 	}
 	if err != nil {
 		return w, id, err
@@ -150,9 +150,13 @@ func (a *Advancer) Refused(ctx context.Context, w incident.Workload, zone, id st
 	return a.Ledger.GiveBack(ctx, w.Project, zone, id, a.Now())
 }
 
-// Hold stores why a request waits, and returns that as fault.Ignored.
+// Hold stores why a request waits that was begun and for which nothing was called, and returns that as fault.Ignored.
 func (a *Advancer) Hold(ctx context.Context, r events.Request, c incident.Code, why string, until time.Time) error {
-	if _, err := a.Advance(ctx, r.Workload, incident.Held{Origin: a.origin(), Request: r, Code: c, Why: why, Until: until}); err != nil {
+	return a.hold(ctx, r, c, why, until, true)
+}
+
+func (a *Advancer) hold(ctx context.Context, r events.Request, c incident.Code, why string, until time.Time, begun bool) error {
+	if _, err := a.Advance(ctx, r.Workload, incident.Held{Origin: a.origin(), Request: r, Code: c, Why: why, Until: until, Begun: begun}); err != nil {
 		return err
 	}
 	return fault.Ignored(c, "%s held: %s", r.Action, why)
@@ -160,11 +164,15 @@ func (a *Advancer) Hold(ctx context.Context, r events.Request, c incident.Code, 
 
 // Answer stores what came back from a call. It does so even when the caller has left: the call has been made.
 func (a *Advancer) Answer(ctx context.Context, r events.Request, operation, text string, failure *incident.Failure) (incident.Workload, error) {
+	return a.Conclude(ctx, incident.Answered{Request: r, Operation: operation, Failure: failure, Text: text})
+}
+
+// Conclude is Answer for what has more to tell than one call: that there was none, or that there were several.
+func (a *Advancer) Conclude(ctx context.Context, e incident.Answered) (incident.Workload, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
-	return a.Advance(ctx, r.Workload, incident.Answered{
-		Origin: a.origin(), Request: r, Operation: operation, Failure: failure, Text: text,
-	})
+	e.Origin = a.origin()
+	return a.Advance(ctx, e.Request.Workload, e)
 }
 
 const answerTimeout = 30 * time.Second

@@ -62,11 +62,11 @@ func TestExplainTellsEveryEntryAsJSON(t *testing.T) {
 			"index": 1.0, "kind": "loss", "subject": "projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2", "rank": "audit_log",
 			"leads_to": "an incident: look at the API; if the slice is lost and Spot, delete it and create it again; if it is not Spot, wait for " +
 				"Google's own recovery, then nothing is done (the switch recreate_non_spot is no, limited by preset spot); it would delete it and create it again",
-			"ignored": false, "reason": "worker 2 was preempted", "error": "",
+			"ignored": false, "reason": "worker 2 was preempted", "code": "", "error": "",
 		},
-		{"index": 2.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": true, "reason": "the log syslog is not one that is read", "error": ""},
+		{"index": 2.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": true, "reason": "the log syslog is not one that is read", "code": "nothing_follows", "error": ""},
 		{
-			"index": 3.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": false, "reason": "",
+			"index": 3.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": false, "reason": "", "code": "",
 			"error": "standard input:3: log entry: logName is a number where none fits",
 		},
 	}

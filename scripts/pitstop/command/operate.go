@@ -347,12 +347,46 @@ func (p *printer) incident(w incident.Workload, in incident.Incident) {
 	if in.LeftOut > 0 {
 		tell(p.out, fmt.Sprintf("  %d lines in the middle were left out", in.LeftOut))
 	}
+	p.calls(in)
 	for _, would := range in.Would {
 		tell(p.out, "  would have: "+would)
 	}
 	if in.Advice != "" {
 		tell(p.out, "  "+p.paint(red, "you: "+in.Advice))
 	}
+}
+
+// calls prints what was called outside on behalf of an incident, and what came of it.
+func (p *printer) calls(in incident.Incident) {
+	if len(in.Calls) > 0 {
+		tell(p.out, "  "+p.paint(bold, "calls"))
+	}
+	if in.CallsLeftOut > 0 {
+		tell(p.out, "  the "+count(in.CallsLeftOut, "oldest call")+" left out")
+	}
+	for _, c := range in.Calls {
+		p.row(c.At.UTC().Format("15:04:05"), c.Function, "", c.Method+" "+c.Resource, came(c))
+	}
+}
+
+// came is what came of a call.
+func came(c incident.Call) string {
+	text := "accepted"
+	switch {
+	case c.NotMade:
+		text = "not made"
+	case c.Answered.IsZero():
+		text = "its outcome is not known"
+	case c.Operation != "" && c.Code != "":
+		text = "accepted, and its operation failed"
+	case c.Code != "":
+		text = "refused"
+	}
+	text = withCode(text, string(c.Code))
+	if c.Folded > 0 {
+		text += fmt.Sprintf(", and %d times more until %s", c.Folded, c.Until.UTC().Format("Jan 2 15:04:05"))
+	}
+	return text
 }
 
 func (d deployment) pauseCommand() *cobra.Command {
