@@ -270,7 +270,7 @@ func (w *world) tellTimeline(base Line, before, after incident.Workload) {
 			l.Routine = t.Reason == "" && (t.Phase == incident.Removing || t.Phase == incident.Recreating || t.Phase == incident.Maintaining)
 		case incident.LineEnded:
 			l.Kind, l.Outcome, l.Code = End, string(in.Outcome), string(in.Code)
-			l.Calls = in.Calls
+			l.Calls, l.Plan = in.Calls, in.Plan
 			l.Decision = in.Advice
 		}
 		w.tell(l)

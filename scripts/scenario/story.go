@@ -46,8 +46,9 @@ type Line struct {
 	Code    string `json:"code"`
 	Phase   string `json:"phase"`
 	Outcome string `json:"outcome"`
-	// Calls are, at the end of an incident, what was called on its behalf.
-	Calls []incident.Call `json:"calls,omitempty"`
+	// Calls are, at the end of an incident, what was called on its behalf, and Plan what would have been, had it been allowed.
+	Calls []incident.Call    `json:"calls,omitempty"`
+	Plan  []incident.Planned `json:"plan,omitempty"`
 	// Simulated says that the world made it up; what was recorded, and what was decided on it, is real.
 	Simulated bool   `json:"simulated"`
 	Text      string `json:"text"`

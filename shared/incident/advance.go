@@ -48,6 +48,8 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 		m.held(e)
 	case Forbidden:
 		m.forbidden(e)
+	case Fitted:
+		m.fitted(e)
 	case Approved:
 		m.approved(e)
 	case Ticked:
@@ -100,6 +102,7 @@ func (m *machine) inc() *Incident {
 		in.Zones = slices.Clone(in.Zones)
 		in.Calls = slices.Clip(in.Calls)
 		in.Would = slices.Clip(in.Would)
+		in.Plan = slices.Clip(in.Plan)
 		in.Timeline = slices.Clip(in.Timeline)
 		m.w.Incident = &in
 		m.ownIncident = true

@@ -222,15 +222,25 @@ func (m *machine) release(c Code, why string) {
 	m.finish(Released, "", c, why, "")
 }
 
-// watch follows an incident in which nothing may be done, and keeps what would have been.
-func (m *machine) watch(would, seen string) {
+// watch follows an incident in which nothing may be done, and keeps what would have been: the calls, or what is none.
+func (m *machine) watch(would, seen string, calls ...Planned) {
 	in := m.inc()
 	first := in.Phase == ""
-	in.Would = append(in.Would, would)
+	if would != "" {
+		in.Would = append(in.Would, would)
+	}
+	m.rehearse(calls...)
 	m.enter(Watching, m.now.Add(WatchFor))
 	if first {
 		m.line(LineSeen, seen, "")
 	}
-	m.decided("only watch; would: "+would, "the policy allows nothing")
+	var texts []string
+	if would != "" {
+		texts = append(texts, would)
+	}
+	for _, c := range calls {
+		texts = append(texts, c.String())
+	}
+	m.decided("only watch; would: "+strings.Join(texts, "; "), "the policy allows nothing")
 	m.coded(CodeWatchOnly)
 }

@@ -230,6 +230,13 @@ type Forbidden struct {
 	Why     string
 }
 
+// Fitted says how the order of a slice fits the zones that would be asked for it. Nothing is decided on it.
+type Fitted struct {
+	Origin
+	Slice string
+	Zones []ZoneFit
+}
+
 // Approved is a person's yes to what waits for approval.
 type Approved struct {
 	Origin
@@ -253,6 +260,7 @@ func (Ended) kind() string       { return "Ended" }
 func (Checked) kind() string     { return "Checked" }
 func (Held) kind() string        { return "Held" }
 func (Forbidden) kind() string   { return "Forbidden" }
+func (Fitted) kind() string      { return "Fitted" }
 func (Approved) kind() string    { return "Approved" }
 func (Ticked) kind() string      { return "Ticked" }
 

@@ -74,7 +74,7 @@ func (m *machine) stale() bool { return !m.from.Time.IsZero() && m.now.Sub(m.fro
 func (m *machine) openLook(t Trouble, text string) {
 	m.open(t)
 	if m.watchOnly() && m.p.Unreadable == "" {
-		m.watch("look at the TPU and, if it is lost, delete it and create it again", text)
+		m.watch("look at the API; what it shows decides", text)
 		return
 	}
 	m.enter(Looking, m.now.Add(LookFor))
@@ -351,6 +351,7 @@ func (m *machine) isLost(s *Slice) {
 		if m.trouble(t, s.Incarnation) {
 			m.line(LineSeen, t.Text, "")
 		}
+		m.rehearseLost()
 		return
 	}
 	m.trouble(t, s.Incarnation)
@@ -548,6 +549,7 @@ func (m *machine) gone(s *Slice) {
 		m.cleared(s)
 	case Watching:
 		m.stopped(s.Since)
+		m.rehearseLost()
 	case Approving:
 	case InGrace:
 		if in.proves(s) { // the word that was waited for

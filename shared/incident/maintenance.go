@@ -342,7 +342,11 @@ func (m *machine) openMaintenance(n Notice) {
 	in := m.open(Trouble{Cause: events.CauseMaintenance, Slice: n.Slice, Life: n.Incarnation.ID, At: m.when(), Text: text, Announced: n.Status == events.NoticePending, Proven: true})
 	in.Begun = n.Status == events.NoticeOngoing
 	if m.watchOnly() && m.p.Unreadable == "" {
-		m.watch("ask the training to save before the window", text)
+		if m.w.Crew.Seen.IsZero() {
+			m.watch("nothing: no crew has been seen that could save", text)
+		} else {
+			m.watch("", text, append(m.wouldSave(), m.wouldMaintain()...)...)
+		}
 		m.inc().Deadline = m.windowDeadline()
 		return
 	}
@@ -422,6 +426,7 @@ func (m *machine) afterSave() {
 	case level == policy.Ask:
 		m.ask(events.ActionMaintain)
 	case level == policy.No:
+		m.rehearse(m.wouldMaintain()...)
 		m.enterWindow(CodePolicyNo, m.no(policy.EarlyMaintenance))
 	default:
 		m.sendMaintain()
@@ -435,7 +440,16 @@ func (m *machine) sendMaintain() {
 	}
 	m.enter(Maintaining, m.now.Add(MaintainFor))
 	m.decided("start the maintenance now", "checkpoint "+events.Number(m.w.Progress.Verified)+" is verified, and the moment is ours to choose")
-	var tasks []Task
+	tasks := m.maintainTasks()
+	if tasks == nil {
+		m.enterWindow(CodeNotReady, "no slice is ready for early maintenance")
+		return
+	}
+	m.send(tasks...)
+}
+
+// maintainTasks are the calls that start the announced maintenance: one for each slice, or for the queued resource that holds it.
+func (m *machine) maintainTasks() (tasks []Task) {
 	called := map[string]bool{}
 	for _, n := range m.w.Notices {
 		s := m.w.Slice(n.Slice)
@@ -449,11 +463,7 @@ func (m *machine) sendMaintain() {
 			Action: events.ActionMaintain, Slice: s.Name, Zone: s.Zone, Incarnation: s.Incarnation, Reason: "verified checkpoint",
 		})
 	}
-	if tasks == nil {
-		m.enterWindow(CodeNotReady, "no slice is ready for early maintenance")
-		return
-	}
-	m.send(tasks...)
+	return tasks
 }
 
 // maintaining tells how the calls stand that start maintenance early: whether one was accepted, and whether one is under way.

@@ -16,7 +16,11 @@ func (m *machine) lose(s *Slice, what string) {
 	m.stopped(m.now)
 	m.keepsSaved()
 	if m.watchOnly() && m.p.Unreadable == "" {
-		m.watch("delete "+name+" and create it again", what)
+		calls, why := m.wouldReplace([]string{name}, "")
+		if why != "" {
+			why = "nothing: " + why
+		}
+		m.watch(why, what, calls...)
 		return
 	}
 	m.slice(name).Replace = true
@@ -55,8 +59,13 @@ func (m *machine) replace(why string) {
 	sw := m.w.governs(events.ActionDelete)
 	switch {
 	case m.watchOnly():
-		m.watch("delete and create again: "+strings.Join(m.replacing(), ", "), why)
+		calls, never := m.wouldReplace(m.replacing(), "")
+		if never != "" {
+			never = "nothing: " + never
+		}
+		m.watch(never, why, calls...)
 	case m.level(sw) == policy.No:
+		m.rehearseReplacement(m.replacing(), "")
 		m.escalate(CodePolicyNo, why+", and "+m.no(sw), "recreate "+strings.Join(m.replacing(), ", ")+" by hand, or allow the switch "+string(sw))
 	case m.level(sw) == policy.Ask && m.w.Incident.Approved != events.ActionDelete:
 		m.ask(events.ActionDelete)

@@ -28,6 +28,9 @@ func (m *machine) startSave() {
 	}
 	switch {
 	case m.level(policy.RequestCheckpoint) == policy.No:
+		if !m.w.Crew.Seen.IsZero() {
+			m.rehearse(m.wouldSave()...)
+		}
 		m.noSave(SaveForbidden, m.no(policy.RequestCheckpoint))
 	case m.w.Crew.Seen.IsZero():
 		m.noSave(SaveUnheard, "no crew has been seen that could answer; autocheckpoint, where it is enabled, saves by itself")

@@ -216,7 +216,7 @@ func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
 	}
 	m.line(LineSeen, "crew: gave up", r.Reason)
 	if in.Phase == Watching {
-		m.inc().Would = append(m.inc().Would, "ask the crew for another attempt")
+		m.rehearseRestart()
 		m.finish(Observed, "", CodeWatchOnly, "the crew has given up, and the policy allows nothing", "")
 		return
 	}
@@ -241,6 +241,7 @@ func (m *machine) restart(why string) {
 		m.escalate(CodeBudget, fmt.Sprintf("%s; %d restarts were asked for without progress past step %s", why, MaxRestarts, events.Number(in.Baseline)),
 			"read the training's own log and mend it; the budget refills with the first new step")
 	case m.level(policy.Restart) == policy.No:
+		m.rehearseRestart()
 		m.escalate(CodePolicyNo, why+", and "+m.no(policy.Restart), "restart the training by hand, or allow the switch restart")
 	case m.w.Directory == "":
 		m.escalate(CodeNoLease, why+", and without a checkpoint directory there is no lease through which a crew could be asked",

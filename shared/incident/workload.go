@@ -294,6 +294,8 @@ type Incident struct {
 	Advice string `json:"advice,omitzero"`
 	// Would is what would have been done, had the policy allowed it.
 	Would []string `json:"would,omitempty"`
+	// Plan are the calls that would have been made, exactly.
+	Plan []Planned `json:"plan,omitempty"`
 	// Revision counts the attributions of the closed incident.
 	Revision int    `json:"revision,omitzero"`
 	Timeline []Line `json:"timeline"`

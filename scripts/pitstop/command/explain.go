@@ -32,8 +32,10 @@ type explained struct {
 	Ignored bool   `json:"ignored"`
 	Reason  string `json:"reason"`
 	// Code is why nothing follows, or nothing would be done, in one word.
-	Code  incident.Code `json:"code"`
-	Error string        `json:"error"`
+	Code incident.Code `json:"code"`
+	// Calls are what would be called in the end, as far as an entry alone can tell: of a Spot slice for which all goes well.
+	Calls []incident.Planned `json:"calls,omitempty"`
+	Error string             `json:"error"`
 }
 
 func explainCommand() *cobra.Command {
@@ -206,6 +208,7 @@ func explainEntry(n int, r scenario.Record, p policy.Policy) (explained, error) 
 		return x, nil
 	}
 	x.LeadsTo, x.Code = leadsTo(e, p)
+	x.Calls = rehearsed(e, p)
 	return x, nil
 }
 
@@ -277,6 +280,50 @@ func follows(e events.Entry, p policy.Policy, does func(policy.Switch, string) s
 	return ""
 }
 
+// rehearsed are the calls to which an entry leads, were all of them allowed. What the entry does not name stands in angle
+// brackets.
+func rehearsed(e events.Entry, p policy.Policy) []incident.Planned {
+	switch e.Kind {
+	case events.KindLoss, events.KindNotice:
+	case events.KindCrew:
+		if e.Crew.Report != events.ReportGaveUp {
+			return nil
+		}
+	default:
+		return nil
+	}
+	name := e.Subject.Node
+	if group, _, ok := e.Subject.Group(); ok && name == "" {
+		name = "<the slice of " + group + ">"
+	}
+	if name == "" {
+		return nil
+	}
+	w := incident.New(e.Subject.Project, name, tpu.ProviderName)
+	w.Directory = "gs://<" + events.MetadataCheckpointDir + ">"
+	life := events.Incarnation{Zone: e.Subject.Zone, ID: "the one that is there"}
+	w.Slices = []incident.Slice{{
+		Name: name, Zone: e.Subject.Zone, QueuedResource: e.Subject.QueuedResource, Spot: true, Spec: "its own", Incarnation: life, Condition: incident.Ready,
+	}}
+	switch {
+	case e.Kind == events.KindLoss:
+		w.Slices[0].Condition = incident.Lost
+		calls, _ := w.Replacement(p, name)
+		return calls
+	case e.Kind == events.KindNotice && e.Notice.Status == events.NoticeOngoing:
+		return w.Saving()
+	case e.Kind == events.KindNotice && e.Notice.Status == events.NoticePending && !e.Notice.WindowStart.IsZero():
+		calls := w.Saving()
+		if e.Notice.CanReschedule {
+			calls = append(calls, w.Maintaining(name)...)
+		}
+		return calls
+	case e.Kind == events.KindCrew:
+		return w.Restarting()
+	}
+	return nil
+}
+
 func callLeadsTo(c events.Call) string {
 	switch {
 	case c.Code != 0:
@@ -322,7 +369,15 @@ func explainLine(out, errOut *bytes.Buffer, r scenario.Record, x explained) {
 	case x.Ignored:
 		lines(out, r.Where(), "\n  ignored: ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n")
 	default:
-		lines(out, r.Where(), "\n  ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n  leads to ", withCode(x.LeadsTo, string(x.Code)), "\n")
+		lines(out, r.Where(), "\n  ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n  leads to ", withCode(x.LeadsTo, string(x.Code)))
+		for i, c := range x.Calls {
+			head := "           "
+			if i == 0 {
+				head = "  calls    "
+			}
+			lines(out, head, printable(c.String()))
+		}
+		lines(out)
 	}
 }
 

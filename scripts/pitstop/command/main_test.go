@@ -57,6 +57,11 @@ func TestExplainTellsEveryEntryAsJSON(t *testing.T) {
 		}
 		got = append(got, x)
 	}
+	calls, _ := got[0]["calls"].([]any)
+	if first, _ := calls[0].(map[string]any); len(calls) != 3 || first["method"] != "DeleteNode" || first["switch"] != "recreate" {
+		t.Errorf("the calls are %v", calls)
+	}
+	delete(got[0], "calls")
 	want := []map[string]any{
 		{
 			"index": 1.0, "kind": "loss", "subject": "projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2", "rank": "audit_log",
@@ -159,6 +164,22 @@ func TestExplainSaysWhyInOneWord(t *testing.T) {
 	out, _, _ := call(t, preempted("2"), "explain", "--policy", "reserved")
 	if !strings.Contains(out, "[policy_no]") {
 		t.Errorf("the code is not beside the words:\n%s", out)
+	}
+}
+
+// TestExplainNamesTheCalls: exactly those that would be made, with the zones of the policy in their order; what the entry does not
+// name is marked.
+func TestExplainNamesTheCalls(t *testing.T) {
+	policy := write(t, "policy.yaml", "policies: {night: {preset: watch, zones: [us-west4-b, us-east5-a]}}\n")
+	out, errOut, code := call(t, preempted("2"), "explain", "--policy", policy+":night")
+	for _, want := range []string{
+		"calls    DeleteNode projects/mine/locations/us-west4-a/nodes/<the slice of t1v-n-3f2a9c01> (recreate)",
+		"CreateNode projects/mine/locations/us-west4-a/nodes/<the slice of t1v-n-3f2a9c01>, zone after zone: us-west4-a, us-west4-b (if the order fits), us-east5-a (if the checkpoints' bucket is there too)",
+		"storage.objects.create gs://<pitstop-checkpoint-dir>/pitstop-lease.json",
+	} {
+		if code != exitDone || errOut != "" || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, stderr %q: %q is not in\n%s", code, errOut, want, out)
+		}
 	}
 }
 
@@ -484,7 +505,7 @@ func TestReplayOfTheRecordedIncidents(t *testing.T) {
 	for _, want := range []string{
 		"RECORDED   workers 3, 1 were preempted", "SIMULATED  DeleteNode llama-8b in us-west4-a: accepted", "There is no more capacity in the zone",
 		"RESUMED    step", "CreateNode llama-8b in us-west4-a, called at 02:15:58: failed", "v5litepod-16 spot in us-west4-a · policy night",
-		"WITHDRAWN", "RELEASED", "ESCALATED", "OBSERVED", "would have:", "what to do:", "chip-hours every hour",
+		"WITHDRAWN", "RELEASED", "ESCALATED", "OBSERVED", "would have: DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b (recreate)", "what to do:", "chip-hours every hour",
 		"[stockout]", "[watch_only]", "[owner]", "[withdrawn]", "[cannot_move]", "[same_error]",
 	} {
 		if !strings.Contains(out, want) {

@@ -348,7 +348,7 @@ func (p *printer) incident(w incident.Workload, in incident.Incident) {
 		tell(p.out, fmt.Sprintf("  %d lines in the middle were left out", in.LeftOut))
 	}
 	p.calls(in)
-	for _, would := range in.Would {
+	for _, would := range in.WouldHave() {
 		tell(p.out, "  would have: "+would)
 	}
 	if in.Advice != "" {

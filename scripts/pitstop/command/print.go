@@ -309,7 +309,7 @@ func (p *printer) after(g incidentGroup) {
 	for i, part := range wrap(limits(in.Switches, in.Limits), lineWidth-len(indent)) {
 		tell(p.out, indent+strings.Repeat("  ", min(i, 1))+p.paint(dim, part))
 	}
-	for _, w := range in.Would {
+	for _, w := range in.WouldHave() {
 		for i, part := range wrap("would have: "+w, lineWidth-len(indent)) {
 			tell(p.out, indent+strings.Repeat("  ", min(i, 1))+part)
 		}
