@@ -100,7 +100,10 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	}
 	if through == nil {
 		failure := tpu.Failure(errors.Join(append(faults, errors.New("there is neither a checkpoint directory nor a usable slice"))...))
-		return h.answer(ctx, r, "", "the request for a save was not delivered", failure)
+		_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{
+			Request: r.Request, Failed: failed, Text: "the request for a save was not delivered", Failure: failure,
+		})
+		return err
 	}
 	_, err = h.Fleet.Advancer.Conclude(ctx, incident.Answered{
 		Request: r.Request, Failed: failed, Text: "request for a save left in " + strings.Join(through, " and "),

@@ -164,7 +164,7 @@ func (m *machine) callAnswered(e Answered) {
 	}
 	m.completed(e.Request, func(c *Call) {
 		code := e.Failed[c.Resource]
-		if e.Failure != nil {
+		if code == "" && e.Failure != nil {
 			code = e.Failure.Reason()
 		}
 		switch {

@@ -103,6 +103,9 @@ func (m *machine) would(sw policy.Switch, when string, tasks ...Task) (all []Pla
 			p := Planned{Function: c.Function, Method: c.Method, Resource: c.Resource, Action: t.Action, Switch: sw, When: when}
 			if t.Action == events.ActionCreate {
 				p.Slice, p.Zones = t.Slice, m.wouldAsk(m.w.Slice(t.Slice))
+				if at := slices.IndexFunc(p.Zones, func(z ZoneFit) bool { return z.Zone == t.Zone }); at > 0 {
+					p.Zones = p.Zones[at:] // those before have refused
+				}
 			}
 			all = append(all, p)
 		}
@@ -203,6 +206,9 @@ func (m *machine) rehearseReplacement(names []string, when string) {
 	m.rehearse(calls...)
 }
 
+// notHealed is when what Google may bring back is replaced.
+var notHealed = "if Google has not brought it back within " + events.Span(HealFor)
+
 // rehearseLost keeps the calls that would replace all that is lost by now. What is gone without a word is so only if nobody says
 // that its owner deleted it.
 func (m *machine) rehearseLost() {
@@ -215,7 +221,7 @@ func (m *machine) rehearseLost() {
 		case s.Condition == Gone && !m.w.Incident.proves(s):
 			when = "if nobody says within " + events.Span(Grace) + " that its owner deleted it"
 		case s.Condition == Lost && !s.Spot:
-			when = "if Google has not brought it back within " + events.Span(HealFor)
+			when = notHealed
 		case s.Condition != Lost && s.Condition != Gone:
 			continue
 		}

@@ -49,6 +49,8 @@ func TestWhatIsOnlyWatchedIsRehearsed(t *testing.T) {
 		{"watch", "exit 139, gave up", true, nil, []string{"storage.objects.create " + lease}},
 		{"watch", "exit 139, gave up", true, bare, nil},
 		{"spot", "host error, read lost, later, tick", false, nil, replaced},
+		{"watch", "read unhealthy, later, tick", true, nil, replaced},
+		{"spot", "preempted, read lost, forbidden delete 0", true, nil, replaced[:1]},
 	} {
 		n := at(t, policies[c.policy], c.spot, c.path, c.but)
 		if d := cmp.Diff(c.want, plans(n.w)); d != "" {

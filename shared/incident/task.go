@@ -472,10 +472,13 @@ func (m *machine) held(e Held) {
 
 // forbidden ends what the policy does not allow any more.
 func (m *machine) forbidden(e Forbidden) {
-	if m.begun(e.Request) == nil || m.phase() == Clearing && e.Request.Action == events.ActionCreate {
+	t := m.begun(e.Request)
+	if t == nil || m.phase() == Clearing && e.Request.Action == events.ActionCreate {
 		return
 	}
+	would := m.would(m.w.governs(t.Action), "", *t)
 	if m.watchOnly() && m.phase() != Clearing {
+		m.rehearse(would...)
 		m.finish(Observed, "", e.Code, e.Why, "")
 		return
 	}
@@ -491,6 +494,7 @@ func (m *machine) forbidden(e Forbidden) {
 		}
 		return
 	}
+	m.rehearse(would...)
 	m.escalate(e.Code, e.Why, "do by hand what the policy forbids now: "+string(e.Request.Action))
 }
 

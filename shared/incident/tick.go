@@ -90,6 +90,7 @@ func (m *machine) quiet() {
 			m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 			m.stopped(s.Since)
 			if m.watchOnly() && m.p.Unreadable == "" {
+				m.rehearseReplacement([]string{s.Name}, notHealed)
 				m.watch("wait for Google's own recovery", text)
 				return
 			}
