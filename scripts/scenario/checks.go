@@ -595,7 +595,7 @@ func (c *checks) opened(r *record, w incident.Workload) {
 func (c *checks) closed(r *record, after incident.Workload) {
 	in := after.Closed
 	c.ended[string(in.Outcome)]++
-	r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed
+	r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed || cancelled(in)
 	c.causes[string(in.Cause)]++
 	if !in.Down.IsZero() {
 		away := c.clock.Now().Sub(in.Down)

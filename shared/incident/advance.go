@@ -158,7 +158,7 @@ func (m *machine) enter(p Phase, deadline time.Time) {
 		in.Save.Result = SaveOvertaken
 	}
 	in.Phase, in.Since, in.Deadline = p, m.now, deadline
-	in.Asked, in.Held = "", ""
+	in.Asked, in.Held, in.Granted = "", "", false
 	in.Look = p == Looking
 	in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool {
 		return !t.inFlight() && (p != Window || t.Action != events.ActionVerify)

@@ -125,7 +125,7 @@ func (m *machine) close() {
 	if !in.Save.Requested.IsZero() && in.Save.Result == "" {
 		in.Save.Result = SaveOvertaken
 	}
-	in.Tasks, in.Look, in.Held, in.Asked, in.Revision = nil, false, "", "", 1
+	in.Tasks, in.Look, in.Held, in.Asked, in.Granted, in.Revision = nil, false, "", "", false, 1
 	m.line(LineEnded, m.summary(), in.Reason)
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]

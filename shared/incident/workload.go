@@ -279,6 +279,8 @@ type Incident struct {
 	Asked    events.Action `json:"asked,omitzero"`
 	Approved events.Action `json:"approved,omitzero"`
 	Held     string        `json:"held,omitzero"`
+	// Granted says that a person has said yes to what is asked, and nobody has gone on with it yet.
+	Granted bool `json:"granted,omitzero"`
 	// WaitingSince is when capacity was first refused, and Reminded when the wait was last told.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 	Reminded     time.Time `json:"reminded,omitzero"`

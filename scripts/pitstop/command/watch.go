@@ -165,7 +165,7 @@ func (w *watched) run(ctx context.Context, since time.Duration, once bool) error
 	for first := true; ; first = false {
 		if err := w.look(ctx); err != nil {
 			if ctx.Err() != nil {
-				return nil
+				return nil //nolint:nilerr // somebody has seen enough
 			}
 			if all, failed := w.ledger.Workloads(ctx); first && len(all) == 0 {
 				return errors.Join(err, failed) // there is nothing to be seen, and that is why
@@ -179,7 +179,7 @@ func (w *watched) run(ctx context.Context, since time.Duration, once bool) error
 			w.quiet = false
 		}
 		if w.sleep(ctx, lookEvery) != nil {
-			return nil // somebody has seen enough
+			return nil //nolint:nilerr // likewise
 		}
 	}
 }
