@@ -194,10 +194,18 @@ func (m *machine) open(t Trouble) *Incident {
 
 // incidentID is unique for a workload, because its epoch never falls, and fits into the value of a label.
 func incidentID(name string, now time.Time, epoch int64) string {
+	return incidentsOf(name) + now.UTC().Format("20060102-") + strconv.FormatInt(epoch, 10)
+}
+
+// incidentsOf is what the IDs of a workload's incidents begin with.
+func incidentsOf(name string) string {
 	const longest = 40
 	name = strings.ReplaceAll(strings.ToLower(name), ".", "-")
-	return name[:min(len(name), longest)] + now.UTC().Format("-20060102-") + strconv.FormatInt(epoch, 10)
+	return name[:min(len(name), longest)] + "-"
 }
+
+// MayHave reports whether an incident of this ID may be the workload's.
+func (w Workload) MayHave(id string) bool { return strings.HasPrefix(id, incidentsOf(w.Name)) }
 
 // level is what may be done at this step: the lower of what was allowed when the incident opened and of what is now.
 func (m *machine) level(s policy.Switch) policy.Level {

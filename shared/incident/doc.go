@@ -22,15 +22,15 @@
 //	admitting    resuming     Answered
 //	admitting    watching     Read
 //	approving    creating     Approved
-//	approving    deleting     Approved
+//	approving    deleting     Approved Ticked
 //	approving    escalated    Read Reported
 //	approving    healing      Read
 //	approving    looking      Approved
 //	approving    released     Called Cancelled Read
-//	approving    restarting   Approved
+//	approving    restarting   Approved Ticked
 //	approving    resumed      Reported
 //	approving    resuming     Noticed Read
-//	approving    saving       Approved
+//	approving    saving       Approved Ticked
 //	approving    watching     Read
 //	approving    window       Noticed Read
 //	approving    withdrawn    Noticed

@@ -170,6 +170,9 @@ func find(ctx context.Context, l *ledger.Ledger, id string) (incident.Workload, 
 		}
 	}
 	for _, w := range all {
+		if !w.MayHave(id) {
+			continue
+		}
 		in, err := l.Closed(ctx, w.ID, id)
 		switch {
 		case err == nil:

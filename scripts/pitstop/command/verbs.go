@@ -20,8 +20,9 @@ import (
 )
 
 // needs is what every verb that says something needs.
-const needs = "Who says it and why stands in the incident's story and on the workload. It needs roles/datastore.user. What follows is published with\n" +
-	"roles/pubsub.publisher on the request topics; without it patrol does that within a minute."
+const needs = "Who says it and why stands in the incident's story and on the workload. It needs roles/datastore.user. What follows is decided under the\n" +
+	"deployment's policy and published on its request topics (roles/pubsub.publisher); where you may read or publish neither, patrol goes on\n" +
+	"within a minute."
 
 func whyFlag(c *cobra.Command, why *string) {
 	c.Flags().StringVar(why, "why", "", "why, for those who read it")
