@@ -225,7 +225,7 @@ func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 	}
 	same(t, "switches", policy.All(), got)
 	for name, want := range map[string][]string{
-		"body":    {ledger.Archive, ledger.Brake, ledger.Canaries, ledger.Parked, ledger.Pauses, ledger.Specs, ledger.Subjects, ledger.Workloads},
+		"body":    {ledger.Archive, ledger.Brake, ledger.Canaries, ledger.Parked, ledger.Pauses, ledger.Specs, ledger.Stockouts, ledger.Subjects, ledger.Workloads},
 		"expires": {ledger.Archive, ledger.Brake},
 	} {
 		b := m.resources["google_firestore_field."+name]

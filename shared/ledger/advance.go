@@ -132,6 +132,7 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 		a.Saved(ctx, Step{Before: before, After: w, Evidence: evidence, Policy: p, At: now})
 	}
 	a.tell(ctx, before, w, sent, now)
+	a.remember(ctx, before, evidence, now)
 	if len(w.Outbox) > 0 {
 		w = a.empty(ctx, w, rev)
 	}

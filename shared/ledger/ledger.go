@@ -48,6 +48,7 @@ const (
 	Specs     = "specs"
 	Archive   = "archive"
 	Canaries  = "canary"
+	Stockouts = "stockouts"
 )
 
 // record is a document of any collection.
