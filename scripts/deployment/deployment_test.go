@@ -226,7 +226,7 @@ func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 	same(t, "switches", policy.All(), got)
 	for name, want := range map[string][]string{
 		"body":    {ledger.Archive, ledger.Brake, ledger.Canaries, ledger.Parked, ledger.Pauses, ledger.Specs, ledger.Stockouts, ledger.Subjects, ledger.Workloads},
-		"expires": {ledger.Archive, ledger.Brake},
+		"expires": {ledger.Archive, ledger.Brake, ledger.Stockouts},
 	} {
 		b := m.resources["google_firestore_field."+name]
 		if b == nil {
