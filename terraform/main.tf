@@ -133,7 +133,7 @@ module "function" {
   archive               = "${local.archive_directory}/${each.key}.zip"
   source_bucket         = google_storage_bucket.archives.name
   build_service_account = google_service_account.build.name
-  docker_repository     = var.docker_repository
+  docker_repository     = local.docker_repository
 
   topic = google_pubsub_topic.main[each.value.topic].id
   # Who publishes on a topic that log sinks feed is granted there, in one list; see sinks.tf.

@@ -49,7 +49,7 @@ variable "checkpoint_buckets" {
 }
 
 variable "docker_repository" {
-  description = "A repository of Artifact Registry that is there already and takes the functions' images, projects/P/locations/R/repositories/N in their own project and region: the build account may write there alone. Without one Cloud Functions makes gcf-artifacts with the first function, and nothing smaller than the project can be granted on before."
+  description = "A Docker repository of Artifact Registry that is there already and takes the functions' images, projects/P/locations/R/repositories/N in their own project and region. Without one, Pitstop makes its own, which keeps the last three images of each function and goes with the deployment."
   type        = string
   default     = null
 

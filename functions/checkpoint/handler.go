@@ -127,6 +127,7 @@ func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) err
 	if err != nil {
 		return err
 	}
+	read := h.Fleet.Now()
 	var refs []tpu.Ref
 	var names []string
 	for _, slice := range w.MaintainedWith(r.Slice) {
@@ -155,7 +156,7 @@ func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) err
 		return fault.Ignored("%s has no slice %s", w.ID, r.Slice)
 	}
 	what := "maintenance of " + strings.Join(names, ", ")
-	w, id, err := h.Fleet.Advancer.BeginDestructive(ctx, r.Request, refs[0].Zone, h.Limits)
+	w, id, err := h.Fleet.Advancer.BeginDestructive(ctx, r.Request, read, refs[0].Zone, h.Limits)
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ var permissions = []permission{
 		Why: "to log builds", Source: sourceBuild,
 	},
 	{
-		Name: "artifactregistry.repositories.uploadArtifacts", Accounts: []string{"the build account"}, On: "the project, or `docker_repository` alone where it is given", Role: "roles/artifactregistry.writer",
+		Name: "artifactregistry.repositories.uploadArtifacts", Accounts: []string{"the build account"}, On: "the repository for images", Role: "roles/artifactregistry.writer",
 		Why: "to store images", Source: sourceBuild,
 	},
 	{

@@ -72,9 +72,10 @@ type record struct {
 	taken map[string]time.Time
 	// stopped is who stopped a slice that is stopped, where a person did, by slice.
 	stopped map[string]string
-	// told says that the last incident was left to a person, left is when one was last.
-	told bool
-	left time.Time
+	// told says that what an incident told of was left to a person, closed when the last one was over, left when one was left to
+	// a person last.
+	told         bool
+	closed, left time.Time
 }
 
 func newChecks(w *world) *checks {
@@ -607,6 +608,11 @@ func (c *checks) opened(r *record, w incident.Workload) {
 		// What somebody created in another zone since is admitted there.
 		explained = explained || w.Incident.Phase == incident.Admitting && r.usable[s.Name].After(r.opened)
 	}
+	// What a training met that was begun again since is told again.
+	for _, s := range w.Slices {
+		t := c.trainings[s.Name]
+		explained = explained || w.Incident.Cause == events.CauseCrash && t != nil && t.Started().After(r.closed)
+	}
 	// What an incident had ordered may come when it is over.
 	explained = explained || w.Incident.Phase == incident.Clearing
 	// What stands still for another reason than the last one is told too.
@@ -622,8 +628,12 @@ func (c *checks) opened(r *record, w incident.Workload) {
 func (c *checks) closed(r *record, after incident.Workload) {
 	in := after.Closed
 	c.ended[string(in.Outcome)]++
-	if r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed; r.told {
-		r.left = c.clock.Now()
+	if in.Outcome != incident.Withdrawn { // which mends nothing
+		r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed
+	}
+	r.closed = c.clock.Now()
+	if in.Outcome == incident.Escalated || in.Outcome == incident.Observed {
+		r.left = r.closed
 	}
 	c.causes[string(in.Cause)]++
 	if !in.Down.IsZero() {

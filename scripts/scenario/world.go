@@ -389,7 +389,7 @@ func (w *world) deploy(ctx context.Context) error {
 		if w.opts.Framework != "" {
 			h := adapter
 			if w.remote != nil {
-				h = w.remote.serve(adapter, w.delivered)
+				h = w.remote.serve(f.entry, adapter, w.delivered)
 			}
 			if err := trigger.Use(f.entry, h); err != nil {
 				return fmt.Errorf("scenario: %w", err)

@@ -156,6 +156,9 @@ func (m *machine) close() {
 		m.w.Creators = append(slices.Clip(m.w.Creators), Creator{Incident: in.ID, Opened: in.Opened, Closed: in.Closed})
 		m.w.Creators = m.w.Creators[max(0, len(m.w.Creators)-maxCreators):]
 	}
+	if in.Outcome == Escalated || in.Outcome == Observed {
+		m.w.Crew.Left = m.now
+	}
 	m.w.Closed, m.w.Incident, m.ownIncident = in, nil, false
 }
 

@@ -107,7 +107,7 @@
 //	maintaining  watching     Read
 //	maintaining  window       Answered Forbidden Noticed Read Ticked
 //	maintaining  withdrawn    Noticed
-//	peace        admitting    Read
+//	peace        admitting    Ticked
 //	peace        approving    Noticed Read Reported Ticked
 //	peace        clearing     Read
 //	peace        creating     Ticked
@@ -120,7 +120,6 @@
 //	peace        starting     Ticked
 //	peace        watching     Interrupted Noticed Read Reported Ticked
 //	peace        window       Noticed Ticked
-//	restarting   admitting    Read
 //	restarting   approving    Forbidden Read
 //	restarting   creating     Read
 //	restarting   deleting     Read

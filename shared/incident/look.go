@@ -371,7 +371,6 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 		if s.Told.Known() {
 			m.slice(s.Name).Told = events.Incarnation{}
 		}
-		m.follow(s.Name)
 		return
 	}
 	in := m.w.Incident
@@ -422,23 +421,25 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	}
 }
 
-// follow has training admitted to what its owner created in another zone, once all of the workload is usable.
-func (m *machine) follow(name string) {
-	s := m.w.Slice(name)
-	if m.w.Incident != nil || !s.Moved || !m.allReady() || m.p.Unreadable != "" || m.w.Crew.Finished {
+// follow has training admitted to what its owner created in another zone, once all of the workload is usable: all that has
+// been read by now, because what they created together is read one after the other.
+func (m *machine) follow() {
+	if !m.w.moved() || !m.allReady() || m.p.Unreadable != "" || m.w.Crew.Finished {
 		return
 	}
+	var s *Slice
 	for i := range m.w.Slices { // one admission is for all
 		if m.w.Slices[i].Moved {
-			m.slice(m.w.Slices[i].Name).Moved = false
+			s = m.slice(m.w.Slices[i].Name)
+			s.Moved = false
 		}
 	}
 	if m.watchOnly() {
 		m.admitAll()
 		return
 	}
-	text := "node " + name + " was created in " + s.Zone + " by somebody else"
-	in := m.open(Trouble{Cause: events.CauseUnknown, Slice: name, Life: s.Incarnation.ID, At: m.now, Text: text})
+	text := "node " + s.Name + " was created in " + s.Zone + " by somebody else"
+	in := m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: m.now, Text: text})
 	in.Down = m.now
 	m.line(LineSeen, text, "the lease names another zone")
 	m.admit()
@@ -623,7 +624,8 @@ func (m *machine) newLife(s *Slice, e Read) {
 	ours := in != nil && (e.Incident == in.ID && in.made(s.Name) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
 	// What was there before the trouble, and only was not read yet, takes nothing over.
 	before := in != nil && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
-	moved := s.Condition == Gone && m.w.Crew.Named > 0 && s.Admitted.Known() && s.Admitted.Zone != e.Zone
+	over := s.Condition == Gone || s.Condition == Creating // or it has been ordered anew since
+	moved := over && m.w.Crew.Named > 0 && s.Admitted.Known() && s.Admitted.Zone != e.Zone
 	switch {
 	case in == nil, in.Phase == Watching, before:
 		m.adopt(s.Name, e)
@@ -636,7 +638,6 @@ func (m *machine) newLife(s *Slice, e Read) {
 			m.line(LineSeen, fmt.Sprintf("node %s was created again in %s by somebody else", s.Name, e.Zone), "")
 			m.react(m.w.Slice(s.Name), e, Gone)
 		}
-		m.follow(s.Name)
 	case in.Phase == Clearing:
 		m.adopt(s.Name, e)
 		if ours {
@@ -667,7 +668,6 @@ func (m *machine) newLife(s *Slice, e Read) {
 			a.Admitted = e.Incarnation
 		}
 		m.release("somebody else created node " + s.Name + " again in " + e.Zone + " in the middle of this incident")
-		m.follow(s.Name)
 	}
 }
 

@@ -203,6 +203,9 @@ func (w Workload) Limit(s policy.Switch, p policy.Policy) string {
 
 // Forbids says in words that a switch does not allow something, and who limits it.
 func (w Workload) Forbids(s policy.Switch, l policy.Level, p policy.Policy) string {
+	if s == "" {
+		return "the policy allows nothing any more"
+	}
 	text := "the switch " + string(s) + " is " + l.String()
 	if who := w.Limit(s, p); who != "" {
 		text += ", limited by " + who

@@ -62,6 +62,9 @@ func (m *machine) ticked() {
 
 // quiet opens an incident when its time has come.
 func (m *machine) quiet() {
+	if m.follow(); m.w.Incident != nil {
+		return
+	}
 	for _, n := range m.w.Notices {
 		s := m.w.Slice(n.Slice)
 		if n.Status == events.NoticeGone || n.Due.IsZero() || s == nil || !n.Incarnation.Same(s.Incarnation) || !m.opens(s) {

@@ -179,7 +179,7 @@ func (m *machine) exited(s *Slice, r events.CrewReport) {
 	in := m.w.Incident
 	if in == nil {
 		// A crew that has given up after this attempt has told of its end.
-		if m.opens(s) && s.Condition != Gone && s.Condition != Lost && r.Attempt > m.w.Crew.GaveUp {
+		if m.opens(s) && !m.left() && s.Condition != Gone && s.Condition != Lost && r.Attempt > m.w.Crew.GaveUp {
 			m.openCrash(t)
 		}
 		return
@@ -207,6 +207,10 @@ func (m *machine) exited(s *Slice, r events.CrewReport) {
 	}
 }
 
+// left reports whether a line is from before what the training met was left to a person: it has been told, however late the
+// line comes.
+func (m *machine) left() bool { return !m.from.Time.IsZero() && !m.from.Time.After(m.w.Crew.Left) }
+
 func (m *machine) openCrash(t Trouble) {
 	in := m.open(t)
 	in.BaseAttempt = max(in.BaseAttempt, m.w.Crew.Exited)
@@ -224,7 +228,7 @@ func (m *machine) openCrash(t Trouble) {
 func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
 	in := m.w.Incident
 	if in == nil {
-		if r.Attempt < m.w.Crew.Attempt || r.Attempt <= m.w.Crew.GaveUp || !m.opens(s) {
+		if r.Attempt < m.w.Crew.Attempt || r.Attempt <= m.w.Crew.GaveUp || !m.opens(s) || m.left() {
 			return
 		}
 		m.openCrash(Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()})

@@ -211,6 +211,8 @@ type Crew struct {
 	// Error is the last error of the training's own, Spent the one on which the crew gave up last.
 	Error Error `json:"error,omitzero"`
 	Spent Error `json:"spent,omitzero"`
+	// Left is when what the training met was left to a person last: what happened before is told.
+	Left time.Time `json:"left,omitzero"`
 	// Finished says that the training is done: nothing is brought back any more.
 	Finished bool `json:"finished,omitzero"`
 }
@@ -493,7 +495,15 @@ func (w Workload) Due() time.Time {
 		}
 	}
 	earlier(w.listened())
+	if w.moved() && !w.Crew.Finished {
+		earlier(w.Slices[0].Since)
+	}
 	return due
+}
+
+// moved reports whether somebody else created a slice in another zone than the lease names, and it is usable.
+func (w Workload) moved() bool {
+	return slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.Moved && s.Condition == Ready && !s.IsReleased() })
 }
 
 // leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, it has never been

@@ -387,7 +387,7 @@ func archives(t *testing.T, l *loop) {
 
 func begins(t *testing.T, l *loop) {
 	r := l.requested(t)
-	w, id, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	w, id, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	if err != nil || id != ledger.RequestID(r, "us-west4-a") {
 		t.Fatalf("%v, %v; want the request's own ID", id, err)
 	}
@@ -401,11 +401,11 @@ func begins(t *testing.T, l *loop) {
 		t.Errorf("%d and %d slots are taken, %v; want 1 and 1", project, zone, err)
 	}
 	// A delivery beside it leaves the call to it; the redelivery after a crash makes the same call, on the same slot.
-	if _, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits); !fault.IsBusy(err) {
+	if _, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits); !fault.IsBusy(err) {
 		t.Errorf("a delivery beside the first: %v, want it left for later", err)
 	}
 	l.now = l.now.Add(incident.CallFor)
-	if _, again, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits); err != nil || again != id {
+	if _, again, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits); err != nil || again != id {
 		t.Errorf("the redelivery begins %v, %v; want %v again", again, err, id)
 	}
 	if project, _, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || project != 1 {
@@ -445,7 +445,7 @@ func refusesStale(t *testing.T, l *loop) {
 		wantIgnored(t, err, name)
 		_, err = l.Begin(t.Context(), stale, "id")
 		wantIgnored(t, err, name)
-		_, _, err = l.BeginDestructive(t.Context(), stale, "us-west4-a", l.limits)
+		_, _, err = l.BeginDestructive(t.Context(), stale, l.now, "us-west4-a", l.limits)
 		wantIgnored(t, err, name)
 	}
 	l.wantWrites(t, &writes, 0, "refused requests")
@@ -456,7 +456,7 @@ func holdsOnPause(t *testing.T, l *loop) {
 	if err := l.SetPause(t.Context(), &incident.Pause{By: "ann@example.com", At: l.now, Until: l.now.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "paused by ann@example.com")
 	if w, _ := l.mustLoad(t, workload); !strings.Contains(w.Incident.Held, "paused by ann@example.com") {
 		t.Errorf("the incident is held by %q, want the pause", w.Incident.Held)
@@ -477,7 +477,7 @@ func holdsOnPolicy(t *testing.T, l *loop) {
 func forbids(t *testing.T, l *loop) {
 	r := l.requested(t)
 	l.policies.Switches.Recreate = policy.No
-	_, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "the switch recreate is no")
 	w, _ := l.mustLoad(t, workload)
 	if w.Incident != nil && w.Incident.Phase == incident.Removing {
@@ -494,7 +494,7 @@ func brakes(t *testing.T, l *loop) {
 	if err := l.Take(t.Context(), "demo", "us-west4-a", "another", l.limits, l.now); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "the brake holds")
 	w, _ := l.mustLoad(t, workload)
 	task := w.Incident.Tasks[0]
@@ -505,7 +505,7 @@ func brakes(t *testing.T, l *loop) {
 
 func slotComesBack(t *testing.T, l *loop) {
 	r := l.requested(t)
-	w, id, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	w, id, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -524,7 +524,7 @@ func slotComesBack(t *testing.T, l *loop) {
 
 func answersAnyway(t *testing.T, l *loop) {
 	r := l.requested(t)
-	if _, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits); err != nil {
+	if _, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits); err != nil {
 		t.Fatal(err)
 	}
 	gone, leave := context.WithCancel(t.Context())
@@ -547,7 +547,7 @@ func unreadable(t *testing.T, l *loop) {
 			}
 			return nil
 		}
-		if _, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits); !errors.Is(err, errDown) || fault.IsIgnored(err) {
+		if _, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits); !errors.Is(err, errDown) || fault.IsIgnored(err) {
 			t.Errorf("without %s the error is %v, want one that leaves the message for redelivery", collection, err)
 		}
 	}

@@ -83,15 +83,34 @@ run "watching" {
     error_message = "An account of a function is not known as Pitstop's own."
   }
 
-  # The first build has to be able to store its image, in a repository that is not there yet; nothing else is granted on the
-  # project without a condition, but to log.
+  # Nothing is granted on the project without a condition, but to log.
   assert {
     condition = { for role, grant in google_project_iam_member.build : role => join("", grant.condition[*].expression) } == {
-      "roles/artifactregistry.writer" = ""
-      "roles/logging.logWriter"       = ""
-      "roles/storage.objectViewer"    = "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-123456789012-us-central1\")"
-    } && length(google_artifact_registry_repository_iam_member.build) == 0
-    error_message = "The build account lacks what a first build takes, or holds more."
+      "roles/logging.logWriter"    = ""
+      "roles/storage.objectViewer" = "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-123456789012-us-central1\")"
+    }
+    error_message = "The build account lacks what a build takes of the project, or holds more."
+  }
+
+  # Who builds stores images in the repository that was made for them, which every function is told, and in no other.
+  assert {
+    condition = (
+      google_artifact_registry_repository_iam_member.build.repository == "projects/demo-project/locations/us-central1/repositories/pitstop" &&
+      google_artifact_registry_repository_iam_member.build.role == "roles/artifactregistry.writer" && google_artifact_registry_repository_iam_member.build.member == google_service_account.build.member &&
+      google_artifact_registry_repository.images[0].repository_id == "pitstop" && google_artifact_registry_repository.images[0].location == "us-central1" && google_artifact_registry_repository.images[0].format == "DOCKER" &&
+      alltrue([for f in module.function : f.docker_repository == google_artifact_registry_repository_iam_member.build.repository])
+    )
+    error_message = "The build account cannot store images where the functions keep theirs, or may store them elsewhere."
+  }
+
+  # Images do not heap up, and the one that a function runs from is never deleted.
+  assert {
+    condition = (
+      { for p in google_artifact_registry_repository.images[0].cleanup_policies : p.action => p.id } == { DELETE = "delete-after-a-month", KEEP = "keep-the-last" } &&
+      flatten([for p in google_artifact_registry_repository.images[0].cleanup_policies : p.most_recent_versions[*].keep_count]) == [3] &&
+      google_artifact_registry_repository.images[0].cleanup_policy_dry_run != true
+    )
+    error_message = "Images are kept for ever, or the last ones are not."
   }
 
   # Ticks alone are not kept aside.
@@ -151,8 +170,21 @@ run "images_in_a_repository_that_is_there" {
   }
 
   assert {
-    condition     = google_artifact_registry_repository_iam_member.build[0].repository == var.docker_repository && google_artifact_registry_repository_iam_member.build[0].role == "roles/artifactregistry.writer" && !contains(keys(google_project_iam_member.build), "roles/artifactregistry.writer")
-    error_message = "The build account may write images elsewhere than in the repository that is named."
+    condition     = length(google_artifact_registry_repository.images) == 0 && google_artifact_registry_repository_iam_member.build.repository == var.docker_repository && !contains(keys(google_project_iam_member.build), "roles/artifactregistry.writer") && alltrue([for f in module.function : f.docker_repository == var.docker_repository])
+    error_message = "Images go elsewhere than into the repository that is named, or another one is made all the same."
+  }
+}
+
+run "a_second_deployment_has_images_of_its_own" {
+  command = plan
+
+  variables {
+    prefix = "dev-"
+  }
+
+  assert {
+    condition     = google_artifact_registry_repository.images[0].repository_id == "dev-pitstop" && endswith(google_artifact_registry_repository_iam_member.build.repository, "/repositories/dev-pitstop")
+    error_message = "Two deployments in a project share a repository, and the first that goes takes the images of the other."
   }
 }
 

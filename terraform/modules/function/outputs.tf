@@ -3,6 +3,11 @@ output "dead_letter_subscription" {
   value       = one(google_pubsub_subscription.dead_letter[*].name)
 }
 
+output "docker_repository" {
+  description = "The repository of Artifact Registry that takes the function's images, if it was given one."
+  value       = google_cloudfunctions2_function.main.build_config[0].docker_repository
+}
+
 output "email" {
   description = "The account that the function acts as."
   value       = google_service_account.runtime.email
