@@ -45,6 +45,8 @@ type Deps struct {
 	Project string
 	// Ours are the principals that Pitstop itself acts as.
 	Ours []string
+	// Settings are what the deployment is configured with, for whoever operates it; nil says nothing.
+	Settings *ledger.Settings
 	// Sleep waits while operations of ours run.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
@@ -115,6 +117,9 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	if start.Sub(p.swept) >= sweepEvery && t.try("sweep", t.sweep(ctx)) {
 		p.swept, t.sweeping = start, true
 		t.try("canary", t.canary(ctx))
+		if t.Settings != nil {
+			t.try("settings", t.Fleet.Ledger.SaveSettings(ctx, *t.Settings))
+		}
 	}
 	t.try("due workloads", t.collect(ctx))
 	for _, name := range t.zoneNames() {

@@ -488,7 +488,7 @@ func TestAPolicyThatAsksByNowWaitsForAPerson(t *testing.T) {
 	b.Want(in.Phase, incident.Approving)
 	b.Want(in.Asked, events.ActionDelete)
 
-	b.Give(b.Workload(id), incident.Approved{By: "ada"})
+	b.Give(b.Workload(id), incident.Approved{Word: incident.Word{By: "ada"}, Incident: in.ID, Action: in.Asked})
 	b.request = b.next()
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})

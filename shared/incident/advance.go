@@ -53,6 +53,14 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 		m.forbidden(e)
 	case Approved:
 		m.approved(e)
+	case Cancelled:
+		m.cancelled(e)
+	case Retried:
+		m.retried(e)
+	case Paused:
+		m.paused(e)
+	case Ordered:
+		m.order(e.Verb, e.Word, e.Text)
 	case Ticked:
 		m.ticked()
 	}

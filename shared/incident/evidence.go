@@ -6,7 +6,8 @@ import (
 	"pitstop.internal/events"
 )
 
-// Evidence is one thing that a function learned. It is one of the types of this file.
+// Evidence is one thing that a function learned, or that a person said. It is one of the types of this file and of
+// operator.go.
 type Evidence interface {
 	origin() Origin
 	kind() string
@@ -224,12 +225,6 @@ type Forbidden struct {
 	Why     string
 }
 
-// Approved is a person's yes to what waits for approval.
-type Approved struct {
-	Origin
-	By string
-}
-
 // Ticked is the clock.
 type Ticked struct{ Origin }
 
@@ -248,7 +243,6 @@ func (Ended) kind() string       { return "Ended" }
 func (Checked) kind() string     { return "Checked" }
 func (Held) kind() string        { return "Held" }
 func (Forbidden) kind() string   { return "Forbidden" }
-func (Approved) kind() string    { return "Approved" }
 func (Ticked) kind() string      { return "Ticked" }
 
 // Kind is the name of the evidence's type.

@@ -71,6 +71,9 @@ func evidence(w incident.Workload, now time.Time) map[string]incident.Evidence {
 	return out
 }
 
+// ann is who gives the word in tests.
+var ann = incident.Word{By: "ann@example.com", Why: "it is mended"}
+
 // learned is everything that may be learned of a slice.
 func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]incident.Evidence {
 	audit := incident.Origin{ID: "entry", Time: now, Rank: events.RankAudit}
@@ -163,8 +166,12 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		"a crew at work":   incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true, StepAt: now},
 		"no crew":          incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation},
 		"mapped":           incident.Mapped{Origin: api, Slice: s.Name, Incarnation: s.Incarnation, Group: "t1v-n-00000002"},
-		"approved":         incident.Approved{Origin: user, By: "ann@example.com"},
+		"cancelled":        incident.Cancelled{Origin: user, Word: ann, Incident: id},
+		"retried":          incident.Retried{Origin: user, Word: ann},
 		"tick":             incident.Ticked{},
+	}
+	if in != nil {
+		out["approved"] = incident.Approved{Origin: user, Word: ann, Incident: id, Action: in.Asked}
 	}
 	if s.QueuedResource != "" {
 		out["read ordered"], out["read ordered by others"] = ordered(where, id), ordered(where, "")
@@ -250,7 +257,7 @@ func key(t *testing.T, w incident.Workload) string {
 	w.Crew.Error.Attempt, w.Crew.Spent.Attempt, w.Crew.Error.High, w.Crew.Spent.High = 0, 0, 0, 0
 	w.Crew.Attempt, w.Crew.Exited, w.Crew.GaveUp, w.Progress.Attempt = 0, 0, 0, 0
 	blur(&w.Crew.Seen, &w.Crew.Started, &w.Progress.At, &w.Progress.VerifiedAt, &w.Progress.Stepped, &w.Progress.Told)
-	w.Pace, w.Progress.CheckpointAt, w.Progress.GapSeconds = incident.Pace{}, time.Time{}, 0
+	w.Pace, w.Progress.CheckpointAt, w.Progress.GapSeconds, w.Orders = incident.Pace{}, time.Time{}, 0, nil
 	w.Slices = slices.Clone(w.Slices)
 	for i := range w.Slices {
 		s := &w.Slices[i]

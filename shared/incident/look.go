@@ -482,7 +482,7 @@ func (m *machine) isUnusable(s *Slice, was Condition) {
 	case Looking, InGrace, Resuming, Restarting, Admitting:
 		m.stopped(m.now)
 		m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
-		m.enter(Healing, m.now.Add(HealFor))
+		m.enter(Healing, m.healUntil(s))
 		m.decided("wait for Google's own recovery", "the slice exists and is not usable")
 	case Removing:
 		if s.Replace {

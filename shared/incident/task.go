@@ -533,32 +533,3 @@ func (m *machine) asks(a events.Action) string {
 		return string(a)
 	}
 }
-
-// approved goes on with what was asked. The answer counts for the incident, not for the next one.
-func (m *machine) approved(e Approved) {
-	if m.phase() != Approving {
-		return
-	}
-	a := m.w.Incident.Asked
-	m.inc().Approved = a
-	m.line(LineSeen, e.By+" approved: "+m.asks(a), "")
-	switch a {
-	case events.ActionSave:
-		m.inc().Phase = Window // sendSave enters the phase anew
-		m.sendSave()
-	case events.ActionMaintain:
-		if m.w.Incident.saved(m.now) {
-			m.sendMaintain()
-			return
-		}
-		m.inc().Phase = Window
-		m.sendSave()
-	case events.ActionRestart:
-		m.sendRestart("approved by " + e.By)
-	case events.ActionStart:
-		m.sendStart("approved by " + e.By)
-	case events.ActionDelete:
-		m.remove("approved by " + e.By)
-	default: // nothing else is ever asked for
-	}
-}

@@ -42,6 +42,8 @@ type Workload struct {
 	// PolicyHash names the policy file that was last decided on.
 	PolicyHash string `json:"policy_hash,omitzero"`
 	Pause      *Pause `json:"pause,omitempty"`
+	// Orders are the last words that people gave through the operator's command, the newest last.
+	Orders []Order `json:"orders,omitempty"`
 	// Outbox holds what has to be published before it may be forgotten.
 	Outbox []events.Envelope `json:"outbox,omitempty"`
 }
@@ -144,6 +146,8 @@ type Notice struct {
 	// is known: it is told while there is time to mend it.
 	Listened time.Time `json:"listened,omitzero"`
 	Deaf     string    `json:"deaf,omitzero"`
+	// Declined says that a person cancelled what was being done about this window: it is let come.
+	Declined bool `json:"declined,omitzero"`
 }
 
 // Creator is an incident that is over and had begun to create slices, and when it was open.
@@ -280,6 +284,8 @@ type Incident struct {
 	Look bool `json:"look,omitzero"`
 	// Created says that a creation was begun.
 	Created bool `json:"created,omitzero"`
+	// Retried says that a person opened it, to have tried again what was given up.
+	Retried bool `json:"retried,omitzero"`
 	// Charged counts the training restarts that this incident spent, so that they can be refunded.
 	Charged int `json:"charged,omitzero"`
 	// Asked is the action that waits for approval, Approved the one that was approved last, Held why a mutating call
@@ -494,10 +500,10 @@ func (w Workload) Due() time.Time {
 			earlier(s.Since.Add(Grace))
 		}
 	}
-	earlier(w.listened())
 	if w.moved() && !w.Crew.Finished {
 		earlier(w.Slices[0].Since)
 	}
+	earlier(w.listened())
 	return due
 }
 
