@@ -626,7 +626,7 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	// What an incident had ordered may come when it is over.
 	explained = explained || w.Incident.Phase == incident.Clearing
 	// What stands still for another reason than the last one is told too.
-	explained = explained || w.Incident.Cause == events.CauseHang && c.steps(w) == ""
+	explained = explained || w.Incident.Cause == events.CauseHang && (c.steps(w) == "" || unheard(w))
 	if !explained {
 		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
 	}

@@ -299,8 +299,11 @@ func (w *world) ended(d incident.Workload, in incident.Incident) {
 	w.story.Ended = append(w.story.Ended, r)
 }
 
-// sent tells of a request to another function.
+// sent tells of a request to another function. That people are told too is no part of the story.
 func (w *world) sent(e events.Envelope, topic, id string) {
+	if e.Type == events.TypeIncidentUpdated {
+		return
+	}
 	l := Line{
 		Time: w.clock.Now(), Kind: Sent, Function: functionOf(e.Source), EventType: e.Type, Subject: e.Subject, MessageID: id,
 		Workload: e.Subject, Incident: e.Correlation,
@@ -516,7 +519,7 @@ func (w *world) approve(id, by string) {
 		Ledger: w.ledger, Now: w.clock.Now, Sleep: w.clock.Sleep, Source: "//pitstop/operator", Log: w.log,
 		Cause:     func(context.Context) string { return approvalID },
 		Policies:  policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now),
-		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote},
+		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, simulated: w.opts.simulation != nil},
 		Saved:     func(_ context.Context, s ledger.Step) { w.saved(operator, s) },
 	}
 	doc, _, err := w.ledger.Workload(context.Background(), id)

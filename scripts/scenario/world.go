@@ -22,6 +22,7 @@ import (
 	checkpointfn "pitstop.internal/functions/checkpoint"
 	"pitstop.internal/functions/logevent"
 	"pitstop.internal/functions/maintenance"
+	"pitstop.internal/functions/notify"
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/functions/recovery"
 	"pitstop.internal/functions/recreate"
@@ -48,6 +49,7 @@ const (
 	topicCheckpoint = "checkpoint-requests"
 	topicRecovery   = "recovery-requests"
 	topicRecreate   = "recreate-requests"
+	topicUpdates    = "incident-updates"
 )
 
 // Functions are the entry points of the pipeline by topic.
@@ -58,6 +60,7 @@ var functions = []struct{ topic, name, entry string }{
 	{topicCheckpoint, "checkpoint", "HandleCheckpoint"},
 	{topicRecovery, "recovery", "HandleRecovery"},
 	{topicRecreate, "recreate", "HandleRecreate"},
+	{topicUpdates, "notify", "HandleNotify"},
 }
 
 // routes says on which topic an event of ours travels.
@@ -66,6 +69,7 @@ var routes = publish.Topics{
 	events.TypeCheckpointRequested: topicCheckpoint,
 	events.TypeRecoveryRequested:   topicRecovery,
 	events.TypeRecreateRequested:   topicRecreate,
+	events.TypeIncidentUpdated:     topicUpdates,
 }
 
 // Wiring is which function reacts to which topic, and on which topic which event travels, in the simulated deployment.
@@ -95,6 +99,8 @@ type Options struct {
 	Pace float64
 	// Called is told of every call of an API that a function makes; with it a canary is written every day.
 	Called func(Call)
+	// Tell are the targets that the function notify tells, over the ledger and the clock of the scenario; without any it tells nobody.
+	Tell func(now func() time.Time) []notify.Target
 	// Emulator is the address of a Pub/Sub emulator that carries the messages instead of the embedded broker.
 	Emulator string
 
@@ -346,7 +352,9 @@ func (w *world) deploy(ctx context.Context) error {
 	if w.opts.Called != nil || w.chaos != nil {
 		functionsLedger = ledger.New(open)
 	}
-	publisher := eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, chaos: w.chaos, called: w.called}
+	publisher := eventPublisher{
+		broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, chaos: w.chaos, simulated: w.opts.simulation != nil, called: w.called,
+	}
 	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now)
 	of := func(name string) *fleet.Fleet {
 		return &fleet.Fleet{Ledger: functionsLedger, Provider: cloud, Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
@@ -378,6 +386,13 @@ func (w *world) deploy(ctx context.Context) error {
 		},
 		"recreate": func() trigger.Handle {
 			return recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: cloud, Buckets: store, Limits: w.limits})
+		},
+		"notify": func() trigger.Handle {
+			d := notify.Deps{Ledger: functionsLedger, PerMinute: 20, Now: w.clock.Now, Log: w.log}
+			if w.opts.Tell != nil {
+				d.Targets = w.opts.Tell(w.clock.Now)
+			}
+			return notify.New(d)
 		},
 	}
 	for _, f := range functions {

@@ -304,7 +304,7 @@ func (t Task) TooLate(now time.Time) bool { return t.exclusive() && now.Sub(t.Be
 // answered takes what came back from the call of a task.
 func (m *machine) answered(e Answered) {
 	t := m.begun(e.Request)
-	if t == nil || !t.Answered.IsZero() {
+	if t == nil || !t.Answered.IsZero() || e.Uncalled && t.UnderWay(m.now) { // it is another's to call, and to answer
 		return
 	}
 	t = m.task(t.Action, t.Slice)

@@ -39,6 +39,8 @@ func advancing(t *testing.T, s store) {
 		{"an outbox that could not be cleared is sent again under the same ID", notCleared},
 		{"a workload that is not there is introduced once, and advanced never", introduces},
 		{"an incident that ended goes to the archive and not to a topic", archives},
+		{"people are told where somebody is to be told, behind all requests", tells},
+		{"of what people were not told yet the newest stays", tellsTheNewest},
 		{"a request that is current begins with its intent saved", begins},
 		{"a request that is not current is refused and writes nothing", refusesStale},
 		{"a pause holds, with the reason stored", holdsOnPause},
@@ -550,5 +552,60 @@ func unreadable(t *testing.T, l *loop) {
 		if _, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits); !errors.Is(err, errDown) || fault.IsIgnored(err) {
 			t.Errorf("without %s the error is %v, want one that leaves the message for redelivery", collection, err)
 		}
+	}
+}
+
+// telling is sent with somewhere to bring what people have to hear.
+type telling struct {
+	*sent
+	takes bool
+}
+
+func (s *telling) Takes(eventType string) bool {
+	return s.takes && eventType == events.TypeIncidentUpdated
+}
+
+func tells(t *testing.T, l *loop) {
+	l.Publisher = &telling{l.sent, true}
+	w, err := l.Advance(t.Context(), workload, l.preempted(), l.lost())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.sent.events) != 2 || l.sent.events[0].Type != events.TypeRecreateRequested || l.sent.events[1].Type != events.TypeIncidentUpdated || len(w.Outbox) != 0 {
+		t.Fatalf("sent %s, and %d wait; want the request, then the update", typesOf(l.sent.events), len(w.Outbox))
+	}
+	e := l.sent.events[1]
+	u, err := events.DecodeIncidentUpdated(e.Data)
+	if err != nil || e.Correlation != w.Incident.ID || u.Phase != string(incident.Removing) || u.Number != len(w.Incident.Timeline) {
+		t.Errorf("update %+v of %s (%v), want how %s stands", u, e.Correlation, err, w.Incident.ID)
+	}
+}
+
+func tellsTheNewest(t *testing.T, l *loop) {
+	p := &telling{l.sent, true}
+	l.Publisher, l.sent.err = p, errors.New("away")
+	if _, err := l.Advance(t.Context(), workload, l.preempted(), l.lost()); err != nil {
+		t.Fatal(err)
+	}
+	gone := l.lost().(incident.Read) //nolint:forcetypeassert // it was made here
+	gone.Condition, gone.State = incident.Gone, "gone"
+	w, err := l.Advance(t.Context(), workload, gone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	updates := slices.DeleteFunc(slices.Clone(w.Outbox), func(e events.Envelope) bool { return e.Type != events.TypeIncidentUpdated })
+	if len(updates) != 1 {
+		t.Fatalf("%d updates wait, want the newest alone", len(updates))
+	}
+	if u, err := events.DecodeIncidentUpdated(updates[0].Data); err != nil || u.Phase != string(incident.Recreating) {
+		t.Errorf("%+v waits (%v), want the newest", u, err)
+	}
+	// Once nobody is to be told any more, it holds nothing up.
+	l.sent.err, p.takes = nil, false
+	if err := l.Flush(t.Context(), workload); err != nil {
+		t.Fatal(err)
+	}
+	if w = l.wantOutbox(t, 0); len(l.sent.events) != 2 {
+		t.Errorf("sent %s, want the two requests of %s alone", typesOf(l.sent.events), w.ID)
 	}
 }

@@ -51,6 +51,7 @@ const (
 	Stockouts = "stockouts"
 	// Deployment holds what a deployment says of itself.
 	Deployment = "deployment"
+	Tellings   = "told"
 )
 
 // record is a document of any collection.
