@@ -18,6 +18,8 @@ locals {
       POLICY_URI      = var.policy_uri
       ALLOW           = join(",", sort(var.allow))
       LOG_LEVEL       = var.log_level
+      # Every function reads TPUs, and all have to know the same ones.
+      LEGACY_NODE_ZONES = join(",", sort(var.legacy_node_zones))
     }
     watches    = { WATCHED_PROJECTS = join(",", sort(local.watched)) }
     recognizes = { OUR_PRINCIPALS = join(",", [for name in keys(local.functions) : local.principal[name]]) }
