@@ -97,10 +97,13 @@ func (b *Both) List(ctx context.Context, project, zone string) (Listing, error) 
 	}
 	var all []Slice
 	for _, s := range list.Slices {
-		if f, ok := byName[s.Name]; ok && s.Legacy {
+		f, ok := byName[s.Name]
+		switch {
+		case s.Legacy && ok:
 			s = f
-		} else if s.Legacy {
-			continue // v2alpha1 does not show enough of it
+		case s.Legacy: // v2alpha1 does not show enough of it, and yet that it is there
+			list.Legacy = false
+			continue
 		}
 		delete(byName, s.Name)
 		all = append(all, s)

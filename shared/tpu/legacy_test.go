@@ -271,6 +271,20 @@ func TestALegacyNodeIsNotTouchedWhereNobodyAsksForThem(t *testing.T) {
 	}
 }
 
+// TestALegacyNodeIsNotMissingThatOneVersionShows: the two listings differ, and what is so nobody knows before the next.
+func TestALegacyNodeIsNotMissingThatOneVersionShows(t *testing.T) {
+	w := newWorld(t, way{both: true, mingled: true})
+	_, err := w.api.AddNode(legacyOrder("n"))
+	must(t, err)
+	w.api.Inject(tputest.Fault{Method: "ListNodes", Legacy: true, Before: func() { must(t, w.api.Vanish(home, "n")) }})
+	if l := list(t, w); len(l.Slices) != 0 || l.Legacy || l.Partial || l.Unread != nil {
+		t.Errorf("%+v", l)
+	}
+	if l := list(t, w); len(l.Slices) != 0 || !l.Legacy {
+		t.Errorf("%+v", l)
+	}
+}
+
 // TestNoLegacyNodeIsCreatedWhereNobodyLooksForIt: what is created there would never be seen again.
 func TestNoLegacyNodeIsCreatedWhereNobodyLooksForIt(t *testing.T) {
 	a := tputest.New(tputest.Config{Project: project, Zones: map[string]int{home: 2, away: 2}})

@@ -73,7 +73,7 @@ func load(version string) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the module of the client: %w", err)
 	}
-	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "tpu", version, "tpu-api.json"))
+	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "tpu", version, "tpu-api.json")) //nolint:gosec // the versions are named here
 	if err != nil {
 		return nil, fmt.Errorf("discovery document: %w", err)
 	}
