@@ -6,7 +6,8 @@ import (
 	"pitstop.internal/events"
 )
 
-// Evidence is one thing that a function learned. It is one of the types of this file.
+// Evidence is one thing that a function learned, or that a person said. It is one of the types of this file and of
+// operator.go.
 type Evidence interface {
 	origin() Origin
 	kind() string
@@ -69,6 +70,11 @@ type Beat struct {
 	Incarnation events.Incarnation
 	// Seen is when the crew wrote it; zero where nothing could be read, which tells nothing.
 	Seen time.Time
+	// Runs says that the crew runs the training, StepAt when it saw the last step.
+	Runs   bool
+	StepAt time.Time
+	// Looked is when it could last look for a request beside the checkpoints; zero tells nothing.
+	Looked time.Time
 }
 
 // Called says that somebody other than us and Google created, deleted, stopped or started a slice.
@@ -132,6 +138,8 @@ type Facts struct {
 type Failure struct {
 	Class   FailureClass
 	Message string
+	// Code is why, where the class alone does not say; see Reason.
+	Code Code
 }
 
 // FailureClass is what an error of the provider means. shared/tpu has the table.
@@ -177,9 +185,21 @@ type Answered struct {
 	// Operation names what the provider does now; empty when the call is all there was.
 	Operation string
 	Failure   *Failure
+	// NoCall says that it is no answer to a call. Failed are those of several calls that failed, by resource.
+	NoCall NoCall
+	Failed map[string]Code
 	// Text is what was done, for people.
 	Text string
 }
+
+// NoCall says how far came who answers without a call.
+type NoCall string
+
+// Nothing was called: behind the intent, or before it.
+const (
+	Uncalled NoCall = "uncalled"
+	Unbegun  NoCall = "unbegun"
+)
 
 // Ended says that an operation of ours ended.
 type Ended struct {
@@ -209,21 +229,26 @@ type Checked struct {
 type Held struct {
 	Origin
 	Request events.Request
+	Code    Code
 	Why     string
 	Until   time.Time
+	// Begun says that the intent was stored before, and nothing was called.
+	Begun bool
 }
 
 // Forbidden says that a function found the switch of its action closed.
 type Forbidden struct {
 	Origin
 	Request events.Request
+	Code    Code
 	Why     string
 }
 
-// Approved is a person's yes to what waits for approval.
-type Approved struct {
+// Fitted says how the order of a slice fits the zones that would be asked for it. Nothing is decided on it.
+type Fitted struct {
 	Origin
-	By string
+	Slice string
+	Zones []ZoneFit
 }
 
 // Ticked is the clock.
@@ -244,7 +269,7 @@ func (Ended) kind() string       { return "Ended" }
 func (Checked) kind() string     { return "Checked" }
 func (Held) kind() string        { return "Held" }
 func (Forbidden) kind() string   { return "Forbidden" }
-func (Approved) kind() string    { return "Approved" }
+func (Fitted) kind() string      { return "Fitted" }
 func (Ticked) kind() string      { return "Ticked" }
 
 // Kind is the name of the evidence's type.

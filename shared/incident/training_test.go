@@ -27,6 +27,35 @@ func TestAnExitThatComesAfterTheCrewGaveUpOpensNothing(t *testing.T) {
 	}
 }
 
+// TestAFailureThatWasLeftToAPersonIsNotToldAgain: its lines may come when the incident is over, hours late if a function stood
+// still.
+func TestAFailureThatWasLeftToAPersonIsNotToldAgain(t *testing.T) {
+	w := at(t, policies["everything"], true, "preempted, read gone", nil).w
+	w, _, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, start.Add(100*time.Hour))
+	for w.Incident != nil {
+		w, _, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, w.Incident.Deadline)
+	}
+	if w.Closed == nil || w.Closed.Outcome != incident.Escalated {
+		t.Fatalf("closed %+v, want it left to a person", w.Closed)
+	}
+	left := w.Closed.Closed
+	w = quiet(true)
+	w.Crew.Left = left
+	for kind, report := range map[string]events.CrewReport{
+		"exit": {Report: events.ReportExited, ExitCode: 1, Attempt: 30}, "gave up": {Report: events.ReportGaveUp, Attempt: 30},
+	} {
+		for at, opens := range map[time.Duration]bool{-time.Minute: false, 0: false, time.Minute: true} {
+			now := left.Add(2 * time.Hour)
+			after, _, _ := incident.Advance(policies["everything"], w, incident.Reported{
+				Origin: incident.Origin{ID: "line", Time: left.Add(at), Rank: events.RankUser}, Slice: w.Slices[0].Name, Report: report,
+			}, now)
+			if got := after.Incident != nil; got != opens {
+				t.Errorf("%s %s after it was left: opened %v, want %v", kind, at, got, opens)
+			}
+		}
+	}
+}
+
 // TestANoticeOfALifeThatIsLeftAloneIsNotDue: else patrol would be called for it every minute, and never do anything.
 func TestANoticeOfALifeThatIsLeftAloneIsNotDue(t *testing.T) {
 	noticed := func() incident.Workload {
