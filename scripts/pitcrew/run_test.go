@@ -355,7 +355,10 @@ func TestPitcrewIsTheFirstProcessOfAContainer(t *testing.T) {
 func TestMuchOutputNeitherStopsNorFills(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	const size = 128 << 20 // the benchmark passes the whole gigabyte
+	size := 128 << 20 // the benchmark passes the whole gigabyte
+	if testing.Short() {
+		size = 8 << 20
+	}
 	p := launch(t, []string{"--step-pattern=maxtext"}, train(t, "-log="+dir, fmt.Sprintf("-print=%d", size), "-print-steps", "-steps=3"))
 	// The copy in the file is not looked at; the bytes have all gone through.
 	if code := p.code(); code != 0 || trainer.Count(dir, "printed") != 1 || trainer.Count(dir, "finished") != 1 {
@@ -365,7 +368,7 @@ func TestMuchOutputNeitherStopsNorFills(t *testing.T) {
 	if !ok {
 		t.Fatal("no file")
 	}
-	if info, err := f.Stat(); err != nil || info.Size() < size {
+	if info, err := f.Stat(); err != nil || info.Size() < int64(size) {
 		t.Errorf("%v, %v", info.Size(), err)
 	}
 	if err := f.Truncate(0); err != nil {
