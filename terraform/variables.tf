@@ -114,6 +114,40 @@ variable "notification_channels" {
   }
 }
 
+variable "notify" {
+  description = "Who is told of incidents; nobody if it is empty. Slack by a bot (slack_channel is the ID of a channel it was invited to, slack_token_secret holds its token) or by an incoming webhook (slack_webhook_secret holds its address), Google Chat by a space's webhook (chat_webhook_secret holds its address), any program by webhook_url, signed with what webhook_secret holds. Secrets are those of Secret Manager, projects/P/secrets/S; per_minute bounds the messages to each."
+  type = object({
+    slack_channel        = optional(string, "")
+    slack_token_secret   = optional(string, "")
+    slack_webhook_secret = optional(string, "")
+    chat_webhook_secret  = optional(string, "")
+    webhook_url          = optional(string, "")
+    webhook_secret       = optional(string, "")
+    per_minute           = optional(number, 20)
+  })
+  default = {}
+
+  validation {
+    condition     = alltrue([for s in [var.notify.slack_token_secret, var.notify.slack_webhook_secret, var.notify.chat_webhook_secret, var.notify.webhook_secret] : s == "" || can(regex("^projects/[^/]+/secrets/[^/]+$", s))])
+    error_message = "A secret is named in full, projects/P/secrets/S; what it holds is nobody's business here."
+  }
+
+  validation {
+    condition     = (var.notify.slack_channel == "") == (var.notify.slack_token_secret == "") && (var.notify.webhook_url == "") == (var.notify.webhook_secret == "")
+    error_message = "slack_channel and slack_token_secret go together, and so do webhook_url and webhook_secret."
+  }
+
+  validation {
+    condition     = var.notify.webhook_url == "" || startswith(var.notify.webhook_url, "https://")
+    error_message = "webhook_url begins with https://."
+  }
+
+  validation {
+    condition     = var.notify.per_minute >= 1 && floor(var.notify.per_minute) == var.notify.per_minute
+    error_message = "per_minute has to be a whole number from 1 on; to be told nothing, leave the targets out."
+  }
+}
+
 variable "policy_uri" {
   description = "The policy file, gs://bucket/object; empty leaves the presets alone. The functions may read that object, by a grant that takes uniform bucket-level access on its bucket."
   type        = string

@@ -2,7 +2,6 @@ package recovery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
@@ -13,13 +12,20 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/trigger"
 )
 
+// Provider is the part of a provider that this function calls.
+type Provider interface {
+	Start(ctx context.Context, r tpu.Ref) (operation string, err error)
+}
+
 // Deps is what the function works with.
 type Deps struct {
-	Fleet *fleet.Fleet
-	Store checkpoint.Store
+	Fleet    *fleet.Fleet
+	Provider Provider
+	Store    checkpoint.Store
 }
 
 // New returns the function over its dependencies.
@@ -29,14 +35,17 @@ type handler Deps
 
 func decode(ce cloudevents.Event) (events.RecoveryRequested, error) {
 	if ce.Type() != events.TypeRecoveryRequested {
-		return events.RecoveryRequested{}, fault.Ignored("the event type %s is no request to recover", ce.Type())
+		return events.RecoveryRequested{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no request to recover", ce.Type())
 	}
 	return events.DecodeRecoveryRequested(ce.Data())
 }
 
 // handle names in the lease where training may run and which attempt is next. That is all it takes: the crews read the
-// lease, and nothing else starts a training.
+// lease, and nothing else starts a training. What was stopped is started before.
 func (h handler) handle(ctx context.Context, r events.RecoveryRequested) error {
+	if r.Action == events.ActionStart {
+		return h.start(ctx, r)
+	}
 	w, _, err := h.Fleet.Advancer.Check(ctx, r.Request)
 	if err != nil {
 		return err
@@ -53,22 +62,19 @@ func (h handler) handle(ctx context.Context, r events.RecoveryRequested) error {
 		s := w.Slice(a.Slice)
 		if s == nil || !s.Incarnation.Same(a.Incarnation) || s.Condition != incident.Ready {
 			why := fmt.Sprintf("%s is not usable as %v", a.Slice, a.Incarnation)
-			return h.answer(ctx, r, why, &incident.Failure{Class: incident.NotInState, Message: why})
+			f := &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotReady, Message: why}
+			_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Uncalled, Text: why, Failure: f})
+			return err
 		}
 	}
 	err = checkpoint.WriteLease(ctx, h.Store, r.Directory, checkpoint.Lease{
 		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: r.TrainingAttempt,
 		Admitted: admitted(w, r.Admit), Written: h.Fleet.Now(), By: "pitstop",
 	})
-	switch {
-	case errors.Is(err, checkpoint.ErrPermission):
-		return h.answer(ctx, r, "the lease was not written", &incident.Failure{Class: incident.Permission, Message: err.Error()})
-	case errors.Is(err, checkpoint.ErrForeign), errors.Is(err, checkpoint.ErrInvalid):
-		return h.answer(ctx, r, "the lease was not written", &incident.Failure{Class: incident.Invalid, Message: err.Error()})
-	case err != nil:
-		return h.answer(ctx, r, "the lease was not written", &incident.Failure{Class: incident.Transient, Message: err.Error()})
+	if err != nil {
+		return h.answer(ctx, r, "", "the lease was not written", checkpoint.Failure(err))
 	}
-	return h.answer(ctx, r, fmt.Sprintf("the lease names attempt %d", r.TrainingAttempt), nil)
+	return h.answer(ctx, r, "", fmt.Sprintf("the lease names attempt %d", r.TrainingAttempt), nil)
 }
 
 // admitted completes the admissions with the host names that were learned since the request was sent.
@@ -83,7 +89,41 @@ func admitted(w incident.Workload, asked []events.Admission) []events.Admission 
 	return out
 }
 
-func (h handler) answer(ctx context.Context, r events.RecoveryRequested, text string, f *incident.Failure) error {
-	_, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", text, f)
+// start starts a slice that was stopped, and that the API shows so in this very life.
+func (h handler) start(ctx context.Context, r events.RecoveryRequested) error {
+	w, _, err := h.Fleet.Advancer.Check(ctx, r.Request)
+	if err != nil {
+		return err
+	}
+	ref, what := fleet.Ref(w, *w.Slice(r.Slice)), "start of "+r.Slice
+	s, err := h.Fleet.Read(ctx, ref)
+	if err != nil {
+		f := tpu.Failure(err)
+		if f.Class != incident.Permission {
+			f.Class = incident.Transient // not to know is no reason to call, and says nothing of the call
+		}
+		return h.answer(ctx, r, "", r.Slice+" is not readable", f)
+	}
+	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {
+		return err
+	}
+	if _, _, err = h.Fleet.Advancer.Check(ctx, r.Request); err != nil {
+		return err
+	}
+	if s.Condition != incident.Stopped || !s.Incarnation.Same(r.Incarnation) {
+		return fault.Ignored("%s refused: it is %s, as %v", what, s.State, s.Incarnation)
+	}
+	if _, err = h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, ref.Zone)); err != nil {
+		return err
+	}
+	op, err := h.Provider.Start(ctx, ref)
+	if err != nil {
+		return h.answer(ctx, r, "", what+" failed", tpu.Failure(err))
+	}
+	return h.answer(ctx, r, op, what+" accepted", nil)
+}
+
+func (h handler) answer(ctx context.Context, r events.RecoveryRequested, operation, text string, f *incident.Failure) error {
+	_, err := h.Fleet.Advancer.Answer(ctx, r.Request, operation, text, f)
 	return err
 }

@@ -92,7 +92,7 @@ func generate(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if files["README.md"], err = fill(root, "README.md", map[string]string{"topology": picture, "permissions": table}); err != nil {
+	if files["README.md"], err = fill(root, "README.md", map[string]string{"topology": picture, "permissions": table, "codes": codeTable()}); err != nil {
 		return nil, err
 	}
 	for _, dir := range []string{"terraform", "terraform/modules/function", "terraform/modules/log-sink"} {
@@ -171,7 +171,8 @@ func (m *module) inputs() string {
 		if v.preset != "" {
 			preset = "`" + v.preset + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", v.name, v.kind, preset, v.description)
+		kind := strings.Join(strings.Fields(v.kind), " ") // a type may be written on several lines
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", v.name, kind, preset, v.description)
 	}
 	return b.String()
 }

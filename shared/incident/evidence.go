@@ -6,7 +6,8 @@ import (
 	"pitstop.internal/events"
 )
 
-// Evidence is one thing that a function learned. It is one of the types of this file.
+// Evidence is one thing that a function learned, or that a person said. It is one of the types of this file and of
+// operator.go.
 type Evidence interface {
 	origin() Origin
 	kind() string
@@ -69,6 +70,9 @@ type Beat struct {
 	Incarnation events.Incarnation
 	// Seen is when the crew wrote it; zero where nothing could be read, which tells nothing.
 	Seen time.Time
+	// Runs says that the crew runs the training, StepAt when it saw the last step.
+	Runs   bool
+	StepAt time.Time
 	// Looked is when it could last look for a request beside the checkpoints; zero tells nothing.
 	Looked time.Time
 }
@@ -80,6 +84,13 @@ type Called struct {
 	// Method is CreateNode and the like.
 	Method    string
 	Principal string
+}
+
+// Unsaid says that the audit log was asked who stopped a slice, when all that happened had to be in it, and names nobody.
+type Unsaid struct {
+	Origin
+	Slice       string
+	Incarnation events.Incarnation
 }
 
 // Reported is a line of the crew.
@@ -126,6 +137,8 @@ type Facts struct {
 type Failure struct {
 	Class   FailureClass
 	Message string
+	// Code is why, where the class alone does not say; see Reason.
+	Code Code
 }
 
 // FailureClass is what an error of the provider means. shared/tpu has the table.
@@ -171,9 +184,21 @@ type Answered struct {
 	// Operation names what the provider does now; empty when the call is all there was.
 	Operation string
 	Failure   *Failure
+	// NoCall says that it is no answer to a call. Failed are those of several calls that failed, by resource.
+	NoCall NoCall
+	Failed map[string]Code
 	// Text is what was done, for people.
 	Text string
 }
+
+// NoCall says how far came who answers without a call.
+type NoCall string
+
+// Nothing was called: behind the intent, or before it.
+const (
+	Uncalled NoCall = "uncalled"
+	Unbegun  NoCall = "unbegun"
+)
 
 // Ended says that an operation of ours ended.
 type Ended struct {
@@ -203,21 +228,26 @@ type Checked struct {
 type Held struct {
 	Origin
 	Request events.Request
+	Code    Code
 	Why     string
 	Until   time.Time
+	// Begun says that the intent was stored before, and nothing was called.
+	Begun bool
 }
 
 // Forbidden says that a function found the switch of its action closed.
 type Forbidden struct {
 	Origin
 	Request events.Request
+	Code    Code
 	Why     string
 }
 
-// Approved is a person's yes to what waits for approval.
-type Approved struct {
+// Fitted says how the order of a slice fits the zones that would be asked for it. Nothing is decided on it.
+type Fitted struct {
 	Origin
-	By string
+	Slice string
+	Zones []ZoneFit
 }
 
 // Ticked is the clock.
@@ -229,6 +259,7 @@ func (Back) kind() string        { return "Back" }
 func (Noticed) kind() string     { return "Noticed" }
 func (Beat) kind() string        { return "Beat" }
 func (Called) kind() string      { return "Called" }
+func (Unsaid) kind() string      { return "Unsaid" }
 func (Reported) kind() string    { return "Reported" }
 func (Read) kind() string        { return "Read" }
 func (Intended) kind() string    { return "Intended" }
@@ -237,7 +268,7 @@ func (Ended) kind() string       { return "Ended" }
 func (Checked) kind() string     { return "Checked" }
 func (Held) kind() string        { return "Held" }
 func (Forbidden) kind() string   { return "Forbidden" }
-func (Approved) kind() string    { return "Approved" }
+func (Fitted) kind() string      { return "Fitted" }
 func (Ticked) kind() string      { return "Ticked" }
 
 // Kind is the name of the evidence's type.

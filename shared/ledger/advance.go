@@ -22,6 +22,12 @@ type Publisher interface {
 	Publish(ctx context.Context, e events.Envelope) error
 }
 
+// Taker is a Publisher that says of an event type whether it has somewhere to bring it. What only some deployments want is
+// sent by one that says yes.
+type Taker interface {
+	Takes(eventType string) bool
+}
+
 // Policies says what holds for a label now; see package policy.
 type Policies interface {
 	For(ctx context.Context, label string) policy.Policy
@@ -41,6 +47,8 @@ type Advancer struct {
 	Source string
 	Cause  func(ctx context.Context) string
 	Log    *slog.Logger
+	// Fits holds the order of a slice against zones that would be asked for it, were it allowed; nil holds nothing.
+	Fits func(ctx context.Context, w incident.Workload, slice string, zones []string, p policy.Policy) ([]incident.ZoneFit, error)
 	// Saved is told of every write that took effect; nil tells nobody.
 	Saved func(ctx context.Context, s Step)
 }
@@ -109,8 +117,14 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 	w = before
 	w.Outbox = slices.Clip(w.Outbox)
 	var sent []events.Envelope
+	var taken []incident.Evidence
 	for _, e := range evidence {
 		next, send, did := incident.Advance(p, w, e, now)
+		taken = append(taken, e)
+		if f, asked := a.fitted(ctx, w, next, p); asked && did {
+			next, _, _ = incident.Advance(p, next, f, now)
+			taken = append(taken, f)
+		}
 		w, changed = next, changed || did
 		for _, ev := range send {
 			env, err := a.envelope(ctx, w, ev, now)
@@ -124,18 +138,67 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 		return before, false, nil
 	}
 	w.Outbox = append(w.Outbox, sent...)
+	if w.Outbox, err = a.update(ctx, p, before, w, now); err != nil {
+		return w, false, fmt.Errorf("ledger: advance %s: %w", id, err)
+	}
 	rev, err = a.Ledger.Save(ctx, w, rev)
 	if err != nil {
 		return w, false, err
 	}
 	if a.Saved != nil {
-		a.Saved(ctx, Step{Before: before, After: w, Evidence: evidence, Policy: p, At: now})
+		a.Saved(ctx, Step{Before: before, After: w, Evidence: taken, Policy: p, At: now})
 	}
 	a.tell(ctx, before, w, sent, now)
 	if len(w.Outbox) > 0 {
 		w = a.empty(ctx, w, rev)
 	}
 	return w, true, nil
+}
+
+// update adds to an outbox, behind all requests, what people have to hear. One that still waits there is overtaken.
+func (a *Advancer) update(ctx context.Context, p policy.Policy, before, w incident.Workload, now time.Time) ([]events.Envelope, error) {
+	out := w.Outbox
+	if !a.takes(events.TypeIncidentUpdated) {
+		return out, nil
+	}
+	for _, u := range incident.Updates(p, before, w, now) {
+		env, err := a.envelope(ctx, w, u, now)
+		if err != nil {
+			return nil, err
+		}
+		out = append(slices.DeleteFunc(slices.Clone(out), func(o events.Envelope) bool {
+			return o.Type == env.Type && o.Correlation == env.Correlation
+		}), env)
+	}
+	return out, nil
+}
+
+// takes reports whether the publisher has somewhere to bring an event that not every deployment wants.
+func (a *Advancer) takes(eventType string) bool {
+	t, ok := a.Publisher.(Taker)
+	return ok && t.Takes(eventType)
+}
+
+// fitted holds the order of a slice against the zones that would be asked, where a decision has come to that. What cannot be read
+// stays open, and keeps nothing from being decided.
+func (a *Advancer) fitted(ctx context.Context, before, w incident.Workload, p policy.Policy) (f incident.Fitted, asked bool) {
+	in := w.Incident
+	if in == nil && idOf(w.Closed) != idOf(before.Closed) {
+		in = w.Closed // it has just ended
+	}
+	if a.Fits == nil || in == nil {
+		return f, false
+	}
+	slice, zones := in.Unfitted()
+	if zones == nil {
+		return f, false
+	}
+	fits, err := a.Fits(ctx, w, slice, zones, p)
+	if err != nil {
+		a.Log.WarnContext(ctx, "order not held against zones", "workload", w.ID, "slice", slice, "error", err.Error())
+		return f, false
+	}
+	return incident.Fitted{Origin: a.origin(), Slice: slice, Zones: fits}, true
 }
 
 // labelOf is the policy that the evidence itself names: the document of a new workload names none yet.
@@ -154,6 +217,8 @@ func (a *Advancer) envelope(ctx context.Context, w incident.Workload, e events.E
 	var correlation string
 	switch e := e.(type) {
 	case events.IncidentClosed:
+		correlation = e.Incident
+	case events.IncidentUpdated:
 		correlation = e.Incident
 	case interface{ Header() events.Request }:
 		correlation = e.Header().Incident
@@ -216,7 +281,10 @@ func (a *Advancer) empty(ctx context.Context, w incident.Workload, rev Revision)
 }
 
 func (a *Advancer) send(ctx context.Context, workload string, e events.Envelope) error {
-	if e.Type != events.TypeIncidentClosed {
+	switch {
+	case e.Type == events.TypeIncidentUpdated && !a.takes(e.Type):
+		return nil // nobody is to be told any more
+	case e.Type != events.TypeIncidentClosed:
 		return a.Publisher.Publish(ctx, e)
 	}
 	var in incident.Incident

@@ -45,6 +45,8 @@ type Provider interface {
 	Delete(ctx context.Context, r Ref, requestID string) (operation string, err error)
 	// Maintain starts the announced maintenance of slices now: of one, or of several that one queued resource holds.
 	Maintain(ctx context.Context, slices []Ref) (operation string, err error)
+	// Start starts a slice that was stopped.
+	Start(ctx context.Context, r Ref) (operation string, err error)
 	// SetMetadata sets one key of the slice's metadata and loses nobody else's.
 	SetMetadata(ctx context.Context, r Ref, key, value string) error
 	// Hosts reads the host names of the slice's workers; empty where there are none. Where nobody may read them, the error
@@ -122,6 +124,8 @@ type Error struct {
 	Call    string
 	Class   incident.FailureClass
 	Message string
+	// Code is why, where the class alone does not say.
+	Code incident.Code
 
 	cause error
 }
@@ -139,7 +143,7 @@ func Failure(err error) *incident.Failure {
 	}
 	var e *Error
 	if errors.As(err, &e) {
-		return &incident.Failure{Class: e.Class, Message: e.Message}
+		return &incident.Failure{Class: e.Class, Message: e.Message, Code: e.Code}
 	}
 	return &incident.Failure{Class: incident.Transient, Message: err.Error()}
 }

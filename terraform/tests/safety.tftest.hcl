@@ -35,7 +35,7 @@ variables {
 run "watching" {
   # Nothing is allowed, so nothing may change a TPU.
   assert {
-    condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length(google_project_iam_member.tpu) == length(local.functions)
+    condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length(google_project_iam_member.tpu) == length(local.functions) - 1
     error_message = "With nothing allowed an account has more than roles/tpu.viewer."
   }
 
@@ -56,6 +56,7 @@ run "watching" {
       length(setsubtract(reads.required, keys(module.function[name].environment))) == 0 &&
       length(setsubtract(keys(module.function[name].environment), setunion(reads.required, coalesce(reads.optional, [])))) == 0 &&
       alltrue([for required in reads.required : module.function[name].environment[required] != ""])
+      if name != "notify"
     ])
     error_message = "A function lacks a variable that it needs, or is given one that it does not read."
   }
@@ -68,8 +69,8 @@ run "watching" {
   # One publisher for each edge, and nobody else.
   assert {
     condition = alltrue([
-      for name, f in local.functions :
-      length(module.function[name].publishes_to) + length([for topic in values(f.publishes_to) : topic if contains(keys(local.sources), topic)]) == length(f.publishes_to)
+      for name, f in local.deployed :
+      length(module.function[name].publishes_to) + length([for topic in values(f.publishes_to) : topic if contains(keys(local.sources), topic)]) == length([for topic in values(f.publishes_to) : topic if topic != "incident-updates"])
     ])
     error_message = "A function may publish where its map does not say, or may not where it does."
   }
@@ -78,7 +79,7 @@ run "watching" {
   assert {
     condition = alltrue([
       for name in ["logevent", "patrol"] :
-      toset(split(",", module.function[name].environment.OUR_PRINCIPALS)) == toset([for f in keys(local.functions) : "pitstop-${f}@demo-project.iam.gserviceaccount.com"])
+      toset(split(",", module.function[name].environment.OUR_PRINCIPALS)) == toset([for f in keys(local.functions) : "pitstop-${f}@demo-project.iam.gserviceaccount.com" if f != "notify"])
     ])
     error_message = "An account of a function is not known as Pitstop's own."
   }
@@ -160,6 +161,87 @@ run "watching" {
     condition     = length(google_monitoring_alert_policy.threshold) + 1 == 7
     error_message = "There is an alert too many or too few: see the table in README.md."
   }
+}
+
+run "nobody_is_told" {
+  command = plan
+
+  assert {
+    condition     = !contains(keys(module.function), "notify") && !contains(keys(google_pubsub_topic.main), "incident-updates") && !contains(keys(google_monitoring_alert_policy.threshold), "refused") && !contains(keys(google_project_service.main), "secretmanager.googleapis.com")
+    error_message = "Nobody is to be told, and something is there to tell."
+  }
+
+  assert {
+    condition     = alltrue([for name, f in module.function : !contains(keys(f.environment), "UPDATE_TOPIC") && length(f.secrets) == 0])
+    error_message = "Nobody is to be told, and a function is asked to have people told, or may read a secret."
+  }
+}
+
+run "people_are_told" {
+  variables {
+    notify = {
+      slack_channel      = "C0123456789"
+      slack_token_secret = "projects/demo-project/secrets/slack"
+      webhook_url        = "https://example.com/pitstop"
+      webhook_secret     = "projects/other-project/secrets/signature"
+    }
+  }
+
+  # Tokens are nowhere but in Secret Manager: the function is given names of secrets, and may read those.
+  assert {
+    condition     = module.function["notify"].secrets == tomap({ SLACK_BOT_TOKEN = "projects/demo-project/secrets/slack", WEBHOOK_SECRET = "projects/other-project/secrets/signature" })
+    error_message = "Who tells people cannot read the secrets for that, or can read others."
+  }
+
+  assert {
+    condition     = length(setintersection(keys(module.function["notify"].environment), ["SLACK_BOT_TOKEN", "WEBHOOK_SECRET"])) == 0 && alltrue([for name, f in module.function : name == "notify" || length(f.secrets) == 0])
+    error_message = "A secret is written into an environment, or another function may read one."
+  }
+
+  assert {
+    condition = alltrue([
+      for reads in [jsondecode(file("tests/environment.json")).notify] :
+      length(setsubtract(reads.required, keys(module.function["notify"].environment))) == 0 &&
+      length(setsubtract(concat(keys(module.function["notify"].environment), keys(module.function["notify"].secrets)), concat(reads.required, reads.optional))) == 0
+    ])
+    error_message = "Who tells people lacks a variable, or is given one that it does not read."
+  }
+
+  # Each function that decides may have people told, and who tells them may do nothing else: no TPU, no topic, no policy.
+  assert {
+    condition     = alltrue([for name, f in module.function : contains(keys(f.publishes_to), "UPDATE_TOPIC") == (name != "notify")]) && length(module.function["notify"].publishes_to) == 0
+    error_message = "A function cannot have people told, or who tells them may publish."
+  }
+
+  assert {
+    condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length([for key, grant in google_project_iam_member.tpu : key if endswith(key, "/notify")]) == 0 && contains(keys(google_project_iam_member.ledger), "notify")
+    error_message = "Who tells people may look at TPUs, or cannot remember what was told."
+  }
+
+  assert {
+    condition     = module.function["notify"].dead_letter_subscription != null && local.functions.notify.max_instances == 1 && contains(keys(google_monitoring_alert_policy.threshold), "refused")
+    error_message = "What nobody could be told is not kept, or the bound on messages counts in several places."
+  }
+}
+
+run "a_token_is_no_secret" {
+  command = plan
+
+  variables {
+    notify = { slack_channel = "C0123456789", slack_token_secret = "xoxb-1" }
+  }
+
+  expect_failures = [var.notify]
+}
+
+run "a_channel_without_its_token" {
+  command = plan
+
+  variables {
+    notify = { slack_channel = "C0123456789" }
+  }
+
+  expect_failures = [var.notify]
 }
 
 run "images_in_a_repository_that_is_there" {
@@ -327,7 +409,7 @@ run "custom_roles_hold_the_table" {
         for row in jsondecode(file("permissions.json")) : row.permission
         if "demo-project/${row.account}" == key && row.on == "watched projects" && (length(row.switches) == 0 || contains(row.switches, "request_checkpoint"))
       ])
-    ]) && length(google_project_iam_custom_role.tpu) == length(local.functions) && length(google_project_iam_member.logs) == 0
+    ]) && length(google_project_iam_custom_role.tpu) == length(local.functions) - 1 && length(google_project_iam_member.logs) == 0
     error_message = "A custom role does not hold exactly what the table lists."
   }
 
@@ -363,7 +445,7 @@ run "several_projects" {
   }
 
   assert {
-    condition     = toset([for grant in google_project_iam_member.tpu : grant.project]) == toset(["training-a", "training-b"]) && length(google_project_iam_member.tpu) == 2 * length(local.functions)
+    condition     = toset([for grant in google_project_iam_member.tpu : grant.project]) == toset(["training-a", "training-b"]) && length(google_project_iam_member.tpu) == 2 * (length(local.functions) - 1)
     error_message = "TPUs are read in the watched projects, and there alone."
   }
 

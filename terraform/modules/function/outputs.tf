@@ -33,6 +33,11 @@ output "publishes_to" {
   value       = tomap({ for env, grant in google_pubsub_topic_iam_member.publisher : env => grant.topic })
 }
 
+output "secrets" {
+  description = "The secrets that the function's account was granted to read, by environment variable."
+  value       = tomap({ for env, grant in google_secret_manager_secret_iam_member.reader : env => "projects/${grant.project}/secrets/${grant.secret_id}" })
+}
+
 output "subscription" {
   description = "The name of the subscription that brings the function its messages."
   value       = google_pubsub_subscription.main.name
