@@ -340,7 +340,7 @@ func (c *checks) lately(label string, holds func(policy.Policy) bool) bool {
 	within := c.clock.Now().Add(-10 * time.Minute)
 	for i := len(c.policies) - 1; i >= 0; i-- {
 		f, err := policy.Parse(c.policies[i].file)
-		if err == nil && holds(f.For(label, policy.Everything())) {
+		if err == nil && holds(f.For(label, c.opts.ceiling())) {
 			return true
 		}
 		if c.policies[i].from.Before(within) {
@@ -650,9 +650,9 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	r.past = append(r.past, in.ID)
 	c.told(after.ID, *in)
 	c.ended[string(in.Outcome)]++
-	switch r.closed = c.clock.Now(); in.Outcome {
-	case incident.Withdrawn: // which mends nothing
-	case incident.Escalated, incident.Observed:
+	switch r.closed = c.clock.Now(); {
+	case in.Outcome == incident.Withdrawn: // which mends nothing
+	case in.Outcome == incident.Escalated, in.Outcome == incident.Observed, cancelled(in):
 		r.told, r.left = true, r.closed
 	default:
 		r.told = false
@@ -760,7 +760,7 @@ func (c *checks) atPeace(doc incident.Workload) {
 		return
 	}
 	f, err := policy.Parse(c.opts.Policy)
-	if err != nil || f.For(doc.Label, policy.Everything()).Switches.WatchOnly() {
+	if err != nil || f.For(doc.Label, c.opts.ceiling()).Switches.WatchOnly() {
 		return
 	}
 	for _, s := range doc.Slices {

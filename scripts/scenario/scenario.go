@@ -117,6 +117,11 @@ type Act struct {
 	Withdraw string `yaml:"withdraw,omitempty"`
 	// Offer names a zone in which there is room again.
 	Offer string `yaml:"offer,omitempty"`
+	// Stick has queued resources stay in PROVISIONING for that long, those that come there from now on; 0s has none.
+	Stick *Duration `yaml:"stick,omitempty"`
+	// Quota names a zone in which the project's quota refuses what is created, so many times.
+	Quota string `yaml:"quota,omitempty"`
+	Times int    `yaml:"times,omitempty"`
 }
 
 // Duration is a Go duration in YAML.

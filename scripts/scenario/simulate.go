@@ -10,6 +10,7 @@ import (
 
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
 )
 
 // Simulation is a fleet over many days, with everything that happens to it and to Pitstop drawn from one seed: the same
@@ -20,6 +21,8 @@ type Simulation struct {
 	// World is the fleet and the capacity; MixedFleet makes one.
 	World  Scenario
 	Policy []byte
+	// Allow is what the deployment allows, above all policies; nil takes nothing away.
+	Allow  *policy.Switches
 	Faults Faults
 	// Rates are how often what is drawn happens to the fleet, Traces what happens to it instead of that.
 	Rates  Rates
@@ -129,7 +132,7 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	if sim.World.Start.IsZero() {
 		sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 	}
-	w, err := newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Called: sim.Called, simulation: &sim})
+	w, err := newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, simulation: &sim})
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +140,7 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	t.plan()
 	people := newPeople(t)
 	people.plan()
+	newOperators(t).plan()
 	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
 	day := 0

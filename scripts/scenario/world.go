@@ -83,8 +83,10 @@ func Wiring() (reacts, travels map[string]string) {
 
 // Options are how a scenario is run.
 type Options struct {
-	// Policy is the policy file; nil has the presets alone.
+	// Policy is the policy file; nil has the presets alone. Allow is what the deployment allows, above all policies; nil takes
+	// nothing away.
 	Policy []byte
+	Allow  *policy.Switches
 	// Framework is the address of the functions framework that serves the functions; empty calls them in process.
 	Framework string
 	// NoOwnAudit loses every audit entry of an operation of ours, Duplicates delivers every message twice.
@@ -103,6 +105,14 @@ type Options struct {
 	Emulator string
 
 	simulation *Simulation
+}
+
+// ceiling is what the deployment puts over all policies.
+func (o Options) ceiling() policy.Switches {
+	if o.Allow == nil {
+		return policy.Everything()
+	}
+	return *o.Allow
 }
 
 // world is a scenario under way.
@@ -345,7 +355,7 @@ func (w *world) deploy(ctx context.Context) error {
 	publisher := eventPublisher{
 		broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, chaos: w.chaos, simulated: w.opts.simulation != nil, called: w.called,
 	}
-	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, policy.Everything(), w.clock.Now)
+	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now)
 	of := func(name string) *fleet.Fleet {
 		f := &fleet.Fleet{Ledger: functionsLedger, Provider: cloud, Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
 			Ledger: functionsLedger, Policies: policies, Publisher: publisher, Now: w.clock.Now, Sleep: w.clock.Sleep,
