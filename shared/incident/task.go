@@ -495,7 +495,11 @@ func (m *machine) uncharge(a events.Action) {
 func (m *machine) ask(a events.Action) {
 	m.enter(Approving, time.Time{})
 	m.inc().Asked = a
-	m.decided("wait for approval: "+m.asks(a), "the policy says ask")
+	why := "the policy says ask"
+	if bare := m.bare(); a == events.ActionDelete && bare != "" {
+		why = bare + " has no start-up script: what comes back is an empty machine, and nothing trains there by itself"
+	}
+	m.decided("wait for approval: "+m.asks(a), why)
 }
 
 func (m *machine) asks(a events.Action) string {

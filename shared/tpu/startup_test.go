@@ -19,6 +19,13 @@ func TestHowAMachineBegins(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %+v", spec, got, err, want)
 		}
 	}
+	for spec, bare := range map[string]bool{
+		"": false, `{"node":{}}`: true, `{"node":{"metadata":{"startup-script":"x"}}}`: false, `{`: false, // what cannot be read tells nothing
+	} {
+		if got := (tpu.Slice{Spec: []byte(spec)}).Evidence("").Facts.Bare; got != bare {
+			t.Errorf("%q: a machine from it is empty: %v", spec, got)
+		}
+	}
 	for _, faulty := range []string{``, `{`, `{"queued_resource":{}}`, `{"node":3}`} {
 		if got, err := tpu.StartUpOf([]byte(faulty)); err == nil {
 			t.Errorf("%q: %+v", faulty, got)

@@ -88,13 +88,14 @@ type Slice struct {
 
 // Evidence is what the reading tells about its workload.
 func (s Slice) Evidence(id string) incident.Read {
+	up, err := StartUpOf(s.Spec)
 	return incident.Read{
 		Origin: incident.Origin{ID: id, Time: s.At, Rank: events.RankReading},
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
 		NoticeUnread: s.NoticeUnread, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse,
 		Facts: incident.Facts{
 			QueuedResource: s.QueuedResource, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot,
-			Spec: s.SpecHash, Label: s.Labels[events.LabelPolicy], Directory: s.Directory,
+			Spec: s.SpecHash, Bare: err == nil && !up.Script, Label: s.Labels[events.LabelPolicy], Directory: s.Directory,
 		},
 	}
 }
