@@ -1036,6 +1036,7 @@ func waiting(t *testing.T) *bench {
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
 	order := tputest.NodeConfig{
 		Zone: zone, Name: slice, Spot: true, Created: b.Clock.Now().Add(-72 * time.Hour), Labels: map[string]string{events.LabelPolicy: "spot"},
+		Metadata: map[string]string{"startup-script": "x"},
 	}
 	b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: queue, Spot: true, Nodes: []tputest.NodeConfig{order}}))
 	b.Look(zone, slice)
@@ -1117,7 +1118,7 @@ func multislice(t *testing.T) *bench {
 	for _, name := range halves {
 		q.Nodes = append(q.Nodes, tputest.NodeConfig{
 			Zone: zone, Name: name, Spot: true, Created: b.Clock.Now().Add(-72 * time.Hour), Labels: map[string]string{events.LabelPolicy: "spot"},
-			Metadata: map[string]string{"name": name},
+			Metadata: map[string]string{"name": name, "startup-script": "x"},
 		})
 	}
 	b.Must(b.API.AddQueuedResource(q))

@@ -25,6 +25,7 @@ const (
 	CodePolicyUnreadable Code = "policy_unreadable"
 	CodePolicyNo         Code = "policy_no"
 	CodePolicyAsk        Code = "policy_ask"
+	CodeEmptyMachine     Code = "empty_machine"
 	CodeWatchOnly        Code = "watch_only"
 	CodeOwner            Code = "owner"
 	CodeTakenOver        Code = "taken_over"
@@ -98,6 +99,7 @@ func Codes() []Meaning {
 		{CodePolicyUnreadable, "the policy file cannot be read, so nothing is allowed for the time being"},
 		{CodePolicyNo, "the switch is no"},
 		{CodePolicyAsk, "the switch is ask, and nobody has approved"},
+		{CodeEmptyMachine, "there is no start-up script, so what is created again would stand empty, and nobody has approved"},
 		{CodeWatchOnly, "the policy allows nothing at all"},
 		{CodeOwner, "the owner deleted or stopped it"},
 		{CodeTakenOver, "somebody else created or ordered it in the middle of the incident"},

@@ -46,7 +46,7 @@ func cloudOf(t *testing.T) (b *bench, api *tputest.API, clock *tputest.ManualClo
 	}
 	if _, err := api.AddNode(tputest.NodeConfig{
 		Zone: "us-west4-a", Name: "llama-8b", Accelerator: "v5litepod-16", Spot: true, Created: noon.Add(-48 * time.Hour),
-		Labels: map[string]string{events.LabelPolicy: "spot"},
+		Labels: map[string]string{events.LabelPolicy: "spot"}, Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"},
 	}); err != nil {
 		t.Fatal(err)
 	}
