@@ -265,6 +265,9 @@ func (d *desk) send(ctx context.Context, claims []claim) error {
 		m.Thread = claims[0].record.Thread
 	}
 	thread, err := d.Send(ctx, m)
+	if len(claims) > 1 {
+		thread = "" // what follows of each has one of its own
+	}
 	// What was sent was sent: that is saved even when who delivered it has left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

@@ -460,6 +460,40 @@ func TestOfManyAtOnceOneTells(t *testing.T) {
 	}
 }
 
+// TestMoreThanAMinuteTakesIsToldTogether: what is quiet waits for the next minute, and a part of this one is kept for what is loud.
+func TestMoreThanAMinuteTakesIsToldTogether(t *testing.T) {
+	r := newReceiver(t)
+	d := newDesk(t, 4, slack(r))
+	var updates []events.IncidentUpdated
+	for i := range 6 {
+		updates = append(updates, course(fmt.Sprintf("w%d", i))[0])
+	}
+	for i, u := range updates[:5] {
+		d.want(u, []string{fleettest.Handled, fleettest.Handled, fleettest.Handled, fleettest.Later, fleettest.Later}[i])
+	}
+	newer := course("w3")[1]
+	d.want(newer, fleettest.Later)
+	d.want(updates[3], fleettest.Ignored) // something newer waits
+	d.want(escalated(updates[0]), fleettest.Handled)
+	d.want(escalated(updates[1]), fleettest.Later)
+	r.take(t)
+
+	d.clock.Advance(time.Minute)
+	d.want(updates[5], fleettest.Handled)
+	d.want(newer, fleettest.Ignored)
+	d.want(updates[4], fleettest.Ignored)
+	d.want(escalated(updates[1]), fleettest.Ignored)
+	got := r.take(t)
+	if len(got) != 1 || got[0]["text"] != "4 incidents at once, one of them needs a person" {
+		t.Fatalf("told %v, want one message of four incidents", got)
+	}
+	// What comes next of one of them has a thread of its own.
+	d.want(course("w3")[2], fleettest.Handled)
+	if got := r.take(t); len(got) != 1 || got[0]["thread_ts"] != nil {
+		t.Errorf("told %v, want a message that begins a thread", got)
+	}
+}
+
 func TestAWebhookIsSigned(t *testing.T) {
 	r := newReceiver(t)
 	d := newDesk(t, 20, webhook(r))

@@ -82,7 +82,11 @@ func digest(updates []events.IncidentUpdated) view {
 		}
 	}
 	v := view{title: fmt.Sprintf("%d incidents at once", len(updates))}
-	if needed > 0 {
+	switch needed {
+	case 0:
+	case 1:
+		v.title += ", one of them needs a person"
+	default:
 		v.title += fmt.Sprintf(", %d of them need a person", needed)
 	}
 	if rest := len(updates) - len(named); rest > 0 {
@@ -207,7 +211,7 @@ func where(u events.IncidentUpdated) string {
 	const most = 4
 	var parts []string
 	for _, s := range u.Slices[:min(most, len(u.Slices))] {
-		p := strings.TrimSpace(s.Name + ", " + s.Accelerator)
+		p := strings.TrimSuffix(s.Name+", "+s.Accelerator, ", ")
 		if s.Spot {
 			p += " Spot"
 		}
