@@ -45,6 +45,8 @@ type Deps struct {
 	Project string
 	// Ours are the principals that Pitstop itself acts as.
 	Ours []string
+	// Settings are what the deployment is configured with, for whoever operates it; nil says nothing.
+	Settings *ledger.Settings
 	// Sleep waits while operations of ours run.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
@@ -115,6 +117,9 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	if start.Sub(p.swept) >= sweepEvery && t.try("sweep", t.sweep(ctx)) {
 		p.swept, t.sweeping = start, true
 		t.try("canary", t.canary(ctx))
+		if t.Settings != nil {
+			t.try("settings", t.Fleet.Ledger.SaveSettings(ctx, *t.Settings))
+		}
 	}
 	t.try("due workloads", t.collect(ctx))
 	for _, name := range t.zoneNames() {
@@ -151,6 +156,8 @@ type round struct {
 	// again are the workloads of which something was learned that wants another look, by the zone where.
 	again map[string]map[string]bool
 	hosts int
+	// hushed are the workloads whose training may hang, as the sweep of this tick found.
+	hushed []incident.Workload
 	// listed are how many zones could be read.
 	listed int
 	faults []error
@@ -200,6 +207,9 @@ func (t *round) sweep(ctx context.Context) error {
 		}
 		if w, _, err := t.Fleet.Ledger.Workload(ctx, id); t.try("workload "+id, err) {
 			t.expect(w)
+			if w.Hushed(t.Fleet.Now()) {
+				t.hushed = append(t.hushed, w)
+			}
 		}
 	}
 	return nil
@@ -240,6 +250,12 @@ func (t *round) collect(ctx context.Context) error {
 		t.read[w.ID] = w
 		if len(w.Outbox) > 0 {
 			t.try("outbox of "+w.ID, t.Fleet.Advancer.Flush(ctx, w.ID))
+		}
+	}
+	for _, w := range t.hushed {
+		if !slices.Contains(t.due, w.ID) {
+			t.due = append(t.due, w.ID)
+			t.read[w.ID] = w
 		}
 	}
 	return err
@@ -352,10 +368,10 @@ func (t *round) notify(ctx context.Context, w incident.Workload, s tpu.Slice) er
 	return t.Publisher.Publish(ctx, env)
 }
 
-// listen looks for a sign of life of the crew of a slice with announced maintenance: while there is time, and without asking it
-// for anything.
+// listen looks for a sign of life of the crew of a slice with announced maintenance, while there is time, or whose training may
+// hang. It asks it for nothing.
 func (t *round) listen(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
-	if t.hosts == 0 || !w.Unheard(s.Name, t.Fleet.Now()) {
+	if now := t.Fleet.Now(); t.hosts == 0 || !w.Unheard(s.Name, now) && !w.Suspect(s.Name, now) {
 		return w, nil
 	}
 	t.hosts--
@@ -366,7 +382,8 @@ func (t *round) listen(ctx context.Context, w incident.Workload, s tpu.Slice) (i
 	beat := incident.Beat{Origin: incident.Origin{Time: t.Fleet.Now(), Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation}
 	for _, c := range crews {
 		if c.Worker == 0 { // it speaks for the slice
-			beat.Seen = c.Seen
+			beat.Seen, beat.Runs, beat.StepAt = c.Seen, c.Phase == "running", c.StepAt
+			beat.Looked = c.RequestReadAt
 		}
 	}
 	return t.Fleet.Advancer.Advance(ctx, w.ID, beat)

@@ -185,7 +185,7 @@ func (h handler) holdsMore(ctx context.Context, r events.RecreateRequested, w in
 			f.Class, f.Message = incident.Invalid, f.Message+", which belongs to "+of.ID
 		}
 	}
-	return h.failed(ctx, r, "delete of "+names(r)+" in "+r.Zone+" refused", f)
+	return h.Fleet.Advancer.Unable(ctx, r.Request, "delete of "+names(r)+" in "+r.Zone+" refused", tpu.Failure(f))
 }
 
 // held reports whether a queued resource of which nothing else is there is the one that is meant: that of the request, or
@@ -356,7 +356,7 @@ func (h handler) unread(ctx context.Context, r events.RecreateRequested, what st
 	if f.Class != incident.Permission {
 		f.Class = incident.Transient
 	}
-	if _, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what, f); err != nil {
+	if err := h.Fleet.Advancer.Unable(ctx, r.Request, what, f); err != nil {
 		return err
 	}
 	return fault.Ignored("%s refused: %s", r.Action, what)
@@ -366,7 +366,7 @@ func (h handler) unread(ctx context.Context, r events.RecreateRequested, what st
 func (h handler) taken(ctx context.Context, r events.RecreateRequested, by string) error {
 	what := string(r.Action) + " of " + r.Slice + " in " + r.Zone + " refused"
 	f := &incident.Failure{Class: incident.WrongZone, Message: "the name is taken there by " + by}
-	if _, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what, f); err != nil {
+	if err := h.Fleet.Advancer.Unable(ctx, r.Request, what, f); err != nil {
 		return err
 	}
 	return fault.Ignored("%s: %s", what, f.Message)

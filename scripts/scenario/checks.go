@@ -68,13 +68,16 @@ type record struct {
 	released map[string]time.Time
 	// usable is when a slice became usable last: what was said before that concerns another life.
 	usable map[string]time.Time
+	// skewed is when an entry about a slice had the time of a clock that goes wrong last: whether it tells of an old loss or of a
+	// new one, nobody can know.
+	skewed time.Time
 	// taken is when the owner deleted a slice in quiet times, and the log says so, by slice.
 	taken map[string]time.Time
 	// stopped is who stopped a slice that is stopped, where a person did, by slice.
 	stopped map[string]string
-	// told says that what an incident told of was left to a person, closed when that was.
-	told   bool
-	closed time.Time
+	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
+	told         bool
+	left, closed time.Time
 }
 
 func newChecks(w *world) *checks {
@@ -127,6 +130,13 @@ func (c *checks) happened(what, slice string) {
 	r.happened = append(r.happened, now)
 	if what == "maintenance announced" {
 		r.announced = now
+	}
+}
+
+// skewed takes note of an entry about a slice whose time is wrong.
+func (c *checks) skewed(slice string) {
+	if slice != "" {
+		c.record(c.workload(slice)).skewed = c.clock.Now()
 	}
 }
 
@@ -556,6 +566,7 @@ func (c *checks) moved(before, after incident.Workload) {
 		c.violated("5 budgets", after.ID, "the budgets are %+v", b)
 	}
 	c.accounts(before, after)
+	c.restarted(before, after)
 	if phaseOf(before) != phaseOf(after) {
 		c.inTime(before, after)
 	}
@@ -611,11 +622,15 @@ func (c *checks) opened(r *record, w incident.Workload) {
 		t := c.trainings[s.Name]
 		explained = explained || w.Incident.Cause == events.CauseCrash && t != nil && t.Started().After(r.closed)
 	}
+	explained = explained || now.Sub(r.skewed) < incident.Grace
 	// What an incident had ordered may come when it is over.
 	explained = explained || w.Incident.Phase == incident.Clearing
+	// What stands still for another reason than the last one is told too.
+	explained = explained || w.Incident.Cause == events.CauseHang && (c.steps(w) == "" || unheard(w))
 	if !explained {
 		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
 	}
+	c.standstill(w)
 	r.opened, r.called, r.ready = now, time.Time{}, time.Time{}
 	c.decided(w, now)
 }
@@ -623,10 +638,13 @@ func (c *checks) opened(r *record, w incident.Workload) {
 func (c *checks) closed(r *record, after incident.Workload) {
 	in := after.Closed
 	c.ended[string(in.Outcome)]++
-	if in.Outcome != incident.Withdrawn { // which mends nothing
-		r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed
+	switch r.closed = c.clock.Now(); in.Outcome {
+	case incident.Withdrawn: // which mends nothing
+	case incident.Escalated, incident.Observed:
+		r.told, r.left = true, r.closed
+	default:
+		r.told = false
 	}
-	r.closed = c.clock.Now()
 	c.causes[string(in.Cause)]++
 	if !in.Down.IsZero() {
 		away := c.clock.Now().Sub(in.Down)

@@ -522,7 +522,12 @@ func (w *world) approve(id, by string) {
 		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, simulated: w.opts.simulation != nil},
 		Saved:     func(_ context.Context, s ledger.Step) { w.saved(operator, s) },
 	}
-	_, err := a.Advance(context.Background(), id, incident.Approved{Origin: incident.Origin{ID: approvalID, Time: w.clock.Now()}, By: by})
+	doc, _, err := w.ledger.Workload(context.Background(), id)
+	if err == nil && doc.Incident != nil {
+		_, err = a.Advance(context.Background(), id, incident.Approved{
+			Origin: incident.Origin{ID: approvalID, Time: w.clock.Now()}, Word: incident.Word{By: by}, Incident: doc.Incident.ID, Action: doc.Incident.Asked,
+		})
+	}
 	if err != nil && !fault.IsIgnored(err) {
 		w.must(err)
 	}

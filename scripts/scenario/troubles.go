@@ -394,6 +394,9 @@ func (w *world) logged(raw []byte) {
 		raw = bare(raw)
 	case c.happens(c.EntrySkewed, "a log entry has the time of a clock that goes wrong"):
 		raw = skewed(raw, c.between(-5*time.Minute, 5*time.Minute))
+		if e, err := events.Read(raw); err == nil && w.checks != nil {
+			w.checks.skewed(e.Subject.Node)
+		}
 	}
 	for range copies {
 		if c.happens(c.rates().EntryLate, "a log entry is late") {

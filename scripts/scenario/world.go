@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"gocloud.dev/docstore"
 	"gocloud.dev/docstore/memdocstore"
 	"google.golang.org/api/option"
@@ -300,8 +301,23 @@ func (w *world) place(c SliceConfig) error {
 	return nil
 }
 
+// guest is what the crew on a worker has written into its guest attribute.
+func (w *world) guest(_, name string, worker int) (string, bool) {
+	t := w.trainings[name]
+	if t == nil || worker != 0 {
+		return "", false
+	}
+	s, ok := t.State()
+	if !ok {
+		return "", false
+	}
+	raw, err := json.Marshal(s)
+	return string(raw), err == nil
+}
+
 // deploy builds the functions over the simulated cloud and subscribes them.
 func (w *world) deploy(ctx context.Context) error {
+	w.api.OnGuests(w.guest)
 	provider := w.overHTTP("tpu", w.chaos.provider(w.api, w.api.Transport(), w.checks.read))
 	client, err := tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: provider}), option.WithoutAuthentication())
 	if err != nil {

@@ -29,7 +29,8 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 	case Noticed:
 		m.noticed(e)
 	case Beat:
-		m.beat(e)
+		m.hears(e)
+		m.steps(e)
 	case Called:
 		m.called(e)
 	case Unsaid:
@@ -52,6 +53,14 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 		m.forbidden(e)
 	case Approved:
 		m.approved(e)
+	case Cancelled:
+		m.cancelled(e)
+	case Retried:
+		m.retried(e)
+	case Paused:
+		m.paused(e)
+	case Ordered:
+		m.order(e.Verb, e.Word, e.Text)
 	case Ticked:
 		m.ticked()
 	}
@@ -263,7 +272,7 @@ func specific(c events.Cause) int {
 	switch c {
 	case events.CauseCrash:
 		return 0
-	case events.CauseUnknown:
+	case events.CauseUnknown, events.CauseHang:
 		return 1
 	case events.CauseGuest:
 		return 2

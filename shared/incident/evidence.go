@@ -6,7 +6,8 @@ import (
 	"pitstop.internal/events"
 )
 
-// Evidence is one thing that a function learned. It is one of the types of this file.
+// Evidence is one thing that a function learned, or that a person said. It is one of the types of this file and of
+// operator.go.
 type Evidence interface {
 	origin() Origin
 	kind() string
@@ -69,6 +70,11 @@ type Beat struct {
 	Incarnation events.Incarnation
 	// Seen is when the crew wrote it; zero where nothing could be read, which tells nothing.
 	Seen time.Time
+	// Runs says that the crew runs the training, StepAt when it saw the last step.
+	Runs   bool
+	StepAt time.Time
+	// Looked is when it could last look for a request beside the checkpoints; zero tells nothing.
+	Looked time.Time
 }
 
 // Called says that somebody other than us and Google created, deleted, stopped or started a slice.
@@ -178,6 +184,8 @@ type Answered struct {
 	Failure   *Failure
 	// Text is what was done, for people.
 	Text string
+	// Uncalled says that no call was made, because what has to come before it failed.
+	Uncalled bool
 }
 
 // Ended says that an operation of ours ended.
@@ -219,12 +227,6 @@ type Forbidden struct {
 	Why     string
 }
 
-// Approved is a person's yes to what waits for approval.
-type Approved struct {
-	Origin
-	By string
-}
-
 // Ticked is the clock.
 type Ticked struct{ Origin }
 
@@ -243,7 +245,6 @@ func (Ended) kind() string       { return "Ended" }
 func (Checked) kind() string     { return "Checked" }
 func (Held) kind() string        { return "Held" }
 func (Forbidden) kind() string   { return "Forbidden" }
-func (Approved) kind() string    { return "Approved" }
 func (Ticked) kind() string      { return "Ticked" }
 
 // Kind is the name of the evidence's type.

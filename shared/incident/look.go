@@ -482,7 +482,7 @@ func (m *machine) isUnusable(s *Slice, was Condition) {
 	case Looking, InGrace, Resuming, Restarting, Admitting:
 		m.stopped(m.now)
 		m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
-		m.enter(Healing, m.now.Add(HealFor))
+		m.enter(Healing, m.healUntil(s))
 		m.decided("wait for Google's own recovery", "the slice exists and is not usable")
 	case Removing:
 		if s.Replace {
@@ -610,7 +610,7 @@ func (in *Incident) proves(s *Slice) bool {
 		switch t.Cause {
 		case events.CausePreemption, events.CauseHostError, events.CauseTerminated:
 			return true
-		case events.CauseUnknown, events.CauseMaintenance, events.CauseGuest, events.CauseCrash:
+		case events.CauseUnknown, events.CauseMaintenance, events.CauseGuest, events.CauseCrash, events.CauseHang:
 			// None of these makes a slice vanish.
 		}
 	}
@@ -696,6 +696,7 @@ func (m *machine) adopt(name string, e Read) {
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
 	s.Made, s.Ordered = "", time.Time{}
 	s.Asked, s.Abuse, s.Used, s.Stop = false, e.Abuse, time.Time{}, Stop{}
+	s.Heard = Heard{}
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
 	m.facts(s, e.Facts)
 	if n := m.w.Notice(name); n != nil {
@@ -845,6 +846,8 @@ func words(c events.Cause) string {
 		return "shut down from inside"
 	case events.CauseCrash:
 		return "training crash"
+	case events.CauseHang:
+		return "training that hangs"
 	case events.CauseUnknown:
 	}
 	return "unknown cause"

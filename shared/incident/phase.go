@@ -49,6 +49,11 @@ const (
 	// ListenEvery is how often a crew that gives none is listened for again while maintenance is announced.
 	HeardFor    = 15 * time.Minute
 	ListenEvery = time.Hour
+	// HangFor is how long a training may do no step at the least before it is taken to hang, and NoGapFor how long where it
+	// is not known yet how far steps lie apart. ListenAgain is how often the crew of one that may hang is listened for.
+	HangFor     = 15 * time.Minute
+	NoGapFor    = 2 * time.Hour
+	ListenAgain = 5 * time.Minute
 	// MaintainFor bounds the call that starts maintenance early.
 	MaintainFor = 15 * time.Minute
 	// HealFor is the time for Google's own recovery, counted from the end of the window where there is one.

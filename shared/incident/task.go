@@ -304,7 +304,7 @@ func (t Task) TooLate(now time.Time) bool { return t.exclusive() && now.Sub(t.Be
 // answered takes what came back from the call of a task.
 func (m *machine) answered(e Answered) {
 	t := m.begun(e.Request)
-	if t == nil || !t.Answered.IsZero() {
+	if t == nil || !t.Answered.IsZero() || e.Uncalled && t.UnderWay(m.now) { // it is another's to call, and to answer
 		return
 	}
 	t = m.task(t.Action, t.Slice)
@@ -531,34 +531,5 @@ func (m *machine) asks(a events.Action) string {
 		return "start " + strings.Join(m.startable(), ", ")
 	default:
 		return string(a)
-	}
-}
-
-// approved goes on with what was asked. The answer counts for the incident, not for the next one.
-func (m *machine) approved(e Approved) {
-	if m.phase() != Approving {
-		return
-	}
-	a := m.w.Incident.Asked
-	m.inc().Approved = a
-	m.line(LineSeen, e.By+" approved: "+m.asks(a), "")
-	switch a {
-	case events.ActionSave:
-		m.inc().Phase = Window // sendSave enters the phase anew
-		m.sendSave()
-	case events.ActionMaintain:
-		if m.w.Incident.saved(m.now) {
-			m.sendMaintain()
-			return
-		}
-		m.inc().Phase = Window
-		m.sendSave()
-	case events.ActionRestart:
-		m.sendRestart("approved by " + e.By)
-	case events.ActionStart:
-		m.sendStart("approved by " + e.By)
-	case events.ActionDelete:
-		m.remove("approved by " + e.By)
-	default: // nothing else is ever asked for
 	}
 }

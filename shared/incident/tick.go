@@ -106,6 +106,7 @@ func (m *machine) quiet() {
 			return
 		}
 	}
+	m.hangs()
 }
 
 // tasks sends again what was not begun, not answered, or failed a while ago.
@@ -284,6 +285,8 @@ func (m *machine) noProgress(took string) {
 	case !m.allReady():
 		m.enter(Healing, m.now.Add(HealFor))
 		m.decided("wait for Google's own recovery", "no progress, and the slice is not usable")
+	case in.Retried && in.Since.Equal(in.Opened) && !m.w.Crew.Seen.IsZero():
+		m.restart("a person has asked for it")
 	case !m.w.Crew.Seen.IsZero():
 		m.restart("no progress within " + took)
 	case m.w.Directory != "" && in.task(events.ActionVerify, "") == nil:

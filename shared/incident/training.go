@@ -62,7 +62,7 @@ func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
 
 func (m *machine) started(s *Slice, r events.CrewReport) {
 	if r.Attempt > m.w.Crew.Attempt {
-		m.w.Crew.Attempt, m.changed = r.Attempt, true
+		m.w.Crew.Attempt, m.w.Crew.Started, m.changed = r.Attempt, m.when(), true
 	}
 	if m.w.Crew.Finished {
 		m.w.Crew.Finished, m.changed = false, true
@@ -85,6 +85,9 @@ func (m *machine) progress(s *Slice, r events.CrewReport) {
 	if s.Replace || r.Attempt < p.Attempt || r.Attempt == p.Attempt && r.Step <= p.Step && r.CheckpointStep <= p.CheckpointStep {
 		return // an older line, or one of a slice that is being replaced
 	}
+	if gap := at.Sub(p.At); m.w.Incident == nil && !p.At.IsZero() && r.Attempt == p.Attempt && r.Step > p.Step {
+		p.GapSeconds = max(p.GapSeconds, int64(min(gap, longestGap)/time.Second))
+	}
 	won := r.Step > p.High
 	p.Step, p.Attempt, p.At = r.Step, r.Attempt, at
 	p.High = max(p.High, r.Step)
@@ -102,6 +105,9 @@ func (m *machine) progress(s *Slice, r events.CrewReport) {
 	}
 	m.confirm(r.Step, r.Attempt, at)
 }
+
+// longestGap bounds what a single gap is believed to tell of the next ones.
+const longestGap = 6 * time.Hour
 
 // confirm ends the open incident if this progress proves that its trouble is over.
 func (m *machine) confirm(step int64, attempt int, at time.Time) {
@@ -263,6 +269,8 @@ func (m *machine) restart(why string) {
 	case m.w.Budgets.Restarts >= MaxRestarts:
 		m.escalate(fmt.Sprintf("%s; %d restarts were asked for without progress past step %s", why, MaxRestarts, events.Number(in.Baseline)),
 			"read the training's own log and mend it; the budget refills with the first new step")
+	case in.Cause == events.CauseHang && m.p.Hang != policy.HangRestart:
+		m.escalate(why+", and "+hangReport, "restart the training by hand, or set hang: restart in the policy")
 	case m.level(policy.Restart) == policy.No:
 		m.escalate(why+", and "+m.no(policy.Restart), "restart the training by hand, or allow the switch restart")
 	case m.w.Directory == "":

@@ -42,6 +42,8 @@ type Workload struct {
 	// PolicyHash names the policy file that was last decided on.
 	PolicyHash string `json:"policy_hash,omitzero"`
 	Pause      *Pause `json:"pause,omitempty"`
+	// Orders are the last words that people gave through the operator's command, the newest last.
+	Orders []Order `json:"orders,omitempty"`
 	// Outbox holds what has to be published before it may be forgotten.
 	Outbox []events.Envelope `json:"outbox,omitempty"`
 }
@@ -76,6 +78,8 @@ type Slice struct {
 	Used time.Time `json:"used,omitzero"`
 	// Stop is who stopped it, as far as is known.
 	Stop Stop `json:"stop,omitzero"`
+	// Heard is how its crew was when it was listened for.
+	Heard Heard `json:"heard,omitzero"`
 	// Told is a life whose end an incident has told already: it opens no second one.
 	Told events.Incarnation `json:"told,omitzero"`
 	// Unused says that somebody else ordered this life and that it has not been usable yet: what becomes of it is theirs.
@@ -142,6 +146,8 @@ type Notice struct {
 	// is known: it is told while there is time to mend it.
 	Listened time.Time `json:"listened,omitzero"`
 	Deaf     string    `json:"deaf,omitzero"`
+	// Declined says that a person cancelled what was being done about this window: it is let come.
+	Declined bool `json:"declined,omitzero"`
 }
 
 // Creator is an incident that is over and had begun to create slices, and when it was open.
@@ -167,6 +173,11 @@ type Progress struct {
 	Attempt int       `json:"attempt,omitzero"`
 	// High is the highest step ever reported: only what passes it is new ground.
 	High int64 `json:"high,omitzero"`
+	// Stepped is a later step that the crew wrote down on its machine. GapSeconds is the longest time between two reports of
+	// steps of one attempt in quiet times. Told is when a person was told last that the training stands still.
+	Stepped    time.Time `json:"stepped,omitzero"`
+	GapSeconds int64     `json:"gap_seconds,omitzero"`
+	Told       time.Time `json:"told,omitzero"`
 	// CheckpointStep is the last complete checkpoint, as the crew reports it; Verified is the last one that was looked
 	// at and found complete, and VerifiedAt is when it was written.
 	CheckpointStep int64     `json:"checkpoint_step,omitzero"`
@@ -193,9 +204,10 @@ type Pace struct {
 type Crew struct {
 	// Seen is when a crew of this workload first spoke; zero means that there is none.
 	Seen time.Time `json:"seen,omitzero"`
-	// Attempt is the newest training attempt that was started, Exited the newest that ended.
-	Attempt int `json:"attempt,omitzero"`
-	Exited  int `json:"exited,omitzero"`
+	// Attempt is the newest training attempt that was started, at Started, Exited the newest that ended.
+	Attempt int       `json:"attempt,omitzero"`
+	Started time.Time `json:"started,omitzero"`
+	Exited  int       `json:"exited,omitzero"`
 	// Named is the attempt that the lease was asked to name last.
 	Named int `json:"named,omitzero"`
 	// GaveUp is the attempt after which the crew's own restarts were spent.
@@ -272,6 +284,8 @@ type Incident struct {
 	Look bool `json:"look,omitzero"`
 	// Created says that a creation was begun.
 	Created bool `json:"created,omitzero"`
+	// Retried says that a person opened it, to have tried again what was given up.
+	Retried bool `json:"retried,omitzero"`
 	// Charged counts the training restarts that this incident spent, so that they can be refunded.
 	Charged int `json:"charged,omitzero"`
 	// Asked is the action that waits for approval, Approved the one that was approved last, Held why a mutating call
@@ -489,6 +503,7 @@ func (w Workload) Due() time.Time {
 	if w.moved() && !w.Crew.Finished {
 		earlier(w.Slices[0].Since)
 	}
+	earlier(w.listened())
 	return due
 }
 

@@ -164,6 +164,19 @@ func (a *Advancer) Answer(ctx context.Context, r events.Request, operation, text
 	})
 }
 
+// Unable stores what kept a request from its call. It says nothing of a call that another delivery may be about to make: then
+// the request is left for redelivery.
+func (a *Advancer) Unable(ctx context.Context, r events.Request, text string, failure *incident.Failure) error {
+	w, err := a.Advance(ctx, r.Workload, incident.Answered{Origin: a.origin(), Request: r, Failure: failure, Text: text, Uncalled: true})
+	if err != nil {
+		return err
+	}
+	if t, err := w.Fence(r, a.Now()); err == nil && t.UnderWay(a.Now()) {
+		return underWay(r, t.Begun)
+	}
+	return nil
+}
+
 const answerTimeout = 30 * time.Second
 
 func (a *Advancer) origin() incident.Origin {

@@ -48,7 +48,9 @@ const (
 	Specs     = "specs"
 	Archive   = "archive"
 	Canaries  = "canary"
-	Tellings  = "told"
+	// Deployment holds what a deployment says of itself.
+	Deployment = "deployment"
+	Tellings   = "told"
 )
 
 // record is a document of any collection.
@@ -282,6 +284,10 @@ func (l *Ledger) Due(ctx context.Context, now time.Time) (due []incident.Workloa
 	if err != nil {
 		return nil, err
 	}
+	return l.workloads(found)
+}
+
+func (l *Ledger) workloads(found []record) (all []incident.Workload, err error) {
 	var faults []error
 	for _, r := range found {
 		w, err := l.read.workload(r.ID, r)
@@ -289,9 +295,19 @@ func (l *Ledger) Due(ctx context.Context, now time.Time) (due []incident.Workloa
 			faults = append(faults, err)
 			continue
 		}
-		due = append(due, w)
+		all = append(all, w)
 	}
-	return due, errors.Join(faults...)
+	return all, errors.Join(faults...)
+}
+
+// Workloads reads every workload in one listing, in the order of their IDs. What cannot be read of them is told of beside the
+// others.
+func (l *Ledger) Workloads(ctx context.Context) (all []incident.Workload, err error) {
+	found, err := l.query(ctx, (*docstore.Collection).Query)
+	if err != nil {
+		return nil, err
+	}
+	return l.workloads(found)
 }
 
 // All returns the IDs of every workload.

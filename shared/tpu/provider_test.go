@@ -901,6 +901,48 @@ func testMetadata(w world) {
 	class(t, w.SetMetadata(t.Context(), ref("n"), "k", "v"), incident.NotInState)
 }
 
+func TestALabelIsSetAndLosesNobodyElses(t *testing.T) {
+	w := newWorld(t, false)
+	cloud, ok := w.Provider.(*tpu.Cloud)
+	if !ok {
+		t.Fatalf("the provider is a %T", w.Provider)
+	}
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	want := maps.Clone(order("n").Labels)
+	for _, value := range []string{"night", "night", ""} {
+		must(t, cloud.SetLabel(t.Context(), ref("n"), events.LabelPolicy, value))
+		if want[events.LabelPolicy] = value; value == "" {
+			delete(want, events.LabelPolicy)
+		}
+		if diff := cmp.Diff(want, w.api.Node(home, "n").Labels); diff != "" {
+			t.Errorf("labels (-want +got):\n%s", diff)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"GetNode": 3, "UpdateNode": 2}, w.calls.since()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	must(t, w.api.Preempt(home, "n"))
+	class(t, cloud.SetLabel(t.Context(), ref("n"), events.LabelPolicy, "spot"), incident.NotInState)
+}
+
+func TestAMaintenanceEventIsSimulated(t *testing.T) {
+	w := newWorld(t, false)
+	cloud, ok := w.Provider.(*tpu.Cloud)
+	if !ok {
+		t.Fatalf("the provider is a %T", w.Provider)
+	}
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	op, err := cloud.Simulate(t.Context(), ref("n"))
+	if must(t, err); op == "" {
+		t.Error("no operation is named")
+	}
+	condition(t, w, ref("n"), incident.Unhealthy)
+	_, err = cloud.Simulate(t.Context(), ref("x"))
+	class(t, err, incident.NotFound)
+}
+
 func testMetadataRace(w world) {
 	t := w.t
 	_, err := w.api.AddNode(order("n"))

@@ -111,6 +111,8 @@ type Training struct {
 	asked       *events.CrewRequest
 	answered    string
 	entries     int
+	// dead is when the crew ended without a word, hung when the steps stopped.
+	dead, hung time.Time
 	// ran is the life in which the last attempt was begun, began when that was, haunted when a zombie of a former life wrote last.
 	ran            events.Incarnation
 	began, haunted time.Time
@@ -243,6 +245,29 @@ func (t *Training) Ran() events.Incarnation {
 	return t.ran
 }
 
+// State is what the crew on worker 0 has written into its guest attribute by now; false where there is none.
+func (t *Training) State() (s events.CrewState, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.NoCrew || !t.up {
+		return s, false
+	}
+	now := t.Clock.Now()
+	s = events.CrewState{Schema: events.Schema, Seen: now, Phase: "idle", Attempt: t.attempt, Step: t.now(), CheckpointStep: t.saved}
+	switch {
+	case !t.dead.IsZero():
+		s.Seen, s.Phase, s.StepAt = t.dead, "running", t.dead
+	case t.running && !t.hung.IsZero():
+		s.Phase, s.StepAt = "running", t.hung
+	case t.running:
+		s.Phase = "running"
+		if done := now.Sub(t.first) / t.StepTakes; done > 0 {
+			s.StepAt = t.first.Add(done * t.StepTakes)
+		}
+	}
+	return s, true
+}
+
 // now is the step at this moment.
 func (t *Training) now() int64 {
 	if !t.running {
@@ -324,7 +349,7 @@ func (t *Training) start(attempt int, from int64, first time.Time) {
 
 func (t *Training) begin(attempt int, from int64, first time.Time) {
 	t.stop() // an attempt that still runs ends here, with its steps done
-	t.running, t.crashed = true, false
+	t.running, t.crashed, t.hung, t.dead = true, false, time.Time{}, time.Time{}
 	t.attempt, t.from, t.first, t.ran, t.began = attempt, from, first, t.life, t.Clock.Now()
 	if attempt > 1 {
 		t.report(events.CrewReport{Report: events.ReportStarted, Workers: t.workers, Step: from})
