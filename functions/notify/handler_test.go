@@ -398,7 +398,7 @@ func TestALostAnswer(t *testing.T) {
 			switch {
 			case knows && cmp.Diff(first[0], again[0]) != "":
 				t.Errorf("the repetition is another message:\n%s", cmp.Diff(first[0], again[0]))
-			case !knows && c.again == 1 && !strings.Contains(fmt.Sprint(again[0]), "said once more"):
+			case !knows && c.again == 1 && !strings.Contains(fmt.Sprint(again[0]), "said again"):
 				t.Errorf("the repetition does not say that it is one: %v", again[0])
 			}
 		})
@@ -695,7 +695,7 @@ func toldBy(t *testing.T, body []byte, known map[string]int) (all []string) {
 		return all
 	}
 	again := ""
-	if strings.Contains(string(body), "said once more") {
+	if strings.Contains(string(body), "said again") {
 		again = "again "
 	}
 	if !strings.Contains(m.Text, "incidents at once") {
@@ -782,7 +782,7 @@ func TestWhatGoesWrongLosesAndRepeatsNothing(t *testing.T) {
 			}
 		})
 		for what, n := range told {
-			if n > 1 {
+			if n > 1 && !strings.HasPrefix(what, "again ") || n > 3 {
 				t.Errorf("seed %d: %q was told %d times", seed, what, n)
 			}
 		}
