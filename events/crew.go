@@ -134,6 +134,12 @@ type CrewRequest struct {
 	By time.Time `json:"by,omitzero"`
 }
 
+// LeaseObject and RequestObject are beside the checkpoints: where training may run, and what the crew is asked for.
+const (
+	LeaseObject   = "pitstop-lease.json"
+	RequestObject = "pitstop-request.json"
+)
+
 // MetadataRequest is the metadata key of a CrewRequest, MetadataCheckpointDir that of the checkpoint directory.
 const (
 	MetadataRequest       = "pitstop-request"

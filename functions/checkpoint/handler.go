@@ -40,7 +40,7 @@ type handler Deps
 
 func decode(ce cloudevents.Event) (events.CheckpointRequested, error) {
 	if ce.Type() != events.TypeCheckpointRequested {
-		return events.CheckpointRequested{}, fault.Ignored("the event type %s is no checkpoint request", ce.Type())
+		return events.CheckpointRequested{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no checkpoint request", ce.Type())
 	}
 	return events.DecodeCheckpointRequested(ce.Data())
 }
@@ -74,9 +74,11 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	}
 	var through []string
 	var faults []error
+	failed := map[string]incident.Code{}
 	if r.Directory != "" {
 		if err := checkpoint.WriteRequest(ctx, h.Store, r.Directory, ask); err != nil {
 			faults = append(faults, err)
+			failed[checkpoint.Join(r.Directory, checkpoint.RequestName)] = checkpoint.Failure(err).Reason()
 		} else {
 			through = append(through, "the bucket")
 		}
@@ -91,15 +93,22 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 		}
 		if err := h.Provider.SetMetadata(ctx, fleet.Ref(w, s), events.MetadataRequest, string(value)); err != nil {
 			faults = append(faults, err)
+			failed[fleet.Ref(w, s).String()] = tpu.Failure(err).Reason()
 		} else {
 			through = append(through, "the metadata of "+s.Name)
 		}
 	}
 	if through == nil {
 		failure := tpu.Failure(errors.Join(append(faults, errors.New("there is neither a checkpoint directory nor a usable slice"))...))
-		return h.answer(ctx, r, "", "the request for a save was not delivered", failure)
+		_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{
+			Request: r.Request, Failed: failed, Text: "the request for a save was not delivered", Failure: failure,
+		})
+		return err
 	}
-	return h.answer(ctx, r, "", "request for a save left in "+strings.Join(through, " and "), nil)
+	_, err = h.Fleet.Advancer.Conclude(ctx, incident.Answered{
+		Request: r.Request, Failed: failed, Text: "request for a save left in " + strings.Join(through, " and "),
+	})
+	return err
 }
 
 // verify looks for a complete checkpoint. Not to find one is an answer, and so is a bucket that cannot be read.
@@ -135,7 +144,7 @@ func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) err
 		s, err := h.Fleet.Read(ctx, ref)
 		if err != nil {
 			// Not to know is no reason to call.
-			return h.answer(ctx, r, "", slice.Name+" is not readable", tpu.Failure(err))
+			return h.unbegun(ctx, r, slice.Name+" is not readable", tpu.Failure(err))
 		}
 		if _, err := h.Fleet.Feed(ctx, w, s); err != nil {
 			return err
@@ -144,16 +153,16 @@ func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) err
 			return err
 		}
 		if s.Condition != incident.Ready || !s.Incarnation.Same(slice.Incarnation) {
-			return fault.Ignored("maintain refused: %s is %s", slice.Name, s.State)
+			return fault.Ignored(incident.CodeNotReady, "maintain refused: %s is %s", slice.Name, s.State)
 		}
 		if n := s.Notice; n != nil && (n.Status != events.NoticePending || !n.CanReschedule) {
-			return h.answer(ctx, r, "", "maintenance of "+slice.Name+" not started",
-				&incident.Failure{Class: incident.NotInState, Message: "the API does not offer it any more"})
+			return h.unbegun(ctx, r, "maintenance of "+slice.Name+" not started",
+				&incident.Failure{Class: incident.NotInState, Code: incident.CodeNotEarly, Message: "the API does not offer it any more"})
 		}
 		refs, names = append(refs, ref), append(names, slice.Name)
 	}
 	if refs == nil {
-		return fault.Ignored("%s has no slice %s", w.ID, r.Slice)
+		return fault.Ignored(incident.CodeNoSlice, "%s has no slice %s", w.ID, r.Slice)
 	}
 	what := "maintenance of " + strings.Join(names, ", ")
 	w, id, err := h.Fleet.Advancer.BeginDestructive(ctx, r.Request, read, refs[0].Zone, h.Limits)
@@ -169,6 +178,12 @@ func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) err
 		return h.answer(ctx, r, "", what+" not started", failure)
 	}
 	return h.answer(ctx, r, op, what+" started", nil)
+}
+
+// unbegun stores why nothing was begun.
+func (h handler) unbegun(ctx context.Context, r events.CheckpointRequested, text string, f *incident.Failure) error {
+	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Unbegun, Text: text, Failure: f})
+	return err
 }
 
 func (h handler) answer(ctx context.Context, r events.CheckpointRequested, op, text string, f *incident.Failure) error {

@@ -11,6 +11,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/trigger"
 )
@@ -36,24 +37,24 @@ type entry struct {
 
 func decode(ce cloudevents.Event) (entry, error) {
 	if ce.Type() != trigger.TypeMessage {
-		return entry{}, fault.Ignored("the event type %s is no log entry", ce.Type())
+		return entry{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no log entry", ce.Type())
 	}
 	e, err := events.Read(ce.Data())
 	if err != nil {
 		return entry{}, err
 	}
 	if e.Ignored != "" {
-		return entry{}, fault.Ignored("%s", e.Ignored)
+		return entry{}, fault.Ignored(incident.CodeNothing, "%s", e.Ignored)
 	}
 	if e.PubSub {
-		return entry{}, fault.Ignored("no log sink sent this")
+		return entry{}, fault.Ignored(incident.CodeNoSink, "no log sink sent this")
 	}
 	return entry{e, ce.Data()}, nil
 }
 
 func (h handler) handle(ctx context.Context, e entry) error {
 	if p := e.Subject.Project; !slices.Contains(h.Projects, p) {
-		return fault.Ignored("the project %s is not watched", p)
+		return fault.Ignored(incident.CodeNotWatched, "the project %s is not watched", p)
 	}
 	if e.Kind == events.KindCanary {
 		return h.canary(ctx, e.Entry)
@@ -87,14 +88,14 @@ func (h handler) handle(ctx context.Context, e entry) error {
 // tick. It is no evidence of its own: every incident must end right without these entries.
 func (h handler) hint(ctx context.Context, e events.Entry, s ledger.Subject) error {
 	if e.Call.First && !e.Call.Last && e.Call.Code == 0 {
-		return fault.Ignored("%s has only begun", e.Call.Method)
+		return fault.Ignored(incident.CodeNothing, "%s has only begun", e.Call.Method)
 	}
 	w, _, err := h.Fleet.Ledger.Workload(ctx, s.Workload)
 	if err != nil {
 		return err
 	}
 	if w.Incident == nil {
-		return fault.Ignored("no incident is open on %s", w.ID)
+		return fault.Ignored(incident.CodeNoIncident, "no incident is open on %s", w.ID)
 	}
 	_, err = h.Fleet.Look(ctx, w)
 	return err
@@ -108,7 +109,7 @@ func (h handler) canary(ctx context.Context, e events.Entry) error {
 		return err
 	}
 	if !news {
-		return fault.Ignored("the canary %s is not the last one, or was back before", e.ID)
+		return fault.Ignored(incident.CodeUnknownCanary, "the canary %s is not the last one, or was back before", e.ID)
 	}
 	h.Fleet.Log.InfoContext(ctx, "canary returned", "project", e.Subject.Project, "canary", e.ID, "seconds", h.Fleet.Now().Sub(e.Time).Seconds())
 	return nil
@@ -132,7 +133,7 @@ func (h handler) mapCrew(ctx context.Context, e events.Entry, s ledger.Subject) 
 		begun = begun.Add(clocks) // nothing says that no name is ever used again
 	}
 	if !e.Time.IsZero() && e.Time.Before(begun) {
-		return fault.Ignored("the crew on %s is one of a former life of %s", group, s.Slice)
+		return fault.Ignored(incident.CodeFormerLife, "the crew on %s is one of a former life of %s", group, s.Slice)
 	}
 	w, _, err := h.Fleet.Ledger.Workload(ctx, s.Workload)
 	if err != nil {

@@ -46,17 +46,17 @@ func decode(ce cloudevents.Event) (notice, error) {
 			return notice{}, err
 		}
 		if e.Ignored != "" {
-			return notice{}, fault.Ignored("%s", e.Ignored)
+			return notice{}, fault.Ignored(incident.CodeNothing, "%s", e.Ignored)
 		}
 		if e.PubSub {
-			return notice{}, fault.Ignored("no log sink sent this")
+			return notice{}, fault.Ignored(incident.CodeNoSink, "no log sink sent this")
 		}
 		if e.Kind != events.KindNotice {
-			return notice{}, fault.Ignored("an entry about %s is no notice of maintenance", e.Kind)
+			return notice{}, fault.Ignored(incident.CodeNotMine, "an entry about %s is no notice of maintenance", e.Kind)
 		}
 		return notice{entry: e, raw: ce.Data()}, nil
 	}
-	return notice{}, fault.Ignored("the event type %s is not one that concerns maintenance", ce.Type())
+	return notice{}, fault.Ignored(incident.CodeNotMine, "the event type %s is not one that concerns maintenance", ce.Type())
 }
 
 func (h handler) handle(ctx context.Context, n notice) error {
@@ -64,7 +64,7 @@ func (h handler) handle(ctx context.Context, n notice) error {
 		return h.notified(ctx, *n.notified)
 	}
 	if p := n.entry.Subject.Project; !slices.Contains(h.Projects, p) {
-		return fault.Ignored("the project %s is not watched", p)
+		return fault.Ignored(incident.CodeNotWatched, "the project %s is not watched", p)
 	}
 	s, found, err := h.Fleet.Find(ctx, n.entry, n.raw)
 	if err != nil {
@@ -80,7 +80,7 @@ func (h handler) handle(ctx context.Context, n notice) error {
 func (h handler) notified(ctx context.Context, n events.MaintenanceNotified) error {
 	s, err := h.Fleet.Ledger.Subject(ctx, n.Project, n.Incarnation.Zone, ledger.Node, n.Node)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return fault.Ignored("the node %s is not known", n.Node)
+		return fault.Ignored(incident.CodeUnknownNode, "the node %s is not known", n.Node)
 	}
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ type sight struct {
 
 func decode(ce cloudevents.Event) (time.Time, error) {
 	if ce.Type() != trigger.TypeMessage {
-		return time.Time{}, fault.Ignored("the event type %s is no tick", ce.Type())
+		return time.Time{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no tick", ce.Type())
 	}
 	return ce.Time(), nil
 }
@@ -107,10 +107,10 @@ func decode(ce cloudevents.Event) (time.Time, error) {
 func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	start := p.Fleet.Now()
 	if !at.IsZero() && start.Sub(at) > staleAfter {
-		return fault.Ignored("the tick of %s is old", at.UTC().Format(time.RFC3339))
+		return fault.Ignored(incident.CodeOldTick, "the tick of %s is old", at.UTC().Format(time.RFC3339))
 	}
 	if !p.ticking.TryLock() {
-		return fault.Ignored("another tick is under way")
+		return fault.Ignored(incident.CodeTicking, "another tick is under way")
 	}
 	defer p.ticking.Unlock()
 	t := &round{patrol: p, hosts: hostReads, read: map[string]incident.Workload{}, again: map[string]map[string]bool{}}

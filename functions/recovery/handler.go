@@ -2,7 +2,6 @@ package recovery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
@@ -36,7 +35,7 @@ type handler Deps
 
 func decode(ce cloudevents.Event) (events.RecoveryRequested, error) {
 	if ce.Type() != events.TypeRecoveryRequested {
-		return events.RecoveryRequested{}, fault.Ignored("the event type %s is no request to recover", ce.Type())
+		return events.RecoveryRequested{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no request to recover", ce.Type())
 	}
 	return events.DecodeRecoveryRequested(ce.Data())
 }
@@ -63,20 +62,17 @@ func (h handler) handle(ctx context.Context, r events.RecoveryRequested) error {
 		s := w.Slice(a.Slice)
 		if s == nil || !s.Incarnation.Same(a.Incarnation) || s.Condition != incident.Ready {
 			why := fmt.Sprintf("%s is not usable as %v", a.Slice, a.Incarnation)
-			return h.answer(ctx, r, "", why, &incident.Failure{Class: incident.NotInState, Message: why})
+			f := &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotReady, Message: why}
+			_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Uncalled, Text: why, Failure: f})
+			return err
 		}
 	}
 	err = checkpoint.WriteLease(ctx, h.Store, r.Directory, checkpoint.Lease{
 		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: r.TrainingAttempt,
 		Admitted: admitted(w, r.Admit), Written: h.Fleet.Now(), By: "pitstop",
 	})
-	switch {
-	case errors.Is(err, checkpoint.ErrPermission):
-		return h.answer(ctx, r, "", "the lease was not written", &incident.Failure{Class: incident.Permission, Message: err.Error()})
-	case errors.Is(err, checkpoint.ErrForeign), errors.Is(err, checkpoint.ErrInvalid):
-		return h.answer(ctx, r, "", "the lease was not written", &incident.Failure{Class: incident.Invalid, Message: err.Error()})
-	case err != nil:
-		return h.answer(ctx, r, "", "the lease was not written", &incident.Failure{Class: incident.Transient, Message: err.Error()})
+	if err != nil {
+		return h.answer(ctx, r, "", "the lease was not written", checkpoint.Failure(err))
 	}
 	return h.answer(ctx, r, "", fmt.Sprintf("the lease names attempt %d", r.TrainingAttempt), nil)
 }

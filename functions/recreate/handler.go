@@ -43,7 +43,7 @@ type handler Deps
 
 func decode(ce cloudevents.Event) (events.RecreateRequested, error) {
 	if ce.Type() != events.TypeRecreateRequested {
-		return events.RecreateRequested{}, fault.Ignored("the event type %s is no request to recreate", ce.Type())
+		return events.RecreateRequested{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no request to recreate", ce.Type())
 	}
 	return events.DecodeRecreateRequested(ce.Data())
 }
@@ -57,7 +57,7 @@ func (h handler) handle(ctx context.Context, r events.RecreateRequested) error {
 	}
 	for _, m := range members(r) {
 		if w.Slice(m.Slice) == nil {
-			return fault.Ignored("%s has no slice %s", w.ID, m.Slice)
+			return fault.Ignored(incident.CodeNoSlice, "%s has no slice %s", w.ID, m.Slice)
 		}
 	}
 	slice := w.Slice(r.Slice)
@@ -118,7 +118,7 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu
 	for i, m := range r.With {
 		// What an incident of ours has made in it since the request was sent was never admitted.
 		if life := others[i].Incarnation; life.Known() && !life.Same(m.Incarnation) && w.Slice(m.Slice).Made != r.Incident {
-			return fault.Ignored("%s refused: %s lives as %v", what, m.Slice, life)
+			return fault.Ignored(incident.CodeOtherLife, "%s refused: %s lives as %v", what, m.Slice, life)
 		}
 	}
 	for _, name := range s.With {
@@ -131,15 +131,15 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu
 		return nil // the reading said so
 	case s.Condition == incident.Deleting:
 		// Whoever else has begun it has made the call.
-		if _, err := h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, r.Zone)); err != nil && !fault.IsBusy(err) {
+		_, err := h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, r.Zone))
+		if err != nil && !fault.IsBusy(err) {
 			return err
 		}
-		_, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what+": it is being deleted already", nil)
-		return err
+		return h.there(ctx, r, err, what+": it is being deleted already")
 	case s.Incarnation.Known() && !s.Incarnation.Same(r.Incarnation):
-		return fault.Ignored("%s refused: %s lives as %v", what, r.Slice, s.Incarnation)
+		return fault.Ignored(incident.CodeOtherLife, "%s refused: %s lives as %v", what, r.Slice, s.Incarnation)
 	case !s.Incarnation.Known() && !held(r, s):
-		return fault.Ignored("%s refused: queued resource %s was created at %s", what, s.QueuedResource, s.Ordered.UTC().Format(time.RFC3339))
+		return fault.Ignored(incident.CodeOtherLife, "%s refused: queued resource %s was created at %s", what, s.QueuedResource, s.Ordered.UTC().Format(time.RFC3339))
 	}
 	var id string
 	w, id, err = h.Fleet.Advancer.BeginDestructive(ctx, r.Request, s.At, r.Zone, h.Limits)
@@ -169,7 +169,7 @@ func asksFor(r events.RecreateRequested, w incident.Workload, slice string) bool
 // holdsMore stores that the queued resource holds another slice than those of the request. One that nobody had seen is
 // introduced, so that what is decided next is decided on all of them; another workload's is not deleted with ours.
 func (h handler) holdsMore(ctx context.Context, r events.RecreateRequested, w incident.Workload, s tpu.Slice, name string) error {
-	f := &tpu.Error{Class: incident.Busy, Message: "queued resource " + s.QueuedResource + " holds " + name + " too"}
+	f := &tpu.Error{Class: incident.Busy, Code: incident.CodeHoldsMore, Message: "queued resource " + s.QueuedResource + " holds " + name + " too"}
 	if w.Slice(name) == nil {
 		ref := s.Ref
 		ref.Name = name
@@ -185,7 +185,7 @@ func (h handler) holdsMore(ctx context.Context, r events.RecreateRequested, w in
 			f.Class, f.Message = incident.Invalid, f.Message+", which belongs to "+of.ID
 		}
 	}
-	return h.Fleet.Advancer.Unable(ctx, r.Request, "delete of "+names(r)+" in "+r.Zone+" refused", tpu.Failure(f))
+	return h.refused(ctx, r, incident.Unbegun, "delete of "+names(r)+" in "+r.Zone+" refused", tpu.Failure(f))
 }
 
 // held reports whether a queued resource of which nothing else is there is the one that is meant: that of the request, or
@@ -214,7 +214,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 		switch {
 		case !s.Incarnation.Known() || s.Incarnation.Same(known.Incarnation):
 		case known.Zone == r.Zone:
-			return fault.Ignored("%s refused: %s lives as %v", what, s.Name, s.Incarnation)
+			return fault.Ignored(incident.CodeOtherLife, "%s refused: %s lives as %v", what, s.Name, s.Incarnation)
 		default:
 			return h.taken(ctx, r, "a node of "+s.Incarnation.Created.UTC().Format(time.DateOnly))
 		}
@@ -253,21 +253,19 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 	w, err = h.Fleet.Advancer.Begin(ctx, r.Request, id)
 	if there && (err == nil || fault.IsBusy(err)) {
 		// An earlier try of ours took effect, or the reading would have ended the incident.
-		_, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what+": it is there already", nil)
-		return err
+		return h.there(ctx, r, err, what+": it is there already")
 	}
 	if err != nil {
 		return err
 	}
 	if p.Unreadable != "" {
-		return h.Fleet.Advancer.Hold(ctx, r.Request, "the policy cannot be read: "+p.Unreadable, time.Time{})
+		return h.Fleet.Advancer.Hold(ctx, r.Request, incident.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{})
 	}
 	if unfit != nil { // told by whoever has begun it alone: an earlier delivery may be about to call
-		return h.failed(ctx, r, what+" refused", unfit)
+		return h.refused(ctx, r, incident.Uncalled, what+" refused", tpu.Failure(unfit))
 	}
 	if heard != nil {
-		_, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what+" not asked for", heard)
-		return err
+		return h.refused(ctx, r, incident.Uncalled, what+" not asked for", heard)
 	}
 	labels := map[string]string{events.LabelWorkload: fleet.LabelValue(w.Name), events.LabelIncident: r.Incident}
 	op, err := h.Provider.Create(ctx, ref, spec, labels, id)
@@ -382,22 +380,39 @@ func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w i
 func (h handler) unread(ctx context.Context, r events.RecreateRequested, what string, err error) error {
 	f := tpu.Failure(err)
 	if f.Class != incident.Permission {
-		f.Class = incident.Transient
+		f.Class, f.Code = incident.Transient, incident.CodeUnread
 	}
-	if err := h.Fleet.Advancer.Unable(ctx, r.Request, what, f); err != nil {
+	if err := h.refused(ctx, r, incident.Unbegun, what, f); err != nil {
 		return err
 	}
-	return fault.Ignored("%s refused: %s", r.Action, what)
+	return fault.Ignored(f.Reason(), "%s refused: %s", r.Action, what)
 }
 
 // taken stores that a zone cannot give the slice, because its name is somebody else's there.
 func (h handler) taken(ctx context.Context, r events.RecreateRequested, by string) error {
 	what := string(r.Action) + " of " + r.Slice + " in " + r.Zone + " refused"
-	f := &incident.Failure{Class: incident.WrongZone, Message: "the name is taken there by " + by}
-	if err := h.Fleet.Advancer.Unable(ctx, r.Request, what, f); err != nil {
+	f := &incident.Failure{Class: incident.WrongZone, Code: incident.CodeTaken, Message: "the name is taken there by " + by}
+	if err := h.refused(ctx, r, incident.Unbegun, what, f); err != nil {
 		return err
 	}
-	return fault.Ignored("%s: %s", what, f.Message)
+	return fault.Ignored(f.Code, "%s: %s", what, f.Message)
+}
+
+// there stores that what is asked for is so already. Begun is what came of beginning it: whoever could not has nothing to say of
+// what another delivery calls.
+func (h handler) there(ctx context.Context, r events.RecreateRequested, begun error, what string) error {
+	how := incident.Uncalled
+	if begun != nil {
+		how = incident.Unbegun
+	}
+	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: how, Text: what})
+	return err
+}
+
+// refused stores why nothing was called.
+func (h handler) refused(ctx context.Context, r events.RecreateRequested, how incident.NoCall, what string, f *incident.Failure) error {
+	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: how, Text: what, Failure: f})
+	return err
 }
 
 // failed stores a failure of the provider: it is evidence, with a time for the next try, and no reason for a redelivery.

@@ -92,7 +92,7 @@ func generate(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if files["README.md"], err = fill(root, "README.md", map[string]string{"topology": picture, "permissions": table}); err != nil {
+	if files["README.md"], err = fill(root, "README.md", map[string]string{"topology": picture, "permissions": table, "codes": codeTable()}); err != nil {
 		return nil, err
 	}
 	for _, dir := range []string{"terraform", "terraform/modules/function", "terraform/modules/log-sink"} {

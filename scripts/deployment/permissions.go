@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"pitstop.internal/shared/incident"
 )
 
 // permission is one permission that accounts of the deployment hold, and what for.
@@ -234,6 +236,16 @@ func predefined() (map[string][]string, error) {
 	roles := map[string][]string{}
 	err := json.Unmarshal(rolesFile, &roles)
 	return roles, err
+}
+
+// codeTable is the table of reason codes of the README.
+func codeTable() string {
+	var b strings.Builder
+	b.WriteString("| code | means |\n|---|---|\n")
+	for _, m := range incident.Codes() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", m.Code, m.Text)
+	}
+	return b.String()
 }
 
 // permissionTable is the least-privilege table of the README, and under it what the roles carry beyond it.

@@ -76,6 +76,13 @@ var mutants = []mutant{
 		{"shared/incident/hang.go", "	case m.p.Hang != policy.HangRestart:\n", "	case false:\n"},
 		{"shared/incident/training.go", "in.Cause == events.CauseHang && m.p.Hang", "false && m.p.Hang"},
 	}},
+	{"record", "a request for a save is not recorded", []edit{
+		{"shared/incident/call.go", "		if w.Directory != \"\" {\n			all", "		if false {\n			all"},
+		{"shared/incident/call.go", "s := w.Slices[i]; s.Condition == Ready {", "s := w.Slices[i]; s.Condition == Gone {"},
+	}},
+	{"record", "what was held back is told as called", []edit{
+		{"shared/incident/call.go", "			c.Answered, c.NotMade, c.Code = m.now, true, e.Code\n", "			c.Answered = m.now\n"},
+	}},
 	{"owner's word", "the pause is not read", []edit{
 		{"shared/ledger/begin.go", "	pause, err := a.Ledger.Pause(ctx)\n", "	var pause *incident.Pause\n"},
 	}},

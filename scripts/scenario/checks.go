@@ -78,6 +78,9 @@ type record struct {
 	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
 	told         bool
 	left, closed time.Time
+	// calls are what the simulated APIs saw of ours, past the incidents that are over.
+	calls []seenCall
+	past  []string
 }
 
 func newChecks(w *world) *checks {
@@ -149,6 +152,9 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 			inst.workload, inst.seen = call.Body(), c.clock.Now()
 		}
 		// Whether its writer hears of it or not.
+		if n := len(call.Body()); call.Write && n > mostBytes {
+			c.violated("size", "", "a document of %d bytes was written", n)
+		}
 		if id, ok := call.Doc["ID"].(string); ok && call.Write && err == nil {
 			c.mark(id, call.Doc["due"] != nil)
 			if id, err := url.PathUnescape(id); err == nil && c.releases.documents[id] {
@@ -178,6 +184,9 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 		}
 	}
 }
+
+// mostBytes is half of what Firestore takes of a document.
+const mostBytes = 512 << 10
 
 // mark keeps at which workloads something is due.
 func (c *checks) mark(key string, due bool) {
@@ -225,6 +234,7 @@ func (c *checks) called(e tputest.Event) {
 	if e.Kind == tputest.Called && e.Principal == ours(c.Project) && inVain.MatchString(e.Error) {
 		c.violated("order", "", "%s of %s asks for what is not there: %s", e.Method, e.Resource(), e.Error)
 	}
+	c.arrived(e)
 	if e.Kind != tputest.Called || e.Principal != ours(c.Project) || !mutates(e.Method) || e.Code != 0 {
 		return
 	}
@@ -637,6 +647,8 @@ func (c *checks) opened(r *record, w incident.Workload) {
 
 func (c *checks) closed(r *record, after incident.Workload) {
 	in := after.Closed
+	r.past = append(r.past, in.ID)
+	c.told(after.ID, *in)
 	c.ended[string(in.Outcome)]++
 	switch r.closed = c.clock.Now(); in.Outcome {
 	case incident.Withdrawn: // which mends nothing
@@ -652,6 +664,9 @@ func (c *checks) closed(r *record, after incident.Workload) {
 		for _, s := range after.Slices {
 			c.chipHoursLost += away.Hours() * float64(s.Chips)
 		}
+	}
+	if (in.Outcome == incident.Resumed) != (in.Code == "") {
+		c.violated("10 nothing lost", after.ID, "%s ended %s with the code %q: %s", in.ID, in.Outcome, in.Code, in.Reason)
 	}
 	if in.Switches.WatchOnly() && in.Outcome != incident.Observed {
 		c.violated("owner's word", after.ID, "%s ended %s under the switches %+v", in.ID, in.Outcome, in.Switches)

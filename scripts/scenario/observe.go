@@ -255,7 +255,7 @@ func (w *world) tellTimeline(base Line, before, after incident.Workload) {
 	for _, t := range in.Timeline[max(0, len(in.Timeline)-gained):] {
 		l := base
 		l.Incident = in.ID
-		l.Phase, l.Reason, l.Text = string(t.Phase), t.Reason, t.Text
+		l.Phase, l.Reason, l.Code, l.Text = string(t.Phase), t.Reason, string(t.Code), t.Text
 		switch t.Kind {
 		case incident.LineSeen:
 			if !w.newsFrom(t.Source) {
@@ -269,7 +269,8 @@ func (w *world) tellTimeline(base Line, before, after incident.Workload) {
 			// That a call was accepted its own line says.
 			l.Routine = t.Reason == "" && (t.Phase == incident.Removing || t.Phase == incident.Recreating || t.Phase == incident.Maintaining)
 		case incident.LineEnded:
-			l.Kind, l.Outcome = End, string(in.Outcome)
+			l.Kind, l.Outcome, l.Code = End, string(in.Outcome), string(in.Code)
+			l.Calls, l.Plan = in.Calls, in.Plan
 			l.Decision = in.Advice
 		}
 		w.tell(l)
@@ -484,6 +485,9 @@ func (w *world) changed(bucket, name string, deleted bool) {
 	}
 	if w.checks != nil && strings.HasSuffix(name, "/"+checkpoint.LeaseName) {
 		w.clock.At(w.clock.Now(), func() { w.checks.leased("gs://" + bucket + "/" + name) })
+	}
+	if w.checks != nil && (strings.HasSuffix(name, "/"+checkpoint.LeaseName) || strings.HasSuffix(name, "/"+checkpoint.RequestName)) {
+		w.clock.At(w.clock.Now(), func() { w.checks.written("gs://" + bucket + "/" + name) })
 	}
 	if w.checks != nil && strings.HasSuffix(name, "/commit_success.txt") {
 		w.clock.At(w.clock.Now(), w.checks.haunted)

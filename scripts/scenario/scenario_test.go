@@ -167,8 +167,8 @@ func TestWatchedIncidents(t *testing.T) {
 				t.Fatalf("no incident was observed\n%s", tail(s))
 			}
 			for _, e := range s.Ended {
-				if e.Outcome != incident.Observed || len(e.Would) == 0 {
-					t.Errorf("%s ended %s, would have %q; want observed, with what would have been done\n%s", e.ID, e.Outcome, e.Would, tail(s))
+				if e.Outcome != incident.Observed || len(e.WouldHave()) == 0 {
+					t.Errorf("%s ended %s, would have %q; want observed, with what would have been done\n%s", e.ID, e.Outcome, e.WouldHave(), tail(s))
 				}
 			}
 		})

@@ -42,8 +42,13 @@ type Line struct {
 	MessageID string    `json:"message_id"`
 	Decision  string    `json:"decision"`
 	Reason    string    `json:"reason"`
-	Phase     string    `json:"phase"`
-	Outcome   string    `json:"outcome"`
+	// Code is why, in one word, where something was refused, is held or ended without the training going on.
+	Code    string `json:"code"`
+	Phase   string `json:"phase"`
+	Outcome string `json:"outcome"`
+	// Calls are, at the end of an incident, what was called on its behalf, and Plan what would have been, had it been allowed.
+	Calls []incident.Call    `json:"calls,omitempty"`
+	Plan  []incident.Planned `json:"plan,omitempty"`
 	// Simulated says that the world made it up; what was recorded, and what was decided on it, is real.
 	Simulated bool   `json:"simulated"`
 	Text      string `json:"text"`

@@ -357,11 +357,13 @@ func (w *world) deploy(ctx context.Context) error {
 	}
 	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now)
 	of := func(name string) *fleet.Fleet {
-		return &fleet.Fleet{Ledger: functionsLedger, Provider: cloud, Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
+		f := &fleet.Fleet{Ledger: functionsLedger, Provider: cloud, Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
 			Ledger: functionsLedger, Policies: policies, Publisher: publisher, Now: w.clock.Now, Sleep: w.clock.Sleep,
 			Source: "//pitstop/functions/" + name, Cause: trigger.MessageID, Log: w.log,
 			Saved: func(_ context.Context, s ledger.Step) { w.saved(name, s) },
 		}}
+		f.Advancer.Fits = f.Fits
+		return f
 	}
 	us := []string{ours(w.Project)}
 	handles := map[string]func() trigger.Handle{

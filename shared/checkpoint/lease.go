@@ -14,7 +14,7 @@ import (
 )
 
 // LeaseName is the object, beside the checkpoints, that says where training may run.
-const LeaseName = "pitstop-lease.json"
+const LeaseName = events.LeaseObject
 
 // Why a lease is not read or not written; the error says more.
 var (

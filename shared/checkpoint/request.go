@@ -12,7 +12,7 @@ import (
 
 // RequestName is the object, beside the checkpoints, through which a crew is asked to save. It is a channel equal to
 // the node's metadata, and carries the same.
-const RequestName = "pitstop-request.json"
+const RequestName = events.RequestObject
 
 // ReadRequest reads the request of a checkpoint directory. Where there is none the error is ErrNotExist, one of a newer
 // release is events.ErrNewer, and what is no request ErrMalformed.

@@ -10,6 +10,7 @@ import (
 type class struct {
 	error
 	kind kind
+	code string
 }
 
 type kind int
@@ -27,14 +28,26 @@ func Permanent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &class{err, permanent}
+	return &class{error: err, kind: permanent}
 }
 
 // Permanentf is Permanent of a formatted error.
 func Permanentf(format string, args ...any) error { return Permanent(fmt.Errorf(format, args...)) }
 
-// Ignored marks a message that is none of our concern, and why: it is acknowledged without an error.
-func Ignored(format string, args ...any) error { return &class{fmt.Errorf(format, args...), ignored} }
+// Ignored marks a message that is none of our concern, and why, in one word (see incident.Code) and in plain ones: it is
+// acknowledged without an error.
+func Ignored[C ~string](code C, format string, args ...any) error {
+	return &class{error: fmt.Errorf(format, args...), kind: ignored, code: string(code)}
+}
+
+// Code is why a message was ignored, in one word; empty for every other error.
+func Code(err error) string {
+	var c *class
+	if !errors.As(err, &c) {
+		return ""
+	}
+	return c.code
+}
 
 // Busy marks an error that the sender should try again soon, and that says nothing against the message: a newer
 // release has to read it, or the instance is shutting down. It is answered 503.
@@ -42,7 +55,7 @@ func Busy(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &class{err, busy}
+	return &class{error: err, kind: busy}
 }
 
 // IsPermanent reports whether no redelivery can cure the error.

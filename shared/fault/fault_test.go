@@ -18,7 +18,7 @@ func TestClasses(t *testing.T) {
 		"no error is no class":           {err: nil},
 		"permanent":                      {err: fault.Permanent(cause), permanent: true},
 		"permanent under a wrapping":     {err: fmt.Errorf("reading: %w", fault.Permanentf("bad %s", "id")), permanent: true},
-		"ignored":                        {err: fault.Ignored("not ours: %d", 3), ignored: true},
+		"ignored":                        {err: fault.Ignored("nothing", "not ours: %d", 3), ignored: true},
 		"busy":                           {err: fault.Busy(cause), busy: true},
 		"the last mark counts, not the innermost": {err: fault.Permanent(fmt.Errorf("x: %w", fault.Busy(cause))), permanent: true},
 		"a mark on nothing is nothing":            {err: errors.Join(fault.Permanent(nil), fault.Busy(nil))},
@@ -34,6 +34,12 @@ func TestClasses(t *testing.T) {
 				t.Errorf("IsBusy = %v", got)
 			}
 		})
+	}
+	if got := fault.Code(fmt.Errorf("x: %w", fault.Ignored("nothing", "not ours"))); got != "nothing" {
+		t.Errorf("Code = %q", got)
+	}
+	if got := fault.Code(fault.Busy(cause)); got != "" {
+		t.Errorf("Code = %q of what is not ignored", got)
 	}
 	if !errors.Is(fault.Permanent(cause), cause) {
 		t.Error("a mark hides its cause")

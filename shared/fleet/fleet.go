@@ -14,6 +14,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/trigger"
 )
@@ -37,10 +38,41 @@ type Fleet struct {
 // New returns the fleet of a deployed function, on the real clock, with the loop that stores what is decided.
 func New(l *ledger.Ledger, policies ledger.Policies, publisher ledger.Publisher, provider Reader, function string) *Fleet {
 	log := trigger.Log()
-	return &Fleet{Ledger: l, Provider: provider, Now: time.Now, Log: log, Advancer: &ledger.Advancer{
+	f := &Fleet{Ledger: l, Provider: provider, Now: time.Now, Log: log, Advancer: &ledger.Advancer{
 		Ledger: l, Policies: policies, Publisher: publisher, Now: time.Now, Sleep: ledger.Sleep,
 		Source: "//pitstop/functions/" + function, Cause: trigger.MessageID, Log: log,
 	}}
+	f.Advancer.Fits = f.Fits
+	return f
+}
+
+// Fits holds the order of a slice, and of all that come with it, against zones. What names something of another zone cannot go there.
+func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, zones []string, p policy.Policy) ([]incident.ZoneFit, error) {
+	s := w.Slice(slice)
+	if s == nil {
+		return nil, fmt.Errorf("%s has no slice %s", w.ID, slice)
+	}
+	fits := make([]incident.ZoneFit, 0, len(zones))
+	for _, zone := range zones {
+		fits = append(fits, incident.ZoneFit{Zone: zone, Checked: true})
+	}
+	for i := range w.Slices {
+		o := &w.Slices[i]
+		if o != s && (s.QueuedResource == "" || o.QueuedResource != s.QueuedResource || o.Zone != s.Zone) {
+			continue
+		}
+		spec, err := f.Ledger.Spec(ctx, o.Spec)
+		if err != nil {
+			return nil, err
+		}
+		for j := range fits {
+			_, err := tpu.Fit(spec, tpu.Move{From: o.Zone, To: fits[j].Zone, Subnetworks: p.Subnetworks})
+			if failure := tpu.Failure(err); failure != nil && fits[j].Code == "" {
+				fits[j].Code, fits[j].Text = failure.Reason(), failure.Message
+			}
+		}
+	}
+	return fits, nil
 }
 
 // Ref is where a slice of a workload is, or was last.

@@ -51,6 +51,8 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 		m.held(e)
 	case Forbidden:
 		m.forbidden(e)
+	case Fitted:
+		m.fitted(e)
 	case Approved:
 		m.approved(e)
 	case Cancelled:
@@ -86,7 +88,7 @@ type machine struct {
 	// reading is the slice that the evidence is a reading of.
 	reading string
 
-	ownSlices, ownIncident, ownNotices bool
+	ownSlices, ownIncident, ownNotices, ownCalls bool
 }
 
 // slice returns a slice to change, or nil.
@@ -109,7 +111,9 @@ func (m *machine) inc() *Incident {
 		in.Tasks = slices.Clone(in.Tasks)
 		in.Troubles = slices.Clip(in.Troubles)
 		in.Zones = slices.Clone(in.Zones)
+		in.Calls = slices.Clip(in.Calls)
 		in.Would = slices.Clip(in.Would)
+		in.Plan = slices.Clip(in.Plan)
 		in.Timeline = slices.Clip(in.Timeline)
 		m.w.Incident = &in
 		m.ownIncident = true
@@ -152,6 +156,12 @@ const spare = 8
 
 func (m *machine) decided(text, reason string) { m.line(LineDecided, text, reason) }
 
+// coded says in one word why the line was written that was just added.
+func (m *machine) coded(c Code) {
+	in := m.inc()
+	in.Timeline[len(in.Timeline)-1].Code = c
+}
+
 // enter moves the open incident to a phase that ends at the deadline at the latest; a zero deadline is one of the two
 // waits that have none. Requests of the phase before that nobody answered are void: the fence finds no task for them. The
 // checkpoint of a save may still be looked for in the window.
@@ -161,7 +171,7 @@ func (m *machine) enter(p Phase, deadline time.Time) {
 		in.Save.Result = SaveOvertaken
 	}
 	in.Phase, in.Since, in.Deadline = p, m.now, deadline
-	in.Asked, in.Held = "", ""
+	in.Asked, in.Held, in.HeldCode = "", "", ""
 	in.Look = p == Looking
 	in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool {
 		return !t.inFlight() && (p != Window || t.Action != events.ActionVerify)
@@ -224,20 +234,21 @@ func (m *machine) unreadable() bool {
 	if m.p.Unreadable == "" {
 		return false
 	}
-	m.hold(policyHeld + m.p.Unreadable)
+	m.hold(CodePolicyUnreadable, policyHeld+m.p.Unreadable)
 	return true
 }
 
 const policyHeld = "the policy cannot be read: "
 
 // hold says once why nothing is done for the time being, and keeps the deadline away: waiting is no failure.
-func (m *machine) hold(why string) {
+func (m *machine) hold(c Code, why string) {
 	if m.w.Incident == nil {
 		return
 	}
 	if m.w.Incident.Held != why {
-		m.inc().Held = why
+		m.inc().Held, m.inc().HeldCode = why, c
 		m.decided("hold", why)
+		m.coded(c)
 	}
 	if d := m.w.Incident.Deadline; !d.IsZero() && d.Sub(m.now) < HoldMargin {
 		m.inc().Deadline = m.now.Add(2 * HoldMargin)

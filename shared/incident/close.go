@@ -12,15 +12,18 @@ import (
 
 // finish ends the open incident. Where a call of ours may still bring a slice that nobody wants any more, that is
 // cleaned up first, and the end stands behind it.
-func (m *machine) finish(o Outcome, by Confirmation, reason, advice string) {
+func (m *machine) finish(o Outcome, by Confirmation, c Code, reason, advice string) {
 	in := m.inc()
-	in.Outcome, in.ConfirmedBy, in.Reason, in.Advice = o, by, reason, advice
+	in.Outcome, in.ConfirmedBy, in.Code, in.Reason, in.Advice = o, by, c, reason, advice
 	if o != Resumed && m.leaves(o) {
 		m.startClearing(o)
 		return
 	}
 	m.close()
 }
+
+// resumed ends the open incident with the training going on: that alone needs no code.
+func (m *machine) resumed(by Confirmation, reason string) { m.finish(Resumed, by, "", reason, "") }
 
 // leaves reports whether a create of ours may still take effect, or has. What lacks nothing but its admission is left to
 // the person whose turn it is.
@@ -136,8 +139,9 @@ func (m *machine) close() {
 	if !in.Save.Requested.IsZero() && in.Save.Result == "" {
 		in.Save.Result = SaveOvertaken
 	}
-	in.Tasks, in.Look, in.Held, in.Asked, in.Revision = nil, false, "", "", 1
+	in.Tasks, in.Look, in.Held, in.HeldCode, in.Asked, in.Revision = nil, false, "", "", "", 1
 	m.line(LineEnded, m.summary(), in.Reason)
+	m.coded(in.Code)
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		told := events.Incarnation{}
@@ -196,17 +200,17 @@ func (in *Incident) Account() string {
 }
 
 // escalate ends the incident with a person's turn: why, what to do, and what it costs meanwhile.
-func (m *machine) escalate(why, advice string) {
+func (m *machine) escalate(c Code, why, advice string) {
 	if m.phase() == Clearing {
 		m.inc().Outcome = Escalated
-		m.inc().Reason, m.inc().Advice = why, advice
+		m.inc().Code, m.inc().Reason, m.inc().Advice = c, why, advice
 		m.close()
 		return
 	}
 	if cost := m.idleCost(); cost != "" {
 		advice += "; " + cost
 	}
-	m.finish(Escalated, "", why, advice)
+	m.finish(Escalated, "", c, why, advice)
 }
 
 // idleCost is what chips that do nothing cost while a person is waited for.
@@ -228,18 +232,29 @@ func (m *machine) idleCost() string {
 }
 
 // release leaves the workload to its owner.
-func (m *machine) release(why string) {
-	m.finish(Released, "", why, "")
+func (m *machine) release(c Code, why string) {
+	m.finish(Released, "", c, why, "")
 }
 
-// watch follows an incident in which nothing may be done, and keeps what would have been.
-func (m *machine) watch(would, seen string) {
+// watch follows an incident in which nothing may be done, and keeps what would have been: the calls, or what is none.
+func (m *machine) watch(would, seen string, calls ...Planned) {
 	in := m.inc()
 	first := in.Phase == ""
-	in.Would = append(in.Would, would)
+	if would != "" {
+		in.Would = append(in.Would, would)
+	}
+	m.rehearse(calls...)
 	m.enter(Watching, m.now.Add(WatchFor))
 	if first {
 		m.line(LineSeen, seen, "")
 	}
-	m.decided("only watch; would: "+would, "the policy allows nothing")
+	var texts []string
+	if would != "" {
+		texts = append(texts, would)
+	}
+	for _, c := range calls {
+		texts = append(texts, c.String())
+	}
+	m.decided("only watch; would: "+strings.Join(texts, "; "), "the policy allows nothing")
+	m.coded(CodeWatchOnly)
 }

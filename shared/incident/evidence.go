@@ -139,6 +139,8 @@ type Failure struct {
 	Message string
 	// Hearsay says that the provider was not asked: it has just told somebody else.
 	Hearsay bool
+	// Code is why, where the class alone does not say; see Reason.
+	Code Code
 }
 
 // FailureClass is what an error of the provider means. shared/tpu has the table.
@@ -184,11 +186,21 @@ type Answered struct {
 	// Operation names what the provider does now; empty when the call is all there was.
 	Operation string
 	Failure   *Failure
+	// NoCall says that it is no answer to a call. Failed are those of several calls that failed, by resource.
+	NoCall NoCall
+	Failed map[string]Code
 	// Text is what was done, for people.
 	Text string
-	// Uncalled says that no call was made, because what has to come before it failed.
-	Uncalled bool
 }
+
+// NoCall says how far came who answers without a call.
+type NoCall string
+
+// Nothing was called: behind the intent, or before it.
+const (
+	Uncalled NoCall = "uncalled"
+	Unbegun  NoCall = "unbegun"
+)
 
 // Ended says that an operation of ours ended.
 type Ended struct {
@@ -218,15 +230,26 @@ type Checked struct {
 type Held struct {
 	Origin
 	Request events.Request
+	Code    Code
 	Why     string
 	Until   time.Time
+	// Begun says that the intent was stored before, and nothing was called.
+	Begun bool
 }
 
 // Forbidden says that a function found the switch of its action closed.
 type Forbidden struct {
 	Origin
 	Request events.Request
+	Code    Code
 	Why     string
+}
+
+// Fitted says how the order of a slice fits the zones that would be asked for it. Nothing is decided on it.
+type Fitted struct {
+	Origin
+	Slice string
+	Zones []ZoneFit
 }
 
 // Ticked is the clock.
@@ -247,6 +270,7 @@ func (Ended) kind() string       { return "Ended" }
 func (Checked) kind() string     { return "Checked" }
 func (Held) kind() string        { return "Held" }
 func (Forbidden) kind() string   { return "Forbidden" }
+func (Fitted) kind() string      { return "Fitted" }
 func (Ticked) kind() string      { return "Ticked" }
 
 // Kind is the name of the evidence's type.

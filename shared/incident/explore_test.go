@@ -214,8 +214,8 @@ func answers(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		}
 		name := func(what string) string { return fmt.Sprintf("%s %s %d", what, t.Action, i) }
 		out[name("intend")] = incident.Intended{Origin: api, Request: r, RequestID: "uuid"}
-		out[name("held")] = incident.Held{Origin: api, Request: r, Why: "paused"}
-		out[name("forbidden")] = incident.Forbidden{Origin: api, Request: r, Why: "the switch is no"}
+		out[name("held")] = incident.Held{Origin: api, Request: r, Code: incident.CodePaused, Why: "paused"}
+		out[name("forbidden")] = incident.Forbidden{Origin: api, Request: r, Code: incident.CodePolicyNo, Why: "the switch is no"}
 		if t.Action == events.ActionVerify {
 			out[name("found")] = incident.Checked{Origin: api, Request: r, Found: true, Step: 48200, URI: "gs://x", At: now.Add(-20 * time.Second), Bytes: 3 << 30, More: true}
 			out[name("torn")] = incident.Checked{Origin: api, Request: r, Text: "no commit marker"}
@@ -275,12 +275,13 @@ func key(t *testing.T, w incident.Workload) string {
 		in := *w.Incident
 		w.Incident = &in
 		in.ID, in.Troubles, in.Timeline, in.Zones, in.Would, in.LeftOut, in.Reason, in.Advice, in.Held, in.BaseAttempt = "", nil, nil, nil, nil, 0, "", "", "", 0
+		in.Code, in.HeldCode, in.Calls, in.CallsLeftOut, in.Plan = "", "", nil, 0, nil
 		in.Save.ID = ""
 		blur(&in.Opened, &in.Since, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Slow, &in.Save.Requested, &in.Save.Left, &in.Save.Acked, &in.Save.At)
 		in.Tasks = slices.Clone(in.Tasks)
 		for i := range in.Tasks {
 			k := &in.Tasks[i]
-			k.Epoch, k.Attempt, k.Failures, k.LastFailure, k.Reason = 0, 0, 0, "", ""
+			k.Epoch, k.Attempt, k.Failures, k.LastFailure, k.LastCode, k.Reason = 0, 0, 0, "", "", ""
 			blur(&k.Sent, &k.Begun, &k.Answered, &k.Retry, &k.By)
 		}
 	}
@@ -654,9 +655,15 @@ func marshal(t *testing.T, v any) string {
 
 func checkDocument(t *testing.T, n node, w incident.Workload) {
 	t.Helper()
+	if c := w.Closed; c != nil && (c.Outcome != incident.Resumed) != (meanings[c.Code] != "") {
+		t.Fatalf("%s: it ended %s with the code %q: %s", n.path, c.Outcome, c.Code, c.Reason)
+	}
 	in := w.Incident
 	if in == nil {
 		return
+	}
+	if (in.Held != "") != (meanings[in.HeldCode] != "") {
+		t.Fatalf("%s: it is held by %q with the code %q", n.path, in.Held, in.HeldCode)
 	}
 	spot := slices.ContainsFunc(w.Slices, func(s incident.Slice) bool { return s.Spot })
 	waits := in.Phase == incident.Approving || in.Phase == incident.Recreating && spot && !in.WaitingSince.IsZero()

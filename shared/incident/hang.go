@@ -173,7 +173,7 @@ func (m *machine) hangs() {
 	m.line(LineSeen, text, "")
 	m.decided("incident opened: the training hangs", "")
 	if m.w.Progress.Verified == 0 && m.w.Progress.CheckpointStep == 0 {
-		m.escalate(text+"; and there is no checkpoint from which another attempt could go on", "look at the training: py-spy dump, or SIGQUIT")
+		m.escalate(CodeNoCheckpoint, text+"; and there is no checkpoint from which another attempt could go on", "look at the training: py-spy dump, or SIGQUIT")
 		return
 	}
 	m.restart(text)

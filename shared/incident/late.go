@@ -62,8 +62,8 @@ func (m *machine) openLate(s *Slice, e Read) {
 	text := what + " in " + e.Zone + " is " + e.State + ", and " + e.Incident + ", which had ordered it, is over"
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, At: m.when(), Text: text})
 	if m.watchOnly() {
-		m.watch("delete "+what+" in "+e.Zone, text)
-		m.finish(Observed, "", text, "delete it: it may hold quota, or be filled and paid for")
+		m.watch("", text, m.would("", "", Task{Action: events.ActionDelete, Slice: s.Name, Zone: e.Zone})...)
+		m.finish(Observed, "", CodeWatchOnly, text, "delete it: it may hold quota, or be filled and paid for")
 		return
 	}
 	if e.Incarnation.Known() {
@@ -73,5 +73,5 @@ func (m *machine) openLate(s *Slice, e Read) {
 		waits := m.slice(s.Name)
 		waits.Zone, waits.QueuedResource, waits.Ordered = e.Zone, e.Facts.QueuedResource, e.Ordered
 	}
-	m.finish(Released, "", text, "")
+	m.finish(Released, "", CodeLeftBehind, text, "")
 }

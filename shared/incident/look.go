@@ -74,7 +74,7 @@ func (m *machine) stale() bool { return !m.from.Time.IsZero() && m.now.Sub(m.fro
 func (m *machine) openLook(t Trouble, text string) {
 	m.open(t)
 	if m.watchOnly() && m.p.Unreadable == "" {
-		m.watch("look at the TPU and, if it is lost, delete it and create it again", text)
+		m.watch("look at the API; what it shows decides", text)
 		return
 	}
 	m.enter(Looking, m.now.Add(LookFor))
@@ -149,7 +149,7 @@ func (m *machine) read(e Read) {
 		m.newLife(s, e)
 		return
 	case m.orderedByOthers(s, e):
-		m.release("somebody else ordered queued resource " + e.Facts.QueuedResource + " again in " + e.Zone + " in the middle of this incident")
+		m.release(CodeTakenOver, "somebody else ordered queued resource "+e.Facts.QueuedResource+" again in "+e.Zone+" in the middle of this incident")
 		return
 	case !e.Incarnation.Known() && (m.phase() == Clearing || m.phase() == Recreating && s.Replace):
 		if e.Zone != m.expectedZone(s) {
@@ -351,6 +351,7 @@ func (m *machine) isLost(s *Slice) {
 		if m.trouble(t, s.Incarnation) {
 			m.line(LineSeen, t.Text, "")
 		}
+		m.rehearseLost()
 		return
 	}
 	m.trouble(t, s.Incarnation)
@@ -415,7 +416,7 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 		if was != Ready && was != Unread && in.Cause.Infrastructure() {
 			m.line(LineSeen, "node "+s.Name+" is usable again", "")
 			if m.w.Crew.Seen.IsZero() && m.allReady() && !m.announced() {
-				m.finish(Observed, "", "the slice is usable again", "")
+				m.finish(Observed, "", CodeWatchOnly, "the slice is usable again", "")
 			}
 		}
 	}
@@ -553,6 +554,7 @@ func (m *machine) gone(s *Slice) {
 		m.cleared(s)
 	case Watching:
 		m.stopped(s.Since)
+		m.rehearseLost()
 	case InGrace:
 		if in.proves(s) { // the word that was waited for
 			m.lose(s, "node "+s.Name+" is gone")
@@ -667,7 +669,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 		if !moved {
 			a.Admitted = e.Incarnation
 		}
-		m.release("somebody else created node " + s.Name + " again in " + e.Zone + " in the middle of this incident")
+		m.release(CodeTakenOver, "somebody else created node "+s.Name+" again in "+e.Zone+" in the middle of this incident")
 	}
 }
 
@@ -728,7 +730,7 @@ func (m *machine) called(e Called) {
 	case "CreateNode", "CreateQueuedResource":
 		if m.w.Incident != nil && m.phase() != Watching && m.phase() != Clearing && !m.beforeTrouble() {
 			m.line(LineSeen, what, "")
-			m.release("somebody else creates it: " + e.Principal)
+			m.release(CodeTakenOver, "somebody else creates it: "+e.Principal)
 		}
 	case "StopNode":
 		if s.Made != "" {
@@ -792,10 +794,10 @@ func (m *machine) ownerActed(what, why string) {
 	}
 	m.line(LineSeen, what, "")
 	if m.phase() == Watching {
-		m.finish(Observed, "", why, "")
+		m.finish(Observed, "", CodeOwner, why, "")
 		return
 	}
-	m.release(why + ": " + what)
+	m.release(CodeOwner, why+": "+what)
 }
 
 // mapped notes the host names of a life, or that they are not to be had.
@@ -820,10 +822,10 @@ func (m *machine) stopAbused() {
 	m.out = slices.DeleteFunc(m.out, func(e events.Event) bool { return e.EventType() != events.TypeIncidentClosed })
 	const why = "Google suspects abuse on this slice (symptom PROJECT_ABUSE)"
 	if m.phase() == Watching {
-		m.finish(Observed, "", why, "answer Google's notification")
+		m.finish(Observed, "", CodeAbuse, why, "answer Google's notification")
 		return
 	}
-	m.escalate(why, "answer Google's notification; Pitstop does nothing more here")
+	m.escalate(CodeAbuse, why, "answer Google's notification; Pitstop does nothing more here")
 }
 
 // abused reports whether Google suspects abuse on a slice.

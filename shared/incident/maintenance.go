@@ -305,10 +305,10 @@ func (m *machine) noticeGone(s *Slice, e Noticed) {
 	}
 	if !began && !in.Begun && in.Down.IsZero() {
 		if in.Phase == Watching {
-			m.finish(Observed, "", "the maintenance was withdrawn", "")
+			m.finish(Observed, "", CodeWithdrawn, "the maintenance was withdrawn", "")
 			return
 		}
-		m.finish(Withdrawn, "", "the maintenance was withdrawn before it began", "")
+		m.finish(Withdrawn, "", CodeWithdrawn, "the maintenance was withdrawn before it began", "")
 		return
 	}
 	m.inc().Begun = true
@@ -316,7 +316,7 @@ func (m *machine) noticeGone(s *Slice, e Noticed) {
 	case in.Phase != Watching:
 		m.maintenanceOver("Google says that the maintenance is over")
 	case m.w.Crew.Seen.IsZero() && m.allReady():
-		m.finish(Observed, "", "the maintenance is over", "")
+		m.finish(Observed, "", CodeWatchOnly, "the maintenance is over", "")
 	}
 }
 
@@ -344,7 +344,11 @@ func (m *machine) openMaintenance(n Notice) {
 	in := m.open(Trouble{Cause: events.CauseMaintenance, Slice: n.Slice, Life: n.Incarnation.ID, At: m.when(), Text: text, Announced: n.Status == events.NoticePending, Proven: true})
 	in.Begun = n.Status == events.NoticeOngoing
 	if m.watchOnly() && m.p.Unreadable == "" {
-		m.watch("ask the training to save before the window", text)
+		if m.w.Crew.Seen.IsZero() {
+			m.watch("nothing: no crew has been seen that could save", text)
+		} else {
+			m.watch("", text, append(m.wouldSave(), m.wouldMaintain()...)...)
+		}
 		m.inc().Deadline = m.windowDeadline()
 		return
 	}
@@ -418,13 +422,14 @@ func (m *machine) afterSave() {
 	}
 	switch {
 	case m.w.Incident.Begun || n.Status != events.NoticePending:
-		m.enterWindow("the maintenance has begun")
+		m.enterWindow(CodeBegun, "the maintenance has begun")
 	case why != "":
-		m.enterWindow(why)
+		m.enterWindow(CodeNotEarly, why)
 	case level == policy.Ask:
 		m.ask(events.ActionMaintain)
 	case level == policy.No:
-		m.enterWindow(m.no(policy.EarlyMaintenance))
+		m.rehearse(m.wouldMaintain()...)
+		m.enterWindow(CodePolicyNo, m.no(policy.EarlyMaintenance))
 	default:
 		m.sendMaintain()
 	}
@@ -432,12 +437,21 @@ func (m *machine) afterSave() {
 
 func (m *machine) sendMaintain() {
 	if why := m.notEarly(); why != "" {
-		m.enterWindow(why)
+		m.enterWindow(CodeNotEarly, why)
 		return
 	}
 	m.enter(Maintaining, m.now.Add(MaintainFor))
 	m.decided("start the maintenance now", "checkpoint "+events.Number(m.w.Progress.Verified)+" is verified, and the moment is ours to choose")
-	var tasks []Task
+	tasks := m.maintainTasks()
+	if tasks == nil {
+		m.enterWindow(CodeNotReady, "no slice is ready for early maintenance")
+		return
+	}
+	m.send(tasks...)
+}
+
+// maintainTasks are the calls that start the announced maintenance: one for each slice, or for the queued resource that holds it.
+func (m *machine) maintainTasks() (tasks []Task) {
 	called := map[string]bool{}
 	for _, n := range m.w.Notices {
 		s := m.w.Slice(n.Slice)
@@ -451,11 +465,7 @@ func (m *machine) sendMaintain() {
 			Action: events.ActionMaintain, Slice: s.Name, Zone: s.Zone, Incarnation: s.Incarnation, Reason: "verified checkpoint",
 		})
 	}
-	if tasks == nil {
-		m.enterWindow("no slice is ready for early maintenance")
-		return
-	}
-	m.send(tasks...)
+	return tasks
 }
 
 // maintaining tells how the calls stand that start maintenance early: whether one was accepted, and whether one is under way.
@@ -507,20 +517,21 @@ func (m *machine) notMaintained(t *Task, f Failure) {
 		}
 	}
 	m.drop(events.ActionMaintain, slice)
-	m.notStarted("the maintenance could not be started early: " + f.Message)
+	m.notStarted(f.Reason(), "the maintenance could not be started early: "+f.Message)
 }
 
 // notStarted goes on without the calls that were not accepted.
-func (m *machine) notStarted(why string) {
+func (m *machine) notStarted(c Code, why string) {
 	accepted, open := m.w.Incident.maintaining()
 	switch {
 	case !accepted && open:
 		return
 	case !accepted:
-		m.enterWindow(why)
+		m.enterWindow(c, why)
 		return
 	}
 	m.line(LineCame, "the maintenance of the other slices comes in its window", why)
+	m.coded(c)
 	m.maintained()
 }
 
@@ -529,12 +540,13 @@ func (m *machine) hasBegun() {
 	if accepted, open := m.w.Incident.maintaining(); m.phase() == Maintaining && accepted && open {
 		return
 	}
-	m.enterWindow("the maintenance has begun")
+	m.enterWindow(CodeBegun, "the maintenance has begun")
 }
 
-func (m *machine) enterWindow(why string) {
+func (m *machine) enterWindow(c Code, why string) {
 	m.enter(Window, m.windowDeadline())
 	m.decided("wait for the maintenance to pass", why)
+	m.coded(c)
 }
 
 // maintenanceOver goes on to confirm progress, as soon as every slice is usable.

@@ -153,10 +153,10 @@ func (m *machine) cancelled(e Cancelled) {
 		}
 	}
 	if in.Phase == Watching {
-		m.finish(Observed, "", "cancelled by "+e.By, "")
+		m.finish(Observed, "", CodeCancelled, "cancelled by "+e.By, "")
 		return
 	}
-	m.release("cancelled by " + e.By)
+	m.release(CodeCancelled, "cancelled by "+e.By)
 }
 
 // retried asks again for what was refused or given up.

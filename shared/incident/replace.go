@@ -16,7 +16,11 @@ func (m *machine) lose(s *Slice, what string) {
 	m.stopped(m.now)
 	m.keepsSaved()
 	if m.watchOnly() && m.p.Unreadable == "" {
-		m.watch("delete "+name+" and create it again", what)
+		calls, why := m.wouldReplace([]string{name}, "")
+		if why != "" {
+			why = "nothing: " + why
+		}
+		m.watch(why, what, calls...)
 		return
 	}
 	m.slice(name).Replace = true
@@ -55,9 +59,14 @@ func (m *machine) replace(why string) {
 	sw := m.w.governs(events.ActionDelete)
 	switch {
 	case m.watchOnly():
-		m.watch("delete and create again: "+strings.Join(m.replacing(), ", "), why)
+		calls, never := m.wouldReplace(m.replacing(), "")
+		if never != "" {
+			never = "nothing: " + never
+		}
+		m.watch(never, why, calls...)
 	case m.level(sw) == policy.No:
-		m.escalate(why+", and "+m.no(sw), "recreate "+strings.Join(m.replacing(), ", ")+" by hand, or allow the switch "+string(sw))
+		m.rehearseReplacement(m.replacing(), "")
+		m.escalate(CodePolicyNo, why+", and "+m.no(sw), "recreate "+strings.Join(m.replacing(), ", ")+" by hand, or allow the switch "+string(sw))
 	case m.level(sw) == policy.Ask && m.w.Incident.Approved != events.ActionDelete:
 		m.ask(events.ActionDelete)
 	default:
@@ -123,13 +132,13 @@ func (m *machine) remove(why string) {
 		if !s.Replace || m.coming(s) {
 			continue
 		}
-		if fault, advice := m.irreplaceable(s); fault != "" {
-			m.escalate(fault, advice)
+		if c, fault, advice := m.irreplaceable(s); fault != "" {
+			m.escalate(c, fault, advice)
 			return
 		}
 	}
 	if m.w.Budgets.Recreates >= MaxRecreates {
-		m.escalate(fmt.Sprintf("%s were replaced %d times without progress", strings.Join(m.replacing(), ", "), MaxRecreates),
+		m.escalate(CodeBudget, fmt.Sprintf("%s were replaced %d times without progress", strings.Join(m.replacing(), ", "), MaxRecreates),
 			"look at the start-up script and the hosts; progress of the training refills the budget")
 		return
 	}
@@ -272,19 +281,19 @@ func (m *machine) looksBeside(s *Slice) bool {
 }
 
 // irreplaceable says why a slice must not, or cannot, be replaced now.
-func (m *machine) irreplaceable(s *Slice) (fault, advice string) {
+func (m *machine) irreplaceable(s *Slice) (c Code, fault, advice string) {
 	if s.Spec == "" {
-		return "the specification of " + s.Name + " was never read, so it cannot be created again", "create it by hand"
+		return CodeNoSpec, "the specification of " + s.Name + " was never read, so it cannot be created again", "create it by hand"
 	}
 	if s.Condition != Gone && m.named(s) == nil {
-		return s.Name + " was never seen alive, so no request to delete it could name its life", "delete and create it by hand"
+		return CodeNoLife, s.Name + " was never seen alive, so no request to delete it could name its life", "delete and create it by hand"
 	}
 	goes := s.Condition == Lost || s.Condition == Gone || s.Condition == Deleting && s.QueuedResource != ""
 	if goes || !m.unsaved(s) {
-		return "", ""
+		return "", "", ""
 	}
 	// It still lives: there is something to lose.
-	return s.Name + " still exists (" + s.State + ") and no checkpoint of its training has been verified",
+	return CodeUnverified, s.Name + " still exists (" + s.State + ") and no checkpoint of its training has been verified",
 		"save the training if it can be saved, then recreate " + s.Name + " by hand"
 }
 
@@ -325,8 +334,8 @@ func (m *machine) livesWhileRemoving(s *Slice) {
 			return // the queued resource goes as a whole
 		}
 	}
-	if fault, advice := m.irreplaceable(s); s.Condition != Ready && len(all) > 1 {
-		m.escalate(fault, advice)
+	if c, fault, advice := m.irreplaceable(s); s.Condition != Ready && len(all) > 1 {
+		m.escalate(c, fault, advice)
 		return
 	}
 	for _, name := range all {
@@ -389,7 +398,7 @@ func (m *machine) recreate(why string) {
 		switch {
 		case zone == "":
 			last := m.w.Incident.Zones[len(m.w.Incident.Zones)-1]
-			m.nowhere(t, Failure{Message: last.Text})
+			m.nowhere(t, Failure{Code: last.Code, Message: last.Text})
 			return
 		case !at.IsZero():
 			waiting = append(waiting, t)

@@ -28,6 +28,9 @@ func (m *machine) startSave() {
 	}
 	switch {
 	case m.level(policy.RequestCheckpoint) == policy.No:
+		if !m.w.Crew.Seen.IsZero() {
+			m.rehearse(m.wouldSave()...)
+		}
 		m.noSave(SaveForbidden, m.no(policy.RequestCheckpoint))
 	case m.w.Crew.Seen.IsZero():
 		m.noSave(SaveUnheard, "no crew has been seen that could answer; autocheckpoint, where it is enabled, saves by itself")
@@ -41,7 +44,7 @@ func (m *machine) startSave() {
 func (m *machine) noSave(r SaveResult, why string) {
 	in := m.inc()
 	in.Save.Result, in.Save.Failed = r, why
-	m.enterWindow(why)
+	m.enterWindow(r.Code(), why)
 }
 
 func (m *machine) sendSave() {
@@ -148,7 +151,7 @@ func (m *machine) checked(e Checked) {
 		}
 		m.afterSave()
 	case Resuming:
-		m.finish(Resumed, ByCheckpoint, "checkpoint "+events.Number(e.Step)+" is newer than the trouble", "")
+		m.resumed(ByCheckpoint, "checkpoint "+events.Number(e.Step)+" is newer than the trouble")
 	}
 }
 
@@ -157,7 +160,7 @@ func (m *machine) unverified(e Checked) {
 	in := m.inc()
 	if in.Phase == Resuming {
 		m.drop(events.ActionVerify, "")
-		m.finish(Resumed, ByHealth, "the slice is usable; there is no crew that tells of steps and no new checkpoint yet", "")
+		m.resumed(ByHealth, "the slice is usable; there is no crew that tells of steps and no new checkpoint yet")
 		return
 	}
 	in.Save.Failed, in.Save.Result = e.Text, e.result()
@@ -170,9 +173,11 @@ func (m *machine) unverified(e Checked) {
 	}
 	if t.Failures == 1 {
 		m.line(LineCame, "the checkpoint is not complete yet", e.Text)
+		m.coded(in.Save.Result.Code())
 	}
 	if in.Phase == Window && t.Failures >= MaxFailures {
 		m.line(LineCame, "the checkpoint is not complete, and is not looked for any more", e.Text)
+		m.coded(in.Save.Result.Code())
 		m.drop(events.ActionVerify, "")
 	}
 }

@@ -90,9 +90,9 @@ func (m *machine) openStopped(s *Slice) {
 	why := text + ", and nothing says that its owner stopped it"
 	switch {
 	case m.startable() == nil:
-		m.escalate(why+"; a TPU of several workers cannot be started", "look at it, and recreate it by hand")
+		m.escalate(CodeSeveralWorkers, why+"; a TPU of several workers cannot be started", "look at it, and recreate it by hand")
 	case m.level(policy.StartStopped) == policy.No:
-		m.escalate(why+", and the switch "+string(policy.StartStopped)+" is no", m.byHandStart()+", or allow the switch")
+		m.escalate(CodePolicyNo, why+", and "+m.no(policy.StartStopped), m.byHandStart()+", or allow the switch")
 	default:
 		m.start(why)
 	}

@@ -145,31 +145,35 @@ func (m *machine) dropDone(a events.Action, slice string) {
 // ErrRefused is why a request must not be carried out. It is acknowledged: whatever is still wanted is asked for anew.
 var ErrRefused = errors.New("refused")
 
+func refuse(c Code, format string, args ...any) error {
+	return &RefusedError{Code: c, Text: fmt.Sprintf(format, args...)}
+}
+
 // Fence checks that a request is still wanted: that its incident is open, its epoch the current one, and its time not
 // over. It returns the task, which may have been begun before.
 func (w Workload) Fence(r events.Request, now time.Time) (Task, error) {
 	switch {
 	case w.Incident == nil:
-		return Task{}, fmt.Errorf("%w: no incident is open on %s", ErrRefused, w.ID)
+		return Task{}, refuse(CodeNoIncident, "no incident is open on %s", w.ID)
 	case w.Incident.ID != r.Incident:
-		return Task{}, fmt.Errorf("%w: the open incident is %s, not %s", ErrRefused, w.Incident.ID, r.Incident)
+		return Task{}, refuse(CodeOtherIncident, "the open incident is %s, not %s", w.Incident.ID, r.Incident)
 	case w.Epoch != r.Epoch:
-		return Task{}, fmt.Errorf("%w: the epoch is %d, not %d", ErrRefused, w.Epoch, r.Epoch)
+		return Task{}, refuse(CodeStaleEpoch, "the epoch is %d, not %d", w.Epoch, r.Epoch)
 	case now.After(r.Expires):
-		return Task{}, fmt.Errorf("%w: it expired at %s", ErrRefused, r.Expires.UTC().Format(time.RFC3339))
+		return Task{}, refuse(CodeExpired, "it expired at %s", r.Expires.UTC().Format(time.RFC3339))
 	}
 	t, s := w.Incident.task(r.Action, r.Slice), w.Slice(r.Slice)
 	switch {
 	case t == nil || t.Epoch != r.Epoch:
-		return Task{}, fmt.Errorf("%w: nothing waits for %s any more", ErrRefused, r.Action)
+		return Task{}, refuse(CodeNotWanted, "nothing waits for %s any more", r.Action)
 	case !t.Answered.IsZero():
-		return Task{}, fmt.Errorf("%w: %s was carried out already", ErrRefused, r.Action)
+		return Task{}, refuse(CodeAnswered, "%s was carried out already", r.Action)
 	case !t.Retry.IsZero():
-		return Task{}, fmt.Errorf("%w: %s is tried again at %s", ErrRefused, r.Action, t.Retry.UTC().Format(time.RFC3339))
+		return Task{}, refuse(CodeNotDue, "%s is tried again at %s", r.Action, t.Retry.UTC().Format(time.RFC3339))
 	case r.Incarnation.Known() && s == nil:
-		return Task{}, fmt.Errorf("%w: %s of the whole workload concerns no single life", ErrRefused, r.Action)
+		return Task{}, refuse(CodeOtherLife, "%s of the whole workload concerns no single life", r.Action)
 	case r.Incarnation.Known() && !r.Incarnation.Same(s.Incarnation):
-		return Task{}, fmt.Errorf("%w: %s lives as %v, not as %v", ErrRefused, r.Slice, s.Incarnation, r.Incarnation)
+		return Task{}, refuse(CodeOtherLife, "%s lives as %v, not as %v", r.Slice, s.Incarnation, r.Incarnation)
 	}
 	return *t, nil
 }
@@ -271,11 +275,16 @@ func (m *machine) begun(r events.Request) *Task {
 // or removes a slice is for whoever saved it to make: another takes it over when that one would be too late.
 func (m *machine) intended(e Intended) {
 	t := m.begun(e.Request)
-	if t == nil || !t.Begun.IsZero() && (!t.exclusive() || t.UnderWay(m.now)) {
+	if t == nil || !t.Begun.IsZero() && t.UnderWay(m.now) {
+		return
+	}
+	if !t.Begun.IsZero() && !t.exclusive() {
+		m.record(*t) // another delivery may call once more
 		return
 	}
 	t = m.task(t.Action, t.Slice)
 	t.Begun, t.RequestID = m.now, e.RequestID
+	m.record(*t)
 	if t.Action == events.ActionAdmit {
 		m.letIn()
 	}
@@ -283,7 +292,7 @@ func (m *machine) intended(e Intended) {
 		m.inc().Created = true
 	}
 	if m.w.Incident.Held != "" {
-		m.inc().Held = ""
+		m.inc().Held, m.inc().HeldCode = "", ""
 	}
 }
 
@@ -303,13 +312,15 @@ func (t Task) TooLate(now time.Time) bool { return t.exclusive() && now.Sub(t.Be
 
 // answered takes what came back from the call of a task.
 func (m *machine) answered(e Answered) {
+	m.callAnswered(e)
 	t := m.begun(e.Request)
-	if t == nil || !t.Answered.IsZero() || e.Uncalled && t.UnderWay(m.now) { // it is another's to call, and to answer
+	if t == nil || !t.Answered.IsZero() || e.NoCall == Unbegun && t.UnderWay(m.now) { // it is another's to call, and to answer
 		return
 	}
 	t = m.task(t.Action, t.Slice)
 	if e.Failure != nil {
 		m.line(LineCame, e.Text, e.Failure.Message)
+		m.coded(e.Failure.Reason())
 		m.failed(t, *e.Failure)
 		return
 	}
@@ -349,6 +360,7 @@ func (m *machine) ended(e Ended) {
 	if m.w.Incident == nil || e.Operation == "" {
 		return
 	}
+	m.operationFailed(e)
 	for i := range m.w.Incident.Tasks {
 		if m.w.Incident.Tasks[i].Operation != e.Operation {
 			continue
@@ -357,6 +369,7 @@ func (m *machine) ended(e Ended) {
 		t.Operation = ""
 		if e.Failure != nil {
 			m.line(LineCame, string(t.Action)+" of "+t.names()+" in "+t.Zone+" failed", e.Failure.Message)
+			m.coded(e.Failure.Reason())
 			m.failed(t, *e.Failure)
 		}
 		return
@@ -365,7 +378,7 @@ func (m *machine) ended(e Ended) {
 
 // failed decides what a failure means for the task that met it.
 func (m *machine) failed(t *Task, f Failure) {
-	t.LastFailure = f.Message
+	t.LastFailure, t.LastCode = f.Message, f.Reason()
 	if f.Class != Transient || t.Operation == "" && !t.Answered.IsZero() {
 		// The provider has said no: nothing of this call can take effect any more. A transient failure of the call itself
 		// leaves that open.
@@ -408,14 +421,14 @@ func (m *machine) failed(t *Task, f Failure) {
 			return
 		}
 	case Permission:
-		m.escalate(string(t.Action)+" is not permitted: "+f.Message, "grant the function's account what it asks for, then start the recovery again by hand")
+		m.escalate(f.Reason(), string(t.Action)+" is not permitted: "+f.Message, "grant the function's account what it asks for, then start the recovery again by hand")
 		return
 	case Invalid:
 		if t.Action == events.ActionStart {
-			m.escalate("the start was refused as wrong: "+f.Message, m.byHandStart())
+			m.escalate(f.Reason(), "the start was refused as wrong: "+f.Message, m.byHandStart())
 			return
 		}
-		m.escalate(string(t.Action)+" was refused as wrong: "+f.Message, "mend the specification and recreate the slice by hand")
+		m.escalate(f.Reason(), string(t.Action)+" was refused as wrong: "+f.Message, "mend the specification and recreate the slice by hand")
 		return
 	case NotFound, Exists:
 		// The wish may have come true already: the next reading says so.
@@ -430,6 +443,7 @@ func (m *machine) barred(t *Task, why string) {
 	if t.Barred.IsZero() {
 		t.Barred = m.now
 		m.decided("wait up to "+events.Span(BarredFor)+" for "+m.w.holder(t.Slice)+" to leave its state", "it cannot be deleted in it: "+why)
+		m.coded(NotInState.Code())
 		if until := m.now.Add(BarredFor); m.w.Incident.Deadline.Before(until) {
 			m.inc().Deadline = until
 		}
@@ -449,7 +463,7 @@ func (w Workload) holder(slice string) string {
 func (m *machine) again(t *Task, why string) {
 	t.Failures++
 	if t.Failures >= MaxFailures {
-		m.escalate(fmt.Sprintf("%s failed %d times in a row, last: %s", t.Action, t.Failures, why), "look at the message, then start the recovery again by hand")
+		m.escalate(CodeRetries, fmt.Sprintf("%s failed %d times in a row, last: %s", t.Action, t.Failures, why), "look at the message, then start the recovery again by hand")
 		return
 	}
 	t.Retry = m.now.Add(backoff(t.Failures))
@@ -457,6 +471,7 @@ func (m *machine) again(t *Task, why string) {
 
 // held waits with a task that may not be begun now. Waiting is no failure.
 func (m *machine) held(e Held) {
+	m.notCalled(e)
 	t := m.begun(e.Request)
 	if t == nil || !t.Answered.IsZero() {
 		return
@@ -467,7 +482,7 @@ func (m *machine) held(e Held) {
 	if e.Until.After(t.Retry) {
 		t.Retry = e.Until
 	}
-	m.hold(e.Why)
+	m.hold(e.Code, e.Why)
 	if d := m.w.Incident.Deadline; !d.IsZero() && d.Before(t.Retry.Add(HoldMargin)) {
 		m.inc().Deadline = t.Retry.Add(2 * HoldMargin)
 	}
@@ -475,11 +490,14 @@ func (m *machine) held(e Held) {
 
 // forbidden ends what the policy does not allow any more.
 func (m *machine) forbidden(e Forbidden) {
-	if m.begun(e.Request) == nil || m.phase() == Clearing && e.Request.Action == events.ActionCreate {
+	t := m.begun(e.Request)
+	if t == nil || m.phase() == Clearing && e.Request.Action == events.ActionCreate {
 		return
 	}
+	would := m.would(m.w.governs(t.Action), "", *t)
 	if m.watchOnly() && m.phase() != Clearing {
-		m.finish(Observed, "", e.Why, "")
+		m.rehearse(would...)
+		m.finish(Observed, "", e.Code, e.Why, "")
 		return
 	}
 	if m.level(m.w.governs(e.Request.Action)) == policy.Ask {
@@ -490,11 +508,12 @@ func (m *machine) forbidden(e Forbidden) {
 	if p := m.phase(); p == Saving || p == Maintaining || p == Window {
 		m.drop(e.Request.Action, e.Request.Slice)
 		if p != Window {
-			m.enterWindow(e.Why) // the maintenance comes all the same
+			m.enterWindow(e.Code, e.Why) // the maintenance comes all the same
 		}
 		return
 	}
-	m.escalate(e.Why, "do by hand what the policy forbids now: "+string(e.Request.Action))
+	m.rehearse(would...)
+	m.escalate(e.Code, e.Why, "do by hand what the policy forbids now: "+string(e.Request.Action))
 }
 
 // uncharge takes back what an action was charged that nobody may begin now: it is charged when it is approved.
@@ -514,6 +533,7 @@ func (m *machine) ask(a events.Action) {
 	m.enter(Approving, time.Time{})
 	m.inc().Asked = a
 	m.decided("wait for approval: "+m.asks(a), "the policy says ask")
+	m.coded(CodePolicyAsk)
 }
 
 func (m *machine) asks(a events.Action) string {

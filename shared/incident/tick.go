@@ -18,7 +18,7 @@ func (m *machine) ticked() {
 		return
 	}
 	if strings.HasPrefix(m.w.Incident.Held, policyHeld) {
-		m.inc().Held = ""
+		m.inc().Held, m.inc().HeldCode = "", ""
 	}
 	in := m.w.Incident
 	if d := in.Deadline; !d.IsZero() && !m.now.Before(d) {
@@ -95,6 +95,7 @@ func (m *machine) quiet() {
 			m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 			m.stopped(s.Since)
 			if m.watchOnly() && m.p.Unreadable == "" {
+				m.rehearseReplacement([]string{s.Name}, notHealed)
 				m.watch("wait for Google's own recovery", text)
 				return
 			}
@@ -141,7 +142,7 @@ func (m *machine) unanswered(i int, why string) {
 	t.Failures++
 	// A save and its verification are bounded by their phase: the maintenance comes all the same.
 	if t.Failures >= MaxFailures && t.Action != events.ActionSave && t.Action != events.ActionVerify {
-		m.escalate(fmt.Sprintf("%s: %s, %d times in a row", t.Action, why, t.Failures), "look at the function's log and its dead letters")
+		m.escalate(CodeUnanswered, fmt.Sprintf("%s: %s, %d times in a row", t.Action, why, t.Failures), "look at the function's log and its dead letters")
 		return
 	}
 	m.decided("ask again: "+string(t.Action)+" "+t.names(), why)
@@ -154,7 +155,7 @@ func (m *machine) gaveUpWaiting() bool {
 	if m.p.GiveUpAfter == 0 || in.WaitingSince.IsZero() || m.now.Sub(in.WaitingSince) < m.p.GiveUpAfter {
 		return false
 	}
-	m.escalate("no capacity for "+events.Span(m.now.Sub(in.WaitingSince))+", and the policy gives up after "+events.Span(m.p.GiveUpAfter),
+	m.escalate(CodeGaveUp, "no capacity for "+events.Span(m.now.Sub(in.WaitingSince))+", and the policy gives up after "+events.Span(m.p.GiveUpAfter),
 		"create it by hand, or allow more zones or time")
 	return true
 }
@@ -175,7 +176,7 @@ func (m *machine) overdue() {
 	case Maintaining:
 		in = m.inc()
 		in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool { return t.Action == events.ActionMaintain && t.Answered.IsZero() })
-		m.notStarted("the early maintenance was not started within " + took)
+		m.notStarted(CodeOverdue, "the early maintenance was not started within "+took)
 	case Window, Healing:
 		m.unhealed(took)
 	case Looking:
@@ -189,22 +190,22 @@ func (m *machine) overdue() {
 		}
 		m.resume("the slice is back")
 	case Removing:
-		m.escalate("the deletion did not end within "+took+m.barring(), "delete "+strings.Join(m.replacing(), ", ")+" by hand; then it can be created again")
+		m.escalate(CodeOverdue, "the deletion did not end within "+took+m.barring(), "delete "+strings.Join(m.replacing(), ", ")+" by hand; then it can be created again")
 	case Recreating:
 		if m.replaceSick() || m.slow(took) {
 			return
 		}
-		m.escalate("the creation did not end within "+took, "create it by hand")
+		m.escalate(CodeOverdue, "the creation did not end within "+took, "create it by hand")
 	case Admitting, Restarting:
-		m.escalate("the lease could not be written within "+took+": "+m.lastFailure(), "look at the bucket and the permissions of the function recovery")
+		m.escalate(CodeOverdue, "the lease could not be written within "+took+": "+m.lastFailure(), "look at the bucket and the permissions of the function recovery")
 	case Resuming:
 		m.noProgress(took)
 	case Starting:
-		m.escalate("it was not usable within "+took+" of its start: "+m.lastFailure(), m.byHandStart())
+		m.escalate(CodeOverdue, "it was not usable within "+took+" of its start: "+m.lastFailure(), m.byHandStart())
 	case Watching:
-		m.finish(Observed, "", m.stillThere()+" after "+took, "")
+		m.finish(Observed, "", CodeWatchOnly, m.stillThere()+" after "+took, "")
 	case Clearing:
-		m.escalate("what our own request brought could not be deleted within "+took+m.barring(),
+		m.escalate(CodeOverdue, "what our own request brought could not be deleted within "+took+m.barring(),
 			"delete it by hand: look for nodes, and for the nodes of queued resources, with the label "+events.LabelIncident+"="+in.ID)
 	case Approving, Closed:
 	}
@@ -275,7 +276,7 @@ func (m *machine) unexplained(took string) {
 		m.resume("the API has shown a usable slice for " + took)
 		return
 	}
-	m.escalate("the API did not explain the evidence within "+took, "look at the TPU yourself: gcloud compute tpus tpu-vm describe")
+	m.escalate(CodeOverdue, "the API did not explain the evidence within "+took, "look at the TPU yourself: gcloud compute tpus tpu-vm describe")
 }
 
 // noProgress handles a usable slice whose training does not go on.
@@ -297,7 +298,7 @@ func (m *machine) noProgress(took string) {
 		m.decided("look for a new checkpoint", "no crew can tell of steps")
 		m.send(Task{Action: events.ActionVerify, Reason: "no crew", By: m.lastTrouble()})
 	default:
-		m.finish(Resumed, ByHealth, "the slice has been usable for "+took+"; there is no crew that tells of steps", "")
+		m.resumed(ByHealth, "the slice has been usable for "+took+"; there is no crew that tells of steps")
 	}
 }
 

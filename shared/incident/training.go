@@ -137,12 +137,12 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 		if in.Down.IsZero() && in.Cause == events.CauseMaintenance && m.announced() || !m.allReady() {
 			return
 		}
-		m.finish(Observed, ByStep, "training goes on: "+pastBaseline(step, in.Baseline), "")
+		m.finish(Observed, ByStep, CodeWatchOnly, "training goes on: "+pastBaseline(step, in.Baseline), "")
 		return
 	default:
 		return
 	}
-	m.finish(Resumed, ByStep, pastBaseline(step, in.Baseline), "")
+	m.resumed(ByStep, pastBaseline(step, in.Baseline))
 }
 
 func pastBaseline(step, baseline int64) string {
@@ -245,12 +245,12 @@ func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
 	}
 	m.line(LineSeen, "crew: gave up", r.Reason)
 	if in.Phase == Watching {
-		m.inc().Would = append(m.inc().Would, "ask the crew for another attempt")
-		m.finish(Observed, "", "the crew has given up, and the policy allows nothing", "")
+		m.rehearseRestart()
+		m.finish(Observed, "", CodeWatchOnly, "the crew has given up, and the policy allows nothing", "")
 		return
 	}
 	if e := m.w.Crew.Spent; e.repeats(before) && !m.w.Crew.Finished {
-		m.escalate(fmt.Sprintf("the same error twice without a step past %s: %s", events.Number(e.High), e.Sign),
+		m.escalate(CodeSameError, fmt.Sprintf("the same error twice without a step past %s: %s", events.Number(e.High), e.Sign),
 			"read the training's own log and mend it: another restart would meet the same error")
 		return
 	}
@@ -265,16 +265,17 @@ func (m *machine) restart(why string) {
 	in := m.w.Incident
 	switch {
 	case m.w.Crew.Finished:
-		m.finish(Resumed, ByStep, "the training is finished", "")
+		m.resumed(ByStep, "the training is finished")
 	case m.w.Budgets.Restarts >= MaxRestarts:
-		m.escalate(fmt.Sprintf("%s; %d restarts were asked for without progress past step %s", why, MaxRestarts, events.Number(in.Baseline)),
+		m.escalate(CodeBudget, fmt.Sprintf("%s; %d restarts were asked for without progress past step %s", why, MaxRestarts, events.Number(in.Baseline)),
 			"read the training's own log and mend it; the budget refills with the first new step")
 	case in.Cause == events.CauseHang && m.p.Hang != policy.HangRestart:
-		m.escalate(why+", and "+hangReport, "restart the training by hand, or set hang: restart in the policy")
+		m.escalate(CodePolicyNo, why+", and "+hangReport, "restart the training by hand, or set hang: restart in the policy")
 	case m.level(policy.Restart) == policy.No:
-		m.escalate(why+", and "+m.no(policy.Restart), "restart the training by hand, or allow the switch restart")
+		m.rehearseRestart()
+		m.escalate(CodePolicyNo, why+", and "+m.no(policy.Restart), "restart the training by hand, or allow the switch restart")
 	case m.w.Directory == "":
-		m.escalate(why+", and without a checkpoint directory there is no lease through which a crew could be asked",
+		m.escalate(CodeNoLease, why+", and without a checkpoint directory there is no lease through which a crew could be asked",
 			"restart the training by hand; set the metadata key "+events.MetadataCheckpointDir)
 	case m.level(policy.Restart) == policy.Ask:
 		m.ask(events.ActionRestart)
@@ -304,10 +305,10 @@ func (m *machine) finished(r events.CrewReport) {
 		}
 		m.line(LineSeen, r.Describe(), "")
 		if in.Phase == Watching {
-			m.finish(Observed, ByStep, "the training is finished", "")
+			m.finish(Observed, ByStep, CodeWatchOnly, "the training is finished", "")
 			return
 		}
-		m.finish(Resumed, ByStep, "the training is finished at step "+events.Number(r.Step), "")
+		m.resumed(ByStep, "the training is finished at step "+events.Number(r.Step))
 	}
 }
 

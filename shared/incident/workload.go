@@ -270,8 +270,11 @@ type Incident struct {
 	// Troubles are what went wrong, in the order in which it was learned.
 	Troubles []Trouble `json:"troubles"`
 	Tasks    []Task    `json:"tasks,omitempty"`
-	Save     Save      `json:"save,omitzero"`
-	Zones    []Refusal `json:"zones,omitempty"`
+	// Calls are what was called outside on its behalf, oldest first; CallsLeftOut counts those that the bound cost.
+	Calls        []Call    `json:"calls,omitempty"`
+	CallsLeftOut int       `json:"calls_left_out,omitzero"`
+	Save         Save      `json:"save,omitzero"`
+	Zones        []Refusal `json:"zones,omitempty"`
 
 	// Baseline is the step that progress has to pass, and BaseAttempt the training attempt at the time of the trouble.
 	Baseline    int64 `json:"baseline"`
@@ -293,6 +296,7 @@ type Incident struct {
 	Asked    events.Action `json:"asked,omitzero"`
 	Approved events.Action `json:"approved,omitzero"`
 	Held     string        `json:"held,omitzero"`
+	HeldCode Code          `json:"held_code,omitzero"`
 	// WaitingSince is when capacity was first refused, and Reminded when the wait was last told.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 	Reminded     time.Time `json:"reminded,omitzero"`
@@ -304,10 +308,14 @@ type Incident struct {
 	Outcome     Outcome      `json:"outcome,omitzero"`
 	ConfirmedBy Confirmation `json:"confirmed_by,omitzero"`
 	Reason      string       `json:"reason,omitzero"`
+	// Code is the reason of an end other than resumed, in one word.
+	Code Code `json:"code,omitzero"`
 	// Advice is what a person has to do.
 	Advice string `json:"advice,omitzero"`
 	// Would is what would have been done, had the policy allowed it.
 	Would []string `json:"would,omitempty"`
+	// Plan are the calls that would have been made, exactly.
+	Plan []Planned `json:"plan,omitempty"`
 	// Revision counts the attributions of the closed incident.
 	Revision int    `json:"revision,omitzero"`
 	Timeline []Line `json:"timeline"`
@@ -360,6 +368,7 @@ type Task struct {
 	// Failures counts the failures in a row, LastFailure is the latest.
 	Failures    int    `json:"failures,omitzero"`
 	LastFailure string `json:"last_failure,omitzero"`
+	LastCode    Code   `json:"last_code,omitzero"`
 	// By is when a save has to be done; for a verification, the time that the checkpoint has to be newer than.
 	By time.Time `json:"by,omitzero"`
 }
@@ -410,6 +419,7 @@ type Refusal struct {
 	// Never says that the zone cannot give this slice at all.
 	Never bool   `json:"never,omitzero"`
 	Text  string `json:"text"`
+	Code  Code   `json:"code,omitzero"`
 }
 
 // Outcome is how an incident ended.
@@ -454,7 +464,9 @@ type Line struct {
 	// Reason says why; Source is the ID of the entry or message that it rests on.
 	Reason string `json:"reason,omitzero"`
 	Source string `json:"source,omitzero"`
-	Phase  Phase  `json:"phase"`
+	// Code is the reason of a refusal, a hold or an end, in one word.
+	Code  Code  `json:"code,omitzero"`
+	Phase Phase `json:"phase"`
 }
 
 // MaxLines bounds a timeline: the first and the last half stay.

@@ -119,7 +119,7 @@ func (m *machine) refusal(zone string) *Refusal {
 // refused handles a zone that would not give a slice: the next zone, or this one again later.
 func (m *machine) refused(t Task, f Failure) {
 	in := m.inc()
-	r := Refusal{Zone: t.Zone, At: m.now, Until: m.now.Add(m.pause(t)), Text: f.Message}
+	r := Refusal{Zone: t.Zone, At: m.now, Until: m.now.Add(m.pause(t)), Text: f.Message, Code: f.Reason()}
 	r.Never = slices.Contains([]FailureClass{WrongZone, NoQuota, CannotMove, OtherRegion}, f.Class)
 	if f.Class == Quota {
 		// What is there of ours is looked at before it is asked for again: it may hold what is missing.
@@ -151,11 +151,13 @@ func (m *machine) refused(t Task, f Failure) {
 	m.moveRest(next, at)
 	if at.IsZero() {
 		m.decided("create "+t.names()+" in "+zone, refusalWords(f.Class)+" in "+t.Zone)
+		m.coded(r.Code)
 		m.resend(next)
 		return
 	}
 	next.Retry = at
 	m.decided("ask "+zone+" again in "+events.Span(at.Sub(m.now)), "every zone refused: "+refusalWords(f.Class))
+	m.coded(r.Code)
 }
 
 // moves reports whether a task creates a slice in another zone than its specification was read in.
@@ -194,7 +196,7 @@ func (m *machine) nowhere(t Task, f Failure) {
 	if all := m.candidates(s); len(all) == 1 && len(m.w.Slices) > 1 {
 		advice = "its other slices are in " + all[0] + ": create all of them by hand in a zone that offers " + s.Accelerator
 	}
-	m.escalate("no zone can give "+t.names()+": "+f.Message, advice)
+	m.escalate(CodeNoZone, "no zone can give "+t.names()+": "+f.Message, advice)
 }
 
 // recall forgets refusals whose time is over. The others hold for what is lost next, too: a zone that has just refused one

@@ -47,6 +47,8 @@ type Advancer struct {
 	Source string
 	Cause  func(ctx context.Context) string
 	Log    *slog.Logger
+	// Fits holds the order of a slice against zones that would be asked for it, were it allowed; nil holds nothing.
+	Fits func(ctx context.Context, w incident.Workload, slice string, zones []string, p policy.Policy) ([]incident.ZoneFit, error)
 	// Saved is told of every write that took effect; nil tells nobody.
 	Saved func(ctx context.Context, s Step)
 }
@@ -115,8 +117,14 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 	w = before
 	w.Outbox = slices.Clip(w.Outbox)
 	var sent []events.Envelope
+	var taken []incident.Evidence
 	for _, e := range evidence {
 		next, send, did := incident.Advance(p, w, e, now)
+		taken = append(taken, e)
+		if f, asked := a.fitted(ctx, w, next, p); asked && did {
+			next, _, _ = incident.Advance(p, next, f, now)
+			taken = append(taken, f)
+		}
 		w, changed = next, changed || did
 		for _, ev := range send {
 			env, err := a.envelope(ctx, w, ev, now)
@@ -138,7 +146,7 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 		return w, false, err
 	}
 	if a.Saved != nil {
-		a.Saved(ctx, Step{Before: before, After: w, Evidence: evidence, Policy: p, At: now})
+		a.Saved(ctx, Step{Before: before, After: w, Evidence: taken, Policy: p, At: now})
 	}
 	a.tell(ctx, before, w, sent, now)
 	a.remember(ctx, before, evidence, now)
@@ -170,6 +178,28 @@ func (a *Advancer) update(ctx context.Context, p policy.Policy, before, w incide
 func (a *Advancer) takes(eventType string) bool {
 	t, ok := a.Publisher.(Taker)
 	return ok && t.Takes(eventType)
+}
+
+// fitted holds the order of a slice against the zones that would be asked, where a decision has come to that. What cannot be read
+// stays open, and keeps nothing from being decided.
+func (a *Advancer) fitted(ctx context.Context, before, w incident.Workload, p policy.Policy) (f incident.Fitted, asked bool) {
+	in := w.Incident
+	if in == nil && idOf(w.Closed) != idOf(before.Closed) {
+		in = w.Closed // it has just ended
+	}
+	if a.Fits == nil || in == nil {
+		return f, false
+	}
+	slice, zones := in.Unfitted()
+	if zones == nil {
+		return f, false
+	}
+	fits, err := a.Fits(ctx, w, slice, zones, p)
+	if err != nil {
+		a.Log.WarnContext(ctx, "order not held against zones", "workload", w.ID, "slice", slice, "error", err.Error())
+		return f, false
+	}
+	return incident.Fitted{Origin: a.origin(), Slice: slice, Zones: fits}, true
 }
 
 // labelOf is the policy that the evidence itself names: the document of a new workload names none yet.

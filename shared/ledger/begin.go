@@ -28,14 +28,14 @@ func RequestID(r events.Request, zone string) string {
 func (a *Advancer) Check(ctx context.Context, r events.Request) (incident.Workload, incident.Task, error) {
 	w, _, err := a.Ledger.Workload(ctx, r.Workload)
 	if errors.Is(err, ErrNotFound) {
-		return w, incident.Task{}, a.refuse(ctx, r, "the workload is not in the ledger")
+		return w, incident.Task{}, a.refuse(ctx, r, incident.CodeUnknownWorkload, "the workload is not in the ledger")
 	}
 	if err != nil {
 		return w, incident.Task{}, err
 	}
 	t, err := w.Fence(r, a.Now())
 	if err != nil {
-		return w, t, a.refuse(ctx, r, err.Error())
+		return w, t, a.refuse(ctx, r, codeOf(err), err.Error())
 	}
 	return w, t, nil
 }
@@ -54,14 +54,21 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 	}
 	p := a.Policies.For(ctx, w.Label)
 	if p.Unreadable != "" {
-		return w, a.Hold(ctx, r, "the policy cannot be read: "+p.Unreadable, time.Time{})
+		return w, a.hold(ctx, r, incident.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{}, false)
 	}
 	if level, sw := w.Allowed(r.Action, p); level != policy.Yes {
+		c := incident.CodePolicyNo
+		switch {
+		case level == policy.Ask:
+			c = incident.CodePolicyAsk
+		case p.Switches.WatchOnly():
+			c = incident.CodeWatchOnly
+		}
 		why := fmt.Sprintf("%s is not allowed any more: %s", r.Action, w.Forbids(sw, level, p))
-		if _, err := a.Advance(ctx, w.ID, incident.Forbidden{Origin: a.origin(), Request: r, Why: why}); err != nil {
+		if _, err := a.Advance(ctx, w.ID, incident.Forbidden{Origin: a.origin(), Request: r, Code: c, Why: why}); err != nil {
 			return w, err
 		}
-		return w, a.refuse(ctx, r, why)
+		return w, a.refuse(ctx, r, c, why)
 	}
 	w, mine, err := a.AdvanceChanged(ctx, w.ID, incident.Intended{Origin: a.origin(), Request: r, RequestID: requestID})
 	if err != nil {
@@ -69,7 +76,7 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 	}
 	t, err = w.Fence(r, a.Now())
 	if err != nil || t.RequestID != requestID {
-		return w, a.refuse(ctx, r, "somebody else was faster")
+		return w, a.refuse(ctx, r, incident.CodeOvertaken, "somebody else was faster")
 	}
 	if !mine && t.UnderWay(a.Now()) {
 		return w, underWay(r, t.Begun)
@@ -80,7 +87,7 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 	}
 	for _, held := range []*incident.Pause{pause, w.Pause} {
 		if held.Holds(a.Now()) {
-			return w, a.Hold(ctx, r, "paused by "+held.By, held.Until)
+			return w, a.Hold(ctx, r, incident.CodePaused, "paused by "+held.By, held.Until)
 		}
 	}
 	if now := a.Now(); t.TooLate(now) {
@@ -107,8 +114,8 @@ func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, read 
 	}
 	err = a.Ledger.Take(ctx, w.Project, zone, id, limits, now)
 	if errors.Is(err, ErrBraked) {
-		a.Log.WarnContext(ctx, "brake holds", "workload", w.ID, "incident", r.Incident, "zone", zone, "action", string(r.Action), "reason", err.Error())
-		return w, id, a.Hold(ctx, r, err.Error(), NextHour(now))
+		a.Log.WarnContext(ctx, "brake holds", "workload", w.ID, "incident", r.Incident, "zone", zone, "action", string(r.Action), "reason", err.Error(), "code", string(incident.CodeBraked))
+		return w, id, a.hold(ctx, r, incident.CodeBraked, err.Error(), NextHour(now), false)
 	}
 	if err != nil {
 		return w, id, err
@@ -147,34 +154,37 @@ func (a *Advancer) Refused(ctx context.Context, w incident.Workload, zone, id st
 	return a.Ledger.GiveBack(ctx, w.Project, zone, id, a.Now())
 }
 
-// Hold stores why a request waits, and returns that as fault.Ignored.
-func (a *Advancer) Hold(ctx context.Context, r events.Request, why string, until time.Time) error {
-	if _, err := a.Advance(ctx, r.Workload, incident.Held{Origin: a.origin(), Request: r, Why: why, Until: until}); err != nil {
+// Hold stores why a request waits that was begun and for which nothing was called, and returns that as fault.Ignored.
+func (a *Advancer) Hold(ctx context.Context, r events.Request, c incident.Code, why string, until time.Time) error {
+	return a.hold(ctx, r, c, why, until, true)
+}
+
+func (a *Advancer) hold(ctx context.Context, r events.Request, c incident.Code, why string, until time.Time, begun bool) error {
+	if _, err := a.Advance(ctx, r.Workload, incident.Held{Origin: a.origin(), Request: r, Code: c, Why: why, Until: until, Begun: begun}); err != nil {
 		return err
 	}
-	return fault.Ignored("%s held: %s", r.Action, why)
+	return fault.Ignored(c, "%s held: %s", r.Action, why)
 }
 
 // Answer stores what came back from a call. It does so even when the caller has left: the call has been made.
 func (a *Advancer) Answer(ctx context.Context, r events.Request, operation, text string, failure *incident.Failure) (incident.Workload, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
-	defer cancel()
-	return a.Advance(ctx, r.Workload, incident.Answered{
-		Origin: a.origin(), Request: r, Operation: operation, Failure: failure, Text: text,
-	})
+	return a.Conclude(ctx, incident.Answered{Request: r, Operation: operation, Failure: failure, Text: text})
 }
 
-// Unable stores what kept a request from its call. It says nothing of a call that another delivery may be about to make: then
-// the request is left for redelivery.
-func (a *Advancer) Unable(ctx context.Context, r events.Request, text string, failure *incident.Failure) error {
-	w, err := a.Advance(ctx, r.Workload, incident.Answered{Origin: a.origin(), Request: r, Failure: failure, Text: text, Uncalled: true})
-	if err != nil {
-		return err
+// Conclude is Answer for what has more to tell than one call: that there was none, or that there were several. What kept one
+// delivery from its call says nothing of that which another may be about to make: the request is left for redelivery then.
+func (a *Advancer) Conclude(ctx context.Context, e incident.Answered) (incident.Workload, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+	defer cancel()
+	e.Origin = a.origin()
+	w, err := a.Advance(ctx, e.Request.Workload, e)
+	if err != nil || e.NoCall != incident.Unbegun || e.Failure == nil {
+		return w, err
 	}
-	if t, err := w.Fence(r, a.Now()); err == nil && t.UnderWay(a.Now()) {
-		return underWay(r, t.Begun)
+	if t, err := w.Fence(e.Request, a.Now()); err == nil && t.UnderWay(a.Now()) {
+		return w, underWay(e.Request, t.Begun)
 	}
-	return nil
+	return w, nil
 }
 
 const answerTimeout = 30 * time.Second
@@ -183,8 +193,17 @@ func (a *Advancer) origin() incident.Origin {
 	return incident.Origin{Time: a.Now(), Rank: events.RankReading}
 }
 
-func (a *Advancer) refuse(ctx context.Context, r events.Request, why string) error {
+// codeOf is why a fence refuses.
+func codeOf(err error) incident.Code {
+	var refused *incident.RefusedError
+	if !errors.As(err, &refused) {
+		return incident.CodeNotWanted
+	}
+	return refused.Code
+}
+
+func (a *Advancer) refuse(ctx context.Context, r events.Request, c incident.Code, why string) error {
 	a.Log.InfoContext(ctx, "request refused", "workload", r.Workload, "incident", r.Incident, "epoch", r.Epoch,
-		"action", string(r.Action), "slice", r.Slice, "reason", why)
-	return fault.Ignored("%s refused: %s", r.Action, why)
+		"action", string(r.Action), "slice", r.Slice, "reason", why, "code", string(c))
+	return fault.Ignored(c, "%s refused: %s", r.Action, why)
 }

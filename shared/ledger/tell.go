@@ -28,7 +28,7 @@ func (a *Advancer) tell(ctx context.Context, before, after incident.Workload, se
 			level = slog.LevelWarn
 		}
 		a.Log.Log(ctx, level, "incident closed", "workload", after.ID, "incident", in.ID, "outcome", string(in.Outcome),
-			"cause", string(in.Cause), "seconds", in.Closed.Sub(in.Opened).Seconds(), "advice", in.Advice)
+			"cause", string(in.Cause), "seconds", in.Closed.Sub(in.Opened).Seconds(), "advice", in.Advice, "code", string(in.Code))
 	}
 	for _, n := range after.Notices {
 		if was := before.Notice(n.Slice); n.Deaf != "" && n.Status == events.NoticePending && (was == nil || was.Deaf == "") {

@@ -124,6 +124,8 @@ type Error struct {
 	Call    string
 	Class   incident.FailureClass
 	Message string
+	// Code is why, where the class alone does not say.
+	Code incident.Code
 
 	cause error
 }
@@ -141,7 +143,7 @@ func Failure(err error) *incident.Failure {
 	}
 	var e *Error
 	if errors.As(err, &e) {
-		return &incident.Failure{Class: e.Class, Message: e.Message}
+		return &incident.Failure{Class: e.Class, Message: e.Message, Code: e.Code}
 	}
 	return &incident.Failure{Class: incident.Transient, Message: err.Error()}
 }

@@ -231,7 +231,7 @@ func (a *Adapter) report(ctx context.Context, ce cloudevents.Event, d Delivery, 
 	case err == nil:
 		log.InfoContext(ctx, "event handled")
 	case fault.IsIgnored(err):
-		log.DebugContext(ctx, "event ignored", "reason", err.Error())
+		log.DebugContext(ctx, "event ignored", "reason", err.Error(), "code", fault.Code(err))
 	case fault.IsPermanent(err):
 		log.ErrorContext(ctx, "event rejected", "error", err.Error())
 	case fault.IsBusy(err):

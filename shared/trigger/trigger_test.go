@@ -71,7 +71,7 @@ func TestOutcomeDecidesStatus(t *testing.T) {
 		log    string
 	}{
 		"handled is acknowledged":                        {func() error { return nil }, 200, "event handled"},
-		"none of our concern is acknowledged":            {func() error { return fault.Ignored("not ours") }, 200, "event ignored"},
+		"none of our concern is acknowledged":            {func() error { return fault.Ignored("code", "not ours") }, 200, "event ignored"},
 		"what no redelivery can cure is acknowledged":    {func() error { return fault.Permanentf("bad") }, 200, "event rejected"},
 		"anything else is left for redelivery":           {func() error { return errors.New("down") }, 500, "event left for redelivery"},
 		"what a newer release wrote is left for that":    {func() error { return fault.Busy(events.ErrNewer) }, 503, "event left for later"},
@@ -197,7 +197,7 @@ func TestChainClassifiesWhatCannotBeDecoded(t *testing.T) {
 	}{
 		"a fault is permanent":      {errors.New("workload is missing"), fault.IsPermanent},
 		"a newer body is for later": {fmt.Errorf("schema 2: %w", events.ErrNewer), fault.IsBusy},
-		"not ours stays so":         {fault.Ignored("no"), fault.IsIgnored},
+		"not ours stays so":         {fault.Ignored("code", "no"), fault.IsIgnored},
 	} {
 		handle := trigger.Chain(func(cloudevents.Event) (int, error) { return 0, c.err }, func(context.Context, int) error {
 			t.Errorf("%s: handled", name)
@@ -224,7 +224,7 @@ func register() {
 	trigger.Register("HandleRegistered", trigger.Function[testConfig, string]{
 		Decode: func(e cloudevents.Event) (string, error) {
 			if e.Type() != "test.v1" {
-				return "", fault.Ignored("%s is unknown", e.Type())
+				return "", fault.Ignored("code", "%s is unknown", e.Type())
 			}
 			return e.ID(), nil
 		},

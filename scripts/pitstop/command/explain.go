@@ -31,7 +31,11 @@ type explained struct {
 	LeadsTo string `json:"leads_to"`
 	Ignored bool   `json:"ignored"`
 	Reason  string `json:"reason"`
-	Error   string `json:"error"`
+	// Code is why nothing follows, or nothing would be done, in one word.
+	Code incident.Code `json:"code"`
+	// Calls are what would be called in the end, as far as an entry alone can tell: of a Spot slice for which all goes well.
+	Calls []incident.Planned `json:"calls,omitempty"`
+	Error string             `json:"error"`
 }
 
 func explainCommand() *cobra.Command {
@@ -199,31 +203,51 @@ func explainEntry(n int, r scenario.Record, p policy.Policy) (explained, error) 
 	case err != nil:
 		return x, fmt.Errorf("%s: %w", r.Where(), err)
 	case e.Kind == events.KindForeign && e.Ignored != "":
-		x.Ignored, x.Reason = true, e.Ignored
+		x.Ignored, x.Reason, x.Code = true, e.Ignored, incident.CodeNothing
 		if e.PubSub {
 			return x, nil
 		}
 		return x, fmt.Errorf("%s: %s", r.Where(), e.Ignored)
 	case e.Ignored != "":
-		x.Ignored, x.Reason = true, e.Noted()
+		x.Ignored, x.Reason, x.Code = true, e.Noted(), incident.CodeNothing
 		return x, nil
 	}
-	x.LeadsTo = leadsTo(e, p)
+	x.LeadsTo, x.Code = leadsTo(e, p)
+	x.Calls = rehearsed(e, p)
 	return x, nil
 }
 
-// leadsTo says what follows from an entry about a workload that trains in peace, in plain words.
-func leadsTo(e events.Entry, p policy.Policy) string {
-	does := func(s policy.Switch, what string) string {
+// leadsTo says what follows from an entry about a workload that trains in peace, in plain words, and, in one, which refusal of
+// the policy keeps the first part of it from being done.
+func leadsTo(e events.Entry, p policy.Policy) (text string, code incident.Code) {
+	asked := 0
+	text = follows(e, p, func(s policy.Switch, what string) string {
+		first := asked == 0
+		asked++
+		refused := func(c incident.Code) {
+			if first {
+				code = c
+			}
+		}
 		switch p.Switches.Level(s) {
 		case policy.Yes:
 			return what
 		case policy.Ask:
+			refused(incident.CodePolicyAsk)
 			return what + ", once a person approves (" + (incident.Workload{}).Forbids(s, policy.Ask, p) + ")"
 		case policy.No:
 		}
+		if p.Switches.WatchOnly() {
+			refused(incident.CodeWatchOnly)
+		} else {
+			refused(incident.CodePolicyNo)
+		}
 		return "nothing is done (" + (incident.Workload{}).Forbids(s, policy.No, p) + "); it would " + what
-	}
+	})
+	return text, code
+}
+
+func follows(e events.Entry, p policy.Policy, does func(policy.Switch, string) string) string {
 	switch e.Kind {
 	case events.KindNotice:
 		switch e.Notice.Status {
@@ -259,6 +283,50 @@ func leadsTo(e events.Entry, p policy.Policy) string {
 		// Nothing ever follows, and its reason says why.
 	}
 	return ""
+}
+
+// rehearsed are the calls to which an entry leads, were all of them allowed. What the entry does not name stands in angle
+// brackets.
+func rehearsed(e events.Entry, p policy.Policy) []incident.Planned {
+	switch e.Kind {
+	case events.KindLoss, events.KindNotice:
+	case events.KindCrew:
+		if e.Crew.Report != events.ReportGaveUp {
+			return nil
+		}
+	default:
+		return nil
+	}
+	name := e.Subject.Node
+	if group, _, ok := e.Subject.Group(); ok && name == "" {
+		name = "<the slice of " + group + ">"
+	}
+	if name == "" {
+		return nil
+	}
+	w := incident.New(e.Subject.Project, name, tpu.ProviderName)
+	w.Directory = "gs://<" + events.MetadataCheckpointDir + ">"
+	life := events.Incarnation{Zone: e.Subject.Zone, ID: "the one that is there"}
+	w.Slices = []incident.Slice{{
+		Name: name, Zone: e.Subject.Zone, QueuedResource: e.Subject.QueuedResource, Spot: true, Spec: "its own", Incarnation: life, Condition: incident.Ready,
+	}}
+	switch {
+	case e.Kind == events.KindLoss:
+		w.Slices[0].Condition = incident.Lost
+		calls, _ := w.Replacement(p, name)
+		return calls
+	case e.Kind == events.KindNotice && e.Notice.Status == events.NoticeOngoing:
+		return w.Saving()
+	case e.Kind == events.KindNotice && e.Notice.Status == events.NoticePending && !e.Notice.WindowStart.IsZero():
+		calls := w.Saving()
+		if e.Notice.CanReschedule {
+			calls = append(calls, w.Maintaining(name)...)
+		}
+		return calls
+	case e.Kind == events.KindCrew:
+		return w.Restarting()
+	}
+	return nil
 }
 
 func callLeadsTo(c events.Call) string {
@@ -306,7 +374,15 @@ func explainLine(out, errOut *bytes.Buffer, r scenario.Record, x explained) {
 	case x.Ignored:
 		lines(out, r.Where(), "\n  ignored: ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n")
 	default:
-		lines(out, r.Where(), "\n  ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n  leads to ", x.LeadsTo, "\n")
+		lines(out, r.Where(), "\n  ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n  leads to ", withCode(x.LeadsTo, string(x.Code)))
+		for i, c := range x.Calls {
+			head := "           "
+			if i == 0 {
+				head = "  calls    "
+			}
+			lines(out, head, printable(c.String()))
+		}
+		lines(out)
 	}
 }
 

@@ -57,16 +57,21 @@ func TestExplainTellsEveryEntryAsJSON(t *testing.T) {
 		}
 		got = append(got, x)
 	}
+	calls, _ := got[0]["calls"].([]any)
+	if first, _ := calls[0].(map[string]any); len(calls) != 3 || first["method"] != "DeleteNode" || first["switch"] != "recreate" {
+		t.Errorf("the calls are %v", calls)
+	}
+	delete(got[0], "calls")
 	want := []map[string]any{
 		{
 			"index": 1.0, "kind": "loss", "subject": "projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2", "rank": "audit_log",
 			"leads_to": "an incident: look at the API; if the slice is lost and Spot, delete it and create it again; if it is not Spot, wait for " +
 				"Google's own recovery, then nothing is done (the switch recreate_non_spot is no, limited by preset spot); it would delete it and create it again",
-			"ignored": false, "reason": "worker 2 was preempted", "error": "",
+			"ignored": false, "reason": "worker 2 was preempted", "code": "", "error": "",
 		},
-		{"index": 2.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": true, "reason": "the log syslog is not one that is read", "error": ""},
+		{"index": 2.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": true, "reason": "the log syslog is not one that is read", "code": "nothing_follows", "error": ""},
 		{
-			"index": 3.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": false, "reason": "",
+			"index": 3.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": false, "reason": "", "code": "",
 			"error": "standard input:3: log entry: logName is a number where none fits",
 		},
 	}
@@ -141,6 +146,39 @@ func TestExplainTellsWhatFollows(t *testing.T) {
 		}
 		if !strings.Contains(x.LeadsTo, c.leadsTo) || !strings.Contains(x.Reason, c.reason) || x.Ignored != (c.leadsTo == "") || x.Ignored != (x.LeadsTo == "") {
 			t.Errorf("%s/%s leads to %q because %q, ignored %v; want %q because %q", c.source, c.id, x.LeadsTo, x.Reason, x.Ignored, c.leadsTo, c.reason)
+		}
+	}
+}
+
+// TestExplainSaysWhyInOneWord: the code is that of the refusal that meets what would come first.
+func TestExplainSaysWhyInOneWord(t *testing.T) {
+	for policy, want := range map[string]string{"watch": "watch_only", "spot": "", "reserved": "policy_no"} {
+		out, _, code := call(t, preempted("2"), "explain", "--json", "--policy", policy)
+		var x struct {
+			Code string `json:"code"`
+		}
+		if err := json.Unmarshal([]byte(out), &x); err != nil || code != exitDone || x.Code != want {
+			t.Errorf("policy %s: code %q, %v; want %q", policy, x.Code, err, want)
+		}
+	}
+	out, _, _ := call(t, preempted("2"), "explain", "--policy", "reserved")
+	if !strings.Contains(out, "[policy_no]") {
+		t.Errorf("the code is not beside the words:\n%s", out)
+	}
+}
+
+// TestExplainNamesTheCalls: exactly those that would be made, with the zones of the policy in their order; what the entry does not
+// name is marked.
+func TestExplainNamesTheCalls(t *testing.T) {
+	policy := write(t, "policy.yaml", "policies: {night: {preset: watch, zones: [us-west4-b, us-east5-a]}}\n")
+	out, errOut, code := call(t, preempted("2"), "explain", "--policy", policy+":night")
+	for _, want := range []string{
+		"calls    DeleteNode projects/mine/locations/us-west4-a/nodes/<the slice of t1v-n-3f2a9c01> (recreate)",
+		"CreateNode projects/mine/locations/us-west4-a/nodes/<the slice of t1v-n-3f2a9c01>, zone after zone: us-west4-a, us-west4-b (if the order fits), us-east5-a (if the checkpoints' bucket is there too)",
+		"storage.objects.create gs://<pitstop-checkpoint-dir>/pitstop-lease.json",
+	} {
+		if code != exitDone || errOut != "" || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, stderr %q: %q is not in\n%s", code, errOut, want, out)
 		}
 	}
 }
@@ -352,7 +390,7 @@ func TestAnEntryWithoutATimeIsPlayed(t *testing.T) {
 
 func TestReplayInStepTellsEachLineOnce(t *testing.T) {
 	out, errOut, code := call(t, preempted("2"), "replay", "--speed", "1e9", "-")
-	for _, once := range []string{"RECORDED   worker 2 was preempted", "decided    only watch", "OBSERVED", "has this name", "would have:", "1 incident: 1 observed"} {
+	for _, once := range []string{"RECORDED   worker 2 was preempted", "decided    only watch", "OBSERVED", "has this name", "would have: DeleteNode", "would have: CreateNode", "1 incident: 1 observed"} {
 		if n := strings.Count(out, once); n != 1 {
 			t.Errorf("%q is told %d times", once, n)
 		}
@@ -433,7 +471,7 @@ func TestReplayOfOnesOwnEntries(t *testing.T) {
 		var outcomes []string
 		for _, l := range lines(t, out) {
 			for _, field := range []string{
-				"time", "incident", "workload", "function", "to", "kind", "event_type", "subject", "message_id", "decision", "reason", "phase", "outcome", "simulated",
+				"time", "incident", "workload", "function", "to", "kind", "event_type", "subject", "message_id", "decision", "reason", "phase", "outcome", "simulated", "code",
 			} {
 				if _, ok := l[field]; !ok {
 					t.Fatalf("a line has no field %s: %v", field, l)
@@ -467,7 +505,8 @@ func TestReplayOfTheRecordedIncidents(t *testing.T) {
 	for _, want := range []string{
 		"RECORDED   workers 3, 1 were preempted", "SIMULATED  DeleteNode llama-8b in us-west4-a: accepted", "There is no more capacity in the zone",
 		"RESUMED    step", "CreateNode llama-8b in us-west4-a, called at 02:15:58: failed", "v5litepod-16 spot in us-west4-a · policy night",
-		"WITHDRAWN", "RELEASED", "ESCALATED", "OBSERVED", "would have:", "what to do:", "chip-hours every hour",
+		"WITHDRAWN", "RELEASED", "ESCALATED", "OBSERVED", "would have: DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b (recreate)", "what to do:", "chip-hours every hour",
+		"[stockout]", "[watch_only]", "[owner]", "[withdrawn]", "[cannot_move]", "[same_error]",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in the story", want)

@@ -200,7 +200,7 @@ func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost
 		if l.Source != "" && l.Kind == incident.LineSeen {
 			why = strings.TrimPrefix(why+" ["+l.Source+"]", " ")
 		}
-		p.row(l.At.UTC().Format("15:04:05"), word, colour, l.Text, why)
+		p.row(l.At.UTC().Format("15:04:05"), word, colour, l.Text, withCode(why, string(l.Code)))
 	}
 	if in.LeftOut > 0 {
 		tell(p.out, fmt.Sprintf("  %d lines in the middle were left out", in.LeftOut))
@@ -226,22 +226,47 @@ func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost
 		}
 		tell(p.out, "  refused   "+z.Zone+" at "+z.At.UTC().Format(time.RFC3339)+", "+until+": "+z.Text)
 	}
-	for _, t := range in.Tasks {
-		line := "  call      " + waiting(t, now) + fmt.Sprintf("; attempt %d, epoch %d", t.Attempt, t.Epoch)
-		for _, part := range []string{t.Zone, t.RequestID, t.Operation} {
-			if part != "" {
-				line += ", " + part
-			}
-		}
-		tell(p.out, line)
-	}
-	for _, would := range in.Would {
+	p.calls(in)
+	for _, would := range in.WouldHave() {
 		tell(p.out, "  would have: "+would)
 	}
 	tell(p.out, "  cost      "+spent.String())
 	if in.Advice != "" {
 		tell(p.out, "  "+p.paint(red, "you: "+in.Advice))
 	}
+}
+
+// calls prints what was called outside on behalf of an incident, and what came of it.
+func (p *printer) calls(in incident.Incident) {
+	if len(in.Calls) > 0 {
+		tell(p.out, "  "+p.paint(bold, "calls"))
+	}
+	if in.CallsLeftOut > 0 {
+		tell(p.out, "  the "+count(in.CallsLeftOut, "oldest call")+" left out")
+	}
+	for _, c := range in.Calls {
+		p.row(c.At.UTC().Format("15:04:05"), c.Function, "", c.Method+" "+c.Resource, came(c))
+	}
+}
+
+// came is what came of a call.
+func came(c incident.Call) string {
+	text := "accepted"
+	switch {
+	case c.NotMade:
+		text = "not made"
+	case c.Answered.IsZero():
+		text = "its outcome is not known"
+	case c.Operation != "" && c.Code != "":
+		text = "accepted, and its operation failed"
+	case c.Code != "":
+		text = "refused"
+	}
+	text = withCode(text, string(c.Code))
+	if c.Folded > 0 {
+		text += fmt.Sprintf(", and %d times more until %s", c.Folded, c.Until.UTC().Format("Jan 2 15:04:05"))
+	}
+	return text
 }
 
 func (d deployment) pauseCommand() *cobra.Command {

@@ -240,7 +240,20 @@ func (p *printer) print(l scenario.Line) {
 	if (l.Kind == scenario.Sent || l.Kind == scenario.Answer) && strings.Contains(said, reason) {
 		reason = ""
 	}
+	if l.Kind == scenario.End {
+		text = withCode(text, l.Code)
+	} else {
+		reason = withCode(reason, l.Code)
+	}
 	p.row(at, word, colour, text, reason)
+}
+
+// withCode adds to a reason its code, if it has one.
+func withCode(reason, code string) string {
+	if code == "" {
+		return reason
+	}
+	return strings.TrimSpace(reason + " [" + code + "]")
 }
 
 // row prints one line of a story: when, what kind of line, what, and why beside it or under it.
@@ -296,7 +309,7 @@ func (p *printer) after(g incidentGroup) {
 	for i, part := range wrap(limits(in.Switches, in.Limits), lineWidth-len(indent)) {
 		tell(p.out, indent+strings.Repeat("  ", min(i, 1))+p.paint(dim, part))
 	}
-	for _, w := range in.Would {
+	for _, w := range in.WouldHave() {
 		for i, part := range wrap("would have: "+w, lineWidth-len(indent)) {
 			tell(p.out, indent+strings.Repeat("  ", min(i, 1))+part)
 		}

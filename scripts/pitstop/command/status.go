@@ -231,7 +231,7 @@ func (p *printer) standing(st standing, now time.Time) {
 		tell(p.out, "            "+p.paint(yellow, "it waits for approval: "+q+"; pitstop approve "+in.ID))
 	}
 	if in.Held != "" {
-		tell(p.out, "            held: "+in.Held)
+		tell(p.out, "            held: "+withCode(in.Held, string(in.HeldCode)))
 	}
 	for _, t := range in.Tasks {
 		tell(p.out, "            "+waiting(t, now))
@@ -341,7 +341,7 @@ func waiting(t incident.Task, now time.Time) string {
 	line := strings.TrimSpace(string(t.Action)+" "+t.Slice) + ": "
 	switch {
 	case !t.Retry.IsZero():
-		return line + "tried again in " + events.Span(max(0, t.Retry.Sub(now))) + ", last: " + t.LastFailure
+		return line + "tried again in " + events.Span(max(0, t.Retry.Sub(now))) + ", last: " + withCode(t.LastFailure, string(t.LastCode))
 	case !t.Answered.IsZero():
 		return line + "accepted " + events.Span(now.Sub(t.Answered)) + " ago"
 	case !t.Begun.IsZero():

@@ -105,6 +105,7 @@ func New(t *testing.T) *Bench {
 		Ledger: b.Ledger, Policies: b.Policies, Publisher: b.Sender, Now: b.Clock.Now, Sleep: b.Sleep, Source: Source,
 		Cause: func(context.Context) string { return Cause }, Log: log,
 	}}
+	b.Fleet.Advancer.Fits = b.Fleet.Fits
 	return b
 }
 

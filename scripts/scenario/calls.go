@@ -1,0 +1,122 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// ruleRecord is what holds the record of calls against what the simulated APIs saw: every mutating call of ours stands there
+// before it arrives, and what stands there as accepted has arrived.
+const ruleRecord = "record of calls"
+
+// seenCall is one that a simulated API saw.
+type seenCall struct {
+	method, resource, request string
+	at                        time.Time
+}
+
+// arrived holds a call of ours that reached the simulated TPU API, refused by it or not, against the record.
+func (c *checks) arrived(e tputest.Event) {
+	if e.Kind != tputest.Called || e.Principal != ours(c.Project) || !mutates(e.Method) {
+		return
+	}
+	slice := e.Node
+	if e.QueuedResource != "" {
+		slice = c.held(e.QueuedResource)[0]
+	}
+	c.wrote(c.workload(slice), "", seenCall{e.Method, e.Resource(), e.RequestID, c.clock.Now()})
+}
+
+// written holds an object of ours beside the checkpoints against the record.
+func (c *checks) written(uri string) {
+	dir, name := uri[:strings.LastIndexByte(uri, '/')], uri[strings.LastIndexByte(uri, '/')+1:]
+	workload, id := "", ""
+	switch name {
+	case checkpoint.LeaseName:
+		if l, _, err := checkpoint.ReadLease(context.Background(), c.store, dir); err == nil && l.By == "pitstop" {
+			workload, id = l.Workload, l.Incident
+		}
+	case checkpoint.RequestName:
+		if r, err := checkpoint.ReadRequest(context.Background(), c.store, dir); err == nil {
+			workload, id = r.Workload, r.Incident
+		}
+	}
+	if workload != "" {
+		c.wrote(workload, id, seenCall{method: "storage.objects.create", resource: uri, at: c.clock.Now()})
+	}
+}
+
+// wrote finds a call in the record of its incident, and keeps it. Without an ID it is the incident whose record has it.
+func (c *checks) wrote(workload, id string, call seenCall) {
+	doc, _, err := c.ledger.Workload(context.Background(), workload)
+	if fault.IsBusy(err) {
+		return // the newer release has taken the document meanwhile
+	}
+	r := c.record(workload)
+	r.calls = append(r.calls, call)
+	if err != nil {
+		c.violated(ruleRecord, workload, "%s of %s for a workload that cannot be read: %v", call.method, call.resource, err)
+		return
+	}
+	told := func(in *incident.Incident) bool {
+		return in != nil && (id == "" || in.ID == id) && slices.ContainsFunc(in.Calls, call.is)
+	}
+	if told(doc.Incident) || told(doc.Closed) {
+		return
+	}
+	for _, past := range r.past { // it was under way for long
+		if in, err := c.ledger.Closed(context.Background(), doc.ID, past); err == nil && told(&in) {
+			return
+		}
+	}
+	c.violated(ruleRecord, workload, "%s of %s (request %s) stands in no record of %s", call.method, call.resource, call.request, id)
+}
+
+// is reports whether the record tells of this call.
+func (s seenCall) is(c incident.Call) bool {
+	return c.Method == s.method && c.Resource == s.resource && (s.request == "" || c.RequestID == s.request) && !c.NotMade && !c.At.After(s.at)
+}
+
+// told checks, at the end of an incident, that what its record calls accepted was seen, and that nothing was seen that it calls
+// not made. What was folded stands for calls of which only their number is left.
+func (c *checks) told(workload string, in incident.Incident) {
+	seen := c.record(workload).calls
+	for _, call := range in.Calls {
+		what := fmt.Sprintf("%s of %s at %s", call.Method, call.Resource, call.At.UTC().Format(time.DateTime))
+		same := func(s seenCall) bool {
+			return s.method == call.Method && s.resource == call.Resource && (s.request == "" || s.request == call.RequestID)
+		}
+		switch {
+		case call.Answered.IsZero() || call.Folded > 0:
+		case call.NotMade:
+			if slices.ContainsFunc(seen, func(s seenCall) bool { return same(s) && s.request != "" }) {
+				c.violated(ruleRecord, workload, "%s is told as not made (%s), and was seen", what, call.Code)
+			}
+		case call.Code == "" || call.Operation != "":
+			// A value that is in its place already is not written again, whoever had written it.
+			if !slices.ContainsFunc(seen, func(s seenCall) bool { return same(s) && !s.at.Before(in.Opened) }) {
+				c.violated(ruleRecord, workload, "%s is told as accepted, and was not seen", what)
+			}
+		}
+		if _, known := meaningOf[call.Code]; call.Code != "" && !known {
+			c.violated(ruleRecord, workload, "%s has the code %q, which means nothing", what, call.Code)
+		}
+	}
+}
+
+// meaningOf is the table of codes.
+var meaningOf = func() map[incident.Code]string {
+	all := map[incident.Code]string{}
+	for _, m := range incident.Codes() {
+		all[m.Code] = m.Text
+	}
+	return all
+}()

@@ -1,0 +1,123 @@
+package scenario_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// dry has the policies of a file allow nothing, and leaves the rest of them as it is.
+func dry(t *testing.T, file []byte) []byte {
+	t.Helper()
+	var f struct {
+		Policies map[string]map[string]any `yaml:"policies"`
+	}
+	if err := yaml.Unmarshal(file, &f); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range f.Policies {
+		p["preset"] = "watch"
+		delete(p, "switches")
+	}
+	raw, err := yaml.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// TestWhatIsRehearsedIsWhatIsCalled plays recorded incidents as they are, and again under the same policy with every switch at
+// no: what would have been called then is what was called, in the same order, zone after zone, and nothing else.
+func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
+	compared := 0
+	for _, r := range recorded(t) {
+		if why := otherwise[r.Name]; why != "" {
+			continue
+		}
+		compared++
+		t.Run(r.Name, func(t *testing.T) {
+			t.Parallel()
+			acted, watched := run(t, r, scenario.Options{}).Ended, run(t, r, scenario.Options{Policy: dry(t, r.Policy)}).Ended
+			if len(acted) == 0 || len(watched) == 0 {
+				t.Fatalf("%d incidents acted on, %d watched", len(acted), len(watched))
+			}
+			if d := cmp.Diff(made(acted[0].Incident), rehearsed(watched[0].Incident, acted[0].Incident)); d != "" {
+				t.Errorf("(-made +rehearsed):\n%s\nwould have: %s", d, strings.Join(watched[0].WouldHave(), "\n            "))
+			}
+		})
+	}
+	if compared < 12 {
+		t.Errorf("only %d recorded incidents are compared", compared)
+	}
+}
+
+// otherwise are the recorded incidents in which what happens next depends on what was done before.
+var otherwise = map[string]string{
+	"watched":                "nothing was allowed in the first place",
+	"owner-deletes":          "its owner deletes it while it is replaced",
+	"queued-gave-up":         "no zone gives it in time",
+	"maintenance-unanswered": "nobody answers the request for a save",
+}
+
+// made are the calls that were made or refused for want of a zone that takes the order, each once.
+func made(in incident.Incident) (all []string) {
+	for _, c := range in.Calls {
+		if c.NotMade {
+			continue
+		}
+		if s := c.Method + " " + c.Resource; !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// rehearsed are the calls of a rehearsal, with a creation for each zone up to the one that gave the slice.
+func rehearsed(watched, acted incident.Incident) (all []string) {
+	given := func(method, resource string) bool {
+		return slices.ContainsFunc(acted.Calls, func(c incident.Call) bool { return c.Method == method && c.Resource == resource && c.Code == "" })
+	}
+	var creations []incident.Planned
+	asked := func() {
+		for i := range maxZones {
+			for _, c := range creations {
+				before := func(z incident.ZoneFit) bool { return given(c.Method, at(c, z)) }
+				if i >= len(c.Zones) || c.Zones[i].Code != "" || slices.ContainsFunc(c.Zones[:i], before) {
+					continue
+				}
+				notMade := func(o incident.Call) bool { return o.NotMade && o.Resource == at(c, c.Zones[i]) }
+				if c.Zones[i].Text != "" && slices.ContainsFunc(acted.Calls, notMade) {
+					continue // where the checkpoints are is found out when it comes to that
+				}
+				all = append(all, c.Method+" "+at(c, c.Zones[i]))
+			}
+		}
+		creations = nil
+	}
+	for _, c := range watched.Plan {
+		if len(c.Zones) > 0 {
+			creations = append(creations, c)
+			continue
+		}
+		asked()
+		if c.Switch == "" || acted.Switches.Level(c.Switch) != policy.No {
+			all = append(all, c.Method+" "+c.Resource)
+		}
+	}
+	asked()
+	return all
+}
+
+const maxZones = 8
+
+// at is the resource of a creation in one of its zones.
+func at(c incident.Planned, z incident.ZoneFit) string {
+	return strings.Replace(c.Resource, "/"+c.Zones[0].Zone+"/", "/"+z.Zone+"/", 1)
+}

@@ -1,0 +1,204 @@
+package incident
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// Call is one call of ours that changes something outside of Pitstop: of the provider's API, or of a bucket. It is recorded
+// before it is made, with the intent, and completed by what came back. What it carries is not kept.
+type Call struct {
+	// At is when the intent was stored: nothing was called before.
+	At time.Time `json:"at"`
+	// Function makes the call of this method on this resource, each by its own name: recreate, CreateNode,
+	// projects/P/locations/Z/nodes/N.
+	Function string `json:"function"`
+	Method   string `json:"method"`
+	Resource string `json:"resource"`
+	// RequestID is that of the request; creations and deletions carry it to the provider. Epoch, Action and Slice name the
+	// request.
+	RequestID string        `json:"request_id,omitzero"`
+	Epoch     int64         `json:"epoch"`
+	Action    events.Action `json:"action"`
+	Slice     string        `json:"slice,omitzero"`
+	// Again counts how often it was begun once more by another delivery, which looks before it calls.
+	Again int `json:"again,omitzero"`
+	// Answered is when its outcome was stored; zero while it is not known. Operation names what the provider did then.
+	Answered  time.Time `json:"answered,omitzero"`
+	Operation string    `json:"operation,omitzero"`
+	// Code says why it, or its operation, failed, or why it was not made; empty for what was accepted.
+	Code    Code `json:"code,omitzero"`
+	NotMade bool `json:"not_made,omitzero"`
+	// Folded counts the later calls like this one that it stands for, the last of them at Until.
+	Folded int       `json:"folded,omitzero"`
+	Until  time.Time `json:"until,omitzero"`
+}
+
+// MaxCalls bounds the record: the oldest calls that say the same are folded into one.
+const MaxCalls = 100
+
+// methodWrite is the method of a bucket that writes an object.
+const methodWrite = "storage.objects.create"
+
+// calls are the calls that carrying out a task makes, in their order.
+func (w Workload) calls(t Task) []Call {
+	call := func(function, method, resource string) Call {
+		return Call{Function: function, Method: method, Resource: resource, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice}
+	}
+	object := func(function, name string) Call {
+		return call(function, methodWrite, strings.TrimRight(w.Directory, "/")+"/"+name)
+	}
+	// A slice goes and comes with the queued resource that holds it.
+	slice := func(function string, s *Slice, zone, node, queued string) Call {
+		at := "projects/" + w.Project + "/locations/" + zone
+		if s.QueuedResource != "" {
+			return call(function, queued, at+"/queuedResources/"+s.QueuedResource)
+		}
+		return call(function, node, at+"/nodes/"+s.Name)
+	}
+	s := w.Slice(t.Slice)
+	switch t.Action {
+	case events.ActionSave:
+		var all []Call
+		if w.Directory != "" {
+			all = append(all, object("checkpoint", events.RequestObject))
+		}
+		for i := range w.Slices {
+			if s := w.Slices[i]; s.Condition == Ready {
+				s.QueuedResource = "" // the metadata is the node's
+				all = append(all, slice("checkpoint", &s, s.Zone, "UpdateNode", ""))
+			}
+		}
+		return all
+	case events.ActionMaintain:
+		if s != nil {
+			return []Call{slice("checkpoint", s, s.Zone, "PerformMaintenance", "PerformMaintenanceQueuedResource")}
+		}
+	case events.ActionAdmit, events.ActionRestart:
+		return []Call{object("recovery", events.LeaseObject)}
+	case events.ActionDelete:
+		if s != nil {
+			return []Call{slice("recreate", s, t.Zone, "DeleteNode", "DeleteQueuedResource")}
+		}
+	case events.ActionCreate:
+		if s != nil {
+			return []Call{slice("recreate", s, t.Zone, "CreateNode", "CreateQueuedResource")}
+		}
+	case events.ActionVerify: // which only reads
+	}
+	return nil
+}
+
+// record keeps the calls that a task is about to make.
+func (m *machine) record(t Task) {
+	for _, c := range m.w.calls(t) {
+		c.At, c.RequestID = m.now, t.RequestID
+		same := func(o Call) bool {
+			return o.RequestID == c.RequestID && o.Method == c.Method && o.Resource == c.Resource
+		}
+		if i := slices.IndexFunc(m.w.Incident.Calls, same); i >= 0 {
+			m.call(i).Again++
+			continue
+		}
+		in := m.inc()
+		if len(in.Calls) >= MaxCalls {
+			m.fold()
+		}
+		in.Calls = append(in.Calls, c)
+	}
+}
+
+// call returns a call of the record to change.
+func (m *machine) call(i int) *Call {
+	in := m.inc()
+	if !m.ownCalls {
+		in.Calls = slices.Clone(in.Calls)
+		m.ownCalls = true
+	}
+	return &in.Calls[i]
+}
+
+// fold makes room: the oldest call that ended as an earlier one did is told by that one. Where no two are alike, the oldest
+// goes and is counted.
+func (m *machine) fold() {
+	m.call(0)
+	in := m.inc()
+	for j, c := range in.Calls {
+		for i := range in.Calls[:j] {
+			o := &in.Calls[i]
+			if c.Answered.IsZero() || o.Answered.IsZero() || o.Method != c.Method || o.Resource != c.Resource || o.Code != c.Code || o.NotMade != c.NotMade {
+				continue
+			}
+			o.Folded += 1 + c.Folded
+			o.Until = c.At
+			if c.Until.After(o.Until) {
+				o.Until = c.Until
+			}
+			in.Calls = slices.Delete(in.Calls, j, j+1)
+			return
+		}
+	}
+	in.CallsLeftOut += 1 + in.Calls[0].Folded
+	in.Calls = slices.Delete(in.Calls, 0, 1)
+}
+
+// completed has what came of the calls of a request kept, of those of which that is not known yet.
+func (m *machine) completed(r events.Request, done func(c *Call)) {
+	if m.w.Incident == nil || m.w.Incident.ID != r.Incident {
+		return
+	}
+	for i, c := range m.w.Incident.Calls {
+		if c.Epoch == r.Epoch && c.Action == r.Action && c.Slice == r.Slice && c.Answered.IsZero() {
+			done(m.call(i))
+		}
+	}
+}
+
+// callAnswered keeps the answer to a call. An answer that is none of a call leaves open what an earlier delivery has come to.
+func (m *machine) callAnswered(e Answered) {
+	if e.NoCall == Unbegun {
+		return
+	}
+	m.completed(e.Request, func(c *Call) {
+		code := e.Failed[c.Resource]
+		if code == "" && e.Failure != nil {
+			code = e.Failure.Reason()
+		}
+		switch {
+		case e.NoCall == "":
+			c.Answered, c.Operation, c.Code = m.now, e.Operation, code
+		case c.Again == 0:
+			c.Answered, c.NotMade, c.Code = m.now, true, code
+			if code == "" {
+				c.Code = CodeThere
+			}
+		}
+	})
+}
+
+// notCalled keeps that a request was held back after it was begun.
+func (m *machine) notCalled(e Held) {
+	if !e.Begun {
+		return
+	}
+	m.completed(e.Request, func(c *Call) {
+		if c.Again == 0 {
+			c.Answered, c.NotMade, c.Code = m.now, true, e.Code
+		}
+	})
+}
+
+// operationFailed keeps why what was accepted came to nothing.
+func (m *machine) operationFailed(e Ended) {
+	if e.Failure == nil {
+		return
+	}
+	for i, c := range m.w.Incident.Calls {
+		if c.Operation == e.Operation {
+			m.call(i).Code = e.Failure.Reason()
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package incident_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// plans are the calls that an incident would have made, in short.
+func plans(w incident.Workload) (all []string) {
+	in := w.Incident
+	if in == nil {
+		in = w.Closed
+	}
+	for _, c := range in.Plan {
+		all = append(all, c.Method+" "+c.Resource)
+	}
+	return all
+}
+
+// TestWhatIsOnlyWatchedIsRehearsed: the calls that would have been made stand in the incident, each by its name, and what would
+// be none says so.
+func TestWhatIsOnlyWatchedIsRehearsed(t *testing.T) {
+	replaced := []string{"DeleteNode " + nodeA, "CreateNode " + nodeA, "storage.objects.create " + lease}
+	saved := []string{"storage.objects.create " + saving, "UpdateNode " + nodeA}
+	for _, c := range []struct {
+		policy, path string
+		spot         bool
+		but          func(*incident.Workload)
+		want         []string
+	}{
+		{"watch", "preempted", true, nil, nil},
+		{"watch", "preempted, read lost", true, nil, replaced},
+		{"watch", "preempted, read lost, read lost", true, nil, replaced},
+		{"watch", "preempted, read gone", true, nil, replaced[1:]},
+		{"watch", "preempted, read lost", true, bare, replaced[:2]},
+		{"watch", "preempted, read lost", true, inQueue, []string{
+			"DeleteQueuedResource projects/demo/locations/us-west4-a/queuedResources/qr",
+			"CreateQueuedResource projects/demo/locations/us-west4-a/queuedResources/qr", "storage.objects.create " + lease,
+		}},
+		{"watch", "pending, later, tick", false, nil, append(slices.Clone(saved), "PerformMaintenance "+nodeA)},
+		{"watch", "pending, later, tick", false, crewless, nil},
+		{"watch", "exit 139", true, nil, nil},
+		{"watch", "exit 139, gave up", true, nil, []string{"storage.objects.create " + lease}},
+		{"watch", "exit 139, gave up", true, bare, nil},
+		{"spot", "host error, read lost, later, tick", false, nil, replaced},
+		{"watch", "read unhealthy, later, tick", true, nil, replaced},
+		{"spot", "preempted, read lost, forbidden delete 0", true, nil, replaced[:1]},
+	} {
+		n := at(t, policies[c.policy], c.spot, c.path, c.but)
+		if d := cmp.Diff(c.want, plans(n.w)); d != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", c.policy, c.path, d)
+		}
+		in := n.w.Incident
+		if in == nil {
+			in = n.w.Closed
+		}
+		if len(in.WouldHave()) == 0 || len(in.Calls) > 0 {
+			t.Errorf("%s: %s: would have %q, and %d calls were made", c.policy, c.path, in.WouldHave(), len(in.Calls))
+		}
+	}
+}
+
+// TestARehearsalAsksTheZonesOfThePolicy: in its order, with what keeps an order from one, and what decides about another region.
+func TestARehearsalAsksTheZonesOfThePolicy(t *testing.T) {
+	p := policies["watch"]
+	p.Zones = []string{"us-west4-b", "us-east5-a", "us-west4-c"}
+	n := at(t, p, true, "preempted, read lost", nil)
+	slice, zones := n.w.Incident.Unfitted()
+	if slice != "llama-8b" || !slices.Equal(zones, p.Zones) {
+		t.Fatalf("unfitted are %v of %s", zones, slice)
+	}
+	fits := []incident.ZoneFit{
+		{Zone: "us-west4-b", Checked: true},
+		{Zone: "us-east5-a", Checked: true},
+		{Zone: "us-west4-c", Checked: true, Code: incident.CannotMove.Code(), Text: "reservation r is in us-west4-a"},
+	}
+	w, sent, changed := incident.Advance(p, n.w, incident.Fitted{Slice: slice, Zones: fits}, n.now)
+	if !changed || len(sent) > 0 {
+		t.Errorf("changed %v, sent %v", changed, sent)
+	}
+	const want = "CreateNode " + nodeA + ", zone after zone: us-west4-a, us-west4-b, us-east5-a (if the checkpoints' bucket is there too), " +
+		"us-west4-c is not asked (reservation r is in us-west4-a) (recreate)"
+	if got := w.Incident.Plan[1].String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if _, left := w.Incident.Unfitted(); left != nil {
+		t.Errorf("%v are asked for again", left)
+	}
+	if _, before := n.w.Incident.Unfitted(); len(before) != 3 {
+		t.Error("Advance changed what it was given")
+	}
+}
+
+// TestWhatIsRehearsedIsWhatIsCalled plays the same evidence under a policy that allows nothing and under one that allows all:
+// what the one would have called, the other has called.
+func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
+	ready := ", read gone, intend create 0, accepted create 0, read ours, intend admit 0, accepted admit 0"
+	for _, c := range []struct {
+		watched, acted string
+		spot           bool
+		but            func(*incident.Workload)
+	}{
+		{"preempted, read lost", "preempted, read lost, intend delete 0, accepted delete 0" + ready, true, nil},
+		{"preempted, read lost", "preempted, read lost, intend delete 0, accepted delete 0" + ready, true, inQueue},
+		{"exit 139, gave up", "exit 139, gave up, intend restart 0, accepted restart 0", true, nil},
+		{
+			"pending, later, tick",
+			"pending, later, tick, intend save 0, accepted save 0, saved, found verify 0, intend maintain 0, accepted maintain 0", false, nil,
+		},
+	} {
+		dry := at(t, policies["watch"], c.spot, c.watched, c.but)
+		var made []string
+		for _, call := range at(t, policies["everything"], c.spot, c.acted, c.but).w.Incident.Calls {
+			made = append(made, call.Method+" "+call.Resource)
+		}
+		if d := cmp.Diff(made, plans(dry.w)); d != "" {
+			t.Errorf("%s (-made +rehearsed):\n%s", c.acted, d)
+		}
+	}
+}
+
+// TestAMultisliceIsRehearsedWhereItStands: what is lost alone is asked for in the zone of the others, whatever the policy names.
+func TestAMultisliceIsRehearsedWhereItStands(t *testing.T) {
+	w := quiet(true)
+	w.Label, w.Slices = "pair", append(slices.Clone(w.Slices), w.Slices[0])
+	w.Slices[1].Name = "llama-8b-1"
+	w.Slices[0].Condition, w.Slices[0].State = incident.Lost, "PREEMPTED"
+	p := policy.Policy{Switches: policies["watch"].Switches, Zones: []string{"us-west4-b"}}
+	calls, why := w.Replacement(p, "llama-8b")
+	if why != "" || len(calls) != 3 || len(calls[1].Zones) != 1 {
+		t.Errorf("%v, %s", calls, why)
+	}
+	w.Slices[0].Spec = ""
+	if calls, why = w.Replacement(p, "llama-8b"); calls != nil || why == "" {
+		t.Errorf("without a specification: %v, %s", calls, why)
+	}
+	w.Slices[0].Spec = w.Slices[1].Spec
+	w.Slices[1].Condition = incident.Lost
+	calls, _ = w.Replacement(p, "llama-8b", "llama-8b-1")
+	if len(calls) != 5 || len(calls[2].Zones) != 2 {
+		t.Errorf("both lost: %v", calls)
+	}
+	w.Slices[1].Condition, w.Slices[1].State = incident.Unhealthy, "REPAIRING"
+	w.Progress.VerifiedAt = time.Time{}
+	if calls, why = w.Replacement(p, "llama-8b-1"); calls != nil || why == "" {
+		t.Errorf("what lives and is saved nowhere: %v, %s", calls, why)
+	}
+}
