@@ -100,9 +100,10 @@ func (h handler) start(ctx context.Context, r events.RecoveryRequested) error {
 	if err != nil {
 		f := tpu.Failure(err)
 		if f.Class != incident.Permission {
-			f.Class = incident.Transient // not to know is no reason to call, and says nothing of the call
+			f.Class, f.Code = incident.Transient, incident.CodeUnread // not to know is no reason to call, and says nothing of the call
 		}
-		return h.answer(ctx, r, "", r.Slice+" is not readable", f)
+		_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Unbegun, Text: r.Slice + " is not readable", Failure: f})
+		return err
 	}
 	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (h handler) start(ctx context.Context, r events.RecoveryRequested) error {
 		return err
 	}
 	if s.Condition != incident.Stopped || !s.Incarnation.Same(r.Incarnation) {
-		return fault.Ignored("%s refused: it is %s, as %v", what, s.State, s.Incarnation)
+		return fault.Ignored(incident.CodeNotReady, "%s refused: it is %s, as %v", what, s.State, s.Incarnation)
 	}
 	if _, err = h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, ref.Zone)); err != nil {
 		return err

@@ -72,16 +72,16 @@ var mutants = []mutant{
 	{"10 lost", "the look has no deadline", []edit{
 		{"shared/incident/look.go", "	m.enter(Looking, m.now.Add(LookFor))\n", "	m.enter(Looking, time.Time{})\n"},
 	}},
-	{"owner's word", "a training that hangs is restarted unasked", []edit{
-		{"shared/incident/hang.go", "	case m.p.Hang != policy.HangRestart:\n", "	case false:\n"},
-		{"shared/incident/training.go", "in.Cause == events.CauseHang && m.p.Hang", "false && m.p.Hang"},
-	}},
 	{"record", "a request for a save is not recorded", []edit{
 		{"shared/incident/call.go", "		if w.Directory != \"\" {\n			all", "		if false {\n			all"},
 		{"shared/incident/call.go", "s := w.Slices[i]; s.Condition == Ready {", "s := w.Slices[i]; s.Condition == Gone {"},
 	}},
 	{"record", "what was held back is told as called", []edit{
 		{"shared/incident/call.go", "			c.Answered, c.NotMade, c.Code = m.now, true, e.Code\n", "			c.Answered = m.now\n"},
+	}},
+	{"owner's word", "a training that hangs is restarted unasked", []edit{
+		{"shared/incident/hang.go", "	case m.p.Hang != policy.HangRestart:\n", "	case false:\n"},
+		{"shared/incident/training.go", "in.Cause == events.CauseHang && m.p.Hang", "false && m.p.Hang"},
 	}},
 	{"owner's word", "the pause is not read", []edit{
 		{"shared/ledger/begin.go", "	pause, err := a.Ledger.Pause(ctx)\n", "	var pause *incident.Pause\n"},

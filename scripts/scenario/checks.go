@@ -650,9 +650,9 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	r.past = append(r.past, in.ID)
 	c.told(after.ID, *in)
 	c.ended[string(in.Outcome)]++
-	switch r.closed = c.clock.Now(); in.Outcome {
-	case incident.Withdrawn: // which mends nothing
-	case incident.Escalated, incident.Observed:
+	switch r.closed = c.clock.Now(); {
+	case in.Outcome == incident.Withdrawn: // which mends nothing
+	case in.Outcome == incident.Escalated, in.Outcome == incident.Observed, cancelled(in):
 		r.told, r.left = true, r.closed
 	default:
 		r.told = false

@@ -137,10 +137,10 @@ type Facts struct {
 type Failure struct {
 	Class   FailureClass
 	Message string
-	// Hearsay says that the provider was not asked: it has just told somebody else.
-	Hearsay bool
 	// Code is why, where the class alone does not say; see Reason.
 	Code Code
+	// Hearsay says that the provider was not asked: it has just told somebody else.
+	Hearsay bool
 }
 
 // FailureClass is what an error of the provider means. shared/tpu has the table.

@@ -162,11 +162,10 @@ func (m *machine) hangs() {
 		why = "it is not known that the training stands still"
 	}
 	if why != "" {
-		const would = "ask the crew for another attempt"
 		m.enter(Watching, m.now.Add(WatchFor))
 		m.line(LineSeen, text, "")
-		m.inc().Would = append(m.inc().Would, would)
-		m.decided("incident opened: the training hangs; would: "+would, why)
+		m.rehearseRestart()
+		m.decided("incident opened: the training hangs; would: ask the crew for another attempt", why)
 		return
 	}
 	m.enter(Resuming, m.now.Add(ResumeFor))

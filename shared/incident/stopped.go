@@ -79,7 +79,7 @@ func (m *machine) openStopped(s *Slice) {
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 	m.stopped(s.Since)
 	if m.watchOnly() && m.p.Unreadable == "" {
-		m.watch("start "+s.Name, text)
+		m.watch("", text, m.wouldStart(s.Name)...)
 		return
 	}
 	m.enter(Healing, m.now.Add(HealFor))
@@ -92,6 +92,7 @@ func (m *machine) openStopped(s *Slice) {
 	case m.startable() == nil:
 		m.escalate(CodeSeveralWorkers, why+"; a TPU of several workers cannot be started", "look at it, and recreate it by hand")
 	case m.level(policy.StartStopped) == policy.No:
+		m.rehearse(m.wouldStart(m.startable()...)...)
 		m.escalate(CodePolicyNo, why+", and "+m.no(policy.StartStopped), m.byHandStart()+", or allow the switch")
 	default:
 		m.start(why)
