@@ -423,7 +423,7 @@ func (w *world) ownerCreates(slice, zone, principal string) {
 	for _, c := range w.Fleet {
 		if c.Name == slice {
 			w.hush("CreateNode", slice)
-			w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Accelerator: c.Accelerator, Spot: c.Spot}, principal))
+			w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Accelerator: c.Accelerator, Spot: c.Spot, Legacy: w.order(c).Legacy}, principal))
 		}
 	}
 }
@@ -476,7 +476,7 @@ func (w *world) act(a Act) {
 		tell("the owner creates "+a.Create, a.Create)
 		for _, c := range w.Fleet {
 			if c.Name == a.Create {
-				w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot}, a.By))
+				w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Legacy: w.order(c).Legacy}, a.By))
 			}
 		}
 	case a.Offer != "":

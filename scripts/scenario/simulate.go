@@ -245,6 +245,9 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		{Name: "mamba", Accelerator: "v5litepod-16", Spot: true, Policy: "roaming", Zone: "us-west4-a", Directory: "gs://west/mamba", Subnetwork: "west"},
 		// Its steps take longer than a hang of others is believed to.
 		{Name: "grok", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Trainer: TrainerConfig{StepTakes: Duration(11 * time.Minute), CheckpointEvery: 4}},
+		// Legacy TPU Nodes have neither a crew nor a place to name a directory.
+		{Name: "resnet", Accelerator: "v3-8", Spot: true, Policy: "night", Legacy: true, Crew: CrewConfig{Absent: true}},
+		{Name: "mnist", Accelerator: "v2-32", Policy: "planned", Legacy: true, Crew: CrewConfig{Absent: true}},
 	}
 	s := Scenario{Title: "a mixed fleet", Project: "demo", Capacity: map[string]int{}, Buckets: map[string]string{"west": "us-west4"}}
 	for _, z := range zones {
@@ -260,7 +263,7 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		}
 		c.ID = int64(7000 + i)
 		c.Workers = fmt.Sprintf("t1v-n-%08x", draw.Uint32())
-		if c.Name != "bare" && c.Workload == "" && c.Directory == "" && (c.QueuedResource != "trio" || !c.Crew.Absent) {
+		if c.Name != "bare" && !c.Legacy && c.Workload == "" && c.Directory == "" && (c.QueuedResource != "trio" || !c.Crew.Absent) {
 			c.Directory = "gs://checkpoints/" + c.Name
 		}
 		c.Trainer.Step = int64(1000 + draw.IntN(50_000))

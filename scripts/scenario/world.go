@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -213,7 +214,7 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 	w.broker.Delivered = w.delivered
 	w.api = tputest.New(tputest.Config{
 		Project: s.Project, Clock: clock, Seed: 1, Zones: s.Capacity, Principal: ours(s.Project),
-		Timing: tputest.Timing{Maintenance: s.maintenance()},
+		Timing: tputest.Timing{Maintenance: s.maintenance()}, Mingled: opts.simulation != nil && opts.simulation.Seed%2 == 1,
 	})
 	w.audited = cloudlogtest.New(s.Project, clock.Now)
 	if opts.Emulator != "" {
@@ -329,11 +330,15 @@ func (w *world) guest(_, name string, worker int) (string, bool) {
 func (w *world) deploy(ctx context.Context) error {
 	w.api.OnGuests(w.guest)
 	provider := w.overHTTP("tpu", w.chaos.provider(w.api, w.api.Transport(), w.checks.read))
-	client, err := tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: provider}), option.WithoutAuthentication())
+	var versions tpu.Config
+	if slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Legacy }) {
+		versions.LegacyZones = w.zones()
+	}
+	client, err := versions.Open(ctx, option.WithHTTPClient(&http.Client{Transport: provider}), option.WithoutAuthentication())
 	if err != nil {
 		return fmt.Errorf("scenario: %w", err)
 	}
-	var cloud tpu.Provider = client
+	cloud := client
 	if w.checks != nil {
 		cloud = counting{client, func(c incident.FailureClass) { w.checks.classes[string(c)]++ }}
 	}

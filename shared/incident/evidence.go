@@ -125,6 +125,7 @@ type Read struct {
 // Facts is what a reading says of a slice beside its condition; see Slice for the fields.
 type Facts struct {
 	QueuedResource string
+	Legacy         bool
 	Accelerator    string
 	Workers, Chips int
 	Spot           bool

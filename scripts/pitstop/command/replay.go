@@ -46,8 +46,8 @@ func replayCommand() *cobra.Command {
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object per line")
 	f.StringVar(&o.policy, "policy", "", "for your own files: a preset (watch, spot, reserved), or FILE, or FILE:NAME")
 	o.allow.flag(c)
-	f.StringArrayVar(&o.fleet, "fleet", nil, "for your own files: the TPUs, as gcloud compute tpus tpu-vm list --format=json or queued-resources list\n"+
-		"--format=json lists them; once for each file")
+	f.StringArrayVar(&o.fleet, "fleet", nil, "for your own files: the TPUs, as gcloud compute tpus tpu-vm list --format=json lists them, or tpus list of\n"+
+		"legacy nodes, or queued-resources list; once for each file")
 	f.StringArrayVar(&o.babysitters, "babysitter", nil, "for your own files: the principal of an older script, in whose place Pitstop works; once for each")
 	f.Float64Var(&o.speed, "speed", 0, "seconds of virtual time per second of real time; 0 does not wait")
 	f.StringVar(&o.emulator, "pubsub-emulator", "", "carry the messages through Google's Pub/Sub emulator at HOST:PORT")
