@@ -78,7 +78,7 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	if r.Directory != "" {
 		if err := checkpoint.WriteRequest(ctx, h.Store, r.Directory, ask); err != nil {
 			faults = append(faults, err)
-			failed[checkpoint.Join(r.Directory, checkpoint.RequestName)] = checkpoint.Failure(err).Reason()
+			failed[checkpoint.Join(r.Directory, checkpoint.RequestName)] = fleet.DirectoryFailure(err).Reason()
 		} else {
 			through = append(through, "the bucket")
 		}

@@ -72,7 +72,7 @@ func (h handler) handle(ctx context.Context, r events.RecoveryRequested) error {
 		Admitted: admitted(w, r.Admit), Written: h.Fleet.Now(), By: "pitstop",
 	})
 	if err != nil {
-		return h.answer(ctx, r, "", "the lease was not written", checkpoint.Failure(err))
+		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(err))
 	}
 	return h.answer(ctx, r, "", fmt.Sprintf("the lease names attempt %d", r.TrainingAttempt), nil)
 }

@@ -366,6 +366,9 @@ func nested(b *hclsyntax.Block, block, attribute string) string {
 // TestPermissionsAreThoseOfTheCalls plays the recorded incidents, and a fleet under faults, and compares each call that a
 // function makes with the table.
 func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays all incidents and many seeds, as the tests of scripts/scenario do")
+	}
 	var mu sync.Mutex
 	made := map[string]bool{}
 	called := func(c scenario.Call) {
