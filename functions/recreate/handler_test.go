@@ -936,6 +936,9 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 			if z := w.Incident.Zones; len(z) != 1 || z[0].Text != "no capacity: demo/mixtral was refused there 1 m 0 s ago" {
 				t.Errorf("zones %+v", z)
 			}
+			if c := w.Incident.Calls; !c[len(c)-1].NotMade {
+				t.Errorf("a call is on record that nobody made: %+v", c[len(c)-1])
+			}
 			b.Clock.Advance(3 * time.Minute) // it is still remembered, and its own turn has come
 			b.Give(w, incident.Ticked{})
 			b.request = b.next()
