@@ -67,10 +67,11 @@ const (
 	CauseTerminated  Cause = "terminated"
 	CauseGuest       Cause = "guest_shutdown"
 	CauseCrash       Cause = "training_crash"
+	CauseHang        Cause = "training_hang"
 )
 
 // Infrastructure reports whether the cause lies with the machines and not with the training.
-func (c Cause) Infrastructure() bool { return c != CauseCrash }
+func (c Cause) Infrastructure() bool { return c != CauseCrash && c != CauseHang }
 
 // Subject is what an entry speaks of, as far as it says.
 type Subject struct {

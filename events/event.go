@@ -44,6 +44,7 @@ const (
 	TypeRecoveryRequested   = "pitstop.recovery.requested.v1"
 	TypeRecreateRequested   = "pitstop.recreate.requested.v1"
 	TypeIncidentClosed      = "pitstop.incident.closed.v1"
+	TypeIncidentUpdated     = "pitstop.incident.updated.v1"
 )
 
 // Incarnation is one life of a slice: a node that is deleted and made again under the same name is another one.

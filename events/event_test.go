@@ -104,6 +104,13 @@ var frozen = map[string]struct {
 	events.TypeIncidentClosed: {anyOf(whole[events.IncidentClosed]), events.IncidentClosed{
 		Schema: 1, Workload: "demo/llama-8b", Incident: "llama-8b-20261112-3", Outcome: "resumed", Revision: 2,
 	}},
+	events.TypeIncidentUpdated: {anyOf(events.DecodeIncidentUpdated), events.IncidentUpdated{
+		Schema: 1, Workload: "demo/llama-8b", Incident: "llama-8b-20261112-3", Number: 17, At: november(12, 2, 14, 8), Opened: november(12, 2, 14, 7),
+		Cause: events.CausePreemption, Policy: "night", Slices: []events.Affected{{Name: "llama-8b-0", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true}},
+		Chips: 32, Phase: "closed", Asked: events.ActionDelete, Outcome: "escalated", ConfirmedBy: "step", Happened: []string{"worker 2 was preempted"},
+		Doing: "escalated", Why: "no capacity for 48 h 0 m", Advice: "create it by hand", Down: november(12, 2, 14, 7), Waiting: november(12, 2, 20, 0), IdleChips: 16,
+		ChipHourPrice: 1.2,
+	}},
 	"crew.report.v1": {anyOf(report), events.CrewReport{
 		Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b-0", Hostname: "t1v-n-3f2a9c01-w-1",
 		Worker: 1, Workers: 4, Attempt: 3, Step: 48190, CheckpointStep: 48000, CheckpointURI: "gs://ckpt/llama-8b/48000", SaveID: "5f0c3a",
@@ -219,6 +226,7 @@ var decoders = map[string]func([]byte) (any, error){
 	events.TypeRecoveryRequested:   anyOf(events.DecodeRecoveryRequested),
 	events.TypeRecreateRequested:   anyOf(events.DecodeRecreateRequested),
 	events.TypeMaintenanceNotified: anyOf(events.DecodeMaintenanceNotified),
+	events.TypeIncidentUpdated:     anyOf(events.DecodeIncidentUpdated),
 	"crew request":                 anyOf(events.DecodeCrewRequest),
 }
 
@@ -237,7 +245,7 @@ func TestNewerBodiesAreToldApartFromMalformedOnes(t *testing.T) {
 			"truncated":                            {`{"schema": 2, "workload": "de`, false, "not a " + name + ": not JSON at byte"},
 			"an array":                             {`[]`, false, "not a " + name + ": the whole is an array where none fits"},
 			"a schema of the wrong type":           {`{"schema": "1"}`, false, "schema is a string where none fits"},
-			"a field of the wrong type":            {`{"schema": 1, "action": 3, "node": 3}`, false, "is a number where none fits"},
+			"a field of the wrong type":            {`{"schema": 1, "action": 3, "node": 3, "phase": 3}`, false, "is a number where none fits"},
 			"a member twice":                       {`{"schema": 2, "schema": 1}`, false, "not a " + name},
 			"something behind it":                  {`{"schema": 2} {}`, false, "not a " + name},
 			"larger than what is read":             {`{"schema": 2}` + strings.Repeat(" ", events.MaxBytes), false, "are more than the 10485760 that are read"},
@@ -294,12 +302,15 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 		},
 		"a recovery request without anything": {
 			decoders[events.TypeRecoveryRequested], `{}`,
-			append(empty[:6:6], `action "" is none of ["admit" "restart"]`, "training_attempt 0: the first is 1", "admit names no incarnation"),
+			append(empty[:6:6], `action "" is none of ["admit" "restart" "start"]`, "training_attempt 0: the first is 1", "admit names no incarnation"),
 		},
 		"a recovery request that admits nobody": {
 			decoders[events.TypeRecoveryRequested],
 			`{` + fence + `, "action": "admit", "training_attempt": 2, "admit": [{"slice": "a"}, {"incarnation": {"id": "7"}}, {"slice": "b", "incarnation": {"id": "8"}}]}`,
 			[]string{`admit: slice "a" has no incarnation`, `admit: slice "" has no incarnation`},
+		},
+		"a request to start nothing": {
+			decoders[events.TypeRecoveryRequested], `{` + fence + `, "action": "start"}`, []string{"slice is missing", "incarnation is missing"},
 		},
 		"a recreate request without anything": {
 			decoders[events.TypeRecreateRequested], `{}`,
@@ -492,6 +503,7 @@ func TestSubjectsNameWhatAnEventConcerns(t *testing.T) {
 		{events.RecoveryRequested{Request: header}, "demo/llama-8b"},
 		{events.RecreateRequested{Request: header}, "demo/llama-8b"},
 		{events.IncidentClosed{Workload: "demo/llama-8b"}, "demo/llama-8b"},
+		{events.IncidentUpdated{Workload: "demo/llama-8b"}, "demo/llama-8b"},
 		{events.MaintenanceNotified{Project: "demo", Node: "n", Incarnation: old}, "projects/demo/locations/us-west4-a/nodes/n"},
 	} {
 		if got := c.event.EventSubject(); got != c.want {
@@ -637,6 +649,10 @@ func FuzzDecodeRecreateRequested(f *testing.F) {
 
 func FuzzDecodeMaintenanceNotified(f *testing.F) {
 	fuzz(f, events.TypeMaintenanceNotified, events.DecodeMaintenanceNotified)
+}
+
+func FuzzDecodeIncidentUpdated(f *testing.F) {
+	fuzz(f, events.TypeIncidentUpdated, events.DecodeIncidentUpdated)
 }
 
 func FuzzDecodeCrewRequest(f *testing.F) {

@@ -17,6 +17,7 @@ const (
 	ActionRestart  Action = "restart"  // recovery: ask the crew for a new attempt
 	ActionDelete   Action = "delete"   // recreate: delete one slice
 	ActionCreate   Action = "create"   // recreate: create one slice
+	ActionStart    Action = "start"    // recovery: start one slice that was stopped
 )
 
 // Destructive reports whether the action can end a machine or training that lives; the brake counts these.
@@ -128,13 +129,14 @@ func DecodeCheckpointRequested(data []byte) (e CheckpointRequested, err error) {
 }
 
 // RecoveryRequested asks for training to be brought back on slices that live.
-// Published by logevent and patrol; recovery reacts by writing the lease. A repetition writes the same lease.
+// Published by logevent and patrol; recovery reacts by writing the lease, or by starting a slice that was stopped. A
+// repetition writes the same lease, and starts nothing that runs.
 type RecoveryRequested struct {
 	Request
 	// TrainingAttempt is the attempt that the lease is to name.
-	TrainingAttempt int `json:"training_attempt"`
+	TrainingAttempt int `json:"training_attempt,omitzero"`
 	// Admit is the incarnation per slice in which training may run.
-	Admit []Admission `json:"admit"`
+	Admit []Admission `json:"admit,omitempty"`
 	// Directory is where the lease lies, beside the checkpoints; without one there is no lease.
 	Directory string `json:"directory,omitzero"`
 }
@@ -156,7 +158,12 @@ func (e RecoveryRequested) EventID() string { return e.id(TypeRecoveryRequested)
 // Validate implements Event.
 func (e RecoveryRequested) Validate() error {
 	var f faults
-	e.check(&f, ActionAdmit, ActionRestart)
+	e.check(&f, ActionAdmit, ActionRestart, ActionStart)
+	if e.Action == ActionStart {
+		f.require("slice", e.Slice)
+		f.check(e.Incarnation.Known(), "incarnation is missing")
+		return f.err()
+	}
 	f.check(e.TrainingAttempt > 0, "training_attempt %d: the first is 1", e.TrainingAttempt)
 	f.check(len(e.Admit) > 0, "admit names no incarnation")
 	for _, a := range e.Admit {

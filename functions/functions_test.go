@@ -20,6 +20,7 @@ import (
 	_ "pitstop.internal/functions/checkpoint"
 	_ "pitstop.internal/functions/logevent"
 	_ "pitstop.internal/functions/maintenance"
+	_ "pitstop.internal/functions/notify"
 	_ "pitstop.internal/functions/patrol"
 	_ "pitstop.internal/functions/recovery"
 	_ "pitstop.internal/functions/recreate"
@@ -38,19 +39,25 @@ func event(eventType, data string) message {
 // unknown is none of any function's concern.
 var unknown = event("pitstop.weather.changed.v1", `{"schema":1}`)
 
-// functions are the entry points, with what each needs beside what all need, and a body that it cannot read.
+// functions are the entry points, with what each needs beside the project, and a body that it cannot read.
 var functions = []struct {
 	entry     string
 	needs     []string
 	malformed message
 }{
-	{"HandleMaintenance", nil, message{data: `{"logName":`}},
-	{"HandleMaintenance", nil, event(events.TypeMaintenanceNotified, `{"schema":1,"node":"llama"}`)},
-	{"HandleLogEvent", []string{"OUR_PRINCIPALS"}, message{data: `{"logName":`}},
-	{"HandlePatrol", []string{"NOTICE_TOPIC", "OUR_PRINCIPALS"}, unknown}, // a tick says nothing but its time
-	{"HandleCheckpoint", nil, event(events.TypeCheckpointRequested, `{"schema":1,"action":"save"}`)},
-	{"HandleRecovery", nil, event(events.TypeRecoveryRequested, `{"schema":1,"action":"restart"}`)},
-	{"HandleRecreate", nil, event(events.TypeRecreateRequested, `{"schema":1,"action":"delete"}`)},
+	{"HandleMaintenance", requests(), message{data: `{"logName":`}},
+	{"HandleMaintenance", requests(), event(events.TypeMaintenanceNotified, `{"schema":1,"node":"llama"}`)},
+	{"HandleLogEvent", requests("OUR_PRINCIPALS"), message{data: `{"logName":`}},
+	{"HandlePatrol", requests("NOTICE_TOPIC", "OUR_PRINCIPALS"), unknown}, // a tick says nothing but its time
+	{"HandleCheckpoint", requests(), event(events.TypeCheckpointRequested, `{"schema":1,"action":"save"}`)},
+	{"HandleRecovery", requests(), event(events.TypeRecoveryRequested, `{"schema":1,"action":"restart"}`)},
+	{"HandleRecreate", requests(), event(events.TypeRecreateRequested, `{"schema":1,"action":"delete"}`)},
+	{"HandleNotify", nil, event(events.TypeIncidentUpdated, `{"schema":1,"incident":"llama-1"}`)},
+}
+
+// requests are what whoever decides needs, and more.
+func requests(more ...string) []string {
+	return append([]string{"CHECKPOINT_TOPIC", "RECOVERY_TOPIC", "RECREATE_TOPIC"}, more...)
 }
 
 // environment is what a deployment sets.
@@ -64,7 +71,7 @@ var environment = map[string]string{
 }
 
 // needed by every function.
-var needed = []string{"PROJECT_ID", "CHECKPOINT_TOPIC", "RECOVERY_TOPIC", "RECREATE_TOPIC"}
+var needed = []string{"PROJECT_ID"}
 
 type answer struct {
 	status int

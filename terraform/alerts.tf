@@ -82,11 +82,23 @@ locals {
       runbook   = "Once a day patrol writes a log entry that has to come back through the sinks, and it did not within half an hour. Run terraform apply: it mends sinks and the right of their writer to publish. Then see the error e-mails of Cloud Logging, and the metric logging.googleapis.com/exports/error_count. Until entries arrive, patrol sees losses by its readings alone, up to a minute later."
       documents = "canary missing"
     }
+    refused = {
+      title     = "people are not told"
+      severity  = "ERROR"
+      filter    = local.user_metric.refused
+      aligner   = "ALIGN_DELTA"
+      group_by  = ["metric.label.target"]
+      above     = 0
+      duration  = "60s"
+      silence   = "EVALUATION_MISSING_DATA_INACTIVE"
+      runbook   = "A target refused a message of the function notify for good, and nobody read it there. The line `notification refused` says why: `invalid_auth` or 401 a token that was taken back (add a version to its secret, then deploy notify anew), `not_in_channel` or `channel_not_found` a bot that was not invited, 404 a webhook that is gone. Incidents go on meanwhile; read them with pitstop status. A target that is only away shows as messages that wait too long, and is told when it is back."
+      documents = "notification refused"
+    }
   }
 }
 
 resource "google_monitoring_alert_policy" "threshold" {
-  for_each = local.thresholds
+  for_each = { for key, alert in local.thresholds : key => alert if key != "refused" || local.tells }
 
   project               = var.project_id
   display_name          = "${var.prefix}Pitstop: ${each.value.title}"

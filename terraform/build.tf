@@ -32,18 +32,11 @@ resource "google_service_account" "build" {
 # What a build needs of the project: its log, which Cloud Logging keeps nowhere below it, and the bucket that Cloud Functions
 # copies archives to. That one is there from the first function on, so its own policy cannot be written before, and a
 # condition names it.
-#
-# The repository for images, gcf-artifacts, comes with the first function too, and Artifact Registry is no service that
-# knows conditions on names (https://cloud.google.com/iam/docs/conditions-resource-attributes): with one, the first build
-# would be refused. So it is the project, unless a repository is named that is there already.
 resource "google_project_iam_member" "build" {
-  for_each = merge(
-    {
-      "roles/logging.logWriter"    = null
-      "roles/storage.objectViewer" = "projects/_/buckets/gcf-v2-sources-${local.project_number}-${var.region}"
-    },
-    var.docker_repository == null ? { "roles/artifactregistry.writer" = null } : {},
-  )
+  for_each = {
+    "roles/logging.logWriter"    = null
+    "roles/storage.objectViewer" = "projects/_/buckets/gcf-v2-sources-${local.project_number}-${var.region}"
+  }
 
   project = var.project_id
   role    = each.key
@@ -59,10 +52,43 @@ resource "google_project_iam_member" "build" {
   }
 }
 
-resource "google_artifact_registry_repository_iam_member" "build" {
-  count = var.docker_repository == null ? 0 : 1
+# Images go into a repository of our own. The one that Cloud Functions would make, gcf-artifacts, comes with the first
+# function, and Artifact Registry is no service that knows conditions on names
+# (https://cloud.google.com/iam/docs/conditions-resource-attributes): to let the first build write there takes a grant on the
+# whole project.
+resource "google_artifact_registry_repository" "images" {
+  count = var.docker_repository == null ? 1 : 0
 
-  repository = var.docker_repository
+  project       = var.project_id
+  location      = var.region
+  repository_id = "${var.prefix}pitstop"
+  description   = "Images of Pitstop's functions."
+  format        = "DOCKER"
+  labels        = local.labels
+
+  # Each build leaves an image, and what serves has been copied by Cloud Run. The last ones stay: a function whose
+  # environment changes is started from its image again, and one that went wrong may have to go back.
+  cleanup_policies {
+    id     = "keep-the-last"
+    action = "KEEP"
+    most_recent_versions {
+      keep_count = 3
+    }
+  }
+  cleanup_policies {
+    id     = "delete-after-a-month"
+    action = "DELETE"
+    condition {
+      tag_state  = "ANY"
+      older_than = "2592000s"
+    }
+  }
+
+  depends_on = [google_project_service.main]
+}
+
+resource "google_artifact_registry_repository_iam_member" "build" {
+  repository = local.docker_repository
   role       = "roles/artifactregistry.writer"
   member     = google_service_account.build.member
 
@@ -77,6 +103,11 @@ resource "google_storage_bucket_iam_member" "build" {
 }
 
 locals {
+  # Spelled out from what is known before it is made, so that a plan shows it.
+  docker_repository = coalesce(var.docker_repository, one([
+    for r in google_artifact_registry_repository.images : "projects/${r.project}/locations/${r.location}/repositories/${r.repository_id}"
+  ]))
+
   # Asked of our own bucket, because nothing else tells it without a right that nobody here needs otherwise.
   project_number = google_storage_bucket.archives.project_number
 }

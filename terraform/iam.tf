@@ -19,11 +19,11 @@ locals {
   writers  = toset([for r in local.granted : r.account if r.on == "checkpoint_buckets" && r.permission == "storage.objects.create"])
   locators = toset([for r in local.granted : r.account if r.on == "checkpoint_buckets" && r.permission == "storage.buckets.get"])
 
-  each_watched = merge([for p in local.watched : { for name in keys(local.functions) : "${p}/${name}" => { project = p, function = name } }]...)
+  each_watched = merge([for p in local.watched : { for name in keys(local.deployed) : "${p}/${name}" => { project = p, function = name } if length(local.watching[name]) > 0 }]...)
   policy       = var.policy_uri == "" ? null : regex("^gs://(?P<bucket>[^/]+)/(?P<object>.+)$", var.policy_uri)
 }
 
-# Everybody looks before anything follows. Only who acts, and only where that is allowed, may change a TPU.
+# Whoever decides looks before anything follows. Only who acts, and only where that is allowed, may change a TPU.
 resource "google_project_iam_member" "tpu" {
   for_each = local.each_watched
 
@@ -47,7 +47,7 @@ resource "google_project_iam_custom_role" "tpu" {
 
 # Every function keeps the ledger, in this database alone.
 resource "google_project_iam_member" "ledger" {
-  for_each = local.functions
+  for_each = local.deployed
 
   project = var.project_id
   role    = "roles/datastore.user"
@@ -80,7 +80,7 @@ resource "google_storage_bucket_iam_member" "locations" {
 
 # The policy file, and no other object of its bucket.
 resource "google_storage_bucket_iam_member" "policy" {
-  for_each = toset(local.policy == null ? [] : keys(local.functions))
+  for_each = toset([for r in local.granted : r.account if local.policy != null && r.on == "the policy file"])
 
   bucket = local.policy.bucket
   role   = "roles/storage.objectViewer"

@@ -3,11 +3,13 @@
 locals {
   switches = ["request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot", "start_stopped"]
 
-  # The three requests, which every function may send: those that act decide too, on what came back.
+  # The three requests, which every function that decides may send: those that act decide too, on what came back. So may each
+  # say how an incident stands, where somebody is to be told.
   requests = {
     CHECKPOINT_TOPIC = "checkpoint-requests"
     RECOVERY_TOPIC   = "recovery-requests"
     RECREATE_TOPIC   = "recreate-requests"
+    UPDATE_TOPIC     = "incident-updates"
   }
 
   # The environment in groups, because each function is given what it reads and nothing else.
@@ -15,14 +17,31 @@ locals {
     every = {
       PROJECT_ID      = var.project_id
       LEDGER_DATABASE = local.database
-      POLICY_URI      = var.policy_uri
-      ALLOW           = join(",", sort(var.allow))
       LOG_LEVEL       = var.log_level
     }
+    decides    = { POLICY_URI = var.policy_uri, ALLOW = join(",", sort(var.allow)) }
     watches    = { WATCHED_PROJECTS = join(",", sort(local.watched)) }
-    recognizes = { OUR_PRINCIPALS = join(",", [for name in keys(local.functions) : local.principal[name]]) }
+    recognizes = { OUR_PRINCIPALS = join(",", [for name in keys(local.functions) : local.principal[name] if length(local.watching[name]) > 0]) }
     destroys   = { BRAKE_PER_PROJECT = tostring(var.brake_per_project), BRAKE_PER_ZONE = tostring(var.brake_per_zone) }
+    tells = {
+      SLACK_CHANNEL     = var.notify.slack_channel
+      WEBHOOK_URL       = var.notify.webhook_url
+      NOTIFY_PER_MINUTE = tostring(var.notify.per_minute)
+    }
   }
+
+  # What is secret in those groups: each variable with the secret whose newest version it holds.
+  secrets = {
+    tells = {
+      SLACK_BOT_TOKEN   = var.notify.slack_token_secret
+      SLACK_WEBHOOK_URL = var.notify.slack_webhook_secret
+      CHAT_WEBHOOK_URL  = var.notify.chat_webhook_secret
+      WEBHOOK_SECRET    = var.notify.webhook_secret
+    }
+  }
+
+  # Whether anybody is to be told.
+  tells = anytrue([for secret in values(local.secrets.tells) : secret != ""])
 
   # A function is a row here, a folder in functions and a word in its name. Each call of an API is bounded at 60 seconds
   # and a message needs a handful at worst, so 300 seconds hold for all but patrol.
@@ -31,7 +50,7 @@ locals {
       entry_point  = "HandleMaintenance"
       topic        = "maintenance-notices"
       publishes_to = local.requests
-      environment  = ["every", "watches"]
+      environment  = ["every", "decides", "watches"]
       # A slice of 1,536 workers is announced by as many entries at once, which all say the same.
       concurrency   = 20
       max_instances = 5
@@ -40,7 +59,7 @@ locals {
       entry_point  = "HandleLogEvent"
       topic        = "log-events"
       publishes_to = local.requests
-      environment  = ["every", "watches", "recognizes"]
+      environment  = ["every", "decides", "watches", "recognizes"]
       # It takes the same storms. More instances would only be in each other's way at one workload's document.
       concurrency   = 20
       max_instances = 5
@@ -49,7 +68,7 @@ locals {
       entry_point  = "HandlePatrol"
       topic        = "patrol-ticks"
       publishes_to = merge(local.requests, { NOTICE_TOPIC = "maintenance-notices" })
-      environment  = ["every", "watches", "recognizes"]
+      environment  = ["every", "decides", "watches", "recognizes"]
       # One instance runs one tick, because it remembers what it saw. A tick follows operations for 50 seconds, and one
       # older than two minutes is not read any more: longer than three nothing sensible takes.
       concurrency     = 1
@@ -62,7 +81,7 @@ locals {
       entry_point  = "HandleCheckpoint"
       topic        = "checkpoint-requests"
       publishes_to = local.requests
-      environment  = ["every", "destroys"]
+      environment  = ["every", "decides", "destroys"]
       # Requests come one per workload. What destroys stays few at a time: the brake counts calls, not their haste.
       concurrency   = 5
       max_instances = 3
@@ -71,7 +90,7 @@ locals {
       entry_point   = "HandleRecovery"
       topic         = "recovery-requests"
       publishes_to  = local.requests
-      environment   = ["every"]
+      environment   = ["every", "decides"]
       concurrency   = 5
       max_instances = 3
     }
@@ -79,11 +98,24 @@ locals {
       entry_point   = "HandleRecreate"
       topic         = "recreate-requests"
       publishes_to  = local.requests
-      environment   = ["every", "destroys"]
+      environment   = ["every", "decides", "destroys"]
       concurrency   = 5
       max_instances = 3
     }
+    notify = {
+      entry_point  = "HandleNotify"
+      topic        = "incident-updates"
+      publishes_to = {}
+      environment  = ["every", "tells"]
+      # One instance counts what a minute brings, and tells together what waits.
+      concurrency   = 40
+      max_instances = 1
+    }
   }
+
+  # Where nobody is to be told there is no notify, and no topic that leads to it.
+  deployed = { for name, f in local.functions : name => f if name != "notify" || local.tells }
+  topics   = toset([for f in local.deployed : f.topic])
 
   database = "${var.prefix}pitstop"
   watched  = length(var.watched_projects) > 0 ? var.watched_projects : toset([var.project_id])
@@ -96,7 +128,7 @@ locals {
 }
 
 resource "google_project_service" "main" {
-  for_each = toset([
+  for_each = toset(concat(local.tells ? ["secretmanager.googleapis.com"] : [], [
     "artifactregistry.googleapis.com",
     "cloudbuild.googleapis.com",
     "cloudfunctions.googleapis.com",
@@ -110,7 +142,7 @@ resource "google_project_service" "main" {
     "run.googleapis.com",
     "storage.googleapis.com",
     "tpu.googleapis.com",
-  ])
+  ]))
 
   project = var.project_id
   service = each.value
@@ -121,7 +153,7 @@ resource "google_project_service" "main" {
 
 module "function" {
   source   = "./modules/function"
-  for_each = local.functions
+  for_each = local.deployed
 
   name           = "${var.prefix}${each.key}"
   project_id     = var.project_id
@@ -133,16 +165,18 @@ module "function" {
   archive               = "${local.archive_directory}/${each.key}.zip"
   source_bucket         = google_storage_bucket.archives.name
   build_service_account = google_service_account.build.name
-  docker_repository     = var.docker_repository
+  docker_repository     = local.docker_repository
 
   topic = google_pubsub_topic.main[each.value.topic].id
   # Who publishes on a topic that log sinks feed is granted there, in one list; see sinks.tf.
-  publishes_to = { for env, topic in each.value.publishes_to : env => google_pubsub_topic.main[topic].id if !contains(keys(local.sources), topic) }
+  publishes_to = { for env, topic in each.value.publishes_to : env => google_pubsub_topic.main[topic].id if contains(local.topics, topic) && !contains(keys(local.sources), topic) }
   environment = merge(concat(
     # What is empty is not set: the function takes it so, and not every API keeps empty values.
     [for group in each.value.environment : { for env, value in local.environment[group] : env => value if value != "" }],
     [{ for env, topic in each.value.publishes_to : env => google_pubsub_topic.main[topic].id if contains(keys(local.sources), topic) }],
   )...)
+
+  secrets = merge([for group in each.value.environment : { for env, secret in lookup(local.secrets, group, {}) : env => secret if secret != "" }]...)
 
   concurrency     = each.value.concurrency
   max_instances   = each.value.max_instances

@@ -1,7 +1,7 @@
 # Every topic once. Its name is written in main.tf, beside the function that it leads to, and nowhere else.
 
 resource "google_pubsub_topic" "main" {
-  for_each = toset([for f in local.functions : f.topic])
+  for_each = local.topics
 
   project = var.project_id
   name    = "${var.prefix}${each.value}"

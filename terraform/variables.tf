@@ -49,7 +49,7 @@ variable "checkpoint_buckets" {
 }
 
 variable "docker_repository" {
-  description = "A repository of Artifact Registry that is there already and takes the functions' images, projects/P/locations/R/repositories/N in their own project and region: the build account may write there alone. Without one Cloud Functions makes gcf-artifacts with the first function, and nothing smaller than the project can be granted on before."
+  description = "A Docker repository of Artifact Registry that is there already and takes the functions' images, projects/P/locations/R/repositories/N in their own project and region. Without one, Pitstop makes its own, which keeps the last three images of each function and goes with the deployment."
   type        = string
   default     = null
 
@@ -111,6 +111,40 @@ variable "notification_channels" {
   validation {
     condition     = alltrue([for c in var.notification_channels : can(regex("^projects/[^/]+/notificationChannels/[^/]+$", c))])
     error_message = "A notification channel is named in full, projects/P/notificationChannels/N: see gcloud beta monitoring channels list."
+  }
+}
+
+variable "notify" {
+  description = "Who is told of incidents; nobody if it is empty. Slack by a bot (slack_channel is the ID of a channel it was invited to, slack_token_secret holds its token) or by an incoming webhook (slack_webhook_secret holds its address), Google Chat by a space's webhook (chat_webhook_secret holds its address), any program by webhook_url, signed with what webhook_secret holds. Secrets are those of Secret Manager, projects/P/secrets/S; per_minute bounds the messages to each."
+  type = object({
+    slack_channel        = optional(string, "")
+    slack_token_secret   = optional(string, "")
+    slack_webhook_secret = optional(string, "")
+    chat_webhook_secret  = optional(string, "")
+    webhook_url          = optional(string, "")
+    webhook_secret       = optional(string, "")
+    per_minute           = optional(number, 20)
+  })
+  default = {}
+
+  validation {
+    condition     = alltrue([for s in [var.notify.slack_token_secret, var.notify.slack_webhook_secret, var.notify.chat_webhook_secret, var.notify.webhook_secret] : s == "" || can(regex("^projects/[^/]+/secrets/[^/]+$", s))])
+    error_message = "A secret is named in full, projects/P/secrets/S; what it holds is nobody's business here."
+  }
+
+  validation {
+    condition     = (var.notify.slack_channel == "") == (var.notify.slack_token_secret == "") && (var.notify.webhook_url == "") == (var.notify.webhook_secret == "")
+    error_message = "slack_channel and slack_token_secret go together, and so do webhook_url and webhook_secret."
+  }
+
+  validation {
+    condition     = var.notify.webhook_url == "" || startswith(var.notify.webhook_url, "https://")
+    error_message = "webhook_url begins with https://."
+  }
+
+  validation {
+    condition     = var.notify.per_minute >= 1 && floor(var.notify.per_minute) == var.notify.per_minute
+    error_message = "per_minute has to be a whole number from 1 on; to be told nothing, leave the targets out."
   }
 }
 

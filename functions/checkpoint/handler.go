@@ -57,7 +57,7 @@ func (h handler) handle(ctx context.Context, r events.CheckpointRequested) error
 		return h.verify(ctx, w, r)
 	case events.ActionMaintain:
 		return h.maintain(ctx, r)
-	case events.ActionAdmit, events.ActionRestart, events.ActionDelete, events.ActionCreate:
+	case events.ActionAdmit, events.ActionRestart, events.ActionDelete, events.ActionCreate, events.ActionStart:
 	}
 	return fault.Permanentf("a checkpoint request cannot ask to %s", r.Action)
 }
@@ -78,7 +78,7 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	if r.Directory != "" {
 		if err := checkpoint.WriteRequest(ctx, h.Store, r.Directory, ask); err != nil {
 			faults = append(faults, err)
-			failed[checkpoint.Join(r.Directory, checkpoint.RequestName)] = checkpoint.Failure(err).Reason()
+			failed[checkpoint.Join(r.Directory, checkpoint.RequestName)] = bucketCode(err)
 		} else {
 			through = append(through, "the bucket")
 		}
@@ -111,6 +111,17 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	return err
 }
 
+// bucketCode is why a request was not left in a bucket.
+func bucketCode(err error) incident.Code {
+	switch {
+	case errors.Is(err, checkpoint.ErrPermission):
+		return incident.Permission.Code()
+	case errors.Is(err, checkpoint.ErrInvalid):
+		return incident.Invalid.Code()
+	}
+	return incident.Transient.Code()
+}
+
 // verify looks for a complete checkpoint. Not to find one is an answer, and so is a bucket that cannot be read.
 func (h handler) verify(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
 	// Buckets tell the time to the second.
@@ -136,6 +147,7 @@ func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) err
 	if err != nil {
 		return err
 	}
+	read := h.Fleet.Now()
 	var refs []tpu.Ref
 	var names []string
 	for _, slice := range w.MaintainedWith(r.Slice) {
@@ -164,7 +176,7 @@ func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) err
 		return fault.Ignored(incident.CodeNoSlice, "%s has no slice %s", w.ID, r.Slice)
 	}
 	what := "maintenance of " + strings.Join(names, ", ")
-	w, id, err := h.Fleet.Advancer.BeginDestructive(ctx, r.Request, refs[0].Zone, h.Limits)
+	w, id, err := h.Fleet.Advancer.BeginDestructive(ctx, r.Request, read, refs[0].Zone, h.Limits)
 	if err != nil {
 		return err
 	}

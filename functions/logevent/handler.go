@@ -103,7 +103,8 @@ func (h handler) hint(ctx context.Context, e events.Entry, s ledger.Subject) err
 
 // canary notes that the entry came back which patrol writes once a day.
 func (h handler) canary(ctx context.Context, e events.Entry) error {
-	news, err := h.Fleet.Ledger.CanaryReturned(ctx, e.Subject.Project, e.ID, e.Time, h.Fleet.Now())
+	news, err := h.Fleet.Ledger.CanaryReturned(ctx, e.Subject.Project, e.ID,
+		ledger.Way{Written: e.Time, Received: e.Received, Published: trigger.FromContext(ctx).Published}, h.Fleet.Now())
 	if err != nil {
 		return err
 	}

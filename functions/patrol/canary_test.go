@@ -10,6 +10,7 @@ import (
 
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/ledger"
 )
 
 // canaries records what is written, and may refuse it.
@@ -48,7 +49,7 @@ func comeBack(b *bench, c *canaries) {
 	_, id, _ := strings.Cut(c.written[len(c.written)-1], " ")
 	last, err := b.Ledger.Canary(b.T.Context(), fleettest.Project)
 	b.Must(err)
-	_, err = b.Ledger.CanaryReturned(b.T.Context(), fleettest.Project, id, last.Written, b.Clock.Now())
+	_, err = b.Ledger.CanaryReturned(b.T.Context(), fleettest.Project, id, ledger.Way{Written: last.Written}, b.Clock.Now())
 	b.Must(err)
 }
 

@@ -58,10 +58,12 @@ func build(ctx context.Context, cfg config) (func(context.Context, time.Time) er
 	publisher := publish.New(topics)
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "patrol")
 	log := cloudlog.New()
+	settings := &ledger.Settings{Policy: cfg.Policy, Watched: cfg.Watched()}
 	var watched []Deps
 	for _, project := range cfg.Watched() {
 		watched = append(watched, Deps{
-			Fleet: f, Provider: cloud, Audit: log, Publisher: publisher, Canary: log, Project: project, Ours: cfg.OurPrincipals, Sleep: ledger.Sleep,
+			Fleet: f, Provider: cloud, Audit: log, Publisher: publisher, Canary: log, Project: project, Ours: cfg.OurPrincipals,
+			Settings: settings, Sleep: ledger.Sleep,
 		})
 	}
 	return newHandler(watched).tick, nil

@@ -45,6 +45,8 @@ type Deps struct {
 	Project string
 	// Ours are the principals that Pitstop itself acts as.
 	Ours []string
+	// Settings are what the deployment is configured with, for whoever operates it; nil says nothing.
+	Settings *ledger.Settings
 	// Sleep waits while operations of ours run.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
@@ -61,6 +63,8 @@ const (
 	hostReads = 60
 	// endedWithin is how long before it was found gone the end of a slice is looked for in the audit log.
 	endedWithin = time.Hour
+	// stoppedWithin bounds how far back it is looked who stopped one: by the last reading that showed it usable it may be weeks.
+	stoppedWithin = 30 * 24 * time.Hour
 )
 
 // New returns the function over its dependencies, those of each watched project.
@@ -113,6 +117,9 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	if start.Sub(p.swept) >= sweepEvery && t.try("sweep", t.sweep(ctx)) {
 		p.swept, t.sweeping = start, true
 		t.try("canary", t.canary(ctx))
+		if t.Settings != nil {
+			t.try("settings", t.Fleet.Ledger.SaveSettings(ctx, *t.Settings))
+		}
 	}
 	t.try("due workloads", t.collect(ctx))
 	for _, name := range t.zoneNames() {
@@ -149,6 +156,8 @@ type round struct {
 	// again are the workloads of which something was learned that wants another look, by the zone where.
 	again map[string]map[string]bool
 	hosts int
+	// hushed are the workloads whose training may hang, as the sweep of this tick found.
+	hushed []incident.Workload
 	// listed are how many zones could be read.
 	listed int
 	faults []error
@@ -198,6 +207,9 @@ func (t *round) sweep(ctx context.Context) error {
 		}
 		if w, _, err := t.Fleet.Ledger.Workload(ctx, id); t.try("workload "+id, err) {
 			t.expect(w)
+			if w.Hushed(t.Fleet.Now()) {
+				t.hushed = append(t.hushed, w)
+			}
 		}
 	}
 	return nil
@@ -238,6 +250,12 @@ func (t *round) collect(ctx context.Context) error {
 		t.read[w.ID] = w
 		if len(w.Outbox) > 0 {
 			t.try("outbox of "+w.ID, t.Fleet.Advancer.Flush(ctx, w.ID))
+		}
+	}
+	for _, w := range t.hushed {
+		if !slices.Contains(t.due, w.ID) {
+			t.due = append(t.due, w.ID)
+			t.read[w.ID] = w
 		}
 	}
 	return err
@@ -350,10 +368,10 @@ func (t *round) notify(ctx context.Context, w incident.Workload, s tpu.Slice) er
 	return t.Publisher.Publish(ctx, env)
 }
 
-// listen looks for a sign of life of the crew of a slice with announced maintenance: while there is time, and without asking it
-// for anything.
+// listen looks for a sign of life of the crew of a slice with announced maintenance, while there is time, or whose training may
+// hang. It asks it for nothing.
 func (t *round) listen(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
-	if t.hosts == 0 || !w.Unheard(s.Name, t.Fleet.Now()) {
+	if now := t.Fleet.Now(); t.hosts == 0 || !w.Unheard(s.Name, now) && !w.Suspect(s.Name, now) {
 		return w, nil
 	}
 	t.hosts--
@@ -364,7 +382,7 @@ func (t *round) listen(ctx context.Context, w incident.Workload, s tpu.Slice) (i
 	beat := incident.Beat{Origin: incident.Origin{Time: t.Fleet.Now(), Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation}
 	for _, c := range crews {
 		if c.Worker == 0 { // it speaks for the slice
-			beat.Seen = c.Seen
+			beat.Seen, beat.Runs, beat.StepAt = c.Seen, c.Phase == "running", c.StepAt
 		}
 	}
 	return t.Fleet.Advancer.Advance(ctx, w.ID, beat)
@@ -399,11 +417,29 @@ func (t *round) missing(ctx context.Context, z *zone, name, slice string, at tim
 // goneState marks a slice that a complete listing did not show.
 const goneState = "gone"
 
-// ask asks the audit log about the slices of a zone that are gone without a word, once a minute and before anything else
-// is decided on them: what their owner deleted is released, and what Google took is lost. All that the log tells of a
-// workload is taken in together, so that nothing is done on half of it.
+// question is what the audit log is asked about one slice.
+type question struct {
+	workload string
+	slice    incident.Slice
+	// since is from when on what ended or stopped it is looked for.
+	since time.Time
+}
+
+// answers reports whether an entry may be about what is asked. Who stopped a slice may have done so long before it was seen,
+// what ended it not.
+func (q question) answers(e events.Entry) bool {
+	if stop := e.Kind == events.KindCall && e.Call.Method == "StopNode"; stop {
+		return q.slice.Condition == incident.Stopped
+	}
+	return !e.Time.Before(q.slice.Since.Add(-endedWithin))
+}
+
+// ask asks the audit log about the slices of a zone that are gone or stopped without a word, once a minute and before
+// anything else is decided on them: what their owner deleted is released, what Google took is lost, and what nobody says to
+// have stopped may be started. All that the log tells of a workload is taken in together, so that nothing is done on half of
+// it.
 func (t *round) ask(ctx context.Context, name string) error {
-	q, asked, err := t.unexplained(ctx, name)
+	asked, err := t.unexplained(ctx, name)
 	if err != nil || len(asked) == 0 {
 		return err
 	}
@@ -411,11 +447,27 @@ func (t *round) ask(ctx context.Context, name string) error {
 	if mine, err := t.Fleet.Ledger.Ask(ctx, t.Project, name, now); err != nil || !mine {
 		return err
 	}
+	q := cloudlog.Query{Project: t.Project, Zone: name, Since: now}
+	about := map[string]question{}
+	for _, a := range asked {
+		about[a.slice.Name] = a
+		q.Subjects = append(q.Subjects, cloudlog.Subject{Node: a.slice.Name, QueuedResource: a.slice.QueuedResource, Group: a.slice.Group})
+		if a.since.Before(q.Since) {
+			q.Since = a.since
+		}
+	}
 	entries, err := t.Audit.Entries(ctx, q)
 	if err != nil {
 		return err
 	}
 	told := map[string][]incident.Evidence{}
+	for _, a := range asked {
+		if a.slice.Condition == incident.Stopped && len(entries) < cloudlog.MaxEntries { // else there are more than it told
+			told[a.workload] = append(told[a.workload], incident.Unsaid{
+				Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: a.slice.Name, Incarnation: a.slice.Incarnation,
+			})
+		}
+	}
 	for _, raw := range entries {
 		e, err := events.Read(raw)
 		if err != nil || e.Ignored != "" || e.Kind != events.KindLoss && e.Kind != events.KindCall {
@@ -428,7 +480,11 @@ func (t *round) ask(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if evidence := fleet.Evidence(e, s, t.Ours); evidence != nil && asked[s.Slice] == s.Workload {
+		a, ok := about[s.Slice]
+		if !ok || a.workload != s.Workload || !a.answers(e) {
+			continue
+		}
+		if evidence := fleet.Evidence(e, s, t.Ours); evidence != nil {
 			told[s.Workload] = append(told[s.Workload], evidence)
 		}
 	}
@@ -438,41 +494,44 @@ func (t *round) ask(ctx context.Context, name string) error {
 	return nil
 }
 
-// unexplained is the question about the slices of a zone of which nobody has said why they are gone, each with its
-// workload. Where there are more than fit, each minute has its turn.
-func (t *round) unexplained(ctx context.Context, name string) (cloudlog.Query, map[string]string, error) {
+// unexplained are the questions about the slices of a zone of which nobody has said why they are gone, or who stopped them.
+// Where there are more than fit, each minute has its turn.
+func (t *round) unexplained(ctx context.Context, name string) ([]question, error) {
 	z := t.zones[name]
 	if z == nil {
-		return cloudlog.Query{}, nil, nil
-	}
-	var gone []incident.Slice
-	asked := map[string]string{}
-	for _, slice := range slices.Sorted(maps.Keys(z.known)) {
-		if z.seen[slice].state != goneState {
-			continue
-		}
-		w, _, err := t.Fleet.Ledger.Workload(ctx, z.known[slice])
-		if err != nil {
-			return cloudlog.Query{}, nil, err
-		}
-		if s := w.Slice(slice); s != nil && s.Zone == name && w.Unexplained(slice) {
-			gone = append(gone, *s)
-			asked[slice] = w.ID
-		}
+		return nil, nil
 	}
 	now := t.Fleet.Now()
-	if turns := (len(gone) + cloudlog.MaxSubjects - 1) / cloudlog.MaxSubjects; turns > 1 {
-		from := int(now.Unix()/60) % turns * cloudlog.MaxSubjects
-		gone = gone[from:min(from+cloudlog.MaxSubjects, len(gone))]
-	}
-	q := cloudlog.Query{Project: t.Project, Zone: name, Since: now}
-	for _, s := range gone {
-		q.Subjects = append(q.Subjects, cloudlog.Subject{Node: s.Name, QueuedResource: s.QueuedResource, Group: s.Group})
-		if since := s.Since.Add(-endedWithin); since.Before(q.Since) {
-			q.Since = since
+	var asked []question
+	for _, slice := range slices.Sorted(maps.Keys(z.known)) {
+		id := z.known[slice]
+		gone := z.seen[slice].state == goneState
+		if !gone && !slices.Contains(t.due, id) {
+			continue
+		}
+		w, _, err := t.Fleet.Ledger.Workload(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		s := w.Slice(slice)
+		if s == nil || s.Zone != name {
+			continue
+		}
+		if gone && w.Unexplained(slice) {
+			asked = append(asked, question{w.ID, *s, s.Since.Add(-endedWithin)})
+		}
+		if used, ask := w.Unaccounted(slice, now); ask {
+			if longest := now.Add(-stoppedWithin); used.Before(longest) {
+				used = longest
+			}
+			asked = append(asked, question{w.ID, *s, used})
 		}
 	}
-	return q, asked, nil
+	if turns := (len(asked) + cloudlog.MaxSubjects - 1) / cloudlog.MaxSubjects; turns > 1 {
+		from := int(now.Unix()/60) % turns * cloudlog.MaxSubjects
+		asked = asked[from:min(from+cloudlog.MaxSubjects, len(asked))]
+	}
+	return asked, nil
 }
 
 // unpark takes up the entries of a zone for which a subject has become known.

@@ -595,7 +595,7 @@ func TestADeadChannelIsNotFoundOutAtTheWindow(t *testing.T) {
 		deaf string
 	}{
 		"the crew writes":               {20 * time.Second, false, ""},
-		"it wrote hours ago":            {3 * time.Hour, false, "the crew was heard 1 h 2 m ago for the last time"},
+		"it wrote hours ago":            {3 * time.Hour, false, "the crew was heard 42 m 0 s ago for the last time"},
 		"it writes nothing":             {0, false, ""}, // which proves nothing
 		"what it writes cannot be read": {3 * time.Hour, true, ""},
 	} {
@@ -603,7 +603,7 @@ func TestADeadChannelIsNotFoundOutAtTheWindow(t *testing.T) {
 			b := training(t)
 			b.Report(b.Workload(id), slice, fleettest.Progress(1000))
 			b.Want(b.tick(), fleettest.Handled)
-			b.minutes(60)
+			b.minutes(40) // not long enough for its training to be taken to hang meanwhile
 			n := events.Notice{Status: events.NoticePending, WindowStart: fleettest.Start.Add(24 * time.Hour), WindowEnd: fleettest.Start.Add(28 * time.Hour)}
 			b.Must(b.API.Announce(zone, slice, n))
 			write := func(ago time.Duration) {
@@ -639,6 +639,63 @@ func TestADeadChannelIsNotFoundOutAtTheWindow(t *testing.T) {
 			}
 			if n := reads(); n != again || b.Workload(id).Notices[0].Deaf != "" {
 				t.Errorf("after an hour it was listened for %d times: %+v", n, b.Workload(id).Notices)
+			}
+			b.Want(b.sent(), []string(nil))
+		})
+	}
+}
+
+// TestTheCrewIsListenedForBeforeATrainingIsSaidToHang, and not more often than a tick may read.
+func TestTheCrewIsListenedForBeforeATrainingIsSaidToHang(t *testing.T) {
+	for name, c := range map[string]struct {
+		crew  func(now, last time.Time) *events.CrewState
+		deny  bool
+		after int // minutes until an incident is open; 0 is never
+	}{
+		"it hangs": {func(now, last time.Time) *events.CrewState {
+			return &events.CrewState{Schema: events.Schema, Seen: now, Phase: "running", Step: 1000, StepAt: last}
+		}, false, 30},
+		"it goes on": {func(now, _ time.Time) *events.CrewState {
+			return &events.CrewState{Schema: events.Schema, Seen: now, Phase: "running", Step: 1100, StepAt: now}
+		}, false, 0},
+		"nothing is written":            {func(time.Time, time.Time) *events.CrewState { return nil }, false, 65},
+		"what it writes cannot be read": {func(time.Time, time.Time) *events.CrewState { return nil }, true, 65},
+		"what it wrote is of a dead one": {func(_, last time.Time) *events.CrewState {
+			return &events.CrewState{Schema: events.Schema, Seen: last, Phase: "running", StepAt: last}
+		}, false, 65},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := training(t)
+			for i := range 3 {
+				b.Report(b.Workload(id), slice, fleettest.Progress(1000+int64(i)))
+				b.minutes(10)
+			}
+			last := b.Clock.Now().Add(-10 * time.Minute)
+			b.API.OnGuests(func(_, _ string, worker int) (string, bool) {
+				state := c.crew(b.Clock.Now(), last)
+				if state == nil || worker != 0 {
+					return "", false
+				}
+				raw, err := json.Marshal(state)
+				b.Must(err)
+				return string(raw), true
+			})
+			if c.deny {
+				b.API.BlockGuestAttributes(true)
+			}
+			b.Calls()
+			opened := 0
+			for m := 11; m <= 120 && opened == 0; m++ {
+				b.minutes(1)
+				if b.Workload(id).Incident != nil {
+					opened = m
+				}
+			}
+			if late := opened - c.after; late < 0 || late > 16 || c.after == 0 && opened != 0 { // a sweep is due each 15 minutes
+				t.Errorf("opened after %d minutes, want %d", opened, c.after)
+			}
+			if n := fleettest.Count(b.Calls(), "GetGuestAttributes"); n == 0 || n > 20 {
+				t.Errorf("it was listened for %d times", n)
 			}
 			b.Want(b.sent(), []string(nil))
 		})

@@ -304,3 +304,56 @@ func TestANoticeThatOnlyTheQueuedResourceTellsOfIsPublished(t *testing.T) {
 	b.Want(got.Node, "b")
 	b.Want(fleettest.Count(b.Calls(), "GetMaintenanceInfo"), 1)
 }
+
+// TestWhoStoppedASliceIsLookedUpBeforeItIsStarted, as far back as it was usable.
+func TestWhoStoppedASliceIsLookedUpBeforeItIsStarted(t *testing.T) {
+	stopBy := func(who string, ago time.Duration) tputest.Event {
+		e := deletedBy(who, ago)
+		e.Method = "StopNode"
+		return e
+	}
+	for name, c := range map[string]struct {
+		happened []tputest.Event
+		fault    bool
+		starts   bool
+		asked    int
+	}{
+		"nobody":                         {nil, false, true, 1},
+		"its owner, just before":         {[]tputest.Event{stopBy(fleettest.Owner, 36*time.Minute)}, false, false, 1},
+		"its owner, long before":         {[]tputest.Event{stopBy(fleettest.Owner, 40*time.Minute)}, false, false, 1},
+		"its owner, in a time before":    {[]tputest.Event{stopBy(fleettest.Owner, 3*time.Hour)}, false, true, 1},
+		"Google":                         {[]tputest.Event{stopBy("system@google.com", 36*time.Minute)}, false, true, 1},
+		"the log cannot be asked at all": {nil, true, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			w := b.Slice(tputest.NodeConfig{Accelerator: "v5litepod-4", Labels: fleettest.Label("reserved"), Group: group})
+			b.Report(w, slice, fleettest.Progress(1000))
+			b.Want(b.tick(), fleettest.Handled)
+			b.minutes(5)
+			b.Must(b.API.SetState(zone, slice, "STOPPED"))
+			b.minutes(35)
+			b.Want(len(b.Log.Filters()), 0)
+			b.Want(b.sent(), []string(nil))
+			b.Clock.Advance(time.Minute)
+			b.writes(c.happened...)
+			b.Clock.Advance(time.Second)
+			if c.fault {
+				b.Log.Fail(cloudlogtest.Fault{Code: 503, Status: "UNAVAILABLE", Message: "later", Times: 2})
+			}
+			b.tick()
+			b.tick()
+			b.Clock.Advance(time.Minute)
+			b.tick()
+			b.Want(len(b.Log.Filters()), c.asked)
+			var want []string
+			if c.starts {
+				want = []string{events.TypeRecoveryRequested}
+			}
+			b.Want(b.sent(), want)
+			if stop := b.Workload(w.ID).Slices[0].Stop; !c.starts && !c.fault && stop.By != fleettest.Owner {
+				t.Errorf("stopped by %+v", stop)
+			}
+		})
+	}
+}

@@ -1,5 +1,5 @@
 // Package recovery brings training back on slices that live: it names in the lease where training may run, and which
-// attempt is next. The crews read the lease and do the rest.
+// attempt is next. The crews read the lease and do the rest. What somebody stopped who is not its owner it starts.
 package recovery
 
 import (
@@ -18,7 +18,7 @@ import (
 func init() {
 	// Arrives: pitstop.recovery.requested.v1 on the topic recovery-requests. Publishes: requests, on the three request
 	// topics. Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer on the project,
-	// roles/storage.objectUser on the checkpoint buckets.
+	// roles/tpu.admin where it may start what was stopped, roles/storage.objectUser on the checkpoint buckets.
 	trigger.Register("HandleRecovery", trigger.Function[config, events.RecoveryRequested]{Decode: decode, Build: build})
 }
 
@@ -38,5 +38,5 @@ func build(ctx context.Context, cfg config) (func(context.Context, events.Recove
 	}
 	publisher := publish.New(cfg.Publish.Topics())
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "recovery")
-	return handler(Deps{Fleet: f, Store: checkpoint.Deployed()}).handle, nil
+	return handler(Deps{Fleet: f, Provider: cloud, Store: checkpoint.Deployed()}).handle, nil
 }

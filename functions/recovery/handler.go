@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
@@ -12,13 +13,20 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/trigger"
 )
 
+// Provider is the part of a provider that this function calls.
+type Provider interface {
+	Start(ctx context.Context, r tpu.Ref) (operation string, err error)
+}
+
 // Deps is what the function works with.
 type Deps struct {
-	Fleet *fleet.Fleet
-	Store checkpoint.Store
+	Fleet    *fleet.Fleet
+	Provider Provider
+	Store    checkpoint.Store
 }
 
 // New returns the function over its dependencies.
@@ -34,8 +42,11 @@ func decode(ce cloudevents.Event) (events.RecoveryRequested, error) {
 }
 
 // handle names in the lease where training may run and which attempt is next. That is all it takes: the crews read the
-// lease, and nothing else starts a training.
+// lease, and nothing else starts a training. What was stopped is started before.
 func (h handler) handle(ctx context.Context, r events.RecoveryRequested) error {
+	if r.Action == events.ActionStart {
+		return h.start(ctx, r)
+	}
 	w, _, err := h.Fleet.Advancer.Check(ctx, r.Request)
 	if err != nil {
 		return err
@@ -61,10 +72,15 @@ func (h handler) handle(ctx context.Context, r events.RecoveryRequested) error {
 		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: r.TrainingAttempt,
 		Admitted: admitted(w, r.Admit), Written: h.Fleet.Now(), By: "pitstop",
 	})
-	if err != nil {
-		return h.answer(ctx, r, "the lease was not written", checkpoint.Failure(err))
+	switch {
+	case errors.Is(err, checkpoint.ErrPermission):
+		return h.answer(ctx, r, "", "the lease was not written", &incident.Failure{Class: incident.Permission, Message: err.Error()})
+	case errors.Is(err, checkpoint.ErrForeign), errors.Is(err, checkpoint.ErrInvalid):
+		return h.answer(ctx, r, "", "the lease was not written", &incident.Failure{Class: incident.Invalid, Message: err.Error()})
+	case err != nil:
+		return h.answer(ctx, r, "", "the lease was not written", &incident.Failure{Class: incident.Transient, Message: err.Error()})
 	}
-	return h.answer(ctx, r, fmt.Sprintf("the lease names attempt %d", r.TrainingAttempt), nil)
+	return h.answer(ctx, r, "", fmt.Sprintf("the lease names attempt %d", r.TrainingAttempt), nil)
 }
 
 // admitted completes the admissions with the host names that were learned since the request was sent.
@@ -79,7 +95,42 @@ func admitted(w incident.Workload, asked []events.Admission) []events.Admission 
 	return out
 }
 
-func (h handler) answer(ctx context.Context, r events.RecoveryRequested, text string, f *incident.Failure) error {
-	_, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", text, f)
+// start starts a slice that was stopped, and that the API shows so in this very life.
+func (h handler) start(ctx context.Context, r events.RecoveryRequested) error {
+	w, _, err := h.Fleet.Advancer.Check(ctx, r.Request)
+	if err != nil {
+		return err
+	}
+	ref, what := fleet.Ref(w, *w.Slice(r.Slice)), "start of "+r.Slice
+	s, err := h.Fleet.Read(ctx, ref)
+	if err != nil {
+		f := tpu.Failure(err)
+		if f.Class != incident.Permission {
+			f.Class, f.Code = incident.Transient, incident.CodeUnread // not to know is no reason to call, and says nothing of the call
+		}
+		_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Unbegun, Text: r.Slice + " is not readable", Failure: f})
+		return err
+	}
+	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {
+		return err
+	}
+	if _, _, err = h.Fleet.Advancer.Check(ctx, r.Request); err != nil {
+		return err
+	}
+	if s.Condition != incident.Stopped || !s.Incarnation.Same(r.Incarnation) {
+		return fault.Ignored(incident.CodeNotReady, "%s refused: it is %s, as %v", what, s.State, s.Incarnation)
+	}
+	if _, err = h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, ref.Zone)); err != nil {
+		return err
+	}
+	op, err := h.Provider.Start(ctx, ref)
+	if err != nil {
+		return h.answer(ctx, r, "", what+" failed", tpu.Failure(err))
+	}
+	return h.answer(ctx, r, op, what+" accepted", nil)
+}
+
+func (h handler) answer(ctx context.Context, r events.RecoveryRequested, operation, text string, f *incident.Failure) error {
+	_, err := h.Fleet.Advancer.Answer(ctx, r.Request, operation, text, f)
 	return err
 }

@@ -74,7 +74,7 @@ func (b *bench) next() events.RecoveryRequested {
 }
 
 func (b *bench) handle() trigger.Handle {
-	return recovery.New(recovery.Deps{Fleet: b.Fleet, Store: b.Store})
+	return recovery.New(recovery.Deps{Fleet: b.Fleet, Provider: b.Cloud, Store: b.Store})
 }
 
 func (b *bench) deliver() string {

@@ -142,7 +142,7 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu
 		return fault.Ignored(incident.CodeOtherLife, "%s refused: queued resource %s was created at %s", what, s.QueuedResource, s.Ordered.UTC().Format(time.RFC3339))
 	}
 	var id string
-	w, id, err = h.Fleet.Advancer.BeginDestructive(ctx, r.Request, r.Zone, h.Limits)
+	w, id, err = h.Fleet.Advancer.BeginDestructive(ctx, r.Request, s.At, r.Zone, h.Limits)
 	if err != nil {
 		return err
 	}

@@ -405,6 +405,21 @@ func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 	}
 }
 
+// TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing: what Google heals while the claim of an instance that died
+// stands is not deleted by the one that takes it over, however long that one takes from its reading to the call.
+func TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing(t *testing.T) {
+	b := toDelete(t)
+	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+	b.Want(b.deliver(), fleettest.Redelivered)
+	b.Must(b.API.SetState(zone, slice, "READY"))
+	b.Must(b.API.SetHealth(zone, slice, "HEALTHY"))
+	b.Clock.Advance(incident.CallFor - time.Second)
+	b.SlowAfter(func(w incident.Workload) bool { return w.Slices[0].Condition == incident.Ready }, time.Minute)
+	b.Want(b.deliver(), fleettest.Later)
+	b.Want(b.deliver(), fleettest.Ignored) // this reading counts, and says that it lives
+	b.Want(fleettest.Count(b.Calls(), "DeleteNode"), 0)
+}
+
 func TestACallThatAnEarlierDeliveryMayHaveMadeKeepsItsSlot(t *testing.T) {
 	b := toDelete(t)
 	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
@@ -473,7 +488,7 @@ func TestAPolicyThatAsksByNowWaitsForAPerson(t *testing.T) {
 	b.Want(in.Phase, incident.Approving)
 	b.Want(in.Asked, events.ActionDelete)
 
-	b.Give(b.Workload(id), incident.Approved{By: "ada"})
+	b.Give(b.Workload(id), incident.Approved{Word: incident.Word{By: "ada"}, Incident: in.ID, Action: in.Asked})
 	b.request = b.next()
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})

@@ -63,9 +63,18 @@ func startCrew(ctx context.Context, program string, flags, command []string) (*c
 	}
 	c.lines = bufio.NewScanner(out)
 	c.stop = func() {
-		for range 2 { // who asks twice does not want to wait
-			_ = c.cmd.Process.Signal(syscall.SIGINT) //nolint:errcheck // it may just have ended
-		}
+		ended := make(chan struct{})
+		defer close(ended)
+		go func() { // who asks twice does not want to wait; two that come at once are one
+			for {
+				_ = c.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may just have ended
+				select {
+				case <-ended:
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		}()
 		_, _ = io.Copy(io.Discard, out) //nolint:errcheck // what is left of it
 		_ = c.cmd.Wait()                //nolint:errcheck // it was told to end
 		stop()

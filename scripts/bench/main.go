@@ -38,6 +38,7 @@ var benches = []struct {
 	{"chain", benchChain},
 	{"patrol", benchPatrol},
 	{"storm", benchStorm},
+	{"notify", benchNotify},
 }
 
 func main() {
@@ -52,7 +53,7 @@ func main() {
 		trainee()
 		return
 	}
-	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, record, start, crew, chain, patrol, storm")
+	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, record, start, crew, chain, patrol, storm, notify")
 	record := flag.String("record", "", "write a made-up record to this file and measure nothing; - is standard output")
 	entries := flag.Int("entries", recordEntries, "how many entries the record has")
 	seed := flag.Uint64("seed", 1, "what it is made from: the same seed writes the same bytes")

@@ -123,7 +123,10 @@ func (m *module) functions() (map[string]deployed, error) {
 			kept[key] = f.GetAttr(key)
 		}
 		topics := kept["publishes_to"].AsValueMap()
-		kept["publishes_to"] = cty.MapVal(topics)
+		kept["publishes_to"] = cty.MapValEmpty(cty.String)
+		if len(topics) > 0 {
+			kept["publishes_to"] = cty.MapVal(topics)
+		}
 		kept["environment"] = cty.ListVal(kept["environment"].AsValueSlice())
 		if err := gocty.FromCtyValue(cty.ObjectVal(kept), &d); err != nil {
 			return nil, fmt.Errorf("local.functions.%s: %w", name, err)

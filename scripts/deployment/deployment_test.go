@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"pitstop.internal/events"
+	"pitstop.internal/functions/notify"
 	"pitstop.internal/scripts/process"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/shared/ledger"
@@ -104,8 +106,10 @@ func TestEveryFunctionHasItsSubscription(t *testing.T) {
 		"google_cloudfunctions2_function.main": {
 			"service_config.service_account_email": "google_service_account.runtime.email", "build_config.entry_point": "var.entry_point",
 			"service_config.environment_variables": "merge(var.environment, var.publishes_to)",
+			"depends_on":                           "[google_secret_manager_secret_iam_member.reader]",
 		},
-		"google_pubsub_topic_iam_member.publisher": {"for_each": "var.publishes_to", "topic": "each.value", "member": "google_service_account.runtime.member"},
+		"google_pubsub_topic_iam_member.publisher":       {"for_each": "var.publishes_to", "topic": "each.value", "member": "google_service_account.runtime.member"},
+		"google_secret_manager_secret_iam_member.reader": {"for_each": "var.secrets", "role": `"roles/secretmanager.secretAccessor"`, "member": "google_service_account.runtime.member"},
 	} {
 		b := m.resources[resource]
 		if b == nil {
@@ -135,9 +139,13 @@ func TestTopicsLeadWhereTheSimulatedOnesDo(t *testing.T) {
 	for name, f := range functionsOf(t, m) {
 		topics := publish.Config{
 			CheckpointTopic: f.PublishesTo["CHECKPOINT_TOPIC"], RecoveryTopic: f.PublishesTo["RECOVERY_TOPIC"], RecreateTopic: f.PublishesTo["RECREATE_TOPIC"],
+			UpdateTopic: f.PublishesTo["UPDATE_TOPIC"],
 		}.Topics()
 		if notices := f.PublishesTo["NOTICE_TOPIC"]; notices != "" {
 			topics[events.TypeMaintenanceNotified] = notices
+		}
+		if len(f.PublishesTo) == 0 {
+			continue // it tells people, and no function
 		}
 		for event, topic := range topics {
 			if travels[event] != topic {
@@ -152,8 +160,10 @@ func TestTopicsLeadWhereTheSimulatedOnesDo(t *testing.T) {
 func TestFunctionsAreGivenWhatTheyRead(t *testing.T) {
 	m := configuration(t)
 	groups := map[string][]string{}
-	for group, names := range keysOf(t, m.locals["environment"]) {
-		groups[group] = slices.Sorted(maps.Keys(keysOf(t, names)))
+	for _, local := range []string{"environment", "secrets"} {
+		for group, names := range keysOf(t, m.locals[local]) {
+			groups[group] = append(groups[group], slices.Sorted(maps.Keys(keysOf(t, names)))...)
+		}
 	}
 	for name, f := range functionsOf(t, m) {
 		variables, err := trigger.Variables(f.EntryPoint)
@@ -225,8 +235,8 @@ func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 	}
 	same(t, "switches", policy.All(), got)
 	for name, want := range map[string][]string{
-		"body":    {ledger.Archive, ledger.Brake, ledger.Canaries, ledger.Parked, ledger.Pauses, ledger.Specs, ledger.Subjects, ledger.Workloads},
-		"expires": {ledger.Archive, ledger.Brake},
+		"body":    {ledger.Archive, ledger.Brake, ledger.Canaries, ledger.Parked, ledger.Pauses, ledger.Specs, ledger.Subjects, ledger.Tellings, ledger.Workloads},
+		"expires": {ledger.Archive, ledger.Brake, ledger.Tellings},
 	} {
 		b := m.resources["google_firestore_field."+name]
 		if b == nil {
@@ -379,7 +389,7 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 		// As it was, and as if Pitstop had been deployed a second before the first entry, and knew nobody yet.
 		for _, start := range []time.Time{r.Scenario.Start, first.Time.Add(-time.Second)} {
 			r.Scenario.Start = start
-			if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Options{Policy: r.Policy, Called: called}); err != nil {
+			if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Options{Policy: r.Policy, Called: called, Tell: tell}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -419,6 +429,17 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 		}
 	}
 }
+
+// people are a target that hears everything.
+type people struct{}
+
+func (people) Name() string { return "people" }
+func (people) Knows() bool  { return true }
+func (people) Send(context.Context, notify.Message) (thread string, err error) {
+	return "", nil
+}
+
+func tell(func() time.Time) []notify.Target { return []notify.Target{people{}} }
 
 // unused are the permissions that none of the calls needs, each with whom it is granted to.
 func unused(made map[string]bool) (what []string) {

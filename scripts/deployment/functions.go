@@ -8,6 +8,7 @@ import (
 	_ "pitstop.internal/functions/checkpoint"
 	_ "pitstop.internal/functions/logevent"
 	_ "pitstop.internal/functions/maintenance"
+	_ "pitstop.internal/functions/notify"
 	_ "pitstop.internal/functions/patrol"
 	_ "pitstop.internal/functions/recovery"
 	_ "pitstop.internal/functions/recreate"

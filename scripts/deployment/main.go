@@ -171,7 +171,8 @@ func (m *module) inputs() string {
 		if v.preset != "" {
 			preset = "`" + v.preset + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", v.name, v.kind, preset, v.description)
+		kind := strings.Join(strings.Fields(v.kind), " ") // a type may be written on several lines
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", v.name, kind, preset, v.description)
 	}
 	return b.String()
 }

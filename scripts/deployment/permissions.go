@@ -41,11 +41,14 @@ const (
 	sourceLogging   = "https://docs.cloud.google.com/logging/docs/access-control"
 	sourceSink      = "https://docs.cloud.google.com/logging/docs/export/configure_export_v2"
 	sourceRun       = "https://docs.cloud.google.com/run/docs/reference/iam/roles"
+	sourceSecret    = "https://docs.cloud.google.com/secret-manager/docs/access-control"
 	sourceBuild     = "https://docs.cloud.google.com/functions/docs/securing/build-custom-sa"
 )
 
 var (
-	every     = []string{"maintenance", "logevent", "patrol", "checkpoint", "recovery", "recreate"}
+	every = append(deciding[:len(deciding):len(deciding)], "notify")
+	// deciding are all but who tells people.
+	deciding  = []string{"maintenance", "logevent", "patrol", "checkpoint", "recovery", "recreate"}
 	replacing = []string{"recreate", "recreate_non_spot"}
 	// acting lead to a look at checkpoints, or to a lease; start_stopped does to neither.
 	acting = []string{"request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot"}
@@ -63,7 +66,7 @@ var permissions = []permission{
 		Calls: []string{"tpu nodes.list", "tpu queuedResources.list"}, Why: "to see what is there, and to look for whom an entry concerns", Source: sourceTPU,
 	},
 	{
-		Name: "tpu.nodes.get", Accounts: every, On: "watched projects", Role: "roles/tpu.viewer",
+		Name: "tpu.nodes.get", Accounts: deciding, On: "watched projects", Role: "roles/tpu.viewer",
 		Calls: []string{"tpu nodes.get", "tpu nodes.getGuestAttributes", "tpu queuedResources.get", "tpu queuedResources.getMaintenanceInfo"},
 		Why:   "to look before anything follows; guest attributes tell the names of workers", Source: sourceTPU,
 	},
@@ -80,6 +83,11 @@ var permissions = []permission{
 		Name: "tpu.nodes.performMaintenance", Accounts: []string{"checkpoint"}, On: "watched projects", Role: "roles/tpu.admin",
 		Switches: []string{"early_maintenance"}, Calls: []string{"tpu nodes.performMaintenance", "tpu queuedResources.performMaintenanceQueuedResource"},
 		Why: "to start announced maintenance at a good time", Source: sourceTPU,
+	},
+	{
+		Name: "tpu.nodes.start", Accounts: []string{"recovery"}, On: "watched projects", Role: "roles/tpu.admin",
+		Switches: []string{"start_stopped"}, Calls: []string{"tpu nodes.start"},
+		Why: "to start what somebody else than its owner stopped", Source: sourceTPU,
 	},
 	{
 		Name: "tpu.nodes.delete", Accounts: []string{"recreate"}, On: "watched projects", Role: "roles/tpu.admin",
@@ -129,7 +137,7 @@ var permissions = []permission{
 		Why: "to learn where the checkpoints are, before a TPU is created in another region", Source: sourceStorage,
 	},
 	{
-		Name: "storage.objects.get", Accounts: every, On: "the policy file", Role: "roles/storage.objectViewer",
+		Name: "storage.objects.get", Accounts: deciding, On: "the policy file", Role: "roles/storage.objectViewer",
 		Why: "to know what the owner allows", Source: sourceStorage,
 	},
 	{
@@ -149,8 +157,12 @@ var permissions = []permission{
 		Calls: []string{"firestore documents.commit"}, Why: "the same", Source: sourceFirestore,
 	},
 	{
-		Name: "pubsub.topics.publish", Accounts: every, On: "the topics in its environment", Role: "roles/pubsub.publisher",
-		Calls: []string{"pubsub topics.publish"}, Why: "to ask the other functions", Source: sourcePubSub,
+		Name: "pubsub.topics.publish", Accounts: deciding, On: "the topics in its environment", Role: "roles/pubsub.publisher",
+		Calls: []string{"pubsub topics.publish"}, Why: "to ask the other functions, and have people told", Source: sourcePubSub,
+	},
+	{
+		Name: "secretmanager.versions.access", Accounts: []string{"notify"}, On: "the secrets in `notify`", Role: "roles/secretmanager.secretAccessor",
+		Why: "to have its tokens, and the addresses that let anybody post", Source: sourceSecret,
 	},
 	{
 		Name: "logging.logEntries.create", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/logging.logWriter",
@@ -158,7 +170,7 @@ var permissions = []permission{
 	},
 	{
 		Name: "logging.logEntries.list", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/logging.viewer",
-		Calls: []string{"logging entries.list"}, Why: "to ask the audit log who ended a TPU that is gone without a word", Source: sourceLogging,
+		Calls: []string{"logging entries.list"}, Why: "to ask the audit log who ended or stopped a TPU without a word", Source: sourceLogging,
 	},
 	{
 		Name: "run.routes.invoke", Accounts: []string{"each invoker"}, On: "its one function", Role: "roles/run.invoker",
@@ -185,7 +197,7 @@ var permissions = []permission{
 		Why: "to log builds", Source: sourceBuild,
 	},
 	{
-		Name: "artifactregistry.repositories.uploadArtifacts", Accounts: []string{"the build account"}, On: "the project, or `docker_repository` alone where it is given", Role: "roles/artifactregistry.writer",
+		Name: "artifactregistry.repositories.uploadArtifacts", Accounts: []string{"the build account"}, On: "the repository for images", Role: "roles/artifactregistry.writer",
 		Why: "to store images", Source: sourceBuild,
 	},
 	{
@@ -248,8 +260,11 @@ func permissionTable() (string, error) {
 	var order []string
 	for _, p := range permissions {
 		who := strings.Join(p.Accounts, ", ")
-		if slices.Equal(p.Accounts, every) {
+		switch {
+		case slices.Equal(p.Accounts, every):
 			who = "every function"
+		case slices.Equal(p.Accounts, deciding):
+			who = "every function but notify"
 		}
 		when := strings.Join(p.Switches, ", ")
 		switch {

@@ -94,8 +94,12 @@ func (m *module) picture() (string, error) {
 	who := make([]string, len(edges))
 	for i, e := range edges {
 		who[i] = strings.Join(e.publishers, ", ")
-		if len(e.publishers) == len(functions) {
+		others := slices.DeleteFunc(slices.Sorted(maps.Keys(functions)), func(name string) bool { return slices.Contains(e.publishers, name) })
+		switch len(others) {
+		case 0:
 			who[i] = "every function"
+		case 1:
+			who[i] = "every function but " + others[0]
 		}
 		from, topics, to = max(from, len(who[i])), max(topics, len(e.topic)), max(to, len(e.function))
 	}

@@ -98,6 +98,8 @@ var exams = map[string]exam{
 	"checkpoint": {{"a recorded request", "events/" + events.TypeCheckpointRequested + ".json", refused}},
 	"recovery":   {{"a recorded request", "events/" + events.TypeRecoveryRequested + ".json", refused}},
 	"recreate":   {{"a recorded request", "events/" + events.TypeRecreateRequested + ".json", refused}},
+	// Nobody is to be told here.
+	"notify": {{"a recorded update", "events/" + events.TypeIncidentUpdated + ".json", question{status: 200, log: []string{ignored}, says: []string{"no target is configured"}}}},
 	// A tick has no data, so there is none to be recorded or malformed.
 	"patrol": nil,
 }

@@ -68,13 +68,19 @@ type record struct {
 	released map[string]time.Time
 	// usable is when a slice became usable last: what was said before that concerns another life.
 	usable map[string]time.Time
+	// skewed is when an entry about a slice had the time of a clock that goes wrong last: whether it tells of an old loss or of a
+	// new one, nobody can know.
+	skewed time.Time
 	// taken is when the owner deleted a slice in quiet times, and the log says so, by slice.
 	taken map[string]time.Time
-	// told says that the last incident was left to a person.
-	told bool
 	// calls are what the simulated APIs saw of ours, past the incidents that are over.
 	calls []seenCall
 	past  []string
+	// stopped is who stopped a slice that is stopped, where a person did, by slice.
+	stopped map[string]string
+	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
+	told         bool
+	left, closed time.Time
 }
 
 func newChecks(w *world) *checks {
@@ -89,7 +95,7 @@ func newChecks(w *world) *checks {
 func (c *checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}}
+		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}}
 		c.of[workload] = r
 	}
 	return r
@@ -127,6 +133,13 @@ func (c *checks) happened(what, slice string) {
 	r.happened = append(r.happened, now)
 	if what == "maintenance announced" {
 		r.announced = now
+	}
+}
+
+// skewed takes note of an entry about a slice whose time is wrong.
+func (c *checks) skewed(slice string) {
+	if slice != "" {
+		c.record(c.workload(slice)).skewed = c.clock.Now()
 	}
 }
 
@@ -254,6 +267,8 @@ func (c *checks) called(e tputest.Event) {
 			c.deleted(e, inst, doc, slice)
 		case "CreateNode", "CreateQueuedResource":
 			c.created(e, inst, doc, slice)
+		case "StartNode":
+			c.started(inst, doc, slice, e.Zone)
 		}
 	}
 	if e.Method == "PerformMaintenance" || e.Method == "PerformMaintenanceQueuedResource" {
@@ -381,6 +396,20 @@ func (c *checks) whole(doc incident.Workload) bool {
 	return true
 }
 
+// started checks that nothing is started that its owner stopped, and nothing without a reading.
+func (c *checks) started(inst *instance, doc incident.Workload, slice, zone string) {
+	if by := c.record(doc.ID).stopped[slice]; by != "" {
+		c.violated("2 owner", doc.ID, "%s was started, and %s had stopped it", slice, by)
+	}
+	s, read := doc.Slice(slice), inst.read[zone+"/"+slice]
+	if s == nil || doc.Incident == nil || s.Incarnation.ID != read.life || read.state != "STOPPED" {
+		c.violated("1 fence", doc.ID, "%s was started, and read as %s, %s", slice, read.life, read.state)
+	}
+	if doc.Incident != nil && doc.Incident.Switches.Level(policy.StartStopped) == policy.No {
+		c.violated("owner's word", doc.ID, "%s was started, and start_stopped is no", slice)
+	}
+}
+
 // unseen is how long a call may be under way to the API since its handler looked at the ledger: nobody can take it back then.
 const unseen = 2 * time.Minute
 
@@ -459,10 +488,14 @@ func (c *checks) answered(sub string, m Message, status int) {
 
 // lived follows the cloud: what somebody creates is there to be watched again.
 func (c *checks) lived(e tputest.Event) {
+	if e.Kind == tputest.Called && e.Method == "StopNode" && e.Code == 0 {
+		c.record(c.workload(e.Node)).stopped[e.Node] = e.Principal
+	}
 	if e.Kind != tputest.Ready || e.Node == "" {
 		return
 	}
 	r := c.record(c.workload(e.Node))
+	delete(r.stopped, e.Node)
 	r.usable[e.Node] = c.clock.Now()
 	delete(r.released, e.Node)
 	delete(r.taken, e.Node)
@@ -543,6 +576,7 @@ func (c *checks) moved(before, after incident.Workload) {
 		c.violated("5 budgets", after.ID, "the budgets are %+v", b)
 	}
 	c.accounts(before, after)
+	c.restarted(before, after)
 	if phaseOf(before) != phaseOf(after) {
 		c.inTime(before, after)
 	}
@@ -593,11 +627,20 @@ func (c *checks) opened(r *record, w incident.Workload) {
 		// What somebody created in another zone since is admitted there.
 		explained = explained || w.Incident.Phase == incident.Admitting && r.usable[s.Name].After(r.opened)
 	}
+	// What a training met that was begun again since is told again.
+	for _, s := range w.Slices {
+		t := c.trainings[s.Name]
+		explained = explained || w.Incident.Cause == events.CauseCrash && t != nil && t.Started().After(r.closed)
+	}
+	explained = explained || now.Sub(r.skewed) < incident.Grace
 	// What an incident had ordered may come when it is over.
 	explained = explained || w.Incident.Phase == incident.Clearing
+	// What stands still for another reason than the last one is told too.
+	explained = explained || w.Incident.Cause == events.CauseHang && c.steps(w) == ""
 	if !explained {
 		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
 	}
+	c.standstill(w)
 	r.opened, r.called, r.ready = now, time.Time{}, time.Time{}
 	c.decided(w, now)
 }
@@ -607,7 +650,13 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	r.past = append(r.past, in.ID)
 	c.told(after.ID, *in)
 	c.ended[string(in.Outcome)]++
-	r.told = in.Outcome == incident.Escalated || in.Outcome == incident.Observed
+	switch r.closed = c.clock.Now(); in.Outcome {
+	case incident.Withdrawn: // which mends nothing
+	case incident.Escalated, incident.Observed:
+		r.told, r.left = true, r.closed
+	default:
+		r.told = false
+	}
 	c.causes[string(in.Cause)]++
 	if !in.Down.IsZero() {
 		away := c.clock.Now().Sub(in.Down)

@@ -11,8 +11,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// Beside skips what the race detector sees in other tests already: it makes everything ten times as slow, and scripts/check
+// runs the whole without it.
+func Beside(t *testing.T) {
+	t.Helper()
+	if UnderRace {
+		t.Skip("the race detector is at work: it is run without")
+	}
+}
+
 // TestNights runs every night that once broke a rule, or is kept because it is hard: none does any more.
 func TestNights(t *testing.T) {
+	Beside(t)
+	t.Parallel()
 	dirs, err := filepath.Glob("testdata/nights/*/" + nightFile)
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("there are no nights: %v", err)
@@ -20,6 +31,7 @@ func TestNights(t *testing.T) {
 	for _, name := range dirs {
 		dir := filepath.Dir(name)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
 			f, err := LoadFixture(dir)
 			if err != nil {
 				t.Fatal(err)
@@ -40,6 +52,8 @@ func TestNights(t *testing.T) {
 
 // TestAFixtureIsTheSameRun: what is written to a folder and read again makes the same report and the same faults.
 func TestAFixtureIsTheSameRun(t *testing.T) {
+	Beside(t)
+	t.Parallel()
 	world, policy := MixedFleet(8)
 	rates, err := ParseRates([]byte("gaps: weibull 0.7\ncauses:\n  preempted: {per_day: 2, generations: {v6e: 4}, gaps: lognormal 1}\n"))
 	if err != nil {
@@ -53,6 +67,7 @@ func TestAFixtureIsTheSameRun(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "night")
 			saved := Fixture{Simulation: sim, Rule: "6 progress", Workload: "demo/t5", Text: "a text: with a colon"}
 			if err := saved.Save(dir, []byte("a story\n")); err != nil {
@@ -124,6 +139,8 @@ func TestFaultyFixtures(t *testing.T) {
 
 // TestPercentilesOfSeveralSeeds are those of all samples together: that of one seed alone may be anything.
 func TestPercentilesOfSeveralSeeds(t *testing.T) {
+	Beside(t)
+	t.Parallel()
 	world, policy := MixedFleet(1)
 	var reports []*Report
 	n := 0

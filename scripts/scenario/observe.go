@@ -300,8 +300,11 @@ func (w *world) ended(d incident.Workload, in incident.Incident) {
 	w.story.Ended = append(w.story.Ended, r)
 }
 
-// sent tells of a request to another function.
+// sent tells of a request to another function. That people are told too is no part of the story.
 func (w *world) sent(e events.Envelope, topic, id string) {
+	if e.Type == events.TypeIncidentUpdated {
+		return
+	}
 	l := Line{
 		Time: w.clock.Now(), Kind: Sent, Function: functionOf(e.Source), EventType: e.Type, Subject: e.Subject, MessageID: id,
 		Workload: e.Subject, Incident: e.Correlation,
@@ -402,6 +405,8 @@ func caller(method string) string {
 	switch method {
 	case "UpdateNode", "PerformMaintenance", "PerformMaintenanceQueuedResource":
 		return "checkpoint"
+	case "StartNode":
+		return "recovery"
 	}
 	return "recreate"
 }
@@ -518,10 +523,15 @@ func (w *world) approve(id, by string) {
 		Ledger: w.ledger, Now: w.clock.Now, Sleep: w.clock.Sleep, Source: "//pitstop/operator", Log: w.log,
 		Cause:     func(context.Context) string { return approvalID },
 		Policies:  policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, policy.Everything(), w.clock.Now),
-		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote},
+		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, simulated: w.opts.simulation != nil},
 		Saved:     func(_ context.Context, s ledger.Step) { w.saved(operator, s) },
 	}
-	_, err := a.Advance(context.Background(), id, incident.Approved{Origin: incident.Origin{ID: approvalID, Time: w.clock.Now()}, By: by})
+	doc, _, err := w.ledger.Workload(context.Background(), id)
+	if err == nil && doc.Incident != nil {
+		_, err = a.Advance(context.Background(), id, incident.Approved{
+			Origin: incident.Origin{ID: approvalID, Time: w.clock.Now()}, Word: incident.Word{By: by}, Incident: doc.Incident.ID, Action: doc.Incident.Asked,
+		})
+	}
 	if err != nil && !fault.IsIgnored(err) {
 		w.must(err)
 	}

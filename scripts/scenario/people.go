@@ -71,6 +71,7 @@ func (p *people) mind(c SliceConfig) bool {
 	if zone != "" {
 		state, _ = p.api.State(zone, c.Name)
 	}
+	p.checks.unseen(doc, c.Name)
 	p.checks.happened("mended by its owner", c.Name)
 	switch {
 	case state == "READY" && p.api.Node(zone, c.Name).Health == "HEALTHY":

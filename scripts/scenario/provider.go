@@ -57,6 +57,11 @@ func (p counting) Maintain(ctx context.Context, held []tpu.Ref) (string, error) 
 	return op, p.count(err)
 }
 
+func (p counting) Start(ctx context.Context, r tpu.Ref) (string, error) {
+	op, err := p.Provider.Start(ctx, r)
+	return op, p.count(err)
+}
+
 func (p counting) SetMetadata(ctx context.Context, r tpu.Ref, key, value string) error {
 	return p.count(p.Provider.SetMetadata(ctx, r, key, value))
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,8 +38,30 @@ type remote struct {
 	faults                  []error
 }
 
-// runs numbers the scenarios of this process, so that no message of one reaches another.
-var runs atomic.Int64
+// runs numbers the scenarios of this process, so that no message of one reaches another, and handlers are those of each
+// that is under way: a process has one framework, which serves all of them at the same addresses.
+var (
+	runs     atomic.Int64
+	handlers sync.Map // handlerKey -> http.Handler
+)
+
+type handlerKey struct{ entry, run string }
+
+// runParameter says in a push's address which scenario it belongs to.
+const runParameter = "run"
+
+// dispatch serves an entry point for every scenario.
+func dispatch(entry string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		h, ok := handlers.Load(handlerKey{entry, req.URL.Query().Get(runParameter)})
+		handler, is := h.(http.Handler)
+		if !ok || !is {
+			http.Error(w, "that scenario is over", http.StatusGone)
+			return
+		}
+		handler.ServeHTTP(w, req)
+	})
+}
 
 func newRemote(ctx context.Context, clock *Clock, address string) (*remote, error) {
 	opts := publishtest.Options(address)
@@ -72,7 +95,8 @@ func (r *remote) subscribe(ctx context.Context, topic, name, endpoint string) er
 		return fmt.Errorf("pub/sub emulator: topic %s: %w", topic, err)
 	}
 	_, err := r.subs.CreateSubscription(ctx, &pubsubpb.Subscription{
-		Name: r.subscription(name), Topic: r.topic(topic), AckDeadlineSeconds: 600, PushConfig: &pubsubpb.PushConfig{PushEndpoint: endpoint},
+		Name: r.subscription(name), Topic: r.topic(topic), AckDeadlineSeconds: 600,
+		PushConfig:  &pubsubpb.PushConfig{PushEndpoint: endpoint + "?" + runParameter + "=" + strconv.FormatInt(r.run, 10)},
 		RetryPolicy: &pubsubpb.RetryPolicy{MinimumBackoff: durationpb.New(time.Second), MaximumBackoff: durationpb.New(10 * time.Second)},
 	})
 	if err != nil {
@@ -85,6 +109,7 @@ func (r *remote) subscribe(ctx context.Context, topic, name, endpoint string) er
 func (r *remote) close(ctx context.Context) error {
 	var faults []error
 	for _, f := range functions {
+		handlers.Delete(handlerKey{f.entry, strconv.FormatInt(r.run, 10)})
 		faults = append(faults,
 			r.subs.DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: r.subscription(f.name)}),
 			r.topics.DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{Topic: r.topic(f.topic)}))
@@ -119,9 +144,10 @@ func (r *remote) pending() int {
 	return len(r.published)
 }
 
-// serve wraps the handler of a function: the clock knows that it runs, and the story that a message was delivered.
-func (r *remote) serve(h http.Handler, delivered func(sub string, m Message, attempt, status int)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+// serve wraps the handler of a function: the clock knows that it runs, and the story that a message was delivered. What it
+// returns serves the other scenarios of this process too.
+func (r *remote) serve(entry string, h http.Handler, delivered func(sub string, m Message, attempt, status int)) http.Handler {
+	handlers.Store(handlerKey{entry, strconv.FormatInt(r.run, 10)}, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.clock.add(1)
 		defer r.clock.add(-1)
 		body, err := io.ReadAll(req.Body)
@@ -138,7 +164,8 @@ func (r *remote) serve(h http.Handler, delivered func(sub string, m Message, att
 			r.acknowledge(m)
 		}
 		w.WriteHeader(rec.code)
-	})
+	}))
+	return dispatch(entry)
 }
 
 // virtual puts the scenario's time of publication into a push body: the emulator knows the real one only.

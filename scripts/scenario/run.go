@@ -199,7 +199,7 @@ func (w *world) played() {
 }
 
 // tick is the scheduler: once a minute, but a tick at which nothing is due, no operation runs and the cloud has not
-// changed is skipped.
+// changed is skipped, except for one in a quarter of an hour.
 func (w *world) tick(at time.Time) {
 	w.clock.At(at, func() {
 		w.tick(at.Add(time.Minute))
@@ -209,7 +209,7 @@ func (w *world) tick(at time.Time) {
 		dirty := w.dirty || w.chaos.struck() != w.struck
 		w.dirty, w.struck = false, w.chaos.struck()
 		w.mu.Unlock()
-		if err == nil && len(due) == 0 && !dirty && w.api.Running() == 0 {
+		if err == nil && len(due) == 0 && !dirty && w.api.Running() == 0 && at.Minute()%15 != 0 { // then all is looked at anyway
 			return
 		}
 		w.publish(topicTicks, []byte("{}"), nil)
@@ -434,6 +434,17 @@ func (w *world) hush(method, slice string) {
 	w.silent[method+" "+slice] = 2
 }
 
+// hangs is how long a scenario waits for what follows from a training that hangs: nothing is due meanwhile.
+const hangs = 4 * time.Hour
+
+// await keeps a scenario going.
+func (w *world) await(d time.Duration) {
+	w.mu.Lock()
+	w.left++
+	w.mu.Unlock()
+	w.clock.At(w.clock.Now().Add(d), w.played)
+}
+
 // act does what the scenario says that happens beside the record.
 func (w *world) act(a Act) {
 	tell := func(text, slice string) {
@@ -454,6 +465,13 @@ func (w *world) act(a Act) {
 	case a.Stop != "":
 		tell("the owner stops "+a.Stop, a.Stop)
 		w.try(w.api.Stop(zoneOf(a.Stop), a.Stop, a.By))
+	case a.Stopped != "":
+		tell(a.Stopped+" stops, and no log entry says why", a.Stopped)
+		w.try(w.api.SetState(zoneOf(a.Stopped), a.Stopped, "STOPPED"))
+	case a.Hang != "":
+		tell("the training on "+a.Hang+" stands still, and says nothing", a.Hang)
+		w.trainings[a.Hang].Hang()
+		w.await(hangs)
 	case a.Create != "":
 		tell("the owner creates "+a.Create, a.Create)
 		for _, c := range w.Fleet {

@@ -107,6 +107,10 @@ type Act struct {
 	Stop   string `yaml:"stop,omitempty"`
 	// Approve says yes to what waits on a workload.
 	Approve string `yaml:"approve,omitempty"`
+	// Stopped has a slice of one worker be found stopped, and no log entry says by whom.
+	Stopped string `yaml:"stopped,omitempty"`
+	// Hang has the training of a slice stand still without a word.
+	Hang string `yaml:"hang,omitempty"`
 	// Preempt and Withdraw are Google's acts: a slice is taken back without a log entry, announced maintenance is
 	// withdrawn.
 	Preempt  string `yaml:"preempt,omitempty"`
@@ -171,7 +175,7 @@ func (s Scenario) validate() error {
 		if a.At.IsZero() {
 			fault("an act without a time")
 		}
-		for _, n := range []string{a.Delete, a.Create, a.Stop, a.Preempt, a.Withdraw} {
+		for _, n := range []string{a.Delete, a.Create, a.Stop, a.Stopped, a.Hang, a.Preempt, a.Withdraw} {
 			if n != "" && !names[n] {
 				fault("an act names %s, which is not in the fleet", n)
 			}

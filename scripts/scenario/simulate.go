@@ -239,6 +239,8 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		{Name: "llava", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Disk: "images"},
 		{Name: "opt", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Zone: "us-west4-a", Directory: "gs://west/opt"},
 		{Name: "mamba", Accelerator: "v5litepod-16", Spot: true, Policy: "roaming", Zone: "us-west4-a", Directory: "gs://west/mamba", Subnetwork: "west"},
+		// Its steps take longer than a hang of others is believed to.
+		{Name: "grok", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Trainer: TrainerConfig{StepTakes: Duration(11 * time.Minute), CheckpointEvery: 4}},
 	}
 	s := Scenario{Title: "a mixed fleet", Project: "demo", Capacity: map[string]int{}, Buckets: map[string]string{"west": "us-west4"}}
 	for _, z := range zones {
@@ -258,7 +260,9 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 			c.Directory = "gs://checkpoints/" + c.Name
 		}
 		c.Trainer.Step = int64(1000 + draw.IntN(50_000))
-		c.Trainer.CheckpointEvery = int64(90 + draw.IntN(180))
+		if every := int64(90 + draw.IntN(180)); c.Trainer.CheckpointEvery == 0 {
+			c.Trainer.CheckpointEvery = every
+		}
 		c.Crew.ReportEvery = Duration(10 * time.Minute)
 		s.Fleet = append(s.Fleet, c)
 	}
@@ -269,6 +273,7 @@ const mixedPolicies = `policies:
   night:
     preset: spot
     zones: [us-west4-a, us-west4-b, us-central1-a]
+    hang: restart
     chip_hour_price: 1.20
   planned:
     preset: reserved

@@ -2,6 +2,7 @@ package scenario_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -33,21 +34,29 @@ func simulate(tb testing.TB, sim scenario.Simulation) *scenario.Report {
 
 // TestNoSeedBreaksARule runs a few seeds under each degree of faults; scripts/check runs hundreds.
 func TestNoSeedBreaksARule(t *testing.T) {
+	seeds := uint64(2)
+	if scenario.UnderRace {
+		seeds = 1
+	}
 	for faults, days := range map[string]float64{"none": 2, "light": 1, "heavy": 0.5} {
-		for seed := uint64(1); seed <= 2; seed++ {
-			r := simulate(t, simulation(t, seed, faults, days))
-			for _, v := range r.Violations {
-				t.Errorf("seed %d, faults %s: %s: %s %s (%s, %d faults)", seed, faults, v.Rule, v.Workload, v.Text, v.At.Format(time.DateTime), v.Faults)
-			}
-			if r.Incidents == 0 || r.Handled < 100 || r.Goodput <= 0 || r.Goodput > 1 {
-				t.Errorf("seed %d, faults %s: %d incidents, %d messages, goodput %v: that is no run", seed, faults, r.Incidents, r.Handled, r.Goodput)
-			}
+		for seed := uint64(1); seed <= seeds; seed++ {
+			t.Run(fmt.Sprintf("%s/%d", faults, seed), func(t *testing.T) {
+				t.Parallel()
+				r := simulate(t, simulation(t, seed, faults, days))
+				for _, v := range r.Violations {
+					t.Errorf("%s: %s %s (%s, %d faults)", v.Rule, v.Workload, v.Text, v.At.Format(time.DateTime), v.Faults)
+				}
+				if r.Incidents == 0 || r.Handled < 100 || r.Goodput <= 0 || r.Goodput > 1 {
+					t.Errorf("%d incidents, %d messages, goodput %v: that is no run", r.Incidents, r.Handled, r.Goodput)
+				}
+			})
 		}
 	}
 }
 
 // TestTheSameSeedMakesTheSameRun compares whole reports, with everything that went wrong and the story, byte by byte.
 func TestTheSameSeedMakesTheSameRun(t *testing.T) {
+	scenario.Beside(t)
 	run := func() string {
 		sim := simulation(t, 5, "heavy", 0.5)
 		sim.Lines = true
@@ -74,6 +83,8 @@ func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 // TestFewerFaultsAreTheBeginningOfMore: to leave out everything from a fault on does not change what was before it, so the
 // shortest run that fails can be looked for.
 func TestFewerFaultsAreTheBeginningOfMore(t *testing.T) {
+	scenario.Beside(t)
+	t.Parallel()
 	sim := simulation(t, 6, "heavy", 0.5)
 	all := simulate(t, sim)
 	if all.Faults < 50 || all.Faults != len(all.Told) {

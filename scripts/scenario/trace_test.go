@@ -118,6 +118,8 @@ func TestFaultyTracesAreOneLine(t *testing.T) {
 // TestTracesHappen runs the traces that ship with the project: what they tell happens when they say, and nothing of the
 // same causes beside it.
 func TestTracesHappen(t *testing.T) {
+	Beside(t)
+	t.Parallel()
 	world, policy := MixedFleet(3)
 	world.Fleet = world.Fleet[:4]
 	run := func(t *testing.T, rates string, traces ...Trace) *Report {

@@ -79,6 +79,7 @@ var happenings = []happening{
 	{"lost for a moment", 0.15, 0.05, (*troubles).flickers},
 	{"forged lines", 0.2, 0.2, (*troubles).forged},
 	{"owner stops and starts", 0, 0.05, (*troubles).stopped},
+	{"stopped by nobody that the log knows", 0, 0.1, (*troubles).stoppedSilently},
 	{"owner deletes", 0.05, 0.05, (*troubles).deleted},
 	{"another controller replaces", 0.02, 0.02, (*troubles).replaced},
 }
@@ -268,6 +269,14 @@ func (t *troubles) stopped(c SliceConfig, zone string) error {
 	return nil
 }
 
+// stoppedSilently has a slice of one worker be found stopped, and no entry says why.
+func (t *troubles) stoppedSilently(c SliceConfig, zone string) error {
+	if len(t.api.Hosts(zone, c.Name)) != 1 || c.QueuedResource != "" {
+		return nil
+	}
+	return t.api.SetState(zone, c.Name, "STOPPED")
+}
+
 // deleted has the owner delete a slice, and create it again some hours later.
 func (t *troubles) deleted(c SliceConfig, zone string) error {
 	if c.QueuedResource != "" {
@@ -385,6 +394,9 @@ func (w *world) logged(raw []byte) {
 		raw = bare(raw)
 	case c.happens(c.EntrySkewed, "a log entry has the time of a clock that goes wrong"):
 		raw = skewed(raw, c.between(-5*time.Minute, 5*time.Minute))
+		if e, err := events.Read(raw); err == nil && w.checks != nil {
+			w.checks.skewed(e.Subject.Node)
+		}
 	}
 	for range copies {
 		if c.happens(c.rates().EntryLate, "a log entry is late") {

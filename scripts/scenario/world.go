@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"gocloud.dev/docstore"
 	"gocloud.dev/docstore/memdocstore"
 	"google.golang.org/api/option"
@@ -21,6 +22,7 @@ import (
 	checkpointfn "pitstop.internal/functions/checkpoint"
 	"pitstop.internal/functions/logevent"
 	"pitstop.internal/functions/maintenance"
+	"pitstop.internal/functions/notify"
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/functions/recovery"
 	"pitstop.internal/functions/recreate"
@@ -47,6 +49,7 @@ const (
 	topicCheckpoint = "checkpoint-requests"
 	topicRecovery   = "recovery-requests"
 	topicRecreate   = "recreate-requests"
+	topicUpdates    = "incident-updates"
 )
 
 // Functions are the entry points of the pipeline by topic.
@@ -57,6 +60,7 @@ var functions = []struct{ topic, name, entry string }{
 	{topicCheckpoint, "checkpoint", "HandleCheckpoint"},
 	{topicRecovery, "recovery", "HandleRecovery"},
 	{topicRecreate, "recreate", "HandleRecreate"},
+	{topicUpdates, "notify", "HandleNotify"},
 }
 
 // routes says on which topic an event of ours travels.
@@ -65,6 +69,7 @@ var routes = publish.Topics{
 	events.TypeCheckpointRequested: topicCheckpoint,
 	events.TypeRecoveryRequested:   topicRecovery,
 	events.TypeRecreateRequested:   topicRecreate,
+	events.TypeIncidentUpdated:     topicUpdates,
 }
 
 // Wiring is which function reacts to which topic, and on which topic which event travels, in the simulated deployment.
@@ -92,6 +97,8 @@ type Options struct {
 	Pace float64
 	// Called is told of every call of an API that a function makes; with it a canary is written every day.
 	Called func(Call)
+	// Tell are the targets that the function notify tells, over the ledger and the clock of the scenario; without any it tells nobody.
+	Tell func(now func() time.Time) []notify.Target
 	// Emulator is the address of a Pub/Sub emulator that carries the messages instead of the embedded broker.
 	Emulator string
 
@@ -294,8 +301,23 @@ func (w *world) place(c SliceConfig) error {
 	return nil
 }
 
+// guest is what the crew on a worker has written into its guest attribute.
+func (w *world) guest(_, name string, worker int) (string, bool) {
+	t := w.trainings[name]
+	if t == nil || worker != 0 {
+		return "", false
+	}
+	s, ok := t.State()
+	if !ok {
+		return "", false
+	}
+	raw, err := json.Marshal(s)
+	return string(raw), err == nil
+}
+
 // deploy builds the functions over the simulated cloud and subscribes them.
 func (w *world) deploy(ctx context.Context) error {
+	w.api.OnGuests(w.guest)
 	provider := w.overHTTP("tpu", w.chaos.provider(w.api, w.api.Transport(), w.checks.read))
 	client, err := tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: provider}), option.WithoutAuthentication())
 	if err != nil {
@@ -320,7 +342,9 @@ func (w *world) deploy(ctx context.Context) error {
 	if w.opts.Called != nil || w.chaos != nil {
 		functionsLedger = ledger.New(open)
 	}
-	publisher := eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, chaos: w.chaos, called: w.called}
+	publisher := eventPublisher{
+		broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, chaos: w.chaos, simulated: w.opts.simulation != nil, called: w.called,
+	}
 	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, policy.Everything(), w.clock.Now)
 	of := func(name string) *fleet.Fleet {
 		f := &fleet.Fleet{Ledger: functionsLedger, Provider: cloud, Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
@@ -349,9 +373,18 @@ func (w *world) deploy(ctx context.Context) error {
 		"checkpoint": func() trigger.Handle {
 			return checkpointfn.New(checkpointfn.Deps{Fleet: of("checkpoint"), Provider: cloud, Store: store, Limits: w.limits})
 		},
-		"recovery": func() trigger.Handle { return recovery.New(recovery.Deps{Fleet: of("recovery"), Store: store}) },
+		"recovery": func() trigger.Handle {
+			return recovery.New(recovery.Deps{Fleet: of("recovery"), Provider: cloud, Store: store})
+		},
 		"recreate": func() trigger.Handle {
 			return recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: cloud, Buckets: store, Limits: w.limits})
+		},
+		"notify": func() trigger.Handle {
+			d := notify.Deps{Ledger: functionsLedger, PerMinute: 20, Now: w.clock.Now, Log: w.log}
+			if w.opts.Tell != nil {
+				d.Targets = w.opts.Tell(w.clock.Now)
+			}
+			return notify.New(d)
 		},
 	}
 	for _, f := range functions {
@@ -363,7 +396,7 @@ func (w *world) deploy(ctx context.Context) error {
 		if w.opts.Framework != "" {
 			h := adapter
 			if w.remote != nil {
-				h = w.remote.serve(adapter, w.delivered)
+				h = w.remote.serve(f.entry, adapter, w.delivered)
 			}
 			if err := trigger.Use(f.entry, h); err != nil {
 				return fmt.Errorf("scenario: %w", err)

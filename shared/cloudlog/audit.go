@@ -15,8 +15,8 @@ import (
 // may have.
 const MaxSubjects = 20
 
-// maxEntries is how many entries an answer has, the newest ones.
-const maxEntries = 1000
+// MaxEntries is how many entries an answer has at most, the newest ones.
+const MaxEntries = 1000
 
 // Subject is what the log calls a slice.
 type Subject struct {
@@ -26,7 +26,7 @@ type Subject struct {
 	QueuedResource, Group string
 }
 
-// Query asks who or what ended slices of a zone, from a time on.
+// Query asks who or what ended or stopped slices of a zone, from a time on.
 type Query struct {
 	Project, Zone string
 	Since         time.Time
@@ -52,7 +52,7 @@ func (q Query) Filter() string {
 	}
 	return `timestamp>="` + q.Since.UTC().Format(time.RFC3339Nano) + `" AND (` +
 		`(log_id("cloudaudit.googleapis.com/activity") AND protoPayload.serviceName="tpu.googleapis.com" AND ` +
-		has("methodName", ".Tpu.Delete") + " AND (" + strings.Join(deleted, " OR ") + ")) OR " +
+		"(" + has("methodName", ".Tpu.Delete") + " OR " + has("methodName", ".Tpu.StopNode") + ") AND (" + strings.Join(deleted, " OR ") + ")) OR " +
 		`(log_id("cloudaudit.googleapis.com/system_event") AND (` + strings.Join(ended, " OR ") + ")))"
 }
 
@@ -72,7 +72,7 @@ func (l *Log) Entries(ctx context.Context, q Query) ([][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	answer, err := svc.Entries.List(&api.ListLogEntriesRequest{
-		ResourceNames: []string{"projects/" + q.Project}, Filter: q.Filter(), OrderBy: "timestamp desc", PageSize: maxEntries,
+		ResourceNames: []string{"projects/" + q.Project}, Filter: q.Filter(), OrderBy: "timestamp desc", PageSize: MaxEntries,
 	}).Context(ctx).Do()
 	if err != nil {
 		return nil, fmt.Errorf("read audit log of %s: %w", q.Project, plain(err))

@@ -57,6 +57,7 @@ func world() [][]byte {
 		add(tputest.Event{Kind: tputest.Ended, Method: "DeleteNode", Node: node, Operation: "delete", Principal: "ann@example.com"})
 		add(tputest.Event{Kind: tputest.Started, Method: "DeleteQueuedResource", QueuedResource: node + "-qr", Operation: "q", Principal: "ann@example.com"})
 	}
+	add(tputest.Event{Kind: tputest.Started, Method: "StopNode", Node: "t5", Operation: "stop", Principal: "ann@example.com"})
 	return entries
 }
 
@@ -93,8 +94,9 @@ func TestTheLogTellsWhoEndedASlice(t *testing.T) {
 		"from a time on": {cloudlog.Query{Since: start.Add(5 * time.Second), Subjects: []cloudlog.Subject{{Node: "llama"}}}, []string{
 			"DeleteNode of node llama by ann@example.com is done",
 		}},
-		"in another zone": {cloudlog.Query{Zone: "us-west4-b", Subjects: []cloudlog.Subject{{Node: "llama", Group: group}}}, nil},
-		"nobody":          {cloudlog.Query{Subjects: []cloudlog.Subject{{Node: "nobody"}}}, nil},
+		"a node that its owner stopped": {cloudlog.Query{Subjects: []cloudlog.Subject{{Node: "t5"}}}, []string{"StopNode of node t5 by ann@example.com"}},
+		"in another zone":               {cloudlog.Query{Zone: "us-west4-b", Subjects: []cloudlog.Subject{{Node: "llama", Group: group}}}, nil},
+		"nobody":                        {cloudlog.Query{Subjects: []cloudlog.Subject{{Node: "nobody"}}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, served := open(t)

@@ -29,9 +29,12 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 	case Noticed:
 		m.noticed(e)
 	case Beat:
-		m.beat(e)
+		m.hears(e)
+		m.steps(e)
 	case Called:
 		m.called(e)
+	case Unsaid:
+		m.unsaid(e)
 	case Reported:
 		m.reported(e)
 	case Read:
@@ -52,6 +55,14 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 		m.fitted(e)
 	case Approved:
 		m.approved(e)
+	case Cancelled:
+		m.cancelled(e)
+	case Retried:
+		m.retried(e)
+	case Paused:
+		m.paused(e)
+	case Ordered:
+		m.order(e.Verb, e.Word, e.Text)
 	case Ticked:
 		m.ticked()
 	}
@@ -272,7 +283,7 @@ func specific(c events.Cause) int {
 	switch c {
 	case events.CauseCrash:
 		return 0
-	case events.CauseUnknown:
+	case events.CauseUnknown, events.CauseHang:
 		return 1
 	case events.CauseGuest:
 		return 2

@@ -120,10 +120,21 @@ func (m *machine) failedClearing(t *Task, f Failure) {
 	m.again(t, f.Message)
 }
 
+// toldOfStandstill reports whether the end of the incident leaves it to a person that the training stands still: one that is to
+// act, or was told of a training that does not go on. Announced maintenance that was watched or withdrawn tells nothing of it.
+func (m *machine) toldOfStandstill() bool {
+	in := m.w.Incident
+	overdue := !in.Deadline.IsZero() && !m.now.Before(in.Deadline)
+	return in.Outcome == Escalated || in.Outcome == Observed && (!in.Cause.Infrastructure() || overdue)
+}
+
 // close archives the incident and leaves it where late evidence finds it.
 func (m *machine) close() {
 	in := m.inc()
 	m.raise()
+	if m.toldOfStandstill() {
+		m.w.Progress.Told = m.now
+	}
 	in.Phase, in.Since, in.Closed, in.Deadline = Closed, m.now, m.now, time.Time{}
 	if !in.Save.Requested.IsZero() && in.Save.Result == "" {
 		in.Save.Result = SaveOvertaken
@@ -148,6 +159,9 @@ func (m *machine) close() {
 	if in.Created {
 		m.w.Creators = append(slices.Clip(m.w.Creators), Creator{Incident: in.ID, Opened: in.Opened, Closed: in.Closed})
 		m.w.Creators = m.w.Creators[max(0, len(m.w.Creators)-maxCreators):]
+	}
+	if in.Outcome == Escalated || in.Outcome == Observed {
+		m.w.Crew.Left = m.now
 	}
 	m.w.Closed, m.w.Incident, m.ownIncident = in, nil, false
 }

@@ -1,5 +1,7 @@
 package incident
 
+import "pitstop.internal/events"
+
 // Code says in one word why something was refused, is held, was ignored, or ended without the training going on. Texts are
 // for people and may change; codes are for programs and stay.
 type Code string
@@ -29,6 +31,8 @@ const (
 	CodeOwner            Code = "owner"
 	CodeTakenOver        Code = "taken_over"
 	CodeWithdrawn        Code = "withdrawn"
+	CodeCancelled        Code = "cancelled"
+	CodeHangReport       Code = "hang_report"
 
 	// What keeps a slice from being brought back.
 	CodeUnread     Code = "unread"
@@ -39,6 +43,8 @@ const (
 	CodeNoSpec     Code = "no_spec"
 	CodeNoLife     Code = "no_life"
 	CodeUnverified Code = "unverified"
+	CodeNoSave     Code = "no_checkpoint"
+	CodeNoStart    Code = "cannot_start"
 	CodeNoLease    Code = "no_lease"
 	CodeNoZone     Code = "no_zone"
 	CodeGaveUp     Code = "gave_up"
@@ -64,6 +70,8 @@ const (
 	CodeOldTick       Code = "old_tick"
 	CodeTicking       Code = "tick_under_way"
 	CodeUnknownCanary Code = "unknown_canary"
+	CodeNobody        Code = "nobody_to_tell"
+	CodeToldBefore    Code = "told_before"
 )
 
 // Meaning is what a code says.
@@ -96,6 +104,8 @@ func Codes() []Meaning {
 		{CodeWatchOnly, "the policy allows nothing at all"},
 		{CodeOwner, "the owner deleted or stopped it"},
 		{CodeTakenOver, "somebody else created or ordered it in the middle of the incident"},
+		{CodeCancelled, "a person took the incident over"},
+		{CodeHangReport, "the training hangs, and the policy's hang is report, or it is not known that it stands still"},
 		{CodeWithdrawn, "Google took the maintenance back before it began"},
 
 		{CodeUnread, "the API, the specification or the place of the checkpoints cannot be read, and not to know is no reason to act"},
@@ -106,6 +116,8 @@ func Codes() []Meaning {
 		{CodeNoSpec, "its specification was never read, so it cannot be created again"},
 		{CodeNoLife, "it was never seen alive, so no deletion could name its life"},
 		{CodeUnverified, "it still lives, and no checkpoint of its training has been verified"},
+		{CodeNoSave, "there is no checkpoint from which another attempt could go on"},
+		{CodeNoStart, "a TPU of several workers cannot be started"},
 		{CodeNoLease, "there is no checkpoint directory, so there is no lease through which a crew could be asked"},
 		{CodeNoZone, "no zone can give the slice"},
 		{CodeGaveUp, "the policy's give_up_after has passed"},
@@ -151,7 +163,17 @@ func Codes() []Meaning {
 		{CodeOldTick, "the tick is old, and the next one is on its way"},
 		{CodeTicking, "another tick is under way"},
 		{CodeUnknownCanary, "the canary is not the last one, or was back before"},
+		{CodeNobody, "no target is configured that could be told"},
+		{CodeToldBefore, "people were told that before, or something newer"},
 	}
+}
+
+// watchCode is why nothing is done in an incident that is only watched.
+func (m *machine) watchCode() Code {
+	if m.w.Incident.Cause == events.CauseHang && !m.watchOnly() {
+		return CodeHangReport
+	}
+	return CodeWatchOnly
 }
 
 // Code is the class as a reason.

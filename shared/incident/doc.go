@@ -10,27 +10,29 @@
 //
 //	from         to           on
 //	admitting    approving    Read
-//	admitting    clearing     Called Read
+//	admitting    clearing     Called Cancelled Read
 //	admitting    creating     Read
 //	admitting    deleting     Read
 //	admitting    escalated    Answered Forbidden Read Ticked
 //	admitting    grace        Read
 //	admitting    healing      Read
 //	admitting    observed     Forbidden
-//	admitting    released     Called Read
+//	admitting    released     Called Cancelled Read
 //	admitting    resumed      Reported
-//	admitting    resuming     Answered
+//	admitting    resuming     Answered Reported
 //	admitting    watching     Read
 //	approving    creating     Approved
 //	approving    deleting     Approved
 //	approving    escalated    Read Reported
-//	approving    healing      Read
+//	approving    grace        Read
+//	approving    healing      Approved Read
 //	approving    looking      Approved
-//	approving    released     Called Read
+//	approving    released     Called Cancelled Read
 //	approving    restarting   Approved
 //	approving    resumed      Reported
 //	approving    resuming     Noticed Read
 //	approving    saving       Approved
+//	approving    starting     Approved
 //	approving    watching     Read
 //	approving    window       Noticed Read
 //	approving    withdrawn    Noticed
@@ -38,49 +40,50 @@
 //	clearing     released     Ended Read Ticked
 //	creating     admitting    Read
 //	creating     approving    Forbidden Read
-//	creating     clearing     Called Forbidden Read Ticked
+//	creating     clearing     Called Cancelled Forbidden Read Ticked
 //	creating     deleting     Read Ticked
 //	creating     escalated    Answered Forbidden Read Ticked
 //	creating     grace        Read
 //	creating     healing      Read
 //	creating     observed     Forbidden
-//	creating     released     Called Read
+//	creating     released     Called Cancelled Read
 //	creating     resuming     Read
 //	creating     watching     Read
 //	deleting     admitting    Read
 //	deleting     approving    Forbidden Read
-//	deleting     clearing     Called Forbidden Read Ticked
+//	deleting     clearing     Called Cancelled Forbidden Read Ticked
 //	deleting     creating     Read
 //	deleting     escalated    Answered Forbidden Read Ticked
 //	deleting     grace        Read
 //	deleting     healing      Read
 //	deleting     observed     Forbidden
-//	deleting     released     Called Read
+//	deleting     released     Called Cancelled Read
 //	deleting     resuming     Read
 //	deleting     watching     Read
 //	grace        admitting    Read
 //	grace        approving    Read Ticked
-//	grace        clearing     Called Read
+//	grace        clearing     Called Cancelled Read
 //	grace        creating     Read Ticked
 //	grace        deleting     Read Ticked
 //	grace        escalated    Read Ticked
 //	grace        healing      Read
 //	grace        looking      Read
-//	grace        released     Called Read
+//	grace        released     Called Cancelled Read
 //	grace        resumed      Reported
 //	grace        resuming     Read Ticked
 //	grace        watching     Read Ticked
 //	healing      admitting    Read
 //	healing      approving    Read Ticked
-//	healing      clearing     Called Read
+//	healing      clearing     Called Cancelled Read
 //	healing      creating     Read
 //	healing      deleting     Read Ticked
 //	healing      escalated    Read Ticked
 //	healing      grace        Read
 //	healing      looking      Read
-//	healing      released     Called Read
+//	healing      released     Called Cancelled Read
 //	healing      resumed      Reported
 //	healing      resuming     Read
+//	healing      starting     Ticked
 //	healing      watching     Read Ticked
 //	looking      approving    Read Ticked
 //	looking      creating     Read
@@ -89,7 +92,7 @@
 //	looking      grace        Read
 //	looking      healing      Read
 //	looking      observed     Read
-//	looking      released     Called Read
+//	looking      released     Called Cancelled Read
 //	looking      resumed      Reported
 //	looking      resuming     Read Ticked
 //	looking      watching     Read Ticked
@@ -98,25 +101,25 @@
 //	maintaining  grace        Read
 //	maintaining  healing      Read
 //	maintaining  observed     Forbidden
-//	maintaining  released     Called Read
+//	maintaining  released     Called Cancelled Read
 //	maintaining  resumed      Reported
 //	maintaining  resuming     Noticed
 //	maintaining  watching     Read
 //	maintaining  window       Answered Forbidden Noticed Read Ticked
 //	maintaining  withdrawn    Noticed
-//	peace        admitting    Read
+//	peace        admitting    Ticked
 //	peace        approving    Noticed Read Reported Ticked
 //	peace        clearing     Read
 //	peace        creating     Ticked
 //	peace        deleting     Read
 //	peace        healing      Read Ticked
-//	peace        looking      Interrupted Read Reported Ticked
-//	peace        restarting   Reported
-//	peace        resuming     Reported
+//	peace        looking      Interrupted Read Reported Retried Ticked
+//	peace        restarting   Reported Ticked
+//	peace        resuming     Reported Retried
 //	peace        saving       Noticed Ticked
-//	peace        watching     Interrupted Noticed Read Reported Ticked
+//	peace        starting     Ticked
+//	peace        watching     Interrupted Noticed Read Reported Retried Ticked
 //	peace        window       Noticed Ticked
-//	restarting   admitting    Read
 //	restarting   approving    Forbidden Read
 //	restarting   creating     Read
 //	restarting   deleting     Read
@@ -124,9 +127,9 @@
 //	restarting   grace        Read
 //	restarting   healing      Read
 //	restarting   observed     Forbidden
-//	restarting   released     Called Read
+//	restarting   released     Called Cancelled Read
 //	restarting   resumed      Reported
-//	restarting   resuming     Answered
+//	restarting   resuming     Answered Reported
 //	restarting   watching     Read
 //	resuming     approving    Read Reported Ticked
 //	resuming     creating     Read
@@ -136,7 +139,7 @@
 //	resuming     healing      Read Ticked
 //	resuming     looking      Read
 //	resuming     observed     Forbidden
-//	resuming     released     Called Read
+//	resuming     released     Called Cancelled Read
 //	resuming     restarting   Reported Ticked
 //	resuming     resumed      Checked Reported Ticked
 //	resuming     watching     Read
@@ -148,14 +151,25 @@
 //	saving       looking      Read
 //	saving       maintaining  Checked
 //	saving       observed     Forbidden
-//	saving       released     Called Read
+//	saving       released     Called Cancelled Read
 //	saving       restarting   Reported
 //	saving       resumed      Reported
 //	saving       resuming     Noticed
 //	saving       watching     Read
 //	saving       window       Answered Checked Forbidden Interrupted Read Reported Ticked
 //	saving       withdrawn    Noticed
-//	watching     observed     Called Noticed Read Reported Ticked
+//	starting     approving    Forbidden Read
+//	starting     creating     Read
+//	starting     deleting     Read
+//	starting     escalated    Answered Forbidden Read Ticked
+//	starting     grace        Read
+//	starting     healing      Read
+//	starting     observed     Forbidden
+//	starting     released     Called Cancelled Read
+//	starting     resumed      Reported
+//	starting     resuming     Read
+//	starting     watching     Read
+//	watching     observed     Called Cancelled Noticed Read Reported Ticked
 //	window       admitting    Noticed Read Ticked
 //	window       approving    Read Ticked
 //	window       deleting     Read Ticked
@@ -163,7 +177,7 @@
 //	window       grace        Read
 //	window       looking      Read
 //	window       observed     Forbidden
-//	window       released     Called Read
+//	window       released     Called Cancelled Read
 //	window       restarting   Reported
 //	window       resumed      Reported
 //	window       resuming     Noticed Read Ticked

@@ -6,7 +6,8 @@ import (
 	"pitstop.internal/events"
 )
 
-// Evidence is one thing that a function learned. It is one of the types of this file.
+// Evidence is one thing that a function learned, or that a person said. It is one of the types of this file and of
+// operator.go.
 type Evidence interface {
 	origin() Origin
 	kind() string
@@ -69,6 +70,9 @@ type Beat struct {
 	Incarnation events.Incarnation
 	// Seen is when the crew wrote it; zero where nothing could be read, which tells nothing.
 	Seen time.Time
+	// Runs says that the crew runs the training, StepAt when it saw the last step.
+	Runs   bool
+	StepAt time.Time
 }
 
 // Called says that somebody other than us and Google created, deleted, stopped or started a slice.
@@ -78,6 +82,13 @@ type Called struct {
 	// Method is CreateNode and the like.
 	Method    string
 	Principal string
+}
+
+// Unsaid says that the audit log was asked who stopped a slice, when all that happened had to be in it, and names nobody.
+type Unsaid struct {
+	Origin
+	Slice       string
+	Incarnation events.Incarnation
 }
 
 // Reported is a line of the crew.
@@ -237,12 +248,6 @@ type Fitted struct {
 	Zones []ZoneFit
 }
 
-// Approved is a person's yes to what waits for approval.
-type Approved struct {
-	Origin
-	By string
-}
-
 // Ticked is the clock.
 type Ticked struct{ Origin }
 
@@ -252,6 +257,7 @@ func (Back) kind() string        { return "Back" }
 func (Noticed) kind() string     { return "Noticed" }
 func (Beat) kind() string        { return "Beat" }
 func (Called) kind() string      { return "Called" }
+func (Unsaid) kind() string      { return "Unsaid" }
 func (Reported) kind() string    { return "Reported" }
 func (Read) kind() string        { return "Read" }
 func (Intended) kind() string    { return "Intended" }
@@ -261,7 +267,6 @@ func (Checked) kind() string     { return "Checked" }
 func (Held) kind() string        { return "Held" }
 func (Forbidden) kind() string   { return "Forbidden" }
 func (Fitted) kind() string      { return "Fitted" }
-func (Approved) kind() string    { return "Approved" }
 func (Ticked) kind() string      { return "Ticked" }
 
 // Kind is the name of the evidence's type.

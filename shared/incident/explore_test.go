@@ -46,9 +46,10 @@ func allowed(s policy.Switches) policy.Policy {
 }
 
 var policies = map[string]policy.Policy{
-	"everything": allowed(policy.Everything()),
+	"everything": func() policy.Policy { p := allowed(policy.Everything()); p.Hang = policy.HangRestart; return p }(),
 	"ask": allowed(policy.Switches{
 		RequestCheckpoint: policy.Ask, EarlyMaintenance: policy.Ask, Restart: policy.Ask, Recreate: policy.Ask, RecreateNonSpot: policy.Ask,
+		StartStopped: policy.Ask,
 	}),
 	"spot":       allowed(policy.Switches{RequestCheckpoint: policy.Yes, Restart: policy.Yes, Recreate: policy.Yes}),
 	"seldom":     allowed(policy.Switches{RequestCheckpoint: policy.Yes, EarlyMaintenance: policy.Yes}),
@@ -70,13 +71,16 @@ func evidence(w incident.Workload, now time.Time) map[string]incident.Evidence {
 	return out
 }
 
+// ann is who gives the word in tests.
+var ann = incident.Word{By: "ann@example.com", Why: "it is mended"}
+
 // learned is everything that may be learned of a slice.
 func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]incident.Evidence {
 	audit := incident.Origin{ID: "entry", Time: now, Rank: events.RankAudit}
 	late := incident.Origin{ID: "late", Time: now.Add(-25 * time.Minute), Rank: events.RankAudit}
 	user := incident.Origin{ID: "line", Time: now, Rank: events.RankUser}
 	api := incident.Origin{ID: "read", Time: now, Rank: events.RankReading}
-	facts := incident.Facts{QueuedResource: s.QueuedResource, Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: s.Spot, Spec: "spec1", Label: w.Label, Directory: w.Directory}
+	facts := incident.Facts{QueuedResource: s.QueuedResource, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot, Spec: "spec1", Label: w.Label, Directory: w.Directory}
 	in := w.Incident
 	id := ""
 	if in != nil {
@@ -120,45 +124,54 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		}
 	}
 	out := map[string]incident.Evidence{
-		"preempted":       incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CausePreemption, Text: "worker 2 was preempted"},
-		"host error":      incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseHostError, Text: "host error"},
-		"host error late": incident.Interrupted{Origin: late, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseHostError, Text: "host error"},
-		"terminated":      incident.Interrupted{Origin: audit, Slice: s.Name, Cause: events.CauseTerminated, Text: "node terminated"},
-		"stopped for":     incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseMaintenance, Text: "stopped for maintenance"},
-		"former life":     incident.Interrupted{Origin: late, Slice: s.Name, Incarnation: life(0), Cause: events.CauseHostError, Text: "host error"},
-		"back":            incident.Back{Origin: audit, Slice: s.Name, Text: "restarted"},
-		"pending":         notice(pending),
-		"moved":           notice(moved),
-		"ongoing":         notice(ongoing),
-		"notice gone":     notice(events.Notice{Status: events.NoticeGone}),
-		"crew notice":     crew(events.CrewReport{Report: events.ReportNotice, Preempted: true}),
-		"owner deletes":   incident.Called{Origin: audit, Slice: s.Name, Method: "DeleteNode", Principal: "ann@example.com"},
-		"owner creates":   incident.Called{Origin: audit, Slice: s.Name, Method: "CreateNode", Principal: "ann@example.com"},
-		"owner stops":     incident.Called{Origin: audit, Slice: s.Name, Method: "StopNode", Principal: "ann@example.com"},
-		"read ready":      read(incident.Ready, s.Incarnation, ""),
-		"read unhealthy":  read(incident.Unhealthy, s.Incarnation, ""),
-		"read lost":       read(incident.Lost, s.Incarnation, ""),
-		"read gone":       gone,
-		"read stopped":    read(incident.Stopped, s.Incarnation, ""),
-		"read unclear":    read(incident.Unclear, s.Incarnation, ""),
-		"read deleting":   read(incident.Deleting, s.Incarnation, ""),
-		"read ours":       read(incident.Ready, next, id),
-		"read ours made":  read(incident.Creating, next, id),
-		"read foreign":    read(incident.Ready, next, ""),
-		"read elsewhere":  func() incident.Evidence { r := read(incident.Ready, next, ""); r.Zone = elsewhere(s.Zone); return r }(),
-		"abuse":           func() incident.Evidence { r := read(incident.Ready, s.Incarnation, ""); r.Abuse = true; return r }(),
-		"started":         crew(events.CrewReport{Report: events.ReportStarted, Attempt: w.Crew.Attempt + 1, Workers: 4, Step: 48000}),
-		"progress":        crew(events.CrewReport{Report: events.ReportProgress, Attempt: w.Crew.Attempt, Step: w.Progress.Step + 10, CheckpointStep: 48000}),
-		"old progress":    crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 40000, CheckpointStep: 39000}),
-		"exit 139":        crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 139, Step: 48190, RestartsLeft: 4}),
-		"exit 1":          crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 1, Tail: []string{"ValueError: bad"}, Step: 48190}),
-		"exit 0":          crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, Step: 48190}),
-		"gave up":         crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt, Reason: "exit code 1, five times"}),
-		"finished":        crew(events.CrewReport{Report: events.ReportFinished, Attempt: w.Crew.Attempt, Step: 50000}),
-		"silence":         incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now.Add(-6 * time.Hour)},
-		"mapped":          incident.Mapped{Origin: api, Slice: s.Name, Incarnation: s.Incarnation, Group: "t1v-n-00000002"},
-		"approved":        incident.Approved{Origin: user, By: "ann@example.com"},
-		"tick":            incident.Ticked{},
+		"preempted":        incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CausePreemption, Text: "worker 2 was preempted"},
+		"host error":       incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseHostError, Text: "host error"},
+		"host error late":  incident.Interrupted{Origin: late, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseHostError, Text: "host error"},
+		"terminated":       incident.Interrupted{Origin: audit, Slice: s.Name, Cause: events.CauseTerminated, Text: "node terminated"},
+		"stopped for":      incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseMaintenance, Text: "stopped for maintenance"},
+		"former life":      incident.Interrupted{Origin: late, Slice: s.Name, Incarnation: life(0), Cause: events.CauseHostError, Text: "host error"},
+		"back":             incident.Back{Origin: audit, Slice: s.Name, Text: "restarted"},
+		"pending":          notice(pending),
+		"moved":            notice(moved),
+		"ongoing":          notice(ongoing),
+		"notice gone":      notice(events.Notice{Status: events.NoticeGone}),
+		"crew notice":      crew(events.CrewReport{Report: events.ReportNotice, Preempted: true}),
+		"owner deletes":    incident.Called{Origin: audit, Slice: s.Name, Method: "DeleteNode", Principal: "ann@example.com"},
+		"owner creates":    incident.Called{Origin: audit, Slice: s.Name, Method: "CreateNode", Principal: "ann@example.com"},
+		"owner stops":      incident.Called{Origin: audit, Slice: s.Name, Method: "StopNode", Principal: "ann@example.com"},
+		"owner starts":     incident.Called{Origin: audit, Slice: s.Name, Method: "StartNode", Principal: "ann@example.com"},
+		"unsaid":           incident.Unsaid{Origin: api, Slice: s.Name, Incarnation: s.Incarnation},
+		"read ready":       read(incident.Ready, s.Incarnation, ""),
+		"read unhealthy":   read(incident.Unhealthy, s.Incarnation, ""),
+		"read lost":        read(incident.Lost, s.Incarnation, ""),
+		"read gone":        gone,
+		"read stopped":     read(incident.Stopped, s.Incarnation, ""),
+		"read unclear":     read(incident.Unclear, s.Incarnation, ""),
+		"read deleting":    read(incident.Deleting, s.Incarnation, ""),
+		"read ours":        read(incident.Ready, next, id),
+		"read ours made":   read(incident.Creating, next, id),
+		"read foreign":     read(incident.Ready, next, ""),
+		"read elsewhere":   func() incident.Evidence { r := read(incident.Ready, next, ""); r.Zone = elsewhere(s.Zone); return r }(),
+		"abuse":            func() incident.Evidence { r := read(incident.Ready, s.Incarnation, ""); r.Abuse = true; return r }(),
+		"started":          crew(events.CrewReport{Report: events.ReportStarted, Attempt: w.Crew.Attempt + 1, Workers: 4, Step: 48000}),
+		"progress":         crew(events.CrewReport{Report: events.ReportProgress, Attempt: w.Crew.Attempt, Step: w.Progress.Step + 10, CheckpointStep: 48000}),
+		"old progress":     crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 40000, CheckpointStep: 39000}),
+		"exit 139":         crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 139, Step: 48190, RestartsLeft: 4}),
+		"exit 1":           crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 1, Tail: []string{"ValueError: bad"}, Step: 48190}),
+		"exit 0":           crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, Step: 48190}),
+		"gave up":          crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt, Reason: "exit code 1, five times"}),
+		"finished":         crew(events.CrewReport{Report: events.ReportFinished, Attempt: w.Crew.Attempt, Step: 50000}),
+		"silence":          incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now.Add(-6 * time.Hour)},
+		"a crew that runs": incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true},
+		"a crew at work":   incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true, StepAt: now},
+		"no crew":          incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation},
+		"mapped":           incident.Mapped{Origin: api, Slice: s.Name, Incarnation: s.Incarnation, Group: "t1v-n-00000002"},
+		"cancelled":        incident.Cancelled{Origin: user, Word: ann, Incident: id},
+		"retried":          incident.Retried{Origin: user, Word: ann},
+		"tick":             incident.Ticked{},
+	}
+	if in != nil {
+		out["approved"] = incident.Approved{Origin: user, Word: ann, Incident: id, Action: in.Asked}
 	}
 	if s.QueuedResource != "" {
 		out["read ordered"], out["read ordered by others"] = ordered(where, id), ordered(where, "")
@@ -213,7 +226,7 @@ func answers(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 			continue
 		}
 		op := ""
-		if t.Action == events.ActionCreate || t.Action == events.ActionDelete {
+		if t.Action == events.ActionCreate || t.Action == events.ActionDelete || t.Action == events.ActionStart {
 			op = "operation-" + string(t.Action)
 		}
 		out[name("accepted")] = incident.Answered{Origin: api, Request: r, Operation: op, Text: "accepted"}
@@ -243,13 +256,13 @@ func key(t *testing.T, w incident.Workload) string {
 	w.Epoch, w.Progress.Step, w.Progress.High, w.Budgets.Recreates = 0, 0, 0, 0
 	w.Crew.Error.Attempt, w.Crew.Spent.Attempt, w.Crew.Error.High, w.Crew.Spent.High = 0, 0, 0, 0
 	w.Crew.Attempt, w.Crew.Exited, w.Crew.GaveUp, w.Progress.Attempt = 0, 0, 0, 0
-	blur(&w.Crew.Seen, &w.Progress.At, &w.Progress.VerifiedAt)
-	w.Pace, w.Progress.CheckpointAt = incident.Pace{}, time.Time{}
+	blur(&w.Crew.Seen, &w.Crew.Started, &w.Progress.At, &w.Progress.VerifiedAt, &w.Progress.Stepped, &w.Progress.Told)
+	w.Pace, w.Progress.CheckpointAt, w.Progress.GapSeconds, w.Orders = incident.Pace{}, time.Time{}, 0, nil
 	w.Slices = slices.Clone(w.Slices)
 	for i := range w.Slices {
 		s := &w.Slices[i]
 		s.Told = events.Incarnation{}
-		blur(&s.Since, &s.Released)
+		blur(&s.Since, &s.Released, &s.Used, &s.Stop.At, &s.Stop.Unsaid, &s.Heard.At, &s.Heard.Seen)
 	}
 	w.Notices = slices.Clone(w.Notices)
 	for i := range w.Notices {
@@ -276,7 +289,7 @@ func key(t *testing.T, w incident.Workload) string {
 }
 
 // reach leads from a workload in peace to a phase, by the names of the evidence; "later" lets the time come for which
-// the state waits.
+// the state waits, "a while" as long as entries may be late.
 var reach = []struct {
 	phase  incident.Phase
 	policy string
@@ -314,6 +327,16 @@ var reach = []struct {
 	{incident.Resuming, "spot", false, "exit 139", nil},
 	{incident.Restarting, "everything", true, "exit 139, gave up", nil},
 	{incident.Restarting, "everything", true, "exit 139, gave up, intend restart 0", nil},
+	{incident.Restarting, "everything", true, "half a day, a crew that runs, tick", nil},
+	{incident.Watching, "spot", true, "half a day, a crew that runs, tick", nil},
+	{incident.Watching, "everything", true, "half a day, no crew, tick", nil},
+	{incident.Starting, "everything", false, "read stopped, later, unsaid, tick", single},
+	{incident.Starting, "everything", false, "read stopped, later, unsaid, tick, intend start 0, accepted start 0", single},
+	{incident.Starting, "everything", false, "host error, read stopped, a while, unsaid, tick", single},
+	{incident.Starting, "everything", true, "read stopped, later, unsaid, tick", single},
+	{incident.Healing, "everything", false, "host error, read stopped, a while, unsaid", single},
+	{incident.Approving, "ask", false, "read stopped, later, unsaid, tick", single},
+	{incident.Watching, "watch", false, "read stopped, later, unsaid, tick", single},
 	{incident.Watching, "watch", true, "preempted", nil},
 	{incident.Watching, "watch", false, "pending, later, tick", nil},
 	{incident.Watching, "watch", true, "exit 139", nil},
@@ -347,6 +370,11 @@ var reach = []struct {
 // again has a requested restart begin and its attempt run.
 const again = "intend restart 0, accepted restart 0, started, "
 
+// single is a workload of one worker, which can be stopped and started.
+func single(w *incident.Workload) {
+	w.Slices[0].Accelerator, w.Slices[0].Workers, w.Slices[0].Chips = "v5litepod-8", 1, 8
+}
+
 // crewless is a workload beside which no crew runs, bare one without a checkpoint directory either.
 func crewless(w *incident.Workload) { w.Crew = incident.Crew{} }
 func bare(w *incident.Workload)     { w.Directory = "" }
@@ -377,6 +405,14 @@ func at(t testing.TB, p policy.Policy, spot bool, path string, but func(*inciden
 		but(&n.w)
 	}
 	for name := range strings.SplitSeq(path, ", ") {
+		if name == "half a day" {
+			n.now = n.now.Add(12 * time.Hour)
+			continue
+		}
+		if name == "a while" {
+			n.now = n.now.Add(incident.Grace)
+			continue
+		}
 		if name == "later" {
 			when := overdue(n.w)
 			if n.w.Incident != nil {
@@ -427,6 +463,10 @@ func exploreAll(t *testing.T) {
 				gone := node{w: quiet(spot), now: start, path: "gone in peace"}
 				gone.w.Crew.Named, gone.w.Slices[0].Condition, gone.w.Slices[0].Released = 1, incident.Gone, start
 				explore(t, p, gone, 2, evidence)
+				explore(t, p, at(t, p, spot, "half a day, a crew that runs", nil), 2, evidence)
+				explore(t, p, at(t, p, spot, "half a day, no crew", nil), 2, evidence)
+				explore(t, p, at(t, p, spot, "read stopped, later, unsaid", single), 2, evidence)
+				explore(t, p, at(t, p, spot, "read stopped, later, unsaid", nil), 2, evidence)
 			})
 		}
 	}

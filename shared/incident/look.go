@@ -183,7 +183,7 @@ func (m *machine) read(e Read) {
 		s = m.slice(e.Slice)
 		s.State = e.State
 		if s.Condition != e.Condition {
-			s.Condition, s.Since = e.Condition, m.when()
+			s.turns(e.Condition, m.when())
 		}
 	}
 	m.readNotice(s, e)
@@ -365,11 +365,13 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	if s.Unused {
 		m.slice(s.Name).Unused = false
 	}
+	if s.Stop.By != "" && m.when().Sub(s.Stop.At) > UnreleaseAfter {
+		m.slice(s.Name).Stop = Stop{} // it was started again, or never stopped
+	}
 	if m.w.Incident == nil {
 		if s.Told.Known() {
 			m.slice(s.Name).Told = events.Incarnation{}
 		}
-		m.follow(s.Name)
 		return
 	}
 	in := m.w.Incident
@@ -395,13 +397,13 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 		if m.now.Sub(in.Since) >= SickFor && m.allReady() {
 			m.resume("the API has shown a usable slice for " + events.Span(SickFor))
 		}
-	case InGrace, Healing:
+	case InGrace, Healing, Starting:
 		if m.allReady() {
 			m.line(LineSeen, "node "+s.Name+" is usable again", "")
 			m.resume("the slice is back")
 		}
 	case Approving:
-		if in.Asked == events.ActionDelete && m.allReady() {
+		if (in.Asked == events.ActionDelete || in.Asked == events.ActionStart) && m.allReady() {
 			m.resume("the slice came back by itself")
 		}
 	case Removing, Recreating:
@@ -414,29 +416,31 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 		if was != Ready && was != Unread && in.Cause.Infrastructure() {
 			m.line(LineSeen, "node "+s.Name+" is usable again", "")
 			if m.w.Crew.Seen.IsZero() && m.allReady() && !m.announced() {
-				m.finish(Observed, "", CodeWatchOnly, "the slice is usable again", "")
+				m.finish(Observed, "", m.watchCode(), "the slice is usable again", "")
 			}
 		}
 	}
 }
 
-// follow has training admitted to what its owner created in another zone, once all of the workload is usable.
-func (m *machine) follow(name string) {
-	s := m.w.Slice(name)
-	if m.w.Incident != nil || !s.Moved || !m.allReady() || m.p.Unreadable != "" || m.w.Crew.Finished {
+// follow has training admitted to what its owner created in another zone, once all of the workload is usable: all that has
+// been read by now, because what they created together is read one after the other.
+func (m *machine) follow() {
+	if !m.w.moved() || !m.allReady() || m.p.Unreadable != "" || m.w.Crew.Finished {
 		return
 	}
+	var s *Slice
 	for i := range m.w.Slices { // one admission is for all
 		if m.w.Slices[i].Moved {
-			m.slice(m.w.Slices[i].Name).Moved = false
+			s = m.slice(m.w.Slices[i].Name)
+			s.Moved = false
 		}
 	}
 	if m.watchOnly() {
 		m.admitAll()
 		return
 	}
-	text := "node " + name + " was created in " + s.Zone + " by somebody else"
-	in := m.open(Trouble{Cause: events.CauseUnknown, Slice: name, Life: s.Incarnation.ID, At: m.now, Text: text})
+	text := "node " + s.Name + " was created in " + s.Zone + " by somebody else"
+	in := m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: m.now, Text: text})
 	in.Down = m.now
 	m.line(LineSeen, text, "the lease names another zone")
 	m.admit()
@@ -479,7 +483,7 @@ func (m *machine) isUnusable(s *Slice, was Condition) {
 	case Looking, InGrace, Resuming, Restarting, Admitting:
 		m.stopped(m.now)
 		m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
-		m.enter(Healing, m.now.Add(HealFor))
+		m.enter(Healing, m.healUntil(s))
 		m.decided("wait for Google's own recovery", "the slice exists and is not usable")
 	case Removing:
 		if s.Replace {
@@ -526,7 +530,8 @@ func (m *machine) gone(s *Slice) {
 	}
 	if s.Condition != Gone {
 		s = m.slice(s.Name)
-		s.Condition, s.State, s.Since = Gone, "gone", m.when()
+		s.turns(Gone, m.when())
+		s.State = "gone"
 	}
 	if s.Unused {
 		s = m.slice(s.Name)
@@ -550,12 +555,14 @@ func (m *machine) gone(s *Slice) {
 	case Watching:
 		m.stopped(s.Since)
 		m.rehearseLost()
-	case Approving:
 	case InGrace:
 		if in.proves(s) { // the word that was waited for
 			m.lose(s, "node "+s.Name+" is gone")
 		}
 	default:
+		if in.Phase == Approving && in.Asked != events.ActionStart {
+			return
+		}
 		m.stopped(s.Since)
 		if in.proves(s) {
 			m.lose(s, "node "+s.Name+" is gone")
@@ -605,7 +612,7 @@ func (in *Incident) proves(s *Slice) bool {
 		switch t.Cause {
 		case events.CausePreemption, events.CauseHostError, events.CauseTerminated:
 			return true
-		case events.CauseUnknown, events.CauseMaintenance, events.CauseGuest, events.CauseCrash:
+		case events.CauseUnknown, events.CauseMaintenance, events.CauseGuest, events.CauseCrash, events.CauseHang:
 			// None of these makes a slice vanish.
 		}
 	}
@@ -619,7 +626,8 @@ func (m *machine) newLife(s *Slice, e Read) {
 	ours := in != nil && (e.Incident == in.ID && in.made(s.Name) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
 	// What was there before the trouble, and only was not read yet, takes nothing over.
 	before := in != nil && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
-	moved := s.Condition == Gone && m.w.Crew.Named > 0 && s.Admitted.Known() && s.Admitted.Zone != e.Zone
+	over := s.Condition == Gone || s.Condition == Creating // or it has been ordered anew since
+	moved := over && m.w.Crew.Named > 0 && s.Admitted.Known() && s.Admitted.Zone != e.Zone
 	switch {
 	case in == nil, in.Phase == Watching, before:
 		m.adopt(s.Name, e)
@@ -632,7 +640,6 @@ func (m *machine) newLife(s *Slice, e Read) {
 			m.line(LineSeen, fmt.Sprintf("node %s was created again in %s by somebody else", s.Name, e.Zone), "")
 			m.react(m.w.Slice(s.Name), e, Gone)
 		}
-		m.follow(s.Name)
 	case in.Phase == Clearing:
 		m.adopt(s.Name, e)
 		if ours {
@@ -663,7 +670,6 @@ func (m *machine) newLife(s *Slice, e Read) {
 			a.Admitted = e.Incarnation
 		}
 		m.release(CodeTakenOver, "somebody else created node "+s.Name+" again in "+e.Zone+" in the middle of this incident")
-		m.follow(s.Name)
 	}
 }
 
@@ -691,7 +697,8 @@ func (m *machine) adopt(name string, e Read) {
 	s := m.slice(name)
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
 	s.Made, s.Ordered = "", time.Time{}
-	s.Asked, s.Abuse = false, e.Abuse
+	s.Asked, s.Abuse, s.Used, s.Stop = false, e.Abuse, time.Time{}, Stop{}
+	s.Heard = Heard{}
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
 	m.facts(s, e.Facts)
 	if n := m.w.Notice(name); n != nil {
@@ -729,7 +736,13 @@ func (m *machine) called(e Called) {
 		if s.Made != "" {
 			m.slice(s.Name).Made = "" // it is in their hands
 		}
-		m.ownerActed(what, "the owner stopped it")
+		if m.ownerStopped(s, e.Principal) {
+			m.ownerActed(what, "the owner stopped it")
+		}
+	case "StartNode":
+		if s.Stop.By != "" && m.when().After(s.Stop.At) {
+			m.slice(s.Name).Stop = Stop{}
+		}
 	}
 }
 
@@ -835,6 +848,8 @@ func words(c events.Cause) string {
 		return "shut down from inside"
 	case events.CauseCrash:
 		return "training crash"
+	case events.CauseHang:
+		return "training that hangs"
 	case events.CauseUnknown:
 	}
 	return "unknown cause"

@@ -41,7 +41,7 @@ func (m *machine) noticed(e Noticed) {
 		n.Told = old.Told // the API confirms it; an entry that was on its way may still tell more
 	}
 	if old != nil && old.WindowStart.Equal(n.WindowStart) {
-		n.Started, n.Listened, n.Deaf = old.Started, old.Listened, old.Deaf
+		n.Started, n.Listened, n.Deaf, n.Declined = old.Started, old.Listened, old.Deaf, old.Declined
 	}
 	moved := old != nil && old.Status == events.NoticePending && !old.WindowStart.Equal(n.WindowStart)
 	m.keepNotice(n)
@@ -49,7 +49,7 @@ func (m *machine) noticed(e Noticed) {
 		m.noticeInIncident(n, e.Text, moved)
 		return
 	}
-	if n.Status == events.NoticeOngoing && m.opens(s) {
+	if n.Status == events.NoticeOngoing && !n.Declined && m.opens(s) {
 		m.openMaintenance(n)
 	}
 }
@@ -122,15 +122,15 @@ func (m *machine) due(n Notice) time.Time {
 
 // lastDue is when the save has to be requested at the latest; zero for what is not to come.
 func (m *machine) lastDue(n Notice) time.Time {
-	if n.Status != events.NoticePending || n.WindowStart.IsZero() || m.history(n.Notice) {
+	if n.Status != events.NoticePending || n.Declined || n.WindowStart.IsZero() || m.history(n.Notice) {
 		return time.Time{}
 	}
 	return n.WindowStart.Add(-m.lead())
 }
 
-// beat notes whether the crew of a slice with announced maintenance would hear a request. It is told and no more: who is
+// hears notes whether the crew of a slice with announced maintenance would hear a request. It is told and no more: who is
 // silent now may answer when it is asked.
-func (m *machine) beat(e Beat) {
+func (m *machine) hears(e Beat) {
 	n := m.w.Notice(e.Slice)
 	if n == nil || !e.Incarnation.Same(n.Incarnation) {
 		return
@@ -314,7 +314,7 @@ func (m *machine) noticeGone(s *Slice, e Noticed) {
 	case in.Phase != Watching:
 		m.maintenanceOver("Google says that the maintenance is over")
 	case m.w.Crew.Seen.IsZero() && m.allReady():
-		m.finish(Observed, "", CodeWatchOnly, "the maintenance is over", "")
+		m.finish(Observed, "", m.watchCode(), "the maintenance is over", "")
 	}
 }
 

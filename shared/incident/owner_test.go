@@ -144,6 +144,9 @@ func TestTrainingFollowsWhatItsOwnerCreatesInAnotherZone(t *testing.T) {
 		"an order of theirs in that zone came to nothing before": {"everything", "us-west4-b", func(w *incident.Workload) {
 			w.Slices[0].Zone, w.Slices[0].Incarnation = "us-west4-b", events.Incarnation{Zone: "us-west4-b", ID: "9000", Created: start.Add(-time.Minute)}
 		}, incident.Admitting},
+		"ordered as a queued resource": {"everything", "us-west4-b", func(w *incident.Workload) {
+			w.Slices[0].Condition, w.Slices[0].Released = incident.Creating, time.Time{}
+		}, incident.Admitting},
 		"the former lives on": {"everything", "us-west4-b", func(w *incident.Workload) { w.Slices[0].Condition = incident.Ready }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,6 +164,8 @@ func TestTrainingFollowsWhatItsOwnerCreatesInAnotherZone(t *testing.T) {
 					Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Zone: c.zone, Condition: condition, Incarnation: next,
 					State: string(condition),
 				}, now)
+				sent = append(sent, out...)
+				w, out, _ = incident.Advance(policies[c.policy], w, incident.Ticked{Origin: incident.Origin{Time: now, Rank: events.RankReading}}, now)
 				sent = append(sent, out...)
 			}
 			if c.want == "" {
@@ -211,13 +216,23 @@ func TestAMultisliceThatItsOwnerMovesIsAdmittedOnce(t *testing.T) {
 		w = w2
 		return sent
 	}
+	tick := func(at time.Duration) []events.Event {
+		w2, sent, _ := incident.Advance(policies["everything"], w, incident.Ticked{}, start.Add(at))
+		w = w2
+		return sent
+	}
 	for i := range w.Slices {
-		w.Slices[i].Condition = incident.Gone
+		w.Slices[i].Condition, w.Slices[i].Released = incident.Gone, start.Add(-time.Hour)
 	}
-	if sent := read(0, time.Minute); w.Incident != nil || len(sent) > 0 {
-		t.Fatalf("before all of it is there, it opened %+v and sent %v", w.Incident, sent)
+	for i := range w.Slices { // one after the other, though they are there together
+		if sent := read(i, time.Minute); w.Incident != nil || len(sent) > 0 {
+			t.Fatalf("before all of it is read, it opened %+v and sent %v", w.Incident, sent)
+		}
 	}
-	if sent := read(1, 2*time.Minute); len(sent) != 1 || asks(sent[0]) != "admit a=900a b=900b" {
+	if due := w.Due(); due.IsZero() || due.After(start.Add(time.Minute)) {
+		t.Errorf("due at %v, want now", due)
+	}
+	if sent := tick(time.Minute); len(sent) != 1 || asks(sent[0]) != "admit a=900a b=900b" {
 		t.Fatalf("sent %v, want one admission", sent)
 	}
 	for i := range w.Slices {

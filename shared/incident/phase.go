@@ -19,6 +19,7 @@ const (
 	Admitting   Phase = "admitting"   // for the lease to name the new incarnation
 	Resuming    Phase = "resuming"    // for progress
 	Restarting  Phase = "restarting"  // for the lease to name a new attempt
+	Starting    Phase = "starting"    // for a slice that was stopped to be usable
 	Watching    Phase = "watching"    // for the end of what may only be watched
 	Clearing    Phase = "clearing"    // for what our own requests still bring to be gone
 	Closed      Phase = "closed"      // for nothing
@@ -48,6 +49,11 @@ const (
 	// ListenEvery is how often a crew that gives none is listened for again while maintenance is announced.
 	HeardFor    = 15 * time.Minute
 	ListenEvery = time.Hour
+	// HangFor is how long a training may do no step at the least before it is taken to hang, and NoGapFor how long where it
+	// is not known yet how far steps lie apart. ListenAgain is how often the crew of one that may hang is listened for.
+	HangFor     = 15 * time.Minute
+	NoGapFor    = 2 * time.Hour
+	ListenAgain = 5 * time.Minute
 	// MaintainFor bounds the call that starts maintenance early.
 	MaintainFor = 15 * time.Minute
 	// HealFor is the time for Google's own recovery, counted from the end of the window where there is one.
@@ -64,6 +70,8 @@ const (
 	RecreateFor = 24 * time.Hour
 	// ResumeFor is the time from a usable slice to the first progress: start-up, compilation, restore.
 	ResumeFor = 30 * time.Minute
+	// StartFor bounds the start of a slice that was stopped.
+	StartFor = 45 * time.Minute
 	// CheckFor is the time for a last look at the checkpoints where no crew can tell of steps.
 	CheckFor = 10 * time.Minute
 	// WatchFor bounds an incident that may only be watched.

@@ -37,7 +37,7 @@ func (m *machine) lose(s *Slice, what string) {
 		return // the next reading decides, under a policy that can be read
 	}
 	if !s.Spot && s.Condition != Gone {
-		m.enter(Healing, m.now.Add(HealFor))
+		m.enter(Healing, m.healUntil(s))
 		m.decided("wait for Google's own recovery", what+", and only Spot is replaced at once")
 		return
 	}

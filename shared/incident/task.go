@@ -78,6 +78,8 @@ func (w Workload) request(t Task, mode events.SaveMode) events.Event {
 		return events.CheckpointRequested{Request: r}
 	case events.ActionAdmit, events.ActionRestart:
 		return events.RecoveryRequested{Request: r, TrainingAttempt: t.Names, Admit: w.admissions(), Directory: w.Directory}
+	case events.ActionStart:
+		return events.RecoveryRequested{Request: r}
 	case events.ActionDelete, events.ActionCreate:
 	}
 	s := w.Slice(t.Slice)
@@ -205,6 +207,9 @@ func (w Workload) Limit(s policy.Switch, p policy.Policy) string {
 
 // Forbids says in words that a switch does not allow something, and who limits it.
 func (w Workload) Forbids(s policy.Switch, l policy.Level, p policy.Policy) string {
+	if s == "" {
+		return "the policy allows nothing any more"
+	}
 	text := "the switch " + string(s) + " is " + l.String()
 	if who := w.Limit(s, p); who != "" {
 		text += ", limited by " + who
@@ -224,6 +229,8 @@ func (w Workload) governs(a events.Action) policy.Switch {
 		return policy.EarlyMaintenance
 	case events.ActionRestart:
 		return policy.Restart
+	case events.ActionStart:
+		return policy.StartStopped
 	case events.ActionDelete, events.ActionCreate:
 		if w.Incident != nil && w.Incident.Phase == Clearing {
 			return "" // our own leftovers, in which training never ran
@@ -328,17 +335,24 @@ func (m *machine) answered(e Answered) {
 	case events.ActionMaintain:
 		m.maintained()
 	case events.ActionAdmit:
-		m.admitAll()
-		m.resume("the lease names the new slice")
+		m.leased(t.Action, "the lease names the new slice")
 	case events.ActionRestart:
-		m.resume("the lease names the next attempt")
+		m.leased(t.Action, "the lease names the next attempt")
 	case events.ActionCreate:
 		if s := m.w.Slice(t.Slice); m.phase() == Recreating && !(again && s.Condition == Creating) { // it was counted from its first answer
 			m.inc().Deadline = m.now.Add(RecreateFor) // it is not capacity any more that is waited for
 		}
-	case events.ActionDelete, events.ActionVerify:
+	case events.ActionDelete, events.ActionVerify, events.ActionStart:
 		// The API's own reading says when it is so.
 	}
+}
+
+// leased goes on when the lease is known to name who may run.
+func (m *machine) leased(a events.Action, why string) {
+	if a == events.ActionAdmit {
+		m.admitAll()
+	}
+	m.resume(why)
 }
 
 // ended takes the end of one of our operations. Success proves nothing by itself: the slice is looked at.
@@ -395,7 +409,7 @@ func (m *machine) failed(t *Task, f Failure) {
 	case events.ActionMaintain:
 		m.notMaintained(t, f)
 		return
-	case events.ActionDelete, events.ActionCreate, events.ActionVerify, events.ActionAdmit, events.ActionRestart:
+	case events.ActionDelete, events.ActionCreate, events.ActionVerify, events.ActionAdmit, events.ActionRestart, events.ActionStart:
 	}
 	if m.moves(*t) && (f.Class == Invalid || f.Class == NotFound) {
 		f.Class = CannotMove // it was taken once, where it was: it is this zone that has something of it not
@@ -410,6 +424,10 @@ func (m *machine) failed(t *Task, f Failure) {
 		m.escalate(f.Reason(), string(t.Action)+" is not permitted: "+f.Message, "grant the function's account what it asks for, then start the recovery again by hand")
 		return
 	case Invalid:
+		if t.Action == events.ActionStart {
+			m.escalate(f.Reason(), "the start was refused as wrong: "+f.Message, m.byHandStart())
+			return
+		}
 		m.escalate(f.Reason(), string(t.Action)+" was refused as wrong: "+f.Message, "mend the specification and recreate the slice by hand")
 		return
 	case NotFound, Exists:
@@ -529,34 +547,9 @@ func (m *machine) asks(a events.Action) string {
 		return "save, and start the maintenance now"
 	case events.ActionRestart:
 		return "restart the training"
+	case events.ActionStart:
+		return "start " + strings.Join(m.startable(), ", ")
 	default:
 		return string(a)
-	}
-}
-
-// approved goes on with what was asked. The answer counts for the incident, not for the next one.
-func (m *machine) approved(e Approved) {
-	if m.phase() != Approving {
-		return
-	}
-	a := m.w.Incident.Asked
-	m.inc().Approved = a
-	m.line(LineSeen, e.By+" approved: "+m.asks(a), "")
-	switch a {
-	case events.ActionSave:
-		m.inc().Phase = Window // sendSave enters the phase anew
-		m.sendSave()
-	case events.ActionMaintain:
-		if m.w.Incident.saved(m.now) {
-			m.sendMaintain()
-			return
-		}
-		m.inc().Phase = Window
-		m.sendSave()
-	case events.ActionRestart:
-		m.sendRestart("approved by " + e.By)
-	case events.ActionDelete:
-		m.remove("approved by " + e.By)
-	default: // nothing else is ever asked for
 	}
 }

@@ -56,7 +56,7 @@ func TestWhatIsApprovedIsChargedOnce(t *testing.T) {
 		if got := budget(w); w.Incident.Phase != incident.Approving || got != 0 || w.Incident.Charged != 0 {
 			t.Errorf("%s: while nobody has approved, phase %s, charged %d times", path, w.Incident.Phase, got)
 		}
-		w, sent, _ := incident.Advance(policies["ask"], w, incident.Approved{By: "ann@example.com"}, n.now)
+		w, sent, _ := incident.Advance(policies["ask"], w, incident.Approved{Word: ann, Incident: w.Incident.ID, Action: w.Incident.Asked}, n.now)
 		if got := budget(w); len(sent) != 1 || got != 1 {
 			t.Errorf("%s: approved, %d requests are sent, charged %d times", path, len(sent), got)
 		}

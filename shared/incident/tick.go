@@ -55,11 +55,16 @@ func (m *machine) ticked() {
 		}
 	case Clearing:
 		m.stillClearing()
+	case Healing:
+		m.startStopped()
 	}
 }
 
 // quiet opens an incident when its time has come.
 func (m *machine) quiet() {
+	if m.follow(); m.w.Incident != nil {
+		return
+	}
 	for _, n := range m.w.Notices {
 		s := m.w.Slice(n.Slice)
 		if n.Status == events.NoticeGone || n.Due.IsZero() || s == nil || !n.Incarnation.Same(s.Incarnation) || !m.opens(s) {
@@ -97,8 +102,12 @@ func (m *machine) quiet() {
 			m.enter(Healing, m.now.Add(HealFor))
 			m.decided("incident opened: "+text+"; wait for Google's own recovery", "")
 			return
+		case s.unsaidFor(since):
+			m.openStopped(s)
+			return
 		}
 	}
+	m.hangs()
 }
 
 // tasks sends again what was not begun, not answered, or failed a while ago.
@@ -191,8 +200,10 @@ func (m *machine) overdue() {
 		m.escalate(CodeOverdue, "the lease could not be written within "+took+": "+m.lastFailure(), "look at the bucket and the permissions of the function recovery")
 	case Resuming:
 		m.noProgress(took)
+	case Starting:
+		m.escalate(CodeOverdue, "it was not usable within "+took+" of its start: "+m.lastFailure(), m.byHandStart())
 	case Watching:
-		m.finish(Observed, "", CodeWatchOnly, m.stillThere()+" after "+took, "")
+		m.finish(Observed, "", m.watchCode(), m.stillThere()+" after "+took, "")
 	case Clearing:
 		m.escalate(CodeOverdue, "what our own request brought could not be deleted within "+took+m.barring(),
 			"delete it by hand: look for nodes, and for the nodes of queued resources, with the label "+events.LabelIncident+"="+in.ID)
@@ -275,6 +286,8 @@ func (m *machine) noProgress(took string) {
 	case !m.allReady():
 		m.enter(Healing, m.now.Add(HealFor))
 		m.decided("wait for Google's own recovery", "no progress, and the slice is not usable")
+	case in.Retried && in.Since.Equal(in.Opened) && !m.w.Crew.Seen.IsZero():
+		m.restart("a person has asked for it")
 	case !m.w.Crew.Seen.IsZero():
 		m.restart("no progress within " + took)
 	case m.w.Directory != "" && in.task(events.ActionVerify, "") == nil:

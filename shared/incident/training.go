@@ -21,6 +21,7 @@ func (m *machine) reported(e Reported) {
 	if m.w.Crew.Seen.IsZero() {
 		m.w.Crew.Seen, m.changed = m.now, true
 	}
+	m.leaseSeen(s, r)
 	switch r.Report {
 	case events.ReportStarted:
 		m.started(s, r)
@@ -41,9 +42,27 @@ func (m *machine) reported(e Reported) {
 	}
 }
 
+// leaseSeen takes it from the report of an attempt that the lease was to name that it names it, whatever became of the answer: a crew
+// starts nothing else in a slice that is new, or after it has given up.
+func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
+	var t *Task
+	switch group, _, ok := events.WorkerGroup(r.Hostname); m.phase() {
+	case Admitting:
+		if ok && group == s.Group { // a crew of the former life may have got as far by itself
+			t = m.w.Incident.task(events.ActionAdmit, "")
+		}
+	case Restarting:
+		t = m.w.Incident.task(events.ActionRestart, "")
+	}
+	if t == nil || r.Attempt < t.Names || r.Report == events.ReportNotice {
+		return
+	}
+	m.leased(t.Action, fmt.Sprintf("the crew runs attempt %d", r.Attempt))
+}
+
 func (m *machine) started(s *Slice, r events.CrewReport) {
 	if r.Attempt > m.w.Crew.Attempt {
-		m.w.Crew.Attempt, m.changed = r.Attempt, true
+		m.w.Crew.Attempt, m.w.Crew.Started, m.changed = r.Attempt, m.when(), true
 	}
 	if m.w.Crew.Finished {
 		m.w.Crew.Finished, m.changed = false, true
@@ -66,6 +85,9 @@ func (m *machine) progress(s *Slice, r events.CrewReport) {
 	if s.Replace || r.Attempt < p.Attempt || r.Attempt == p.Attempt && r.Step <= p.Step && r.CheckpointStep <= p.CheckpointStep {
 		return // an older line, or one of a slice that is being replaced
 	}
+	if gap := at.Sub(p.At); m.w.Incident == nil && !p.At.IsZero() && r.Attempt == p.Attempt && r.Step > p.Step {
+		p.GapSeconds = max(p.GapSeconds, int64(min(gap, longestGap)/time.Second))
+	}
 	won := r.Step > p.High
 	p.Step, p.Attempt, p.At = r.Step, r.Attempt, at
 	p.High = max(p.High, r.Step)
@@ -84,6 +106,9 @@ func (m *machine) progress(s *Slice, r events.CrewReport) {
 	m.confirm(r.Step, r.Attempt, at)
 }
 
+// longestGap bounds what a single gap is believed to tell of the next ones.
+const longestGap = 6 * time.Hour
+
 // confirm ends the open incident if this progress proves that its trouble is over.
 func (m *machine) confirm(step int64, attempt int, at time.Time) {
 	in := m.w.Incident
@@ -93,7 +118,7 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 	}
 	switch in.Phase {
 	case Resuming, Restarting, Admitting:
-	case Looking, Healing:
+	case Looking, Healing, Starting:
 		if !m.allReady() {
 			return // what reports may be a zombie; the API decides
 		}
@@ -112,7 +137,7 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 		if in.Down.IsZero() && in.Cause == events.CauseMaintenance && m.announced() || !m.allReady() {
 			return
 		}
-		m.finish(Observed, ByStep, CodeWatchOnly, "training goes on: "+pastBaseline(step, in.Baseline), "")
+		m.finish(Observed, ByStep, m.watchCode(), "training goes on: "+pastBaseline(step, in.Baseline), "")
 		return
 	default:
 		return
@@ -154,7 +179,7 @@ func (m *machine) exited(s *Slice, r events.CrewReport) {
 	in := m.w.Incident
 	if in == nil {
 		// A crew that has given up after this attempt has told of its end.
-		if m.opens(s) && s.Condition != Gone && s.Condition != Lost && r.Attempt > m.w.Crew.GaveUp {
+		if m.opens(s) && !m.left() && s.Condition != Gone && s.Condition != Lost && r.Attempt > m.w.Crew.GaveUp {
 			m.openCrash(t)
 		}
 		return
@@ -175,12 +200,16 @@ func (m *machine) exited(s *Slice, r events.CrewReport) {
 		if in.Phase == Resuming {
 			in.Deadline = m.now.Add(ResumeFor)
 		}
-	case Window, Healing, InGrace, Removing, Recreating, Saving, Maintaining, Watching:
+	case Window, Healing, InGrace, Removing, Recreating, Saving, Maintaining, Watching, Starting:
 		// What the machines do to the training is no failure of the training.
 		m.line(LineSeen, t.Text, "a consequence")
 		m.inc().BaseAttempt = max(in.BaseAttempt, r.Attempt)
 	}
 }
+
+// left reports whether a line is from before what the training met was left to a person: it has been told, however late the
+// line comes.
+func (m *machine) left() bool { return !m.from.Time.IsZero() && !m.from.Time.After(m.w.Crew.Left) }
 
 func (m *machine) openCrash(t Trouble) {
 	in := m.open(t)
@@ -199,7 +228,7 @@ func (m *machine) openCrash(t Trouble) {
 func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
 	in := m.w.Incident
 	if in == nil {
-		if r.Attempt < m.w.Crew.Attempt || r.Attempt <= m.w.Crew.GaveUp || !m.opens(s) {
+		if r.Attempt < m.w.Crew.Attempt || r.Attempt <= m.w.Crew.GaveUp || !m.opens(s) || m.left() {
 			return
 		}
 		m.openCrash(Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()})
@@ -217,7 +246,7 @@ func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
 	m.line(LineSeen, "crew: gave up", r.Reason)
 	if in.Phase == Watching {
 		m.rehearseRestart()
-		m.finish(Observed, "", CodeWatchOnly, "the crew has given up, and the policy allows nothing", "")
+		m.finish(Observed, "", m.watchCode(), "the crew has given up, and the policy allows nothing", "")
 		return
 	}
 	if e := m.w.Crew.Spent; e.repeats(before) && !m.w.Crew.Finished {
@@ -240,6 +269,9 @@ func (m *machine) restart(why string) {
 	case m.w.Budgets.Restarts >= MaxRestarts:
 		m.escalate(CodeBudget, fmt.Sprintf("%s; %d restarts were asked for without progress past step %s", why, MaxRestarts, events.Number(in.Baseline)),
 			"read the training's own log and mend it; the budget refills with the first new step")
+	case in.Cause == events.CauseHang && m.p.Hang != policy.HangRestart:
+		m.rehearseRestart()
+		m.escalate(CodeHangReport, why+", and "+hangReport, "restart the training by hand, or set hang: restart in the policy")
 	case m.level(policy.Restart) == policy.No:
 		m.rehearseRestart()
 		m.escalate(CodePolicyNo, why+", and "+m.no(policy.Restart), "restart the training by hand, or allow the switch restart")
@@ -274,7 +306,7 @@ func (m *machine) finished(r events.CrewReport) {
 		}
 		m.line(LineSeen, r.Describe(), "")
 		if in.Phase == Watching {
-			m.finish(Observed, ByStep, CodeWatchOnly, "the training is finished", "")
+			m.finish(Observed, ByStep, m.watchCode(), "the training is finished", "")
 			return
 		}
 		m.resumed(ByStep, "the training is finished at step "+events.Number(r.Step))

@@ -27,6 +27,35 @@ func TestAnExitThatComesAfterTheCrewGaveUpOpensNothing(t *testing.T) {
 	}
 }
 
+// TestAFailureThatWasLeftToAPersonIsNotToldAgain: its lines may come when the incident is over, hours late if a function stood
+// still.
+func TestAFailureThatWasLeftToAPersonIsNotToldAgain(t *testing.T) {
+	w := at(t, policies["everything"], true, "preempted, read gone", nil).w
+	w, _, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, start.Add(100*time.Hour))
+	for w.Incident != nil {
+		w, _, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, w.Incident.Deadline)
+	}
+	if w.Closed == nil || w.Closed.Outcome != incident.Escalated {
+		t.Fatalf("closed %+v, want it left to a person", w.Closed)
+	}
+	left := w.Closed.Closed
+	w = quiet(true)
+	w.Crew.Left = left
+	for kind, report := range map[string]events.CrewReport{
+		"exit": {Report: events.ReportExited, ExitCode: 1, Attempt: 30}, "gave up": {Report: events.ReportGaveUp, Attempt: 30},
+	} {
+		for at, opens := range map[time.Duration]bool{-time.Minute: false, 0: false, time.Minute: true} {
+			now := left.Add(2 * time.Hour)
+			after, _, _ := incident.Advance(policies["everything"], w, incident.Reported{
+				Origin: incident.Origin{ID: "line", Time: left.Add(at), Rank: events.RankUser}, Slice: w.Slices[0].Name, Report: report,
+			}, now)
+			if got := after.Incident != nil; got != opens {
+				t.Errorf("%s %s after it was left: opened %v, want %v", kind, at, got, opens)
+			}
+		}
+	}
+}
+
 // TestANoticeOfALifeThatIsLeftAloneIsNotDue: else patrol would be called for it every minute, and never do anything.
 func TestANoticeOfALifeThatIsLeftAloneIsNotDue(t *testing.T) {
 	noticed := func() incident.Workload {
@@ -216,5 +245,38 @@ func TestAMachinesErrorIsNotTheTrainings(t *testing.T) {
 	e := evidence(n.w, n.now)["host error"]
 	if w, _, _ := incident.Advance(policies["everything"], n.w, e, n.now.Add(time.Second)); w.Crew.Spent != (incident.Error{}) {
 		t.Errorf("it is charged still: %+v", w.Crew.Spent)
+	}
+}
+
+// TestAnAttemptThatRunsIsNamedInTheLease: the answer of the function that wrote it may be lost, and its crew is heard.
+func TestAnAttemptThatRunsIsNamedInTheLease(t *testing.T) {
+	n := at(t, policies["everything"], true,
+		"preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours", nil)
+	n.w.Slices[0].Group = "t1v-n-00000002"
+	names := n.w.Incident.Tasks[0].Names
+	for name, test := range map[string]struct {
+		report  events.CrewReport
+		follows bool
+	}{
+		"it runs":                 {events.CrewReport{Report: events.ReportStarted, Attempt: names}, true},
+		"it has failed":           {events.CrewReport{Report: events.ReportExited, ExitCode: 1, Attempt: names + 1}, true},
+		"an earlier attempt":      {events.CrewReport{Report: events.ReportStarted, Attempt: names - 1}, false},
+		"no attempt":              {events.CrewReport{Report: events.ReportNotice, Attempt: names, Notice: &events.Notice{}}, false},
+		"nobody knows which life": {events.CrewReport{Report: events.ReportStarted, Attempt: names, Hostname: "laptop"}, false},
+		"a former life":           {events.CrewReport{Report: events.ReportStarted, Attempt: names, Hostname: "t1v-n-3f2a9c01-w-0"}, false},
+	} {
+		if test.report.Hostname == "" {
+			test.report.Hostname = "t1v-n-00000002-w-0"
+		}
+		w, _, _ := incident.Advance(policies["everything"], n.w, incident.Reported{
+			Origin: incident.Origin{ID: "line", Time: n.now, Rank: events.RankUser}, Slice: n.w.Slices[0].Name, Report: test.report,
+		}, n.now)
+		want := incident.Admitting
+		if test.follows {
+			want = incident.Resuming
+		}
+		if got := w.Incident.Phase; got != want || w.Slices[0].Admitted.Same(w.Slices[0].Incarnation) != test.follows {
+			t.Errorf("%s: phase %s, admitted %v; want %s", name, got, w.Slices[0].Admitted, want)
+		}
 	}
 }

@@ -42,6 +42,8 @@ type Workload struct {
 	// PolicyHash names the policy file that was last decided on.
 	PolicyHash string `json:"policy_hash,omitzero"`
 	Pause      *Pause `json:"pause,omitempty"`
+	// Orders are the last words that people gave through the operator's command, the newest last.
+	Orders []Order `json:"orders,omitempty"`
 	// Outbox holds what has to be published before it may be forgotten.
 	Outbox []events.Envelope `json:"outbox,omitempty"`
 }
@@ -72,6 +74,12 @@ type Slice struct {
 	State string `json:"state,omitzero"`
 	// Since is when the condition was first read: no older reading counts against it.
 	Since time.Time `json:"since,omitzero"`
+	// Used is since when the slice was usable before its condition changed last; zero where it never was in this life.
+	Used time.Time `json:"used,omitzero"`
+	// Stop is who stopped it, as far as is known.
+	Stop Stop `json:"stop,omitzero"`
+	// Heard is how its crew was when it was listened for.
+	Heard Heard `json:"heard,omitzero"`
 	// Told is a life whose end an incident has told already: it opens no second one.
 	Told events.Incarnation `json:"told,omitzero"`
 	// Unused says that somebody else ordered this life and that it has not been usable yet: what becomes of it is theirs.
@@ -138,6 +146,8 @@ type Notice struct {
 	// is known: it is told while there is time to mend it.
 	Listened time.Time `json:"listened,omitzero"`
 	Deaf     string    `json:"deaf,omitzero"`
+	// Declined says that a person cancelled what was being done about this window: it is let come.
+	Declined bool `json:"declined,omitzero"`
 }
 
 // Creator is an incident that is over and had begun to create slices, and when it was open.
@@ -163,6 +173,11 @@ type Progress struct {
 	Attempt int       `json:"attempt,omitzero"`
 	// High is the highest step ever reported: only what passes it is new ground.
 	High int64 `json:"high,omitzero"`
+	// Stepped is a later step that the crew wrote down on its machine. GapSeconds is the longest time between two reports of
+	// steps of one attempt in quiet times. Told is when a person was told last that the training stands still.
+	Stepped    time.Time `json:"stepped,omitzero"`
+	GapSeconds int64     `json:"gap_seconds,omitzero"`
+	Told       time.Time `json:"told,omitzero"`
 	// CheckpointStep is the last complete checkpoint, as the crew reports it; Verified is the last one that was looked
 	// at and found complete, and VerifiedAt is when it was written.
 	CheckpointStep int64     `json:"checkpoint_step,omitzero"`
@@ -189,9 +204,10 @@ type Pace struct {
 type Crew struct {
 	// Seen is when a crew of this workload first spoke; zero means that there is none.
 	Seen time.Time `json:"seen,omitzero"`
-	// Attempt is the newest training attempt that was started, Exited the newest that ended.
-	Attempt int `json:"attempt,omitzero"`
-	Exited  int `json:"exited,omitzero"`
+	// Attempt is the newest training attempt that was started, at Started, Exited the newest that ended.
+	Attempt int       `json:"attempt,omitzero"`
+	Started time.Time `json:"started,omitzero"`
+	Exited  int       `json:"exited,omitzero"`
 	// Named is the attempt that the lease was asked to name last.
 	Named int `json:"named,omitzero"`
 	// GaveUp is the attempt after which the crew's own restarts were spent.
@@ -199,6 +215,8 @@ type Crew struct {
 	// Error is the last error of the training's own, Spent the one on which the crew gave up last.
 	Error Error `json:"error,omitzero"`
 	Spent Error `json:"spent,omitzero"`
+	// Left is when what the training met was left to a person last: what happened before is told.
+	Left time.Time `json:"left,omitzero"`
 	// Finished says that the training is done: nothing is brought back any more.
 	Finished bool `json:"finished,omitzero"`
 }
@@ -269,6 +287,8 @@ type Incident struct {
 	Look bool `json:"look,omitzero"`
 	// Created says that a creation was begun.
 	Created bool `json:"created,omitzero"`
+	// Retried says that a person opened it, to have tried again what was given up.
+	Retried bool `json:"retried,omitzero"`
 	// Charged counts the training restarts that this incident spent, so that they can be refunded.
 	Charged int `json:"charged,omitzero"`
 	// Asked is the action that waits for approval, Approved the one that was approved last, Held why a mutating call
@@ -488,9 +508,20 @@ func (w Workload) Due() time.Time {
 			earlier(s.Since)
 		case s.Condition == Unhealthy || s.Condition == Unclear:
 			earlier(s.Since.Add(SickFor))
+		case s.unaccounted(): // who stopped it may be told as late as anything else
+			earlier(s.Since.Add(Grace))
 		}
 	}
+	if w.moved() && !w.Crew.Finished {
+		earlier(w.Slices[0].Since)
+	}
+	earlier(w.listened())
 	return due
+}
+
+// moved reports whether somebody else created a slice in another zone than the lease names, and it is usable.
+func (w Workload) moved() bool {
+	return slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.Moved && s.Condition == Ready && !s.IsReleased() })
 }
 
 // leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, it has never been

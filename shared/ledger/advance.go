@@ -22,6 +22,12 @@ type Publisher interface {
 	Publish(ctx context.Context, e events.Envelope) error
 }
 
+// Taker is a Publisher that says of an event type whether it has somewhere to bring it. What only some deployments want is
+// sent by one that says yes.
+type Taker interface {
+	Takes(eventType string) bool
+}
+
 // Policies says what holds for a label now; see package policy.
 type Policies interface {
 	For(ctx context.Context, label string) policy.Policy
@@ -132,6 +138,9 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 		return before, false, nil
 	}
 	w.Outbox = append(w.Outbox, sent...)
+	if w.Outbox, err = a.update(ctx, p, before, w, now); err != nil {
+		return w, false, fmt.Errorf("ledger: advance %s: %w", id, err)
+	}
 	rev, err = a.Ledger.Save(ctx, w, rev)
 	if err != nil {
 		return w, false, err
@@ -168,6 +177,30 @@ func (a *Advancer) fitted(ctx context.Context, before, w incident.Workload, p po
 	return incident.Fitted{Origin: a.origin(), Slice: slice, Zones: fits}, true
 }
 
+// update adds to an outbox, behind all requests, what people have to hear. One that still waits there is overtaken.
+func (a *Advancer) update(ctx context.Context, p policy.Policy, before, w incident.Workload, now time.Time) ([]events.Envelope, error) {
+	out := w.Outbox
+	if !a.takes(events.TypeIncidentUpdated) {
+		return out, nil
+	}
+	for _, u := range incident.Updates(p, before, w, now) {
+		env, err := a.envelope(ctx, w, u, now)
+		if err != nil {
+			return nil, err
+		}
+		out = append(slices.DeleteFunc(slices.Clone(out), func(o events.Envelope) bool {
+			return o.Type == env.Type && o.Correlation == env.Correlation
+		}), env)
+	}
+	return out, nil
+}
+
+// takes reports whether the publisher has somewhere to bring an event that not every deployment wants.
+func (a *Advancer) takes(eventType string) bool {
+	t, ok := a.Publisher.(Taker)
+	return ok && t.Takes(eventType)
+}
+
 // labelOf is the policy that the evidence itself names: the document of a new workload names none yet.
 func labelOf(evidence []incident.Evidence) string {
 	for _, e := range evidence {
@@ -184,6 +217,8 @@ func (a *Advancer) envelope(ctx context.Context, w incident.Workload, e events.E
 	var correlation string
 	switch e := e.(type) {
 	case events.IncidentClosed:
+		correlation = e.Incident
+	case events.IncidentUpdated:
 		correlation = e.Incident
 	case interface{ Header() events.Request }:
 		correlation = e.Header().Incident
@@ -246,7 +281,10 @@ func (a *Advancer) empty(ctx context.Context, w incident.Workload, rev Revision)
 }
 
 func (a *Advancer) send(ctx context.Context, workload string, e events.Envelope) error {
-	if e.Type != events.TypeIncidentClosed {
+	switch {
+	case e.Type == events.TypeIncidentUpdated && !a.takes(e.Type):
+		return nil // nobody is to be told any more
+	case e.Type != events.TypeIncidentClosed:
 		return a.Publisher.Publish(ctx, e)
 	}
 	var in incident.Incident

@@ -39,6 +39,8 @@ func advancing(t *testing.T, s store) {
 		{"an outbox that could not be cleared is sent again under the same ID", notCleared},
 		{"a workload that is not there is introduced once, and advanced never", introduces},
 		{"an incident that ended goes to the archive and not to a topic", archives},
+		{"people are told where somebody is to be told, behind all requests", tells},
+		{"of what people were not told yet the newest stays", tellsTheNewest},
 		{"a request that is current begins with its intent saved", begins},
 		{"a request that is not current is refused and writes nothing", refusesStale},
 		{"a pause holds, with the reason stored", holdsOnPause},
@@ -387,7 +389,7 @@ func archives(t *testing.T, l *loop) {
 
 func begins(t *testing.T, l *loop) {
 	r := l.requested(t)
-	w, id, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	w, id, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	if err != nil || id != ledger.RequestID(r, "us-west4-a") {
 		t.Fatalf("%v, %v; want the request's own ID", id, err)
 	}
@@ -401,11 +403,11 @@ func begins(t *testing.T, l *loop) {
 		t.Errorf("%d and %d slots are taken, %v; want 1 and 1", project, zone, err)
 	}
 	// A delivery beside it leaves the call to it; the redelivery after a crash makes the same call, on the same slot.
-	if _, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits); !fault.IsBusy(err) {
+	if _, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits); !fault.IsBusy(err) {
 		t.Errorf("a delivery beside the first: %v, want it left for later", err)
 	}
 	l.now = l.now.Add(incident.CallFor)
-	if _, again, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits); err != nil || again != id {
+	if _, again, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits); err != nil || again != id {
 		t.Errorf("the redelivery begins %v, %v; want %v again", again, err, id)
 	}
 	if project, _, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || project != 1 {
@@ -445,7 +447,7 @@ func refusesStale(t *testing.T, l *loop) {
 		wantIgnored(t, err, name)
 		_, err = l.Begin(t.Context(), stale, "id")
 		wantIgnored(t, err, name)
-		_, _, err = l.BeginDestructive(t.Context(), stale, "us-west4-a", l.limits)
+		_, _, err = l.BeginDestructive(t.Context(), stale, l.now, "us-west4-a", l.limits)
 		wantIgnored(t, err, name)
 	}
 	l.wantWrites(t, &writes, 0, "refused requests")
@@ -456,7 +458,7 @@ func holdsOnPause(t *testing.T, l *loop) {
 	if err := l.SetPause(t.Context(), &incident.Pause{By: "ann@example.com", At: l.now, Until: l.now.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "paused by ann@example.com")
 	if w, _ := l.mustLoad(t, workload); !strings.Contains(w.Incident.Held, "paused by ann@example.com") {
 		t.Errorf("the incident is held by %q, want the pause", w.Incident.Held)
@@ -477,7 +479,7 @@ func holdsOnPolicy(t *testing.T, l *loop) {
 func forbids(t *testing.T, l *loop) {
 	r := l.requested(t)
 	l.policies.Switches.Recreate = policy.No
-	_, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "the switch recreate is no")
 	w, _ := l.mustLoad(t, workload)
 	if w.Incident != nil && w.Incident.Phase == incident.Removing {
@@ -494,7 +496,7 @@ func brakes(t *testing.T, l *loop) {
 	if err := l.Take(t.Context(), "demo", "us-west4-a", "another", l.limits, l.now); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "the brake holds")
 	w, _ := l.mustLoad(t, workload)
 	task := w.Incident.Tasks[0]
@@ -505,7 +507,7 @@ func brakes(t *testing.T, l *loop) {
 
 func slotComesBack(t *testing.T, l *loop) {
 	r := l.requested(t)
-	w, id, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits)
+	w, id, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -524,7 +526,7 @@ func slotComesBack(t *testing.T, l *loop) {
 
 func answersAnyway(t *testing.T, l *loop) {
 	r := l.requested(t)
-	if _, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits); err != nil {
+	if _, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits); err != nil {
 		t.Fatal(err)
 	}
 	gone, leave := context.WithCancel(t.Context())
@@ -547,8 +549,63 @@ func unreadable(t *testing.T, l *loop) {
 			}
 			return nil
 		}
-		if _, _, err := l.BeginDestructive(t.Context(), r, "us-west4-a", l.limits); !errors.Is(err, errDown) || fault.IsIgnored(err) {
+		if _, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits); !errors.Is(err, errDown) || fault.IsIgnored(err) {
 			t.Errorf("without %s the error is %v, want one that leaves the message for redelivery", collection, err)
 		}
+	}
+}
+
+// telling is sent with somewhere to bring what people have to hear.
+type telling struct {
+	*sent
+	takes bool
+}
+
+func (s *telling) Takes(eventType string) bool {
+	return s.takes && eventType == events.TypeIncidentUpdated
+}
+
+func tells(t *testing.T, l *loop) {
+	l.Publisher = &telling{l.sent, true}
+	w, err := l.Advance(t.Context(), workload, l.preempted(), l.lost())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.sent.events) != 2 || l.sent.events[0].Type != events.TypeRecreateRequested || l.sent.events[1].Type != events.TypeIncidentUpdated || len(w.Outbox) != 0 {
+		t.Fatalf("sent %s, and %d wait; want the request, then the update", typesOf(l.sent.events), len(w.Outbox))
+	}
+	e := l.sent.events[1]
+	u, err := events.DecodeIncidentUpdated(e.Data)
+	if err != nil || e.Correlation != w.Incident.ID || u.Phase != string(incident.Removing) || u.Number != len(w.Incident.Timeline) {
+		t.Errorf("update %+v of %s (%v), want how %s stands", u, e.Correlation, err, w.Incident.ID)
+	}
+}
+
+func tellsTheNewest(t *testing.T, l *loop) {
+	p := &telling{l.sent, true}
+	l.Publisher, l.sent.err = p, errors.New("away")
+	if _, err := l.Advance(t.Context(), workload, l.preempted(), l.lost()); err != nil {
+		t.Fatal(err)
+	}
+	gone := l.lost().(incident.Read) //nolint:forcetypeassert // it was made here
+	gone.Condition, gone.State = incident.Gone, "gone"
+	w, err := l.Advance(t.Context(), workload, gone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	updates := slices.DeleteFunc(slices.Clone(w.Outbox), func(e events.Envelope) bool { return e.Type != events.TypeIncidentUpdated })
+	if len(updates) != 1 {
+		t.Fatalf("%d updates wait, want the newest alone", len(updates))
+	}
+	if u, err := events.DecodeIncidentUpdated(updates[0].Data); err != nil || u.Phase != string(incident.Recreating) {
+		t.Errorf("%+v waits (%v), want the newest", u, err)
+	}
+	// Once nobody is to be told any more, it holds nothing up.
+	l.sent.err, p.takes = nil, false
+	if err := l.Flush(t.Context(), workload); err != nil {
+		t.Fatal(err)
+	}
+	if w = l.wantOutbox(t, 0); len(l.sent.events) != 2 {
+		t.Errorf("sent %s, want the two requests of %s alone", typesOf(l.sent.events), w.ID)
 	}
 }

@@ -101,12 +101,16 @@ func underWay(r events.Request, begun time.Time) error {
 }
 
 // BeginDestructive is Begin for a call that the brake counts: a slot is taken first, and given back when nothing was
-// begun. It returns the ID that the call has to carry.
-func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, zone string, limits Limits) (incident.Workload, string, error) {
+// begun. It returns the ID that the call has to carry. It rests on what was read at that time: a reading from while another
+// delivery may have been at it proves nothing of what that one has done or left undone.
+func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, read time.Time, zone string, limits Limits) (incident.Workload, string, error) {
 	id, now := RequestID(r, zone), a.Now()
 	w, t, err := a.Check(ctx, r)
 	if err != nil {
 		return w, id, err
+	}
+	if t.UnderWay(read) {
+		return w, id, underWay(r, t.Begun)
 	}
 	err = a.Ledger.Take(ctx, w.Project, zone, id, limits, now)
 	if errors.Is(err, ErrBraked) {

@@ -139,21 +139,6 @@ func (l *Ledger) SetPause(ctx context.Context, p *incident.Pause) error {
 	return fmt.Errorf("ledger: %s: %w", Pauses, ErrConflict)
 }
 
-// PauseWorkload pauses one workload, or lifts that with nil.
-func (l *Ledger) PauseWorkload(ctx context.Context, id string, p *incident.Pause) error {
-	for range tries {
-		w, rev, err := l.Workload(ctx, id)
-		if err != nil {
-			return err
-		}
-		w.Pause = p
-		if _, err := l.Save(ctx, w, rev); !errors.Is(err, ErrConflict) {
-			return err
-		}
-	}
-	return fmt.Errorf("ledger: %s %s: %w", Workloads, id, ErrConflict)
-}
-
 // Pause is the pause of everything, nil when there is none.
 func (l *Ledger) Pause(ctx context.Context) (*incident.Pause, error) {
 	var p incident.Pause

@@ -13,6 +13,17 @@ type Canary struct {
 	// Written is when it was, Returned when a canary came back last.
 	Written  time.Time `json:"written,omitzero"`
 	Returned time.Time `json:"returned,omitzero"`
+	// Way is that of the one that came back last.
+	Way Way `json:"way,omitzero"`
+}
+
+// Way is when a canary was where on its way; zero where nobody said.
+type Way struct {
+	// Written is the time that the entry gives itself, Received when Cloud Logging had it, Published when its sink had published it
+	// on the topic.
+	Written   time.Time `json:"written,omitzero"`
+	Received  time.Time `json:"received,omitzero"`
+	Published time.Time `json:"published,omitzero"`
 }
 
 const (
@@ -52,11 +63,11 @@ func (l *Ledger) CanaryWritten(ctx context.Context, project, id string, at time.
 }
 
 // CanaryReturned notes that a canary came back. An earlier one than the last, and the last one once more, teach nothing.
-func (l *Ledger) CanaryReturned(ctx context.Context, project, id string, written, at time.Time) (news bool, err error) {
+func (l *Ledger) CanaryReturned(ctx context.Context, project, id string, way Way, at time.Time) (news bool, err error) {
 	err = l.updateCanary(ctx, project, func(c *Canary) bool {
-		news = written.After(c.Written) || c.ID == id && c.Returned.Before(c.Written)
+		news = way.Written.After(c.Written) || c.ID == id && c.Returned.Before(c.Written)
 		if news {
-			c.ID, c.Returned = id, at
+			c.ID, c.Returned, c.Way = id, at, way
 		}
 		return news
 	})

@@ -24,7 +24,7 @@ func canary(t *testing.T, s *suite) {
 	}
 	returned := func(id string, written, at time.Time, want bool) {
 		t.Helper()
-		news, err := s.CanaryReturned(ctx, "demo", id, written, at)
+		news, err := s.CanaryReturned(ctx, "demo", id, ledger.Way{Written: written, Received: written.Add(time.Second), Published: written.Add(2 * time.Second)}, at)
 		must(err)
 		if news != want {
 			t.Errorf("the return of %s is news: %v", id, news)
@@ -45,7 +45,7 @@ func canary(t *testing.T, s *suite) {
 		t.Error("the same return was written twice")
 	}
 	tomorrow := start.Add(24 * time.Hour)
-	if c := read(); c.Missing(tomorrow) || !c.Due(tomorrow) {
+	if c := read(); c.Missing(tomorrow) || !c.Due(tomorrow) || !c.Way.Published.Equal(start.Add(2*time.Second)) {
 		t.Errorf("back: %+v", c)
 	}
 	must(s.CanaryWritten(ctx, "demo", "two", tomorrow))

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -47,6 +48,9 @@ const (
 	Specs     = "specs"
 	Archive   = "archive"
 	Canaries  = "canary"
+	// Deployment holds what a deployment says of itself.
+	Deployment = "deployment"
+	Tellings   = "told"
 )
 
 // record is a document of any collection.
@@ -102,10 +106,47 @@ type Opener func(ctx context.Context, name string) (*docstore.Collection, error)
 type Ledger struct {
 	open  Opener
 	conns *connections
+	read  decoded
 }
 
 // New returns a ledger that opens each collection when it is first used.
 func New(open Opener) *Ledger { return &Ledger{open: open, conns: newConnections()} }
+
+// decoded are the workloads as they were read last: one that is due is read several times a minute, and seldom another one
+// each time. They are shared, so whoever changes one changes a copy, as incident.Advance does.
+type decoded struct {
+	mu sync.Mutex
+	of map[string]reading
+}
+
+// reading is a workload beside the body of its document.
+type reading struct {
+	body     string
+	workload incident.Workload
+}
+
+// maxDecoded bounds how many workloads are kept.
+const maxDecoded = 1024
+
+func (d *decoded) workload(id string, r record) (incident.Workload, error) {
+	d.mu.Lock()
+	last, ok := d.of[id]
+	d.mu.Unlock()
+	if ok && last.body == r.Body && r.Schema <= incident.Schema {
+		return last.workload, nil
+	}
+	var w incident.Workload
+	if err := decode(Workloads, id, incident.Schema, r, &w); err != nil {
+		return incident.Workload{}, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.of == nil || len(d.of) >= maxDecoded {
+		d.of = map[string]reading{}
+	}
+	d.of[id] = reading{r.Body, w}
+	return w, nil
+}
 
 // Close closes the collections that were opened.
 func (l *Ledger) Close() error { return l.conns.close() }
@@ -222,12 +263,12 @@ func (l *Ledger) store(ctx context.Context, collection, id string, r record, v a
 
 // Workload reads the document of a workload, or ErrNotFound.
 func (l *Ledger) Workload(ctx context.Context, id string) (incident.Workload, Revision, error) {
-	var w incident.Workload
-	rev, err := l.load(ctx, Workloads, id, incident.Schema, &w)
+	r, err := l.get(ctx, Workloads, id)
 	if err != nil {
 		return incident.Workload{}, Revision{}, err
 	}
-	return w, rev, nil
+	w, err := l.read.workload(id, r)
+	return w, r.Revision, err
 }
 
 // Save writes the document of a workload if it still is what was read; else ErrConflict.
@@ -243,16 +284,30 @@ func (l *Ledger) Due(ctx context.Context, now time.Time) (due []incident.Workloa
 	if err != nil {
 		return nil, err
 	}
+	return l.workloads(found)
+}
+
+func (l *Ledger) workloads(found []record) (all []incident.Workload, err error) {
 	var faults []error
 	for _, r := range found {
-		var w incident.Workload
-		if err := decode(Workloads, r.ID, incident.Schema, r, &w); err != nil {
+		w, err := l.read.workload(r.ID, r)
+		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		due = append(due, w)
+		all = append(all, w)
 	}
-	return due, errors.Join(faults...)
+	return all, errors.Join(faults...)
+}
+
+// Workloads reads every workload in one listing, in the order of their IDs. What cannot be read of them is told of beside the
+// others.
+func (l *Ledger) Workloads(ctx context.Context) (all []incident.Workload, err error) {
+	found, err := l.query(ctx, (*docstore.Collection).Query)
+	if err != nil {
+		return nil, err
+	}
+	return l.workloads(found)
 }
 
 // All returns the IDs of every workload.

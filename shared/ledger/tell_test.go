@@ -73,7 +73,7 @@ func TestWhatIsDecidedIsLoggedAsTheMetricsCountIt(t *testing.T) {
 	if err := l.Take(t.Context(), "demo", "us-west4-a", "another", l.limits, l.now); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = l.BeginDestructive(t.Context(), r.Request, "us-west4-a", l.limits)
+	_, _, err = l.BeginDestructive(t.Context(), r.Request, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "the brake holds")
 	wantTold(t, lines(t), map[string]any{"msg": "brake holds", "zone": "us-west4-a", "level": "WARN"})
 }

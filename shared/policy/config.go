@@ -10,9 +10,9 @@ import (
 // Config is the part of a function's environment that says what is allowed.
 type Config struct {
 	// URI is the policy file, gs:// or file://; empty leaves the presets alone.
-	URI string `env:"POLICY_URI"`
+	URI string `env:"POLICY_URI" json:"uri,omitzero"`
 	// Allow lists the switches that the deployment allows at the most; empty allows nothing.
-	Allow string `env:"ALLOW"`
+	Allow string `env:"ALLOW" json:"allow,omitzero"`
 }
 
 // Validate returns every fault of the configuration.

@@ -40,6 +40,7 @@ type entry struct {
 	Lead          yaml.Node            `yaml:"lead"`
 	Save          yaml.Node            `yaml:"save"`
 	GiveUpAfter   yaml.Node            `yaml:"give_up_after"`
+	Hang          yaml.Node            `yaml:"hang"`
 	ChipHourPrice yaml.Node            `yaml:"chip_hour_price"`
 	Subnetworks   map[string]yaml.Node `yaml:"subnetworks"`
 	OtherRegions  yaml.Node            `yaml:"other_regions"`
@@ -249,6 +250,12 @@ func (e entry) policy(name string, f *FileError) Policy {
 		p.Save = events.SaveMode(s)
 		if p.Save != events.SaveNatural && p.Save != events.SaveSignal {
 			fault(e.Save, "save %.40q is neither natural nor signal", s)
+		}
+	}
+	if s, ok := word("hang", e.Hang); ok {
+		p.Hang = Hang(s)
+		if p.Hang != HangReport && p.Hang != HangRestart {
+			fault(e.Hang, "hang %.40q is neither report nor restart", s)
 		}
 	}
 	price := func(field string, n yaml.Node) float64 {

@@ -34,13 +34,14 @@ policies:
     lead: 10m
     save: signal
     give_up_after: 48h
+    hang: restart
     chip_hour_price: 1.20
     subnetworks: {us-east5: tpus, europe-west4: projects/host/regions/europe-west4/subnetworks/tpus}
     other_regions: yes
     egress_price: 0.02
   bare: {}
   short:
-  nulls: {preset: , switches: , zones: ~, lead: null, save: , give_up_after: , chip_hour_price: , subnetworks: , other_regions: , egress_price: }
+  nulls: {preset: , switches: , zones: ~, lead: null, save: , give_up_after: , hang: , chip_hour_price: , subnetworks: , other_regions: , egress_price: }
 `
 	f := parse(t, text)
 	if d := cmp.Diff([]string{"bare", "night", "nulls", "short"}, f.Names()); d != "" {
@@ -54,7 +55,7 @@ policies:
 		Name:     "night",
 		Switches: policy.Switches{RequestCheckpoint: policy.Yes, EarlyMaintenance: policy.Yes, Restart: policy.Ask},
 		Zones:    []string{"us-west4-a", "us-west4-b"}, Lead: 10 * time.Minute, Save: events.SaveSignal,
-		GiveUpAfter: 48 * time.Hour, ChipHourPrice: 1.2, Hash: hash,
+		GiveUpAfter: 48 * time.Hour, Hang: policy.HangRestart, ChipHourPrice: 1.2, Hash: hash,
 		Limits: policy.Limits{
 			policy.Restart: "policy night", policy.Recreate: "policy night", policy.RecreateNonSpot: "policy night (preset spot)",
 			policy.StartStopped: "policy night (preset spot)",
@@ -135,6 +136,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
     zones: [us-west4-a, here, []]
     save: hard
     chip_hour_price: -1
+    hang: kill
   spot: {}
   short:
     lead: 59s
@@ -148,14 +150,15 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 				`line 8, column 22: policy "night": start_stopped: "" is none of no, ask, yes`,
 				`line 9, column 11: policy "night": lead "soon" is no duration such as 10m or 48h`,
 				`line 10, column 20: policy "night": give_up_after -1h0m0s is negative`,
-				`line 11, column 5: policy "night" has no "typo"; there are preset, switches, zones, lead, save, give_up_after, chip_hour_price, subnetworks, other_regions, egress_price`,
+				`line 11, column 5: policy "night" has no "typo"; there are preset, switches, zones, lead, save, give_up_after, hang, chip_hour_price, subnetworks, other_regions, egress_price`,
 				`line 12, column 25: policy "night": zones: "here" is no zone`,
 				`line 12, column 31: policy "night": zones: "" is no zone`,
 				`line 13, column 11: policy "night": save "hard" is neither natural nor signal`,
 				`line 14, column 22: policy "night": chip_hour_price "-1" is no price in dollars`,
-				`line 15, column 3: policy "spot": the name is a preset's`,
-				`line 17, column 11: policy "short": lead 59s is not between 1m0s and 24h0m0s`,
-				`line 18, column 12: policy "short": zones is no list`,
+				`line 15, column 11: policy "night": hang "kill" is neither report nor restart`,
+				`line 16, column 3: policy "spot": the name is a preset's`,
+				`line 18, column 11: policy "short": lead 59s is not between 1m0s and 24h0m0s`,
+				`line 19, column 12: policy "short": zones is no list`,
 			},
 		},
 		"values where a word belongs": {
@@ -192,7 +195,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 		"an unknown field at the top":    {"policies: {}\nallow: [restart]\n", []string{`line 2, column 1: a policy file has no "allow"; there are policies`}},
 		"a typed wrong switch":           {"policies:\n  a:\n    switches: {recrate: no}\n", []string{`line 3, column 16: policy "a": switches has no "recrate"; did you mean recreate?`}},
 		"a typed wrong field":            {"policies:\n  a: &a\n    giveup_after: 48h\n  b: *a\n  c: {<<: [*a, {sav: signal}]}\n", []string{`line 3, column 5: policy "a" has no "giveup_after"; did you mean give_up_after?`, `line 5, column 17: policy "c" has no "sav"; did you mean save?`}},
-		"a mapping taken for two things": {"policies:\n  a:\n    switches: &s {restart: no}\n  b: *s\n", []string{`line 3, column 19: policy "b" has no "restart"; there are preset, switches, zones, lead, save, give_up_after, chip_hour_price, subnetworks, other_regions, egress_price`}},
+		"a mapping taken for two things": {"policies:\n  a:\n    switches: &s {restart: no}\n  b: *s\n", []string{`line 3, column 19: policy "b" has no "restart"; there are preset, switches, zones, lead, save, give_up_after, hang, chip_hour_price, subnetworks, other_regions, egress_price`}},
 		"keys that are no words":         {"policies:\n  ? [a]\n  : {}\n", []string{`line 2, column 5: policies has a key that is no word`}},
 		"switches that are a list":       {"policies: {a: {switches: [restart]}}", []string{`line 1, column 26: policy "a": switches has to be a mapping`}},
 		"a list of policies":             {"policies: [a]", []string{`line 1, column 11: policies has to be a mapping`}},

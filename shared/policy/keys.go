@@ -40,6 +40,7 @@ func keys() []key {
 		{name: "lead", kind: span, about: "how long before a maintenance window its save is requested, from 1m to 24h; without it as measured, 20m at first"},
 		{name: "save", kind: word, values: saveModes, about: "how the training is asked to save: by its own next checkpoint, or by a signal"},
 		{name: "give_up_after", kind: span, about: "ends the wait for Spot capacity; without it, or with 0, the wait has no end"},
+		{name: "hang", kind: word, values: hangs, about: "what follows when a training does no steps any more: it is told, or another attempt is asked for too"},
 		{name: "chip_hour_price", kind: price, about: "dollars, for what idle chips cost"},
 		{name: "subnetworks", kind: subnetworks, about: "the subnetwork of each region that is not the slice's own"},
 		{name: "other_regions", kind: word, values: []string{"no", "yes"}, about: "whether a slice may be created in another region than its checkpoints are in"},
@@ -51,6 +52,8 @@ func keys() []key {
 var presetNames = []string{"watch", "spot", "reserved"}
 
 var saveModes = []string{string(events.SaveNatural), string(events.SaveSignal)}
+
+var hangs = []string{string(HangReport), string(HangRestart)}
 
 // names are the names of keys.
 func names(all []key) (out []string) {

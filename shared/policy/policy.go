@@ -170,6 +170,8 @@ type Policy struct {
 	Lead time.Duration
 	// Save is how the training is asked to save.
 	Save events.SaveMode
+	// Hang is what follows when the training does no steps any more: HangRestart where Restart is allowed, else HangReport.
+	Hang Hang
 	// GiveUpAfter ends the wait for Spot capacity; 0 waits for as long as it takes.
 	GiveUpAfter time.Duration
 	// Subnetworks are those of a slice that is created in another region, by region: short names, or whole ones.
@@ -187,6 +189,15 @@ type Policy struct {
 	// Hash names the content that this was read from.
 	Hash string
 }
+
+// Hang is what follows when a training does no steps any more.
+type Hang string
+
+// HangReport tells of it and does nothing; HangRestart asks the crew for another attempt, which ends the one that hangs.
+const (
+	HangReport  Hang = "report"
+	HangRestart Hang = "restart"
+)
 
 // DefaultLead is the lead of a policy that names none while nothing is measured; MinLead and MaxLead bound what one may name.
 const (

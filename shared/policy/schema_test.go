@@ -72,6 +72,7 @@ policies:
     lead: 10m
     save: signal
     give_up_after: 48h
+    hang: restart
     chip_hour_price: 1.20
     subnetworks: {us-east5: tpus, europe-west4: projects/host/regions/europe-west4/subnetworks/tpus}
     other_regions: yes
@@ -126,6 +127,7 @@ func TestTheSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"a span without unit":  "policies: {a: {lead: 20}}",
 		"a word for a span":    "policies: {a: {lead: soon}}",
 		"a way to save":        "policies: {a: {save: hard}}",
+		"a way with a hang":    "policies: {a: {hang: kill}}",
 		"a price below 0":      "policies: {a: {chip_hour_price: -1}}",
 		"a price in words":     "policies: {a: {chip_hour_price: cheap}}",
 		"a list of policies":   "policies: [a]",

@@ -3,18 +3,22 @@ package publish
 import "pitstop.internal/events"
 
 // Config is the part of a function's environment that names its topics, in full: projects/P/topics/T. Every function
-// that decides may send any of the three requests, and the functions that act decide too, on what came back.
+// that decides may send any of the three requests and say how an incident stands, and the functions that act decide too, on
+// what came back.
 type Config struct {
 	CheckpointTopic string `env:"CHECKPOINT_TOPIC, required"`
 	RecoveryTopic   string `env:"RECOVERY_TOPIC, required"`
 	RecreateTopic   string `env:"RECREATE_TOPIC, required"`
+	// UpdateTopic is where people are told from; without one nobody is.
+	UpdateTopic string `env:"UPDATE_TOPIC"`
 }
 
-// Topics routes the requests.
+// Topics routes the requests, and what people are told.
 func (c Config) Topics() Topics {
 	return Topics{
 		events.TypeCheckpointRequested: c.CheckpointTopic,
 		events.TypeRecoveryRequested:   c.RecoveryTopic,
 		events.TypeRecreateRequested:   c.RecreateTopic,
+		events.TypeIncidentUpdated:     c.UpdateTopic,
 	}
 }

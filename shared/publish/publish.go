@@ -36,6 +36,9 @@ func New(topics Topics, opts ...option.ClientOption) *Publisher {
 	}}
 }
 
+// Takes reports whether a topic is configured for an event type.
+func (p *Publisher) Takes(eventType string) bool { return p.topics[eventType] != "" }
+
 // timeout bounds one publication, retries of the client included.
 const timeout = 30 * time.Second
 

@@ -321,14 +321,27 @@ func TestAttributesLeaveOutWhatAnEventDoesNotSay(t *testing.T) {
 	}
 }
 
-func TestConfigRoutesEveryRequest(t *testing.T) {
-	c := publish.Config{CheckpointTopic: "projects/p/topics/checkpoint", RecoveryTopic: "projects/p/topics/recovery", RecreateTopic: "projects/p/topics/recreate"}
+func TestConfigRoutesEveryEvent(t *testing.T) {
+	c := publish.Config{
+		CheckpointTopic: "projects/p/topics/checkpoint", RecoveryTopic: "projects/p/topics/recovery", RecreateTopic: "projects/p/topics/recreate",
+		UpdateTopic: "projects/p/topics/updates",
+	}
 	want := publish.Topics{
 		"pitstop.checkpoint.requested.v1": c.CheckpointTopic,
 		"pitstop.recovery.requested.v1":   c.RecoveryTopic,
 		"pitstop.recreate.requested.v1":   c.RecreateTopic,
+		"pitstop.incident.updated.v1":     c.UpdateTopic,
 	}
 	if diff := cmp.Diff(want, c.Topics()); diff != "" {
 		t.Errorf("topics (-want +got):\n%s", diff)
+	}
+}
+
+func TestUpdatesAreTakenWhereSomebodyIsToBeTold(t *testing.T) {
+	if publish.New(publish.Config{}.Topics()).Takes(events.TypeIncidentUpdated) {
+		t.Error("a publisher without the topic takes updates")
+	}
+	if !publish.New(publish.Config{UpdateTopic: "projects/p/topics/updates"}.Topics()).Takes(events.TypeIncidentUpdated) {
+		t.Error("a publisher with the topic takes none")
 	}
 }

@@ -21,16 +21,18 @@ import (
 // callTimeout bounds each call of the API: the generated client has no bound of its own.
 const callTimeout = 60 * time.Second
 
-// metadataTries is how often a metadata change is tried while others change the same node.
-const metadataTries = 5
+// amendTries is how often a change of a node is tried while others change the same node.
+const amendTries = 5
 
 // Cloud is the Cloud TPU API, v2alpha1: the only version that knows request IDs on nodes, autocheckpoint and early
-// maintenance. It repeats no call by itself, but for SetMetadata; it is safe for concurrent use.
+// maintenance. It repeats no call by itself, but for SetMetadata and SetLabel; it is safe for concurrent use.
 type Cloud struct {
 	zones  *api.ProjectsLocationsService
 	nodes  *api.ProjectsLocationsNodesService
 	queues *api.ProjectsLocationsQueuedResourcesService
 	ops    *api.ProjectsLocationsOperationsService
+
+	specs specs
 }
 
 var _ Provider = (*Cloud)(nil)
@@ -122,7 +124,7 @@ func (c *Cloud) Read(ctx context.Context, r Ref) (Slice, error) {
 			return Slice{}, err
 		}
 	}
-	s, err := sliceOf(r, n, q)
+	s, err := c.specs.sliceOf(r, n, q)
 	if err == nil && s.Notice == nil && q != nil && len(queuedNodes(q, r.QueuedResource)) > 1 {
 		c.announced(ctx, []*Slice{&s})
 	}
@@ -185,9 +187,9 @@ func (c *Cloud) readQueued(ctx context.Context, r Ref) (Slice, error) {
 	i := slices.IndexFunc(nodes, func(n queuedNode) bool { return n.name == r.Name })
 	switch {
 	case i >= 0:
-		return queuedSlice(r, nodes[i].node, q)
+		return c.specs.queuedSlice(r, nodes[i].node, q)
 	case len(nodes) == 0:
-		return queuedSlice(r, nil, q)
+		return c.specs.queuedSlice(r, nil, q)
 	}
 	return gone(r), nil // the name is taken by a queued resource of something else
 }
@@ -241,7 +243,7 @@ func (c *Cloud) List(ctx context.Context, project, zone string) (Listing, error)
 				}
 			}
 		}
-		s, err := sliceOf(r, n, q)
+		s, err := c.specs.sliceOf(r, n, q)
 		if err != nil {
 			return Listing{}, err
 		}
@@ -257,7 +259,7 @@ func (c *Cloud) List(ctx context.Context, project, zone string) (Listing, error)
 			if r.Name = n.name; there[n.name] {
 				continue
 			}
-			s, err := queuedSlice(r, n.node, q)
+			s, err := c.specs.queuedSlice(r, n.node, q)
 			if err != nil {
 				return Listing{}, err
 			}
@@ -430,47 +432,103 @@ func (c *Cloud) Maintain(ctx context.Context, held []Ref) (operation string, err
 	return started(what, otherCall, op)
 }
 
+// Start implements Provider. The API has no request ID for it, and refuses what is not stopped.
+func (c *Cloud) Start(ctx context.Context, r Ref) (operation string, err error) {
+	what := r.about("start")
+	if err := r.check(what); err != nil {
+		return "", err
+	}
+	op, err := call(ctx, what, createOther, func(ctx context.Context) (*api.Operation, error) {
+		return c.nodes.Start(r.String(), &api.StartNodeRequest{}).Context(ctx).Do()
+	})
+	if err != nil {
+		return "", err
+	}
+	return started(what, createOther, op)
+}
+
 // SetMetadata implements Provider. A change replaces the whole map and the API has no etag, so what another writer adds
 // between the reading and the change is lost unless the API itself refuses the second of two changes at a time: then the
 // map is read again.
 func (c *Cloud) SetMetadata(ctx context.Context, r Ref, key, value string) error {
-	what := r.about("set metadata " + key + " of")
+	return c.amend(ctx, r, r.about("set metadata "+key+" of"), "metadata", func(n *api.Node) *api.Node {
+		if old, ok := n.Metadata[key]; ok && old == value {
+			return nil
+		}
+		return &api.Node{Metadata: with(n.Metadata, key, value)}
+	})
+}
+
+// SetLabel sets one label of a node and loses nobody else's, as far as the API allows that: see SetMetadata. An empty value
+// takes the label away.
+func (c *Cloud) SetLabel(ctx context.Context, r Ref, key, value string) error {
+	return c.amend(ctx, r, Ref{Zone: r.Zone, Name: r.Name}.about("set label "+key+" of"), "labels", func(n *api.Node) *api.Node {
+		if n.Labels[key] == value {
+			return nil
+		}
+		all := with(n.Labels, key, value)
+		if value == "" {
+			delete(all, key)
+		}
+		return &api.Node{Labels: all, ForceSendFields: []string{"Labels"}}
+	})
+}
+
+func with(all map[string]string, key, value string) map[string]string {
+	changed := map[string]string{}
+	maps.Copy(changed, all)
+	changed[key] = value
+	return changed
+}
+
+// amend changes one field of a node, which is the mask, as it is now. Change returns nothing where there is nothing to change.
+func (c *Cloud) amend(ctx context.Context, r Ref, what, mask string, change func(now *api.Node) *api.Node) error {
 	if err := r.check(what); err != nil {
 		return err
 	}
+	once := func() error {
+		n, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Node, error) {
+			return c.nodes.Get(r.String()).Context(ctx).Do()
+		})
+		if err != nil {
+			return err
+		}
+		next := change(n)
+		if next == nil {
+			return nil
+		}
+		op, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Operation, error) {
+			return c.nodes.Patch(r.String(), next).UpdateMask(mask).Context(ctx).Do()
+		})
+		if err != nil {
+			return err
+		}
+		_, err = started(what, otherCall, op)
+		return err
+	}
 	var err error
-	for range metadataTries {
-		if err = c.setMetadata(ctx, what, r, key, value); !is(err, incident.Busy) {
+	for range amendTries {
+		if err = once(); !is(err, incident.Busy) {
 			return err
 		}
 	}
 	return err
 }
 
-func (c *Cloud) setMetadata(ctx context.Context, what string, r Ref, key, value string) error {
-	n, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Node, error) {
-		return c.nodes.Get(r.String()).Context(ctx).Do()
-	})
-	if err != nil {
-		return err
-	}
-	if old, ok := n.Metadata[key]; ok && old == value {
-		return nil
-	}
-	all := map[string]string{key: value}
-	for k, v := range n.Metadata {
-		if k != key {
-			all[k] = v
-		}
+// Simulate has a worker of a slice meet a maintenance event, as a real one would: it stops the machine for as long as that
+// takes.
+func (c *Cloud) Simulate(ctx context.Context, r Ref) (operation string, err error) {
+	what := Ref{Zone: r.Zone, Name: r.Name}.about("simulate a maintenance event of")
+	if err := r.check(what); err != nil {
+		return "", err
 	}
 	op, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Operation, error) {
-		return c.nodes.Patch(r.String(), &api.Node{Metadata: all}).UpdateMask("metadata").Context(ctx).Do()
+		return c.nodes.SimulateMaintenanceEvent(r.String(), &api.SimulateMaintenanceEventRequest{WorkerIds: []string{"0"}}).Context(ctx).Do()
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = started(what, otherCall, op)
-	return err
+	return started(what, otherCall, op)
 }
 
 // Hosts implements Provider. The workers write their names into their guest attributes; a policy of the organization

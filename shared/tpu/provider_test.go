@@ -231,6 +231,7 @@ var conformance = []struct {
 	{"a queued resource that fails", testQueueFails},
 	{"starts announced maintenance", testMaintain},
 	{"starts announced maintenance in a queued resource", testMaintainQueued},
+	{"starts what was stopped", testStart},
 	{"sets metadata and loses none", testMetadata},
 	{"sets metadata against another writer", testMetadataRace},
 	{"reads host names", testHosts},
@@ -839,6 +840,32 @@ func testMaintainQueued(w world) {
 	class(t, err, incident.NotInState)
 }
 
+func testStart(w world) {
+	t := w.t
+	one := order("n")
+	one.Accelerator = "v5litepod-4"
+	_, err := w.api.AddNode(one)
+	must(t, err)
+	_, err = w.Start(t.Context(), ref("n"))
+	class(t, err, incident.NotInState)
+	must(t, w.api.SetState(home, "n", "STOPPED"))
+	condition(t, w, ref("n"), incident.Stopped)
+	w.api.Inject(tputest.Fault{Method: "StartNode", Code: 8, Message: "There is no more capacity in the zone"})
+	_, err = w.Start(t.Context(), ref("n"))
+	class(t, err, incident.Stockout)
+	op, err := w.Start(t.Context(), ref("n"))
+	must(t, err)
+	_, err = w.Start(t.Context(), ref("n"))
+	class(t, err, incident.Busy)
+	w.clock.Advance(10 * time.Minute)
+	if f := ended(t, w, home, op); f != nil {
+		t.Errorf("failure %+v", f)
+	}
+	condition(t, w, ref("n"), incident.Ready)
+	_, err = w.Start(t.Context(), ref("x"))
+	class(t, err, incident.NotFound)
+}
+
 func testMetadata(w world) {
 	t := w.t
 	_, err := w.api.AddNode(order("n"))
@@ -872,6 +899,48 @@ func testMetadata(w world) {
 	class(t, w.SetMetadata(t.Context(), ref("x"), "k", "v"), incident.NotFound)
 	must(t, w.api.Preempt(home, "n"))
 	class(t, w.SetMetadata(t.Context(), ref("n"), "k", "v"), incident.NotInState)
+}
+
+func TestALabelIsSetAndLosesNobodyElses(t *testing.T) {
+	w := newWorld(t, false)
+	cloud, ok := w.Provider.(*tpu.Cloud)
+	if !ok {
+		t.Fatalf("the provider is a %T", w.Provider)
+	}
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	want := maps.Clone(order("n").Labels)
+	for _, value := range []string{"night", "night", ""} {
+		must(t, cloud.SetLabel(t.Context(), ref("n"), events.LabelPolicy, value))
+		if want[events.LabelPolicy] = value; value == "" {
+			delete(want, events.LabelPolicy)
+		}
+		if diff := cmp.Diff(want, w.api.Node(home, "n").Labels); diff != "" {
+			t.Errorf("labels (-want +got):\n%s", diff)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"GetNode": 3, "UpdateNode": 2}, w.calls.since()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	must(t, w.api.Preempt(home, "n"))
+	class(t, cloud.SetLabel(t.Context(), ref("n"), events.LabelPolicy, "spot"), incident.NotInState)
+}
+
+func TestAMaintenanceEventIsSimulated(t *testing.T) {
+	w := newWorld(t, false)
+	cloud, ok := w.Provider.(*tpu.Cloud)
+	if !ok {
+		t.Fatalf("the provider is a %T", w.Provider)
+	}
+	_, err := w.api.AddNode(order("n"))
+	must(t, err)
+	op, err := cloud.Simulate(t.Context(), ref("n"))
+	if must(t, err); op == "" {
+		t.Error("no operation is named")
+	}
+	condition(t, w, ref("n"), incident.Unhealthy)
+	_, err = cloud.Simulate(t.Context(), ref("x"))
+	class(t, err, incident.NotFound)
 }
 
 func testMetadataRace(w world) {

@@ -19,7 +19,7 @@ import (
 func gone(r Ref) Slice { return Slice{Ref: r, Condition: incident.Gone, State: "not found"} }
 
 // sliceOf is what a node, and the queued resource that holds it, amount to.
-func sliceOf(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error) {
+func (k *specs) sliceOf(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error) {
 	s := Slice{
 		Ref: r, Condition: conditionOf(n.State, n.Health), State: stateText(n), Labels: n.Labels,
 		Incarnation: events.Incarnation{Zone: r.Zone, ID: decimal(n.Id), Created: timeOf(n.CreateTime)},
@@ -37,17 +37,17 @@ func sliceOf(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error) {
 		s.held(q)
 	}
 	var err error
-	s.Spec, s.SpecHash, err = specOf(r.Name, n, q)
+	s.Spec, s.SpecHash, err = k.specOf(r, n, q)
 	return s, err
 }
 
 // queuedSlice is a slice of which there is only the queued resource: it is not there yet, or not any more. It has no
 // incarnation.
-func queuedSlice(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error) {
+func (k *specs) queuedSlice(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error) {
 	s := Slice{Ref: r}
 	if n != nil {
 		var err error
-		if s, err = sliceOf(r, n, q); err != nil {
+		if s, err = k.sliceOf(r, n, q); err != nil {
 			return Slice{}, err
 		}
 	}

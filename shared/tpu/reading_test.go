@@ -45,7 +45,7 @@ func TestConditions(t *testing.T) {
 	} {
 		t.Run(c.state+" "+c.health, func(t *testing.T) {
 			n := &api.Node{State: c.state, Health: c.health, HealthDescription: "The TPU had a maintenance event at 2022-01-26T03:44:36Z"}
-			s, err := sliceOf(Ref{Project: "p", Zone: "z", Name: "n"}, n, nil)
+			s, err := new(specs).sliceOf(Ref{Project: "p", Zone: "z", Name: "n"}, n, nil)
 			if err != nil || s.Condition != c.want || s.State != c.text {
 				t.Errorf("%s, %q, %v; want %s, %q", s.Condition, s.State, err, c.want, c.text)
 			}
@@ -98,7 +98,7 @@ func TestQueuedConditions(t *testing.T) {
 		"silent": {nil, incident.Unclear, "in a queued resource without a state"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := queuedSlice(Ref{Name: "n", QueuedResource: "q"}, full(), &api.QueuedResource{State: c.state, Spot: &api.Spot{}})
+			s, err := new(specs).queuedSlice(Ref{Name: "n", QueuedResource: "q"}, full(), &api.QueuedResource{State: c.state, Spot: &api.Spot{}})
 			if err != nil || s.Condition != c.want || s.State != c.text {
 				t.Errorf("%s, %q, %v; want %s, %q", s.Condition, s.State, err, c.want, c.text)
 			}
@@ -115,7 +115,7 @@ func TestSliceOf(t *testing.T) {
 	n.Symptoms = append(n.Symptoms, &api.Symptom{SymptomType: "HBM_OUT_OF_MEMORY"}, &api.Symptom{SymptomType: "LOW_MEMORY"})
 	n.UpcomingMaintenance = nil
 	r := Ref{Project: "p", Zone: "us-west4-a", Name: "n", QueuedResource: "q"}
-	got, err := sliceOf(r, n, nil)
+	got, err := new(specs).sliceOf(r, n, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,11 +130,11 @@ func TestSliceOf(t *testing.T) {
 	}
 
 	n.State, n.Symptoms = "REPAIRING", []*api.Symptom{{SymptomType: "PROJECT_ABUSE"}}
-	got, err = sliceOf(r, n, nil)
+	got, err = new(specs).sliceOf(r, n, nil)
 	if err != nil || got.Workers != 4 || !got.Abuse || got.State != "REPAIRING, PROJECT_ABUSE" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	got, err = sliceOf(r, &api.Node{AcceleratorType: "v99-1", CreateTime: "yesterday"}, nil)
+	got, err = new(specs).sliceOf(r, &api.Node{AcceleratorType: "v99-1", CreateTime: "yesterday"}, nil)
 	if err != nil || got.Workers != 0 || got.Chips != 0 || got.Incarnation.Known() || got.Accelerator != "v99-1" {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -4,9 +4,11 @@ import (
 	stdjson "encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	api "google.golang.org/api/tpu/v2alpha1"
@@ -128,6 +130,39 @@ type joint struct {
 type joined struct {
 	Name string             `json:"name"`
 	Spec stdjson.RawMessage `json:"spec"`
+}
+
+// specs are the specifications of what was read last: most of a listing is as it was a minute ago.
+type specs struct {
+	mu sync.Mutex
+	of map[Ref]remembered
+}
+
+type remembered struct {
+	node   *api.Node
+	queued *api.QueuedResource
+	spec   []byte
+	hash   string
+}
+
+// maxRemembered bounds how many specifications are kept.
+const maxRemembered = 4096
+
+// specOf is the function of that name for what is not as it was.
+func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (spec []byte, hash string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if last, ok := k.of[r]; ok && reflect.DeepEqual(last.node, n) && reflect.DeepEqual(last.queued, q) {
+		return last.spec, last.hash, nil
+	}
+	if spec, hash, err = specOf(r.Name, n, q); err != nil {
+		return nil, "", err
+	}
+	if k.of == nil || len(k.of) >= maxRemembered {
+		k.of = map[Ref]remembered{}
+	}
+	k.of[r] = remembered{n, q, spec, hash}
+	return spec, hash, nil
 }
 
 // specOf writes what a slice can be created from again. The same order always makes the same bytes, whatever the API

@@ -45,6 +45,8 @@ type Provider interface {
 	Delete(ctx context.Context, r Ref, requestID string) (operation string, err error)
 	// Maintain starts the announced maintenance of slices now: of one, or of several that one queued resource holds.
 	Maintain(ctx context.Context, slices []Ref) (operation string, err error)
+	// Start starts a slice that was stopped.
+	Start(ctx context.Context, r Ref) (operation string, err error)
 	// SetMetadata sets one key of the slice's metadata and loses nobody else's.
 	SetMetadata(ctx context.Context, r Ref, key, value string) error
 	// Hosts reads the host names of the slice's workers; empty where there are none. Where nobody may read them, the error

@@ -32,6 +32,12 @@ type Delivery struct {
 	Trace string
 }
 
+// The attributes of a message that somebody has brought back from the dead letters: who, and why.
+const (
+	RedrivenBy  = "pitstop-redriven-by"
+	RedrivenWhy = "pitstop-redriven-why"
+)
+
 type deliveryKey struct{}
 
 func withDelivery(ctx context.Context, d Delivery) context.Context {

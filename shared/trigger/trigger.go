@@ -221,6 +221,9 @@ func (a *Adapter) report(ctx context.Context, ce cloudevents.Event, d Delivery, 
 	log := a.log().With(
 		"function", a.Name, "event_type", ce.Type(), "event_id", ce.ID(), "subject", ce.Subject(), "message_id", d.MessageID,
 		"delivery_attempt", d.Attempt, "milliseconds", took.Milliseconds())
+	if by := d.Attributes[RedrivenBy]; by != "" {
+		log = log.With("redriven_by", by, "redriven_why", d.Attributes[RedrivenWhy])
+	}
 	if d.Trace != "" {
 		log = log.With(logging.Trace(os.Getenv("PROJECT_ID"), d.Trace))
 	}

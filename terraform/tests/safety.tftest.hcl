@@ -35,7 +35,7 @@ variables {
 run "watching" {
   # Nothing is allowed, so nothing may change a TPU.
   assert {
-    condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length(google_project_iam_member.tpu) == length(local.functions)
+    condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length(google_project_iam_member.tpu) == length(local.functions) - 1
     error_message = "With nothing allowed an account has more than roles/tpu.viewer."
   }
 
@@ -56,6 +56,7 @@ run "watching" {
       length(setsubtract(reads.required, keys(module.function[name].environment))) == 0 &&
       length(setsubtract(keys(module.function[name].environment), setunion(reads.required, coalesce(reads.optional, [])))) == 0 &&
       alltrue([for required in reads.required : module.function[name].environment[required] != ""])
+      if name != "notify"
     ])
     error_message = "A function lacks a variable that it needs, or is given one that it does not read."
   }
@@ -68,8 +69,8 @@ run "watching" {
   # One publisher for each edge, and nobody else.
   assert {
     condition = alltrue([
-      for name, f in local.functions :
-      length(module.function[name].publishes_to) + length([for topic in values(f.publishes_to) : topic if contains(keys(local.sources), topic)]) == length(f.publishes_to)
+      for name, f in local.deployed :
+      length(module.function[name].publishes_to) + length([for topic in values(f.publishes_to) : topic if contains(keys(local.sources), topic)]) == length([for topic in values(f.publishes_to) : topic if topic != "incident-updates"])
     ])
     error_message = "A function may publish where its map does not say, or may not where it does."
   }
@@ -78,20 +79,39 @@ run "watching" {
   assert {
     condition = alltrue([
       for name in ["logevent", "patrol"] :
-      toset(split(",", module.function[name].environment.OUR_PRINCIPALS)) == toset([for f in keys(local.functions) : "pitstop-${f}@demo-project.iam.gserviceaccount.com"])
+      toset(split(",", module.function[name].environment.OUR_PRINCIPALS)) == toset([for f in keys(local.functions) : "pitstop-${f}@demo-project.iam.gserviceaccount.com" if f != "notify"])
     ])
     error_message = "An account of a function is not known as Pitstop's own."
   }
 
-  # The first build has to be able to store its image, in a repository that is not there yet; nothing else is granted on the
-  # project without a condition, but to log.
+  # Nothing is granted on the project without a condition, but to log.
   assert {
     condition = { for role, grant in google_project_iam_member.build : role => join("", grant.condition[*].expression) } == {
-      "roles/artifactregistry.writer" = ""
-      "roles/logging.logWriter"       = ""
-      "roles/storage.objectViewer"    = "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-123456789012-us-central1\")"
-    } && length(google_artifact_registry_repository_iam_member.build) == 0
-    error_message = "The build account lacks what a first build takes, or holds more."
+      "roles/logging.logWriter"    = ""
+      "roles/storage.objectViewer" = "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-123456789012-us-central1\")"
+    }
+    error_message = "The build account lacks what a build takes of the project, or holds more."
+  }
+
+  # Who builds stores images in the repository that was made for them, which every function is told, and in no other.
+  assert {
+    condition = (
+      google_artifact_registry_repository_iam_member.build.repository == "projects/demo-project/locations/us-central1/repositories/pitstop" &&
+      google_artifact_registry_repository_iam_member.build.role == "roles/artifactregistry.writer" && google_artifact_registry_repository_iam_member.build.member == google_service_account.build.member &&
+      google_artifact_registry_repository.images[0].repository_id == "pitstop" && google_artifact_registry_repository.images[0].location == "us-central1" && google_artifact_registry_repository.images[0].format == "DOCKER" &&
+      alltrue([for f in module.function : f.docker_repository == google_artifact_registry_repository_iam_member.build.repository])
+    )
+    error_message = "The build account cannot store images where the functions keep theirs, or may store them elsewhere."
+  }
+
+  # Images do not heap up, and the one that a function runs from is never deleted.
+  assert {
+    condition = (
+      { for p in google_artifact_registry_repository.images[0].cleanup_policies : p.action => p.id } == { DELETE = "delete-after-a-month", KEEP = "keep-the-last" } &&
+      flatten([for p in google_artifact_registry_repository.images[0].cleanup_policies : p.most_recent_versions[*].keep_count]) == [3] &&
+      google_artifact_registry_repository.images[0].cleanup_policy_dry_run != true
+    )
+    error_message = "Images are kept for ever, or the last ones are not."
   }
 
   # Ticks alone are not kept aside.
@@ -143,6 +163,87 @@ run "watching" {
   }
 }
 
+run "nobody_is_told" {
+  command = plan
+
+  assert {
+    condition     = !contains(keys(module.function), "notify") && !contains(keys(google_pubsub_topic.main), "incident-updates") && !contains(keys(google_monitoring_alert_policy.threshold), "refused") && !contains(keys(google_project_service.main), "secretmanager.googleapis.com")
+    error_message = "Nobody is to be told, and something is there to tell."
+  }
+
+  assert {
+    condition     = alltrue([for name, f in module.function : !contains(keys(f.environment), "UPDATE_TOPIC") && length(f.secrets) == 0])
+    error_message = "Nobody is to be told, and a function is asked to have people told, or may read a secret."
+  }
+}
+
+run "people_are_told" {
+  variables {
+    notify = {
+      slack_channel      = "C0123456789"
+      slack_token_secret = "projects/demo-project/secrets/slack"
+      webhook_url        = "https://example.com/pitstop"
+      webhook_secret     = "projects/other-project/secrets/signature"
+    }
+  }
+
+  # Tokens are nowhere but in Secret Manager: the function is given names of secrets, and may read those.
+  assert {
+    condition     = module.function["notify"].secrets == tomap({ SLACK_BOT_TOKEN = "projects/demo-project/secrets/slack", WEBHOOK_SECRET = "projects/other-project/secrets/signature" })
+    error_message = "Who tells people cannot read the secrets for that, or can read others."
+  }
+
+  assert {
+    condition     = length(setintersection(keys(module.function["notify"].environment), ["SLACK_BOT_TOKEN", "WEBHOOK_SECRET"])) == 0 && alltrue([for name, f in module.function : name == "notify" || length(f.secrets) == 0])
+    error_message = "A secret is written into an environment, or another function may read one."
+  }
+
+  assert {
+    condition = alltrue([
+      for reads in [jsondecode(file("tests/environment.json")).notify] :
+      length(setsubtract(reads.required, keys(module.function["notify"].environment))) == 0 &&
+      length(setsubtract(concat(keys(module.function["notify"].environment), keys(module.function["notify"].secrets)), concat(reads.required, reads.optional))) == 0
+    ])
+    error_message = "Who tells people lacks a variable, or is given one that it does not read."
+  }
+
+  # Each function that decides may have people told, and who tells them may do nothing else: no TPU, no topic, no policy.
+  assert {
+    condition     = alltrue([for name, f in module.function : contains(keys(f.publishes_to), "UPDATE_TOPIC") == (name != "notify")]) && length(module.function["notify"].publishes_to) == 0
+    error_message = "A function cannot have people told, or who tells them may publish."
+  }
+
+  assert {
+    condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length([for key, grant in google_project_iam_member.tpu : key if endswith(key, "/notify")]) == 0 && contains(keys(google_project_iam_member.ledger), "notify")
+    error_message = "Who tells people may look at TPUs, or cannot remember what was told."
+  }
+
+  assert {
+    condition     = module.function["notify"].dead_letter_subscription != null && local.functions.notify.max_instances == 1 && contains(keys(google_monitoring_alert_policy.threshold), "refused")
+    error_message = "What nobody could be told is not kept, or the bound on messages counts in several places."
+  }
+}
+
+run "a_token_is_no_secret" {
+  command = plan
+
+  variables {
+    notify = { slack_channel = "C0123456789", slack_token_secret = "xoxb-1" }
+  }
+
+  expect_failures = [var.notify]
+}
+
+run "a_channel_without_its_token" {
+  command = plan
+
+  variables {
+    notify = { slack_channel = "C0123456789" }
+  }
+
+  expect_failures = [var.notify]
+}
+
 run "images_in_a_repository_that_is_there" {
   command = plan
 
@@ -151,8 +252,21 @@ run "images_in_a_repository_that_is_there" {
   }
 
   assert {
-    condition     = google_artifact_registry_repository_iam_member.build[0].repository == var.docker_repository && google_artifact_registry_repository_iam_member.build[0].role == "roles/artifactregistry.writer" && !contains(keys(google_project_iam_member.build), "roles/artifactregistry.writer")
-    error_message = "The build account may write images elsewhere than in the repository that is named."
+    condition     = length(google_artifact_registry_repository.images) == 0 && google_artifact_registry_repository_iam_member.build.repository == var.docker_repository && !contains(keys(google_project_iam_member.build), "roles/artifactregistry.writer") && alltrue([for f in module.function : f.docker_repository == var.docker_repository])
+    error_message = "Images go elsewhere than into the repository that is named, or another one is made all the same."
+  }
+}
+
+run "a_second_deployment_has_images_of_its_own" {
+  command = plan
+
+  variables {
+    prefix = "dev-"
+  }
+
+  assert {
+    condition     = google_artifact_registry_repository.images[0].repository_id == "dev-pitstop" && endswith(google_artifact_registry_repository_iam_member.build.repository, "/repositories/dev-pitstop")
+    error_message = "Two deployments in a project share a repository, and the first that goes takes the images of the other."
   }
 }
 
@@ -295,7 +409,7 @@ run "custom_roles_hold_the_table" {
         for row in jsondecode(file("permissions.json")) : row.permission
         if "demo-project/${row.account}" == key && row.on == "watched projects" && (length(row.switches) == 0 || contains(row.switches, "request_checkpoint"))
       ])
-    ]) && length(google_project_iam_custom_role.tpu) == length(local.functions) && length(google_project_iam_member.logs) == 0
+    ]) && length(google_project_iam_custom_role.tpu) == length(local.functions) - 1 && length(google_project_iam_member.logs) == 0
     error_message = "A custom role does not hold exactly what the table lists."
   }
 
@@ -331,7 +445,7 @@ run "several_projects" {
   }
 
   assert {
-    condition     = toset([for grant in google_project_iam_member.tpu : grant.project]) == toset(["training-a", "training-b"]) && length(google_project_iam_member.tpu) == 2 * length(local.functions)
+    condition     = toset([for grant in google_project_iam_member.tpu : grant.project]) == toset(["training-a", "training-b"]) && length(google_project_iam_member.tpu) == 2 * (length(local.functions) - 1)
     error_message = "TPUs are read in the watched projects, and there alone."
   }
 

@@ -8,34 +8,142 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/publish"
+	"pitstop.internal/shared/publish/publishtest"
+	"pitstop.internal/shared/tpu"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// deployedWith is a deployment whose ledger holds these workloads.
-func deployedWith(t *testing.T, all ...incident.Workload) (deployment, *ledger.Ledger) {
+// bench is a deployment in the tests: its ledger, what was published on its topics, and the TPUs' labels.
+type bench struct {
+	deployment
+	t      *testing.T
+	ledger *ledger.Ledger
+	// sent are the events published; down keeps all others from being so.
+	sent []events.Envelope
+	down error
+	// labels are set by node; refuses says why one cannot be.
+	labels  map[string]string
+	refuses map[string]error
+	// simulated are the nodes that met a maintenance event.
+	simulated []string
+}
+
+// Publish implements ledger.Publisher.
+func (b *bench) Publish(_ context.Context, e events.Envelope) error {
+	if b.down != nil {
+		return b.down
+	}
+	b.sent = append(b.sent, e)
+	return nil
+}
+
+// SetLabel implements cloud.
+func (b *bench) SetLabel(_ context.Context, r tpu.Ref, key, value string) error {
+	if err := b.refuses[r.Name]; err != nil {
+		return err
+	}
+	b.labels[r.String()+" "+key] = value
+	return nil
+}
+
+// Simulate implements cloud.
+func (b *bench) Simulate(_ context.Context, r tpu.Ref) (string, error) {
+	b.simulated = append(b.simulated, r.String())
+	return "operation-1", b.refuses[r.Name]
+}
+
+// eachStore runs a test on a ledger in memory, and on one in Firestore's emulator where that is wanted.
+func eachStore(t *testing.T, test func(t *testing.T, open ledger.Opener)) {
 	t.Helper()
-	l := ledger.New(ledgertest.NewStore().Open)
+	t.Run("memory", func(t *testing.T) { test(t, ledgertest.NewStore().Open) })
+	t.Run("Firestore", func(t *testing.T) {
+		t.Setenv("FIRESTORE_EMULATOR_HOST", publishtest.Emulator(t, publishtest.Firestore))
+		test(t, ledger.Firestore("operate-"+uuid.NewString()[:8], ledger.Database))
+	})
+}
+
+// deployedWith is a deployment whose ledger holds these workloads.
+func deployedWith(t *testing.T, open ledger.Opener, all ...incident.Workload) *bench {
+	t.Helper()
+	l := ledger.New(open)
 	for _, w := range all {
 		if _, err := l.Save(t.Context(), w, ledger.Revision{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return deployment{open: func(string, string) *ledger.Ledger { return l }, now: func() time.Time { return noon }}, l
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b := &bench{t: t, ledger: l, labels: map[string]string{}, refuses: map[string]error{}}
+	b.deployment = deployment{
+		open: func(string, string) *ledger.Ledger { return l }, publish: func(publish.Topics) ledger.Publisher { return b },
+		cloud: func(context.Context) (cloud, error) { return b, nil },
+		who:   func(context.Context) string { return "ada@example.com" }, now: func() time.Time { return noon },
+	}
+	return b
+}
+
+// workload is how one stands in the ledger.
+func (b *bench) workload(id string) incident.Workload {
+	b.t.Helper()
+	w, _, err := b.ledger.Workload(b.t.Context(), id)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return w
+}
+
+// change changes the workload of the tests behind everybody's back.
+func (b *bench) change(f func(*incident.Workload)) {
+	b.t.Helper()
+	w, rev, err := b.ledger.Workload(b.t.Context(), llamaID)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	f(&w)
+	if _, err := b.ledger.Save(b.t.Context(), w, rev); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// want calls a verb, which has to say all of that.
+func (b *bench) want(args []string, says ...string) {
+	b.t.Helper()
+	got, err := b.call(args...)
+	if err != nil {
+		b.t.Fatalf("%v: %v", args, err)
+	}
+	wants(b.t, got, says...)
+}
+
+// refused calls a verb, which has to be refused as wrong usage for that reason.
+func (b *bench) refused(args []string, why string) {
+	b.t.Helper()
+	var wrong usageError
+	if got, err := b.call(args...); !errors.As(err, &wrong) || !strings.Contains(err.Error(), why) {
+		b.t.Errorf("%v: %v, want it refused: %s; it says:\n%s", args, err, why, got)
+	}
 }
 
 // call calls one of the deployment's verbs.
-func (d deployment) call(args ...string) (string, error) {
+func (d deployment) call(args ...string) (string, error) { return d.callAt("demo", args...) }
+
+func (d deployment) callAt(project string, args ...string) (string, error) {
 	var out bytes.Buffer
 	root := &cobra.Command{Use: "pitstop", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(d.commands()...)
-	root.SetArgs(append(args, "--project", "demo"))
+	root.SetArgs(append(args, "--project", project))
 	root.SetOut(&out)
 	err := root.ExecuteContext(context.Background())
 	return out.String(), err
@@ -74,7 +182,8 @@ func wants(t *testing.T, got string, want ...string) {
 func TestStatusTellsHowEveryWorkloadStands(t *testing.T) {
 	other := incident.New("demo", "bert", "tpu")
 	other.Slices = []incident.Slice{{Name: "bert", Zone: "us-west4-b", Accelerator: "v2-8", Condition: incident.Ready, State: "READY", Since: noon.Add(-50 * time.Hour)}}
-	d, l := deployedWith(t, llama(), other)
+	d := deployedWith(t, ledgertest.NewStore().Open, llama(), other)
+	l := d.ledger
 	got, err := d.call("status")
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +215,8 @@ func TestAnIncidentIsFoundOpenClosedAndInTheArchive(t *testing.T) {
 	closed.ID, closed.Outcome, closed.Phase, closed.Advice = "llama-8b-20261120-1", incident.Escalated, incident.Closed, "create it by hand"
 	closed.Timeline = append(closed.Timeline[:1:1], incident.Line{At: noon, Kind: incident.LineEnded, Text: "escalated · away 57 m 0 s", Reason: "why"})
 	w.Closed = &closed
-	d, l := deployedWith(t, w)
+	d := deployedWith(t, ledgertest.NewStore().Open, w)
+	l := d.ledger
 	archived := closed
 	archived.ID, archived.Closed = "llama-8b-20261101-1", noon
 	if err := l.SaveClosed(t.Context(), w.ID, archived); err != nil {
@@ -128,42 +238,41 @@ func TestAnIncidentIsFoundOpenClosedAndInTheArchive(t *testing.T) {
 }
 
 func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
-	d, l := deployedWith(t, llama())
-	pauses := func() (all, one *incident.Pause) {
-		all, err := l.Pause(t.Context())
-		if err != nil {
-			t.Fatal(err)
+	eachStore(t, func(t *testing.T, open ledger.Opener) {
+		b := deployedWith(t, open, llama())
+		pauses := func() (all, one *incident.Pause) {
+			all, err := b.ledger.Pause(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all, b.workload(llamaID).Pause
 		}
-		w, _, err := l.Workload(t.Context(), "demo/llama-8b")
-		if err != nil {
-			t.Fatal(err)
+		b.want([]string{"pause", "llama-8b", "--for", "2h", "--why", "a look"}, "demo/llama-8b: paused by ada@example.com until 2026-11-21T14:00:00Z: a look\n")
+		if all, one := pauses(); all.Holds(noon) || !one.Holds(noon) || one.Holds(noon.Add(2*time.Hour)) || !one.At.Equal(noon) {
+			t.Errorf("paused are all %+v, one %+v", all, one)
 		}
-		return all, w.Pause
-	}
-	if got, err := d.call("pause", "llama-8b", "--for", "2h", "--by", "ada", "--why", "a look"); err != nil || got != "demo/llama-8b: paused by ada until 2026-11-21T14:00:00Z: a look\n" {
-		t.Errorf("%q, %v", got, err)
-	}
-	if all, one := pauses(); all != nil || !one.Holds(noon) || one.Holds(noon.Add(2*time.Hour)) || !one.At.Equal(noon) {
-		t.Errorf("paused are all %+v, one %+v", all, one)
-	}
-	if _, err := d.call("pause", "--all"); err != nil {
-		t.Fatal(err)
-	}
-	if all, one := pauses(); !all.Holds(noon.Add(1000*time.Hour)) || one == nil || all.By == "" {
-		t.Errorf("paused are all %+v, one %+v", all, one)
-	}
-	for _, args := range [][]string{{"resume", "--all"}, {"resume", "llama-8b"}} {
-		if _, err := d.call(args...); err != nil {
-			t.Fatal(err)
+		b.want([]string{"pause", "--all", "--why", "night"}, "everything: paused by ada@example.com: night")
+		if all, one := pauses(); !all.Holds(noon.Add(1000*time.Hour)) || !one.Holds(noon) || all.By != "ada@example.com" {
+			t.Errorf("paused are all %+v, one %+v", all, one)
 		}
-	}
-	if all, one := pauses(); all != nil || one != nil {
-		t.Errorf("paused are all %+v, one %+v", all, one)
-	}
-	for _, args := range [][]string{{"pause"}, {"resume"}, {"pause", "llama-8b", "--all"}, {"pause", "--all", "--for", "-1h"}, {"resume", "nobody"}} {
-		var wrong usageError
-		if _, err := d.call(args...); !errors.As(err, &wrong) {
-			t.Errorf("%v: %v, want it refused as wrong usage", args, err)
+		b.want([]string{"resume", "--all", "--why", "morning"}, "everything: the pause is lifted by ada@example.com")
+		b.want([]string{"resume", "llama-8b"}, "demo/llama-8b: the pause is lifted by ada@example.com")
+		all, one := pauses()
+		if all.Holds(noon) || one.Holds(noon) || all.By != "ada@example.com" || all.Why != "morning" {
+			t.Errorf("paused are all %+v, one %+v", all, one)
 		}
-	}
+		b.want([]string{"resume", "llama-8b"}, "it was not paused")
+		w := b.workload(llamaID)
+		if o := w.Orders; len(o) != 2 || o[0].Verb != incident.VerbPause || o[1].Verb != incident.VerbResume || o[0].Why != "a look" {
+			t.Errorf("recorded is %+v", o)
+		}
+		if tl := w.Incident.Timeline; tl[len(tl)-1].Text != "ada@example.com: resume" {
+			t.Errorf("the incident tells %+v", tl)
+		}
+		for _, args := range [][]string{{"pause"}, {"resume"}, {"pause", "llama-8b", "--all"}, {"pause", "--all", "--for", "-1h"}, {"resume", "nobody"}} {
+			b.refused(args, "")
+		}
+	})
 }
+
+const llamaID = "demo/llama-8b"

@@ -131,6 +131,7 @@ type API struct {
 	requests map[string]*operation
 	faults   []*Fault
 	blocked  bool
+	guests   func(zone, name string, worker int) (value string, ok bool)
 
 	// stuck is how much longer queued resources are in PROVISIONING.
 	stuck time.Duration

@@ -33,6 +33,7 @@ func (t *Training) Hang() {
 			return
 		}
 		t.high = max(t.high, t.now())
+		t.hung = t.Clock.Now()
 		t.run++
 		t.from, t.first = t.high, t.Clock.Now().Add(math.MaxInt64/2)
 	})
@@ -45,11 +46,35 @@ func (t *Training) Hangs() bool {
 	return t.running && t.first.Sub(t.Clock.Now()) > 365*24*time.Hour
 }
 
+// Still is since when a training stands still of which nobody says anything: it hangs, or is dead with its crew. Zero where it
+// does not.
+func (t *Training) Still() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.running:
+		return t.hung
+	case t.crashed:
+		return t.dead
+	}
+	return time.Time{}
+}
+
+// Stepping is since when the attempt that runs has done steps; zero where none does.
+func (t *Training) Stepping() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if first := t.first.Add(t.StepTakes); t.running && t.hung.IsZero() && !first.After(t.Clock.Now()) {
+		return first
+	}
+	return time.Time{}
+}
+
 // Die ends the training and its crew without a word, on a machine that is READY and HEALTHY all the time.
 func (t *Training) Die() {
 	t.lock(func() {
 		t.stop()
-		t.crashed = true
+		t.crashed, t.dead = true, t.Clock.Now()
 	})
 }
 

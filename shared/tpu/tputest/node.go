@@ -744,6 +744,11 @@ func (a *API) getGuestAttributes(c *request) (any, *status) {
 				v.Items = append(v.Items, &api.GuestAttributesEntry{Namespace: k[0], Key: k[1], Value: value})
 			}
 		}
+		if a.guests != nil && (namespace == "" || namespace == events.GuestNamespace) {
+			if value, ok := a.guests(n.zone, n.name, w); ok {
+				v.Items = append(v.Items, &api.GuestAttributesEntry{Namespace: events.GuestNamespace, Key: events.GuestKey, Value: value})
+			}
+		}
 		slices.SortFunc(v.Items, func(a, b *api.GuestAttributesEntry) int {
 			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Key, b.Key))
 		})

@@ -111,9 +111,13 @@ type Training struct {
 	asked       *events.CrewRequest
 	answered    string
 	entries     int
+	// dead is when the crew ended without a word, hung when the steps stopped.
+	dead, hung time.Time
 	// ran is the life in which the last attempt was begun, began when that was, haunted when a zombie of a former life wrote last.
 	ran            events.Incarnation
 	began, haunted time.Time
+	// started is when an attempt was begun last that was no restart of the crew's own.
+	started time.Time
 }
 
 // NewTraining begins a run on a machine that has been up for long.
@@ -128,7 +132,7 @@ func NewTraining(c TrainingConfig, life events.Incarnation, group string, worker
 		if !t.NoCrew && t.Directory != "" {
 			t.lease(0, 1)
 		}
-		t.begin(1, t.Step, t.Clock.Now())
+		t.start(1, t.Step, t.Clock.Now())
 	})
 	return t
 }
@@ -227,11 +231,41 @@ func (t *Training) Running() (events.Incarnation, bool) {
 	return t.life, t.running
 }
 
+// Started is when an attempt was begun last that was no restart of the crew's own.
+func (t *Training) Started() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.started
+}
+
 // Ran is the life in which steps were done last, or were to be.
 func (t *Training) Ran() events.Incarnation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ran
+}
+
+// State is what the crew on worker 0 has written into its guest attribute by now; false where there is none.
+func (t *Training) State() (s events.CrewState, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.NoCrew || !t.up {
+		return s, false
+	}
+	now := t.Clock.Now()
+	s = events.CrewState{Schema: events.Schema, Seen: now, Phase: "idle", Attempt: t.attempt, Step: t.now(), CheckpointStep: t.saved}
+	switch {
+	case !t.dead.IsZero():
+		s.Seen, s.Phase, s.StepAt = t.dead, "running", t.dead
+	case t.running && !t.hung.IsZero():
+		s.Phase, s.StepAt = "running", t.hung
+	case t.running:
+		s.Phase = "running"
+		if done := now.Sub(t.first) / t.StepTakes; done > 0 {
+			s.StepAt = t.first.Add(done * t.StepTakes)
+		}
+	}
+	return s, true
 }
 
 // now is the step at this moment.
@@ -248,7 +282,7 @@ func (t *Training) boot() {
 	switch {
 	case !t.up:
 	case t.NoCrew || t.Directory == "":
-		t.begin(t.attempt+1, t.saved, t.Clock.Now().Add(t.StartTakes))
+		t.start(t.attempt+1, t.saved, t.Clock.Now().Add(t.StartTakes))
 	default:
 		t.obey()
 	}
@@ -275,9 +309,9 @@ func (t *Training) obey() {
 		}
 	case l.Attempt > t.attempt:
 		t.left, t.pause, t.crashed = t.Restarts, t.Backoff, false
-		t.begin(l.Attempt, t.saved, t.Clock.Now().Add(t.StartTakes))
+		t.start(l.Attempt, t.saved, t.Clock.Now().Add(t.StartTakes))
 	case !t.running && !t.crashed:
-		t.begin(t.attempt+1, t.saved, t.Clock.Now().Add(t.StartTakes))
+		t.start(t.attempt+1, t.saved, t.Clock.Now().Add(t.StartTakes))
 	}
 }
 
@@ -307,9 +341,15 @@ func (t *Training) lease(epoch int64, attempt int) {
 }
 
 // begin starts an attempt from a checkpoint.
+// start begins an attempt that is no restart of the crew's own.
+func (t *Training) start(attempt int, from int64, first time.Time) {
+	t.started = t.Clock.Now()
+	t.begin(attempt, from, first)
+}
+
 func (t *Training) begin(attempt int, from int64, first time.Time) {
 	t.stop() // an attempt that still runs ends here, with its steps done
-	t.running, t.crashed = true, false
+	t.running, t.crashed, t.hung, t.dead = true, false, time.Time{}, time.Time{}
 	t.attempt, t.from, t.first, t.ran, t.began = attempt, from, first, t.life, t.Clock.Now()
 	if attempt > 1 {
 		t.report(events.CrewReport{Report: events.ReportStarted, Workers: t.workers, Step: from})

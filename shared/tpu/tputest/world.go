@@ -224,6 +224,13 @@ func (a *API) BlockGuestAttributes(blocked bool) {
 	a.blocked = blocked
 }
 
+// OnGuests has what a crew writes into its guest attribute told by f, at the time that it is read.
+func (a *API) OnGuests(f func(zone, name string, worker int) (value string, ok bool)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.guests = f
+}
+
 // SetGuestAttribute writes a guest attribute, as a worker does.
 func (a *API) SetGuestAttribute(zone, name string, worker int, namespace, key, value string) error {
 	return a.with(zone, name, func(n *node) {

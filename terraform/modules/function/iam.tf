@@ -27,6 +27,16 @@ resource "google_pubsub_topic_iam_member" "publisher" {
   member  = google_service_account.runtime.member
 }
 
+# It may read exactly the secrets that its environment holds.
+resource "google_secret_manager_secret_iam_member" "reader" {
+  for_each = var.secrets
+
+  project   = element(split("/", each.value), 1)
+  secret_id = element(split("/", each.value), 3)
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.runtime.member
+}
+
 # The invoker may call this one service.
 resource "google_cloud_run_v2_service_iam_member" "invoker" {
   project  = var.project_id

@@ -47,6 +47,17 @@ resource "google_cloudfunctions2_function" "main" {
     max_instance_count               = var.max_instances
     max_instance_request_concurrency = var.concurrency
     environment_variables            = merge(var.environment, var.publishes_to)
+
+    dynamic "secret_environment_variables" {
+      for_each = var.secrets
+
+      content {
+        key        = secret_environment_variables.key
+        project_id = element(split("/", secret_environment_variables.value), 1)
+        secret     = element(split("/", secret_environment_variables.value), 3)
+        version    = "latest" # as of the start of an instance
+      }
+    }
   }
 
   # No event_trigger: the subscription that comes with one has no dead letter, no backoff and no deadline of ours, and
@@ -54,8 +65,11 @@ resource "google_cloudfunctions2_function" "main" {
 
   lifecycle {
     precondition {
-      condition     = length(setintersection(keys(var.environment), keys(var.publishes_to))) == 0
-      error_message = "${var.name}: ${join(", ", setintersection(keys(var.environment), keys(var.publishes_to)))} is both in environment and in publishes_to."
+      condition     = length(distinct(concat(keys(var.environment), keys(var.publishes_to), keys(var.secrets)))) == length(var.environment) + length(var.publishes_to) + length(var.secrets)
+      error_message = "${var.name}: a variable is there twice in environment, publishes_to and secrets."
     }
   }
+
+  # It does not start with a secret that it may not read.
+  depends_on = [google_secret_manager_secret_iam_member.reader]
 }

@@ -3,6 +3,11 @@ output "dead_letter_subscription" {
   value       = one(google_pubsub_subscription.dead_letter[*].name)
 }
 
+output "docker_repository" {
+  description = "The repository of Artifact Registry that takes the function's images, if it was given one."
+  value       = google_cloudfunctions2_function.main.build_config[0].docker_repository
+}
+
 output "email" {
   description = "The account that the function acts as."
   value       = google_service_account.runtime.email
@@ -26,6 +31,11 @@ output "name" {
 output "publishes_to" {
   description = "The topics on which the function's account was granted to publish, by environment variable."
   value       = tomap({ for env, grant in google_pubsub_topic_iam_member.publisher : env => grant.topic })
+}
+
+output "secrets" {
+  description = "The secrets that the function's account was granted to read, by environment variable."
+  value       = tomap({ for env, grant in google_secret_manager_secret_iam_member.reader : env => "projects/${grant.project}/secrets/${grant.secret_id}" })
 }
 
 output "subscription" {

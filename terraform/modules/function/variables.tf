@@ -148,6 +148,17 @@ variable "runtime" {
   }
 }
 
+variable "secrets" {
+  description = "Environment variables that hold secrets: by variable the secret, projects/P/secrets/S, of which the function gets the newest version and may read no other."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = alltrue([for secret in values(var.secrets) : can(regex("^projects/[^/]+/secrets/[^/]+$", secret))])
+    error_message = "secrets takes full names of secrets, projects/P/secrets/S."
+  }
+}
+
 variable "source_bucket" {
   description = "The bucket that takes the archive."
   type        = string

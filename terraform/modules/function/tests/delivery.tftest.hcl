@@ -84,6 +84,24 @@ run "publishes_where_it_is_told" {
   }
 }
 
+run "reads_the_secrets_that_it_is_given" {
+  variables {
+    secrets = { TOKEN = "projects/other-project/secrets/token" }
+  }
+
+  assert {
+    condition = one(google_cloudfunctions2_function.main.service_config[0].secret_environment_variables) == {
+      key = "TOKEN", project_id = "other-project", secret = "token", version = "latest"
+    } && !contains(keys(google_cloudfunctions2_function.main.service_config[0].environment_variables), "TOKEN")
+    error_message = "A secret is not given as one."
+  }
+
+  assert {
+    condition     = google_secret_manager_secret_iam_member.reader["TOKEN"].secret_id == "token" && google_secret_manager_secret_iam_member.reader["TOKEN"].project == "other-project" && google_secret_manager_secret_iam_member.reader["TOKEN"].role == "roles/secretmanager.secretAccessor" && length(google_secret_manager_secret_iam_member.reader) == 1
+    error_message = "The function may not read its secret, or may read more."
+  }
+}
+
 run "archive_is_named_by_its_hash" {
   assert {
     condition     = google_storage_bucket_object.archive.name == "recreate-${filesha256("./tests/delivery.tftest.hcl")}.zip" && google_cloudfunctions2_function.main.build_config[0].source[0].storage_source[0].object == google_storage_bucket_object.archive.name

@@ -1,0 +1,93 @@
+package events
+
+import (
+	"strconv"
+	"time"
+)
+
+// IncidentUpdated says how an incident stands, whole: whoever reads it needs nothing else, and of several of one incident only
+// the newest. Published by every function that decides; notify reacts by telling people. Metadata values are never in it.
+type IncidentUpdated struct {
+	Schema   int    `json:"schema"`
+	Workload string `json:"workload"`
+	Incident string `json:"incident"`
+	// Number rises with what happens in an incident: of two updates the one with the higher number is the newer.
+	Number int       `json:"number"`
+	At     time.Time `json:"at"`
+	Opened time.Time `json:"opened"`
+	Cause  Cause     `json:"cause"`
+	// Policy is the name under which it was decided; empty where the slice has no label.
+	Policy string `json:"policy,omitzero"`
+	// Slices are those that something happened to, Chips all that the workload has.
+	Slices []Affected `json:"slices,omitempty"`
+	Chips  int        `json:"chips,omitzero"`
+	// Phase is where it stands; Asked is the action that a person has to approve.
+	Phase string `json:"phase"`
+	Asked Action `json:"asked,omitzero"`
+	// Outcome is how it ended, and ConfirmedBy what proved that training goes on.
+	Outcome     string `json:"outcome,omitzero"`
+	ConfirmedBy string `json:"confirmed_by,omitzero"`
+	// Happened is what went wrong, in the order in which it was learned.
+	Happened []string `json:"happened,omitempty"`
+	// Doing is what was decided last, and Why; Advice is what a person has to do.
+	Doing  string `json:"doing,omitzero"`
+	Why    string `json:"why,omitzero"`
+	Advice string `json:"advice,omitzero"`
+	// Down is when the training stopped; zero while it runs.
+	Down time.Time `json:"down,omitzero"`
+	// Waiting is since when capacity has been waited for, once that is long.
+	Waiting time.Time `json:"waiting,omitzero"`
+	// IdleChips can be used, and do nothing while a person is waited for. ChipHourPrice is the policy's, in dollars; 0 is unknown.
+	IdleChips     int     `json:"idle_chips,omitzero"`
+	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
+}
+
+// Affected is a slice that something happened to.
+type Affected struct {
+	Name        string `json:"name"`
+	Zone        string `json:"zone,omitzero"`
+	Accelerator string `json:"accelerator,omitzero"`
+	Spot        bool   `json:"spot,omitzero"`
+}
+
+// EventType implements Event.
+func (IncidentUpdated) EventType() string { return TypeIncidentUpdated }
+
+// EventID implements Event.
+func (e IncidentUpdated) EventID() string {
+	return ID(e.Workload, e.Incident, TypeIncidentUpdated, strconv.Itoa(e.Number), e.Step())
+}
+
+// EventSubject implements Event.
+func (e IncidentUpdated) EventSubject() string { return e.Workload }
+
+// Step names what is told once in an incident: its end, what a person has to approve, or the phase.
+func (e IncidentUpdated) Step() string {
+	switch {
+	case e.Outcome != "":
+		return e.Outcome
+	case e.Asked != "":
+		return e.Phase + "/" + string(e.Asked)
+	case !e.Waiting.IsZero():
+		return e.Phase + "/waiting"
+	}
+	return e.Phase
+}
+
+// Validate implements Event.
+func (e IncidentUpdated) Validate() error {
+	var f faults
+	f.schema(e.Schema)
+	f.require("workload", e.Workload)
+	f.require("incident", e.Incident)
+	f.require("phase", e.Phase)
+	f.check(e.Number > 0, "number %d: the first is 1", e.Number)
+	f.check(!e.At.IsZero(), "at is missing")
+	return f.err()
+}
+
+// DecodeIncidentUpdated reads the body of an incident's update.
+func DecodeIncidentUpdated(data []byte) (e IncidentUpdated, err error) {
+	err = decode(data, TypeIncidentUpdated, &e)
+	return e, err
+}

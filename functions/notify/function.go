@@ -1,0 +1,108 @@
+// Package notify tells people how an incident goes: in Slack, in Google Chat, or by a signed webhook to a program of theirs. It
+// decides nothing and touches nothing: a target that is away holds up no incident.
+//
+// Each step of an incident is told once at most, although messages come at least once and in any order: what is older than what
+// was told is left out, and the next message tells it. More than so many a minute are told together.
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/trigger"
+)
+
+func init() {
+	// Arrives: pitstop.incident.updated.v1 on the topic incident-updates. Publishes: nothing.
+	// Grants: roles/datastore.user on the database, roles/secretmanager.secretAccessor on its secrets.
+	trigger.Register("HandleNotify", trigger.Function[config, events.IncidentUpdated]{Decode: decode, Build: build})
+}
+
+// config names the targets; what is empty is none. Tokens and addresses that let anybody post come from Secret Manager, and
+// are in no error and no log.
+type config struct {
+	Ledger ledger.Config
+	// SlackChannel is the ID of a channel, to which the bot of SlackBotToken (xoxb-...) was invited.
+	SlackChannel  string `env:"SLACK_CHANNEL"`
+	SlackBotToken string `env:"SLACK_BOT_TOKEN"`
+	// SlackWebhookURL is an incoming webhook, ChatWebhookURL one of a space in Google Chat.
+	SlackWebhookURL string `env:"SLACK_WEBHOOK_URL"`
+	ChatWebhookURL  string `env:"CHAT_WEBHOOK_URL"`
+	// WebhookURL is called with a signature by WebhookSecret.
+	WebhookURL    string `env:"WEBHOOK_URL"`
+	WebhookSecret string `env:"WEBHOOK_SECRET"`
+	// PerMinute bounds the messages to each target.
+	PerMinute int `env:"NOTIFY_PER_MINUTE, default=20"`
+}
+
+// Validate returns every fault of the configuration that its tags do not find.
+func (c config) Validate() error {
+	var faults []error
+	both := func(one, other, what, with string) {
+		if (one == "") != (other == "") {
+			faults = append(faults, fmt.Errorf("%s and %s go together: one of them is not set", what, with))
+		}
+	}
+	both(c.SlackChannel, c.SlackBotToken, "SLACK_CHANNEL", "SLACK_BOT_TOKEN")
+	both(c.WebhookURL, c.WebhookSecret, "WEBHOOK_URL", "WEBHOOK_SECRET")
+	for _, u := range []struct{ name, value string }{
+		{"SLACK_WEBHOOK_URL", c.SlackWebhookURL}, {"CHAT_WEBHOOK_URL", c.ChatWebhookURL}, {"WEBHOOK_URL", c.WebhookURL},
+	} {
+		if u.value != "" && !callable(u.value) {
+			faults = append(faults, fmt.Errorf("%s is no address that begins with https://", u.name))
+		}
+	}
+	if c.PerMinute < 1 {
+		faults = append(faults, fmt.Errorf("NOTIFY_PER_MINUTE is %d, and has to be 1 at least", c.PerMinute))
+	}
+	if _, err := c.targets(time.Now); err != nil {
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// callable reports whether an address is one to send secrets to: by https, or on this machine.
+func callable(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.User != nil {
+		return false
+	}
+	return u.Scheme == "https" || u.Scheme == "http" && net.ParseIP(u.Hostname()).IsLoopback()
+}
+
+// targets are those that are configured.
+func (c config) targets(now func() time.Time) (targets []Target, err error) {
+	if c.SlackChannel != "" {
+		targets = append(targets, NewSlackBot(SlackAPI, c.SlackChannel, c.SlackBotToken))
+	}
+	if c.SlackWebhookURL != "" {
+		targets = append(targets, NewSlackWebhook(c.SlackWebhookURL))
+	}
+	if c.ChatWebhookURL != "" {
+		targets = append(targets, NewChat(c.ChatWebhookURL))
+	}
+	if c.WebhookURL != "" {
+		w, err := NewWebhook(c.WebhookURL, c.WebhookSecret, now)
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, w)
+	}
+	return targets, nil
+}
+
+func build(_ context.Context, cfg config) (func(context.Context, events.IncidentUpdated) error, error) {
+	targets, err := cfg.targets(time.Now)
+	if err != nil {
+		return nil, err
+	}
+	return newHandler(Deps{
+		Ledger: cfg.Ledger.Open(), Targets: targets, PerMinute: cfg.PerMinute, Now: time.Now, Log: trigger.Log(),
+	}).handle, nil
+}

@@ -1,0 +1,761 @@
+package notify_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"gocloud.dev/docstore"
+
+	"pitstop.internal/events"
+	"pitstop.internal/functions/notify"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/trigger"
+)
+
+const (
+	channel = "C0123456789"
+	token   = "xoxb-very-secret"
+	secret  = "whsec_c2VjcmV0IG9mIHRoZSB3ZWJob29r"
+)
+
+// receiver is who is told: a server on loopback that keeps what it gets, and answers as it is told to.
+type receiver struct {
+	*httptest.Server
+	mu     sync.Mutex
+	got    []*http.Request
+	bodies [][]byte
+	// answer answers a request; without one it is 200 and what Slack says.
+	answer func(w http.ResponseWriter, n int)
+	told   func(body []byte)
+}
+
+func newReceiver(t testing.TB) *receiver {
+	t.Helper()
+	r := &receiver{}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, err := io.ReadAll(q.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.mu.Lock()
+		r.got, r.bodies = append(r.got, q), append(r.bodies, body)
+		n, answer, told := len(r.got), r.answer, r.told
+		r.mu.Unlock()
+		if told != nil {
+			told(body)
+		}
+		if answer != nil {
+			answer(w, n)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"ok":true,"ts":"17.%d"}`, n) //nolint:errcheck // who asked notices
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) answers(f func(w http.ResponseWriter, n int)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = f
+}
+
+func status(code int) func(http.ResponseWriter, int) {
+	return func(w http.ResponseWriter, _ int) { w.WriteHeader(code) }
+}
+
+// take returns the bodies that came since the last time, as objects.
+func (r *receiver) take(t testing.TB) (bodies []map[string]any) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, raw := range r.bodies {
+		var b map[string]any
+		if err := json.Unmarshal(raw, &b); err != nil {
+			t.Fatalf("%v: %s", err, raw)
+		}
+		bodies = append(bodies, b)
+	}
+	r.bodies = nil
+	return bodies
+}
+
+// desk is the function with a ledger in memory and a clock that stands still.
+type desk struct {
+	t      testing.TB
+	clock  *tputest.ManualClock
+	tap    *ledgertest.Tap
+	ledger *ledger.Ledger
+	log    *bytes.Buffer
+	handle trigger.Handle
+	deps   notify.Deps
+}
+
+func newDesk(t testing.TB, perMinute int, targets ...func(d *desk) notify.Target) *desk {
+	t.Helper()
+	d := &desk{t: t, clock: tputest.NewManualClock(fleettest.Start), tap: &ledgertest.Tap{}, log: &bytes.Buffer{}}
+	store := ledgertest.NewStore()
+	d.ledger = ledger.New(d.tap.On(func(ctx context.Context, name string) (*docstore.Collection, error) {
+		c, err := store.Open(ctx, name)
+		if err == nil {
+			t.Cleanup(func() { closed(t, c) })
+		}
+		return c, err
+	}))
+	t.Cleanup(func() { closed(t, d.ledger) })
+	d.deps = notify.Deps{Ledger: d.ledger, PerMinute: perMinute, Now: d.clock.Now, Log: slog.New(slog.NewJSONHandler(d.log, nil))}
+	for _, target := range targets {
+		d.deps.Targets = append(d.deps.Targets, target(d))
+	}
+	d.restart()
+	return d
+}
+
+func closed(t testing.TB, c io.Closer) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// restart has a new instance take over.
+func (d *desk) restart() { d.handle = notify.New(d.deps) }
+
+func slack(r *receiver) func(*desk) notify.Target {
+	return func(*desk) notify.Target { return notify.NewSlackBot(r.URL+"/api/chat.postMessage", channel, token) }
+}
+
+func webhook(r *receiver) func(*desk) notify.Target {
+	return func(d *desk) notify.Target {
+		w, err := notify.NewWebhook(r.URL+"/hook", secret, d.clock.Now)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		return w
+	}
+}
+
+func (d *desk) deliver(u events.IncidentUpdated) (outcome string) {
+	d.t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			outcome = fleettest.Redelivered
+		}
+	}()
+	err := d.handle(d.t.Context(), fleettest.Request(u))
+	return fleettest.Outcome(err)
+}
+
+func (d *desk) want(u events.IncidentUpdated, outcome string) {
+	d.t.Helper()
+	if got := d.deliver(u); got != outcome {
+		d.t.Errorf("%s, number %d: %s, want %s", u.Step(), u.Number, got, outcome)
+	}
+}
+
+// course is how an incident of a workload goes, step by step.
+func course(workload string) []events.IncidentUpdated {
+	base := events.IncidentUpdated{
+		Schema: 1, Workload: "demo/" + workload, Incident: workload + "-20260301-1", At: fleettest.Start, Opened: fleettest.Start,
+		Cause: events.CausePreemption, Policy: "spot", Down: fleettest.Start.Add(-time.Minute), Chips: 16,
+		Slices:   []events.Affected{{Name: workload, Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true}},
+		Happened: []string{"worker 2 was preempted"}, Doing: "delete " + workload, Why: "Spot, and its loss is proven",
+	}
+	var steps []events.IncidentUpdated
+	for i, phase := range []incident.Phase{incident.Removing, incident.Recreating, incident.Resuming, incident.Closed} {
+		u := base
+		u.Number, u.Phase = 3*i+2, string(phase)
+		u.At = base.At.Add(time.Duration(i) * time.Minute)
+		if phase == incident.Closed {
+			u.Outcome, u.ConfirmedBy, u.Doing, u.Why = "resumed", "step", "resumed, confirmed by step", "step 48,213 > 48,190"
+		}
+		steps = append(steps, u)
+	}
+	return steps
+}
+
+func escalated(u events.IncidentUpdated) events.IncidentUpdated {
+	u.Number, u.Phase, u.Outcome, u.ConfirmedBy = 11, "closed", "escalated", ""
+	u.Doing, u.Why, u.Advice, u.IdleChips, u.ChipHourPrice = "escalated", "no progress within 30 m 0 s", "look at the training", 16, 1.2
+	return u
+}
+
+func approving(u events.IncidentUpdated) events.IncidentUpdated {
+	u.Phase, u.Asked, u.Doing, u.Why = "approving", events.ActionDelete, "wait for approval: recreate llama", "the policy says ask"
+	return u
+}
+
+func TestAnIncidentIsOneThreadInWhichEachStepIsToldOnce(t *testing.T) {
+	r := newReceiver(t)
+	d := newDesk(t, 20, slack(r))
+	steps := course("llama")
+	for _, u := range steps {
+		d.want(u, fleettest.Handled)
+		d.want(u, fleettest.Ignored)
+	}
+	d.restart()
+	for _, u := range steps {
+		d.want(u, fleettest.Ignored)
+	}
+	var threads []any
+	for _, b := range r.take(t) {
+		threads = append(threads, b["thread_ts"])
+		if b["channel"] != channel || b["reply_broadcast"] != nil {
+			t.Errorf("channel %v, broadcast %v", b["channel"], b["reply_broadcast"])
+		}
+	}
+	if diff := cmp.Diff([]any{nil, "17.1", "17.1", "17.1"}, threads); diff != "" {
+		t.Errorf("threads (-want +got):\n%s", diff)
+	}
+	if got := r.got[0].Header.Get("Authorization"); got != "Bearer "+token || r.got[0].URL.Path != "/api/chat.postMessage" {
+		t.Errorf("authorization %q at %s", got, r.got[0].URL)
+	}
+}
+
+func TestWhatAPersonHasToDoIsShownInTheChannel(t *testing.T) {
+	r := newReceiver(t)
+	d := newDesk(t, 20, slack(r))
+	u := course("llama")[0]
+	d.want(u, fleettest.Handled)
+	ask := approving(u)
+	ask.Number++
+	d.want(ask, fleettest.Handled)
+	d.want(escalated(u), fleettest.Handled)
+	var broadcast []any
+	var said []string
+	for _, b := range r.take(t) {
+		broadcast = append(broadcast, b["reply_broadcast"])
+		said = append(said, fmt.Sprint(b["text"]))
+	}
+	if diff := cmp.Diff([]any{nil, true, true}, broadcast); diff != "" {
+		t.Errorf("broadcast (-want +got):\n%s", diff)
+	}
+	if want := "A person is needed: preemption of demo/llama, and idle chips cost $19.20 an hour"; said[2] != want {
+		t.Errorf("it says %q, want %q", said[2], want)
+	}
+}
+
+func TestOutOfOrderTheNewestIsToldAlone(t *testing.T) {
+	r := newReceiver(t)
+	d := newDesk(t, 20, slack(r))
+	steps := course("llama")
+	d.want(steps[3], fleettest.Handled)
+	for _, u := range steps[:3] {
+		d.want(u, fleettest.Ignored)
+	}
+	if got := len(r.take(t)); got != 1 {
+		t.Errorf("%d messages, want the end alone", got)
+	}
+}
+
+func TestATargetThatIsAwayHoldsUpNeitherAnIncidentNorTheOthers(t *testing.T) {
+	away, there := newReceiver(t), newReceiver(t)
+	d := newDesk(t, 20, slack(there), webhook(away))
+	away.answers(status(http.StatusBadGateway))
+	u := course("llama")[0]
+	d.want(u, fleettest.Redelivered)
+	d.want(u, fleettest.Redelivered)
+	if got := len(there.take(t)); got != 1 {
+		t.Errorf("the one that is there was told %d times, want once", got)
+	}
+	away.take(t)
+	away.answers(nil)
+	d.want(u, fleettest.Handled)
+	if there, away := len(there.take(t)), len(away.take(t)); there != 0 || away != 1 {
+		t.Errorf("told %d and %d times, want only the one that was away", there, away)
+	}
+}
+
+func TestATargetThatNobodyReachesIsTriedAgain(t *testing.T) {
+	r := newReceiver(t)
+	r.Close()
+	d := newDesk(t, 20, slack(r))
+	for range 3 {
+		d.want(course("llama")[0], fleettest.Redelivered)
+	}
+}
+
+// TestARefusalThatNoRepetitionMendsIsLogged: the message is acknowledged, and the next step is tried anew.
+func TestARefusalThatNoRepetitionMendsIsLogged(t *testing.T) {
+	for name, answer := range map[string]func(http.ResponseWriter, int){
+		"by its status": status(http.StatusForbidden),
+		"by a redirect": func(w http.ResponseWriter, _ int) {
+			w.Header().Set("Location", "https://example.com")
+			w.WriteHeader(http.StatusFound)
+		},
+		"in Slack's way": func(w http.ResponseWriter, _ int) { _, _ = w.Write([]byte(`{"ok":false,"error":"channel_not_found"}`)) }, //nolint:errcheck // who asked notices
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReceiver(t)
+			d := newDesk(t, 20, slack(r))
+			r.answers(answer)
+			steps := course("llama")
+			d.want(steps[0], fleettest.Handled)
+			d.want(steps[0], fleettest.Ignored)
+			var l map[string]any
+			if err := json.Unmarshal(d.log.Bytes(), &l); err != nil {
+				t.Fatalf("%v: %s", err, d.log)
+			}
+			if l["level"] != "ERROR" || l["msg"] != "notification refused" || l["target"] != "slack-"+channel || l["incident"] != steps[0].Incident {
+				t.Errorf("logged %v", l)
+			}
+			r.answers(nil)
+			d.want(steps[1], fleettest.Handled)
+		})
+	}
+}
+
+func TestATargetThatWantsToBeLeftAloneIs(t *testing.T) {
+	for name, answer := range map[string]func(w http.ResponseWriter){
+		"by its status":  func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
+		"in Slack's way": func(w http.ResponseWriter) { _, _ = w.Write([]byte(`{"ok":false,"error":"ratelimited"}`)) }, //nolint:errcheck // who asked notices
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReceiver(t)
+			d := newDesk(t, 20, slack(r))
+			r.answers(func(w http.ResponseWriter, _ int) { w.Header().Set("Retry-After", "30"); answer(w) })
+			u := course("llama")[0]
+			d.want(u, fleettest.Later)
+			r.answers(nil)
+			d.clock.Advance(29 * time.Second)
+			d.want(escalated(u), fleettest.Later)
+			if got := len(r.take(t)); got != 1 {
+				t.Errorf("it was called %d times, want once", got)
+			}
+			d.clock.Advance(time.Second)
+			d.want(escalated(u), fleettest.Handled)
+			d.want(u, fleettest.Ignored)
+		})
+	}
+}
+
+// hangUp takes a message and says nothing.
+func hangUp(w http.ResponseWriter, _ int) {
+	panic(http.ErrAbortHandler)
+}
+
+// TestALostAnswer: nobody knows whether the message arrived. Where that is told twice nobody is the wiser, what the next step tells is left to it;
+// what nothing tells later is said once more, and says so.
+func TestALostAnswer(t *testing.T) {
+	steps := course("llama")
+	for name, c := range map[string]struct {
+		target  func(*receiver) func(*desk) notify.Target
+		step    events.IncidentUpdated
+		again   int
+		outcome string
+	}{
+		"of a step that the next one tells": {slack, steps[0], 0, fleettest.Ignored},
+		"of the end":                        {slack, steps[3], 1, fleettest.Handled},
+		"of what a person has to do":        {slack, escalated(steps[0]), 1, fleettest.Handled},
+		"of one who knows repetitions":      {webhook, steps[0], 1, fleettest.Handled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReceiver(t)
+			d := newDesk(t, 20, c.target(r))
+			r.answers(hangUp)
+			d.want(c.step, fleettest.Redelivered)
+			r.answers(nil)
+			first := r.take(t)
+			knows := c.step.Number == steps[0].Number && c.again == 1
+			if !knows {
+				d.want(c.step, fleettest.Later) // whoever began it may still be at it
+				d.clock.Advance(time.Minute)
+			}
+			d.want(c.step, c.outcome)
+			d.want(c.step, fleettest.Ignored)
+			again := r.take(t)
+			if len(first) != 1 || len(again) != c.again {
+				t.Fatalf("told %d times and %d times again, want 1 and %d", len(first), len(again), c.again)
+			}
+			switch {
+			case knows && cmp.Diff(first[0], again[0]) != "":
+				t.Errorf("the repetition is another message:\n%s", cmp.Diff(first[0], again[0]))
+			case !knows && c.again == 1 && !strings.Contains(fmt.Sprint(again[0]), "said once more"):
+				t.Errorf("the repetition does not say that it is one: %v", again[0])
+			}
+		})
+	}
+}
+
+// TestACrashBehindTheMessage: the instance ends before it can save that the message was sent.
+func TestACrashBehindTheMessage(t *testing.T) {
+	r := newReceiver(t)
+	d := newDesk(t, 20, slack(r))
+	r.told = func([]byte) {
+		d.tap.Before = func(_ context.Context, c ledgertest.Call) error {
+			if c.Write {
+				return errors.New("the database is away")
+			}
+			return nil
+		}
+	}
+	steps := course("llama")
+	d.want(steps[0], fleettest.Handled) // it was told, which is what counts; that it is not saved is logged
+	if !strings.Contains(d.log.String(), "what was told is not saved") {
+		t.Errorf("logged: %s", d.log)
+	}
+	r.told, d.tap.Before = nil, nil
+	d.restart()
+	d.want(steps[0], fleettest.Later)
+	d.want(steps[1], fleettest.Later)
+	d.clock.Advance(time.Minute)
+	d.want(steps[1], fleettest.Handled)
+	d.want(steps[0], fleettest.Ignored)
+	if got := len(r.take(t)); got != 2 {
+		t.Errorf("%d messages, want one for each step", got)
+	}
+}
+
+func TestWhatCannotBeSavedIsNotTold(t *testing.T) {
+	r := newReceiver(t)
+	d := newDesk(t, 20, slack(r))
+	d.tap.Before = func(context.Context, ledgertest.Call) error { return errors.New("the database is away") }
+	d.want(course("llama")[0], fleettest.Redelivered)
+	if got := len(r.take(t)); got != 0 {
+		t.Errorf("%d messages without a record of them", got)
+	}
+}
+
+func TestOfManyAtOnceOneTells(t *testing.T) {
+	r := newReceiver(t)
+	d := newDesk(t, 1000, slack(r))
+	u := course("llama")[0]
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() { d.deliver(u) })
+	}
+	wg.Wait()
+	d.clock.Advance(time.Minute)
+	d.want(u, fleettest.Ignored)
+	if got := len(r.take(t)); got != 1 {
+		t.Errorf("%d messages, want one", got)
+	}
+}
+
+func TestAWebhookIsSigned(t *testing.T) {
+	r := newReceiver(t)
+	d := newDesk(t, 20, webhook(r))
+	u := escalated(course("llama")[0])
+	d.want(u, fleettest.Handled)
+	q, body := r.got[0], r.bodies[0]
+	id, at := q.Header.Get("Webhook-Id"), q.Header.Get("Webhook-Timestamp")
+	if id != u.EventID() || at != strconv.FormatInt(fleettest.Start.Unix(), 10) {
+		t.Errorf("ID %q, time %q", id, at)
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hmac.New(sha256.New, key)
+	fmt.Fprintf(h, "%s.%s.%s", id, at, body)
+	if got, want := q.Header.Get("Webhook-Signature"), "v1,"+base64.StdEncoding.EncodeToString(h.Sum(nil)); got != want {
+		t.Errorf("signature %q, want %q", got, want)
+	}
+}
+
+// TestNothingSecretIsLogged has every target fail in every way, and looks for what may not be seen.
+func TestNothingSecretIsLogged(t *testing.T) {
+	const private = "T00-very-secret-path"
+	for name, answer := range map[string]func(http.ResponseWriter, int){
+		"refused": status(http.StatusForbidden), "failed": status(http.StatusInternalServerError), "silent": hangUp, "away": nil,
+	} {
+		r := newReceiver(t)
+		address := r.URL + "/" + private
+		if answer == nil {
+			r.Close()
+		}
+		r.answers(answer)
+		d := newDesk(t, 20, slack(r), webhook(r),
+			func(*desk) notify.Target { return notify.NewSlackWebhook(address) },
+			func(*desk) notify.Target { return notify.NewChat(address + "?key=k&token=" + token) })
+		err := d.handle(t.Context(), fleettest.Request(escalated(course("llama")[0])))
+		said := fmt.Sprint(err) + d.log.String()
+		for _, hidden := range []string{private, token, secret, "c2VjcmV0"} {
+			if strings.Contains(said, hidden) {
+				t.Errorf("%s: %q is told: %s", name, hidden, said)
+			}
+		}
+		if fault.IsPermanent(err) || name != "refused" && err == nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWithoutATargetEverythingIsAcknowledged(t *testing.T) {
+	d := newDesk(t, 20)
+	d.want(course("llama")[0], fleettest.Ignored)
+	if d.tap.Writes() != 0 {
+		t.Error("something was written")
+	}
+}
+
+func TestWhatIsNoUpdateIsNotActedOn(t *testing.T) {
+	d := newDesk(t, 20)
+	bad, newer := course("llama")[0], course("llama")[0]
+	bad.Incident, newer.Schema = "", events.Schema+1
+	d.want(bad, fleettest.Rejected)
+	d.want(newer, fleettest.Later)
+	if got := fleettest.Outcome(d.handle(t.Context(), fleettest.Message([]byte("{}"), fleettest.Start))); got != fleettest.Ignored {
+		t.Errorf("another event: %s", got)
+	}
+}
+
+// pubsub delivers again what was not acknowledged, each message with its own backoff, on the desk's clock.
+type pubsub struct {
+	d     *desk
+	queue []*queued
+}
+
+type queued struct {
+	u        events.IncidentUpdated
+	at       time.Time
+	attempts int
+}
+
+// drain delivers until everything is acknowledged, and returns the most deliveries that a message took.
+func (p *pubsub) drain(after func()) (most int) {
+	for len(p.queue) > 0 {
+		slices.SortStableFunc(p.queue, func(a, b *queued) int { return a.at.Compare(b.at) })
+		now := p.d.clock.Now()
+		if next := p.queue[0].at; next.After(now) {
+			p.d.clock.Advance(next.Sub(now))
+			now = next
+		}
+		n := 0
+		for n < len(p.queue) && !p.queue[n].at.After(now) {
+			n++
+		}
+		due := p.queue[:n:n]
+		p.queue = p.queue[n:]
+		for _, q := range due {
+			q.attempts++
+			most = max(most, q.attempts)
+			switch p.d.deliver(q.u) {
+			case fleettest.Later, fleettest.Redelivered:
+				wait := min(10*time.Second<<min(q.attempts-1, 6), 600*time.Second)
+				q.at = now.Add(wait)
+				p.queue = append(p.queue, q)
+			}
+		}
+		if after != nil {
+			after()
+		}
+	}
+	return most
+}
+
+// TestAStorm: 10,000 updates at once, each delivered twice and in any order. Each incident and phase is told once at most, each end is
+// told, and no minute brings more messages than the bound.
+func TestAStorm(t *testing.T) {
+	const incidents, perMinute = 2500, 20
+	r := newReceiver(t)
+	d := newDesk(t, perMinute, webhook(r))
+	told := map[string]int{}
+	var times []time.Time
+	r.told = func(body []byte) {
+		var m struct {
+			Updates []struct {
+				Step     string
+				Incident struct{ Incident string }
+			}
+		}
+		if err := json.Unmarshal(body, &m); err != nil {
+			t.Error(err)
+		}
+		times = append(times, d.clock.Now())
+		for _, u := range m.Updates {
+			told[u.Incident.Incident+" "+u.Step]++
+		}
+	}
+	p := &pubsub{d: d}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that can be repeated
+	for i := range incidents {
+		for _, u := range course(fmt.Sprintf("w%d", i)) {
+			for range 2 {
+				p.queue = append(p.queue, &queued{u: u, at: fleettest.Start.Add(time.Duration(random.IntN(60)) * time.Second)})
+			}
+		}
+	}
+	most := p.drain(nil)
+	for what, n := range told {
+		if n > 1 {
+			t.Errorf("%s was told %d times", what, n)
+		}
+	}
+	for i := range incidents {
+		if u := course(fmt.Sprintf("w%d", i))[3]; told[u.Incident+" resumed"] != 1 {
+			t.Fatalf("the end of %s was told %d times", u.Incident, told[u.Incident+" resumed"])
+		}
+	}
+	for i := range times {
+		if j := i + perMinute; j < len(times) && times[j].Sub(times[i]) < time.Minute {
+			t.Fatalf("more than %d messages within a minute, from %s on", perMinute, times[i])
+		}
+	}
+	if most >= 20 {
+		t.Errorf("a message took %d deliveries, and 20 put it aside", most)
+	}
+	t.Logf("%d messages in %v, at most %d deliveries of one update", len(times), times[len(times)-1].Sub(times[0]).Round(time.Second), most)
+}
+
+// toldBy is what a message tells, each with the workload in front. Of what a program knows as a repetition nothing is told.
+func toldBy(t *testing.T, body []byte, known map[string]int) (all []string) {
+	t.Helper()
+	var m struct {
+		Text   string
+		Blocks []struct {
+			Fields, Elements []struct{ Text string }
+		}
+		Updates []struct{ ID, Text string }
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		t.Error(err)
+	}
+	one := func(text string) string {
+		if rest, ok := strings.CutPrefix(text, "A person is needed: preemption of "); ok {
+			name, _, _ := strings.Cut(rest, ",")
+			return name + ": a person is needed"
+		}
+		return strings.TrimPrefix(text, "preemption of ")
+	}
+	if m.Updates != nil {
+		for _, u := range m.Updates {
+			if known[u.ID] == 0 {
+				known[u.ID] = 1
+				all = append(all, one(u.Text))
+			}
+		}
+		return all
+	}
+	again := ""
+	if strings.Contains(string(body), "said once more") {
+		again = "again "
+	}
+	if !strings.Contains(m.Text, "incidents at once") {
+		return []string{again + one(m.Text)}
+	}
+	for _, b := range m.Blocks {
+		if b.Fields == nil || b.Fields[0].Text != "*Which*" {
+			continue
+		}
+		for text := range strings.SplitSeq(b.Fields[1].Text, " · ") { // the first few are named
+			all = append(all, again+strings.Replace(text, " (preemption)", "", 1))
+		}
+	}
+	return all
+}
+
+// TestWhatGoesWrongLosesAndRepeatsNothing lets everything go wrong by chance: deliveries repeat, overtake each other, and end in the
+// middle; the ledger and the target fail, before and behind what they do.
+func TestWhatGoesWrongLosesAndRepeatsNothing(t *testing.T) {
+	for seed := range uint64(30) {
+		random := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // a test that can be repeated
+		r := newReceiver(t)
+		target := slack
+		if seed%2 == 1 {
+			target = webhook
+		}
+		d := newDesk(t, 5, target(r))
+		var mu sync.Mutex
+		chance := func(percent int) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return random.IntN(100) < percent
+		}
+		d.tap.Before = func(context.Context, ledgertest.Call) error {
+			if chance(5) {
+				return errors.New("the database is away")
+			}
+			return nil
+		}
+		d.tap.After = func(_ context.Context, c ledgertest.Call, err error) error {
+			if c.Write && err == nil && chance(5) {
+				return errors.New("the answer of the database is lost")
+			}
+			return err
+		}
+		told := map[string]int{}
+		count := func(body []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, what := range toldBy(t, body, told) {
+				told[what]++
+			}
+		}
+		var last []byte
+		r.told = func(body []byte) { last = body }
+		r.answers(func(w http.ResponseWriter, n int) {
+			switch body := last; {
+			case chance(8):
+				w.WriteHeader(http.StatusInternalServerError)
+			case chance(8):
+				count(body)
+				panic(http.ErrAbortHandler)
+			default:
+				count(body)
+				_, _ = fmt.Fprintf(w, `{"ok":true,"ts":"%d"}`, n) //nolint:errcheck // who asked notices
+			}
+		})
+		p := &pubsub{d: d}
+		const incidents = 7 // a message names them all
+		for i := range incidents {
+			steps := course(fmt.Sprintf("w%d", i))
+			if i%3 == 0 {
+				steps[3] = escalated(steps[0])
+			}
+			for n, u := range steps {
+				for range 1 + random.IntN(2) {
+					at := fleettest.Start.Add(time.Duration(n)*time.Minute + time.Duration(random.IntN(200))*time.Second)
+					p.queue = append(p.queue, &queued{u: u, at: at})
+				}
+			}
+		}
+		p.drain(func() {
+			if chance(3) {
+				d.restart() // what an instance remembers goes with it
+			}
+		})
+		for what, n := range told {
+			if n > 1 {
+				t.Errorf("seed %d: %q was told %d times", seed, what, n)
+			}
+		}
+		for i := range incidents {
+			name, end := fmt.Sprintf("demo/w%d: ", i), 0
+			for what, n := range told {
+				if rest, ok := strings.CutPrefix(strings.TrimPrefix(what, "again "), name); ok && (strings.HasPrefix(rest, "training goes on") || strings.HasPrefix(rest, "a person")) {
+					end += n
+				}
+			}
+			if end == 0 {
+				t.Errorf("seed %d: the end of w%d was not told", seed, i)
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}

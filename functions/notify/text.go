@@ -1,0 +1,330 @@
+package notify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// view is a message as people read it, before any markup: a title, rows of a label and a text, and a last line. Texts are of
+// one line each, and may hold anything else from outside.
+type view struct {
+	title  string
+	rows   []row
+	footer string
+}
+
+type row struct{ label, text string }
+
+// view makes the text of a message.
+func (m Message) view() view {
+	var v view
+	if len(m.Updates) == 1 {
+		v = single(m.Updates[0])
+	} else {
+		v = digest(m.Updates)
+	}
+	if m.Again {
+		v.footer += " · said once more: nobody knows whether it arrived the first time"
+	}
+	v.title, v.footer = line(v.title), line(v.footer)
+	for i := range v.rows {
+		v.rows[i].text = line(v.rows[i].text)
+	}
+	return v
+}
+
+// single tells one step of one incident.
+func single(u events.IncidentUpdated) view {
+	v := view{title: fmt.Sprintf("%s of %s: %s", word(u.Cause), u.Workload, state(u))}
+	switch {
+	case loud(u) && u.Outcome != "":
+		v.title = "A person is needed: " + word(u.Cause) + " of " + u.Workload + idle(u)
+	case loud(u):
+		v.title = "Your approval is needed: " + word(u.Cause) + " of " + u.Workload
+	}
+	v.row("What happened", strings.Join(append(slices.Clone(u.Happened), where(u)), " · "))
+	v.row("Why", u.Why)
+	if u.Outcome == "" {
+		v.row("What is being done", u.Doing)
+	} else {
+		v.row("How it ended", u.Doing)
+	}
+	v.row("Cost so far", cost(u))
+	v.row("What you must do", must(u))
+	v.footer = u.Incident + " · policy " + orElse(u.Policy, "watch, for there is no label") + " · " + u.At.UTC().Format("Jan 2 15:04:05 UTC")
+	return v
+}
+
+// maxNamed is how many incidents a digest names.
+const maxNamed = 8
+
+// digest tells of many incidents at once: who needs a person comes first.
+func digest(updates []events.IncidentUpdated) view {
+	updates = slices.Clone(updates)
+	slices.SortStableFunc(updates, func(a, b events.IncidentUpdated) int { return rank(a) - rank(b) })
+	states, causes := count{}, count{}
+	needed := 0
+	var named []string
+	for _, u := range updates {
+		states.add(state(u))
+		causes.add(word(u.Cause))
+		if loud(u) {
+			needed++
+		}
+		if len(named) < maxNamed {
+			named = append(named, u.Workload+" ("+word(u.Cause)+"): "+state(u))
+		}
+	}
+	v := view{title: fmt.Sprintf("%d incidents at once", len(updates))}
+	if needed > 0 {
+		v.title += fmt.Sprintf(", %d of them need a person", needed)
+	}
+	if rest := len(updates) - len(named); rest > 0 {
+		named = append(named, fmt.Sprintf("and %d more: see pitstop status", rest))
+	}
+	v.row("How they stand", states.String())
+	v.row("Why", causes.String())
+	v.row("Which", strings.Join(named, " · "))
+	v.footer = "one message in the place of " + fmt.Sprint(len(updates)) + ", because that many would be noise"
+	return v
+}
+
+func rank(u events.IncidentUpdated) int {
+	switch {
+	case loud(u):
+		return 0
+	case u.Outcome == "":
+		return 1
+	}
+	return 2
+}
+
+func (v *view) row(label, text string) {
+	if text != "" {
+		v.rows = append(v.rows, row{label, text})
+	}
+}
+
+// count counts words in the order in which they come.
+type count struct {
+	words []string
+	n     map[string]int
+}
+
+func (c *count) add(w string) {
+	if c.n == nil {
+		c.n = map[string]int{}
+	}
+	if c.n[w]++; c.n[w] == 1 {
+		c.words = append(c.words, w)
+	}
+}
+
+func (c *count) String() string {
+	var parts []string
+	for _, w := range c.words {
+		parts = append(parts, fmt.Sprintf("%s: %d", w, c.n[w]))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// loud reports whether a person has to act.
+func loud(u events.IncidentUpdated) bool {
+	return u.Outcome == string(incident.Escalated) || u.Outcome == "" && u.Phase == string(incident.Approving)
+}
+
+// stands reports whether nothing that comes later would tell what a step tells: an end, or a question.
+func stands(step string) bool {
+	switch incident.Outcome(step) {
+	case incident.Resumed, incident.Withdrawn, incident.Released, incident.Escalated, incident.Observed:
+		return true
+	}
+	phase, _, _ := strings.Cut(step, "/")
+	return phase == string(incident.Approving)
+}
+
+// state is where an incident stands, in words.
+func state(u events.IncidentUpdated) string {
+	switch incident.Outcome(u.Outcome) {
+	case incident.Resumed:
+		return "training goes on, confirmed by " + orElse(u.ConfirmedBy, "nobody")
+	case incident.Withdrawn:
+		return "the maintenance was cancelled"
+	case incident.Released:
+		return "left to its owner"
+	case incident.Escalated:
+		return "a person is needed"
+	case incident.Observed:
+		return "it was only watched"
+	}
+	switch incident.Phase(u.Phase) {
+	case incident.Saving:
+		return "a checkpoint is being saved"
+	case incident.Window:
+		return "the maintenance is waited for"
+	case incident.InGrace:
+		return "it is gone, and nobody has said why"
+	case incident.Healing:
+		return "Google is bringing it back"
+	case incident.Approving:
+		return "approval is needed"
+	case incident.Removing:
+		return "what is lost is being deleted"
+	case incident.Recreating:
+		if !u.Waiting.IsZero() {
+			return "capacity is waited for"
+		}
+		return "it is being created"
+	case incident.Starting:
+		return "what was stopped is being started"
+	case incident.Resuming:
+		return "it is there again, progress is waited for"
+	case incident.Watching:
+		return "it is only watched"
+	case incident.Clearing:
+		return "what was ordered is being cleaned up"
+	}
+	return orElse(u.Outcome, u.Phase)
+}
+
+func word(c events.Cause) string { return orElse(strings.ReplaceAll(string(c), "_", " "), "trouble") }
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// where names the slices that something happened to.
+func where(u events.IncidentUpdated) string {
+	const most = 4
+	var parts []string
+	for _, s := range u.Slices[:min(most, len(u.Slices))] {
+		p := strings.TrimSpace(s.Name + ", " + s.Accelerator)
+		if s.Spot {
+			p += " Spot"
+		}
+		if s.Zone != "" {
+			p += " in " + s.Zone
+		}
+		parts = append(parts, p)
+	}
+	if more := len(u.Slices) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more slices", more))
+	}
+	if parts == nil {
+		return u.Workload
+	}
+	return strings.Join(parts, ", ")
+}
+
+// cost is what an incident has cost by its last word.
+func cost(u events.IncidentUpdated) string {
+	if u.Down.IsZero() || u.At.Before(u.Down) {
+		return "nothing yet: training runs"
+	}
+	away := u.At.Sub(u.Down)
+	text := events.Span(away) + " without training"
+	if u.Chips > 0 {
+		hours := away.Hours() * float64(u.Chips)
+		text += fmt.Sprintf(" · %.1f chip-hours", hours)
+		if u.ChipHourPrice > 0 {
+			text += fmt.Sprintf(", $%.2f", hours*u.ChipHourPrice)
+		}
+	}
+	return text
+}
+
+// idle is what chips that do nothing cost while a person is waited for.
+func idle(u events.IncidentUpdated) string {
+	switch {
+	case u.IdleChips == 0:
+		return ""
+	case u.ChipHourPrice > 0:
+		return fmt.Sprintf(", and idle chips cost $%.2f an hour", u.ChipHourPrice*float64(u.IdleChips))
+	case u.IdleChips == 1:
+		return ", and 1 chip stands idle"
+	}
+	return fmt.Sprintf(", and %d chips stand idle", u.IdleChips)
+}
+
+// must is what a person has to do.
+func must(u events.IncidentUpdated) string {
+	switch {
+	case u.Outcome == "" && u.Phase == string(incident.Approving):
+		return "say yes: pitstop approve " + u.Incident + "; until then nothing is done"
+	case u.Outcome == string(incident.Escalated):
+		text := orElse(u.Advice, "look at it: pitstop incident "+u.Incident)
+		if u.IdleChips > 0 {
+			text += ". What is READY stays, and is paid for, until you delete it"
+		}
+		return text
+	case u.Advice != "":
+		return u.Advice
+	}
+	return "nothing"
+}
+
+// maxLine bounds a text, in characters.
+const maxLine = 600
+
+// line folds a text to one line without anything that does not print, or that turns the direction of what follows.
+func line(s string) string {
+	var b strings.Builder
+	space, n := false, 0
+	for _, r := range s {
+		switch {
+		case unicode.IsSpace(r):
+			space = b.Len() > 0
+			continue
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			continue
+		}
+		if space {
+			b.WriteByte(' ')
+			n++
+		}
+		space = false
+		if n++; n >= maxLine {
+			b.WriteString("…")
+			break
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// entities writes the three characters with which markup begins as Slack and Chat take them literally, and ends before the
+// whole is longer than so many characters, as whoever counts them the strictest does.
+func entities(s string, most int) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		part := string(r)
+		switch r {
+		case '&':
+			part = "&amp;"
+		case '<':
+			part = "&lt;"
+		case '>':
+			part = "&gt;"
+		}
+		width := len(part)
+		if part == string(r) {
+			width = 1 + min(1, int(r)>>16)
+		}
+		if n += width; n > most-1 {
+			b.WriteString("…")
+			break
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}

@@ -1,0 +1,120 @@
+package recovery_test
+
+import (
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+const start = "StartNode " + zone + "/" + slice
+
+// toStart is a bench on which a slice of one worker was stopped, and the audit log names nobody.
+func toStart(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{Bench: fleettest.New(t)}
+	w := b.Slice(tputest.NodeConfig{Accelerator: "v5litepod-4", Labels: fleettest.Label("reserved")})
+	b.Report(w, slice, fleettest.Progress(1000))
+	b.Clock.Advance(time.Minute)
+	b.Must(b.API.SetState(zone, slice, "STOPPED"))
+	b.Look(zone, slice)
+	b.Clock.Advance(incident.Grace)
+	b.Give(w, incident.Unsaid{Origin: incident.Origin{Time: b.Clock.Now()}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice)})
+	b.Give(w, incident.Ticked{})
+	b.request = b.next()
+	b.Calls()
+	return b
+}
+
+func TestWhatWasStoppedIsStarted(t *testing.T) {
+	b := toStart(t)
+	b.Want(b.request.Action, events.ActionStart)
+	b.Want(b.request.Incarnation, b.API.Incarnation(zone, slice))
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Calls(), []string{read, start})
+	b.Want(b.open().Phase, incident.Starting)
+	if b.open().Tasks[0].Operation == "" {
+		t.Error("the operation is not followed")
+	}
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.Calls(), []string(nil))
+	b.Clock.Advance(10 * time.Minute)
+	b.Look(zone, slice)
+	b.Want(b.open().Phase, incident.Resuming)
+}
+
+func TestWhatMustNotBeStartedIsNot(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(b *bench)
+		calls  []string
+		phase  incident.Phase
+	}{
+		"for an epoch that is over":         {func(b *bench) { b.request.Epoch-- }, nil, incident.Starting},
+		"for another life":                  {func(b *bench) { b.request.Incarnation.ID = "1" }, nil, incident.Starting},
+		"what runs again":                   {func(b *bench) { b.Must(b.API.SetState(zone, slice, "READY")) }, []string{read}, incident.Resuming},
+		"what somebody starts":              {func(b *bench) { b.Must(b.API.SetState(zone, slice, "STARTING")) }, []string{read}, incident.Starting},
+		"what is gone":                      {func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, []string{read}, incident.InGrace},
+		"what its owner stopped, told late": {func(b *bench) { b.Give(b.Workload(id), owners(b)) }, nil, ""},
+		"when the switch is ask":            {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.Ask }, []string{read}, incident.Approving},
+		"when the switch is no":             {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.No }, []string{read}, ""},
+		"when the policy is not known":      {func(b *bench) { b.Policies.Unreadable = "away" }, []string{read}, incident.Starting},
+		"when everything is paused": {func(b *bench) {
+			b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"}))
+		}, []string{read}, incident.Starting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toStart(t)
+			c.change(b)
+			b.Calls()
+			b.Want(b.deliver(), fleettest.Ignored)
+			b.Want(b.Calls(), c.calls)
+			phase := incident.Phase("")
+			if in := b.Workload(id).Incident; in != nil {
+				phase = in.Phase
+			}
+			b.Want(phase, c.phase)
+		})
+	}
+}
+
+func owners(b *bench) incident.Called {
+	return incident.Called{
+		Origin: incident.Origin{Time: b.Clock.Now().Add(-40 * time.Minute), Rank: events.RankAudit}, Slice: slice, Method: "StopNode",
+		Principal: fleettest.Owner,
+	}
+}
+
+// TestAFailureOfTheStartIsEvidence: it is stored with a time for the next try, or handed to a person.
+func TestAFailureOfTheStartIsEvidence(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault  tputest.Fault
+		closed bool
+	}{
+		"the API is away":      {tputest.Fault{Method: "StartNode", Code: 14, Message: "later"}, false},
+		"there is no capacity": {tputest.Fault{Method: "StartNode", Code: 8, Message: "There is no more capacity in the zone"}, false},
+		"it may not":           {tputest.Fault{Method: "StartNode", Code: 7, Message: "denied"}, true},
+		"it cannot be read":    {tputest.Fault{Method: "GetNode", Code: 14, Message: "later"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toStart(t)
+			b.API.Inject(c.fault)
+			b.Want(b.deliver(), fleettest.Handled)
+			if c.closed {
+				b.Want(b.Workload(id).Closed.Outcome, incident.Escalated)
+				return
+			}
+			b.Want(b.open().Tasks[0].Retry, b.Clock.Now().Add(time.Minute))
+			b.Clock.Advance(time.Minute)
+			b.Give(b.Workload(id), incident.Ticked{})
+			b.request = b.next()
+			b.Want(b.deliver(), fleettest.Handled)
+			if b.open().Tasks[0].Operation == "" {
+				t.Error("it is not started then")
+			}
+		})
+	}
+}

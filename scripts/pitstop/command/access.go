@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"google.golang.org/api/cloudresourcemanager/v1"
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/iam/v1"
+	"google.golang.org/api/impersonate"
+	"google.golang.org/api/option"
+	"google.golang.org/api/storage/v1"
+)
+
+// access tells which of some permissions an account has, by asking as that account.
+type access interface {
+	OnProject(ctx context.Context, account, project string, permissions []string) (has []string, err error)
+	OnBucket(ctx context.Context, account, bucket string, permissions []string) (has []string, err error)
+	OnAccount(ctx context.Context, account, other string, permissions []string) (has []string, err error)
+}
+
+// accessFor bounds each question.
+const accessFor = 30 * time.Second
+
+// iamAccess asks Google. Who calls needs roles/iam.serviceAccountTokenCreator on the account. Opts take the place of
+// impersonation where they are set.
+type iamAccess struct{ opts []option.ClientOption }
+
+func (a iamAccess) as(ctx context.Context, account string) ([]option.ClientOption, error) {
+	if a.opts != nil {
+		return a.opts, nil
+	}
+	source, err := impersonate.CredentialsTokenSource(ctx, impersonate.CredentialsConfig{
+		TargetPrincipal: account, Scopes: []string{"https://www.googleapis.com/auth/cloud-platform"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []option.ClientOption{option.WithTokenSource(source)}, nil
+}
+
+func (a iamAccess) OnProject(ctx context.Context, account, project string, permissions []string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, accessFor)
+	defer cancel()
+	opts, err := a.as(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	svc, err := cloudresourcemanager.NewService(ctx, opts...)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := svc.Projects.TestIamPermissions(project, &cloudresourcemanager.TestIamPermissionsRequest{Permissions: permissions}).Context(ctx).Do()
+	if err != nil {
+		return nil, answered(err)
+	}
+	return answer.Permissions, nil
+}
+
+func (a iamAccess) OnBucket(ctx context.Context, account, bucket string, permissions []string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, accessFor)
+	defer cancel()
+	opts, err := a.as(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	svc, err := storage.NewService(ctx, opts...)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := svc.Buckets.TestIamPermissions(bucket, permissions).Context(ctx).Do()
+	if err != nil {
+		return nil, answered(err)
+	}
+	return answer.Permissions, nil
+}
+
+func (a iamAccess) OnAccount(ctx context.Context, account, other string, permissions []string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, accessFor)
+	defer cancel()
+	opts, err := a.as(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	svc, err := iam.NewService(ctx, opts...)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := svc.Projects.ServiceAccounts.TestIamPermissions("projects/-/serviceAccounts/"+other,
+		&iam.TestIamPermissionsRequest{Permissions: permissions}).Context(ctx).Do()
+	if err != nil {
+		return nil, answered(err)
+	}
+	return answer.Permissions, nil
+}
+
+// answered makes one line of what Google answered.
+func answered(err error) error {
+	var e *googleapi.Error
+	if errors.As(err, &e) && e.Message != "" {
+		return errors.New(strings.Join(strings.Fields(e.Message), " "))
+	}
+	return err
+}
+
+// grant is a permission that a function's account needs; see terraform/permissions.json.
+type grant struct {
+	Account    string   `json:"account"`
+	Permission string   `json:"permission"`
+	On         string   `json:"on"`
+	Role       string   `json:"role"`
+	Switches   []string `json:"switches"`
+}
+
+// readGrants reads the table of permissions that is deployed, from the repository that this command is called in.
+func readGrants() ([]grant, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		raw, err := os.ReadFile(filepath.Join(dir, "terraform", "permissions.json"))
+		if err == nil {
+			var all []grant
+			return all, json.Unmarshal(raw, &all)
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return nil, errors.New("terraform/permissions.json is not here or above: call this in Pitstop's repository")
+		}
+		dir = up
+	}
+}
+
+// needed are the permissions that an account needs on something under these switches, in order.
+func needed(all []grant, account, on string, allowed []string) (permissions []string) {
+	for _, g := range all {
+		wanted := len(g.Switches) == 0 || slices.ContainsFunc(g.Switches, func(s string) bool { return slices.Contains(allowed, s) })
+		if g.Account == account && g.On == on && wanted && !slices.Contains(permissions, g.Permission) {
+			permissions = append(permissions, g.Permission)
+		}
+	}
+	return permissions
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"pitstop.internal/shared/ledger"
+)
+
+// canary writes the entry that has to come back into the log of a project.
+type canary interface {
+	WriteCanary(ctx context.Context, project, id string, at time.Time) error
+}
+
+const (
+	// canaryFor is how long a canary is waited for: most entries take seconds.
+	canaryFor = 5 * time.Minute
+	// canaryEvery is how often the ledger is looked at meanwhile.
+	canaryEvery = time.Second
+)
+
+// flown is what canary --json prints: how long each stage took, in seconds; nothing where nobody said.
+type flown struct {
+	ID      string  `json:"id"`
+	Project string  `json:"project"`
+	Back    bool    `json:"back"`
+	Stages  []stage `json:"stages"`
+}
+
+type stage struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+}
+
+func (d deployment) canaryCommand() *cobra.Command {
+	var where place
+	var asJSON bool
+	var watched string
+	var lasts time.Duration
+	c := &cobra.Command{
+		Use:   "canary",
+		Short: "Send an entry through the production path, and print how long each stage took",
+		Long: "Write an entry into the log of a watched project, as Google's and the crews' are, and wait until the function logevent has noted in the\n" +
+			"ledger that its sink brought it: the way of everything that Pitstop hears from Cloud Logging. It prints how long each stage took, by the\n" +
+			"clocks of those who said so, and ends with 1 when the entry does not come back.\n\n" +
+			"It needs roles/logging.logWriter on the watched project and roles/datastore.viewer.",
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if lasts <= 0 {
+				return usage("--for %s: it has to be more than nothing", lasts)
+			}
+			l, err := d.at(where)
+			if err != nil {
+				return err
+			}
+			if watched == "" {
+				watched = where.project
+			}
+			f, err := d.fly(c.Context(), l, watched, lasts)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				raw, err := json.Marshal(f, json.Deterministic(true))
+				if err != nil {
+					return err
+				}
+				tell(c.OutOrStdout(), string(raw))
+			} else {
+				for _, s := range f.Stages {
+					tell(c.OutOrStdout(), fmt.Sprintf("  %8.3f s  %s", s.Seconds, s.Name))
+				}
+				if !f.Back {
+					tell(c.OutOrStdout(), "the canary "+f.ID+" of "+watched+" has not come back within "+lasts.String()+
+						": look at the sink, its writer's grant on log-events, and the function logevent's log and dead letters")
+				}
+			}
+			if !f.Back {
+				return errFailed
+			}
+			return nil
+		},
+	}
+	where.flags(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	c.Flags().StringVar(&watched, "watched", "", "the watched project into whose log it is written, if not the deployment's own")
+	c.Flags().DurationVar(&lasts, "for", canaryFor, "how long it is waited for")
+	return c
+}
+
+// fly writes a canary and waits for it.
+func (d deployment) fly(ctx context.Context, l *ledger.Ledger, project string, lasts time.Duration) (flown, error) {
+	f := flown{ID: "operator-" + uuid.NewString(), Project: project, Stages: []stage{}}
+	written := d.now()
+	if err := d.canary.WriteCanary(ctx, project, f.ID, written); err != nil {
+		return f, err
+	}
+	before := written
+	passed := func(name string, at time.Time) {
+		if !at.IsZero() {
+			f.Stages = append(f.Stages, stage{name, at.Sub(before).Seconds()})
+			before = at
+		}
+	}
+	passed("written, and accepted by Cloud Logging's API", d.now())
+	before = written
+	for d.now().Sub(written) < lasts {
+		c, err := l.Canary(ctx, project)
+		if err != nil {
+			return f, err
+		}
+		if c.ID == f.ID && !c.Returned.IsZero() {
+			seen := d.now()
+			passed("from its own time to Cloud Logging's", c.Way.Received)
+			passed("from there to the topic, through the sink", c.Way.Published)
+			passed("from there to the ledger, through the function logevent", c.Returned)
+			passed("from there to here", seen)
+			f.Back = true
+			f.Stages = append(f.Stages, stage{"in all", c.Returned.Sub(written).Seconds()})
+			return f, nil
+		}
+		if err := d.sleep(ctx, canaryEvery); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}

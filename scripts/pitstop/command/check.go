@@ -1,0 +1,355 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/topology"
+	"pitstop.internal/shared/tpu"
+)
+
+// checkpoints is a store of checkpoints that knows where they are.
+type checkpoints interface {
+	checkpoint.Store
+	checkpoint.Locator
+}
+
+// rehearsal is what check --json prints.
+type rehearsal struct {
+	Workload string            `json:"workload"`
+	Slice    string            `json:"slice"`
+	Would    incident.Foreseen `json:"would"`
+	// Calls are those that would be made, in order, as far as the decisions come.
+	Calls    []string  `json:"calls"`
+	Findings []finding `json:"findings"`
+}
+
+// finding is one thing that was looked at. What is good has no way out.
+type finding struct {
+	Level  level  `json:"level"`
+	About  string `json:"about"`
+	Text   string `json:"text"`
+	WayOut string `json:"way_out,omitzero"`
+}
+
+// level is how bad a finding is.
+type level string
+
+// The levels: nothing is wrong, something is not known or costs time, training would not come back.
+const (
+	good level = "good"
+	warn level = "warn"
+	stop level = "stop"
+)
+
+func (r *rehearsal) find(l level, about, text, wayOut string) {
+	r.Findings = append(r.Findings, finding{l, about, text, wayOut})
+}
+
+func (d deployment) checkCommand() *cobra.Command {
+	var where place
+	var asJSON bool
+	var priced string
+	c := &cobra.Command{
+		Use:   "check WORKLOAD",
+		Short: "Rehearse a workload's death, and say what would keep it from coming back",
+		Long: "Rehearse a workload's death without touching anything: what would be decided, the calls that would be made, in which zones it could be\n" +
+			"created and why not in others, which permissions the functions lack, the last complete checkpoint and its age, and whether its start-up\n" +
+			"script starts training. Each finding comes with the way out. It ends with 1 when training would not come back.\n\n" +
+			"It needs roles/datastore.viewer, roles/storage.objectViewer and roles/storage.bucketViewer on the checkpoints, and to test what the\n" +
+			"functions may do roles/iam.serviceAccountTokenCreator on their accounts: it asks Google as them. What it may not look at, it says.",
+		Args: oneName("workload", "llama-8b"),
+		RunE: func(c *cobra.Command, args []string) error {
+			list, err := readPrices(priced)
+			if err != nil {
+				return err
+			}
+			l, w, err := d.one(c.Context(), where, args[0])
+			if err != nil {
+				return err
+			}
+			policies, known, err := d.policies(c.Context(), l)
+			if err != nil {
+				return err
+			}
+			r, err := d.rehearse(c.Context(), where, l, w, policies.For(c.Context(), w.Label), known, list)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				raw, err := json.Marshal(r, json.Deterministic(true))
+				if err != nil {
+					return err
+				}
+				tell(c.OutOrStdout(), string(raw))
+			} else {
+				newPrinter(c.OutOrStdout(), false).rehearsal(r)
+			}
+			if slices.ContainsFunc(r.Findings, func(f finding) bool { return f.Level == stop }) {
+				return errFailed
+			}
+			return nil
+		},
+	}
+	where.flags(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour; see incident")
+	return c
+}
+
+// rehearse looks at everything that a workload needs to come back when its first slice is lost.
+func (d deployment) rehearse(
+	ctx context.Context, where place, l *ledger.Ledger, w incident.Workload, p policy.Policy, known bool, list prices,
+) (*rehearsal, error) {
+	i := slices.IndexFunc(w.Slices, func(s incident.Slice) bool { return !s.IsReleased() })
+	if i < 0 {
+		return nil, usage("%s has no slice that is not its owner's business: there is nothing that could be lost", w.ID)
+	}
+	s := w.Slices[i]
+	r := &rehearsal{Workload: w.ID, Slice: s.Name, Findings: []finding{}}
+	r.allowed(w, p, known)
+	if p.Unreadable == "" {
+		r.Would = w.IfLost(p, s.Name, d.now())
+		if r.Would.Outcome == incident.Escalated {
+			r.find(stop, "decision", r.Would.Reason, r.Would.Advice)
+		}
+	}
+	var specs [][]byte
+	for _, s := range w.Slices {
+		if s.IsReleased() {
+			continue
+		}
+		spec, err := l.Spec(ctx, s.Spec)
+		if errors.Is(err, ledger.ErrNotFound) || s.Spec == "" {
+			r.find(stop, "specification", s.Name+" was never read, so it cannot be created again", "wait for patrol to read it, once it is usable")
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, spec)
+		r.startUp(s, spec, p, list)
+	}
+	if len(specs) > 0 {
+		d.zones(ctx, r, w, s, specs[0], p)
+	}
+	d.saves(ctx, r, w)
+	d.permissions(ctx, where, r, w, specs, p)
+	return r, nil
+}
+
+// allowed looks at the policy.
+func (r *rehearsal) allowed(w incident.Workload, p policy.Policy, known bool) {
+	switch {
+	case p.Unreadable != "":
+		r.find(stop, "policy", "it cannot be read from here: "+p.Unreadable, "mend the file, or ask for roles/storage.objectViewer on it")
+	case w.Label == "":
+		r.find(stop, "policy", "no label "+events.LabelPolicy+": it is only watched", "pitstop attach "+w.Name+" --policy spot")
+	case p.Unknown:
+		r.find(stop, "policy", "no policy is called "+w.Label+": it is only watched", "name it in the policy file, or attach another")
+	case p.Switches.WatchOnly():
+		r.find(stop, "policy", limits(p.Switches, p.Limits), "allow in the deployment and in the policy what is to be done")
+	default:
+		r.find(good, "policy", limits(p.Switches, p.Limits), "")
+	}
+	if !known {
+		r.find(warn, "policy", "what the deployment allows is not known here: its patrol has not said it yet", "wait for a sweep, every 15 minutes")
+	}
+}
+
+// startUp looks at whether training begins on a new machine by itself.
+func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list prices) {
+	up, err := tpu.StartUpOf(spec)
+	switch {
+	case err != nil:
+		r.find(stop, "start-up", s.Name+": "+oneLine(err), "create it anew by hand, so that it is read again")
+	case !up.Script:
+		price, ok := list.of(s)
+		if !ok {
+			price = p.ChipHourPrice
+		}
+		at := fmt.Sprintf("%d chip-hours an hour", s.Chips)
+		if price > 0 {
+			at += fmt.Sprintf(", $%.2f an hour", price*float64(s.Chips))
+		}
+		r.find(stop, "start-up", s.Name+" has no start-up script: a new one would be an empty machine, at "+at,
+			"put the training's start into the metadata key startup-script, and create it anew")
+	case up.URL != "" && !up.Crew:
+		r.find(warn, "start-up", s.Name+": its start-up script is kept at "+up.URL+"; whether it starts training is not known here", "look at it yourself")
+	case !up.Crew:
+		r.find(warn, "start-up", s.Name+" has a start-up script that does not name pitcrew: whether it starts training is not known",
+			"start the training with pitcrew run -- ..., which also admits, saves and reports")
+	default:
+		r.find(good, "start-up", s.Name+": its start-up script starts pitcrew", "")
+	}
+}
+
+// zones looks at each zone in which the slice may be created, and tells the calls.
+func (d deployment) zones(ctx context.Context, r *rehearsal, w incident.Workload, s incident.Slice, spec []byte, p policy.Policy) {
+	ref := fleet.Ref(w, s)
+	what := "node " + s.Name
+	if s.QueuedResource != "" {
+		what = "queued resource " + s.QueuedResource + ", with every node in it"
+	}
+	acts := r.Would.Phase == incident.Recreating
+	if acts {
+		r.Calls = append(r.Calls, "read "+ref.String(), "delete "+what+" in "+s.Zone)
+	}
+	home, where, err := topology.Region(s.Zone), checkpoint.Location{}, error(nil)
+	asked := false
+	possible := 0
+	for _, zone := range w.ZonesFor(p, s.Name) {
+		_, unfit := tpu.Fit(spec, tpu.Move{From: s.Zone, To: zone, Subnetworks: p.Subnetworks})
+		if unfit != nil {
+			r.find(warn, "zone "+zone, oneLine(errors.New(tpu.Failure(unfit).Message)), "name what that zone has instead, or take it out of the policy's zones")
+			continue
+		}
+		if region := topology.Region(zone); region != home && strings.HasPrefix(w.Directory, "gs://") {
+			if !asked {
+				where, err = d.store.Location(ctx, w.Directory)
+				asked = true
+			}
+			switch {
+			case err != nil && !p.OtherRegions:
+				r.find(warn, "zone "+zone, "where the checkpoints are is not known, so it counts as elsewhere: "+oneLine(err), "let the function recreate read the bucket's location, or set other_regions: yes")
+				continue
+			case err == nil && !where.Covers(region) && !p.OtherRegions:
+				r.find(warn, "zone "+zone, "the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice), "set other_regions: yes in the policy, or take the zone out")
+				continue
+			case err == nil && !where.Covers(region):
+				r.find(good, "zone "+zone, "it may be created there; the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice), "")
+			default:
+				r.find(good, "zone "+zone, "it may be created there", "")
+			}
+		} else {
+			r.find(good, "zone "+zone, "it may be created there", "")
+		}
+		possible++
+		if acts {
+			r.Calls = append(r.Calls, "create "+what+" in "+zone+map[bool]string{true: ", if the one before refuses"}[possible > 1])
+		}
+	}
+	if possible == 0 {
+		r.find(stop, "zones", "it can be created nowhere", "see above")
+	} else if acts && w.Directory != "" {
+		r.Calls = append(r.Calls, "write the lease "+checkpoint.Join(w.Directory, checkpoint.LeaseName))
+	}
+}
+
+// oldCheckpoint is the age from which the last complete checkpoint is worth a word.
+const oldCheckpoint = 6 * time.Hour
+
+// saves looks at what training would resume from, and whether somebody is there to admit and to ask.
+func (d deployment) saves(ctx context.Context, r *rehearsal, w incident.Workload) {
+	switch {
+	case w.Crew.Finished:
+		r.find(warn, "training", "it is finished: nothing is brought back any more", "")
+	case w.Crew.Seen.IsZero():
+		r.find(warn, "crew", "no crew has been heard: nobody saves on request, and progress is known from checkpoints alone", "start the training with pitcrew run -- ...")
+	default:
+		r.find(good, "crew", training(w, d.now()), "")
+	}
+	if w.Directory == "" {
+		r.find(warn, "checkpoint", "no checkpoint directory is known: nothing can be verified, and there is no lease",
+			"set the metadata key "+events.MetadataCheckpointDir+" on the TPU")
+		return
+	}
+	found, err := checkpoint.Verify(ctx, d.store, w.Directory, checkpoint.Want{})
+	var missing *checkpoint.Missing
+	switch age := d.now().Sub(found.At); {
+	case errors.As(err, &missing):
+		r.find(stop, "checkpoint", oneLine(err), "save once, and look at the training's checkpoint directory; it would begin at its first step")
+	case err != nil:
+		r.find(warn, "checkpoint", "it cannot be looked at from here: "+oneLine(err), "ask for roles/storage.objectViewer on the bucket")
+	case age > oldCheckpoint:
+		r.find(warn, "checkpoint", "the last complete one is step "+events.Number(found.Step)+", "+events.Span(age)+" old", "save more often: as much would be trained again")
+	default:
+		r.find(good, "checkpoint", "the last complete one is step "+events.Number(found.Step)+", "+events.Span(age)+" old, at "+found.URI, "")
+	}
+}
+
+// permissions tests what the functions that act may do, as their accounts.
+func (d deployment) permissions(ctx context.Context, where place, r *rehearsal, w incident.Workload, specs [][]byte, p policy.Policy) {
+	all, err := d.grants()
+	if err != nil {
+		r.find(warn, "permissions", "not tested: "+oneLine(err), "")
+		return
+	}
+	var allowed []string
+	for _, s := range policy.All() {
+		if p.Switches.Level(s) != policy.No {
+			allowed = append(allowed, string(s))
+		}
+	}
+	bucket, _, _ := strings.Cut(strings.TrimPrefix(w.Directory, "gs://"), "/")
+	var accounts []string
+	for _, spec := range specs {
+		if up, err := tpu.StartUpOf(spec); err == nil && up.Account != "" && !slices.Contains(accounts, up.Account) {
+			accounts = append(accounts, up.Account)
+		}
+	}
+	for _, function := range []string{"checkpoint", "recovery", "recreate"} {
+		account := "pitstop-" + where.prefix + function + "@" + where.project + ".iam.gserviceaccount.com"
+		test := func(on, place string, ask func(context.Context, string, string, []string) ([]string, error)) {
+			want := needed(all, function, on, allowed)
+			if len(want) == 0 {
+				return
+			}
+			has, err := ask(ctx, account, place, want)
+			lacks := slices.DeleteFunc(slices.Clone(want), func(p string) bool { return slices.Contains(has, p) })
+			switch {
+			case err != nil:
+				r.find(warn, "permissions", function+" on "+place+": not tested: "+oneLine(err), "grant yourself roles/iam.serviceAccountTokenCreator on "+account)
+			case len(lacks) > 0:
+				r.find(stop, "permissions", function+" lacks "+strings.Join(lacks, ", ")+" on "+place, "terraform apply, with what is used named in it; or grant "+roles(all, function, lacks)+" to "+account)
+			default:
+				r.find(good, "permissions", fmt.Sprintf("%s has all %d on %s", function, len(want), place), "")
+			}
+		}
+		test("watched projects", w.Project, d.access.OnProject)
+		if strings.HasPrefix(w.Directory, "gs://") {
+			test("checkpoint_buckets", bucket, d.access.OnBucket)
+		}
+		for _, a := range accounts {
+			test("tpu_service_accounts", a, d.access.OnAccount)
+		}
+	}
+}
+
+// roles are those that give an account what it lacks.
+func roles(all []grant, account string, lacks []string) string {
+	var roles []string
+	for _, g := range all {
+		if g.Account == account && slices.Contains(lacks, g.Permission) && !slices.Contains(roles, g.Role) {
+			roles = append(roles, g.Role)
+		}
+	}
+	return strings.Join(roles, ", ")
+}
+
+func (p *printer) rehearsal(r *rehearsal) {
+	tell(p.out, p.paint(bold, r.Workload)+"  if "+r.Slice+" died now: "+foreseen(r.Would))
+	for i, c := range r.Calls {
+		tell(p.out, fmt.Sprintf("  call %d    %s", i+1, c))
+	}
+	colours := map[level]string{good: green, warn: yellow, stop: red}
+	for _, f := range r.Findings {
+		tell(p.out, "  "+p.paint(colours[f.Level], string(f.Level))+"      "+f.About+": "+f.Text)
+		if f.WayOut != "" {
+			tell(p.out, "            you: "+f.WayOut)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/api/option"
+
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/policy"
+)
+
+// granted is an access under which accounts lack some permissions, or cannot be asked as.
+type granted struct {
+	lacks map[string][]string
+	err   error
+	asked []string
+}
+
+func (g *granted) has(account, on string, permissions []string) ([]string, error) {
+	g.asked = append(g.asked, account+" on "+on+": "+strings.Join(permissions, " "))
+	return slices.DeleteFunc(slices.Clone(permissions), func(p string) bool { return slices.Contains(g.lacks[account], p) }), g.err
+}
+
+func (g *granted) OnProject(_ context.Context, account, on string, p []string) ([]string, error) {
+	return g.has(account, on, p)
+}
+
+func (g *granted) OnBucket(_ context.Context, account, on string, p []string) ([]string, error) {
+	return g.has(account, on, p)
+}
+
+func (g *granted) OnAccount(_ context.Context, account, on string, p []string) ([]string, error) {
+	return g.has(account, on, p)
+}
+
+// healthy is a deployment with one workload of which everything is as it has to be.
+func healthy(t *testing.T, spec string) (*bench, *granted, *buckettest.Server) {
+	t.Helper()
+	w := trains("llama-8b")
+	w.Label = "night"
+	b := deployedWith(t, ledgertest.NewStore().Open, w)
+	if err := b.ledger.SaveSpec(t.Context(), "spec1", []byte(spec)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.ledger.SaveSettings(t.Context(), ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml", Allow: "request_checkpoint,restart,recreate"}}); err != nil {
+		t.Fatal(err)
+	}
+	b.read = func(context.Context, string) ([]byte, error) {
+		return []byte("policies:\n  night: {preset: spot, zones: [us-west4-b, us-central1-a], chip_hour_price: 0.5}\n"), nil
+	}
+	bucket := buckettest.New(func() time.Time { return noon.Add(-20 * time.Minute) }, "ckpt")
+	bucket.Place("ckpt", buckettest.Location{Name: "US-WEST4"})
+	b.store = checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket.Transport()}), option.WithoutAuthentication())}
+	for _, name := range []string{"48000/params/0", "48000/commit_success.txt"} {
+		if _, err := b.store.Put(t.Context(), "gs://ckpt/llama-8b/"+name, []byte("x"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := &granted{lacks: map[string][]string{}}
+	b.access, b.grants = g, readGrants
+	return b, g, bucket
+}
+
+const startsCrew = `{"node":{"runtimeVersion":"v2","metadata":{"startup-script":"#!/bin/sh\nTOKEN=s3cret pitcrew run -- python3 train.py"},"serviceAccount":{"email":"tpu@demo.iam.gserviceaccount.com"}}}`
+
+func TestCheckRehearsesADeath(t *testing.T) {
+	b, g, _ := healthy(t, startsCrew)
+	got, err := b.call("check", "llama-8b")
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, got)
+	}
+	wants(t, got, "if llama-8b died now: recreate: delete llama-8b first; then create llama-8b in us-west4-a",
+		"call 2    delete node llama-8b in us-west4-a\n", "call 3    create node llama-8b in us-west4-a\n", "call 4    create node llama-8b in us-west4-b, if the one before refuses",
+		"call 5    write the lease gs://ckpt/llama-8b/",
+		"zone us-central1-a: the checkpoints are in us-west4", "you: set other_regions: yes",
+		"the last complete one is step 48,000, 20 m 0 s old", "its start-up script starts pitcrew", "recreate has all")
+	if strings.Contains(got, "s3cret") || strings.Contains(got, "stop  ") {
+		t.Errorf("it says:\n%s", got)
+	}
+	want := []string{
+		"pitstop-recreate@demo.iam.gserviceaccount.com on demo: tpu.nodes.get tpu.nodes.delete tpu.nodes.create",
+		"pitstop-recreate@demo.iam.gserviceaccount.com on ckpt: storage.buckets.get",
+		"pitstop-recreate@demo.iam.gserviceaccount.com on tpu@demo.iam.gserviceaccount.com: iam.serviceAccounts.actAs",
+	}
+	var asked []string
+	for _, a := range g.asked {
+		if strings.Contains(a, "recreate") {
+			asked = append(asked, a)
+		}
+	}
+	if d := cmp.Diff(want, asked); d != "" {
+		t.Errorf("permissions asked for (-want +got):\n%s", d)
+	}
+}
+
+func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec   string
+		breaks func(*bench, *granted, *buckettest.Server)
+		says   []string
+	}{
+		"no start-up script": {
+			`{"node":{"runtimeVersion":"v2"}}`, nil,
+			[]string{"llama-8b has no start-up script: a new one would be an empty machine, at 16 chip-hours an hour, $8.00 an hour", "you: put the training's start"},
+		},
+		"no permission": {startsCrew, func(_ *bench, g *granted, _ *buckettest.Server) {
+			g.lacks["pitstop-recreate@demo.iam.gserviceaccount.com"] = []string{"tpu.nodes.create", "iam.serviceAccounts.actAs"}
+		}, []string{"recreate lacks tpu.nodes.create on demo", "roles/tpu.admin", "recreate lacks iam.serviceAccounts.actAs on tpu@demo.iam.gserviceaccount.com"}},
+		"no checkpoint": {startsCrew, func(_ *bench, _ *granted, s *buckettest.Server) {
+			s.Delete("ckpt", "llama-8b/48000/commit_success.txt")
+		}, []string{"stop      checkpoint: no checkpoint in gs://ckpt/llama-8b"}},
+		"no policy": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			b.change(func(w *incident.Workload) { w.Label = "" })
+		}, []string{"no label pitstop-policy", "pitstop attach llama-8b"}},
+		"a policy that cannot be read": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			b.read = func(context.Context, string) ([]byte, error) { return nil, errors.New("403") }
+		}, []string{"it cannot be read from here: gs://ops/policy.yaml: 403"}},
+		"no specification": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			b.change(func(w *incident.Workload) { w.Slices[0].Spec = "another" })
+		}, []string{"llama-8b was never read, so it cannot be created again"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, g, s := healthy(t, c.spec)
+			if c.breaks != nil {
+				c.breaks(b, g, s)
+			}
+			got, err := b.call("check", "llama-8b")
+			if !errors.Is(err, errFailed) {
+				t.Errorf("it ends with %v", err)
+			}
+			wants(t, got, c.says...)
+		})
+	}
+}
+
+func TestCheckSaysWhatItMayNotLookAt(t *testing.T) {
+	b, g, _ := healthy(t, startsCrew)
+	g.err = errors.New("Permission 'iam.serviceAccounts.getAccessToken' denied")
+	got, err := b.call("check", "llama-8b", "--json")
+	var r rehearsal
+	if err != nil || json.Unmarshal([]byte(got), &r) != nil || r.Slice != "llama-8b" || r.Would.Phase != incident.Recreating {
+		t.Fatalf("%v: %s", err, got)
+	}
+	i := slices.IndexFunc(r.Findings, func(f finding) bool { return f.About == "permissions" && f.Level == warn })
+	if i < 0 || !strings.Contains(r.Findings[i].WayOut, "roles/iam.serviceAccountTokenCreator") {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// TestPermissionsAreAskedOfGoogle holds the calls against Google's paths.
+func TestPermissionsAreAskedOfGoogle(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) //nolint:errcheck // what was sent is compared
+		asked = append(asked, r.Method+" "+r.URL.Path+" "+r.URL.RawQuery+" "+strings.TrimSpace(string(body)))
+		if strings.Contains(r.URL.Path, "forbidden") {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"error":{"code":403,"message":"you may\n not"}}`)) //nolint:errcheck // the client tells
+			return
+		}
+		_, _ = w.Write([]byte(`{"permissions":["a"]}`)) //nolint:errcheck // likewise
+	}))
+	defer server.Close()
+	a := iamAccess{opts: []option.ClientOption{option.WithEndpoint(server.URL + "/"), option.WithoutAuthentication()}}
+	for name, ask := range map[string]func(context.Context, string, string, []string) ([]string, error){"demo": a.OnProject, "ckpt": a.OnBucket, "tpu@demo": a.OnAccount} {
+		if has, err := ask(t.Context(), "robot", name, []string{"a", "b"}); err != nil || !slices.Equal(has, []string{"a"}) {
+			t.Errorf("%s: %v, %v", name, has, err)
+		}
+	}
+	slices.Sort(asked)
+	want := []string{
+		`GET /b/ckpt/iam/testPermissions alt=json&permissions=a&permissions=b&prettyPrint=false `,
+		`POST /v1/projects/-/serviceAccounts/tpu@demo:testIamPermissions alt=json&prettyPrint=false {"permissions":["a","b"]}`,
+		`POST /v1/projects/demo:testIamPermissions alt=json&prettyPrint=false {"permissions":["a","b"]}`,
+	}
+	if d := cmp.Diff(want, asked); d != "" {
+		t.Errorf("calls (-want +got):\n%s", d)
+	}
+	if _, err := a.OnProject(t.Context(), "robot", "forbidden", []string{"a"}); err == nil || err.Error() != "you may not" {
+		t.Errorf("a refusal is %v", err)
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
+)
+
+// exercise is a deployment on a clock of its own, in which time passes as it is slept.
+func exercise(t *testing.T, open ledger.Opener, happens map[int]func(b *bench, now time.Time)) *bench {
+	t.Helper()
+	w := trains("llama-8b")
+	w.Progress.Verified, w.Progress.VerifiedAt = 48_000, noon.Add(-time.Hour)
+	b := deployedWith(t, open, w)
+	now, sleeps := noon, 0
+	b.now = func() time.Time { return now }
+	b.sleep = func(_ context.Context, d time.Duration) error {
+		now = now.Add(d)
+		sleeps++
+		if f := happens[sleeps]; f != nil {
+			f(b, now)
+		}
+		return nil
+	}
+	return b
+}
+
+func opens(b *bench, now time.Time) {
+	b.change(func(w *incident.Workload) {
+		w.Incident = &incident.Incident{
+			ID: "llama-8b-20261121-9", Cause: events.CauseMaintenance, Opened: now, Since: now, Down: now, Phase: incident.Window, Deadline: now.Add(time.Hour),
+			Timeline: []incident.Line{{At: now, Kind: incident.LineSeen, Text: "maintenance is under way"}},
+		}
+	})
+}
+
+func closes(o incident.Outcome) func(b *bench, now time.Time) {
+	return func(b *bench, now time.Time) {
+		b.change(func(w *incident.Workload) {
+			in := *w.Incident
+			in.Outcome, in.Closed, in.Phase, in.Reason = o, now, incident.Closed, "step 48,300 > 48,000"
+			in.Timeline = append(in.Timeline, incident.Line{At: now, Kind: incident.LineEnded, Text: string(o)})
+			w.Incident, w.Closed = nil, &in
+		})
+	}
+}
+
+func TestADrillIsFollowedToItsVerdict(t *testing.T) {
+	eachStore(t, func(t *testing.T, open ledger.Opener) {
+		b := exercise(t, open, map[int]func(*bench, time.Time){2: opens, 8: closes(incident.Resumed)})
+		b.refused([]string{"drill", "llama-8b"}, "this interrupts the training of demo/llama-8b on llama-8b: say --yes")
+		if len(b.simulated) > 0 {
+			t.Fatal("it did so all the same")
+		}
+		b.want([]string{"drill", "llama-8b", "--yes", "--why", "quarterly"}, "simulate a maintenance event on llama-8b", "maintenance is under way",
+			"PASSED  resumed: step 48,300 > 48,000; away 30 s, 0.1 chip-hours; charged to infrastructure", "noticed after 10 s")
+		if len(b.simulated) != 1 || b.simulated[0] != "projects/demo/locations/us-west4-a/nodes/llama-8b" {
+			t.Errorf("simulated was %v", b.simulated)
+		}
+		if o := b.workload(llamaID).Orders; len(o) != 1 || o[0].Verb != incident.VerbDrill || o[0].Why != "quarterly" || o[0].By != "ada@example.com" {
+			t.Errorf("recorded is %+v", o)
+		}
+	})
+}
+
+func TestADrillFailsWhereTrainingDoesNotComeBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens map[int]func(*bench, time.Time)
+		says    string
+	}{
+		"nobody notices":      {nil, "nothing was noticed within 10 m 0 s"},
+		"a person has to act": {map[int]func(*bench, time.Time){2: opens, 8: closes(incident.Escalated)}, "escalated: step"},
+		"it does not end":     {map[int]func(*bench, time.Time){2: opens}, "it has not ended within 1h0m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := exercise(t, ledgertest.NewStore().Open, c.happens)
+			got, err := b.call("drill", "llama-8b", "--yes", "--json", "--for", "1h")
+			var v verdict
+			if !errors.Is(err, errFailed) || json.Unmarshal([]byte(got), &v) != nil || v.Passed || !strings.Contains(v.Text, c.says) {
+				t.Errorf("%v: %s", err, got)
+			}
+		})
+	}
+}
+
+func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
+	for why, but := range map[string]func(*incident.Workload){
+		"a drill would only make it worse": func(w *incident.Workload) { w.Incident = llama().Incident },
+		"is paused":                        func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada"} },
+		"the switch restart is no":         func(w *incident.Workload) { w.Label = "" },
+		"no crew has been heard":           func(w *incident.Workload) { w.Crew = incident.Crew{} },
+		"no checkpoint":                    func(w *incident.Workload) { w.Progress = incident.Progress{} },
+		"is PREEMPTED already":             func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Lost, "PREEMPTED" },
+	} {
+		t.Run(why, func(t *testing.T) {
+			b := exercise(t, ledgertest.NewStore().Open, nil)
+			b.change(but)
+			b.refused([]string{"drill", "llama-8b", "--yes"}, why)
+			if len(b.simulated) > 0 {
+				t.Errorf("simulated was %v", b.simulated)
+			}
+		})
+	}
+	b := exercise(t, ledgertest.NewStore().Open, nil)
+	b.refused([]string{"drill", "llama-8b", "--yes", "--slice", "other"}, `has no slice "other"`)
+	b.refuses["llama-8b"] = errors.New("simulate a maintenance event: you may not (permission)")
+	if _, err := b.call("drill", "llama-8b", "--yes"); err == nil || !strings.Contains(err.Error(), "you may not") {
+		t.Errorf("one that is not permitted: %v", err)
+	}
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/spf13/cobra"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/trigger"
+)
+
+// letters is the part of Pub/Sub by which dead letters are brought back.
+type letters interface {
+	// Pull takes some messages of a subscription; none when there are none.
+	Pull(ctx context.Context, subscription string) ([]*pubsubpb.ReceivedMessage, error)
+	Publish(ctx context.Context, topic string, m *pubsubpb.PubsubMessage) error
+	Acknowledge(ctx context.Context, subscription, ackID string) error
+	Close() error
+}
+
+// broker is Pub/Sub.
+type broker struct {
+	topics *pubsub.TopicAdminClient
+	subs   *pubsub.SubscriptionAdminClient
+	// wait is how long a pull waits for messages.
+	wait time.Duration
+}
+
+// pullFor is how long a subscription without messages is asked for some: Pub/Sub may keep back for a moment what it has.
+const pullFor = 5 * time.Second
+
+func connectLetters(ctx context.Context) (letters, error) { return newBroker(ctx, pullFor) }
+
+func newBroker(ctx context.Context, wait time.Duration, opts ...option.ClientOption) (*broker, error) {
+	topics, err := pubsub.NewTopicAdminClient(ctx, opts...)
+	if err != nil {
+		return nil, err
+	}
+	subs, err := pubsub.NewSubscriptionAdminClient(ctx, opts...)
+	if err != nil {
+		return nil, errors.Join(err, topics.Close())
+	}
+	subs.CallOptions.Pull = nil // no retries of its own, which go on for as long as nothing comes
+	return &broker{topics, subs, wait}, nil
+}
+
+func (b *broker) Pull(ctx context.Context, subscription string) ([]*pubsubpb.ReceivedMessage, error) {
+	asking, cancel := context.WithTimeout(ctx, b.wait)
+	defer cancel()
+	r, err := b.subs.Pull(asking, &pubsubpb.PullRequest{Subscription: subscription, MaxMessages: 100})
+	if status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil {
+		return nil, nil
+	}
+	return r.GetReceivedMessages(), err
+}
+
+func (b *broker) Publish(ctx context.Context, topic string, m *pubsubpb.PubsubMessage) error {
+	_, err := b.topics.Publish(ctx, &pubsubpb.PublishRequest{Topic: topic, Messages: []*pubsubpb.PubsubMessage{m}})
+	return err
+}
+
+func (b *broker) Acknowledge(ctx context.Context, subscription, ackID string) error {
+	return b.subs.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{Subscription: subscription, AckIds: []string{ackID}})
+}
+
+func (b *broker) Close() error { return errors.Join(b.topics.Close(), b.subs.Close()) }
+
+func (d deployment) redriveCommand() *cobra.Command {
+	var where place
+	var why string
+	reacts, _ := scenario.Wiring()
+	names := slices.Sorted(maps.Keys(reacts))
+	names = slices.DeleteFunc(names, func(name string) bool { return reacts[name] == patrols })
+	c := &cobra.Command{
+		Use:   "redrive TOPIC",
+		Short: "Bring the dead letters of a topic back",
+		Long: "Bring the dead letters of a topic back: those that no delivery could get handled, once what kept them from it is mended.\n" +
+			"The topics are " + strings.Join(names, ", ") + ".\n\n" +
+			"A request that is not wanted any more, by its incident, epoch or expiry, is dropped and told: what is still wanted, patrol has asked for\n" +
+			"anew. A letter leaves the subscription when it is published. Who brings it back and why stands in its attributes, and in the log line\n" +
+			"of the function that handles it. It needs roles/pubsub.subscriber on the dead-letter subscription, roles/pubsub.publisher on the topic\n" +
+			"and roles/datastore.viewer.",
+		Args: oneName("topic", "recreate-requests"),
+		RunE: func(c *cobra.Command, args []string) error {
+			l, err := d.at(where)
+			if err != nil {
+				return err
+			}
+			topic := strings.TrimPrefix(args[0], where.prefix)
+			if !slices.Contains(names, topic) {
+				return usage("there are no dead letters of %s; there are those of %s", args[0], strings.Join(names, ", "))
+			}
+			from := "projects/" + where.project + "/subscriptions/" + where.prefix + reacts[topic] + "-dead-letters"
+			broker, err := d.letters(c.Context())
+			if err != nil {
+				return err
+			}
+			r := redrive{
+				letters: broker, ledger: l, from: from, to: where.topic(topic), word: incident.Word{By: d.who(c.Context()), Why: why}, start: d.now(),
+				tell: func(line string) { tell(c.OutOrStdout(), line) }, seen: map[string]bool{},
+			}
+			return errors.Join(r.run(c.Context()), broker.Close())
+		},
+	}
+	where.flags(c)
+	whyFlag(c, &why)
+	return c
+}
+
+// patrols reacts to ticks, which nobody keeps.
+const patrols = "patrol"
+
+// redrive brings the dead letters of one subscription back.
+type redrive struct {
+	letters letters
+	ledger  *ledger.Ledger
+	// from is the subscription that keeps them, to the topic that they came from.
+	from, to string
+	word     incident.Word
+	start    time.Time
+	tell     func(line string)
+
+	seen           map[string]bool
+	sent, outdated int
+}
+
+// run goes on until nothing comes any more, or until the letters are those that died since it began.
+func (r *redrive) run(ctx context.Context) error {
+	for {
+		batch, err := r.letters.Pull(ctx, r.from)
+		if err != nil {
+			return fmt.Errorf("pull %s: %w", r.from, err)
+		}
+		news := false
+		for _, m := range batch {
+			if at := m.GetMessage().GetPublishTime(); r.seen[m.GetMessage().GetMessageId()] || at != nil && at.AsTime().After(r.start) {
+				continue // it died again meanwhile, or could not be acknowledged
+			}
+			news = true
+			r.seen[m.GetMessage().GetMessageId()] = true
+			if err := r.bring(ctx, m); err != nil {
+				return fmt.Errorf("%w; %d were brought back before it", err, r.sent)
+			}
+		}
+		if !news {
+			break
+		}
+	}
+	r.tell(fmt.Sprintf("%s: %d brought back to %s, %d dropped as not wanted any more", r.from, r.sent, r.to, r.outdated))
+	return nil
+}
+
+func (r *redrive) bring(ctx context.Context, m *pubsubpb.ReceivedMessage) error {
+	msg := m.GetMessage()
+	name := msg.GetAttributes()["ce-type"]
+	if name == "" {
+		name = "message"
+	}
+	name += " " + msg.GetMessageId()
+	why, err := r.unwanted(ctx, msg)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		r.outdated++
+		r.tell(name + ": dropped, " + why)
+		return r.letters.Acknowledge(ctx, r.from, m.GetAckId())
+	}
+	attributes := maps.Clone(msg.GetAttributes())
+	if attributes == nil {
+		attributes = map[string]string{}
+	}
+	maps.DeleteFunc(attributes, func(key, _ string) bool { return strings.HasPrefix(key, "CloudPubSubDeadLetter") })
+	attributes[trigger.RedrivenBy] = r.word.By
+	if r.word.Why != "" {
+		attributes[trigger.RedrivenWhy] = r.word.Why
+	}
+	if err := r.letters.Publish(ctx, r.to, &pubsubpb.PubsubMessage{Data: msg.GetData(), Attributes: attributes, OrderingKey: msg.GetOrderingKey()}); err != nil {
+		return fmt.Errorf("publish %s on %s: %w", name, r.to, err)
+	}
+	r.sent++
+	r.tell(name + ": brought back")
+	return r.letters.Acknowledge(ctx, r.from, m.GetAckId())
+}
+
+// unwanted says why a request is not wanted any more. What is no request, or of a newer release, is for its function to judge.
+func (r *redrive) unwanted(ctx context.Context, m *pubsubpb.PubsubMessage) (string, error) {
+	var q events.Request
+	var err error
+	switch m.GetAttributes()["ce-type"] {
+	case events.TypeCheckpointRequested:
+		q, err = header(events.DecodeCheckpointRequested(m.GetData()))
+	case events.TypeRecoveryRequested:
+		q, err = header(events.DecodeRecoveryRequested(m.GetData()))
+	case events.TypeRecreateRequested:
+		q, err = header(events.DecodeRecreateRequested(m.GetData()))
+	default:
+		return "", nil
+	}
+	switch {
+	case errors.Is(err, events.ErrNewer):
+		return "", nil
+	case err != nil:
+		return oneLine(err), nil
+	}
+	w, _, err := r.ledger.Workload(ctx, q.Workload)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return "the workload " + q.Workload + " is not in the ledger", nil
+	case errors.Is(err, events.ErrNewer):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	if _, err := w.Fence(q, r.start); err != nil {
+		return oneLine(err), nil
+	}
+	return "", nil
+}
+
+func header[E interface{ Header() events.Request }](e E, err error) (events.Request, error) {
+	return e.Header(), err
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"cloud.google.com/go/pubsub/v2/pstest"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/publish"
+	"pitstop.internal/shared/publish/publishtest"
+)
+
+// TestDeadLettersComeBack runs on the fake of Google's own client and on its emulator.
+func TestDeadLettersComeBack(t *testing.T) {
+	t.Run("in memory", func(t *testing.T) {
+		s := pstest.NewServer()
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		deadLettersComeBack(t, s.Addr)
+	})
+	t.Run("emulator", func(t *testing.T) { deadLettersComeBack(t, publishtest.Emulator(t, publishtest.PubSub)) })
+}
+
+func deadLettersComeBack(t *testing.T, address string) {
+	project := "p-" + uuid.NewString()[:8]
+	wait := 2 * time.Second
+	broker, err := newBroker(t.Context(), wait, publishtest.Options(address)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	topic := func(name string) string { return "projects/" + project + "/topics/" + name }
+	for _, name := range []string{"dev-recreate-requests", "dev-recreate-dead-letters", "dev-log-events", "dev-logevent-dead-letters"} {
+		if _, err := broker.topics.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic(name)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := broker.subs.CreateSubscription(t.Context(), &pubsubpb.Subscription{
+			Name: "projects/" + project + "/subscriptions/" + name, Topic: topic(name), AckDeadlineSeconds: 10,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bury := func(name string, data []byte, attributes map[string]string) {
+		t.Helper()
+		attributes["CloudPubSubDeadLetterSourceDeliveryCount"] = "20"
+		if err := broker.Publish(t.Context(), topic(name), &pubsubpb.PubsubMessage{Data: data, Attributes: attributes}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pulled := func(name string) (all []*pubsubpb.PubsubMessage) {
+		t.Helper()
+		from := "projects/" + project + "/subscriptions/" + name
+		batch, err := broker.Pull(t.Context(), from)
+		for _, m := range batch {
+			all = append(all, m.GetMessage())
+			if err == nil {
+				err = broker.Acknowledge(t.Context(), from, m.GetAckId())
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+
+	w := llama()
+	w.Epoch, w.Slices[0].Incarnation = 4, events.Incarnation{Zone: "us-west4-a", ID: "7711"}
+	w.Incident.Tasks[0].Epoch, w.Incident.Tasks[0].Attempt = 4, 1
+	b := deployedWith(t, ledgertest.NewStore().Open, w)
+	b.now = time.Now
+	b.letters = func(ctx context.Context) (letters, error) {
+		return newBroker(ctx, wait, publishtest.Options(address)...)
+	}
+	redrive := func(args ...string) (string, error) {
+		return b.deployment.callAt(project, append([]string{"redrive", "--prefix", "dev-", "--why", "the bucket is there again"}, args...)...)
+	}
+	request := func(epoch int64) []byte {
+		r := events.RecreateRequested{Request: events.Request{
+			Schema: events.Schema, Workload: w.ID, Incident: w.Incident.ID, Epoch: epoch, Action: events.ActionDelete, Slice: "llama-8b", Attempt: 1,
+			Expires: time.Now().Add(time.Hour),
+		}, Zone: "us-west4-a"}
+		r.Incarnation = w.Slices[0].Incarnation
+		env, err := events.Wrap(r, "//pitstop/functions/patrol", "", w.Incident.ID, noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bury("dev-recreate-dead-letters", env.Data, publish.Attributes(env))
+		return env.Data
+	}
+	wanted := request(4)
+	request(3)
+	bury("dev-recreate-dead-letters", []byte(`{"schema":99}`), map[string]string{"ce-type": events.TypeRecreateRequested, "ce-id": "newer"})
+	got, err := redrive("recreate-requests")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants(t, got, "dropped, refused: the epoch is 4, not 3", "2 brought back to projects/"+project+"/topics/dev-recreate-requests, 1 dropped")
+	back := pulled("dev-recreate-requests")
+	if len(back) != 2 {
+		t.Fatalf("%d came back", len(back))
+	}
+	for _, m := range back {
+		a := m.GetAttributes()
+		if a["ce-id"] == "newer" {
+			continue
+		}
+		if d := cmp.Diff(string(wanted), string(m.GetData())); d != "" {
+			t.Errorf("the letter that came back (-want +got):\n%s", d)
+		}
+		if a["pitstop-redriven-by"] != "ada@example.com" || a["pitstop-redriven-why"] != "the bucket is there again" || a["ce-type"] != events.TypeRecreateRequested || a["CloudPubSubDeadLetterSourceDeliveryCount"] != "" {
+			t.Errorf("its attributes are %v", a)
+		}
+	}
+	if left := pulled("dev-recreate-dead-letters"); len(left) > 0 {
+		t.Errorf("%d letters are left", len(left))
+	}
+
+	for range 3 {
+		bury("dev-logevent-dead-letters", []byte(`{"logName":"x"}`), map[string]string{})
+	}
+	if got, err = redrive("dev-log-events"); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, got, "3 brought back", "0 dropped")
+	if back := pulled("dev-log-events"); len(back) != 3 {
+		t.Errorf("%d log entries came back", len(back))
+	}
+	if _, err := redrive("patrol-ticks"); err == nil || !strings.Contains(err.Error(), "there are those of") {
+		t.Errorf("ticks: %v", err)
+	}
+	if err := broker.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/publish/publishtest"
+)
+
+// trains is a Spot slice that trains, and about which nothing is wrong.
+func trains(name string) incident.Workload {
+	w := incident.New("demo", name, "tpu")
+	w.Label, w.Directory = "spot", "gs://ckpt/"+name
+	life := events.Incarnation{Zone: "us-west4-a", ID: "7711", Created: noon.Add(-48 * time.Hour)}
+	w.Slices = []incident.Slice{{
+		Name: name, Zone: "us-west4-a", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: "spec1", Condition: incident.Ready, State: "READY",
+		Since: noon.Add(-48 * time.Hour), Incarnation: life, Admitted: life,
+	}}
+	w.Crew = incident.Crew{Seen: noon.Add(-40 * time.Hour), Attempt: 2}
+	w.Progress = incident.Progress{Step: 48_190, At: noon.Add(-6 * time.Minute), CheckpointStep: 48_000}
+	return w
+}
+
+func TestStatusTellsThePolicyAndWhatWouldFollow(t *testing.T) {
+	eachStore(t, func(t *testing.T, open ledger.Opener) {
+		w := trains("llama-8b")
+		w.Label = "night"
+		b := deployedWith(t, open, w)
+		b.want([]string{"status"}, "what the deployment allows is not known", "policy night, which no policy is called: watched")
+		if err := b.ledger.SaveSettings(t.Context(), ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml", Allow: "recreate,restart"}}); err != nil {
+			t.Fatal(err)
+		}
+		b.read = func(context.Context, string) ([]byte, error) {
+			return []byte("policies:\n  night: {preset: spot, switches: {restart: ask}, zones: [us-west4-b]}\n"), nil
+		}
+		b.want([]string{"status"}, "llama-8b us-west4-a v5litepod-16 spot  READY for 2 d 0 h, life 7711 since 2026-11-19T12:00:00Z",
+			"allowed: recreate · no, limited by the deployment: request_checkpoint", "ask, limited by policy night: restart",
+			"crew heard, attempt 2, step 48,190 6 m 0 s ago, checkpoint 48,000 by the crew's word, not verified",
+			"if llama-8b died now: recreate: delete llama-8b first; then create llama-8b in us-west4-a")
+		got, err := b.call("status", "--json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var st struct {
+			ID     string `json:"id"`
+			Policy struct {
+				Name     string `json:"name"`
+				Switches []struct {
+					Switch, Level string
+					LimitedBy     string `json:"limited_by"`
+				} `json:"switches"`
+			} `json:"policy"`
+			IfLost incident.Foreseen `json:"if_lost"`
+		}
+		if err := json.Unmarshal([]byte(got), &st); err != nil || st.ID != llamaID || st.Policy.Name != "night" || len(st.Policy.Switches) != 6 || st.IfLost.Phase != incident.Recreating {
+			t.Errorf("%v: %s", err, got)
+		}
+		b.read = func(context.Context, string) ([]byte, error) { return nil, errors.New("403: you may not") }
+		if err := b.ledger.SaveSettings(t.Context(), ledger.Settings{Policy: policy.Config{URI: "gs://ops/other.yaml"}}); err != nil {
+			t.Fatal(err)
+		}
+		b.want([]string{"status"}, "cannot be read from here: gs://ops/other.yaml: 403: you may not")
+	})
+}
+
+func TestStatusTellsWhatAnIncidentWaitsFor(t *testing.T) {
+	waiting := asking()
+	looks := trains("bert")
+	looks.Incident = &incident.Incident{
+		ID: "bert-20261121-1", Cause: events.CausePreemption, Opened: noon, Phase: incident.Looking, Since: noon, Deadline: noon.Add(30 * time.Minute),
+		Switches: policy.Everything(), Timeline: []incident.Line{{At: noon, Kind: incident.LineSeen, Text: "worker 2 was preempted"}},
+	}
+	b := deployedWith(t, ledgertest.NewStore().Open, waiting, looks)
+	b.want([]string{"status"}, "it waits for approval: recreate llama-8b; pitstop approve llama-8b-20261121-3",
+		"bert-20261121-1: preemption, looking for 0 s, until 2026-11-21T12:30:00Z", "at its deadline: wait for progress past step 0")
+}
+
+// TestStatusReadsOneListing: a thousand workloads are no thousand reads.
+func TestStatusReadsOneListing(t *testing.T) {
+	const n = 1000
+	store := ledgertest.NewStore()
+	fill := ledger.New(store.Open)
+	for i := range n {
+		if _, err := fill.Save(t.Context(), trains(fmt.Sprintf("w%04d", i)), ledger.Revision{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls := 0
+	tap := &ledgertest.Tap{Before: func(context.Context, ledgertest.Call) error { calls++; return nil }}
+	b := deployedWith(t, tap.On(store.Open))
+	got, err := b.call("status")
+	if err != nil || strings.Count(got, "if w") != n {
+		t.Errorf("%v, %d workloads", err, strings.Count(got, "if w"))
+	}
+	if calls != 3 { // the listing, the pause, the settings
+		t.Errorf("%d calls of the store", calls)
+	}
+}
+
+func TestStatusIsWatchedUntilSomebodyHasSeenEnough(t *testing.T) {
+	b := deployedWith(t, ledgertest.NewStore().Open, trains("llama-8b"))
+	looks := 0
+	b.sleep = func(context.Context, time.Duration) error {
+		if looks++; looks == 3 {
+			return context.Canceled
+		}
+		return nil
+	}
+	got, err := b.call("status", "--watch")
+	if err != nil || strings.Count(got, "2026-11-21T12:00:00Z\n\n") != 3 || strings.Count(got, "crew heard, attempt 2") != 3 {
+		t.Errorf("%v: %s", err, got)
+	}
+}
+
+func BenchmarkStatus(b *testing.B) {
+	b.Run("memory", func(b *testing.B) { benchmarkStatus(b, ledgertest.NewStore().Open) })
+	b.Run("Firestore", func(b *testing.B) {
+		b.Setenv("FIRESTORE_EMULATOR_HOST", publishtest.Emulator(b, publishtest.Firestore))
+		benchmarkStatus(b, ledger.Firestore("status-"+uuid.NewString()[:8], ledger.Database))
+	})
+}
+
+func benchmarkStatus(b *testing.B, open ledger.Opener) {
+	const n = 1000
+	l := ledger.New(open)
+	for i := range n {
+		w := trains(fmt.Sprintf("w%04d", i))
+		if i%10 == 0 {
+			w = llama()
+			w.ID, w.Name = fmt.Sprintf("demo/w%04d", i), fmt.Sprintf("w%04d", i)
+		}
+		if _, err := l.Save(b.Context(), w, ledger.Revision{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	d := deployment{open: func(string, string) *ledger.Ledger { return l }, now: func() time.Time { return noon }}
+	for b.Loop() {
+		if got, err := d.call("status"); err != nil || strings.Count(got, "demo/w") != n {
+			b.Fatal(err, strings.Count(got, "demo/w"))
+		}
+	}
+	if err := l.Close(); err != nil {
+		b.Error(err)
+	}
+}

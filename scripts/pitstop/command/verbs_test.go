@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/policy"
+)
+
+// asking is a workload whose policy asks whether it may be created again.
+func asking() incident.Workload {
+	w := llama()
+	w.Epoch = 3
+	s := &w.Slices[0]
+	s.Spec, s.Replace = "spec1", true
+	s.Incarnation = events.Incarnation{Zone: s.Zone, ID: "7711", Created: noon.Add(-48 * time.Hour)}
+	s.Admitted = s.Incarnation
+	in := w.Incident
+	in.Phase, in.Asked, in.Deadline, in.Tasks = incident.Approving, events.ActionDelete, time.Time{}, nil
+	in.Switches.Recreate = policy.Ask
+	return w
+}
+
+func TestApprovedIsWhatIsAsked(t *testing.T) {
+	eachStore(t, func(t *testing.T, open ledger.Opener) {
+		b := deployedWith(t, open, asking())
+		b.refused([]string{"approve", "llama-8b-1"}, "there is no incident")
+		b.refused([]string{"approve"}, "takes one incident")
+		b.want([]string{"approve", "llama-8b-20261121-3", "--why", "the run matters"}, "demo/llama-8b: approved by ada@example.com: recreate llama-8b")
+		if len(b.sent) != 1 || b.sent[0].Type != events.TypeRecreateRequested || b.sent[0].Source != "//pitstop/operator" {
+			t.Fatalf("sent is %+v", b.sent)
+		}
+		r, err := events.DecodeRecreateRequested(b.sent[0].Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := b.workload(llamaID)
+		if _, err := w.Fence(r.Request, noon); err != nil || len(w.Outbox) > 0 || r.Action != events.ActionDelete {
+			t.Errorf("the request %+v: %v, outbox %+v", r, err, w.Outbox)
+		}
+		if o := w.Orders; len(o) != 1 || o[0].By != "ada@example.com" || o[0].Why != "the run matters" || o[0].Verb != incident.VerbApprove {
+			t.Errorf("recorded is %+v", o)
+		}
+		b.refused([]string{"approve", "llama-8b-20261121-3"}, "waits for nobody's yes: it is deleting")
+	})
+}
+
+// TestWhatCannotBePublishedIsLeftForPatrol: a person who may not publish has said it all the same.
+func TestWhatCannotBePublishedIsLeftForPatrol(t *testing.T) {
+	b := deployedWith(t, ledgertest.NewStore().Open, asking())
+	b.down = errors.New("PermissionDenied: not authorized to publish")
+	b.want([]string{"approve", "llama-8b-20261121-3"}, "approved by ada@example.com", "patrol sends what follows within a minute", "not authorized to publish")
+	w := b.workload(llamaID)
+	if len(w.Outbox) != 1 || w.Due().After(noon) {
+		t.Errorf("the outbox holds %+v, due at %s", w.Outbox, w.Due())
+	}
+}
+
+func TestCancelTakesAnIncidentOver(t *testing.T) {
+	eachStore(t, func(t *testing.T, open ledger.Opener) {
+		b := deployedWith(t, open, llama())
+		b.want([]string{"cancel", "llama-8b-20261121-3", "--why", "I do it myself"}, "demo/llama-8b: cancelled by ada@example.com",
+			"a call may still take effect: delete llama-8b: begun 1 m 10 s ago")
+		w := b.workload(llamaID)
+		if w.Incident != nil || w.Closed.Outcome != incident.Released || w.Closed.Reason != "cancelled by ada@example.com" {
+			t.Fatalf("open is %+v, closed %+v", w.Incident, w.Closed)
+		}
+		in, err := b.ledger.Closed(t.Context(), llamaID, "llama-8b-20261121-3")
+		if err != nil || in.Outcome != incident.Released {
+			t.Errorf("the archive has %+v, %v", in, err)
+		}
+		b.refused([]string{"cancel", "llama-8b-20261121-3"}, "it ended released at 2026-11-21 12:00")
+
+		cleared := llama()
+		cleared.Incident.Phase, cleared.Incident.Clearing = incident.Clearing, incident.Released
+		cleared.Name, cleared.ID = "other", "demo/other"
+		cleared.Incident.ID = "other-20261121-1"
+		if _, err := b.ledger.Save(t.Context(), cleared, ledger.Revision{}); err != nil {
+			t.Fatal(err)
+		}
+		b.refused([]string{"cancel", "other-20261121-1"}, "pause other holds that")
+	})
+}
+
+func TestRetryOpensWhatWasGivenUp(t *testing.T) {
+	eachStore(t, func(t *testing.T, open ledger.Opener) {
+		w := llama()
+		w.Slices[0].Incarnation = events.Incarnation{Zone: "us-west4-a", ID: "7711", Created: noon.Add(-48 * time.Hour)}
+		w.Slices[0].Told, w.Budgets.Recreates, w.Incident = w.Slices[0].Incarnation, incident.MaxRecreates, nil
+		other := llama()
+		other.ID, other.Name, other.Incident, other.Slices[0].Condition = "demo/bert", "bert", nil, incident.Ready
+		b := deployedWith(t, open, w, other)
+		b.want([]string{"retry", "llama-8b", "--why", "quota raised"}, "demo/llama-8b: tried again in llama-8b-20261121-1; patrol looks within a minute")
+		got := b.workload(llamaID)
+		if got.Incident == nil || got.Incident.Phase != incident.Looking || !got.NeedsLook() || got.Budgets.Recreates != 0 || len(b.sent) > 0 {
+			t.Errorf("it stands at %+v, sent %+v", got.Incident, b.sent)
+		}
+		b.refused([]string{"retry", "llama-8b"}, "is under way (looking)")
+		b.refused([]string{"retry", "bert"}, "training goes on: step 48,190")
+		b.refused([]string{"retry", "nobody"}, "there is no workload")
+	})
+}
+
+func TestAttachAndDetachLabelTheTPUs(t *testing.T) {
+	eachStore(t, func(t *testing.T, open ledger.Opener) {
+		w := llama()
+		w.Project = "tpus"
+		w.Slices = append(w.Slices, w.Slices[0], w.Slices[0])
+		w.Slices[1].Name, w.Slices[2].Name, w.Slices[2].Condition = "llama-8b-1", "llama-8b-2", incident.Gone
+		b := deployedWith(t, open, w)
+		b.refused([]string{"attach", "llama-8b"}, "--policy is missing")
+		b.want([]string{"attach", "llama-8b", "--policy", "spot", "--why", "it is ours"}, "llama-8b in us-west4-a: labelled pitstop-policy=spot",
+			"llama-8b-2: it is gone")
+		const node = "projects/tpus/locations/us-west4-a/nodes/llama-8b"
+		if b.labels[node+" pitstop-policy"] != "spot" || b.labels[node+"-1 pitstop-policy"] != "spot" || len(b.labels) != 2 {
+			t.Errorf("labels are %v", b.labels)
+		}
+		b.want([]string{"detach", "llama-8b"}, "the label is taken away")
+		if b.labels[node+" pitstop-policy"] != "" {
+			t.Errorf("labels are %v", b.labels)
+		}
+		o := b.workload(llamaID).Orders
+		if len(o) != 2 || o[0].Verb != incident.VerbAttach || o[0].Text != "to policy spot" || o[0].Why != "it is ours" || o[1].Verb != incident.VerbDetach {
+			t.Errorf("recorded is %+v", o)
+		}
+		b.refuses["llama-8b-1"] = errors.New("set label of llama-8b-1: update is not supported while in state PREEMPTED")
+		if _, err := b.call("attach", "llama-8b", "--policy", "watch"); err == nil || !strings.Contains(err.Error(), "in state PREEMPTED") {
+			t.Errorf("one that cannot be labelled: %v", err)
+		}
+	})
+}
+
+// TestAttachKnowsThePoliciesOfTheDeployment: a label that names nothing would be watched.
+func TestAttachKnowsThePoliciesOfTheDeployment(t *testing.T) {
+	b := deployedWith(t, ledgertest.NewStore().Open, llama())
+	b.read = func(_ context.Context, uri string) ([]byte, error) {
+		if uri != "gs://ops/policy.yaml" {
+			return nil, errors.New(uri)
+		}
+		return []byte("policies:\n  night: {preset: spot}\n"), nil
+	}
+	say := func(s ledger.Settings) {
+		t.Helper()
+		if err := b.ledger.SaveSettings(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.want([]string{"attach", "llama-8b", "--policy", "day"}, "labelled") // nobody can tell yet
+	say(ledger.Settings{})
+	b.refused([]string{"attach", "llama-8b", "--policy", "day"}, "the deployment has no policy file")
+	say(ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml"}})
+	b.refused([]string{"attach", "llama-8b", "--policy", "day"}, "holds no such policy but night")
+	b.want([]string{"attach", "llama-8b", "--policy", "night"}, "labelled pitstop-policy=night")
+}
+
+func TestTheCallerIsTheAccount(t *testing.T) {
+	answer := `{"email":"ada@example.com","scope":"x"}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.PostFormValue("access_token") != "secret" {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		_, _ = w.Write([]byte(answer)) //nolint:errcheck // the client tells
+	}))
+	defer server.Close()
+	token := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "secret"})
+	for file, want := range map[string]string{
+		`{"type":"service_account","client_email":"robot@demo.iam.gserviceaccount.com"}`:                                                                                                                        "robot@demo.iam.gserviceaccount.com",
+		`{"type":"impersonated_service_account","service_account_impersonation_url":"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/as@demo.iam.gserviceaccount.com:generateAccessToken"}`: "as@demo.iam.gserviceaccount.com",
+		`{"type":"authorized_user"}`: "ada@example.com",
+		``:                           "ada@example.com",
+	} {
+		got, err := accountOf(t.Context(), &google.Credentials{JSON: []byte(file), TokenSource: token}, server.URL)
+		if err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", file, got, err, want)
+		}
+	}
+	answer = `{}`
+	if got, err := accountOf(t.Context(), &google.Credentials{TokenSource: token}, server.URL); err == nil {
+		t.Errorf("a token without an account: %q", got)
+	}
+}
+
+func TestSettingsAreWrittenOnce(t *testing.T) {
+	eachStore(t, func(t *testing.T, open ledger.Opener) {
+		l := ledger.New(open)
+		if _, err := l.Settings(t.Context()); !errors.Is(err, ledger.ErrNotFound) {
+			t.Errorf("of nobody: %v", err)
+		}
+		want := ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml", Allow: "recreate"}, Watched: []string{"demo"}}
+		for range 2 {
+			if err := l.SaveSettings(t.Context(), want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := l.Settings(t.Context())
+		a, _ := json.Marshal(got)  //nolint:errcheck // strings alone
+		b, _ := json.Marshal(want) //nolint:errcheck // likewise
+		if err != nil || string(a) != string(b) {
+			t.Errorf("%s, %v", a, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

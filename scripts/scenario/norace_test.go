@@ -1,0 +1,6 @@
+//go:build !race
+
+package scenario
+
+// UnderRace says whether the race detector is at work.
+const UnderRace = false

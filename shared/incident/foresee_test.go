@@ -1,0 +1,102 @@
+package incident_test
+
+import (
+	"strings"
+	"testing"
+
+	"pitstop.internal/shared/incident"
+)
+
+// texts are the decisions in short.
+func texts(f incident.Foreseen) string {
+	var all []string
+	for _, d := range f.Decisions {
+		all = append(all, d.Text)
+	}
+	if f.Outcome != "" {
+		all = append(all, string(f.Outcome)+": "+f.Reason)
+	}
+	return strings.Join(all, "; ")
+}
+
+func TestALossIsForeseenAsItWouldBeDecided(t *testing.T) {
+	queuedPair := func(w *incident.Workload) {
+		*w = multi(true)
+		for i := range w.Slices {
+			w.Slices[i].QueuedResource = "qr"
+		}
+	}
+	for name, c := range map[string]struct {
+		policy string
+		spot   bool
+		but    func(*incident.Workload)
+		want   []string
+		phase  incident.Phase
+	}{
+		"Spot":                     {"spot", true, nil, []string{"recreate: delete llama-8b first", "create llama-8b in us-west4-a"}, incident.Recreating},
+		"another":                  {"everything", false, nil, []string{"wait for Google's own recovery", "recreate: delete llama-8b first", "create llama-8b in us-west4-a"}, incident.Recreating},
+		"a person is asked":        {"ask", true, nil, []string{"wait for approval: recreate llama-8b"}, incident.Approving},
+		"nothing is allowed":       {"watch", true, nil, []string{"only watch; would: DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b (recreate); CreateNode projects/demo/locations/us-west4-a/nodes/llama-8b, zone after zone: us-west4-a, us-west4-b (if the order fits) (recreate); storage.objects.create gs://ckpt/llama-8b/pitstop-lease.json"}, incident.Watching},
+		"the switch is no":         {"seldom", true, nil, []string{"escalated: node llama-8b is PREEMPTED, and the switch recreate is no"}, ""},
+		"no specification":         {"spot", true, func(w *incident.Workload) { w.Slices[0].Spec = "" }, []string{"escalated: the specification of llama-8b was never read"}, ""},
+		"the policy is unread":     {"unreadable", true, nil, []string{"hold"}, incident.Looking},
+		"one of a queued resource": {"spot", true, queuedPair, []string{"recreate: delete a, b first", "create a, b in us-west4-a"}, incident.Recreating},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := quiet(c.spot)
+			if c.but != nil {
+				c.but(&w)
+			}
+			before := marshal(t, w)
+			f := w.IfLost(policies[c.policy], w.Slices[0].Name, start)
+			got := texts(f)
+			for _, want := range c.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("foreseen is %q, want %q", got, want)
+				}
+			}
+			if f.Phase != c.phase {
+				t.Errorf("it would stand at %q, want %q", f.Phase, c.phase)
+			}
+			if marshal(t, w) != before {
+				t.Error("it has changed the workload")
+			}
+		})
+	}
+	w := quiet(true)
+	if f := w.IfLost(policies["spot"], "nobody", start); len(f.Decisions) > 0 {
+		t.Errorf("of no slice: %+v", f)
+	}
+}
+
+func TestTheDeadlineIsForeseen(t *testing.T) {
+	for path, want := range map[string]string{
+		"preempted":                  "wait for progress past step 48,000",
+		"host error, read unhealthy": "recreate: delete llama-8b first",
+		"exit 139":                   "ask the crew for attempt",
+	} {
+		n := at(t, policies["everything"], true, path, nil)
+		before := len(n.w.Incident.Timeline)
+		if got := texts(n.w.AtDeadline(policies["everything"])); !strings.Contains(got, want) {
+			t.Errorf("%s: foreseen is %q, want %q", path, got, want)
+		}
+		if len(n.w.Incident.Timeline) != before {
+			t.Errorf("%s: it has changed the workload", path)
+		}
+	}
+	if f := quiet(true).AtDeadline(policies["spot"]); len(f.Decisions) > 0 {
+		t.Errorf("in peace: %+v", f)
+	}
+}
+
+func TestZonesAreThoseThatWouldBeAsked(t *testing.T) {
+	w := quiet(true)
+	if got := strings.Join(w.ZonesFor(policies["spot"], "llama-8b"), " "); got != "us-west4-a us-west4-b" {
+		t.Errorf("zones are %s", got)
+	}
+	w = multi(true)
+	w.Slices[0].Admitted.Zone, w.Slices[1].Admitted.Zone = "us-west4-a", "us-west4-a"
+	if got := strings.Join(w.ZonesFor(policies["spot"], "a"), " "); got != "us-west4-a" {
+		t.Errorf("zones of one of two are %s", got)
+	}
+}

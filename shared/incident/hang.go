@@ -1,0 +1,165 @@
+package incident
+
+import (
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
+)
+
+// Heard is how the crew of a slice was when it was listened for without the log: by what it writes on its machine.
+type Heard struct {
+	At time.Time `json:"at,omitzero"`
+	// Seen is when the crew wrote it; zero where nothing could be read, which proves nothing. Runs says that it runs the
+	// training.
+	Seen time.Time `json:"seen,omitzero"`
+	Runs bool      `json:"runs,omitzero"`
+}
+
+// silence is since when there was no sign of a step, and for how long that is nothing unusual: three times the longest gap
+// that was seen, and more before the first step of an attempt and as long as no gap was seen.
+func (w Workload) silence() (since time.Time, usual time.Duration) {
+	p := w.Progress
+	later := func(t time.Time) {
+		if t.After(since) {
+			since = t
+		}
+	}
+	later(p.At)
+	later(p.Stepped)
+	later(w.Crew.Started)
+	for i := range w.Slices {
+		later(w.Slices[i].Since)
+	}
+	usual = max(HangFor, 3*time.Duration(p.GapSeconds)*time.Second)
+	if w.Crew.Attempt > p.Attempt {
+		usual = max(usual, ResumeFor)
+	}
+	if p.GapSeconds == 0 {
+		usual = max(usual, NoGapFor)
+	}
+	return since, usual
+}
+
+// quietly reports whether a training that has done steps is to do more of them, and nobody was told that it does not.
+func (w Workload) quietly() bool {
+	if w.Incident != nil || w.Crew.Seen.IsZero() || w.Progress.At.IsZero() || w.Crew.Finished || len(w.Slices) == 0 {
+		return false
+	}
+	for i := range w.Slices {
+		if s := &w.Slices[i]; s.Condition != Ready || w.leftAlone(s) {
+			return false
+		}
+	}
+	since, _ := w.silence()
+	return since.After(w.Progress.Told)
+}
+
+// Hushed reports whether a training has done no step for longer than is usual. Lines may be lost or late: its crew has to be
+// listened for.
+func (w Workload) Hushed(now time.Time) bool {
+	since, usual := w.silence()
+	return now.Sub(since) >= usual && w.quietly()
+}
+
+// Suspect reports whether the crew of a slice has to be listened for now, because its training may hang.
+func (w Workload) Suspect(slice string, now time.Time) bool {
+	s := w.Slice(slice)
+	return s != nil && w.Hushed(now) && now.Sub(s.Heard.At) >= ListenAgain
+}
+
+// listened is when the crews have to be listened for again; zero where nothing is suspected.
+func (w Workload) listened() time.Time {
+	since, usual := w.silence()
+	var last time.Time
+	for i := range w.Slices {
+		if at := w.Slices[i].Heard.At; !at.Before(since.Add(usual)) && (last.IsZero() || at.Before(last)) {
+			last = at
+		}
+	}
+	if last.IsZero() || !w.quietly() {
+		return time.Time{}
+	}
+	return last.Add(ListenAgain)
+}
+
+// steps takes a step that a crew tells of for one: it shows that nothing hangs, and confirms the end of no incident, because
+// lines of users alone come in order.
+func (m *machine) steps(e Beat) {
+	s := m.w.Slice(e.Slice)
+	if s == nil || !e.Incarnation.Same(s.Incarnation) || !m.w.Hushed(m.now) {
+		return
+	}
+	clamped := func(t time.Time) time.Time {
+		if t.After(m.now) {
+			return m.now
+		}
+		return t
+	}
+	m.slice(s.Name).Heard = Heard{At: m.now, Seen: clamped(e.Seen), Runs: e.Runs}
+	if at := clamped(e.StepAt); at.After(m.w.Progress.Stepped) && at.After(m.w.Progress.At) {
+		m.w.Progress.Stepped = at
+	}
+}
+
+// hangs opens an incident for a training that does no steps, on a machine that the API calls usable.
+func (m *machine) hangs() {
+	if !m.w.Hushed(m.now) {
+		return
+	}
+	since, usual := m.w.silence()
+	runs, read := false, true
+	for i := range m.w.Slices {
+		h := m.w.Slices[i].Heard
+		if h.At.Before(since.Add(usual)) {
+			return // its crew is listened for first
+		}
+		read = read && !h.Seen.IsZero()
+		runs = runs || h.Runs && h.At.Sub(h.Seen) < HeardFor
+	}
+	silent := m.now.Sub(since)
+	early := silent < usual+Grace
+	text := "no step past " + events.Number(m.w.Progress.Step) + " for " + events.Span(silent) + ", "
+	switch {
+	case early && (!runs || m.p.Unreadable != ""):
+		return // what the log has of it may come late, and a policy may be mended
+	case runs:
+		text += "and the crew says that the training runs"
+	case read:
+		text += "and no crew says that the training runs"
+	default:
+		text += "and what the crew writes on its machine cannot be read"
+	}
+	m.open(Trouble{Cause: events.CauseHang, Slice: m.w.Slices[0].Name, Life: m.w.Slices[0].Incarnation.ID, At: since, Text: text})
+	m.stopped(since)
+	why := ""
+	switch {
+	case m.p.Unreadable != "":
+		why = policyHeld + m.p.Unreadable
+	case m.watchOnly():
+		why = "the policy allows nothing"
+	case m.p.Hang != policy.HangRestart:
+		why = hangReport
+	case !runs && !read:
+		why = "it is not known that the training stands still"
+	}
+	if why != "" {
+		const would = "ask the crew for another attempt"
+		m.enter(Watching, m.now.Add(WatchFor))
+		m.line(LineSeen, text, "")
+		m.rehearseRestart()
+		m.decided("incident opened: the training hangs; would: "+would, why)
+		m.coded(m.watchCode())
+		return
+	}
+	m.enter(Resuming, m.now.Add(ResumeFor))
+	m.line(LineSeen, text, "")
+	m.decided("incident opened: the training hangs", "")
+	if m.w.Progress.Verified == 0 && m.w.Progress.CheckpointStep == 0 {
+		m.escalate(CodeNoSave, text+"; and there is no checkpoint from which another attempt could go on", "look at the training: py-spy dump, or SIGQUIT")
+		return
+	}
+	m.restart(text)
+}
+
+const hangReport = "the policy's hang is report"

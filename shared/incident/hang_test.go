@@ -1,0 +1,254 @@
+package incident_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// steps has the training report so many steps, so far apart, and returns when the last one was.
+func steps(p policy.Policy, w incident.Workload, n int, apart time.Duration) (incident.Workload, time.Time) {
+	now := start
+	w.Progress.At = start
+	for i := range n {
+		now = now.Add(apart)
+		w, _, _ = incident.Advance(p, w, incident.Reported{
+			Origin: incident.Origin{ID: "line", Time: now, Rank: events.RankUser}, Slice: "llama-8b",
+			Report: events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 48_200 + 10*int64(i), CheckpointStep: 48_000},
+		}, now)
+	}
+	return w, now
+}
+
+const never = -1
+
+// beat is what the crew wrote on its machine: so long ago, and a step so long ago.
+func beat(now time.Time, seen, step time.Duration) incident.Beat {
+	b := incident.Beat{Origin: incident.Origin{Time: now, Rank: events.RankUser}, Slice: "llama-8b", Incarnation: life(1), Runs: true}
+	if seen != never {
+		b.Seen = now.Add(-seen)
+	}
+	if step != never {
+		b.StepAt = now.Add(-step)
+	}
+	return b
+}
+
+// silent passes the time without a line, listens as patrol does, and returns when an incident was opened; 0 is never.
+func silent(p policy.Policy, w incident.Workload, last time.Time, d time.Duration, seen, step func(now time.Time) time.Duration) (incident.Workload, time.Duration) {
+	for now := last; now.Sub(last) <= d; now = now.Add(time.Minute) {
+		if w.Suspect("llama-8b", now) {
+			w, _, _ = incident.Advance(p, w, beat(now, seen(now), step(now)), now)
+		}
+		if w, _, _ = incident.Advance(p, w, incident.Ticked{}, now); w.Incident != nil {
+			return w, now.Sub(last)
+		}
+	}
+	return w, 0
+}
+
+func ago(d time.Duration) func(time.Time) time.Duration {
+	return func(time.Time) time.Duration { return d }
+}
+
+// TestNoHangGoesUnseen: it is told after three times the longest gap that was seen, and never twice.
+func TestNoHangGoesUnseen(t *testing.T) {
+	p := policies["spot"]
+	for _, c := range []struct {
+		name  string
+		n     int
+		apart time.Duration
+		seen  time.Duration
+		want  time.Duration
+	}{
+		{"reports each five minutes", 5, 5 * time.Minute, 0, 15 * time.Minute},
+		{"a short gap", 5, time.Minute, 0, 15 * time.Minute},
+		{"a long gap", 3, 40 * time.Minute, 0, 2 * time.Hour},
+		{"no gap at all", 0, 0, 0, incident.NoGapFor},
+		{"the crew is dead", 5, 5 * time.Minute, 5 * time.Hour, 15*time.Minute + incident.Grace},
+		{"nothing can be read", 5, 5 * time.Minute, never, 15*time.Minute + incident.Grace},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, last := steps(p, quiet(true), c.n, c.apart)
+			if c.n == 0 {
+				last = w.Progress.At
+			}
+			step := ago(never)
+			if c.seen != never {
+				step = func(now time.Time) time.Duration { return now.Sub(last) }
+			}
+			w, after := silent(p, w, last, 24*time.Hour, ago(c.seen), step)
+			if after != c.want || w.Incident.Cause != events.CauseHang || w.Incident.Phase != incident.Watching || !w.Incident.Down.Equal(last) {
+				t.Fatalf("after %v, want %v: %+v", after, c.want, w.Incident)
+			}
+			now := last.Add(after)
+			for range 24 * 60 {
+				now = now.Add(time.Minute)
+				w, _, _ = incident.Advance(p, w, beat(now, c.seen, step(now)), now)
+				w, _, _ = incident.Advance(p, w, incident.Ticked{}, now)
+			}
+			if w.Incident != nil || w.Epoch != quiet(true).Epoch+2 {
+				t.Errorf("it is told again: %+v", w.Incident)
+			}
+			if due := w.Due(); !due.IsZero() {
+				t.Errorf("due at %v", due)
+			}
+		})
+	}
+}
+
+// TestASlowTrainingIsNoHang: what takes long and is no standstill.
+func TestASlowTrainingIsNoHang(t *testing.T) {
+	p := policies["spot"]
+	for name, c := range map[string]struct {
+		but  func(w *incident.Workload, last time.Time)
+		d    time.Duration
+		step time.Duration
+	}{
+		"steps of forty minutes":                  {func(w *incident.Workload, _ time.Time) { w.Progress.GapSeconds = 2400 }, 119 * time.Minute, time.Hour},
+		"an attempt that compiles":                {func(w *incident.Workload, last time.Time) { w.Crew.Attempt, w.Crew.Started = 2, last }, 29 * time.Minute, time.Hour},
+		"the log is silent, the crew writes":      {nil, 24 * time.Hour, time.Minute},
+		"a crew's clock that is ahead":            {nil, 24 * time.Hour, -time.Hour},
+		"a crew that never told of a step":        {func(w *incident.Workload, _ time.Time) { w.Progress = incident.Progress{} }, 24 * time.Hour, 48 * time.Hour},
+		"no crew":                                 {func(w *incident.Workload, _ time.Time) { w.Crew = incident.Crew{} }, 24 * time.Hour, 48 * time.Hour},
+		"a training that is finished":             {func(w *incident.Workload, _ time.Time) { w.Crew.Finished = true }, 24 * time.Hour, 48 * time.Hour},
+		"a slice that its owner has taken":        {func(w *incident.Workload, last time.Time) { w.Slices[0].Released = last }, 24 * time.Hour, 48 * time.Hour},
+		"a standstill that was told":              {func(w *incident.Workload, last time.Time) { w.Progress.Told = last }, 24 * time.Hour, 48 * time.Hour},
+		"a machine that came back ten minutes on": {func(w *incident.Workload, last time.Time) { w.Slices[0].Since = last.Add(10 * time.Minute) }, 24 * time.Minute, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, last := steps(p, quiet(true), 5, 5*time.Minute)
+			if c.but != nil {
+				c.but(&w, last)
+			}
+			if w, after := silent(p, w, last, c.d, ago(0), ago(c.step)); after != 0 {
+				t.Errorf("after %v: %+v", after, w.Incident.Timeline)
+			}
+		})
+	}
+}
+
+// TestALostLineIsNoHang: silence of the log proves nothing, and nothing is decided before the crew was listened for.
+func TestALostLineIsNoHang(t *testing.T) {
+	p := policies["everything"]
+	w, last := steps(p, quiet(true), 5, 5*time.Minute)
+	now := last.Add(20 * time.Minute)
+	w, sent, _ := incident.Advance(p, w, incident.Ticked{}, now)
+	if w.Incident != nil || len(sent) > 0 {
+		t.Fatalf("unheard: %+v", w.Incident)
+	}
+	w, _, _ = incident.Advance(p, w, beat(now, 0, 2*time.Minute), now)
+	w, _, _ = incident.Advance(p, w, incident.Ticked{}, now)
+	if w.Incident != nil || w.Progress.Step != 48_240 || !w.Due().IsZero() {
+		t.Fatalf("%+v, progress %+v, due at %v", w.Incident, w.Progress, w.Due())
+	}
+	// And what then stands still is found from the step on that the crew told of.
+	if w, after := silent(p, w, now.Add(-2*time.Minute), time.Hour, ago(0), func(at time.Time) time.Duration { return at.Sub(now.Add(-2 * time.Minute)) }); after != 15*time.Minute {
+		t.Errorf("after %v: %+v", after, w.Incident)
+	}
+}
+
+// TestAHangIsEndedOnlyIfItsOwnerSaysSo, and only where there is something to go on from.
+func TestAHangIsEndedOnlyIfItsOwnerSaysSo(t *testing.T) {
+	restart := policies["spot"]
+	restart.Hang = policy.HangRestart
+	nobody := restart
+	nobody.Switches.Restart = policy.No
+	for name, c := range map[string]struct {
+		p      policy.Policy
+		seen   time.Duration
+		but    func(*incident.Workload)
+		phase  incident.Phase
+		reason string
+	}{
+		"report":              {policies["spot"], 0, nil, incident.Watching, ""},
+		"restart":             {restart, 0, nil, incident.Restarting, ""},
+		"restart, as watched": {policies["watch"], 0, nil, incident.Watching, ""},
+		"restart, unread":     {restart, never, nil, incident.Watching, ""},
+		"policy unreadable":   {policies["unreadable"], 0, nil, incident.Watching, ""},
+		"restart, switch no":  {nobody, 0, nil, "", "the switch restart is no"},
+		"no checkpoint": {restart, 0, func(w *incident.Workload) {
+			w.Progress.Verified, w.Progress.CheckpointStep = 0, 0
+		}, "", "no checkpoint"},
+		"three times already": {restart, 0, func(w *incident.Workload) { w.Budgets.Restarts = incident.MaxRestarts }, "", "3 restarts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, last := steps(c.p, quiet(true), 5, 5*time.Minute)
+			if c.but != nil {
+				c.but(&w)
+			}
+			step := ago(never)
+			if c.seen != never {
+				step = func(now time.Time) time.Duration { return now.Sub(last) }
+			}
+			var after time.Duration
+			for at := last; at.Sub(last) < 2*time.Hour && w.Incident == nil && w.Closed == nil; at = at.Add(time.Minute) {
+				w, after = silent(c.p, w, at, 0, ago(c.seen), step)
+			}
+			in := w.Incident
+			if c.phase == "" {
+				in = w.Closed
+			}
+			if in == nil || c.phase != "" && in.Phase != c.phase || !strings.Contains(in.Reason, c.reason) {
+				t.Errorf("after %v: open %+v, closed %+v", after, w.Incident, w.Closed)
+			}
+		})
+	}
+}
+
+// TestAHangIsNotHiddenByWhatIsToldOfSomethingElse: maintenance that was withdrawn says nothing of the training.
+func TestAHangIsNotHiddenByWhatIsToldOfSomethingElse(t *testing.T) {
+	p := policies["spot"]
+	w, last := steps(p, quiet(true), 5, 5*time.Minute)
+	now := last.Add(time.Minute)
+	n := events.Notice{Status: events.NoticePending, WindowStart: now.Add(5 * time.Minute), WindowEnd: now.Add(4 * time.Hour)}
+	word := func(status events.NoticeStatus) {
+		n.Status = status
+		w, _, _ = incident.Advance(p, w, incident.Noticed{
+			Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Incarnation: life(1), Notice: n, InAPI: true,
+		}, now)
+		w, _, _ = incident.Advance(p, w, incident.Ticked{}, now)
+	}
+	word(events.NoticePending)
+	if w.Incident == nil || w.Incident.Cause != events.CauseMaintenance {
+		t.Fatalf("no save was asked for: %+v", w.Incident)
+	}
+	now = now.Add(3 * time.Minute)
+	word(events.NoticeGone)
+	if w.Closed == nil || w.Closed.Outcome != incident.Withdrawn {
+		t.Fatalf("open %+v, closed %+v", w.Incident, w.Closed)
+	}
+	w, _ = silent(p, w, now, time.Hour, ago(0), func(at time.Time) time.Duration { return at.Sub(last) })
+	if w.Incident == nil || w.Incident.Cause != events.CauseHang || !w.Incident.Down.Equal(last) {
+		t.Errorf("it is not told: open %+v", w.Incident)
+	}
+}
+
+// TestAHangIsNotEndedWhenItsOwnerHasTakenTheWordBack: a tightened policy counts at the next step.
+func TestAHangIsNotEndedWhenItsOwnerHasTakenTheWordBack(t *testing.T) {
+	p := policies["spot"]
+	p.Hang = policy.HangRestart
+	w, last := steps(p, quiet(true), 5, 5*time.Minute)
+	w, after := silent(p, w, last, time.Hour, ago(0), func(at time.Time) time.Duration { return at.Sub(last) })
+	if w.Incident == nil || w.Incident.Phase != incident.Restarting {
+		t.Fatalf("after %v: %+v", after, w.Incident)
+	}
+	now := last.Add(after)
+	do := func(what string) {
+		w, _, _ = incident.Advance(p, w, evidence(w, now)[what], now)
+	}
+	do("intend restart 0")
+	do("accepted restart 0")
+	p.Hang = policy.HangReport
+	for range 60 {
+		now = now.Add(time.Minute)
+		w, _, _ = incident.Advance(p, w, incident.Ticked{}, now)
+	}
+	if w.Incident != nil || w.Closed.Outcome != incident.Escalated || !strings.Contains(w.Closed.Reason, "hang is report") || w.Budgets.Restarts != 1 {
+		t.Errorf("open %+v, closed %+v", w.Incident, w.Closed)
+	}
+}

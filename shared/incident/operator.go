@@ -1,0 +1,305 @@
+package incident
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// Word is what a person says through the operator's command: who, and why.
+type Word struct {
+	By  string `json:"by"`
+	Why string `json:"why,omitzero"`
+}
+
+// Order is a word that was given, as the workload keeps it.
+type Order struct {
+	Word
+	At   time.Time `json:"at"`
+	Verb Verb      `json:"verb"`
+	// Incident is the one that was open then; Text is what was ordered, where the verb alone does not tell.
+	Incident string `json:"incident,omitzero"`
+	Text     string `json:"text,omitzero"`
+}
+
+// MaxOrders is how many orders a workload keeps; those of an incident stand in its timeline too.
+const MaxOrders = 20
+
+// Verb is what a person orders.
+type Verb string
+
+// The verbs.
+const (
+	VerbApprove Verb = "approve"
+	VerbCancel  Verb = "cancel"
+	VerbRetry   Verb = "retry"
+	VerbPause   Verb = "pause"
+	VerbResume  Verb = "resume"
+	VerbAttach  Verb = "attach"
+	VerbDetach  Verb = "detach"
+	VerbDrill   Verb = "drill"
+)
+
+// Approved is a person's yes to what waits for approval: to this action of this incident, and to nothing that is asked since.
+type Approved struct {
+	Origin
+	Word
+	Incident string
+	Action   events.Action
+}
+
+// Cancelled is a person's word that an incident is theirs from now on.
+type Cancelled struct {
+	Origin
+	Word
+	Incident string
+}
+
+// Retried is a person's word that what stood in the way is mended. It makes no decision of its own: what was refused is
+// asked for again, and what was given up is looked at anew.
+type Retried struct {
+	Origin
+	Word
+}
+
+// Paused holds every mutating call of the workload, until a time if there is one, or lifts that.
+type Paused struct {
+	Origin
+	Word
+	Until time.Time
+	Lift  bool
+}
+
+// Ordered records what a person did to the workload by another way than its document.
+type Ordered struct {
+	Origin
+	Word
+	Verb Verb
+	Text string
+}
+
+func (Approved) kind() string  { return "Approved" }
+func (Cancelled) kind() string { return "Cancelled" }
+func (Retried) kind() string   { return "Retried" }
+func (Paused) kind() string    { return "Paused" }
+func (Ordered) kind() string   { return "Ordered" }
+
+// order records a word on the workload, and in the story of the open incident.
+func (m *machine) order(v Verb, w Word, text string) {
+	o := Order{Word: w, At: m.now, Verb: v, Text: text}
+	if m.w.Incident != nil {
+		o.Incident = m.w.Incident.ID
+		m.line(LineSeen, w.By+": "+strings.TrimSpace(string(v)+" "+text), w.Why)
+	}
+	m.w.Orders = append(slices.Clip(m.w.Orders), o)
+	m.w.Orders = m.w.Orders[max(0, len(m.w.Orders)-MaxOrders):]
+	m.changed = true
+}
+
+// approved goes on with what was asked. The answer counts for the incident, not for the next one.
+func (m *machine) approved(e Approved) {
+	in := m.w.Incident
+	if in == nil || in.Phase != Approving || in.ID != e.Incident || in.Asked != e.Action {
+		return
+	}
+	m.inc().Approved = e.Action
+	m.order(VerbApprove, e.Word, m.asks(e.Action))
+	switch e.Action {
+	case events.ActionSave:
+		m.inc().Phase = Window // sendSave enters the phase anew
+		m.sendSave()
+	case events.ActionMaintain:
+		if m.w.Incident.saved(m.now) {
+			m.sendMaintain()
+			return
+		}
+		m.inc().Phase = Window
+		m.sendSave()
+	case events.ActionRestart:
+		m.sendRestart("approved by " + e.By)
+	case events.ActionStart:
+		m.sendStart("approved by " + e.By)
+	case events.ActionDelete:
+		m.remove("approved by " + e.By)
+	default: // nothing else is ever asked for
+	}
+}
+
+// Question is what the open incident waits to be told yes to; empty when it waits for nobody.
+func (w Workload) Question() string {
+	if w.Incident == nil || w.Incident.Phase != Approving {
+		return ""
+	}
+	return (&machine{w: w}).asks(w.Incident.Asked)
+}
+
+// cancelled leaves the incident to the person who says so. What it has ordered itself, and training never ran in, is still
+// cleaned up. Maintenance that it was about is let come: nothing is asked for before it, unless its window moves.
+func (m *machine) cancelled(e Cancelled) {
+	in := m.w.Incident
+	if in == nil || in.ID != e.Incident || in.Phase == Clearing {
+		return
+	}
+	m.order(VerbCancel, e.Word, "")
+	switch in.Phase {
+	case Saving, Maintaining, Window, Approving, Watching:
+		for _, n := range m.w.Notices {
+			if n.Status != events.NoticeGone {
+				n.Declined, n.Due = true, time.Time{}
+				m.keepNotice(n)
+			}
+		}
+	}
+	if in.Phase == Watching {
+		m.finish(Observed, "", CodeCancelled, "cancelled by "+e.By, "")
+		return
+	}
+	m.release(CodeCancelled, "cancelled by "+e.By)
+}
+
+// retried asks again for what was refused or given up.
+func (m *machine) retried(e Retried) {
+	if m.w.NothingToRetry(m.now) != "" {
+		return
+	}
+	m.order(VerbRetry, e.Word, "")
+	if m.w.Incident != nil {
+		m.retryNow()
+		return
+	}
+	m.w.Budgets, m.w.Crew.Spent = Budgets{}, Error{}
+	text := e.By + " says that it may be tried again"
+	if s := m.unusable(); s != nil {
+		text += ": node " + s.Name + " is " + s.State
+		for i := range m.w.Slices {
+			if m.w.Slices[i].Told.Known() {
+				m.slice(m.w.Slices[i].Name).Told = events.Incarnation{}
+			}
+		}
+		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, Text: text}, "delete "+s.Name+" and create it again")
+		if m.phase() == "" {
+			m.enter(Looking, m.now.Add(LookFor))
+			m.line(LineSeen, text, e.Why)
+			m.decided("incident opened: look at the API first", "what was read before proves no loss now")
+		}
+		return
+	}
+	m.openRetry(Trouble{Cause: events.CauseCrash, Text: text}, "ask the crew for another attempt")
+	if m.phase() == "" {
+		m.enter(Resuming, m.now) // the clock asks for it, under a policy that can be read
+		m.line(LineSeen, text, e.Why)
+		m.decided("incident opened: ask the crew for another attempt", "the slices are usable, and the training does not go on")
+	}
+}
+
+// openRetry opens an incident at a person's word. It counts from that word: the one before it has counted until its end.
+func (m *machine) openRetry(t Trouble, would string) {
+	t.At = m.now
+	in := m.open(t)
+	in.Retried, in.Down = true, m.now
+	if m.watchOnly() && m.p.Unreadable == "" {
+		calls, why := m.w.Restarting(), ""
+		switch {
+		case t.Slice != "":
+			calls, why = m.wouldReplace([]string{t.Slice}, "")
+		case m.w.Directory == "":
+			calls = nil
+		}
+		switch {
+		case why != "":
+			would = "nothing: " + why
+		case calls != nil:
+			would = ""
+		}
+		m.watch(would, t.Text, calls...)
+	}
+}
+
+// retryNow sends again at once what waits for its next try, and asks every zone anew.
+func (m *machine) retryNow() {
+	in := m.inc()
+	in.Zones = nil
+	for i := range in.Tasks {
+		if t := &in.Tasks[i]; !t.Retry.IsZero() {
+			t.Failures = 0
+			m.resend(t)
+		}
+	}
+}
+
+// NothingToRetry says why there is nothing that could be tried again; empty where there is.
+func (w Workload) NothingToRetry(now time.Time) string {
+	if in := w.Incident; in != nil {
+		switch {
+		case in.Phase == Approving:
+			return in.ID + " waits for a person: approve it, or cancel it"
+		case !slices.ContainsFunc(in.Tasks, func(t Task) bool { return !t.Retry.IsZero() }):
+			return in.ID + " is under way (" + string(in.Phase) + "), and nothing of it waits for another try"
+		}
+		return ""
+	}
+	m := machine{w: w}
+	idle := w.Crew.GaveUp > 0 && w.Crew.GaveUp >= max(w.Crew.Attempt, w.Crew.Exited) || now.Sub(w.Progress.At) >= ResumeFor
+	switch {
+	case w.Crew.Finished:
+		return "the training is finished"
+	case m.abused():
+		return "Google suspects abuse on a slice of it (symptom PROJECT_ABUSE): answer its notification"
+	case m.unusable() != nil:
+		return ""
+	case !slices.ContainsFunc(w.Slices, func(s Slice) bool { return !s.IsReleased() }):
+		return "its owner deleted every slice or took it over: create them, and Pitstop watches them again"
+	case !m.allReady():
+		return "it waits for what its owner ordered"
+	case w.Crew.Seen.IsZero():
+		return "every slice is usable, and no crew has been heard that could be asked for another attempt"
+	case !idle:
+		return "training goes on: step " + events.Number(w.Progress.Step) + " was told " + events.Span(now.Sub(w.Progress.At)) + " ago"
+	}
+	return ""
+}
+
+// unusable is the first slice that cannot be used, and is not its owner's business.
+func (m *machine) unusable() *Slice {
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if !s.IsReleased() && !s.Unused && s.Incarnation.Known() && s.Condition != Ready && s.Condition != Creating {
+			return s
+		}
+	}
+	return nil
+}
+
+// healUntil is how long Google's own recovery of a slice is waited for: what a person has asked to try again has been waited
+// for already.
+func (m *machine) healUntil(s *Slice) time.Time {
+	if m.w.Incident.Retried {
+		return later(s.Since.Add(HealFor), m.now)
+	}
+	return m.now.Add(HealFor)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// paused holds the workload, or lifts that.
+func (m *machine) paused(e Paused) {
+	switch {
+	case !e.Lift:
+		m.w.Pause = &Pause{By: e.By, Why: e.Why, At: m.now, Until: e.Until}
+		text := ""
+		if !e.Until.IsZero() {
+			text = "until " + e.Until.UTC().Format(time.RFC3339)
+		}
+		m.order(VerbPause, e.Word, text)
+	case m.w.Pause != nil:
+		m.w.Pause = nil
+		m.order(VerbResume, e.Word, "")
+	}
+}

@@ -1,0 +1,165 @@
+package incident
+
+import (
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
+)
+
+// Stop is what is known of who stopped a slice.
+type Stop struct {
+	// By is its owner, who called for it at At.
+	By string    `json:"by,omitzero"`
+	At time.Time `json:"at,omitzero"`
+	// Unsaid is when the audit log was asked, late enough, and named nobody.
+	Unsaid time.Time `json:"unsaid,omitzero"`
+}
+
+// turns takes another condition, read at that time.
+func (s *Slice) turns(c Condition, at time.Time) {
+	if s.Condition == Ready {
+		s.Used = s.Since
+	}
+	s.Condition, s.Since, s.Stop.Unsaid = c, at, time.Time{}
+}
+
+// unaccounted reports whether a slice is stopped, and nobody has said by whom. What was found stopped was stopped before
+// anybody watched it, and what is suspended in a queued resource by its user: that is the owner's doing.
+func (s *Slice) unaccounted() bool {
+	return s.Condition == Stopped && s.Incarnation.Known() && s.QueuedResource == "" && !s.Used.IsZero() && s.Stop.By == ""
+}
+
+// unsaidFor reports whether a slice is stopped for so long, and the audit log has named nobody.
+func (s *Slice) unsaidFor(since time.Duration) bool {
+	return s.unaccounted() && since >= Grace && !s.Stop.Unsaid.IsZero()
+}
+
+// Unaccounted reports whether the audit log has to be asked now who stopped a slice, and from what time on. Before that an
+// answer may be too early: entries come late.
+func (w Workload) Unaccounted(slice string, now time.Time) (from time.Time, ask bool) {
+	s := w.Slice(slice)
+	if s == nil || !s.unaccounted() || w.leftAlone(s) || !s.Stop.Unsaid.IsZero() || now.Sub(s.Since) < Grace {
+		return time.Time{}, false
+	}
+	return s.Used, w.Incident == nil || w.Incident.Phase != Clearing
+}
+
+// unsaid takes it from the audit log that it names nobody who stopped a slice.
+func (m *machine) unsaid(e Unsaid) {
+	s := m.w.Slice(e.Slice)
+	if s == nil || !e.Incarnation.Same(s.Incarnation) || !s.unaccounted() || m.when().Sub(s.Since) < Grace || !s.Stop.Unsaid.IsZero() {
+		return
+	}
+	m.slice(s.Name).Stop.Unsaid = m.when()
+}
+
+// ownerStopped keeps the owner's word that a slice is to be stopped, also in quiet times: what its owner stopped is never
+// started. It reports whether that is said of how it stands now, and not of a stop that is over.
+func (m *machine) ownerStopped(s *Slice, by string) bool {
+	used := s.Used
+	if s.Condition == Ready {
+		used = s.Since
+	}
+	const skew = 5 * time.Minute // between Google's clock and that of our readings
+	if m.when().Before(used.Add(-skew)) {
+		return false
+	}
+	if m.when().After(s.Stop.At) {
+		c := m.slice(s.Name)
+		c.Stop = Stop{By: by, At: m.when()}
+	}
+	return true
+}
+
+// openStopped opens an incident for a slice that somebody stopped who is not its owner.
+func (m *machine) openStopped(s *Slice) {
+	text := "node " + s.Name + " has been " + s.State + " for " + events.Span(m.now.Sub(s.Since))
+	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
+	m.stopped(s.Since)
+	if m.watchOnly() && m.p.Unreadable == "" {
+		if s.Workers > 1 {
+			m.watch("nothing: a TPU of several workers cannot be started", text)
+		} else {
+			m.watch("", text, m.wouldStart(s.Name)...)
+		}
+		return
+	}
+	m.enter(Healing, m.now.Add(HealFor))
+	m.decided("incident opened: "+text, "the audit log does not say that its owner stopped it")
+	if m.unreadable() {
+		return
+	}
+	why := text + ", and nothing says that its owner stopped it"
+	switch {
+	case m.startable() == nil:
+		m.escalate(CodeNoStart, why+"; a TPU of several workers cannot be started", "look at it, and recreate it by hand")
+	case m.level(policy.StartStopped) == policy.No:
+		m.rehearse(m.wouldStart(m.startable()...)...)
+		m.escalate(CodePolicyNo, why+", and the switch "+string(policy.StartStopped)+" is no", m.byHandStart()+", or allow the switch")
+	default:
+		m.start(why)
+	}
+}
+
+// startStopped starts what is stopped while Google's own recovery is waited for, as soon as it is known not to be its
+// owner's doing.
+func (m *machine) startStopped() {
+	if m.level(policy.StartStopped) == policy.No || m.unreadable() {
+		return
+	}
+	if names := m.startable(); names != nil {
+		m.start(strings.Join(names, ", ") + " stopped, and nothing says that the owner stopped it")
+	}
+}
+
+func (m *machine) start(why string) {
+	if m.level(policy.StartStopped) == policy.Ask && m.w.Incident.Approved != events.ActionStart {
+		m.ask(events.ActionStart)
+		return
+	}
+	m.sendStart(why)
+}
+
+// startable names the slices that may be started: the API starts those of one worker.
+func (m *machine) startable() []string {
+	var names []string
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if s.unsaidFor(m.now.Sub(s.Since)) && s.Workers <= 1 && !s.IsReleased() && !s.Replace {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+func (m *machine) sendStart(why string) {
+	names := m.startable()
+	if names == nil { // since it was asked, it changed
+		m.enter(Healing, m.now.Add(HealFor))
+		m.decided("wait for Google's own recovery", "nothing is stopped any more that may be started")
+		return
+	}
+	m.enter(Starting, m.now.Add(StartFor))
+	m.decided("start "+strings.Join(names, ", "), why)
+	var tasks []Task
+	for _, name := range names {
+		s := m.w.Slice(name)
+		tasks = append(tasks, Task{Action: events.ActionStart, Slice: name, Zone: s.Zone, Incarnation: s.Incarnation, Reason: why})
+	}
+	m.send(tasks...)
+}
+
+func (m *machine) byHandStart() string {
+	var parts []string
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.Condition == Stopped && !s.IsReleased() {
+			parts = append(parts, "gcloud compute tpus tpu-vm start "+s.Name+" --zone "+s.Zone)
+		}
+	}
+	if parts == nil {
+		return "look at the TPU yourself"
+	}
+	return "start it by hand: " + strings.Join(parts, "; ")
+}

@@ -1,0 +1,238 @@
+package incident_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// stopped tells how a workload of one worker came to be stopped.
+type stopped struct {
+	t   *testing.T
+	p   policy.Policy
+	w   incident.Workload
+	now time.Time
+}
+
+func (s *stopped) tell(after time.Duration, e incident.Evidence) []events.Event {
+	s.t.Helper()
+	s.now = s.now.Add(after)
+	w, sent, _ := incident.Advance(s.p, s.w, e, s.now)
+	s.w = w
+	return sent
+}
+
+func (s *stopped) read(after time.Duration, c incident.Condition) {
+	s.t.Helper()
+	n := s.w.Slices[0]
+	s.tell(after, incident.Read{
+		Origin: incident.Origin{Time: s.now.Add(after), Rank: events.RankReading}, Slice: n.Name, Zone: n.Zone, Condition: c,
+		Incarnation: n.Incarnation, State: strings.ToUpper(string(c)),
+	})
+}
+
+func (s *stopped) called(method string, at time.Duration) {
+	s.t.Helper()
+	s.tell(0, incident.Called{
+		Origin: incident.Origin{Time: s.now.Add(at), Rank: events.RankAudit}, Slice: s.w.Slices[0].Name, Method: method, Principal: "ann@example.com",
+	})
+}
+
+// unsaid has the audit log asked, late enough.
+func (s *stopped) unsaid() {
+	s.t.Helper()
+	s.tell(incident.Grace, incident.Unsaid{
+		Origin: incident.Origin{Time: s.now.Add(incident.Grace), Rank: events.RankReading}, Slice: s.w.Slices[0].Name, Incarnation: s.w.Slices[0].Incarnation,
+	})
+}
+
+// TestWhatItsOwnerStoppedIsNotStarted, whenever and in which order that is learned.
+func TestWhatItsOwnerStoppedIsNotStarted(t *testing.T) {
+	for name, c := range map[string]struct {
+		play   func(s *stopped)
+		starts bool
+	}{
+		"nobody says who": {func(s *stopped) {
+			s.read(0, incident.Stopped)
+			s.unsaid()
+		}, true},
+		"its owner, told before it is seen": {func(s *stopped) {
+			s.called("StopNode", 0)
+			s.read(time.Minute, incident.Stopped)
+			s.unsaid()
+		}, false},
+		"its owner, told half an hour late": {func(s *stopped) {
+			s.read(0, incident.Stopped)
+			s.tell(30*time.Minute, incident.Ticked{})
+			s.called("StopNode", -31*time.Minute)
+			s.unsaid()
+		}, false},
+		"its owner, as the audit log says in the same answer": {func(s *stopped) {
+			s.read(0, incident.Stopped)
+			s.unsaid()
+			s.called("StopNode", -incident.Grace-time.Minute)
+		}, false},
+		"the audit log could not be asked": {func(s *stopped) {
+			s.read(0, incident.Stopped)
+			s.tell(24*time.Hour, incident.Ticked{})
+		}, false},
+		"the audit log was asked too early": {func(s *stopped) {
+			s.read(0, incident.Stopped)
+			s.tell(time.Minute, incident.Unsaid{Slice: "llama-8b", Incarnation: s.w.Slices[0].Incarnation})
+			s.tell(time.Hour, incident.Ticked{})
+		}, false},
+		"the audit log was asked for a former stop": {func(s *stopped) {
+			s.read(0, incident.Stopped)
+			s.unsaid()
+			s.read(time.Second, incident.Ready)
+			s.read(time.Minute, incident.Stopped)
+			s.tell(time.Hour, incident.Ticked{})
+		}, false},
+		"it was stopped when it was first seen": {func(s *stopped) {
+			s.w.Slices[0].Condition, s.w.Slices[0].State = incident.Stopped, "STOPPED"
+			s.unsaid()
+		}, false},
+		"its owner stopped and started it the day before": {func(s *stopped) {
+			s.called("StopNode", 0)
+			s.read(time.Minute, incident.Stopped)
+			s.called("StartNode", time.Hour)
+			s.read(2*time.Hour, incident.Ready)
+			s.read(24*time.Hour, incident.Stopped)
+			s.unsaid()
+		}, true},
+		"its owner stopped and started it the day before, and the start was never told": {func(s *stopped) {
+			s.called("StopNode", 0)
+			s.read(time.Minute, incident.Stopped)
+			s.read(2*time.Hour, incident.Ready)
+			s.read(24*time.Hour, incident.Stopped)
+			s.called("StopNode", -27*time.Hour) // the audit log tells of it again
+			s.unsaid()
+		}, true},
+		"it is Pitstop's no more": {func(s *stopped) {
+			s.read(0, incident.Stopped)
+			s.w.Slices[0].Released = s.now
+			s.unsaid()
+		}, false},
+		"the training is finished": {func(s *stopped) {
+			s.read(0, incident.Stopped)
+			s.w.Crew.Finished = true
+			s.unsaid()
+		}, false},
+		"a person suspended its queued resource": {func(s *stopped) {
+			s.w.Slices[0].QueuedResource = "qr"
+			s.read(0, incident.Stopped)
+			s.unsaid()
+		}, false},
+		"it has several workers": {func(s *stopped) {
+			s.w.Slices[0].Workers = 4
+			s.read(0, incident.Stopped)
+			s.unsaid()
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &stopped{t: t, p: policies["everything"], w: quiet(false), now: start}
+			single(&s.w)
+			c.play(s)
+			sent := s.tell(time.Minute, incident.Ticked{})
+			starts := len(sent) == 1
+			if starts {
+				r, ok := sent[0].(events.RecoveryRequested)
+				starts = ok && r.Action == events.ActionStart && r.Slice == "llama-8b" && r.Incarnation.Same(life(1)) && s.w.Incident.Phase == incident.Starting
+			}
+			if starts != c.starts {
+				t.Errorf("started %v, want %v; sent %v, slice %+v, incident %+v, closed %+v", starts, c.starts, sent, s.w.Slices[0], s.w.Incident, s.w.Closed)
+			}
+		})
+	}
+}
+
+// TestAStoppedSliceIsNotOverlooked: whatever the policy says, a training that stands still is told of once.
+func TestAStoppedSliceIsNotOverlooked(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy  string
+		workers int
+		phase   incident.Phase
+		outcome incident.Outcome
+		reason  string
+	}{
+		"everything": {"everything", 1, incident.Starting, "", ""},
+		"ask":        {"ask", 1, incident.Approving, "", ""},
+		"no":         {"spot", 1, "", incident.Escalated, "the switch start_stopped is no"},
+		"watch":      {"watch", 1, incident.Watching, "", ""},
+		"unreadable": {"unreadable", 1, incident.Healing, "", ""},
+		"workers":    {"everything", 4, "", incident.Escalated, "several workers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &stopped{t: t, p: policies[c.policy], w: quiet(false), now: start}
+			single(&s.w)
+			s.w.Slices[0].Workers = c.workers
+			s.read(0, incident.Stopped)
+			if due := s.w.Due(); !due.Equal(start.Add(incident.Grace)) {
+				t.Errorf("due at %v", due)
+			}
+			s.unsaid()
+			s.tell(time.Second, incident.Ticked{})
+			in := s.w.Incident
+			if c.outcome != "" {
+				in = s.w.Closed
+			}
+			if in == nil || in.Outcome != c.outcome || c.phase != "" && in.Phase != c.phase || !strings.Contains(in.Reason, c.reason) {
+				t.Fatalf("%+v, closed %+v", s.w.Incident, s.w.Closed)
+			}
+			if c.outcome == "" {
+				return
+			}
+			if !strings.Contains(in.Advice, "by hand") {
+				t.Errorf("advice %q", in.Advice)
+			}
+			for range 100 {
+				s.read(time.Minute, incident.Stopped)
+				s.tell(time.Minute, incident.Ticked{})
+			}
+			if s.w.Incident != nil || s.w.Closed != nil {
+				t.Errorf("it is told again: %+v", s.w)
+			}
+		})
+	}
+}
+
+// TestAStartIsFollowedToItsEnd: what was started trains again, or a person hears that it does not.
+func TestAStartIsFollowedToItsEnd(t *testing.T) {
+	begin := func() (*stopped, events.Request) {
+		s := &stopped{t: t, p: policies["everything"], w: quiet(false), now: start}
+		single(&s.w)
+		s.read(0, incident.Stopped)
+		s.unsaid()
+		sent := s.tell(time.Minute, incident.Ticked{})
+		asked, ok := sent[0].(events.RecoveryRequested)
+		if !ok {
+			t.Fatalf("sent %v", sent)
+		}
+		r := asked.Request
+		s.tell(time.Second, incident.Intended{Request: r, RequestID: "r"})
+		return s, r
+	}
+	s, r := begin()
+	s.tell(time.Second, incident.Answered{Request: r, Operation: "op", Text: "accepted"})
+	s.read(time.Minute, incident.Unhealthy)
+	s.read(3*time.Minute, incident.Ready)
+	if s.w.Incident == nil || s.w.Incident.Phase != incident.Resuming || !s.w.Incident.Down.Equal(start) {
+		t.Fatalf("%+v", s.w.Incident)
+	}
+	s, r = begin()
+	for s.w.Incident != nil && s.now.Before(start.Add(24*time.Hour)) {
+		task := s.w.Incident.Tasks[0]
+		r.Epoch, r.Attempt = task.Epoch, task.Attempt
+		s.tell(time.Second, incident.Intended{Request: r, RequestID: "r"})
+		s.tell(time.Second, incident.Answered{Request: r, Failure: &incident.Failure{Class: incident.Stockout, Message: "no more capacity"}})
+		s.read(time.Minute, incident.Stopped)
+		s.tell(time.Minute, incident.Ticked{})
+	}
+	if c := s.w.Closed; c == nil || c.Outcome != incident.Escalated || !strings.Contains(c.Reason, "no more capacity") || !strings.Contains(c.Advice, "tpu-vm start llama-8b") {
+		t.Errorf("%+v, %+v", s.w.Incident, c)
+	}
+}

@@ -1,0 +1,89 @@
+package incident_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
+	at := time.Date(2026, 11, 12, 2, 14, 8, 0, time.UTC)
+	in := func(phase incident.Phase, change ...func(*incident.Incident)) incident.Workload {
+		i := &incident.Incident{
+			ID: "llama-1", Cause: events.CausePreemption, Opened: at, Phase: phase, Policy: "spot", Down: at,
+			Troubles: []incident.Trouble{
+				{Slice: "a", Text: "worker 2 was preempted"}, {Slice: "a", Text: "node a is PREEMPTED"}, {Slice: "b", Text: "worker 2 was preempted"},
+			},
+			Timeline: []incident.Line{
+				{Kind: incident.LineSeen, Text: "worker 2 was preempted"},
+				{Kind: incident.LineDecided, Text: "delete a", Reason: "Spot, loss proven"},
+				{Kind: incident.LineCame, Text: "accepted"},
+			},
+			LeftOut: 8,
+		}
+		for _, c := range change {
+			c(i)
+		}
+		w := incident.Workload{
+			ID: "demo/llama", Slices: []incident.Slice{
+				{Name: "a", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true, Chips: 16, Condition: incident.Gone},
+				{Name: "b", Zone: "us-west4-a", Accelerator: "v5litepod-16", Chips: 16, Condition: incident.Ready},
+				{Name: "c", Chips: 4, Condition: incident.Ready, Released: at},
+			},
+		}
+		if phase == incident.Closed {
+			w.Closed = i
+		} else {
+			w.Incident = i
+		}
+		return w
+	}
+	asks := func(a events.Action) func(*incident.Incident) { return func(i *incident.Incident) { i.Asked = a } }
+	ends := func(o incident.Outcome) func(*incident.Incident) { return func(i *incident.Incident) { i.Outcome = o } }
+	waits := func(reminded time.Time) func(*incident.Incident) {
+		return func(i *incident.Incident) { i.WaitingSince, i.Reminded = at, reminded }
+	}
+	for name, c := range map[string]struct {
+		before, after incident.Workload
+		steps         []string
+	}{
+		"nothing is open":                   {incident.Workload{}, incident.Workload{}, nil},
+		"it opens, and is looked at":        {incident.Workload{}, in(incident.Looking), nil},
+		"it is known what to do":            {in(incident.Looking), in(incident.Removing), []string{"deleting"}},
+		"it opens with that":                {incident.Workload{}, in(incident.Removing), []string{"deleting"}},
+		"nothing has moved":                 {in(incident.Removing), in(incident.Removing), nil},
+		"it goes on":                        {in(incident.Removing), in(incident.Recreating), []string{"creating"}},
+		"capacity is missing":               {in(incident.Recreating), in(incident.Recreating, waits(at)), nil},
+		"capacity is missing for long":      {in(incident.Recreating, waits(at)), in(incident.Recreating, waits(at.Add(time.Hour))), []string{"creating/waiting"}},
+		"a person is asked":                 {in(incident.Window), in(incident.Approving, asks(events.ActionMaintain)), []string{"approving/maintain"}},
+		"a person is asked something else":  {in(incident.Approving, asks(events.ActionMaintain)), in(incident.Approving, asks(events.ActionDelete)), []string{"approving/delete"}},
+		"it ends":                           {in(incident.Resuming), in(incident.Closed, ends(incident.Resumed)), []string{"resumed"}},
+		"it is attributed anew":             {in(incident.Closed, ends(incident.Resumed)), in(incident.Closed, ends(incident.Resumed), func(i *incident.Incident) { i.Revision = 2 }), nil},
+		"it opens and ends at once":         {incident.Workload{}, in(incident.Closed, ends(incident.Observed)), []string{"observed"}},
+		"one is over, and the next is open": {in(incident.Closed, ends(incident.Resumed)), incident.Workload{Closed: in(incident.Closed, ends(incident.Resumed)).Closed, Incident: &incident.Incident{ID: "llama-2", Phase: incident.Healing}}, []string{"healing"}},
+	} {
+		var steps []string
+		for _, u := range incident.Updates(policy.Policy{}, c.before, c.after, at) {
+			steps = append(steps, u.Step())
+		}
+		if d := cmp.Diff(c.steps, steps); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+
+	got := incident.Updates(policy.Policy{ChipHourPrice: 1.2}, incident.Workload{}, in(incident.Closed, ends(incident.Escalated), func(i *incident.Incident) { i.Advice = "create it" }), at)
+	want := []events.IncidentUpdated{{
+		Schema: events.Schema, Workload: "demo/llama", Incident: "llama-1", Number: 11, At: at, Opened: at, Cause: events.CausePreemption, Policy: "spot",
+		Slices: []events.Affected{{Name: "a", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true}, {Name: "b", Zone: "us-west4-a", Accelerator: "v5litepod-16"}},
+		Chips:  36, Phase: "closed", Outcome: "escalated", Happened: []string{"worker 2 was preempted", "node a is PREEMPTED"},
+		Doing: "delete a", Why: "Spot, loss proven", Advice: "create it", Down: at, IdleChips: 16, ChipHourPrice: 1.2,
+	}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("what is told (-want +got):\n%s", d)
+	}
+}
