@@ -60,6 +60,8 @@ func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 
 // otherwise are the recorded incidents in which what happens next depends on what was done before.
 var otherwise = map[string]string{
+	"hang":                   "its policy has a hang reported, whatever the switches allow",
+	"stopped-by-owner":       "nothing is opened",
 	"watched":                "nothing was allowed in the first place",
 	"owner-deletes":          "its owner deletes it while it is replaced",
 	"queued-gave-up":         "no zone gives it in time",
