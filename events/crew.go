@@ -172,6 +172,8 @@ type CrewState struct {
 	// SaveID is the last request that was answered, and SavedAt when its checkpoint was complete; none if it was refused.
 	SaveID  string    `json:"save_id,omitzero"`
 	SavedAt time.Time `json:"saved_at,omitzero"`
+	// RequestReadAt is when it last looked for a request beside the checkpoints, and could; that there was none counts.
+	RequestReadAt time.Time `json:"request_read_at,omitzero"`
 }
 
 // Validate returns every fault of the state, joined.

@@ -119,7 +119,7 @@ var frozen = map[string]struct {
 	}},
 	"crew.state.v1": {anyOf(events.DecodeCrewState), events.CrewState{
 		Schema: 1, Seen: november(12, 2, 14, 8), Worker: 1, Phase: "running", Attempt: 3, Step: 48213, StepAt: november(12, 2, 14, 5),
-		CheckpointStep: 48190, CheckpointURI: "gs://ckpt/llama-8b/48190", SaveID: "5f0c3a", SavedAt: november(12, 2, 13, 40),
+		CheckpointStep: 48190, CheckpointURI: "gs://ckpt/llama-8b/48190", SaveID: "5f0c3a", SavedAt: november(12, 2, 13, 40), RequestReadAt: november(12, 2, 14, 1),
 	}},
 	"crew.request.v1": {anyOf(events.DecodeCrewRequest), events.CrewRequest{
 		Schema: 1, SaveID: "5f0c3a", Workload: "demo/llama-8b", Incident: "llama-8b-20261112-3", Action: events.ActionSave,

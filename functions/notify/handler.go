@@ -86,7 +86,7 @@ func newHandler(d Deps) handler {
 // handle tells every target. One that cannot be told has the message delivered again, and the others know it by then.
 func (h handler) handle(ctx context.Context, u events.IncidentUpdated) error {
 	if len(h.desks) == 0 {
-		return fault.Ignored(incident.CodeNobody, "nobody is to be told: no target is configured")
+		return fault.Ignored(incident.CodeNobodyTold, "nobody is to be told: no target is configured")
 	}
 	said := make([]error, len(h.desks))
 	var wg sync.WaitGroup
@@ -158,13 +158,13 @@ func (d *desk) tell(ctx context.Context, u events.IncidentUpdated) error {
 		return err
 	case record.Has(u.Step(), u.Number):
 		d.waiting.drop(u)
-		return fault.Ignored(incident.CodeToldBefore, "it was told already, or something newer was")
+		return fault.Ignored(incident.CodeTold, "it was told already, or something newer was")
 	case d.waiting.overtakes(u):
-		return fault.Ignored(incident.CodeOvertaken, "something newer waits to be told")
+		return fault.Ignored(incident.CodeTold, "something newer waits to be told")
 	}
 	if !d.pace.take(d.now(), loud(u)) {
 		if !d.waiting.add(u) {
-			return fault.Ignored(incident.CodeOvertaken, "something newer waits to be told")
+			return fault.Ignored(incident.CodeTold, "something newer waits to be told")
 		}
 		return fault.Busy(fmt.Errorf("%d messages a minute are told, and there were as many", d.pace.perMinute))
 	}
@@ -190,7 +190,7 @@ func (d *desk) claim(ctx context.Context, u events.IncidentUpdated, record ledge
 		}
 		record = d.settled(record)
 		if record.Has(u.Step(), u.Number) {
-			return claim{}, fault.Ignored(incident.CodeToldBefore, "it was told already, or something newer was")
+			return claim{}, fault.Ignored(incident.CodeTold, "it was told already, or something newer was")
 		}
 		record.Sending = &ledger.Sending{Step: u.Step(), Number: u.Number, At: now.UTC()}
 		saved, err := d.ledger.SaveTold(ctx, d.Name(), u.Workload, u.Incident, record, rev, now)

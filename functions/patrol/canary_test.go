@@ -11,6 +11,7 @@ import (
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
 )
 
 // canaries records what is written, and may refuse it.
@@ -86,4 +87,17 @@ func TestACanaryThatCannotBeWrittenIsTriedAgain(t *testing.T) {
 	c.err = nil
 	b.minutes(15)
 	b.Want(len(c.written), 1)
+}
+
+// TestASweepWritesTheSettingsDown: whoever operates a deployment reads there what it allows.
+func TestASweepWritesTheSettingsDown(t *testing.T) {
+	b := newBench(t)
+	want := ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml", Allow: "recreate"}, Watched: []string{fleettest.Project}}
+	b.handle = patrol.New(patrol.Deps{
+		Fleet: b.Fleet, Provider: b.Cloud, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us}, Settings: &want, Sleep: b.Sleep,
+	})
+	b.minutes(1)
+	got, err := b.Ledger.Settings(t.Context())
+	b.Must(err)
+	b.Want(got, want)
 }

@@ -383,6 +383,7 @@ func (t *round) listen(ctx context.Context, w incident.Workload, s tpu.Slice) (i
 	for _, c := range crews {
 		if c.Worker == 0 { // it speaks for the slice
 			beat.Seen, beat.Runs, beat.StepAt = c.Seen, c.Phase == "running", c.StepAt
+			beat.Looked = c.RequestReadAt
 		}
 	}
 	return t.Fleet.Advancer.Advance(ctx, w.ID, beat)

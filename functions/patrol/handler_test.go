@@ -593,11 +593,14 @@ func TestADeadChannelIsNotFoundOutAtTheWindow(t *testing.T) {
 		seen time.Duration // before the notice; 0 is never
 		deny bool
 		deaf string
+		// looked is how long before that the crew could look for a request beside the checkpoints.
+		looked time.Duration
 	}{
-		"the crew writes":               {20 * time.Second, false, ""},
-		"it wrote hours ago":            {3 * time.Hour, false, "the crew was heard 42 m 0 s ago for the last time"},
-		"it writes nothing":             {0, false, ""}, // which proves nothing
-		"what it writes cannot be read": {3 * time.Hour, true, ""},
+		"the crew writes":               {20 * time.Second, false, "", 10 * time.Second},
+		"it cannot read the bucket":     {20 * time.Second, false, "the crew cannot read what is left beside the checkpoints, for 2 h 0 m by now: the node's metadata alone may reach it", 2 * time.Hour},
+		"it wrote hours ago":            {3 * time.Hour, false, "the crew was heard 42 m 0 s ago for the last time", 0},
+		"it writes nothing":             {0, false, "", 0}, // which proves nothing
+		"what it writes cannot be read": {3 * time.Hour, true, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := training(t)
@@ -606,13 +609,14 @@ func TestADeadChannelIsNotFoundOutAtTheWindow(t *testing.T) {
 			b.minutes(40) // not long enough for its training to be taken to hang meanwhile
 			n := events.Notice{Status: events.NoticePending, WindowStart: fleettest.Start.Add(24 * time.Hour), WindowEnd: fleettest.Start.Add(28 * time.Hour)}
 			b.Must(b.API.Announce(zone, slice, n))
-			write := func(ago time.Duration) {
-				state, err := json.Marshal(events.CrewState{Schema: events.Schema, Seen: b.Clock.Now().Add(-ago), Phase: "running"})
+			write := func(ago, looked time.Duration) {
+				seen := b.Clock.Now().Add(-ago)
+				state, err := json.Marshal(events.CrewState{Schema: events.Schema, Seen: seen, Phase: "running", RequestReadAt: seen.Add(-looked)})
 				b.Must(err)
 				b.Must(b.API.SetGuestAttribute(zone, slice, 0, events.GuestNamespace, events.GuestKey, string(state)))
 			}
 			if c.seen > 0 {
-				write(c.seen)
+				write(c.seen, c.looked)
 			}
 			if c.deny {
 				b.API.Inject(tputest.Fault{Method: "GetGuestAttributes", Code: 7, Message: "denied", Times: -1})
@@ -631,7 +635,7 @@ func TestADeadChannelIsNotFoundOutAtTheWindow(t *testing.T) {
 			if n := reads(); n != 0 {
 				t.Errorf("it was listened for %d times more within the hour", n)
 			}
-			write(0)
+			write(0, 0)
 			b.minutes(10)
 			again := 0
 			if c.deaf != "" {

@@ -420,6 +420,23 @@ func TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing(t *testing.T) {
 	b.Want(fleettest.Count(b.Calls(), "DeleteNode"), 0)
 }
 
+// TestWhatCannotBeReadIsNoAnswerToACallThatIsUnderWay: another delivery is about to make it, and the incident must not end
+// before.
+func TestWhatCannotBeReadIsNoAnswerToACallThatIsUnderWay(t *testing.T) {
+	b := toDelete(t)
+	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+	b.Want(b.deliver(), fleettest.Redelivered)
+	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
+	b.Want(b.deliver(), fleettest.Later)
+	if task := b.task(); task.Failures > 0 || task.LastFailure != "" {
+		t.Errorf("the task is %+v, want it left to whoever has begun it", task)
+	}
+	b.Clock.Advance(incident.CallFor)
+	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.closed().Outcome, incident.Escalated)
+}
+
 func TestACallThatAnEarlierDeliveryMayHaveMadeKeepsItsSlot(t *testing.T) {
 	b := toDelete(t)
 	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
@@ -587,6 +604,9 @@ func TestWhatCannotBeReadMovesNoCreation(t *testing.T) {
 			b.Want(b.deliver(), fleettest.Redelivered)
 			b.Mend()
 			f.Method = "GetNode"
+			b.API.Inject(f)
+			b.Want(b.deliver(), fleettest.Later) // whoever has begun it may be about to call
+			b.Clock.Advance(incident.CallFor)
 			b.API.Inject(f)
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))

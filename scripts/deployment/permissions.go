@@ -41,7 +41,7 @@ const (
 	sourceLogging   = "https://docs.cloud.google.com/logging/docs/access-control"
 	sourceSink      = "https://docs.cloud.google.com/logging/docs/export/configure_export_v2"
 	sourceRun       = "https://docs.cloud.google.com/run/docs/reference/iam/roles"
-	sourceSecret    = "https://docs.cloud.google.com/secret-manager/docs/access-control"
+	sourceManager   = "https://docs.cloud.google.com/secret-manager/docs/access-control"
 	sourceBuild     = "https://docs.cloud.google.com/functions/docs/securing/build-custom-sa"
 )
 
@@ -162,7 +162,7 @@ var permissions = []permission{
 	},
 	{
 		Name: "secretmanager.versions.access", Accounts: []string{"notify"}, On: "the secrets in `notify`", Role: "roles/secretmanager.secretAccessor",
-		Why: "to have its tokens, and the addresses that let anybody post", Source: sourceSecret,
+		Why: "to have its tokens, and the addresses that let anybody post", Source: sourceManager,
 	},
 	{
 		Name: "logging.logEntries.create", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/logging.logWriter",

@@ -34,6 +34,10 @@ type installation struct {
 	envFile, name, root string
 	// from is where the next life of the TPU finds this program; without it there is no start-up script.
 	from string
+	// all installs on every worker of the TPU that node, zone and project name; replace has a start-up script of somebody
+	// else's replaced.
+	all, replace        bool
+	node, zone, project string
 	// Flags are those of run, as given behind --run-flags; Command is the training's.
 	runFlags []string
 	args     []string
@@ -49,8 +53,9 @@ func installCommand() *cobra.Command {
 		Use:   "install [flags] -- [RUN FLAGS... --] COMMAND [ARG...]",
 		Short: "Have systemd run pitcrew with this training, now and after every start of the machine",
 		Long: "Installs this program, a systemd unit and a start-up script on this worker, and starts the training under it. A training\n" +
-			"that was started by SSH or tmux has to be ended first. What has to be done on the other workers, and for the next life of\n" +
-			"the TPU, it prints: it changes nothing but this machine.",
+			"that was started by SSH or tmux has to be ended first. With --all-workers it does so on every worker of the slice, by\n" +
+			"gcloud, in the folder and with the PATH that it was called in, and with --from gives the TPU its start-up script, too.\n" +
+			"Without, it prints what is left to do there, and changes nothing but this machine.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := command(c, args)
@@ -65,6 +70,11 @@ func installCommand() *cobra.Command {
 	f.StringVar(&i.envFile, "env-file", "", "a file of NAME=VALUE lines for the environment; secrets belong there and not into the unit")
 	f.StringVar(&i.name, "name", "pitcrew", "the name of the unit")
 	f.StringVar(&i.from, "from", "", "the program in a bucket, gs://BUCKET/OBJECT: for a start-up script that does the same on the next machine")
+	f.BoolVar(&i.all, "all-workers", false, "on every worker of the slice, through gcloud; with --from for its next life, too")
+	f.StringVar(&i.node, "node", "", "with --all-workers, which TPU, if it is not this machine's")
+	f.StringVar(&i.zone, "zone", "", "likewise its zone")
+	f.StringVar(&i.project, "project", "", "likewise its project")
+	f.BoolVar(&i.replace, "replace-startup-script", false, "with --all-workers and --from, replace a start-up script that somebody else wrote")
 	f.BoolVar(&i.dryRun, "dry-run", false, "print what would be written, and write nothing")
 	f.BoolVar(&i.start, "start", true, "start it now")
 	f.StringVar(&i.root, "root", "", "write below this folder and start nothing, for images")
@@ -77,6 +87,7 @@ var (
 )
 
 func (i *installation) install(ctx context.Context, args []string, out io.Writer) error {
+	given := args
 	i.args = args
 	if n := slices.Index(args, "--"); n >= 0 {
 		i.runFlags, i.args = args[:n], args[n+1:]
@@ -94,7 +105,7 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 	if err := check.check(i.args); err != nil {
 		return err
 	}
-	if i.root == "" { // an image may get the command later
+	if i.root == "" && !i.all { // an image may get the command later
 		if _, err := child.Look(i.args); err != nil {
 			return exit{crew.CodeUsage, err}
 		}
@@ -108,6 +119,9 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 	}
 	if !unitName.MatchString(i.name) {
 		return usage("--name %s: letters, digits, and - _ . @", i.name)
+	}
+	if i.all {
+		return i.everywhere(ctx, given, out)
 	}
 	if err := i.place(); err != nil {
 		return err
@@ -148,7 +162,7 @@ func (i *installation) place() error {
 			return usage("--user: %v", err)
 		}
 		i.binary, i.unit = filepath.Join(dir, ".local/bin/pitcrew"), filepath.Join(dir, ".config/systemd/user", i.name+".service")
-	} else if os.Geteuid() != 0 && i.root == "" && !i.dryRun {
+	} else if os.Geteuid() != 0 && i.root == "" && !i.dryRun && !i.all {
 		return usage("to install for the whole machine takes root: sudo pitcrew install ..., or --user")
 	}
 	if i.envFile != "" {
@@ -156,7 +170,7 @@ func (i *installation) place() error {
 		if err != nil {
 			return usage("--env-file: %v", err)
 		}
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(path); err != nil && !i.all { // each worker looks for itself
 			return usage("--env-file: %v", err)
 		}
 		i.envFile = path
@@ -288,7 +302,7 @@ func (i *installation) advise(out io.Writer) error {
 		command = "./pitcrew install --user ..."
 	}
 	text := fmt.Sprintf(`
-On every other worker of the slice, the same command:
+On every other worker of the slice, the same command; or all at once with --all-workers:
   gcloud compute tpus tpu-vm scp pitcrew NODE: --zone=ZONE --worker=all
   gcloud compute tpus tpu-vm ssh NODE --zone=ZONE --worker=all --command='%s'
 `, command)

@@ -446,7 +446,9 @@ func (f *flags) store(dir string) (checkpoint.Store, error) {
 	if f.storage != "" {
 		opts = []option.ClientOption{option.WithEndpoint(f.storage), option.WithoutAuthentication()}
 	}
-	return checkpoint.Mux{"gs": checkpoint.NewBucket(opts...), "file": checkpoint.NewFiles("/", time.Now)}, nil
+	files := checkpoint.NewFiles("/", time.Now)
+	files.Behind = true // a restart does not wait for the disk; a lease that a crash of the machine loses is written anew
+	return checkpoint.Mux{"gs": checkpoint.NewBucket(opts...), "file": files}, nil
 }
 
 func (f *flags) logging() []option.ClientOption {

@@ -21,6 +21,9 @@ func (c *checks) accounts(before, after incident.Workload) {
 	if a == (incident.Budgets{}) && after.Progress.High > before.Progress.High {
 		return
 	}
+	if a == (incident.Budgets{}) && before.Incident == nil && after.Incident != nil && after.Incident.Retried {
+		return // a person says that what spent them is mended
+	}
 	was, charged := charges(before), 0
 	for id, n := range charges(after) {
 		charged += n - was[id]

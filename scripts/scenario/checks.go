@@ -73,14 +73,14 @@ type record struct {
 	skewed time.Time
 	// taken is when the owner deleted a slice in quiet times, and the log says so, by slice.
 	taken map[string]time.Time
-	// calls are what the simulated APIs saw of ours, past the incidents that are over.
-	calls []seenCall
-	past  []string
 	// stopped is who stopped a slice that is stopped, where a person did, by slice.
 	stopped map[string]string
 	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
 	told         bool
 	left, closed time.Time
+	// calls are what the simulated APIs saw of ours, past the incidents that are over.
+	calls []seenCall
+	past  []string
 }
 
 func newChecks(w *world) *checks {
@@ -636,7 +636,7 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	// What an incident had ordered may come when it is over.
 	explained = explained || w.Incident.Phase == incident.Clearing
 	// What stands still for another reason than the last one is told too.
-	explained = explained || w.Incident.Cause == events.CauseHang && c.steps(w) == ""
+	explained = explained || w.Incident.Cause == events.CauseHang && (c.steps(w) == "" || unheard(w))
 	if !explained {
 		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
 	}
@@ -650,9 +650,9 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	r.past = append(r.past, in.ID)
 	c.told(after.ID, *in)
 	c.ended[string(in.Outcome)]++
-	switch r.closed = c.clock.Now(); in.Outcome {
-	case incident.Withdrawn: // which mends nothing
-	case incident.Escalated, incident.Observed:
+	switch r.closed = c.clock.Now(); {
+	case in.Outcome == incident.Withdrawn: // which mends nothing
+	case in.Outcome == incident.Escalated, in.Outcome == incident.Observed, cancelled(in):
 		r.told, r.left = true, r.closed
 	default:
 		r.told = false

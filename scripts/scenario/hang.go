@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,11 @@ func (c *checks) steps(w incident.Workload) string {
 		}
 	}
 	return ""
+}
+
+// unheard reports whether what a crew writes on its machine could not be read either: then nobody knows, and that is told.
+func unheard(w incident.Workload) bool {
+	return slices.ContainsFunc(w.Slices, func(s incident.Slice) bool { return s.Heard.Seen.IsZero() })
 }
 
 // restarted checks a request for another attempt of a training that hangs: its owner wants it, and it does hang. What follows when

@@ -517,8 +517,22 @@ func (w *world) changed(bucket, name string, deleted bool) {
 	})
 }
 
-// approve gives a person's yes, as the operator's command does: on the ledger.
+// approve gives a person's yes to what a workload asks for.
 func (w *world) approve(id, by string) {
+	doc, _, err := w.ledger.Workload(context.Background(), id)
+	if fault.IsBusy(err) {
+		return
+	}
+	w.must(err)
+	if in := doc.Incident; in != nil {
+		w.says(id, incident.Approved{
+			Origin: incident.Origin{ID: approvalID, Time: w.clock.Now()}, Word: incident.Word{By: by}, Incident: in.ID, Action: in.Asked,
+		})
+	}
+}
+
+// says has a workload learn what a person says, as the operator's command does: on the ledger.
+func (w *world) says(id string, e incident.Evidence) {
 	a := &ledger.Advancer{
 		Ledger: w.ledger, Now: w.clock.Now, Sleep: w.clock.Sleep, Source: "//pitstop/operator", Log: w.log,
 		Cause:     func(context.Context) string { return approvalID },
@@ -526,13 +540,7 @@ func (w *world) approve(id, by string) {
 		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, simulated: w.opts.simulation != nil},
 		Saved:     func(_ context.Context, s ledger.Step) { w.saved(operator, s) },
 	}
-	doc, _, err := w.ledger.Workload(context.Background(), id)
-	if err == nil && doc.Incident != nil {
-		_, err = a.Advance(context.Background(), id, incident.Approved{
-			Origin: incident.Origin{ID: approvalID, Time: w.clock.Now()}, Word: incident.Word{By: by}, Incident: doc.Incident.ID, Action: doc.Incident.Asked,
-		})
-	}
-	if err != nil && !fault.IsIgnored(err) {
+	if _, err := a.Advance(context.Background(), id, e); err != nil && !fault.IsIgnored(err) {
 		w.must(err)
 	}
 }

@@ -137,6 +137,7 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	t.plan()
 	people := newPeople(t)
 	people.plan()
+	newOperators(t).plan()
 	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
 	day := 0

@@ -22,6 +22,9 @@ import (
 type Files struct {
 	root string
 	now  func() time.Time
+	// Behind has a write return once everybody sees it, and reach the disk right behind that, which may take long: if the
+	// machine crashes in between, it may be lost.
+	Behind bool
 }
 
 // NewFiles makes a store that reads and writes below root, an absolute path, and never leaves it, not through ".." and
@@ -225,6 +228,9 @@ func (f *Files) replace(ctx context.Context, p string, content []byte, generatio
 		return 0, err
 	}
 	written, err := f.fill(temp, content, max(present, lastGiven(lock)), lock)
+	if err == nil && !f.Behind {
+		err = temp.Sync()
+	}
 	if cerr := temp.Close(); err == nil {
 		err = cerr
 	}
@@ -233,6 +239,13 @@ func (f *Files) replace(ctx context.Context, p string, content []byte, generatio
 	}
 	if err != nil {
 		return 0, errors.Join(err, os.Remove(temp.Name())) //nolint:gosec // resolve keeps it in the root
+	}
+	if f.Behind {
+		go func() {
+			_ = syncFile(p)              //nolint:errcheck // it may have been replaced; the kernel writes it out later
+			_ = syncDir(filepath.Dir(p)) //nolint:errcheck // likewise
+		}()
+		return written, nil
 	}
 	return written, syncDir(filepath.Dir(p))
 }
@@ -262,7 +275,7 @@ func (f *Files) fill(temp *os.File, content []byte, after int64, lock *os.File) 
 			if err := give(lock, written); err != nil {
 				return 0, err
 			}
-			return written, temp.Sync()
+			return written, nil
 		}
 	}
 	return 0, fmt.Errorf("the file system does not keep the time of %s", temp.Name())
@@ -372,6 +385,14 @@ func generationAt(p string) (int64, error) {
 }
 
 func generationOf(info fs.FileInfo) int64 { return max(1, info.ModTime().UnixNano()) }
+
+func syncFile(p string) error {
+	file, err := os.Open(p) //nolint:gosec // resolve keeps it in the root
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
 
 // syncDir makes a rename or a removal survive a power cut.
 func syncDir(dir string) error {

@@ -97,12 +97,18 @@ func overSocket(tb testing.TB) rig {
 	})
 }
 
-func overFiles(tb testing.TB) rig {
+func overFiles(tb testing.TB) rig { return overFilesOf(tb, false) }
+
+func overFilesBehind(tb testing.TB) rig { return overFilesOf(tb, true) }
+
+func overFilesOf(tb testing.TB, behind bool) rig {
 	tb.Helper()
 	c := newClock()
 	root := tb.TempDir()
+	files := NewFiles(root, c.now)
+	files.Behind = behind
 	return rig{
-		store: NewFiles(root, c.now), dir: "file://" + root, clock: c,
+		store: files, dir: "file://" + root, clock: c,
 		seed: func(tb testing.TB, name string, content []byte, at time.Time) {
 			tb.Helper()
 			p := filepath.Join(root, name)
@@ -123,7 +129,7 @@ func overFiles(tb testing.TB) rig {
 var kinds = []struct {
 	name string
 	make func(testing.TB) rig
-}{{"gs over a transport", overTransport}, {"gs over a socket", overSocket}, {"file", overFiles}}
+}{{"gs over a transport", overTransport}, {"gs over a socket", overSocket}, {"file", overFiles}, {"file, behind", overFilesBehind}}
 
 func each(t *testing.T, f func(t *testing.T, r rig)) {
 	t.Helper()

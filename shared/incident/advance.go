@@ -171,7 +171,7 @@ func (m *machine) enter(p Phase, deadline time.Time) {
 		in.Save.Result = SaveOvertaken
 	}
 	in.Phase, in.Since, in.Deadline = p, m.now, deadline
-	in.Asked, in.Held, in.HeldCode = "", "", ""
+	in.Asked, in.Held, in.HeldCode, in.Granted = "", "", "", false
 	in.Look = p == Looking
 	in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool {
 		return !t.inFlight() && (p != Window || t.Action != events.ActionVerify)
@@ -207,10 +207,18 @@ func (m *machine) open(t Trouble) *Incident {
 
 // incidentID is unique for a workload, because its epoch never falls, and fits into the value of a label.
 func incidentID(name string, now time.Time, epoch int64) string {
+	return incidentsOf(name) + now.UTC().Format("20060102-") + strconv.FormatInt(epoch, 10)
+}
+
+// incidentsOf is what the IDs of a workload's incidents begin with.
+func incidentsOf(name string) string {
 	const longest = 40
 	name = strings.ReplaceAll(strings.ToLower(name), ".", "-")
-	return name[:min(len(name), longest)] + now.UTC().Format("-20060102-") + strconv.FormatInt(epoch, 10)
+	return name[:min(len(name), longest)] + "-"
 }
+
+// MayHave reports whether an incident of this ID may be the workload's.
+func (w Workload) MayHave(id string) bool { return strings.HasPrefix(id, incidentsOf(w.Name)) }
 
 // level is what may be done at this step: the lower of what was allowed when the incident opened and of what is now.
 func (m *machine) level(s policy.Switch) policy.Level {

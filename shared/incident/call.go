@@ -83,6 +83,10 @@ func (w Workload) calls(t Task) []Call {
 		}
 	case events.ActionAdmit, events.ActionRestart:
 		return []Call{object("recovery", events.LeaseObject)}
+	case events.ActionStart:
+		if s != nil {
+			return []Call{slice("recovery", s, s.Zone, "StartNode", "")}
+		}
 	case events.ActionDelete:
 		if s != nil {
 			return []Call{slice("recreate", s, t.Zone, "DeleteNode", "DeleteQueuedResource")}

@@ -139,7 +139,7 @@ func (m *machine) close() {
 	if !in.Save.Requested.IsZero() && in.Save.Result == "" {
 		in.Save.Result = SaveOvertaken
 	}
-	in.Tasks, in.Look, in.Held, in.HeldCode, in.Asked, in.Revision = nil, false, "", "", "", 1
+	in.Tasks, in.Look, in.Held, in.HeldCode, in.Asked, in.Granted, in.Revision = nil, false, "", "", "", false, 1
 	m.line(LineEnded, m.summary(), in.Reason)
 	m.coded(in.Code)
 	for i := range m.w.Slices {

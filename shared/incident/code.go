@@ -32,29 +32,28 @@ const (
 	CodeTakenOver        Code = "taken_over"
 	CodeWithdrawn        Code = "withdrawn"
 	CodeCancelled        Code = "cancelled"
-	CodeHangReport       Code = "hang_report"
 
 	// What keeps a slice from being brought back.
-	CodeUnread     Code = "unread"
-	CodeNotReady   Code = "not_ready"
-	CodeTaken      Code = "taken"
-	CodeHoldsMore  Code = "holds_more"
-	CodeThere      Code = "already_there"
-	CodeNoSpec     Code = "no_spec"
-	CodeNoLife     Code = "no_life"
-	CodeUnverified Code = "unverified"
-	CodeNoSave     Code = "no_checkpoint"
-	CodeNoStart    Code = "cannot_start"
-	CodeNoLease    Code = "no_lease"
-	CodeNoZone     Code = "no_zone"
-	CodeGaveUp     Code = "gave_up"
-	CodeBudget     Code = "budget"
-	CodeSameError  Code = "same_error"
-	CodeRetries    Code = "retries_spent"
-	CodeUnanswered Code = "unanswered"
-	CodeOverdue    Code = "overdue"
-	CodeAbuse      Code = "abuse"
-	CodeLeftBehind Code = "left_behind"
+	CodeUnread         Code = "unread"
+	CodeNotReady       Code = "not_ready"
+	CodeTaken          Code = "taken"
+	CodeHoldsMore      Code = "holds_more"
+	CodeThere          Code = "already_there"
+	CodeNoSpec         Code = "no_spec"
+	CodeNoLife         Code = "no_life"
+	CodeUnverified     Code = "unverified"
+	CodeNoLease        Code = "no_lease"
+	CodeNoCheckpoint   Code = "no_checkpoint"
+	CodeSeveralWorkers Code = "several_workers"
+	CodeNoZone         Code = "no_zone"
+	CodeGaveUp         Code = "gave_up"
+	CodeBudget         Code = "budget"
+	CodeSameError      Code = "same_error"
+	CodeRetries        Code = "retries_spent"
+	CodeUnanswered     Code = "unanswered"
+	CodeOverdue        Code = "overdue"
+	CodeAbuse          Code = "abuse"
+	CodeLeftBehind     Code = "left_behind"
 
 	// What keeps maintenance from being started before its window.
 	CodeNotEarly Code = "not_early"
@@ -70,8 +69,8 @@ const (
 	CodeOldTick       Code = "old_tick"
 	CodeTicking       Code = "tick_under_way"
 	CodeUnknownCanary Code = "unknown_canary"
-	CodeNobody        Code = "nobody_to_tell"
-	CodeToldBefore    Code = "told_before"
+	CodeNobodyTold    Code = "nobody_told"
+	CodeTold          Code = "told"
 )
 
 // Meaning is what a code says.
@@ -104,8 +103,7 @@ func Codes() []Meaning {
 		{CodeWatchOnly, "the policy allows nothing at all"},
 		{CodeOwner, "the owner deleted or stopped it"},
 		{CodeTakenOver, "somebody else created or ordered it in the middle of the incident"},
-		{CodeCancelled, "a person took the incident over"},
-		{CodeHangReport, "the training hangs, and the policy's hang is report, or it is not known that it stands still"},
+		{CodeCancelled, "a person has cancelled it"},
 		{CodeWithdrawn, "Google took the maintenance back before it began"},
 
 		{CodeUnread, "the API, the specification or the place of the checkpoints cannot be read, and not to know is no reason to act"},
@@ -119,6 +117,8 @@ func Codes() []Meaning {
 		{CodeNoSave, "there is no checkpoint from which another attempt could go on"},
 		{CodeNoStart, "a TPU of several workers cannot be started"},
 		{CodeNoLease, "there is no checkpoint directory, so there is no lease through which a crew could be asked"},
+		{CodeNoCheckpoint, "there is no checkpoint from which another attempt could go on"},
+		{CodeSeveralWorkers, "the API starts no TPU of several workers"},
 		{CodeNoZone, "no zone can give the slice"},
 		{CodeGaveUp, "the policy's give_up_after has passed"},
 		{CodeBudget, "the restarts, or the replacements, without progress are spent"},
@@ -163,8 +163,8 @@ func Codes() []Meaning {
 		{CodeOldTick, "the tick is old, and the next one is on its way"},
 		{CodeTicking, "another tick is under way"},
 		{CodeUnknownCanary, "the canary is not the last one, or was back before"},
-		{CodeNobody, "no target is configured that could be told"},
-		{CodeToldBefore, "people were told that before, or something newer"},
+		{CodeNobodyTold, "nobody is to be told: no target is configured"},
+		{CodeTold, "it was told already, or something newer is"},
 	}
 }
 

@@ -22,17 +22,17 @@
 //	admitting    resuming     Answered Reported
 //	admitting    watching     Read
 //	approving    creating     Approved
-//	approving    deleting     Approved
+//	approving    deleting     Approved Ticked
 //	approving    escalated    Read Reported
 //	approving    grace        Read
 //	approving    healing      Approved Read
 //	approving    looking      Approved
 //	approving    released     Called Cancelled Read
-//	approving    restarting   Approved
+//	approving    restarting   Approved Ticked
 //	approving    resumed      Reported
 //	approving    resuming     Noticed Read
-//	approving    saving       Approved
-//	approving    starting     Approved
+//	approving    saving       Approved Ticked
+//	approving    starting     Approved Ticked
 //	approving    watching     Read
 //	approving    window       Noticed Read
 //	approving    withdrawn    Noticed

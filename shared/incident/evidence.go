@@ -73,6 +73,8 @@ type Beat struct {
 	// Runs says that the crew runs the training, StepAt when it saw the last step.
 	Runs   bool
 	StepAt time.Time
+	// Looked is when it could last look for a request beside the checkpoints; zero tells nothing.
+	Looked time.Time
 }
 
 // Called says that somebody other than us and Google created, deleted, stopped or started a slice.

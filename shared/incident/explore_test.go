@@ -479,6 +479,11 @@ func exploreAll(t *testing.T) {
 			}
 			explore(t, policies[r.policy], n, 2, evidence)
 			change(t, n, evidence)
+			if r.phase == incident.Approving { // whoever took the yes in could not read the policy
+				m := node{now: n.now.Add(time.Second), path: n.path + " > approved unread"}
+				m.w = step(t, policies["unreadable"], n, evidence(n.w, m.now)["approved"], m)
+				explore(t, policies[r.policy], m, 1, evidence)
+			}
 		})
 	}
 	exploreMulti(t)

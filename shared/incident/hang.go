@@ -144,19 +144,17 @@ func (m *machine) hangs() {
 		why = "it is not known that the training stands still"
 	}
 	if why != "" {
-		const would = "ask the crew for another attempt"
 		m.enter(Watching, m.now.Add(WatchFor))
 		m.line(LineSeen, text, "")
 		m.rehearseRestart()
-		m.decided("incident opened: the training hangs; would: "+would, why)
-		m.coded(m.watchCode())
+		m.decided("incident opened: the training hangs; would: ask the crew for another attempt", why)
 		return
 	}
 	m.enter(Resuming, m.now.Add(ResumeFor))
 	m.line(LineSeen, text, "")
 	m.decided("incident opened: the training hangs", "")
 	if m.w.Progress.Verified == 0 && m.w.Progress.CheckpointStep == 0 {
-		m.escalate(CodeNoSave, text+"; and there is no checkpoint from which another attempt could go on", "look at the training: py-spy dump, or SIGQUIT")
+		m.escalate(CodeNoCheckpoint, text+"; and there is no checkpoint from which another attempt could go on", "look at the training: py-spy dump, or SIGQUIT")
 		return
 	}
 	m.restart(text)

@@ -150,6 +150,8 @@ func (m *machine) deaf(e Beat) string {
 		return "" // it is not going to be asked
 	case m.w.Crew.Seen.IsZero() && e.Seen.IsZero():
 		return "no crew has been heard that could answer"
+	case m.now.Sub(last) < HeardFor && !e.Looked.IsZero() && e.Seen.Sub(e.Looked) >= HeardFor:
+		return "the crew cannot read what is left beside the checkpoints, for " + events.Span(e.Seen.Sub(e.Looked)) + " by now: the node's metadata alone may reach it"
 	case m.now.Sub(last) < HeardFor, e.Seen.IsZero():
 		return "" // lines may be late or lost, so that silence in the log alone proves nothing
 	}

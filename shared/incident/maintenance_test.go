@@ -342,14 +342,17 @@ func TestSilenceIsToldWhereItProvesSomething(t *testing.T) {
 		policy string
 		but    func(*incident.Workload)
 		seen   time.Time
+		looked time.Time
 		want   string
 	}{
-		"it wrote just now":                          {"spot", nil, now.Add(-time.Minute), ""},
-		"it wrote hours ago":                         {"spot", nil, start.Add(-time.Hour), "the crew was heard 1 h 2 m ago for the last time"},
-		"it wrote hours ago, and a line came":        {"spot", func(w *incident.Workload) { w.Progress.At = now.Add(-time.Minute) }, start.Add(-time.Hour), ""},
-		"nothing can be read":                        {"spot", nil, time.Time{}, ""},
-		"there never was one":                        {"spot", crewless, time.Time{}, "no crew has been heard that could answer"},
-		"there never was one, and none is asked for": {"watch", crewless, time.Time{}, ""},
+		"it wrote just now":                          {"spot", nil, now.Add(-time.Minute), time.Time{}, ""},
+		"it wrote just now, and reads the bucket":    {"spot", nil, now.Add(-time.Minute), now.Add(-2 * time.Minute), ""},
+		"it wrote just now, and cannot read it":      {"spot", nil, now.Add(-time.Minute), start.Add(-time.Minute), "the crew cannot read what is left beside the checkpoints, for 1 h 0 m by now: the node's metadata alone may reach it"},
+		"it wrote hours ago":                         {"spot", nil, start.Add(-time.Hour), start.Add(-2 * time.Hour), "the crew was heard 1 h 2 m ago for the last time"},
+		"it wrote hours ago, and a line came":        {"spot", func(w *incident.Workload) { w.Progress.At = now.Add(-time.Minute) }, start.Add(-time.Hour), time.Time{}, ""},
+		"nothing can be read":                        {"spot", nil, time.Time{}, time.Time{}, ""},
+		"there never was one":                        {"spot", crewless, time.Time{}, time.Time{}, "no crew has been heard that could answer"},
+		"there never was one, and none is asked for": {"watch", crewless, time.Time{}, time.Time{}, ""},
 	} {
 		p, w := policies[c.policy], quiet(true)
 		if c.but != nil {
@@ -357,7 +360,7 @@ func TestSilenceIsToldWhereItProvesSomething(t *testing.T) {
 		}
 		w = announced(p, w, days)
 		epoch := w.Epoch
-		w, sent, _ := incident.Advance(p, w, incident.Beat{Slice: w.Slices[0].Name, Incarnation: w.Slices[0].Incarnation, Seen: c.seen}, now)
+		w, sent, _ := incident.Advance(p, w, incident.Beat{Slice: w.Slices[0].Name, Incarnation: w.Slices[0].Incarnation, Seen: c.seen, Looked: c.looked}, now)
 		if got := w.Notices[0].Deaf; got != c.want || w.Incident != nil || len(sent) > 0 || w.Epoch != epoch {
 			t.Errorf("%s: %q, want %q; sent %v", name, got, c.want, sent)
 		}

@@ -101,12 +101,21 @@ func (m *machine) order(v Verb, w Word, text string) {
 // approved goes on with what was asked. The answer counts for the incident, not for the next one.
 func (m *machine) approved(e Approved) {
 	in := m.w.Incident
-	if in == nil || in.Phase != Approving || in.ID != e.Incident || in.Asked != e.Action {
+	if in == nil || in.Phase != Approving || in.Granted || in.ID != e.Incident || in.Asked != e.Action {
 		return
 	}
-	m.inc().Approved = e.Action
+	m.inc().Approved, m.inc().Granted = e.Action, true
 	m.order(VerbApprove, e.Word, m.asks(e.Action))
-	switch e.Action {
+	if m.p.Unreadable == "" {
+		m.granted(e.By)
+	}
+}
+
+// granted goes on with what a person has said yes to, under a policy that can be read: the clock does where whoever took the
+// yes in could not.
+func (m *machine) granted(by string) {
+	a := m.w.Incident.Asked
+	switch a {
 	case events.ActionSave:
 		m.inc().Phase = Window // sendSave enters the phase anew
 		m.sendSave()
@@ -118,18 +127,28 @@ func (m *machine) approved(e Approved) {
 		m.inc().Phase = Window
 		m.sendSave()
 	case events.ActionRestart:
-		m.sendRestart("approved by " + e.By)
+		m.sendRestart("approved by " + by)
 	case events.ActionStart:
-		m.sendStart("approved by " + e.By)
+		m.sendStart("approved by " + by)
 	case events.ActionDelete:
-		m.remove("approved by " + e.By)
+		m.remove("approved by " + by)
 	default: // nothing else is ever asked for
 	}
 }
 
+// approver is who said yes last.
+func (w Workload) approver() string {
+	for _, o := range slices.Backward(w.Orders) {
+		if o.Verb == VerbApprove {
+			return o.By
+		}
+	}
+	return "a person"
+}
+
 // Question is what the open incident waits to be told yes to; empty when it waits for nobody.
 func (w Workload) Question() string {
-	if w.Incident == nil || w.Incident.Phase != Approving {
+	if w.Incident == nil || w.Incident.Phase != Approving || w.Incident.Granted {
 		return ""
 	}
 	return (&machine{w: w}).asks(w.Incident.Asked)
@@ -170,6 +189,11 @@ func (m *machine) retried(e Retried) {
 		return
 	}
 	m.w.Budgets, m.w.Crew.Spent = Budgets{}, Error{}
+	if c := m.w.Closed; c != nil && c.Charged > 0 {
+		paid := *c
+		paid.Charged = 0 // there is nothing left to be refunded
+		m.w.Closed = &paid
+	}
 	text := e.By + " says that it may be tried again"
 	if s := m.unusable(); s != nil {
 		text += ": node " + s.Name + " is " + s.State
@@ -223,9 +247,11 @@ func (m *machine) retryNow() {
 	in.Zones = nil
 	for i := range in.Tasks {
 		if t := &in.Tasks[i]; !t.Retry.IsZero() {
-			t.Failures = 0
-			m.resend(t)
+			t.Failures, t.Retry = 0, m.now
 		}
+	}
+	if m.p.Unreadable == "" { // else the clock sends it again
+		m.tasks()
 	}
 }
 

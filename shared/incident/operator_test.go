@@ -119,6 +119,27 @@ func TestAnAnswerIsForItsQuestionAlone(t *testing.T) {
 	}
 }
 
+// TestAYesWaitsForAPolicyThatCanBeRead: what is approved is done in the policy's own way, by whoever can read it.
+func TestAYesWaitsForAPolicyThatCanBeRead(t *testing.T) {
+	for path, want := range map[string]string{"preempted, read lost": "delete llama-8b", "exit 139, gave up": "restart llama-8b=7711", "pending, later, tick": "save"} {
+		n := at(t, policies["ask"], true, path, nil)
+		e := incident.Approved{Word: ann, Incident: n.w.Incident.ID, Action: n.w.Incident.Asked}
+		w, sent, _ := incident.Advance(policies["unreadable"], n.w, e, n.now)
+		if len(sent) > 0 || w.Incident.Phase != incident.Approving || w.Question() != "" {
+			t.Fatalf("%s: sent is %v, in phase %s", path, sent, w.Incident.Phase)
+		}
+		if _, _, changed := incident.Advance(policies["ask"], w, e, n.now); changed {
+			t.Errorf("%s: it is approved twice", path)
+		}
+		if w, sent, _ = incident.Advance(policies["ask"], w, incident.Ticked{}, n.now.Add(time.Minute)); len(sent) != 1 || asks(sent[0]) != want {
+			t.Errorf("%s: sent is %v, want %s", path, sent, want)
+		}
+		if in := w.Incident; in.Granted || in.Asked != "" {
+			t.Errorf("%s: it is asked still: %+v", path, in)
+		}
+	}
+}
+
 func says(tl []incident.Line, text, reason string) bool {
 	for _, l := range tl {
 		if l.Text == text && l.Reason == reason {

@@ -145,6 +145,14 @@ func (m *machine) wouldMaintain() (all []Planned) {
 	return m.would(policy.EarlyMaintenance, "once the save is verified", m.maintainTasks()...)
 }
 
+// wouldStart are the calls that would start slices that are stopped.
+func (m *machine) wouldStart(names ...string) (all []Planned) {
+	for _, name := range names {
+		all = append(all, m.would(policy.StartStopped, "", Task{Action: events.ActionStart, Slice: name})...)
+	}
+	return all
+}
+
 // wouldReplace are the calls that would replace these slices, with all that their queued resources hold.
 func (m *machine) wouldReplace(names []string, when string) (all []Planned, why string) {
 	replaced := machine{p: m.p, w: m.w, now: m.now}

@@ -79,11 +79,7 @@ func (m *machine) openStopped(s *Slice) {
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 	m.stopped(s.Since)
 	if m.watchOnly() && m.p.Unreadable == "" {
-		if s.Workers > 1 {
-			m.watch("nothing: a TPU of several workers cannot be started", text)
-		} else {
-			m.watch("", text, m.wouldStart(s.Name)...)
-		}
+		m.watch("", text, m.wouldStart(s.Name)...)
 		return
 	}
 	m.enter(Healing, m.now.Add(HealFor))
@@ -94,10 +90,10 @@ func (m *machine) openStopped(s *Slice) {
 	why := text + ", and nothing says that its owner stopped it"
 	switch {
 	case m.startable() == nil:
-		m.escalate(CodeNoStart, why+"; a TPU of several workers cannot be started", "look at it, and recreate it by hand")
+		m.escalate(CodeSeveralWorkers, why+"; a TPU of several workers cannot be started", "look at it, and recreate it by hand")
 	case m.level(policy.StartStopped) == policy.No:
 		m.rehearse(m.wouldStart(m.startable()...)...)
-		m.escalate(CodePolicyNo, why+", and the switch "+string(policy.StartStopped)+" is no", m.byHandStart()+", or allow the switch")
+		m.escalate(CodePolicyNo, why+", and "+m.no(policy.StartStopped), m.byHandStart()+", or allow the switch")
 	default:
 		m.start(why)
 	}

@@ -314,7 +314,7 @@ func (t Task) TooLate(now time.Time) bool { return t.exclusive() && now.Sub(t.Be
 func (m *machine) answered(e Answered) {
 	m.callAnswered(e)
 	t := m.begun(e.Request)
-	if t == nil || !t.Answered.IsZero() {
+	if t == nil || !t.Answered.IsZero() || e.NoCall == Unbegun && t.UnderWay(m.now) { // it is another's to call, and to answer
 		return
 	}
 	t = m.task(t.Action, t.Slice)

@@ -44,6 +44,10 @@ func (m *machine) ticked() {
 		}
 		m.remind()
 	case Approving:
+		if in.Granted {
+			m.granted(m.w.approver())
+			return
+		}
 		if in.Asked == events.ActionMaintain {
 			m.saveAgain()
 			if m.phase() != Approving {

@@ -297,6 +297,8 @@ type Incident struct {
 	Approved events.Action `json:"approved,omitzero"`
 	Held     string        `json:"held,omitzero"`
 	HeldCode Code          `json:"held_code,omitzero"`
+	// Granted says that a person has said yes to what is asked, and nobody has gone on with it yet.
+	Granted bool `json:"granted,omitzero"`
 	// WaitingSince is when capacity was first refused, and Reminded when the wait was last told.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 	Reminded     time.Time `json:"reminded,omitzero"`

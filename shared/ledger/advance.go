@@ -155,28 +155,6 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 	return w, true, nil
 }
 
-// fitted holds the order of a slice against the zones that would be asked, where a decision has come to that. What cannot be read
-// stays open, and keeps nothing from being decided.
-func (a *Advancer) fitted(ctx context.Context, before, w incident.Workload, p policy.Policy) (f incident.Fitted, asked bool) {
-	in := w.Incident
-	if in == nil && idOf(w.Closed) != idOf(before.Closed) {
-		in = w.Closed // it has just ended
-	}
-	if a.Fits == nil || in == nil {
-		return f, false
-	}
-	slice, zones := in.Unfitted()
-	if zones == nil {
-		return f, false
-	}
-	fits, err := a.Fits(ctx, w, slice, zones, p)
-	if err != nil {
-		a.Log.WarnContext(ctx, "order not held against zones", "workload", w.ID, "slice", slice, "error", err.Error())
-		return f, false
-	}
-	return incident.Fitted{Origin: a.origin(), Slice: slice, Zones: fits}, true
-}
-
 // update adds to an outbox, behind all requests, what people have to hear. One that still waits there is overtaken.
 func (a *Advancer) update(ctx context.Context, p policy.Policy, before, w incident.Workload, now time.Time) ([]events.Envelope, error) {
 	out := w.Outbox
@@ -199,6 +177,28 @@ func (a *Advancer) update(ctx context.Context, p policy.Policy, before, w incide
 func (a *Advancer) takes(eventType string) bool {
 	t, ok := a.Publisher.(Taker)
 	return ok && t.Takes(eventType)
+}
+
+// fitted holds the order of a slice against the zones that would be asked, where a decision has come to that. What cannot be read
+// stays open, and keeps nothing from being decided.
+func (a *Advancer) fitted(ctx context.Context, before, w incident.Workload, p policy.Policy) (f incident.Fitted, asked bool) {
+	in := w.Incident
+	if in == nil && idOf(w.Closed) != idOf(before.Closed) {
+		in = w.Closed // it has just ended
+	}
+	if a.Fits == nil || in == nil {
+		return f, false
+	}
+	slice, zones := in.Unfitted()
+	if zones == nil {
+		return f, false
+	}
+	fits, err := a.Fits(ctx, w, slice, zones, p)
+	if err != nil {
+		a.Log.WarnContext(ctx, "order not held against zones", "workload", w.ID, "slice", slice, "error", err.Error())
+		return f, false
+	}
+	return incident.Fitted{Origin: a.origin(), Slice: slice, Zones: fits}, true
 }
 
 // labelOf is the policy that the evidence itself names: the document of a new workload names none yet.

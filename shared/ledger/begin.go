@@ -171,12 +171,20 @@ func (a *Advancer) Answer(ctx context.Context, r events.Request, operation, text
 	return a.Conclude(ctx, incident.Answered{Request: r, Operation: operation, Failure: failure, Text: text})
 }
 
-// Conclude is Answer for what has more to tell than one call: that there was none, or that there were several.
+// Conclude is Answer for what has more to tell than one call: that there was none, or that there were several. What kept one
+// delivery from its call says nothing of that which another may be about to make: the request is left for redelivery then.
 func (a *Advancer) Conclude(ctx context.Context, e incident.Answered) (incident.Workload, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	e.Origin = a.origin()
-	return a.Advance(ctx, e.Request.Workload, e)
+	w, err := a.Advance(ctx, e.Request.Workload, e)
+	if err != nil || e.NoCall != incident.Unbegun || e.Failure == nil {
+		return w, err
+	}
+	if t, err := w.Fence(e.Request, a.Now()); err == nil && t.UnderWay(a.Now()) {
+		return w, underWay(e.Request, t.Begun)
+	}
+	return w, nil
 }
 
 const answerTimeout = 30 * time.Second

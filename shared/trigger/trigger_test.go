@@ -486,3 +486,12 @@ func FuzzServeHTTP(f *testing.F) {
 		}
 	})
 }
+
+func TestWhoBroughtAMessageBackIsLogged(t *testing.T) {
+	a, log := adapter(func(context.Context, cloudevents.Event) error { return nil })
+	back := map[string]string{trigger.RedrivenBy: "ada@example.com", trigger.RedrivenWhy: "the bucket is there again"}
+	post(t, a, pushBody(t, `{"a":1}`, back), nil)
+	if s := log.String(); !strings.Contains(s, `"redriven_by":"ada@example.com"`) || !strings.Contains(s, `"redriven_why":"the bucket is there again"`) {
+		t.Errorf("log = %s", s)
+	}
+}

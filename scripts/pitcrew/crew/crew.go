@@ -149,6 +149,8 @@ type crew struct {
 	step   step
 	found  checkpoint.Found
 	looked looked
+	// requestRead is when the request beside the checkpoints was read last, or that there was none.
+	requestRead time.Time
 
 	// unsynced says that what was written down last may not be on the disk yet.
 	unsynced bool

@@ -250,6 +250,9 @@ func (c *crew) readRequest() {
 	c.beside(limit, func(ctx context.Context) func() {
 		r, err := checkpoint.ReadRequest(ctx, c.Store, c.Directory)
 		return func() {
+			if err == nil || errors.Is(err, checkpoint.ErrNotExist) || errors.Is(err, checkpoint.ErrMalformed) {
+				c.requestRead = c.clock()
+			}
 			switch {
 			case err == nil:
 				c.asked(r, "the request beside the checkpoints")

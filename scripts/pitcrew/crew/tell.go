@@ -116,7 +116,7 @@ func (c *crew) tell(now time.Time) {
 	state, err := json.Marshal(events.CrewState{
 		Schema: events.Schema, Seen: now.UTC(), Worker: c.Machine.Worker, Phase: string(c.status.Phase), Attempt: c.status.Attempt,
 		Step: max(0, c.step.n), StepAt: c.step.at, CheckpointStep: c.found.Step, CheckpointURI: c.found.URI,
-		SaveID: c.answered.id, SavedAt: c.answered.at,
+		SaveID: c.answered.id, SavedAt: c.answered.at, RequestReadAt: c.requestRead.UTC(),
 	})
 	if err != nil {
 		c.fault("guest attribute", err)

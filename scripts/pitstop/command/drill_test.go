@@ -66,7 +66,7 @@ func TestADrillIsFollowedToItsVerdict(t *testing.T) {
 		if len(b.simulated) != 1 || b.simulated[0] != "projects/demo/locations/us-west4-a/nodes/llama-8b" {
 			t.Errorf("simulated was %v", b.simulated)
 		}
-		if o := b.workload(llamaID).Orders; len(o) != 1 || o[0].Verb != incident.VerbDrill || o[0].Why != "quarterly" || o[0].By != "ada@example.com" {
+		if o := b.workload().Orders; len(o) != 1 || o[0].Verb != incident.VerbDrill || o[0].Why != "quarterly" || o[0].By != "ada@example.com" {
 			t.Errorf("recorded is %+v", o)
 		}
 	})

@@ -1,5 +1,6 @@
-// Command pitstop is the operator's command. This release replays recorded events through the whole pipeline on one
-// machine, runs fleets against failures that never were, and explains what an entry means.
+// Command pitstop is the operator's command. It replays recorded events through the whole pipeline on one machine, runs
+// fleets against failures that never were, explains what an entry means, and operates a deployment: looks at it, holds it,
+// and takes it over.
 package main
 
 import (

@@ -390,7 +390,7 @@ func TestAnEntryWithoutATimeIsPlayed(t *testing.T) {
 
 func TestReplayInStepTellsEachLineOnce(t *testing.T) {
 	out, errOut, code := call(t, preempted("2"), "replay", "--speed", "1e9", "-")
-	for _, once := range []string{"RECORDED   worker 2 was preempted", "decided    only watch", "OBSERVED", "has this name", "would have: DeleteNode", "1 incident: 1 observed"} {
+	for _, once := range []string{"RECORDED   worker 2 was preempted", "decided    only watch", "OBSERVED", "has this name", "would have: DeleteNode", "would have: CreateNode", "1 incident: 1 observed"} {
 		if n := strings.Count(out, once); n != 1 {
 			t.Errorf("%q is told %d times", once, n)
 		}

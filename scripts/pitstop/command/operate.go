@@ -34,6 +34,7 @@ type deployment struct {
 	// who is the caller, for those who read it later.
 	who    func(ctx context.Context) string
 	canary canary
+	look   func(ctx context.Context) (sight, error)
 	now    func() time.Time
 	sleep  func(ctx context.Context, d time.Duration) error
 }
@@ -55,6 +56,7 @@ var deployed = deployment{
 	grants:  readGrants,
 	who:     caller,
 	canary:  cloudlog.New(),
+	look:    look,
 	now:     time.Now,
 	sleep:   ledger.Sleep,
 }
@@ -78,7 +80,7 @@ func (d deployment) at(a place) (*ledger.Ledger, error) {
 func (d deployment) commands() []*cobra.Command {
 	return []*cobra.Command{
 		d.statusCommand(), d.incidentCommand(), d.pauseCommand(), d.resumeCommand(), d.approveCommand(), d.cancelCommand(), d.retryCommand(),
-		d.attachCommand(), d.detachCommand(), d.redriveCommand(), d.checkCommand(), d.canaryCommand(), d.drillCommand(),
+		d.attachCommand(), d.detachCommand(), d.redriveCommand(), d.checkCommand(), d.canaryCommand(), d.drillCommand(), d.watchCommand(),
 	}
 }
 
@@ -168,6 +170,9 @@ func find(ctx context.Context, l *ledger.Ledger, id string) (incident.Workload, 
 		}
 	}
 	for _, w := range all {
+		if !w.MayHave(id) {
+			continue
+		}
 		in, err := l.Closed(ctx, w.ID, id)
 		switch {
 		case err == nil:
@@ -225,15 +230,6 @@ func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost
 			until = "not asked again"
 		}
 		tell(p.out, "  refused   "+z.Zone+" at "+z.At.UTC().Format(time.RFC3339)+", "+until+": "+withCode(z.Text, string(z.Code)))
-	}
-	for _, t := range in.Tasks {
-		line := "  call      " + waiting(t, now) + fmt.Sprintf("; attempt %d, epoch %d", t.Attempt, t.Epoch)
-		for _, part := range []string{t.Zone, t.RequestID, t.Operation} {
-			if part != "" {
-				line += ", " + part
-			}
-		}
-		tell(p.out, line)
 	}
 	p.calls(in)
 	for _, would := range in.WouldHave() {

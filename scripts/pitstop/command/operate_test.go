@@ -15,6 +15,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/publish/publishtest"
 	"pitstop.internal/shared/tpu"
@@ -94,10 +95,18 @@ func deployedWith(t *testing.T, open ledger.Opener, all ...incident.Workload) *b
 	return b
 }
 
-// workload is how one stands in the ledger.
-func (b *bench) workload(id string) incident.Workload {
+// allows has the deployment say what it allows.
+func (b *bench) allows(list string) {
 	b.t.Helper()
-	w, _, err := b.ledger.Workload(b.t.Context(), id)
+	if err := b.ledger.SaveSettings(b.t.Context(), ledger.Settings{Policy: policy.Config{Allow: list}}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// workload is how the workload of the tests stands in the ledger.
+func (b *bench) workload() incident.Workload {
+	b.t.Helper()
+	w, _, err := b.ledger.Workload(b.t.Context(), llamaID)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -245,7 +254,7 @@ func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return all, b.workload(llamaID).Pause
+			return all, b.workload().Pause
 		}
 		b.want([]string{"pause", "llama-8b", "--for", "2h", "--why", "a look"}, "demo/llama-8b: paused by ada@example.com until 2026-11-21T14:00:00Z: a look\n")
 		if all, one := pauses(); all.Holds(noon) || !one.Holds(noon) || one.Holds(noon.Add(2*time.Hour)) || !one.At.Equal(noon) {
@@ -262,7 +271,7 @@ func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
 			t.Errorf("paused are all %+v, one %+v", all, one)
 		}
 		b.want([]string{"resume", "llama-8b"}, "it was not paused")
-		w := b.workload(llamaID)
+		w := b.workload()
 		if o := w.Orders; len(o) != 2 || o[0].Verb != incident.VerbPause || o[1].Verb != incident.VerbResume || o[0].Why != "a look" {
 			t.Errorf("recorded is %+v", o)
 		}

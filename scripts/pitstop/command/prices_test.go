@@ -26,12 +26,13 @@ func TestAnIncidentTellsWhatItCost(t *testing.T) {
 	w.Incident.Down, w.Incident.Charged = noon.Add(-90*time.Minute), 2
 	w.Incident.Zones = []incident.Refusal{{Zone: "us-west4-a", At: noon, Until: noon.Add(time.Minute), Text: "no more capacity"}}
 	w.Incident.Save = incident.Save{ID: "s1", Requested: noon, Result: incident.SaveRefused, Failed: "no handler"}
+	w.Incident.Calls = []incident.Call{{At: noon, Function: "recreate", Method: "DeleteNode", Resource: "projects/demo/locations/us-west4-a/nodes/llama-8b"}}
 	w.Slices = append(w.Slices, incident.Slice{Name: "other", Accelerator: "v5p-8", Chips: 4})
 	b := deployedWith(t, ledgertest.NewStore().Open, w)
 	id := w.Incident.ID
 	b.want([]string{"incident", id}, "away 1 h 30 m, 30.0 chip-hours; charged to infrastructure, 2 of 3 restarts",
 		"refused   us-west4-a at 2026-11-21T12:00:00Z, asked again from 2026-11-21T12:01:00Z: no more capacity", "save      s1 asked for at", "refused, no handler",
-		"call      delete llama-8b: begun 1 m 10 s ago; attempt 0, epoch 0", "at its opening: allowed: nothing")
+		"DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b", "its outcome is not known", "at its opening: allowed: nothing")
 	for text, want := range map[string]string{
 		"v5litepod: {spot: 0.50, other: 1.20}":                           "30.0 chip-hours worth $12.00, without the price of other",
 		"v5litepod-16: {spot: 1}\nv5litepod: {spot: 9}\nv5p: {other: 4}": "30.0 chip-hours worth $48.00; charged",

@@ -79,7 +79,7 @@ func (d deployment) watchStatus(ctx context.Context, l *ledger.Ledger, names []s
 		var page strings.Builder
 		if err := d.status(ctx, l, names, asJSON, &page); err != nil {
 			if ctx.Err() != nil {
-				return nil
+				err = nil // somebody has seen enough
 			}
 			return err
 		}
@@ -93,7 +93,7 @@ func (d deployment) watchStatus(ctx context.Context, l *ledger.Ledger, names []s
 			_, _ = fmt.Fprint(out, at, "\n\n", page.String(), "\n") //nolint:errcheck // likewise
 		}
 		if d.sleep(ctx, watchEvery) != nil {
-			return nil // somebody has seen enough
+			return nil //nolint:nilerr // somebody has seen enough
 		}
 	}
 }

@@ -133,6 +133,7 @@ func BenchmarkStatus(b *testing.B) {
 }
 
 func benchmarkStatus(b *testing.B, open ledger.Opener) {
+	b.Helper()
 	const n = 1000
 	l := ledger.New(open)
 	for i := range n {

@@ -20,19 +20,20 @@ import (
 )
 
 // needs is what every verb that says something needs.
-const needs = "Who says it and why stands in the incident's story and on the workload. It needs roles/datastore.user. What follows is published with\n" +
-	"roles/pubsub.publisher on the request topics; without it patrol does that within a minute."
+const needs = "Who says it and why stands in the incident's story and on the workload. It needs roles/datastore.user. What follows is decided under the\n" +
+	"deployment's policy and published on its request topics (roles/pubsub.publisher); where you may read or publish neither, patrol goes on\n" +
+	"within a minute."
 
 func whyFlag(c *cobra.Command, why *string) {
 	c.Flags().StringVar(why, "why", "", "why, for those who read it")
 }
 
-// unread is the policy under which a person's word is taken in: the command decides nothing by itself, so it reads none. The
-// function that acts on the word does, right before its call.
+// unread is the policy under which a person's word is taken in where what the deployment allows is not known: it is stored, and
+// patrol goes on with it within a minute.
 type unread struct{}
 
 func (unread) For(_ context.Context, label string) policy.Policy {
-	return policy.Policy{Name: label, Unreadable: "whoever says something from outside reads none"}
+	return policy.Policy{Name: label, Unreadable: "what the deployment allows is not known"}
 }
 
 // publishing remembers why something could not be published.
@@ -66,10 +67,18 @@ func (a place) topic(name string) string {
 // order has a workload learn what a person says: by compare-and-swap, with what follows in its outbox. It reports whether that
 // was news, and returns the fault that left something in the outbox, if one did.
 func (d deployment) order(ctx context.Context, l *ledger.Ledger, where place, id string, e incident.Evidence) (w incident.Workload, news bool, err error) {
+	source, known, err := d.policies(ctx, l)
+	if err != nil {
+		return w, false, err
+	}
+	var policies ledger.Policies = unread{}
+	if known {
+		policies = source
+	}
 	run := "operator/" + uuid.NewString()
 	k := &publishing{Publisher: d.publish(where.topics())}
 	a := ledger.Advancer{
-		Ledger: l, Policies: unread{}, Publisher: k, Now: d.now, Sleep: ledger.Sleep, Source: "//pitstop/operator",
+		Ledger: l, Policies: policies, Publisher: k, Now: d.now, Sleep: ledger.Sleep, Source: "//pitstop/operator",
 		Cause: func(context.Context) string { return run }, Log: slog.New(slog.DiscardHandler),
 	}
 	w, news, err = a.AdvanceChanged(ctx, id, e)
@@ -139,11 +148,15 @@ func (d deployment) approveCommand() *cobra.Command {
 				return usage("%s waits for nobody's yes: it is %s", args[0], w.Incident.Phase)
 			}
 			e := incident.Approved{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: args[0], Action: w.Incident.Asked}
-			_, news, err := d.order(c.Context(), l, where, w.ID, e)
+			after, news, err := d.order(c.Context(), l, where, w.ID, e)
 			if err == nil && !news {
 				return usage("%s does not ask that any more; status says how it stands", args[0])
 			}
-			return d.told(c, err, w.ID+": approved by "+e.By+": "+question)
+			text := w.ID + ": approved by " + e.By + ": " + question
+			if in := after.Incident; in != nil && in.Granted {
+				text += "; patrol goes on with it within a minute, because the policy is not read from here"
+			}
+			return d.told(c, err, text)
 		},
 	}
 	where.flags(c)

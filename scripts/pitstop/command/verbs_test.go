@@ -37,6 +37,7 @@ func asking() incident.Workload {
 func TestApprovedIsWhatIsAsked(t *testing.T) {
 	eachStore(t, func(t *testing.T, open ledger.Opener) {
 		b := deployedWith(t, open, asking())
+		b.allows("recreate")
 		b.refused([]string{"approve", "llama-8b-1"}, "there is no incident")
 		b.refused([]string{"approve"}, "takes one incident")
 		b.want([]string{"approve", "llama-8b-20261121-3", "--why", "the run matters"}, "demo/llama-8b: approved by ada@example.com: recreate llama-8b")
@@ -47,7 +48,7 @@ func TestApprovedIsWhatIsAsked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := b.workload(llamaID)
+		w := b.workload()
 		if _, err := w.Fence(r.Request, noon); err != nil || len(w.Outbox) > 0 || r.Action != events.ActionDelete {
 			t.Errorf("the request %+v: %v, outbox %+v", r, err, w.Outbox)
 		}
@@ -61,12 +62,22 @@ func TestApprovedIsWhatIsAsked(t *testing.T) {
 // TestWhatCannotBePublishedIsLeftForPatrol: a person who may not publish has said it all the same.
 func TestWhatCannotBePublishedIsLeftForPatrol(t *testing.T) {
 	b := deployedWith(t, ledgertest.NewStore().Open, asking())
+	b.allows("recreate")
 	b.down = errors.New("PermissionDenied: not authorized to publish")
 	b.want([]string{"approve", "llama-8b-20261121-3"}, "approved by ada@example.com", "patrol sends what follows within a minute", "not authorized to publish")
-	w := b.workload(llamaID)
+	w := b.workload()
 	if len(w.Outbox) != 1 || w.Due().After(noon) {
 		t.Errorf("the outbox holds %+v, due at %s", w.Outbox, w.Due())
 	}
+}
+
+func TestAYesIsStoredWhereThePolicyIsNotKnown(t *testing.T) {
+	b := deployedWith(t, ledgertest.NewStore().Open, asking())
+	b.want([]string{"approve", "llama-8b-20261121-3"}, "patrol goes on with it within a minute")
+	if w := b.workload(); !w.Incident.Granted || w.Incident.Phase != incident.Approving || len(b.sent)+len(w.Outbox) > 0 {
+		t.Errorf("it stands at %+v, sent is %v", w.Incident, b.sent)
+	}
+	b.refused([]string{"approve", "llama-8b-20261121-3"}, "waits for nobody's yes")
 }
 
 func TestCancelTakesAnIncidentOver(t *testing.T) {
@@ -74,7 +85,7 @@ func TestCancelTakesAnIncidentOver(t *testing.T) {
 		b := deployedWith(t, open, llama())
 		b.want([]string{"cancel", "llama-8b-20261121-3", "--why", "I do it myself"}, "demo/llama-8b: cancelled by ada@example.com",
 			"a call may still take effect: delete llama-8b: begun 1 m 10 s ago")
-		w := b.workload(llamaID)
+		w := b.workload()
 		if w.Incident != nil || w.Closed.Outcome != incident.Released || w.Closed.Reason != "cancelled by ada@example.com" {
 			t.Fatalf("open is %+v, closed %+v", w.Incident, w.Closed)
 		}
@@ -104,7 +115,7 @@ func TestRetryOpensWhatWasGivenUp(t *testing.T) {
 		other.ID, other.Name, other.Incident, other.Slices[0].Condition = "demo/bert", "bert", nil, incident.Ready
 		b := deployedWith(t, open, w, other)
 		b.want([]string{"retry", "llama-8b", "--why", "quota raised"}, "demo/llama-8b: tried again in llama-8b-20261121-1; patrol looks within a minute")
-		got := b.workload(llamaID)
+		got := b.workload()
 		if got.Incident == nil || got.Incident.Phase != incident.Looking || !got.NeedsLook() || got.Budgets.Recreates != 0 || len(b.sent) > 0 {
 			t.Errorf("it stands at %+v, sent %+v", got.Incident, b.sent)
 		}
@@ -132,7 +143,7 @@ func TestAttachAndDetachLabelTheTPUs(t *testing.T) {
 		if b.labels[node+" pitstop-policy"] != "" {
 			t.Errorf("labels are %v", b.labels)
 		}
-		o := b.workload(llamaID).Orders
+		o := b.workload().Orders
 		if len(o) != 2 || o[0].Verb != incident.VerbAttach || o[0].Text != "to policy spot" || o[0].Why != "it is ours" || o[1].Verb != incident.VerbDetach {
 			t.Errorf("recorded is %+v", o)
 		}
@@ -177,7 +188,7 @@ func TestTheCallerIsTheAccount(t *testing.T) {
 	}))
 	defer server.Close()
 	token := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "secret"})
-	for file, want := range map[string]string{
+	for file, want := range map[string]string{ //nolint:gosec // they hold names of accounts alone
 		`{"type":"service_account","client_email":"robot@demo.iam.gserviceaccount.com"}`:                                                                                                                        "robot@demo.iam.gserviceaccount.com",
 		`{"type":"impersonated_service_account","service_account_impersonation_url":"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/as@demo.iam.gserviceaccount.com:generateAccessToken"}`: "as@demo.iam.gserviceaccount.com",
 		`{"type":"authorized_user"}`: "ada@example.com",

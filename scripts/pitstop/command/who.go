@@ -17,7 +17,7 @@ import (
 
 // tokenInfo says whose a token is.
 // https://cloud.google.com/docs/authentication/token-types#access-contents
-const tokenInfo = "https://oauth2.googleapis.com/tokeninfo"
+const tokenInfo = "https://oauth2.googleapis.com/tokeninfo" //nolint:gosec // an address
 
 // askFor is how long Google is asked who the caller is.
 const askFor = 5 * time.Second

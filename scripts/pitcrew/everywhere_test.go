@@ -1,0 +1,139 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fakeGcloud is a gcloud for a TPU with four workers, each of which is a folder: what is copied goes into each, and what is
+// run runs in each. It keeps a start-up script, and notes what it was called with.
+const fakeGcloud = `#!/bin/sh
+echo "$4 $*" | sed "s|/tmp/[^ ]*/||g" >> "$TPU/calls"
+case "$4" in
+describe) cat "$TPU/startup-script" 2>/dev/null; exit 0 ;;
+update)
+	for a in "$@"; do case "$a" in --metadata-from-file=startup-script=*) cp "${a#*script=}" "$TPU/startup-script" ;; esac; done ;;
+scp) for w in 0 1 2 3; do mkdir -p "$TPU/$w"; cp "$5" "$TPU/$w/${6#*:}"; done ;;
+ssh)
+	for a in "$@"; do case "$a" in --command=*) command=${a#--command=} ;; esac; done
+	for w in 0 1 2 3; do HOME=$TPU/$w sh -c "$command" || exit $?; done ;;
+esac
+`
+
+// aTPU is what fakeGcloud speaks of, and the environment to find it.
+func aTPU(t *testing.T) (dir string, env []string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range map[string]string{
+		"gcloud":    fakeGcloud,
+		"systemctl": "#!/bin/sh\necho \"$@\" >> \"$HOME/systemctl\"\n",
+		"sudo":      "#!/bin/sh\necho sudo >> \"$HOME/systemctl\"; exec \"$@\"\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
+	}
+	return dir, []string{"TPU=" + dir, "PATH=" + dir + ":" + os.Getenv("PATH"), asPitcrew + "=1"}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func TestInstallOnAllWorkers(t *testing.T) {
+	dir, env := aTPU(t)
+	code, out := pitcrew(t, env, "install", "--all-workers", "--user", "--node=llama", "--zone=us-west4-a", "--name=llama", "--",
+		"--stop-grace=1m", "--", "sh", "-c", "echo 'it is' $HOME; exit 0")
+	if code != 0 || !strings.Contains(out, "Every worker of llama runs it") {
+		t.Fatalf("%d\n%s", code, out)
+	}
+	for w := range 4 {
+		home := filepath.Join(dir, fmt.Sprint(w))
+		unit := read(t, filepath.Join(home, ".config/systemd/user/llama.service"))
+		if want := `/.local/bin/pitcrew run --stop-grace=1m -- sh -c "echo 'it is' $$HOME; exit 0"` + "\n"; !strings.Contains(unit, "ExecStart="+home+want) {
+			t.Errorf("worker %d: %s\nlacks %s", w, unit, want)
+		}
+		cwd, err := os.Getwd()
+		if err != nil || !strings.Contains(unit, "WorkingDirectory="+cwd+"\n") || !strings.Contains(unit, `Environment="PATH=`+dir+":") {
+			t.Errorf("worker %d: it runs elsewhere, or with another PATH: %s", w, unit)
+		}
+		if said := read(t, filepath.Join(home, "systemctl")); said != "--user daemon-reload\n--user enable llama\n--user restart llama\n" {
+			t.Errorf("worker %d: %q", w, said)
+		}
+		if _, err := os.Stat(filepath.Join(home, copied)); err == nil {
+			t.Errorf("worker %d: what was copied is left", w)
+		}
+	}
+	if calls := read(t, filepath.Join(dir, "calls")); strings.Contains(calls, "update") || strings.Contains(calls, "--internal-ip") || strings.Count(calls, "--zone=us-west4-a") != 2 {
+		t.Error(calls)
+	}
+}
+
+func TestInstallOnAllWorkersAndForTheNextLife(t *testing.T) {
+	dir, env := aTPU(t)
+	root := t.TempDir()
+	args := []string{"install", "--all-workers", "--node=llama", "--zone=us-west4-a", "--project=demo", "--root=" + root, "--from=gs://b/pitcrew-1", "--", "sh", "train.sh"}
+	// What somebody else wrote stays, and then nothing is done at all.
+	script := filepath.Join(dir, "startup-script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nmount /data\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out := pitcrew(t, env, args...)
+	if code != 2 || !strings.Contains(out, "llama has a start-up script of its own") || strings.Contains(read(t, filepath.Join(dir, "calls")), "ssh ") {
+		t.Fatalf("%d\n%s", code, out)
+	}
+	if err := os.Remove(script); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // its own is replaced
+		if code, out := pitcrew(t, env, args...); code != 0 || !strings.Contains(out, "so will its next life") {
+			t.Fatalf("%d\n%s", code, out)
+		}
+	}
+	text := read(t, script)
+	for _, want := range []string{"gcloud storage cp 'gs://b/pitcrew-1'", read(t, filepath.Join(root, "etc/systemd/system/pitcrew.service")), "systemctl enable --now pitcrew"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s\nlacks %s", text, want)
+		}
+	}
+	if said := read(t, filepath.Join(dir, "3/systemctl")); said != "sudo\nsudo\n" {
+		t.Errorf("%q: it is installed by root, and not started in an image", said)
+	}
+}
+
+func TestInstallOnAllWorkersTellsWhatFailed(t *testing.T) {
+	dir, env := aTPU(t)
+	for _, c := range []struct {
+		name string
+		env  []string
+		args []string
+		code int
+		want string
+	}{
+		{"no TPU is named", env, nil, 2, "give --node and --zone"},
+		{"there is no gcloud", []string{"PATH=" + t.TempDir(), asPitcrew + "=1"}, []string{"--node=n", "--zone=z"}, 125, "there is no gcloud"},
+		{"a worker lacks the command", env, []string{"--node=n", "--zone=z", "--env-file=/does/not/exist"}, 125, "gcloud compute tpus tpu-vm ssh: exit status 2"},
+	} {
+		code, out := pitcrew(t, c.env, append(append([]string{"install", "--all-workers", "--user"}, c.args...), "--", "sh", "train.sh")...)
+		if code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s: %d %q", c.name, code, out)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "0/.config")); err == nil {
+		t.Error("a worker that lacks something was changed")
+	}
+	code, out := pitcrew(t, env, "install", "--all-workers", "--user", "--dry-run", "--node=n", "--zone=z", "--", "sh", "train.sh")
+	if code != 0 || !strings.Contains(out, `"$p" install --user`) {
+		t.Errorf("%d %s", code, out)
+	}
+}

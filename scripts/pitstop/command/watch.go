@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+	"google.golang.org/api/option"
+	transport "google.golang.org/api/transport/http"
+
+	"pitstop.internal/events"
+	"pitstop.internal/functions/logevent"
+	"pitstop.internal/functions/maintenance"
+	"pitstop.internal/functions/patrol"
+	"pitstop.internal/shared/cloudlog"
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/trigger"
+)
+
+// readOnly lets nothing pass that changes anything.
+type readOnly struct{ http.RoundTripper }
+
+// reads are the endings of calls that only read, though they are POST.
+var reads = []string{":getGuestAttributes", "/entries:list"}
+
+func (r readOnly) RoundTrip(q *http.Request) (*http.Response, error) {
+	only := q.Method == http.MethodGet
+	for _, ending := range reads {
+		only = only || q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, ending)
+	}
+	if !only {
+		return nil, fmt.Errorf("%s %s is not made: watch only reads", q.Method, q.URL.Path)
+	}
+	return r.RoundTripper.RoundTrip(q)
+}
+
+// sight is what watch looks through: the Cloud TPU API and Cloud Logging, read only.
+type sight struct {
+	cloud *tpu.Cloud
+	log   *cloudlog.Log
+}
+
+// look opens both with the caller's credentials, behind readOnly.
+func look(ctx context.Context) (sight, error) {
+	through, err := transport.NewTransport(ctx, readOnly{http.DefaultTransport}, option.WithScopes("https://www.googleapis.com/auth/cloud-platform"))
+	if err != nil {
+		return sight{}, err
+	}
+	return sightThrough(ctx, option.WithHTTPClient(&http.Client{Transport: through}))
+}
+
+func sightThrough(ctx context.Context, opts ...option.ClientOption) (sight, error) {
+	cloud, err := tpu.New(ctx, opts...)
+	return sight{cloud, cloudlog.New(opts...)}, err
+}
+
+const (
+	// lookEvery is how often watch looks, as patrol does.
+	lookEvery = time.Minute
+	// lookBack is how far before its last look it reads the log again: entries may be late.
+	lookBack = 5 * time.Minute
+)
+
+func (d deployment) watchCommand() *cobra.Command {
+	var project string
+	var asJSON, once bool
+	var since time.Duration
+	c := &cobra.Command{
+		Use:   "watch --project P",
+		Short: "Watch the TPUs of a project from this machine, before anything is installed",
+		Long: "Run the pipeline on this machine with your own credentials, live and read-only: what patrol reads of the API, what the log sinks would\n" +
+			"bring, and what is decided on both under the policy watch. It keeps its ledger in memory, and no call leaves it that could change\n" +
+			"anything. First it tells how everything stands, then what happens, until it is interrupted.\n\n" +
+			"It needs roles/tpu.viewer and roles/logging.viewer.",
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if project == "" {
+				return usage("--project is missing: the project whose TPUs are watched")
+			}
+			s, err := d.look(c.Context())
+			if err != nil {
+				return err
+			}
+			w := d.newWatch(s, project, newPrinter(c.OutOrStdout(), asJSON))
+			return w.run(c.Context(), since, once)
+		},
+	}
+	c.Flags().StringVar(&project, "project", "", "the project whose TPUs are watched")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line of a story, and per workload at first")
+	c.Flags().BoolVar(&once, "once", false, "look once, tell how everything stands, and end")
+	c.Flags().DurationVar(&since, "since", time.Hour, "how far back the log is read at first")
+	return c
+}
+
+// watched is the pipeline on one machine.
+type watched struct {
+	deployment
+	project string
+	sight   sight
+	ledger  *ledger.Ledger
+	p       *printer
+
+	patrol, notices, entries trigger.Handle
+	// read are the entries that were read already, by their ID; until is the time up to which the log was read.
+	read  map[string]bool
+	until time.Time
+	quiet bool
+}
+
+func (d deployment) newWatch(s sight, project string, p *printer) *watched {
+	w := &watched{deployment: d, project: project, sight: s, p: p, read: map[string]bool{}, ledger: ledger.New(ledgertest.NewStore().Open)}
+	quiet := slog.New(slog.DiscardHandler)
+	f := &fleet.Fleet{Ledger: w.ledger, Provider: s.cloud, Now: d.now, Log: quiet, Advancer: &ledger.Advancer{
+		Ledger: w.ledger, Policies: policy.NewSource("", nil, policy.Switches{}, d.now), Publisher: w, Now: d.now, Sleep: d.sleep,
+		Source: "//pitstop/watch", Cause: trigger.MessageID, Log: quiet, Saved: func(_ context.Context, s ledger.Step) { w.tell(s) },
+	}}
+	w.patrol = patrol.New(patrol.Deps{Fleet: f, Provider: s.cloud, Audit: s.log, Publisher: w, Project: project, Sleep: d.sleep})
+	w.notices = maintenance.New(maintenance.Deps{Fleet: f, Projects: []string{project}})
+	w.entries = logevent.New(logevent.Deps{Fleet: f, Projects: []string{project}})
+	return w
+}
+
+// Publish implements ledger.Publisher: notices go to the function that takes them. Under the policy watch nothing else is sent.
+func (w *watched) Publish(ctx context.Context, e events.Envelope) error {
+	if e.Type != events.TypeMaintenanceNotified {
+		return fmt.Errorf("%s is not sent: watch only reads", e.Type)
+	}
+	return w.deliver(ctx, w.notices, e.Type, e.ID, e.Data)
+}
+
+// deliver gives a message to a function.
+func (w *watched) deliver(ctx context.Context, to trigger.Handle, typ, id string, data []byte) error {
+	ce := cloudevents.NewEvent()
+	ce.SetType(typ)
+	ce.SetID(id)
+	ce.SetSource("//pitstop/watch")
+	ce.SetTime(w.now())
+	if err := ce.SetData(cloudevents.ApplicationJSON, data); err != nil {
+		return err
+	}
+	err := to(ctx, ce)
+	if fault.IsIgnored(err) {
+		return nil
+	}
+	return err
+}
+
+// run looks until the context ends.
+func (w *watched) run(ctx context.Context, since time.Duration, once bool) error {
+	w.until = w.now().Add(-since)
+	w.quiet = true // what is there at first is told as it stands
+	for first := true; ; first = false {
+		if err := w.look(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil //nolint:nilerr // somebody has seen enough
+			}
+			if all, failed := w.ledger.Workloads(ctx); first && len(all) == 0 {
+				return errors.Join(err, failed) // there is nothing to be seen, and that is why
+			}
+			tell(w.p.out, w.p.paint(red, w.now().UTC().Format("15:04:05")+"  "+oneLine(err)))
+		}
+		if first {
+			if err := w.stand(ctx); err != nil || once {
+				return err
+			}
+			w.quiet = false
+		}
+		if w.sleep(ctx, lookEvery) != nil {
+			return nil //nolint:nilerr // likewise
+		}
+	}
+}
+
+// look is one minute: patrol's tick, and what the sinks would have brought.
+func (w *watched) look(ctx context.Context) error {
+	tick := w.deliver(ctx, w.patrol, trigger.TypeMessage, "tick", []byte(`{}`))
+	return errors.Join(tick, w.readLog(ctx))
+}
+
+func (w *watched) readLog(ctx context.Context) error {
+	var sinks []events.Sink
+	for _, s := range events.Sinks() {
+		if s.Topic != "" {
+			sinks = append(sinks, s)
+		}
+	}
+	at := w.now()
+	entries, err := w.sight.log.Since(ctx, w.project, events.Whole(sinks), w.until)
+	if err != nil {
+		return err
+	}
+	w.until = at.Add(-lookBack)
+	for _, raw := range entries {
+		e, err := events.Read(raw)
+		if err != nil || e.ID != "" && w.read[e.ID] {
+			continue
+		}
+		w.read[e.ID] = true
+		to := w.entries
+		if e.Kind == events.KindNotice {
+			to = w.notices
+		}
+		if err := w.deliver(ctx, to, trigger.TypeMessage, e.ID, raw); err != nil && !fault.IsPermanent(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// stand tells how everything stands at first.
+func (w *watched) stand(ctx context.Context) error {
+	all, err := w.ledger.Workloads(ctx)
+	if err != nil {
+		return err
+	}
+	policies := policy.NewSource("", nil, policy.Everything(), w.now)
+	for _, one := range all {
+		st := w.stands(policies.For(ctx, one.Label), one)
+		if w.p.asJSON {
+			raw, err := json.Marshal(st, json.Deterministic(true))
+			if err != nil {
+				return err
+			}
+			tell(w.p.out, string(raw))
+			continue
+		}
+		w.p.standing(st, w.now())
+		tell(w.p.out, "")
+	}
+	if len(all) == 0 && !w.p.asJSON {
+		tell(w.p.out, "there is no TPU in "+w.project+" now; it is looked for in all zones every 15 minutes")
+	}
+	return nil
+}
+
+// watchedLine is a line of a story as watch --json prints it.
+type watchedLine struct {
+	Workload string `json:"workload"`
+	Incident string `json:"incident"`
+	incident.Line
+}
+
+// tell tells what a step added to the story of its workload.
+func (w *watched) tell(s ledger.Step) {
+	if w.quiet {
+		return
+	}
+	if len(s.Before.Slices) == 0 && !w.p.asJSON {
+		for _, one := range s.After.Slices {
+			w.p.row(s.At.UTC().Format("15:04:05"), "seen", "", s.After.ID+": "+one.Name+" in "+one.Zone+" is "+one.State, "for the first time")
+		}
+	}
+	for _, in := range []*incident.Incident{s.After.Closed, s.After.Incident} {
+		if in == nil {
+			continue
+		}
+		told := 0
+		for _, before := range []*incident.Incident{s.Before.Closed, s.Before.Incident} {
+			if before != nil && before.ID == in.ID {
+				told = len(before.Timeline) + before.LeftOut
+			}
+		}
+		for _, l := range in.Timeline[min(max(0, told-in.LeftOut), len(in.Timeline)):] {
+			if w.p.asJSON {
+				if raw, err := json.Marshal(watchedLine{s.After.ID, in.ID, l}, json.Deterministic(true)); err == nil {
+					tell(w.p.out, string(raw))
+				}
+				continue
+			}
+			w.p.row(l.At.UTC().Format("15:04:05"), string(l.Kind), map[incident.LineKind]string{incident.LineDecided: bold, incident.LineEnded: yellow}[l.Kind], s.After.ID+": "+l.Text, l.Reason)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package scenario
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/incident"
+)
+
+// operators are on call for a simulated deployment: now and then one takes an incident over, or has tried again what waits or
+// was given up. Their words reach the ledger as the operator's command brings them.
+type operators struct {
+	*troubles
+	rand *rand.Rand
+}
+
+// onCall is how often somebody on call looks at everything. Of each hundred incidents that they see open they cancel so many,
+// and of each hundred workloads of which something can be tried again they say so of so many.
+const (
+	onCall  = 71 * time.Minute
+	cancels = 4
+	retries = 25
+)
+
+func newOperators(t *troubles) *operators { return &operators{t, stream(t.sim.Seed, "operators")} }
+
+// plan has them look from now on, for as long as things happen.
+func (o *operators) plan() {
+	o.after(onCall, func() {
+		if o.over {
+			return
+		}
+		o.look()
+		o.plan()
+	})
+}
+
+func (o *operators) look() {
+	ids, err := o.ledger.All(context.Background())
+	o.must(err)
+	for _, id := range ids {
+		doc, _, err := o.ledger.Workload(context.Background(), id)
+		if fault.IsBusy(err) {
+			continue // a newer release wrote it
+		}
+		o.must(err)
+		drawn := o.rand.IntN(100)
+		word := incident.Word{By: "eve@example.com", Why: "on call"}
+		origin := incident.Origin{ID: approvalID, Time: o.clock.Now()}
+		switch {
+		case doc.Incident != nil && doc.Incident.Phase != incident.Clearing && drawn < cancels:
+			o.orders(doc, incident.Cancelled{Origin: origin, Word: word, Incident: doc.Incident.ID}, "incident cancelled")
+		case doc.NothingToRetry(o.clock.Now()) == "" && drawn >= 100-retries:
+			o.orders(doc, incident.Retried{Origin: origin, Word: word}, "retried")
+		}
+	}
+}
+
+// orders gives a word to a workload. That somebody did is a reason for what follows.
+func (o *operators) orders(w incident.Workload, e incident.Evidence, what string) {
+	o.checks.happened(what, w.Slices[0].Name)
+	o.clock.Go(func() { o.says(w.ID, e) })
+	o.clock.Settle()
+}
+
+// cancelled reports whether an incident ended because a person took it over.
+func cancelled(in *incident.Incident) bool {
+	return in.Outcome == incident.Released && strings.HasPrefix(in.Reason, "cancelled by ")
+}

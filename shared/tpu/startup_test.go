@@ -1,0 +1,27 @@
+package tpu_test
+
+import (
+	"testing"
+
+	"pitstop.internal/shared/tpu"
+)
+
+func TestHowAMachineBegins(t *testing.T) {
+	for spec, want := range map[string]tpu.StartUp{
+		`{"node":{"runtimeVersion":"v2"}}`:                                                    {},
+		`{"node":{"metadata":{"startup-script":"  \n"}}}`:                                     {},
+		`{"node":{"metadata":{"startup-script":"python3 train.py"}}}`:                         {Script: true},
+		`{"node":{"metadata":{"startup-script":"pitcrew run -- python3 train.py"}}}`:          {Script: true, Crew: true},
+		`{"node":{"metadata":{"startup-script-url":"gs://b/start.sh"}}}`:                      {Script: true, URL: "gs://b/start.sh"},
+		`{"node":{"serviceAccount":{"email":"tpu@demo.iam.gserviceaccount.com","scope":[]}}}`: {Account: "tpu@demo.iam.gserviceaccount.com"},
+	} {
+		if got, err := tpu.StartUpOf([]byte(spec)); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", spec, got, err, want)
+		}
+	}
+	for _, faulty := range []string{``, `{`, `{"queued_resource":{}}`, `{"node":3}`} {
+		if got, err := tpu.StartUpOf([]byte(faulty)); err == nil {
+			t.Errorf("%q: %+v", faulty, got)
+		}
+	}
+}
