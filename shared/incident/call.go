@@ -77,10 +77,6 @@ func (w Workload) calls(t Task) []Call {
 		if s != nil {
 			return []Call{slice("checkpoint", s, s.Zone, "PerformMaintenance", "PerformMaintenanceQueuedResource")}
 		}
-	case events.ActionStart:
-		if s != nil {
-			return []Call{slice("recovery", s, t.Zone, "StartNode", "StartNode")}
-		}
 	case events.ActionAdmit, events.ActionRestart:
 		return []Call{object("recovery", events.LeaseObject)}
 	case events.ActionStart:

@@ -32,6 +32,7 @@ const (
 	CodeTakenOver        Code = "taken_over"
 	CodeWithdrawn        Code = "withdrawn"
 	CodeCancelled        Code = "cancelled"
+	CodeHangReport       Code = "hang_report"
 
 	// What keeps a slice from being brought back.
 	CodeUnread         Code = "unread"
@@ -102,6 +103,7 @@ func Codes() []Meaning {
 		{CodePolicyAsk, "the switch is ask, and nobody has approved"},
 		{CodeWatchOnly, "the policy allows nothing at all"},
 		{CodeOwner, "the owner deleted or stopped it"},
+		{CodeHangReport, "the training hangs, and the policy's hang is report, or it is not known that it stands still"},
 		{CodeTakenOver, "somebody else created or ordered it in the middle of the incident"},
 		{CodeCancelled, "a person has cancelled it"},
 		{CodeWithdrawn, "Google took the maintenance back before it began"},
@@ -114,8 +116,6 @@ func Codes() []Meaning {
 		{CodeNoSpec, "its specification was never read, so it cannot be created again"},
 		{CodeNoLife, "it was never seen alive, so no deletion could name its life"},
 		{CodeUnverified, "it still lives, and no checkpoint of its training has been verified"},
-		{CodeNoSave, "there is no checkpoint from which another attempt could go on"},
-		{CodeNoStart, "a TPU of several workers cannot be started"},
 		{CodeNoLease, "there is no checkpoint directory, so there is no lease through which a crew could be asked"},
 		{CodeNoCheckpoint, "there is no checkpoint from which another attempt could go on"},
 		{CodeSeveralWorkers, "the API starts no TPU of several workers"},
@@ -170,6 +170,9 @@ func Codes() []Meaning {
 
 // watchCode is why nothing is done in an incident that is only watched.
 func (m *machine) watchCode() Code {
+	if m.p.Unreadable != "" {
+		return CodePolicyUnreadable
+	}
 	if m.w.Incident.Cause == events.CauseHang && !m.watchOnly() {
 		return CodeHangReport
 	}

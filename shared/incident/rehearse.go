@@ -113,14 +113,6 @@ func (m *machine) would(sw policy.Switch, when string, tasks ...Task) (all []Pla
 	return all
 }
 
-// wouldStart are the calls that would start slices.
-func (m *machine) wouldStart(names ...string) (all []Planned) {
-	for _, name := range names {
-		all = append(all, m.would(policy.StartStopped, "", Task{Action: events.ActionStart, Slice: name, Zone: m.w.Slice(name).Zone})...)
-	}
-	return all
-}
-
 // wouldAsk are the zones that would be asked for a slice.
 func (m *machine) wouldAsk(s *Slice) (zones []ZoneFit) {
 	for _, zone := range m.candidates(s) {

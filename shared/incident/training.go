@@ -270,7 +270,8 @@ func (m *machine) restart(why string) {
 		m.escalate(CodeBudget, fmt.Sprintf("%s; %d restarts were asked for without progress past step %s", why, MaxRestarts, events.Number(in.Baseline)),
 			"read the training's own log and mend it; the budget refills with the first new step")
 	case in.Cause == events.CauseHang && m.p.Hang != policy.HangRestart:
-		m.escalate(CodePolicyNo, why+", and "+hangReport, "restart the training by hand, or set hang: restart in the policy")
+		m.rehearseRestart()
+		m.escalate(CodeHangReport, why+", and "+hangReport, "restart the training by hand, or set hang: restart in the policy")
 	case m.level(policy.Restart) == policy.No:
 		m.rehearseRestart()
 		m.escalate(CodePolicyNo, why+", and "+m.no(policy.Restart), "restart the training by hand, or allow the switch restart")
