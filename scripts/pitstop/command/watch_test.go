@@ -73,7 +73,7 @@ func TestWatchTellsWhatHappensAndTouchesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants(t, got, "demo/llama-8b  policy spot", "llama-8b us-west4-a v5litepod-16 spot  READY", "if llama-8b died now: recreate: delete llama-8b first; then create llama-8b in us-west4-a",
-		"node llama-8b is PREEMPTED", "only watch; would: delete llama-8b and create it again", "was terminated (PREEMPTED)")
+		"node llama-8b is PREEMPTED", "only watch; would: DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b (recreate); CreateNode", "was terminated (PREEMPTED)")
 	if state, _ := api.State("us-west4-a", "llama-8b"); state != "PREEMPTED" {
 		t.Errorf("the TPU is %s", state)
 	}
