@@ -271,6 +271,9 @@ func TestTextsFromOutsideAreOneLine(t *testing.T) {
 // TestReadingTakesLittleMemory: whatever is sent, what is allocated stays under 64 MiB. It is linear in what is sent, so a
 // quarter of the largest entry shows it.
 func TestReadingTakesLittleMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector takes memory of its own")
+	}
 	const room, most = events.MaxBytes / 4, 64 << 20 / 4
 	data := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte(`{"logName":"x"},`), room/24))
 	for name, entry := range map[string]string{

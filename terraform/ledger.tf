@@ -22,7 +22,7 @@ resource "google_firestore_database" "ledger" {
 # The body of a document holds an incident's timeline and a workload's outbox. Nobody asks for documents by it, and an
 # index over it would cost as much as the document.
 resource "google_firestore_field" "body" {
-  for_each = toset(["archive", "brake", "canary", "parked", "pause", "specs", "subjects", "told", "workloads"])
+  for_each = toset(["archive", "brake", "canary", "parked", "pause", "specs", "stockouts", "subjects", "told", "workloads"])
 
   project    = var.project_id
   database   = google_firestore_database.ledger.name
@@ -42,7 +42,7 @@ resource "google_firestore_field" "body" {
 # What may be forgotten says when, and Firestore deletes it within a day after that. An index over times that all grow
 # would be written to in one place.
 resource "google_firestore_field" "expires" {
-  for_each = toset(["archive", "brake", "told"])
+  for_each = toset(["archive", "brake", "stockouts", "told"])
 
   project    = var.project_id
   database   = google_firestore_database.ledger.name

@@ -19,7 +19,7 @@ locals {
       LEDGER_DATABASE = local.database
       LOG_LEVEL       = var.log_level
     }
-    decides    = { POLICY_URI = var.policy_uri, ALLOW = join(",", sort(var.allow)) }
+    decides    = { POLICY_URI = var.policy_uri, ALLOW = join(",", sort(var.allow)), LEGACY_NODE_ZONES = join(",", sort(var.legacy_node_zones)) }
     watches    = { WATCHED_PROJECTS = join(",", sort(local.watched)) }
     recognizes = { OUR_PRINCIPALS = join(",", [for name in keys(local.functions) : local.principal[name] if length(local.watching[name]) > 0]) }
     destroys   = { BRAKE_PER_PROJECT = tostring(var.brake_per_project), BRAKE_PER_ZONE = tostring(var.brake_per_zone) }

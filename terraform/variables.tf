@@ -92,6 +92,17 @@ variable "ledger_location" {
   }
 }
 
+variable "legacy_node_zones" {
+  description = "The zones in which legacy TPU Nodes, of the TPU API's version 1, are watched beside TPU VMs; none if it is empty. Each costs a call more as often as it is listed."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for z in var.legacy_node_zones : can(regex("^[a-z]+-[a-z]+[0-9]+-[a-z]$", z))])
+    error_message = "legacy_node_zones takes zones, such as us-central1-b."
+  }
+}
+
 variable "log_level" {
   description = "From which level on the functions log, INFO or DEBUG: metrics and alerts count lines of INFO, and would be blind without them."
   type        = string

@@ -78,7 +78,7 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	if r.Directory != "" {
 		if err := checkpoint.WriteRequest(ctx, h.Store, r.Directory, ask); err != nil {
 			faults = append(faults, err)
-			failed[checkpoint.Join(r.Directory, checkpoint.RequestName)] = bucketCode(err)
+			failed[checkpoint.Join(r.Directory, checkpoint.RequestName)] = fleet.DirectoryFailure(err).Reason()
 		} else {
 			through = append(through, "the bucket")
 		}
@@ -109,17 +109,6 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 		Request: r.Request, Failed: failed, Text: "request for a save left in " + strings.Join(through, " and "),
 	})
 	return err
-}
-
-// bucketCode is why a request was not left in a bucket.
-func bucketCode(err error) incident.Code {
-	switch {
-	case errors.Is(err, checkpoint.ErrPermission):
-		return incident.Permission.Code()
-	case errors.Is(err, checkpoint.ErrInvalid):
-		return incident.Invalid.Code()
-	}
-	return incident.Transient.Code()
 }
 
 // verify looks for a complete checkpoint. Not to find one is an answer, and so is a bucket that cannot be read.

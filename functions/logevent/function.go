@@ -4,6 +4,7 @@ package logevent
 
 import (
 	"context"
+	"errors"
 
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fleet"
@@ -24,6 +25,7 @@ type config struct {
 	Ledger  ledger.Config
 	Publish publish.Config
 	Policy  policy.Config
+	TPU     tpu.Config
 	// WatchedProjects are those whose TPUs are watched, separated by commas, if not the function's own alone.
 	WatchedProjects []string `env:"WATCHED_PROJECTS"`
 	// OurPrincipals are the accounts that Pitstop itself acts as, separated by commas: what they do is no word of an owner.
@@ -31,7 +33,7 @@ type config struct {
 }
 
 // Validate returns every fault of the configuration that its tags do not find.
-func (c config) Validate() error { return c.Policy.Validate() }
+func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
 
 // Watched are the projects whose TPUs are watched.
 func (c config) Watched() []string {
@@ -42,7 +44,7 @@ func (c config) Watched() []string {
 }
 
 func build(ctx context.Context, cfg config) (func(context.Context, entry) error, error) {
-	cloud, err := tpu.New(ctx)
+	cloud, err := cfg.TPU.Open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,11 @@ import (
 // are attributed, there is one incident from the first word to after its end, and the training is charged for nothing.
 func TestOneTroubleOfManyWorkersIsOneIncident(t *testing.T) {
 	const workers = 1536
-	for seed := range uint64(3) {
+	seeds := uint64(3)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			b := training(t)
 			happened := b.Clock.Now()

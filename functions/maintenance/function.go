@@ -4,6 +4,7 @@ package maintenance
 
 import (
 	"context"
+	"errors"
 
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fleet"
@@ -25,12 +26,13 @@ type config struct {
 	Ledger  ledger.Config
 	Publish publish.Config
 	Policy  policy.Config
+	TPU     tpu.Config
 	// WatchedProjects are those whose TPUs are watched, separated by commas, if not the function's own alone.
 	WatchedProjects []string `env:"WATCHED_PROJECTS"`
 }
 
 // Validate returns every fault of the configuration that its tags do not find.
-func (c config) Validate() error { return c.Policy.Validate() }
+func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
 
 // Watched are the projects whose TPUs are watched.
 func (c config) Watched() []string {
@@ -41,7 +43,7 @@ func (c config) Watched() []string {
 }
 
 func build(ctx context.Context, cfg config) (func(context.Context, notice) error, error) {
-	cloud, err := tpu.New(ctx)
+	cloud, err := cfg.TPU.Open(ctx)
 	if err != nil {
 		return nil, err
 	}

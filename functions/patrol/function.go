@@ -4,6 +4,7 @@ package patrol
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"pitstop.internal/events"
@@ -29,6 +30,7 @@ type config struct {
 	Ledger  ledger.Config
 	Publish publish.Config
 	Policy  policy.Config
+	TPU     tpu.Config
 	// NoticeTopic is maintenance-notices, in full.
 	NoticeTopic string `env:"NOTICE_TOPIC, required"`
 	// WatchedProjects are those whose TPUs are watched, separated by commas, if not the function's own alone.
@@ -38,7 +40,7 @@ type config struct {
 }
 
 // Validate returns every fault of the configuration that its tags do not find.
-func (c config) Validate() error { return c.Policy.Validate() }
+func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
 
 // Watched are the projects whose TPUs are watched.
 func (c config) Watched() []string {
@@ -49,7 +51,7 @@ func (c config) Watched() []string {
 }
 
 func build(ctx context.Context, cfg config) (func(context.Context, time.Time) error, error) {
-	cloud, err := tpu.New(ctx)
+	cloud, err := cfg.TPU.Open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -268,6 +268,9 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 	if err != nil {
 		return err
 	}
+	if list.Unread != nil {
+		t.try("legacy nodes of zone "+name, list.Unread)
+	}
 	z := t.zone(name)
 	asked := func(slice string) bool {
 		if wanted[z.known[slice]] {
@@ -290,7 +293,7 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 	}
 	for _, slice := range slices.Sorted(maps.Keys(z.known)) {
 		if !listed[slice] && asked(slice) {
-			t.try("slice "+slice, t.missing(ctx, z, name, slice, list.At))
+			t.try("slice "+slice, t.missing(ctx, z, name, slice, list))
 		}
 	}
 	if len(z.known) == 0 {
@@ -390,7 +393,7 @@ func (t *round) listen(ctx context.Context, w incident.Workload, s tpu.Slice) (i
 }
 
 // missing takes it from a complete listing that a slice which the ledger knows is gone.
-func (t *round) missing(ctx context.Context, z *zone, name, slice string, at time.Time) error {
+func (t *round) missing(ctx context.Context, z *zone, name, slice string, list tpu.Listing) error {
 	id := z.known[slice]
 	if before, seen := z.seen[slice]; seen && before.state == goneState && !slices.Contains(t.due, id) {
 		return nil
@@ -404,7 +407,10 @@ func (t *round) missing(ctx context.Context, z *zone, name, slice string, at tim
 		delete(z.known, slice)
 		return nil
 	}
-	gone := tpu.Slice{Ref: fleet.Ref(w, *s), At: at, Condition: incident.Gone, State: goneState}
+	if s.Legacy && !list.Legacy {
+		return nil // nobody looked for it
+	}
+	gone := tpu.Slice{Ref: fleet.Ref(w, *s), At: list.At, Condition: incident.Gone, State: goneState}
 	gone.Zone = name
 	if w, err = t.Fleet.Feed(ctx, w, gone); err != nil {
 		return err

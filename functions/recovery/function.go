@@ -4,6 +4,7 @@ package recovery
 
 import (
 	"context"
+	"errors"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
@@ -26,13 +27,14 @@ type config struct {
 	Ledger  ledger.Config
 	Publish publish.Config
 	Policy  policy.Config
+	TPU     tpu.Config
 }
 
 // Validate returns every fault of the configuration that its tags do not find.
-func (c config) Validate() error { return c.Policy.Validate() }
+func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
 
 func build(ctx context.Context, cfg config) (func(context.Context, events.RecoveryRequested) error, error) {
-	cloud, err := tpu.New(ctx)
+	cloud, err := cfg.TPU.Open(ctx)
 	if err != nil {
 		return nil, err
 	}

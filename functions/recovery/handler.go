@@ -2,7 +2,6 @@ package recovery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
@@ -72,13 +71,8 @@ func (h handler) handle(ctx context.Context, r events.RecoveryRequested) error {
 		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: r.TrainingAttempt,
 		Admitted: admitted(w, r.Admit), Written: h.Fleet.Now(), By: "pitstop",
 	})
-	switch {
-	case errors.Is(err, checkpoint.ErrPermission):
-		return h.answer(ctx, r, "", "the lease was not written", &incident.Failure{Class: incident.Permission, Message: err.Error()})
-	case errors.Is(err, checkpoint.ErrForeign), errors.Is(err, checkpoint.ErrInvalid):
-		return h.answer(ctx, r, "", "the lease was not written", &incident.Failure{Class: incident.Invalid, Message: err.Error()})
-	case err != nil:
-		return h.answer(ctx, r, "", "the lease was not written", &incident.Failure{Class: incident.Transient, Message: err.Error()})
+	if err != nil {
+		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(err))
 	}
 	return h.answer(ctx, r, "", fmt.Sprintf("the lease names attempt %d", r.TrainingAttempt), nil)
 }

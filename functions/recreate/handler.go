@@ -234,6 +234,10 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 			unfit = &tpu.Error{Call: what, Class: incident.OtherRegion, Message: far + "; the policy's other_regions is no"}
 		}
 	}
+	var heard *incident.Failure
+	if r.QueuedResource == "" { // what is ordered waits for capacity where there is none
+		heard = h.heard(ctx, w, r)
+	}
 	there := slices.ContainsFunc(all, func(s tpu.Slice) bool { return s.Condition != incident.Gone })
 	for _, m := range members(r) {
 		if there {
@@ -260,6 +264,10 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 	if unfit != nil { // told by whoever has begun it alone: an earlier delivery may be about to call
 		return h.refused(ctx, r, incident.Uncalled, what+" refused", tpu.Failure(unfit))
 	}
+	if heard != nil {
+		_, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what+" not asked for", heard)
+		return err
+	}
 	labels := map[string]string{events.LabelWorkload: fleet.LabelValue(w.Name), events.LabelIncident: r.Incident}
 	op, err := h.Provider.Create(ctx, ref, spec, labels, id)
 	if err != nil {
@@ -271,6 +279,26 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 	}
 	_, err = h.Fleet.Advancer.Answer(ctx, r.Request, op, accepted, nil)
 	return err
+}
+
+// heard is that the zone has just refused a slice like this one of another workload, or of an earlier incident: it is not
+// asked before those of which nobody knows. An incident that was refused there asks again when its time has come. What cannot
+// be read keeps nothing from being asked.
+func (h handler) heard(ctx context.Context, w incident.Workload, r events.RecreateRequested) *incident.Failure {
+	if w.Incident.RefusedIn(r.Zone) {
+		return nil
+	}
+	now := h.Fleet.Now()
+	o, ok, err := h.Fleet.Ledger.Stockout(ctx, w.Project, r.Zone, *w.Slice(r.Slice), now)
+	if err != nil {
+		h.Fleet.Log.WarnContext(ctx, "stockouts not read", "workload", w.ID, "zone", r.Zone, "error", err.Error())
+	}
+	if !ok {
+		return nil
+	}
+	return &incident.Failure{
+		Class: incident.Stockout, Hearsay: true, Message: "no capacity: " + o.Workload + " was refused there " + events.Span(now.Sub(o.At)) + " ago",
+	}
 }
 
 // far says that a slice would come into another region than its checkpoints are in, and what that costs; nothing where it

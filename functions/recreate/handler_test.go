@@ -909,6 +909,49 @@ func TestAZoneWithoutCapacityIsFollowedByTheNext(t *testing.T) {
 	b.Want(b.Calls(), []string{"GetNode" + there, "GetNode" + at, "CreateNode" + there + " as " + ledger.RequestID(next.Request, next.Zone)})
 }
 
+// TestAZoneThatJustFailedIsNotAskedByTheNextWorkload: it asks where nobody knows first, and asks there itself when it comes
+// back to it.
+func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
+	for name, c := range map[string]struct {
+		ago   time.Duration
+		kind  incident.Slice
+		asked bool
+	}{
+		"just now":           {time.Minute, incident.Slice{Accelerator: "v5litepod-16", Spot: true}, false},
+		"a while ago":        {ledger.StockoutFor, incident.Slice{Accelerator: "v5litepod-16", Spot: true}, true},
+		"of another size":    {time.Minute, incident.Slice{Accelerator: "v5litepod-8", Spot: true}, true},
+		"of what is no Spot": {time.Minute, incident.Slice{Accelerator: "v5litepod-16"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toCreate(t)
+			b.Must(b.Ledger.RememberStockout(t.Context(), fleettest.Project, zone, c.kind, "demo/mixtral", b.Clock.Now().Add(-c.ago)))
+			b.Want(b.deliver(), fleettest.Handled)
+			if asked := fleettest.Count(b.Calls(), "CreateNode") == 1; asked != c.asked {
+				t.Fatalf("asked: %v", asked)
+			}
+			if c.asked {
+				return
+			}
+			w := b.Workload(id)
+			if z := w.Incident.Zones; len(z) != 1 || z[0].Text != "no capacity: demo/mixtral was refused there 1 m 0 s ago" {
+				t.Errorf("zones %+v", z)
+			}
+			b.Clock.Advance(3 * time.Minute) // it is still remembered, and its own turn has come
+			b.Give(w, incident.Ticked{})
+			b.request = b.next()
+			b.Want(b.request.Zone, zone)
+			b.API.Inject(noCapacity)
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Want(fleettest.Count(b.Calls(), "CreateNode"), 1)
+			o, ok, err := b.Ledger.Stockout(t.Context(), fleettest.Project, zone, w.Slices[0], b.Clock.Now())
+			b.Must(err)
+			if !ok || o.Workload != id || !o.At.Equal(b.Clock.Now()) {
+				t.Errorf("remembered: %v, %+v", ok, o)
+			}
+		})
+	}
+}
+
 // TestNothingIsCreatedElsewhereWhenSomebodyElseHasCreatedItWhereItWas: that may have happened since it was proven gone there.
 func TestNothingIsCreatedElsewhereWhenSomebodyElseHasCreatedItWhereItWas(t *testing.T) {
 	b := toCreate(t)

@@ -235,8 +235,8 @@ func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 	}
 	same(t, "switches", policy.All(), got)
 	for name, want := range map[string][]string{
-		"body":    {ledger.Archive, ledger.Brake, ledger.Canaries, ledger.Parked, ledger.Pauses, ledger.Specs, ledger.Subjects, ledger.Tellings, ledger.Workloads},
-		"expires": {ledger.Archive, ledger.Brake, ledger.Tellings},
+		"body":    {ledger.Archive, ledger.Brake, ledger.Canaries, ledger.Parked, ledger.Pauses, ledger.Specs, ledger.Stockouts, ledger.Subjects, ledger.Tellings, ledger.Workloads},
+		"expires": {ledger.Archive, ledger.Brake, ledger.Stockouts, ledger.Tellings},
 	} {
 		b := m.resources["google_firestore_field."+name]
 		if b == nil {
@@ -366,6 +366,9 @@ func nested(b *hclsyntax.Block, block, attribute string) string {
 // TestPermissionsAreThoseOfTheCalls plays the recorded incidents, and a fleet under faults, and compares each call that a
 // function makes with the table.
 func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays all incidents and many seeds, as the tests of scripts/scenario do")
+	}
 	var mu sync.Mutex
 	made := map[string]bool{}
 	called := func(c scenario.Call) {

@@ -56,6 +56,10 @@ var mutants = []mutant{
 	{"8 progress", "maintenance begins though the save is torn", []edit{
 		{"shared/incident/save.go", "	if !e.Found {\n		m.unverified(e)\n		return\n	}\n	p := &m.w.Progress\n", "	if !e.Found && in.Phase == Resuming {\n		m.unverified(e)\n		return\n	}\n	p := &m.w.Progress\n"},
 	}},
+	{"8 progress", "a training hangs as soon as its lines are late", []edit{
+		{"shared/incident/hang.go", "	case early && (!runs || m.p.Unreadable != \"\"):\n", "	case false && early:\n"},
+		{"shared/incident/hang.go", "		if h.At.Before(since.Add(usual)) {\n", "		if false {\n"},
+	}},
 	{"9 brake", "no slot is taken", []edit{
 		{"shared/ledger/begin.go", "	err = a.Ledger.Take(ctx, w.Project, zone, id, limits, now)\n", "	err = nil\n"},
 	}},
@@ -74,6 +78,10 @@ var mutants = []mutant{
 	}},
 	{"record", "what was held back is told as called", []edit{
 		{"shared/incident/call.go", "			c.Answered, c.NotMade, c.Code = m.now, true, e.Code\n", "			c.Answered = m.now\n"},
+	}},
+	{"owner's word", "a training that hangs is restarted unasked", []edit{
+		{"shared/incident/hang.go", "	case m.p.Hang != policy.HangRestart:\n", "	case false:\n"},
+		{"shared/incident/training.go", "in.Cause == events.CauseHang && m.p.Hang", "false && m.p.Hang"},
 	}},
 	{"owner's word", "the pause is not read", []edit{
 		{"shared/ledger/begin.go", "	pause, err := a.Ledger.Pause(ctx)\n", "	var pause *incident.Pause\n"},

@@ -218,8 +218,8 @@ func (c *checks) read(r *http.Request) {
 		return
 	}
 	for _, f := range c.Fleet {
-		if one && f.Name != name {
-			continue
+		if one && f.Name != name || f.Legacy != strings.HasPrefix(r.URL.Path, "/v1/") {
+			continue // the other version of the API shows it
 		}
 		got := reading{at: c.clock.Now(), state: "gone"}
 		if state, life := c.api.State(zone, f.Name); state != "" {
@@ -257,6 +257,9 @@ func (c *checks) called(e tputest.Event) {
 	if err != nil || inst == nil {
 		c.violated("1 fence", id, "%s of %s by nobody, or for a workload that is not there: %v", e.Method, slice, err)
 		return
+	}
+	if e.Legacy {
+		e.RequestID = c.begun(e, inst)
 	}
 	c.allowed(e, inst, doc)
 	c.current(e, inst, id)
@@ -305,7 +308,7 @@ func (c *checks) maintained(doc incident.Workload, slice string) {
 
 // current checks that a call is that of a request which was current when it was begun: its ID says which.
 func (c *checks) current(e tputest.Event, inst *instance, id string) {
-	if e.RequestID == "" {
+	if anonymous := e.Method == "StartNode" || e.Method == "UpdateNode" || strings.HasPrefix(e.Method, "PerformMaintenance"); anonymous && e.RequestID == "" {
 		return
 	}
 	var doc incident.Workload
@@ -320,6 +323,21 @@ func (c *checks) current(e tputest.Event, inst *instance, id string) {
 		}
 	}
 	c.violated("1 fence", id, "%s of %s is no call of a current request", e.Method, e.Resource())
+}
+
+// begun is the ID of the request that a call to the former version of the API is of, which carries none.
+func (c *checks) begun(e tputest.Event, inst *instance) string {
+	var doc incident.Workload
+	if json.Unmarshal([]byte(inst.workload), &doc) != nil || doc.Incident == nil {
+		return ""
+	}
+	for _, t := range doc.Incident.Tasks {
+		does := map[string]events.Action{"DeleteNode": events.ActionDelete, "CreateNode": events.ActionCreate}[e.Method]
+		if t.Action == does && t.Concerns(e.Node) && t.Zone == e.Zone && !t.Begun.IsZero() {
+			return t.RequestID
+		}
+	}
+	return ""
 }
 
 // allowed checks that the owner allows a call, and that nothing is paused.
@@ -340,7 +358,7 @@ func (c *checks) lately(label string, holds func(policy.Policy) bool) bool {
 	within := c.clock.Now().Add(-10 * time.Minute)
 	for i := len(c.policies) - 1; i >= 0; i-- {
 		f, err := policy.Parse(c.policies[i].file)
-		if err == nil && holds(f.For(label, policy.Everything())) {
+		if err == nil && holds(f.For(label, c.opts.ceiling())) {
 			return true
 		}
 		if c.policies[i].from.Before(within) {
@@ -760,7 +778,7 @@ func (c *checks) atPeace(doc incident.Workload) {
 		return
 	}
 	f, err := policy.Parse(c.opts.Policy)
-	if err != nil || f.For(doc.Label, policy.Everything()).Switches.WatchOnly() {
+	if err != nil || f.For(doc.Label, c.opts.ceiling()).Switches.WatchOnly() {
 		return
 	}
 	for _, s := range doc.Slices {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"pitstop.internal/shared/policy"
 )
 
 // Fixture is a simulation in a folder, with the rule that it broke: it runs the same again when seeds draw something else.
@@ -25,6 +27,7 @@ type night struct {
 	Seed   uint64       `yaml:"seed"`
 	Days   float64      `yaml:"days"`
 	Slices int          `yaml:"slices"`
+	Allow  *string      `yaml:"allow,omitempty"`
 	Limit  *int         `yaml:"limit,omitempty"`
 	Faults Faults       `yaml:"faults"`
 	Traces []nightTrace `yaml:"traces,omitempty"`
@@ -55,6 +58,10 @@ func (f Fixture) Save(dir string, story []byte) error {
 	}
 	if f.Limit != NoLimit {
 		n.Limit = &f.Limit
+	}
+	if f.Allow != nil {
+		list := f.Allow.String()
+		n.Allow = &list
 	}
 	files := map[string][]byte{policyFile: f.Policy, storyFile: story}
 	for i, t := range f.Traces {
@@ -111,6 +118,13 @@ func LoadFixture(dir string) (Fixture, error) {
 		f.Limit = *n.Limit
 	}
 	var err error
+	if n.Allow != nil {
+		allowed, err := policy.Allow(*n.Allow)
+		if err != nil {
+			return fail(err)
+		}
+		f.Allow = &allowed
+	}
 	if f.World, err = Parse(files[fleetFile]); err != nil {
 		return fail(err)
 	}

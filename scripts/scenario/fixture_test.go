@@ -11,12 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Beside skips what the race detector sees in other tests already: it makes everything ten times as slow, and scripts/check
-// runs the whole without it.
+// Beside skips in short runs what the race detector sees in other tests already: it makes everything ten times as slow.
+// scripts/check runs the whole without it.
 func Beside(t *testing.T) {
 	t.Helper()
-	if UnderRace {
-		t.Skip("the race detector is at work: it is run without")
+	if testing.Short() {
+		t.Skip("it is the same code once more")
 	}
 }
 

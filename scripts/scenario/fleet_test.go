@@ -16,6 +16,8 @@ const (
 "queuedResource":"projects/p/locations/z/queuedResources/q"}`
 	aQueue = `{"name":"projects/p/locations/z/queuedResources/q","state":{"state":"ACTIVE"},"spot":{},
 "tpu":{"nodeSpec":[{"nodeId":"n","node":{"acceleratorType":"v5litepod-16","metadata":{"pitstop-checkpoint-dir":"gs://b/q"}}}]}}`
+	aLegacy = `{"name":"projects/p/locations/z/nodes/old","acceleratorType":"v3-8","createTime":"2026-11-01T00:00:00Z","tensorflowVersion":"2.12.0",
+"serviceAccount":"a@b","schedulingConfig":{"preemptible":true},"port":"8470"}`
 	someNodes = `{"name":"projects/p/locations/z/queuedResources/two","state":{"state":"SUSPENDED"},
 "tpu":{"nodeSpec":[{"multisliceParams":{"nodeCount":2},"node":{"acceleratorType":"v4-8"}}]}}`
 )
@@ -34,6 +36,9 @@ func TestFleetReadsBothKindsOfListings(t *testing.T) {
 		"queued resources":      {[]string{"[" + aQueue + "]"}, []scenario.SliceConfig{queued}},
 		"both in one":           {[]string{"[" + aQueue + "," + aNode + "]"}, []scenario.SliceConfig{node}},
 		"both, the nodes first": {[]string{"[" + aNode + "]", "[" + aQueue + "]"}, []scenario.SliceConfig{node}},
+		"legacy nodes": {[]string{"[" + aLegacy + "]"}, []scenario.SliceConfig{{
+			Name: "old", Zone: "z", Accelerator: "v3-8", Spot: true, Created: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Legacy: true,
+		}}},
 		"one of several nodes": {
 			[]string{"[" + someNodes + "]"},
 			[]scenario.SliceConfig{{Name: "two-0", Zone: "z", Accelerator: "v4-8", QueuedResource: "two"}, {Name: "two-1", Zone: "z", Accelerator: "v4-8", QueuedResource: "two"}},

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	tpuv1 "google.golang.org/api/tpu/v1"
 	tpuapi "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
@@ -172,8 +174,8 @@ func acceleratorFor(workers int) string {
 	return fmt.Sprintf("v5p-%d", 8*workers)
 }
 
-// Fleet reads a listing of TPUs: what gcloud compute tpus tpu-vm list --format=json writes, and what gcloud compute tpus
-// queued-resources list --format=json does; the names tell the two kinds apart. Of a queued resource come the nodes that
+// Fleet reads a listing of TPUs: what gcloud compute tpus tpu-vm list --format=json writes, what gcloud compute tpus list
+// does of legacy TPU Nodes, and what gcloud compute tpus queued-resources list does; the names tell nodes and the last apart. Of a queued resource come the nodes that
 // it has or had.
 func Fleet(data []byte) ([]SliceConfig, error) {
 	var items []json.RawMessage
@@ -196,6 +198,8 @@ func Fleet(data []byte) ([]SliceConfig, error) {
 		var found []SliceConfig
 		var err error
 		switch {
+		case parts[4] == "nodes" && bytes.Contains(raw, []byte(`"tensorflowVersion"`)):
+			found, err = former(raw, SliceConfig{Name: parts[5], Zone: parts[3], Legacy: true})
 		case parts[4] == "nodes":
 			var n tpuapi.Node
 			if err = json.Unmarshal(raw, &n); err == nil {
@@ -212,6 +216,19 @@ func Fleet(data []byte) ([]SliceConfig, error) {
 		out = append(out, found...)
 	}
 	return out, nil
+}
+
+// former completes a slice with what its legacy node says.
+func former(raw []byte, c SliceConfig) ([]SliceConfig, error) {
+	var n tpuv1.Node
+	if err := json.Unmarshal(raw, &n); err != nil {
+		return nil, err
+	}
+	known := tpuapi.Node{AcceleratorType: n.AcceleratorType, CreateTime: n.CreateTime, Labels: n.Labels}
+	if s := n.SchedulingConfig; s != nil {
+		known.SchedulingConfig = &tpuapi.SchedulingConfig{Preemptible: s.Preemptible}
+	}
+	return listed(known, c)
 }
 
 // listed completes a slice with what its node says.

@@ -70,15 +70,15 @@ func (c *checks) unseen(doc incident.Workload, slice string) {
 	if since.IsZero() || t.NoCrew || doc.Crew.Seen.IsZero() || doc.Progress.At.IsZero() || doc.Crew.Finished || doc.Incident != nil {
 		return
 	}
+	heard := later(later(doc.Progress.At, doc.Progress.Stepped), doc.Crew.Started)
 	for _, s := range doc.Slices {
 		if s.Condition != incident.Ready || s.IsReleased() || s.Unused {
 			return
 		}
-		since = later(since, s.Since)
+		heard = later(heard, s.Since)
 	}
-	since = later(later(since, doc.Progress.At), doc.Crew.Started)
-	if r.left.After(since) {
-		return
+	if since = later(since, heard); r.left.After(since) || !heard.After(r.left) {
+		return // it was left to a person, and nobody has heard of a step since
 	}
 	usual := max(incident.NoGapFor, 3*time.Duration(doc.Progress.GapSeconds)*time.Second) + incident.Grace + time.Hour
 	if silent := c.clock.Now().Sub(since); silent-c.releases.down(since) > usual {

@@ -536,7 +536,7 @@ func (w *world) says(id string, e incident.Evidence) {
 	a := &ledger.Advancer{
 		Ledger: w.ledger, Now: w.clock.Now, Sleep: w.clock.Sleep, Source: "//pitstop/operator", Log: w.log,
 		Cause:     func(context.Context) string { return approvalID },
-		Policies:  policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, policy.Everything(), w.clock.Now),
+		Policies:  policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now),
 		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, simulated: w.opts.simulation != nil},
 		Saved:     func(_ context.Context, s ledger.Step) { w.saved(operator, s) },
 	}

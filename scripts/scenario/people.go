@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	tpuv1 "google.golang.org/api/tpu/v1"
 	tpuapi "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
@@ -150,6 +151,10 @@ func (w *world) order(c SliceConfig) tputest.NodeConfig {
 	}
 	if c.Subnetwork != "" {
 		n.Order.NetworkConfig = &tpuapi.NetworkConfig{Network: "tpus", Subnetwork: c.Subnetwork}
+	}
+	if c.Legacy {
+		n.Metadata, n.Legacy = nil, &tpuv1.Node{TensorflowVersion: "2.12.0", Network: "tpus"}
+		return n
 	}
 	if c.Directory != "" {
 		n.Metadata[events.MetadataCheckpointDir] = c.Directory

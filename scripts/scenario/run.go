@@ -423,7 +423,7 @@ func (w *world) ownerCreates(slice, zone, principal string) {
 	for _, c := range w.Fleet {
 		if c.Name == slice {
 			w.hush("CreateNode", slice)
-			w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Accelerator: c.Accelerator, Spot: c.Spot}, principal))
+			w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Accelerator: c.Accelerator, Spot: c.Spot, Legacy: w.order(c).Legacy}, principal))
 		}
 	}
 }
@@ -476,12 +476,23 @@ func (w *world) act(a Act) {
 		tell("the owner creates "+a.Create, a.Create)
 		for _, c := range w.Fleet {
 			if c.Name == a.Create {
-				w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot}, a.By))
+				w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Legacy: w.order(c).Legacy}, a.By))
 			}
 		}
 	case a.Offer != "":
 		tell("Google has room in "+a.Offer+" again", "")
 		w.api.SetCapacity(a.Offer, tputest.Unlimited)
+	case a.Stick != nil:
+		d := time.Duration(*a.Stick)
+		tell("queued resources that get capacity stay in PROVISIONING for "+events.Span(d), "")
+		w.api.StickQueuedResources(d)
+		w.await(d + time.Hour)
+	case a.Quota != "":
+		tell("the project's quota for "+a.Quota+" is used up", "")
+		w.api.Inject(tputest.Fault{
+			Method: "CreateNode", Zone: a.Quota, Times: max(a.Times, 1), Code: 8,
+			Message: "Quota 'TPUV5sPreemptibleLitepodPerProjectPerZoneForTPUAPI' exhausted. Limit 16 in zone " + a.Quota,
+		})
 	case a.Preempt != "":
 		tell("Google takes "+a.Preempt+" back, and no log entry says so", a.Preempt)
 		w.try(w.api.Preempt(zoneOf(a.Preempt), a.Preempt))

@@ -50,6 +50,8 @@ type SliceConfig struct {
 	Workers string `yaml:"workers,omitempty"`
 	// QueuedResource holds the slice, if one does.
 	QueuedResource string `yaml:"queued_resource,omitempty"`
+	// Legacy is a TPU Node of the API's former version, and no TPU VM.
+	Legacy bool `yaml:"legacy,omitempty"`
 	// Policy is the value of the label pitstop-policy, Workload that of pitstop-workload.
 	Policy   string `yaml:"policy,omitempty"`
 	Workload string `yaml:"workload,omitempty"`
@@ -117,6 +119,11 @@ type Act struct {
 	Withdraw string `yaml:"withdraw,omitempty"`
 	// Offer names a zone in which there is room again.
 	Offer string `yaml:"offer,omitempty"`
+	// Stick has queued resources stay in PROVISIONING for that long, those that come there from now on; 0s has none.
+	Stick *Duration `yaml:"stick,omitempty"`
+	// Quota names a zone in which the project's quota refuses what is created, so many times.
+	Quota string `yaml:"quota,omitempty"`
+	Times int    `yaml:"times,omitempty"`
 }
 
 // Duration is a Go duration in YAML.
@@ -167,6 +174,9 @@ func (s Scenario) validate() error {
 			continue
 		}
 		names[c.Name] = true
+		if c.Legacy && (c.QueuedResource != "" || c.Directory != "" || c.Reservation+c.Disk+c.Subnetwork != "") {
+			fault("slice %s: a legacy node has no queued resource, no directory, no reservation, no disk and no subnetwork", c.Name)
+		}
 		if _, err := topology.Parse(c.Accelerator); err != nil {
 			fault("slice %s: %v", c.Name, err)
 		}

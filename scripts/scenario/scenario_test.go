@@ -135,7 +135,7 @@ func TestEveryEndSurvives(t *testing.T) {
 		"every message twice":           {Duplicates: true},
 		"both":                          {NoOwnAudit: true, Duplicates: true},
 	} {
-		if scenario.UnderRace && name != "both" {
+		if testing.Short() && name != "both" {
 			continue
 		}
 		for _, r := range recorded(t) {

@@ -10,6 +10,7 @@ import (
 
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
 )
 
 // Simulation is a fleet over many days, with everything that happens to it and to Pitstop drawn from one seed: the same
@@ -20,6 +21,8 @@ type Simulation struct {
 	// World is the fleet and the capacity; MixedFleet makes one.
 	World  Scenario
 	Policy []byte
+	// Allow is what the deployment allows, above all policies; nil takes nothing away.
+	Allow  *policy.Switches
 	Faults Faults
 	// Rates are how often what is drawn happens to the fleet, Traces what happens to it instead of that.
 	Rates  Rates
@@ -129,7 +132,7 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	if sim.World.Start.IsZero() {
 		sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 	}
-	w, err := newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Called: sim.Called, simulation: &sim})
+	w, err := newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, simulation: &sim})
 	if err != nil {
 		return nil, err
 	}
@@ -242,6 +245,9 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		{Name: "mamba", Accelerator: "v5litepod-16", Spot: true, Policy: "roaming", Zone: "us-west4-a", Directory: "gs://west/mamba", Subnetwork: "west"},
 		// Its steps take longer than a hang of others is believed to.
 		{Name: "grok", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Trainer: TrainerConfig{StepTakes: Duration(11 * time.Minute), CheckpointEvery: 4}},
+		// Legacy TPU Nodes have neither a crew nor a place to name a directory.
+		{Name: "resnet", Accelerator: "v3-8", Spot: true, Policy: "night", Legacy: true, Crew: CrewConfig{Absent: true}},
+		{Name: "mnist", Accelerator: "v2-32", Policy: "planned", Legacy: true, Crew: CrewConfig{Absent: true}},
 	}
 	s := Scenario{Title: "a mixed fleet", Project: "demo", Capacity: map[string]int{}, Buckets: map[string]string{"west": "us-west4"}}
 	for _, z := range zones {
@@ -257,7 +263,7 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		}
 		c.ID = int64(7000 + i)
 		c.Workers = fmt.Sprintf("t1v-n-%08x", draw.Uint32())
-		if c.Name != "bare" && c.Workload == "" && c.Directory == "" && (c.QueuedResource != "trio" || !c.Crew.Absent) {
+		if c.Name != "bare" && !c.Legacy && c.Workload == "" && c.Directory == "" && (c.QueuedResource != "trio" || !c.Crew.Absent) {
 			c.Directory = "gs://checkpoints/" + c.Name
 		}
 		c.Trainer.Step = int64(1000 + draw.IntN(50_000))

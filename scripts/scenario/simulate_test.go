@@ -35,7 +35,7 @@ func simulate(tb testing.TB, sim scenario.Simulation) *scenario.Report {
 // TestNoSeedBreaksARule runs a few seeds under each degree of faults; scripts/check runs hundreds.
 func TestNoSeedBreaksARule(t *testing.T) {
 	seeds := uint64(2)
-	if scenario.UnderRace {
+	if testing.Short() {
 		seeds = 1
 	}
 	for faults, days := range map[string]float64{"none": 2, "light": 1, "heavy": 0.5} {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,8 +84,10 @@ func Wiring() (reacts, travels map[string]string) {
 
 // Options are how a scenario is run.
 type Options struct {
-	// Policy is the policy file; nil has the presets alone.
+	// Policy is the policy file; nil has the presets alone. Allow is what the deployment allows, above all policies; nil takes
+	// nothing away.
 	Policy []byte
+	Allow  *policy.Switches
 	// Framework is the address of the functions framework that serves the functions; empty calls them in process.
 	Framework string
 	// NoOwnAudit loses every audit entry of an operation of ours, Duplicates delivers every message twice.
@@ -103,6 +106,14 @@ type Options struct {
 	Emulator string
 
 	simulation *Simulation
+}
+
+// ceiling is what the deployment puts over all policies.
+func (o Options) ceiling() policy.Switches {
+	if o.Allow == nil {
+		return policy.Everything()
+	}
+	return *o.Allow
 }
 
 // world is a scenario under way.
@@ -203,7 +214,7 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 	w.broker.Delivered = w.delivered
 	w.api = tputest.New(tputest.Config{
 		Project: s.Project, Clock: clock, Seed: 1, Zones: s.Capacity, Principal: ours(s.Project),
-		Timing: tputest.Timing{Maintenance: s.maintenance()},
+		Timing: tputest.Timing{Maintenance: s.maintenance()}, Mingled: opts.simulation != nil && opts.simulation.Seed%2 == 1,
 	})
 	w.audited = cloudlogtest.New(s.Project, clock.Now)
 	if opts.Emulator != "" {
@@ -319,11 +330,15 @@ func (w *world) guest(_, name string, worker int) (string, bool) {
 func (w *world) deploy(ctx context.Context) error {
 	w.api.OnGuests(w.guest)
 	provider := w.overHTTP("tpu", w.chaos.provider(w.api, w.api.Transport(), w.checks.read))
-	client, err := tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: provider}), option.WithoutAuthentication())
+	var versions tpu.Config
+	if slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Legacy }) {
+		versions.LegacyZones = w.zones()
+	}
+	client, err := versions.Open(ctx, option.WithHTTPClient(&http.Client{Transport: provider}), option.WithoutAuthentication())
 	if err != nil {
 		return fmt.Errorf("scenario: %w", err)
 	}
-	var cloud tpu.Provider = client
+	cloud := client
 	if w.checks != nil {
 		cloud = counting{client, func(c incident.FailureClass) { w.checks.classes[string(c)]++ }}
 	}
@@ -345,7 +360,7 @@ func (w *world) deploy(ctx context.Context) error {
 	publisher := eventPublisher{
 		broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, chaos: w.chaos, simulated: w.opts.simulation != nil, called: w.called,
 	}
-	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, policy.Everything(), w.clock.Now)
+	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now)
 	of := func(name string) *fleet.Fleet {
 		f := &fleet.Fleet{Ledger: functionsLedger, Provider: cloud, Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
 			Ledger: functionsLedger, Policies: policies, Publisher: publisher, Now: w.clock.Now, Sleep: w.clock.Sleep,

@@ -77,7 +77,7 @@ func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, zon
 
 // Ref is where a slice of a workload is, or was last.
 func Ref(w incident.Workload, s incident.Slice) tpu.Ref {
-	return tpu.Ref{Project: w.Project, Zone: s.Zone, Name: s.Name, QueuedResource: s.QueuedResource}
+	return tpu.Ref{Project: w.Project, Zone: s.Zone, Name: s.Name, QueuedResource: s.QueuedResource, Legacy: s.Legacy}
 }
 
 // Read reads one slice now. The reading is as old as the call: what is learned while it is under way is newer.

@@ -125,6 +125,7 @@ type Read struct {
 // Facts is what a reading says of a slice beside its condition; see Slice for the fields.
 type Facts struct {
 	QueuedResource string
+	Legacy         bool
 	Accelerator    string
 	Workers, Chips int
 	Spot           bool
@@ -139,6 +140,8 @@ type Failure struct {
 	Message string
 	// Code is why, where the class alone does not say; see Reason.
 	Code Code
+	// Hearsay says that the provider was not asked: it has just told somebody else.
+	Hearsay bool
 }
 
 // FailureClass is what an error of the provider means. shared/tpu has the table.

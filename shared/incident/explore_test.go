@@ -435,6 +435,9 @@ func at(t testing.TB, p policy.Policy, spot bool, path string, but func(*inciden
 // twice, under each policy, and holds the rules at every step; then it holds the table of transitions in the package
 // documentation against what it has seen.
 func TestExplore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long under the race detector, which sees nothing in pure functions")
+	}
 	t.Run("states", exploreAll)
 	if t.Failed() {
 		return

@@ -16,6 +16,9 @@ type Heard struct {
 	Runs bool      `json:"runs,omitzero"`
 }
 
+// patience is three times the longest gap between two steps that was seen.
+func (p Progress) patience() time.Duration { return 3 * time.Duration(p.GapSeconds) * time.Second }
+
 // silence is since when there was no sign of a step, and for how long that is nothing unusual: three times the longest gap
 // that was seen, and more before the first step of an attempt and as long as no gap was seen.
 func (w Workload) silence() (since time.Time, usual time.Duration) {
@@ -31,7 +34,7 @@ func (w Workload) silence() (since time.Time, usual time.Duration) {
 	for i := range w.Slices {
 		later(w.Slices[i].Since)
 	}
-	usual = max(HangFor, 3*time.Duration(p.GapSeconds)*time.Second)
+	usual = max(HangFor, p.patience())
 	if w.Crew.Attempt > p.Attempt {
 		usual = max(usual, ResumeFor)
 	}
@@ -62,10 +65,25 @@ func (w Workload) Hushed(now time.Time) bool {
 	return now.Sub(since) >= usual && w.quietly()
 }
 
-// Suspect reports whether the crew of a slice has to be listened for now, because its training may hang.
+// Suspect reports whether the crew of a slice has to be listened for now, because its training may hang, or may not have gone
+// on after an incident.
 func (w Workload) Suspect(slice string, now time.Time) bool {
 	s := w.Slice(slice)
-	return s != nil && w.Hushed(now) && now.Sub(s.Heard.At) >= ListenAgain
+	return s != nil && now.Sub(s.Heard.At) >= ListenAgain && (w.Hushed(now) || w.doubted(now))
+}
+
+// doubted reports whether the time is nearly over in which progress has to be reported.
+func (w Workload) doubted(now time.Time) bool {
+	in := w.Incident
+	return in != nil && in.Phase == Resuming && !w.Crew.Seen.IsZero() && !in.Deadline.IsZero() && !now.Before(in.Deadline.Add(-ListenAgain))
+}
+
+// goesOn reports whether the crew has lately told of steps of an incident's training, though no line of them has come. How
+// long that is waited for has an end all the same.
+func (m *machine) goesOn() bool {
+	in, at := m.w.Incident, m.w.Progress.Stepped
+	lately := m.now.Sub(at) < max(HeardFor+ListenAgain, m.w.Progress.patience())
+	return at.After(in.Since) && at.After(m.lastTrouble()) && lately && m.now.Sub(in.Since) < HealFor
 }
 
 // listened is when the crews have to be listened for again; zero where nothing is suspected.
@@ -87,7 +105,7 @@ func (w Workload) listened() time.Time {
 // lines of users alone come in order.
 func (m *machine) steps(e Beat) {
 	s := m.w.Slice(e.Slice)
-	if s == nil || !e.Incarnation.Same(s.Incarnation) || !m.w.Hushed(m.now) {
+	if s == nil || !e.Incarnation.Same(s.Incarnation) || !m.w.Hushed(m.now) && !m.w.doubted(m.now) {
 		return
 	}
 	clamped := func(t time.Time) time.Time {

@@ -252,3 +252,36 @@ func TestAHangIsNotEndedWhenItsOwnerHasTakenTheWordBack(t *testing.T) {
 		t.Errorf("open %+v, closed %+v", w.Incident, w.Closed)
 	}
 }
+
+// TestATrainingThatGoesOnIsNotRestartedForLinesThatAreLate: before another attempt is asked for, which would end the one that
+// runs, its crew is listened for.
+func TestATrainingThatGoesOnIsNotRestartedForLinesThatAreLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		step  time.Duration // ago, each time that it is listened for
+		lasts time.Duration
+		phase incident.Phase
+	}{
+		"steps are done":              {time.Minute, 2 * time.Hour, incident.Resuming},
+		"for hours, and no line":      {time.Minute, 6 * time.Hour, incident.Restarting},
+		"the last one is of before":   {3 * time.Hour, 40 * time.Minute, incident.Restarting},
+		"the crew tells of none":      {never, 40 * time.Minute, incident.Restarting},
+		"steps that have ended again": {25 * time.Minute, 40 * time.Minute, incident.Restarting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := policies["spot"]
+			n := at(t, p, true, "exit 139", nil)
+			began, listened := n.now, 0
+			for n.now.Sub(began) < c.lasts && n.w.Incident.Phase == incident.Resuming {
+				n.now = n.now.Add(time.Minute)
+				if n.w.Suspect("llama-8b", n.now) {
+					listened++
+					n.w, _, _ = incident.Advance(p, n.w, beat(n.now, 0, c.step), n.now)
+				}
+				n.w, _, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+			}
+			if n.w.Incident.Phase != c.phase || listened == 0 || listened > 16 {
+				t.Errorf("%s after %v, listened for %d times\n%s", n.w.Incident.Phase, n.now.Sub(began), listened, tale(n.w))
+			}
+		})
+	}
+}

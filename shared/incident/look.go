@@ -257,7 +257,7 @@ func (m *machine) facts(s *Slice, f Facts) {
 	}
 	next := *s
 	next.QueuedResource, next.Accelerator, next.Workers, next.Chips = f.QueuedResource, f.Accelerator, f.Workers, f.Chips
-	next.Spot = f.Spot
+	next.Spot, next.Legacy = f.Spot, f.Legacy
 	if f.Spec != "" {
 		next.Spec = f.Spec
 	}

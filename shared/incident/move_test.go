@@ -132,7 +132,7 @@ func TestAWaitForCapacityIsToldOf(t *testing.T) {
 		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)[what], n.now)
 	}
 	note()
-	want := []string{"1h0m0s keep asking for capacity", "7h0m0s keep asking for capacity", "13h0m0s keep asking for capacity", "14h0m0s capacity was found in us-west4-a"}
+	want := []string{"1h0m0s keep asking for capacity", "6h0m0s keep asking for capacity", "12h0m0s keep asking for capacity", "14h0m0s capacity was found in us-west4-a"}
 	if d := cmp.Diff(want, told); d != "" {
 		t.Errorf("told (-want +got):\n%s", d)
 	}

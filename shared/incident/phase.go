@@ -87,8 +87,8 @@ const (
 	CallFor    = 3 * time.Minute
 	// OperationFor is how long an operation of the provider may run before the task is looked at anew.
 	OperationFor = 4 * time.Hour
-	// CapacityEvery is how often capacity is asked for, plus up to as much again; RemindFirst and RemindEvery are when
-	// a long wait is told of.
+	// CapacityEvery is how often capacity is asked for, plus up to as much again; a long wait is told of after RemindFirst,
+	// and each time that it has lasted for RemindEvery more.
 	CapacityEvery = time.Minute
 	// QuotaEvery is how often a zone is asked again where it is the project's own limit that is in the way.
 	QuotaEvery  = 10 * time.Minute

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -104,8 +106,9 @@ func TestOfAnApprovalThatDoesNotComeIsReminded(t *testing.T) {
 				after = append(after, now.Sub(n.w.Incident.Since))
 			}
 		}
-		if len(after) != 4 || after[0] < incident.RemindFirst || after[0] > incident.RemindFirst+time.Minute || after[1]-after[0] != incident.RemindEvery {
-			t.Errorf("%s: reminded after %v", path, after)
+		want := []time.Duration{incident.RemindFirst, incident.RemindEvery, 2 * incident.RemindEvery, 3 * incident.RemindEvery, 4 * incident.RemindEvery}
+		if d := cmp.Diff(want, after); d != "" {
+			t.Errorf("%s: reminded after (-want +got):\n%s", path, d)
 		}
 		for _, l := range n.w.Incident.Timeline[lines:] {
 			if !strings.HasPrefix(l.Text, "still wait for approval: ") {

@@ -292,6 +292,9 @@ func (m *machine) noProgress(took string) {
 		m.decided("wait for Google's own recovery", "no progress, and the slice is not usable")
 	case in.Retried && in.Since.Equal(in.Opened) && !m.w.Crew.Seen.IsZero():
 		m.restart("a person has asked for it")
+	case m.goesOn():
+		m.inc().Deadline = m.now.Add(Grace)
+		m.decided("wait for lines that may be late", "the crew writes on its machine that steps are done")
 	case !m.w.Crew.Seen.IsZero():
 		m.restart("no progress within " + took)
 	case m.w.Directory != "" && in.task(events.ActionVerify, "") == nil:

@@ -54,10 +54,12 @@ type Slice struct {
 	// Zone is where it is, or where it was last.
 	Zone           string `json:"zone"`
 	QueuedResource string `json:"queued_resource,omitzero"`
-	Accelerator    string `json:"accelerator,omitzero"`
-	Workers        int    `json:"workers,omitzero"`
-	Chips          int    `json:"chips,omitzero"`
-	Spot           bool   `json:"spot,omitzero"`
+	// Legacy is a TPU Node of the API's former version, and no TPU VM.
+	Legacy      bool   `json:"legacy,omitzero"`
+	Accelerator string `json:"accelerator,omitzero"`
+	Workers     int    `json:"workers,omitzero"`
+	Chips       int    `json:"chips,omitzero"`
+	Spot        bool   `json:"spot,omitzero"`
 	// Spec is the hash of the stored specification from which it can be created again.
 	Spec string `json:"spec,omitzero"`
 	// Group is what the host names of its workers have in common. Asked says that the API was asked for them, and did not

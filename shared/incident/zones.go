@@ -242,6 +242,36 @@ func (m *machine) slow(took string) bool {
 	return true
 }
 
+// RefusedIn reports whether a zone has refused a slice of this incident, whoever told it.
+func (in *Incident) RefusedIn(zone string) bool {
+	return in != nil && slices.ContainsFunc(in.Zones, func(r Refusal) bool { return r.Zone == zone })
+}
+
+// OutOfCapacity is the creation for which a zone had no capacity, if that is what evidence says: as an answer, or as the end of
+// an operation. What somebody else was told is no news.
+func (w Workload) OutOfCapacity(e Evidence) (Task, bool) {
+	if w.Incident == nil {
+		return Task{}, false
+	}
+	for _, t := range w.Incident.Tasks {
+		var f *Failure
+		switch e := e.(type) {
+		case Answered:
+			if r := e.Request; w.Incident.ID == r.Incident && t.Action == r.Action && t.Slice == r.Slice && t.Epoch == r.Epoch {
+				f = e.Failure
+			}
+		case Ended:
+			if e.Operation != "" && t.Operation == e.Operation {
+				f = e.Failure
+			}
+		}
+		if t.Action == events.ActionCreate && f != nil && f.Class == Stockout && !f.Hearsay && w.Slice(t.Slice) != nil {
+			return t, true
+		}
+	}
+	return Task{}, false
+}
+
 // pause is the time until a zone is asked again: one to two minutes, spread by what the task is and not by chance, so
 // that the same evidence makes the same decision.
 func (m *machine) pause(t Task) time.Duration {
@@ -254,11 +284,11 @@ func (m *machine) pause(t Task) time.Duration {
 // reminds reports whether it is time to tell again of a wait without an end, and notes that it is told.
 func (m *machine) reminds(since time.Time) bool {
 	told := m.w.Incident.Reminded
-	every := RemindEvery
-	if !told.After(since) {
-		told, every = since, RemindFirst
+	next := since.Add(RemindFirst)
+	if told.After(since) {
+		next = since.Add(told.Sub(since).Truncate(RemindEvery) + RemindEvery)
 	}
-	if m.now.Sub(told) < every {
+	if m.now.Before(next) {
 		return false
 	}
 	m.inc().Reminded = m.now

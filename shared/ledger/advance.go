@@ -149,6 +149,7 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 		a.Saved(ctx, Step{Before: before, After: w, Evidence: taken, Policy: p, At: now})
 	}
 	a.tell(ctx, before, w, sent, now)
+	a.remember(ctx, before, evidence, now)
 	if len(w.Outbox) > 0 {
 		w = a.empty(ctx, w, rev)
 	}

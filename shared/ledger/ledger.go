@@ -48,6 +48,7 @@ const (
 	Specs     = "specs"
 	Archive   = "archive"
 	Canaries  = "canary"
+	Stockouts = "stockouts"
 	// Deployment holds what a deployment says of itself.
 	Deployment = "deployment"
 	Tellings   = "told"

@@ -154,6 +154,7 @@ func conformance(t *testing.T, s store) {
 		{"a specification is written once", specs},
 		{"an incident is archived, and rewritten only by a later attribution", archive},
 		{"a canary is missed until it comes back", canary},
+		{"a stockout is remembered for its kind of slice, and not for long", stockout},
 		{"what people were told is kept for each place, and written by who read it last", whatWasTold},
 		{"an older document becomes one of this release", underThisSchema},
 		{"a closed ledger opens its collections again", closed},

@@ -157,6 +157,17 @@ type Limits map[Switch]string
 // MarshalJSON writes them in order: the same document is the same bytes.
 func (l Limits) MarshalJSON() ([]byte, error) { return json.Marshal(map[Switch]string(l)) }
 
+// String is the list that Allow reads: what is yes.
+func (s Switches) String() string {
+	var names []string
+	for _, name := range All() {
+		if s.Level(name) == Yes {
+			names = append(names, string(name))
+		}
+	}
+	return strings.Join(names, ",")
+}
+
 // Policy is what holds for one workload at one moment: the lower of what the owner's policy and the deployment allow.
 type Policy struct {
 	// Name is what the label names: a preset, a name of the file, or nothing.

@@ -94,8 +94,12 @@ func (r Ref) about(verb string) string {
 	return verb + " node " + r.Name + " in " + r.Zone
 }
 
-// check refuses a reference that names nothing.
+// check refuses a reference that names nothing, or nothing that this version of the API reads and changes.
 func (r Ref) check(what string) error {
+	if r.valid() && r.Legacy {
+		return &Error{Call: what, Class: incident.Invalid, Message: "it is a legacy TPU Node: it has no metadata and no early maintenance, " +
+			"and what else there is only where legacy_node_zones names its zone"}
+	}
 	if r.valid() {
 		return nil
 	}
@@ -108,6 +112,9 @@ func (c *Cloud) Read(ctx context.Context, r Ref) (Slice, error) {
 		return gone(r), nil
 	}
 	what := Ref{Zone: r.Zone, Name: r.Name}.about("read")
+	if err := r.check(what); err != nil {
+		return Slice{}, err // that this version does not show it proves nothing
+	}
 	n, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Node, error) {
 		return c.nodes.Get(r.String()).Context(ctx).Do()
 	})
@@ -562,6 +569,9 @@ func (c *Cloud) Crews(ctx context.Context, r Ref) ([]events.CrewState, error) {
 
 // guests shows each worker's guest attributes until take has what it looks for.
 func (c *Cloud) guests(ctx context.Context, r Ref, verb string, take func(*api.GuestAttributesEntry) bool) error {
+	if r.Legacy {
+		return nil // its workers are no machines that anybody can log in to
+	}
 	what := r.about(verb)
 	if err := r.check(what); err != nil {
 		return err

@@ -37,15 +37,20 @@ func Fit(spec []byte, m Move) ([]byte, error) {
 		return nil, failed(incident.Invalid, err.Error())
 	}
 	node, ok := whole["node"].(map[string]any)
+	known := fields
+	if !ok {
+		node, ok = whole[legacyNode].(map[string]any)
+		known = legacyFields
+	}
 	if !ok {
 		return nil, failed(incident.Invalid, "it has no node")
 	}
 	if topology.Region(m.From) != topology.Region(m.To) {
 		delete(node, "cidrBlock") // the API chooses another in the range of the other subnetwork
 	}
-	faults := m.fit("Node", "", node)
+	faults := m.fit(known, "Node", "", node)
 	if queued, ok := whole["queued_resource"].(map[string]any); ok {
-		faults = append(faults, m.fit("QueuedResource", "", queued)...)
+		faults = append(faults, m.fit(known, "QueuedResource", "", queued)...)
 	}
 	if faults != nil {
 		return nil, failed(incident.CannotMove, strings.Join(faults, "; "))
@@ -58,16 +63,16 @@ func Fit(spec []byte, m Move) ([]byte, error) {
 }
 
 // fit fits the fields of a value, and says which of them cannot be fitted. The path tells where the value stands.
-func (m Move) fit(schema, at string, v map[string]any) (faults []string) {
+func (m Move) fit(known schemas, schema, at string, v map[string]any) (faults []string) {
 	if schema == "NetworkConfig" && m.reconnect(v) {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
-		f := fields[schema][name]
+		f := known[schema][name]
 		switch value := v[name].(type) {
 		case map[string]any:
 			if f.schema != "" {
-				faults = append(faults, m.fit(f.schema, at+name+".", value)...)
+				faults = append(faults, m.fit(known, f.schema, at+name+".", value)...)
 			}
 		case []any:
 			if f.schema == "NetworkConfig" && len(value) > 1 {
@@ -75,7 +80,7 @@ func (m Move) fit(schema, at string, v map[string]any) (faults []string) {
 			}
 			for _, item := range value {
 				if item, ok := item.(map[string]any); ok {
-					faults = append(faults, m.fit(f.schema, at+name+".", item)...)
+					faults = append(faults, m.fit(known, f.schema, at+name+".", item)...)
 				}
 			}
 		case string:

@@ -18,8 +18,21 @@ import (
 // gone is the reading of what the API does not know.
 func gone(r Ref) Slice { return Slice{Ref: r, Condition: incident.Gone, State: "not found"} }
 
-// sliceOf is what a node, and the queued resource that holds it, amount to.
+// sliceOf is what a node, and the queued resource that holds it, amount to. A legacy node that this version shows cannot be
+// created again by what it shows of it.
 func (k *specs) sliceOf(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error) {
+	s := seen(r, n, q)
+	if strings.HasPrefix(n.ApiVersion, "V1") {
+		s.Legacy, s.Incarnation.ID = true, legacyLife(s.Incarnation)
+		return s, nil
+	}
+	var err error
+	s.Spec, s.SpecHash, err = k.specOf(r, n, q)
+	return s, err
+}
+
+// seen is the same without the specification.
+func seen(r Ref, n *api.Node, q *api.QueuedResource) Slice {
 	s := Slice{
 		Ref: r, Condition: conditionOf(n.State, n.Health), State: stateText(n), Labels: n.Labels,
 		Incarnation: events.Incarnation{Zone: r.Zone, ID: decimal(n.Id), Created: timeOf(n.CreateTime)},
@@ -36,9 +49,7 @@ func (k *specs) sliceOf(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error
 	if q != nil {
 		s.held(q)
 	}
-	var err error
-	s.Spec, s.SpecHash, err = k.specOf(r, n, q)
-	return s, err
+	return s
 }
 
 // queuedSlice is a slice of which there is only the queued resource: it is not there yet, or not any more. It has no

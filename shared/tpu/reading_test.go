@@ -1,6 +1,7 @@
 package tpu
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -59,7 +60,16 @@ func TestEveryStateIsMapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	unclear := map[string]bool{"STATE_UNSPECIFIED": true, "UNKNOWN": true, "ACTIVE": true}
-	for _, state := range d.Schemas["Node"].Properties["state"].Enum {
+	former, err := discovery.LoadLegacy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, health := range former.Schemas["Node"].Properties["health"].Enum {
+		if got := conditionOf("READY", health); (got == incident.Ready) != (health == "HEALTHY" || health == "HEALTH_UNSPECIFIED") {
+			t.Errorf("a node that is READY and %s is %s", health, got)
+		}
+	}
+	for _, state := range slices.Concat(d.Schemas["Node"].Properties["state"].Enum, former.Schemas["Node"].Properties["state"].Enum) {
 		if got := conditionOf(state, ""); (got == incident.Unclear) != unclear[state] {
 			t.Errorf("a node that is %s is %s", state, got)
 		}

@@ -34,6 +34,9 @@ const (
 	regional
 )
 
+// schemas are fields by schema of an API.
+type schemas map[string]map[string]field
+
 // field is a field of the API: its class and, where its value has fields of its own that are kept, their schema.
 type field struct {
 	class  class
@@ -44,7 +47,7 @@ type field struct {
 // that repeats what the API adds by itself is refused or, worse, understood. A field that the API gains is not kept until
 // it stands here; a test holds the table against the API's description of itself.
 // https://cloud.google.com/tpu/docs/reference/rest/v2alpha1/projects.locations.nodes
-var fields = map[string]map[string]field{
+var fields = schemas{
 	"Node": {
 		"acceleratorConfig": {copied, "AcceleratorConfig"}, "acceleratorType": {copied, ""}, "apiVersion": {output, ""},
 		"autocheckpointEnabled": {copied, ""}, "bootDiskConfig": {copied, "BootDiskConfig"},
@@ -168,14 +171,14 @@ func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (spec []byte, 
 // specOf writes what a slice can be created from again. The same order always makes the same bytes, whatever the API
 // adds to it.
 func specOf(name string, n *api.Node, q *api.QueuedResource) (spec []byte, hash string, err error) {
-	node, err := keep("Node", n)
+	node, err := fields.keep("Node", n)
 	if err != nil {
 		return nil, "", err
 	}
 	tidyNode(node)
 	whole := map[string]any{"node": node}
 	if q != nil {
-		queued, err := keep("QueuedResource", q)
+		queued, err := fields.keep("QueuedResource", q)
 		if err != nil {
 			return nil, "", err
 		}
@@ -183,7 +186,7 @@ func specOf(name string, n *api.Node, q *api.QueuedResource) (spec []byte, hash 
 		dropEmpty(queued, "queueingPolicy", "runDuration")
 		whole["queued_resource"] = queued
 		if m := multiOf(name, q); m != nil {
-			if whole["multi_node_params"], err = keep("MultiNodeParams", m); err != nil {
+			if whole["multi_node_params"], err = fields.keep("MultiNodeParams", m); err != nil {
 				return nil, "", err
 			}
 		}
@@ -258,7 +261,7 @@ func readSpec(spec []byte) (recipe, error) {
 }
 
 // keep brings a value of the generated client down to its input fields.
-func keep(schema string, v any) (map[string]any, error) {
+func (k schemas) keep(schema string, v any) (map[string]any, error) {
 	data, err := stdjson.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("specification: %w", err)
@@ -267,13 +270,13 @@ func keep(schema string, v any) (map[string]any, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, fmt.Errorf("specification: %w", err)
 	}
-	prune(schema, m)
+	k.prune(schema, m)
 	return m, nil
 }
 
-func prune(schema string, m map[string]any) {
+func (k schemas) prune(schema string, m map[string]any) {
 	for name, v := range m {
-		f := fields[schema][name]
+		f := k[schema][name]
 		if !f.class.kept() {
 			delete(m, name)
 			continue
@@ -283,11 +286,11 @@ func prune(schema string, m map[string]any) {
 		}
 		switch v := v.(type) {
 		case map[string]any:
-			prune(f.schema, v)
+			k.prune(f.schema, v)
 		case []any:
 			for _, item := range v {
 				if item, ok := item.(map[string]any); ok {
-					prune(f.schema, item)
+					k.prune(f.schema, item)
 				}
 			}
 		}

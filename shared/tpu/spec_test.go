@@ -14,10 +14,23 @@ import (
 )
 
 func TestEveryFieldOfTheAPIIsClassed(t *testing.T) {
-	d, err := discovery.Load()
-	if err != nil {
-		t.Fatal(err)
+	for name, version := range map[string]struct {
+		load   func() (*discovery.Document, error)
+		fields schemas
+	}{"v2alpha1": {discovery.Load, fields}, "v1": {discovery.LoadLegacy, legacyFields}} {
+		t.Run(name, func(t *testing.T) {
+			d, err := version.load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			classed(t, d, version.fields)
+		})
 	}
+}
+
+// classed holds the table of a version against its own description.
+func classed(t *testing.T, d *discovery.Document, fields schemas) {
+	t.Helper()
 	for _, schema := range slices.Sorted(maps.Keys(fields)) {
 		described := d.Schemas[schema]
 		if described == nil {

@@ -1,5 +1,6 @@
 // Package tpu is where slices come from. Provider is what the functions need of any such API; Cloud is the first one,
-// the Cloud TPU API (nodes, alone or inside queued resources). Every error is classified once, here.
+// the Cloud TPU API (nodes, alone or inside queued resources), and Both has the legacy TPU Nodes of its former version with
+// them. Every error is classified once, here.
 package tpu
 
 import (
@@ -22,6 +23,8 @@ type Ref struct {
 	Name    string
 	// QueuedResource is the one that holds the slice, if one does: it is deleted and created with it.
 	QueuedResource string
+	// Legacy is a TPU Node of the API's former version, and no TPU VM.
+	Legacy bool
 }
 
 // String is the API's own name.
@@ -95,7 +98,7 @@ func (s Slice) Evidence(id string) incident.Read {
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
 		NoticeUnread: s.NoticeUnread, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse,
 		Facts: incident.Facts{
-			QueuedResource: s.QueuedResource, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot,
+			QueuedResource: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot,
 			Spec: s.SpecHash, Label: s.Labels[events.LabelPolicy], Directory: s.Directory,
 		},
 	}
@@ -108,6 +111,10 @@ type Listing struct {
 	Slices []Slice
 	// Partial says that the API could not reach everything: what is not listed may be there all the same.
 	Partial bool
+	// Legacy says that the zone's legacy nodes are among them: else none that is not listed is missing. Unread is why they are
+	// not, where they should be.
+	Legacy bool
+	Unread error
 }
 
 // Operation is a long-running operation of the provider.

@@ -460,6 +460,19 @@ run "several_projects" {
   }
 }
 
+run "legacy_nodes" {
+  command = plan
+
+  variables {
+    legacy_node_zones = ["us-central1-c", "us-central1-b"]
+  }
+
+  assert {
+    condition     = alltrue([for name, f in local.functions : module.function[name].environment.LEGACY_NODE_ZONES == "us-central1-b,us-central1-c" if contains(f.environment, "decides")])
+    error_message = "A function is not told where legacy TPU Nodes are."
+  }
+}
+
 run "unknown_switch" {
   command = plan
 
@@ -479,6 +492,7 @@ run "mistaken_names" {
     tpu_service_accounts   = ["trainer"]
     shared_vpc_subnetworks = ["tpus"]
     watched_projects       = ["123"]
+    legacy_node_zones      = ["us-central1"]
     notification_channels  = ["me@example.com"]
     prefix                 = "Dev"
     ledger_deletion_policy = "delete"
@@ -492,7 +506,7 @@ run "mistaken_names" {
   expect_failures = [
     var.checkpoint_buckets, var.policy_uri, var.tpu_service_accounts, var.shared_vpc_subnetworks, var.watched_projects,
     var.notification_channels, var.prefix, var.ledger_deletion_policy, var.brake_per_zone, var.region, var.ledger_location,
-    var.labels, var.log_level,
+    var.labels, var.log_level, var.legacy_node_zones,
   ]
 }
 

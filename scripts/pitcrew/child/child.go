@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,6 +26,9 @@ import (
 	"pitstop.internal/scripts/pitcrew/restart"
 	"pitstop.internal/scripts/pitcrew/state"
 )
+
+// parentName is what the parent is called among the processes: who kills pitcrew by its name does not mean its care.
+const parentName = "training-parent"
 
 // ParentCommand is the first argument under which a program that uses this package has to call Parent.
 const ParentCommand = "parent"
@@ -61,6 +65,10 @@ type Record struct {
 	Training Identity  `json:"training"`
 	// Run marks the environment of every process of this attempt.
 	Run string `json:"run"`
+	// Unled, Stop and Dump are those of the Spec: who takes the place of a parent that was killed goes by them, too.
+	Unled time.Duration `json:"unled,omitzero"`
+	Stop  time.Duration `json:"stop,omitzero"`
+	Dump  time.Duration `json:"dump,omitzero"`
 }
 
 // Identity is a process and not another one that got its number later: start is the kernel's word for when it began.
@@ -127,8 +135,11 @@ type Child struct {
 	// Adopted says that an earlier crew started it.
 	Adopted bool
 	dir     string
+	hold    func() (*os.File, error)
 	done    chan struct{}
 	exit    restart.Exit
+	// warden is the process that took the place of a parent that was killed.
+	warden atomic.Pointer[Identity]
 }
 
 // Keeper starts one training after another. Their parent stays from one to the next, so that a restart does not wait for a
@@ -167,7 +178,7 @@ func (k *Keeper) Start(s Spec, hold func() (*os.File, error)) (*Child, error) {
 	if a.Fault != "" {
 		return nil, &StartError{Code: a.Code, Err: errors.New(a.Fault)}
 	}
-	c := &Child{Record: a.Record, dir: s.Dir, done: make(chan struct{})}
+	c := &Child{Record: a.Record, dir: s.Dir, hold: hold, done: make(chan struct{})}
 	own(c.Training.PID)
 	words, gone := k.words, k.gone
 	go func() {
@@ -235,6 +246,7 @@ func (k *Keeper) begin(hold func() (*os.File, error)) error {
 	ours.Lock()
 	defer ours.Unlock()
 	cmd := exec.Command(self, ParentCommand) //nolint:noctx // it outlives every context
+	cmd.Args[0] = parentName
 	for _, f := range files {
 		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD, 3)
 		if err != nil {
@@ -313,15 +325,15 @@ func forget(dir string) error {
 func Forget(dir string) error { return forget(dir) }
 
 // Adopt finds the training that an earlier crew started in this state directory: nil where there is none. One that has
-// ended meanwhile is found, too, with its exit.
-func Adopt(dir string) (*Child, error) {
+// ended meanwhile is found, too, with its exit. Hold is that of Keeper.Start.
+func Adopt(dir string, hold func() (*os.File, error)) (*Child, error) {
 	var r Record
 	if err := state.Read(filepath.Join(dir, recordFile), &r); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // nil says that there is none
 	} else if err != nil {
 		return nil, err
 	}
-	c := &Child{Record: r, Adopted: true, dir: dir, done: make(chan struct{})}
+	c := &Child{Record: r, Adopted: true, dir: dir, hold: hold, done: make(chan struct{})}
 	if !r.Parent.alive() && state.Read(filepath.Join(dir, exitFile), &c.exit) == nil && c.exit.Attempt == r.Attempt {
 		close(c.done)
 		return c, nil
@@ -342,10 +354,16 @@ func Adopt(dir string) (*Child, error) {
 // it is waited for, and what cannot be known is unknown.
 func (c *Child) end(ctx context.Context) restart.Exit {
 	var e restart.Exit
-	if err := state.Read(filepath.Join(c.dir, exitFile), &e); err == nil && e.Attempt == c.Attempt {
+	told := func() bool { return state.Read(filepath.Join(c.dir, exitFile), &e) == nil && e.Attempt == c.Attempt }
+	if told() {
 		return e
 	}
+	warden := c.watchOver()
 	waitGone(ctx, c.Training)
+	warden.Close()
+	if told() {
+		return e
+	}
 	e = restart.Exit{Attempt: c.Attempt, Unknown: true, Began: c.Began, Ended: time.Now()}
 	if status, ok := inherited(c.Training.PID); ok {
 		e.Unknown = false
@@ -353,6 +371,29 @@ func (c *Child) end(ctx context.Context) restart.Exit {
 	}
 	sweep(c.Run)
 	return e
+}
+
+// watchOver has another process take the place of a parent that was killed, as long as the training runs: it cannot take its
+// exit, but should this crew be killed as well, it ends the training before another machine may take the lease over.
+func (c *Child) watchOver() *Keeper {
+	k := &Keeper{}
+	if c.Unled == 0 || !c.Training.alive() {
+		return k
+	}
+	err := k.begin(c.hold)
+	if err != nil && c.hold != nil {
+		err = k.begin(nil) // somebody else holds it; without is better than nobody
+	}
+	if err != nil {
+		return k
+	}
+	r := c.Record
+	a, err := k.ask(order{Spec: Spec{Dir: c.dir}, Watch: &r})
+	if err != nil {
+		return k
+	}
+	c.warden.Store(&a.Record.Parent)
+	return k
 }
 
 // Done is closed when the training has ended and nothing of it runs any more.
@@ -384,8 +425,12 @@ const ledSignal = syscall.SIGUSR1
 
 // Led tells the parent that the training may go on: a crew has just seen that the lease names it.
 func (c *Child) Led() {
-	if c.Running() && c.Parent.alive() {
-		_ = syscall.Kill(c.Parent.PID, ledSignal) //nolint:errcheck // it may just have ended
+	parent := c.Parent
+	if w := c.warden.Load(); w != nil {
+		parent = *w
+	}
+	if c.Running() && parent.alive() {
+		_ = syscall.Kill(parent.PID, ledSignal) //nolint:errcheck // it may just have ended
 	}
 }
 
@@ -405,6 +450,8 @@ type order struct {
 	Spec Spec
 	// Path is its program, Run the mark of its processes.
 	Path, Run string
+	// Watch is a training that runs already, and whose own parent was killed.
+	Watch *Record
 }
 
 // answer is what the parent tells: of a training that runs or could not be started, then of its end.

@@ -296,7 +296,7 @@ func TestTheNextCrewAdopts(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		log := t.TempDir()
 		state := abandoned(t, read, "-log", log, fmt.Sprintf("-print-steps=%v", read), "-at", "300", "-exit", "9")
-		c, err := child.Adopt(state)
+		c, err := child.Adopt(state, nil)
 		if err != nil || c == nil {
 			t.Fatal(c, err)
 		}
@@ -317,7 +317,7 @@ func TestTheNextCrewAdopts(t *testing.T) {
 func TestAnEndThatNobodySawIsUnknown(t *testing.T) {
 	log := t.TempDir()
 	state := abandoned(t, false, "-log", log, "-children", "1", "-detached")
-	c, err := child.Adopt(state)
+	c, err := child.Adopt(state, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +357,7 @@ func TestARecordOfAnotherLifeOfTheMachineTouchesNobody(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "training.json"), []byte(record), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := child.Adopt(dir)
+	c, err := child.Adopt(dir, nil)
 	if err != nil || c == nil {
 		t.Fatal(c, err)
 	}
@@ -374,7 +374,7 @@ func TestARecordOfAnotherLifeOfTheMachineTouchesNobody(t *testing.T) {
 }
 
 func TestNobodyToAdopt(t *testing.T) {
-	if c, err := child.Adopt(t.TempDir()); c != nil || err != nil {
+	if c, err := child.Adopt(t.TempDir(), nil); c != nil || err != nil {
 		t.Error(c, err)
 	}
 }

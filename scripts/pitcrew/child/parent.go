@@ -4,6 +4,7 @@ package child
 
 import (
 	"bytes"
+	"context"
 	"encoding/gob"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,7 @@ func Parent(args []string) int {
 		return 2
 	}
 	debug.SetGCPercent(50)
+	callItself(parentName)
 	outlive()
 	catchAll()
 	led := make(chan os.Signal, 1)
@@ -57,6 +59,14 @@ func Parent(args []string) int {
 		if err := orders.Decode(&o); err != nil {
 			runtime.KeepAlive(files)
 			return 0 // the crew has ended
+		}
+		if o.Watch != nil {
+			t := o.watch()
+			say(answer{Record: t.record})
+			go t.guard(led)
+			go Slim()
+			say(answer{Exit: t.outlast()})
+			continue
 		}
 		t, err := o.start()
 		if err != nil {
@@ -133,7 +143,7 @@ func (o order) start() (*training, error) {
 		attr.Foreground, attr.Ctty = true, 0
 		t.tty = true
 	}
-	t.record = Record{Attempt: s.Attempt, Command: s.Command, Began: time.Now().UTC(), Run: o.Run}
+	t.record = Record{Attempt: s.Attempt, Command: s.Command, Began: time.Now().UTC(), Run: o.Run, Unled: s.Unled, Stop: s.Stop, Dump: s.Dump}
 	p, err := os.StartProcess(o.Path, s.Command, &os.ProcAttr{Files: files, Env: append(s.Env, RunVariable+"="+o.Run), Sys: attr})
 	for _, w := range ends {
 		w.Close() //nolint:errcheck // the training has its own
@@ -147,6 +157,32 @@ func (o order) start() (*training, error) {
 		fmt.Fprintln(os.Stderr, "pitcrew: the training cannot be adopted when pitcrew is killed:", err)
 	}
 	return t, nil
+}
+
+// watch takes the place of a parent that was killed.
+func (o order) watch() *training {
+	r := *o.Watch
+	r.Parent = identify(os.Getpid())
+	if err := state.Write(filepath.Join(o.Spec.Dir, recordFile), r); err != nil {
+		fmt.Fprintln(os.Stderr, "pitcrew: the training cannot be adopted when pitcrew is killed:", err)
+	}
+	return &training{
+		spec: Spec{Dir: o.Spec.Dir, Attempt: r.Attempt, Unled: r.Unled, Stop: r.Stop, Dump: r.Dump, Named: time.Now()},
+		pid:  r.Training.PID, record: r, over: make(chan struct{}),
+	}
+}
+
+// outlast waits until a training has ended that is no child of this process. How is for whoever inherited it to say, unless
+// it was ended from here.
+func (t *training) outlast() restart.Exit {
+	waitGone(context.Background(), t.record.Training)
+	close(t.over)
+	e := restart.Exit{Attempt: t.spec.Attempt, Unknown: true, Unled: t.unled.Load(), Began: t.record.Began, Ended: time.Now().UTC()}
+	if e.Unled {
+		sweep(t.record.Run)
+		t.finish(e)
+	}
+	return e
 }
 
 // guard ends the training when no crew has said for too long that the lease names it: its crew was killed, and another

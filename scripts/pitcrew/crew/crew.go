@@ -291,7 +291,7 @@ func (c *crew) open() error {
 
 // adopt takes over the training that the last crew left, or its end, unless that has been dealt with.
 func (c *crew) adopt() error {
-	t, err := child.Adopt(c.State)
+	t, err := child.Adopt(c.State, c.Lock)
 	if err != nil || t == nil {
 		return err
 	}

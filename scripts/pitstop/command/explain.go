@@ -41,6 +41,7 @@ type explained struct {
 func explainCommand() *cobra.Command {
 	var asJSON bool
 	var policyFlag string
+	var allow allowing
 	c := &cobra.Command{
 		Use:   "explain [FILE...]",
 		Short: "Say what log entries mean to Pitstop, or why they are ignored",
@@ -51,6 +52,9 @@ func explainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if p.allow, err = allow.switches(); err != nil {
+				return err
+			}
 			if len(files) == 0 {
 				files = []string{"-"}
 			}
@@ -59,6 +63,7 @@ func explainCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per entry")
 	c.Flags().StringVar(&policyFlag, "policy", "", "a preset (watch, spot, reserved), or FILE, or FILE:NAME")
+	allow.flag(c)
 	return c
 }
 

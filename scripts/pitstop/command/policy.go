@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"pitstop.internal/shared/policy"
 )
 
@@ -12,15 +14,48 @@ type chosenPolicy struct {
 	// label is the value that the label pitstop-policy is taken to have.
 	label string
 	file  []byte
+	// allow is what the deployment allows; nil takes nothing away.
+	allow *policy.Switches
 }
 
-// policy is what it allows, under no ceiling of a deployment.
+// allowing is the deployment's list as --allow has it.
+type allowing struct {
+	list string
+	c    *cobra.Command
+}
+
+func (a *allowing) flag(c *cobra.Command) {
+	a.c = c
+	c.Flags().StringVar(&a.list, "allow", "", "the deployment's list of switches, a ceiling over all policies, separated by commas; without it nothing is taken away")
+}
+
+// switches are those of the list; nil where there is none.
+func (a *allowing) switches() (*policy.Switches, error) {
+	if a.c == nil || !a.c.Flags().Changed("allow") {
+		return nil, nil
+	}
+	s, err := policy.Allow(a.list)
+	if err != nil {
+		return nil, usage("--%w", err)
+	}
+	return &s, nil
+}
+
+// under is a ceiling of which nil takes nothing away.
+func under(allow *policy.Switches) policy.Switches {
+	if allow == nil {
+		return policy.Everything()
+	}
+	return *allow
+}
+
+// policy is what it allows, under the ceiling of the deployment.
 func (c chosenPolicy) policy() policy.Policy {
 	var f *policy.File
 	if c.file != nil {
 		f, _ = policy.Parse(c.file) //nolint:errcheck // readPolicy has parsed it
 	}
-	return f.For(c.label, policy.Everything())
+	return f.For(c.label, under(c.allow))
 }
 
 // readPolicy reads --policy: a preset, a file with one policy, or FILE:NAME. Without it everything is only watched.

@@ -25,7 +25,7 @@ func policyCommand() *cobra.Command {
 		},
 	}
 	var asJSON bool
-	var allow string
+	var allow allowing
 	check := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say what is wrong with a policy file, or what each policy allows and what limits it",
@@ -35,18 +35,15 @@ func policyCommand() *cobra.Command {
 			if len(files) != 1 {
 				return usage("policy check takes one file, not %d", len(files))
 			}
-			ceiling := policy.Everything()
-			if c.Flags().Changed("allow") {
-				var err error
-				if ceiling, err = policy.Allow(allow); err != nil {
-					return usage("--%w", err)
-				}
+			ceiling, err := allow.switches()
+			if err != nil {
+				return err
 			}
-			return checkPolicy(files[0], ceiling, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr(), asJSON)
+			return checkPolicy(files[0], under(ceiling), c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr(), asJSON)
 		},
 	}
 	check.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	check.Flags().StringVar(&allow, "allow", "", "the deployment's list of switches, a ceiling over all policies, separated by commas; without it nothing is taken away")
+	allow.flag(check)
 	schema := &cobra.Command{
 		Use: "schema", Short: "Print the JSON Schema of a policy file", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -19,6 +19,7 @@ import (
 type replayOptions struct {
 	asJSON bool
 	policy string
+	allow  allowing
 	fleet  []string
 	// babysitters are the principals of older scripts.
 	babysitters []string
@@ -44,8 +45,9 @@ func replayCommand() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object per line")
 	f.StringVar(&o.policy, "policy", "", "for your own files: a preset (watch, spot, reserved), or FILE, or FILE:NAME")
-	f.StringArrayVar(&o.fleet, "fleet", nil, "for your own files: the TPUs, as gcloud compute tpus tpu-vm list --format=json or queued-resources list\n"+
-		"--format=json lists them; once for each file")
+	o.allow.flag(c)
+	f.StringArrayVar(&o.fleet, "fleet", nil, "for your own files: the TPUs, as gcloud compute tpus tpu-vm list --format=json lists them, or tpus list of\n"+
+		"legacy nodes, or queued-resources list; once for each file")
 	f.StringArrayVar(&o.babysitters, "babysitter", nil, "for your own files: the principal of an older script, in whose place Pitstop works; once for each")
 	f.Float64Var(&o.speed, "speed", 0, "seconds of virtual time per second of real time; 0 does not wait")
 	f.StringVar(&o.emulator, "pubsub-emulator", "", "carry the messages through Google's Pub/Sub emulator at HOST:PORT")
@@ -80,6 +82,10 @@ func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, 
 		noEntries(errOut)
 		return nil
 	}
+	allow, err := o.allow.switches()
+	if err != nil {
+		return err
+	}
 	address, err := scenario.Serve(ctx)
 	if err != nil {
 		return fmt.Errorf("the functions framework: %w", err)
@@ -88,7 +94,7 @@ func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, 
 	total := tally{ends: map[string]int{}, faults: faults}
 	p := newPrinter(out, o.asJSON)
 	for _, play := range plays {
-		opts := scenario.Options{Policy: play.policy, Framework: address, Emulator: o.emulator}
+		opts := scenario.Options{Policy: play.policy, Allow: allow, Framework: address, Emulator: o.emulator}
 		if o.verbose {
 			opts.Log = errOut
 		}

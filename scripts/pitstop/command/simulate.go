@@ -35,6 +35,7 @@ type simulateOptions struct {
 	faults  string
 	fleet   string
 	policy  string
+	allow   allowing
 	rates   string
 	traces  []string
 	fixture string
@@ -74,7 +75,7 @@ func simulateCommand() *cobra.Command {
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.fixture != "" {
-				for _, other := range []string{"seed", "seeds", "days", "slices", "faults", "fleet", "policy", "rates", "trace", "save-fixture"} {
+				for _, other := range []string{"seed", "seeds", "days", "slices", "faults", "fleet", "policy", "allow", "rates", "trace", "save-fixture"} {
 					if c.Flags().Changed(other) {
 						return usage("--fixture says everything about a run; leave out --%s", other)
 					}
@@ -91,6 +92,7 @@ func simulateCommand() *cobra.Command {
 	f.StringVar(&o.faults, "faults", "light", "what goes wrong with the machinery beside the fleet's own troubles: none, light, heavy")
 	f.StringVar(&o.fleet, "fleet", "", "a YAML file with fleet and capacity, as in the scenarios of events/testdata; without it a mixed fleet")
 	f.StringVar(&o.policy, "policy", "", "the policy file; without it the mixed fleet's")
+	o.allow.flag(c)
 	f.StringVar(&o.rates, "rates", "", "a YAML file that says how often things happen, as above; without it the built-in rates")
 	f.StringArrayVar(&o.traces, "trace", nil, "a file that tells what happens when, as above, FILE or FILE=ZONE; may be given several times")
 	f.StringVar(&o.save, "save-fixture", "", "when a rule is broken, write the shortest run that breaks it to this folder")
@@ -240,6 +242,10 @@ func (o simulateOptions) simulations() ([]scenario.Simulation, error) {
 			return nil, usage("--policy %s: %w", o.policy, err)
 		}
 	}
+	allow, err := o.allow.switches()
+	if err != nil {
+		return nil, err
+	}
 	rates, err := o.ownRates()
 	if err != nil {
 		return nil, err
@@ -266,7 +272,7 @@ func (o simulateOptions) simulations() ([]scenario.Simulation, error) {
 			world = scenario.Few(world, seed, o.slices)
 		}
 		sims = append(sims, scenario.Simulation{
-			Seed: seed, Days: o.days, World: world, Policy: policies, Faults: faults, Rates: rates, Traces: traces, Limit: scenario.NoLimit,
+			Seed: seed, Days: o.days, World: world, Policy: policies, Allow: allow, Faults: faults, Rates: rates, Traces: traces, Limit: scenario.NoLimit,
 		})
 	}
 	return sims, nil
@@ -413,7 +419,7 @@ func (p simulationPrinter) policies(sim scenario.Simulation) {
 	}
 	tell(p.out, p.paint(bold, "what is allowed at the start"))
 	for _, label := range slices.Sorted(maps.Keys(used)) {
-		chosen := f.For(label, policy.Everything())
+		chosen := f.For(label, under(sim.Allow))
 		name := label
 		if label == "" {
 			name = "no label"

@@ -144,6 +144,9 @@ func TestSimulateSeveralSeeds(t *testing.T) {
 }
 
 func TestSimulateTellsPeople(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it simulates, as other tests do")
+	}
 	dir := filepath.Join(t.TempDir(), "night")
 	out, errOut, code := call(t, "", "simulate", "--days", "0.2", "--slices", "2", "--faults", "heavy", "--save-fixture", dir)
 	if code != exitDone || errOut != "pitstop: no rule was broken; --save-fixture has written nothing\n" {
@@ -164,6 +167,9 @@ func TestSimulateTellsPeople(t *testing.T) {
 
 // TestAFixtureOfAViolation writes what a broken rule leaves behind, and runs it again with the rule mended.
 func TestAFixtureOfAViolation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it simulates, as other tests do")
+	}
 	o := simulateOptions{seed: 3, seeds: 1, days: 0.2, slices: 2, faults: "heavy"}
 	sims, err := o.simulations()
 	if err != nil {

@@ -61,7 +61,7 @@ type Bench struct {
 	// Log is the project's log. Nothing stands in it but what a test writes.
 	Log      *cloudlogtest.Log
 	AuditLog *cloudlog.Log
-	Cloud    *tpu.Cloud
+	Cloud    tpu.Provider
 	Storage  *buckettest.Server
 	Store    checkpoint.Store
 	Buckets  checkpoint.Locator
@@ -95,9 +95,7 @@ func New(t *testing.T) *Bench {
 	b.Storage = buckettest.New(b.Clock.Now, Bucket)
 	bucket := checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: b.Storage.Transport()}), option.WithoutAuthentication())
 	b.Store, b.Buckets = bucket, bucket
-	var err error
-	b.Cloud, err = tpu.New(t.Context(), option.WithHTTPClient(&http.Client{Transport: b.API.Transport()}), option.WithoutAuthentication())
-	b.Must(err)
+	b.Cloud = b.provider(tpu.Config{})
 	b.open = memory(t)
 	b.Ledger = ledger.New(b.open)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -107,6 +105,18 @@ func New(t *testing.T) *Bench {
 	}}
 	b.Fleet.Advancer.Fits = b.Fleet.Fits
 	return b
+}
+
+// Legacy has legacy nodes looked for in zones from now on.
+func (b *Bench) Legacy(zones ...string) {
+	b.Cloud = b.provider(tpu.Config{LegacyZones: zones})
+	b.Fleet.Provider = b.Cloud
+}
+
+func (b *Bench) provider(c tpu.Config) tpu.Provider {
+	p, err := c.Open(b.T.Context(), option.WithHTTPClient(&http.Client{Transport: b.API.Transport()}), option.WithoutAuthentication())
+	b.Must(err)
+	return p
 }
 
 // memory opens collections that live as long as the test: each is opened once, because it is the store itself.

@@ -1,6 +1,6 @@
-// Package tputest is the Cloud TPU API in one process: an http.Handler that answers as v2alpha1 does, over nodes and
-// queued resources that live in memory and on a given clock, and a world around it that can be told what goes wrong. It
-// is for tests, for replays and for simulations; nothing of it is for production.
+// Package tputest is the Cloud TPU API in one process: an http.Handler that answers as v2alpha1 does, and for legacy TPU
+// Nodes as v1 does, over nodes and queued resources that live in memory and on a given clock, and a world around it that can
+// be told what goes wrong. It is for tests, for replays and for simulations; nothing of it is for production.
 //
 // An API is deterministic: the same calls and acts at the same times, on the same seed, give the same names, numbers and
 // answers. It is safe for concurrent use. What it tells an observer and what it asks of its clock it tells and asks in
@@ -29,6 +29,8 @@ import (
 const (
 	service = "tpu.googleapis.com"
 	version = "v2alpha1"
+	// former is the version of the API whose nodes are legacy TPU Nodes.
+	former = "v1"
 )
 
 // Unlimited is the capacity of a zone that never refuses.
@@ -49,6 +51,8 @@ type Config struct {
 	Principal string
 	// PageSize is how many items a page of a listing has at most: 100 when zero.
 	PageSize int
+	// Mingled has each version of the API show the nodes and the operations of the other too. Nobody says whether it does.
+	Mingled bool
 	// Timing is how long things take. What is zero takes what DefaultTiming says; what is below zero takes no time.
 	Timing Timing
 }
@@ -112,6 +116,7 @@ type API struct {
 	project   string
 	principal string
 	pageSize  int
+	mingled   bool
 	clock     Clock
 	timing    Timing
 
@@ -160,7 +165,7 @@ func New(c Config) *API {
 		c.PageSize = 100
 	}
 	a := &API{
-		project: c.Project, principal: c.Principal, pageSize: c.PageSize, clock: c.Clock, timing: c.Timing.orDefault(),
+		project: c.Project, principal: c.Principal, pageSize: c.PageSize, mingled: c.Mingled, clock: c.Clock, timing: c.Timing.orDefault(),
 		rand: c.Seed, zones: map[string]int{}, homes: map[string][]string{}, nodes: map[key]*node{}, queues: map[key]*queue{},
 		opByName: map[string]*operation{}, requests: map[string]*operation{},
 	}
@@ -354,7 +359,7 @@ func (a *API) serve(c *request) (out answer, lost bool) {
 	}
 	do(func() {
 		e := Event{
-			Kind: Called, Zone: c.zone, Method: c.called, Principal: c.principal, RequestID: c.query.Get("requestId"),
+			Kind: Called, Zone: c.zone, Method: c.called, Principal: c.principal, RequestID: c.query.Get("requestId"), Legacy: c.legacy(),
 		}
 		switch c.collection {
 		case "nodes":

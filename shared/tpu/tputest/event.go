@@ -51,6 +51,8 @@ type Event struct {
 	// Group is what the host names of the node's workers have in common: worker 2 is called Group-w-2.
 	Group   string
 	Workers int
+	// Legacy is a node of v1, or a call of that: nobody sees the machines of its workers.
+	Legacy bool
 
 	State, Health string
 	Cause         events.Cause
@@ -90,6 +92,10 @@ const received = 600 * time.Millisecond
 // https://cloud.google.com/tpu/docs/audit-logs
 func AuditEntry(e Event) []byte {
 	m, ok := methodNamed[e.Method]
+	called := version
+	if e.Legacy {
+		called = former
+	}
 	if !ok || !m.mutating {
 		return nil
 	}
@@ -108,7 +114,7 @@ func AuditEntry(e Event) []byte {
 	if e.Code != 0 {
 		severity, status["code"], status["message"] = "ERROR", e.Code, e.Error
 	}
-	method := "google.cloud.tpu." + version + ".Tpu." + e.Method
+	method := "google.cloud.tpu." + called + ".Tpu." + e.Method
 	stamp := e.Time.UTC()
 	entry := map[string]any{
 		"protoPayload": map[string]any{

@@ -11,6 +11,8 @@ type Fault struct {
 	// Method, Zone and Name say which calls: DeleteNode, a zone, and the ID of a node or a queued resource. What is empty
 	// fits all.
 	Method, Zone, Name string
+	// Legacy says calls of v1 alone.
+	Legacy bool
 	// Times is how many calls meet it: one when zero, all when below zero.
 	Times int
 
@@ -55,7 +57,7 @@ func (a *API) fault(m *method, c *request) *Fault {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i, f := range a.faults {
-		if f.Method != "" && f.Method != m.name || f.Zone != "" && f.Zone != c.zone || f.Name != "" && f.Name != c.target() {
+		if f.Method != "" && f.Method != m.name || f.Zone != "" && f.Zone != c.zone || f.Name != "" && f.Name != c.target() || f.Legacy && !c.legacy() {
 			continue
 		}
 		met := *f

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "google.golang.org/api/tpu/v1"
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
@@ -20,8 +21,10 @@ import (
 type node struct {
 	zone, name string
 	api        api.Node
-	created    time.Time
-	shape      topology.Shape
+	// legacy is what was ordered through v1, for a legacy TPU Node; nil for a TPU VM. What both versions know is in api.
+	legacy  *v1.Node
+	created time.Time
+	shape   topology.Shape
 	// group is what the host names of the workers have in common.
 	group  string
 	notice *events.Notice
@@ -39,6 +42,9 @@ type node struct {
 }
 
 func (n *node) incarnation() events.Incarnation {
+	if n.legacy != nil {
+		return events.Incarnation{Zone: n.zone, ID: stamp(n.created), Created: n.created}
+	}
 	return events.Incarnation{Zone: n.zone, ID: strconv.FormatInt(n.api.Id, 10), Created: n.created}
 }
 
@@ -48,7 +54,7 @@ func (n *node) host(worker int) string { return n.group + "-w-" + strconv.Itoa(w
 func (n *node) event(k Kind, c events.Cause) Event {
 	e := Event{
 		Kind: k, Zone: n.zone, Node: n.name, Incarnation: n.incarnation(), Group: n.group, Workers: n.shape.Workers,
-		State: n.api.State, Health: n.api.Health, Cause: c,
+		State: n.api.State, Health: n.api.Health, Cause: c, Legacy: n.legacy != nil,
 	}
 	if n.queue != nil {
 		e.QueuedResource = n.queue.name
@@ -137,13 +143,16 @@ func (n *node) endpoints() {
 }
 
 // add makes a node of what was ordered.
-func (a *API) add(zone, name string, order *api.Node, q *queue) *node {
-	n := &node{zone: zone, name: name, api: *order, created: a.clock.Now(), queue: q, shape: shapeOf(order)}
+func (a *API) add(zone, name string, order *api.Node, legacy *v1.Node, q *queue) *node {
+	n := &node{zone: zone, name: name, api: *order, legacy: legacy, created: a.clock.Now(), queue: q, shape: shapeOf(order)}
 	n.group = fmt.Sprintf("t1v-n-%08x", uint32(a.random())) //nolint:gosec // half of it is wanted
 	n.api.Name = a.parent(zone) + "/nodes/" + name
 	n.api.Id = int64(a.random() >> 1)
 	n.api.CreateTime = stamp(n.created)
 	n.api.ApiVersion = "V2_ALPHA1"
+	if legacy != nil {
+		n.api.ApiVersion = "V1"
+	}
 	n.api.Labels, n.api.Metadata = maps.Clone(order.Labels), maps.Clone(order.Metadata)
 	describe(&n.api)
 	n.api.QueuedResource, n.api.MultisliceNode = "", false
@@ -348,7 +357,7 @@ func (a *API) unknown(kind string, c *request) *status {
 
 func (a *API) find(c *request) (*node, *status) {
 	n := a.nodes[key{c.zone, c.id}]
-	if n == nil {
+	if n == nil || !a.shows(c, n) {
 		return nil, a.unknown("nodes", c)
 	}
 	return n, nil
@@ -377,7 +386,7 @@ func (a *API) getNode(c *request) (any, *status) {
 	if refused != nil {
 		return nil, refused
 	}
-	return n.shown(), nil
+	return n.resource(c.version), nil
 }
 
 // shown is a node as the API shows it now.
@@ -393,7 +402,9 @@ func (a *API) listNodes(c *request) (any, *status) {
 	}
 	var all []*api.Node
 	for _, n := range in(a.nodes, c.zone) {
-		all = append(all, n.shown())
+		if a.shows(c, n) {
+			all = append(all, n.shown())
+		}
 	}
 	items, next, refused := page(a, c, all)
 	return &api.ListNodesResponse{Nodes: items, NextPageToken: next}, refused
@@ -414,11 +425,16 @@ func (a *API) createNode(c *request) (any, *status) {
 	if refused := a.checkOrder(c.zone, &order); refused != nil {
 		return nil, refused
 	}
+	return a.create(c, name, &order, nil)
+}
+
+// create begins to make a node of an order that is in order.
+func (a *API) create(c *request, name string, order *api.Node, legacy *v1.Node) (any, *status) {
 	if a.nodes[key{c.zone, name}] != nil {
 		return nil, refuse(alreadyExists, "Resource '%s/nodes/%s' already exists", a.parent(c.zone), name)
 	}
 	room := a.free(c.zone) != 0
-	n := a.add(c.zone, name, &order, nil)
+	n := a.add(c.zone, name, order, legacy, nil)
 	n.homeless = !room
 	d := a.timing.Create
 	if n.homeless {
@@ -438,7 +454,7 @@ func (a *API) createNode(c *request) (any, *status) {
 			return nil, late
 		}
 		a.set(n, ready, healthy, "")
-		return n.shown(), nil
+		return n.resource(c.version), nil
 	}), nil
 }
 
@@ -608,7 +624,7 @@ func (a *API) move(c *request, n *node, verb string, d time.Duration, passing st
 			return nil, late
 		}
 		a.set(n, on[0], on[1], "")
-		return n.shown(), nil
+		return n.resource(c.version), nil
 	})
 }
 

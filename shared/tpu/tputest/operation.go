@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "google.golang.org/api/tpu/v1"
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
@@ -16,13 +17,13 @@ import (
 
 // operation is a long-running operation.
 type operation struct {
-	name, id, zone, verb, target, method, principal string
-	request                                         string
-	event                                           Event
-	created, ended                                  time.Time
-	done                                            bool
-	failed                                          *status
-	response                                        json.RawMessage
+	version, name, id, zone, verb, target, method, principal string
+	request                                                  string
+	event                                                    Event
+	created, ended                                           time.Time
+	done                                                     bool
+	failed                                                   *status
+	response                                                 json.RawMessage
 	// final is what is shown of it once it is done.
 	final *api.Operation
 }
@@ -31,7 +32,7 @@ type operation struct {
 type empty struct{}
 
 // typeURL is how a value names its type where any type may stand.
-func typeURL(name string) string {
+func typeURL(version, name string) string {
 	return "type.googleapis.com/google.cloud.tpu." + version + "." + name
 }
 
@@ -41,8 +42,8 @@ func (o *operation) shown() *api.Operation {
 		return o.final
 	}
 	meta := map[string]any{
-		"@type": typeURL("OperationMetadata"), "createTime": stamp(o.created), "target": o.target, "verb": o.verb,
-		"apiVersion": version,
+		"@type": typeURL(o.version, "OperationMetadata"), "createTime": stamp(o.created), "target": o.target, "verb": o.verb,
+		"apiVersion": o.version,
 	}
 	shown := &api.Operation{Name: o.name, Done: o.done}
 	if o.done {
@@ -80,8 +81,8 @@ func (a *API) begin(
 	now := a.clock.Now()
 	r := a.random()
 	o := &operation{
-		id:   fmt.Sprintf("operation-%d-%013x-%08x-%08x", now.UnixMilli(), now.UnixMicro(), r>>32, r&0xffffffff),
-		zone: c.zone, verb: verb, method: c.called, principal: c.principal, created: now,
+		id:      fmt.Sprintf("operation-%d-%013x-%08x-%08x", now.UnixMilli(), now.UnixMicro(), r>>32, r&0xffffffff),
+		version: c.version, zone: c.zone, verb: verb, method: c.called, principal: c.principal, created: now,
 		request: c.key(),
 	}
 	o.name = a.parent(c.zone) + "/operations/" + o.id
@@ -135,9 +136,11 @@ func response(v any) json.RawMessage {
 	name := "type.googleapis.com/google.protobuf.Empty"
 	switch v.(type) {
 	case *api.Node:
-		name = typeURL("Node")
+		name = typeURL(version, "Node")
+	case *v1.Node:
+		name = typeURL(former, "Node")
 	case *api.QueuedResource:
-		name = typeURL("QueuedResource")
+		name = typeURL(version, "QueuedResource")
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(marshal(v), &fields); err != nil {
@@ -210,7 +213,7 @@ func (a *API) forget() {
 
 func (a *API) findOperation(c *request) (*operation, *status) {
 	o := a.opByName[a.parent(c.zone)+"/operations/"+c.id]
-	if o == nil {
+	if o == nil || o.version != c.version && !a.mingled {
 		return nil, a.unknown("operations", c)
 	}
 	return o, nil
@@ -230,7 +233,7 @@ func (a *API) listOperations(c *request) (any, *status) {
 	}
 	var all []*operation
 	for _, o := range a.ops {
-		if c.zone == "-" || o.zone == c.zone {
+		if (c.zone == "-" || o.zone == c.zone) && (o.version == c.version || a.mingled) {
 			all = append(all, o)
 		}
 	}

@@ -160,7 +160,7 @@ func (a *API) provision(q *queue) {
 			a.fail(q, refuse(alreadyExists, "Resource '%s/nodes/%s' already exists", a.parent(q.zone), o.name))
 			return
 		}
-		made = append(made, a.add(q.zone, o.name, o.node, q))
+		made = append(made, a.add(q.zone, o.name, o.node, nil, q))
 	}
 	turn := q.turn
 	a.after(a.timing.Create+a.stuck, func() {

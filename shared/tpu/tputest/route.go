@@ -20,7 +20,7 @@ type request struct {
 	principal  string
 
 	// project, zone, collection, id and verb are what the path says, and called is the name of the method.
-	project, zone, collection, id, verb, called string
+	version, project, zone, collection, id, verb, called string
 	// owner is a call that nothing goes wrong with: somebody in the world makes it.
 	owner bool
 	// fault is what goes wrong with the call once it is carried out.
@@ -44,9 +44,12 @@ var (
 	findQuery = []string{"pageSize", "pageToken", "filter", "orderBy"}
 )
 
-// methods are all methods of v2alpha1, by HTTP method, collection, star for one of it, and verb.
+// methods are the methods of each version of the API.
+var methods = map[string]map[string]*method{version: present, former: legacyMethods}
+
+// present are all methods of v2alpha1, by HTTP method, collection, star for one of it, and verb.
 // https://cloud.google.com/tpu/docs/reference/rest/v2alpha1
-var methods = map[string]*method{
+var present = map[string]*method{
 	"GET locations": {
 		name: "ListLocations", query: []string{"pageSize", "pageToken", "filter", "extraLocationTypes"},
 		serve: (*API).listLocations,
@@ -111,11 +114,13 @@ var methods = map[string]*method{
 	"GET reservations":       {name: "ListReservations", query: listQuery, serve: (*API).listReservations},
 }
 
-// methodNamed is the same by name.
+// methodNamed is the same by name. What both versions have is logged alike.
 var methodNamed = func() map[string]*method {
 	named := map[string]*method{}
-	for _, m := range methods {
-		named[m.name] = m
+	for _, all := range methods {
+		for _, m := range all {
+			named[m.name] = m
+		}
 	}
 	return named
 }()
@@ -129,8 +134,8 @@ var commonQuery = []string{
 // route finds the method of a call and what it is about.
 func (a *API) route(c *request) (*method, *status) {
 	none := refuse(notFound, "The requested URL %.200s was not found on this server.", c.path)
-	path, ok := strings.CutPrefix(c.path, "/"+version+"/")
-	if !ok {
+	var path string
+	if c.version, path, _ = strings.Cut(strings.TrimPrefix(c.path, "/"), "/"); methods[c.version] == nil {
 		return nil, none
 	}
 	parts := strings.Split(path, "/")
@@ -158,7 +163,7 @@ func (a *API) route(c *request) (*method, *status) {
 	if c.verb != "" {
 		pattern += ":" + c.verb
 	}
-	m, ok := methods[pattern]
+	m, ok := methods[c.version][pattern]
 	if !ok {
 		return nil, none
 	}

@@ -16,6 +16,9 @@ func SystemEntries(e Event) [][]byte {
 	var out [][]byte
 	each := func(method, message string, metadata map[string]any) {
 		for worker := range e.Workers {
+			if e.Legacy {
+				return // the machines are Google's own
+			}
 			out = append(out, systemEntry(e, worker, method, message, metadata))
 		}
 	}
@@ -27,6 +30,9 @@ func SystemEntries(e Event) [][]byte {
 		out = append(out, nodeEntry(e, "tpu.nodes.terminate", nil))
 	case e.Kind == Unhealthy && e.Cause == events.CauseHostError:
 		// One host breaks, and with it the slice.
+		if e.Legacy {
+			return nil
+		}
 		out = append(out, systemEntry(e, int(e.Seq%uint64(max(e.Workers, 1))), "compute.instances.hostError", "", nil)) //nolint:gosec // a count of workers is small
 	case e.Kind == Unhealthy && e.Cause == events.CauseMaintenance:
 		each("compute.instances.terminateOnHostMaintenance", "", nil)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	v1 "google.golang.org/api/tpu/v1"
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
@@ -21,8 +22,10 @@ type NodeConfig struct {
 	Accelerator      string
 	Spot             bool
 	Labels, Metadata map[string]string
-	// Order is what else was ordered: the fields above are put on top of it.
-	Order *api.Node
+	// Order is what else was ordered: the fields above are put on top of it. Legacy is the same of a legacy TPU Node, which has
+	// no metadata.
+	Order  *api.Node
+	Legacy *v1.Node
 
 	// State and Health are READY and HEALTHY when State is empty. Notice is maintenance that is announced.
 	State, Health string
@@ -108,14 +111,17 @@ func (a *API) place(c NodeConfig, q *queue) (*node, error) {
 	if _, ok := a.zones[c.Zone]; !ok {
 		a.zones[c.Zone] = Unlimited
 	}
-	order := c.order()
+	order, legacy := c.order(), c.legacyOrder()
+	if legacy != nil {
+		order = legacyShared(legacy)
+	}
 	a.settle(c.Zone, order, nil)
 	if refused := a.checkOrder(c.Zone, order); refused != nil {
 		return nil, fmt.Errorf("tputest: node %s: %s", c.Name, refused.message)
 	}
 	observer := a.observer
 	a.observer = nil // its creation is no news
-	n := a.add(c.Zone, c.Name, order, q)
+	n := a.add(c.Zone, c.Name, order, legacy, q)
 	a.observer = observer
 	c.settle(n)
 	a.emit(n.event(kindOf(n.api.State, n.api.Health), ""))
@@ -330,12 +336,15 @@ func (a *API) FailQueuedResource(zone, name string, code int, message string) er
 
 // OwnerCreate has somebody order a node, as a call that leaves operations and audit entries.
 func (a *API) OwnerCreate(c NodeConfig, principal string) error {
+	if c.Legacy != nil {
+		return a.callOf(former, principal, http.MethodPost, c.Zone, "/nodes", url.Values{"nodeId": {c.Name}}, c.legacyOrder())
+	}
 	return a.call(principal, http.MethodPost, c.Zone, "/nodes", url.Values{"nodeId": {c.Name}}, c.order())
 }
 
 // OwnerDelete has somebody delete a node.
 func (a *API) OwnerDelete(zone, name, principal string) error {
-	return a.call(principal, http.MethodDelete, zone, "/nodes/"+name, nil, nil)
+	return a.callOf(a.versionOf(zone, name), principal, http.MethodDelete, zone, "/nodes/"+name, nil, nil)
 }
 
 // OwnerDeleteQueuedResource has somebody delete a queued resource with everything in it.
@@ -371,12 +380,12 @@ func (a *API) SetLabel(zone, name, k, value, principal string) error {
 
 // Stop has somebody stop a node. The API allows it for nodes of one worker.
 func (a *API) Stop(zone, name, principal string) error {
-	return a.call(principal, http.MethodPost, zone, "/nodes/"+name+":stop", nil, &api.StopNodeRequest{})
+	return a.callOf(a.versionOf(zone, name), principal, http.MethodPost, zone, "/nodes/"+name+":stop", nil, &api.StopNodeRequest{})
 }
 
 // Start has somebody start a node that was stopped.
 func (a *API) Start(zone, name, principal string) error {
-	return a.call(principal, http.MethodPost, zone, "/nodes/"+name+":start", nil, &api.StartNodeRequest{})
+	return a.callOf(a.versionOf(zone, name), principal, http.MethodPost, zone, "/nodes/"+name+":start", nil, &api.StartNodeRequest{})
 }
 
 // SetMetadata has somebody change one key of a node's metadata.
@@ -390,8 +399,22 @@ func (a *API) SetMetadata(zone, name, k, value, principal string) error {
 	return a.call(principal, http.MethodPatch, zone, "/nodes/"+name, mask, &api.Node{Metadata: all})
 }
 
-// call makes a call of somebody in the world: no fault meets it.
+// versionOf is the version of the API through which a node is stopped, started and deleted.
+func (a *API) versionOf(zone, name string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := a.nodes[key{zone, name}]; n != nil && n.legacy != nil {
+		return former
+	}
+	return version
+}
+
 func (a *API) call(principal, httpMethod, zone, path string, query url.Values, body any) error {
+	return a.callOf(version, principal, httpMethod, zone, path, query, body)
+}
+
+// callOf makes a call of somebody in the world: no fault meets it.
+func (a *API) callOf(version, principal, httpMethod, zone, path string, query url.Values, body any) error {
 	c := &request{
 		http: httpMethod, path: "/" + version + "/" + a.parent(zone) + path, query: query, principal: principal, owner: true,
 	}

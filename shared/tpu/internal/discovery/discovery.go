@@ -1,5 +1,5 @@
 // Package discovery holds calls and answers against the API's own description of itself, for tests: the discovery
-// document of the Cloud TPU API, v2alpha1, that lies beside the generated client.
+// documents of the Cloud TPU API, v2alpha1 and v1, that lie beside the generated clients.
 package discovery
 
 import (
@@ -21,8 +21,9 @@ import (
 	"time"
 )
 
-// Document is the description of the API.
+// Document is the description of a version of the API.
 type Document struct {
+	Version    string              `json:"version"`
 	Schemas    map[string]*Schema  `json:"schemas"`
 	Parameters map[string]*Schema  `json:"parameters"`
 	Resources  map[string]resource `json:"resources"`
@@ -60,14 +61,19 @@ type Method struct {
 	path *regexp.Regexp
 }
 
-// Load reads the document from the module of the client.
-var Load = sync.OnceValues(func() (*Document, error) {
+// Load and LoadLegacy read the documents of v2alpha1 and v1 from the module of the clients.
+var (
+	Load       = sync.OnceValues(func() (*Document, error) { return load("v2alpha1") })
+	LoadLegacy = sync.OnceValues(func() (*Document, error) { return load("v1") })
+)
+
+func load(version string) (*Document, error) {
 	find := exec.CommandContext(context.Background(), "go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api")
 	out, err := find.Output()
 	if err != nil {
 		return nil, fmt.Errorf("find the module of the client: %w", err)
 	}
-	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "tpu", "v2alpha1", "tpu-api.json"))
+	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "tpu", version, "tpu-api.json")) //nolint:gosec // the versions are named here
 	if err != nil {
 		return nil, fmt.Errorf("discovery document: %w", err)
 	}
@@ -78,7 +84,7 @@ var Load = sync.OnceValues(func() (*Document, error) {
 	d.collect(d.Resources)
 	slices.SortFunc(d.methods, func(a, b *Method) int { return strings.Compare(a.ID, b.ID) })
 	return &d, nil
-})
+}
 
 var placeholder = regexp.MustCompile(`\{\w+\}`)
 
@@ -289,6 +295,11 @@ func (d *Document) check(s *Schema, v any, at string, sent bool) (errs []error) 
 // checkAny checks a value that names its own type.
 func (d *Document) checkAny(m map[string]any, at string, sent bool) []error {
 	name, _ := m["@type"].(string)
+	for version, load := range map[string]func() (*Document, error){"v2alpha1": Load, "v1": LoadLegacy} {
+		if other, err := load(); version != d.Version && err == nil && strings.Contains(name, "."+version+".") {
+			return other.checkAny(m, at, sent) // an operation of the other version
+		}
+	}
 	name = name[strings.LastIndexAny(name, "./")+1:]
 	s := d.Schemas[name]
 	if s == nil {

@@ -1,0 +1,83 @@
+package recreate_test
+
+import (
+	"testing"
+	"time"
+
+	tpu "google.golang.org/api/tpu/v1"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// legacyToDelete is a legacy node that was preempted, and the request to delete it.
+func legacyToDelete(t *testing.T, label string) *bench {
+	t.Helper()
+	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
+	b.Legacy(zone)
+	var err error
+	b.Policies.File, err = policy.Parse([]byte("policies: {night: {preset: spot, zones: [" + fleettest.OtherZone + "]}}"))
+	b.Must(err)
+	w := b.Slice(tputest.NodeConfig{
+		Spot: true, Accelerator: "v3-8", Labels: map[string]string{events.LabelPolicy: label},
+		Legacy: &tpu.Node{TensorflowVersion: "2.12.0", CidrBlock: "10.240.1.0/29"},
+	})
+	if s := w.Slices[0]; !s.Legacy || w.Directory != "" {
+		t.Fatalf("%+v", w)
+	}
+	b.Clock.Advance(time.Minute)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Look(zone, slice)
+	b.request = b.next()
+	return b
+}
+
+// TestALegacyNodeIsNotDeletedOrCreatedTwice though its calls carry no ID by which the API would know them again: both times
+// the answer is lost together with the instance.
+func TestALegacyNodeIsNotDeletedOrCreatedTwice(t *testing.T) {
+	b := legacyToDelete(t, "spot")
+	was := b.API.Incarnation(zone, slice)
+	lost := func(method string) {
+		t.Helper()
+		b.Calls()
+		b.API.Inject(tputest.Fault{Method: method, Legacy: true, LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
+		b.Want(b.deliver(), fleettest.Redelivered)
+		b.Mend()
+		b.Want(b.deliver(), fleettest.Handled)
+		b.Want(fleettest.Count(b.Calls(), method), 1)
+	}
+	lost("DeleteNode")
+	b.Clock.Advance(2 * time.Minute)
+	b.Look(zone, slice)
+	b.request = b.next()
+	lost("CreateNode")
+	is := b.API.Incarnation(zone, slice)
+	w := b.Workload(id)
+	b.Want(w.Slices[0].Incarnation, is)
+	b.Want(w.Incident.Phase, incident.Recreating)
+	if n := b.API.Node(zone, slice); is.Same(was) || n.ApiVersion != "V1" || n.CidrBlock != "10.240.1.0/29" || !n.SchedulingConfig.Preemptible {
+		t.Errorf("it came back as %+v", n)
+	}
+}
+
+// TestALegacyNodeComesBackNowhereElseThanWhereTheyAreLookedFor has no room in its zone, and a policy that names another one.
+func TestALegacyNodeComesBackNowhereElseThanWhereTheyAreLookedFor(t *testing.T) {
+	b := legacyToDelete(t, "night")
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Clock.Advance(2 * time.Minute)
+	b.Look(zone, slice)
+	b.request = b.next()
+	b.API.Inject(noCapacity)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.request = b.next()
+	b.Want(b.request.Zone, fleettest.OtherZone)
+	b.Calls()
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
+	b.Want(b.API.Node(fleettest.OtherZone, slice) == nil, true)
+	b.Want(b.task().Zone, zone)
+}

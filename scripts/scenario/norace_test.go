@@ -1,6 +1,0 @@
-//go:build !race
-
-package scenario
-
-// UnderRace says whether the race detector is at work.
-const UnderRace = false

@@ -1,0 +1,21 @@
+package fleet
+
+import (
+	"errors"
+
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/incident"
+)
+
+// DirectoryFailure is what an error of a checkpoint directory means as a failure of the request that met it. It is not said
+// there, because the crew reads directories too and knows nothing of incidents.
+func DirectoryFailure(err error) *incident.Failure {
+	f := &incident.Failure{Class: incident.Transient, Message: err.Error()}
+	switch {
+	case errors.Is(err, checkpoint.ErrPermission):
+		f.Class = incident.Permission
+	case errors.Is(err, checkpoint.ErrForeign), errors.Is(err, checkpoint.ErrInvalid):
+		f.Class = incident.Invalid
+	}
+	return f
+}

@@ -1,0 +1,73 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pitstop.internal/shared/incident"
+)
+
+// StockoutFor is how long a zone that had no capacity is not asked by the next workload, before those that nobody has asked.
+const StockoutFor = 10 * time.Minute
+
+// Stockout is that a zone had no capacity for a kind of slice when it was asked last.
+type Stockout struct {
+	Workload string    `json:"workload"`
+	At       time.Time `json:"at"`
+}
+
+const stockoutSchema = 1
+
+// stockoutID is the key of what a zone said of slices like this one: Spot and other capacity are not the same.
+func stockoutID(project, zone string, s incident.Slice) string {
+	kind := "other"
+	if s.Spot {
+		kind = "spot"
+	}
+	return project + "/" + zone + "/" + s.Accelerator + "/" + kind
+}
+
+// Stockout says whether a zone has just refused a slice like this one for want of capacity, and whose.
+func (l *Ledger) Stockout(ctx context.Context, project, zone string, s incident.Slice, now time.Time) (o Stockout, ok bool, err error) {
+	_, err = l.load(ctx, Stockouts, stockoutID(project, zone, s), stockoutSchema, &o)
+	if errors.Is(err, ErrNotFound) {
+		return Stockout{}, false, nil
+	}
+	return o, err == nil && now.Sub(o.At) < StockoutFor, err
+}
+
+// RememberStockout keeps that a zone has refused a slice of a workload for want of capacity.
+func (l *Ledger) RememberStockout(ctx context.Context, project, zone string, s incident.Slice, workload string, now time.Time) error {
+	id := stockoutID(project, zone, s)
+	for range tries {
+		var o Stockout
+		rev, err := l.load(ctx, Stockouts, id, stockoutSchema, &o)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if now.Sub(o.At) < time.Minute {
+			return nil // it is known
+		}
+		next := Stockout{Workload: workload, At: now.UTC()}
+		if _, err := l.store(ctx, Stockouts, id, record{Schema: stockoutSchema, Expires: now.Add(StockoutFor)}, next, rev); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("ledger: %s %s: %w", Stockouts, id, ErrConflict)
+}
+
+// remember keeps what evidence says of a zone's capacity, for the workloads that come next. It is a saving and no truth: what
+// cannot be kept is logged.
+func (a *Advancer) remember(ctx context.Context, w incident.Workload, evidence []incident.Evidence, now time.Time) {
+	for _, e := range evidence {
+		t, ok := w.OutOfCapacity(e)
+		if !ok {
+			continue
+		}
+		if err := a.Ledger.RememberStockout(ctx, w.Project, t.Zone, *w.Slice(t.Slice), w.ID, now); err != nil {
+			a.Log.WarnContext(ctx, "stockout not remembered", "workload", w.ID, "zone", t.Zone, "error", err.Error())
+		}
+	}
+}

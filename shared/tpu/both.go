@@ -1,0 +1,201 @@
+package tpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/api/option"
+	v1 "google.golang.org/api/tpu/v1"
+
+	"pitstop.internal/shared/incident"
+)
+
+// Config says what of the Cloud TPU API is used.
+type Config struct {
+	// LegacyZones are the zones in which legacy TPU Nodes are looked for beside TPU VMs, separated by commas: most projects have
+	// none, and each listing costs calls.
+	LegacyZones []string `env:"LEGACY_NODE_ZONES"`
+}
+
+// Validate returns every zone that cannot be one.
+func (c Config) Validate() error {
+	var faults []error
+	for _, z := range c.LegacyZones {
+		if !word.MatchString(z) {
+			faults = append(faults, fmt.Errorf("LEGACY_NODE_ZONES: %.80q is no zone", z))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Open makes the provider: the API as it is, and with its legacy nodes where there may be any.
+func (c Config) Open(ctx context.Context, opts ...option.ClientOption) (Provider, error) {
+	cloud, err := New(ctx, opts...)
+	if err != nil || len(c.LegacyZones) == 0 {
+		return cloud, err
+	}
+	legacy, err := newLegacy(ctx, opts...)
+	return &Both{Cloud: cloud, legacy: legacy, zones: c.LegacyZones}, err
+}
+
+// Both is the Cloud TPU API in its present and its former version. Whether either shows the nodes of the other nobody says,
+// so both is understood; a legacy node is always told as v1 shows it. In one zone a name is one slice's.
+type Both struct {
+	*Cloud
+
+	legacy *legacy
+	zones  []string
+}
+
+var _ Provider = (*Both)(nil)
+
+// Read implements Provider. A slice that is not there any more may have come back as the other sort.
+func (b *Both) Read(ctx context.Context, r Ref) (Slice, error) {
+	if !r.valid() {
+		return gone(r), nil
+	}
+	vm := r
+	vm.Legacy = false
+	if r.Legacy {
+		s, err := b.legacy.read(ctx, r)
+		if err != nil || s.Condition != incident.Gone {
+			return s, err
+		}
+		if s, err = b.Cloud.Read(ctx, vm); err != nil || s.Condition != incident.Gone {
+			return s, err
+		}
+		return gone(r), nil
+	}
+	s, err := b.Cloud.Read(ctx, vm)
+	if err != nil || s.Condition != incident.Gone && !s.Legacy || !slices.Contains(b.zones, r.Zone) {
+		return s, err
+	}
+	r.Legacy = true
+	former, err := b.legacy.read(ctx, r)
+	if err != nil {
+		return Slice{}, err
+	}
+	if former.Condition == incident.Gone {
+		return s, nil
+	}
+	return former, nil
+}
+
+// List implements Provider. That the former version cannot be read keeps nothing of the present one back.
+func (b *Both) List(ctx context.Context, project, zone string) (Listing, error) {
+	list, err := b.Cloud.List(ctx, project, zone)
+	if err != nil || !slices.Contains(b.zones, zone) {
+		return list, err
+	}
+	former, whole, err := b.legacy.list(ctx, project, zone)
+	list.Legacy, list.Unread = whole, err
+	byName := map[string]Slice{}
+	for _, s := range former {
+		byName[s.Name] = s
+	}
+	var all []Slice
+	for _, s := range list.Slices {
+		f, ok := byName[s.Name]
+		switch {
+		case s.Legacy && ok:
+			s = f
+		case s.Legacy: // v2alpha1 does not show enough of it, and yet that it is there
+			list.Legacy = false
+			continue
+		}
+		delete(byName, s.Name)
+		all = append(all, s)
+	}
+	for _, s := range former {
+		if _, left := byName[s.Name]; left {
+			all = append(all, s)
+		}
+	}
+	list.Slices = all
+	return list, nil
+}
+
+// Zones implements Provider. A zone that legacy nodes are looked for in and that is none shows when it is listed.
+func (b *Both) Zones(ctx context.Context, project string) ([]string, error) {
+	zones, err := b.Cloud.Zones(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	for _, z := range b.zones {
+		if !slices.Contains(zones, z) {
+			zones = append(zones, z)
+		}
+	}
+	return zones, nil
+}
+
+// checked refuses a reference that names nothing.
+func checked(what string, r Ref) error {
+	r.Legacy = false
+	return r.check(what)
+}
+
+// Create implements Provider. Where legacy nodes are not looked for, none is created.
+func (b *Both) Create(
+	ctx context.Context, r Ref, spec []byte, labels map[string]string, requestID string,
+) (operation string, err error) {
+	if !r.Legacy {
+		return b.Cloud.Create(ctx, r, spec, labels, requestID)
+	}
+	what := r.about("create legacy")
+	if err := checked(what, r); err != nil {
+		return "", err
+	}
+	if !slices.Contains(b.zones, r.Zone) {
+		return "", &Error{Call: what, Class: incident.WrongZone, Message: "legacy_node_zones does not name " + r.Zone}
+	}
+	return b.legacy.create(ctx, r, spec, labels)
+}
+
+// Delete implements Provider.
+func (b *Both) Delete(ctx context.Context, r Ref, requestID string) (operation string, err error) {
+	if !r.Legacy {
+		return b.Cloud.Delete(ctx, r, requestID)
+	}
+	what := r.about("delete legacy")
+	if err := checked(what, r); err != nil {
+		return "", err
+	}
+	return b.legacy.start(ctx, what, otherCall, func(ctx context.Context) (*v1.Operation, error) {
+		return b.legacy.nodes.Delete(r.String()).Context(ctx).Do()
+	})
+}
+
+// Start implements Provider.
+func (b *Both) Start(ctx context.Context, r Ref) (operation string, err error) {
+	if !r.Legacy {
+		return b.Cloud.Start(ctx, r)
+	}
+	what := r.about("start legacy")
+	if err := checked(what, r); err != nil {
+		return "", err
+	}
+	return b.legacy.start(ctx, what, createOther, func(ctx context.Context) (*v1.Operation, error) {
+		return b.legacy.nodes.Start(r.String(), &v1.StartNodeRequest{}).Context(ctx).Do()
+	})
+}
+
+// Operations implements Provider. Whether the versions share their operations nobody says: each is told once.
+func (b *Both) Operations(ctx context.Context, project, zone string) ([]Operation, error) {
+	ops, err := b.Cloud.Operations(ctx, project, zone)
+	if err != nil || !slices.Contains(b.zones, zone) {
+		return ops, err
+	}
+	former, err := b.legacy.operations(ctx, project, zone)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range former {
+		if !slices.ContainsFunc(ops, func(p Operation) bool { return p.Name == o.Name }) {
+			ops = append(ops, o)
+		}
+	}
+	return ops, nil
+}

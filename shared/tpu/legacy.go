@@ -1,0 +1,210 @@
+package tpu
+
+import (
+	"context"
+	stdjson "encoding/json"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"google.golang.org/api/option"
+	v1 "google.golang.org/api/tpu/v1"
+	api "google.golang.org/api/tpu/v2alpha1"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// legacy is the Cloud TPU API, v1: TPU Nodes, of which nobody sees the machines. They have neither metadata nor guest
+// attributes, no announced maintenance and no queued resources; calls have no request ID, so a repeated creation is refused
+// for the name that it took, and a repeated deletion for the state that it made.
+// https://cloud.google.com/tpu/docs/reference/rest/v1/projects.locations.nodes
+type legacy struct {
+	nodes *v1.ProjectsLocationsNodesService
+	ops   *v1.ProjectsLocationsOperationsService
+}
+
+func newLegacy(ctx context.Context, opts ...option.ClientOption) (*legacy, error) {
+	s, err := v1.NewService(ctx, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("cloud tpu client of legacy nodes: %w", err)
+	}
+	l := s.Projects.Locations
+	return &legacy{nodes: l.Nodes, ops: l.Operations}, nil
+}
+
+// legacyFields are the fields of v1, as fields are those of v2alpha1.
+var legacyFields = schemas{
+	"Node": {
+		"acceleratorType": {copied, ""}, "apiVersion": {output, ""}, "cidrBlock": {regional, ""}, "createTime": {output, ""},
+		"description": {copied, ""}, "health": {output, ""}, "healthDescription": {output, ""}, "ipAddress": {output, ""},
+		"labels": {copied, ""}, "name": {recomputed, ""}, "network": {portable, ""}, "networkEndpoints": {output, ""},
+		"port": {output, ""}, "schedulingConfig": {copied, "SchedulingConfig"}, "serviceAccount": {output, ""},
+		"state": {output, ""}, "symptoms": {output, ""}, "tensorflowVersion": {portable, ""},
+		"useServiceNetworking": {copied, ""},
+	},
+	"SchedulingConfig": {"preemptible": {copied, ""}, "reserved": {copied, ""}},
+}
+
+// legacyNode is where the specification of a legacy node has it: that of a TPU VM has a node.
+const legacyNode = "legacy_node"
+
+// legacySpec writes what a legacy node can be created from again.
+func legacySpec(n *v1.Node) (spec []byte, hash string, err error) {
+	node, err := legacyFields.keep("Node", n)
+	if err != nil {
+		return nil, "", err
+	}
+	drop(node, "labels", events.LabelIncident)
+	dropEmpty(node, "labels", "schedulingConfig")
+	if node["useServiceNetworking"] == true {
+		delete(node, "cidrBlock") // the API chose it, and takes none beside
+	}
+	spec, err = json.Marshal(map[string]any{legacyNode: node}, json.Deterministic(true))
+	if err != nil {
+		return nil, "", fmt.Errorf("specification: %w", err)
+	}
+	return spec, events.ID("spec", string(spec)), nil
+}
+
+// readLegacySpec reads a stored specification.
+func readLegacySpec(spec []byte) (*v1.Node, error) {
+	var r struct {
+		Node *v1.Node `json:"legacy_node"`
+	}
+	if err := stdjson.Unmarshal(spec, &r); err != nil {
+		return nil, fmt.Errorf("specification: %w", err)
+	}
+	if r.Node == nil {
+		return nil, fmt.Errorf("specification: it has no legacy node")
+	}
+	return r.Node, nil
+}
+
+// legacyLife is the identifier of a life of a legacy node: v1 has none of its own but the time.
+func legacyLife(i events.Incarnation) string {
+	if i.Created.IsZero() {
+		return ""
+	}
+	return i.Created.Format(time.RFC3339Nano)
+}
+
+// legacySlice is what a legacy node amounts to.
+func legacySlice(r Ref, n *v1.Node) (s Slice, err error) {
+	r.Legacy, r.QueuedResource = true, ""
+	s = seen(r, &api.Node{
+		State: n.State, Health: n.Health, AcceleratorType: n.AcceleratorType, CreateTime: n.CreateTime, Labels: n.Labels,
+		SchedulingConfig: legacyScheduling(n), NetworkEndpoints: make([]*api.NetworkEndpoint, len(n.NetworkEndpoints)),
+		Symptoms: legacySymptoms(n),
+	}, nil)
+	s.Incarnation.ID = legacyLife(s.Incarnation)
+	s.Spec, s.SpecHash, err = legacySpec(n)
+	return s, err
+}
+
+func legacyScheduling(n *v1.Node) *api.SchedulingConfig {
+	if n.SchedulingConfig == nil {
+		return nil
+	}
+	return &api.SchedulingConfig{Preemptible: n.SchedulingConfig.Preemptible, Reserved: n.SchedulingConfig.Reserved}
+}
+
+func legacySymptoms(n *v1.Node) []*api.Symptom {
+	var all []*api.Symptom
+	for _, y := range n.Symptoms {
+		all = append(all, (*api.Symptom)(y))
+	}
+	return all
+}
+
+// legacyOperation is an operation of v1 as one of v2alpha1: they say the same.
+func legacyOperation(o *v1.Operation) *api.Operation {
+	return &api.Operation{Name: o.Name, Done: o.Done, Error: (*api.Status)(o.Error), Metadata: o.Metadata}
+}
+
+// ours reports whether a node is this version's: it may show those of the other too.
+func ours(n *v1.Node) bool { return len(n.ApiVersion) < 2 || n.ApiVersion[:2] != "V2" }
+
+func (l *legacy) read(ctx context.Context, r Ref) (Slice, error) {
+	n, err := call(ctx, r.about("read legacy"), otherCall, func(ctx context.Context) (*v1.Node, error) {
+		return l.nodes.Get(r.String()).Context(ctx).Do()
+	})
+	switch {
+	case is(err, incident.NotFound) || err == nil && !ours(n):
+		return gone(r), nil
+	case err != nil:
+		return Slice{}, err
+	}
+	return legacySlice(r, n)
+}
+
+// list reads the legacy nodes of a zone; whole says that nothing is left out.
+func (l *legacy) list(ctx context.Context, project, zone string) (all []Slice, whole bool, err error) {
+	nodes, partial, err := pages(ctx, "list legacy nodes in "+zone, func(ctx context.Context, token string) ([]*v1.Node, string, bool, error) {
+		page, err := l.nodes.List(zoneName(project, zone)).PageToken(token).Context(ctx).Do()
+		if err != nil {
+			return nil, "", false, err
+		}
+		return page.Nodes, page.NextPageToken, len(page.Unreachable) > 0, nil
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	for _, n := range nodes {
+		if !ours(n) {
+			continue
+		}
+		s, err := legacySlice(Ref{Project: project, Zone: zone, Name: path.Base(n.Name)}, n)
+		if err != nil {
+			return nil, false, err
+		}
+		all = append(all, s)
+	}
+	return all, !partial, nil
+}
+
+func (l *legacy) create(ctx context.Context, r Ref, spec []byte, labels map[string]string) (operation string, err error) {
+	what := r.about("create legacy")
+	n, err := readLegacySpec(spec)
+	if err != nil {
+		return "", &Error{Call: what, Class: incident.Invalid, Message: err.Error(), cause: err}
+	}
+	for k, v := range labels {
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		n.Labels[k] = v
+	}
+	o := createOther
+	if c := n.SchedulingConfig; c != nil && c.Preemptible && !c.Reserved {
+		o = createSpot
+	}
+	return l.start(ctx, what, o, func(ctx context.Context) (*v1.Operation, error) {
+		return l.nodes.Create(r.parent(), n).NodeId(r.Name).Context(ctx).Do()
+	})
+}
+
+// start begins an operation, and returns its name.
+func (l *legacy) start(ctx context.Context, what string, o occasion, f func(context.Context) (*v1.Operation, error)) (string, error) {
+	op, err := call(ctx, what, o, f)
+	if err != nil {
+		return "", err
+	}
+	return started(what, o, legacyOperation(op))
+}
+
+func (l *legacy) operations(ctx context.Context, project, zone string) ([]Operation, error) {
+	ops, _, err := pages(ctx, "list operations of legacy nodes in "+zone, func(ctx context.Context, token string) ([]Operation, string, bool, error) {
+		page, err := l.ops.List(zoneName(project, zone)).PageToken(token).Context(ctx).Do()
+		if err != nil {
+			return nil, "", false, err
+		}
+		var all []Operation
+		for _, o := range page.Operations {
+			all = append(all, operationOf(legacyOperation(o)))
+		}
+		return all, page.NextPageToken, false, nil
+	})
+	return ops, err
+}
