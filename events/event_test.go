@@ -107,7 +107,7 @@ var frozen = map[string]struct {
 	events.TypeIncidentUpdated: {anyOf(events.DecodeIncidentUpdated), events.IncidentUpdated{
 		Schema: 1, Workload: "demo/llama-8b", Incident: "llama-8b-20261112-3", Number: 17, At: november(12, 2, 14, 8), Opened: november(12, 2, 14, 7),
 		Cause: events.CausePreemption, Policy: "night", Slices: []events.Affected{{Name: "llama-8b-0", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true}},
-		Chips: 32, Phase: "closed", Asked: events.ActionDelete, Outcome: "escalated", ConfirmedBy: "step", Happened: []string{"worker 2 was preempted"},
+		Chips: 32, Phase: "closed", Asked: events.ActionDelete, Outcome: "escalated", ConfirmedBy: "step", Code: "gave_up", Happened: []string{"worker 2 was preempted"},
 		Doing: "escalated", Why: "no capacity for 48 h 0 m", Advice: "create it by hand", Down: november(12, 2, 14, 7), Waiting: november(12, 2, 20, 0), IdleChips: 16,
 		ChipHourPrice: 1.2,
 	}},

@@ -27,6 +27,8 @@ type IncidentUpdated struct {
 	// Outcome is how it ended, and ConfirmedBy what proved that training goes on.
 	Outcome     string `json:"outcome,omitzero"`
 	ConfirmedBy string `json:"confirmed_by,omitzero"`
+	// Code is the reason of an end other than resumed, in one word.
+	Code string `json:"code,omitzero"`
 	// Happened is what went wrong, in the order in which it was learned.
 	Happened []string `json:"happened,omitempty"`
 	// Doing is what was decided last, and Why; Advice is what a person has to do.

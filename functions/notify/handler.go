@@ -135,6 +135,8 @@ type desk struct {
 const (
 	// tellFor is how long a step that is being told belongs to who does it; after that, nobody does any more.
 	tellFor = time.Minute
+	// mostAgain bounds how often that is said again of which nobody knows whether it arrived.
+	mostAgain = 3
 	// maxTogether bounds how many incidents one message tells of.
 	maxTogether  = 100
 	claimsAtOnce = 16
@@ -197,10 +199,16 @@ func (d *desk) claim(ctx context.Context, u events.IncidentUpdated, record ledge
 		if err == nil {
 			return claim{u, record, saved, slices.Contains(record.Unsure, u.Step())}, nil
 		}
-		if !errors.Is(err, ledger.ErrConflict) {
-			return claim{}, err
+		mine, unheard := record.Sending, !errors.Is(err, ledger.ErrConflict)
+		var failed error
+		if record, rev, failed = d.ledger.Told(ctx, d.Name(), u.Workload, u.Incident); failed != nil {
+			return claim{}, errors.Join(err, failed)
 		}
-		if record, rev, err = d.ledger.Told(ctx, d.Name(), u.Workload, u.Incident); err != nil {
+		switch s := record.Sending; {
+		case !unheard:
+		case s != nil && s.Step == mine.Step && s.At.Equal(mine.At): // it was saved, and the answer was lost
+			return claim{u, record, rev, slices.Contains(record.Unsure, u.Step())}, nil
+		default:
 			return claim{}, err
 		}
 	}
@@ -209,7 +217,7 @@ func (d *desk) claim(ctx context.Context, u events.IncidentUpdated, record ledge
 
 // settled is a record in which nothing is being told any more. Of a step that was, nobody knows whether it arrived: the
 // target did not answer, or the instance ended. A target that knows repetitions is told again. Of the others, what ends an incident or asks
-// somebody is said once more, and says so; the rest the next step tells.
+// somebody is said again, and says so; the rest the next step tells.
 func (d *desk) settled(t ledger.Told) ledger.Told {
 	s := t.Sending
 	if s == nil {
@@ -219,12 +227,22 @@ func (d *desk) settled(t ledger.Told) ledger.Told {
 	t.Steps, t.Unsure = slices.Clip(t.Steps), slices.Clip(t.Unsure)
 	switch {
 	case d.Knows():
-	case stands(s.Step) && !slices.Contains(t.Unsure, s.Step):
+	case stands(s.Step) && repeated(t.Unsure, s.Step) < mostAgain:
 		t.Unsure = append(t.Unsure, s.Step)
 	default:
 		t.Steps, t.Number = append(t.Steps, s.Step), max(t.Number, s.Number)
 	}
 	return t
+}
+
+// repeated is how often nobody knew of a step whether it arrived.
+func repeated(unsure []string, step string) (n int) {
+	for _, s := range unsure {
+		if s == step {
+			n++
+		}
+	}
+	return n
 }
 
 // others claims what waits, to be told with something that has got a place.
@@ -266,6 +284,9 @@ func (d *desk) send(ctx context.Context, claims []claim) error {
 		m.Thread = claims[0].record.Thread
 	}
 	thread, err := d.Send(ctx, m)
+	if len(claims) > 1 {
+		thread = "" // what follows of each has one of its own
+	}
 	// What was sent was sent: that is saved even when who delivered it has left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

@@ -30,7 +30,7 @@ func (m Message) view() view {
 		v = digest(m.Updates)
 	}
 	if m.Again {
-		v.footer += " · said once more: nobody knows whether it arrived the first time"
+		v.footer += " · said again: nobody knows whether it arrived before"
 	}
 	v.title, v.footer = line(v.title), line(v.footer)
 	for i := range v.rows {
@@ -57,7 +57,10 @@ func single(u events.IncidentUpdated) view {
 	}
 	v.row("Cost so far", cost(u))
 	v.row("What you must do", must(u))
-	v.footer = u.Incident + " · policy " + orElse(u.Policy, "watch, for there is no label") + " · " + u.At.UTC().Format("Jan 2 15:04:05 UTC")
+	if u.Code != "" {
+		v.footer = " · " + u.Code
+	}
+	v.footer = u.Incident + v.footer + " · policy " + orElse(u.Policy, "watch, for there is no label") + " · " + u.At.UTC().Format("Jan 2 15:04:05 UTC")
 	return v
 }
 
@@ -82,7 +85,11 @@ func digest(updates []events.IncidentUpdated) view {
 		}
 	}
 	v := view{title: fmt.Sprintf("%d incidents at once", len(updates))}
-	if needed > 0 {
+	switch needed {
+	case 0:
+	case 1:
+		v.title += ", one of them needs a person"
+	default:
 		v.title += fmt.Sprintf(", %d of them need a person", needed)
 	}
 	if rest := len(updates) - len(named); rest > 0 {
@@ -207,7 +214,7 @@ func where(u events.IncidentUpdated) string {
 	const most = 4
 	var parts []string
 	for _, s := range u.Slices[:min(most, len(u.Slices))] {
-		p := strings.TrimSpace(s.Name + ", " + s.Accelerator)
+		p := strings.TrimSuffix(s.Name+", "+s.Accelerator, ", ")
 		if s.Spot {
 			p += " Spot"
 		}

@@ -71,7 +71,7 @@ func messages() map[string]Message {
 			u.ConfirmedBy, u.Doing, u.Why = "step", "resumed, confirmed by step · away 18 m 1 s", "step 48,213 > 48,190"
 		})),
 		"escalated": one(told(ends("escalated"), func(u *events.IncidentUpdated) {
-			u.IdleChips, u.Why, u.Advice = 16, "no progress within 30 m 0 s", "look at the training's log, then restart it"
+			u.IdleChips, u.Why, u.Code, u.Advice = 16, "no progress within 30 m 0 s", "no_progress", "look at the training's log, then restart it"
 		})),
 		"escalated-unpriced": one(told(ends("escalated"), func(u *events.IncidentUpdated) { u.IdleChips, u.ChipHourPrice = 16, 0 })),
 		"observed":           one(told(ends("observed"), func(u *events.IncidentUpdated) { u.Why, u.Policy = "the policy allows nothing", "" })),

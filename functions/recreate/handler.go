@@ -265,8 +265,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 		return h.refused(ctx, r, incident.Uncalled, what+" refused", tpu.Failure(unfit))
 	}
 	if heard != nil {
-		_, err := h.Fleet.Advancer.Answer(ctx, r.Request, "", what+" not asked for", heard)
-		return err
+		return h.refused(ctx, r, incident.Uncalled, what+" not asked for", heard)
 	}
 	labels := map[string]string{events.LabelWorkload: fleet.LabelValue(w.Name), events.LabelIncident: r.Incident}
 	op, err := h.Provider.Create(ctx, ref, spec, labels, id)

@@ -936,6 +936,9 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 			if z := w.Incident.Zones; len(z) != 1 || z[0].Text != "no capacity: demo/mixtral was refused there 1 m 0 s ago" {
 				t.Errorf("zones %+v", z)
 			}
+			if c := w.Incident.Calls; !c[len(c)-1].NotMade {
+				t.Errorf("a call is on record that nobody made: %+v", c[len(c)-1])
+			}
 			b.Clock.Advance(3 * time.Minute) // it is still remembered, and its own turn has come
 			b.Give(w, incident.Ticked{})
 			b.request = b.next()
@@ -1036,6 +1039,7 @@ func waiting(t *testing.T) *bench {
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
 	order := tputest.NodeConfig{
 		Zone: zone, Name: slice, Spot: true, Created: b.Clock.Now().Add(-72 * time.Hour), Labels: map[string]string{events.LabelPolicy: "spot"},
+		Metadata: map[string]string{"startup-script": "x"},
 	}
 	b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: queue, Spot: true, Nodes: []tputest.NodeConfig{order}}))
 	b.Look(zone, slice)
@@ -1117,7 +1121,7 @@ func multislice(t *testing.T) *bench {
 	for _, name := range halves {
 		q.Nodes = append(q.Nodes, tputest.NodeConfig{
 			Zone: zone, Name: name, Spot: true, Created: b.Clock.Now().Add(-72 * time.Hour), Labels: map[string]string{events.LabelPolicy: "spot"},
-			Metadata: map[string]string{"name": name},
+			Metadata: map[string]string{"name": name, "startup-script": "x"},
 		})
 	}
 	b.Must(b.API.AddQueuedResource(q))

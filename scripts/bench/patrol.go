@@ -294,6 +294,7 @@ func (g *ground) populate() (held int, err error) {
 		c := tputest.NodeConfig{
 			Zone: zoneAt(i % patrolZones), Name: fmt.Sprintf("llama-%d", i), Accelerator: "v5litepod-16", Spot: true, Group: group(i),
 			Created: g.clock.Now().Add(-72 * time.Hour), Labels: map[string]string{events.LabelPolicy: "spot"},
+			Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"},
 		}
 		if i < patrolQueued {
 			err = g.api.AddQueuedResource(tputest.QueuedConfig{Zone: c.Zone, Name: fmt.Sprintf("order-%d", i), Nodes: []tputest.NodeConfig{c}, Spot: true})

@@ -78,7 +78,7 @@ func (g *ground) introduce(ctx context.Context, zone string, i int) (name string
 	name = fmt.Sprintf("llama-%d", i)
 	if _, err = g.api.AddNode(tputest.NodeConfig{
 		Zone: zone, Name: name, Accelerator: "v5litepod-16", Spot: true, Group: group(i), Labels: map[string]string{events.LabelPolicy: "spot"},
-		Created: g.clock.Now().Add(-72 * time.Hour),
+		Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"}, Created: g.clock.Now().Add(-72 * time.Hour),
 	}); err != nil {
 		return name, err
 	}

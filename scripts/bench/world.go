@@ -68,7 +68,9 @@ func (w *world) slice(ctx context.Context, i int, accelerator string) (name stri
 	name = fmt.Sprintf("llama-%d", i)
 	_, err = w.api.AddNode(tputest.NodeConfig{
 		Zone: zone, Name: name, Accelerator: accelerator, Spot: true, Group: group(i), Labels: map[string]string{events.LabelPolicy: "spot"},
-		Metadata: map[string]string{events.MetadataCheckpointDir: "gs://demo-checkpoints/" + name},
+		Metadata: map[string]string{
+			events.MetadataCheckpointDir: "gs://demo-checkpoints/" + name, "startup-script": "pitcrew run -- python3 train.py",
+		},
 	})
 	if err != nil {
 		return "", err

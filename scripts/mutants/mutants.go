@@ -80,7 +80,7 @@ var mutants = []mutant{
 		{"shared/incident/call.go", "			c.Answered, c.NotMade, c.Code = m.now, true, e.Code\n", "			c.Answered = m.now\n"},
 	}},
 	{"owner's word", "a training that hangs is restarted unasked", []edit{
-		{"shared/incident/hang.go", "	case m.p.Hang != policy.HangRestart:\n", "	case false:\n"},
+		{"shared/incident/hang.go", "	case m.p.Hang != policy.HangRestart:\n", "	case false && m.p.Hang != policy.HangRestart:\n"},
 		{"shared/incident/training.go", "in.Cause == events.CauseHang && m.p.Hang", "false && m.p.Hang"},
 	}},
 	{"owner's word", "the pause is not read", []edit{

@@ -132,7 +132,8 @@ func (p *people) replace(c SliceConfig, zone string) {
 // order is what the owner of a slice orders.
 func (w *world) order(c SliceConfig) tputest.NodeConfig {
 	n := tputest.NodeConfig{
-		Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: map[string]string{}, Metadata: map[string]string{},
+		Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: map[string]string{},
+		Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"},
 	}
 	if c.Policy != "" {
 		n.Labels[events.LabelPolicy] = c.Policy

@@ -77,7 +77,7 @@ func played(t *testing.T, r scenario.Recorded) play {
 	once, _ := plays.LoadOrStore(r.Name, sync.OnceValue(func() (p play) {
 		var log bytes.Buffer
 		// It outlives the test that happens to be the first.
-		p.story, p.err = scenario.Run(context.Background(), r.Name, r.Scenario, r.Records, scenario.Options{Policy: r.Policy, Log: &log}) //nolint:usetesting // see above
+		p.story, p.err = scenario.Run(context.Background(), r.Name, r.Scenario, r.Records, scenario.Options{Policy: r.Policy, Log: &log})
 		p.log = log.Bytes()
 		return p
 	}))

@@ -97,9 +97,15 @@ func overSocket(tb testing.TB) rig {
 	})
 }
 
-func overFiles(tb testing.TB) rig { return overFilesOf(tb, false) }
+func overFiles(tb testing.TB) rig {
+	tb.Helper()
+	return overFilesOf(tb, false)
+}
 
-func overFilesBehind(tb testing.TB) rig { return overFilesOf(tb, true) }
+func overFilesBehind(tb testing.TB) rig {
+	tb.Helper()
+	return overFilesOf(tb, true)
+}
 
 func overFilesOf(tb testing.TB, behind bool) rig {
 	tb.Helper()

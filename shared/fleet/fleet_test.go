@@ -162,7 +162,7 @@ func TestWhatAQueuedResourceHoldsIsReadTogetherAndGoesInOneIncident(t *testing.T
 	b := newBench(t)
 	var nodes []tputest.NodeConfig
 	for _, name := range []string{"a", "b"} {
-		nodes = append(nodes, tputest.NodeConfig{Name: name, Spot: true, Labels: fleettest.Label("spot")})
+		nodes = append(nodes, tputest.NodeConfig{Name: name, Spot: true, Labels: fleettest.Label("spot"), Metadata: map[string]string{"startup-script": "x"}})
 	}
 	b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "q", Spot: true, Nodes: nodes}))
 	b.Look(zone, "a")
@@ -204,7 +204,7 @@ func TestAQueuedResourceThatIsFirstSeenWithoutItsSliceIsIntroduced(t *testing.T)
 func TestASliceThatIsFirstSeenLostIsDecidedOnByItsOwnPolicy(t *testing.T) {
 	for policy, want := range map[string]incident.Phase{"spot": incident.Removing, "watch": incident.Watching, "": incident.Watching} {
 		b := newBench(t)
-		b.node(tputest.NodeConfig{Spot: true, Labels: fleettest.Label(policy)})
+		b.node(tputest.NodeConfig{Spot: true, Labels: fleettest.Label(policy), Metadata: map[string]string{"startup-script": "x"}})
 		b.Must(b.API.Preempt(zone, "llama"))
 		w := b.Look(zone, "llama")
 		b.Want(w.Label, policy)

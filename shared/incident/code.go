@@ -27,6 +27,7 @@ const (
 	CodePolicyUnreadable Code = "policy_unreadable"
 	CodePolicyNo         Code = "policy_no"
 	CodePolicyAsk        Code = "policy_ask"
+	CodeEmptyMachine     Code = "empty_machine"
 	CodeWatchOnly        Code = "watch_only"
 	CodeOwner            Code = "owner"
 	CodeTakenOver        Code = "taken_over"
@@ -101,6 +102,7 @@ func Codes() []Meaning {
 		{CodePolicyUnreadable, "the policy file cannot be read, so nothing is allowed for the time being"},
 		{CodePolicyNo, "the switch is no"},
 		{CodePolicyAsk, "the switch is ask, and nobody has approved"},
+		{CodeEmptyMachine, "there is no start-up script, so what is created again would stand empty, and nobody has approved"},
 		{CodeWatchOnly, "the policy allows nothing at all"},
 		{CodeOwner, "the owner deleted or stopped it"},
 		{CodeHangReport, "the training hangs, and the policy's hang is report, or it is not known that it stands still"},

@@ -130,6 +130,7 @@ type Facts struct {
 	Workers, Chips int
 	Spot           bool
 	Spec           string
+	Bare           bool
 	// Label and Directory are the workload's, as this slice says them.
 	Label, Directory string
 }

@@ -259,7 +259,7 @@ func (m *machine) facts(s *Slice, f Facts) {
 	next.QueuedResource, next.Accelerator, next.Workers, next.Chips = f.QueuedResource, f.Accelerator, f.Workers, f.Chips
 	next.Spot, next.Legacy = f.Spot, f.Legacy
 	if f.Spec != "" {
-		next.Spec = f.Spec
+		next.Spec, next.Bare = f.Spec, f.Bare
 	}
 	if next != *s {
 		*m.slice(s.Name) = next

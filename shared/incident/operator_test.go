@@ -140,6 +140,51 @@ func TestAYesWaitsForAPolicyThatCanBeRead(t *testing.T) {
 	}
 }
 
+// TestAnEmptyMachineIsNotCreatedUnasked: without a start-up script nothing trains on what comes back, whatever the policy says.
+func TestAnEmptyMachineIsNotCreatedUnasked(t *testing.T) {
+	lose := func(p policy.Policy, bare bool) node {
+		n := at(t, p, true, "preempted", nil)
+		e, ok := evidence(n.w, n.now)["read lost"].(incident.Read)
+		if !ok {
+			t.Fatal("there is no reading of a loss")
+		}
+		e.Facts.Bare = bare
+		n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+		return n
+	}
+	n := lose(policies["spot"], true)
+	if in := n.w.Incident; in == nil || in.Phase != incident.Approving || in.Asked != events.ActionDelete {
+		t.Fatalf("it stands at %+v", in)
+	}
+	last := n.w.Incident.Timeline[len(n.w.Incident.Timeline)-1]
+	if !strings.Contains(last.Reason, "llama-8b has no start-up script") {
+		t.Errorf("it says %+v", last)
+	}
+	e := evidence(n.w, n.now)["approved"]
+	w, sent, _ := incident.Advance(policies["spot"], n.w, e, n.now)
+	if len(sent) != 1 || asks(sent[0]) != "delete llama-8b" {
+		t.Errorf("approved, sent is %v", sent)
+	}
+	if level, _ := w.Allowed(events.ActionDelete, policies["spot"]); level != policy.Yes {
+		t.Errorf("the call is allowed: %v", level)
+	}
+	quiet := quiet(true)
+	quiet.Slices[0].Bare = true
+	if f := quiet.IfLost(policies["spot"], "llama-8b", start); f.Phase != incident.Approving {
+		t.Errorf("foreseen is %+v", f)
+	}
+	if n := lose(policies["spot"], false); n.w.Incident.Phase != incident.Removing {
+		t.Errorf("with a script it stands at %+v", n.w.Incident)
+	}
+	// What may not be replaced at all, or is only watched, is not asked for.
+	if n := lose(policies["seldom"], true); n.w.Incident != nil || n.w.Closed.Outcome != incident.Escalated {
+		t.Errorf("forbidden, it stands at %+v", n.w.Incident)
+	}
+	if n := lose(policies["watch"], true); n.w.Incident.Phase != incident.Watching {
+		t.Errorf("watched, it stands at %+v", n.w.Incident)
+	}
+}
+
 func says(tl []incident.Line, text, reason string) bool {
 	for _, l := range tl {
 		if l.Text == text && l.Reason == reason {

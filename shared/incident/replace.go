@@ -67,11 +67,23 @@ func (m *machine) replace(why string) {
 	case m.level(sw) == policy.No:
 		m.rehearseReplacement(m.replacing(), "")
 		m.escalate(CodePolicyNo, why+", and "+m.no(sw), "recreate "+strings.Join(m.replacing(), ", ")+" by hand, or allow the switch "+string(sw))
-	case m.level(sw) == policy.Ask && m.w.Incident.Approved != events.ActionDelete:
+	case (m.level(sw) == policy.Ask || m.bare() != "") && m.w.Incident.Approved != events.ActionDelete:
 		m.ask(events.ActionDelete)
 	default:
 		m.remove(why)
 	}
+}
+
+// bare names what is to be replaced and would come back as an empty machine: nothing would train there, at the full price, so a
+// person is asked whatever the policy says.
+func (m *machine) bare() string {
+	var names []string
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.Replace && s.Bare {
+			names = append(names, s.Name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // replaceGone has what has been gone for longer than anybody's word about it takes replaced with what is lost now.

@@ -532,8 +532,12 @@ func (m *machine) uncharge(a events.Action) {
 func (m *machine) ask(a events.Action) {
 	m.enter(Approving, time.Time{})
 	m.inc().Asked = a
-	m.decided("wait for approval: "+m.asks(a), "the policy says ask")
-	m.coded(CodePolicyAsk)
+	why, code := "the policy says ask", CodePolicyAsk
+	if bare := m.bare(); a == events.ActionDelete && bare != "" {
+		why, code = bare+" has no start-up script: what comes back is an empty machine, and nothing trains there by itself", CodeEmptyMachine
+	}
+	m.decided("wait for approval: "+m.asks(a), why)
+	m.coded(code)
 }
 
 func (m *machine) asks(a events.Action) string {

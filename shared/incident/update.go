@@ -45,7 +45,7 @@ func (in *Incident) update(p policy.Policy, w Workload, now time.Time) events.In
 	u := events.IncidentUpdated{
 		Schema: events.Schema, Workload: w.ID, Incident: in.ID, Number: len(in.Timeline) + in.LeftOut, At: now.UTC(), Opened: in.Opened,
 		Cause: in.Cause, Policy: in.Policy, Chips: w.Chips(), Phase: string(in.Phase), Asked: in.Asked, Outcome: string(in.Outcome),
-		ConfirmedBy: string(in.ConfirmedBy), Advice: in.Advice, Down: in.Down, ChipHourPrice: p.ChipHourPrice,
+		ConfirmedBy: string(in.ConfirmedBy), Code: string(in.Code), Advice: in.Advice, Down: in.Down, ChipHourPrice: p.ChipHourPrice,
 	}
 	for _, t := range in.Troubles {
 		if s := w.Slice(t.Slice); s != nil && !slices.ContainsFunc(u.Slices, func(a events.Affected) bool { return a.Name == s.Name }) {

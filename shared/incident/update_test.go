@@ -76,11 +76,11 @@ func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
 		}
 	}
 
-	got := incident.Updates(policy.Policy{ChipHourPrice: 1.2}, incident.Workload{}, in(incident.Closed, ends(incident.Escalated), func(i *incident.Incident) { i.Advice = "create it" }), at)
+	got := incident.Updates(policy.Policy{ChipHourPrice: 1.2}, incident.Workload{}, in(incident.Closed, ends(incident.Escalated), func(i *incident.Incident) { i.Advice, i.Code = "create it", "gave_up" }), at)
 	want := []events.IncidentUpdated{{
 		Schema: events.Schema, Workload: "demo/llama", Incident: "llama-1", Number: 11, At: at, Opened: at, Cause: events.CausePreemption, Policy: "spot",
 		Slices: []events.Affected{{Name: "a", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true}, {Name: "b", Zone: "us-west4-a", Accelerator: "v5litepod-16"}},
-		Chips:  36, Phase: "closed", Outcome: "escalated", Happened: []string{"worker 2 was preempted", "node a is PREEMPTED"},
+		Chips:  36, Phase: "closed", Outcome: "escalated", Code: "gave_up", Happened: []string{"worker 2 was preempted", "node a is PREEMPTED"},
 		Doing: "delete a", Why: "Spot, loss proven", Advice: "create it", Down: at, IdleChips: 16, ChipHourPrice: 1.2,
 	}}
 	if d := cmp.Diff(want, got); d != "" {

@@ -62,6 +62,8 @@ type Slice struct {
 	Spot        bool   `json:"spot,omitzero"`
 	// Spec is the hash of the stored specification from which it can be created again.
 	Spec string `json:"spec,omitzero"`
+	// Bare says that the specification has no start-up script: a new one would be an empty machine.
+	Bare bool `json:"bare,omitzero"`
 	// Group is what the host names of its workers have in common. Asked says that the API was asked for them, and did not
 	// tell: it is asked once in a life.
 	Group string `json:"group,omitzero"`

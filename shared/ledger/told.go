@@ -16,7 +16,7 @@ type Told struct {
 	Number int      `json:"number,omitzero"`
 	// Sending is what is being told: it was saved before the call, so what is left of it by a crash may have arrived.
 	Sending *Sending `json:"sending,omitempty"`
-	// Unsure are steps of which nobody knows whether they have arrived, and that are said once more.
+	// Unsure are steps of which nobody knows whether they have arrived, each as often as that was so; they are said again.
 	Unsure []string `json:"unsure,omitempty"`
 }
 

@@ -27,7 +27,7 @@ func (k *specs) sliceOf(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error
 		return s, nil
 	}
 	var err error
-	s.Spec, s.SpecHash, err = k.specOf(r, n, q)
+	s.Spec, s.SpecHash, s.Bare, err = k.specOf(r, n, q)
 	return s, err
 }
 

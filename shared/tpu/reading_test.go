@@ -262,3 +262,16 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+func TestAMachineThatWouldComeBackEmptyIsTold(t *testing.T) {
+	for script, bare := range map[string]bool{"": true, " \n": true, "pitcrew run -- python3 train.py": false} {
+		n := full()
+		n.Metadata = map[string]string{"startup-script": script}
+		k := new(specs)
+		for range 2 { // the second reading is as the first one was
+			if s, err := k.sliceOf(Ref{Project: "p", Zone: "z", Name: "n"}, n, nil); err != nil || s.Bare != bare || s.Evidence("").Facts.Bare != bare {
+				t.Errorf("%q: bare %v, %v, want %v", script, s.Bare, err, bare)
+			}
+		}
+	}
+}

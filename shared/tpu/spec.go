@@ -146,26 +146,32 @@ type remembered struct {
 	queued *api.QueuedResource
 	spec   []byte
 	hash   string
+	bare   bool
 }
 
 // maxRemembered bounds how many specifications are kept.
 const maxRemembered = 4096
 
 // specOf is the function of that name for what is not as it was.
-func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (spec []byte, hash string, err error) {
+func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (spec []byte, hash string, bare bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if last, ok := k.of[r]; ok && reflect.DeepEqual(last.node, n) && reflect.DeepEqual(last.queued, q) {
-		return last.spec, last.hash, nil
+		return last.spec, last.hash, last.bare, nil
 	}
 	if spec, hash, err = specOf(r.Name, n, q); err != nil {
-		return nil, "", err
+		return nil, "", false, err
 	}
+	up, err := StartUpOf(spec)
+	if err != nil {
+		return nil, "", false, err
+	}
+	bare = !up.Script
 	if k.of == nil || len(k.of) >= maxRemembered {
 		k.of = map[Ref]remembered{}
 	}
-	k.of[r] = remembered{n, q, spec, hash}
-	return spec, hash, nil
+	k.of[r] = remembered{n, q, spec, hash, bare}
+	return spec, hash, bare, nil
 }
 
 // specOf writes what a slice can be created from again. The same order always makes the same bytes, whatever the API

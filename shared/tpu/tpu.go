@@ -89,6 +89,8 @@ type Slice struct {
 	// It may hold secrets (start-up scripts): it is stored and never logged.
 	Spec     []byte
 	SpecHash string
+	// Bare says that the specification has no start-up script.
+	Bare bool
 }
 
 // Evidence is what the reading tells about its workload.
@@ -99,7 +101,7 @@ func (s Slice) Evidence(id string) incident.Read {
 		NoticeUnread: s.NoticeUnread, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse,
 		Facts: incident.Facts{
 			QueuedResource: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot,
-			Spec: s.SpecHash, Label: s.Labels[events.LabelPolicy], Directory: s.Directory,
+			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Directory: s.Directory,
 		},
 	}
 }

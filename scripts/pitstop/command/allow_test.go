@@ -18,7 +18,7 @@ func TestWhatTheDeploymentAllowsIsACeiling(t *testing.T) {
 		// otherwise is what is said without it.
 		otherwise string
 	}{
-		"replay":   {preempted("2"), []string{"replay", "--policy", "spot", "-"}, "the switch recreate is no, limited by the deployment", "SIMULATED  DeleteNode"},
+		"replay":   {preempted("2"), []string{"replay", "--policy", "spot", "-"}, "the switch recreate is no, limited by the deployment", "RESUMED"},
 		"explain":  {preempted("2"), []string{"explain", "--policy", "spot"}, "the switch recreate is no, limited by the deployment", ""},
 		"simulate": {"", simulate, "limited by the deployment: recreate", ""},
 	} {

@@ -186,7 +186,7 @@ func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list
 			at += fmt.Sprintf(", $%.2f an hour", price*float64(s.Chips))
 		}
 		r.find(stop, "start-up", s.Name+" has no start-up script: a new one would be an empty machine, at "+at,
-			"put the training's start into the metadata key startup-script, and create it anew")
+			"put the training's start into the metadata key startup-script; until then a person is asked before it is recreated")
 	case up.URL != "" && !up.Crew:
 		r.find(warn, "start-up", s.Name+": its start-up script is kept at "+up.URL+"; whether it starts training is not known here", "look at it yourself")
 	case !up.Crew:

@@ -28,9 +28,9 @@ type bench struct {
 	deployment
 	t      *testing.T
 	ledger *ledger.Ledger
-	// sent are the events published; down keeps all others from being so.
-	sent []events.Envelope
-	down error
+	// sent are the events published, told those that tell people; down keeps all others from being so, mute the latter.
+	sent, told []events.Envelope
+	down, mute error
 	// labels are set by node; refuses says why one cannot be.
 	labels  map[string]string
 	refuses map[string]error
@@ -40,8 +40,15 @@ type bench struct {
 
 // Publish implements ledger.Publisher.
 func (b *bench) Publish(_ context.Context, e events.Envelope) error {
-	if b.down != nil {
+	tells := e.Type == events.TypeIncidentUpdated
+	switch {
+	case b.down != nil:
 		return b.down
+	case tells && b.mute != nil:
+		return b.mute
+	case tells:
+		b.told = append(b.told, e)
+		return nil
 	}
 	b.sent = append(b.sent, e)
 	return nil

@@ -247,6 +247,9 @@ func foreseen(f incident.Foreseen) string {
 	for _, l := range f.Decisions {
 		parts = append(parts, l.Text)
 	}
+	if n := len(f.Decisions); n > 0 && f.Phase == incident.Approving {
+		parts[n-1] += " (" + f.Decisions[n-1].Reason + ")"
+	}
 	if f.Outcome != "" {
 		end := strings.TrimSuffix(string(f.Outcome)+": "+f.Reason, ": ")
 		if f.Advice != "" {

@@ -75,6 +75,13 @@ func TestStatusTellsThePolicyAndWhatWouldFollow(t *testing.T) {
 	})
 }
 
+func TestStatusTellsWhyAPersonWouldBeAsked(t *testing.T) {
+	w := trains("llama-8b")
+	w.Slices[0].Bare = true
+	b := deployedWith(t, ledgertest.NewStore().Open, w)
+	b.want([]string{"status"}, "if llama-8b died now: wait for approval: recreate llama-8b (llama-8b has no start-up script: what comes back is an empty machine")
+}
+
 func TestStatusTellsWhatAnIncidentWaitsFor(t *testing.T) {
 	waiting := asking()
 	looks := trains("bert")
@@ -96,6 +103,9 @@ func TestStatusReadsOneListing(t *testing.T) {
 		if _, err := fill.Save(t.Context(), trains(fmt.Sprintf("w%04d", i)), ledger.Revision{}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := fill.Close(); err != nil {
+		t.Fatal(err)
 	}
 	calls := 0
 	tap := &ledgertest.Tap{Before: func(context.Context, ledgertest.Call) error { calls++; return nil }}

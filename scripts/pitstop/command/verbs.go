@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
@@ -42,8 +44,14 @@ type publishing struct {
 	why error
 }
 
+// Takes implements ledger.Taker: what people have to hear of a person's word is sent too.
+func (*publishing) Takes(string) bool { return true }
+
 func (k *publishing) Publish(ctx context.Context, e events.Envelope) error {
 	err := k.Publisher.Publish(ctx, e)
+	if e.Type == events.TypeIncidentUpdated && status.Code(err) == codes.NotFound {
+		return nil // without its topic nobody is to be told
+	}
 	if err != nil {
 		k.why = err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
@@ -66,7 +69,7 @@ func TestWhatCannotBePublishedIsLeftForPatrol(t *testing.T) {
 	b.down = errors.New("PermissionDenied: not authorized to publish")
 	b.want([]string{"approve", "llama-8b-20261121-3"}, "approved by ada@example.com", "patrol sends what follows within a minute", "not authorized to publish")
 	w := b.workload()
-	if len(w.Outbox) != 1 || w.Due().After(noon) {
+	if len(w.Outbox) != 2 || w.Due().After(noon) { // the request, and what people are told
 		t.Errorf("the outbox holds %+v, due at %s", w.Outbox, w.Due())
 	}
 }
@@ -78,6 +81,24 @@ func TestAYesIsStoredWhereThePolicyIsNotKnown(t *testing.T) {
 		t.Errorf("it stands at %+v, sent is %v", w.Incident, b.sent)
 	}
 	b.refused([]string{"approve", "llama-8b-20261121-3"}, "waits for nobody's yes")
+}
+
+// TestPeopleAreToldOfAPersonsWord: where somebody is to be told. Without the topic for that nobody is, and nothing is left.
+func TestPeopleAreToldOfAPersonsWord(t *testing.T) {
+	b := deployedWith(t, ledgertest.NewStore().Open, llama())
+	b.want([]string{"cancel", "llama-8b-20261121-3"}, "cancelled by ada@example.com")
+	if len(b.told) != 1 {
+		t.Fatalf("told is %+v", b.told)
+	}
+	if u, err := events.DecodeIncidentUpdated(b.told[0].Data); err != nil || u.Step() != "released" || u.Incident != "llama-8b-20261121-3" {
+		t.Errorf("told is %+v, %v", u, err)
+	}
+	b = deployedWith(t, ledgertest.NewStore().Open, llama())
+	b.mute = fmt.Errorf("publish: %w", status.Error(codes.NotFound, "there is no such topic"))
+	b.want([]string{"cancel", "llama-8b-20261121-3"}, "cancelled by ada@example.com")
+	if w := b.workload(); len(w.Outbox) != 0 {
+		t.Errorf("the outbox holds %+v", w.Outbox)
+	}
 }
 
 func TestCancelTakesAnIncidentOver(t *testing.T) {

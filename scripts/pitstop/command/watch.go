@@ -95,7 +95,7 @@ func (d deployment) watchCommand() *cobra.Command {
 				return err
 			}
 			w := d.newWatch(s, project, newPrinter(c.OutOrStdout(), asJSON))
-			return w.run(c.Context(), since, once)
+			return errors.Join(w.run(c.Context(), since, once), w.ledger.Close())
 		},
 	}
 	c.Flags().StringVar(&project, "project", "", "the project whose TPUs are watched")

@@ -46,7 +46,7 @@ func cloudOf(t *testing.T) (b *bench, api *tputest.API, clock *tputest.ManualClo
 	}
 	if _, err := api.AddNode(tputest.NodeConfig{
 		Zone: "us-west4-a", Name: "llama-8b", Accelerator: "v5litepod-16", Spot: true, Created: noon.Add(-48 * time.Hour),
-		Labels: map[string]string{events.LabelPolicy: "spot"},
+		Labels: map[string]string{events.LabelPolicy: "spot"}, Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestWatchTellsWhatHappensAndTouchesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants(t, got, "demo/llama-8b  policy spot", "llama-8b us-west4-a v5litepod-16 spot  READY", "if llama-8b died now: recreate: delete llama-8b first; then create llama-8b in us-west4-a",
-		"node llama-8b is PREEMPTED", "only watch; would: DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b (recreate); CreateNode", "was terminated (PREEMPTED)")
+		"node llama-8b is PREEMPTED", "only watch; would: DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b", "was terminated (PREEMPTED)")
 	if state, _ := api.State("us-west4-a", "llama-8b"); state != "PREEMPTED" {
 		t.Errorf("the TPU is %s", state)
 	}
