@@ -22,7 +22,7 @@ resource "google_firestore_database" "ledger" {
 # The body of a document holds an incident's timeline and a workload's outbox. Nobody asks for documents by it, and an
 # index over it would cost as much as the document.
 resource "google_firestore_field" "body" {
-  for_each = toset(["archive", "brake", "canary", "parked", "pause", "specs", "stockouts", "subjects", "told", "workloads"])
+  for_each = toset(["archive", "brake", "canary", "deployment", "parked", "pause", "specs", "stockouts", "subjects", "told", "workloads"])
 
   project    = var.project_id
   database   = google_firestore_database.ledger.name

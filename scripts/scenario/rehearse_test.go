@@ -48,7 +48,11 @@ func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 			if len(acted) == 0 || len(watched) == 0 {
 				t.Fatalf("%d incidents acted on, %d watched", len(acted), len(watched))
 			}
-			if d := cmp.Diff(made(acted[0].Incident), rehearsed(watched[0].Incident, acted[0].Incident)); d != "" {
+			called, would := made(acted[0].Incident), rehearsed(watched[0].Incident, acted[0].Incident)
+			if acted[0].Outcome != incident.Resumed && len(would) > len(called) {
+				would = would[:len(called)] // it ended before all of it was done
+			}
+			if d := cmp.Diff(called, would); d != "" {
 				t.Errorf("(-made +rehearsed):\n%s\nwould have: %s", d, strings.Join(watched[0].WouldHave(), "\n            "))
 			}
 		})
@@ -60,9 +64,9 @@ func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 
 // otherwise are the recorded incidents in which what happens next depends on what was done before.
 var otherwise = map[string]string{
+	"hang":                   "its policy has a hang reported, whatever the switches allow",
+	"stopped-by-owner":       "nothing is opened",
 	"watched":                "nothing was allowed in the first place",
-	"owner-deletes":          "its owner deletes it while it is replaced",
-	"queued-gave-up":         "no zone gives it in time",
 	"maintenance-unanswered": "nobody answers the request for a save",
 }
 

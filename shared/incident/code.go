@@ -1,5 +1,7 @@
 package incident
 
+import "pitstop.internal/events"
+
 // Code says in one word why something was refused, is held, was ignored, or ended without the training going on. Texts are
 // for people and may change; codes are for programs and stay.
 type Code string
@@ -31,6 +33,7 @@ const (
 	CodeTakenOver        Code = "taken_over"
 	CodeWithdrawn        Code = "withdrawn"
 	CodeCancelled        Code = "cancelled"
+	CodeHangReport       Code = "hang_report"
 
 	// What keeps a slice from being brought back.
 	CodeUnread         Code = "unread"
@@ -102,6 +105,7 @@ func Codes() []Meaning {
 		{CodeEmptyMachine, "there is no start-up script, so what is created again would stand empty, and nobody has approved"},
 		{CodeWatchOnly, "the policy allows nothing at all"},
 		{CodeOwner, "the owner deleted or stopped it"},
+		{CodeHangReport, "the training hangs, and the policy's hang is report, or it is not known that it stands still"},
 		{CodeTakenOver, "somebody else created or ordered it in the middle of the incident"},
 		{CodeCancelled, "a person has cancelled it"},
 		{CodeWithdrawn, "Google took the maintenance back before it began"},
@@ -164,6 +168,17 @@ func Codes() []Meaning {
 		{CodeNobodyTold, "nobody is to be told: no target is configured"},
 		{CodeTold, "it was told already, or something newer is"},
 	}
+}
+
+// watchCode is why nothing is done in an incident that is only watched.
+func (m *machine) watchCode() Code {
+	if m.p.Unreadable != "" {
+		return CodePolicyUnreadable
+	}
+	if m.w.Incident.Cause == events.CauseHang && !m.watchOnly() {
+		return CodeHangReport
+	}
+	return CodeWatchOnly
 }
 
 // Code is the class as a reason.

@@ -169,7 +169,7 @@ func isCode(e ast.Expr) bool {
 			id, ok := e.Fun.(*ast.Ident)
 			return ok && id.Name == "codeOf"
 		}
-		return f.Sel.Name == "Code" && len(e.Args) == 0 || f.Sel.Name == "Reason"
+		return strings.HasSuffix(f.Sel.Name, "Code") && len(e.Args) == 0 || f.Sel.Name == "Reason"
 	}
 	return false
 }

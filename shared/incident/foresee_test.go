@@ -36,7 +36,7 @@ func TestALossIsForeseenAsItWouldBeDecided(t *testing.T) {
 		"Spot":                     {"spot", true, nil, []string{"recreate: delete llama-8b first", "create llama-8b in us-west4-a"}, incident.Recreating},
 		"another":                  {"everything", false, nil, []string{"wait for Google's own recovery", "recreate: delete llama-8b first", "create llama-8b in us-west4-a"}, incident.Recreating},
 		"a person is asked":        {"ask", true, nil, []string{"wait for approval: recreate llama-8b"}, incident.Approving},
-		"nothing is allowed":       {"watch", true, nil, []string{"only watch; would: delete llama-8b and create it again"}, incident.Watching},
+		"nothing is allowed":       {"watch", true, nil, []string{"only watch; would: DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b (recreate); CreateNode projects/demo/locations/us-west4-a/nodes/llama-8b, zone after zone: us-west4-a, us-west4-b (if the order fits) (recreate); storage.objects.create gs://ckpt/llama-8b/pitstop-lease.json"}, incident.Watching},
 		"the switch is no":         {"seldom", true, nil, []string{"escalated: node llama-8b is PREEMPTED, and the switch recreate is no"}, ""},
 		"no specification":         {"spot", true, func(w *incident.Workload) { w.Slices[0].Spec = "" }, []string{"escalated: the specification of llama-8b was never read"}, ""},
 		"the policy is unread":     {"unreadable", true, nil, []string{"hold"}, incident.Looking},

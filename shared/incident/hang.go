@@ -166,6 +166,7 @@ func (m *machine) hangs() {
 		m.line(LineSeen, text, "")
 		m.rehearseRestart()
 		m.decided("incident opened: the training hangs; would: ask the crew for another attempt", why)
+		m.coded(m.watchCode())
 		return
 	}
 	m.enter(Resuming, m.now.Add(ResumeFor))

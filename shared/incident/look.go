@@ -416,7 +416,7 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 		if was != Ready && was != Unread && in.Cause.Infrastructure() {
 			m.line(LineSeen, "node "+s.Name+" is usable again", "")
 			if m.w.Crew.Seen.IsZero() && m.allReady() && !m.announced() {
-				m.finish(Observed, "", CodeWatchOnly, "the slice is usable again", "")
+				m.finish(Observed, "", m.watchCode(), "the slice is usable again", "")
 			}
 		}
 	}

@@ -316,7 +316,7 @@ func (m *machine) noticeGone(s *Slice, e Noticed) {
 	case in.Phase != Watching:
 		m.maintenanceOver("Google says that the maintenance is over")
 	case m.w.Crew.Seen.IsZero() && m.allReady():
-		m.finish(Observed, "", CodeWatchOnly, "the maintenance is over", "")
+		m.finish(Observed, "", m.watchCode(), "the maintenance is over", "")
 	}
 }
 

@@ -224,7 +224,20 @@ func (m *machine) openRetry(t Trouble, would string) {
 	in := m.open(t)
 	in.Retried, in.Down = true, m.now
 	if m.watchOnly() && m.p.Unreadable == "" {
-		m.watch(would, t.Text)
+		calls, why := m.w.Restarting(), ""
+		switch {
+		case t.Slice != "":
+			calls, why = m.wouldReplace([]string{t.Slice}, "")
+		case m.w.Directory == "":
+			calls = nil
+		}
+		switch {
+		case why != "":
+			would = "nothing: " + why
+		case calls != nil:
+			would = ""
+		}
+		m.watch(would, t.Text, calls...)
 	}
 }
 

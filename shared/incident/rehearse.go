@@ -247,7 +247,13 @@ func (m *machine) rehearseRestart() {
 		in.Would = append(in.Would, "nothing: without a checkpoint directory there is no lease through which a crew could be asked")
 		return
 	}
-	m.rehearse(m.w.Restarting()...)
+	calls := m.w.Restarting()
+	if m.w.Incident.Cause == events.CauseHang && m.p.Hang != policy.HangRestart {
+		for i := range calls {
+			calls[i].When = "if the policy's hang were restart"
+		}
+	}
+	m.rehearse(calls...)
 }
 
 // Unfitted are the zones of a slice that would be created of which nobody has said yet whether its order fits them.

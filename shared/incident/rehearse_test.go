@@ -50,6 +50,8 @@ func TestWhatIsOnlyWatchedIsRehearsed(t *testing.T) {
 		{"watch", "exit 139, gave up", true, bare, nil},
 		{"spot", "host error, read lost, later, tick", false, nil, replaced},
 		{"watch", "read unhealthy, later, tick", true, nil, replaced},
+		{"watch", "read stopped, later, unsaid, tick", false, single, []string{"StartNode " + nodeA}},
+		{"watch", "read stopped, later, unsaid, tick", false, nil, nil},
 		{"spot", "preempted, read lost, forbidden delete 0", true, nil, replaced[:1]},
 	} {
 		n := at(t, policies[c.policy], c.spot, c.path, c.but)
@@ -109,6 +111,7 @@ func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 		{"preempted, read lost", "preempted, read lost, intend delete 0, accepted delete 0" + ready, true, nil},
 		{"preempted, read lost", "preempted, read lost, intend delete 0, accepted delete 0" + ready, true, inQueue},
 		{"exit 139, gave up", "exit 139, gave up, intend restart 0, accepted restart 0", true, nil},
+		{"read stopped, later, unsaid, tick", "read stopped, later, unsaid, tick, intend start 0, accepted start 0", false, single},
 		{
 			"pending, later, tick",
 			"pending, later, tick, intend save 0, accepted save 0, saved, found verify 0, intend maintain 0, accepted maintain 0", false, nil,

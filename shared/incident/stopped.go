@@ -79,7 +79,11 @@ func (m *machine) openStopped(s *Slice) {
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 	m.stopped(s.Since)
 	if m.watchOnly() && m.p.Unreadable == "" {
-		m.watch("", text, m.wouldStart(s.Name)...)
+		if s.Workers > 1 {
+			m.watch("nothing: a TPU of several workers cannot be started", text)
+		} else {
+			m.watch("", text, m.wouldStart(s.Name)...)
+		}
 		return
 	}
 	m.enter(Healing, m.now.Add(HealFor))

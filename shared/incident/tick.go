@@ -207,7 +207,7 @@ func (m *machine) overdue() {
 	case Starting:
 		m.escalate(CodeOverdue, "it was not usable within "+took+" of its start: "+m.lastFailure(), m.byHandStart())
 	case Watching:
-		m.finish(Observed, "", CodeWatchOnly, m.stillThere()+" after "+took, "")
+		m.finish(Observed, "", m.watchCode(), m.stillThere()+" after "+took, "")
 	case Clearing:
 		m.escalate(CodeOverdue, "what our own request brought could not be deleted within "+took+m.barring(),
 			"delete it by hand: look for nodes, and for the nodes of queued resources, with the label "+events.LabelIncident+"="+in.ID)

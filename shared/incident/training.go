@@ -137,7 +137,7 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 		if in.Down.IsZero() && in.Cause == events.CauseMaintenance && m.announced() || !m.allReady() {
 			return
 		}
-		m.finish(Observed, ByStep, CodeWatchOnly, "training goes on: "+pastBaseline(step, in.Baseline), "")
+		m.finish(Observed, ByStep, m.watchCode(), "training goes on: "+pastBaseline(step, in.Baseline), "")
 		return
 	default:
 		return
@@ -246,7 +246,7 @@ func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
 	m.line(LineSeen, "crew: gave up", r.Reason)
 	if in.Phase == Watching {
 		m.rehearseRestart()
-		m.finish(Observed, "", CodeWatchOnly, "the crew has given up, and the policy allows nothing", "")
+		m.finish(Observed, "", m.watchCode(), "the crew has given up, and the policy allows nothing", "")
 		return
 	}
 	if e := m.w.Crew.Spent; e.repeats(before) && !m.w.Crew.Finished {
@@ -270,7 +270,8 @@ func (m *machine) restart(why string) {
 		m.escalate(CodeBudget, fmt.Sprintf("%s; %d restarts were asked for without progress past step %s", why, MaxRestarts, events.Number(in.Baseline)),
 			"read the training's own log and mend it; the budget refills with the first new step")
 	case in.Cause == events.CauseHang && m.p.Hang != policy.HangRestart:
-		m.escalate(CodePolicyNo, why+", and "+hangReport, "restart the training by hand, or set hang: restart in the policy")
+		m.rehearseRestart()
+		m.escalate(CodeHangReport, why+", and "+hangReport, "restart the training by hand, or set hang: restart in the policy")
 	case m.level(policy.Restart) == policy.No:
 		m.rehearseRestart()
 		m.escalate(CodePolicyNo, why+", and "+m.no(policy.Restart), "restart the training by hand, or allow the switch restart")
@@ -305,7 +306,7 @@ func (m *machine) finished(r events.CrewReport) {
 		}
 		m.line(LineSeen, r.Describe(), "")
 		if in.Phase == Watching {
-			m.finish(Observed, ByStep, CodeWatchOnly, "the training is finished", "")
+			m.finish(Observed, ByStep, m.watchCode(), "the training is finished", "")
 			return
 		}
 		m.resumed(ByStep, "the training is finished at step "+events.Number(r.Step))

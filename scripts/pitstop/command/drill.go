@@ -175,7 +175,7 @@ func (d deployment) drill(
 		if in != nil {
 			v.Incident, v.Noticed = in.ID, in.Opened.Sub(begun).Seconds()
 			for lines := in.Timeline; told < len(lines); told++ {
-				row(lines[told].At, string(lines[told].Kind), map[incident.LineKind]string{incident.LineDecided: bold}[lines[told].Kind], lines[told].Text, lines[told].Reason)
+				row(lines[told].At, string(lines[told].Kind), map[incident.LineKind]string{incident.LineDecided: bold}[lines[told].Kind], lines[told].Text, withCode(lines[told].Reason, string(lines[told].Code)))
 			}
 		}
 		switch {

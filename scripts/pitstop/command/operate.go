@@ -146,7 +146,7 @@ func (d deployment) incidentCommand() *cobra.Command {
 				tell(c.OutOrStdout(), string(raw))
 				return nil
 			}
-			newPrinter(c.OutOrStdout(), false).incident(w, in, spent, d.now())
+			newPrinter(c.OutOrStdout(), false).incident(w, in, spent)
 			return nil
 		},
 	}
@@ -184,7 +184,7 @@ func find(ctx context.Context, l *ledger.Ledger, id string) (incident.Workload, 
 	return incident.Workload{}, incident.Incident{}, usage("there is no incident %q; status names those that are open", id)
 }
 
-func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost, now time.Time) {
+func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost) {
 	p.heading(in.ID, fmt.Sprintf("%s · workload %s · policy %s", in.Cause, w.ID, cmp.Or(in.Policy, "none")))
 	tell(p.out, "  "+p.paint(dim, "at its opening: "+limits(in.Switches, in.Limits)))
 	day := ""
@@ -229,7 +229,7 @@ func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost
 		if z.Never {
 			until = "not asked again"
 		}
-		tell(p.out, "  refused   "+z.Zone+" at "+z.At.UTC().Format(time.RFC3339)+", "+until+": "+z.Text)
+		tell(p.out, "  refused   "+z.Zone+" at "+z.At.UTC().Format(time.RFC3339)+", "+until+": "+withCode(z.Text, string(z.Code)))
 	}
 	p.calls(in)
 	for _, would := range in.WouldHave() {

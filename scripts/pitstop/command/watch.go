@@ -127,6 +127,7 @@ func (d deployment) newWatch(s sight, project string, p *printer) *watched {
 		Ledger: w.ledger, Policies: policy.NewSource("", nil, policy.Switches{}, d.now), Publisher: w, Now: d.now, Sleep: d.sleep,
 		Source: "//pitstop/watch", Cause: trigger.MessageID, Log: quiet, Saved: func(_ context.Context, s ledger.Step) { w.tell(s) },
 	}}
+	f.Advancer.Fits = f.Fits
 	w.patrol = patrol.New(patrol.Deps{Fleet: f, Provider: s.cloud, Audit: s.log, Publisher: w, Project: project, Sleep: d.sleep})
 	w.notices = maintenance.New(maintenance.Deps{Fleet: f, Projects: []string{project}})
 	w.entries = logevent.New(logevent.Deps{Fleet: f, Projects: []string{project}})
@@ -280,7 +281,7 @@ func (w *watched) tell(s ledger.Step) {
 				}
 				continue
 			}
-			w.p.row(l.At.UTC().Format("15:04:05"), string(l.Kind), map[incident.LineKind]string{incident.LineDecided: bold, incident.LineEnded: yellow}[l.Kind], s.After.ID+": "+l.Text, l.Reason)
+			w.p.row(l.At.UTC().Format("15:04:05"), string(l.Kind), map[incident.LineKind]string{incident.LineDecided: bold, incident.LineEnded: yellow}[l.Kind], s.After.ID+": "+l.Text, withCode(l.Reason, string(l.Code)))
 		}
 	}
 }
