@@ -235,7 +235,7 @@ func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 	}
 	same(t, "switches", policy.All(), got)
 	for name, want := range map[string][]string{
-		"body":    {ledger.Archive, ledger.Brake, ledger.Canaries, ledger.Parked, ledger.Pauses, ledger.Specs, ledger.Stockouts, ledger.Subjects, ledger.Tellings, ledger.Workloads},
+		"body":    {ledger.Archive, ledger.Brake, ledger.Canaries, ledger.Deployment, ledger.Parked, ledger.Pauses, ledger.Specs, ledger.Stockouts, ledger.Subjects, ledger.Tellings, ledger.Workloads},
 		"expires": {ledger.Archive, ledger.Brake, ledger.Stockouts, ledger.Tellings},
 	} {
 		b := m.resources["google_firestore_field."+name]
