@@ -583,6 +583,18 @@ func (b *bench) twoZones() {
 	b.Change(id, func(w *incident.Workload) { w.Label = "night" })
 }
 
+// refused has what is to be deleted go, its zone refuse to create it again, and asks the next.
+func (b *bench) refused() {
+	b.T.Helper()
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Clock.Advance(2 * time.Minute)
+	b.Look(zone, slice)
+	b.request = b.next()
+	b.API.Inject(noCapacity)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.request = b.next()
+}
+
 var noCapacity = tputest.Fault{Method: "CreateNode", Code: 8, Message: "There is no more capacity in the zone"}
 
 // TestWhatCannotBeReadMovesNoCreation has a creation take effect whose answer is lost with the instance, and then no
@@ -725,13 +737,7 @@ func TestNoZoneIsAskedForWhatItDoesNotHave(t *testing.T) {
 		b.Must(b.API.Preempt(zone, slice))
 		b.Look(zone, slice)
 		b.request = b.next()
-		b.Want(b.deliver(), fleettest.Handled)
-		b.Clock.Advance(2 * time.Minute)
-		b.Look(zone, slice)
-		b.request = b.next()
-		b.API.Inject(noCapacity)
-		b.Want(b.deliver(), fleettest.Handled)
-		b.request = b.next()
+		b.refused()
 		b.Want(b.request.Zone, fleettest.OtherZone)
 		b.Calls()
 
@@ -767,13 +773,7 @@ func inRegion(t *testing.T, words string) *bench {
 	b.Must(b.API.Preempt(zone, slice))
 	b.Look(zone, slice)
 	b.request = b.next()
-	b.Want(b.deliver(), fleettest.Handled)
-	b.Clock.Advance(2 * time.Minute)
-	b.Look(zone, slice)
-	b.request = b.next()
-	b.API.Inject(noCapacity)
-	b.Want(b.deliver(), fleettest.Handled)
-	b.request = b.next()
+	b.refused()
 	b.Want(b.request.Zone, abroad)
 	b.Calls()
 	return b

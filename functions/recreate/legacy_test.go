@@ -67,13 +67,7 @@ func TestALegacyNodeIsNotDeletedOrCreatedTwice(t *testing.T) {
 // TestALegacyNodeComesBackNowhereElseThanWhereTheyAreLookedFor has no room in its zone, and a policy that names another one.
 func TestALegacyNodeComesBackNowhereElseThanWhereTheyAreLookedFor(t *testing.T) {
 	b := legacyToDelete(t, "night")
-	b.Want(b.deliver(), fleettest.Handled)
-	b.Clock.Advance(2 * time.Minute)
-	b.Look(zone, slice)
-	b.request = b.next()
-	b.API.Inject(noCapacity)
-	b.Want(b.deliver(), fleettest.Handled)
-	b.request = b.next()
+	b.refused()
 	b.Want(b.request.Zone, fleettest.OtherZone)
 	b.Calls()
 	b.Want(b.deliver(), fleettest.Handled)
