@@ -164,7 +164,7 @@ func (w Workload) Fence(r events.Request, now time.Time) (Task, error) {
 	}
 	t, s := w.Incident.task(r.Action, r.Slice), w.Slice(r.Slice)
 	switch {
-	case t == nil || t.Epoch != r.Epoch:
+	case t == nil || t.Epoch != r.Epoch || w.Incident.unwanted(*t):
 		return Task{}, refuse(CodeNotWanted, "nothing waits for %s any more", r.Action)
 	case !t.Answered.IsZero():
 		return Task{}, refuse(CodeAnswered, "%s was carried out already", r.Action)
@@ -177,6 +177,9 @@ func (w Workload) Fence(r events.Request, now time.Time) (Task, error) {
 	}
 	return *t, nil
 }
+
+// unwanted reports whether a task is kept only because its call may have been made.
+func (in *Incident) unwanted(t Task) bool { return in.Phase == Clearing && t.Action == events.ActionCreate }
 
 // Allowed says how far a policy allows an action of the open incident now, and which switch limits it. A function asks
 // right before its call: a policy that was tightened since the request was sent counts.
@@ -275,7 +278,7 @@ func (m *machine) begun(r events.Request) *Task {
 // or removes a slice is for whoever saved it to make: another takes it over when that one would be too late.
 func (m *machine) intended(e Intended) {
 	t := m.begun(e.Request)
-	if t == nil || !t.Begun.IsZero() && t.UnderWay(m.now) {
+	if t == nil || m.w.Incident.unwanted(*t) || !t.Begun.IsZero() && t.UnderWay(m.now) {
 		return
 	}
 	if !t.Begun.IsZero() && !t.exclusive() {

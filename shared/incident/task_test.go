@@ -21,6 +21,29 @@ func asked(w incident.Workload, now time.Time) events.Request {
 	}
 }
 
+// TestNothingIsCreatedForAnIncidentThatOnlyCleansUp: what was begun may come, and nobody begins it anew.
+func TestNothingIsCreatedForAnIncidentThatOnlyCleansUp(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0", nil)
+	r := asked(n.w, n.now)
+	n = at(t, p, true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, owner creates", nil)
+	if n.w.Incident == nil || n.w.Incident.Phase != incident.Clearing || len(n.w.Incident.Tasks) == 0 {
+		t.Fatalf("the incident is %+v, want one that waits for what it has begun", n.w.Incident)
+	}
+	later := n.now.Add(incident.CallFor)
+	if _, err := n.w.Fence(r, later); err == nil {
+		t.Error("the fence lets a creation through")
+	}
+	w, _, _ := incident.Advance(p, n.w, incident.Intended{Request: r, RequestID: "again"}, later)
+	if got := w.Incident.Tasks[0]; got.RequestID == "again" || !got.Begun.Equal(n.w.Incident.Tasks[0].Begun) {
+		t.Errorf("it was begun anew: %+v", got)
+	}
+	w, _, _ = incident.Advance(p, n.w, incident.Answered{Request: r, Failure: &incident.Failure{Class: incident.Stockout, Message: "none"}}, n.now)
+	if w.Incident != nil {
+		t.Errorf("the answer to what was begun ends nothing: %+v", w.Incident)
+	}
+}
+
 // TestAHoldWithAnEndIsNoFailure: a deletion may wait for longer than one may take, for the brake or a pause.
 func TestAHoldWithAnEndIsNoFailure(t *testing.T) {
 	p := policies["everything"]
