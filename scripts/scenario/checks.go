@@ -393,6 +393,9 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	if doc.Incident.Clearing != "" || !living {
 		return
 	}
+	if read.state == "STOPPED" {
+		c.violated("2 owner", doc.ID, "%s was deleted, and it was only stopped", slice)
+	}
 	if c.trainings[slice].Ran().ID != read.life {
 		return // nothing ever ran there
 	}

@@ -66,6 +66,7 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 	case Ticked:
 		m.ticked()
 	}
+	m.leaveStopped()
 	m.stopAbused()
 	m.plan()
 	return m.w, m.out, m.changed

@@ -125,7 +125,7 @@ func (m *machine) failedClearing(t *Task, f Failure) {
 func (m *machine) toldOfStandstill() bool {
 	in := m.w.Incident
 	overdue := !in.Deadline.IsZero() && !m.now.Before(in.Deadline)
-	return in.Outcome == Escalated || in.Outcome == Observed && (!in.Cause.Infrastructure() || overdue)
+	return in.Outcome == Escalated || in.Outcome == Observed && in.ConfirmedBy != ByStep && (!in.Cause.Infrastructure() || overdue)
 }
 
 // close archives the incident and leaves it where late evidence finds it.

@@ -46,7 +46,7 @@ func (w Workload) silence() (since time.Time, usual time.Duration) {
 
 // quietly reports whether a training that has done steps is to do more of them, and nobody was told that it does not.
 func (w Workload) quietly() bool {
-	if w.Incident != nil || w.Crew.Seen.IsZero() || w.Progress.At.IsZero() || w.Crew.Finished || len(w.Slices) == 0 {
+	if w.Incident != nil || w.Crew.Theirs || w.Crew.Seen.IsZero() || w.Progress.At.IsZero() || w.Crew.Finished || len(w.Slices) == 0 {
 		return false
 	}
 	for i := range w.Slices {

@@ -285,3 +285,25 @@ func TestATrainingThatGoesOnIsNotRestartedForLinesThatAreLate(t *testing.T) {
 		})
 	}
 }
+
+// TestAHangThatGoesOnBehindAStepIsToldAgain: the step ended what was told, however late its line came.
+func TestAHangThatGoesOnBehindAStepIsToldAgain(t *testing.T) {
+	p := policies["spot"]
+	w, last := steps(p, quiet(true), 5, 5*time.Minute)
+	w, after := silent(p, w, last, 24*time.Hour, ago(0), func(now time.Time) time.Duration { return now.Sub(last) })
+	if after == 0 {
+		t.Fatal("the first standstill was not told")
+	}
+	step := last.Add(after).Add(30 * time.Minute)
+	now := step.Add(5 * time.Second)
+	w, _, _ = incident.Advance(p, w, incident.Reported{
+		Origin: incident.Origin{ID: "line", Time: step, Rank: events.RankUser}, Slice: "llama-8b",
+		Report: events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 49_000, CheckpointStep: 48_000},
+	}, now)
+	if w.Incident != nil || w.Closed.ConfirmedBy != incident.ByStep {
+		t.Fatalf("the step did not end it: %+v", w.Closed)
+	}
+	if _, again := silent(p, w, now, 72*time.Hour, ago(0), func(n time.Time) time.Duration { return n.Sub(step) }); again == 0 {
+		t.Error("the second standstill was not told")
+	}
+}

@@ -171,6 +171,7 @@ func (m *machine) cancelled(e Cancelled) {
 			}
 		}
 	}
+	m.w.Progress.Told, m.w.Crew.Left, m.w.Crew.Theirs = m.now, m.now, true
 	if in.Phase == Watching {
 		m.finish(Observed, "", CodeCancelled, "cancelled by "+e.By, "")
 		return
@@ -184,6 +185,7 @@ func (m *machine) retried(e Retried) {
 		return
 	}
 	m.order(VerbRetry, e.Word, "")
+	m.w.Crew.Theirs = false
 	if m.w.Incident != nil {
 		m.retryNow()
 		return
@@ -273,6 +275,8 @@ func (w Workload) NothingToRetry(now time.Time) string {
 		return "the training is finished"
 	case m.abused():
 		return "Google suspects abuse on a slice of it (symptom PROJECT_ABUSE): answer its notification"
+	case slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.stoppedByOwner() && !s.IsReleased() }):
+		return "its owner stopped it: start it, and Pitstop watches it again"
 	case m.unusable() != nil:
 		return ""
 	case !slices.ContainsFunc(w.Slices, func(s Slice) bool { return !s.IsReleased() }):

@@ -49,6 +49,44 @@ func TestACancelledIncidentIsAPersons(t *testing.T) {
 	}
 }
 
+// TestWhatTheTrainingMeetsAfterACancelIsAPersons, until there is a new step: neither its crew's last word nor its silence opens
+// anything, and no other attempt is asked for.
+func TestWhatTheTrainingMeetsAfterACancelIsAPersons(t *testing.T) {
+	p := policies["everything"]
+	for _, path := range []string{"exit 139", "exit 139, gave up", "exit 139, gave up, intend restart 0"} {
+		n := at1(t, p, at(t, p, true, path, nil), "cancelled")
+		tell := func(after time.Duration, e incident.Evidence) {
+			t.Helper()
+			n.now = n.now.Add(after)
+			var sent []events.Event
+			if n.w, sent, _ = incident.Advance(p, n.w, e, n.now); n.w.Incident != nil || len(sent) > 0 {
+				t.Fatalf("%s: %s later %+v is open, and %d events are sent", path, n.now.Sub(start), n.w.Incident, len(sent))
+			}
+		}
+		line := func(kind events.Report, attempt int) incident.Reported {
+			r := events.CrewReport{Report: kind, Attempt: attempt, Step: n.w.Progress.Step}
+			if kind == events.ReportExited {
+				r.ExitCode = 139
+			}
+			return incident.Reported{Origin: incident.Origin{ID: "l", Time: n.now, Rank: events.RankUser}, Slice: "llama-8b", Report: r}
+		}
+		tell(time.Minute, line(events.ReportExited, n.w.Crew.Attempt+1))
+		tell(time.Minute, line(events.ReportGaveUp, n.w.Crew.Attempt))
+		for range 48 * 60 {
+			tell(time.Minute, incident.Ticked{})
+			tell(0, beat(n.now, 0, never))
+		}
+		step := line(events.ReportProgress, n.w.Crew.Attempt)
+		step.Report.Step += 10_000
+		tell(time.Minute, step)
+		exit := line(events.ReportExited, n.w.Crew.Attempt+1)
+		exit.Time = n.now.Add(time.Minute)
+		if w, _, _ := incident.Advance(p, n.w, exit, exit.Time); w.Incident == nil {
+			t.Errorf("%s: a failure behind a new step opens nothing", path)
+		}
+	}
+}
+
 // at1 gives one more piece of evidence a second later.
 func at1(t *testing.T, p policy.Policy, n node, name string) node {
 	t.Helper()

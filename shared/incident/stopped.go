@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,22 @@ type Stop struct {
 	At time.Time `json:"at,omitzero"`
 	// Unsaid is when the audit log was asked, late enough, and named nobody.
 	Unsaid time.Time `json:"unsaid,omitzero"`
+}
+
+// stoppedByOwner reports whether a slice is stopped because its owner wants it so.
+func (s *Slice) stoppedByOwner() bool { return s.Condition == Stopped && s.Stop.By != "" }
+
+// leaveStopped leaves an incident to the owner who has stopped a slice of it, in whatever order that is learned.
+func (m *machine) leaveStopped() {
+	if m.w.Incident == nil {
+		return
+	}
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.stoppedByOwner() && !s.IsReleased() {
+			m.ownerActed("StopNode of "+s.Name+" by "+s.Stop.By, "the owner stopped it")
+			return
+		}
+	}
 }
 
 // turns takes another condition, read at that time.
@@ -88,13 +105,30 @@ func (m *machine) openStopped(s *Slice) {
 	}
 	m.enter(Healing, m.now.Add(HealFor))
 	m.decided("incident opened: "+text, "the audit log does not say that its owner stopped it")
+	m.startOrTell(text)
+}
+
+// stillStopped names the slices that are stopped.
+func (m *machine) stillStopped() (names []string) {
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.Condition == Stopped && !s.IsReleased() && !s.Replace {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// startOrTell starts what is stopped, or leaves it to a person: what is only stopped is never deleted.
+func (m *machine) startOrTell(text string) {
 	if m.unreadable() {
 		return
 	}
 	why := text + ", and nothing says that its owner stopped it"
-	switch {
-	case m.startable() == nil:
+	switch names := m.startable(); {
+	case names == nil && slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Condition == Stopped && s.Workers > 1 }):
 		m.escalate(CodeSeveralWorkers, why+"; a TPU of several workers cannot be started", "look at it, and recreate it by hand")
+	case names == nil:
+		m.escalate(CodeUnread, text+", and it is not known by whom", m.byHandStart())
 	case m.level(policy.StartStopped) == policy.No:
 		m.rehearse(m.wouldStart(m.startable()...)...)
 		m.escalate(CodePolicyNo, why+", and "+m.no(policy.StartStopped), m.byHandStart()+", or allow the switch")

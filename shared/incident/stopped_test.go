@@ -236,3 +236,117 @@ func TestAStartIsFollowedToItsEnd(t *testing.T) {
 		t.Errorf("%+v, %+v", s.w.Incident, c)
 	}
 }
+
+// TestWhatItsOwnerStoppedIsNotReplaced, whatever else is learned of it before, after and beside.
+func TestWhatItsOwnerStoppedIsNotReplaced(t *testing.T) {
+	line := func(s *stopped, r events.CrewReport) incident.Reported {
+		return incident.Reported{Origin: incident.Origin{ID: "l", Time: s.now, Rank: events.RankUser}, Slice: s.w.Slices[0].Name, Report: r}
+	}
+	ended := events.CrewReport{Report: events.ReportExited, Attempt: 100, Signal: "SIGTERM", ExitCode: 143, Interrupted: true}
+	for name, play := range map[string]func(s *stopped){
+		"its maintenance is due": func(s *stopped) {
+			s.tell(0, incident.Noticed{
+				Origin: incident.Origin{ID: "n", Time: s.now, Rank: events.RankAudit}, Slice: "llama-8b", Incarnation: s.w.Slices[0].Incarnation, Text: "notice",
+				Notice: events.Notice{Status: events.NoticePending, WindowStart: s.now.Add(2 * time.Hour), WindowEnd: s.now.Add(6 * time.Hour)},
+			})
+			s.called("StopNode", 0)
+			s.read(time.Minute, incident.Stopped)
+		},
+		"the training ended of it, and its line is late": func(s *stopped) {
+			s.called("StopNode", 0)
+			s.read(time.Minute, incident.Stopped)
+			s.tell(5*time.Minute, line(s, ended))
+		},
+		"the training ended of it before it was seen": func(s *stopped) {
+			s.called("StopNode", 0)
+			s.tell(10*time.Second, line(s, ended))
+			s.read(time.Minute, incident.Stopped)
+		},
+		"the guest went down of it": func(s *stopped) {
+			s.called("StopNode", 0)
+			s.tell(10*time.Second, incident.Interrupted{
+				Origin: incident.Origin{ID: "g", Time: s.now, Rank: events.RankAudit}, Slice: "llama-8b", Cause: events.CauseGuest, Text: "guest",
+			})
+			s.read(time.Minute, incident.Stopped)
+		},
+		"another slice of its Multislice is lost": func(s *stopped) {
+			other := s.w.Slices[0]
+			other.Name, other.Incarnation = "b", life(50)
+			s.w.Slices = append(s.w.Slices, other)
+			s.called("StopNode", 0)
+			s.read(time.Minute, incident.Stopped)
+			s.tell(time.Minute, incident.Read{
+				Origin: incident.Origin{Time: s.now.Add(time.Minute), Rank: events.RankReading}, Slice: "b", Zone: other.Zone, Condition: incident.Lost,
+				Incarnation: other.Incarnation, State: "TERMINATED",
+			})
+		},
+	} {
+		for _, spot := range []bool{true, false} {
+			s := &stopped{t: t, p: policies["everything"], w: quiet(spot), now: start}
+			single(&s.w)
+			play(s)
+			for range 8 * 60 {
+				for _, e := range s.tell(time.Minute, incident.Ticked{}) {
+					if r, ok := e.(events.RecreateRequested); ok {
+						t.Fatalf("%s, spot %v: %s later %s is asked for", name, spot, s.now.Sub(start), asks(r))
+					}
+				}
+			}
+			if s.w.Incident != nil {
+				t.Errorf("%s, spot %v: the incident is open after 8 hours: %s", name, spot, s.w.Incident.Phase)
+			}
+			if why := s.w.NothingToRetry(s.now); !strings.Contains(why, "its owner stopped it") {
+				t.Errorf("%s, spot %v: it may be retried: %q", name, spot, why)
+			}
+		}
+	}
+}
+
+// TestWhatIsOnlyStoppedIsNeverDeleted: it is started, or left to a person, also where Google's own recovery was waited for.
+func TestWhatIsOnlyStoppedIsNeverDeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		play func(s *stopped)
+		want string
+	}{
+		"a person has it tried again after six hours": {func(s *stopped) {
+			s.p = policies["seldom"]
+			s.read(0, incident.Stopped)
+			s.unsaid()
+			s.tell(time.Minute, incident.Ticked{})
+			s.p = policies["everything"]
+			s.tell(6*time.Hour, incident.Retried{Word: ann})
+			s.read(time.Minute, incident.Stopped)
+		}, "start"},
+		"the policy could not be read at first": {func(s *stopped) {
+			s.p = policies["unreadable"]
+			s.read(0, incident.Stopped)
+			s.unsaid()
+			s.tell(time.Minute, incident.Ticked{})
+			s.p = policies["spot"]
+		}, "escalated policy_no"},
+		"nobody could be asked": {func(s *stopped) {
+			s.tell(0, incident.Interrupted{
+				Origin: incident.Origin{ID: "h", Time: s.now, Rank: events.RankAudit}, Slice: "llama-8b", Cause: events.CauseHostError, Text: "host error",
+			})
+			s.read(time.Minute, incident.Stopped)
+		}, "escalated unread"},
+	} {
+		s := &stopped{t: t, p: policies["everything"], w: quiet(false), now: start}
+		single(&s.w)
+		c.play(s)
+		got := ""
+		for range 8 * 60 {
+			for _, e := range s.tell(time.Minute, incident.Ticked{}) {
+				if text := asks(e); text != "" && got == "" {
+					got = text
+				}
+			}
+			if s.w.Incident == nil && got == "" && s.w.Closed != nil {
+				got = string(s.w.Closed.Outcome) + " " + string(s.w.Closed.Code)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

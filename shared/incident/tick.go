@@ -254,6 +254,10 @@ func (m *machine) unhealed(took string) {
 		m.resume("the slice is usable")
 		return
 	}
+	if names := m.stillStopped(); names != nil {
+		m.startOrTell(strings.Join(names, ", ") + " stopped")
+		return
+	}
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		if fresh := s.Condition == Gone && m.now.Sub(s.Since) < Grace; !s.IsReleased() && s.Condition != Ready && !fresh {

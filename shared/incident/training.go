@@ -48,7 +48,8 @@ func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
 	var t *Task
 	switch group, _, ok := events.WorkerGroup(r.Hostname); m.phase() {
 	case Admitting:
-		if ok && group == s.Group { // a crew of the former life may have got as far by itself
+		// A crew of the former life may have got as far by itself, and so may one beside which another slice was replaced.
+		if ok && group == s.Group && !s.Admitted.Same(s.Incarnation) {
 			t = m.w.Incident.task(events.ActionAdmit, "")
 		}
 	case Restarting:
@@ -96,7 +97,7 @@ func (m *machine) progress(s *Slice, r events.CrewReport) {
 	m.w.Progress, m.changed = p, true
 	m.checkpointTold(before, r, at)
 	m.w.Crew.Attempt = max(m.w.Crew.Attempt, r.Attempt)
-	m.w.Crew.Finished = false
+	m.w.Crew.Finished, m.w.Crew.Theirs = false, false
 	if won {
 		m.w.Budgets = Budgets{}
 		if m.w.Incident != nil {
@@ -209,7 +210,9 @@ func (m *machine) exited(s *Slice, r events.CrewReport) {
 
 // left reports whether a line is from before what the training met was left to a person: it has been told, however late the
 // line comes.
-func (m *machine) left() bool { return !m.from.Time.IsZero() && !m.from.Time.After(m.w.Crew.Left) }
+func (m *machine) left() bool {
+	return m.w.Crew.Theirs || !m.from.Time.IsZero() && !m.from.Time.After(m.w.Crew.Left)
+}
 
 func (m *machine) openCrash(t Trouble) {
 	in := m.open(t)

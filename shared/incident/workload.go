@@ -221,6 +221,8 @@ type Crew struct {
 	Spent Error `json:"spent,omitzero"`
 	// Left is when what the training met was left to a person last: what happened before is told.
 	Left time.Time `json:"left,omitzero"`
+	// Theirs says that a person has taken over what it met: until there is a new step, its lines open nothing.
+	Theirs bool `json:"theirs,omitzero"`
 	// Finished says that the training is done: nothing is brought back any more.
 	Finished bool `json:"finished,omitzero"`
 }
@@ -530,10 +532,10 @@ func (w Workload) moved() bool {
 	return slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.Moved && s.Condition == Ready && !s.IsReleased() })
 }
 
-// leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, it has never been
-// usable since they ordered it, the training is done, or its end has been told.
+// leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, or stopped by them, it has
+// never been usable since they ordered it, the training is done, or its end has been told.
 func (w Workload) leftAlone(s *Slice) bool {
-	return s.IsReleased() || s.Unused || w.Crew.Finished || s.Told.Same(s.Incarnation)
+	return s.IsReleased() || s.Unused || w.Crew.Finished || s.Told.Same(s.Incarnation) || s.stoppedByOwner()
 }
 
 // Unexplained reports whether a slice is gone, and nobody has said why. What its owner deletes is not ours to bring back,
