@@ -4,7 +4,7 @@ package main
 var mutants = []mutant{
 	{"1 fence", "a request of any epoch passes", []edit{
 		{"shared/incident/task.go", "	case w.Epoch != r.Epoch:\n", "	case w.Epoch < r.Epoch:\n"},
-		{"shared/incident/task.go", "	case t == nil || t.Epoch != r.Epoch:\n", "	case t == nil:\n"},
+		{"shared/incident/task.go", "	case t == nil || t.Epoch != r.Epoch || w.Incident.unwanted(*t):\n", "	case t == nil || w.Incident.unwanted(*t):\n"},
 		{"shared/incident/task.go", "	if t == nil || t.Epoch != r.Epoch || t.Attempt", "	if t == nil || t.Attempt"},
 	}},
 	{"1 fence", "nothing is read before a deletion", []edit{
@@ -13,6 +13,15 @@ var mutants = []mutant{
 	}},
 	{"2 owner", "what an owner deletes is not released", []edit{
 		{"shared/incident/look.go", "		if m.releaseDeleted(s, e.Method == \"DeleteQueuedResource\") {\n", "		if false {\n"},
+	}},
+	{"2 owner", "what is only stopped is replaced", []edit{
+		{"shared/incident/tick.go", "	if names := m.stillStopped(); names != nil {\n", "	if names := m.stillStopped(); names != nil && false {\n"},
+	}},
+	{"2 owner", "what is ordered for an incident that cleans up is created all the same", []edit{
+		{"shared/incident/task.go", "return in.Phase == Clearing && t.Action", "return false && t.Action"},
+	}},
+	{"8 progress", "a claim is taken over on a reading from before its end", []edit{
+		{"shared/ledger/begin.go", "	if t.UnderWay(read) {\n", "	if false {\n"},
 	}},
 	{"2 owner", "a slice that is gone is lost at once, unasked", []edit{
 		{"functions/patrol/handler.go", "	if err != nil || len(asked) == 0 {\n", "	if err != nil || len(asked) >= 0 {\n"},
@@ -28,7 +37,7 @@ var mutants = []mutant{
 		{"shared/incident/maintenance.go", "	return m.from.Time.After(m.w.Progress.At)\n", "	return true\n"},
 	}},
 	{"4 one", "a life whose end was told opens again", []edit{
-		{"shared/incident/workload.go", " || w.Crew.Finished || s.Told.Same(s.Incarnation)\n", " || w.Crew.Finished\n"},
+		{"shared/incident/workload.go", " || w.Crew.Finished || s.Told.Same(s.Incarnation) || ", " || w.Crew.Finished || "},
 	}},
 	{"5 budgets", "restarts have no bound", []edit{
 		{"shared/incident/training.go", "	case m.w.Budgets.Restarts >= MaxRestarts:\n", "	case m.w.Budgets.Restarts >= 1000:\n"},
