@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -112,7 +113,17 @@ func (p *printer) story(s *scenario.Story, shipped bool) {
 // lines tells lines with the day where it changes, and folds what several workers say into one.
 func (p *printer) lines(lines []scenario.Line) {
 	day := ""
+	first, end, again := 0, 0, 0 // what comes again stands from first to end
 	for i := 0; i < len(lines); i++ {
+		if i == first && again > 0 {
+			p.row("", "", "", fmt.Sprintf("the same %s more, until %s", count(again, "time"), lines[end-1].Time.Format("Jan 2 15:04:05")), "")
+			i, again = end-1, 0
+			continue
+		}
+		if again == 0 {
+			k, times := repeated(lines[i:])
+			first, end, again = i+k, i+k*times, times-1
+		}
 		l := lines[i]
 		if d := l.Time.Format("Mon Jan 2, 2006"); d != day && l.Time.Year() > 1 {
 			day = d
@@ -135,6 +146,33 @@ func (p *printer) lines(lines []scenario.Line) {
 	if len(lines) == 0 {
 		tell(p.out, "")
 	}
+}
+
+// mostRepeated is how many lines a turn of something that is tried again and again has at most.
+const mostRepeated = 16
+
+// repeated finds a turn of lines at the beginning that comes again at once, alike but for numbers and times: how many lines it
+// has, and how many times it is there.
+func repeated(lines []scenario.Line) (length, times int) {
+	times = 1
+	for k := 3; k <= mostRepeated && 2*k <= len(lines); k++ {
+		n := 1
+		for (n+1)*k <= len(lines) && slices.EqualFunc(lines[:k], lines[n*k:(n+1)*k], alike) {
+			n++
+		}
+		if n > 2 && (length == 0 || n*k > length*times) {
+			length, times = k, n
+		}
+	}
+	return length, times
+}
+
+// number is a number, a span of time, or the mark of an error, with all that belongs to it.
+var number = regexp.MustCompile(`\[EID: \w+\]|\d[\d.,:]*( [hms]\b)?( \d+ [hms]\b)*`)
+
+func alike(a, b scenario.Line) bool {
+	bare := func(s string) string { return number.ReplaceAllString(s, "#") }
+	return a.Kind == b.Kind && a.Crew == nil && b.Crew == nil && a.Workload == b.Workload && bare(a.Text) == bare(b.Text) && bare(a.Reason) == bare(b.Reason)
 }
 
 // sameNews reports whether two entries say the same of two workers of one slice.

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/scripts/scenario"
+)
+
+// TestWhatComesAgainAndAgainIsFolded: six hours without capacity are a few lines.
+func TestWhatComesAgainAndAgainIsFolded(t *testing.T) {
+	at := time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC)
+	for rounds, want := range map[int]string{1: "", 2: "", 3: "the same 2 times more, until Nov 12 02:02:40", 300: "the same 299 times more, until Nov 12 06:59:40"} {
+		var lines []scenario.Line
+		for i := range rounds {
+			when := at.Add(time.Duration(i) * time.Minute)
+			lines = append(lines,
+				scenario.Line{Time: when, Kind: scenario.Sent, Text: "recreate.requested (create a)"},
+				scenario.Line{Time: when.Add(20 * time.Second), Kind: scenario.Answer, Text: fmt.Sprintf("no capacity [EID: 0x%x]", 1<<i%32)},
+				scenario.Line{Time: when.Add(40 * time.Second), Kind: scenario.Decision, Text: fmt.Sprintf("ask again in %d s", 10+i)},
+			)
+		}
+		lines = append(lines, scenario.Line{Time: at.Add(6 * time.Hour), Kind: scenario.Reading, Text: "node a is READY"})
+		var out strings.Builder
+		p := &printer{out: &out}
+		p.lines(lines)
+		told := out.String()
+		if sent := strings.Count(told, "recreate.requested"); want == "" && sent != rounds || want != "" && (sent != 1 || !strings.Contains(told, want)) {
+			t.Errorf("%d rounds, told %d, want %q:\n%.1500s", rounds, sent, want, told)
+		}
+		if strings.Count(told, "node a is READY") != 1 || strings.Count(told, "Nov 12, 2026") != 1 {
+			t.Errorf("%d rounds:\n%.1500s", rounds, told)
+		}
+	}
+}
