@@ -49,7 +49,7 @@ variable "checkpoint_buckets" {
 }
 
 variable "docker_repository" {
-  description = "A Docker repository of Artifact Registry that is there already and takes the functions' images, projects/P/locations/R/repositories/N in their own project and region. Without one, Pitstop makes its own, which keeps the last three images of each function and goes with the deployment."
+  description = "A Docker repository of Artifact Registry that is there already and takes the functions' images, projects/P/locations/R/repositories/N in their own project and region. Without one, Pitstop makes its own, which keeps the last three images of each function and what is younger than 30 days, and goes with the deployment."
   type        = string
   default     = null
 

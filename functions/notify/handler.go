@@ -135,7 +135,7 @@ type desk struct {
 const (
 	// tellFor is how long a step that is being told belongs to who does it; after that, nobody does any more.
 	tellFor = time.Minute
-	// mostAgain bounds how often that is said again of which nobody knows whether it arrived.
+	// mostAgain bounds how often that is said again of which nobody knows whether it arrived, while nobody answers.
 	mostAgain = 3
 	// maxTogether bounds how many incidents one message tells of.
 	maxTogether  = 100
@@ -190,7 +190,7 @@ func (d *desk) claim(ctx context.Context, u events.IncidentUpdated, record ledge
 		if s := record.Sending; s != nil && now.Sub(s.At) < tellFor {
 			return claim{}, fault.Busy(errors.New("another step of the incident is being told"))
 		}
-		record = d.settled(record)
+		record = d.doubted(record, false)
 		if record.Has(u.Step(), u.Number) {
 			return claim{}, fault.Ignored(incident.CodeTold, "it was told already, or something newer was")
 		}
@@ -215,10 +215,11 @@ func (d *desk) claim(ctx context.Context, u events.IncidentUpdated, record ledge
 	return claim{}, fmt.Errorf("told %s: %w, %d times", u.Incident, ledger.ErrConflict, tries)
 }
 
-// settled is a record in which nothing is being told any more. Of a step that was, nobody knows whether it arrived: the
-// target did not answer, or the instance ended. A target that knows repetitions is told again. Of the others, what ends an incident or asks
-// somebody is said again, and says so; the rest the next step tells.
-func (d *desk) settled(t ledger.Told) ledger.Told {
+// doubted is a record in which nothing is being told any more. Of a step that was, nobody knows whether it arrived: the
+// target did not answer, or the instance ended, or it was answered by what does not say so. A target that knows repetitions is told
+// again. Of the others, what ends an incident or asks somebody is said again, and says so; the rest the next step tells. In silence
+// that is tried a few times; who answers that something went wrong has it tried for as long as Pub/Sub does.
+func (d *desk) doubted(t ledger.Told, answered bool) ledger.Told {
 	s := t.Sending
 	if s == nil {
 		return t
@@ -227,7 +228,8 @@ func (d *desk) settled(t ledger.Told) ledger.Told {
 	t.Steps, t.Unsure = slices.Clip(t.Steps), slices.Clip(t.Unsure)
 	switch {
 	case d.Knows():
-	case stands(s.Step) && repeated(t.Unsure, s.Step) < mostAgain:
+	case stands(s.Step) && answered && repeated(t.Unsure, s.Step) > 0:
+	case stands(s.Step) && (answered || repeated(t.Unsure, s.Step) < mostAgain):
 		t.Unsure = append(t.Unsure, s.Step)
 	default:
 		t.Steps, t.Number = append(t.Steps, s.Step), max(t.Number, s.Number)
@@ -303,6 +305,9 @@ func (d *desk) send(ctx context.Context, claims []claim) error {
 		return nil
 	case errors.Is(err, errUnsure) && !d.Knows():
 		return err // what is saved says that it was begun
+	case errors.Is(err, errPerhaps) && !d.Knows():
+		d.each(claims, func(c claim) error { return d.save(ctx, c, d.doubted(c.record, true)) })
+		return err
 	}
 	if errors.As(err, &later) {
 		d.pace.hold(d.now().Add(later.after))
@@ -311,9 +316,14 @@ func (d *desk) send(ctx context.Context, claims []claim) error {
 	d.each(claims, func(c claim) error {
 		d.waiting.add(c.update)
 		c.record.Sending = nil
-		_, err := d.ledger.SaveTold(ctx, d.Name(), c.update.Workload, c.update.Incident, c.record, c.rev, d.now())
-		return err
+		return d.save(ctx, c, c.record)
 	})
+	return err
+}
+
+// save saves a record in the place of the one that was claimed.
+func (d *desk) save(ctx context.Context, c claim, record ledger.Told) error {
+	_, err := d.ledger.SaveTold(ctx, d.Name(), c.update.Workload, c.update.Incident, record, c.rev, d.now())
 	return err
 }
 

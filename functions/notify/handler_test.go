@@ -405,6 +405,50 @@ func TestALostAnswer(t *testing.T) {
 	}
 }
 
+// TestAnAnswerThatDoesNotSayWhetherItArrived: a gateway gave up, or Slack failed half way. Told in silence a second time, a step would
+// stand there twice; what nothing tells later is said again, marked, for as long as that goes on.
+func TestAnAnswerThatDoesNotSayWhetherItArrived(t *testing.T) {
+	steps := course("llama")
+	said := func(text string) func(http.ResponseWriter, int) {
+		return func(w http.ResponseWriter, _ int) { _, _ = w.Write([]byte(`{"ok":false,"error":"` + text + `"}`)) } //nolint:errcheck // who asked notices
+	}
+	for name, c := range map[string]struct {
+		answer func(http.ResponseWriter, int)
+		sure   bool
+	}{
+		"a bad gateway":           {status(http.StatusBadGateway), false},
+		"a gateway's timeout":     {status(http.StatusGatewayTimeout), false},
+		"Slack's internal error":  {said("internal_error"), false},
+		"Slack's fatal error":     {said("fatal_error"), false},
+		"Slack is away":           {said("service_unavailable"), true},
+		"a service that is away":  {status(http.StatusServiceUnavailable), true},
+		"a body that was cut off": {said("request_timeout"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReceiver(t)
+			d := newDesk(t, 20, slack(r))
+			r.answers(c.answer)
+			d.want(steps[0], fleettest.Redelivered)
+			if c.sure {
+				d.want(steps[0], fleettest.Redelivered)
+			} else {
+				d.want(steps[0], fleettest.Ignored)
+			}
+			for range 6 { // more than what is said again in silence
+				d.want(steps[3], fleettest.Redelivered)
+			}
+			r.answers(nil)
+			r.take(t)
+			d.want(steps[3], fleettest.Handled)
+			d.want(steps[3], fleettest.Ignored)
+			got := r.take(t)
+			if len(got) != 1 || strings.Contains(fmt.Sprint(got[0]), "said again") == c.sure {
+				t.Errorf("told %v", got)
+			}
+		})
+	}
+}
+
 // TestACrashBehindTheMessage: the instance ends before it can save that the message was sent.
 func TestACrashBehindTheMessage(t *testing.T) {
 	r := newReceiver(t)

@@ -26,6 +26,9 @@ const maxAnswer = 64 << 10
 // errUnsure marks a call of which nobody knows whether it arrived.
 var errUnsure = errors.New("nobody knows whether it arrived")
 
+// errPerhaps marks a call that was answered by what does not say whether it arrived.
+var errPerhaps = errors.New("perhaps it arrived")
+
 // laterError says that a target takes nothing for a while.
 type laterError struct {
 	error
@@ -42,7 +45,7 @@ func newClient() *http.Client {
 
 // post sends a JSON body and returns the answer to it. An address may hold a secret, so no error names it. A refusal that no
 // repetition mends is fault.Permanent, one that names a time a laterError; where the body was sent and no answer came, the error is
-// errUnsure.
+// errUnsure, and errPerhaps where a gateway answered that it has none.
 func post(ctx context.Context, c *http.Client, address string, header http.Header, body []byte) (http.Header, []byte, error) {
 	var wrote atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
@@ -93,6 +96,8 @@ func refusal(status int, header http.Header, answer []byte) error {
 	switch {
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && header.Get("Retry-After") != "":
 		return laterError{err, retryAfter(header)}
+	case status == http.StatusBadGateway, status == http.StatusGatewayTimeout: // who stands behind it may have taken the message
+		return fmt.Errorf("%w: %w", errPerhaps, err)
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status >= 500:
 		return err
 	}

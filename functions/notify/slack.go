@@ -67,7 +67,9 @@ func (s *SlackBot) Send(ctx context.Context, m Message) (thread string, err erro
 	switch said.Error {
 	case "ratelimited", "rate_limited":
 		return "", laterError{err, retryAfter(header)}
-	case "internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org":
+	case "internal_error", "fatal_error": // it may have been posted before that, as the page of the method says
+		return "", fmt.Errorf("%w: %w", errPerhaps, err)
+	case "service_unavailable", "request_timeout", "team_added_to_org":
 		return "", err
 	}
 	return "", fault.Permanent(err)

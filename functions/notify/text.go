@@ -33,9 +33,6 @@ func (m Message) view() view {
 		v.footer += " · said again: nobody knows whether it arrived before"
 	}
 	v.title, v.footer = line(v.title), line(v.footer)
-	for i := range v.rows {
-		v.rows[i].text = line(v.rows[i].text)
-	}
 	return v
 }
 
@@ -112,8 +109,9 @@ func rank(u events.IncidentUpdated) int {
 	return 2
 }
 
+// row adds a row, unless nothing is left of its text once it is folded: Chat refuses a card that shows none.
 func (v *view) row(label, text string) {
-	if text != "" {
+	if text = line(text); text != "" {
 		v.rows = append(v.rows, row{label, text})
 	}
 }

@@ -194,6 +194,7 @@ func seeds(f *testing.F) {
 		f.Add(s, 1)
 		f.Add(s, 6)
 	}
+	f.Add(" ", -35) // a row of which nothing is left once it is folded
 }
 
 // FuzzSlack: whatever a text holds, it stands in plain texts alone, nothing in it begins markup, and no limit is passed.

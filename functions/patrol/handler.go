@@ -682,12 +682,10 @@ func (t *round) running(ctx context.Context) map[string]map[string]string {
 	return found
 }
 
-// follow tells the workloads whose operations have ended. One that the provider does not know any more has ended too.
+// follow tells the workloads whose operations have ended. One that the provider does not know any more has ended too, unless not all
+// that it knows could be read.
 func (t *round) follow(ctx context.Context, name string, running map[string]string) error {
-	ops, err := t.Provider.Operations(ctx, t.Project, name)
-	if err != nil {
-		return err
-	}
+	ops, unread := t.Provider.Operations(ctx, t.Project, name)
 	still := map[string]bool{}
 	failures := map[string]*incident.Failure{}
 	for _, op := range ops {
@@ -695,7 +693,7 @@ func (t *round) follow(ctx context.Context, name string, running map[string]stri
 		failures[op.Name] = op.Failure
 	}
 	for _, op := range slices.Sorted(maps.Keys(running)) {
-		if still[op] {
+		if _, known := failures[op]; still[op] || unread != nil && !known {
 			continue
 		}
 		w, err := t.Fleet.Advancer.Advance(ctx, running[op], incident.Ended{
@@ -709,5 +707,5 @@ func (t *round) follow(ctx context.Context, name string, running map[string]stri
 		}
 		t.wantLook(w)
 	}
-	return nil
+	return unread
 }

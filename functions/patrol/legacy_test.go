@@ -2,13 +2,16 @@ package patrol_test
 
 import (
 	"testing"
+	"time"
 
 	tpu "google.golang.org/api/tpu/v1"
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/patrol"
+	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/tpu/tputest"
 )
 
@@ -41,6 +44,52 @@ func TestALegacyNodeIsNotGoneForWantOfAReading(t *testing.T) {
 	withdraw()
 	b.minutes(1)
 	b.Want(resnet().Condition, incident.Gone)
+}
+
+// TestOperationsOfOneVersionAreFollowedWithoutTheOther has the operations of v1 be unreadable: those of TPU VMs are followed to their
+// end, and one that is not shown for want of a reading has not ended.
+func TestOperationsOfOneVersionAreFollowedWithoutTheOther(t *testing.T) {
+	b := training(t)
+	b.Legacy(zone)
+	b.handle = patrol.New(patrol.Deps{
+		Fleet: b.Fleet, Provider: b.Cloud, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us}, Sleep: b.Sleep,
+	})
+	_, err := b.API.AddNode(tputest.NodeConfig{
+		Zone: zone, Name: "resnet", Accelerator: "v3-8", Spot: true, Labels: map[string]string{events.LabelPolicy: "spot"}, Legacy: &tpu.Node{},
+	})
+	b.Must(err)
+	b.minutes(1)
+	b.sent()
+	for _, name := range []string{slice, "resnet"} {
+		b.Must(b.API.Preempt(zone, name))
+	}
+	b.Want(b.tick(), fleettest.Handled)
+	for _, env := range b.Sender.Sent() {
+		r, err := events.DecodeRecreateRequested(env.Data)
+		b.Must(err)
+		requestID := ledger.RequestID(r.Request, zone)
+		w, err := b.Fleet.Advancer.Begin(t.Context(), r.Request, requestID)
+		b.Must(err)
+		b.API.Inject(tputest.Fault{Method: "DeleteNode", Slow: 12*time.Second - tputest.DefaultTiming.Delete})
+		op, err := b.Cloud.Delete(t.Context(), fleet.Ref(w, w.Slices[0]), requestID)
+		b.Must(err)
+		_, err = b.Fleet.Advancer.Answer(t.Context(), r.Request, op, "accepted", nil)
+		b.Must(err)
+	}
+	withdraw := b.API.Inject(tputest.Fault{Method: "ListOperations", Legacy: true, Code: 7, Message: "API v1 has been turned off", Times: -1})
+	b.Want(b.tick(), fleettest.Rejected) // it is told
+	sent := b.Sender.Sent()
+	b.Want(len(sent), 1)
+	r, err := events.DecodeRecreateRequested(sent[0].Data)
+	b.Must(err)
+	b.Want([]string{r.Workload, string(r.Action)}, []string{id, string(events.ActionCreate)})
+	if task := b.Workload(fleettest.Project + "/resnet").Incident.Tasks[0]; task.Operation == "" {
+		t.Errorf("an operation that nobody read has ended: %+v", task)
+	}
+	withdraw()
+	b.minutes(1)
+	r, _ = fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	b.Want([]string{r.Workload, string(r.Action)}, []string{fleettest.Project + "/resnet", string(events.ActionCreate)})
 }
 
 // TestALegacyNodeIsNotGoneBecauseNobodyLooksForItAnyMore: its zone was taken out of the configuration.

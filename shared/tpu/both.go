@@ -185,17 +185,14 @@ func (b *Both) Start(ctx context.Context, r Ref) (operation string, err error) {
 // Operations implements Provider. Whether the versions share their operations nobody says: each is told once.
 func (b *Both) Operations(ctx context.Context, project, zone string) ([]Operation, error) {
 	ops, err := b.Cloud.Operations(ctx, project, zone)
-	if err != nil || !slices.Contains(b.zones, zone) {
+	if !slices.Contains(b.zones, zone) {
 		return ops, err
 	}
-	former, err := b.legacy.operations(ctx, project, zone)
-	if err != nil {
-		return nil, err
-	}
+	former, unread := b.legacy.operations(ctx, project, zone)
 	for _, o := range former {
 		if !slices.ContainsFunc(ops, func(p Operation) bool { return p.Name == o.Name }) {
 			ops = append(ops, o)
 		}
 	}
-	return ops, nil
+	return ops, errors.Join(err, unread)
 }

@@ -34,6 +34,7 @@ func TestLegacyNodes(t *testing.T) {
 				{"reads a legacy node", testReadLegacy},
 				{"lists both sorts", testListBoth},
 				{"says when a listing has no legacy nodes", testListingWithoutLegacy},
+				{"tells the operations that it could read", testOperationsOfOneVersion},
 				{"creates what it has read", testCreateLegacy},
 				{"a block that the API chose is not asked for", testServiceNetworking},
 				{"a name may come back as the other sort", testOtherSort},
@@ -150,6 +151,37 @@ func testListingWithoutLegacy(w world) {
 	w.api.Inject(tputest.Fault{Method: "GetNode", Legacy: true, Code: 14, Message: "later"})
 	_, err = w.Read(t.Context(), w.ref("n"))
 	class(t, err, incident.Transient)
+}
+
+func testOperationsOfOneVersion(w world) {
+	t := w.t
+	_, err := w.api.AddNode(legacyOrder("n"))
+	must(t, err)
+	_, err = w.api.AddNode(order("vm"))
+	must(t, err)
+	former, err := w.Delete(t.Context(), w.ref("n"), requestID(1))
+	must(t, err)
+	present, err := w.Delete(t.Context(), ref("vm"), requestID(2))
+	must(t, err)
+	for _, c := range []struct {
+		fault tputest.Fault
+		shows string
+	}{
+		{tputest.Fault{Method: "ListOperations", Legacy: true, Code: 7, Message: "no"}, present},
+		{tputest.Fault{Method: "ListOperations", Code: 7, Message: "no"}, former}, // the present version is asked first
+	} {
+		w.api.Inject(c.fault)
+		ops, err := w.Operations(t.Context(), project, home)
+		class(t, err, incident.Permission)
+		if !slices.ContainsFunc(ops, func(o tpu.Operation) bool { return o.Name == c.shows }) {
+			t.Errorf("%s is not among %+v", c.shows, ops)
+		}
+	}
+	ops, err := w.Operations(t.Context(), project, home)
+	must(t, err)
+	if len(ops) != 2 {
+		t.Errorf("%+v", ops)
+	}
 }
 
 func testCreateLegacy(w world) {

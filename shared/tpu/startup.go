@@ -14,6 +14,8 @@ type StartUp struct {
 	// more is known.
 	Script, Crew bool
 	URL          string
+	// Legacy says that it is a legacy node, which runs no script: what trains on it is a machine of its owner's, which connects to it.
+	Legacy bool
 	// Account is the service account that the machine runs as; empty is the project's default one.
 	Account string
 }
@@ -28,10 +30,13 @@ func StartUpOf(spec []byte) (StartUp, error) {
 				Email string `json:"email"`
 			} `json:"serviceAccount"`
 		} `json:"node"`
+		Legacy *struct{} `json:"legacy_node"`
 	}
 	switch err := json.Unmarshal(spec, &whole); {
 	case err != nil:
 		return StartUp{}, fmt.Errorf("specification: %w", err)
+	case whole.Legacy != nil:
+		return StartUp{Legacy: true}, nil
 	case whole.Node == nil:
 		return StartUp{}, errors.New("specification: it has no node")
 	}

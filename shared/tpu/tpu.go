@@ -58,7 +58,8 @@ type Provider interface {
 	// Crews reads how the crews on the slice's workers are, as they wrote it last; empty where there are none. The error is as
 	// for Hosts.
 	Crews(ctx context.Context, r Ref) ([]events.CrewState, error)
-	// Operations lists the operations of a zone that the provider still knows.
+	// Operations lists the operations of a zone that the provider still knows. With an error it lists those that could be read;
+	// what is not among them may be running.
 	Operations(ctx context.Context, project, zone string) ([]Operation, error)
 }
 

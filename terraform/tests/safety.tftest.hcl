@@ -109,9 +109,10 @@ run "watching" {
     condition = (
       { for p in google_artifact_registry_repository.images[0].cleanup_policies : p.action => p.id } == { DELETE = "delete-after-a-month", KEEP = "keep-the-last" } &&
       flatten([for p in google_artifact_registry_repository.images[0].cleanup_policies : p.most_recent_versions[*].keep_count]) == [3] &&
+      flatten([for p in google_artifact_registry_repository.images[0].cleanup_policies : p.condition[*].older_than]) == ["2592000s"] &&
       google_artifact_registry_repository.images[0].cleanup_policy_dry_run != true
     )
-    error_message = "Images are kept for ever, or the last ones are not."
+    error_message = "Images are kept for ever, or the last ones, or those of the last 30 days, are not."
   }
 
   # Ticks alone are not kept aside.

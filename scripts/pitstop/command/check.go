@@ -153,11 +153,15 @@ func (d deployment) rehearse(
 
 // allowed looks at the policy.
 func (r *rehearsal) allowed(w incident.Workload, p policy.Policy, known bool) {
+	attach := "pitstop attach " + w.Name + " --policy spot"
+	if isLegacy(w) {
+		attach = "create it anew with the label " + events.LabelPolicy + "=spot: a legacy node keeps its labels"
+	}
 	switch {
 	case p.Unreadable != "":
 		r.find(stop, "policy", "it cannot be read from here: "+p.Unreadable, "mend the file, or ask for roles/storage.objectViewer on it")
 	case w.Label == "":
-		r.find(stop, "policy", "no label "+events.LabelPolicy+": it is only watched", "pitstop attach "+w.Name+" --policy spot")
+		r.find(stop, "policy", "no label "+events.LabelPolicy+": it is only watched", attach)
 	case p.Unknown:
 		r.find(stop, "policy", "no policy is called "+w.Label+": it is only watched", "name it in the policy file, or attach another")
 	case p.Switches.WatchOnly():
@@ -170,12 +174,20 @@ func (r *rehearsal) allowed(w incident.Workload, p policy.Policy, known bool) {
 	}
 }
 
+// isLegacy reports whether a workload trains on legacy nodes, which have no metadata and keep the labels that they were created with.
+func isLegacy(w incident.Workload) bool {
+	return slices.ContainsFunc(w.Slices, func(s incident.Slice) bool { return s.Legacy && !s.IsReleased() })
+}
+
 // startUp looks at whether training begins on a new machine by itself.
 func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list prices) {
 	up, err := tpu.StartUpOf(spec)
 	switch {
 	case err != nil:
 		r.find(stop, "start-up", s.Name+": "+oneLine(err), "create it anew by hand, so that it is read again")
+	case up.Legacy:
+		r.find(warn, "start-up", s.Name+" is a legacy node: training runs on a machine of yours, and whether it connects to a new node is not known here",
+			"have the training connect again by the node's name once it is ready: its address may be another")
 	case !up.Script:
 		price, ok := list.of(s)
 		if !ok {
@@ -254,6 +266,10 @@ const oldCheckpoint = 6 * time.Hour
 
 // saves looks at what training would resume from, and whether somebody is there to admit and to ask.
 func (d deployment) saves(ctx context.Context, r *rehearsal, w incident.Workload) {
+	if isLegacy(w) {
+		r.find(warn, "checkpoint", "a legacy node names no directory, and nobody can be asked for a save: its health alone says that it is back", "save often, from where training runs")
+		return
+	}
 	switch {
 	case w.Crew.Finished:
 		r.find(warn, "training", "it is finished: nothing is brought back any more", "")

@@ -147,6 +147,32 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 	}
 }
 
+// TestCheckOfALegacyNode: it runs no script and has no metadata, so no finding asks its owner for either.
+func TestCheckOfALegacyNode(t *testing.T) {
+	b, _, _ := healthy(t, `{"legacy_node":{"acceleratorType":"v3-32","tensorflowVersion":"2.12.0","schedulingConfig":{"preemptible":true}}}`)
+	legacy := func(w *incident.Workload) {
+		w.Slices[0].Legacy, w.Slices[0].Accelerator, w.Directory, w.Crew, w.Progress = true, "v3-32", "", incident.Crew{}, incident.Progress{}
+	}
+	b.change(legacy)
+	got, err := b.call("check", "llama-8b")
+	if err != nil {
+		t.Errorf("%v:\n%s", err, got)
+	}
+	wants(t, got, "call 3    create node llama-8b in us-west4-a", "start-up: llama-8b is a legacy node: training runs on a machine of yours",
+		"checkpoint: a legacy node names no directory")
+	b.change(func(w *incident.Workload) { w.Label = "" })
+	unlabelled, err := b.call("check", "llama-8b")
+	if !errors.Is(err, errFailed) {
+		t.Errorf("it ends with %v", err)
+	}
+	wants(t, unlabelled, "you: create it anew with the label pitstop-policy=spot")
+	for _, not := range []string{"metadata key", "startup-script", "pitcrew", "pitstop attach"} {
+		if strings.Contains(got+unlabelled, not) {
+			t.Errorf("%q is asked for of a legacy node:\n%s\n%s", not, got, unlabelled)
+		}
+	}
+}
+
 func TestCheckSaysWhatItMayNotLookAt(t *testing.T) {
 	b, g, _ := healthy(t, startsCrew)
 	g.err = errors.New("Permission 'iam.serviceAccounts.getAccessToken' denied")

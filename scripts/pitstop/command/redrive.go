@@ -29,6 +29,8 @@ type letters interface {
 	Pull(ctx context.Context, subscription string) ([]*pubsubpb.ReceivedMessage, error)
 	Publish(ctx context.Context, topic string, m *pubsubpb.PubsubMessage) error
 	Acknowledge(ctx context.Context, subscription, ackID string) error
+	// GiveBack has what was pulled and not handled delivered again at once.
+	GiveBack(ctx context.Context, subscription string, ackIDs []string) error
 	Close() error
 }
 
@@ -42,6 +44,9 @@ type broker struct {
 
 // pullFor is how long a subscription without messages is asked for some: Pub/Sub may keep back for a moment what it has.
 const pullFor = 5 * time.Second
+
+// atOnce is how many letters are pulled at once: they are handled one by one, and all before the first is delivered again.
+const atOnce = 10
 
 func connectLetters(ctx context.Context) (letters, error) { return newBroker(ctx, pullFor) }
 
@@ -61,7 +66,7 @@ func newBroker(ctx context.Context, wait time.Duration, opts ...option.ClientOpt
 func (b *broker) Pull(ctx context.Context, subscription string) ([]*pubsubpb.ReceivedMessage, error) {
 	asking, cancel := context.WithTimeout(ctx, b.wait)
 	defer cancel()
-	r, err := b.subs.Pull(asking, &pubsubpb.PullRequest{Subscription: subscription, MaxMessages: 100})
+	r, err := b.subs.Pull(asking, &pubsubpb.PullRequest{Subscription: subscription, MaxMessages: atOnce})
 	if status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil {
 		return nil, nil
 	}
@@ -75,6 +80,10 @@ func (b *broker) Publish(ctx context.Context, topic string, m *pubsubpb.PubsubMe
 
 func (b *broker) Acknowledge(ctx context.Context, subscription, ackID string) error {
 	return b.subs.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{Subscription: subscription, AckIds: []string{ackID}})
+}
+
+func (b *broker) GiveBack(ctx context.Context, subscription string, ackIDs []string) error {
+	return b.subs.ModifyAckDeadline(ctx, &pubsubpb.ModifyAckDeadlineRequest{Subscription: subscription, AckIds: ackIDs})
 }
 
 func (b *broker) Close() error { return errors.Join(b.topics.Close(), b.subs.Close()) }
@@ -134,33 +143,56 @@ type redrive struct {
 	start    time.Time
 	tell     func(line string)
 
+	// seen are the letters that were published or dropped, by their IDs; kept are the deliveries of those that were not.
 	seen           map[string]bool
+	kept           []string
 	sent, outdated int
 }
 
-// run goes on until nothing comes any more, or until the letters are those that died since it began.
-func (r *redrive) run(ctx context.Context) error {
+// run goes on until nothing comes any more. Letters that died since it began are left.
+func (r *redrive) run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, r.giveBack(ctx)) }()
 	for {
 		batch, err := r.letters.Pull(ctx, r.from)
 		if err != nil {
 			return fmt.Errorf("pull %s: %w", r.from, err)
 		}
-		news := false
-		for _, m := range batch {
-			if at := m.GetMessage().GetPublishTime(); r.seen[m.GetMessage().GetMessageId()] || at != nil && at.AsTime().After(r.start) {
-				continue // it died again meanwhile, or could not be acknowledged
-			}
-			news = true
-			r.seen[m.GetMessage().GetMessageId()] = true
-			if err := r.bring(ctx, m); err != nil {
-				return fmt.Errorf("%w; %d were brought back before it", err, r.sent)
-			}
-		}
-		if !news {
+		if len(batch) == 0 {
 			break
+		}
+		for i, m := range batch {
+			switch at := m.GetMessage().GetPublishTime(); {
+			case r.seen[m.GetMessage().GetMessageId()]: // it was acknowledged too late, or that was lost
+				err = r.letters.Acknowledge(ctx, r.from, m.GetAckId())
+			case at != nil && at.AsTime().After(r.start):
+				r.kept = append(r.kept, m.GetAckId())
+			default:
+				err = r.bring(ctx, m)
+			}
+			if err == nil {
+				continue
+			}
+			for _, m := range batch[i:] {
+				if !r.seen[m.GetMessage().GetMessageId()] {
+					r.kept = append(r.kept, m.GetAckId())
+				}
+			}
+			return fmt.Errorf("%w; %d were brought back before it", err, r.sent)
 		}
 	}
 	r.tell(fmt.Sprintf("%s: %d brought back to %s, %d dropped as not wanted any more", r.from, r.sent, r.to, r.outdated))
+	return nil
+}
+
+// giveBack gives back what was only held, so that whoever comes next finds it. That is done even for who has left.
+func (r *redrive) giveBack(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pullFor)
+	defer cancel()
+	for some := range slices.Chunk(r.kept, 500) { // a request is of 512 KiB at the most
+		if err := r.letters.GiveBack(ctx, r.from, some); err != nil {
+			return fmt.Errorf("give back to %s: %w; what was not handled comes again within 10 minutes", r.from, err)
+		}
+	}
 	return nil
 }
 
@@ -177,6 +209,7 @@ func (r *redrive) bring(ctx context.Context, m *pubsubpb.ReceivedMessage) error 
 	}
 	if why != "" {
 		r.outdated++
+		r.seen[msg.GetMessageId()] = true
 		r.tell(name + ": dropped, " + why)
 		return r.letters.Acknowledge(ctx, r.from, m.GetAckId())
 	}
@@ -193,6 +226,7 @@ func (r *redrive) bring(ctx context.Context, m *pubsubpb.ReceivedMessage) error 
 		return fmt.Errorf("publish %s on %s: %w", name, r.to, err)
 	}
 	r.sent++
+	r.seen[msg.GetMessageId()] = true
 	r.tell(name + ": brought back")
 	return r.letters.Acknowledge(ctx, r.from, m.GetAckId())
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/pstest"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -127,6 +130,15 @@ func deadLettersComeBack(t *testing.T, address string) {
 	for range 3 {
 		bury("dev-logevent-dead-letters", []byte(`{"logName":"x"}`), map[string]string{})
 	}
+	held, err := broker.Pull(t.Context(), "projects/"+project+"/subscriptions/dev-logevent-dead-letters")
+	if err != nil || len(held) == 0 {
+		t.Fatalf("%d letters: %v", len(held), err)
+	}
+	for _, m := range held { // who held them has left without handling them
+		if err := broker.GiveBack(t.Context(), "projects/"+project+"/subscriptions/dev-logevent-dead-letters", []string{m.GetAckId()}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if got, err = redrive("dev-log-events"); err != nil {
 		t.Fatal(err)
 	}
@@ -139,5 +151,90 @@ func deadLettersComeBack(t *testing.T, address string) {
 	}
 	if err := broker.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// mailbox is a subscription of dead letters that hands out what it is told to, batch after batch.
+type mailbox struct {
+	batches                     [][]*pubsubpb.ReceivedMessage
+	refuses                     string
+	published, acked, givenBack []string
+}
+
+func (m *mailbox) Pull(context.Context, string) (batch []*pubsubpb.ReceivedMessage, err error) {
+	if len(m.batches) > 0 {
+		batch, m.batches = m.batches[0], m.batches[1:]
+	}
+	return batch, nil
+}
+
+func (m *mailbox) Publish(_ context.Context, _ string, p *pubsubpb.PubsubMessage) error {
+	if string(p.GetData()) == m.refuses {
+		return errors.New("no such topic")
+	}
+	m.published = append(m.published, string(p.GetData()))
+	return nil
+}
+
+func (m *mailbox) Acknowledge(_ context.Context, _, ackID string) error {
+	m.acked = append(m.acked, ackID)
+	return nil
+}
+
+func (m *mailbox) GiveBack(_ context.Context, _ string, ackIDs []string) error {
+	m.givenBack = append(m.givenBack, ackIDs...)
+	return nil
+}
+
+func (*mailbox) Close() error { return nil }
+
+// letter is one of that name, delivered for the n-th time.
+func letter(name, n string) *pubsubpb.ReceivedMessage {
+	at := noon.Add(-time.Hour)
+	if strings.HasPrefix(name, "young") {
+		at = noon.Add(time.Second)
+	}
+	return &pubsubpb.ReceivedMessage{
+		AckId: name + n, Message: &pubsubpb.PubsubMessage{MessageId: name, Data: []byte(name), PublishTime: timestamppb.New(at)},
+	}
+}
+
+// TestLettersThatComeAgain: an acknowledgement may come too late, and then the letter is delivered again. It is brought back once,
+// acknowledged by its new delivery, and hides none that waits behind it.
+func TestLettersThatComeAgain(t *testing.T) {
+	type batch = []*pubsubpb.ReceivedMessage
+	for name, c := range map[string]struct {
+		batches                     []batch
+		refuses                     string
+		published, acked, givenBack []string
+	}{
+		"acknowledged on sight": {
+			batches:   []batch{{letter("a", "1"), letter("b", "1")}, {letter("a", "2"), letter("b", "2")}, {letter("c", "1")}},
+			published: []string{"a", "b", "c"}, acked: []string{"a1", "b1", "a2", "b2", "c1"},
+		},
+		"what died since it began is left": {
+			batches:   []batch{{letter("young", "1")}, {letter("a", "1")}},
+			published: []string{"a"}, acked: []string{"a1"}, givenBack: []string{"young1"},
+		},
+		"what could not be brought back waits for nobody": {
+			batches:   []batch{{letter("a", "1"), letter("b", "1"), letter("c", "1")}},
+			refuses:   "b",
+			published: []string{"a"}, acked: []string{"a1"}, givenBack: []string{"b1", "c1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &mailbox{batches: slices.Clone(c.batches), refuses: c.refuses}
+			r := redrive{letters: m, ledger: deployedWith(t, ledgertest.NewStore().Open).ledger, start: noon, tell: func(string) {}, seen: map[string]bool{}}
+			if err := r.run(t.Context()); (err != nil) != (c.refuses != "") {
+				t.Error(err)
+			}
+			for what, d := range map[string]string{
+				"published": cmp.Diff(c.published, m.published), "acknowledged": cmp.Diff(c.acked, m.acked), "given back": cmp.Diff(c.givenBack, m.givenBack),
+			} {
+				if d != "" {
+					t.Errorf("%s (-want +got):\n%s", what, d)
+				}
+			}
+		})
 	}
 }

@@ -324,6 +324,16 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	if err := d.knows(ctx, l, value); err != nil {
 		return err
 	}
+	for _, s := range w.Slices {
+		if !s.Legacy || s.Condition == incident.Gone {
+			continue
+		}
+		wayOut := "with the label " + events.LabelPolicy + "=" + value
+		if value == "" {
+			wayOut = "without the label " + events.LabelPolicy + ", or pause " + w.Name
+		}
+		return usage("%s in %s is a legacy node, which keeps the labels that it was created with: create it anew %s", s.Name, s.Zone, wayOut)
+	}
 	api, err := d.cloud(ctx)
 	if err != nil {
 		return err

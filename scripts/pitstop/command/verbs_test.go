@@ -175,6 +175,20 @@ func TestAttachAndDetachLabelTheTPUs(t *testing.T) {
 	})
 }
 
+// TestALegacyNodeKeepsItsLabels: version 1 of the API changes none, so the way out is said at once.
+func TestALegacyNodeKeepsItsLabels(t *testing.T) {
+	w := llama()
+	w.Slices[0].Legacy = true
+	b := deployedWith(t, ledgertest.NewStore().Open, w)
+	b.refused([]string{"attach", "llama-8b", "--policy", "spot"},
+		"llama-8b in us-west4-a is a legacy node, which keeps the labels that it was created with: create it anew with the label pitstop-policy=spot")
+	b.refused([]string{"detach", "llama-8b"},
+		"llama-8b in us-west4-a is a legacy node, which keeps the labels that it was created with: create it anew without the label pitstop-policy, or pause llama-8b")
+	if len(b.labels) > 0 || len(b.workload().Orders) > 0 {
+		t.Errorf("labels %v, orders %+v", b.labels, b.workload().Orders)
+	}
+}
+
 // TestAttachKnowsThePoliciesOfTheDeployment: a label that names nothing would be watched.
 func TestAttachKnowsThePoliciesOfTheDeployment(t *testing.T) {
 	b := deployedWith(t, ledgertest.NewStore().Open, llama())

@@ -70,6 +70,9 @@ resource "google_pubsub_subscription" "dead_letter" {
   labels                     = var.labels
   message_retention_duration = local.week
 
+  # Whoever brings letters back handles several one by one: by default the last of them would be delivered again by then.
+  ack_deadline_seconds = 600
+
   expiration_policy {
     ttl = ""
   }

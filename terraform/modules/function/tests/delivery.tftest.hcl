@@ -40,6 +40,11 @@ run "keeps_what_it_cannot_handle" {
   }
 
   assert {
+    condition     = google_pubsub_subscription.dead_letter[0].ack_deadline_seconds == 600
+    error_message = "Dead letters would be delivered again while they still are being brought back."
+  }
+
+  assert {
     condition     = google_pubsub_topic_iam_member.agent_dead_letters[0].member == local.pubsub_agent && google_pubsub_subscription_iam_member.agent_acknowledges[0].member == local.pubsub_agent
     error_message = "Without both grants Pub/Sub cannot put a message aside."
   }
