@@ -238,6 +238,16 @@ func readSpecs(name string, spec []byte) ([]recipe, error) {
 	return recipes, nil
 }
 
+// Reserved reports whether a specification, or one of several that belong together, asks for what a reservation holds: what is
+// said of other capacity says nothing of that. One that cannot be read does not.
+func Reserved(spec []byte) bool {
+	if n, err := readLegacySpec(spec); err == nil {
+		return reserved(&api.Node{SchedulingConfig: legacyScheduling(n)}, nil)
+	}
+	recipes, err := readSpecs("", spec)
+	return err == nil && slices.ContainsFunc(recipes, func(r recipe) bool { return reserved(r.Node, r.QueuedResource) })
+}
+
 // nodeSpecs are what a queued resource asks for: by prefix and number what was asked for so and is asked for whole again,
 // each by its name otherwise.
 func nodeSpecs(parent string, recipes []recipe) []*api.NodeSpec {
