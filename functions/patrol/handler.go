@@ -28,9 +28,10 @@ type Provider interface {
 	Crews(ctx context.Context, r tpu.Ref) ([]events.CrewState, error)
 }
 
-// AuditLog is asked who ended a slice of which nothing is there any more. Entries makes one call.
+// AuditLog is asked who ended a slice of which nothing is there any more. Entries makes one call; whole says that there are no
+// other entries than these.
 type AuditLog interface {
-	Entries(ctx context.Context, q cloudlog.Query) ([][]byte, error)
+	Entries(ctx context.Context, q cloudlog.Query) (entries [][]byte, whole bool, err error)
 }
 
 // Deps is what the function works with.
@@ -441,10 +442,16 @@ func (q question) answers(e events.Entry) bool {
 	return !e.Time.Before(q.slice.Since.Add(-endedWithin))
 }
 
+// names reports whether a subject bears a name of what is asked.
+func (q question) names(s events.Subject) bool {
+	group, _, worker := s.Group()
+	return s.Node != "" && s.Node == q.slice.Name || s.QueuedResource != "" && s.QueuedResource == q.slice.QueuedResource || worker && group == q.slice.Group
+}
+
 // ask asks the audit log about the slices of a zone that are gone or stopped without a word, once a minute and before
 // anything else is decided on them: what their owner deleted is released, what Google took is lost, and what nobody says to
 // have stopped may be started. All that the log tells of a workload is taken in together, so that nothing is done on half of
-// it.
+// it; and that it names nobody is taken from an answer alone that leaves nothing open.
 func (t *round) ask(ctx context.Context, name string) error {
 	asked, err := t.unexplained(ctx, name)
 	if err != nil || len(asked) == 0 {
@@ -463,25 +470,29 @@ func (t *round) ask(ctx context.Context, name string) error {
 			q.Since = a.since
 		}
 	}
-	entries, err := t.Audit.Entries(ctx, q)
+	entries, whole, err := t.Audit.Entries(ctx, q)
 	if err != nil {
 		return err
 	}
-	told := map[string][]incident.Evidence{}
-	for _, a := range asked {
-		if a.slice.Condition == incident.Stopped && len(entries) < cloudlog.MaxEntries { // else there are more than it told
-			told[a.workload] = append(told[a.workload], incident.Unsaid{
-				Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: a.slice.Name, Incarnation: a.slice.Incarnation,
-			})
-		}
+	var open string // why somebody may have been named all the same
+	if !whole {
+		open = "it has more than it told"
 	}
+	told := map[string][]incident.Evidence{}
 	for _, raw := range entries {
 		e, err := events.Read(raw)
-		if err != nil || e.Ignored != "" || e.Kind != events.KindLoss && e.Kind != events.KindCall {
+		if err != nil {
+			open = err.Error()
+			continue
+		}
+		if e.Ignored != "" || e.Kind != events.KindLoss && e.Kind != events.KindCall {
 			continue
 		}
 		s, err := t.Fleet.Ledger.Find(ctx, e.Subject)
 		if errors.Is(err, ledger.ErrNotFound) {
+			if slices.ContainsFunc(asked, func(a question) bool { return a.names(e.Subject) }) {
+				open = "nobody knows whose " + e.Subject.String() + " is"
+			}
 			continue
 		}
 		if err != nil {
@@ -493,6 +504,17 @@ func (t *round) ask(ctx context.Context, name string) error {
 		}
 		if evidence := fleet.Evidence(e, s, t.Ours); evidence != nil {
 			told[s.Workload] = append(told[s.Workload], evidence)
+		}
+	}
+	for _, a := range asked {
+		switch {
+		case a.slice.Condition != incident.Stopped:
+		case open != "":
+			t.Fleet.Log.WarnContext(ctx, "audit log unclear", "workload", a.workload, "slice", a.slice.Name, "zone", name, "why", open)
+		default:
+			told[a.workload] = append(told[a.workload], incident.Unsaid{
+				Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: a.slice.Name, Incarnation: a.slice.Incarnation,
+			})
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(told)) {

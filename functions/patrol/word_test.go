@@ -1,6 +1,8 @@
 package patrol_test
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -353,6 +355,67 @@ func TestWhoStoppedASliceIsLookedUpBeforeItIsStarted(t *testing.T) {
 			b.Want(b.sent(), want)
 			if stop := b.Workload(w.ID).Slices[0].Stop; !c.starts && !c.fault && stop.By != fleettest.Owner {
 				t.Errorf("stopped by %+v", stop)
+			}
+		})
+	}
+}
+
+// TestAnUnclearAnswerOfTheLogIsNoWord: that nobody stopped a slice is said by an answer alone of which every entry is understood,
+// and behind which there is nothing more.
+func TestAnUnclearAnswerOfTheLogIsNoWord(t *testing.T) {
+	stop := func(node, who string) []byte {
+		return tputest.AuditEntry(tputest.Event{
+			Kind: tputest.Started, Method: "StopNode", Node: node, Operation: "o", Principal: who, Project: fleettest.Project, Zone: zone,
+			Time: fleettest.Start.Add(6 * time.Minute), Seq: 100,
+		})
+	}
+	by := func(who string) []byte { return stop(slice, who) }
+	const google, unmapped = "system@google.com", "t1v-n-eeeeeeee"
+	broken := func(group string) []byte {
+		return fleettest.SystemEvent("compute.instances.hostError", "zones/"+zone+"/instances/"+group+"-w-0", fleettest.Start.Add(6*time.Minute), nil)
+	}
+	for name, c := range map[string]struct {
+		entries [][]byte
+		group   string
+		after   int
+		// starts says whether it is started at once, later whether it is a minute later.
+		starts, later bool
+	}{
+		"what Google did":                         {entries: [][]byte{by(google)}, group: group, starts: true},
+		"one that cannot be read":                 {entries: [][]byte{bytes.Replace(by(fleettest.Owner), []byte(`"status":{}`), []byte(`"status":{"code":[]}`), 1)}, group: group},
+		"one of what it is not known as":          {entries: [][]byte{broken(unmapped)}, group: unmapped},
+		"one of what nobody watches, named alike": {entries: [][]byte{stop(slice+"-2", fleettest.Owner)}, group: group, starts: true},
+		"a page that ended early":                 {entries: [][]byte{by(google)}, group: group, after: 1, later: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			w := b.Slice(tputest.NodeConfig{Accelerator: "v5litepod-4", Labels: fleettest.Label("reserved"), Group: group})
+			b.Report(w, slice, fleettest.Progress(1000))
+			b.Want(b.tick(), fleettest.Handled)
+			b.minutes(5)
+			b.Must(b.API.SetState(zone, slice, "STOPPED"))
+			b.minutes(35)
+			for _, raw := range c.entries {
+				b.Log.Write(raw)
+			}
+			b.Change(w.ID, func(w *incident.Workload) { w.Slices[0].Group = c.group })
+			if c.after > 0 {
+				b.Log.Fail(cloudlogtest.Fault{After: c.after})
+			}
+			started := func() bool {
+				b.minutes(1)
+				b.tick() // what was learned is decided on
+				b.Want(len(b.Log.Filters()), 1)
+				return slices.Equal(b.sent(), []string{events.TypeRecoveryRequested})
+			}
+			if got := started(); got != c.starts {
+				t.Fatalf("started: %v, want %v", got, c.starts)
+			}
+			if c.starts {
+				return
+			}
+			if got := started(); got != c.later {
+				t.Errorf("started a minute later: %v, want %v", got, c.later)
 			}
 		})
 	}

@@ -235,8 +235,9 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 		}
 	}
 	var heard *incident.Failure
-	if r.QueuedResource == "" { // what is ordered waits for capacity where there is none
-		heard = h.heard(ctx, w, r)
+	// What is ordered waits for capacity where there is none, and a reservation has its own.
+	if r.QueuedResource == "" && !tpu.Reserved(spec) {
+		heard = h.heard(ctx, w, r, p)
 	}
 	there := slices.ContainsFunc(all, func(s tpu.Slice) bool { return s.Condition != incident.Gone })
 	for _, m := range members(r) {
@@ -281,10 +282,10 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 }
 
 // heard is that the zone has just refused a slice like this one of another workload, or of an earlier incident: it is not
-// asked before those of which nobody knows. An incident that was refused there asks again when its time has come. What cannot
-// be read keeps nothing from being asked.
-func (h handler) heard(ctx context.Context, w incident.Workload, r events.RecreateRequested) *incident.Failure {
-	if w.Incident.RefusedIn(r.Zone) {
+// asked before those of which nobody knows. An incident that was refused there asks again when its time has come, and one that can
+// ask nowhere else asks at once. What cannot be read keeps nothing from being asked.
+func (h handler) heard(ctx context.Context, w incident.Workload, r events.RecreateRequested, p policy.Policy) *incident.Failure {
+	if w.Incident.RefusedIn(r.Zone) || !w.Elsewhere(p, r.Slice, r.Zone) {
 		return nil
 	}
 	now := h.Fleet.Now()

@@ -924,6 +924,7 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toCreate(t)
+			b.twoZones()
 			b.Must(b.Ledger.RememberStockout(t.Context(), fleettest.Project, zone, c.kind, "demo/mixtral", b.Clock.Now().Add(-c.ago)))
 			b.Want(b.deliver(), fleettest.Handled)
 			if asked := fleettest.Count(b.Calls(), "CreateNode") == 1; asked != c.asked {
@@ -939,10 +940,19 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 			if c := w.Incident.Calls; !c[len(c)-1].NotMade {
 				t.Errorf("a call is on record that nobody made: %+v", c[len(c)-1])
 			}
-			b.Clock.Advance(3 * time.Minute) // it is still remembered, and its own turn has come
-			b.Give(w, incident.Ticked{})
 			b.request = b.next()
-			b.Want(b.request.Zone, zone)
+			b.Want(b.request.Zone, fleettest.OtherZone)
+			b.API.Inject(noCapacity)
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Clock.Advance(3 * time.Minute)
+			b.Give(w, incident.Ticked{})
+			if b.request = b.next(); b.request.Zone != zone { // the other's turn comes sooner again
+				b.API.Inject(noCapacity)
+				b.Want(b.deliver(), fleettest.Handled)
+				b.request = b.next()
+			}
+			b.Want(b.request.Zone, zone) // it is still remembered, and its own turn has come
+			b.Calls()
 			b.API.Inject(noCapacity)
 			b.Want(b.deliver(), fleettest.Handled)
 			b.Want(fleettest.Count(b.Calls(), "CreateNode"), 1)
@@ -950,6 +960,56 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 			b.Must(err)
 			if !ok || o.Workload != id || !o.At.Equal(b.Clock.Now()) {
 				t.Errorf("remembered: %v, %+v", ok, o)
+			}
+		})
+	}
+}
+
+// TestWhatSomebodyElseWasToldKeepsNothingFromWhatIsItsOwn: a reservation has its own capacity, and where no other zone can be asked
+// instead, nothing is gained by not asking.
+func TestWhatSomebodyElseWasToldKeepsNothingFromWhatIsItsOwn(t *testing.T) {
+	reserve := func(spec string) func(*bench) {
+		return func(b *bench) {
+			b.twoZones()
+			var err error
+			b.Policies.File, err = policy.Parse([]byte("policies: {night: {preset: spot, switches: {recreate_non_spot: yes}, zones: [" + fleettest.OtherZone + "]}}"))
+			b.Must(err)
+			b.Must(b.Ledger.SaveSpec(b.T.Context(), "own", []byte(spec)))
+			b.request.Spec = "own"
+			b.Change(id, func(w *incident.Workload) {
+				w.Slices[0].Spec, w.Slices[0].Spot, w.Incident.Switches = "own", false, policy.Everything()
+			})
+		}
+	}
+	const order = `"acceleratorType":"v5litepod-16","runtimeVersion":"tpu-ubuntu2204-base"`
+	for name, c := range map[string]struct {
+		but   func(*bench)
+		asked bool
+	}{
+		"on demand":           {reserve(`{"node":{` + order + `}}`), false},
+		"reserved":            {reserve(`{"node":{` + order + `,"schedulingConfig":{"reserved":true}}}`), true},
+		"of a reservation":    {reserve(`{"node":{` + order + `,"schedulingConfig":{"reservationName":"projects/demo/locations/` + zone + `/reservations/r"}}}`), true},
+		"in its zone alone":   {func(*bench) {}, true},
+		"in one of two zones": {(*bench).twoZones, false},
+		"the other can't give": {
+			func(b *bench) {
+				b.twoZones()
+				b.Change(id, func(w *incident.Workload) {
+					w.Incident.Zones = []incident.Refusal{{Zone: fleettest.OtherZone, Never: true, Text: "not offered"}}
+				})
+			}, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toCreate(t)
+			c.but(b)
+			for _, spot := range []bool{true, false} {
+				kind := incident.Slice{Accelerator: "v5litepod-16", Spot: spot}
+				b.Must(b.Ledger.RememberStockout(t.Context(), fleettest.Project, zone, kind, "demo/mixtral", b.Clock.Now().Add(-time.Minute)))
+			}
+			b.Want(b.deliver(), fleettest.Handled)
+			if asked := fleettest.Count(b.Calls(), "CreateNode") == 1; asked != c.asked {
+				t.Errorf("asked: %v, want %v", asked, c.asked)
 			}
 		})
 	}

@@ -140,7 +140,7 @@ func (g *ground) patrolFunction(r *relay) *trigger.Adapter {
 // silent is an audit log without entries.
 type silent struct{}
 
-func (silent) Entries(context.Context, cloudlog.Query) ([][]byte, error) { return nil, nil }
+func (silent) Entries(context.Context, cloudlog.Query) ([][]byte, bool, error) { return nil, true, nil }
 
 // recreateFunction is the function recreate.
 func (g *ground) recreateFunction(limits ledger.Limits) *trigger.Adapter {

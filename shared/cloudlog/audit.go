@@ -59,15 +59,15 @@ func (q Query) Filter() string {
 // has says that a field of an audit entry has a text in it.
 func has(field, text string) string { return fmt.Sprintf("protoPayload.%s:%q", field, text) }
 
-// Entries asks the audit log once, and returns the entries as a sink would send them, the oldest first. An answer for
-// which the log was not searched to its end, and in which nothing was found, is an error: it does not say that there is
-// nothing.
+// Entries asks the audit log once, and returns the entries as a sink would send them, the oldest first. Whole says that there
+// are no others: the log was searched to its end. An answer that is not whole, and in which nothing was found, is an error: it
+// does not say that there is nothing.
 //
 // Permission: logging.logEntries.list on the project.
-func (l *Log) Entries(ctx context.Context, q Query) ([][]byte, error) {
+func (l *Log) Entries(ctx context.Context, q Query) (entries [][]byte, whole bool, err error) {
 	svc, err := l.service(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -75,18 +75,17 @@ func (l *Log) Entries(ctx context.Context, q Query) ([][]byte, error) {
 		ResourceNames: []string{"projects/" + q.Project}, Filter: q.Filter(), OrderBy: "timestamp desc", PageSize: MaxEntries,
 	}).Context(ctx).Do()
 	if err != nil {
-		return nil, fmt.Errorf("read audit log of %s: %w", q.Project, plain(err))
+		return nil, false, fmt.Errorf("read audit log of %s: %w", q.Project, plain(err))
 	}
 	if len(answer.Entries) == 0 && answer.NextPageToken != "" {
-		return nil, fmt.Errorf("read audit log of %s: it was not searched to its end", q.Project)
+		return nil, false, fmt.Errorf("read audit log of %s: it was not searched to its end", q.Project)
 	}
-	var entries [][]byte
 	for _, e := range slices.Backward(answer.Entries) {
 		raw, err := json.Marshal(e)
 		if err != nil {
-			return nil, fmt.Errorf("read audit log of %s: %w", q.Project, err)
+			return nil, false, fmt.Errorf("read audit log of %s: %w", q.Project, err)
 		}
 		entries = append(entries, raw)
 	}
-	return entries, nil
+	return entries, answer.NextPageToken == "", nil
 }

@@ -108,9 +108,9 @@ func TestTheLogTellsWhoEndedASlice(t *testing.T) {
 			if q.Zone == "" {
 				q.Zone = zone
 			}
-			entries, err := log.Entries(t.Context(), q)
-			if err != nil {
-				t.Fatal(err)
+			entries, whole, err := log.Entries(t.Context(), q)
+			if err != nil || !whole {
+				t.Fatalf("whole: %v, %v", whole, err)
 			}
 			if d := cmp.Diff(c.want, told(t, entries)); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
@@ -130,8 +130,8 @@ func TestWhatIsTooMuchIsTheNewest(t *testing.T) {
 		at := start.Add(time.Duration(i) * time.Second).Format(time.RFC3339Nano)
 		served.Write(bytes.Replace(raw, []byte(start.Add(2*time.Second).Format(time.RFC3339Nano)), []byte(at), 1))
 	}
-	entries, err := log.Entries(t.Context(), cloudlog.Query{Project: project, Zone: zone, Subjects: []cloudlog.Subject{{Node: "llama", Group: group}}})
-	if err != nil || len(entries) != 1000 || len(served.Filters()) != 1 {
+	entries, whole, err := log.Entries(t.Context(), cloudlog.Query{Project: project, Zone: zone, Subjects: []cloudlog.Subject{{Node: "llama", Group: group}}})
+	if err != nil || whole || len(entries) != 1000 || len(served.Filters()) != 1 {
 		t.Fatalf("%d entries, %v", len(entries), err)
 	}
 	for i, want := range map[int]int{0: 200, 999: 1199} {
@@ -139,6 +139,26 @@ func TestWhatIsTooMuchIsTheNewest(t *testing.T) {
 		if err != nil || !e.Time.Equal(start.Add(time.Duration(want)*time.Second)) {
 			t.Errorf("entry %d is of %s, %v; want that of second %d", i, e.Time, err, want)
 		}
+	}
+}
+
+// TestAPageThatEndsEarlyIsNotTheWhole: the log answers in its time, with what was found by then.
+func TestAPageThatEndsEarlyIsNotTheWhole(t *testing.T) {
+	log, served := open(t)
+	for _, raw := range world() {
+		served.Write(raw)
+	}
+	served.Fail(cloudlogtest.Fault{After: 1})
+	q := cloudlog.Query{Project: project, Zone: zone, Subjects: []cloudlog.Subject{{Node: "llama"}}}
+	entries, whole, err := log.Entries(t.Context(), q)
+	if err != nil || whole {
+		t.Errorf("whole: %v, %v", whole, err)
+	}
+	if d := cmp.Diff([]string{"DeleteNode of node llama by ann@example.com is done"}, told(t, entries)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if entries, whole, err = log.Entries(t.Context(), q); err != nil || !whole || len(entries) != 3 {
+		t.Errorf("then %d entries, whole: %v, %v", len(entries), whole, err)
 	}
 }
 
@@ -162,8 +182,8 @@ func TestALogThatCannotBeAskedSaysWhy(t *testing.T) {
 				served.Fail(c.fault)
 			}
 			c.query.Subjects = []cloudlog.Subject{{Node: "llama"}}
-			entries, err := log.Entries(t.Context(), c.query)
-			if err == nil || err.Error() != c.want || entries != nil {
+			entries, whole, err := log.Entries(t.Context(), c.query)
+			if err == nil || err.Error() != c.want || entries != nil || whole {
 				t.Errorf("%d entries, %v; want %s", len(entries), err, c.want)
 			}
 		})
@@ -177,7 +197,7 @@ func TestAFilterIsNoLongerThanTheLogTakes(t *testing.T) {
 		q.Subjects = append(q.Subjects, cloudlog.Subject{Node: long + strconv.Itoa(i), QueuedResource: long, Group: group})
 	}
 	log, _ := open(t)
-	if _, err := log.Entries(t.Context(), q); err != nil || len(q.Filter()) > events.MaxFilter {
+	if _, _, err := log.Entries(t.Context(), q); err != nil || len(q.Filter()) > events.MaxFilter {
 		t.Errorf("%d characters: %v", len(q.Filter()), err)
 	}
 }

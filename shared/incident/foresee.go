@@ -36,8 +36,7 @@ func (w Workload) IfLost(p policy.Policy, slice string, now time.Time) Foreseen 
 		}
 	}
 	w.Pause = nil // it holds calls, and no decision
-	f := foreseer{p: p, w: w, now: now}
-	f.told = f.length()
+	f := w.foreseer(p, now)
 	f.learn(read(slice, Lost))
 	if f.phase() == Looking { // at the others in its queued resource, as they are now
 		for i := range w.Slices {
@@ -65,8 +64,7 @@ func (w Workload) AtDeadline(p policy.Policy) Foreseen {
 	if w.Incident == nil || w.Incident.Deadline.IsZero() {
 		return Foreseen{}
 	}
-	f := foreseer{p: p, w: w, now: w.Incident.Deadline}
-	f.told = f.length()
+	f := w.foreseer(p, w.Incident.Deadline)
 	f.learn(Ticked{})
 	return f.foreseen()
 }
@@ -85,10 +83,23 @@ func (w Workload) ZonesFor(p policy.Policy, slice string) []string {
 
 // foreseer advances a copy of a workload, and keeps nothing but what is decided.
 type foreseer struct {
-	p    policy.Policy
-	w    Workload
-	now  time.Time
+	p   policy.Policy
+	w   Workload
+	now time.Time
+	// told is how much of the story of the open incident is told already, and over the ID of the one that closed last.
 	told int
+	over string
+}
+
+func (w Workload) foreseer(p policy.Policy, now time.Time) foreseer {
+	f := foreseer{p: p, w: w, now: now}
+	if w.Incident != nil {
+		f.told = len(w.Incident.Timeline) + w.Incident.LeftOut
+	}
+	if w.Closed != nil {
+		f.over = w.Closed.ID
+	}
+	return f
 }
 
 func (f *foreseer) phase() Phase {
@@ -98,20 +109,12 @@ func (f *foreseer) phase() Phase {
 	return f.w.Incident.Phase
 }
 
-// length is how much of the story of the open incident is told already.
-func (f *foreseer) length() int {
-	if f.w.Incident == nil {
-		return 0
-	}
-	return len(f.w.Incident.Timeline) + f.w.Incident.LeftOut
-}
-
 func (f *foreseer) learn(e Evidence) { f.w, _, _ = Advance(f.p, f.w, e, f.now) }
 
 func (f *foreseer) foreseen() (seen Foreseen) {
 	in := f.w.Incident
-	if in == nil {
-		in = f.w.Closed
+	if in == nil && f.w.Closed != nil && f.w.Closed.ID != f.over {
+		in = f.w.Closed // it would have ended
 	}
 	if in == nil {
 		return Foreseen{}

@@ -3,6 +3,9 @@ package incident_test
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/shared/incident"
 )
@@ -66,6 +69,33 @@ func TestALossIsForeseenAsItWouldBeDecided(t *testing.T) {
 	w := quiet(true)
 	if f := w.IfLost(policies["spot"], "nobody", start); len(f.Decisions) > 0 {
 		t.Errorf("of no slice: %+v", f)
+	}
+}
+
+// TestAnIncidentThatIsOverIsNotForeseen: what opens none is not told as the one that closed last.
+func TestAnIncidentThatIsOverIsNotForeseen(t *testing.T) {
+	for name, c := range map[string]struct {
+		but  func(*incident.Workload)
+		want string
+	}{
+		"what its owner has taken over": {func(w *incident.Workload) { w.Slices[0].Released = start.Add(-time.Minute) }, ""},
+		"what opens one that ends at once": {
+			func(w *incident.Workload) { w.Slices[0].Spec = "" },
+			"escalated: the specification of llama-8b was never read",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := quiet(true)
+			w.Closed = &incident.Incident{
+				ID: "old", Closed: start.Add(-time.Minute), Phase: incident.Closed, Outcome: incident.Escalated, Reason: "long ago", Advice: "none",
+				Timeline: []incident.Line{{At: start.Add(-time.Minute), Kind: incident.LineDecided, Text: "told long ago"}},
+			}
+			c.but(&w)
+			f := w.IfLost(policies["spot"], "llama-8b", start)
+			if got := texts(f); strings.Contains(got, "long ago") || !strings.Contains(got, c.want) || c.want == "" && !cmp.Equal(f, incident.Foreseen{}) {
+				t.Errorf("foreseen is %+v, want %q", f, c.want)
+			}
+		})
 	}
 }
 

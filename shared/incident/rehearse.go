@@ -256,9 +256,13 @@ func (m *machine) rehearseRestart() {
 	m.rehearse(calls...)
 }
 
-// Unfitted are the zones of a slice that would be created of which nobody has said yet whether its order fits them.
-func (in *Incident) Unfitted() (slice string, zones []string) {
+// Unfitted are the zones of a slice that would be created of which nobody has said yet whether its order fits them; of the first
+// that is none of those left out.
+func (in *Incident) Unfitted(but ...string) (slice string, zones []string) {
 	for _, c := range in.Plan {
+		if slices.Contains(but, c.Slice) {
+			continue
+		}
 		for _, z := range c.Zones {
 			if !z.Checked {
 				slice = c.Slice

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
 )
 
 // candidates are the zones to try for a slice: where it was, then those of the policy. The slices of a Multislice are in
@@ -245,6 +246,14 @@ func (m *machine) slow(took string) bool {
 // RefusedIn reports whether a zone has refused a slice of this incident, whoever told it.
 func (in *Incident) RefusedIn(zone string) bool {
 	return in != nil && slices.ContainsFunc(in.Zones, func(r Refusal) bool { return r.Zone == zone })
+}
+
+// Elsewhere reports whether another zone than this one may give a slice: one of those that would be asked, and that has not
+// said that it never can.
+func (w Workload) Elsewhere(p policy.Policy, slice, zone string) bool {
+	return slices.ContainsFunc(w.ZonesFor(p, slice), func(other string) bool {
+		return other != zone && (w.Incident == nil || !slices.ContainsFunc(w.Incident.Zones, func(r Refusal) bool { return r.Zone == other && r.Never }))
+	})
 }
 
 // OutOfCapacity is the creation for which a zone had no capacity, if that is what evidence says: as an answer, or as the end of

@@ -62,3 +62,33 @@ func TestQuotaIsNotAskedForBlindly(t *testing.T) {
 		})
 	}
 }
+
+// TestElsewhereIsWhereASliceMayStillCome: not where it is asked for, and no zone that can never give it.
+func TestElsewhereIsWhereASliceMayStillCome(t *testing.T) {
+	never := func(zone string) incident.Refusal { return incident.Refusal{Zone: zone, Never: true} }
+	for name, c := range map[string]struct {
+		zones   []string
+		refused []incident.Refusal
+		asked   string
+		want    bool
+	}{
+		"its own zone alone":                    {nil, nil, "us-west4-a", false},
+		"its own zone alone, named":             {[]string{"us-west4-a"}, nil, "us-west4-a", false},
+		"another":                               {[]string{"us-west4-b"}, nil, "us-west4-a", true},
+		"its own zone, from another":            {[]string{"us-west4-b"}, nil, "us-west4-b", true},
+		"another that has no capacity now":      {[]string{"us-west4-b"}, []incident.Refusal{{Zone: "us-west4-b"}}, "us-west4-a", true},
+		"another that never gives it":           {[]string{"us-west4-b"}, []incident.Refusal{never("us-west4-b")}, "us-west4-a", false},
+		"a third, where another never gives it": {[]string{"us-west4-b", "us-west4-c"}, []incident.Refusal{never("us-west4-b")}, "us-west4-a", true},
+	} {
+		p := policies["spot"]
+		p.Zones = c.zones
+		w := quiet(true)
+		w.Incident = &incident.Incident{Zones: c.refused}
+		if got := w.Elsewhere(p, "llama-8b", c.asked); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if w := multi(true); w.Elsewhere(policies["spot"], "a", "us-west4-a") {
+		t.Error("one of two goes where the other is not")
+	}
+}

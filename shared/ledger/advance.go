@@ -121,9 +121,11 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 	for _, e := range evidence {
 		next, send, did := incident.Advance(p, w, e, now)
 		taken = append(taken, e)
-		if f, asked := a.fitted(ctx, w, next, p); asked && did {
-			next, _, _ = incident.Advance(p, next, f, now)
-			taken = append(taken, f)
+		if did {
+			for _, f := range a.fitted(ctx, w, next, p) {
+				next, _, _ = incident.Advance(p, next, f, now)
+				taken = append(taken, f)
+			}
 		}
 		w, changed = next, changed || did
 		for _, ev := range send {
@@ -180,26 +182,30 @@ func (a *Advancer) takes(eventType string) bool {
 	return ok && t.Takes(eventType)
 }
 
-// fitted holds the order of a slice against the zones that would be asked, where a decision has come to that. What cannot be read
+// fitted holds the orders of slices against the zones that would be asked, where a decision has come to that. What cannot be read
 // stays open, and keeps nothing from being decided.
-func (a *Advancer) fitted(ctx context.Context, before, w incident.Workload, p policy.Policy) (f incident.Fitted, asked bool) {
+func (a *Advancer) fitted(ctx context.Context, before, w incident.Workload, p policy.Policy) (all []incident.Fitted) {
 	in := w.Incident
 	if in == nil && idOf(w.Closed) != idOf(before.Closed) {
 		in = w.Closed // it has just ended
 	}
 	if a.Fits == nil || in == nil {
-		return f, false
+		return nil
 	}
-	slice, zones := in.Unfitted()
-	if zones == nil {
-		return f, false
+	var asked []string
+	for {
+		slice, zones := in.Unfitted(asked...)
+		if zones == nil {
+			return all
+		}
+		asked = append(asked, slice)
+		fits, err := a.Fits(ctx, w, slice, zones, p)
+		if err != nil {
+			a.Log.WarnContext(ctx, "order not held against zones", "workload", w.ID, "slice", slice, "error", err.Error())
+			continue
+		}
+		all = append(all, incident.Fitted{Origin: a.origin(), Slice: slice, Zones: fits})
 	}
-	fits, err := a.Fits(ctx, w, slice, zones, p)
-	if err != nil {
-		a.Log.WarnContext(ctx, "order not held against zones", "workload", w.ID, "slice", slice, "error", err.Error())
-		return f, false
-	}
-	return incident.Fitted{Origin: a.origin(), Slice: slice, Zones: fits}, true
 }
 
 // labelOf is the policy that the evidence itself names: the document of a new workload names none yet.

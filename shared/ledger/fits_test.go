@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
@@ -42,5 +44,68 @@ func TestWhatIsOnlyWatchedIsHeldAgainstItsZones(t *testing.T) {
 		if got := again.Incident.Plan[1].Zones[1]; got != zone {
 			t.Errorf("%s: the same evidence makes %+v", name, got)
 		}
+	}
+}
+
+// TestEverySliceOfWhatIsWatchedIsHeldAgainstItsZones, with what made the plan, and each of them once: one whose order cannot be
+// read keeps no other from it.
+func TestEverySliceOfWhatIsWatchedIsHeldAgainstItsZones(t *testing.T) {
+	for name, c := range map[string]struct{ unread, unanswered string }{
+		"": {}, "the first is not readable": {unread: "llama-8b"}, "the first has no answer": {unanswered: "llama-8b"},
+		"the last is not readable": {unread: "second"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoop(t, memory)
+			l.policies.Policy = policy.Policy{Name: "watch", Zones: []string{"us-west4-b"}}
+			w, rev, err := l.suite.Ledger.Workload(t.Context(), workload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			second := w.Slices[0]
+			second.Name, second.Group, second.Incarnation.ID = "second", "", second.Incarnation.ID+"2"
+			second.Admitted = second.Incarnation
+			w.Slices = append(slices.Clone(w.Slices), second)
+			l.mustSave(t, w, rev)
+			var asked []string
+			l.Fits = func(_ context.Context, _ incident.Workload, slice string, zones []string, _ policy.Policy) ([]incident.ZoneFit, error) {
+				asked = append(asked, slice)
+				switch slice {
+				case c.unread:
+					return nil, errors.New("the ledger cannot be read")
+				case c.unanswered:
+					return nil, nil
+				}
+				return []incident.ZoneFit{{Zone: zones[0], Checked: true}}, nil
+			}
+			var steps []ledger.Step
+			l.Saved = func(_ context.Context, s ledger.Step) { steps = append(steps, s) }
+			first, other := l.lost().(incident.Read), l.lost().(incident.Read) //nolint:forcetypeassert // both are
+			other.Slice, other.Incarnation = second.Name, second.Incarnation
+			w, err = l.Advance(t.Context(), workload, first, other)
+			if err != nil || w.Incident == nil || len(steps) != 1 || !slices.Equal(asked, []string{"llama-8b", "second"}) {
+				t.Fatalf("%v, asked about %v, %d steps", err, asked, len(steps))
+			}
+			seen := 0
+			for _, p := range w.Incident.Plan {
+				for _, z := range p.Zones {
+					if z.Zone != "us-west4-b" {
+						continue
+					}
+					if seen++; z.Checked != (p.Slice != c.unread && p.Slice != c.unanswered) {
+						t.Errorf("%s: the zone is %+v", p.Slice, z)
+					}
+				}
+			}
+			if seen != 2 {
+				t.Errorf("%d slices would be created there, want 2: %v", seen, w.Incident.WouldHave())
+			}
+			again := steps[0].Before
+			for _, e := range steps[0].Evidence {
+				again, _, _ = incident.Advance(steps[0].Policy, again, e, steps[0].At)
+			}
+			if d := cmp.Diff(w.Incident.Plan, again.Incident.Plan); d != "" {
+				t.Errorf("the same evidence makes another plan (-got +again):\n%s", d)
+			}
+		})
 	}
 }

@@ -118,6 +118,8 @@ func New(open Opener) *Ledger { return &Ledger{open: open, conns: newConnections
 type decoded struct {
 	mu sync.Mutex
 	of map[string]reading
+	// bytes is how long their bodies are together.
+	bytes int
 }
 
 // reading is a workload beside the body of its document.
@@ -126,8 +128,8 @@ type reading struct {
 	workload incident.Workload
 }
 
-// maxDecoded bounds how many workloads are kept.
-const maxDecoded = 1024
+// maxDecoded bounds how long the bodies of what is kept are together, in bytes; what was decoded from them is of that order.
+const maxDecoded = 32 << 20
 
 func (d *decoded) workload(id string, r record) (incident.Workload, error) {
 	d.mu.Lock()
@@ -142,10 +144,20 @@ func (d *decoded) workload(id string, r record) (incident.Workload, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.of == nil || len(d.of) >= maxDecoded {
+	if d.of == nil {
 		d.of = map[string]reading{}
 	}
+	d.bytes += len(r.Body) - len(d.of[id].body)
 	d.of[id] = reading{r.Body, w}
+	for other, o := range d.of { // any will do
+		if d.bytes <= maxDecoded {
+			break
+		}
+		if other != id {
+			d.bytes -= len(o.body)
+			delete(d.of, other)
+		}
+	}
 	return w, nil
 }
 

@@ -239,10 +239,11 @@ func spot(n *api.Node, q *api.QueuedResource) bool {
 
 // reserved reports whether a node is asked for from a reservation.
 func reserved(n *api.Node, q *api.QueuedResource) bool {
-	if c := n.SchedulingConfig; c != nil && (c.Reserved || c.ReservationName != "") {
+	const model = "RESERVATION_BOUND"
+	if c := n.SchedulingConfig; c != nil && (c.Reserved || c.ReservationName != "" || c.ProvisioningModel == model) {
 		return true
 	}
-	return q != nil && (q.ReservationName != "" || q.Guaranteed != nil && q.Guaranteed.Reserved)
+	return q != nil && (q.ReservationName != "" || q.ProvisioningModel == model || q.Guaranteed != nil && q.Guaranteed.Reserved)
 }
 
 // operationOf is an operation of the API. Its metadata says what it does, but not with what specification.

@@ -139,6 +139,8 @@ type joined struct {
 type specs struct {
 	mu sync.Mutex
 	of map[Ref]remembered
+	// bytes is how long the specifications are together.
+	bytes int
 }
 
 type remembered struct {
@@ -149,8 +151,9 @@ type remembered struct {
 	bare   bool
 }
 
-// maxRemembered bounds how many specifications are kept.
-const maxRemembered = 4096
+// maxRemembered bounds how long the specifications that are kept are together, in bytes: each may bring a long
+// start-up script.
+const maxRemembered = 32 << 20
 
 // specOf is the function of that name for what is not as it was.
 func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (spec []byte, hash string, bare bool, err error) {
@@ -167,10 +170,20 @@ func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (spec []byte, 
 		return nil, "", false, err
 	}
 	bare = !up.Script
-	if k.of == nil || len(k.of) >= maxRemembered {
+	if k.of == nil {
 		k.of = map[Ref]remembered{}
 	}
+	k.bytes += len(spec) - len(k.of[r].spec)
 	k.of[r] = remembered{n, q, spec, hash, bare}
+	for other, o := range k.of { // any will do
+		if k.bytes <= maxRemembered {
+			break
+		}
+		if other != r {
+			k.bytes -= len(o.spec)
+			delete(k.of, other)
+		}
+	}
 	return spec, hash, bare, nil
 }
 
@@ -223,6 +236,16 @@ func readSpecs(name string, spec []byte) ([]recipe, error) {
 		recipes = append(recipes, r)
 	}
 	return recipes, nil
+}
+
+// Reserved reports whether a specification, or one of several that belong together, asks for what a reservation holds: what is
+// said of other capacity says nothing of that. One that cannot be read does not.
+func Reserved(spec []byte) bool {
+	if n, err := readLegacySpec(spec); err == nil {
+		return reserved(&api.Node{SchedulingConfig: legacyScheduling(n)}, nil)
+	}
+	recipes, err := readSpecs("", spec)
+	return err == nil && slices.ContainsFunc(recipes, func(r recipe) bool { return reserved(r.Node, r.QueuedResource) })
 }
 
 // nodeSpecs are what a queued resource asks for: by prefix and number what was asked for so and is asked for whole again,

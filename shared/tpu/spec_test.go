@@ -202,3 +202,30 @@ func TestAcceleratorOf(t *testing.T) {
 		}
 	}
 }
+
+func TestReserved(t *testing.T) {
+	for spec, want := range map[string]bool{
+		`{"node":{}}`: false,
+		`{"node":{"schedulingConfig":{"spot":true}}}`:                             false,
+		`{"node":{"schedulingConfig":{"reserved":true}}}`:                         true,
+		`{"node":{"schedulingConfig":{"reservationName":"r"}}}`:                   true,
+		`{"node":{"schedulingConfig":{"provisioningModel":"RESERVATION_BOUND"}}}`: true,
+		`{"node":{"schedulingConfig":{"provisioningModel":"STANDARD"}}}`:          false,
+		`{"node":{},"queued_resource":{"guaranteed":{}}}`:                         false,
+		`{"node":{},"queued_resource":{"guaranteed":{"reserved":true}}}`:          true,
+		`{"node":{},"queued_resource":{"reservationName":"r"}}`:                   true,
+		`{"node":{},"queued_resource":{"provisioningModel":"RESERVATION_BOUND"}}`: true,
+		`{"legacy_node":{"schedulingConfig":{"preemptible":true}}}`:               false,
+		`{"legacy_node":{"schedulingConfig":{"reserved":true}}}`:                  true,
+		`{"legacy_node":{}}`: false,
+		`{"together":[{"name":"a","spec":{"node":{}}},{"name":"b","spec":{"node":{"schedulingConfig":{"reserved":true}}}}]}`: true,
+		`{"together":[{"name":"a","spec":{"node":{}}}]}`:                                                                     false,
+		`{}`: false,
+		`{`:  false,
+		``:   false,
+	} {
+		if got := Reserved([]byte(spec)); got != want {
+			t.Errorf("%s: %v", spec, got)
+		}
+	}
+}

@@ -44,6 +44,8 @@ type Fault struct {
 	// Code is the HTTP status, and Status its name.
 	Code            int
 	Status, Message string
+	// After is how many entries were found, the first in the order that was asked for, when the search ended.
+	After int
 	// Times is how often it happens; once when zero.
 	Times int
 }
@@ -160,14 +162,22 @@ func (l *Log) serve(method, path string, body []byte) (any, *refusal) {
 	defer l.mu.Unlock()
 	l.filters = append(l.filters, q.Filter)
 	if len(l.faults) > 0 {
-		f := &l.faults[0]
-		if f.Times--; f.Times == 0 {
+		f := l.faults[0]
+		if l.faults[0].Times--; f.Times == 1 {
 			l.faults = l.faults[1:]
 		}
 		if f.Code != 0 {
 			return nil, &refusal{f.Code, f.Status, f.Message}
 		}
-		return map[string]any{"nextPageToken": "0"}, nil
+		if f.After == 0 {
+			return map[string]any{"nextPageToken": "0"}, nil
+		}
+		q.PageSize = f.After
+		answer, refused := l.list(q)
+		if refused == nil {
+			answer["nextPageToken"] = strconv.Itoa(f.After)
+		}
+		return answer, refused
 	}
 	if !slices.Equal(q.ResourceNames, []string{"projects/" + l.project}) {
 		return nil, &refusal{http.StatusForbidden, "PERMISSION_DENIED", "The caller does not have permission"}
@@ -175,7 +185,7 @@ func (l *Log) serve(method, path string, body []byte) (any, *refusal) {
 	return l.list(q)
 }
 
-func (l *Log) list(q question) (any, *refusal) {
+func (l *Log) list(q question) (map[string]any, *refusal) {
 	if len(q.Filter) > events.MaxFilter {
 		return nil, invalid("The filter has %d characters, and %d are the most", len(q.Filter), events.MaxFilter)
 	}
