@@ -253,6 +253,30 @@ func TestAnIncidentIsFoundOpenClosedAndInTheArchive(t *testing.T) {
 	}
 }
 
+// TestAnIncidentOfTwoProjectsIsNamedWithItsOwn: an incident's ID does not say the project, so nobody's incident is taken for
+// another's.
+func TestAnIncidentOfTwoProjectsIsNamedWithItsOwn(t *testing.T) {
+	const id = "llama-8b-20261121-3"
+	theirs := asking()
+	theirs.ID, theirs.Project = "apart/llama-8b", "apart"
+	b := deployedWith(t, ledgertest.NewStore().Open, asking(), theirs)
+	b.allows("recreate,restart")
+	for _, verb := range []string{"incident", "approve", "cancel"} {
+		b.refused([]string{verb, id}, "may be apart/llama-8b/"+id+" (open) or demo/llama-8b/"+id+" (open)")
+		b.refused([]string{verb, "nobody/" + id}, "there is no incident")
+	}
+	b.want([]string{"incident", "apart/" + id}, "workload apart/llama-8b")
+	b.want([]string{"approve", "demo/" + id}, "demo/llama-8b: approved by ada@example.com")
+	b.want([]string{"cancel", "demo/llama-8b/" + id}, "demo/llama-8b: cancelled by ada@example.com")
+	// One that is over may still be the one that is meant.
+	b.refused([]string{"cancel", id}, "may be apart/llama-8b/"+id+" (open) or demo/llama-8b/"+id+" (released)")
+	w, _, err := b.ledger.Workload(t.Context(), theirs.ID)
+	if err != nil || w.Incident == nil || w.Incident.Phase != incident.Approving || len(w.Orders) > 0 {
+		t.Errorf("the other project's stands at %+v, %v", w.Incident, err)
+	}
+	b.want([]string{"cancel", "apart/" + id}, "apart/llama-8b: cancelled by ada@example.com")
+}
+
 func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
 	eachStore(t, func(t *testing.T, open ledger.Opener) {
 		b := deployedWith(t, open, llama())

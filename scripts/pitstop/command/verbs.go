@@ -131,7 +131,7 @@ func (d deployment) openIncident(ctx context.Context, where place, id string) (*
 		return nil, incident.Workload{}, err
 	}
 	w, in, err := find(ctx, l, id)
-	if err == nil && (w.Incident == nil || w.Incident.ID != id) {
+	if err == nil && (w.Incident == nil || w.Incident.ID != in.ID) {
 		err = usage("%s is over: it ended %s at %s", id, in.Outcome, in.Closed.UTC().Format("2006-01-02 15:04"))
 	}
 	return l, w, err
@@ -155,7 +155,7 @@ func (d deployment) approveCommand() *cobra.Command {
 			if question == "" {
 				return usage("%s waits for nobody's yes: it is %s", args[0], w.Incident.Phase)
 			}
-			e := incident.Approved{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: args[0], Action: w.Incident.Asked}
+			e := incident.Approved{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Incident.ID, Action: w.Incident.Asked}
 			after, news, err := d.order(c.Context(), l, where, w.ID, e)
 			if err == nil && !news {
 				return usage("%s does not ask that any more; status says how it stands", args[0])
@@ -191,7 +191,7 @@ func (d deployment) cancelCommand() *cobra.Command {
 			if w.Incident.Phase == incident.Clearing {
 				return usage("%s is over but for its clean-up: it deletes what it has ordered itself; pause %s holds that", args[0], w.Name)
 			}
-			e := incident.Cancelled{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: args[0]}
+			e := incident.Cancelled{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Incident.ID}
 			after, news, err := d.order(c.Context(), l, where, w.ID, e)
 			if err == nil && !news {
 				return usage("%s has ended meanwhile, or is cleaned up behind; status says how it stands", args[0])
