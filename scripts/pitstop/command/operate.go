@@ -378,15 +378,16 @@ func (d deployment) setPause(c *cobra.Command, where place, names []string, all 
 	if err != nil {
 		return err
 	}
-	for _, w := range found {
+	var failed []error
+	for _, w := range found { // one that fails keeps no other from it
 		if w.Pause == nil && e.Lift {
 			tell(out, w.ID+": it was not paused")
 			continue
 		}
-		if _, _, err := d.order(ctx, l, where, w.ID, e); err != nil {
-			return err
+		_, _, err := d.order(ctx, l, where, w.ID, e)
+		if err := d.told(c, err, w.ID+": "+what); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", w.ID, err))
 		}
-		tell(out, w.ID+": "+what)
 	}
-	return nil
+	return errors.Join(failed...)
 }

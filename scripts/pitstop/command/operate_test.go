@@ -315,4 +315,40 @@ func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
 	})
 }
 
+// TestAPauseGoesOnWithTheOthers: what is stored and cannot be published from here is no failure, and one workload that cannot be
+// paused keeps no other from it.
+func TestAPauseGoesOnWithTheOthers(t *testing.T) {
+	other := llama()
+	other.ID, other.Name, other.Incident.ID = "demo/bert", "bert", "bert-20261121-1"
+	newer := llama()
+	newer.ID, newer.Name, newer.Incident.ID = "demo/aya", "aya", "aya-20261121-1"
+	var tap ledgertest.Tap
+	b := deployedWith(t, tap.On(ledgertest.NewStore().Open), llama(), other, newer)
+	b.down = errors.New("PermissionDenied: not authorized to publish")
+	for _, verb := range []string{"pause", "resume"} {
+		b.change(func(w *incident.Workload) { // something that has to be sent
+			w.Outbox = append(w.Outbox, events.Envelope{ID: verb, Type: events.TypeRecreateRequested, Data: []byte(`{}`)})
+		})
+		b.want([]string{verb, "llama-8b", "bert", "aya"}, "demo/aya: ", "demo/bert: ", "demo/llama-8b: ", "patrol sends what follows within a minute")
+		for _, id := range []string{"demo/aya", "demo/bert", llamaID} {
+			if w, _, err := b.ledger.Workload(t.Context(), id); err != nil || w.Pause.Holds(noon) != (verb == "pause") {
+				t.Errorf("%s: %s is paused as %+v, %v", verb, id, w.Pause, err)
+			}
+		}
+	}
+	tap.Before = func(_ context.Context, c ledgertest.Call) error {
+		if c.Write && strings.Contains(c.Body(), `"demo/bert"`) {
+			return errors.New("the database is not there")
+		}
+		return nil
+	}
+	got, err := b.call("pause", "bert", "llama-8b")
+	if err == nil || !strings.Contains(err.Error(), "demo/bert: ") || !strings.Contains(err.Error(), "the database is not there") {
+		t.Errorf("one that cannot be paused: %v", err)
+	}
+	if wants(t, got, "demo/llama-8b: paused"); strings.Contains(got, "demo/bert") || !b.workload().Pause.Holds(noon) {
+		t.Errorf("paused is %+v:\n%s", b.workload().Pause, got)
+	}
+}
+
 const llamaID = "demo/llama-8b"
