@@ -188,7 +188,7 @@ func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list
 		r.find(stop, "start-up", s.Name+" has no start-up script: a new one would be an empty machine, at "+at,
 			"put the training's start into the metadata key startup-script; until then a person is asked before it is recreated")
 	case up.URL != "" && !up.Crew:
-		r.find(warn, "start-up", s.Name+": its start-up script is kept at "+up.URL+"; whether it starts training is not known here", "look at it yourself")
+		r.find(warn, "start-up", s.Name+": its start-up script is kept elsewhere, where startup-script-url says; whether it starts training is not known here", "look at it yourself")
 	case !up.Crew:
 		r.find(warn, "start-up", s.Name+" has a start-up script that does not name pitcrew: whether it starts training is not known",
 			"start the training with pitcrew run -- ..., which also admits, saves and reports")

@@ -147,6 +147,18 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 	}
 }
 
+// TestCheckKeepsWhereAStartUpScriptIs: a signed URL carries its signature, and no value of the metadata is shown.
+func TestCheckKeepsWhereAStartUpScriptIs(t *testing.T) {
+	b, _, _ := healthy(t, `{"node":{"runtimeVersion":"v2","metadata":{"startup-script-url":"https://storage.example/b/o?X-Goog-Signature=s3cret"}}}`)
+	for _, args := range [][]string{{"check", "llama-8b"}, {"check", "llama-8b", "--json"}} {
+		got, err := b.call(args...)
+		if err != nil || strings.Contains(got, "s3cret") || strings.Contains(got, "storage.example") {
+			t.Errorf("%v: %s", err, got)
+		}
+		wants(t, got, "its start-up script is kept elsewhere, where startup-script-url says")
+	}
+}
+
 func TestCheckSaysWhatItMayNotLookAt(t *testing.T) {
 	b, g, _ := healthy(t, startsCrew)
 	g.err = errors.New("Permission 'iam.serviceAccounts.getAccessToken' denied")
