@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,8 +68,9 @@ func (d deployment) checkCommand() *cobra.Command {
 		Use:   "check WORKLOAD",
 		Short: "Rehearse a workload's death, and say what would keep it from coming back",
 		Long: "Rehearse a workload's death without touching anything: what would be decided, the calls that would be made, in which zones it could be\n" +
-			"created and why not in others, which permissions the functions lack, the last complete checkpoint and its age, and whether its start-up\n" +
-			"script starts training. Each finding comes with the way out. It ends with 1 when training would not come back.\n\n" +
+			"created and why not in others, which permissions the functions lack, the last complete checkpoint and its age, whether its start-up script\n" +
+			"starts training, and what holds it up now: a pause, an open incident, a slice that is not usable. Each finding comes with the way out.\n" +
+			"It ends with 1 when training would not come back.\n\n" +
 			"It needs roles/datastore.viewer, roles/storage.objectViewer and roles/storage.bucketViewer on the checkpoints, and to test what the\n" +
 			"functions may do roles/iam.serviceAccountTokenCreator on their accounts: it asks Google as them. What it may not look at, it says.",
 		Args: oneName("workload", "llama-8b"),
@@ -122,11 +124,19 @@ func (d deployment) rehearse(
 	r := &rehearsal{Workload: w.ID, Slice: s.Name, Findings: []finding{}}
 	r.allowed(w, p, known)
 	if p.Unreadable == "" {
-		r.Would = w.IfLost(p, s.Name, d.now())
-		if r.Would.Outcome == incident.Escalated {
+		r.Would = ifLost(w, p, s.Name, d.now())
+		switch {
+		case r.Would.Outcome == incident.Escalated:
 			r.find(stop, "decision", r.Would.Reason, r.Would.Advice)
+		case r.Would.Outcome == "" && len(r.Would.Decisions) == 0 && w.Incident == nil && !w.Crew.Finished:
+			r.find(stop, "decision", "nothing would be decided", "pitstop status "+w.Name+" says how it stands")
 		}
 	}
+	pause, err := l.Pause(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.stands(w, pause, d.now())
 	var specs [][]byte
 	for _, s := range w.Slices {
 		if s.IsReleased() {
@@ -151,6 +161,17 @@ func (d deployment) rehearse(
 	return r, nil
 }
 
+// ifLost is what would be decided if a slice were lost now. Where that is nothing, what stands there is the story of the last
+// incident, for as long as the workload keeps it: it is told of nothing that would follow.
+func ifLost(w incident.Workload, p policy.Policy, slice string, now time.Time) incident.Foreseen {
+	would, last := w.IfLost(p, slice, now), w.Closed
+	if would.Phase != "" || w.Incident != nil || last == nil || would.Outcome != last.Outcome || would.Reason != last.Reason ||
+		slices.ContainsFunc(would.Decisions, func(l incident.Line) bool { return !l.At.Before(now) }) {
+		return would
+	}
+	return incident.Foreseen{}
+}
+
 // allowed looks at the policy.
 func (r *rehearsal) allowed(w incident.Workload, p policy.Policy, known bool) {
 	switch {
@@ -167,6 +188,26 @@ func (r *rehearsal) allowed(w incident.Workload, p policy.Policy, known bool) {
 	}
 	if !known {
 		r.find(warn, "policy", "what the deployment allows is not known here: its patrol has not said it yet", "wait for a sweep, every 15 minutes")
+	}
+}
+
+// stands looks at what keeps training from coming back as things are now.
+func (r *rehearsal) stands(w incident.Workload, all *incident.Pause, now time.Time) {
+	if all.Holds(now) {
+		r.find(stop, "pause", "everything is paused "+told(all), "pitstop resume --all")
+	}
+	if w.Pause.Holds(now) {
+		r.find(stop, "pause", "it is paused "+told(w.Pause), "pitstop resume "+w.Name)
+	}
+	again := "pitstop retry " + w.Name
+	if in := w.Incident; in != nil {
+		again = "pitstop incident " + in.ID
+		r.find(stop, "incident", in.ID+" is open: "+string(in.Cause)+", "+string(in.Phase), again+"; check again once it has ended")
+	}
+	for _, s := range w.Slices {
+		if !s.IsReleased() && s.Condition != incident.Ready {
+			r.find(stop, "slice", s.Name+" is "+cmp.Or(s.State, string(s.Condition), "not read yet")+" already", again)
+		}
 	}
 }
 

@@ -132,6 +132,34 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 		"no specification": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
 			b.change(func(w *incident.Workload) { w.Slices[0].Spec = "another" })
 		}, []string{"llama-8b was never read, so it cannot be created again"}},
+		"a slice that is lost already, as an incident has told": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			b.change(func(w *incident.Workload) {
+				s := &w.Slices[0]
+				s.Condition, s.State, s.Told = incident.Lost, "PREEMPTED", s.Incarnation
+			})
+		}, []string{"if llama-8b died now: nothing", "stop      decision: nothing would be decided", "stop      slice: llama-8b is PREEMPTED already", "you: pitstop retry llama-8b"}},
+		"what the last incident decided is over": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			b.change(func(w *incident.Workload) {
+				s, last := &w.Slices[0], *llama().Incident
+				s.Condition, s.State, s.Told = incident.Lost, "PREEMPTED", s.Incarnation
+				last.Phase, last.Outcome, last.Reason, last.Closed = incident.Closed, incident.Released, "cancelled", noon.Add(-time.Minute)
+				w.Closed = &last
+			})
+		}, []string{"if llama-8b died now: nothing", "stop      decision: nothing would be decided"}},
+		"a slice that is not usable": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			b.change(func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Unhealthy, "REPAIRING" })
+		}, []string{"stop      slice: llama-8b is REPAIRING already"}},
+		"a pause": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			b.change(func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada", Why: "a look"} })
+		}, []string{"stop      pause: it is paused by ada: a look", "you: pitstop resume llama-8b"}},
+		"a pause of everything": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			if err := b.ledger.SetPause(b.t.Context(), &incident.Pause{By: "ada", Until: noon.Add(time.Hour)}); err != nil {
+				b.t.Error(err)
+			}
+		}, []string{"stop      pause: everything is paused by ada until 2026-11-21T13:00:00Z", "you: pitstop resume --all"}},
+		"an open incident": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			b.change(func(w *incident.Workload) { w.Incident = llama().Incident })
+		}, []string{"stop      incident: llama-8b-20261121-3 is open: preemption, deleting", "you: pitstop incident llama-8b-20261121-3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, g, s := healthy(t, c.spec)
@@ -144,6 +172,20 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 			}
 			wants(t, got, c.says...)
 		})
+	}
+}
+
+// TestCheckGoesByWhatHoldsNow: a pause that is over keeps nothing, and a training that is finished is none to bring back.
+func TestCheckGoesByWhatHoldsNow(t *testing.T) {
+	for name, but := range map[string]func(*incident.Workload){
+		"a pause that is over": func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada", Until: noon.Add(-time.Hour)} },
+		"finished":             func(w *incident.Workload) { w.Crew.Finished = true },
+	} {
+		b, _, _ := healthy(t, startsCrew)
+		b.change(but)
+		if got, err := b.call("check", "llama-8b"); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, got)
+		}
 	}
 }
 
