@@ -62,17 +62,29 @@ func healthy(t *testing.T, spec string) (*bench, *granted, *buckettest.Server) {
 	b.read = func(context.Context, string) ([]byte, error) {
 		return []byte("policies:\n  night: {preset: spot, zones: [us-west4-b, us-central1-a], chip_hour_price: 0.5}\n"), nil
 	}
-	bucket := buckettest.New(func() time.Time { return noon.Add(-20 * time.Minute) }, "ckpt")
-	bucket.Place("ckpt", buckettest.Location{Name: "US-WEST4"})
-	b.store = checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket.Transport()}), option.WithoutAuthentication())}
-	for _, name := range []string{"48000/params/0", "48000/commit_success.txt"} {
-		if _, err := b.store.Put(t.Context(), "gs://ckpt/llama-8b/"+name, []byte("x"), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
+	bucket := b.bucket()
+	b.saves("48000")
 	g := &granted{lacks: map[string][]string{}}
 	b.access, b.grants = g, readGrants
 	return b, g, bucket
+}
+
+// bucket is the one for the checkpoints, which is empty.
+func (b *bench) bucket() *buckettest.Server {
+	bucket := buckettest.New(func() time.Time { return noon.Add(-20 * time.Minute) }, "ckpt")
+	bucket.Place("ckpt", buckettest.Location{Name: "US-WEST4"})
+	b.store = checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket.Transport()}), option.WithoutAuthentication())}
+	return bucket
+}
+
+// saves puts a complete checkpoint of a step there.
+func (b *bench) saves(step string) {
+	b.t.Helper()
+	for _, name := range []string{"/params/0", "/commit_success.txt"} {
+		if _, err := b.store.Put(b.t.Context(), "gs://ckpt/llama-8b/"+step+name, []byte("x"), 0); err != nil {
+			b.t.Fatal(err)
+		}
+	}
 }
 
 const startsCrew = `{"node":{"runtimeVersion":"v2","metadata":{"startup-script":"#!/bin/sh\nTOKEN=s3cret pitcrew run -- python3 train.py"},"serviceAccount":{"email":"tpu@demo.iam.gserviceaccount.com"}}}`
