@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -165,21 +164,24 @@ func (i *installation) replaceable(ctx context.Context, s target) error {
 
 // nextLife makes the same the start-up script of the TPU, which goes with its specification into every next life.
 func (i *installation) nextLife(ctx context.Context, s target, unit string, out io.Writer) error {
-	dir, err := os.MkdirTemp("", "pitcrew-")
-	if err != nil {
-		return exit{crew.CodeFailed, err}
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a folder in the temporary one
-	path := filepath.Join(dir, "startup.sh")
-	if err := os.WriteFile(path, []byte(i.startup(unit)), 0o600); err != nil {
-		return exit{crew.CodeFailed, err}
-	}
-	if err := follow(s.gcloud(ctx, "update", s.node, "--metadata-from-file=startup-script="+path), out); err != nil {
+	script := i.startup(unit)
+	if err := follow(s.gcloud(ctx, "update", s.node, "--update-metadata="+startupScript(script, script)), out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "\nEvery worker of %s runs it, and so will its next life: the start-up script says so.\n"+
+	_, err := fmt.Fprintf(out, "\nEvery worker of %s runs it, and so will its next life: the start-up script says so.\n"+
 		"The command, and what it reads, has to be there too: in the image, or fetched by the same script before pitcrew is.\n", s.node)
 	return err
+}
+
+// startupScript is what gcloud's flag --update-metadata is given to make a script a TPU's start-up script; written is the script
+// as it stands there. It has to be that flag: --metadata-from-file replaces all metadata, the checkpoint directory and people's
+// keys among them. What is between the carets parts one key from the next, so the script may not hold it: gcloud topic escaping.
+func startupScript(script, written string) string {
+	delimiter := "|"
+	for strings.Contains(script, delimiter) {
+		delimiter += "|"
+	}
+	return "^" + delimiter + "^startup-script=" + written
 }
 
 // follow runs a command whose output the user sees.

@@ -11,13 +11,22 @@ import (
 )
 
 // fakeGcloud is a gcloud for a TPU with four workers, each of which is a folder: what is copied goes into each, and what is
-// run runs in each. It keeps a start-up script, and notes what it was called with.
+// run runs in each. It keeps the TPU's metadata, a file for each key, and changes them as gcloud does: --metadata-from-file
+// replaces them all, --update-metadata merges. It notes what it was called with.
 const fakeGcloud = `#!/bin/sh
 echo "$4 $*" | sed "s|/tmp/[^ ]*/||g" >> "$TPU/calls"
 case "$4" in
-describe) cat "$TPU/startup-script" 2>/dev/null; exit 0 ;;
+describe) cat "$TPU/metadata/startup-script" 2>/dev/null; exit 0 ;;
 update)
-	for a in "$@"; do case "$a" in --metadata-from-file=startup-script=*) cp "${a#*script=}" "$TPU/startup-script" ;; esac; done ;;
+	mkdir -p "$TPU/metadata"
+	for a in "$@"; do case "$a" in
+		--metadata-from-file=*) rm -f "$TPU"/metadata/*; a=${a#*=}; cp "${a#*=}" "$TPU/metadata/${a%%=*}" ;;
+		--update-metadata=^*^*)
+			a=${a#*=^}; delimiter=${a%%^*}; a=${a#*^}
+			case "$a" in *"$delimiter"*) echo "bad syntax for dict arg" >&2; exit 2 ;; esac
+			printf %s "${a#*=}" > "$TPU/metadata/${a%%=*}" ;;
+		--update-metadata=*) echo "bad syntax for dict arg" >&2; exit 2 ;;
+	esac; done ;;
 scp) for w in 0 1 2 3; do mkdir -p "$TPU/$w"; cp "$5" "$TPU/$w/${6#*:}"; done ;;
 ssh)
 	for a in "$@"; do case "$a" in --command=*) command=${a#--command=} ;; esac; done
@@ -82,12 +91,23 @@ func TestInstallOnAllWorkers(t *testing.T) {
 func TestInstallOnAllWorkersAndForTheNextLife(t *testing.T) {
 	dir, env := aTPU(t)
 	root := t.TempDir()
-	args := []string{"install", "--all-workers", "--node=llama", "--zone=us-west4-a", "--project=demo", "--root=" + root, "--from=gs://b/pitcrew-1", "--", "sh", "train.sh"}
+	args := []string{"install", "--all-workers", "--node=llama", "--zone=us-west4-a", "--project=demo", "--root=" + root, "--from=gs://b/pitcrew-1", "--", "sh", "-c", "sh train.sh || echo a,b=c"}
 	// What somebody else wrote stays, and then nothing is done at all.
-	script := filepath.Join(dir, "startup-script")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nmount /data\n"), 0o600); err != nil {
+	script := filepath.Join(dir, "metadata/startup-script")
+	if err := os.Mkdir(filepath.Dir(script), 0o750); err != nil {
 		t.Fatal(err)
 	}
+	others := map[string]string{"pitstop-checkpoint-dir": "gs://b/run", "ssh-keys": "ada:ssh-ed25519 AAAA ada", "enable-oslogin": "TRUE"}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "metadata", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range others {
+		write(name, text)
+	}
+	write("startup-script", "#!/bin/sh\nmount /data\n")
 	code, out := pitcrew(t, env, args...)
 	if code != 2 || !strings.Contains(out, "llama has a start-up script of its own") || strings.Contains(read(t, filepath.Join(dir, "calls")), "ssh ") {
 		t.Fatalf("%d\n%s", code, out)
@@ -98,6 +118,11 @@ func TestInstallOnAllWorkersAndForTheNextLife(t *testing.T) {
 	for range 2 { // its own is replaced
 		if code, out := pitcrew(t, env, args...); code != 0 || !strings.Contains(out, "so will its next life") {
 			t.Fatalf("%d\n%s", code, out)
+		}
+	}
+	for name, text := range others { // and all else stays
+		if got := read(t, filepath.Join(dir, "metadata", name)); got != text {
+			t.Errorf("%s of the TPU is now %q", name, got)
 		}
 	}
 	text := read(t, script)

@@ -150,7 +150,7 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 			return exit{crew.CodeFailed, err}
 		}
 	}
-	return i.advise(out)
+	return i.advise(unit, out)
 }
 
 // place decides where everything goes.
@@ -296,7 +296,7 @@ func (i *installation) forUser() []string {
 }
 
 // advise says what is left to do elsewhere.
-func (i *installation) advise(out io.Writer) error {
+func (i *installation) advise(unit string, out io.Writer) error {
 	command := "sudo ./pitcrew install ..."
 	if i.user {
 		command = "./pitcrew install --user ..."
@@ -310,9 +310,9 @@ On every other worker of the slice, the same command; or all at once with --all-
 		text += "The next life of the TPU has an empty disk: put pitcrew into a bucket and give --from gs://BUCKET/OBJECT for its start-up script.\n"
 	} else {
 		text += fmt.Sprintf(`For the next life of the TPU, which has an empty disk, make %s its start-up script:
-  gcloud compute tpus tpu-vm update NODE --zone=ZONE --metadata-from-file=startup-script=%[1]s
+  gcloud compute tpus tpu-vm update NODE --zone=ZONE --update-metadata="%[2]s"
 The command, and what it reads, has to be there too: in the image, or fetched by the same script before pitcrew is.
-`, i.script)
+`, i.script, startupScript(i.startup(unit), "$(cat "+i.script+")"))
 	}
 	if i.user {
 		text += "So that it runs without anybody logged in: loginctl enable-linger\n"

@@ -43,6 +43,10 @@ func TestInstall(t *testing.T) {
 	if code != 0 {
 		t.Fatal(out)
 	}
+	// What is in the TPU's metadata stays there.
+	if want := `--update-metadata="^|||^startup-script=$(cat /usr/local/share/pitcrew/llama-startup.sh)"`; strings.Contains(out, "--metadata-from-file") || !strings.Contains(out, want) {
+		t.Errorf("%s\nlacks %s", out, want)
+	}
 	unit := filepath.Join(root, "etc/systemd/system/llama.service")
 	raw, err := os.ReadFile(unit)
 	if err != nil {

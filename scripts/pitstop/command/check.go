@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,8 +68,9 @@ func (d deployment) checkCommand() *cobra.Command {
 		Use:   "check WORKLOAD",
 		Short: "Rehearse a workload's death, and say what would keep it from coming back",
 		Long: "Rehearse a workload's death without touching anything: what would be decided, the calls that would be made, in which zones it could be\n" +
-			"created and why not in others, which permissions the functions lack, the last complete checkpoint and its age, and whether its start-up\n" +
-			"script starts training. Each finding comes with the way out. It ends with 1 when training would not come back.\n\n" +
+			"created and why not in others, which permissions the functions lack, the last complete checkpoint and its age, whether its start-up script\n" +
+			"starts training, and what holds it up now: a pause, an open incident, a slice that is not usable. Each finding comes with the way out.\n" +
+			"It ends with 1 when training would not come back.\n\n" +
 			"It needs roles/datastore.viewer, roles/storage.objectViewer and roles/storage.bucketViewer on the checkpoints, and to test what the\n" +
 			"functions may do roles/iam.serviceAccountTokenCreator on their accounts: it asks Google as them. What it may not look at, it says.",
 		Args: oneName("workload", "llama-8b"),
@@ -123,10 +125,18 @@ func (d deployment) rehearse(
 	r.allowed(w, p, known)
 	if p.Unreadable == "" {
 		r.Would = w.IfLost(p, s.Name, d.now())
-		if r.Would.Outcome == incident.Escalated {
+		switch {
+		case r.Would.Outcome == incident.Escalated:
 			r.find(stop, "decision", r.Would.Reason, r.Would.Advice)
+		case r.Would.Outcome == "" && len(r.Would.Decisions) == 0 && w.Incident == nil && !w.Crew.Finished:
+			r.find(stop, "decision", "nothing would be decided", "pitstop status "+w.Name+" says how it stands")
 		}
 	}
+	pause, err := l.Pause(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.stands(w, pause, d.now())
 	var specs [][]byte
 	for _, s := range w.Slices {
 		if s.IsReleased() {
@@ -179,6 +189,26 @@ func isLegacy(w incident.Workload) bool {
 	return slices.ContainsFunc(w.Slices, func(s incident.Slice) bool { return s.Legacy && !s.IsReleased() })
 }
 
+// stands looks at what keeps training from coming back as things are now.
+func (r *rehearsal) stands(w incident.Workload, all *incident.Pause, now time.Time) {
+	if all.Holds(now) {
+		r.find(stop, "pause", "everything is paused "+told(all), "pitstop resume --all")
+	}
+	if w.Pause.Holds(now) {
+		r.find(stop, "pause", "it is paused "+told(w.Pause), "pitstop resume "+w.Name)
+	}
+	again := "pitstop retry " + w.Name
+	if in := w.Incident; in != nil {
+		again = "pitstop incident " + in.ID
+		r.find(stop, "incident", in.ID+" is open: "+string(in.Cause)+", "+string(in.Phase), again+"; check again once it has ended")
+	}
+	for _, s := range w.Slices {
+		if !s.IsReleased() && s.Condition != incident.Ready {
+			r.find(stop, "slice", s.Name+" is "+cmp.Or(s.State, string(s.Condition), "not read yet")+" already", again)
+		}
+	}
+}
+
 // startUp looks at whether training begins on a new machine by itself.
 func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list prices) {
 	up, err := tpu.StartUpOf(spec)
@@ -200,7 +230,7 @@ func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list
 		r.find(stop, "start-up", s.Name+" has no start-up script: a new one would be an empty machine, at "+at,
 			"put the training's start into the metadata key startup-script; until then a person is asked before it is recreated")
 	case up.URL != "" && !up.Crew:
-		r.find(warn, "start-up", s.Name+": its start-up script is kept at "+up.URL+"; whether it starts training is not known here", "look at it yourself")
+		r.find(warn, "start-up", s.Name+": its start-up script is kept elsewhere, where startup-script-url says; whether it starts training is not known here", "look at it yourself")
 	case !up.Crew:
 		r.find(warn, "start-up", s.Name+" has a start-up script that does not name pitcrew: whether it starts training is not known",
 			"start the training with pitcrew run -- ..., which also admits, saves and reports")

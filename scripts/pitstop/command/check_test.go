@@ -62,17 +62,29 @@ func healthy(t *testing.T, spec string) (*bench, *granted, *buckettest.Server) {
 	b.read = func(context.Context, string) ([]byte, error) {
 		return []byte("policies:\n  night: {preset: spot, zones: [us-west4-b, us-central1-a], chip_hour_price: 0.5}\n"), nil
 	}
-	bucket := buckettest.New(func() time.Time { return noon.Add(-20 * time.Minute) }, "ckpt")
-	bucket.Place("ckpt", buckettest.Location{Name: "US-WEST4"})
-	b.store = checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket.Transport()}), option.WithoutAuthentication())}
-	for _, name := range []string{"48000/params/0", "48000/commit_success.txt"} {
-		if _, err := b.store.Put(t.Context(), "gs://ckpt/llama-8b/"+name, []byte("x"), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
+	bucket := b.bucket()
+	b.saves("48000")
 	g := &granted{lacks: map[string][]string{}}
 	b.access, b.grants = g, readGrants
 	return b, g, bucket
+}
+
+// bucket is the one for the checkpoints, which is empty.
+func (b *bench) bucket() *buckettest.Server {
+	bucket := buckettest.New(func() time.Time { return noon.Add(-20 * time.Minute) }, "ckpt")
+	bucket.Place("ckpt", buckettest.Location{Name: "US-WEST4"})
+	b.store = checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket.Transport()}), option.WithoutAuthentication())}
+	return bucket
+}
+
+// saves puts a complete checkpoint of a step there.
+func (b *bench) saves(step string) {
+	b.t.Helper()
+	for _, name := range []string{"/params/0", "/commit_success.txt"} {
+		if _, err := b.store.Put(b.t.Context(), "gs://ckpt/llama-8b/"+step+name, []byte("x"), 0); err != nil {
+			b.t.Fatal(err)
+		}
+	}
 }
 
 const startsCrew = `{"node":{"runtimeVersion":"v2","metadata":{"startup-script":"#!/bin/sh\nTOKEN=s3cret pitcrew run -- python3 train.py"},"serviceAccount":{"email":"tpu@demo.iam.gserviceaccount.com"}}}`
@@ -132,6 +144,34 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 		"no specification": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
 			b.change(func(w *incident.Workload) { w.Slices[0].Spec = "another" })
 		}, []string{"llama-8b was never read, so it cannot be created again"}},
+		"a slice that is lost already, as an incident has told": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			b.change(func(w *incident.Workload) {
+				s := &w.Slices[0]
+				s.Condition, s.State, s.Told = incident.Lost, "PREEMPTED", s.Incarnation
+			})
+		}, []string{"if llama-8b died now: nothing", "stop      decision: nothing would be decided", "stop      slice: llama-8b is PREEMPTED already", "you: pitstop retry llama-8b"}},
+		"what the last incident decided is over": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			b.change(func(w *incident.Workload) {
+				s, last := &w.Slices[0], *llama().Incident
+				s.Condition, s.State, s.Told = incident.Lost, "PREEMPTED", s.Incarnation
+				last.Phase, last.Outcome, last.Reason, last.Closed = incident.Closed, incident.Released, "cancelled", noon.Add(-time.Minute)
+				w.Closed = &last
+			})
+		}, []string{"if llama-8b died now: nothing", "stop      decision: nothing would be decided"}},
+		"a slice that is not usable": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			b.change(func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Unhealthy, "REPAIRING" })
+		}, []string{"stop      slice: llama-8b is REPAIRING already"}},
+		"a pause": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			b.change(func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada", Why: "a look"} })
+		}, []string{"stop      pause: it is paused by ada: a look", "you: pitstop resume llama-8b"}},
+		"a pause of everything": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			if err := b.ledger.SetPause(b.t.Context(), &incident.Pause{By: "ada", Until: noon.Add(time.Hour)}); err != nil {
+				b.t.Error(err)
+			}
+		}, []string{"stop      pause: everything is paused by ada until 2026-11-21T13:00:00Z", "you: pitstop resume --all"}},
+		"an open incident": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
+			b.change(func(w *incident.Workload) { w.Incident = llama().Incident })
+		}, []string{"stop      incident: llama-8b-20261121-3 is open: preemption, deleting", "you: pitstop incident llama-8b-20261121-3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, g, s := healthy(t, c.spec)
@@ -170,6 +210,32 @@ func TestCheckOfALegacyNode(t *testing.T) {
 		if strings.Contains(got+unlabelled, not) {
 			t.Errorf("%q is asked for of a legacy node:\n%s\n%s", not, got, unlabelled)
 		}
+	}
+}
+
+// TestCheckGoesByWhatHoldsNow: a pause that is over keeps nothing, and a training that is finished is none to bring back.
+func TestCheckGoesByWhatHoldsNow(t *testing.T) {
+	for name, but := range map[string]func(*incident.Workload){
+		"a pause that is over": func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada", Until: noon.Add(-time.Hour)} },
+		"finished":             func(w *incident.Workload) { w.Crew.Finished = true },
+	} {
+		b, _, _ := healthy(t, startsCrew)
+		b.change(but)
+		if got, err := b.call("check", "llama-8b"); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, got)
+		}
+	}
+}
+
+// TestCheckKeepsWhereAStartUpScriptIs: a signed URL carries its signature, and no value of the metadata is shown.
+func TestCheckKeepsWhereAStartUpScriptIs(t *testing.T) {
+	b, _, _ := healthy(t, `{"node":{"runtimeVersion":"v2","metadata":{"startup-script-url":"https://storage.example/b/o?X-Goog-Signature=s3cret"}}}`)
+	for _, args := range [][]string{{"check", "llama-8b"}, {"check", "llama-8b", "--json"}} {
+		got, err := b.call(args...)
+		if err != nil || strings.Contains(got, "s3cret") || strings.Contains(got, "storage.example") {
+			t.Errorf("%v: %s", err, got)
+		}
+		wants(t, got, "its start-up script is kept elsewhere, where startup-script-url says")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -25,6 +27,8 @@ const (
 	// noticedWithin is how soon Pitstop has to notice a drill: patrol looks once a minute, and at a slice that is not usable for
 	// SickFor before it opens an incident of its own.
 	noticedWithin = incident.SickFor + 5*time.Minute
+	// unreadFor is how often in a row the ledger may not be readable meanwhile.
+	unreadFor = 12
 )
 
 // verdict is what drill --json prints at its end.
@@ -52,8 +56,8 @@ func (d deployment) drillCommand() *cobra.Command {
 			"training as a real one does. What Pitstop sees, decides and does is told as it happens, until training goes on, with a verdict and what\n" +
 			"it cost. It is refused where something is wrong already, where nothing may be done, and without a verified checkpoint; check tells more.\n" +
 			"Interrupted, it stops telling: what was begun goes on.\n\n" +
-			"It needs roles/tpu.admin, or tpu.nodes.simulateMaintenanceEvent, and roles/datastore.user to record it. It ends with 1 when training\n" +
-			"did not come back by itself.",
+			"It needs roles/tpu.admin, or tpu.nodes.simulateMaintenanceEvent, and roles/datastore.user to record it; where Pitstop has not verified\n" +
+			"a checkpoint yet, roles/storage.objectViewer to look for one. It ends with 1 when training did not come back by itself.",
 		Args: oneName("workload", "llama-8b"),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, err := readPrices(priced)
@@ -96,7 +100,7 @@ func (d deployment) drillCommand() *cobra.Command {
 	whyFlag(c, &why)
 	c.Flags().BoolVar(&asJSON, "json", false, "print nothing but the verdict, as one JSON object")
 	c.Flags().BoolVar(&sure, "yes", false, "do it: the training is interrupted")
-	c.Flags().StringVar(&slice, "slice", "", "the slice, if not the first")
+	c.Flags().StringVar(&slice, "slice", "", "the slice, if not the first that is not its owner's business")
 	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour; see incident")
 	c.Flags().DurationVar(&lasts, "for", drillFor, "how long it is followed")
 	return c
@@ -113,13 +117,15 @@ func (d deployment) drills(ctx context.Context, l *ledger.Ledger, w incident.Wor
 		return s, err
 	}
 	if name == "" && len(w.Slices) > 0 {
-		name = w.Slices[0].Name
+		name = w.Slices[max(0, slices.IndexFunc(w.Slices, func(s incident.Slice) bool { return !s.IsReleased() }))].Name
 	}
 	found := w.Slice(name)
 	p := policies.For(ctx, w.Label)
 	switch {
 	case found == nil:
 		return s, usage("%s has no slice %q", w.ID, name)
+	case found.IsReleased():
+		return s, usage("%s of %s is its owner's business: nothing would be done about it", name, w.ID)
 	case w.Incident != nil:
 		return s, usage("%s is open on %s: a drill would only make it worse", w.Incident.ID, w.ID)
 	case pause.Holds(d.now()) || w.Pause.Holds(d.now()):
@@ -130,15 +136,50 @@ func (d deployment) drills(ctx context.Context, l *ledger.Ledger, w incident.Wor
 		return s, usage("nothing would bring the training of %s back: %s", w.ID, w.Forbids(policy.Restart, policy.No, p))
 	case w.Crew.Seen.IsZero() || w.Crew.Finished:
 		return s, usage("no training of %s is known to run: no crew has been heard, or it is finished", w.ID)
-	case w.Progress.VerifiedAt.IsZero() && w.Progress.CheckpointStep == 0:
-		return s, usage("no checkpoint of %s is known: the training would begin at its first step", w.ID)
+	case gaveUp(w.Crew):
+		return s, usage("no training of %s runs: the crew has given up after attempt %d; pitstop retry %s has it try again", w.ID, w.Crew.GaveUp, w.Name)
+	case w.Progress.At.IsZero():
+		return s, usage("no step of %s has been told: that it goes on could not be seen", w.ID)
+	case d.now().Sub(lastStep(w)) >= unusual(w):
+		return s, usage("the crew of %s is silent: step %s was told %s ago", w.ID, events.Number(w.Progress.Step), events.Span(d.now().Sub(lastStep(w))))
 	}
 	for _, o := range w.Slices {
 		if o.Condition != incident.Ready && !o.IsReleased() {
 			return s, usage("%s of %s is %s already", o.Name, w.ID, o.State)
 		}
 	}
-	return *found, nil
+	return *found, d.saved(ctx, w)
+}
+
+// saved refuses a workload of which no complete checkpoint is known. Pitstop verifies one when an incident needs it, so where
+// there has been none it is looked for here.
+func (d deployment) saved(ctx context.Context, w incident.Workload) error {
+	if !w.Progress.VerifiedAt.IsZero() {
+		return nil
+	}
+	if w.Directory == "" {
+		return usage("no checkpoint of %s is verified: no checkpoint directory is known, and the training would begin at its first step", w.ID)
+	}
+	if _, err := checkpoint.Verify(ctx, d.store, w.Directory, checkpoint.Want{}); err != nil {
+		return usage("no checkpoint of %s is verified, and the training might begin at its first step: %s", w.ID, oneLine(err))
+	}
+	return nil
+}
+
+// lastStep is when a step was told last, in a line or on the crew's machine.
+func lastStep(w incident.Workload) time.Time {
+	if p := w.Progress; p.Stepped.After(p.At) {
+		return p.Stepped
+	}
+	return w.Progress.At
+}
+
+// unusual is how long no step may be told of a training that runs: three times the longest time between two that was seen.
+func unusual(w incident.Workload) time.Duration {
+	if w.Progress.GapSeconds == 0 {
+		return incident.NoGapFor
+	}
+	return max(incident.ResumeFor, 3*time.Duration(w.Progress.GapSeconds)*time.Second)
 }
 
 // drill has the slice meet the event and follows what becomes of it.
@@ -166,10 +207,19 @@ func (d deployment) drill(
 		p.row(at.UTC().Format("15:04:05"), word, colour, text, reason)
 	}
 	row(begun, "asked", bold, "simulate a maintenance event on "+s.Name, op)
-	told := 0
+	told, unread := 0, 0
 	for d.now().Sub(begun) < lasts {
-		if w, _, err = l.Workload(ctx, w.ID); err != nil {
-			return v, err
+		switch now, _, err := l.Workload(ctx, w.ID); {
+		case err == nil:
+			w, unread = now, 0
+		case ctx.Err() != nil || unread >= unreadFor:
+			return v, fmt.Errorf("the drill goes on, and cannot be followed: %w", err)
+		default:
+			unread++
+			if err := d.sleep(ctx, drillEvery); err != nil {
+				return v, err
+			}
+			continue
 		}
 		in := drilled(w, begun)
 		if in != nil {

@@ -21,6 +21,7 @@ func exercise(t *testing.T, open ledger.Opener, happens map[int]func(b *bench, n
 	w := trains("llama-8b")
 	w.Progress.Verified, w.Progress.VerifiedAt = 48_000, noon.Add(-time.Hour)
 	b := deployedWith(t, open, w)
+	b.bucket()
 	now, sleeps := noon, 0
 	b.now = func() time.Time { return now }
 	b.sleep = func(_ context.Context, d time.Duration) error {
@@ -92,14 +93,47 @@ func TestADrillFailsWhereTrainingDoesNotComeBack(t *testing.T) {
 	}
 }
 
+// TestADrillOutlastsALedgerThatFails: for a moment, in two hours; one that cannot be read any more ends it.
+func TestADrillOutlastsALedgerThatFails(t *testing.T) {
+	for fails, passes := range map[int]bool{1: true, 5: true, 1000: false} {
+		var tap ledgertest.Tap
+		down := 0
+		fail := func(*bench, time.Time) { down = fails }
+		b := exercise(t, tap.On(ledgertest.NewStore().Open), map[int]func(*bench, time.Time){2: opens, 4: fail, 20: closes(incident.Resumed)})
+		tap.Before = func(_ context.Context, c ledgertest.Call) error {
+			if c.Collection == ledger.Workloads && !c.Write && down > 0 {
+				down--
+				return errors.New("the connection was reset")
+			}
+			return nil
+		}
+		got, err := b.call("drill", "llama-8b", "--yes", "--json")
+		var v verdict
+		if passes && (err != nil || json.Unmarshal([]byte(got), &v) != nil || !v.Passed) {
+			t.Errorf("%d failed reads: %v: %s", fails, err, got)
+		}
+		if !passes && (err == nil || !strings.Contains(err.Error(), "the connection was reset")) {
+			t.Errorf("%d failed reads: %v: %s", fails, err, got)
+		}
+	}
+}
+
 func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
 	for why, but := range map[string]func(*incident.Workload){
 		"a drill would only make it worse": func(w *incident.Workload) { w.Incident = llama().Incident },
 		"is paused":                        func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada"} },
 		"the switch restart is no":         func(w *incident.Workload) { w.Label = "" },
 		"no crew has been heard":           func(w *incident.Workload) { w.Crew = incident.Crew{} },
-		"no checkpoint":                    func(w *incident.Workload) { w.Progress = incident.Progress{} },
-		"is PREEMPTED already":             func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Lost, "PREEMPTED" },
+		"no checkpoint of demo/llama-8b is verified": func(w *incident.Workload) {
+			w.Progress.CheckpointStep, w.Progress.Verified, w.Progress.VerifiedAt = 48_000, 0, time.Time{}
+		},
+		"the crew has given up after attempt 2": func(w *incident.Workload) { w.Crew.GaveUp = 2 },
+		"is silent: step 48,190 was told 3 d 0 h ago": func(w *incident.Workload) {
+			w.Progress.At, w.Progress.Told = noon.Add(-72*time.Hour), noon.Add(-71*time.Hour) // and somebody was told that it hangs
+		},
+		"no step of demo/llama-8b": func(w *incident.Workload) { w.Progress.At = time.Time{} },
+		"its owner's business":     func(w *incident.Workload) { w.Slices[0].Released = noon.Add(-time.Hour) },
+		"is PREEMPTED already":     func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Lost, "PREEMPTED" },
 	} {
 		t.Run(why, func(t *testing.T) {
 			b := exercise(t, ledgertest.NewStore().Open, nil)
@@ -110,7 +144,27 @@ func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
 			}
 		})
 	}
+	// In quiet times nobody has verified a checkpoint yet: it is looked for.
 	b := exercise(t, ledgertest.NewStore().Open, nil)
+	b.change(func(w *incident.Workload) { w.Progress.Verified, w.Progress.VerifiedAt = 0, time.Time{} })
+	b.refused([]string{"drill", "llama-8b"}, "the training might begin at its first step: no checkpoint in gs://ckpt/llama-8b")
+	b.saves("48000")
+	b.refused([]string{"drill", "llama-8b"}, "say --yes")
+	// One whose steps take long is not silent; nor is one that says so on its machine alone.
+	b = exercise(t, ledgertest.NewStore().Open, nil)
+	for _, but := range []func(*incident.Workload){
+		func(w *incident.Workload) { w.Progress.At, w.Progress.GapSeconds = noon.Add(-100*time.Minute), 3600 },
+		func(w *incident.Workload) {
+			w.Progress.At, w.Progress.Stepped = noon.Add(-5*time.Hour), noon.Add(-time.Minute)
+		},
+		func(w *incident.Workload) { // the first that is not its owner's business
+			w.Slices = append([]incident.Slice{{Name: "llama-8b-0", Released: noon, Condition: incident.Gone}}, w.Slices...)
+		},
+	} {
+		b.change(but)
+		b.refused([]string{"drill", "llama-8b"}, "say --yes")
+	}
+	b = exercise(t, ledgertest.NewStore().Open, nil)
 	b.refused([]string{"drill", "llama-8b", "--yes", "--slice", "other"}, `has no slice "other"`)
 	b.refuses["llama-8b"] = errors.New("simulate a maintenance event: you may not (permission)")
 	if _, err := b.call("drill", "llama-8b", "--yes"); err == nil || !strings.Contains(err.Error(), "you may not") {

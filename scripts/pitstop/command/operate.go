@@ -116,7 +116,8 @@ func (d deployment) incidentCommand() *cobra.Command {
 		Short: "Print the whole story of an incident",
 		Long: "Print the whole story of an incident, open or closed: what was seen, what was decided on it and why, under which switches and who\n" +
 			"limited them, the calls that are under way and what came of those before, the save, the zones that refused, what it cost and which\n" +
-			"budget it is charged to. status names the open ones, the log line of an incident's end and the archive the closed ones.\n\n" +
+			"budget it is charged to. status names the open ones, the log line of an incident's end and the archive the closed ones.\n" +
+			"Where two projects have an incident of the same ID, PROJECT/ID says which.\n\n" +
 			"--prices is a YAML file of what you pay: dollars for a chip-hour, by generation or accelerator type, as in\n" +
 			"v5litepod: {spot: 0.48, other: 1.20}. The chips counted are those that the workload has.",
 		Args: oneName("ID", "llama-8b-20261112-3"),
@@ -156,32 +157,62 @@ func (d deployment) incidentCommand() *cobra.Command {
 	return c
 }
 
-// find looks for an incident where it is while it is open, and for a while after, and in the archive.
-func find(ctx context.Context, l *ledger.Ledger, id string) (incident.Workload, incident.Incident, error) {
+// find looks for an incident by its ID, which says nothing of the project: where several have it, as PROJECT/ID or
+// PROJECT/NAME/ID.
+func find(ctx context.Context, l *ledger.Ledger, word string) (incident.Workload, incident.Incident, error) {
+	type match struct {
+		w  incident.Workload
+		in incident.Incident
+	}
+	var found []match
 	all, err := workloads(ctx, l, nil)
 	if err != nil {
 		return incident.Workload{}, incident.Incident{}, err
 	}
-	for _, w := range all {
-		for _, in := range []*incident.Incident{w.Incident, w.Closed} {
-			if in != nil && in.ID == id {
-				return w, *in, nil
-			}
-		}
+	of, id := "", word
+	if i := strings.LastIndexByte(word, '/'); i >= 0 {
+		of, id = word[:i], word[i+1:]
 	}
 	for _, w := range all {
-		if !w.MayHave(id) {
+		if of != "" && w.ID != of && !strings.HasPrefix(w.ID, of+"/") {
 			continue
 		}
-		in, err := l.Closed(ctx, w.ID, id)
+		in, err := incidentOf(ctx, l, w, id)
 		switch {
 		case err == nil:
-			return w, in, nil
+			found = append(found, match{w, in})
 		case !errors.Is(err, ledger.ErrNotFound):
 			return w, in, err
 		}
 	}
-	return incident.Workload{}, incident.Incident{}, usage("there is no incident %q; status names those that are open", id)
+	switch len(found) {
+	case 0:
+		return incident.Workload{}, incident.Incident{}, usage("there is no incident %q; status names those that are open", word)
+	case 1:
+		return found[0].w, found[0].in, nil
+	}
+	var open, over []string
+	for _, f := range found {
+		if f.in.Outcome == "" {
+			open = append(open, f.w.ID+"/"+id+" (open)")
+		} else {
+			over = append(over, f.w.ID+"/"+id+" ("+string(f.in.Outcome)+")")
+		}
+	}
+	return incident.Workload{}, incident.Incident{}, usage("%s may be %s: name it with its project", word, strings.Join(append(open, over...), " or "))
+}
+
+// incidentOf is an incident of a workload: in its document while it is open, and for a while after, then in the archive.
+func incidentOf(ctx context.Context, l *ledger.Ledger, w incident.Workload, id string) (incident.Incident, error) {
+	for _, in := range []*incident.Incident{w.Incident, w.Closed} {
+		if in != nil && in.ID == id {
+			return *in, nil
+		}
+	}
+	if !w.MayHave(id) {
+		return incident.Incident{}, ledger.ErrNotFound
+	}
+	return l.Closed(ctx, w.ID, id)
 }
 
 func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost) {
@@ -347,15 +378,16 @@ func (d deployment) setPause(c *cobra.Command, where place, names []string, all 
 	if err != nil {
 		return err
 	}
-	for _, w := range found {
+	var failed []error
+	for _, w := range found { // one that fails keeps no other from it
 		if w.Pause == nil && e.Lift {
 			tell(out, w.ID+": it was not paused")
 			continue
 		}
-		if _, _, err := d.order(ctx, l, where, w.ID, e); err != nil {
-			return err
+		_, _, err := d.order(ctx, l, where, w.ID, e)
+		if err := d.told(c, err, w.ID+": "+what); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", w.ID, err))
 		}
-		tell(out, w.ID+": "+what)
 	}
-	return nil
+	return errors.Join(failed...)
 }

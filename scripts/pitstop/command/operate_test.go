@@ -253,6 +253,30 @@ func TestAnIncidentIsFoundOpenClosedAndInTheArchive(t *testing.T) {
 	}
 }
 
+// TestAnIncidentOfTwoProjectsIsNamedWithItsOwn: an incident's ID does not say the project, so nobody's incident is taken for
+// another's.
+func TestAnIncidentOfTwoProjectsIsNamedWithItsOwn(t *testing.T) {
+	const id = "llama-8b-20261121-3"
+	theirs := asking()
+	theirs.ID, theirs.Project = "apart/llama-8b", "apart"
+	b := deployedWith(t, ledgertest.NewStore().Open, asking(), theirs)
+	b.allows("recreate,restart")
+	for _, verb := range []string{"incident", "approve", "cancel"} {
+		b.refused([]string{verb, id}, "may be apart/llama-8b/"+id+" (open) or demo/llama-8b/"+id+" (open)")
+		b.refused([]string{verb, "nobody/" + id}, "there is no incident")
+	}
+	b.want([]string{"incident", "apart/" + id}, "workload apart/llama-8b")
+	b.want([]string{"approve", "demo/" + id}, "demo/llama-8b: approved by ada@example.com")
+	b.want([]string{"cancel", "demo/llama-8b/" + id}, "demo/llama-8b: cancelled by ada@example.com")
+	// One that is over may still be the one that is meant.
+	b.refused([]string{"cancel", id}, "may be apart/llama-8b/"+id+" (open) or demo/llama-8b/"+id+" (released)")
+	w, _, err := b.ledger.Workload(t.Context(), theirs.ID)
+	if err != nil || w.Incident == nil || w.Incident.Phase != incident.Approving || len(w.Orders) > 0 {
+		t.Errorf("the other project's stands at %+v, %v", w.Incident, err)
+	}
+	b.want([]string{"cancel", "apart/" + id}, "apart/llama-8b: cancelled by ada@example.com")
+}
+
 func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
 	eachStore(t, func(t *testing.T, open ledger.Opener) {
 		b := deployedWith(t, open, llama())
@@ -289,6 +313,42 @@ func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
 			b.refused(args, "")
 		}
 	})
+}
+
+// TestAPauseGoesOnWithTheOthers: what is stored and cannot be published from here is no failure, and one workload that cannot be
+// paused keeps no other from it.
+func TestAPauseGoesOnWithTheOthers(t *testing.T) {
+	other := llama()
+	other.ID, other.Name, other.Incident.ID = "demo/bert", "bert", "bert-20261121-1"
+	newer := llama()
+	newer.ID, newer.Name, newer.Incident.ID = "demo/aya", "aya", "aya-20261121-1"
+	var tap ledgertest.Tap
+	b := deployedWith(t, tap.On(ledgertest.NewStore().Open), llama(), other, newer)
+	b.down = errors.New("PermissionDenied: not authorized to publish")
+	for _, verb := range []string{"pause", "resume"} {
+		b.change(func(w *incident.Workload) { // something that has to be sent
+			w.Outbox = append(w.Outbox, events.Envelope{ID: verb, Type: events.TypeRecreateRequested, Data: []byte(`{}`)})
+		})
+		b.want([]string{verb, "llama-8b", "bert", "aya"}, "demo/aya: ", "demo/bert: ", "demo/llama-8b: ", "patrol sends what follows within a minute")
+		for _, id := range []string{"demo/aya", "demo/bert", llamaID} {
+			if w, _, err := b.ledger.Workload(t.Context(), id); err != nil || w.Pause.Holds(noon) != (verb == "pause") {
+				t.Errorf("%s: %s is paused as %+v, %v", verb, id, w.Pause, err)
+			}
+		}
+	}
+	tap.Before = func(_ context.Context, c ledgertest.Call) error {
+		if c.Write && strings.Contains(c.Body(), `"demo/bert"`) {
+			return errors.New("the database is not there")
+		}
+		return nil
+	}
+	got, err := b.call("pause", "bert", "llama-8b")
+	if err == nil || !strings.Contains(err.Error(), "demo/bert: ") || !strings.Contains(err.Error(), "the database is not there") {
+		t.Errorf("one that cannot be paused: %v", err)
+	}
+	if wants(t, got, "demo/llama-8b: paused"); strings.Contains(got, "demo/bert") || !b.workload().Pause.Holds(noon) {
+		t.Errorf("paused is %+v:\n%s", b.workload().Pause, got)
+	}
 }
 
 const llamaID = "demo/llama-8b"

@@ -288,13 +288,16 @@ func (p *printer) slice(s *incident.Slice, now time.Time) {
 	tell(p.out, "  slice     "+line)
 }
 
+// gaveUp reports whether the crew's own restarts are spent, and nobody has had it try again.
+func gaveUp(c incident.Crew) bool { return c.GaveUp > 0 && c.GaveUp >= max(c.Attempt, c.Exited) }
+
 // training says what is known of the training side.
 func training(w incident.Workload, now time.Time) string {
 	var parts []string
 	switch {
 	case w.Crew.Seen.IsZero():
 		parts = append(parts, "no crew has been heard")
-	case w.Crew.GaveUp > 0 && w.Crew.GaveUp >= max(w.Crew.Attempt, w.Crew.Exited):
+	case gaveUp(w.Crew):
 		parts = append(parts, fmt.Sprintf("the crew has given up after attempt %d", w.Crew.GaveUp))
 	case w.Crew.Attempt > 0:
 		parts = append(parts, fmt.Sprintf("crew heard, attempt %d", w.Crew.Attempt))

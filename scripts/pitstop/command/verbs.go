@@ -131,7 +131,7 @@ func (d deployment) openIncident(ctx context.Context, where place, id string) (*
 		return nil, incident.Workload{}, err
 	}
 	w, in, err := find(ctx, l, id)
-	if err == nil && (w.Incident == nil || w.Incident.ID != id) {
+	if err == nil && (w.Incident == nil || w.Incident.ID != in.ID) {
 		err = usage("%s is over: it ended %s at %s", id, in.Outcome, in.Closed.UTC().Format("2006-01-02 15:04"))
 	}
 	return l, w, err
@@ -155,7 +155,7 @@ func (d deployment) approveCommand() *cobra.Command {
 			if question == "" {
 				return usage("%s waits for nobody's yes: it is %s", args[0], w.Incident.Phase)
 			}
-			e := incident.Approved{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: args[0], Action: w.Incident.Asked}
+			e := incident.Approved{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Incident.ID, Action: w.Incident.Asked}
 			after, news, err := d.order(c.Context(), l, where, w.ID, e)
 			if err == nil && !news {
 				return usage("%s does not ask that any more; status says how it stands", args[0])
@@ -191,7 +191,7 @@ func (d deployment) cancelCommand() *cobra.Command {
 			if w.Incident.Phase == incident.Clearing {
 				return usage("%s is over but for its clean-up: it deletes what it has ordered itself; pause %s holds that", args[0], w.Name)
 			}
-			e := incident.Cancelled{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: args[0]}
+			e := incident.Cancelled{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Incident.ID}
 			after, news, err := d.order(c.Context(), l, where, w.ID, e)
 			if err == nil && !news {
 				return usage("%s has ended meanwhile, or is cleaned up behind; status says how it stands", args[0])
@@ -321,7 +321,8 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	if err != nil {
 		return err
 	}
-	if err := d.knows(ctx, l, value); err != nil {
+	warning, err := d.knows(ctx, l, value)
+	if err != nil {
 		return err
 	}
 	for _, s := range w.Slices {
@@ -337,6 +338,9 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	api, err := d.cloud(ctx)
 	if err != nil {
 		return err
+	}
+	if warning != "" {
+		tell(out, warning)
 	}
 	e.By = d.who(ctx)
 	var failed []error
@@ -367,31 +371,32 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	return errors.Join(failed...)
 }
 
-// knows checks that a policy is one that the deployment knows, as far as that can be read.
-func (d deployment) knows(ctx context.Context, l *ledger.Ledger, name string) error {
+// knows checks that a policy is one that the deployment knows, and warns where its file cannot be read from here: the functions
+// read it as another account, and a label that names no policy is watched.
+func (d deployment) knows(ctx context.Context, l *ledger.Ledger, name string) (warning string, err error) {
 	if name == "" || policy.Preset(name) {
-		return nil
+		return "", nil
 	}
 	s, err := l.Settings(ctx)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return nil // nobody can tell
+		return "", nil // nobody can tell
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	if s.Policy.URI == "" {
-		return usage("--policy %s: the deployment has no policy file; there are the presets watch, spot and reserved", name)
+		return "", usage("--policy %s: the deployment has no policy file; there are the presets watch, spot and reserved", name)
 	}
 	raw, err := d.read(ctx, s.Policy.URI)
 	if err != nil {
-		return err
+		return "whether " + s.Policy.URI + " holds a policy " + name + " is not known; if it does not, it is only watched: " + oneLine(err), ctx.Err()
 	}
 	f, err := policy.Parse(raw)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if names := f.Names(); !slices.Contains(names, name) {
-		return usage("--policy %s: %s holds no such policy but %s", name, s.Policy.URI, strings.Join(names, ", "))
+		return "", usage("--policy %s: %s holds no such policy but %s", name, s.Policy.URI, strings.Join(names, ", "))
 	}
-	return nil
+	return "", nil
 }

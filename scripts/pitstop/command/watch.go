@@ -72,6 +72,8 @@ const (
 	lookEvery = time.Minute
 	// lookBack is how far before its last look it reads the log again: entries may be late.
 	lookBack = 5 * time.Minute
+	// deliveries is how often an entry is delivered at the most, as often as by a subscription.
+	deliveries = 20
 )
 
 func (d deployment) watchCommand() *cobra.Command {
@@ -99,7 +101,7 @@ func (d deployment) watchCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&project, "project", "", "the project whose TPUs are watched")
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line of a story, and per workload at first")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line of a story, per workload at first, and per look that failed")
 	c.Flags().BoolVar(&once, "once", false, "look once, tell how everything stands, and end")
 	c.Flags().DurationVar(&since, "since", time.Hour, "how far back the log is read at first")
 	return c
@@ -114,14 +116,16 @@ type watched struct {
 	p       *printer
 
 	patrol, notices, entries trigger.Handle
-	// read are the entries that were read already, by their ID; until is the time up to which the log was read.
+	// read are the entries that were delivered already, by their ID, and tries how often another one was; until is the time up to
+	// which the log was read.
 	read  map[string]bool
+	tries map[string]int
 	until time.Time
 	quiet bool
 }
 
 func (d deployment) newWatch(s sight, project string, p *printer) *watched {
-	w := &watched{deployment: d, project: project, sight: s, p: p, read: map[string]bool{}, ledger: ledger.New(ledgertest.NewStore().Open)}
+	w := &watched{deployment: d, project: project, sight: s, p: p, read: map[string]bool{}, tries: map[string]int{}, ledger: ledger.New(ledgertest.NewStore().Open)}
 	quiet := slog.New(slog.DiscardHandler)
 	f := &fleet.Fleet{Ledger: w.ledger, Provider: s.cloud, Now: d.now, Log: quiet, Advancer: &ledger.Advancer{
 		Ledger: w.ledger, Policies: policy.NewSource("", nil, policy.Switches{}, d.now), Publisher: w, Now: d.now, Sleep: d.sleep,
@@ -171,7 +175,7 @@ func (w *watched) run(ctx context.Context, since time.Duration, once bool) error
 			if all, failed := w.ledger.Workloads(ctx); first && len(all) == 0 {
 				return errors.Join(err, failed) // there is nothing to be seen, and that is why
 			}
-			tell(w.p.out, w.p.paint(red, w.now().UTC().Format("15:04:05")+"  "+oneLine(err)))
+			w.failed(err)
 		}
 		if first {
 			if err := w.stand(ctx); err != nil || once {
@@ -182,6 +186,23 @@ func (w *watched) run(ctx context.Context, since time.Duration, once bool) error
 		if w.sleep(ctx, lookEvery) != nil {
 			return nil //nolint:nilerr // likewise
 		}
+	}
+}
+
+// watchedFault is a look that failed, wholly or in part, as watch --json prints it.
+type watchedFault struct {
+	At    time.Time `json:"at"`
+	Error string    `json:"error"`
+}
+
+// failed tells what could not be looked at.
+func (w *watched) failed(err error) {
+	if !w.p.asJSON {
+		tell(w.p.out, w.p.paint(red, w.now().UTC().Format("15:04:05")+"  "+oneLine(err)))
+		return
+	}
+	if raw, err := json.Marshal(watchedFault{w.now(), oneLine(err)}, json.Deterministic(true)); err == nil {
+		tell(w.p.out, string(raw))
 	}
 }
 
@@ -200,25 +221,66 @@ func (w *watched) readLog(ctx context.Context) error {
 	}
 	at := w.now()
 	entries, err := w.sight.log.Since(ctx, w.project, events.Whole(sinks), w.until)
-	if err != nil {
+	if err != nil && len(entries) == 0 {
 		return err
 	}
-	w.until = at.Add(-lookBack)
+	next, more := at.Add(-lookBack), err != nil
+	if more { // than is read at once: the next look goes on behind the last one
+		next = w.until
+	}
+	var failed error
+	var since time.Time // of the first that failed: it is read again
+	others := 0
 	for _, raw := range entries {
 		e, err := events.Read(raw)
-		if err != nil || e.ID != "" && w.read[e.ID] {
+		if err != nil {
 			continue
 		}
-		w.read[e.ID] = true
-		to := w.entries
-		if e.Kind == events.KindNotice {
-			to = w.notices
+		if more && e.Time.After(next) {
+			next = e.Time
 		}
-		if err := w.deliver(ctx, to, trigger.TypeMessage, e.ID, raw); err != nil && !fault.IsPermanent(err) {
+		err = w.take(ctx, e, raw)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
 			return err
+		case failed == nil:
+			failed, since = err, e.Time
+		default:
+			others++
 		}
 	}
-	return nil
+	if !since.IsZero() && since.Before(next) {
+		next = since
+	}
+	if others > 0 {
+		failed = fmt.Errorf("%w (and %d more)", failed, others)
+	}
+	w.until = next
+	return errors.Join(err, failed)
+}
+
+// take delivers an entry, once. One that fails is delivered again, as the subscription would.
+func (w *watched) take(ctx context.Context, e events.Entry, raw []byte) error {
+	if e.ID != "" && w.read[e.ID] {
+		return nil
+	}
+	to := w.entries
+	if e.Kind == events.KindNotice {
+		to = w.notices
+	}
+	err := w.deliver(ctx, to, trigger.TypeMessage, e.ID, raw)
+	if err != nil && !fault.IsPermanent(err) {
+		if w.tries[e.ID]++; w.tries[e.ID] < deliveries {
+			return err
+		}
+		err = fmt.Errorf("entry %s is given up after %d tries: %w", e.ID, deliveries, err)
+	} else {
+		err = nil
+	}
+	w.read[e.ID] = true
+	delete(w.tries, e.ID)
+	return err
 }
 
 // stand tells how everything stands at first.

@@ -3,11 +3,17 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"github.com/go-json-experiment/json"
 	"google.golang.org/api/option"
 
 	"pitstop.internal/events"
@@ -88,6 +94,153 @@ func TestWatchOnceAndAsJSON(t *testing.T) {
 	got, err := b.call("watch", "--once", "--json")
 	if err != nil || strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, `{`) || !strings.Contains(got, `"if_lost"`) {
 		t.Errorf("%v: %s", err, got)
+	}
+}
+
+// TestWatchAsJSONIsJSON: what could not be looked at, too.
+func TestWatchAsJSONIsJSON(t *testing.T) {
+	b, api, clock := cloudOf(t)
+	minutes := 0
+	b.sleep = func(_ context.Context, d time.Duration) error {
+		clock.Advance(d)
+		switch minutes++; minutes {
+		case 1:
+			api.Inject(tputest.Fault{Method: "ListLocations", Times: -1, Code: 14, Message: "try again"})
+		case 30:
+			return context.Canceled
+		}
+		return nil
+	}
+	got, err := b.call("watch", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for line := range strings.Lines(got) {
+		var o struct {
+			At    time.Time `json:"at"`
+			Error string    `json:"error"`
+		}
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
+			t.Errorf("%v: %s", err, line)
+		}
+		if strings.Contains(o.Error, "try again") && o.At.After(noon) {
+			failed++
+		}
+	}
+	if failed == 0 {
+		t.Errorf("it does not tell what failed:\n%s", got)
+	}
+}
+
+// pages is a log whose answers have one entry each, one a second.
+type pages struct {
+	began time.Time
+	n     int
+}
+
+func (p pages) RoundTrip(r *http.Request) (*http.Response, error) {
+	var q struct{ Filter, PageToken string }
+	if err := json.UnmarshalRead(r.Body, &q, json.MatchCaseInsensitiveNames(true)); err != nil {
+		return nil, err
+	}
+	text, _, _ := strings.Cut(strings.TrimPrefix(q.Filter, `timestamp>="`), `"`)
+	since, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return nil, err
+	}
+	first := max(0, int(math.Ceil(since.Sub(p.began).Seconds())))
+	at, _ := strconv.Atoi(q.PageToken) //nolint:errcheck // without one it is the first
+	at = max(at, first)
+	answer := `{}`
+	if at < p.n {
+		answer = fmt.Sprintf(`{"entries":[{"insertId":"e%d","timestamp":"%s","logName":"projects/demo/logs/x"}]`, at, p.began.Add(time.Duration(at)*time.Second).Format(time.RFC3339))
+		if at+1 < p.n {
+			answer += fmt.Sprintf(`,"nextPageToken":"%d"`, at+1)
+		}
+		answer += "}"
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
+}
+
+// reader is a watch of a log with so many entries; came are those that were delivered, unless fails says otherwise.
+func reader(t *testing.T, n int, fails func(id string) error) (w *watched, came *[]string) {
+	t.Helper()
+	b, _, clock := cloudOf(t)
+	clock.Advance(time.Hour)
+	s, err := sightThrough(t.Context(), option.WithHTTPClient(&http.Client{Transport: byHost{"logging.googleapis.com": pages{noon, n}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w = b.newWatch(s, "demo", newPrinter(io.Discard, true))
+	w.until = noon
+	came = new([]string)
+	w.entries = func(_ context.Context, e cloudevents.Event) error {
+		if err := fails(e.ID()); err != nil {
+			return err
+		}
+		*came = append(*came, e.ID())
+		return nil
+	}
+	return w, came
+}
+
+// TestWatchReadsALongLogInParts: what is read counts, and the next look goes on behind it.
+func TestWatchReadsALongLogInParts(t *testing.T) {
+	w, came := reader(t, 45, func(string) error { return nil })
+	for look, want := range []struct {
+		entries int
+		more    bool
+	}{{20, true}, {39, true}, {45, false}, {45, false}} {
+		err := w.readLog(t.Context())
+		if len(*came) != want.entries || (err != nil) != want.more || err != nil && !strings.Contains(err.Error(), "more than") {
+			t.Fatalf("look %d: %d entries, %v, want %d", look, len(*came), err, want.entries)
+		}
+	}
+	if want := noon.Add(time.Hour - lookBack); !w.until.Equal(want) {
+		t.Errorf("it reads on from %s, want %s", w.until, want)
+	}
+}
+
+// TestWatchDeliversAgainWhatFailed: once it works, and not for ever; the others do not wait for it.
+func TestWatchDeliversAgainWhatFailed(t *testing.T) {
+	left := map[string]int{"e3": 2, "e7": 1}
+	w, came := reader(t, 10, func(id string) error {
+		if left[id] > 0 {
+			left[id]--
+			return errors.New("the API cannot be reached")
+		}
+		return nil
+	})
+	for look, want := range []struct {
+		entries int
+		says    string
+	}{{8, "the API cannot be reached (and 1 more)"}, {9, "the API cannot be reached"}, {10, ""}, {10, ""}} {
+		err := w.readLog(t.Context())
+		if len(*came) != want.entries || (err == nil) != (want.says == "") || err != nil && !strings.HasSuffix(err.Error(), want.says) {
+			t.Fatalf("look %d: %v, %v", look, *came, err)
+		}
+	}
+	tried := 0
+	w, came = reader(t, 3, func(id string) error {
+		if id == "e1" {
+			tried++
+			return errors.New("it never works")
+		}
+		return nil
+	})
+	var err error
+	for range deliveries {
+		if err != nil && strings.Contains(err.Error(), "given up") {
+			t.Errorf("after %d tries: %v", tried, err)
+		}
+		err = w.readLog(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), "entry e1 is given up after 20 tries") {
+		t.Errorf("at last: %v", err)
+	}
+	if err := w.readLog(t.Context()); err != nil || tried != deliveries || len(*came) != 2 {
+		t.Errorf("%d tries, %v: %v", tried, *came, err)
 	}
 }
 
