@@ -321,12 +321,16 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	if err != nil {
 		return err
 	}
-	if err := d.knows(ctx, l, value); err != nil {
+	warning, err := d.knows(ctx, l, value)
+	if err != nil {
 		return err
 	}
 	api, err := d.cloud(ctx)
 	if err != nil {
 		return err
+	}
+	if warning != "" {
+		tell(out, warning)
 	}
 	e.By = d.who(ctx)
 	var failed []error
@@ -357,31 +361,32 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	return errors.Join(failed...)
 }
 
-// knows checks that a policy is one that the deployment knows, as far as that can be read.
-func (d deployment) knows(ctx context.Context, l *ledger.Ledger, name string) error {
+// knows checks that a policy is one that the deployment knows, and warns where its file cannot be read from here: the functions
+// read it as another account, and a label that names no policy is watched.
+func (d deployment) knows(ctx context.Context, l *ledger.Ledger, name string) (warning string, err error) {
 	if name == "" || policy.Preset(name) {
-		return nil
+		return "", nil
 	}
 	s, err := l.Settings(ctx)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return nil // nobody can tell
+		return "", nil // nobody can tell
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	if s.Policy.URI == "" {
-		return usage("--policy %s: the deployment has no policy file; there are the presets watch, spot and reserved", name)
+		return "", usage("--policy %s: the deployment has no policy file; there are the presets watch, spot and reserved", name)
 	}
 	raw, err := d.read(ctx, s.Policy.URI)
 	if err != nil {
-		return err
+		return "whether " + s.Policy.URI + " holds a policy " + name + " is not known; if it does not, it is only watched: " + oneLine(err), ctx.Err()
 	}
 	f, err := policy.Parse(raw)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if names := f.Names(); !slices.Contains(names, name) {
-		return usage("--policy %s: %s holds no such policy but %s", name, s.Policy.URI, strings.Join(names, ", "))
+		return "", usage("--policy %s: %s holds no such policy but %s", name, s.Policy.URI, strings.Join(names, ", "))
 	}
-	return nil
+	return "", nil
 }

@@ -196,6 +196,15 @@ func TestAttachKnowsThePoliciesOfTheDeployment(t *testing.T) {
 	say(ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml"}})
 	b.refused([]string{"attach", "llama-8b", "--policy", "day"}, "holds no such policy but night")
 	b.want([]string{"attach", "llama-8b", "--policy", "night"}, "labelled pitstop-policy=night")
+	// Who may not read the file may label all the same, and is told; a file that is broken is not taken.
+	b.read = func(context.Context, string) ([]byte, error) {
+		return nil, errors.New("read gs://ops/policy.yaml: HTTP status 403")
+	}
+	b.want([]string{"attach", "llama-8b", "--policy", "day"}, "whether gs://ops/policy.yaml holds a policy day is not known", "HTTP status 403", "labelled pitstop-policy=day")
+	b.read = func(context.Context, string) ([]byte, error) { return []byte("policies: ["), nil }
+	if got, err := b.call("attach", "llama-8b", "--policy", "night"); err == nil || strings.Contains(got, "labelled") {
+		t.Errorf("a file that cannot be understood: %v, %s", err, got)
+	}
 }
 
 func TestTheCallerIsTheAccount(t *testing.T) {
