@@ -168,8 +168,7 @@ func (i *installation) nextLife(ctx context.Context, s target, unit string, out 
 	if err := follow(s.gcloud(ctx, "update", s.node, "--update-metadata="+startupScript(script, script)), out); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\nEvery worker of %s runs it, and so will its next life: the start-up script says so.\n"+
-		"The command, and what it reads, has to be there too: in the image, or fetched by the same script before pitcrew is.\n", s.node)
+	_, err := fmt.Fprintf(out, "\nEvery worker of %s runs it, and so will its next life: the start-up script says so.\n%s", s.node, i.carried())
 	return err
 }
 

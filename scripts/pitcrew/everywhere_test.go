@@ -116,7 +116,7 @@ func TestInstallOnAllWorkersAndForTheNextLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // its own is replaced
-		if code, out := pitcrew(t, env, args...); code != 0 || !strings.Contains(out, "so will its next life") {
+		if code, out := pitcrew(t, env, args...); code != 0 || !strings.Contains(out, "so will its next life") || strings.Contains(out, "without which systemd") {
 			t.Fatalf("%d\n%s", code, out)
 		}
 	}
@@ -133,6 +133,15 @@ func TestInstallOnAllWorkersAndForTheNextLife(t *testing.T) {
 	}
 	if said := read(t, filepath.Join(dir, "3/systemctl")); said != "sudo\nsudo\n" {
 		t.Errorf("%q: it is installed by root, and not started in an image", said)
+	}
+	// What the script does not bring is named.
+	secrets := filepath.Join(t.TempDir(), "secrets.env")
+	if err := os.WriteFile(secrets, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out = pitcrew(t, env, append([]string{"install", "--env-file=" + secrets}, args[1:]...)...)
+	if code != 0 || !strings.Contains(out, "and so has "+secrets+", without which systemd does not start it") {
+		t.Errorf("%d\n%s", code, out)
 	}
 }
 

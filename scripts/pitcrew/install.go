@@ -295,6 +295,15 @@ func (i *installation) forUser() []string {
 	return nil
 }
 
+// carried says what a start-up script counts on and does not bring: secrets, above all, do not belong into the metadata.
+func (i *installation) carried() string {
+	text := "The command, and what it reads, has to be there too"
+	if i.envFile != "" {
+		text += ", and so has " + i.envFile + ", without which systemd does not start it"
+	}
+	return text + ": in the image, or fetched by the same script before pitcrew is.\n"
+}
+
 // advise says what is left to do elsewhere.
 func (i *installation) advise(unit string, out io.Writer) error {
 	command := "sudo ./pitcrew install ..."
@@ -311,8 +320,7 @@ On every other worker of the slice, the same command; or all at once with --all-
 	} else {
 		text += fmt.Sprintf(`For the next life of the TPU, which has an empty disk, make %s its start-up script:
   gcloud compute tpus tpu-vm update NODE --zone=ZONE --update-metadata="%[2]s"
-The command, and what it reads, has to be there too: in the image, or fetched by the same script before pitcrew is.
-`, i.script, startupScript(i.startup(unit), "$(cat "+i.script+")"))
+%[3]s`, i.script, startupScript(i.startup(unit), "$(cat "+i.script+")"), i.carried())
 	}
 	if i.user {
 		text += "So that it runs without anybody logged in: loginctl enable-linger\n"

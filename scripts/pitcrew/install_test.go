@@ -43,6 +43,9 @@ func TestInstall(t *testing.T) {
 	if code != 0 {
 		t.Fatal(out)
 	}
+	if want := "and so has " + env + ", without which systemd does not start it"; !strings.Contains(out, want) {
+		t.Errorf("%s\nlacks %s", out, want)
+	}
 	// What is in the TPU's metadata stays there.
 	if want := `--update-metadata="^|||^startup-script=$(cat /usr/local/share/pitcrew/llama-startup.sh)"`; strings.Contains(out, "--metadata-from-file") || !strings.Contains(out, want) {
 		t.Errorf("%s\nlacks %s", out, want)

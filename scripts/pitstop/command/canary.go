@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -59,7 +62,9 @@ func (d deployment) canaryCommand() *cobra.Command {
 				return err
 			}
 			if watched == "" {
-				watched = where.project
+				if watched, err = watchedBy(c.Context(), l, where.project); err != nil {
+					return err
+				}
 			}
 			f, err := d.fly(c.Context(), l, watched, lasts)
 			if err != nil {
@@ -88,9 +93,26 @@ func (d deployment) canaryCommand() *cobra.Command {
 	}
 	where.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	c.Flags().StringVar(&watched, "watched", "", "the watched project into whose log it is written, if not the deployment's own")
+	c.Flags().StringVar(&watched, "watched", "", "the watched project into whose log it is written, if not the deployment's own or the only one")
 	c.Flags().DurationVar(&lasts, "for", canaryFor, "how long it is waited for")
 	return c
+}
+
+// watchedBy is the project into whose log a canary goes where none is named: the deployment's own, else the only one. No sink
+// brings it back from a project that the deployment does not watch.
+func watchedBy(ctx context.Context, l *ledger.Ledger, own string) (string, error) {
+	s, err := l.Settings(ctx)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound), err == nil && len(s.Watched) == 0: // it has not said
+		return own, nil
+	case err != nil:
+		return "", err
+	case slices.Contains(s.Watched, own):
+		return own, nil
+	case len(s.Watched) == 1:
+		return s.Watched[0], nil
+	}
+	return "", usage("--watched is missing: %s itself is not watched, but %s", own, strings.Join(s.Watched, ", "))
 }
 
 // fly writes a canary and waits for it.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
 )
 
 // sink brings a canary back to the ledger once it has been slept for so often.
@@ -18,12 +19,12 @@ type sink struct {
 	sleeps int
 	err    error
 
-	id      string
-	written time.Time
+	project, id string
+	written     time.Time
 }
 
-func (s *sink) WriteCanary(_ context.Context, _, id string, at time.Time) error {
-	s.id, s.written = id, at
+func (s *sink) WriteCanary(_ context.Context, project, id string, at time.Time) error {
+	s.project, s.id, s.written = project, id, at
 	return s.err
 }
 
@@ -65,4 +66,42 @@ func TestACanaryTellsHowLongEachStageTook(t *testing.T) {
 			t.Errorf("one that may not be written: %v", err)
 		}
 	})
+}
+
+// TestACanaryGoesToAWatchedProject: into whose log it is written is what the deployment says, unless the caller does.
+func TestACanaryGoesToAWatchedProject(t *testing.T) {
+	for name, c := range map[string]struct {
+		watched []string
+		args    []string
+		flies   string
+		refused string
+	}{
+		"nobody has said":          {nil, nil, "demo", ""},
+		"its own among others":     {[]string{"tpus", "demo"}, nil, "demo", ""},
+		"another alone":            {[]string{"tpus"}, nil, "tpus", ""},
+		"several others":           {[]string{"tpus", "more"}, nil, "", "--watched is missing: demo itself is not watched, but tpus, more"},
+		"one of several":           {[]string{"tpus", "more"}, []string{"--watched", "more"}, "more", ""},
+		"one, and nobody has said": {nil, []string{"--watched", "tpus"}, "tpus", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployedWith(t, ledgertest.NewStore().Open)
+			s := &sink{b: b, err: errors.New("as far as this")}
+			b.canary = s
+			if c.watched != nil {
+				if err := b.ledger.SaveSettings(t.Context(), ledger.Settings{Watched: c.watched}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			args := append([]string{"canary"}, c.args...)
+			if c.refused != "" {
+				if b.refused(args, c.refused); s.project != "" {
+					t.Errorf("it was written into %s", s.project)
+				}
+				return
+			}
+			if _, err := b.call(args...); !errors.Is(err, s.err) || s.project != c.flies {
+				t.Errorf("it was written into %q, want %q: %v", s.project, c.flies, err)
+			}
+		})
+	}
 }
