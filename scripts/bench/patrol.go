@@ -194,9 +194,9 @@ func benchPatrol(ctx context.Context) ([]figure, error) {
 	}
 	full, _, err := patrolled(ctx, patrolArchived)
 	return append(figures, figure{
-		what: "patrol, the same with 100,000 closed incidents in the archive", reach: "the same reads, and no more work than half as much again",
+		what: "patrol, the same with 100,000 closed incidents in the archive", reach: "no more reads, and no more work than half as much again",
 		value: fmt.Sprintf("%d reads and %.2f s of work a tick, beside %d and %.2f s", full.reads, full.work.Seconds(), bare.reads, bare.work.Seconds()),
-		ok:    full.reads == bare.reads && full.work <= bare.work*3/2,
+		ok:    full.reads <= bare.reads && full.work <= bare.work*3/2,
 	}), err
 }
 
