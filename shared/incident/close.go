@@ -163,7 +163,7 @@ func (m *machine) close() {
 	if in.Outcome == Escalated || in.Outcome == Observed {
 		m.w.Crew.Left = m.now
 	}
-	m.w.Closed, m.w.Incident, m.ownIncident = in, nil, false
+	m.w.Closed, m.w.Ended, m.w.Incident, m.ownIncident = in, m.now, nil, false
 }
 
 // lost reports whether a loss of this life is among the troubles, though no reading may have shown it yet.

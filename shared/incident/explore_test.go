@@ -256,7 +256,7 @@ func key(t *testing.T, w incident.Workload) string {
 	w.Epoch, w.Progress.Step, w.Progress.High, w.Budgets.Recreates = 0, 0, 0, 0
 	w.Crew.Error.Attempt, w.Crew.Spent.Attempt, w.Crew.Error.High, w.Crew.Spent.High = 0, 0, 0, 0
 	w.Crew.Attempt, w.Crew.Exited, w.Crew.GaveUp, w.Progress.Attempt = 0, 0, 0, 0
-	blur(&w.Crew.Seen, &w.Crew.Started, &w.Progress.At, &w.Progress.VerifiedAt, &w.Progress.Stepped, &w.Progress.Told)
+	blur(&w.Crew.Seen, &w.Crew.Started, &w.Progress.At, &w.Progress.VerifiedAt, &w.Progress.Stepped, &w.Progress.Told, &w.Ended, &w.Crew.Left)
 	w.Pace, w.Progress.CheckpointAt, w.Progress.GapSeconds, w.Orders = incident.Pace{}, time.Time{}, 0, nil
 	w.Slices = slices.Clone(w.Slices)
 	for i := range w.Slices {

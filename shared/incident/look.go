@@ -27,6 +27,9 @@ func (m *machine) interrupted(e Interrupted) {
 			m.reattribute(e.Cause, e.Text)
 			return
 		}
+		if !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended) {
+			return // the incident that it belonged to is over, and forgotten
+		}
 		if s.Condition == Ready && s.Since.After(m.from.Time) && m.stale() {
 			return // it was found usable since: word that comes days late, from among the dead letters
 		}
@@ -536,6 +539,10 @@ func (m *machine) gone(s *Slice) {
 	if s.Unused {
 		s = m.slice(s.Name)
 		s.Unused, s.Released = false, m.now // an order of theirs that came to nothing
+		if in != nil && in.Phase != Clearing && !slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return !s.IsReleased() }) {
+			m.ownerActed("node "+s.Name+" is gone", "what its owner ordered came to nothing")
+			return
+		}
 	}
 	if in == nil {
 		return // the clock opens an incident when nobody has said in time that the owner deleted it

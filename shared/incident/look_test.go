@@ -162,6 +162,27 @@ func TestWordFromBeforeTheSliceWasFoundUsableOpensNothing(t *testing.T) {
 			if opened := w.Incident != nil; opened != c.opens {
 				t.Errorf("an incident was opened: %v, want %v", opened, c.opens)
 			}
+			if !c.opens {
+				return
+			}
+			// What tells of the same, later still, belongs to an incident that is over.
+			for end := late.Add(24 * time.Hour); late.Before(end); late = late.Add(time.Minute) {
+				w, _, _ = incident.Advance(policies["spot"], w, incident.Read{
+					Origin: incident.Origin{Time: late, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Ready,
+					Incarnation: w.Slices[0].Incarnation, State: "READY",
+				}, late)
+				w, _, _ = incident.Advance(policies["spot"], w, incident.Ticked{}, late)
+			}
+			if w.Incident != nil {
+				t.Fatalf("it is open for a day: %s", w.Incident.Phase)
+			}
+			w, _, _ = incident.Advance(policies["spot"], w, incident.Interrupted{
+				Origin: incident.Origin{ID: "later", Time: start.Add(c.at), Rank: events.RankAudit}, Slice: "llama-8b", Cause: events.CauseHostError,
+				Incarnation: w.Slices[0].Incarnation, Text: "worker 3 lost its host",
+			}, late)
+			if w.Incident != nil {
+				t.Error("the same trouble opened a second incident")
+			}
 		})
 	}
 }

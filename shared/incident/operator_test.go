@@ -87,6 +87,33 @@ func TestWhatTheTrainingMeetsAfterACancelIsAPersons(t *testing.T) {
 	}
 }
 
+// TestAnIncidentEndsWithTheLastSliceThatItIsAbout: what its owner orders in the middle of it, and in vain, is theirs.
+func TestAnIncidentEndsWithTheLastSliceThatItIsAbout(t *testing.T) {
+	for name, want := range map[string]incident.Outcome{"everything": incident.Released, "watch": incident.Observed} {
+		p := policies[name]
+		w := quiet(true)
+		s := &w.Slices[0]
+		s.Condition, s.State, s.Told = incident.Gone, "gone", s.Incarnation
+		now := start.Add(8 * time.Hour)
+		w, _, _ = incident.Advance(p, w, incident.Retried{Word: ann}, now)
+		theirs := events.Incarnation{Zone: s.Zone, ID: "9000", Created: now.Add(-time.Second)}
+		read := func(after time.Duration, c incident.Condition, life events.Incarnation) {
+			now = now.Add(after)
+			w, _, _ = incident.Advance(p, w, incident.Read{
+				Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: c, Incarnation: life, State: string(c),
+			}, now)
+		}
+		read(time.Second, incident.Creating, theirs)
+		if w.Incident == nil {
+			t.Fatalf("%s: it has ended before", name)
+		}
+		read(20*time.Second, incident.Gone, events.Incarnation{})
+		if w.Incident != nil || w.Closed.Outcome != want || w.Closed.Code != incident.CodeOwner {
+			t.Errorf("%s: open is %+v, closed %+v; want it %s", name, w.Incident, w.Closed, want)
+		}
+	}
+}
+
 // at1 gives one more piece of evidence a second later.
 func at1(t *testing.T, p policy.Policy, n node, name string) node {
 	t.Helper()

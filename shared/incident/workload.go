@@ -33,6 +33,8 @@ type Workload struct {
 	Incident *Incident `json:"incident,omitempty"`
 	// Closed is the incident that ended last, kept for Linger so that late evidence finds it.
 	Closed *Incident `json:"closed,omitempty"`
+	// Ended is when that was, kept for good: what happened before then opens no other one, however late it is told.
+	Ended time.Time `json:"ended,omitzero"`
 	// Creators are the last incidents that are over and had begun to create: what comes of that late is theirs.
 	Creators []Creator `json:"creators,omitempty"`
 	Budgets  Budgets   `json:"budgets,omitzero"`
