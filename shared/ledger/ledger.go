@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -27,6 +26,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/recent"
 )
 
 // ErrNotFound says that there is no document under the key.
@@ -107,57 +107,29 @@ type Opener func(ctx context.Context, name string) (*docstore.Collection, error)
 type Ledger struct {
 	open  Opener
 	conns *connections
-	read  decoded
+	read  recent.Memory[string, reading]
 }
 
 // New returns a ledger that opens each collection when it is first used.
 func New(open Opener) *Ledger { return &Ledger{open: open, conns: newConnections()} }
 
-// decoded are the workloads as they were read last: one that is due is read several times a minute, and seldom another one
-// each time. They are shared, so whoever changes one changes a copy, as incident.Advance does.
-type decoded struct {
-	mu sync.Mutex
-	of map[string]reading
-	// bytes is how long their bodies are together.
-	bytes int
-}
-
-// reading is a workload beside the body of its document.
+// reading is a workload beside the body of its document. One that is due is read several times a minute, and seldom another one
+// each time. Readings are shared, so whoever changes a workload changes a copy, as incident.Advance does.
 type reading struct {
 	body     string
 	workload incident.Workload
 }
 
-// maxDecoded bounds how long the bodies of what is kept are together, in bytes; what was decoded from them is of that order.
-const maxDecoded = 32 << 20
-
-func (d *decoded) workload(id string, r record) (incident.Workload, error) {
-	d.mu.Lock()
-	last, ok := d.of[id]
-	d.mu.Unlock()
-	if ok && last.body == r.Body && r.Schema <= incident.Schema {
+// workloadOf decodes a document, unless it is the one that was read last.
+func (l *Ledger) workloadOf(id string, r record) (incident.Workload, error) {
+	if last, ok := l.read.Get(id); ok && last.body == r.Body && r.Schema <= incident.Schema {
 		return last.workload, nil
 	}
 	var w incident.Workload
 	if err := decode(Workloads, id, incident.Schema, r, &w); err != nil {
 		return incident.Workload{}, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.of == nil {
-		d.of = map[string]reading{}
-	}
-	d.bytes += len(r.Body) - len(d.of[id].body)
-	d.of[id] = reading{r.Body, w}
-	for other, o := range d.of { // any will do
-		if d.bytes <= maxDecoded {
-			break
-		}
-		if other != id {
-			d.bytes -= len(o.body)
-			delete(d.of, other)
-		}
-	}
+	l.read.Put(id, reading{r.Body, w}, len(r.Body))
 	return w, nil
 }
 
@@ -280,7 +252,7 @@ func (l *Ledger) Workload(ctx context.Context, id string) (incident.Workload, Re
 	if err != nil {
 		return incident.Workload{}, Revision{}, err
 	}
-	w, err := l.read.workload(id, r)
+	w, err := l.workloadOf(id, r)
 	return w, r.Revision, err
 }
 
@@ -303,7 +275,7 @@ func (l *Ledger) Due(ctx context.Context, now time.Time) (due []incident.Workloa
 func (l *Ledger) workloads(found []record) (all []incident.Workload, err error) {
 	var faults []error
 	for _, r := range found {
-		w, err := l.read.workload(r.ID, r)
+		w, err := l.workloadOf(r.ID, r)
 		if err != nil {
 			faults = append(faults, err)
 			continue

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/go-json-experiment/json"
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/recent"
 	"pitstop.internal/shared/topology"
 )
 
@@ -136,12 +136,7 @@ type joined struct {
 }
 
 // specs are the specifications of what was read last: most of a listing is as it was a minute ago.
-type specs struct {
-	mu sync.Mutex
-	of map[Ref]remembered
-	// bytes is how long the specifications are together.
-	bytes int
-}
+type specs struct{ recent.Memory[Ref, remembered] }
 
 type remembered struct {
 	node   *api.Node
@@ -151,15 +146,9 @@ type remembered struct {
 	bare   bool
 }
 
-// maxRemembered bounds how long the specifications that are kept are together, in bytes: each may bring a long
-// start-up script.
-const maxRemembered = 32 << 20
-
 // specOf is the function of that name for what is not as it was.
 func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (spec []byte, hash string, bare bool, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if last, ok := k.of[r]; ok && reflect.DeepEqual(last.node, n) && reflect.DeepEqual(last.queued, q) {
+	if last, ok := k.Get(r); ok && reflect.DeepEqual(last.node, n) && reflect.DeepEqual(last.queued, q) {
 		return last.spec, last.hash, last.bare, nil
 	}
 	if spec, hash, err = specOf(r.Name, n, q); err != nil {
@@ -170,20 +159,7 @@ func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (spec []byte, 
 		return nil, "", false, err
 	}
 	bare = !up.Script
-	if k.of == nil {
-		k.of = map[Ref]remembered{}
-	}
-	k.bytes += len(spec) - len(k.of[r].spec)
-	k.of[r] = remembered{n, q, spec, hash, bare}
-	for other, o := range k.of { // any will do
-		if k.bytes <= maxRemembered {
-			break
-		}
-		if other != r {
-			k.bytes -= len(o.spec)
-			delete(k.of, other)
-		}
-	}
+	k.Put(r, remembered{n, q, spec, hash, bare}, len(spec))
 	return spec, hash, bare, nil
 }
 

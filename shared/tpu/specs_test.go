@@ -1,50 +1,42 @@
 package tpu
 
 import (
-	"strconv"
 	"strings"
 	"testing"
+
+	api "google.golang.org/api/tpu/v2alpha1"
 )
 
-// TestOfSpecificationsAsMuchIsKeptAsFits: a slice that has changed takes its own place, and none but what it needs.
-func TestOfSpecificationsAsMuchIsKeptAsFits(t *testing.T) {
-	const script = 256 << 10
-	for name, c := range map[string]struct {
-		known, size int
-		slice       int
-		to          int
-		want        int // at least
-		all         bool
-	}{
-		"many small ones":                   {4200, 10, 4200, 10, 4201, true},
-		"one of many has changed":           {4200, 10, 7, 11, 4200, true},
-		"where it is full, one has changed": {maxRemembered / (script + 1<<10), script, 7, script, maxRemembered / (script + 1<<10), true},
-		"where it is full, another is read": {maxRemembered/script + 10, script, 7, script, maxRemembered/script - 2, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var k specs
-			read := func(slice, size int, fill string) Ref {
-				t.Helper()
-				r := Ref{Project: "p", Zone: "z", Name: "n" + strconv.Itoa(slice)}
-				n := full()
-				n.Metadata = map[string]string{"startup-script": strings.Repeat(fill, size)}
-				spec, hash, _, err := k.specOf(r, n, nil)
-				if err != nil || hash == "" || !strings.Contains(string(spec), strings.Repeat(fill, size)) {
-					t.Fatalf("%s: %s, %v", r, hash, err)
-				}
-				return r
+// TestASpecificationIsMadeAnewOnlyWhereItsSliceChanged: what is remembered never answers for another slice, nor for one that has
+// changed.
+func TestASpecificationIsMadeAnewOnlyWhereItsSliceChanged(t *testing.T) {
+	var k specs
+	hashes := map[string]string{}
+	for _, fill := range []string{"a", "a", "b"} {
+		for _, name := range []string{"n1", "n2"} {
+			r := Ref{Project: "p", Zone: "z", Name: name}
+			n := full()
+			n.Metadata = map[string]string{"startup-script": strings.Repeat(fill, 256<<10), "of": name}
+			spec, hash, bare, err := k.specOf(r, n, nil)
+			if err != nil || hash == "" || bare || !strings.Contains(string(spec), n.Metadata["startup-script"]) || !strings.Contains(string(spec), name) {
+				t.Fatalf("%s: %s, %v, %v", r, hash, bare, err)
 			}
-			for slice := range c.known {
-				read(slice, c.size, "a")
+			if last, ok := hashes[name+fill]; ok && last != hash {
+				t.Errorf("%s is %s, and was %s", r, hash, last)
 			}
-			r := read(c.slice, c.to, "b")
-			sum := 0
-			for _, m := range k.of {
-				sum += len(m.spec)
+			hashes[name+fill] = hash
+			if kept, ok := k.Get(r); !ok || kept.hash != hash || kept.node != n && fill == "b" {
+				t.Errorf("of %s is kept %s, %v", r, kept.hash, ok)
 			}
-			if _, ok := k.of[r]; !ok || len(k.of) < c.want || c.all && len(k.of) != c.want || sum != k.bytes || sum > maxRemembered {
-				t.Errorf("%d are kept, want %d; the read one: %v; %d bytes, counted as %d", len(k.of), c.want, ok, sum, k.bytes)
-			}
-		})
+		}
+	}
+	if len(hashes) != 4 || hashes["n1a"] == hashes["n1b"] || hashes["n1a"] == hashes["n2a"] {
+		t.Errorf("what differs has one hash: %v", hashes)
+	}
+	r, n := Ref{Project: "p", Zone: "z", Name: "n1"}, full()
+	if _, alone, _, err := k.specOf(r, n, nil); err != nil {
+		t.Error(err)
+	} else if _, queued, _, err := k.specOf(r, n, &api.QueuedResource{Spot: &api.Spot{}}); err != nil || queued == alone {
+		t.Errorf("ordered as a queued resource, it is still %s: %v", alone, err)
 	}
 }

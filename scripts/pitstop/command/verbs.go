@@ -124,6 +124,16 @@ func oneName(what, as string) cobra.PositionalArgs {
 	}
 }
 
+// worded is a command by which a person gives a word about one thing, and says why.
+func worded(c *cobra.Command, run func(c *cobra.Command, where place, why, about string) error) *cobra.Command {
+	var where place
+	var why string
+	c.RunE = func(c *cobra.Command, args []string) error { return run(c, where, why, args[0]) }
+	where.flags(c)
+	whyFlag(c, &why)
+	return c
+}
+
 // openIncident finds the workload on which an incident is open.
 func (d deployment) openIncident(ctx context.Context, where place, id string) (*ledger.Ledger, incident.Workload, error) {
 	l, err := d.at(where)
@@ -138,44 +148,36 @@ func (d deployment) openIncident(ctx context.Context, where place, id string) (*
 }
 
 func (d deployment) approveCommand() *cobra.Command {
-	var where place
-	var why string
-	c := &cobra.Command{
+	return worded(&cobra.Command{
 		Use:   "approve INCIDENT",
 		Short: "Say yes to what an incident asks for",
 		Long: "Say yes to what an incident waits for, because the policy says ask. The yes is for that question of that incident alone: what it asks\n" +
 			"later, and the next incident, wait again. The policy, a pause and the brake still count right before the call.\n\n" + needs,
 		Args: oneName("incident", "llama-8b-20261112-3"),
-		RunE: func(c *cobra.Command, args []string) error {
-			l, w, err := d.openIncident(c.Context(), where, args[0])
-			if err != nil {
-				return err
-			}
-			question := w.Question()
-			if question == "" {
-				return usage("%s waits for nobody's yes: it is %s", args[0], w.Incident.Phase)
-			}
-			e := incident.Approved{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Incident.ID, Action: w.Incident.Asked}
-			after, news, err := d.order(c.Context(), l, where, w.ID, e)
-			if err == nil && !news {
-				return usage("%s does not ask that any more; status says how it stands", args[0])
-			}
-			text := w.ID + ": approved by " + e.By + ": " + question
-			if in := after.Incident; in != nil && in.Granted {
-				text += "; patrol goes on with it within a minute, because the policy is not read from here"
-			}
-			return d.told(c, err, text)
-		},
-	}
-	where.flags(c)
-	whyFlag(c, &why)
-	return c
+	}, func(c *cobra.Command, where place, why, about string) error {
+		l, w, err := d.openIncident(c.Context(), where, about)
+		if err != nil {
+			return err
+		}
+		question := w.Question()
+		if question == "" {
+			return usage("%s waits for nobody's yes: it is %s", about, w.Incident.Phase)
+		}
+		e := incident.Approved{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Incident.ID, Action: w.Incident.Asked}
+		after, news, err := d.order(c.Context(), l, where, w.ID, e)
+		if err == nil && !news {
+			return usage("%s does not ask that any more; status says how it stands", about)
+		}
+		text := w.ID + ": approved by " + e.By + ": " + question
+		if in := after.Incident; in != nil && in.Granted {
+			text += "; patrol goes on with it within a minute, because the policy is not read from here"
+		}
+		return d.told(c, err, text)
+	})
 }
 
 func (d deployment) cancelCommand() *cobra.Command {
-	var where place
-	var why string
-	c := &cobra.Command{
+	return worded(&cobra.Command{
 		Use:   "cancel INCIDENT",
 		Short: "Take an open incident over: Pitstop does nothing more about it",
 		Long: "Take an open incident over. It ends released; nothing more is asked for, deleted or created for its sake, and what it was about opens no\n" +
@@ -183,40 +185,34 @@ func (d deployment) cancelCommand() *cobra.Command {
 			"What Pitstop itself has ordered, and training never ran in, it still deletes; pause holds that too.\n" +
 			"A call that was begun a moment ago may still take effect: it is named.\n\n" + needs,
 		Args: oneName("incident", "llama-8b-20261112-3"),
-		RunE: func(c *cobra.Command, args []string) error {
-			l, w, err := d.openIncident(c.Context(), where, args[0])
-			if err != nil {
-				return err
+	}, func(c *cobra.Command, where place, why, about string) error {
+		l, w, err := d.openIncident(c.Context(), where, about)
+		if err != nil {
+			return err
+		}
+		if w.Incident.Phase == incident.Clearing {
+			return usage("%s is over but for its clean-up: it deletes what it has ordered itself; pause %s holds that", about, w.Name)
+		}
+		e := incident.Cancelled{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Incident.ID}
+		after, news, err := d.order(c.Context(), l, where, w.ID, e)
+		if err == nil && !news {
+			return usage("%s has ended meanwhile, or is cleaned up behind; status says how it stands", about)
+		}
+		lines := []string{w.ID + ": cancelled by " + e.By}
+		for _, t := range w.Incident.Tasks {
+			if t.UnderWay(d.now()) {
+				lines = append(lines, "a call may still take effect: "+waiting(t, d.now()))
 			}
-			if w.Incident.Phase == incident.Clearing {
-				return usage("%s is over but for its clean-up: it deletes what it has ordered itself; pause %s holds that", args[0], w.Name)
-			}
-			e := incident.Cancelled{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Incident.ID}
-			after, news, err := d.order(c.Context(), l, where, w.ID, e)
-			if err == nil && !news {
-				return usage("%s has ended meanwhile, or is cleaned up behind; status says how it stands", args[0])
-			}
-			lines := []string{w.ID + ": cancelled by " + e.By}
-			for _, t := range w.Incident.Tasks {
-				if t.UnderWay(d.now()) {
-					lines = append(lines, "a call may still take effect: "+waiting(t, d.now()))
-				}
-			}
-			if after.Incident != nil && after.Incident.Phase == incident.Clearing {
-				lines = append(lines, "what it has ordered itself is deleted first; status shows that")
-			}
-			return d.told(c, err, strings.Join(lines, "\n"))
-		},
-	}
-	where.flags(c)
-	whyFlag(c, &why)
-	return c
+		}
+		if after.Incident != nil && after.Incident.Phase == incident.Clearing {
+			lines = append(lines, "what it has ordered itself is deleted first; status shows that")
+		}
+		return d.told(c, err, strings.Join(lines, "\n"))
+	})
 }
 
 func (d deployment) retryCommand() *cobra.Command {
-	var where place
-	var why string
-	c := &cobra.Command{
+	return worded(&cobra.Command{
 		Use:   "retry WORKLOAD",
 		Short: "Have tried again what was refused or given up",
 		Long: "Have tried again what was refused or given up, now that what stood in the way is mended. Of an open incident, what waits for its next\n" +
@@ -224,32 +220,28 @@ func (d deployment) retryCommand() *cobra.Command {
 			"replaced as the policy allows, and a crew that has given up, or is silent, is asked for another attempt. What was spent without\n" +
 			"progress is forgotten. Training that goes on is left alone.\n\n" + needs,
 		Args: oneName("workload", "llama-8b"),
-		RunE: func(c *cobra.Command, args []string) error {
-			l, w, err := d.one(c.Context(), where, args[0])
-			if err != nil {
-				return err
+	}, func(c *cobra.Command, where place, why, about string) error {
+		l, w, err := d.one(c.Context(), where, about)
+		if err != nil {
+			return err
+		}
+		if why := w.NothingToRetry(d.now()); why != "" {
+			return usage("there is nothing to retry of %s: %s", w.ID, why)
+		}
+		e := incident.Retried{Word: incident.Word{By: d.who(c.Context()), Why: why}}
+		after, news, err := d.order(c.Context(), l, where, w.ID, e)
+		if err == nil && !news {
+			return usage("%s has moved on meanwhile; status says how it stands", w.ID)
+		}
+		text := w.ID + ": tried again"
+		if after.Incident != nil {
+			text += " in " + after.Incident.ID
+			if w.Incident == nil {
+				text += "; patrol looks within a minute"
 			}
-			if why := w.NothingToRetry(d.now()); why != "" {
-				return usage("there is nothing to retry of %s: %s", w.ID, why)
-			}
-			e := incident.Retried{Word: incident.Word{By: d.who(c.Context()), Why: why}}
-			after, news, err := d.order(c.Context(), l, where, w.ID, e)
-			if err == nil && !news {
-				return usage("%s has moved on meanwhile; status says how it stands", w.ID)
-			}
-			text := w.ID + ": tried again"
-			if after.Incident != nil {
-				text += " in " + after.Incident.ID
-				if w.Incident == nil {
-					text += "; patrol looks within a minute"
-				}
-			}
-			return d.told(c, err, text)
-		},
-	}
-	where.flags(c)
-	whyFlag(c, &why)
-	return c
+		}
+		return d.told(c, err, text)
+	})
 }
 
 // one finds the one workload that is named.
@@ -296,22 +288,16 @@ func (d deployment) attachCommand() *cobra.Command {
 }
 
 func (d deployment) detachCommand() *cobra.Command {
-	var where place
-	var why string
-	c := &cobra.Command{
+	return worded(&cobra.Command{
 		Use:   "detach WORKLOAD",
 		Short: "Take a workload out of its policy, so that it is only watched",
 		Long: "Take a workload out of its policy: take the label " + events.LabelPolicy + " away from each of its TPUs. It is watched from then on, and nothing is done\n" +
 			"about it. An open incident stops at its next step, once patrol has read that, within a minute; cancel and pause are faster.\n" +
 			"It needs what attach needs.",
 		Args: oneName("workload", "llama-8b"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return d.label(c, where, args[0], "", incident.Ordered{Word: incident.Word{Why: why}, Verb: incident.VerbDetach})
-		},
-	}
-	where.flags(c)
-	whyFlag(c, &why)
-	return c
+	}, func(c *cobra.Command, where place, why, about string) error {
+		return d.label(c, where, about, "", incident.Ordered{Word: incident.Word{Why: why}, Verb: incident.VerbDetach})
+	})
 }
 
 // label sets the policy's label on every TPU of a workload, and records that.

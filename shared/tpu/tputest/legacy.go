@@ -95,13 +95,7 @@ func (a *API) listLegacyNodes(c *request) (any, *status) {
 	if c.fault.Unreachable {
 		return &v1.ListNodesResponse{Unreachable: []string{a.parent(c.zone)}}, nil
 	}
-	var all []*v1.Node
-	for _, n := range in(a.nodes, c.zone) {
-		if a.shows(c, n) {
-			all = append(all, n.shownLegacy())
-		}
-	}
-	items, next, refused := page(a, c, all)
+	items, next, refused := listed(a, c, (*node).shownLegacy)
 	return &v1.ListNodesResponse{Nodes: items, NextPageToken: next}, refused
 }
 

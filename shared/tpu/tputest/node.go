@@ -396,17 +396,22 @@ func (n *node) shown() *api.Node {
 	return &shown
 }
 
+// listed is a page of the nodes that a version of the API shows, each as it shows them.
+func listed[T any](a *API, c *request, shown func(*node) T) (items []T, next string, refused *status) {
+	var all []T
+	for _, n := range in(a.nodes, c.zone) {
+		if a.shows(c, n) {
+			all = append(all, shown(n))
+		}
+	}
+	return page(a, c, all)
+}
+
 func (a *API) listNodes(c *request) (any, *status) {
 	if c.fault.Unreachable {
 		return &api.ListNodesResponse{Unreachable: []string{a.parent(c.zone)}}, nil
 	}
-	var all []*api.Node
-	for _, n := range in(a.nodes, c.zone) {
-		if a.shows(c, n) {
-			all = append(all, n.shown())
-		}
-	}
-	items, next, refused := page(a, c, all)
+	items, next, refused := listed(a, c, (*node).shown)
 	return &api.ListNodesResponse{Nodes: items, NextPageToken: next}, refused
 }
 
