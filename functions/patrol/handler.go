@@ -578,7 +578,7 @@ func (t *round) unpark(ctx context.Context, name string) error {
 			done = append(done, entry.Key) // what was parked could be read; another release wrote it
 			continue
 		}
-		s, err := t.Fleet.Ledger.Find(ctx, e.Subject)
+		s, err := t.Fleet.Known(ctx, e.Subject)
 		if errors.Is(err, ledger.ErrNotFound) {
 			if nameless == nil {
 				if nameless, err = t.nameless(ctx, name); err != nil {

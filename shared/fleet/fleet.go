@@ -312,7 +312,7 @@ func (f *Fleet) mapped(ctx context.Context, w incident.Workload, s incident.Slic
 // Find finds the subject of a log entry. A node that is not known is looked at. The workers of a slice that is not known
 // are parked, and one caller in a while looks at their zone: found is false while nobody knows whom the entry concerns.
 func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.Subject, found bool, err error) {
-	s, err = f.Ledger.Find(ctx, e.Subject)
+	s, err = f.Known(ctx, e.Subject)
 	if !errors.Is(err, ledger.ErrNotFound) {
 		return s, err == nil, err
 	}
@@ -330,7 +330,7 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 		if _, err := f.Observe(ctx, read); err != nil {
 			return s, false, err
 		}
-		s, err = f.Ledger.Find(ctx, e.Subject)
+		s, err = f.Known(ctx, e.Subject)
 		return s, err == nil, err
 	}
 	group, _, ok := e.Subject.Group()
@@ -346,11 +346,22 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 	if err := f.introduce(ctx, e.Subject.Project, e.Subject.Zone); err != nil {
 		return s, false, err
 	}
-	s, err = f.Ledger.Find(ctx, e.Subject)
+	s, err = f.Known(ctx, e.Subject)
 	if errors.Is(err, ledger.ErrNotFound) {
 		return s, false, nil
 	}
 	return s, err == nil, err
+}
+
+// Known finds the subject of a log entry in the ledger: ledger.ErrNotFound where there is none, or where it is a slice that went
+// between the two writes that introduce it, so that its workload never came.
+func (f *Fleet) Known(ctx context.Context, of events.Subject) (ledger.Subject, error) {
+	s, err := f.Ledger.Find(ctx, of)
+	if err != nil {
+		return s, err
+	}
+	_, _, err = f.Ledger.Workload(ctx, s.Workload)
+	return s, err
 }
 
 // Broken finds the one slice of a zone that a loss of workers, whose names nobody knows, can be about: the API shows it

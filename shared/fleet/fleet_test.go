@@ -471,20 +471,26 @@ func TestFind(t *testing.T) {
 			_, err := b.Fleet.MapGroup(b.T.Context(), w, w.Slices[0], group)
 			b.Must(err)
 		}, entry: worker(3), found: true},
-		"a node that is met":           {world: func(b *bench) { b.node(tputest.NodeConfig{}) }, entry: nobody, found: true, calls: []string{"GetNode us-west4-a/llama"}},
-		"a node that is gone":          {entry: nobody, calls: []string{"GetNode us-west4-a/llama"}},
-		"a node that cannot be read":   {world: func(b *bench) { b.API.Inject(tputest.Fault{Code: 14}) }, entry: nobody, fails: true, calls: []string{"GetNode us-west4-a/llama"}},
-		"a node without a zone":        {entry: events.Entry{Subject: events.Subject{Project: project, Node: "llama"}}},
-		"a machine without a project":  {entry: events.Entry{Subject: events.Subject{Zone: zone, Worker: group + "-w-0"}}},
-		"a machine of another make":    {entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, Worker: "web-1"}}},
-		"a queued resource of nobody":  {entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "q"}}},
-		"a worker that is met":         {world: func(b *bench) { b.node(tputest.NodeConfig{Group: group}) }, entry: worker(0), found: true, calls: append(look[:2:2], "GetGuestAttributes us-west4-a/llama"), parked: 1},
-		"a worker of nobody":           {entry: worker(0), calls: look, parked: 1},
-		"a worker of nobody, just now": {world: func(b *bench) { b.find(worker(1)) }, entry: worker(0), parked: 1},
-		"a worker of nobody, again":    {world: func(b *bench) { b.find(worker(1)); b.Clock.Advance(ledger.LookEvery) }, entry: worker(0), calls: look, parked: 1},
-		"a worker, and the zone fails": {world: func(b *bench) { b.API.Inject(tputest.Fault{Code: 14}) }, entry: worker(0), fails: true, calls: look[:1], parked: 1},
-		"a worker that is not parked":  {world: func(b *bench) { b.Break(ledger.Parked) }, entry: worker(0), fails: true},
-		"with a ledger that is away":   {world: func(b *bench) { b.Break(ledger.Subjects) }, entry: worker(0), fails: true},
+		"a node that is met":                        {world: func(b *bench) { b.node(tputest.NodeConfig{}) }, entry: nobody, found: true, calls: []string{"GetNode us-west4-a/llama"}},
+		"a node that went before its workload came": {world: half(ledger.Node, "llama"), entry: nobody, calls: []string{"GetNode us-west4-a/llama"}},
+		"a node whose workload did not come": {
+			world: func(b *bench) { half(ledger.Node, "llama")(b); b.node(tputest.NodeConfig{}) }, entry: nobody, found: true, calls: []string{"GetNode us-west4-a/llama"},
+		},
+		"a worker whose workload did not come": {world: half(ledger.Worker, group), entry: worker(0), calls: look, parked: 1},
+		"with workloads that are away":         {world: func(b *bench) { b.Slice(tputest.NodeConfig{}); b.Break(ledger.Workloads) }, entry: nobody, fails: true},
+		"a node that is gone":                  {entry: nobody, calls: []string{"GetNode us-west4-a/llama"}},
+		"a node that cannot be read":           {world: func(b *bench) { b.API.Inject(tputest.Fault{Code: 14}) }, entry: nobody, fails: true, calls: []string{"GetNode us-west4-a/llama"}},
+		"a node without a zone":                {entry: events.Entry{Subject: events.Subject{Project: project, Node: "llama"}}},
+		"a machine without a project":          {entry: events.Entry{Subject: events.Subject{Zone: zone, Worker: group + "-w-0"}}},
+		"a machine of another make":            {entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, Worker: "web-1"}}},
+		"a queued resource of nobody":          {entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "q"}}},
+		"a worker that is met":                 {world: func(b *bench) { b.node(tputest.NodeConfig{Group: group}) }, entry: worker(0), found: true, calls: append(look[:2:2], "GetGuestAttributes us-west4-a/llama"), parked: 1},
+		"a worker of nobody":                   {entry: worker(0), calls: look, parked: 1},
+		"a worker of nobody, just now":         {world: func(b *bench) { b.find(worker(1)) }, entry: worker(0), parked: 1},
+		"a worker of nobody, again":            {world: func(b *bench) { b.find(worker(1)); b.Clock.Advance(ledger.LookEvery) }, entry: worker(0), calls: look, parked: 1},
+		"a worker, and the zone fails":         {world: func(b *bench) { b.API.Inject(tputest.Fault{Code: 14}) }, entry: worker(0), fails: true, calls: look[:1], parked: 1},
+		"a worker that is not parked":          {world: func(b *bench) { b.Break(ledger.Parked) }, entry: worker(0), fails: true},
+		"with a ledger that is away":           {world: func(b *bench) { b.Break(ledger.Subjects) }, entry: worker(0), fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -504,6 +510,13 @@ func TestFind(t *testing.T) {
 			b.Must(err)
 			b.Want(len(parked), c.parked)
 		})
+	}
+}
+
+// half is a slice of which the subject was stored and the workload was not.
+func half(kind ledger.SubjectKind, name string) func(b *bench) {
+	return func(b *bench) {
+		b.Must(b.Ledger.Map(b.T.Context(), project, zone, kind, name, ledger.Subject{Workload: "demo/llama", Slice: "llama"}))
 	}
 }
 
