@@ -546,7 +546,7 @@ func (t *round) unexplained(ctx context.Context, name string) ([]question, error
 		if s == nil || s.Zone != name {
 			continue
 		}
-		if gone && w.Unexplained(slice) {
+		if gone && w.Unexplained(slice, now) {
 			asked = append(asked, question{w.ID, *s, s.Since.Add(-endedWithin)})
 		}
 		if used, ask := w.Unaccounted(slice, now); ask {

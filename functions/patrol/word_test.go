@@ -140,6 +140,30 @@ func TestTheLogIsAskedOnceAMinuteForAsLongAsNobodyHasSaidAWord(t *testing.T) {
 	b.Want(b.sent(), []string(nil))
 }
 
+// TestOfWhatWasLeftToAPersonTheLogIsAskedToo, for a while: the next incident of the workload may be about it.
+func TestOfWhatWasLeftToAPersonTheLogIsAskedToo(t *testing.T) {
+	b := vanished(t, tputest.NodeConfig{})
+	b.Must(b.API.HostError(zone, slice, -1))
+	b.minutes(5 * 60)
+	b.Want(b.Workload(id).Closed.Outcome, incident.Escalated)
+	b.Want(len(b.Log.Filters()), 0)
+	b.Must(b.API.Vanish(zone, slice))
+	b.minutes(24 * 60)
+	b.Want(len(b.Log.Filters()), 70)
+	b.Want(b.Workload(id).Slices[0].IsReleased(), false)
+
+	b = vanished(t, tputest.NodeConfig{})
+	b.Must(b.API.HostError(zone, slice, -1))
+	b.minutes(5 * 60)
+	b.Must(b.API.Vanish(zone, slice))
+	b.minutes(40)
+	b.writes(deletedBy(fleettest.Owner, 41*time.Minute))
+	b.minutes(24 * 60)
+	b.Want(len(b.Log.Filters()), 41)
+	b.Want(b.Workload(id).Slices[0].IsReleased(), true)
+	b.Want(b.sent(), []string(nil))
+}
+
 func TestALogThatCannotBeReadIsNoWord(t *testing.T) {
 	b := vanished(t, tputest.NodeConfig{Spot: true})
 	b.Must(b.API.Vanish(zone, slice))

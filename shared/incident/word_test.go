@@ -54,12 +54,20 @@ func TestUnexplained(t *testing.T) {
 		"preempted, read gone":              false,
 		"preempted, read lost, intend delete 0, accepted delete 0, read gone": false,
 	} {
-		if got := at(t, policies["everything"], true, path, nil).w.Unexplained("llama-8b"); got != want {
+		n := at(t, policies["everything"], true, path, nil)
+		if got := n.w.Unexplained("llama-8b", n.now); got != want {
 			t.Errorf("%s: %v, want %v", path, got, want)
 		}
 	}
-	if at(t, policies["everything"], true, "read gone", nil).w.Unexplained("another") {
+	n := at(t, policies["everything"], true, "read gone", nil)
+	if n.w.Unexplained("another", n.now) {
 		t.Error("a slice that nobody knows is unexplained")
+	}
+	n.w.Slices[0].Told = n.w.Slices[0].Incarnation
+	for after, want := range map[time.Duration]bool{0: true, 2*incident.Grace - time.Minute: true, 2 * incident.Grace: false} {
+		if got := n.w.Unexplained("llama-8b", n.w.Slices[0].Since.Add(after)); got != want {
+			t.Errorf("left to a person, and gone for %s: %v, want %v", after, got, want)
+		}
 	}
 }
 

@@ -537,17 +537,26 @@ func (w Workload) moved() bool {
 // leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, or stopped by them, it has
 // never been usable since they ordered it, the training is done, or its end has been told.
 func (w Workload) leftAlone(s *Slice) bool {
-	return s.IsReleased() || s.Unused || w.Crew.Finished || s.Told.Same(s.Incarnation) || s.stoppedByOwner()
+	return s.theirs(w) || s.Told.Same(s.Incarnation)
+}
+
+// theirs reports whether nobody waits for a slice but its owner.
+func (s Slice) theirs(w Workload) bool {
+	return s.IsReleased() || s.Unused || w.Crew.Finished || s.stoppedByOwner()
 }
 
 // Unexplained reports whether a slice is gone, and nobody has said why. What its owner deletes is not ours to bring back,
-// so everything that can be asked is asked first.
-func (w Workload) Unexplained(slice string) bool {
+// so everything that can be asked is asked first: also about one that was left to a person before it was gone, for a while, because
+// the next incident may be about it.
+func (w Workload) Unexplained(slice string, now time.Time) bool {
 	s := w.Slice(slice)
-	if s == nil || s.Condition != Gone || s.Replace || w.leftAlone(s) {
+	if s == nil || s.Condition != Gone || s.Replace || s.theirs(w) {
 		return false
 	}
-	return w.Incident == nil || w.Incident.Phase != Clearing && !w.Incident.proves(s)
+	if w.Incident == nil {
+		return !s.Told.Same(s.Incarnation) || now.Sub(s.Since) < 2*Grace
+	}
+	return w.Incident.Phase != Clearing && !w.Incident.proves(s)
 }
 
 // Broken returns when the API first showed this life of a slice lost or broken; zero when it did not.
