@@ -377,3 +377,31 @@ func TestSilenceIsToldWhereItProvesSomething(t *testing.T) {
 		}
 	}
 }
+
+// TestMaintenanceThatIsOverOpensNothing: word of it comes when the incident about it has ended. What the API shows, and what has
+// begun since, counts.
+func TestMaintenanceThatIsOverOpensNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		at    time.Duration // before the end of the incident
+		inAPI bool
+		opens bool
+	}{
+		"from before the end":            {time.Minute, false, false},
+		"at the end":                     {0, false, false},
+		"from after the end":             {-time.Minute, false, true},
+		"from before, as the API has it": {time.Minute, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := quiet(true)
+			w.Ended = start
+			now := start.Add(2 * time.Hour)
+			w, sent, _ := incident.Advance(policies["everything"], w, incident.Noticed{
+				Origin: incident.Origin{ID: "late", Time: start.Add(-c.at), Rank: events.RankAudit}, Slice: "llama-8b", Incarnation: w.Slices[0].Incarnation,
+				Notice: events.Notice{Status: events.NoticeOngoing}, InAPI: c.inAPI, Text: "unscheduled maintenance of worker 0 is under way",
+			}, now)
+			if opened := w.Incident != nil; opened != c.opens || len(sent) > 0 != c.opens {
+				t.Errorf("an incident was opened: %v, want %v; sent %v", opened, c.opens, sent)
+			}
+		})
+	}
+}
