@@ -550,6 +550,9 @@ func (m *machine) gone(s *Slice) {
 	if in.Look && in.Phase != Looking {
 		m.inc().Look = false
 	}
+	if s.IsReleased() && !s.Replace && in.Phase != Clearing {
+		return // its owner has it, and nobody waits for it
+	}
 	switch in.Phase {
 	case Removing, Recreating:
 		if s.Replace {
@@ -725,7 +728,8 @@ func (m *machine) adopt(name string, e Read) {
 // called takes the owner's word: what an owner deletes is released, and so is what somebody else takes in hand.
 func (m *machine) called(e Called) {
 	s := m.w.Slice(e.Slice)
-	if s == nil || !m.from.Time.IsZero() && m.from.Time.Before(s.Incarnation.Created) {
+	deletes := e.Method == "DeleteNode" || e.Method == "DeleteQueuedResource"
+	if s == nil || m.formerly(s) && !(deletes && m.inItsPlace(s)) {
 		return
 	}
 	what := e.Method + " of " + s.Name + " by " + e.Principal
@@ -753,6 +757,18 @@ func (m *machine) called(e Called) {
 	}
 }
 
+// formerly reports whether the evidence is of a time before this life of a slice.
+func (m *machine) formerly(s *Slice) bool {
+	return !m.from.Time.IsZero() && m.when().Before(s.Incarnation.Created)
+}
+
+// inItsPlace reports whether this life of a slice is one that we make in the middle of this incident, in the place of the one
+// to which the evidence came when it was lost already: who deleted that takes the slice in hand, and nobody trains in this one yet.
+func (m *machine) inItsPlace(s *Slice) bool {
+	in := m.w.Incident
+	return in != nil && in.Phase == Recreating && s.Replace && in.made(s.Name) && !m.beforeTrouble()
+}
+
 // beforeTrouble reports whether the evidence is older than everything that the open incident is about: what it tells made
 // the life that was lost.
 func (m *machine) beforeTrouble() bool {
@@ -776,7 +792,7 @@ func (m *machine) releaseDeleted(s *Slice, all bool) bool {
 	}
 	news := false
 	for _, name := range names {
-		if o := m.w.Slice(name); !o.IsReleased() && !m.when().Before(o.Incarnation.Created) {
+		if o := m.w.Slice(name); !o.IsReleased() && (!m.formerly(o) || m.inItsPlace(o)) {
 			m.slice(name).Released, news = m.now, true
 		}
 	}

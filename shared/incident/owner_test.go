@@ -241,3 +241,34 @@ func TestAMultisliceThatItsOwnerMovesIsAdmittedOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyWaitsForWhatItsOwnerHasDeleted: of a Multislice one slice is its owner's, and that it is still gone is no news at any
+// moment of an incident about the other.
+func TestNobodyWaitsForWhatItsOwnerHasDeleted(t *testing.T) {
+	p := policies["everything"]
+	w := multi(true)
+	w.Slices[1].Condition, w.Slices[1].State, w.Slices[1].Released = incident.Gone, "gone", start.Add(-time.Hour)
+	n := node{w: w, now: start, path: "peace"}
+	met := map[incident.Phase]bool{}
+	for _, what := range []string{
+		"a preempted", "a read lost", "do", "a read gone", "do", "a read ours made", "a read ours", "do", "later", "tick", "do", "b progress",
+	} {
+		n, _ = play(t, p, n, what)
+		if n.w.Incident == nil {
+			continue
+		}
+		met[n.w.Incident.Phase] = true
+		after, sent := play(t, p, n, "b read gone")
+		if after.w.Incident == nil || after.w.Incident.Phase != n.w.Incident.Phase || after.w.Epoch != n.w.Epoch || len(sent) > 0 {
+			t.Errorf("%s: sent %v, and stands as %s", after.path, sent, stands(after.w, sent))
+		}
+	}
+	for _, phase := range []incident.Phase{incident.Looking, incident.Removing, incident.Recreating, incident.Admitting, incident.Resuming, incident.Restarting} {
+		if !met[phase] {
+			t.Errorf("the incident was never in phase %s: %v", phase, met)
+		}
+	}
+	if n.w.Incident != nil || n.w.Closed == nil || n.w.Closed.Outcome != incident.Resumed {
+		t.Errorf("it stands as %s", stands(n.w, nil))
+	}
+}
