@@ -47,6 +47,8 @@ type checks struct {
 	lost                                      map[string]time.Duration
 	goodput, chipHours, chipHoursLost         float64
 	incidents, braked                         int
+	// endless says that two steps lead to each other for ever: the run ends.
+	endless bool
 }
 
 type inForce struct {
@@ -78,6 +80,9 @@ type record struct {
 	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
 	told         bool
 	left, closed time.Time
+	// hour is the one in which steps are counted, and began the epoch with which it began.
+	hour  time.Time
+	began int64
 	// calls are what the simulated APIs saw of ours, past the incidents that are over.
 	calls []seenCall
 	past  []string
@@ -348,7 +353,11 @@ func (c *checks) allowed(e tputest.Event, inst *instance, doc incident.Workload)
 	case inst.paused:
 		c.violated("owner's word", doc.ID, "%s of %s though everything is paused", e.Method, e.Resource())
 	}
-	if !c.lately(doc.Label, func(p policy.Policy) bool { return !p.Switches.WatchOnly() }) {
+	var seen incident.Workload // as its handler saw it last: what came to it since then, the call cannot know
+	if err := json.Unmarshal([]byte(inst.workload), &seen); err != nil || seen.ID != doc.ID || c.clock.Now().Sub(inst.seen) > unseen {
+		seen = doc
+	}
+	if !c.lately(seen.Label, func(p policy.Policy) bool { return !p.Switches.WatchOnly() }) {
 		c.violated("owner's word", doc.ID, "%s of %s though it is only watched", e.Method, e.Resource())
 	}
 }
@@ -375,9 +384,13 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	s := doc.Slice(slice)
 	read, ok := inst.read[e.Zone+"/"+slice]
 	switch {
-	case s == nil || doc.Incident == nil:
+	case s == nil || doc.Incident == nil && !c.cancelled(inst, doc):
 		c.violated("1 fence", doc.ID, "%s was deleted, and no incident is open on it", slice)
 		return
+	case doc.Incident == nil:
+		return
+	case !ok && s.IsReleased() && c.isGone(e.Zone, slice):
+		return // what its queued resource brought there is its owner's, and they have deleted it
 	case !ok:
 		c.violated("1 fence", doc.ID, "%s was deleted without a reading", slice)
 		return
@@ -405,6 +418,17 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	if doc.Progress.Verified == 0 && doc.Directory != "" {
 		c.violated("8 progress", doc.ID, "%s was deleted alive (%s) without a verified checkpoint", slice, read.state)
 	}
+}
+
+// cancelled reports whether a person has ended an incident since the handler of a call looked, which they are told then.
+func (c *checks) cancelled(inst *instance, doc incident.Workload) bool {
+	in := doc.Closed
+	return in != nil && in.Code == incident.CodeCancelled && doc.Ended.After(inst.seen) && c.clock.Now().Sub(inst.seen) <= unseen
+}
+
+func (c *checks) isGone(zone, slice string) bool {
+	state, _ := c.api.State(zone, slice)
+	return state == ""
 }
 
 // whole reports whether all slices of a workload can be used: a Multislice of which one cannot trains in none.
@@ -583,6 +607,20 @@ func (c *checks) unheard(call ledgertest.Call) {
 	}
 }
 
+// mostSteps is how far an epoch may rise within an hour: a request a minute of each kind, for each slice, is far below it.
+const mostSteps = 1000
+
+// pace checks that a workload does not go round in circles.
+func (c *checks) pace(r *record, before, after incident.Workload) {
+	if hour := c.clock.Now().Truncate(time.Hour); !hour.Equal(r.hour) {
+		r.hour, r.began = hour, before.Epoch
+	}
+	if after.Epoch-r.began > mostSteps && !c.endless {
+		c.violated("10 nothing lost", after.ID, "%d requests were sent within an hour, the last in %s: it goes round in circles", after.Epoch-r.began, phaseOf(after))
+		c.endless = true
+	}
+}
+
 // moved checks one step of a workload.
 func (c *checks) moved(before, after incident.Workload) {
 	r := c.record(after.ID)
@@ -590,6 +628,7 @@ func (c *checks) moved(before, after incident.Workload) {
 		return // it is told late: what came behind it was told already
 	}
 	r.last = &after
+	c.pace(r, before, after)
 	if after.Epoch < before.Epoch {
 		c.violated("1 fence", after.ID, "the epoch went from %d to %d", before.Epoch, after.Epoch)
 	}

@@ -18,7 +18,7 @@ import (
 type people struct {
 	*troubles
 	rand *rand.Rand
-	// found is since when a slice is seen not to train, by name; pleased is when they last found nothing to mend.
+	// found is since when a slice is seen not to train, by name; pleased is when they last found all of it training.
 	found   map[string]time.Time
 	pleased time.Time
 }
@@ -47,15 +47,14 @@ func (p *people) plan() {
 	})
 }
 
-// mind looks at one slice and reports whether there was nothing to do. While an incident is open on its workload it is
-// Pitstop's.
+// mind looks at one slice and reports whether it trains. While an incident is open on its workload it is Pitstop's.
 func (p *people) mind(c SliceConfig) bool {
 	doc, _, err := p.ledger.Workload(context.Background(), p.checks.workload(c.Name))
 	_, trains := p.trainings[c.Name].Running()
 	hangs := trains && p.trainings[c.Name].Hangs()
 	if trains && !hangs || err != nil || doc.Incident != nil {
 		delete(p.found, c.Name)
-		return true
+		return trains && !hangs
 	}
 	now := p.clock.Now()
 	since, seen := p.found[c.Name]

@@ -176,7 +176,7 @@ func (w *world) until(ctx context.Context, end time.Time, done func() bool) erro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if done() {
+		if done() || w.checks != nil && w.checks.endless {
 			return nil
 		}
 	}
