@@ -56,12 +56,12 @@ func (c *checks) written(uri string) {
 
 // wrote finds a call in the record of its incident, and keeps it. Without an ID it is the incident whose record has it.
 func (c *checks) wrote(workload, id string, call seenCall) {
+	r := c.record(workload)
+	r.calls = append(r.calls, call)
 	doc, _, err := c.ledger.Workload(context.Background(), workload)
 	if fault.IsBusy(err) {
 		return // the newer release has taken the document meanwhile
 	}
-	r := c.record(workload)
-	r.calls = append(r.calls, call)
 	if err != nil {
 		c.violated(ruleRecord, workload, "%s of %s for a workload that cannot be read: %v", call.method, call.resource, err)
 		return
