@@ -76,6 +76,10 @@ func (h handler) handle(ctx context.Context, e entry) error {
 		}
 	}
 	w, changed, err := h.Fleet.Advancer.AdvanceChanged(ctx, s.Workload, evidence)
+	if err == nil && e.Kind == events.KindCall && e.Call.Method == "CreateNode" {
+		_, err = h.Fleet.Meet(ctx, e.Subject) // where its owner creates it now, nobody else may be looking
+		return err
+	}
 	if err != nil || !changed || !w.NeedsLook() {
 		return err
 	}

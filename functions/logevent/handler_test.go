@@ -249,6 +249,37 @@ func TestWhatTheOwnerDeletesInMidIncidentIsReleased(t *testing.T) {
 	b.Want(archived.Outcome, incident.Released)
 }
 
+// TestWhatItsOwnerCreatesIsLookedAtWhereItIs: it stood in that zone before, so its name is known there, and stands in another now.
+func TestWhatItsOwnerCreatesIsLookedAtWhereItIs(t *testing.T) {
+	const other = "us-west4-b"
+	b := training(t)
+	first := b.Workload(id).Slices[0].Incarnation
+	b.Must(b.API.Vanish(zone, slice))
+	b.Look(zone, slice)
+	b.Clock.Advance(time.Minute)
+	b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: other, Name: slice, Labels: fleettest.Label("spot"), Spot: true}, fleettest.Owner))
+	for _, entry := range b.Audit("CreateNode") {
+		b.Want(b.deliver(entry), fleettest.Handled)
+	}
+	moved := b.API.Incarnation(other, slice)
+	b.Want(b.Workload(id).Slices[0].Incarnation, moved)
+
+	b.Must(b.API.Vanish(other, slice))
+	b.Look(other, slice)
+	b.Clock.Advance(time.Minute)
+	b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Labels: fleettest.Label("spot"), Spot: true}, fleettest.Owner))
+	entries := b.Audit("CreateNode")
+	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 14})
+	b.Want(b.deliver(entries[len(entries)-1]), fleettest.Redelivered)
+	b.Want(b.deliver(entries[len(entries)-1]), fleettest.Handled)
+	back := b.API.Incarnation(zone, slice)
+	b.Want(b.Workload(id).Slices[0].Incarnation, back)
+	if back.Same(first) || back.Same(moved) {
+		t.Errorf("it lives as %v, and did as %v and %v", back, first, moved)
+	}
+	b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
+}
+
 func TestWhoDeletedItDecidesWhatThatMeans(t *testing.T) {
 	for principal, owner := range map[string]bool{
 		fleettest.Owner:                                true,

@@ -320,14 +320,7 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 		return s, false, nil
 	}
 	if e.Subject.Node != "" {
-		read, err := f.Read(ctx, tpu.Ref{Project: e.Subject.Project, Zone: e.Subject.Zone, Name: e.Subject.Node})
-		if err != nil {
-			return s, false, fmt.Errorf("look at %s: %w", e.Subject, err)
-		}
-		if read.Condition == incident.Gone {
-			return s, false, nil
-		}
-		if _, err := f.Observe(ctx, read); err != nil {
+		if met, err := f.Meet(ctx, e.Subject); err != nil || !met {
 			return s, false, err
 		}
 		s, err = f.Known(ctx, e.Subject)
@@ -351,6 +344,20 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 		return s, false, nil
 	}
 	return s, err == nil, err
+}
+
+// Meet reads the node of a log entry where the entry says that it is, and gives the reading to the ledger; met is false where it
+// is gone.
+func (f *Fleet) Meet(ctx context.Context, of events.Subject) (met bool, err error) {
+	s, err := f.Read(ctx, tpu.Ref{Project: of.Project, Zone: of.Zone, Name: of.Node})
+	if err != nil {
+		return false, fmt.Errorf("look at %s: %w", of, err)
+	}
+	if s.Condition == incident.Gone {
+		return false, nil
+	}
+	_, err = f.Observe(ctx, s)
+	return err == nil, err
 }
 
 // Known finds the subject of a log entry in the ledger: ledger.ErrNotFound where there is none, or where it is a slice that went
