@@ -58,8 +58,10 @@ type inForce struct {
 
 // record is what a simulation remembers of one workload.
 type record struct {
-	// last is the document as it was written last, open and done are the incidents that were told.
+	// last is the document as the last of its writers told of it, body as it was written last, open and done are the incidents
+	// that were told.
 	last       *incident.Workload
+	body       string
 	open, done string
 	opened     time.Time
 	called     time.Time
@@ -162,9 +164,11 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 		}
 		if id, ok := call.Doc["ID"].(string); ok && call.Write && err == nil {
 			c.mark(id, call.Doc["due"] != nil)
-			if id, err := url.PathUnescape(id); err == nil && c.releases.documents[id] {
+			id, err := url.PathUnescape(id)
+			if err == nil && c.releases.documents[id] {
 				c.violated("10 nothing lost", id, "a document of the newer release was overwritten")
 			}
+			c.record(id).body = call.Body()
 		}
 	case ledger.Pauses:
 		if call.Write || err != nil && gcerrors.Code(err) != gcerrors.NotFound {
@@ -602,8 +606,9 @@ func (c *checks) unheard(call ledgertest.Call) {
 	if call.Collection != ledger.Workloads || json.Unmarshal([]byte(call.Body()), &after) != nil {
 		return
 	}
-	if before := c.record(after.ID).last; before != nil {
-		c.moved(*before, after)
+	// Where others have written since, what they told of is all that is known of it.
+	if r := c.record(after.ID); r.last != nil && r.body == call.Body() {
+		c.moved(*r.last, after)
 	}
 }
 

@@ -36,8 +36,8 @@ func (m *machine) noticed(e Noticed) {
 		old.WindowStart.Equal(e.Notice.WindowStart) {
 		return // another worker's entry from before it began
 	}
-	if e.Notice.Status == events.NoticeOngoing && !e.InAPI && m.w.Incident == nil && !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended) {
-		return // the incident that it belonged to is over; maintenance that still goes on, the API shows
+	if e.Notice.Status == events.NoticeOngoing && m.w.Incident == nil && !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended) {
+		return // the incident that it belonged to is over; of maintenance that still goes on, the next reading tells
 	}
 	n := Notice{Slice: s.Name, Incarnation: s.Incarnation, Notice: e.Notice, Told: m.when(), InAPI: e.InAPI || old != nil && old.InAPI}
 	if old != nil && old.Notice.Equal(e.Notice) {

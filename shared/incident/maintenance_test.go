@@ -378,8 +378,7 @@ func TestSilenceIsToldWhereItProvesSomething(t *testing.T) {
 	}
 }
 
-// TestMaintenanceThatIsOverOpensNothing: word of it comes when the incident about it has ended. What the API shows, and what has
-// begun since, counts.
+// TestMaintenanceThatIsOverOpensNothing: word of it comes when the incident about it has ended. What was seen since then counts.
 func TestMaintenanceThatIsOverOpensNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		at    time.Duration // before the end of the incident
@@ -389,7 +388,8 @@ func TestMaintenanceThatIsOverOpensNothing(t *testing.T) {
 		"from before the end":            {time.Minute, false, false},
 		"at the end":                     {0, false, false},
 		"from after the end":             {-time.Minute, false, true},
-		"from before, as the API has it": {time.Minute, true, true},
+		"read of the API before the end": {time.Minute, true, false},
+		"read of the API after the end":  {-time.Minute, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := quiet(true)
