@@ -233,7 +233,8 @@ func (c *crew) write(ctx context.Context, attempt int, takeOver bool, ready []ev
 	case takeOver:
 		kept := []events.Admission{c.admission()}
 		for _, a := range l.Admitted {
-			if a.Slice != c.Machine.SliceName() {
+			// Whose lease it was may come back: only slices that train together stay.
+			if a.Slice != c.Machine.SliceName() && (l.Epoch > 0 || c.Machine.Slices > 1) {
 				kept = append(kept, a)
 			}
 		}
