@@ -309,12 +309,23 @@ func (c *crew) carry(now time.Time, w agree.Want) {
 	if w.Look > 0 && c.Machine.Slices > 1 && (c.every("board", c.Times.Board, now) || c.out.view.Attempt != w.Look) {
 		c.ask(w)
 	}
-	if l := c.lease; c.Directory != "" && l.exists && l.Epoch == 0 && c.child != nil && c.every("beat", c.Times.Beat, now) {
+	if l := c.lease; c.Directory != "" && l.exists && l.Epoch == 0 && (c.child != nil || c.means()) && c.every("beat", c.Times.Beat, now) {
 		c.beside(limit, func(ctx context.Context) func() {
 			err := c.board.Beat(ctx, c.Machine.Host, c.clock())
 			return func() { c.fault("sign of life", err) }
 		})
 	}
+}
+
+// means reports whether the training is about to begin under the lease that there is, so that nobody else may take it over.
+// The slices of a Multislice have to let each other's new lives do so.
+func (c *crew) means() bool {
+	switch c.leader.Stage {
+	case agree.Gathering, agree.Admitting, agree.Training, agree.Ending, agree.Deciding, agree.Pausing:
+		return c.Machine.Slices <= 1 && c.admits(c.lease.Lease)
+	case agree.Waiting, agree.Asking, agree.Over:
+	}
+	return false
 }
 
 // ask writes what this slice has to say, and reads what the others do.

@@ -62,3 +62,38 @@ func TestALeaseThatIsTakenOverNamesNobodyElse(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoMeansToTrainGivesASignOfLife: another crew takes a lease over when nothing stirs behind it, and a back-off may be
+// longer than it waits.
+func TestWhoMeansToTrainGivesASignOfLife(t *testing.T) {
+	for _, c := range []struct {
+		stage  agree.Stage
+		slices int
+		rival  bool
+		beats  bool
+	}{
+		{stage: agree.Pausing, slices: 1, beats: true},
+		{stage: agree.Gathering, slices: 1, beats: true},
+		{stage: agree.Admitting, slices: 1, beats: true},
+		{stage: agree.Asking, slices: 1}, // it has given up
+		{stage: agree.Waiting, slices: 1},
+		{stage: agree.Pausing, slices: 1, rival: true}, // the lease names another
+		{stage: agree.Admitting, slices: 2},            // it waits for the new life of another slice, which has to take the lease over
+	} {
+		crew := crewOf(t, c.slices)
+		crew.leader.Stage = c.stage
+		crew.lease.exists = true
+		crew.lease.Lease = checkpoint.Lease{Attempt: 1, Admitted: []events.Admission{crew.admission()}, By: by}
+		if c.rival {
+			crew.lease.Admitted[0].Workers = "t1v-n-aaaaaaaa"
+		}
+		crew.carry(time.Now(), agree.Want{})
+		if _, due := crew.next["beat"]; due {
+			(<-crew.do)()
+		}
+		pulse, err := crew.board.Pulse(t.Context())
+		if err != nil || (pulse != 0) != c.beats {
+			t.Errorf("%s of %d slices: %d, %v", c.stage, c.slices, pulse, err)
+		}
+	}
+}
