@@ -254,12 +254,15 @@ func (c *crew) readRequest() {
 			if err == nil || errors.Is(err, checkpoint.ErrNotExist) || errors.Is(err, checkpoint.ErrMalformed) {
 				c.requestRead = c.clock()
 			}
+			const where = "request beside the checkpoints"
 			switch {
 			case err == nil:
-				c.asked(r, "the request beside the checkpoints")
+				c.fault(where, nil)
+				c.asked(r, "the "+where)
 			case errors.Is(err, checkpoint.ErrNotExist):
+				c.fault(where, nil)
 			default:
-				c.fault("request", err)
+				c.fault(where, err)
 			}
 		}
 	})
