@@ -6,11 +6,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"pitstop.internal/shared/checkpoint"
 )
+
+// TestACheckpointThatIsGoneIsNotResumedFrom: people clear a directory, and begin anew.
+func TestACheckpointThatIsGoneIsNotResumedFrom(t *testing.T) {
+	c := crewOf(t, 1)
+	step := filepath.Join(strings.TrimPrefix(c.Directory, "file://"), "40")
+	if err := errors.Join(os.Mkdir(step, 0o700), os.WriteFile(filepath.Join(step, "data"), []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int64{40, -1} {
+		c.verify(nil)
+		(<-c.do)()
+		if c.saved() != want {
+			t.Errorf("%+v, want step %d", c.found, want)
+		}
+		if err := os.RemoveAll(step); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
 // fickle is a storage that can be read now and then.
 type fickle struct {
