@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -141,6 +142,7 @@ type crew struct {
 	told     os.Signal // the signal that asks the crew itself to end
 
 	saver     save.Saver
+	commands  sync.WaitGroup               // that save
 	early     *events.CrewRequest // came before the first training
 	announced announced
 	seen      map[string]string
@@ -234,6 +236,7 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
 	stop()
 	cancel()
 	<-sent
+	c.commands.Wait()
 	return c.code
 }
 

@@ -284,27 +284,35 @@ func (c *crew) act(act save.Act, handlers []int) {
 		}
 		c.Note("%s: %s to %d processes", c.saver.Request.Why, child.SignalName(c.Signal), len(handlers))
 	case save.Command:
-		c.Note("%s: running %s", c.saver.Request.Why, c.SaveCommand[0])
+		c.Note("%s: running the command of --save-command", c.saver.Request.Why)
 		c.runCommand(*c.saver.Request)
 	case save.Nothing, save.Watch:
 	}
 }
 
-// runCommand runs the user's command that saves; it is named on the crew's own command line and nowhere else.
+// runCommand runs the user's command that saves; it is named on the crew's own command line and nowhere else. It ends with
+// what it has started when its time is over, and with the crew.
 func (c *crew) runCommand(r save.Request) {
 	pid := c.child.Training.PID
 	limit := c.Times.Save
 	if d := r.By.Sub(c.clock()); !r.By.IsZero() && d < limit {
 		limit = d
 	}
+	c.commands.Add(1)
 	c.beside(limit, func(ctx context.Context) func() {
+		defer c.commands.Done()
 		cmd := exec.CommandContext(ctx, c.SaveCommand[0], c.SaveCommand[1:]...)
 		cmd.Env = append(os.Environ(), "PITCREW_PID="+strconv.Itoa(pid), "PITCREW_SAVE_ID="+r.ID)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 		err := child.Run(cmd)
+		if ctx.Err() != nil {
+			err = fmt.Errorf("it had not ended after %v", limit.Round(time.Second))
+		}
 		return func() {
 			if err != nil {
-				c.answer(c.clock(), c.saver.Failed(fmt.Sprintf("the command %s: %v", c.SaveCommand[0], err)))
+				c.answer(c.clock(), c.saver.Failed(r.ID, fmt.Sprintf("--save-command: %v", err)))
 			}
 		}
 	})
