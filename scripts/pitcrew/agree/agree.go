@@ -213,8 +213,8 @@ func (l *Leader) Hear(now time.Time, s Status) {
 	if s.Worker < 0 || s.Worker >= l.Workers {
 		return
 	}
-	if old, ok := l.members[s.Worker]; ok && old.Phase == Running && old.Attempt == l.Attempt && old.Host != s.Host && s.Phase == Idle {
-		l.lose(now, old.Status) // a new machine is in its place
+	if old, ok := l.members[s.Worker]; ok && old.Phase == Running && old.Attempt == l.Attempt && s.Phase == Idle {
+		l.lose(now, old.Status) // a new machine is in its place, or a crew that knows nothing of what it ran
 	}
 	l.members[s.Worker] = member{Status: s, heard: now}
 }
