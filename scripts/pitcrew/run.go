@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -262,9 +263,8 @@ func (f *flags) run(ctx context.Context, args []string) (int, error) {
 	signal.Notify(orphaned, syscall.SIGCHLD)
 	go child.Reap(ctx, orphaned)
 
-	say := func(format string, a ...any) {
-		_, _ = fmt.Fprintf(os.Stderr, "pitcrew: "+format+"\n", a...)
-	}
+	say, said := speak(os.Stderr)
+	defer said()
 	note := func(string, ...any) {}
 	if f.verbose {
 		note = say
@@ -289,6 +289,31 @@ func (f *flags) identify(ctx context.Context, o *crew.Options, signals <-chan os
 	case "auto":
 	case "none":
 		host = ""
+// speak says lines in their order, and never has the crew wait: whoever reads them may have stopped to. Said waits a moment for
+// those that are still to be said.
+func speak(to io.Writer) (say func(format string, a ...any), said func()) {
+	lines, done := make(chan string, 1000), make(chan struct{})
+	go func() {
+		defer close(done)
+		for line := range lines {
+			_, _ = io.WriteString(to, line) //nolint:errcheck // nobody else could be told
+		}
+	}()
+	say = func(format string, a ...any) {
+		select {
+		case lines <- fmt.Sprintf("pitcrew: "+format+"\n", a...):
+		default: // nobody reads
+		}
+	}
+	return say, func() {
+		close(lines)
+		select {
+		case <-done:
+		case <-time.After(time.Second):
+		}
+	}
+}
+
 	default:
 		host = f.metadata
 	}

@@ -613,6 +613,43 @@ func TestASliceGivesUpTogether(t *testing.T) {
 	}
 }
 
+// TestNobodyHasToReadWhatPitcrewSays: whoever reads its output may have stopped, and a training that has to end does.
+func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
+	t.Parallel()
+	for _, killed := range []bool{false, true} {
+		dir := t.TempDir()
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close() //nolint:errcheck // a test's
+		defer w.Close() //nolint:errcheck // likewise
+		if err := w.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		for err == nil { // until it is full
+			_, err = w.Write(make([]byte, 1<<10))
+		}
+		cmd := exec.CommandContext(t.Context(), self(t), slices.Concat([]string{"run", "--metadata=none", "-v", "--state=" + t.TempDir(), "--checkpoint-dir=file://" + dir}, quick,
+			[]string{"--stop-grace=300ms", "--"}, train(t, "-dir="+dir, "-on-term=ignore"))...)
+		cmd.Env, cmd.Stderr = append(os.Environ(), asPitcrew+"=1"), w
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		journal(t, dir, "began", 1)
+		pid := trainer.Read(dir)[0].PID
+		sig := syscall.SIGTERM
+		if killed {
+			sig = syscall.SIGKILL
+		}
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the training has ended", func() bool { return !alive(pid) })
+		_ = cmd.Wait() //nolint:errcheck // the training is looked at
+	}
+}
+
 func TestAWorkersPitcrewIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []int{0, 1} {
