@@ -650,6 +650,23 @@ func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
 	}
 }
 
+// TestWhatAnotherCrewToldIsNotPassedOn: a training may start pitcrew, and a person in the terminal of a training.
+func TestWhatAnotherCrewToldIsNotPassedOn(t *testing.T) {
+	code, out := pitcrew(t, []string{"PITCREW_ATTEMPT=9", "PITCREW_RESUME_STEP=40", "PITCREW_CHECKPOINT=/x", "PITCREW_RUN=y", "PITCREW_OWN=z"},
+		"run", "--metadata=none", "--state="+t.TempDir(), "--", "env")
+	var got []string
+	for line := range strings.Lines(out) {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line), "="); strings.HasPrefix(name, "PITCREW_") && name != asPitcrew && name != "PITCREW_RUN" {
+			got = append(got, name+"="+value)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"PITCREW_ATTEMPT=1", "PITCREW_OWN=z", "PITCREW_SLICE=0", "PITCREW_SLICES=1", "PITCREW_WORKER=0", "PITCREW_WORKERS=1"}
+	if code != 0 || !slices.Equal(got, want) || strings.Count(out, "PITCREW_RUN=") != 1 {
+		t.Errorf("%d: %q", code, got)
+	}
+}
+
 func TestAWorkersPitcrewIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []int{0, 1} {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,7 +50,7 @@ func (c *crew) obey(now time.Time) {
 // start starts the attempt of the plan.
 func (c *crew) start(now time.Time) {
 	spec := child.Spec{
-		Dir: c.State, Attempt: c.plan.Attempt, Command: c.Command, Env: append(os.Environ(), c.environment()...),
+		Dir: c.State, Attempt: c.plan.Attempt, Command: c.Command, Env: append(untold(os.Environ()), c.environment()...),
 		Read: c.Read, Pattern: c.Pattern, Leftovers: c.Times.Leftovers, Terminal: c.Terminal && child.Terminal(),
 		Stop: c.Times.Stop, Dump: c.Times.Dump,
 	}
@@ -93,6 +94,21 @@ func (c *crew) start(now time.Time) {
 		c.early = nil
 		c.asked(*r, "a request from before the training began")
 	}
+}
+
+// variables are what an attempt may be told, behind PITCREW_.
+var variables = []string{
+	"ATTEMPT", "WORKER", "WORKERS", "SLICE", "SLICES", "CHECKPOINT_DIR", "CHECKPOINT", "RESUME_STEP", "GLOBAL_BATCH", "STEPS", "RUN",
+}
+
+// untold is an environment without what another crew told pitcrew itself, such as where to resume from: of two values of one
+// name, most programs read the first.
+func untold(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		name, ok := strings.CutPrefix(name, "PITCREW_")
+		return ok && slices.Contains(variables, name)
+	})
 }
 
 // environment is what an attempt is told.
