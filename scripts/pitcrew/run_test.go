@@ -613,6 +613,16 @@ func TestASliceGivesUpTogether(t *testing.T) {
 	}
 }
 
+func TestASliceThatWaitsSaysForWhom(t *testing.T) {
+	t.Parallel()
+	peers := fmt.Sprintf("127.0.0.1:%d,127.0.0.1:%d", freePort(t), freePort(t))
+	p := launch(t, []string{"--worker=0", "--worker-silence=400ms", "--peers=" + peers}, []string{"true"})
+	_, second, _ := strings.Cut(peers, ",")
+	until(t, "it says so", func() bool {
+		return strings.Contains(p.output(), "all workers: 1 of 2 are not heard: 1 ("+second+")\n")
+	})
+}
+
 // TestNobodyHasToReadWhatPitcrewSays: whoever reads its output may have stopped, and a training that has to end does.
 func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -260,6 +261,7 @@ func (c *crew) open() error {
 		}
 	}
 	now := c.clock()
+	c.next["waits"] = now.Add(c.Times.Silent / 4)
 	if c.Machine.Worker == 0 {
 		c.leader = agree.New(agree.Config{
 			Workers: c.Machine.Workers, Slice: c.Machine.Slice, Slices: c.Machine.Slices, Policy: c.Rules,
@@ -404,7 +406,50 @@ func (c *crew) advance(now time.Time) {
 		go state.Sync(filepath.Join(c.State, memoryFile)) //nolint:errcheck // what cannot be written was told when it was
 	}
 	c.tell(now)
+	c.awaited(now)
 	c.over(now)
+}
+
+// awaited tells whom the training waits for: a person may have to see to them.
+func (c *crew) awaited(now time.Time) {
+	var waits, gaps error
+	if c.leader != nil && c.told == nil {
+		switch c.leader.Stage {
+		case agree.Gathering:
+			if missing := c.leader.Missing(now); len(missing) > 0 {
+				waits = fmt.Errorf("%d of %d are not heard: %s", len(missing), c.Machine.Workers, c.named(missing))
+			}
+		case agree.Admitting:
+			if o := c.out.view; c.Machine.Slices > 1 && o.Ready < c.Machine.Slices {
+				gaps = fmt.Errorf("%d of %d are ready", o.Ready, c.Machine.Slices)
+			}
+		case agree.Waiting, agree.Training, agree.Ending, agree.Deciding, agree.Pausing, agree.Asking, agree.Over:
+		}
+	}
+	if waits == nil && gaps == nil {
+		c.next["waits"] = now.Add(c.Times.Silent / 4)
+	} else if !c.every("waits", c.Times.Silent/4, now) {
+		return
+	}
+	c.fault("all workers", waits)
+	c.fault("all slices", gaps)
+}
+
+// named are workers by their number and address, as many as fit a line.
+func (c *crew) named(workers []int) string {
+	var names []string
+	for i, w := range workers {
+		if i == 8 {
+			names = append(names, "...")
+			break
+		}
+		name := strconv.Itoa(w)
+		if w < len(c.Machine.Peers) {
+			name += " (" + c.Machine.Peers[w] + ")"
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // lead lets the leader advance.
