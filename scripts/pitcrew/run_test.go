@@ -613,6 +613,28 @@ func TestASliceGivesUpTogether(t *testing.T) {
 	}
 }
 
+// nobodyTrains waits until no training of the journal runs.
+func nobodyTrains(t testing.TB, dir string) {
+	t.Helper()
+	until(t, "nobody trains", func() bool {
+		return !slices.ContainsFunc(trainer.Read(dir), func(e trainer.Entry) bool { return alive(e.PID) })
+	})
+}
+
+// TestWorkersEndWithoutWorker0: it alone gives the sign of life that keeps others from taking over the lease.
+func TestWorkersEndWithoutWorker0(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	crews := slice(t, 2, nil, train(t, "-dir="+dir))
+	journal(t, dir, "began", 2)
+	crews[0].signal(syscall.SIGKILL)
+	crews[0].code()
+	nobodyTrains(t, dir)
+	if !crews[1].running() || !strings.Contains(crews[1].output(), "worker 0 was not heard for 2s") {
+		t.Error("worker 1 does not say why")
+	}
+}
+
 func TestASliceThatWaitsSaysForWhom(t *testing.T) {
 	t.Parallel()
 	peers := fmt.Sprintf("127.0.0.1:%d,127.0.0.1:%d", freePort(t), freePort(t))

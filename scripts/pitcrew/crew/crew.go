@@ -284,7 +284,7 @@ func (c *crew) open() error {
 		c.server = peers.NewServer(c.Workload, c.Machine.Peers, func(s agree.Status) {
 			c.post(func() { c.leader.Hear(c.clock(), s) })
 		})
-		c.server.Hold = min(c.server.Hold, c.Times.Silent/4)
+		c.server.Hold = min(c.server.Hold, c.Times.Silent/4, c.Times.Unread/8)
 		go func() {
 			if err := c.server.Serve(c.ctx, c.Listener); err != nil {
 				c.post(func() { c.Say("the other workers cannot be heard any more: %v", err) })

@@ -96,6 +96,14 @@ func (c *crew) mayRun(now time.Time) (bool, string) {
 	if c.child != nil {
 		c.at(last.Add(c.Times.Unread))
 	}
+	// Worker 0 alone gives the sign of life that keeps another crew from taking over a lease that a crew wrote.
+	if c.client != nil && c.child != nil && v.exists && v.Epoch == 0 {
+		heard := c.client.Heard()
+		if now.Sub(heard) >= c.Times.Unread {
+			return false, fmt.Sprintf("worker 0 was not heard for %v", c.Times.Unread)
+		}
+		c.at(heard.Add(c.Times.Unread))
+	}
 	return true, ""
 }
 

@@ -230,13 +230,14 @@ type Client struct {
 	mu      sync.Mutex
 	status  agree.Status
 	word    int
+	heard   time.Time
 	changed chan struct{}
 }
 
 // NewClient makes a client that speaks to the worker 0 at this address, host:port.
 func NewClient(workload, address string) *Client {
 	return &Client{
-		url: "http://" + address + path, workload: workload, voice: rand.Text(), Retry: time.Second, changed: make(chan struct{}),
+		url: "http://" + address + path, workload: workload, voice: rand.Text(), Retry: time.Second, heard: time.Now(), changed: make(chan struct{}),
 		http: &http.Client{Timeout: holds + 15*time.Second, Transport: &http.Transport{
 			Proxy: nil, DialContext: (&net.Dialer{Timeout: 3 * time.Second}).DialContext, MaxIdleConnsPerHost: 2,
 		}},
@@ -251,6 +252,13 @@ func (c *Client) Say(s agree.Status) {
 	c.word++
 	close(c.changed)
 	c.changed = make(chan struct{})
+}
+
+// Heard is when worker 0 answered last, or when nobody had spoken to it yet.
+func (c *Client) Heard() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
 }
 
 // Run speaks until ctx ends. Tell gets every plan, fail the first failure of a row and nil at its end.
@@ -275,6 +283,9 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 		case ctx.Err() != nil:
 			return
 		case err == nil:
+			c.mu.Lock()
+			c.heard = time.Now()
+			c.mu.Unlock()
 			if failed {
 				failed = false
 				fail(nil)
