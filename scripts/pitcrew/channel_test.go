@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -174,6 +175,44 @@ func TestACommandThatSaves(t *testing.T) {
 	if n := trainer.Count(o.dir, "caught user defined signal 1"); n != 1 {
 		t.Errorf("%d signals", n)
 	}
+}
+
+func TestACommandThatCannotSave(t *testing.T) {
+	t.Parallel()
+	// It says why, and nothing of it is left: neither when its time is over, nor at pitcrew's end.
+	started := filepath.Join(t.TempDir(), "started")
+	script := fmt.Sprintf("[ -e %[1]s ] || { : >%[1]s; exit 3; }; sleep 1000 & echo $! >>%[1]s; wait; :", started)
+	o := tpu(t, []string{"--save-command=" + script}, "-on-term=save")
+	refused := func(id string) events.CrewReport {
+		t.Helper()
+		return o.logs.find(t, "refused", func(r events.CrewReport) bool { return r.Report == events.ReportRefused && r.SaveID == id })
+	}
+	pids := func(n int) (all []int) {
+		t.Helper()
+		until(t, "the command runs", func() bool {
+			all = nil
+			for f := range strings.FieldsSeq(read(t, started)) {
+				if pid, err := strconv.Atoi(f); err == nil {
+					all = append(all, pid)
+				}
+			}
+			return len(all) == n
+		})
+		return all
+	}
+	o.ask("one", events.SaveSignal, time.Now().Add(time.Minute))
+	if r := refused("one"); r.Reason != "--save-command: exit status 3" {
+		t.Errorf("%+v", r)
+	}
+	o.ask("two", events.SaveSignal, time.Now().Add(2*time.Second))
+	late := pids(1)[0]
+	refused("two")
+	until(t, "what had to end has ended", func() bool { return !alive(late) })
+	o.ask("three", events.SaveSignal, time.Now().Add(time.Minute))
+	left := pids(2)[1]
+	o.signal(syscall.SIGTERM)
+	o.code()
+	until(t, "what is left has ended", func() bool { return !alive(left) })
 }
 
 func TestARequestBesideTheCheckpoints(t *testing.T) {

@@ -45,6 +45,7 @@ type installation struct {
 	stop time.Duration
 
 	binary, unit, script string // paths on the machine
+	cwd                  string // where the training runs
 }
 
 func installCommand() *cobra.Command {
@@ -180,8 +181,8 @@ func (i *installation) place() error {
 
 // render writes the unit.
 func (i *installation) render() (string, error) {
-	cwd, err := os.Getwd()
-	if err != nil {
+	var err error
+	if i.cwd, err = os.Getwd(); err != nil {
 		return "", err
 	}
 	words := slices.Concat([]string{i.binary, "run"}, i.runFlags, []string{"--"}, i.args)
@@ -194,7 +195,7 @@ func (i *installation) render() (string, error) {
 	var b strings.Builder
 	err = template.Must(template.New("unit").Parse(unitText)).Execute(&b, map[string]any{
 		"StopSeconds": int(math.Ceil(i.stop.Seconds())) + 10, "Path": strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(os.Getenv("PATH")),
-		"Exec": strings.Join(words, " "), "Directory": escape(cwd), "EnvFile": escape(i.envFile), "User": i.runAs(), "ForUser": i.user,
+		"Exec": strings.Join(words, " "), "Directory": escape(i.cwd), "EnvFile": escape(i.envFile), "User": i.runAs(), "ForUser": i.user,
 	})
 	return b.String(), err
 }
@@ -218,6 +219,7 @@ func (i *installation) startup(unit string) string {
 	return fmt.Sprintf(`#!/bin/sh
 set -eu
 id '%[1]s' >/dev/null 2>&1 || useradd --create-home '%[1]s'
+[ -d %[7]s ] || install -d -o '%[1]s' %[7]s
 gcloud storage cp '%[2]s' %[3]s.new
 chmod 0755 %[3]s.new
 mv %[3]s.new %[3]s
@@ -225,7 +227,7 @@ cat > %[4]s <<'PITCREW_UNIT'
 %[5]sPITCREW_UNIT
 systemctl daemon-reload
 systemctl enable --now %[6]s
-`, i.runAs(), i.from, i.binary, i.unit, unit, i.name)
+`, i.runAs(), i.from, i.binary, i.unit, unit, i.name, shell(i.cwd))
 }
 
 // runAs is the user of the training, where the unit is the machine's.

@@ -74,6 +74,26 @@ func TestInstall(t *testing.T) {
 		t.Errorf("%v %s", err, out)
 	}
 	text, err := os.ReadFile(script)
+	// The next machine has not the folder either in which the training runs, and systemd would not start it.
+	var folder string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "[ -d ") {
+			folder = line
+		}
+	}
+	cwd, cerr := os.Getwd()
+	if cerr != nil || !strings.Contains(folder, "'"+cwd+"'") || !strings.Contains(string(raw), "WorkingDirectory="+cwd+"\n") {
+		t.Errorf("%q makes no %s: %v", folder, cwd, cerr)
+	}
+	gone := filepath.Join(root, "gone", "it's here")
+	for range 2 { // one that is there stays as it is
+		if out, err := exec.CommandContext(t.Context(), "sh", "-eu", "-c", strings.ReplaceAll(folder, shell(cwd), shell(gone))).CombinedOutput(); err != nil {
+			t.Errorf("%v %s", err, out)
+		}
+		if info, err := os.Stat(gone); err != nil || !info.IsDir() {
+			t.Error(err)
+		}
+	}
 	for _, want := range []string{string(raw), "\ngcloud storage cp 'gs://b/pitcrew-1' /usr/local/bin/pitcrew.new\n", "\nsystemctl enable --now llama\n"} {
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s, %v\nlacks %s", text, err, want)

@@ -328,6 +328,15 @@ func TestRunIsItsCommand(t *testing.T) {
 	}
 }
 
+func TestHelpSaysWhatAnExitCodeMeans(t *testing.T) {
+	code, out := pitcrew(t, nil, "run", "--help")
+	for _, want := range []string{"125", "143", "python3 train.py", "--checkpoint-dir"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%d %s\nlacks %s", code, out, want)
+		}
+	}
+}
+
 func TestBadUsageIsOneLineAnd2(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -346,6 +355,7 @@ func TestBadUsageIsOneLineAnd2(t *testing.T) {
 		{args: []string{"run", "--checkpoint-dir=gs://b/run", "--stop-grace=5m", "--", "true"}, want: []string{"--stop-grace 5m0s", "after 6m0s another training may write", "lower --lease-unread"}},
 		{args: []string{"run", "--checkpoint-dir=gs://b/run", "--stop-grace=10m", "--lease-take-over=1h", "--", "true"}, want: []string{"after 6m0s another"}},
 		{args: []string{"run", "--worker=3", "--metadata=none", "--", "true"}, want: []string{"worker 3 of 1"}},
+		{args: []string{"run", "--peers=10.0.0.1,10.0.0.2", "--metadata=none", "--", "true"}, want: []string{"--peers names 2 workers", "give --worker"}},
 		{args: []string{"run", "--slices=2", "--metadata=none", "--", "true"}, want: []string{"2 slices of a Multislice", "--checkpoint-dir"}},
 		{args: []string{"run", "--after-save=wait", "--metadata=none", "--", "true"}, want: []string{"checkpoint directory"}},
 		{args: []string{"run", "--", "docker", "run", "-d", "image", "train"}, want: []string{"exit 0 would read as a training that is finished"}},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -138,7 +139,15 @@ func runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARG...]",
 		Short: "Run a training, restart it, have it saved, and exit with its code",
-		Args:  cobra.ArbitraryArgs,
+		Long: "Runs COMMAND with the files that pitcrew was started with, restarts it when it ends before it is done, has it saved when\n" +
+			"that is asked for or maintenance begins, and ends as it ends. On every worker of a slice the same line is run.\n\n" +
+			"Exit codes: the training's own; 128+n where signal n ended it; 143 where it was told to end and saved itself, because 0\n" +
+			"means that the job is done; 127 and 126 where COMMAND is not there or cannot be executed; 125 where pitcrew cannot do\n" +
+			"its job; 2 for wrong usage. Nothing of the training is left running then. What pitcrew says stands on the standard\n" +
+			"error, behind \"pitcrew:\"; -v says more. pitcrew doctor looks for what would be in the way.",
+		Example: "  pitcrew run -- python3 train.py\n" +
+			"  pitcrew run --checkpoint-dir gs://BUCKET/run --step-pattern maxtext -- python3 -m MaxText.train CONFIG",
+		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := command(c, args)
 			if err != nil {
@@ -262,9 +271,8 @@ func (f *flags) run(ctx context.Context, args []string) (int, error) {
 	signal.Notify(orphaned, syscall.SIGCHLD)
 	go child.Reap(ctx, orphaned)
 
-	say := func(format string, a ...any) {
-		_, _ = fmt.Fprintf(os.Stderr, "pitcrew: "+format+"\n", a...)
-	}
+	say, said := speak(os.Stderr)
+	defer said()
 	note := func(string, ...any) {}
 	if f.verbose {
 		note = say
@@ -279,6 +287,31 @@ func (f *flags) run(ctx context.Context, args []string) (int, error) {
 	}
 	defer unlock()
 	return crew.Run(ctx, o, signals), nil
+}
+
+// speak says lines in their order, and never has the crew wait: whoever reads them may have stopped to. Said waits a moment for
+// those that are still to be said.
+func speak(to io.Writer) (say func(format string, a ...any), said func()) {
+	lines, done := make(chan string, 1000), make(chan struct{})
+	go func() {
+		defer close(done)
+		for line := range lines {
+			_, _ = io.WriteString(to, line) //nolint:errcheck // nobody else could be told
+		}
+	}()
+	say = func(format string, a ...any) {
+		select {
+		case lines <- fmt.Sprintf("pitcrew: "+format+"\n", a...):
+		default: // nobody reads
+		}
+	}
+	return say, func() {
+		close(lines)
+		select {
+		case <-done:
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // identify finds out which machine this is. On a machine of Google's it waits for the metadata server: without it the crew
@@ -311,6 +344,9 @@ func (f *flags) identify(ctx context.Context, o *crew.Options, signals <-chan os
 	}
 	if len(f.peers) > 0 {
 		m.Peers, m.Workers = f.peers, len(f.peers)
+	}
+	if len(f.peers) > 1 && f.worker < 0 && o.Metadata == nil && os.Getenv("TPU_WORKER_ID") == "" {
+		return usage("--peers names %d workers, and nothing says which of them this is: give --worker", len(f.peers))
 	}
 	if f.worker >= 0 {
 		m.Worker = f.worker

@@ -613,6 +613,108 @@ func TestASliceGivesUpTogether(t *testing.T) {
 	}
 }
 
+// TestWhoIsToldToEndTellsTheOthers: they would wait for it in the middle of a step, as long as a silent worker is waited for.
+func TestWhoIsToldToEndTellsTheOthers(t *testing.T) {
+	t.Parallel()
+	for _, told := range []int{0, 1} {
+		dir := t.TempDir()
+		crews := slice(t, 2, []string{"--worker-silence=10m", "--lease-unread=4m", "--lease-take-over=6m"}, train(t, "-dir="+dir))
+		journal(t, dir, "began", 2)
+		crews[told].signal(syscall.SIGTERM)
+		crews[told].code()
+		nobodyTrains(t, dir)
+		if !crews[1-told].running() {
+			t.Errorf("worker %d: the other pitcrew has ended", told)
+		}
+	}
+}
+
+// nobodyTrains waits until no training of the journal runs.
+func nobodyTrains(t testing.TB, dir string) {
+	t.Helper()
+	until(t, "nobody trains", func() bool {
+		return !slices.ContainsFunc(trainer.Read(dir), func(e trainer.Entry) bool { return alive(e.PID) })
+	})
+}
+
+// TestWorkersEndWithoutWorker0: it alone gives the sign of life that keeps others from taking over the lease.
+func TestWorkersEndWithoutWorker0(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	crews := slice(t, 2, nil, train(t, "-dir="+dir))
+	journal(t, dir, "began", 2)
+	crews[0].signal(syscall.SIGKILL)
+	crews[0].code()
+	nobodyTrains(t, dir)
+	if !crews[1].running() || !strings.Contains(crews[1].output(), "worker 0 was not heard for 2s") {
+		t.Error("worker 1 does not say why")
+	}
+}
+
+func TestASliceThatWaitsSaysForWhom(t *testing.T) {
+	t.Parallel()
+	peers := fmt.Sprintf("127.0.0.1:%d,127.0.0.1:%d", freePort(t), freePort(t))
+	p := launch(t, []string{"--worker=0", "--worker-silence=400ms", "--peers=" + peers}, []string{"true"})
+	_, second, _ := strings.Cut(peers, ",")
+	until(t, "it says so", func() bool {
+		return strings.Contains(p.output(), "all workers: 1 of 2 are not heard: 1 ("+second+")\n")
+	})
+}
+
+// TestNobodyHasToReadWhatPitcrewSays: whoever reads its output may have stopped, and a training that has to end does.
+func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
+	t.Parallel()
+	for _, killed := range []bool{false, true} {
+		dir := t.TempDir()
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close() //nolint:errcheck // a test's
+		defer w.Close() //nolint:errcheck // likewise
+		if err := w.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		for err == nil { // until it is full
+			_, err = w.Write(make([]byte, 1<<10))
+		}
+		cmd := exec.CommandContext(t.Context(), self(t), slices.Concat([]string{"run", "--metadata=none", "-v", "--state=" + t.TempDir(), "--checkpoint-dir=file://" + dir}, quick,
+			[]string{"--stop-grace=300ms", "--"}, train(t, "-dir="+dir, "-on-term=ignore"))...)
+		cmd.Env, cmd.Stderr = append(os.Environ(), asPitcrew+"=1"), w
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		journal(t, dir, "began", 1)
+		pid := trainer.Read(dir)[0].PID
+		sig := syscall.SIGTERM
+		if killed {
+			sig = syscall.SIGKILL
+		}
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the training has ended", func() bool { return !alive(pid) })
+		_ = cmd.Wait() //nolint:errcheck // the training is looked at
+	}
+}
+
+// TestWhatAnotherCrewToldIsNotPassedOn: a training may start pitcrew, and a person in the terminal of a training.
+func TestWhatAnotherCrewToldIsNotPassedOn(t *testing.T) {
+	code, out := pitcrew(t, []string{"PITCREW_ATTEMPT=9", "PITCREW_RESUME_STEP=40", "PITCREW_CHECKPOINT=/x", "PITCREW_RUN=y", "PITCREW_OWN=z"},
+		"run", "--metadata=none", "--state="+t.TempDir(), "--", "env")
+	var got []string
+	for line := range strings.Lines(out) {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line), "="); strings.HasPrefix(name, "PITCREW_") && name != asPitcrew && name != "PITCREW_RUN" {
+			got = append(got, name+"="+value)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"PITCREW_ATTEMPT=1", "PITCREW_OWN=z", "PITCREW_SLICE=0", "PITCREW_SLICES=1", "PITCREW_WORKER=0", "PITCREW_WORKERS=1"}
+	if code != 0 || !slices.Equal(got, want) || strings.Count(out, "PITCREW_RUN=") != 1 {
+		t.Errorf("%d: %q", code, got)
+	}
+}
+
 func TestAWorkersPitcrewIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []int{0, 1} {

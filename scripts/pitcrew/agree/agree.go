@@ -213,8 +213,8 @@ func (l *Leader) Hear(now time.Time, s Status) {
 	if s.Worker < 0 || s.Worker >= l.Workers {
 		return
 	}
-	if old, ok := l.members[s.Worker]; ok && old.Phase == Running && old.Attempt == l.Attempt && old.Host != s.Host && s.Phase == Idle {
-		l.lose(now, old.Status) // a new machine is in its place
+	if old, ok := l.members[s.Worker]; ok && old.Phase == Running && old.Attempt == l.Attempt && s.Phase == Idle {
+		l.lose(now, old.Status) // a new machine is in its place, or a crew that knows nothing of what it ran
 	}
 	l.members[s.Worker] = member{Status: s, heard: now}
 }
@@ -609,12 +609,14 @@ func (l *Leader) wants(v View) {
 func (l *Leader) Progress(step, saved int64) { l.Budget = l.Budget.Progress(step, saved) }
 
 // Heard is how many workers were heard lately.
-func (l *Leader) Heard(now time.Time) int {
-	n := 0
-	for _, m := range l.members {
-		if now.Sub(m.heard) <= l.Silence {
-			n++
+func (l *Leader) Heard(now time.Time) int { return l.Workers - len(l.Missing(now)) }
+
+// Missing are the workers that were not.
+func (l *Leader) Missing(now time.Time) (missing []int) {
+	for w := range l.Workers {
+		if m, ok := l.members[w]; !ok || now.Sub(m.heard) > l.Silence {
+			missing = append(missing, w)
 		}
 	}
-	return n
+	return missing
 }

@@ -204,14 +204,16 @@ func TestALostWorkerIsTheMachines(t *testing.T) {
 	f.all(2)
 }
 
-func TestANewMachineInThePlaceOfOneThatRan(t *testing.T) {
-	f := newField(t, config(2), memory())
-	f.pass(time.Second)
-	f.status[1] = agree.Status{Worker: 1, Host: "h2", Phase: agree.Idle}
-	f.pass(time.Minute)
-	f.all(2)
-	if c := f.cause(); c.Class != restart.Interrupted {
-		t.Errorf("%+v", c)
+func TestANewCrewInThePlaceOfOneThatRan(t *testing.T) {
+	for _, host := range []string{"h2", "h"} { // another machine, or a container that is made anew on the same one
+		f := newField(t, config(2), memory())
+		f.pass(time.Second)
+		f.status[1] = agree.Status{Worker: 1, Host: host, Phase: agree.Idle}
+		f.pass(time.Minute)
+		f.all(2)
+		if c := f.cause(); c.Class != restart.Interrupted {
+			t.Errorf("%s: %+v", host, c)
+		}
 	}
 }
 

@@ -166,7 +166,10 @@ func (k *Keeper) Start(s Spec, hold func() (*os.File, error)) (*Child, error) {
 	o := order{Spec: s, Path: path, Run: fmt.Sprintf("%s-%d-%d", filepath.Base(s.Dir), os.Getpid(), time.Now().UnixNano())}
 	a, err := k.ask(o)
 	if err != nil { // there is none, or it was killed meanwhile
-		k.Close()
+		if k.parent != nil {
+			k.Close()
+			sweep(o.Run) // it may have started the training before it could tell
+		}
 		if err := k.begin(hold); err != nil {
 			return nil, fmt.Errorf("start the parent of the training: %w", err)
 		}

@@ -373,6 +373,52 @@ func TestARecordOfAnotherLifeOfTheMachineTouchesNobody(t *testing.T) {
 	_ = other.Wait() //nolint:errcheck // it was killed
 }
 
+// TestAParentThatIsKilledBeforeItTellsLeavesNoTraining: its order is given to another parent, and one training would run
+// beside the other.
+func TestAParentThatIsKilledBeforeItTellsLeavesNoTraining(t *testing.T) {
+	var k child.Keeper
+	t.Cleanup(k.Close)
+	s := spec(t, "-steps=1")
+	c, err := k.Start(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	// What it writes down before it tells goes into a pipe that nobody reads.
+	if err := syscall.Mkfifo(filepath.Join(s.Dir, fmt.Sprintf("training.json.%d", c.Parent.PID)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	journal := t.TempDir()
+	s.Command = append(s.Command[:1:1], "-log="+journal)
+	started := make(chan *child.Child, 1)
+	go func() {
+		again, err := k.Start(s, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		started <- again
+	}()
+	for trainer.Count(journal, "began") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := syscall.Kill(c.Parent.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	again := <-started
+	if again == nil {
+		return
+	}
+	for trainer.Count(journal, "began") < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	first := trainer.Read(journal)[0].PID
+	if first == again.Training.PID || alive(first) {
+		t.Errorf("process %d trains beside %d", first, again.Training.PID)
+	}
+	_ = again.Signal(syscall.SIGKILL) //nolint:errcheck // it may just have ended
+	<-again.Done()
+}
+
 func TestNobodyToAdopt(t *testing.T) {
 	if c, err := child.Adopt(t.TempDir(), nil); c != nil || err != nil {
 		t.Error(c, err)

@@ -200,7 +200,8 @@ func (t *training) guard(led <-chan os.Signal) {
 		}
 	}
 	t.unled.Store(true)
-	fmt.Fprintf(os.Stderr, "pitcrew: no crew has read the lease for %v: ending the training\n", t.spec.Unled)
+	// Beside it: nobody may read what is said here, and the training has to end all the same.
+	go fmt.Fprintf(os.Stderr, "pitcrew: no crew has read the lease for %v: ending the training\n", t.spec.Unled)
 	for _, stage := range []struct {
 		sig  syscall.Signal
 		wait time.Duration

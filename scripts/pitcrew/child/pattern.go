@@ -13,7 +13,7 @@ var Patterns = map[string]string{
 	"maxtext":  `completed step: (\d+)`,
 	"pax":      `step_i: (\d+)`,
 	"levanter": `Progress on: ?train (\d+(?:\.\d+)?k?)it`,
-	"hf":       `\|\s*(\d+)/\d+ \[`,
+	"hf":       `^(?:\x1b\[A)*\s*\d+%\|[^|]*\|\s*(\d+)/\d+ \[`, // a bar with a title is no training's
 }
 
 // PatternOf returns the expression of a name, or the expression itself if it has a group.

@@ -301,11 +301,27 @@ func (c *Child) Handlers(sig syscall.Signal) []int {
 	return HandlersOf(c.Training.PID, sig)
 }
 
+// tpuDevices are how the names of a TPU's devices begin.
+var tpuDevices = []string{"/dev/accel", "/dev/vfio/"}
+
+// usesTPU reports whether a process has a TPU open: then it is the training itself, and no wrapper around it.
+func usesTPU(pid int) bool {
+	links, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/fd/*")
+	return err == nil && slices.ContainsFunc(links, func(link string) bool {
+		to, err := os.Readlink(link)
+		return err == nil && slices.ContainsFunc(tpuDevices, func(d string) bool { return strings.HasPrefix(to, d) })
+	})
+}
+
 // HandlersOf are the processes that handle a signal: the one itself if it does, else the nearest ones below it. A wrapper,
-// such as a shell, would die of a signal that the training in it handles.
+// such as a shell, would die of a signal that the training in it handles. What a training has started itself is not asked:
+// a loader of data may handle the signal by ending, and the training would end of that.
 func HandlersOf(pid int, sig syscall.Signal) []int {
 	if catches(pid, sig) {
 		return []int{pid}
+	}
+	if usesTPU(pid) {
+		return nil
 	}
 	below := map[int][]int{}
 	for _, p := range processes() {
@@ -317,9 +333,10 @@ func HandlersOf(pid int, sig syscall.Signal) []int {
 	var walk func(pid int)
 	walk = func(pid int) {
 		for _, p := range below[pid] {
-			if catches(p, sig) {
+			switch {
+			case catches(p, sig):
 				found = append(found, p)
-			} else {
+			case !usesTPU(p):
 				walk(p)
 			}
 		}

@@ -14,7 +14,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -141,6 +143,7 @@ type crew struct {
 	told     os.Signal // the signal that asks the crew itself to end
 
 	saver     save.Saver
+	commands  sync.WaitGroup      // that save
 	early     *events.CrewRequest // came before the first training
 	announced announced
 	seen      map[string]string
@@ -234,6 +237,7 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
 	stop()
 	cancel()
 	<-sent
+	c.commands.Wait()
 	return c.code
 }
 
@@ -257,6 +261,7 @@ func (c *crew) open() error {
 		}
 	}
 	now := c.clock()
+	c.next["waits"] = now.Add(c.Times.Silent / 4)
 	if c.Machine.Worker == 0 {
 		c.leader = agree.New(agree.Config{
 			Workers: c.Machine.Workers, Slice: c.Machine.Slice, Slices: c.Machine.Slices, Policy: c.Rules,
@@ -279,7 +284,7 @@ func (c *crew) open() error {
 		c.server = peers.NewServer(c.Workload, c.Machine.Peers, func(s agree.Status) {
 			c.post(func() { c.leader.Hear(c.clock(), s) })
 		})
-		c.server.Hold = min(c.server.Hold, c.Times.Silent/4)
+		c.server.Hold = min(c.server.Hold, c.Times.Silent/4, c.Times.Unread/8)
 		go func() {
 			if err := c.server.Serve(c.ctx, c.Listener); err != nil {
 				c.post(func() { c.Say("the other workers cannot be heard any more: %v", err) })
@@ -401,7 +406,50 @@ func (c *crew) advance(now time.Time) {
 		go state.Sync(filepath.Join(c.State, memoryFile)) //nolint:errcheck // what cannot be written was told when it was
 	}
 	c.tell(now)
+	c.awaited(now)
 	c.over(now)
+}
+
+// awaited tells whom the training waits for: a person may have to see to them.
+func (c *crew) awaited(now time.Time) {
+	var waits, gaps error
+	if c.leader != nil && c.told == nil {
+		switch c.leader.Stage {
+		case agree.Gathering:
+			if missing := c.leader.Missing(now); len(missing) > 0 {
+				waits = fmt.Errorf("%d of %d are not heard: %s", len(missing), c.Machine.Workers, c.named(missing))
+			}
+		case agree.Admitting:
+			if o := c.out.view; c.Machine.Slices > 1 && o.Ready < c.Machine.Slices {
+				gaps = fmt.Errorf("%d of %d are ready", o.Ready, c.Machine.Slices)
+			}
+		case agree.Waiting, agree.Training, agree.Ending, agree.Deciding, agree.Pausing, agree.Asking, agree.Over:
+		}
+	}
+	if waits == nil && gaps == nil {
+		c.next["waits"] = now.Add(c.Times.Silent / 4)
+	} else if !c.every("waits", c.Times.Silent/4, now) {
+		return
+	}
+	c.fault("all workers", waits)
+	c.fault("all slices", gaps)
+}
+
+// named are workers by their number and address, as many as fit a line.
+func (c *crew) named(workers []int) string {
+	var names []string
+	for i, w := range workers {
+		if i == 8 {
+			names = append(names, "...")
+			break
+		}
+		name := strconv.Itoa(w)
+		if w < len(c.Machine.Peers) {
+			name += " (" + c.Machine.Peers[w] + ")"
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // lead lets the leader advance.
@@ -454,6 +502,7 @@ func (c *crew) over(now time.Time) {
 		return
 	}
 	switch {
+	case c.told != nil && !c.parted(now):
 	case c.told != nil:
 		c.done, c.code = true, c.ownCode()
 	case c.plan.Over:
@@ -470,6 +519,32 @@ func (c *crew) over(now time.Time) {
 		}
 		c.done, c.code = true, c.plan.Code
 	}
+}
+
+// parting is how long a crew that was told to end stays for the others.
+const parting = 3 * time.Second
+
+// parted reports whether the others know that the training has ended here, so that theirs do not wait for it, or had the time
+// to hear of it.
+func (c *crew) parted(now time.Time) bool {
+	var known bool
+	switch s := c.status; {
+	case s.Phase != agree.Ended:
+		return true
+	case c.client != nil:
+		known = !c.plan.Run || c.plan.Attempt != s.Attempt
+	case c.Machine.Slices > 1:
+		known = c.out.view.Attempt == s.Attempt && c.out.view.Ended != nil
+	default:
+		known = true
+	}
+	known = known && (c.server == nil || c.server.Known() >= c.Machine.Workers-1)
+	if c.finish.IsZero() {
+		c.finish = now.Add(parting)
+	}
+	c.at(c.finish)
+	c.at(now.Add(20 * time.Millisecond))
+	return known || !now.Before(c.finish)
 }
 
 // ownCode is the code of a crew that was told to end: the training's own, but never 0 for a job that is not done.

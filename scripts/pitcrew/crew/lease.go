@@ -96,6 +96,14 @@ func (c *crew) mayRun(now time.Time) (bool, string) {
 	if c.child != nil {
 		c.at(last.Add(c.Times.Unread))
 	}
+	// Worker 0 alone gives the sign of life that keeps another crew from taking over a lease that a crew wrote.
+	if c.client != nil && c.child != nil && v.exists && v.Epoch == 0 {
+		heard := c.client.Heard()
+		if now.Sub(heard) >= c.Times.Unread {
+			return false, fmt.Sprintf("worker 0 was not heard for %v", c.Times.Unread)
+		}
+		c.at(heard.Add(c.Times.Unread))
+	}
 	return true, ""
 }
 
@@ -233,7 +241,8 @@ func (c *crew) write(ctx context.Context, attempt int, takeOver bool, ready []ev
 	case takeOver:
 		kept := []events.Admission{c.admission()}
 		for _, a := range l.Admitted {
-			if a.Slice != c.Machine.SliceName() {
+			// Whose lease it was may come back: only slices that train together stay.
+			if a.Slice != c.Machine.SliceName() && (l.Epoch > 0 || c.Machine.Slices > 1) {
 				kept = append(kept, a)
 			}
 		}
@@ -253,12 +262,15 @@ func (c *crew) readRequest() {
 			if err == nil || errors.Is(err, checkpoint.ErrNotExist) || errors.Is(err, checkpoint.ErrMalformed) {
 				c.requestRead = c.clock()
 			}
+			const where = "request beside the checkpoints"
 			switch {
 			case err == nil:
-				c.asked(r, "the request beside the checkpoints")
+				c.fault(where, nil)
+				c.asked(r, "the "+where)
 			case errors.Is(err, checkpoint.ErrNotExist):
+				c.fault(where, nil)
 			default:
-				c.fault("request", err)
+				c.fault(where, err)
 			}
 		}
 	})
@@ -308,12 +320,23 @@ func (c *crew) carry(now time.Time, w agree.Want) {
 	if w.Look > 0 && c.Machine.Slices > 1 && (c.every("board", c.Times.Board, now) || c.out.view.Attempt != w.Look) {
 		c.ask(w)
 	}
-	if l := c.lease; c.Directory != "" && l.exists && l.Epoch == 0 && c.child != nil && c.every("beat", c.Times.Beat, now) {
+	if l := c.lease; c.Directory != "" && l.exists && l.Epoch == 0 && (c.child != nil || c.means()) && c.every("beat", c.Times.Beat, now) {
 		c.beside(limit, func(ctx context.Context) func() {
 			err := c.board.Beat(ctx, c.Machine.Host, c.clock())
 			return func() { c.fault("sign of life", err) }
 		})
 	}
+}
+
+// means reports whether the training is about to begin under the lease that there is, so that nobody else may take it over.
+// The slices of a Multislice have to let each other's new lives do so.
+func (c *crew) means() bool {
+	switch c.leader.Stage {
+	case agree.Gathering, agree.Admitting, agree.Training, agree.Ending, agree.Deciding, agree.Pausing:
+		return c.Machine.Slices <= 1 && c.admits(c.lease.Lease)
+	case agree.Waiting, agree.Asking, agree.Over:
+	}
+	return false
 }
 
 // ask writes what this slice has to say, and reads what the others do.

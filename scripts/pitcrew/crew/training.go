@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,7 +50,7 @@ func (c *crew) obey(now time.Time) {
 // start starts the attempt of the plan.
 func (c *crew) start(now time.Time) {
 	spec := child.Spec{
-		Dir: c.State, Attempt: c.plan.Attempt, Command: c.Command, Env: append(os.Environ(), c.environment()...),
+		Dir: c.State, Attempt: c.plan.Attempt, Command: c.Command, Env: append(untold(os.Environ()), c.environment()...),
 		Read: c.Read, Pattern: c.Pattern, Leftovers: c.Times.Leftovers, Terminal: c.Terminal && child.Terminal(),
 		Stop: c.Times.Stop, Dump: c.Times.Dump,
 	}
@@ -93,6 +94,21 @@ func (c *crew) start(now time.Time) {
 		c.early = nil
 		c.asked(*r, "a request from before the training began")
 	}
+}
+
+// variables are what an attempt may be told, behind PITCREW_.
+var variables = []string{
+	"ATTEMPT", "WORKER", "WORKERS", "SLICE", "SLICES", "CHECKPOINT_DIR", "CHECKPOINT", "RESUME_STEP", "GLOBAL_BATCH", "STEPS", "RUN",
+}
+
+// untold is an environment without what another crew told pitcrew itself, such as where to resume from: of two values of one
+// name, most programs read the first.
+func untold(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		name, ok := strings.CutPrefix(name, "PITCREW_")
+		return ok && slices.Contains(variables, name)
+	})
 }
 
 // environment is what an attempt is told.
@@ -284,27 +300,35 @@ func (c *crew) act(act save.Act, handlers []int) {
 		}
 		c.Note("%s: %s to %d processes", c.saver.Request.Why, child.SignalName(c.Signal), len(handlers))
 	case save.Command:
-		c.Note("%s: running %s", c.saver.Request.Why, c.SaveCommand[0])
+		c.Note("%s: running the command of --save-command", c.saver.Request.Why)
 		c.runCommand(*c.saver.Request)
 	case save.Nothing, save.Watch:
 	}
 }
 
-// runCommand runs the user's command that saves; it is named on the crew's own command line and nowhere else.
+// runCommand runs the user's command that saves; it is named on the crew's own command line and nowhere else. It ends with
+// what it has started when its time is over, and with the crew.
 func (c *crew) runCommand(r save.Request) {
 	pid := c.child.Training.PID
 	limit := c.Times.Save
 	if d := r.By.Sub(c.clock()); !r.By.IsZero() && d < limit {
 		limit = d
 	}
+	c.commands.Add(1)
 	c.beside(limit, func(ctx context.Context) func() {
+		defer c.commands.Done()
 		cmd := exec.CommandContext(ctx, c.SaveCommand[0], c.SaveCommand[1:]...)
 		cmd.Env = append(os.Environ(), "PITCREW_PID="+strconv.Itoa(pid), "PITCREW_SAVE_ID="+r.ID)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 		err := child.Run(cmd)
+		if ctx.Err() != nil {
+			err = fmt.Errorf("it had not ended after %v", limit.Round(time.Second))
+		}
 		return func() {
 			if err != nil {
-				c.answer(c.clock(), c.saver.Failed(fmt.Sprintf("the command %s: %v", c.SaveCommand[0], err)))
+				c.answer(c.clock(), c.saver.Failed(r.ID, fmt.Sprintf("--save-command: %v", err)))
 			}
 		}
 	})

@@ -173,6 +173,7 @@ func (c *crew) verify(then func()) {
 				}
 				c.fault("checkpoint directory", nil)
 			case errors.As(err, &missing):
+				c.found = checkpoint.Found{} // what was there is gone: nothing resumes from it
 				c.fault("checkpoint directory", nil)
 			default:
 				c.fault("checkpoint directory", err)

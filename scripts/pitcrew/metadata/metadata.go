@@ -130,6 +130,7 @@ func (c *Client) Watch(ctx context.Context, path string, tell func(text string),
 			query += sep + "wait_for_change=true&last_etag=" + url.QueryEscape(etag) + "&timeout_sec=" + strconv.Itoa(max(1, int(c.Hang.Seconds())))
 		}
 		// A server that is gone without a word is noticed all the same.
+		asked := time.Now()
 		call, cancel := context.WithTimeout(ctx, c.Hang+10*time.Second)
 		v, err := c.Get(call, query)
 		cancel()
@@ -143,14 +144,16 @@ func (c *Client) Watch(ctx context.Context, path string, tell func(text string),
 				fail(nil)
 			}
 			wait = c.Retry
-			if told == nil || *told != v.Text {
+			news := told == nil || *told != v.Text
+			if news {
 				told = &v.Text
 				tell(v.Text)
 			}
-			if etag = v.ETag; etag != "" && !missing {
+			waits := news || v.ETag != etag || time.Since(asked) > c.Retry
+			if etag = v.ETag; etag != "" && !missing && waits {
 				continue
 			}
-			// There is nothing to wait on yet: look again later.
+			// There is nothing to wait on yet, or the server does not wait: look again later.
 			pause(ctx, 10*c.Retry)
 		default:
 			if !failed {

@@ -3,6 +3,9 @@ package metadata_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -89,6 +92,34 @@ func TestWatchTellsEveryChangeThroughEveryTrouble(t *testing.T) {
 	}
 	s.Remove("instance/attributes/key")
 	w.until(t, "the removal", func(texts []string, _ []error) bool { return last(texts) == "{}" })
+	cancel()
+	<-done
+}
+
+// TestAServerThatDoesNotWaitIsNotAskedWithoutEnd: what answers for the metadata server in a cluster may not know how.
+func TestAServerThatDoesNotWaitIsNotAskedWithoutEnd(t *testing.T) {
+	asked := make(chan time.Time, 1000)
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked <- time.Now()
+		w.Header().Set("Metadata-Flavor", "Google")
+		w.Header().Set("ETag", "e1")
+		_, _ = w.Write([]byte("NONE")) //nolint:errcheck // a test's
+	}))
+	defer h.Close()
+	c := metadata.New(strings.TrimPrefix(h.URL, "http://"))
+	c.Retry = 200 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Watch(ctx, metadata.PathEvent, func(string) {}, func(error) {})
+	}()
+	// Once for the value, once to wait for another; then it sees that nobody waits.
+	<-asked
+	second := <-asked
+	if again := (<-asked).Sub(second); again < 10*c.Retry {
+		t.Errorf("asked again after %v", again)
+	}
 	cancel()
 	<-done
 }

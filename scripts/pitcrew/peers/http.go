@@ -5,6 +5,7 @@ package peers
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,10 +30,12 @@ const (
 )
 
 // message is what a worker sends: how it is, and the version of the plan that it has. Workload keeps crews apart that met
-// by a wrong address.
+// by a wrong address. Voice is one life of a crew, and Word counts what it has said.
 type message struct {
 	Workload string       `json:"workload"`
 	Knows    string       `json:"knows,omitzero"`
+	Voice    string       `json:"voice,omitzero"`
+	Word     int          `json:"word,omitzero"`
 	Status   agree.Status `json:"status"`
 }
 
@@ -55,6 +58,8 @@ type Server struct {
 type contact struct {
 	status agree.Status
 	knows  string
+	voice  string
+	word   int
 	at     time.Time
 }
 
@@ -139,8 +144,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
-	same := s.workers[m.Status.Worker].same(m.Status)
-	s.workers[m.Status.Worker] = contact{status: m.Status, knows: m.Knows, at: time.Now()}
+	before := s.workers[m.Status.Worker]
+	if m.Voice == before.voice && m.Word < before.word {
+		s.mu.Unlock()
+		http.Error(w, "you have said something else since", http.StatusConflict) // it was overtaken on its way
+		return
+	}
+	same := before.same(m.Status)
+	s.workers[m.Status.Worker] = contact{status: m.Status, knows: m.Knows, voice: m.Voice, word: m.Word, at: time.Now()}
 	s.mu.Unlock()
 	if !same {
 		s.hear(m.Status)
@@ -211,19 +222,22 @@ func (s *Server) peer(remote string) bool {
 type Client struct {
 	url      string
 	workload string
+	voice    string
 	http     *http.Client
 	// Retry is the wait after a failure.
 	Retry time.Duration
 
 	mu      sync.Mutex
 	status  agree.Status
+	word    int
+	heard   time.Time
 	changed chan struct{}
 }
 
 // NewClient makes a client that speaks to the worker 0 at this address, host:port.
 func NewClient(workload, address string) *Client {
 	return &Client{
-		url: "http://" + address + path, workload: workload, Retry: time.Second, changed: make(chan struct{}),
+		url: "http://" + address + path, workload: workload, voice: rand.Text(), Retry: time.Second, heard: time.Now(), changed: make(chan struct{}),
 		http: &http.Client{Timeout: holds + 15*time.Second, Transport: &http.Transport{
 			Proxy: nil, DialContext: (&net.Dialer{Timeout: 3 * time.Second}).DialContext, MaxIdleConnsPerHost: 2,
 		}},
@@ -235,8 +249,16 @@ func (c *Client) Say(s agree.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.status = s
+	c.word++
 	close(c.changed)
 	c.changed = make(chan struct{})
+}
+
+// Heard is when worker 0 answered last, or when nobody had spoken to it yet.
+func (c *Client) Heard() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
 }
 
 // Run speaks until ctx ends. Tell gets every plan, fail the first failure of a row and nil at its end.
@@ -244,7 +266,7 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 	knows, failed := "", false
 	for ctx.Err() == nil {
 		c.mu.Lock()
-		m, changed := message{Workload: c.workload, Knows: knows, Status: c.status}, c.changed
+		m, changed := c.message(knows), c.changed
 		c.mu.Unlock()
 		call, cancel := context.WithCancel(ctx)
 		go func() {
@@ -261,6 +283,9 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 		case ctx.Err() != nil:
 			return
 		case err == nil:
+			c.mu.Lock()
+			c.heard = time.Now()
+			c.mu.Unlock()
 			if failed {
 				failed = false
 				fail(nil)
@@ -288,12 +313,17 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 	}
 }
 
+// message is what is to be said now; c is locked.
+func (c *Client) message(knows string) message {
+	return message{Workload: c.workload, Knows: knows, Voice: c.voice, Word: c.word, Status: c.status}
+}
+
 // confirm tells worker 0 that the end is known, because there may be nobody to ask again.
 func (c *Client) confirm(ctx context.Context, knows string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	c.mu.Lock()
-	m := message{Workload: c.workload, Knows: knows, Status: c.status}
+	m := c.message(knows)
 	c.mu.Unlock()
 	_, _ = c.ask(ctx, m) //nolint:errcheck // worker 0 waits no longer than it has to
 }

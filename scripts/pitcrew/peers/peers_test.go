@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,24 @@ func TestStatusesAndPlansPassAtOnce(t *testing.T) {
 	}
 	cancel()
 	receive(t, done, "the end of the client")
+}
+
+// TestWhatWasOvertakenOnItsWayIsNotHeard: a worker that has something new to say gives up what it was saying, and both may
+// arrive in either order.
+func TestWhatWasOvertakenOnItsWayIsNotHeard(t *testing.T) {
+	var heard []agree.Phase
+	s := peers.NewServer("demo/llama", nil, func(st agree.Status) { heard = append(heard, st.Phase) })
+	s.Publish(agree.Plan{Version: "a.1", Attempt: 1, Run: true})
+	for _, body := range []string{
+		`{"workload":"demo/llama","voice":"a","word":3,"status":{"worker":1,"host":"h","phase":"ended","attempt":1}}`,
+		`{"workload":"demo/llama","voice":"a","word":2,"status":{"worker":1,"host":"h","phase":"running","attempt":1}}`,
+		`{"workload":"demo/llama","voice":"b","word":1,"status":{"worker":1,"host":"h","phase":"idle"}}`,
+	} {
+		s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/pitcrew/v1/status", strings.NewReader(body)))
+	}
+	if want := []agree.Phase{agree.Ended, agree.Idle}; !slices.Equal(heard, want) {
+		t.Errorf("heard %v, want %v", heard, want)
+	}
 }
 
 func TestWhoIsNoWorkerIsNotHeard(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"cloud.google.com/go/logging"
 	"google.golang.org/api/option"
 	mrpb "google.golang.org/genproto/googleapis/api/monitoredres"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/metadata"
@@ -38,6 +40,9 @@ func (c *Cloud) Send(ctx context.Context, l Line) error {
 	if err := logger.LogSync(ctx, logging.Entry{
 		Timestamp: l.At, Severity: severity(l.Report.Report), InsertID: l.ID, Payload: l.Report,
 	}); err != nil {
+		if status.Code(err) == codes.InvalidArgument { // too old for the log's retention, above all
+			err = fmt.Errorf("%w: %w", ErrRefused, err)
+		}
 		return fmt.Errorf("cloud logging: %w", err)
 	}
 	return nil

@@ -33,6 +33,9 @@ const (
 	MaxBytes = 1 << 20
 )
 
+// ErrRefused says that a line will never be taken, however often it is sent.
+var ErrRefused = errors.New("refused for good")
+
 // Spool keeps lines in their order until they are sent. It is safe for concurrent use.
 type Spool struct {
 	path string
@@ -166,6 +169,11 @@ func (s *Spool) Run(ctx context.Context) {
 		}
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, ErrRefused) {
+			s.Fail(err)
+			s.sent(next.ID) // it would keep back all that comes after it
+			continue
 		}
 		if !failed {
 			failed = true

@@ -3,6 +3,7 @@ package report_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,6 +88,39 @@ func TestWhatCannotBeSentIsSentLaterInOrderWithItsTime(t *testing.T) {
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("what is sent is kept")
+	}
+}
+
+// TestALineThatIsRefusedForGoodKeepsNothingBack: a crew that was without Cloud Logging for a month has lines that it does not
+// take any more.
+func TestALineThatIsRefusedForGoodKeepsNothingBack(t *testing.T) {
+	var got []events.Report
+	s, err := report.Open(filepath.Join(t.TempDir(), "reports.jsonl"), "crew", func(_ context.Context, l report.Line) error {
+		if l.Report.Report == events.ReportStarted {
+			return fmt.Errorf("cloud logging: %w: too old", report.ErrRefused)
+		}
+		got = append(got, l.Report.Report)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed []error
+	s.Fail = func(err error) { failed = append(failed, err) }
+	add(t, s, events.ReportStarted, events.ReportFinished)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Run(ctx)
+	}()
+	if err := s.Flush(t.Context()); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	<-done
+	if !slices.Equal(got, []events.Report{events.ReportFinished}) || len(failed) != 1 || !errors.Is(failed[0], report.ErrRefused) {
+		t.Errorf("%v, %v", got, failed)
 	}
 }
 

@@ -103,23 +103,22 @@ func (s *Saver) Take(r Request, w World) (Act, []Answer) {
 		return Nothing, nil
 	}
 	var answers []Answer
-	if s.Request != nil {
-		if r.Own && !s.Request.Own && s.Request.Mode == events.SaveSignal {
-			return Nothing, nil // what is asked for is under way
-		}
-		answers = append(answers, s.refuse("request "+r.ID+" came in its place"))
-	}
 	no := func(format string, args ...any) (Act, []Answer) {
-		s.Request = &r
-		return Nothing, append(answers, s.refuse(fmt.Sprintf(format, args...)))
+		return Nothing, []Answer{s.turnDown(r, fmt.Sprintf(format, args...))}
 	}
-	switch {
+	switch { // what cannot be carried out does not take the place of what is
 	case !w.Running:
 		return no("no training runs at the moment")
 	case !r.By.IsZero() && !r.By.After(w.Now):
 		return no("it came too late: it had to be done by %s", r.By.UTC().Format(time.RFC3339))
 	case r.Mode == events.SaveNatural && !w.Directory:
 		return no("no checkpoint directory is known in which the next checkpoint could be seen")
+	}
+	if s.Request != nil {
+		if r.Own && !s.Request.Own && s.Request.Mode == events.SaveSignal {
+			return Nothing, nil // what is asked for is under way
+		}
+		answers = append(answers, s.refuse("request "+r.ID+" came in its place"))
 	}
 	s.Request, s.Asked, s.Unsent = &r, w.Now, r.Mode == events.SaveSignal && !w.Command
 	switch {
@@ -145,9 +144,9 @@ func (s *Saver) signal(w World) (Act, []Answer) {
 	return Nothing, []Answer{s.refuse(fmt.Sprintf("no process of the training handles %s: it would die of it", w.Signal))}
 }
 
-// Failed says that the signal could not be sent, or the command failed.
-func (s *Saver) Failed(why string) []Answer {
-	if s.Request == nil {
+// Failed says that the command failed that was run for the request of that ID. Another one may be open by now.
+func (s *Saver) Failed(id, why string) []Answer {
+	if s.Request == nil || s.Request.ID != id {
 		return nil
 	}
 	return []Answer{s.refuse(why)}
@@ -203,10 +202,20 @@ func (s *Saver) answer(a Answer) Answer {
 	return a
 }
 
+// turnDown answers a request that was never taken.
+func (s *Saver) turnDown(r Request, why string) Answer {
+	s.remember(r.ID)
+	return Answer{Request: r, Reason: why}
+}
+
 // Leave lets go of the open request without an answer: somebody else gives it.
 func (s *Saver) Leave() {
-	if s.Answered = append(s.Answered, s.Request.ID); len(s.Answered) > remembered {
+	s.remember(s.Request.ID)
+	s.Request, s.Unsent = nil, false
+}
+
+func (s *Saver) remember(id string) {
+	if s.Answered = append(s.Answered, id); len(s.Answered) > remembered {
 		s.Answered = s.Answered[1:]
 	}
-	s.Request, s.Unsent = nil, false
 }

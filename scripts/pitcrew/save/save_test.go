@@ -160,3 +160,42 @@ func TestANewerRequestTakesThePlaceOfAnOlderOne(t *testing.T) {
 		t.Error("an exit 0 of the next attempt would not count as the end of the job")
 	}
 }
+
+// TestWhatCannotBeCarriedOutTakesNobodysPlace: two channels carry requests, and one of them may still hold the last one.
+func TestWhatCannotBeCarriedOutTakesNobodysPlace(t *testing.T) {
+	for _, r := range []save.Request{
+		{ID: "old", Mode: events.SaveSignal, By: now.Add(-time.Minute)},
+		{ID: "old", Mode: events.SaveNatural, By: now.Add(time.Minute)},
+	} {
+		w := world()
+		w.Directory = r.Mode == events.SaveSignal
+		var s save.Saver
+		if act, _ := s.Take(save.Request{ID: "new", Mode: events.SaveSignal, By: now.Add(5 * time.Minute)}, w); act != save.Signal {
+			t.Fatal(act)
+		}
+		act, answers := s.Take(r, w)
+		if act != save.Nothing || len(answers) != 1 || answers[0].Request.ID != "old" || answers[0].Saved || !s.Open() || s.Request.ID != "new" {
+			t.Errorf("%v %+v, open: %+v", act, answers, s.Request)
+		}
+		if act, again := s.Take(r, w); act != save.Nothing || again != nil {
+			t.Errorf("a repetition asks for %v %+v", act, again)
+		}
+	}
+}
+
+func TestACommandThatFailsSaysNothingOfALaterRequest(t *testing.T) {
+	var s save.Saver
+	w := world()
+	w.Command = true
+	for _, id := range []string{"a", "b"} {
+		if act, _ := s.Take(save.Request{ID: id, Mode: events.SaveSignal}, w); act != save.Command {
+			t.Fatal(act)
+		}
+	}
+	if answers := s.Failed("a", "exit status 1"); answers != nil || !s.Open() {
+		t.Errorf("%+v", answers)
+	}
+	if answers := s.Failed("b", "exit status 1"); len(answers) != 1 || answers[0].Reason != "exit status 1" || s.Open() {
+		t.Errorf("%+v", answers)
+	}
+}
