@@ -9,7 +9,7 @@ locals {
     incidents_closed = { message = "incident closed", label = "outcome", description = "Incidents that were closed, by outcome." }
     brake_holds      = { message = "brake holds", label = "zone", description = "Destructive calls that the brake held back, by zone." }
     canaries         = { message = "canary returned", label = "project", description = "Canaries that came back through the log sinks, by watched project." }
-    canaries_missing = { message = "canary missing", label = "project", description = "Looks at a canary that should be back and is not, by watched project." }
+    canaries_missing = { message = "canary missing", label = "project", description = "Looks at a canary that should be back and is not, or that cannot be written, by watched project." }
     refused          = { message = "notification refused", label = "target", description = "Notifications that a target refused for good, by target." }
     ticks            = { message = "tick done", label = "project", description = "Ticks that patrol finished, by watched project." }
   }
