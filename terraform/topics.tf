@@ -30,6 +30,11 @@ resource "google_cloud_scheduler_job" "tick" {
     attributes = { every = "minute" } # a message has to hold something
   }
 
+  # Who pauses patrol means it: a job that says nothing of that is resumed by the next apply, in later releases of the provider.
+  lifecycle {
+    ignore_changes = [paused]
+  }
+
   # The first tick finds a function that may read what it needs, and a way back for the canary that it writes.
   depends_on = [
     module.function,

@@ -298,6 +298,15 @@ func TestMetricsCountLinesThatAreWritten(t *testing.T) {
 	}
 }
 
+// TestWhatAnOperatorPausedStaysPaused: the documented way out pauses the scheduler's job and applies after that. A job that is
+// left to the provider is resumed by that apply.
+func TestWhatAnOperatorPausedStaysPaused(t *testing.T) {
+	m := configuration(t)
+	if got := m.written(m.resources["google_cloud_scheduler_job.tick"], "lifecycle.ignore_changes"); got != "[paused]" {
+		t.Errorf("the scheduler's job ignores changes of %q, want [paused]", got)
+	}
+}
+
 // TestNothingIsOpenOrPrimitive looks at what is written in every module.
 func TestNothingIsOpenOrPrimitive(t *testing.T) {
 	never := regexp.MustCompile(`allUsers|allAuthenticatedUsers|roles/(owner|editor|viewer)"|_iam_policy"|\n\s*event_trigger\s*\{`)
