@@ -15,6 +15,10 @@ resource "google_pubsub_topic" "main" {
 
 locals {
   ticks = local.functions.patrol.topic
+
+  # Full names, of what a plan knows already: where a variable of a function that is there waits for a topic to be made, as when
+  # notify is added, the provider contradicts its own plan, and the apply ends.
+  topic = { for name, t in google_pubsub_topic.main : name => "projects/${t.project}/topics/${t.name}" }
 }
 
 resource "google_cloud_scheduler_job" "tick" {

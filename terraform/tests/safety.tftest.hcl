@@ -225,6 +225,20 @@ run "people_are_told" {
   }
 }
 
+run "a_plan_knows_the_environment" {
+  command = plan
+
+  variables {
+    notify = { slack_webhook_secret = "projects/demo-project/secrets/slack" }
+  }
+
+  # A plan cannot tell a name that is made up on the way, and then this is no answer at all.
+  assert {
+    condition     = alltrue([for name, f in module.function : f.environment.UPDATE_TOPIC == "projects/demo-project/topics/incident-updates" if name != "notify"])
+    error_message = "Functions that are there cannot be given a topic that is new: the provider contradicts a plan that does not know it."
+  }
+}
+
 run "a_token_is_no_secret" {
   command = plan
 
