@@ -1,7 +1,7 @@
 # Metrics from the functions' own log lines, for the dashboard and the alerts.
 
 locals {
-  services  = { for name, f in module.function : name => f.name }
+  services  = { for name in keys(local.deployed) : name => "${var.prefix}${name}" }
   own_lines = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=(${join(" OR ", [for s in sort(values(local.services)) : "\"${s}\""])})"
 
   counters = {
@@ -19,6 +19,8 @@ locals {
   }
 }
 
+# A metric is known to alerts up to ten minutes after it was made, and until then they are refused. So metrics come first, and
+# alerts last, behind the functions that take minutes to be built: nothing here waits for one.
 resource "google_logging_metric" "counter" {
   for_each = local.counters
 
@@ -38,6 +40,8 @@ resource "google_logging_metric" "counter" {
       value_type = "STRING"
     }
   }
+
+  depends_on = [google_project_service.main]
 }
 
 resource "google_logging_metric" "reaction" {
@@ -68,4 +72,6 @@ resource "google_logging_metric" "reaction" {
       scale              = 0.1
     }
   }
+
+  depends_on = [google_project_service.main]
 }
