@@ -5,6 +5,8 @@ locals {
   subscription = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=one_of"
   subscribed   = "${local.subscription}(${join(", ", [for s in sort(values(module.function)[*].subscription) : "\"${s}\""])})"
   dead         = "${local.subscription}(${join(", ", [for s in sort(compact(values(module.function)[*].dead_letter_subscription)) : "\"${s}\""])})"
+  pitstop      = { for verb in ["canary", "incident ID", "pause --all --why WHY", "redrive TOPIC", "retry WORKLOAD"] : split(" ", verb)[0] => "`go run ./scripts/pitstop ${verb} ${local.place}`" }
+  place        = "--project ${var.project_id}${var.prefix == "" ? "" : " --prefix ${var.prefix}"}"
   user_metric  = { for key, type in local.metric : key => "resource.type=\"cloud_run_revision\" AND metric.type=\"${type}\"" }
 
   # Alerts on a number that is too high. A metric that counts lines is silent when there are none: that ends an incident, so
@@ -19,7 +21,7 @@ locals {
       above     = 0
       duration  = "0s"
       silence   = null
-      runbook   = "Twenty deliveries failed over hours, and the message waits in the dead-letter subscription that is named above, for 7 days. Read why: the function's WARNING lines with its message_id. Cure that, then publish the message again on the topic it came from (gcloud pubsub subscriptions pull, without --auto-ack); handling one twice does no harm."
+      runbook   = "Twenty deliveries failed over hours, and the message waits in the dead-letter subscription that is named above, for 7 days. Read why: the function's WARNING lines with its message_id. Cure that, then bring it back: ${local.pitstop.redrive}, where TOPIC is what that function reacts to. Requests that nobody wants any more are dropped, and handling one twice does no harm."
       documents = "dead letter"
     }
     unacknowledged = {
@@ -55,7 +57,7 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "More TPUs were to be deleted or stopped within an hour than the brake allows. A zone that fails as a whole looks like this, and so does a fault. Held calls go on by themselves at the next full hour. If they are right, raise brake_per_zone or brake_per_project; if not, take recreate out of allow and apply."
+      runbook   = "More TPUs were to be deleted or stopped within an hour than the brake allows. A zone that fails as a whole looks like this, and so does a fault. Held calls go on by themselves at the next full hour. If they are right, raise brake_per_zone or brake_per_project; if not, hold everything with ${local.pitstop.pause}, then take recreate out of allow and apply."
       documents = "brake"
     }
     escalated = {
@@ -67,7 +69,7 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "Pitstop gave up on an incident and says why and what to do: read the line `incident closed` with outcome escalated, then the incident's record in the ledger. Nothing more is done about that TPU until something new happens to it."
+      runbook   = "Pitstop gave up on an incident and says why and what to do: read the line `incident closed` with outcome escalated, then its story: ${local.pitstop.incident}. Nothing more is done about that TPU until something new happens to it, or you ask for that: ${local.pitstop.retry}."
       documents = "incident escalated"
     }
     canary = {
@@ -79,7 +81,7 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "Once a day patrol writes a log entry that has to come back through the sinks, and it did not within half an hour. Run terraform apply: it mends sinks and the right of their writer to publish. Then see the error e-mails of Cloud Logging, and the metric logging.googleapis.com/exports/error_count. Until entries arrive, patrol sees losses by its readings alone, up to a minute later."
+      runbook   = "Once a day patrol writes a log entry that has to come back through the sinks, and it did not within half an hour, or could not be written, which patrol's ERROR lines say. Run terraform apply: it mends sinks, the right of their writer to publish, and that of patrol to write. ${local.pitstop.canary} sends an entry at once and shows how far it comes. Then see the error e-mails of Cloud Logging, and the metric logging.googleapis.com/exports/error_count. Until entries arrive, patrol sees losses by its readings alone, up to a minute later."
       documents = "canary missing"
     }
     refused = {

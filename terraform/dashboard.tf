@@ -46,7 +46,7 @@ resource "google_monitoring_dashboard" "main" {
 
   dashboard_json = jsonencode({
     displayName = "${var.prefix}Pitstop"
-    labels      = { app = "pitstop" }
+    labels      = local.labels
     mosaicLayout = {
       columns = 48
       tiles = [

@@ -169,11 +169,11 @@ module "function" {
 
   topic = google_pubsub_topic.main[each.value.topic].id
   # Who publishes on a topic that log sinks feed is granted there, in one list; see sinks.tf.
-  publishes_to = { for env, topic in each.value.publishes_to : env => google_pubsub_topic.main[topic].id if contains(local.topics, topic) && !contains(keys(local.sources), topic) }
+  publishes_to = { for env, topic in each.value.publishes_to : env => local.topic[topic] if contains(local.topics, topic) && !contains(keys(local.sources), topic) }
   environment = merge(concat(
     # What is empty is not set: the function takes it so, and not every API keeps empty values.
     [for group in each.value.environment : { for env, value in local.environment[group] : env => value if value != "" }],
-    [{ for env, topic in each.value.publishes_to : env => google_pubsub_topic.main[topic].id if contains(keys(local.sources), topic) }],
+    [{ for env, topic in each.value.publishes_to : env => local.topic[topic] if contains(keys(local.sources), topic) }],
   )...)
 
   secrets = merge([for group in each.value.environment : { for env, secret in lookup(local.secrets, group, {}) : env => secret if secret != "" }]...)

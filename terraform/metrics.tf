@@ -1,7 +1,7 @@
 # Metrics from the functions' own log lines, for the dashboard and the alerts.
 
 locals {
-  services  = { for name, f in module.function : name => f.name }
+  services  = { for name in keys(local.deployed) : name => "${var.prefix}${name}" }
   own_lines = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=(${join(" OR ", [for s in sort(values(local.services)) : "\"${s}\""])})"
 
   counters = {
@@ -9,7 +9,7 @@ locals {
     incidents_closed = { message = "incident closed", label = "outcome", description = "Incidents that were closed, by outcome." }
     brake_holds      = { message = "brake holds", label = "zone", description = "Destructive calls that the brake held back, by zone." }
     canaries         = { message = "canary returned", label = "project", description = "Canaries that came back through the log sinks, by watched project." }
-    canaries_missing = { message = "canary missing", label = "project", description = "Looks at a canary that should be back and is not, by watched project." }
+    canaries_missing = { message = "canary missing", label = "project", description = "Looks at a canary that should be back and is not, or that cannot be written, by watched project." }
     refused          = { message = "notification refused", label = "target", description = "Notifications that a target refused for good, by target." }
     ticks            = { message = "tick done", label = "project", description = "Ticks that patrol finished, by watched project." }
   }
@@ -19,6 +19,8 @@ locals {
   }
 }
 
+# A metric is known to alerts up to ten minutes after it was made, and until then they are refused. So metrics come first, and
+# alerts last, behind the functions that take minutes to be built: nothing here waits for one.
 resource "google_logging_metric" "counter" {
   for_each = local.counters
 
@@ -38,6 +40,8 @@ resource "google_logging_metric" "counter" {
       value_type = "STRING"
     }
   }
+
+  depends_on = [google_project_service.main]
 }
 
 resource "google_logging_metric" "reaction" {
@@ -68,4 +72,6 @@ resource "google_logging_metric" "reaction" {
       scale              = 0.1
     }
   }
+
+  depends_on = [google_project_service.main]
 }

@@ -28,6 +28,8 @@ output "next" {
   value       = <<-EOT
     ${length(var.allow) == 0 ? "Pitstop watches and touches nothing." : "Pitstop may: ${join(", ", sort(var.allow))}; each TPU's label pitstop-policy decides for it."}
     Watched: ${join(", ", sort(local.watched))}
+    Every workload, and what would follow if one died now, in Pitstop's repository:
+      go run ./scripts/pitstop status ${local.place}
     What it sees, from the second minute on:
       gcloud logging read 'resource.type="cloud_run_revision" AND jsonPayload.message=("incident opened" OR "incident closed" OR "request decided")' --project=${var.project_id} --freshness=1d
     Whether it runs, one line a minute and watched project:

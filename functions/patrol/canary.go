@@ -13,7 +13,8 @@ type Canary interface {
 }
 
 // canary keeps the way from Cloud Logging to the ledger proven: once a day it writes an entry, which the function logevent
-// notes when the sink brings it. One that does not come back is told at every sweep until one does.
+// notes when the sink brings it. One that does not come back is told at every sweep until one does, and so is one that cannot
+// be written any more: it proves as little.
 func (t *round) canary(ctx context.Context) error {
 	if t.Canary == nil {
 		return nil
@@ -23,15 +24,17 @@ func (t *round) canary(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if last.Missing(now) {
+	missing := last.Missing(now)
+	if last.Due(now) {
+		id := events.ID("canary", t.Project, now.UTC().Format(time.RFC3339Nano))
+		if err = t.Canary.WriteCanary(ctx, t.Project, id, now); err == nil {
+			err = t.Fleet.Ledger.CanaryWritten(ctx, t.Project, id, now)
+		} else {
+			missing = missing || last.Overdue(now)
+		}
+	}
+	if missing {
 		t.Fleet.Log.ErrorContext(ctx, "canary missing", "project", t.Project, "canary", last.ID, "written", last.Written)
 	}
-	if !last.Due(now) {
-		return nil
-	}
-	id := events.ID("canary", t.Project, now.UTC().Format(time.RFC3339Nano))
-	if err := t.Canary.WriteCanary(ctx, t.Project, id, now); err != nil {
-		return err
-	}
-	return t.Fleet.Ledger.CanaryWritten(ctx, t.Project, id, now)
+	return err
 }

@@ -89,6 +89,37 @@ func TestACanaryThatCannotBeWrittenIsTriedAgain(t *testing.T) {
 	b.Want(len(c.written), 1)
 }
 
+// TestACanaryThatCannotBeWrittenIsMissing: an alert that waits for what was written would never hear of it. A refusal that is
+// over soon is none of its concern.
+func TestACanaryThatCannotBeWrittenIsMissing(t *testing.T) {
+	b, c, l := watching(t)
+	c.err = errors.New("no right to")
+	b.Clock.Advance(time.Minute)
+	b.Want(b.tick(), fleettest.Rejected)
+	b.Want(l.missing(), 1) // there never was one
+	c.err = nil
+	b.minutes(15)
+	comeBack(b, c)
+	b.minutes(24*60 - 20)
+	b.Want(len(c.written), 1)
+	c.err = errors.New("away")
+	for range 45 {
+		b.Clock.Advance(time.Minute)
+		b.tick()
+	}
+	b.Want(l.missing(), 1)
+	for range 30 {
+		b.Clock.Advance(time.Minute)
+		b.tick()
+	}
+	b.Want(l.missing() > 1, true)
+	c.err = nil
+	told := l.missing()
+	b.minutes(15)
+	b.Want(len(c.written), 2)
+	b.Want(l.missing(), told)
+}
+
 // TestASweepWritesTheSettingsDown: whoever operates a deployment reads there what it allows.
 func TestASweepWritesTheSettingsDown(t *testing.T) {
 	b := newBench(t)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"pitstop.internal/events"
@@ -295,6 +296,55 @@ func TestMetricsCountLinesThatAreWritten(t *testing.T) {
 		if !ok || !strings.Contains(call, `"`+label+`"`) {
 			t.Errorf("a metric counts the line %q by %s, and no function writes it so", message, label)
 		}
+	}
+}
+
+// TestAlertsComeLongAfterTheirMetrics: Cloud Monitoring refuses an alert on a metric that it does not know yet, for up to ten
+// minutes. Functions take minutes to be built, so no metric waits for one, and every alert does.
+func TestAlertsComeLongAfterTheirMetrics(t *testing.T) {
+	m := configuration(t)
+	for name, want := range map[string]bool{
+		"google_logging_metric.counter": false, "google_logging_metric.reaction": false,
+		"google_monitoring_alert_policy.threshold": true, "google_monitoring_alert_policy.patrol": true,
+	} {
+		if got := slices.Contains(m.needed(m.resources[name].Body), "module.function"); got != want {
+			t.Errorf("%s waits for the functions: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// needed is what the expressions of a block refer to, as root.name, and what the locals among them are made of.
+func (m *module) needed(b *hclsyntax.Body) []string {
+	var names []string
+	for _, inner := range b.Blocks {
+		names = append(names, m.needed(inner.Body)...)
+	}
+	var queue []hclsyntax.Expression
+	for _, a := range b.Attributes {
+		queue = append(queue, a.Expr)
+	}
+	for seen := map[string]bool{}; len(queue) > 0; queue = queue[1:] {
+		for _, v := range queue[0].Variables() {
+			step, ok := v[min(1, len(v)-1)].(hcl.TraverseAttr)
+			if !ok {
+				continue
+			}
+			name := v.RootName() + "." + step.Name
+			names = append(names, name)
+			if local := m.locals[step.Name]; v.RootName() == "local" && local != nil && !seen[name] {
+				seen[name], queue = true, append(queue, local)
+			}
+		}
+	}
+	return names
+}
+
+// TestWhatAnOperatorPausedStaysPaused: the documented way out pauses the scheduler's job and applies after that. A job that is
+// left to the provider is resumed by that apply.
+func TestWhatAnOperatorPausedStaysPaused(t *testing.T) {
+	m := configuration(t)
+	if got := m.written(m.resources["google_cloud_scheduler_job.tick"], "lifecycle.ignore_changes"); got != "[paused]" {
+		t.Errorf("the scheduler's job ignores changes of %q, want [paused]", got)
 	}
 }
 

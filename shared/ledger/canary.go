@@ -36,6 +36,9 @@ const (
 // Due reports whether it is time for another one.
 func (c Canary) Due(now time.Time) bool { return now.Sub(c.Written) >= canaryEvery }
 
+// Overdue reports whether another one should be long under way; one that was never written is.
+func (c Canary) Overdue(now time.Time) bool { return now.Sub(c.Written) > canaryEvery+canaryTakes }
+
 // Missing reports whether the last one should be back and is not.
 func (c Canary) Missing(now time.Time) bool {
 	return c.Returned.Before(c.Written) && now.Sub(c.Written) > canaryTakes

@@ -158,6 +158,15 @@ run "watching" {
     error_message = "An alert does not say what to do."
   }
 
+  # What a runbook has somebody do is a command of this deployment.
+  assert {
+    condition = alltrue([
+      for key, verb in { dead_letter = "redrive TOPIC", brake = "pause --all --why WHY", escalated = "incident ID", canary = "canary" } :
+      strcontains(google_monitoring_alert_policy.threshold[key].documentation[0].content, "`go run ./scripts/pitstop ${verb} --project demo-project`")
+    ]) && strcontains(output.next, "pitstop status --project demo-project\n")
+    error_message = "An alert does not name the command that its reader needs, or nobody is told how to look."
+  }
+
   assert {
     condition     = length(google_monitoring_alert_policy.threshold) + 1 == 7
     error_message = "There is an alert too many or too few: see the table in README.md."
@@ -222,6 +231,20 @@ run "people_are_told" {
   assert {
     condition     = module.function["notify"].dead_letter_subscription != null && local.functions.notify.max_instances == 1 && contains(keys(google_monitoring_alert_policy.threshold), "refused")
     error_message = "What nobody could be told is not kept, or the bound on messages counts in several places."
+  }
+}
+
+run "a_plan_knows_the_environment" {
+  command = plan
+
+  variables {
+    notify = { slack_webhook_secret = "projects/demo-project/secrets/slack" }
+  }
+
+  # A plan cannot tell a name that is made up on the way, and then this is no answer at all.
+  assert {
+    condition     = alltrue([for name, f in module.function : f.environment.UPDATE_TOPIC == "projects/demo-project/topics/incident-updates" if name != "notify"])
+    error_message = "Functions that are there cannot be given a topic that is new: the provider contradicts a plan that does not know it."
   }
 }
 
@@ -325,6 +348,15 @@ run "starting_stopped_ones" {
 
 run "counted_lines_tell_each_time" {
   command = plan
+
+  variables {
+    labels = { team = "ml" }
+  }
+
+  assert {
+    condition     = jsondecode(google_monitoring_dashboard.main.dashboard_json).labels.team == "ml"
+    error_message = "The dashboard lacks labels that everything else has."
+  }
 
   # A metric of lines is silent without one: its incident has to end, or the next line tells nobody.
   assert {

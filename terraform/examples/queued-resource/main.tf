@@ -125,7 +125,7 @@ variable "pitcrew" {
 
   validation {
     condition     = fileexists(var.pitcrew)
-    error_message = "${var.pitcrew} does not exist: run `GOOS=linux GOARCH=amd64 CGO_ENABLED=0 go build -o build/pitcrew ./scripts/pitcrew` in Pitstop's repository first."
+    error_message = "${var.pitcrew} does not exist: run `go run ./scripts/package pitcrew` in Pitstop's repository first."
   }
 }
 
@@ -156,6 +156,11 @@ variable "zone" {
   description = "The zone of the TPU."
   type        = string
   default     = "us-west4-a"
+}
+
+output "next" {
+  description = "What to look at next, once the TPU is ordered."
+  value       = module.pitstop.next
 }
 
 output "order" {

@@ -26,3 +26,8 @@ output "accounts" {
   description = "The account that each function acts as, for whoever owns a watched project."
   value       = module.pitstop.accounts
 }
+
+output "next" {
+  description = "What to look at next."
+  value       = module.pitstop.next
+}
