@@ -1,6 +1,52 @@
 # When a person has to look, and where to begin.
 
 locals {
+  # What each alert is called, when it fires, and the first thing to do about it, on one line. The README's table is made of this.
+  alerts = {
+    brake = {
+      title = "the brake holds destructive calls back"
+      fires = "a call was held"
+      act   = "`pitstop status`: a zone that fails as a whole looks like this, and so does a fault. If the calls are right, raise `brake_per_zone` or `brake_per_project`; if not, `pitstop pause --all`."
+    }
+    canary = {
+      title = "log entries do not arrive"
+      fires = "the daily canary of a watched project is not back after half an hour"
+      act   = "`terraform apply` mends sinks and their writer's right to publish; then `pitstop canary` tells whether entries arrive."
+    }
+    dead_letter = {
+      title = "a message could not be handled"
+      fires = "a dead-letter subscription holds a message"
+      act   = "Read why in the function's WARNING lines with its message_id, mend that, then `pitstop redrive TOPIC`."
+    }
+    errors = {
+      title = "a function reports errors"
+      fires = "more than 3 ERROR lines of its own in 5 minutes"
+      act   = "Read them: each says what is wrong, and where."
+    }
+    escalated = {
+      title = "an incident needs a person"
+      fires = "an incident ended escalated"
+      act   = "`pitstop incident ID`, with the ID in the line `incident closed`, says why and what to do; when that is done, `pitstop retry WORKLOAD`."
+    }
+    patrol = {
+      title = "patrol does not run"
+      fires = "in a watched project no tick of patrol ended for 5 minutes, or none ever did"
+      act   = "See that its job of Cloud Scheduler is enabled and its last run succeeded; then read the log of the function patrol."
+    }
+    refused = {
+      title = "people are not told"
+      fires = "a target of `notify` refused a message for good; there only with `notify`"
+      act   = "The line `notification refused` says why: mostly a token that was taken back, or a bot that was not invited."
+    }
+    unacknowledged = {
+      title = "messages wait too long"
+      fires = "the oldest unacknowledged message of a function is older than 15 minutes, for 5"
+      act   = "Read the function's log from WARNING on; then see that `terraform plan` is empty."
+    }
+  }
+}
+
+locals {
   run          = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=one_of(${join(", ", [for s in sort(values(local.services)) : "\"${s}\""])})"
   subscription = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=one_of"
   subscribed   = "${local.subscription}(${join(", ", [for s in sort(values(module.function)[*].subscription) : "\"${s}\""])})"
@@ -11,7 +57,6 @@ locals {
   # that the next line begins another one and somebody is told again.
   thresholds = {
     dead_letter = {
-      title     = "a message could not be handled"
       severity  = "ERROR"
       filter    = "${local.dead} AND metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\""
       aligner   = "ALIGN_MAX"
@@ -19,11 +64,10 @@ locals {
       above     = 0
       duration  = "0s"
       silence   = null
-      runbook   = "Twenty deliveries failed over hours, and the message waits in the dead-letter subscription that is named above, for 7 days. Read why: the function's WARNING lines with its message_id. Cure that, then publish the message again on the topic it came from (gcloud pubsub subscriptions pull, without --auto-ack); handling one twice does no harm."
+      runbook   = "Twenty deliveries failed over hours, and the message waits in the dead-letter subscription that is named above, for 7 days. Handling one twice does no harm, and a request that is not wanted any more is dropped."
       documents = "dead letter"
     }
     unacknowledged = {
-      title     = "messages wait too long"
       severity  = "WARNING"
       filter    = "${local.subscribed} AND metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\""
       aligner   = "ALIGN_MAX"
@@ -31,11 +75,10 @@ locals {
       above     = 900
       duration  = "300s"
       silence   = null
-      runbook   = "The function of this subscription answers with errors, or not at all. Look at its log (severity WARNING and above), then at whether it was deployed with what it needs: terraform plan has to be empty. While messages wait, patrol still finds what they would have said."
+      runbook   = "The function of this subscription answers with errors, or not at all. While messages wait, patrol still finds what they would have said."
       documents = "oldest unacknowledged message"
     }
     errors = {
-      title     = "a function reports errors"
       severity  = "ERROR"
       filter    = "${local.run} AND metric.type=\"logging.googleapis.com/log_entry_count\" AND metric.labels.log=one_of(\"run.googleapis.com/stdout\", \"run.googleapis.com/stderr\") AND metric.labels.severity=one_of(\"ERROR\", \"CRITICAL\", \"ALERT\", \"EMERGENCY\")"
       aligner   = "ALIGN_DELTA"
@@ -43,11 +86,10 @@ locals {
       above     = 3 # a patrol that fails writes one a minute
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "More than three ERROR lines in five minutes. Each says what is wrong: `function not configured` names the variables, `event rejected` the faults of the message (it stays in the topic for 7 days, see the seek command of gcloud pubsub subscriptions), patrol's what it could not read."
+      runbook   = "`function not configured` names the variables, `event rejected` the faults of the message (it stays in the topic for 7 days, see the seek command of gcloud pubsub subscriptions), patrol's lines what it could not read."
       documents = "error rate"
     }
     brake = {
-      title     = "the brake holds destructive calls back"
       severity  = "WARNING"
       filter    = local.user_metric.brake_holds
       aligner   = "ALIGN_DELTA"
@@ -55,11 +97,10 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "More TPUs were to be deleted or stopped within an hour than the brake allows. A zone that fails as a whole looks like this, and so does a fault. Held calls go on by themselves at the next full hour. If they are right, raise brake_per_zone or brake_per_project; if not, take recreate out of allow and apply."
+      runbook   = "More TPUs were to be deleted or stopped within an hour than the brake allows. Held calls go on by themselves at the next full hour, unless something is paused."
       documents = "brake"
     }
     escalated = {
-      title     = "an incident needs a person"
       severity  = "CRITICAL"
       filter    = "${local.user_metric.incidents_closed} AND metric.labels.outcome=\"escalated\""
       aligner   = "ALIGN_DELTA"
@@ -67,11 +108,10 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "Pitstop gave up on an incident and says why and what to do: read the line `incident closed` with outcome escalated, then the incident's record in the ledger. Nothing more is done about that TPU until something new happens to it."
+      runbook   = "Pitstop gave up on an incident. Nothing more is done about that TPU until something new happens to it, or a person says retry; slices that are READY stay, and cost."
       documents = "incident escalated"
     }
     canary = {
-      title     = "log entries do not arrive"
       severity  = "ERROR"
       filter    = local.user_metric.canaries_missing
       aligner   = "ALIGN_DELTA"
@@ -79,11 +119,10 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "Once a day patrol writes a log entry that has to come back through the sinks, and it did not within half an hour. Run terraform apply: it mends sinks and the right of their writer to publish. Then see the error e-mails of Cloud Logging, and the metric logging.googleapis.com/exports/error_count. Until entries arrive, patrol sees losses by its readings alone, up to a minute later."
+      runbook   = "Once a day patrol writes a log entry that has to come back through the sinks, and it did not within half an hour. Where apply mends nothing, see the error e-mails of Cloud Logging, and the metric logging.googleapis.com/exports/error_count. Until entries arrive, patrol sees losses by its readings alone, up to a minute later."
       documents = "canary missing"
     }
     refused = {
-      title     = "people are not told"
       severity  = "ERROR"
       filter    = local.user_metric.refused
       aligner   = "ALIGN_DELTA"
@@ -91,7 +130,7 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "A target refused a message of the function notify for good, and nobody read it there. The line `notification refused` says why: `invalid_auth` or 401 a token that was taken back (add a version to its secret, then deploy notify anew), `not_in_channel` or `channel_not_found` a bot that was not invited, 404 a webhook that is gone. Incidents go on meanwhile; read them with pitstop status. A target that is only away shows as messages that wait too long, and is told when it is back."
+      runbook   = "A target refused a message of the function notify for good, and nobody read it there: `invalid_auth` or 401 is a token that was taken back (add a version to its secret, then deploy notify anew), `not_in_channel` or `channel_not_found` a bot that was not invited, 404 a webhook that is gone. Incidents go on meanwhile; read them with `pitstop status`. A target that is only away shows as messages that wait too long, and is told when it is back."
       documents = "notification refused"
     }
   }
@@ -101,7 +140,7 @@ resource "google_monitoring_alert_policy" "threshold" {
   for_each = { for key, alert in local.thresholds : key => alert if key != "refused" || local.tells }
 
   project               = var.project_id
-  display_name          = "${var.prefix}Pitstop: ${each.value.title}"
+  display_name          = "${var.prefix}Pitstop: ${local.alerts[each.key].title}"
   combiner              = "OR"
   severity              = each.value.severity
   notification_channels = var.notification_channels
@@ -136,8 +175,8 @@ resource "google_monitoring_alert_policy" "threshold" {
   }
 
   documentation {
-    subject   = "Pitstop in ${var.project_id}: ${each.value.title}"
-    content   = each.value.runbook
+    subject   = "Pitstop in ${var.project_id}: ${local.alerts[each.key].title}"
+    content   = "${local.alerts[each.key].act}\n\n${each.value.runbook}"
     mime_type = "text/markdown"
   }
 
@@ -150,7 +189,7 @@ resource "google_monitoring_alert_policy" "threshold" {
 # a query says: a condition of the other kinds begins with the first data, and a patrol that never ran has none.
 resource "google_monitoring_alert_policy" "patrol" {
   project               = var.project_id
-  display_name          = "${var.prefix}Pitstop: patrol does not run"
+  display_name          = "${var.prefix}Pitstop: ${local.alerts.patrol.title}"
   combiner              = "OR"
   severity              = "CRITICAL"
   notification_channels = var.notification_channels
@@ -174,8 +213,8 @@ resource "google_monitoring_alert_policy" "patrol" {
   }
 
   documentation {
-    subject   = "Pitstop in ${var.project_id}: patrol does not run"
-    content   = "In a watched project no tick of patrol ended for five minutes, or none ever did; one a minute has to. Look whether the job ${google_cloud_scheduler_job.tick.name} of Cloud Scheduler is enabled and its last run succeeded, then at the log of the function ${local.services.patrol}: `tick done` names the project, `function not configured` the variables that are missing, and no line at all means that no message arrives (the subscription ${module.function["patrol"].subscription}). Minutes after a first apply, wait for the first tick."
+    subject   = "Pitstop in ${var.project_id}: ${local.alerts.patrol.title}"
+    content   = "${local.alerts.patrol.act}\n\nOne tick a minute has to end in each watched project, by the job ${google_cloud_scheduler_job.tick.name} and the function ${local.services.patrol}: `tick done` names the project, `function not configured` the variables that are missing, and no line at all means that no message arrives (the subscription ${module.function["patrol"].subscription}). Minutes after a first apply, wait for the first tick."
     mime_type = "text/markdown"
   }
 
