@@ -64,7 +64,7 @@ locals {
       above     = 0
       duration  = "0s"
       silence   = null
-      runbook   = "Twenty deliveries failed over hours, and the message waits in the dead-letter subscription that is named above, for 7 days. Handling one twice does no harm, and a request that is not wanted any more is dropped."
+      runbook   = "Twenty deliveries failed over hours, and the message waits in the dead-letter subscription that is named above, for 7 days. Read why: the function's WARNING lines with its message_id. Cure that, then publish the message again on the topic it came from (gcloud pubsub subscriptions pull, without --auto-ack); handling one twice does no harm."
       documents = "dead letter"
     }
     unacknowledged = {
@@ -75,7 +75,7 @@ locals {
       above     = 900
       duration  = "300s"
       silence   = null
-      runbook   = "The function of this subscription answers with errors, or not at all. While messages wait, patrol still finds what they would have said."
+      runbook   = "The function of this subscription answers with errors, or not at all. Look at its log (severity WARNING and above), then at whether it was deployed with what it needs: terraform plan has to be empty. While messages wait, patrol still finds what they would have said."
       documents = "oldest unacknowledged message"
     }
     errors = {
@@ -86,7 +86,7 @@ locals {
       above     = 3 # a patrol that fails writes one a minute
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "`function not configured` names the variables, `event rejected` the faults of the message (it stays in the topic for 7 days, see the seek command of gcloud pubsub subscriptions), patrol's lines what it could not read."
+      runbook   = "More than three ERROR lines in five minutes. Each says what is wrong: `function not configured` names the variables, `event rejected` the faults of the message (it stays in the topic for 7 days, see the seek command of gcloud pubsub subscriptions), patrol's what it could not read."
       documents = "error rate"
     }
     brake = {
@@ -97,7 +97,7 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "More TPUs were to be deleted or stopped within an hour than the brake allows. Held calls go on by themselves at the next full hour, unless something is paused."
+      runbook   = "More TPUs were to be deleted or stopped within an hour than the brake allows. A zone that fails as a whole looks like this, and so does a fault. Held calls go on by themselves at the next full hour. If they are right, raise brake_per_zone or brake_per_project; if not, take recreate out of allow and apply."
       documents = "brake"
     }
     escalated = {
@@ -108,7 +108,7 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "Pitstop gave up on an incident. Nothing more is done about that TPU until something new happens to it, or a person says retry; slices that are READY stay, and cost."
+      runbook   = "Pitstop gave up on an incident and says why and what to do: read the line `incident closed` with outcome escalated, then the incident's record in the ledger. Nothing more is done about that TPU until something new happens to it."
       documents = "incident escalated"
     }
     canary = {
@@ -119,7 +119,7 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "Once a day patrol writes a log entry that has to come back through the sinks, and it did not within half an hour. Where apply mends nothing, see the error e-mails of Cloud Logging, and the metric logging.googleapis.com/exports/error_count. Until entries arrive, patrol sees losses by its readings alone, up to a minute later."
+      runbook   = "Once a day patrol writes a log entry that has to come back through the sinks, and it did not within half an hour. Run terraform apply: it mends sinks and the right of their writer to publish. Then see the error e-mails of Cloud Logging, and the metric logging.googleapis.com/exports/error_count. Until entries arrive, patrol sees losses by its readings alone, up to a minute later."
       documents = "canary missing"
     }
     refused = {
@@ -130,7 +130,7 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "A target refused a message of the function notify for good, and nobody read it there: `invalid_auth` or 401 is a token that was taken back (add a version to its secret, then deploy notify anew), `not_in_channel` or `channel_not_found` a bot that was not invited, 404 a webhook that is gone. Incidents go on meanwhile; read them with `pitstop status`. A target that is only away shows as messages that wait too long, and is told when it is back."
+      runbook   = "A target refused a message of the function notify for good, and nobody read it there. The line `notification refused` says why: `invalid_auth` or 401 a token that was taken back (add a version to its secret, then deploy notify anew), `not_in_channel` or `channel_not_found` a bot that was not invited, 404 a webhook that is gone. Incidents go on meanwhile; read them with pitstop status. A target that is only away shows as messages that wait too long, and is told when it is back."
       documents = "notification refused"
     }
   }
