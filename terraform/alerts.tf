@@ -1,6 +1,52 @@
 # When a person has to look, and where to begin.
 
 locals {
+  # What each alert is called, when it fires, and the first thing to do about it, on one line. The README's table is made of this.
+  alerts = {
+    brake = {
+      title = "the brake holds destructive calls back"
+      fires = "a call was held"
+      act   = "`pitstop status`: a zone that fails as a whole looks like this, and so does a fault. If the calls are right, raise `brake_per_zone` or `brake_per_project`; if not, `pitstop pause --all`."
+    }
+    canary = {
+      title = "log entries do not arrive"
+      fires = "the daily canary of a watched project is not back after half an hour, or cannot be written"
+      act   = "`terraform apply` mends sinks and their writer's right to publish; then `pitstop canary` tells whether entries arrive."
+    }
+    dead_letter = {
+      title = "a message could not be handled"
+      fires = "a dead-letter subscription holds a message"
+      act   = "Read why in the function's WARNING lines with its message_id, mend that, then `pitstop redrive TOPIC`."
+    }
+    errors = {
+      title = "a function reports errors"
+      fires = "more than 3 ERROR lines of its own in 5 minutes"
+      act   = "Read them: each says what is wrong, and where."
+    }
+    escalated = {
+      title = "an incident needs a person"
+      fires = "an incident ended escalated"
+      act   = "`pitstop incident ID`, with the ID in the line `incident closed`, says why and what to do; when that is done, `pitstop retry WORKLOAD`."
+    }
+    patrol = {
+      title = "patrol does not run"
+      fires = "in a watched project no tick of patrol ended for 5 minutes, or none ever did"
+      act   = "See that its job of Cloud Scheduler is enabled and its last run succeeded; then read the log of the function patrol."
+    }
+    refused = {
+      title = "people are not told"
+      fires = "a target of `notify` refused a message for good; there only with `notify`"
+      act   = "The line `notification refused` says why: mostly a token that was taken back, or a bot that was not invited."
+    }
+    unacknowledged = {
+      title = "messages wait too long"
+      fires = "the oldest unacknowledged message of a function is older than 15 minutes, for 5"
+      act   = "Read the function's log from WARNING on; then see that `terraform plan` is empty."
+    }
+  }
+}
+
+locals {
   run          = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=one_of(${join(", ", [for s in sort(values(local.services)) : "\"${s}\""])})"
   subscription = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=one_of"
   subscribed   = "${local.subscription}(${join(", ", [for s in sort(values(module.function)[*].subscription) : "\"${s}\""])})"
@@ -13,7 +59,6 @@ locals {
   # that the next line begins another one and somebody is told again.
   thresholds = {
     dead_letter = {
-      title     = "a message could not be handled"
       severity  = "ERROR"
       filter    = "${local.dead} AND metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\""
       aligner   = "ALIGN_MAX"
@@ -25,7 +70,6 @@ locals {
       documents = "dead letter"
     }
     unacknowledged = {
-      title     = "messages wait too long"
       severity  = "WARNING"
       filter    = "${local.subscribed} AND metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\""
       aligner   = "ALIGN_MAX"
@@ -37,7 +81,6 @@ locals {
       documents = "oldest unacknowledged message"
     }
     errors = {
-      title     = "a function reports errors"
       severity  = "ERROR"
       filter    = "${local.run} AND metric.type=\"logging.googleapis.com/log_entry_count\" AND metric.labels.log=one_of(\"run.googleapis.com/stdout\", \"run.googleapis.com/stderr\") AND metric.labels.severity=one_of(\"ERROR\", \"CRITICAL\", \"ALERT\", \"EMERGENCY\")"
       aligner   = "ALIGN_DELTA"
@@ -49,7 +92,6 @@ locals {
       documents = "error rate"
     }
     brake = {
-      title     = "the brake holds destructive calls back"
       severity  = "WARNING"
       filter    = local.user_metric.brake_holds
       aligner   = "ALIGN_DELTA"
@@ -61,7 +103,6 @@ locals {
       documents = "brake"
     }
     escalated = {
-      title     = "an incident needs a person"
       severity  = "CRITICAL"
       filter    = "${local.user_metric.incidents_closed} AND metric.labels.outcome=\"escalated\""
       aligner   = "ALIGN_DELTA"
@@ -73,7 +114,6 @@ locals {
       documents = "incident escalated"
     }
     canary = {
-      title     = "log entries do not arrive"
       severity  = "ERROR"
       filter    = local.user_metric.canaries_missing
       aligner   = "ALIGN_DELTA"
@@ -85,7 +125,6 @@ locals {
       documents = "canary missing"
     }
     refused = {
-      title     = "people are not told"
       severity  = "ERROR"
       filter    = local.user_metric.refused
       aligner   = "ALIGN_DELTA"
@@ -103,7 +142,7 @@ resource "google_monitoring_alert_policy" "threshold" {
   for_each = { for key, alert in local.thresholds : key => alert if key != "refused" || local.tells }
 
   project               = var.project_id
-  display_name          = "${var.prefix}Pitstop: ${each.value.title}"
+  display_name          = "${var.prefix}Pitstop: ${local.alerts[each.key].title}"
   combiner              = "OR"
   severity              = each.value.severity
   notification_channels = var.notification_channels
@@ -138,8 +177,8 @@ resource "google_monitoring_alert_policy" "threshold" {
   }
 
   documentation {
-    subject   = "Pitstop in ${var.project_id}: ${each.value.title}"
-    content   = each.value.runbook
+    subject   = "Pitstop in ${var.project_id}: ${local.alerts[each.key].title}"
+    content   = "${local.alerts[each.key].act}\n\n${each.value.runbook}"
     mime_type = "text/markdown"
   }
 
@@ -152,7 +191,7 @@ resource "google_monitoring_alert_policy" "threshold" {
 # a query says: a condition of the other kinds begins with the first data, and a patrol that never ran has none.
 resource "google_monitoring_alert_policy" "patrol" {
   project               = var.project_id
-  display_name          = "${var.prefix}Pitstop: patrol does not run"
+  display_name          = "${var.prefix}Pitstop: ${local.alerts.patrol.title}"
   combiner              = "OR"
   severity              = "CRITICAL"
   notification_channels = var.notification_channels
@@ -176,8 +215,8 @@ resource "google_monitoring_alert_policy" "patrol" {
   }
 
   documentation {
-    subject   = "Pitstop in ${var.project_id}: patrol does not run"
-    content   = "In a watched project no tick of patrol ended for five minutes, or none ever did; one a minute has to. Look whether the job ${google_cloud_scheduler_job.tick.name} of Cloud Scheduler is enabled and its last run succeeded, then at the log of the function ${local.services.patrol}: `tick done` names the project, `function not configured` the variables that are missing, and no line at all means that no message arrives (the subscription ${module.function["patrol"].subscription}). Minutes after a first apply, wait for the first tick."
+    subject   = "Pitstop in ${var.project_id}: ${local.alerts.patrol.title}"
+    content   = "${local.alerts.patrol.act}\n\nOne tick a minute has to end in each watched project, by the job ${google_cloud_scheduler_job.tick.name} and the function ${local.services.patrol}: `tick done` names the project, `function not configured` the variables that are missing, and no line at all means that no message arrives (the subscription ${module.function["patrol"].subscription}). Minutes after a first apply, wait for the first tick."
     mime_type = "text/markdown"
   }
 

@@ -76,6 +76,43 @@ func TestWhatIsGeneratedIsFresh(t *testing.T) {
 	}
 }
 
+// TestThePagesNameWhatThereIs: every output and every variable that the handbook, the folder's own page and the example of
+// a terraform.tfvars name is one, and every alert is in the table that tells what to do.
+func TestThePagesNameWhatThereIs(t *testing.T) {
+	m := configuration(t)
+	named := func(what string, all []declared, name string) {
+		if !slices.ContainsFunc(all, func(d declared) bool { return d.name == name }) {
+			t.Errorf("there is no %s %s", what, name)
+		}
+	}
+	outputs := regexp.MustCompile(`terraform -chdir=terraform\s+output\s+(\w+)`)
+	inputs := regexp.MustCompile("(?m)-var '?(\\w+)=|^(?: {4,}|(?:# ?)?)(\\w+) *= |[Ii]nput `(\\w+)`")
+	held := 0
+	for _, name := range []string{"README.md", "terraform/README.md", "terraform/terraform.tfvars.example"} {
+		raw, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range outputs.FindAllStringSubmatch(string(raw), -1) {
+			named("output", m.outputs, found[1])
+			held++
+		}
+		for _, found := range inputs.FindAllStringSubmatch(string(raw), -1) {
+			named("variable", m.variables, found[1]+found[2]+found[3])
+			held++
+		}
+	}
+	if held < 25 {
+		t.Errorf("only %d names were held", held)
+	}
+
+	told := []string{"patrol"}
+	for name := range keysOf(t, m.locals["thresholds"]) {
+		told = append(told, name)
+	}
+	same(t, "alerts", slices.Sorted(slices.Values(told)), slices.Sorted(maps.Keys(keysOf(t, m.locals["alerts"]))))
+}
+
 func TestEveryFunctionIsDeployedByItsEntryPoint(t *testing.T) {
 	written, err := process.Functions(root)
 	if err != nil {

@@ -4,7 +4,7 @@
 //	go run ./scripts/deployment
 //
 // That is the sinks' filters, the variables that each function reads, the permissions with their table, the picture of the
-// topics, and the tables of inputs and outputs. A test holds all of it fresh.
+// topics, and the tables of alerts, of reason codes, and of inputs and outputs. A test holds all of it fresh.
 package main
 
 import (
@@ -20,6 +20,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/zclconf/go-cty/cty/gocty"
 )
 
 func main() {
@@ -92,7 +94,14 @@ func generate(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if files["README.md"], err = fill(root, "README.md", map[string]string{"topology": picture, "permissions": table, "codes": codeTable()}); err != nil {
+	alerts, err := main.alerts()
+	if err != nil {
+		return nil, err
+	}
+	if files["README.md"], err = fill(root, "README.md", map[string]string{"topology": picture, "permissions": table, "alerts": alerts}); err != nil {
+		return nil, err
+	}
+	if files["scripts/pitstop/README.md"], err = fill(root, "scripts/pitstop/README.md", map[string]string{"codes": codeTable()}); err != nil {
 		return nil, err
 	}
 	for _, dir := range []string{"terraform", "terraform/modules/function", "terraform/modules/log-sink"} {
@@ -115,7 +124,7 @@ func written(root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	for _, name := range []string{
-		"terraform/permissions.json", "terraform/tests/environment.json", "README.md",
+		"terraform/permissions.json", "terraform/tests/environment.json", "README.md", "scripts/pitstop/README.md",
 		"terraform/README.md", "terraform/modules/function/README.md", "terraform/modules/log-sink/README.md",
 	} {
 		names = append(names, filepath.Join(root, name))
@@ -160,6 +169,29 @@ func fill(root, name string, parts map[string]string) ([]byte, error) {
 func indented(v any) ([]byte, error) {
 	data, err := json.MarshalIndent(v, "", "  ")
 	return append(data, '\n'), err
+}
+
+// alerts is the table of what to do on each alert, as the alert itself says it.
+func (m *module) alerts() (string, error) {
+	v, err := m.local("alerts")
+	if err != nil {
+		return "", err
+	}
+	all := v.AsValueMap()
+	var b strings.Builder
+	b.WriteString("| alert | fires when | do |\n|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		var a struct {
+			Title string `cty:"title"`
+			Fires string `cty:"fires"`
+			Act   string `cty:"act"`
+		}
+		if err := gocty.FromCtyValue(all[name], &a); err != nil {
+			return "", fmt.Errorf("local.alerts.%s: %w", name, err)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", a.Title, a.Fires, a.Act)
+	}
+	return b.String(), nil
 }
 
 // inputs is a module's table of variables.

@@ -238,7 +238,7 @@ func predefined() (map[string][]string, error) {
 	return roles, err
 }
 
-// codeTable is the table of reason codes of the README.
+// codeTable is the table of reason codes.
 func codeTable() string {
 	var b strings.Builder
 	b.WriteString("| code | means |\n|---|---|\n")
@@ -279,7 +279,7 @@ func permissionTable() (string, error) {
 		}
 		holders[p.Role] = append(holders[p.Role], p.Accounts...)
 	}
-	b.WriteString("\nWhat the predefined roles carry beyond this table, and no call of Pitstop's uses:\n\n")
+	b.WriteString("\n<details><summary>What the predefined roles carry beyond this table, and no call of Pitstop's uses</summary>\n\n")
 	for _, role := range order {
 		if roles[role] == nil {
 			return "", fmt.Errorf("roles.json does not say what %s holds", role)
@@ -292,6 +292,7 @@ func permissionTable() (string, error) {
 		})
 		fmt.Fprintf(&b, "- `%s`: %s\n", role, folded(beyond))
 	}
+	b.WriteString("\n</details>\n")
 	return b.String(), nil
 }
 

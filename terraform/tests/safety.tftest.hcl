@@ -169,7 +169,7 @@ run "watching" {
 
   assert {
     condition     = length(google_monitoring_alert_policy.threshold) + 1 == 7
-    error_message = "There is an alert too many or too few: see the table in README.md."
+    error_message = "There is an alert too many or too few: see local.alerts."
   }
 }
 

@@ -12,55 +12,109 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
 )
 
-// TestTheHandbookIsTrue calls every line of the README that operates a deployment, word for word, and holds its table of verbs
-// against the verbs that there are.
-func TestTheHandbookIsTrue(t *testing.T) {
-	raw, err := os.ReadFile("../../../README.md")
+// page reads a page, by its path in the repository.
+func page(t *testing.T, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile("../../../" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(raw), "\n## Look at it, hold it, take it over\n")
-	section, _, ok := strings.Cut(section, "\n## ")
-	if !ok {
-		t.Fatal("the README has no such section any more")
+	return string(raw)
+}
+
+// callsOn are the lines of a page that call the command: those of its code blocks, without what is said beside them.
+func callsOn(page string) (calls []string) {
+	for line := range strings.SplitSeq(page, "\n") {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./scripts/pitstop "); ok && line[0] == ' ' {
+			text, _, _ = strings.Cut(text, " #")
+			calls = append(calls, text)
+		}
 	}
+	return calls
+}
+
+// TestEveryCallOnThePagesIsOne: every line that calls the command names a verb that there is, with flags and arguments that it
+// takes, and so does every call in the middle of a sentence, which may leave arguments out. None is made.
+func TestEveryCallOnThePagesIsOne(t *testing.T) {
+	fenced := regexp.MustCompile("(?s)```.*?```")
+	for name, least := range map[string]int{"README.md": 35, "scripts/pitstop/README.md": 8, "terraform/README.md": 3, "terraform/alerts.tf": 6} {
+		text := fenced.ReplaceAllString(page(t, name), "")
+		held := 0
+		hold := func(call string, whole bool) {
+			held++
+			c, args, err := commands().Find(words(call))
+			if err == nil && !c.HasParent() {
+				err = errors.New("there is no such verb")
+			}
+			if err == nil {
+				c.InitDefaultHelpFlag()
+				err = c.ParseFlags(args)
+			}
+			if err == nil && whole {
+				err = c.ValidateArgs(c.Flags().Args())
+			}
+			if err != nil {
+				t.Errorf("%s: pitstop %s: %v", name, call, err)
+			}
+		}
+		for _, call := range callsOn(text) {
+			hold(call, true)
+		}
+		for _, span := range regexp.MustCompile("`([^`|]+)`").FindAllStringSubmatch(text, -1) {
+			call := strings.TrimPrefix(span[1], "go run ./scripts/")
+			verb := strings.Fields(strings.TrimPrefix(call, "pitstop "))
+			switch {
+			case len(verb) == 0 || verb[0] == "VERB" || verb[0] == "X": // whichever it is
+			case strings.HasPrefix(call, "pitstop "):
+				hold(strings.Join(verb, " "), false)
+			case len(verb) > 1 && slices.ContainsFunc(commands().Commands(), func(c *cobra.Command) bool { return c.Name() == verb[0] }):
+				hold(call, false)
+			}
+		}
+		if held < least {
+			t.Errorf("only %d calls of %s were held", held, name)
+		}
+	}
+}
+
+// TestTheHandbookIsTrue makes every call of the README that needs a deployment, word for word, each where it belongs in the life
+// of one, and holds its table of verbs against the verbs that there are.
+func TestTheHandbookIsTrue(t *testing.T) {
+	text := page(t, "README.md")
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("prices.yaml", []byte("v5litepod: {spot: 0.48, other: 1.20}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	called := 0
-	for line := range strings.SplitSeq(section, "\n") {
-		text, ok := strings.CutPrefix(line, "    go run ./scripts/pitstop ")
-		if !ok {
+	called := map[string]bool{}
+	for _, call := range callsOn(text) {
+		args := words(call)
+		if !slices.ContainsFunc(deployed.commands(), func(c *cobra.Command) bool { return c.Name() == args[0] }) {
 			continue
 		}
-		text, _, _ = strings.Cut(text, " #")
-		b, _, _ := cloudOf(t)
-		b.sleep = func(context.Context, time.Duration) error { return context.Canceled }
-		w := asking()
-		w.Incident.ID = "llama-8b-20261112-3"
-		if _, err := b.ledger.Save(t.Context(), w, ledger.Revision{}); err != nil {
-			t.Fatal(err)
-		}
-		b.allows("recreate")
-		args := words(text)
 		i := slices.Index(args, "--project")
 		if i < 0 || args[i+1] != "MINE" {
-			t.Fatalf("%q names no project MINE", text)
+			t.Fatalf("%q names no project MINE", call)
 		}
-		args = slices.Delete(args, i, i+2)
-		if got, err := b.call(args...); err != nil || got == "" {
-			t.Errorf("%s: %v\n%s", text, err, got)
+		b := scene(t, args[0])
+		if got, err := b.call(slices.Delete(args, i, i+2)...); err != nil || got == "" {
+			t.Errorf("%s: %v\n%s", call, err, got)
 		}
-		called++
+		called[args[0]] = true
 	}
-	if called < 5 {
-		t.Errorf("only %d lines were called", called)
+	if len(called) < 9 {
+		t.Errorf("only %v were called", called)
 	}
 
+	_, section, _ := strings.Cut(text, "\n| verb |")
+	section, _, ok := strings.Cut(section, "\n\n")
+	if !ok {
+		t.Fatal("the README has no table of verbs any more")
+	}
 	var told []string
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+) \\|").FindAllStringSubmatch(section, -1) {
 		for _, verb := range regexp.MustCompile("`([a-z]+)").FindAllStringSubmatch(row[1], -1) {
@@ -79,6 +133,36 @@ func TestTheHandbookIsTrue(t *testing.T) {
 	if !slices.Equal(told, there) {
 		t.Errorf("the README has the verbs %v, and there are %v", told, there)
 	}
+}
+
+// scene is a deployment as it stands when the handbook comes to a verb.
+func scene(t *testing.T, verb string) *bench {
+	t.Helper()
+	switch verb {
+	case "check":
+		b, _, _ := healthy(t, startsCrew)
+		return b
+	case "drill":
+		return exercise(t, ledgertest.NewStore().Open, map[int]func(*bench, time.Time){2: opens, 8: closes(incident.Resumed)})
+	case "canary":
+		b := deployedWith(t, ledgertest.NewStore().Open)
+		s := &sink{b: b}
+		b.canary = s
+		b.sleep = func(ctx context.Context, _ time.Duration) error {
+			_, err := b.ledger.CanaryReturned(ctx, s.project, s.id, ledger.Way{Written: s.written, Received: s.written, Published: s.written}, s.written)
+			return err
+		}
+		return b
+	}
+	b, _, _ := cloudOf(t) // with a sleep that ends what would look again for ever
+	b.sleep = func(context.Context, time.Duration) error { return context.Canceled }
+	w := asking()
+	w.Incident.ID = "llama-8b-20261112-3"
+	if _, err := b.ledger.Save(t.Context(), w, ledger.Revision{}); err != nil {
+		t.Fatal(err)
+	}
+	b.allows("recreate")
+	return b
 }
 
 // words are those of a shell line in which double quotes hold some together.

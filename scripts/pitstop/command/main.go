@@ -44,7 +44,8 @@ func noArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
-func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+// commands is the command with all its verbs.
+func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use: "pitstop", Short: "Keep Cloud TPU training running", SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.ArbitraryArgs, CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -55,13 +56,18 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 			return c.Help()
 		},
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(replayCommand(), explainCommand(), filterCommand(), reportCommand(), simulateCommand(), policyCommand())
+	root.AddCommand(deployed.commands()...)
+	return root
+}
+
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	root := commands()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(replayCommand(), explainCommand(), filterCommand(), reportCommand(), simulateCommand(), policyCommand())
-	root.AddCommand(deployed.commands()...)
 	err := root.ExecuteContext(ctx)
 	var wrong usageError
 	switch {

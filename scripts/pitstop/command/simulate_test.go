@@ -98,10 +98,10 @@ func TestSimulateAnOwnFleet(t *testing.T) {
 	}
 }
 
-// jsonFields are the fields of simulate --json that the README documents.
+// jsonFields are the fields of simulate --json that the command's README documents.
 func jsonFields(t *testing.T) (fields []string) {
 	t.Helper()
-	raw, err := os.ReadFile("../../../README.md")
+	raw, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
