@@ -325,3 +325,51 @@ func TestWhatItsOwnerHasOrderedAgainGoesWithTheRest(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
+
+// TestWhatACrewRunsInIsNoLeftover: a crew has taken the lease over by itself in what we made, and nobody admitted it. It lives, and is
+// not deleted unsaved.
+func TestWhatACrewRunsInIsNoLeftover(t *testing.T) {
+	const group = "t1v-n-0badcafe"
+	for name, c := range map[string]struct {
+		report  events.Report
+		host    string
+		deleted bool
+	}{
+		"it has started":             {events.ReportStarted, group, false},
+		"it does steps":              {events.ReportProgress, group, false},
+		"it only sees maintenance":   {events.ReportNotice, group, true},
+		"it is one of a former life": {events.ReportStarted, "t1v-n-deadbeef", true},
+		"nobody knows whose it is":   {events.ReportStarted, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := at(t, policies["everything"], true,
+				"preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours made", nil)
+			n.w.Progress.Verified, n.w.Progress.VerifiedAt = 0, time.Time{}
+			s := &n.w.Slices[0]
+			s.Group = group
+			host := ""
+			if c.host != "" {
+				host = c.host + "-w-0"
+			}
+			now := n.now.Add(time.Minute)
+			w, _, _ := incident.Advance(policies["everything"], n.w, incident.Reported{
+				Origin: incident.Origin{Time: now, Rank: events.RankUser}, Slice: s.Name,
+				Report: events.CrewReport{Report: c.report, Hostname: host, Attempt: 9, Workers: 4, Step: 48000},
+			}, now)
+			now = now.Add(time.Minute)
+			w, _, _ = incident.Advance(policies["everything"], w, learned(w, w.Slices[0], now)["read unhealthy"], now)
+			deleted := false
+			for range 60 * 8 {
+				now = now.Add(time.Minute)
+				var sent []events.Event
+				w, sent, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, now)
+				for _, e := range sent {
+					deleted = deleted || asks(e) == "delete llama-8b"
+				}
+			}
+			if deleted != c.deleted {
+				t.Errorf("it is deleted: %v, want %v; %s", deleted, c.deleted, tale(w))
+			}
+		})
+	}
+}

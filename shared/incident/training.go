@@ -22,6 +22,7 @@ func (m *machine) reported(e Reported) {
 		m.w.Crew.Seen, m.changed = m.now, true
 	}
 	m.leaseSeen(s, r)
+	m.runsIn(s, r)
 	switch r.Report {
 	case events.ReportStarted:
 		m.started(s, r)
@@ -59,6 +60,16 @@ func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
 		return
 	}
 	m.leased(t.Action, fmt.Sprintf("the crew runs attempt %d", r.Attempt))
+}
+
+// runsIn takes it from the report of a crew that training runs in what was made, though nobody admitted it: a crew that finds itself in
+// the place of the life that the lease names takes the lease over after a while.
+func (m *machine) runsIn(s *Slice, r events.CrewReport) {
+	group, _, ok := events.WorkerGroup(r.Hostname)
+	runs := r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved
+	if s.Made != "" && runs && ok && group == s.Group {
+		m.slice(s.Name).Made = ""
+	}
 }
 
 func (m *machine) started(s *Slice, r events.CrewReport) {
