@@ -355,25 +355,41 @@ func (h handler) spec(ctx context.Context, w incident.Workload, r events.Recreat
 	return spec, nil, err
 }
 
-// lookBehind looks where the slice was last before it is created in another zone: somebody else may have created it there
-// since it was proven gone, and then it is theirs.
+// lookBehind looks where the slice was last, and where training was admitted to it last, before it is created in another zone:
+// somebody else may have created it there since it was proven gone, and then it is theirs.
 func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w incident.Workload, slice string) (incident.Workload, error) {
 	known := w.Slice(slice)
-	if known == nil || known.Zone == r.Zone {
+	if known == nil {
 		return w, nil
 	}
-	s, err := h.Fleet.Read(ctx, fleet.Ref(w, *known))
-	if err != nil {
-		return w, h.unread(ctx, r, slice+" is not readable in "+known.Zone, err)
+	for _, zone := range slices.Compact([]string{known.Zone, known.Admitted.Zone}) {
+		if zone == "" || zone == r.Zone {
+			continue
+		}
+		ref := fleet.Ref(w, *known)
+		ref.Zone = zone
+		s, err := h.Fleet.Read(ctx, ref)
+		if err != nil {
+			return w, h.unread(ctx, r, slice+" is not readable in "+zone, err)
+		}
+		if s.Condition == incident.Gone {
+			continue
+		}
+		by, err := h.Fleet.Taken(ctx, w, ref)
+		if err != nil {
+			return w, err
+		}
+		if by != "" {
+			continue // another workload's
+		}
+		if _, err = h.Fleet.Feed(ctx, w, s); err != nil {
+			return w, err
+		}
+		if w, _, err = h.Fleet.Advancer.Check(ctx, r.Request); err != nil {
+			return w, err
+		}
 	}
-	if s.Condition == incident.Gone {
-		return w, nil
-	}
-	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {
-		return w, err
-	}
-	w, _, err = h.Fleet.Advancer.Check(ctx, r.Request)
-	return w, err
+	return w, nil
 }
 
 // unread stores that something could not be read. Not to know is no reason to call, and what keeps a reading from coming

@@ -574,6 +574,41 @@ func TestWhatSomebodyElseCreatedIsTheirs(t *testing.T) {
 	b.Want(b.closed().Outcome, incident.Released)
 }
 
+// TestWhatSomebodyElseCreatedWhereTrainingWasAdmittedIsTheirs: the slice stood in another zone since, where nobody was admitted.
+func TestWhatSomebodyElseCreatedWhereTrainingWasAdmittedIsTheirs(t *testing.T) {
+	for name, c := range map[string]struct {
+		theirs bool
+		calls  []string
+	}{
+		"it is there":    {true, []string{"GetNode" + at, "GetNode " + fleettest.OtherZone + "/" + slice}},
+		"nothing is":     {false, []string{"GetNode" + at, "GetNode " + fleettest.OtherZone + "/" + slice, "CreateNode" + at}},
+		"nobody can say": {false, []string{"GetNode" + at, "GetNode " + fleettest.OtherZone + "/" + slice}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toCreate(t)
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Admitted.Zone = fleettest.OtherZone })
+			if c.theirs {
+				b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: fleettest.OtherZone, Name: slice, Spot: true}, fleettest.Owner))
+			}
+			if name == "nobody can say" {
+				b.API.Inject(tputest.Fault{Method: "GetNode", Zone: fleettest.OtherZone, Code: 14})
+			}
+			b.Calls()
+			b.deliver()
+			got := b.Calls()
+			for i, call := range got {
+				if strings.HasPrefix(call, "CreateNode") {
+					got[i] = "CreateNode" + at // beside its ID
+				}
+			}
+			b.Want(got, c.calls)
+			if c.theirs {
+				b.Want(b.closed().Outcome, incident.Released)
+			}
+		})
+	}
+}
+
 // twoZones allows to create the slice in another zone too.
 func (b *bench) twoZones() {
 	b.T.Helper()
