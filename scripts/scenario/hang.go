@@ -77,8 +77,8 @@ func (c *checks) unseen(doc incident.Workload, slice string) {
 		}
 		heard = later(heard, s.Since)
 	}
-	if since = later(since, heard); r.left.After(since) || !heard.After(r.left) {
-		return // it was left to a person, and nobody has heard of a step since
+	if since = later(since, heard); doc.Crew.Theirs || r.left.After(since) || !heard.After(r.left) {
+		return // it was left to a person, or a person has taken it over, and nobody has heard of a step since
 	}
 	usual := max(incident.NoGapFor, 3*time.Duration(doc.Progress.GapSeconds)*time.Second) + incident.Grace + time.Hour
 	if silent := c.clock.Now().Sub(since); silent-c.releases.down(since) > usual {
