@@ -251,6 +251,7 @@ func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
 	if in.Phase != Resuming && in.Phase != Watching && !m.untouched() || r.Attempt <= m.w.Crew.GaveUp {
 		return
 	}
+	late := r.Attempt < m.w.Crew.Attempt
 	m.w.Crew.GaveUp, m.w.Crew.Attempt = r.Attempt, max(m.w.Crew.Attempt, r.Attempt)
 	before := m.w.Crew.Spent
 	m.w.Crew.Spent = Error{}
@@ -258,6 +259,9 @@ func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
 		m.w.Crew.Spent = e
 	}
 	m.line(LineSeen, "crew: gave up", r.Reason)
+	if late {
+		return // the attempt that was asked for after that runs: what comes of it counts
+	}
 	if in.Phase == Watching {
 		m.rehearseRestart()
 		m.finish(Observed, "", m.watchCode(), "the crew has given up, and the policy allows nothing", "")

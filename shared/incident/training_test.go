@@ -236,6 +236,41 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 	}
 }
 
+// TestAGiveUpThatComesLateEndsNothing: the attempt that was asked for since then runs already. When that one fails as well, it
+// counts.
+func TestAGiveUpThatComesLateEndsNothing(t *testing.T) {
+	p, w, now := policies["everything"], quiet(true), start
+	var sent []events.Event
+	tell := func(r events.CrewReport) {
+		now = now.Add(time.Second)
+		w, sent, _ = incident.Advance(p, w, incident.Reported{
+			Origin: incident.Origin{ID: "line", Time: now, Rank: events.RankUser}, Slice: "llama-8b", Report: r,
+		}, now)
+	}
+	exits := func(attempt int) {
+		tell(events.CrewReport{Report: events.ReportExited, ExitCode: 1, Attempt: attempt, Step: 48_190})
+	}
+	givesUp := func(attempt int) {
+		tell(events.CrewReport{Report: events.ReportGaveUp, Attempt: attempt, Reason: "all restarts are spent"})
+	}
+	exits(1)
+	givesUp(1)
+	task := w.Incident.Tasks[0]
+	r := events.Request{Workload: w.ID, Incident: w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt}
+	w, _, _ = incident.Advance(p, w, incident.Intended{Request: r, RequestID: "r"}, now)
+	w, _, _ = incident.Advance(p, w, incident.Answered{Request: r, Text: "written"}, now)
+	exits(2)
+	tell(events.CrewReport{Report: events.ReportStarted, Attempt: 3, Workers: 4, Step: 48_000})
+	phase := w.Incident.Phase
+	if givesUp(2); w.Incident == nil || w.Incident.Phase != phase || len(sent) > 0 {
+		t.Fatalf("late, it sent %v and stands at %+v, closed %+v", sent, w.Incident, w.Closed)
+	}
+	exits(3)
+	if givesUp(3); w.Incident != nil || w.Closed.Code != incident.CodeSameError {
+		t.Errorf("the third time it stands at %+v, closed %+v", w.Incident, w.Closed)
+	}
+}
+
 // TestAMachinesErrorIsNotTheTrainings: what the training failed of while its machine was broken says nothing of the next time.
 func TestAMachinesErrorIsNotTheTrainings(t *testing.T) {
 	n := at(t, policies["everything"], true, "exit 139, gave up, intend restart 0, accepted restart 0, started", nil)
