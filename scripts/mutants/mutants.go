@@ -34,7 +34,7 @@ var mutants = []mutant{
 		{"shared/incident/maintenance.go", "	return m.from.Time.After(m.w.Progress.At)\n", "	return true\n"},
 	}},
 	{"4 one", "a life whose end was told opens again", []edit{
-		{"shared/incident/workload.go", " || w.Crew.Finished || s.Told.Same(s.Incarnation) || ", " || w.Crew.Finished || "},
+		{"shared/incident/workload.go", "	return s.theirs(w) || s.Told.Same(s.Incarnation)\n", "	return s.theirs(w)\n"},
 	}},
 	{"5 budgets", "restarts have no bound", []edit{
 		{"shared/incident/training.go", "	case m.w.Budgets.Restarts >= MaxRestarts:\n", "	case m.w.Budgets.Restarts >= 1000:\n"},
