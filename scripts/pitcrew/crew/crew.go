@@ -502,7 +502,6 @@ func (c *crew) over(now time.Time) {
 		return
 	}
 	switch {
-	case c.told != nil && !c.parted(now):
 	case c.told != nil:
 		c.done, c.code = true, c.ownCode()
 	case c.plan.Over:
@@ -519,32 +518,6 @@ func (c *crew) over(now time.Time) {
 		}
 		c.done, c.code = true, c.plan.Code
 	}
-}
-
-// parting is how long a crew that was told to end stays for the others.
-const parting = 3 * time.Second
-
-// parted reports whether the others know that the training has ended here, so that theirs do not wait for it, or had the time
-// to hear of it.
-func (c *crew) parted(now time.Time) bool {
-	var known bool
-	switch s := c.status; {
-	case s.Phase != agree.Ended:
-		return true
-	case c.client != nil:
-		known = !c.plan.Run || c.plan.Attempt != s.Attempt
-	case c.Machine.Slices > 1:
-		known = c.out.view.Attempt == s.Attempt && c.out.view.Ended != nil
-	default:
-		known = true
-	}
-	known = known && (c.server == nil || c.server.Known() >= c.Machine.Workers-1)
-	if c.finish.IsZero() {
-		c.finish = now.Add(parting)
-	}
-	c.at(c.finish)
-	c.at(now.Add(20 * time.Millisecond))
-	return known || !now.Before(c.finish)
 }
 
 // ownCode is the code of a crew that was told to end: the training's own, but never 0 for a job that is not done.
