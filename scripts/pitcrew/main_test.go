@@ -179,6 +179,12 @@ func (c *crewProcess) signal(s syscall.Signal) {
 	}
 }
 
+// says waits until a crew has said something: it does not wait itself until what it says is written.
+func (c *crewProcess) says(t testing.TB, text string) {
+	t.Helper()
+	until(t, "it says: "+text, func() bool { return strings.Contains(c.output(), text) })
+}
+
 func until(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)

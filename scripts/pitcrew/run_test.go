@@ -191,9 +191,7 @@ func TestATrainingWithoutACrewEndsBeforeAnotherMayTakeOver(t *testing.T) {
 		// The exit 0 of one that had to end is no end of the job.
 		p = launch(t, flags, command)
 		journal(t, dir, "began", 2)
-		if !strings.Contains(p.output(), "no crew read the lease") {
-			t.Errorf("%s: it does not say why", stops)
-		}
+		p.says(t, "no crew read the lease")
 	}
 }
 
@@ -236,9 +234,7 @@ func TestATrainingWhoseParentAndCrewWereKilledEndsBeforeAnotherMayTakeOver(t *te
 		until(t, "the training ends", func() bool { return !alive(pid) })
 		p = launch(t, flags, command)
 		journal(t, dir, "began", 2)
-		if !strings.Contains(p.output(), "interrupted: no") {
-			t.Errorf("it does not say why: %s", p.output())
-		}
+		p.says(t, "interrupted: no")
 		if _, err := os.Stat(filepath.Join(dir, trainer.TwoWriters)); err == nil {
 			t.Error("two trainings wrote at once")
 		}
@@ -412,8 +408,9 @@ func TestTheCrewsOwnLease(t *testing.T) {
 		all := trainer.Read(dir)
 		return !alive(all[len(all)-1].PID)
 	})
-	if !p.running() || !strings.Contains(p.output(), "the lease names another life of llama") {
-		t.Errorf("running %v", p.running())
+	p.says(t, "the lease names another life of llama")
+	if !p.running() {
+		t.Error("the crew has ended too")
 	}
 	if n := trainer.Count(dir, "began"); n != 3 {
 		t.Errorf("started %d times", n)
@@ -482,9 +479,7 @@ func TestFourCrewsOfOneSliceRestartTogether(t *testing.T) {
 	if len(starts) != 8 {
 		t.Errorf("%v", starts)
 	}
-	if !strings.Contains(crews[0].output(), "attempt 1 ended on worker 2: exit code 1") {
-		t.Error("worker 2 is not the cause")
-	}
+	crews[0].says(t, "attempt 1 ended on worker 2: exit code 1")
 	nobodyLeft(t, dir)
 }
 
@@ -630,8 +625,9 @@ func TestWorkersEndWithoutWorker0(t *testing.T) {
 	crews[0].signal(syscall.SIGKILL)
 	crews[0].code()
 	nobodyTrains(t, dir)
-	if !crews[1].running() || !strings.Contains(crews[1].output(), "worker 0 was not heard for 2s") {
-		t.Error("worker 1 does not say why")
+	crews[1].says(t, "worker 0 was not heard for 2s")
+	if !crews[1].running() {
+		t.Error("the crew of worker 1 has ended too")
 	}
 }
 
