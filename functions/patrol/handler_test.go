@@ -92,6 +92,23 @@ func (b *bench) listed() []string {
 
 func (b *bench) sent() []string { return fleettest.Types(b.Sender.Sent()) }
 
+// carriesOut has the deletions that were asked for be accepted, each by an operation of twelve seconds.
+func (b *bench) carriesOut(requests []events.Envelope) {
+	b.T.Helper()
+	for _, env := range requests {
+		r, err := events.DecodeRecreateRequested(env.Data)
+		b.Must(err)
+		requestID := ledger.RequestID(r.Request, zone)
+		w, err := b.Fleet.Advancer.Begin(b.T.Context(), r.Request, requestID)
+		b.Must(err)
+		b.API.Inject(tputest.Fault{Method: "DeleteNode", Slow: 12*time.Second - tputest.DefaultTiming.Delete})
+		op, err := b.Cloud.Delete(b.T.Context(), fleet.Ref(w, w.Slices[0]), requestID)
+		b.Must(err)
+		_, err = b.Fleet.Advancer.Answer(b.T.Context(), r.Request, op, "accepted", nil)
+		b.Must(err)
+	}
+}
+
 func TestATickThatIsTooOldIsAcknowledgedUnread(t *testing.T) {
 	for name, c := range map[string]struct {
 		age  time.Duration
@@ -423,18 +440,7 @@ func TestTheEndOfManyDeletionsIsNotReadSliceBySlice(t *testing.T) {
 	b.Want(b.tick(), fleettest.Handled)
 	requests := b.Sender.Sent()
 	b.Want(len(requests), many)
-	for _, env := range requests {
-		r, err := events.DecodeRecreateRequested(env.Data)
-		b.Must(err)
-		requestID := ledger.RequestID(r.Request, zone)
-		w, err := b.Fleet.Advancer.Begin(t.Context(), r.Request, requestID)
-		b.Must(err)
-		b.API.Inject(tputest.Fault{Method: "DeleteNode", Slow: 12*time.Second - tputest.DefaultTiming.Delete})
-		op, err := b.Cloud.Delete(t.Context(), fleet.Ref(w, w.Slices[0]), requestID)
-		b.Must(err)
-		_, err = b.Fleet.Advancer.Answer(t.Context(), r.Request, op, "accepted", nil)
-		b.Must(err)
-	}
+	b.carriesOut(requests)
 	b.Calls()
 	b.Want(b.tick(), fleettest.Handled)
 	calls := b.Calls()

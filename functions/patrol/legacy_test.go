@@ -2,22 +2,19 @@ package patrol_test
 
 import (
 	"testing"
-	"time"
 
 	tpu "google.golang.org/api/tpu/v1"
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/patrol"
-	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// TestALegacyNodeIsNotGoneForWantOfAReading has v1 be unreadable: what it knows is left as it was, and TPU VMs are patrolled
-// all the same.
-func TestALegacyNodeIsNotGoneForWantOfAReading(t *testing.T) {
+// beside is a slice that trains, and a legacy node beside it.
+func beside(t *testing.T) *bench {
+	t.Helper()
 	b := training(t)
 	b.Legacy(zone)
 	b.handle = patrol.New(patrol.Deps{
@@ -28,6 +25,13 @@ func TestALegacyNodeIsNotGoneForWantOfAReading(t *testing.T) {
 	})
 	b.Must(err)
 	b.minutes(1)
+	return b
+}
+
+// TestALegacyNodeIsNotGoneForWantOfAReading has v1 be unreadable: what it knows is left as it was, and TPU VMs are patrolled
+// all the same.
+func TestALegacyNodeIsNotGoneForWantOfAReading(t *testing.T) {
+	b := beside(t)
 	resnet := func() incident.Slice { return b.Workload(fleettest.Project + "/resnet").Slices[0] }
 	if s := resnet(); s.Condition != incident.Ready || !s.Legacy || !s.Spot || s.Spec == "" || !s.Incarnation.Known() {
 		t.Fatalf("%+v", s)
@@ -49,33 +53,13 @@ func TestALegacyNodeIsNotGoneForWantOfAReading(t *testing.T) {
 // TestOperationsOfOneVersionAreFollowedWithoutTheOther has the operations of v1 be unreadable: those of TPU VMs are followed to their
 // end, and one that is not shown for want of a reading has not ended.
 func TestOperationsOfOneVersionAreFollowedWithoutTheOther(t *testing.T) {
-	b := training(t)
-	b.Legacy(zone)
-	b.handle = patrol.New(patrol.Deps{
-		Fleet: b.Fleet, Provider: b.Cloud, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us}, Sleep: b.Sleep,
-	})
-	_, err := b.API.AddNode(tputest.NodeConfig{
-		Zone: zone, Name: "resnet", Accelerator: "v3-8", Spot: true, Labels: map[string]string{events.LabelPolicy: "spot"}, Legacy: &tpu.Node{},
-	})
-	b.Must(err)
-	b.minutes(1)
+	b := beside(t)
 	b.sent()
 	for _, name := range []string{slice, "resnet"} {
 		b.Must(b.API.Preempt(zone, name))
 	}
 	b.Want(b.tick(), fleettest.Handled)
-	for _, env := range b.Sender.Sent() {
-		r, err := events.DecodeRecreateRequested(env.Data)
-		b.Must(err)
-		requestID := ledger.RequestID(r.Request, zone)
-		w, err := b.Fleet.Advancer.Begin(t.Context(), r.Request, requestID)
-		b.Must(err)
-		b.API.Inject(tputest.Fault{Method: "DeleteNode", Slow: 12*time.Second - tputest.DefaultTiming.Delete})
-		op, err := b.Cloud.Delete(t.Context(), fleet.Ref(w, w.Slices[0]), requestID)
-		b.Must(err)
-		_, err = b.Fleet.Advancer.Answer(t.Context(), r.Request, op, "accepted", nil)
-		b.Must(err)
-	}
+	b.carriesOut(b.Sender.Sent())
 	withdraw := b.API.Inject(tputest.Fault{Method: "ListOperations", Legacy: true, Code: 7, Message: "API v1 has been turned off", Times: -1})
 	b.Want(b.tick(), fleettest.Rejected) // it is told
 	sent := b.Sender.Sent()

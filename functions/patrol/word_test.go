@@ -331,6 +331,19 @@ func TestANoticeThatOnlyTheQueuedResourceTellsOfIsPublished(t *testing.T) {
 	b.Want(fleettest.Count(b.Calls(), "GetMaintenanceInfo"), 1)
 }
 
+// standing is a slice that stands stopped for as long as who stopped it may be told late.
+func standing(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t)
+	w := b.Slice(tputest.NodeConfig{Accelerator: "v5litepod-4", Labels: fleettest.Label("reserved"), Group: group})
+	b.Report(w, slice, fleettest.Progress(1000))
+	b.Want(b.tick(), fleettest.Handled)
+	b.minutes(5)
+	b.Must(b.API.SetState(zone, slice, "STOPPED"))
+	b.minutes(35)
+	return b
+}
+
 // TestWhoStoppedASliceIsLookedUpBeforeItIsStarted, as far back as it was usable.
 func TestWhoStoppedASliceIsLookedUpBeforeItIsStarted(t *testing.T) {
 	stopBy := func(who string, ago time.Duration) tputest.Event {
@@ -352,13 +365,7 @@ func TestWhoStoppedASliceIsLookedUpBeforeItIsStarted(t *testing.T) {
 		"the log cannot be asked at all": {nil, true, false, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			w := b.Slice(tputest.NodeConfig{Accelerator: "v5litepod-4", Labels: fleettest.Label("reserved"), Group: group})
-			b.Report(w, slice, fleettest.Progress(1000))
-			b.Want(b.tick(), fleettest.Handled)
-			b.minutes(5)
-			b.Must(b.API.SetState(zone, slice, "STOPPED"))
-			b.minutes(35)
+			b := standing(t)
 			b.Want(len(b.Log.Filters()), 0)
 			b.Want(b.sent(), []string(nil))
 			b.Clock.Advance(time.Minute)
@@ -377,7 +384,7 @@ func TestWhoStoppedASliceIsLookedUpBeforeItIsStarted(t *testing.T) {
 				want = []string{events.TypeRecoveryRequested}
 			}
 			b.Want(b.sent(), want)
-			if stop := b.Workload(w.ID).Slices[0].Stop; !c.starts && !c.fault && stop.By != fleettest.Owner {
+			if stop := b.Workload(id).Slices[0].Stop; !c.starts && !c.fault && stop.By != fleettest.Owner {
 				t.Errorf("stopped by %+v", stop)
 			}
 		})
@@ -412,17 +419,11 @@ func TestAnUnclearAnswerOfTheLogIsNoWord(t *testing.T) {
 		"a page that ended early":                 {entries: [][]byte{by(google)}, group: group, after: 1, later: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			w := b.Slice(tputest.NodeConfig{Accelerator: "v5litepod-4", Labels: fleettest.Label("reserved"), Group: group})
-			b.Report(w, slice, fleettest.Progress(1000))
-			b.Want(b.tick(), fleettest.Handled)
-			b.minutes(5)
-			b.Must(b.API.SetState(zone, slice, "STOPPED"))
-			b.minutes(35)
+			b := standing(t)
 			for _, raw := range c.entries {
 				b.Log.Write(raw)
 			}
-			b.Change(w.ID, func(w *incident.Workload) { w.Slices[0].Group = c.group })
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Group = c.group })
 			if c.after > 0 {
 				b.Log.Fail(cloudlogtest.Fault{After: c.after})
 			}
