@@ -712,6 +712,9 @@ func (c *checks) opened(r *record, w incident.Workload) {
 
 func (c *checks) closed(r *record, after incident.Workload) {
 	in := after.Closed
+	if in.ID != r.open {
+		c.incidents++ // it opened in this very step
+	}
 	r.past = append(r.past, in.ID)
 	c.told(after.ID, *in)
 	c.ended[string(in.Outcome)]++
