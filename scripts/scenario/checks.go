@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,7 +123,7 @@ func (c *checks) violated(rule, workload, format string, args ...any) {
 func (c *checks) workload(slice string) string {
 	for _, f := range c.Fleet {
 		if f.Name == slice {
-			return c.Project + "/" + cmp.Or(f.Workload, f.QueuedResource, f.Name)
+			return c.Project + "/" + f.workload()
 		}
 	}
 	return c.Project + "/" + slice

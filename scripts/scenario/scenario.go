@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -64,6 +65,9 @@ type SliceConfig struct {
 	Crew      CrewConfig    `yaml:"crew,omitempty"`
 	Trainer   TrainerConfig `yaml:"trainer,omitempty"`
 }
+
+// workload is the name of what trains on the slice.
+func (c SliceConfig) workload() string { return cmp.Or(c.Workload, c.QueuedResource, c.Name) }
 
 // CrewConfig is the simulated crew of a slice.
 type CrewConfig struct {

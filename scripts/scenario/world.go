@@ -294,22 +294,26 @@ func (w *world) place(c SliceConfig) error {
 	if len(hosts) > 0 {
 		group, _, _ = events.WorkerGroup(hosts[0])
 	}
-	workload := c.Workload
-	if workload == "" {
-		workload = c.QueuedResource
-	}
-	if workload == "" {
-		workload = c.Name
-	}
 	t := c.Trainer
 	w.trainings[c.Name] = tputest.NewTraining(tputest.TrainingConfig{
-		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + workload, Clock: w.clock, Bucket: w.bucket, Directory: c.Directory,
+		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + c.workload(), With: w.beside(c), Clock: w.clock, Bucket: w.bucket, Directory: c.Directory,
 		Emit: w.logged, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
 		ReportEvery: time.Duration(c.Crew.ReportEvery), Refuses: c.Crew.Refuses, Silent: c.Crew.Silent,
 		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
 		StartTakes: time.Duration(t.StartTakes), Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsTimes: t.FailsTimes, FailsAnew: t.FailsAnew,
 	}, w.api.Incarnation(c.Zone, c.Name), group, max(len(hosts), 1))
 	return nil
+}
+
+// beside names the other slices of a Multislice.
+func (w *world) beside(c SliceConfig) []string {
+	var names []string
+	for _, f := range w.Fleet {
+		if f.Name != c.Name && f.workload() == c.workload() {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // guest is what the crew on a worker has written into its guest attribute.

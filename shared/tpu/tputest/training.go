@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,7 +22,9 @@ import (
 type TrainingConfig struct {
 	// Slice is the node's name; the run follows it through every life and zone.
 	Project, Slice, Workload string
-	Clock                    Clock
+	// With names the other slices of a Multislice: a step needs them all.
+	With  []string
+	Clock Clock
 	// Bucket holds the checkpoint directory, which is gs:// or empty: then there are neither checkpoints nor a lease.
 	Bucket    *buckettest.Server
 	Directory string
@@ -95,6 +98,9 @@ type Training struct {
 	group   string
 	workers int
 	up      bool
+	// lives are the lives of the other slices, missing those that cannot be used.
+	lives   map[string]events.Incarnation
+	missing map[string]bool
 	// run counts starts and stops: what was planned for an earlier run does not happen.
 	run     int
 	running bool
@@ -123,6 +129,7 @@ type Training struct {
 // NewTraining begins a run on a machine that has been up for long.
 func NewTraining(c TrainingConfig, life events.Incarnation, group string, workers int) *Training {
 	t := &Training{TrainingConfig: c.orDefault(), life: life, ran: life, group: group, workers: workers, up: true}
+	t.lives, t.missing = map[string]events.Incarnation{}, map[string]bool{}
 	t.store = checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: c.Bucket.Transport()}))}
 	t.left, t.pause = t.Restarts, t.Backoff
 	t.saved = t.Step - t.Step%t.CheckpointEvery
@@ -158,6 +165,9 @@ func (t *Training) later(d time.Duration, f func()) {
 
 // Observe follows the machine.
 func (t *Training) Observe(e Event) {
+	if slices.Contains(t.With, e.Node) {
+		t.lock(func() { t.beside(e) })
+	}
 	if e.Node != t.Slice {
 		return
 	}
@@ -186,6 +196,32 @@ func (t *Training) Observe(e Event) {
 		default: // the training does not notice
 		}
 	})
+}
+
+// beside follows another slice of a Multislice: an attempt ends with any of them, and the next one waits for all.
+func (t *Training) beside(e Event) {
+	switch e.Kind {
+	case Ready:
+		t.lives[e.Node] = e.Incarnation
+		if !t.missing[e.Node] {
+			return
+		}
+		delete(t.missing, e.Node)
+		if gaveUp := t.crashed && t.left == 0; len(t.missing) > 0 || t.running || gaveUp || !t.dead.IsZero() {
+			return
+		}
+		t.crashed = false
+		t.later(t.BootTakes, t.boot)
+	case Unhealthy, Stopped, Lost, Gone:
+		if life := t.lives[e.Node]; life.Known() && e.Incarnation.Known() && !e.Incarnation.Same(life) {
+			return
+		}
+		t.missing[e.Node] = true
+		if t.running {
+			t.stop()
+		}
+	default: // the others do not notice
+	}
 }
 
 // Changed follows the checkpoint directory. A crew reads it every ten seconds.
@@ -280,7 +316,7 @@ func (t *Training) now() int64 {
 // boot is what the start-up script does: the training where there is no crew, else the crew, which reads the lease.
 func (t *Training) boot() {
 	switch {
-	case !t.up:
+	case !t.up || len(t.missing) > 0 || t.running:
 	case t.NoCrew || t.Directory == "":
 		t.start(t.attempt+1, t.saved, t.Clock.Now().Add(t.StartTakes))
 	default:
@@ -307,6 +343,7 @@ func (t *Training) obey() {
 				}
 			})
 		}
+	case len(t.missing) > 0: // it is read again when they are there
 	case l.Attempt > t.attempt:
 		t.left, t.pause, t.crashed = t.Restarts, t.Backoff, false
 		t.start(l.Attempt, t.saved, t.Clock.Now().Add(t.StartTakes))
@@ -340,13 +377,13 @@ func (t *Training) lease(epoch int64, attempt int) {
 	}
 }
 
-// begin starts an attempt from a checkpoint.
 // start begins an attempt that is no restart of the crew's own.
 func (t *Training) start(attempt int, from int64, first time.Time) {
 	t.started = t.Clock.Now()
 	t.begin(attempt, from, first)
 }
 
+// begin starts an attempt from a checkpoint.
 func (t *Training) begin(attempt int, from int64, first time.Time) {
 	t.stop() // an attempt that still runs ends here, with its steps done
 	t.running, t.crashed, t.hung, t.dead = true, false, time.Time{}, time.Time{}
@@ -472,7 +509,7 @@ func (t *Training) ended() {
 	wait := t.pause
 	t.pause *= 2
 	t.later(wait, func() {
-		if t.up {
+		if t.up && len(t.missing) == 0 {
 			t.begin(t.attempt+1, t.saved, t.Clock.Now().Add(t.StartTakes))
 		}
 	})

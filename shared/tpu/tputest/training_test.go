@@ -416,3 +416,47 @@ func TestATrainingMindsItsOwnMachineAlone(t *testing.T) {
 	r.runs("1", true)
 	r.wrote(progress(5*time.Minute, 1, 130, 120))
 }
+
+// TestAMultisliceTrainsWithAllItsSlices: an attempt ends with any of them, and the next one waits until all can be used.
+func TestAMultisliceTrainsWithAllItsSlices(t *testing.T) {
+	r := train(t, tputest.TrainingConfig{Directory: directory, Step: 100, With: []string{"llama-1", "llama-2"}})
+	of := func(slice string, kind tputest.Kind, id string) {
+		r.Observe(tputest.Event{Kind: kind, Node: slice, Incarnation: lifeOf(id), Workers: 4})
+	}
+	trains := func(want bool, step int64) {
+		t.Helper()
+		if _, running := r.Running(); running != want || r.LastStep() != step {
+			t.Errorf("%v: trains: %v, at step %d; want %v, %d", r.clock.Now().Sub(start), running, r.LastStep(), want, step)
+		}
+	}
+	r.to(100 * time.Second)
+	of("other", tputest.Lost, "9")
+	trains(true, 110)
+	of("llama-1", tputest.Unhealthy, "2")
+	trains(false, 110)
+	r.to(10 * time.Minute)
+	of("llama-2", tputest.Gone, "3")
+	of("llama-1", tputest.Ready, "2")
+	r.to(20 * time.Minute)
+	trains(false, 110)
+	of("llama-2", tputest.Ready, "4")
+	of("llama-2", tputest.Gone, "3") // its former life, told late
+	r.to(20*time.Minute + 90*time.Second)
+	trains(true, 110)
+	r.to(20*time.Minute + 90*time.Second + 3*time.Minute + 600*time.Second)
+	trains(true, 120) // from the checkpoint of step 60
+
+	// A crew that waits to restart waits for the others too, and one that has given up is not called back by them.
+	r.Crash(1)
+	of("llama-1", tputest.Lost, "2")
+	r.to(time.Hour)
+	trains(false, 120)
+	of("llama-1", tputest.Ready, "5")
+	r.to(time.Hour + 90*time.Second)
+	trains(true, 120)
+	r.Die()
+	of("llama-1", tputest.Gone, "5")
+	of("llama-1", tputest.Ready, "6")
+	r.to(2 * time.Hour)
+	trains(false, 120)
+}
