@@ -711,8 +711,10 @@ func (c *checks) opened(r *record, w incident.Workload) {
 
 func (c *checks) closed(r *record, after incident.Workload) {
 	in := after.Closed
-	if in.ID != r.open {
-		c.incidents++ // it opened in this very step
+	if in.ID != r.open { // it opened in this very step
+		w := after
+		w.Incident, r.open = in, in.ID
+		c.opened(r, w)
 	}
 	r.past = append(r.past, in.ID)
 	c.told(after.ID, *in)
