@@ -310,9 +310,7 @@ func Few(s Scenario, seed uint64, n int) Scenario {
 	draw.Shuffle(len(fleet), func(i, j int) { fleet[i], fleet[j] = fleet[j], fleet[i] })
 	fleet = fleet[:min(n, len(fleet))]
 	for _, c := range s.Fleet {
-		together := func(o SliceConfig) bool {
-			return o.Workload != "" && o.Workload == c.Workload || o.QueuedResource != "" && o.QueuedResource == c.QueuedResource
-		}
+		together := func(o SliceConfig) bool { return o.workload() == c.workload() }
 		if slices.ContainsFunc(fleet, together) && !slices.ContainsFunc(fleet, func(o SliceConfig) bool { return o.Name == c.Name }) {
 			fleet = append(fleet, c)
 		}
