@@ -41,6 +41,8 @@ type entry struct {
 	Save          yaml.Node            `yaml:"save"`
 	GiveUpAfter   yaml.Node            `yaml:"give_up_after"`
 	Hang          yaml.Node            `yaml:"hang"`
+	WhenEscalated yaml.Node            `yaml:"when_escalated"`
+	DeleteAfter   yaml.Node            `yaml:"delete_after"`
 	ChipHourPrice yaml.Node            `yaml:"chip_hour_price"`
 	Subnetworks   map[string]yaml.Node `yaml:"subnetworks"`
 	OtherRegions  yaml.Node            `yaml:"other_regions"`
@@ -256,6 +258,21 @@ func (e entry) policy(name string, f *FileError) Policy {
 		p.Hang = Hang(s)
 		if p.Hang != HangReport && p.Hang != HangRestart {
 			fault(e.Hang, "hang %.40q is neither report nor restart", s)
+		}
+	}
+	if s, ok := word("when_escalated", e.WhenEscalated); ok {
+		p.WhenEscalated = WhenEscalated(s)
+		if p.WhenEscalated != KeepIdle && p.WhenEscalated != DeleteIdle {
+			fault(e.WhenEscalated, "when_escalated %.40q is neither keep nor delete", s)
+		}
+	}
+	if p.WhenEscalated == DeleteIdle {
+		p.DeleteAfter = DefaultDeleteAfter
+	}
+	if d, ok := span("delete_after", e.DeleteAfter); ok {
+		p.DeleteAfter = d
+		if d < MinDeleteAfter || d > MaxDeleteAfter {
+			fault(e.DeleteAfter, "delete_after %v is not between %v and %v", d, MinDeleteAfter, MaxDeleteAfter)
 		}
 	}
 	price := func(field string, n yaml.Node) float64 {

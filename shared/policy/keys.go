@@ -41,6 +41,8 @@ func keys() []key {
 		{name: "save", kind: word, values: saveModes, about: "how the training is asked to save: by its own next checkpoint, or by a signal"},
 		{name: "give_up_after", kind: span, about: "ends the wait for Spot capacity; without it, or with 0, the wait has no end"},
 		{name: "hang", kind: word, values: hangs, about: "what follows when a training does no steps any more: it is told, or another attempt is asked for too"},
+		{name: "when_escalated", kind: word, values: idles, about: "what becomes of usable slices that an incident leaves to a person: they are kept, or deleted so that they cost nothing"},
+		{name: "delete_after", kind: span, about: "how long a person has to say a word before when_escalated: delete deletes, from 40m to 720h; without it 1h"},
 		{name: "chip_hour_price", kind: price, about: "dollars, for what idle chips cost"},
 		{name: "subnetworks", kind: subnetworks, about: "the subnetwork of each region that is not the slice's own"},
 		{name: "other_regions", kind: word, values: []string{"no", "yes"}, about: "whether a slice may be created in another region than its checkpoints are in"},
@@ -54,6 +56,8 @@ var presetNames = []string{"watch", "spot", "reserved"}
 var saveModes = []string{string(events.SaveNatural), string(events.SaveSignal)}
 
 var hangs = []string{string(HangReport), string(HangRestart)}
+
+var idles = []string{string(KeepIdle), string(DeleteIdle)}
 
 // names are the names of keys.
 func names(all []key) (out []string) {

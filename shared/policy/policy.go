@@ -193,6 +193,10 @@ type Policy struct {
 	EgressPrice  float64
 	// ChipHourPrice is in dollars; 0 is unknown.
 	ChipHourPrice float64
+	// WhenEscalated is what becomes of usable slices that an incident leaves to a person; DeleteAfter is how long that person has
+	// to say a word before they are deleted.
+	WhenEscalated WhenEscalated
+	DeleteAfter   time.Duration
 	// Unreadable is why the policy could not be read. Nothing is decided on it and nothing is done until it can be.
 	Unreadable string
 	// Unknown says that the label names no policy: the workload is watched, and that is said loudly.
@@ -208,6 +212,23 @@ type Hang string
 const (
 	HangReport  Hang = "report"
 	HangRestart Hang = "restart"
+)
+
+// WhenEscalated is what becomes of usable slices that an incident leaves to a person.
+type WhenEscalated string
+
+// KeepIdle leaves them as they are; DeleteIdle deletes them once a person has had time to say a word, so that they cost nothing.
+const (
+	KeepIdle   WhenEscalated = "keep"
+	DeleteIdle WhenEscalated = "delete"
+)
+
+// DefaultDeleteAfter is the time of a policy that names none; MinDeleteAfter, which is longer than log entries take, and
+// MaxDeleteAfter bound what one may name.
+const (
+	DefaultDeleteAfter = time.Hour
+	MinDeleteAfter     = 40 * time.Minute
+	MaxDeleteAfter     = 30 * 24 * time.Hour
 )
 
 // DefaultLead is the lead of a policy that names none while nothing is measured; MinLead and MaxLead bound what one may name.

@@ -73,6 +73,8 @@ policies:
     save: signal
     give_up_after: 48h
     hang: restart
+    when_escalated: delete
+    delete_after: 2h
     chip_hour_price: 1.20
     subnetworks: {us-east5: tpus, europe-west4: projects/host/regions/europe-west4/subnetworks/tpus}
     other_regions: yes
@@ -128,6 +130,7 @@ func TestTheSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"a word for a span":    "policies: {a: {lead: soon}}",
 		"a way to save":        "policies: {a: {save: hard}}",
 		"a way with a hang":    "policies: {a: {hang: kill}}",
+		"an end of idleness":   "policies: {a: {when_escalated: drop}}",
 		"a price below 0":      "policies: {a: {chip_hour_price: -1}}",
 		"a price in words":     "policies: {a: {chip_hour_price: cheap}}",
 		"a list of policies":   "policies: [a]",
