@@ -16,6 +16,9 @@ import (
 // LeaseName is the object, beside the checkpoints, that says where training may run.
 const LeaseName = events.LeaseObject
 
+// CrewName is the folder, beside the checkpoints, in which crews leave word for each other.
+const CrewName = "pitstop-crew"
+
 // Why a lease is not read or not written; the error says more.
 var (
 	// ErrStale says that the lease in place is newer than the one to write, or that another one of the same epoch and

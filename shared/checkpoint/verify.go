@@ -80,6 +80,8 @@ type Missing struct { //nolint:errname // it is a result rather than a failure
 	Text string
 	// Stale says that the newest one is complete, and older than what is wanted: none is being written.
 	Stale bool
+	// None says that nothing at all is there but what Pitstop wrote: nothing was ever saved.
+	None bool
 }
 
 // Error implements error.
@@ -102,7 +104,7 @@ func (m *Missing) Error() string { return "no checkpoint in " + m.Dir + ": " + m
 func Verify(ctx context.Context, s Store, dir string, want Want) (Found, error) {
 	names, err := s.List(ctx, dir, ListOptions{})
 	if errors.Is(err, ErrNotExist) {
-		return Found{}, &Missing{Dir: dir, Text: "the directory does not exist"}
+		return Found{}, &Missing{Dir: dir, Text: "the directory does not exist", None: true}
 	}
 	if err != nil {
 		return Found{}, err
@@ -149,7 +151,8 @@ func Verify(ctx context.Context, s Store, dir string, want Want) (Found, error) 
 	if len(c.steps) == 0 {
 		notes = append(notes, c.instead())
 	}
-	return Found{}, &Missing{Dir: dir, Text: strings.Join(notes, "; "), Stale: stale}
+	none := len(c.steps) == 0 && c.others == 0 && c.writing == "" && !names.Truncated
+	return Found{}, &Missing{Dir: dir, Text: strings.Join(notes, "; "), Stale: stale, None: none}
 }
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
@@ -207,7 +210,7 @@ func candidatesOf(entries []Entry) candidates {
 		final, _, tmp := strings.Cut(e.Name, tmpSuffix)
 		n, ok := Step(final)
 		switch {
-		case e.Name == LeaseName || e.Name == RequestName:
+		case e.Name == LeaseName || e.Name == RequestName || e.Name == CrewName:
 			c.own = true
 		case !e.Dir || !ok:
 			if c.others++; c.other == "" {

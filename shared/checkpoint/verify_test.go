@@ -333,7 +333,7 @@ func TestVerify(t *testing.T) {
 			both: none("it holds no step directory, only tensorboard"),
 		},
 		{
-			name: "our own objects alone", tree: tree{LeaseName: {5, 1}, RequestName: {5, 1}},
+			name: "our own objects alone", tree: tree{LeaseName: {5, 1}, RequestName: {5, 1}, CrewName + "/attempt-000001": {5, 1}},
 			both: none("the directory is empty but for what Pitstop wrote"),
 		},
 		{
@@ -374,7 +374,7 @@ func see(t *testing.T, kind string, r rig, want sight, got Found, err error) {
 			t.Errorf("%s: found %+v, %v; want nothing", kind, got, err)
 			return
 		}
-		if diff := cmp.Diff(Missing{Dir: r.dir, Text: want.words, Stale: strings.HasPrefix(want.words, "the newest complete ")}, *m); diff != "" {
+		if diff := cmp.Diff(Missing{Dir: r.dir, Text: want.words, Stale: strings.HasPrefix(want.words, "the newest complete "), None: strings.HasPrefix(want.words, "the directory ")}, *m); diff != "" {
 			t.Errorf("%s: differs (-want +got):\n%s", kind, diff)
 		}
 		if got != (Found{}) || strings.Contains(m.Error(), "\n") {

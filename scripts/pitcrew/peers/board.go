@@ -16,7 +16,7 @@ import (
 )
 
 // Folder is where crews leave word for each other, beside the checkpoints.
-const Folder = "pitstop-crew"
+const Folder = checkpoint.CrewName
 
 // Board is what the crews of a Multislice write on and read from: objects that are created once. It also holds the sign
 // of life of a crew that wrote its own lease.
