@@ -109,7 +109,7 @@ var frozen = map[string]struct {
 		Cause: events.CausePreemption, Policy: "night", Slices: []events.Affected{{Name: "llama-8b-0", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true}},
 		Chips: 32, Phase: "closed", Asked: events.ActionDelete, Outcome: "escalated", ConfirmedBy: "step", Code: "gave_up", Happened: []string{"worker 2 was preempted"},
 		Doing: "escalated", Why: "no capacity for 48 h 0 m", Advice: "create it by hand", Down: november(12, 2, 14, 7), Waiting: november(12, 2, 20, 0), IdleChips: 16,
-		ChipHourPrice: 1.2,
+		ChipHourPrice: 1.2, DeleteAt: time.Date(2026, 11, 12, 3, 14, 8, 0, time.UTC),
 	}},
 	"crew.report.v1": {anyOf(report), events.CrewReport{
 		Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b-0", Hostname: "t1v-n-3f2a9c01-w-1",

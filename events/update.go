@@ -42,6 +42,8 @@ type IncidentUpdated struct {
 	// IdleChips can be used, and do nothing while a person is waited for. ChipHourPrice is the policy's, in dollars; 0 is unknown.
 	IdleChips     int     `json:"idle_chips,omitzero"`
 	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
+	// DeleteAt is when the idle ones are deleted, because the policy says so.
+	DeleteAt time.Time `json:"delete_at,omitzero"`
 }
 
 // Affected is a slice that something happened to.

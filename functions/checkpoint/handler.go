@@ -119,7 +119,7 @@ func (h handler) verify(ctx context.Context, w incident.Workload, r events.Check
 	var missing *checkpoint.Missing
 	switch {
 	case errors.As(err, &missing):
-		c.Text, c.Stale = err.Error(), missing.Stale
+		c.Text, c.Stale, c.None = err.Error(), missing.Stale, missing.None
 	case err != nil:
 		c.Text = err.Error()
 	default:

@@ -198,7 +198,7 @@ func (m *machine) open(t Trouble) *Incident {
 	if m.p.Unreadable != "" {
 		in.Switches = policy.Everything() // the first policy that can be read is the one that counts
 	}
-	m.w.Incident, m.ownIncident, m.changed = in, true, true
+	m.w.Incident, m.w.Idle, m.ownIncident, m.changed = in, nil, true, true
 	m.w.PolicyHash = m.p.Hash
 	if m.p.Unknown {
 		in.Would = append(in.Would, "the label pitstop-policy names no policy ("+m.p.Name+")")

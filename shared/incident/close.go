@@ -132,6 +132,11 @@ func (m *machine) toldOfStandstill() bool {
 func (m *machine) close() {
 	in := m.inc()
 	m.raise()
+	if in.Phase == Discarding {
+		m.noteDiscarded()
+	} else {
+		m.leaveIdle(in)
+	}
 	if m.toldOfStandstill() {
 		m.w.Progress.Told = m.now
 	}
@@ -207,8 +212,11 @@ func (m *machine) escalate(c Code, why, advice string) {
 		m.close()
 		return
 	}
+	if m.phase() == Discarding {
+		advice = strings.TrimPrefix(advice+"; "+m.byHand(), "; ")
+	}
 	if cost := m.idleCost(); cost != "" {
-		advice += "; " + cost
+		advice += "; " + cost + m.afterEscalation()
 	}
 	m.finish(Escalated, "", c, why, advice)
 }

@@ -57,6 +57,10 @@ const (
 	CodeAbuse          Code = "abuse"
 	CodeLeftBehind     Code = "left_behind"
 
+	// What becomes of slices that an incident has left idle.
+	CodeIdleDeleted Code = "idle_deleted"
+	CodeMayTrain    Code = "may_train"
+
 	// What keeps maintenance from being started before its window.
 	CodeNotEarly Code = "not_early"
 	CodeBegun    Code = "begun"
@@ -130,6 +134,9 @@ func Codes() []Meaning {
 		{CodeOverdue, "the phase has reached its deadline"},
 		{CodeAbuse, "Google suspects abuse; all automation has ended"},
 		{CodeLeftBehind, "an incident that is over had ordered it, and nobody waits for it"},
+
+		{CodeIdleDeleted, "what an incident had left idle was deleted, because the policy's when_escalated is delete; retry brings it back"},
+		{CodeMayTrain, "training runs, or nobody can tell that it does not, so what stands idle is kept"},
 
 		{CodeNotEarly, "the maintenance cannot be started before its window"},
 		{CodeBegun, "the maintenance has begun"},

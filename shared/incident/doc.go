@@ -60,6 +60,10 @@
 //	deleting     released     Called Cancelled Read
 //	deleting     resuming     Read
 //	deleting     watching     Read
+//	discarding   escalated    Answered Forbidden Held Read Reported Ticked
+//	discarding   observed     Forbidden
+//	discarding   released     Called Cancelled Read
+//	discarding   resumed      Reported
 //	grace        admitting    Read
 //	grace        approving    Read Ticked
 //	grace        clearing     Called Cancelled Read
@@ -112,6 +116,7 @@
 //	peace        clearing     Read
 //	peace        creating     Ticked
 //	peace        deleting     Read
+//	peace        discarding   Ticked
 //	peace        healing      Read Ticked
 //	peace        looking      Interrupted Read Reported Retried Ticked
 //	peace        restarting   Reported Ticked

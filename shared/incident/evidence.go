@@ -226,6 +226,8 @@ type Checked struct {
 	// Stale says of one that was not found that what is there is complete, and too old. Text says what was found instead.
 	Stale bool
 	Text  string
+	// None says that nothing at all was ever saved there.
+	None bool
 }
 
 // Held says that a function may not act now: a pause, the brake, an unreadable policy.

@@ -46,7 +46,7 @@ func allowed(s policy.Switches) policy.Policy {
 }
 
 var policies = map[string]policy.Policy{
-	"everything": func() policy.Policy { p := allowed(policy.Everything()); p.Hang = policy.HangRestart; return p }(),
+	"everything": discards(func() policy.Policy { p := allowed(policy.Everything()); p.Hang = policy.HangRestart; return p }()),
 	"ask": allowed(policy.Switches{
 		RequestCheckpoint: policy.Ask, EarlyMaintenance: policy.Ask, Restart: policy.Ask, Recreate: policy.Ask, RecreateNonSpot: policy.Ask,
 		StartStopped: policy.Ask,
@@ -55,6 +55,12 @@ var policies = map[string]policy.Policy{
 	"seldom":     allowed(policy.Switches{RequestCheckpoint: policy.Yes, EarlyMaintenance: policy.Yes}),
 	"watch":      allowed(policy.Switches{}),
 	"unreadable": {Name: "night", Unreadable: "gs://b/policy.yaml: 503"},
+}
+
+// discards is a policy under which what an incident leaves idle is deleted.
+func discards(p policy.Policy) policy.Policy {
+	p.WhenEscalated, p.DeleteAfter = policy.DeleteIdle, time.Hour
+	return p
 }
 
 // node is one explored state.
@@ -124,51 +130,52 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		}
 	}
 	out := map[string]incident.Evidence{
-		"preempted":        incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CausePreemption, Text: "worker 2 was preempted"},
-		"host error":       incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseHostError, Text: "host error"},
-		"host error late":  incident.Interrupted{Origin: late, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseHostError, Text: "host error"},
-		"terminated":       incident.Interrupted{Origin: audit, Slice: s.Name, Cause: events.CauseTerminated, Text: "node terminated"},
-		"stopped for":      incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseMaintenance, Text: "stopped for maintenance"},
-		"former life":      incident.Interrupted{Origin: late, Slice: s.Name, Incarnation: life(0), Cause: events.CauseHostError, Text: "host error"},
-		"back":             incident.Back{Origin: audit, Slice: s.Name, Text: "restarted"},
-		"pending":          notice(pending),
-		"moved":            notice(moved),
-		"ongoing":          notice(ongoing),
-		"notice gone":      notice(events.Notice{Status: events.NoticeGone}),
-		"crew notice":      crew(events.CrewReport{Report: events.ReportNotice, Preempted: true}),
-		"owner deletes":    incident.Called{Origin: audit, Slice: s.Name, Method: "DeleteNode", Principal: "ann@example.com"},
-		"owner creates":    incident.Called{Origin: audit, Slice: s.Name, Method: "CreateNode", Principal: "ann@example.com"},
-		"owner stops":      incident.Called{Origin: audit, Slice: s.Name, Method: "StopNode", Principal: "ann@example.com"},
-		"owner starts":     incident.Called{Origin: audit, Slice: s.Name, Method: "StartNode", Principal: "ann@example.com"},
-		"unsaid":           incident.Unsaid{Origin: api, Slice: s.Name, Incarnation: s.Incarnation},
-		"read ready":       read(incident.Ready, s.Incarnation, ""),
-		"read unhealthy":   read(incident.Unhealthy, s.Incarnation, ""),
-		"read lost":        read(incident.Lost, s.Incarnation, ""),
-		"read gone":        gone,
-		"read stopped":     read(incident.Stopped, s.Incarnation, ""),
-		"read unclear":     read(incident.Unclear, s.Incarnation, ""),
-		"read deleting":    read(incident.Deleting, s.Incarnation, ""),
-		"read ours":        read(incident.Ready, next, id),
-		"read ours made":   read(incident.Creating, next, id),
-		"read foreign":     read(incident.Ready, next, ""),
-		"read elsewhere":   func() incident.Evidence { r := read(incident.Ready, next, ""); r.Zone = elsewhere(s.Zone); return r }(),
-		"abuse":            func() incident.Evidence { r := read(incident.Ready, s.Incarnation, ""); r.Abuse = true; return r }(),
-		"started":          crew(events.CrewReport{Report: events.ReportStarted, Attempt: w.Crew.Attempt + 1, Workers: 4, Step: 48000}),
-		"progress":         crew(events.CrewReport{Report: events.ReportProgress, Attempt: w.Crew.Attempt, Step: w.Progress.Step + 10, CheckpointStep: 48000}),
-		"old progress":     crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 40000, CheckpointStep: 39000}),
-		"exit 139":         crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 139, Step: 48190, RestartsLeft: 4}),
-		"exit 1":           crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 1, Tail: []string{"ValueError: bad"}, Step: 48190}),
-		"exit 0":           crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, Step: 48190}),
-		"gave up":          crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt, Reason: "exit code 1, five times"}),
-		"finished":         crew(events.CrewReport{Report: events.ReportFinished, Attempt: w.Crew.Attempt, Step: 50000}),
-		"silence":          incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now.Add(-6 * time.Hour)},
-		"a crew that runs": incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true},
-		"a crew at work":   incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true, StepAt: now},
-		"no crew":          incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation},
-		"mapped":           incident.Mapped{Origin: api, Slice: s.Name, Incarnation: s.Incarnation, Group: "t1v-n-00000002"},
-		"cancelled":        incident.Cancelled{Origin: user, Word: ann, Incident: id},
-		"retried":          incident.Retried{Origin: user, Word: ann},
-		"tick":             incident.Ticked{},
+		"preempted":         incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CausePreemption, Text: "worker 2 was preempted"},
+		"host error":        incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseHostError, Text: "host error"},
+		"host error late":   incident.Interrupted{Origin: late, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseHostError, Text: "host error"},
+		"terminated":        incident.Interrupted{Origin: audit, Slice: s.Name, Cause: events.CauseTerminated, Text: "node terminated"},
+		"stopped for":       incident.Interrupted{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Cause: events.CauseMaintenance, Text: "stopped for maintenance"},
+		"former life":       incident.Interrupted{Origin: late, Slice: s.Name, Incarnation: life(0), Cause: events.CauseHostError, Text: "host error"},
+		"back":              incident.Back{Origin: audit, Slice: s.Name, Text: "restarted"},
+		"pending":           notice(pending),
+		"moved":             notice(moved),
+		"ongoing":           notice(ongoing),
+		"notice gone":       notice(events.Notice{Status: events.NoticeGone}),
+		"crew notice":       crew(events.CrewReport{Report: events.ReportNotice, Preempted: true}),
+		"owner deletes":     incident.Called{Origin: audit, Slice: s.Name, Method: "DeleteNode", Principal: "ann@example.com"},
+		"owner creates":     incident.Called{Origin: audit, Slice: s.Name, Method: "CreateNode", Principal: "ann@example.com"},
+		"owner stops":       incident.Called{Origin: audit, Slice: s.Name, Method: "StopNode", Principal: "ann@example.com"},
+		"owner starts":      incident.Called{Origin: audit, Slice: s.Name, Method: "StartNode", Principal: "ann@example.com"},
+		"unsaid":            incident.Unsaid{Origin: api, Slice: s.Name, Incarnation: s.Incarnation},
+		"read ready":        read(incident.Ready, s.Incarnation, ""),
+		"read unhealthy":    read(incident.Unhealthy, s.Incarnation, ""),
+		"read lost":         read(incident.Lost, s.Incarnation, ""),
+		"read gone":         gone,
+		"read stopped":      read(incident.Stopped, s.Incarnation, ""),
+		"read unclear":      read(incident.Unclear, s.Incarnation, ""),
+		"read deleting":     read(incident.Deleting, s.Incarnation, ""),
+		"read ours":         read(incident.Ready, next, id),
+		"read ours made":    read(incident.Creating, next, id),
+		"read foreign":      read(incident.Ready, next, ""),
+		"read elsewhere":    func() incident.Evidence { r := read(incident.Ready, next, ""); r.Zone = elsewhere(s.Zone); return r }(),
+		"abuse":             func() incident.Evidence { r := read(incident.Ready, s.Incarnation, ""); r.Abuse = true; return r }(),
+		"started":           crew(events.CrewReport{Report: events.ReportStarted, Attempt: w.Crew.Attempt + 1, Workers: 4, Step: 48000}),
+		"progress":          crew(events.CrewReport{Report: events.ReportProgress, Attempt: w.Crew.Attempt, Step: w.Progress.Step + 10, CheckpointStep: 48000}),
+		"old progress":      crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 40000, CheckpointStep: 39000}),
+		"exit 139":          crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 139, Step: 48190, RestartsLeft: 4}),
+		"exit 1":            crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 1, Tail: []string{"ValueError: bad"}, Step: 48190}),
+		"exit 0":            crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, Step: 48190}),
+		"gave up":           crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt, Reason: "exit code 1, five times"}),
+		"finished":          crew(events.CrewReport{Report: events.ReportFinished, Attempt: w.Crew.Attempt, Step: 50000}),
+		"silence":           incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now.Add(-6 * time.Hour)},
+		"a crew that runs":  incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true},
+		"a crew at work":    incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true, StepAt: now},
+		"a crew that waits": incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now},
+		"no crew":           incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation},
+		"mapped":            incident.Mapped{Origin: api, Slice: s.Name, Incarnation: s.Incarnation, Group: "t1v-n-00000002"},
+		"cancelled":         incident.Cancelled{Origin: user, Word: ann, Incident: id},
+		"retried":           incident.Retried{Origin: user, Word: ann},
+		"tick":              incident.Ticked{},
 	}
 	if in != nil {
 		out["approved"] = incident.Approved{Origin: user, Word: ann, Incident: id, Action: in.Asked}
@@ -218,6 +225,7 @@ func answers(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		out[name("forbidden")] = incident.Forbidden{Origin: api, Request: r, Code: incident.CodePolicyNo, Why: "the switch is no"}
 		if t.Action == events.ActionVerify {
 			out[name("found")] = incident.Checked{Origin: api, Request: r, Found: true, Step: 48200, URI: "gs://x", At: now.Add(-20 * time.Second), Bytes: 3 << 30, More: true}
+			out[name("none")] = incident.Checked{Origin: api, Request: r, None: true, Text: "the directory is empty"}
 			out[name("torn")] = incident.Checked{Origin: api, Request: r, Text: "no commit marker"}
 			out[name("stale")] = incident.Checked{Origin: api, Request: r, Stale: true, Text: "the newest is older"}
 			continue
@@ -267,6 +275,9 @@ func key(t *testing.T, w incident.Workload) string {
 	w.Notices = slices.Clone(w.Notices)
 	for i := range w.Notices {
 		blur(&w.Notices[i].Told, &w.Notices[i].Listened)
+	}
+	if w.Idle != nil {
+		w.Idle = &incident.Idle{}
 	}
 	if w.Closed != nil {
 		w.Closed = &incident.Incident{Outcome: w.Closed.Outcome, Cause: w.Closed.Cause}
@@ -365,10 +376,22 @@ var reach = []struct {
 	{incident.Saving, "everything", true, "pending, later, tick", bare},
 	{incident.Watching, "watch", true, "preempted", crewless},
 	{incident.Watching, "watch", false, "ongoing", crewless},
+	{incident.Discarding, "everything", true, idle, nil},
+	{incident.Discarding, "everything", false, idle + ", " + waits, nil},
+	{incident.Discarding, "everything", true, idle + ", " + waits + ", found verify 0, tick", nil},
+	{incident.Discarding, "everything", true, idle + ", " + waits + ", found verify 0, tick, intend delete 0", nil},
+	{incident.Discarding, "everything", true, idle + ", " + waits + ", found verify 0, tick, intend delete 0, accepted delete 0", nil},
+	{incident.Looking, "everything", true, idle + ", " + waits + ", found verify 0, tick, intend delete 0, accepted delete 0, read gone, retried", nil},
 }
 
 // again has a requested restart begin and its attempt run.
 const again = "intend restart 0, accepted restart 0, started, "
+
+// idle has a training given up, and nobody say a word for as long as it takes; waits is what a crew writes then that runs none.
+const (
+	idle  = "exit 1, gave up, " + again + "exit 1, gave up, later, tick"
+	waits = "a crew that waits, tick"
+)
 
 // single is a workload of one worker, which can be stopped and started.
 func single(w *incident.Workload) {

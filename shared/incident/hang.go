@@ -65,11 +65,11 @@ func (w Workload) Hushed(now time.Time) bool {
 	return now.Sub(since) >= usual && w.quietly()
 }
 
-// Suspect reports whether the crew of a slice has to be listened for now, because its training may hang, or may not have gone
-// on after an incident.
+// Suspect reports whether the crew of a slice has to be listened for now, because its training may hang, may not have gone
+// on after an incident, or is not to be run on what stands idle.
 func (w Workload) Suspect(slice string, now time.Time) bool {
 	s := w.Slice(slice)
-	return s != nil && now.Sub(s.Heard.At) >= ListenAgain && (w.Hushed(now) || w.doubted(now))
+	return s != nil && now.Sub(s.Heard.At) >= ListenAgain && (w.Hushed(now) || w.doubted(now) || w.discarding())
 }
 
 // doubted reports whether the time is nearly over in which progress has to be reported.
@@ -105,7 +105,7 @@ func (w Workload) listened() time.Time {
 // lines of users alone come in order.
 func (m *machine) steps(e Beat) {
 	s := m.w.Slice(e.Slice)
-	if s == nil || !e.Incarnation.Same(s.Incarnation) || !m.w.Hushed(m.now) && !m.w.doubted(m.now) {
+	if s == nil || !e.Incarnation.Same(s.Incarnation) || !m.w.Hushed(m.now) && !m.w.doubted(m.now) && !m.w.discarding() {
 		return
 	}
 	clamped := func(t time.Time) time.Time {

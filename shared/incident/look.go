@@ -45,7 +45,7 @@ func (m *machine) interrupted(e Interrupted) {
 	switch in.Phase {
 	case Window, Saving, Maintaining:
 		m.beginsWith(e.Cause)
-	case Clearing:
+	case Clearing, Discarding:
 		return
 	case Removing, Recreating:
 		if s.Replace {
@@ -248,6 +248,7 @@ func (m *machine) introduce(e Read) {
 		Condition: e.Condition, State: e.State, Since: m.when(), Unused: e.Condition == Creating, Abuse: e.Abuse,
 	})
 	m.ownSlices, m.changed = true, true
+	m.stirred()
 	s := m.w.Slice(e.Slice)
 	m.facts(s, e.Facts)
 	m.react(s, e, Unread)
@@ -328,7 +329,7 @@ func (m *machine) isLost(s *Slice) {
 		return
 	}
 	switch m.phase() {
-	case Clearing:
+	case Clearing, Discarding:
 		return
 	case Removing, Recreating:
 		if s.Replace && m.phase() == Removing && !m.coming(s) {
@@ -374,6 +375,9 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	if m.w.Incident == nil {
 		if s.Told.Known() {
 			m.slice(s.Name).Told = events.Incarnation{}
+		}
+		if s.Discarded.Known() && m.when().Sub(m.w.Ended) > UnreleaseAfter {
+			m.slice(s.Name).Discarded = events.Incarnation{} // the deletion did not happen
 		}
 		return
 	}
@@ -526,7 +530,7 @@ func (m *machine) allReady() bool {
 func (m *machine) gone(s *Slice) {
 	m.vanished(s)
 	s = m.w.Slice(s.Name)
-	in := m.w.Incident
+	in, was := m.w.Incident, s.Condition
 	if in != nil && in.Phase == Recreating && s.Replace {
 		m.notThereYet(s)
 		return
@@ -562,6 +566,8 @@ func (m *machine) gone(s *Slice) {
 		}
 	case Clearing:
 		m.cleared(s)
+	case Discarding:
+		m.vanishedIdle(s, was)
 	case Watching:
 		m.stopped(s.Since)
 		m.rehearseLost()
@@ -615,6 +621,9 @@ func (m *machine) notThereYet(s *Slice) {
 
 // proves reports whether something that cannot be forged by the training side said that this life was lost.
 func (in *Incident) proves(s *Slice) bool {
+	if in.Retried && s.Discarded.Same(s.Incarnation) {
+		return true // it was deleted because it stood idle
+	}
 	for _, t := range in.Troubles {
 		if t.Slice != s.Name || t.Life != s.Incarnation.ID || !t.Proven {
 			continue
@@ -635,7 +644,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) // by the queued resource of which another slice is lost again
 	ours := in != nil && (e.Incident == in.ID && in.made(s.Name) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
 	// What was there before the trouble, and only was not read yet, takes nothing over.
-	before := in != nil && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
+	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
 	over := s.Condition == Gone || s.Condition == Creating // or it has been ordered anew since
 	moved := over && m.w.Crew.Named > 0 && s.Admitted.Known() && s.Admitted.Zone != e.Zone
 	switch {
@@ -704,7 +713,9 @@ func (in *Incident) made(slice string) bool {
 
 // adopt takes another life as the slice's own. What was known of the former one is void.
 func (m *machine) adopt(name string, e Read) {
+	m.stirred()
 	s := m.slice(name)
+	s.Discarded = events.Incarnation{}
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
 	s.Made, s.Ordered = "", time.Time{}
 	s.Asked, s.Abuse, s.Used, s.Stop = false, e.Abuse, time.Time{}, Stop{}
@@ -732,6 +743,7 @@ func (m *machine) called(e Called) {
 	if s == nil || m.formerly(s) && !(deletes && m.inItsPlace(s)) {
 		return
 	}
+	m.stirred()
 	what := e.Method + " of " + s.Name + " by " + e.Principal
 	switch e.Method {
 	case "DeleteNode", "DeleteQueuedResource":

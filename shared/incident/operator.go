@@ -93,6 +93,7 @@ func (m *machine) order(v Verb, w Word, text string) {
 		o.Incident = m.w.Incident.ID
 		m.line(LineSeen, w.By+": "+strings.TrimSpace(string(v)+" "+text), w.Why)
 	}
+	m.stirred()
 	m.w.Orders = append(slices.Clip(m.w.Orders), o)
 	m.w.Orders = m.w.Orders[max(0, len(m.w.Orders)-MaxOrders):]
 	m.changed = true
@@ -158,6 +159,10 @@ func (w Workload) Question() string {
 // cleaned up. Maintenance that it was about is let come: nothing is asked for before it, unless its window moves.
 func (m *machine) cancelled(e Cancelled) {
 	in := m.w.Incident
+	if in == nil && m.w.Idle != nil && m.w.Idle.Incident == e.Incident {
+		m.order(VerbCancel, e.Word, "the deletion of what "+e.Incident+" left idle")
+		return
+	}
 	if in == nil || in.ID != e.Incident || in.Phase == Clearing {
 		return
 	}
@@ -263,6 +268,8 @@ func (w Workload) NothingToRetry(now time.Time) string {
 		switch {
 		case in.Phase == Approving:
 			return in.ID + " waits for a person: approve it, or cancel it"
+		case in.Phase == Discarding:
+			return in.ID + " deletes what stands idle: cancel it, or try again once it is over"
 		case !slices.ContainsFunc(in.Tasks, func(t Task) bool { return !t.Retry.IsZero() }):
 			return in.ID + " is under way (" + string(in.Phase) + "), and nothing of it waits for another try"
 		}

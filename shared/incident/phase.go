@@ -22,6 +22,7 @@ const (
 	Starting    Phase = "starting"    // for a slice that was stopped to be usable
 	Watching    Phase = "watching"    // for the end of what may only be watched
 	Clearing    Phase = "clearing"    // for what our own requests still bring to be gone
+	Discarding  Phase = "discarding"  // for what an earlier incident left idle to be gone
 	Closed      Phase = "closed"      // for nothing
 )
 
@@ -78,6 +79,8 @@ const (
 	WatchFor = 4 * time.Hour
 	// ClearFor bounds the clean-up behind an incident.
 	ClearFor = 2 * time.Hour
+	// DiscardFor is the time to learn whether idle slices may be deleted: whether training runs there, and what of it is saved.
+	DiscardFor = 30 * time.Minute
 	// RequestFor is how long a request may wait to be begun, AnswerFor how long a begun one may stay unanswered.
 	RequestFor = 10 * time.Minute
 	AnswerFor  = 15 * time.Minute

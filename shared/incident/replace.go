@@ -90,7 +90,8 @@ func (m *machine) bare() string {
 func (m *machine) replaceGone() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.Condition == Gone && !s.IsReleased() && !s.Replace && !s.Told.Same(s.Incarnation) && m.now.Sub(s.Since) >= Grace {
+		long := !s.Told.Same(s.Incarnation) && m.now.Sub(s.Since) >= Grace
+		if s.Condition == Gone && !s.IsReleased() && !s.Replace && (long || m.w.Incident.Retried && s.discarded()) {
 			m.slice(s.Name).Replace = true
 		}
 	}

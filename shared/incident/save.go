@@ -150,6 +150,8 @@ func (m *machine) checked(e Checked) {
 			return
 		}
 		m.afterSave()
+	case Discarding:
+		m.inc().Save.Verified = true
 	case Resuming:
 		m.resumed(ByCheckpoint, "checkpoint "+events.Number(e.Step)+" is newer than the trouble")
 	}
@@ -161,6 +163,12 @@ func (m *machine) unverified(e Checked) {
 	if in.Phase == Resuming {
 		m.drop(events.ActionVerify, "")
 		m.resumed(ByHealth, "the slice is usable; there is no crew that tells of steps and no new checkpoint yet")
+		return
+	}
+	if in.Phase == Discarding && e.None && !m.w.trained() {
+		m.drop(events.ActionVerify, "")
+		m.line(LineCame, "nothing was ever trained here", e.Text)
+		in.Save.Nothing = true
 		return
 	}
 	in.Save.Failed, in.Save.Result = e.Text, e.result()

@@ -97,6 +97,9 @@ func (w Workload) request(t Task, mode events.SaveMode) events.Event {
 
 // verifyPast is the step that a checkpoint has to reach at least to count as the save that was asked for.
 func (w Workload) verifyPast() int64 {
+	if w.Incident.Phase == Discarding { // nothing has been saved since: the last one itself
+		return max(0, max(w.Progress.Verified, w.Progress.CheckpointStep)-1)
+	}
 	return max(w.Progress.Verified, w.Incident.Save.Step-1)
 }
 
@@ -194,6 +197,8 @@ func (w Workload) Allowed(a events.Action, p policy.Policy) (policy.Level, polic
 	switch {
 	case s.WatchOnly():
 		return policy.No, sw
+	case a == events.ActionDelete && w.Incident != nil && w.Incident.Phase == Discarding && p.WhenEscalated != policy.DeleteIdle:
+		return policy.No, whenEscalated
 	case sw == "":
 		return policy.Yes, sw
 	case s.Level(sw) == policy.Ask && w.Incident != nil && w.Incident.covers(a):
@@ -214,6 +219,9 @@ func (w Workload) Limit(s policy.Switch, p policy.Policy) string {
 func (w Workload) Forbids(s policy.Switch, l policy.Level, p policy.Policy) string {
 	if s == "" {
 		return "the policy allows nothing any more"
+	}
+	if s == whenEscalated {
+		return "the policy's when_escalated is keep"
 	}
 	text := "the switch " + string(s) + " is " + l.String()
 	if who := w.Limit(s, p); who != "" {
@@ -239,6 +247,9 @@ func (w Workload) governs(a events.Action) policy.Switch {
 	case events.ActionDelete, events.ActionCreate:
 		if w.Incident != nil && w.Incident.Phase == Clearing {
 			return "" // our own leftovers, in which training never ran
+		}
+		if w.Incident != nil && w.Incident.Phase == Discarding {
+			return w.idleSwitch()
 		}
 		for i := range w.Slices {
 			if s := &w.Slices[i]; !s.Spot && s.Replace {
@@ -402,6 +413,10 @@ func (m *machine) failed(t *Task, f Failure) {
 		m.failedClearing(t, f)
 		return
 	}
+	if m.phase() == Discarding && f.Reason() == CodeHoldsMore {
+		m.keepIdle(CodeHoldsMore, f.Message)
+		return
+	}
 	switch t.Action {
 	case events.ActionSave:
 		if f.Class == Permission || f.Class == Invalid {
@@ -487,6 +502,10 @@ func (m *machine) held(e Held) {
 	if e.Until.After(t.Retry) {
 		t.Retry = e.Until
 	}
+	if m.phase() == Discarding && e.Code == CodePaused && m.w.discarding() {
+		m.keepIdle(CodePaused, e.Why) // a person has stepped in
+		return
+	}
 	m.hold(e.Code, e.Why)
 	if d := m.w.Incident.Deadline; !d.IsZero() && d.Before(t.Retry.Add(HoldMargin)) {
 		m.inc().Deadline = t.Retry.Add(2 * HoldMargin)
@@ -505,7 +524,7 @@ func (m *machine) forbidden(e Forbidden) {
 		m.finish(Observed, "", e.Code, e.Why, "")
 		return
 	}
-	if m.level(m.w.governs(e.Request.Action)) == policy.Ask {
+	if m.phase() != Discarding && m.level(m.w.governs(e.Request.Action)) == policy.Ask {
 		m.uncharge(asked(e.Request.Action))
 		m.ask(asked(e.Request.Action))
 		return

@@ -25,6 +25,9 @@ func (m *machine) ticked() {
 		m.overdue()
 		return
 	}
+	if m.discard(); m.w.Incident == nil {
+		return
+	}
 	if m.tasks(); m.w.Incident == nil {
 		return
 	}
@@ -111,7 +114,9 @@ func (m *machine) quiet() {
 			return
 		}
 	}
-	m.hangs()
+	if m.hangs(); m.w.Incident == nil {
+		m.openDiscard()
+	}
 }
 
 // tasks sends again what was not begun, not answered, or failed a while ago.
@@ -211,6 +216,8 @@ func (m *machine) overdue() {
 	case Clearing:
 		m.escalate(CodeOverdue, "what our own request brought could not be deleted within "+took+m.barring(),
 			"delete it by hand: look for nodes, and for the nodes of queued resources, with the label "+events.LabelIncident+"="+in.ID)
+	case Discarding:
+		m.discardOverdue(took)
 	case Approving, Closed:
 	}
 }

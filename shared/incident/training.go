@@ -79,6 +79,7 @@ func (m *machine) started(s *Slice, r events.CrewReport) {
 	if m.w.Crew.Finished {
 		m.w.Crew.Finished, m.changed = false, true
 	}
+	m.stirs(fmt.Sprintf("the crew says that attempt %d runs", r.Attempt))
 	in := m.w.Incident
 	if in == nil || r.Attempt <= in.BaseAttempt {
 		return
@@ -116,6 +117,7 @@ func (m *machine) progress(s *Slice, r events.CrewReport) {
 		}
 	}
 	m.confirm(r.Step, r.Attempt, at)
+	m.stirs("the crew tells of step " + events.Number(r.Step))
 }
 
 // longestGap bounds what a single gap is believed to tell of the next ones.
@@ -139,6 +141,10 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 		}
 	case Window:
 		if in.Down.IsZero() || !m.allReady() || attempt <= in.BaseAttempt {
+			return
+		}
+	case Discarding:
+		if !m.allReady() || !m.w.discarding() {
 			return
 		}
 	case Approving:
@@ -316,11 +322,16 @@ func (m *machine) finished(r events.CrewReport) {
 		return
 	}
 	m.w.Crew.Finished, m.changed = true, true
+	m.stirred()
 	m.w.Progress.Step = max(m.w.Progress.Step, r.Step)
 	if in := m.w.Incident; in != nil {
 		switch in.Phase {
 		case Removing, Recreating, Clearing:
 			return // what has been begun is brought to its end
+		case Discarding:
+			if !m.w.discarding() {
+				return
+			}
 		}
 		m.line(LineSeen, r.Describe(), "")
 		if in.Phase == Watching {

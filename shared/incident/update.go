@@ -69,6 +69,9 @@ func (in *Incident) update(p policy.Policy, w Workload, now time.Time) events.In
 	}
 	if in.Outcome == Escalated {
 		u.IdleChips = w.idleChips()
+		if w.Idle != nil && w.Idle.Incident == in.ID {
+			u.DeleteAt = w.Idle.Due.UTC()
+		}
 	}
 	return u
 }

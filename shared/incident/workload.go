@@ -31,6 +31,8 @@ type Workload struct {
 	Epoch    int64     `json:"epoch"`
 	Notices  []Notice  `json:"notices,omitempty"`
 	Incident *Incident `json:"incident,omitempty"`
+	// Idle is what the incident that escalated last has left to be deleted.
+	Idle *Idle `json:"idle,omitempty"`
 	// Closed is the incident that ended last, kept for Linger so that late evidence finds it.
 	Closed *Incident `json:"closed,omitempty"`
 	// Ended is when that was, kept for good: what happened before then opens no other one, however late it is told.
@@ -88,6 +90,8 @@ type Slice struct {
 	Heard Heard `json:"heard,omitzero"`
 	// Told is a life whose end an incident has told already: it opens no second one.
 	Told events.Incarnation `json:"told,omitzero"`
+	// Discarded is the life that was deleted because it stood idle: nobody misses it, and only a person has it brought back.
+	Discarded events.Incarnation `json:"discarded,omitzero"`
 	// Unused says that somebody else ordered this life and that it has not been usable yet: what becomes of it is theirs.
 	Unused bool `json:"unused,omitzero"`
 	// Moved says that somebody else created this life in another zone than the one that the lease names: no crew may put
@@ -398,6 +402,8 @@ type Save struct {
 	At       time.Time `json:"at,omitzero"`
 	Bytes    int64     `json:"bytes,omitzero"`
 	Verified bool      `json:"verified,omitzero"`
+	// Nothing says that there is nothing to be saved: no step was ever told of, and no checkpoint was ever written.
+	Nothing bool `json:"nothing,omitzero"`
 	// Result is how it ended, or how it stands after a look that found nothing; empty while nothing is known. Failed says why
 	// there is no verified save.
 	Result SaveResult `json:"result,omitzero"`
@@ -526,6 +532,9 @@ func (w Workload) Due() time.Time {
 		earlier(w.Slices[0].Since)
 	}
 	earlier(w.listened())
+	if w.Idle != nil {
+		earlier(w.Idle.Due)
+	}
 	return due
 }
 
@@ -537,8 +546,11 @@ func (w Workload) moved() bool {
 // leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, or stopped by them, it has
 // never been usable since they ordered it, the training is done, or its end has been told.
 func (w Workload) leftAlone(s *Slice) bool {
-	return s.theirs(w) || s.Told.Same(s.Incarnation)
+	return s.theirs(w) || s.Told.Same(s.Incarnation) || s.discarded()
 }
+
+// discarded reports whether a slice is gone because it stood idle.
+func (s Slice) discarded() bool { return s.Condition == Gone && s.Discarded.Same(s.Incarnation) }
 
 // theirs reports whether nobody waits for a slice but its owner.
 func (s Slice) theirs(w Workload) bool {
@@ -550,7 +562,7 @@ func (s Slice) theirs(w Workload) bool {
 // the next incident may be about it.
 func (w Workload) Unexplained(slice string, now time.Time) bool {
 	s := w.Slice(slice)
-	if s == nil || s.Condition != Gone || s.Replace || s.theirs(w) {
+	if s == nil || s.Condition != Gone || s.Replace || s.theirs(w) || s.discarded() {
 		return false
 	}
 	if w.Incident == nil {

@@ -1,0 +1,333 @@
+package incident
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
+)
+
+// Idle says that an incident has left usable slices to a person, and that they are deleted at Due, because the policy's
+// when_escalated is delete. Whatever anybody says or does about the workload before that takes it back.
+type Idle struct {
+	Incident string       `json:"incident"`
+	Cause    events.Cause `json:"cause"`
+	Since    time.Time    `json:"since"`
+	Due      time.Time    `json:"due"`
+}
+
+// whenEscalated names what allows the deletion of idle slices, beside the switch that would allow to replace them.
+const whenEscalated policy.Switch = "when_escalated"
+
+// idle are the slices that can be used, cost money for it, and are nobody's but the workload's.
+func (w Workload) idle() (idle []*Slice) {
+	for i := range w.Slices {
+		s := &w.Slices[i]
+		if s.Condition == Ready && s.Incarnation.Known() && !s.theirs(w) {
+			idle = append(idle, s)
+		}
+	}
+	return idle
+}
+
+// idleSwitch is what has to allow the deletion of idle slices: what would allow to replace them.
+func (w Workload) idleSwitch() policy.Switch {
+	for _, s := range w.idle() {
+		if !s.Spot {
+			return policy.RecreateNonSpot
+		}
+	}
+	return policy.Recreate
+}
+
+// trained reports whether a step or a checkpoint was ever told of.
+func (w Workload) trained() bool {
+	p := w.Progress
+	return p.High > 0 || p.Step > 0 || p.CheckpointStep > 0 || !p.VerifiedAt.IsZero()
+}
+
+// Retains says why slices that an incident leaves idle would be kept, though the policy's when_escalated is delete: as far as
+// that is known before they are looked at for it.
+func (w Workload) Retains(p policy.Policy) (c Code, why string) {
+	m := machine{p: p, w: w}
+	return m.retains()
+}
+
+// retains says why idle slices are kept. The switch ask keeps them too: a person is asked already, by the escalation itself, and one
+// who has to say yes can as well delete them.
+func (m *machine) retains() (c Code, why string) {
+	sw := m.w.idleSwitch()
+	switch l := m.level(sw); {
+	case m.abused():
+		return CodeAbuse, "Google suspects abuse on a slice"
+	case l == policy.No:
+		return CodePolicyNo, m.no(sw)
+	case l == policy.Ask:
+		return CodePolicyAsk, m.w.Forbids(sw, l, m.p) + ", and a person is asked by the escalation"
+	case m.w.Crew.Seen.IsZero():
+		return CodeMayTrain, "no crew has been heard that could tell whether training runs"
+	case m.w.Directory == "":
+		return CodeUnverified, "without a checkpoint directory nobody knows what is saved"
+	}
+	for _, s := range m.w.idle() {
+		if s.Spec == "" {
+			return CodeNoSpec, "the specification of " + s.Name + " was never read, so it could not be created again"
+		}
+		for _, name := range m.beside(s) {
+			if o := m.w.Slice(name); o.Condition != Ready && o.Condition != Lost && o.Condition != Gone {
+				return CodeHoldsMore, "queued resource " + s.QueuedResource + " holds " + o.Name + " too, which is " + o.State
+			}
+		}
+	}
+	return "", ""
+}
+
+// afterEscalation says what becomes of the slices that stand idle when this incident ends escalated.
+func (m *machine) afterEscalation() string {
+	if m.p.WhenEscalated != policy.DeleteIdle || m.phase() == Discarding {
+		return ""
+	}
+	if _, why := m.retains(); why != "" {
+		return "; when_escalated: delete does not delete them: " + why
+	}
+	return fmt.Sprintf("; when_escalated: delete has them deleted in %s, unless you say pitstop cancel %s, pause or retry",
+		events.Span(m.p.DeleteAfter), m.w.Incident.ID)
+}
+
+// leaveIdle notes, at the end of an incident, that what it leaves idle is deleted after a while.
+func (m *machine) leaveIdle(in *Incident) {
+	if in.Outcome != Escalated || m.p.WhenEscalated != policy.DeleteIdle || len(m.w.idle()) == 0 {
+		return
+	}
+	if _, why := m.retains(); why == "" {
+		m.w.Idle = &Idle{Incident: in.ID, Cause: in.Cause, Since: m.now, Due: m.now.Add(m.p.DeleteAfter)}
+	}
+}
+
+// stirred takes it back that idle slices are deleted: somebody works on them.
+func (m *machine) stirred() {
+	if m.w.Idle != nil {
+		m.w.Idle, m.changed = nil, true
+	}
+}
+
+// openDiscard opens an incident that deletes what another one has left idle, when its time has come.
+func (m *machine) openDiscard() {
+	idle := m.w.Idle
+	if idle == nil || m.now.Before(idle.Due) || m.p.Unreadable != "" {
+		return
+	}
+	ready := m.w.idle()
+	if m.p.WhenEscalated != policy.DeleteIdle || m.level(m.w.idleSwitch()) != policy.Yes || len(ready) == 0 {
+		m.stirred() // the owner has changed their mind, or nothing is idle any more
+		return
+	}
+	if due := idle.Since.Add(m.p.DeleteAfter); m.now.Before(due) {
+		m.w.Idle, m.changed = &Idle{Incident: idle.Incident, Cause: idle.Cause, Since: idle.Since, Due: due}, true
+		return
+	}
+	span := events.Span(m.now.Sub(idle.Since))
+	text := namesOf(ready) + " idle for " + span + ", since " + idle.Incident + " was left to a person"
+	in := m.open(Trouble{Cause: idle.Cause, Slice: ready[0].Name, At: idle.Since, Text: text})
+	in.Down = idle.Since
+	m.enter(Discarding, m.now.Add(DiscardFor))
+	m.line(LineSeen, text, "")
+	m.decided("incident opened: delete "+namesOf(ready)+", if no training runs there and its last checkpoint is verified",
+		"the policy's when_escalated is delete, and nobody has said a word for "+span)
+}
+
+func namesOf(all []*Slice) string {
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// discarding reports whether idle slices are to be deleted, and nothing of it is under way that could not be stopped.
+func (w Workload) discarding() bool {
+	if w.Incident == nil || w.Incident.Phase != Discarding {
+		return false
+	}
+	return !w.Incident.has(func(t Task) bool { return t.Action == events.ActionDelete && t.inFlight() })
+}
+
+// discard goes on with the deletion of idle slices at each tick: who trains is asked first, then what is saved, and what speaks
+// against it meanwhile counts for as long as nothing is called.
+func (m *machine) discard() {
+	if !m.w.discarding() {
+		return
+	}
+	idle := m.w.idle()
+	if len(idle) == 0 {
+		m.discarded()
+		return
+	}
+	if c, why := m.retains(); why != "" {
+		m.keepIdle(c, why)
+		return
+	}
+	if m.p.WhenEscalated != policy.DeleteIdle {
+		m.keepIdle(CodePolicyNo, "the policy's when_escalated is keep by now")
+		return
+	}
+	why, heard := m.mayTrain(idle)
+	switch {
+	case heard && why != "":
+		m.keepIdle(CodeMayTrain, why)
+		return
+	case why != "": // nothing is asked for on what nobody knows any more
+		for i := range m.w.Incident.Tasks {
+			if t := &m.inc().Tasks[i]; t.Action == events.ActionDelete {
+				t.Retry = later(t.Retry, m.now.Add(time.Minute))
+			}
+		}
+		return
+	case !m.w.Incident.Save.Verified && !m.w.Incident.Save.Nothing:
+		if m.w.Incident.task(events.ActionVerify, "") == nil {
+			m.decided("verify the last checkpoint", "what still lives is not deleted without one")
+			m.send(Task{Action: events.ActionVerify, Reason: "before the deletion of idle slices"})
+		}
+		return
+	}
+	var tasks []Task
+	for _, s := range idle {
+		concerned := func(t Task) bool { return t.Action == events.ActionDelete && t.Concerns(s.Name) }
+		if m.w.Incident.has(concerned) || slices.ContainsFunc(tasks, concerned) {
+			continue
+		}
+		tasks = append(tasks, Task{
+			Action: events.ActionDelete, Slice: s.Name, With: m.beside(s), Zone: s.Zone, Incarnation: s.Incarnation, Reason: "when_escalated is delete",
+		})
+	}
+	if tasks != nil {
+		if in := m.inc(); !in.has(func(t Task) bool { return t.Action == events.ActionDelete }) {
+			in.Deadline = m.now.Add(RemoveFor)
+		}
+		m.decided("delete "+namesOf(idle), "no training runs there"+m.saved())
+		m.send(tasks...)
+	}
+}
+
+func (in *Incident) has(is func(Task) bool) bool { return slices.ContainsFunc(in.Tasks, is) }
+
+// mayTrain says why training may run on idle slices; heard is false where nobody knows yet. No line of a user is believed when it
+// says that training has ended: steps that are not told of, and a crew that says on its machine that it does none, are what is
+// asked for.
+func (m *machine) mayTrain(idle []*Slice) (why string, heard bool) {
+	in := m.w.Incident
+	since, usual := m.w.silence()
+	for _, s := range idle {
+		switch h := s.Heard; {
+		case h.At.Before(in.Opened), m.now.Sub(h.At) > HeardFor:
+			return "its crew has not been listened for", false
+		case h.Seen.IsZero():
+			return "what the crew of " + s.Name + " writes on its machine cannot be read", false
+		case m.w.Progress.Stepped.After(in.Down):
+			return "the crew writes on its machine that steps are done", true
+		case h.Runs && h.At.Sub(h.Seen) < HeardFor && m.now.Sub(since) < usual:
+			return "the crew of " + s.Name + " says that the training runs", true
+		}
+	}
+	return "", true
+}
+
+// keepIdle ends the incident without deleting what stands idle.
+func (m *machine) keepIdle(c Code, why string) {
+	m.escalate(c, namesOf(m.w.idle())+" is kept, though when_escalated is delete: "+why, "")
+}
+
+// byHand is what a person does about slices that stand idle and were not deleted.
+func (m *machine) byHand() string {
+	advice := "pitstop retry " + m.w.Name + " has it tried again"
+	if idle := m.w.idle(); len(idle) > 0 {
+		advice = "delete " + namesOf(idle) + " by hand, or have it tried again: pitstop retry " + m.w.Name
+	}
+	return advice
+}
+
+// vanishedIdle takes it that a slice is gone while idle ones are deleted. One that nobody has deleted here is somebody else's
+// doing: the others are left to them.
+func (m *machine) vanishedIdle(s *Slice, was Condition) {
+	t := m.w.Incident.task(events.ActionDelete, s.Name)
+	ours := t != nil && t.inFlight()
+	if ours {
+		m.slice(s.Name).Discarded = s.Incarnation
+	}
+	m.dropDone(events.ActionDelete, s.Name)
+	switch {
+	case !m.w.discarding():
+	case !ours && was != Gone:
+		m.keepIdle(CodeTakenOver, "node "+s.Name+" is gone, and this incident has not deleted it")
+	case ours && len(m.w.idle()) == 0:
+		m.discarded()
+	}
+}
+
+// discarded ends the incident when nothing stands idle any more.
+func (m *machine) discarded() {
+	var gone []*Slice
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.Discarded.Same(s.Incarnation) && s.Condition == Gone {
+			gone = append(gone, s)
+		}
+	}
+	if gone == nil {
+		m.escalate(CodeNotReady, "nothing of it is READY any more, and nothing was deleted", "")
+		return
+	}
+	m.finish(Escalated, "", CodeIdleDeleted, namesOf(gone)+" deleted, because the policy's when_escalated is delete"+m.saved(),
+		"pitstop retry "+m.w.Name+" brings back what was deleted, from its stored specification")
+}
+
+// stirs takes a sign of training that is newer than what stands idle: it is kept.
+func (m *machine) stirs(what string) {
+	if idle := m.w.Idle; idle != nil && m.when().After(idle.Since) {
+		m.stirred()
+	}
+	if m.w.discarding() && m.when().After(m.w.Incident.Down) {
+		m.keepIdle(CodeMayTrain, what)
+	}
+}
+
+// discardOverdue ends the incident when what has to be known, or the deletion, takes too long.
+func (m *machine) discardOverdue(took string) {
+	var asked *Task
+	for i := range m.w.Incident.Tasks {
+		if t := &m.w.Incident.Tasks[i]; t.Action == events.ActionDelete {
+			asked = t
+		}
+	}
+	why, heard := m.mayTrain(m.w.idle())
+	switch {
+	case asked != nil && asked.LastFailure == "":
+		m.escalate(CodeOverdue, "the deletion of "+asked.names()+" did not end within "+took, "")
+	case asked != nil:
+		m.escalate(CodeOverdue, "the deletion of "+asked.names()+" did not end within "+took+": "+asked.LastFailure, "")
+	case !heard:
+		m.keepIdle(CodeMayTrain, why+", for "+took)
+	default:
+		failed := m.w.Incident.Save.Failed
+		if failed == "" {
+			failed = m.lastFailure()
+		}
+		m.keepIdle(CodeUnverified, "its last checkpoint could not be verified within "+took+": "+failed)
+	}
+}
+
+// noteDiscarded notes at the end of the incident what is on its way out: nobody misses it when it is gone.
+func (m *machine) noteDiscarded() {
+	for _, t := range m.w.Incident.Tasks {
+		if t.Action != events.ActionDelete || !t.inFlight() {
+			continue
+		}
+		for i := range m.w.Slices {
+			if s := &m.w.Slices[i]; t.Concerns(s.Name) {
+				m.slice(s.Name).Discarded = s.Incarnation
+			}
+		}
+	}
+}

@@ -1,0 +1,349 @@
+package incident_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// deletions are the requests among events that delete.
+func deletions(sent []events.Event) (all []events.RecreateRequested) {
+	for _, e := range sent {
+		if r, ok := e.(events.RecreateRequested); ok && r.Action == events.ActionDelete {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// escalatedAt is a training that its crew has given up on twice, with the same error: a person's turn.
+func escalatedAt(t *testing.T, p policy.Policy, but func(*incident.Workload)) node {
+	t.Helper()
+	n := at(t, p, true, "exit 1, gave up, "+again+"exit 1, gave up", but)
+	if n.w.Incident != nil || n.w.Closed.Outcome != incident.Escalated {
+		t.Fatalf("it is %+v, not escalated", n.w.Incident)
+	}
+	return n
+}
+
+// pass lets time pass, up to the end of an incident, with a crew that writes on its machine what it does, and returns what was asked
+// to be deleted.
+func pass(p policy.Policy, n node, d time.Duration, crew func(now time.Time) incident.Beat) (node, []events.RecreateRequested) {
+	var all []events.RecreateRequested
+	for until := n.now.Add(d); n.now.Before(until); {
+		n.now = n.now.Add(time.Minute)
+		var sent []events.Event
+		if n.w.Suspect("llama-8b", n.now) {
+			n.w, _, _ = incident.Advance(p, n.w, crew(n.now), n.now)
+		}
+		open := n.w.Incident != nil
+		n.w, sent, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+		all = append(all, deletions(sent)...)
+		if open && n.w.Incident == nil {
+			break
+		}
+		if e, ok := evidence(n.w, n.now)["found verify 0"]; ok {
+			n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+		}
+	}
+	return n, all
+}
+
+// waiting is a crew that runs nothing.
+func waiting(now time.Time) incident.Beat {
+	b := beat(now, 0, 40*24*time.Hour)
+	b.Runs = false
+	return b
+}
+
+// TestIdleSlicesAreDeletedWhereThePolicySaysSo: an hour behind the escalation, once the crew says that it runs nothing and the last
+// checkpoint is verified; a person is told before and after, and has it brought back with one word.
+func TestIdleSlicesAreDeletedWhereThePolicySaysSo(t *testing.T) {
+	p := policies["everything"]
+	n := escalatedAt(t, p, nil)
+	first := n.w.Closed
+	if idle := n.w.Idle; idle == nil || idle.Incident != first.ID || !idle.Due.Equal(n.now.Add(time.Hour)) {
+		t.Fatalf("left to be deleted is %+v", n.w.Idle)
+	}
+	if !strings.Contains(first.Advice, "deleted in 1 h") || !strings.Contains(first.Advice, "pitstop cancel "+first.ID) {
+		t.Errorf("a person is not told of it: %s", first.Advice)
+	}
+	if us := incident.Updates(p, at(t, p, true, "exit 1", nil).w, n.w, n.now); len(us) != 1 || !us[0].DeleteAt.Equal(n.w.Idle.Due) {
+		t.Errorf("told is %+v", us)
+	}
+	early, asked := pass(p, n, 59*time.Minute, waiting)
+	if len(asked) > 0 || early.w.Incident != nil {
+		t.Fatalf("within the hour %+v is open, and %d deletions are asked for", early.w.Incident, len(asked))
+	}
+	n, asked = pass(p, early, 10*time.Minute, waiting)
+	if len(asked) != 1 || !asked[0].Incarnation.Same(life(1)) || asked[0].Zone != "us-west4-a" || asked[0].Incident == first.ID {
+		t.Fatalf("asked for is %+v; the incident is %+v", asked, n.w.Incident)
+	}
+	for _, what := range []string{"intend delete 0", "accepted delete 0", "read deleting", "read gone"} {
+		n = at1(t, p, n, what)
+	}
+	if in := n.w.Closed; n.w.Incident != nil || in.Outcome != incident.Escalated || in.Code != incident.CodeIdleDeleted ||
+		!strings.Contains(in.Reason, "when_escalated is delete") || !strings.Contains(in.Advice, "pitstop retry llama-8b") {
+		t.Fatalf("it ended as %+v", in)
+	}
+	n, asked = pass(p, n, 48*time.Hour, waiting)
+	if n.w.Incident != nil || len(asked) > 0 || n.w.Unexplained("llama-8b", n.now) {
+		t.Fatalf("what was deleted on purpose is missed: %+v", n.w.Incident)
+	}
+	n = at1(t, p, at1(t, p, n, "retried"), "read gone")
+	if in := n.w.Incident; in == nil || in.Phase != incident.Recreating || len(in.Tasks) != 1 || in.Tasks[0].Action != events.ActionCreate {
+		t.Errorf("retry does not bring it back: %+v", in)
+	}
+}
+
+// TestASliceThatWasDeletedForBeingIdleIsBroughtBackAtOnce: the audit log has nothing to say of it that Pitstop does not know.
+func TestASliceThatWasDeletedForBeingIdleIsBroughtBackAtOnce(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, idle+", "+waits+", found verify 0, tick, intend delete 0, accepted delete 0, read gone, retried, read gone", nil)
+	if n.w.Incident == nil || n.w.Incident.Phase != incident.Recreating {
+		t.Errorf("it is %+v", n.w.Incident)
+	}
+}
+
+// TestAnyWordKeepsWhatIsIdle: of a person, of the owner, or of the training itself; before the hour is over, and while what
+// speaks against the deletion is looked for.
+func TestAnyWordKeepsWhatIsIdle(t *testing.T) {
+	p := policies["everything"]
+	words := map[string]func(n node) incident.Evidence{
+		"pause":  func(node) incident.Evidence { return incident.Paused{Word: ann} },
+		"drill":  func(node) incident.Evidence { return incident.Ordered{Word: ann, Verb: incident.VerbDrill} },
+		"attach": func(node) incident.Evidence { return incident.Ordered{Word: ann, Verb: incident.VerbAttach} },
+		"retry":  func(node) incident.Evidence { return incident.Retried{Word: ann} },
+		"cancel": func(n node) incident.Evidence { return incident.Cancelled{Word: ann, Incident: n.w.Idle.Incident} },
+	}
+	for _, what := range []string{"owner deletes", "owner creates", "owner stops", "owner starts", "read foreign", "read elsewhere", "started", "progress", "finished", "preempted", "ongoing"} {
+		words[what] = func(n node) incident.Evidence { return evidence(n.w, n.now)[what] }
+	}
+	for what, word := range words {
+		n, _ := pass(p, escalatedAt(t, p, nil), 50*time.Minute, waiting)
+		n.now = n.now.Add(time.Second)
+		if n.w, _, _ = incident.Advance(p, n.w, word(n), n.now); n.w.Idle != nil {
+			t.Errorf("%s: it is still to be deleted: %+v", what, n.w.Idle)
+		}
+	}
+	for what, code := range map[string]incident.Code{
+		"cancelled": incident.CodeCancelled, "owner deletes": incident.CodeOwner, "owner creates": incident.CodeTakenOver, "owner stops": incident.CodeOwner,
+		"read foreign": incident.CodeTakenOver, "read gone": incident.CodeTakenOver, "started": incident.CodeMayTrain, "old steps": incident.CodeMayTrain,
+		"progress": "", "finished": "", "abuse": incident.CodeAbuse,
+		"held verify 0": incident.CodePaused, "held delete 0": incident.CodePaused, "forbidden delete 0": incident.CodePolicyNo,
+	} {
+		for _, path := range []string{"", ", tick, found verify 0", ", tick, found verify 0, tick"} {
+			n := at(t, p, true, idle+", a crew that waits"+path, nil)
+			n.now = n.now.Add(time.Second)
+			e := evidence(n.w, n.now)[what]
+			if what == "old steps" {
+				e = incident.Reported{Origin: incident.Origin{Time: n.now, Rank: events.RankUser}, Slice: "llama-8b", Report: events.CrewReport{
+					Report: events.ReportProgress, Attempt: n.w.Crew.Attempt + 1, Step: 10,
+				}}
+			}
+			if e == nil {
+				continue // nothing of that is asked for yet
+			}
+			if n.w, _, _ = incident.Advance(p, n.w, e, n.now); n.w.Incident != nil || n.w.Closed.Code != code || n.w.Idle != nil {
+				t.Errorf("%s behind %q: %+v is open, %+v is over, and left is %+v", what, path, n.w.Incident, n.w.Closed, n.w.Idle)
+			}
+		}
+	}
+}
+
+// TestWhatKeepsIdleSlices: each reason is told, and none of them is waited out for ever.
+func TestWhatKeepsIdleSlices(t *testing.T) {
+	everything := policies["everything"]
+	with := func(change func(*policy.Policy)) policy.Policy {
+		p := everything
+		change(&p)
+		return p
+	}
+	for name, c := range map[string]struct {
+		p    policy.Policy
+		but  func(*incident.Workload)
+		crew func(time.Time) incident.Beat
+		// code is that of the incident's end an hour later; none is opened where the escalation itself tells that it is kept.
+		code incident.Code
+		says string
+	}{
+		"the policy says keep":     {p: with(func(p *policy.Policy) { p.WhenEscalated = policy.KeepIdle })},
+		"recreate is no":           {p: with(func(p *policy.Policy) { p.Switches.Recreate = policy.No }), says: "the switch recreate is no"},
+		"recreate is ask":          {p: with(func(p *policy.Policy) { p.Switches.Recreate = policy.Ask }), says: "the switch recreate is ask"},
+		"not Spot":                 {p: with(func(p *policy.Policy) { p.Switches.RecreateNonSpot = policy.No }), but: func(w *incident.Workload) { w.Slices[0].Spot = false }, says: "recreate_non_spot is no"},
+		"no specification":         {p: everything, but: func(w *incident.Workload) { w.Slices[0].Spec = "" }, says: "was never read"},
+		"the crew does steps":      {p: everything, crew: func(now time.Time) incident.Beat { return beat(now, 0, time.Minute) }, code: incident.CodeMayTrain},
+		"the crew begins to train": {p: everything, crew: func(now time.Time) incident.Beat { return beat(now, 0, never) }, code: incident.CodeMayTrain},
+		"the crew cannot be read":  {p: everything, crew: func(now time.Time) incident.Beat { return beat(now, never, never) }, code: incident.CodeMayTrain},
+	} {
+		n := escalatedAt(t, c.p, c.but)
+		if c.code == "" {
+			if n.w.Idle != nil || c.says != "" && !strings.Contains(n.w.Closed.Advice, "does not delete them: ") || !strings.Contains(n.w.Closed.Advice, c.says) {
+				t.Errorf("%s: left is %+v, and told %q", name, n.w.Idle, n.w.Closed.Advice)
+			}
+			continue
+		}
+		n, asked := pass(c.p, n, 6*time.Hour, c.crew)
+		if in := n.w.Closed; len(asked) > 0 || n.w.Incident != nil || in == nil || in.Outcome != incident.Escalated || in.Code != c.code {
+			t.Errorf("%s: %+v is open, %+v is over, %d deletions", name, n.w.Incident, in, len(asked))
+		}
+	}
+}
+
+// TestNothingIsDeletedWithoutItsLastCheckpoint: what the crew told of last has to be there, complete.
+func TestNothingIsDeletedWithoutItsLastCheckpoint(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, idle+", "+waits, nil)
+	r := verification(t, n)
+	if r.MoreThan != 47_999 || !r.Since.IsZero() {
+		t.Errorf("looked for is %+v, and the last one is 48000", r)
+	}
+	for n.w.Incident != nil {
+		for what, e := range evidence(n.w, n.now) {
+			if what == "torn verify 0" || what == "a crew that waits" {
+				n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+			}
+		}
+		n.now = n.now.Add(time.Minute)
+		var sent []events.Event
+		if n.w, sent, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now); len(deletions(sent)) > 0 {
+			t.Fatal("it is deleted though its last checkpoint is torn")
+		}
+	}
+	if in := n.w.Closed; in.Code != incident.CodeUnverified || !strings.Contains(in.Reason, "no commit marker") || !strings.Contains(in.Advice, "delete llama-8b by hand") {
+		t.Errorf("it ended as %+v", in)
+	}
+	never := func(w *incident.Workload) {
+		w.Progress = incident.Progress{}
+	}
+	for what, c := range map[string]struct {
+		but  func(*incident.Workload)
+		want int
+	}{
+		"none verify 0": {never, 1}, "torn verify 0": {never, 0},
+		"none verify 0 of what was trained": {nil, 0}, // somebody has emptied the directory
+	} {
+		n, _ := pass(p, escalatedAt(t, p, c.but), 60*time.Minute, waiting)
+		n.w, _, _ = incident.Advance(p, n.w, waiting(n.now), n.now)
+		for _, e := range []string{"tick", strings.TrimSuffix(what, " of what was trained"), "tick"} {
+			n.now = n.now.Add(time.Second)
+			var sent []events.Event
+			n.w, sent, _ = incident.Advance(p, n.w, evidence(n.w, n.now)[e], n.now)
+			c.want -= len(deletions(sent))
+		}
+		if c.want != 0 {
+			t.Errorf("%s: %d deletions too few are asked for", what, c.want)
+		}
+	}
+}
+
+func verification(t *testing.T, n node) events.CheckpointRequested {
+	t.Helper()
+	for _, task := range n.w.Incident.Tasks {
+		if task.Action == events.ActionVerify {
+			_, sent, _ := incident.Advance(policies["everything"], n.w, incident.Ticked{}, task.Sent.Add(incident.RequestFor))
+			for _, e := range sent {
+				if r, ok := e.(events.CheckpointRequested); ok {
+					return r
+				}
+			}
+		}
+	}
+	t.Fatal("nothing is looked for")
+	return events.CheckpointRequested{}
+}
+
+// TestADeletionOfIdleSlicesThatFailsEnds: it is told, nothing is tried for ever, and nothing else is opened for it.
+func TestADeletionOfIdleSlicesThatFailsEnds(t *testing.T) {
+	p := policies["everything"]
+	for _, class := range []incident.FailureClass{incident.Transient, incident.Busy, incident.NotInState, incident.Permission, incident.Invalid} {
+		n := at(t, p, true, idle+", "+waits+", found verify 0, tick", nil)
+		id := n.w.Incident.ID
+		calls := 0
+		for until := n.now.Add(48 * time.Hour); n.w.Incident != nil && n.now.Before(until); n.now = n.now.Add(time.Minute) {
+			n.w, _, _ = incident.Advance(p, n.w, waiting(n.now), n.now)
+			for _, task := range n.w.Incident.Tasks {
+				r := events.Request{Schema: 1, Workload: n.w.ID, Incident: id, Epoch: task.Epoch, Action: task.Action, Slice: task.Slice, Incarnation: task.Incarnation, Attempt: task.Attempt, Expires: n.now.Add(time.Hour)}
+				if _, err := n.w.Fence(r, n.now); err == nil {
+					calls++
+					n.w, _, _ = incident.Advance(p, n.w, incident.Intended{Request: r, RequestID: "uuid"}, n.now)
+					n.w, _, _ = incident.Advance(p, n.w, incident.Answered{Request: r, Failure: &incident.Failure{Class: class, Message: "the API says no"}}, n.now)
+				}
+			}
+			if n.w.Incident != nil {
+				n.w, _, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+			}
+		}
+		in := n.w.Closed
+		if n.w.Incident != nil || in.ID != id || in.Outcome != incident.Escalated || !strings.Contains(in.Reason+in.Advice, "the API says no") || !strings.Contains(in.Advice, "delete llama-8b by hand") {
+			t.Errorf("%s: after %d calls %+v is open, and over is %+v", class, calls, n.w.Incident, in)
+		}
+		if calls == 0 || calls > 100 || n.w.Idle != nil {
+			t.Errorf("%s: %d calls, and left is %+v", class, calls, n.w.Idle)
+		}
+	}
+}
+
+// TestALongerTimeCounts: a policy that gives a person more time meanwhile does so, and one that keeps has the last word.
+func TestALongerTimeCounts(t *testing.T) {
+	p := policies["everything"]
+	longer, keep := p, p
+	longer.DeleteAfter, keep.WhenEscalated = 3*time.Hour, policy.KeepIdle
+	n := escalatedAt(t, p, nil)
+	if m, asked := pass(longer, n, 179*time.Minute, waiting); len(asked) > 0 || m.w.Incident != nil || m.w.Idle == nil {
+		t.Errorf("within three hours %+v is open", m.w.Incident)
+	}
+	if _, asked := pass(longer, n, 190*time.Minute, waiting); len(asked) != 1 {
+		t.Errorf("after three hours %d deletions are asked for", len(asked))
+	}
+	if m, asked := pass(keep, n, 190*time.Minute, waiting); len(asked) > 0 || m.w.Incident != nil || m.w.Idle != nil {
+		t.Errorf("under a policy that keeps %+v is open", m.w.Incident)
+	}
+	m := at(t, p, true, idle+", "+waits+", found verify 0, tick", nil)
+	if l, sw := m.w.Allowed(events.ActionDelete, keep); l != policy.No || !strings.Contains(m.w.Forbids(sw, l, keep), "when_escalated is keep") {
+		t.Errorf("right before the call %s is %v", sw, l)
+	}
+	if l, _ := m.w.Allowed(events.ActionDelete, p); l != policy.Yes {
+		t.Errorf("right before the call it is %v", l)
+	}
+	if m, asked := pass(keep, at(t, p, true, idle+", "+waits+", found verify 0", nil), 190*time.Minute, waiting); len(asked) > 0 || m.w.Closed.Code != incident.CodePolicyNo {
+		t.Errorf("under a policy that keeps by then it ended as %+v", m.w.Closed)
+	}
+}
+
+// TestTheSlicesOfAQueuedResourceGoTogetherOrStay.
+func TestTheSlicesOfAQueuedResourceGoTogetherOrStay(t *testing.T) {
+	p := policies["everything"]
+	trio := func(c incident.Condition) func(*incident.Workload) {
+		return func(w *incident.Workload) {
+			w.Slices[0].QueuedResource = "qr"
+			other := w.Slices[0]
+			other.Name, other.Condition, other.State, other.Group = "llama-8b-1", c, strings.ToUpper(string(c)), "t1v-n-00000009"
+			w.Slices = append(w.Slices, other)
+		}
+	}
+	listen := func(n node) node {
+		for _, s := range n.w.Slices {
+			b := waiting(n.now)
+			b.Slice, b.Incarnation = s.Name, s.Incarnation
+			n.w, _, _ = incident.Advance(p, n.w, b, n.now)
+		}
+		return n
+	}
+	for c, want := range map[incident.Condition]int{incident.Ready: 1, incident.Lost: 1, incident.Stopped: 0, incident.Unhealthy: 0} {
+		n := at(t, p, true, idle, nil)
+		trio(c)(&n.w)
+		n = listen(n)
+		n, asked := pass(p, n, 5*time.Minute, waiting)
+		if len(asked) != want || want == 1 && (len(asked[0].With) != 1 || asked[0].QueuedResource != "qr") {
+			t.Errorf("%s: asked for is %+v", c, asked)
+		}
+		if want == 0 && n.w.Closed.Code != incident.CodeHoldsMore {
+			t.Errorf("%s: it ended as %+v", c, n.w.Closed)
+		}
+	}
+}
