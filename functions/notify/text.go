@@ -40,6 +40,10 @@ func (m Message) view() view {
 func single(u events.IncidentUpdated) view {
 	v := view{title: fmt.Sprintf("%s of %s: %s", word(u.Cause), u.Workload, state(u))}
 	switch {
+	case u.Code == string(incident.CodeIdleDeleted):
+		v.title = "Deleted, because it stood idle: " + u.Workload + ", left to a person after " + word(u.Cause)
+	case u.Phase == string(incident.Discarding):
+		v.title = "About to be deleted, because it stands idle: " + u.Workload + ", left to a person after " + word(u.Cause)
 	case loud(u) && u.Outcome != "":
 		v.title = "A person is needed: " + word(u.Cause) + " of " + u.Workload + idle(u)
 	case loud(u):
@@ -139,9 +143,10 @@ func (c *count) String() string {
 	return strings.Join(parts, " · ")
 }
 
-// loud reports whether a person has to act.
+// loud reports whether a person has to act, or is about to lose what stands idle.
 func loud(u events.IncidentUpdated) bool {
-	return u.Outcome == string(incident.Escalated) || u.Outcome == "" && u.Phase == string(incident.Approving)
+	return u.Outcome == string(incident.Escalated) ||
+		u.Outcome == "" && (u.Phase == string(incident.Approving) || u.Phase == string(incident.Discarding))
 }
 
 // stands reports whether nothing that comes later would tell what a step tells: an end, or a question.
@@ -194,6 +199,8 @@ func state(u events.IncidentUpdated) string {
 		return "it is only watched"
 	case incident.Clearing:
 		return "what was ordered is being cleaned up"
+	case incident.Discarding:
+		return "what stands idle is about to be deleted"
 	}
 	return orElse(u.Outcome, u.Phase)
 }
@@ -265,8 +272,13 @@ func must(u events.IncidentUpdated) string {
 	switch {
 	case u.Outcome == "" && u.Phase == string(incident.Approving):
 		return "say yes: pitstop approve " + u.Incident + "; until then nothing is done"
+	case u.Outcome == "" && u.Phase == string(incident.Discarding):
+		return "nothing; to keep it, pitstop cancel " + u.Incident + " now"
 	case u.Outcome == string(incident.Escalated):
 		text := orElse(u.Advice, "look at it: pitstop incident "+u.Incident)
+		if !u.DeleteAt.IsZero() {
+			return text + ". What is READY is deleted at " + u.DeleteAt.UTC().Format("Jan 2 15:04 UTC")
+		}
 		if u.IdleChips > 0 {
 			text += ". What is READY stays, and is paid for, until you delete it"
 		}
