@@ -132,6 +132,7 @@ func (d deployment) rehearse(
 			r.find(stop, "decision", "nothing would be decided", "pitstop status "+w.Name+" says how it stands")
 		}
 	}
+	r.escalated(w, p)
 	pause, err := l.Pause(ctx)
 	if err != nil {
 		return nil, err
@@ -182,6 +183,18 @@ func (r *rehearsal) allowed(w incident.Workload, p policy.Policy, known bool) {
 	if !known {
 		r.find(warn, "policy", "what the deployment allows is not known here: its patrol has not said it yet", "wait for a sweep, every 15 minutes")
 	}
+}
+
+// escalated looks at what becomes of slices that an incident leaves idle.
+func (r *rehearsal) escalated(w incident.Workload, p policy.Policy) {
+	if p.Unreadable != "" || p.WhenEscalated != policy.DeleteIdle {
+		return
+	}
+	if _, why := w.Retains(p); why != "" {
+		r.find(warn, "when_escalated", "delete, and idle slices are kept all the same: "+why, "mend that, or say keep")
+		return
+	}
+	r.find(good, "when_escalated", "what an incident leaves idle is deleted "+events.Span(p.DeleteAfter)+" later, unless somebody says a word", "")
 }
 
 // isLegacy reports whether a workload trains on legacy nodes, which have no metadata and keep the labels that they were created with.

@@ -65,6 +65,18 @@ type checked struct {
 type checkedPolicy struct {
 	Name     string          `json:"name"`
 	Switches []checkedSwitch `json:"switches"`
+	// WhenEscalated and DeleteAfter say what becomes of slices that an incident leaves idle, where that is not to keep them.
+	WhenEscalated policy.WhenEscalated `json:"when_escalated,omitzero"`
+	DeleteAfter   string               `json:"delete_after,omitzero"`
+}
+
+// checkedPolicyOf is a policy in effect.
+func checkedPolicyOf(name string, p policy.Policy) checkedPolicy {
+	c := checkedPolicy{Name: name, Switches: inEffect(p)}
+	if p.WhenEscalated == policy.DeleteIdle {
+		c.WhenEscalated, c.DeleteAfter = p.WhenEscalated, p.DeleteAfter.String()
+	}
+	return c
 }
 
 // checkedSwitch is a switch in effect; LimitedBy is empty for one that is yes.
@@ -95,7 +107,7 @@ func checkPolicy(name string, ceiling policy.Switches, in io.Reader, out, errOut
 		return err
 	default:
 		for _, n := range f.Names() {
-			c.Policies = append(c.Policies, checkedPolicy{Name: n, Switches: inEffect(f.For(n, ceiling))})
+			c.Policies = append(c.Policies, checkedPolicyOf(n, f.For(n, ceiling)))
 		}
 	}
 	if asJSON {
@@ -142,6 +154,9 @@ func (c checked) tell(out, errOut io.Writer) {
 				line += "  limited by " + printable(s.LimitedBy)
 			}
 			tell(out, line)
+		}
+		if p.WhenEscalated == policy.DeleteIdle {
+			tell(out, fmt.Sprintf("  %-18s  idle slices are deleted %s behind an escalation, where recreate is yes, or recreate_non_spot for what is not Spot", "when_escalated", p.DeleteAfter))
 		}
 	}
 	tell(out, fmt.Sprintf("%s: no fault; %s", c.File, strings.Replace(count(len(c.Policies), "policy"), "policys", "policies", 1)))

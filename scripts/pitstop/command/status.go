@@ -157,7 +157,7 @@ func (d deployment) stands(p policy.Policy, w incident.Workload) standing {
 	st := standing{
 		Workload: shown(w), Due: w.Due(),
 		holds:  p,
-		Policy: effective{checkedPolicy{Name: p.Name, Switches: inEffect(p)}, p.Unknown, p.Unreadable},
+		Policy: effective{checkedPolicyOf(p.Name, p), p.Unknown, p.Unreadable},
 	}
 	if p.Unreadable != "" {
 		st.Policy.Switches = nil
@@ -220,6 +220,10 @@ func (p *printer) standing(st standing, now time.Time) {
 	}
 	in := w.Incident
 	if in == nil {
+		if idle := w.Idle; idle != nil {
+			tell(p.out, "  idle      "+p.paint(yellow, fmt.Sprintf("deleted in %s, because when_escalated is delete and %s was left to a person; pitstop cancel %s keeps it",
+				events.Span(max(0, idle.Due.Sub(now))), idle.Incident, idle.Incident)))
+		}
 		return
 	}
 	line := fmt.Sprintf("%s: %s, %s for %s", in.ID, in.Cause, in.Phase, events.Span(now.Sub(in.Since)))

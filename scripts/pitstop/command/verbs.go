@@ -136,12 +136,19 @@ func worded(c *cobra.Command, run func(c *cobra.Command, where place, why, about
 
 // openIncident finds the workload on which an incident is open.
 func (d deployment) openIncident(ctx context.Context, where place, id string) (*ledger.Ledger, incident.Workload, error) {
+	return d.atIncident(ctx, where, id, func(incident.Workload, incident.Incident) bool { return false })
+}
+
+// atIncident finds the workload on which an incident is open, or on which something is still to follow from one that is over.
+func (d deployment) atIncident(
+	ctx context.Context, where place, id string, follows func(incident.Workload, incident.Incident) bool,
+) (*ledger.Ledger, incident.Workload, error) {
 	l, err := d.at(where)
 	if err != nil {
 		return nil, incident.Workload{}, err
 	}
 	w, in, err := find(ctx, l, id)
-	if err == nil && (w.Incident == nil || w.Incident.ID != in.ID) {
+	if err == nil && (w.Incident == nil || w.Incident.ID != in.ID) && !follows(w, in) {
 		err = usage("%s is over: it ended %s at %s", id, in.Outcome, in.Closed.UTC().Format("2006-01-02 15:04"))
 	}
 	return l, w, err
@@ -183,12 +190,23 @@ func (d deployment) cancelCommand() *cobra.Command {
 		Long: "Take an open incident over. It ends released; nothing more is asked for, deleted or created for its sake, and what it was about opens no\n" +
 			"other one until the slice is usable again, or retry says so. Maintenance that it was about comes unasked, unless its window is moved.\n" +
 			"What Pitstop itself has ordered, and training never ran in, it still deletes; pause holds that too.\n" +
+			"Of an incident that ended escalated it keeps what stands idle, where the policy's when_escalated is delete and nobody has said a word.\n" +
 			"A call that was begun a moment ago may still take effect: it is named.\n\n" + needs,
 		Args: oneName("incident", "llama-8b-20261112-3"),
 	}, func(c *cobra.Command, where place, why, about string) error {
-		l, w, err := d.openIncident(c.Context(), where, about)
+		l, w, err := d.atIncident(c.Context(), where, about, func(w incident.Workload, in incident.Incident) bool {
+			return w.Idle != nil && w.Idle.Incident == in.ID
+		})
 		if err != nil {
 			return err
+		}
+		if w.Incident == nil {
+			e := incident.Cancelled{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Idle.Incident}
+			_, news, err := d.order(c.Context(), l, where, w.ID, e)
+			if err == nil && !news {
+				return usage("what %s left idle is not to be deleted any more; status says how it stands", about)
+			}
+			return d.told(c, err, w.ID+": cancelled by "+e.By+": what "+e.Incident+" left idle is kept, and paid for, until you delete it")
 		}
 		if w.Incident.Phase == incident.Clearing {
 			return usage("%s is over but for its clean-up: it deletes what it has ordered itself; pause %s holds that", about, w.Name)

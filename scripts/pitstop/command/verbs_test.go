@@ -272,3 +272,23 @@ func TestSettingsAreWrittenOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestCancelKeepsWhatAnIncidentLeftIdle: the incident is over, and its ID is the one that people were told.
+func TestCancelKeepsWhatAnIncidentLeftIdle(t *testing.T) {
+	eachStore(t, func(t *testing.T, open ledger.Opener) {
+		w := llama()
+		id := w.Incident.ID
+		w.Closed, w.Incident, w.Epoch = w.Incident, nil, 4
+		w.Closed.Phase, w.Closed.Outcome, w.Closed.Code, w.Closed.Closed = incident.Closed, incident.Escalated, incident.CodeSameError, noon.Add(-20*time.Minute)
+		w.Slices[0].Condition, w.Slices[0].State = incident.Ready, "READY"
+		w.Idle = &incident.Idle{Incident: id, Cause: events.CauseCrash, Since: noon.Add(-20 * time.Minute), Due: noon.Add(40 * time.Minute)}
+		b := deployedWith(t, open, w)
+		b.want([]string{"status"}, "deleted in 40 m 0 s, because when_escalated is delete", "pitstop cancel "+id+" keeps it")
+		b.want([]string{"cancel", id, "--why", "I look at it"}, "cancelled by ada@example.com: what "+id+" left idle is kept")
+		got := b.workload()
+		if got.Idle != nil || got.Incident != nil || len(got.Orders) != 1 || got.Orders[0].Why != "I look at it" {
+			t.Errorf("left is %+v, open %+v, recorded %+v", got.Idle, got.Incident, got.Orders)
+		}
+		b.refused([]string{"cancel", id}, "it ended escalated")
+	})
+}
