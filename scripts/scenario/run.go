@@ -10,6 +10,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/tpu/tputest"
 )
@@ -502,6 +503,11 @@ func (w *world) act(a Act) {
 	case a.Approve != "":
 		tell(a.By+" approves", a.Approve)
 		w.clock.Go(func() { w.approve(w.workloadOf(a.Approve), a.By) })
+	case a.Retry != "":
+		tell(a.By+" says that it may be tried again", a.Retry)
+		w.clock.Go(func() {
+			w.says(w.workloadOf(a.Retry), incident.Retried{Origin: incident.Origin{ID: approvalID, Time: w.clock.Now()}, Word: incident.Word{By: a.By}})
+		})
 	}
 }
 

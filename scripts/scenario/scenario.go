@@ -113,6 +113,8 @@ type Act struct {
 	Stop   string `yaml:"stop,omitempty"`
 	// Approve says yes to what waits on a workload.
 	Approve string `yaml:"approve,omitempty"`
+	// Retry has tried again what was given up of a workload.
+	Retry string `yaml:"retry,omitempty"`
 	// Stopped has a slice of one worker be found stopped, and no log entry says by whom.
 	Stopped string `yaml:"stopped,omitempty"`
 	// Hang has the training of a slice stand still without a word.
