@@ -34,7 +34,7 @@ var mutants = []mutant{
 		{"shared/incident/maintenance.go", "	return m.from.Time.After(m.w.Progress.At)\n", "	return true\n"},
 	}},
 	{"4 one", "a life whose end was told opens again", []edit{
-		{"shared/incident/workload.go", "	return s.theirs(w) || s.Told.Same(s.Incarnation)\n", "	return s.theirs(w)\n"},
+		{"shared/incident/workload.go", "	return s.theirs(w) || s.Told.Same(s.Incarnation) || s.discarded()\n", "	return s.theirs(w) || s.discarded()\n"},
 	}},
 	{"5 budgets", "restarts have no bound", []edit{
 		{"shared/incident/training.go", "	case m.w.Budgets.Restarts >= MaxRestarts:\n", "	case m.w.Budgets.Restarts >= 1000:\n"},
@@ -91,6 +91,22 @@ var mutants = []mutant{
 	}},
 	{"owner's word", "the pause is not read", []edit{
 		{"shared/ledger/begin.go", "	pause, err := a.Ledger.Pause(ctx)\n", "	var pause *incident.Pause\n"},
+	}},
+	{"owner's word", "idle slices are deleted at once", []edit{
+		{"shared/incident/discard.go", "Due: m.now.Add(m.p.DeleteAfter)}", "Due: m.now}"},
+		{"shared/incident/discard.go", "	if due := idle.Since.Add(m.p.DeleteAfter); m", "	if due := idle.Since; m"},
+	}},
+	{"owner's word", "a person's word keeps no idle slices", []edit{
+		{"shared/incident/operator.go", "	m.stirred()\n	m.w.Orders", "	m.w.Orders"},
+	}},
+	{"8 progress", "idle slices are deleted without a look at their checkpoint", []edit{
+		{"shared/incident/discard.go", "	case !m.w.Incident.Save.Verified && !m", "	case false && !m"},
+	}},
+	{"3 admitted", "idle slices are deleted though training runs again", []edit{
+		{"shared/incident/discard.go", "	if idle := m.w.Idle; idle != nil && m.when().After(idle.Since) {\n", "	if false {\n"},
+		{"shared/incident/discard.go", "	if m.w.discarding() && m.when().After(m.w.Incident.Down) {\n", "	if false {\n"},
+		{"shared/incident/discard.go", "	case heard && why != \"\":\n", "	case heard && false:\n"},
+		{"shared/incident/discard.go", "	case why != \"\": // nothing", "	case false: // nothing"},
 	}},
 	{"owner's word", "a policy that was tightened does not count", []edit{
 		{"shared/ledger/begin.go", "level != policy.Yes {", "level != policy.Yes && level != policy.No {"},

@@ -81,6 +81,8 @@ type record struct {
 	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
 	told         bool
 	left, closed time.Time
+	// escalated is when an incident was left to a person last, but for those that deleted what another one had left.
+	escalated time.Time
 	// hour is the one in which steps are counted, and began the epoch with which it began.
 	hour  time.Time
 	began int64
@@ -405,6 +407,10 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	if !c.taken[e.RequestID] {
 		c.violated("9 brake", doc.ID, "%s was deleted without a slot of the brake", slice)
 	}
+	if doc.Incident.Phase == incident.Discarding {
+		c.discarded(inst, doc, s)
+		return
+	}
 	living := read.state == "READY" || read.state == "STOPPED" || read.state == "REPAIRING" || read.state == "RESTARTING"
 	if doc.Incident.Clearing != "" || !living {
 		return
@@ -423,11 +429,45 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	}
 }
 
+// discarded checks the deletion of what an incident has left idle: its owner wants that, nobody has said a word since, and no training
+// loses anything.
+func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Slice) {
+	r, t := c.record(doc.ID), c.trainings[s.Name]
+	if r.escalated.IsZero() || c.clock.Now().Sub(r.escalated) < policy.DefaultDeleteAfter {
+		c.violated("owner's word", doc.ID, "%s was deleted for being idle, and it was left to a person at %s", s.Name, r.escalated.UTC().Format(time.DateTime))
+	}
+	if !c.lately(doc.Label, func(p policy.Policy) bool {
+		return p.WhenEscalated == policy.DeleteIdle && (s.Spot && p.Switches.Recreate == policy.Yes || p.Switches.RecreateNonSpot == policy.Yes)
+	}) {
+		c.violated("owner's word", doc.ID, "%s was deleted for being idle, and no policy says so", s.Name)
+	}
+	for _, o := range doc.Orders {
+		if o.At.After(r.escalated) && o.At.Before(inst.seen) {
+			c.violated("owner's word", doc.ID, "%s was deleted for being idle, and %s said %s", s.Name, o.By, o.Verb)
+		}
+	}
+	if s.IsReleased() || r.released[s.Name].After(r.escalated) && r.released[s.Name].Before(inst.seen) {
+		c.violated("2 owner", doc.ID, "%s was deleted for being idle, and it is its owner's", s.Name)
+	}
+	if _, running := t.Running(); running && !t.Hangs() {
+		c.violated("3 admitted", doc.ID, "%s was deleted for being idle while training ran on it, at step %d", s.Name, t.LastStep())
+	}
+	bucket, path, _ := strings.Cut(strings.TrimPrefix(doc.Progress.VerifiedURI, "gs://"), "/")
+	_, _, complete := c.bucket.Get(bucket, path+"/commit_success.txt")
+	nothing := doc.Incident.Save.Nothing && t.LastStep() == 0
+	if !nothing && (!complete || doc.Progress.Verified < doc.Progress.CheckpointStep) {
+		c.violated("8 progress", doc.ID, "%s was deleted for being idle, and its last checkpoint is %q", s.Name, doc.Progress.VerifiedURI)
+	}
+}
+
 // cancelled reports whether a person has ended an incident since the handler of a call looked, which they are told then.
 func (c *checks) cancelled(inst *instance, doc incident.Workload) bool {
 	in := doc.Closed
 	return in != nil && in.Code == incident.CodeCancelled && doc.Ended.After(inst.seen) && c.clock.Now().Sub(inst.seen) <= unseen
 }
+
+// discarded reports whether an incident was opened to delete what another one had left idle.
+func discarded(in *incident.Incident) bool { return in.Timeline[0].Phase == incident.Discarding }
 
 func (c *checks) isGone(zone, slice string) bool {
 	state, _ := c.api.State(zone, slice)
@@ -699,6 +739,8 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	explained = explained || now.Sub(r.skewed) < incident.Grace
 	// What an incident had ordered may come when it is over.
 	explained = explained || w.Incident.Phase == incident.Clearing
+	// What an incident has left idle is deleted, where its owner wants that.
+	explained = explained || w.Incident.Phase == incident.Discarding && !r.escalated.IsZero()
 	// What stands still for another reason than the last one is told too.
 	explained = explained || w.Incident.Cause == events.CauseHang && (c.steps(w) == "" || unheard(w))
 	if !explained {
@@ -725,6 +767,9 @@ func (c *checks) closed(r *record, after incident.Workload) {
 		r.told, r.left = true, r.closed
 	default:
 		r.told = false
+	}
+	if in.Outcome == incident.Escalated && !discarded(in) {
+		r.escalated = r.closed
 	}
 	c.causes[string(in.Cause)]++
 	if !in.Down.IsZero() {

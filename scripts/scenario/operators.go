@@ -18,11 +18,13 @@ type operators struct {
 }
 
 // onCall is how often somebody on call looks at everything. Of each hundred incidents that they see open they cancel so many,
-// and of each hundred workloads of which something can be tried again they say so of so many.
+// of each hundred workloads of which something can be tried again they say so of so many, and of each hundred whose idle slices are to
+// be deleted they keep so many.
 const (
 	onCall  = 71 * time.Minute
 	cancels = 4
 	retries = 25
+	keeps   = 30
 )
 
 func newOperators(t *troubles) *operators { return &operators{t, stream(t.sim.Seed, "operators")} }
@@ -53,6 +55,8 @@ func (o *operators) look() {
 		switch {
 		case doc.Incident != nil && doc.Incident.Phase != incident.Clearing && drawn < cancels:
 			o.orders(doc, incident.Cancelled{Origin: origin, Word: word, Incident: doc.Incident.ID}, "incident cancelled")
+		case doc.Idle != nil && drawn < keeps:
+			o.orders(doc, incident.Cancelled{Origin: origin, Word: word, Incident: doc.Idle.Incident}, "idle slices kept")
 		case doc.NothingToRetry(o.clock.Now()) == "" && drawn >= 100-retries:
 			o.orders(doc, incident.Retried{Origin: origin, Word: word}, "retried")
 		}

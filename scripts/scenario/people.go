@@ -83,6 +83,9 @@ func (p *people) mind(c SliceConfig) bool {
 	case state == "STOPPED":
 		p.try(p.api.Start(zone, c.Name, owner))
 	default:
+		if s := doc.Slice(c.Name); s != nil && s.Discarded.Known() {
+			p.trainings[c.Name].Loop(0, 0, false) // it was left to them for what it crashed on: that is mended first
+		}
 		p.replace(c, zone)
 	}
 	return false

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"time"
 
@@ -273,8 +274,22 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		c.Crew.ReportEvery = Duration(10 * time.Minute)
 		s.Fleet = append(s.Fleet, c)
 	}
-	return s, []byte(mixedPolicies)
+	return s, idlePolicies(seed)
 }
+
+// idlePolicies are those of the mixed fleet, most of which have what an incident leaves idle deleted. That is drawn apart: what
+// else is drawn stays as it was.
+func idlePolicies(seed uint64) []byte {
+	draw := stream(seed, "when_escalated")
+	return []byte(presetLine.ReplaceAllStringFunc(mixedPolicies, func(preset string) string {
+		if draw.IntN(4) == 0 {
+			return preset
+		}
+		return preset + "    when_escalated: delete\n"
+	}))
+}
+
+var presetLine = regexp.MustCompile(`(?m)^    preset: .*\n`)
 
 const mixedPolicies = `policies:
   night:
