@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/topology"
 )
 
 // MaxFileBytes is the largest policy file that is read.
@@ -37,6 +38,7 @@ type entry struct {
 	Preset        yaml.Node            `yaml:"preset"`
 	Switches      map[string]yaml.Node `yaml:"switches"`
 	Zones         []yaml.Node          `yaml:"zones"`
+	Shapes        []yaml.Node          `yaml:"shapes"`
 	Lead          yaml.Node            `yaml:"lead"`
 	Save          yaml.Node            `yaml:"save"`
 	GiveUpAfter   yaml.Node            `yaml:"give_up_after"`
@@ -49,8 +51,21 @@ type entry struct {
 	EgressPrice   yaml.Node            `yaml:"egress_price"`
 }
 
+// shape is another shape as it is written.
+type shape struct {
+	Accelerator    yaml.Node   `yaml:"accelerator"`
+	RuntimeVersion yaml.Node   `yaml:"runtime_version"`
+	Zones          []yaml.Node `yaml:"zones"`
+}
+
 // zoneName is what a zone looks like; whether there is one of that name only the cloud knows.
 var zoneName = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$`)
+
+// acceleratorType is what an accelerator type looks like; which numbers there are, no schema can say.
+var acceleratorType = regexp.MustCompile("^(" + strings.Join(topology.Generations(), "|") + ")-[1-9][0-9]*$")
+
+// runtimeVersion is what a TPU software version is called: v2-alpha-tpuv5-lite.
+var runtimeVersion = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
 var (
 	regionName = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+$`)
@@ -229,12 +244,36 @@ func (e entry) policy(name string, f *FileError) Policy {
 		delete(p.Limits, Switch(s))
 		p.limit(Switch(s), *l, who)
 	}
-	for _, n := range e.Zones {
-		z := target(n).Value
-		if !zoneName.MatchString(z) {
-			fault(n, "zones: %.40q is no zone", z)
+	zones := func(field string, nodes []yaml.Node) (all []string) {
+		for _, n := range nodes {
+			z := target(n).Value
+			if !zoneName.MatchString(z) {
+				fault(n, "%s: %.40q is no zone", field, z)
+			}
+			all = append(all, z)
 		}
-		p.Zones = append(p.Zones, z)
+		return all
+	}
+	p.Zones = zones("zones", e.Zones)
+	for _, n := range e.Shapes {
+		var s shape
+		f.yaml(n.Decode(&s))
+		if isNull(&s.Accelerator) {
+			fault(n, "shapes: a shape has to name its accelerator")
+			continue
+		}
+		accelerator, ok := word("shapes: accelerator", s.Accelerator)
+		if _, err := topology.Parse(accelerator); ok && (err != nil || !acceleratorType.MatchString(accelerator)) {
+			fault(s.Accelerator, "shapes: %.40q is no accelerator type such as v5litepod-8", accelerator)
+		}
+		if _, twice := p.Shape(accelerator); twice {
+			fault(s.Accelerator, "shapes: %.40q is there twice", accelerator)
+		}
+		version, ok := word("shapes: runtime_version", s.RuntimeVersion)
+		if ok && !runtimeVersion.MatchString(version) {
+			fault(s.RuntimeVersion, "shapes: %.40q is no runtime version", version)
+		}
+		p.Shapes = append(p.Shapes, Shape{accelerator, version, zones("shapes: zones", s.Zones)})
 	}
 	if d, ok := span("lead", e.Lead); ok {
 		p.Lead = d

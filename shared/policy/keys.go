@@ -27,6 +27,7 @@ const (
 	span
 	price
 	zones
+	shapes
 	switches
 	subnetworks
 )
@@ -37,6 +38,7 @@ func keys() []key {
 		{name: "preset", kind: word, values: presetNames, about: "where the switches start from; without it everything is only watched"},
 		{name: "switches", kind: switches, about: "what differs from the preset"},
 		{name: "zones", kind: zones, about: "tried in this order when a slice cannot be created where it was"},
+		{name: "shapes", kind: shapes, about: "tried in this order, zone after zone, when no zone can give the slice as it was ordered; the training's batch and steps follow"},
 		{name: "lead", kind: span, about: "how long before a maintenance window its save is requested, from 1m to 24h; without it as measured, 20m at first"},
 		{name: "save", kind: word, values: saveModes, about: "how the training is asked to save: by its own next checkpoint, or by a signal"},
 		{name: "give_up_after", kind: span, about: "ends the wait for Spot capacity; without it, or with 0, the wait has no end"},
@@ -47,6 +49,15 @@ func keys() []key {
 		{name: "subnetworks", kind: subnetworks, about: "the subnetwork of each region that is not the slice's own"},
 		{name: "other_regions", kind: word, values: []string{"no", "yes"}, about: "whether a slice may be created in another region than its checkpoints are in"},
 		{name: "egress_price", kind: price, about: "dollars per GiB, for what reading checkpoints from another region costs"},
+	}
+}
+
+// shapeKeys are what may be said of a shape.
+func shapeKeys() []key {
+	return []key{
+		{name: "accelerator", kind: word, about: "the accelerator type, such as v5litepod-8"},
+		{name: "runtime_version", kind: word, about: "what its machines boot; another generation than the slice's own needs it"},
+		{name: "zones", kind: zones, about: "where it is asked for; without it in the slice's own zones"},
 	}
 }
 
@@ -111,12 +122,30 @@ func (o *outline) policy(name string, n *yaml.Node) {
 		case subnetworks:
 			o.mapping(value, "subnetworks", what, nil, func(_, _ *yaml.Node) {})
 		case zones:
-			if t := aim(value); t.Kind != yaml.SequenceNode && !isNull(t) {
-				o.faults.add(value, "%s is no list", what)
+			o.list(value, what)
+		case shapes:
+			for _, s := range o.list(value, what) {
+				o.mapping(s, "shape", what, names(shapeKeys()), func(k, value *yaml.Node) {
+					if k.Value == "zones" {
+						o.list(value, what+": zones")
+					}
+				})
 			}
 		case word, span, price: // its reader looks at it
 		}
 	})
+}
+
+// list is what stands in a list.
+func (o *outline) list(at *yaml.Node, what string) []*yaml.Node {
+	n := aim(at)
+	if n.Kind == yaml.SequenceNode {
+		return n.Content
+	}
+	if !isNull(n) {
+		o.faults.add(at, "%s is no list", what)
+	}
+	return nil
 }
 
 // mapping hands on what is behind each key of a mapping, those that it merges among them. Known are its keys; nil are any.

@@ -177,6 +177,8 @@ type Policy struct {
 	Limits   Limits
 	// Zones are tried in this order when a slice cannot be created where it was.
 	Zones []string
+	// Shapes are tried in this order when no zone can give a slice as it was ordered.
+	Shapes []Shape
 	// Lead is how long before a maintenance window the save is requested; 0 is measured.
 	Lead time.Duration
 	// Save is how the training is asked to save.
@@ -203,6 +205,26 @@ type Policy struct {
 	Unknown bool
 	// Hash names the content that this was read from.
 	Hash string
+}
+
+// Shape is another size or generation that a slice may be created in.
+type Shape struct {
+	// Accelerator is its type, such as v5litepod-8.
+	Accelerator string
+	// RuntimeVersion is what its machines boot; empty is that of the slice, which another generation cannot boot.
+	RuntimeVersion string
+	// Zones are where it is asked for; none are the zones in which the slice itself is.
+	Zones []string
+}
+
+// Shape is what the policy says of an accelerator type, if it names it.
+func (p Policy) Shape(accelerator string) (Shape, bool) {
+	for _, s := range p.Shapes {
+		if s.Accelerator == accelerator {
+			return s, true
+		}
+	}
+	return Shape{}, false
 }
 
 // Hang is what follows when a training does no steps any more.

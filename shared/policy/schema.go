@@ -33,8 +33,13 @@ type object map[string]any
 
 // properties are the keys of a policy.
 func properties() object {
+	return described(keys())
+}
+
+// described are keys with what may stand behind them, and what they are for.
+func described(keys []key) object {
 	all := object{}
-	for _, k := range keys() {
+	for _, k := range keys {
 		p := k.kind.schema()
 		p["description"] = k.about
 		if k.values != nil {
@@ -57,6 +62,13 @@ func (k kind) schema() object {
 		return object{"type": []string{"number", "string", "null"}, "minimum": 0, "pattern": `^[0-9.+eE-]+$`}
 	case zones:
 		return object{"type": []string{"array", "null"}, "items": object{"type": "string", "pattern": zoneName.String()}}
+	case shapes:
+		each := described(shapeKeys())
+		each["accelerator"] = object{"description": shapeKeys()[0].about, "type": "string", "pattern": acceleratorType.String()}
+		each["runtime_version"] = object{"description": shapeKeys()[1].about, "type": []string{"string", "null"}, "pattern": runtimeVersion.String()}
+		return object{"type": []string{"array", "null"}, "items": object{
+			"type": "object", "additionalProperties": false, "properties": each, "required": []string{"accelerator"},
+		}}
 	case switches:
 		each := object{}
 		for _, s := range All() {

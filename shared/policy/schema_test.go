@@ -53,6 +53,7 @@ func TestTheSchemaTakesWhatTheReaderTakes(t *testing.T) {
 		"", "{}", "policies:", "policies: {a: }", everyKey,
 		"policies: {a: &a {preset: spot, switches: {restart: ask}}, b: *a, c: {<<: *a, lead: 1h30m}}",
 		"policies: {a: {switches: , zones: , preset: , lead: , save: , give_up_after: , chip_hour_price: }}",
+		"policies: {a: {shapes: }, b: {shapes: []}, c: {shapes: [{accelerator: v4-8, runtime_version: , zones: }]}}",
 		"policies: {a: {give_up_after: 0, chip_hour_price: 3}, b: {give_up_after: '0', lead: 1.5h, chip_hour_price: '1.2'}}",
 	} {
 		parse(t, text)
@@ -69,6 +70,9 @@ policies:
     preset: reserved
     switches: {request_checkpoint: yes, early_maintenance: ask, restart: no, recreate: yes, recreate_non_spot: ask, start_stopped: no}
     zones: [us-west4-a, europe-west4-b]
+    shapes:
+      - {accelerator: v6e-8, runtime_version: v2-alpha-tpuv6e, zones: [us-east5-b]}
+      - accelerator: v5litepod-8
     lead: 10m
     save: signal
     give_up_after: 48h
@@ -126,6 +130,16 @@ func TestTheSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"a preset's name":      "policies: {spot: {}}",
 		"a zone":               "policies: {a: {zones: [here]}}",
 		"a zone without list":  "policies: {a: {zones: us-west4-a}}",
+		"a list for a shape":   "policies: {a: {shapes: [[v4-8]]}}",
+		"a word for a shape":   "policies: {a: {shapes: [v4-8]}}",
+		"shapes without list":  "policies: {a: {shapes: {accelerator: v4-8}}}",
+		"a key of a shape":     "policies: {a: {shapes: [{accelerator: v4-8, zone: us-west4-a}]}}",
+		"a shape without type": "policies: {a: {shapes: [{zones: [us-west4-a]}]}}",
+		"an empty shape":       "policies: {a: {shapes: [~]}}",
+		"a type left empty":    "policies: {a: {shapes: [{accelerator: }]}}",
+		"a type":               "policies: {a: {shapes: [{accelerator: v9-8}]}}",
+		"a zone of a shape":    "policies: {a: {shapes: [{accelerator: v4-8, zones: [here]}]}}",
+		"a runtime version":    "policies: {a: {shapes: [{accelerator: v4-8, runtime_version: 'a b'}]}}",
 		"a span without unit":  "policies: {a: {lead: 20}}",
 		"a word for a span":    "policies: {a: {lead: soon}}",
 		"a way to save":        "policies: {a: {save: hard}}",
