@@ -185,6 +185,8 @@ type RecreateRequested struct {
 	Request
 	// Zone is where to delete or create.
 	Zone string `json:"zone"`
+	// Accelerator is what to create, where that is not what the owner ordered.
+	Accelerator string `json:"accelerator,omitzero"`
 	// Spec is the hash of the stored specification to create from.
 	Spec string `json:"spec,omitzero"`
 	// QueuedResource is the one that the slice belongs to, if it does. Ordered is when it was created, of one that has

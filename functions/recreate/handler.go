@@ -202,7 +202,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 	if err != nil {
 		return err
 	}
-	what := "create of " + names(r) + " in " + r.Zone
+	what := "create of " + names(r) + " in " + place(r).String()
 	for _, m := range members(r) {
 		if w, err = h.lookBehind(ctx, r, w, m.Slice); err != nil {
 			return err
@@ -285,11 +285,11 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 // asked before those of which nobody knows. An incident that was refused there asks again when its time has come, and one that can
 // ask nowhere else asks at once. What cannot be read keeps nothing from being asked.
 func (h handler) heard(ctx context.Context, w incident.Workload, r events.RecreateRequested, p policy.Policy) *incident.Failure {
-	if w.Incident.RefusedIn(r.Zone) || !w.Elsewhere(p, r.Slice, r.Zone) {
+	if w.Incident.RefusedIn(place(r)) || !w.Elsewhere(p, r.Slice, place(r)) {
 		return nil
 	}
 	now := h.Fleet.Now()
-	o, ok, err := h.Fleet.Ledger.Stockout(ctx, w.Project, r.Zone, *w.Slice(r.Slice), now)
+	o, ok, err := h.Fleet.Ledger.Stockout(ctx, w.Project, r.Zone, place(r).In(*w.Slice(r.Slice)), now)
 	if err != nil {
 		h.Fleet.Log.WarnContext(ctx, "stockouts not read", "workload", w.ID, "zone", r.Zone, "error", err.Error())
 	}
@@ -320,6 +320,11 @@ func (h handler) far(ctx context.Context, w incident.Workload, r events.Recreate
 	return "the checkpoints are in " + l.Name + "; " + w.Egress(p.EgressPrice), nil
 }
 
+// place is where a request creates.
+func place(r events.RecreateRequested) incident.Place {
+	return incident.Place{Zone: r.Zone, Accelerator: r.Accelerator}
+}
+
 // members are the slices that a request is about.
 func members(r events.RecreateRequested) []events.Member {
 	return append([]events.Member{{Slice: r.Slice, Incarnation: r.Incarnation, Spec: r.Spec}}, r.With...)
@@ -340,11 +345,10 @@ func (h handler) spec(ctx context.Context, w incident.Workload, r events.Recreat
 	var names []string
 	var specs [][]byte
 	for _, m := range members(r) {
-		if spec, err = h.Fleet.Ledger.Spec(ctx, m.Spec); err != nil {
-			return nil, nil, err
-		}
-		if spec, unfit = tpu.Fit(spec, tpu.Move{From: w.Slice(m.Slice).Zone, To: r.Zone, Subnetworks: p.Subnetworks}); unfit != nil {
-			return nil, unfit, nil
+		s := *w.Slice(m.Slice)
+		s.Spec = m.Spec
+		if spec, unfit, err = fleet.Order(ctx, h.Fleet.Ledger, w, s, place(r), p); unfit != nil || err != nil {
+			return nil, unfit, err
 		}
 		names, specs = append(names, m.Slice), append(specs, spec)
 	}

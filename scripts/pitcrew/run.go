@@ -580,13 +580,7 @@ type hardwareOf struct {
 }
 
 func hardware(s string) (h hardwareOf, err error) {
-	h.slices = 1
-	if n, rest, ok := strings.Cut(s, "x"); ok {
-		if k, err := strconv.Atoi(n); err == nil && k > 0 && k < 1<<16 {
-			h.slices, s = k, rest
-		}
-	}
-	if h.shape, err = topology.Parse(s); err != nil {
+	if h.shape, h.slices, err = topology.ParseSlices(s); err != nil {
 		return h, err
 	}
 	h.devices = h.slices * h.shape.Devices()

@@ -776,7 +776,7 @@ func (c *checks) closed(r *record, after incident.Workload) {
 		away := c.clock.Now().Sub(in.Down)
 		c.lost[string(in.Cause)] += away
 		for _, s := range after.Slices {
-			c.chipHoursLost += away.Hours() * float64(s.Chips)
+			c.chipHoursLost += away.Hours() * float64(in.Lost(s).Chips)
 		}
 	}
 	if (in.Outcome == incident.Resumed) != (in.Code == "") {

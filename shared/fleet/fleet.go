@@ -46,33 +46,66 @@ func New(l *ledger.Ledger, policies ledger.Policies, publisher ledger.Publisher,
 	return f
 }
 
-// Fits holds the order of a slice, and of all that come with it, against zones. What names something of another zone cannot go there.
-func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, zones []string, p policy.Policy) ([]incident.ZoneFit, error) {
+// Fits holds the order of a slice, and of all that come with it, against places. What names something of another zone cannot go
+// there, and what does not fit another shape cannot be in it.
+func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, places []incident.Place, p policy.Policy) ([]incident.ZoneFit, error) {
 	s := w.Slice(slice)
 	if s == nil {
 		return nil, fmt.Errorf("%s has no slice %s", w.ID, slice)
 	}
-	fits := make([]incident.ZoneFit, 0, len(zones))
-	for _, zone := range zones {
-		fits = append(fits, incident.ZoneFit{Zone: zone, Checked: true})
+	fits := make([]incident.ZoneFit, 0, len(places))
+	for _, at := range places {
+		fits = append(fits, incident.ZoneFit{Zone: at.Zone, Accelerator: at.Accelerator, Checked: true})
 	}
 	for i := range w.Slices {
 		o := &w.Slices[i]
 		if o != s && (s.QueuedResource == "" || o.QueuedResource != s.QueuedResource || o.Zone != s.Zone) {
 			continue
 		}
-		spec, err := f.Ledger.Spec(ctx, o.Spec)
-		if err != nil {
-			return nil, err
-		}
 		for j := range fits {
-			_, err := tpu.Fit(spec, tpu.Move{From: o.Zone, To: fits[j].Zone, Subnetworks: p.Subnetworks})
-			if failure := tpu.Failure(err); failure != nil && fits[j].Code == "" {
+			_, unfit, err := Order(ctx, f.Ledger, w, *o, places[j], p)
+			if err != nil {
+				return nil, err
+			}
+			if failure := tpu.Failure(unfit); failure != nil && fits[j].Code == "" {
 				fits[j].Code, fits[j].Text = failure.Reason(), failure.Message
 			}
 		}
 	}
 	return fits, nil
+}
+
+// Order is the specification from which a slice is created in a place. Unfit says why it cannot be.
+func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s incident.Slice, at incident.Place, p policy.Policy) (spec []byte, unfit, err error) {
+	if spec, err = l.Spec(ctx, s.Spec); err != nil {
+		return nil, nil, err
+	}
+	shape, named := p.Shape(at.Accelerator)
+	switch other := at.Accelerator != ""; {
+	case !other && !s.Reshaped():
+	case other && !named && s.Accelerator == at.Accelerator && w.Training() > 1: // as those are that it trains with
+	case other && !named:
+		return nil, &tpu.Error{
+			Call: "create " + s.Name, Class: incident.CannotMove, Code: incident.CodeOtherShape, Message: "the policy does not name " + at.Accelerator,
+		}, nil
+	default:
+		if s.Reshaped() {
+			own, err := l.Spec(ctx, s.Own.Spec)
+			if err != nil {
+				return nil, nil, err
+			}
+			if spec, err = tpu.Restore(spec, own); err != nil {
+				return nil, nil, err
+			}
+		}
+		if other {
+			if spec, unfit = tpu.Reshape(spec, shape, w.Training()); unfit != nil {
+				return nil, unfit, nil
+			}
+		}
+	}
+	spec, unfit = tpu.Fit(spec, tpu.Move{From: s.Zone, To: at.Zone, Subnetworks: p.Subnetworks})
+	return spec, unfit, nil
 }
 
 // Ref is where a slice of a workload is, or was last.

@@ -188,7 +188,7 @@ func (m *machine) summary() string {
 	if !in.Down.IsZero() {
 		away := m.now.Sub(in.Down)
 		parts = append(parts, "away "+events.Span(away))
-		if chips := m.w.Chips(); chips > 0 {
+		if chips := in.lostChips(m.w); chips > 0 {
 			parts = append(parts, strconv.FormatFloat(away.Hours()*float64(chips), 'f', 1, 64)+" chip-hours")
 		}
 	}

@@ -44,6 +44,7 @@ const (
 	CodeNoSpec         Code = "no_spec"
 	CodeNoLife         Code = "no_life"
 	CodeUnverified     Code = "unverified"
+	CodeOtherShape     Code = "other_shape"
 	CodeNoLease        Code = "no_lease"
 	CodeNoCheckpoint   Code = "no_checkpoint"
 	CodeSeveralWorkers Code = "several_workers"
@@ -122,6 +123,7 @@ func Codes() []Meaning {
 		{CodeNoSpec, "its specification was never read, so it cannot be created again"},
 		{CodeNoLife, "it was never seen alive, so no deletion could name its life"},
 		{CodeUnverified, "it still lives, and no checkpoint of its training has been verified"},
+		{CodeOtherShape, "the order, or the training's batch, does not fit the other shape, or the policy does not name it any more"},
 		{CodeNoLease, "there is no checkpoint directory, so there is no lease through which a crew could be asked"},
 		{CodeNoCheckpoint, "there is no checkpoint from which another attempt could go on"},
 		{CodeSeveralWorkers, "the API starts no TPU of several workers"},

@@ -69,8 +69,8 @@ func (w Workload) AtDeadline(p policy.Policy) Foreseen {
 	return f.foreseen()
 }
 
-// ZonesFor are the zones in which a slice may be created, in the order in which they are asked.
-func (w Workload) ZonesFor(p policy.Policy, slice string) []string {
+// PlacesFor are where a slice may be created, in the order in which they are asked.
+func (w Workload) PlacesFor(p policy.Policy, slice string) []Place {
 	s := w.Slice(slice)
 	if s == nil {
 		return nil

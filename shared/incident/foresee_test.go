@@ -121,12 +121,19 @@ func TestTheDeadlineIsForeseen(t *testing.T) {
 
 func TestZonesAreThoseThatWouldBeAsked(t *testing.T) {
 	w := quiet(true)
-	if got := strings.Join(w.ZonesFor(policies["spot"], "llama-8b"), " "); got != "us-west4-a us-west4-b" {
+	asked := func(slice string) string {
+		var all []string
+		for _, at := range w.PlacesFor(policies["spot"], slice) {
+			all = append(all, at.String())
+		}
+		return strings.Join(all, " ")
+	}
+	if got := asked("llama-8b"); got != "us-west4-a us-west4-b" {
 		t.Errorf("zones are %s", got)
 	}
 	w = multi(true)
 	w.Slices[0].Admitted.Zone, w.Slices[1].Admitted.Zone = "us-west4-a", "us-west4-a"
-	if got := strings.Join(w.ZonesFor(policies["spot"], "a"), " "); got != "us-west4-a" {
+	if got := asked("a"); got != "us-west4-a" {
 		t.Errorf("zones of one of two are %s", got)
 	}
 }

@@ -67,7 +67,7 @@ func (m *machine) openLate(s *Slice, e Read) {
 		return
 	}
 	if e.Incarnation.Known() {
-		m.adopt(s.Name, e)
+		m.adopt(s.Name, e, true)
 		m.slice(s.Name).Made = m.w.Incident.ID
 	} else {
 		waits := m.slice(s.Name)

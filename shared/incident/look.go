@@ -649,7 +649,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 	moved := over && m.w.Crew.Named > 0 && s.Admitted.Known() && s.Admitted.Zone != e.Zone
 	switch {
 	case in == nil, in.Phase == Watching, before:
-		m.adopt(s.Name, e)
+		m.adopt(s.Name, e, ours)
 		a := m.slice(s.Name)
 		a.Released, a.Unused, a.Moved = time.Time{}, e.Condition == Creating, moved
 		if !moved {
@@ -660,7 +660,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 			m.react(m.w.Slice(s.Name), e, Gone)
 		}
 	case in.Phase == Clearing:
-		m.adopt(s.Name, e)
+		m.adopt(s.Name, e, ours)
 		if ours {
 			m.slice(s.Name).Made = in.ID
 			m.brings(s.Name, e)
@@ -670,7 +670,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 		}
 		m.cleared(m.slice(s.Name))
 	case ours:
-		m.adopt(s.Name, e)
+		m.adopt(s.Name, e, ours)
 		a := m.slice(s.Name)
 		a.Replace, a.Made = true, in.ID
 		m.brings(s.Name, e)
@@ -682,7 +682,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.line(LineSeen, fmt.Sprintf("node %s lives in %s", s.Name, e.Zone), "incarnation "+e.Incarnation.String())
 		m.react(m.w.Slice(s.Name), e, Creating)
 	default:
-		m.adopt(s.Name, e)
+		m.adopt(s.Name, e, ours)
 		a := m.slice(s.Name)
 		a.Replace, a.Unused, a.Moved = false, e.Condition == Creating, moved
 		if !moved {
@@ -712,9 +712,12 @@ func (in *Incident) made(slice string) bool {
 }
 
 // adopt takes another life as the slice's own. What was known of the former one is void.
-func (m *machine) adopt(name string, e Read) {
+func (m *machine) adopt(name string, e Read, ours bool) {
 	m.stirred()
 	s := m.slice(name)
+	if !ours || e.Facts.Accelerator == s.Own.Accelerator {
+		s.Own = Own{} // what its owner creates is what they order now
+	}
 	s.Discarded = events.Incarnation{}
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
 	s.Made, s.Ordered = "", time.Time{}

@@ -28,6 +28,8 @@ type Planned struct {
 // ZoneFit says whether the order of a slice fits a zone.
 type ZoneFit struct {
 	Zone string `json:"zone"`
+	// Accelerator is the shape, where that is not the one that the owner ordered.
+	Accelerator string `json:"accelerator,omitzero"`
 	// Checked says that the specification was held against the zone. Code and Text say why the zone is not asked.
 	Checked bool   `json:"checked,omitzero"`
 	Code    Code   `json:"code,omitzero"`
@@ -40,15 +42,15 @@ func (c Planned) String() string {
 	if len(c.Zones) > 0 && (len(c.Zones) > 1 || c.Zones[0].Code != "") {
 		var zones []string
 		for _, z := range c.Zones {
-			switch {
+			switch at := z.Place().String(); {
 			case z.Code != "":
-				zones = append(zones, z.Zone+" is not asked ("+z.Text+")")
+				zones = append(zones, at+" is not asked ("+z.Text+")")
 			case z.Text != "":
-				zones = append(zones, z.Zone+" ("+z.Text+")")
+				zones = append(zones, at+" ("+z.Text+")")
 			case !z.Checked:
-				zones = append(zones, z.Zone+" (if the order fits)")
+				zones = append(zones, at+" (if the order fits)")
 			default:
-				zones = append(zones, z.Zone)
+				zones = append(zones, at)
 			}
 		}
 		text += ", zone after zone: " + strings.Join(zones, ", ")
@@ -103,7 +105,7 @@ func (m *machine) would(sw policy.Switch, when string, tasks ...Task) (all []Pla
 			p := Planned{Function: c.Function, Method: c.Method, Resource: c.Resource, Action: t.Action, Switch: sw, When: when}
 			if t.Action == events.ActionCreate {
 				p.Slice, p.Zones = t.Slice, m.wouldAsk(m.w.Slice(t.Slice))
-				if at := slices.IndexFunc(p.Zones, func(z ZoneFit) bool { return z.Zone == t.Zone }); at > 0 {
+				if at := slices.IndexFunc(p.Zones, func(z ZoneFit) bool { return z.Place() == t.Place() }); at > 0 {
 					p.Zones = p.Zones[at:] // those before have refused
 				}
 			}
@@ -115,9 +117,9 @@ func (m *machine) would(sw policy.Switch, when string, tasks ...Task) (all []Pla
 
 // wouldAsk are the zones that would be asked for a slice.
 func (m *machine) wouldAsk(s *Slice) (zones []ZoneFit) {
-	for _, zone := range m.candidates(s) {
-		z := ZoneFit{Zone: zone, Checked: zone == s.Zone}
-		if zone != s.Zone && topology.Region(zone) != topology.Region(s.Zone) && strings.HasPrefix(m.w.Directory, "gs://") && !m.p.OtherRegions {
+	for _, at := range m.candidates(s) {
+		z := ZoneFit{Zone: at.Zone, Accelerator: at.Accelerator, Checked: at == s.place()}
+		if topology.Region(at.Zone) != topology.Region(s.Zone) && strings.HasPrefix(m.w.Directory, "gs://") && !m.p.OtherRegions {
 			z.Text = "if the checkpoints' bucket is there too"
 		}
 		zones = append(zones, z)
@@ -173,7 +175,8 @@ func (m *machine) wouldReplace(names []string, when string) (all []Planned, why 
 			deletions = append(deletions, Task{Action: events.ActionDelete, Slice: name, With: with, Zone: s.Zone})
 		}
 		if !slices.ContainsFunc(creations, concerned) {
-			creations = append(creations, Task{Action: events.ActionCreate, Slice: name, With: with, Zone: replaced.candidates(s)[0]})
+			at := replaced.candidates(s)[0]
+			creations = append(creations, Task{Action: events.ActionCreate, Slice: name, With: with, Zone: at.Zone, Accelerator: at.Accelerator})
 		}
 	}
 	all = append(replaced.would(sw, when, deletions...), replaced.would(sw, when, creations...)...)
@@ -258,7 +261,7 @@ func (m *machine) rehearseRestart() {
 
 // Unfitted are the zones of a slice that would be created of which nobody has said yet whether its order fits them; of the first
 // that is none of those left out.
-func (in *Incident) Unfitted(but ...string) (slice string, zones []string) {
+func (in *Incident) Unfitted(but ...string) (slice string, places []Place) {
 	for _, c := range in.Plan {
 		if slices.Contains(but, c.Slice) {
 			continue
@@ -266,11 +269,11 @@ func (in *Incident) Unfitted(but ...string) (slice string, zones []string) {
 		for _, z := range c.Zones {
 			if !z.Checked {
 				slice = c.Slice
-				zones = append(zones, z.Zone)
+				places = append(places, z.Place())
 			}
 		}
-		if zones != nil {
-			return slice, zones
+		if places != nil {
+			return slice, places
 		}
 	}
 	return "", nil
@@ -294,7 +297,7 @@ func (m *machine) fitted(e Fitted) {
 		}
 		c.Zones = slices.Clone(c.Zones)
 		for j := range c.Zones {
-			at := slices.IndexFunc(e.Zones, func(z ZoneFit) bool { return z.Zone == c.Zones[j].Zone })
+			at := slices.IndexFunc(e.Zones, func(z ZoneFit) bool { return z.Place() == c.Zones[j].Place() })
 			if at < 0 || c.Zones[j].Checked {
 				continue
 			}

@@ -73,9 +73,9 @@ func TestARehearsalAsksTheZonesOfThePolicy(t *testing.T) {
 	p := policies["watch"]
 	p.Zones = []string{"us-west4-b", "us-east5-a", "us-west4-c"}
 	n := at(t, p, true, "preempted, read lost", nil)
-	slice, zones := n.w.Incident.Unfitted()
-	if slice != "llama-8b" || !slices.Equal(zones, p.Zones) {
-		t.Fatalf("unfitted are %v of %s", zones, slice)
+	slice, places := n.w.Incident.Unfitted()
+	if slice != "llama-8b" || !slices.EqualFunc(places, p.Zones, func(at incident.Place, zone string) bool { return at == incident.Place{Zone: zone} }) {
+		t.Fatalf("unfitted are %v of %s", places, slice)
 	}
 	fits := []incident.ZoneFit{
 		{Zone: "us-west4-b", Checked: true},

@@ -406,20 +406,22 @@ func (m *machine) recreate(why string) {
 		if slices.ContainsFunc(tasks, concerned) || slices.ContainsFunc(waiting, concerned) {
 			continue
 		}
-		zone, at := m.nextZone(s)
-		t := Task{Action: events.ActionCreate, Slice: name, With: m.beside(s), Zone: zone, Reason: why, Retry: at}
+		place, at := m.nextPlace(s)
+		t := Task{
+			Action: events.ActionCreate, Slice: name, With: m.beside(s), Zone: place.Zone, Accelerator: place.Accelerator, Reason: why, Retry: at,
+		}
 		switch {
-		case zone == "":
+		case place == Place{}:
 			last := m.w.Incident.Zones[len(m.w.Incident.Zones)-1]
 			m.nowhere(t, Failure{Code: last.Code, Message: last.Text})
 			return
 		case !at.IsZero():
 			waiting = append(waiting, t)
-			m.decided("ask "+zone+" for "+t.names()+" in "+events.Span(at.Sub(m.now)), "every zone has just refused")
+			m.decided("ask "+place.String()+" for "+t.names()+" in "+events.Span(at.Sub(m.now)), "every zone has just refused")
 			continue
 		}
 		tasks = append(tasks, t)
-		m.decided("create "+t.names()+" in "+zone, why)
+		m.decided("create "+t.names()+" in "+place.String(), why)
 	}
 	in := m.inc()
 	in.Tasks = append(in.Tasks, waiting...)

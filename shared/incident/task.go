@@ -83,7 +83,7 @@ func (w Workload) request(t Task, mode events.SaveMode) events.Event {
 	case events.ActionDelete, events.ActionCreate:
 	}
 	s := w.Slice(t.Slice)
-	e := events.RecreateRequested{Request: r, Zone: t.Zone, Spec: s.Spec, QueuedResource: s.QueuedResource, Ordered: t.Ordered}
+	e := events.RecreateRequested{Request: r, Zone: t.Zone, Accelerator: t.Accelerator, Spec: s.Spec, QueuedResource: s.QueuedResource, Ordered: t.Ordered}
 	for _, name := range t.With {
 		o := w.Slice(name)
 		m := events.Member{Slice: name, Spec: o.Spec}
@@ -306,6 +306,7 @@ func (m *machine) intended(e Intended) {
 	}
 	if t.Action == events.ActionCreate {
 		m.inc().Created = true
+		m.reshapes(*t)
 	}
 	if m.w.Incident.Held != "" {
 		m.inc().Held, m.inc().HeldCode = "", ""
@@ -384,7 +385,7 @@ func (m *machine) ended(e Ended) {
 		t := &m.inc().Tasks[i]
 		t.Operation = ""
 		if e.Failure != nil {
-			m.line(LineCame, string(t.Action)+" of "+t.names()+" in "+t.Zone+" failed", e.Failure.Message)
+			m.line(LineCame, string(t.Action)+" of "+t.names()+" in "+t.Place().String()+" failed", e.Failure.Message)
 			m.coded(e.Failure.Reason())
 			m.failed(t, *e.Failure)
 		}

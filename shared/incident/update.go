@@ -44,7 +44,7 @@ func (p Phase) passing() bool {
 func (in *Incident) update(p policy.Policy, w Workload, now time.Time) events.IncidentUpdated {
 	u := events.IncidentUpdated{
 		Schema: events.Schema, Workload: w.ID, Incident: in.ID, Number: len(in.Timeline) + in.LeftOut, At: now.UTC(), Opened: in.Opened,
-		Cause: in.Cause, Policy: in.Policy, Chips: w.Chips(), Phase: string(in.Phase), Asked: in.Asked, Outcome: string(in.Outcome),
+		Cause: in.Cause, Policy: in.Policy, Chips: in.lostChips(w), Phase: string(in.Phase), Asked: in.Asked, Outcome: string(in.Outcome),
 		ConfirmedBy: string(in.ConfirmedBy), Code: string(in.Code), Advice: in.Advice, Down: in.Down, ChipHourPrice: p.ChipHourPrice,
 	}
 	for _, t := range in.Troubles {

@@ -66,6 +66,8 @@ type Slice struct {
 	Spot        bool   `json:"spot,omitzero"`
 	// Spec is the hash of the stored specification from which it can be created again.
 	Spec string `json:"spec,omitzero"`
+	// Own is the slice as its owner ordered it, once it was created in another shape.
+	Own Own `json:"own,omitzero"`
 	// Bare says that the specification has no start-up script: a new one would be an empty machine.
 	Bare bool `json:"bare,omitzero"`
 	// Group is what the host names of its workers have in common. Asked says that the API was asked for them, and did not
@@ -287,6 +289,8 @@ type Incident struct {
 	CallsLeftOut int       `json:"calls_left_out,omitzero"`
 	Save         Save      `json:"save,omitzero"`
 	Zones        []Refusal `json:"zones,omitempty"`
+	// Before are slices that come in another shape, as they were.
+	Before []Before `json:"before,omitempty"`
 
 	// Baseline is the step that progress has to pass, and BaseAttempt the training attempt at the time of the trouble.
 	Baseline    int64 `json:"baseline"`
@@ -358,8 +362,10 @@ type Task struct {
 	// Slice is empty for what concerns the whole workload.
 	Slice string `json:"slice,omitzero"`
 	// With are the other slices of a queued resource that is deleted or created as a whole.
-	With        []string           `json:"with,omitempty"`
-	Zone        string             `json:"zone,omitzero"`
+	With []string `json:"with,omitempty"`
+	Zone string   `json:"zone,omitzero"`
+	// Accelerator is what is created, where that is not what the owner ordered.
+	Accelerator string             `json:"accelerator,omitzero"`
 	Incarnation events.Incarnation `json:"incarnation,omitzero"`
 	// Ordered is when the queued resource was created that is to be deleted before it brings anything.
 	Ordered time.Time `json:"ordered,omitzero"`
@@ -429,9 +435,11 @@ const (
 
 // Refusal is a zone that would not give a slice, and until when it is not asked again.
 type Refusal struct {
-	Zone  string    `json:"zone"`
-	At    time.Time `json:"at"`
-	Until time.Time `json:"until"`
+	Zone string `json:"zone"`
+	// Accelerator is what it was asked for, where that is not what the owner ordered.
+	Accelerator string    `json:"accelerator,omitzero"`
+	At          time.Time `json:"at"`
+	Until       time.Time `json:"until"`
 	// Never says that the zone cannot give this slice at all.
 	Never bool   `json:"never,omitzero"`
 	Text  string `json:"text"`

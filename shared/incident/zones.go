@@ -10,13 +10,13 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// candidates are the zones to try for a slice: where it was, then those of the policy. The slices of a Multislice are in
-// one zone: what is lost alone goes where the others are, and only what is lost together moves, together. Whose owner has
-// put them apart stays where it was.
-func (m *machine) candidates(s *Slice) []string {
-	zones := []string{s.Zone}
+// candidates are the places to try for a slice: where it was, then the zones of the policy, then its other shapes. The slices of
+// a Multislice are in one zone and in one shape: what is lost alone goes where the others are, and only what is lost together
+// moves, together. Whose owner has put them apart stays where it was.
+func (m *machine) candidates(s *Slice) []Place {
+	places := []Place{{Zone: s.own().Zone}}
 	if m.apart() {
-		return zones
+		return places
 	}
 	first := true
 	for i := range m.w.Slices {
@@ -25,20 +25,20 @@ func (m *machine) candidates(s *Slice) []string {
 			continue
 		}
 		if o.Name != s.Name && !m.together(o, s) {
-			if zone := m.anchors(o); zone != "" {
-				return []string{zone}
+			if at := m.anchors(o); at != (Place{}) {
+				return []Place{at}
 			}
 		}
 		if first {
-			zones[0], first = o.Zone, false
+			places[0].Zone, first = o.own().Zone, false
 		}
 	}
 	for _, z := range m.p.Zones {
-		if !slices.Contains(zones, z) {
-			zones = append(zones, z)
+		if at := (Place{Zone: z}); !slices.Contains(places, at) {
+			places = append(places, at)
 		}
 	}
-	return zones
+	return append(places, m.shapes(s, places)...)
 }
 
 // apart reports whether training ran last in several zones.
@@ -57,15 +57,15 @@ func (m *machine) apart() bool {
 	return false
 }
 
-// anchors is the zone in which a slice stands, or may come to stand; none while it is to be created anywhere.
-func (m *machine) anchors(s *Slice) string {
+// anchors is the place in which a slice stands, or may come to stand; none while it is to be created anywhere.
+func (m *machine) anchors(s *Slice) Place {
 	if !s.Replace || s.Made != "" {
-		return s.Zone
+		return s.place()
 	}
 	if t := m.w.Incident.task(events.ActionCreate, s.Name); t != nil && t.mayCome() {
-		return t.Zone
+		return t.Place()
 	}
-	return ""
+	return Place{}
 }
 
 // mayCome reports whether a creation that was begun may have taken effect, or may do so still.
@@ -83,34 +83,35 @@ func (m *machine) moveRest(t *Task, at time.Time) {
 	}
 	for i := range m.w.Incident.Tasks {
 		o := &m.w.Incident.Tasks[i]
-		if o == t || o.Action != events.ActionCreate || o.mayCome() || o.Zone == t.Zone {
+		if o == t || o.Action != events.ActionCreate || o.mayCome() || o.Place() == t.Place() {
 			continue
 		}
 		if at.IsZero() && !o.Retry.IsZero() {
 			o.Attempt++
 		}
-		o.Zone, o.Retry = t.Zone, at
-		m.decided("create "+o.names()+" in "+t.Zone+" too", "the slices of a workload stay together")
+		o.Zone, o.Accelerator, o.Retry = t.Zone, t.Accelerator, at
+		m.decided("create "+o.names()+" in "+t.Place().String()+" too", "the slices of a workload stay together")
 	}
 }
 
-// nextZone is the first zone that has not just refused the slice; if all have, the one to ask again first, and when.
-func (m *machine) nextZone(s *Slice) (zone string, at time.Time) {
-	for _, z := range m.candidates(s) {
-		r := m.refusal(z)
+// nextPlace is the first place that has not just refused the slice; if all have, the one to ask again first, and when. None is left
+// where all of them never can.
+func (m *machine) nextPlace(s *Slice) (at Place, from time.Time) {
+	for _, p := range m.candidates(s) {
+		r := m.refusal(p)
 		if r == nil || !r.Never && !m.now.Before(r.Until) {
-			return z, time.Time{}
+			return p, time.Time{}
 		}
-		if !r.Never && (zone == "" || r.Until.Before(at)) {
-			zone, at = z, r.Until
+		if !r.Never && (at == Place{} || r.Until.Before(from)) {
+			at, from = p, r.Until
 		}
 	}
-	return zone, at
+	return at, from
 }
 
-func (m *machine) refusal(zone string) *Refusal {
+func (m *machine) refusal(at Place) *Refusal {
 	for i := range m.w.Incident.Zones {
-		if m.w.Incident.Zones[i].Zone == zone {
+		if m.w.Incident.Zones[i].Place() == at {
 			return &m.w.Incident.Zones[i]
 		}
 	}
@@ -120,14 +121,14 @@ func (m *machine) refusal(zone string) *Refusal {
 // refused handles a zone that would not give a slice: the next zone, or this one again later.
 func (m *machine) refused(t Task, f Failure) {
 	in := m.inc()
-	r := Refusal{Zone: t.Zone, At: m.now, Until: m.now.Add(m.pause(t)), Text: f.Message, Code: f.Reason()}
+	r := Refusal{Zone: t.Zone, Accelerator: t.Accelerator, At: m.now, Until: m.now.Add(m.pause(t)), Text: f.Message, Code: f.Reason()}
 	r.Never = slices.Contains([]FailureClass{WrongZone, NoQuota, CannotMove, OtherRegion}, f.Class)
 	if f.Class == Quota {
 		// What is there of ours is looked at before it is asked for again: it may hold what is missing.
 		in.Look = true
 		r.Until = m.now.Add(QuotaEvery)
 	}
-	if old := m.refusal(t.Zone); old != nil {
+	if old := m.refusal(t.Place()); old != nil {
 		*old = r
 	} else {
 		in.Zones = append(in.Zones, r)
@@ -142,28 +143,31 @@ func (m *machine) refused(t Task, f Failure) {
 	if s.Spot && in.Phase == Recreating {
 		in.Deadline = time.Time{} // capacity for Spot is waited for as long as it takes
 	}
-	zone, at := m.nextZone(s)
-	if zone == "" {
+	to, from := m.nextPlace(s)
+	if to == (Place{}) {
 		m.nowhere(t, f)
 		return
 	}
+	why := refusalWords(f.Class) + " in " + t.Place().String()
 	next := m.task(events.ActionCreate, t.Slice)
-	*next = Task{Action: events.ActionCreate, Slice: t.Slice, With: t.With, Zone: zone, Attempt: t.Attempt, Reason: refusalWords(f.Class) + " in " + t.Zone}
-	m.moveRest(next, at)
-	if at.IsZero() {
-		m.decided("create "+t.names()+" in "+zone, refusalWords(f.Class)+" in "+t.Zone)
+	*next = Task{
+		Action: events.ActionCreate, Slice: t.Slice, With: t.With, Zone: to.Zone, Accelerator: to.Accelerator, Attempt: t.Attempt, Reason: why,
+	}
+	m.moveRest(next, from)
+	if from.IsZero() {
+		m.decided("create "+t.names()+" in "+to.String(), why)
 		m.coded(r.Code)
 		m.resend(next)
 		return
 	}
-	next.Retry = at
-	m.decided("ask "+zone+" again in "+events.Span(at.Sub(m.now)), "every zone refused: "+refusalWords(f.Class))
+	next.Retry = from
+	m.decided("ask "+to.String()+" again in "+events.Span(from.Sub(m.now)), "every zone refused: "+refusalWords(f.Class))
 	m.coded(r.Code)
 }
 
-// moves reports whether a task creates a slice in another zone than its specification was read in.
+// moves reports whether a task creates a slice in another zone or shape than its specification was read in.
 func (m *machine) moves(t Task) bool {
-	return t.Action == events.ActionCreate && t.Zone != m.w.Slice(t.Slice).Zone
+	return t.Action == events.ActionCreate && (t.Zone != m.w.Slice(t.Slice).Zone || m.reshapedCreation(t))
 }
 
 func refusalWords(c FailureClass) string {
@@ -195,7 +199,7 @@ func (m *machine) nowhere(t Task, f Failure) {
 		advice = "ask Google for quota for " + s.Accelerator + ", or add zones to the policy where there is some"
 	}
 	if all := m.candidates(s); len(all) == 1 && len(m.w.Slices) > 1 {
-		advice = "its other slices are in " + all[0] + ": create all of them by hand in a zone that offers " + s.Accelerator
+		advice = "its other slices are in " + all[0].Zone + ": create all of them by hand in a zone that offers " + s.Accelerator
 	}
 	m.escalate(CodeNoZone, "no zone can give "+t.names()+": "+f.Message, advice)
 }
@@ -243,16 +247,16 @@ func (m *machine) slow(took string) bool {
 	return true
 }
 
-// RefusedIn reports whether a zone has refused a slice of this incident, whoever told it.
-func (in *Incident) RefusedIn(zone string) bool {
-	return in != nil && slices.ContainsFunc(in.Zones, func(r Refusal) bool { return r.Zone == zone })
+// RefusedIn reports whether a place has refused a slice of this incident, whoever told it.
+func (in *Incident) RefusedIn(at Place) bool {
+	return in != nil && slices.ContainsFunc(in.Zones, func(r Refusal) bool { return r.Place() == at })
 }
 
-// Elsewhere reports whether another zone than this one may give a slice: one of those that would be asked, and that has not
+// Elsewhere reports whether another place than this one may give a slice: one of those that would be asked, and that has not
 // said that it never can.
-func (w Workload) Elsewhere(p policy.Policy, slice, zone string) bool {
-	return slices.ContainsFunc(w.ZonesFor(p, slice), func(other string) bool {
-		return other != zone && (w.Incident == nil || !slices.ContainsFunc(w.Incident.Zones, func(r Refusal) bool { return r.Zone == other && r.Never }))
+func (w Workload) Elsewhere(p policy.Policy, slice string, at Place) bool {
+	return slices.ContainsFunc(w.PlacesFor(p, slice), func(other Place) bool {
+		return other != at && (w.Incident == nil || !slices.ContainsFunc(w.Incident.Zones, func(r Refusal) bool { return r.Place() == other && r.Never }))
 	})
 }
 
@@ -284,7 +288,7 @@ func (w Workload) OutOfCapacity(e Evidence) (Task, bool) {
 // pause is the time until a zone is asked again: one to two minutes, spread by what the task is and not by chance, so
 // that the same evidence makes the same decision.
 func (m *machine) pause(t Task) time.Duration {
-	h := events.ID(m.w.ID, m.w.Incident.ID, t.Slice, t.Zone, events.Number(int64(t.Attempt)))
+	h := events.ID(m.w.ID, m.w.Incident.ID, t.Slice, t.Place().String(), events.Number(int64(t.Attempt)))
 	var n int
 	fmt.Sscanf(h[:4], "%x", &n) //nolint:errcheck // four hexadecimal digits of a hash
 	return CapacityEvery + CapacityEvery*time.Duration(n)/0x10000

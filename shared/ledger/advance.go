@@ -47,8 +47,8 @@ type Advancer struct {
 	Source string
 	Cause  func(ctx context.Context) string
 	Log    *slog.Logger
-	// Fits holds the order of a slice against zones that would be asked for it, were it allowed; nil holds nothing.
-	Fits func(ctx context.Context, w incident.Workload, slice string, zones []string, p policy.Policy) ([]incident.ZoneFit, error)
+	// Fits holds the order of a slice against places that would be asked for it, were it allowed; nil holds nothing.
+	Fits func(ctx context.Context, w incident.Workload, slice string, places []incident.Place, p policy.Policy) ([]incident.ZoneFit, error)
 	// Saved is told of every write that took effect; nil tells nobody.
 	Saved func(ctx context.Context, s Step)
 }
@@ -194,12 +194,12 @@ func (a *Advancer) fitted(ctx context.Context, before, w incident.Workload, p po
 	}
 	var asked []string
 	for {
-		slice, zones := in.Unfitted(asked...)
-		if zones == nil {
+		slice, places := in.Unfitted(asked...)
+		if places == nil {
 			return all
 		}
 		asked = append(asked, slice)
-		fits, err := a.Fits(ctx, w, slice, zones, p)
+		fits, err := a.Fits(ctx, w, slice, places, p)
 		if err != nil {
 			a.Log.WarnContext(ctx, "order not held against zones", "workload", w.ID, "slice", slice, "error", err.Error())
 			continue

@@ -20,10 +20,10 @@ func TestWhatIsOnlyWatchedIsHeldAgainstItsZones(t *testing.T) {
 		l := newLoop(t, memory)
 		l.policies.Policy = policy.Policy{Name: "watch", Zones: []string{"us-west4-b"}}
 		asked := 0
-		l.Fits = func(_ context.Context, w incident.Workload, slice string, zones []string, p policy.Policy) ([]incident.ZoneFit, error) {
+		l.Fits = func(_ context.Context, w incident.Workload, slice string, places []incident.Place, p policy.Policy) ([]incident.ZoneFit, error) {
 			asked++
-			if w.ID != workload || slice != "llama-8b" || !slices.Equal(zones, p.Zones) {
-				t.Errorf("asked about %s of %s in %v", slice, w.ID, zones)
+			if w.ID != workload || slice != "llama-8b" || !slices.Equal(places, []incident.Place{{Zone: p.Zones[0]}}) {
+				t.Errorf("asked about %s of %s in %v", slice, w.ID, places)
 			}
 			return []incident.ZoneFit{{Zone: "us-west4-b", Checked: true, Code: incident.CannotMove.Code(), Text: "its disk stays"}}, err
 		}
@@ -67,7 +67,7 @@ func TestEverySliceOfWhatIsWatchedIsHeldAgainstItsZones(t *testing.T) {
 			w.Slices = append(slices.Clone(w.Slices), second)
 			l.mustSave(t, w, rev)
 			var asked []string
-			l.Fits = func(_ context.Context, _ incident.Workload, slice string, zones []string, _ policy.Policy) ([]incident.ZoneFit, error) {
+			l.Fits = func(_ context.Context, _ incident.Workload, slice string, places []incident.Place, _ policy.Policy) ([]incident.ZoneFit, error) {
 				asked = append(asked, slice)
 				switch slice {
 				case c.unread:
@@ -75,7 +75,7 @@ func TestEverySliceOfWhatIsWatchedIsHeldAgainstItsZones(t *testing.T) {
 				case c.unanswered:
 					return nil, nil
 				}
-				return []incident.ZoneFit{{Zone: zones[0], Checked: true}}, nil
+				return []incident.ZoneFit{{Zone: places[0].Zone, Checked: true}}, nil
 			}
 			var steps []ledger.Step
 			l.Saved = func(_ context.Context, s ledger.Step) { steps = append(steps, s) }

@@ -3,6 +3,8 @@ package topology
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
 // Devices is how many devices JAX sees on the slice: a device is a TensorCore on v2 and v3, and a chip from v4 on, where
@@ -13,6 +15,18 @@ func (s Shape) Devices() int {
 		return s.Cores
 	}
 	return s.Chips
+}
+
+// ParseSlices reads an accelerator type, or several slices of it: v4-8, 2xv4-8.
+func ParseSlices(s string) (of Shape, n int, err error) {
+	n = 1
+	if count, rest, ok := strings.Cut(s, "x"); ok {
+		if k, err := strconv.Atoi(count); err == nil && k > 0 && k < 1<<16 {
+			n, s = k, rest
+		}
+	}
+	of, err = Parse(s)
+	return of, n, err
 }
 
 // Scaled are a training's numbers on other hardware.

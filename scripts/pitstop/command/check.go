@@ -155,7 +155,9 @@ func (d deployment) rehearse(
 		r.startUp(s, spec, p, list)
 	}
 	if len(specs) > 0 {
-		d.zones(ctx, r, w, s, specs[0], p)
+		if err := d.places(ctx, l, r, w, s, p); err != nil {
+			return nil, err
+		}
 	}
 	d.saves(ctx, r, w)
 	d.permissions(ctx, where, r, w, specs, p)
@@ -252,8 +254,8 @@ func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list
 	}
 }
 
-// zones looks at each zone in which the slice may be created, and tells the calls.
-func (d deployment) zones(ctx context.Context, r *rehearsal, w incident.Workload, s incident.Slice, spec []byte, p policy.Policy) {
+// places looks at each place in which the slice may be created, and tells the calls.
+func (d deployment) places(ctx context.Context, l *ledger.Ledger, r *rehearsal, w incident.Workload, s incident.Slice, p policy.Policy) error {
 	ref := fleet.Ref(w, s)
 	what := "node " + s.Name
 	if s.QueuedResource != "" {
@@ -263,28 +265,40 @@ func (d deployment) zones(ctx context.Context, r *rehearsal, w incident.Workload
 	if acts {
 		r.Calls = append(r.Calls, "read "+ref.String(), "delete "+what+" in "+s.Zone)
 	}
-	home, where, err := topology.Region(s.Zone), checkpoint.Location{}, error(nil)
-	asked := false
+	var where checkpoint.Location
+	var unknown error
+	home, asked := topology.Region(s.Zone), false
 	possible := 0
-	for _, zone := range w.ZonesFor(p, s.Name) {
-		_, unfit := tpu.Fit(spec, tpu.Move{From: s.Zone, To: zone, Subnetworks: p.Subnetworks})
-		if unfit != nil {
-			r.find(warn, "zone "+zone, oneLine(errors.New(tpu.Failure(unfit).Message)), "name what that zone has instead, or take it out of the policy's zones")
+	for _, at := range w.PlacesFor(p, s.Name) {
+		zone := at.String()
+		_, unfit, err := fleet.Order(ctx, l, w, s, at, p)
+		if errors.Is(err, ledger.ErrNotFound) {
+			continue // it is told that its specification was never read
+		}
+		if err != nil {
+			return err
+		}
+		if f := tpu.Failure(unfit); f != nil {
+			advice := "name what that zone has instead, or take it out of the policy's zones"
+			if f.Code == incident.CodeOtherShape {
+				advice = "give what is missing, or take the shape out of the policy"
+			}
+			r.find(warn, "zone "+zone, oneLine(errors.New(f.Message)), advice)
 			continue
 		}
-		if region := topology.Region(zone); region != home && strings.HasPrefix(w.Directory, "gs://") {
+		if region := topology.Region(at.Zone); region != home && strings.HasPrefix(w.Directory, "gs://") {
 			if !asked {
-				where, err = d.store.Location(ctx, w.Directory)
+				where, unknown = d.store.Location(ctx, w.Directory)
 				asked = true
 			}
 			switch {
-			case err != nil && !p.OtherRegions:
-				r.find(warn, "zone "+zone, "where the checkpoints are is not known, so it counts as elsewhere: "+oneLine(err), "let the function recreate read the bucket's location, or set other_regions: yes")
+			case unknown != nil && !p.OtherRegions:
+				r.find(warn, "zone "+zone, "where the checkpoints are is not known, so it counts as elsewhere: "+oneLine(unknown), "let the function recreate read the bucket's location, or set other_regions: yes")
 				continue
-			case err == nil && !where.Covers(region) && !p.OtherRegions:
+			case unknown == nil && !where.Covers(region) && !p.OtherRegions:
 				r.find(warn, "zone "+zone, "the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice), "set other_regions: yes in the policy, or take the zone out")
 				continue
-			case err == nil && !where.Covers(region):
+			case unknown == nil && !where.Covers(region):
 				r.find(good, "zone "+zone, "it may be created there; the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice), "")
 			default:
 				r.find(good, "zone "+zone, "it may be created there", "")
@@ -302,6 +316,7 @@ func (d deployment) zones(ctx context.Context, r *rehearsal, w incident.Workload
 	} else if acts && w.Directory != "" {
 		r.Calls = append(r.Calls, "write the lease "+checkpoint.Join(w.Directory, checkpoint.LeaseName))
 	}
+	return nil
 }
 
 // oldCheckpoint is the age from which the last complete checkpoint is worth a word.

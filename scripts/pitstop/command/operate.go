@@ -260,7 +260,7 @@ func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost
 		if z.Never {
 			until = "not asked again"
 		}
-		tell(p.out, "  refused   "+z.Zone+" at "+z.At.UTC().Format(time.RFC3339)+", "+until+": "+withCode(z.Text, string(z.Code)))
+		tell(p.out, "  refused   "+z.Place().String()+" at "+z.At.UTC().Format(time.RFC3339)+", "+until+": "+withCode(z.Text, string(z.Code)))
 	}
 	p.calls(in)
 	for _, would := range in.WouldHave() {

@@ -74,7 +74,7 @@ type cost struct {
 	Restarts int    `json:"restarts,omitzero"`
 }
 
-// costOf is what an incident of a workload has cost by now. It counts the chips that the workload has.
+// costOf is what an incident of a workload has cost by now. It counts the chips that the workload had.
 func (p prices) costOf(w incident.Workload, in incident.Incident, now time.Time) cost {
 	c := cost{Charged: in.Account(), Restarts: in.Charged}
 	if in.Down.IsZero() {
@@ -87,6 +87,7 @@ func (p prices) costOf(w incident.Workload, in incident.Incident, now time.Time)
 	away := end.Sub(in.Down)
 	c.Away = away.Seconds()
 	for _, s := range w.Slices {
+		s = in.Lost(s)
 		hours := away.Hours() * float64(s.Chips)
 		c.ChipHours += hours
 		switch dollars, known := p.of(s); {

@@ -1,0 +1,153 @@
+package incident
+
+import (
+	"slices"
+
+	"pitstop.internal/events"
+)
+
+// Place is where a slice may be created.
+type Place struct {
+	Zone string `json:"zone"`
+	// Accelerator is another shape than the one that its owner ordered; empty is that one.
+	Accelerator string `json:"accelerator,omitzero"`
+}
+
+// String is the place for people.
+func (p Place) String() string {
+	if p.Accelerator == "" {
+		return p.Zone
+	}
+	return p.Zone + " as " + p.Accelerator
+}
+
+// Own is a slice as its owner ordered it, kept from when it is created in another shape: it is what is asked for first again.
+type Own struct {
+	Zone        string `json:"zone"`
+	Accelerator string `json:"accelerator"`
+	// Spec is the hash of a specification that says its shape.
+	Spec string `json:"spec"`
+}
+
+// own is the slice as its owner ordered it.
+func (s Slice) own() Own {
+	if s.Own != (Own{}) {
+		return s.Own
+	}
+	return Own{s.Zone, s.Accelerator, s.Spec}
+}
+
+// Reshaped reports whether the slice is, or was last, in another shape than the one that its owner ordered.
+func (s Slice) Reshaped() bool { return s.Accelerator != s.own().Accelerator }
+
+// place is where the slice is, or was last.
+func (s Slice) place() Place {
+	if s.Reshaped() {
+		return Place{s.Zone, s.Accelerator}
+	}
+	return Place{Zone: s.Zone}
+}
+
+// Place is where a task creates.
+func (t Task) Place() Place { return Place{t.Zone, t.Accelerator} }
+
+// Place is where it was asked for.
+func (r Refusal) Place() Place { return Place{r.Zone, r.Accelerator} }
+
+// Place is where a call would create.
+func (z ZoneFit) Place() Place { return Place{z.Zone, z.Accelerator} }
+
+// In is a slice as it is once it is created in a place: what is said of one shape says nothing of another.
+func (p Place) In(s Slice) Slice {
+	s.Accelerator = s.own().Accelerator
+	if p.Accelerator != "" {
+		s.Accelerator = p.Accelerator
+	}
+	return s
+}
+
+// Before is a slice as it was when it was lost, of one that comes in another shape.
+type Before struct {
+	Slice       string `json:"slice"`
+	Accelerator string `json:"accelerator,omitzero"`
+	Chips       int    `json:"chips,omitzero"`
+}
+
+// Lost is a slice as it was when it was lost, for what that cost.
+func (in *Incident) Lost(s Slice) Slice {
+	for _, b := range in.Before {
+		if b.Slice == s.Name {
+			s.Accelerator, s.Chips = b.Accelerator, b.Chips
+		}
+	}
+	return s
+}
+
+// lostChips are the chips that the workload was without.
+func (in *Incident) lostChips(w Workload) (chips int) {
+	for i := range w.Slices {
+		chips += in.Lost(w.Slices[i]).Chips
+	}
+	return chips
+}
+
+// Training is the number of slices that the workload trains on.
+func (w Workload) Training() (n int) {
+	for i := range w.Slices {
+		if !w.Slices[i].IsReleased() {
+			n++
+		}
+	}
+	return n
+}
+
+// reshapes notes, before slices are created in another shape than they are, what they are and what their owner ordered.
+func (m *machine) reshapes(t Task) {
+	for _, name := range append([]string{t.Slice}, t.With...) {
+		s := m.w.Slice(name)
+		if t.Place().In(*s).Accelerator == s.Accelerator {
+			continue
+		}
+		if s.Own == (Own{}) {
+			s = m.slice(name)
+			s.Own = s.own()
+		}
+		if in := m.inc(); !slices.ContainsFunc(in.Before, func(b Before) bool { return b.Slice == name }) {
+			in.Before = append(slices.Clip(in.Before), Before{name, s.Accelerator, s.Chips})
+		}
+	}
+}
+
+// shapes are the other shapes in which a slice may be created, zone after zone. The slices of a Multislice are alike, and stay so:
+// those that are not have none, and none is for one that the policy calls by what its owner ordered.
+func (m *machine) shapes(s *Slice, zones []Place) (all []Place) {
+	own := s.own().Accelerator
+	for i := range m.w.Slices {
+		if o := &m.w.Slices[i]; !o.IsReleased() && o.own().Accelerator != own {
+			return nil
+		}
+	}
+	for _, shape := range m.p.Shapes {
+		if shape.Accelerator == own {
+			continue
+		}
+		in := shape.Zones
+		if in == nil {
+			for _, z := range zones {
+				in = append(in, z.Zone)
+			}
+		}
+		for _, zone := range in {
+			if at := (Place{zone, shape.Accelerator}); !slices.Contains(all, at) {
+				all = append(all, at)
+			}
+		}
+	}
+	return all
+}
+
+// reshapedCreation reports whether a creation is of another shape than the slice is.
+func (m *machine) reshapedCreation(t Task) bool {
+	s := m.w.Slice(t.Slice)
+	return t.Action == events.ActionCreate && t.Place().In(*s).Accelerator != s.Accelerator
+}
