@@ -1,0 +1,131 @@
+package recreate_test
+
+import (
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+const (
+	scaling = "pitcrew run --scale-from=v5litepod-16 --global-batch=1024 --steps=100 -- python3 train.py"
+	named   = "policies: {night: {preset: spot, shapes: [{accelerator: v5litepod-8, zones: [" + fleettest.OtherZone + "]}]}}"
+)
+
+// inAnotherShape is a request to create a slice in another shape, because its zone has no capacity for its own.
+func inAnotherShape(t *testing.T, script string) *bench {
+	t.Helper()
+	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
+	b.policy(named)
+	w := b.Slice(tputest.NodeConfig{
+		Spot: true, Labels: map[string]string{events.LabelPolicy: "night", "team": "a"},
+		Metadata: map[string]string{events.MetadataCheckpointDir: fleettest.Directory, "startup-script": script},
+	})
+	b.Report(w, slice, fleettest.Progress(1000))
+	b.Clock.Advance(time.Minute)
+	b.lose(zone)
+	b.API.Inject(noCapacity)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.request = b.next()
+	b.Want(b.request.Zone+" "+b.request.Accelerator, fleettest.OtherZone+" v5litepod-8")
+	b.Calls()
+	return b
+}
+
+func (b *bench) policy(text string) {
+	b.T.Helper()
+	var err error
+	b.Policies.File, err = policy.Parse([]byte(text))
+	b.Must(err)
+}
+
+// lose has the slice preempted and deleted: the request is to create it again.
+func (b *bench) lose(where string) {
+	b.T.Helper()
+	b.Must(b.API.Preempt(where, slice))
+	b.Look(where, slice)
+	b.request = b.next()
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Clock.Advance(2 * time.Minute)
+	b.Look(where, slice)
+	b.request = b.next()
+}
+
+// TestASliceIsCreatedInAShapeOfItsPolicy, and as its owner ordered it when it is lost again, with what its owner has changed since.
+func TestASliceIsCreatedInAShapeOfItsPolicy(t *testing.T) {
+	b := inAnotherShape(t, scaling)
+	b.Want(b.deliver(), fleettest.Handled)
+	n := b.API.Node(fleettest.OtherZone, slice)
+	b.Want(n.AcceleratorType, "v5litepod-8")
+	b.Want(n.Metadata["startup-script"], scaling)
+	b.Want(n.Labels["team"], "a")
+	b.Clock.Advance(10 * time.Minute)
+	b.Look(fleettest.OtherZone, slice)
+	s := b.Workload(id).Slices[0]
+	b.Want(s.Chips, 8)
+	b.Want(s.Own.Accelerator, "v5litepod-16")
+	b.Want(b.Workload(id).Incident.Lost(s).Chips, 16)
+
+	b.Change(id, func(w *incident.Workload) { // it has trained since
+		w.Incident, w.Closed, w.Progress.At = nil, nil, b.Clock.Now()
+		w.Slices[0].Admitted, w.Slices[0].Made = w.Slices[0].Incarnation, ""
+	})
+	b.Must(b.API.SetLabel(fleettest.OtherZone, slice, "team", "b", fleettest.Owner))
+	b.Clock.Advance(time.Minute)
+	b.Look(fleettest.OtherZone, slice)
+	b.Clock.Advance(time.Hour)
+	b.Sender.Sent()
+	b.lose(fleettest.OtherZone)
+	b.Want(b.request.Zone+" "+b.request.Accelerator, zone+" ")
+	b.Want(b.deliver(), fleettest.Handled)
+	n = b.API.Node(zone, slice)
+	b.Want(n.AcceleratorType, "v5litepod-16")
+	b.Want(n.Labels["team"], "b")
+	b.Clock.Advance(10 * time.Minute)
+	b.Look(zone, slice)
+	b.Want(b.Workload(id).Slices[0].Own, incident.Own{})
+}
+
+// TestNothingIsCreatedInAShapeThatDoesNotFit: the training's numbers do not, or the policy does not name it any more.
+func TestNothingIsCreatedInAShapeThatDoesNotFit(t *testing.T) {
+	const other = "policies: {night: {preset: spot, shapes: [{accelerator: v6e-8}]}}"
+	for want, c := range map[string]struct{ script, policy string }{
+		"its start-up script gives pitcrew no --scale-from, so batch and steps would stay those of the other shape": {"python3 train.py", named},
+		"a global batch of 1000 is no whole batch on each of 16 devices": {
+			"pitcrew run --scale-from=v5litepod-16 --global-batch=1000 --steps=100 -- python3 train.py", named,
+		},
+		"the policy does not name v5litepod-8": {scaling, other},
+	} {
+		b := inAnotherShape(t, c.script)
+		b.policy(c.policy)
+		b.Want(b.deliver(), fleettest.Handled)
+		b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
+		w := b.Workload(id)
+		for _, r := range w.Incident.Zones {
+			if r.Accelerator != "" {
+				b.Want(r.Text, want)
+				b.Want(r.Code, incident.CodeOtherShape)
+				b.Want(r.Never, true)
+			}
+		}
+		b.Want(w.Incident.Zones[1].Accelerator, "v5litepod-8")
+	}
+}
+
+// TestAShapeOfWhichAnotherWorkloadWasJustToldIsNotAskedFor, and what was said of one shape says nothing of another.
+func TestAShapeOfWhichAnotherWorkloadWasJustToldIsNotAskedFor(t *testing.T) {
+	for kind, asked := range map[string]int{"v5litepod-8": 0, "v5litepod-16": 1} {
+		b := inAnotherShape(t, scaling)
+		b.Must(b.Ledger.RememberStockout(
+			t.Context(), fleettest.Project, fleettest.OtherZone, incident.Slice{Accelerator: kind, Spot: true}, "demo/mixtral", b.Clock.Now(),
+		))
+		b.Want(b.deliver(), fleettest.Handled)
+		b.Want(fleettest.Count(b.Calls(), "CreateNode"), asked)
+	}
+}
+

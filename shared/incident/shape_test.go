@@ -1,0 +1,185 @@
+package incident_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// shaped is the policy that may replace Spot, with other shapes.
+func shaped(shapes ...policy.Shape) policy.Policy {
+	p := policies["spot"]
+	p.Shapes = shapes
+	return p
+}
+
+var smaller = policy.Shape{Accelerator: "v5litepod-8", Zones: []string{"us-central1-a"}}
+
+// reshaped has a slice be in another shape than its owner ordered.
+func reshaped(s *incident.Slice) {
+	s.Own = incident.Own{Zone: s.Zone, Accelerator: s.Accelerator, Spec: s.Spec}
+	s.Zone, s.Accelerator, s.Chips, s.Spec = "us-central1-a", "v5litepod-8", 8, "spec8"
+	s.Incarnation.Zone, s.Admitted.Zone = s.Zone, s.Zone
+}
+
+// TestOtherShapesAreAskedForBehindEveryZone: in the policy's order, in their own zones or in those of the slice. The slices of a
+// Multislice stay alike.
+func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
+	const own = "us-west4-a, us-west4-b"
+	lost := func(s *incident.Slice) { s.Condition, s.Replace = incident.Gone, true }
+	for name, c := range map[string]struct {
+		w     incident.Workload
+		but   func(w *incident.Workload)
+		p     policy.Policy
+		slice string
+		want  string
+	}{
+		"none is named":         {quiet(true), nil, shaped(), "llama-8b", own},
+		"with zones of its own": {quiet(true), nil, shaped(smaller), "llama-8b", own + ", us-central1-a as v5litepod-8"},
+		"without":               {quiet(true), nil, shaped(policy.Shape{Accelerator: "v6e-8"}), "llama-8b", own + ", us-west4-a as v6e-8, us-west4-b as v6e-8"},
+		"in the order in which they are named": {
+			quiet(true), nil, shaped(policy.Shape{Accelerator: "v6e-8", Zones: []string{"us-east5-b"}}, smaller), "llama-8b",
+			own + ", us-east5-b as v6e-8, us-central1-a as v5litepod-8",
+		},
+		"its own is none": {quiet(true), nil, shaped(policy.Shape{Accelerator: "v5litepod-16", Zones: []string{"us-east5-b"}}), "llama-8b", own},
+		"what its owner ordered comes first again": {
+			quiet(true), func(w *incident.Workload) { reshaped(&w.Slices[0]) }, shaped(smaller), "llama-8b", own + ", us-central1-a as v5litepod-8",
+		},
+		"a shape that is named no more": {quiet(true), func(w *incident.Workload) { reshaped(&w.Slices[0]) }, shaped(), "llama-8b", own},
+		"one of two is lost":            {multi(true), func(w *incident.Workload) { lost(&w.Slices[0]) }, shaped(smaller), "a", "us-west4-a"},
+		"one of two is lost that are in another shape": {
+			multi(true), func(w *incident.Workload) { reshaped(&w.Slices[0]); reshaped(&w.Slices[1]); lost(&w.Slices[0]) }, shaped(), "a",
+			"us-central1-a as v5litepod-8",
+		},
+		"both are lost": {
+			multi(true), func(w *incident.Workload) { lost(&w.Slices[0]); lost(&w.Slices[1]) }, shaped(smaller), "b", own + ", us-central1-a as v5litepod-8",
+		},
+		"both are lost, and the other is coming in another shape": {
+			multi(true), func(w *incident.Workload) {
+				lost(&w.Slices[0])
+				lost(&w.Slices[1])
+				w.Incident.Tasks = []incident.Task{{
+					Action: events.ActionCreate, Slice: "a", Zone: "us-central1-a", Accelerator: "v5litepod-8", Begun: start,
+				}}
+			}, shaped(smaller), "b", "us-central1-a as v5litepod-8",
+		},
+		"both are lost, and were never alike": {
+			multi(true), func(w *incident.Workload) { lost(&w.Slices[0]); lost(&w.Slices[1]); w.Slices[1].Accelerator = "v5litepod-32" },
+			shaped(smaller), "b", own,
+		},
+		"put apart by their owner": {
+			multi(true), func(w *incident.Workload) { w.Slices[1].Zone, w.Slices[1].Admitted.Zone = "us-west4-b", "us-west4-b"; lost(&w.Slices[0]) },
+			shaped(smaller), "a", "us-west4-a",
+		},
+	} {
+		c.w.Incident = &incident.Incident{}
+		if c.but != nil {
+			c.but(&c.w)
+		}
+		var got []string
+		for _, at := range c.w.PlacesFor(c.p, c.slice) {
+			got = append(got, at.String())
+		}
+		if d := cmp.Diff(c.want, strings.Join(got, ", ")); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// refuse has the zone refuse the creation that was asked for last.
+func refuse(t *testing.T, p policy.Policy, n *node) (sent []events.Event) {
+	t.Helper()
+	for _, name := range []string{"intend create 0", "stockout create 0"} {
+		e, ok := evidence(n.w, n.now)[name]
+		if !ok {
+			t.Fatalf("nothing can be refused; %s", tale(n.w))
+		}
+		n.w, sent, _ = incident.Advance(p, n.w, e, n.now)
+	}
+	return sent
+}
+
+// created is what was asked to be created, and where.
+func created(sent []events.Event) (all []string) {
+	for _, e := range sent {
+		if r, ok := e.(events.RecreateRequested); ok && r.Action == events.ActionCreate {
+			all = append(all, incident.Place{Zone: r.Zone, Accelerator: r.Accelerator}.String())
+		}
+	}
+	return all
+}
+
+// TestASliceComesBackInAnotherShape when no zone gives its own, is counted by the chips that it was without, and is asked for as its
+// owner ordered it when it is lost again.
+func TestASliceComesBackInAnotherShape(t *testing.T) {
+	p := shaped(smaller)
+	n := at(t, p, true, "preempted, read lost, intend delete 0, accepted delete 0, read gone", nil)
+	for _, want := range []string{"us-west4-b", "us-central1-a as v5litepod-8"} {
+		if d := cmp.Diff([]string{want}, created(refuse(t, p, &n))); d != "" {
+			t.Fatalf("(-want +got):\n%s", d)
+		}
+	}
+	other := n
+	if sent := refuse(t, p, &other); len(sent) > 0 || other.w.Incident.Tasks[0].Accelerator != "" || other.w.Incident.Tasks[0].Zone != "us-west4-a" {
+		t.Errorf("when all have refused it is not its own shape that is asked for again: %+v", other.w.Incident.Tasks[0])
+	}
+
+	step := func(e incident.Evidence) {
+		n.now = n.now.Add(time.Minute)
+		n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+	}
+	step(evidence(n.w, n.now)["intend create 0"])
+	read := func(c incident.Condition, id, by, accelerator, spec string) incident.Read {
+		return incident.Read{
+			Origin: incident.Origin{ID: "read", Time: n.now.Add(time.Minute), Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-central1-a",
+			Condition: c, State: strings.ToUpper(string(c)), Incident: by,
+			Incarnation: events.Incarnation{Zone: "us-central1-a", ID: id, Created: start.Add(time.Hour)},
+			Facts:       incident.Facts{Accelerator: accelerator, Workers: 1, Chips: 8, Spot: true, Spec: spec, Label: n.w.Label, Directory: n.w.Directory},
+		}
+	}
+	ours := n.w.Incident.ID
+	before := n
+	step(read(incident.Ready, "8000", ours, "v5litepod-8", "spec8"))
+	s := n.w.Slices[0]
+	if want := (incident.Own{Zone: "us-west4-a", Accelerator: "v5litepod-16", Spec: "spec1"}); s.Own != want || s.Accelerator != "v5litepod-8" || s.Chips != 8 || !s.Reshaped() {
+		t.Fatalf("the slice is %+v", s)
+	}
+	if lost := n.w.Incident.Lost(s); lost.Chips != 16 || lost.Accelerator != "v5litepod-16" {
+		t.Errorf("it is counted as %+v", lost)
+	}
+	var told bool
+	for _, l := range n.w.Incident.Timeline {
+		told = told || l.Text == "create llama-8b in us-central1-a as v5litepod-8" && l.Reason == "no capacity in us-west4-b"
+	}
+	if !told {
+		t.Errorf("it is not told:\n%s", tale(n.w))
+	}
+	w := n.w
+	w.Incident, w.Closed = nil, nil
+	w.Slices = []incident.Slice{s}
+	w.Slices[0].Admitted, w.Slices[0].Made = s.Incarnation, ""
+	again, _, _ := incident.Advance(p, w, read(incident.Lost, "8000", ours, "v5litepod-8", "spec8"), n.now.Add(time.Hour))
+	gone := read(incident.Gone, "8000", "", "", "")
+	gone.Incarnation, gone.Facts, gone.Time = events.Incarnation{}, incident.Facts{}, n.now.Add(2*time.Hour)
+	_, sent, _ := incident.Advance(p, again, gone, n.now.Add(2*time.Hour))
+	if d := cmp.Diff([]string{"us-west4-a"}, created(sent)); d != "" {
+		t.Errorf("lost again (-want +got):\n%s", d)
+	}
+
+	n = before
+	step(read(incident.Ready, "8000", "", "v5litepod-8", "spec8"))
+	if s := n.w.Slices[0]; s.Own != (incident.Own{}) || s.Reshaped() {
+		t.Errorf("what somebody else created is what they order now: %+v", s)
+	}
+	n = before
+	step(read(incident.Ready, "8000", ours, "v5litepod-16", "spec16"))
+	if s := n.w.Slices[0]; s.Own != (incident.Own{}) {
+		t.Errorf("it is as its owner ordered it: %+v", s)
+	}
+}
