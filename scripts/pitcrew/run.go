@@ -441,7 +441,7 @@ func (f *flags) settle(o *crew.Options) (unlock func(), err error) {
 	}
 	o.Read, o.Pattern, o.ProgressFile = f.read, f.pattern, f.progress
 	o.Terminal = child.Terminal()
-	if o.Env, err = f.scaled(m); err != nil {
+	if o.Scale, err = f.scaled(m); err != nil {
 		return nil, err
 	}
 	if f.report == "cloud" || f.report == "auto" && o.Metadata != nil && m.Project != "" && m.Node != "" && m.Zone != "" {
@@ -524,10 +524,10 @@ func (f *flags) network(o *crew.Options) error {
 	return nil
 }
 
-// scaled are the rescaled numbers for the training's environment.
-func (f *flags) scaled(m metadata.Machine) ([]string, error) {
+// scaled are the training's numbers on this hardware.
+func (f *flags) scaled(m metadata.Machine) (*crew.Scale, error) {
 	if f.from == "" {
-		return nil, nil
+		return nil, nil //nolint:nilnil // a training may have no numbers of the crew
 	}
 	if m.Accelerator == "" {
 		return nil, usage("--scale-from: the accelerator type of this machine is not known; give --accelerator")
@@ -536,7 +536,7 @@ func (f *flags) scaled(m metadata.Machine) ([]string, error) {
 	if err != nil {
 		return nil, exit{crew.CodeUsage, err}
 	}
-	return []string{fmt.Sprintf("PITCREW_GLOBAL_BATCH=%d", s.GlobalBatch), fmt.Sprintf("PITCREW_STEPS=%d", s.Steps)}, nil
+	return &crew.Scale{Batch: s.GlobalBatch, Own: f.batch, Examples: f.batch * f.steps}, nil
 }
 
 // contained reports whether this is a container.

@@ -49,7 +49,7 @@ func TestEachAttemptKnowsItsNumberAndWhatItResumesFrom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script := fmt.Sprintf(`env | grep ^PITCREW_ | sort > %s/$PITCREW_ATTEMPT; mkdir -p %s/40; echo x > %s/40/data; test $PITCREW_ATTEMPT = 2`, dir, dir, dir)
-	p := launch(t, []string{"--checkpoint-dir=file://" + dir, "--scale-from=v2-8", "--accelerator=v2-32", "--global-batch=1024", "--steps=100"}, []string{"sh", "-c", script})
+	p := launch(t, []string{"--checkpoint-dir=file://" + dir, "--scale-from=v2-8", "--accelerator=v2-32", "--global-batch=1024", "--steps=1000"}, []string{"sh", "-c", script})
 	if code := p.code(); code != 0 {
 		t.Fatal(code)
 	}
@@ -59,10 +59,51 @@ func TestEachAttemptKnowsItsNumberAndWhatItResumesFrom(t *testing.T) {
 	}
 	for _, want := range []string{
 		"PITCREW_ATTEMPT=2\n", "PITCREW_RESUME_STEP=40\n", "PITCREW_CHECKPOINT=file://" + dir + "/40\n", "PITCREW_CHECKPOINT_DIR=file://" + dir + "\n",
-		"PITCREW_GLOBAL_BATCH=4096\n", "PITCREW_STEPS=25\n", "PITCREW_WORKER=0\n", "PITCREW_WORKERS=1\n",
+		"PITCREW_GLOBAL_BATCH=4096\n", "PITCREW_STEPS=250\n", "PITCREW_WORKER=0\n", "PITCREW_WORKERS=1\n",
 	} {
 		if !strings.Contains(string(raw), want) {
 			t.Errorf("%q lacks %q", raw, want)
+		}
+	}
+}
+
+// TestATrainingThatMovesToOtherHardwareSeesAsManyExamples: the steps that it has done there were of another batch.
+func TestATrainingThatMovesToOtherHardwareSeesAsManyExamples(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, accelerator, steps, after string
+	}{
+		"nobody noted its batch":        {"", "v2-32", "280", `[{"from":0,"global_batch":1024},{"from":40,"global_batch":4096}]`},
+		"it comes from what it is for":  {`[{"from":0,"global_batch":1024}]`, "v2-32", "280", `[{"from":0,"global_batch":1024},{"from":40,"global_batch":4096}]`},
+		"it comes from larger hardware": {`[{"from":0,"global_batch":2048}]`, "v2-8", "960", `[{"from":0,"global_batch":2048},{"from":40,"global_batch":1024}]`},
+		"a device of v4 is a chip":      {`[{"from":0,"global_batch":2048}]`, "v4-32", "500", `[{"from":0,"global_batch":2048}]`},
+		"it was here before":            {`[{"from":0,"global_batch":1024},{"from":20,"global_batch":4096}]`, "v2-32", "265", `[{"from":0,"global_batch":1024},{"from":20,"global_batch":4096}]`},
+		"it goes on from before it came": {
+			`[{"from":0,"global_batch":1024},{"from":60,"global_batch":2048}]`, "v2-8", "1000", `[{"from":0,"global_batch":1024}]`,
+		},
+	} {
+		dir := t.TempDir()
+		noted := filepath.Join(dir, "pitstop-crew", "batches.json")
+		for file, content := range map[string]string{filepath.Join(dir, "40", "data"): "x", noted: c.before} {
+			if content == "" {
+				continue
+			}
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := launch(t, []string{"--checkpoint-dir=file://" + dir, "--scale-from=v2-8", "--accelerator=" + c.accelerator, "--global-batch=1024", "--steps=1000"},
+			[]string{"sh", "-c", "echo $PITCREW_STEPS > " + dir + "/told"})
+		if code := p.code(); code != 0 {
+			t.Fatalf("%s: exit code %d", name, code)
+		}
+		for file, want := range map[string]string{filepath.Join(dir, "told"): c.steps + "\n", noted: c.after} {
+			if got, err := os.ReadFile(file); err != nil || string(got) != want {
+				t.Errorf("%s: %s says %q, %v; want %q", name, filepath.Base(file), got, err, want)
+			}
 		}
 	}
 }

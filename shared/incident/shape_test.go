@@ -70,11 +70,18 @@ func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
 			}, shaped(smaller), "b", "us-central1-a as v5litepod-8",
 		},
 		"both are lost, and were never alike": {
-			multi(true), func(w *incident.Workload) { lost(&w.Slices[0]); lost(&w.Slices[1]); w.Slices[1].Accelerator = "v5litepod-32" },
+			multi(true), func(w *incident.Workload) {
+				lost(&w.Slices[0])
+				lost(&w.Slices[1])
+				w.Slices[1].Accelerator = "v5litepod-32"
+			},
 			shaped(smaller), "b", own,
 		},
 		"put apart by their owner": {
-			multi(true), func(w *incident.Workload) { w.Slices[1].Zone, w.Slices[1].Admitted.Zone = "us-west4-b", "us-west4-b"; lost(&w.Slices[0]) },
+			multi(true), func(w *incident.Workload) {
+				w.Slices[1].Zone, w.Slices[1].Admitted.Zone = "us-west4-b", "us-west4-b"
+				lost(&w.Slices[0])
+			},
 			shaped(smaller), "a", "us-west4-a",
 		},
 	} {

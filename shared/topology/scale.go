@@ -52,3 +52,36 @@ func Rescale(from, to int, globalBatch, steps int64) (Scaled, error) {
 	examples := globalBatch * steps
 	return Scaled{GlobalBatch: batch, Steps: (examples + batch - 1) / batch, Exact: examples%batch == 0}, nil
 }
+
+// Batch is a global batch, and the step from which on it was trained.
+type Batch struct {
+	From int64 `json:"from"`
+	Size int64 `json:"global_batch"`
+}
+
+// Resume says how many steps a training of so many examples has in all that goes on from a step with this batch, whatever it
+// trained with before, and what batches it has had then. What was trained behind that step is trained again, and counts for nothing.
+func Resume(before []Batch, from, batch, examples int64) (steps int64, now []Batch) {
+	for i, b := range before {
+		if b.From >= from {
+			break
+		}
+		end := from
+		if i+1 < len(before) {
+			end = min(from, before[i+1].From)
+		}
+		if done := end - b.From; done > examples/b.Size {
+			examples = 0
+		} else {
+			examples -= done * b.Size
+		}
+		now = append(now, b)
+	}
+	if len(now) == 0 {
+		from = 0
+	}
+	if len(now) == 0 || now[len(now)-1].Size != batch {
+		now = append(now, Batch{from, batch})
+	}
+	return from + (examples+batch-1)/batch, now
+}

@@ -34,8 +34,10 @@ import (
 
 // Options is what a crew works with.
 type Options struct {
-	// Command is the training's, Env what it gets in its environment beside the number of its attempt.
-	Command, Env []string
+	// Command is the training's.
+	Command []string
+	// Scale are its numbers; nil where it has none of the crew.
+	Scale *Scale
 	// State is the folder in which the crew keeps what has to outlive it; nobody else has it.
 	State   string
 	Machine metadata.Machine
@@ -133,6 +135,7 @@ type crew struct {
 	plan   agree.Plan
 	board  peers.Board
 	out    outside
+	scale  scaling
 	spool  *report.Spool
 
 	keeper   child.Keeper

@@ -40,7 +40,7 @@ func (c *crew) obey(now time.Time) {
 		c.stop(now, c.plan.Reason, c.plan.Grace)
 	case c.child == nil && c.told == nil && c.plan.Run && may && !c.announced.preempted &&
 		(c.status.Phase == agree.Idle || c.status.Attempt < c.plan.Attempt):
-		if c.mayStart(now) {
+		if c.mayStart(now) && c.scaled(now) {
 			c.start(now)
 		}
 	}
@@ -113,13 +113,17 @@ func untold(env []string) []string {
 
 // environment is what an attempt is told.
 func (c *crew) environment() []string {
-	env := append([]string(nil), c.Env...)
+	var env []string
 	add := func(name, value string) { env = append(env, "PITCREW_"+name+"="+value) }
 	add("ATTEMPT", strconv.Itoa(c.plan.Attempt))
 	add("WORKER", strconv.Itoa(c.Machine.Worker))
 	add("WORKERS", strconv.Itoa(c.Machine.Workers))
 	add("SLICE", strconv.Itoa(c.Machine.Slice))
 	add("SLICES", strconv.Itoa(c.Machine.Slices))
+	if c.Scale != nil {
+		add("GLOBAL_BATCH", strconv.FormatInt(c.Scale.Batch, 10))
+		add("STEPS", strconv.FormatInt(c.scale.steps, 10))
+	}
 	if c.Directory != "" {
 		add("CHECKPOINT_DIR", c.Directory)
 	}

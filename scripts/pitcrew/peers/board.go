@@ -13,6 +13,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/agree"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/topology"
 )
 
 // Folder is where crews leave word for each other, beside the checkpoints.
@@ -164,3 +165,37 @@ func (b Board) Pulse(ctx context.Context) (int64, error) {
 	}
 	return o.Generation, err
 }
+
+// Batches are the global batches that the training has had, from its first step on, and the generation of their object; none where
+// nobody has written any.
+func (b Board) Batches(ctx context.Context) (all []topology.Batch, generation int64, err error) {
+	uri := b.batches()
+	o, err := b.Store.Get(ctx, uri)
+	if errors.Is(err, checkpoint.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := json.Unmarshal(o.Content, &all); err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", uri, err)
+	}
+	for i, x := range all {
+		if x.Size < 1 || i == 0 && x.From != 0 || i > 0 && x.From <= all[i-1].From {
+			return nil, 0, fmt.Errorf("%s: %v are no batches of a training, one after the other", uri, all)
+		}
+	}
+	return all, o.Generation, nil
+}
+
+// SetBatches writes them in the place of what was read.
+func (b Board) SetBatches(ctx context.Context, all []topology.Batch, generation int64) error {
+	content, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	_, err = b.Store.Put(ctx, b.batches(), content, generation)
+	return err
+}
+
+func (b Board) batches() string { return checkpoint.Join(b.Directory, Folder+"/batches.json") }
