@@ -337,7 +337,7 @@ const specSchema = 1
 func (l *Ledger) SaveSpec(ctx context.Context, hash string, spec []byte) error {
 	_, err := l.put(ctx, Specs, record{ID: hash, Schema: specSchema, Body: string(spec)})
 	if errors.Is(err, ErrConflict) {
-		return nil
+		_, err = l.Spec(ctx, hash) // it is there, or Firestore gave way and nothing was written
 	}
 	return err
 }
