@@ -513,6 +513,7 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 		}
 	}
 	c.torn(e, doc, slice)
+	c.shaped(e, doc, slice)
 	if at, ok := c.record(doc.ID).taken[slice]; ok && inst.began.After(at) {
 		c.violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it in quiet times", slice, e.Zone)
 	}
@@ -528,6 +529,47 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 	if doc.Incident == nil && c.clock.Now().Sub(inst.seen) > unseen {
 		c.violated("1 fence", doc.ID, "%s was created, and no incident is open on it", slice)
 	}
+}
+
+// shaped checks that a slice is created as its owner ordered it, or in a shape that the policy names, as those that it trains with.
+func (c *checks) shaped(e tputest.Event, doc incident.Workload, slice string) {
+	n := c.api.Node(e.Zone, slice)
+	i := slices.IndexFunc(c.Fleet, func(f SliceConfig) bool { return f.Name == slice })
+	if n == nil || i < 0 {
+		return // it waits in its queued resource, or is no slice of the fleet
+	}
+	is := n.AcceleratorType
+	others := false
+	for _, s := range doc.Slices {
+		if s.Name == slice || s.IsReleased() {
+			continue
+		}
+		o := c.api.Node(s.Zone, s.Name)
+		if state, life := c.api.State(s.Zone, s.Name); o == nil || life.ID != s.Incarnation.ID || state != "READY" && state != "CREATING" {
+			continue
+		}
+		others = others || o.AcceleratorType == is
+		if o.AcceleratorType != is {
+			c.violated("all or none", doc.ID, "%s was created as %s while %s is %s", slice, is, s.Name, o.AcceleratorType)
+		}
+	}
+	if is == c.Fleet[i].Accelerator {
+		return
+	}
+	c.happen["created in another shape"]++
+	if !others && !c.lately(doc.Label, func(p policy.Policy) bool { _, named := p.Shape(is); return named }) {
+		c.violated("owner's word", doc.ID, "%s was created as %s, which neither its order nor the policy names", slice, is)
+	}
+	if batch := c.Fleet[i].Batch; batch == 0 || batch%int64(c.devices(i)) != 0 {
+		c.violated("owner's word", doc.ID, "%s was created as %s, and its batch of %d fits no device", slice, is, batch)
+	}
+}
+
+// devices are those that the batch of a slice of the fleet is for.
+func (c *checks) devices(i int) int {
+	s, err := topology.Parse(c.Fleet[i].Accelerator)
+	c.must(err)
+	return s.Devices()
 }
 
 // torn checks that a slice of a Multislice is created where the others are, unless somebody else has put them apart.

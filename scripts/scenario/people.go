@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -136,6 +137,9 @@ func (w *world) order(c SliceConfig) tputest.NodeConfig {
 	n := tputest.NodeConfig{
 		Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: map[string]string{},
 		Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"},
+	}
+	if c.Batch > 0 {
+		n.Metadata["startup-script"] = fmt.Sprintf("pitcrew run --scale-from=%s --global-batch=%d --steps=100000 -- python3 train.py", c.Accelerator, c.Batch)
 	}
 	if c.Policy != "" {
 		n.Labels[events.LabelPolicy] = c.Policy

@@ -60,6 +60,8 @@ type SliceConfig struct {
 	Reservation string `yaml:"reservation,omitempty"`
 	Disk        string `yaml:"disk,omitempty"`
 	Subnetwork  string `yaml:"subnetwork,omitempty"`
+	// Batch is the global batch of its training, of which the crew is told; 0 is not told.
+	Batch int64 `yaml:"batch,omitempty"`
 	// Directory is the checkpoint directory.
 	Directory string        `yaml:"directory,omitempty"`
 	Crew      CrewConfig    `yaml:"crew,omitempty"`

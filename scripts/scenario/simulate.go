@@ -246,6 +246,11 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		{Name: "mamba", Accelerator: "v5litepod-16", Spot: true, Policy: "roaming", Zone: "us-west4-a", Directory: "gs://west/mamba", Subnetwork: "west"},
 		// Its steps take longer than a hang of others is believed to.
 		{Name: "grok", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Trainer: TrainerConfig{StepTakes: Duration(11 * time.Minute), CheckpointEvery: 4}},
+		// What is not to be had as it is may come in another shape; the batch of the last fits none.
+		{Name: "phi", Accelerator: "v5litepod-16", Spot: true, Policy: "shrinking", Batch: 1024},
+		{Name: "duo-0", Accelerator: "v5litepod-16", Spot: true, Policy: "shrinking", Workload: "duo", Batch: 1024, Crew: CrewConfig{Absent: true}},
+		{Name: "duo-1", Accelerator: "v5litepod-16", Spot: true, Policy: "shrinking", Workload: "duo", Batch: 1024, Crew: CrewConfig{Absent: true}},
+		{Name: "rwkv", Accelerator: "v5litepod-16", Spot: true, Policy: "shrinking", Batch: 1000},
 		// Legacy TPU Nodes have neither a crew nor a place to name a directory.
 		{Name: "resnet", Accelerator: "v3-8", Spot: true, Policy: "night", Legacy: true, Crew: CrewConfig{Absent: true}},
 		{Name: "mnist", Accelerator: "v2-32", Policy: "planned", Legacy: true, Crew: CrewConfig{Absent: true}},
@@ -312,6 +317,12 @@ const mixedPolicies = `policies:
     subnetworks: {us-central1: central}
     other_regions: yes
     egress_price: 0.02
+  shrinking:
+    preset: spot
+    zones: [us-west4-a]
+    shapes:
+      - {accelerator: v5litepod-8, zones: [us-west4-b]}
+      - {accelerator: v6e-8, runtime_version: v2-alpha-tpuv6e, zones: [us-west4-a, us-central1-a]}
   asking:
     preset: spot
     switches: {recreate: ask, restart: ask, early_maintenance: ask}
