@@ -330,7 +330,7 @@ func (w *world) sent(e events.Envelope, topic, id string) {
 		}
 	case events.TypeRecreateRequested:
 		if r, err := events.DecodeRecreateRequested(e.Data); err == nil {
-			what, l.Reason = what+" ("+string(r.Action)+" "+r.Slice+" in "+r.Zone+")", r.Reason
+			what, l.Reason = what+" ("+string(r.Action)+" "+r.Slice+" in "+incident.Place{Zone: r.Zone, Accelerator: r.Accelerator}.String()+")", r.Reason
 			w.count(r.Action)
 		}
 	}

@@ -190,3 +190,27 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 		t.Errorf("it is as its owner ordered it: %+v", s)
 	}
 }
+
+// TestEveryPlaceHasItsTurn: answers take their time, and the first may be asked again before the last was asked at all.
+func TestEveryPlaceHasItsTurn(t *testing.T) {
+	p := shaped(smaller)
+	p.Zones = []string{"us-west4-b", "us-west4-c", "us-west4-d"}
+	n := at(t, p, true, "preempted, read lost, intend delete 0, accepted delete 0, read gone", nil)
+	asked := []string{"us-west4-a"}
+	for range 9 {
+		n.now = n.now.Add(45 * time.Second)
+		sent := refuse(t, p, &n)
+		for range 60 {
+			if len(created(sent)) > 0 {
+				break
+			}
+			n.now = n.now.Add(5 * time.Second)
+			n.w, sent, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+		}
+		asked = append(asked, created(sent)...)
+	}
+	round := []string{"us-west4-a", "us-west4-b", "us-west4-c", "us-west4-d", "us-central1-a as v5litepod-8"}
+	if d := cmp.Diff(append(round, round...), asked); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}

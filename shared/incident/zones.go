@@ -94,19 +94,31 @@ func (m *machine) moveRest(t *Task, at time.Time) {
 	}
 }
 
-// nextPlace is the first place that has not just refused the slice; if all have, the one to ask again first, and when. None is left
-// where all of them never can.
+// nextPlace is the place that was not asked for longest, of those that have not just refused the slice: answers take their time, and
+// the first may be asked again before the last was asked at all. If all have refused, it is the one to ask again first, and when.
+// None is left where all of them never can.
 func (m *machine) nextPlace(s *Slice) (at Place, from time.Time) {
+	var asked, until time.Time
+	var ready, later Place
 	for _, p := range m.candidates(s) {
-		r := m.refusal(p)
-		if r == nil || !r.Never && !m.now.Before(r.Until) {
-			return p, time.Time{}
+		var r Refusal
+		if old := m.refusal(p); old != nil {
+			r = *old
 		}
-		if !r.Never && (at == Place{} || r.Until.Before(from)) {
-			at, from = p, r.Until
+		switch {
+		case r.Never:
+		case m.now.Before(r.Until):
+			if later == (Place{}) || r.Until.Before(until) {
+				later, until = p, r.Until
+			}
+		case ready == Place{} || r.At.Before(asked):
+			ready, asked = p, r.At
 		}
 	}
-	return at, from
+	if ready != (Place{}) {
+		return ready, time.Time{}
+	}
+	return later, until
 }
 
 func (m *machine) refusal(at Place) *Refusal {
@@ -218,8 +230,9 @@ func (m *machine) capacityFound() {
 	if since := in.WaitingSince; !since.IsZero() && waited {
 		var zones []string
 		for i := range m.w.Slices {
-			if s := &m.w.Slices[i]; !s.IsReleased() && !s.Admitted.Same(s.Incarnation) && !slices.Contains(zones, s.Zone) {
-				zones = append(zones, s.Zone)
+			s := &m.w.Slices[i]
+			if at := s.place().String(); !s.IsReleased() && !s.Admitted.Same(s.Incarnation) && !slices.Contains(zones, at) {
+				zones = append(zones, at)
 			}
 		}
 		m.decided("capacity was found in "+strings.Join(zones, ", "), "after "+events.Span(m.now.Sub(since)))

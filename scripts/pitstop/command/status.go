@@ -266,6 +266,9 @@ func foreseen(f incident.Foreseen) string {
 
 func (p *printer) slice(s *incident.Slice, now time.Time) {
 	parts := []string{s.Name, s.Zone, s.Accelerator}
+	if s.Reshaped() {
+		parts = append(parts, "in place of "+s.Own.Accelerator)
+	}
 	if s.Spot {
 		parts = append(parts, "spot")
 	}
