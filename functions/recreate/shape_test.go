@@ -128,4 +128,3 @@ func TestAShapeOfWhichAnotherWorkloadWasJustToldIsNotAskedFor(t *testing.T) {
 		b.Want(fleettest.Count(b.Calls(), "CreateNode"), asked)
 	}
 }
-

@@ -111,6 +111,9 @@ func (m *machine) reshapes(t Task) {
 		if s.Own == (Own{}) {
 			s = m.slice(name)
 			s.Own = s.own()
+			if s.Admitted.Zone != "" {
+				s.Own.Zone = s.Admitted.Zone // where it was seen for a moment since, it was not to be had
+			}
 		}
 		if in := m.inc(); !slices.ContainsFunc(in.Before, func(b Before) bool { return b.Slice == name }) {
 			in.Before = append(slices.Clip(in.Before), Before{name, s.Accelerator, s.Chips})
