@@ -531,6 +531,17 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 	}
 }
 
+// apart reports whether somebody else has put the slices of a Multislice into several zones.
+func apart(doc incident.Workload) bool {
+	zones := map[string]bool{}
+	for _, s := range doc.Slices {
+		if s.Admitted.Known() && !s.IsReleased() {
+			zones[s.Admitted.Zone] = true
+		}
+	}
+	return len(zones) > 1
+}
+
 // shaped checks that a slice is created as its owner ordered it, or in a shape that the policy names, as those that it trains with.
 func (c *checks) shaped(e tputest.Event, doc incident.Workload, slice string) {
 	n := c.api.Node(e.Zone, slice)
@@ -541,7 +552,7 @@ func (c *checks) shaped(e tputest.Event, doc incident.Workload, slice string) {
 	is := n.AcceleratorType
 	others := false
 	for _, s := range doc.Slices {
-		if s.Name == slice || s.IsReleased() {
+		if s.Name == slice || s.IsReleased() || apart(doc) {
 			continue
 		}
 		o := c.api.Node(s.Zone, s.Name)
@@ -574,13 +585,7 @@ func (c *checks) devices(i int) int {
 
 // torn checks that a slice of a Multislice is created where the others are, unless somebody else has put them apart.
 func (c *checks) torn(e tputest.Event, doc incident.Workload, slice string) {
-	zones := map[string]bool{}
-	for _, s := range doc.Slices {
-		if s.Admitted.Known() && !s.IsReleased() {
-			zones[s.Admitted.Zone] = true
-		}
-	}
-	if len(zones) > 1 {
+	if apart(doc) {
 		return
 	}
 	for _, s := range doc.Slices {
