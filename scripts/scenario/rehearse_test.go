@@ -76,7 +76,7 @@ func made(in incident.Incident) (all []string) {
 		if c.NotMade {
 			continue
 		}
-		if s := c.Method + " " + c.Resource; !slices.Contains(all, s) {
+		if s := c.What(); !slices.Contains(all, s) {
 			all = append(all, s)
 		}
 	}
@@ -85,22 +85,22 @@ func made(in incident.Incident) (all []string) {
 
 // rehearsed are the calls of a rehearsal, with a creation for each zone up to the one that gave the slice.
 func rehearsed(watched, acted incident.Incident) (all []string) {
-	given := func(method, resource string) bool {
-		return slices.ContainsFunc(acted.Calls, func(c incident.Call) bool { return c.Method == method && c.Resource == resource && c.Code == "" })
+	given := func(what string) bool {
+		return slices.ContainsFunc(acted.Calls, func(c incident.Call) bool { return c.What() == what && c.Code == "" })
 	}
 	var creations []incident.Planned
 	asked := func() {
 		for i := range maxZones {
 			for _, c := range creations {
-				before := func(z incident.ZoneFit) bool { return given(c.Method, at(c, z)) }
+				before := func(z incident.ZoneFit) bool { return given(at(c, z)) }
 				if i >= len(c.Zones) || c.Zones[i].Code != "" || slices.ContainsFunc(c.Zones[:i], before) {
 					continue
 				}
-				notMade := func(o incident.Call) bool { return o.NotMade && o.Resource == at(c, c.Zones[i]) }
+				notMade := func(o incident.Call) bool { return o.NotMade && o.What() == at(c, c.Zones[i]) }
 				if c.Zones[i].Text != "" && slices.ContainsFunc(acted.Calls, notMade) {
 					continue // where the checkpoints are is found out when it comes to that
 				}
-				all = append(all, c.Method+" "+at(c, c.Zones[i]))
+				all = append(all, at(c, c.Zones[i]))
 			}
 		}
 		creations = nil
@@ -121,7 +121,8 @@ func rehearsed(watched, acted incident.Incident) (all []string) {
 
 const maxZones = 8
 
-// at is the resource of a creation in one of its zones.
+// at is a creation in one of its zones.
 func at(c incident.Planned, z incident.ZoneFit) string {
-	return strings.Replace(c.Resource, "/"+c.Zones[0].Zone+"/", "/"+z.Zone+"/", 1)
+	there := strings.Replace(c.Resource, "/"+c.Zones[0].Zone+"/", "/"+z.Zone+"/", 1)
+	return incident.Call{Method: c.Method, Resource: there, Accelerator: z.Accelerator}.What()
 }

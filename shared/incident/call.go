@@ -18,6 +18,8 @@ type Call struct {
 	Function string `json:"function"`
 	Method   string `json:"method"`
 	Resource string `json:"resource"`
+	// Accelerator is what a creation asks for, where that is not what the owner ordered.
+	Accelerator string `json:"accelerator,omitzero"`
 	// RequestID is that of the request; creations and deletions carry it to the provider. Epoch, Action and Slice name the
 	// request.
 	RequestID string        `json:"request_id,omitzero"`
@@ -46,7 +48,7 @@ const methodWrite = "storage.objects.create"
 // calls are the calls that carrying out a task makes, in their order.
 func (w Workload) calls(t Task) []Call {
 	call := func(function, method, resource string) Call {
-		return Call{Function: function, Method: method, Resource: resource, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice}
+		return Call{Function: function, Method: method, Resource: resource, Accelerator: t.Accelerator, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice}
 	}
 	object := func(function, name string) Call {
 		return call(function, methodWrite, strings.TrimRight(w.Directory, "/")+"/"+name)
@@ -133,7 +135,8 @@ func (m *machine) fold() {
 	for j, c := range in.Calls {
 		for i := range in.Calls[:j] {
 			o := &in.Calls[i]
-			if c.Answered.IsZero() || o.Answered.IsZero() || o.Method != c.Method || o.Resource != c.Resource || o.Code != c.Code || o.NotMade != c.NotMade {
+			if c.Answered.IsZero() || o.Answered.IsZero() || o.Method != c.Method || o.Resource != c.Resource ||
+				o.Accelerator != c.Accelerator || o.Code != c.Code || o.NotMade != c.NotMade {
 				continue
 			}
 			o.Folded += 1 + c.Folded
@@ -205,4 +208,12 @@ func (m *machine) operationFailed(e Ended) {
 			m.call(i).Code = e.Failure.Reason()
 		}
 	}
+}
+
+// What is the call for people: method and resource, and the shape of a creation that is another than the owner ordered.
+func (c Call) What() string {
+	if c.Accelerator == "" {
+		return c.Method + " " + c.Resource
+	}
+	return c.Method + " " + c.Resource + " as " + c.Accelerator
 }

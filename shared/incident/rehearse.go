@@ -39,7 +39,7 @@ type ZoneFit struct {
 // String is the call for people: method, resource, and in which order zones are asked.
 func (c Planned) String() string {
 	text := c.Method + " " + c.Resource
-	if len(c.Zones) > 0 && (len(c.Zones) > 1 || c.Zones[0].Code != "") {
+	if len(c.Zones) > 0 && (len(c.Zones) > 1 || c.Zones[0].Code != "" || c.Zones[0].Accelerator != "") {
 		var zones []string
 		for _, z := range c.Zones {
 			switch at := z.Place().String(); {

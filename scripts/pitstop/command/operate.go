@@ -281,7 +281,7 @@ func (p *printer) calls(in incident.Incident) {
 		tell(p.out, "  the "+count(in.CallsLeftOut, "oldest call")+" left out")
 	}
 	for _, c := range in.Calls {
-		p.row(c.At.UTC().Format("15:04:05"), c.Function, "", c.Method+" "+c.Resource, came(c))
+		p.row(c.At.UTC().Format("15:04:05"), c.Function, "", c.What(), came(c))
 	}
 }
 
