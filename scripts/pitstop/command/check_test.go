@@ -187,6 +187,29 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 	}
 }
 
+// TestCheckHoldsTheOrderAgainstOtherShapes, before it comes to that.
+func TestCheckHoldsTheOrderAgainstOtherShapes(t *testing.T) {
+	shaped := strings.Replace(startsCrew, `{"runtimeVersion"`, `{"acceleratorType":"v5litepod-16","runtimeVersion"`, 1)
+	scales := strings.Replace(shaped, "pitcrew run", "pitcrew run --scale-from=v5litepod-16 --global-batch=1024 --steps=100", 1)
+	for spec, want := range map[string][]string{
+		shaped: {"warn      zone us-west4-b as v5litepod-8: its start-up script gives pitcrew no --scale-from", "you: give what is missing, or take the shape out of the policy"},
+		scales: {
+			"zone us-west4-b as v5litepod-8: it may be created there", "call 4    create node llama-8b in us-west4-b as v5litepod-8, if the one before refuses",
+			"zone us-west4-b as v6e-8: v6e boots another runtime version than v5litepod, and the policy names none",
+		},
+	} {
+		b, _, _ := healthy(t, spec)
+		b.read = func(context.Context, string) ([]byte, error) {
+			return []byte("policies: {night: {preset: spot, shapes: [{accelerator: v5litepod-8, zones: [us-west4-b]}, {accelerator: v6e-8, zones: [us-west4-b]}]}}"), nil
+		}
+		got, err := b.call("check", "llama-8b")
+		if err != nil {
+			t.Errorf("%v:\n%s", err, got)
+		}
+		wants(t, got, want...)
+	}
+}
+
 // TestCheckOfALegacyNode: it runs no script and has no metadata, so no finding asks its owner for either.
 func TestCheckOfALegacyNode(t *testing.T) {
 	b, _, _ := healthy(t, `{"legacy_node":{"acceleratorType":"v3-32","tensorflowVersion":"2.12.0","schedulingConfig":{"preemptible":true}}}`)
