@@ -16,6 +16,7 @@
 //	admitting    escalated    Answered Forbidden Read Ticked
 //	admitting    grace        Read
 //	admitting    healing      Read
+//	admitting    looking      Read
 //	admitting    observed     Forbidden
 //	admitting    released     Called Cancelled Read
 //	admitting    resumed      Reported
@@ -26,7 +27,7 @@
 //	approving    escalated    Read Reported
 //	approving    grace        Read
 //	approving    healing      Approved Read
-//	approving    looking      Approved
+//	approving    looking      Approved Read
 //	approving    released     Called Cancelled Read
 //	approving    restarting   Approved Ticked
 //	approving    resumed      Reported
@@ -45,6 +46,7 @@
 //	creating     escalated    Answered Forbidden Read Ticked
 //	creating     grace        Read
 //	creating     healing      Read
+//	creating     looking      Read
 //	creating     observed     Forbidden
 //	creating     released     Called Cancelled Read
 //	creating     resuming     Read
@@ -56,6 +58,7 @@
 //	deleting     escalated    Answered Forbidden Read Ticked
 //	deleting     grace        Read
 //	deleting     healing      Read
+//	deleting     looking      Read
 //	deleting     observed     Forbidden
 //	deleting     released     Called Cancelled Read
 //	deleting     resuming     Read
@@ -89,7 +92,9 @@
 //	healing      resuming     Read
 //	healing      starting     Ticked
 //	healing      watching     Read Ticked
+//	looking      admitting    Read
 //	looking      approving    Read Ticked
+//	looking      clearing     Called Cancelled Read
 //	looking      creating     Read
 //	looking      deleting     Read Ticked
 //	looking      escalated    Read Ticked
@@ -104,6 +109,7 @@
 //	maintaining  escalated    Read
 //	maintaining  grace        Read
 //	maintaining  healing      Read
+//	maintaining  looking      Read
 //	maintaining  observed     Forbidden
 //	maintaining  released     Called Cancelled Read
 //	maintaining  resumed      Reported
@@ -125,12 +131,14 @@
 //	peace        starting     Ticked
 //	peace        watching     Interrupted Noticed Read Reported Retried Ticked
 //	peace        window       Noticed Ticked
+//	restarting   admitting    Answered Reported
 //	restarting   approving    Forbidden Read
 //	restarting   creating     Read
 //	restarting   deleting     Read
 //	restarting   escalated    Answered Forbidden Read Ticked
 //	restarting   grace        Read
-//	restarting   healing      Read
+//	restarting   healing      Answered Read Reported
+//	restarting   looking      Read
 //	restarting   observed     Forbidden
 //	restarting   released     Called Cancelled Read
 //	restarting   resumed      Reported
@@ -169,6 +177,7 @@
 //	starting     escalated    Answered Forbidden Read Ticked
 //	starting     grace        Read
 //	starting     healing      Read
+//	starting     looking      Read
 //	starting     observed     Forbidden
 //	starting     released     Called Cancelled Read
 //	starting     resumed      Reported
@@ -187,6 +196,7 @@
 //	window       resumed      Reported
 //	window       resuming     Noticed Read Ticked
 //	window       saving       Ticked
+//	window       starting     Ticked
 //	window       watching     Read
 //	window       withdrawn    Noticed
 //

@@ -315,6 +315,7 @@ var reach = []struct {
 	{incident.Window, "everything", false, "pending, later, tick, intend save 0, saved, found verify 0, intend maintain 0, accepted maintain 0", nil},
 	{incident.Window, "spot", true, "ongoing, intend save 0, later, tick", nil},
 	{incident.Window, "spot", true, "ongoing, intend save 0, later, tick, saved", nil},
+	{incident.Window, "everything", false, "pending, later, tick, intend save 0, saved, found verify 0, intend maintain 0, accepted maintain 0, read stopped, a while, unsaid", single},
 	{incident.Looking, "everything", true, "preempted", nil},
 	{incident.InGrace, "everything", true, "stopped for, read gone", nil},
 	{incident.InGrace, "everything", true, "stopped for, read gone, preempted", nil},
@@ -338,6 +339,7 @@ var reach = []struct {
 	{incident.Resuming, "spot", false, "exit 139", nil},
 	{incident.Restarting, "everything", true, "exit 139, gave up", nil},
 	{incident.Restarting, "everything", true, "exit 139, gave up, intend restart 0", nil},
+	{incident.Restarting, "everything", true, "exit 139, gave up, intend restart 0", unadmitted},
 	{incident.Restarting, "everything", true, "half a day, a crew that runs, tick", nil},
 	{incident.Watching, "spot", true, "half a day, a crew that runs, tick", nil},
 	{incident.Watching, "everything", true, "half a day, no crew, tick", nil},
@@ -519,7 +521,7 @@ func exploreAll(t *testing.T) {
 // tightened is refused before its call.
 func change(t *testing.T, n node, evidence func(incident.Workload, time.Time) map[string]incident.Evidence) {
 	t.Helper()
-	for _, name := range []string{"ask", "everything", "spot", "watch"} {
+	for _, name := range []string{"ask", "everything", "spot", "watch", "unreadable"} {
 		ev := evidence(n.w, n.now)
 		for _, what := range sorted(ev) {
 			for _, later := range moments(n) {

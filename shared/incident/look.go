@@ -153,6 +153,9 @@ func (m *machine) read(e Read) {
 		return
 	case m.orderedByOthers(s, e):
 		m.release(CodeTakenOver, "somebody else ordered queued resource "+e.Facts.QueuedResource+" again in "+e.Zone+" in the middle of this incident")
+		if m.phase() == Clearing && s.Ordered.IsZero() {
+			m.cleared(m.w.Slice(e.Slice)) // what stands there is not ours
+		}
 		return
 	case !e.Incarnation.Known() && (m.phase() == Clearing || m.phase() == Recreating && s.Replace):
 		if e.Zone != m.expectedZone(s) {

@@ -402,7 +402,12 @@ var reachMulti = []struct {
 	{"everything", "a read lost, do, b read unhealthy, a read gone, do, a read ours", multi},
 	{"everything", "a read lost, do, a read gone, do, a read ours, do", multi},
 	{"ask", "a preempted, a read lost, b read lost, b approved, do", multi},
+	{"everything", "a read lost, do, a read gone, do", multi},
+	{"everything", "a read lost, do, a read gone, do, a read ours, b read unhealthy", multi},
 	{"everything", "a read lost", queued},
+	{"everything", "a read lost, b read lost, do, a read gone, b read gone, do", queued},
+	{"everything", "a read lost, b read lost, do, a read gone, b read gone, do, a read ours", queued},
+	{"everything", "a read lost, b read lost, do, a read gone, b read gone, do, a read ours, b read ours", queued},
 	{"ask", "a read lost", queued},
 }
 
