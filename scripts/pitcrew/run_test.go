@@ -649,6 +649,26 @@ func TestASliceGivesUpTogether(t *testing.T) {
 	}
 }
 
+// TestWhoIsToldToEndTellsTheOthers: they would wait for it in the middle of a step, as long as a silent worker is waited for.
+func TestWhoIsToldToEndTellsTheOthers(t *testing.T) {
+	t.Parallel()
+	for _, told := range []int{0, 1} {
+		dir := t.TempDir()
+		crews := slice(t, 2, []string{"--worker-silence=10m", "--lease-unread=4m", "--lease-take-over=6m"}, train(t, "-dir="+dir))
+		journal(t, dir, "began", 2)
+		crews[told].signal(syscall.SIGTERM)
+		if code := crews[told].code(); code != 143 {
+			t.Errorf("worker %d: code %d", told, code)
+		}
+		nobodyTrains(t, dir)
+		if !crews[1-told].running() {
+			t.Errorf("worker %d: the other pitcrew has ended", told)
+		}
+		relaunch(t, crews[told])
+		journal(t, dir, "began", 4)
+	}
+}
+
 // nobodyTrains waits until no training of the journal runs.
 func nobodyTrains(t testing.TB, dir string) {
 	t.Helper()

@@ -28,11 +28,16 @@ type Status struct {
 	Worker int    `json:"worker"`
 	Host   string `json:"host"`
 	Phase  Phase  `json:"phase"`
+	// Leaving says that the crew was told to end: its training ends, and it begins no other.
+	Leaving bool `json:"leaving,omitzero"`
 	// Attempt is the one that runs or ended, Exit how it ended, and When what was known at that moment.
 	Attempt int                   `json:"attempt,omitzero"`
 	Exit    restart.Exit          `json:"exit,omitzero"`
 	When    restart.Circumstances `json:"when,omitzero"`
 }
+
+// Gone reports whether nothing more is to be expected of a worker, nor to be told to it.
+func (s Status) Gone() bool { return s.Leaving && s.Phase != Running }
 
 // Plan is what the leader says to all workers of its slice. They do as it says and nothing else; the lease has to name the
 // attempt all the same.
@@ -336,8 +341,9 @@ func (l *Leader) gather(v View) bool {
 			unhandled++
 		}
 	}
+	_, leaves := l.leaver()
 	missing := l.Workers - l.Heard(v.Now)
-	if missing > 0 && (running == 0 || v.Now.Sub(l.entered) < l.Silence) {
+	if missing > 0 && (running == 0 || !leaves && v.Now.Sub(l.entered) < l.Silence) {
 		return false
 	}
 	if running == l.Workers && same && v.Lease.Attempt <= highest {
@@ -378,6 +384,14 @@ func (l *Leader) admit(v View) bool {
 	case v.Lease.Attempt < l.Attempt || v.Hold || v.Blind:
 		return false
 	}
+	if m, leaves := l.leaver(); leaves {
+		if l.Slices > 1 { // the other slices may be at it
+			l.lose(v.Now, m)
+			l.cause = *l.lost
+			return l.enter(Deciding, v.Now)
+		}
+		return false // it begins with the next crew in its place
+	}
 	l.announce(Plan{Attempt: l.Attempt, Run: true, Step: v.Step, Checkpoint: v.Checkpoint})
 	l.events = append(l.events, Event{Began: true, Attempt: l.Attempt, Workers: l.Workers, Left: l.Budget.Left(l.Policy)})
 	return l.enter(Training, v.Now)
@@ -416,6 +430,9 @@ func (l *Leader) train(v View) bool {
 		class := restart.Classify(first.Exit, first.When)
 		return l.end(v.Now, Plan{Grace: l.grace(class), Reason: fmt.Sprintf("worker %d: %s", first.Worker, first.Exit.Describe())})
 	}
+	if m, leaves := l.leaver(); leaves {
+		return l.end(v.Now, Plan{Reason: fmt.Sprintf("pitcrew of worker %d was told to end", m.Worker)})
+	}
 	for _, m := range l.members {
 		if v.Now.Sub(m.heard) > l.Silence {
 			l.lose(v.Now, m.Status)
@@ -425,6 +442,16 @@ func (l *Leader) train(v View) bool {
 		return l.end(v.Now, Plan{Reason: fmt.Sprintf("worker %d was lost", l.lost.Worker)})
 	}
 	return false
+}
+
+// leaver is the first worker whose crew was told to end, until another one takes its place.
+func (l *Leader) leaver() (Status, bool) {
+	for w := range l.Workers {
+		if m := l.members[w]; m.Leaving {
+			return m.Status, true
+		}
+	}
+	return Status{}, false
 }
 
 // grace is how long the others may take to end by themselves.
@@ -608,13 +635,13 @@ func (l *Leader) wants(v View) {
 // Progress takes the step and the checkpoint that training has come to.
 func (l *Leader) Progress(step, saved int64) { l.Budget = l.Budget.Progress(step, saved) }
 
-// Heard is how many workers were heard lately.
+// Heard is how many workers were heard lately, and stay.
 func (l *Leader) Heard(now time.Time) int { return l.Workers - len(l.Missing(now)) }
 
 // Missing are the workers that were not.
 func (l *Leader) Missing(now time.Time) (missing []int) {
 	for w := range l.Workers {
-		if m, ok := l.members[w]; !ok || now.Sub(m.heard) > l.Silence {
+		if m, ok := l.members[w]; !ok || m.Leaving || now.Sub(m.heard) > l.Silence {
 			missing = append(missing, w)
 		}
 	}

@@ -32,6 +32,7 @@ type field struct {
 	events []agree.Event
 	deaf   map[int]bool // workers that are not to be heard
 	slow   map[int]bool // workers that do not end by themselves
+	blind  bool         // nobody has looked at the checkpoints yet
 }
 
 func newField(t *testing.T, c agree.Config, m agree.Memory) *field {
@@ -65,7 +66,7 @@ func (f *field) turn() {
 		}
 	}
 	var happened []agree.Event
-	f.plan, f.want, happened = f.leader.Advance(agree.View{Now: f.now, Lease: f.lease, Outside: f.out, Chance: 0.5})
+	f.plan, f.want, happened = f.leader.Advance(agree.View{Now: f.now, Lease: f.lease, Outside: f.out, Chance: 0.5, Blind: f.blind})
 	f.events = append(f.events, happened...)
 	if w := f.want.Wake; !w.IsZero() && !w.After(f.now) {
 		f.t.Fatalf("%v: %s wants to be asked again at %v, for ever", f.now.Sub(start), f.leader.Stage, w.Sub(start))
@@ -79,7 +80,7 @@ func (f *field) turn() {
 		case f.deaf[w]:
 		case f.plan.Version != "" && s.Phase == agree.Running && (!f.plan.Run || f.plan.Attempt != s.Attempt) && !f.slow[w]:
 			f.end(w, restart.Exit{Signal: "SIGTERM"}, restart.Circumstances{Stopped: true})
-		case f.plan.Run && s.Phase != agree.Running && s.Attempt < f.plan.Attempt && f.lease.Attempt == f.plan.Attempt:
+		case f.plan.Run && !s.Leaving && s.Phase != agree.Running && s.Attempt < f.plan.Attempt && f.lease.Attempt == f.plan.Attempt:
 			s.Phase, s.Attempt = agree.Running, f.plan.Attempt
 		}
 	}
@@ -214,6 +215,80 @@ func TestANewCrewInThePlaceOfOneThatRan(t *testing.T) {
 		if c := f.cause(); c.Class != restart.Interrupted {
 			t.Errorf("%s: %+v", host, c)
 		}
+	}
+}
+
+// TestAWorkerThatLeavesIsNotWaitedForInSilence: what it says last ends the attempt, and no other begins without it.
+func TestAWorkerThatLeavesIsNotWaitedForInSilence(t *testing.T) {
+	for leaves := range 3 {
+		f := newField(t, config(3), memory())
+		f.pass(time.Second)
+		f.all(1)
+		f.status[leaves].Leaving = true
+		f.turn()
+		if f.plan.Run || f.plan.Attempt != 1 || !strings.Contains(f.plan.Reason, "told to end") {
+			t.Fatalf("worker %d leaves: %+v", leaves, f.plan)
+		}
+		f.pass(10 * time.Second)
+		if c, b := f.cause(), f.leader.Budget; c.Class != restart.Stopped || b.Restarts+b.Tries+b.Memory+b.Interruptions != 0 {
+			t.Errorf("worker %d leaves: %+v, charged %+v", leaves, c, b)
+		}
+		f.deaf[leaves] = true // it is gone, and what it said last holds
+		f.pass(time.Hour)
+		if got := f.running(); len(got) != 0 || !slices.Equal(f.leader.Missing(f.now), []int{leaves}) {
+			t.Fatalf("worker %d leaves: running %v, missing %v", leaves, got, f.leader.Missing(f.now))
+		}
+		f.deaf[leaves] = false
+		f.status[leaves] = agree.Status{Worker: leaves, Host: "h", Phase: agree.Idle} // another crew in its place
+		f.pass(time.Second)
+		f.all(2)
+	}
+}
+
+// TestNoAttemptBeginsWithAWorkerThatLeaves, at whatever moment before the beginning it is told to.
+func TestNoAttemptBeginsWithAWorkerThatLeaves(t *testing.T) {
+	for name, at := range map[string]agree.Stage{"in the back-off": agree.Pausing, "while the lease is read": agree.Admitting, "while others are waited for": agree.Gathering} {
+		f := newField(t, config(3), memory())
+		switch at {
+		case agree.Pausing:
+			f.pass(time.Second)
+			f.end(0, restart.Exit{Code: 1}, restart.Circumstances{})
+			f.pass(time.Second)
+		case agree.Admitting:
+			f.blind = true
+			f.pass(time.Second)
+		default:
+			f.deaf[2] = true
+			f.pass(time.Second)
+		}
+		if f.leader.Stage != at {
+			t.Fatalf("%s: %s", name, f.leader.Stage)
+		}
+		f.status[1].Leaving = true
+		f.deaf[2], f.blind, f.events = false, false, nil
+		f.pass(time.Minute)
+		if slices.ContainsFunc(f.events, func(e agree.Event) bool { return e.Began }) {
+			t.Fatalf("%s: %+v", name, f.events)
+		}
+		f.status[1] = agree.Status{Worker: 1, Host: "h", Phase: agree.Idle}
+		f.pass(time.Second)
+		f.all(max(1, f.leader.Handled+1))
+	}
+}
+
+// TestANewLeaderEndsWhatAWorkerLeaves: the leader's crew is new, and the attempt of the last one runs.
+func TestANewLeaderEndsWhatAWorkerLeaves(t *testing.T) {
+	f := newField(t, config(3), memory())
+	f.pass(time.Second)
+	f.status[1].Leaving = true
+	f.leader = agree.New(config(3), f.leader.Memory, "id2", f.now)
+	f.turn()
+	if f.plan.Version == "" || f.plan.Run {
+		t.Fatalf("%s %+v", f.leader.Stage, f.plan)
+	}
+	f.pass(time.Minute)
+	if len(f.running()) != 0 {
+		t.Errorf("running %v", f.running())
 	}
 }
 
@@ -400,6 +475,19 @@ func TestSlicesAgreeThroughWhatIsWrittenOnce(t *testing.T) {
 	pass(60)
 	for _, f := range fields {
 		f.all(3)
+	}
+	// A worker leaves: its slice ends the attempt of all, and they begin again with the next crew in its place.
+	fields[2].status[1].Leaving = true
+	pass(60)
+	for s, f := range fields {
+		if got := f.running(); len(got) != 0 {
+			t.Fatalf("slice %d runs %v", s, got)
+		}
+	}
+	fields[2].status[1] = agree.Status{Worker: 1, Host: "h", Phase: agree.Idle}
+	pass(60)
+	for _, f := range fields {
+		f.all(4)
 	}
 	// The primary is done: all are.
 	fields[0].end(0, restart.Exit{}, restart.Circumstances{})

@@ -238,6 +238,9 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
 		c.Note("some reports are not sent yet; they are kept in %s", c.State)
 	}
 	stop()
+	if c.told != nil && c.client != nil {
+		c.client.Part(ctx)
+	}
 	cancel()
 	<-sent
 	c.commands.Wait()
@@ -418,12 +421,11 @@ func (c *crew) awaited(now time.Time) {
 	var waits, gaps error
 	if c.leader != nil && c.told == nil {
 		switch c.leader.Stage {
-		case agree.Gathering:
+		case agree.Gathering, agree.Admitting:
 			if missing := c.leader.Missing(now); len(missing) > 0 {
 				waits = fmt.Errorf("%d of %d are not heard: %s", len(missing), c.Machine.Workers, c.named(missing))
 			}
-		case agree.Admitting:
-			if o := c.out.view; c.Machine.Slices > 1 && o.Ready < c.Machine.Slices {
+			if o := c.out.view; c.leader.Stage == agree.Admitting && c.Machine.Slices > 1 && o.Ready < c.Machine.Slices {
 				gaps = fmt.Errorf("%d of %d are ready", o.Ready, c.Machine.Slices)
 			}
 		case agree.Waiting, agree.Training, agree.Ending, agree.Deciding, agree.Pausing, agree.Asking, agree.Over:
@@ -505,6 +507,7 @@ func (c *crew) over(now time.Time) {
 		return
 	}
 	switch {
+	case c.told != nil && !c.parted(now):
 	case c.told != nil:
 		c.done, c.code = true, c.ownCode()
 	case c.plan.Over:
@@ -521,6 +524,28 @@ func (c *crew) over(now time.Time) {
 		}
 		c.done, c.code = true, c.plan.Code
 	}
+}
+
+// parting is how long worker 0 stays for the others when it is told to end.
+const parting = 3 * time.Second
+
+// parted reports whether the others know that an attempt has ended that ran here, or had the time to hear of it: worker 0
+// tells them, and nobody else would. The other slices hear of it when nobody of this one trains any more.
+func (c *crew) parted(now time.Time) bool {
+	if c.leader == nil || c.status.Phase != agree.Ended {
+		return true // whoever leads hears of it
+	}
+	wait, known := parting, c.server == nil || c.server.Known() >= c.Machine.Workers-1
+	if c.Machine.Slices > 1 {
+		wait += c.Times.Stop + c.Times.Dump
+		known = known && (c.status.Attempt <= c.leader.Handled || c.out.view.Attempt == c.status.Attempt && c.out.view.Ended != nil)
+	}
+	if c.finish.IsZero() {
+		c.finish = now.Add(wait)
+	}
+	c.at(c.finish)
+	c.at(now.Add(20 * time.Millisecond))
+	return known || !now.Before(c.finish)
 }
 
 // ownCode is the code of a crew that was told to end: the training's own, but never 0 for a job that is not done.

@@ -176,7 +176,7 @@ func (c *crew) exited(e restart.Exit, when restart.Circumstances) {
 
 // set changes what this worker says.
 func (c *crew) set(s agree.Status) {
-	s.Worker, s.Host = c.Machine.Worker, c.Machine.Host
+	s.Worker, s.Host, s.Leaving = c.Machine.Worker, c.Machine.Host, c.told != nil
 	c.status = s
 	if c.client != nil {
 		c.client.Say(s)
@@ -247,6 +247,10 @@ func (c *crew) signalled(s os.Signal) {
 	}
 	again := c.told != nil
 	c.told = sig
+	c.set(c.status)
+	if again {
+		c.finish = now // whoever asks twice does not want to wait
+	}
 	if c.child == nil {
 		return
 	}
@@ -255,7 +259,7 @@ func (c *crew) signalled(s os.Signal) {
 	if c.stopping == nil || !c.stopping.person {
 		c.stopping = &stopping{why: "pitcrew was told to end by " + child.SignalName(sig), stage: 1, at: now.Add(c.Times.Stop), person: true}
 	} else if again && sig != syscall.SIGHUP {
-		c.stopping.at = now // whoever asks twice does not want to wait
+		c.stopping.at = now
 	}
 }
 

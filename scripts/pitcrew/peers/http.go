@@ -65,7 +65,7 @@ type contact struct {
 
 // same reports whether a worker says what it said before; what else stands in a status does not change on its own.
 func (c contact) same(s agree.Status) bool {
-	return !c.at.IsZero() && c.status.Phase == s.Phase && c.status.Attempt == s.Attempt && c.status.Host == s.Host
+	return !c.at.IsZero() && c.status.Phase == s.Phase && c.status.Attempt == s.Attempt && c.status.Host == s.Host && c.status.Leaving == s.Leaving
 }
 
 // NewServer makes a server that hears the workers at these addresses and, where there are none, whoever speaks.
@@ -85,12 +85,12 @@ func (s *Server) Publish(p agree.Plan) {
 	s.changed = make(chan struct{})
 }
 
-// Known is how many workers have the plan.
+// Known is how many workers have the plan, or need none any more.
 func (s *Server) Known() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.workers {
-		if c.knows == s.plan.Version {
+		if c.knows == s.plan.Version || c.status.Gone() {
 			n++
 		}
 	}
@@ -157,7 +157,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.hear(m.Status)
 	}
 	s.mu.Lock()
-	over := s.plan.Over && s.plan.Version == m.Knows
+	over := s.plan.Over && s.plan.Version == m.Knows || m.Status.Gone()
 	s.mu.Unlock()
 	if over { // there is nothing to wait for
 		w.WriteHeader(http.StatusNoContent)
@@ -292,8 +292,8 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 			}
 			if p.Version != "" && p.Version != knows {
 				knows = p.Version
-				if p.Over {
-					c.confirm(ctx, knows)
+				if p.Over { // there may be nobody to ask again
+					c.part(ctx, knows)
 				}
 				tell(p)
 			}
@@ -313,19 +313,21 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 	}
 }
 
-// message is what is to be said now; c is locked.
-func (c *Client) message(knows string) message {
-	return message{Workload: c.workload, Knows: knows, Voice: c.voice, Word: c.word, Status: c.status}
-}
+// Part says once more what the worker says, for the last time, and waits until that is heard.
+func (c *Client) Part(ctx context.Context) { c.part(ctx, "") }
 
-// confirm tells worker 0 that the end is known, because there may be nobody to ask again.
-func (c *Client) confirm(ctx context.Context, knows string) {
+func (c *Client) part(ctx context.Context, knows string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	c.mu.Lock()
 	m := c.message(knows)
 	c.mu.Unlock()
-	_, _ = c.ask(ctx, m) //nolint:errcheck // worker 0 waits no longer than it has to
+	_, _ = c.ask(ctx, m) //nolint:errcheck // worker 0 may be gone as well
+}
+
+// message is what is to be said now; c is locked.
+func (c *Client) message(knows string) message {
+	return message{Workload: c.workload, Knows: knows, Voice: c.voice, Word: c.word, Status: c.status}
 }
 
 func (c *Client) ask(ctx context.Context, m message) (p agree.Plan, err error) {

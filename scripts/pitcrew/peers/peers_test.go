@@ -3,6 +3,7 @@ package peers_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -77,6 +78,42 @@ func TestWhatWasOvertakenOnItsWayIsNotHeard(t *testing.T) {
 	if want := []agree.Phase{agree.Ended, agree.Idle}; !slices.Equal(heard, want) {
 		t.Errorf("heard %v, want %v", heard, want)
 	}
+}
+
+// TestTheLastWordOfWhoLeavesIsHeard, and it is not kept waiting for a plan.
+func TestTheLastWordOfWhoLeavesIsHeard(t *testing.T) {
+	var heard []agree.Status
+	s := peers.NewServer("demo/llama", nil, func(st agree.Status) { heard = append(heard, st) })
+	s.Hold = time.Hour
+	h := httptest.NewServer(s)
+	defer h.Close()
+	c := peers.NewClient("demo/llama", strings.TrimPrefix(h.URL, "http://"))
+	s.Publish(agree.Plan{Version: "a.1", Attempt: 1, Run: true})
+	said := []agree.Status{
+		{Worker: 1, Phase: agree.Running, Attempt: 1},
+		{Worker: 1, Phase: agree.Running, Attempt: 1, Leaving: true},
+		{Worker: 1, Phase: agree.Ended, Attempt: 1, Leaving: true},
+	}
+	for _, st := range said {
+		if c.Say(st); st.Phase == agree.Ended {
+			s.Publish(agree.Plan{}) // there is nothing to tell
+		}
+		c.Part(t.Context())
+	}
+	if !slices.Equal(phases(heard), phases(said)) {
+		t.Errorf("heard %+v", heard)
+	}
+	// It does not need the next plan: nobody waits for it to have it.
+	if s.Publish(agree.Plan{Version: "a.2", Over: true}); s.Known() != 1 {
+		t.Errorf("known to %d", s.Known())
+	}
+}
+
+func phases(all []agree.Status) (says []string) {
+	for _, s := range all {
+		says = append(says, fmt.Sprint(s.Worker, s.Phase, s.Attempt, s.Leaving))
+	}
+	return says
 }
 
 func TestWhoIsNoWorkerIsNotHeard(t *testing.T) {
