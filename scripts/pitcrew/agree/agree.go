@@ -534,7 +534,12 @@ func (l *Leader) decide(v View) bool {
 	case l.Slices > 1 && v.Outside.Verdict != nil:
 		l.verdict = v.Outside.Verdict
 	case l.Slice > 0:
-		return false
+		if !v.Lease.Admitted || v.Lease.Attempt <= l.Attempt {
+			return false
+		}
+		// Slice 0 has begun anew, in a new life, and knows nothing of this attempt.
+		l.Handled = max(l.Handled, l.Attempt)
+		return l.enter(Gathering, v.Now)
 	case l.verdict == nil || l.verdict.Attempt != l.Attempt:
 		if l.verdict = l.judge(v, cause); l.Slices > 1 {
 			return false

@@ -415,42 +415,66 @@ type board struct {
 	verdict map[int]*agree.Verdict
 }
 
-func TestSlicesAgreeThroughWhatIsWrittenOnce(t *testing.T) {
-	const n = 3
-	b := board{map[int]map[int]bool{}, map[int]*agree.Cause{}, map[int]*agree.Verdict{}}
-	var fields []*field
+// multislice are the leaders of its slices, with one lease.
+type multislice struct {
+	board
+	fields []*field
+	lease  int
+}
+
+func newMultislice(t *testing.T, n int) *multislice {
+	t.Helper()
+	ms := &multislice{board: board{map[int]map[int]bool{}, map[int]*agree.Cause{}, map[int]*agree.Verdict{}}}
 	for s := range n {
 		c := config(2)
 		c.Slice, c.Slices = s, n
-		fields = append(fields, newField(t, c, memory()))
+		ms.fields = append(ms.fields, newField(t, c, memory()))
 	}
-	lease := 0
-	pass := func(seconds int) {
-		for range seconds {
-			for s, f := range fields {
-				f.lease.Attempt = lease
-				f.now = f.now.Add(time.Second)
-				f.turn()
-				lease = max(lease, f.want.Lease)
-				w := f.want
-				if w.Ready > 0 {
-					if b.ready[w.Ready] == nil {
-						b.ready[w.Ready] = map[int]bool{}
-					}
-					b.ready[w.Ready][s] = true
+	return ms
+}
+
+// pass is field.pass for all of them.
+func (ms *multislice) pass(seconds int) {
+	for range seconds {
+		for s, f := range ms.fields {
+			f.lease.Attempt = ms.lease
+			f.now = f.now.Add(time.Second)
+			f.turn()
+			ms.lease = max(ms.lease, f.want.Lease)
+			w := f.want
+			if w.Ready > 0 {
+				if ms.ready[w.Ready] == nil {
+					ms.ready[w.Ready] = map[int]bool{}
 				}
-				if w.Ended != nil && b.ended[w.Ended.Attempt] == nil {
-					b.ended[w.Ended.Attempt] = w.Ended
-				}
-				if w.Verdict != nil && b.verdict[w.Verdict.Attempt] == nil {
-					b.verdict[w.Verdict.Attempt] = w.Verdict
-				}
-				if w.Look > 0 {
-					f.out = agree.Outside{Attempt: w.Look, Ready: len(b.ready[w.Look]), Ended: b.ended[w.Look], Verdict: b.verdict[w.Look]}
-				}
+				ms.ready[w.Ready][s] = true
+			}
+			if w.Ended != nil && ms.ended[w.Ended.Attempt] == nil {
+				ms.ended[w.Ended.Attempt] = w.Ended
+			}
+			if w.Verdict != nil && ms.verdict[w.Verdict.Attempt] == nil {
+				ms.verdict[w.Verdict.Attempt] = w.Verdict
+			}
+			if w.Look > 0 {
+				f.out = agree.Outside{Attempt: w.Look, Ready: len(ms.ready[w.Look]), Ended: ms.ended[w.Look], Verdict: ms.verdict[w.Look]}
 			}
 		}
 	}
+}
+
+// renew puts new machines in the place of a slice, which know nothing.
+func (ms *multislice) renew(t *testing.T, slice int) {
+	t.Helper()
+	old := ms.fields[slice]
+	f := newField(t, old.leader.Config, memory())
+	f.now, f.lease = old.now, old.lease
+	f.leader = agree.New(old.leader.Config, memory(), "new", f.now)
+	ms.fields[slice] = f
+}
+
+func TestSlicesAgreeThroughWhatIsWrittenOnce(t *testing.T) {
+	const n = 3
+	ms := newMultislice(t, n)
+	fields, pass := ms.fields, ms.pass
 	pass(20)
 	for _, f := range fields {
 		f.all(1)
@@ -461,17 +485,12 @@ func TestSlicesAgreeThroughWhatIsWrittenOnce(t *testing.T) {
 	pass(40)
 	for _, f := range fields {
 		f.all(2)
-		if c := f.cause(); c.Slice != b.ended[1].Slice || c.Exit.Code != b.ended[1].Exit.Code {
-			t.Errorf("%+v, want %+v", c, b.ended[1])
+		if c := f.cause(); c.Slice != ms.ended[1].Slice || c.Exit.Code != ms.ended[1].Exit.Code {
+			t.Errorf("%+v, want %+v", c, ms.ended[1])
 		}
 	}
 	// A slice whose machines are new says that it is not at it; then all begin anew.
-	c := config(2)
-	c.Slice, c.Slices = 1, n
-	fresh := newField(t, c, memory())
-	fresh.now, fresh.lease = fields[1].now, fields[1].lease
-	fresh.leader = agree.New(c, memory(), "new", fresh.now)
-	fields[1] = fresh
+	ms.renew(t, 1)
 	pass(60)
 	for _, f := range fields {
 		f.all(3)
@@ -496,6 +515,31 @@ func TestSlicesAgreeThroughWhatIsWrittenOnce(t *testing.T) {
 		if !f.plan.Over || f.plan.Code != 0 {
 			t.Errorf("slice %d: %s %+v", s, f.leader.Stage, f.plan)
 		}
+	}
+}
+
+// TestTheOtherSlicesFollowANewLifeOfTheFirst: it decides for all, and the verdict that they wait for will never be given.
+func TestTheOtherSlicesFollowANewLifeOfTheFirst(t *testing.T) {
+	ms := newMultislice(t, 3)
+	ms.pass(20)
+	ms.fields[0].deaf = map[int]bool{0: true, 1: true}
+	gone := ms.fields[0]
+	ms.fields = ms.fields[1:]
+	ms.fields[0].end(0, restart.Exit{Code: 5}, restart.Circumstances{}) // it is without the first slice
+	ms.pass(20)
+	for _, f := range ms.fields {
+		if f.leader.Stage != agree.Deciding {
+			t.Fatal(f.leader.Stage)
+		}
+	}
+	// It has taken the lease over.
+	ms.fields = append([]*field{gone}, ms.fields...)
+	ms.renew(t, 0)
+	ms.fields[0].now, ms.lease = ms.fields[1].now, 2
+	ms.fields[0].leader.Attempt = 2
+	ms.pass(120)
+	for _, f := range ms.fields {
+		f.all(3)
 	}
 }
 
