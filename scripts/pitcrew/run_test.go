@@ -787,6 +787,37 @@ func relaunch(t testing.TB, p *crewProcess) *crewProcess {
 	return launch(t, p.Args[2:i], p.Args[i+1:])
 }
 
+// TestANewLifeOfASliceJoinsThoughTheOthersHang: without Pitstop nobody else ends their attempt, and they keep the lease alive.
+func TestANewLifeOfASliceJoinsThoughTheOthersHang(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	crew := func(slice int, host string) *crewProcess {
+		return launch(t, []string{
+			"--checkpoint-dir=file://" + dir, "--workload=demo/llama", fmt.Sprintf("--node=llama-%d", slice), "--zone=us-west4-a",
+			"--host=" + host, fmt.Sprintf("--slice=%d", slice), "--slices=2",
+		}, train(t, "-dir="+filepath.Join(dir, fmt.Sprint("s", slice)), "-log="+filepath.Join(dir, fmt.Sprint("s", slice)), "-at=1", "-hang"))
+	}
+	crew(0, "t1v-n-00000000-w-0")
+	old := crew(1, "t1v-n-11111111-w-0")
+	journal(t, filepath.Join(dir, "s0"), "hangs", 1)
+	journal(t, filepath.Join(dir, "s1"), "hangs", 1)
+	old.signal(syscall.SIGKILL) // its machine is gone, with all that ran there
+	old.code()
+	old.sweep()
+	again := crew(1, "t1v-n-22222222-w-0")
+	again.says(t, "names another life of llama-1; waiting")
+	journal(t, filepath.Join(dir, "s1"), "hangs", 2)
+	l, ok := lease(t, dir)
+	if !ok || len(l.Admitted) != 2 || l.Admitted[1].Workers != "t1v-n-22222222" {
+		t.Errorf("%+v", l)
+	}
+	for s, p := range []string{"s0", "s1"} {
+		if _, err := os.Stat(filepath.Join(dir, p, trainer.TwoWriters)); err == nil {
+			t.Errorf("slice %d: two trainings wrote at once", s)
+		}
+	}
+}
+
 func TestTheSlicesOfAMultisliceRestartTogether(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -102,6 +102,8 @@ type View struct {
 	Now     time.Time
 	Lease   Lease
 	Outside Outside
+	// Replaced are the other slices in whose place a new life stands, with no sign of the one that the lease names.
+	Replaced []int
 	// Step and Checkpoint are the last complete checkpoint, Chance is between 0 and 1.
 	Step       int64
 	Checkpoint string
@@ -432,6 +434,11 @@ func (l *Leader) train(v View) bool {
 	}
 	if m, leaves := l.leaver(); leaves {
 		return l.end(v.Now, Plan{Reason: fmt.Sprintf("pitcrew of worker %d was told to end", m.Worker)})
+	}
+	if len(v.Replaced) > 0 {
+		l.lose(v.Now, Status{})
+		l.lost.Slice = v.Replaced[0]
+		return l.end(v.Now, Plan{Reason: fmt.Sprintf("slice %d was lost, and a new one is in its place", l.lost.Slice)})
 	}
 	for _, m := range l.members {
 		if v.Now.Sub(m.heard) > l.Silence {

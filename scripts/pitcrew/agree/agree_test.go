@@ -32,7 +32,9 @@ type field struct {
 	events []agree.Event
 	deaf   map[int]bool // workers that are not to be heard
 	slow   map[int]bool // workers that do not end by themselves
-	blind  bool         // nobody has looked at the checkpoints yet
+	// replaced are the slices of which others have a new life.
+	replaced []int
+	blind    bool // nobody has looked at the checkpoints yet
 }
 
 func newField(t *testing.T, c agree.Config, m agree.Memory) *field {
@@ -66,7 +68,7 @@ func (f *field) turn() {
 		}
 	}
 	var happened []agree.Event
-	f.plan, f.want, happened = f.leader.Advance(agree.View{Now: f.now, Lease: f.lease, Outside: f.out, Chance: 0.5, Blind: f.blind})
+	f.plan, f.want, happened = f.leader.Advance(agree.View{Now: f.now, Lease: f.lease, Outside: f.out, Chance: 0.5, Blind: f.blind, Replaced: f.replaced})
 	f.events = append(f.events, happened...)
 	if w := f.want.Wake; !w.IsZero() && !w.After(f.now) {
 		f.t.Fatalf("%v: %s wants to be asked again at %v, for ever", f.now.Sub(start), f.leader.Stage, w.Sub(start))
@@ -515,6 +517,22 @@ func TestSlicesAgreeThroughWhatIsWrittenOnce(t *testing.T) {
 		if !f.plan.Over || f.plan.Code != 0 {
 			t.Errorf("slice %d: %s %+v", s, f.leader.Stage, f.plan)
 		}
+	}
+}
+
+// TestAHungAttemptEndsWhenANewLifeOfAnotherSliceWaits: what trains here hears nothing of the slice that is gone.
+func TestAHungAttemptEndsWhenANewLifeOfAnotherSliceWaits(t *testing.T) {
+	ms := newMultislice(t, 2)
+	ms.pass(20)
+	ms.fields[0].replaced = []int{1}
+	ms.pass(5)
+	if c := ms.ended[1]; c == nil || c.Slice != 1 || c.Class != restart.Interrupted || len(ms.fields[0].running()) != 0 {
+		t.Errorf("%+v", c)
+	}
+	ms.fields[0].replaced = nil
+	ms.pass(60)
+	for _, f := range ms.fields {
+		f.all(2)
 	}
 }
 

@@ -202,6 +202,7 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
 	c := &crew{
 		Options: o, ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, next: map[string]time.Time{},
 		step: step{n: -1, reported: -1}, board: peers.Board{Store: o.Store, Directory: o.Directory},
+		out: outside{claims: map[int]claim{}},
 	}
 	if err := c.open(); err != nil {
 		c.Say("%v", err)
@@ -494,7 +495,7 @@ func (c *crew) keep() {
 // view is what the leader sees beside its workers.
 func (c *crew) view(now time.Time) agree.View {
 	return agree.View{
-		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Step: c.found.Step, Checkpoint: c.found.URI,
+		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Replaced: c.out.replaced, Step: c.found.Step, Checkpoint: c.found.URI,
 		Chance: rand.Float64(), //nolint:gosec // it spreads restarts
 		Hold:   c.announced.preempted || c.told != nil,
 		Blind:  c.looked.blind,

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"pitstop.internal/events"
@@ -173,6 +175,9 @@ func (c *crew) leaseRead(l checkpoint.Lease, pulse int64, err error) {
 		return
 	}
 	c.fault("admission", fmt.Errorf("the lease in %s names another life of %s; waiting", c.Directory, c.Machine.SliceName()))
+	if c.leader != nil && c.Machine.Slices > 1 && l.Epoch == 0 && names(l, c.Machine.SliceName()) != nil {
+		c.claim(l.Attempt)
+	}
 	rival := fmt.Sprint(l.Epoch, l.Attempt, l.Admitted, pulse)
 	if rival != v.rival {
 		v.rival, v.since = rival, now
@@ -181,6 +186,63 @@ func (c *crew) leaseRead(l checkpoint.Lease, pulse int64, err error) {
 		c.Say("nothing has stirred behind the lease for %v: taking it over", c.Times.TakeOver)
 		c.name(l.Attempt+1, true)
 	}
+}
+
+// names is what a lease says of a slice; nil is nothing.
+func names(l checkpoint.Lease, slice string) *events.Admission {
+	for i, a := range l.Admitted {
+		if a.Slice == slice {
+			return &l.Admitted[i]
+		}
+	}
+	return nil
+}
+
+// claim tells the other slices that this life wants to train in the place of the one that their own lease names: theirs may
+// hang without it, and keep the lease alive. It is ready for the attempt that hangs, so that they see it, and for the next.
+func (c *crew) claim(attempt int) {
+	c.beside(limit, func(ctx context.Context) func() {
+		err := errors.Join(c.board.Ready(ctx, attempt, c.Machine.Slice, c.admission()), c.board.Ready(ctx, attempt+1, c.Machine.Slice, c.admission()))
+		return func() { c.fault("the other slices", err) }
+	})
+}
+
+// claim is a life of another slice that the crews' own lease does not name.
+type claim struct {
+	life        string
+	since, seen time.Time
+	// stood says that the life that the lease names had the time to object, and to end its training.
+	stood bool
+}
+
+// claims returns which slices are ready, without the new lives of those whose last one may still train: it says again that
+// it is ready as long as it can read and write beside the checkpoints, and ends its training where it cannot.
+func (c *crew) claims(now time.Time, ready map[int]events.Admission) map[int]events.Admission {
+	o := &c.out
+	o.replaced, o.claimed = nil, false
+	for s, a := range ready {
+		named := names(c.lease.Lease, a.Slice)
+		if !c.lease.exists || c.lease.Epoch > 0 || named == nil || named.Workers == a.Workers {
+			delete(o.claims, s)
+			continue
+		}
+		k := o.claims[s]
+		if k.life != a.Workers || !k.stood && now.Sub(k.seen) > 3*c.Times.Lease {
+			k = claim{life: a.Workers, since: now}
+		}
+		k.seen, k.stood = now, k.stood || now.Sub(k.since) >= c.Times.TakeOver
+		switch {
+		case s == c.Machine.Slice:
+			o.claimed = true
+			delete(ready, s)
+		case k.stood:
+			o.replaced = append(o.replaced, s)
+		default:
+			delete(ready, s)
+		}
+		o.claims[s] = k
+	}
+	return ready
 }
 
 // succeeds reports whether this crew may put itself in the place of the one that a lease names: where a crew wrote it, or
@@ -207,7 +269,7 @@ func (c *crew) name(attempt int, takeOver bool) {
 		return
 	}
 	c.lease.writing = true
-	ready := c.out.ready
+	ready := slices.Collect(maps.Values(c.out.ready))
 	if c.Machine.Slices <= 1 {
 		ready = []events.Admission{c.admission()}
 	}
@@ -304,8 +366,15 @@ func (c *crew) workload() (name string, known bool) {
 // outside is what the other slices say.
 type outside struct {
 	view  agree.Outside
-	ready []events.Admission
+	ready map[int]events.Admission
 	busy  bool
+	// claims are the new lives of slices, replaced the slices that were lost, and claimed says that somebody wants the place
+	// of this one.
+	claims   map[int]claim
+	replaced []int
+	claimed  bool
+	// cleared is the last attempt whose traces were removed.
+	cleared int
 }
 
 // carry does what the leader wants of the world.
@@ -345,6 +414,13 @@ func (c *crew) ask(w agree.Want) {
 		return
 	}
 	c.out.busy = true
+	if c.out.claimed && c.admits(c.lease.Lease) {
+		w.Ready = w.Look // this life is not over
+	}
+	clear := 0
+	if c.Machine.Slice == 0 && c.out.cleared < w.Look-3 {
+		clear = w.Look - 3
+	}
 	c.beside(limit, func(ctx context.Context) func() {
 		var faults []error
 		if w.Ready > 0 {
@@ -357,14 +433,21 @@ func (c *crew) ask(w agree.Want) {
 			faults = append(faults, c.board.Judge(ctx, *w.Verdict))
 		}
 		view, ready, err := c.board.Look(ctx, w.Look)
-		if c.Machine.Slice == 0 && w.Look > 3 {
-			faults = append(faults, c.board.Clear(ctx, w.Look-3))
+		var cleared error
+		if clear > 0 {
+			cleared = c.board.Clear(ctx, clear)
+			faults = append(faults, cleared)
 		}
 		return func() {
 			c.out.busy = false
+			if cleared == nil {
+				c.out.cleared = max(c.out.cleared, clear)
+			}
 			c.fault("the other slices", errors.Join(append(faults, err)...))
 			if err == nil {
-				c.out.view, c.out.ready = view, ready
+				c.out.ready = c.claims(c.clock(), ready)
+				c.out.view = view
+				c.out.view.Ready = len(c.out.ready)
 			}
 		}
 	})

@@ -24,7 +24,7 @@ func crewOf(t *testing.T, slices int) *crew {
 			Times: DefaultTimes(), Say: func(string, ...any) {}, Note: func(string, ...any) {},
 		},
 		ctx: t.Context(), do: make(chan func(), 8), clock: time.Now, seen: map[string]string{}, next: map[string]time.Time{},
-		life: Life(m), leader: &agree.Leader{},
+		life: Life(m), leader: &agree.Leader{}, out: outside{claims: map[int]claim{}},
 	}
 	c.board = peers.Board{Store: c.Store, Directory: c.Directory}
 	return c
@@ -94,6 +94,57 @@ func TestWhoMeansToTrainGivesASignOfLife(t *testing.T) {
 		pulse, err := crew.board.Pulse(t.Context())
 		if err != nil || (pulse != 0) != c.beats {
 			t.Errorf("%s of %d slices: %d, %v", c.stage, c.slices, pulse, err)
+		}
+	}
+}
+
+// TestANewLifeOfASliceWaitsAsLongAsTheLastOneMayTrain: the last one objects as long as it can, and ends when it cannot.
+func TestANewLifeOfASliceWaitsAsLongAsTheLastOneMayTrain(t *testing.T) {
+	admission := func(slice, life string) events.Admission {
+		return events.Admission{Slice: slice, Incarnation: events.Incarnation{Zone: "us-west4-a"}, Workers: life}
+	}
+	type look struct {
+		life  string
+		after time.Duration
+	}
+	often := func(n int, life string) (all []look) {
+		for range n {
+			all = append(all, look{life, 2 * time.Second})
+		}
+		return all
+	}
+	most := int(DefaultTimes().TakeOver / (2 * time.Second))
+	for name, c := range map[string]struct {
+		epoch           int64
+		slice           int // whose place it is
+		looks           []look
+		ready           int
+		replaced, claim bool
+	}{
+		"the one that the lease names":             {slice: 1, looks: often(most+9, "old"), ready: 2},
+		"a new one":                                {slice: 1, looks: often(most, "new"), ready: 1},
+		"a new one, and nothing of the last":       {slice: 1, looks: often(most+1, "new"), ready: 2, replaced: true},
+		"the last one objected":                    {slice: 1, looks: slices.Concat(often(most, "new"), often(1, "old"), often(most, "new")), ready: 1},
+		"the last one is back":                     {slice: 1, looks: slices.Concat(often(most+1, "new"), often(1, "old")), ready: 2},
+		"a newer one":                              {slice: 1, looks: slices.Concat(often(most, "new"), often(1, "newer")), ready: 1},
+		"nobody looked meanwhile":                  {slice: 1, looks: []look{{"new", time.Second}, {"new", time.Hour}}, ready: 1},
+		"nobody looked since it was known to wait": {slice: 1, looks: slices.Concat(often(most+1, "new"), []look{{"new", time.Hour}}), ready: 2, replaced: true},
+		"Pitstop's lease":                          {slice: 1, epoch: 3, looks: often(most+1, "new"), ready: 2},
+		"this one's own":                           {slice: 0, looks: often(most+1, "new"), ready: 1, claim: true},
+	} {
+		crew := crewOf(t, 2)
+		lives := []string{crew.life, "old"}
+		crew.lease.exists = true
+		crew.lease.Lease = checkpoint.Lease{Epoch: c.epoch, Attempt: 1, Admitted: []events.Admission{admission("llama", lives[0]), admission("other", lives[1])}, By: by}
+		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		var ready map[int]events.Admission
+		for _, l := range c.looks {
+			now = now.Add(l.after)
+			lives[c.slice] = l.life
+			ready = crew.claims(now, map[int]events.Admission{0: admission("llama", lives[0]), 1: admission("other", lives[1])})
+		}
+		if len(ready) != c.ready || (len(crew.out.replaced) > 0) != c.replaced || crew.out.claimed != c.claim {
+			t.Errorf("%s: %d are ready, %v are replaced, claimed %v", name, len(ready), crew.out.replaced, crew.out.claimed)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -74,7 +73,7 @@ func (b Board) Judge(ctx context.Context, v agree.Verdict) error {
 }
 
 // Look reads what all slices say about an attempt, and in which lives they are ready.
-func (b Board) Look(ctx context.Context, attempt int) (agree.Outside, []events.Admission, error) {
+func (b Board) Look(ctx context.Context, attempt int) (agree.Outside, map[int]events.Admission, error) {
 	o := agree.Outside{Attempt: attempt}
 	names, err := b.Store.List(ctx, b.attempt(attempt), checkpoint.ListOptions{})
 	if errors.Is(err, checkpoint.ErrNotExist) {
@@ -83,17 +82,18 @@ func (b Board) Look(ctx context.Context, attempt int) (agree.Outside, []events.A
 	if err != nil {
 		return o, nil, err
 	}
-	var ready []events.Admission
+	ready := map[int]events.Admission{}
 	for _, e := range names.Entries {
 		uri := checkpoint.Join(b.attempt(attempt), e.Name)
-		switch {
-		case strings.HasPrefix(e.Name, "ready-"):
+		var slice int
+		switch _, err := fmt.Sscanf(e.Name, "ready-%d.json", &slice); {
+		case err == nil:
 			var a events.Admission
 			if err := b.read(ctx, uri, &a); err != nil {
 				return o, nil, err
 			}
 			o.Ready++
-			ready = append(ready, a)
+			ready[slice] = a
 		case e.Name == "ended.json":
 			o.Ended = &agree.Cause{}
 			if err := b.read(ctx, uri, o.Ended); err != nil {
