@@ -333,6 +333,8 @@ func (f *flags) identify(ctx context.Context, o *crew.Options, signals <-chan os
 			return err
 		}
 		o.Machine = m
+	} else {
+		o.Machine.MachineID = metadata.MachineID()
 	}
 	m := &o.Machine
 	for value, into := range map[string]*string{

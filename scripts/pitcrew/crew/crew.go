@@ -318,13 +318,17 @@ func (c *crew) adopt() error {
 	return nil
 }
 
-// Life is what the host names of a slice's workers have in common, and no other slice's.
+// Life is what the host names of a slice's workers have in common, and no other slice's. Two machines may have one host name
+// where nobody gives them out.
 func Life(m metadata.Machine) string {
 	if group, _, ok := events.WorkerGroup(m.Host); ok {
 		return group
 	}
 	if len(m.Peers) > 1 {
 		return m.Peers[0]
+	}
+	if m.MachineID != "" {
+		return m.Host + "-" + m.MachineID
 	}
 	return m.Host
 }

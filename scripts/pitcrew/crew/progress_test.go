@@ -38,6 +38,9 @@ func TestLife(t *testing.T) {
 		{metadata.Machine{Host: "t1v-n-0123abcd-w-3", Peers: []string{"10.0.0.1", "10.0.0.2"}}, "t1v-n-0123abcd"},
 		{metadata.Machine{Host: "pod-3", Peers: []string{"job-slice-0.svc", "job-slice-1.svc"}}, "job-slice-0.svc"},
 		{metadata.Machine{Host: "laptop", Peers: []string{"x"}}, "laptop"},
+		{metadata.Machine{Host: "laptop", MachineID: "0a1b2c3d"}, "laptop-0a1b2c3d"},
+		{metadata.Machine{Host: "pod-3", MachineID: "0a1b2c3d", Peers: []string{"job-slice-0.svc", "job-slice-1.svc"}}, "job-slice-0.svc"},
+		{metadata.Machine{Host: "t1v-n-0123abcd-w-3", MachineID: "0a1b2c3d"}, "t1v-n-0123abcd"},
 	} {
 		if got := crew.Life(c.m); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.m, got, c.want)

@@ -2,9 +2,11 @@ package metadata
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path"
@@ -27,6 +29,8 @@ type Machine struct {
 	Accelerator string
 	// Slice and Slices are the place in a Multislice; 0 of 1 where there is none.
 	Slice, Slices int
+	// MachineID tells machines of one host name apart where there is no metadata server.
+	MachineID string
 	// InstanceID is the machine's number at Compute Engine.
 	InstanceID string
 	// Directory is the checkpoint directory as the node's metadata say it.
@@ -119,6 +123,20 @@ func Local() Machine {
 	}
 	m := Machine{Host: strings.Split(host, ".")[0], Slices: 1}.inContainer(os.Getenv)
 	return m
+}
+
+// MachineID names this installation of a system, "" where it has no name. It is for this program alone, as the system's own is
+// not to be told to anybody, and stays the same from one start of the machine to the next.
+// https://www.freedesktop.org/software/systemd/man/latest/machine-id.html
+func MachineID() string { return machineIDIn(os.DirFS("/")) }
+
+func machineIDIn(root fs.FS) string {
+	raw, err := fs.ReadFile(root, "etc/machine-id")
+	id := strings.TrimSpace(string(raw))
+	if err != nil || id == "" || id == "uninitialized" {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte("pitcrew|"+id)))[:8]
 }
 
 func first(values ...string) string {
