@@ -389,7 +389,7 @@ func (c *crew) carry(now time.Time, w agree.Want) {
 	if w.Look > 0 && c.Machine.Slices > 1 && (c.every("board", c.Times.Board, now) || c.out.view.Attempt != w.Look) {
 		c.ask(w)
 	}
-	if l := c.lease; c.Directory != "" && l.exists && l.Epoch == 0 && (c.child != nil || c.means()) && c.every("beat", c.Times.Beat, now) {
+	if l := c.lease; c.Directory != "" && l.exists && l.Epoch == 0 && (c.child != nil || c.means()) && c.every("beat", min(c.Times.Beat, c.Times.TakeOver/4), now) {
 		c.beside(limit, func(ctx context.Context) func() {
 			err := c.board.Beat(ctx, c.Machine.Host, c.clock())
 			return func() { c.fault("sign of life", err) }

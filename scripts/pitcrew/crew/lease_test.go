@@ -98,6 +98,23 @@ func TestWhoMeansToTrainGivesASignOfLife(t *testing.T) {
 	}
 }
 
+// TestASignOfLifeIsGivenMoreOftenThanItIsMissed, whatever the flags say.
+func TestASignOfLifeIsGivenMoreOftenThanItIsMissed(t *testing.T) {
+	for _, takeOver := range []time.Duration{DefaultTimes().TakeOver, time.Minute, 6 * time.Second} {
+		crew := crewOf(t, 1)
+		crew.Times.TakeOver = takeOver
+		crew.leader.Stage = agree.Training
+		crew.lease.exists = true
+		crew.lease.Lease = checkpoint.Lease{Attempt: 1, Admitted: []events.Admission{crew.admission()}, By: by}
+		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		crew.carry(now, agree.Want{})
+		if every := crew.next["beat"].Sub(now); every <= 0 || every > takeOver/3 {
+			t.Errorf("every %v, and it is missed after %v", every, takeOver)
+		}
+		(<-crew.do)()
+	}
+}
+
 // TestANewLifeOfASliceWaitsAsLongAsTheLastOneMayTrain: the last one objects as long as it can, and ends when it cannot.
 func TestANewLifeOfASliceWaitsAsLongAsTheLastOneMayTrain(t *testing.T) {
 	admission := func(slice, life string) events.Admission {
