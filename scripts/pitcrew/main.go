@@ -46,13 +46,7 @@ func usage(format string, a ...any) error { return exit{crew.CodeUsage, fmt.Erro
 
 // Main runs the command and returns the code to exit with.
 func Main(ctx context.Context, args []string) int {
-	root := &cobra.Command{
-		Use:           "pitcrew",
-		Short:         "Keep a training running on a Cloud TPU",
-		SilenceErrors: true, SilenceUsage: true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-	}
-	root.AddCommand(runCommand(), scaleCommand(), doctorCommand(), installCommand())
+	root := commands()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -66,6 +60,18 @@ func Main(ctx context.Context, args []string) int {
 		fmt.Fprintln(os.Stderr, "pitcrew:", err)
 	}
 	return code
+}
+
+// commands are pitcrew's.
+func commands() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "pitcrew",
+		Short:         "Keep a training running on a Cloud TPU",
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.AddCommand(runCommand(), scaleCommand(), doctorCommand(), installCommand())
+	return root
 }
 
 // command returns the training's command: what stands behind --.
