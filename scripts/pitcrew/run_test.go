@@ -669,6 +669,31 @@ func TestWhoIsToldToEndTellsTheOthers(t *testing.T) {
 	}
 }
 
+func TestASliceThatIsToldToEndTellsTheOtherSlices(t *testing.T) {
+	t.Parallel()
+	for _, told := range []int{0, 1} {
+		dir := t.TempDir()
+		var crews []*crewProcess
+		for s := range 2 {
+			crews = append(crews, launch(t, []string{
+				"--checkpoint-dir=file://" + dir, "--workload=demo/llama", fmt.Sprintf("--node=llama-%d", s), "--zone=us-west4-a",
+				fmt.Sprintf("--host=t1v-n-0000000%d-w-0", s), fmt.Sprintf("--slice=%d", s), "--slices=2",
+			}, train(t, "-dir="+filepath.Join(dir, fmt.Sprint("s", s)), "-log="+dir)))
+		}
+		journal(t, dir, "began", 2)
+		crews[told].signal(syscall.SIGTERM)
+		if code := crews[told].code(); code != 143 {
+			t.Errorf("slice %d: code %d", told, code)
+		}
+		nobodyTrains(t, dir)
+		if !crews[1-told].running() {
+			t.Errorf("slice %d: the other pitcrew has ended", told)
+		}
+		relaunch(t, crews[told])
+		journal(t, dir, "began", 4)
+	}
+}
+
 // nobodyTrains waits until no training of the journal runs.
 func nobodyTrains(t testing.TB, dir string) {
 	t.Helper()

@@ -144,6 +144,7 @@ type crew struct {
 	began    bool // a training was started by this crew or an earlier one
 	stopping *stopping
 	told     os.Signal // the signal that asks the crew itself to end
+	toldAt   time.Time
 
 	saver     save.Saver
 	commands  sync.WaitGroup      // that save
@@ -540,13 +541,13 @@ func (c *crew) parted(now time.Time) bool {
 	if c.leader == nil || c.status.Phase != agree.Ended {
 		return true // whoever leads hears of it
 	}
-	wait, known := parting, c.server == nil || c.server.Known() >= c.Machine.Workers-1
+	finish, known := now.Add(parting), c.server == nil || c.server.Known() >= c.Machine.Workers-1
 	if c.Machine.Slices > 1 {
-		wait += c.Times.Stop + c.Times.Dump
+		finish = c.toldAt.Add(c.Times.Stop + c.Times.Dump + parting)
 		known = known && (c.status.Attempt <= c.leader.Handled || c.out.view.Attempt == c.status.Attempt && c.out.view.Ended != nil)
 	}
 	if c.finish.IsZero() {
-		c.finish = now.Add(wait)
+		c.finish = finish
 	}
 	c.at(c.finish)
 	c.at(now.Add(20 * time.Millisecond))

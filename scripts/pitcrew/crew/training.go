@@ -164,7 +164,7 @@ func (c *crew) ended(t *child.Child) {
 	c.child, c.stopping = nil, nil
 	c.answer(now, c.saver.Ended(c.world(now, nil), e.Describe(), clean))
 	if c.Terminal && c.told == nil && (e.Signal == "SIGINT" || e.Code == 128+int(syscall.SIGINT)) {
-		c.told, when.Stopped = syscall.SIGINT, true // the person at the terminal has ended it
+		c.told, c.toldAt, when.Stopped = syscall.SIGINT, now, true // the person at the terminal has ended it
 	}
 	c.refresh()
 	c.exited(e, when)
@@ -250,6 +250,8 @@ func (c *crew) signalled(s os.Signal) {
 	c.set(c.status)
 	if again {
 		c.finish = now // whoever asks twice does not want to wait
+	} else {
+		c.toldAt = now
 	}
 	if c.child == nil {
 		return
