@@ -76,7 +76,7 @@ func TestInstallOnAllWorkers(t *testing.T) {
 		if err != nil || !strings.Contains(unit, "WorkingDirectory="+cwd+"\n") || !strings.Contains(unit, `Environment="PATH=`+dir+":") {
 			t.Errorf("worker %d: it runs elsewhere, or with another PATH: %s", w, unit)
 		}
-		if said := read(t, filepath.Join(home, "systemctl")); said != "--user daemon-reload\n--user enable llama\n--user restart llama\n" {
+		if said := read(t, filepath.Join(home, "systemctl")); said != "--user show --property=Version\n--user daemon-reload\n--user enable llama\n--user restart llama\n" {
 			t.Errorf("worker %d: %q", w, said)
 		}
 		if _, err := os.Stat(filepath.Join(home, copied)); err == nil {

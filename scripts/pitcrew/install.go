@@ -143,11 +143,17 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 		}
 		return nil
 	}
+	starts := i.start && i.root == ""
+	if starts { // a machine without systemd is left as it was
+		if err := i.systemctl(ctx, "show", "--property=Version"); err != nil {
+			return exit{crew.CodeFailed, fmt.Errorf("nothing was installed: %w; without systemd call pitcrew run, in a container as its entrypoint", err)}
+		}
+	}
 	if err := i.write(files, out); err != nil {
 		return exit{crew.CodeFailed, err}
 	}
-	if i.start && i.root == "" {
-		if err := i.systemctl(ctx, out); err != nil {
+	if starts {
+		if err := i.begin(ctx, out); err != nil {
 			return exit{crew.CodeFailed, err}
 		}
 	}
@@ -277,16 +283,23 @@ func (i *installation) write(files []file, out io.Writer) error {
 	return nil
 }
 
-func (i *installation) systemctl(ctx context.Context, out io.Writer) error {
-	// An older unit that runs goes by its old text until it is started anew.
+// begin has systemd start the unit; an older one that runs goes by its old text until it is started anew.
+func (i *installation) begin(ctx context.Context, out io.Writer) error {
 	for _, args := range [][]string{{"daemon-reload"}, {"enable", i.name}, {"restart", i.name}} {
-		args = append(i.forUser(), args...)
-		if text, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput(); err != nil {
-			return fmt.Errorf("systemctl %s: %w: %s", strings.Join(args, " "), err, strings.Join(strings.Fields(string(text)), " "))
+		if err := i.systemctl(ctx, args...); err != nil {
+			return err
 		}
 	}
 	_, err := fmt.Fprintf(out, "%s runs; see it with: journalctl %s\n", i.name, strings.Join(append(i.forUser(), "-f", "-u", i.name), " "))
 	return err
+}
+
+func (i *installation) systemctl(ctx context.Context, args ...string) error {
+	args = append(i.forUser(), args...)
+	if text, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("systemctl %s: %w: %s", strings.Join(args, " "), err, strings.Join(strings.Fields(string(text)), " "))
+	}
+	return nil
 }
 
 // forUser is what systemd's own commands are given for one user's unit.

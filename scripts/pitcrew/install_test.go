@@ -135,7 +135,7 @@ func TestInstallStartsTheUnitAnew(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "journalctl --user -f -u llama") || !strings.Contains(out, "./pitcrew install --user ...") || strings.Contains(out, "startup-script") {
 		t.Errorf("%d %s", code, out)
 	}
-	want := "--user daemon-reload\n--user enable llama\n--user restart llama\n"
+	want := "--user show --property=Version\n--user daemon-reload\n--user enable llama\n--user restart llama\n"
 	if raw, err := os.ReadFile(said); err != nil || string(raw) != want {
 		t.Errorf("%q, %v", raw, err)
 	}
@@ -230,5 +230,19 @@ func TestAMisspeltFolderIsNotMade(t *testing.T) {
 	}
 	if names, err := os.ReadDir(dir); err != nil || len(names) != 0 {
 		t.Errorf("%v, %v", names, err)
+	}
+}
+
+// TestInstallLeavesNothingWhereNoSystemdRuns, as in a container or on a laptop of another kind.
+func TestInstallLeavesNothingWhereNoSystemdRuns(t *testing.T) {
+	home, bin := t.TempDir(), t.TempDir()
+	script := "#!/bin/sh\necho System has not been booted with systemd.; exit 1\n"
+	if err := os.WriteFile(filepath.Join(bin, "systemctl"), []byte(script), 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	code, out := pitcrew(t, []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH")}, "install", "--user", "--", "true")
+	left, err := os.ReadDir(home)
+	if code != 125 || !strings.Contains(out, "nothing was installed: ") || strings.Count(out, "\n") != 1 || err != nil || len(left) != 0 {
+		t.Errorf("%d, %q, %v, %v", code, out, left, err)
 	}
 }
