@@ -738,12 +738,7 @@ func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
 		}
 		defer r.Close() //nolint:errcheck // a test's
 		defer w.Close() //nolint:errcheck // likewise
-		if err := w.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
-		for err == nil { // until it is full
-			_, err = w.Write(make([]byte, 1<<10))
-		}
+		fill(t, w)
 		cmd := exec.CommandContext(t.Context(), self(t), slices.Concat([]string{"run", "--metadata=none", "-v", "--state=" + t.TempDir(), "--checkpoint-dir=file://" + dir}, quick,
 			[]string{"--stop-grace=300ms", "--"}, train(t, "-dir="+dir, "-on-term=ignore"))...)
 		cmd.Env, cmd.Stderr = append(os.Environ(), asPitcrew+"=1"), w
@@ -761,6 +756,49 @@ func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
 		}
 		until(t, "the training has ended", func() bool { return !alive(pid) })
 		_ = cmd.Wait() //nolint:errcheck // the training is looked at
+	}
+}
+
+// TestATrainingWhoseOutputNobodyTakesEnds: where pitcrew reads the output, what it cannot pass on must not keep the end back.
+func TestATrainingWhoseOutputNobodyTakesEnds(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close() //nolint:errcheck // a test's, and never read
+	defer w.Close() //nolint:errcheck // likewise
+	fill(t, w)
+	begun := filepath.Join(t.TempDir(), "begun")
+	cmd := exec.CommandContext(t.Context(), self(t), slices.Concat([]string{"run", "--metadata=none", "--state=" + t.TempDir(), "--read-output", "--restarts=1", "--job-tries=0"}, quick,
+		[]string{"--", "sh", "-c", "head -c 60000 /dev/zero; echo x >> " + begun + "; exit 7"})...)
+	cmd.Env, cmd.Stdout = append(os.Environ(), asPitcrew+"=1"), w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(deadline):
+		t.Error("it has not ended")
+		_ = cmd.Process.Kill() //nolint:errcheck // its parent sees the end of the pipe
+		return
+	}
+	if raw, err := os.ReadFile(begun); cmd.ProcessState.ExitCode() != 7 || err != nil || string(raw) != "x\nx\n" {
+		t.Errorf("code %d, %q, %v", cmd.ProcessState.ExitCode(), raw, err)
+	}
+}
+
+// fill fills a pipe.
+func fill(t testing.TB, w *os.File) {
+	t.Helper()
+	err := w.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = w.Write(make([]byte, 1<<10))
 	}
 }
 

@@ -247,7 +247,7 @@ func (t *training) wait() restart.Exit {
 	}
 	end(t.pid, t.spec.Leftovers)
 	if t.output != nil {
-		t.output.wait()
+		t.output.wait(max(t.spec.Leftovers, time.Second))
 		e.Tail = t.output.tail()
 		t.finish(e)
 	}
@@ -304,12 +304,14 @@ type output struct {
 	path    string
 	pattern *pattern
 	done    sync.WaitGroup
+	passed  atomic.Int64 // bytes that somebody took
 
 	mu      sync.Mutex
 	lines   []string // a ring
 	next    int
 	last    Output
 	written time.Time
+	over    bool // what comes now is too late to count
 }
 
 // The bounds of what is kept: lines of that length, so many of them, and how often the step is written down.
@@ -340,6 +342,7 @@ func (o *output) copy(from, to *os.File) {
 				if _, werr := to.Write(buf[:n]); werr != nil {
 					open = false
 				}
+				o.passed.Add(int64(n))
 			}
 			rest = o.take(rest, buf[:n])
 			if err != nil {
@@ -429,7 +432,7 @@ func (o *output) push(line []byte) {
 
 // note writes the step down, at most once a second: the crew looks seldom. Less than 0 is none.
 func (o *output) note(step int64) {
-	if step < 0 {
+	if step < 0 || o.over {
 		return
 	}
 	now := time.Now()
@@ -441,10 +444,28 @@ func (o *output) note(step int64) {
 	_ = state.Write(o.path, o.last) //nolint:errcheck // the next one may be written
 }
 
-func (o *output) wait() {
-	o.done.Wait()
+// wait waits for the rest of the output as long as somebody takes it: who has stopped to for that long does not keep back how
+// the training ended.
+func (o *output) wait(idle time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		o.done.Wait()
+	}()
+	timer := time.NewTicker(idle)
+	defer timer.Stop()
+	for waiting, passed := true, int64(-1); waiting; {
+		select {
+		case <-done:
+			waiting = false
+		case <-timer.C:
+			n := o.passed.Load()
+			waiting, passed = n != passed, n
+		}
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.over = true
 	if !o.last.At.IsZero() {
 		_ = state.Write(o.path, o.last) //nolint:errcheck // the step is then an older one
 	}
