@@ -143,6 +143,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("this is the crew of %s", s.workload), http.StatusConflict)
 		return
 	}
+	if worker := m.Status.Worker; worker < 1 || len(s.peers) > 0 && worker >= len(s.peers) {
+		http.Error(w, fmt.Sprintf("worker %d: there are %d, and 0 hears the others", worker, len(s.peers)), http.StatusConflict)
+		return
+	}
 	s.mu.Lock()
 	before := s.workers[m.Status.Worker]
 	if m.Voice == before.voice && m.Word < before.word {
@@ -263,7 +267,7 @@ func (c *Client) Heard() time.Time {
 
 // Run speaks until ctx ends. Tell gets every plan, fail the first failure of a row and nil at its end.
 func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error)) {
-	knows, failed := "", false
+	knows, over, failed := "", false, false
 	for ctx.Err() == nil {
 		c.mu.Lock()
 		m, changed := c.message(knows), c.changed
@@ -292,10 +296,16 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 			}
 			if p.Version != "" && p.Version != knows {
 				knows = p.Version
-				if p.Over { // there may be nobody to ask again
+				if over = p.Over; over { // there may be nobody to ask again
 					c.part(ctx, knows)
 				}
 				tell(p)
+			}
+			if over || m.Status.Gone() { // worker 0 has nothing more to say
+				select {
+				case <-changed:
+				case <-ctx.Done():
+				}
 			}
 		case interrupted: // there is something new to say
 		default:

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 
 func TestStatusesAndPlansPassAtOnce(t *testing.T) {
 	heard, told := make(chan agree.Status, 100), make(chan agree.Plan, 100)
-	s := peers.NewServer("demo/llama", []string{"127.0.0.1:1"}, func(st agree.Status) { heard <- st })
+	s := peers.NewServer("demo/llama", []string{"127.0.0.1:1", "127.0.0.1:2"}, func(st agree.Status) { heard <- st })
 	h := httptest.NewServer(s)
 	defer h.Close()
 	c := peers.NewClient("demo/llama", strings.TrimPrefix(h.URL, "http://"))
@@ -109,6 +110,53 @@ func TestTheLastWordOfWhoLeavesIsHeard(t *testing.T) {
 	}
 }
 
+// TestWhoKnowsTheEndAsksNoMore: its training may have to be ended yet, and worker 0 has nothing else to say.
+func TestWhoKnowsTheEndAsksNoMore(t *testing.T) {
+	heard, told := make(chan int, 10), make(chan agree.Plan, 1)
+	s := peers.NewServer("demo/llama", nil, func(st agree.Status) { heard <- st.Attempt })
+	s.Publish(agree.Plan{Version: "a.1", Over: true})
+	var asked atomic.Int32
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			asked.Add(1)
+		}
+		s.ServeHTTP(w, r)
+	}))
+	defer h.Close()
+	c := peers.NewClient("demo/llama", strings.TrimPrefix(h.URL, "http://"))
+	c.Say(agree.Status{Worker: 1, Phase: agree.Running, Attempt: 1})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(ctx, func(p agree.Plan) { told <- p }, func(error) {})
+	}()
+	receive(t, told, "the end")
+	for range 100 { // meanwhile it could have asked without end
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What it has to say is said all the same.
+	c.Say(agree.Status{Worker: 1, Phase: agree.Ended, Attempt: 2})
+	for receive(t, heard, "a status") != 2 {
+		continue
+	}
+	cancel()
+	<-done
+	if n := asked.Load(); n > 5 {
+		t.Errorf("it asked %d times", n)
+	}
+}
+
 func phases(all []agree.Status) (says []string) {
 	for _, s := range all {
 		says = append(says, fmt.Sprint(s.Worker, s.Phase, s.Attempt, s.Leaving))
@@ -126,6 +174,8 @@ func TestWhoIsNoWorkerIsNotHeard(t *testing.T) {
 		"another path":      {http.MethodPost, "/", `{"workload":"demo/llama"}`, "10.0.0.2:1", http.StatusNotFound},
 		"another method":    {http.MethodGet, "/pitcrew/v1/status", ``, "10.0.0.2:1", http.StatusNotFound},
 		"no status":         {http.MethodPost, "/pitcrew/v1/status", `[`, "10.0.0.2:1", http.StatusBadRequest},
+		"no such worker":    {http.MethodPost, "/pitcrew/v1/status", `{"workload":"demo/llama","status":{"worker":2}}`, "10.0.0.2:1", http.StatusConflict},
+		"worker 0 itself":   {http.MethodPost, "/pitcrew/v1/status", `{"workload":"demo/llama","status":{"worker":0}}`, "10.0.0.2:1", http.StatusConflict},
 		"too much":          {http.MethodPost, "/pitcrew/v1/status", strings.Repeat(" ", 1<<20), "10.0.0.2:1", http.StatusBadRequest},
 		"another workload":  {http.MethodPost, "/pitcrew/v1/status", `{"workload":"demo/other"}`, "10.0.0.2:1", http.StatusConflict},
 		"nobody's address":  {http.MethodPost, "/pitcrew/v1/status", `{"workload":"demo/llama"}`, "?", http.StatusForbidden},
