@@ -178,8 +178,8 @@ type step struct {
 type looked struct {
 	busy bool
 	at   time.Time
-	// blind says that it was not looked at since the last attempt ended.
-	blind bool
+	// blind is since when it is not known what the last attempt left.
+	blind time.Time
 }
 
 type answered struct {
@@ -503,7 +503,7 @@ func (c *crew) view(now time.Time) agree.View {
 		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Replaced: c.out.replaced, Step: c.found.Step, Checkpoint: c.found.URI,
 		Chance: rand.Float64(), //nolint:gosec // it spreads restarts
 		Hold:   c.announced.preempted || c.told != nil,
-		Blind:  c.looked.blind,
+		Blind:  !c.looked.blind.IsZero() && now.Sub(c.looked.blind) < c.Times.Unread,
 	}
 }
 

@@ -134,7 +134,7 @@ func (c *crew) look(now time.Time) {
 		return
 	}
 	often := c.Times.Look
-	if c.saver.Open() {
+	if c.saver.Open() || !c.looked.blind.IsZero() {
 		often = c.Times.Hurry
 	}
 	due := c.looked.at.Add(often)
@@ -153,17 +153,22 @@ func (c *crew) refresh() {
 	if c.Directory == "" || c.leader == nil {
 		return
 	}
-	c.looked.blind = true
-	c.verify(func() { c.looked.blind = false })
+	c.looked.blind = c.clock()
+	c.verify(nil)
 }
 
 // verify finds the newest complete checkpoint, then goes on.
 func (c *crew) verify(then func()) {
-	c.looked.busy, c.looked.at = true, c.clock()
+	began := c.clock()
+	c.looked.busy, c.looked.at = true, began
 	c.beside(limit, func(ctx context.Context) func() {
 		found, err := checkpoint.Verify(ctx, c.Store, c.Directory, checkpoint.Want{})
 		return func() {
 			c.looked.busy = false
+			// What no other look will find out either is not waited for.
+			if !errors.Is(err, checkpoint.ErrTransient) && !began.Before(c.looked.blind) {
+				c.looked.blind = time.Time{}
+			}
 			missing := (*checkpoint.Missing)(nil)
 			switch {
 			case err == nil:

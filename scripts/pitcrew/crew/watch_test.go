@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pitstop.internal/shared/checkpoint"
 )
@@ -30,6 +31,53 @@ func TestACheckpointThatIsGoneIsNotResumedFrom(t *testing.T) {
 		}
 		if err := os.RemoveAll(step); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// broken is a storage that lists nothing.
+type broken struct {
+	checkpoint.Store
+	kind error
+}
+
+func (b *broken) List(ctx context.Context, uri string, o checkpoint.ListOptions) (checkpoint.Listing, error) {
+	if b.kind != nil {
+		return checkpoint.Listing{}, &checkpoint.Error{Op: "list", URI: uri, Kind: b.kind, Text: "injected"}
+	}
+	return b.Store.List(ctx, uri, o)
+}
+
+// TestAnAttemptWaitsUntilItIsKnownWhatItResumesFrom: it would begin at step 0 because the bucket did not answer once.
+func TestAnAttemptWaitsUntilItIsKnownWhatItResumesFrom(t *testing.T) {
+	for name, kind := range map[string]error{"it works again": nil, "it is not permitted, which a person has to mend": checkpoint.ErrPermission, "for too long": checkpoint.ErrTransient} {
+		c := crewOf(t, 1)
+		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		c.clock = func() time.Time { return now }
+		store := &broken{Store: c.Store, kind: checkpoint.ErrTransient}
+		c.Store = store
+		looks := func(d time.Duration) {
+			for end := now.Add(d); now.Before(end); now = now.Add(c.Times.Hurry) {
+				if c.look(now); c.looked.busy {
+					(<-c.do)()
+				}
+			}
+		}
+		c.refresh()
+		(<-c.do)()
+		now = now.Add(c.Times.Hurry)
+		looks(c.Times.Unread - time.Minute)
+		if !c.view(now).Blind {
+			t.Fatalf("%s: it begins", name)
+		}
+		store.kind = kind
+		if kind == checkpoint.ErrTransient { //nolint:errorlint // the case of this table
+			looks(time.Minute)
+		} else {
+			looks(c.Times.Hurry)
+		}
+		if c.view(now).Blind {
+			t.Errorf("%s: it waits", name)
 		}
 	}
 }
