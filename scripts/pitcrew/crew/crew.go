@@ -154,6 +154,7 @@ type crew struct {
 	answered  answered
 
 	step   step
+	reader chan struct{} // whoever reads the progress file
 	found  checkpoint.Found
 	looked looked
 	// requestRead is when the request beside the checkpoints was read last, or that there was none.
@@ -203,7 +204,7 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
 	c := &crew{
 		Options: o, ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, next: map[string]time.Time{},
 		step: step{n: -1, reported: -1}, board: peers.Board{Store: o.Store, Directory: o.Directory},
-		out: outside{claims: map[int]claim{}},
+		out: outside{claims: map[int]claim{}}, reader: make(chan struct{}, 1),
 	}
 	if err := c.open(); err != nil {
 		c.Say("%v", err)

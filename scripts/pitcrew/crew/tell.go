@@ -5,6 +5,7 @@ package crew
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -138,18 +139,27 @@ func (c *crew) saved() int64 {
 
 // readStep reads the step now and then.
 func (c *crew) readStep(now time.Time) {
-	if c.child == nil || !c.every("step", c.Times.Step, now) {
-		return
+	t := c.child
+	switch {
+	case t == nil || !c.every("step", c.Times.Step, now):
+	case c.ProgressFile == "":
+		c.stepOf(t, progressed{n: -1})
+	default:
+		c.beside(limit, func(ctx context.Context) func() {
+			p := c.progressOf(ctx, t)
+			return func() {
+				if c.child == t {
+					c.stepOf(t, p)
+				}
+			}
+		})
 	}
-	c.readStepOf(c.child)
 }
 
-// readStepOf reads the step of a training: from its progress file, from its output, or from its checkpoints.
-func (c *crew) readStepOf(t *child.Child) {
-	n, at := int64(-1), time.Time{}
-	if c.ProgressFile != "" {
-		n, at = progress(c.ProgressFile, t.Began)
-	}
+// stepOf takes the step of a training: from its progress file, from its output, or from its checkpoints.
+func (c *crew) stepOf(t *child.Child, p progressed) {
+	c.fault("progress file", p.err)
+	n, at := p.n, p.at
 	if n < 0 && c.Read {
 		if o, ok := t.Output(); ok {
 			n, at = o.Step, o.At
@@ -160,6 +170,43 @@ func (c *crew) readStepOf(t *child.Child) {
 	}
 	if n >= 0 && n != c.step.n {
 		c.step.n, c.step.at = n, at.UTC()
+	}
+}
+
+// progressed is what a progress file says; less than 0 is nothing.
+type progressed struct {
+	n   int64
+	at  time.Time
+	err error
+}
+
+// patience is how long a progress file may take to be read: it may be no file, or lie on a storage that does not answer.
+const patience = time.Second
+
+// progressOf reads the progress file, beside the loop. Whoever waits for a file that does not answer waits alone.
+func (c *crew) progressOf(ctx context.Context, t *child.Child) progressed {
+	if c.ProgressFile == "" {
+		return progressed{n: -1}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	said := make(chan progressed, 1)
+	late := progressed{n: -1, err: fmt.Errorf("%s does not answer", c.ProgressFile)}
+	select {
+	case c.reader <- struct{}{}:
+	case <-ctx.Done():
+		return late
+	}
+	go func() {
+		n, at := progress(c.ProgressFile, t.Began)
+		said <- progressed{n: n, at: at}
+		<-c.reader
+	}()
+	select {
+	case p := <-said:
+		return p
+	case <-ctx.Done():
+		return late
 	}
 }
 

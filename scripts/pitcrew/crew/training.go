@@ -138,19 +138,20 @@ func (c *crew) environment() []string {
 func (c *crew) await(t *child.Child) {
 	go func() {
 		<-t.Done()
+		p := c.progressOf(c.ctx, t)
 		c.post(func() {
 			if !c.saver.Open() || c.Directory == "" {
-				c.ended(t)
+				c.ended(t, p)
 				return
 			}
 			// Whether it saved is seen in the directory, and only now.
-			c.verify(func() { c.ended(t) })
+			c.verify(func() { c.ended(t, p) })
 		})
 	}()
 }
 
 // ended takes the end of the training.
-func (c *crew) ended(t *child.Child) {
+func (c *crew) ended(t *child.Child, p progressed) {
 	now := c.clock()
 	e := t.Exit()
 	clean := e.Code == 0 && e.Signal == "" && !e.Unknown
@@ -160,7 +161,7 @@ func (c *crew) ended(t *child.Child) {
 		Told:        c.told != nil || c.saver.Told(now.Add(-c.Times.Recent)),
 		Maintenance: c.announced.near(now, c.Times.Recent),
 	}
-	c.readStepOf(t)
+	c.stepOf(t, p)
 	c.child, c.stopping = nil, nil
 	c.answer(now, c.saver.Ended(c.world(now, nil), e.Describe(), clean))
 	if c.Terminal && c.told == nil && (e.Signal == "SIGINT" || e.Code == 128+int(syscall.SIGINT)) {
