@@ -151,6 +151,7 @@ type crew struct {
 	early     *events.CrewRequest // came before the first training
 	announced announced
 	seen      map[string]string
+	running   map[string]bool // what is asked beside the loop
 	answered  answered
 
 	step   step
@@ -202,7 +203,7 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c := &crew{
-		Options: o, ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, next: map[string]time.Time{},
+		Options: o, ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, running: map[string]bool{}, next: map[string]time.Time{},
 		step: step{n: -1, reported: -1}, board: peers.Board{Store: o.Store, Directory: o.Directory},
 		out: outside{claims: map[int]claim{}}, reader: make(chan struct{}, 1),
 	}
@@ -356,6 +357,21 @@ func (c *crew) beside(limit time.Duration, f func(ctx context.Context) func()) {
 		defer cancel()
 		c.post(f(ctx))
 	}()
+}
+
+// once is beside for what comes again and again: while the last one has not come back, it is not asked anew.
+func (c *crew) once(what string, f func(ctx context.Context) func()) {
+	if c.running[what] {
+		return
+	}
+	c.running[what] = true
+	c.beside(limit, func(ctx context.Context) func() {
+		then := f(ctx)
+		return func() {
+			delete(c.running, what)
+			then()
+		}
+	})
 }
 
 // at has the loop look again at that time. What is over does not come again: should anybody ask for it all the same, the

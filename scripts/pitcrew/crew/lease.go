@@ -201,7 +201,7 @@ func names(l checkpoint.Lease, slice string) *events.Admission {
 // claim tells the other slices that this life wants to train in the place of the one that their own lease names: theirs may
 // hang without it, and keep the lease alive. It is ready for the attempt that hangs, so that they see it, and for the next.
 func (c *crew) claim(attempt int) {
-	c.beside(limit, func(ctx context.Context) func() {
+	c.once("claim", func(ctx context.Context) func() {
 		err := errors.Join(c.board.Ready(ctx, attempt, c.Machine.Slice, c.admission()), c.board.Ready(ctx, attempt+1, c.Machine.Slice, c.admission()))
 		return func() { c.fault("the other slices", err) }
 	})
@@ -318,7 +318,7 @@ func (c *crew) write(ctx context.Context, attempt int, takeOver bool, ready []ev
 
 // readRequest reads the request beside the checkpoints.
 func (c *crew) readRequest() {
-	c.beside(limit, func(ctx context.Context) func() {
+	c.once("request", func(ctx context.Context) func() {
 		r, err := checkpoint.ReadRequest(ctx, c.Store, c.Directory)
 		return func() {
 			if err == nil || errors.Is(err, checkpoint.ErrNotExist) || errors.Is(err, checkpoint.ErrMalformed) {
@@ -390,7 +390,7 @@ func (c *crew) carry(now time.Time, w agree.Want) {
 		c.ask(w)
 	}
 	if l := c.lease; c.Directory != "" && l.exists && l.Epoch == 0 && (c.child != nil || c.means()) && c.every("beat", min(c.Times.Beat, c.Times.TakeOver/4), now) {
-		c.beside(limit, func(ctx context.Context) func() {
+		c.once("sign of life", func(ctx context.Context) func() {
 			err := c.board.Beat(ctx, c.Machine.Host, c.clock())
 			return func() { c.fault("sign of life", err) }
 		})

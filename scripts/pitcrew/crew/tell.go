@@ -123,7 +123,7 @@ func (c *crew) tell(now time.Time) {
 		c.fault("guest attribute", err)
 		return
 	}
-	c.beside(limit, func(ctx context.Context) func() {
+	c.once("guest attribute", func(ctx context.Context) func() {
 		err := c.Metadata.Put(ctx, events.GuestNamespace, events.GuestKey, state)
 		return func() { c.fault("guest attribute", err) }
 	})
@@ -145,7 +145,7 @@ func (c *crew) readStep(now time.Time) {
 	case c.ProgressFile == "":
 		c.stepOf(t, progressed{n: -1})
 	default:
-		c.beside(limit, func(ctx context.Context) func() {
+		c.once("progress file", func(ctx context.Context) func() {
 			p := c.progressOf(ctx, t)
 			return func() {
 				if c.child == t {
