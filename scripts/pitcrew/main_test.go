@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -340,6 +341,17 @@ func TestHelpSaysWhatAnExitCodeMeans(t *testing.T) {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("%d %s\nlacks %s", code, out, want)
 		}
+	}
+}
+
+// TestWhatIsSaidIsOneLine: several troubles may come as one.
+func TestWhatIsSaidIsOneLine(t *testing.T) {
+	var out bytes.Buffer
+	say, said := speak(&out)
+	say("the other slices: %v", errors.Join(errors.New("one"), errors.New("two")))
+	said()
+	if out.String() != "pitcrew: the other slices: one; two\n" {
+		t.Errorf("%q", out.String())
 	}
 }
 

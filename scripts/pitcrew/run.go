@@ -301,7 +301,7 @@ func speak(to io.Writer) (say func(format string, a ...any), said func()) {
 	}()
 	say = func(format string, a ...any) {
 		select {
-		case lines <- fmt.Sprintf("pitcrew: "+format+"\n", a...):
+		case lines <- "pitcrew: " + strings.ReplaceAll(fmt.Sprintf(format, a...), "\n", "; ") + "\n":
 		default: // nobody reads
 		}
 	}
