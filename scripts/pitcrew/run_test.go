@@ -843,6 +843,31 @@ func TestAWorkersPitcrewIsReplaced(t *testing.T) {
 	}
 }
 
+// TestAnAttemptResumesFromWhatTheLastWorkerSaved: worker 0 ends first, and looked at the checkpoints when it did.
+func TestAnAttemptResumesFromWhatTheLastWorkerSaved(t *testing.T) {
+	t.Parallel()
+	dir, said := t.TempDir(), t.TempDir()
+	script := fmt.Sprintf(`touch %[2]s/$PITCREW_ATTEMPT.$PITCREW_WORKER
+case $PITCREW_ATTEMPT.$PITCREW_WORKER in
+1.0) until [ -e %[2]s/1.1 ]; do sleep 0.02; done; exit 1 ;;
+1.1) trap 'sleep 0.3; mkdir %[1]s/40; echo x > %[1]s/40/data; exit 1' TERM; while :; do sleep 0.02; done ;;
+*) echo "$PITCREW_RESUME_STEP" > %[2]s/resumed.$PITCREW_WORKER ;;
+esac`, dir, said)
+	addresses := fmt.Sprintf("--peers=127.0.0.1:%d,127.0.0.1:%d", freePort(t), freePort(t))
+	var crews []*crewProcess
+	for w := range 2 {
+		crews = append(crews, launch(t, []string{"--checkpoint-dir=file://" + dir, addresses, fmt.Sprintf("--worker=%d", w), "--look-every=1h"}, []string{"sh", "-c", script}))
+	}
+	for w, p := range crews {
+		if code := p.code(); code != 0 {
+			t.Errorf("worker %d: code %d", w, code)
+		}
+		if raw, err := os.ReadFile(filepath.Join(said, fmt.Sprint("resumed.", w))); err != nil || string(raw) != "40\n" {
+			t.Errorf("worker %d resumes from %q, %v", w, raw, err)
+		}
+	}
+}
+
 // relaunch starts a pitcrew as another one was started.
 func relaunch(t testing.TB, p *crewProcess) *crewProcess {
 	t.Helper()

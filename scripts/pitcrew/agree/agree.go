@@ -108,8 +108,8 @@ type View struct {
 	Step       int64
 	Checkpoint string
 	Chance     float64
-	// Blind says that the checkpoints were not looked at since the last attempt ended.
-	Blind bool
+	// Looked is when the look began that found it, or found that there is none.
+	Looked time.Time
 	// Hold keeps the next attempt from starting: the machine is about to go.
 	Hold bool
 }
@@ -165,6 +165,8 @@ type Want struct {
 	Ready   int
 	Ended   *Cause
 	Verdict *Verdict
+	// Fresh is the moment since which nobody may have saved any more, where the last look at the checkpoints was before it.
+	Fresh time.Time
 	// Look is the attempt of which it has to know what the other slices say.
 	Look int
 	// Wake is when it has to be asked again, if nothing happens.
@@ -191,6 +193,10 @@ type Leader struct {
 	cause   Cause
 	lost    *Cause
 	verdict *Verdict
+	// quiet is since when nobody trains, and rallied the attempt for which all slices are known to be ready, so that nobody
+	// trains in any of them.
+	quiet   time.Time
+	rallied int
 	// demanded says that the lease asks for another attempt or another slice: what ended so is no failure.
 	demanded bool
 	want     Want
@@ -212,7 +218,7 @@ type Event struct {
 
 // New makes a leader; id tells its plans from those of an earlier life.
 func New(c Config, m Memory, id string, now time.Time) *Leader {
-	return &Leader{Config: c, Memory: m, Stage: Waiting, id: id, members: map[int]member{}, entered: now}
+	return &Leader{Config: c, Memory: m, Stage: Waiting, id: id, members: map[int]member{}, entered: now, quiet: now}
 }
 
 // Hear takes what a worker says.
@@ -289,6 +295,7 @@ func (l *Leader) step(v View) bool {
 			return false
 		}
 		l.settle()
+		l.quiet = v.Now
 		return l.enter(Deciding, v.Now)
 	case Deciding:
 		return l.decide(v)
@@ -383,7 +390,16 @@ func (l *Leader) admit(v View) bool {
 		l.Attempt = v.Lease.Attempt
 		l.refill(v.Lease)
 		return true
-	case v.Lease.Attempt < l.Attempt || v.Hold || v.Blind:
+	}
+	if o := v.Outside; l.Slices > 1 {
+		if o.Attempt != l.Attempt || o.Ready < l.Slices {
+			return false // another slice may still train
+		}
+		if l.rallied != l.Attempt {
+			l.rallied, l.quiet = l.Attempt, v.Now
+		}
+	}
+	if v.Lease.Attempt < l.Attempt || v.Hold || v.Looked.Before(l.quiet) {
 		return false
 	}
 	if m, leaves := l.leaver(); leaves {
@@ -596,6 +612,9 @@ func (l *Leader) follow(v View, cause Cause) bool {
 func (l *Leader) wants(v View) {
 	l.want = Want{}
 	multi := l.Slices > 1
+	if v.Looked.Before(l.quiet) {
+		l.want.Fresh = l.quiet
+	}
 	switch l.Stage {
 	case Admitting:
 		if multi {

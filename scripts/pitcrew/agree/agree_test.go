@@ -67,8 +67,12 @@ func (f *field) turn() {
 			f.leader.Hear(f.now, s)
 		}
 	}
+	looked := f.now
+	if f.blind {
+		looked = time.Time{}
+	}
 	var happened []agree.Event
-	f.plan, f.want, happened = f.leader.Advance(agree.View{Now: f.now, Lease: f.lease, Outside: f.out, Chance: 0.5, Blind: f.blind, Replaced: f.replaced})
+	f.plan, f.want, happened = f.leader.Advance(agree.View{Now: f.now, Lease: f.lease, Outside: f.out, Chance: 0.5, Looked: looked, Replaced: f.replaced})
 	f.events = append(f.events, happened...)
 	if w := f.want.Wake; !w.IsZero() && !w.After(f.now) {
 		f.t.Fatalf("%v: %s wants to be asked again at %v, for ever", f.now.Sub(start), f.leader.Stage, w.Sub(start))
@@ -517,6 +521,27 @@ func TestSlicesAgreeThroughWhatIsWrittenOnce(t *testing.T) {
 		if !f.plan.Over || f.plan.Code != 0 {
 			t.Errorf("slice %d: %s %+v", s, f.leader.Stage, f.plan)
 		}
+	}
+}
+
+// TestNoSliceBeginsWhileAnotherStillTrains: Pitstop names another attempt, and not every slice ends at once.
+func TestNoSliceBeginsWhileAnotherStillTrains(t *testing.T) {
+	ms := newMultislice(t, 2)
+	ms.pass(20)
+	for _, f := range ms.fields {
+		f.all(1)
+		f.lease.Own, f.lease.Epoch = false, 3
+	}
+	ms.fields[1].slow = map[int]bool{0: true, 1: true}
+	ms.lease = 5
+	ms.pass(20)
+	if got := ms.fields[0].running(); len(got) != 0 {
+		t.Errorf("slice 0 runs %v, and slice 1 %v", got, ms.fields[1].running())
+	}
+	ms.fields[1].slow = map[int]bool{}
+	ms.pass(5)
+	for _, f := range ms.fields {
+		f.all(5)
 	}
 }
 

@@ -180,8 +180,8 @@ type step struct {
 type looked struct {
 	busy bool
 	at   time.Time
-	// blind is since when it is not known what the last attempt left.
-	blind time.Time
+	// found is when the last look began that found out what there is; fresh is the moment since which nobody has looked.
+	found, fresh time.Time
 }
 
 type answered struct {
@@ -282,7 +282,6 @@ func (c *crew) open() error {
 	if err := c.adopt(); err != nil {
 		c.Say("%v; a training that still runs is not adopted", err)
 	}
-	c.refresh()
 	switch {
 	case c.leader == nil:
 		c.client = peers.NewClient(c.Workload, c.Leader)
@@ -500,6 +499,7 @@ func (c *crew) lead(now time.Time) {
 		c.keep()
 	}
 	c.at(want.Wake)
+	c.refresh(want.Fresh)
 	c.carry(now, want)
 	c.plan = plan
 	if c.server != nil {
@@ -520,7 +520,7 @@ func (c *crew) view(now time.Time) agree.View {
 		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Replaced: c.out.replaced, Step: c.found.Step, Checkpoint: c.found.URI,
 		Chance: rand.Float64(), //nolint:gosec // it spreads restarts
 		Hold:   c.announced.preempted || c.told != nil,
-		Blind:  !c.looked.blind.IsZero() && now.Sub(c.looked.blind) < c.Times.Unread,
+		Looked: c.seenSince(now),
 	}
 }
 

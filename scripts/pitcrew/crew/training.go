@@ -167,7 +167,6 @@ func (c *crew) ended(t *child.Child, p progressed) {
 	if c.Terminal && c.told == nil && (e.Signal == "SIGINT" || e.Code == 128+int(syscall.SIGINT)) {
 		c.told, c.toldAt, when.Stopped = syscall.SIGINT, now, true // the person at the terminal has ended it
 	}
-	c.refresh()
 	c.exited(e, when)
 }
 

@@ -134,7 +134,7 @@ func (c *crew) look(now time.Time) {
 		return
 	}
 	often := c.Times.Look
-	if c.saver.Open() || !c.looked.blind.IsZero() {
+	if c.saver.Open() || !c.looked.fresh.IsZero() {
 		often = c.Times.Hurry
 	}
 	due := c.looked.at.Add(often)
@@ -148,13 +148,22 @@ func (c *crew) look(now time.Time) {
 	c.verify(nil)
 }
 
-// refresh looks at the checkpoint directory before the next attempt is told what it resumes from.
-func (c *crew) refresh() {
-	if c.Directory == "" || c.leader == nil {
-		return
+// refresh looks at the checkpoint directory anew before the next attempt is told what it resumes from: since that moment
+// nobody saves any more. No time is no such wish.
+func (c *crew) refresh(since time.Time) {
+	if c.Directory != "" && since.After(c.looked.fresh) {
+		c.verify(nil)
 	}
-	c.looked.blind = c.clock()
-	c.verify(nil)
+	c.looked.fresh = since
+}
+
+// seenSince is when somebody last looked what there is to resume from. What cannot be seen for as long as a lease may go unread
+// is not waited for.
+func (c *crew) seenSince(now time.Time) time.Time {
+	if f := c.looked.fresh; c.Directory == "" || !f.IsZero() && now.Sub(f) >= c.Times.Unread {
+		return now
+	}
+	return c.looked.found
 }
 
 // verify finds the newest complete checkpoint, then goes on.
@@ -166,8 +175,8 @@ func (c *crew) verify(then func()) {
 		return func() {
 			c.looked.busy = false
 			// What no other look will find out either is not waited for.
-			if !errors.Is(err, checkpoint.ErrTransient) && !began.Before(c.looked.blind) {
-				c.looked.blind = time.Time{}
+			if !errors.Is(err, checkpoint.ErrTransient) && began.After(c.looked.found) {
+				c.looked.found = began
 			}
 			missing := (*checkpoint.Missing)(nil)
 			switch {

@@ -63,11 +63,12 @@ func TestAnAttemptWaitsUntilItIsKnownWhatItResumesFrom(t *testing.T) {
 				}
 			}
 		}
-		c.refresh()
+		quiet := now
+		c.refresh(quiet)
 		(<-c.do)()
 		now = now.Add(c.Times.Hurry)
 		looks(c.Times.Unread - time.Minute)
-		if !c.view(now).Blind {
+		if !c.view(now).Looked.Before(quiet) {
 			t.Fatalf("%s: it begins", name)
 		}
 		store.kind = kind
@@ -76,7 +77,7 @@ func TestAnAttemptWaitsUntilItIsKnownWhatItResumesFrom(t *testing.T) {
 		} else {
 			looks(c.Times.Hurry)
 		}
-		if c.view(now).Blind {
+		if c.view(now).Looked.Before(quiet) {
 			t.Errorf("%s: it waits", name)
 		}
 	}
