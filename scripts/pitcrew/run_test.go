@@ -776,8 +776,11 @@ func TestATrainingWhoseOutputNobodyTakesEnds(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() //nolint:errcheck // the code is looked at
+	}()
 	select {
 	case <-ended:
 	case <-time.After(deadline):

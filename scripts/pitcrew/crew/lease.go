@@ -417,9 +417,9 @@ func (c *crew) ask(w agree.Want) {
 	if c.out.claimed && c.admits(c.lease.Lease) {
 		w.Ready = w.Look // this life is not over
 	}
-	clear := 0
+	over := 0
 	if c.Machine.Slice == 0 && c.out.cleared < w.Look-3 {
-		clear = w.Look - 3
+		over = w.Look - 3
 	}
 	c.beside(limit, func(ctx context.Context) func() {
 		var faults []error
@@ -434,14 +434,14 @@ func (c *crew) ask(w agree.Want) {
 		}
 		view, ready, err := c.board.Look(ctx, w.Look)
 		var cleared error
-		if clear > 0 {
-			cleared = c.board.Clear(ctx, clear)
+		if over > 0 {
+			cleared = c.board.Clear(ctx, over)
 			faults = append(faults, cleared)
 		}
 		return func() {
 			c.out.busy = false
 			if cleared == nil {
-				c.out.cleared = max(c.out.cleared, clear)
+				c.out.cleared = max(c.out.cleared, over)
 			}
 			c.fault("the other slices", errors.Join(append(faults, err)...))
 			if err == nil {
