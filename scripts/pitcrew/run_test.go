@@ -747,6 +747,7 @@ func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
 		}
 		journal(t, dir, "began", 1)
 		pid := trainer.Read(dir)[0].PID
+		parent := parentOf(t, pid)
 		sig := syscall.SIGTERM
 		if killed {
 			sig = syscall.SIGKILL
@@ -754,7 +755,8 @@ func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
 		if err := cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the training has ended", func() bool { return !alive(pid) })
+		// Its parent writes down how, where a folder of this test is.
+		until(t, "the training has ended", func() bool { return !alive(pid) && !alive(parent) })
 		_ = cmd.Wait() //nolint:errcheck // the training is looked at
 	}
 }
