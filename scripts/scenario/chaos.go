@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/tpu/tputest"
 )
@@ -141,9 +142,9 @@ type instance struct {
 	cancel   context.CancelFunc
 	// read is the life of each slice as this handling last read it, by zone/name; a listing counts.
 	read map[string]reading
-	// pauseRead is when the pause of all was read last, and whether it held.
+	// pauseRead is when the pause of all was read last, pause what was read; nil is none.
 	pauseRead time.Time
-	paused    bool
+	pause     *incident.Pause
 	began     time.Time
 	// workload is the document as it was last read or written, and seen is when.
 	workload string

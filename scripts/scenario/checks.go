@@ -175,10 +175,10 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 		if call.Write || err != nil && gcerrors.Code(err) != gcerrors.NotFound {
 			return
 		}
-		inst.pauseRead, inst.paused = c.clock.Now(), false
+		inst.pauseRead, inst.pause = c.clock.Now(), nil
 		var p incident.Pause
 		if err == nil && json.Unmarshal([]byte(call.Body()), &p) == nil && p != (incident.Pause{}) {
-			inst.paused = p.Holds(c.clock.Now())
+			inst.pause = &p
 		}
 	case ledger.Brake:
 		var s struct {
@@ -355,7 +355,7 @@ func (c *checks) allowed(e tputest.Event, inst *instance, doc incident.Workload)
 	switch {
 	case inst.pauseRead.IsZero():
 		c.violated("owner's word", doc.ID, "%s of %s without a look at the pause", e.Method, e.Resource())
-	case inst.paused:
+	case inst.pause.Holds(c.clock.Now()): // it may have ended since it was read
 		c.violated("owner's word", doc.ID, "%s of %s though everything is paused", e.Method, e.Resource())
 	}
 	var seen incident.Workload // as its handler saw it last: what came to it since then, the call cannot know
@@ -731,6 +731,10 @@ func (c *checks) moved(before, after incident.Workload) {
 	if phaseOf(before) != phaseOf(after) {
 		c.inTime(before, after)
 	}
+	if in := after.Closed; in != nil && in.ID != r.done {
+		r.done = in.ID
+		c.closed(r, after)
+	}
 	if in := after.Incident; in != nil {
 		if in.Deadline.IsZero() && in.Phase != incident.Approving && in.Phase != incident.Recreating {
 			c.violated("10 nothing lost", after.ID, "phase %s has no deadline", in.Phase)
@@ -739,10 +743,6 @@ func (c *checks) moved(before, after incident.Workload) {
 			r.open = in.ID
 			c.opened(r, after)
 		}
-	}
-	if in := after.Closed; in != nil && in.ID != r.done {
-		r.done = in.ID
-		c.closed(r, after)
 	}
 }
 
