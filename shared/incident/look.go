@@ -174,6 +174,8 @@ func (m *machine) read(e Read) {
 			return
 		}
 		// What our own queued resource was to bring came and was lost unseen, or will not come: it is ordered anew.
+	case !e.Incarnation.Known() && e.Zone != s.Zone && s.Incarnation.Known() && s.Condition != Gone:
+		return // a queued resource elsewhere that holds nothing: the slice itself is where it was
 	}
 	if s.IsReleased() && e.Ordered.After(s.Released) { // its owner has ordered it again since
 		s = m.slice(e.Slice)

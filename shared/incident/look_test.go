@@ -186,3 +186,25 @@ func TestWordFromBeforeTheSliceWasFoundUsableOpensNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestAQueuedResourceElsewhereIsNotTheSlice: one that died behind a clean-up which a person was left with has the slice's name and
+// label, and tells nothing of the slice that lives where its owner has ordered it.
+func TestAQueuedResourceElsewhereIsNotTheSlice(t *testing.T) {
+	for _, c := range []incident.Condition{incident.Lost, incident.Creating} {
+		w := quiet(true)
+		inQueue(&w)
+		read := incident.Read{
+			Origin: incident.Origin{ID: "read", Time: start, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-b",
+			Condition: c, State: "FAILED", Incident: "llama-8b-20261111-9", Ordered: start.Add(-time.Hour),
+			Facts: incident.Facts{QueuedResource: "qr", Label: w.Label},
+		}
+		after, sent, changed := incident.Advance(policies["everything"], w, read, start.Add(time.Second))
+		if changed || len(sent) > 0 {
+			t.Errorf("%s elsewhere: %s, %d events, %+v", c, phaseOf(after), len(sent), after.Slices)
+		}
+		read.Zone = w.Slices[0].Zone
+		if after, _, _ := incident.Advance(policies["everything"], w, read, start.Add(time.Second)); after.Slices[0].Condition != c {
+			t.Errorf("%s where it is: %+v", c, after.Slices[0])
+		}
+	}
+}
