@@ -504,13 +504,17 @@ func (c *checks) started(inst *instance, doc incident.Workload, slice, zone stri
 const unseen = 2 * time.Minute
 
 func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload, slice string) {
+	s := doc.Slice(slice)
 	for _, z := range c.zones() {
 		state, life := c.api.State(z, slice)
 		if z == e.Zone || state != "READY" && state != "CREATING" {
 			continue
 		}
-		// What came there since the handler looked it could not see.
-		if seen, looked := inst.read[z+"/"+slice]; !looked || seen.at.After(life.Created) {
+		// What came there since the handler looked it could not see; and where the slice was neither last nor admitted last, it has to
+		// hear of it, which may take as long as entries do.
+		seen, looked := inst.read[z+"/"+slice]
+		unheard := s != nil && z != s.Zone && z != s.Admitted.Zone && c.clock.Now().Sub(life.Created) < incident.Grace
+		if !looked && !unheard || looked && seen.at.After(life.Created) {
 			c.violated("3 admitted", doc.ID, "%s was created in %s while it is %s in %s", slice, e.Zone, state, z)
 		}
 	}
@@ -523,7 +527,7 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 		c.violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it", slice, e.Zone)
 	}
 	bucket, _, _ := strings.Cut(strings.TrimPrefix(doc.Directory, "gs://"), "/")
-	home, region, s := c.Buckets[bucket], topology.Region(e.Zone), doc.Slice(slice)
+	home, region := c.Buckets[bucket], topology.Region(e.Zone)
 	moved := home != "" && home != region && s != nil && topology.Region(s.Zone) != region
 	if moved && !c.lately(doc.Label, func(p policy.Policy) bool { return p.OtherRegions }) {
 		c.violated("owner's word", doc.ID, "%s was created in %s, and its checkpoints are in %s", slice, e.Zone, home)
