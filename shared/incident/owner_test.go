@@ -272,3 +272,27 @@ func TestNobodyWaitsForWhatItsOwnerHasDeleted(t *testing.T) {
 		t.Errorf("it stands as %s", stands(n.w, nil))
 	}
 }
+
+// TestWhatAnotherIncidentHasAdmittedIsNotAdmittedAgain: its owner has created a slice in another zone, and had it tried again before
+// that was followed.
+func TestWhatAnotherIncidentHasAdmittedIsNotAdmittedAgain(t *testing.T) {
+	n := at(t, policies["everything"], true, "exit 139, gave up, intend restart 0", func(w *incident.Workload) {
+		unadmitted(w)
+		w.Slices[0].Moved, w.Crew.Named = true, 1
+	})
+	for _, what := range []string{"accepted restart 0", "intend admit 0", "accepted admit 0", "started", "progress"} {
+		n.now = n.now.Add(time.Second)
+		e, ok := evidence(n.w, n.now)[what]
+		if !ok {
+			t.Fatalf("there is no %q in %s", what, phaseOf(n.w))
+		}
+		n.w, _, _ = incident.Advance(policies["everything"], n.w, e, n.now)
+	}
+	if n.w.Incident != nil || n.w.Closed.Outcome != incident.Resumed {
+		t.Fatalf("open is %+v, closed %+v; want it resumed", n.w.Incident, n.w.Closed)
+	}
+	n.now = n.now.Add(time.Minute)
+	if n.w, _, _ = incident.Advance(policies["everything"], n.w, incident.Ticked{}, n.now); n.w.Incident != nil {
+		t.Errorf("a tick opens %+v", n.w.Incident.Troubles)
+	}
+}

@@ -497,9 +497,9 @@ func (m *machine) letIn() {
 func (m *machine) admitAll() {
 	m.letIn()
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; !s.Admitted.Same(s.Incarnation) {
+		if s := &m.w.Slices[i]; !s.Admitted.Same(s.Incarnation) || s.Moved {
 			a := m.slice(s.Name)
-			a.Admitted = a.Incarnation
+			a.Admitted, a.Moved = a.Incarnation, false
 		}
 	}
 }
