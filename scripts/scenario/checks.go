@@ -391,7 +391,7 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	s := doc.Slice(slice)
 	read, ok := inst.read[e.Zone+"/"+slice]
 	switch {
-	case s == nil || doc.Incident == nil && !c.takenBack(inst, doc):
+	case s == nil || doc.Incident == nil && !c.cancelled(inst, doc):
 		c.violated("1 fence", doc.ID, "%s was deleted, and no incident is open on it", slice)
 		return
 	case doc.Incident == nil:
@@ -462,11 +462,10 @@ func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Sl
 	}
 }
 
-// takenBack reports whether people have ended an incident since the handler of a call looked, which they are told then: by a word,
-// or by what they allow.
-func (c *checks) takenBack(inst *instance, doc incident.Workload) bool {
+// cancelled reports whether a person has ended an incident since the handler of a call looked, which they are told then.
+func (c *checks) cancelled(inst *instance, doc incident.Workload) bool {
 	in := doc.Closed
-	return in != nil && (in.Code == incident.CodeCancelled || in.Outcome == incident.Observed) && doc.Ended.After(inst.seen) && c.clock.Now().Sub(inst.seen) <= unseen
+	return in != nil && in.Code == incident.CodeCancelled && doc.Ended.After(inst.seen) && c.clock.Now().Sub(inst.seen) <= unseen
 }
 
 // discarded reports whether an incident was opened to delete what another one had left idle.

@@ -23,7 +23,7 @@ func (m *machine) interrupted(e Interrupted) {
 	}
 	in := m.w.Incident
 	if in == nil {
-		if c := m.w.Closed; c != nil && !m.from.Time.IsZero() && !m.from.Time.After(c.Closed) {
+		if c := m.w.Closed; c != nil && !m.from.Time.IsZero() && (!m.from.Time.After(c.Closed) || m.mendedSince(s, c)) {
 			m.reattribute(e.Cause, e.Text)
 			return
 		}
@@ -68,6 +68,12 @@ func (m *machine) beginsWith(c events.Cause) {
 	if in.Phase != Window {
 		m.hasBegun()
 	}
+}
+
+// mendedSince reports whether evidence of a trouble that a person was left with comes late: it is from the minute in which that
+// incident ended, and the slice was found usable since.
+func (m *machine) mendedSince(s *Slice, c *Incident) bool {
+	return c.Outcome == Escalated && s.Condition == Ready && s.Since.After(m.from.Time) && m.from.Time.Sub(c.Closed) <= time.Minute
 }
 
 // stale reports whether evidence comes later than entries do.
@@ -266,15 +272,15 @@ func (m *machine) facts(s *Slice, f Facts) {
 	}
 	next := *s
 	next.QueuedResource, next.Accelerator, next.Workers, next.Chips = f.QueuedResource, f.Accelerator, f.Workers, f.Chips
-	next.Spot, next.Legacy = f.Spot, f.Legacy
+	next.Spot, next.Legacy, next.Label = f.Spot, f.Legacy, f.Label
 	if f.Spec != "" {
 		next.Spec, next.Bare = f.Spec, f.Bare
 	}
 	if next != *s {
 		*m.slice(s.Name) = next
 	}
-	if m.w.Label != f.Label {
-		m.w.Label, m.changed = f.Label, true
+	if label := m.w.labelled(); m.w.Label != label {
+		m.w.Label, m.changed = label, true
 	}
 	if f.Directory != "" && m.w.Directory != f.Directory {
 		m.w.Directory, m.changed = f.Directory, true

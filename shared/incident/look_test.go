@@ -208,3 +208,65 @@ func TestAQueuedResourceElsewhereIsNotTheSlice(t *testing.T) {
 		}
 	}
 }
+
+// TestSlicesOfSeveralPoliciesAreWatched, whichever of them is read last; a slice that names none is the others'.
+func TestSlicesOfSeveralPoliciesAreWatched(t *testing.T) {
+	w := multi(true)
+	read := func(slice int, label string) string {
+		s := w.Slices[slice]
+		w, _, _ = incident.Advance(policies["everything"], w, incident.Read{
+			Origin: incident.Origin{ID: "read", Time: start, Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: incident.Ready,
+			Incarnation: s.Incarnation, State: "READY", Facts: incident.Facts{Spot: true, Label: label},
+		}, start)
+		return w.Label
+	}
+	for i, step := range []struct {
+		slice int
+		label string
+		want  string
+	}{{0, "night", "night"}, {1, "", "night"}, {1, "watch", "night,watch"}, {0, "night", "night,watch"}, {0, "watch", "watch"}, {0, "", "watch"}, {1, "", ""}} {
+		if got := read(step.slice, step.label); got != step.want {
+			t.Errorf("step %d: the label is %q, want %q", i, got, step.want)
+		}
+	}
+}
+
+// TestAnIncidentDoesNotEndOverTheHeadOfADeletion that another delivery is just about to call.
+func TestAnIncidentDoesNotEndOverTheHeadOfADeletion(t *testing.T) {
+	for _, refusal := range []string{"permission delete 0", "forbidden delete 0"} {
+		p := policies["everything"]
+		n := node{w: multi(true), now: start, path: "peace"}
+		for _, what := range []string{"a read lost", "b read lost", "intend delete 0", "intend delete 1", refusal} {
+			n, _ = play(t, p, n, what)
+		}
+		if n.w.Incident == nil {
+			t.Errorf("%s: it ended %s: %s", refusal, n.w.Closed.Outcome, n.w.Closed.Reason)
+			continue
+		}
+		task := n.w.Incident.Tasks[0]
+		if task.Retry.IsZero() || !task.Begun.IsZero() {
+			t.Errorf("%s: %+v is not tried again", refusal, task)
+		}
+	}
+}
+
+// TestALateEntryOfATroubleThatWasLeftToAPersonOpensNothing, when the slice was found usable since; a later one does.
+func TestALateEntryOfATroubleThatWasLeftToAPersonOpensNothing(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, "preempted, read lost, intend delete 0, permission delete 0", nil)
+	if n.w.Incident != nil || n.w.Closed.Outcome != incident.Escalated {
+		t.Fatalf("open is %+v", n.w.Incident)
+	}
+	closed := n.now
+	n.now = n.now.Add(2 * time.Minute)
+	n.w, _, _ = incident.Advance(p, n.w, learned(n.w, n.w.Slices[0], n.now)["read ready"], n.now)
+	for after, opens := range map[time.Duration]bool{time.Second: false, 3 * time.Minute: true} {
+		w, _, _ := incident.Advance(p, n.w, incident.Interrupted{
+			Origin: incident.Origin{ID: "late", Time: closed.Add(after), Rank: events.RankAudit}, Slice: "llama-8b", Incarnation: n.w.Slices[0].Incarnation,
+			Cause: events.CausePreemption, Text: "worker 1 was preempted",
+		}, n.now.Add(7*time.Minute))
+		if (w.Incident != nil) != opens {
+			t.Errorf("%v behind the end: open is %+v", after, w.Incident)
+		}
+	}
+}

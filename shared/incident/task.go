@@ -442,6 +442,9 @@ func (m *machine) failed(t *Task, f Failure) {
 			return
 		}
 	case Permission:
+		if m.othersDelete(t) {
+			break
+		}
 		m.escalate(f.Reason(), string(t.Action)+" is not permitted: "+f.Message, "grant the function's account what it asks for, then start the recovery again by hand")
 		return
 	case Invalid:
@@ -457,6 +460,14 @@ func (m *machine) failed(t *Task, f Failure) {
 	case Transient, Busy, NotInState:
 	}
 	m.again(t, f.Message)
+}
+
+// othersDelete reports whether the deletion of another slice is just being called. The incident does not end over the head of
+// whoever does that.
+func (m *machine) othersDelete(t *Task) bool {
+	return m.w.Incident.has(func(o Task) bool {
+		return o.Action == events.ActionDelete && !o.Concerns(t.Slice) && o.Answered.IsZero() && o.Operation == "" && o.UnderWay(m.now)
+	})
 }
 
 // barred waits out a state in which a deletion is not possible: by the clock, and not by the number of tries.
@@ -517,6 +528,11 @@ func (m *machine) held(e Held) {
 func (m *machine) forbidden(e Forbidden) {
 	t := m.begun(e.Request)
 	if t == nil || m.phase() == Clearing && e.Request.Action == events.ActionCreate {
+		return
+	}
+	if m.othersDelete(t) {
+		t = m.task(t.Action, t.Slice)
+		t.Begun, t.RequestID, t.Retry = time.Time{}, "", m.now.Add(CallFor)
 		return
 	}
 	would := m.would(m.w.governs(t.Action), "", *t)

@@ -22,7 +22,8 @@ type Workload struct {
 	Name    string `json:"name"`
 	// Provider names the API that the slices come from.
 	Provider string `json:"provider"`
-	// Label is the value of pitstop-policy, Directory that of pitstop-checkpoint-dir.
+	// Label is the value of pitstop-policy, or the values where slices have several: no policy is called so, and the workload is
+	// watched. Directory is the value of pitstop-checkpoint-dir.
 	Label     string `json:"label,omitzero"`
 	Directory string `json:"directory,omitzero"`
 
@@ -68,6 +69,8 @@ type Slice struct {
 	Spec string `json:"spec,omitzero"`
 	// Own is the slice as its owner ordered it, once it was created in another shape.
 	Own Own `json:"own,omitzero"`
+	// Label is the value of the slice's pitstop-policy.
+	Label string `json:"label,omitzero"`
 	// Bare says that the specification has no start-up script: a new one would be an empty machine.
 	Bare bool `json:"bare,omitzero"`
 	// Group is what the host names of its workers have in common. Asked says that the API was asked for them, and did not
@@ -549,6 +552,18 @@ func (w Workload) Due() time.Time {
 // moved reports whether somebody else created a slice in another zone than the lease names, and it is usable.
 func (w Workload) moved() bool {
 	return slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.Moved && s.Condition == Ready && !s.IsReleased() })
+}
+
+// labelled is what the slices say of the policy, and none of them differently.
+func (w Workload) labelled() string {
+	var labels []string
+	for i := range w.Slices {
+		if l := w.Slices[i].Label; l != "" && !slices.Contains(labels, l) {
+			labels = append(labels, l)
+		}
+	}
+	slices.Sort(labels)
+	return strings.Join(labels, ",")
 }
 
 // leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, or stopped by them, it has
