@@ -88,7 +88,7 @@ func TestASliceIsCreatedInAShapeOfItsPolicy(t *testing.T) {
 	b.Want(n.Labels["team"], "b")
 	b.Clock.Advance(10 * time.Minute)
 	b.Look(zone, slice)
-	b.Want(b.Workload(id).Slices[0].Own, incident.Own{})
+	b.Want(b.Workload(id).Slices[0].Reshaped(), false)
 }
 
 // TestNothingIsCreatedInAShapeThatDoesNotFit: the training's numbers do not, or the policy does not name it any more.

@@ -53,9 +53,18 @@ func (m *machine) startClearing(o Outcome) {
 }
 
 // clear deletes what our own requests have brought, and what they have ordered, whenever that was read. Training was never
-// admitted to it, so nothing is lost. Where Google suspects abuse nothing is touched.
+// admitted to it, so nothing is lost. Where Google suspects abuse nothing is touched, and where the policy allows nothing any more
+// it is left to a person.
 func (m *machine) clear() {
 	if m.abused() {
+		return
+	}
+	if left := m.leftovers(); left != nil && m.watchOnly() && m.p.Unreadable == "" {
+		for _, name := range left {
+			m.slice(name).Replace = true
+		}
+		names := strings.Join(left, ", ")
+		m.escalate(CodeWatchOnly, names+" is there by our own request, nobody waits for it, and the policy allows nothing any more", "delete "+names+" by hand")
 		return
 	}
 	var tasks []Task
@@ -86,6 +95,16 @@ func (m *machine) clear() {
 	if tasks != nil {
 		m.send(tasks...)
 	}
+}
+
+// leftovers names what is there, or ordered, by an incident alone, and is not being deleted yet.
+func (m *machine) leftovers() (names []string) {
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.leftBehind() && m.w.Incident.task(events.ActionDelete, s.Name) == nil {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 // cleared ends the incident when nothing of ours is under way any more.
@@ -147,22 +166,29 @@ func (m *machine) close() {
 	in.Tasks, in.Look, in.Held, in.HeldCode, in.Asked, in.Granted, in.Revision = nil, false, "", "", "", false, 1
 	m.line(LineEnded, m.summary(), in.Reason)
 	m.coded(in.Code)
+	var told []string // what a person is to delete by hand
+	if in.Outcome == Escalated && in.Clearing != "" {
+		told = m.leftovers()
+	}
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		told := events.Incarnation{}
-		if s.Condition != Ready && (s.Condition != Creating || s.Replace) || in.Outcome == Released && in.lost(s) {
-			told = s.Incarnation // its end has been told; it opens no second incident
+		life := events.Incarnation{}
+		switch {
+		case in.Outcome == Released && in.lost(s), s.Condition != Ready && (s.Condition != Creating || s.Replace):
+			life = s.Incarnation // its end has been told; it opens no second incident
+		case s.Condition == Creating:
+			life = s.Told // an incident about another slice changes nothing about what came of it
 		}
-		if s.Replace || s.leftBehind() || !s.Told.Same(told) && (s.Told.Known() || told.Known()) {
+		if s.Replace || s.leftBehind() || !s.Told.Same(life) && (s.Told.Known() || life.Known()) {
 			c := m.slice(s.Name)
-			c.Replace, c.Told, c.Made, c.Ordered = false, told, "", time.Time{}
+			c.Replace, c.Told, c.Made, c.Ordered = false, life, "", time.Time{}
 		}
 	}
 	m.out = append(m.out, events.IncidentClosed{
 		Schema: events.Schema, Workload: m.w.ID, Incident: in.ID, Outcome: string(in.Outcome), Revision: in.Revision,
 	})
 	if in.Created {
-		m.w.Creators = append(slices.Clip(m.w.Creators), Creator{Incident: in.ID, Opened: in.Opened, Closed: in.Closed})
+		m.w.Creators = append(slices.Clip(m.w.Creators), Creator{Incident: in.ID, Opened: in.Opened, Closed: in.Closed, Told: told})
 		m.w.Creators = m.w.Creators[max(0, len(m.w.Creators)-maxCreators):]
 	}
 	if in.Outcome == Escalated || in.Outcome == Observed {
@@ -244,7 +270,8 @@ func (m *machine) release(c Code, why string) {
 	m.finish(Released, "", c, why, "")
 }
 
-// watch follows an incident in which nothing may be done, and keeps what would have been: the calls, or what is none.
+// watch follows an incident in which nothing may be done, and keeps what would have been: the calls, or what is none. One in
+// whose middle the policy was tightened ends where a call of ours may still bring something.
 func (m *machine) watch(would, seen string, calls ...Planned) {
 	in := m.inc()
 	first := in.Phase == ""
@@ -252,6 +279,11 @@ func (m *machine) watch(would, seen string, calls ...Planned) {
 		in.Would = append(in.Would, would)
 	}
 	m.rehearse(calls...)
+	if m.leaves(Observed) {
+		m.finish(Observed, "", CodeWatchOnly, seen+", and the policy allows nothing any more", "")
+		return
+	}
+	in.Tasks = nil
 	m.enter(Watching, m.now.Add(WatchFor))
 	if first {
 		m.line(LineSeen, seen, "")

@@ -11,9 +11,8 @@
 //	from         to           on
 //	admitting    approving    Read
 //	admitting    clearing     Called Cancelled Read
-//	admitting    creating     Read
 //	admitting    deleting     Read
-//	admitting    escalated    Answered Forbidden Read Ticked
+//	admitting    escalated    Answered Called Cancelled Forbidden Read Ticked
 //	admitting    grace        Read
 //	admitting    healing      Read
 //	admitting    looking      Read
@@ -38,12 +37,13 @@
 //	approving    window       Noticed Read
 //	approving    withdrawn    Noticed
 //	clearing     escalated    Ended Forbidden Read Ticked
+//	clearing     observed     Ended Read Ticked
 //	clearing     released     Ended Read Ticked
 //	creating     admitting    Read
 //	creating     approving    Forbidden Read
 //	creating     clearing     Called Cancelled Forbidden Read Ticked
 //	creating     deleting     Read Ticked
-//	creating     escalated    Answered Forbidden Read Ticked
+//	creating     escalated    Answered Called Cancelled Forbidden Read Ticked
 //	creating     grace        Read
 //	creating     healing      Read
 //	creating     looking      Read
@@ -84,7 +84,7 @@
 //	healing      clearing     Called Cancelled Read
 //	healing      creating     Read
 //	healing      deleting     Read Ticked
-//	healing      escalated    Read Ticked
+//	healing      escalated    Called Cancelled Read Ticked
 //	healing      grace        Read
 //	healing      looking      Read
 //	healing      released     Called Cancelled Read

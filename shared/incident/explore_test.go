@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -157,6 +158,7 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		"read ours":         read(incident.Ready, next, id),
 		"read ours made":    read(incident.Creating, next, id),
 		"read foreign":      read(incident.Ready, next, ""),
+		"read foreign made": read(incident.Creating, next, ""),
 		"read elsewhere":    func() incident.Evidence { r := read(incident.Ready, next, ""); r.Zone = elsewhere(s.Zone); return r }(),
 		"abuse":             func() incident.Evidence { r := read(incident.Ready, s.Incarnation, ""); r.Abuse = true; return r }(),
 		"started":           crew(events.CrewReport{Report: events.ReportStarted, Attempt: w.Crew.Attempt + 1, Workers: 4, Step: 48000}),
@@ -328,6 +330,7 @@ var reach = []struct {
 	{incident.Removing, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0", nil},
 	{incident.Recreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone", nil},
 	{incident.Recreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0", nil},
+	{incident.Recreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0", func(w *incident.Workload) { w.Directory = "" }},
 	{incident.Recreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours made", nil},
 	{incident.Recreating, "spot", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ordered", inQueue},
 	{incident.Recreating, "spot", true, "preempted, read lost, intend delete 0, read gone, intend create 0, stockout create 0, intend create 0, stockout create 0", nil},
@@ -456,6 +459,8 @@ func at(t testing.TB, p policy.Policy, spot bool, path string, but func(*inciden
 	return n
 }
 
+var update = flag.Bool("update", false, "write the table of transitions in doc.go anew")
+
 // TestExplore walks every state that few pieces of evidence reach, from peace and from every phase, in time, late and
 // twice, under each policy, and holds the rules at every step; then it holds the table of transitions in the package
 // documentation against what it has seen.
@@ -476,6 +481,13 @@ func TestExplore(t *testing.T) {
 	var want []string
 	for line := range strings.SplitSeq(doc, "\n") {
 		want = append(want, strings.TrimPrefix(line, "//\t"))
+	}
+	if *update {
+		table := "//\t" + strings.ReplaceAll(observed.table(), "\n", "\n//\t")
+		if err := os.WriteFile("doc.go", []byte(strings.Replace(string(raw), doc, table, 1)), 0o600); err != nil { //nolint:gosec // a fixed name
+			t.Fatal(err)
+		}
+		return
 	}
 	if d := cmp.Diff(strings.Join(want, "\n"), observed.table()); d != "" {
 		t.Errorf("the table in doc.go is not what the machine does (-doc +machine):\n%s", d)
@@ -518,9 +530,10 @@ func exploreAll(t *testing.T) {
 }
 
 // change has every piece of evidence come after the owner has changed the policy. What is asked for then under one that was
-// tightened is refused before its call.
+// tightened is refused before its call, and what is watched only then is followed further.
 func change(t *testing.T, n node, evidence func(incident.Workload, time.Time) map[string]incident.Evidence) {
 	t.Helper()
+	seen := map[string]bool{}
 	for _, name := range []string{"ask", "everything", "spot", "watch", "unreadable"} {
 		ev := evidence(n.w, n.now)
 		for _, what := range sorted(ev) {
@@ -530,6 +543,11 @@ func change(t *testing.T, n node, evidence func(incident.Workload, time.Time) ma
 				w, _, _ := incident.Advance(policies[name], n.w, e, m.now)
 				observed.add(n.w, w, e)
 				checkDocument(t, m, w)
+				followed := w.Incident != nil && w.Incident.Phase != n.w.Incident.Phase && (w.Incident.Phase == incident.Watching || w.Incident.Clearing == incident.Observed)
+				if k := key(t, w); followed && !seen[k] {
+					seen[k], m.w = true, w
+					explore(t, policies[name], m, 2, evidence)
+				}
 			}
 		}
 	}

@@ -443,8 +443,11 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 // follow has training admitted to what its owner created in another zone, once all of the workload is usable: all that has
 // been read by now, because what they created together is read one after the other.
 func (m *machine) follow() {
-	if !m.w.moved() || !m.allReady() || m.p.Unreadable != "" || m.w.Crew.Finished {
+	if !m.w.moved() || !m.allReady() || m.w.Crew.Finished {
 		return
+	}
+	if m.p.Unreadable != "" && !slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Moved && m.now.Sub(s.Since) >= Grace }) {
+		return // it may be mended before anybody has to hear of what waits for it
 	}
 	var s *Slice
 	for i := range m.w.Slices { // one admission is for all
@@ -453,7 +456,7 @@ func (m *machine) follow() {
 			s.Moved = false
 		}
 	}
-	if m.watchOnly() {
+	if m.watchOnly() && m.p.Unreadable == "" {
 		m.admitAll()
 		return
 	}
@@ -630,13 +633,14 @@ func (m *machine) notThereYet(s *Slice) {
 	}
 }
 
-// proves reports whether something that cannot be forged by the training side said that this life was lost.
+// proves reports whether something that cannot be forged by the training side said that this life was lost, since it was
+// usable last: what was repaired explains nothing that comes after.
 func (in *Incident) proves(s *Slice) bool {
 	if in.Retried && s.Discarded.Same(s.Incarnation) {
 		return true // it was deleted because it stood idle
 	}
 	for _, t := range in.Troubles {
-		if t.Slice != s.Name || t.Life != s.Incarnation.ID || !t.Proven {
+		if t.Slice != s.Name || t.Life != s.Incarnation.ID || !t.Proven || t.At.Before(s.Used) {
 			continue
 		}
 		switch t.Cause {
@@ -660,25 +664,19 @@ func (m *machine) newLife(s *Slice, e Read) {
 	moved := over && m.w.Crew.Named > 0 && s.Admitted.Known() && s.Admitted.Zone != e.Zone
 	switch {
 	case in == nil, in.Phase == Watching, before:
-		m.adopt(s.Name, e, ours)
-		a := m.slice(s.Name)
-		a.Released, a.Unused, a.Moved = time.Time{}, e.Condition == Creating, moved
-		if !moved {
-			a.Admitted = e.Incarnation
-		}
+		m.adoptTheirs(s.Name, e, moved)
 		if in != nil {
 			m.line(LineSeen, fmt.Sprintf("node %s was created again in %s by somebody else", s.Name, e.Zone), "")
 			m.react(m.w.Slice(s.Name), e, Gone)
 		}
-	case in.Phase == Clearing:
+	case in.Phase == Clearing && ours:
 		m.adopt(s.Name, e, ours)
-		if ours {
-			m.slice(s.Name).Made = in.ID
-			m.brings(s.Name, e)
-			m.nowLives(s.Name)
-			m.clear()
-			return
-		}
+		m.slice(s.Name).Made = in.ID
+		m.brings(s.Name, e)
+		m.nowLives(s.Name)
+		m.clear()
+	case in.Phase == Clearing:
+		m.adoptTheirs(s.Name, e, moved)
 		m.cleared(m.slice(s.Name))
 	case ours:
 		m.adopt(s.Name, e, ours)
@@ -693,12 +691,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.line(LineSeen, fmt.Sprintf("node %s lives in %s", s.Name, e.Zone), "incarnation "+e.Incarnation.String())
 		m.react(m.w.Slice(s.Name), e, Creating)
 	default:
-		m.adopt(s.Name, e, ours)
-		a := m.slice(s.Name)
-		a.Replace, a.Unused, a.Moved = false, e.Condition == Creating, moved
-		if !moved {
-			a.Admitted = e.Incarnation
-		}
+		m.adoptTheirs(s.Name, e, moved)
 		m.release(CodeTakenOver, "somebody else created node "+s.Name+" again in "+e.Zone+" in the middle of this incident")
 	}
 }
@@ -722,11 +715,22 @@ func (in *Incident) made(slice string) bool {
 	return t != nil && (!t.Begun.IsZero() || t.Attempt > 1)
 }
 
+// adoptTheirs takes a life that somebody else has ordered under the slice's name. A crew puts itself into the place of the last
+// where it was not moved.
+func (m *machine) adoptTheirs(name string, e Read, moved bool) {
+	m.adopt(name, e, false)
+	s := m.slice(name)
+	s.Released, s.Replace, s.Unused, s.Moved = time.Time{}, false, e.Condition == Creating, moved
+	if !moved {
+		s.Admitted = e.Incarnation
+	}
+}
+
 // adopt takes another life as the slice's own. What was known of the former one is void.
 func (m *machine) adopt(name string, e Read, ours bool) {
 	m.stirred()
 	s := m.slice(name)
-	if !ours || e.Facts.Accelerator == s.Own.Accelerator {
+	if !ours {
 		s.Own = Own{} // what its owner creates is what they order now
 	}
 	s.Discarded = events.Incarnation{}
@@ -792,7 +796,7 @@ func (m *machine) formerly(s *Slice) bool {
 // to which the evidence came when it was lost already: who deleted that takes the slice in hand, and nobody trains in this one yet.
 func (m *machine) inItsPlace(s *Slice) bool {
 	in := m.w.Incident
-	return in != nil && in.Phase == Recreating && s.Replace && in.made(s.Name) && !m.beforeTrouble()
+	return in != nil && in.Phase == Recreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !m.beforeTrouble()
 }
 
 // beforeTrouble reports whether the evidence is older than everything that the open incident is about: what it tells made

@@ -296,3 +296,121 @@ func TestWhatAnotherIncidentHasAdmittedIsNotAdmittedAgain(t *testing.T) {
 		t.Errorf("a tick opens %+v", n.w.Incident.Troubles)
 	}
 }
+
+// TestWhatWaitsForThePolicyIsTold: a slice that its owner moved is not admitted under a policy that cannot be read. After a while
+// an incident says so, and it is the one that admits the slice when the policy is mended.
+func TestWhatWaitsForThePolicyIsTold(t *testing.T) {
+	w := quiet(true)
+	w.Crew.Named, w.Slices[0].Condition, w.Slices[0].Released = 3, incident.Gone, start.Add(-time.Hour)
+	p, now := policies["unreadable"], start
+	var sent []events.Event
+	read := func() {
+		now = now.Add(time.Minute)
+		origin := incident.Origin{Time: now, Rank: events.RankReading}
+		for _, e := range []incident.Evidence{
+			incident.Read{
+				Origin: origin, Slice: "llama-8b", Zone: "us-west4-b", Condition: incident.Ready, State: "READY",
+				Incarnation: events.Incarnation{Zone: "us-west4-b", ID: "9001", Created: start},
+			},
+			incident.Ticked{Origin: origin},
+		} {
+			var out []events.Event
+			w, out, _ = incident.Advance(p, w, e, now)
+			for _, o := range out {
+				if asked := asks(o); asked != "" {
+					sent = append(sent, o)
+				}
+			}
+		}
+	}
+	read()
+	if w.Incident != nil {
+		t.Fatalf("it opened %+v at once, and the policy may be mended in a moment", w.Incident)
+	}
+	now = now.Add(incident.Grace)
+	read()
+	if phaseOf(w) != "admitting" || len(sent) != 1 || asks(sent[0]) != "admit llama-8b=9001" {
+		t.Fatalf("it stands at %s and sent %v, want the admission that is held back", phaseOf(w), sent)
+	}
+	opened := w.Incident.ID
+	w, _, _ = incident.Advance(p, w, answers(w, w.Slices[0], now)["held admit 0"], now)
+	now = now.Add(10 * time.Hour)
+	read()
+	p, sent = policies["everything"], nil
+	read()
+	if phaseOf(w) != "admitting" || w.Incident.ID != opened || len(sent) != 1 || asks(sent[0]) != "admit llama-8b=9001" {
+		t.Errorf("it stands as %s, want %s to admit the slice when the policy can be read", stands(w, sent), opened)
+	}
+}
+
+// TestTheDeletionOfWhatWasLostIsHeardBetweenTwoCreations: the first creation in its place has failed, and the next is not begun
+// yet, when the owner's word about the lost one comes.
+func TestTheDeletionOfWhatWasLostIsHeardBetweenTwoCreations(t *testing.T) {
+	n := at(t, policies["everything"], true, "preempted, read gone, intend create 0, accepted create 0, read ours made", nil)
+	word := incident.Called{
+		Origin: incident.Origin{ID: "late", Time: n.w.Slices[0].Incarnation.Created.Add(-time.Millisecond), Rank: events.RankAudit},
+		Slice:  "llama-8b", Method: "DeleteNode", Principal: "ada@example.com",
+	}
+	n.now = n.now.Add(5 * time.Minute)
+	n.w, _, _ = incident.Advance(policies["everything"], n.w, incident.Ended{
+		Origin: word.Origin, Operation: "operation-create", Failure: &incident.Failure{Class: incident.Transient, Message: "unavailable"},
+	}, n.now)
+	n.w, _, _ = incident.Advance(policies["everything"], n.w, evidence(n.w, n.now)["read gone"], n.now)
+	if phaseOf(n.w) != "creating" {
+		t.Fatalf("it stands at %s", phaseOf(n.w))
+	}
+	n.w, _, _ = incident.Advance(policies["everything"], n.w, word, n.now)
+	if n.w.Incident != nil || n.w.Closed == nil || n.w.Closed.Outcome != incident.Released {
+		t.Errorf("it stands as %s, want it released", stands(n.w, nil))
+	}
+}
+
+// TestWhatItsOwnerOrdersDuringTheCleanUpStaysTheirs: they took a Multislice over by ordering the slice of it that
+// had been left to them, what we had asked for is awaited, and there is no capacity for what they ordered.
+func TestWhatItsOwnerOrdersDuringTheCleanUpStaysTheirs(t *testing.T) {
+	p := policies["everything"]
+	w := multi(true)
+	w.Slices[1].Condition, w.Slices[1].State, w.Slices[1].Told = incident.Gone, "gone", w.Slices[1].Incarnation
+	n := node{w: w, now: start, path: "peace"}
+	for _, what := range []string{"a preempted", "a read gone", "intend create 0", "b owner creates"} {
+		n, _ = play(t, p, n, what)
+	}
+	if phaseOf(n.w) != "clearing" {
+		t.Fatalf("it stands at %s", phaseOf(n.w))
+	}
+	n.now = n.now.Add(incident.AnswerFor + time.Minute)
+	for _, what := range []string{"b read foreign made", "a read gone"} {
+		n, _ = play(t, p, n, what)
+	}
+	if n.w.Incident != nil || n.w.Closed.Outcome != incident.Released {
+		t.Fatalf("it stands as %s, want it released", stands(n.w, nil))
+	}
+	n, _ = play(t, p, n, "b read gone")
+	n.now = n.now.Add(2 * incident.Grace)
+	if n, sent := play(t, p, n, "tick"); n.w.Incident != nil || len(sent) > 0 {
+		t.Errorf("it stands as %s, want peace", stands(n.w, sent))
+	}
+}
+
+// TestAnIncidentAboutOneSliceForgetsNothingOfAnother: of a Multislice that was left to a person one slice is just coming, in vain,
+// when an incident about the other ends.
+func TestAnIncidentAboutOneSliceForgetsNothingOfAnother(t *testing.T) {
+	for _, left := range []bool{true, false} {
+		w := multi(true)
+		w.Slices[0].Condition, w.Slices[0].State = incident.Creating, "CREATING"
+		if left {
+			w.Slices[0].Told = w.Slices[0].Incarnation
+		}
+		n := node{w: w, now: start, path: "peace"}
+		for _, what := range []string{"b preempted", "b owner deletes", "a read gone"} {
+			n, _ = play(t, policies["everything"], n, what)
+		}
+		if n.w.Incident != nil {
+			t.Fatalf("it stands as %s", stands(n.w, nil))
+		}
+		n.w, _, _ = incident.Advance(policies["everything"], n.w, incident.Ticked{}, n.now.Add(incident.Grace))
+		if opened := n.w.Incident != nil; opened == left {
+			t.Errorf("left to a person: %v; it stands as %s", left, stands(n.w, nil))
+		}
+	}
+}

@@ -485,11 +485,16 @@ func (m *machine) admitted() bool {
 	return true
 }
 
-// letIn notes that training may run from now on in what was made: it is no leftover any more.
+// letIn notes that training may run from now on in what was made: it is no leftover any more, and where it is as its owner ordered
+// it, it is what they ordered.
 func (m *machine) letIn() {
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Made != "" {
+		s := &m.w.Slices[i]
+		if s.Made != "" {
 			m.slice(s.Name).Made = ""
+		}
+		if s = &m.w.Slices[i]; s.Own != (Own{}) && !s.Reshaped() {
+			m.slice(s.Name).Own = Own{}
 		}
 	}
 }

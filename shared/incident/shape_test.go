@@ -187,8 +187,22 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 	}
 	n = before
 	step(read(incident.Ready, "8000", ours, "v5litepod-16", "spec16"))
+	if s := n.w.Slices[0]; s.Reshaped() || len(s.Own.Accelerator) == 0 {
+		t.Errorf("it is as its owner ordered it, and the other may come still: %+v", s)
+	}
+	step(evidence(n.w, n.now)["intend admit 0"])
+	step(evidence(n.w, n.now)["accepted admit 0"])
 	if s := n.w.Slices[0]; s.Own != (incident.Own{}) {
-		t.Errorf("it is as its owner ordered it: %+v", s)
+		t.Errorf("training runs in it: %+v", s)
+	}
+
+	n = before
+	stale := read(incident.Creating, "7999", ours, "v5litepod-16", "spec16") // the one that has just failed
+	stale.Zone, stale.Incarnation.Zone = "us-west4-b", "us-west4-b"
+	step(stale)
+	step(read(incident.Ready, "8000", ours, "v5litepod-8", "spec8"))
+	if want := (incident.Own{Zone: "us-west4-a", Accelerator: "v5litepod-16", Spec: "spec1"}); n.w.Slices[0].Own != want || !n.w.Slices[0].Reshaped() {
+		t.Errorf("after a late reading of the former creation the slice is %+v", n.w.Slices[0])
 	}
 }
 

@@ -25,6 +25,7 @@ func TestAWordEndsTheWaitForOne(t *testing.T) {
 		"deleted and lost, in this order":  {"read gone, owner deletes, preempted", "peace", ""},
 		"not a word":                       {"read gone", "peace", ""},
 		"a line of a user is no such word": {"read gone, crew notice, read gone", "grace", events.CausePreemption},
+		"repaired, and then gone":          {"host error, read unhealthy, read ready, read gone", "grace", events.CauseHostError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := at(t, policies["everything"], true, c.path, nil)
@@ -52,6 +53,7 @@ func TestUnexplained(t *testing.T) {
 		"stopped for, read gone, preempted": false,
 		"crew notice, read gone":            true,
 		"preempted, read gone":              false,
+		"host error, read unhealthy, read ready, read gone":                   true,
 		"preempted, read lost, intend delete 0, accepted delete 0, read gone": false,
 	} {
 		n := at(t, policies["everything"], true, path, nil)
