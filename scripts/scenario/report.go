@@ -90,7 +90,12 @@ func (c *checks) stepped(before, after incident.Workload) {
 		to = string(after.Closed.Outcome)
 	}
 	c.transitions[from+" -> "+to]++
+	if !slices.Contains(transitions, [2]string{from, to}) {
+		c.violated("history", after.ID, "the table of transitions does not know %s -> %s", from, to)
+	}
 }
+
+var transitions = incident.Transitions()
 
 // decided measures from the first evidence of an incident to its opening. That maintenance is announced is no reason to do
 // anything before the save is due.

@@ -254,6 +254,10 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		// Legacy TPU Nodes have neither a crew nor a place to name a directory.
 		{Name: "resnet", Accelerator: "v3-8", Spot: true, Policy: "night", Legacy: true, Crew: CrewConfig{Absent: true}},
 		{Name: "mnist", Accelerator: "v2-32", Policy: "planned", Legacy: true, Crew: CrewConfig{Absent: true}},
+		// Nothing is done to these without a person's yes.
+		{Name: "whisper", Accelerator: "v5litepod-8", Policy: "careful"},
+		{Name: "twin-0", Accelerator: "v5litepod-16", Policy: "careful", Workload: "twin", Directory: "gs://checkpoints/twin"},
+		{Name: "twin-1", Accelerator: "v5litepod-16", Policy: "careful", Workload: "twin", Crew: CrewConfig{Absent: true}},
 	}
 	s := Scenario{Title: "a mixed fleet", Project: "demo", Capacity: map[string]int{}, Buckets: map[string]string{"west": "us-west4"}}
 	for _, z := range zones {
@@ -327,6 +331,11 @@ const mixedPolicies = `policies:
     preset: spot
     switches: {recreate: ask, restart: ask, early_maintenance: ask}
     give_up_after: 24h
+  careful:
+    preset: reserved
+    switches: {request_checkpoint: ask, early_maintenance: ask, restart: ask, recreate: ask, recreate_non_spot: ask, start_stopped: ask}
+    zones: [us-west4-a, us-west4-b]
+    lead: 30m
 `
 
 // Few keeps a part of a fleet, drawn from the seed. The slices of a workload stay together.
