@@ -489,11 +489,8 @@ func (w *world) act(a Act) {
 		w.api.StickQueuedResources(d)
 		w.await(d + time.Hour)
 	case a.Quota != "":
-		tell("the project's quota for "+a.Quota+" is used up", "")
-		w.api.Inject(tputest.Fault{
-			Method: "CreateNode", Zone: a.Quota, Times: max(a.Times, 1), Code: 8,
-			Message: "Quota 'TPUV5sPreemptibleLitepodPerProjectPerZoneForTPUAPI' exhausted. Limit 16 in zone " + a.Quota,
-		})
+		tell(fmt.Sprintf("the project may hold %d chips in %s", a.Chips, a.Quota), "")
+		w.api.SetQuota(a.Quota, a.Chips)
 	case a.Preempt != "":
 		tell("Google takes "+a.Preempt+" back, and no log entry says so", a.Preempt)
 		w.try(w.api.Preempt(zoneOf(a.Preempt), a.Preempt))

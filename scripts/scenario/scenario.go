@@ -27,6 +27,8 @@ type Scenario struct {
 	Fleet []SliceConfig `yaml:"fleet,omitempty"`
 	// Capacity is the number of slices that a zone still gives; a zone that is not named does not offer them.
 	Capacity map[string]int `yaml:"capacity,omitempty"`
+	// Quota is how many chips the project may hold in a zone; one that is not named has none.
+	Quota map[string]int `yaml:"quota,omitempty"`
 	// Buckets says in which region a bucket is; one that is not named is in all of the United States.
 	Buckets map[string]string `yaml:"buckets,omitempty"`
 	// MaintenanceTakes is how long a host maintenance lasts that no entry ends.
@@ -129,9 +131,9 @@ type Act struct {
 	Offer string `yaml:"offer,omitempty"`
 	// Stick has queued resources stay in PROVISIONING for that long, those that come there from now on; 0s has none.
 	Stick *Duration `yaml:"stick,omitempty"`
-	// Quota names a zone in which the project's quota refuses what is created, so many times.
+	// Quota names a zone in which the project may hold so many chips from now on.
 	Quota string `yaml:"quota,omitempty"`
-	Times int    `yaml:"times,omitempty"`
+	Chips int    `yaml:"chips,omitempty"`
 }
 
 // Duration is a Go duration in YAML.

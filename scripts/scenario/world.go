@@ -216,6 +216,9 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 		Project: s.Project, Clock: clock, Seed: 1, Zones: s.Capacity, Principal: ours(s.Project),
 		Timing: tputest.Timing{Maintenance: s.maintenance()}, Mingled: opts.simulation != nil && opts.simulation.Seed%2 == 1,
 	})
+	for zone, chips := range s.Quota {
+		w.api.SetQuota(zone, chips)
+	}
 	w.audited = cloudlogtest.New(s.Project, clock.Now)
 	if opts.Emulator != "" {
 		var err error

@@ -125,6 +125,8 @@ type API struct {
 	rand     uint64
 	seq      uint64
 	zones    map[string]int
+	// quota is how many chips the project may hold in a zone; a zone that is not named has none.
+	quota map[string]int
 	// homes says of short names in which zones or regions something is called so.
 	homes    map[string][]string
 	nodes    map[key]*node
@@ -166,7 +168,7 @@ func New(c Config) *API {
 	}
 	a := &API{
 		project: c.Project, principal: c.Principal, pageSize: c.PageSize, mingled: c.Mingled, clock: c.Clock, timing: c.Timing.orDefault(),
-		rand: c.Seed, zones: map[string]int{}, homes: map[string][]string{}, nodes: map[key]*node{}, queues: map[key]*queue{},
+		rand: c.Seed, zones: map[string]int{}, quota: map[string]int{}, homes: map[string][]string{}, nodes: map[key]*node{}, queues: map[key]*queue{},
 		opByName: map[string]*operation{}, requests: map[string]*operation{},
 	}
 	maps.Copy(a.zones, c.Zones)

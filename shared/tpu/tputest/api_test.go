@@ -443,6 +443,41 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// TestQuotaIsHeldUntilTheDeletion: by what is lost, and by a queued resource that is suspended or has failed.
+func TestQuotaIsHeldUntilTheDeletion(t *testing.T) {
+	b := newBench(t, tputest.Config{})
+	must(t, b.AddQueuedResource(tputest.QueuedConfig{Zone: home, Name: "q", Nodes: []tputest.NodeConfig{{Name: "in-q"}}}))
+	create := func(name string) error {
+		_, err := b.l.Nodes.Create(parent, v5e()).NodeId(name).Do()
+		b.clock.Advance(time.Hour)
+		return err
+	}
+	const exhausted = "Quota 'TPUV5sPreemptibleLitepodPerProjectPerZoneForTPUAPI' exhausted. Limit 32 in zone " + home
+	b.SetQuota(home, 32)
+	must(t, create("one"))
+	refused(t, create("two"), http.StatusTooManyRequests, exhausted)
+	must(t, b.Preempt(home, "one"))
+	refused(t, create("two"), http.StatusTooManyRequests, exhausted)
+	must(t, b.OwnerDelete(home, "one", ada))
+	b.clock.Advance(time.Hour)
+	must(t, create("two"))
+	must(t, b.Preempt(home, "in-q"))
+	b.clock.Advance(time.Hour)
+	if q := b.QueuedResource(home, "q"); q.State.State != "SUSPENDED" || b.Node(home, "in-q") != nil {
+		t.Fatalf("it is %+v", q)
+	}
+	refused(t, create("three"), http.StatusTooManyRequests, exhausted)
+
+	must(t, b.OwnerCreateQueuedResource(tputest.QueuedConfig{Zone: home, Name: "p", Nodes: []tputest.NodeConfig{{Name: "in-p"}}}, ada))
+	b.clock.Advance(time.Hour)
+	if q := b.QueuedResource(home, "p"); q.State.State != "FAILED" || q.State.FailedData.Error.Message != exhausted {
+		t.Errorf("it is %+v", q.State)
+	}
+	b.SetQuota(home, 64)
+	must(t, create("three"))
+	refused(t, create("four"), http.StatusTooManyRequests, "Limit 64")
+}
+
 func TestFaultsOfQueuedResources(t *testing.T) {
 	b := newBench(t, tputest.Config{})
 	must(t, b.AddQueuedResource(tputest.QueuedConfig{Zone: home, Name: "q", Nodes: []tputest.NodeConfig{{Name: "n"}}}))

@@ -346,6 +346,27 @@ func (a *API) free(zone string) int {
 	return max(n, 0)
 }
 
+// checkQuota refuses what is more than the project may hold in a zone.
+// https://cloud.google.com/tpu/docs/quota
+func (a *API) checkQuota(zone string, chips int) *status {
+	limit, limited := a.quota[zone]
+	if !limited {
+		return nil
+	}
+	for _, n := range in(a.nodes, zone) {
+		chips += n.shape.Chips
+	}
+	for _, q := range in(a.queues, zone) {
+		if q.state == failed || q.state == suspended { // else it holds nothing yet, or it is its nodes that do
+			chips += q.chips()
+		}
+	}
+	if chips <= limit {
+		return nil
+	}
+	return refuse(resourceExhausted, "Quota 'TPUV5sPreemptibleLitepodPerProjectPerZoneForTPUAPI' exhausted. Limit %d in zone %s", limit, zone)
+}
+
 func (a *API) stockout(zone string) *status {
 	return refuse(resourceExhausted, "There is no more capacity in the zone %q; you can try in another zone where Cloud TPU "+
 		"Nodes are offered (see https://cloud.google.com/tpu/docs/regions)%s", zone, a.eid())
@@ -437,6 +458,9 @@ func (a *API) createNode(c *request) (any, *status) {
 func (a *API) create(c *request, name string, order *api.Node, legacy *v1.Node) (any, *status) {
 	if a.nodes[key{c.zone, name}] != nil {
 		return nil, refuse(alreadyExists, "Resource '%s/nodes/%s' already exists", a.parent(c.zone), name)
+	}
+	if refused := a.checkQuota(c.zone, shapeOf(order).Chips); refused != nil {
+		return nil, refused
 	}
 	room := a.free(c.zone) != 0
 	n := a.add(c.zone, name, order, legacy, nil)

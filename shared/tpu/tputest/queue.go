@@ -94,6 +94,14 @@ func (a *API) members(q *queue) []*node {
 	return all
 }
 
+// chips is how many chips a queued resource asks for.
+func (q *queue) chips() (n int) {
+	for _, o := range q.nodes {
+		n += shapeOf(o.node).Chips
+	}
+	return n
+}
+
 // wait puts a queued resource into the line for capacity.
 func (a *API) wait(q *queue) {
 	q.ripe, q.failed = false, nil
@@ -147,6 +155,10 @@ func (a *API) pump(zone string) {
 		}
 		a.leave(q)
 		i--
+		if refused := a.checkQuota(zone, q.chips()); refused != nil {
+			a.fail(q, refused)
+			continue
+		}
 		a.provision(q)
 	}
 }

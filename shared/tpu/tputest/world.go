@@ -223,6 +223,15 @@ func (a *API) SetCapacity(zone string, slices int) {
 	})
 }
 
+// SetQuota says how many chips the project may hold in a zone from now on. What is there stays; what is lost, and what a queued
+// resource has that has failed or is suspended, counts until it is deleted.
+func (a *API) SetQuota(zone string, chips int) {
+	a.do(func() {
+		a.quota[zone] = chips
+		a.pump(zone)
+	})
+}
+
 // BlockGuestAttributes forbids, or allows again, to read guest attributes, as an organization's policy does.
 func (a *API) BlockGuestAttributes(blocked bool) {
 	a.mu.Lock()
