@@ -656,16 +656,7 @@ func TestWhoIsToldToEndTellsTheOthers(t *testing.T) {
 		dir := t.TempDir()
 		crews := slice(t, 2, []string{"--worker-silence=10m", "--lease-unread=4m", "--lease-take-over=6m"}, train(t, "-dir="+dir))
 		journal(t, dir, "began", 2)
-		crews[told].signal(syscall.SIGTERM)
-		if code := crews[told].code(); code != 143 {
-			t.Errorf("worker %d: code %d", told, code)
-		}
-		nobodyTrains(t, dir)
-		if !crews[1-told].running() {
-			t.Errorf("worker %d: the other pitcrew has ended", told)
-		}
-		relaunch(t, crews[told])
-		journal(t, dir, "began", 4)
+		tellToEnd(t, dir, crews[told], crews[1-told])
 	}
 }
 
@@ -681,17 +672,24 @@ func TestASliceThatIsToldToEndTellsTheOtherSlices(t *testing.T) {
 			}, train(t, "-dir="+filepath.Join(dir, fmt.Sprint("s", s)), "-log="+dir)))
 		}
 		journal(t, dir, "began", 2)
-		crews[told].signal(syscall.SIGTERM)
-		if code := crews[told].code(); code != 143 {
-			t.Errorf("slice %d: code %d", told, code)
-		}
-		nobodyTrains(t, dir)
-		if !crews[1-told].running() {
-			t.Errorf("slice %d: the other pitcrew has ended", told)
-		}
-		relaunch(t, crews[told])
-		journal(t, dir, "began", 4)
+		tellToEnd(t, dir, crews[told], crews[1-told])
 	}
+}
+
+// tellToEnd has one crew of two told to end: the other's training ends with its own, the other waits, and when the first is back
+// both train.
+func tellToEnd(t *testing.T, dir string, told, other *crewProcess) {
+	t.Helper()
+	told.signal(syscall.SIGTERM)
+	if code := told.code(); code != 143 {
+		t.Errorf("code %d", code)
+	}
+	nobodyTrains(t, dir)
+	if !other.running() {
+		t.Error("the other pitcrew has ended")
+	}
+	relaunch(t, told)
+	journal(t, dir, "began", 4)
 }
 
 // nobodyTrains waits until no training of the journal runs.
