@@ -32,6 +32,7 @@ type simulateOptions struct {
 	seeds   uint64
 	days    float64
 	slices  int
+	least   int
 	faults  string
 	fleet   string
 	policy  string
@@ -43,6 +44,9 @@ type simulateOptions struct {
 	asJSON  bool
 	sum     bool
 }
+
+// longest is how many days a simulation has at the most.
+const longest = 3650
 
 func simulateCommand() *cobra.Command {
 	var o simulateOptions
@@ -75,7 +79,7 @@ func simulateCommand() *cobra.Command {
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.fixture != "" {
-				for _, other := range []string{"seed", "seeds", "days", "slices", "faults", "fleet", "policy", "allow", "rates", "trace", "save-fixture"} {
+				for _, other := range []string{"seed", "seeds", "days", "slices", "incidents", "faults", "fleet", "policy", "allow", "rates", "trace", "save-fixture"} {
 					if c.Flags().Changed(other) {
 						return usage("--fixture says everything about a run; leave out --%s", other)
 					}
@@ -89,6 +93,7 @@ func simulateCommand() *cobra.Command {
 	f.Uint64Var(&o.seeds, "seeds", 1, "how many seeds to run; more than one is reported as a whole")
 	f.Float64Var(&o.days, "days", 60, "how many days pass")
 	f.IntVar(&o.slices, "slices", 0, "how many slices of the fleet each seed takes; 0 takes all")
+	f.IntVar(&o.least, "incidents", 0, "how many incidents a seed has at least: one that opens fewer is run again for twice as long, 3650 days at the most")
 	f.StringVar(&o.faults, "faults", "light", "what goes wrong with the machinery beside the fleet's own troubles: none, light, heavy")
 	f.StringVar(&o.fleet, "fleet", "", "a YAML file with fleet and capacity, as in the scenarios of events/testdata; without it a mixed fleet")
 	f.StringVar(&o.policy, "policy", "", "the policy file; without it the mixed fleet's")
@@ -128,7 +133,7 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 	// A simulation makes much garbage and needs little memory.
 	debug.SetGCPercent(400)
 	began := time.Now()
-	reports, err := simulateAll(ctx, sims, errOut)
+	reports, err := simulateAll(ctx, sims, o.least, errOut)
 	if err != nil {
 		return err
 	}
@@ -197,14 +202,16 @@ func saveFixture(dir string, sim scenario.Simulation, short *scenario.Report, fa
 // check refuses what cannot be run.
 func (o simulateOptions) check() error {
 	switch {
-	case o.days <= 0 || o.days > 3650 || o.days != o.days:
-		return usage("--days %v: it has to be more than 0 and at most 3650", o.days)
+	case o.days <= 0 || o.days > longest || o.days != o.days:
+		return usage("--days %v: it has to be more than 0 and at most %d", o.days, longest)
 	case o.seeds == 0:
 		return usage("--seeds 0: at least one is needed")
 	case o.seed+o.seeds < o.seed:
 		return usage("--seed %d --seeds %d: there are not that many seeds", o.seed, o.seeds)
 	case o.slices < 0:
 		return usage("--slices %d: it has to be 0, for all, or more", o.slices)
+	case o.least < 0 || o.least > 1000:
+		return usage("--incidents %d: it has to be from 0 to 1000", o.least)
 	case o.sum && !o.asJSON:
 		return usage("--sum goes with --json; people are told the sum anyway")
 	}
@@ -329,7 +336,8 @@ func ownFleet(name string) (scenario.Scenario, error) {
 }
 
 // simulateAll runs simulations, as many at a time as there are processors, and returns their reports in order.
-func simulateAll(ctx context.Context, sims []scenario.Simulation, errOut io.Writer) ([]*scenario.Report, error) {
+// Those with fewer incidents than wanted are run again for longer, and sims says for how long.
+func simulateAll(ctx context.Context, sims []scenario.Simulation, least int, errOut io.Writer) ([]*scenario.Report, error) {
 	reports := make([]*scenario.Report, len(sims))
 	errs := make([]error, len(sims))
 	next := make(chan int)
@@ -341,6 +349,11 @@ func simulateAll(ctx context.Context, sims []scenario.Simulation, errOut io.Writ
 				sim := sims[i]
 				sim.Passed = func(int) { passed.day() }
 				reports[i], errs[i] = scenario.Simulate(ctx, sim)
+				for errs[i] == nil && reports[i].Incidents < least && len(reports[i].Violations) == 0 && sim.Days < longest {
+					sim.Days = min(2*sim.Days, longest)
+					sims[i].Days, sim.Passed = sim.Days, nil
+					reports[i], errs[i] = scenario.Simulate(ctx, sim)
+				}
 			}
 		})
 	}

@@ -40,6 +40,7 @@ func TestSimulateUsage(t *testing.T) {
 		{[]string{"--seeds", "0"}, "--seeds 0: at least one is needed"},
 		{[]string{"--seed", "18446744073709551615", "--seeds", "2"}, "there are not that many seeds"},
 		{[]string{"--slices", "-1"}, "--slices -1"},
+		{[]string{"--incidents", "-1"}, "--incidents -1"},
 		{[]string{"--faults", "some"}, `"some" is no degree of faults; there are none, light and heavy`},
 		{[]string{"--sum"}, "--sum goes with --json"},
 		{[]string{"--fleet", filepath.Join(full, "none.yaml")}, "none.yaml"},
@@ -140,6 +141,31 @@ func TestSimulateSeveralSeeds(t *testing.T) {
 		if sum[0][field] != a+b {
 			t.Errorf("%s: %v and %v make %v", field, a, b, sum[0][field])
 		}
+	}
+}
+
+// TestSimulateUntilEnoughHappened: a seed with too few incidents is run again for twice as long, and says for how long.
+func TestSimulateUntilEnoughHappened(t *testing.T) {
+	args := []string{"simulate", "--json", "--days", "0.1", "--slices", "2", "--faults", "none", "--seed", "4", "--seeds", "3"}
+	out, _, _ := call(t, "", args...)
+	short := lines(t, out)
+	out, errOut, code := call(t, "", append(args, "--incidents", "2")...)
+	if code != exitDone || errOut != "" {
+		t.Fatalf("exit code %d, stderr %q", code, errOut)
+	}
+	again := 0
+	for i, r := range lines(t, out) {
+		if n, _ := r["incidents"].(float64); n < 2 {
+			t.Errorf("seed %v has %v incidents", r["seed"], n)
+		}
+		if n, _ := short[i]["incidents"].(float64); (n < 2) != (r["days"] != 0.1) {
+			t.Errorf("seed %v has %v incidents in 0.1 days, and was run for %v", r["seed"], n, r["days"])
+		} else if n < 2 {
+			again++
+		}
+	}
+	if again == 0 {
+		t.Error("none was run again")
 	}
 }
 
