@@ -488,7 +488,7 @@ func (t *round) ask(ctx context.Context, name string) error {
 		if e.Ignored != "" || e.Kind != events.KindLoss && e.Kind != events.KindCall {
 			continue
 		}
-		s, err := t.Fleet.Ledger.Find(ctx, e.Subject)
+		s, err := t.Fleet.Known(ctx, e.Subject)
 		if errors.Is(err, ledger.ErrNotFound) {
 			if slices.ContainsFunc(asked, func(a question) bool { return a.names(e.Subject) }) {
 				open = "nobody knows whose " + e.Subject.String() + " is"

@@ -57,10 +57,11 @@ type inForce struct {
 
 // record is what a simulation remembers of one workload.
 type record struct {
-	// last is the document as the last of its writers told of it, body as it was written last, open and done are the incidents
-	// that were told.
+	// last is the document as the last of its writers told of it, body as it was written last and prior as it was before that; open
+	// and done are the incidents that were told.
 	last       *incident.Workload
 	body       string
+	prior      string
 	open, done string
 	opened     time.Time
 	called     time.Time
@@ -171,7 +172,8 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 			if err == nil && c.releases.documents[id] {
 				c.violated("10 nothing lost", id, "a document of the newer release was overwritten")
 			}
-			c.record(id).body = call.Body()
+			r := c.record(id)
+			r.prior, r.body = r.body, call.Body()
 		}
 	case ledger.Pauses:
 		if call.Write || err != nil && gcerrors.Code(err) != gcerrors.NotFound {
@@ -694,13 +696,13 @@ func (c *checks) saved(s ledger.Step) {
 
 // unheard takes a write that took effect and of which its writer never heard.
 func (c *checks) unheard(call ledgertest.Call) {
-	var after incident.Workload
+	var before, after incident.Workload
 	if call.Collection != ledger.Workloads || json.Unmarshal([]byte(call.Body()), &after) != nil {
 		return
 	}
 	// Where others have written since, what they told of is all that is known of it.
-	if r := c.record(after.ID); r.last != nil && r.body == call.Body() {
-		c.moved(*r.last, after)
+	if r := c.record(after.ID); r.last != nil && r.body == call.Body() && json.Unmarshal([]byte(r.prior), &before) == nil {
+		c.moved(before, after)
 	}
 }
 

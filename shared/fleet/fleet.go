@@ -394,14 +394,23 @@ func (f *Fleet) Meet(ctx context.Context, of events.Subject) (met bool, err erro
 }
 
 // Known finds the subject of a log entry in the ledger: ledger.ErrNotFound where there is none, or where it is a slice that went
-// between the two writes that introduce it, so that its workload never came.
+// between the two writes that introduce it, so that its workload never came to know it. Any other slice that a queued resource holds
+// speaks for it.
 func (f *Fleet) Known(ctx context.Context, of events.Subject) (ledger.Subject, error) {
 	s, err := f.Ledger.Find(ctx, of)
 	if err != nil {
 		return s, err
 	}
-	_, _, err = f.Ledger.Workload(ctx, s.Workload)
-	return s, err
+	w, _, err := f.Ledger.Workload(ctx, s.Workload)
+	if err != nil || w.Slice(s.Slice) != nil {
+		return s, err
+	}
+	for _, o := range w.Slices {
+		if of.Node == "" && of.QueuedResource != "" && o.QueuedResource == of.QueuedResource && o.Zone == of.Zone {
+			return ledger.Subject{Workload: w.ID, Slice: o.Name, Incarnation: o.Incarnation}, nil
+		}
+	}
+	return s, fmt.Errorf("fleet: %s has no slice %s: %w", w.ID, s.Slice, ledger.ErrNotFound)
 }
 
 // Broken finds the one slice of a zone that a loss of workers, whose names nobody knows, can be about: the API shows it

@@ -483,14 +483,23 @@ func TestFind(t *testing.T) {
 		"a node without a zone":                {entry: events.Entry{Subject: events.Subject{Project: project, Node: "llama"}}},
 		"a machine without a project":          {entry: events.Entry{Subject: events.Subject{Zone: zone, Worker: group + "-w-0"}}},
 		"a machine of another make":            {entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, Worker: "web-1"}}},
-		"a queued resource of nobody":          {entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "q"}}},
-		"a worker that is met":                 {world: func(b *bench) { b.node(tputest.NodeConfig{Group: group}) }, entry: worker(0), found: true, calls: append(look[:2:2], "GetGuestAttributes us-west4-a/llama"), parked: 1},
-		"a worker of nobody":                   {entry: worker(0), calls: look, parked: 1},
-		"a worker of nobody, just now":         {world: func(b *bench) { b.find(worker(1)) }, entry: worker(0), parked: 1},
-		"a worker of nobody, again":            {world: func(b *bench) { b.find(worker(1)); b.Clock.Advance(ledger.LookEvery) }, entry: worker(0), calls: look, parked: 1},
-		"a worker, and the zone fails":         {world: func(b *bench) { b.API.Inject(tputest.Fault{Code: 14}) }, entry: worker(0), fails: true, calls: look[:1], parked: 1},
-		"a worker that is not parked":          {world: func(b *bench) { b.Break(ledger.Parked) }, entry: worker(0), fails: true},
-		"with a ledger that is away":           {world: func(b *bench) { b.Break(ledger.Subjects) }, entry: worker(0), fails: true},
+		"a queued resource of which one slice did not come": {world: func(b *bench) {
+			b.Slice(tputest.NodeConfig{})
+			b.Change("demo/llama", func(w *incident.Workload) { w.Slices[0].QueuedResource = "q" })
+			b.Must(b.Ledger.Map(b.T.Context(), project, zone, ledger.QueuedResource, "q", ledger.Subject{Workload: "demo/llama", Slice: "another"}))
+		}, entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "q"}}, found: true},
+		"a node that its workload did not come to know": {world: func(b *bench) {
+			b.Slice(tputest.NodeConfig{})
+			b.Must(b.Ledger.Map(b.T.Context(), project, zone, ledger.Node, "another", ledger.Subject{Workload: "demo/llama", Slice: "another"}))
+		}, entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, Node: "another"}}, calls: []string{"GetNode us-west4-a/another"}},
+		"a queued resource of nobody":  {entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "q"}}},
+		"a worker that is met":         {world: func(b *bench) { b.node(tputest.NodeConfig{Group: group}) }, entry: worker(0), found: true, calls: append(look[:2:2], "GetGuestAttributes us-west4-a/llama"), parked: 1},
+		"a worker of nobody":           {entry: worker(0), calls: look, parked: 1},
+		"a worker of nobody, just now": {world: func(b *bench) { b.find(worker(1)) }, entry: worker(0), parked: 1},
+		"a worker of nobody, again":    {world: func(b *bench) { b.find(worker(1)); b.Clock.Advance(ledger.LookEvery) }, entry: worker(0), calls: look, parked: 1},
+		"a worker, and the zone fails": {world: func(b *bench) { b.API.Inject(tputest.Fault{Code: 14}) }, entry: worker(0), fails: true, calls: look[:1], parked: 1},
+		"a worker that is not parked":  {world: func(b *bench) { b.Break(ledger.Parked) }, entry: worker(0), fails: true},
+		"with a ledger that is away":   {world: func(b *bench) { b.Break(ledger.Subjects) }, entry: worker(0), fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -267,11 +267,17 @@ func (m *machine) hold(c Code, why string) {
 // HoldMargin is what is left of a phase, at the least, when a hold ends.
 const HoldMargin = 10 * time.Minute
 
-// trouble adds what went wrong, once per cause and life, and attributes the incident to the best cause known.
+// trouble adds what went wrong, once per cause and life for as long as the slice is not usable in between, and attributes the
+// incident to the best cause known.
 func (m *machine) trouble(t Trouble, life events.Incarnation) bool {
 	in := m.w.Incident
+	var usable time.Time
+	if s := m.w.Slice(t.Slice); s != nil {
+		usable = s.usable()
+	}
 	for _, known := range in.Troubles {
-		if known.Cause == t.Cause && known.Slice == t.Slice && known.Life == life.ID {
+		again := known.At.Before(usable) && !t.At.Before(usable)
+		if known.Cause == t.Cause && known.Slice == t.Slice && known.Life == life.ID && !again {
 			return false
 		}
 	}

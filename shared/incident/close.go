@@ -47,24 +47,17 @@ func (m *machine) startClearing(o Outcome) {
 	reason := in.Reason
 	m.enter(Clearing, m.now.Add(ClearFor))
 	in.Outcome, in.Clearing = "", o
-	in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool { return t.Action == events.ActionDelete }) // what was lost may go
+	in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool { // what was lost may go
+		return t.Action == events.ActionDelete && !t.UnderWay(m.now)
+	})
 	m.decided("clean up what our own request brought, or may still bring", reason)
 	m.clear()
 }
 
 // clear deletes what our own requests have brought, and what they have ordered, whenever that was read. Training was never
-// admitted to it, so nothing is lost. Where Google suspects abuse nothing is touched, and where the policy allows nothing any more
-// it is left to a person.
+// admitted to it, so nothing is lost. Where Google suspects abuse nothing is touched.
 func (m *machine) clear() {
 	if m.abused() {
-		return
-	}
-	if left := m.leftovers(); left != nil && m.watchOnly() && m.p.Unreadable == "" {
-		for _, name := range left {
-			m.slice(name).Replace = true
-		}
-		names := strings.Join(left, ", ")
-		m.escalate(CodeWatchOnly, names+" is there by our own request, nobody waits for it, and the policy allows nothing any more", "delete "+names+" by hand")
 		return
 	}
 	var tasks []Task
@@ -95,16 +88,6 @@ func (m *machine) clear() {
 	if tasks != nil {
 		m.send(tasks...)
 	}
-}
-
-// leftovers names what is there, or ordered, by an incident alone, and is not being deleted yet.
-func (m *machine) leftovers() (names []string) {
-	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.leftBehind() && m.w.Incident.task(events.ActionDelete, s.Name) == nil {
-			names = append(names, s.Name)
-		}
-	}
-	return names
 }
 
 // cleared ends the incident when nothing of ours is under way any more.
@@ -166,29 +149,25 @@ func (m *machine) close() {
 	in.Tasks, in.Look, in.Held, in.HeldCode, in.Asked, in.Granted, in.Revision = nil, false, "", "", "", false, 1
 	m.line(LineEnded, m.summary(), in.Reason)
 	m.coded(in.Code)
-	var told []string // what a person is to delete by hand
-	if in.Outcome == Escalated && in.Clearing != "" {
-		told = m.leftovers()
-	}
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		life := events.Incarnation{}
+		told := events.Incarnation{}
 		switch {
 		case in.Outcome == Released && in.lost(s), s.Condition != Ready && (s.Condition != Creating || s.Replace):
-			life = s.Incarnation // its end has been told; it opens no second incident
+			told = s.Incarnation // its end has been told; it opens no second incident
 		case s.Condition == Creating:
-			life = s.Told // an incident about another slice changes nothing about what came of it
+			told = s.Told // an incident about another slice changes nothing about what came of it
 		}
-		if s.Replace || s.leftBehind() || !s.Told.Same(life) && (s.Told.Known() || life.Known()) {
+		if s.Replace || s.leftBehind() || !s.Told.Same(told) && (s.Told.Known() || told.Known()) {
 			c := m.slice(s.Name)
-			c.Replace, c.Told, c.Made, c.Ordered = false, life, "", time.Time{}
+			c.Replace, c.Told, c.Made, c.Ordered = false, told, "", time.Time{}
 		}
 	}
 	m.out = append(m.out, events.IncidentClosed{
 		Schema: events.Schema, Workload: m.w.ID, Incident: in.ID, Outcome: string(in.Outcome), Revision: in.Revision,
 	})
 	if in.Created {
-		m.w.Creators = append(slices.Clip(m.w.Creators), Creator{Incident: in.ID, Opened: in.Opened, Closed: in.Closed, Told: told})
+		m.w.Creators = append(slices.Clip(m.w.Creators), Creator{Incident: in.ID, Opened: in.Opened, Closed: in.Closed})
 		m.w.Creators = m.w.Creators[max(0, len(m.w.Creators)-maxCreators):]
 	}
 	if in.Outcome == Escalated || in.Outcome == Observed {
@@ -270,11 +249,15 @@ func (m *machine) release(c Code, why string) {
 	m.finish(Released, "", c, why, "")
 }
 
-// watch follows an incident in which nothing may be done, and keeps what would have been: the calls, or what is none. One in
-// whose middle the policy was tightened ends where a call of ours may still bring something.
+// watch follows an incident in which nothing may be done, and keeps what would have been: the calls, or what is none. Where the
+// policy was tightened in its middle, whoever calls for a deletion ends first, and what a call of ours may still bring is waited for.
 func (m *machine) watch(would, seen string, calls ...Planned) {
 	in := m.inc()
 	first := in.Phase == ""
+	if in.has(func(t Task) bool { return t.Action == events.ActionDelete && t.UnderWay(m.now) }) {
+		in.Look = true
+		return
+	}
 	if would != "" {
 		in.Would = append(in.Would, would)
 	}
@@ -284,6 +267,9 @@ func (m *machine) watch(would, seen string, calls ...Planned) {
 		return
 	}
 	in.Tasks = nil
+	for _, name := range m.replacing() {
+		m.slice(name).Replace = false
+	}
 	m.enter(Watching, m.now.Add(WatchFor))
 	if first {
 		m.line(LineSeen, seen, "")

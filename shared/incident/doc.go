@@ -11,8 +11,9 @@
 //	from         to           on
 //	admitting    approving    Read
 //	admitting    clearing     Called Cancelled Read
+//	admitting    creating     Read
 //	admitting    deleting     Read
-//	admitting    escalated    Answered Called Cancelled Forbidden Read Ticked
+//	admitting    escalated    Answered Forbidden Read Ticked
 //	admitting    grace        Read
 //	admitting    healing      Read
 //	admitting    looking      Read
@@ -27,6 +28,7 @@
 //	approving    grace        Read
 //	approving    healing      Approved Read
 //	approving    looking      Approved Read
+//	approving    maintaining  Approved Ticked
 //	approving    released     Called Cancelled Read
 //	approving    restarting   Approved Ticked
 //	approving    resumed      Reported
@@ -34,7 +36,7 @@
 //	approving    saving       Approved Ticked
 //	approving    starting     Approved Ticked
 //	approving    watching     Read
-//	approving    window       Noticed Read
+//	approving    window       Approved Noticed Read
 //	approving    withdrawn    Noticed
 //	clearing     escalated    Ended Forbidden Read Ticked
 //	clearing     observed     Ended Read Ticked
@@ -43,7 +45,7 @@
 //	creating     approving    Forbidden Read
 //	creating     clearing     Called Cancelled Forbidden Read Ticked
 //	creating     deleting     Read Ticked
-//	creating     escalated    Answered Called Cancelled Forbidden Read Ticked
+//	creating     escalated    Answered Forbidden Read Ticked
 //	creating     grace        Read
 //	creating     healing      Read
 //	creating     looking      Read
@@ -84,7 +86,7 @@
 //	healing      clearing     Called Cancelled Read
 //	healing      creating     Read
 //	healing      deleting     Read Ticked
-//	healing      escalated    Called Cancelled Read Ticked
+//	healing      escalated    Read Ticked
 //	healing      grace        Read
 //	healing      looking      Read
 //	healing      released     Called Cancelled Read
@@ -106,6 +108,7 @@
 //	looking      resuming     Read Ticked
 //	looking      watching     Read Ticked
 //	maintaining  approving    Forbidden
+//	maintaining  creating     Read
 //	maintaining  escalated    Read
 //	maintaining  grace        Read
 //	maintaining  healing      Read
@@ -157,6 +160,7 @@
 //	resuming     resumed      Checked Reported Ticked
 //	resuming     watching     Read
 //	saving       approving    Checked Forbidden Read Reported
+//	saving       creating     Read
 //	saving       deleting     Read
 //	saving       escalated    Read Reported
 //	saving       grace        Read
@@ -186,6 +190,7 @@
 //	watching     observed     Called Cancelled Noticed Read Reported Ticked
 //	window       admitting    Noticed Read Ticked
 //	window       approving    Read Ticked
+//	window       creating     Read
 //	window       deleting     Read Ticked
 //	window       escalated    Read Reported Ticked
 //	window       grace        Read

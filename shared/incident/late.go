@@ -32,10 +32,7 @@ func (m *machine) late(s *Slice, e Read) bool {
 // creator is the incident that is over and had ordered what a reading shows. The label alone proves nothing, for whoever
 // creates a slice again from what it was may copy it: the order has to be from the time of that incident too.
 func (m *machine) creator(s *Slice, e Read) *Creator {
-	ordered := e.Ordered
-	if ordered.IsZero() {
-		ordered = e.Incarnation.Created
-	}
+	ordered := e.when()
 	if e.Incident == "" || e.Incarnation.Same(s.Incarnation) || e.Incarnation.Same(s.Admitted) || !ordered.After(s.Incarnation.Created) {
 		return nil
 	}

@@ -208,7 +208,7 @@ func (m *machine) read(e Read) {
 // brought.
 func (m *machine) ordered(s *Slice, e Read) *Slice {
 	in := m.w.Incident
-	if e.Incident != in.ID || e.Ordered.IsZero() || !in.made(s.Name) || s.Ordered.Equal(e.Ordered) && s.Zone == e.Zone {
+	if e.Ordered.IsZero() || !in.ordered(s, e) || s.Ordered.Equal(e.Ordered) && s.Zone == e.Zone {
 		return s
 	}
 	m.brings(s.Name, e)
@@ -640,7 +640,7 @@ func (in *Incident) proves(s *Slice) bool {
 		return true // it was deleted because it stood idle
 	}
 	for _, t := range in.Troubles {
-		if t.Slice != s.Name || t.Life != s.Incarnation.ID || !t.Proven || t.At.Before(s.Used) {
+		if t.Slice != s.Name || t.Life != s.Incarnation.ID || !t.Proven || t.At.Before(s.usable()) {
 			continue
 		}
 		switch t.Cause {
@@ -657,7 +657,7 @@ func (in *Incident) proves(s *Slice) bool {
 func (m *machine) newLife(s *Slice, e Read) {
 	in := m.w.Incident
 	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) // by the queued resource of which another slice is lost again
-	ours := in != nil && (e.Incident == in.ID && in.made(s.Name) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
+	ours := in != nil && (in.ordered(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
 	// What was there before the trouble, and only was not read yet, takes nothing over.
 	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
 	over := s.Condition == Gone || s.Condition == Creating // or it has been ordered anew since
@@ -677,6 +677,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.clear()
 	case in.Phase == Clearing:
 		m.adoptTheirs(s.Name, e, moved)
+		m.spares(s.Name)
 		m.cleared(m.slice(s.Name))
 	case ours:
 		m.adopt(s.Name, e, ours)
@@ -696,6 +697,15 @@ func (m *machine) newLife(s *Slice, e Read) {
 	}
 }
 
+// spares drops the deletion of what is somebody else's now, unless it is being called or something of ours goes with it.
+func (m *machine) spares(slice string) {
+	t := m.w.Incident.task(events.ActionDelete, slice)
+	if t == nil || t.UnderWay(m.now) || slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return t.Concerns(s.Name) && s.leftBehind() }) {
+		return
+	}
+	m.drop(events.ActionDelete, slice)
+}
+
 // nowLives has the deletion of what was ordered name the life that has come of it meanwhile.
 func (m *machine) nowLives(slice string) {
 	t := m.w.Incident.task(events.ActionDelete, slice)
@@ -707,6 +717,20 @@ func (m *machine) nowLives(slice string) {
 		t = m.task(events.ActionDelete, slice)
 		t.Incarnation, t.Ordered = m.w.Slice(slice).Incarnation, time.Time{}
 	}
+}
+
+// ordered reports whether a reading shows what this incident has ordered. In a clean-up the creation may be given up already.
+func (in *Incident) ordered(s *Slice, e Read) bool {
+	late := in.Phase == Clearing && in.Created && e.when().After(in.Opened)
+	return e.Incident == in.ID && (in.made(s.Name) || late)
+}
+
+// when is the time from which what a reading shows was ordered, or has lived.
+func (e Read) when() time.Time {
+	if e.Ordered.IsZero() {
+		return e.Incarnation.Created
+	}
+	return e.Ordered
 }
 
 // made reports whether a create of ours for this slice was begun: anybody can write a label.
@@ -796,7 +820,7 @@ func (m *machine) formerly(s *Slice) bool {
 // to which the evidence came when it was lost already: who deleted that takes the slice in hand, and nobody trains in this one yet.
 func (m *machine) inItsPlace(s *Slice) bool {
 	in := m.w.Incident
-	return in != nil && in.Phase == Recreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !m.beforeTrouble()
+	return in != nil && in.Phase == Recreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.Admitted.Same(s.Incarnation) && !m.beforeTrouble()
 }
 
 // beforeTrouble reports whether the evidence is older than everything that the open incident is about: what it tells made
@@ -823,7 +847,8 @@ func (m *machine) releaseDeleted(s *Slice, all bool) bool {
 	news := false
 	for _, name := range names {
 		if o := m.w.Slice(name); !o.IsReleased() && (!m.formerly(o) || m.inItsPlace(o)) {
-			m.slice(name).Released, news = m.now, true
+			o = m.slice(name)
+			o.Released, o.Made, news = m.now, "", true
 		}
 	}
 	return news

@@ -34,6 +34,14 @@ func (m *machine) leaveStopped() {
 	}
 }
 
+// usable is since when the slice is usable, or was last; zero where it never was in this life.
+func (s *Slice) usable() time.Time {
+	if s.Condition == Ready {
+		return s.Since
+	}
+	return s.Used
+}
+
 // turns takes another condition, read at that time.
 func (s *Slice) turns(c Condition, at time.Time) {
 	if s.Condition == Ready {

@@ -459,6 +459,7 @@ func (m *machine) failed(t *Task, f Failure) {
 		m.inc().Look = true
 	case Transient, Busy, NotInState:
 	}
+	m.rejoins(t)
 	m.again(t, f.Message)
 }
 
@@ -536,6 +537,9 @@ func (m *machine) forbidden(e Forbidden) {
 		return
 	}
 	would := m.would(m.w.governs(t.Action), "", *t)
+	if t.Action == events.ActionDelete {
+		m.task(t.Action, t.Slice).Begun = time.Time{} // nobody calls it any more
+	}
 	if m.watchOnly() && m.phase() != Clearing {
 		m.rehearse(would...)
 		m.finish(Observed, "", e.Code, e.Why, "")

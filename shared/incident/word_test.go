@@ -25,6 +25,7 @@ func TestAWordEndsTheWaitForOne(t *testing.T) {
 		"deleted and lost, in this order":  {"read gone, owner deletes, preempted", "peace", ""},
 		"not a word":                       {"read gone", "peace", ""},
 		"a line of a user is no such word": {"read gone, crew notice, read gone", "grace", events.CausePreemption},
+		"repaired, broken and gone":        {"host error, read unhealthy, read ready, host error, read gone", "creating", events.CauseHostError},
 		"repaired, and then gone":          {"host error, read unhealthy, read ready, read gone", "grace", events.CauseHostError},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,6 +94,23 @@ func (m *machine) moveRest(t *Task, at time.Time) {
 	}
 }
 
+// rejoins has a creation of which nothing can come any more follow to where the others are, when they turned out to stand.
+func (m *machine) rejoins(t *Task) {
+	if t.Action != events.ActionCreate || !t.Begun.IsZero() {
+		return
+	}
+	s := m.w.Slice(t.Slice)
+	if slices.Contains(m.candidates(s), t.Place()) {
+		return
+	}
+	at, _ := m.nextPlace(s)
+	if at == (Place{}) {
+		return
+	}
+	t.Zone, t.Accelerator = at.Zone, at.Accelerator
+	m.decided("create "+t.names()+" in "+at.String(), "the slices of a workload stay together")
+}
+
 // nextPlace is the place that was not asked for longest, of those that have not just refused the slice: answers take their time, and
 // the first may be asked again before the last was asked at all. If all have refused, it is the one to ask again first, and when.
 // None is left where all of them never can.
