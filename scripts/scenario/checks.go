@@ -701,9 +701,14 @@ func (c *checks) unheard(call ledgertest.Call) {
 		return
 	}
 	// Where others have written since, what they told of is all that is known of it.
-	if r := c.record(after.ID); r.last != nil && r.body == call.Body() && json.Unmarshal([]byte(r.prior), &before) == nil {
-		c.moved(before, after)
+	r := c.record(after.ID)
+	if r.last == nil || r.body != call.Body() {
+		return
 	}
+	if json.Unmarshal([]byte(r.prior), &before) != nil || before.Epoch < r.last.Epoch {
+		before = *r.last
+	}
+	c.moved(before, after)
 }
 
 // mostSteps is how far an epoch may rise within an hour: a request a minute of each kind, for each slice, is far below it.
