@@ -458,8 +458,8 @@ func (m *machine) failed(t *Task, f Failure) {
 		// The wish may have come true already: the next reading says so.
 		m.inc().Look = true
 	case Transient, Busy, NotInState:
+		m.rejoins(t)
 	}
-	m.rejoins(t)
 	m.again(t, f.Message)
 }
 
