@@ -440,8 +440,11 @@ func (c *crew) advance(now time.Time) {
 
 // awaited tells whom the training waits for: a person may have to see to them.
 func (c *crew) awaited(now time.Time) {
+	if c.told != nil {
+		return // it waits for nobody any more, and nothing was mended
+	}
 	var waits, gaps error
-	if c.leader != nil && c.told == nil {
+	if c.leader != nil {
 		switch c.leader.Stage {
 		case agree.Gathering, agree.Admitting:
 			if missing := c.leader.Missing(now); len(missing) > 0 {

@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"pitstop.internal/scripts/pitcrew/agree"
 	"pitstop.internal/shared/checkpoint"
 )
 
@@ -109,5 +111,21 @@ func TestTroubleWithTheRequestIsToldAndSoIsItsEnd(t *testing.T) {
 	const name = "request beside the checkpoints"
 	if want := []string{name + ": denied", name + ": it works again", name + ": denied"}; !slices.Equal(said, want) {
 		t.Errorf("%q", said)
+	}
+}
+
+// TestWhoIsToldToEndMendsNothing: whom a crew waited for is as silent as before when it ends.
+func TestWhoIsToldToEndMendsNothing(t *testing.T) {
+	c := crewOf(t, 1)
+	c.Machine.Workers, c.leader.Workers, c.leader.Stage = 2, 2, agree.Gathering
+	var said []string
+	c.Say = func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	want := []string{"all workers: 2 of 2 are not heard: 0, 1"}
+	if c.awaited(time.Now()); !slices.Equal(said, want) {
+		t.Fatalf("%q, want %q", said, want)
+	}
+	c.told = syscall.SIGTERM
+	if c.awaited(time.Now()); !slices.Equal(said, want) {
+		t.Errorf("%q, want %q", said, want)
 	}
 }
