@@ -20,7 +20,7 @@ import (
 // target is the TPU that is installed on as a whole.
 type target struct {
 	node, zone, project string
-	// inside says that this machine belongs to it.
+	// inside says that this machine is known to belong to it.
 	inside bool
 }
 
@@ -72,6 +72,11 @@ func (i *installation) everywhere(ctx context.Context, given []string, out io.Wr
 	unit, err := i.render()
 	if err != nil {
 		return err
+	}
+	if !s.inside { // what is right here may be wrong there
+		if _, err := fmt.Fprintf(out, "# This is not known to be a worker of %s. Its folder %s, its user %s and its PATH are taken over as they are.\n", s.node, i.cwd, i.runAs()); err != nil {
+			return err
+		}
 	}
 	if i.dryRun {
 		_, err := fmt.Fprintf(out, "# on every worker of %s in %s\n%s\n", s.node, s.zone, command)

@@ -8,6 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"pitstop.internal/scripts/pitcrew/metadata"
+	"pitstop.internal/scripts/pitcrew/metadata/metadatatest"
 )
 
 // fakeGcloud is a gcloud for a TPU with four workers, each of which is a folder: what is copied goes into each, and what is
@@ -66,14 +70,20 @@ func TestInstallOnAllWorkers(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "Every worker of llama runs it") {
 		t.Fatalf("%d\n%s", code, out)
 	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out, "Its folder "+cwd+", its user ") {
+		t.Errorf("%s\ndoes not say what is taken over from this machine", out)
+	}
 	for w := range 4 {
 		home := filepath.Join(dir, fmt.Sprint(w))
 		unit := read(t, filepath.Join(home, ".config/systemd/user/llama.service"))
 		if want := `/.local/bin/pitcrew run --stop-grace=1m -- sh -c "echo 'it is' $$HOME; exit 0"` + "\n"; !strings.Contains(unit, "ExecStart="+home+want) {
 			t.Errorf("worker %d: %s\nlacks %s", w, unit, want)
 		}
-		cwd, err := os.Getwd()
-		if err != nil || !strings.Contains(unit, "WorkingDirectory="+cwd+"\n") || !strings.Contains(unit, `Environment="PATH=`+dir+":") {
+		if !strings.Contains(unit, "WorkingDirectory="+cwd+"\n") || !strings.Contains(unit, `Environment="PATH=`+dir+":") {
 			t.Errorf("worker %d: it runs elsewhere, or with another PATH: %s", w, unit)
 		}
 		if said := read(t, filepath.Join(home, "systemctl")); said != "--user show --property=Version\n--user daemon-reload\n--user enable llama\n--user restart llama\n" {
@@ -168,6 +178,18 @@ func TestInstallOnAllWorkersTellsWhatFailed(t *testing.T) {
 	}
 	code, out := pitcrew(t, env, "install", "--all-workers", "--user", "--dry-run", "--node=n", "--zone=z", "--", "sh", "train.sh")
 	if code != 0 || !strings.Contains(out, `"$p" install --user`) {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
+// TestInstallOnAllWorkersFromOne: what is right on one worker is right on all.
+func TestInstallOnAllWorkersFromOne(t *testing.T) {
+	s := metadatatest.New("demo", "us-west4-a", "t1v-n-0123abcd-w-0", time.Now)
+	s.TPU("llama", "v5litepod-8", 0, "127.0.0.1")
+	host, stop := s.Start()
+	defer stop()
+	code, out := pitcrew(t, []string{metadata.HostVariable + "=" + host}, "install", "--all-workers", "--user", "--dry-run", "--", "sh", "train.sh")
+	if code != 0 || !strings.HasPrefix(out, "# on every worker of llama in us-west4-a\n") {
 		t.Errorf("%d %s", code, out)
 	}
 }
