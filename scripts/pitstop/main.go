@@ -20,8 +20,8 @@ import (
 // exitUsage is the exit code of a wrong call.
 const exitUsage = 2
 
-// patience is how long a build may be silent before it is explained.
-const patience = time.Second
+// patience is how long a build may be silent before it is explained: to find everything built takes seconds on a busy machine.
+const patience = 5 * time.Second
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
@@ -108,7 +108,7 @@ func explained(c *exec.Cmd, errOut io.Writer, patience time.Duration) error {
 	case err = <-ended:
 	case <-time.After(patience):
 		_, _ = fmt.Fprintln(shared, //nolint:errcheck // there is nobody else to tell
-			"pitstop: building the functions and their libraries; the first time this takes a minute or two, later it starts at once")
+			"pitstop: building the functions and their libraries; after a change, or the first time, this takes a minute or two")
 		err = <-ended
 	}
 	if err != nil {

@@ -70,7 +70,7 @@ func TestALongBuildIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(errOut.String(), "\n")
-	if len(lines) != 3 || !strings.HasPrefix(lines[0], "pitstop: building") || lines[1] != "# built" {
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "pitstop: building the functions and their libraries; after a change,") || lines[1] != "# built" {
 		t.Errorf("stderr = %q, want the explanation, and what the build said", lines)
 	}
 }
