@@ -46,7 +46,8 @@ func explainCommand() *cobra.Command {
 		Use:   "explain [FILE...]",
 		Short: "Say what log entries mean to Pitstop, or why they are ignored",
 		Long: "Say for each log entry what Pitstop makes of it: kind, subject, how far it is believed, what it leads to under the policy,\n" +
-			"or in plain words why it is ignored. Files hold what gcloud logging read --format=json writes; - is standard input.",
+			"or in plain words why it is ignored. Files hold what gcloud logging read --format=json writes; - is standard\n" +
+			"input, and so is no file where something is piped in.",
 		RunE: func(c *cobra.Command, files []string) error {
 			p, err := readPolicy(policyFlag)
 			if err != nil {
@@ -55,7 +56,10 @@ func explainCommand() *cobra.Command {
 			if p.allow, err = allow.switches(); err != nil {
 				return err
 			}
-			if len(files) == 0 {
+			switch {
+			case len(files) == 0 && terminal(c.InOrStdin()):
+				return usage("explain: name the files with your log entries; - is standard input")
+			case len(files) == 0:
 				files = []string{"-"}
 			}
 			return explain(c.Context(), files, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr(), p, asJSON)

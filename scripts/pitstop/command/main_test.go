@@ -183,6 +183,20 @@ func TestExplainNamesTheCalls(t *testing.T) {
 	}
 }
 
+// TestExplainAsksForFiles: on a terminal, nobody knows that it would wait for entries to be typed in.
+func TestExplainAsksForFiles(t *testing.T) {
+	in, err := os.Open(os.DevNull) // a character device, as a terminal is
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }() //nolint:errcheck // it is only read
+	var out, errOut bytes.Buffer
+	code := run(t.Context(), []string{"explain"}, in, &out, &errOut)
+	if want := "pitstop: explain: name the files with your log entries; - is standard input\n"; code != exitUsage || out.Len() > 0 || errOut.String() != want {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, &out, &errOut)
+	}
+}
+
 // TestExplainCounts has unknown kinds counted, and none of them an error.
 func TestExplainCounts(t *testing.T) {
 	text := preempted("2") + "\n" + preempted("1") + strings.ReplaceAll(preempted("0"), "t1v-n-3f2a9c01-w-0", "gke-tpu-2f41c6aa-bq7x") +

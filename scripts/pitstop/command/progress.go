@@ -40,8 +40,9 @@ func newProgress(files []string, out, errOut io.Writer) *progress {
 		progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())}
 }
 
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// terminal reports whether people write or read there.
+func terminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
