@@ -6,10 +6,12 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/policy"
 )
 
@@ -68,13 +70,15 @@ type checkedPolicy struct {
 	// WhenEscalated and DeleteAfter say what becomes of slices that an incident leaves idle, where that is not to keep them.
 	WhenEscalated policy.WhenEscalated `json:"when_escalated,omitzero"`
 	DeleteAfter   string               `json:"delete_after,omitzero"`
+	// wait is DeleteAfter, for people.
+	wait time.Duration
 }
 
 // checkedPolicyOf is a policy in effect.
 func checkedPolicyOf(name string, p policy.Policy) checkedPolicy {
 	c := checkedPolicy{Name: name, Switches: inEffect(p)}
 	if p.WhenEscalated == policy.DeleteIdle {
-		c.WhenEscalated, c.DeleteAfter = p.WhenEscalated, p.DeleteAfter.String()
+		c.WhenEscalated, c.DeleteAfter, c.wait = p.WhenEscalated, p.DeleteAfter.String(), p.DeleteAfter
 	}
 	return c
 }
@@ -156,7 +160,7 @@ func (c checked) tell(out, errOut io.Writer) {
 			tell(out, line)
 		}
 		if p.WhenEscalated == policy.DeleteIdle {
-			tell(out, fmt.Sprintf("  %-18s  idle slices are deleted %s behind an escalation, where recreate is yes, or recreate_non_spot for what is not Spot", "when_escalated", p.DeleteAfter))
+			tell(out, fmt.Sprintf("  %-18s  idle slices are deleted %s after an escalation, where recreate is yes, or recreate_non_spot for what is not Spot", "when_escalated", events.Span(p.wait)))
 		}
 	}
 	tell(out, fmt.Sprintf("%s: no fault; %s", c.File, strings.Replace(count(len(c.Policies), "policy"), "policys", "policies", 1)))

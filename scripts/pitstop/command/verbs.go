@@ -214,7 +214,7 @@ func (d deployment) cancelCommand() *cobra.Command {
 		e := incident.Cancelled{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Incident.ID}
 		after, news, err := d.order(c.Context(), l, where, w.ID, e)
 		if err == nil && !news {
-			return usage("%s has ended meanwhile, or is cleaned up behind; status says how it stands", about)
+			return usage("%s has ended meanwhile, or is being cleaned up; status says how it stands", about)
 		}
 		lines := []string{w.ID + ": cancelled by " + e.By}
 		for _, t := range w.Incident.Tasks {
