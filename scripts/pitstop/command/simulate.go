@@ -92,7 +92,7 @@ func simulateCommand() *cobra.Command {
 	f.Uint64Var(&o.seed, "seed", 1, "the seed, or the first of several")
 	f.Uint64Var(&o.seeds, "seeds", 1, "how many seeds to run; more than one is reported as a whole")
 	f.Float64Var(&o.days, "days", 60, "how many days pass")
-	f.IntVar(&o.slices, "slices", 0, "how many slices of the fleet each seed takes; 0 takes all")
+	f.IntVar(&o.slices, "slices", 0, "how many slices of the fleet each seed draws; the others of their workloads come too; 0 takes all")
 	f.IntVar(&o.least, "incidents", 0, "how many incidents a seed has at least: one that opens fewer is run again for twice as long, 3650 days at the most")
 	f.StringVar(&o.faults, "faults", "light", "what goes wrong with the machinery beside the fleet's own troubles: none, light, heavy")
 	f.StringVar(&o.fleet, "fleet", "", "a YAML file with fleet and capacity, as in the scenarios of events/testdata; without it a mixed fleet")
@@ -399,7 +399,11 @@ func (p simulationPrinter) report(r *scenario.Report, sim scenario.Simulation, f
 	if r.Seeds > 1 {
 		what = fmt.Sprintf("seeds %d to %d", r.Seed, r.Seed+uint64(r.Seeds)-1)
 	}
-	tell(p.out, p.paint(bold, fmt.Sprintf("%s · %g days of %d slices · %s", what, r.Days, len(sim.World.Fleet), faults)))
+	days := "1 day"
+	if r.Days != 1 {
+		days = fmt.Sprintf("%g days", r.Days)
+	}
+	tell(p.out, p.paint(bold, fmt.Sprintf("%s · %s of %s · %s", what, days, count(len(sim.World.Fleet), "slice"), faults)))
 	tell(p.out, fmt.Sprintf("%s faults and troubles, %s messages handled, in %.1f s\n", events.Number(int64(r.Faults)), events.Number(int64(r.Handled)), took.Seconds()))
 
 	p.policies(sim)

@@ -191,6 +191,21 @@ func TestSimulateTellsPeople(t *testing.T) {
 	}
 }
 
+func TestSimulateCountsOneAsOne(t *testing.T) {
+	for _, c := range []struct {
+		days   float64
+		slices int
+		want   string
+	}{{1, 1, "seed 7 · 1 day of 1 slice · faults none\n"}, {0.5, 2, "seed 7 · 0.5 days of 2 slices · faults none\n"}} {
+		var out strings.Builder
+		sim := scenario.Simulation{World: scenario.Scenario{Fleet: make([]scenario.SliceConfig, c.slices)}}
+		simulationPrinter{&printer{out: &out}}.report(&scenario.Report{Seed: 7, Seeds: 1, Days: c.days}, sim, "faults none", 0)
+		if !strings.HasPrefix(out.String(), c.want) {
+			t.Errorf("%s\ndoes not begin with %s", out.String(), c.want)
+		}
+	}
+}
+
 // TestAFixtureOfAViolation writes what a broken rule leaves behind, and runs it again with the rule mended.
 func TestAFixtureOfAViolation(t *testing.T) {
 	if testing.Short() {
