@@ -329,6 +329,9 @@ func ownFleet(name string) (scenario.Scenario, error) {
 	if err == nil && len(s.Fleet) == 0 {
 		err = errors.New("it names no slice")
 	}
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+		err = errors.New("it is gcloud's list, which replay takes; simulate takes YAML with project, fleet and capacity")
+	}
 	if err != nil {
 		return scenario.Scenario{}, usage("--fleet %s: %w", name, err)
 	}
