@@ -386,7 +386,7 @@ func (t *round) listen(ctx context.Context, w incident.Workload, s tpu.Slice) (i
 	beat := incident.Beat{Origin: incident.Origin{Time: t.Fleet.Now(), Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation}
 	for _, c := range crews {
 		if c.Worker == 0 { // it speaks for the slice
-			beat.Seen, beat.Runs, beat.StepAt = c.Seen, c.Phase == "running", c.StepAt
+			beat.Seen, beat.Runs, beat.Attempt, beat.StepAt = c.Seen, c.Phase == "running", c.Attempt, c.StepAt
 			beat.Looked = c.RequestReadAt
 		}
 	}

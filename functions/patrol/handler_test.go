@@ -663,10 +663,10 @@ func TestTheCrewIsListenedForBeforeATrainingIsSaidToHang(t *testing.T) {
 		after int // minutes until an incident is open; 0 is never
 	}{
 		"it hangs": {func(now, last time.Time) *events.CrewState {
-			return &events.CrewState{Schema: events.Schema, Seen: now, Phase: "running", Step: 1000, StepAt: last}
+			return &events.CrewState{Schema: events.Schema, Seen: now, Phase: "running", Attempt: 7, Step: 1000, StepAt: last}
 		}, false, 30},
 		"it goes on": {func(now, _ time.Time) *events.CrewState {
-			return &events.CrewState{Schema: events.Schema, Seen: now, Phase: "running", Step: 1100, StepAt: now}
+			return &events.CrewState{Schema: events.Schema, Seen: now, Phase: "running", Attempt: 7, Step: 1100, StepAt: now}
 		}, false, 0},
 		"nothing is written":            {func(time.Time, time.Time) *events.CrewState { return nil }, false, 65},
 		"what it writes cannot be read": {func(time.Time, time.Time) *events.CrewState { return nil }, true, 65},
@@ -703,6 +703,9 @@ func TestTheCrewIsListenedForBeforeATrainingIsSaidToHang(t *testing.T) {
 			}
 			if late := opened - c.after; late < 0 || late > 16 || c.after == 0 && opened != 0 { // a sweep is due each 15 minutes
 				t.Errorf("opened after %d minutes, want %d", opened, c.after)
+			}
+			if h := b.Workload(id).Slices[0].Heard; h.Runs && h.Seen.After(last) && h.Attempt != 7 {
+				t.Errorf("heard is %+v, of attempt 7", h)
 			}
 			if n := fleettest.Count(b.Calls(), "GetGuestAttributes"); n == 0 || n > 20 {
 				t.Errorf("it was listened for %d times", n)

@@ -228,7 +228,7 @@ func (m *machine) mayTrain(idle []*Slice) (why string, heard bool) {
 			return "what the crew of " + s.Name + " writes on its machine cannot be read", false
 		case m.w.Progress.Stepped.After(in.Down):
 			return "the crew writes on its machine that steps are done", true
-		case h.Runs && h.At.Sub(h.Seen) < HeardFor && m.now.Sub(since) < usual:
+		case h.Runs && h.At.Sub(h.Seen) < HeardFor && (!m.w.Crew.told(h.Attempt) || m.now.Sub(since) < usual):
 			return "the crew of " + s.Name + " says that the training runs", true
 		}
 	}

@@ -158,6 +158,14 @@ func TestAnyWordKeepsWhatIsIdle(t *testing.T) {
 // TestWhatKeepsIdleSlices: each reason is told, and none of them is waited out for ever.
 func TestWhatKeepsIdleSlices(t *testing.T) {
 	everything := policies["everything"]
+	usual := func(w *incident.Workload) { w.Progress.GapSeconds = 300 }
+	runs := func(attempt int) func(time.Time) incident.Beat {
+		return func(now time.Time) incident.Beat {
+			b := beat(now, 0, never)
+			b.Attempt = attempt
+			return b
+		}
+	}
 	with := func(change func(*policy.Policy)) policy.Policy {
 		p := everything
 		change(&p)
@@ -171,14 +179,15 @@ func TestWhatKeepsIdleSlices(t *testing.T) {
 		code incident.Code
 		says string
 	}{
-		"the policy says keep":     {p: with(func(p *policy.Policy) { p.WhenEscalated = policy.KeepIdle })},
-		"recreate is no":           {p: with(func(p *policy.Policy) { p.Switches.Recreate = policy.No }), says: "the switch recreate is no"},
-		"recreate is ask":          {p: with(func(p *policy.Policy) { p.Switches.Recreate = policy.Ask }), says: "the switch recreate is ask"},
-		"not Spot":                 {p: with(func(p *policy.Policy) { p.Switches.RecreateNonSpot = policy.No }), but: func(w *incident.Workload) { w.Slices[0].Spot = false }, says: "recreate_non_spot is no"},
-		"no specification":         {p: everything, but: func(w *incident.Workload) { w.Slices[0].Spec = "" }, says: "was never read"},
-		"the crew does steps":      {p: everything, crew: func(now time.Time) incident.Beat { return beat(now, 0, time.Minute) }, code: incident.CodeMayTrain},
-		"the crew begins to train": {p: everything, crew: func(now time.Time) incident.Beat { return beat(now, 0, never) }, code: incident.CodeMayTrain},
-		"the crew cannot be read":  {p: everything, crew: func(now time.Time) incident.Beat { return beat(now, never, never) }, code: incident.CodeMayTrain},
+		"the policy says keep":            {p: with(func(p *policy.Policy) { p.WhenEscalated = policy.KeepIdle })},
+		"recreate is no":                  {p: with(func(p *policy.Policy) { p.Switches.Recreate = policy.No }), says: "the switch recreate is no"},
+		"recreate is ask":                 {p: with(func(p *policy.Policy) { p.Switches.Recreate = policy.Ask }), says: "the switch recreate is ask"},
+		"not Spot":                        {p: with(func(p *policy.Policy) { p.Switches.RecreateNonSpot = policy.No }), but: func(w *incident.Workload) { w.Slices[0].Spot = false }, says: "recreate_non_spot is no"},
+		"no specification":                {p: everything, but: func(w *incident.Workload) { w.Slices[0].Spec = "" }, says: "was never read"},
+		"the crew does steps":             {p: everything, crew: func(now time.Time) incident.Beat { return beat(now, 0, time.Minute) }, code: incident.CodeMayTrain},
+		"the crew begins to train":        {p: everything, but: usual, crew: runs(3), code: incident.CodeMayTrain},
+		"the last attempt runs after all": {p: everything, but: usual, crew: runs(2), code: incident.CodeMayTrain},
+		"the crew cannot be read":         {p: everything, crew: func(now time.Time) incident.Beat { return beat(now, never, never) }, code: incident.CodeMayTrain},
 	} {
 		n := escalatedAt(t, c.p, c.but)
 		if c.code == "" {
@@ -191,6 +200,21 @@ func TestWhatKeepsIdleSlices(t *testing.T) {
 		if in := n.w.Closed; len(asked) > 0 || n.w.Incident != nil || in == nil || in.Outcome != incident.Escalated || in.Code != c.code {
 			t.Errorf("%s: %+v is open, %+v is over, %d deletions", name, n.w.Incident, in, len(asked))
 		}
+	}
+}
+
+// TestAnAttemptThatHangsKeepsNothing: it was told of, and it does no step for longer than is usual, whatever its crew says.
+func TestAnAttemptThatHangsKeepsNothing(t *testing.T) {
+	p := policies["everything"]
+	n := escalatedAt(t, p, func(w *incident.Workload) { w.Progress.GapSeconds = 300 })
+	n.w.Crew.Attempt++ // it has begun, and not ended
+	hung := func(now time.Time) incident.Beat {
+		b := beat(now, 0, never)
+		b.Attempt = n.w.Crew.Attempt
+		return b
+	}
+	if n, asked := pass(p, n, 70*time.Minute, hung); len(asked) != 1 {
+		t.Errorf("%d deletions are asked for, and open is %+v", len(asked), n.w.Incident)
 	}
 }
 

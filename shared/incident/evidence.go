@@ -70,9 +70,10 @@ type Beat struct {
 	Incarnation events.Incarnation
 	// Seen is when the crew wrote it; zero where nothing could be read, which tells nothing.
 	Seen time.Time
-	// Runs says that the crew runs the training, StepAt when it saw the last step.
-	Runs   bool
-	StepAt time.Time
+	// Runs says that the crew runs the training, Attempt which one it is about, StepAt when it saw the last step.
+	Runs    bool
+	Attempt int
+	StepAt  time.Time
 	// Looked is when it could last look for a request beside the checkpoints; zero tells nothing.
 	Looked time.Time
 }

@@ -170,8 +170,8 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		"gave up":           crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt, Reason: "exit code 1, five times"}),
 		"finished":          crew(events.CrewReport{Report: events.ReportFinished, Attempt: w.Crew.Attempt, Step: 50000}),
 		"silence":           incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now.Add(-6 * time.Hour)},
-		"a crew that runs":  incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true},
-		"a crew at work":    incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true, StepAt: now},
+		"a crew that runs":  incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true, Attempt: w.Crew.Attempt},
+		"a crew at work":    incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true, Attempt: w.Crew.Attempt, StepAt: now},
 		"a crew that waits": incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now},
 		"no crew":           incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation},
 		"mapped":            incident.Mapped{Origin: api, Slice: s.Name, Incarnation: s.Incarnation, Group: "t1v-n-00000002"},
@@ -281,7 +281,7 @@ func key(t *testing.T, w incident.Workload) string {
 	w.Slices = slices.Clone(w.Slices)
 	for i := range w.Slices {
 		s := &w.Slices[i]
-		s.Told = events.Incarnation{}
+		s.Told, s.Heard.Attempt = events.Incarnation{}, 0
 		blur(&s.Since, &s.Released, &s.Used, &s.Stop.At, &s.Stop.Unsaid, &s.Heard.At, &s.Heard.Seen)
 	}
 	w.Notices = slices.Clone(w.Notices)

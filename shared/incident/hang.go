@@ -11,9 +11,10 @@ import (
 type Heard struct {
 	At time.Time `json:"at,omitzero"`
 	// Seen is when the crew wrote it; zero where nothing could be read, which proves nothing. Runs says that it runs the
-	// training.
-	Seen time.Time `json:"seen,omitzero"`
-	Runs bool      `json:"runs,omitzero"`
+	// training, Attempt which one.
+	Seen    time.Time `json:"seen,omitzero"`
+	Runs    bool      `json:"runs,omitzero"`
+	Attempt int       `json:"attempt,omitzero"`
 }
 
 // patience is three times the longest gap between two steps that was seen.
@@ -114,7 +115,7 @@ func (m *machine) steps(e Beat) {
 		}
 		return t
 	}
-	m.slice(s.Name).Heard = Heard{At: m.now, Seen: clamped(e.Seen), Runs: e.Runs}
+	m.slice(s.Name).Heard = Heard{At: m.now, Seen: clamped(e.Seen), Runs: e.Runs, Attempt: e.Attempt}
 	if at := clamped(e.StepAt); at.After(m.w.Progress.Stepped) && at.After(m.w.Progress.At) {
 		m.w.Progress.Stepped = at
 	}

@@ -238,6 +238,11 @@ type Crew struct {
 	Finished bool `json:"finished,omitzero"`
 }
 
+// told reports whether an attempt is known to have begun, and not to have ended: only of such a one its silence tells that it hangs.
+func (c Crew) told(attempt int) bool {
+	return attempt <= c.Attempt && attempt > max(c.Exited, c.GaveUp)
+}
+
 // Error is how a training attempt failed.
 type Error struct {
 	Attempt int `json:"attempt,omitzero"`
