@@ -265,6 +265,22 @@ func TestNothingIsDeletedWithoutItsLastCheckpoint(t *testing.T) {
 	}
 }
 
+// TestACheckpointThatIsNewerThanTheEscalationKeepsIdleSlices: somebody trains there without a crew. What was still being written when
+// the incident escalated is no such sign.
+func TestACheckpointThatIsNewerThanTheEscalationKeepsIdleSlices(t *testing.T) {
+	p := policies["everything"]
+	for after, kept := range map[time.Duration]bool{-time.Minute: false, incident.SaveFor: false, incident.SaveFor + time.Minute: true, 50 * time.Minute: true} {
+		n := at(t, p, true, idle+", "+waits, nil)
+		e := evidence(n.w, n.now)["found verify 0"].(incident.Checked)
+		e.At = n.w.Incident.Down.Add(after)
+		n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+		n, asked := pass(p, n, 5*time.Minute, waiting)
+		if kept != (len(asked) == 0) || kept && (n.w.Incident != nil || n.w.Closed.Code != incident.CodeMayTrain || !strings.Contains(n.w.Closed.Reason, "checkpoint 48,200")) {
+			t.Errorf("%s behind the escalation: %d deletions are asked for, open is %+v, over %+v", after, len(asked), n.w.Incident, n.w.Closed)
+		}
+	}
+}
+
 func verification(t *testing.T, n node) events.CheckpointRequested {
 	t.Helper()
 	for _, task := range n.w.Incident.Tasks {

@@ -226,7 +226,12 @@ func answers(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		out[name("held")] = incident.Held{Origin: api, Request: r, Code: incident.CodePaused, Why: "paused"}
 		out[name("forbidden")] = incident.Forbidden{Origin: api, Request: r, Code: incident.CodePolicyNo, Why: "the switch is no"}
 		if t.Action == events.ActionVerify {
-			out[name("found")] = incident.Checked{Origin: api, Request: r, Found: true, Step: 48200, URI: "gs://x", At: now.Add(-20 * time.Second), Bytes: 3 << 30, More: true}
+			found := incident.Checked{Origin: api, Request: r, Found: true, Step: 48200, URI: "gs://x", At: now.Add(-20 * time.Second), Bytes: 3 << 30, More: true}
+			if in.Phase == incident.Discarding {
+				out[name("newer")] = found
+				found.At = in.Down.Add(-20 * time.Second) // nothing has trained since
+			}
+			out[name("found")] = found
 			out[name("none")] = incident.Checked{Origin: api, Request: r, None: true, Text: "the directory is empty"}
 			out[name("torn")] = incident.Checked{Origin: api, Request: r, Text: "no commit marker"}
 			out[name("stale")] = incident.Checked{Origin: api, Request: r, Stale: true, Text: "the newest is older"}
