@@ -411,6 +411,9 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	if !c.taken[e.RequestID] {
 		c.violated("9 brake", doc.ID, "%s was deleted without a slot of the brake", slice)
 	}
+	if stopped := read.state == "STOPPED" || read.state == "STOPPING"; stopped && doc.Incident.Clearing == "" {
+		c.violated("2 owner", doc.ID, "%s was deleted, and it was only stopped", slice)
+	}
 	if doc.Incident.Phase == incident.Discarding {
 		c.discarded(inst, doc, s)
 		return
@@ -418,9 +421,6 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	living := read.state == "READY" || read.state == "STOPPED" || read.state == "REPAIRING" || read.state == "RESTARTING"
 	if doc.Incident.Clearing != "" || !living {
 		return
-	}
-	if read.state == "STOPPED" {
-		c.violated("2 owner", doc.ID, "%s was deleted, and it was only stopped", slice)
 	}
 	if c.trainings[slice].Ran().ID != read.life {
 		return // nothing ever ran there

@@ -237,7 +237,11 @@ func (m *machine) mayTrain(idle []*Slice) (why string, heard bool) {
 
 // keepIdle ends the incident without deleting what stands idle.
 func (m *machine) keepIdle(c Code, why string) {
-	m.escalate(c, namesOf(m.w.idle())+" is kept, though when_escalated is delete: "+why, "")
+	what := "nothing is deleted"
+	if idle := m.w.idle(); len(idle) > 0 {
+		what = namesOf(idle) + " is kept"
+	}
+	m.escalate(c, what+", though when_escalated is delete: "+why, "")
 }
 
 // byHand is what a person does about slices that stand idle and were not deleted.

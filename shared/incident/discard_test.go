@@ -133,7 +133,7 @@ func TestAnyWordKeepsWhatIsIdle(t *testing.T) {
 	for what, code := range map[string]incident.Code{
 		"cancelled": incident.CodeCancelled, "owner deletes": incident.CodeOwner, "owner creates": incident.CodeTakenOver, "owner stops": incident.CodeOwner,
 		"read foreign": incident.CodeTakenOver, "read gone": incident.CodeTakenOver, "started": incident.CodeMayTrain, "old steps": incident.CodeMayTrain,
-		"progress": "", "finished": "", "abuse": incident.CodeAbuse,
+		"progress": "", "finished": "", "abuse": incident.CodeAbuse, "read stopped": incident.CodeNotReady, "read unhealthy": incident.CodeNotReady,
 		"held verify 0": incident.CodePaused, "held delete 0": incident.CodePaused, "forbidden delete 0": incident.CodePolicyNo,
 	} {
 		for _, path := range []string{"", ", tick, found verify 0", ", tick, found verify 0, tick"} {
@@ -352,6 +352,19 @@ func TestALongerTimeCounts(t *testing.T) {
 	}
 	if m, asked := pass(keep, at(t, p, true, idle+", "+waits+", found verify 0", nil), 190*time.Minute, waiting); len(asked) > 0 || m.w.Closed.Code != incident.CodePolicyNo {
 		t.Errorf("under a policy that keeps by then it ended as %+v", m.w.Closed)
+	}
+}
+
+// TestASliceThatCouldNotBeUsedBeforeKeepsNoOther: it did not stand idle, and how it is says nothing of those that do.
+func TestASliceThatCouldNotBeUsedBeforeKeepsNoOther(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, idle+", a crew that waits", nil)
+	other := n.w.Slices[0]
+	other.Name, other.Condition, other.State, other.Told = "llama-8b-1", incident.Unhealthy, "UNHEALTHY", other.Incarnation
+	n.w.Slices = append(n.w.Slices, other)
+	n.w, _, _ = incident.Advance(p, n.w, learned(n.w, other, n.now)["read unhealthy"], n.now)
+	if _, asked := pass(p, n, 5*time.Minute, waiting); len(asked) != 1 || asked[0].Slice != "llama-8b" {
+		t.Errorf("asked for is %+v", asked)
 	}
 }
 

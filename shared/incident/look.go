@@ -521,6 +521,10 @@ func (m *machine) isUnusable(s *Slice, was Condition) {
 			m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
 			m.stopped(m.now)
 		}
+	case Discarding:
+		if was == Ready && m.w.discarding() {
+			m.keepIdle(CodeNotReady, "node "+s.Name+" is "+s.State) // who stops a slice wants it: the log tells that later
+		}
 	}
 }
 
