@@ -76,6 +76,9 @@ func (m *machine) retains() (c Code, why string) {
 		if s.Spec == "" {
 			return CodeNoSpec, "the specification of " + s.Name + " was never read, so it could not be created again"
 		}
+		if s.Bare {
+			return CodeEmptyMachine, s.Name + " has no start-up script: what was set up on it by hand would be lost, and what comes back is an empty machine"
+		}
 		for _, name := range m.beside(s) {
 			if o := m.w.Slice(name); o.Condition != Ready && o.Condition != Lost && o.Condition != Gone {
 				return CodeHoldsMore, "queued resource " + s.QueuedResource + " holds " + o.Name + " too, which is " + o.State

@@ -183,6 +183,7 @@ func TestWhatKeepsIdleSlices(t *testing.T) {
 		"recreate is no":                  {p: with(func(p *policy.Policy) { p.Switches.Recreate = policy.No }), says: "the switch recreate is no"},
 		"recreate is ask":                 {p: with(func(p *policy.Policy) { p.Switches.Recreate = policy.Ask }), says: "the switch recreate is ask"},
 		"not Spot":                        {p: with(func(p *policy.Policy) { p.Switches.RecreateNonSpot = policy.No }), but: func(w *incident.Workload) { w.Slices[0].Spot = false }, says: "recreate_non_spot is no"},
+		"no start-up script":              {p: everything, but: func(w *incident.Workload) { w.Slices[0].Bare = true }, says: "has no start-up script"},
 		"no specification":                {p: everything, but: func(w *incident.Workload) { w.Slices[0].Spec = "" }, says: "was never read"},
 		"the crew does steps":             {p: everything, crew: func(now time.Time) incident.Beat { return beat(now, 0, time.Minute) }, code: incident.CodeMayTrain},
 		"the crew begins to train":        {p: everything, but: usual, crew: runs(3), code: incident.CodeMayTrain},
