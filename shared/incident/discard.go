@@ -96,8 +96,8 @@ func (m *machine) afterEscalation() string {
 	if _, why := m.retains(); why != "" {
 		return "; when_escalated: delete does not delete them: " + why
 	}
-	return fmt.Sprintf("; when_escalated: delete has them deleted in %s, unless you say pitstop cancel %s, pause or retry",
-		events.Span(m.p.DeleteAfter), m.w.Incident.ID)
+	return fmt.Sprintf("; when_escalated: delete has them deleted in %s, unless you say pitstop cancel %s, or pause or retry %s",
+		events.Span(m.p.DeleteAfter), m.w.Incident.ID, m.w.Name)
 }
 
 // leaveIdle notes, at the end of an incident, that what it leaves idle is deleted after a while.
@@ -135,7 +135,7 @@ func (m *machine) openDiscard() {
 	span := events.Span(m.now.Sub(idle.Since))
 	text := namesOf(ready) + " idle for " + span + ", since " + idle.Incident + " was left to a person"
 	in := m.open(Trouble{Cause: idle.Cause, Slice: ready[0].Name, At: idle.Since, Text: text})
-	in.Down = idle.Since
+	in.Down, in.Of = idle.Since, idle.Incident
 	m.enter(Discarding, m.now.Add(DiscardFor))
 	m.line(LineSeen, text, "")
 	m.decided("incident opened: delete "+namesOf(ready)+", if no training runs there and its last checkpoint is verified",
@@ -156,6 +156,11 @@ func (w Workload) discarding() bool {
 		return false
 	}
 	return !w.Incident.has(func(t Task) bool { return t.Action == events.ActionDelete && t.inFlight() })
+}
+
+// LeftIdle reports whether what an incident has left idle is still to be deleted, or is deleted by the one that is open.
+func (w Workload) LeftIdle(id string) bool {
+	return w.Idle != nil && w.Idle.Incident == id || w.Incident != nil && w.Incident.Of != "" && w.Incident.Of == id
 }
 
 // discard goes on with the deletion of idle slices at each tick: who trains is asked first, then what is saved, and what speaks
@@ -290,13 +295,13 @@ func (m *machine) discarded() {
 		"pitstop retry "+m.w.Name+" brings back what was deleted, from its stored specification")
 }
 
-// stirs takes a sign of training that is newer than what stands idle: it is kept.
-func (m *machine) stirs(what string) {
+// stirs takes a sign of training, or of somebody who works there, that is newer than what stands idle: it is kept.
+func (m *machine) stirs(c Code, what string) {
 	if idle := m.w.Idle; idle != nil && m.when().After(idle.Since) {
 		m.stirred()
 	}
 	if m.w.discarding() && m.when().After(m.w.Incident.Down) {
-		m.keepIdle(CodeMayTrain, what)
+		m.keepIdle(c, what)
 	}
 }
 

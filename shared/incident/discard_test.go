@@ -155,6 +155,85 @@ func TestAnyWordKeepsWhatIsIdle(t *testing.T) {
 	}
 }
 
+// TestAnyWordKeepsIdleSlicesWhileTheyAreBeingDeleted: until a deletion is called, each of them counts that counts before.
+func TestAnyWordKeepsIdleSlicesWhileTheyAreBeingDeleted(t *testing.T) {
+	p := policies["everything"]
+	line := func(n node, r events.CrewReport) incident.Evidence {
+		return incident.Reported{Origin: incident.Origin{Time: n.now, Rank: events.RankUser}, Slice: "llama-8b", Report: r}
+	}
+	call := func(n node, method string, ago time.Duration) incident.Evidence {
+		return incident.Called{Origin: incident.Origin{Time: n.now.Add(-ago), Rank: events.RankAudit}, Slice: "llama-8b", Method: method, Principal: ann.By}
+	}
+	for what, c := range map[string]struct {
+		word func(n node) incident.Evidence
+		code incident.Code
+	}{
+		"pause":          {func(node) incident.Evidence { return incident.Paused{Word: ann} }, incident.CodePaused},
+		"attach":         {func(node) incident.Evidence { return incident.Ordered{Word: ann, Verb: incident.VerbAttach} }, incident.CodeCancelled},
+		"detach":         {func(node) incident.Evidence { return incident.Ordered{Word: ann, Verb: incident.VerbDetach} }, incident.CodeCancelled},
+		"drill":          {func(node) incident.Evidence { return incident.Ordered{Word: ann, Verb: incident.VerbDrill} }, incident.CodeCancelled},
+		"owner reimages": {func(n node) incident.Evidence { return call(n, "ReimageNode", 0) }, incident.CodeOwner},
+		"owner starts":   {func(n node) incident.Evidence { return call(n, "StartNode", 0) }, incident.CodeOwner},
+		"started before": {func(n node) incident.Evidence { return call(n, "StartNode", 2*time.Hour) }, ""},
+		"a new one ended": {func(n node) incident.Evidence {
+			return line(n, events.CrewReport{Report: events.ReportExited, Attempt: 3, ExitCode: 1})
+		}, incident.CodeMayTrain},
+		"it ended well": {func(n node) incident.Evidence {
+			return line(n, events.CrewReport{Report: events.ReportExited, Attempt: 3})
+		}, incident.CodeMayTrain},
+		"a new one is up": {func(n node) incident.Evidence {
+			return line(n, events.CrewReport{Report: events.ReportGaveUp, Attempt: 3})
+		}, incident.CodeMayTrain},
+		"the old one": {func(n node) incident.Evidence {
+			return line(n, events.CrewReport{Report: events.ReportExited, Attempt: 2, ExitCode: 1})
+		}, ""},
+	} {
+		for _, path := range []string{"", ", tick, found verify 0", ", tick, found verify 0, tick"} {
+			n := at(t, p, true, idle+", a crew that waits"+path, nil)
+			n.now = n.now.Add(time.Second)
+			n.w, _, _ = incident.Advance(p, n.w, c.word(n), n.now)
+			if kept := n.w.Incident == nil; kept != (c.code != "") || kept && (n.w.Closed.Outcome != incident.Escalated || n.w.Closed.Code != c.code || n.w.Idle != nil) {
+				t.Errorf("%s behind %q: %+v is open, %+v is over", what, path, n.w.Incident, n.w.Closed)
+			}
+		}
+		n := at(t, p, true, idle+", "+waits+", found verify 0, tick, intend delete 0", nil)
+		if n.w, _, _ = incident.Advance(p, n.w, c.word(n), n.now); n.w.Incident == nil {
+			t.Errorf("%s ends what is being called", what)
+		}
+	}
+}
+
+// TestRetryTakesTheDeletionBack: training is asked for on what was about to be deleted.
+func TestRetryTakesTheDeletionBack(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, idle+", "+waits+", found verify 0, tick", nil)
+	first := n.w.Incident.ID
+	n.now = n.now.Add(time.Second)
+	n.w, _, _ = incident.Advance(p, n.w, incident.Retried{Word: ann}, n.now)
+	if in := n.w.Incident; in == nil || in.ID == first || in.Phase != incident.Resuming || n.w.Closed.ID != first || n.w.Closed.Code != incident.CodeCancelled {
+		t.Errorf("open is %+v, over is %+v", n.w.Incident, n.w.Closed)
+	}
+	n = at(t, p, true, idle+", "+waits+", found verify 0, tick, intend delete 0", nil)
+	if why := n.w.NothingToRetry(n.now); !strings.Contains(why, "once it is over") {
+		t.Errorf("what is being called is said to be tried again: %q", why)
+	}
+}
+
+// TestTheIncidentThatPeopleWereToldOfCanBeCancelledToTheLast: nobody has to know the one that deletes.
+func TestTheIncidentThatPeopleWereToldOfCanBeCancelledToTheLast(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, idle+", "+waits+", found verify 0, tick", nil)
+	told := n.w.Incident.Of
+	if told == "" || told == n.w.Incident.ID || !n.w.LeftIdle(told) || n.w.LeftIdle("another") {
+		t.Fatalf("it deletes what %q left idle", told)
+	}
+	n.now = n.now.Add(time.Second)
+	n.w, _, _ = incident.Advance(p, n.w, incident.Cancelled{Word: ann, Incident: told}, n.now)
+	if in := n.w.Closed; n.w.Incident != nil || in.Outcome != incident.Released || in.Code != incident.CodeCancelled || n.w.Idle != nil {
+		t.Errorf("open is %+v, over is %+v", n.w.Incident, in)
+	}
+}
+
 // TestWhatKeepsIdleSlices: each reason is told, and none of them is waited out for ever.
 func TestWhatKeepsIdleSlices(t *testing.T) {
 	everything := policies["everything"]

@@ -813,6 +813,7 @@ func (m *machine) called(e Called) {
 			m.slice(s.Name).Stop = Stop{}
 		}
 	}
+	m.stirs(CodeOwner, what)
 }
 
 // formerly reports whether the evidence is of a time before this life of a slice.

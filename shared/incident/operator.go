@@ -86,7 +86,7 @@ func (Retried) kind() string   { return "Retried" }
 func (Paused) kind() string    { return "Paused" }
 func (Ordered) kind() string   { return "Ordered" }
 
-// order records a word on the workload, and in the story of the open incident.
+// order records a word on the workload, and in the story of the open incident. Whatever it is, it keeps what stands idle.
 func (m *machine) order(v Verb, w Word, text string) {
 	o := Order{Word: w, At: m.now, Verb: v, Text: text}
 	if m.w.Incident != nil {
@@ -97,6 +97,13 @@ func (m *machine) order(v Verb, w Word, text string) {
 	m.w.Orders = append(slices.Clip(m.w.Orders), o)
 	m.w.Orders = m.w.Orders[max(0, len(m.w.Orders)-MaxOrders):]
 	m.changed = true
+	if v != VerbCancel && m.w.discarding() { // a cancel ends it by itself
+		c := CodeCancelled
+		if v == VerbPause {
+			c = CodePaused
+		}
+		m.keepIdle(c, w.By+" says "+string(v))
+	}
 }
 
 // approved goes on with what was asked. The answer counts for the incident, not for the next one.
@@ -158,12 +165,12 @@ func (w Workload) Question() string {
 // cancelled leaves the incident to the person who says so. What it has ordered itself, and training never ran in, is still
 // cleaned up. Maintenance that it was about is let come: nothing is asked for before it, unless its window moves.
 func (m *machine) cancelled(e Cancelled) {
-	in := m.w.Incident
-	if in == nil && m.w.Idle != nil && m.w.Idle.Incident == e.Incident {
+	in, idle := m.w.Incident, m.w.LeftIdle(e.Incident)
+	if in == nil && idle {
 		m.order(VerbCancel, e.Word, "the deletion of what "+e.Incident+" left idle")
 		return
 	}
-	if in == nil || in.ID != e.Incident || in.Phase == Clearing {
+	if in == nil || in.ID != e.Incident && !idle || in.Phase == Clearing {
 		return
 	}
 	m.order(VerbCancel, e.Word, "")
@@ -264,12 +271,12 @@ func (m *machine) retryNow() {
 
 // NothingToRetry says why there is nothing that could be tried again; empty where there is.
 func (w Workload) NothingToRetry(now time.Time) string {
-	if in := w.Incident; in != nil {
+	if in := w.Incident; in != nil && !w.discarding() {
 		switch {
 		case in.Phase == Approving:
 			return in.ID + " waits for a person: approve it, or cancel it"
 		case in.Phase == Discarding:
-			return in.ID + " deletes what stands idle: cancel it, or try again once it is over"
+			return in.ID + " deletes what stands idle: try again once it is over"
 		case !slices.ContainsFunc(in.Tasks, func(t Task) bool { return !t.Retry.IsZero() }):
 			return in.ID + " is under way (" + string(in.Phase) + "), and nothing of it waits for another try"
 		}

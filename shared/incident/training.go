@@ -23,6 +23,7 @@ func (m *machine) reported(e Reported) {
 	}
 	m.leaseSeen(s, r)
 	m.runsIn(s, r)
+	last := max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp)
 	switch r.Report {
 	case events.ReportStarted:
 		m.started(s, r)
@@ -40,6 +41,9 @@ func (m *machine) reported(e Reported) {
 		m.finished(r)
 	case events.ReportNotice:
 		m.crewNotice(s, r)
+	}
+	if r.Attempt > last { // it began, though the line that says so is lost or late
+		m.stirs(CodeMayTrain, fmt.Sprintf("the crew tells of attempt %d", r.Attempt))
 	}
 }
 
@@ -79,7 +83,7 @@ func (m *machine) started(s *Slice, r events.CrewReport) {
 	if m.w.Crew.Finished {
 		m.w.Crew.Finished, m.changed = false, true
 	}
-	m.stirs(fmt.Sprintf("the crew says that attempt %d runs", r.Attempt))
+	m.stirs(CodeMayTrain, fmt.Sprintf("the crew says that attempt %d runs", r.Attempt))
 	in := m.w.Incident
 	if in == nil || r.Attempt <= in.BaseAttempt {
 		return
@@ -117,7 +121,7 @@ func (m *machine) progress(s *Slice, r events.CrewReport) {
 		}
 	}
 	m.confirm(r.Step, r.Attempt, at)
-	m.stirs("the crew tells of step " + events.Number(r.Step))
+	m.stirs(CodeMayTrain, "the crew tells of step "+events.Number(r.Step))
 }
 
 // longestGap bounds what a single gap is believed to tell of the next ones.

@@ -311,6 +311,8 @@ type Incident struct {
 	Look bool `json:"look,omitzero"`
 	// Created says that a creation was begun.
 	Created bool `json:"created,omitzero"`
+	// Of is the incident that left idle what this one deletes: the one that people were told of.
+	Of string `json:"of,omitzero"`
 	// Retried says that a person opened it, to have tried again what was given up.
 	Retried bool `json:"retried,omitzero"`
 	// Charged counts the training restarts that this incident spent, so that they can be refunded.

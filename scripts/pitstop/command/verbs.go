@@ -190,36 +190,39 @@ func (d deployment) cancelCommand() *cobra.Command {
 		Long: "Take an open incident over. It ends released; nothing more is asked for, deleted or created for its sake, and what it was about opens no\n" +
 			"other one until the slice is usable again, or retry says so. Maintenance that it was about comes unasked, unless its window is moved.\n" +
 			"What Pitstop itself has ordered, and training never ran in, it still deletes; pause holds that too.\n" +
-			"Of an incident that ended escalated it keeps what stands idle, where the policy's when_escalated is delete and nobody has said a word.\n" +
+			"Of an incident that ended escalated it keeps what stands idle, where the policy's when_escalated is delete, until a deletion is called.\n" +
 			"A call that was begun a moment ago may still take effect: it is named.\n\n" + needs,
 		Args: oneName("incident", "llama-8b-20261112-3"),
 	}, func(c *cobra.Command, where place, why, about string) error {
-		l, w, err := d.atIncident(c.Context(), where, about, func(w incident.Workload, in incident.Incident) bool {
-			return w.Idle != nil && w.Idle.Incident == in.ID
-		})
+		l, w, err := d.atIncident(c.Context(), where, about, func(w incident.Workload, in incident.Incident) bool { return w.LeftIdle(in.ID) })
 		if err != nil {
 			return err
 		}
-		if w.Incident == nil {
-			e := incident.Cancelled{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Idle.Incident}
-			_, news, err := d.order(c.Context(), l, where, w.ID, e)
-			if err == nil && !news {
-				return usage("what %s left idle is not to be deleted any more; status says how it stands", about)
-			}
-			return d.told(c, err, w.ID+": cancelled by "+e.By+": what "+e.Incident+" left idle is kept, and paid for, until you delete it")
-		}
-		if w.Incident.Phase == incident.Clearing {
+		e := incident.Cancelled{Word: incident.Word{By: d.who(c.Context()), Why: why}}
+		over, idle := "", ""
+		switch in := w.Incident; {
+		case in == nil:
+			e.Incident, idle = w.Idle.Incident, w.Idle.Incident
+			over = "nothing is to be deleted any more of what " + idle + " left idle"
+		case in.Phase == incident.Clearing:
 			return usage("%s is over but for its clean-up: it deletes what it has ordered itself; pause %s holds that", about, w.Name)
+		default:
+			e.Incident, idle = in.ID, in.Of
+			over = in.ID + " has ended meanwhile, or is being cleaned up"
 		}
-		e := incident.Cancelled{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Incident.ID}
 		after, news, err := d.order(c.Context(), l, where, w.ID, e)
 		if err == nil && !news {
-			return usage("%s has ended meanwhile, or is being cleaned up; status says how it stands", about)
+			return usage("%s; status says how it stands", over)
 		}
 		lines := []string{w.ID + ": cancelled by " + e.By}
-		for _, t := range w.Incident.Tasks {
-			if t.UnderWay(d.now()) {
-				lines = append(lines, "a call may still take effect: "+waiting(t, d.now()))
+		if idle != "" {
+			lines[0] += ": what " + idle + " left idle is kept, and paid for, until you delete it" + butFor(after)
+		}
+		if w.Incident != nil {
+			for _, t := range w.Incident.Tasks {
+				if t.UnderWay(d.now()) {
+					lines = append(lines, "a call may still take effect: "+waiting(t, d.now()))
+				}
 			}
 		}
 		if after.Incident != nil && after.Incident.Phase == incident.Clearing {
@@ -227,6 +230,20 @@ func (d deployment) cancelCommand() *cobra.Command {
 		}
 		return d.told(c, err, strings.Join(lines, "\n"))
 	})
+}
+
+// butFor names the slices whose deletion was called before the word that keeps the others.
+func butFor(w incident.Workload) string {
+	var names []string
+	for _, s := range w.Slices {
+		if s.Discarded.Known() && s.Discarded.Same(s.Incarnation) {
+			names = append(names, s.Name)
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return ", but for " + strings.Join(names, ", ") + ": its deletion was called before"
 }
 
 func (d deployment) retryCommand() *cobra.Command {
@@ -254,7 +271,7 @@ func (d deployment) retryCommand() *cobra.Command {
 		text := w.ID + ": tried again"
 		if after.Incident != nil {
 			text += " in " + after.Incident.ID
-			if w.Incident == nil {
+			if w.Incident == nil || w.Incident.ID != after.Incident.ID {
 				text += "; patrol looks within a minute"
 			}
 		}

@@ -273,6 +273,40 @@ func TestSettingsAreWrittenOnce(t *testing.T) {
 	})
 }
 
+// TestCancelKeepsWhatIsAboutToBeDeleted, by the ID that people were told, whether the incident that deletes it opens before the command
+// looks or behind that.
+func TestCancelKeepsWhatIsAboutToBeDeleted(t *testing.T) {
+	for name, behind := range map[string]bool{"it was open": false, "it opens behind the look": true} {
+		t.Run(name, func(t *testing.T) {
+			w := llama()
+			id := w.Incident.ID
+			w.Closed, w.Incident, w.Epoch = w.Incident, nil, 4
+			w.Closed.Phase, w.Closed.Outcome, w.Closed.Code, w.Closed.Closed = incident.Closed, incident.Escalated, incident.CodeSameError, noon.Add(-time.Hour)
+			w.Slices[0].Condition, w.Slices[0].State = incident.Ready, "READY"
+			w.Idle = &incident.Idle{Incident: id, Cause: events.CauseCrash, Since: noon.Add(-time.Hour), Due: noon}
+			b := deployedWith(t, ledgertest.NewStore().Open, w)
+			opens := func() {
+				b.change(func(w *incident.Workload) {
+					w.Incident = &incident.Incident{
+						ID: "llama-8b-20261121-4", Of: id, Cause: events.CauseCrash, Opened: noon, Since: noon, Down: w.Idle.Since,
+						Phase: incident.Discarding, Deadline: noon.Add(incident.DiscardFor),
+					}
+					w.Idle, w.Epoch = nil, 5
+				})
+			}
+			if behind {
+				b.deployment.who = func(context.Context) string { opens(); return "ada@example.com" }
+			} else {
+				opens()
+			}
+			b.want([]string{"cancel", id}, "cancelled by ada@example.com: what "+id+" left idle is kept, and paid for, until you delete it\n")
+			if got := b.workload(); got.Incident != nil || got.Idle != nil || got.Closed.ID != "llama-8b-20261121-4" || got.Closed.Code != incident.CodeCancelled {
+				t.Errorf("open is %+v, over %+v, left %+v", got.Incident, got.Closed, got.Idle)
+			}
+		})
+	}
+}
+
 // TestCancelKeepsWhatAnIncidentLeftIdle: the incident is over, and its ID is the one that people were told.
 func TestCancelKeepsWhatAnIncidentLeftIdle(t *testing.T) {
 	eachStore(t, func(t *testing.T, open ledger.Opener) {
