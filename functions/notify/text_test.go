@@ -78,7 +78,7 @@ func messages() map[string]Message {
 		"escalated-deletes": one(told(ends("escalated"), func(u *events.IncidentUpdated) {
 			u.IdleChips, u.Why, u.Code, u.DeleteAt = 16, "the same error twice", "same_error", u.At.Add(time.Hour)
 			u.Advice = "read the training's own log and mend it; meanwhile 16 chips stand idle: 16 chip-hours every hour, $19.20 an hour at the policy's price; " +
-				"when_escalated: delete has them deleted in 1 h 0 m, unless you say pitstop cancel llama-8b-20261112-3, pause or retry"
+				"when_escalated: delete has them deleted in 1 h 0 m, unless you say pitstop cancel llama-8b-20261112-3, or pause or retry llama-8b"
 		})),
 		"discarding": one(told(phase("discarding"), func(u *events.IncidentUpdated) {
 			u.Happened = []string{"llama-8b idle for 1 h 0 m, since llama-8b-20261112-3 was left to a person"}

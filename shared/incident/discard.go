@@ -243,22 +243,47 @@ func (m *machine) mayTrain(idle []*Slice) (why string, heard bool) {
 	return "", true
 }
 
-// keepIdle ends the incident without deleting what stands idle.
+// keepIdle ends the incident without deleting what stands idle, and says what was deleted before.
 func (m *machine) keepIdle(c Code, why string) {
-	what := "nothing is deleted"
-	if idle := m.w.idle(); len(idle) > 0 {
-		what = namesOf(idle) + " is kept"
+	var parts []string
+	if gone := m.deletedIdle(); gone != nil {
+		parts = append(parts, namesOf(gone)+" was deleted")
 	}
-	m.escalate(c, what+", though when_escalated is delete: "+why, "")
+	if idle := m.w.idle(); idle != nil {
+		parts = append(parts, namesOf(idle)+" is kept")
+	}
+	if parts == nil {
+		parts = []string{"nothing is deleted"}
+	}
+	m.escalate(c, strings.Join(parts, ", ")+", though when_escalated is delete: "+why, "")
 }
 
-// byHand is what a person does about slices that stand idle and were not deleted.
-func (m *machine) byHand() string {
-	advice := "pitstop retry " + m.w.Name + " has it tried again"
-	if idle := m.w.idle(); len(idle) > 0 {
-		advice = "delete " + namesOf(idle) + " by hand, or have it tried again: pitstop retry " + m.w.Name
+// deletedIdle are the slices that this incident has deleted.
+func (m *machine) deletedIdle() (gone []*Slice) {
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.discarded() && !s.Since.Before(m.w.Incident.Opened) {
+			gone = append(gone, s)
+		}
 	}
-	return advice
+	return gone
+}
+
+// byHand is what a person does about slices that stand idle and were not deleted, and what a retry does with the others.
+func (m *machine) byHand() string {
+	retry := "pitstop retry " + m.w.Name
+	idle, gone := m.w.idle(), m.deletedIdle()
+	switch {
+	case gone != nil:
+		retry += " brings back " + namesOf(gone)
+	case idle != nil:
+		retry += " asks its crew for another attempt"
+	default:
+		retry += " brings back what cannot be used"
+	}
+	if idle == nil {
+		return retry
+	}
+	return "delete " + namesOf(idle) + " by hand; " + retry
 }
 
 // vanishedIdle takes it that a slice is gone while idle ones are deleted. One that nobody has deleted here is somebody else's
@@ -281,12 +306,7 @@ func (m *machine) vanishedIdle(s *Slice, was Condition) {
 
 // discarded ends the incident when nothing stands idle any more.
 func (m *machine) discarded() {
-	var gone []*Slice
-	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Discarded.Same(s.Incarnation) && s.Condition == Gone {
-			gone = append(gone, s)
-		}
-	}
+	gone := m.deletedIdle()
 	if gone == nil {
 		m.escalate(CodeNotReady, "nothing of it is READY any more, and nothing was deleted", "")
 		return

@@ -435,6 +435,34 @@ func TestALongerTimeCounts(t *testing.T) {
 	}
 }
 
+// TestTheEndTellsWhatWasDeletedAndWhatIsKept, and what a person does about each.
+func TestTheEndTellsWhatWasDeletedAndWhatIsKept(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, idle+", "+waits+", found verify 0", nil)
+	other := n.w.Slices[0]
+	other.Name, other.Group = "llama-8b-1", "t1v-n-00000009"
+	n.w.Slices = append(n.w.Slices, other)
+	for _, what := range []string{"tick", "intend delete 0", "accepted delete 0", "read gone"} {
+		n = at1(t, p, n, what)
+	}
+	n.w, _, _ = incident.Advance(p, n.w, incident.Paused{Word: ann}, n.now)
+	in := n.w.Closed
+	if n.w.Incident != nil || !strings.HasPrefix(in.Reason, "llama-8b was deleted, llama-8b-1 is kept, though") {
+		t.Errorf("it ended as %+v", in)
+	}
+	if !strings.HasPrefix(in.Advice, "delete llama-8b-1 by hand; pitstop retry llama-8b brings back llama-8b;") {
+		t.Errorf("a person is told: %s", in.Advice)
+	}
+	for what, advice := range map[string]string{
+		"read stopped": "pitstop retry llama-8b brings back what cannot be used",
+		"owner starts": "delete llama-8b by hand; pitstop retry llama-8b asks its crew for another attempt;",
+	} {
+		if kept := at1(t, p, at(t, p, true, idle+", "+waits, nil), what).w.Closed; !strings.HasPrefix(kept.Advice, advice) {
+			t.Errorf("%s: a person is told: %s", what, kept.Advice)
+		}
+	}
+}
+
 // TestASliceThatCouldNotBeUsedBeforeKeepsNoOther: it did not stand idle, and how it is says nothing of those that do.
 func TestASliceThatCouldNotBeUsedBeforeKeepsNoOther(t *testing.T) {
 	p := policies["everything"]
