@@ -351,7 +351,10 @@ func TestACheckpointThatIsNewerThanTheEscalationKeepsIdleSlices(t *testing.T) {
 	p := policies["everything"]
 	for after, kept := range map[time.Duration]bool{-time.Minute: false, incident.SaveFor: false, incident.SaveFor + time.Minute: true, 50 * time.Minute: true} {
 		n := at(t, p, true, idle+", "+waits, nil)
-		e := evidence(n.w, n.now)["found verify 0"].(incident.Checked)
+		e, ok := evidence(n.w, n.now)["found verify 0"].(incident.Checked)
+		if !ok {
+			t.Fatal("nothing is looked for")
+		}
 		e.At = n.w.Incident.Down.Add(after)
 		n.w, _, _ = incident.Advance(p, n.w, e, n.now)
 		n, asked := pass(p, n, 5*time.Minute, waiting)

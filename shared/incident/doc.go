@@ -65,10 +65,13 @@
 //	deleting     released     Called Cancelled Read
 //	deleting     resuming     Read
 //	deleting     watching     Read
-//	discarding   escalated    Answered Forbidden Held Read Reported Ticked
+//	discarding   escalated    Answered Called Checked Forbidden Held Read Reported Ticked
+//	discarding   looking      Retried
 //	discarding   observed     Forbidden
 //	discarding   released     Called Cancelled Read
 //	discarding   resumed      Reported
+//	discarding   resuming     Retried
+//	discarding   watching     Retried
 //	grace        admitting    Read
 //	grace        approving    Read Ticked
 //	grace        clearing     Called Cancelled Read
