@@ -768,6 +768,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	s.Heard = Heard{}
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
 	m.facts(s, e.Facts)
+	m.reordered()
 	if n := m.w.Notice(name); n != nil {
 		void := *n
 		void.Status, void.Due = events.NoticeGone, time.Time{}

@@ -66,6 +66,17 @@ func (p Place) In(s Slice) Slice {
 	return s
 }
 
+// beside is the place of a slice that is created beside another one, which is in this place: in the shape that the other is in, whatever
+// its owner ordered first. Those that were ordered in several shapes, and never came in another, were never alike.
+func (p Place) beside(o, s Slice) Place {
+	is := p.In(o).Accelerator
+	unlike := s.Own == (Own{}) && o.Own == (Own{}) && s.Accelerator != o.Accelerator
+	if unlike || is == s.own().Accelerator {
+		is = ""
+	}
+	return Place{p.Zone, is}
+}
+
 // Before is a slice as it was when it was lost, of one that comes in another shape.
 type Before struct {
 	Slice       string `json:"slice"`
@@ -119,6 +130,29 @@ func (m *machine) reshapes(t Task) {
 			in.Before = append(slices.Clip(in.Before), Before{name, s.Accelerator, s.Chips})
 		}
 	}
+}
+
+// reordered has what an owner ordered count for all that is in that shape already, as long as nothing may come of what they ordered
+// before: the slices of a Multislice are asked for alike.
+func (m *machine) reordered() {
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if !s.Reshaped() || m.comesAsOther(s) {
+			continue
+		}
+		if slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return !o.IsReleased() && o.own().Accelerator == s.Accelerator }) {
+			m.slice(s.Name).Own = Own{}
+		}
+	}
+}
+
+// comesAsOther reports whether a creation that may still take effect is of another shape than the slice is.
+func (m *machine) comesAsOther(s *Slice) bool {
+	if m.w.Incident == nil {
+		return false
+	}
+	t := m.w.Incident.task(events.ActionCreate, s.Name)
+	return t != nil && t.mayCome() && t.Place().In(*s).Accelerator != s.Accelerator
 }
 
 // shapes are the other shapes in which a slice may be created, zone after zone. The slices of a Multislice are alike, and stay so:

@@ -28,6 +28,8 @@ func reshaped(s *incident.Slice) {
 	s.Incarnation.Zone, s.Admitted.Zone = s.Zone, s.Zone
 }
 
+func bothReshaped(w *incident.Workload) { reshaped(&w.Slices[0]); reshaped(&w.Slices[1]) }
+
 // TestOtherShapesAreAskedForBehindEveryZone: in the policy's order, in their own zones or in those of the slice. The slices of a
 // Multislice stay alike.
 func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
@@ -54,7 +56,7 @@ func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
 		"a shape that is named no more": {quiet(true), func(w *incident.Workload) { reshaped(&w.Slices[0]) }, shaped(), "llama-8b", own},
 		"one of two is lost":            {multi(true), func(w *incident.Workload) { lost(&w.Slices[0]) }, shaped(smaller), "a", "us-west4-a"},
 		"one of two is lost that are in another shape": {
-			multi(true), func(w *incident.Workload) { reshaped(&w.Slices[0]); reshaped(&w.Slices[1]); lost(&w.Slices[0]) }, shaped(), "a",
+			multi(true), func(w *incident.Workload) { bothReshaped(w); lost(&w.Slices[0]) }, shaped(), "a",
 			"us-central1-a as v5litepod-8",
 		},
 		"both are lost": {
@@ -83,6 +85,36 @@ func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
 				lost(&w.Slices[0])
 			},
 			shaped(smaller), "a", "us-west4-a",
+		},
+		"one of two is lost, and the owner of the other ordered it as it is": {
+			multi(true), func(w *incident.Workload) { bothReshaped(w); w.Slices[1].Own = incident.Own{}; lost(&w.Slices[0]) }, shaped(), "a",
+			"us-central1-a as v5litepod-8",
+		},
+		"and put it elsewhere": {
+			multi(true), func(w *incident.Workload) {
+				bothReshaped(w)
+				w.Slices[1].Own, w.Slices[1].Zone, w.Slices[1].Admitted.Zone = incident.Own{}, "us-east5-b", "us-east5-b"
+				lost(&w.Slices[0])
+			}, shaped(), "a", "us-central1-a as v5litepod-8",
+		},
+		"and the other is put elsewhere as it was ordered first": {
+			multi(true), func(w *incident.Workload) {
+				bothReshaped(w)
+				w.Slices[1] = multi(true).Slices[1]
+				lost(&w.Slices[0])
+			}, shaped(), "a", "us-west4-a",
+		},
+		"one of two is lost, and the other comes back as it was ordered first": {
+			multi(true), func(w *incident.Workload) {
+				bothReshaped(w)
+				w.Slices[0].Own = incident.Own{}
+				lost(&w.Slices[0])
+				lost(&w.Slices[1])
+				w.Incident.Tasks = []incident.Task{{Action: events.ActionCreate, Slice: "b", Zone: "us-west4-a", Begun: start}}
+			}, shaped(), "a", "us-west4-a as v5litepod-16",
+		},
+		"one of two is lost that were never alike": {
+			multi(true), func(w *incident.Workload) { w.Slices[1].Accelerator = "v5litepod-32"; lost(&w.Slices[0]) }, shaped(smaller), "a", "us-west4-a",
 		},
 	} {
 		c.w.Incident = &incident.Incident{}
@@ -203,6 +235,40 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 	step(read(incident.Ready, "8000", ours, "v5litepod-8", "spec8"))
 	if want := (incident.Own{Zone: "us-west4-a", Accelerator: "v5litepod-16", Spec: "spec1"}); n.w.Slices[0].Own != want || !n.w.Slices[0].Reshaped() {
 		t.Errorf("after a late reading of the former creation the slice is %+v", n.w.Slices[0])
+	}
+}
+
+// TestAMultisliceIsWhatItsOwnerOrderedLast: who creates one slice anew in the shape that all of them are in has ordered that shape,
+// and they are asked for alike whichever is lost next.
+func TestAMultisliceIsWhatItsOwnerOrderedLast(t *testing.T) {
+	for created, want := range map[string]string{
+		"v5litepod-8":  "us-central1-a, us-west4-a, us-west4-b",
+		"v5litepod-16": "us-west4-a, us-west4-b, us-central1-a as v5litepod-8",
+	} {
+		w := multi(true)
+		bothReshaped(&w)
+		b := w.Slices[1]
+		w, _, _ = incident.Advance(shaped(smaller), w, incident.Read{
+			Origin: incident.Origin{ID: "read", Time: start.Add(time.Hour), Rank: events.RankReading}, Slice: "b", Zone: b.Zone,
+			Condition: incident.Ready, State: "READY",
+			Incarnation: events.Incarnation{Zone: b.Zone, ID: "9000", Created: start.Add(30 * time.Minute)},
+			Facts:       incident.Facts{Accelerator: created, Workers: 2, Chips: 8, Spot: true, Spec: "spec9", Label: w.Label, Directory: w.Directory},
+		}, start.Add(time.Hour))
+		if s := w.Slices[1]; s.Accelerator != created || s.Own != (incident.Own{}) {
+			t.Fatalf("it is %+v, as what its owner created", s)
+		}
+		for i := range w.Slices {
+			w.Slices[i].Condition, w.Slices[i].Replace = incident.Gone, true
+		}
+		for _, s := range w.Slices {
+			var got []string
+			for _, at := range w.PlacesFor(shaped(smaller), s.Name) {
+				got = append(got, at.String())
+			}
+			if d := cmp.Diff(want, strings.Join(got, ", ")); d != "" {
+				t.Errorf("%s, created as %s (-want +got):\n%s", s.Name, created, d)
+			}
+		}
 	}
 }
 

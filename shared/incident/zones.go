@@ -12,13 +12,10 @@ import (
 
 // candidates are the places to try for a slice: where it was, then the zones of the policy, then its other shapes. The slices of
 // a Multislice are in one zone and in one shape: what is lost alone goes where the others are, and only what is lost together
-// moves, together. Whose owner has put them apart stays where it was.
+// moves, together. Whose owner has put them apart stays where it was, in the shape of the others.
 func (m *machine) candidates(s *Slice) []Place {
 	places := []Place{{Zone: s.own().Zone}}
-	if m.apart() {
-		return places
-	}
-	first := true
+	apart, first := m.apart(), true
 	for i := range m.w.Slices {
 		o := &m.w.Slices[i]
 		if o.IsReleased() {
@@ -26,12 +23,22 @@ func (m *machine) candidates(s *Slice) []Place {
 		}
 		if o.Name != s.Name && !m.together(o, s) {
 			if at := m.anchors(o); at != (Place{}) {
+				at = at.beside(*o, *s)
+				switch {
+				case apart && at.Accelerator == "":
+					at.Zone = s.own().Zone
+				case apart:
+					at.Zone = s.Zone
+				}
 				return []Place{at}
 			}
 		}
-		if first {
+		if first && !apart {
 			places[0].Zone, first = o.own().Zone, false
 		}
+	}
+	if apart {
+		return places
 	}
 	for _, z := range m.p.Zones {
 		if at := (Place{Zone: z}); !slices.Contains(places, at) {
