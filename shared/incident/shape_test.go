@@ -272,6 +272,37 @@ func TestAMultisliceIsWhatItsOwnerOrderedLast(t *testing.T) {
 	}
 }
 
+// TestAdviceIsForWhatWasAskedFor, which need not be what the slice is.
+func TestAdviceIsForWhatWasAskedFor(t *testing.T) {
+	const created = "preempted, read lost, intend delete 0, accepted delete 0, read gone"
+	small := func(w *incident.Workload) { reshaped(&w.Slices[0]) }
+	for name, c := range map[string]struct {
+		class  incident.FailureClass
+		but    func(w *incident.Workload)
+		shapes []policy.Shape
+		want   string
+	}{
+		"no quota for another shape":          {incident.NoQuota, nil, []policy.Shape{smaller}, "ask Google for quota for v5litepod-8,"},
+		"no quota for what its owner ordered": {incident.NoQuota, small, nil, "ask Google for quota for v5litepod-16,"},
+		"no other shape fits":                 {incident.CannotMove, nil, []policy.Shape{smaller}, "zones to the policy that offer v5litepod-16"},
+		"what its owner ordered goes nowhere": {incident.WrongZone, small, nil, "zones to the policy that offer v5litepod-16"},
+	} {
+		p := shaped(c.shapes...)
+		n := at(t, p, true, created, c.but)
+		for range 9 {
+			if n.w.Incident == nil {
+				break
+			}
+			n.now = n.now.Add(time.Second)
+			n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["intend create 0"], n.now)
+			n.w, _, _ = incident.Advance(p, n.w, incident.Answered{Request: asked(n.w, n.now), Failure: &incident.Failure{Class: c.class, Message: "no"}}, n.now)
+		}
+		if n.w.Incident != nil || !strings.Contains(n.w.Closed.Advice, c.want) {
+			t.Errorf("%s: the advice is not %q; %s", name, c.want, tale(n.w))
+		}
+	}
+}
+
 // TestEveryPlaceHasItsTurn: answers take their time, and the first may be asked again before the last was asked at all.
 func TestEveryPlaceHasItsTurn(t *testing.T) {
 	p := shaped(smaller)

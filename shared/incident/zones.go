@@ -230,12 +230,13 @@ func refusalWords(c FailureClass) string {
 // nowhere ends an incident whose slice no zone can give.
 func (m *machine) nowhere(t Task, f Failure) {
 	s := m.w.Slice(t.Slice)
-	advice := "add zones to the policy that offer " + s.Accelerator
+	asked := t.Place().In(*s).Accelerator
+	advice := "add zones to the policy that offer " + s.own().Accelerator
 	if f.Class == NoQuota {
-		advice = "ask Google for quota for " + s.Accelerator + ", or add zones to the policy where there is some"
+		advice = "ask Google for quota for " + asked + ", or add zones to the policy where there is some"
 	}
 	if all := m.candidates(s); len(all) == 1 && len(m.w.Slices) > 1 {
-		advice = "its other slices are in " + all[0].Zone + ": create all of them by hand in a zone that offers " + s.Accelerator
+		advice = "its other slices are in " + all[0].Zone + ": create all of them by hand in a zone that offers " + asked
 	}
 	m.escalate(CodeNoZone, "no zone can give "+t.names()+": "+f.Message, advice)
 }
