@@ -15,6 +15,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/topology"
 	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/trigger"
 )
@@ -80,6 +81,7 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 	if spec, err = l.Spec(ctx, s.Spec); err != nil {
 		return nil, nil, err
 	}
+	from := s.Zone
 	shape, named := p.Shape(at.Accelerator)
 	switch other := at.Accelerator != ""; {
 	case !other && !s.Reshaped():
@@ -94,8 +96,12 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 			if err != nil {
 				return nil, nil, err
 			}
-			if spec, err = tpu.Restore(spec, own); err != nil {
+			home := topology.Region(at.Zone) == topology.Region(s.Own.Read())
+			if spec, err = tpu.Restore(spec, own, home); err != nil {
 				return nil, nil, err
+			}
+			if home {
+				from = s.Own.Read()
 			}
 		}
 		if other {
@@ -104,7 +110,7 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 			}
 		}
 	}
-	spec, unfit = tpu.Fit(spec, tpu.Move{From: s.Zone, To: at.Zone, Subnetworks: p.Subnetworks})
+	spec, unfit = tpu.Fit(spec, tpu.Move{From: from, To: at.Zone, Subnetworks: p.Subnetworks})
 	return spec, unfit, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/tpu/tputest"
 )
@@ -364,6 +365,54 @@ func TestAReadingOfWhatIsGoneMapsNothing(t *testing.T) {
 	b.Must(err)
 	b.Want(w.Slices[0].Condition, incident.Gone)
 	b.Want(b.subject(ledger.Node, "llama"), before)
+}
+
+// TestASliceGoesHomeFromAnotherRegion as its owner ordered it, though it is connected there to what is nowhere else.
+func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
+	const (
+		away  = "us-central1-a"
+		order = `{"node":{"acceleratorType":"v5litepod-16","cidrBlock":"10.0.0.0/29","labels":{"team":"a"},` +
+			`"metadata":{"startup-script":"pitcrew run --scale-from=v5litepod-16 --global-batch=1024 --steps=100 -- t"},` +
+			`"networkConfig":{"network":"tpus","subnetwork":"tpu-west"}}}`
+	)
+	b := newBench(t)
+	p := policy.Policy{
+		Zones: []string{other}, Subnetworks: map[string]string{"us-central1": "tpu-central"},
+		Shapes: []policy.Shape{{Accelerator: "v5litepod-8", Zones: []string{away}}},
+	}
+	b.Must(b.Ledger.SaveSpec(t.Context(), "own", []byte(order)))
+	s := incident.Slice{Name: "llama", Zone: zone, Accelerator: "v5litepod-16", Spec: "own"}
+	w := incident.Workload{Slices: []incident.Slice{s}}
+	small, unfit, err := fleet.Order(t.Context(), b.Ledger, w, s, incident.Place{Zone: away, Accelerator: "v5litepod-8"}, p)
+	b.Must(err)
+	b.Must(unfit)
+	if !strings.Contains(string(small), "tpu-central") || strings.Contains(string(small), "cidrBlock") {
+		t.Fatalf("it is created as %s", small)
+	}
+	b.Must(b.Ledger.SaveSpec(t.Context(), "small", []byte(strings.Replace(string(small), `"team":"a"`, `"team":"b"`, 1))))
+	s = incident.Slice{Name: "llama", Zone: away, Accelerator: "v5litepod-8", Spec: "small", Own: incident.Own{Zone: zone, Accelerator: "v5litepod-16", Spec: "own"}}
+	for name, c := range map[string]struct {
+		at       incident.Place
+		specZone string
+		want     string
+	}{
+		"where it was ordered": {incident.Place{Zone: zone}, "", strings.Replace(order, `"team":"a"`, `"team":"b"`, 1)},
+		"in that region":       {incident.Place{Zone: other}, "", strings.Replace(order, `"team":"a"`, `"team":"b"`, 1)},
+		"where it is now":      {incident.Place{Zone: away, Accelerator: "v5litepod-8"}, "", strings.Replace(string(small), `"team":"a"`, `"team":"b"`, 1)},
+		"where its order was not read": {
+			incident.Place{Zone: zone}, "us-east5-b", "cannot_move: create",
+		},
+	} {
+		s.Own.SpecZone = c.specZone
+		got, unfit, err := fleet.Order(t.Context(), b.Ledger, w, s, c.at, p)
+		b.Must(err)
+		if unfit != nil {
+			got = []byte(string(tpu.Failure(unfit).Class) + ": create")
+		}
+		if d := cmp.Diff(c.want, string(got)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
 }
 
 func TestANewLifeIsMappedAndTheWorkersOfTheFormerKeepTheirs(t *testing.T) {

@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"slices"
 
 	"pitstop.internal/events"
@@ -27,14 +28,19 @@ type Own struct {
 	Accelerator string `json:"accelerator"`
 	// Spec is the hash of a specification that says its shape.
 	Spec string `json:"spec"`
+	// SpecZone is where that was read, if not in Zone.
+	SpecZone string `json:"spec_zone,omitzero"`
 }
+
+// Read is the zone in which the specification was read.
+func (o Own) Read() string { return cmp.Or(o.SpecZone, o.Zone) }
 
 // own is the slice as its owner ordered it.
 func (s Slice) own() Own {
 	if s.Own != (Own{}) {
 		return s.Own
 	}
-	return Own{s.Zone, s.Accelerator, s.Spec}
+	return Own{Zone: s.Zone, Accelerator: s.Accelerator, Spec: s.Spec}
 }
 
 // Reshaped reports whether the slice is, or was last, in another shape than the one that its owner ordered.
@@ -122,8 +128,8 @@ func (m *machine) reshapes(t Task) {
 		if s.Own == (Own{}) {
 			s = m.slice(name)
 			s.Own = s.own()
-			if s.Admitted.Zone != "" {
-				s.Own.Zone = s.Admitted.Zone // where it was seen for a moment since, it was not to be had
+			if z := s.Admitted.Zone; z != "" && z != s.Zone {
+				s.Own.Zone, s.Own.SpecZone = z, s.Zone // where it was seen for a moment since, it was not to be had
 			}
 		}
 		if in := m.inc(); !slices.ContainsFunc(in.Before, func(b Before) bool { return b.Slice == name }) {

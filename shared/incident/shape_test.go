@@ -187,7 +187,7 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 	before := n
 	step(read(incident.Ready, "8000", ours, "v5litepod-8", "spec8"))
 	s := n.w.Slices[0]
-	if want := (incident.Own{Zone: "us-west4-a", Accelerator: "v5litepod-16", Spec: "spec1"}); s.Own != want || s.Accelerator != "v5litepod-8" || s.Chips != 8 || !s.Reshaped() {
+	if want := (incident.Own{Zone: "us-west4-a", Accelerator: "v5litepod-16", Spec: "spec1", SpecZone: "us-west4-b"}); s.Own != want || s.Accelerator != "v5litepod-8" || s.Chips != 8 || !s.Reshaped() {
 		t.Fatalf("the slice is %+v", s)
 	}
 	if lost := n.w.Incident.Lost(s); lost.Chips != 16 || lost.Accelerator != "v5litepod-16" {
@@ -233,7 +233,7 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 	stale.Zone, stale.Incarnation.Zone = "us-west4-b", "us-west4-b"
 	step(stale)
 	step(read(incident.Ready, "8000", ours, "v5litepod-8", "spec8"))
-	if want := (incident.Own{Zone: "us-west4-a", Accelerator: "v5litepod-16", Spec: "spec1"}); n.w.Slices[0].Own != want || !n.w.Slices[0].Reshaped() {
+	if want := (incident.Own{Zone: "us-west4-a", Accelerator: "v5litepod-16", Spec: "spec1", SpecZone: "us-west4-b"}); n.w.Slices[0].Own != want || !n.w.Slices[0].Reshaped() {
 		t.Errorf("after a late reading of the former creation the slice is %+v", n.w.Slices[0])
 	}
 }

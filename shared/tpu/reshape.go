@@ -3,6 +3,7 @@ package tpu
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -14,6 +15,9 @@ import (
 
 // shaping are the fields of a node that say what shape it is in, and what boots there.
 var shaping = []string{"acceleratorType", "acceleratorConfig", "runtimeVersion"}
+
+// connecting are the fields of a node that say what it is connected to: something of its region.
+var connecting = []string{"networkConfig", "networkConfigs", "cidrBlock"}
 
 // Reshape makes a specification that of another shape, for a training on so many slices, and changes nothing else. What cannot be
 // had in that shape, or would not train there as it trains now, is incident.CannotMove and says why.
@@ -57,17 +61,22 @@ func Reshape(spec []byte, to policy.Shape, of int) ([]byte, error) {
 	})
 }
 
-// Restore makes a specification that of the shape that another one asks for, and changes nothing else.
-func Restore(spec, own []byte) ([]byte, error) {
+// Restore makes a specification that of the shape that another one asks for, and changes nothing else. At home, in the region in which
+// the other was read, it is connected as that one is: it may have been connected elsewhere since, and nothing leads back from there.
+func Restore(spec, own []byte, home bool) ([]byte, error) {
 	var is struct {
 		Node map[string]any `json:"node"`
 	}
 	if err := json.Unmarshal(own, &is); err != nil {
 		return nil, fmt.Errorf("specification: %w", err)
 	}
+	fields := shaping
+	if home {
+		fields = slices.Concat(shaping, connecting)
+	}
 	return reshaped(spec, func(node map[string]any) {
 		delete(node, "cidrBlock") // it has room for the workers that there were
-		for _, name := range shaping {
+		for _, name := range fields {
 			delete(node, name)
 			if v, ok := is.Node[name]; ok {
 				node[name] = v

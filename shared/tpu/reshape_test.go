@@ -123,13 +123,31 @@ func TestARestoredSpecificationIsInItsOwnShapeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	relabelled := strings.Replace(string(other), `"team":"a"`, `"team":"b"`, 1)
-	got, err := Restore([]byte(relabelled), []byte(own))
+	got, err := Restore([]byte(relabelled), []byte(own), false)
 	if want := canonicalSpec(t, strings.Replace(own, `"team":"a"`, `"team":"b"`, 1)); err != nil || string(got) != want {
 		t.Errorf("%s, %v; want %s", got, err, want)
 	}
 	for _, bad := range [][2]string{{"{", own}, {own, "{"}, {"{}", own}} {
-		if got, err := Restore([]byte(bad[0]), []byte(bad[1])); err == nil {
+		if got, err := Restore([]byte(bad[0]), []byte(bad[1]), false); err == nil {
 			t.Errorf("%q is restored to %s", bad, got)
+		}
+	}
+}
+
+// TestARestoredSpecificationIsConnectedAsItWasAtHome, and elsewhere as it is now.
+func TestARestoredSpecificationIsConnectedAsItWasAtHome(t *testing.T) {
+	const (
+		v5e16  = `"acceleratorType":"v5litepod-16"`
+		west   = `,"networkConfig":{"subnetwork":"tpu-west"}`
+		center = `,"networkConfig":{"subnetwork":"tpu-central"}`
+		ours   = `,"cidrBlock":"10.0.0.0/29"`
+		theirs = `,"cidrBlock":"10.9.0.0/29"`
+	)
+	is := ordered(`"acceleratorType":"v5litepod-8"`, scales, center+theirs)
+	for home, want := range map[bool]string{true: ordered(v5e16, scales, west+ours), false: ordered(v5e16, scales, center)} {
+		got, err := Restore([]byte(is), []byte(ordered(v5e16, scales, west+ours)), home)
+		if want = canonicalSpec(t, want); err != nil || string(got) != want {
+			t.Errorf("home %v: %s, %v; want %s", home, got, err, want)
 		}
 	}
 }
