@@ -108,6 +108,33 @@ func TestATrainingThatMovesToOtherHardwareSeesAsManyExamples(t *testing.T) {
 	}
 }
 
+// TestATrainingWhoseStepsNobodyKnowsIsNotScaled: the number of a TensorFlow checkpoint may be a count of checkpoints. With one batch
+// from first to last that makes no difference.
+func TestATrainingWhoseStepsNobodyKnowsIsNotScaled(t *testing.T) {
+	t.Parallel()
+	for accelerator, want := range map[string]int{"v2-8": 0, "v2-32": 125} {
+		dir := t.TempDir()
+		for _, name := range []string{"ckpt-5.data-00000-of-00001", "ckpt-5.index", "checkpoint"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := launch(t, []string{
+			"--checkpoint-dir=file://" + dir, "--scale-from=v2-8", "--accelerator=" + accelerator, "--global-batch=1024", "--steps=100", "--restarts=0", "--job-tries=0",
+		}, []string{"sh", "-c", "echo $PITCREW_RESUME_STEP $PITCREW_STEPS > " + dir + "/told"})
+		if code := p.code(); code != want {
+			t.Errorf("%s: exit code %d, want %d", accelerator, code, want)
+		}
+		told, err := os.ReadFile(filepath.Join(dir, "told"))
+		if want == 0 && string(told) != "5 100\n" || want != 0 && (err == nil || !strings.Contains(p.output(), "may be a count of checkpoints")) {
+			t.Errorf("%s: it was told %q, %v", accelerator, told, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "pitstop-crew", "batches.json")); want != 0 && err == nil {
+			t.Errorf("%s: a batch is noted with which nothing was trained", accelerator)
+		}
+	}
+}
+
 func TestAStopIsPassedOnAndIsNoEndOfTheJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -301,6 +302,13 @@ func Step(name string) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	return n, err == nil && !strings.Contains(name, tmpSuffix)
+}
+
+// Counted reports whether the number of a checkpoint that was found may be a count of checkpoints: that of TensorFlow's files, which
+// are called nothing that a step directory is called.
+func Counted(uri string) bool {
+	_, step := Step(path.Base(uri))
+	return uri != "" && !step
 }
 
 // complete says when the files of a TensorFlow checkpoint were complete, or why they are not.

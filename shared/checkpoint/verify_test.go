@@ -508,6 +508,17 @@ func TestStep(t *testing.T) {
 	}
 }
 
+func TestTheNumberOfATensorFlowCheckpointMayBeACount(t *testing.T) {
+	t.Parallel()
+	for uri, want := range map[string]bool{
+		"gs://b/run/48190": false, "file:///run/step_48190": false, "": false, "gs://b/run/ckpt-5": true, "file:///run/model.ckpt-100": true, "gs://b/my_run/my_ckpt-5": true,
+	} {
+		if got := Counted(uri); got != want {
+			t.Errorf("%q: %v", uri, got)
+		}
+	}
+}
+
 func FuzzStep(f *testing.F) {
 	for _, name := range []string{
 		"48190", "step_48190", "00048190", "48190.orbax-checkpoint-tmp-5", "_7", "step_", "a_b_7", "99999999999999999999",

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
@@ -87,9 +88,9 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 	case !other && !s.Reshaped():
 	case other && !named && s.Accelerator == at.Accelerator && w.Training() > 1: // as those are that it trains with
 	case other && !named:
-		return nil, &tpu.Error{
-			Call: "create " + s.Name, Class: incident.CannotMove, Code: incident.CodeOtherShape, Message: "the policy does not name " + at.Accelerator,
-		}, nil
+		return nil, otherShape(s, "the policy does not name "+at.Accelerator), nil
+	case other && s.Accelerator != at.Accelerator && checkpoint.Counted(w.Progress.VerifiedURI):
+		return nil, otherShape(s, "the number of a TensorFlow checkpoint may be a count of checkpoints, so what steps are left there is not known"), nil
 	default:
 		if s.Reshaped() {
 			own, err := l.Spec(ctx, s.Own.Spec)
@@ -112,6 +113,10 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 	}
 	spec, unfit = tpu.Fit(spec, tpu.Move{From: from, To: at.Zone, Subnetworks: p.Subnetworks})
 	return spec, unfit, nil
+}
+
+func otherShape(s incident.Slice, why string) error {
+	return &tpu.Error{Call: "create " + s.Name, Class: incident.CannotMove, Code: incident.CodeOtherShape, Message: why}
 }
 
 // Ref is where a slice of a workload is, or was last.

@@ -415,6 +415,26 @@ func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 	}
 }
 
+// TestATrainingWhoseStepsNobodyKnowsKeepsItsShape: with another batch it would not see as many examples.
+func TestATrainingWhoseStepsNobodyKnowsKeepsItsShape(t *testing.T) {
+	const order = `{"node":{"acceleratorType":"v5litepod-16","metadata":{"startup-script":"pitcrew run --scale-from=v5litepod-16 --global-batch=1024 --steps=100 -- t"}}}`
+	b := newBench(t)
+	b.Must(b.Ledger.SaveSpec(t.Context(), "own", []byte(order)))
+	p := policy.Policy{Shapes: []policy.Shape{{Accelerator: "v5litepod-8"}}}
+	s := incident.Slice{Name: "llama", Zone: zone, Accelerator: "v5litepod-16", Spec: "own"}
+	for uri, want := range map[string]string{"gs://b/run/40": "", "gs://b/run/ckpt-5": "may be a count of checkpoints"} {
+		w := incident.Workload{Slices: []incident.Slice{s}, Progress: incident.Progress{VerifiedURI: uri}}
+		for at, want := range map[incident.Place]string{{Zone: zone, Accelerator: "v5litepod-8"}: want, {Zone: other}: ""} {
+			_, unfit, err := fleet.Order(t.Context(), b.Ledger, w, s, at, p)
+			b.Must(err)
+			f := tpu.Failure(unfit)
+			if (f == nil) != (want == "") || f != nil && (f.Reason() != incident.CodeOtherShape || !strings.Contains(f.Message, want)) {
+				t.Errorf("%s from %s: %+v", at, uri, f)
+			}
+		}
+	}
+}
+
 func TestANewLifeIsMappedAndTheWorkersOfTheFormerKeepTheirs(t *testing.T) {
 	b := newBench(t)
 	w := b.Slice(tputest.NodeConfig{Group: group})

@@ -4,10 +4,12 @@ package crew
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/topology"
 )
 
@@ -19,6 +21,11 @@ type Scale struct {
 	Examples int64
 }
 
+// errCounted is the refusal of what would be trained too long or too short.
+var errCounted = errors.New(
+	"the number of a TensorFlow checkpoint may be a count of checkpoints, so how many examples the training has left with another global batch is not known",
+)
+
 // scaling is what the attempt of the plan is told.
 type scaling struct {
 	attempt int
@@ -29,6 +36,7 @@ type scaling struct {
 
 // scaled reports whether it is known how many steps the attempt of the plan has. What was trained on other hardware, with another
 // batch, had other steps: the batches stand beside the checkpoints, and the training gets as many steps as its examples have left.
+// Where its checkpoints do not tell how many those are the attempt ends before it begins.
 // Worker 0 of the first slice notes another batch before anything is trained with it.
 func (c *crew) scaled(now time.Time) bool {
 	s := &c.scale
@@ -48,9 +56,15 @@ func (c *crew) scaled(now time.Time) bool {
 	s.busy = true
 	plan, notes := c.plan, c.Machine.Worker == 0 && c.Machine.Slice <= 0
 	c.beside(limit, func(ctx context.Context) func() {
-		steps, err := c.resume(ctx, plan.Step, notes)
+		steps, err := c.resume(ctx, plan.Step, checkpoint.Counted(plan.Checkpoint), notes)
 		return func() {
 			s.busy = false
+			if errors.Is(err, errCounted) {
+				if c.child == nil && c.plan.Run && c.plan.Attempt == plan.Attempt {
+					c.unstarted(c.clock(), fmt.Errorf("%s: %w", plan.Checkpoint, err))
+				}
+				return
+			}
 			if err != nil {
 				err = fmt.Errorf("batches beside the checkpoints: %w", err)
 				s.retry = c.clock().Add(time.Second)
@@ -63,8 +77,9 @@ func (c *crew) scaled(now time.Time) bool {
 	return false
 }
 
-// resume reads the batches that there were, and notes the one that is to be trained with.
-func (c *crew) resume(ctx context.Context, from int64, notes bool) (steps int64, err error) {
+// resume reads the batches that there were, and notes the one that is to be trained with. With one batch from first to last it makes
+// no difference what the number is from which the training goes on.
+func (c *crew) resume(ctx context.Context, from int64, counted, notes bool) (steps int64, err error) {
 	before, generation, err := c.board.Batches(ctx)
 	if err != nil {
 		return 0, err
@@ -74,6 +89,9 @@ func (c *crew) resume(ctx context.Context, from int64, notes bool) (steps int64,
 		before = []topology.Batch{{Size: c.Scale.Own}}
 	}
 	steps, all := topology.Resume(before, from, c.Scale.Batch, c.Scale.Examples)
+	if counted && len(all) > 1 {
+		return 0, errCounted
+	}
 	if notes && !slices.Equal(known, all) {
 		err = c.board.SetBatches(ctx, all, generation)
 	}

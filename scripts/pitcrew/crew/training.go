@@ -73,12 +73,7 @@ func (c *crew) start(now time.Time) {
 	c.step = step{n: -1, reported: -1}
 	c.next["report"] = now.Add(c.Times.Report)
 	if err != nil {
-		c.Say("%v", err)
-		e := restart.Exit{Attempt: c.plan.Attempt, Code: CodeFailed, Began: now, Ended: now}
-		if f := (*child.StartError)(nil); errors.As(err, &f) {
-			e.Code = f.Code
-		}
-		c.exited(e, restart.Circumstances{First: !c.began})
+		c.unstarted(now, err)
 		return
 	}
 	if !c.began {
@@ -94,6 +89,16 @@ func (c *crew) start(now time.Time) {
 		c.early = nil
 		c.asked(*r, "a request from before the training began")
 	}
+}
+
+// unstarted ends the attempt of the plan, which could not begin.
+func (c *crew) unstarted(now time.Time, err error) {
+	c.Say("%v", err)
+	e := restart.Exit{Attempt: c.plan.Attempt, Code: CodeFailed, Began: now, Ended: now}
+	if f := (*child.StartError)(nil); errors.As(err, &f) {
+		e.Code = f.Code
+	}
+	c.exited(e, restart.Circumstances{First: !c.began})
 }
 
 // variables are what an attempt may be told, behind PITCREW_.
