@@ -21,7 +21,7 @@ func (c *checks) accounts(before, after incident.Workload) {
 	if a == (incident.Budgets{}) && after.Progress.High > before.Progress.High {
 		return
 	}
-	if a == (incident.Budgets{}) && before.Incident == nil && after.Incident != nil && after.Incident.Retried {
+	if in := after.Incident; a == (incident.Budgets{}) && in != nil && in.Retried && (before.Incident == nil || before.Incident.ID != in.ID) {
 		return // a person says that what spent them is mended
 	}
 	was, charged := charges(before), 0
