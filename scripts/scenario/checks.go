@@ -77,6 +77,8 @@ type record struct {
 	skewed time.Time
 	// taken is when the owner deleted a slice in quiet times, and the log says so, by slice.
 	taken map[string]time.Time
+	// ordered are the shapes besides the first in which the owner has created a slice.
+	ordered []string
 	// stopped is who stopped a slice that is stopped, where a person did, by slice.
 	stopped map[string]string
 	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
@@ -576,11 +578,21 @@ func (c *checks) shaped(e tputest.Event, doc incident.Workload, slice string) {
 		return
 	}
 	c.happen["created in another shape"]++
+	others = others || slices.Contains(c.record(doc.ID).ordered, is)
 	if !others && !c.lately(doc.Label, func(p policy.Policy) bool { _, named := p.Shape(is); return named }) {
 		c.violated("owner's word", doc.ID, "%s was created as %s, which neither its order nor the policy names", slice, is)
 	}
 	if batch := c.Fleet[i].Batch; batch == 0 || batch%int64(c.devices(i)) != 0 {
 		c.violated("owner's word", doc.ID, "%s was created as %s, and its batch of %d fits no device", slice, is, batch)
+	}
+}
+
+// ordered takes note of the shape in which an owner creates a slice.
+func (c *checks) ordered(f SliceConfig, shape string) {
+	if shape != f.Accelerator {
+		c.happen["created by its owner in another shape"]++
+		r := c.record(c.workload(f.Name))
+		r.ordered = append(r.ordered, shape)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	tpuapi "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/tpu/tputest"
 )
 
@@ -19,6 +20,8 @@ import (
 type people struct {
 	*troubles
 	rand *rand.Rand
+	// shapes draws apart, so that what else is drawn stays as it was.
+	shapes *rand.Rand
 	// found is since when a slice is seen not to train, by name; pleased is when they last found all of it training.
 	found   map[string]time.Time
 	pleased time.Time
@@ -31,7 +34,7 @@ const (
 )
 
 func newPeople(t *troubles) *people {
-	return &people{troubles: t, rand: stream(t.sim.Seed, "people"), found: map[string]time.Time{}}
+	return &people{troubles: t, rand: stream(t.sim.Seed, "people"), shapes: stream(t.sim.Seed, "people's shapes"), found: map[string]time.Time{}}
 }
 
 // plan has them look from now on.
@@ -87,13 +90,21 @@ func (p *people) mind(c SliceConfig) bool {
 		if s := doc.Slice(c.Name); s != nil && s.Discarded.Known() {
 			p.trainings[c.Name].Loop(0, 0, false) // it was left to them for what it crashed on: that is mended first
 		}
-		p.replace(c, zone)
+		p.replace(c, zone, p.shape(c, doc))
 	}
 	return false
 }
 
+// shape is what the owner of a slice orders anew: their first order, or now and then what a slice of a Multislice came as last.
+func (p *people) shape(c SliceConfig, doc incident.Workload) string {
+	if s := doc.Slice(c.Name); s != nil && s.Reshaped() && c.Workload != "" && p.shapes.IntN(2) == 0 {
+		return s.Accelerator
+	}
+	return c.Accelerator
+}
+
 // replace deletes what is left of a slice and creates it anew, in its own zone, where its checkpoints are.
-func (p *people) replace(c SliceConfig, zone string) {
+func (p *people) replace(c SliceConfig, zone, shape string) {
 	wait := time.Duration(0)
 	for _, z := range p.zones() {
 		if c.QueuedResource != "" && p.api.QueuedResource(z, c.QueuedResource) != nil {
@@ -115,7 +126,7 @@ func (p *people) replace(c SliceConfig, zone string) {
 			return
 		}
 		order := p.order(c)
-		order.Zone = zone
+		order.Zone, order.Accelerator = zone, shape
 		if c.QueuedResource != "" {
 			q := tputest.QueuedConfig{Zone: zone, Name: c.QueuedResource, Spot: c.Spot}
 			for _, o := range p.Fleet {
@@ -129,6 +140,7 @@ func (p *people) replace(c SliceConfig, zone string) {
 			return
 		}
 		p.try(p.api.OwnerCreate(order, owner))
+		p.checks.ordered(c, shape)
 	})
 }
 
