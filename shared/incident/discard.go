@@ -174,6 +174,10 @@ func (m *machine) discard() {
 		m.discarded()
 		return
 	}
+	if k := m.w.Incident.Kept; k != (Kept{}) {
+		m.keepIdle(k.Code, k.Why)
+		return
+	}
 	if c, why := m.retains(); why != "" {
 		m.keepIdle(c, why)
 		return
@@ -241,6 +245,27 @@ func (m *machine) mayTrain(idle []*Slice) (why string, heard bool) {
 		}
 	}
 	return "", true
+}
+
+// Kept is why idle slices are kept.
+type Kept struct {
+	Code Code   `json:"code,omitzero"`
+	Why  string `json:"why,omitzero"`
+}
+
+// keeps keeps what stands idle, at a word or a sign of training. The end of what is being deleted at that moment is waited for.
+func (m *machine) keeps(k Kept) {
+	switch {
+	case m.phase() != Discarding:
+	case m.w.discarding():
+		m.keepIdle(k.Code, k.Why)
+	case m.w.Incident.Kept == Kept{}:
+		in := m.inc()
+		in.Kept = k
+		in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool { return t.Action == events.ActionDelete && !t.inFlight() })
+		m.decided("delete no more than what is being deleted", k.Why)
+		m.coded(k.Code)
+	}
 }
 
 // keepIdle ends the incident without deleting what stands idle, and says what was deleted before.
@@ -320,8 +345,8 @@ func (m *machine) stirs(c Code, what string) {
 	if idle := m.w.Idle; idle != nil && m.when().After(idle.Since) {
 		m.stirred()
 	}
-	if m.w.discarding() && m.when().After(m.w.Incident.Down) {
-		m.keepIdle(c, what)
+	if m.phase() == Discarding && m.when().After(m.w.Incident.Down) {
+		m.keeps(Kept{c, what})
 	}
 }
 

@@ -466,6 +466,35 @@ func TestTheEndTellsWhatWasDeletedAndWhatIsKept(t *testing.T) {
 	}
 }
 
+// TestAWordKeepsWhatIsNotBeingDeletedYet: of two slices one is being deleted, and the other waits for its turn.
+func TestAWordKeepsWhatIsNotBeingDeletedYet(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, idle+", "+waits+", found verify 0", nil)
+	other := n.w.Slices[0]
+	other.Name, other.Group = "llama-8b-1", "t1v-n-00000009"
+	n.w.Slices = append(n.w.Slices, other)
+	for _, what := range []string{"tick", "intend delete 0"} {
+		n = at1(t, p, n, what)
+	}
+	if len(n.w.Incident.Tasks) != 2 {
+		t.Fatalf("it stands as %s, want two deletions asked for", stands(n.w, nil))
+	}
+	n.w, _, _ = incident.Advance(p, n.w, incident.Paused{Word: ann}, n.now)
+	if in := n.w.Incident; in == nil || len(in.Tasks) != 1 || in.Tasks[0].Slice != "llama-8b" {
+		t.Fatalf("it stands as %s, want the one that is being called alone", stands(n.w, nil))
+	}
+	for _, what := range []string{"accepted delete 0", "tick", "read gone", "tick"} {
+		if n.w.Incident == nil {
+			t.Fatalf("it ended before %s", what)
+		}
+		n = at1(t, p, n, what)
+	}
+	in := n.w.Closed
+	if n.w.Incident != nil || in.Code != incident.CodePaused || !strings.HasPrefix(in.Reason, "llama-8b was deleted, llama-8b-1 is kept, though") {
+		t.Errorf("it ended as %+v", in)
+	}
+}
+
 // TestASliceThatCouldNotBeUsedBeforeKeepsNoOther: it did not stand idle, and how it is says nothing of those that do.
 func TestASliceThatCouldNotBeUsedBeforeKeepsNoOther(t *testing.T) {
 	p := policies["everything"]

@@ -97,12 +97,12 @@ func (m *machine) order(v Verb, w Word, text string) {
 	m.w.Orders = append(slices.Clip(m.w.Orders), o)
 	m.w.Orders = m.w.Orders[max(0, len(m.w.Orders)-MaxOrders):]
 	m.changed = true
-	if v != VerbCancel && m.w.discarding() { // a cancel ends it by itself
+	if v != VerbCancel { // which ends it by itself
 		c := CodeCancelled
 		if v == VerbPause {
 			c = CodePaused
 		}
-		m.keepIdle(c, w.By+" says "+string(v))
+		m.keeps(Kept{c, w.By + " says " + string(v)})
 	}
 }
 

@@ -313,6 +313,8 @@ type Incident struct {
 	Created bool `json:"created,omitzero"`
 	// Of is the incident that left idle what this one deletes: the one that people were told of.
 	Of string `json:"of,omitzero"`
+	// Kept is why no more of it is deleted than what was being deleted when somebody had a word.
+	Kept Kept `json:"kept,omitzero"`
 	// Retried says that a person opened it, to have tried again what was given up.
 	Retried bool `json:"retried,omitzero"`
 	// Charged counts the training restarts that this incident spent, so that they can be refunded.
