@@ -104,7 +104,7 @@ var mutants = []mutant{
 	}},
 	{"3 admitted", "idle slices are deleted though training runs again", []edit{
 		{"shared/incident/discard.go", "	if idle := m.w.Idle; idle != nil && m.when().After(idle.Since) {\n", "	if false {\n"},
-		{"shared/incident/discard.go", "	if m.w.discarding() && m.when().After(m.w.Incident.Down) {\n", "	if false {\n"},
+		{"shared/incident/discard.go", "	if m.phase() == Discarding && m.when().After(m.w.Incident.Down) {\n", "	if false {\n"},
 		{"shared/incident/discard.go", "	case heard && why != \"\":\n", "	case heard && false:\n"},
 		{"shared/incident/discard.go", "	case why != \"\": // nothing", "	case false: // nothing"},
 	}},
