@@ -438,13 +438,20 @@ func TestALongerTimeCounts(t *testing.T) {
 	}
 }
 
-// TestTheEndTellsWhatWasDeletedAndWhatIsKept, and what a person does about each.
-func TestTheEndTellsWhatWasDeletedAndWhatIsKept(t *testing.T) {
-	p := policies["everything"]
+// twoIdle are two slices that are about to be deleted, for all that is known of them.
+func twoIdle(t *testing.T, p policy.Policy) node {
+	t.Helper()
 	n := at(t, p, true, idle+", "+waits+", found verify 0", nil)
 	other := n.w.Slices[0]
 	other.Name, other.Group = "llama-8b-1", "t1v-n-00000009"
 	n.w.Slices = append(n.w.Slices, other)
+	return n
+}
+
+// TestTheEndTellsWhatWasDeletedAndWhatIsKept, and what a person does about each.
+func TestTheEndTellsWhatWasDeletedAndWhatIsKept(t *testing.T) {
+	p := policies["everything"]
+	n := twoIdle(t, p)
 	for _, what := range []string{"tick", "intend delete 0", "accepted delete 0", "read gone"} {
 		n = at1(t, p, n, what)
 	}
@@ -469,10 +476,7 @@ func TestTheEndTellsWhatWasDeletedAndWhatIsKept(t *testing.T) {
 // TestAWordKeepsWhatIsNotBeingDeletedYet: of two slices one is being deleted, and the other waits for its turn.
 func TestAWordKeepsWhatIsNotBeingDeletedYet(t *testing.T) {
 	p := policies["everything"]
-	n := at(t, p, true, idle+", "+waits+", found verify 0", nil)
-	other := n.w.Slices[0]
-	other.Name, other.Group = "llama-8b-1", "t1v-n-00000009"
-	n.w.Slices = append(n.w.Slices, other)
+	n := twoIdle(t, p)
 	for _, what := range []string{"tick", "intend delete 0"} {
 		n = at1(t, p, n, what)
 	}
