@@ -208,7 +208,7 @@ func (m *machine) read(e Read) {
 // brought.
 func (m *machine) ordered(s *Slice, e Read) *Slice {
 	in := m.w.Incident
-	if e.Ordered.IsZero() || !in.ordered(s, e) || s.Ordered.Equal(e.Ordered) && s.Zone == e.Zone {
+	if e.Ordered.IsZero() || !in.ours(s, e) || s.Ordered.Equal(e.Ordered) && s.Zone == e.Zone {
 		return s
 	}
 	m.brings(s.Name, e)
@@ -661,7 +661,7 @@ func (in *Incident) proves(s *Slice) bool {
 func (m *machine) newLife(s *Slice, e Read) {
 	in := m.w.Incident
 	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) // by the queued resource of which another slice is lost again
-	ours := in != nil && (in.ordered(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
+	ours := in != nil && (in.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
 	// What was there before the trouble, and only was not read yet, takes nothing over.
 	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
 	over := s.Condition == Gone || s.Condition == Creating // or it has been ordered anew since
@@ -723,8 +723,8 @@ func (m *machine) nowLives(slice string) {
 	}
 }
 
-// ordered reports whether a reading shows what this incident has ordered. In a clean-up the creation may be given up already.
-func (in *Incident) ordered(s *Slice, e Read) bool {
+// ours reports whether a reading shows what this incident has ordered. In a clean-up the creation may be given up already.
+func (in *Incident) ours(s *Slice, e Read) bool {
 	late := in.Phase == Clearing && in.Created && e.when().After(in.Opened)
 	return e.Incident == in.ID && (in.made(s.Name) || late)
 }
