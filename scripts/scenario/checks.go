@@ -695,6 +695,16 @@ func (c *checks) leased(uri string) {
 	}
 }
 
+// unled reports whether the lease names no life, or another one, of a slice that was not released.
+func (c *checks) unled(w incident.Workload) bool {
+	l, _, err := checkpoint.ReadLease(context.Background(), c.store, w.Directory)
+	return err != nil || slices.ContainsFunc(w.Slices, func(s incident.Slice) bool {
+		return !s.IsReleased() && !slices.ContainsFunc(l.Admitted, func(a events.Admission) bool {
+			return a.Slice == s.Name && a.Incarnation.Same(s.Incarnation)
+		})
+	})
+}
+
 // saved checks one write of a workload's document, and what led to it.
 func (c *checks) saved(s ledger.Step) {
 	c.repeats(s)
@@ -800,13 +810,16 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	// What ended without being mended, because its owner took the allowance back, may be told again while it lasts.
 	for _, s := range w.Slices {
 		explained = explained || r.told && s.Condition != incident.Ready
-		// What somebody created in another zone since is admitted there.
-		explained = explained || w.Incident.Phase == incident.Admitting && r.usable[s.Name].After(r.opened)
 	}
-	// What a training met that was begun again since is told again.
+	// What somebody created where no crew may put itself into the place of another is admitted there.
+	explained = explained || w.Incident.Phase == incident.Admitting && c.unled(w)
+	// What a training met that was begun again since is told again, and so is what it failed with behind the last step that was told.
 	for _, s := range w.Slices {
 		t := c.trainings[s.Name]
-		explained = explained || w.Incident.Cause == events.CauseCrash && t != nil && t.Started().After(r.closed)
+		if w.Incident.Cause == events.CauseCrash && t != nil {
+			failed := t.Failed()
+			explained = explained || t.Started().After(r.closed) || failed.After(r.opened) && failed.After(w.Progress.At)
+		}
 	}
 	explained = explained || now.Sub(r.skewed) < incident.Grace
 	// What an incident had ordered may come when it is over.

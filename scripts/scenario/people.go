@@ -22,8 +22,10 @@ type people struct {
 	rand *rand.Rand
 	// shapes draws apart, so that what else is drawn stays as it was.
 	shapes *rand.Rand
-	// found is since when a slice is seen not to train, by name; pleased is when they last found all of it training.
+	// found is since when a slice is seen not to train, by name; missed are those that did not at the last look, pleased is when
+	// there were none.
 	found   map[string]time.Time
+	missed  []string
 	pleased time.Time
 }
 
@@ -40,11 +42,13 @@ func newPeople(t *troubles) *people {
 // plan has them look from now on.
 func (p *people) plan() {
 	p.after(lookEvery, func() {
-		pleased := true
+		p.missed = nil
 		for _, c := range p.Fleet {
-			pleased = p.mind(c) && pleased
+			if !p.mind(c) {
+				p.missed = append(p.missed, c.Name)
+			}
 		}
-		if pleased {
+		if len(p.missed) == 0 {
 			p.pleased = p.clock.Now()
 		}
 		p.plan()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -161,6 +162,11 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	settled := func() bool { return w.settled() && people.pleased.After(end) }
 	if err := w.until(ctx, end.Add(settleFor), settled); err != nil {
 		return nil, err
+	}
+	if !people.pleased.After(end) {
+		for _, name := range people.missed {
+			w.checks.violated("training goes on", w.checks.workload(name), "%s does not train again in %s, whatever its owner does", name, events.Span(settleFor))
+		}
 	}
 	w.checks.finally()
 	r := w.checks.result(sim)

@@ -238,6 +238,9 @@ func (m *machine) watchOnly() bool {
 	return s.WatchOnly()
 }
 
+// watched reports whether the policy is known to allow nothing.
+func (m *machine) watched() bool { return m.p.Unreadable == "" && m.watchOnly() }
+
 // unreadable reports whether the policy could not be read, and says so once: nothing is decided until it can be.
 func (m *machine) unreadable() bool {
 	if m.p.Unreadable == "" {

@@ -22,6 +22,7 @@
 //	admitting    resumed      Reported
 //	admitting    resuming     Answered Reported
 //	admitting    watching     Read
+//	approving    admitting    Read
 //	approving    creating     Approved
 //	approving    deleting     Approved Ticked
 //	approving    escalated    Read Reported

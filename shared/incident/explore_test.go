@@ -394,6 +394,9 @@ var reach = []struct {
 	{incident.Window, "everything", true, "pending, later, tick", crewless},
 	// The lease could not be written before the maintenance came.
 	{incident.Window, "spot", true, "ongoing, intend save 0, later, tick", unadmitted},
+	// The incident before was cancelled before the lease was known to be written.
+	{incident.Approving, "ask", true, "preempted, read lost", unadmitted},
+	{incident.Healing, "spot", true, "host error, read unhealthy", unadmitted},
 	{incident.Saving, "everything", true, "pending, later, tick", bare},
 	{incident.Watching, "watch", true, "preempted", crewless},
 	{incident.Watching, "watch", false, "ongoing", crewless},

@@ -82,7 +82,7 @@ func (m *machine) stale() bool { return !m.from.Time.IsZero() && m.now.Sub(m.fro
 // openLook opens an incident on evidence that the API has to explain.
 func (m *machine) openLook(t Trouble, text string) {
 	m.open(t)
-	if m.watchOnly() && m.p.Unreadable == "" {
+	if m.watched() {
 		m.watch("look at the API; what it shows decides", text)
 		return
 	}
@@ -251,18 +251,27 @@ func (m *machine) queued(s *Slice) {
 	}
 }
 
-// introduce adds a slice that was never seen before to its workload. What runs in it now is admitted: somebody other
-// than us started it.
+// introduce adds a slice that was never seen before to its workload. What runs in it now is admitted, for somebody other than us
+// started it; where a lease of ours leads the others, that does not name it.
 func (m *machine) introduce(e Read) {
-	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], Slice{
-		Name: e.Slice, Zone: e.Zone, Incarnation: e.Incarnation, Admitted: e.Incarnation,
+	n := Slice{
+		Name: e.Slice, Zone: e.Zone, Incarnation: e.Incarnation,
 		Condition: e.Condition, State: e.State, Since: m.when(), Unused: e.Condition == Creating, Abuse: e.Abuse,
-	})
+	}
+	if n.Moved = m.leftOut(&n); !n.Moved {
+		n.Admitted = e.Incarnation
+	}
+	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], n)
 	m.ownSlices, m.changed = true, true
 	m.stirred()
 	s := m.w.Slice(e.Slice)
 	m.facts(s, e.Facts)
 	m.react(s, e, Unread)
+}
+
+// leftOut reports whether a lease of ours names no life of a slice.
+func (m *machine) leftOut(s *Slice) bool {
+	return m.w.Crew.Named > 0 && !s.Admitted.Known() && s.Incarnation.Known()
 }
 
 // facts follows what a reading says of a slice beside its condition.
@@ -375,7 +384,8 @@ func (m *machine) isLost(s *Slice) {
 
 func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	if s.IsReleased() && m.now.Sub(s.Released) > UnreleaseAfter {
-		m.slice(s.Name).Released = time.Time{} // the deletion did not happen
+		s = m.slice(s.Name)
+		s.Released, s.Moved = time.Time{}, s.Moved || m.leftOut(s) // the deletion did not happen
 	}
 	if s.Unused {
 		m.slice(s.Name).Unused = false
@@ -443,7 +453,7 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 // follow has training admitted to what its owner created in another zone, once all of the workload is usable: all that has
 // been read by now, because what they created together is read one after the other.
 func (m *machine) follow() {
-	if !m.w.moved() || !m.allReady() || m.w.Crew.Finished {
+	if !m.w.moved() || m.watched() || !m.allReady() || m.w.Crew.Finished {
 		return
 	}
 	if m.p.Unreadable != "" && !slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Moved && m.now.Sub(s.Since) >= Grace }) {
@@ -456,14 +466,13 @@ func (m *machine) follow() {
 			s.Moved = false
 		}
 	}
-	if m.watchOnly() && m.p.Unreadable == "" {
-		m.admitAll()
-		return
+	text, why := "node "+s.Name+" was created in "+s.Zone+" by somebody else", "the lease names another zone"
+	if !s.Admitted.Known() {
+		text, why = "node "+s.Name+" in "+s.Zone+" is named by no lease", "the last one was written without it"
 	}
-	text := "node " + s.Name + " was created in " + s.Zone + " by somebody else"
 	in := m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: m.now, Text: text})
 	in.Down = m.now
-	m.line(LineSeen, text, "the lease names another zone")
+	m.line(LineSeen, text, why)
 	m.admit()
 }
 
@@ -665,7 +674,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 	// What was there before the trouble, and only was not read yet, takes nothing over.
 	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
 	over := s.Condition == Gone || s.Condition == Creating // or it has been ordered anew since
-	moved := over && m.w.Crew.Named > 0 && s.Admitted.Known() && s.Admitted.Zone != e.Zone
+	moved := over && m.w.Crew.Named > 0 && s.Admitted.Zone != e.Zone
 	switch {
 	case in == nil, in.Phase == Watching, before:
 		m.adoptTheirs(s.Name, e, moved)

@@ -86,6 +86,9 @@ func (m *machine) plan() {
 	if m.w.Incident != nil {
 		return
 	}
+	if watched := m.w.moved() && m.watched(); watched != m.w.Watched {
+		m.w.Watched, m.changed = watched, true
+	}
 	for _, n := range m.w.Notices {
 		if m.p.Unreadable != "" && !n.Due.IsZero() {
 			continue // what may be done is not known
@@ -346,7 +349,7 @@ func (m *machine) openMaintenance(n Notice) {
 	}
 	in := m.open(Trouble{Cause: events.CauseMaintenance, Slice: n.Slice, Life: n.Incarnation.ID, At: m.when(), Text: text, Announced: n.Status == events.NoticePending, Proven: true})
 	in.Begun = n.Status == events.NoticeOngoing
-	if m.watchOnly() && m.p.Unreadable == "" {
+	if m.watched() {
 		if m.w.Crew.Seen.IsZero() {
 			m.watch("nothing: no crew has been seen that could save", text)
 		} else {

@@ -237,7 +237,7 @@ func (m *machine) openRetry(t Trouble, would string) {
 	t.At = m.now
 	in := m.open(t)
 	in.Retried, in.Down = true, m.now
-	if m.watchOnly() && m.p.Unreadable == "" {
+	if m.watched() {
 		calls, why := m.w.Restarting(), ""
 		switch {
 		case t.Slice != "":

@@ -15,7 +15,7 @@ func (m *machine) lose(s *Slice, what string) {
 	name := s.Name
 	m.stopped(m.now)
 	m.keepsSaved()
-	if m.watchOnly() && m.p.Unreadable == "" {
+	if m.watched() {
 		calls, why := m.wouldReplace([]string{name}, "")
 		if why != "" {
 			why = "nothing: " + why

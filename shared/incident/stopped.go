@@ -103,7 +103,7 @@ func (m *machine) openStopped(s *Slice) {
 	text := "node " + s.Name + " has been " + s.State + " for " + events.Span(m.now.Sub(s.Since))
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 	m.stopped(s.Since)
-	if m.watchOnly() && m.p.Unreadable == "" {
+	if m.watched() {
 		if s.Workers > 1 {
 			m.watch("nothing: a TPU of several workers cannot be started", text)
 		} else {

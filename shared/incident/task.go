@@ -59,8 +59,18 @@ func (m *machine) emit(t *Task) {
 			t.Names = m.w.trainingAttempt()
 		}
 		m.w.Crew.Named = t.Names
+		m.leavesOut()
 	}
 	m.out = append(m.out, m.w.request(*t, m.saveMode()))
+}
+
+// leavesOut notes that the lease names no life any more of what is not admitted with the others.
+func (m *machine) leavesOut() {
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.IsReleased() && s.Admitted.Known() {
+			m.slice(s.Name).Admitted = events.Incarnation{}
+		}
+	}
 }
 
 // request is the event that asks for a task. It is made from the document alone, so that it can be made again.

@@ -101,7 +101,7 @@ func (m *machine) quiet() {
 			text := "node " + s.Name + " has been " + s.State + " for " + events.Span(since)
 			m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 			m.stopped(s.Since)
-			if m.watchOnly() && m.p.Unreadable == "" {
+			if m.watched() {
 				m.rehearseReplacement([]string{s.Name}, notHealed)
 				m.watch("wait for Google's own recovery", text)
 				return

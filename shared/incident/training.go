@@ -239,7 +239,7 @@ func (m *machine) openCrash(t Trouble) {
 	in := m.open(t)
 	in.BaseAttempt = max(in.BaseAttempt, m.w.Crew.Exited)
 	in.Down = t.At
-	if m.watchOnly() && m.p.Unreadable == "" {
+	if m.watched() {
 		m.watch("leave the restart to the crew, and ask it for one when it has given up", t.Text)
 		return
 	}

@@ -44,8 +44,9 @@ type Workload struct {
 	Progress Progress  `json:"progress,omitzero"`
 	Crew     Crew      `json:"crew,omitzero"`
 	Pace     Pace      `json:"pace,omitzero"`
-	// PolicyHash names the policy file that was last decided on.
+	// PolicyHash names the policy file that was last decided on. Watched says that it allows nothing while a slice waits to be admitted.
 	PolicyHash string `json:"policy_hash,omitzero"`
+	Watched    bool   `json:"watched,omitzero"`
 	Pause      *Pause `json:"pause,omitempty"`
 	// Orders are the last words that people gave through the operator's command, the newest last.
 	Orders []Order `json:"orders,omitempty"`
@@ -79,7 +80,8 @@ type Slice struct {
 	Asked bool   `json:"asked,omitzero"`
 	// Abuse says that the provider suspects abuse: no automation any more.
 	Abuse bool `json:"abuse,omitzero"`
-	// Incarnation is the life that the API showed last; Admitted is the one in which training may run.
+	// Incarnation is the life that the API showed last; Admitted is the one in which training may run, none where a lease leaves
+	// the slice out.
 	Incarnation events.Incarnation `json:"incarnation,omitzero"`
 	Admitted    events.Incarnation `json:"admitted,omitzero"`
 	Condition   Condition          `json:"condition"`
@@ -99,8 +101,8 @@ type Slice struct {
 	Discarded events.Incarnation `json:"discarded,omitzero"`
 	// Unused says that somebody else ordered this life and that it has not been usable yet: what becomes of it is theirs.
 	Unused bool `json:"unused,omitzero"`
-	// Moved says that somebody else created this life in another zone than the one that the lease names: no crew may put
-	// itself into its place, so training waits to be admitted.
+	// Moved says that somebody else created this life where no crew may put itself into the place of another: the lease names one
+	// in another zone, or none. Training waits to be admitted.
 	Moved bool `json:"moved,omitzero"`
 	// Made is the open incident that made this life, for as long as training was never let in; Ordered is when the queued
 	// resource was created by which it has ordered one that is not there yet. Nobody but that incident wants either.
@@ -548,7 +550,7 @@ func (w Workload) Due() time.Time {
 			earlier(s.Since.Add(Grace))
 		}
 	}
-	if w.moved() && !w.Crew.Finished {
+	if w.moved() && !w.Watched && !w.Crew.Finished {
 		earlier(w.Slices[0].Since)
 	}
 	earlier(w.listened())
@@ -558,7 +560,7 @@ func (w Workload) Due() time.Time {
 	return due
 }
 
-// moved reports whether somebody else created a slice in another zone than the lease names, and it is usable.
+// moved reports whether somebody else created a slice that waits to be admitted, and it is usable.
 func (w Workload) moved() bool {
 	return slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.Moved && s.Condition == Ready && !s.IsReleased() })
 }

@@ -122,8 +122,8 @@ type Training struct {
 	// ran is the life in which the last attempt was begun, began when that was, haunted when a zombie of a former life wrote last.
 	ran            events.Incarnation
 	began, haunted time.Time
-	// started is when an attempt was begun last that was no restart of the crew's own.
-	started time.Time
+	// started is when an attempt was begun last that was no restart of the crew's own, fell when one ended by itself.
+	started, fell time.Time
 }
 
 // NewTraining begins a run on a machine that has been up for long.
@@ -272,6 +272,13 @@ func (t *Training) Started() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.started
+}
+
+// Failed is when an attempt ended by itself last.
+func (t *Training) Failed() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fell
 }
 
 // Ran is the life in which steps were done last, or were to be.
@@ -493,7 +500,7 @@ func (t *Training) take(raw []byte) {
 // ended is the end of an attempt by itself. The crew restarts it, within its own budget.
 func (t *Training) ended() {
 	t.stop()
-	t.crashed = true
+	t.crashed, t.fell = true, t.Clock.Now()
 	if t.NoCrew {
 		return
 	}
