@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -38,13 +39,24 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	c := exec.Command(binary, args...) //nolint:gosec,noctx // our own binary, until it ends
 	c.Stdin, c.Stdout, c.Stderr = in, out, errOut
-	err = c.Run()
+	return ended(c.Run(), errOut)
+}
+
+// ended is the exit code for how the command ended. That nobody reads any more of what it prints, as behind | head, is no failure.
+func ended(err error, errOut io.Writer) int {
 	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		if err == nil {
+			return 0
+		}
+		return fail(errOut, err, 1)
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
 	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &exit) && exit.ExitCode() >= 0:
+	case exit.ExitCode() >= 0:
 		return exit.ExitCode()
+	case ok && status.Signaled() && status.Signal() == syscall.SIGPIPE:
+		return 0
 	}
 	return fail(errOut, err, 1)
 }

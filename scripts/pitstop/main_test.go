@@ -41,6 +41,23 @@ func TestOutsideTheRepositoryItSaysWhereToCallIt(t *testing.T) {
 	}
 }
 
+func TestTheExitCodeIsTheCommands(t *testing.T) {
+	for script, want := range map[string]struct {
+		code int
+		says string
+	}{
+		"exit 0":        {0, ""},
+		"exit 2":        {2, ""},
+		"kill -PIPE $$": {0, ""}, // nobody reads on
+		"kill -KILL $$": {1, "pitstop: signal: killed\n"},
+	} {
+		var errOut bytes.Buffer
+		if code := ended(exec.CommandContext(t.Context(), "sh", "-c", script).Run(), &errOut); code != want.code || errOut.String() != want.says {
+			t.Errorf("%s: exit code %d, stderr %q; want %d, %q", script, code, errOut.String(), want.code, want.says)
+		}
+	}
+}
+
 // onWrite does something before the first write is taken.
 type onWrite struct {
 	bytes.Buffer
