@@ -256,7 +256,10 @@ func TestWhatTheLeaseLeavesOutIsAdmittedWhenItIsBack(t *testing.T) {
 		steps []string
 		want  string // what is asked for when it is back
 	}{
-		"it is created again":                             {slices.Concat(deleted, restarted, again), both},
+		"it is created again": {slices.Concat(deleted, restarted, again), both},
+		"another slice is replaced and admitted meanwhile": {slices.Concat(deleted, []string{
+			"b preempted", "b read lost", "do", "b read gone", "do", "b read ours", "do", "b started", "b progress", "b progress",
+		}, again), "admit a=7712 b=7761"},
 		"the lease may have been written without it":      {slices.Concat(deleted, asked, []string{"cancelled", "b started"}, again), both},
 		"the lease names the life before":                 {slices.Concat(restarted, deleted, again), ""},
 		"its deletion did not happen":                     {slices.Concat(deleted[:1], restarted, []string{"long ago", "a read ready"}), "admit a=7711 b=7760"},

@@ -502,7 +502,7 @@ func (m *machine) letIn() {
 func (m *machine) admitAll() {
 	m.letIn()
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; !s.Admitted.Same(s.Incarnation) || s.Moved {
+		if s := &m.w.Slices[i]; !s.IsReleased() && (!s.Admitted.Same(s.Incarnation) || s.Moved) {
 			a := m.slice(s.Name)
 			a.Admitted, a.Moved = a.Incarnation, false
 		}
