@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/tpu/tputest"
 )
 
@@ -57,10 +59,11 @@ func (p *people) plan() {
 
 // mind looks at one slice and reports whether it trains. While an incident is open on its workload it is Pitstop's.
 func (p *people) mind(c SliceConfig) bool {
-	doc, _, err := p.ledger.Workload(context.Background(), p.checks.workload(c.Name))
+	id := p.checks.workload(c.Name)
+	doc, _, err := p.ledger.Workload(context.Background(), id) // what was lost before it was ever seen has none
 	_, trains := p.trainings[c.Name].Running()
 	hangs := trains && p.trainings[c.Name].Hangs()
-	if trains && !hangs || err != nil || doc.Incident != nil {
+	if trains && !hangs || err != nil && !errors.Is(err, ledger.ErrNotFound) || doc.Incident != nil {
 		delete(p.found, c.Name)
 		return trains && !hangs
 	}
@@ -82,6 +85,8 @@ func (p *people) mind(c SliceConfig) bool {
 	p.checks.unseen(doc, c.Name)
 	p.checks.happened("mended by its owner", c.Name)
 	switch {
+	case p.checks.record(id).byHand: // they were told to delete it
+		p.replace(c, zone, p.shape(c, doc))
 	case state == "READY" && p.api.Node(zone, c.Name).Health == "HEALTHY":
 		if hangs {
 			p.trainings[c.Name].Crash(137) // killed, and restarted by the crew

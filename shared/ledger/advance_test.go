@@ -46,6 +46,7 @@ func advancing(t *testing.T, s store) {
 		{"a pause holds, with the reason stored", holdsOnPause},
 		{"an unreadable policy holds", holdsOnPolicy},
 		{"a policy that was tightened ends the request", forbids},
+		{"a label that was changed before the intent was saved holds", holdsOnLabel},
 		{"the brake holds until the next hour", brakes},
 		{"a slot that nothing was begun with comes back", slotComesBack},
 		{"an answer is stored though the caller has left", answersAnyway},
@@ -194,6 +195,12 @@ func nothingNew(t *testing.T, l *loop) {
 // rival writes the document before the next n writes of the loop.
 func (l *loop) rival(t *testing.T, n int) {
 	t.Helper()
+	l.between(t, n, func(w *incident.Workload) { w.Progress.Step++ })
+}
+
+// between has another writer come before each of the next n writes of the workload.
+func (l *loop) between(t *testing.T, n int, change func(*incident.Workload)) {
+	t.Helper()
 	rival := ledger.New(l.open) // it shares the collections of the test, which closes them
 	l.tap.Before = func(_ context.Context, c ledgertest.Call) error {
 		if c.Write && c.Collection == ledger.Workloads && n > 0 {
@@ -202,7 +209,7 @@ func (l *loop) rival(t *testing.T, n int) {
 			if err != nil {
 				return err
 			}
-			w.Progress.Step++
+			change(&w)
 			_, err = rival.Save(t.Context(), w, rev)
 			return err
 		}
@@ -484,6 +491,21 @@ func forbids(t *testing.T, l *loop) {
 	w, _ := l.mustLoad(t, workload)
 	if w.Incident != nil && w.Incident.Phase == incident.Removing {
 		t.Errorf("the incident stays in phase %v, as if nothing had been forbidden", w.Incident.Phase)
+	}
+	if _, zone, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || zone != 0 {
+		t.Errorf("%d slots are taken, %v; want none", zone, err)
+	}
+}
+
+// holdsOnLabel: the policy that was asked is that of the label before. The next delivery asks that of the new one.
+func holdsOnLabel(t *testing.T, l *loop) {
+	r := l.requested(t)
+	l.between(t, 1, func(w *incident.Workload) { w.Label = "no such policy" })
+	_, id, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
+	wantIgnored(t, err, `the label pitstop-policy is "no such policy" by now`)
+	w, _ := l.mustLoad(t, workload)
+	if task := w.Incident.Tasks[0]; !task.Begun.IsZero() || !task.Retry.After(l.now) || task.RequestID == id {
+		t.Errorf("the task is %+v, want one that is not begun and is asked for again", task)
 	}
 	if _, zone, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || zone != 0 {
 		t.Errorf("%d slots are taken, %v; want none", zone, err)

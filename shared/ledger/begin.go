@@ -40,8 +40,8 @@ func (a *Advancer) Check(ctx context.Context, r events.Request) (incident.Worklo
 	return w, t, nil
 }
 
-// Begin is the last look before a mutating call: the fence, the policy, the intent, the pause, in this order. It returns
-// the workload with the intent saved. Every reason not to call now is stored where it matters and returned as
+// Begin is the last look before a mutating call: the fence, the policy, the intent, the label that the policy was found by, the
+// pause, in this order. It returns the workload with the intent saved. Every reason not to call now is stored where it matters and returned as
 // fault.Ignored, because the request has been dealt with. One that another delivery may be about to call for, or that this
 // one has become too slow for, is left for redelivery: what is decided between the intent and the call, nobody sees.
 func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string) (incident.Workload, error) {
@@ -52,7 +52,8 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 	if t.UnderWay(a.Now()) {
 		return w, underWay(r, t.Begun)
 	}
-	p := a.Policies.For(ctx, w.Label)
+	label := w.Label
+	p := a.Policies.For(ctx, label)
 	if p.Unreadable != "" {
 		return w, a.hold(ctx, r, incident.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{}, false)
 	}
@@ -80,6 +81,9 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 	}
 	if !mine && t.UnderWay(a.Now()) {
 		return w, underWay(r, t.Begun)
+	}
+	if w.Label != label {
+		return w, a.Hold(ctx, r, incident.CodeOvertaken, fmt.Sprintf("the label %s is %q by now", events.LabelPolicy, w.Label), time.Time{})
 	}
 	pause, err := a.Ledger.Pause(ctx)
 	if err != nil {
