@@ -64,10 +64,10 @@ func (o *operators) look() {
 }
 
 // orders gives a word to a workload. That somebody did is a reason for what follows.
-func (o *operators) orders(w incident.Workload, e incident.Evidence, what string) {
-	o.checks.happened(what, w.Slices[0].Name)
-	o.clock.Go(func() { o.says(w.ID, e) })
-	o.clock.Settle()
+func (t *troubles) orders(w incident.Workload, e incident.Evidence, what string) {
+	t.checks.happened(what, w.Slices[0].Name)
+	t.clock.Go(func() { t.says(w.ID, e) })
+	t.clock.Settle()
 }
 
 // cancelled reports whether an incident ended because a person took it over.

@@ -24,11 +24,12 @@ type people struct {
 	rand *rand.Rand
 	// shapes draws apart, so that what else is drawn stays as it was.
 	shapes *rand.Rand
-	// found is since when a slice is seen not to train, by name; missed are those that did not at the last look, pleased is when
-	// there were none.
-	found   map[string]time.Time
-	missed  []string
-	pleased time.Time
+	// found is since when a slice is seen not to train, by name, and rebooted whether that was tried last; missed are those that did
+	// not train at the last look, pleased is when there were none.
+	found    map[string]time.Time
+	rebooted map[string]bool
+	missed   []string
+	pleased  time.Time
 }
 
 // lookEvery is how often people look at what they own, notice how long they leave it to Pitstop and to Google.
@@ -38,7 +39,7 @@ const (
 )
 
 func newPeople(t *troubles) *people {
-	return &people{troubles: t, rand: stream(t.sim.Seed, "people"), shapes: stream(t.sim.Seed, "people's shapes"), found: map[string]time.Time{}}
+	return &people{troubles: t, rand: stream(t.sim.Seed, "people"), shapes: stream(t.sim.Seed, "people's shapes"), found: map[string]time.Time{}, rebooted: map[string]bool{}}
 }
 
 // plan has them look from now on.
@@ -88,9 +89,14 @@ func (p *people) mind(c SliceConfig) bool {
 	case p.checks.record(id).byHand: // they were told to delete it
 		p.replace(c, zone, p.shape(c, doc))
 	case state == "READY" && p.api.Node(zone, c.Name).Health == "HEALTHY":
-		if hangs {
+		switch {
+		case hangs:
 			p.trainings[c.Name].Crash(137) // killed, and restarted by the crew
-		} else {
+		case p.rebooted[c.Name] && doc.NothingToRetry(now) == "":
+			delete(p.rebooted, c.Name)
+			p.orders(doc, incident.Retried{Origin: incident.Origin{ID: approvalID, Time: now}, Word: incident.Word{By: owner, Why: "it does not train"}}, "retried")
+		default:
+			p.rebooted[c.Name] = true
 			p.trainings[c.Name].Reboot()
 		}
 	case state == "STOPPED":

@@ -673,8 +673,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 	ours := in != nil && (in.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
 	// What was there before the trouble, and only was not read yet, takes nothing over.
 	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
-	over := s.Condition == Gone || s.Condition == Creating // or it has been ordered anew since
-	moved := over && m.w.Crew.Named > 0 && s.Admitted.Zone != e.Zone
+	moved := m.w.Crew.Named > 0 && s.Admitted.Zone != e.Zone && (s.Zone == e.Zone || s.ends())
 	switch {
 	case in == nil, in.Phase == Watching, before:
 		m.adoptTheirs(s.Name, e, moved)
@@ -708,6 +707,16 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.adoptTheirs(s.Name, e, moved)
 		m.release(CodeTakenOver, "somebody else created node "+s.Name+" again in "+e.Zone+" in the middle of this incident")
 	}
+}
+
+// ends reports whether no training runs any more in what was read last: it is gone, or about to go, or was ordered anew.
+func (s Slice) ends() bool {
+	switch s.Condition {
+	case Gone, Deleting, Lost, Creating:
+		return true
+	case Unread, Ready, Unhealthy, Stopped, Unclear:
+	}
+	return false
 }
 
 // spares drops the deletion of what is somebody else's now, unless it is being called or something of ours goes with it.

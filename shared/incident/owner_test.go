@@ -149,7 +149,14 @@ func TestTrainingFollowsWhatItsOwnerCreatesInAnotherZone(t *testing.T) {
 		"ordered as a queued resource": {"everything", "us-west4-b", func(w *incident.Workload) {
 			w.Slices[0].Condition, w.Slices[0].Released = incident.Creating, time.Time{}
 		}, incident.Admitting},
-		"the former lives on": {"everything", "us-west4-b", func(w *incident.Workload) { w.Slices[0].Condition = incident.Ready }, ""},
+		"the former lives on":         {"everything", "us-west4-b", func(w *incident.Workload) { w.Slices[0].Condition = incident.Ready }, ""},
+		"the former is being deleted": {"everything", "us-west4-b", func(w *incident.Workload) { w.Slices[0].Condition = incident.Deleting }, incident.Admitting},
+		"the former is lost":          {"everything", "us-west4-b", func(w *incident.Workload) { w.Slices[0].Condition = incident.Lost }, incident.Admitting},
+		"another life of theirs was there, unadmitted, and nobody saw its end": {"everything", "us-west4-b", func(w *incident.Workload) {
+			s := &w.Slices[0]
+			s.Zone, s.Condition, s.Moved, s.Released = "us-west4-b", incident.Ready, true, time.Time{}
+			s.Incarnation = events.Incarnation{Zone: "us-west4-b", ID: "9000", Created: start.Add(-time.Minute)}
+		}, incident.Admitting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := quiet(true)
