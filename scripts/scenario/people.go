@@ -24,12 +24,12 @@ type people struct {
 	rand *rand.Rand
 	// shapes draws apart, so that what else is drawn stays as it was.
 	shapes *rand.Rand
-	// found is since when a slice is seen not to train, by name, and rebooted whether that was tried last; missed are those that did
-	// not train at the last look, pleased is when there were none.
-	found    map[string]time.Time
-	rebooted map[string]bool
-	missed   []string
-	pleased  time.Time
+	// found is since when a slice is seen not to train, by name, rebooted whether that was tried last, and deleted whether they did what
+	// a clean-up told them to; missed are those that did not train at the last look, pleased is when there were none.
+	found             map[string]time.Time
+	rebooted, deleted map[string]bool
+	missed            []string
+	pleased           time.Time
 }
 
 // lookEvery is how often people look at what they own, notice how long they leave it to Pitstop and to Google.
@@ -39,7 +39,10 @@ const (
 )
 
 func newPeople(t *troubles) *people {
-	return &people{troubles: t, rand: stream(t.sim.Seed, "people"), shapes: stream(t.sim.Seed, "people's shapes"), found: map[string]time.Time{}, rebooted: map[string]bool{}}
+	return &people{
+		troubles: t, rand: stream(t.sim.Seed, "people"), shapes: stream(t.sim.Seed, "people's shapes"),
+		found: map[string]time.Time{}, rebooted: map[string]bool{}, deleted: map[string]bool{},
+	}
 }
 
 // plan has them look from now on.
@@ -86,7 +89,8 @@ func (p *people) mind(c SliceConfig) bool {
 	p.checks.unseen(doc, c.Name)
 	p.checks.happened("mended by its owner", c.Name)
 	switch {
-	case p.checks.record(id).byHand: // they were told to delete it
+	case p.checks.record(id).byHand && !p.deleted[c.Name]: // they were told to delete it
+		p.deleted[c.Name] = true
 		p.replace(c, zone, p.shape(c, doc))
 	case state == "READY" && p.api.Node(zone, c.Name).Health == "HEALTHY":
 		switch {
