@@ -170,10 +170,24 @@ func (m *machine) close() {
 		m.w.Creators = append(slices.Clip(m.w.Creators), Creator{Incident: in.ID, Opened: in.Opened, Closed: in.Closed})
 		m.w.Creators = m.w.Creators[max(0, len(m.w.Creators)-maxCreators):]
 	}
+	if (in.Outcome == Released || in.Outcome == Observed) && in.Code != CodeCancelled {
+		m.waitsOn()
+	}
 	if in.Outcome == Escalated || in.Outcome == Observed {
 		m.w.Crew.Left = m.now
 	}
 	m.w.Closed, m.w.Ended, m.w.Incident, m.ownIncident = in, m.now, nil, false
+}
+
+// waitsOn has what was to be admitted, and is not known to be, wait for it when its incident is over; what a person was told of, or
+// has in hand, is theirs.
+func (m *machine) waitsOn() {
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if m.w.Crew.Named > 0 && !s.IsReleased() && !s.Moved && s.Incarnation.Known() && s.Admitted.Zone != s.Incarnation.Zone {
+			m.slice(s.Name).Moved = true
+		}
+	}
 }
 
 // lost reports whether a loss of this life is among the troubles, though no reading may have shown it yet.

@@ -252,13 +252,13 @@ func (m *machine) queued(s *Slice) {
 }
 
 // introduce adds a slice that was never seen before to its workload. What runs in it now is admitted, for somebody other than us
-// started it; where a lease of ours leads the others, that does not name it.
+// started it, unless a lease of ours leads the others: it does not name this one, which waits to be admitted.
 func (m *machine) introduce(e Read) {
 	n := Slice{
 		Name: e.Slice, Zone: e.Zone, Incarnation: e.Incarnation,
 		Condition: e.Condition, State: e.State, Since: m.when(), Unused: e.Condition == Creating, Abuse: e.Abuse,
 	}
-	if n.Moved = m.leftOut(&n); !n.Moved {
+	if n.Moved = m.leftOut(&n, e.Facts); !n.Moved {
 		n.Admitted = e.Incarnation
 	}
 	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], n)
@@ -269,9 +269,14 @@ func (m *machine) introduce(e Read) {
 	m.react(s, e, Unread)
 }
 
-// leftOut reports whether a lease of ours names no life of a slice.
-func (m *machine) leftOut(s *Slice) bool {
-	return m.w.Crew.Named > 0 && !s.Admitted.Known() && s.Incarnation.Known()
+// leftOut reports whether a lease of ours may lead the others, and names no life of this slice.
+func (m *machine) leftOut(s *Slice, f Facts) bool {
+	return m.leads(f) && !s.Admitted.Known() && s.Incarnation.Known()
+}
+
+// leads reports whether a lease of ours may be in the directory that a slice names, or in that of its workload where it names none.
+func (m *machine) leads(f Facts) bool {
+	return m.w.Crew.Named > 0 && (f.Directory == "" || f.Directory == m.w.Directory)
 }
 
 // facts follows what a reading says of a slice beside its condition.
@@ -385,7 +390,7 @@ func (m *machine) isLost(s *Slice) {
 func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	if s.IsReleased() && m.now.Sub(s.Released) > UnreleaseAfter {
 		s = m.slice(s.Name)
-		s.Released, s.Moved = time.Time{}, s.Moved || m.leftOut(s) // the deletion did not happen
+		s.Released, s.Moved = time.Time{}, s.Moved || m.leftOut(s, e.Facts) // the deletion did not happen
 	}
 	if s.Unused {
 		m.slice(s.Name).Unused = false
@@ -450,25 +455,20 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	}
 }
 
-// follow has training admitted to what its owner created in another zone, once all of the workload is usable: all that has
-// been read by now, because what they created together is read one after the other.
+// follow has training admitted to what its owner created where no crew may put itself into the place of another, once all of the
+// workload is usable: all that has been read by now, because what they created together is read one after the other.
 func (m *machine) follow() {
-	if !m.w.moved() || m.watched() || !m.allReady() || m.w.Crew.Finished {
+	due := m.w.follows()
+	if due.IsZero() || due.After(m.now) || m.watched() {
 		return
 	}
-	if m.p.Unreadable != "" && !slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Moved && m.now.Sub(s.Since) >= Grace }) {
+	s := m.w.Slice(m.w.waiting())
+	if m.p.Unreadable != "" && m.now.Sub(s.Since) < Grace {
 		return // it may be mended before anybody has to hear of what waits for it
-	}
-	var s *Slice
-	for i := range m.w.Slices { // one admission is for all
-		if m.w.Slices[i].Moved {
-			s = m.slice(m.w.Slices[i].Name)
-			s.Moved = false
-		}
 	}
 	text, why := "node "+s.Name+" was created in "+s.Zone+" by somebody else", "the lease names another zone"
 	if !s.Admitted.Known() {
-		text, why = "node "+s.Name+" in "+s.Zone+" is named by no lease", "the last one was written without it"
+		text, why = "node "+s.Name+" waits in "+s.Zone, "no lease is known to name it"
 	}
 	in := m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: m.now, Text: text})
 	in.Down = m.now
@@ -673,10 +673,18 @@ func (m *machine) newLife(s *Slice, e Read) {
 	ours := in != nil && (in.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
 	// What was there before the trouble, and only was not read yet, takes nothing over.
 	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
-	moved := m.w.Crew.Named > 0 && s.Admitted.Zone != e.Zone && (s.Zone == e.Zone || s.ends())
+	// No crew may put itself into the place of a life that the lease names in another zone, or does not name. That life must not
+	// train any more, wherever it is.
+	ended := s.Zone == e.Zone || s.over()
+	ends := ended || s.Condition == Deleting || s.IsReleased() && m.now.Sub(s.Released) <= UnreleaseAfter
+	moved := m.leads(e.Facts) && s.Admitted.Zone != e.Zone && ends
+	until := time.Time{}
+	if moved && !ended {
+		until = m.when().Add(TakeOverFor)
+	}
 	switch {
 	case in == nil, in.Phase == Watching, before:
-		m.adoptTheirs(s.Name, e, moved)
+		m.adoptTheirs(s.Name, e, moved, until)
 		if in != nil {
 			m.line(LineSeen, fmt.Sprintf("node %s was created again in %s by somebody else", s.Name, e.Zone), "")
 			m.react(m.w.Slice(s.Name), e, Gone)
@@ -688,7 +696,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.nowLives(s.Name)
 		m.clear()
 	case in.Phase == Clearing:
-		m.adoptTheirs(s.Name, e, moved)
+		m.adoptTheirs(s.Name, e, moved, until)
 		m.spares(s.Name)
 		m.cleared(m.slice(s.Name))
 	case ours:
@@ -704,17 +712,17 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.line(LineSeen, fmt.Sprintf("node %s lives in %s", s.Name, e.Zone), "incarnation "+e.Incarnation.String())
 		m.react(m.w.Slice(s.Name), e, Creating)
 	default:
-		m.adoptTheirs(s.Name, e, moved)
+		m.adoptTheirs(s.Name, e, moved, until)
 		m.release(CodeTakenOver, "somebody else created node "+s.Name+" again in "+e.Zone+" in the middle of this incident")
 	}
 }
 
-// ends reports whether no training runs any more in what was read last: it is gone, or about to go, or was ordered anew.
-func (s Slice) ends() bool {
+// over reports whether no training can run in what was read last: there is nothing, or nothing that runs, or it was ordered anew.
+func (s Slice) over() bool {
 	switch s.Condition {
-	case Gone, Deleting, Lost, Creating:
+	case Gone, Lost, Stopped, Creating:
 		return true
-	case Unread, Ready, Unhealthy, Stopped, Unclear:
+	case Unread, Ready, Unhealthy, Unclear, Deleting:
 	}
 	return false
 }
@@ -762,11 +770,12 @@ func (in *Incident) made(slice string) bool {
 }
 
 // adoptTheirs takes a life that somebody else has ordered under the slice's name. A crew puts itself into the place of the last
-// where it was not moved.
-func (m *machine) adoptTheirs(name string, e Read, moved bool) {
+// where it was not moved; else it is admitted, and not before the last one has ended.
+func (m *machine) adoptTheirs(name string, e Read, moved bool, until time.Time) {
 	m.adopt(name, e, false)
 	s := m.slice(name)
 	s.Released, s.Replace, s.Unused, s.Moved = time.Time{}, false, e.Condition == Creating, moved
+	s.Until = until
 	if !moved {
 		s.Admitted = e.Incarnation
 	}
@@ -781,7 +790,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	}
 	s.Discarded = events.Incarnation{}
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
-	s.Made, s.Ordered = "", time.Time{}
+	s.Made, s.Ordered, s.Until = "", time.Time{}, time.Time{}
 	s.Asked, s.Abuse, s.Used, s.Stop = false, e.Abuse, time.Time{}, Stop{}
 	s.Heard = Heard{}
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()

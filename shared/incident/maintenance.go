@@ -86,7 +86,7 @@ func (m *machine) plan() {
 	if m.w.Incident != nil {
 		return
 	}
-	if watched := m.w.moved() && m.watched(); watched != m.w.Watched {
+	if watched := m.w.waiting() != "" && (m.watched() || m.p.Unreadable != "" && m.w.Watched); watched != m.w.Watched {
 		m.w.Watched, m.changed = watched, true
 	}
 	for _, n := range m.w.Notices {

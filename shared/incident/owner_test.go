@@ -166,8 +166,8 @@ func TestTrainingFollowsWhatItsOwnerCreatesInAnotherZone(t *testing.T) {
 			}
 			next := events.Incarnation{Zone: c.zone, ID: "9001", Created: start}
 			var sent []events.Event
-			for i, condition := range []incident.Condition{incident.Creating, incident.Ready, incident.Ready} {
-				now := start.Add(time.Duration(i+1) * time.Minute)
+			for i, condition := range []incident.Condition{incident.Creating, incident.Ready, incident.Ready, incident.Ready} {
+				now := start.Add(time.Duration(i*i+1) * time.Minute)
 				var out []events.Event
 				w, out, _ = incident.Advance(policies[c.policy], w, incident.Read{
 					Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Zone: c.zone, Condition: condition, Incarnation: next,

@@ -35,6 +35,8 @@ const (
 	// UnreleaseAfter is how long a slice that its owner deleted may still show itself usable before the deletion is
 	// taken not to have happened.
 	UnreleaseAfter = 15 * time.Minute
+	// TakeOverFor is how long a training may go on at the longest that the lease does not name any more.
+	TakeOverFor = 6 * time.Minute
 	// SickFor is how long a slice may be unusable in quiet times before that is an incident.
 	SickFor = 5 * time.Minute
 	// LookFor bounds the search for a reading that explains the evidence.

@@ -502,9 +502,9 @@ func (m *machine) letIn() {
 func (m *machine) admitAll() {
 	m.letIn()
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; !s.IsReleased() && (!s.Admitted.Same(s.Incarnation) || s.Moved) {
+		if s := &m.w.Slices[i]; !s.IsReleased() && !s.Moved && !s.Admitted.Same(s.Incarnation) {
 			a := m.slice(s.Name)
-			a.Admitted, a.Moved = a.Incarnation, false
+			a.Admitted = a.Incarnation
 		}
 	}
 }

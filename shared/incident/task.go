@@ -59,15 +59,20 @@ func (m *machine) emit(t *Task) {
 			t.Names = m.w.trainingAttempt()
 		}
 		m.w.Crew.Named = t.Names
-		m.leavesOut()
+		m.renames()
 	}
 	m.out = append(m.out, m.w.request(*t, m.saveMode()))
 }
 
-// leavesOut notes that the lease names no life any more of what is not admitted with the others.
-func (m *machine) leavesOut() {
+// renames notes what is not known of the lease any more once it is asked to name an attempt: whether it names the life before, or
+// none, of what is its owner's, and in which zone what is to be admitted in another.
+func (m *machine) renames() {
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.IsReleased() && s.Admitted.Known() {
+		s := &m.w.Slices[i]
+		if s.Moved && !s.IsReleased() {
+			m.slice(s.Name).Moved = false // it is asked for with the others
+		}
+		if s = &m.w.Slices[i]; s.Admitted.Known() && (s.IsReleased() || s.Incarnation.Known() && s.Admitted.Zone != s.Incarnation.Zone) {
 			m.slice(s.Name).Admitted = events.Incarnation{}
 		}
 	}

@@ -104,6 +104,8 @@ type Slice struct {
 	// Moved says that somebody else created this life where no crew may put itself into the place of another: the lease names one
 	// in another zone, or none. Training waits to be admitted.
 	Moved bool `json:"moved,omitzero"`
+	// Until is when the training of the life before has ended for certain, where nobody has read its end.
+	Until time.Time `json:"until,omitzero"`
 	// Made is the open incident that made this life, for as long as training was never let in; Ordered is when the queued
 	// resource was created by which it has ordered one that is not there yet. Nobody but that incident wants either.
 	Made    string    `json:"made,omitzero"`
@@ -550,9 +552,7 @@ func (w Workload) Due() time.Time {
 			earlier(s.Since.Add(Grace))
 		}
 	}
-	if w.moved() && !w.Watched && !w.Crew.Finished {
-		earlier(w.Slices[0].Since)
-	}
+	earlier(w.follows())
 	earlier(w.listened())
 	if w.Idle != nil {
 		earlier(w.Idle.Due)
@@ -560,9 +560,35 @@ func (w Workload) Due() time.Time {
 	return due
 }
 
-// moved reports whether somebody else created a slice that waits to be admitted, and it is usable.
-func (w Workload) moved() bool {
-	return slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.Moved && s.Condition == Ready && !s.IsReleased() })
+// waiting names a slice that waits to be admitted, the one that does longest; none while another one is not usable, without which
+// there is no training.
+func (w Workload) waiting() (name string) {
+	var since time.Time
+	for i := range w.Slices {
+		switch s := &w.Slices[i]; {
+		case s.IsReleased():
+		case s.Condition != Ready:
+			return ""
+		case s.Moved && (name == "" || s.Since.Before(since)):
+			name, since = s.Name, s.Since
+		}
+	}
+	return name
+}
+
+// follows is when what waits to be admitted can be; zero where nothing waits, or the policy is known to allow nothing.
+func (w Workload) follows() time.Time {
+	s := w.Slice(w.waiting())
+	if s == nil || w.Watched || w.Crew.Finished {
+		return time.Time{}
+	}
+	at := s.Since
+	for i := range w.Slices {
+		if o := &w.Slices[i]; o.Moved && !o.IsReleased() && o.Until.After(at) {
+			at = o.Until
+		}
+	}
+	return at
 }
 
 // labelled is what the slices say of the policy, and none of them differently.

@@ -1,0 +1,192 @@
+package incident_test
+
+import (
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// tour leads a workload through what is learned of it, each thing a second after the last.
+type tour struct {
+	*testing.T
+	w      incident.Workload
+	now    time.Time
+	policy string
+}
+
+// newTour begins with a lease of ours in the directory.
+func newTour(t *testing.T, w incident.Workload, policy string) *tour {
+	w.Crew.Named = 3
+	return &tour{T: t, w: w, now: start, policy: policy}
+}
+
+// give returns what is asked for then.
+func (r *tour) give(e incident.Evidence) (asked string) {
+	r.now = r.now.Add(time.Second)
+	w, sent, _ := incident.Advance(policies[r.policy], r.w, e, r.now)
+	r.w = w
+	for _, o := range sent {
+		asked += asks(o)
+	}
+	return asked
+}
+
+func (r *tour) tick(after time.Duration) string {
+	r.now = r.now.Add(after)
+	return r.give(incident.Ticked{})
+}
+
+// learn gives what is known by name of a slice, or as the answer to what was asked for.
+func (r *tour) learn(slice string, all ...string) (asked string) {
+	r.Helper()
+	for _, what := range all {
+		e := answers(r.w, r.w.Slices[0], r.now)[what]
+		if s := r.w.Slice(slice); s != nil {
+			e = learned(r.w, *s, r.now)[what]
+		}
+		if e == nil {
+			r.Fatalf("there is no %q at %s", what, phaseOf(r.w))
+		}
+		asked = r.give(e)
+	}
+	return asked
+}
+
+// read shows a life that somebody else has made, or that was there.
+func (r *tour) read(slice string, c incident.Condition, life events.Incarnation) string {
+	return r.give(incident.Read{
+		Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: slice, Zone: life.Zone, Condition: c, State: string(c), Incarnation: life,
+	})
+}
+
+// made is a life that begins now.
+func (r *tour) made(zone, id string) events.Incarnation {
+	return events.Incarnation{Zone: zone, ID: id, Created: r.now}
+}
+
+const far = "us-west4-b"
+
+// TestWhatTheLeaseDoesNotNameIsAdmitted: where the lease names the life of another zone, or none, nobody trains until somebody admits
+// what is there, whatever came between.
+func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
+	for name, c := range map[string]struct {
+		workload incident.Workload
+		story    func(r *tour) (asked string)
+		want     string
+	}{
+		"the incident that was to admit it ended when its owner deleted another": {multi(true), func(r *tour) string {
+			r.learn("a", "owner deletes", "read gone")
+			r.read("a", incident.Ready, r.made(far, "9001"))
+			r.tick(time.Minute)
+			r.learn("b", "owner deletes", "read gone")
+			r.tick(5 * time.Minute)
+			r.read("b", incident.Ready, r.made("us-west4-a", "9002"))
+			return r.tick(time.Minute)
+		}, "admit a=9001 b=9002"},
+		"the policy only watched in the middle": {multi(true), func(r *tour) string {
+			r.learn("a", "owner deletes", "read gone")
+			r.read("a", incident.Ready, r.made(far, "9001"))
+			r.tick(time.Minute)
+			r.policy = "watch"
+			r.learn("", "forbidden admit 0")
+			r.tick(time.Hour)
+			r.policy = "everything"
+			r.tick(time.Minute)
+			return r.tick(time.Minute)
+		}, "admit a=9001 b=7760"},
+		"nobody has read the end of what its owner deleted": {multi(true), func(r *tour) string {
+			r.learn("a", "owner deletes")
+			next := r.made(far, "9001")
+			r.read("a", incident.Creating, next)
+			r.tick(time.Minute)
+			if asked := r.read("a", incident.Ready, next) + r.tick(time.Minute); asked != "" {
+				r.Errorf("it asks for %q while the former life may still train", asked)
+			}
+			return r.tick(incident.TakeOverFor)
+		}, "admit a=9001 b=7760"},
+		"the former life was stopped": {multi(true), func(r *tour) string {
+			r.learn("a", "owner stops", "read stopped")
+			r.tick(time.Hour)
+			r.read("a", incident.Ready, r.made(far, "9001"))
+			return r.tick(time.Minute)
+		}, "admit a=9001 b=7760"},
+		"it joined between the request to admit the others and its answer": {multi(true), func(r *tour) string {
+			a := r.w.Slices[0]
+			r.w.Slices = r.w.Slices[1:]
+			replaced(r, "b")
+			r.read("a", incident.Ready, a.Incarnation)
+			return r.learn("", "accepted admit 0")
+		}, "admit b=7761 a=7711"},
+		"its deletion turned out not to have happened between them": {multi(true), func(r *tour) string {
+			a := r.w.Slices[0]
+			r.w.Slices[0].Released = start.Add(-incident.UnreleaseAfter)
+			replaced(r, "b")
+			r.read("a", incident.Ready, a.Incarnation)
+			return r.learn("", "accepted admit 0")
+		}, "admit a=7711 b=7761"},
+		"the lease may name the life of a zone that it has left again": {quiet(true), func(r *tour) string {
+			r.learn("llama-8b", "preempted", "read lost")
+			r.learn("", "intend delete 0", "accepted delete 0")
+			r.learn("llama-8b", "read gone")
+			r.learn("", "intend create 0", "stockout create 0")
+			r.tick(10 * time.Second)
+			r.learn("", "intend create 0", "accepted create 0")
+			r.give(incident.Read{
+				Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: far, Condition: incident.Ready,
+				Incarnation: r.made(far, "9001"), Incident: r.w.Incident.ID,
+			})
+			r.learn("", "intend admit 0") // it is written, and the answer is lost
+			r.learn("llama-8b", "cancelled", "owner deletes", "read gone")
+			r.tick(time.Hour)
+			r.read("llama-8b", incident.Ready, r.made("us-west4-a", "9002"))
+			return r.tick(time.Minute)
+		}, "admit llama-8b=9002"},
+		"but not while its owner keeps another one stopped": {multi(true), func(r *tour) string {
+			r.learn("b", "owner stops", "read stopped")
+			r.learn("a", "owner deletes", "read gone")
+			r.read("a", incident.Ready, r.made(far, "9001"))
+			asked := r.tick(time.Hour)
+			if due := r.w.Due(); !due.IsZero() {
+				r.Errorf("it is due at %v, and there is nothing to do", due)
+			}
+			return asked
+		}, ""},
+		"but not under watch, when the policy cannot be read for a moment": {quiet(true), func(r *tour) string {
+			r.policy = "watch"
+			r.learn("llama-8b", "owner deletes", "read gone")
+			r.read("llama-8b", incident.Ready, r.made(far, "9001"))
+			r.tick(48 * time.Hour)
+			r.policy = "unreadable"
+			return r.tick(time.Second) + r.tick(time.Minute)
+		}, ""},
+		"but not where it names another directory": {quiet(true), func(r *tour) string {
+			r.learn("llama-8b", "owner deletes", "read gone")
+			r.give(incident.Read{
+				Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: far, Condition: incident.Ready,
+				Incarnation: r.made(far, "9001"), Facts: incident.Facts{Workers: 4, Spec: "s", Label: "night", Directory: "gs://east/llama"},
+			})
+			return r.tick(time.Minute)
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTour(t, c.workload, "everything")
+			if asked := c.story(r); asked != c.want {
+				t.Errorf("it asks for %q, want %q; it stands as %s", asked, c.want, stands(r.w, nil))
+			}
+		})
+	}
+}
+
+// replaced has a slice be lost and created again, up to the request to admit it.
+func replaced(r *tour, slice string) {
+	r.Helper()
+	r.learn(slice, "preempted", "read lost")
+	r.learn("", "intend delete 0", "accepted delete 0")
+	r.learn(slice, "read gone")
+	r.learn("", "intend create 0", "accepted create 0")
+	r.learn(slice, "read ours")
+	r.learn("", "intend admit 0")
+	r.tick(time.Minute)
+}
