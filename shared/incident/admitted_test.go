@@ -106,6 +106,15 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 			}
 			return r.tick(incident.TakeOverFor)
 		}, "admit a=9001 b=7760"},
+		"the former life was deleted after the next was made": {multi(true), func(r *tour) string {
+			next := r.made(far, "9001")
+			r.read("a", incident.Ready, next)
+			r.tick(time.Minute)
+			r.learn("a", "owner deletes") // what has no zone is taken for the word about what is there
+			r.tick(incident.UnreleaseAfter)
+			r.read("a", incident.Ready, next)
+			return r.tick(time.Minute)
+		}, "admit a=9001 b=7760"},
 		"the former life was stopped": {multi(true), func(r *tour) string {
 			r.learn("a", "owner stops", "read stopped")
 			r.tick(time.Hour)
@@ -174,6 +183,36 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 			r := newTour(t, c.workload, "everything")
 			if asked := c.story(r); asked != c.want {
 				t.Errorf("it asks for %q, want %q; it stands as %s", asked, c.want, stands(r.w, nil))
+			}
+		})
+	}
+}
+
+// TestAHoldForgetsNoEarlierCall: a delivery that saved its intent may have called before it died. The next one is held back, and what
+// the first one may bring is cleaned up all the same when somebody cancels.
+func TestAHoldForgetsNoEarlierCall(t *testing.T) {
+	for name, c := range map[string]struct {
+		again, begun bool
+		want         incident.Phase
+	}{
+		"behind its own intent, and nobody came before": {false, true, ""},
+		"behind its own intent":                         {true, true, incident.Clearing},
+		"before it":                                     {false, false, incident.Clearing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := at(t, policies["everything"], true, "preempted, read gone, intend create 0", nil)
+			r := &tour{T: t, w: n.w, now: n.now.Add(incident.CallFor), policy: "everything"}
+			if c.again {
+				r.learn("", "intend create 0")
+			}
+			r.give(incident.Held{Request: asked(r.w, r.now), Code: incident.CodePaused, Why: "paused by ann", Begun: c.begun})
+			r.learn("llama-8b", "cancelled")
+			var phase incident.Phase
+			if r.w.Incident != nil {
+				phase = r.w.Incident.Phase
+			}
+			if phase != c.want {
+				t.Errorf("it stands as %s, want %q", stands(r.w, nil), c.want)
 			}
 		})
 	}

@@ -186,6 +186,12 @@ func (m *machine) callAnswered(e Answered) {
 	})
 }
 
+// mayHaveCalled reports whether a call of a request was begun of which nobody knows whether it was made.
+func (m *machine) mayHaveCalled(r events.Request) (open bool) {
+	m.completed(r, func(*Call) { open = true })
+	return open
+}
+
 // notCalled keeps that a request was held back after it was begun.
 func (m *machine) notCalled(e Held) {
 	if !e.Begun {

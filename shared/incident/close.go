@@ -184,7 +184,7 @@ func (m *machine) close() {
 func (m *machine) waitsOn() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if m.w.Crew.Named > 0 && !s.IsReleased() && !s.Moved && s.Incarnation.Known() && s.Admitted.Zone != s.Incarnation.Zone {
+		if m.w.elsewhere(s) && !s.IsReleased() && !s.Moved {
 			m.slice(s.Name).Moved = true
 		}
 	}

@@ -254,29 +254,24 @@ func (m *machine) queued(s *Slice) {
 // introduce adds a slice that was never seen before to its workload. What runs in it now is admitted, for somebody other than us
 // started it, unless a lease of ours leads the others: it does not name this one, which waits to be admitted.
 func (m *machine) introduce(e Read) {
-	n := Slice{
+	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], Slice{
 		Name: e.Slice, Zone: e.Zone, Incarnation: e.Incarnation,
 		Condition: e.Condition, State: e.State, Since: m.when(), Unused: e.Condition == Creating, Abuse: e.Abuse,
-	}
-	if n.Moved = m.leftOut(&n, e.Facts); !n.Moved {
-		n.Admitted = e.Incarnation
-	}
-	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], n)
+	})
 	m.ownSlices, m.changed = true, true
 	m.stirred()
 	s := m.w.Slice(e.Slice)
 	m.facts(s, e.Facts)
+	if s.Moved = m.w.elsewhere(s); !s.Moved {
+		s.Admitted = e.Incarnation
+	}
 	m.react(s, e, Unread)
 }
 
-// leftOut reports whether a lease of ours may lead the others, and names no life of this slice.
-func (m *machine) leftOut(s *Slice, f Facts) bool {
-	return m.leads(f) && !s.Admitted.Known() && s.Incarnation.Known()
-}
-
-// leads reports whether a lease of ours may be in the directory that a slice names, or in that of its workload where it names none.
-func (m *machine) leads(f Facts) bool {
-	return m.w.Crew.Named > 0 && (f.Directory == "" || f.Directory == m.w.Directory)
+// elsewhere reports whether a lease of ours may name a life in another zone than the slice lives in, or none: no crew may put itself
+// into its place then.
+func (w Workload) elsewhere(s *Slice) bool {
+	return w.Crew.Named > 0 && s.Incarnation.Known() && s.Admitted.Zone != s.Incarnation.Zone
 }
 
 // facts follows what a reading says of a slice beside its condition.
@@ -297,7 +292,7 @@ func (m *machine) facts(s *Slice, f Facts) {
 		m.w.Label, m.changed = label, true
 	}
 	if f.Directory != "" && m.w.Directory != f.Directory {
-		m.w.Directory, m.changed = f.Directory, true
+		m.w.Directory, m.w.Crew.Named, m.changed = f.Directory, 0, true // no lease of ours is there
 	}
 }
 
@@ -390,7 +385,7 @@ func (m *machine) isLost(s *Slice) {
 func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	if s.IsReleased() && m.now.Sub(s.Released) > UnreleaseAfter {
 		s = m.slice(s.Name)
-		s.Released, s.Moved = time.Time{}, s.Moved || m.leftOut(s, e.Facts) // the deletion did not happen
+		s.Released, s.Moved = time.Time{}, m.w.elsewhere(s) // it was not this life that was deleted
 	}
 	if s.Unused {
 		m.slice(s.Name).Unused = false
@@ -673,18 +668,12 @@ func (m *machine) newLife(s *Slice, e Read) {
 	ours := in != nil && (in.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
 	// What was there before the trouble, and only was not read yet, takes nothing over.
 	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
-	// No crew may put itself into the place of a life that the lease names in another zone, or does not name. That life must not
-	// train any more, wherever it is.
+	// What the lease names in another zone must not train any more, or not for long.
 	ended := s.Zone == e.Zone || s.over()
 	ends := ended || s.Condition == Deleting || s.IsReleased() && m.now.Sub(s.Released) <= UnreleaseAfter
-	moved := m.leads(e.Facts) && s.Admitted.Zone != e.Zone && ends
-	until := time.Time{}
-	if moved && !ended {
-		until = m.when().Add(TakeOverFor)
-	}
 	switch {
 	case in == nil, in.Phase == Watching, before:
-		m.adoptTheirs(s.Name, e, moved, until)
+		m.adoptTheirs(s.Name, e, ends, ended)
 		if in != nil {
 			m.line(LineSeen, fmt.Sprintf("node %s was created again in %s by somebody else", s.Name, e.Zone), "")
 			m.react(m.w.Slice(s.Name), e, Gone)
@@ -696,7 +685,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.nowLives(s.Name)
 		m.clear()
 	case in.Phase == Clearing:
-		m.adoptTheirs(s.Name, e, moved, until)
+		m.adoptTheirs(s.Name, e, ends, ended)
 		m.spares(s.Name)
 		m.cleared(m.slice(s.Name))
 	case ours:
@@ -712,7 +701,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.line(LineSeen, fmt.Sprintf("node %s lives in %s", s.Name, e.Zone), "incarnation "+e.Incarnation.String())
 		m.react(m.w.Slice(s.Name), e, Creating)
 	default:
-		m.adoptTheirs(s.Name, e, moved, until)
+		m.adoptTheirs(s.Name, e, ends, ended)
 		m.release(CodeTakenOver, "somebody else created node "+s.Name+" again in "+e.Zone+" in the middle of this incident")
 	}
 }
@@ -770,14 +759,17 @@ func (in *Incident) made(slice string) bool {
 }
 
 // adoptTheirs takes a life that somebody else has ordered under the slice's name. A crew puts itself into the place of the last
-// where it was not moved; else it is admitted, and not before the last one has ended.
-func (m *machine) adoptTheirs(name string, e Read, moved bool, until time.Time) {
+// where it may; else it waits to be admitted, where the last one has ended or is about to.
+func (m *machine) adoptTheirs(name string, e Read, ends, ended bool) {
 	m.adopt(name, e, false)
 	s := m.slice(name)
-	s.Released, s.Replace, s.Unused, s.Moved = time.Time{}, false, e.Condition == Creating, moved
-	s.Until = until
-	if !moved {
+	s.Released, s.Replace, s.Unused = time.Time{}, false, e.Condition == Creating
+	if !m.w.elsewhere(s) {
 		s.Admitted = e.Incarnation
+		return
+	}
+	if s.Moved = ends; ends && !ended {
+		s.Until = m.when().Add(TakeOverFor)
 	}
 }
 

@@ -315,6 +315,29 @@ func TestWhatTheLeaseLeavesOutIsAdmittedWhenItIsBack(t *testing.T) {
 	}
 }
 
+// TestWhatItsOwnerHasTakenAwayNamesNoPolicy: the label of a slice that they deleted is not held against that of the others.
+func TestWhatItsOwnerHasTakenAwayNamesNoPolicy(t *testing.T) {
+	w := multi(true)
+	w.Slices[0].Label, w.Slices[1].Label, w.Label = "night", "night", "night"
+	relabel := func() string {
+		r := learned(w, w.Slices[1], start)["read ready"].(incident.Read) //nolint:forcetypeassert // it is one
+		r.Facts.Label = "day"
+		w, _, _ = incident.Advance(policies["everything"], w, r, start)
+		return w.Label
+	}
+	if got := relabel(); got != "day,night" {
+		t.Errorf("two slices that say something else are labelled %q, want both, which is no policy", got)
+	}
+	w.Slices[0].Released, w.Slices[0].Condition = start.Add(-time.Hour), incident.Gone
+	if got := relabel(); got != "day" {
+		t.Errorf("labelled %q, want what is left says", got)
+	}
+	w.Slices[1].Released = start
+	if got := relabel(); got != "day,night" {
+		t.Errorf("where all is its owner's it is labelled %q, want what was said last", got)
+	}
+}
+
 // TestWhatIsCreatedUnderWatchIsAdmittedUnderTheNextPolicy: while Pitstop only watches it writes no lease, and nothing is due for that.
 func TestWhatIsCreatedUnderWatchIsAdmittedUnderTheNextPolicy(t *testing.T) {
 	w, now := quiet(true), start

@@ -525,7 +525,9 @@ func (m *machine) held(e Held) {
 		return
 	}
 	t = m.task(t.Action, t.Slice)
-	t.Begun, t.RequestID = time.Time{}, ""
+	if !m.mayHaveCalled(e.Request) {
+		t.Begun, t.RequestID = time.Time{}, ""
+	}
 	t.Retry = m.now.Add(time.Minute)
 	if e.Until.After(t.Retry) {
 		t.Retry = e.Until

@@ -591,12 +591,15 @@ func (w Workload) follows() time.Time {
 	return at
 }
 
-// labelled is what the slices say of the policy, and none of them differently.
+// labelled is what the slices say of the policy, and none of them differently. What its owner has taken away says nothing, unless all
+// of it is.
 func (w Workload) labelled() string {
+	released := !slices.ContainsFunc(w.Slices, func(s Slice) bool { return !s.IsReleased() })
 	var labels []string
 	for i := range w.Slices {
-		if l := w.Slices[i].Label; l != "" && !slices.Contains(labels, l) {
-			labels = append(labels, l)
+		s := &w.Slices[i]
+		if s.Label != "" && s.IsReleased() == released && !slices.Contains(labels, s.Label) {
+			labels = append(labels, s.Label)
 		}
 	}
 	slices.Sort(labels)
