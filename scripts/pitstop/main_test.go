@@ -52,7 +52,8 @@ func TestTheExitCodeIsTheCommands(t *testing.T) {
 		"kill -KILL $$": {1, "pitstop: signal: killed\n"},
 	} {
 		var errOut bytes.Buffer
-		if code := ended(exec.CommandContext(t.Context(), "sh", "-c", script).Run(), &errOut); code != want.code || errOut.String() != want.says {
+		err := exec.CommandContext(t.Context(), "sh", "-c", script).Run() //nolint:gosec // the scripts above
+		if code := ended(err, &errOut); code != want.code || errOut.String() != want.says {
 			t.Errorf("%s: exit code %d, stderr %q; want %d, %q", script, code, errOut.String(), want.code, want.says)
 		}
 	}

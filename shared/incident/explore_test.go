@@ -159,7 +159,11 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		"read ours made":    read(incident.Creating, next, id),
 		"read foreign":      read(incident.Ready, next, ""),
 		"read foreign made": read(incident.Creating, next, ""),
-		"read elsewhere":    func() incident.Evidence { there := next; there.Zone = elsewhere(s.Zone); return read(incident.Ready, there, "") }(),
+		"read elsewhere": func() incident.Evidence {
+			there := next
+			there.Zone = elsewhere(s.Zone)
+			return read(incident.Ready, there, "")
+		}(),
 		"abuse":             func() incident.Evidence { r := read(incident.Ready, s.Incarnation, ""); r.Abuse = true; return r }(),
 		"started":           crew(events.CrewReport{Report: events.ReportStarted, Attempt: w.Crew.Attempt + 1, Workers: 4, Step: 48000}),
 		"progress":          crew(events.CrewReport{Report: events.ReportProgress, Attempt: w.Crew.Attempt, Step: w.Progress.Step + 10, CheckpointStep: 48000}),
