@@ -41,9 +41,10 @@ func (a *Advancer) Check(ctx context.Context, r events.Request) (incident.Worklo
 }
 
 // Begin is the last look before a mutating call: the fence, the policy, the intent, the label that the policy was found by, the
-// pause, in this order. It returns the workload with the intent saved. Every reason not to call now is stored where it matters and returned as
-// fault.Ignored, because the request has been dealt with. One that another delivery may be about to call for, or that this
-// one has become too slow for, is left for redelivery: what is decided between the intent and the call, nobody sees.
+// pause, in this order. It returns the workload with the intent saved. Every reason not to call now is stored where it matters
+// and returned as fault.Ignored, because the request has been dealt with. One that another delivery may be about to call for,
+// or that this one has become too slow for, is left for redelivery: what is decided between the intent and the call, nobody
+// sees.
 func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string) (incident.Workload, error) {
 	w, t, err := a.Check(ctx, r)
 	if err != nil {
