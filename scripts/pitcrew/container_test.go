@@ -37,7 +37,7 @@ func TestPitcrewIsTheEntrypointOfAContainer(t *testing.T) {
 			bundle := bundled(t, args, map[string]bool{"/usr": true, "/bin": true, "/lib": true, "/lib64": true, filepath.Dir(self(t)): true, dir: false, state: false})
 			id := "pitcrew-" + filepath.Base(filepath.Dir(dir)) + "-" + filepath.Base(dir)
 			runc := func(args ...string) *exec.Cmd {
-				return exec.CommandContext(t.Context(), "runc", append([]string{"--root", filepath.Join(bundle, "runc")}, args...)...) //nolint:gosec // by this test
+				return exec.CommandContext(t.Context(), "runc", append([]string{"--root", filepath.Join(bundle, "runc")}, args...)...)
 			}
 			var out bytes.Buffer
 			run := runc("run", "--bundle", bundle, id)
