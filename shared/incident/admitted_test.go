@@ -152,6 +152,14 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 			r.read("llama-8b", incident.Ready, r.made("us-west4-a", "9002"))
 			return r.tick(time.Minute)
 		}, "admit llama-8b=9002"},
+		"but not where its crew has begun by itself": {quiet(true), func(r *tour) string {
+			r.policy = "watch"
+			r.learn("llama-8b", "owner deletes", "read gone")
+			r.read("llama-8b", incident.Ready, r.made(far, "9001"))
+			r.learn("llama-8b", "mapped", "started", "progress")
+			r.policy = "everything"
+			return r.tick(time.Minute) + r.tick(time.Minute)
+		}, ""},
 		"but not while its owner keeps another one stopped": {multi(true), func(r *tour) string {
 			r.learn("b", "owner stops", "read stopped")
 			r.learn("a", "owner deletes", "read gone")

@@ -66,14 +66,20 @@ func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
 	m.leased(t.Action, fmt.Sprintf("the crew runs attempt %d", r.Attempt))
 }
 
-// runsIn takes it from the report of a crew that training runs in what was made, though nobody admitted it: a crew that finds itself in
-// the place of the life that the lease names takes the lease over after a while.
+// runsIn takes it from the report of a crew that training runs in what was made, or waits to be admitted, though nobody admitted it: a
+// crew that finds itself in the place of the life that the lease names takes the lease over after a while, and so does one where no
+// lease of ours was ever written.
 func (m *machine) runsIn(s *Slice, r events.CrewReport) {
 	group, _, ok := events.WorkerGroup(r.Hostname)
 	runs := r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved
-	if s.Made != "" && runs && ok && group == s.Group {
-		m.slice(s.Name).Made = ""
+	if !runs || !ok || group != s.Group || s.Made == "" && !s.Moved {
+		return
 	}
+	s = m.slice(s.Name)
+	if s.Moved {
+		s.Admitted, s.Moved = s.Incarnation, false
+	}
+	s.Made = ""
 }
 
 func (m *machine) started(s *Slice, r events.CrewReport) {
