@@ -200,6 +200,9 @@ func (m *machine) exited(s *Slice, r events.CrewReport) {
 	m.w.Crew.Exited, m.changed = r.Attempt, true
 	m.w.Crew.Attempt = max(m.w.Crew.Attempt, r.Attempt)
 	m.w.Crew.Error = Error{Attempt: r.Attempt, Sign: r.Sign(), High: m.w.Progress.High}
+	if r.Attempt == m.w.Crew.GaveUp {
+		m.w.Crew.Spent = m.w.Crew.Error // the line of the giving up has overtaken this one
+	}
 	t := Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()}
 	if r.Interrupted {
 		t.Cause = events.CauseUnknown // somebody or something ended it: that is the machine's

@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,14 +187,16 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 		second   events.CrewReport
 		progress int64
 		ends     bool
+		late     bool // the line of the first end comes behind that of the giving up
 	}{
-		{"the same", exit(1, step), exit(1, step), 0, true},
-		{"the same but for its numbers", exit(1, step), exit(1, "RuntimeError: NaN in loss at step 48,251 (0xdeadbeef), worker 3"), 0, true},
-		{"another code", exit(1, step), exit(2, step), 0, false},
-		{"another last line", exit(1, step), exit(1, "ValueError: shapes do not match"), 0, false},
-		{"a new step in between", exit(1, step), exit(1, step), 49_000, false},
-		{"ended by somebody else", exit(1, step), events.CrewReport{Report: events.ReportExited, Signal: "SIGKILL", Interrupted: true}, 0, false},
-		{"the line of its end is lost", exit(1, step), events.CrewReport{}, 0, false},
+		{"the same", exit(1, step), exit(1, step), 0, true, false},
+		{"the same, and lines that overtake each other", exit(1, step), exit(1, step), 0, true, true},
+		{"the same but for its numbers", exit(1, step), exit(1, "RuntimeError: NaN in loss at step 48,251 (0xdeadbeef), worker 3"), 0, true, false},
+		{"another code", exit(1, step), exit(2, step), 0, false, false},
+		{"another last line", exit(1, step), exit(1, "ValueError: shapes do not match"), 0, false, false},
+		{"a new step in between", exit(1, step), exit(1, step), 49_000, false, false},
+		{"ended by somebody else", exit(1, step), events.CrewReport{Report: events.ReportExited, Signal: "SIGKILL", Interrupted: true}, 0, false, false},
+		{"the line of its end is lost", exit(1, step), events.CrewReport{}, 0, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, w, now := policies["everything"], quiet(true), start
@@ -206,14 +209,18 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 					Origin: incident.Origin{ID: "line", Time: now, Rank: events.RankUser}, Slice: "llama-8b", Report: r,
 				}, now)
 			}
-			fail := func(r events.CrewReport, attempt int) {
+			fail := func(r events.CrewReport, attempt int, late bool) {
 				if r.Report != "" {
 					r.Attempt = attempt
 				}
-				tell(r)
-				tell(events.CrewReport{Report: events.ReportGaveUp, Attempt: attempt, Reason: "all restarts are spent"})
+				lines := []events.CrewReport{r, {Report: events.ReportGaveUp, Attempt: attempt, Reason: "all restarts are spent"}}
+				if late {
+					slices.Reverse(lines)
+				}
+				tell(lines[0])
+				tell(lines[1])
 			}
-			fail(c.first, 1)
+			fail(c.first, 1, c.late)
 			if w.Incident == nil || w.Incident.Phase != incident.Restarting {
 				t.Fatalf("the first time: %+v", w.Incident)
 			}
@@ -224,7 +231,7 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 			if c.progress > 0 {
 				tell(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: c.progress})
 			}
-			fail(c.second, 2)
+			fail(c.second, 2, false)
 			ended := w.Incident == nil && w.Closed.Outcome == incident.Escalated && strings.HasPrefix(w.Closed.Reason, "the same error twice")
 			if ended != c.ends {
 				t.Errorf("it ended: %v, want %v: %+v, closed %+v", ended, c.ends, w.Incident, w.Closed)
