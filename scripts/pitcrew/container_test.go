@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +33,7 @@ func TestPitcrewIsTheEntrypointOfAContainer(t *testing.T) {
 			dir, state := t.TempDir(), t.TempDir()
 			command := train(t, append([]string{"-log=" + dir}, c.train...)...)
 			args := slices.Concat([]string{self(t), "run", "--metadata=none", "--state=" + state, "--restarts=0", "--job-tries=0"}, quick, []string{"--"}, command)
-			bundle := bundled(t, args, map[string]bool{"/usr": true, "/bin": true, "/lib": true, "/lib64": true, filepath.Dir(self(t)): true, dir: false, state: false})
+			bundle := bundled(t, args, []string{"/usr", "/bin", "/lib", "/lib64", filepath.Dir(self(t))}, []string{dir, state})
 			id := "pitcrew-" + filepath.Base(filepath.Dir(dir)) + "-" + filepath.Base(dir)
 			runc := func(args ...string) *exec.Cmd {
 				return exec.CommandContext(t.Context(), "runc", append([]string{"--root", filepath.Join(bundle, "runc")}, args...)...)
@@ -62,8 +61,8 @@ func TestPitcrewIsTheEntrypointOfAContainer(t *testing.T) {
 	}
 }
 
-// bundled makes a container of this machine's own programs, with these folders in it, some of them only to be read.
-func bundled(t *testing.T, args []string, folders map[string]bool) string {
+// bundled makes a container of this machine's own programs, with folders in it to read and others to write.
+func bundled(t *testing.T, args, reads, writes []string) string {
 	t.Helper()
 	bundle := t.TempDir()
 	root := filepath.Join(bundle, "root")
@@ -72,15 +71,16 @@ func bundled(t *testing.T, args []string, folders map[string]bool) string {
 		{"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": []string{"nosuid", "mode=755"}},
 		{"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"},
 	}
-	for _, dir := range slices.Sorted(maps.Keys(folders)) {
-		if _, err := os.Stat(dir); err != nil {
-			continue // not every machine has each of them
+	bind := func(dir, access string) {
+		if _, err := os.Stat(dir); err == nil { // not every machine has each of them
+			mounts = append(mounts, map[string]any{"destination": dir, "type": "bind", "source": dir, "options": []string{"rbind", access}})
 		}
-		access := "rw"
-		if folders[dir] {
-			access = "ro"
-		}
-		mounts = append(mounts, map[string]any{"destination": dir, "type": "bind", "source": dir, "options": []string{"rbind", access}})
+	}
+	for _, dir := range reads {
+		bind(dir, "ro")
+	}
+	for _, dir := range writes {
+		bind(dir, "rw")
 	}
 	raw, err := json.Marshal(map[string]any{
 		"ociVersion": "1.0.2",

@@ -668,12 +668,9 @@ func (m *machine) newLife(s *Slice, e Read) {
 	ours := in != nil && (in.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
 	// What was there before the trouble, and only was not read yet, takes nothing over.
 	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
-	// What the lease names in another zone must not train any more, or not for long.
-	ended := s.Zone == e.Zone || s.over()
-	ends := ended || s.Condition == Deleting || s.IsReleased() && m.now.Sub(s.Released) <= UnreleaseAfter
 	switch {
 	case in == nil, in.Phase == Watching, before:
-		m.adoptTheirs(s.Name, e, ends, ended)
+		m.adoptTheirs(s.Name, e)
 		if in != nil {
 			m.line(LineSeen, fmt.Sprintf("node %s was created again in %s by somebody else", s.Name, e.Zone), "")
 			m.react(m.w.Slice(s.Name), e, Gone)
@@ -685,7 +682,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.nowLives(s.Name)
 		m.clear()
 	case in.Phase == Clearing:
-		m.adoptTheirs(s.Name, e, ends, ended)
+		m.adoptTheirs(s.Name, e)
 		m.spares(s.Name)
 		m.cleared(m.slice(s.Name))
 	case ours:
@@ -701,7 +698,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.line(LineSeen, fmt.Sprintf("node %s lives in %s", s.Name, e.Zone), "incarnation "+e.Incarnation.String())
 		m.react(m.w.Slice(s.Name), e, Creating)
 	default:
-		m.adoptTheirs(s.Name, e, ends, ended)
+		m.adoptTheirs(s.Name, e)
 		m.release(CodeTakenOver, "somebody else created node "+s.Name+" again in "+e.Zone+" in the middle of this incident")
 	}
 }
@@ -759,17 +756,19 @@ func (in *Incident) made(slice string) bool {
 }
 
 // adoptTheirs takes a life that somebody else has ordered under the slice's name. A crew puts itself into the place of the last
-// where it may; else it waits to be admitted, where the last one has ended or is about to.
-func (m *machine) adoptTheirs(name string, e Read, ends, ended bool) {
+// where it may. Else it waits to be admitted, unless the last one may train on beside it.
+func (m *machine) adoptTheirs(name string, e Read) {
+	former := *m.w.Slice(name)
 	m.adopt(name, e, false)
 	s := m.slice(name)
 	s.Released, s.Replace, s.Unused = time.Time{}, false, e.Condition == Creating
-	if !m.w.elsewhere(s) {
+	switch {
+	case !m.w.elsewhere(s):
 		s.Admitted = e.Incarnation
-		return
-	}
-	if s.Moved = ends; ends && !ended {
-		s.Until = m.when().Add(TakeOverFor)
+	case former.Zone == e.Zone || former.over():
+		s.Moved = true
+	case former.Condition == Deleting, former.IsReleased() && m.now.Sub(former.Released) <= UnreleaseAfter:
+		s.Moved, s.Until = true, m.when().Add(TakeOverFor)
 	}
 }
 

@@ -59,14 +59,14 @@ func (m *machine) emit(t *Task) {
 			t.Names = m.w.trainingAttempt()
 		}
 		m.w.Crew.Named = t.Names
-		m.renames()
+		m.doubtLease()
 	}
 	m.out = append(m.out, m.w.request(*t, m.saveMode()))
 }
 
-// renames notes what is not known of the lease any more once it is asked to name an attempt: whether it names the life before, or
+// doubtLease notes what is not known of the lease any more once it is asked to name an attempt: whether it names the life before, or
 // none, of what is its owner's, and in which zone what is to be admitted in another.
-func (m *machine) renames() {
+func (m *machine) doubtLease() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		if s.Moved && !s.IsReleased() {
