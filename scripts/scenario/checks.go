@@ -86,6 +86,8 @@ type record struct {
 	left, closed time.Time
 	// escalated is when an incident was left to a person last, but for those that deleted what another one had left.
 	escalated time.Time
+	// followed are the lives for which an incident was opened last that was to admit them.
+	followed string
 	// byHand says that a person was told to delete what a clean-up could not.
 	byHand bool
 	// hour is the one in which steps are counted, and began the epoch with which it began.
@@ -695,6 +697,16 @@ func (c *checks) leased(uri string) {
 	}
 }
 
+// livesOf names the lives of what was not released.
+func livesOf(w incident.Workload) (lives string) {
+	for _, s := range w.Slices {
+		if !s.IsReleased() {
+			lives += s.Name + "=" + s.Incarnation.String() + " "
+		}
+	}
+	return lives
+}
+
 // unled reports whether the lease names no life, or another one, of a slice that was not released.
 func (c *checks) unled(w incident.Workload) bool {
 	l, _, err := checkpoint.ReadLease(context.Background(), c.store, w.Directory)
@@ -811,8 +823,12 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	for _, s := range w.Slices {
 		explained = explained || r.told && s.Condition != incident.Ready
 	}
-	// What somebody created where no crew may put itself into the place of another is admitted there.
-	explained = explained || w.Incident.Phase == incident.Admitting && c.unled(w)
+	// What somebody created where no crew may put itself into the place of another is admitted there: once, and under another policy again.
+	if w.Incident.Phase == incident.Admitting {
+		lives := livesOf(w)
+		explained = explained || c.unled(w) && (lives != r.followed || c.policies[len(c.policies)-1].from.After(r.opened))
+		r.followed = lives
+	}
 	// What a training met that was begun again since is told again, and so is what it failed with behind the last step that was told.
 	for _, s := range w.Slices {
 		t := c.trainings[s.Name]
