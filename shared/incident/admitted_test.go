@@ -76,6 +76,63 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 		story    func(r *tour) (asked string)
 		want     string
 	}{
+		"a lease was written while its owner had deleted it": {multi(true), func(r *tour) string {
+			r.learn("a", "owner deletes", "read gone")
+			restarted(r)
+			r.learn("a", "owner creates", "read foreign")
+			return r.tick(time.Minute)
+		}, "admit a=7712 b=7760"},
+		"another slice was replaced and admitted meanwhile": {multi(true), func(r *tour) string {
+			r.learn("a", "owner deletes", "read gone")
+			replaced(r, "b")
+			r.learn("", "accepted admit 0")
+			r.learn("b", "started", "progress", "progress")
+			r.learn("a", "owner creates", "read foreign")
+			return r.tick(time.Minute)
+		}, "admit a=7712 b=7761"},
+		"a lease may have been written without it": {multi(true), func(r *tour) string {
+			r.learn("a", "owner deletes", "read gone")
+			r.learn("b", "exit 139", "gave up", "cancelled", "started")
+			r.learn("a", "owner creates", "read foreign")
+			return r.tick(time.Minute)
+		}, "admit a=7712 b=7760"},
+		"its deletion did not happen, and a lease was written meanwhile": {multi(true), func(r *tour) string {
+			r.learn("a", "owner deletes")
+			restarted(r)
+			r.tick(incident.UnreleaseAfter)
+			r.learn("a", "read ready")
+			return r.tick(time.Minute)
+		}, "admit a=7711 b=7760"},
+		"it joins what a lease leads": {multi(true), func(r *tour) string {
+			a := r.w.Slices[0]
+			r.w.Slices = r.w.Slices[1:]
+			restarted(r)
+			r.read("a", incident.Ready, a.Incarnation)
+			return r.tick(time.Minute)
+		}, "admit b=7760 a=7711"},
+		"under the first policy that does more than watch": {quiet(true), func(r *tour) string {
+			r.policy = "watch"
+			r.learn("llama-8b", "owner deletes", "read gone")
+			was := r.w.Slices[0].Admitted
+			asked := r.read("llama-8b", incident.Ready, r.made(far, "9001")) + r.tick(time.Minute) + r.tick(time.Hour)
+			if w := r.w; asked != "" || w.Incident != nil || !w.Due().IsZero() || !w.Slices[0].Admitted.Same(was) {
+				r.Errorf("under watch it asks for %q, has opened %v, is due at %v, and calls %v admitted", asked, w.Incident, w.Due(), w.Slices[0].Admitted)
+			}
+			r.policy = "everything"
+			r.tick(time.Minute) // the first word of the policy
+			return r.tick(time.Minute)
+		}, "admit llama-8b=9001"},
+		"but not where the lease names the life before, in its zone": {multi(true), func(r *tour) string {
+			restarted(r)
+			r.learn("a", "owner deletes", "read gone", "owner creates", "read foreign")
+			return r.tick(time.Minute)
+		}, ""},
+		"but not where no lease of ours leads the others": {multi(true), func(r *tour) string {
+			a := r.w.Slices[0]
+			r.w.Slices, r.w.Crew.Named = r.w.Slices[1:], 0
+			r.read("a", incident.Ready, a.Incarnation)
+			return r.tick(time.Minute)
+		}, ""},
 		"the incident that was to admit it ended when its owner deleted another": {multi(true), func(r *tour) string {
 			r.learn("a", "owner deletes", "read gone")
 			r.read("a", incident.Ready, r.made(far, "9001"))
@@ -224,6 +281,14 @@ func TestAHoldForgetsNoEarlierCall(t *testing.T) {
 			}
 		})
 	}
+}
+
+// restarted has the training of b fail, and begin again by the lease.
+func restarted(r *tour) {
+	r.Helper()
+	r.learn("b", "exit 139", "gave up")
+	r.learn("", "intend restart 0", "accepted restart 0")
+	r.learn("b", "started", "progress", "progress")
 }
 
 // replaced has a slice be lost and created again, up to the request to admit it.

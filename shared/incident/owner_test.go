@@ -1,8 +1,6 @@
 package incident_test
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -251,70 +249,6 @@ func TestAMultisliceThatItsOwnerMovesIsAdmittedOnce(t *testing.T) {
 	}
 }
 
-// TestWhatTheLeaseLeavesOutIsAdmittedWhenItIsBack: a lease that was written while its owner had deleted a slice names no life of it,
-// so no crew may put itself into the place of another, in whatever zone.
-func TestWhatTheLeaseLeavesOutIsAdmittedWhenItIsBack(t *testing.T) {
-	deleted := []string{"a owner deletes", "a read gone"}
-	asked := []string{"b exit 139", "b gave up"}
-	restarted := slices.Concat(asked, []string{"do", "b started", "b progress", "b progress"})
-	again := []string{"a owner creates", "a read foreign"}
-	const both = "admit a=7712 b=7760"
-	for name, c := range map[string]struct {
-		steps []string
-		want  string // what is asked for when it is back
-	}{
-		"it is created again": {slices.Concat(deleted, restarted, again), both},
-		"another slice is replaced and admitted meanwhile": {slices.Concat(deleted, []string{
-			"b preempted", "b read lost", "do", "b read gone", "do", "b read ours", "do", "b started", "b progress", "b progress",
-		}, again), "admit a=7712 b=7761"},
-		"the lease may have been written without it":      {slices.Concat(deleted, asked, []string{"cancelled", "b started"}, again), both},
-		"the lease names the life before":                 {slices.Concat(restarted, deleted, again), ""},
-		"its deletion did not happen":                     {slices.Concat(deleted[:1], restarted, []string{"long ago", "a read ready"}), "admit a=7711 b=7760"},
-		"it joins what the lease names":                   {slices.Concat([]string{"without a"}, restarted, []string{"a read ready"}), "admit b=7760 a=7711"},
-		"it joins training that no lease of ours has led": {[]string{"without a", "a read ready"}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p, w, now := policies["everything"], multi(true), start
-			a := w.Slices[0]
-			for _, what := range append(c.steps, "tick") {
-				now = now.Add(time.Second)
-				switch what {
-				case "without a":
-					w.Slices = w.Slices[1:]
-					continue
-				case "long ago":
-					w.Slices[0].Released = now.Add(-time.Hour)
-					continue
-				case "do":
-					n := do(t, p, node{w: w, now: now, path: name})
-					w = n.w
-					continue
-				}
-				s := a
-				if of := w.Slice(strings.Fields(what)[0]); of != nil {
-					s = *of
-				}
-				e, ok := learned(w, s, now)[strings.TrimPrefix(what, s.Name+" ")]
-				if !ok {
-					t.Fatalf("there is no %q at %s", what, phaseOf(w))
-				}
-				var sent []events.Event
-				w, sent, _ = incident.Advance(p, w, e, now)
-				if what != "tick" {
-					continue
-				}
-				var asked string
-				for _, o := range sent {
-					asked += asks(o)
-				}
-				if asked != c.want {
-					t.Errorf("it asks for %q, want %q; it stands as %s", asked, c.want, stands(w, sent))
-				}
-			}
-		})
-	}
-}
-
 // TestWhatItsOwnerHasTakenAwayNamesNoPolicy: the label of a slice that they deleted is not held against that of the others.
 func TestWhatItsOwnerHasTakenAwayNamesNoPolicy(t *testing.T) {
 	w := multi(true)
@@ -335,38 +269,6 @@ func TestWhatItsOwnerHasTakenAwayNamesNoPolicy(t *testing.T) {
 	w.Slices[1].Released = start
 	if got := relabel(); got != "day,night" {
 		t.Errorf("where all is its owner's it is labelled %q, want what was said last", got)
-	}
-}
-
-// TestWhatIsCreatedUnderWatchIsAdmittedUnderTheNextPolicy: while Pitstop only watches it writes no lease, and nothing is due for that.
-func TestWhatIsCreatedUnderWatchIsAdmittedUnderTheNextPolicy(t *testing.T) {
-	w, now := quiet(true), start
-	w.Crew.Named, w.Slices[0].Condition, w.Slices[0].Released = 3, incident.Gone, start.Add(-time.Hour)
-	was := w.Slices[0].Admitted
-	read := func(policy string) (sent []events.Event) {
-		now = now.Add(time.Minute)
-		origin := incident.Origin{Time: now, Rank: events.RankReading}
-		next := events.Incarnation{Zone: "us-west4-b", ID: "9001", Created: start}
-		for _, e := range []incident.Evidence{
-			incident.Read{Origin: origin, Slice: "llama-8b", Zone: next.Zone, Condition: incident.Ready, State: "READY", Incarnation: next},
-			incident.Ticked{Origin: origin},
-		} {
-			var out []events.Event
-			w, out, _ = incident.Advance(policies[policy], w, e, now)
-			sent = append(sent, out...)
-		}
-		return sent
-	}
-	for range 3 {
-		if sent := read("watch"); w.Incident != nil || len(sent) > 0 || !w.Due().IsZero() {
-			t.Fatalf("under watch it opened %+v, sent %v and is due at %v", w.Incident, sent, w.Due())
-		}
-	}
-	if got := w.Slices[0].Admitted; !got.Same(was) {
-		t.Errorf("it calls %v admitted, and the lease names %v", got, was)
-	}
-	if sent := read("everything"); len(sent) != 1 || asks(sent[0]) != "admit llama-8b=9001" {
-		t.Errorf("it sent %v under a policy that lets it, want the admission", sent)
 	}
 }
 
