@@ -111,8 +111,9 @@
 //	looking      resumed      Reported
 //	looking      resuming     Read Ticked
 //	looking      watching     Read Ticked
-//	maintaining  approving    Forbidden
+//	maintaining  approving    Forbidden Read
 //	maintaining  creating     Read
+//	maintaining  deleting     Read
 //	maintaining  escalated    Read
 //	maintaining  grace        Read
 //	maintaining  healing      Read
@@ -179,7 +180,9 @@
 //	saving       watching     Read
 //	saving       window       Answered Checked Forbidden Interrupted Read Reported Ticked
 //	saving       withdrawn    Noticed
+//	starting     admitting    Read
 //	starting     approving    Forbidden Read
+//	starting     clearing     Called Cancelled
 //	starting     creating     Read
 //	starting     deleting     Read
 //	starting     escalated    Answered Forbidden Read Ticked

@@ -157,6 +157,7 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		"read deleting":     read(incident.Deleting, s.Incarnation, ""),
 		"read ours":         read(incident.Ready, next, id),
 		"read ours made":    read(incident.Creating, next, id),
+		"read ours stopped": read(incident.Stopped, next, id),
 		"read foreign":      read(incident.Ready, next, ""),
 		"read foreign made": read(incident.Creating, next, ""),
 		"read elsewhere": func() incident.Evidence {
@@ -333,6 +334,7 @@ var reach = []struct {
 	{incident.Saving, "everything", true, "pending, later, tick", nil},
 	{incident.Saving, "everything", false, "pending, later, tick, intend save 0, accepted save 0, saved", nil},
 	{incident.Maintaining, "everything", false, "pending, later, tick, intend save 0, saved, found verify 0", nil},
+	{incident.Maintaining, "everything", true, "pending, later, tick, intend save 0, saved, found verify 0", nil},
 	{incident.Window, "everything", false, "pending, later, tick, intend save 0, saved, found verify 0, intend maintain 0, accepted maintain 0", nil},
 	{incident.Window, "spot", true, "ongoing, intend save 0, later, tick", nil},
 	{incident.Window, "spot", true, "ongoing, intend save 0, later, tick, saved", nil},
@@ -370,6 +372,8 @@ var reach = []struct {
 	{incident.Starting, "everything", false, "read stopped, later, unsaid, tick, intend start 0, accepted start 0", single},
 	{incident.Starting, "everything", false, "host error, read stopped, a while, unsaid, tick", single},
 	{incident.Starting, "everything", true, "read stopped, later, unsaid, tick", single},
+	{incident.Starting, "everything", false, "read stopped, later, unsaid, tick, intend start 0, accepted start 0", func(w *incident.Workload) { single(w); unadmitted(w) }},
+	{incident.Starting, "everything", false, madeStopped + ", a while, unsaid, tick", single},
 	{incident.Healing, "everything", false, "host error, read stopped, a while, unsaid", single},
 	{incident.Approving, "ask", false, "read stopped, later, unsaid, tick", single},
 	{incident.Watching, "watch", false, "read stopped, later, unsaid, tick", single},
@@ -445,10 +449,10 @@ func overdue(w incident.Workload) time.Time {
 	return w.Due()
 }
 
-// at plays a path.
 // unadmitted has training not admitted to the life that is there.
 func unadmitted(w *incident.Workload) { w.Slices[0].Admitted = life(2) }
 
+// at plays a path.
 func at(t testing.TB, p policy.Policy, spot bool, path string, but func(*incident.Workload)) node {
 	t.Helper()
 	n := node{w: quiet(spot), now: start, path: path}
@@ -790,6 +794,9 @@ func checkSent(t *testing.T, p policy.Policy, n, m node, w incident.Workload, e 
 			continue
 		}
 		s := w.Slice(r.Slice)
+		if s.Condition == incident.Stopped && s.QueuedResource == "" && w.Incident.Phase != incident.Clearing {
+			t.Fatalf("%s: deletes a slice that is only stopped", m.path)
+		}
 		if s.Condition != incident.Lost && w.Progress.VerifiedAt.IsZero() && w.Incident.Phase != incident.Clearing {
 			t.Fatalf("%s: deletes a slice that lives (%s) without a verified checkpoint", m.path, s.Condition)
 		}

@@ -363,7 +363,7 @@ func (m *machine) isLost(s *Slice) {
 		if m.w.Incident.Asked == events.ActionDelete {
 			return
 		}
-	case Healing, Window:
+	case Healing, Window, Starting:
 		if !s.Spot {
 			m.stopped(s.Since)
 			m.beganEarly()
@@ -405,9 +405,7 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	in := m.w.Incident
 	made := s.Replace && in.task(events.ActionCreate, s.Name) != nil
 	if made {
-		s = m.slice(s.Name)
-		s.Replace = false
-		m.dropDone(events.ActionCreate, s.Name)
+		m.arrived(s)
 		in = m.w.Incident
 	}
 	switch in.Phase {
@@ -429,6 +427,8 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 		if m.allReady() {
 			m.line(LineSeen, "node "+s.Name+" is usable again", "")
 			m.resume("the slice is back")
+		} else if in.Phase == Starting && m.startedAll() {
+			m.awaitRest()
 		}
 	case Approving:
 		if (in.Asked == events.ActionDelete || in.Asked == events.ActionStart) && m.allReady() {
@@ -490,6 +490,9 @@ func (m *machine) isUnusable(s *Slice, was Condition) {
 	in := m.w.Incident
 	if in == nil {
 		return // if it stays so, the clock opens an incident
+	}
+	if m.standsStopped(s) {
+		return
 	}
 	switch in.Phase {
 	case Saving, Maintaining, Window, Approving:

@@ -25,6 +25,16 @@ func multi(spot bool) incident.Workload {
 	return w
 }
 
+// singles is a Multislice of two slices of one worker each, on demand, which can be stopped and started.
+func singles(bool) incident.Workload {
+	w := multi(false)
+	for i := range w.Slices {
+		s := &w.Slices[i]
+		s.Accelerator, s.Workers, s.Chips = "v5litepod-8", 1, 8
+	}
+	return w
+}
+
 // evidenceOfBoth is what may be learned of either slice, under its name, and what may come of what was asked for.
 func evidenceOfBoth(w incident.Workload, now time.Time) map[string]incident.Evidence {
 	out := answers(w, w.Slices[0], now)
@@ -352,6 +362,9 @@ func play(t *testing.T, p policy.Policy, n node, what string) (node, []events.Ev
 		}
 		next.now = when.Add(time.Second)
 		return next, nil
+	case "a while":
+		next.now = n.now.Add(incident.Grace)
+		return next, nil
 	case "tick":
 		w, sent, _ := incident.Advance(p, n.w, incident.Ticked{}, next.now)
 		next.w = w
@@ -409,6 +422,7 @@ var reachMulti = []struct {
 	{"everything", "a read lost, b read lost, do, a read gone, b read gone, do, a read ours", queued},
 	{"everything", "a read lost, b read lost, do, a read gone, b read gone, do, a read ours, b read ours", queued},
 	{"ask", "a read lost", queued},
+	{"everything", "a read stopped, later, a unsaid, tick, do, b read lost", singles},
 }
 
 // exploreMulti walks the states of a Multislice.

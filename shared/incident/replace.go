@@ -103,12 +103,12 @@ func (m *machine) replaceSick() bool {
 	var sick []string
 	for i := range m.w.Slices {
 		switch s := &m.w.Slices[i]; s.Condition {
-		case Unhealthy, Unclear, Stopped:
+		case Unhealthy, Unclear:
 			if s.Replace && m.coming(s) && m.now.Sub(s.Since) >= HealFor {
 				sick = append(sick, "node "+s.Name+" is "+s.State)
 				m.drop(events.ActionCreate, s.Name)
 			}
-		case Unread, Creating, Ready, Lost, Deleting, Gone:
+		case Unread, Creating, Ready, Stopped, Lost, Deleting, Gone:
 		}
 	}
 	if sick != nil {
@@ -337,7 +337,8 @@ func (m *machine) removed(s *Slice) {
 // livesWhileRemoving stops a deletion that has not been called for when the API shows that the slice lives: Google has
 // brought it back meanwhile, or is about to, and what it trains is saved nowhere.
 func (m *machine) livesWhileRemoving(s *Slice) {
-	if m.mayGo(s) || s.Condition != Ready && !m.unsaved(s) {
+	stopped := s.Condition == Stopped && s.QueuedResource == ""
+	if m.mayGo(s) || s.Condition != Ready && !stopped && !m.unsaved(s) {
 		return
 	}
 	t := m.w.Incident.task(events.ActionDelete, s.Name)
@@ -357,7 +358,10 @@ func (m *machine) livesWhileRemoving(s *Slice) {
 	m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
 	m.drop(events.ActionDelete, s.Name)
 	why := "Google healed the slice before it was deleted"
-	if s.Condition != Ready {
+	switch {
+	case stopped:
+		why = "the slice is only stopped"
+	case s.Condition != Ready:
 		why = "the slice lives, and no checkpoint of its training has been verified"
 	}
 	switch {
@@ -430,7 +434,13 @@ func (m *machine) recreate(why string) {
 	}
 }
 
-// recreated goes on when a new slice is usable, and admits training when all are.
+// arrived takes it that a new slice is there: nothing of it has to be created any more.
+func (m *machine) arrived(s *Slice) {
+	m.slice(s.Name).Replace = false
+	m.dropDone(events.ActionCreate, s.Name)
+}
+
+// recreated goes on when a new slice is usable, or stopped, and admits training when all can be used.
 func (m *machine) recreated() {
 	in := m.inc()
 	for _, name := range m.replacing() {

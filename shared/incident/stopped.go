@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -51,9 +52,11 @@ func (s *Slice) turns(c Condition, at time.Time) {
 }
 
 // unaccounted reports whether a slice is stopped, and nobody has said by whom. What was found stopped was stopped before
-// anybody watched it, and what is suspended in a queued resource by its user: that is the owner's doing.
+// anybody watched it, unless an incident has just made it, and what is suspended in a queued resource by its user: that is the
+// owner's doing.
 func (s *Slice) unaccounted() bool {
-	return s.Condition == Stopped && s.Incarnation.Known() && s.QueuedResource == "" && !s.Used.IsZero() && s.Stop.By == ""
+	found := s.Used.IsZero() && s.Made == ""
+	return s.Condition == Stopped && s.Incarnation.Known() && s.QueuedResource == "" && !found && s.Stop.By == ""
 }
 
 // unsaidFor reports whether a slice is stopped for so long, and the audit log has named nobody.
@@ -68,7 +71,7 @@ func (w Workload) Unaccounted(slice string, now time.Time) (from time.Time, ask 
 	if s == nil || !s.unaccounted() || w.leftAlone(s) || !s.Stop.Unsaid.IsZero() || now.Sub(s.Since) < Grace {
 		return time.Time{}, false
 	}
-	return s.Used, w.Incident == nil || w.Incident.Phase != Clearing
+	return cmp.Or(s.Used, s.Incarnation.Created), w.Incident == nil || w.Incident.Phase != Clearing
 }
 
 // unsaid takes it from the audit log that it names nobody who stopped a slice.
@@ -114,6 +117,31 @@ func (m *machine) openStopped(s *Slice) {
 	m.enter(Healing, m.now.Add(HealFor))
 	m.decided("incident opened: "+text, "the audit log does not say that its owner stopped it")
 	m.startOrTell(text)
+}
+
+// standsStopped takes it that a slice which was to be replaced is only stopped: nothing of it is deleted. It reports whether that
+// changes where the incident goes.
+func (m *machine) standsStopped(s *Slice) bool {
+	in := m.w.Incident
+	if s.Condition != Stopped || !s.Replace || s.QueuedResource != "" || in.task(events.ActionDelete, s.Name) != nil {
+		return false // a queued resource goes as a whole, and what is being deleted may be gone
+	}
+	switch {
+	case s.Made != "":
+		m.arrived(s)
+		if in.Phase == Recreating {
+			m.recreated()
+			return true
+		}
+	case !m.coming(s):
+		m.slice(s.Name).Replace = false
+	}
+	if in.Phase == Approving && in.Asked == events.ActionDelete && m.replacing() == nil {
+		m.enter(Healing, m.healUntil(s))
+		m.decided("wait for Google's own recovery", "node "+s.Name+" is only stopped")
+		return true
+	}
+	return false
 }
 
 // stillStopped names the slices that are stopped.
@@ -191,6 +219,13 @@ func (m *machine) sendStart(why string) {
 		tasks = append(tasks, Task{Action: events.ActionStart, Slice: name, Zone: s.Zone, Incarnation: s.Incarnation, Reason: why})
 	}
 	m.send(tasks...)
+}
+
+// startedAll reports whether everything that was to be started can be used.
+func (m *machine) startedAll() bool {
+	return !slices.ContainsFunc(m.w.Incident.Tasks, func(t Task) bool {
+		return t.Action == events.ActionStart && m.w.Slice(t.Slice).Condition != Ready
+	})
 }
 
 func (m *machine) byHandStart() string {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -302,6 +304,9 @@ func TestWhatItsOwnerStoppedIsNotReplaced(t *testing.T) {
 	}
 }
 
+// madeStopped has a slice replaced by one that is stopped before it was seen usable.
+const madeStopped = "host error, read lost, later, tick, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours stopped"
+
 // TestWhatIsOnlyStoppedIsNeverDeleted: it is started, or left to a person, also where Google's own recovery was waited for.
 func TestWhatIsOnlyStoppedIsNeverDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -330,6 +335,15 @@ func TestWhatIsOnlyStoppedIsNeverDeleted(t *testing.T) {
 			})
 			s.read(time.Minute, incident.Stopped)
 		}, "escalated unread"},
+		"it was made for one that was lost, and stopped before it was seen usable": {func(s *stopped) {
+			n := at(t, s.p, false, madeStopped, single)
+			s.w, s.now = n.w, n.now
+			s.unsaid()
+		}, "start"},
+		"it was made, stopped, and nobody could be asked": {func(s *stopped) {
+			n := at(t, s.p, false, madeStopped, single)
+			s.w, s.now = n.w, n.now
+		}, "escalated unread"},
 	} {
 		s := &stopped{t: t, p: policies["everything"], w: quiet(false), now: start}
 		single(&s.w)
@@ -348,5 +362,60 @@ func TestWhatIsOnlyStoppedIsNeverDeleted(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// TestWhatStartsIsNotReplaced: what is on its way up, or only stopped, is no part of what another slice has lost.
+func TestWhatStartsIsNotReplaced(t *testing.T) {
+	for name, steps := range map[string][][2]string{
+		"another slice is lost while one is started": {
+			{"a read stopped", "peace"},
+			{"later", "peace"},
+			{"a unsaid", "peace"},
+			{"tick", "starting: start"},
+			{"do", "starting"},
+			{"b read lost", "starting"},
+			{"a read unhealthy", "starting"}, // on its way
+			{"a read ready", "healing"},
+			{"later", "healing"},
+			{"tick", "deleting: delete b"},
+		},
+		"one is broken for a moment when the time of the other is over": {
+			{"b read lost", "healing"},
+			{"later", "healing"},
+			{"a read unhealthy", "healing"},
+			{"tick", "deleting: delete b"},
+		},
+		"it is only stopped when it is to be deleted": {
+			{"b read lost", "healing"},
+			{"later", "healing"},
+			{"tick", "deleting: delete b"},
+			{"b read stopped", "healing"},
+		},
+		"it was lost, and is shown as stopped then": {
+			{"b read lost", "healing"},
+			{"b read stopped", "healing"},
+			{"a while", "healing"},
+			{"b unsaid", "healing"},
+			{"tick", "starting: start"},
+		},
+		"it is stopped once it is being deleted": {
+			{"b read lost", "healing"},
+			{"later", "healing"},
+			{"tick", "deleting: delete b"},
+			{"do", "deleting"},
+			{"b read stopped", "deleting"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := node{w: singles(false), now: start, path: name}
+			for _, s := range steps {
+				var sent []events.Event
+				n, sent = play(t, policies["everything"], n, s[0])
+				if d := cmp.Diff(s[1], stands(n.w, sent)); d != "" {
+					t.Fatalf("%s (-want +got):\n%s", n.path, d)
+				}
+			}
+		})
 	}
 }

@@ -267,7 +267,8 @@ func (m *machine) unhealed(took string) {
 	}
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if fresh := s.Condition == Gone && m.now.Sub(s.Since) < Grace; !s.IsReleased() && s.Condition != Ready && !fresh {
+		fresh := s.Condition == Gone && m.now.Sub(s.Since) < Grace || s.Condition == Unhealthy && m.now.Sub(s.Since) < SickFor
+		if !s.IsReleased() && s.Condition != Ready && !fresh {
 			m.slice(s.Name).Replace = true
 		}
 	}
