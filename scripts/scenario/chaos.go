@@ -41,9 +41,11 @@ type Faults struct {
 	EntryLate, EntryLost, EntryTwice, EntryBare, EntrySkewed float64
 	// Troubles multiplies how often something happens to the fleet beside its rates.
 	Troubles float64
+	// Aimed has something happen in the middle of what is done about an incident; per phase that one enters.
+	Aimed float64
 }
 
-// The three degrees of faults.
+// The degrees of faults.
 var faultsNamed = map[string]Faults{
 	"none": {Troubles: 1},
 	"light": {
@@ -52,19 +54,29 @@ var faultsNamed = map[string]Faults{
 		BucketLost: 0.002, BucketAnswerLost: 0.001, PublishFailed: 0.002, PublishAnswerLost: 0.001, Delayed: 0.005, Twice: 0.01, Again: 0.005,
 		EntryLate: 0.01, EntryLost: 0.005, EntryTwice: 0.01, EntryBare: 0.005, EntrySkewed: 0.005, Troubles: 1,
 	},
-	"heavy": {
-		Crash: 0.005, Timeout: 0.001, Slow: 0.01, LedgerDown: 0.01, LedgerConflict: 0.01, LedgerLost: 0.005,
-		APIRefused: 0.05, APILost: 0.02, APIAnswerLost: 0.03, APISlow: 0.03, APILate: 0.05, APIUnreachable: 0.05,
-		BucketLost: 0.02, BucketAnswerLost: 0.02, PublishFailed: 0.02, PublishAnswerLost: 0.01, Delayed: 0.05, Twice: 0.05, Again: 0.03,
-		EntryLate: 0.1, EntryLost: 0.05, EntryTwice: 0.05, EntryBare: 0.03, EntrySkewed: 0.03, Troubles: 5,
-	},
+	"heavy":   heavy,
+	"hostile": hostile(),
 }
 
-// FaultsNamed returns a degree of faults: none, light or heavy.
+var heavy = Faults{
+	Crash: 0.005, Timeout: 0.001, Slow: 0.01, LedgerDown: 0.01, LedgerConflict: 0.01, LedgerLost: 0.005,
+	APIRefused: 0.05, APILost: 0.02, APIAnswerLost: 0.03, APISlow: 0.03, APILate: 0.05, APIUnreachable: 0.05,
+	BucketLost: 0.02, BucketAnswerLost: 0.02, PublishFailed: 0.02, PublishAnswerLost: 0.01, Delayed: 0.05, Twice: 0.05, Again: 0.03,
+	EntryLate: 0.1, EntryLost: 0.05, EntryTwice: 0.05, EntryBare: 0.03, EntrySkewed: 0.03, Troubles: 5,
+}
+
+// hostile has incidents themselves struck as well.
+func hostile() Faults {
+	f := heavy
+	f.Aimed = 0.2
+	return f
+}
+
+// FaultsNamed returns a degree of faults: none, light, heavy or hostile.
 func FaultsNamed(name string) (Faults, error) {
 	f, ok := faultsNamed[name]
 	if !ok {
-		return Faults{}, fmt.Errorf("%q is no degree of faults; there are none, light and heavy", name)
+		return Faults{}, fmt.Errorf("%q is no degree of faults; there are none, light, heavy and hostile", name)
 	}
 	return f, nil
 }

@@ -48,6 +48,8 @@ type checks struct {
 	incidents, braked                         int
 	// endless says that two steps lead to each other for ever: the run ends.
 	endless bool
+	// entered is told of each phase that an incident enters.
+	entered func(incident.Workload)
 }
 
 type inForce struct {
@@ -289,11 +291,11 @@ func (c *checks) called(e tputest.Event) {
 		case "CreateNode", "CreateQueuedResource":
 			c.created(e, inst, doc, slice)
 		case "StartNode":
-			c.started(inst, doc, slice, e.Zone)
+			c.started(inst, c.asSeen(inst, doc), slice, e.Zone)
 		}
 	}
 	if e.Method == "PerformMaintenance" || e.Method == "PerformMaintenanceQueuedResource" {
-		c.maintained(doc, slice)
+		c.maintained(c.asSeen(inst, doc), slice)
 	}
 }
 
@@ -366,13 +368,18 @@ func (c *checks) allowed(e tputest.Event, inst *instance, doc incident.Workload)
 	case inst.pause.Holds(c.clock.Now()): // it may have ended since it was read
 		c.violated("owner's word", doc.ID, "%s of %s though everything is paused", e.Method, e.Resource())
 	}
-	var seen incident.Workload // as its handler saw it last: what came to it since then, the call cannot know
-	if err := json.Unmarshal([]byte(inst.workload), &seen); err != nil || seen.ID != doc.ID || c.clock.Now().Sub(inst.seen) > unseen {
-		seen = doc
-	}
-	if !c.lately(seen.Label, func(p policy.Policy) bool { return !p.Switches.WatchOnly() }) {
+	if !c.lately(c.asSeen(inst, doc).Label, func(p policy.Policy) bool { return !p.Switches.WatchOnly() }) {
 		c.violated("owner's word", doc.ID, "%s of %s though it is only watched", e.Method, e.Resource())
 	}
+}
+
+// asSeen is a workload as the handler of a call saw it last: what came to it since then, the call cannot know.
+func (c *checks) asSeen(inst *instance, doc incident.Workload) incident.Workload {
+	var seen incident.Workload
+	if err := json.Unmarshal([]byte(inst.workload), &seen); err != nil || seen.ID != doc.ID || c.clock.Now().Sub(inst.seen) > unseen {
+		return doc
+	}
+	return seen
 }
 
 // lately reports whether something held under a policy that a handler may still go by.
@@ -777,6 +784,9 @@ func (c *checks) moved(before, after incident.Workload) {
 	c.restarted(before, after)
 	if phaseOf(before) != phaseOf(after) {
 		c.inTime(before, after)
+		if after.Incident != nil {
+			c.entered(after)
+		}
 	}
 	if in := after.Closed; in != nil && in.ID != r.done {
 		r.done = in.ID

@@ -144,23 +144,28 @@ func (p *people) replace(c SliceConfig, zone, shape string) {
 		if p.whereIs(c.Name) != "" {
 			return
 		}
-		order := p.order(c)
-		order.Zone, order.Accelerator = zone, shape
-		if c.QueuedResource != "" {
-			q := tputest.QueuedConfig{Zone: zone, Name: c.QueuedResource, Spot: c.Spot}
-			for _, o := range p.Fleet {
-				if o.QueuedResource == c.QueuedResource {
-					order := p.order(o)
-					order.Zone = zone
-					q.Nodes = append(q.Nodes, order)
-				}
-			}
-			p.try(p.api.OwnerCreateQueuedResource(q, owner))
-			return
-		}
-		p.try(p.api.OwnerCreate(order, owner))
-		p.checks.ordered(c, shape)
+		p.create(c, zone, shape)
 	})
+}
+
+// create has the owner of a slice order it, and with it what its queued resource held.
+func (t *troubles) create(c SliceConfig, zone, shape string) {
+	if c.QueuedResource != "" {
+		q := tputest.QueuedConfig{Zone: zone, Name: c.QueuedResource, Spot: c.Spot}
+		for _, o := range t.Fleet {
+			if o.QueuedResource == c.QueuedResource {
+				order := t.order(o)
+				order.Zone = zone
+				q.Nodes = append(q.Nodes, order)
+			}
+		}
+		t.try(t.api.OwnerCreateQueuedResource(q, owner))
+		return
+	}
+	order := t.order(c)
+	order.Zone, order.Accelerator = zone, shape
+	t.try(t.api.OwnerCreate(order, owner))
+	t.checks.ordered(c, shape)
 }
 
 // order is what the owner of a slice orders.

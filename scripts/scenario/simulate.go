@@ -143,6 +143,7 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	people := newPeople(t)
 	people.plan()
 	newOperators(t).plan()
+	w.checks.entered = newMarksman(t).entered
 	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
 	day := 0

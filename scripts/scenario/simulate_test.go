@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func TestNoSeedBreaksARule(t *testing.T) {
 	if testing.Short() {
 		seeds = 1
 	}
-	for faults, days := range map[string]float64{"none": 2, "light": 1, "heavy": 0.5} {
+	for faults, days := range map[string]float64{"none": 2, "light": 1, "heavy": 0.5, "hostile": 0.5} {
 		for seed := uint64(1); seed <= seeds; seed++ {
 			t.Run(fmt.Sprintf("%s/%d", faults, seed), func(t *testing.T) {
 				t.Parallel()
@@ -71,7 +72,7 @@ func TestWhatOpensAndEndsInOneStepIsAnIncident(t *testing.T) {
 func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 	scenario.Beside(t)
 	run := func() string {
-		sim := simulation(t, 5, "heavy", 0.5)
+		sim := simulation(t, 5, "hostile", 0.5)
 		sim.Lines = true
 		r := simulate(t, sim)
 		out, err := json.Marshal(struct {
@@ -98,7 +99,7 @@ func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 func TestFewerFaultsAreTheBeginningOfMore(t *testing.T) {
 	scenario.Beside(t)
 	t.Parallel()
-	sim := simulation(t, 6, "heavy", 0.5)
+	sim := simulation(t, 6, "hostile", 0.5)
 	all := simulate(t, sim)
 	if all.Faults < 50 || all.Faults != len(all.Told) {
 		t.Fatalf("%d faults, %d told: too few to leave some out", all.Faults, len(all.Told))
@@ -114,6 +115,18 @@ func TestFewerFaultsAreTheBeginningOfMore(t *testing.T) {
 	sim.Limit = 0
 	if none := simulate(t, sim); none.Faults != 0 || none.Incidents != 0 || none.Goodput < 0.9 {
 		t.Errorf("without anything that goes wrong: %d faults, %d incidents, goodput %v", none.Faults, none.Incidents, none.Goodput)
+	}
+}
+
+// TestHostileFaultsStrikeInTheMiddle of what is done about an incident, and the others do not.
+func TestHostileFaultsStrikeInTheMiddle(t *testing.T) {
+	t.Parallel()
+	for faults, want := range map[string]bool{"heavy": false, "hostile": true} {
+		r := simulate(t, simulation(t, 3, faults, 0.5))
+		aimed := slices.ContainsFunc(r.Told, func(told string) bool { return strings.Contains(told, "in the middle of") })
+		if aimed != want {
+			t.Errorf("%s: aimed %v, want %v, in %d faults", faults, aimed, want, len(r.Told))
+		}
 	}
 }
 

@@ -94,7 +94,7 @@ func simulateCommand() *cobra.Command {
 	f.Float64Var(&o.days, "days", 60, "how many days pass")
 	f.IntVar(&o.slices, "slices", 0, "how many slices of the fleet each seed draws; the others of their workloads come too; 0 takes all")
 	f.IntVar(&o.least, "incidents", 0, "how many incidents a seed has at least: one that opens fewer is run again for twice as long, 3650 days at the most")
-	f.StringVar(&o.faults, "faults", "light", "what goes wrong with the machinery beside the fleet's own troubles: none, light, heavy")
+	f.StringVar(&o.faults, "faults", "light", "what goes wrong with the machinery beside the fleet's own troubles: none, light, heavy, or hostile, which strikes in the middle of incidents too")
 	f.StringVar(&o.fleet, "fleet", "", "a YAML file with fleet and capacity, as in the scenarios of events/testdata; without it a mixed fleet")
 	f.StringVar(&o.policy, "policy", "", "the policy file; without it the mixed fleet's")
 	o.allow.flag(c)

@@ -41,7 +41,7 @@ func TestSimulateUsage(t *testing.T) {
 		{[]string{"--seed", "18446744073709551615", "--seeds", "2"}, "there are not that many seeds"},
 		{[]string{"--slices", "-1"}, "--slices -1"},
 		{[]string{"--incidents", "-1"}, "--incidents -1"},
-		{[]string{"--faults", "some"}, `"some" is no degree of faults; there are none, light and heavy`},
+		{[]string{"--faults", "some"}, `"some" is no degree of faults; there are none, light, heavy and hostile`},
 		{[]string{"--sum"}, "--sum goes with --json"},
 		{[]string{"--fleet", filepath.Join(full, "none.yaml")}, "none.yaml"},
 		{[]string{"--fleet", write(t, "fleet.yaml", "project: mine\n")}, "it names no slice"},
