@@ -87,6 +87,10 @@ func (m *marksman) strike(w incident.Workload, c SliceConfig) {
 				shots = append(shots, shot{h.name, func() error { return h.strike(m.troubles, c, zone) }})
 			}
 		}
+		shots = append(shots, shot{"the training is done", func() error {
+			m.trainings[c.Name].Finish()
+			return nil
+		}})
 		if c.Spot {
 			shots = append(shots, shot{"preempted, and gone at once", func() error {
 				return errors.Join(m.api.Preempt(zone, c.Name), m.api.Vanish(zone, c.Name))

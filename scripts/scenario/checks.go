@@ -913,7 +913,7 @@ func (c *checks) closed(r *record, after incident.Workload) {
 		return
 	}
 	for _, s := range after.Slices {
-		if t := c.trainings[s.Name]; t != nil && !t.NoCrew && t.LastStep() <= in.Baseline { // without a crew nobody tells of steps
+		if t := c.trainings[s.Name]; t != nil && !t.NoCrew && t.LastStep() <= in.Baseline && !t.Finished() { // without a crew nobody tells of steps
 			c.violated("6 progress", after.ID, "%s ended resumed by step past %d, and the training is at %d", in.ID, in.Baseline, t.LastStep())
 		}
 	}

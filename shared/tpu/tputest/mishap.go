@@ -78,7 +78,31 @@ func (t *Training) Die() {
 	})
 }
 
-// Reboot starts the crew, or the training where there is none, as its owner does who found it dead.
+// Finish has the training that runs end, because its work is done, and so does whatever starts it again, until its owner begins
+// another one.
+func (t *Training) Finish() {
+	t.lock(func() {
+		if t.running {
+			t.done = true
+			t.finish()
+		}
+	})
+}
+
+func (t *Training) finish() {
+	t.stop()
+	t.crashed = true // nobody starts it again by themselves
+	t.report(events.CrewReport{Report: events.ReportFinished, Step: t.high})
+}
+
+// Finished reports whether the work of the training is done.
+func (t *Training) Finished() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.done
+}
+
+// Reboot starts the crew, or the training where there is none, as its owner does who found it dead, or done: then it is another one.
 func (t *Training) Reboot() {
 	t.lock(func() {
 		if !t.up {
@@ -86,7 +110,7 @@ func (t *Training) Reboot() {
 		}
 		t.stop()
 		t.crashed, t.left, t.pause = false, t.Restarts, t.Backoff
-		t.Fails = 0
+		t.Fails, t.done = 0, false
 		t.later(t.BootTakes, t.boot)
 	})
 }

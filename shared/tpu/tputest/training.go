@@ -117,6 +117,8 @@ type Training struct {
 	asked       *events.CrewRequest
 	answered    string
 	entries     int
+	// done says that its work is done: whoever starts it again sees it end at once.
+	done bool
 	// dead is when the crew ended without a word, hung when the steps stopped.
 	dead, hung time.Time
 	// ran is the life in which the last attempt was begun, began when that was, haunted when a zombie of a former life wrote last.
@@ -397,6 +399,10 @@ func (t *Training) begin(attempt int, from int64, first time.Time) {
 	t.attempt, t.from, t.first, t.ran, t.began = attempt, from, first, t.life, t.Clock.Now()
 	if attempt > 1 {
 		t.report(events.CrewReport{Report: events.ReportStarted, Workers: t.workers, Step: from})
+	}
+	if t.done {
+		t.later(t.FailsAfter, t.finish)
+		return
 	}
 	if t.Fails != 0 && t.crashedBefore() && (t.FailsTimes == 0 || t.failed < t.FailsTimes) {
 		t.later(t.FailsAfter, func() {
