@@ -50,7 +50,7 @@
 //	creating     grace        Read
 //	creating     healing      Read
 //	creating     looking      Read
-//	creating     observed     Forbidden
+//	creating     observed     Forbidden Read
 //	creating     released     Called Cancelled Read
 //	creating     resuming     Read
 //	creating     watching     Read
@@ -187,7 +187,7 @@
 //	starting     deleting     Read
 //	starting     escalated    Answered Forbidden Read Ticked
 //	starting     grace        Read
-//	starting     healing      Read
+//	starting     healing      Read Ticked
 //	starting     looking      Read
 //	starting     observed     Forbidden
 //	starting     released     Called Cancelled Read

@@ -348,6 +348,12 @@ func (m *machine) isLost(s *Slice) {
 		m.lose(s, t.Text)
 		return
 	}
+	if !s.Spot && m.startsOthers(s) {
+		if m.stopped(s.Since); m.trouble(t, s.Incarnation) {
+			m.line(LineSeen, t.Text, "")
+		}
+		return // it is waited for once they are started
+	}
 	switch m.phase() {
 	case Clearing, Discarding:
 		return
@@ -363,7 +369,7 @@ func (m *machine) isLost(s *Slice) {
 		if m.w.Incident.Asked == events.ActionDelete {
 			return
 		}
-	case Healing, Window, Starting:
+	case Healing, Window:
 		if !s.Spot {
 			m.stopped(s.Since)
 			m.beganEarly()
@@ -609,8 +615,8 @@ func (m *machine) gone(s *Slice) {
 			m.lose(s, "node "+s.Name+" is gone")
 			return
 		}
-		if in.Phase == Healing && m.othersHeal(s) {
-			return // what is waited for takes longer than any word of this one
+		if in.Phase == Healing && m.othersHeal(s) || m.startsOthers(s) {
+			return // what is waited for takes longer than any word of this one, or comes first
 		}
 		m.enter(InGrace, s.Since.Add(Grace))
 		m.line(LineSeen, "node "+s.Name+" is gone", "")

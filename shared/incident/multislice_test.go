@@ -25,9 +25,11 @@ func multi(spot bool) incident.Workload {
 	return w
 }
 
-// singles is a Multislice of two slices of one worker each, on demand, which can be stopped and started.
-func singles(bool) incident.Workload {
-	w := multi(false)
+// singles is a Multislice of two slices of one worker each, on demand, which can be stopped and started, spotSingles one of Spot.
+func singles(bool) incident.Workload     { return ofOneWorker(multi(false)) }
+func spotSingles(bool) incident.Workload { return ofOneWorker(multi(true)) }
+
+func ofOneWorker(w incident.Workload) incident.Workload {
 	for i := range w.Slices {
 		s := &w.Slices[i]
 		s.Accelerator, s.Workers, s.Chips = "v5litepod-8", 1, 8
@@ -423,6 +425,8 @@ var reachMulti = []struct {
 	{"everything", "a read lost, b read lost, do, a read gone, b read gone, do, a read ours, b read ours", queued},
 	{"ask", "a read lost", queued},
 	{"everything", "a read stopped, later, a unsaid, tick, do, b read lost", singles},
+	{"everything", "a read stopped, later, a unsaid, tick, do, b read lost, later", singles},
+	{"ask", "a read stopped, later, a unsaid, tick, b read lost", singles},
 }
 
 // exploreMulti walks the states of a Multislice.

@@ -139,8 +139,8 @@ func TestTrainingFollowsWhatItsOwnerCreatesInAnotherZone(t *testing.T) {
 		"another zone":     {"everything", "us-west4-b", nil, incident.Admitting},
 		"the same zone":    {"everything", "us-west4-a", nil, ""}, // its crew puts itself into the place of the last
 		"no lease of ours": {"everything", "us-west4-b", func(w *incident.Workload) { w.Crew.Named = 0 }, ""},
-		"finished":         {"everything", "us-west4-b", func(w *incident.Workload) { w.Crew.Finished = true }, ""},
 		"only watched":     {"watch", "us-west4-b", nil, ""},
+		"the last training is done, and they begin another": {"everything", "us-west4-b", func(w *incident.Workload) { w.Crew.Finished = true }, incident.Admitting},
 		"an order of theirs in that zone came to nothing before": {"everything", "us-west4-b", func(w *incident.Workload) {
 			w.Slices[0].Zone, w.Slices[0].Incarnation = "us-west4-b", events.Incarnation{Zone: "us-west4-b", ID: "9000", Created: start.Add(-time.Minute)}
 		}, incident.Admitting},

@@ -44,6 +44,11 @@ func (m *machine) lose(s *Slice, what string) {
 	m.replace(what)
 }
 
+// loseGone takes a slice for lost of whose end nobody has said a word in time.
+func (m *machine) loseGone(s *Slice) {
+	m.lose(s, "node "+s.Name+" is gone, and nothing says within "+events.Span(Grace)+" that its owner deleted it")
+}
+
 // keepsSaved notes what is saved when a slice is lost: training resumes from there, and progress has to pass it.
 func (m *machine) keepsSaved() {
 	if saved := max(m.w.Progress.Verified, m.w.Progress.CheckpointStep); saved > m.w.Incident.Baseline {
@@ -337,8 +342,7 @@ func (m *machine) removed(s *Slice) {
 // livesWhileRemoving stops a deletion that has not been called for when the API shows that the slice lives: Google has
 // brought it back meanwhile, or is about to, and what it trains is saved nowhere.
 func (m *machine) livesWhileRemoving(s *Slice) {
-	stopped := s.Condition == Stopped && s.QueuedResource == ""
-	if m.mayGo(s) || s.Condition != Ready && !stopped && !m.unsaved(s) {
+	if m.mayGo(s) || s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {
 		return
 	}
 	t := m.w.Incident.task(events.ActionDelete, s.Name)
@@ -357,26 +361,29 @@ func (m *machine) livesWhileRemoving(s *Slice) {
 	}
 	m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
 	m.drop(events.ActionDelete, s.Name)
-	why := "Google healed the slice before it was deleted"
+	wait, why := "wait for Google's own recovery", "Google healed the slice before it was deleted"
 	switch {
-	case stopped:
-		why = "the slice is only stopped"
+	case s.onlyStopped():
+		wait, why = waitForStopper, "the slice is only stopped"
 	case s.Condition != Ready:
 		why = "the slice lives, and no checkpoint of its training has been verified"
 	}
 	switch {
 	case len(m.replacing()) > 0:
+		alone := !slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return o.Replace && !m.coming(&o) })
 		if m.outgoing() == nil {
 			m.recreate(why)
 		}
-		return
+		if !alone {
+			return // its deletion was charged with that of another slice
+		}
 	case s.Condition == Ready && !m.admitted():
 		m.admit()
 	case s.Condition == Ready:
 		m.resume(why)
 	default:
 		m.enter(Healing, m.now.Add(HealFor))
-		m.decided("wait for Google's own recovery", why)
+		m.decided(wait, why)
 	}
 	m.w.Budgets.Recreates = max(0, m.w.Budgets.Recreates-1)
 }
@@ -476,12 +483,23 @@ func (m *machine) admit() {
 func (m *machine) awaitRest() {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.Condition == Gone && !s.IsReleased() {
+			if m.now.Sub(s.Since) >= Grace {
+				m.loseGone(s)
+				return
+			}
 			m.enter(InGrace, s.Since.Add(Grace))
 			m.decided("wait "+events.Span(Grace)+" for word of who deleted "+s.Name, "nothing says that it was lost; what an owner deletes is released")
 			return
 		}
 	}
-	m.enter(Healing, m.now.Add(HealFor))
+	until := m.now.Add(HealFor)
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if since := s.Since.Add(HealFor); !s.IsReleased() && s.Condition != Ready && s.Condition != Stopped && since.Before(until) {
+			until = later(since, m.now) // it has been waited for meanwhile
+		}
+	}
+	m.enter(Healing, until)
 	m.decided("wait for Google's own recovery", m.stillThere())
 }
 

@@ -119,12 +119,17 @@ func (m *machine) openStopped(s *Slice) {
 	m.startOrTell(text)
 }
 
+// onlyStopped reports whether a slice is there, whole, and stopped. What a queued resource holds goes and comes with it.
+func (s *Slice) onlyStopped() bool { return s.Condition == Stopped && s.QueuedResource == "" }
+
+const waitForStopper = "wait for word of who stopped it"
+
 // standsStopped takes it that a slice which was to be replaced is only stopped: nothing of it is deleted. It reports whether that
 // changes where the incident goes.
 func (m *machine) standsStopped(s *Slice) bool {
 	in := m.w.Incident
-	if s.Condition != Stopped || !s.Replace || s.QueuedResource != "" || in.task(events.ActionDelete, s.Name) != nil {
-		return false // a queued resource goes as a whole, and what is being deleted may be gone
+	if !s.onlyStopped() || !s.Replace || in.task(events.ActionDelete, s.Name) != nil {
+		return false // what is being deleted may be gone
 	}
 	switch {
 	case s.Made != "":
@@ -138,7 +143,7 @@ func (m *machine) standsStopped(s *Slice) bool {
 	}
 	if in.Phase == Approving && in.Asked == events.ActionDelete && m.replacing() == nil {
 		m.enter(Healing, m.healUntil(s))
-		m.decided("wait for Google's own recovery", "node "+s.Name+" is only stopped")
+		m.decided(waitForStopper, "node "+s.Name+" is only stopped")
 		return true
 	}
 	return false
@@ -221,6 +226,13 @@ func (m *machine) sendStart(why string) {
 	m.send(tasks...)
 }
 
+// startsOthers reports whether the start of other slices is under way, or asked for.
+func (m *machine) startsOthers(s *Slice) bool {
+	in := m.w.Incident
+	return in.Phase == Starting && in.task(events.ActionStart, s.Name) == nil ||
+		in.Phase == Approving && in.Asked == events.ActionStart && m.startable() != nil
+}
+
 // startedAll reports whether everything that was to be started can be used.
 func (m *machine) startedAll() bool {
 	return !slices.ContainsFunc(m.w.Incident.Tasks, func(t Task) bool {
@@ -238,5 +250,9 @@ func (m *machine) byHandStart() string {
 	if parts == nil {
 		return "look at the TPU yourself"
 	}
-	return "start it by hand: " + strings.Join(parts, "; ")
+	advice := "start it by hand: " + strings.Join(parts, "; ")
+	if slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Condition == Stopped && !s.IsReleased() && m.w.elsewhere(&s) }) {
+		advice += "; then pitstop retry " + m.w.Name + " lets training in where it is now"
+	}
+	return advice
 }

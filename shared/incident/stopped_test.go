@@ -307,7 +307,8 @@ func TestWhatItsOwnerStoppedIsNotReplaced(t *testing.T) {
 // madeStopped has a slice replaced by one that is stopped before it was seen usable.
 const madeStopped = "host error, read lost, later, tick, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours stopped"
 
-// TestWhatIsOnlyStoppedIsNeverDeleted: it is started, or left to a person, also where Google's own recovery was waited for.
+// TestWhatIsOnlyStoppedIsNeverDeleted: it is started, or left to a person, also where Google's own recovery was waited for. What
+// nobody waits for any more is another matter.
 func TestWhatIsOnlyStoppedIsNeverDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		play func(s *stopped)
@@ -365,57 +366,142 @@ func TestWhatIsOnlyStoppedIsNeverDeleted(t *testing.T) {
 	}
 }
 
-// TestWhatStartsIsNotReplaced: what is on its way up, or only stopped, is no part of what another slice has lost.
-func TestWhatStartsIsNotReplaced(t *testing.T) {
-	for name, steps := range map[string][][2]string{
-		"another slice is lost while one is started": {
-			{"a read stopped", "peace"},
-			{"later", "peace"},
-			{"a unsaid", "peace"},
-			{"tick", "starting: start"},
-			{"do", "starting"},
+// TestAStartBesideALoss: what is on its way up, or only stopped, is no part of what is lost, and what is lost is not forgotten
+// over it.
+func TestAStartBesideALoss(t *testing.T) {
+	started := [][2]string{
+		{"a read stopped", "peace"},
+		{"later", "peace"},
+		{"a unsaid", "peace"},
+		{"tick", "starting: start"},
+		{"do", "starting"},
+	}
+	for name, c := range map[string]struct {
+		of     func(bool) incident.Workload
+		policy string
+		steps  [][2]string
+	}{
+		"another slice is lost while one is started": {singles, "everything", append(started[:5:5], [][2]string{
 			{"b read lost", "starting"},
 			{"a read unhealthy", "starting"}, // on its way
 			{"a read ready", "healing"},
 			{"later", "healing"},
 			{"tick", "deleting: delete b"},
-		},
-		"one is broken for a moment when the time of the other is over": {
-			{"b read lost", "healing"},
+		}...)},
+		"what is started is lost itself": {singles, "everything", append(started[:5:5], [][2]string{
+			{"a read lost", "healing"},
 			{"later", "healing"},
-			{"a read unhealthy", "healing"},
+			{"tick", "deleting: delete a"},
+		}...)},
+		"another slice is lost, and the start comes to nothing": {singles, "everything", append(started[:5:5], [][2]string{
+			{"b read lost", "starting"},
+			{"later", "starting"},
+			{"tick", "healing"},
+			{"later", "healing"}, // four hours since it was lost
 			{"tick", "deleting: delete b"},
-		},
-		"it is only stopped when it is to be deleted": {
+		}...)},
+		"another slice is gone, and the start comes to nothing": {singles, "everything", append(started[:5:5], [][2]string{
+			{"b read gone", "starting"},
+			{"later", "starting"},
+			{"tick", "creating: create b"}, // for longer than anybody's word about it takes
+		}...)},
+		"another slice is lost while the start waits for a person": {singles, "ask", append(started[:3:3], [][2]string{
+			{"tick", "approving"},
+			{"b read lost", "approving"},
+			{"tick", "approving"},
+			{"b read gone", "approving"},
+			{"tick", "approving"},
+		}...)},
+		"the start of one does not begin the time of the other anew": {singles, "everything", [][2]string{
+			{"b read lost", "healing"},
+			{"a read stopped", "healing"},
+			{"a while", "healing"},
+			{"a unsaid", "healing"},
+			{"tick", "starting: start"},
+			{"do", "starting"},
+			{"a read ready", "healing"},
+			{"later", "healing"},
+			{"past four hours", "healing"},
+			{"tick", "deleting: delete b"},
+		}},
+		"one is stopped by nobody knows whom, and the other is lost": {singles, "everything", [][2]string{
+			{"b read lost", "healing"},
+			{"a read stopped", "healing"},
+			{"later", "healing"},
+			{"tick", "deleting: delete b"},
+		}},
+		"it is only stopped when it is to be deleted": {singles, "everything", [][2]string{
 			{"b read lost", "healing"},
 			{"later", "healing"},
 			{"tick", "deleting: delete b"},
 			{"b read stopped", "healing"},
-		},
-		"it was lost, and is shown as stopped then": {
+		}},
+		"it was lost, and is shown as stopped then": {singles, "everything", [][2]string{
 			{"b read lost", "healing"},
 			{"b read stopped", "healing"},
 			{"a while", "healing"},
 			{"b unsaid", "healing"},
 			{"tick", "starting: start"},
-		},
-		"it is stopped once it is being deleted": {
+		}},
+		"it is stopped once it is being deleted": {singles, "everything", [][2]string{
 			{"b read lost", "healing"},
 			{"later", "healing"},
 			{"tick", "deleting: delete b"},
 			{"do", "deleting"},
 			{"b read stopped", "deleting"},
-		},
+		}},
+		"one is only stopped while the other is created": {spotSingles, "everything", [][2]string{
+			{"a read lost", "deleting: delete a"},
+			{"do", "deleting"},
+			{"a read gone", "creating: create a"},
+			{"do", "creating"},
+			{"b read lost", "deleting: delete b"},
+			{"b read stopped", "creating"},
+			{"a read ours", "healing"},
+			{"b read stopped", "healing"},
+			{"a while", "healing"},
+			{"b unsaid", "healing"},
+			{"tick", "starting: start"},
+			{"do", "starting"},
+			{"b read ready", "admitting: admit a=7712 b=7760"},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := node{w: singles(false), now: start, path: name}
-			for _, s := range steps {
+			n := node{w: c.of(false), now: start, path: name}
+			for _, s := range c.steps {
+				if s[0] == "past four hours" {
+					if n.now = start.Add(incident.HealFor + time.Minute); n.w.Incident.Deadline.After(n.now) {
+						t.Fatalf("%s: it is waited for until %s", n.path, n.w.Incident.Deadline)
+					}
+					continue
+				}
 				var sent []events.Event
-				n, sent = play(t, policies["everything"], n, s[0])
+				n, sent = play(t, policies[c.policy], n, s[0])
 				if d := cmp.Diff(s[1], stands(n.w, sent)); d != "" {
 					t.Fatalf("%s (-want +got):\n%s", n.path, d)
 				}
 			}
+			if got := n.w.Budgets.Recreates; got > 1 {
+				t.Errorf("%d replacements are charged, and there was one", got)
+			}
 		})
+	}
+}
+
+// TestWhatWasMadeElsewhereAndStoppedIsLetIn: no crew may put itself into the place of one in another zone, so whoever starts it has
+// to say so.
+func TestWhatWasMadeElsewhereAndStoppedIsLetIn(t *testing.T) {
+	w := quiet(true)
+	single(&w)
+	w.Crew.Named = 1
+	w.Slices[0].Condition, w.Slices[0].Incarnation.Zone = incident.Stopped, "us-west4-b"
+	w.Slices[0].Since = start
+	w, _, _ = incident.Advance(policies["everything"], w, incident.Retried{Word: ann}, start.Add(time.Hour))
+	for now := start.Add(time.Hour); w.Incident != nil && now.Before(start.Add(24*time.Hour)); now = now.Add(time.Minute) {
+		w, _, _ = incident.Advance(policies["everything"], w, learned(w, w.Slices[0], now)["read stopped"], now)
+		w, _, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, now)
+	}
+	if c := w.Closed; c == nil || c.Code != incident.CodeUnread || !strings.Contains(c.Advice, "tpu-vm start llama-8b") || !strings.Contains(c.Advice, "pitstop retry llama-8b") {
+		t.Errorf("%+v, %+v", w.Incident, c)
 	}
 }

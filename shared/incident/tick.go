@@ -193,7 +193,7 @@ func (m *machine) overdue() {
 	case InGrace:
 		for i := range m.w.Slices {
 			if s := &m.w.Slices[i]; s.Condition == Gone && !s.IsReleased() {
-				m.lose(s, "node "+s.Name+" is gone, and nothing says within "+events.Span(Grace)+" that its owner deleted it")
+				m.loseGone(s)
 				return
 			}
 		}
@@ -210,6 +210,10 @@ func (m *machine) overdue() {
 	case Resuming:
 		m.noProgress(took)
 	case Starting:
+		if slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return !s.IsReleased() && s.Condition != Ready && m.startsOthers(&s) }) {
+			m.awaitRest() // another slice was lost meanwhile
+			return
+		}
 		m.escalate(CodeOverdue, "it was not usable within "+took+" of its start: "+m.lastFailure(), m.byHandStart())
 	case Watching:
 		m.finish(Observed, "", m.watchCode(), m.stillThere()+" after "+took, "")
@@ -261,18 +265,21 @@ func (m *machine) unhealed(took string) {
 		m.resume("the slice is usable")
 		return
 	}
-	if names := m.stillStopped(); names != nil {
-		m.startOrTell(strings.Join(names, ", ") + " stopped")
-		return
-	}
+	stopped := m.stillStopped()
+	suspended := slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Condition == Stopped && !s.onlyStopped() && !s.IsReleased() })
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		fresh := s.Condition == Gone && m.now.Sub(s.Since) < Grace || s.Condition == Unhealthy && m.now.Sub(s.Since) < SickFor
-		if !s.IsReleased() && s.Condition != Ready && !fresh {
+		fresh := s.Condition == Gone && m.now.Sub(s.Since) < Grace
+		if !s.IsReleased() && s.Condition != Ready && s.Condition != Stopped && !fresh && !suspended {
 			m.slice(s.Name).Replace = true
 		}
 	}
-	if m.replacing() == nil {
+	switch {
+	case m.replacing() != nil && !suspended: // what is stopped besides comes after that
+	case stopped != nil:
+		m.startOrTell(strings.Join(stopped, ", ") + " stopped")
+		return
+	default:
 		m.awaitRest()
 		return
 	}

@@ -579,7 +579,7 @@ func (w Workload) waiting() (name string) {
 // follows is when what waits to be admitted can be; zero where nothing waits, or the policy is known to allow nothing.
 func (w Workload) follows() time.Time {
 	s := w.Slice(w.waiting())
-	if s == nil || w.Watched || w.Crew.Finished {
+	if s == nil || w.Watched {
 		return time.Time{}
 	}
 	at := s.Since
