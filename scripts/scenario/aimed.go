@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"pitstop.internal/events"
@@ -24,17 +25,20 @@ type marksman struct {
 
 func newMarksman(t *troubles) *marksman {
 	m := &marksman{troubles: t, rand: stream(t.sim.Seed, "aimed")}
-	m.favourite = transitions[m.rand.IntN(len(transitions))][0]
+	var phases []string
+	for _, step := range transitions {
+		if step[0] != "peace" && !slices.Contains(phases, step[0]) {
+			phases = append(phases, step[0])
+		}
+	}
+	m.favourite = phases[m.rand.IntN(len(phases))]
 	return m
 }
 
-// Aimed troubles strike so long after an incident has entered a phase, each magnitude as often as another, and every other time
-// once more so much later.
-const (
-	soonest = time.Second
-	latest  = 3 * time.Hour
-	again   = time.Minute
-)
+// drawn is a time between two others, each magnitude as likely as another.
+func (m *marksman) drawn(low, high time.Duration) time.Duration {
+	return time.Duration(float64(low) * math.Pow(float64(high)/float64(low), m.rand.Float64()))
+}
 
 // entered is told of each phase that an incident enters.
 func (m *marksman) entered(w incident.Workload) {
@@ -43,11 +47,12 @@ func (m *marksman) entered(w incident.Workload) {
 		aim *= 4
 	}
 	if m.rand.Float64() < aim {
-		m.aim(w, time.Duration(float64(soonest)*math.Pow(float64(latest)/float64(soonest), m.rand.Float64())))
+		m.aim(w, m.drawn(time.Second, 3*time.Hour))
 	}
 }
 
-// aim has something strike a workload some time from now, if its incident is in the same phase then.
+// aim has something strike a workload some time from now if its incident is in the same phase then, and now and then once more,
+// and again, shortly after that.
 func (m *marksman) aim(w incident.Workload, wait time.Duration) {
 	id, phase := w.Incident.ID, w.Incident.Phase
 	m.after(wait, func() {
@@ -70,17 +75,38 @@ func (m *marksman) aim(w incident.Workload, wait time.Duration) {
 		}
 		m.strike(doc, of[m.rand.IntN(len(of))])
 		if m.rand.IntN(2) == 0 {
-			m.aim(w, m.between(soonest, again))
+			m.aim(w, m.drawn(time.Second, time.Minute))
 		}
 	})
+}
+
+// shot is one thing that may happen in the state in which a slice is. Its error says that nothing came of it.
+type shot struct {
+	name   string
+	strike func() error
 }
 
 // strike lets something happen to a slice, whatever state it is in, or has somebody say something about its workload.
 func (m *marksman) strike(w incident.Workload, c SliceConfig) {
 	zone := m.whereIs(c.Name)
 	state, _ := m.api.State(zone, c.Name)
-	shots := m.words(w, c, zone)
+	shots := append(m.mishaps(c, zone, state), m.words(w, c, zone)...)
+	s := shots[m.rand.IntN(len(shots))]
+	if !m.chaos.strikes("%s, in the middle of %s: %s in %s, %s", s.name, w.Incident.Phase, c.Name, zone, cmp.Or(state, "gone")) {
+		return
+	}
+	if err := s.strike(); err != nil {
+		m.try(err)
+		return
+	}
+	m.checks.happened(s.name, c.Name)
+}
+
+// mishaps are what Google, the training, and whoever else may touch a slice do to it.
+func (m *marksman) mishaps(c SliceConfig, zone, state string) (shots []shot) {
 	switch state {
+	case "":
+		return []shot{{"created by its owner", func() error { return m.create(c, c.Zone, c.Accelerator) }}}
 	case "READY":
 		for _, h := range happenings {
 			if h.befalls(c.Spot) {
@@ -94,68 +120,56 @@ func (m *marksman) strike(w incident.Workload, c SliceConfig) {
 		if c.Spot {
 			shots = append(shots, shot{"preempted, and gone at once", func() error {
 				return errors.Join(m.api.Preempt(zone, c.Name), m.api.Vanish(zone, c.Name))
-			}}, shot{"stopped by nobody that the log knows", func() error { return m.stoppedSilently(c, zone) }})
+			}})
 		}
-	case "":
-		shots = append(shots, shot{"created by its owner", func() error {
-			m.create(c, c.Zone, c.Accelerator)
-			return nil
-		}})
-	default:
-		lost := shot{"terminated", func() error { return m.api.Terminate(zone, c.Name) }}
-		if c.Spot {
-			lost = shot{"preempted", func() error { return m.api.Preempt(zone, c.Name) }}
+		if c.Spot && len(m.api.Hosts(zone, c.Name)) == 1 {
+			shots = append(shots, shot{"stopped by nobody that the log knows", func() error { return m.stoppedSilently(c, zone) }})
 		}
-		shots = append(shots, lost, shot{"owner deletes", func() error { return m.deleted(c, zone) }})
-	}
-	switch state {
+		return shots
 	case "STOPPED":
-		shots = append(shots, shot{"started by its owner", func() error {
-			m.try(m.api.Start(zone, c.Name, owner))
-			return nil
-		}})
+		shots = append(shots, shot{"started by its owner", func() error { return m.api.Start(zone, c.Name, owner) }})
 	case "PREEMPTED", "REPAIRING":
 		shots = append(shots, shot{"usable again", func() error {
 			return errors.Join(m.api.SetState(zone, c.Name, "READY"), m.api.SetHealth(zone, c.Name, "HEALTHY"))
 		}})
 	}
-	s := shots[m.rand.IntN(len(shots))]
-	if m.chaos.strikes("%s, in the middle of %s: %s in %s, %s", s.name, w.Incident.Phase, c.Name, zone, cmp.Or(state, "gone")) {
-		m.checks.happened(s.name, c.Name)
-		m.must(s.strike())
+	if c.Spot {
+		shots = append(shots, shot{"preempted", func() error { return m.api.Preempt(zone, c.Name) }})
+	} else {
+		shots = append(shots, shot{"terminated", func() error { return m.api.Terminate(zone, c.Name) }})
 	}
+	return append(shots, shot{"owner deletes", func() error { return m.deleted(c, zone) }})
 }
 
-// shot is one thing that may happen to a slice in the state that it is in.
-type shot struct {
-	name   string
-	strike func() error
-}
-
-// words are what somebody may say about a workload in the middle of an incident.
+// words are what somebody may say about a workload.
 func (m *marksman) words(w incident.Workload, c SliceConfig, zone string) []shot {
-	origin := incident.Origin{ID: approvalID, Time: m.clock.Now()}
-	word := incident.Word{By: owner, Why: "in the middle of it"}
 	said := func(e incident.Evidence) func() error {
 		return func() error {
-			m.orders(w, e, "somebody says so")
+			m.clock.Go(func() { m.says(w.ID, e) })
+			m.clock.Settle()
 			return nil
 		}
 	}
+	origin := incident.Origin{ID: approvalID, Time: m.clock.Now()}
+	word := incident.Word{By: owner, Why: "in the middle of it"}
 	shots := []shot{
 		{"another policy named", func() error {
-			label := []string{"watch", "asking", "careful", "planned", "night"}[m.rand.IntN(5)]
-			m.after(m.between(time.Minute, 6*time.Hour), func() {
+			labels := []string{"watch"}
+			for _, o := range m.Fleet {
+				if o.Policy != "" && !slices.Contains(labels, o.Policy) {
+					labels = append(labels, o.Policy)
+				}
+			}
+			m.after(m.drawn(time.Minute, 6*time.Hour), func() {
 				if z := m.whereIs(c.Name); z != "" {
 					m.try(m.api.SetLabel(z, c.Name, events.LabelPolicy, c.Policy, owner))
 				}
 			})
-			m.try(m.api.SetLabel(zone, c.Name, events.LabelPolicy, label, owner))
-			return nil
+			return m.api.SetLabel(zone, c.Name, events.LabelPolicy, labels[m.rand.IntN(len(labels))], owner)
 		}},
 		{"policy changed", func() error {
 			m.enforce([]byte("policies: {}\n"))
-			m.after(m.between(time.Minute, 2*time.Hour), func() { m.enforce(m.sim.Policy) })
+			m.after(m.drawn(time.Minute, 2*time.Hour), func() { m.enforce(m.sim.Policy) })
 			return nil
 		}},
 		{"approved", func() error {

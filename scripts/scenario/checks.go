@@ -508,7 +508,7 @@ func (c *checks) started(inst *instance, doc incident.Workload, slice, zone stri
 	if s == nil || doc.Incident == nil || s.Incarnation.ID != read.life || read.state != "STOPPED" {
 		c.violated("1 fence", doc.ID, "%s was started, and read as %s, %s", slice, read.life, read.state)
 	}
-	if doc.Incident != nil && doc.Incident.Switches.Level(policy.StartStopped) == policy.No {
+	if !c.lately(doc.Label, func(p policy.Policy) bool { return p.Switches.StartStopped != policy.No }) {
 		c.violated("owner's word", doc.ID, "%s was started, and start_stopped is no", slice)
 	}
 }

@@ -144,12 +144,12 @@ func (p *people) replace(c SliceConfig, zone, shape string) {
 		if p.whereIs(c.Name) != "" {
 			return
 		}
-		p.create(c, zone, shape)
+		p.try(p.create(c, zone, shape))
 	})
 }
 
 // create has the owner of a slice order it, and with it what its queued resource held.
-func (t *troubles) create(c SliceConfig, zone, shape string) {
+func (t *troubles) create(c SliceConfig, zone, shape string) error {
 	if c.QueuedResource != "" {
 		q := tputest.QueuedConfig{Zone: zone, Name: c.QueuedResource, Spot: c.Spot}
 		for _, o := range t.Fleet {
@@ -159,13 +159,12 @@ func (t *troubles) create(c SliceConfig, zone, shape string) {
 				q.Nodes = append(q.Nodes, order)
 			}
 		}
-		t.try(t.api.OwnerCreateQueuedResource(q, owner))
-		return
+		return t.api.OwnerCreateQueuedResource(q, owner)
 	}
 	order := t.order(c)
 	order.Zone, order.Accelerator = zone, shape
-	t.try(t.api.OwnerCreate(order, owner))
 	t.checks.ordered(c, shape)
+	return t.api.OwnerCreate(order, owner)
 }
 
 // order is what the owner of a slice orders.
