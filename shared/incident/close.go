@@ -170,7 +170,7 @@ func (m *machine) close() {
 		m.w.Creators = append(slices.Clip(m.w.Creators), Creator{Incident: in.ID, Opened: in.Opened, Closed: in.Closed})
 		m.w.Creators = m.w.Creators[max(0, len(m.w.Creators)-maxCreators):]
 	}
-	if (in.Outcome == Released || in.Outcome == Observed) && in.Code != CodeCancelled {
+	if (in.Outcome == Released || in.Outcome == Observed) && in.Code != CodeCancelled && !m.w.Crew.Finished {
 		m.waitsOn()
 	}
 	if in.Outcome == Escalated || in.Outcome == Observed {

@@ -27,7 +27,7 @@
 //	approving    deleting     Approved Ticked
 //	approving    escalated    Read Reported
 //	approving    grace        Read
-//	approving    healing      Approved Read
+//	approving    healing      Approved Read Ticked
 //	approving    looking      Approved Read
 //	approving    maintaining  Approved Ticked
 //	approving    released     Called Cancelled Read

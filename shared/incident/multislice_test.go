@@ -427,6 +427,7 @@ var reachMulti = []struct {
 	{"everything", "a read stopped, later, a unsaid, tick, do, b read lost", singles},
 	{"everything", "a read stopped, later, a unsaid, tick, do, b read lost, later", singles},
 	{"ask", "a read stopped, later, a unsaid, tick, b read lost", singles},
+	{"everything", "a read lost, b read lost, a read stopped", func(bool) incident.Workload { return queued(false) }},
 }
 
 // exploreMulti walks the states of a Multislice.

@@ -107,6 +107,8 @@ const (
 	MaxRestarts = 3
 	// MaxRecreates is the infrastructure budget of a workload: a zone may serve the same bad host again and again.
 	MaxRecreates = 10
+	// MaxStarts is how often one incident starts what is stopped.
+	MaxStarts = 5
 	// MaxFailures ends a task that fails in a row for reasons other than capacity.
 	MaxFailures = 8
 )

@@ -481,6 +481,11 @@ func (m *machine) admit() {
 
 // awaitRest waits for the slices that were not replaced and cannot be used: training needs all of them.
 func (m *machine) awaitRest() {
+	for i := range m.w.Slices { // what Google may still bring back does not go with what is gone
+		if s := &m.w.Slices[i]; s.Replace && !s.Spot && s.Condition == Lost && !m.coming(s) && m.now.Sub(s.Since) < HealFor {
+			m.slice(s.Name).Replace = false
+		}
+	}
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.Condition == Gone && !s.IsReleased() {
 			if m.now.Sub(s.Since) >= Grace {
@@ -495,8 +500,8 @@ func (m *machine) awaitRest() {
 	until := m.now.Add(HealFor)
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if since := s.Since.Add(HealFor); !s.IsReleased() && s.Condition != Ready && s.Condition != Stopped && since.Before(until) {
-			until = later(since, m.now) // it has been waited for meanwhile
+		if since := s.Since.Add(HealFor); !s.IsReleased() && s.Condition == Lost && since.Before(until) {
+			until = later(since, m.now) // it has been waited for meanwhile; what is only sick may be at its start, or under maintenance
 		}
 	}
 	m.enter(Healing, until)

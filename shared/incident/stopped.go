@@ -3,6 +3,7 @@ package incident
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -132,7 +133,7 @@ func (m *machine) standsStopped(s *Slice) bool {
 		return false // what is being deleted may be gone
 	}
 	switch {
-	case s.Made != "":
+	case s.Made != "" || m.coming(s) && s.Incarnation.Created.After(in.Opened): // the crew of a new one may have spoken already
 		m.arrived(s)
 		if in.Phase == Recreating {
 			m.recreated()
@@ -216,7 +217,12 @@ func (m *machine) sendStart(why string) {
 		m.decided("wait for Google's own recovery", "nothing is stopped any more that may be started")
 		return
 	}
+	if m.w.Incident.Starts >= MaxStarts {
+		m.escalate(CodeOverdue, strings.Join(names, ", ")+" stopped again, or was not usable within "+events.Span(StartFor)+", after "+strconv.Itoa(MaxStarts)+" starts", m.byHandStart())
+		return
+	}
 	m.enter(Starting, m.now.Add(StartFor))
+	m.inc().Starts++
 	m.decided("start "+strings.Join(names, ", "), why)
 	var tasks []Task
 	for _, name := range names {

@@ -430,6 +430,67 @@ func TestAStartBesideALoss(t *testing.T) {
 			{"later", "healing"},
 			{"tick", "deleting: delete b"},
 		}},
+		"its owner's own order is still being made when the start is done": {func(bool) incident.Workload {
+			w := singles(false)
+			b := &w.Slices[1]
+			b.Condition, b.State, b.Since, b.Unused = incident.Creating, "CREATING", start.Add(-5*time.Hour), true
+			return w
+		}, "everything", append(started[:5:5], [][2]string{
+			{"a read ready", "healing"},
+			{"tick", "healing"},
+		}...)},
+		"the other was found stopped, and the start comes to nothing": {func(bool) incident.Workload {
+			w := singles(false)
+			b := &w.Slices[1]
+			b.Condition, b.State, b.Since = incident.Stopped, "STOPPED", start.Add(-time.Hour)
+			return w
+		}, "everything", append(started[:5:5], [][2]string{
+			{"later", "starting"},
+			{"tick", "escalated"},
+		}...)},
+		"a third is gone while one is lost and another is started": {func(bool) incident.Workload {
+			w := singles(false)
+			c := w.Slices[1]
+			c.Name, c.Group, c.Incarnation, c.Admitted = "c", "t1v-n-3f2a9c03", life(90), life(90)
+			w.Slices = append(w.Slices, c)
+			return w
+		}, "everything", [][2]string{
+			{"b read lost", "healing"},
+			{"a read stopped", "healing"},
+			{"a while", "healing"},
+			{"a unsaid", "healing"},
+			{"tick", "starting: start"},
+			{"do", "starting"},
+			{"c read gone", "starting"},
+			{"a while", "starting"},
+			{"a read ready", "creating: create c"}, // Google may still bring b back
+		}},
+		"its owner suspends a queued resource that was lost": {func(bool) incident.Workload {
+			w := queued(false)
+			w.Slices = w.Slices[:1]
+			return w
+		}, "everything", [][2]string{
+			{"a read lost", "healing"},
+			{"a read stopped", "healing"},
+			{"later", "healing"},
+			{"tick", "escalated"},
+		}},
+		"it was started by hand while a person was asked": {singles, "ask", append(started[:3:3], [][2]string{
+			{"tick", "approving"},
+			{"b read unhealthy", "approving"},
+			{"a read ready", "approving"},
+			{"tick", "healing"},
+		}...)},
+		"the crew of a new one spoke before it was stopped": {spotSingles, "everything", [][2]string{
+			{"a read lost", "deleting: delete a"},
+			{"do", "deleting"},
+			{"a read gone", "creating: create a"},
+			{"do", "creating"},
+			{"a read ours made", "creating"},
+			{"a mapped", "creating"},
+			{"a started", "creating"},
+			{"a read stopped", "healing"},
+		}},
 		"it is only stopped when it is to be deleted": {singles, "everything", [][2]string{
 			{"b read lost", "healing"},
 			{"later", "healing"},
@@ -503,5 +564,39 @@ func TestWhatWasMadeElsewhereAndStoppedIsLetIn(t *testing.T) {
 	}
 	if c := w.Closed; c == nil || c.Code != incident.CodeUnread || !strings.Contains(c.Advice, "tpu-vm start llama-8b") || !strings.Contains(c.Advice, "pitstop retry llama-8b") {
 		t.Errorf("%+v, %+v", w.Incident, c)
+	}
+}
+
+// TestAStartIsNotRepeatedForEver beside a slice that is now lost and now sick, so that its time never ends.
+func TestAStartIsNotRepeatedForEver(t *testing.T) {
+	n := node{w: singles(false), now: start}
+	starts := 0
+	for minute := range 48 * 60 {
+		n.now = n.now.Add(time.Minute)
+		b := "b read ready"
+		switch {
+		case minute > 60 && minute/60%2 == 0:
+			b = "b read unhealthy"
+		case minute > 60:
+			b = "b read lost"
+		}
+		for _, what := range []string{"a read stopped", b, "a unsaid", "a tick"} {
+			var sent []events.Event
+			n.w, sent, _ = incident.Advance(policies["everything"], n.w, evidenceOfBoth(n.w, n.now)[what], n.now)
+			for _, e := range sent {
+				if asks(e) == "start" {
+					starts++
+				}
+			}
+			if n.w.Incident != nil {
+				n = do(t, policies["everything"], n)
+			}
+		}
+		if n.w.Closed != nil {
+			break
+		}
+	}
+	if c := n.w.Closed; starts == 0 || starts > incident.MaxStarts || c == nil || c.Outcome != incident.Escalated {
+		t.Errorf("%d starts, and it ended %+v", starts, c)
 	}
 }

@@ -57,6 +57,10 @@ func (m *machine) ticked() {
 				return
 			}
 		}
+		if in.Asked == events.ActionStart && m.startable() == nil && !m.allReady() {
+			m.awaitRest() // somebody else has started it meanwhile
+			return
+		}
 		if m.reminds(in.Since) {
 			m.decided("still wait for approval: "+m.asks(in.Asked), events.Span(m.now.Sub(in.Since))+" by now")
 		}
@@ -210,7 +214,9 @@ func (m *machine) overdue() {
 	case Resuming:
 		m.noProgress(took)
 	case Starting:
-		if slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return !s.IsReleased() && s.Condition != Ready && m.startsOthers(&s) }) {
+		if slices.ContainsFunc(m.w.Slices, func(s Slice) bool {
+			return !s.IsReleased() && s.Condition != Ready && s.Condition != Stopped && m.startsOthers(&s)
+		}) {
 			m.awaitRest() // another slice was lost meanwhile
 			return
 		}
@@ -264,6 +270,11 @@ func (m *machine) unhealed(took string) {
 	if m.allReady() {
 		m.resume("the slice is usable")
 		return
+	}
+	for i := range m.w.Slices { // of what is stopped nothing is deleted
+		if s := &m.w.Slices[i]; s.Replace && s.Condition == Stopped && m.w.Incident.task(events.ActionDelete, s.Name) == nil {
+			m.slice(s.Name).Replace = false
+		}
 	}
 	stopped := m.stillStopped()
 	suspended := slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Condition == Stopped && !s.onlyStopped() && !s.IsReleased() })

@@ -334,6 +334,8 @@ type Incident struct {
 	// WaitingSince is when capacity was first refused, and Reminded when the wait was last told.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 	Reminded     time.Time `json:"reminded,omitzero"`
+	// Starts is how often what is stopped was started.
+	Starts int `json:"starts,omitzero"`
 	// Slow is when a creation that was accepted had not ended in its time, and was given as much again.
 	Slow time.Time `json:"slow,omitzero"`
 	// Clearing is the outcome that stands behind the clean-up of what our own requests still bring.
