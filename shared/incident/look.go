@@ -322,6 +322,9 @@ func (m *machine) react(s *Slice, e Read, was Condition) {
 		m.replace(m.lostIn(s) + ", and the queued resource " + s.QueuedResource + " holds " + s.Name + " too")
 		return
 	}
+	if s.IsReleased() && !s.Replace && s.Condition != Ready && m.w.Incident != nil && m.phase() != Clearing {
+		return // its owner has it, and nobody waits for it
+	}
 	switch s.Condition {
 	case Lost:
 		m.isLost(s)
@@ -573,7 +576,7 @@ func (m *machine) gone(s *Slice) {
 	}
 	if s.Unused {
 		s = m.slice(s.Name)
-		s.Unused, s.Released = false, m.now // an order of theirs that came to nothing
+		s.Unused, s.Replace, s.Released = false, false, m.now // an order of theirs that came to nothing
 		if in != nil && in.Phase != Clearing && !slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return !s.IsReleased() }) {
 			m.ownerActed("node "+s.Name+" is gone", "what its owner ordered came to nothing")
 			return

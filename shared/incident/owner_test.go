@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 )
@@ -442,5 +444,39 @@ func TestAnIncidentAboutOneSliceForgetsNothingOfAnother(t *testing.T) {
 		if opened := n.w.Incident != nil; opened == left {
 			t.Errorf("left to a person: %v; it stands as %s", left, stands(n.w, nil))
 		}
+	}
+}
+
+// TestWhatIsItsOwnersIsNotWaitedFor, whatever becomes of it while an incident about another slice is open.
+func TestWhatIsItsOwnersIsNotWaitedFor(t *testing.T) {
+	for name, steps := range map[string][][2]string{
+		"what they ordered is lost before it was usable, and comes to nothing": {
+			{"b owner deletes", "peace"},
+			{"b read gone", "peace"},
+			{"b read foreign made", "peace"},
+			{"a ongoing", "saving: save"},
+			{"b read lost", "healing"},
+			{"b read gone", "healing"},
+			{"a read ready", "resuming"},
+		},
+		"what they are deleting is sick": {
+			{"b owner deletes", "peace"},
+			{"a host error", "looking"},
+			{"a read unhealthy", "healing"},
+			{"a read ready", "resuming"},
+			{"b read unhealthy", "resuming"},
+			{"b read lost", "resuming"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := node{w: multi(false), now: start, path: name}
+			for _, s := range steps {
+				var sent []events.Event
+				n, sent = play(t, policies["everything"], n, s[0])
+				if d := cmp.Diff(s[1], stands(n.w, sent)); d != "" {
+					t.Fatalf("%s (-want +got):\n%s", n.path, d)
+				}
+			}
+		})
 	}
 }
