@@ -160,11 +160,13 @@ func (m *marksman) words(w incident.Workload, c SliceConfig, zone string) []shot
 					labels = append(labels, o.Policy)
 				}
 			}
-			m.after(m.drawn(time.Minute, 6*time.Hour), func() {
-				if z := m.whereIs(c.Name); z != "" {
-					m.try(m.api.SetLabel(z, c.Name, events.LabelPolicy, c.Policy, owner))
+			var back func()
+			back = func() {
+				if z := m.whereIs(c.Name); z == "" || m.api.SetLabel(z, c.Name, events.LabelPolicy, c.Policy, owner) != nil {
+					m.after(time.Hour, back) // it is not there at the moment, or something else is under way
 				}
-			})
+			}
+			m.after(m.drawn(time.Minute, 6*time.Hour), back)
 			return m.api.SetLabel(zone, c.Name, events.LabelPolicy, labels[m.rand.IntN(len(labels))], owner)
 		}},
 		{"policy changed", func() error {
