@@ -655,10 +655,14 @@ func (c *checks) lived(e tputest.Event) {
 	if e.Kind == tputest.Called && e.Method == "StopNode" && e.Code == 0 {
 		c.record(c.workload(e.Node)).stopped[e.Node] = e.Principal
 	}
+	r := c.record(c.workload(e.Node))
+	if created := e.Incarnation.Created; e.Kind == tputest.Lost && created.After(r.released[e.Node]) && created.After(r.taken[e.Node]) {
+		delete(r.released, e.Node) // they have ordered it again, so they want it, and Google took it before it could be used
+		delete(r.taken, e.Node)
+	}
 	if e.Kind != tputest.Ready || e.Node == "" {
 		return
 	}
-	r := c.record(c.workload(e.Node))
 	delete(r.stopped, e.Node)
 	r.usable[e.Node] = c.clock.Now()
 	delete(r.released, e.Node)

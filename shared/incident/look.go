@@ -574,9 +574,12 @@ func (m *machine) gone(s *Slice) {
 		s.turns(Gone, m.when())
 		s.State = "gone"
 	}
-	if s.Unused {
+	switch {
+	case s.Unused && in != nil && (s.Replace || in.proves(s)):
+		m.slice(s.Name).Unused = false // it was there and was lost, and is replaced like any other
+	case s.Unused:
 		s = m.slice(s.Name)
-		s.Unused, s.Replace, s.Released = false, false, m.now // an order of theirs that came to nothing
+		s.Unused, s.Released = false, m.now // an order of theirs that came to nothing
 		if in != nil && in.Phase != Clearing && !slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return !s.IsReleased() }) {
 			m.ownerActed("node "+s.Name+" is gone", "what its owner ordered came to nothing")
 			return

@@ -447,35 +447,70 @@ func TestAnIncidentAboutOneSliceForgetsNothingOfAnother(t *testing.T) {
 	}
 }
 
-// TestWhatIsItsOwnersIsNotWaitedFor, whatever becomes of it while an incident about another slice is open.
-func TestWhatIsItsOwnersIsNotWaitedFor(t *testing.T) {
-	for name, steps := range map[string][][2]string{
-		"what they ordered is lost before it was usable, and comes to nothing": {
-			{"b owner deletes", "peace"},
-			{"b read gone", "peace"},
-			{"b read foreign made", "peace"},
+// TestWhatItsOwnerOrderedInTheMiddle of an incident about another slice, or before it: what was lost is replaced like any other, and
+// what is theirs is not waited for.
+func TestWhatItsOwnerOrderedInTheMiddle(t *testing.T) {
+	ordered := [][2]string{
+		{"b owner deletes", "peace"},
+		{"b read gone", "peace"},
+		{"b read foreign made", "peace"},
+	}
+	for name, c := range map[string]struct {
+		of       func(bool) incident.Workload
+		policy   string
+		steps    [][2]string
+		released bool
+	}{
+		"it is lost on demand before it was usable, and gone": {multi, "everything", append(ordered[:3:3], [][2]string{
 			{"a ongoing", "saving: save"},
 			{"b read lost", "healing"},
+			{"b read gone", "creating: create b"},
+		}...), false},
+		"it is lost before it was usable, and deleted": {spotSingles, "everything", append(ordered[:3:3], [][2]string{
+			{"a ongoing", "saving: save"},
+			{"b read lost", "deleting: delete b"},
+			{"do", "deleting"},
+			{"b read gone", "creating: create b"},
+		}...), false},
+		"it is lost before it was usable, and gone before a person has said yes": {spotSingles, "ask", append(ordered[:3:3], [][2]string{
+			{"a host error", "looking"},
+			{"b read lost", "approving"},
+			{"b read gone", "approving"},
+			{"b approved", "creating: create b"},
+		}...), false},
+		"it comes to nothing": {multi, "everything", append(ordered[:3:3], [][2]string{
+			{"a host error", "looking"},
+			{"a read unhealthy", "healing"},
 			{"b read gone", "healing"},
 			{"a read ready", "resuming"},
-		},
-		"what they are deleting is sick": {
+		}...), true},
+		"it is made for hours": {multi, "everything", append(ordered[:3:3], [][2]string{
+			{"a host error", "looking"},
+			{"a read unhealthy", "healing"},
+			{"a read ready", "healing"},
+			{"later", "healing"},
+			{"tick", "escalated"},
+		}...), false},
+		"they are deleting it, and it is sick": {multi, "everything", [][2]string{
 			{"b owner deletes", "peace"},
 			{"a host error", "looking"},
 			{"a read unhealthy", "healing"},
 			{"a read ready", "resuming"},
 			{"b read unhealthy", "resuming"},
 			{"b read lost", "resuming"},
-		},
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := node{w: multi(false), now: start, path: name}
-			for _, s := range steps {
+			n := node{w: c.of(false), now: start, path: name}
+			for _, s := range c.steps {
 				var sent []events.Event
-				n, sent = play(t, policies["everything"], n, s[0])
+				n, sent = play(t, policies[c.policy], n, s[0])
 				if d := cmp.Diff(s[1], stands(n.w, sent)); d != "" {
 					t.Fatalf("%s (-want +got):\n%s", n.path, d)
 				}
+			}
+			if got := n.w.Slices[1].IsReleased(); got != c.released {
+				t.Errorf("released %v, want %v", got, c.released)
 			}
 		})
 	}

@@ -276,12 +276,17 @@ func (m *machine) unhealed(took string) {
 			m.slice(s.Name).Replace = false
 		}
 	}
+	making := ""
 	stopped := m.stillStopped()
 	suspended := slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Condition == Stopped && !s.onlyStopped() && !s.IsReleased() })
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		fresh := s.Condition == Gone && m.now.Sub(s.Since) < Grace
-		if !s.IsReleased() && s.Condition != Ready && s.Condition != Stopped && !fresh && !suspended {
+		switch {
+		case s.IsReleased(), s.Condition == Ready, s.Condition == Stopped, fresh, suspended:
+		case s.Unused && s.Condition == Creating:
+			making = s.Name
+		default:
 			m.slice(s.Name).Replace = true
 		}
 	}
@@ -289,6 +294,10 @@ func (m *machine) unhealed(took string) {
 	case m.replacing() != nil && !suspended: // what is stopped besides comes after that
 	case stopped != nil:
 		m.startOrTell(strings.Join(stopped, ", ") + " stopped")
+		return
+	case making != "":
+		m.escalate(CodeOverdue, "node "+making+" still is "+m.w.Slice(making).State+", as its owner ordered it, after "+took,
+			"wait for it, or order it anew; then pitstop retry "+m.w.Name)
 		return
 	default:
 		m.awaitRest()
