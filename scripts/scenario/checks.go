@@ -508,7 +508,8 @@ func (c *checks) started(inst *instance, doc incident.Workload, slice, zone stri
 	if s == nil || doc.Incident == nil || s.Incarnation.ID != read.life || read.state != "STOPPED" {
 		c.violated("1 fence", doc.ID, "%s was started, and read as %s, %s", slice, read.life, read.state)
 	}
-	if !c.lately(doc.Label, func(p policy.Policy) bool { return p.Switches.StartStopped != policy.No }) {
+	never := doc.Incident != nil && doc.Incident.Switches.Level(policy.StartStopped) == policy.No
+	if never || !c.lately(doc.Label, func(p policy.Policy) bool { return p.Switches.StartStopped != policy.No }) {
 		c.violated("owner's word", doc.ID, "%s was started, and start_stopped is no", slice)
 	}
 }
@@ -655,12 +656,15 @@ func (c *checks) lived(e tputest.Event) {
 	if e.Kind == tputest.Called && e.Method == "StopNode" && e.Code == 0 {
 		c.record(c.workload(e.Node)).stopped[e.Node] = e.Principal
 	}
+	if e.Node == "" {
+		return
+	}
 	r := c.record(c.workload(e.Node))
 	if created := e.Incarnation.Created; e.Kind == tputest.Lost && created.After(r.released[e.Node]) && created.After(r.taken[e.Node]) {
 		delete(r.released, e.Node) // they have ordered it again, so they want it, and Google took it before it could be used
 		delete(r.taken, e.Node)
 	}
-	if e.Kind != tputest.Ready || e.Node == "" {
+	if e.Kind != tputest.Ready {
 		return
 	}
 	delete(r.stopped, e.Node)

@@ -322,13 +322,7 @@ func TestMultislice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := policies[c.policy]
 			n := node{w: multi(!c.onDemand), now: start, path: name}
-			for _, s := range c.steps {
-				var sent []events.Event
-				n, sent = play(t, p, n, s[0])
-				if d := cmp.Diff(s[1], stands(n.w, sent)); d != "" {
-					t.Fatalf("%s (-want +got):\n%s", n.path, d)
-				}
-			}
+			n = plays(t, p, n, c.steps)
 		})
 	}
 }
@@ -383,6 +377,19 @@ func play(t *testing.T, p policy.Policy, n node, what string) (node, []events.Ev
 	checkDocument(t, next, next.w)
 	checkSent(t, p, n, next, next.w, e, sent)
 	return next, sent
+}
+
+// plays tells a whole story: each step, and what follows from it.
+func plays(t *testing.T, p policy.Policy, n node, steps [][2]string) node {
+	t.Helper()
+	for _, s := range steps {
+		var sent []events.Event
+		n, sent = play(t, p, n, s[0])
+		if d := cmp.Diff(s[1], stands(n.w, sent)); d != "" {
+			t.Fatalf("%s (-want +got):\n%s", n.path, d)
+		}
+	}
+	return n
 }
 
 // do has every request that waits begun and accepted.

@@ -271,25 +271,24 @@ func (m *machine) unhealed(took string) {
 		m.resume("the slice is usable")
 		return
 	}
-	for i := range m.w.Slices { // of what is stopped nothing is deleted
-		if s := &m.w.Slices[i]; s.Replace && s.Condition == Stopped && m.w.Incident.task(events.ActionDelete, s.Name) == nil {
-			m.slice(s.Name).Replace = false
-		}
-	}
-	making := ""
-	stopped := m.stillStopped()
-	suspended := slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Condition == Stopped && !s.onlyStopped() && !s.IsReleased() })
+	suspended, making := false, ""
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		fresh := s.Condition == Gone && m.now.Sub(s.Since) < Grace
 		switch {
-		case s.IsReleased(), s.Condition == Ready, s.Condition == Stopped, fresh, suspended:
+		case s.IsReleased(), s.Condition == Ready, fresh:
+		case s.Condition == Stopped:
+			suspended = suspended || !s.onlyStopped()
+			if s.Replace && m.w.Incident.task(events.ActionDelete, s.Name) == nil {
+				m.slice(s.Name).Replace = false // of what is stopped nothing is deleted
+			}
 		case s.Unused && s.Condition == Creating:
 			making = s.Name
 		default:
 			m.slice(s.Name).Replace = true
 		}
 	}
+	stopped := m.stillStopped()
 	switch {
 	case m.replacing() != nil && !suspended: // what is stopped besides comes after that
 	case stopped != nil:
