@@ -322,7 +322,7 @@ func TestMultislice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := policies[c.policy]
 			n := node{w: multi(!c.onDemand), now: start, path: name}
-			n = plays(t, p, n, c.steps)
+			plays(t, p, n, c.steps)
 		})
 	}
 }
