@@ -190,7 +190,7 @@ func (m *machine) read(e Read) {
 	m.facts(s, e.Facts)
 	if e.Abuse && !s.Abuse || s.Abuse && !e.Abuse && e.Condition == Ready { // what is lost may not show it any more
 		s = m.slice(e.Slice)
-		s.Abuse = e.Abuse
+		s.Abuse, s.AbuseTold = e.Abuse, false
 	}
 	was := s.Condition
 	if s.Condition != e.Condition || s.State != e.State {
@@ -770,13 +770,17 @@ func (in *Incident) made(slice string) bool {
 	return t != nil && (!t.Begun.IsZero() || t.Attempt > 1)
 }
 
-// adoptTheirs takes a life that somebody else has ordered under the slice's name. A crew puts itself into the place of the last
-// where it may. Else it waits to be admitted, unless the last one may train on beside it.
+// adoptTheirs takes a life that somebody else has ordered under the slice's name, which they want looked after, unless they have
+// deleted it since. A crew puts itself into the place of the last where it may. Else it waits to be admitted, unless the last one may
+// train on beside it.
 func (m *machine) adoptTheirs(name string, e Read) {
 	former := *m.w.Slice(name)
 	m.adopt(name, e, false)
 	s := m.slice(name)
-	s.Released, s.Replace, s.Unused = time.Time{}, false, e.Condition == Creating
+	s.Replace, s.Unused = false, e.Condition == Creating
+	if e.Condition != Deleting || s.Released.Before(e.Incarnation.Created) {
+		s.Released = time.Time{}
+	}
 	switch {
 	case !m.w.elsewhere(s):
 		s.Admitted = e.Incarnation
@@ -797,7 +801,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	s.Discarded = events.Incarnation{}
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
 	s.Made, s.Ordered, s.Until = "", time.Time{}, time.Time{}
-	s.Asked, s.Abuse, s.Used, s.Stop = false, e.Abuse, time.Time{}, Stop{}
+	s.Asked, s.Abuse, s.AbuseTold, s.Used, s.Stop = false, e.Abuse, false, time.Time{}, Stop{}
 	s.Heard = Heard{}
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
 	m.facts(s, e.Facts)
@@ -931,13 +935,28 @@ func (m *machine) mapped(e Mapped) {
 	}
 }
 
-// stopAbused ends all automation where Google suspects abuse. What was decided in the same step does not leave.
+// stopAbused ends all automation where Google suspects abuse. What was decided in the same step does not leave. Of a clean-up, what
+// is under way is waited for.
 func (m *machine) stopAbused() {
-	if m.w.Incident == nil || m.phase() == Clearing || !m.abused() {
+	if m.w.Incident == nil || !m.abused() {
 		return
 	}
 	m.out = slices.DeleteFunc(m.out, func(e events.Event) bool { return e.EventType() != events.TypeIncidentClosed })
 	const why = "Google suspects abuse on this slice (symptom PROJECT_ABUSE)"
+	if m.phase() == Clearing {
+		idle := func(t Task) bool { return t.Action == events.ActionDelete && !t.UnderWay(m.now) }
+		if m.w.Incident.has(idle) {
+			m.inc().Tasks = slices.DeleteFunc(m.inc().Tasks, idle)
+			m.decided("delete nothing for now", why)
+			m.stillClearing()
+		}
+		return
+	}
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.Abuse {
+			m.slice(s.Name).AbuseTold = true
+		}
+	}
 	if m.phase() == Watching {
 		m.finish(Observed, "", CodeAbuse, why, "answer Google's notification")
 		return

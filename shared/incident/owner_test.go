@@ -507,3 +507,24 @@ func TestWhatItsOwnerOrderedInTheMiddle(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatItsOwnerTakesBackBeforeItIsThereIsNotMissed: they create a node and delete it at once, and it is first read while it goes.
+func TestWhatItsOwnerTakesBackBeforeItIsThereIsNotMissed(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, "read gone, owner deletes", nil)
+	going := incident.Read{
+		Origin: incident.Origin{Time: n.now.Add(10 * time.Second), Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a",
+		Condition: incident.Deleting, State: "DELETING", Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "7799", Created: n.now.Add(-time.Second)},
+	}
+	n.now = going.Time
+	n.w, _, _ = incident.Advance(p, n.w, going, n.now)
+	n = plays(t, p, n, [][2]string{{"llama-8b read gone", "peace"}, {"a while", "peace"}, {"tick", "peace"}})
+	if s := n.w.Slices[0]; !s.IsReleased() || n.w.Incident != nil {
+		t.Errorf("it is missed: %s", tale(n.w))
+	}
+	// What they create and keep is looked after again.
+	going.Condition, going.State, going.Time, going.Incarnation.ID = incident.Ready, "READY", n.now.Add(time.Minute), "7800"
+	if n.w, _, _ = incident.Advance(p, n.w, going, going.Time); n.w.Slices[0].IsReleased() {
+		t.Error("what its owner has created again is not looked after")
+	}
+}

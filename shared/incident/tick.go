@@ -224,8 +224,12 @@ func (m *machine) overdue() {
 	case Watching:
 		m.finish(Observed, "", m.watchCode(), m.stillThere()+" after "+took, "")
 	case Clearing:
-		m.escalate(CodeOverdue, "what our own request brought could not be deleted within "+took+m.barring(),
-			"delete it by hand: look for nodes, and for the nodes of queued resources, with the label "+events.LabelIncident+"="+in.ID)
+		advice := "delete it by hand: look for nodes, and for the nodes of queued resources, with the label " + events.LabelIncident + "=" + in.ID
+		if m.abused() {
+			m.escalate(CodeAbuse, "what our own request brought was left alone for "+took+": Google suspects abuse", "answer Google's notification, and "+advice)
+			return
+		}
+		m.escalate(CodeOverdue, "what our own request brought could not be deleted within "+took+m.barring(), advice)
 	case Discarding:
 		m.discardOverdue(took)
 	case Approving, Closed:

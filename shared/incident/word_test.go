@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -96,7 +97,15 @@ func TestAbuseStopsAllAutomation(t *testing.T) {
 				if c := m.w.Closed; c == nil || c.Outcome != incident.Escalated && c.Outcome != incident.Observed {
 					t.Errorf("%s, %s: it ended as %+v", name, path, c)
 				}
-				if !m.w.Due().IsZero() && m.w.Due().Before(m.now) && path == "read lost" {
+				told := m.w.Closed.ID
+				for _, what := range []string{"read lost", "terminated", "ongoing", "exit 1", "gave up", "crew notice", "tick"} {
+					m.now = m.now.Add(time.Minute)
+					m.w, _, _ = incident.Advance(p, m.w, evidence(m.w, m.now)[what], m.now)
+					if m.w.Incident != nil || m.w.Closed.ID != told {
+						t.Fatalf("%s, %s, %s: a person is told again, by %+v", name, path, what, m.w.Closed)
+					}
+				}
+				if !m.w.Due().IsZero() {
 					t.Errorf("%s, %s: it is still due at %v", name, path, m.w.Due())
 				}
 			}
@@ -124,4 +133,52 @@ func TestAbuseStopsAllAutomation(t *testing.T) {
 	if w, _, _ = incident.Advance(policies["everything"], w, read, start.Add(time.Minute)); w.Slices[0].Abuse {
 		t.Error("the symptom is gone, and nothing is done")
 	}
+	read.Condition, read.State, read.Time = incident.Lost, "PREEMPTED", start.Add(time.Hour)
+	if w, _, _ = incident.Advance(policies["everything"], w, read, read.Time); w.Incident == nil || w.Incident.Phase != incident.Removing {
+		t.Errorf("it is lost, and %s", tale(w))
+	}
+}
+
+// TestAbuseStopsACleanUp: a deletion that nobody has begun is not made, as long as the symptom is there.
+func TestAbuseStopsACleanUp(t *testing.T) {
+	p := policies["everything"]
+	suspected := plays(t, p, node{w: multi(true), now: start, path: "peace"}, [][2]string{
+		{"a read lost", "deleting: delete a"},
+		{"do", "deleting"},
+		{"a read gone", "creating: create a"},
+		{"do", "creating"},
+		{"b read unhealthy", "creating"},
+		{"a read ours", "healing"},
+		{"b owner deletes", "clearing: delete a"},
+		{"b abuse", "clearing"}, // which is its owner's
+		{"a abuse", "clearing"},
+	})
+	if tasks := suspected.w.Incident.Tasks; len(tasks) > 0 {
+		t.Fatalf("%+v is still to be done", tasks)
+	}
+	t.Run("it is cleaned up when the symptom is gone", func(t *testing.T) {
+		plays(t, p, suspected, [][2]string{{"tick", "clearing"}, {"a read ready", "clearing"}, {"tick", "clearing: delete a"}})
+	})
+	t.Run("it is left to a person where the symptom stays", func(t *testing.T) {
+		n := plays(t, p, suspected, [][2]string{{"later", "clearing"}, {"tick", "escalated"}})
+		if c := n.w.Closed; c.Code != incident.CodeAbuse || !strings.Contains(c.Advice, "pitstop-incident="+c.ID) {
+			t.Errorf("%s: %s; %s", c.Code, c.Reason, c.Advice)
+		}
+	})
+	t.Run("a call that is under way is waited for", func(t *testing.T) {
+		n := plays(t, p, node{w: multi(true), now: start, path: "peace"}, [][2]string{
+			{"a read lost", "deleting: delete a"},
+			{"do", "deleting"},
+			{"a read gone", "creating: create a"},
+			{"do", "creating"},
+			{"b read unhealthy", "creating"},
+			{"a read ours", "healing"},
+			{"b owner deletes", "clearing: delete a"},
+			{"intend delete 0", "clearing"},
+			{"a abuse", "clearing"},
+		})
+		if len(n.w.Incident.Tasks) != 1 {
+			t.Errorf("nobody waits for the answer: %s", tale(n.w))
+		}
+	})
 }

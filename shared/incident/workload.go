@@ -80,6 +80,8 @@ type Slice struct {
 	Asked bool   `json:"asked,omitzero"`
 	// Abuse says that the provider suspects abuse: no automation any more.
 	Abuse bool `json:"abuse,omitzero"`
+	// AbuseTold says that a person was told so: nothing that happens as long as it lasts opens another incident.
+	AbuseTold bool `json:"abuse_told,omitzero"`
 	// Incarnation is the life that the API showed last; Admitted is the one in which training may run, none where a lease leaves
 	// the slice out.
 	Incarnation events.Incarnation `json:"incarnation,omitzero"`
@@ -581,7 +583,7 @@ func (w Workload) waiting() (name string) {
 // follows is when what waits to be admitted can be; zero where nothing waits, or the policy is known to allow nothing.
 func (w Workload) follows() time.Time {
 	s := w.Slice(w.waiting())
-	if s == nil || w.Watched {
+	if s == nil || w.Watched || w.barred() {
 		return time.Time{}
 	}
 	at := s.Since
@@ -609,9 +611,14 @@ func (w Workload) labelled() string {
 }
 
 // leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, or stopped by them, it has
-// never been usable since they ordered it, the training is done, or its end has been told.
+// never been usable since they ordered it, the training is done, its end has been told, or that Google suspects abuse.
 func (w Workload) leftAlone(s *Slice) bool {
-	return s.theirs(w) || s.Told.Same(s.Incarnation) || s.discarded()
+	return s.theirs(w) || s.Told.Same(s.Incarnation) || s.discarded() || w.barred()
+}
+
+// barred reports whether a person was told that Google suspects abuse, and it still does.
+func (w Workload) barred() bool {
+	return slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.Abuse && s.AbuseTold && !s.IsReleased() })
 }
 
 // discarded reports whether a slice is gone because it stood idle.
