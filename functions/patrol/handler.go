@@ -25,7 +25,6 @@ import (
 type Provider interface {
 	Zones(ctx context.Context, project string) ([]string, error)
 	Operations(ctx context.Context, project, zone string) ([]tpu.Operation, error)
-	Crews(ctx context.Context, r tpu.Ref) ([]events.CrewState, error)
 }
 
 // AuditLog is asked who ended a slice of which nothing is there any more. Entries makes one call; whole says that there are no
@@ -372,25 +371,13 @@ func (t *round) notify(ctx context.Context, w incident.Workload, s tpu.Slice) er
 	return t.Publisher.Publish(ctx, env)
 }
 
-// listen looks for a sign of life of the crew of a slice with announced maintenance, while there is time, or whose training may
-// hang. It asks it for nothing.
+// listen listens for the crew of a slice with announced maintenance, while there is time, or whose training may hang.
 func (t *round) listen(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
 	if now := t.Fleet.Now(); t.hosts == 0 || !w.Unheard(s.Name, now) && !w.Suspect(s.Name, now) {
 		return w, nil
 	}
 	t.hosts--
-	crews, err := t.Provider.Crews(ctx, s.Ref)
-	if err != nil {
-		t.Fleet.Log.WarnContext(ctx, "crews not read", "workload", w.ID, "slice", s.Name, "error", err.Error())
-	}
-	beat := incident.Beat{Origin: incident.Origin{Time: t.Fleet.Now(), Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation}
-	for _, c := range crews {
-		if c.Worker == 0 { // it speaks for the slice
-			beat.Seen, beat.Runs, beat.Attempt, beat.StepAt = c.Seen, c.Phase == "running", c.Attempt, c.StepAt
-			beat.Looked = c.RequestReadAt
-		}
-	}
-	return t.Fleet.Advancer.Advance(ctx, w.ID, beat)
+	return t.Fleet.Listen(ctx, w, s)
 }
 
 // missing takes it from a complete listing that a slice which the ledger knows is gone.

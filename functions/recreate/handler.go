@@ -141,6 +141,9 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu
 	case !s.Incarnation.Known() && !held(r, s):
 		return fault.Ignored(incident.CodeOtherLife, "%s refused: queued resource %s was created at %s", what, s.QueuedResource, s.Ordered.UTC().Format(time.RFC3339))
 	}
+	if err := h.listen(ctx, r, w, append([]tpu.Slice{s}, others...)); err != nil {
+		return err
+	}
 	var id string
 	w, id, err = h.Fleet.Advancer.BeginDestructive(ctx, r.Request, s.At, r.Zone, h.Limits)
 	if err != nil {
@@ -155,6 +158,28 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu
 	}
 	_, err = h.Fleet.Advancer.Answer(ctx, r.Request, op, what+" accepted", nil)
 	return err
+}
+
+// listen has the crews be heard of what stands idle and is to be deleted for that: somebody may have started the training again a
+// moment ago, and then the decision ends the incident, and the fence refuses the request.
+func (h handler) listen(ctx context.Context, r events.RecreateRequested, w incident.Workload, idle []tpu.Slice) error {
+	if w.Incident == nil || w.Incident.Phase != incident.Discarding {
+		return nil
+	}
+	for _, s := range idle {
+		if s.Condition != incident.Ready {
+			continue
+		}
+		next, err := h.Fleet.Listen(ctx, w, s)
+		if err != nil {
+			return err
+		}
+		if known := next.Slice(s.Name); known == nil || known.Heard.Seen.IsZero() {
+			silent := &tpu.Error{Call: "listen for the crew of " + s.Name, Class: incident.Transient, Message: "its guest attributes cannot be read, or hold nothing of it"}
+			return h.unread(ctx, r, "the crew of "+s.Name+" cannot be heard", silent)
+		}
+	}
+	return nil
 }
 
 // asksFor reports whether a request is about a slice that its queued resource holds, or that one is gone and its owner's.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
@@ -201,6 +202,75 @@ func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
 			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
 			if c.outcome != "" {
 				b.Want(b.closed().Outcome, c.outcome)
+			}
+		})
+	}
+}
+
+// toDiscard is a slice that an incident has left idle, and the request to delete it for that.
+func toDiscard(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
+	file, err := policy.Parse([]byte("policies:\n  night: {preset: spot, when_escalated: delete}\n"))
+	b.Must(err)
+	b.Policies.File = file
+	w := b.Slice(tputest.NodeConfig{Spot: true, Labels: map[string]string{events.LabelPolicy: "night"}})
+	b.Report(w, slice, fleettest.Progress(1000))
+	b.Change(id, func(w *incident.Workload) {
+		w.Idle = &incident.Idle{Incident: "llama-20260301-0", Cause: events.CauseCrash, Since: b.Clock.Now(), Due: b.Clock.Now().Add(policy.DefaultDeleteAfter)}
+	})
+	b.tick(policy.DefaultDeleteAfter)
+	b.crew("waiting", 1)
+	b.Give(b.Workload(id), b.beat())
+	b.tick(time.Second)
+	verify, _ := fleettest.One(t, b.Bench, events.DecodeCheckpointRequested)
+	b.Give(b.Workload(id), incident.Checked{
+		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Request: verify.Request, Found: true, Step: 1000,
+		URI: fleettest.Directory + "/1000", At: fleettest.Start,
+	})
+	b.tick(time.Second)
+	b.request = b.next()
+	b.Calls()
+	return b
+}
+
+// crew has the crew write on its machine what it does.
+func (b *bench) crew(phase string, attempt int) {
+	b.T.Helper()
+	state, err := json.Marshal(events.CrewState{Schema: events.Schema, Seen: b.Clock.Now(), Phase: phase, Attempt: attempt})
+	b.Must(err)
+	b.Must(b.API.SetGuestAttribute(zone, slice, 0, events.GuestNamespace, events.GuestKey, string(state)))
+}
+
+// beat is what patrol has heard of a crew that runs nothing.
+func (b *bench) beat() incident.Beat {
+	now := b.Clock.Now()
+	return incident.Beat{Origin: incident.Origin{Time: now, Rank: events.RankUser}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Seen: now, Attempt: 1}
+}
+
+// TestWhatStandsIdleIsListenedForBeforeItIsDeleted: somebody may have started the training again since patrol listened, and the line
+// that tells of it may be late, or lost.
+func TestWhatStandsIdleIsListenedForBeforeItIsDeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(b *bench)
+		want    string
+		deleted int
+		code    incident.Code
+	}{
+		"its crew waits":               {func(*bench) {}, fleettest.Handled, 1, ""},
+		"another attempt has begun":    {func(b *bench) { b.crew("running", 2) }, fleettest.Ignored, 0, incident.CodeMayTrain},
+		"its crew cannot be heard now": {func(b *bench) { b.API.BlockGuestAttributes(true) }, fleettest.Ignored, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toDiscard(t)
+			c.change(b)
+			b.Want(b.deliver(), c.want)
+			calls := b.Calls()
+			b.Want([]int{fleettest.Count(calls, "GetGuestAttributes"), fleettest.Count(calls, "DeleteNode")}, []int{1, c.deleted})
+			if c.code != "" {
+				b.Want(b.closed().Code, c.code)
+			} else {
+				b.Want(b.task().Failures, 1-c.deleted) // what was not called is asked for again
 			}
 		})
 	}

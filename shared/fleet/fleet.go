@@ -26,6 +26,7 @@ type Reader interface {
 	Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error)
 	List(ctx context.Context, project, zone string) (tpu.Listing, error)
 	Hosts(ctx context.Context, r tpu.Ref) ([]string, error)
+	Crews(ctx context.Context, r tpu.Ref) ([]events.CrewState, error)
 }
 
 // Fleet is safe for concurrent use.
@@ -141,6 +142,23 @@ func (f *Fleet) List(ctx context.Context, project, zone string) (tpu.Listing, er
 		list.Slices[i].At = at
 	}
 	return list, err
+}
+
+// Listen looks for a sign of life of the crew of a slice that was just read, and feeds it to its workload, whether there is one or
+// not. It asks the crew for nothing.
+func (f *Fleet) Listen(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
+	crews, err := f.Provider.Crews(ctx, s.Ref)
+	if err != nil {
+		f.Log.WarnContext(ctx, "crews not read", "workload", w.ID, "slice", s.Name, "error", err.Error())
+	}
+	beat := incident.Beat{Origin: incident.Origin{Time: f.Now(), Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation}
+	for _, c := range crews {
+		if c.Worker == 0 { // it speaks for the slice
+			beat.Seen, beat.Runs, beat.Attempt, beat.StepAt = c.Seen, c.Phase == "running", c.Attempt, c.StepAt
+			beat.Looked = c.RequestReadAt
+		}
+	}
+	return f.Advancer.Advance(ctx, w.ID, beat)
 }
 
 // Look reads every slice of a workload now and feeds the readings to it. A slice that is being created elsewhere is

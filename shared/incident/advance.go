@@ -31,6 +31,7 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 	case Beat:
 		m.hears(e)
 		m.steps(e)
+		m.keepWhatTrains()
 	case Called:
 		m.called(e)
 	case Unsaid:

@@ -247,6 +247,16 @@ func (m *machine) mayTrain(idle []*Slice) (why string, heard bool) {
 	return "", true
 }
 
+// keepWhatTrains keeps what stands idle where a crew that was just listened for says that training runs.
+func (m *machine) keepWhatTrains() {
+	if m.phase() != Discarding {
+		return
+	}
+	if why, heard := m.mayTrain(m.w.idle()); heard && why != "" {
+		m.keeps(Kept{CodeMayTrain, why})
+	}
+}
+
 // Kept is why idle slices are kept.
 type Kept struct {
 	Code Code   `json:"code,omitzero"`

@@ -37,10 +37,10 @@ func pass(p policy.Policy, n node, d time.Duration, crew func(now time.Time) inc
 	for until := n.now.Add(d); n.now.Before(until); {
 		n.now = n.now.Add(time.Minute)
 		var sent []events.Event
+		open := n.w.Incident != nil
 		if n.w.Suspect("llama-8b", n.now) {
 			n.w, _, _ = incident.Advance(p, n.w, crew(n.now), n.now)
 		}
-		open := n.w.Incident != nil
 		n.w, sent, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
 		all = append(all, deletions(sent)...)
 		if open && n.w.Incident == nil {
@@ -132,7 +132,7 @@ func TestAnyWordKeepsWhatIsIdle(t *testing.T) {
 	}
 	for what, code := range map[string]incident.Code{
 		"cancelled": incident.CodeCancelled, "owner deletes": incident.CodeOwner, "owner creates": incident.CodeTakenOver, "owner stops": incident.CodeOwner,
-		"read foreign": incident.CodeTakenOver, "read gone": incident.CodeTakenOver, "started": incident.CodeMayTrain, "old steps": incident.CodeMayTrain,
+		"read foreign": incident.CodeTakenOver, "read gone": incident.CodeTakenOver, "started": incident.CodeMayTrain, "old steps": incident.CodeMayTrain, "another attempt runs": incident.CodeMayTrain,
 		"progress": "", "finished": "", "abuse": incident.CodeAbuse, "read stopped": incident.CodeNotReady, "read unhealthy": incident.CodeNotReady,
 		"held verify 0": incident.CodePaused, "held delete 0": incident.CodePaused, "forbidden delete 0": incident.CodePolicyNo,
 	} {
@@ -140,6 +140,9 @@ func TestAnyWordKeepsWhatIsIdle(t *testing.T) {
 			n := at(t, p, true, idle+", a crew that waits"+path, nil)
 			n.now = n.now.Add(time.Second)
 			e := evidence(n.w, n.now)[what]
+			if what == "another attempt runs" {
+				e = incident.Beat{Slice: "llama-8b", Incarnation: n.w.Slices[0].Incarnation, Seen: n.now, Runs: true, Attempt: n.w.Crew.Attempt + 1}
+			}
 			if what == "old steps" {
 				e = incident.Reported{Origin: incident.Origin{Time: n.now, Rank: events.RankUser}, Slice: "llama-8b", Report: events.CrewReport{
 					Report: events.ReportProgress, Attempt: n.w.Crew.Attempt + 1, Step: 10,

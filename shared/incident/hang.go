@@ -106,7 +106,7 @@ func (w Workload) listened() time.Time {
 // lines of users alone come in order.
 func (m *machine) steps(e Beat) {
 	s := m.w.Slice(e.Slice)
-	if s == nil || !e.Incarnation.Same(s.Incarnation) || !m.w.Hushed(m.now) && !m.w.doubted(m.now) && !m.w.discarding() {
+	if s == nil || !e.Incarnation.Same(s.Incarnation) || !m.w.Hushed(m.now) && !m.w.doubted(m.now) && m.phase() != Discarding {
 		return
 	}
 	clamped := func(t time.Time) time.Time {
