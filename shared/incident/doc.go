@@ -23,8 +23,9 @@
 //	admitting    resuming     Answered Reported
 //	admitting    watching     Read
 //	approving    admitting    Read
-//	approving    creating     Approved
-//	approving    deleting     Approved Ticked
+//	approving    clearing     Called Cancelled Read
+//	approving    creating     Approved Read
+//	approving    deleting     Approved Read Ticked
 //	approving    escalated    Read Reported
 //	approving    grace        Read
 //	approving    healing      Approved Read Ticked
@@ -66,7 +67,7 @@
 //	deleting     released     Called Cancelled Read
 //	deleting     resuming     Read
 //	deleting     watching     Read
-//	discarding   escalated    Answered Called Checked Forbidden Held Read Reported Ticked
+//	discarding   escalated    Answered Beat Called Checked Forbidden Held Read Reported Ticked
 //	discarding   looking      Retried
 //	discarding   observed     Forbidden
 //	discarding   released     Called Cancelled Read
@@ -164,6 +165,7 @@
 //	resuming     restarting   Reported Ticked
 //	resuming     resumed      Checked Reported Ticked
 //	resuming     watching     Read
+//	saving       admitting    Noticed
 //	saving       approving    Checked Forbidden Read Reported
 //	saving       creating     Read
 //	saving       deleting     Read
@@ -182,7 +184,7 @@
 //	saving       withdrawn    Noticed
 //	starting     admitting    Read
 //	starting     approving    Forbidden Read
-//	starting     clearing     Called Cancelled
+//	starting     clearing     Called Cancelled Read
 //	starting     creating     Read
 //	starting     deleting     Read
 //	starting     escalated    Answered Forbidden Read Ticked

@@ -406,6 +406,7 @@ var reach = []struct {
 	{incident.Approving, "ask", true, "preempted, read lost", unadmitted},
 	{incident.Healing, "spot", true, "host error, read unhealthy", unadmitted},
 	{incident.Saving, "everything", true, "pending, later, tick", bare},
+	{incident.Saving, "everything", true, "pending, later, tick", unadmitted},
 	{incident.Watching, "watch", true, "preempted", crewless},
 	{incident.Watching, "watch", false, "ongoing", crewless},
 	{incident.Discarding, "everything", true, idle, nil},

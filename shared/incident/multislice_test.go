@@ -434,6 +434,7 @@ var reachMulti = []struct {
 	{"everything", "a read stopped, later, a unsaid, tick, do, b read lost", singles},
 	{"everything", "a read stopped, later, a unsaid, tick, do, b read lost, later", singles},
 	{"ask", "a read stopped, later, a unsaid, tick, b read lost", singles},
+	{"ask", "b read lost, b approved, do, b read gone, do, a read stopped, b read ours, later, a unsaid, tick", spotSingles},
 	{"everything", "a read lost, b read lost, a read stopped", func(bool) incident.Workload { return queued(false) }},
 }
 
