@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
 )
 
 // marksman has troubles strike a workload in the middle of what is done about it: what comes by the day alone hardly ever hits a
@@ -21,10 +23,12 @@ type marksman struct {
 	rand *rand.Rand
 	// favourite is the phase that is spared least: a run in which all are struck alike never comes far.
 	favourite string
+	// asking is a policy file under which everything is asked about.
+	asking []byte
 }
 
 func newMarksman(t *troubles) *marksman {
-	m := &marksman{troubles: t, rand: stream(t.sim.Seed, "aimed")}
+	m := &marksman{troubles: t, rand: stream(t.sim.Seed, "aimed"), asking: asking(t.Fleet)}
 	var phases []string
 	for _, step := range transitions {
 		if step[0] != "peace" && !slices.Contains(phases, step[0]) {
@@ -33,6 +37,47 @@ func newMarksman(t *troubles) *marksman {
 	}
 	m.favourite = phases[m.rand.IntN(len(phases))]
 	return m
+}
+
+// asking writes a policy file under which everything is asked about that may be done to a fleet.
+func asking(fleet []SliceConfig) []byte {
+	named := map[string]bool{}
+	file := []byte("policies:\n")
+	for _, c := range fleet {
+		if c.Policy == "" || named[c.Policy] {
+			continue
+		}
+		named[c.Policy] = true
+		file = fmt.Appendf(file, "  %s:\n    switches:\n", c.Policy)
+		for _, s := range policy.All() {
+			file = fmt.Appendf(file, "      %s: ask\n", s)
+		}
+	}
+	return file
+}
+
+// weight is how much likelier a trouble is in this run than another: two that have to come together hardly ever do where all are
+// alike.
+func (m *marksman) weight(name string) float64 {
+	if stream(m.sim.Seed, "aimed "+name).Float64() < 0.15 {
+		return 10
+	}
+	return 1
+}
+
+// pick draws one of the troubles that are possible.
+func (m *marksman) pick(shots []shot) shot {
+	var sum float64
+	for _, s := range shots {
+		sum += m.weight(s.name)
+	}
+	at := m.rand.Float64() * sum
+	for _, s := range shots {
+		if at -= m.weight(s.name); at < 0 {
+			return s
+		}
+	}
+	return shots[len(shots)-1]
 }
 
 // drawn is a time between two others, each magnitude as likely as another.
@@ -47,9 +92,12 @@ func (m *marksman) entered(w incident.Workload) {
 		aim *= 4
 	}
 	if m.rand.Float64() < aim {
-		m.aim(w, m.drawn(time.Second, 3*time.Hour))
+		m.aim(w, m.drawn(soon, 3*time.Hour))
 	}
 }
+
+// soon is before a request that was sent with the last step arrives.
+const soon = 10 * time.Millisecond
 
 // aim has something strike a workload some time from now if its incident is in the same phase then, and now and then once more,
 // and again, shortly after that.
@@ -75,7 +123,7 @@ func (m *marksman) aim(w incident.Workload, wait time.Duration) {
 		}
 		m.strike(doc, of[m.rand.IntN(len(of))])
 		if m.rand.IntN(2) == 0 {
-			m.aim(w, m.drawn(time.Second, time.Minute))
+			m.aim(w, m.drawn(soon, time.Minute))
 		}
 	})
 }
@@ -91,7 +139,7 @@ func (m *marksman) strike(w incident.Workload, c SliceConfig) {
 	zone := m.whereIs(c.Name)
 	state, _ := m.api.State(zone, c.Name)
 	shots := append(m.mishaps(c, zone, state), m.words(w, c, zone)...)
-	s := shots[m.rand.IntN(len(shots))]
+	s := m.pick(shots)
 	if !m.chaos.strikes("%s, in the middle of %s: %s in %s, %s", s.name, w.Incident.Phase, c.Name, zone, cmp.Or(state, "gone")) {
 		return
 	}
@@ -113,13 +161,26 @@ func (m *marksman) mishaps(c SliceConfig, zone, state string) (shots []shot) {
 				shots = append(shots, shot{h.name, func() error { return h.strike(m.troubles, c, zone) }})
 			}
 		}
+		training := m.trainings[c.Name]
 		shots = append(shots, shot{"the training is done", func() error {
-			m.trainings[c.Name].Finish()
+			training.Finish()
+			return nil
+		}}, shot{"the training is done, and the slice gone at once", func() error {
+			training.Finish()
+			return m.api.Vanish(zone, c.Name)
+		}}, shot{"started anew by its owner", func() error {
+			training.Reboot()
 			return nil
 		}})
 		if c.Spot {
 			shots = append(shots, shot{"preempted, and gone at once", func() error {
 				return errors.Join(m.api.Preempt(zone, c.Name), m.api.Vanish(zone, c.Name))
+			}})
+		}
+		if len(m.api.Hosts(zone, c.Name)) == 1 {
+			shots = append(shots, shot{"the training is done, and the slice stopped", func() error {
+				training.Finish()
+				return m.stoppedSilently(c, zone)
 			}})
 		}
 		if c.Spot && len(m.api.Hosts(zone, c.Name)) == 1 {
@@ -160,20 +221,11 @@ func (m *marksman) words(w incident.Workload, c SliceConfig, zone string) []shot
 					labels = append(labels, o.Policy)
 				}
 			}
-			var back func()
-			back = func() {
-				if z := m.whereIs(c.Name); z == "" || m.api.SetLabel(z, c.Name, events.LabelPolicy, c.Policy, owner) != nil {
-					m.after(time.Hour, back) // it is not there at the moment, or something else is under way
-				}
-			}
-			m.after(m.drawn(time.Minute, 6*time.Hour), back)
+			m.after(m.drawn(time.Minute, 6*time.Hour), func() { m.labelAgain(c) })
 			return m.api.SetLabel(zone, c.Name, events.LabelPolicy, labels[m.rand.IntN(len(labels))], owner)
 		}},
-		{"policy changed", func() error {
-			m.enforce([]byte("policies: {}\n"))
-			m.after(m.drawn(time.Minute, 2*time.Hour), func() { m.enforce(m.sim.Policy) })
-			return nil
-		}},
+		{"policy changed", func() error { return m.enforced([]byte("policies: {}\n")) }},
+		{"policy changed to ask", func() error { return m.enforced(m.asking) }},
 		{"approved", func() error {
 			m.approveAll()
 			return nil
@@ -184,4 +236,11 @@ func (m *marksman) words(w incident.Workload, c SliceConfig, zone string) []shot
 		shots = append(shots, shot{"retried", said(incident.Retried{Origin: origin, Word: word})})
 	}
 	return shots
+}
+
+// enforced puts another policy file there for some time.
+func (m *marksman) enforced(file []byte) error {
+	m.enforce(file)
+	m.after(m.drawn(time.Minute, 2*time.Hour), func() { m.enforce(m.sim.Policy) })
+	return nil
 }

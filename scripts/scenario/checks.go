@@ -368,8 +368,14 @@ func (c *checks) allowed(e tputest.Event, inst *instance, doc incident.Workload)
 	case inst.pause.Holds(c.clock.Now()): // it may have ended since it was read
 		c.violated("owner's word", doc.ID, "%s of %s though everything is paused", e.Method, e.Resource())
 	}
-	if !c.lately(c.asSeen(inst, doc).Label, func(p policy.Policy) bool { return !p.Switches.WatchOnly() }) {
+	seen := c.asSeen(inst, doc)
+	if !c.lately(seen.Label, func(p policy.Policy) bool { return !p.Switches.WatchOnly() }) {
 		c.violated("owner's word", doc.ID, "%s of %s though it is only watched", e.Method, e.Resource())
+	}
+	for _, s := range seen.Slices {
+		if s.Abuse && !s.IsReleased() {
+			c.violated("owner's word", doc.ID, "%s of %s though Google suspects abuse on %s", e.Method, e.Resource(), s.Name)
+		}
 	}
 }
 
@@ -404,7 +410,7 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	s := doc.Slice(slice)
 	read, ok := inst.read[e.Zone+"/"+slice]
 	switch {
-	case s == nil || doc.Incident == nil && !c.cancelled(inst, doc):
+	case s == nil || doc.Incident == nil && !c.takenBack(inst, doc):
 		c.violated("1 fence", doc.ID, "%s was deleted, and no incident is open on it", slice)
 		return
 	case doc.Incident == nil:
@@ -464,7 +470,8 @@ func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Sl
 	if s.IsReleased() || r.released[s.Name].After(r.escalated) && r.released[s.Name].Before(inst.seen) {
 		c.violated("2 owner", doc.ID, "%s was deleted for being idle, and it is its owner's", s.Name)
 	}
-	if _, running := t.Running(); running && !t.Hangs() {
+	listened := inst.read[s.Zone+"/"+s.Name].at // or right behind it
+	if _, running := t.Running(); running && !t.Hangs() && !t.Started().After(listened) {
 		c.violated("3 admitted", doc.ID, "%s was deleted for being idle while training ran on it, at step %d", s.Name, t.LastStep())
 	}
 	bucket, path, _ := strings.Cut(strings.TrimPrefix(doc.Progress.VerifiedURI, "gs://"), "/")
@@ -475,10 +482,10 @@ func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Sl
 	}
 }
 
-// cancelled reports whether a person has ended an incident since the handler of a call looked, which they are told then.
-func (c *checks) cancelled(inst *instance, doc incident.Workload) bool {
+// takenBack reports whether a person has ended an incident, by a word or by what they did, since the handler of a call looked.
+func (c *checks) takenBack(inst *instance, doc incident.Workload) bool {
 	in := doc.Closed
-	return in != nil && in.Code == incident.CodeCancelled && doc.Ended.After(inst.seen) && c.clock.Now().Sub(inst.seen) <= unseen
+	return in != nil && in.Outcome == incident.Released && doc.Ended.After(inst.seen) && c.clock.Now().Sub(inst.seen) <= unseen
 }
 
 // discarded reports whether an incident was opened to delete what another one had left idle.

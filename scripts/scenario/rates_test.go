@@ -89,7 +89,7 @@ func TestFaultyRatesAreOneLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"causes:\n  preemptd: 1\n":                                     `line 2: causes has no "preemptd"; did you mean preempted?`,
 		"cause:\n":                                                     `line 1: a file of rates has no "cause"; did you mean causes?`,
-		"causes:\n  zzzzzzzzzzzz: 1\n":                                 "there are a_function_broken_by_a_deployment, an_upgrade",
+		"causes:\n  zzzzzzzzzzzz: 1\n":                                 "there are a_function_broken_by_a_deployment, abuse_suspected, an_upgrade",
 		"causes:\n  preempted: {per_day: -1}\n":                        `line 2: "-1" is no number of times per day from 0 to 1000`,
 		"causes:\n  preempted: {per_day: NaN}\n":                       "is no number of times per day",
 		"causes:\n  preempted: {per_day: .inf}\n":                      "is no number of times per day",

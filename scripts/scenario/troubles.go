@@ -82,6 +82,7 @@ var happenings = []happening{
 	{"stopped by nobody that the log knows", 0, 0.1, (*troubles).stoppedSilently},
 	{"owner deletes", 0.05, 0.05, (*troubles).deleted},
 	{"another controller replaces", 0.02, 0.02, (*troubles).replaced},
+	{"abuse suspected", 0.01, 0.01, (*troubles).suspected},
 }
 
 var exitCodes = []int{1, 2, 134, 137, 139, 143}
@@ -319,13 +320,16 @@ func (t *troubles) savesGoWrong(c SliceConfig, _ string) error {
 // relabelled has the owner name another policy on a slice, and the first one again some hours later.
 func (t *troubles) relabelled(c SliceConfig, zone string) error {
 	label := []string{"watch", "spot", "reserved", "no-such-policy"}[t.rand.IntN(4)]
-	t.after(t.between(30*time.Minute, 6*time.Hour), func() {
-		if z := t.whereIs(c.Name); z != "" {
-			t.try(t.api.SetLabel(z, c.Name, events.LabelPolicy, c.Policy, owner))
-		}
-	})
+	t.after(t.between(30*time.Minute, 6*time.Hour), func() { t.labelAgain(c) })
 	t.try(t.api.SetLabel(zone, c.Name, events.LabelPolicy, label, owner))
 	return nil
+}
+
+// labelAgain has the owner of a slice name its first policy again, as soon as it is there and nothing else is under way with it.
+func (t *troubles) labelAgain(c SliceConfig) {
+	if z := t.whereIs(c.Name); z == "" || t.api.SetLabel(z, c.Name, events.LabelPolicy, c.Policy, owner) != nil {
+		t.after(time.Hour, func() { t.labelAgain(c) })
+	}
 }
 
 const owner = "ada@example.com"
@@ -352,6 +356,17 @@ func (t *troubles) replaced(c SliceConfig, zone string) error {
 		})
 	})
 	return nil
+}
+
+// suspected has Google suspect abuse on a slice for some hours.
+func (t *troubles) suspected(c SliceConfig, zone string) error {
+	life := t.api.Incarnation(zone, c.Name)
+	t.after(t.between(time.Hour, 12*time.Hour), func() {
+		if t.api.Incarnation(zone, c.Name).Same(life) {
+			t.must(t.api.ClearSymptoms(zone, c.Name))
+		}
+	})
+	return t.api.AddSymptom(zone, c.Name, "PROJECT_ABUSE", 0)
 }
 
 // enforce puts another policy file there.

@@ -328,6 +328,11 @@ func (a *API) AddSymptom(zone, name, symptom string, worker int) error {
 	})
 }
 
+// ClearSymptoms takes all symptoms of a node away.
+func (a *API) ClearSymptoms(zone, name string) error {
+	return a.with(zone, name, func(n *node) { n.api.Symptoms = nil })
+}
+
 // FailQueuedResource ends the wait or the provisioning of a queued resource.
 func (a *API) FailQueuedResource(zone, name string, code int, message string) error {
 	found := false
