@@ -103,6 +103,15 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 			r.learn("a", "read ready")
 			return r.tick(time.Minute)
 		}, "admit a=7711 b=7760"},
+		"the other one is deleted and created again while it is admitted for another training": {multi(true), func(r *tour) string {
+			r.learn("a", "finished", "owner deletes", "read gone")
+			r.read("a", incident.Ready, r.made(far, "9001"))
+			if asked := r.tick(time.Minute); asked == "" {
+				r.Fatal("it is not to be admitted")
+			}
+			r.learn("b", "owner deletes", "read gone", "owner creates", "read foreign")
+			return r.tick(time.Minute)
+		}, "admit a=9001 b=7761"},
 		"it joins what a lease leads": {multi(true), func(r *tour) string {
 			a := r.w.Slices[0]
 			r.w.Slices = r.w.Slices[1:]

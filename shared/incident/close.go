@@ -142,6 +142,7 @@ func (m *machine) close() {
 	if m.toldOfStandstill() {
 		m.w.Progress.Told = m.now
 	}
+	finished := m.finishedWithin()
 	in.Phase, in.Since, in.Closed, in.Deadline = Closed, m.now, m.now, time.Time{}
 	if !in.Save.Requested.IsZero() && in.Save.Result == "" {
 		in.Save.Result = SaveOvertaken
@@ -170,13 +171,20 @@ func (m *machine) close() {
 		m.w.Creators = append(slices.Clip(m.w.Creators), Creator{Incident: in.ID, Opened: in.Opened, Closed: in.Closed})
 		m.w.Creators = m.w.Creators[max(0, len(m.w.Creators)-maxCreators):]
 	}
-	if (in.Outcome == Released || in.Outcome == Observed) && in.Code != CodeCancelled && !m.w.Crew.Finished {
+	if (in.Outcome == Released || in.Outcome == Observed) && in.Code != CodeCancelled && !finished {
 		m.waitsOn()
 	}
 	if in.Outcome == Escalated || in.Outcome == Observed {
 		m.w.Crew.Left = m.now
 	}
 	m.w.Closed, m.w.Ended, m.w.Incident, m.ownIncident = in, m.now, nil, false
+}
+
+// finishedWithin reports whether the training was done while an incident replaced or cleaned up, which it brings to its end: any
+// other has ended with it, or was opened for what its owner created after that.
+func (m *machine) finishedWithin() bool {
+	in := m.w.Incident
+	return m.w.Crew.Finished && (in.Clearing != "" || in.Phase == Removing || in.Phase == Recreating)
 }
 
 // waitsOn has what was to be admitted, and is not known to be, wait for it when its incident is over; what a person was told of, or
