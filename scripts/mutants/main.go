@@ -26,6 +26,15 @@ type mutant struct {
 	edits      []edit
 }
 
+// The faults that mutants are run under.
+var (
+	heavy   = []string{"--faults", "heavy", "--days", "1"}
+	hostile = []string{
+		"--faults", "hostile", "--days", "2", "--fleet", "scripts/scenario/testdata/rare/fleet.yaml",
+		"--policy", "scripts/scenario/testdata/rare/policy.yaml", "--rates", "scripts/scenario/testdata/rare/rates.yaml",
+	}
+)
+
 // edit replaces a text that stands once in a file.
 type edit struct{ file, old, new string }
 
@@ -57,18 +66,22 @@ func run(ctx context.Context, seeds int, names []string) error {
 		return err
 	}
 	survived := 0
+	faults := heavy
 	fmt.Printf("%-12s %-52s %-10s %s\n", "rule", "mutant", "caught by", "what it broke")
-	for _, m := range mutants {
+	for i, m := range mutants {
+		if i == len(common) {
+			faults = hostile
+		}
 		if len(names) > 0 && !slices.Contains(names, m.name) {
 			continue
 		}
 		began := time.Now()
-		found, err := m.hunt(ctx, root, filepath.Join(dir, "copy"), seeds)
+		found, err := m.hunt(ctx, root, filepath.Join(dir, "copy"), faults, seeds)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 		if found.Seed > 0 {
-			if same, err := simulate(ctx, dir, itself, found.Seed, 1); err != nil || same.Seed > 0 {
+			if same, err := simulate(ctx, root, itself, faults, found.Seed, 1); err != nil || same.Seed > 0 {
 				return fmt.Errorf("%s: seed %d breaks a rule without the mutant: %s: %s, %w", m.name, found.Seed, same.Rule, same.Text, err)
 			}
 		}
@@ -93,7 +106,7 @@ type catch struct {
 }
 
 // hunt runs a mutant until a seed catches it.
-func (m mutant) hunt(ctx context.Context, root, dir string, seeds int) (catch, error) {
+func (m mutant) hunt(ctx context.Context, root, dir string, faults []string, seeds int) (catch, error) {
 	if err := copyTree(ctx, root, dir); err != nil {
 		return catch{}, err
 	}
@@ -107,7 +120,7 @@ func (m mutant) hunt(ctx context.Context, root, dir string, seeds int) (catch, e
 		return catch{}, err
 	}
 	for seed := 1; seed <= seeds; seed += batch {
-		if found, err := simulate(ctx, dir, binary, seed, min(batch, seeds-seed+1)); err != nil || found.Seed > 0 {
+		if found, err := simulate(ctx, dir, binary, faults, seed, min(batch, seeds-seed+1)); err != nil || found.Seed > 0 {
 			return found, err
 		}
 	}
@@ -115,9 +128,10 @@ func (m mutant) hunt(ctx context.Context, root, dir string, seeds int) (catch, e
 }
 
 // simulate runs seeds and returns the first violation; its seed is -1 where there is none.
-func simulate(ctx context.Context, dir, binary string, seed, seeds int) (catch, error) {
-	out, err := output(ctx, dir, binary, "simulate", "--json", "--faults", "heavy", "--days", "1", "--slices", "4",
-		"--seed", strconv.Itoa(seed), "--seeds", strconv.Itoa(seeds))
+func simulate(ctx context.Context, dir, binary string, faults []string, seed, seeds int) (catch, error) {
+	out, err := output(ctx, dir, binary, append([]string{
+		"simulate", "--json", "--slices", "4", "--seed", strconv.Itoa(seed), "--seeds", strconv.Itoa(seeds),
+	}, faults...)...)
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
