@@ -230,6 +230,14 @@ func (m *marksman) words(w incident.Workload, c SliceConfig, zone string) []shot
 			m.approveAll()
 			return nil
 		}},
+		{"a function broken by a deployment", func() error {
+			m.breaks(m.drawn(time.Minute, 20*time.Minute))
+			return nil
+		}},
+		{"the training proves to be done", func() error {
+			m.trainings[c.Name].ProveFinished()
+			return nil
+		}},
 		{"incident cancelled", said(incident.Cancelled{Origin: origin, Word: word, Incident: w.Incident.ID})},
 	}
 	if w.NothingToRetry(m.clock.Now()) == "" {

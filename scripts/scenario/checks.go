@@ -86,6 +86,8 @@ type record struct {
 	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
 	told         bool
 	left, closed time.Time
+	// suspected are the lives of which a person was told that Google suspects abuse, and that show it since.
+	suspected map[string]bool
 	// escalated is when an incident was left to a person last, but for those that deleted what another one had left.
 	escalated time.Time
 	// followed are the lives for which an incident was opened last that was to admit them.
@@ -112,7 +114,7 @@ func newChecks(w *world) *checks {
 func (c *checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}}
+		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, suspected: map[string]bool{}}
 		c.of[workload] = r
 	}
 	return r
@@ -803,6 +805,7 @@ func (c *checks) moved(before, after incident.Workload) {
 			c.entered(after)
 		}
 	}
+	c.suspicions(r, after, after.Closed != nil && after.Closed.ID != r.done)
 	if in := after.Closed; in != nil && in.ID != r.done {
 		r.done = in.ID
 		c.closed(r, after)
@@ -875,6 +878,24 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	c.standstill(w)
 	r.opened, r.called, r.ready = now, time.Time{}, time.Time{}
 	c.decided(w, now)
+}
+
+// suspicions checks that a person is told once of each suspicion of abuse, as long as it lasts. What a clean-up leaves is told too.
+func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
+	lives := map[string]bool{}
+	for _, s := range w.Slices {
+		if s.Abuse && !s.IsReleased() {
+			lives[s.Incarnation.ID] = true
+		}
+	}
+	maps.DeleteFunc(r.suspected, func(life string, _ bool) bool { return !lives[life] })
+	if !closes || w.Closed.Code != incident.CodeAbuse || w.Closed.Clearing != "" || discarded(w.Closed) {
+		return
+	}
+	if len(r.suspected) > 0 {
+		c.violated("4 one trouble", w.ID, "%s told again that Google suspects abuse: %s", w.Closed.ID, w.Closed.Reason)
+	}
+	maps.Copy(r.suspected, lives)
 }
 
 func (c *checks) closed(r *record, after incident.Workload) {

@@ -72,7 +72,7 @@ func (c *checks) unseen(doc incident.Workload, slice string) {
 	}
 	heard := later(later(doc.Progress.At, doc.Progress.Stepped), doc.Crew.Started)
 	for _, s := range doc.Slices {
-		if s.Condition != incident.Ready || s.IsReleased() || s.Unused {
+		if s.Condition != incident.Ready || s.IsReleased() || s.Unused || s.AbuseTold {
 			return
 		}
 		heard = later(heard, s.Since)

@@ -45,11 +45,13 @@ func newReleases() *releases {
 	return &releases{broken: map[string]time.Time{}, documents: map[string]bool{}, events: map[string]time.Time{}}
 }
 
-// brokenFunction has one function fail every message for hours: what it would have done is delivered again, or redriven from
-// the dead letters.
-func (t *troubles) brokenFunction() {
+func (t *troubles) brokenFunction() { t.breaks(t.between(10*time.Minute, 5*time.Hour)) }
+
+// breaks has one function fail every message for that long: what it would have done is delivered again, or redriven from the dead
+// letters.
+func (t *troubles) breaks(d time.Duration) {
 	f := functions[t.rand.IntN(len(functions)-1)] // notify, the last, has nothing to do here
-	until := t.clock.Now().Add(t.between(10*time.Minute, 5*time.Hour))
+	until := t.clock.Now().Add(d)
 	t.releases.broken[f.entry] = until
 	t.releases.times = append(t.releases.times, period{t.clock.Now(), until})
 }

@@ -95,6 +95,17 @@ func (t *Training) finish() {
 	t.report(events.CrewReport{Report: events.ReportFinished, Step: t.high})
 }
 
+// ProveFinished has the word come that the work of a training was done when it ran last, though it runs no more: it was held back on
+// the machine.
+func (t *Training) ProveFinished() {
+	t.lock(func() {
+		if !t.running && t.attempt > 0 {
+			t.done = true
+			t.finish()
+		}
+	})
+}
+
 // Finished reports whether the work of the training is done.
 func (t *Training) Finished() bool {
 	t.mu.Lock()
