@@ -134,7 +134,7 @@ func TestAnyWordKeepsWhatIsIdle(t *testing.T) {
 		"cancelled": incident.CodeCancelled, "owner deletes": incident.CodeOwner, "owner creates": incident.CodeTakenOver, "owner stops": incident.CodeOwner,
 		"read foreign": incident.CodeTakenOver, "read gone": incident.CodeTakenOver, "started": incident.CodeMayTrain, "old steps": incident.CodeMayTrain, "another attempt runs": incident.CodeMayTrain,
 		"progress": "", "finished": "", "abuse": incident.CodeAbuse, "read stopped": incident.CodeNotReady, "read unhealthy": incident.CodeNotReady,
-		"held verify 0": incident.CodePaused, "held delete 0": incident.CodePaused, "forbidden delete 0": incident.CodePolicyNo,
+		"held delete 0": incident.CodePaused, "forbidden delete 0": incident.CodePolicyNo,
 	} {
 		for _, path := range []string{"", ", tick, found verify 0", ", tick, found verify 0, tick"} {
 			n := at(t, p, true, idle+", a crew that waits"+path, nil)

@@ -156,11 +156,10 @@
 //	resuming     approving    Read Reported Ticked
 //	resuming     creating     Read
 //	resuming     deleting     Read
-//	resuming     escalated    Forbidden Read Reported Ticked
+//	resuming     escalated    Read Reported Ticked
 //	resuming     grace        Read
 //	resuming     healing      Read Ticked
 //	resuming     looking      Read
-//	resuming     observed     Forbidden
 //	resuming     released     Called Cancelled Read
 //	resuming     restarting   Reported Ticked
 //	resuming     resumed      Checked Reported Ticked
@@ -204,7 +203,6 @@
 //	window       escalated    Read Reported Ticked
 //	window       grace        Read
 //	window       looking      Read
-//	window       observed     Forbidden
 //	window       released     Called Cancelled Read
 //	window       restarting   Reported
 //	window       resumed      Reported

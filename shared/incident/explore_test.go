@@ -228,8 +228,6 @@ func answers(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		}
 		name := func(what string) string { return fmt.Sprintf("%s %s %d", what, t.Action, i) }
 		out[name("intend")] = incident.Intended{Origin: api, Request: r, RequestID: "uuid"}
-		out[name("held")] = incident.Held{Origin: api, Request: r, Code: incident.CodePaused, Why: "paused"}
-		out[name("forbidden")] = incident.Forbidden{Origin: api, Request: r, Code: incident.CodePolicyNo, Why: "the switch is no"}
 		if t.Action == events.ActionVerify {
 			found := incident.Checked{Origin: api, Request: r, Found: true, Step: 48200, URI: "gs://x", At: now.Add(-20 * time.Second), Bytes: 3 << 30, More: true}
 			if in.Phase == incident.Discarding {
@@ -240,8 +238,10 @@ func answers(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 			out[name("none")] = incident.Checked{Origin: api, Request: r, None: true, Text: "the directory is empty"}
 			out[name("torn")] = incident.Checked{Origin: api, Request: r, Text: "no commit marker"}
 			out[name("stale")] = incident.Checked{Origin: api, Request: r, Stale: true, Text: "the newest is older"}
-			continue
+			continue // nobody holds or forbids a look
 		}
+		out[name("held")] = incident.Held{Origin: api, Request: r, Code: incident.CodePaused, Why: "paused"}
+		out[name("forbidden")] = incident.Forbidden{Origin: api, Request: r, Code: incident.CodePolicyNo, Why: "the switch is no"}
 		if t.Begun.IsZero() {
 			continue
 		}
