@@ -23,12 +23,12 @@ type marksman struct {
 	rand *rand.Rand
 	// favourite is the phase that is spared least: a run in which all are struck alike never comes far.
 	favourite string
-	// asking is a policy file under which everything is asked about.
-	asking []byte
+	// watching is a policy file under which everything is only watched, asking one under which it is asked about.
+	watching, asking []byte
 }
 
 func newMarksman(t *troubles) *marksman {
-	m := &marksman{troubles: t, rand: stream(t.sim.Seed, "aimed"), asking: asking(t.Fleet)}
+	m := &marksman{troubles: t, rand: stream(t.sim.Seed, "aimed"), watching: []byte("policies: {}\n"), asking: asking(t.Fleet)}
 	var phases []string
 	for _, step := range transitions {
 		if step[0] != "peace" && !slices.Contains(phases, step[0]) {
@@ -87,13 +87,34 @@ func (m *marksman) drawn(low, high time.Duration) time.Duration {
 
 // entered is told of each phase that an incident enters.
 func (m *marksman) entered(w incident.Workload) {
-	aim := m.sim.Faults.Aimed
-	if string(w.Incident.Phase) == m.favourite {
-		aim *= 4
-	}
-	if m.rand.Float64() < aim {
+	if m.rand.Float64() < m.aimed(w) {
 		m.aim(w, m.drawn(soon, 3*time.Hour))
 	}
+}
+
+// asked is told of each request that an incident sends in the middle of a phase: now and then a policy is tightened before it arrives.
+func (m *marksman) asked(w incident.Workload) {
+	if m.rand.Float64() >= m.aimed(w)/10 {
+		return
+	}
+	file, phase := m.watching, w.Incident.Phase
+	if m.rand.IntN(2) == 0 {
+		file = m.asking
+	}
+	m.after(m.drawn(soon, time.Second), func() {
+		if !m.over && m.chaos.strikes("policy changed, while a request of %s is under way in %s", w.ID, phase) {
+			m.checks.happened("policy changed", "")
+			m.enforced(file)
+		}
+	})
+}
+
+// aimed is how likely an incident is struck where it stands.
+func (m *marksman) aimed(w incident.Workload) float64 {
+	if string(w.Incident.Phase) == m.favourite {
+		return 4 * m.sim.Faults.Aimed
+	}
+	return m.sim.Faults.Aimed
 }
 
 // soon is before a request that was sent with the last step arrives.
@@ -224,8 +245,14 @@ func (m *marksman) words(w incident.Workload, c SliceConfig, zone string) []shot
 			m.after(m.drawn(time.Minute, 6*time.Hour), func() { m.labelAgain(c) })
 			return m.api.SetLabel(zone, c.Name, events.LabelPolicy, labels[m.rand.IntN(len(labels))], owner)
 		}},
-		{"policy changed", func() error { return m.enforced([]byte("policies: {}\n")) }},
-		{"policy changed to ask", func() error { return m.enforced(m.asking) }},
+		{"policy changed", func() error {
+			m.enforced(m.watching)
+			return nil
+		}},
+		{"policy changed to ask", func() error {
+			m.enforced(m.asking)
+			return nil
+		}},
 		{"approved", func() error {
 			m.approveAll()
 			return nil
@@ -247,8 +274,7 @@ func (m *marksman) words(w incident.Workload, c SliceConfig, zone string) []shot
 }
 
 // enforced puts another policy file there for some time.
-func (m *marksman) enforced(file []byte) error {
+func (m *marksman) enforced(file []byte) {
 	m.enforce(file)
 	m.after(m.drawn(time.Minute, 2*time.Hour), func() { m.enforce(m.sim.Policy) })
-	return nil
 }

@@ -48,8 +48,8 @@ type checks struct {
 	incidents, braked                         int
 	// endless says that two steps lead to each other for ever: the run ends.
 	endless bool
-	// entered is told of each phase that an incident enters.
-	entered func(incident.Workload)
+	// entered is told of each phase that an incident enters, asked of each request that it sends in the middle of one.
+	entered, asked func(incident.Workload)
 }
 
 type inForce struct {
@@ -804,6 +804,8 @@ func (c *checks) moved(before, after incident.Workload) {
 		if after.Incident != nil {
 			c.entered(after)
 		}
+	} else if after.Incident != nil && after.Epoch > before.Epoch {
+		c.asked(after)
 	}
 	c.suspicions(r, after, after.Closed != nil && after.Closed.ID != r.done)
 	if in := after.Closed; in != nil && in.ID != r.done {

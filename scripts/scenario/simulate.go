@@ -143,7 +143,8 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	people := newPeople(t)
 	people.plan()
 	newOperators(t).plan()
-	w.checks.entered = newMarksman(t).entered
+	m := newMarksman(t)
+	w.checks.entered, w.checks.asked = m.entered, m.asked
 	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
 	day := 0
