@@ -527,7 +527,7 @@ func (c *checks) started(inst *instance, doc incident.Workload, slice, zone stri
 const unseen = 2 * time.Minute
 
 func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload, slice string) {
-	s := doc.Slice(slice)
+	s := c.asSeen(inst, doc).Slice(slice)
 	for _, z := range c.zones() {
 		state, life := c.api.State(z, slice)
 		if z == e.Zone || state != "READY" && state != "CREATING" {

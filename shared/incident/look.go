@@ -188,9 +188,13 @@ func (m *machine) read(e Read) {
 		s.Released, s.Unused = time.Time{}, e.Condition == Creating
 	}
 	m.facts(s, e.Facts)
-	if e.Abuse && !s.Abuse || s.Abuse && !e.Abuse && e.Condition == Ready { // what is lost may not show it any more
+	switch {
+	case e.Abuse && !s.Abuse:
 		s = m.slice(e.Slice)
-		s.Abuse, s.AbuseTold = e.Abuse, false
+		s.Abuse, s.AbuseSince = true, m.when()
+	case s.Abuse && !e.Abuse && e.Condition == Ready && m.when().After(s.AbuseSince): // what is lost may not show it any more
+		s = m.slice(e.Slice)
+		s.Abuse, s.AbuseSince, s.AbuseTold = false, time.Time{}, false
 	}
 	was := s.Condition
 	if s.Condition != e.Condition || s.State != e.State {
@@ -801,7 +805,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	s.Discarded = events.Incarnation{}
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
 	s.Made, s.Ordered, s.Until = "", time.Time{}, time.Time{}
-	s.Asked, s.Abuse, s.AbuseTold, s.Used, s.Stop = false, e.Abuse, false, time.Time{}, Stop{}
+	s.Asked, s.Abuse, s.AbuseSince, s.AbuseTold, s.Used, s.Stop = false, e.Abuse, time.Time{}, false, time.Time{}, Stop{}
 	s.Heard = Heard{}
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
 	m.facts(s, e.Facts)

@@ -128,6 +128,13 @@ func TestAbuseStopsAllAutomation(t *testing.T) {
 		t.Errorf("%s (-want +got):\n%s", w.Closed.Outcome, d)
 	}
 
+	// What was read before takes nothing back.
+	before := read
+	before.Condition, before.State, before.Abuse, before.Time = incident.Ready, "READY", false, start.Add(-time.Second)
+	if w, _, _ := incident.Advance(policies["everything"], w, before, start.Add(time.Second)); !w.Slices[0].Abuse || !w.Slices[0].AbuseTold {
+		t.Error("an older reading takes the suspicion back")
+	}
+
 	// What Google takes the symptom off again is looked after again.
 	read.Condition, read.State, read.Abuse, read.Time = incident.Ready, "READY", false, start.Add(time.Minute)
 	if w, _, _ = incident.Advance(policies["everything"], w, read, start.Add(time.Minute)); w.Slices[0].Abuse {
