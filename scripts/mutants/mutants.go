@@ -107,13 +107,6 @@ var common = []mutant{
 	{"8 progress", "idle slices are deleted without a look at their checkpoint", []edit{
 		{"shared/incident/discard.go", "	case !m.w.Incident.Save.Verified && !m", "	case false && !m"},
 	}},
-	{"3 admitted", "idle slices are deleted though training runs again", []edit{
-		{"shared/incident/discard.go", "	if idle := m.w.Idle; idle != nil && m.when().After(idle.Since) {\n", "	if false {\n"},
-		{"shared/incident/discard.go", "	if m.phase() == Discarding && m.when().After(m.w.Incident.Down) {\n", "	if false {\n"},
-		{"shared/incident/discard.go", "	case heard && why != \"\":\n", "	case heard && false:\n"},
-		{"shared/incident/advance.go", "		m.keepWhatTrains()\n", ""},
-		{"shared/incident/discard.go", "	case why != \"\": // nothing", "	case false: // nothing"},
-	}},
 	{"owner's word", "a policy that was tightened does not count", []edit{
 		{"shared/ledger/begin.go", "level != policy.Yes {", "level != policy.Yes && level != policy.No {"},
 		{"shared/ledger/begin.go", "	if p.Unreadable != \"\" {", "	if false {"},
@@ -132,7 +125,11 @@ var rare = []mutant{
 	{"4 one", "suspected abuse is told again and again", []edit{
 		{"shared/incident/workload.go", " || s.discarded() || w.barred()\n", " || s.discarded()\n"},
 	}},
-	{"3 admitted", "nobody is listened for before an idle slice is deleted", []edit{
-		{"functions/recreate/handler.go", "	if w.Incident == nil || w.Incident.Phase != incident.Discarding {\n", "	if len(idle) > 0 {\n"},
+	{"3 admitted", "idle slices are deleted though training runs again", []edit{
+		{"shared/incident/discard.go", "	if idle := m.w.Idle; idle != nil && m.when().After(idle.Since) {\n", "	if false {\n"},
+		{"shared/incident/discard.go", "	if m.phase() == Discarding && m.when().After(m.w.Incident.Down) {\n", "	if false {\n"},
+		{"shared/incident/discard.go", "	case heard && why != \"\":\n", "	case heard && false:\n"},
+		{"shared/incident/advance.go", "		m.keepWhatTrains()\n", ""},
+		{"shared/incident/discard.go", "	case why != \"\": // nothing", "	case false: // nothing"},
 	}},
 }

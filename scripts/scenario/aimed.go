@@ -109,6 +109,23 @@ func (m *marksman) asked(w incident.Workload) {
 	})
 }
 
+// idled is told of what an incident leaves idle: now and then its owner starts the training again, about when it would be deleted.
+func (m *marksman) idled(w incident.Workload) {
+	if m.rand.Float64() >= m.sim.Faults.Aimed {
+		return
+	}
+	m.after(w.Idle.Due.Sub(m.clock.Now())+m.drawn(time.Second, time.Hour)-10*time.Minute, func() {
+		for _, c := range m.Fleet {
+			state, _ := m.api.State(m.whereIs(c.Name), c.Name)
+			if m.over || m.checks.workload(c.Name) != w.ID || state != "READY" || !m.chaos.strikes("started anew by its owner, left idle: %s", c.Name) {
+				continue
+			}
+			m.checks.happened("started anew by its owner", c.Name)
+			m.trainings[c.Name].Reboot()
+		}
+	})
+}
+
 // aimed is how likely an incident is struck where it stands.
 func (m *marksman) aimed(w incident.Workload) float64 {
 	if string(w.Incident.Phase) == m.favourite {

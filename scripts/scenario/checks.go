@@ -48,8 +48,9 @@ type checks struct {
 	incidents, braked                         int
 	// endless says that two steps lead to each other for ever: the run ends.
 	endless bool
-	// entered is told of each phase that an incident enters, asked of each request that it sends in the middle of one.
-	entered, asked func(incident.Workload)
+	// entered is told of each phase that an incident enters, asked of each request that it sends in the middle of one,
+	// idled of each workload that one leaves idle to be deleted.
+	entered, asked, idled func(incident.Workload)
 }
 
 type inForce struct {
@@ -806,6 +807,9 @@ func (c *checks) moved(before, after incident.Workload) {
 		}
 	} else if after.Incident != nil && after.Epoch > before.Epoch {
 		c.asked(after)
+	}
+	if before.Idle == nil && after.Idle != nil {
+		c.idled(after)
 	}
 	c.suspicions(r, after, after.Closed != nil && after.Closed.ID != r.done)
 	if in := after.Closed; in != nil && in.ID != r.done {

@@ -144,7 +144,7 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	people.plan()
 	newOperators(t).plan()
 	m := newMarksman(t)
-	w.checks.entered, w.checks.asked = m.entered, m.asked
+	w.checks.entered, w.checks.asked, w.checks.idled = m.entered, m.asked, m.idled
 	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
 	day := 0
