@@ -17,7 +17,7 @@
 //	admitting    grace        Read
 //	admitting    healing      Read
 //	admitting    looking      Read
-//	admitting    observed     Forbidden
+//	admitting    observed     Forbidden Read
 //	admitting    released     Called Cancelled Read
 //	admitting    resumed      Reported
 //	admitting    resuming     Answered Reported
@@ -31,6 +31,7 @@
 //	approving    healing      Approved Read Ticked
 //	approving    looking      Approved Read
 //	approving    maintaining  Approved Ticked
+//	approving    observed     Read
 //	approving    released     Called Cancelled Read
 //	approving    restarting   Approved Ticked
 //	approving    resumed      Reported
@@ -63,7 +64,7 @@
 //	deleting     grace        Read
 //	deleting     healing      Read
 //	deleting     looking      Read
-//	deleting     observed     Forbidden
+//	deleting     observed     Forbidden Read
 //	deleting     released     Called Cancelled Read
 //	deleting     resuming     Read
 //	deleting     watching     Read
@@ -82,6 +83,7 @@
 //	grace        escalated    Read Ticked
 //	grace        healing      Read
 //	grace        looking      Read
+//	grace        observed     Read
 //	grace        released     Called Cancelled Read
 //	grace        resumed      Reported
 //	grace        resuming     Read Ticked
@@ -94,6 +96,7 @@
 //	healing      escalated    Read Ticked
 //	healing      grace        Read
 //	healing      looking      Read
+//	healing      observed     Read
 //	healing      released     Called Cancelled Read
 //	healing      resumed      Reported
 //	healing      resuming     Read
@@ -119,7 +122,7 @@
 //	maintaining  grace        Read
 //	maintaining  healing      Read
 //	maintaining  looking      Read
-//	maintaining  observed     Forbidden
+//	maintaining  observed     Forbidden Read
 //	maintaining  released     Called Cancelled Read
 //	maintaining  resumed      Reported
 //	maintaining  resuming     Noticed
@@ -148,7 +151,7 @@
 //	restarting   grace        Read
 //	restarting   healing      Answered Read Reported
 //	restarting   looking      Read
-//	restarting   observed     Forbidden
+//	restarting   observed     Forbidden Read
 //	restarting   released     Called Cancelled Read
 //	restarting   resumed      Reported
 //	restarting   resuming     Answered Reported
@@ -160,6 +163,7 @@
 //	resuming     grace        Read
 //	resuming     healing      Read Ticked
 //	resuming     looking      Read
+//	resuming     observed     Read
 //	resuming     released     Called Cancelled Read
 //	resuming     restarting   Reported Ticked
 //	resuming     resumed      Checked Reported Ticked
@@ -173,7 +177,7 @@
 //	saving       healing      Read
 //	saving       looking      Read
 //	saving       maintaining  Checked
-//	saving       observed     Forbidden
+//	saving       observed     Forbidden Read
 //	saving       released     Called Cancelled Read
 //	saving       restarting   Reported
 //	saving       resumed      Reported
@@ -190,7 +194,7 @@
 //	starting     grace        Read
 //	starting     healing      Read Ticked
 //	starting     looking      Read
-//	starting     observed     Forbidden
+//	starting     observed     Forbidden Read
 //	starting     released     Called Cancelled Read
 //	starting     resumed      Reported
 //	starting     resuming     Read
@@ -203,6 +207,7 @@
 //	window       escalated    Read Reported Ticked
 //	window       grace        Read
 //	window       looking      Read
+//	window       observed     Read
 //	window       released     Called Cancelled Read
 //	window       restarting   Reported
 //	window       resumed      Reported
