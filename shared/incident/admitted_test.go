@@ -311,3 +311,15 @@ func replaced(r *tour, slice string) {
 	r.learn("", "intend admit 0")
 	r.tick(time.Minute)
 }
+
+// TestATrainingThatIsDoneWhileItIsWatchedIsNotAdmittedAgain: nobody asked for another one.
+func TestATrainingThatIsDoneWhileItIsWatchedIsNotAdmittedAgain(t *testing.T) {
+	r := newTour(t, quiet(true), "watch")
+	r.learn("llama-8b", "preempted")
+	r.read("llama-8b", incident.Ready, r.made(far, "9001"))
+	r.learn("llama-8b", "finished")
+	r.policy = "everything"
+	if asked := r.tick(time.Hour) + r.tick(time.Minute); asked != "" {
+		t.Errorf("asked for is %q", asked)
+	}
+}

@@ -180,11 +180,11 @@ func (m *machine) close() {
 	m.w.Closed, m.w.Ended, m.w.Incident, m.ownIncident = in, m.now, nil, false
 }
 
-// finishedWithin reports whether the training was done while an incident replaced or cleaned up, which it brings to its end: any
-// other has ended with it, or was opened for what its owner created after that.
+// finishedWithin reports whether the training was done while an incident watched, or replaced or cleaned up, which it brings to its
+// end: any other has ended with it, or was opened for what its owner created after that.
 func (m *machine) finishedWithin() bool {
 	in := m.w.Incident
-	return m.w.Crew.Finished && (in.Clearing != "" || in.Phase == Removing || in.Phase == Recreating)
+	return m.w.Crew.Finished && (in.Clearing != "" || in.Phase == Removing || in.Phase == Recreating || in.Phase == Watching)
 }
 
 // waitsOn has what was to be admitted, and is not known to be, wait for it when its incident is over; what a person was told of, or
