@@ -141,7 +141,7 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu
 	case !s.Incarnation.Known() && !held(r, s):
 		return fault.Ignored(incident.CodeOtherLife, "%s refused: queued resource %s was created at %s", what, s.QueuedResource, s.Ordered.UTC().Format(time.RFC3339))
 	}
-	if err := h.listen(ctx, r, w, append([]tpu.Slice{s}, others...)); err != nil {
+	if err := h.listen(ctx, r, w); err != nil {
 		return err
 	}
 	var id string
@@ -160,24 +160,27 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu
 	return err
 }
 
-// listen has the crews be heard of what stands idle and is to be deleted for that: somebody may have started the training again a
-// moment ago, and then the decision ends the incident, and the fence refuses the request.
-func (h handler) listen(ctx context.Context, r events.RecreateRequested, w incident.Workload, idle []tpu.Slice) error {
-	if w.Incident == nil || w.Incident.Phase != incident.Discarding {
+// listen has the crews be heard of all that stands idle, before any of it is deleted for that: somebody may have started the
+// training again a moment ago, and then the decision ends the incident, and the fence refuses the request.
+func (h handler) listen(ctx context.Context, r events.RecreateRequested, w incident.Workload) error {
+	discards := func() bool {
+		return w.Incident != nil && w.Incident.ID == r.Incident && w.Incident.Phase == incident.Discarding
+	}
+	if !discards() {
 		return nil
 	}
-	for _, s := range idle {
-		if s.Condition != incident.Ready {
-			continue
-		}
-		next, err := h.Fleet.Listen(ctx, w, s)
-		if err != nil {
+	for _, name := range w.Undecided() {
+		s := *w.Slice(name)
+		var err error
+		if w, err = h.Fleet.Listen(ctx, w, tpu.Slice{Ref: fleet.Ref(w, s), Incarnation: s.Incarnation}); err != nil {
 			return err
 		}
-		if known := next.Slice(s.Name); known == nil || known.Heard.Seen.IsZero() {
-			silent := &tpu.Error{Call: "listen for the crew of " + s.Name, Class: incident.Transient, Message: "its guest attributes cannot be read, or hold nothing of it"}
-			return h.unread(ctx, r, "the crew of "+s.Name+" cannot be heard", silent)
+		if !discards() {
+			return nil
 		}
+	}
+	if why, heard := w.MayTrain(h.Fleet.Now()); !heard {
+		return h.unread(ctx, r, why, &tpu.Error{Call: "listen for the crews of " + w.ID, Class: incident.Transient, Message: why})
 	}
 	return nil
 }

@@ -32,6 +32,8 @@ type bench struct {
 	*fleettest.Bench
 	limits  ledger.Limits
 	request events.RecreateRequested
+	// idle are the requests to delete what stands idle.
+	idle []events.RecreateRequested
 }
 
 // toDelete is a slice that was preempted, and the request to delete it.
@@ -207,21 +209,28 @@ func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
 	}
 }
 
-// toDiscard is a slice that an incident has left idle, and the request to delete it for that.
-func toDiscard(t *testing.T) *bench {
+// toDiscard is a workload that an incident has left idle, and the requests to delete it for that, slice by slice.
+func toDiscard(t *testing.T, names ...string) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
 	file, err := policy.Parse([]byte("policies:\n  night: {preset: spot, when_escalated: delete}\n"))
 	b.Must(err)
 	b.Policies.File = file
-	w := b.Slice(tputest.NodeConfig{Spot: true, Labels: map[string]string{events.LabelPolicy: "night"}})
-	b.Report(w, slice, fleettest.Progress(1000))
+	if names == nil {
+		names = []string{slice}
+	}
+	for _, name := range names {
+		w := b.Slice(tputest.NodeConfig{Name: name, Spot: true, Labels: map[string]string{events.LabelPolicy: "night", events.LabelWorkload: slice}})
+		b.Report(w, name, fleettest.Progress(1000))
+	}
 	b.Change(id, func(w *incident.Workload) {
 		w.Idle = &incident.Idle{Incident: "llama-20260301-0", Cause: events.CauseCrash, Since: b.Clock.Now(), Due: b.Clock.Now().Add(policy.DefaultDeleteAfter)}
 	})
 	b.tick(policy.DefaultDeleteAfter)
-	b.crew("waiting", 1)
-	b.Give(b.Workload(id), b.beat())
+	for _, name := range names {
+		b.crewOf(name, "waiting", 1)
+		b.Give(b.Workload(id), b.beat(name))
+	}
 	b.tick(time.Second)
 	verify, _ := fleettest.One(t, b.Bench, events.DecodeCheckpointRequested)
 	b.Give(b.Workload(id), incident.Checked{
@@ -229,13 +238,16 @@ func toDiscard(t *testing.T) *bench {
 		URI: fleettest.Directory + "/1000", At: fleettest.Start,
 	})
 	b.tick(time.Second)
-	b.request = b.next()
+	b.idle = fleettest.All(t, b.Bench, events.DecodeRecreateRequested)
+	b.request = b.idle[0]
 	b.Calls()
 	return b
 }
 
-// crew has the crew write on its machine what it does.
-func (b *bench) crew(phase string, attempt int) {
+// crew has the crew of the slice write on its machine what it does.
+func (b *bench) crew(phase string, attempt int) { b.T.Helper(); b.crewOf(slice, phase, attempt) }
+
+func (b *bench) crewOf(slice, phase string, attempt int) {
 	b.T.Helper()
 	state, err := json.Marshal(events.CrewState{Schema: events.Schema, Seen: b.Clock.Now(), Phase: phase, Attempt: attempt})
 	b.Must(err)
@@ -243,7 +255,7 @@ func (b *bench) crew(phase string, attempt int) {
 }
 
 // beat is what patrol has heard of a crew that runs nothing.
-func (b *bench) beat() incident.Beat {
+func (b *bench) beat(slice string) incident.Beat {
 	now := b.Clock.Now()
 	return incident.Beat{Origin: incident.Origin{Time: now, Rank: events.RankUser}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Seen: now, Attempt: 1}
 }
@@ -274,6 +286,46 @@ func TestWhatStandsIdleIsListenedForBeforeItIsDeleted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnIdleSliceOfAMultisliceIsNotDeletedWhereAnotherTrains: what one crew says keeps them all, and one that was just heard to wait
+// is deleted only where the others were too.
+func TestAnIdleSliceOfAMultisliceIsNotDeletedWhereAnotherTrains(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(b *bench, other string)
+		deleted int
+	}{
+		"both wait":                      {func(*bench, string) {}, 1},
+		"the other has begun an attempt": {func(b *bench, other string) { b.crewOf(other, "running", 2) }, 0},
+		"the other cannot be heard":      {func(b *bench, other string) { b.Must(b.API.SetGuestAttribute(zone, other, 0, events.GuestNamespace, events.GuestKey, "")) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toDiscard(t, "llama-a", "llama-b")
+			for i, r := range b.idle {
+				b.request = r
+				if i == 0 {
+					c.change(b, b.idle[1].Slice)
+				}
+				b.deliver()
+				b.Want(fleettest.Count(b.Calls(), "DeleteNode"), c.deleted)
+			}
+		})
+	}
+}
+
+// TestAnIdleDeletionThatIsTakenOverIsNotCalledWhereTrainingRunsByNow: whoever had begun it died before the call.
+func TestAnIdleDeletionThatIsTakenOverIsNotCalledWhereTrainingRunsByNow(t *testing.T) {
+	b := toDiscard(t)
+	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+	b.Want(b.deliver(), fleettest.Redelivered)
+	b.Clock.Advance(incident.CallFor + 1)
+	b.crew("running", 2)
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(fleettest.Count(b.Calls(), "DeleteNode"), 0)
+	// It may have been called all the same: that is known when its time is over.
+	b.tick(incident.AnswerFor)
+	b.Want(b.closed().Code, incident.CodeMayTrain)
+	b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
 }
 
 // replaceByOwner has the owner put another node in the place of the one that was lost.

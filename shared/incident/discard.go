@@ -186,7 +186,7 @@ func (m *machine) discard() {
 		m.keepIdle(CodePolicyNo, "the policy's when_escalated is keep by now")
 		return
 	}
-	why, heard := m.mayTrain(idle)
+	why, heard := m.w.MayTrain(m.now)
 	switch {
 	case heard && why != "":
 		m.keepIdle(CodeMayTrain, why)
@@ -226,22 +226,39 @@ func (m *machine) discard() {
 
 func (in *Incident) has(is func(Task) bool) bool { return slices.ContainsFunc(in.Tasks, is) }
 
-// mayTrain says why training may run on idle slices; heard is false where nobody knows yet. No line of a user is believed when it
-// says that training has ended: steps that are not told of, and a crew that says on its machine that it does none, are what is
-// asked for.
-func (m *machine) mayTrain(idle []*Slice) (why string, heard bool) {
-	in := m.w.Incident
-	since, usual := m.w.silence()
-	for _, s := range idle {
-		switch h := s.Heard; {
-		case h.At.Before(in.Opened), m.now.Sub(h.At) > HeardFor:
-			return "its crew has not been listened for", false
-		case h.Seen.IsZero():
-			return "what the crew of " + s.Name + " writes on its machine cannot be read", false
-		case m.w.Progress.Stepped.After(in.Down):
-			return "the crew writes on its machine that steps are done", true
-		case h.Runs && h.At.Sub(h.Seen) < HeardFor && (!m.w.Crew.told(h.Attempt) || m.now.Sub(since) < usual):
+// Undecided names the idle slices whose deletion the provider has not accepted: their crews are listened for right before any of
+// them is deleted.
+func (w Workload) Undecided() (names []string) {
+	for _, s := range w.idle() {
+		if w.Incident == nil || !w.Incident.has(func(t Task) bool { return t.Action == events.ActionDelete && t.Concerns(s.Name) && !t.Answered.IsZero() }) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// MayTrain says why training may run on what stands idle and is to be deleted for that; heard is false where nobody knows yet. What
+// one crew says speaks for all of them. No line of a user is believed when it says that training has ended: steps that are not told
+// of, and a crew that says on its machine that it does none, are what is asked for.
+func (w Workload) MayTrain(now time.Time) (why string, heard bool) {
+	in := w.Incident
+	if w.Progress.Stepped.After(in.Down) {
+		return "the crew writes on its machine that steps are done", true
+	}
+	since, usual := w.silence()
+	for _, s := range w.idle() {
+		h := s.Heard
+		lately := !h.At.Before(in.Opened) && now.Sub(h.At) <= HeardFor && h.At.Sub(h.Seen) < HeardFor
+		if lately && h.Runs && (!w.Crew.told(h.Attempt) || now.Sub(since) < usual) {
 			return "the crew of " + s.Name + " says that the training runs", true
+		}
+	}
+	for _, name := range w.Undecided() {
+		switch h := w.Slice(name).Heard; {
+		case h.At.Before(in.Opened), now.Sub(h.At) > HeardFor:
+			return "the crew of " + name + " has not been listened for", false
+		case h.Seen.IsZero():
+			return "what the crew of " + name + " writes on its machine cannot be read", false
 		}
 	}
 	return "", true
@@ -252,7 +269,7 @@ func (m *machine) keepWhatTrains() {
 	if m.phase() != Discarding {
 		return
 	}
-	if why, heard := m.mayTrain(m.w.idle()); heard && why != "" {
+	if why, heard := m.w.MayTrain(m.now); heard && why != "" {
 		m.keeps(Kept{CodeMayTrain, why})
 	}
 }
@@ -368,7 +385,7 @@ func (m *machine) discardOverdue(took string) {
 			asked = t
 		}
 	}
-	why, heard := m.mayTrain(m.w.idle())
+	why, heard := m.w.MayTrain(m.now)
 	switch {
 	case asked != nil && asked.LastFailure == "":
 		m.escalate(CodeOverdue, "the deletion of "+asked.names()+" did not end within "+took, "")
@@ -388,13 +405,24 @@ func (m *machine) discardOverdue(took string) {
 // noteDiscarded notes at the end of the incident what is on its way out: nobody misses it when it is gone.
 func (m *machine) noteDiscarded() {
 	for _, t := range m.w.Incident.Tasks {
-		if t.Action != events.ActionDelete || !t.inFlight() {
-			continue
-		}
-		for i := range m.w.Slices {
-			if s := &m.w.Slices[i]; t.Concerns(s.Name) {
-				m.slice(s.Name).Discarded = s.Incarnation
-			}
+		if t.Action == events.ActionDelete && t.inFlight() {
+			m.mayBeDiscarded(t)
 		}
 	}
+}
+
+// mayBeDiscarded has nobody miss what the call of a task may have deleted.
+func (m *machine) mayBeDiscarded(t Task) {
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; t.Concerns(s.Name) {
+			m.slice(s.Name).Discarded = s.Incarnation
+		}
+	}
+}
+
+// keepUncalled gives up a deletion that nobody may call any more, and that nobody has answered in its time.
+func (m *machine) keepUncalled(t Task) {
+	m.mayBeDiscarded(t)
+	m.drop(t.Action, t.Slice)
+	m.discard()
 }

@@ -198,7 +198,7 @@ func (w Workload) Fence(r events.Request, now time.Time) (Task, error) {
 
 // unwanted reports whether a task is kept only because its call may have been made.
 func (in *Incident) unwanted(t Task) bool {
-	return in.Phase == Clearing && t.Action == events.ActionCreate
+	return in.Phase == Clearing && t.Action == events.ActionCreate || in.Kept != (Kept{}) && t.Action == events.ActionDelete
 }
 
 // Allowed says how far a policy allows an action of the open incident now, and which switch limits it. A function asks

@@ -514,11 +514,25 @@ func One[E events.Event](t *testing.T, b *Bench, decode func([]byte) (E, error))
 	if len(sent) != 1 {
 		t.Fatalf("%d events were sent, want one: %v", len(sent), Types(sent))
 	}
-	e, err := decode(sent[0].Data)
-	if err != nil {
-		t.Fatalf("%s: %v", sent[0].Type, err)
+	return decoded(t, sent[0], decode), sent[0]
+}
+
+// All are the events that were sent since the last time, all of one type, decoded.
+func All[E events.Event](t *testing.T, b *Bench, decode func([]byte) (E, error)) (all []E) {
+	t.Helper()
+	for _, e := range b.Sender.Sent() {
+		all = append(all, decoded(t, e, decode))
 	}
-	return e, sent[0]
+	return all
+}
+
+func decoded[E events.Event](t *testing.T, sent events.Envelope, decode func([]byte) (E, error)) E {
+	t.Helper()
+	e, err := decode(sent.Data)
+	if err != nil {
+		t.Fatalf("%s: %v", sent.Type, err)
+	}
+	return e
 }
 
 // Label names a policy.
