@@ -893,9 +893,13 @@ func (m *machine) releaseDeleted(s *Slice, all bool) bool {
 	}
 	news := false
 	for _, name := range names {
-		if o := m.w.Slice(name); !o.IsReleased() && (!m.formerly(o) || m.inItsPlace(o)) {
+		switch o := m.w.Slice(name); {
+		case m.formerly(o) && !m.inItsPlace(o):
+		case !o.IsReleased():
 			o = m.slice(name)
 			o.Released, o.Made, news = m.now, "", true
+		case m.when().After(o.Released): // what they have created since, and nobody has read yet
+			m.slice(name).Released = m.now
 		}
 	}
 	return news

@@ -528,3 +528,24 @@ func TestWhatItsOwnerTakesBackBeforeItIsThereIsNotMissed(t *testing.T) {
 		t.Error("what its owner has created again is not looked after")
 	}
 }
+
+// TestWhatItsOwnerDeletesTwiceStaysDeleted: they delete it, create it, and delete that before anybody has read it. The second word is as
+// good as the first.
+func TestWhatItsOwnerDeletesTwiceStaysDeleted(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, "owner deletes, read gone", nil)
+	n.now = n.now.Add(time.Hour)
+	created := n.now
+	n = at1(t, p, n, "owner creates")
+	n = at1(t, p, n, "owner deletes")
+	life := evidence(n.w, n.now)["read foreign"].(incident.Read)
+	life.Incarnation.Created, life.Condition, life.State = created, incident.Deleting, "DELETING"
+	n.now = n.now.Add(time.Minute)
+	life.Time = n.now
+	n.w, _, _ = incident.Advance(p, n.w, life, n.now)
+	n = at1(t, p, n, "read gone")
+	n.now = n.now.Add(2 * incident.Grace)
+	if n = at1(t, p, n, "tick"); n.w.Incident != nil {
+		t.Errorf("it is created against its owner's word: %s", tale(n.w))
+	}
+}
