@@ -125,11 +125,15 @@ var rare = []mutant{
 	{"4 one", "suspected abuse is told again and again", []edit{
 		{"shared/incident/workload.go", " || s.discarded() || w.barred()\n", " || s.discarded()\n"},
 	}},
+	{"4 one", "a suspicion is never taken back", []edit{
+		{"shared/incident/look.go", "	case s.Abuse && !e.Abuse && e", "	case false && !e.Abuse && e"},
+	}},
 	{"3 admitted", "idle slices are deleted though training runs again", []edit{
 		{"shared/incident/discard.go", "	if idle := m.w.Idle; idle != nil && m.when().After(idle.Since) {\n", "	if false {\n"},
 		{"shared/incident/discard.go", "	if m.phase() == Discarding && m.when().After(m.w.Incident.Down) {\n", "	if false {\n"},
 		{"shared/incident/discard.go", "	case heard && why != \"\":\n", "	case heard && false:\n"},
 		{"shared/incident/advance.go", "		m.keepWhatTrains()\n", ""},
 		{"shared/incident/discard.go", "	case why != \"\": // nothing", "	case false: // nothing"},
+		{"shared/incident/task.go", " || in.Kept != (Kept{}) && t", " || false && t"},
 	}},
 }

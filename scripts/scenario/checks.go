@@ -36,6 +36,8 @@ type checks struct {
 	of map[string]*record
 	// taken are the calls for which the brake gave a slot.
 	taken map[string]bool
+	// abuse is what Google suspects, by life.
+	abuse map[string]suspicion
 	// policies are the policy files that were in force, each from a time on.
 	policies []inForce
 
@@ -87,8 +89,8 @@ type record struct {
 	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
 	told         bool
 	left, closed time.Time
-	// suspected are the lives of which a person was told that Google suspects abuse, and that show it since.
-	suspected map[string]bool
+	// suspected are the lives on which Google suspects abuse, and when a person was told of that.
+	suspected map[string]time.Time
 	// escalated is when an incident was left to a person last, but for those that deleted what another one had left.
 	escalated time.Time
 	// followed are the lives for which an incident was opened last that was to admit them.
@@ -105,7 +107,7 @@ type record struct {
 
 func newChecks(w *world) *checks {
 	return &checks{
-		world: w, of: map[string]*record{}, taken: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
+		world: w, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
 		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
 		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{},
 		policies: []inForce{{w.Start, w.opts.Policy}},
@@ -115,7 +117,7 @@ func newChecks(w *world) *checks {
 func (c *checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, suspected: map[string]bool{}}
+		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, suspected: map[string]time.Time{}}
 		c.of[workload] = r
 	}
 	return r
@@ -288,6 +290,9 @@ func (c *checks) called(e tputest.Event) {
 	c.current(e, inst, id)
 	c.prompt(e, inst)
 	for _, slice := range held {
+		if read := inst.read[e.Zone+"/"+slice]; e.Method != "UpdateNode" && c.suspected(read.life, read.at) { // asking for a save harms nobody
+			c.violated("owner's word", id, "%s of %s, and Google suspects abuse on it since %s", e.Method, slice, c.abuse[read.life].Since.UTC().Format(time.DateTime))
+		}
 		switch e.Method {
 		case "DeleteNode", "DeleteQueuedResource":
 			c.deleted(e, inst, doc, slice)
@@ -886,24 +891,6 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	c.decided(w, now)
 }
 
-// suspicions checks that a person is told once of each suspicion of abuse, as long as it lasts. What a clean-up leaves is told too.
-func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
-	lives := map[string]bool{}
-	for _, s := range w.Slices {
-		if s.Abuse && !s.IsReleased() {
-			lives[s.Incarnation.ID] = true
-		}
-	}
-	maps.DeleteFunc(r.suspected, func(life string, _ bool) bool { return !lives[life] })
-	if !closes || w.Closed.Code != incident.CodeAbuse || w.Closed.Clearing != "" || discarded(w.Closed) {
-		return
-	}
-	if len(r.suspected) > 0 {
-		c.violated("4 one trouble", w.ID, "%s told again that Google suspects abuse: %s", w.Closed.ID, w.Closed.Reason)
-	}
-	maps.Copy(r.suspected, lives)
-}
-
 func (c *checks) closed(r *record, after incident.Workload) {
 	in := after.Closed
 	if in.ID != r.open { // it opened in this very step
@@ -1015,6 +1002,7 @@ func (c *checks) finally() {
 		case len(doc.Outbox) > 0:
 			c.violated("10 nothing lost", id, "%d events are still in the outbox", len(doc.Outbox))
 		default:
+			c.cleared(doc)
 			c.atPeace(doc)
 		}
 	}

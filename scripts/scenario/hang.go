@@ -72,10 +72,10 @@ func (c *checks) unseen(doc incident.Workload, slice string) {
 	}
 	heard := later(later(doc.Progress.At, doc.Progress.Stepped), doc.Crew.Started)
 	for _, s := range doc.Slices {
-		if s.Condition != incident.Ready || s.IsReleased() || s.Unused || s.AbuseTold {
+		if s.Condition != incident.Ready || s.IsReleased() || s.Unused || c.suspected(s.Incarnation.ID, c.clock.Now()) {
 			return
 		}
-		heard = later(heard, s.Since)
+		heard = later(later(heard, s.Since), c.abuse[s.Incarnation.ID].Ended)
 	}
 	if since = later(since, heard); doc.Crew.Theirs || r.left.After(since) || !heard.After(r.left) {
 		return // it was left to a person, or a person has taken it over, and nobody has heard of a step since

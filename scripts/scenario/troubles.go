@@ -364,8 +364,10 @@ func (t *troubles) suspected(c SliceConfig, zone string) error {
 	t.after(t.between(time.Hour, 12*time.Hour), func() {
 		if t.api.Incarnation(zone, c.Name).Same(life) {
 			t.must(t.api.ClearSymptoms(zone, c.Name))
+			t.checks.suspects(life.ID, false)
 		}
 	})
+	t.checks.suspects(life.ID, true)
 	return t.api.AddSymptom(zone, c.Name, "PROJECT_ABUSE", 0)
 }
 

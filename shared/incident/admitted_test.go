@@ -312,6 +312,21 @@ func replaced(r *tour, slice string) {
 	r.tick(time.Minute)
 }
 
+// TestWhatWasNeverAdmittedIsAtAPersonsWord: a training was done while its slice was made anew in another zone, the lease could not be
+// written, and a person was told of that. No crew may put itself into the place of a life in another zone, so their word has it let in.
+func TestWhatWasNeverAdmittedIsAtAPersonsWord(t *testing.T) {
+	for policy, want := range map[string]string{"everything": "admit llama-8b=7711", "watch": "", "unreadable": "admit llama-8b=7711"} {
+		r := newTour(t, quiet(true), policy)
+		r.w.Crew.Finished, r.w.Slices[0].Admitted.Zone = true, far
+		if asked := r.tick(time.Hour); asked != "" || r.w.Incident != nil {
+			t.Errorf("%s: %q is asked for without a word", policy, asked)
+		}
+		if asked := r.learn("llama-8b", "retried"); asked != want || r.w.Incident == nil {
+			t.Errorf("%s: asked for is %q, want %q; %s", policy, asked, want, r.w.NothingToRetry(r.now))
+		}
+	}
+}
+
 // TestATrainingThatIsDoneWhileItIsWatchedIsNotAdmittedAgain: nobody asked for another one.
 func TestATrainingThatIsDoneWhileItIsWatchedIsNotAdmittedAgain(t *testing.T) {
 	r := newTour(t, quiet(true), "watch")

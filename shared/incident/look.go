@@ -960,16 +960,32 @@ func (m *machine) stopAbused() {
 		}
 		return
 	}
+	m.tellAbuse()
+	if m.phase() == Watching {
+		m.finish(Observed, "", CodeAbuse, why, "answer Google's notification")
+		return
+	}
+	m.escalate(CodeAbuse, why, "answer Google's notification; Pitstop does nothing here before that is settled; then pitstop retry "+m.w.Name)
+}
+
+// tellAbuse notes that a person is told of what Google suspects.
+func (m *machine) tellAbuse() {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.Abuse {
 			m.slice(s.Name).AbuseTold = true
 		}
 	}
-	if m.phase() == Watching {
-		m.finish(Observed, "", CodeAbuse, why, "answer Google's notification")
-		return
+}
+
+// settleAbuse takes a person's word for it that what Google suspected is settled, of what is not READY: no reading of such a slice
+// takes the symptom off again. One that still shows it stops everything anew, before anything is called.
+func (m *machine) settleAbuse() {
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.Abuse && s.Condition != Ready {
+			s = m.slice(s.Name)
+			s.Abuse, s.AbuseSince, s.AbuseTold = false, time.Time{}, false
+		}
 	}
-	m.escalate(CodeAbuse, why, "answer Google's notification; Pitstop does nothing more here")
 }
 
 // abused reports whether Google suspects abuse on a slice.

@@ -197,6 +197,7 @@ func (m *machine) retried(e Retried) {
 		return
 	}
 	m.order(VerbRetry, e.Word, "")
+	m.settleAbuse()
 	m.w.Crew.Theirs = false
 	if m.w.Incident != nil {
 		m.retryNow()
@@ -221,6 +222,14 @@ func (m *machine) retried(e Retried) {
 			m.enter(Looking, m.now.Add(LookFor))
 			m.line(LineSeen, text, e.Why)
 			m.decided("incident opened: look at the API first", "what was read before proves no loss now")
+		}
+		return
+	}
+	if s := m.w.unadmitted(); s != nil {
+		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, Text: text}, "admit training to "+s.Name)
+		if m.phase() == "" {
+			m.line(LineSeen, text, e.Why)
+			m.admit()
 		}
 		return
 	}
@@ -285,9 +294,9 @@ func (w Workload) NothingToRetry(now time.Time) string {
 	m := machine{w: w}
 	idle := w.Crew.GaveUp > 0 && w.Crew.GaveUp >= max(w.Crew.Attempt, w.Crew.Exited) || now.Sub(w.Progress.At) >= ResumeFor
 	switch {
-	case w.Crew.Finished:
+	case w.Crew.Finished && w.unadmitted() == nil:
 		return "the training is finished"
-	case m.abused():
+	case slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.Abuse && s.Condition == Ready && !s.IsReleased() }):
 		return "Google suspects abuse on a slice of it (symptom PROJECT_ABUSE): answer its notification"
 	case slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.stoppedByOwner() && !s.IsReleased() }):
 		return "its owner stopped it: start it, and Pitstop watches it again"
@@ -303,6 +312,21 @@ func (w Workload) NothingToRetry(now time.Time) string {
 		return "training goes on: step " + events.Number(w.Progress.Step) + " was told " + events.Span(now.Sub(w.Progress.At)) + " ago"
 	}
 	return ""
+}
+
+// unadmitted is the first slice that no lease is known to name, and whose crew may not put itself into the place of another; none
+// while another slice cannot be used, without which there is no training.
+func (w Workload) unadmitted() (first *Slice) {
+	for i := range w.Slices {
+		switch s := &w.Slices[i]; {
+		case s.IsReleased():
+		case s.Condition != Ready:
+			return nil
+		case first == nil && w.elsewhere(s):
+			first = s
+		}
+	}
+	return first
 }
 
 // unusable is the first slice that cannot be used, and is not its owner's business.

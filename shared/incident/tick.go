@@ -230,6 +230,7 @@ func (m *machine) overdue() {
 	case Clearing:
 		advice := "delete it by hand: look for nodes, and for the nodes of queued resources, with the label " + events.LabelIncident + "=" + in.ID
 		if m.abused() {
+			m.tellAbuse()
 			m.escalate(CodeAbuse, "what our own request brought was left alone for "+took+": Google suspects abuse", "answer Google's notification, and "+advice)
 			return
 		}

@@ -146,44 +146,96 @@ func TestAbuseStopsAllAutomation(t *testing.T) {
 	}
 }
 
-// TestAbuseStopsACleanUp: a deletion that nobody has begun is not made, as long as the symptom is there.
-func TestAbuseStopsACleanUp(t *testing.T) {
+// TestASuspicionOfWhatIsNotUsableEndsAtAPersonsWord: no reading of a slice that is not READY takes the symptom off again, and whoever
+// has settled it with Google says so. A reading that shows it stops everything again.
+func TestASuspicionOfWhatIsNotUsableEndsAtAPersonsWord(t *testing.T) {
 	p := policies["everything"]
-	suspected := plays(t, p, node{w: multi(true), now: start, path: "peace"}, [][2]string{
-		{"a read lost", "deleting: delete a"},
-		{"do", "deleting"},
-		{"a read gone", "creating: create a"},
-		{"do", "creating"},
-		{"b read unhealthy", "creating"},
-		{"a read ours", "healing"},
-		{"b owner deletes", "clearing: delete a"},
+	for trouble, opens := range map[string]incident.Phase{
+		"read lost": incident.Looking, "read gone, later, tick": incident.Looking, "read unhealthy, a while, tick": incident.Looking,
+		"read unclear, a while, tick": incident.Looking, "read stopped, a while, unsaid, tick": incident.Looking,
+	} {
+		n := at(t, p, true, "abuse, "+trouble, func(w *incident.Workload) { ofOneWorker(*w) })
+		told := n.w.Closed
+		if n.w.Incident != nil || told == nil || told.Code != incident.CodeAbuse || !strings.Contains(told.Advice, "pitstop retry llama-8b") {
+			t.Fatalf("%s: %+v is open, and told is %+v", trouble, n.w.Incident, told)
+		}
+		reading := strings.Split(trouble, ",")[0]
+		for range 7 {
+			n.now = n.now.Add(24 * time.Hour)
+			n = at1(t, p, at1(t, p, n, reading), "tick")
+		}
+		if n.w.Incident != nil {
+			t.Fatalf("%s: it is told again: %+v", trouble, n.w.Incident)
+		}
+		n = at1(t, p, n, "retried")
+		if phaseOf(n.w) != string(opens) {
+			t.Errorf("%s: a retry leads to %s, want %s: %s", trouble, phaseOf(n.w), opens, n.w.NothingToRetry(n.now))
+			continue
+		}
+		if n = at1(t, p, n, "abuse and lost"); n.w.Incident != nil || n.w.Closed.ID == told.ID || n.w.Closed.Code != incident.CodeAbuse {
+			t.Errorf("%s: the symptom is there again, and %s", trouble, tale(n.w))
+		}
+	}
+	n := at(t, p, true, "abuse, exit 139, gave up, retried", nil)
+	if n.w.Incident != nil || !n.w.Slices[0].Abuse || !strings.Contains(n.w.NothingToRetry(n.now), "PROJECT_ABUSE") {
+		t.Errorf("what shows the symptom is tried again: %+v", n.w.Incident)
+	}
+	both := plays(t, p, node{w: multi(true), now: start, path: "peace"}, [][2]string{
+		{"a abuse and lost", "escalated"}, {"b read lost", "escalated"}, {"tick", "escalated"}, {"a retried", "looking"},
+	})
+	if _, sent := play(t, p, both, "b read lost"); len(sent) == 0 {
+		t.Errorf("the other one is lost too, and %s", tale(both.w))
+	}
+}
+
+// TestWhatACleanUpLeavesUnderSuspicionIsToldOnce: its end is the word, and what follows is none.
+func TestWhatACleanUpLeavesUnderSuspicionIsToldOnce(t *testing.T) {
+	p := policies["everything"]
+	n := plays(t, p, suspectedInCleanUp(t), [][2]string{{"later", "clearing"}, {"tick", "escalated"}})
+	c := n.w.Closed
+	if c.Code != incident.CodeAbuse || !strings.Contains(c.Advice, "pitstop-incident="+c.ID) {
+		t.Errorf("%s: %s; %s", c.Code, c.Reason, c.Advice)
+	}
+	n = plays(t, p, n, [][2]string{{"a abuse", "escalated"}, {"a abuse and lost", "escalated"}, {"tick", "escalated"}})
+	if n.w.Closed.ID != c.ID {
+		t.Errorf("it is told again: %s", tale(n.w))
+	}
+}
+
+// cleansUp is a clean-up that has asked for the deletion of what its own request had brought, and nobody has begun it.
+var cleansUp = [][2]string{
+	{"a read lost", "deleting: delete a"},
+	{"do", "deleting"},
+	{"a read gone", "creating: create a"},
+	{"do", "creating"},
+	{"b read unhealthy", "creating"},
+	{"a read ours", "healing"},
+	{"b owner deletes", "clearing: delete a"},
+}
+
+// suspectedInCleanUp is a clean-up in whose middle Google suspects abuse.
+func suspectedInCleanUp(t *testing.T) node {
+	t.Helper()
+	n := plays(t, policies["everything"], node{w: multi(true), now: start, path: "peace"}, cleansUp)
+	return plays(t, policies["everything"], n, [][2]string{
 		{"b abuse", "clearing"}, // which is its owner's
 		{"a abuse", "clearing"},
 	})
+}
+
+// TestAbuseStopsACleanUp: a deletion that nobody has begun is not made, as long as the symptom is there.
+func TestAbuseStopsACleanUp(t *testing.T) {
+	p := policies["everything"]
+	suspected := suspectedInCleanUp(t)
 	if tasks := suspected.w.Incident.Tasks; len(tasks) > 0 {
 		t.Fatalf("%+v is still to be done", tasks)
 	}
 	t.Run("it is cleaned up when the symptom is gone", func(t *testing.T) {
 		plays(t, p, suspected, [][2]string{{"tick", "clearing"}, {"a read ready", "clearing"}, {"tick", "clearing: delete a"}})
 	})
-	t.Run("it is left to a person where the symptom stays", func(t *testing.T) {
-		n := plays(t, p, suspected, [][2]string{{"later", "clearing"}, {"tick", "escalated"}})
-		if c := n.w.Closed; c.Code != incident.CodeAbuse || !strings.Contains(c.Advice, "pitstop-incident="+c.ID) {
-			t.Errorf("%s: %s; %s", c.Code, c.Reason, c.Advice)
-		}
-	})
 	t.Run("a call that is under way is waited for", func(t *testing.T) {
-		n := plays(t, p, node{w: multi(true), now: start, path: "peace"}, [][2]string{
-			{"a read lost", "deleting: delete a"},
-			{"do", "deleting"},
-			{"a read gone", "creating: create a"},
-			{"do", "creating"},
-			{"b read unhealthy", "creating"},
-			{"a read ours", "healing"},
-			{"b owner deletes", "clearing: delete a"},
-			{"intend delete 0", "clearing"},
-			{"a abuse", "clearing"},
-		})
+		n := plays(t, p, node{w: multi(true), now: start, path: "peace"}, cleansUp)
+		n = plays(t, p, n, [][2]string{{"intend delete 0", "clearing"}, {"a abuse", "clearing"}})
 		if len(n.w.Incident.Tasks) != 1 {
 			t.Errorf("nobody waits for the answer: %s", tale(n.w))
 		}

@@ -1,0 +1,70 @@
+package scenario
+
+import (
+	"time"
+
+	"pitstop.internal/shared/incident"
+)
+
+// suspicion is Google's word that it suspects abuse on a life of a slice, as the simulated world has it.
+type suspicion struct {
+	// Since is when the symptom came, Ended when it went; zero as long as it is there. What is gone keeps what it had.
+	Since, Ended time.Time
+}
+
+// suspects takes note of what Google suspects on a life, or does not any more.
+func (c *checks) suspects(life string, suspected bool) {
+	if suspected {
+		c.abuse[life] = suspicion{Since: c.clock.Now()}
+		return
+	}
+	s := c.abuse[life]
+	s.Ended = c.clock.Now()
+	c.abuse[life] = s
+}
+
+// suspected reports whether Google suspects abuse on a life now, and has for so long.
+func (c *checks) suspected(life string, since time.Time) bool {
+	s, ok := c.abuse[life]
+	return ok && s.Ended.IsZero() && s.Since.Before(since)
+}
+
+// suspicions checks that a person is told once of each suspicion of abuse, as long as it lasts, unless they have said since that it is
+// settled.
+func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
+	lasts := map[string]bool{}
+	for _, s := range w.Slices {
+		if c.suspected(s.Incarnation.ID, c.clock.Now()) && !s.IsReleased() {
+			lasts[s.Incarnation.ID] = true
+		}
+	}
+	for life, told := range r.suspected {
+		settled := false
+		for _, o := range w.Orders {
+			settled = settled || o.Verb == incident.VerbRetry && o.At.After(told)
+		}
+		if !lasts[life] || settled {
+			delete(r.suspected, life)
+		}
+	}
+	if !closes || w.Closed.Code != incident.CodeAbuse || discarded(w.Closed) {
+		return
+	}
+	if len(r.suspected) > 0 {
+		c.violated("4 one trouble", w.ID, "%s told again that Google suspects abuse: %s", w.Closed.ID, w.Closed.Reason)
+	}
+	for life := range lasts {
+		r.suspected[life] = c.clock.Now()
+	}
+}
+
+// cleared checks that what Google takes off a slice that can be used again holds nothing up any more.
+func (c *checks) cleared(doc incident.Workload) {
+	for _, s := range doc.Slices {
+		state, life := c.api.State(s.Zone, s.Name)
+		a, ok := c.abuse[life.ID]
+		if s.Abuse && state == "READY" && life.Same(s.Incarnation) && ok && !a.Ended.IsZero() && c.clock.Now().Sub(a.Ended) > time.Hour {
+			c.violated("4 one trouble", doc.ID, "Google has suspected nothing on %s since %s, and all is held up for it", s.Name, a.Ended.UTC().Format(time.DateTime))
+		}
+	}
+}
