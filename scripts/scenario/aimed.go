@@ -94,12 +94,14 @@ func (m *marksman) entered(w incident.Workload) {
 
 // asked is told of each request that an incident sends in the middle of a phase: now and then a policy is tightened before it arrives.
 func (m *marksman) asked(w incident.Workload) {
-	if m.rand.Float64() >= m.aimed(w)/10 {
-		return
-	}
-	file, phase := m.watching, w.Incident.Phase
-	if m.rand.IntN(2) == 0 {
+	file, phase, likely := m.watching, w.Incident.Phase, m.aimed(w)/10
+	if phase == incident.Discarding { // which is rare, and whose last call there is only one of
+		likely *= 10
+	} else if m.rand.IntN(2) == 0 {
 		file = m.asking
+	}
+	if m.rand.Float64() >= likely {
+		return
 	}
 	m.after(m.drawn(soon, time.Second), func() {
 		if !m.over && m.chaos.strikes("policy changed, while a request of %s is under way in %s", w.ID, phase) {
@@ -224,11 +226,11 @@ func (m *marksman) mishaps(c SliceConfig, zone, state string) (shots []shot) {
 		if c.Spot && len(m.api.Hosts(zone, c.Name)) == 1 {
 			shots = append(shots, shot{"stopped by nobody that the log knows", func() error { return m.stoppedSilently(c, zone) }})
 		}
-		return shots
+		return append(shots, m.suspected(c, zone))
 	case "STOPPED":
 		shots = append(shots, shot{"started by its owner", func() error { return m.api.Start(zone, c.Name, owner) }})
-	case "PREEMPTED", "REPAIRING":
-		shots = append(shots, shot{"usable again", func() error {
+	case "PREEMPTED", "REPAIRING", "TERMINATED":
+		shots = append(shots, m.suspected(c, zone), shot{"usable again", func() error {
 			return errors.Join(m.api.SetState(zone, c.Name, "READY"), m.api.SetHealth(zone, c.Name, "HEALTHY"))
 		}})
 	}
@@ -238,6 +240,18 @@ func (m *marksman) mishaps(c SliceConfig, zone, state string) (shots []shot) {
 		shots = append(shots, shot{"terminated", func() error { return m.api.Terminate(zone, c.Name) }})
 	}
 	return append(shots, shot{"owner deletes", func() error { return m.deleted(c, zone) }})
+}
+
+// suspected is that Google takes a slice for which it suspects abuse, and that its owner allows nothing any more since a moment ago.
+func (m *marksman) suspected(c SliceConfig, zone string) shot {
+	return shot{"lost, suspected of abuse, and only watched", func() error {
+		m.enforced(m.watching)
+		take := m.api.Terminate
+		if c.Spot {
+			take = m.api.Preempt
+		}
+		return errors.Join(m.troubles.suspected(c, zone), take(zone, c.Name))
+	}}
 }
 
 // words are what somebody may say about a workload.

@@ -161,6 +161,8 @@ type instance struct {
 	// workload is the document as it was last read or written, and seen is when.
 	workload string
 	seen     time.Time
+	// crashed says that nothing more comes of it, whichever of its goroutines met that.
+	crashed bool
 }
 
 type reading struct {
@@ -185,7 +187,8 @@ func (c *chaos) effect(ctx context.Context, what string) error {
 	if c == nil || inst == nil {
 		return nil
 	}
-	if c.happens(c.Crash, "%s crashes at %s", inst.function, what) {
+	if inst.crashed || c.happens(c.Crash, "%s crashes at %s", inst.function, what) {
+		inst.crashed = true
 		runtime.Goexit()
 	}
 	if c.happens(c.Timeout, "%s hangs at %s until its time is over", inst.function, what) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -496,13 +497,18 @@ func (w *world) handle(entry string, r *http.Request) int {
 	if w.opts.Called != nil {
 		r = r.WithContext(calling(r.Context(), entry))
 	}
+	inst := &instance{function: entry, read: map[string]reading{}, began: w.clock.Now()}
 	if w.chaos != nil {
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		r = r.WithContext(context.WithValue(ctx, instanceKey{}, &instance{function: entry, cancel: cancel, read: map[string]reading{}, began: w.clock.Now()}))
+		var ctx context.Context
+		ctx, inst.cancel = context.WithCancel(r.Context())
+		defer inst.cancel()
+		r = r.WithContext(context.WithValue(ctx, instanceKey{}, inst))
 	}
 	rec := &response{header: http.Header{}, code: http.StatusOK}
 	h.ServeHTTP(rec, r)
+	if inst.crashed {
+		runtime.Goexit()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.idle[entry] = append(w.idle[entry], h)

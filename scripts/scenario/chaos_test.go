@@ -1,0 +1,40 @@
+package scenario
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+)
+
+// TestAFunctionCrashesWithAllThatItDoes: one of its goroutines does, and nobody hears of it again.
+func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
+	clock := NewClock(began)
+	w := &world{clock: clock, idle: map[string][]http.Handler{}, make: map[string]func() http.Handler{}}
+	w.chaos = &chaos{Faults: Faults{Crash: 1}, clock: clock, rand: stream(1, "faults"), limit: 1}
+	made, passed := 0, 0
+	w.make["F"] = func() http.Handler {
+		made++
+		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			var wg sync.WaitGroup
+			for range 2 { // one after the other
+				wg.Go(func() {
+					_ = w.chaos.effect(r.Context(), "the ledger")
+					passed++
+				})
+				wg.Wait()
+			}
+		})
+	}
+	call := func() (status int) {
+		clock.Go(func() { status = w.handle("F", httptest.NewRequest(http.MethodPost, "/", http.NoBody)) })
+		clock.Settle()
+		return status
+	}
+	if status := call(); status != 0 || passed != 0 {
+		t.Errorf("one that crashes answers %d, and goes on %d times", status, passed)
+	}
+	if status := call(); status != http.StatusOK || passed != 2 || made != 2 {
+		t.Errorf("the next one answers %d behind %d of 2 effects, and is instance %d", status, passed, made)
+	}
+}
