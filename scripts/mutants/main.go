@@ -77,8 +77,10 @@ func run(ctx context.Context, seeds int, names []string) error {
 		}
 		began := time.Now()
 		found, err := m.hunt(ctx, root, filepath.Join(dir, "copy"), faults, seeds)
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+		if err != nil { // the others are told of all the same
+			survived++
+			fmt.Printf("%-12s %-52s %-10s %s\n", m.rule, m.name, "NO MUTANT", err)
+			continue
 		}
 		if found.Seed > 0 {
 			if same, err := simulate(ctx, root, itself, faults, found.Seed, 1); err != nil || same.Seed > 0 {
@@ -93,7 +95,7 @@ func run(ctx context.Context, seeds int, names []string) error {
 		fmt.Printf("%-12s %-52s seed %-5d %s: %s\n", m.rule, m.name, found.Seed, found.Rule, found.Text)
 	}
 	if survived > 0 {
-		return fmt.Errorf("%d mutants survived", survived)
+		return fmt.Errorf("%d mutants were not caught", survived)
 	}
 	return nil
 }

@@ -19,9 +19,6 @@ var common = []mutant{
 	{"2 owner", "what an owner deletes is not released", []edit{
 		{"shared/incident/look.go", "		if m.releaseDeleted(s, e.Method == \"DeleteQueuedResource\") {\n", "		if false {\n"},
 	}},
-	{"2 owner", "what is ordered for an incident that cleans up is created all the same", []edit{
-		{"shared/incident/task.go", "return in.Phase == Clearing && t.Action", "return false && t.Action"},
-	}},
 	{"8 progress", "a claim is taken over on a reading from before its end", []edit{
 		{"shared/ledger/begin.go", "	if t.UnderWay(read) {\n", "	if false {\n"},
 	}},
@@ -51,7 +48,7 @@ var common = []mutant{
 		{"shared/incident/training.go", "in == nil || step <= in.Baseline || !at", "in == nil || !at"},
 	}},
 	{"6 progress", "READY is taken for training", []edit{
-		{"shared/incident/maintenance.go", "	m.enter(Resuming, m.now.Add(ResumeFor))\n	m.decided(\"wait for progress", "	if m.w.Incident != nil {\n		m.finish(Resumed, ByHealth, why, \"\")\n		return\n	}\n	m.enter(Resuming, m.now.Add(ResumeFor))\n	m.decided(\"wait for progress"},
+		{"shared/incident/maintenance.go", "	m.enter(Resuming, m.now.Add(ResumeFor))\n	m.decided(\"wait for progress", "	if m.w.Incident != nil {\n		m.finish(Resumed, ByHealth, \"\", why, \"\")\n		return\n	}\n	m.enter(Resuming, m.now.Add(ResumeFor))\n	m.decided(\"wait for progress"},
 	}},
 	{"7 rank", "a log entry is believed without a look", []edit{
 		{"functions/recreate/handler.go", "	if s, err = h.Fleet.Read(ctx, ref); err != nil {\n", "	if s = (tpu.Slice{Ref: ref, Condition: incident.Lost, Incarnation: r.Incarnation}); err != nil {\n"},
@@ -115,6 +112,9 @@ var common = []mutant{
 
 // rare are those that it takes hostile faults to catch, over a fleet whose incidents often go ways that are rare elsewhere.
 var rare = []mutant{
+	{"2 owner", "what is ordered for an incident that cleans up is created all the same", []edit{
+		{"shared/incident/task.go", "return in.Phase == Clearing && t.Action", "return false && t.Action"},
+	}},
 	{"2 owner", "what is only stopped is deleted", []edit{
 		{"shared/incident/replace.go", "s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {\n", "s.Condition != Ready {\n"},
 		{"shared/incident/stopped.go", "	if !s.onlyStopped() || !s.Replace", "	if s.onlyStopped() || !s.Replace"},

@@ -92,8 +92,12 @@ func (m *marksman) entered(w incident.Workload) {
 	}
 }
 
-// asked is told of each request that an incident sends in the middle of a phase: now and then a policy is tightened before it arrives.
+// asked is told of each request that an incident sends in the middle of a phase: now and then a policy is tightened before it arrives, or
+// something strikes while it is carried out.
 func (m *marksman) asked(w incident.Workload) {
+	if m.rand.Float64() < m.aimed(w)/2 {
+		m.aim(w, m.drawn(soon, 10*time.Minute))
+	}
 	file, phase, likely := m.watching, w.Incident.Phase, m.aimed(w)/10
 	if phase == incident.Discarding { // which is rare, and whose last call there is only one of
 		likely *= 10

@@ -25,6 +25,8 @@ type Faults struct {
 	// Crash ends an instance of a function between two effects, Timeout has an effect hang until the function's time is
 	// over; per effect.
 	Crash, Timeout float64
+	// CrashCall ends one right before a call that changes something, its intent saved; per call.
+	CrashCall float64
 	// Slow has an effect take up to a minute and a half.
 	Slow float64
 	// The ledger: a call fails, a write fails because somebody was faster, a write takes effect and its answer is lost.
@@ -68,7 +70,7 @@ var heavy = Faults{
 // hostile has incidents themselves struck as well.
 func hostile() Faults {
 	f := heavy
-	f.Aimed = 0.2
+	f.Aimed, f.CrashCall = 0.2, 0.1
 	return f
 }
 
@@ -187,10 +189,7 @@ func (c *chaos) effect(ctx context.Context, what string) error {
 	if c == nil || inst == nil {
 		return nil
 	}
-	if inst.crashed || c.happens(c.Crash, "%s crashes at %s", inst.function, what) {
-		inst.crashed = true
-		runtime.Goexit()
-	}
+	c.mayCrash(inst, c.Crash, what)
 	if c.happens(c.Timeout, "%s hangs at %s until its time is over", inst.function, what) {
 		_ = c.clock.Sleep(context.WithoutCancel(ctx), functionTimeout) //nolint:errcheck // nobody cancels it
 		inst.cancel()
@@ -200,6 +199,14 @@ func (c *chaos) effect(ctx context.Context, what string) error {
 		return c.clock.Sleep(ctx, c.between(time.Second, 90*time.Second))
 	}
 	return ctx.Err()
+}
+
+// mayCrash ends an instance for good, if that is drawn or has been.
+func (c *chaos) mayCrash(inst *instance, p float64, what string) {
+	if inst.crashed || c.happens(p, "%s crashes at %s", inst.function, what) {
+		inst.crashed = true
+		runtime.Goexit()
+	}
 }
 
 const functionTimeout = 9 * time.Minute
@@ -292,7 +299,10 @@ func (c *chaos) provider(api *tputest.API, inner http.RoundTripper, observe func
 		if c == nil || instanceOf(r.Context()) == nil {
 			return inner.RoundTrip(r)
 		}
-		what := r.Method + " " + shortPath(r.URL.Path)
+		what, mutates := r.Method+" "+shortPath(r.URL.Path), r.Method != http.MethodGet
+		if mutates {
+			c.mayCrash(instanceOf(r.Context()), c.CrashCall, what)
+		}
 		if err := c.effect(r.Context(), what); err != nil {
 			return nil, err
 		}
@@ -306,7 +316,6 @@ func (c *chaos) provider(api *tputest.API, inner http.RoundTripper, observe func
 		if c.happens(c.APILost, "%s never reaches the TPU API", what) {
 			return nil, errDown
 		}
-		mutates := r.Method != http.MethodGet
 		switch {
 		case mutates && c.happens(c.APISlow, "the operation of %s takes long", what):
 			api.Inject(tputest.Fault{Slow: c.between(10*time.Minute, 3*time.Hour)})

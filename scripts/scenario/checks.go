@@ -536,7 +536,7 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 	s := c.asSeen(inst, doc).Slice(slice)
 	for _, z := range c.zones() {
 		state, life := c.api.State(z, slice)
-		if z == e.Zone || state != "READY" && state != "CREATING" {
+		if z == e.Zone || state != "READY" && state != "CREATING" && state != "DELETING" { // which trains for as long as it takes
 			continue
 		}
 		// What came there since the handler looked it could not see; and where the slice was neither last nor admitted last, it has to
@@ -546,6 +546,9 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 		if !looked && !unheard || looked && seen.at.After(life.Created) {
 			c.violated("3 admitted", doc.ID, "%s was created in %s while it is %s in %s", slice, e.Zone, state, z)
 		}
+	}
+	if in := c.asSeen(inst, doc).Incident; in != nil && in.Clearing != "" {
+		c.violated("2 owner", doc.ID, "%s was created in %s for %s, which only cleans up", slice, e.Zone, in.ID)
 	}
 	c.torn(e, doc, slice)
 	c.shaped(e, doc, slice)
