@@ -129,7 +129,7 @@
 //	maintaining  watching     Read
 //	maintaining  window       Answered Forbidden Noticed Read Ticked
 //	maintaining  withdrawn    Noticed
-//	peace        admitting    Ticked
+//	peace        admitting    Retried Ticked
 //	peace        approving    Noticed Read Reported Ticked
 //	peace        clearing     Read
 //	peace        creating     Ticked
