@@ -324,6 +324,9 @@ func TestWhatWasNeverAdmittedIsAtAPersonsWord(t *testing.T) {
 		if asked := r.learn("llama-8b", "retried"); asked != want || r.w.Incident == nil {
 			t.Errorf("%s: asked for is %q, want %q; %s", policy, asked, want, r.w.NothingToRetry(r.now))
 		}
+		if plan := r.w.Incident.Plan; policy == "watch" && (len(plan) != 1 || plan[0].Action != events.ActionAdmit || plan[0].Switch != "") {
+			t.Errorf("it would call %+v", plan)
+		}
 	}
 }
 

@@ -249,6 +249,8 @@ func (m *machine) openRetry(t Trouble, would string) {
 	if m.watched() {
 		calls, why := m.w.Restarting(), ""
 		switch {
+		case m.w.unadmitted() != nil:
+			calls = m.would("", "", Task{Action: events.ActionAdmit})
 		case t.Slice != "":
 			calls, why = m.wouldReplace([]string{t.Slice}, "")
 		case m.w.Directory == "":
