@@ -126,7 +126,7 @@ var rare = []mutant{
 		{"shared/incident/workload.go", " || s.discarded() || w.barred()\n", " || s.discarded()\n"},
 	}},
 	{"4 one", "a suspicion is never taken back", []edit{
-		{"shared/incident/look.go", "	case s.Abuse && !e.Abuse && e", "	case false && !e.Abuse && e"},
+		{"shared/incident/look.go", "(e.Abuse || e.Condition == Ready) {", "e.Abuse {"},
 	}},
 	{"3 admitted", "idle slices are deleted though training runs again", []edit{
 		{"shared/incident/discard.go", "	if idle := m.w.Idle; idle != nil && m.when().After(idle.Since) {\n", "	if false {\n"},

@@ -341,3 +341,98 @@ func TestATrainingThatIsDoneWhileItIsWatchedIsNotAdmittedAgain(t *testing.T) {
 		t.Errorf("asked for is %q", asked)
 	}
 }
+
+// TestWhatNobodyAdmittedMayBeRetriedAtOnce: the lease was refused, and training goes on nowhere, whatever was told shortly before.
+func TestWhatNobodyAdmittedMayBeRetriedAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		w     incident.Workload
+		slice string
+		told  []string
+	}{
+		"a training that is done":             {quiet(true), "llama-8b", []string{"progress", "finished"}},
+		"a Multislice":                        {multi(true), "a", []string{"progress"}},
+		"no crew has ever been heard":         {quiet(true), "llama-8b", nil},
+		"a Multislice, and nothing was heard": {multi(true), "a", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTour(t, c.w, "everything")
+			if c.told == nil {
+				r.w.Crew.Seen = time.Time{}
+			}
+			r.learn(c.slice, c.told...)
+			r.learn(c.slice, "owner deletes", "read gone")
+			r.read(c.slice, incident.Ready, r.made(far, "9001"))
+			r.tick(time.Minute)
+			r.learn("", "intend admit 0", "permission admit 0")
+			if r.w.Incident != nil {
+				t.Fatalf("it stands as %s", stands(r.w, nil))
+			}
+			r.now = r.now.Add(5 * time.Minute)
+			if why := r.w.NothingToRetry(r.now); why != "" {
+				t.Errorf("%s; and it cannot be retried: %s", r.w.Closed.Reason, why)
+			}
+		})
+	}
+}
+
+// TestATrainingThatWasDoneIsNotResumedByItsAdmission: it is let in at a person's word, and nothing has made a step.
+func TestATrainingThatWasDoneIsNotResumedByItsAdmission(t *testing.T) {
+	r := newTour(t, quiet(true), "everything")
+	r.w.Crew.Finished, r.w.Slices[0].Admitted.Zone = true, far
+	r.tick(time.Hour)
+	r.learn("llama-8b", "retried")
+	r.learn("", "intend admit 0", "accepted admit 0")
+	if c := r.w.Closed; r.w.Incident != nil || c.Outcome != incident.Released || c.Code != incident.CodeFinished || r.w.Slices[0].Admitted.Zone == far {
+		t.Errorf("it ends as %s", tale(r.w))
+	}
+	if r.learn("llama-8b", "mapped", "started", "progress"); r.w.Incident != nil || r.tick(time.Minute) != "" {
+		t.Errorf("it is begun again, and %s", tale(r.w))
+	}
+}
+
+// TestATrainingThatRunsIsNotAdmittedAgain: the lease names it, though nobody has heard that it was written, and its crew tells of the
+// attempt that it names. Another attempt would cost what it has done since its last checkpoint.
+func TestATrainingThatRunsIsNotAdmittedAgain(t *testing.T) {
+	for name, told := range map[string][]string{
+		"its life is known": {"mapped", "started"},
+		"its life is not":   {"started"},
+	} {
+		for _, ends := range []string{"watched", "released"} {
+			t.Run(name+", another is "+ends, func(t *testing.T) {
+				r := newTour(t, multi(true), "everything")
+				r.learn("a", "owner deletes", "read gone")
+				r.read("a", incident.Ready, r.made(far, "9001"))
+				r.tick(time.Minute)
+				r.learn("", "intend admit 0") // the lease is written, and whoever did it dies before that is stored
+				for r.w.Incident != nil {
+					r.tick(time.Minute)
+				}
+				r.w.Crew.Attempt = r.w.Crew.Named - 1
+				r.learn("a", told...)
+				for range 12 {
+					r.now = r.now.Add(5 * time.Minute)
+					r.learn("a", "progress")
+				}
+				if ends == "released" {
+					r.learn("b", "read lost", "owner deletes", "read gone")
+				} else {
+					r.policy = "watch"
+					r.learn("b", "preempted", "read ready", "started")
+					for r.w.Incident != nil {
+						r.tick(5 * time.Minute)
+						r.learn("a", "progress")
+					}
+					r.policy = "everything"
+					r.tick(time.Minute)
+				}
+				if asked := r.tick(time.Minute); asked != "" {
+					t.Errorf("training runs in a, at step %d, and asked for is %q", r.w.Progress.Step, asked)
+				}
+				r.now = r.now.Add(time.Minute)
+				if why := r.w.NothingToRetry(r.now); ends == "watched" && why == "" {
+					t.Error("a person's word would end it")
+				}
+			})
+		}
+	}
+}

@@ -57,6 +57,7 @@ const (
 	CodeOverdue        Code = "overdue"
 	CodeAbuse          Code = "abuse"
 	CodeLeftBehind     Code = "left_behind"
+	CodeFinished       Code = "finished"
 
 	// What becomes of slices that an incident has left idle.
 	CodeIdleDeleted Code = "idle_deleted"
@@ -136,6 +137,7 @@ func Codes() []Meaning {
 		{CodeOverdue, "the phase has reached its deadline"},
 		{CodeAbuse, "Google suspects abuse; all automation has ended"},
 		{CodeLeftBehind, "an incident that is over had ordered it, and nobody waits for it"},
+		{CodeFinished, "the training was done before; whoever begins another finds its slice admitted"},
 
 		{CodeIdleDeleted, "what an incident had left idle was deleted, because the policy's when_escalated is delete; retry brings it back"},
 		{CodeMayTrain, "training runs, or nobody can tell that it does not, so what stands idle is kept"},

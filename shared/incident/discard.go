@@ -90,8 +90,11 @@ func (m *machine) retains() (c Code, why string) {
 
 // afterEscalation says what becomes of the slices that stand idle when this incident ends escalated.
 func (m *machine) afterEscalation() string {
-	if m.p.WhenEscalated != policy.DeleteIdle || m.phase() == Discarding {
+	switch {
+	case m.p.WhenEscalated != policy.DeleteIdle || m.phase() == Discarding:
 		return ""
+	case m.w.Crew.Finished: // what was done with is its owner's
+		return "; when_escalated: delete does not delete them: the training is finished"
 	}
 	if _, why := m.retains(); why != "" {
 		return "; when_escalated: delete does not delete them: " + why
@@ -155,7 +158,8 @@ func (w Workload) discarding() bool {
 	if w.Incident == nil || w.Incident.Phase != Discarding {
 		return false
 	}
-	return !w.Incident.has(func(t Task) bool { return t.Action == events.ActionDelete && t.inFlight() })
+	return !w.Incident.has(func(t Task) bool { return t.Action == events.ActionDelete && t.inFlight() }) &&
+		!slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.Condition == Deleting && s.Discarded.Same(s.Incarnation) })
 }
 
 // LeftIdle reports whether what an incident has left idle is still to be deleted, or is deleted by the one that is open.
@@ -230,7 +234,9 @@ func (in *Incident) has(is func(Task) bool) bool { return slices.ContainsFunc(in
 // them is deleted.
 func (w Workload) Undecided() (names []string) {
 	for _, s := range w.idle() {
-		if w.Incident == nil || !w.Incident.has(func(t Task) bool { return t.Action == events.ActionDelete && t.Concerns(s.Name) && !t.Answered.IsZero() }) {
+		if w.Incident == nil || !w.Incident.has(func(t Task) bool {
+			return t.Action == events.ActionDelete && t.Concerns(s.Name) && !t.Answered.IsZero()
+		}) {
 			names = append(names, s.Name)
 		}
 	}
@@ -301,8 +307,13 @@ func (m *machine) keepIdle(c Code, why string) {
 	if gone := m.deletedIdle(); gone != nil {
 		parts = append(parts, namesOf(gone)+" was deleted")
 	}
-	if idle := m.w.idle(); idle != nil {
-		parts = append(parts, namesOf(idle)+" is kept")
+	idle := m.w.idle()
+	called := func(s *Slice) bool { return s.Discarded.Same(s.Incarnation) }
+	if kept := slices.DeleteFunc(slices.Clone(idle), called); len(kept) > 0 {
+		parts = append(parts, namesOf(kept)+" is kept")
+	}
+	if doubtful := slices.DeleteFunc(idle, func(s *Slice) bool { return !called(s) }); len(doubtful) > 0 {
+		parts = append(parts, namesOf(doubtful)+" may have been deleted, by a call of which nobody knows what came")
 	}
 	if parts == nil {
 		parts = []string{"nothing is deleted"}
@@ -342,7 +353,7 @@ func (m *machine) byHand() string {
 // doing: the others are left to them.
 func (m *machine) vanishedIdle(s *Slice, was Condition) {
 	t := m.w.Incident.task(events.ActionDelete, s.Name)
-	ours := t != nil && t.inFlight()
+	ours := t != nil && t.inFlight() || s.Discarded.Same(s.Incarnation)
 	if ours {
 		m.slice(s.Name).Discarded = s.Incarnation
 	}
@@ -411,18 +422,11 @@ func (m *machine) noteDiscarded() {
 	}
 }
 
-// mayBeDiscarded has nobody miss what the call of a task may have deleted.
+// mayBeDiscarded has nobody miss what the call of a task may have deleted, for as long as that life lasts.
 func (m *machine) mayBeDiscarded(t Task) {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; t.Concerns(s.Name) {
 			m.slice(s.Name).Discarded = s.Incarnation
 		}
 	}
-}
-
-// keepUncalled gives up a deletion that nobody may call any more, and that nobody has answered in its time.
-func (m *machine) keepUncalled(t Task) {
-	m.mayBeDiscarded(t)
-	m.drop(t.Action, t.Slice)
-	m.discard()
 }

@@ -547,3 +547,42 @@ func TestTheSlicesOfAQueuedResourceGoTogetherOrStay(t *testing.T) {
 		}
 	}
 }
+
+// TestAnIdleDeletionOfUnknownOutcomeIsNotForgotten: the call failed in passing, or was never answered, and may have taken effect. What
+// it deletes is not missed, and nobody is told that it is kept.
+func TestAnIdleDeletionOfUnknownOutcomeIsNotForgotten(t *testing.T) {
+	p := policies["everything"]
+	const called = idle + ", " + waits + ", found verify 0, tick, intend delete 0, transient delete 0"
+	for path, code := range map[string]incident.Code{
+		", read gone": incident.CodeIdleDeleted, ", read deleting, tick, read gone": incident.CodeIdleDeleted,
+		", cancelled": incident.CodeCancelled, ", owner starts": incident.CodeOwner,
+	} {
+		n := at(t, p, true, called+path, nil)
+		if n.w.Incident != nil || n.w.Closed.Code != code || strings.Contains(n.w.Closed.Reason, "is kept") {
+			t.Errorf("%s: %+v is open, told is %s: %s", path, n.w.Incident, n.w.Closed.Code, n.w.Closed.Reason)
+			continue
+		}
+		n = at1(t, p, n, "read gone")
+		n.now = n.now.Add(2 * incident.Grace)
+		if n = at1(t, p, n, "tick"); n.w.Incident != nil {
+			t.Errorf("%s: what our own call deleted is missed: %s", path, tale(n.w))
+		}
+	}
+	n := at(t, p, true, called+", read deleting, tick", nil)
+	if n.w.Incident == nil {
+		t.Errorf("it is on its way out, and told is %s: %s", n.w.Closed.Code, n.w.Closed.Reason)
+	}
+}
+
+// TestADeletionIsPromisedOnlyWhereItComes: what a training that is done leaves is its owner's.
+func TestADeletionIsPromisedOnlyWhereItComes(t *testing.T) {
+	r := newTour(t, quiet(true), "everything")
+	r.learn("llama-8b", "progress", "finished", "owner deletes", "read gone")
+	r.read("llama-8b", incident.Ready, r.made(far, "9001"))
+	r.tick(time.Minute)
+	r.w.Slices[0].Spec = "spec1"
+	r.learn("", "intend admit 0", "permission admit 0")
+	if c := r.w.Closed; r.w.Incident != nil || r.w.Idle != nil || !strings.HasSuffix(c.Advice, "does not delete them: the training is finished") {
+		t.Errorf("left to be deleted is %+v, and told is %q", r.w.Idle, c.Advice)
+	}
+}

@@ -188,13 +188,9 @@ func (m *machine) read(e Read) {
 		s.Released, s.Unused = time.Time{}, e.Condition == Creating
 	}
 	m.facts(s, e.Facts)
-	switch {
-	case e.Abuse && !s.Abuse:
+	if e.Abuse != s.Abuse && m.when().After(s.AbuseAt) && (e.Abuse || e.Condition == Ready) { // what is lost may not show it any more
 		s = m.slice(e.Slice)
-		s.Abuse, s.AbuseSince = true, m.when()
-	case s.Abuse && !e.Abuse && e.Condition == Ready && m.when().After(s.AbuseSince): // what is lost may not show it any more
-		s = m.slice(e.Slice)
-		s.Abuse, s.AbuseSince, s.AbuseTold = false, time.Time{}, false
+		s.Abuse, s.AbuseAt, s.AbuseTold = e.Abuse, m.when(), false
 	}
 	was := s.Condition
 	if s.Condition != e.Condition || s.State != e.State {
@@ -276,6 +272,12 @@ func (m *machine) introduce(e Read) {
 // into its place then.
 func (w Workload) elsewhere(s *Slice) bool {
 	return w.Crew.Named > 0 && s.Incarnation.Known() && s.Admitted.Zone != s.Incarnation.Zone
+}
+
+// unled reports whether no lease is known to name a slice whose crew may not put itself into the place of another, and no step of the
+// attempt that the lease was asked to name last shows that it does.
+func (w Workload) unled(s *Slice) bool {
+	return w.elsewhere(s) && (w.Progress.Attempt < w.Crew.Named || !w.Progress.At.After(s.Since))
 }
 
 // facts follows what a reading says of a slice beside its condition.
@@ -805,7 +807,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	s.Discarded = events.Incarnation{}
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
 	s.Made, s.Ordered, s.Until = "", time.Time{}, time.Time{}
-	s.Asked, s.Abuse, s.AbuseSince, s.AbuseTold, s.Used, s.Stop = false, e.Abuse, time.Time{}, false, time.Time{}, Stop{}
+	s.Asked, s.Abuse, s.AbuseAt, s.AbuseTold, s.Used, s.Stop = false, e.Abuse, time.Time{}, false, time.Time{}, Stop{}
 	s.Heard = Heard{}
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
 	m.facts(s, e.Facts)
@@ -978,15 +980,19 @@ func (m *machine) tellAbuse() {
 }
 
 // settleAbuse takes a person's word for it that what Google suspected is settled, of what is not READY: no reading of such a slice
-// takes the symptom off again. One that still shows it stops everything anew, before anything is called.
+// takes the symptom off again. The next one that shows it stops everything anew.
 func (m *machine) settleAbuse() {
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Abuse && s.Condition != Ready {
+		if s := &m.w.Slices[i]; s.suspect() {
 			s = m.slice(s.Name)
-			s.Abuse, s.AbuseSince, s.AbuseTold = false, time.Time{}, false
+			s.Abuse, s.AbuseAt, s.AbuseTold = false, m.now, false
 		}
 	}
 }
+
+// suspect reports whether Google suspected abuse on a slice when it was last READY, or when it was lost, and only a person can settle
+// that.
+func (s Slice) suspect() bool { return s.Abuse && s.Condition != Ready && !s.IsReleased() }
 
 // abused reports whether Google suspects abuse on a slice.
 func (m *machine) abused() bool {

@@ -201,6 +201,9 @@ func (m *machine) retried(e Retried) {
 	m.w.Crew.Theirs = false
 	if m.w.Incident != nil {
 		m.retryNow()
+		if m.phase() == Clearing && m.p.Unreadable == "" {
+			m.stillClearing()
+		}
 		return
 	}
 	m.w.Budgets, m.w.Crew.Spent = Budgets{}, Error{}
@@ -284,6 +287,8 @@ func (m *machine) retryNow() {
 func (w Workload) NothingToRetry(now time.Time) string {
 	if in := w.Incident; in != nil && !w.discarding() {
 		switch {
+		case in.Phase == Clearing && slices.ContainsFunc(w.Slices, Slice.suspect):
+			return ""
 		case in.Phase == Approving:
 			return in.ID + " waits for a person: approve it, or cancel it"
 		case in.Phase == Discarding:
@@ -308,6 +313,8 @@ func (w Workload) NothingToRetry(now time.Time) string {
 		return "its owner deleted every slice or took it over: create them, and Pitstop watches them again"
 	case !m.allReady():
 		return "it waits for what its owner ordered"
+	case w.unadmitted() != nil:
+		return ""
 	case w.Crew.Seen.IsZero():
 		return "every slice is usable, and no crew has been heard that could be asked for another attempt"
 	case !idle:
@@ -324,7 +331,7 @@ func (w Workload) unadmitted() (first *Slice) {
 		case s.IsReleased():
 		case s.Condition != Ready:
 			return nil
-		case first == nil && w.elsewhere(s):
+		case first == nil && w.unled(s):
 			first = s
 		}
 	}

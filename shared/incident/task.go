@@ -367,6 +367,11 @@ func (m *machine) answered(e Answered) {
 	case events.ActionMaintain:
 		m.maintained()
 	case events.ActionAdmit:
+		if m.w.Incident.Retried && m.w.Crew.Finished {
+			m.admitAll()
+			m.finish(Released, "", CodeFinished, "the lease names the new slice; the training was finished before", "")
+			return
+		}
 		m.leased(t.Action, "the lease names the new slice")
 	case events.ActionRestart:
 		m.leased(t.Action, "the lease names the next attempt")
@@ -417,6 +422,9 @@ func (m *machine) failed(t *Task, f Failure) {
 		t.Begun, t.RequestID = time.Time{}, ""
 	}
 	t.Answered = time.Time{}
+	if m.phase() == Discarding && t.Action == events.ActionDelete && !t.Begun.IsZero() {
+		m.mayBeDiscarded(*t)
+	}
 	if f.Class == NotInState && t.Action == events.ActionDelete {
 		m.barred(t, f.Message)
 		return

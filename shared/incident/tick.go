@@ -152,9 +152,13 @@ func (m *machine) tasks() {
 // unanswered sends a task again. It is looked at before it is called: it may have taken effect.
 func (m *machine) unanswered(i int, why string) {
 	t := &m.inc().Tasks[i]
-	if m.phase() == Discarding && m.w.Incident.unwanted(*t) {
-		m.keepUncalled(*t)
-		return
+	if m.phase() == Discarding && t.Action == events.ActionDelete && !t.Begun.IsZero() {
+		m.mayBeDiscarded(*t)
+		if m.w.Incident.unwanted(*t) {
+			m.drop(t.Action, t.Slice)
+			m.discard()
+			return
+		}
 	}
 	t.Failures++
 	// A save and its verification are bounded by their phase: the maintenance comes all the same.

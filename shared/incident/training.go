@@ -72,11 +72,12 @@ func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
 func (m *machine) runsIn(s *Slice, r events.CrewReport) {
 	group, _, ok := events.WorkerGroup(r.Hostname)
 	runs := r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved
-	if !runs || !ok || group != s.Group || s.Made == "" && !s.Moved {
+	led := s.Moved || m.w.elsewhere(s) && r.Attempt >= m.w.Crew.Named // by the lease, whatever became of the answer to it
+	if !runs || !ok || group != s.Group || s.Made == "" && !led {
 		return
 	}
 	s = m.slice(s.Name)
-	if s.Moved {
+	if led {
 		s.Admitted, s.Moved = s.Incarnation, false
 	}
 	s.Made = ""

@@ -188,6 +188,19 @@ func TestASuspicionOfWhatIsNotUsableEndsAtAPersonsWord(t *testing.T) {
 	}
 }
 
+// TestAnOlderReadingBringsNoSuspicionBack: it was read before the one that took it back, and comes behind it.
+func TestAnOlderReadingBringsNoSuspicionBack(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, "abuse, exit 139, gave up", nil)
+	n.now = n.now.Add(time.Minute)
+	older := evidence(n.w, n.now)["abuse"]
+	n = at1(t, p, at1(t, p, n, "read ready"), "preempted")
+	n.w, _, _ = incident.Advance(p, n.w, older, n.now.Add(time.Second))
+	if n.w.Incident == nil || n.w.Slices[0].Abuse {
+		t.Errorf("it is stopped by what was read before: %s", tale(n.w))
+	}
+}
+
 // TestWhatACleanUpLeavesUnderSuspicionIsToldOnce: its end is the word, and what follows is none.
 func TestWhatACleanUpLeavesUnderSuspicionIsToldOnce(t *testing.T) {
 	p := policies["everything"]
@@ -232,6 +245,9 @@ func TestAbuseStopsACleanUp(t *testing.T) {
 	}
 	t.Run("it is cleaned up when the symptom is gone", func(t *testing.T) {
 		plays(t, p, suspected, [][2]string{{"tick", "clearing"}, {"a read ready", "clearing"}, {"tick", "clearing: delete a"}})
+	})
+	t.Run("it is cleaned up at a person's word, where no reading can take the symptom back", func(t *testing.T) {
+		plays(t, p, suspected, [][2]string{{"a read lost", "clearing"}, {"tick", "clearing"}, {"a retried", "clearing: delete a"}})
 	})
 	t.Run("a call that is under way is waited for", func(t *testing.T) {
 		n := plays(t, p, node{w: multi(true), now: start, path: "peace"}, cleansUp)

@@ -80,8 +80,8 @@ type Slice struct {
 	Asked bool   `json:"asked,omitzero"`
 	// Abuse says that the provider suspects abuse: no automation any more.
 	Abuse bool `json:"abuse,omitzero"`
-	// AbuseSince is the time of the reading that showed it first: what was read before that takes nothing back.
-	AbuseSince time.Time `json:"abuse_since,omitzero"`
+	// AbuseAt is the time of the reading, or of the word, that changed that last: what was read before changes nothing.
+	AbuseAt time.Time `json:"abuse_at,omitzero"`
 	// AbuseTold says that a person was told so: nothing that happens as long as it lasts opens another incident.
 	AbuseTold bool `json:"abuse_told,omitzero"`
 	// Incarnation is the life that the API showed last; Admitted is the one in which training may run, none where a lease leaves
