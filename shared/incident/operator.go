@@ -200,10 +200,7 @@ func (m *machine) retried(e Retried) {
 	m.settleAbuse()
 	m.w.Crew.Theirs = false
 	if m.w.Incident != nil {
-		m.retryNow()
-		if m.phase() == Clearing && m.p.Unreadable == "" {
-			m.stillClearing()
-		}
+		m.retryNow() // the clock goes on with a clean-up
 		return
 	}
 	m.w.Budgets, m.w.Crew.Spent = Budgets{}, Error{}

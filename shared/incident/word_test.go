@@ -247,7 +247,7 @@ func TestAbuseStopsACleanUp(t *testing.T) {
 		plays(t, p, suspected, [][2]string{{"tick", "clearing"}, {"a read ready", "clearing"}, {"tick", "clearing: delete a"}})
 	})
 	t.Run("it is cleaned up at a person's word, where no reading can take the symptom back", func(t *testing.T) {
-		plays(t, p, suspected, [][2]string{{"a read lost", "clearing"}, {"tick", "clearing"}, {"a retried", "clearing: delete a"}})
+		plays(t, p, suspected, [][2]string{{"a read lost", "clearing"}, {"tick", "clearing"}, {"a retried", "clearing"}, {"tick", "clearing: delete a"}})
 	})
 	t.Run("a call that is under way is waited for", func(t *testing.T) {
 		n := plays(t, p, node{w: multi(true), now: start, path: "peace"}, cleansUp)
