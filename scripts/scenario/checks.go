@@ -902,7 +902,7 @@ func (c *checks) closed(r *record, after incident.Workload) {
 		c.opened(r, w)
 	}
 	r.past = append(r.past, in.ID)
-	c.told(after.ID, *in)
+	c.clock.At(c.clock.Now(), func() { c.told(after.ID, *in) }) // what was written into a bucket just now is seen behind this step
 	c.ended[string(in.Outcome)]++
 	switch r.closed = c.clock.Now(); {
 	case in.Outcome == incident.Withdrawn: // which mends nothing
