@@ -89,6 +89,7 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	}
 	for _, s := range w.Slices {
 		if s.Condition != incident.Ready {
+			failed[fleet.Ref(w, s).String()] = incident.CodeNotReady // which an earlier delivery may have found usable
 			continue
 		}
 		if err := h.Provider.SetMetadata(ctx, fleet.Ref(w, s), events.MetadataRequest, string(value)); err != nil {

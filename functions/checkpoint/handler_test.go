@@ -504,6 +504,21 @@ func TestACrashBehindTheCallOfMaintenanceDoesNotCallTwice(t *testing.T) {
 	b.Want(b.Slots(zone), 1)
 }
 
+// TestACallThatIsNotMadeAnyMoreIsNotToldAsMade: whoever began to ask died before the node could be told, and by now it is not usable.
+func TestACallThatIsNotMadeAnyMoreIsNotToldAsMade(t *testing.T) {
+	b := toSave(t)
+	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+	b.Want(b.deliver(), fleettest.Redelivered)
+	b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Deleting, "DELETING" })
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(fleettest.Count(b.Calls(), "UpdateNode"), 0)
+	codes := map[string]incident.Code{}
+	for _, c := range b.open().Calls {
+		codes[c.Method] = c.Code
+	}
+	b.Want(codes, map[string]incident.Code{"storage.objects.create": "", "UpdateNode": incident.CodeNotReady})
+}
+
 func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 	for name, c := range map[string]struct {
 		bench  func(*testing.T) *bench

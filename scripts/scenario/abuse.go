@@ -53,8 +53,10 @@ func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
 	if len(r.suspected) > 0 {
 		c.violated("4 one trouble", w.ID, "%s told again that Google suspects abuse: %s", w.Closed.ID, w.Closed.Reason)
 	}
-	for life := range lasts {
-		r.suspected[life] = c.clock.Now()
+	for _, s := range w.Slices {
+		if life := s.Incarnation.ID; s.Abuse && lasts[life] { // of what nobody had read yet they are told when they may be
+			r.suspected[life] = c.clock.Now()
+		}
 	}
 }
 
