@@ -297,7 +297,9 @@ func TestAnIdleSliceOfAMultisliceIsNotDeletedWhereAnotherTrains(t *testing.T) {
 	}{
 		"both wait":                      {func(*bench, string) {}, 1},
 		"the other has begun an attempt": {func(b *bench, other string) { b.crewOf(other, "running", 2) }, 0},
-		"the other cannot be heard":      {func(b *bench, other string) { b.Must(b.API.SetGuestAttribute(zone, other, 0, events.GuestNamespace, events.GuestKey, "")) }, 0},
+		"the other cannot be heard": {func(b *bench, other string) {
+			b.Must(b.API.SetGuestAttribute(zone, other, 0, events.GuestNamespace, events.GuestKey, ""))
+		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toDiscard(t, "llama-a", "llama-b")

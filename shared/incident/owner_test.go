@@ -538,11 +538,11 @@ func TestWhatItsOwnerDeletesTwiceStaysDeleted(t *testing.T) {
 	created := n.now
 	n = at1(t, p, n, "owner creates")
 	n = at1(t, p, n, "owner deletes")
-	life := evidence(n.w, n.now)["read foreign"].(incident.Read)
-	life.Incarnation.Created, life.Condition, life.State = created, incident.Deleting, "DELETING"
 	n.now = n.now.Add(time.Minute)
-	life.Time = n.now
-	n.w, _, _ = incident.Advance(p, n.w, life, n.now)
+	n.w, _, _ = incident.Advance(p, n.w, incident.Read{
+		Origin: incident.Origin{Time: n.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Deleting, State: "DELETING",
+		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "7799", Created: created},
+	}, n.now)
 	n = at1(t, p, n, "read gone")
 	n.now = n.now.Add(2 * incident.Grace)
 	if n = at1(t, p, n, "tick"); n.w.Incident != nil {
