@@ -234,6 +234,9 @@ func (in *Incident) Account() string {
 // escalate ends the incident with a person's turn: why, what to do, and what it costs meanwhile.
 func (m *machine) escalate(c Code, why, advice string) {
 	if m.phase() == Clearing {
+		if len(m.w.idle()) > 0 {
+			advice += "; " + m.idleCost() + m.afterEscalation()
+		}
 		m.inc().Outcome = Escalated
 		m.inc().Code, m.inc().Reason, m.inc().Advice = c, why, advice
 		m.close()

@@ -158,8 +158,17 @@ func (w Workload) discarding() bool {
 	if w.Incident == nil || w.Incident.Phase != Discarding {
 		return false
 	}
-	return !w.Incident.has(func(t Task) bool { return t.Action == events.ActionDelete && t.inFlight() }) &&
-		!slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.Condition == Deleting && s.Discarded.Same(s.Incarnation) })
+	return !w.Incident.has(func(t Task) bool { return t.Action == events.ActionDelete && t.inFlight() }) && w.goesForIdle() == nil
+}
+
+// goesForIdle are the slices that are on their way out because they stood idle.
+func (w Workload) goesForIdle() (going []*Slice) {
+	for i := range w.Slices {
+		if s := &w.Slices[i]; s.Condition == Deleting && s.Discarded.Same(s.Incarnation) {
+			going = append(going, s)
+		}
+	}
+	return going
 }
 
 // LeftIdle reports whether what an incident has left idle is still to be deleted, or is deleted by the one that is open.
@@ -315,6 +324,9 @@ func (m *machine) keepIdle(c Code, why string) {
 	if doubtful := slices.DeleteFunc(idle, func(s *Slice) bool { return !called(s) }); len(doubtful) > 0 {
 		parts = append(parts, namesOf(doubtful)+" may have been deleted, by a call of which nobody knows what came")
 	}
+	if going := m.w.goesForIdle(); going != nil {
+		parts = append(parts, namesOf(going)+" is on its way out")
+	}
 	if parts == nil {
 		parts = []string{"nothing is deleted"}
 	}
@@ -398,6 +410,8 @@ func (m *machine) discardOverdue(took string) {
 	}
 	why, heard := m.w.MayTrain(m.now)
 	switch {
+	case m.w.goesForIdle() != nil:
+		m.escalate(CodeOverdue, "the deletion of "+namesOf(m.w.goesForIdle())+" did not end within "+took, "")
 	case asked != nil && asked.LastFailure == "":
 		m.escalate(CodeOverdue, "the deletion of "+asked.names()+" did not end within "+took, "")
 	case asked != nil:
@@ -426,7 +440,12 @@ func (m *machine) noteDiscarded() {
 func (m *machine) mayBeDiscarded(t Task) {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; t.Concerns(s.Name) {
-			m.slice(s.Name).Discarded = s.Incarnation
+			by := t.Begun.Add(CallFor)
+			if !t.Answered.IsZero() {
+				by = m.now.Add(UnreleaseAfter) // it was accepted
+			}
+			s = m.slice(s.Name)
+			s.Discarded, s.DiscardBy = s.Incarnation, by
 		}
 	}
 }

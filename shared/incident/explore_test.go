@@ -293,7 +293,7 @@ func key(t *testing.T, w incident.Workload) string {
 	for i := range w.Slices {
 		s := &w.Slices[i]
 		s.Told, s.Heard.Attempt = events.Incarnation{}, 0
-		blur(&s.Since, &s.Released, &s.Until, &s.Used, &s.AbuseAt, &s.Stop.At, &s.Stop.Unsaid, &s.Heard.At, &s.Heard.Seen)
+		blur(&s.Since, &s.Released, &s.Until, &s.Used, &s.AbuseAt, &s.DiscardBy, &s.Stop.At, &s.Stop.Unsaid, &s.Heard.At, &s.Heard.Seen)
 	}
 	w.Notices = slices.Clone(w.Notices)
 	for i := range w.Notices {

@@ -277,7 +277,7 @@ func (w Workload) elsewhere(s *Slice) bool {
 // unled reports whether no lease is known to name a slice whose crew may not put itself into the place of another, and no step of the
 // attempt that the lease was asked to name last shows that it does.
 func (w Workload) unled(s *Slice) bool {
-	return w.elsewhere(s) && (w.Progress.Attempt < w.Crew.Named || !w.Progress.At.After(s.Since))
+	return w.elsewhere(s) && (w.Progress.Attempt < w.Crew.Named || !w.Progress.At.After(s.Incarnation.Created))
 }
 
 // facts follows what a reading says of a slice beside its condition.
@@ -408,12 +408,13 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	if s.Stop.By != "" && m.when().Sub(s.Stop.At) > UnreleaseAfter {
 		m.slice(s.Name).Stop = Stop{} // it was started again, or never stopped
 	}
+	if s.Discarded.Known() && m.when().After(s.DiscardBy) {
+		s = m.slice(s.Name)
+		s.Discarded, s.DiscardBy = events.Incarnation{}, time.Time{} // the deletion did not happen
+	}
 	if m.w.Incident == nil {
 		if s.Told.Known() {
 			m.slice(s.Name).Told = events.Incarnation{}
-		}
-		if s.Discarded.Known() && m.when().Sub(m.w.Ended) > UnreleaseAfter {
-			m.slice(s.Name).Discarded = events.Incarnation{} // the deletion did not happen
 		}
 		return
 	}
@@ -804,7 +805,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	if !ours {
 		s.Own = Own{} // what its owner creates is what they order now
 	}
-	s.Discarded = events.Incarnation{}
+	s.Discarded, s.DiscardBy = events.Incarnation{}, time.Time{}
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
 	s.Made, s.Ordered, s.Until = "", time.Time{}, time.Time{}
 	s.Asked, s.Abuse, s.AbuseAt, s.AbuseTold, s.Used, s.Stop = false, e.Abuse, time.Time{}, false, time.Time{}, Stop{}

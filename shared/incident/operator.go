@@ -200,7 +200,10 @@ func (m *machine) retried(e Retried) {
 	m.settleAbuse()
 	m.w.Crew.Theirs = false
 	if m.w.Incident != nil {
-		m.retryNow() // the clock goes on with a clean-up
+		m.retryNow()
+		if m.phase() == Clearing { // with which the clock goes on, and has its time anew
+			m.inc().Deadline = m.now.Add(ClearFor)
+		}
 		return
 	}
 	m.w.Budgets, m.w.Crew.Spent = Budgets{}, Error{}

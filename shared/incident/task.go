@@ -536,6 +536,9 @@ func (m *machine) held(e Held) {
 	if !m.mayHaveCalled(e.Request) {
 		t.Begun, t.RequestID = time.Time{}, ""
 	}
+	if m.phase() == Discarding && !t.Begun.IsZero() {
+		m.mayBeDiscarded(*t)
+	}
 	t.Retry = m.now.Add(time.Minute)
 	if e.Until.After(t.Retry) {
 		t.Retry = e.Until
@@ -563,6 +566,9 @@ func (m *machine) forbidden(e Forbidden) {
 	}
 	would := m.would(m.w.governs(t.Action), "", *t)
 	if t.Action == events.ActionDelete {
+		if m.phase() == Discarding && m.mayHaveCalled(e.Request) {
+			m.mayBeDiscarded(*t)
+		}
 		m.task(t.Action, t.Slice).Begun = time.Time{} // nobody calls it any more
 	}
 	if m.watchOnly() && m.phase() != Clearing {

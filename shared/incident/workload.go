@@ -103,6 +103,8 @@ type Slice struct {
 	Told events.Incarnation `json:"told,omitzero"`
 	// Discarded is the life that was deleted because it stood idle: nobody misses it, and only a person has it brought back.
 	Discarded events.Incarnation `json:"discarded,omitzero"`
+	// DiscardBy is when that deletion shows at the latest: what is READY behind it was not deleted.
+	DiscardBy time.Time `json:"discard_by,omitzero"`
 	// Unused says that somebody else ordered this life and that it has not been usable yet: what becomes of it is theirs.
 	Unused bool `json:"unused,omitzero"`
 	// Moved says that somebody else created this life where no crew may put itself into the place of another: the lease names one
