@@ -72,7 +72,7 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	ask := events.CrewRequest{
 		Schema: events.Schema, SaveID: r.SaveID, Workload: r.Workload, Incident: r.Incident, Action: events.ActionSave, Mode: r.Mode, By: r.By,
 	}
-	var through []string
+	var through, leftOut []string
 	var faults []error
 	failed := map[string]incident.Code{}
 	if r.Directory != "" {
@@ -89,7 +89,7 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	}
 	for _, s := range w.Slices {
 		if s.Condition != incident.Ready {
-			failed[fleet.Ref(w, s).String()] = incident.CodeNotReady // which an earlier delivery may have found usable
+			leftOut = append(leftOut, fleet.Ref(w, s).String())
 			continue
 		}
 		if err := h.Provider.SetMetadata(ctx, fleet.Ref(w, s), events.MetadataRequest, string(value)); err != nil {
@@ -102,12 +102,12 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	if through == nil {
 		failure := tpu.Failure(errors.Join(append(faults, errors.New("there is neither a checkpoint directory nor a usable slice"))...))
 		_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{
-			Request: r.Request, Failed: failed, Text: "the request for a save was not delivered", Failure: failure,
+			Request: r.Request, Failed: failed, LeftOut: leftOut, Text: "the request for a save was not delivered", Failure: failure,
 		})
 		return err
 	}
 	_, err = h.Fleet.Advancer.Conclude(ctx, incident.Answered{
-		Request: r.Request, Failed: failed, Text: "request for a save left in " + strings.Join(through, " and "),
+		Request: r.Request, Failed: failed, LeftOut: leftOut, Text: "request for a save left in " + strings.Join(through, " and "),
 	})
 	return err
 }

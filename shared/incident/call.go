@@ -175,6 +175,7 @@ func (m *machine) callAnswered(e Answered) {
 			code = e.Failure.Reason()
 		}
 		switch {
+		case slices.Contains(e.LeftOut, c.Resource): // stays open
 		case e.NoCall == "":
 			c.Answered, c.Operation, c.Code = m.now, e.Operation, code
 		case c.Again == 0:

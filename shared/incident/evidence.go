@@ -189,9 +189,11 @@ type Answered struct {
 	// Operation names what the provider does now; empty when the call is all there was.
 	Operation string
 	Failure   *Failure
-	// NoCall says that it is no answer to a call. Failed are those of several calls that failed, by resource.
-	NoCall NoCall
-	Failed map[string]Code
+	// NoCall says that it is no answer to a call. Of several calls, by resource, Failed are those that failed, and LeftOut those that
+	// an earlier delivery may have made, and this one did not.
+	NoCall  NoCall
+	Failed  map[string]Code
+	LeftOut []string
 	// Text is what was done, for people.
 	Text string
 }
