@@ -436,3 +436,128 @@ func TestATrainingThatRunsIsNotAdmittedAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestARefusedRestartMakesNoTrainingUnadmitted: the lease that names its life was written, though its answer was lost, and one for a
+// restart was refused later. Training runs by the first.
+func TestARefusedRestartMakesNoTrainingUnadmitted(t *testing.T) {
+	r := newTour(t, quiet(true), "everything")
+	r.learn("llama-8b", "owner deletes", "read gone")
+	r.read("llama-8b", incident.Ready, r.made(far, "9001"))
+	r.tick(time.Minute)
+	r.learn("", "intend admit 0") // it is written, and whoever did it dies before that is stored
+	for r.w.Incident != nil {
+		r.tick(time.Minute)
+	}
+	r.w.Crew.Attempt = r.w.Crew.Named - 1
+	r.learn("llama-8b", "started")
+	for range 12 {
+		r.now = r.now.Add(5 * time.Minute)
+		r.learn("llama-8b", "progress")
+	}
+	for i := 0; i < 600 && (r.w.Incident == nil || r.w.Incident.Phase != incident.Restarting); i++ {
+		r.tick(time.Minute)
+		r.learn("llama-8b", "a crew that runs")
+	}
+	r.learn("", "intend restart 0", "permission restart 0")
+	r.learn("llama-8b", "progress")
+	r.policy = "watch"
+	r.learn("llama-8b", "preempted")
+	for i := 0; i < 20 && r.w.Incident != nil; i++ {
+		r.now = r.now.Add(5 * time.Minute)
+		r.learn("llama-8b", "read ready", "progress")
+	}
+	if c := r.w.Closed; r.w.Incident != nil || c.Outcome != incident.Observed {
+		t.Fatalf("it stands as %s", tale(r.w))
+	}
+	r.policy = "everything"
+	if asked := r.tick(time.Minute) + r.tick(time.Minute); asked != "" {
+		t.Errorf("training runs, at step %d, and asked for is %q", r.w.Progress.Step, asked)
+	}
+}
+
+// joined is a Multislice, led by a lease of attempt 3, with a slice that its owner has added in another zone: its admission is asked
+// for.
+func joined(t *testing.T) *tour {
+	t.Helper()
+	r := newTour(t, multi(true), "everything")
+	r.w.Crew.Attempt, r.w.Progress.Attempt = 3, 3
+	r.read("c", incident.Ready, r.made(far, "9001"))
+	if asked := r.tick(time.Minute) + r.tick(time.Minute); asked != "admit a=7711 b=7760 c=9001" {
+		t.Fatalf("asked for is %q", asked)
+	}
+	return r
+}
+
+// TestTheOthersStepsAreNoAdmission: they go on without the slice that has joined them, by the lease of before.
+func TestTheOthersStepsAreNoAdmission(t *testing.T) {
+	r := joined(t)
+	if r.learn("b", "progress"); r.w.Incident == nil || r.w.Incident.Phase != incident.Admitting {
+		t.Fatalf("nobody has written a lease that names c, and %s", tale(r.w))
+	}
+	r.learn("", "intend admit 0", "accepted admit 0")
+	r.learn("b", "started", "progress", "progress")
+	if r.w.Incident != nil || r.w.Closed.Outcome != incident.Resumed || !r.w.Slice("c").Admitted.Known() || r.tick(time.Minute) != "" {
+		t.Errorf("it stands as %s", tale(r.w))
+	}
+}
+
+// TestTheOthersOwnRestartsAreNoAdmission: they count up to the attempt that a lease was to name, which was refused.
+func TestTheOthersOwnRestartsAreNoAdmission(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []string
+		retried string
+	}{
+		"refused at once":           {[]string{"intend admit 0", "permission admit 0"}, "admit a=7711 b=7760 c=9001"},
+		"it may have been written":  {[]string{"intend admit 0", "transient admit 0", "intend admit 0", "permission admit 0"}, ""},
+		"nobody has begun to write": {nil, "admit a=7711 b=7760 c=9001"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := joined(t)
+			for _, a := range c.answers {
+				if a == "intend admit 0" {
+					r.tick(time.Minute)
+				}
+				r.learn("", a)
+			}
+			for r.w.Incident != nil {
+				r.tick(time.Minute)
+			}
+			for range 3 {
+				r.now = r.now.Add(5 * time.Minute)
+				r.learn("b", "progress", "exit 139", "started", "progress", "progress")
+			}
+			if asked := r.tick(time.Minute); asked != "" || r.w.Incident != nil {
+				t.Fatalf("a person was told, and asked for is %q, and it stands as %s", asked, stands(r.w, nil))
+			}
+			if asked := r.learn("c", "retried"); asked != c.retried {
+				t.Errorf("c was never admitted, and their word asks for %q, want %q: %s", asked, c.retried, r.w.NothingToRetry(r.now))
+			}
+		})
+	}
+}
+
+// TestWhatTrainsAgainWithoutASliceStillAdmitsIt: the lease was not written before another slice was ill for a moment, and the others
+// have gone on since.
+func TestWhatTrainsAgainWithoutASliceStillAdmitsIt(t *testing.T) {
+	for name, between := range map[string][]string{
+		"one was ill":         {"read unhealthy", "progress", "read ready", "progress"},
+		"one may be lost":     {"preempted", "progress", "read ready", "progress"},
+		"they began anew too": {"read unhealthy", "exit 139", "started", "progress", "read ready", "progress"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := joined(t)
+			r.learn("b", between...)
+			for i := 0; i < 15 && r.w.Incident != nil && r.w.Incident.Phase != incident.Admitting; i++ {
+				r.now = r.now.Add(time.Minute)
+				r.learn("b", "read ready", "progress")
+			}
+			if r.w.Incident == nil {
+				t.Fatalf("c waits for its admission, and it stands as %s", tale(r.w))
+			}
+			r.learn("", "intend admit 0", "accepted admit 0")
+			if !r.w.Slice("c").Admitted.Known() {
+				t.Errorf("it stands as %s", tale(r.w))
+			}
+		})
+	}
+}

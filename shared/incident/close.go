@@ -192,7 +192,7 @@ func (m *machine) finishedWithin() bool {
 func (m *machine) waitsOn() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if m.w.unled(s) && !s.IsReleased() && !s.Moved {
+		if m.w.elsewhere(s) && !s.IsReleased() && !s.Moved {
 			m.slice(s.Name).Moved = true
 		}
 	}

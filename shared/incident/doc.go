@@ -143,13 +143,12 @@
 //	peace        starting     Ticked
 //	peace        watching     Interrupted Noticed Read Reported Retried Ticked
 //	peace        window       Noticed Ticked
-//	restarting   admitting    Answered Reported
 //	restarting   approving    Forbidden Read
 //	restarting   creating     Read
 //	restarting   deleting     Read
 //	restarting   escalated    Answered Forbidden Read Ticked
 //	restarting   grace        Read
-//	restarting   healing      Answered Read Reported
+//	restarting   healing      Read
 //	restarting   looking      Read
 //	restarting   observed     Forbidden Read
 //	restarting   released     Called Cancelled Read

@@ -268,16 +268,10 @@ func (m *machine) introduce(e Read) {
 	m.react(s, e, Unread)
 }
 
-// elsewhere reports whether a lease of ours may name a life in another zone than the slice lives in, or none: no crew may put itself
-// into its place then.
+// elsewhere reports whether a lease of ours may name a life in another zone than the slice lives in, or none, and none is known to
+// name this one: no crew may put itself into its place then.
 func (w Workload) elsewhere(s *Slice) bool {
 	return w.Crew.Named > 0 && s.Incarnation.Known() && s.Admitted.Zone != s.Incarnation.Zone
-}
-
-// unled reports whether no lease is known to name a slice whose crew may not put itself into the place of another, and no step of the
-// attempt that the lease was asked to name last shows that it does.
-func (w Workload) unled(s *Slice) bool {
-	return w.elsewhere(s) && (w.Progress.Attempt < w.Crew.Named || !w.Progress.At.After(s.Incarnation.Created))
 }
 
 // facts follows what a reading says of a slice beside its condition.
@@ -299,6 +293,7 @@ func (m *machine) facts(s *Slice, f Facts) {
 	}
 	if f.Directory != "" && m.w.Directory != f.Directory {
 		m.w.Directory, m.w.Crew.Named, m.changed = f.Directory, 0, true // no lease of ours is there
+		m.leads(func(Slice) int { return 0 })
 	}
 }
 
@@ -807,7 +802,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	}
 	s.Discarded, s.DiscardBy = events.Incarnation{}, time.Time{}
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
-	s.Made, s.Ordered, s.Until = "", time.Time{}, time.Time{}
+	s.Made, s.Ordered, s.Until, s.Lease = "", time.Time{}, time.Time{}, 0
 	s.Asked, s.Abuse, s.AbuseAt, s.AbuseTold, s.Used, s.Stop = false, e.Abuse, time.Time{}, false, time.Time{}, Stop{}
 	s.Heard = Heard{}
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()

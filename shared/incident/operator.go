@@ -331,7 +331,7 @@ func (w Workload) unadmitted() (first *Slice) {
 		case s.IsReleased():
 		case s.Condition != Ready:
 			return nil
-		case first == nil && w.unled(s):
+		case first == nil && w.elsewhere(s):
 			first = s
 		}
 	}

@@ -78,6 +78,47 @@ func (m *machine) doubtLease() {
 	}
 }
 
+// names notes what a lease names that is about to be written.
+func (m *machine) names(t Task) {
+	m.leads(func(s Slice) int {
+		switch {
+		case s.IsReleased():
+			return 0
+		case s.Lease == 0 && s.Incarnation.Known():
+			return t.Names
+		}
+		return s.Lease
+	})
+}
+
+// unnames takes that back where the only call that was to write it was refused.
+func (m *machine) unnames(t Task) {
+	var calls int
+	for _, c := range m.w.Incident.Calls {
+		if c.Method == methodWrite && (c.Action == events.ActionAdmit || c.Action == events.ActionRestart) {
+			calls += 1 + c.Again + c.Folded
+		}
+	}
+	if calls != 1 || m.w.Incident.CallsLeftOut > 0 {
+		return // an earlier one may have come through
+	}
+	m.leads(func(s Slice) int {
+		if s.Lease == t.Names {
+			return 0
+		}
+		return s.Lease
+	})
+}
+
+// leads notes for each slice with which attempt the lease named it first.
+func (m *machine) leads(attempt func(Slice) int) {
+	for i := range m.w.Slices {
+		if s := m.w.Slices[i]; s.Lease != attempt(s) {
+			m.slice(s.Name).Lease = attempt(s)
+		}
+	}
+}
+
 // request is the event that asks for a task. It is made from the document alone, so that it can be made again.
 func (w Workload) request(t Task, mode events.SaveMode) events.Event {
 	r := events.Request{
@@ -316,6 +357,9 @@ func (m *machine) intended(e Intended) {
 	t = m.task(t.Action, t.Slice)
 	t.Begun, t.RequestID = m.now, e.RequestID
 	m.record(*t)
+	if t.Names > 0 {
+		m.names(*t)
+	}
 	if t.Action == events.ActionAdmit {
 		m.letIn()
 	}
@@ -372,9 +416,9 @@ func (m *machine) answered(e Answered) {
 			m.finish(Released, "", CodeFinished, "the lease names the new slice; the training was finished before", "")
 			return
 		}
-		m.leased(t.Action, "the lease names the new slice")
+		m.leased("the lease names the new slice")
 	case events.ActionRestart:
-		m.leased(t.Action, "the lease names the next attempt")
+		m.leased("the lease names the next attempt")
 	case events.ActionCreate:
 		if s := m.w.Slice(t.Slice); m.phase() == Recreating && !(again && s.Condition == Creating) { // it was counted from its first answer
 			m.inc().Deadline = m.now.Add(RecreateFor) // it is not capacity any more that is waited for
@@ -385,10 +429,8 @@ func (m *machine) answered(e Answered) {
 }
 
 // leased goes on when the lease is known to name who may run.
-func (m *machine) leased(a events.Action, why string) {
-	if a == events.ActionAdmit {
-		m.admitAll()
-	}
+func (m *machine) leased(why string) {
+	m.admitAll()
 	m.resume(why)
 }
 
@@ -420,6 +462,7 @@ func (m *machine) failed(t *Task, f Failure) {
 		// The provider has said no: nothing of this call can take effect any more. A transient failure of the call itself
 		// leaves that open.
 		t.Begun, t.RequestID = time.Time{}, ""
+		m.unnames(*t)
 	}
 	t.Answered = time.Time{}
 	if m.phase() == Discarding && t.Action == events.ActionDelete && !t.Begun.IsZero() {

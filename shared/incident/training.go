@@ -63,7 +63,7 @@ func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
 	if t == nil || r.Attempt < t.Names || r.Report == events.ReportNotice {
 		return
 	}
-	m.leased(t.Action, fmt.Sprintf("the crew runs attempt %d", r.Attempt))
+	m.leased(fmt.Sprintf("the crew runs attempt %d", r.Attempt))
 }
 
 // runsIn takes it from the report of a crew that training runs in what was made, or waits to be admitted, though nobody admitted it: a
@@ -72,7 +72,7 @@ func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
 func (m *machine) runsIn(s *Slice, r events.CrewReport) {
 	group, _, ok := events.WorkerGroup(r.Hostname)
 	runs := r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved
-	led := s.Moved || m.w.elsewhere(s) && r.Attempt >= m.w.Crew.Named // by the lease, whatever became of the answer to it
+	led := s.Moved || m.w.elsewhere(s) && r.Attempt >= s.Lease // by the lease, whatever became of the answer to it
 	if !runs || !ok || group != s.Group || s.Made == "" && !led {
 		return
 	}
@@ -119,6 +119,7 @@ func (m *machine) progress(s *Slice, r events.CrewReport) {
 	before := m.w.Progress
 	m.w.Progress, m.changed = p, true
 	m.checkpointTold(before, r, at)
+	m.stepsAdmit(r.Attempt, at)
 	m.w.Crew.Attempt = max(m.w.Crew.Attempt, r.Attempt)
 	m.w.Crew.Finished, m.w.Crew.Theirs = false, false
 	if won {
@@ -131,6 +132,18 @@ func (m *machine) progress(s *Slice, r events.CrewReport) {
 	m.stirs(CodeMayTrain, "the crew tells of step "+events.Number(r.Step))
 }
 
+// stepsAdmit takes it from a step of an attempt with which the lease may have named a life that it does name it, whatever became of
+// the answer: there is no training without any of the slices.
+func (m *machine) stepsAdmit(attempt int, at time.Time) {
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if s.Lease > 0 && attempt >= s.Lease && m.w.elsewhere(s) && !s.IsReleased() && at.After(s.Incarnation.Created) {
+			s = m.slice(s.Name)
+			s.Admitted, s.Moved = s.Incarnation, false
+		}
+	}
+}
+
 // longestGap bounds what a single gap is believed to tell of the next ones.
 const longestGap = 6 * time.Hour
 
@@ -140,6 +153,13 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 	// Whatever attempt it tells of: nobody may have heard of one that began and ended before the trouble.
 	if in == nil || step <= in.Baseline || !at.After(m.lastTrouble()) {
 		return
+	}
+	switch in.Phase {
+	case Admitting, Looking, Healing, Starting, Window:
+		if m.w.unadmitted() != nil {
+			return // it is the others that step on, without what waits to be admitted
+		}
+	default:
 	}
 	switch in.Phase {
 	case Resuming, Restarting, Admitting:

@@ -88,7 +88,9 @@ type Slice struct {
 	// the slice out.
 	Incarnation events.Incarnation `json:"incarnation,omitzero"`
 	Admitted    events.Incarnation `json:"admitted,omitzero"`
-	Condition   Condition          `json:"condition"`
+	// Lease is the first attempt with which the lease may have named this life; 0 where nobody has begun to write one that does.
+	Lease     int       `json:"lease,omitzero"`
+	Condition Condition `json:"condition"`
 	// State is the provider's own word for the condition, for people.
 	State string `json:"state,omitzero"`
 	// Since is when the condition was first read: no older reading counts against it.
