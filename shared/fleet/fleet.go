@@ -295,8 +295,11 @@ func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload,
 			return incident.New(s.Project, name, tpu.ProviderName), nil
 		case err != nil:
 			return incident.Workload{}, err
-		case labelled || !livesElsewhere(w, s):
+		case labelled:
 			return w, nil
+		}
+		if w, err = f.namesake(ctx, w, s); err != nil || !livesElsewhere(w, s) {
+			return w, err
 		}
 		name += "." + s.Zone
 	}
@@ -318,14 +321,29 @@ func LabelValue(name string) string {
 	return value[:min(len(value), longest)]
 }
 
-// livesElsewhere reports whether a slice of that name lives in another zone, or did after this one had begun to.
+// namesake looks at the slice of a workload that lived in another zone when it was read last, and whose name a slice would take: who
+// deletes it and creates it there may have done both since.
+func (f *Fleet) namesake(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
+	known := w.Slice(s.Name)
+	if known == nil || !livesElsewhere(w, s) {
+		return w, nil
+	}
+	now, err := f.Read(ctx, Ref(w, *known))
+	if err != nil {
+		return w, fmt.Errorf("look whether %s still lives in %s: %w", s.Name, known.Zone, err)
+	}
+	return f.Feed(ctx, w, now)
+}
+
+// livesElsewhere reports whether a slice of that name lives in another zone, and is not on its way out, or did after this one had
+// begun to.
 func livesElsewhere(w incident.Workload, s tpu.Slice) bool {
 	known := w.Slice(s.Name)
 	if known == nil {
 		return len(w.Slices) > 0 && w.Slices[0].Zone != s.Zone
 	}
-	alive := known.Condition != incident.Gone && known.Condition != incident.Lost
-	return known.Zone != s.Zone && (alive || s.Incarnation.Older(known.Incarnation))
+	over := known.Condition == incident.Gone || known.Condition == incident.Lost || known.Condition == incident.Deleting
+	return known.Zone != s.Zone && (!over || s.Incarnation.Older(known.Incarnation))
 }
 
 // MapHosts reads the host names of a life of a slice and records whom they belong to, so that entries about its workers

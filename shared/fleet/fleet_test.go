@@ -98,15 +98,21 @@ func TestWithoutItsSpecificationStoredNothingIsDecidedOnASlice(t *testing.T) {
 	}
 }
 
+// ownerDeletes has the owner begin to delete a node.
+func ownerDeletes(a *tputest.API, zone, name string) error {
+	return a.OwnerDelete(zone, name, "ann@example.com")
+}
+
 // TestTheNameOfAWorkloadIsFixedAtFirstSight introduces slices one after another; each row says whose they are.
 func TestTheNameOfAWorkloadIsFixedAtFirstSight(t *testing.T) {
 	labelled := map[string]string{events.LabelWorkload: "run"}
 	type sight struct {
 		node  tputest.NodeConfig
 		queue string
-		// gone has the slice vanish, and be seen so, before the next one comes.
-		gone bool
-		want string
+		// ends has the slice end in a way before the next one comes; unseen, nobody looks at it then.
+		ends   func(a *tputest.API, zone, name string) error
+		unseen bool
+		want   string
 	}
 	for name, sights := range map[string][]sight{
 		"the label goes first":     {{node: tputest.NodeConfig{Name: "a", Labels: labelled}, queue: "q", want: "demo/run"}},
@@ -125,15 +131,27 @@ func TestTheNameOfAWorkloadIsFixedAtFirstSight(t *testing.T) {
 			{node: tputest.NodeConfig{Name: "q", Zone: other}, want: "demo/q.us-west4-b"},
 		},
 		"a namesake of one that is gone takes its place": {
-			{node: tputest.NodeConfig{Name: "a"}, gone: true, want: "demo/a"},
+			{node: tputest.NodeConfig{Name: "a"}, ends: (*tputest.API).Vanish, want: "demo/a"},
+			{node: tputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
+		},
+		"and of one whose end nobody has read yet": {
+			{node: tputest.NodeConfig{Name: "a"}, ends: (*tputest.API).Vanish, unseen: true, want: "demo/a"},
+			{node: tputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
+		},
+		"and of one that is being deleted": {
+			{node: tputest.NodeConfig{Name: "a"}, ends: ownerDeletes, want: "demo/a"},
+			{node: tputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
+		},
+		"and of one that nobody knows yet to be": {
+			{node: tputest.NodeConfig{Name: "a"}, ends: ownerDeletes, unseen: true, want: "demo/a"},
 			{node: tputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
 		},
 		"an older namesake in another zone is another workload": {
-			{node: tputest.NodeConfig{Name: "a", Created: fleettest.Start.Add(-time.Hour)}, gone: true, want: "demo/a"},
+			{node: tputest.NodeConfig{Name: "a", Created: fleettest.Start.Add(-time.Hour)}, ends: (*tputest.API).Vanish, want: "demo/a"},
 			{node: tputest.NodeConfig{Name: "a", Zone: other, Created: fleettest.Start.Add(-2 * time.Hour)}, want: "demo/a.us-west4-b"},
 		},
 		"what was made again in its place keeps the name, whatever its label says": {
-			{node: tputest.NodeConfig{Name: "a"}, gone: true, want: "demo/a"},
+			{node: tputest.NodeConfig{Name: "a"}, ends: (*tputest.API).Vanish, want: "demo/a"},
 			{node: tputest.NodeConfig{Name: "a", Labels: labelled}, want: "demo/a"},
 		},
 	} {
@@ -150,8 +168,11 @@ func TestTheNameOfAWorkloadIsFixedAtFirstSight(t *testing.T) {
 				}
 				b.Want(b.Look(s.node.Zone, s.node.Name).ID, s.want)
 				b.Want(b.Look(s.node.Zone, s.node.Name).ID, s.want)
-				if s.gone {
-					b.Must(b.API.Vanish(s.node.Zone, s.node.Name))
+				if s.ends == nil {
+					continue
+				}
+				b.Must(s.ends(b.API, s.node.Zone, s.node.Name))
+				if !s.unseen {
 					b.Look(s.node.Zone, s.node.Name)
 				}
 			}
