@@ -215,7 +215,7 @@ func (m *marksman) mishaps(c SliceConfig, zone, state string) (shots []shot) {
 		}}, shot{"started anew by its owner", func() error {
 			training.Reboot()
 			return nil
-		}})
+		}}, shot{"moved by its owner", func() error { return m.moved(c, zone) }})
 		if c.Spot {
 			shots = append(shots, shot{"preempted, and gone at once", func() error {
 				return errors.Join(m.api.Preempt(zone, c.Name), m.api.Vanish(zone, c.Name))
@@ -256,6 +256,22 @@ func (m *marksman) suspected(c SliceConfig, zone string) shot {
 		}
 		return errors.Join(m.troubles.suspected(c, zone), take(zone, c.Name))
 	}}
+}
+
+// moved has the owner of a slice take it to another zone: they delete it here, and create it there shortly after that, maybe before its
+// end was seen.
+func (m *marksman) moved(c SliceConfig, zone string) error {
+	there := slices.DeleteFunc(m.zones(), func(z string) bool { return z == zone })
+	if c.QueuedResource != "" || len(there) == 0 {
+		return nil
+	}
+	err := m.api.OwnerDelete(zone, c.Name, owner)
+	if err == nil {
+		m.after(m.drawn(time.Second, 10*time.Minute), func() {
+			m.try(m.create(c, there[m.rand.IntN(len(there))], c.Accelerator))
+		})
+	}
+	return m.took(c, err)
 }
 
 // words are what somebody may say about a workload.
