@@ -300,6 +300,8 @@ func (c *crew) write(ctx context.Context, attempt int, takeOver bool, ready []ev
 		return nil // it is read again, and waited for
 	case !takeOver && l.Attempt >= attempt:
 		return nil
+	case takeOver && (!c.succeeds(l) || l.Attempt >= attempt):
+		return errors.New("the lease that was to be taken over was written anew; waiting")
 	case takeOver:
 		kept := []events.Admission{c.admission()}
 		for _, a := range l.Admitted {

@@ -45,7 +45,12 @@ func TestALeaseThatIsTakenOverNamesNobodyElse(t *testing.T) {
 		{"Pitstop's lease, which says what belongs together", 1, 3, []string{"llama", "other"}},
 	} {
 		crew := crewOf(t, c.slices)
+		crew.Booted = time.Now()
 		l := checkpoint.Lease{Workload: "demo/llama", Epoch: c.epoch, Attempt: 3, Admitted: []events.Admission{other}, Written: time.Now(), By: by}
+		if c.epoch > 0 {
+			former := events.Incarnation{Zone: "us-west4-a", Created: crew.Booted.Add(-time.Hour)}
+			l.Admitted = append(l.Admitted, events.Admission{Slice: "llama", Incarnation: former, Workers: "t1v-n-cccccccc"})
+		}
 		if err := checkpoint.WriteLease(t.Context(), crew.Store, crew.Directory, l); err != nil {
 			t.Fatal(err)
 		}
@@ -163,5 +168,32 @@ func TestANewLifeOfASliceWaitsAsLongAsTheLastOneMayTrain(t *testing.T) {
 		if len(ready) != c.ready || (len(crew.out.replaced) > 0) != c.replaced || crew.out.claimed != c.claim {
 			t.Errorf("%s: %d are ready, %v are replaced, claimed %v", name, len(ready), crew.out.replaced, crew.out.claimed)
 		}
+	}
+}
+
+// TestATakeOverIsDecidedOnTheLeaseThatItReplaces: the crew decided to take over a lease that named the life before it, in its zone (attempt 9 by own restarts). Before its write
+// reads the lease again, Pitstop has admitted training to another zone, at a lower attempt: it had not heard of the own restarts.
+func TestATakeOverIsDecidedOnTheLeaseThatItReplaces(t *testing.T) {
+	c := crewOf(t, 1)
+	c.Booted = time.Now()
+	before := events.Admission{Slice: "llama", Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "1", Created: c.Booted.Add(-time.Hour)}, Workers: "t1v-n-aaaaaaaa"}
+	seen := checkpoint.Lease{Schema: 1, Workload: "demo/llama", Epoch: 5, Attempt: 9, Admitted: []events.Admission{before}, Written: time.Now(), By: by}
+	if !c.succeeds(seen) {
+		t.Fatal("it may not put itself into its place")
+	}
+	far := before
+	far.Incarnation = events.Incarnation{Zone: "us-west4-b", ID: "2", Created: c.Booted.Add(-time.Minute)}
+	far.Workers = "t1v-n-cccccccc"
+	now := checkpoint.Lease{Workload: "demo/llama", Epoch: 9, Attempt: 6, Admitted: []events.Admission{far}, Written: time.Now(), By: "pitstop"}
+	if err := checkpoint.WriteLease(t.Context(), c.Store, c.Directory, now); err != nil {
+		t.Fatal(err)
+	}
+	if c.succeeds(now) {
+		t.Fatal("it must not put itself into the place of a life in another zone")
+	}
+	err := c.write(t.Context(), seen.Attempt+1, true, []events.Admission{c.admission()})
+	l, _, rerr := checkpoint.ReadLease(t.Context(), c.Store, c.Directory)
+	if rerr != nil || l.By != "pitstop" {
+		t.Errorf("%v, %v: the lease of Pitstop for us-west4-b is overwritten: %+v", err, rerr, l)
 	}
 }
