@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
@@ -50,9 +51,19 @@ func (h handler) handle(ctx context.Context, r events.RecoveryRequested) error {
 	if err != nil {
 		return err
 	}
-	// A lease must not name what is not there: look first.
-	if _, err := h.Fleet.Look(ctx, w); err != nil {
+	// A lease must not name what is not there: look first. Who asks for another attempt in lives that are admitted does not wait for the
+	// API.
+	if r.Action == events.ActionAdmit {
+		if unread, err := h.look(ctx, w, r); err != nil || unread {
+			return err
+		}
+	} else if _, err := h.Fleet.Look(ctx, w); err != nil {
 		return err
+	}
+	// What a crew writes while this stands still is newer than what was decided on.
+	_, over, unreadable := checkpoint.ReadLease(ctx, h.Store, r.Directory)
+	if over > 0 || errors.Is(unreadable, checkpoint.ErrNotExist) {
+		unreadable = nil
 	}
 	w, err = h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, ""))
 	if err != nil {
@@ -61,20 +72,58 @@ func (h handler) handle(ctx context.Context, r events.RecoveryRequested) error {
 	for _, a := range r.Admit {
 		s := w.Slice(a.Slice)
 		if s == nil || !s.Incarnation.Same(a.Incarnation) || s.Condition != incident.Ready {
-			why := fmt.Sprintf("%s is not usable as %v", a.Slice, a.Incarnation)
-			f := &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotReady, Message: why}
-			_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Uncalled, Text: why, Failure: f})
-			return err
+			return h.uncalled(ctx, r, incident.CodeNotReady, fmt.Sprintf("%s is not usable as %v", a.Slice, a.Incarnation))
 		}
 	}
-	err = checkpoint.WriteLease(ctx, h.Store, r.Directory, checkpoint.Lease{
+	if unreadable != nil {
+		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(unreadable))
+	}
+	err = checkpoint.ReplaceLease(ctx, h.Store, r.Directory, checkpoint.Lease{
 		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: r.TrainingAttempt,
 		Admitted: admitted(w, r.Admit), Written: h.Fleet.Now(), By: "pitstop",
-	})
+	}, over)
+	if errors.Is(err, checkpoint.ErrOvertaken) {
+		return h.uncalled(ctx, r, incident.CodeOvertaken, "the lease was not written: "+err.Error())
+	}
 	if err != nil {
 		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(err))
 	}
 	return h.answer(ctx, r, "", fmt.Sprintf("the lease names attempt %d", r.TrainingAttempt), nil)
+}
+
+// look reads every slice that is to be admitted, and says so where one cannot be read: not to know is no reason to name it.
+func (h handler) look(ctx context.Context, w incident.Workload, r events.RecoveryRequested) (unread bool, err error) {
+	for _, a := range r.Admit {
+		known := w.Slice(a.Slice)
+		if known == nil {
+			continue // which the lease does not name either
+		}
+		s, err := h.Fleet.Read(ctx, fleet.Ref(w, *known))
+		if err != nil {
+			return true, h.unread(ctx, r, a.Slice, err)
+		}
+		if _, err := h.Fleet.Feed(ctx, w, s); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// unread stores that a slice could not be read: that says nothing of the call that was to follow.
+func (h handler) unread(ctx context.Context, r events.RecoveryRequested, slice string, err error) error {
+	f := tpu.Failure(err)
+	if f.Class != incident.Permission {
+		f.Class, f.Code = incident.Transient, incident.CodeUnread // not to know is no reason to call
+	}
+	_, err = h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Unbegun, Text: slice + " is not readable", Failure: f})
+	return err
+}
+
+// uncalled stores why a lease was not written that somebody had begun to write.
+func (h handler) uncalled(ctx context.Context, r events.RecoveryRequested, c incident.Code, why string) error {
+	f := &incident.Failure{Class: incident.NotInState, Code: c, Message: why}
+	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Uncalled, Text: why, Failure: f})
+	return err
 }
 
 // admitted completes the admissions with the host names that were learned since the request was sent.
@@ -98,12 +147,7 @@ func (h handler) start(ctx context.Context, r events.RecoveryRequested) error {
 	ref, what := fleet.Ref(w, *w.Slice(r.Slice)), "start of "+r.Slice
 	s, err := h.Fleet.Read(ctx, ref)
 	if err != nil {
-		f := tpu.Failure(err)
-		if f.Class != incident.Permission {
-			f.Class, f.Code = incident.Transient, incident.CodeUnread // not to know is no reason to call, and says nothing of the call
-		}
-		_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Unbegun, Text: r.Slice + " is not readable", Failure: f})
-		return err
+		return h.unread(ctx, r, r.Slice, err)
 	}
 	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {
 		return err

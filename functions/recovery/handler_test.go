@@ -1,6 +1,7 @@
 package recovery_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -289,4 +290,53 @@ func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
 	b.Want(deliver(func(r *events.RecoveryRequested) { r.Schema = events.Schema + 1 }), fleettest.Later)
 	b.Want(b.Deliver(b.handle(), fleettest.Message([]byte("{}"), fleettest.Start)), fleettest.Ignored)
 	b.Want(b.Calls(), []string(nil))
+}
+
+// TestALeaseIsNotWrittenOnALookThatFailed: what is to be admitted is gone again, and the API cannot be read.
+func TestALeaseIsNotWrittenOnALookThatFailed(t *testing.T) {
+	b := toAdmit(t)
+	b.Must(b.API.Vanish(zone, slice)) // the life that is to be admitted is gone again
+	b.API.Inject(tputest.Fault{Method: "GetNode", Times: -1, Code: 14, Message: "away"})
+	outcome := b.deliver()
+	if l, ok := b.lease(); ok {
+		t.Errorf("%s; the API could not be read, and the lease names a life that is gone: %+v", outcome, l.Admitted)
+	}
+}
+
+// TestALeaseThatComesTooLateEndsNoTraining: the function stands still behind its intent, for less than its timeout of 300 s. Meanwhile a person takes the incident over,
+// deletes the slice and creates it again in the same zone; its crew takes the lease over and trains. The old lease ends that training.
+func TestALeaseThatComesTooLateEndsNoTraining(t *testing.T) {
+	b := toAdmit(t)
+	begun := func(w incident.Workload) bool {
+		return w.Incident != nil && len(w.Incident.Tasks) > 0 && !w.Incident.Tasks[0].Begun.IsZero()
+	}
+	var theirs checkpoint.Lease
+	b.Fleet.Advancer.Saved = func(_ context.Context, s ledger.Step) {
+		if !begun(s.After) {
+			return
+		}
+		b.Fleet.Advancer.Saved = nil
+		b.Clock.Advance(time.Minute)
+		w := b.Workload(id)
+		b.Give(w, incident.Cancelled{Word: incident.Word{By: "ann", Why: "mine"}, Incident: w.Incident.ID})
+		b.Give(b.Workload(id), incident.Called{
+			Origin: incident.Origin{ID: "e", Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Method: "DeleteNode", Principal: "ann@example.com",
+		})
+		b.Must(b.API.Vanish(zone, slice))
+		b.Look(zone, slice)
+		b.Clock.Advance(time.Minute)
+		b.Slice(tputest.NodeConfig{Spot: true, Created: b.Clock.Now(), Group: "t1v-n-99999999"})
+		theirs = checkpoint.Lease{
+			Schema: events.Schema, Workload: id, Epoch: 1, Attempt: 2, Written: b.Clock.Now(), By: "crew",
+			Admitted: []events.Admission{{Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Workers: "t1v-n-99999999"}},
+		}
+		b.Must(checkpoint.WriteLease(t.Context(), b.Store, fleettest.Directory, theirs))
+		b.Clock.Advance(2 * time.Minute)
+	}
+	outcome := b.deliver()
+	l, _ := b.lease()
+	life := b.API.Incarnation(zone, slice)
+	if !l.Admits(slice, life, "t1v-n-99999999", 0) {
+		t.Errorf("%s; incident %v is over, and the lease that was written after that names %+v, while %v trains", outcome, b.Workload(id).Closed.Outcome, l.Admitted, life)
+	}
 }

@@ -24,6 +24,8 @@ var (
 	// ErrStale says that the lease in place is newer than the one to write, or that another one of the same epoch and
 	// attempt was first. Trying again does not help.
 	ErrStale = errors.New("a newer lease is in place")
+	// ErrOvertaken says that another lease was written than the one that was to be replaced.
+	ErrOvertaken = errors.New("another lease was written meanwhile")
 	// ErrForeign says that the lease in place is of another workload: two of them share the directory, or the other is
 	// over and a person has to remove its lease.
 	ErrForeign = errors.New("the lease in place is of another workload")
@@ -187,6 +189,16 @@ func ReadLease(ctx context.Context, s Store, dir string) (Lease, int64, error) {
 // Nil means that the lease in place says what l says: writing it again succeeds and writes nothing, even after an
 // answer was lost.
 func WriteLease(ctx context.Context, s Store, dir string, l Lease) error {
+	return writeLease(ctx, s, dir, l, nil)
+}
+
+// ReplaceLease is WriteLease over one generation of the lease, 0 for none: where another has been written since, that one stays with
+// ErrOvertaken.
+func ReplaceLease(ctx context.Context, s Store, dir string, l Lease, over int64) error {
+	return writeLease(ctx, s, dir, l, &over)
+}
+
+func writeLease(ctx context.Context, s Store, dir string, l Lease, over *int64) error {
 	l.Schema = events.Schema
 	l.Written = l.Written.UTC()
 	l.Admitted = inOrder(l.Admitted)
@@ -197,16 +209,19 @@ func WriteLease(ctx context.Context, s Store, dir string, l Lease) error {
 	if err != nil {
 		return fmt.Errorf("lease: %s: %w", oneLine(err.Error()), ErrInvalid)
 	}
-	return change(ctx, s, Join(dir, LeaseName), func(present []byte) ([]byte, error) {
-		if present == nil {
+	return change(ctx, s, Join(dir, LeaseName), func(present Object) ([]byte, error) {
+		overtaken := over != nil && *over != present.Generation
+		if present.Content == nil && !overtaken {
 			return content, nil
 		}
-		p, err := DecodeLease(present)
+		p, err := DecodeLease(present.Content)
 		switch {
 		case errors.Is(err, events.ErrNewer):
 			return nil, err
 		case err == nil && p.same(l):
 			return nil, nil
+		case overtaken:
+			return nil, ErrOvertaken
 		case p.Workload != "" && p.Workload != l.Workload && !p.givesWay(l):
 			return nil, fmt.Errorf("%w: %s holds it since %s, this is %s",
 				ErrForeign, p.Workload, clock(p.Written), l.Workload)
@@ -222,10 +237,10 @@ func WriteLease(ctx context.Context, s Store, dir string, l Lease) error {
 // maxTries bounds how often a writer that was overtaken decides again.
 const maxTries = 8
 
-// change replaces an object by what decide makes of the present one: nil for none. Decide returns nil to leave it.
+// change replaces an object by what decide makes of the present one, whose content is nil for none. Decide returns nil to leave it.
 // What decide saw is what is replaced: when somebody was faster it decides again. When an answer was lost it is asked
 // once more, so that what did take effect is seen.
-func change(ctx context.Context, s Store, uri string, decide func(present []byte) ([]byte, error)) error {
+func change(ctx context.Context, s Store, uri string, decide func(present Object) ([]byte, error)) error {
 	var failed error
 	for range maxTries {
 		o, err := s.Get(ctx, uri)
@@ -238,7 +253,7 @@ func change(ctx context.Context, s Store, uri string, decide func(present []byte
 		if o.Generation > 0 && o.Content == nil {
 			o.Content = []byte{}
 		}
-		next, err := decide(o.Content)
+		next, err := decide(o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", uri, err)
 		}

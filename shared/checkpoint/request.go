@@ -41,11 +41,11 @@ func WriteRequest(ctx context.Context, s Store, dir string, r events.CrewRequest
 	if err != nil {
 		return fmt.Errorf("crew request: %s: %w", oneLine(err.Error()), ErrInvalid)
 	}
-	return change(ctx, s, Join(dir, RequestName), func(present []byte) ([]byte, error) {
-		if present == nil {
+	return change(ctx, s, Join(dir, RequestName), func(present Object) ([]byte, error) {
+		if present.Content == nil {
 			return content, nil
 		}
-		switch p, err := decodeRequest(present); {
+		switch p, err := decodeRequest(present.Content); {
 		case errors.Is(err, events.ErrNewer):
 			return nil, err
 		case err == nil && p.SaveID == r.SaveID:
