@@ -388,7 +388,8 @@ func (h handler) spec(ctx context.Context, w incident.Workload, r events.Recreat
 }
 
 // lookBehind looks where the slice was last, and where training was admitted to it last, before it is created in another zone:
-// somebody else may have created it there since it was proven gone, and then it is theirs.
+// somebody else may have created it there since it was proven gone, and then it is theirs, or a call of ours that was believed to have
+// come to nothing.
 func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w incident.Workload, slice string) (incident.Workload, error) {
 	known := w.Slice(slice)
 	if known == nil {
@@ -419,6 +420,9 @@ func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w i
 		}
 		if w, _, err = h.Fleet.Advancer.Check(ctx, r.Request); err != nil {
 			return w, err
+		}
+		if known := w.Slice(slice); known.Made == r.Incident && known.Zone == zone {
+			return w, fault.Ignored(incident.CodeThere, "create of %s in %s refused: an earlier try has brought it in %s after all", slice, r.Zone, zone)
 		}
 	}
 	return w, nil

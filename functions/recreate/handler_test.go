@@ -1421,3 +1421,31 @@ func TestAMultisliceOfWhichOneLivesAsAnotherIsNotDeleted(t *testing.T) {
 func (b *bench) mutating() []string {
 	return slices.DeleteFunc(b.Calls(), func(call string) bool { return strings.HasPrefix(call, "Get") || strings.HasPrefix(call, "List") })
 }
+
+// TestNothingIsCreatedElsewhereBesideWhatAnEarlierTryBrings: the first call timed out, the second was refused for capacity, another zone is
+// asked, and right before that call the first one is seen to bring something after all.
+func TestNothingIsCreatedElsewhereBesideWhatAnEarlierTryBrings(t *testing.T) {
+	b := toCreate(t)
+	b.twoZones()
+	b.API.Inject(tputest.Fault{Method: "CreateNode", LoseRequest: true})
+	b.Want(b.deliver(), fleettest.Handled)
+	b.tick(2 * time.Minute)
+	b.request = b.next()
+	b.Want(b.request.Zone, zone)
+	b.API.Inject(noCapacity)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.request = b.next()
+	b.Want(b.request.Zone, fleettest.OtherZone)
+
+	labels := map[string]string{events.LabelPolicy: "night", events.LabelIncident: b.request.Incident, events.LabelWorkload: "llama"}
+	_, err := b.API.AddNode(tputest.NodeConfig{
+		Zone: zone, Name: slice, Spot: true, Labels: labels, State: "CREATING", Created: b.Clock.Now(),
+		Metadata: map[string]string{events.MetadataCheckpointDir: fleettest.Directory, "startup-script": "train"},
+	})
+	b.Must(err)
+	b.Clock.Advance(10 * time.Second)
+	b.Calls()
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
+	b.Want(b.Workload(id).Slices[0].Made, b.request.Incident)
+}
