@@ -594,3 +594,19 @@ func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
 	b.Want(b.Deliver(b.handle(), fleettest.Message([]byte("{}"), fleettest.Start)), fleettest.Ignored)
 	b.Want(b.Calls(), []string(nil))
 }
+
+// TestAHoldLeavesOpenWhatAnEarlierDeliveryMayHaveTold: whoever began to ask died, perhaps behind the call; by now the node is not usable,
+// and a pause holds the second delivery.
+func TestAHoldLeavesOpenWhatAnEarlierDeliveryMayHaveTold(t *testing.T) {
+	b := toSave(t)
+	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+	b.Want(b.deliver(), fleettest.Redelivered)
+	b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Deleting, "DELETING" })
+	b.Must(b.Ledger.SetPause(t.Context(), &incident.Pause{By: "ann"}))
+	b.Want(b.deliver(), fleettest.Ignored)
+	for _, c := range b.open().Calls {
+		if c.NotMade {
+			t.Errorf("%s is told as not made (%s), and an earlier delivery may have made it", c.Method, c.Code)
+		}
+	}
+}

@@ -98,15 +98,20 @@ func (w Workload) calls(t Task) []Call {
 	return nil
 }
 
-// record keeps the calls that a task is about to make.
+// record keeps the calls that a task is about to make. Those that an earlier delivery has begun are begun once more, and so is what
+// this one leaves out: nobody knows any more what came of it.
 func (m *machine) record(t Task) {
+	for i, c := range m.w.Incident.Calls {
+		if c.RequestID == t.RequestID {
+			m.call(i).Again++
+		}
+	}
 	for _, c := range m.w.calls(t) {
 		c.At, c.RequestID = m.now, t.RequestID
 		same := func(o Call) bool {
 			return o.RequestID == c.RequestID && o.Method == c.Method && o.Resource == c.Resource
 		}
-		if i := slices.IndexFunc(m.w.Incident.Calls, same); i >= 0 {
-			m.call(i).Again++
+		if slices.ContainsFunc(m.w.Incident.Calls, same) {
 			continue
 		}
 		in := m.inc()
