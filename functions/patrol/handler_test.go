@@ -714,3 +714,37 @@ func TestTheCrewIsListenedForBeforeATrainingIsSaidToHang(t *testing.T) {
 		})
 	}
 }
+
+// TestAMoveBetweenTwoTicksIsAdmittedInTheEnd: its owner deletes a slice in one zone and creates it in another within a minute, and the entry
+// of the deletion is late. The zone in which it lives now is listed before the other.
+func TestAMoveBetweenTwoTicksIsAdmittedInTheEnd(t *testing.T) {
+	b := newBench(t)
+	labels := map[string]string{events.LabelPolicy: "spot", events.LabelWorkload: "llama"}
+	w := b.Slice(tputest.NodeConfig{Zone: other, Spot: true, Group: group, Labels: labels})
+	b.Slice(tputest.NodeConfig{Zone: zone, Name: "another", Spot: true}) // so that zone a is listed each minute
+	b.Report(w, slice, fleettest.Progress(1000))
+	b.Change(id, func(w *incident.Workload) { w.Crew.Named = 3 }) // a lease of ours leads it
+	b.minutes(2)
+	b.Sender.Sent()
+
+	b.Clock.Advance(10 * time.Second)
+	deleted := b.Clock.Now()
+	b.Must(b.API.Vanish(other, slice))
+	b.Clock.Advance(20 * time.Second)
+	meta := map[string]string{events.MetadataCheckpointDir: fleettest.Directory, "startup-script": "train"}
+	_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Spot: true, Labels: labels, Metadata: meta, Created: b.Clock.Now(), Group: "t1v-n-11111111"})
+	b.Must(err)
+	b.Clock.Advance(20 * time.Second)
+	for i := range 120 {
+		b.minutes(1)
+		if i == 20 {
+			b.Give(b.Workload(id), incident.Called{
+				Origin: incident.Origin{ID: "e", Time: deleted, Rank: events.RankAudit}, Slice: slice, Method: "DeleteNode", Principal: "ann@example.com",
+			})
+		}
+	}
+	w = b.Workload(id)
+	if s := w.Slices[0]; !slices.Contains(b.sent(), events.TypeRecoveryRequested) || s.Zone != zone {
+		t.Errorf("two hours later it is %s in %s, moved %v, admitted %v; open is %v", s.State, s.Zone, s.Moved, s.Admitted, w.Incident)
+	}
+}

@@ -92,7 +92,9 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 		}, "admit a=7712 b=7761"},
 		"a lease may have been written without it": {multi(true), func(r *tour) string {
 			r.learn("a", "owner deletes", "read gone")
-			r.learn("b", "exit 139", "gave up", "cancelled", "started")
+			r.learn("b", "exit 139", "gave up")
+			r.learn("", "intend restart 0")
+			r.learn("b", "cancelled", "started")
 			r.learn("a", "owner creates", "read foreign")
 			return r.tick(time.Minute)
 		}, "admit a=7712 b=7760"},
@@ -559,5 +561,228 @@ func TestWhatTrainsAgainWithoutASliceStillAdmitsIt(t *testing.T) {
 				t.Errorf("it stands as %s", tale(r.w))
 			}
 		})
+	}
+}
+
+// TestAPausedLeaseAdmitsNobody: a pause holds the writing of the lease behind its intent, and nothing was called. The others get as far
+// as it was to name by themselves.
+func TestAPausedLeaseAdmitsNobody(t *testing.T) {
+	r := joined(t)
+	r.learn("", "intend admit 0")
+	r.give(incident.Held{Request: asked(r.w, r.now), Code: incident.CodePaused, Why: "paused by ann", Until: r.now.Add(2 * time.Hour), Begun: true})
+	r.now = r.now.Add(5 * time.Minute)
+	r.learn("b", "exit 139", "started", "progress", "progress")
+	if r.w.Slice("c").Admitted.Known() {
+		t.Errorf("no lease that names c was ever written, and c counts as admitted (Lease %d); it stands as %s", r.w.Slice("c").Lease, tale(r.w))
+	}
+}
+
+// TestALeaseHeldAndThenRefusedAdmitsNobody: of neither try it is unknown what came of it.
+func TestALeaseHeldAndThenRefusedAdmitsNobody(t *testing.T) {
+	r := joined(t)
+	r.learn("", "intend admit 0")
+	r.give(incident.Held{Request: asked(r.w, r.now), Code: incident.CodePaused, Why: "paused by ann", Begun: true})
+	r.tick(2 * time.Minute)
+	r.learn("", "intend admit 0", "permission admit 0")
+	for range 3 {
+		r.now = r.now.Add(5 * time.Minute)
+		r.learn("b", "progress", "exit 139", "started", "progress", "progress")
+	}
+	if asked := r.learn("c", "retried"); asked == "" {
+		t.Errorf("c was never admitted (Lease %d), and a person's word asks for nothing: %s", r.w.Slice("c").Lease, r.w.NothingToRetry(r.now))
+	}
+}
+
+// TestWhatJoinsBeforeTheLeaseIsBegunIsNotNamedByIt: the lease names what was asked for, and nothing that came since.
+func TestWhatJoinsBeforeTheLeaseIsBegunIsNotNamedByIt(t *testing.T) {
+	r := newTour(t, multi(true), "everything")
+	a := r.w.Slices[0]
+	r.w.Slices = r.w.Slices[1:]
+	r.learn("b", "preempted", "read lost")
+	r.learn("", "intend delete 0", "accepted delete 0")
+	r.learn("b", "read gone")
+	r.learn("", "intend create 0", "accepted create 0")
+	if asked := r.learn("b", "read ours"); asked != "admit b=7761" {
+		t.Fatalf("asked %q", asked)
+	}
+	r.learn("b", "mapped")
+	r.read("a", incident.Ready, a.Incarnation)
+	r.learn("", "intend admit 0") // the lease names b alone, is written, and the answer is lost
+	r.w.Crew.Attempt = r.w.Crew.Named - 1
+	r.learn("b", "started")
+	r.learn("b", "progress")
+	var more string
+	for range 30 {
+		more += r.tick(time.Minute)
+	}
+	if more == "" && r.w.Slice("a").Admitted.Known() {
+		t.Errorf("the lease never named a (Lease %d, admitted %v): %s", r.w.Slice("a").Lease, r.w.Slice("a").Admitted, tale(r.w))
+	}
+}
+
+// TestARestartThatIsOvertakenForgetsNoSlice: c joins while the training is waited for; a restart is asked for, which is to name it too,
+// and steps end the incident before that lease is written.
+func TestARestartThatIsOvertakenForgetsNoSlice(t *testing.T) {
+	for name, answers := range map[string][]string{
+		"nobody has begun":   nil,
+		"refused in passing": {"intend restart 0", "not_found restart 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTour(t, multi(true), "everything")
+			r.w.Crew.Attempt, r.w.Progress.Attempt = 3, 3
+			r.learn("b", "exit 139")
+			r.learn("b", "started") // attempt 4, by the crew itself
+			r.read("c", incident.Ready, r.made(far, "9001"))
+			for i := 0; i < 40 && r.w.Incident != nil && r.w.Incident.Phase != incident.Restarting; i++ {
+				r.tick(time.Minute)
+			}
+			if r.w.Incident == nil || r.w.Incident.Phase != incident.Restarting {
+				t.Fatalf("%s", tale(r.w))
+			}
+			for _, a := range answers {
+				r.learn("", a)
+			}
+			if r.w.Incident == nil {
+				t.Fatalf("%s", tale(r.w))
+			}
+			r.learn("b", "progress") // restoring took long
+			if r.w.Incident != nil {
+				return
+			}
+			var more string
+			end := r.w.Closed.Outcome
+			for range 60 {
+				r.now = r.now.Add(time.Minute)
+				more += r.tick(0)
+				r.learn("b", "progress")
+			}
+			if c := r.w.Slice("c"); more == "" {
+				t.Errorf("closed as %s; c is READY, in no lease, and nobody asks for it or was told: moved %v, admitted %v, lease %d; retry: %q", end, c.Moved, c.Admitted, c.Lease, r.w.NothingToRetry(r.now))
+			}
+		})
+	}
+}
+
+// TestOwnRestartsAdmitNothingThatARestartWasToName: the crews go on to its attempt by themselves before anybody has begun to write.
+func TestOwnRestartsAdmitNothingThatARestartWasToName(t *testing.T) {
+	r := newTour(t, multi(true), "everything")
+	r.w.Crew.Attempt, r.w.Progress.Attempt = 3, 3
+	r.learn("b", "exit 139")
+	r.read("c", incident.Ready, r.made(far, "9001"))
+	for i := 0; i < 40 && r.w.Incident != nil && r.w.Incident.Phase != incident.Restarting; i++ {
+		r.tick(time.Minute)
+	}
+	if r.w.Incident == nil || r.w.Incident.Phase != incident.Restarting {
+		t.Fatalf("%s", tale(r.w))
+	}
+	r.learn("b", "started") // attempt 4 of its own, not by our lease
+	if c := r.w.Slice("c"); c.Admitted.Known() {
+		t.Errorf("nobody has begun to write a lease that names c (Lease %d), and c counts as admitted: %s", c.Lease, tale(r.w))
+	}
+}
+
+// TestALeaseNamesNoAttemptThatRuns: no crew would begin anew for it, with the slice that has joined them.
+func TestALeaseNamesNoAttemptThatRuns(t *testing.T) {
+	r := joined(t)
+	r.learn("b", "exit 139", "started", "progress") // attempt 4 of their own
+	names := 0
+	for _, k := range r.w.Incident.Tasks {
+		if k.Action == events.ActionAdmit {
+			names = k.Names
+		}
+	}
+	r.learn("", "intend admit 0", "accepted admit 0")
+	r.learn("b", "progress")
+	if r.w.Incident == nil && names <= r.w.Progress.Attempt {
+		t.Errorf("the lease names attempt %d, which a and b run without c since before: no crew begins anew, and it is told as %s", names, r.w.Closed.Outcome)
+	}
+}
+
+// TestTheNextLifeReadFirstIsAdmittedInTheEnd: in another zone, before the end of the one before, which its owner has deleted.
+func TestTheNextLifeReadFirstIsAdmittedInTheEnd(t *testing.T) {
+	r := newTour(t, quiet(true), "everything")
+	deleted := r.now
+	r.now = r.now.Add(30 * time.Second)
+	next := r.made(far, "9001")
+	r.now = r.now.Add(30 * time.Second)
+	old := r.w.Slices[0].Incarnation
+	r.read("llama-8b", incident.Creating, next) // zones are listed one after the other
+	r.read("llama-8b", incident.Deleting, old)
+	r.give(incident.Called{Origin: incident.Origin{ID: "e", Time: deleted, Rank: events.RankAudit}, Slice: "llama-8b", Method: "DeleteNode", Principal: "ann@example.com"})
+	r.now = r.now.Add(time.Minute)
+	r.give(incident.Read{Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Gone})
+	r.tick(time.Minute)
+	r.read("llama-8b", incident.Ready, next)
+	var more string
+	for range 120 {
+		more += r.tick(time.Minute)
+	}
+	if more == "" {
+		t.Errorf("the old life was deleted two hours ago, the new one is READY, and nobody admits training: %s", stands(r.w, nil))
+	}
+}
+
+// TestStepsBesideASliceThatIsNotUsableEndNoAdmission: the admission of c is asked for, and another slice is on its way out for a moment.
+func TestStepsBesideASliceThatIsNotUsableEndNoAdmission(t *testing.T) {
+	r := joined(t)
+	r.learn("a", "read deleting")
+	r.learn("b", "progress") // a line from a moment ago
+	r.learn("a", "read ready")
+	var more string
+	open := r.w.Incident != nil
+	for range 30 {
+		more += r.tick(time.Minute)
+	}
+	if c := r.w.Slice("c"); !open && more == "" {
+		t.Errorf("c was never admitted (moved %v, admitted %v, lease %d), its incident ended as resumed, and nothing is asked for", c.Moved, c.Admitted, c.Lease)
+	}
+}
+
+// TestATakeOverOfOneSliceAdmitsNoOther: b is made anew in its zone while c has joined in another. Its crew puts itself into the place of
+// the former one, under the lease that is there, before anybody has begun to write the next.
+func TestATakeOverOfOneSliceAdmitsNoOther(t *testing.T) {
+	r := newTour(t, multi(true), "everything")
+	r.w.Crew.Attempt, r.w.Progress.Attempt = 3, 3
+	r.read("c", incident.Ready, r.made(far, "9001"))
+	r.learn("b", "preempted", "read lost")
+	r.learn("", "intend delete 0", "accepted delete 0")
+	r.learn("b", "read gone")
+	r.learn("", "intend create 0", "accepted create 0")
+	if asked := r.learn("b", "read ours"); asked != "admit a=7711 b=7761 c=9001" {
+		t.Fatalf("asked %q", asked)
+	}
+	r.learn("b", "mapped", "started", "progress")
+	if c := r.w.Slice("c"); c.Admitted.Known() {
+		t.Errorf("nobody has begun to write a lease that names c (Lease %d), and c counts as admitted: %s", c.Lease, tale(r.w))
+	}
+}
+
+// TestARestartThatNobodyBeganUnnamesNoSlice: the deletion of a by its owner came to nothing; a restart without it was asked for meanwhile,
+// and overtaken by steps. The lease that was there before still names it.
+func TestARestartThatNobodyBeganUnnamesNoSlice(t *testing.T) {
+	r := newTour(t, multi(true), "everything")
+	r.w.Crew.Attempt, r.w.Progress.Attempt = 3, 3
+	r.w.Slices[0].Lease, r.w.Slices[1].Lease = 3, 3
+	r.learn("b", "exit 139", "started")
+	r.tick(24 * time.Minute)
+	r.learn("a", "owner deletes")
+	if r.w.Incident == nil { // it ends what was open; the next crash opens another
+		r.learn("b", "exit 139")
+	}
+	for i := 0; i < 40 && r.w.Incident != nil && r.w.Incident.Phase != incident.Restarting; i++ {
+		r.tick(time.Minute)
+	}
+	if r.w.Incident == nil || r.w.Incident.Phase != incident.Restarting {
+		t.Fatalf("%s", tale(r.w))
+	}
+	r.learn("b", "started", "progress", "progress")
+	if r.w.Incident != nil {
+		t.Fatalf("%s", tale(r.w))
+	}
+	r.now = r.now.Add(time.Minute)
+	r.learn("b", "progress")
+	r.learn("a", "read ready")
+	if asked := r.tick(time.Second); asked != "" {
+		t.Errorf("the lease names a and b, both train, at step %d; asked for is %q", r.w.Progress.Step, asked)
 	}
 }

@@ -171,8 +171,8 @@ func (m *machine) close() {
 		m.w.Creators = append(slices.Clip(m.w.Creators), Creator{Incident: in.ID, Opened: in.Opened, Closed: in.Closed})
 		m.w.Creators = m.w.Creators[max(0, len(m.w.Creators)-maxCreators):]
 	}
-	if (in.Outcome == Released || in.Outcome == Observed) && in.Code != CodeCancelled && !finished {
-		m.waitsOn()
+	if !finished {
+		m.waitsOn(in.Outcome == Escalated || in.Code == CodeCancelled)
 	}
 	if in.Outcome == Escalated || in.Outcome == Observed {
 		m.w.Crew.Left = m.now
@@ -189,12 +189,14 @@ func (m *machine) finishedWithin() bool {
 
 // waitsOn has what was to be admitted, and is not known to be, wait for it when its incident is over; what a person was told of, or
 // has in hand, is theirs.
-func (m *machine) waitsOn() {
+func (m *machine) waitsOn(theirs bool) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if m.w.elsewhere(s) && !s.IsReleased() && !s.Moved {
-			m.slice(s.Name).Moved = true
+		if !m.w.elsewhere(s) || s.IsReleased() || s.Moved || s.Left {
+			continue
 		}
+		s = m.slice(s.Name)
+		s.Moved, s.Left = !theirs, theirs
 	}
 }
 

@@ -143,6 +143,7 @@
 //	peace        starting     Ticked
 //	peace        watching     Interrupted Noticed Read Reported Retried Ticked
 //	peace        window       Noticed Ticked
+//	restarting   admitting    Reported
 //	restarting   approving    Forbidden Read
 //	restarting   creating     Read
 //	restarting   deleting     Read

@@ -29,19 +29,50 @@ func (m *machine) late(s *Slice, e Read) bool {
 	return c != nil && !slices.Contains(c.Told, s.Name)
 }
 
-// creator is the incident that is over and had ordered what a reading shows. The label alone proves nothing, for whoever
-// creates a slice again from what it was may copy it: the order has to be from the time of that incident too.
-func (m *machine) creator(s *Slice, e Read) *Creator {
-	ordered := e.when()
-	if e.Incident == "" || e.Incarnation.Same(s.Incarnation) || e.Incarnation.Same(s.Admitted) || !ordered.After(s.Incarnation.Created) {
-		return nil
+// surplus reports whether a reading shows a second life that an incident of ours has made, in another zone than the one that it has
+// let in, or is about to: whatever became of the call, it was believed to bring nothing.
+func (m *machine) surplus(s *Slice, e Read) bool {
+	if !e.Incarnation.Known() || e.Zone == s.Zone || e.Incarnation.Same(s.Incarnation) || e.Incarnation.Same(s.Admitted) || e.Condition == Deleting {
+		return false
 	}
+	if in := m.w.Incident; in != nil {
+		let := s.Made == in.ID || s.Admitted.Same(s.Incarnation) && s.Incarnation.Created.After(in.Opened)
+		return in.Phase != Clearing && in.Created && e.Incident == in.ID && e.when().After(in.Opened) && let && !s.Replace
+	}
+	return s.lives() && m.createdBy(e) != nil
+}
+
+// tellSurplus tells of it once it is certain that it is: it is left to a person, for the slice itself lives elsewhere.
+func (m *machine) tellSurplus(s *Slice, e Read) {
+	if m.w.Incident != nil || m.w.Idle != nil || slices.Contains(m.createdBy(e).Told, s.Name) {
+		return // what is about to be deleted gives its name to this one
+	}
+	m.w.Creators = slices.Clone(m.w.Creators)
+	c := m.createdBy(e)
+	c.Told = append(slices.Clip(c.Told), s.Name)
+	text := "node " + s.Name + " in " + e.Zone + " is " + e.State + ": " + e.Incident + " had made it, and " + s.Name + " lives in " + s.Zone
+	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, At: m.when(), Text: text})
+	m.line(LineSeen, text, "")
+	m.finish(Observed, "", CodeLeftBehind, text, "delete it: gcloud compute tpus tpu-vm delete "+s.Name+" --zone "+e.Zone)
+}
+
+// createdBy is the incident that is over and may have ordered what a reading shows.
+func (m *machine) createdBy(e Read) *Creator {
 	for i := range m.w.Creators {
-		if c := &m.w.Creators[i]; c.Incident == e.Incident && ordered.After(c.Opened) && ordered.Before(c.Closed.Add(lateMargin)) {
+		if c := &m.w.Creators[i]; c.Incident == e.Incident && e.when().After(c.Opened) && e.when().Before(c.Closed.Add(lateMargin)) {
 			return c
 		}
 	}
 	return nil
+}
+
+// creator is the incident that is over and had ordered what a reading shows. The label alone proves nothing, for whoever
+// creates a slice again from what it was may copy it: the order has to be from the time of that incident too.
+func (m *machine) creator(s *Slice, e Read) *Creator {
+	if e.Incident == "" || e.Incarnation.Same(s.Incarnation) || e.Incarnation.Same(s.Admitted) || !e.when().After(s.Incarnation.Created) {
+		return nil
+	}
+	return m.createdBy(e)
 }
 
 // openLate opens an incident that does nothing but clean up what another one has left behind.

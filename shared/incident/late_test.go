@@ -99,3 +99,67 @@ func TestWhatCameLateIsCleanedUpToItsEnd(t *testing.T) {
 		t.Errorf("something is still due at %s", n.w.Due())
 	}
 }
+
+// TestASecondLifeOfOursIsTold: a creation of unknown outcome was refused at its second try, another zone was asked, and the first call
+// brought something after all. It is not mistaken for the slice, whichever is read first, and a person is told to delete it.
+func TestASecondLifeOfOursIsTold(t *testing.T) {
+	for name, first := range map[string]string{"it is read first": "surplus", "it is read last": "", "it is usable first": "usable"} {
+		t.Run(name, func(t *testing.T) {
+			r := newTour(t, quiet(true), "everything")
+			r.learn("llama-8b", "preempted", "read lost")
+			r.learn("", "intend delete 0", "accepted delete 0")
+			r.learn("llama-8b", "read gone")
+			r.learn("", "intend create 0", "transient create 0")
+			id := r.w.Incident.ID
+			r.tick(2 * time.Minute)
+			r.learn("", "intend create 0", "stockout create 0", "intend create 0")
+			read := func(c incident.Condition, life events.Incarnation) string {
+				return r.give(incident.Read{
+					Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: life.Zone, Condition: c, State: string(c),
+					Incarnation: life, Incident: id,
+				})
+			}
+			lives, other := r.made("us-west4-a", "9001"), r.made(far, "9002")
+			other.Created = other.Created.Add(time.Second)
+			switch first {
+			case "usable":
+				read(incident.Ready, lives)
+				read(incident.Creating, other)
+			case "surplus":
+				lives, other = other, lives
+				read(incident.Creating, other)
+				read(incident.Ready, lives)
+			default:
+				lives, other = other, lives
+				read(incident.Ready, lives)
+			}
+			r.now = r.now.Add(time.Second)
+			r.learn("llama-8b", "mapped")
+			r.learn("", "intend admit 0", "accepted admit 0")
+			r.w.Crew.Attempt = r.w.Crew.Named
+			r.learn("llama-8b", "progress")
+			if c := r.w.Closed; r.w.Incident != nil || c.Outcome != incident.Resumed {
+				t.Fatalf("it stands as %s", tale(r.w))
+			}
+			told, asked := 0, ""
+			for range 30 {
+				r.now = r.now.Add(time.Minute)
+				ended := r.w.Ended
+				asked += read(incident.Ready, lives) + read(incident.Ready, other) + r.tick(0)
+				if r.learn("llama-8b", "progress"); r.w.Ended.After(ended) {
+					told++
+				}
+			}
+			c := r.w.Closed
+			if told != 1 || c.Code != incident.CodeLeftBehind || !strings.HasSuffix(c.Advice, "delete llama-8b --zone "+other.Zone) {
+				t.Errorf("told %d times: %s", told, tale(r.w))
+			}
+			if s := r.w.Slices[0]; asked != "" || !s.Incarnation.Same(lives) {
+				t.Errorf("it lives as %v, want %v, and asked for is %q", s.Incarnation, lives, asked)
+			}
+			if read(incident.Lost, lives); r.w.Incident == nil {
+				t.Error("it is lost, and nobody is told")
+			}
+		})
+	}
+}

@@ -144,11 +144,17 @@ func (m *machine) read(e Read) {
 			m.introduce(e)
 		}
 		return
+	case m.surplus(s, e):
+		m.tellSurplus(s, e)
+		return
 	case m.when().Before(s.Since), e.Incarnation.Older(s.Incarnation):
 		return // an older reading than the one that was decided on, or one of another life than the last
 	case e.Condition == Gone:
-		if e.Zone == m.expectedZone(s) {
+		switch {
+		case e.Zone == m.expectedZone(s):
 			m.gone(s)
+		case m.w.waitsFor(s, e.Zone):
+			m.slice(s.Name).Moved = true
 		}
 		return
 	case m.late(s, e):
@@ -272,6 +278,11 @@ func (m *machine) introduce(e Read) {
 // name this one: no crew may put itself into its place then.
 func (w Workload) elsewhere(s *Slice) bool {
 	return w.Crew.Named > 0 && s.Incarnation.Known() && s.Admitted.Zone != s.Incarnation.Zone
+}
+
+// waitsFor reports whether a slice was not let in because the life before may have trained on in a zone, where it is gone now.
+func (w Workload) waitsFor(s *Slice, zone string) bool {
+	return w.elsewhere(s) && s.Admitted.Zone == zone && s.Lease == 0 && !s.Moved && !s.Left && !s.IsReleased()
 }
 
 // facts follows what a reading says of a slice beside its condition.
@@ -802,7 +813,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	}
 	s.Discarded, s.DiscardBy = events.Incarnation{}, time.Time{}
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
-	s.Made, s.Ordered, s.Until, s.Lease = "", time.Time{}, time.Time{}, 0
+	s.Made, s.Ordered, s.Until, s.Lease, s.Left = "", time.Time{}, time.Time{}, 0, false
 	s.Asked, s.Abuse, s.AbuseAt, s.AbuseTold, s.Used, s.Stop = false, e.Abuse, time.Time{}, false, time.Time{}, Stop{}
 	s.Heard = Heard{}
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()

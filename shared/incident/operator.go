@@ -198,6 +198,7 @@ func (m *machine) retried(e Retried) {
 	}
 	m.order(VerbRetry, e.Word, "")
 	m.settleAbuse()
+	m.settleLeft()
 	m.w.Crew.Theirs = false
 	if m.w.Incident != nil {
 		m.retryNow()
@@ -241,6 +242,15 @@ func (m *machine) retried(e Retried) {
 		m.enter(Resuming, m.now) // the clock asks for it, under a policy that can be read
 		m.line(LineSeen, text, e.Why)
 		m.decided("incident opened: ask the crew for another attempt", "the slices are usable, and the training does not go on")
+	}
+}
+
+// settleLeft takes a person's word for it that what was left to them may be admitted again.
+func (m *machine) settleLeft() {
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.Left {
+			m.slice(s.Name).Left = false
+		}
 	}
 }
 

@@ -470,7 +470,7 @@ func (m *machine) admit() {
 		return
 	}
 	if m.w.Directory == "" {
-		m.admitAll()
+		m.letIn(func(s Slice) bool { return !s.IsReleased() })
 		m.resume("a new slice is usable; without a checkpoint directory there is no lease")
 		return
 	}
@@ -518,9 +518,9 @@ func (m *machine) admitted() bool {
 	return true
 }
 
-// letIn notes that training may run from now on in what was made: it is no leftover any more, and where it is as its owner ordered
+// keepMade notes that training may run from now on in what was made: it is no leftover any more, and where it is as its owner ordered
 // it, it is what they ordered.
-func (m *machine) letIn() {
+func (m *machine) keepMade() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		if s.Made != "" {
@@ -532,12 +532,15 @@ func (m *machine) letIn() {
 	}
 }
 
-func (m *machine) admitAll() {
-	m.letIn()
+// letIn notes in which slices training may run as they are now.
+func (m *machine) letIn(these func(Slice) bool) {
+	m.keepMade()
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; !s.IsReleased() && !s.Moved && !s.Admitted.Same(s.Incarnation) {
-			a := m.slice(s.Name)
-			a.Admitted = a.Incarnation
+		if s := m.w.Slices[i]; these(s) && !s.Admitted.Same(s.Incarnation) {
+			m.slice(s.Name).admit()
 		}
 	}
 }
+
+// admit notes that training may run in what the slice is now.
+func (s *Slice) admit() { s.Admitted, s.Moved, s.Left = s.Incarnation, false, false }

@@ -59,54 +59,55 @@ func (m *machine) emit(t *Task) {
 			t.Names = m.w.trainingAttempt()
 		}
 		m.w.Crew.Named = t.Names
-		m.doubtLease()
+		t.Admit = m.w.admissions()
+		for i := range m.w.Slices {
+			if s := m.w.Slices[i]; s.Moved && t.admits(s) {
+				m.slice(s.Name).Moved = false // it is asked for with the others
+			}
+		}
 	}
 	m.out = append(m.out, m.w.request(*t, m.saveMode()))
 }
 
-// doubtLease notes what is not known of the lease any more once it is asked to name an attempt: whether it names the life before, or
-// none, of what is its owner's, and in which zone what is to be admitted in another.
-func (m *machine) doubtLease() {
-	for i := range m.w.Slices {
-		s := &m.w.Slices[i]
-		if s.Moved && !s.IsReleased() {
-			m.slice(s.Name).Moved = false // it is asked for with the others
-		}
-		if s = &m.w.Slices[i]; s.Admitted.Known() && (s.IsReleased() || s.Incarnation.Known() && s.Admitted.Zone != s.Incarnation.Zone) {
-			m.slice(s.Name).Admitted = events.Incarnation{}
-		}
-	}
-}
-
-// names notes what a lease names that is about to be written.
+// names notes what is not known of the lease any more once somebody has begun to write it: whether it names the life before, or none, of
+// what it leaves out, and in which zone what it names in another.
 func (m *machine) names(t Task) {
-	m.leads(func(s Slice) int {
-		switch {
+	for i := range m.w.Slices {
+		s := m.w.Slices[i]
+		switch named := t.admits(s); {
+		case named && s.Lease == 0:
+			s.Lease = t.Names
+			fallthrough
+		case named:
+			if s.Admitted.Zone != s.Incarnation.Zone {
+				s.Admitted = events.Incarnation{}
+			}
 		case s.IsReleased():
-			return 0
-		case s.Lease == 0 && s.Incarnation.Known():
-			return t.Names
+			s.Admitted, s.Lease = events.Incarnation{}, 0
 		}
-		return s.Lease
-	})
-}
-
-// unnames takes that back where the only call that was to write it was refused.
-func (m *machine) unnames(t Task) {
-	var calls int
-	for _, c := range m.w.Incident.Calls {
-		if c.Method == methodWrite && (c.Action == events.ActionAdmit || c.Action == events.ActionRestart) {
-			calls += 1 + c.Again + c.Folded
+		if s != m.w.Slices[i] {
+			*m.slice(s.Name) = s
 		}
 	}
-	if calls != 1 || m.w.Incident.CallsLeftOut > 0 {
-		return // an earlier one may have come through
+}
+
+// unnames takes it back that the lease may name what it was to, where it was not written.
+func (m *machine) unnames(t Task) {
+	if t.Maybe {
+		return
 	}
 	m.leads(func(s Slice) int {
 		if s.Lease == t.Names {
 			return 0
 		}
 		return s.Lease
+	})
+}
+
+// admits reports whether the lease that is asked for names the life of a slice.
+func (t Task) admits(s Slice) bool {
+	return slices.ContainsFunc(t.Admit, func(a events.Admission) bool {
+		return a.Slice == s.Name && a.Incarnation.Same(s.Incarnation) && !s.IsReleased()
 	})
 }
 
@@ -133,7 +134,7 @@ func (w Workload) request(t Task, mode events.SaveMode) events.Event {
 	case events.ActionMaintain:
 		return events.CheckpointRequested{Request: r}
 	case events.ActionAdmit, events.ActionRestart:
-		return events.RecoveryRequested{Request: r, TrainingAttempt: t.Names, Admit: w.admissions(), Directory: w.Directory}
+		return events.RecoveryRequested{Request: r, TrainingAttempt: t.Names, Admit: t.Admit, Directory: w.Directory}
 	case events.ActionStart:
 		return events.RecoveryRequested{Request: r}
 	case events.ActionDelete, events.ActionCreate:
@@ -352,6 +353,7 @@ func (m *machine) intended(e Intended) {
 	}
 	if !t.Begun.IsZero() && !t.exclusive() {
 		m.record(*t) // another delivery may call once more
+		m.task(t.Action, t.Slice).Maybe = true
 		return
 	}
 	t = m.task(t.Action, t.Slice)
@@ -361,7 +363,7 @@ func (m *machine) intended(e Intended) {
 		m.names(*t)
 	}
 	if t.Action == events.ActionAdmit {
-		m.letIn()
+		m.keepMade()
 	}
 	if t.Action == events.ActionCreate {
 		m.inc().Created = true
@@ -412,13 +414,13 @@ func (m *machine) answered(e Answered) {
 		m.maintained()
 	case events.ActionAdmit:
 		if m.w.Incident.Retried && m.w.Crew.Finished {
-			m.admitAll()
+			m.letIn(t.admits)
 			m.finish(Released, "", CodeFinished, "the lease names the new slice; the training was finished before", "")
 			return
 		}
-		m.leased("the lease names the new slice")
+		m.leased(*t, "the lease names the new slice")
 	case events.ActionRestart:
-		m.leased("the lease names the next attempt")
+		m.leased(*t, "the lease names the next attempt")
 	case events.ActionCreate:
 		if s := m.w.Slice(t.Slice); m.phase() == Recreating && !(again && s.Condition == Creating) { // it was counted from its first answer
 			m.inc().Deadline = m.now.Add(RecreateFor) // it is not capacity any more that is waited for
@@ -429,8 +431,8 @@ func (m *machine) answered(e Answered) {
 }
 
 // leased goes on when the lease is known to name who may run.
-func (m *machine) leased(why string) {
-	m.admitAll()
+func (m *machine) leased(t Task, why string) {
+	m.letIn(t.admits)
 	m.resume(why)
 }
 
@@ -463,6 +465,8 @@ func (m *machine) failed(t *Task, f Failure) {
 		// leaves that open.
 		t.Begun, t.RequestID = time.Time{}, ""
 		m.unnames(*t)
+	} else {
+		t.Maybe = true
 	}
 	t.Answered = time.Time{}
 	if m.phase() == Discarding && t.Action == events.ActionDelete && !t.Begun.IsZero() {
@@ -578,6 +582,7 @@ func (m *machine) held(e Held) {
 	t = m.task(t.Action, t.Slice)
 	if !m.mayHaveCalled(e.Request) {
 		t.Begun, t.RequestID = time.Time{}, ""
+		m.unnames(*t)
 	}
 	if m.phase() == Discarding && !t.Begun.IsZero() {
 		m.mayBeDiscarded(*t)

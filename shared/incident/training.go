@@ -2,6 +2,7 @@ package incident
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pitstop.internal/events"
@@ -42,13 +43,15 @@ func (m *machine) reported(e Reported) {
 	case events.ReportNotice:
 		m.crewNotice(s, r)
 	}
+	m.namesAnew()
 	if r.Attempt > last { // it began, though the line that says so is lost or late
 		m.stirs(CodeMayTrain, fmt.Sprintf("the crew tells of attempt %d", r.Attempt))
 	}
 }
 
 // leaseSeen takes it from the report of an attempt that the lease was to name that it names it, whatever became of the answer: a crew
-// starts nothing else in a slice that is new, or after it has given up.
+// starts nothing else in a slice that is new, or after it has given up. Where nobody has begun to write it, the crew got as far by
+// itself: that lets in no other slice.
 func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
 	var t *Task
 	switch group, _, ok := events.WorkerGroup(r.Hostname); m.phase() {
@@ -63,7 +66,28 @@ func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
 	if t == nil || r.Attempt < t.Names || r.Report == events.ReportNotice {
 		return
 	}
-	m.leased(fmt.Sprintf("the crew runs attempt %d", r.Attempt))
+	why := fmt.Sprintf("the crew runs attempt %d", r.Attempt)
+	switch {
+	case !t.Begun.IsZero():
+		m.leased(*t, why)
+	case t.Action == events.ActionAdmit:
+		m.letIn(func(o Slice) bool { return o.Name == s.Name })
+		m.resume(why)
+	default:
+		m.resume(why)
+	}
+}
+
+// names anew what a lease is to name that nobody has begun to write, once the crews have got as far by themselves: none would begin
+// anew for an attempt that runs.
+func (m *machine) namesAnew() {
+	if m.phase() != Admitting {
+		return
+	}
+	t := m.w.Incident.task(events.ActionAdmit, "")
+	if t != nil && t.Begun.IsZero() && t.Retry.IsZero() && t.Names <= max(m.w.Crew.Attempt, m.w.Crew.Exited) {
+		m.resend(m.task(events.ActionAdmit, ""))
+	}
 }
 
 // runsIn takes it from the report of a crew that training runs in what was made, or waits to be admitted, though nobody admitted it: a
@@ -78,7 +102,7 @@ func (m *machine) runsIn(s *Slice, r events.CrewReport) {
 	}
 	s = m.slice(s.Name)
 	if led {
-		s.Admitted, s.Moved = s.Incarnation, false
+		s.admit()
 	}
 	s.Made = ""
 }
@@ -138,8 +162,7 @@ func (m *machine) stepsAdmit(attempt int, at time.Time) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		if s.Lease > 0 && attempt >= s.Lease && m.w.elsewhere(s) && !s.IsReleased() && at.After(s.Incarnation.Created) {
-			s = m.slice(s.Name)
-			s.Admitted, s.Moved = s.Incarnation, false
+			m.slice(s.Name).admit()
 		}
 	}
 }
@@ -156,7 +179,7 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 	}
 	switch in.Phase {
 	case Admitting, Looking, Healing, Starting, Window:
-		if m.w.unadmitted() != nil {
+		if slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return m.w.elsewhere(&s) && !s.IsReleased() && !s.Left }) {
 			return // it is the others that step on, without what waits to be admitted
 		}
 	default:

@@ -112,6 +112,8 @@ type Slice struct {
 	// Moved says that somebody else created this life where no crew may put itself into the place of another: the lease names one
 	// in another zone, or none. Training waits to be admitted.
 	Moved bool `json:"moved,omitzero"`
+	// Left says that an incident that was to admit it has left that to a person: only their word has it admitted, or another life.
+	Left bool `json:"left,omitzero"`
 	// Until is when the training of the life before has ended for certain, where nobody has read its end.
 	Until time.Time `json:"until,omitzero"`
 	// Made is the open incident that made this life, for as long as training was never let in; Ordered is when the queued
@@ -398,9 +400,12 @@ type Task struct {
 	Epoch   int64     `json:"epoch"`
 	Attempt int       `json:"attempt"`
 	Reason  string    `json:"reason,omitzero"`
-	// Names is the training attempt that the lease is to name, of what asks for that.
-	Names int       `json:"names,omitzero"`
-	Sent  time.Time `json:"sent"`
+	// Names is the training attempt that the lease is to name, and Admit are the lives, of what asks for that. Maybe says that an
+	// earlier try may have written it.
+	Names int                `json:"names,omitzero"`
+	Admit []events.Admission `json:"admit,omitempty"`
+	Maybe bool               `json:"maybe,omitzero"`
+	Sent  time.Time          `json:"sent"`
 	// Begun is when the intent was saved, with the ID that the call carries: its outcome is unknown until answered.
 	Begun     time.Time `json:"begun,omitzero"`
 	RequestID string    `json:"request_id,omitzero"`
