@@ -798,6 +798,26 @@ func TestAMultisliceIsNotTornOverZones(t *testing.T) {
 			{"late stockout create 0", ""}, // the second is being made
 			{"late stockout create 1", "a in " + b + ", b in " + b},
 		}...)},
+		"what is on its way out stands until it is gone": {nil, [][2]string{
+			{"a read lost", ""},
+			{"do", ""},
+			{"a read gone", "a in " + a},
+			{"do", ""},
+			{"b read lost", ""},
+			{"late stockout create 0", ""}, // it may heal before it is deleted
+			{"b read ready", ""},
+			{"retry", "a in " + a},
+		}},
+		"and goes with the others then": {nil, [][2]string{
+			{"a read lost", ""},
+			{"do", ""},
+			{"a read gone", "a in " + a},
+			{"do", ""},
+			{"b read lost", ""},
+			{"late stockout create 0", ""},
+			{"do", ""},
+			{"b read gone", "a in " + b + ", b in " + b},
+		}},
 		"whose owner has put them apart each stays where it was": {
 			func(w *incident.Workload) {
 				w.Slices[1].Zone, w.Slices[1].Incarnation.Zone, w.Slices[1].Admitted.Zone = b, b, b

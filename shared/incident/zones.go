@@ -64,9 +64,10 @@ func (m *machine) apart() bool {
 	return false
 }
 
-// anchors is the place in which a slice stands, or may come to stand; none while it is to be created anywhere.
+// anchors is the place in which a slice stands, or may come to stand; none while it is to be created anywhere. What is to be deleted
+// stands until it is gone: Google may heal it before.
 func (m *machine) anchors(s *Slice) Place {
-	if !s.Replace || s.Made != "" {
+	if !s.Replace || s.Made != "" || s.Condition != Gone && m.w.Incident.task(events.ActionDelete, s.Name) != nil {
 		return s.place()
 	}
 	if t := m.w.Incident.task(events.ActionCreate, s.Name); t != nil && t.mayCome() {
