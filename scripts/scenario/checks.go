@@ -77,6 +77,8 @@ type record struct {
 	released map[string]time.Time
 	// usable is when a slice became usable last: what was said before that concerns another life.
 	usable map[string]time.Time
+	// wanted is when its owner ordered a slice again that was lost before it was usable.
+	wanted map[string]time.Time
 	// skewed is when an entry about a slice had the time of a clock that goes wrong last: whether it tells of an old loss or of a
 	// new one, nobody can know.
 	skewed time.Time
@@ -117,7 +119,7 @@ func newChecks(w *world) *checks {
 func (c *checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, suspected: map[string]time.Time{}}
+		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, wanted: map[string]time.Time{}, suspected: map[string]time.Time{}}
 		c.of[workload] = r
 	}
 	return r
@@ -663,7 +665,7 @@ func (c *checks) answered(sub string, m Message, status int) {
 			continue
 		}
 		r := c.record(c.workload(f.Name))
-		if strings.HasPrefix(e.Call.Method, "Delete") && e.Time.After(r.usable[f.Name]) {
+		if strings.HasPrefix(e.Call.Method, "Delete") && e.Time.After(r.usable[f.Name]) && e.Time.After(r.wanted[f.Name]) {
 			r.released[f.Name] = c.clock.Now()
 		}
 	}
@@ -681,6 +683,7 @@ func (c *checks) lived(e tputest.Event) {
 	if created := e.Incarnation.Created; e.Kind == tputest.Lost && created.After(r.released[e.Node]) && created.After(r.taken[e.Node]) {
 		delete(r.released, e.Node) // they have ordered it again, so they want it, and Google took it before it could be used
 		delete(r.taken, e.Node)
+		r.wanted[e.Node] = created
 	}
 	if e.Kind != tputest.Ready {
 		return
