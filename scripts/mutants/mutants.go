@@ -128,6 +128,9 @@ var rare = []mutant{
 	{"4 one", "a suspicion is never taken back", []edit{
 		{"shared/incident/look.go", "(e.Abuse || e.Condition == Ready) {", "e.Abuse {"},
 	}},
+	{"4 one", "what its owner moves becomes a workload of its own", []edit{
+		{"shared/fleet/fleet.go", "	if known == nil || !livesElsewhere(w, s) {\n", "	if known == nil || known != nil {\n"},
+	}},
 	{"3 admitted", "idle slices are deleted though training runs again", []edit{
 		{"shared/incident/discard.go", "	if idle := m.w.Idle; idle != nil && m.when().After(idle.Since) {\n", "	if false {\n"},
 		{"shared/incident/discard.go", "	if m.phase() == Discarding && m.when().After(m.w.Incident.Down) {\n", "	if false {\n"},
