@@ -884,7 +884,7 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	}
 	explained = explained || now.Sub(r.skewed) < incident.Grace
 	// What an incident had ordered may come when it is over.
-	explained = explained || w.Incident.Phase == incident.Clearing
+	explained = explained || w.Incident.Phase == incident.Clearing || w.Incident.Code == incident.CodeLeftBehind
 	// What an incident has left idle is deleted, where its owner wants that.
 	explained = explained || w.Incident.Phase == incident.Discarding && !r.escalated.IsZero()
 	// What stands still for another reason than the last one is told too.

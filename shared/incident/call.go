@@ -101,19 +101,21 @@ func (w Workload) calls(t Task) []Call {
 // record keeps the calls that a task is about to make. Those that an earlier delivery has begun are begun once more, and so is what
 // this one leaves out: nobody knows any more what came of it.
 func (m *machine) record(t Task) {
-	for i, c := range m.w.Incident.Calls {
-		if c.RequestID == t.RequestID {
+	calls := m.w.calls(t)
+	same := func(a, b Call) bool {
+		return a.RequestID == t.RequestID && a.Method == b.Method && a.Resource == b.Resource
+	}
+	for i, o := range m.w.Incident.Calls {
+		open := o.Epoch == t.Epoch && o.Action == t.Action && o.Slice == t.Slice && o.Answered.IsZero()
+		if open || slices.ContainsFunc(calls, func(c Call) bool { return same(o, c) }) {
 			m.call(i).Again++
 		}
 	}
-	for _, c := range m.w.calls(t) {
-		c.At, c.RequestID = m.now, t.RequestID
-		same := func(o Call) bool {
-			return o.RequestID == c.RequestID && o.Method == c.Method && o.Resource == c.Resource
-		}
-		if slices.ContainsFunc(m.w.Incident.Calls, same) {
+	for _, c := range calls {
+		if slices.ContainsFunc(m.w.Incident.Calls, func(o Call) bool { return same(o, c) }) {
 			continue
 		}
+		c.At, c.RequestID = m.now, t.RequestID
 		in := m.inc()
 		if len(in.Calls) >= MaxCalls {
 			m.fold()

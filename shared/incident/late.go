@@ -50,10 +50,19 @@ func (m *machine) tellSurplus(s *Slice, e Read) {
 	m.w.Creators = slices.Clone(m.w.Creators)
 	c := m.createdBy(e)
 	c.Told = append(slices.Clip(c.Told), s.Name)
+	advice := "delete it: gcloud compute tpus tpu-vm delete " + s.Name
+	if q := e.Facts.QueuedResource; q != "" {
+		advice = "delete it: gcloud compute tpus queued-resources delete " + q + " --force"
+		for i := range m.w.Slices {
+			if o := &m.w.Slices[i]; o.QueuedResource == q && o.Name != s.Name {
+				c.Told = append(c.Told, o.Name) // it holds them all
+			}
+		}
+	}
 	text := "node " + s.Name + " in " + e.Zone + " is " + e.State + ": " + e.Incident + " had made it, and " + s.Name + " lives in " + s.Zone
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, At: m.when(), Text: text})
 	m.line(LineSeen, text, "")
-	m.finish(Observed, "", CodeLeftBehind, text, "delete it: gcloud compute tpus tpu-vm delete "+s.Name+" --zone "+e.Zone)
+	m.finish(Observed, "", CodeLeftBehind, text, advice+" --zone "+e.Zone)
 }
 
 // createdBy is the incident that is over and may have ordered what a reading shows.

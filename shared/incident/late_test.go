@@ -163,3 +163,46 @@ func TestASecondLifeOfOursIsTold(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsOursGoesBeforeTheirsIsTaken: a queued resource of ours waits in another zone when its owner creates the slice again. Where
+// theirs took its place in the document, nobody would cancel it.
+func TestWhatIsOursGoesBeforeTheirsIsTaken(t *testing.T) {
+	w := quiet(true)
+	w.Slices[0].QueuedResource = "q"
+	r := newTour(t, w, "everything")
+	r.learn("llama-8b", "preempted", "read lost")
+	r.learn("", "intend delete 0", "accepted delete 0")
+	r.learn("llama-8b", "read gone")
+	r.learn("", "intend create 0", "stockout create 0")
+	r.tick(10 * time.Second)
+	r.learn("", "intend create 0", "accepted create 0")
+	read := func(c incident.Condition, life events.Incarnation, ordered time.Time, id string) string {
+		return r.give(incident.Read{
+			Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: life.Zone, Condition: c, State: string(c),
+			Incarnation: life, Ordered: ordered, Incident: id,
+			Facts: incident.Facts{QueuedResource: "q", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: "spec1", Label: "night", Directory: r.w.Directory},
+		})
+	}
+	id, ours := r.w.Incident.ID, r.now
+	read(incident.Creating, events.Incarnation{Zone: far}, ours, id)
+	if s := r.w.Slices[0]; s.Zone != far || s.Ordered.IsZero() {
+		t.Fatalf("it is not ordered: %+v", s)
+	}
+	theirs := r.made("us-west4-a", "9001")
+	asked := read(incident.Ready, theirs, r.now, "")
+	for range 3 {
+		asked += read(incident.Ready, theirs, theirs.Created, "")
+	}
+	if asked != "delete llama-8b" || r.w.Incident == nil || r.w.Incident.Phase != incident.Clearing || r.w.Incident.Tasks[0].Zone != far {
+		t.Fatalf("asked for is %q; it stands as %s", asked, tale(r.w))
+	}
+	r.learn("", "intend delete 0", "accepted delete 0")
+	r.give(incident.Read{Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: far, Condition: incident.Gone})
+	if r.w.Incident != nil || r.w.Closed.Outcome != incident.Released || r.w.Closed.Code != incident.CodeTakenOver {
+		t.Fatalf("it stands as %s", tale(r.w))
+	}
+	r.now = r.now.Add(time.Minute)
+	if asked := read(incident.Ready, theirs, theirs.Created, ""); asked != "" || !r.w.Slices[0].Incarnation.Same(theirs) || r.w.Incident != nil {
+		t.Errorf("asked for is %q, it lives as %v; %s", asked, r.w.Slices[0].Incarnation, stands(r.w, nil))
+	}
+}

@@ -709,6 +709,8 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.brings(s.Name, e)
 		m.nowLives(s.Name)
 		m.clear()
+	case in.Phase == Clearing && s.leftBehind() && s.Zone != e.Zone:
+		// What is ours goes first; theirs is read again when the incident is over.
 	case in.Phase == Clearing:
 		m.adoptTheirs(s.Name, e)
 		m.spares(s.Name)
@@ -726,7 +728,9 @@ func (m *machine) newLife(s *Slice, e Read) {
 		m.line(LineSeen, fmt.Sprintf("node %s lives in %s", s.Name, e.Zone), "incarnation "+e.Incarnation.String())
 		m.react(m.w.Slice(s.Name), e, Creating)
 	default:
-		m.adoptTheirs(s.Name, e)
+		if !s.leftBehind() || s.Zone == e.Zone {
+			m.adoptTheirs(s.Name, e)
+		}
 		m.release(CodeTakenOver, "somebody else created node "+s.Name+" again in "+e.Zone+" in the middle of this incident")
 	}
 }
