@@ -9,7 +9,7 @@
 // outcome. A test explores the machine and holds the table against what it sees.
 //
 //	from         to           on
-//	admitting    approving    Read
+//	admitting    approving    Read Reported
 //	admitting    clearing     Called Cancelled Read
 //	admitting    creating     Read
 //	admitting    deleting     Read
@@ -19,6 +19,7 @@
 //	admitting    looking      Read
 //	admitting    observed     Forbidden Read
 //	admitting    released     Called Cancelled Read
+//	admitting    restarting   Reported
 //	admitting    resumed      Reported
 //	admitting    resuming     Answered Reported
 //	admitting    watching     Read
@@ -144,10 +145,10 @@
 //	peace        watching     Interrupted Noticed Read Reported Retried Ticked
 //	peace        window       Noticed Ticked
 //	restarting   admitting    Reported
-//	restarting   approving    Forbidden Read
+//	restarting   approving    Forbidden Read Reported
 //	restarting   creating     Read
 //	restarting   deleting     Read
-//	restarting   escalated    Answered Forbidden Read Ticked
+//	restarting   escalated    Answered Forbidden Read Reported Ticked
 //	restarting   grace        Read
 //	restarting   healing      Read
 //	restarting   looking      Read
@@ -201,7 +202,7 @@
 //	starting     watching     Read
 //	watching     observed     Called Cancelled Noticed Read Reported Ticked
 //	window       admitting    Noticed Read Ticked
-//	window       approving    Read Ticked
+//	window       approving    Read Reported Ticked
 //	window       creating     Read
 //	window       deleting     Read Ticked
 //	window       escalated    Read Reported Ticked

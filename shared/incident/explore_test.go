@@ -174,6 +174,7 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		"exit 1":            crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 1, Tail: []string{"ValueError: bad"}, Step: 48190}),
 		"exit 0":            crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, Step: 48190}),
 		"gave up":           crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt, Reason: "exit code 1, five times"}),
+		"gave up anew":      crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt + 1, Reason: "exit code 1, five times"}),
 		"finished":          crew(events.CrewReport{Report: events.ReportFinished, Attempt: w.Crew.Attempt, Step: 50000}),
 		"silence":           incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now.Add(-6 * time.Hour)},
 		"a crew that runs":  incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true, Attempt: w.Crew.Attempt},
