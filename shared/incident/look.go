@@ -189,6 +189,10 @@ func (m *machine) read(e Read) {
 	case !e.Incarnation.Known() && e.Zone != s.Zone && s.Incarnation.Known() && s.Condition != Gone:
 		return // a queued resource elsewhere that holds nothing: the slice itself is where it was
 	}
+	if (m.w.Incident == nil || m.phase() == Watching) && m.orderedElsewhere(s, e) {
+		s = m.slice(e.Slice)
+		s.Zone, s.Unused = e.Zone, true // what becomes of it is theirs
+	}
 	if s.IsReleased() && e.Ordered.After(s.Released) { // its owner has ordered it again since
 		s = m.slice(e.Slice)
 		s.Released, s.Unused = time.Time{}, e.Condition == Creating
@@ -235,14 +239,22 @@ func (m *machine) brings(slice string, e Read) {
 	}
 }
 
-// orderedByOthers reports whether a queued resource that has brought nothing yet was ordered by somebody else since the
-// incident opened.
+// orderedByOthers reports whether a queued resource that has brought nothing yet was ordered by somebody else: again since the incident
+// opened, or in another zone since the slice was made that is gone.
 func (m *machine) orderedByOthers(s *Slice, e Read) bool {
 	in := m.w.Incident
 	if in == nil || in.Phase == Watching || in.Phase == Clearing || e.Incarnation.Known() || e.Incident == in.ID {
 		return false
 	}
-	return e.Zone == m.expectedZone(s) && e.Ordered.After(in.Opened) && e.Ordered.After(s.Incarnation.Created)
+	again := e.Zone == m.expectedZone(s) && e.Ordered.After(in.Opened) && e.Ordered.After(s.Incarnation.Created)
+	return again || m.orderedElsewhere(s, e) && e.Zone != m.expectedZone(s)
+}
+
+// orderedElsewhere reports whether somebody else has ordered a slice that is gone by a queued resource in another zone, which has
+// brought nothing yet.
+func (m *machine) orderedElsewhere(s *Slice, e Read) bool {
+	waits := e.Condition == Creating && !e.Incarnation.Known() && e.Ordered.After(s.Incarnation.Created)
+	return waits && s.Condition == Gone && e.Zone != s.Zone && m.createdBy(e) == nil
 }
 
 // queued notes that a queued resource of ours waits: the slice itself is not there yet, and for Spot that may take as

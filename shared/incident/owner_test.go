@@ -549,3 +549,34 @@ func TestWhatItsOwnerDeletesTwiceStaysDeleted(t *testing.T) {
 		t.Errorf("it is created against its owner's word: %s", tale(n.w))
 	}
 }
+
+// TestWhatItsOwnerOrdersInAnotherZoneIsWaitedForThere: their queued resource waits for capacity. The zone that the slice has left says
+// each minute that it is gone; whoever took that for a loss would make a second one.
+func TestWhatItsOwnerOrdersInAnotherZoneIsWaitedForThere(t *testing.T) {
+	for name, begins := range map[string][]string{"in quiet times": {"read gone"}, "in the middle of an incident": {"stopped for", "read gone"}} {
+		t.Run(name, func(t *testing.T) {
+			w := quiet(true)
+			w.Slices[0].QueuedResource = "q"
+			r := newTour(t, w, "everything")
+			ordered := r.now
+			r.learn("llama-8b", begins...)
+			read := func(c incident.Condition, life events.Incarnation) string {
+				return r.give(incident.Read{
+					Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: life.Zone, Condition: c, State: string(c),
+					Incarnation: life, Ordered: ordered,
+					Facts: incident.Facts{QueuedResource: "q", Workers: 4, Spot: true, Spec: "s", Label: "night", Directory: r.w.Directory},
+				})
+			}
+			for range 4 * int(incident.Grace/time.Minute) {
+				asked := read(incident.Creating, events.Incarnation{Zone: far})
+				asked += r.give(incident.Read{Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Gone})
+				if asked += r.tick(time.Minute); asked != "" || r.w.Incident != nil {
+					t.Fatalf("asked for is %q, and it stands as %s", asked, stands(r.w, nil))
+				}
+			}
+			if asked := read(incident.Ready, r.made(far, "9001")) + r.tick(time.Minute); asked != "admit llama-8b=9001" {
+				t.Errorf("asked for is %q, and it stands as %s", asked, stands(r.w, nil))
+			}
+		})
+	}
+}
