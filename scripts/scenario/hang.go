@@ -71,14 +71,17 @@ func (c *checks) unseen(doc incident.Workload, slice string) {
 		return
 	}
 	heard := later(later(doc.Progress.At, doc.Progress.Stepped), doc.Crew.Started)
+	if !heard.After(r.left) {
+		return // it was left to a person, and nobody has heard of a step since
+	}
 	for _, s := range doc.Slices {
 		if s.Condition != incident.Ready || s.IsReleased() || s.Unused || c.suspected(s.Incarnation.ID, c.clock.Now()) {
 			return
 		}
 		heard = later(later(heard, s.Since), c.abuse[s.Incarnation.ID].Ended)
 	}
-	if since = later(since, heard); doc.Crew.Theirs || r.left.After(since) || !heard.After(r.left) {
-		return // it was left to a person, or a person has taken it over, and nobody has heard of a step since
+	if since = later(since, heard); doc.Crew.Theirs || r.left.After(since) {
+		return // it was left to a person, or a person has taken it over
 	}
 	usual := max(incident.NoGapFor, 3*time.Duration(doc.Progress.GapSeconds)*time.Second) + incident.Grace + time.Hour
 	if silent := c.clock.Now().Sub(since); silent-c.releases.down(since) > usual {

@@ -786,3 +786,29 @@ func TestARestartThatNobodyBeganUnnamesNoSlice(t *testing.T) {
 		t.Errorf("the lease names a and b, both train, at step %d; asked for is %q", r.w.Progress.Step, asked)
 	}
 }
+
+// TestALineOfWhatIsGoneAdmitsNobody: it comes hours late, and what its owner creates there is named by no lease.
+func TestALineOfWhatIsGoneAdmitsNobody(t *testing.T) {
+	r := newTour(t, multi(true), "everything")
+	r.learn("a", "owner deletes", "read gone")
+	restarted(r)
+	r.learn("a", "owner creates", "read foreign", "mapped")
+	r.learn("a", "owner deletes", "read gone", "started")
+	if s := r.w.Slice("a"); s.Admitted.Known() {
+		t.Errorf("it is gone, no lease names it, and training may run in %v", s.Admitted)
+	}
+}
+
+// TestWhatIsCreatedAfterItsTrainingWasDoneIsTheirs: it is let in, and whether anything trains there is its owner's business.
+func TestWhatIsCreatedAfterItsTrainingWasDoneIsTheirs(t *testing.T) {
+	r := newTour(t, quiet(true), "everything")
+	r.learn("llama-8b", "finished", "owner deletes", "read gone")
+	r.read("llama-8b", incident.Ready, r.made(far, "9001"))
+	if asked := r.tick(time.Minute); asked != "admit llama-8b=9001" {
+		t.Fatalf("asked for is %q", asked)
+	}
+	r.learn("", "intend admit 0", "accepted admit 0")
+	if c := r.w.Closed; r.w.Incident != nil || c.Outcome != incident.Released || c.Code != incident.CodeFinished || !r.w.Slices[0].Admitted.Known() {
+		t.Errorf("it stands as %s", tale(r.w))
+	}
+}

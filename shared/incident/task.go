@@ -413,7 +413,7 @@ func (m *machine) answered(e Answered) {
 	case events.ActionMaintain:
 		m.maintained()
 	case events.ActionAdmit:
-		if m.w.Incident.Retried && m.w.Crew.Finished {
+		if in := m.w.Incident; m.w.Crew.Finished && !m.w.Crew.FinishedAt.After(in.Opened) {
 			m.letIn(t.admits)
 			m.finish(Released, "", CodeFinished, "the lease names the new slice; the training was finished before", "")
 			return

@@ -97,8 +97,8 @@ func (m *machine) runsIn(s *Slice, r events.CrewReport) {
 	group, _, ok := events.WorkerGroup(r.Hostname)
 	runs := r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved
 	led := s.Moved || m.w.elsewhere(s) && r.Attempt >= s.Lease // by the lease, whatever became of the answer to it
-	if !runs || !ok || group != s.Group || s.Made == "" && !led {
-		return
+	if !runs || !ok || group != s.Group || s.Made == "" && !led || s.Condition == Gone || s.Condition == Lost {
+		return // or it is told late, of what has ended since
 	}
 	s = m.slice(s.Name)
 	if led {
@@ -378,7 +378,7 @@ func (m *machine) finished(r events.CrewReport) {
 	if m.w.Crew.Finished || r.Attempt < m.w.Crew.Attempt {
 		return
 	}
-	m.w.Crew.Finished, m.changed = true, true
+	m.w.Crew.Finished, m.w.Crew.FinishedAt, m.changed = true, m.now, true
 	m.stirred()
 	m.w.Progress.Step = max(m.w.Progress.Step, r.Step)
 	if in := m.w.Incident; in != nil {

@@ -248,8 +248,9 @@ type Crew struct {
 	Left time.Time `json:"left,omitzero"`
 	// Theirs says that a person has taken over what it met: until there is a new step, its lines open nothing.
 	Theirs bool `json:"theirs,omitzero"`
-	// Finished says that the training is done: nothing is brought back any more.
-	Finished bool `json:"finished,omitzero"`
+	// Finished says that the training is done: nothing is brought back any more. FinishedAt is when that was told.
+	Finished   bool      `json:"finished,omitzero"`
+	FinishedAt time.Time `json:"finished_at,omitzero"`
 }
 
 // told reports whether an attempt is known to have begun, and not to have ended: only of such a one its silence tells that it hangs.
