@@ -196,7 +196,7 @@ func (c *chaos) effect(ctx context.Context, what string) error {
 		return context.DeadlineExceeded
 	}
 	if c.happens(c.Slow, "%s is slow at %s", inst.function, what) {
-		return c.clock.Sleep(ctx, c.between(time.Second, 90*time.Second))
+		return c.clock.Sleep(ctx, c.between(time.Second, slowest))
 	}
 	return ctx.Err()
 }
@@ -210,6 +210,9 @@ func (c *chaos) mayCrash(inst *instance, p float64, what string) {
 }
 
 const functionTimeout = 9 * time.Minute
+
+// slowest is how long one call takes at most that is answered all the same.
+const slowest = 90 * time.Second
 
 // tap has the ledger of the functions go wrong. Observe is told of every answer of the store, unheard of every write whose
 // writer never hears that it took effect.

@@ -532,7 +532,7 @@ func (c *checks) started(inst *instance, doc incident.Workload, slice, zone stri
 }
 
 // unseen is how long a call may be under way to the API since its handler looked at the ledger: nobody can take it back then.
-const unseen = 2 * time.Minute
+const unseen = incident.CallWithin + slowest
 
 func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload, slice string) {
 	s := c.asSeen(inst, doc).Slice(slice)

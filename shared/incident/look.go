@@ -853,7 +853,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 func (m *machine) called(e Called) {
 	s := m.w.Slice(e.Slice)
 	deletes := e.Method == "DeleteNode" || e.Method == "DeleteQueuedResource"
-	if s == nil || m.formerly(s) && !(deletes && m.inItsPlace(s)) {
+	if s == nil || m.formerly(s) && !(deletes && (m.inItsPlace(s) || m.cameToNothing(s))) {
 		return
 	}
 	m.stirred()
@@ -895,6 +895,13 @@ func (m *machine) inItsPlace(s *Slice) bool {
 	return in != nil && in.Phase == Recreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.Admitted.Same(s.Incarnation) && !m.beforeTrouble()
 }
 
+// cameToNothing reports whether this life of a slice was made by us, never let in, and is gone, and no incident makes another: the
+// evidence is of the one that it was to replace.
+func (m *machine) cameToNothing(s *Slice) bool {
+	ours := s.Admitted.Known() && !s.Admitted.Same(s.Incarnation) && s.Lease == 0 && !s.Moved && s.Condition == Gone
+	return ours && m.w.Incident == nil && m.when().After(s.Admitted.Created)
+}
+
 // beforeTrouble reports whether the evidence is older than everything that the open incident is about: what it tells made
 // the life that was lost.
 func (m *machine) beforeTrouble() bool {
@@ -919,7 +926,7 @@ func (m *machine) releaseDeleted(s *Slice, all bool) bool {
 	news := false
 	for _, name := range names {
 		switch o := m.w.Slice(name); {
-		case m.formerly(o) && !m.inItsPlace(o):
+		case m.formerly(o) && !m.inItsPlace(o) && !m.cameToNothing(o):
 		case !o.IsReleased():
 			o = m.slice(name)
 			o.Released, o.Made, news = m.now, "", true

@@ -580,3 +580,30 @@ func TestWhatItsOwnerOrdersInAnotherZoneIsWaitedForThere(t *testing.T) {
 		})
 	}
 }
+
+// TestALateDeletionCountsWhereOursCameToNothing: what was to replace the slice was cancelled and is gone, when the entry comes that its
+// owner had deleted it. A person's word brings it back no more.
+func TestALateDeletionCountsWhereOursCameToNothing(t *testing.T) {
+	r := newTour(t, quiet(true), "everything")
+	r.learn("llama-8b", "preempted", "read lost")
+	r.learn("", "intend delete 0", "accepted delete 0")
+	deleted := r.now
+	r.learn("llama-8b", "read gone")
+	r.learn("", "intend create 0", "accepted create 0")
+	r.give(incident.Read{
+		Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Creating,
+		Incarnation: r.made("us-west4-a", "9001"), Incident: r.w.Incident.ID,
+	})
+	r.learn("llama-8b", "cancelled", "read gone")
+	for i := 0; i < 60 && r.w.Incident != nil; i++ {
+		r.tick(time.Minute)
+		r.learn("llama-8b", "read gone")
+	}
+	if r.w.Incident != nil {
+		t.Fatalf("it stands as %s", tale(r.w))
+	}
+	r.give(incident.Called{Origin: incident.Origin{ID: "late", Time: deleted, Rank: events.RankAudit}, Slice: "llama-8b", Method: "DeleteNode", Principal: "ann@example.com"})
+	if why := r.w.NothingToRetry(r.now); !r.w.Slices[0].IsReleased() || why == "" {
+		t.Errorf("its owner deleted it, and it may be made again: %+v", r.w.Slices[0])
+	}
+}
