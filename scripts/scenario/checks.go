@@ -160,10 +160,19 @@ func (c *checks) happened(what, slice string) {
 	}
 }
 
-// skewed takes note of an entry about a slice whose time is wrong.
-func (c *checks) skewed(slice string) {
-	if slice != "" {
-		c.record(c.workload(slice)).skewed = c.clock.Now()
+// skewed takes note of an entry about a slice, or about one of its workers, whose time is wrong.
+func (c *checks) skewed(of events.Subject) {
+	group, _, _ := of.Group()
+	for _, f := range c.Fleet {
+		for _, z := range c.zones() {
+			worker := slices.ContainsFunc(c.api.Hosts(z, f.Name), func(host string) bool {
+				its, _, ok := events.WorkerGroup(host)
+				return ok && its == group
+			})
+			if worker || f.Name == of.Node {
+				c.record(c.workload(f.Name)).skewed = c.clock.Now()
+			}
+		}
 	}
 }
 
