@@ -812,3 +812,22 @@ func TestWhatIsCreatedAfterItsTrainingWasDoneIsTheirs(t *testing.T) {
 		t.Errorf("it stands as %s", tale(r.w))
 	}
 }
+
+// TestATrainingThatIsDoneInTheMiddleOfItsAdmission: what waits is let in all the same, once, and nobody waits for a step that nobody
+// will do.
+func TestATrainingThatIsDoneInTheMiddleOfItsAdmission(t *testing.T) {
+	r := newTour(t, quiet(true), "everything")
+	r.learn("llama-8b", "owner deletes", "read gone")
+	r.read("llama-8b", incident.Ready, r.made(far, "9001"))
+	if asked := r.tick(time.Minute); asked != "admit llama-8b=9001" {
+		t.Fatalf("asked for is %q", asked)
+	}
+	r.learn("llama-8b", "finished")
+	if asked := r.tick(time.Minute); asked != "" || r.w.Incident == nil {
+		t.Fatalf("asked for is %q beside the admission that is under way: %s", asked, tale(r.w))
+	}
+	r.learn("", "intend admit 0", "accepted admit 0")
+	if c := r.w.Closed; r.w.Incident != nil || c.Outcome != incident.Resumed || c.ConfirmedBy != incident.ByStep || !r.w.Slices[0].Admitted.Known() {
+		t.Errorf("it stands as %s", tale(r.w))
+	}
+}

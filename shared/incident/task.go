@@ -413,12 +413,16 @@ func (m *machine) answered(e Answered) {
 	case events.ActionMaintain:
 		m.maintained()
 	case events.ActionAdmit:
-		if in := m.w.Incident; m.w.Crew.Finished && !m.w.Crew.FinishedAt.After(in.Opened) {
-			m.letIn(t.admits)
-			m.finish(Released, "", CodeFinished, "the lease names the new slice; the training was finished before", "")
+		if !m.w.Crew.Finished {
+			m.leased(*t, "the lease names the new slice")
 			return
 		}
-		m.leased(*t, "the lease names the new slice")
+		m.letIn(t.admits) // for whatever its owner has in mind: nobody waits for a step
+		if m.w.Crew.FinishedAt.After(m.w.Incident.Opened) {
+			m.resumed(ByStep, "the training is finished")
+			return
+		}
+		m.finish(Released, "", CodeFinished, "the lease names the new slice; the training was finished before", "")
 	case events.ActionRestart:
 		m.leased(*t, "the lease names the next attempt")
 	case events.ActionCreate:

@@ -383,7 +383,7 @@ func (m *machine) finished(r events.CrewReport) {
 	m.w.Progress.Step = max(m.w.Progress.Step, r.Step)
 	if in := m.w.Incident; in != nil {
 		switch in.Phase {
-		case Removing, Recreating, Clearing:
+		case Removing, Recreating, Clearing, Admitting:
 			return // what has been begun is brought to its end
 		case Discarding:
 			if !m.w.discarding() {
