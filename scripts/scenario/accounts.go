@@ -35,7 +35,7 @@ func (c *checks) accounts(before, after incident.Workload) {
 	case removed > 1, removed < -1:
 		c.violated("5 budgets", after.ID, "the budget of recreates went from %d to %d in one step", b.Recreates, a.Recreates)
 	case removed == 1 && asks(after, events.ActionDelete) == asks(before, events.ActionDelete) && asks(after, events.ActionCreate) == asks(before, events.ActionCreate) &&
-		after.Incident != nil && before.Incident != nil && after.Incident.Phase == before.Incident.Phase:
+		creates(after) <= creates(before) && after.Incident != nil && before.Incident != nil && after.Incident.Phase == before.Incident.Phase:
 		c.violated("5 budgets", after.ID, "a recreate was charged, and nothing was asked for")
 	}
 }
@@ -62,6 +62,19 @@ func asks(w incident.Workload, a events.Action) (epoch int64) {
 		}
 	}
 	return epoch
+}
+
+// creates counts the creations that are asked for, or will be once a zone that has just refused may be asked again.
+func creates(w incident.Workload) (n int) {
+	if w.Incident == nil {
+		return 0
+	}
+	for _, t := range w.Incident.Tasks {
+		if t.Action == events.ActionCreate {
+			n++
+		}
+	}
+	return n
 }
 
 // late is how long after its deadline a phase may end: patrol looks once a minute, and a deployment that is broken or newer
