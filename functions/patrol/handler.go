@@ -61,8 +61,9 @@ const (
 	pollFor   = 50 * time.Second
 	// hostReads bounds the guest attribute reads of a tick.
 	hostReads = 60
-	// endedWithin is how long before it was found gone the end of a slice is looked for in the audit log.
-	endedWithin = time.Hour
+	// endedWithin is how long before it was found gone the end of a slice is looked for in the audit log: nobody may have looked
+	// at it for as long as a deployment is broken.
+	endedWithin = 6 * time.Hour
 	// stoppedWithin bounds how far back it is looked who stopped one: by the last reading that showed it usable it may be weeks.
 	stoppedWithin = 30 * 24 * time.Hour
 )

@@ -78,7 +78,8 @@ func TestWhoEndedASliceThatIsGoneIsLookedUpBeforeAnythingElse(t *testing.T) {
 		"an agent of Google":               {happened: []tputest.Event{deletedBy(agent, time.Minute)}},
 		"somebody who was refused":         {happened: []tputest.Event{refused}},
 		"somebody, in a former life":       {happened: []tputest.Event{deletedBy(fleettest.Owner, 90*time.Minute)}, config: tputest.NodeConfig{Created: fleettest.Start.Add(-time.Hour)}},
-		"somebody, too long ago":           {happened: []tputest.Event{deletedBy(fleettest.Owner, 2*time.Hour)}},
+		"its owner, as nobody looked":      {happened: []tputest.Event{deletedBy(fleettest.Owner, 2*time.Hour)}, released: true},
+		"somebody, too long ago":           {happened: []tputest.Event{deletedBy(fleettest.Owner, 7*time.Hour)}},
 		"somebody, of a slice named alike": {happened: []tputest.Event{another}},
 	} {
 		t.Run(name, func(t *testing.T) {
