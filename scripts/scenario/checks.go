@@ -36,6 +36,8 @@ type checks struct {
 	of map[string]*record
 	// taken are the calls for which the brake gave a slot.
 	taken map[string]bool
+	// untimely are the entries, by ID, that have the time of a clock that goes wrong.
+	untimely map[string]bool
 	// abuse is what Google suspects, by life.
 	abuse map[string]suspicion
 	// policies are the policy files that were in force, each from a time on.
@@ -109,7 +111,7 @@ type record struct {
 
 func newChecks(w *world) *checks {
 	return &checks{
-		world: w, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
+		world: w, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
 		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
 		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{},
 		policies: []inForce{{w.Start, w.opts.Policy}},
@@ -161,15 +163,16 @@ func (c *checks) happened(what, slice string) {
 }
 
 // skewed takes note of an entry about a slice, or about one of its workers, whose time is wrong.
-func (c *checks) skewed(of events.Subject) {
-	group, _, _ := of.Group()
+func (c *checks) skewed(e events.Entry) {
+	c.untimely[e.ID] = true
+	group, _, _ := e.Subject.Group()
 	for _, f := range c.Fleet {
 		for _, z := range c.zones() {
 			worker := slices.ContainsFunc(c.api.Hosts(z, f.Name), func(host string) bool {
 				its, _, ok := events.WorkerGroup(host)
 				return ok && its == group
 			})
-			if worker || f.Name == of.Node {
+			if worker || f.Name == e.Subject.Node {
 				c.record(c.workload(f.Name)).skewed = c.clock.Now()
 			}
 		}
@@ -656,7 +659,8 @@ func (c *checks) torn(e tputest.Event, doc incident.Workload, slice string) {
 	}
 }
 
-// answered follows the messages: what the owner said is known once its entry is handled.
+// answered follows the messages: what the owner said is known once its entry is handled, unless that has a time at which they said
+// nothing of what is there now.
 func (c *checks) answered(sub string, m Message, status int) {
 	c.handled++
 	if until, newer := c.releases.events[m.ID]; newer && status == http.StatusOK && c.clock.Now().Before(until) {
@@ -666,7 +670,7 @@ func (c *checks) answered(sub string, m Message, status int) {
 		return
 	}
 	e, err := events.Read(m.Data)
-	if err != nil || e.Kind != events.KindCall || e.Call.Code != 0 || e.Call.Principal == ours(c.Project) || events.Google(e.Call.Principal) {
+	if err != nil || c.untimely[e.ID] || e.Kind != events.KindCall || e.Call.Code != 0 || e.Call.Principal == ours(c.Project) || events.Google(e.Call.Principal) {
 		return
 	}
 	for _, f := range c.Fleet {

@@ -412,7 +412,7 @@ func (w *world) logged(raw []byte) {
 	case c.happens(c.EntrySkewed, "a log entry has the time of a clock that goes wrong"):
 		raw = skewed(raw, c.between(-5*time.Minute, 5*time.Minute))
 		if e, err := events.Read(raw); err == nil && w.checks != nil {
-			w.checks.skewed(e.Subject)
+			w.checks.skewed(e)
 		}
 	}
 	for range copies {
