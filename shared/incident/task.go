@@ -403,7 +403,10 @@ func (m *machine) answered(e Answered) {
 		return
 	}
 	again := t.Failures > 0
-	t.Answered, t.Operation, t.Failures, t.Barred = m.now, e.Operation, 0, time.Time{}
+	t.Answered, t.Operation = m.now, e.Operation
+	if e.Operation == "" { // else its end tells whether it has failed once more
+		t.Failures, t.Barred = 0, time.Time{}
+	}
 	if e.Text != "" {
 		m.line(LineCame, e.Text, "")
 	}
@@ -592,7 +595,7 @@ func (m *machine) held(e Held) {
 		m.mayBeDiscarded(*t)
 	}
 	t.Retry = m.now.Add(time.Minute)
-	if e.Until.After(t.Retry) {
+	if e.Until.After(t.Retry) && e.Code != CodePaused { // which a person may lift at any time
 		t.Retry = e.Until
 	}
 	if m.phase() == Discarding && e.Code == CodePaused && m.w.discarding() {
