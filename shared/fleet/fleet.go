@@ -524,7 +524,7 @@ func Evidence(e events.Entry, s ledger.Subject, ours []string) incident.Evidence
 		return incident.Reported{Origin: o, Slice: s.Slice, Report: *e.Crew}
 	case events.KindCall:
 		if Owner(e.Call, ours) {
-			return incident.Called{Origin: o, Slice: s.Slice, Method: e.Call.Method, Principal: e.Call.Principal}
+			return incident.Called{Origin: o, Slice: s.Slice, Zone: e.Subject.Zone, Method: e.Call.Method, Principal: e.Call.Principal}
 		}
 	case events.KindJob, events.KindCluster, events.KindLimit, events.KindCanary, events.KindForeign:
 	}

@@ -291,7 +291,7 @@ func (m *machine) trouble(t Trouble, life events.Incarnation) bool {
 	t.Life = life.ID
 	in = m.inc()
 	in.Troubles = append(in.Troubles, t)
-	m.attribute(in, t.Cause)
+	m.attribute(in, t.Cause, t.At)
 	return true
 }
 
@@ -314,14 +314,15 @@ func specific(c events.Cause) int {
 	return 1
 }
 
-// attribute takes the better cause and refunds what the training was charged for when the machines were to blame.
-func (m *machine) attribute(in *Incident, c events.Cause) {
+// attribute takes the better cause and refunds what the training was charged for when the machines were to blame: by what had happened
+// when its trouble began. What came after that explains none of it.
+func (m *machine) attribute(in *Incident, c events.Cause, at time.Time) {
 	if specific(c) <= specific(in.Cause) {
 		return
 	}
 	was := in.Cause
 	in.Cause = c
-	if !was.Infrastructure() && in.Charged > 0 {
+	if !was.Infrastructure() && in.Charged > 0 && len(in.Troubles) > 0 && at.Before(in.Troubles[0].At.Add(SickFor)) {
 		m.w.Budgets.Restarts = max(0, m.w.Budgets.Restarts-in.Charged)
 		in.Charged = 0
 		m.w.Crew.Spent = Error{} // the machine's error, not the training's
@@ -338,7 +339,7 @@ func (m *machine) reattribute(c events.Cause, text string) {
 	in := *m.w.Closed
 	in.Timeline = slices.Clip(in.Timeline)
 	was := in.Cause
-	m.attribute(&in, c)
+	m.attribute(&in, c, m.when())
 	in.Revision++
 	in.Timeline = append(in.Timeline, Line{
 		At: m.now, Kind: LineSeen, Text: text, Source: m.from.ID, Phase: Closed,

@@ -159,6 +159,9 @@ func (m *machine) close() {
 		case s.Condition == Creating:
 			told = s.Told // an incident about another slice changes nothing about what came of it
 		}
+		if !in.tellsOfAll() {
+			told = s.Told
+		}
 		if s.Replace || s.leftBehind() || !s.Told.Same(told) && (s.Told.Known() || told.Known()) {
 			c := m.slice(s.Name)
 			c.Replace, c.Told, c.Made, c.Ordered = false, told, "", time.Time{}
@@ -198,6 +201,12 @@ func (m *machine) waitsOn(theirs bool) {
 		s = m.slice(s.Name)
 		s.Moved, s.Left = !theirs, theirs
 	}
+}
+
+// tellsOfAll reports whether the end of an incident tells of whatever cannot be used then. One after which training goes on, and one
+// that was withdrawn or is about a leftover, tells of nothing else: what is lost meanwhile is the next one's.
+func (in *Incident) tellsOfAll() bool {
+	return in.Outcome != Resumed && in.Outcome != Withdrawn && in.Code != CodeLeftBehind
 }
 
 // lost reports whether a loss of this life is among the troubles, though no reading may have shown it yet.

@@ -43,7 +43,7 @@
 //	approving    window       Approved Noticed Read
 //	approving    withdrawn    Noticed
 //	clearing     escalated    Ended Forbidden Read Ticked
-//	clearing     observed     Ended Read Ticked
+//	clearing     observed     Ended Read Reported Ticked
 //	clearing     released     Ended Read Ticked
 //	creating     admitting    Read
 //	creating     approving    Forbidden Read

@@ -82,6 +82,8 @@ type Beat struct {
 type Called struct {
 	Origin
 	Slice string
+	// Zone is where; empty where that is not known.
+	Zone string
 	// Method is CreateNode and the like.
 	Method    string
 	Principal string

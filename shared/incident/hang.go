@@ -45,6 +45,11 @@ func (w Workload) silence() (since time.Time, usual time.Duration) {
 	return since, usual
 }
 
+// stepsAt reports whether the last step is no longer ago than is usual.
+func (w Workload) stepsAt(now time.Time) bool {
+	return now.Sub(w.Progress.At) < max(HangFor, w.Progress.patience())
+}
+
 // quietly reports whether a training that has done steps is to do more of them, and nobody was told that it does not.
 func (w Workload) quietly() bool {
 	if w.Incident != nil || w.Crew.Theirs || w.Crew.Seen.IsZero() || w.Progress.At.IsZero() || w.Crew.Finished || len(w.Slices) == 0 {
@@ -79,12 +84,27 @@ func (w Workload) doubted(now time.Time) bool {
 	return in != nil && in.Phase == Resuming && !w.Crew.Seen.IsZero() && !in.Deadline.IsZero() && !now.Before(in.Deadline.Add(-ListenAgain))
 }
 
-// goesOn reports whether the crew has lately told of steps of an incident's training, though no line of them has come. How
-// long that is waited for has an end all the same.
+// goesOn reports whether the training of an incident has lately done steps, though none past what was saved: by its lines, or by what the
+// crew writes on its machine where no line comes. How long that is waited for has an end all the same.
 func (m *machine) goesOn() bool {
-	in, at := m.w.Incident, m.w.Progress.Stepped
+	in, at := m.w.Incident, later(m.w.Progress.Stepped, m.w.Progress.At)
 	lately := m.now.Sub(at) < max(HeardFor+ListenAgain, m.w.Progress.patience())
 	return at.After(in.Since) && at.After(m.lastTrouble()) && lately && m.now.Sub(in.Since) < HealFor
+}
+
+// rewound reports whether a training still does steps, by its lines, behind the time in which it ought to have passed what was saved
+// before: its owner has taken it back, or it has begun anew.
+func (m *machine) rewound() bool {
+	in, p := m.w.Incident, m.w.Progress
+	return p.Attempt >= in.BaseAttempt && p.At.After(in.Since) && p.At.After(m.lastTrouble()) && m.w.stepsAt(m.now) && m.now.Sub(in.Since) >= HealFor
+}
+
+// takenBack takes the steps that a training does now for its own: nothing of what was saved beyond them is saved of it.
+func (m *machine) takenBack() {
+	p := &m.w.Progress
+	p.High, p.CheckpointStep, p.CheckpointAt = p.Step, 0, time.Time{}
+	p.Verified, p.VerifiedAt, p.VerifiedURI, p.VerifiedBytes = 0, time.Time{}, "", 0
+	m.resumed(ByStep, "training has gone on for "+events.Span(HealFor)+", at step "+events.Number(p.Step)+", though not "+pastBaseline(p.Step, m.w.Incident.Baseline))
 }
 
 // listened is when the crews have to be listened for again; zero where nothing is suspected.

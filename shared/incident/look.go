@@ -18,7 +18,7 @@ func (m *machine) interrupted(e Interrupted) {
 		Cause: e.Cause, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: e.Text, Proven: m.from.Rank >= events.RankAudit,
 	}
 	if m.formerLife(s, e.Incarnation) {
-		m.straggler(t)
+		m.straggler(t, e.Incarnation)
 		return
 	}
 	in := m.w.Incident
@@ -100,18 +100,28 @@ func (m *machine) formerLife(s *Slice, life events.Incarnation) bool {
 }
 
 // straggler attributes an incident anew, open or just closed, when evidence of the life that it ended comes late.
-func (m *machine) straggler(t Trouble) {
+func (m *machine) straggler(t Trouble, life events.Incarnation) {
 	in := m.w.Incident
 	if in == nil {
-		m.reattribute(t.Cause, t.Text)
+		if c := m.w.Closed; c != nil && c.concerns(t.Slice, life) {
+			m.reattribute(t.Cause, t.Text)
+		}
 		return
+	}
+	if !in.concerns(t.Slice, life) {
+		return // it has ended with an incident before this one
 	}
 	if !m.from.Time.IsZero() && m.from.Time.Before(in.Opened.Add(-Linger)) || specific(t.Cause) <= specific(in.Cause) {
 		return
 	}
 	was := in.Cause
-	m.attribute(m.inc(), t.Cause)
+	m.attribute(m.inc(), t.Cause, t.At)
 	m.line(LineSeen, t.Text, "late evidence: attributed to "+words(t.Cause)+" instead of "+words(was))
+}
+
+// concerns reports whether an incident is about the end of a life, as far as one is known.
+func (in *Incident) concerns(slice string, life events.Incarnation) bool {
+	return !life.Known() || slices.ContainsFunc(in.Troubles, func(t Trouble) bool { return t.Slice == slice && t.Life == life.ID })
 }
 
 // back takes another reason to look, and opens no incident. Every worker's training may write of its end as often as it
@@ -314,9 +324,28 @@ func (m *machine) facts(s *Slice, f Facts) {
 	if label := m.w.labelled(); m.w.Label != label {
 		m.w.Label, m.changed = label, true
 	}
-	if f.Directory != "" && m.w.Directory != f.Directory {
+	if f.Directory != "" && m.w.Directory != f.Directory && m.newest(s) {
+		if m.w.Directory != "" {
+			m.anotherTraining()
+		}
 		m.w.Directory, m.w.Crew.Named, m.changed = f.Directory, 0, true // no lease of ours is there
 		m.leads(func(Slice) int { return 0 })
+	}
+}
+
+// newest reports whether no slice has begun to live after this one: it says which training is the workload's.
+func (m *machine) newest(s *Slice) bool {
+	return !slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return !o.IsReleased() && o.Incarnation.Created.After(s.Incarnation.Created) })
+}
+
+// anotherTraining forgets what the one before has done: another directory has a lease, attempts, steps and checkpoints of its own, and
+// nothing that was saved in the former one is saved of what trains there.
+func (m *machine) anotherTraining() {
+	m.w.Progress, m.w.Budgets = Progress{}, Budgets{}
+	m.w.Crew = Crew{Seen: m.w.Crew.Seen, Left: m.w.Crew.Left}
+	if m.w.Incident != nil {
+		in := m.inc()
+		in.Baseline, in.BaseAttempt, in.Charged = 0, 0, 0
 	}
 }
 
@@ -330,9 +359,10 @@ func (m *machine) expectedZone(s *Slice) string {
 	return s.Zone
 }
 
-// readNotice takes it from a reading that a notice, which an earlier reading showed, is gone.
+// readNotice takes it from a reading that a notice, which an earlier reading showed, is gone. What cannot be used says nothing of it:
+// with a slice that is lost its notice is gone too, and that is no withdrawal.
 func (m *machine) readNotice(s *Slice, e Read) {
-	if n := m.w.Notice(s.Name); n != nil && n.InAPI && e.Notice == nil && !m.when().Before(n.Told) {
+	if n := m.w.Notice(s.Name); n != nil && n.InAPI && e.Notice == nil && e.Condition == Ready && !m.when().Before(n.Told) {
 		m.noticeGone(s, Noticed{Slice: s.Name, Text: "the API announces no maintenance any more"})
 	}
 }
@@ -638,8 +668,8 @@ func (m *machine) gone(s *Slice) {
 			m.lose(s, "node "+s.Name+" is gone")
 		}
 	default:
-		if in.Phase == Approving && in.Asked != events.ActionStart {
-			return
+		if in.Phase == Approving && in.Asked == events.ActionDelete {
+			return // what is asked for is decided anew once it is answered
 		}
 		m.stopped(s.Since)
 		if in.proves(s) {
@@ -757,13 +787,15 @@ func (s Slice) over() bool {
 	return false
 }
 
-// spares drops the deletion of what is somebody else's now, unless it is being called or something of ours goes with it.
-func (m *machine) spares(slice string) {
+// spares drops the deletion of what is to stay, unless it is being called or something of ours goes with it. It reports whether that
+// was so.
+func (m *machine) spares(slice string) bool {
 	t := m.w.Incident.task(events.ActionDelete, slice)
 	if t == nil || t.UnderWay(m.now) || slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return t.Concerns(s.Name) && s.leftBehind() }) {
-		return
+		return false
 	}
 	m.drop(events.ActionDelete, slice)
+	return true
 }
 
 // nowLives has the deletion of what was ordered name the life that has come of it meanwhile.
@@ -853,8 +885,16 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 func (m *machine) called(e Called) {
 	s := m.w.Slice(e.Slice)
 	deletes := e.Method == "DeleteNode" || e.Method == "DeleteQueuedResource"
-	if s == nil || m.formerly(s) && !(deletes && (m.inItsPlace(s) || m.cameToNothing(s))) {
+	former := s != nil && (m.inItsPlace(s) || m.cameToNothing(s))
+	switch {
+	case s == nil, m.formerly(s) && !(deletes && former):
 		return
+	case deletes && !former && e.Zone != "" && e.Zone != s.Zone && e.Zone != m.expectedZone(s):
+		if m.w.waitsFor(s, e.Zone) {
+			s = m.slice(s.Name)
+			s.Moved, s.Until = true, m.when().Add(TakeOverFor) // it was the life before that may have trained on
+		}
+		return // what lives here is another one
 	}
 	m.stirred()
 	what := e.Method + " of " + s.Name + " by " + e.Principal

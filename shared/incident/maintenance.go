@@ -244,6 +244,9 @@ func (m *machine) noticeInIncident(n Notice, text string, moved bool) {
 	in := m.w.Incident
 	switch in.Phase {
 	case Saving, Maintaining, Window, Watching, Approving:
+	case Healing:
+		m.healsInWindow(n, text)
+		return
 	default:
 		return // a greater trouble is being handled
 	}
@@ -279,6 +282,17 @@ func (m *machine) noticeInIncident(n Notice, text string, moved bool) {
 		m.inc().Deadline = m.windowDeadline()
 	}
 	m.decided("follow the window", "it was moved to "+events.Window(n.WindowStart, n.WindowEnd))
+}
+
+// healsInWindow gives what is not usable because of its maintenance the time for Google's own recovery behind the window.
+func (m *machine) healsInWindow(n Notice, text string) {
+	s, until := m.w.Slice(n.Slice), windowEnd(n.Notice).Add(HealFor)
+	if n.Status != events.NoticeOngoing || s == nil || s.Condition != Unhealthy || !until.After(m.w.Incident.Deadline) {
+		return
+	}
+	m.inc().Deadline = until
+	m.line(LineSeen, text, "")
+	m.decided("wait for Google's own recovery behind the window", "the slice is under maintenance")
 }
 
 // noticeGone ends a notice: maintenance is over, or was withdrawn before it began.

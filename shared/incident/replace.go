@@ -315,8 +315,11 @@ func (m *machine) irreplaceable(s *Slice) (c Code, fault, advice string) {
 		"save the training if it can be saved, then recreate " + s.Name + " by hand"
 }
 
-// unsaved reports whether a slice that lives has something to lose: training may have run there, and is saved nowhere.
-func (m *machine) unsaved(s *Slice) bool { return !s.leftBehind() && m.w.Progress.VerifiedAt.IsZero() }
+// unsaved reports whether a slice that lives has something to lose: training may have run there, and is saved nowhere. In what was never
+// let in it may have begun all the same, once that was usable: by a start-up script, or a crew that took the lease over.
+func (m *machine) unsaved(s *Slice) bool {
+	return (!s.leftBehind() || !s.usable().IsZero()) && m.w.Progress.VerifiedAt.IsZero()
+}
 
 // saved tells what a replacement can resume from.
 func (m *machine) saved() string {
@@ -486,16 +489,21 @@ func (m *machine) awaitRest() {
 			m.slice(s.Name).Replace = false
 		}
 	}
+	var first *Slice // each has its own time in which its owner may be named
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Condition == Gone && !s.IsReleased() {
-			if m.now.Sub(s.Since) >= Grace {
-				m.loseGone(s)
-				return
-			}
-			m.enter(InGrace, s.Since.Add(Grace))
-			m.decided("wait "+events.Span(Grace)+" for word of who deleted "+s.Name, "nothing says that it was lost; what an owner deletes is released")
-			return
+		if s := &m.w.Slices[i]; s.Condition == Gone && !s.IsReleased() && (first == nil || s.Since.Before(first.Since)) {
+			first = s
 		}
+	}
+	switch {
+	case first == nil:
+	case m.now.Sub(first.Since) >= Grace:
+		m.loseGone(first)
+		return
+	default:
+		m.enter(InGrace, first.Since.Add(Grace))
+		m.decided("wait "+events.Span(Grace)+" for word of who deleted "+first.Name, "nothing says that it was lost; what an owner deletes is released")
+		return
 	}
 	until := m.now.Add(HealFor)
 	for i := range m.w.Slices {

@@ -101,7 +101,7 @@ func (m *machine) quiet() {
 			m.stopped(s.Since)
 			m.lose(s, text+", and nothing says that its owner deleted it")
 			return
-		case (s.Condition == Unhealthy || s.Condition == Unclear) && since >= SickFor && !m.w.Progress.At.After(s.Since):
+		case (s.Condition == Unhealthy || s.Condition == Unclear) && since >= SickFor && !(m.w.Progress.At.After(s.Since) && m.w.stepsAt(m.now)):
 			text := "node " + s.Name + " has been " + s.State + " for " + events.Span(since)
 			m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 			m.stopped(s.Since)
@@ -203,11 +203,9 @@ func (m *machine) overdue() {
 	case Looking:
 		m.unexplained(took)
 	case InGrace:
-		for i := range m.w.Slices {
-			if s := &m.w.Slices[i]; s.Condition == Gone && !s.IsReleased() {
-				m.loseGone(s)
-				return
-			}
+		if slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Condition == Gone && !s.IsReleased() }) {
+			m.awaitRest()
+			return
 		}
 		m.resume("the slice is back")
 	case Removing:
@@ -284,10 +282,14 @@ func (m *machine) unhealed(took string) {
 		m.resume("the slice is usable")
 		return
 	}
+	if m.stepsOn() {
+		m.resumed(ByStep, "training goes on, though "+m.stillThere()+": "+pastBaseline(m.w.Progress.Step, m.w.Incident.Baseline))
+		return
+	}
 	suspended, making := false, ""
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		fresh := s.Condition == Gone && m.now.Sub(s.Since) < Grace
+		fresh := s.Condition == Gone && m.now.Sub(s.Since) < Grace || m.youngest(s)
 		switch {
 		case s.IsReleased(), s.Condition == Ready, fresh:
 		case s.Condition == Stopped:
@@ -318,6 +320,28 @@ func (m *machine) unhealed(took string) {
 	m.replace("Google has not brought " + strings.Join(m.replacing(), ", ") + " back within " + took)
 }
 
+// stepsOn reports whether the training does steps in what only the API calls unusable, past what was saved when the incident opened.
+func (m *machine) stepsOn() bool {
+	p := m.w.Progress
+	for i := range m.w.Slices {
+		switch s := &m.w.Slices[i]; {
+		case s.IsReleased(), s.Condition == Ready:
+		case s.Condition != Unhealthy && s.Condition != Unclear, s.Replace, !p.At.After(s.Since):
+			return false
+		}
+	}
+	return p.Step > m.w.Incident.Baseline && m.w.stepsAt(m.now)
+}
+
+// youngest reports whether Google's own recovery of a slice has its time still, while that of another one has had it.
+func (m *machine) youngest(s *Slice) bool {
+	ill := func(o *Slice) bool {
+		return o.Condition == Unhealthy || o.Condition == Unclear || o.Condition == Lost && !o.Spot
+	}
+	had := func(o *Slice) bool { return ill(o) && !o.IsReleased() && m.now.Sub(o.Since) >= HealFor }
+	return ill(s) && !had(s) && slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return had(&o) })
+}
+
 // unexplained handles evidence of a loss that the API has not confirmed in time.
 func (m *machine) unexplained(took string) {
 	for i := range m.w.Slices {
@@ -345,7 +369,9 @@ func (m *machine) noProgress(took string) {
 		m.restart("a person has asked for it")
 	case m.goesOn():
 		m.inc().Deadline = m.now.Add(Grace)
-		m.decided("wait for lines that may be late", "the crew writes on its machine that steps are done")
+		m.decided("wait for a step past "+events.Number(in.Baseline), "steps are done still")
+	case m.rewound():
+		m.takenBack()
 	case !m.w.Crew.Seen.IsZero():
 		m.restart("no progress within " + took)
 	case m.w.Directory != "" && in.task(events.ActionVerify, "") == nil:

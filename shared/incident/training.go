@@ -100,11 +100,28 @@ func (m *machine) runsIn(s *Slice, r events.CrewReport) {
 	if !runs || !ok || group != s.Group || s.Made == "" && !led || s.Condition == Gone || s.Condition == Lost {
 		return // or it is told late, of what has ended since
 	}
+	if m.phase() == Clearing && s.IsReleased() {
+		return // its owner has deleted what it stands for: it goes, whoever trains there
+	}
 	s = m.slice(s.Name)
 	if led {
 		s.admit()
 	}
 	s.Made = ""
+	if m.phase() == Clearing {
+		m.keepsTraining(s)
+	}
+}
+
+// keepsTraining has a clean-up spare a slice in whose place a crew has put itself, as long as nobody can have called for its deletion.
+func (m *machine) keepsTraining(s *Slice) {
+	t := m.w.Incident.task(events.ActionDelete, s.Name)
+	if t == nil || !t.Begun.IsZero() || !t.Answered.IsZero() || !m.spares(s.Name) {
+		return
+	}
+	m.slice(s.Name).Replace = false
+	m.decided("keep "+s.Name, "its crew says that training runs there")
+	m.cleared(s)
 }
 
 func (m *machine) started(s *Slice, r events.CrewReport) {
