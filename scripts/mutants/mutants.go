@@ -59,7 +59,7 @@ var common = []mutant{
 		{"functions/patrol/handler.go", "	if list.Partial {\n		return nil // what is not listed may be there all the same\n	}\n", ""},
 	}},
 	{"8 progress", "what lives is deleted without a checkpoint", []edit{
-		{"shared/incident/replace.go", "{ return !s.leftBehind() && m.w", "{ return false && m.w"},
+		{"shared/incident/replace.go", "	return (!s.leftBehind() || !s.usable().IsZero()) && m.w", "	return false && m.w"},
 	}},
 	{"8 progress", "maintenance begins though the save is torn", []edit{
 		{"shared/incident/save.go", "	if !e.Found {\n		m.unverified(e)\n		return\n	}\n	p := &m.w.Progress\n", "	if !e.Found && in.Phase == Resuming {\n		m.unverified(e)\n		return\n	}\n	p := &m.w.Progress\n"},

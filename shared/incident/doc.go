@@ -69,6 +69,7 @@
 //	deleting     released     Called Cancelled Read
 //	deleting     resuming     Read
 //	deleting     watching     Read
+//	discarding   admitting    Retried
 //	discarding   escalated    Answered Beat Called Checked Forbidden Held Read Reported Ticked
 //	discarding   looking      Retried
 //	discarding   observed     Forbidden

@@ -417,6 +417,7 @@ var reach = []struct {
 	{incident.Discarding, "everything", true, idle + ", " + waits + ", found verify 0, tick, intend delete 0", nil},
 	{incident.Discarding, "everything", true, idle + ", " + waits + ", found verify 0, tick, intend delete 0, accepted delete 0", nil},
 	{incident.Looking, "everything", true, idle + ", " + waits + ", found verify 0, tick, intend delete 0, accepted delete 0, read gone, retried", nil},
+	{incident.Discarding, "everything", true, "tick, intend admit 0, permission admit 0, later, tick", unled},
 }
 
 // again has a requested restart begin and its attempt run.
@@ -454,6 +455,11 @@ func overdue(w incident.Workload) time.Time {
 
 // unadmitted has training not admitted to the life that is there.
 func unadmitted(w *incident.Workload) { w.Slices[0].Admitted = life(2) }
+
+// unled is one whose lease names no slice yet.
+func unled(w *incident.Workload) {
+	w.Slices[0].Admitted, w.Slices[0].Moved, w.Crew.Named = events.Incarnation{}, true, 1
+}
 
 // at plays a path.
 func at(t testing.TB, p policy.Policy, spot bool, path string, but func(*incident.Workload)) node {

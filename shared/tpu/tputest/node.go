@@ -410,10 +410,13 @@ func (a *API) getNode(c *request) (any, *status) {
 	return n.resource(c.version), nil
 }
 
-// shown is a node as the API shows it now.
+// shown is a node as the API shows it now. Nobody says whether it keeps the maintenance of what it has taken: here it does not, which
+// is the harder case.
 func (n *node) shown() *api.Node {
 	shown := n.api
-	shown.UpcomingMaintenance = noticeAPI(n.notice)
+	if n.api.State != "PREEMPTED" && n.api.State != "TERMINATED" {
+		shown.UpcomingMaintenance = noticeAPI(n.notice)
+	}
 	return &shown
 }
 
