@@ -1,6 +1,8 @@
 package incident_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +99,36 @@ func TestWhatCameLateIsCleanedUpToItsEnd(t *testing.T) {
 	}
 	if !n.w.Due().IsZero() {
 		t.Errorf("something is still due at %s", n.w.Due())
+	}
+}
+
+// TestWhatIsCleanedUpIsNotMissed: what an incident that was given up has ordered comes late, and goes again. Its slice is as lost as a
+// person was told that it is.
+func TestWhatIsCleanedUpIsNotMissed(t *testing.T) {
+	r := newTour(t, multi(true), "everything")
+	for _, name := range []string{"a", "b"} {
+		r.learn(name, "read gone")
+		s := &r.w.Slices[slices.IndexFunc(r.w.Slices, func(s incident.Slice) bool { return s.Name == name })]
+		s.Told, s.QueuedResource = s.Incarnation, "q"
+	}
+	r.w.Creators = []incident.Creator{{Incident: "x", Opened: start.Add(-time.Hour), Closed: start.Add(-30 * time.Minute)}}
+	r.now = r.now.Add(5 * time.Minute)
+	for i, name := range []string{"a", "b"} {
+		r.readAs(name, incident.Ready, func(e *incident.Read) {
+			e.Incident = "x"
+			e.Incarnation = events.Incarnation{Zone: e.Zone, ID: fmt.Sprint(666 + i), Created: start.Add(-45 * time.Minute)}
+		})
+	}
+	r.learn("", "intend delete 0", "accepted delete 0")
+	r.learn("a", "read gone")
+	r.learn("b", "read gone")
+	if c := r.w.Closed; r.w.Incident != nil || c == nil || c.Code != incident.CodeLeftBehind {
+		t.Fatal(stands(r.w, nil))
+	}
+	for _, name := range []string{"a", "b"} {
+		if asked := r.until(name, incident.Gone, time.Hour); asked != "" || r.w.Incident != nil {
+			t.Errorf("asked for is %q; %s", asked, tale(r.w))
+		}
 	}
 }
 

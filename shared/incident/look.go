@@ -617,6 +617,10 @@ func (m *machine) allReady() bool {
 
 // gone handles a slice that the API does not know.
 func (m *machine) gone(s *Slice) {
+	if s.Made != "" && m.phase() == Clearing {
+		s = m.slice(s.Name)
+		s.Told = s.Incarnation // nobody waited for it, and nobody misses it
+	}
 	m.vanished(s)
 	s = m.w.Slice(s.Name)
 	in, was := m.w.Incident, s.Condition
@@ -737,7 +741,8 @@ func (m *machine) newLife(s *Slice, e Read) {
 	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) // by the queued resource of which another slice is lost again
 	ours := in != nil && (in.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
 	// What was there before the trouble, and only was not read yet, takes nothing over.
-	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
+	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened) &&
+		!(in.Phase == Clearing && ours)
 	switch {
 	case in == nil, in.Phase == Watching, before:
 		m.adoptTheirs(s.Name, e)
