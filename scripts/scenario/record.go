@@ -122,6 +122,7 @@ type Splitter struct {
 	skipped []byte
 	listed  bool // it is a value of an array
 	quoted  bool
+	mark    int // how much of a byte order mark was read
 }
 
 // NewSplitter reads the entries of r, which is called name where places are named.
@@ -215,6 +216,10 @@ func (s *Splitter) newline(i int) {
 // outside looks at the byte i for the beginning of an object.
 func (s *Splitter) outside(i int) int {
 	c := s.buf[i]
+	if s.mark > 0 && c != byteOrderMark[s.mark] {
+		s.pass(byteOrderMark[:s.mark]...) // it began like one
+		return i
+	}
 	if c == '\n' {
 		s.newline(i)
 		return i + 1
@@ -233,13 +238,22 @@ func (s *Splitter) outside(i int) int {
 	case ']':
 		s.answered = s.arrays == 1
 		s.arrays = max(0, s.arrays-1)
-	case ',', 0xEF, 0xBB, 0xBF:
-		// What separates entries, and a byte order mark.
+	case ',':
+	case byteOrderMark[s.mark]:
+		s.mark = (s.mark + 1) % len(byteOrderMark)
 	default:
-		s.listed, s.quoted, s.escaped = s.arrays > 0, c == '"', false
-		s.skipped = append(make([]byte, 0, shown), c)
+		s.pass(c)
 	}
 	return i + 1
+}
+
+// byteOrderMark is what some editors put before the text; files put one behind the other have it in between.
+var byteOrderMark = [...]byte{0xEF, 0xBB, 0xBF}
+
+// pass begins to pass over what is no object, and begins so.
+func (s *Splitter) pass(began ...byte) {
+	s.listed, s.quoted, s.escaped, s.mark = s.arrays > 0, began[0] == '"', false, 0
+	s.skipped = append(make([]byte, 0, shown), began...)
 }
 
 // shown is how much is kept of what is no object, to tell how it begins.
@@ -374,6 +388,9 @@ func (s *Splitter) fault(r Record, err error) {
 }
 
 func (s *Splitter) end() {
+	if s.mark > 0 {
+		s.pass(byteOrderMark[:s.mark]...)
+	}
 	switch {
 	case !errors.Is(s.err, io.EOF):
 		s.fault(Record{Line: s.line}, s.err)

@@ -38,6 +38,9 @@ func TestRecords(t *testing.T) {
 		"objects side by side":       {`{"a":1}{"b":2}`, []string{`{"a":1}`, `{"b":2}`}, nil},
 		"an object over many lines":  {"{\n  \"a\": {\n    \"b\": 1\n  }\n}\n", []string{"{\n  \"a\": {\n    \"b\": 1\n  }\n}"}, nil},
 		"a byte order mark":          {"\uFEFF{\"a\":1}", []string{`{"a":1}`}, nil},
+		"a mark in the middle":       {"{\"a\":1}\n\uFEFF{\"b\":2}", []string{`{"a":1}`, `{"b":2}`}, nil},
+		"half a byte order mark":     {"[\xef\xbb]", nil, []string{`f:1: "\xef\xbb" is no JSON log entry`}},
+		"half a mark at the end":     {"{\"a\":1}\n\xef", []string{`{"a":1}`}, []string{`f:2: "\xef" is no JSON log entry`}},
 		"braces in a string":         {`{"a":"}{\"}"}`, []string{`{"a":"}{\"}"}`}, nil},
 		"nothing":                    {"", nil, []string{"f: there is no log entry in it"}},
 		"nothing but space":          {" \n\t\n", nil, []string{"f: there is no log entry in it"}},
@@ -105,6 +108,8 @@ func TestRecordsAreNumbered(t *testing.T) {
 func FuzzRecords(f *testing.F) {
 	f.Add([]byte("[{\"a\":1},\n{\"b\":\"}\"}]"))
 	f.Add([]byte("{\"a\":\n{\"b\":1}"))
+	f.Add([]byte("[\xbf]")) // a byte order mark is three bytes, and no two of them
+	f.Add([]byte("\xef\xbb\xbf{}\xef\xbb"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		total := 0
 		calls := 0
