@@ -741,21 +741,20 @@ func (m *machine) newLife(s *Slice, e Read) {
 	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) // by the queued resource of which another slice is lost again
 	ours := in != nil && (in.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
 	// What was there before the trouble, and only was not read yet, takes nothing over.
-	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened) &&
-		!(in.Phase == Clearing && ours)
+	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
 	switch {
+	case ours && in.Phase == Clearing:
+		m.adopt(s.Name, e, ours)
+		m.slice(s.Name).Made = in.ID
+		m.brings(s.Name, e)
+		m.nowLives(s.Name)
+		m.clear()
 	case in == nil, in.Phase == Watching, before:
 		m.adoptTheirs(s.Name, e)
 		if in != nil {
 			m.line(LineSeen, fmt.Sprintf("node %s was created again in %s by somebody else", s.Name, e.Zone), "")
 			m.react(m.w.Slice(s.Name), e, Gone)
 		}
-	case in.Phase == Clearing && ours:
-		m.adopt(s.Name, e, ours)
-		m.slice(s.Name).Made = in.ID
-		m.brings(s.Name, e)
-		m.nowLives(s.Name)
-		m.clear()
 	case in.Phase == Clearing && s.leftBehind() && s.Zone != e.Zone:
 		// What is ours goes first; theirs is read again when the incident is over.
 	case in.Phase == Clearing:
@@ -890,11 +889,10 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 func (m *machine) called(e Called) {
 	s := m.w.Slice(e.Slice)
 	deletes := e.Method == "DeleteNode" || e.Method == "DeleteQueuedResource"
-	former := s != nil && (m.inItsPlace(s) || m.cameToNothing(s))
 	switch {
-	case s == nil, m.formerly(s) && !(deletes && former):
+	case s == nil, m.formerly(s) && !(deletes && m.inItsStead(s)):
 		return
-	case deletes && !former && e.Zone != "" && e.Zone != s.Zone && e.Zone != m.expectedZone(s):
+	case deletes && !m.inItsStead(s) && e.Zone != "" && e.Zone != s.Zone && e.Zone != m.expectedZone(s):
 		if m.w.waitsFor(s, e.Zone) {
 			s = m.slice(s.Name)
 			s.Moved, s.Until = true, m.when().Add(TakeOverFor) // it was the life before that may have trained on
@@ -932,6 +930,9 @@ func (m *machine) called(e Called) {
 func (m *machine) formerly(s *Slice) bool {
 	return !m.from.Time.IsZero() && m.when().Before(s.Incarnation.Created)
 }
+
+// inItsStead reports whether who deleted the life before has given up the slice, though it has had another life since.
+func (m *machine) inItsStead(s *Slice) bool { return m.inItsPlace(s) || m.cameToNothing(s) }
 
 // inItsPlace reports whether this life of a slice is one that we make in the middle of this incident, in the place of the one
 // to which the evidence came when it was lost already: who deleted that takes the slice in hand, and nobody trains in this one yet.
@@ -971,7 +972,7 @@ func (m *machine) releaseDeleted(s *Slice, all bool) bool {
 	news := false
 	for _, name := range names {
 		switch o := m.w.Slice(name); {
-		case m.formerly(o) && !m.inItsPlace(o) && !m.cameToNothing(o):
+		case m.formerly(o) && !m.inItsStead(o):
 		case !o.IsReleased():
 			o = m.slice(name)
 			o.Released, o.Made, news = m.now, "", true

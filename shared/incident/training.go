@@ -66,19 +66,16 @@ func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
 	if t == nil || r.Attempt < t.Names || r.Report == events.ReportNotice {
 		return
 	}
-	why := fmt.Sprintf("the crew runs attempt %d", r.Attempt)
 	switch {
 	case !t.Begun.IsZero():
-		m.leased(*t, why)
+		m.letIn(t.admits)
 	case t.Action == events.ActionAdmit:
 		m.letIn(func(o Slice) bool { return o.Name == s.Name })
-		m.resume(why)
-	default:
-		m.resume(why)
 	}
+	m.resume(fmt.Sprintf("the crew runs attempt %d", r.Attempt))
 }
 
-// names anew what a lease is to name that nobody has begun to write, once the crews have got as far by themselves: none would begin
+// namesAnew names anew what a lease is to name that nobody has begun to write, once the crews have got as far by themselves: none would begin
 // anew for an attempt that runs.
 func (m *machine) namesAnew() {
 	if m.phase() != Admitting {
