@@ -501,6 +501,19 @@ func TestReplayOfOnesOwnEntries(t *testing.T) {
 	}
 }
 
+// TestReplayCountsNoTimeThatAnEntryDoesNotGive: what is only noted may have none.
+func TestReplayCountsNoTimeThatAnEntryDoesNotGive(t *testing.T) {
+	timeless := `{"data":"the pool is upgrading","attributes":{"cluster_name":"c","cluster_location":"us-west4-a","project_id":"mine",
+"type_url":"type.googleapis.com/google.container.v1beta1.UpgradeEvent","payload":"{\"resourceType\":\"NODE_POOL\"}"}}`
+	timed := `{"logName":"projects/mine/logs/syslog","timestamp":"` + at + `"}`
+	for _, text := range []string{timeless, timed, timeless + timed, timed + timeless} {
+		out, errOut, code := call(t, text, "replay", "-")
+		if code != exitDone || !strings.Contains(out, "ignored") || !strings.Contains(out, "(0 s of virtual time") {
+			t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
+		}
+	}
+}
+
 func TestReplayTakesTheFleetFromAListing(t *testing.T) {
 	fleet := write(t, "fleet.json", `[{"name":"projects/mine/locations/us-west4-a/nodes/llama-8b","acceleratorType":"v5litepod-32","id":"7711",
 "createTime":"2026-11-01T00:00:00Z","state":"READY","schedulingConfig":{"spot":true},"metadata":{"pitstop-checkpoint-dir":"gs://mine/llama"}},

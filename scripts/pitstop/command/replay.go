@@ -146,8 +146,9 @@ func (t *tally) add(s *scenario.Story) {
 	}
 	t.open += len(s.Open)
 	t.faults += len(s.Faults)
-	if n := len(s.Lines); n > 0 {
-		t.virtual += s.Lines[n-1].Time.Sub(s.Lines[0].Time)
+	timeless := func(l scenario.Line) bool { return l.Time.IsZero() } // an entry that is only noted may give none
+	if timed := slices.DeleteFunc(slices.Clone(s.Lines), timeless); len(timed) > 0 {
+		t.virtual += timed[len(timed)-1].Time.Sub(timed[0].Time)
 	}
 }
 
