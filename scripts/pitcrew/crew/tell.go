@@ -197,8 +197,9 @@ func (c *crew) progressOf(ctx context.Context, t *child.Child) progressed {
 	case <-ctx.Done():
 		return late
 	}
+	path, began := c.ProgressFile, t.Began // whoever waits on touches nothing of the crew's
 	go func() {
-		n, at := progress(c.ProgressFile, t.Began)
+		n, at := progress(path, began)
 		said <- progressed{n: n, at: at}
 		<-c.reader
 	}()
