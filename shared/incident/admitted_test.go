@@ -439,6 +439,40 @@ func TestATrainingThatRunsIsNotAdmittedAgain(t *testing.T) {
 	}
 }
 
+// TestATrainingThatOnlyItsMachineTellsOfIsNotAdmittedAgain: a crew began by itself where its slice waits to be admitted, and none of its
+// lines comes. What it writes on its machine says so.
+func TestATrainingThatOnlyItsMachineTellsOfIsNotAdmittedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		runs     bool
+		seen     time.Duration
+		admitted bool
+	}{
+		"it runs":     {true, 0, true},
+		"it ran":      {true, -time.Hour, false},
+		"it does not": {false, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTour(t, quiet(true), "everything")
+			r.learn("llama-8b", "owner deletes", "read gone")
+			r.policy = "watch"
+			life := r.made(far, "9001")
+			r.read("llama-8b", incident.Ready, life)
+			for r.w.Incident != nil || !r.w.Hushed(r.now) {
+				r.tick(time.Minute)
+			}
+			r.give(incident.Beat{
+				Origin: incident.Origin{Time: r.now, Rank: events.RankUser}, Slice: "llama-8b", Incarnation: life,
+				Seen: r.now.Add(c.seen), StepAt: r.now.Add(c.seen), Runs: c.runs, Attempt: r.w.Crew.Named,
+			})
+			r.policy = "everything"
+			asked := r.tick(time.Minute) + r.tick(time.Minute)
+			if admitted := asked == ""; admitted != c.admitted {
+				t.Errorf("asked for is %q: %s", asked, stands(r.w, nil))
+			}
+		})
+	}
+}
+
 // TestARefusedRestartMakesNoTrainingUnadmitted: the lease that names its life was written, though its answer was lost, and one for a
 // restart was refused later. Training runs by the first.
 func TestARefusedRestartMakesNoTrainingUnadmitted(t *testing.T) {

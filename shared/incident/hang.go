@@ -17,6 +17,9 @@ type Heard struct {
 	Attempt int       `json:"attempt,omitzero"`
 }
 
+// runs reports whether the crew said so just before it was listened for.
+func (h Heard) runs() bool { return h.Runs && h.At.Sub(h.Seen) < HeardFor }
+
 // patience is three times the longest gap between two steps that was seen.
 func (p Progress) patience() time.Duration { return 3 * time.Duration(p.GapSeconds) * time.Second }
 
@@ -136,6 +139,9 @@ func (m *machine) steps(e Beat) {
 		return t
 	}
 	m.slice(s.Name).Heard = Heard{At: m.now, Seen: clamped(e.Seen), Runs: e.Runs, Attempt: e.Attempt}
+	if m.w.Slice(s.Name).Heard.runs() {
+		m.trains(s, e.Attempt) // no line may have come of it
+	}
 	if at := clamped(e.StepAt); at.After(m.w.Progress.Stepped) && at.After(m.w.Progress.At) {
 		m.w.Progress.Stepped = at
 	}
@@ -154,7 +160,7 @@ func (m *machine) hangs() {
 			return // its crew is listened for first
 		}
 		read = read && !h.Seen.IsZero()
-		runs = runs || h.Runs && h.At.Sub(h.Seen) < HeardFor
+		runs = runs || h.runs()
 	}
 	silent := m.now.Sub(since)
 	early := silent < usual+Grace

@@ -87,14 +87,19 @@ func (m *machine) namesAnew() {
 	}
 }
 
-// runsIn takes it from the report of a crew that training runs in what was made, or waits to be admitted, though nobody admitted it: a
-// crew that finds itself in the place of the life that the lease names takes the lease over after a while, and so does one where no
-// lease of ours was ever written.
+// runsIn takes it from the report of a crew that training runs in its slice, though nobody admitted it.
 func (m *machine) runsIn(s *Slice, r events.CrewReport) {
 	group, _, ok := events.WorkerGroup(r.Hostname)
-	runs := r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved
-	led := s.Moved || m.w.elsewhere(s) && r.Attempt >= s.Lease // by the lease, whatever became of the answer to it
-	if !runs || !ok || group != s.Group || s.Made == "" && !led || s.Condition == Gone || s.Condition == Lost {
+	if runs := r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved; runs && ok && group == s.Group {
+		m.trains(s, r.Attempt)
+	}
+}
+
+// trains takes it that training runs in what was made, or waits to be admitted, though nobody admitted it: a crew that finds itself in
+// the place of the life that the lease names takes the lease over after a while, and so does one where no lease of ours was ever written.
+func (m *machine) trains(s *Slice, attempt int) {
+	led := s.Moved || m.w.elsewhere(s) && attempt >= s.Lease // by the lease, whatever became of the answer to it
+	if s.Made == "" && !led || s.Condition == Gone || s.Condition == Lost {
 		return // or it is told late, of what has ended since
 	}
 	if m.phase() == Clearing && s.IsReleased() {
