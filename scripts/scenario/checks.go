@@ -86,8 +86,9 @@ type record struct {
 	skewed time.Time
 	// taken is when the owner deleted a slice in quiet times, and the log says so, by slice.
 	taken map[string]time.Time
-	// ordered are the shapes besides the first in which the owner has created a slice.
+	// ordered are the shapes besides the first in which the owner has created a slice, order is the one in which somebody did last, by slice.
 	ordered []string
+	order   map[string]string
 	// stopped is who stopped a slice that is stopped, where a person did, by slice.
 	stopped map[string]string
 	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
@@ -95,6 +96,8 @@ type record struct {
 	left, closed time.Time
 	// suspected are the lives on which Google suspects abuse, and when a person was told of that.
 	suspected map[string]time.Time
+	// failed is when the training failed of which an incident told last.
+	failed time.Time
 	// escalated is when an incident was left to a person last, but for those that deleted what another one had left.
 	escalated time.Time
 	// followed are the lives for which an incident was opened last that was to admit them.
@@ -121,7 +124,7 @@ func newChecks(w *world) *checks {
 func (c *checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, wanted: map[string]time.Time{}, suspected: map[string]time.Time{}}
+		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, wanted: map[string]time.Time{}, order: map[string]string{}, suspected: map[string]time.Time{}}
 		c.of[workload] = r
 	}
 	return r
@@ -612,7 +615,7 @@ func (c *checks) shaped(e tputest.Event, doc incident.Workload, slice string) {
 			continue
 		}
 		others = others || o.AcceleratorType == is
-		if o.AcceleratorType != is {
+		if mine := c.orderedAs(slice); o.AcceleratorType != is && (is != mine || c.orderedAs(s.Name) == mine) { // else they were ordered in several shapes
 			c.violated("all or none", doc.ID, "%s was created as %s while %s is %s", slice, is, s.Name, o.AcceleratorType)
 		}
 	}
@@ -636,6 +639,15 @@ func (c *checks) ordered(f SliceConfig, shape string) {
 		r := c.record(c.workload(f.Name))
 		r.ordered = append(r.ordered, shape)
 	}
+}
+
+// orderedAs is the shape in which a slice of the fleet was ordered last.
+func (c *checks) orderedAs(slice string) string {
+	if shape := c.record(c.workload(slice)).order[slice]; shape != "" {
+		return shape
+	}
+	i := slices.IndexFunc(c.Fleet, func(f SliceConfig) bool { return f.Name == slice })
+	return c.Fleet[i].Accelerator
 }
 
 // devices are those that the batch of a slice of the fleet is for.
@@ -693,6 +705,11 @@ func (c *checks) lived(e tputest.Event) {
 		return
 	}
 	r := c.record(c.workload(e.Node))
+	if e.Kind == tputest.Called && e.Method == "CreateNode" && e.Code == 0 && e.Principal != ours(c.Project) {
+		if n := c.api.Node(e.Zone, e.Node); n != nil {
+			r.order[e.Node] = n.AcceleratorType
+		}
+	}
 	if created := e.Incarnation.Created; e.Kind == tputest.Lost && created.After(r.released[e.Node]) && created.After(r.taken[e.Node]) {
 		delete(r.released, e.Node) // they have ordered it again, so they want it, and Google took it before it could be used
 		delete(r.taken, e.Node)
@@ -891,9 +908,14 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	for _, s := range w.Slices {
 		t := c.trainings[s.Name]
 		if w.Incident.Cause == events.CauseCrash && t != nil {
-			failed := t.Failed()
-			explained = explained || t.Started().After(r.closed) || failed.After(r.opened) && failed.After(w.Progress.At)
+			down := w.Incident.Down // each end of an attempt is told on its own, however late its line comes
+			explained = explained || t.Started().After(r.closed) || slices.ContainsFunc(t.Failures(), func(failed time.Time) bool {
+				return failed.After(r.opened) && failed.After(w.Progress.At) || failed.Equal(down) && down.After(r.failed)
+			})
 		}
+	}
+	if w.Incident.Cause == events.CauseCrash && w.Incident.Down.After(r.failed) {
+		r.failed = w.Incident.Down
 	}
 	explained = explained || now.Sub(r.skewed) < incident.Grace
 	// What an incident had ordered may come when it is over.

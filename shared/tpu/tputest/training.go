@@ -124,8 +124,9 @@ type Training struct {
 	// ran is the life in which the last attempt was begun, began when that was, haunted when a zombie of a former life wrote last.
 	ran            events.Incarnation
 	began, haunted time.Time
-	// started is when an attempt was begun last that was no restart of the crew's own, fell when one ended by itself.
-	started, fell time.Time
+	// started is when an attempt was begun last that was no restart of the crew's own, failures are when attempts ended by themselves.
+	started  time.Time
+	failures []time.Time
 }
 
 // NewTraining begins a run on a machine that has been up for long.
@@ -276,11 +277,11 @@ func (t *Training) Started() time.Time {
 	return t.started
 }
 
-// Failed is when an attempt ended by itself last.
-func (t *Training) Failed() time.Time {
+// Failures are when attempts ended by themselves, in that order.
+func (t *Training) Failures() []time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.fell
+	return slices.Clone(t.failures)
 }
 
 // Ran is the life in which steps were done last, or were to be.
@@ -506,7 +507,7 @@ func (t *Training) take(raw []byte) {
 // ended is the end of an attempt by itself. The crew restarts it, within its own budget.
 func (t *Training) ended() {
 	t.stop()
-	t.crashed, t.fell = true, t.Clock.Now()
+	t.crashed, t.failures = true, append(t.failures, t.Clock.Now())
 	if t.NoCrew {
 		return
 	}
