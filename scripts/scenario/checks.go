@@ -40,6 +40,8 @@ type checks struct {
 	untimely map[string]bool
 	// abuse is what Google suspects, by life.
 	abuse map[string]suspicion
+	// order is the shape in which somebody ordered a slice last, by slice.
+	order map[string]string
 	// policies are the policy files that were in force, each from a time on.
 	policies []inForce
 
@@ -86,9 +88,8 @@ type record struct {
 	skewed time.Time
 	// taken is when the owner deleted a slice in quiet times, and the log says so, by slice.
 	taken map[string]time.Time
-	// ordered are the shapes besides the first in which the owner has created a slice, order is the one in which somebody did last, by slice.
+	// ordered are the shapes besides the first in which the owner has created a slice.
 	ordered []string
-	order   map[string]string
 	// stopped is who stopped a slice that is stopped, where a person did, by slice.
 	stopped map[string]string
 	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
@@ -113,18 +114,22 @@ type record struct {
 }
 
 func newChecks(w *world) *checks {
-	return &checks{
+	c := &checks{
 		world: w, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
 		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
 		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{},
-		policies: []inForce{{w.Start, w.opts.Policy}},
+		policies: []inForce{{w.Start, w.opts.Policy}}, order: map[string]string{},
 	}
+	for _, f := range w.Fleet {
+		c.order[f.Name] = f.Accelerator
+	}
+	return c
 }
 
 func (c *checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, wanted: map[string]time.Time{}, order: map[string]string{}, suspected: map[string]time.Time{}}
+		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, wanted: map[string]time.Time{}, suspected: map[string]time.Time{}}
 		c.of[workload] = r
 	}
 	return r
@@ -615,7 +620,8 @@ func (c *checks) shaped(e tputest.Event, doc incident.Workload, slice string) {
 			continue
 		}
 		others = others || o.AcceleratorType == is
-		if mine := c.orderedAs(slice); o.AcceleratorType != is && (is != mine || c.orderedAs(s.Name) == mine) { // else they were ordered in several shapes
+		unlike := is == c.order[slice] && is != c.order[s.Name] // somebody ordered them in several shapes
+		if o.AcceleratorType != is && !unlike {
 			c.violated("all or none", doc.ID, "%s was created as %s while %s is %s", slice, is, s.Name, o.AcceleratorType)
 		}
 	}
@@ -639,15 +645,6 @@ func (c *checks) ordered(f SliceConfig, shape string) {
 		r := c.record(c.workload(f.Name))
 		r.ordered = append(r.ordered, shape)
 	}
-}
-
-// orderedAs is the shape in which a slice of the fleet was ordered last.
-func (c *checks) orderedAs(slice string) string {
-	if shape := c.record(c.workload(slice)).order[slice]; shape != "" {
-		return shape
-	}
-	i := slices.IndexFunc(c.Fleet, func(f SliceConfig) bool { return f.Name == slice })
-	return c.Fleet[i].Accelerator
 }
 
 // devices are those that the batch of a slice of the fleet is for.
@@ -707,7 +704,7 @@ func (c *checks) lived(e tputest.Event) {
 	r := c.record(c.workload(e.Node))
 	if e.Kind == tputest.Called && e.Method == "CreateNode" && e.Code == 0 && e.Principal != ours(c.Project) {
 		if n := c.api.Node(e.Zone, e.Node); n != nil {
-			r.order[e.Node] = n.AcceleratorType
+			c.order[e.Node] = n.AcceleratorType
 		}
 	}
 	if created := e.Incarnation.Created; e.Kind == tputest.Lost && created.After(r.released[e.Node]) && created.After(r.taken[e.Node]) {

@@ -263,8 +263,8 @@ func (w Workload) MayTrain(now time.Time) (why string, heard bool) {
 	since, usual := w.silence()
 	for _, s := range w.idle() {
 		h := s.Heard
-		lately := !h.At.Before(in.Opened) && now.Sub(h.At) <= HeardFor && h.At.Sub(h.Seen) < HeardFor
-		if lately && h.Runs && (!w.Crew.told(h.Attempt) || now.Sub(since) < usual) {
+		lately := !h.At.Before(in.Opened) && now.Sub(h.At) <= HeardFor
+		if lately && h.runs() && (!w.Crew.told(h.Attempt) || now.Sub(since) < usual) {
 			return "the crew of " + s.Name + " says that the training runs", true
 		}
 	}

@@ -138,8 +138,9 @@ func (m *machine) steps(e Beat) {
 		}
 		return t
 	}
-	m.slice(s.Name).Heard = Heard{At: m.now, Seen: clamped(e.Seen), Runs: e.Runs, Attempt: e.Attempt}
-	if m.w.Slice(s.Name).Heard.runs() {
+	s = m.slice(s.Name)
+	s.Heard = Heard{At: m.now, Seen: clamped(e.Seen), Runs: e.Runs, Attempt: e.Attempt}
+	if s.Heard.runs() {
 		m.trains(s, e.Attempt) // no line may have come of it
 	}
 	if at := clamped(e.StepAt); at.After(m.w.Progress.Stepped) && at.After(m.w.Progress.At) {
