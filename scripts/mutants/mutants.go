@@ -38,6 +38,10 @@ var common = []mutant{
 	{"4 one", "a life whose end was told opens again", []edit{
 		{"shared/incident/workload.go", "	return s.theirs(w) || s.Told.Same(s.Incarnation) || s", "	return s.theirs(w) || s"},
 	}},
+	{"4 one", "the end of an attempt is told as often as its line comes", []edit{
+		{"shared/incident/training.go", "r.Signal == \"\" || r.Attempt <= m.w.Crew.Exited {\n", "r.Signal == \"\" {\n"},
+		{"shared/incident/maintenance.go", "	return m.from.Time.After(m.w.Progress.At)\n", "	return true\n"},
+	}},
 	{"5 budgets", "restarts have no bound", []edit{
 		{"shared/incident/training.go", "	case m.w.Budgets.Restarts >= MaxRestarts:\n", "	case m.w.Budgets.Restarts >= 1000:\n"},
 	}},

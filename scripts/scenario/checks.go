@@ -97,8 +97,8 @@ type record struct {
 	left, closed time.Time
 	// suspected are the lives on which Google suspects abuse, and when a person was told of that.
 	suspected map[string]time.Time
-	// failed is when the training failed of which an incident told last.
-	failed time.Time
+	// exited is the last attempt of whose end had been told before the document that is looked at.
+	exited int
 	// escalated is when an incident was left to a person last, but for those that deleted what another one had left.
 	escalated time.Time
 	// followed are the lives for which an incident was opened last that was to admit them.
@@ -828,7 +828,7 @@ func (c *checks) moved(before, after incident.Workload) {
 	if r.last != nil && r.last.Epoch > after.Epoch {
 		return // it is told late: what came behind it was told already
 	}
-	r.last = &after
+	r.last, r.exited = &after, before.Crew.Exited
 	c.pace(r, before, after)
 	if after.Epoch < before.Epoch {
 		c.violated("1 fence", after.ID, "the epoch went from %d to %d", before.Epoch, after.Epoch)
@@ -905,14 +905,11 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	for _, s := range w.Slices {
 		t := c.trainings[s.Name]
 		if w.Incident.Cause == events.CauseCrash && t != nil {
-			down := w.Incident.Down // each end of an attempt is told on its own, however late its line comes
+			fresh := w.Crew.Exited > r.exited // of the end of this attempt nothing had told, however late its line comes
 			explained = explained || t.Started().After(r.closed) || slices.ContainsFunc(t.Failures(), func(failed time.Time) bool {
-				return failed.After(r.opened) && failed.After(w.Progress.At) || failed.Equal(down) && down.After(r.failed)
+				return failed.After(r.opened) && failed.After(w.Progress.At) || fresh && failed.Equal(w.Incident.Down)
 			})
 		}
-	}
-	if w.Incident.Cause == events.CauseCrash && w.Incident.Down.After(r.failed) {
-		r.failed = w.Incident.Down
 	}
 	explained = explained || now.Sub(r.skewed) < incident.Grace
 	// What an incident had ordered may come when it is over.
