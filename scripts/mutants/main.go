@@ -51,6 +51,11 @@ func main() {
 }
 
 func run(ctx context.Context, seeds int, names []string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(mutants, func(m mutant) bool { return m.name == name }) {
+			return fmt.Errorf("there is no mutant %q; without a name all are run", name)
+		}
+	}
 	root, err := output(ctx, ".", "git", "rev-parse", "--show-toplevel")
 	if err != nil {
 		return err

@@ -84,6 +84,14 @@ var common = []mutant{
 	{"10 lost", "the look has no deadline", []edit{
 		{"shared/incident/look.go", "	m.enter(Looking, m.now.Add(LookFor))\n", "	m.enter(Looking, time.Time{})\n"},
 	}},
+	{"10 lost", "after six requests nothing is looked after", []edit{
+		{"shared/incident/maintenance.go", "	case m.w.leftAlone(s):\n		return false\n	case m.from", "	case m.w.leftAlone(s) || m.w.Epoch > 6:\n		return false\n	case m.from"},
+	}},
+	{"10 lost", "nobody is told of a training that fails for good", []edit{
+		{"shared/incident/training.go", "		if m.opens(s) && !m.left() && s.Condition", "		if false && s.Condition"},
+		{"shared/incident/training.go", "r.Attempt <= m.w.Crew.GaveUp || !m.opens(s) ||", "r.Attempt >= 0 ||"},
+		{"shared/incident/hang.go", "	return since.After(w.Progress.Told)\n", "	return since.IsZero()\n"},
+	}},
 	{"record", "a request for a save is not recorded", []edit{
 		{"shared/incident/call.go", "		if w.Directory != \"\" {\n			all", "		if false {\n			all"},
 		{"shared/incident/call.go", "s := w.Slices[i]; s.Condition == Ready {", "s := w.Slices[i]; s.Condition == Gone {"},

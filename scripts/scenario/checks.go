@@ -92,6 +92,8 @@ type record struct {
 	ordered []string
 	// stopped is who stopped a slice that is stopped, where a person did, by slice.
 	stopped map[string]string
+	// broken is since when a slice is not usable of which nobody was told, by slice.
+	broken map[string]time.Time
 	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
 	told         bool
 	left, closed time.Time
@@ -129,7 +131,7 @@ func newChecks(w *world) *checks {
 func (c *checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, wanted: map[string]time.Time{}, suspected: map[string]time.Time{}}
+		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, wanted: map[string]time.Time{}, suspected: map[string]time.Time{}, broken: map[string]time.Time{}}
 		c.of[workload] = r
 	}
 	return r
@@ -698,6 +700,7 @@ func (c *checks) lived(e tputest.Event) {
 	if e.Kind == tputest.Called && e.Method == "StopNode" && e.Code == 0 {
 		c.record(c.workload(e.Node)).stopped[e.Node] = e.Principal
 	}
+	c.breaks(e)
 	if e.Node == "" {
 		return
 	}
@@ -940,6 +943,10 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	case in.Outcome == incident.Withdrawn: // which mends nothing
 	case in.Outcome == incident.Escalated, in.Outcome == incident.Observed, cancelled(in):
 		r.told, r.left = true, r.closed
+		clear(r.broken)
+	case in.Outcome == incident.Released:
+		r.told = false
+		clear(r.broken) // it is its owner's now, as a whole
 	default:
 		r.told = false
 	}

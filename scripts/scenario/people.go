@@ -86,13 +86,15 @@ func (p *people) mind(c SliceConfig) bool {
 	if zone != "" {
 		state, _ = p.api.State(zone, c.Name)
 	}
+	usable := state == "READY" && p.api.Node(zone, c.Name).Health == "HEALTHY"
 	p.checks.unseen(doc, c.Name)
+	p.checks.untold(doc, c.Name, usable)
 	p.checks.happened("mended by its owner", c.Name)
 	switch {
 	case p.checks.record(id).byHand && !p.deleted[c.Name]: // they were told to delete it
 		p.deleted[c.Name] = true
 		p.replace(c, zone, p.shape(c, doc))
-	case state == "READY" && p.api.Node(zone, c.Name).Health == "HEALTHY":
+	case usable:
 		switch {
 		case hangs:
 			p.trainings[c.Name].Crash(137) // killed, and restarted by the crew
