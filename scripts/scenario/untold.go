@@ -41,6 +41,9 @@ func (c *checks) untold(doc incident.Workload, slice string, usable bool) {
 	if doc.ID == "" || r.stopped[slice] != "" || doc.Crew.Finished {
 		return // it was lost before it was ever seen, a person has stopped it, or nothing is left to be done there
 	}
+	if s := doc.Slice(slice); s != nil && s.Unused {
+		return // what was lost within minutes of its order, and never read as usable, is its owner's
+	}
 	since, what := r.broken[slice], "has not been usable"
 	if failures := t.Failures(); usable && len(failures) > 0 && !t.NoCrew {
 		last := failures[len(failures)-1]
