@@ -238,7 +238,7 @@ func (f *Fleet) keep(ctx context.Context, w incident.Workload, s tpu.Slice) erro
 		return nil
 	}
 	known := w.Slice(s.Name)
-	if known != nil && s.Incarnation.Older(known.Incarnation) {
+	if known != nil && known.Former(s.Incarnation) {
 		return nil // it is not the slice, or not any more
 	}
 	if len(s.Spec) > 0 && (known == nil || known.Spec != s.SpecHash) {
@@ -343,7 +343,7 @@ func livesElsewhere(w incident.Workload, s tpu.Slice) bool {
 		return len(w.Slices) > 0 && w.Slices[0].Zone != s.Zone
 	}
 	over := known.Condition == incident.Gone || known.Condition == incident.Lost || known.Condition == incident.Deleting
-	return known.Zone != s.Zone && (!over || s.Incarnation.Older(known.Incarnation))
+	return known.Zone != s.Zone && (!over || known.Former(s.Incarnation))
 }
 
 // MapHosts reads the host names of a life of a slice and records whom they belong to, so that entries about its workers

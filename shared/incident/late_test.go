@@ -196,6 +196,72 @@ func TestASecondLifeOfOursIsTold(t *testing.T) {
 	}
 }
 
+// TestWhatTheyCreatedJustBeforeOursIsTaken: its owner creates the slice again in another zone, a moment before our own creation is
+// accepted. Theirs is the older life of the two and the one that stays: where only a younger one counted, nobody would ever look after
+// it, and it would be created a second time.
+func TestWhatTheyCreatedJustBeforeOursIsTaken(t *testing.T) {
+	r := newTour(t, quiet(true), "everything")
+	r.learn("llama-8b", "preempted", "read lost")
+	r.learn("", "intend delete 0", "accepted delete 0")
+	r.learn("llama-8b", "read gone")
+	read := func(c incident.Condition, life events.Incarnation, id string) string {
+		return r.give(incident.Read{
+			Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: life.Zone, Condition: c, State: string(c),
+			Incarnation: life, Incident: id,
+			Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: "spec1", Label: "night", Directory: r.w.Directory},
+		})
+	}
+	id, zone := r.w.Incident.ID, r.w.Slices[0].Zone
+	theirs := events.Incarnation{Zone: far, ID: "9001", Created: r.now.Add(time.Second)}
+	r.tick(2 * time.Second)
+	ours := events.Incarnation{Zone: zone, ID: "9002", Created: r.now}
+	r.learn("", "intend create 0", "accepted create 0")
+	if read(incident.Creating, ours, id); r.w.Slices[0].Made != id {
+		t.Fatalf("ours is not there: %s", tale(r.w))
+	}
+	if read(incident.Creating, theirs, ""); !r.w.Slices[0].Incarnation.Same(ours) {
+		t.Fatalf("what is ours was forgotten: %s", tale(r.w))
+	}
+	r.learn("llama-8b", "owner creates")
+	r.tick(time.Minute)
+	r.learn("", "intend delete 0", "accepted delete 0")
+	r.give(incident.Read{Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: zone, Condition: incident.Gone})
+	if r.w.Incident != nil || r.w.Closed.Outcome != incident.Released || r.w.Closed.Code != incident.CodeTakenOver {
+		t.Fatalf("it stands as %s", tale(r.w))
+	}
+	r.now = r.now.Add(time.Minute)
+	if asked := read(incident.Ready, theirs, ""); asked != "" || !r.w.Slices[0].Incarnation.Same(theirs) || r.w.Incident != nil {
+		t.Errorf("asked for is %q, it lives as %v; %s", asked, r.w.Slices[0].Incarnation, stands(r.w, nil))
+	}
+}
+
+func TestALifeIsFormerBehindTheNext(t *testing.T) {
+	at := func(zone string, minute int) events.Incarnation {
+		return events.Incarnation{Zone: zone, ID: fmt.Sprint(minute), Created: time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC)}
+	}
+	const near = "us-west4-a"
+	for name, row := range map[string]struct {
+		admitted, last events.Incarnation
+		condition      incident.Condition
+		life           events.Incarnation
+		want           bool
+	}{
+		"a younger one is not": {at(near, 1), at(near, 1), incident.Gone, at(far, 2), false},
+		"an older one is":      {at(near, 3), at(near, 3), incident.Gone, at(far, 2), true},
+		"one between the admitted one and ours that went":       {at(near, 1), at(near, 3), incident.Gone, at(far, 2), false},
+		"but not where ours was":                                {at(near, 1), at(near, 3), incident.Gone, at(near, 2), true},
+		"nor while ours is there":                               {at(near, 1), at(near, 3), incident.Creating, at(far, 2), true},
+		"nor the admitted one":                                  {at(far, 1), at(near, 3), incident.Gone, at(far, 1), true},
+		"nor one before it":                                     {at(near, 2), at(near, 3), incident.Gone, at(far, 1), true},
+		"of one whose age is unknown nobody can say that it is": {at(near, 1), at(near, 3), incident.Gone, events.Incarnation{Zone: far, ID: "x"}, false},
+	} {
+		s := incident.Slice{Zone: near, Admitted: row.admitted, Incarnation: row.last, Condition: row.condition}
+		if got := s.Former(row.life); got != row.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestWhatIsOursGoesBeforeTheirsIsTaken: a queued resource of ours waits in another zone when its owner creates the slice again. Where
 // theirs took its place in the document, nobody would cancel it.
 func TestWhatIsOursGoesBeforeTheirsIsTaken(t *testing.T) {

@@ -157,7 +157,7 @@ func (m *machine) read(e Read) {
 	case m.surplus(s, e):
 		m.tellSurplus(s, e)
 		return
-	case m.when().Before(s.Since), e.Incarnation.Older(s.Incarnation):
+	case m.when().Before(s.Since), s.Former(e.Incarnation):
 		return // an older reading than the one that was decided on, or one of another life than the last
 	case e.Condition == Gone:
 		switch {

@@ -129,6 +129,13 @@ type Slice struct {
 // Named reports whether nothing more is to be had of the host names of the slice's workers.
 func (s Slice) Named() bool { return s.Group != "" || s.Asked }
 
+// Former reports whether a life is over because another one has come since. One that somebody began elsewhere before what we made,
+// which is gone without having been admitted, is not.
+func (s Slice) Former(life events.Incarnation) bool {
+	unused := s.Condition == Gone && !s.Admitted.Same(s.Incarnation) && s.Zone != life.Zone && s.Admitted.Older(life)
+	return life.Older(s.Incarnation) && !unused
+}
+
 // IsReleased reports whether the slice is its owner's business alone.
 func (s Slice) IsReleased() bool { return !s.Released.IsZero() }
 
