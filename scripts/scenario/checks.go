@@ -81,8 +81,8 @@ type record struct {
 	released map[string]time.Time
 	// usable is when a slice became usable last: what was said before that concerns another life.
 	usable map[string]time.Time
-	// wanted is when its owner ordered a slice again that was lost before it was usable.
-	wanted map[string]time.Time
+	// wanted is the life that its owner ordered last of a slice, where that was lost before it was usable.
+	wanted map[string]events.Incarnation
 	// skewed is when an entry about a slice had the time of a clock that goes wrong last: whether it tells of an old loss or of a
 	// new one, nobody can know.
 	skewed time.Time
@@ -131,7 +131,7 @@ func newChecks(w *world) *checks {
 func (c *checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, wanted: map[string]time.Time{}, suspected: map[string]time.Time{}, broken: map[string]time.Time{}}
+		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, wanted: map[string]events.Incarnation{}, suspected: map[string]time.Time{}, broken: map[string]time.Time{}}
 		c.of[workload] = r
 	}
 	return r
@@ -514,10 +514,11 @@ func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Sl
 	}
 }
 
-// takenBack reports whether a person has ended an incident, by a word or by what they did, since the handler of a call looked.
+// takenBack reports whether a person has ended an incident, by a word or by what they did, or what Google suspects has, since the
+// handler of a call looked.
 func (c *checks) takenBack(inst *instance, doc incident.Workload) bool {
 	in := doc.Closed
-	return in != nil && in.Outcome == incident.Released && doc.Ended.After(inst.seen) && c.clock.Now().Sub(inst.seen) <= unseen
+	return in != nil && (in.Outcome == incident.Released || in.Code == incident.CodeAbuse) && doc.Ended.After(inst.seen) && c.clock.Now().Sub(inst.seen) <= unseen
 }
 
 // discarded reports whether an incident was opened to delete what another one had left idle.
@@ -689,7 +690,9 @@ func (c *checks) answered(sub string, m Message, status int) {
 			continue
 		}
 		r := c.record(c.workload(f.Name))
-		if strings.HasPrefix(e.Call.Method, "Delete") && e.Time.After(r.usable[f.Name]) && e.Time.After(r.wanted[f.Name]) {
+		wanted := r.wanted[f.Name]
+		moved := wanted.Created.After(r.usable[f.Name]) && wanted.Zone != e.Subject.Zone // what they delete elsewhere makes room for it
+		if strings.HasPrefix(e.Call.Method, "Delete") && e.Time.After(r.usable[f.Name]) && e.Time.After(wanted.Created) && !moved {
 			r.released[f.Name] = c.clock.Now()
 		}
 	}
@@ -713,7 +716,7 @@ func (c *checks) lived(e tputest.Event) {
 	if created := e.Incarnation.Created; e.Kind == tputest.Lost && created.After(r.released[e.Node]) && created.After(r.taken[e.Node]) {
 		delete(r.released, e.Node) // they have ordered it again, so they want it, and Google took it before it could be used
 		delete(r.taken, e.Node)
-		r.wanted[e.Node] = created
+		r.wanted[e.Node] = e.Incarnation
 	}
 	if e.Kind != tputest.Ready {
 		return
