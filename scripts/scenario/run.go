@@ -473,6 +473,9 @@ func (w *world) act(a Act) {
 		tell("the training on "+a.Hang+" stands still, and says nothing", a.Hang)
 		w.trainings[a.Hang].Hang()
 		w.await(hangs)
+	case a.Mend != "":
+		tell(a.By+" mends the training on "+a.Mend, a.Mend)
+		w.trainings[a.Mend].Loop(0, 0, false)
 	case a.Create != "":
 		tell("the owner creates "+a.Create, a.Create)
 		for _, c := range w.Fleet {

@@ -100,9 +100,8 @@ type TrainerConfig struct {
 	// Fails is how the attempts after the first recorded exit end: each after FailsAfter, with this code. 0 does not fail.
 	Fails      int      `yaml:"fails,omitempty"`
 	FailsAfter Duration `yaml:"fails_after,omitempty"`
-	// FailsTimes bounds how often; 0 is for ever. FailsAnew has the code rise from one to the next.
-	FailsTimes int  `yaml:"fails_times,omitempty"`
-	FailsAnew  bool `yaml:"fails_anew,omitempty"`
+	// FailsAnew has the code rise from one to the next.
+	FailsAnew bool `yaml:"fails_anew,omitempty"`
 	// Torn says that requested saves are never complete.
 	Torn bool `yaml:"torn,omitempty"`
 }
@@ -123,6 +122,8 @@ type Act struct {
 	Stopped string `yaml:"stopped,omitempty"`
 	// Hang has the training of a slice stand still without a word.
 	Hang string `yaml:"hang,omitempty"`
+	// Mend has the training of a slice fail no more.
+	Mend string `yaml:"mend,omitempty"`
 	// Preempt and Withdraw are Google's acts: a slice is taken back without a log entry, announced maintenance is
 	// withdrawn.
 	Preempt  string `yaml:"preempt,omitempty"`
@@ -195,7 +196,7 @@ func (s Scenario) validate() error {
 		if a.At.IsZero() {
 			fault("an act without a time")
 		}
-		for _, n := range []string{a.Delete, a.Create, a.Stop, a.Stopped, a.Hang, a.Preempt, a.Withdraw} {
+		for _, n := range []string{a.Delete, a.Create, a.Stop, a.Stopped, a.Hang, a.Mend, a.Preempt, a.Withdraw} {
 			if n != "" && !names[n] {
 				fault("an act names %s, which is not in the fleet", n)
 			}
