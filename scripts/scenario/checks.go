@@ -83,6 +83,8 @@ type record struct {
 	usable map[string]time.Time
 	// wanted is the life that its owner ordered last of a slice, where that was lost before it was usable.
 	wanted map[string]events.Incarnation
+	// put is the zone in which somebody else created a slice last, by slice.
+	put map[string]string
 	// skewed is when an entry about a slice had the time of a clock that goes wrong last: whether it tells of an old loss or of a
 	// new one, nobody can know.
 	skewed time.Time
@@ -131,7 +133,7 @@ func newChecks(w *world) *checks {
 func (c *checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, wanted: map[string]events.Incarnation{}, suspected: map[string]time.Time{}, broken: map[string]time.Time{}}
+		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, wanted: map[string]events.Incarnation{}, put: map[string]string{}, suspected: map[string]time.Time{}, broken: map[string]time.Time{}}
 		c.of[workload] = r
 	}
 	return r
@@ -691,7 +693,8 @@ func (c *checks) answered(sub string, m Message, status int) {
 		}
 		r := c.record(c.workload(f.Name))
 		wanted := r.wanted[f.Name]
-		moved := wanted.Created.After(r.usable[f.Name]) && wanted.Zone != e.Subject.Zone // what they delete elsewhere makes room for it
+		// What they delete elsewhere makes room for it.
+		moved := wanted.Created.After(r.usable[f.Name]) && wanted.Zone == r.put[f.Name] && wanted.Zone != e.Subject.Zone
 		if strings.HasPrefix(e.Call.Method, "Delete") && e.Time.After(r.usable[f.Name]) && e.Time.After(wanted.Created) && !moved {
 			r.released[f.Name] = c.clock.Now()
 		}
@@ -710,7 +713,7 @@ func (c *checks) lived(e tputest.Event) {
 	r := c.record(c.workload(e.Node))
 	if e.Kind == tputest.Called && e.Method == "CreateNode" && e.Code == 0 && e.Principal != ours(c.Project) {
 		if n := c.api.Node(e.Zone, e.Node); n != nil {
-			c.order[e.Node] = n.AcceleratorType
+			c.order[e.Node], r.put[e.Node] = n.AcceleratorType, e.Zone
 		}
 	}
 	if created := e.Incarnation.Created; e.Kind == tputest.Lost && created.After(r.released[e.Node]) && created.After(r.taken[e.Node]) {
