@@ -2,6 +2,7 @@ package events
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -134,6 +135,11 @@ type CrewRequest struct {
 	By time.Time `json:"by,omitzero"`
 }
 
+// VerdictObject is the name, beside the checkpoints, of the crew's verdict on an attempt.
+func VerdictObject(attempt int) string {
+	return fmt.Sprintf("pitstop-crew/attempt-%06d/verdict.json", attempt)
+}
+
 // LeaseObject and RequestObject are beside the checkpoints: where training may run, and what the crew is asked for.
 const (
 	LeaseObject   = "pitstop-lease.json"
@@ -174,6 +180,53 @@ type CrewState struct {
 	SavedAt time.Time `json:"saved_at,omitzero"`
 	// RequestReadAt is when it last looked for a request beside the checkpoints, and could; that there was none counts.
 	RequestReadAt time.Time `json:"request_read_at,omitzero"`
+	// Verdict is the crew's verdict on the last attempt that it ended for good; absent while an attempt may follow.
+	Verdict *CrewVerdict `json:"verdict,omitzero"`
+}
+
+// CrewVerdict is the crew's last word on a training attempt: no other attempt follows unless the lease names one. The crew
+// creates it once beside the checkpoints, as VerdictObject of the attempt, and repeats it in its guest attribute. A line in
+// the log is only a hint of it.
+//
+// In a Multislice the crew of slice 0 writes a verdict on every attempt, and Restart says that another one follows.
+type CrewVerdict struct {
+	Schema int `json:"schema"`
+	// Attempt is the training attempt that ended. Life is the life of the slice whose crew decided, as that crew knows it:
+	// the slice's name, its zone, and what the host names of its workers have in common. Both have to match the lease.
+	Attempt int       `json:"attempt"`
+	Life    Admission `json:"life"`
+	// Restart says that the crew itself starts the next attempt. Finished says that the job is done: exit 0 in quiet times.
+	// Neither means that the crew has given up.
+	Restart  bool `json:"restart"`
+	Finished bool `json:"finished,omitzero"`
+	// Certain says that the training reached the step that its owner named as the last one, so that nothing takes the end back.
+	Certain bool `json:"certain,omitzero"`
+	// Ended is when the training process ended, by the worker's clock; Step is the last finished step.
+	Ended time.Time `json:"ended,omitzero"`
+	Step  int64     `json:"step,omitzero"`
+	// Code is the exit code of the crew, Reason why it ended, for people, in one line.
+	Code   int    `json:"code,omitzero"`
+	Reason string `json:"reason,omitzero"`
+}
+
+// GaveUp reports whether the crew's own restarts are spent.
+func (v CrewVerdict) GaveUp() bool { return !v.Restart && !v.Finished }
+
+// Validate returns every fault of the verdict, joined.
+func (v CrewVerdict) Validate() error {
+	var f faults
+	f.schema(v.Schema)
+	f.check(v.Attempt > 0, "attempt %d: the first is 1", v.Attempt)
+	f.require("life.slice", v.Life.Slice)
+	f.check(!v.Restart || !v.Finished, "restart and finished exclude each other")
+	f.check(v.Step >= 0, "step %d: steps count from 0", v.Step)
+	return f.err()
+}
+
+// DecodeCrewVerdict reads the verdict of a crew.
+func DecodeCrewVerdict(data []byte) (v CrewVerdict, err error) {
+	err = decode(data, "crew verdict", &v)
+	return v, err
 }
 
 // Validate returns every fault of the state, joined.
@@ -184,6 +237,11 @@ func (s CrewState) Validate() error {
 	f.require("phase", s.Phase)
 	f.check(s.Worker >= 0, "worker %d: the first is 0", s.Worker)
 	f.check(s.Step >= 0 && s.CheckpointStep >= 0, "step %d, checkpoint_step %d: steps count from 0", s.Step, s.CheckpointStep)
+	if s.Verdict != nil {
+		if err := s.Verdict.Validate(); err != nil {
+			f.check(false, "verdict: %w", err)
+		}
+	}
 	return f.err()
 }
 

@@ -120,6 +120,10 @@ var frozen = map[string]struct {
 	"crew.state.v1": {anyOf(events.DecodeCrewState), events.CrewState{
 		Schema: 1, Seen: november(12, 2, 14, 8), Worker: 1, Phase: "running", Attempt: 3, Step: 48213, StepAt: november(12, 2, 14, 5),
 		CheckpointStep: 48190, CheckpointURI: "gs://ckpt/llama-8b/48190", SaveID: "5f0c3a", SavedAt: november(12, 2, 13, 40), RequestReadAt: november(12, 2, 14, 1),
+		Verdict: &events.CrewVerdict{
+			Schema: 1, Attempt: 2, Finished: true, Certain: true, Ended: november(12, 2, 12, 0), Step: 48190, Code: 3, Reason: "exit code 0",
+			Life: events.Admission{Slice: "llama-8b-0", Incarnation: events.Incarnation{Zone: "us-west4-a"}, Workers: "t1v-n-3f2a9c01"},
+		},
 	}},
 	"crew.request.v1": {anyOf(events.DecodeCrewRequest), events.CrewRequest{
 		Schema: 1, SaveID: "5f0c3a", Workload: "demo/llama-8b", Incident: "llama-8b-20261112-3", Action: events.ActionSave,
@@ -275,10 +279,10 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 		faults []string
 	}{
 		"a checkpoint request without anything": {
-			decoders[events.TypeCheckpointRequested], `{}`, append(empty[:6:6], `action "" is none of ["save" "verify" "maintain"]`),
+			decoders[events.TypeCheckpointRequested], `{}`, append(empty[:6:6], `action "" is none of ["save" "verify" "hear" "maintain"]`),
 		},
 		"a checkpoint request that is null": {
-			decoders[events.TypeCheckpointRequested], `null`, append(empty[:6:6], `action "" is none of ["save" "verify" "maintain"]`),
+			decoders[events.TypeCheckpointRequested], `null`, append(empty[:6:6], `action "" is none of ["save" "verify" "hear" "maintain"]`),
 		},
 		"a save without its ID and mode": {
 			decoders[events.TypeCheckpointRequested], `{` + fence + `, "action": "save"}`,
@@ -293,7 +297,7 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 		},
 		"a checkpoint request that would delete": {
 			decoders[events.TypeCheckpointRequested], `{` + fence + `, "action": "delete"}`,
-			[]string{`action "delete" is none of ["save" "verify" "maintain"]`},
+			[]string{`action "delete" is none of ["save" "verify" "hear" "maintain"]`},
 		},
 		"a request before the first of everything": {
 			decoders[events.TypeCheckpointRequested],

@@ -12,6 +12,7 @@ type Action string
 const (
 	ActionSave     Action = "save"     // checkpoint: ask the training to save
 	ActionVerify   Action = "verify"   // checkpoint: look whether a complete checkpoint is there
+	ActionHear     Action = "hear"     // checkpoint: read the crew's verdict on the attempt that the lease names
 	ActionMaintain Action = "maintain" // checkpoint: start the announced maintenance now
 	ActionAdmit    Action = "admit"    // recovery: name the incarnations in which training may run
 	ActionRestart  Action = "restart"  // recovery: ask the crew for a new attempt
@@ -24,7 +25,7 @@ const (
 func (a Action) Destructive() bool { return a == ActionDelete || a == ActionMaintain }
 
 // Mutating reports whether the action changes anything outside the ledger; a pause holds these.
-func (a Action) Mutating() bool { return a != ActionVerify && a != "" }
+func (a Action) Mutating() bool { return a != ActionVerify && a != ActionHear && a != "" }
 
 // Request is the part that every request carries: who asks, for what, and the fence that keeps it from acting on
 // anything but that.
@@ -107,12 +108,12 @@ func (e CheckpointRequested) EventID() string { return e.id(TypeCheckpointReques
 // Validate implements Event.
 func (e CheckpointRequested) Validate() error {
 	var f faults
-	e.check(&f, ActionSave, ActionVerify, ActionMaintain)
+	e.check(&f, ActionSave, ActionVerify, ActionHear, ActionMaintain)
 	if e.Action == ActionSave {
 		f.require("save_id", e.SaveID)
 		f.check(e.Mode == SaveNatural || e.Mode == SaveSignal, "mode %q is neither natural nor signal", e.Mode)
 	}
-	if e.Action == ActionVerify {
+	if e.Action == ActionVerify || e.Action == ActionHear {
 		f.require("directory", e.Directory)
 	}
 	if e.Action == ActionMaintain {

@@ -57,7 +57,7 @@ func (h handler) handle(ctx context.Context, r events.CheckpointRequested) error
 		return h.verify(ctx, w, r)
 	case events.ActionMaintain:
 		return h.maintain(ctx, r)
-	case events.ActionAdmit, events.ActionRestart, events.ActionDelete, events.ActionCreate, events.ActionStart:
+	case events.ActionHear, events.ActionAdmit, events.ActionRestart, events.ActionDelete, events.ActionCreate, events.ActionStart:
 	}
 	return fault.Permanentf("a checkpoint request cannot ask to %s", r.Action)
 }

@@ -93,7 +93,7 @@ func (w Workload) calls(t Task) []Call {
 		if s != nil {
 			return []Call{slice("recreate", s, t.Zone, "CreateNode", "CreateQueuedResource")}
 		}
-	case events.ActionVerify: // which only reads
+	case events.ActionVerify, events.ActionHear: // which only read
 	}
 	return nil
 }

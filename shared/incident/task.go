@@ -131,6 +131,8 @@ func (w Workload) request(t Task, mode events.SaveMode) events.Event {
 		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Mode: mode, By: t.By, Directory: w.Directory}
 	case events.ActionVerify:
 		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Since: t.By, MoreThan: w.verifyPast(), Directory: w.Directory}
+	case events.ActionHear:
+		return events.CheckpointRequested{Request: r, Directory: w.Directory}
 	case events.ActionMaintain:
 		return events.CheckpointRequested{Request: r}
 	case events.ActionAdmit, events.ActionRestart:
@@ -314,7 +316,7 @@ func (w Workload) governs(a events.Action) policy.Switch {
 			}
 		}
 		return policy.Recreate
-	case events.ActionAdmit, events.ActionVerify:
+	case events.ActionAdmit, events.ActionVerify, events.ActionHear:
 	}
 	return ""
 }
@@ -432,7 +434,7 @@ func (m *machine) answered(e Answered) {
 		if s := m.w.Slice(t.Slice); m.phase() == Recreating && !(again && s.Condition == Creating) { // it was counted from its first answer
 			m.inc().Deadline = m.now.Add(RecreateFor) // it is not capacity any more that is waited for
 		}
-	case events.ActionDelete, events.ActionVerify, events.ActionStart:
+	case events.ActionDelete, events.ActionVerify, events.ActionHear, events.ActionStart:
 		// The API's own reading says when it is so.
 	}
 }
@@ -507,7 +509,8 @@ func (m *machine) failed(t *Task, f Failure) {
 	case events.ActionMaintain:
 		m.notMaintained(t, f)
 		return
-	case events.ActionDelete, events.ActionCreate, events.ActionVerify, events.ActionAdmit, events.ActionRestart, events.ActionStart:
+	case events.ActionDelete, events.ActionCreate, events.ActionVerify, events.ActionHear, events.ActionAdmit, events.ActionRestart,
+		events.ActionStart:
 	}
 	if m.moves(*t) && (f.Class == Invalid || f.Class == NotFound) {
 		f.Class = CannotMove // it was taken once, where it was: it is this zone that has something of it not
