@@ -34,8 +34,8 @@ func (k Kind) Known() bool { return k != "" && k != KindForeign }
 // Rank is how far an entry is believed.
 type Rank int
 
-// The ranks, lowest first. Whoever can write to a log can write a user line; only Google writes audit logs; and the
-// API's own reading decides.
+// The ranks, lowest first. Anyone who may write logs can write a user line. Only Google writes audit logs, but anyone who may
+// publish on the topic can forge an entry of one. What Pitstop reads itself decides: the API, or the audit log that patrol asks.
 const (
 	RankUser Rank = iota + 1
 	RankAudit

@@ -490,13 +490,14 @@ func (t *round) ask(ctx context.Context, name string) error {
 		if !ok || a.workload != s.Workload || !a.answers(e) {
 			continue
 		}
+		e.Rank = events.RankReading // the log itself said so, and no message
 		if evidence := fleet.Evidence(e, s, t.Ours); evidence != nil {
 			told[s.Workload] = append(told[s.Workload], evidence)
 		}
 	}
 	for _, a := range asked {
 		switch {
-		case a.slice.Condition != incident.Stopped:
+		case now.Sub(a.slice.Since) < incident.Grace: // entries come late: silence means nothing yet
 		case open != "":
 			t.Fleet.Log.WarnContext(ctx, "audit log unclear", "workload", a.workload, "slice", a.slice.Name, "zone", name, "why", open)
 		default:

@@ -168,17 +168,31 @@ func TestOfWhatWasLeftToAPersonTheLogIsAskedToo(t *testing.T) {
 func TestALogThatCannotBeReadIsNoWord(t *testing.T) {
 	b := vanished(t, tputest.NodeConfig{Spot: true})
 	b.Must(b.API.Vanish(zone, slice))
-	b.Log.Fail(cloudlogtest.Fault{Code: 403, Status: "PERMISSION_DENIED", Message: "no", Times: 100})
-	for range 35 {
+	b.Log.Fail(cloudlogtest.Fault{Code: 403, Status: "PERMISSION_DENIED", Message: "no", Times: 60})
+	for range 60 { // longer than the grace
 		b.Clock.Advance(time.Minute)
 		b.Want(b.tick(), fleettest.Rejected)
 		b.Want(b.sent(), []string(nil))
 	}
 	b.Clock.Advance(time.Minute)
-	b.Want(b.tick(), fleettest.Rejected)
+	b.Want(b.tick(), fleettest.Handled) // the log names nobody
 	b.Want(b.sent(), []string{events.TypeRecreateRequested})
 	b.minutes(1) // nothing is asked any more
 	b.Want(b.Workload(id).Incident.Cause, events.CauseUnknown)
+}
+
+// TestAPersonIsToldThatNobodyCanReadTheLog: nothing is created as long as the owner may have deleted the slice.
+func TestAPersonIsToldThatNobodyCanReadTheLog(t *testing.T) {
+	b := vanished(t, tputest.NodeConfig{Spot: true})
+	b.Must(b.API.Vanish(zone, slice))
+	b.Log.Fail(cloudlogtest.Fault{Code: 403, Status: "PERMISSION_DENIED", Message: "no", Times: 1000})
+	for b.Workload(id).Closed == nil {
+		b.Clock.Advance(time.Minute)
+		b.Want(b.tick(), fleettest.Rejected)
+	}
+	b.Want(b.sent(), []string(nil))
+	b.Want(b.Workload(id).Closed.Code, incident.CodeAuditUnread)
+	b.Want(b.Workload(id).Closed.Outcome, incident.Escalated)
 }
 
 func TestOfWhatIsExplainedNobodyIsAsked(t *testing.T) {

@@ -25,8 +25,12 @@ func newTour(t *testing.T, w incident.Workload, policy string) *tour {
 // give returns what is asked for then.
 func (r *tour) give(e incident.Evidence) (asked string) {
 	r.now = r.now.Add(time.Second)
-	w, sent, _ := incident.Advance(policies[r.policy], r.w, e, r.now)
-	r.w = w
+	var sent []events.Event
+	if _, ticks := e.(incident.Ticked); ticks {
+		r.w, sent, _ = tick(policies[r.policy], r.w, r.now)
+	} else {
+		r.w, sent, _ = incident.Advance(policies[r.policy], r.w, e, r.now)
+	}
 	for _, o := range sent {
 		asked += asks(o)
 	}

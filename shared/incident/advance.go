@@ -272,17 +272,23 @@ func (m *machine) hold(c Code, why string) {
 const HoldMargin = 10 * time.Minute
 
 // trouble adds what went wrong, once per cause and life for as long as the slice is not usable in between, and attributes the
-// incident to the best cause known.
+// incident to the best cause known. It reports whether that is news, or proves what was only reported.
 func (m *machine) trouble(t Trouble, life events.Incarnation) bool {
 	in := m.w.Incident
 	var usable time.Time
 	if s := m.w.Slice(t.Slice); s != nil {
 		usable = s.usable()
 	}
-	for _, known := range in.Troubles {
+	for i, known := range in.Troubles {
 		again := known.At.Before(usable) && !t.At.Before(usable)
 		if known.Cause == t.Cause && known.Slice == t.Slice && known.Life == life.ID && !again {
-			return false
+			if proves := t.Proven && !known.Proven; !proves {
+				return false
+			}
+			in = m.inc()
+			in.Troubles = slices.Clone(in.Troubles)
+			in.Troubles[i].Proven = true
+			return true
 		}
 	}
 	if len(in.Troubles) >= maxTroubles {

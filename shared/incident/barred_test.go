@@ -42,7 +42,7 @@ func TestProvisioningIsNotGivenUpAfterEightTries(t *testing.T) {
 						}, n.now)
 					}
 					n.now = n.now.Add(time.Minute)
-					n.w, _, _ = incident.Advance(policies["spot"], n.w, incident.Ticked{}, n.now)
+					n.w, _, _ = tick(policies["spot"], n.w, n.now)
 				}
 				if took := n.now.Sub(began); c.ends && (n.w.Incident != nil || took < incident.BarredFor || took > incident.BarredFor+time.Hour) {
 					t.Fatalf("it ended after %s; %s", took, tale(n.w))

@@ -155,7 +155,7 @@ func TestTheRecordOfCallsIsBounded(t *testing.T) {
 	made := 1
 	for n.w.Incident.Opened.Add(48 * time.Hour).After(n.now) {
 		n.now = n.now.Add(30 * time.Second)
-		n.w, _, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+		n.w, _, _ = tick(p, n.w, n.now)
 		r := asked(n.w, n.now)
 		if task := n.w.Incident.Tasks[0]; !task.Retry.IsZero() {
 			continue

@@ -66,7 +66,7 @@ func TestAQueuedResourceIsNotLeftWaiting(t *testing.T) {
 	ordered := n.w.Slices[0].Ordered
 	n.now = n.now.Add(time.Hour)
 	var sent []events.Event
-	n.w, sent, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+	n.w, sent, _ = tick(p, n.w, n.now)
 	if d := cmp.Diff("clearing: delete llama-8b", stands(n.w, sent)); d != "" {
 		t.Fatalf("(-want +got):\n%s", d)
 	}

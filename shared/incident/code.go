@@ -37,6 +37,7 @@ const (
 
 	// What keeps a slice from being brought back.
 	CodeUnread         Code = "unread"
+	CodeAuditUnread    Code = "audit_log_unread"
 	CodeNotReady       Code = "not_ready"
 	CodeTaken          Code = "taken"
 	CodeHoldsMore      Code = "holds_more"
@@ -117,6 +118,7 @@ func Codes() []Meaning {
 		{CodeWithdrawn, "Google took the maintenance back before it began"},
 
 		{CodeUnread, "the API, the specification or the place of the checkpoints cannot be read, and not to know is no reason to act"},
+		{CodeAuditUnread, "the slice is gone, and the audit log, which would say who deleted it, cannot be read"},
 		{CodeNotReady, "the slice is not usable now, or not as the life that was named"},
 		{CodeTaken, "the name is another one's in that zone"},
 		{CodeHoldsMore, "the queued resource holds another slice than those of the request"},

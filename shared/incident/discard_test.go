@@ -41,7 +41,7 @@ func pass(p policy.Policy, n node, d time.Duration, crew func(now time.Time) inc
 		if n.w.Suspect("llama-8b", n.now) {
 			n.w, _, _ = incident.Advance(p, n.w, crew(n.now), n.now)
 		}
-		n.w, sent, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+		n.w, sent, _ = tick(p, n.w, n.now)
 		all = append(all, deletions(sent)...)
 		if open && n.w.Incident == nil {
 			break
@@ -317,7 +317,7 @@ func TestNothingIsDeletedWithoutItsLastCheckpoint(t *testing.T) {
 		}
 		n.now = n.now.Add(time.Minute)
 		var sent []events.Event
-		if n.w, sent, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now); len(deletions(sent)) > 0 {
+		if n.w, sent, _ = tick(p, n.w, n.now); len(deletions(sent)) > 0 {
 			t.Fatal("it is deleted though its last checkpoint is torn")
 		}
 	}
@@ -371,7 +371,7 @@ func verification(t *testing.T, n node) events.CheckpointRequested {
 	t.Helper()
 	for _, task := range n.w.Incident.Tasks {
 		if task.Action == events.ActionVerify {
-			_, sent, _ := incident.Advance(policies["everything"], n.w, incident.Ticked{}, task.Sent.Add(incident.RequestFor))
+			_, sent, _ := tick(policies["everything"], n.w, task.Sent.Add(incident.RequestFor))
 			for _, e := range sent {
 				if r, ok := e.(events.CheckpointRequested); ok {
 					return r
@@ -401,7 +401,7 @@ func TestADeletionOfIdleSlicesThatFailsEnds(t *testing.T) {
 				}
 			}
 			if n.w.Incident != nil {
-				n.w, _, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+				n.w, _, _ = tick(p, n.w, n.now)
 			}
 		}
 		in := n.w.Closed

@@ -89,7 +89,8 @@ type Called struct {
 	Principal string
 }
 
-// Unsaid says that the audit log was asked who stopped a slice, when all that happened had to be in it, and names nobody.
+// Unsaid says that patrol asked the audit log who stopped or deleted a slice, when all that happened had to be in it, and
+// that the log names nobody.
 type Unsaid struct {
 	Origin
 	Slice       string

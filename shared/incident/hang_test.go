@@ -44,7 +44,7 @@ func silent(p policy.Policy, w incident.Workload, last time.Time, d time.Duratio
 		if w.Suspect("llama-8b", now) {
 			w, _, _ = incident.Advance(p, w, beat(now, seen(now), step(now)), now)
 		}
-		if w, _, _ = incident.Advance(p, w, incident.Ticked{}, now); w.Incident != nil {
+		if w, _, _ = tick(p, w, now); w.Incident != nil {
 			return w, now.Sub(last)
 		}
 	}
@@ -89,7 +89,7 @@ func TestNoHangGoesUnseen(t *testing.T) {
 			for range 24 * 60 {
 				now = now.Add(time.Minute)
 				w, _, _ = incident.Advance(p, w, beat(now, c.seen, step(now)), now)
-				w, _, _ = incident.Advance(p, w, incident.Ticked{}, now)
+				w, _, _ = tick(p, w, now)
 			}
 			if w.Incident != nil || w.Epoch != quiet(true).Epoch+2 {
 				t.Errorf("it is told again: %+v", w.Incident)
@@ -137,12 +137,12 @@ func TestALostLineIsNoHang(t *testing.T) {
 	p := policies["everything"]
 	w, last := steps(p, quiet(true), 5, 5*time.Minute)
 	now := last.Add(20 * time.Minute)
-	w, sent, _ := incident.Advance(p, w, incident.Ticked{}, now)
+	w, sent, _ := tick(p, w, now)
 	if w.Incident != nil || len(sent) > 0 {
 		t.Fatalf("unheard: %+v", w.Incident)
 	}
 	w, _, _ = incident.Advance(p, w, beat(now, 0, 2*time.Minute), now)
-	w, _, _ = incident.Advance(p, w, incident.Ticked{}, now)
+	w, _, _ = tick(p, w, now)
 	if w.Incident != nil || w.Progress.Step != 48_240 || !w.Due().IsZero() {
 		t.Fatalf("%+v, progress %+v, due at %v", w.Incident, w.Progress, w.Due())
 	}
@@ -211,7 +211,7 @@ func TestAHangIsNotHiddenByWhatIsToldOfSomethingElse(t *testing.T) {
 		w, _, _ = incident.Advance(p, w, incident.Noticed{
 			Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Incarnation: life(1), Notice: n, InAPI: true,
 		}, now)
-		w, _, _ = incident.Advance(p, w, incident.Ticked{}, now)
+		w, _, _ = tick(p, w, now)
 	}
 	word(events.NoticePending)
 	if w.Incident == nil || w.Incident.Cause != events.CauseMaintenance {
@@ -246,7 +246,7 @@ func TestAHangIsNotEndedWhenItsOwnerHasTakenTheWordBack(t *testing.T) {
 	p.Hang = policy.HangReport
 	for range 60 {
 		now = now.Add(time.Minute)
-		w, _, _ = incident.Advance(p, w, incident.Ticked{}, now)
+		w, _, _ = tick(p, w, now)
 	}
 	if w.Incident != nil || w.Closed.Outcome != incident.Escalated || !strings.Contains(w.Closed.Reason, "hang is report") || w.Budgets.Restarts != 1 {
 		t.Errorf("open %+v, closed %+v", w.Incident, w.Closed)
@@ -277,7 +277,7 @@ func TestATrainingThatGoesOnIsNotRestartedForLinesThatAreLate(t *testing.T) {
 					listened++
 					n.w, _, _ = incident.Advance(p, n.w, beat(n.now, 0, c.step), n.now)
 				}
-				n.w, _, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+				n.w, _, _ = tick(p, n.w, n.now)
 			}
 			if n.w.Incident.Phase != c.phase || listened == 0 || listened > 16 {
 				t.Errorf("%s after %v, listened for %d times\n%s", n.w.Incident.Phase, n.now.Sub(began), listened, tale(n.w))

@@ -15,7 +15,7 @@ func (m *machine) interrupted(e Interrupted) {
 		return
 	}
 	t := Trouble{
-		Cause: e.Cause, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: e.Text, Proven: m.from.Rank >= events.RankAudit,
+		Cause: e.Cause, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: e.Text, Proven: m.from.Rank >= events.RankReading,
 	}
 	if m.formerLife(s, e.Incarnation) {
 		m.straggler(t, e.Incarnation)
@@ -715,8 +715,9 @@ func (m *machine) notThereYet(s *Slice) {
 	}
 }
 
-// proves reports whether something that cannot be forged by the training side said that this life was lost, since it was
-// usable last: what was repaired explains nothing that comes after.
+// proves reports whether Pitstop itself read, in the API or in the audit log, that this life was lost since it was usable last.
+// An entry that arrives by a topic proves nothing: whoever may publish there can write one. A repaired loss explains nothing
+// that comes after.
 func (in *Incident) proves(s *Slice) bool {
 	if in.Retried && s.Discarded.Same(s.Incarnation) {
 		return true // it was deleted because it stood idle

@@ -171,7 +171,7 @@ func TestWordFromBeforeTheSliceWasFoundUsableOpensNothing(t *testing.T) {
 					Origin: incident.Origin{Time: late, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Ready,
 					Incarnation: w.Slices[0].Incarnation, State: "READY",
 				}, late)
-				w, _, _ = incident.Advance(policies["spot"], w, incident.Ticked{}, late)
+				w, _, _ = tick(policies["spot"], w, late)
 			}
 			if w.Incident != nil {
 				t.Fatalf("it is open for a day: %s", w.Incident.Phase)

@@ -73,7 +73,7 @@ func until(p policy.Policy, w incident.Workload, from, to time.Duration) (incide
 	sent := map[string]time.Duration{}
 	for at := from; at <= to; at += time.Minute {
 		var out []events.Event
-		w, out, _ = incident.Advance(p, w, incident.Ticked{}, start.Add(at))
+		w, out, _ = tick(p, w, start.Add(at))
 		for _, e := range out {
 			sent[asks(e)] = at
 		}
@@ -158,7 +158,7 @@ func storyFrom(t *testing.T, p policy.Policy, n node, path string) (node, []stri
 		if d, err := time.ParseDuration(what); err == nil {
 			for end := n.now.Add(d); n.now.Before(end); {
 				n.now = n.now.Add(time.Minute)
-				n.w, sent, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+				n.w, sent, _ = tick(p, n.w, n.now)
 				take(sent)
 			}
 			continue
@@ -364,7 +364,7 @@ func TestSilenceIsToldWhereItProvesSomething(t *testing.T) {
 		if got := w.Notices[0].Deaf; got != c.want || w.Incident != nil || len(sent) > 0 || w.Epoch != epoch {
 			t.Errorf("%s: %q, want %q; sent %v", name, got, c.want, sent)
 		}
-		w, _, _ = incident.Advance(p, w, incident.Ticked{}, w.Notices[0].Due.Add(time.Second))
+		w, _, _ = tick(p, w, w.Notices[0].Due.Add(time.Second))
 		if w.Incident == nil {
 			t.Errorf("%s: no incident is open at the time of the save", name)
 			continue

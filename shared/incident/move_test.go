@@ -115,7 +115,7 @@ func TestAWaitForCapacityIsToldOf(t *testing.T) {
 	for n.now.Sub(began) < 14*time.Hour {
 		refuse()
 		n.now = n.now.Add(time.Minute)
-		n.w, _, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+		n.w, _, _ = tick(p, n.w, n.now)
 		note()
 	}
 	if first := tale(n.w); !strings.Contains(first, "every zone refused: no capacity") {
@@ -123,7 +123,7 @@ func TestAWaitForCapacityIsToldOf(t *testing.T) {
 	}
 	for n.w.Incident.Tasks[0].Begun.IsZero() || !n.w.Incident.Tasks[0].Retry.IsZero() {
 		n.now = n.now.Add(time.Minute)
-		n.w, _, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+		n.w, _, _ = tick(p, n.w, n.now)
 		if e := evidence(n.w, n.now)["intend create 0"]; e != nil {
 			n.w, _, _ = incident.Advance(p, n.w, e, n.now)
 		}

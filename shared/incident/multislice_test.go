@@ -362,7 +362,7 @@ func play(t *testing.T, p policy.Policy, n node, what string) (node, []events.Ev
 		next.now = n.now.Add(incident.Grace)
 		return next, nil
 	case "tick":
-		w, sent, _ := incident.Advance(p, n.w, incident.Ticked{}, next.now)
+		w, sent, _ := tick(p, n.w, next.now)
 		next.w = w
 		return next, sent
 	case "do":
@@ -507,7 +507,11 @@ func (c *cloud) learn(e incident.Evidence) {
 	c.t.Helper()
 	before := c.n
 	var sent []events.Event
-	c.n.w, sent, _ = incident.Advance(c.p, c.n.w, e, c.n.now)
+	if _, ticks := e.(incident.Ticked); ticks {
+		c.n.w, sent, _ = tick(c.p, c.n.w, c.n.now)
+	} else {
+		c.n.w, sent, _ = incident.Advance(c.p, c.n.w, e, c.n.now)
+	}
 	checkDocument(c.t, c.n, c.n.w)
 	checkSent(c.t, c.p, before, c.n, c.n.w, e, sent)
 	for _, s := range sent {

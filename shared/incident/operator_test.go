@@ -196,7 +196,7 @@ func TestAYesWaitsForAPolicyThatCanBeRead(t *testing.T) {
 		if _, _, changed := incident.Advance(policies["ask"], w, e, n.now); changed {
 			t.Errorf("%s: it is approved twice", path)
 		}
-		if w, sent, _ = incident.Advance(policies["ask"], w, incident.Ticked{}, n.now.Add(time.Minute)); len(sent) != 1 || asks(sent[0]) != want {
+		if w, sent, _ = tick(policies["ask"], w, n.now.Add(time.Minute)); len(sent) != 1 || asks(sent[0]) != want {
 			t.Errorf("%s: sent is %v, want %s", path, sent, want)
 		}
 		if in := w.Incident; in.Granted || in.Asked != "" {
@@ -297,7 +297,11 @@ func TestRetryTriesAgainWhatWasGivenUp(t *testing.T) {
 				}
 				n.now = n.now.Add(time.Second)
 				var out []events.Event
-				n.w, out, _ = incident.Advance(policies["everything"], n.w, evidence(n.w, n.now)[what], n.now)
+				if what == "tick" {
+					n.w, out, _ = tick(policies["everything"], n.w, n.now)
+				} else {
+					n.w, out, _ = incident.Advance(policies["everything"], n.w, evidence(n.w, n.now)[what], n.now)
+				}
 				sent = append(sent, out...)
 			}
 			if len(sent) != 1 || asks(sent[0]) != c.want {

@@ -81,7 +81,7 @@ func TestAnOrderOfTheOwnersThatCameToNothingStaysTheirs(t *testing.T) {
 				w, _, _ = incident.Advance(p, w, read(at, shown, life), start.Add(at))
 			}
 			later := start.Add(4 * time.Hour)
-			w, _, _ = incident.Advance(p, w, incident.Ticked{Origin: incident.Origin{Rank: events.RankReading}}, later)
+			w, _, _ = tick(p, w, later)
 			if opened := w.Incident != nil; opened != c.opens {
 				t.Errorf("an incident was opened: %v, want %v", opened, c.opens)
 			}
@@ -224,7 +224,7 @@ func TestAMultisliceThatItsOwnerMovesIsAdmittedOnce(t *testing.T) {
 		return sent
 	}
 	tick := func(at time.Duration) []events.Event {
-		w2, sent, _ := incident.Advance(policies["everything"], w, incident.Ticked{}, start.Add(at))
+		w2, sent, _ := tick(policies["everything"], w, start.Add(at))
 		w = w2
 		return sent
 	}
@@ -322,7 +322,7 @@ func TestWhatAnotherIncidentHasAdmittedIsNotAdmittedAgain(t *testing.T) {
 		t.Fatalf("open is %+v, closed %+v; want it resumed", n.w.Incident, n.w.Closed)
 	}
 	n.now = n.now.Add(time.Minute)
-	if n.w, _, _ = incident.Advance(policies["everything"], n.w, incident.Ticked{}, n.now); n.w.Incident != nil {
+	if n.w, _, _ = tick(policies["everything"], n.w, n.now); n.w.Incident != nil {
 		t.Errorf("a tick opens %+v", n.w.Incident.Troubles)
 	}
 }
@@ -438,7 +438,7 @@ func TestAnIncidentAboutOneSliceForgetsNothingOfAnother(t *testing.T) {
 		if n.w.Incident != nil {
 			t.Fatalf("it stands as %s", stands(n.w, nil))
 		}
-		n.w, _, _ = incident.Advance(policies["everything"], n.w, incident.Ticked{}, n.now.Add(incident.Grace))
+		n.w, _, _ = tick(policies["everything"], n.w, n.now.Add(incident.Grace))
 		if opened := n.w.Incident != nil; opened == left {
 			t.Errorf("left to a person: %v; it stands as %s", left, stands(n.w, nil))
 		}

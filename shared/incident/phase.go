@@ -32,6 +32,8 @@ const (
 	// is Grace, the time in which a slice that is gone without evidence may turn out to have been deleted by its owner.
 	Linger = 35 * time.Minute
 	Grace  = 35 * time.Minute
+	// AuditFor is how long, after the grace, an audit log that cannot be read is waited for before a person is told.
+	AuditFor = 2 * time.Hour
 	// UnreleaseAfter is how long a slice that its owner deleted may still show itself usable before the deletion is
 	// taken not to have happened.
 	UnreleaseAfter = 15 * time.Minute

@@ -44,6 +44,13 @@ func (m *machine) lose(s *Slice, what string) {
 	m.replace(what)
 }
 
+// auditUnread says that nobody knows who deleted a slice.
+func (m *machine) auditUnread(s *Slice) string {
+	return "node " + s.Name + " has been gone for " + events.Span(m.now.Sub(s.Since)) + ", and the audit log could not be read: who deleted it is not known"
+}
+
+const auditAdvice = "look who deleted it; let the function patrol read the audit log (roles/logging.viewer); then pitstop retry "
+
 // loseGone takes a slice for lost of whose end nobody has said a word in time.
 func (m *machine) loseGone(s *Slice) {
 	m.lose(s, "node "+s.Name+" is gone, and nothing says within "+events.Span(Grace)+" that its owner deleted it")
@@ -95,7 +102,7 @@ func (m *machine) bare() string {
 func (m *machine) replaceGone() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		long := !s.Told.Same(s.Incarnation) && m.now.Sub(s.Since) >= Grace
+		long := !s.Told.Same(s.Incarnation) && s.ownerSilent(m.now)
 		if s.Condition == Gone && !s.IsReleased() && !s.Replace && (long || m.w.Incident.Retried && s.discarded()) {
 			m.slice(s.Name).Replace = true
 		}
@@ -497,8 +504,20 @@ func (m *machine) awaitRest() {
 	}
 	switch {
 	case first == nil:
-	case m.now.Sub(first.Since) >= Grace:
+	case first.ownerSilent(m.now):
 		m.loseGone(first)
+		return
+	case m.now.Sub(first.Since) >= Grace+AuditFor:
+		m.escalate(CodeAuditUnread, m.auditUnread(first), auditAdvice+m.w.Name)
+		return
+	case m.now.Sub(first.Since) >= Grace:
+		if m.phase() == InGrace {
+			m.inc().Deadline = first.Since.Add(Grace + AuditFor)
+			return
+		}
+		m.enter(InGrace, first.Since.Add(Grace+AuditFor))
+		m.decided("wait for the audit log", "it has not been read since word of a deletion had to be in it; what an owner deletes is released")
+		m.coded(CodeAuditUnread)
 		return
 	default:
 		m.enter(InGrace, first.Since.Add(Grace))

@@ -284,7 +284,7 @@ func TestWhatWeCreatedAndCannotBeUsedIsReplacedAgain(t *testing.T) {
 	if in := n.w.Incident; !in.Deadline.Equal(until) {
 		t.Errorf("the deadline is %v, want Google's own recovery given until %v", in.Deadline, until)
 	}
-	w, sent, _ := incident.Advance(policies["everything"], n.w, incident.Ticked{}, until)
+	w, sent, _ := tick(policies["everything"], n.w, until)
 	if len(sent) != 1 || asks(sent[0]) != "delete llama-8b" || w.Incident.Phase != incident.Removing {
 		t.Fatalf("sent %v, the incident is %+v; want the deletion of the new life", sent, w.Incident)
 	}
@@ -356,7 +356,7 @@ func TestWhatACrewRunsInIsNoLeftover(t *testing.T) {
 			for range 60 * 8 {
 				now = now.Add(time.Minute)
 				var sent []events.Event
-				w, sent, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, now)
+				w, sent, _ = tick(policies["everything"], w, now)
 				for _, e := range sent {
 					deleted = deleted || asks(e) == "delete llama-8b"
 				}

@@ -34,7 +34,7 @@ func TestALateSaveThatIsTornIsNotLookedForForEver(t *testing.T) {
 	looked := 0
 	for range 120 {
 		n.now = n.now.Add(time.Minute)
-		n.w, _, _ = incident.Advance(policies["spot"], n.w, incident.Ticked{}, n.now)
+		n.w, _, _ = tick(policies["spot"], n.w, n.now)
 		if e, ok := evidence(n.w, n.now)["torn verify 0"]; ok && n.w.Incident.Tasks[0].Retry.IsZero() {
 			n.w, _, _ = incident.Advance(policies["spot"], n.w, e, n.now)
 			looked++

@@ -317,7 +317,7 @@ func TestEveryPlaceHasItsTurn(t *testing.T) {
 				break
 			}
 			n.now = n.now.Add(5 * time.Second)
-			n.w, sent, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+			n.w, sent, _ = tick(p, n.w, n.now)
 		}
 		asked = append(asked, created(sent)...)
 	}

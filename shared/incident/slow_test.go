@@ -31,7 +31,7 @@ func TestASlowCreationIsNotDeleted(t *testing.T) {
 			for end := n.now.Add(c.comes); n.now.Before(end) && n.w.Incident != nil; {
 				n.now = n.now.Add(10 * time.Minute)
 				var sent []events.Event
-				n.w, sent, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+				n.w, sent, _ = tick(p, n.w, n.now)
 				for _, e := range sent {
 					switch r := e.(type) {
 					case events.RecreateRequested:

@@ -16,7 +16,7 @@ type Stop struct {
 	// By is its owner, who called for it at At.
 	By string    `json:"by,omitzero"`
 	At time.Time `json:"at,omitzero"`
-	// Unsaid is when the audit log was asked, late enough, and named nobody.
+	// Unsaid is when patrol asked the audit log who stopped or deleted it, late enough, and the log named nobody.
 	Unsaid time.Time `json:"unsaid,omitzero"`
 }
 
@@ -75,13 +75,20 @@ func (w Workload) Unaccounted(slice string, now time.Time) (from time.Time, ask 
 	return cmp.Or(s.Used, s.Incarnation.Created), w.Incident == nil || w.Incident.Phase != Clearing
 }
 
-// unsaid takes it from the audit log that it names nobody who stopped a slice.
+// unsaid notes that the audit log names nobody who stopped or deleted a slice.
 func (m *machine) unsaid(e Unsaid) {
 	s := m.w.Slice(e.Slice)
-	if s == nil || !e.Incarnation.Same(s.Incarnation) || !s.unaccounted() || m.when().Sub(s.Since) < Grace || !s.Stop.Unsaid.IsZero() {
+	silent := s != nil && (s.unaccounted() || s.Condition == Gone)
+	if !silent || !e.Incarnation.Same(s.Incarnation) || m.when().Sub(s.Since) < Grace || !s.Stop.Unsaid.IsZero() {
 		return
 	}
 	m.slice(s.Name).Stop.Unsaid = m.when()
+}
+
+// ownerSilent reports whether a slice has been gone for longer than word of its deletion takes, and the audit log, asked after
+// that, names nobody.
+func (s *Slice) ownerSilent(now time.Time) bool {
+	return s.Condition == Gone && now.Sub(s.Since) >= Grace && !s.Stop.Unsaid.IsZero()
 }
 
 // ownerStopped keeps the owner's word that a slice is to be stopped, also in quiet times: what its owner stopped is never

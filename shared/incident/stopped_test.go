@@ -461,6 +461,7 @@ func TestAStartBesideALoss(t *testing.T) {
 			{"do", "starting"},
 			{"c read gone", "starting"},
 			{"a while", "starting"},
+			{"c unsaid", "starting"},
 			{"a read ready", "creating: create c"}, // Google may still bring b back
 		}},
 		"its owner suspends a queued resource that was lost": {func(bool) incident.Workload {
@@ -554,7 +555,7 @@ func TestWhatWasMadeElsewhereAndStoppedIsLetIn(t *testing.T) {
 	w, _, _ = incident.Advance(policies["everything"], w, incident.Retried{Word: ann}, start.Add(time.Hour))
 	for now := start.Add(time.Hour); w.Incident != nil && now.Before(start.Add(24*time.Hour)); now = now.Add(time.Minute) {
 		w, _, _ = incident.Advance(policies["everything"], w, learned(w, w.Slices[0], now)["read stopped"], now)
-		w, _, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, now)
+		w, _, _ = tick(policies["everything"], w, now)
 	}
 	if c := w.Closed; c == nil || c.Code != incident.CodeUnread || !strings.Contains(c.Advice, "tpu-vm start llama-8b") || !strings.Contains(c.Advice, "pitstop retry llama-8b") {
 		t.Errorf("%+v, %+v", w.Incident, c)

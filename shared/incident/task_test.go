@@ -54,7 +54,7 @@ func TestAHoldWithAnEndIsNoFailure(t *testing.T) {
 		var sent []events.Event
 		for now := n.now; w.Incident != nil && len(sent) == 0 && !now.After(end); {
 			now = now.Add(time.Minute)
-			w, sent, _ = incident.Advance(p, w, incident.Ticked{}, now)
+			w, sent, _ = tick(p, w, now)
 		}
 		if w.Incident == nil {
 			t.Errorf("held for %v, it ended %s: %s", wait, w.Closed.Outcome, w.Closed.Reason)
@@ -117,14 +117,14 @@ func TestOfAnApprovalThatDoesNotComeIsReminded(t *testing.T) {
 		n := at(t, policies["ask"], true, path, nil)
 		for n.now.Before(start.Add(settled)) {
 			n.now = n.now.Add(time.Minute)
-			n.w, _, _ = incident.Advance(policies["ask"], n.w, incident.Ticked{}, n.now)
+			n.w, _, _ = tick(policies["ask"], n.w, n.now)
 		}
 		lines := len(n.w.Incident.Timeline)
 		var after []time.Duration
 		for now := n.now; now.Before(n.now.Add(24 * time.Hour)); {
 			now = now.Add(time.Minute)
 			var changed bool
-			n.w, _, changed = incident.Advance(policies["ask"], n.w, incident.Ticked{}, now)
+			n.w, _, changed = tick(policies["ask"], n.w, now)
 			if changed {
 				after = append(after, now.Sub(n.w.Incident.Since))
 			}
@@ -151,7 +151,7 @@ func TestNoDeadlineEndsACallThatMayStillBeMade(t *testing.T) {
 	}{{time.Second, false}, {incident.CallFor, true}} {
 		now := deadline.Add(-c.begun)
 		w, _, _ := incident.Advance(policies["everything"], n.w, answers(n.w, n.w.Slices[0], now)["intend delete 0"], now)
-		w, _, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, deadline)
+		w, _, _ = tick(policies["everything"], w, deadline)
 		if ended := w.Incident == nil; ended != c.ends {
 			t.Fatalf("begun %v before the deadline: ended %v, want %v", c.begun, ended, c.ends)
 		}
@@ -161,7 +161,7 @@ func TestNoDeadlineEndsACallThatMayStillBeMade(t *testing.T) {
 		if until := now.Add(incident.CallFor); !w.Incident.Deadline.Equal(until) {
 			t.Errorf("the deadline is %v, want %v", w.Incident.Deadline, until)
 		}
-		if w, _, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, now.Add(incident.CallFor)); w.Incident != nil {
+		if w, _, _ = tick(policies["everything"], w, now.Add(incident.CallFor)); w.Incident != nil {
 			t.Error("it has not ended when the time for the call was over")
 		}
 	}

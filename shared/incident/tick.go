@@ -64,6 +64,10 @@ func (m *machine) ticked() {
 		if m.reminds(in.Since) {
 			m.decided("still wait for approval: "+m.asks(in.Asked), events.Span(m.now.Sub(in.Since))+" by now")
 		}
+	case InGrace:
+		if slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.ownerSilent(m.now) && !s.IsReleased() }) {
+			m.awaitRest()
+		}
 	case Clearing:
 		m.stillClearing()
 	case Healing:
@@ -95,11 +99,14 @@ func (m *machine) quiet() {
 			continue
 		}
 		switch since := m.now.Sub(s.Since); {
-		case s.Condition == Gone && since >= Grace:
+		case s.ownerSilent(m.now):
 			text := "node " + s.Name + " has been gone for " + events.Span(since)
 			m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 			m.stopped(s.Since)
 			m.lose(s, text+", and nothing says that its owner deleted it")
+			return
+		case s.Condition == Gone && since >= Grace+AuditFor:
+			m.openUnread(s)
 			return
 		case (s.Condition == Unhealthy || s.Condition == Unclear) && since >= SickFor && !(m.w.Progress.At.After(s.Since) && m.w.stepsAt(m.now)):
 			text := "node " + s.Name + " has been " + s.State + " for " + events.Span(since)
@@ -121,6 +128,20 @@ func (m *machine) quiet() {
 	if m.hangs(); m.w.Incident == nil {
 		m.openDiscard()
 	}
+}
+
+// openUnread opens an incident for a slice that is gone while the audit log cannot be read, and leaves it to a person.
+func (m *machine) openUnread(s *Slice) {
+	text := m.auditUnread(s)
+	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
+	m.stopped(s.Since)
+	if m.watched() {
+		m.watch("nothing: the audit log could not be read", text)
+		return
+	}
+	m.enter(InGrace, m.now)
+	m.line(LineSeen, text, "")
+	m.escalate(CodeAuditUnread, text, auditAdvice+m.w.Name)
 }
 
 // tasks sends again what was not begun, not answered, or failed a while ago.

@@ -30,7 +30,7 @@ func TestAPolicyThatIsTightenedWaitsForWhoeverDeletes(t *testing.T) {
 func TestWhatIsWatchedMayGoOn(t *testing.T) {
 	n := at(t, policies["everything"], false, "host error, read unhealthy, later", nil)
 	p := policies["watch"]
-	n.w, _, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+	n.w, _, _ = tick(p, n.w, n.now)
 	if phaseOf(n.w) != "watching" {
 		t.Fatalf("it stands as %s", stands(n.w, nil))
 	}

@@ -32,9 +32,9 @@ func TestAnExitThatComesAfterTheCrewGaveUpOpensNothing(t *testing.T) {
 // still.
 func TestAFailureThatWasLeftToAPersonIsNotToldAgain(t *testing.T) {
 	w := at(t, policies["everything"], true, "preempted, read gone", nil).w
-	w, _, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, start.Add(100*time.Hour))
+	w, _, _ = tick(policies["everything"], w, start.Add(100*time.Hour))
 	for w.Incident != nil {
-		w, _, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, w.Incident.Deadline)
+		w, _, _ = tick(policies["everything"], w, w.Incident.Deadline)
 	}
 	if w.Closed == nil || w.Closed.Outcome != incident.Escalated {
 		t.Fatalf("closed %+v, want it left to a person", w.Closed)

@@ -51,7 +51,7 @@ func TestQuotaIsNotAskedForBlindly(t *testing.T) {
 			began := n.now
 			for sent = nil; c.after > 0 && len(zonesOf(sent)) == 0; {
 				n.now = n.now.Add(time.Second)
-				n.w, sent, _ = incident.Advance(p, n.w, incident.Ticked{}, n.now)
+				n.w, sent, _ = tick(p, n.w, n.now)
 				if n.now.Sub(began) > time.Hour {
 					t.Fatalf("it is not asked for again; %s", tale(n.w))
 				}
