@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -55,9 +56,11 @@ func (h handler) handle(ctx context.Context, r events.CheckpointRequested) error
 		return h.save(ctx, r)
 	case events.ActionVerify:
 		return h.verify(ctx, w, r)
+	case events.ActionHear:
+		return h.hear(ctx, w, r)
 	case events.ActionMaintain:
 		return h.maintain(ctx, r)
-	case events.ActionHear, events.ActionAdmit, events.ActionRestart, events.ActionDelete, events.ActionCreate, events.ActionStart:
+	case events.ActionAdmit, events.ActionRestart, events.ActionDelete, events.ActionCreate, events.ActionStart:
 	}
 	return fault.Permanentf("a checkpoint request cannot ask to %s", r.Action)
 }
@@ -128,6 +131,50 @@ func (h handler) verify(ctx context.Context, w incident.Workload, r events.Check
 	}
 	_, err = h.Fleet.Advancer.Advance(ctx, w.ID, c)
 	return err
+}
+
+// hear reads what the crew left beside the checkpoints: its verdict on the attempt that the lease names, and how far the training
+// is saved. That there is none is an answer.
+func (h handler) hear(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
+	e := incident.VerdictRead{Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
+	var failed error
+	e.Verdict, e.Text, failed = h.verdict(ctx, r.Directory)
+	var missing *checkpoint.Missing
+	switch found, err := checkpoint.Verify(ctx, h.Store, r.Directory, checkpoint.Want{}); {
+	case err == nil:
+		e.Saved, e.SavedAt = found.Step, found.At
+	case !errors.As(err, &missing):
+		failed = errors.Join(failed, err)
+	}
+	if failed != nil {
+		e.Failure = fleet.DirectoryFailure(failed)
+	}
+	_, err := h.Fleet.Advancer.Advance(ctx, w.ID, e)
+	return err
+}
+
+// verdict reads the crew's verdict that the lease in a directory confirms. Where there is none, why says what is there instead.
+func (h handler) verdict(ctx context.Context, dir string) (v *events.CrewVerdict, why string, err error) {
+	absent := func(err error) bool {
+		return errors.Is(err, checkpoint.ErrNotExist) || errors.Is(err, checkpoint.ErrMalformed)
+	}
+	lease, _, err := checkpoint.ReadLease(ctx, h.Store, dir)
+	if err != nil {
+		if absent(err) {
+			return nil, err.Error(), nil
+		}
+		return nil, "", err
+	}
+	read, err := checkpoint.ReadVerdict(ctx, h.Store, dir, lease.Attempt)
+	switch {
+	case absent(err):
+		return nil, err.Error(), nil
+	case err != nil:
+		return nil, "", err
+	case !lease.Confirms(read):
+		return nil, fmt.Sprintf("the verdict on attempt %d is of another life than the lease names", read.Attempt), nil
+	}
+	return &read, "", nil
 }
 
 // maintain starts the announced maintenance of a slice now, and of those that its queued resource holds with it, if each still

@@ -397,6 +397,10 @@ func TestACrewsFirstLineTellsWhoseWorkersTheyAre(t *testing.T) {
 func TestACrewThatGivesUpIsAskedForAnotherAttempt(t *testing.T) {
 	b := training(t)
 	b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: 2, Reason: "exit code 1"})), fleettest.Handled)
+	asked, _ := fleettest.One(t, b.Bench, events.DecodeCheckpointRequested)
+	b.Want(asked.Action, events.ActionHear)
+	b.Want(b.Workload(id).Budgets.Restarts, 0) // a line spends nothing
+	b.Confirm(b.Workload(id), slice, 2, false)
 	got, _ := fleettest.One(t, b.Bench, events.DecodeRecoveryRequested)
 	b.Want(got.Action, events.ActionRestart)
 	b.Want(got.TrainingAttempt, 3)

@@ -71,7 +71,8 @@ func TestLateEvidenceAttributesAnewAndRefunds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := training(t)
 			b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: 1, Reason: "exit code 1"})), fleettest.Handled)
-			w := b.Workload(id)
+			b.Confirm(b.Workload(id), slice, 1, false)
+			w := b.Confirm(b.Workload(id), slice, 1, false)
 			b.Want(w.Incident.Cause, events.CauseCrash)
 			b.Want(w.Budgets.Restarts, 1)
 			entry := fleettest.SystemEvent("compute.instances.hostError", worker(1), b.Clock.Now(), nil)
@@ -89,6 +90,7 @@ func TestAStragglerAttributesWhatHasEndedAnewAndReopensNothing(t *testing.T) {
 	b := training(t)
 	at := b.Clock.Now()
 	b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: 1, Reason: "exit code 1"})), fleettest.Handled)
+	b.Confirm(b.Workload(id), slice, 1, false)
 	b.Clock.Advance(time.Minute)
 	b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: 5000, CheckpointStep: 4990})), fleettest.Handled)
 	closed := b.Workload(id).Closed

@@ -39,9 +39,11 @@ func toRestart(t *testing.T) *bench {
 	w, err := b.Fleet.MapGroup(t.Context(), w, w.Slices[0], group)
 	b.Must(err)
 	b.Clock.Advance(time.Minute)
-	b.Report(w, slice, events.CrewReport{
+	w = b.Report(w, slice, events.CrewReport{
 		Schema: events.Schema, Report: events.ReportGaveUp, Attempt: 3, Hostname: group + "-w-0", Reason: "exit code 1",
 	})
+	b.Sender.Sent() // the crew's verdict is asked for, and its guest attribute was faster
+	b.Confirm(w, slice, 3, false)
 	b.request = b.next()
 	return b
 }
@@ -109,7 +111,7 @@ func TestTheLeaseNamesTheNextAttempt(t *testing.T) {
 	admit := []events.Admission{{Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Workers: group}}
 	b.Want(b.request, events.RecoveryRequested{
 		Request: events.Request{
-			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 2, Action: events.ActionRestart, Attempt: 1,
+			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 3, Action: events.ActionRestart, Attempt: 1,
 			Expires: b.Clock.Now().Add(incident.RequestFor), Reason: "the crew has given up: exit code 1",
 		},
 		TrainingAttempt: 4, Admit: admit, Directory: fleettest.Directory,
@@ -118,7 +120,7 @@ func TestTheLeaseNamesTheNextAttempt(t *testing.T) {
 	b.Want(b.Calls(), []string{read})
 	l, _ := b.lease()
 	b.Want(l, checkpoint.Lease{
-		Schema: events.Schema, Workload: id, Incident: b.request.Incident, Epoch: 2, Attempt: 4, Admitted: admit, Written: b.Clock.Now(), By: "pitstop",
+		Schema: events.Schema, Workload: id, Incident: b.request.Incident, Epoch: 3, Attempt: 4, Admitted: admit, Written: b.Clock.Now(), By: "pitstop",
 	})
 	b.Want(b.open().Phase, incident.Resuming)
 	b.Want(len(b.Sender.Sent()), 0)

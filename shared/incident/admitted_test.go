@@ -96,7 +96,7 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 		}, "admit a=7712 b=7761"},
 		"a lease may have been written without it": {multi(true), func(r *tour) string {
 			r.learn("a", "owner deletes", "read gone")
-			r.learn("b", "exit 139", "gave up")
+			r.learn("b", "exit 139", "gave up", "its verdict")
 			r.learn("", "intend restart 0")
 			r.learn("b", "cancelled", "started")
 			r.learn("a", "owner creates", "read foreign")
@@ -110,7 +110,7 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 			return r.tick(time.Minute)
 		}, "admit a=7711 b=7760"},
 		"the other one is deleted and created again while it is admitted for another training": {multi(true), func(r *tour) string {
-			r.learn("a", "finished", "owner deletes", "read gone")
+			r.learn("a", "finished", "its verdict", "owner deletes", "read gone")
 			r.read("a", incident.Ready, r.made(far, "9001"))
 			if asked := r.tick(time.Minute); asked == "" {
 				r.Fatal("it is not to be admitted")
@@ -301,7 +301,7 @@ func TestAHoldForgetsNoEarlierCall(t *testing.T) {
 // restarted has the training of b fail, and begin again by the lease.
 func restarted(r *tour) {
 	r.Helper()
-	r.learn("b", "exit 139", "gave up")
+	r.learn("b", "exit 139", "gave up", "its verdict")
 	r.learn("", "intend restart 0", "accepted restart 0")
 	r.learn("b", "started", "progress", "progress")
 }
@@ -341,7 +341,8 @@ func TestATrainingThatIsDoneWhileItIsWatchedIsNotAdmittedAgain(t *testing.T) {
 	r := newTour(t, quiet(true), "watch")
 	r.learn("llama-8b", "preempted")
 	r.read("llama-8b", incident.Ready, r.made(far, "9001"))
-	r.learn("llama-8b", "finished")
+	r.now = r.now.Add(incident.StruckWithin)
+	r.learn("llama-8b", "finished", "its verdict")
 	r.policy = "everything"
 	if asked := r.tick(time.Hour) + r.tick(time.Minute); asked != "" {
 		t.Errorf("asked for is %q", asked)
@@ -355,7 +356,7 @@ func TestWhatNobodyAdmittedMayBeRetriedAtOnce(t *testing.T) {
 		slice string
 		told  []string
 	}{
-		"a training that is done":             {quiet(true), "llama-8b", []string{"progress", "finished"}},
+		"a training that is done":             {quiet(true), "llama-8b", []string{"progress", "finished", "its verdict"}},
 		"a Multislice":                        {multi(true), "a", []string{"progress"}},
 		"no crew has ever been heard":         {quiet(true), "llama-8b", nil},
 		"a Multislice, and nothing was heard": {multi(true), "a", nil},
@@ -840,7 +841,7 @@ func TestALineOfWhatIsGoneAdmitsNobody(t *testing.T) {
 // TestWhatIsCreatedAfterItsTrainingWasDoneIsTheirs: it is let in, and whether anything trains there is its owner's business.
 func TestWhatIsCreatedAfterItsTrainingWasDoneIsTheirs(t *testing.T) {
 	r := newTour(t, quiet(true), "everything")
-	r.learn("llama-8b", "finished", "owner deletes", "read gone")
+	r.learn("llama-8b", "finished", "its verdict", "owner deletes", "read gone")
 	r.read("llama-8b", incident.Ready, r.made(far, "9001"))
 	if asked := r.tick(time.Minute); asked != "admit llama-8b=9001" {
 		t.Fatalf("asked for is %q", asked)
@@ -860,7 +861,7 @@ func TestATrainingThatIsDoneInTheMiddleOfItsAdmission(t *testing.T) {
 	if asked := r.tick(time.Minute); asked != "admit llama-8b=9001" {
 		t.Fatalf("asked for is %q", asked)
 	}
-	r.learn("llama-8b", "finished")
+	r.learn("llama-8b", "finished", "its verdict")
 	if asked := r.tick(time.Minute); asked != "" || r.w.Incident == nil {
 		t.Fatalf("asked for is %q beside the admission that is under way: %s", asked, tale(r.w))
 	}

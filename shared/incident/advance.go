@@ -31,6 +31,7 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 	case Beat:
 		m.hears(e)
 		m.steps(e)
+		m.testifies(e)
 		m.keepWhatTrains()
 	case Called:
 		m.called(e)
@@ -48,6 +49,8 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 		m.ended(e)
 	case Checked:
 		m.checked(e)
+	case VerdictRead:
+		m.verdictRead(e)
 	case Held:
 		m.held(e)
 	case Forbidden:

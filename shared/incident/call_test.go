@@ -67,7 +67,7 @@ func TestEveryCallIsRecordedWithItsIntent(t *testing.T) {
 				"recreate CreateNode " + nodeB + " stockout as operation-create",
 			},
 		},
-		{"exit 139, gave up, intend restart 0, accepted restart 0", true, []string{"recovery storage.objects.create " + lease}},
+		{"exit 139, gave up, its verdict, intend restart 0, accepted restart 0", true, []string{"recovery storage.objects.create " + lease}},
 		{
 			"pending, later, tick, intend save 0, accepted save 0, saved, found verify 0, intend maintain 0", false,
 			[]string{
@@ -128,7 +128,7 @@ func TestADeliveryOnceMoreIsOneCall(t *testing.T) {
 		later time.Duration
 	}{
 		{"preempted, read lost", incident.CallFor + time.Second},
-		{"exit 139, gave up", time.Second},
+		{"exit 139, gave up, its verdict", time.Second},
 	} {
 		n := at(t, p, true, c.path, nil)
 		e := incident.Intended{Request: asked(n.w, n.now), RequestID: "id"}

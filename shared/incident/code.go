@@ -52,6 +52,7 @@ const (
 	CodeNoZone         Code = "no_zone"
 	CodeGaveUp         Code = "gave_up"
 	CodeBudget         Code = "budget"
+	CodeRestartsADay   Code = "restarts_a_day"
 	CodeSameError      Code = "same_error"
 	CodeRetries        Code = "retries_spent"
 	CodeUnanswered     Code = "unanswered"
@@ -133,6 +134,7 @@ func Codes() []Meaning {
 		{CodeNoZone, "no zone can give the slice"},
 		{CodeGaveUp, "the policy's give_up_after has passed"},
 		{CodeBudget, "the restarts, or the replacements, without progress are spent"},
+		{CodeRestartsADay, "the policy's restarts_per_day are spent"},
 		{CodeSameError, "the training met the same error twice without a new step"},
 		{CodeRetries, "the call failed as often as it may in a row"},
 		{CodeUnanswered, "nobody began or answered the request, as often as it may be asked again"},

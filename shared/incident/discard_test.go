@@ -23,7 +23,7 @@ func deletions(sent []events.Event) (all []events.RecreateRequested) {
 // escalatedAt is a training that its crew has given up on twice, with the same error: a person's turn.
 func escalatedAt(t *testing.T, p policy.Policy, but func(*incident.Workload)) node {
 	t.Helper()
-	n := at(t, p, true, "exit 1, gave up, "+again+"exit 1, gave up", but)
+	n := at(t, p, true, "exit 1, gave up, its verdict, "+again+"exit 1, gave up, its verdict", but)
 	if n.w.Incident != nil || n.w.Closed.Outcome != incident.Escalated {
 		t.Fatalf("it is %+v, not escalated", n.w.Incident)
 	}
@@ -133,7 +133,7 @@ func TestAnyWordKeepsWhatIsIdle(t *testing.T) {
 	for what, code := range map[string]incident.Code{
 		"cancelled": incident.CodeCancelled, "owner deletes": incident.CodeOwner, "owner creates": incident.CodeTakenOver, "owner stops": incident.CodeOwner,
 		"read foreign": incident.CodeTakenOver, "read gone": incident.CodeTakenOver, "started": incident.CodeMayTrain, "old steps": incident.CodeMayTrain, "another attempt runs": incident.CodeMayTrain,
-		"progress": "", "finished": "", "abuse": incident.CodeAbuse, "read stopped": incident.CodeNotReady, "read unhealthy": incident.CodeNotReady,
+		"progress": "", "finished": incident.CodeMayTrain, "abuse": incident.CodeAbuse, "read stopped": incident.CodeNotReady, "read unhealthy": incident.CodeNotReady,
 		"held delete 0": incident.CodePaused, "forbidden delete 0": incident.CodePolicyNo,
 	} {
 		for _, path := range []string{"", ", tick, found verify 0", ", tick, found verify 0, tick"} {
@@ -577,7 +577,7 @@ func TestAnIdleDeletionOfUnknownOutcomeIsNotForgotten(t *testing.T) {
 // TestADeletionIsPromisedOnlyWhereItComes: what a training that is done leaves is its owner's.
 func TestADeletionIsPromisedOnlyWhereItComes(t *testing.T) {
 	r := newTour(t, quiet(true), "everything")
-	r.learn("llama-8b", "progress", "finished", "owner deletes", "read gone")
+	r.learn("llama-8b", "progress", "finished", "its verdict", "owner deletes", "read gone")
 	r.read("llama-8b", incident.Ready, r.made(far, "9001"))
 	r.tick(time.Minute)
 	r.w.Slices[0].Spec = "spec1"

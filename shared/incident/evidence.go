@@ -74,6 +74,11 @@ type Beat struct {
 	Runs    bool
 	Attempt int
 	StepAt  time.Time
+	// Step is the last finished step. Verdict is the crew's verdict on that attempt, nil where it gives none. Ended says that the
+	// attempt ended, which is all that a crew of the release before tells.
+	Step    int64
+	Verdict *events.CrewVerdict
+	Ended   bool
 	// Looked is when it could last look for a request beside the checkpoints; zero tells nothing.
 	Looked time.Time
 }
@@ -236,6 +241,21 @@ type Checked struct {
 	None bool
 }
 
+// VerdictRead is what the crew left beside the checkpoints: its verdict on the attempt that the lease names, and how far the
+// training is saved.
+type VerdictRead struct {
+	Origin
+	Request events.Request
+	// Verdict is nil where the crew left none that the lease confirms; Text says what was there instead.
+	Verdict *events.CrewVerdict
+	Text    string
+	// Saved is the step of the newest complete checkpoint and SavedAt when it was complete; a zero time means that none was found.
+	Saved   int64
+	SavedAt time.Time
+	// Failure says why the directory could not be read.
+	Failure *Failure
+}
+
 // Held says that a function may not act now: a pause, the brake, an unreadable policy.
 type Held struct {
 	Origin
@@ -278,6 +298,7 @@ func (Intended) kind() string    { return "Intended" }
 func (Answered) kind() string    { return "Answered" }
 func (Ended) kind() string       { return "Ended" }
 func (Checked) kind() string     { return "Checked" }
+func (VerdictRead) kind() string { return "VerdictRead" }
 func (Held) kind() string        { return "Held" }
 func (Forbidden) kind() string   { return "Forbidden" }
 func (Fitted) kind() string      { return "Fitted" }

@@ -167,17 +167,21 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 			there.Zone = elsewhere(s.Zone)
 			return read(incident.Ready, there, "")
 		}(),
-		"abuse":             func() incident.Evidence { r := read(incident.Ready, s.Incarnation, ""); r.Abuse = true; return r }(),
-		"abuse and lost":    func() incident.Evidence { r := read(incident.Lost, s.Incarnation, ""); r.Abuse = true; return r }(),
-		"started":           crew(events.CrewReport{Report: events.ReportStarted, Attempt: w.Crew.Attempt + 1, Workers: 4, Step: 48000}),
-		"progress":          crew(events.CrewReport{Report: events.ReportProgress, Attempt: w.Crew.Attempt, Step: w.Progress.Step + 10, CheckpointStep: 48000}),
-		"old progress":      crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 40000, CheckpointStep: 39000}),
-		"exit 139":          crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 139, Step: 48190, RestartsLeft: 4}),
-		"exit 1":            crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 1, Tail: []string{"ValueError: bad"}, Step: 48190}),
-		"exit 0":            crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, Step: 48190}),
-		"gave up":           crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt, Reason: "exit code 1, five times"}),
-		"gave up anew":      crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt + 1, Reason: "exit code 1, five times"}),
-		"finished":          crew(events.CrewReport{Report: events.ReportFinished, Attempt: w.Crew.Attempt, Step: 50000}),
+		"abuse":          func() incident.Evidence { r := read(incident.Ready, s.Incarnation, ""); r.Abuse = true; return r }(),
+		"abuse and lost": func() incident.Evidence { r := read(incident.Lost, s.Incarnation, ""); r.Abuse = true; return r }(),
+		"started":        crew(events.CrewReport{Report: events.ReportStarted, Attempt: w.Crew.Attempt + 1, Workers: 4, Step: 48000}),
+		"progress":       crew(events.CrewReport{Report: events.ReportProgress, Attempt: w.Crew.Attempt, Step: w.Progress.Step + 10, CheckpointStep: 48000}),
+		"old progress":   crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 40000, CheckpointStep: 39000}),
+		"exit 139":       crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 139, Step: 48190, RestartsLeft: 4}),
+		"exit 1":         crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, ExitCode: 1, Tail: []string{"ValueError: bad"}, Step: 48190}),
+		"exit 0":         crew(events.CrewReport{Report: events.ReportExited, Attempt: w.Crew.Attempt, Step: 48190}),
+		"gave up":        crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt, Reason: "exit code 1, five times"}),
+		"gave up anew":   crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt + 1, Reason: "exit code 1, five times"}),
+		"finished":       crew(events.CrewReport{Report: events.ReportFinished, Attempt: w.Crew.Attempt, Step: 50000}),
+		"its verdict": incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Attempt: w.Crew.Claim.Attempt, Verdict: &events.CrewVerdict{
+			Schema: 1, Attempt: max(w.Crew.Claim.Attempt, w.Crew.Attempt, w.Crew.Exited), Finished: w.Crew.Claim.Finished, Ended: now, Step: w.Progress.Step, Reason: "exit code 1, five times",
+			Life: events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Group},
+		}},
 		"silence":           incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now.Add(-6 * time.Hour)},
 		"a crew that runs":  incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true, Attempt: w.Crew.Attempt},
 		"a crew at work":    incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true, Attempt: w.Crew.Attempt, StepAt: now},
@@ -244,6 +248,20 @@ func answers(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 			out[name("stale")] = incident.Checked{Origin: api, Request: r, Stale: true, Text: "the newest is older"}
 			continue // nobody holds or forbids a look
 		}
+		if t.Action == events.ActionHear {
+			verdict := events.CrewVerdict{
+				Schema: 1, Attempt: max(w.Crew.Claim.Attempt, w.Crew.Attempt, w.Crew.Exited), Ended: now, Step: w.Progress.Step, Reason: "exit code 1, five times",
+				Life: events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Group},
+			}
+			spent, done, sure := verdict, verdict, verdict
+			done.Finished, sure.Finished, sure.Certain = true, true, true
+			out[name("spent")] = incident.VerdictRead{Origin: api, Request: r, Verdict: &spent, Saved: 48200, SavedAt: now.Add(-time.Minute)}
+			out[name("done")] = incident.VerdictRead{Origin: api, Request: r, Verdict: &done}
+			out[name("sure")] = incident.VerdictRead{Origin: api, Request: r, Verdict: &sure}
+			out[name("no verdict")] = incident.VerdictRead{Origin: api, Request: r, Text: "attempt 1 has none"}
+			out[name("unread")] = incident.VerdictRead{Origin: api, Request: r, Failure: &incident.Failure{Class: incident.Transient, Message: "503"}}
+			continue
+		}
 		out[name("held")] = incident.Held{Origin: api, Request: r, Code: incident.CodePaused, Why: "paused"}
 		out[name("forbidden")] = incident.Forbidden{Origin: api, Request: r, Code: incident.CodePolicyNo, Why: "the switch is no"}
 		if t.Begun.IsZero() {
@@ -290,6 +308,8 @@ func key(t *testing.T, w incident.Workload) string {
 	w.Epoch, w.Progress.Step, w.Progress.High, w.Budgets.Recreates = 0, 0, 0, 0
 	w.Crew.Error.Attempt, w.Crew.Spent.Attempt, w.Crew.Error.High, w.Crew.Spent.High = 0, 0, 0, 0
 	w.Crew.Attempt, w.Crew.Exited, w.Crew.GaveUp, w.Progress.Attempt = 0, 0, 0, 0
+	w.Crew.Claim.Attempt, w.Crew.NotDone, w.Progress.Proven, w.Crew.Restarted = min(w.Crew.Claim.Attempt, 1), 0, 0, nil
+	blur(&w.Crew.Claim.At, &w.Crew.Claim.ProbeUntil, &w.Crew.FinishedAt, &w.Budgets.Since)
 	blur(&w.Crew.Seen, &w.Crew.Started, &w.Progress.At, &w.Progress.VerifiedAt, &w.Progress.Stepped, &w.Progress.Told, &w.Ended, &w.Crew.Left)
 	w.Pace, w.Progress.CheckpointAt, w.Progress.GapSeconds, w.Orders = incident.Pace{}, time.Time{}, 0, nil
 	w.Slices = slices.Clone(w.Slices)
@@ -314,7 +334,7 @@ func key(t *testing.T, w incident.Workload) string {
 		in.ID, in.Troubles, in.Timeline, in.Zones, in.Would, in.LeftOut, in.Reason, in.Advice, in.Held, in.BaseAttempt = "", nil, nil, nil, nil, 0, "", "", "", 0
 		in.Code, in.HeldCode, in.Calls, in.CallsLeftOut, in.Plan = "", "", nil, 0, nil
 		in.Save.ID, in.Of, in.Starts = "", "", min(in.Starts, 1)
-		blur(&in.Opened, &in.Since, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Slow, &in.Save.Requested, &in.Save.Left, &in.Save.Acked, &in.Save.At)
+		blur(&in.Opened, &in.Since, &in.HearBy, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Slow, &in.Save.Requested, &in.Save.Left, &in.Save.Acked, &in.Save.At)
 		in.Tasks = slices.Clone(in.Tasks)
 		for i := range in.Tasks {
 			k := &in.Tasks[i]
@@ -351,7 +371,7 @@ var reach = []struct {
 	{incident.Approving, "ask", true, "preempted, read lost", nil},
 	{incident.Approving, "ask", true, "pending, later, tick", nil},
 	{incident.Approving, "ask", false, "pending, later, tick, approved, intend save 0, saved, found verify 0, forbidden maintain 0", nil},
-	{incident.Approving, "ask", true, "exit 139, gave up", nil},
+	{incident.Approving, "ask", true, "exit 139, gave up, its verdict", nil},
 	{incident.Removing, "everything", true, "preempted, read lost", nil},
 	{incident.Removing, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0", nil},
 	{incident.Recreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone", nil},
@@ -366,9 +386,9 @@ var reach = []struct {
 		"preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours, intend admit 0, accepted admit 0", nil,
 	},
 	{incident.Resuming, "spot", false, "exit 139", nil},
-	{incident.Restarting, "everything", true, "exit 139, gave up", nil},
-	{incident.Restarting, "everything", true, "exit 139, gave up, intend restart 0", nil},
-	{incident.Restarting, "everything", true, "exit 139, gave up, intend restart 0", unadmitted},
+	{incident.Restarting, "everything", true, "exit 139, gave up, its verdict", nil},
+	{incident.Restarting, "everything", true, "exit 139, gave up, its verdict, intend restart 0", nil},
+	{incident.Restarting, "everything", true, "exit 139, gave up, its verdict, intend restart 0", unadmitted},
 	{incident.Restarting, "everything", true, "half a day, a crew that runs, tick", nil},
 	{incident.Watching, "spot", true, "half a day, a crew that runs, tick", nil},
 	{incident.Watching, "everything", true, "half a day, no crew, tick", nil},
@@ -397,7 +417,7 @@ var reach = []struct {
 		incident.Clearing, "everything", true,
 		"preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, owner deletes, done create 0, read gone, read late", inQueue,
 	},
-	{incident.Resuming, "everything", true, "exit 139, gave up, " + again + "exit 1, gave up, " + again + "exit 139, gave up, " + again + "exit 139", nil},
+	{incident.Resuming, "everything", true, "exit 139, gave up, its verdict, " + again + "exit 1, gave up, its verdict, " + again + "exit 139, gave up, its verdict, " + again + "exit 139", nil},
 	{incident.Resuming, "seldom", true, "exit 139", nil},
 	{incident.Resuming, "everything", false, "host error, read unhealthy, read ready", crewless},
 	{incident.Resuming, "everything", false, "host error, read unhealthy, read ready, later, tick", crewless},
@@ -427,7 +447,7 @@ const again = "intend restart 0, accepted restart 0, started, "
 
 // idle has a training given up, and nobody say a word for as long as it takes; waits is what a crew writes then that runs none.
 const (
-	idle  = "exit 1, gave up, " + again + "exit 1, gave up, later, tick"
+	idle  = "exit 1, gave up, its verdict, " + again + "exit 1, gave up, its verdict, later, tick"
 	waits = "a crew that waits, tick"
 )
 

@@ -55,7 +55,7 @@ func (w Workload) stepsAt(now time.Time) bool {
 
 // quietly reports whether a training that has done steps is to do more of them, and nobody was told that it does not.
 func (w Workload) quietly() bool {
-	if w.Incident != nil || w.Crew.Theirs || w.Crew.Seen.IsZero() || w.Progress.At.IsZero() || w.Crew.Finished || len(w.Slices) == 0 {
+	if w.Incident != nil || w.Crew.Theirs || w.Crew.Seen.IsZero() || w.Progress.At.IsZero() || w.Crew.Finished || w.claimsDone() || len(w.Slices) == 0 {
 		return false
 	}
 	for i := range w.Slices {
@@ -74,11 +74,16 @@ func (w Workload) Hushed(now time.Time) bool {
 	return now.Sub(since) >= usual && w.quietly()
 }
 
-// Suspect reports whether the crew of a slice has to be listened for now, because its training may hang, may not have gone
-// on after an incident, or is not to be run on what stands idle.
+// Suspect reports whether patrol has to read the guest attribute of a slice's crew now: its training may hang, may not have gone
+// on after an incident, or must not run on what stands idle; or a line claims what only the crew's own word confirms.
 func (w Workload) Suspect(slice string, now time.Time) bool {
 	s := w.Slice(slice)
-	return s != nil && now.Sub(s.Heard.At) >= ListenAgain && (w.Hushed(now) || w.doubted(now) || w.discarding())
+	if s == nil {
+		return false
+	}
+	listened := now.Sub(s.Heard.At)
+	return listened >= ListenAgain && (w.Hushed(now) || w.doubted(now) || w.discarding() || w.probes()) ||
+		listened >= ProveEvery && w.unproven() && s.Condition == Ready
 }
 
 // doubted reports whether the time is nearly over in which progress has to be reported.
@@ -129,7 +134,8 @@ func (w Workload) listened() time.Time {
 // lines of users alone come in order.
 func (m *machine) steps(e Beat) {
 	s := m.w.Slice(e.Slice)
-	if s == nil || !e.Incarnation.Same(s.Incarnation) || !m.w.Hushed(m.now) && !m.w.doubted(m.now) && m.phase() != Discarding {
+	asked := m.w.Hushed(m.now) || m.w.doubted(m.now) || m.phase() == Discarding || m.w.probes() || m.w.unproven()
+	if s == nil || !e.Incarnation.Same(s.Incarnation) || !asked {
 		return
 	}
 	clamped := func(t time.Time) time.Time {

@@ -318,7 +318,8 @@ func TestAnotherDirectoryIsAnotherTraining(t *testing.T) {
 		t.Errorf("it does its steps, and the document has %+v", p)
 	}
 	r.line("llama-8b", events.CrewReport{Report: events.ReportExited, Attempt: 1, ExitCode: 139})
-	if asked := r.line("llama-8b", events.CrewReport{Report: events.ReportGaveUp, Attempt: 1, Reason: "five times"}); !strings.HasPrefix(asked, "restart") {
+	r.line("llama-8b", events.CrewReport{Report: events.ReportGaveUp, Attempt: 1, Reason: "five times"})
+	if asked := r.learn("llama-8b", "its verdict"); !strings.HasPrefix(asked, "restart") {
 		t.Errorf("its crew gives up, and asked for is %q", asked)
 	}
 
@@ -393,7 +394,7 @@ func TestAStragglerIsChargedToItsOwnIncident(t *testing.T) {
 		r.learn("", "intend admit 0", "accepted admit 0")
 		r.learn("llama-8b", "mapped", "started", "progress", "progress")
 		r.now = r.now.Add(5 * time.Minute)
-		r.learn("llama-8b", "exit 139", "gave up")
+		r.learn("llama-8b", "exit 139", "gave up", "its verdict")
 		if !open {
 			r.learn("", "intend restart 0", "accepted restart 0")
 			r.now = r.now.Add(time.Minute)
@@ -418,7 +419,7 @@ func TestALossRefundsNothingOfWhatCameBeforeIt(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		r := newTour(t, quiet(true), "everything")
 		began := r.now
-		r.learn("llama-8b", "exit 139", "gave up")
+		r.learn("llama-8b", "exit 139", "gave up", "its verdict")
 		r.learn("", "intend restart 0", "accepted restart 0")
 		r.now = r.now.Add(10 * time.Minute)
 		at := r.now

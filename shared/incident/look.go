@@ -21,6 +21,9 @@ func (m *machine) interrupted(e Interrupted) {
 		m.straggler(t, e.Incarnation)
 		return
 	}
+	if strikes(e.Cause) {
+		m.unfinish(m.when())
+	}
 	in := m.w.Incident
 	if in == nil {
 		if c := m.w.Closed; c != nil && !m.from.Time.IsZero() && (!m.from.Time.After(c.Closed) || m.mendedSince(s, c)) {
@@ -128,6 +131,9 @@ func (in *Incident) concerns(slice string, life events.Incarnation) bool {
 // likes: what users write counts once in a while.
 func (m *machine) back(e Back) {
 	s, in := m.w.Slice(e.Slice), m.w.Incident
+	if s != nil && !m.formerLife(s, e.Incarnation) {
+		m.unfinish(m.when())
+	}
 	if s == nil || in == nil || in.Look || m.formerLife(s, e.Incarnation) {
 		return
 	}
@@ -148,6 +154,9 @@ func (m *machine) read(e Read) {
 		e.Notice = &n.Notice // what could not be read stays as it was
 	}
 	s := m.w.Slice(e.Slice)
+	if s != nil && s.breaks(e) && !m.when().Before(s.Since) {
+		m.unfinish(m.when())
+	}
 	switch {
 	case s == nil:
 		if e.Condition != Gone && e.Condition != Unread {
@@ -222,6 +231,16 @@ func (m *machine) read(e Read) {
 	}
 	m.readNotice(s, e)
 	m.react(s, e, was)
+}
+
+// breaks reports whether a reading shows that a usable slice is not usable any more, and not by its owner's doing.
+func (s *Slice) breaks(e Read) bool {
+	switch e.Condition {
+	case Lost, Gone, Unhealthy, Unclear:
+		return s.Condition == Ready && !s.IsReleased() && e.Zone == s.Zone
+	case Unread, Creating, Ready, Stopped, Deleting:
+	}
+	return false
 }
 
 // ordered keeps where and when a queued resource of ours was created: it is all that there is of a slice that it has not

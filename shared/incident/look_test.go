@@ -121,7 +121,7 @@ func TestANameIsHeldWhereItsSliceIsOrIsToBe(t *testing.T) {
 		"it is being created elsewhere":        {gone + ", intend create 0, stockout create 0", nil, true, true},
 		"it is being deleted by its owner":     {"owner deletes", nil, true, false},
 		"its owner deleted it":                 {"owner deletes, read gone", nil, false, false},
-		"it is gone when its training is done": {"finished, read gone", nil, false, false},
+		"it is gone when its training is done": {"finished, its verdict, a while, read gone", nil, false, false},
 		"it never was":                         {"progress", func(w *incident.Workload) { w.Slices[0].Name = "x" }, false, false},
 	} {
 		n := at(t, policies["everything"], true, c.path, c.but)

@@ -12,7 +12,16 @@ import (
 // noticed keeps announced maintenance on the workload, and opens an incident only when it is under way already.
 func (m *machine) noticed(e Noticed) {
 	s := m.w.Slice(e.Slice)
-	if s == nil || e.Incarnation.Known() && !e.Incarnation.Same(s.Incarnation) || s.IsReleased() || m.w.Crew.Finished {
+	if s == nil || e.Incarnation.Known() && !e.Incarnation.Same(s.Incarnation) || s.IsReleased() {
+		return
+	}
+	switch e.Notice.Status {
+	case events.NoticePending:
+		m.unfinish(e.Notice.WindowStart)
+	case events.NoticeOngoing:
+		m.unfinish(m.when())
+	}
+	if m.w.Crew.Finished {
 		return
 	}
 	old := m.w.lastNotice(e.Slice)

@@ -221,8 +221,8 @@ func TestEarlyMaintenance(t *testing.T) {
 			incident.Removing,
 		},
 		"does not hide a training that crashes": {
-			"everything", "1m, do, refused, 1h, " + one + "exit 139, " + one + "gave up",
-			[]string{"1m0s save", "1h1m0s restart llama-8b=7711"},
+			"everything", "1m, do, refused, 1h, " + one + "exit 139, " + one + "gave up, " + one + "its verdict",
+			[]string{"1m0s save", "1h1m0s hear", "1h1m0s restart llama-8b=7711"},
 			incident.Restarting,
 		},
 	} {

@@ -18,14 +18,14 @@ func TestACancelledIncidentIsAPersons(t *testing.T) {
 		outcome incident.Outcome
 		shows   string
 	}{
-		"preempted":                               {incident.Released, "read lost"},
-		"preempted, read lost":                    {incident.Released, "read lost"},
-		"preempted, read lost, intend delete 0":   {incident.Released, "read lost"},
-		"host error, read unhealthy":              {incident.Released, "read unhealthy"},
-		"stopped for, read gone":                  {incident.Released, "read gone"},
-		"exit 139, gave up":                       {incident.Released, "read ready"},
-		"exit 139, gave up, intend restart 0":     {incident.Released, "read ready"},
-		"ongoing, intend save 0, accepted save 0": {incident.Released, "ongoing"},
+		"preempted":                                        {incident.Released, "read lost"},
+		"preempted, read lost":                             {incident.Released, "read lost"},
+		"preempted, read lost, intend delete 0":            {incident.Released, "read lost"},
+		"host error, read unhealthy":                       {incident.Released, "read unhealthy"},
+		"stopped for, read gone":                           {incident.Released, "read gone"},
+		"exit 139, gave up, its verdict":                   {incident.Released, "read ready"},
+		"exit 139, gave up, its verdict, intend restart 0": {incident.Released, "read ready"},
+		"ongoing, intend save 0, accepted save 0":          {incident.Released, "ongoing"},
 	} {
 		n := at(t, p, true, path, nil)
 		id := n.w.Incident.ID
@@ -53,7 +53,7 @@ func TestACancelledIncidentIsAPersons(t *testing.T) {
 // anything, and no other attempt is asked for.
 func TestWhatTheTrainingMeetsAfterACancelIsAPersons(t *testing.T) {
 	p := policies["everything"]
-	for _, path := range []string{"exit 139", "exit 139, gave up", "exit 139, gave up, intend restart 0"} {
+	for _, path := range []string{"exit 139", "exit 139, gave up, its verdict", "exit 139, gave up, its verdict, intend restart 0"} {
 		n := at1(t, p, at(t, p, true, path, nil), "cancelled")
 		tell := func(after time.Duration, e incident.Evidence) {
 			t.Helper()
@@ -186,7 +186,7 @@ func TestAnAnswerIsForItsQuestionAlone(t *testing.T) {
 
 // TestAYesWaitsForAPolicyThatCanBeRead: what is approved is done in the policy's own way, by whoever can read it.
 func TestAYesWaitsForAPolicyThatCanBeRead(t *testing.T) {
-	for path, want := range map[string]string{"preempted, read lost": "delete llama-8b", "exit 139, gave up": "restart llama-8b=7711", "pending, later, tick": "save"} {
+	for path, want := range map[string]string{"preempted, read lost": "delete llama-8b", "exit 139, gave up, its verdict": "restart llama-8b=7711", "pending, later, tick": "save"} {
 		n := at(t, policies["ask"], true, path, nil)
 		e := incident.Approved{Word: ann, Incident: n.w.Incident.ID, Action: n.w.Incident.Asked}
 		w, sent, _ := incident.Advance(policies["unreadable"], n.w, e, n.now)
@@ -262,7 +262,7 @@ func says(tl []incident.Line, text, reason string) bool {
 // TestRetryTriesAgainWhatWasGivenUp: the next reading, or the next tick, asks for it, whatever was spent before.
 func TestRetryTriesAgainWhatWasGivenUp(t *testing.T) {
 	spent := func(w *incident.Workload) {
-		w.Budgets = incident.Budgets{Restarts: incident.MaxRestarts, Recreates: incident.MaxRecreates}
+		w.Budgets = incident.Budgets{Restarts: incident.MaxRestarts, Recreates: incident.MaxRecreates, Since: start.Add(time.Hour)}
 	}
 	for name, c := range map[string]struct {
 		policy, path string
@@ -271,11 +271,11 @@ func TestRetryTriesAgainWhatWasGivenUp(t *testing.T) {
 		want         string
 	}{
 		"a Spot slice that may not be replaced": {"seldom", "preempted, read lost", true, "read lost", "delete llama-8b"},
-		"one that was replaced too often":       {"everything", "preempted, read lost", true, "read lost", "delete llama-8b"},
+		"one that was replaced too often":       {"everything", "preempted, read lost, no verdict hear 0", true, "read lost", "delete llama-8b"},
 		"one that is gone":                      {"seldom", "preempted, read gone", true, "35m, read gone, tick", "create llama-8b"},
 		"one that Google has not healed":        {"seldom", "host error, read unhealthy, later, tick", false, "1m, read unhealthy, tick", "delete llama-8b"},
 		"one that is lost and not Spot":         {"seldom", "host error, read lost, later, tick", false, "1m, read lost, tick", "delete llama-8b"},
-		"a training of which the crew gave up":  {"everything", "exit 139, gave up", true, "tick", "restart llama-8b=7711"},
+		"a training of which the crew gave up":  {"everything", "exit 139, gave up, spent hear 0", true, "tick", "restart llama-8b=7711"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := at(t, policies[c.policy], c.spot, c.path, spent)
@@ -313,7 +313,7 @@ func TestRetryTriesAgainWhatWasGivenUp(t *testing.T) {
 
 // TestRetryDecidesNothingByItself: whoever gives the word need not know the policy.
 func TestRetryDecidesNothingByItself(t *testing.T) {
-	for path, next := range map[string]string{"preempted, read lost": "read lost", "exit 139, gave up": "tick"} {
+	for path, next := range map[string]string{"preempted, read lost": "read lost", "exit 139, gave up, its verdict": "tick"} {
 		n := at(t, policies["seldom"], true, path, nil)
 		n.now = n.now.Add(time.Second)
 		w, sent, _ := incident.Advance(policies["unreadable"], n.w, evidence(n.w, n.now)["retried"], n.now)
@@ -346,7 +346,7 @@ func TestNothingIsRetriedThatGoesOn(t *testing.T) {
 		"pending, later, tick":     "waits for a person",
 		"preempted, read lost":     "waits for a person",
 		"preempted":                "is under way (looking)",
-		"finished":                 "the training is finished",
+		"finished, its verdict":    "the training is finished",
 		"abuse":                    "Google suspects abuse",
 		"owner deletes, read gone": "its owner deleted every slice",
 		"crewless":                 "no crew has been heard",

@@ -306,7 +306,7 @@ func TestNobodyWaitsForWhatItsOwnerHasDeleted(t *testing.T) {
 // TestWhatAnotherIncidentHasAdmittedIsNotAdmittedAgain: its owner has created a slice in another zone, and had it tried again before
 // that was followed.
 func TestWhatAnotherIncidentHasAdmittedIsNotAdmittedAgain(t *testing.T) {
-	n := at(t, policies["everything"], true, "exit 139, gave up, intend restart 0", func(w *incident.Workload) {
+	n := at(t, policies["everything"], true, "exit 139, gave up, its verdict, intend restart 0", func(w *incident.Workload) {
 		unadmitted(w)
 		w.Slices[0].Moved, w.Crew.Named = true, 1
 	})

@@ -59,6 +59,15 @@ const (
 	HangFor     = 15 * time.Minute
 	NoGapFor    = 2 * time.Hour
 	ListenAgain = 5 * time.Minute
+	// HearFor is how long the crew's verdict is waited for before Pitstop decides without it, and how long an answer is good.
+	HearFor = 10 * time.Minute
+	// ProbeFor is how long after a line about the end of the training patrol reads the crew's guest attribute for its verdict.
+	ProbeFor = 30 * time.Minute
+	// ProveEvery is how often patrol reads a crew's guest attribute for steps, where no checkpoint directory could prove them.
+	ProveEvery = time.Hour
+	// StruckWithin is how near to an exit 0 a loss, a restart or maintenance of the slice proves it a save and no end: Google
+	// sends SIGTERM to a training that checkpoints itself up to five minutes before maintenance, and word of it comes late.
+	StruckWithin = 15 * time.Minute
 	// MaintainFor bounds the call that starts maintenance early.
 	MaintainFor = 15 * time.Minute
 	// HealFor is the time for Google's own recovery, counted from the end of the window where there is one.

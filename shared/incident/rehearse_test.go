@@ -46,8 +46,8 @@ func TestWhatIsOnlyWatchedIsRehearsed(t *testing.T) {
 		{"watch", "pending, later, tick", false, nil, append(slices.Clone(saved), "PerformMaintenance "+nodeA)},
 		{"watch", "pending, later, tick", false, crewless, nil},
 		{"watch", "exit 139", true, nil, nil},
-		{"watch", "exit 139, gave up", true, nil, []string{"storage.objects.create " + lease}},
-		{"watch", "exit 139, gave up", true, bare, nil},
+		{"watch", "exit 139, gave up, its verdict", true, nil, []string{"storage.objects.create " + lease}},
+		{"watch", "exit 139, gave up, its verdict", true, bare, nil},
 		{"spot", "host error, read lost, later, tick", false, nil, replaced},
 		{"watch", "read unhealthy, later, tick", true, nil, replaced},
 		{"watch", "read stopped, later, unsaid, tick", false, single, []string{"StartNode " + nodeA}},
@@ -110,7 +110,7 @@ func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 	}{
 		{"preempted, read lost", "preempted, read lost, intend delete 0, accepted delete 0" + ready, true, nil},
 		{"preempted, read lost", "preempted, read lost, intend delete 0, accepted delete 0" + ready, true, inQueue},
-		{"exit 139, gave up", "exit 139, gave up, intend restart 0, accepted restart 0", true, nil},
+		{"exit 139, gave up, its verdict", "exit 139, gave up, its verdict, intend restart 0, accepted restart 0", true, nil},
 		{"read stopped, later, unsaid, tick", "read stopped, later, unsaid, tick, intend start 0, accepted start 0", false, single},
 		{
 			"pending, later, tick",

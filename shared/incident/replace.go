@@ -36,6 +36,9 @@ func (m *machine) lose(s *Slice, what string) {
 		}
 		return // the next reading decides, under a policy that can be read
 	}
+	if m.w.claimsDone() && m.hearFirst(what+", and a line says that the training is finished") {
+		return
+	}
 	if !s.Spot && s.Condition != Gone {
 		m.enter(Healing, m.healUntil(s))
 		m.decided("wait for Google's own recovery", what+", and only Spot is replaced at once")
@@ -162,6 +165,9 @@ func (m *machine) remove(why string) {
 			return
 		}
 	}
+	if m.w.Budgets.Recreates >= MaxRecreates && m.hearFirst("replacements are spent unless the training is saved further") {
+		return
+	}
 	if m.w.Budgets.Recreates >= MaxRecreates {
 		m.escalate(CodeBudget, fmt.Sprintf("%s were replaced %d times without progress", strings.Join(m.replacing(), ", "), MaxRecreates),
 			"look at the start-up script and the hosts; progress of the training refills the budget")
@@ -170,8 +176,7 @@ func (m *machine) remove(why string) {
 	out := m.outgoing()
 	asked := func(name string) bool { return m.w.Incident.task(events.ActionDelete, name) != nil }
 	if out == nil || !slices.ContainsFunc(out, asked) {
-		m.w.Budgets.Recreates++
-		m.changed = true
+		m.charge(&m.w.Budgets.Recreates)
 	} // else it joins the replacement that is under way
 	if out == nil {
 		m.recreate(why)

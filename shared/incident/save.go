@@ -136,6 +136,7 @@ func (m *machine) checked(e Checked) {
 	if e.Step > p.CheckpointStep {
 		p.CheckpointStep, p.CheckpointAt = e.Step, e.At
 	}
+	m.proven(e.Step, e.At)
 	m.line(LineCame, m.found(e), e.URI)
 	m.drop(events.ActionVerify, "")
 	switch in.Phase {

@@ -71,7 +71,7 @@ func TestEverySaveHasItsOutcome(t *testing.T) {
 		"ongoing, do, read unhealthy":                                   {policies["spot"], nil, incident.SaveOvertaken},
 		"ongoing, do, preempted, read lost":                             {policies["spot"], nil, incident.SaveOvertaken},
 		"ongoing, do, saved, later, tick, found verify 0, preempted":    {policies["spot"], nil, incident.SaveLate},
-		"ongoing, do, finished":                                         {policies["spot"], nil, incident.SaveOvertaken},
+		"ongoing, do, finished, sure hear 1":                            {policies["spot"], nil, incident.SaveOvertaken},
 		"ongoing, do, saved, do, torn verify 0, stopped for, read lost": {policies["spot"], nil, incident.SaveIncomplete},
 	} {
 		w := quiet(true)

@@ -69,8 +69,8 @@ func TestAHoldWithAnEndIsNoFailure(t *testing.T) {
 // TestWhatIsApprovedIsChargedOnce has a policy ask by the time of the call for what it allowed when it was decided.
 func TestWhatIsApprovedIsChargedOnce(t *testing.T) {
 	for path, budget := range map[string]func(w incident.Workload) int{
-		"exit 139, gave up":    func(w incident.Workload) int { return w.Budgets.Restarts },
-		"preempted, read lost": func(w incident.Workload) int { return w.Budgets.Recreates },
+		"exit 139, gave up, its verdict": func(w incident.Workload) int { return w.Budgets.Restarts },
+		"preempted, read lost":           func(w incident.Workload) int { return w.Budgets.Recreates },
 		"preempted, read lost, intend delete 0, accepted delete 0, read gone": func(w incident.Workload) int { return w.Budgets.Recreates },
 	} {
 		n := at(t, policies["everything"], true, path, nil)
@@ -90,9 +90,9 @@ func TestWhatIsApprovedIsChargedOnce(t *testing.T) {
 
 func TestProgressEndsWhatWaitsForApproval(t *testing.T) {
 	for path, outcome := range map[string]incident.Outcome{
-		"exit 139, gave up":    incident.Resumed,
-		"preempted, read lost": "", // what tells of progress is no slice any more
-		"pending, later, tick": "", // the maintenance is still to come
+		"exit 139, gave up, its verdict": incident.Resumed,
+		"preempted, read lost":           "", // what tells of progress is no slice any more
+		"pending, later, tick":           "", // the maintenance is still to come
 	} {
 		n := at(t, policies["ask"], true, path, nil)
 		if n.w.Incident.Phase != incident.Approving {
@@ -111,7 +111,7 @@ func TestProgressEndsWhatWaitsForApproval(t *testing.T) {
 
 func TestOfAnApprovalThatDoesNotComeIsReminded(t *testing.T) {
 	for path, settled := range map[string]time.Duration{
-		"exit 139, gave up": 0, "preempted, read lost": 0,
+		"exit 139, gave up, its verdict": 0, "preempted, read lost": 0,
 		"pending, later, tick": 2 * time.Hour, // first for the maintenance at once, then for the save before its window
 	} {
 		n := at(t, policies["ask"], true, path, nil)

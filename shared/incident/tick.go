@@ -77,6 +77,7 @@ func (m *machine) ticked() {
 
 // quiet opens an incident when its time has come.
 func (m *machine) quiet() {
+	m.endProbe()
 	if m.follow(); m.w.Incident != nil {
 		return
 	}
@@ -183,7 +184,7 @@ func (m *machine) unanswered(i int, why string) {
 	}
 	t.Failures++
 	// A save and its verification are bounded by their phase: the maintenance comes all the same.
-	if t.Failures >= MaxFailures && t.Action != events.ActionSave && t.Action != events.ActionVerify {
+	if t.Failures >= MaxFailures && t.Action != events.ActionSave && t.Action != events.ActionVerify && t.Action != events.ActionHear {
 		m.escalate(CodeUnanswered, fmt.Sprintf("%s: %s, %d times in a row", t.Action, why, t.Failures), "look at the function's log and its dead letters")
 		return
 	}

@@ -130,9 +130,7 @@ func (m *machine) started(s *Slice, r events.CrewReport) {
 	if r.Attempt > m.w.Crew.Attempt {
 		m.w.Crew.Attempt, m.w.Crew.Started, m.changed = r.Attempt, m.when(), true
 	}
-	if m.w.Crew.Finished {
-		m.w.Crew.Finished, m.changed = false, true
-	}
+	m.goesFurther(r.Attempt)
 	m.stirs(CodeMayTrain, fmt.Sprintf("the crew says that attempt %d runs", r.Attempt))
 	in := m.w.Incident
 	if in == nil || r.Attempt <= in.BaseAttempt {
@@ -145,7 +143,7 @@ func (m *machine) started(s *Slice, r events.CrewReport) {
 	}
 }
 
-// progress keeps the last step, refills the budgets when new ground is won, and ends an incident whose training goes on.
+// progress keeps the last step, and ends an incident whose training goes on. It refills no budget: a line proves no progress.
 func (m *machine) progress(s *Slice, r events.CrewReport) {
 	p := m.w.Progress
 	at := m.when()
@@ -155,7 +153,6 @@ func (m *machine) progress(s *Slice, r events.CrewReport) {
 	if gap := at.Sub(p.At); m.w.Incident == nil && !p.At.IsZero() && r.Attempt == p.Attempt && r.Step > p.Step {
 		p.GapSeconds = max(p.GapSeconds, int64(min(gap, longestGap)/time.Second))
 	}
-	won := r.Step > p.High
 	p.Step, p.Attempt, p.At = r.Step, r.Attempt, at
 	p.High = max(p.High, r.Step)
 	p.CheckpointStep = max(p.CheckpointStep, r.CheckpointStep)
@@ -163,13 +160,10 @@ func (m *machine) progress(s *Slice, r events.CrewReport) {
 	m.w.Progress, m.changed = p, true
 	m.checkpointTold(before, r, at)
 	m.stepsAdmit(r.Attempt, at)
-	m.w.Crew.Attempt = max(m.w.Crew.Attempt, r.Attempt)
-	m.w.Crew.Finished, m.w.Crew.Theirs = false, false
-	if won {
-		m.w.Budgets = Budgets{}
-		if m.w.Incident != nil {
-			m.inc().Charged = 0
-		}
+	m.goesFurther(r.Attempt)
+	m.w.Crew.Attempt, m.w.Crew.Theirs = max(m.w.Crew.Attempt, r.Attempt), false
+	if c := m.w.Crew.Claim; at.After(c.At) {
+		m.w.Crew.Claim = Claim{} // it steps on, so it has not ended
 	}
 	m.confirm(r.Step, r.Attempt, at)
 	m.stirs(CodeMayTrain, "the crew tells of step "+events.Number(r.Step))
@@ -320,41 +314,33 @@ func (m *machine) openCrash(t Trouble) {
 	m.decided("incident opened: training crash; the crew restarts it", "the slice lives, so its crew acts first")
 }
 
-// gaveUp takes the crew's word that its own restarts are spent.
+// gaveUp notes a line that says that the crew's own restarts are spent. It opens an incident. A restart is spent on it only when
+// the crew's verdict says the same.
 func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
-	in := m.w.Incident
-	if in == nil {
-		if r.Attempt < m.w.Crew.Attempt || r.Attempt <= m.w.Crew.GaveUp || !m.opens(s) || m.left() {
+	late := r.Attempt < m.w.Crew.Attempt
+	if r.Attempt <= max(m.w.Crew.GaveUp, m.w.Crew.Claim.Attempt) {
+		return
+	}
+	if m.w.Incident == nil {
+		if late || !m.opens(s) || m.left() {
 			return
 		}
 		m.openCrash(Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()})
-		in = m.w.Incident
 	}
-	if in.Phase != Resuming && in.Phase != Watching && !m.untouched() || r.Attempt <= m.w.Crew.GaveUp {
+	if p := m.phase(); p != Resuming && p != Watching && !m.untouched() {
 		return
 	}
-	late := r.Attempt < m.w.Crew.Attempt
-	m.w.Crew.GaveUp, m.w.Crew.Attempt = r.Attempt, max(m.w.Crew.Attempt, r.Attempt)
-	before := m.w.Crew.Spent
-	m.w.Crew.Spent = Error{}
-	if e := m.w.Crew.Error; e.Attempt == r.Attempt { // else the line of its end is lost, or still to come
-		m.w.Crew.Spent = e
-	}
+	m.w.Crew.Attempt, m.changed = max(m.w.Crew.Attempt, r.Attempt), true
 	m.line(LineSeen, "crew: gave up", r.Reason)
-	if late {
-		return // the attempt that was asked for after that runs: what comes of it counts
-	}
-	if in.Phase == Watching {
+	switch {
+	case late: // another attempt has begun since: its outcome counts
+	case m.phase() == Watching:
 		m.rehearseRestart()
-		m.finish(Observed, "", m.watchCode(), "the crew has given up, and the policy allows nothing", "")
-		return
+		m.finish(Observed, "", m.watchCode(), "the crew says that it has given up, and the policy allows nothing", "")
+	default:
+		m.claim(Claim{Attempt: r.Attempt, At: m.when()})
+		m.hear("a line alone proves nothing")
 	}
-	if e := m.w.Crew.Spent; e.repeats(before) && !m.w.Crew.Finished {
-		m.escalate(CodeSameError, fmt.Sprintf("the same error twice without a step past %s: %s", events.Number(e.High), e.Sign),
-			"read the training's own log and mend it: another restart would meet the same error")
-		return
-	}
-	m.restart("the crew has given up: " + r.Reason)
 }
 
 // restart asks the crew for a new attempt, within the training budget of the workload.
@@ -366,9 +352,14 @@ func (m *machine) restart(why string) {
 	switch {
 	case m.w.Crew.Finished:
 		m.resumed(ByStep, "the training is finished")
+	case (m.w.claimsDone() || m.w.Budgets.Restarts >= MaxRestarts) && m.hearFirst(why):
 	case m.w.Budgets.Restarts >= MaxRestarts:
 		m.escalate(CodeBudget, fmt.Sprintf("%s; %d restarts were asked for without progress past step %s", why, MaxRestarts, events.Number(in.Baseline)),
 			"read the training's own log and mend it; the budget refills with the first new step")
+	case len(m.restartedToday()) >= m.p.DailyRestarts():
+		m.rehearseRestart()
+		m.escalate(CodeRestartsADay, fmt.Sprintf("%s; the policy allows %d restarts a day, and all are spent", why, m.p.DailyRestarts()),
+			"find out why it needs so many; restart it by hand, or raise restarts_per_day in the policy")
 	case in.Cause == events.CauseHang && m.p.Hang != policy.HangRestart:
 		m.rehearseRestart()
 		m.escalate(CodeHangReport, why+", and "+hangReport, "restart the training by hand, or set hang: restart in the policy")
@@ -387,34 +378,38 @@ func (m *machine) restart(why string) {
 
 func (m *machine) sendRestart(why string) {
 	m.enter(Restarting, m.now.Add(RestartFor))
-	m.w.Budgets.Restarts++
+	m.charge(&m.w.Budgets.Restarts)
 	m.inc().Charged++
+	m.w.Crew.Restarted = append(slices.Clip(m.restartedToday()), m.now)
 	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.w.trainingAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)
 	m.send(Task{Action: events.ActionRestart, Reason: why})
 }
 
+// finished notes a line that says that the training is done. Care goes on until the crew's verdict confirms it.
 func (m *machine) finished(r events.CrewReport) {
-	if m.w.Crew.Finished || r.Attempt < m.w.Crew.Attempt {
+	c := m.w.Crew
+	if c.Finished || r.Attempt < c.Attempt || r.Attempt <= c.NotDone || c.Claim.Finished && r.Attempt <= c.Claim.Attempt {
 		return
 	}
-	m.w.Crew.Finished, m.w.Crew.FinishedAt, m.changed = true, m.now, true
-	m.stirred()
+	m.claim(Claim{Attempt: r.Attempt, Finished: true, At: m.when()})
 	m.w.Progress.Step = max(m.w.Progress.Step, r.Step)
-	if in := m.w.Incident; in != nil {
-		switch in.Phase {
-		case Removing, Recreating, Clearing, Admitting:
-			return // what has been begun is brought to its end
-		case Discarding:
-			if !m.w.discarding() {
-				return
-			}
+	m.stirred() // what may be its owner's is not deleted for standing idle
+	if m.w.Incident == nil {
+		return
+	}
+	switch m.phase() {
+	case Removing, Recreating, Clearing, Admitting:
+		return // what has been begun is brought to its end, and the verdict is read when it matters
+	case Discarding:
+		if m.w.discarding() {
+			m.keepIdle(CodeMayTrain, "the crew says that the training is finished")
 		}
+	case Watching:
 		m.line(LineSeen, r.Describe(), "")
-		if in.Phase == Watching {
-			m.finish(Observed, ByStep, m.watchCode(), "the training is finished", "")
-			return
-		}
-		m.resumed(ByStep, "the training is finished at step "+events.Number(r.Step))
+		m.finish(Observed, ByStep, m.watchCode(), "the crew says that the training is finished", "")
+	default:
+		m.line(LineSeen, r.Describe(), "")
+		m.hear("a line alone ends no care")
 	}
 }
 

@@ -219,6 +219,7 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 				}
 				tell(lines[0])
 				tell(lines[1])
+				w, _, _ = incident.Advance(p, w, verdictOf(w, attempt, false, now), now)
 			}
 			fail(c.first, 1, c.late)
 			if w.Incident == nil || w.Incident.Phase != incident.Restarting {
@@ -243,6 +244,15 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 	}
 }
 
+// verdictOf is the guest attribute of a crew that has ended an attempt for good.
+func verdictOf(w incident.Workload, attempt int, finished bool, now time.Time) incident.Beat {
+	s := w.Slices[0]
+	return incident.Beat{Origin: incident.Origin{Time: now, Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Attempt: attempt, Verdict: &events.CrewVerdict{
+		Schema: events.Schema, Attempt: attempt, Finished: finished, Ended: now, Reason: "all restarts are spent",
+		Life: events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Group},
+	}}
+}
+
 // TestAGiveUpThatComesLateEndsNothing: the attempt that was asked for since then runs already. When that one fails as well, it
 // counts.
 func TestAGiveUpThatComesLateEndsNothing(t *testing.T) {
@@ -259,6 +269,7 @@ func TestAGiveUpThatComesLateEndsNothing(t *testing.T) {
 	}
 	givesUp := func(attempt int) {
 		tell(events.CrewReport{Report: events.ReportGaveUp, Attempt: attempt, Reason: "all restarts are spent"})
+		w, sent, _ = incident.Advance(p, w, verdictOf(w, attempt, false, now), now)
 	}
 	exits(1)
 	givesUp(1)
@@ -280,7 +291,7 @@ func TestAGiveUpThatComesLateEndsNothing(t *testing.T) {
 
 // TestAMachinesErrorIsNotTheTrainings: what the training failed of while its machine was broken says nothing of the next time.
 func TestAMachinesErrorIsNotTheTrainings(t *testing.T) {
-	n := at(t, policies["everything"], true, "exit 139, gave up, intend restart 0, accepted restart 0, started", nil)
+	n := at(t, policies["everything"], true, "exit 139, gave up, its verdict, intend restart 0, accepted restart 0, started", nil)
 	if n.w.Crew.Spent.Sign == "" {
 		t.Fatalf("the error was not kept: %+v", n.w.Crew)
 	}

@@ -79,7 +79,7 @@ func TestUnexplained(t *testing.T) {
 func TestAbuseStopsAllAutomation(t *testing.T) {
 	for _, spot := range []bool{true, false} {
 		for _, path := range []string{
-			"preempted", "read lost", "host error, read unhealthy", "ongoing", "exit 139, gave up", "pending, later, tick", "read gone, later, tick",
+			"preempted", "read lost", "host error, read unhealthy", "ongoing", "exit 139, gave up, its verdict", "pending, later, tick", "read gone, later, tick",
 			"crew notice",
 		} {
 			for name, p := range policies {
@@ -176,7 +176,7 @@ func TestASuspicionOfWhatIsNotUsableEndsAtAPersonsWord(t *testing.T) {
 			t.Errorf("%s: the symptom is there again, and %s", trouble, tale(n.w))
 		}
 	}
-	n := at(t, p, true, "abuse, exit 139, gave up, retried", nil)
+	n := at(t, p, true, "abuse, exit 139, gave up, its verdict, retried", nil)
 	if n.w.Incident != nil || !n.w.Slices[0].Abuse || !strings.Contains(n.w.NothingToRetry(n.now), "PROJECT_ABUSE") {
 		t.Errorf("what shows the symptom is tried again: %+v", n.w.Incident)
 	}
@@ -191,7 +191,7 @@ func TestASuspicionOfWhatIsNotUsableEndsAtAPersonsWord(t *testing.T) {
 // TestAnOlderReadingBringsNoSuspicionBack: it was read before the one that took it back, and comes behind it.
 func TestAnOlderReadingBringsNoSuspicionBack(t *testing.T) {
 	p := policies["everything"]
-	n := at(t, p, true, "abuse, exit 139, gave up", nil)
+	n := at(t, p, true, "abuse, exit 139, gave up, its verdict", nil)
 	n.now = n.now.Add(time.Minute)
 	older := evidence(n.w, n.now)["abuse"]
 	n = at1(t, p, at1(t, p, n, "read ready"), "preempted")

@@ -200,6 +200,8 @@ type Budgets struct {
 	// Restarts counts requests for a training restart; Recreates counts replacements, each of one slice or of several at once.
 	Restarts  int `json:"restarts,omitzero"`
 	Recreates int `json:"recreates,omitzero"`
+	// Since is when the first of them was spent: only progress made after that refills them.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Progress is the last progress of the training that was reported.
@@ -207,8 +209,10 @@ type Progress struct {
 	Step    int64     `json:"step,omitzero"`
 	At      time.Time `json:"at,omitzero"`
 	Attempt int       `json:"attempt,omitzero"`
-	// High is the highest step ever reported: only what passes it is new ground.
-	High int64 `json:"high,omitzero"`
+	// High is the highest step ever reported. Proven is the highest one that a checkpoint or the crew's guest attribute showed:
+	// only what passes it refills the budgets.
+	High   int64 `json:"high,omitzero"`
+	Proven int64 `json:"proven,omitzero"`
 	// Stepped is a later step that the crew wrote down on its machine. GapSeconds is the longest time between two reports of
 	// steps of one attempt in quiet times. Told is when a person was told last that the training stands still.
 	Stepped    time.Time `json:"stepped,omitzero"`
@@ -255,9 +259,28 @@ type Crew struct {
 	Left time.Time `json:"left,omitzero"`
 	// Theirs says that a person has taken over what it met: until there is a new step, its lines open nothing.
 	Theirs bool `json:"theirs,omitzero"`
-	// Finished says that the training is done: nothing is brought back any more. FinishedAt is when that was told.
+	// Claim is what a line last said of the end of the training. A line is a hint: only the crew's verdict counts.
+	Claim Claim `json:"claim,omitzero"`
+	// Finished says that the crew's verdict calls the training done: nothing is brought back any more. FinishedAt is when the
+	// training ended. Certain says that it reached the step that its owner named as the last one.
 	Finished   bool      `json:"finished,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
+	Certain    bool      `json:"certain,omitzero"`
+	// NotDone is the attempt whose exit 0 proved to be a save: something struck the slice at about that time.
+	NotDone int `json:"not_done,omitzero"`
+	// Restarted is when restarts were asked for in the last day.
+	Restarted []time.Time `json:"restarted,omitempty"`
+}
+
+// Claim is what a line of the crew said of the end of an attempt, and no verdict has confirmed.
+type Claim struct {
+	Attempt int `json:"attempt,omitzero"`
+	// Finished says that the line called the training done; otherwise it said that the crew gave up.
+	Finished bool `json:"finished,omitzero"`
+	// At is when, by the line's own time.
+	At time.Time `json:"at,omitzero"`
+	// ProbeUntil is until when patrol reads the crew's guest attribute for a verdict; zero once that is over.
+	ProbeUntil time.Time `json:"probe_until,omitzero"`
 }
 
 // told reports whether an attempt is known to have begun, and not to have ended: only of such a one its silence tells that it hangs.
@@ -337,6 +360,8 @@ type Incident struct {
 	Of string `json:"of,omitzero"`
 	// Kept is why no more of it is deleted than what was being deleted when somebody had a word.
 	Kept Kept `json:"kept,omitzero"`
+	// HearBy is until when the crew's verdict is waited for that was last asked for.
+	HearBy time.Time `json:"hear_by,omitzero"`
 	// Retried says that a person opened it, to have tried again what was given up.
 	Retried bool `json:"retried,omitzero"`
 	// Charged counts the training restarts that this incident spent, so that they can be refunded.
@@ -577,6 +602,7 @@ func (w Workload) Due() time.Time {
 	}
 	earlier(w.follows())
 	earlier(w.listened())
+	earlier(w.probeDue())
 	if w.Idle != nil {
 		earlier(w.Idle.Due)
 	}

@@ -43,6 +43,7 @@ type entry struct {
 	Save          yaml.Node            `yaml:"save"`
 	GiveUpAfter   yaml.Node            `yaml:"give_up_after"`
 	Hang          yaml.Node            `yaml:"hang"`
+	RestartsADay  yaml.Node            `yaml:"restarts_per_day"`
 	WhenEscalated yaml.Node            `yaml:"when_escalated"`
 	DeleteAfter   yaml.Node            `yaml:"delete_after"`
 	ChipHourPrice yaml.Node            `yaml:"chip_hour_price"`
@@ -297,6 +298,13 @@ func (e entry) policy(name string, f *FileError) Policy {
 		p.Hang = Hang(s)
 		if p.Hang != HangReport && p.Hang != HangRestart {
 			fault(e.Hang, "hang %.40q is neither report nor restart", s)
+		}
+	}
+	if s, ok := word("restarts_per_day", e.RestartsADay); ok {
+		n, err := strconv.Atoi(s)
+		p.RestartsPerDay = n
+		if err != nil || n < 1 || n > MaxRestartsPerDay {
+			fault(e.RestartsADay, "restarts_per_day %.40q is no number from 1 to %d", s, MaxRestartsPerDay)
 		}
 	}
 	if s, ok := word("when_escalated", e.WhenEscalated); ok {

@@ -26,6 +26,7 @@ const (
 	word kind = iota
 	span
 	price
+	count
 	zones
 	shapes
 	switches
@@ -43,6 +44,7 @@ func keys() []key {
 		{name: "save", kind: word, values: saveModes, about: "how the training is asked to save: by its own next checkpoint, or by a signal"},
 		{name: "give_up_after", kind: span, about: "ends the wait for Spot capacity; without it, or with 0, the wait has no end"},
 		{name: "hang", kind: word, values: hangs, about: "what follows when a training does no steps any more: it is told, or another attempt is asked for too"},
+		{name: "restarts_per_day", kind: count, about: "how often Pitstop asks for another attempt of the training within 24 hours, from 1 to 100; without it 12"},
 		{name: "when_escalated", kind: word, values: idles, about: "what becomes of usable slices that an incident leaves to a person: they are kept, or deleted so that they cost nothing"},
 		{name: "delete_after", kind: span, about: "how long a person has to say a word before when_escalated: delete deletes, from 40m to 720h; without it 1h"},
 		{name: "chip_hour_price", kind: price, about: "dollars, for what idle chips cost"},
@@ -131,7 +133,7 @@ func (o *outline) policy(name string, n *yaml.Node) {
 					}
 				})
 			}
-		case word, span, price: // its reader looks at it
+		case word, span, price, count: // its reader looks at it
 		}
 	})
 }

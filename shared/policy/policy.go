@@ -185,6 +185,8 @@ type Policy struct {
 	Save events.SaveMode
 	// Hang is what follows when the training does no steps any more: HangRestart where Restart is allowed, else HangReport.
 	Hang Hang
+	// RestartsPerDay bounds the requests for a restart within 24 hours; 0 is DefaultRestartsPerDay. See DailyRestarts.
+	RestartsPerDay int
 	// GiveUpAfter ends the wait for Spot capacity; 0 waits for as long as it takes.
 	GiveUpAfter time.Duration
 	// Subnetworks are those of a slice that is created in another region, by region: short names, or whole ones.
@@ -259,6 +261,20 @@ const (
 	MinLead     = time.Minute
 	MaxLead     = 24 * time.Hour
 )
+
+// DefaultRestartsPerDay is the bound of a policy that names none, MaxRestartsPerDay the highest that one may name.
+const (
+	DefaultRestartsPerDay = 12
+	MaxRestartsPerDay     = 100
+)
+
+// DailyRestarts is how often a restart of the training may be asked for within 24 hours.
+func (p Policy) DailyRestarts() int {
+	if p.RestartsPerDay == 0 {
+		return DefaultRestartsPerDay
+	}
+	return p.RestartsPerDay
+}
 
 // Preset reports whether a name is a preset's.
 func Preset(name string) bool {

@@ -60,6 +60,8 @@ func (k kind) schema() object {
 		}
 	case price:
 		return object{"type": []string{"number", "string", "null"}, "minimum": 0, "pattern": `^[0-9.+eE-]+$`}
+	case count:
+		return object{"type": []string{"integer", "string", "null"}, "minimum": 1, "maximum": MaxRestartsPerDay, "pattern": `^[0-9]+$`}
 	case zones:
 		return object{"type": []string{"array", "null"}, "items": object{"type": "string", "pattern": zoneName.String()}}
 	case shapes:

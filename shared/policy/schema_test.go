@@ -77,6 +77,7 @@ policies:
     save: signal
     give_up_after: 48h
     hang: restart
+    restarts_per_day: 24
     when_escalated: delete
     delete_after: 2h
     chip_hour_price: 1.20

@@ -269,6 +269,20 @@ func (b *Bench) Report(w incident.Workload, slice string, r events.CrewReport) i
 	return w
 }
 
+// Confirm gives the guest attribute of a slice's crew to its workload: the crew's verdict that it has given up, or that the training
+// is finished.
+func (b *Bench) Confirm(w incident.Workload, slice string, attempt int, finished bool) incident.Workload {
+	b.T.Helper()
+	s := w.Slice(slice)
+	return b.Give(w, incident.Beat{
+		Origin: incident.Origin{ID: "crew", Time: b.Clock.Now(), Rank: events.RankUser}, Slice: slice, Incarnation: s.Incarnation, Seen: b.Clock.Now(),
+		Attempt: attempt, Verdict: &events.CrewVerdict{
+			Schema: events.Schema, Attempt: attempt, Finished: finished, Ended: b.Clock.Now(), Reason: "exit code 1",
+			Life: events.Admission{Slice: slice, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Group},
+		},
+	})
+}
+
 // Progress is a line of a crew whose training has come to a step, with a checkpoint of it.
 func Progress(step int64) events.CrewReport {
 	return events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 1, Step: step, CheckpointStep: step}

@@ -92,6 +92,7 @@ func (t *Training) Finish() {
 func (t *Training) finish() {
 	t.stop()
 	t.crashed = true // nobody starts it again by themselves
+	t.conclude(true, "exit code 0")
 	t.report(events.CrewReport{Report: events.ReportFinished, Step: t.high})
 }
 

@@ -2,6 +2,7 @@ package tputest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -119,6 +120,8 @@ type Training struct {
 	entries     int
 	// done says that its work is done: whoever starts it again sees it end at once.
 	done bool
+	// verdict is the crew's last word on the attempt that ended last; nil while another one may follow.
+	verdict *events.CrewVerdict
 	// dead is when the crew ended without a word, hung when the steps stopped.
 	dead, hung time.Time
 	// ran is the life in which the last attempt was begun, began when that was, haunted when a zombie of a former life wrote last.
@@ -299,7 +302,7 @@ func (t *Training) State() (s events.CrewState, ok bool) {
 		return s, false
 	}
 	now := t.Clock.Now()
-	s = events.CrewState{Schema: events.Schema, Seen: now, Phase: "idle", Attempt: t.attempt, Step: t.now(), CheckpointStep: t.saved}
+	s = events.CrewState{Schema: events.Schema, Seen: now, Phase: "idle", Attempt: t.attempt, Step: t.now(), CheckpointStep: t.saved, Verdict: t.verdict}
 	switch {
 	case !t.dead.IsZero():
 		s.Seen, s.Phase, s.StepAt = t.dead, "running", t.dead
@@ -396,7 +399,7 @@ func (t *Training) start(attempt int, from int64, first time.Time) {
 // begin starts an attempt from a checkpoint.
 func (t *Training) begin(attempt int, from int64, first time.Time) {
 	t.stop() // an attempt that still runs ends here, with its steps done
-	t.running, t.crashed, t.hung, t.dead = true, false, time.Time{}, time.Time{}
+	t.running, t.crashed, t.hung, t.dead, t.verdict = true, false, time.Time{}, time.Time{}, nil
 	t.attempt, t.from, t.first, t.ran, t.began = attempt, from, first, t.life, t.Clock.Now()
 	if attempt > 1 {
 		t.report(events.CrewReport{Report: events.ReportStarted, Workers: t.workers, Step: from})
@@ -513,6 +516,7 @@ func (t *Training) ended() {
 	}
 	if t.left == 0 {
 		t.later(time.Second, func() {
+			t.conclude(false, fmt.Sprintf("%d restarts without progress", t.Restarts))
 			t.report(events.CrewReport{
 				Report: events.ReportGaveUp, Step: t.high, Reason: fmt.Sprintf("%d restarts without progress", t.Restarts),
 			})
@@ -527,6 +531,24 @@ func (t *Training) ended() {
 			t.begin(t.attempt+1, t.saved, t.Clock.Now().Add(t.StartTakes))
 		}
 	})
+}
+
+// conclude leaves the crew's verdict on the attempt that has ended, beside the checkpoints and in the guest attribute.
+func (t *Training) conclude(finished bool, reason string) {
+	if t.NoCrew {
+		return
+	}
+	t.verdict = &events.CrewVerdict{
+		Schema: events.Schema, Attempt: t.attempt, Finished: finished, Ended: t.Clock.Now(), Step: t.high, Reason: reason,
+		Life: events.Admission{Slice: t.Slice, Incarnation: events.Incarnation{Zone: t.life.Zone}, Workers: t.group},
+	}
+	if t.Directory == "" {
+		return
+	}
+	err := checkpoint.CreateVerdict(context.Background(), t.store, t.Directory, *t.verdict)
+	if err != nil && !errors.Is(err, checkpoint.ErrConflict) {
+		panic(fmt.Sprintf("tputest: the crew's verdict: %v", err))
+	}
 }
 
 // report writes a line of the crew. Worker 0 speaks for the slice.

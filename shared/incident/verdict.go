@@ -1,0 +1,363 @@
+package incident
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// A line of the crew is a hint: anyone who may write logs can write one. What ends care or spends a budget rests on the crew's
+// verdict, which stands beside the checkpoints, or in the crew's guest attribute where there is no directory.
+
+// claim notes what a line says of the end of the training, and that patrol shall read the crew's guest attribute for its verdict.
+func (m *machine) claim(c Claim) {
+	c.ProbeUntil = m.now.Add(ProbeFor)
+	m.w.Crew.Claim, m.changed = c, true
+}
+
+// claimsDone reports whether a line calls the training done, and neither a verdict nor a later attempt has said otherwise.
+func (w Workload) claimsDone() bool {
+	c := w.Crew
+	return c.Claim.Finished && !c.Finished && c.Claim.Attempt >= c.Attempt
+}
+
+// probes reports whether patrol reads the crew's guest attribute because of a claim.
+func (w Workload) probes() bool { return !w.Crew.Claim.ProbeUntil.IsZero() && !w.Crew.Finished }
+
+// unproven reports whether budgets are spent and only lines tell of progress since, with no checkpoint directory to prove it.
+func (w Workload) unproven() bool {
+	return w.Directory == "" && w.Incident == nil && w.Budgets != (Budgets{}) && w.Progress.At.After(w.Budgets.Since) && w.Progress.High > w.Progress.Proven
+}
+
+// probeDue is when patrol has to read the crew's guest attribute for what a line claims; zero where nothing is claimed.
+func (w Workload) probeDue() (due time.Time) {
+	every := ListenAgain
+	switch {
+	case w.probes():
+	case w.unproven():
+		every = ProveEvery
+	default:
+		return time.Time{}
+	}
+	for i := range w.Slices {
+		if at := w.Slices[i].Heard.At.Add(every); due.IsZero() || at.Before(due) {
+			due = at
+		}
+	}
+	return due
+}
+
+// endProbe stops reading the guest attribute for a verdict that does not come. Without a directory the claim is dropped then.
+func (m *machine) endProbe() {
+	c := m.w.Crew.Claim
+	if c.ProbeUntil.IsZero() || m.now.Before(c.ProbeUntil) {
+		return
+	}
+	c.ProbeUntil = time.Time{}
+	if m.w.Directory == "" {
+		c = Claim{}
+	}
+	m.w.Crew.Claim, m.changed = c, true
+}
+
+// hear asks the function checkpoint for the crew's verdict, unless that is under way.
+func (m *machine) hear(why string) {
+	if m.w.Directory == "" || m.w.Incident.task(events.ActionHear, "") != nil {
+		return
+	}
+	m.inc().HearBy = m.now.Add(HearFor)
+	m.decided("read the crew's verdict", why)
+	m.send(Task{Action: events.ActionHear, Reason: why})
+}
+
+// hearFirst reports whether a decision has to wait for the crew's verdict, and asks for it. Once it has been read, or could not be
+// read in time, the decision is taken.
+func (m *machine) hearFirst(why string) (waits bool) {
+	in := m.w.Incident
+	switch t := in.task(events.ActionHear, ""); {
+	case m.w.Directory == "":
+		return false
+	case t != nil && m.now.Before(in.HearBy):
+	case t != nil:
+		m.drop(events.ActionHear, "")
+		m.line(LineCame, "the crew's verdict could not be read in "+events.Span(HearFor), t.LastFailure)
+		m.w.Crew.Claim = Claim{}
+		return false
+	case m.now.Before(in.HearBy.Add(HearFor)):
+		return false
+	default:
+		if p := m.phase(); p != Resuming && p != Looking {
+			m.enter(Looking, m.now.Add(HearFor))
+		}
+		m.hear(why)
+	}
+	m.inc().Deadline = m.w.Incident.HearBy
+	return true
+}
+
+// endsByHearing reports whether the phase ends with the answer that is waited for.
+func (in *Incident) endsByHearing() bool { return in.Deadline.Equal(in.HearBy) }
+
+// verdictRead takes what the function checkpoint read beside the checkpoints.
+func (m *machine) verdictRead(e VerdictRead) {
+	t := m.begun(e.Request)
+	if t == nil {
+		return
+	}
+	if !e.SavedAt.IsZero() {
+		m.proven(e.Saved, e.SavedAt)
+	}
+	if e.Failure != nil || e.Verdict == nil && m.mayStillCome() {
+		m.hearAgain(e)
+		return
+	}
+	m.drop(events.ActionHear, "")
+	in := m.w.Incident
+	if e.Verdict != nil {
+		m.verdict(*e.Verdict)
+	} else {
+		m.line(LineCame, "the crew left no verdict", e.Text)
+	}
+	if m.w.Incident != in && (m.w.Incident == nil || m.w.Incident.ID != in.ID) {
+		return
+	}
+	if m.w.claimsDone() {
+		m.w.Crew.Claim, m.changed = Claim{}, true // it was a line alone
+	}
+	m.afterHearing()
+}
+
+// mayStillCome reports whether no decision waits for the verdict, and the crew may be about to write what its line said.
+func (m *machine) mayStillCome() bool {
+	return !m.w.Incident.endsByHearing() && m.now.Before(m.w.Incident.HearBy)
+}
+
+// hearAgain reads once more later, as long as there is time.
+func (m *machine) hearAgain(e VerdictRead) {
+	t := m.task(events.ActionHear, "")
+	t.Failures++
+	t.Retry = m.now.Add(backoff(t.Failures))
+	t.LastFailure = e.Text
+	if e.Failure != nil {
+		t.LastFailure = e.Failure.Message
+	}
+	if t.Failures == 1 {
+		m.line(LineCame, "no verdict of the crew yet", t.LastFailure)
+	}
+}
+
+// afterHearing goes on with what waited for the verdict.
+func (m *machine) afterHearing() {
+	switch {
+	case !m.w.Incident.endsByHearing():
+		return // the phase's own course goes on
+	case m.phase() != Looking:
+		m.inc().Deadline = m.now
+		return
+	}
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.Replace {
+			m.lose(s, "node "+s.Name+" is "+s.State)
+			return
+		}
+	}
+	m.inc().Look = true
+}
+
+// testifies takes what a crew's guest attribute tells beside its heartbeat.
+func (m *machine) testifies(e Beat) {
+	s := m.w.Slice(e.Slice)
+	if s == nil || !e.Incarnation.Same(s.Incarnation) || e.Seen.IsZero() {
+		return
+	}
+	if !e.StepAt.IsZero() {
+		m.proven(e.Step, e.StepAt)
+	}
+	c := m.w.Crew.Claim
+	switch {
+	case e.Verdict != nil:
+		m.verdict(*e.Verdict)
+	case e.Ended && c.Attempt > 0 && c.Attempt == e.Attempt:
+		// A crew of the release before, which gives no verdict, says so much.
+		m.verdict(events.CrewVerdict{Attempt: e.Attempt, Finished: c.Finished, Ended: c.At, Life: events.Admission{Slice: s.Name}, Reason: "the crew's guest attribute says that it ended"})
+	}
+}
+
+// verdict takes the crew's last word on an attempt, unless another attempt or another life has begun since.
+func (m *machine) verdict(v events.CrewVerdict) {
+	s := m.w.Slice(v.Life.Slice)
+	switch {
+	case s == nil, s.Group != "" && v.Life.Workers != "" && s.Group != v.Life.Workers:
+		return
+	case v.Restart, v.Attempt < max(m.w.Crew.Attempt, m.w.Crew.Exited):
+		return
+	}
+	if m.w.Crew.Attempt < v.Attempt {
+		m.w.Crew.Attempt, m.changed = v.Attempt, true
+	}
+	if v.Finished {
+		m.done(v)
+	} else {
+		m.spent(v)
+	}
+}
+
+// done takes the verdict that the training is done, unless something struck its slices at about the time of the exit: then exit 0
+// was a save.
+func (m *machine) done(v events.CrewVerdict) {
+	c := &m.w.Crew
+	if c.Finished || v.Attempt <= c.NotDone {
+		return
+	}
+	at := v.Ended
+	if at.IsZero() || at.After(m.now) {
+		at = m.now
+	}
+	c.Claim, m.changed = Claim{}, true
+	if what := m.struck(at); what != "" && !v.Certain {
+		c.NotDone = v.Attempt
+		if m.w.Incident != nil {
+			m.line(LineCame, "the crew's verdict calls the training finished, which was a save", what)
+		}
+		return
+	}
+	c.Finished, c.FinishedAt, c.Certain = true, at, v.Certain
+	m.stirred()
+	m.w.Progress.Step = max(m.w.Progress.Step, v.Step)
+	in := m.w.Incident
+	if in == nil {
+		return
+	}
+	switch in.Phase {
+	case Removing, Recreating, Clearing, Admitting:
+		return // what has been begun is brought to its end
+	case Discarding:
+		if !m.w.discarding() {
+			return
+		}
+	}
+	m.line(LineCame, "the crew's verdict: the training is finished", v.Reason)
+	if in.Phase == Watching {
+		m.finish(Observed, ByStep, m.watchCode(), "the training is finished", "")
+		return
+	}
+	if at.Before(in.Opened) && slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Replace }) {
+		m.finish(Released, "", CodeFinished, "the training was finished before", "")
+		return
+	}
+	m.resumed(ByStep, "the training is finished at step "+events.Number(m.w.Progress.Step))
+}
+
+// spent takes the verdict that the crew's own restarts are spent.
+func (m *machine) spent(v events.CrewVerdict) {
+	in, c := m.w.Incident, &m.w.Crew
+	if in == nil || v.Attempt <= c.GaveUp || in.Phase != Resuming && in.Phase != Watching && !m.untouched() {
+		return
+	}
+	before := c.Spent
+	c.GaveUp, c.Claim, c.Spent, m.changed = v.Attempt, Claim{}, Error{}, true
+	if e := c.Error; e.Attempt == v.Attempt { // else the line of its end is lost, or still to come
+		c.Spent = e
+	}
+	m.line(LineCame, fmt.Sprintf("the crew's verdict: it gave up after attempt %d", v.Attempt), v.Reason)
+	if in.Phase == Watching {
+		m.rehearseRestart()
+		m.finish(Observed, "", m.watchCode(), "the crew has given up, and the policy allows nothing", "")
+		return
+	}
+	if e := c.Spent; e.repeats(before) && !c.Finished {
+		m.escalate(CodeSameError, fmt.Sprintf("the same error twice without a step past %s: %s", events.Number(e.High), e.Sign),
+			"read the training's own log and mend it: another restart would meet the same error")
+		return
+	}
+	m.restart("the crew has given up: " + v.Reason)
+}
+
+// struck says what happened to a slice within StruckWithin of a time; empty where nothing did.
+func (m *machine) struck(at time.Time) string {
+	near := func(t time.Time) bool { return !t.IsZero() && t.Sub(at).Abs() <= StruckWithin }
+	if in := m.w.Incident; in != nil {
+		for _, t := range in.Troubles {
+			if !t.Announced && strikes(t.Cause) && near(t.At) {
+				return t.Text
+			}
+		}
+	}
+	for i := range m.w.Slices {
+		switch s := &m.w.Slices[i]; s.Condition {
+		case Lost, Gone, Unhealthy, Unclear:
+			if near(s.Since) && !s.IsReleased() {
+				return "node " + s.Name + " is " + s.State
+			}
+		case Unread, Creating, Ready, Stopped, Deleting:
+		}
+	}
+	for _, n := range m.w.Notices {
+		if n.Status != events.NoticeGone && (near(n.WindowStart) || n.Status == events.NoticeOngoing && near(n.Told)) {
+			return "maintenance of " + n.Slice
+		}
+	}
+	return ""
+}
+
+// strikes reports whether a cause makes a training save itself and exit.
+func strikes(c events.Cause) bool {
+	switch c {
+	case events.CauseMaintenance, events.CausePreemption, events.CauseHostError, events.CauseTerminated, events.CauseGuest:
+		return true
+	case events.CauseUnknown, events.CauseCrash, events.CauseHang:
+	}
+	return false
+}
+
+// unfinish takes it back that the training is done where a loss, a restart or maintenance comes near to its exit.
+func (m *machine) unfinish(at time.Time) {
+	c := &m.w.Crew
+	if !c.Finished || c.Certain || at.Sub(c.FinishedAt).Abs() > StruckWithin {
+		return
+	}
+	c.Finished, c.NotDone, m.changed = false, c.Attempt, true
+}
+
+// goesFurther takes it back that the training is done where a later attempt runs.
+func (m *machine) goesFurther(attempt int) {
+	c := &m.w.Crew
+	if attempt <= c.Attempt && c.Finished {
+		return // a late line of the attempt that is done
+	}
+	if c.Finished || c.Claim != (Claim{}) && attempt > c.Claim.Attempt {
+		c.Finished, c.Claim, m.changed = false, Claim{}, true
+	}
+}
+
+// proven refills the budgets when a checkpoint or the crew's guest attribute shows a step that none showed before, made since they
+// were first spent.
+func (m *machine) proven(step int64, at time.Time) {
+	p, b := &m.w.Progress, &m.w.Budgets
+	if step <= p.Proven {
+		return
+	}
+	p.Proven, m.changed = step, true
+	if *b == (Budgets{}) || !at.After(b.Since) {
+		return
+	}
+	*b = Budgets{}
+	if m.w.Incident != nil {
+		m.inc().Charged = 0
+	}
+}
+
+// charge spends one of a budget.
+func (m *machine) charge(n *int) {
+	if *n++; m.w.Budgets.Since.IsZero() {
+		m.w.Budgets.Since = m.now
+	}
+	m.changed = true
+}
+
+// restartedToday is when restarts were asked for within the last day.
+func (m *machine) restartedToday() []time.Time {
+	return slices.DeleteFunc(slices.Clone(m.w.Crew.Restarted), func(t time.Time) bool { return m.now.Sub(t) >= 24*time.Hour })
+}
