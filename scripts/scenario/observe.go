@@ -475,6 +475,12 @@ func (w *world) calledAt(request string) string {
 	return ""
 }
 
+// byCrew reports whether a crew wrote a lease.
+func byCrew(content []byte) bool {
+	l, err := checkpoint.DecodeLease(content)
+	return err == nil && l.By == "crew"
+}
+
 // changed follows the checkpoint directories: the training reads its lease and its requests there.
 func (w *world) changed(bucket, name string, deleted bool) {
 	for _, slice := range slices.Sorted(maps.Keys(w.trainings)) {
@@ -496,6 +502,9 @@ func (w *world) changed(bucket, name string, deleted bool) {
 	function := ""
 	switch {
 	case strings.HasSuffix(name, checkpoint.LeaseName):
+		if content, _, _ := w.bucket.Get(bucket, name); byCrew(content) {
+			return // a restart of the crew's own
+		}
 		what, function = "lease", "recovery"
 	case strings.HasSuffix(name, checkpoint.RequestName):
 		what, function = "request to the crew", "checkpoint"

@@ -390,6 +390,16 @@ func (t *Training) lease(epoch int64, attempt int) {
 	}
 }
 
+// nameNext makes the lease name the attempt that the crew itself starts next. A bucket that does not answer is written later.
+func (t *Training) nameNext() {
+	l, _, err := checkpoint.ReadLease(context.Background(), t.store, t.Directory)
+	if t.Directory == "" || err != nil || l.Attempt > t.attempt || !l.Admits(t.Slice, t.life, t.group, 0) {
+		return
+	}
+	l.Attempt, l.Written, l.By = t.attempt+1, t.Clock.Now(), "crew"
+	_ = checkpoint.WriteLease(context.Background(), t.store, t.Directory, l) //nolint:errcheck // the next one tries again
+}
+
 // start begins an attempt that is no restart of the crew's own.
 func (t *Training) start(attempt int, from int64, first time.Time) {
 	t.started = t.Clock.Now()
@@ -528,6 +538,7 @@ func (t *Training) ended() {
 	t.pause *= 2
 	t.later(wait, func() {
 		if t.up && len(t.missing) == 0 {
+			t.nameNext()
 			t.begin(t.attempt+1, t.saved, t.Clock.Now().Add(t.StartTakes))
 		}
 	})
