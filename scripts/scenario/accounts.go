@@ -12,13 +12,13 @@ import (
 )
 
 // accounts checks the arithmetic of the budgets in one step of a workload, by a count of its own: what is spent is asked
-// for, what is given back was spent, and only progress refills.
+// for, what is given back was spent, and only proven progress refills.
 func (c *checks) accounts(before, after incident.Workload) {
 	b, a := before.Budgets, after.Budgets
 	if a == b {
 		return
 	}
-	if a == (incident.Budgets{}) && after.Progress.High > before.Progress.High {
+	if a == (incident.Budgets{}) && after.Progress.Proven > before.Progress.Proven {
 		return
 	}
 	if in := after.Incident; a == (incident.Budgets{}) && in != nil && in.Retried && (before.Incident == nil || before.Incident.ID != in.ID) {

@@ -365,7 +365,7 @@ func (w *world) observe(e tputest.Event) {
 		w.calledLine(e)
 	case tputest.Ended:
 		w.operationLine(e)
-	case tputest.Started, tputest.Metadata:
+	case tputest.Started, tputest.Metadata, tputest.Signalled:
 	case tputest.Created, tputest.Ready, tputest.Unhealthy, tputest.Stopped, tputest.Lost, tputest.Deleting, tputest.Gone, tputest.Noticed, tputest.Queued:
 		w.mu.Lock()
 		w.dirty = true

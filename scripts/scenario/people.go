@@ -184,8 +184,8 @@ func (w *world) order(c SliceConfig) tputest.NodeConfig {
 	if c.Workload != "" {
 		n.Labels[events.LabelWorkload] = c.Workload
 	}
-	if c.Reservation != "" || c.Disk != "" || c.Subnetwork != "" {
-		n.Order = &tpuapi.Node{RuntimeVersion: "v2-alpha-tpuv5-lite"}
+	if c.Reservation != "" || c.Disk != "" || c.Subnetwork != "" || c.Autocheckpoint {
+		n.Order = &tpuapi.Node{RuntimeVersion: "v2-alpha-tpuv5-lite", AutocheckpointEnabled: c.Autocheckpoint}
 	}
 	if c.Reservation != "" {
 		n.Order.SchedulingConfig = &tpuapi.SchedulingConfig{Reserved: true, ReservationName: c.Reservation}

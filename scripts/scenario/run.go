@@ -310,8 +310,12 @@ func (w *world) happen(e events.Entry, items []item) {
 	case events.KindCall:
 		w.calledBy(slice, zone, e.Call)
 	case events.KindCrew:
-		if t := w.trainings[slice]; t != nil && e.Crew.Report == events.ReportExited {
+		switch t := w.trainings[slice]; {
+		case t == nil:
+		case e.Crew.Report == events.ReportExited:
 			t.Exit(*e.Crew)
+		case e.Crew.Report == events.ReportFinished:
+			t.ExitZero(*e.Crew)
 		}
 	default:
 		// It changes nothing in the cloud.
@@ -500,6 +504,13 @@ func (w *world) act(a Act) {
 	case a.Withdraw != "":
 		tell("Google withdraws the maintenance of "+a.Withdraw, a.Withdraw)
 		w.try(w.api.Withdraw(zoneOf(a.Withdraw), a.Withdraw))
+	case a.Maintain != "":
+		tell("Google begins maintenance of "+a.Maintain+" that nobody announced", a.Maintain)
+		w.try(w.api.Maintain(zoneOf(a.Maintain), a.Maintain, w.maintenance()))
+		w.await(w.maintenance() + time.Hour)
+	case a.HideGuests:
+		tell("the guest attributes of all machines are blocked", "")
+		w.api.BlockGuestAttributes(true)
 	case a.Approve != "":
 		tell(a.By+" approves", a.Approve)
 		w.clock.Go(func() { w.approve(w.workloadOf(a.Approve), a.By) })

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"pitstop.internal/shared/topology"
+	"pitstop.internal/shared/tpu/tputest"
 )
 
 // Scenario is the world in which entries are replayed: the fleet, what the cloud can give, what runs on it, and what its
@@ -62,6 +63,8 @@ type SliceConfig struct {
 	Reservation string `yaml:"reservation,omitempty"`
 	Disk        string `yaml:"disk,omitempty"`
 	Subnetwork  string `yaml:"subnetwork,omitempty"`
+	// Autocheckpoint says that Google sends SIGTERM to its process, and waits, before it begins maintenance.
+	Autocheckpoint bool `yaml:"autocheckpoint,omitempty"`
 	// Batch is the global batch of its training, of which the crew is told; 0 is not told.
 	Batch int64 `yaml:"batch,omitempty"`
 	// Directory is the checkpoint directory.
@@ -102,6 +105,8 @@ type TrainerConfig struct {
 	FailsAfter Duration `yaml:"fails_after,omitempty"`
 	// FailsAnew has the code rise from one to the next.
 	FailsAnew bool `yaml:"fails_anew,omitempty"`
+	// Sigterm is what the training does on Google's own SIGTERM: it saves itself and exits with 0, or it "dies", or it "ignores" it.
+	Sigterm tputest.OnSignal `yaml:"sigterm,omitempty"`
 	// Torn says that requested saves are never complete.
 	Torn bool `yaml:"torn,omitempty"`
 }
@@ -128,6 +133,9 @@ type Act struct {
 	// withdrawn.
 	Preempt  string `yaml:"preempt,omitempty"`
 	Withdraw string `yaml:"withdraw,omitempty"`
+	// Maintain begins maintenance of a slice that nobody announced. HideGuests blocks the guest attributes of all machines.
+	Maintain   string `yaml:"maintain,omitempty"`
+	HideGuests bool   `yaml:"hide_guests,omitempty"`
 	// Offer names a zone in which there is room again.
 	Offer string `yaml:"offer,omitempty"`
 	// Stick has queued resources stay in PROVISIONING for that long, those that come there from now on; 0s has none.
@@ -188,6 +196,9 @@ func (s Scenario) validate() error {
 		if c.Legacy && (c.QueuedResource != "" || c.Directory != "" || c.Reservation+c.Disk+c.Subnetwork != "") {
 			fault("slice %s: a legacy node has no queued resource, no directory, no reservation, no disk and no subnetwork", c.Name)
 		}
+		if s := c.Trainer.Sigterm; s != tputest.SavesItself && s != tputest.Dies && s != tputest.IgnoresSignal {
+			fault("slice %s: sigterm %.40q is neither %s nor %s", c.Name, s, tputest.Dies, tputest.IgnoresSignal)
+		}
 		if _, err := topology.Parse(c.Accelerator); err != nil {
 			fault("slice %s: %v", c.Name, err)
 		}
@@ -196,7 +207,7 @@ func (s Scenario) validate() error {
 		if a.At.IsZero() {
 			fault("an act without a time")
 		}
-		for _, n := range []string{a.Delete, a.Create, a.Stop, a.Stopped, a.Hang, a.Mend, a.Preempt, a.Withdraw} {
+		for _, n := range []string{a.Delete, a.Create, a.Stop, a.Stopped, a.Hang, a.Mend, a.Preempt, a.Withdraw, a.Maintain} {
 			if n != "" && !names[n] {
 				fault("an act names %s, which is not in the fleet", n)
 			}

@@ -304,9 +304,18 @@ func (w *world) place(c SliceConfig) error {
 		Emit: w.logged, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
 		ReportEvery: time.Duration(c.Crew.ReportEvery), Refuses: c.Crew.Refuses, Silent: c.Crew.Silent,
 		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
-		StartTakes: time.Duration(t.StartTakes), Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsAnew: t.FailsAnew,
+		StartTakes: time.Duration(t.StartTakes), OnSignal: t.Sigterm, Exited: func() { w.exited(c.Name) }, Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsAnew: t.FailsAnew,
 	}, w.api.Incarnation(c.Zone, c.Name), group, max(len(hosts), 1))
 	return nil
+}
+
+// exited tells the simulated API that the process on a slice has exited.
+func (w *world) exited(slice string) {
+	for _, zone := range w.zones() {
+		if w.api.Node(zone, slice) != nil {
+			w.must(w.api.Exited(zone, slice))
+		}
+	}
 }
 
 // beside names the other slices of a Multislice.

@@ -31,6 +31,9 @@ const (
 	Deleting  Kind = "node_deleting"
 	Gone      Kind = "node_gone"
 
+	// Signalled: Google sent SIGTERM to the process that holds the TPU, which checkpoints itself before maintenance.
+	Signalled Kind = "process_signalled"
+
 	// Metadata: one key of a node's metadata has another value; Removed says that it has none any more.
 	Metadata Kind = "metadata_changed"
 	// Noticed: a node announces other maintenance than before. Notice is nil when it announces none any more.

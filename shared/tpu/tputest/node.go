@@ -33,6 +33,8 @@ type node struct {
 	gone bool
 	// turn rises whenever something new happens to the node: what was to follow from what happened before is void.
 	turn int
+	// exited begins the maintenance that waits for the process on the TPU to exit; nil where none waits.
+	exited func()
 	// homeless is a node for which there never was capacity.
 	homeless bool
 	// busy is the update that is in flight, if one is.
@@ -690,7 +692,7 @@ func mayPerform(n *node) *status {
 func (a *API) perform(c *request, n *node, q *queue, nodes []*node) any {
 	if c.fault.LateCode == 0 {
 		for _, n := range nodes {
-			a.beginMaintenance(n, a.timing.Maintenance)
+			a.maintain(n, a.timing.Maintenance)
 		}
 	}
 	return a.start(c, n, q, "performMaintenance", a.timing.Perform, func(late *status) (any, *status) {
@@ -716,6 +718,31 @@ func (a *API) simulateMaintenanceEvent(c *request) (any, *status) {
 		return nil, refused
 	}
 	return a.perform(c, n, nil, []*node{n}), nil
+}
+
+// autocheckpoint is how long maintenance waits for a process that checkpoints itself.
+// https://cloud.google.com/tpu/docs/autocheckpoint
+const autocheckpoint = 5 * time.Minute
+
+// maintain begins maintenance of a node for d. Where the node has autocheckpoint, Google first sends SIGTERM to the process that
+// holds the TPU, and waits until it exits or five minutes are over.
+func (a *API) maintain(n *node, d time.Duration) {
+	if !n.api.AutocheckpointEnabled || n.exited != nil {
+		a.beginMaintenance(n, d)
+		return
+	}
+	turn := n.turn
+	n.exited = func() {
+		if n.exited = nil; n.turn == turn {
+			a.beginMaintenance(n, d)
+		}
+	}
+	a.emit(n.event(Signalled, events.CauseMaintenance))
+	a.after(autocheckpoint, func() {
+		if n.turn == turn && n.exited != nil {
+			n.exited()
+		}
+	})
 }
 
 // beginMaintenance takes a node under maintenance for d; below zero it never returns from it.

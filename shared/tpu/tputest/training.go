@@ -50,6 +50,9 @@ type TrainingConfig struct {
 	// SaveTakes is the time of a save, StartTakes that from the start of the process to its first step, BootTakes that from
 	// a usable machine to the start of the crew.
 	SaveTakes, StartTakes, BootTakes time.Duration
+	// OnSignal is what the training does on Google's own SIGTERM, and Exited is told when its process has exited.
+	OnSignal OnSignal
+	Exited   func()
 	// Torn leaves every requested save without its commit marker.
 	Torn bool
 	// Fails is the exit code with which later attempts end after FailsAfter, FailsTimes times or, when that is 0, always.
@@ -59,6 +62,16 @@ type TrainingConfig struct {
 	FailsTimes int
 	FailsAnew  bool
 }
+
+// OnSignal is what a training does on SIGTERM.
+type OnSignal string
+
+// It saves itself and exits with 0, which is the default; it dies of the signal; or it goes on as if nothing had happened.
+const (
+	SavesItself   OnSignal = ""
+	Dies          OnSignal = "dies"
+	IgnoresSignal OnSignal = "ignores"
+)
 
 func (c TrainingConfig) orDefault() TrainingConfig {
 	for _, p := range []struct {
@@ -186,6 +199,9 @@ func (t *Training) Observe(e Event) {
 			if !e.Incarnation.Same(t.life) {
 				t.asked, t.answered, t.crashed, t.left, t.pause = nil, "", false, t.Restarts, t.Backoff
 			}
+			if t.left > 0 && !t.done && t.dead.IsZero() {
+				t.crashed = false // the start-up script runs again
+			}
 			t.life, t.group, t.workers, t.up = e.Incarnation, e.Group, max(e.Workers, 1), true
 			t.stop()
 			t.later(t.BootTakes, t.boot)
@@ -195,6 +211,8 @@ func (t *Training) Observe(e Event) {
 			}
 			t.up = false
 			t.stop()
+		case Signalled:
+			t.signalled()
 		case Metadata:
 			if e.Key == events.MetadataRequest && !e.Removed {
 				t.take([]byte(e.Value))
@@ -257,6 +275,54 @@ func (t *Training) Exit(r events.CrewReport) {
 			t.ended()
 		}
 	})
+}
+
+// ExitZero ends the attempt that runs with exit 0, as a recorded line of the crew says: the line itself is not written again.
+func (t *Training) ExitZero(r events.CrewReport) {
+	t.lock(func() {
+		if t.running {
+			t.high = max(r.Step, t.now())
+			t.exits(0)
+		}
+	})
+}
+
+// signalled is what the training does when Google sends it SIGTERM. Its crew sees no notice of maintenance, so it takes an exit 0 for
+// the end of the job.
+func (t *Training) signalled() {
+	if !t.running {
+		return
+	}
+	switch t.OnSignal {
+	case SavesItself:
+		step := t.now()
+		t.write(step, false)
+		t.later(t.SaveTakes, func() {
+			t.write(step, true)
+			t.saved, t.high = max(t.saved, step), max(t.high, step)
+			t.exits(0)
+			t.report(events.CrewReport{Report: events.ReportFinished, Step: t.high})
+		})
+	case Dies:
+		t.high = max(t.high, t.now())
+		t.report(events.CrewReport{Report: events.ReportExited, Signal: "SIGTERM", Interrupted: true, Step: t.high, RestartsLeft: t.left})
+		t.exits(143)
+	case IgnoresSignal:
+	}
+}
+
+// exits ends the process of the attempt. Nobody starts it again after exit 0 but the start-up script.
+func (t *Training) exits(code int) {
+	if code == 0 {
+		t.stop()
+		t.crashed = true
+		t.conclude(true, "exit code 0")
+	} else {
+		t.ended()
+	}
+	if t.Exited != nil {
+		t.Clock.At(t.Clock.Now(), t.Exited)
+	}
 }
 
 // LastStep is the last step that was done.

@@ -309,6 +309,20 @@ func (a *API) BeginMaintenance(zone, name string, d time.Duration) error {
 	return a.with(zone, name, func(n *node) { a.beginMaintenance(n, d) })
 }
 
+// Maintain begins maintenance that nobody announced, as Google does: a node with autocheckpoint gets SIGTERM first.
+func (a *API) Maintain(zone, name string, d time.Duration) error {
+	return a.with(zone, name, func(n *node) { a.maintain(n, d) })
+}
+
+// Exited tells that the process on the TPU has exited, which maintenance may wait for.
+func (a *API) Exited(zone, name string) error {
+	return a.with(zone, name, func(n *node) {
+		if n.exited != nil {
+			n.exited()
+		}
+	})
+}
+
 // SetState brings a node into any state. What was under way with it is void.
 func (a *API) SetState(zone, name, state string) error {
 	return a.with(zone, name, func(n *node) { a.set(n, state, n.api.Health, "") })
