@@ -46,7 +46,7 @@ var common = []mutant{
 		{"shared/incident/training.go", "	case m.w.Budgets.Restarts >= MaxRestarts:\n", "	case m.w.Budgets.Restarts >= 1000:\n"},
 	}},
 	{"5 budgets", "progress takes from the budgets", []edit{
-		{"shared/incident/training.go", "		m.w.Budgets = Budgets{}\n", "		m.w.Budgets = Budgets{Restarts: -1, Recreates: -1}\n"},
+		{"shared/incident/verdict.go", "	*b = Budgets{}\n", "	*b = Budgets{Restarts: -1, Recreates: -1}\n"},
 	}},
 	{"6 progress", "any step confirms", []edit{
 		{"shared/incident/training.go", "in == nil || step <= in.Baseline || !at", "in == nil || !at"},
@@ -89,7 +89,7 @@ var common = []mutant{
 	}},
 	{"10 lost", "nobody is told of a training that fails for good", []edit{
 		{"shared/incident/training.go", "		if m.opens(s) && !m.left() && s.Condition", "		if false && s.Condition"},
-		{"shared/incident/training.go", "r.Attempt <= m.w.Crew.GaveUp || !m.opens(s) ||", "r.Attempt >= 0 ||"},
+		{"shared/incident/training.go", "		if late || !m.opens(s) || m.left() {\n", "		if true {\n"},
 		{"shared/incident/hang.go", "	return since.After(w.Progress.Told)\n", "	return since.IsZero()\n"},
 	}},
 	{"record", "a request for a save is not recorded", []edit{

@@ -1,0 +1,257 @@
+package incident_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// do begins every request that waits, and answers that it was accepted.
+func (r *tour) do() {
+	n := do(r.T, policies[r.policy], node{w: r.w, now: r.now})
+	r.w, r.now = n.w, n.now
+}
+
+// TestALineEndsNoCare gives the line that calls the training done, and then a loss. The loss is handled until a verdict confirms the
+// line; only a verdict about this attempt and this life ends care.
+func TestALineEndsNoCare(t *testing.T) {
+	verdict := func(r *tour, change func(*events.CrewVerdict)) incident.VerdictRead {
+		v := verdictOf(r.w, r.w.Crew.Attempt, true, r.now.Add(-time.Hour)).Verdict
+		change(v)
+		return incident.VerdictRead{Verdict: v}
+	}
+	for name, c := range map[string]struct {
+		answer func(r *tour) incident.VerdictRead
+		ends   bool
+	}{
+		"the verdict says the same": {func(r *tour) incident.VerdictRead { return verdict(r, func(*events.CrewVerdict) {}) }, true},
+		"there is no verdict":       {func(*tour) incident.VerdictRead { return incident.VerdictRead{Text: "there is none"} }, false},
+		"it says that the crew gave up": {func(r *tour) incident.VerdictRead {
+			return verdict(r, func(v *events.CrewVerdict) { v.Finished = false })
+		}, false},
+		"it is about an earlier attempt": {func(r *tour) incident.VerdictRead {
+			return verdict(r, func(v *events.CrewVerdict) { v.Attempt-- })
+		}, false},
+		"it is of another life": {func(r *tour) incident.VerdictRead {
+			return verdict(r, func(v *events.CrewVerdict) { v.Life.Workers = "t1v-n-ffffffff" })
+		}, false},
+		"it is of another slice": {func(r *tour) incident.VerdictRead {
+			return verdict(r, func(v *events.CrewVerdict) { v.Life.Slice = "another" })
+		}, false},
+		"the training goes on after it": {func(r *tour) incident.VerdictRead {
+			return verdict(r, func(v *events.CrewVerdict) { v.Restart, v.Finished = true, false })
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := quiet(true)
+			w.Crew.Attempt, w.Progress.Attempt = 3, 3
+			r := newTour(t, w, "everything")
+			r.learn("llama-8b", "finished")
+			if r.w.Crew.Finished || r.w.Incident != nil {
+				t.Fatalf("the line alone: %+v", r.w.Crew)
+			}
+			r.now = r.now.Add(2 * time.Hour)
+			if asked := r.learn("llama-8b", "read lost"); asked != "hear" {
+				t.Fatalf("lost, asked for is %q: %s", asked, tale(r.w))
+			}
+			e := c.answer(r)
+			task := r.w.Incident.Tasks[0]
+			e.Request = events.Request{Workload: r.w.ID, Incident: r.w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt}
+			asked := r.give(e)
+			for end := r.now.Add(20 * time.Minute); asked == "" && r.w.Incident != nil && r.now.Before(end); {
+				asked = r.readAs("llama-8b", incident.Lost, nil) + r.tick(time.Minute)
+			}
+			switch ended := r.w.Incident == nil; {
+			case ended != c.ends:
+				t.Errorf("care ended: %v; %s", ended, tale(r.w))
+			case c.ends && (r.w.Closed.Code != incident.CodeFinished || asked != ""):
+				t.Errorf("it ended as %s, and asked for is %q", r.w.Closed.Code, asked)
+			case !c.ends && asked != "delete llama-8b" && asked != "hear":
+				t.Errorf("asked for is %q: %s", asked, tale(r.w))
+			}
+		})
+	}
+}
+
+// TestAVerdictThatCannotBeReadEndsNothing: a bucket that is away keeps a lost slice from nothing for longer than HearFor.
+func TestAVerdictThatCannotBeReadEndsNothing(t *testing.T) {
+	r := newTour(t, quiet(true), "everything")
+	r.learn("llama-8b", "finished")
+	r.now = r.now.Add(2 * time.Hour)
+	r.learn("llama-8b", "read lost")
+	asked := ""
+	began := r.now
+	for r.now.Sub(began) < time.Hour && asked != "delete llama-8b" {
+		if task := r.w.Incident.Tasks; len(task) > 0 && task[0].Action == events.ActionHear && task[0].Retry.IsZero() {
+			r.learn("", "unread hear 0")
+		}
+		asked = r.readAs("llama-8b", incident.Lost, nil) + r.tick(time.Minute)
+	}
+	if took := r.now.Sub(began); asked != "delete llama-8b" || took > incident.HearFor+2*time.Minute {
+		t.Errorf("after %v asked for is %q: %s", took, asked, tale(r.w))
+	}
+}
+
+// TestALineSpendsNoRestart gives the line that says that the crew gave up, as often as somebody may write it. A training that does steps
+// is never restarted for it.
+func TestALineSpendsNoRestart(t *testing.T) {
+	r := newTour(t, quiet(true), "everything")
+	for i := range 96 { // a day of one every fifteen minutes
+		if asked := r.line("llama-8b", events.CrewReport{Report: events.ReportGaveUp, Attempt: r.w.Crew.Attempt + i%2, Reason: "forged"}); asked != "" && asked != "hear" {
+			t.Fatalf("asked for is %q", asked)
+		}
+		for range 15 {
+			r.tick(time.Minute)
+			if in := r.w.Incident; in != nil && len(in.Tasks) > 0 && in.Tasks[0].Retry.IsZero() {
+				r.learn("", "no verdict hear 0")
+			}
+		}
+		r.line("llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: r.w.Crew.Attempt, Step: r.w.Progress.Step + 10, CheckpointStep: 48000})
+	}
+	if r.w.Budgets.Restarts != 0 || len(r.w.Crew.Restarted) != 0 {
+		t.Errorf("restarts were spent: %+v, %v", r.w.Budgets, r.w.Crew.Restarted)
+	}
+}
+
+// TestLinesRefillNoBudget: only a checkpoint, or the crew's guest attribute, proves progress made since the budget was first spent.
+func TestLinesRefillNoBudget(t *testing.T) {
+	since := start.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		give    func(r *tour)
+		refills bool
+	}{
+		"a line": {func(r *tour) {
+			r.line("llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 90_000, CheckpointStep: 90_000})
+		}, false},
+		"the guest attribute": {func(r *tour) {
+			s := r.w.Slices[0]
+			r.give(incident.Beat{Slice: s.Name, Incarnation: s.Incarnation, Seen: r.now, Runs: true, Attempt: 1, Step: 48_300, StepAt: r.now})
+		}, true},
+		"the guest attribute of another life": {func(r *tour) {
+			r.give(incident.Beat{Slice: "llama-8b", Incarnation: life(7), Seen: r.now, Runs: true, Attempt: 1, Step: 48_300, StepAt: r.now})
+		}, false},
+		"an older step": {func(r *tour) {
+			s := r.w.Slices[0]
+			r.give(incident.Beat{Slice: s.Name, Incarnation: s.Incarnation, Seen: r.now, Runs: true, Attempt: 1, Step: 48_300, StepAt: since.Add(-time.Minute)})
+		}, false},
+		"a verified checkpoint": {func(r *tour) { r.learn("llama-8b", "ongoing"); r.do(); r.learn("", "saved"); r.learn("", "found verify 0") }, true},
+	} {
+		w := quiet(true)
+		w.Budgets = incident.Budgets{Restarts: 2, Recreates: 1, Since: since}
+		r := newTour(t, w, "everything")
+		c.give(r)
+		if refilled := r.w.Budgets == (incident.Budgets{}); refilled != c.refills {
+			t.Errorf("%s refills: %v; %+v", name, refilled, r.w.Budgets)
+		}
+	}
+}
+
+// TestRestartsADayAreBounded: progress refills the budget, and the policy bounds the day all the same. Then a person is told.
+func TestRestartsADayAreBounded(t *testing.T) {
+	r := newTour(t, quiet(true), "everything")
+	restarts := 0
+	for i := range 40 {
+		attempt := r.w.Crew.Attempt
+		r.line("llama-8b", events.CrewReport{Report: events.ReportExited, Attempt: attempt, ExitCode: 1, Tail: []string{fmt.Sprint("error ", i)}})
+		r.line("llama-8b", events.CrewReport{Report: events.ReportGaveUp, Attempt: attempt, Reason: "exit code 1"})
+		r.give(verdictOf(r.w, attempt, false, r.now))
+		if r.w.Incident == nil {
+			break
+		}
+		restarts++
+		r.do()
+		s := r.w.Slices[0]
+		r.now = r.now.Add(30 * time.Minute)
+		step := r.w.Progress.Step + 100
+		r.line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: attempt + 1, Workers: 4, Step: step})
+		r.give(incident.Beat{Slice: s.Name, Incarnation: s.Incarnation, Seen: r.now, Runs: true, Attempt: attempt + 1, Step: step, StepAt: r.now})
+		r.line("llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: attempt + 1, Step: step, CheckpointStep: step})
+	}
+	if c := r.w.Closed; restarts != 12 || c.Outcome != incident.Escalated || c.Code != incident.CodeRestartsADay {
+		t.Errorf("%d restarts, and it ended as %s, %s", restarts, c.Outcome, c.Code)
+	}
+}
+
+// TestExitZeroNearMaintenanceIsASave: Google's own SIGTERM makes a training save itself and exit with 0, and its crew, which saw no
+// notice, calls it finished. What strikes the slice within fifteen minutes takes that back, in either order; what comes later does not.
+func TestExitZeroNearMaintenanceIsASave(t *testing.T) {
+	for _, what := range []string{"stopped for", "preempted", "host error", "read lost", "read gone", "read unhealthy", "ongoing", "back"} {
+		for _, after := range []time.Duration{2 * time.Minute, 14 * time.Minute, 20 * time.Minute} {
+			r := newTour(t, quiet(true), "everything")
+			r.learn("llama-8b", "finished", "its verdict")
+			if !r.w.Crew.Finished {
+				t.Fatalf("the verdict is not believed: %+v", r.w.Crew)
+			}
+			r.now = r.now.Add(after)
+			r.learn("llama-8b", what)
+			if back := !r.w.Crew.Finished; back != (after <= incident.StruckWithin) {
+				t.Errorf("%s %v after the exit takes it back: %v", what, after, back)
+			}
+		}
+	}
+	r := newTour(t, quiet(true), "everything")
+	r.learn("llama-8b", "stopped for")
+	r.now = r.now.Add(3 * time.Minute)
+	r.learn("llama-8b", "finished", "its verdict")
+	if r.w.Crew.Finished || r.w.Incident == nil {
+		t.Errorf("maintenance came before the exit: finished %v; %s", r.w.Crew.Finished, tale(r.w))
+	}
+	certain := newTour(t, quiet(true), "everything")
+	certain.learn("llama-8b", "finished")
+	e := verdictOf(certain.w, 1, true, certain.now)
+	e.Verdict.Certain = true
+	certain.give(e)
+	certain.learn("llama-8b", "stopped for", "read lost")
+	if !certain.w.Crew.Finished || certain.w.Incident != nil {
+		t.Errorf("the end was certain: %s", tale(certain.w))
+	}
+}
+
+// TestACrewOfTheReleaseBeforeIsBelieved: it leaves no verdict, and its guest attribute says that the attempt ended.
+func TestACrewOfTheReleaseBeforeIsBelieved(t *testing.T) {
+	ended := func(r *tour, attempt int) incident.Beat {
+		s := r.w.Slices[0]
+		return incident.Beat{Slice: s.Name, Incarnation: s.Incarnation, Seen: r.now, Ended: true, Attempt: attempt}
+	}
+	r := newTour(t, quiet(true), "everything")
+	r.learn("llama-8b", "finished")
+	if !r.w.Suspect("llama-8b", r.now) || r.w.Due().After(r.now) {
+		t.Fatal("patrol does not read the guest attribute")
+	}
+	if r.give(ended(r, 7)); r.w.Crew.Finished {
+		t.Error("the end of another attempt counts")
+	}
+	if r.give(ended(r, 1)); !r.w.Crew.Finished {
+		t.Error("it is not believed")
+	}
+	r = newTour(t, quiet(true), "everything")
+	r.learn("llama-8b", "exit 139", "gave up")
+	if asked := r.give(ended(r, 1)); asked != "restart llama-8b=7711" {
+		t.Errorf("it gave up, and asked for is %q", asked)
+	}
+}
+
+// TestWithoutADirectoryPatrolReadsForAWhile: a claim that the crew's guest attribute does not confirm is dropped.
+func TestWithoutADirectoryPatrolReadsForAWhile(t *testing.T) {
+	w := quiet(true)
+	w.Directory = ""
+	r := newTour(t, w, "everything")
+	r.learn("llama-8b", "finished")
+	reads := 0
+	for range 60 {
+		if r.w.Suspect("llama-8b", r.now) {
+			reads++
+			r.learn("llama-8b", "no crew")
+		}
+		r.tick(time.Minute)
+	}
+	if most := int(incident.ProbeFor/incident.ListenAgain) + 1; reads == 0 || reads > most || r.w.Crew.Claim != (incident.Claim{}) || !r.w.Due().IsZero() {
+		t.Errorf("%d reads, claim %+v, due %v", reads, r.w.Crew.Claim, r.w.Due())
+	}
+	if asked := r.learn("llama-8b", "read lost"); asked != "delete llama-8b" {
+		t.Errorf("lost, asked for is %q", asked)
+	}
+}
