@@ -269,9 +269,11 @@ func TestNewerBodiesAreToldApartFromMalformedOnes(t *testing.T) {
 
 func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 	const fence = `"schema": 1, "workload": "demo/w", "incident": "w-1", "epoch": 1, "attempt": 1, "expires": "2026-11-12T02:24:08Z"`
-	empty := []string{
-		"schema 0: no release wrote that", "workload is missing", "incident is missing", "epoch 0: an incident has at least 1",
-		"attempt 0: the first is 1", "expires is missing",
+	empty := func(actions string, more ...string) []string {
+		return append([]string{
+			"schema 0: no release wrote that", "workload is missing", "incident is missing", "epoch 0: an incident has at least 1",
+			`action "" is none of ` + actions, "attempt 0: the first is 1", "expires is missing",
+		}, more...)
 	}
 	for name, c := range map[string]struct {
 		decode func([]byte) (any, error)
@@ -279,10 +281,10 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 		faults []string
 	}{
 		"a checkpoint request without anything": {
-			decoders[events.TypeCheckpointRequested], `{}`, append(empty[:6:6], `action "" is none of ["save" "verify" "hear" "maintain"]`),
+			decoders[events.TypeCheckpointRequested], `{}`, empty(`["save" "verify" "hear" "maintain"]`),
 		},
 		"a checkpoint request that is null": {
-			decoders[events.TypeCheckpointRequested], `null`, append(empty[:6:6], `action "" is none of ["save" "verify" "hear" "maintain"]`),
+			decoders[events.TypeCheckpointRequested], `null`, empty(`["save" "verify" "hear" "maintain"]`),
 		},
 		"a save without its ID and mode": {
 			decoders[events.TypeCheckpointRequested], `{` + fence + `, "action": "save"}`,
@@ -306,7 +308,7 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 		},
 		"a recovery request without anything": {
 			decoders[events.TypeRecoveryRequested], `{}`,
-			append(empty[:6:6], `action "" is none of ["admit" "restart" "start"]`, "training_attempt 0: the first is 1", "admit names no incarnation"),
+			empty(`["admit" "restart" "start"]`, "training_attempt 0: the first is 1", "admit names no incarnation"),
 		},
 		"a recovery request that admits nobody": {
 			decoders[events.TypeRecoveryRequested],
@@ -318,7 +320,7 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 		},
 		"a recreate request without anything": {
 			decoders[events.TypeRecreateRequested], `{}`,
-			append(empty[:6:6], `action "" is none of ["delete" "create"]`, "slice is missing", "zone is missing"),
+			empty(`["delete" "create"]`, "slice is missing", "zone is missing"),
 		},
 		"a deletion of any life": {
 			decoders[events.TypeRecreateRequested], `{` + fence + `, "action": "delete", "slice": "a", "zone": "us-west4-a"}`,

@@ -314,7 +314,7 @@ func TestMaintenanceIsNotStarted(t *testing.T) {
 	}{
 		"of a request whose epoch is over": {change: func(b *bench) { b.request.Epoch-- }, phase: incident.Maintaining},
 		"of a request that has expired":    {change: func(b *bench) { b.Clock.Advance(incident.RequestFor + time.Second) }, phase: incident.Maintaining},
-		"of another life":                  {change: func(b *bench) { b.request.Incarnation.ID = "0" }, phase: incident.Maintaining},
+		"of another life":                  {change: func(b *bench) { b.Change(id, func(w *incident.Workload) { w.Slices[0].Incarnation.ID = "0" }) }, phase: incident.Maintaining},
 		"of another incident":              {change: func(b *bench) { b.request.Incident = "other" }, phase: incident.Maintaining},
 		"of a slice that is lost":          {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, read: true, phase: incident.Healing},
 		"of a slice that is under way":     {change: func(b *bench) { b.Must(b.API.BeginMaintenance(zone, slice, time.Hour)) }, read: true, phase: incident.Window},
@@ -587,10 +587,9 @@ func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
 		change(&r)
 		return b.Deliver(b.handle(), fleettest.Request(r))
 	}
-	b.Want(deliver(func(r *events.CheckpointRequested) { r.SaveID = "" }), fleettest.Rejected)
+	b.Want(deliver(func(r *events.CheckpointRequested) { r.Incident = "" }), fleettest.Rejected)
 	b.Want(deliver(func(r *events.CheckpointRequested) { r.Action = events.ActionDelete }), fleettest.Rejected)
 	b.Want(deliver(func(r *events.CheckpointRequested) { r.Schema = events.Schema + 1 }), fleettest.Later)
-	b.Want(deliver(func(r *events.CheckpointRequested) { r.Incarnation = b.API.Incarnation(zone, slice) }), fleettest.Ignored)
 	b.Want(b.Deliver(b.handle(), fleettest.Message([]byte("{}"), fleettest.Start)), fleettest.Ignored)
 	b.Want(b.Calls(), []string(nil))
 }

@@ -316,7 +316,7 @@ func key(t *testing.T, w incident.Workload) string {
 		in.Tasks = slices.Clone(in.Tasks)
 		for i := range in.Tasks {
 			k := &in.Tasks[i]
-			k.Epoch, k.Attempt, k.Failures, k.LastFailure, k.LastCode, k.Reason = 0, 0, 0, "", "", ""
+			k.Epoch, k.Attempt, k.Failures, k.LastFailure, k.LastCode, k.Reason, k.Digest = 0, 0, 0, "", "", "", ""
 			blur(&k.Sent, &k.Begun, &k.Answered, &k.Retry, &k.By)
 		}
 	}
@@ -791,7 +791,7 @@ func checkSent(t *testing.T, p policy.Policy, n, m node, w incident.Workload, e 
 		}
 		requests++
 		r := h.Header()
-		if _, err := w.Fence(r, m.now); err != nil {
+		if _, err := w.Fence(r.Pointer(), m.now); err != nil {
 			t.Fatalf("%s: sends a request that its own fence refuses: %v", m.path, err)
 		}
 		// Where the policy was tightened in the middle, a clean-up asks, is refused before its call, and tells that.

@@ -31,7 +31,7 @@ func TestNothingIsCreatedForAnIncidentThatOnlyCleansUp(t *testing.T) {
 		t.Fatalf("the incident is %+v, want one that waits for what it has begun", n.w.Incident)
 	}
 	later := n.now.Add(incident.CallFor)
-	if _, err := n.w.Fence(r, later); err == nil {
+	if _, err := n.w.Fence(r.Pointer(), later); err == nil {
 		t.Error("the fence lets a creation through")
 	}
 	w, _, _ := incident.Advance(p, n.w, incident.Intended{Request: r, RequestID: "again"}, later)
