@@ -113,8 +113,8 @@ type desk struct {
 	ledger, truth *ledger.Ledger
 	mu            sync.Mutex
 	log           *bytes.Buffer
-	handle trigger.Handle
-	deps   notify.Deps
+	handle        trigger.Handle
+	deps          notify.Deps
 }
 
 func newDesk(t testing.TB, perMinute int, targets ...func(d *desk) notify.Target) *desk {
