@@ -231,6 +231,7 @@ var decoders = map[string]func([]byte) (any, error){
 	events.TypeRecreateRequested:   anyOf(events.DecodeRecreateRequested),
 	events.TypeMaintenanceNotified: anyOf(events.DecodeMaintenanceNotified),
 	events.TypeIncidentUpdated:     anyOf(events.DecodeIncidentUpdated),
+	"pointer":                      anyOf(func(data []byte) (events.Received, error) { return events.DecodeRequest("pointer", data) }),
 	"crew request":                 anyOf(events.DecodeCrewRequest),
 }
 
@@ -306,6 +307,12 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 			`{"schema": -1, "workload": "demo/w", "incident": "w-1", "epoch": -4, "attempt": -2, "expires": "2026-11-12T02:24:08Z", "action": "verify", "directory": "gs://b"}`,
 			[]string{"schema -1: no release wrote that", "epoch -4: an incident has at least 1", "attempt -2: the first is 1"},
 		},
+		"a pointer to nothing": {
+			anyOf(func(data []byte) (events.Received, error) {
+				return events.DecodeRequest(events.TypeRecreateRequested, data)
+			}),
+			`{"zone": "us-west4-a"}`, empty(`["delete" "create"]`)[:5],
+		},
 		"a recovery request without anything": {
 			decoders[events.TypeRecoveryRequested], `{}`,
 			empty(`["admit" "restart" "start"]`, "training_attempt 0: the first is 1", "admit names no incarnation"),
@@ -379,6 +386,56 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 				t.Errorf("faults (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// TestABodyPoints: a request is read by its pointer alone, whatever else the body says.
+func TestABodyPoints(t *testing.T) {
+	for eventType, action := range map[string]events.Action{
+		events.TypeCheckpointRequested: events.ActionVerify, events.TypeRecoveryRequested: events.ActionStart, events.TypeRecreateRequested: events.ActionCreate,
+	} {
+		const fence = `"schema":1,"workload":"demo/w","incident":"w-1","epoch":4,"slice":"a","action":"`
+		want := events.Pointer{Workload: "demo/w", Incident: "w-1", Epoch: 4, Action: action, Slice: "a"}
+		bodies := []string{
+			`{` + fence + string(action) + `"}`,
+			`{` + fence + string(action) + `","expires":"never","attempt":-1,"admit":{},"with":"all","zone":7,"directory":[],"new":true}`,
+		}
+		for _, body := range bodies {
+			got, err := events.DecodeRequest(eventType, []byte(body))
+			if err != nil || got.Pointer != want || string(got.Body) != body {
+				t.Errorf("%s points to %+v: %v", body, got.Pointer, err)
+			}
+		}
+		if _, err := events.DecodeRequest(eventType, []byte(`{`+fence+`sing"}`)); err == nil || !strings.Contains(err.Error(), `action "sing" is none of`) {
+			t.Errorf("an action that %s cannot ask for: %v", eventType, err)
+		}
+		if !events.IsRequest(eventType) {
+			t.Errorf("%s is no request", eventType)
+		}
+	}
+	if events.IsRequest(events.TypeIncidentUpdated) {
+		t.Error("an update is a request")
+	}
+	update := `{"schema":1,"workload":"demo/w","incident":"w-1","number":"many","at":3}`
+	if p, err := events.DecodeUpdatePointer([]byte(update)); err != nil || p != (events.IncidentPointer{Workload: "demo/w", Incident: "w-1"}) {
+		t.Errorf("%s points to %+v: %v", update, p, err)
+	}
+}
+
+// TestADigestIsThatOfTheBody that is sent.
+func TestADigestIsThatOfTheBody(t *testing.T) {
+	e := events.RecreateRequested{Request: header, Zone: "us-west4-a", Spec: "0f3c"}
+	env, err := events.Wrap(e, "//test", "", "", november(12, 2, 14, 8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := events.DecodeRequest(env.Type, env.Data)
+	if err != nil || got.Digest() != events.Digest(e) || len(got.Digest()) != 16 {
+		t.Errorf("digest %q of the body, %q of the event: %v", got.Digest(), events.Digest(e), err)
+	}
+	e.Zone = "us-west4-b"
+	if got.Digest() == events.Digest(e) {
+		t.Error("another event has the same digest")
 	}
 }
 
@@ -655,6 +712,22 @@ func FuzzDecodeRecoveryRequested(f *testing.F) {
 
 func FuzzDecodeRecreateRequested(f *testing.F) {
 	fuzz(f, events.TypeRecreateRequested, events.DecodeRecreateRequested)
+}
+
+// FuzzDecodeRequest holds the pointer against the whole request, where that can be read.
+func FuzzDecodeRequest(f *testing.F) {
+	f.Add(fixture(f, events.TypeRecreateRequested))
+	f.Add([]byte(`{"schema":1,"workload":"demo/w","incident":"w-1","epoch":4,"action":"delete","slice":"a","zone":7}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got, err := events.DecodeRequest(events.TypeRecreateRequested, raw)
+		whole, failed := events.DecodeRecreateRequested(raw)
+		switch {
+		case failed == nil && (err != nil || got.Pointer != whole.Pointer()):
+			t.Fatalf("points to %+v, %v; the whole request to %+v", got.Pointer, err, whole.Pointer())
+		case err == nil && (got.Workload == "" || got.Incident == "" || got.Epoch < 1):
+			t.Fatalf("points to nothing: %+v", got.Pointer)
+		}
+	})
 }
 
 func FuzzDecodeMaintenanceNotified(f *testing.F) {

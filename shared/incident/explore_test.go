@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -791,8 +792,12 @@ func checkSent(t *testing.T, p policy.Policy, n, m node, w incident.Workload, e 
 		}
 		requests++
 		r := h.Header()
-		if _, err := w.Fence(r.Pointer(), m.now); err != nil {
+		task, err := w.Fence(r.Pointer(), m.now)
+		if err != nil {
 			t.Fatalf("%s: sends a request that its own fence refuses: %v", m.path, err)
+		}
+		if again := w.Request(task); !reflect.DeepEqual(again, ev) || task.Digest != events.Digest(ev) {
+			t.Fatalf("%s: the document makes another request than was sent: %+v, sent %+v, digest %s", m.path, again, ev, task.Digest)
 		}
 		// Where the policy was tightened in the middle, a clean-up asks, is refused before its call, and tells that.
 		cleans := r.Action == events.ActionDelete && w.Incident.Phase == incident.Clearing && !w.Incident.Switches.WatchOnly()

@@ -75,6 +75,19 @@ func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
 		}
 	}
 
+	escalated := in(incident.Closed, ends(incident.Escalated))
+	if u, tell := escalated.Closed.Update(escalated); !tell || u.IdleChips != 16 {
+		t.Errorf("%d chips stand idle, want those of what it left", u.IdleChips)
+	}
+	next := in(incident.Removing)
+	next.Ended = escalated.Closed.Closed
+	if u, _ := escalated.Closed.Update(next); u.IdleChips != 0 {
+		t.Errorf("%d chips stand idle, though another incident is open", u.IdleChips)
+	}
+	if _, tell := in(incident.Looking).Incident.Update(in(incident.Looking)); tell {
+		t.Error("a phase that passes in seconds is told")
+	}
+
 	got := incident.Updates(incident.Workload{}, in(incident.Closed, ends(incident.Escalated), func(i *incident.Incident) { i.Advice, i.Code, i.ChipHourPrice = "create it", "gave_up", 1.2 }))
 	want := []events.IncidentUpdated{{
 		Schema: events.Schema, Workload: "demo/llama", Incident: "llama-1", Number: 11, At: at, Opened: at, Cause: events.CausePreemption, Policy: "spot",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,7 +30,7 @@ func Resolve[E events.Event](ctx context.Context, a *Advancer, r events.Received
 	}
 	if t.Digest != "" && t.Digest != r.Digest() {
 		a.Log.WarnContext(ctx, "request body differs", "action", string(t.Action), "workload", w.ID, "incident", r.Incident,
-			"epoch", r.Epoch, "slice", r.Slice, "fields", differences(r.Body, e), "code", string(incident.CodeBodyDiffers))
+			"epoch", r.Epoch, "slice", r.Slice, "fields", strings.Join(differences(r.Body, e), ", "), "code", string(incident.CodeBodyDiffers))
 	}
 	return w, e, nil
 }
