@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// IncidentUpdated says how an incident stands, whole. Published by every function that decides; notify reacts by reading the
-// incident from the ledger and telling people how it stands there. Metadata values are never in it.
+// IncidentUpdated says how an incident stands, whole. Published by every function that decides; notify reacts by reading
+// the incident from the ledger and telling people how it stands there. Metadata values are never in it.
 type IncidentUpdated struct {
 	Schema   int    `json:"schema"`
 	Workload string `json:"workload"`
@@ -39,8 +39,8 @@ type IncidentUpdated struct {
 	Down time.Time `json:"down,omitzero"`
 	// Waiting is since when capacity has been waited for, once that is long.
 	Waiting time.Time `json:"waiting,omitzero"`
-	// IdleChips can be used, and do nothing while a person is waited for. ChipHourPrice is the policy's at the opening, in dollars; 0 is
-	// unknown.
+	// IdleChips can be used, and do nothing while a person is waited for. ChipHourPrice is the policy's at the opening,
+	// in dollars; 0 is unknown.
 	IdleChips     int     `json:"idle_chips,omitzero"`
 	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
 	// DeleteAt is when the idle ones are deleted, because the policy says so.

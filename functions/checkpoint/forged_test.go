@@ -6,8 +6,8 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 )
 
-// TestARequestIsAPointer: whatever else the body of a request to save, to verify or to start maintenance says, what is done
-// stands in the ledger.
+// TestARequestIsAPointer: whatever else the body of a request to save, to verify or to start maintenance says, the
+// function does what stands in the ledger.
 func TestARequestIsAPointer(t *testing.T) {
 	for name, arrange := range map[string]func(*testing.T) *bench{
 		"save": toSave, "maintain": toMaintain, "maintain a queued resource": toMaintainQueued,

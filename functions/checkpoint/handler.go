@@ -38,9 +38,9 @@ func New(d Deps) trigger.Handle { return trigger.Chain(decode, handler(d).handle
 
 type handler Deps
 
-func decode(ce cloudevents.Event) (events.Received, error) {
+func decode(ce cloudevents.Event) (r events.Received, err error) {
 	if ce.Type() != events.TypeCheckpointRequested {
-		return events.Received{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no checkpoint request", ce.Type())
+		return r, fault.Ignored(incident.CodeNotMine, "the event type %s is no checkpoint request", ce.Type())
 	}
 	return events.DecodeRequest(ce.Type(), ce.Data())
 }
@@ -174,17 +174,21 @@ func (h handler) maintain(ctx context.Context, w incident.Workload, r events.Che
 }
 
 // notOffered says why the maintenance of a slice cannot be started now, by what was just read of it. A reading without a
-// notice offers none, that of a legacy node among them: its API announces no maintenance.
+// notice offers none. Every reading of a legacy node is one: its API announces no maintenance.
 func notOffered(s tpu.Slice) *incident.Failure {
+	why := ""
 	switch n := s.Notice; {
-	case s.NoticeUnread:
-		return &incident.Failure{Class: incident.Transient, Code: incident.CodeUnread, Message: "the announced maintenance could not be read"}
+	case s.NoticeUnread: // not to know is no reason to call
+		why = "the announced maintenance could not be read"
+		return &incident.Failure{Class: incident.Transient, Code: incident.CodeUnread, Message: why}
 	case n == nil:
-		return &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotEarly, Message: "the API shows no announced maintenance"}
+		why = "the API shows no announced maintenance"
 	case n.Status != events.NoticePending || !n.CanReschedule:
-		return &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotEarly, Message: "the API does not offer it any more"}
+		why = "the API does not offer it any more"
+	default:
+		return nil
 	}
-	return nil
+	return &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotEarly, Message: why}
 }
 
 // unbegun stores why nothing was begun.

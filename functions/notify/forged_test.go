@@ -14,7 +14,8 @@ import (
 	"pitstop.internal/shared/ledger"
 )
 
-// TestAnUpdateIsAPointer: whatever an update says beside workload and incident, people are told what stands in the ledger.
+// TestAnUpdateIsAPointer: whatever an update says beside workload and incident, people are told what stands in the
+// ledger.
 func TestAnUpdateIsAPointer(t *testing.T) {
 	u := escalated(course("llama")[0])
 	told := func(t *testing.T, body []byte) []string {
@@ -80,7 +81,8 @@ func TestAnOlderMessageTellsTheNewestStep(t *testing.T) {
 	d.want(steps[0], fleettest.Handled)
 	d.want(steps[1], fleettest.Ignored)
 	d.want(steps[2], fleettest.Ignored)
-	if got := r.take(t); len(got) != 1 || got[0]["text"] != "preemption of demo/llama: it is there again, progress is waited for" {
+	const newest = "preemption of demo/llama: it is there again, progress is waited for"
+	if got := r.take(t); len(got) != 1 || got[0]["text"] != newest {
 		t.Errorf("told %v, want the newest step alone", got)
 	}
 	d.want(steps[3], fleettest.Handled)
@@ -88,7 +90,9 @@ func TestAnOlderMessageTellsTheNewestStep(t *testing.T) {
 
 // TestAPhaseThatPassesIsNotTold: the message of the step before it comes late, and the next step tells.
 func TestAPhaseThatPassesIsNotTold(t *testing.T) {
-	for _, passing := range []incident.Phase{incident.Looking, incident.Maintaining, incident.Admitting, incident.Restarting} {
+	for _, passing := range []incident.Phase{
+		incident.Looking, incident.Maintaining, incident.Admitting, incident.Restarting,
+	} {
 		r := newReceiver(t)
 		d := newDesk(t, 20, slack(r))
 		steps := course("llama")
@@ -108,15 +112,16 @@ func TestAnIncidentIsToldFromWhereItStands(t *testing.T) {
 	_, over := document(u)
 	next, _ := document(course("llama")[0]) // a later incident of the same workload
 	next.Incident.ID, next.Ended = "llama-20260301-5", over.Closed
-	archived, err := events.Wrap(
-		events.IncidentClosed{Schema: events.Schema, Workload: u.Workload, Incident: u.Incident, Outcome: u.Outcome, Revision: 1}, "//test", "", u.Incident, u.At,
-	)
+	ended := events.IncidentClosed{
+		Schema: events.Schema, Workload: u.Workload, Incident: u.Incident, Outcome: u.Outcome, Revision: 1,
+	}
+	archived, err := events.Wrap(ended, "//test", "", u.Incident, u.At)
 	if err != nil {
 		t.Fatal(err)
 	}
 	archived.Data = fleettest.JSON(t, over)
 	for name, where := range map[string]func(d *desk){
-		"in the outbox":  func(d *desk) { next.Outbox = []events.Envelope{archived} },
+		"in the outbox":  func(*desk) { next.Outbox = []events.Envelope{archived} },
 		"in the archive": func(d *desk) { next.Outbox = nil; archive(d, u.Workload, *over) },
 	} {
 		r := newReceiver(t)
@@ -130,6 +135,19 @@ func TestAnIncidentIsToldFromWhereItStands(t *testing.T) {
 		if got := r.take(t); len(got) != 1 || got[0]["text"] != "A person is needed: preemption of demo/llama" {
 			t.Errorf("%s: told %v", name, got)
 		}
+	}
+}
+
+// TestWhatWasToldLongAgoIsNotToldAgain: a forged update names an incident that nobody remembers having told.
+func TestWhatWasToldLongAgoIsNotToldAgain(t *testing.T) {
+	r := newReceiver(t)
+	d := newDesk(t, 20, slack(r))
+	u := escalated(course("llama")[0])
+	d.reach(u)
+	d.clock.Advance(ledger.KeepTold)
+	d.want(u, fleettest.Ignored)
+	if got := r.take(t); got != nil {
+		t.Errorf("told %v", got)
 	}
 }
 

@@ -1,9 +1,9 @@
 // Package notify tells people how an incident goes: in Slack, in Google Chat, or by a signed webhook to a program of theirs. It
 // decides nothing and touches nothing: a target that is away holds up no incident.
 //
-// A message is only a reason to look: what people are told comes from the ledger. Each step of an incident is told once at most,
-// although messages come at least once and in any order: a message that is older than the ledger tells the newest step, and the
-// later message finds that told. More than so many a minute are told together.
+// A message is only a reason to look: what people are told comes from the ledger. Each step of an incident is told once at
+// most, although messages come at least once and in any order: a message that is older than the ledger tells the newest
+// step, and the later message finds that told. More than so many a minute are told together.
 package notify
 
 import (

@@ -71,28 +71,29 @@ type Deps struct {
 // New returns the function over its dependencies.
 func New(d Deps) trigger.Handle { return trigger.Chain(decode, newHandler(d).handle) }
 
-func decode(ce cloudevents.Event) (events.IncidentPointer, error) {
+func decode(ce cloudevents.Event) (p events.IncidentPointer, err error) {
 	if ce.Type() != events.TypeIncidentUpdated {
-		return events.IncidentPointer{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no update of an incident", ce.Type())
+		return p, fault.Ignored(incident.CodeNotMine, "the event type %s is no update of an incident", ce.Type())
 	}
 	return events.DecodeUpdatePointer(ce.Data())
 }
 
 type handler struct {
 	ledger *ledger.Ledger
+	now    func() time.Time
 	desks  []*desk
 }
 
 func newHandler(d Deps) handler {
-	h := handler{ledger: d.Ledger}
+	h := handler{ledger: d.Ledger, now: d.Now}
 	for _, t := range d.Targets {
 		h.desks = append(h.desks, &desk{Target: t, ledger: d.Ledger, now: d.Now, log: d.Log, pace: pace{perMinute: d.PerMinute}})
 	}
 	return h
 }
 
-// handle tells every target how the incident stands in the ledger now. If a target cannot be told, the message is delivered
-// again, and the other targets know the step by then.
+// handle tells every target how the incident stands in the ledger now. If a target cannot be told, the message is
+// delivered again, and the other targets know the step by then.
 func (h handler) handle(ctx context.Context, p events.IncidentPointer) error {
 	if len(h.desks) == 0 {
 		return fault.Ignored(incident.CodeNobodyTold, "nobody is to be told: no target is configured")
@@ -134,9 +135,9 @@ func (h handler) handle(ctx context.Context, p events.IncidentPointer) error {
 	return nil
 }
 
-// update reads how an incident stands. An incident that is not in the ledger, and a phase that passes in seconds, are
-// fault.Ignored.
-func (h handler) update(ctx context.Context, p events.IncidentPointer) (events.IncidentUpdated, error) {
+// update reads how an incident stands. It is fault.Ignored where there is nothing to tell: of an incident that is not in
+// the ledger, in a phase that passes in seconds, and once nobody remembers what was told.
+func (h handler) update(ctx context.Context, p events.IncidentPointer) (u events.IncidentUpdated, err error) {
 	w, _, err := h.ledger.Workload(ctx, p.Workload)
 	var in incident.Incident
 	if err == nil {
@@ -144,13 +145,15 @@ func (h handler) update(ctx context.Context, p events.IncidentPointer) (events.I
 	}
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
-		return events.IncidentUpdated{}, fault.Ignored(incident.CodeNoSuchIncident, "the ledger knows no incident %s of %s", p.Incident, p.Workload)
+		return u, fault.Ignored(incident.CodeNoSuchIncident, "%s has no incident %s", p.Workload, p.Incident)
 	case err != nil:
-		return events.IncidentUpdated{}, err
+		return u, err
+	case !in.Closed.IsZero() && h.now().Sub(in.Closed) >= ledger.KeepTold:
+		return u, fault.Ignored(incident.CodeTold, "%s ended at %s, too long ago to be told", p.Incident, in.Closed)
 	}
 	u, tell := in.Update(w)
 	if !tell {
-		return u, fault.Ignored(incident.CodePassing, "%s is %s, which passes in seconds: the next step is told", p.Incident, in.Phase)
+		return u, fault.Ignored(incident.CodePassing, "%s is %s: the next step is told", p.Incident, in.Phase)
 	}
 	return u, nil
 }

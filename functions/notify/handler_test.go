@@ -201,13 +201,17 @@ func (d *desk) save(w incident.Workload, rev ledger.Revision) {
 func document(u events.IncidentUpdated) (incident.Workload, *incident.Incident) {
 	_, name, _ := strings.Cut(u.Workload, "/")
 	in := &incident.Incident{
-		ID: u.Incident, Cause: u.Cause, Opened: u.Opened, Phase: incident.Phase(u.Phase), Policy: u.Policy, ChipHourPrice: u.ChipHourPrice, Down: u.Down,
-		Asked: u.Asked, Outcome: incident.Outcome(u.Outcome), ConfirmedBy: incident.Confirmation(u.ConfirmedBy), Code: incident.Code(u.Code), Advice: u.Advice,
-		Timeline: []incident.Line{{At: u.At, Kind: incident.LineDecided, Text: u.Doing, Reason: u.Why}}, LeftOut: u.Number - 1,
+		ID: u.Incident, Cause: u.Cause, Opened: u.Opened, Phase: incident.Phase(u.Phase), Policy: u.Policy,
+		ChipHourPrice: u.ChipHourPrice, Down: u.Down, Asked: u.Asked, Outcome: incident.Outcome(u.Outcome),
+		ConfirmedBy: incident.Confirmation(u.ConfirmedBy), Code: incident.Code(u.Code), Advice: u.Advice,
+		Timeline: []incident.Line{{At: u.At, Kind: incident.LineDecided, Text: u.Doing, Reason: u.Why}},
+		LeftOut:  u.Number - 1,
 	}
 	w := incident.Workload{Schema: incident.Schema, ID: u.Workload, Project: "demo", Name: name}
 	for i, a := range u.Slices {
-		s := incident.Slice{Name: a.Name, Zone: a.Zone, Accelerator: a.Accelerator, Spot: a.Spot, Condition: incident.Gone}
+		s := incident.Slice{
+			Name: a.Name, Zone: a.Zone, Accelerator: a.Accelerator, Spot: a.Spot, Condition: incident.Gone,
+		}
 		if i == 0 {
 			s.Chips = u.Chips
 		}
@@ -610,7 +614,8 @@ func TestAWebhookIsSigned(t *testing.T) {
 	d.want(u, fleettest.Handled)
 	q, body := r.got[0], r.bodies[0]
 	id, at := q.Header.Get("Webhook-Id"), q.Header.Get("Webhook-Timestamp")
-	if id != events.ID(u.Workload, u.Incident, events.TypeIncidentUpdated, u.Step()) || at != strconv.FormatInt(fleettest.Start.Unix(), 10) {
+	step := events.ID(u.Workload, u.Incident, events.TypeIncidentUpdated, u.Step())
+	if id != step || at != strconv.FormatInt(fleettest.Start.Unix(), 10) {
 		t.Errorf("ID %q, time %q", id, at)
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))

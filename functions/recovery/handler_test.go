@@ -210,7 +210,9 @@ func TestAFailureOfTheBucketIsEvidence(t *testing.T) {
 			b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodInsert, Status: 403})
 		}, true},
 		"another workload holds the lease": {func(b *bench) { b.Storage.Put(fleettest.Bucket, "run/"+checkpoint.LeaseName, theirs) }, true},
-		"there is no directory":            {func(b *bench) { b.Change(id, func(w *incident.Workload) { w.Directory = "" }) }, true},
+		"there is no directory": {func(b *bench) {
+			b.Change(id, func(w *incident.Workload) { w.Directory = "" })
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toRestart(t)

@@ -9,7 +9,8 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 )
 
-// TestARequestIsAPointer: whatever else the body of a request to delete or to create says, what is done stands in the ledger.
+// TestARequestIsAPointer: whatever else the body of a request to delete or to create says, the function does what stands
+// in the ledger.
 func TestARequestIsAPointer(t *testing.T) {
 	for name, arrange := range map[string]func(*testing.T) *bench{
 		"delete": toDelete, "create": toCreate, "delete a queued resource": multislice,

@@ -41,9 +41,9 @@ func New(d Deps) trigger.Handle { return trigger.Chain(decode, handler(d).handle
 
 type handler Deps
 
-func decode(ce cloudevents.Event) (events.Received, error) {
+func decode(ce cloudevents.Event) (r events.Received, err error) {
 	if ce.Type() != events.TypeRecreateRequested {
-		return events.Received{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no request to recreate", ce.Type())
+		return r, fault.Ignored(incident.CodeNotMine, "the event type %s is no request to recreate", ce.Type())
 	}
 	return events.DecodeRequest(ce.Type(), ce.Data())
 }

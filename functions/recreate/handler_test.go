@@ -166,13 +166,15 @@ func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
 		calls   []string
 		outcome incident.Outcome
 	}{
-		"the epoch is over":             {change: func(b *bench) { b.request.Epoch-- }},
-		"the epoch has not come":        {change: func(b *bench) { b.request.Epoch++ }},
-		"the request has expired":       {change: func(b *bench) { b.Clock.Advance(incident.RequestFor + time.Second) }},
-		"another incident is meant":     {change: func(b *bench) { b.request.Incident += "0" }},
-		"another workload is meant":     {change: func(b *bench) { b.request.Workload += "0" }},
-		"another slice is meant":        {change: func(b *bench) { b.request.Slice += "0" }},
-		"another life is meant":         {change: func(b *bench) { b.Change(id, func(w *incident.Workload) { w.Slices[0].Incarnation.ID += "0" }) }},
+		"the epoch is over":         {change: func(b *bench) { b.request.Epoch-- }},
+		"the epoch has not come":    {change: func(b *bench) { b.request.Epoch++ }},
+		"the request has expired":   {change: func(b *bench) { b.Clock.Advance(incident.RequestFor + time.Second) }},
+		"another incident is meant": {change: func(b *bench) { b.request.Incident += "0" }},
+		"another workload is meant": {change: func(b *bench) { b.request.Workload += "0" }},
+		"another slice is meant":    {change: func(b *bench) { b.request.Slice += "0" }},
+		"another life is meant": {change: func(b *bench) {
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Incarnation.ID += "0" })
+		}},
 		"Google has healed the slice":   {change: func(b *bench) { b.Must(b.API.SetState(zone, slice, "READY")) }, calls: read},
 		"another life has the name now": {change: func(b *bench) { b.replaceByOwner() }, calls: read, outcome: incident.Released},
 		// The ledger was written by a clock ahead of ours, and takes the reading for an older one.

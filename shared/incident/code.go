@@ -105,7 +105,7 @@ func Codes() []Meaning {
 		{CodeNoSlice, "the workload has no such slice"},
 		{CodeOtherLife, "the slice, or its queued resource, is another one by now than the one that was meant"},
 		{CodeOvertaken, "another delivery, or another decision, was faster"},
-		{CodeBodyDiffers, "the body of the request is not the one that was sent; it is not obeyed, and what the ledger says is done"},
+		{CodeBodyDiffers, "the request came with another body than was sent; what the ledger says is done"},
 
 		{CodePaused, "somebody has paused the workload, or everything"},
 		{CodeBraked, "the bound on destructive calls of this hour is reached"},

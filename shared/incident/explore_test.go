@@ -797,7 +797,7 @@ func checkSent(t *testing.T, p policy.Policy, n, m node, w incident.Workload, e 
 			t.Fatalf("%s: sends a request that its own fence refuses: %v", m.path, err)
 		}
 		if again := w.Request(task); !reflect.DeepEqual(again, ev) || task.Digest != events.Digest(ev) {
-			t.Fatalf("%s: the document makes another request than was sent: %+v, sent %+v, digest %s", m.path, again, ev, task.Digest)
+			t.Fatalf("%s: the document makes %+v, sent was %+v, of digest %s", m.path, again, ev, task.Digest)
 		}
 		// Where the policy was tightened in the middle, a clean-up asks, is refused before its call, and tells that.
 		cleans := r.Action == events.ActionDelete && w.Incident.Phase == incident.Clearing && !w.Incident.Switches.WatchOnly()

@@ -138,8 +138,8 @@ func (m *machine) leads(attempt func(Slice) int) {
 	}
 }
 
-// Request is the event that asks for a task. It is made from the document alone, so that the function that acts can make it
-// again. The slices that the task names have to be there.
+// Request is the event that asks for a task. It is made from the document alone, so that the function that acts can make
+// it again. The slices that the task names have to be there.
 func (w Workload) Request(t Task) events.Event {
 	r := events.Request{
 		Schema: events.Schema, Workload: w.ID, Incident: w.Incident.ID, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice,
@@ -235,8 +235,8 @@ func refuse(c Code, format string, args ...any) error {
 	return &RefusedError{Code: c, Text: fmt.Sprintf(format, args...)}
 }
 
-// Fence returns the task that a pointer names, which may have been begun before. It refuses a pointer whose incident is not
-// open, whose epoch is not the current one, or whose task is not wanted now.
+// Fence returns the task that a pointer names, which may have been begun before. It refuses a pointer whose incident is
+// not open, whose epoch is not the current one, or whose task is not wanted now.
 func (w Workload) Fence(p events.Pointer, now time.Time) (Task, error) {
 	switch {
 	case w.Incident == nil:

@@ -49,9 +49,11 @@ func TestNothingIsCreatedForAnIncidentThatOnlyCleansUp(t *testing.T) {
 func TestARequestOfTheReleaseBeforeIsMadeAgain(t *testing.T) {
 	life := events.Incarnation{Zone: "us-west4-a", ID: "7712"}
 	w := incident.Workload{
-		ID: "demo/m", Slices: []incident.Slice{{Name: "m-0"}, {Name: "m-1", Incarnation: life}}, Incident: &incident.Incident{ID: "m-1"},
+		ID: "demo/m", Slices: []incident.Slice{{Name: "m-0"}, {Name: "m-1", Incarnation: life}},
+		Incident: &incident.Incident{ID: "m-1"},
 	}
-	if r, ok := w.Request(incident.Task{Action: events.ActionSave}).(events.CheckpointRequested); !ok || r.Mode != events.SaveNatural {
+	save := incident.Task{Action: events.ActionSave}
+	if r, ok := w.Request(save).(events.CheckpointRequested); !ok || r.Mode != events.SaveNatural {
 		t.Errorf("a save is asked for by mode %q, want the one that kills no process", r.Mode)
 	}
 	task := incident.Task{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}}
@@ -64,9 +66,11 @@ func TestARequestOfTheReleaseBeforeIsMadeAgain(t *testing.T) {
 func TestADeletionNamesTheLivesThatItWasDecidedOn(t *testing.T) {
 	old, next := events.Incarnation{Zone: "us-west4-a", ID: "7712"}, events.Incarnation{Zone: "us-west4-a", ID: "7713"}
 	w := incident.Workload{
-		ID: "demo/m", Slices: []incident.Slice{{Name: "m-0"}, {Name: "m-1", Incarnation: next}}, Incident: &incident.Incident{ID: "m-1"},
+		ID: "demo/m", Slices: []incident.Slice{{Name: "m-0"}, {Name: "m-1", Incarnation: next}},
+		Incident: &incident.Incident{ID: "m-1"},
 	}
-	task := incident.Task{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}, Lives: []events.Incarnation{old}}
+	task := incident.Task{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}}
+	task.Lives = []events.Incarnation{old}
 	if r, ok := w.Request(task).(events.RecreateRequested); !ok || r.With[0].Incarnation != old {
 		t.Errorf("what goes with it is %+v, want the life of %v", r.With, old)
 	}
@@ -75,7 +79,8 @@ func TestADeletionNamesTheLivesThatItWasDecidedOn(t *testing.T) {
 // TestAFenceRefusesATaskWhoseSlicesAreNotThere, and a pointer to a slice that only goes with another.
 func TestAFenceRefusesATaskWhoseSlicesAreNotThere(t *testing.T) {
 	w := incident.Workload{ID: "demo/m", Epoch: 3, Slices: []incident.Slice{{Name: "m-0"}, {Name: "m-1"}}}
-	w.Incident = &incident.Incident{ID: "m-1", Tasks: []incident.Task{{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}, Epoch: 3, Sent: start}}}
+	task := incident.Task{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}, Epoch: 3, Sent: start}
+	w.Incident = &incident.Incident{ID: "m-1", Tasks: []incident.Task{task}}
 	p := events.Pointer{Workload: w.ID, Incident: "m-1", Epoch: 3, Action: events.ActionDelete, Slice: "m-0"}
 	code := func(w incident.Workload, p events.Pointer) incident.Code {
 		var refused *incident.RefusedError

@@ -31,8 +31,8 @@ func Updates(before, after Workload) (updates []events.IncidentUpdated) {
 	return updates
 }
 
-// Update says how an incident of a workload stands, from the document alone, so that it can be said again. Tell is false in a
-// phase that passes in seconds: the next one tells.
+// Update says how an incident of a workload stands, from the document alone, so that it can be said again. Tell is false
+// in a phase that passes in seconds: the next one tells.
 func (in *Incident) Update(w Workload) (u events.IncidentUpdated, tell bool) {
 	return in.update(w), !in.Phase.passing()
 }
@@ -48,9 +48,10 @@ func (p Phase) passing() bool {
 
 func (in *Incident) update(w Workload) events.IncidentUpdated {
 	u := events.IncidentUpdated{
-		Schema: events.Schema, Workload: w.ID, Incident: in.ID, Number: len(in.Timeline) + in.LeftOut, At: in.lastAt().UTC(), Opened: in.Opened,
-		Cause: in.Cause, Policy: in.Policy, Chips: in.lostChips(w), Phase: string(in.Phase), Asked: in.Asked, Outcome: string(in.Outcome),
-		ConfirmedBy: string(in.ConfirmedBy), Code: string(in.Code), Advice: in.Advice, Down: in.Down, ChipHourPrice: in.ChipHourPrice,
+		Schema: events.Schema, Workload: w.ID, Incident: in.ID, Number: len(in.Timeline) + in.LeftOut,
+		At: in.lastAt().UTC(), Opened: in.Opened, Cause: in.Cause, Policy: in.Policy, Chips: in.lostChips(w),
+		Phase: string(in.Phase), Asked: in.Asked, Outcome: string(in.Outcome), ConfirmedBy: string(in.ConfirmedBy),
+		Code: string(in.Code), Advice: in.Advice, Down: in.Down, ChipHourPrice: in.ChipHourPrice,
 	}
 	for _, t := range in.Troubles {
 		if s := w.Slice(t.Slice); s != nil && !slices.ContainsFunc(u.Slices, func(a events.Affected) bool { return a.Name == s.Name }) {

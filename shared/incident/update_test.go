@@ -88,7 +88,8 @@ func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
 		t.Error("a phase that passes in seconds is told")
 	}
 
-	got := incident.Updates(incident.Workload{}, in(incident.Closed, ends(incident.Escalated), func(i *incident.Incident) { i.Advice, i.Code, i.ChipHourPrice = "create it", "gave_up", 1.2 }))
+	priced := func(i *incident.Incident) { i.Advice, i.Code, i.ChipHourPrice = "create it", "gave_up", 1.2 }
+	got := incident.Updates(incident.Workload{}, in(incident.Closed, ends(incident.Escalated), priced))
 	want := []events.IncidentUpdated{{
 		Schema: events.Schema, Workload: "demo/llama", Incident: "llama-1", Number: 11, At: at, Opened: at, Cause: events.CausePreemption, Policy: "spot",
 		Slices: []events.Affected{{Name: "a", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true}, {Name: "b", Zone: "us-west4-a", Accelerator: "v5litepod-16"}},

@@ -40,8 +40,8 @@ func (a *Advancer) Check(ctx context.Context, p events.Pointer) (incident.Worklo
 	return w, t, nil
 }
 
-// Begin is the last look before a mutating call, on a request that was resolved: the fence, the policy, the intent, the label that the policy was found by, the
-// pause, in this order. It returns the workload with the intent saved. Every reason not to call now is stored where it matters
+// Begin is the last look before a mutating call, on a request that was resolved: the fence, the policy, the intent, the label
+// that the policy was found by, the pause, in this order. It returns the workload with the intent saved. Every reason not to call now is stored where it matters
 // and returned as fault.Ignored, because the request has been dealt with. One that another delivery may be about to call for,
 // or that this one has become too slow for, is left for redelivery: what is decided between the intent and the call, nobody
 // sees.

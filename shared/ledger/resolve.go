@@ -15,9 +15,9 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// Resolve finds the task that a request points to and makes the request again from the ledger. A function that acts calls
-// it first and works with what it returns: anybody who may publish on the topic can write the body. A pointer that the
-// fence refuses is fault.Ignored. A body that differs from the one that was sent is logged and otherwise has no effect.
+// Resolve finds the task that a request points to and makes the request again from the ledger. A function that acts
+// calls it first and works with what it returns: anybody who may publish on the topic can write the body. A pointer that
+// the fence refuses is fault.Ignored. A body that differs from the one that was sent is logged and has no other effect.
 func Resolve[E events.Event](ctx context.Context, a *Advancer, r events.Received) (incident.Workload, E, error) {
 	var none E
 	w, t, err := a.Check(ctx, r.Pointer)
@@ -29,8 +29,10 @@ func Resolve[E events.Event](ctx context.Context, a *Advancer, r events.Received
 		return w, none, fault.Permanentf("a %s cannot ask to %s", none.EventType(), t.Action)
 	}
 	if t.Digest != "" && t.Digest != r.Digest() {
-		a.Log.WarnContext(ctx, "request body differs", "action", string(t.Action), "workload", w.ID, "incident", r.Incident,
-			"epoch", r.Epoch, "slice", r.Slice, "fields", strings.Join(differences(r.Body, e), ", "), "code", string(incident.CodeBodyDiffers))
+		fields := strings.Join(differences(r.Body, e), ", ")
+		a.Log.WarnContext(ctx, "request body differs", "action", string(t.Action), "workload", w.ID,
+			"incident", r.Incident, "epoch", r.Epoch, "slice", r.Slice, "fields", fields,
+			"code", string(incident.CodeBodyDiffers))
 	}
 	return w, e, nil
 }
@@ -38,8 +40,8 @@ func Resolve[E events.Event](ctx context.Context, a *Advancer, r events.Received
 // unreadable is logged in the place of the fields of a body that does not fit the request at all.
 const unreadable = "unreadable"
 
-// differences are the fields in which a body says something else than a request. Names that the request does not have are
-// left out: they are the sender's own words.
+// differences are the fields in which a body says something else than a request. Names that the request does not have
+// are left out: they are the sender's own words.
 func differences[E events.Event](body []byte, e E) []string {
 	var got E
 	if json.Unmarshal(body, &got) != nil {

@@ -98,7 +98,7 @@ func New(t *testing.T) *Bench {
 	b.Log = cloudlogtest.New(Project, b.Clock.Now)
 	b.AuditLog = cloudlog.New(option.WithHTTPClient(&http.Client{Transport: b.Log.Transport()}), option.WithoutAuthentication())
 	b.Storage = buckettest.New(b.Clock.Now, Bucket)
-	bucket := checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: recorded{b.Storage.Transport(), b}}), option.WithoutAuthentication())
+	bucket := checkpoint.NewBucket(b.client(b.Storage.Transport()), option.WithoutAuthentication())
 	b.Store, b.Buckets = bucket, bucket
 	b.Cloud = b.provider(tpu.Config{})
 	b.open = memory(t)
@@ -119,9 +119,14 @@ func (b *Bench) Legacy(zones ...string) {
 }
 
 func (b *Bench) provider(c tpu.Config) tpu.Provider {
-	p, err := c.Open(b.T.Context(), option.WithHTTPClient(&http.Client{Transport: recorded{b.API.Transport(), b}}), option.WithoutAuthentication())
+	p, err := c.Open(b.T.Context(), b.client(b.API.Transport()), option.WithoutAuthentication())
 	b.Must(err)
 	return p
+}
+
+// client calls through a transport, on the record.
+func (b *Bench) client(through http.RoundTripper) option.ClientOption {
+	return option.WithHTTPClient(&http.Client{Transport: recorded{through, b}})
 }
 
 // memory opens collections that live as long as the test: each is opened once, because it is the store itself.

@@ -93,7 +93,9 @@ type change struct {
 func changes(t *testing.T, v reflect.Value) (all []change) {
 	t.Helper()
 	set := func(what string, to any) {
-		all = append(all, change{what: what, apply: func(v reflect.Value) { v.Set(reflect.ValueOf(to).Convert(v.Type())) }})
+		all = append(all, change{what: what, apply: func(v reflect.Value) {
+			v.Set(reflect.ValueOf(to).Convert(v.Type()))
+		}})
 	}
 	if at, ok := v.Interface().(time.Time); ok {
 		set("an hour later", at.Add(time.Hour))
@@ -161,13 +163,17 @@ func changesOfElements(t *testing.T, v reflect.Value) (all []change) {
 	t.Helper()
 	if v.Len() > 0 {
 		all = append(all, change{what: "emptied", apply: func(v reflect.Value) { v.SetZero() }})
-		all = append(all, change{what: "the last one twice", apply: func(v reflect.Value) { v.Set(reflect.Append(v, v.Index(v.Len()-1))) }})
+		all = append(all, change{what: "the last one twice", apply: func(v reflect.Value) {
+			v.Set(reflect.Append(v, v.Index(v.Len()-1)))
+		}})
 	}
 	stranger := reflect.New(v.Type().Elem()).Elem()
 	for _, c := range changes(t, stranger) {
 		c.apply(stranger) // no change of an empty field leaves it empty
 	}
-	all = append(all, change{what: "a stranger more", apply: func(v reflect.Value) { v.Set(reflect.Append(v, stranger)) }})
+	all = append(all, change{what: "a stranger more", apply: func(v reflect.Value) {
+		v.Set(reflect.Append(v, stranger))
+	}})
 	for i := range v.Len() {
 		for _, c := range changes(t, v.Index(i)) {
 			within := c.apply
@@ -189,16 +195,15 @@ type Acting struct {
 
 // effects are all that a delivery did.
 type effects struct {
-	// Outside are the calls to the API and to the buckets with their content, Sent the types and bodies of what was sent,
-	// Documents the workloads as they stand after it.
+	// Outside are the calls to the API and to the buckets with their content, Sent the types and bodies of what was
+	// sent, Documents the workloads as they stand after it.
 	Outside, Sent, Documents []string
 	// Warned says that a warning names the body.
 	Warned bool
 }
 
-// ObeysPointersAlone proves that a function takes from the body of a request nothing but its pointer. Any other field may be
-// changed, and exactly the same is done as without that, with a warning. A pointer that is changed points to nothing, and
-// nothing is done at all.
+// ObeysPointersAlone proves that a function takes from the body of a request nothing but its pointer. When any other field
+// is changed, the function does exactly the same and warns. When the pointer is changed, it does nothing at all.
 func ObeysPointersAlone(t *testing.T, arrange func(t *testing.T) Acting) {
 	t.Helper()
 	first := arrange(t)
@@ -230,7 +235,8 @@ func (b *Bench) effectsOf(h trigger.Handle, eventType string, body []byte) effec
 	b.Sender.Sent()
 	b.logged.Reset()
 	b.Deliver(h, event(eventType, "m1", body, Start))
-	e := effects{Outside: b.Outside(), Documents: b.documents(), Warned: strings.Contains(b.logged.String(), string(incident.CodeBodyDiffers))}
+	e := effects{Outside: b.Outside(), Documents: b.documents()}
+	e.Warned = strings.Contains(b.logged.String(), string(incident.CodeBodyDiffers))
 	for _, s := range b.Sender.Sent() {
 		e.Sent = append(e.Sent, s.Type+" "+string(s.Data))
 	}
