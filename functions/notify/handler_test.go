@@ -719,7 +719,9 @@ func (p *pubsub) drain(after func()) (most int) {
 		for _, q := range due {
 			q.attempts++
 			most = max(most, q.attempts)
-			p.d.reach(q.update)
+			if q.attempts == 1 {
+				p.d.reach(q.update)
+			}
 			switch p.d.bring(q.message) {
 			case fleettest.Later, fleettest.Redelivered:
 				wait := min(10*time.Second<<min(q.attempts-1, 6), 600*time.Second)
