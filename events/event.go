@@ -115,6 +115,20 @@ func Wrap(e Event, source, cause, correlation string, at time.Time) (Envelope, e
 	}, nil
 }
 
+// Digest identifies the body of an event as Wrap writes it; empty for an event that cannot be written.
+func Digest(e Event) string {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return ""
+	}
+	return digest(data)
+}
+
+func digest(body []byte) string {
+	h := sha256.Sum256(body)
+	return hex.EncodeToString(h[:8])
+}
+
 // decode reads a body into what is named. It refuses a newer schema before anything else, because a newer body may not
 // fit.
 func decode(data []byte, name string, into interface{ Validate() error }) error {

@@ -45,6 +45,11 @@ func anyOf[E any](decode func([]byte) (E, error)) func([]byte) (any, error) {
 	return func(data []byte) (any, error) { return decode(data) }
 }
 
+// requestOf reads the pointer of a request of a type.
+func requestOf(eventType string) func([]byte) (events.Received, error) {
+	return func(data []byte) (events.Received, error) { return events.DecodeRequest(eventType, data) }
+}
+
 // whole reads what has no decoder of its own because it is read as a part of something else.
 func whole[E any](data []byte) (e E, err error) {
 	err = json.Unmarshal(data, &e)
@@ -231,6 +236,7 @@ var decoders = map[string]func([]byte) (any, error){
 	events.TypeRecreateRequested:   anyOf(events.DecodeRecreateRequested),
 	events.TypeMaintenanceNotified: anyOf(events.DecodeMaintenanceNotified),
 	events.TypeIncidentUpdated:     anyOf(events.DecodeIncidentUpdated),
+	"pointer":                      anyOf(requestOf("pointer")),
 	"crew request":                 anyOf(events.DecodeCrewRequest),
 }
 
@@ -269,9 +275,11 @@ func TestNewerBodiesAreToldApartFromMalformedOnes(t *testing.T) {
 
 func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 	const fence = `"schema": 1, "workload": "demo/w", "incident": "w-1", "epoch": 1, "attempt": 1, "expires": "2026-11-12T02:24:08Z"`
-	empty := []string{
-		"schema 0: no release wrote that", "workload is missing", "incident is missing", "epoch 0: an incident has at least 1",
-		"attempt 0: the first is 1", "expires is missing",
+	empty := func(actions string, more ...string) []string {
+		return append([]string{
+			"schema 0: no release wrote that", "workload is missing", "incident is missing",
+			"epoch 0: an incident has at least 1", `action "" is none of ` + actions, "attempt 0: the first is 1", "expires is missing",
+		}, more...)
 	}
 	for name, c := range map[string]struct {
 		decode func([]byte) (any, error)
@@ -279,10 +287,10 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 		faults []string
 	}{
 		"a checkpoint request without anything": {
-			decoders[events.TypeCheckpointRequested], `{}`, append(empty[:6:6], `action "" is none of ["save" "verify" "hear" "maintain"]`),
+			decoders[events.TypeCheckpointRequested], `{}`, empty(`["save" "verify" "hear" "maintain"]`),
 		},
 		"a checkpoint request that is null": {
-			decoders[events.TypeCheckpointRequested], `null`, append(empty[:6:6], `action "" is none of ["save" "verify" "hear" "maintain"]`),
+			decoders[events.TypeCheckpointRequested], `null`, empty(`["save" "verify" "hear" "maintain"]`),
 		},
 		"a save without its ID and mode": {
 			decoders[events.TypeCheckpointRequested], `{` + fence + `, "action": "save"}`,
@@ -304,9 +312,15 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 			`{"schema": -1, "workload": "demo/w", "incident": "w-1", "epoch": -4, "attempt": -2, "expires": "2026-11-12T02:24:08Z", "action": "verify", "directory": "gs://b"}`,
 			[]string{"schema -1: no release wrote that", "epoch -4: an incident has at least 1", "attempt -2: the first is 1"},
 		},
+		"a pointer to nothing": {
+			anyOf(func(data []byte) (events.Received, error) {
+				return events.DecodeRequest(events.TypeRecreateRequested, data)
+			}),
+			`{"zone": "us-west4-a"}`, empty(`["delete" "create"]`)[:5],
+		},
 		"a recovery request without anything": {
 			decoders[events.TypeRecoveryRequested], `{}`,
-			append(empty[:6:6], `action "" is none of ["admit" "restart" "start"]`, "training_attempt 0: the first is 1", "admit names no incarnation"),
+			empty(`["admit" "restart" "start"]`, "training_attempt 0: the first is 1", "admit names no incarnation"),
 		},
 		"a recovery request that admits nobody": {
 			decoders[events.TypeRecoveryRequested],
@@ -318,7 +332,7 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 		},
 		"a recreate request without anything": {
 			decoders[events.TypeRecreateRequested], `{}`,
-			append(empty[:6:6], `action "" is none of ["delete" "create"]`, "slice is missing", "zone is missing"),
+			empty(`["delete" "create"]`, "slice is missing", "zone is missing"),
 		},
 		"a deletion of any life": {
 			decoders[events.TypeRecreateRequested], `{` + fence + `, "action": "delete", "slice": "a", "zone": "us-west4-a"}`,
@@ -377,6 +391,60 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 				t.Errorf("faults (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// TestABodyPoints: a request is read by its pointer alone, whatever else the body says.
+func TestABodyPoints(t *testing.T) {
+	for eventType, action := range map[string]events.Action{
+		events.TypeCheckpointRequested: events.ActionVerify,
+		events.TypeRecoveryRequested:   events.ActionStart,
+		events.TypeRecreateRequested:   events.ActionCreate,
+	} {
+		const fence = `"schema":1,"workload":"demo/w","incident":"w-1","epoch":4,"slice":"a","action":"`
+		want := events.Pointer{Workload: "demo/w", Incident: "w-1", Epoch: 4, Action: action, Slice: "a"}
+		bodies := []string{
+			`{` + fence + string(action) + `"}`,
+			`{` + fence + string(action) + `","expires":"never","attempt":-1,"admit":{},"with":"all","zone":7,"new":true}`,
+		}
+		for _, body := range bodies {
+			got, err := events.DecodeRequest(eventType, []byte(body))
+			if err != nil || got.Pointer != want || string(got.Body) != body {
+				t.Errorf("%s points to %+v: %v", body, got.Pointer, err)
+			}
+		}
+		_, err := events.DecodeRequest(eventType, []byte(`{`+fence+`sing"}`))
+		if err == nil || !strings.Contains(err.Error(), `action "sing" is none of`) {
+			t.Errorf("an action that %s cannot ask for: %v", eventType, err)
+		}
+		if !events.IsRequest(eventType) {
+			t.Errorf("%s is no request", eventType)
+		}
+	}
+	if events.IsRequest(events.TypeIncidentUpdated) {
+		t.Error("an update is a request")
+	}
+	update := `{"schema":1,"workload":"demo/w","incident":"w-1","number":"many","at":3}`
+	want := events.IncidentPointer{Workload: "demo/w", Incident: "w-1"}
+	if p, err := events.DecodeUpdatePointer([]byte(update)); err != nil || p != want {
+		t.Errorf("%s points to %+v: %v", update, p, err)
+	}
+}
+
+// TestADigestIsThatOfTheBody that is sent.
+func TestADigestIsThatOfTheBody(t *testing.T) {
+	e := events.RecreateRequested{Request: header, Zone: "us-west4-a", Spec: "0f3c"}
+	env, err := events.Wrap(e, "//test", "", "", november(12, 2, 14, 8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := events.DecodeRequest(env.Type, env.Data)
+	if err != nil || got.Digest() != events.Digest(e) || len(got.Digest()) != 16 {
+		t.Errorf("digest %q of the body, %q of the event: %v", got.Digest(), events.Digest(e), err)
+	}
+	e.Zone = "us-west4-b"
+	if got.Digest() == events.Digest(e) {
+		t.Error("another event has the same digest")
 	}
 }
 
@@ -653,6 +721,22 @@ func FuzzDecodeRecoveryRequested(f *testing.F) {
 
 func FuzzDecodeRecreateRequested(f *testing.F) {
 	fuzz(f, events.TypeRecreateRequested, events.DecodeRecreateRequested)
+}
+
+// FuzzDecodeRequest holds the pointer against the whole request, where that can be read.
+func FuzzDecodeRequest(f *testing.F) {
+	f.Add(fixture(f, events.TypeRecreateRequested))
+	f.Add([]byte(`{"schema":1,"workload":"demo/w","incident":"w-1","epoch":4,"action":"delete","slice":"a","zone":7}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got, err := events.DecodeRequest(events.TypeRecreateRequested, raw)
+		whole, failed := events.DecodeRecreateRequested(raw)
+		switch {
+		case failed == nil && (err != nil || got.Pointer != whole.Pointer()):
+			t.Fatalf("points to %+v, %v; the whole request to %+v", got.Pointer, err, whole.Pointer())
+		case err == nil && (got.Workload == "" || got.Incident == "" || got.Epoch < 1):
+			t.Fatalf("points to nothing: %+v", got.Pointer)
+		}
+	})
 }
 
 func FuzzDecodeMaintenanceNotified(f *testing.F) {

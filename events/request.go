@@ -1,6 +1,7 @@
 package events
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
@@ -51,6 +52,73 @@ type Request struct {
 // Header returns the common part of any request.
 func (r Request) Header() Request { return r }
 
+// Pointer returns the part of the request that is obeyed.
+func (r Request) Pointer() Pointer {
+	return Pointer{Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Action: r.Action, Slice: r.Slice}
+}
+
+// Pointer names one task of one incident. It is all that a function takes from the body of a request: anybody who may
+// publish on the topic can write the rest, so what is to be done is read from the ledger.
+type Pointer struct {
+	Workload string `json:"workload"`
+	Incident string `json:"incident"`
+	Epoch    int64  `json:"epoch"`
+	Action   Action `json:"action"`
+	Slice    string `json:"slice,omitzero"`
+}
+
+// Received is a request as it arrived.
+type Received struct {
+	Pointer
+	// Body is the whole body. It is compared with what was sent, and not obeyed.
+	Body []byte
+}
+
+// Digest identifies the body that arrived.
+func (r Received) Digest() string { return digest(r.Body) }
+
+// actionsOf lists the actions that a request of each type can ask for.
+var actionsOf = map[string][]Action{
+	TypeCheckpointRequested: {ActionSave, ActionVerify, ActionHear, ActionMaintain},
+	TypeRecoveryRequested:   {ActionAdmit, ActionRestart, ActionStart},
+	TypeRecreateRequested:   {ActionDelete, ActionCreate},
+}
+
+// IsRequest reports whether events of this type are requests.
+func IsRequest(eventType string) bool { return actionsOf[eventType] != nil }
+
+// DecodeRequest reads the pointer of a request of this type. The other fields may be missing or wrong.
+func DecodeRequest(eventType string, data []byte) (Received, error) {
+	p := pointerBody{eventType: eventType}
+	if err := decode(data, eventType, &p); err != nil {
+		return Received{}, err
+	}
+	return Received{Pointer: p.Pointer, Body: data}, nil
+}
+
+// pointerBody is what DecodeRequest reads of a body.
+type pointerBody struct {
+	Schema int `json:"schema"`
+	Pointer
+	eventType string
+}
+
+// Validate returns every fault of the pointer.
+func (p pointerBody) Validate() error {
+	var f faults
+	f.schema(p.Schema)
+	p.check(&f, p.eventType)
+	return f.err()
+}
+
+func (p Pointer) check(f *faults, eventType string) {
+	f.require("workload", p.Workload)
+	f.require("incident", p.Incident)
+	f.check(p.Epoch > 0, "epoch %d: an incident has at least 1", p.Epoch)
+	actions := actionsOf[eventType]
+	f.check(slices.Contains(actions, p.Action), "action %q is none of %q", p.Action, actions)
+}
+
 // EventSubject is the workload.
 func (r Request) EventSubject() string { return r.Workload }
 
@@ -58,19 +126,11 @@ func (r Request) id(eventType string) string {
 	return ID(r.Workload, r.Incident, strconv.FormatInt(r.Epoch, 10), eventType, string(r.Action), r.Slice)
 }
 
-func (r Request) check(f *faults, actions ...Action) {
+func (r Request) check(f *faults, eventType string) {
 	f.schema(r.Schema)
-	f.require("workload", r.Workload)
-	f.require("incident", r.Incident)
-	f.check(r.Epoch > 0, "epoch %d: an incident has at least 1", r.Epoch)
+	r.Pointer().check(f, eventType)
 	f.check(r.Attempt > 0, "attempt %d: the first is 1", r.Attempt)
 	f.check(!r.Expires.IsZero(), "expires is missing")
-	for _, a := range actions {
-		if r.Action == a {
-			return
-		}
-	}
-	f.check(false, "action %q is none of %q", r.Action, actions)
 }
 
 // SaveMode is how the training is asked to save.
@@ -108,7 +168,7 @@ func (e CheckpointRequested) EventID() string { return e.id(TypeCheckpointReques
 // Validate implements Event.
 func (e CheckpointRequested) Validate() error {
 	var f faults
-	e.check(&f, ActionSave, ActionVerify, ActionHear, ActionMaintain)
+	e.check(&f, TypeCheckpointRequested)
 	if e.Action == ActionSave {
 		f.require("save_id", e.SaveID)
 		f.check(e.Mode == SaveNatural || e.Mode == SaveSignal, "mode %q is neither natural nor signal", e.Mode)
@@ -159,7 +219,7 @@ func (e RecoveryRequested) EventID() string { return e.id(TypeRecoveryRequested)
 // Validate implements Event.
 func (e RecoveryRequested) Validate() error {
 	var f faults
-	e.check(&f, ActionAdmit, ActionRestart, ActionStart)
+	e.check(&f, TypeRecoveryRequested)
 	if e.Action == ActionStart {
 		f.require("slice", e.Slice)
 		f.check(e.Incarnation.Known(), "incarnation is missing")
@@ -215,7 +275,7 @@ func (e RecreateRequested) EventID() string { return e.id(TypeRecreateRequested)
 // Validate implements Event.
 func (e RecreateRequested) Validate() error {
 	var f faults
-	e.check(&f, ActionDelete, ActionCreate)
+	e.check(&f, TypeRecreateRequested)
 	f.require("slice", e.Slice)
 	f.require("zone", e.Zone)
 	if e.Action == ActionDelete {

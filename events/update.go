@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// IncidentUpdated says how an incident stands, whole: whoever reads it needs nothing else, and of several of one incident only
-// the newest. Published by every function that decides; notify reacts by telling people. Metadata values are never in it.
+// IncidentUpdated says how an incident stands, whole. Published by every function that decides; notify reacts by reading
+// the incident from the ledger and telling people how it stands there. Metadata values are never in it.
 type IncidentUpdated struct {
 	Schema   int    `json:"schema"`
 	Workload string `json:"workload"`
@@ -39,7 +39,8 @@ type IncidentUpdated struct {
 	Down time.Time `json:"down,omitzero"`
 	// Waiting is since when capacity has been waited for, once that is long.
 	Waiting time.Time `json:"waiting,omitzero"`
-	// IdleChips can be used, and do nothing while a person is waited for. ChipHourPrice is the policy's, in dollars; 0 is unknown.
+	// IdleChips can be used, and do nothing while a person is waited for. ChipHourPrice is the policy's at the opening,
+	// in dollars; 0 is unknown.
 	IdleChips     int     `json:"idle_chips,omitzero"`
 	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
 	// DeleteAt is when the idle ones are deleted, because the policy says so.
@@ -87,6 +88,34 @@ func (e IncidentUpdated) Validate() error {
 	f.require("phase", e.Phase)
 	f.check(e.Number > 0, "number %d: the first is 1", e.Number)
 	f.check(!e.At.IsZero(), "at is missing")
+	return f.err()
+}
+
+// IncidentPointer names an incident. It is all that notify takes from the body of an update.
+type IncidentPointer struct {
+	Workload string `json:"workload"`
+	Incident string `json:"incident"`
+}
+
+// DecodeUpdatePointer reads which incident an update is about. The other fields may be missing or wrong.
+func DecodeUpdatePointer(data []byte) (IncidentPointer, error) {
+	var p updatePointerBody
+	err := decode(data, TypeIncidentUpdated, &p)
+	return p.IncidentPointer, err
+}
+
+// updatePointerBody is what DecodeUpdatePointer reads of a body.
+type updatePointerBody struct {
+	Schema int `json:"schema"`
+	IncidentPointer
+}
+
+// Validate returns every fault of the pointer.
+func (p updatePointerBody) Validate() error {
+	var f faults
+	f.schema(p.Schema)
+	f.require("workload", p.Workload)
+	f.require("incident", p.Incident)
 	return f.err()
 }
 

@@ -3,6 +3,11 @@
 locals {
   # What each alert is called, when it fires, and the first thing to do about it, on one line. The README's table is made of this.
   alerts = {
+    bodies_differ = {
+      title = "somebody else writes requests"
+      fires = "the body of a request is not the one that Pitstop sent"
+      act   = "The line `request body differs` names the incident and the fields. Nothing of the body was obeyed. See who may publish on the request topics: only the service accounts of Pitstop's own functions should."
+    }
     brake = {
       title = "the brake holds destructive calls back"
       fires = "a call was held"
@@ -90,6 +95,17 @@ locals {
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
       runbook   = "More than three ERROR lines in five minutes. Each says what is wrong: `function not configured` names the variables, `event rejected` the faults of the message (it stays in the topic for 7 days, see the seek command of gcloud pubsub subscriptions), patrol's what it could not read."
       documents = "error rate"
+    }
+    bodies_differ = {
+      severity  = "WARNING"
+      filter    = local.user_metric.bodies_differ
+      aligner   = "ALIGN_DELTA"
+      group_by  = ["metric.label.action"]
+      above     = 0
+      duration  = "60s"
+      silence   = "EVALUATION_MISSING_DATA_INACTIVE"
+      runbook   = "A request came with a body that Pitstop did not send. The function took only the pointer from it (workload, incident, epoch, action and slice) and did what the ledger says, so no call was made that was not decided. Read the line `request body differs`: it names the incident and the fields. Then list who may publish, with gcloud pubsub topics get-iam-policy for the topics checkpoint-requests, recovery-requests and recreate-requests, and with gcloud projects get-iam-policy for the whole project, and take that right from every account that is not one of Pitstop's functions. The audit log of Pub/Sub names the publisher, if data access logs are on."
+      documents = "request body differs"
     }
     brake = {
       severity  = "WARNING"

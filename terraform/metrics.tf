@@ -7,6 +7,7 @@ locals {
   counters = {
     incidents_opened = { message = "incident opened", label = "cause", description = "Incidents that were opened, by cause." }
     incidents_closed = { message = "incident closed", label = "outcome", description = "Incidents that were closed, by outcome." }
+    bodies_differ    = { message = "request body differs", label = "action", description = "Requests whose body is not the one that was sent, by action." }
     brake_holds      = { message = "brake holds", label = "zone", description = "Destructive calls that the brake held back, by zone." }
     canaries         = { message = "canary returned", label = "project", description = "Canaries that came back through the log sinks, by watched project." }
     canaries_missing = { message = "canary missing", label = "project", description = "Looks at a canary that should be back and is not, or that cannot be written, by watched project." }

@@ -20,7 +20,7 @@ func init() {
 	// Arrives: pitstop.checkpoint.requested.v1 on the topic checkpoint-requests. Publishes: requests, on the three request
 	// topics. Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/storage.objectUser on the
 	// checkpoint buckets, and roles/tpu.admin on the project where the switches ask for it.
-	trigger.Register("HandleCheckpoint", trigger.Function[config, events.CheckpointRequested]{Decode: decode, Build: build})
+	trigger.Register("HandleCheckpoint", trigger.Function[config, events.Received]{Decode: decode, Build: build})
 }
 
 type config struct {
@@ -34,7 +34,7 @@ type config struct {
 // Validate returns every fault of the configuration that its tags do not find.
 func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
 
-func build(ctx context.Context, cfg config) (func(context.Context, events.CheckpointRequested) error, error) {
+func build(ctx context.Context, cfg config) (func(context.Context, events.Received) error, error) {
 	cloud, err := cfg.TPU.Open(ctx)
 	if err != nil {
 		return nil, err

@@ -39,15 +39,15 @@ func New(d Deps) trigger.Handle { return trigger.Chain(decode, handler(d).handle
 
 type handler Deps
 
-func decode(ce cloudevents.Event) (events.CheckpointRequested, error) {
+func decode(ce cloudevents.Event) (r events.Received, err error) {
 	if ce.Type() != events.TypeCheckpointRequested {
-		return events.CheckpointRequested{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no checkpoint request", ce.Type())
+		return r, fault.Ignored(incident.CodeNotMine, "the event type %s is no checkpoint request", ce.Type())
 	}
-	return events.DecodeCheckpointRequested(ce.Data())
+	return events.DecodeRequest(ce.Type(), ce.Data())
 }
 
-func (h handler) handle(ctx context.Context, r events.CheckpointRequested) error {
-	w, _, err := h.Fleet.Advancer.Check(ctx, r.Request)
+func (h handler) handle(ctx context.Context, m events.Received) error {
+	w, r, err := ledger.Resolve[events.CheckpointRequested](ctx, h.Fleet.Advancer, m)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (h handler) handle(ctx context.Context, r events.CheckpointRequested) error
 	case events.ActionHear:
 		return h.hear(ctx, w, r)
 	case events.ActionMaintain:
-		return h.maintain(ctx, r)
+		return h.maintain(ctx, w, r)
 	case events.ActionAdmit, events.ActionRestart, events.ActionDelete, events.ActionCreate, events.ActionStart:
 	}
 	return fault.Permanentf("a checkpoint request cannot ask to %s", r.Action)
@@ -179,11 +179,7 @@ func (h handler) verdict(ctx context.Context, dir string) (v *events.CrewVerdict
 
 // maintain starts the announced maintenance of a slice now, and of those that its queued resource holds with it, if each still
 // is what was decided on.
-func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) error {
-	w, _, err := h.Fleet.Advancer.Check(ctx, r.Request)
-	if err != nil {
-		return err
-	}
+func (h handler) maintain(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
 	read := h.Fleet.Now()
 	var refs []tpu.Ref
 	var names []string
@@ -197,20 +193,16 @@ func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) err
 		if _, err := h.Fleet.Feed(ctx, w, s); err != nil {
 			return err
 		}
-		if _, _, err := h.Fleet.Advancer.Check(ctx, r.Request); err != nil {
+		if _, _, err := h.Fleet.Advancer.Check(ctx, r.Pointer()); err != nil {
 			return err
 		}
 		if s.Condition != incident.Ready || !s.Incarnation.Same(slice.Incarnation) {
 			return fault.Ignored(incident.CodeNotReady, "maintain refused: %s is %s", slice.Name, s.State)
 		}
-		if n := s.Notice; n != nil && (n.Status != events.NoticePending || !n.CanReschedule) {
-			return h.unbegun(ctx, r, "maintenance of "+slice.Name+" not started",
-				&incident.Failure{Class: incident.NotInState, Code: incident.CodeNotEarly, Message: "the API does not offer it any more"})
+		if f := notOffered(s); f != nil {
+			return h.unbegun(ctx, r, "maintenance of "+slice.Name+" not started", f)
 		}
 		refs, names = append(refs, ref), append(names, slice.Name)
-	}
-	if refs == nil {
-		return fault.Ignored(incident.CodeNoSlice, "%s has no slice %s", w.ID, r.Slice)
 	}
 	what := "maintenance of " + strings.Join(names, ", ")
 	w, id, err := h.Fleet.Advancer.BeginDestructive(ctx, r.Request, read, refs[0].Zone, h.Limits)
@@ -226,6 +218,24 @@ func (h handler) maintain(ctx context.Context, r events.CheckpointRequested) err
 		return h.answer(ctx, r, "", what+" not started", failure)
 	}
 	return h.answer(ctx, r, op, what+" started", nil)
+}
+
+// notOffered says why the maintenance of a slice cannot be started now, by what was just read of it. A reading without a
+// notice offers none. Every reading of a legacy node is one: its API announces no maintenance.
+func notOffered(s tpu.Slice) *incident.Failure {
+	why := ""
+	switch n := s.Notice; {
+	case s.NoticeUnread: // not to know is no reason to call
+		why = "the announced maintenance could not be read"
+		return &incident.Failure{Class: incident.Transient, Code: incident.CodeUnread, Message: why}
+	case n == nil:
+		why = "the API shows no announced maintenance"
+	case n.Status != events.NoticePending || !n.CanReschedule:
+		why = "the API does not offer it any more"
+	default:
+		return nil
+	}
+	return &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotEarly, Message: why}
 }
 
 // unbegun stores why nothing was begun.

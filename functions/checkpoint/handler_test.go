@@ -1,6 +1,7 @@
 package checkpoint_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -9,10 +10,12 @@ import (
 	checkpointfn "pitstop.internal/functions/checkpoint"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/tpu/tputest"
 	"pitstop.internal/shared/trigger"
 )
@@ -314,16 +317,27 @@ func TestMaintenanceIsNotStarted(t *testing.T) {
 	}{
 		"of a request whose epoch is over": {change: func(b *bench) { b.request.Epoch-- }, phase: incident.Maintaining},
 		"of a request that has expired":    {change: func(b *bench) { b.Clock.Advance(incident.RequestFor + time.Second) }, phase: incident.Maintaining},
-		"of another life":                  {change: func(b *bench) { b.request.Incarnation.ID = "0" }, phase: incident.Maintaining},
-		"of another incident":              {change: func(b *bench) { b.request.Incident = "other" }, phase: incident.Maintaining},
-		"of a slice that is lost":          {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, read: true, phase: incident.Healing},
-		"of a slice that is under way":     {change: func(b *bench) { b.Must(b.API.BeginMaintenance(zone, slice, time.Hour)) }, read: true, phase: incident.Window},
-		"of a slice that is gone":          {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, read: true, phase: incident.InGrace},
+		"of another life": {change: func(b *bench) {
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Incarnation.ID = "0" })
+		}, phase: incident.Maintaining},
+		"of another incident":          {change: func(b *bench) { b.request.Incident = "other" }, phase: incident.Maintaining},
+		"of a slice that is lost":      {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, read: true, phase: incident.Healing},
+		"of a slice that is under way": {change: func(b *bench) { b.Must(b.API.BeginMaintenance(zone, slice, time.Hour)) }, read: true, phase: incident.Window},
+		"of a slice that is gone":      {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, read: true, phase: incident.InGrace},
 		// The ledger was written by a clock ahead of ours, and takes the reading for an older one.
 		"of a slice that is lost, unknown to the ledger": {change: func(b *bench) {
 			b.Must(b.API.Preempt(zone, slice))
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(time.Minute) })
 		}, read: true, phase: incident.Maintaining},
+		// The notice came with a log entry alone, so that a reading without it does not withdraw it.
+		"when the API shows no notice": {change: func(b *bench) {
+			b.Must(b.API.Withdraw(zone, slice))
+			b.Change(id, func(w *incident.Workload) { w.Notices[0].InAPI = false })
+		}, read: true, phase: incident.Window},
+		"of a legacy node": {change: func(b *bench) {
+			b.Change(id, func(w *incident.Workload) { w.Notices[0].InAPI = false })
+			b.Fleet.Provider = legacyReader{b.Fleet.Provider}
+		}, read: true, phase: incident.Window},
 		"when it was withdrawn":            {change: func(b *bench) { b.Must(b.API.Withdraw(zone, slice)) }, read: true},
 		"of a slice that cannot be read":   {change: func(b *bench) { b.API.Inject(tputest.Fault{Method: "GetNode", Code: 14}) }, read: true, phase: incident.Maintaining},
 		"when the switch is no by now":     {change: func(b *bench) { b.Policies.Ceiling.EarlyMaintenance = policy.No }, read: true, phase: incident.Window},
@@ -427,6 +441,14 @@ func TestTheSlicesOfAQueuedResourceAreMaintainedByOneCall(t *testing.T) {
 			[]string{"GetNode " + zone + "/m-0", "GetNode " + zone + "/m-1"},
 			incident.Window,
 		},
+		"the notice of one could not be read": {
+			func(b *bench) {
+				b.Must(b.API.Withdraw(zone, "m-1"))
+				b.API.Inject(tputest.Fault{Method: "GetMaintenanceInfo", Times: -1, Code: 14, Message: "later"})
+			},
+			[]string{"GetNode " + zone + "/m-0", "GetNode " + zone + "/m-1"},
+			incident.Maintaining,
+		},
 		"one cannot be moved any more": {
 			func(b *bench) {
 				fixed := window
@@ -453,6 +475,15 @@ func TestTheSlicesOfAQueuedResourceAreMaintainedByOneCall(t *testing.T) {
 			b.Want(b.Workload(fleettest.Project+"/m").Incident.Phase, c.phase)
 		})
 	}
+}
+
+// legacyReader reads every slice as the legacy API shows its nodes: without announced maintenance.
+type legacyReader struct{ fleet.Reader }
+
+func (l legacyReader) Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
+	s, err := l.Reader.Read(ctx, r)
+	s.Legacy, s.Notice = true, nil
+	return s, err
 }
 
 // toMaintainQueued is a Multislice of two nodes in one queued resource whose save was verified.
@@ -587,10 +618,9 @@ func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
 		change(&r)
 		return b.Deliver(b.handle(), fleettest.Request(r))
 	}
-	b.Want(deliver(func(r *events.CheckpointRequested) { r.SaveID = "" }), fleettest.Rejected)
+	b.Want(deliver(func(r *events.CheckpointRequested) { r.Incident = "" }), fleettest.Rejected)
 	b.Want(deliver(func(r *events.CheckpointRequested) { r.Action = events.ActionDelete }), fleettest.Rejected)
 	b.Want(deliver(func(r *events.CheckpointRequested) { r.Schema = events.Schema + 1 }), fleettest.Later)
-	b.Want(deliver(func(r *events.CheckpointRequested) { r.Incarnation = b.API.Incarnation(zone, slice) }), fleettest.Ignored)
 	b.Want(b.Deliver(b.handle(), fleettest.Message([]byte("{}"), fleettest.Start)), fleettest.Ignored)
 	b.Want(b.Calls(), []string(nil))
 }

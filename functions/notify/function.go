@@ -1,8 +1,9 @@
 // Package notify tells people how an incident goes: in Slack, in Google Chat, or by a signed webhook to a program of theirs. It
 // decides nothing and touches nothing: a target that is away holds up no incident.
 //
-// Each step of an incident is told once at most, although messages come at least once and in any order: what is older than what
-// was told is left out, and the next message tells it. More than so many a minute are told together.
+// A message is only a reason to look: what people are told comes from the ledger. Each step of an incident is told once at
+// most, although messages come at least once and in any order: a message that is older than the ledger tells the newest
+// step, and the later message finds that told. More than so many a minute are told together.
 package notify
 
 import (
@@ -21,7 +22,7 @@ import (
 func init() {
 	// Arrives: pitstop.incident.updated.v1 on the topic incident-updates. Publishes: nothing.
 	// Grants: roles/datastore.user on the database, roles/secretmanager.secretAccessor on its secrets.
-	trigger.Register("HandleNotify", trigger.Function[config, events.IncidentUpdated]{Decode: decode, Build: build})
+	trigger.Register("HandleNotify", trigger.Function[config, events.IncidentPointer]{Decode: decode, Build: build})
 }
 
 // config names the targets; what is empty is none. Tokens and addresses that let anybody post come from Secret Manager, and
@@ -97,7 +98,7 @@ func (c config) targets(now func() time.Time) (targets []Target, err error) {
 	return targets, nil
 }
 
-func build(_ context.Context, cfg config) (func(context.Context, events.IncidentUpdated) error, error) {
+func build(_ context.Context, cfg config) (func(context.Context, events.IncidentPointer) error, error) {
 	targets, err := cfg.targets(time.Now)
 	if err != nil {
 		return nil, err

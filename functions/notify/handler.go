@@ -42,12 +42,17 @@ type Message struct {
 func (m Message) ID() string {
 	ids := make([]string, 0, len(m.Updates))
 	for _, u := range m.Updates {
-		ids = append(ids, u.EventID())
+		ids = append(ids, stepID(u))
 	}
 	if len(ids) == 1 {
 		return ids[0]
 	}
 	return events.ID(ids...)
+}
+
+// stepID is the same for every repetition of a step, though the incident has gone on within it.
+func stepID(u events.IncidentUpdated) string {
+	return events.ID(u.Workload, u.Incident, events.TypeIncidentUpdated, u.Step())
 }
 
 // Loud reports whether a person has to act.
@@ -66,27 +71,36 @@ type Deps struct {
 // New returns the function over its dependencies.
 func New(d Deps) trigger.Handle { return trigger.Chain(decode, newHandler(d).handle) }
 
-func decode(ce cloudevents.Event) (events.IncidentUpdated, error) {
+func decode(ce cloudevents.Event) (p events.IncidentPointer, err error) {
 	if ce.Type() != events.TypeIncidentUpdated {
-		return events.IncidentUpdated{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no update of an incident", ce.Type())
+		return p, fault.Ignored(incident.CodeNotMine, "the event type %s is no update of an incident", ce.Type())
 	}
-	return events.DecodeIncidentUpdated(ce.Data())
+	return events.DecodeUpdatePointer(ce.Data())
 }
 
-type handler struct{ desks []*desk }
+type handler struct {
+	ledger *ledger.Ledger
+	now    func() time.Time
+	desks  []*desk
+}
 
 func newHandler(d Deps) handler {
-	var h handler
+	h := handler{ledger: d.Ledger, now: d.Now}
 	for _, t := range d.Targets {
 		h.desks = append(h.desks, &desk{Target: t, ledger: d.Ledger, now: d.Now, log: d.Log, pace: pace{perMinute: d.PerMinute}})
 	}
 	return h
 }
 
-// handle tells every target. One that cannot be told has the message delivered again, and the others know it by then.
-func (h handler) handle(ctx context.Context, u events.IncidentUpdated) error {
+// handle tells every target how the incident stands in the ledger now. If a target cannot be told, the message is
+// delivered again, and the other targets know the step by then.
+func (h handler) handle(ctx context.Context, p events.IncidentPointer) error {
 	if len(h.desks) == 0 {
 		return fault.Ignored(incident.CodeNobodyTold, "nobody is to be told: no target is configured")
+	}
+	u, err := h.update(ctx, p)
+	if err != nil {
+		return err
 	}
 	said := make([]error, len(h.desks))
 	var wg sync.WaitGroup
@@ -119,6 +133,29 @@ func (h handler) handle(ctx context.Context, u events.IncidentUpdated) error {
 		return ignored[0]
 	}
 	return nil
+}
+
+// update reads how an incident stands. It is fault.Ignored where there is nothing to tell: of an incident that is not in
+// the ledger, in a phase that passes in seconds, and once nobody remembers what was told.
+func (h handler) update(ctx context.Context, p events.IncidentPointer) (u events.IncidentUpdated, err error) {
+	w, _, err := h.ledger.Workload(ctx, p.Workload)
+	var in incident.Incident
+	if err == nil {
+		in, err = h.ledger.Incident(ctx, w, p.Incident)
+	}
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return u, fault.Ignored(incident.CodeNoSuchIncident, "%s has no incident %s", p.Workload, p.Incident)
+	case err != nil:
+		return u, err
+	case !in.Closed.IsZero() && h.now().Sub(in.Closed) >= ledger.KeepTold:
+		return u, fault.Ignored(incident.CodeTold, "%s ended at %s, too long ago to be told", p.Incident, in.Closed)
+	}
+	u, tell := in.Update(w)
+	if !tell {
+		return u, fault.Ignored(incident.CodePassing, "%s is %s: the next step is told", p.Incident, in.Phase)
+	}
+	return u, nil
 }
 
 // desk tells one target. That each step of an incident is told once rests on a record in the ledger: what is told is saved

@@ -106,26 +106,29 @@ func (r *receiver) take(t testing.TB) (bodies []map[string]any) {
 
 // desk is the function with a ledger in memory and a clock that stands still.
 type desk struct {
-	t      testing.TB
-	clock  *tputest.ManualClock
-	tap    *ledgertest.Tap
-	ledger *ledger.Ledger
-	log    *bytes.Buffer
-	handle trigger.Handle
-	deps   notify.Deps
+	t     testing.TB
+	clock *tputest.ManualClock
+	tap   *ledgertest.Tap
+	// ledger is the function's, truth the same one for those who decide: it never fails.
+	ledger, truth *ledger.Ledger
+	mu            sync.Mutex
+	log           *bytes.Buffer
+	handle        trigger.Handle
+	deps          notify.Deps
 }
 
 func newDesk(t testing.TB, perMinute int, targets ...func(d *desk) notify.Target) *desk {
 	t.Helper()
 	d := &desk{t: t, clock: tputest.NewManualClock(fleettest.Start), tap: &ledgertest.Tap{}, log: &bytes.Buffer{}}
 	store := ledgertest.NewStore()
-	d.ledger = ledger.New(d.tap.On(func(ctx context.Context, name string) (*docstore.Collection, error) {
+	open := func(ctx context.Context, name string) (*docstore.Collection, error) {
 		c, err := store.Open(ctx, name)
 		if err == nil {
 			t.Cleanup(func() { closed(t, c) })
 		}
 		return c, err
-	}))
+	}
+	d.ledger, d.truth = ledger.New(d.tap.On(open)), ledger.New(open)
 	t.Cleanup(func() { closed(t, d.ledger) })
 	d.deps = notify.Deps{Ledger: d.ledger, PerMinute: perMinute, Now: d.clock.Now, Log: slog.New(slog.NewJSONHandler(d.log, nil))}
 	for _, target := range targets {
@@ -159,9 +162,74 @@ func webhook(r *receiver) func(*desk) notify.Target {
 	}
 }
 
+// deliver lets an incident come as far as an update says, and brings the message of that.
 func (d *desk) deliver(u events.IncidentUpdated) string {
 	d.t.Helper()
+	d.reach(u)
 	return d.bring(fleettest.Request(u))
+}
+
+// reach lets an incident come as far as an update says, unless it is further.
+func (d *desk) reach(u events.IncidentUpdated) {
+	d.t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old, rev, err := d.truth.Workload(d.t.Context(), u.Workload)
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		d.t.Fatal(err)
+	}
+	for _, in := range []*incident.Incident{old.Incident, old.Closed} {
+		if in != nil && in.ID == u.Incident && len(in.Timeline)+in.LeftOut >= u.Number {
+			return
+		}
+	}
+	w, in := document(u)
+	if got, _ := in.Update(w); cmp.Diff(u, got) != "" {
+		d.t.Fatalf("the document does not say what is told (-told +document):\n%s", cmp.Diff(u, got))
+	}
+	d.save(w, rev)
+}
+
+func (d *desk) save(w incident.Workload, rev ledger.Revision) {
+	d.t.Helper()
+	if _, err := d.truth.Save(d.t.Context(), w, rev); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// document is a workload whose incident stands as an update says.
+func document(u events.IncidentUpdated) (incident.Workload, *incident.Incident) {
+	_, name, _ := strings.Cut(u.Workload, "/")
+	in := &incident.Incident{
+		ID: u.Incident, Cause: u.Cause, Opened: u.Opened, Phase: incident.Phase(u.Phase), Policy: u.Policy,
+		ChipHourPrice: u.ChipHourPrice, Down: u.Down, Asked: u.Asked, Outcome: incident.Outcome(u.Outcome),
+		ConfirmedBy: incident.Confirmation(u.ConfirmedBy), Code: incident.Code(u.Code), Advice: u.Advice,
+		Timeline: []incident.Line{{At: u.At, Kind: incident.LineDecided, Text: u.Doing, Reason: u.Why}},
+		LeftOut:  u.Number - 1,
+	}
+	w := incident.Workload{Schema: incident.Schema, ID: u.Workload, Project: "demo", Name: name}
+	for i, a := range u.Slices {
+		s := incident.Slice{
+			Name: a.Name, Zone: a.Zone, Accelerator: a.Accelerator, Spot: a.Spot, Condition: incident.Gone,
+		}
+		if i == 0 {
+			s.Chips = u.Chips
+		}
+		if u.IdleChips > 0 {
+			s.Condition = incident.Ready
+		}
+		w.Slices = append(w.Slices, s)
+		in.Troubles = append(in.Troubles, incident.Trouble{Slice: a.Name})
+	}
+	for _, text := range u.Happened {
+		in.Troubles = append(in.Troubles, incident.Trouble{Text: text})
+	}
+	if u.Outcome == "" {
+		w.Incident = in
+		return w, in
+	}
+	in.Closed, w.Ended, w.Closed = u.At, u.At, in
+	return w, in
 }
 
 func (d *desk) bring(ce cloudevents.Event) (outcome string) {
@@ -517,7 +585,7 @@ func TestMoreThanAMinuteTakesIsToldTogether(t *testing.T) {
 	}
 	newer := course("w3")[1]
 	d.want(newer, fleettest.Later)
-	d.want(updates[3], fleettest.Ignored) // something newer waits
+	d.want(updates[3], fleettest.Later) // which finds what waits already
 	d.want(escalated(updates[0]), fleettest.Handled)
 	d.want(escalated(updates[1]), fleettest.Later)
 	r.take(t)
@@ -525,6 +593,7 @@ func TestMoreThanAMinuteTakesIsToldTogether(t *testing.T) {
 	d.clock.Advance(time.Minute)
 	d.want(updates[5], fleettest.Handled)
 	d.want(newer, fleettest.Ignored)
+	d.want(updates[3], fleettest.Ignored)
 	d.want(updates[4], fleettest.Ignored)
 	d.want(escalated(updates[1]), fleettest.Ignored)
 	got := r.take(t)
@@ -545,7 +614,8 @@ func TestAWebhookIsSigned(t *testing.T) {
 	d.want(u, fleettest.Handled)
 	q, body := r.got[0], r.bodies[0]
 	id, at := q.Header.Get("Webhook-Id"), q.Header.Get("Webhook-Timestamp")
-	if id != u.EventID() || at != strconv.FormatInt(fleettest.Start.Unix(), 10) {
+	step := events.ID(u.Workload, u.Incident, events.TypeIncidentUpdated, u.Step())
+	if id != step || at != strconv.FormatInt(fleettest.Start.Unix(), 10) {
 		t.Errorf("ID %q, time %q", id, at)
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
@@ -574,7 +644,9 @@ func TestNothingSecretIsLogged(t *testing.T) {
 		d := newDesk(t, 20, slack(r), webhook(r),
 			func(*desk) notify.Target { return notify.NewSlackWebhook(address) },
 			func(*desk) notify.Target { return notify.NewChat(address + "?key=k&token=" + token) })
-		err := d.handle(t.Context(), fleettest.Request(escalated(course("llama")[0])))
+		u := escalated(course("llama")[0])
+		d.reach(u)
+		err := d.handle(t.Context(), fleettest.Request(u))
 		said := fmt.Sprint(err) + d.log.String()
 		for _, hidden := range []string{private, token, secret, "c2VjcmV0"} {
 			if strings.Contains(said, hidden) {
@@ -599,8 +671,11 @@ func TestWhatIsNoUpdateIsNotActedOn(t *testing.T) {
 	d := newDesk(t, 20)
 	bad, newer := course("llama")[0], course("llama")[0]
 	bad.Incident, newer.Schema = "", events.Schema+1
-	d.want(bad, fleettest.Rejected)
-	d.want(newer, fleettest.Later)
+	for u, want := range map[*events.IncidentUpdated]string{&bad: fleettest.Rejected, &newer: fleettest.Later} {
+		if got := d.bring(fleettest.Request(*u)); got != want {
+			t.Errorf("%+v is %s, want %s", u, got, want)
+		}
+	}
 	if got := fleettest.Outcome(d.handle(t.Context(), fleettest.Message([]byte("{}"), fleettest.Start))); got != fleettest.Ignored {
 		t.Errorf("another event: %s", got)
 	}
@@ -613,6 +688,7 @@ type pubsub struct {
 }
 
 type queued struct {
+	update   events.IncidentUpdated
 	message  cloudevents.Event
 	at       time.Time
 	attempts int
@@ -621,7 +697,7 @@ type queued struct {
 func (p *pubsub) publish(u events.IncidentUpdated, times int, at func() time.Time) {
 	message := fleettest.Request(u)
 	for range times {
-		p.queue = append(p.queue, &queued{message: message, at: at()})
+		p.queue = append(p.queue, &queued{update: u, message: message, at: at()})
 	}
 }
 
@@ -643,6 +719,9 @@ func (p *pubsub) drain(after func()) (most int) {
 		for _, q := range due {
 			q.attempts++
 			most = max(most, q.attempts)
+			if q.attempts == 1 {
+				p.d.reach(q.update)
+			}
 			switch p.d.bring(q.message) {
 			case fleettest.Later, fleettest.Redelivered:
 				wait := min(10*time.Second<<min(q.attempts-1, 6), 600*time.Second)

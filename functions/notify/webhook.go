@@ -63,7 +63,7 @@ type webhookUpdate struct {
 func webhook(m Message) webhookBody {
 	b := webhookBody{Schema: events.Schema, ID: m.ID()}
 	for _, u := range m.Updates {
-		b.Updates = append(b.Updates, webhookUpdate{u.EventID(), u.Step(), line(single(u).title), loud(u), u})
+		b.Updates = append(b.Updates, webhookUpdate{stepID(u), u.Step(), line(single(u).title), loud(u), u})
 	}
 	return b
 }

@@ -20,7 +20,7 @@ func init() {
 	// Arrives: pitstop.recovery.requested.v1 on the topic recovery-requests. Publishes: requests, on the three request
 	// topics. Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer on the project,
 	// roles/tpu.admin where it may start what was stopped, roles/storage.objectUser on the checkpoint buckets.
-	trigger.Register("HandleRecovery", trigger.Function[config, events.RecoveryRequested]{Decode: decode, Build: build})
+	trigger.Register("HandleRecovery", trigger.Function[config, events.Received]{Decode: decode, Build: build})
 }
 
 type config struct {
@@ -33,7 +33,7 @@ type config struct {
 // Validate returns every fault of the configuration that its tags do not find.
 func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
 
-func build(ctx context.Context, cfg config) (func(context.Context, events.RecoveryRequested) error, error) {
+func build(ctx context.Context, cfg config) (func(context.Context, events.Received) error, error) {
 	cloud, err := cfg.TPU.Open(ctx)
 	if err != nil {
 		return nil, err

@@ -34,22 +34,22 @@ func New(d Deps) trigger.Handle { return trigger.Chain(decode, handler(d).handle
 
 type handler Deps
 
-func decode(ce cloudevents.Event) (events.RecoveryRequested, error) {
+func decode(ce cloudevents.Event) (r events.Received, err error) {
 	if ce.Type() != events.TypeRecoveryRequested {
-		return events.RecoveryRequested{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no request to recover", ce.Type())
+		return r, fault.Ignored(incident.CodeNotMine, "the event type %s is no request to recover", ce.Type())
 	}
-	return events.DecodeRecoveryRequested(ce.Data())
+	return events.DecodeRequest(ce.Type(), ce.Data())
 }
 
 // handle names in the lease where training may run and which attempt is next. That is all it takes: the crews read the
 // lease, and nothing else starts a training. What was stopped is started before.
-func (h handler) handle(ctx context.Context, r events.RecoveryRequested) error {
-	if r.Action == events.ActionStart {
-		return h.start(ctx, r)
-	}
-	w, _, err := h.Fleet.Advancer.Check(ctx, r.Request)
+func (h handler) handle(ctx context.Context, m events.Received) error {
+	w, r, err := ledger.Resolve[events.RecoveryRequested](ctx, h.Fleet.Advancer, m)
 	if err != nil {
 		return err
+	}
+	if r.Action == events.ActionStart {
+		return h.start(ctx, w, r)
 	}
 	// A lease must not name what is not there: look first. Who asks for another attempt in lives that are admitted does not wait for the
 	// API.
@@ -139,11 +139,7 @@ func admitted(w incident.Workload, asked []events.Admission) []events.Admission 
 }
 
 // start starts a slice that was stopped, and that the API shows so in this very life.
-func (h handler) start(ctx context.Context, r events.RecoveryRequested) error {
-	w, _, err := h.Fleet.Advancer.Check(ctx, r.Request)
-	if err != nil {
-		return err
-	}
+func (h handler) start(ctx context.Context, w incident.Workload, r events.RecoveryRequested) error {
 	ref, what := fleet.Ref(w, *w.Slice(r.Slice)), "start of "+r.Slice
 	s, err := h.Fleet.Read(ctx, ref)
 	if err != nil {
@@ -152,7 +148,7 @@ func (h handler) start(ctx context.Context, r events.RecoveryRequested) error {
 	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {
 		return err
 	}
-	if _, _, err = h.Fleet.Advancer.Check(ctx, r.Request); err != nil {
+	if _, _, err = h.Fleet.Advancer.Check(ctx, r.Pointer()); err != nil {
 		return err
 	}
 	if s.Condition != incident.Stopped || !s.Incarnation.Same(r.Incarnation) {

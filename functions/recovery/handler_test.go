@@ -155,7 +155,6 @@ func TestALeaseIsNotWritten(t *testing.T) {
 		"for an epoch that is over":    {change: func(b *bench) { b.request.Epoch-- }, phase: incident.Restarting},
 		"for another incident":         {change: func(b *bench) { b.request.Incident = "other" }, phase: incident.Restarting},
 		"for a request that expired":   {change: func(b *bench) { b.Clock.Advance(incident.RequestFor + time.Second) }, phase: incident.Restarting},
-		"for a single life":            {change: func(b *bench) { b.request.Incarnation = b.request.Admit[0].Incarnation }, phase: incident.Restarting},
 		"for a slice that is lost":     {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, calls: []string{read}, phase: incident.Removing},
 		"for a slice under repair":     {change: func(b *bench) { b.Must(b.API.HostError(zone, slice, time.Hour)) }, calls: []string{read}, phase: incident.Healing},
 		"for a slice that is gone":     {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, calls: []string{read}, phase: incident.InGrace},
@@ -190,7 +189,7 @@ func TestALeaseIsNotWritten(t *testing.T) {
 
 func TestALeaseNamesNoLifeThatTheAPIDoesNotShow(t *testing.T) {
 	b := toRestart(t)
-	b.request.Admit[0].Incarnation.ID = "another"
+	b.Change(id, func(w *incident.Workload) { w.Incident.Tasks[0].Admit[0].Incarnation.ID = "another" })
 	b.Want(b.deliver(), fleettest.Handled)
 	task := b.open().Tasks[0]
 	b.Want(task.Retry, b.Clock.Now().Add(time.Minute))
@@ -213,7 +212,9 @@ func TestAFailureOfTheBucketIsEvidence(t *testing.T) {
 			b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodInsert, Status: 403})
 		}, true},
 		"another workload holds the lease": {func(b *bench) { b.Storage.Put(fleettest.Bucket, "run/"+checkpoint.LeaseName, theirs) }, true},
-		"there is no directory":            {func(b *bench) { b.request.Directory = "" }, true},
+		"there is no directory": {func(b *bench) {
+			b.Change(id, func(w *incident.Workload) { w.Directory = "" })
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toRestart(t)
@@ -287,7 +288,7 @@ func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
 		change(&r)
 		return b.Deliver(b.handle(), fleettest.Request(r))
 	}
-	b.Want(deliver(func(r *events.RecoveryRequested) { r.Admit = nil }), fleettest.Rejected)
+	b.Want(deliver(func(r *events.RecoveryRequested) { r.Incident = "" }), fleettest.Rejected)
 	b.Want(deliver(func(r *events.RecoveryRequested) { r.Action = events.ActionDelete }), fleettest.Rejected)
 	b.Want(deliver(func(r *events.RecoveryRequested) { r.Schema = events.Schema + 1 }), fleettest.Later)
 	b.Want(b.Deliver(b.handle(), fleettest.Message([]byte("{}"), fleettest.Start)), fleettest.Ignored)

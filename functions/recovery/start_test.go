@@ -53,8 +53,10 @@ func TestWhatMustNotBeStartedIsNot(t *testing.T) {
 		calls  []string
 		phase  incident.Phase
 	}{
-		"for an epoch that is over":         {func(b *bench) { b.request.Epoch-- }, nil, incident.Starting},
-		"for another life":                  {func(b *bench) { b.request.Incarnation.ID = "1" }, nil, incident.Starting},
+		"for an epoch that is over": {func(b *bench) { b.request.Epoch-- }, nil, incident.Starting},
+		"for another life": {func(b *bench) {
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Incarnation.ID = "1" })
+		}, nil, incident.Starting},
 		"what runs again":                   {func(b *bench) { b.Must(b.API.SetState(zone, slice, "READY")) }, []string{read}, incident.Resuming},
 		"what somebody starts":              {func(b *bench) { b.Must(b.API.SetState(zone, slice, "STARTING")) }, []string{read}, incident.Starting},
 		"what is gone":                      {func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, []string{read}, incident.InGrace},

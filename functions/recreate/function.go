@@ -20,7 +20,7 @@ func init() {
 	// Arrives: pitstop.recreate.requested.v1 on the topic recreate-requests. Publishes: requests, on the three request
 	// topics. Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, and where the switches ask
 	// for it roles/tpu.admin on the project and roles/storage.bucketViewer on the checkpoint buckets.
-	trigger.Register("HandleRecreate", trigger.Function[config, events.RecreateRequested]{Decode: decode, Build: build})
+	trigger.Register("HandleRecreate", trigger.Function[config, events.Received]{Decode: decode, Build: build})
 }
 
 type config struct {
@@ -34,7 +34,7 @@ type config struct {
 // Validate returns every fault of the configuration that its tags do not find.
 func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
 
-func build(ctx context.Context, cfg config) (func(context.Context, events.RecreateRequested) error, error) {
+func build(ctx context.Context, cfg config) (func(context.Context, events.Received) error, error) {
 	cloud, err := cfg.TPU.Open(ctx)
 	if err != nil {
 		return nil, err

@@ -41,27 +41,21 @@ func New(d Deps) trigger.Handle { return trigger.Chain(decode, handler(d).handle
 
 type handler Deps
 
-func decode(ce cloudevents.Event) (events.RecreateRequested, error) {
+func decode(ce cloudevents.Event) (r events.Received, err error) {
 	if ce.Type() != events.TypeRecreateRequested {
-		return events.RecreateRequested{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no request to recreate", ce.Type())
+		return r, fault.Ignored(incident.CodeNotMine, "the event type %s is no request to recreate", ce.Type())
 	}
-	return events.DecodeRecreateRequested(ce.Data())
+	return events.DecodeRequest(ce.Type(), ce.Data())
 }
 
 // handle looks first and calls second. Every reading goes to the ledger, where it may end what was asked for: then the
 // fence refuses the request, and nothing is called.
-func (h handler) handle(ctx context.Context, r events.RecreateRequested) error {
-	w, _, err := h.Fleet.Advancer.Check(ctx, r.Request)
+func (h handler) handle(ctx context.Context, m events.Received) error {
+	w, r, err := ledger.Resolve[events.RecreateRequested](ctx, h.Fleet.Advancer, m)
 	if err != nil {
 		return err
 	}
-	for _, m := range members(r) {
-		if w.Slice(m.Slice) == nil {
-			return fault.Ignored(incident.CodeNoSlice, "%s has no slice %s", w.ID, m.Slice)
-		}
-	}
-	slice := w.Slice(r.Slice)
-	ref := fleet.Ref(w, *slice)
+	ref := fleet.Ref(w, *w.Slice(r.Slice))
 	ref.Zone = r.Zone
 	if r.Action == events.ActionDelete {
 		return h.delete(ctx, r, ref)
@@ -72,7 +66,7 @@ func (h handler) handle(ctx context.Context, r events.RecreateRequested) error {
 // look reads the slice now, gives the reading to the ledger, and checks that the request is still wanted after it. In
 // another zone the name may be another workload's: nothing is read of that then.
 func (h handler) look(ctx context.Context, r events.RecreateRequested, ref tpu.Ref) (w incident.Workload, s tpu.Slice, err error) {
-	if w, _, err = h.Fleet.Advancer.Check(ctx, r.Request); err != nil {
+	if w, _, err = h.Fleet.Advancer.Check(ctx, r.Pointer()); err != nil {
 		return w, s, err
 	}
 	by, err := h.Fleet.Taken(ctx, w, ref)
@@ -88,7 +82,7 @@ func (h handler) look(ctx context.Context, r events.RecreateRequested, ref tpu.R
 	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {
 		return w, s, err
 	}
-	w, _, err = h.Fleet.Advancer.Check(ctx, r.Request)
+	w, _, err = h.Fleet.Advancer.Check(ctx, r.Pointer())
 	return w, s, err
 }
 
@@ -418,7 +412,7 @@ func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w i
 		if _, err = h.Fleet.Feed(ctx, w, s); err != nil {
 			return w, err
 		}
-		if w, _, err = h.Fleet.Advancer.Check(ctx, r.Request); err != nil {
+		if w, _, err = h.Fleet.Advancer.Check(ctx, r.Pointer()); err != nil {
 			return w, err
 		}
 		if known := w.Slice(slice); known.Made == r.Incident && known.Zone == zone {

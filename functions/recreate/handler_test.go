@@ -166,14 +166,15 @@ func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
 		calls   []string
 		outcome incident.Outcome
 	}{
-		"the epoch is over":             {change: func(b *bench) { b.request.Epoch-- }},
-		"the epoch has not come":        {change: func(b *bench) { b.request.Epoch++ }},
-		"the request has expired":       {change: func(b *bench) { b.Clock.Advance(incident.RequestFor + time.Second) }},
-		"another incident is meant":     {change: func(b *bench) { b.request.Incident += "0" }},
-		"another workload is meant":     {change: func(b *bench) { b.request.Workload += "0" }},
-		"another slice is meant":        {change: func(b *bench) { b.request.Slice += "0" }},
-		"another life is meant":         {change: func(b *bench) { b.request.Incarnation.ID += "0" }},
-		"another attempt is meant":      {change: func(b *bench) { b.request.Attempt++ }, calls: read},
+		"the epoch is over":         {change: func(b *bench) { b.request.Epoch-- }},
+		"the epoch has not come":    {change: func(b *bench) { b.request.Epoch++ }},
+		"the request has expired":   {change: func(b *bench) { b.Clock.Advance(incident.RequestFor + time.Second) }},
+		"another incident is meant": {change: func(b *bench) { b.request.Incident += "0" }},
+		"another workload is meant": {change: func(b *bench) { b.request.Workload += "0" }},
+		"another slice is meant":    {change: func(b *bench) { b.request.Slice += "0" }},
+		"another life is meant": {change: func(b *bench) {
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Incarnation.ID += "0" })
+		}},
 		"Google has healed the slice":   {change: func(b *bench) { b.Must(b.API.SetState(zone, slice, "READY")) }, calls: read},
 		"another life has the name now": {change: func(b *bench) { b.replaceByOwner() }, calls: read, outcome: incident.Released},
 		// The ledger was written by a clock ahead of ours, and takes the reading for an older one.
@@ -1242,7 +1243,7 @@ func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
 		change(&r)
 		return b.Deliver(b.handle(), fleettest.Request(r))
 	}
-	b.Want(deliver(func(r *events.RecreateRequested) { r.Incarnation = events.Incarnation{} }), fleettest.Rejected)
+	b.Want(deliver(func(r *events.RecreateRequested) { r.Incident = "" }), fleettest.Rejected)
 	b.Want(deliver(func(r *events.RecreateRequested) { r.Action = events.ActionSave }), fleettest.Rejected)
 	b.Want(deliver(func(r *events.RecreateRequested) { r.Schema = events.Schema + 1 }), fleettest.Later)
 	b.Want(b.Deliver(b.handle(), fleettest.Message([]byte("{}"), fleettest.Start)), fleettest.Ignored)

@@ -195,7 +195,7 @@ func (m *machine) open(t Trouble) *Incident {
 	in := &Incident{
 		ID:    incidentID(m.w.Name, m.now, m.w.Epoch),
 		Cause: t.Cause, Opened: m.now, Since: m.now,
-		Switches: m.p.Switches, Limits: m.p.Limits, Policy: m.p.Name,
+		Switches: m.p.Switches, Limits: m.p.Limits, Policy: m.p.Name, ChipHourPrice: m.p.ChipHourPrice,
 		Baseline: max(pr.Verified, pr.CheckpointStep), BaseAttempt: max(m.w.Crew.Attempt, pr.Attempt),
 		Troubles: []Trouble{t},
 	}

@@ -20,6 +20,7 @@ const (
 	CodeNoSlice         Code = "no_slice"
 	CodeOtherLife       Code = "other_life"
 	CodeOvertaken       Code = "overtaken"
+	CodeBodyDiffers     Code = "body_differs"
 
 	// What the owner says.
 	CodePaused           Code = "paused"
@@ -70,17 +71,19 @@ const (
 	CodeBegun    Code = "begun"
 
 	// Messages from which nothing follows.
-	CodeNotMine       Code = "not_mine"
-	CodeNotWatched    Code = "not_watched"
-	CodeNoSink        Code = "no_sink"
-	CodeNothing       Code = "nothing_follows"
-	CodeUnknownNode   Code = "unknown_node"
-	CodeFormerLife    Code = "former_life"
-	CodeOldTick       Code = "old_tick"
-	CodeTicking       Code = "tick_under_way"
-	CodeUnknownCanary Code = "unknown_canary"
-	CodeNobodyTold    Code = "nobody_told"
-	CodeTold          Code = "told"
+	CodeNotMine        Code = "not_mine"
+	CodeNotWatched     Code = "not_watched"
+	CodeNoSink         Code = "no_sink"
+	CodeNothing        Code = "nothing_follows"
+	CodeUnknownNode    Code = "unknown_node"
+	CodeFormerLife     Code = "former_life"
+	CodeOldTick        Code = "old_tick"
+	CodeTicking        Code = "tick_under_way"
+	CodeUnknownCanary  Code = "unknown_canary"
+	CodeNobodyTold     Code = "nobody_told"
+	CodeTold           Code = "told"
+	CodeNoSuchIncident Code = "no_such_incident"
+	CodePassing        Code = "passing"
 )
 
 // Meaning is what a code says.
@@ -104,6 +107,7 @@ func Codes() []Meaning {
 		{CodeNoSlice, "the workload has no such slice"},
 		{CodeOtherLife, "the slice, or its queued resource, is another one by now than the one that was meant"},
 		{CodeOvertaken, "another delivery, or another decision, was faster"},
+		{CodeBodyDiffers, "the request came with another body than was sent; what the ledger says is done"},
 
 		{CodePaused, "somebody has paused the workload, or everything"},
 		{CodeBraked, "the bound on destructive calls of this hour is reached"},
@@ -182,6 +186,8 @@ func Codes() []Meaning {
 		{CodeUnknownCanary, "the canary is not the last one, or was back before"},
 		{CodeNobodyTold, "nobody is to be told: no target is configured"},
 		{CodeTold, "it was told already, or something newer is"},
+		{CodeNoSuchIncident, "the update names an incident that is not in the ledger"},
+		{CodePassing, "the incident is in a phase that passes in seconds; the next one is told"},
 	}
 }
 

@@ -72,7 +72,7 @@ func TestIdleSlicesAreDeletedWhereThePolicySaysSo(t *testing.T) {
 	if !strings.Contains(first.Advice, "deleted in 1 h") || !strings.Contains(first.Advice, "pitstop cancel "+first.ID) {
 		t.Errorf("a person is not told of it: %s", first.Advice)
 	}
-	if us := incident.Updates(p, at(t, p, true, "exit 1", nil).w, n.w, n.now); len(us) != 1 || !us[0].DeleteAt.Equal(n.w.Idle.Due) {
+	if us := incident.Updates(at(t, p, true, "exit 1", nil).w, n.w); len(us) != 1 || !us[0].DeleteAt.Equal(n.w.Idle.Due) {
 		t.Errorf("told is %+v", us)
 	}
 	early, asked := pass(p, n, 59*time.Minute, waiting)
@@ -394,7 +394,7 @@ func TestADeletionOfIdleSlicesThatFailsEnds(t *testing.T) {
 			n.w, _, _ = incident.Advance(p, n.w, waiting(n.now), n.now)
 			for _, task := range n.w.Incident.Tasks {
 				r := events.Request{Schema: 1, Workload: n.w.ID, Incident: id, Epoch: task.Epoch, Action: task.Action, Slice: task.Slice, Incarnation: task.Incarnation, Attempt: task.Attempt, Expires: n.now.Add(time.Hour)}
-				if _, err := n.w.Fence(r, n.now); err == nil {
+				if _, err := n.w.Fence(r.Pointer(), n.now); err == nil {
 					calls++
 					n.w, _, _ = incident.Advance(p, n.w, incident.Intended{Request: r, RequestID: "uuid"}, n.now)
 					n.w, _, _ = incident.Advance(p, n.w, incident.Answered{Request: r, Failure: &incident.Failure{Class: class, Message: "the API says no"}}, n.now)

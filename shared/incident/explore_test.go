@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -338,7 +339,7 @@ func key(t *testing.T, w incident.Workload) string {
 		in.Tasks = slices.Clone(in.Tasks)
 		for i := range in.Tasks {
 			k := &in.Tasks[i]
-			k.Epoch, k.Attempt, k.Failures, k.LastFailure, k.LastCode, k.Reason = 0, 0, 0, "", "", ""
+			k.Epoch, k.Attempt, k.Failures, k.LastFailure, k.LastCode, k.Reason, k.Digest = 0, 0, 0, "", "", "", ""
 			blur(&k.Sent, &k.Begun, &k.Answered, &k.Retry, &k.By)
 		}
 	}
@@ -833,8 +834,12 @@ func checkSent(t *testing.T, p policy.Policy, n, m node, w incident.Workload, e 
 		}
 		requests++
 		r := h.Header()
-		if _, err := w.Fence(r, m.now); err != nil {
+		task, err := w.Fence(r.Pointer(), m.now)
+		if err != nil {
 			t.Fatalf("%s: sends a request that its own fence refuses: %v", m.path, err)
+		}
+		if again := w.Request(task); !reflect.DeepEqual(again, ev) || task.Digest != events.Digest(ev) {
+			t.Fatalf("%s: the document makes %+v, sent was %+v, of digest %s", m.path, again, ev, task.Digest)
 		}
 		// Where the policy was tightened in the middle, a clean-up asks, is refused before its call, and tells that.
 		cleans := r.Action == events.ActionDelete && w.Incident.Phase == incident.Clearing && !w.Incident.Switches.WatchOnly()

@@ -533,7 +533,7 @@ func (c *cloud) carryOut(e events.Event) {
 		c.t.Fatalf("%s: %s is sent to nobody", c.n.path, e.EventType())
 	}
 	r := h.Header()
-	if _, err := c.n.w.Fence(r, c.n.now); err != nil {
+	if _, err := c.n.w.Fence(r.Pointer(), c.n.now); err != nil {
 		return
 	}
 	c.learn(incident.Intended{Origin: c.origin(events.RankReading), Request: r, RequestID: "uuid"})

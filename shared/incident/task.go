@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -66,7 +67,24 @@ func (m *machine) emit(t *Task) {
 			}
 		}
 	}
-	m.out = append(m.out, m.w.request(*t, m.saveMode()))
+	if t.Action == events.ActionSave {
+		t.Mode = m.saveMode()
+	}
+	if t.Action == events.ActionDelete {
+		t.Lives = m.w.lives(t.With)
+	}
+	e := m.w.Request(*t)
+	t.Digest = events.Digest(e)
+	m.out = append(m.out, e)
+}
+
+// lives are the incarnations of slices, in their order.
+func (w Workload) lives(names []string) []events.Incarnation {
+	var all []events.Incarnation
+	for _, name := range names {
+		all = append(all, w.Slice(name).Incarnation)
+	}
+	return all
 }
 
 // names notes what is not known of the lease any more once somebody has begun to write it: whether it names the life before, or none, of
@@ -120,14 +138,17 @@ func (m *machine) leads(attempt func(Slice) int) {
 	}
 }
 
-// request is the event that asks for a task. It is made from the document alone, so that it can be made again.
-func (w Workload) request(t Task, mode events.SaveMode) events.Event {
+// Request is the event that asks for a task. It is made from the document alone, so that the function that acts can make
+// it again. The slices that the task names have to be there.
+func (w Workload) Request(t Task) events.Event {
 	r := events.Request{
 		Schema: events.Schema, Workload: w.ID, Incident: w.Incident.ID, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice,
-		Incarnation: t.Incarnation, Attempt: t.Attempt, Expires: t.Sent.Add(RequestFor), Reason: t.Reason,
+		Incarnation: t.Incarnation, Attempt: t.Attempt, Expires: t.expires(), Reason: t.Reason,
 	}
 	switch t.Action {
 	case events.ActionSave:
+		// The release before stored no mode. A signal may kill a process that does not handle it.
+		mode := cmp.Or(t.Mode, events.SaveNatural)
 		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Mode: mode, By: t.By, Directory: w.Directory}
 	case events.ActionVerify:
 		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Since: t.By, MoreThan: w.verifyPast(), Directory: w.Directory}
@@ -143,11 +164,14 @@ func (w Workload) request(t Task, mode events.SaveMode) events.Event {
 	}
 	s := w.Slice(t.Slice)
 	e := events.RecreateRequested{Request: r, Zone: t.Zone, Accelerator: t.Accelerator, Spec: s.Spec, QueuedResource: s.QueuedResource, Ordered: t.Ordered}
-	for _, name := range t.With {
-		o := w.Slice(name)
-		m := events.Member{Slice: name, Spec: o.Spec}
+	lives := t.Lives
+	if t.Action == events.ActionDelete && len(lives) != len(t.With) { // the release before stored none
+		lives = w.lives(t.With)
+	}
+	for i, name := range t.With {
+		m := events.Member{Slice: name, Spec: w.Slice(name).Spec}
 		if t.Action == events.ActionDelete {
-			m.Incarnation = o.Incarnation
+			m.Incarnation = lives[i]
 		}
 		e.With = append(e.With, m)
 	}
@@ -211,34 +235,41 @@ func refuse(c Code, format string, args ...any) error {
 	return &RefusedError{Code: c, Text: fmt.Sprintf(format, args...)}
 }
 
-// Fence checks that a request is still wanted: that its incident is open, its epoch the current one, and its time not
-// over. It returns the task, which may have been begun before.
-func (w Workload) Fence(r events.Request, now time.Time) (Task, error) {
+// Fence returns the task that a pointer names, which may have been begun before. It refuses a pointer whose incident is
+// not open, whose epoch is not the current one, or whose task is not wanted now.
+func (w Workload) Fence(p events.Pointer, now time.Time) (Task, error) {
 	switch {
 	case w.Incident == nil:
 		return Task{}, refuse(CodeNoIncident, "no incident is open on %s", w.ID)
-	case w.Incident.ID != r.Incident:
-		return Task{}, refuse(CodeOtherIncident, "the open incident is %s, not %s", w.Incident.ID, r.Incident)
-	case w.Epoch != r.Epoch:
-		return Task{}, refuse(CodeStaleEpoch, "the epoch is %d, not %d", w.Epoch, r.Epoch)
-	case now.After(r.Expires):
-		return Task{}, refuse(CodeExpired, "it expired at %s", r.Expires.UTC().Format(time.RFC3339))
+	case w.Incident.ID != p.Incident:
+		return Task{}, refuse(CodeOtherIncident, "the open incident is %s, not %s", w.Incident.ID, p.Incident)
+	case w.Epoch != p.Epoch:
+		return Task{}, refuse(CodeStaleEpoch, "the epoch is %d, not %d", w.Epoch, p.Epoch)
 	}
-	t, s := w.Incident.task(r.Action, r.Slice), w.Slice(r.Slice)
+	t := w.Incident.task(p.Action, p.Slice)
 	switch {
-	case t == nil || t.Epoch != r.Epoch || w.Incident.unwanted(*t):
-		return Task{}, refuse(CodeNotWanted, "nothing waits for %s any more", r.Action)
+	case t == nil || t.Slice != p.Slice || t.Epoch != p.Epoch || w.Incident.unwanted(*t):
+		return Task{}, refuse(CodeNotWanted, "nothing waits for %s any more", p.Action)
+	case now.After(t.expires()):
+		return Task{}, refuse(CodeExpired, "it expired at %s", t.expires().UTC().Format(time.RFC3339))
 	case !t.Answered.IsZero():
-		return Task{}, refuse(CodeAnswered, "%s was carried out already", r.Action)
+		return Task{}, refuse(CodeAnswered, "%s was carried out already", p.Action)
 	case !t.Retry.IsZero():
-		return Task{}, refuse(CodeNotDue, "%s is tried again at %s", r.Action, t.Retry.UTC().Format(time.RFC3339))
-	case r.Incarnation.Known() && s == nil:
-		return Task{}, refuse(CodeOtherLife, "%s of the whole workload concerns no single life", r.Action)
-	case r.Incarnation.Known() && !r.Incarnation.Same(s.Incarnation):
-		return Task{}, refuse(CodeOtherLife, "%s lives as %v, not as %v", r.Slice, s.Incarnation, r.Incarnation)
+		return Task{}, refuse(CodeNotDue, "%s is tried again at %s", p.Action, t.Retry.UTC().Format(time.RFC3339))
+	}
+	for _, name := range append([]string{t.Slice}, t.With...) {
+		if name != "" && w.Slice(name) == nil {
+			return Task{}, refuse(CodeNoSlice, "%s has no slice %s", w.ID, name)
+		}
+	}
+	if s := w.Slice(t.Slice); s != nil && t.Incarnation.Known() && !t.Incarnation.Same(s.Incarnation) {
+		return Task{}, refuse(CodeOtherLife, "%s lives as %v, not as %v", t.Slice, s.Incarnation, t.Incarnation)
 	}
 	return *t, nil
 }
+
+// expires is when a request for the task is refused, however valid its fence.
+func (t Task) expires() time.Time { return t.Sent.Add(RequestFor) }
 
 // unwanted reports whether a task is kept only because its call may have been made.
 func (in *Incident) unwanted(t Task) bool {

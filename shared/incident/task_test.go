@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestNothingIsCreatedForAnIncidentThatOnlyCleansUp(t *testing.T) {
 		t.Fatalf("the incident is %+v, want one that waits for what it has begun", n.w.Incident)
 	}
 	later := n.now.Add(incident.CallFor)
-	if _, err := n.w.Fence(r, later); err == nil {
+	if _, err := n.w.Fence(r.Pointer(), later); err == nil {
 		t.Error("the fence lets a creation through")
 	}
 	w, _, _ := incident.Advance(p, n.w, incident.Intended{Request: r, RequestID: "again"}, later)
@@ -41,6 +42,66 @@ func TestNothingIsCreatedForAnIncidentThatOnlyCleansUp(t *testing.T) {
 	w, _, _ = incident.Advance(p, n.w, incident.Answered{Request: r, Failure: &incident.Failure{Class: incident.Stockout, Message: "none"}}, n.now)
 	if w.Incident != nil {
 		t.Errorf("the answer to what was begun ends nothing: %+v", w.Incident)
+	}
+}
+
+// TestARequestOfTheReleaseBeforeIsMadeAgain: its task says neither how a save is asked for nor which lives go together.
+func TestARequestOfTheReleaseBeforeIsMadeAgain(t *testing.T) {
+	life := events.Incarnation{Zone: "us-west4-a", ID: "7712"}
+	w := incident.Workload{
+		ID: "demo/m", Slices: []incident.Slice{{Name: "m-0"}, {Name: "m-1", Incarnation: life}},
+		Incident: &incident.Incident{ID: "m-1"},
+	}
+	save := incident.Task{Action: events.ActionSave}
+	if r, ok := w.Request(save).(events.CheckpointRequested); !ok || r.Mode != events.SaveNatural {
+		t.Errorf("a save is asked for by mode %q, want the one that kills no process", r.Mode)
+	}
+	task := incident.Task{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}}
+	if r, ok := w.Request(task).(events.RecreateRequested); !ok || len(r.With) != 1 || r.With[0].Incarnation != life {
+		t.Errorf("what goes with it is %+v", r.With)
+	}
+}
+
+// TestADeletionNamesTheLivesThatItWasDecidedOn, also of the slices that go with it.
+func TestADeletionNamesTheLivesThatItWasDecidedOn(t *testing.T) {
+	old, next := events.Incarnation{Zone: "us-west4-a", ID: "7712"}, events.Incarnation{Zone: "us-west4-a", ID: "7713"}
+	w := incident.Workload{
+		ID: "demo/m", Slices: []incident.Slice{{Name: "m-0"}, {Name: "m-1", Incarnation: next}},
+		Incident: &incident.Incident{ID: "m-1"},
+	}
+	task := incident.Task{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}}
+	task.Lives = []events.Incarnation{old}
+	if r, ok := w.Request(task).(events.RecreateRequested); !ok || r.With[0].Incarnation != old {
+		t.Errorf("what goes with it is %+v, want the life of %v", r.With, old)
+	}
+}
+
+// TestAFenceRefusesATaskWhoseSlicesAreNotThere, and a pointer to a slice that only goes with another.
+func TestAFenceRefusesATaskWhoseSlicesAreNotThere(t *testing.T) {
+	w := incident.Workload{ID: "demo/m", Epoch: 3, Slices: []incident.Slice{{Name: "m-0"}, {Name: "m-1"}}}
+	task := incident.Task{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}, Epoch: 3, Sent: start}
+	w.Incident = &incident.Incident{ID: "m-1", Tasks: []incident.Task{task}}
+	p := events.Pointer{Workload: w.ID, Incident: "m-1", Epoch: 3, Action: events.ActionDelete, Slice: "m-0"}
+	code := func(w incident.Workload, p events.Pointer) incident.Code {
+		var refused *incident.RefusedError
+		if _, err := w.Fence(p, start); errors.As(err, &refused) {
+			return refused.Code
+		}
+		return ""
+	}
+	with := p
+	with.Slice = "m-1"
+	for name, c := range map[string]struct{ got, want incident.Code }{
+		"its own":                        {code(w, p), ""},
+		"of the slice that goes with it": {code(w, with), incident.CodeNotWanted},
+	} {
+		if c.got != c.want {
+			t.Errorf("a pointer to the task %s is refused by %q, want %q", name, c.got, c.want)
+		}
+	}
+	w.Slices = w.Slices[:1]
+	if got := code(w, p); got != incident.CodeNoSlice {
+		t.Errorf("without one of its slices it is refused by %q", got)
 	}
 }
 

@@ -1,11 +1,11 @@
 package incident
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/policy"
 )
 
 // maxHappened bounds what an update says of what went wrong: the first and the last of it.
@@ -13,22 +13,28 @@ const maxHappened = 6
 
 // Updates says what people have to hear of one step of a workload: nothing, unless an incident has come to another place in
 // its course. Phases that pass in seconds are not told, the next one tells.
-func Updates(p policy.Policy, before, after Workload, now time.Time) (updates []events.IncidentUpdated) {
+func Updates(before, after Workload) (updates []events.IncidentUpdated) {
 	told := map[string]string{}
 	for _, in := range []*Incident{before.Closed, before.Incident} {
 		if in != nil {
-			told[in.ID] = in.update(p, before, now).Step()
+			told[in.ID] = in.update(before).Step()
 		}
 	}
 	for _, in := range []*Incident{after.Closed, after.Incident} {
-		if in == nil || in.Phase.passing() {
+		if in == nil {
 			continue
 		}
-		if u := in.update(p, after, now); told[in.ID] != u.Step() {
+		if u, tell := in.Update(after); tell && told[in.ID] != u.Step() {
 			updates = append(updates, u)
 		}
 	}
 	return updates
+}
+
+// Update says how an incident of a workload stands, from the document alone, so that it can be said again. Tell is false
+// in a phase that passes in seconds: the next one tells.
+func (in *Incident) Update(w Workload) (u events.IncidentUpdated, tell bool) {
+	return in.update(w), !in.Phase.passing()
 }
 
 // passing reports whether a phase lasts for seconds where nothing is in the way.
@@ -40,12 +46,12 @@ func (p Phase) passing() bool {
 	return false
 }
 
-// update says how an incident of a workload stands.
-func (in *Incident) update(p policy.Policy, w Workload, now time.Time) events.IncidentUpdated {
+func (in *Incident) update(w Workload) events.IncidentUpdated {
 	u := events.IncidentUpdated{
-		Schema: events.Schema, Workload: w.ID, Incident: in.ID, Number: len(in.Timeline) + in.LeftOut, At: now.UTC(), Opened: in.Opened,
-		Cause: in.Cause, Policy: in.Policy, Chips: in.lostChips(w), Phase: string(in.Phase), Asked: in.Asked, Outcome: string(in.Outcome),
-		ConfirmedBy: string(in.ConfirmedBy), Code: string(in.Code), Advice: in.Advice, Down: in.Down, ChipHourPrice: p.ChipHourPrice,
+		Schema: events.Schema, Workload: w.ID, Incident: in.ID, Number: len(in.Timeline) + in.LeftOut,
+		At: in.lastAt().UTC(), Opened: in.Opened, Cause: in.Cause, Policy: in.Policy, Chips: in.lostChips(w),
+		Phase: string(in.Phase), Asked: in.Asked, Outcome: string(in.Outcome), ConfirmedBy: string(in.ConfirmedBy),
+		Code: string(in.Code), Advice: in.Advice, Down: in.Down, ChipHourPrice: in.ChipHourPrice,
 	}
 	for _, t := range in.Troubles {
 		if s := w.Slice(t.Slice); s != nil && !slices.ContainsFunc(u.Slices, func(a events.Affected) bool { return a.Name == s.Name }) {
@@ -67,7 +73,7 @@ func (in *Incident) update(p policy.Policy, w Workload, now time.Time) events.In
 	if in.Phase == Recreating && in.Reminded.After(in.WaitingSince) {
 		u.Waiting = in.WaitingSince
 	}
-	if in.Outcome == Escalated {
+	if in.Outcome == Escalated && w.endedLast(in) {
 		u.IdleChips = w.idleChips()
 		if w.Idle != nil && w.Idle.Incident == in.ID {
 			u.DeleteAt = w.Idle.Due.UTC()
@@ -75,6 +81,17 @@ func (in *Incident) update(p policy.Policy, w Workload, now time.Time) events.In
 	}
 	return u
 }
+
+// lastAt is when the incident ended, or when its last line was written.
+func (in *Incident) lastAt() time.Time {
+	if n := len(in.Timeline); in.Closed.IsZero() && n > 0 {
+		return in.Timeline[n-1].At
+	}
+	return cmp.Or(in.Closed, in.Opened)
+}
+
+// endedLast reports whether an incident is over and none has begun since: what its slices do now is how it left them.
+func (w Workload) endedLast(in *Incident) bool { return w.Incident == nil && !w.Ended.After(in.Closed) }
 
 // idleChips are those that can be used, and do nothing once an incident is left to a person.
 func (w Workload) idleChips() (chips int) {

@@ -8,7 +8,6 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/policy"
 )
 
 func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
@@ -22,7 +21,7 @@ func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
 			Timeline: []incident.Line{
 				{Kind: incident.LineSeen, Text: "worker 2 was preempted"},
 				{Kind: incident.LineDecided, Text: "delete a", Reason: "Spot, loss proven"},
-				{Kind: incident.LineCame, Text: "accepted"},
+				{Kind: incident.LineCame, Text: "accepted", At: at},
 			},
 			LeftOut: 8,
 		}
@@ -68,7 +67,7 @@ func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
 		"one is over, and the next is open": {in(incident.Closed, ends(incident.Resumed)), incident.Workload{Closed: in(incident.Closed, ends(incident.Resumed)).Closed, Incident: &incident.Incident{ID: "llama-2", Phase: incident.Healing}}, []string{"healing"}},
 	} {
 		var steps []string
-		for _, u := range incident.Updates(policy.Policy{}, c.before, c.after, at) {
+		for _, u := range incident.Updates(c.before, c.after) {
 			steps = append(steps, u.Step())
 		}
 		if d := cmp.Diff(c.steps, steps); d != "" {
@@ -76,7 +75,21 @@ func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
 		}
 	}
 
-	got := incident.Updates(policy.Policy{ChipHourPrice: 1.2}, incident.Workload{}, in(incident.Closed, ends(incident.Escalated), func(i *incident.Incident) { i.Advice, i.Code = "create it", "gave_up" }), at)
+	escalated := in(incident.Closed, ends(incident.Escalated))
+	if u, tell := escalated.Closed.Update(escalated); !tell || u.IdleChips != 16 {
+		t.Errorf("%d chips stand idle, want those of what it left", u.IdleChips)
+	}
+	next := in(incident.Removing)
+	next.Ended = escalated.Closed.Closed
+	if u, _ := escalated.Closed.Update(next); u.IdleChips != 0 {
+		t.Errorf("%d chips stand idle, though another incident is open", u.IdleChips)
+	}
+	if _, tell := in(incident.Looking).Incident.Update(in(incident.Looking)); tell {
+		t.Error("a phase that passes in seconds is told")
+	}
+
+	priced := func(i *incident.Incident) { i.Advice, i.Code, i.ChipHourPrice = "create it", "gave_up", 1.2 }
+	got := incident.Updates(incident.Workload{}, in(incident.Closed, ends(incident.Escalated), priced))
 	want := []events.IncidentUpdated{{
 		Schema: events.Schema, Workload: "demo/llama", Incident: "llama-1", Number: 11, At: at, Opened: at, Cause: events.CausePreemption, Policy: "spot",
 		Slices: []events.Affected{{Name: "a", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true}, {Name: "b", Zone: "us-west4-a", Accelerator: "v5litepod-16"}},

@@ -137,7 +137,12 @@ func TestLinesRefillNoBudget(t *testing.T) {
 			s := r.w.Slices[0]
 			r.give(incident.Beat{Slice: s.Name, Incarnation: s.Incarnation, Seen: r.now, Runs: true, Attempt: 1, Step: 48_300, StepAt: since.Add(-time.Minute)})
 		}, false},
-		"a verified checkpoint": {func(r *tour) { r.learn("llama-8b", "ongoing"); r.do(); r.learn("", "saved"); r.learn("", "found verify 0") }, true},
+		"a verified checkpoint": {func(r *tour) {
+			r.learn("llama-8b", "ongoing")
+			r.do()
+			r.learn("", "saved")
+			r.learn("", "found verify 0")
+		}, true},
 	} {
 		w := quiet(true)
 		w.Budgets = incident.Budgets{Restarts: 2, Recreates: 1, Since: since}

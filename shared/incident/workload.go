@@ -331,8 +331,9 @@ type Incident struct {
 	Switches policy.Switches `json:"switches"`
 	// Limits says who limited each switch then.
 	Limits policy.Limits `json:"limits,omitempty"`
-	// Policy is the name under which it was decided.
-	Policy string `json:"policy,omitzero"`
+	// Policy is the name under which it was decided, ChipHourPrice the policy's price at the opening.
+	Policy        string  `json:"policy,omitzero"`
+	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
 
 	// Troubles are what went wrong, in the order in which it was learned.
 	Troubles []Trouble `json:"troubles"`
@@ -455,6 +456,11 @@ type Task struct {
 	LastCode    Code   `json:"last_code,omitzero"`
 	// By is when a save has to be done; for a verification, the time that the checkpoint has to be newer than.
 	By time.Time `json:"by,omitzero"`
+	// Mode is how a save is asked for. Lives are the incarnations of With that a deletion was decided on, in that order.
+	Mode  events.SaveMode      `json:"mode,omitzero"`
+	Lives []events.Incarnation `json:"lives,omitempty"`
+	// Digest is that of the body that was sent. The release before stored none.
+	Digest string `json:"digest,omitzero"`
 }
 
 // open reports whether nobody has begun the task yet.

@@ -140,7 +140,7 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 		return before, false, nil
 	}
 	w.Outbox = append(w.Outbox, sent...)
-	if w.Outbox, err = a.update(ctx, p, before, w, now); err != nil {
+	if w.Outbox, err = a.update(ctx, before, w, now); err != nil {
 		return w, false, fmt.Errorf("ledger: advance %s: %w", id, err)
 	}
 	rev, err = a.Ledger.Save(ctx, w, rev)
@@ -159,12 +159,12 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 }
 
 // update adds to an outbox, behind all requests, what people have to hear. One that still waits there is overtaken.
-func (a *Advancer) update(ctx context.Context, p policy.Policy, before, w incident.Workload, now time.Time) ([]events.Envelope, error) {
+func (a *Advancer) update(ctx context.Context, before, w incident.Workload, now time.Time) ([]events.Envelope, error) {
 	out := w.Outbox
 	if !a.takes(events.TypeIncidentUpdated) {
 		return out, nil
 	}
-	for _, u := range incident.Updates(p, before, w, now) {
+	for _, u := range incident.Updates(before, w) {
 		env, err := a.envelope(ctx, w, u, now)
 		if err != nil {
 			return nil, err

@@ -445,18 +445,19 @@ func refusesStale(t *testing.T, l *loop) {
 	for name, stale := range map[string]events.Request{
 		"the epoch is":              with(r, func(r *events.Request) { r.Epoch-- }),
 		"the open incident is":      with(r, func(r *events.Request) { r.Incident = "llama-8b-20261101-1" }),
-		"it expired at":             with(r, func(r *events.Request) { r.Expires = l.now.Add(-time.Second) }),
 		"not in the ledger":         with(r, func(r *events.Request) { r.Workload = "demo/unknown" }),
-		"lives as":                  with(r, func(r *events.Request) { r.Incarnation.ID = "7712" }),
 		"nothing waits for restart": with(r, func(r *events.Request) { r.Action = events.ActionRestart }),
 	} {
-		_, _, err := l.Check(t.Context(), stale)
+		_, _, err := l.Check(t.Context(), stale.Pointer())
 		wantIgnored(t, err, name)
 		_, err = l.Begin(t.Context(), stale, "id")
 		wantIgnored(t, err, name)
 		_, _, err = l.BeginDestructive(t.Context(), stale, l.now, "us-west4-a", l.limits)
 		wantIgnored(t, err, name)
 	}
+	l.now = l.now.Add(incident.RequestFor + time.Second)
+	_, _, err := l.Check(t.Context(), r.Pointer())
+	wantIgnored(t, err, "it expired at")
 	l.wantWrites(t, &writes, 0, "refused requests")
 }
 

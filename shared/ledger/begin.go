@@ -25,28 +25,28 @@ func RequestID(r events.Request, zone string) string {
 
 // Check reads the workload of a request and checks the fence. A request that is not wanted any more, or not yet known,
 // is refused: fault.Ignored.
-func (a *Advancer) Check(ctx context.Context, r events.Request) (incident.Workload, incident.Task, error) {
-	w, _, err := a.Ledger.Workload(ctx, r.Workload)
+func (a *Advancer) Check(ctx context.Context, p events.Pointer) (incident.Workload, incident.Task, error) {
+	w, _, err := a.Ledger.Workload(ctx, p.Workload)
 	if errors.Is(err, ErrNotFound) {
-		return w, incident.Task{}, a.refuse(ctx, r, incident.CodeUnknownWorkload, "the workload is not in the ledger")
+		return w, incident.Task{}, a.refuse(ctx, p, incident.CodeUnknownWorkload, "the workload is not in the ledger")
 	}
 	if err != nil {
 		return w, incident.Task{}, err
 	}
-	t, err := w.Fence(r, a.Now())
+	t, err := w.Fence(p, a.Now())
 	if err != nil {
-		return w, t, a.refuse(ctx, r, codeOf(err), err.Error())
+		return w, t, a.refuse(ctx, p, codeOf(err), err.Error())
 	}
 	return w, t, nil
 }
 
-// Begin is the last look before a mutating call: the fence, the policy, the intent, the label that the policy was found by, the
-// pause, in this order. It returns the workload with the intent saved. Every reason not to call now is stored where it matters
+// Begin is the last look before a mutating call, on a request that was resolved: the fence, the policy, the intent, the label
+// that the policy was found by, the pause, in this order. It returns the workload with the intent saved. Every reason not to call now is stored where it matters
 // and returned as fault.Ignored, because the request has been dealt with. One that another delivery may be about to call for,
 // or that this one has become too slow for, is left for redelivery: what is decided between the intent and the call, nobody
 // sees.
 func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string) (incident.Workload, error) {
-	w, t, err := a.Check(ctx, r)
+	w, t, err := a.Check(ctx, r.Pointer())
 	if err != nil {
 		return w, err
 	}
@@ -70,15 +70,15 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 		if _, err := a.Advance(ctx, w.ID, incident.Forbidden{Origin: a.origin(), Request: r, Code: c, Why: why}); err != nil {
 			return w, err
 		}
-		return w, a.refuse(ctx, r, c, why)
+		return w, a.refuse(ctx, r.Pointer(), c, why)
 	}
 	w, mine, err := a.AdvanceChanged(ctx, w.ID, incident.Intended{Origin: a.origin(), Request: r, RequestID: requestID})
 	if err != nil {
 		return w, err
 	}
-	t, err = w.Fence(r, a.Now())
+	t, err = w.Fence(r.Pointer(), a.Now())
 	if err != nil || t.RequestID != requestID {
-		return w, a.refuse(ctx, r, incident.CodeOvertaken, "somebody else was faster")
+		return w, a.refuse(ctx, r.Pointer(), incident.CodeOvertaken, "somebody else was faster")
 	}
 	if !mine && t.UnderWay(a.Now()) {
 		return w, underWay(r, t.Begun)
@@ -110,7 +110,7 @@ func underWay(r events.Request, begun time.Time) error {
 // delivery may have been at it proves nothing of what that one has done or left undone.
 func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, read time.Time, zone string, limits Limits) (incident.Workload, string, error) {
 	id, now := RequestID(r, zone), a.Now()
-	w, t, err := a.Check(ctx, r)
+	w, t, err := a.Check(ctx, r.Pointer())
 	if err != nil {
 		return w, id, err
 	}
@@ -186,7 +186,7 @@ func (a *Advancer) Conclude(ctx context.Context, e incident.Answered) (incident.
 	if err != nil || e.NoCall != incident.Unbegun || e.Failure == nil {
 		return w, err
 	}
-	if t, err := w.Fence(e.Request, a.Now()); err == nil && t.UnderWay(a.Now()) {
+	if t, err := w.Fence(e.Request.Pointer(), a.Now()); err == nil && t.UnderWay(a.Now()) {
 		return w, underWay(e.Request, t.Begun)
 	}
 	return w, nil
@@ -207,8 +207,8 @@ func codeOf(err error) incident.Code {
 	return refused.Code
 }
 
-func (a *Advancer) refuse(ctx context.Context, r events.Request, c incident.Code, why string) error {
-	a.Log.InfoContext(ctx, "request refused", "workload", r.Workload, "incident", r.Incident, "epoch", r.Epoch,
-		"action", string(r.Action), "slice", r.Slice, "reason", why, "code", string(c))
-	return fault.Ignored(c, "%s refused: %s", r.Action, why)
+func (a *Advancer) refuse(ctx context.Context, p events.Pointer, c incident.Code, why string) error {
+	a.Log.InfoContext(ctx, "request refused", "workload", p.Workload, "incident", p.Incident, "epoch", p.Epoch,
+		"action", string(p.Action), "slice", p.Slice, "reason", why, "code", string(c))
+	return fault.Ignored(c, "%s refused: %s", p.Action, why)
 }

@@ -384,5 +384,28 @@ func (l *Ledger) Closed(ctx context.Context, workload, id string) (incident.Inci
 	return in, err
 }
 
+// Incident reads an incident of a workload: from its document while the incident is there, else from the archive. An
+// incident that is not the workload's is ErrNotFound.
+func (l *Ledger) Incident(ctx context.Context, w incident.Workload, id string) (incident.Incident, error) {
+	for _, in := range []*incident.Incident{w.Incident, w.Closed} {
+		if in != nil && in.ID == id {
+			return *in, nil
+		}
+	}
+	if !w.MayHave(id) {
+		return incident.Incident{}, fmt.Errorf("ledger: incident %s of %s: %w", id, w.ID, ErrNotFound)
+	}
+	for _, e := range slices.Backward(w.Outbox) {
+		if e.Type == events.TypeIncidentClosed && e.Correlation == id { // it waits to be archived
+			var in incident.Incident
+			if err := json.Unmarshal(e.Data, &in); err != nil {
+				return in, fmt.Errorf("ledger: incident %s of %s: %w", id, w.ID, err)
+			}
+			return in, nil
+		}
+	}
+	return l.Closed(ctx, w.ID, id)
+}
+
 // tries is how often a lost compare-and-swap is repeated before the message is left for redelivery.
 const tries = 5

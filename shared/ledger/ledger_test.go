@@ -1206,6 +1206,8 @@ func fill(v reflect.Value, n *int) {
 		v.SetString(fmt.Sprintf("text %d <&> \"ü\u2028\n", *n))
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(*n) + 1<<53) // more than a float holds
+	case reflect.Float64:
+		v.SetFloat(float64(*n) + 0.1)
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Pointer:

@@ -392,6 +392,12 @@ run "patrol_is_missed" {
     condition     = google_logging_metric.counter["ticks"].name == "dev-pitstop/ticks" && endswith(google_logging_metric.counter["ticks"].filter, "jsonPayload.message=\"tick done\"")
     error_message = "What patrol is missed by is not what it writes at the end of a tick."
   }
+
+  # Only somebody who may publish on the topics, and should not, writes such a body.
+  assert {
+    condition     = endswith(google_logging_metric.counter["bodies_differ"].filter, "jsonPayload.message=\"request body differs\"") && strcontains(google_monitoring_alert_policy.threshold["bodies_differ"].conditions[0].condition_threshold[0].filter, "user/dev-pitstop/bodies_differ") && google_monitoring_alert_policy.threshold["bodies_differ"].conditions[0].condition_threshold[0].threshold_value == 0
+    error_message = "A forged request would alert nobody."
+  }
 }
 
 run "another_region" {

@@ -177,7 +177,7 @@ func find(ctx context.Context, l *ledger.Ledger, word string) (incident.Workload
 		if of != "" && w.ID != of && !strings.HasPrefix(w.ID, of+"/") {
 			continue
 		}
-		in, err := incidentOf(ctx, l, w, id)
+		in, err := l.Incident(ctx, w, id)
 		switch {
 		case err == nil:
 			found = append(found, match{w, in})
@@ -200,19 +200,6 @@ func find(ctx context.Context, l *ledger.Ledger, word string) (incident.Workload
 		}
 	}
 	return incident.Workload{}, incident.Incident{}, usage("%s may be %s: name it with its project", word, strings.Join(append(open, over...), " or "))
-}
-
-// incidentOf is an incident of a workload: in its document while it is open, and for a while after, then in the archive.
-func incidentOf(ctx context.Context, l *ledger.Ledger, w incident.Workload, id string) (incident.Incident, error) {
-	for _, in := range []*incident.Incident{w.Incident, w.Closed} {
-		if in != nil && in.ID == id {
-			return *in, nil
-		}
-	}
-	if !w.MayHave(id) {
-		return incident.Incident{}, ledger.ErrNotFound
-	}
-	return l.Closed(ctx, w.ID, id)
 }
 
 func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost) {

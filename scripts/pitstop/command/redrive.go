@@ -233,18 +233,11 @@ func (r *redrive) bring(ctx context.Context, m *pubsubpb.ReceivedMessage) error 
 
 // unwanted says why a request is not wanted any more. What is no request, or of a newer release, is for its function to judge.
 func (r *redrive) unwanted(ctx context.Context, m *pubsubpb.PubsubMessage) (string, error) {
-	var q events.Request
-	var err error
-	switch m.GetAttributes()["ce-type"] {
-	case events.TypeCheckpointRequested:
-		q, err = header(events.DecodeCheckpointRequested(m.GetData()))
-	case events.TypeRecoveryRequested:
-		q, err = header(events.DecodeRecoveryRequested(m.GetData()))
-	case events.TypeRecreateRequested:
-		q, err = header(events.DecodeRecreateRequested(m.GetData()))
-	default:
+	eventType := m.GetAttributes()["ce-type"]
+	if !events.IsRequest(eventType) {
 		return "", nil
 	}
+	q, err := events.DecodeRequest(eventType, m.GetData())
 	switch {
 	case errors.Is(err, events.ErrNewer):
 		return "", nil
@@ -260,12 +253,8 @@ func (r *redrive) unwanted(ctx context.Context, m *pubsubpb.PubsubMessage) (stri
 	case err != nil:
 		return "", err
 	}
-	if _, err := w.Fence(q, r.start); err != nil {
+	if _, err := w.Fence(q.Pointer, r.start); err != nil {
 		return oneLine(err), nil
 	}
 	return "", nil
-}
-
-func header[E interface{ Header() events.Request }](e E, err error) (events.Request, error) {
-	return e.Header(), err
 }

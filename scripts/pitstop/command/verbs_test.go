@@ -52,7 +52,7 @@ func TestApprovedIsWhatIsAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := b.workload()
-		if _, err := w.Fence(r.Request, noon); err != nil || len(w.Outbox) > 0 || r.Action != events.ActionDelete {
+		if _, err := w.Fence(r.Pointer(), noon); err != nil || len(w.Outbox) > 0 || r.Action != events.ActionDelete {
 			t.Errorf("the request %+v: %v, outbox %+v", r, err, w.Outbox)
 		}
 		if o := w.Orders; len(o) != 1 || o[0].By != "ada@example.com" || o[0].Why != "the run matters" || o[0].Verb != incident.VerbApprove {

@@ -4,8 +4,10 @@
 package fleettest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -74,9 +76,12 @@ type Bench struct {
 
 	open ledger.Opener
 
-	mu    sync.Mutex
-	calls []string
-	audit []tputest.Event
+	mu      sync.Mutex
+	calls   []string
+	audit   []tputest.Event
+	outside []string
+	// logged is what the fleet has logged.
+	logged bytes.Buffer
 }
 
 // New returns a bench on which there is nothing yet.
@@ -93,12 +98,12 @@ func New(t *testing.T) *Bench {
 	b.Log = cloudlogtest.New(Project, b.Clock.Now)
 	b.AuditLog = cloudlog.New(option.WithHTTPClient(&http.Client{Transport: b.Log.Transport()}), option.WithoutAuthentication())
 	b.Storage = buckettest.New(b.Clock.Now, Bucket)
-	bucket := checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: b.Storage.Transport()}), option.WithoutAuthentication())
+	bucket := checkpoint.NewBucket(b.client(b.Storage.Transport()), option.WithoutAuthentication())
 	b.Store, b.Buckets = bucket, bucket
 	b.Cloud = b.provider(tpu.Config{})
 	b.open = memory(t)
 	b.Ledger = ledger.New(b.open)
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &b.logged), nil))
 	b.Fleet = &fleet.Fleet{Ledger: b.Ledger, Provider: b.Cloud, Now: b.Clock.Now, Log: log, Advancer: &ledger.Advancer{
 		Ledger: b.Ledger, Policies: b.Policies, Publisher: b.Sender, Now: b.Clock.Now, Sleep: b.Sleep, Source: Source,
 		Cause: func(context.Context) string { return Cause }, Log: log,
@@ -114,9 +119,14 @@ func (b *Bench) Legacy(zones ...string) {
 }
 
 func (b *Bench) provider(c tpu.Config) tpu.Provider {
-	p, err := c.Open(b.T.Context(), option.WithHTTPClient(&http.Client{Transport: b.API.Transport()}), option.WithoutAuthentication())
+	p, err := c.Open(b.T.Context(), b.client(b.API.Transport()), option.WithoutAuthentication())
 	b.Must(err)
 	return p
+}
+
+// client calls through a transport, on the record.
+func (b *Bench) client(through http.RoundTripper) option.ClientOption {
+	return option.WithHTTPClient(&http.Client{Transport: recorded{through, b}})
 }
 
 // memory opens collections that live as long as the test: each is opened once, because it is the store itself.

@@ -1,0 +1,30 @@
+package checkpoint_test
+
+import (
+	"testing"
+
+	"pitstop.internal/shared/fleet/fleettest"
+)
+
+// TestARequestIsAPointer: whatever else the body of a request to save, to verify or to start maintenance says, the
+// function does what stands in the ledger.
+func TestARequestIsAPointer(t *testing.T) {
+	for name, arrange := range map[string]func(*testing.T) *bench{
+		"save": toSave, "maintain": toMaintain, "maintain a queued resource": toMaintainQueued,
+		"verify": toVerify, "hear": toHear,
+		"verify what is older": func(t *testing.T) *bench { // which a request that asks for less would accept
+			t.Helper()
+			b := toVerify(t)
+			b.commit("1100")
+			return b
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fleettest.ObeysPointersAlone(t, func(t *testing.T) fleettest.Acting {
+				t.Helper()
+				b := arrange(t)
+				return fleettest.Acting{Bench: b.Bench, Request: b.request, Handle: b.handle()}
+			})
+		})
+	}
+}

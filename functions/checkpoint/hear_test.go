@@ -1,0 +1,83 @@
+package checkpoint_test
+
+import (
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// toHear is a training whose crew says in a line that it gave up after its second attempt, and the request to read its verdict. The
+// lease names that attempt.
+func toHear(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
+	w := b.Slice(tputest.NodeConfig{Spot: true, Labels: fleettest.Label("spot")})
+	b.Report(w, slice, fleettest.Progress(1000))
+	b.Clock.Advance(time.Minute)
+	lease := checkpoint.Lease{
+		Workload: id, Attempt: 2, Written: b.Clock.Now(), By: "crew", Admitted: []events.Admission{{Slice: slice, Incarnation: w.Slices[0].Incarnation}},
+	}
+	b.Must(checkpoint.WriteLease(t.Context(), b.Store, fleettest.Directory, lease))
+	b.Report(w, slice, events.CrewReport{Schema: events.Schema, Report: events.ReportGaveUp, Attempt: 2, Reason: "exit code 1"})
+	b.request = b.next()
+	b.Calls()
+	return b
+}
+
+// verdict leaves the crew's verdict beside the checkpoints.
+func (b *bench) verdict(change func(*events.CrewVerdict)) {
+	v := events.CrewVerdict{
+		Schema: events.Schema, Attempt: 2, Ended: b.Clock.Now(), Reason: "exit code 1",
+		Life: events.Admission{Slice: slice, Incarnation: events.Incarnation{Zone: b.Workload(id).Slices[0].Zone}},
+	}
+	if change != nil {
+		change(&v)
+	}
+	b.Must(checkpoint.CreateVerdict(b.T.Context(), b.Store, fleettest.Directory, v))
+}
+
+// TestARestartIsSpentOnAVerdictAlone reads what the crew left. The lease confirms a verdict by attempt and life.
+func TestARestartIsSpentOnAVerdictAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		left     func(b *bench)
+		restarts int
+		outcome  incident.Outcome
+	}{
+		"it gave up":           {func(b *bench) { b.verdict(nil) }, 1, ""},
+		"there is none":        {func(*bench) {}, 0, ""},
+		"of another zone":      {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Life.Incarnation.Zone = "us-east5-a" }) }, 0, ""},
+		"of another slice":     {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Life.Slice = "other" }) }, 0, ""},
+		"on an older attempt":  {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Attempt = 1 }) }, 0, ""},
+		"on a later attempt":   {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Attempt = 3 }) }, 0, ""},
+		"it finished":          {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Finished = true }) }, 0, incident.Resumed},
+		"it goes on by itself": {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Restart = true }) }, 0, ""},
+		"not a verdict": {func(b *bench) {
+			b.Storage.Put(fleettest.Bucket, "run/"+events.VerdictObject(2), []byte("forged"))
+		}, 0, ""},
+		"the bucket is away": {func(b *bench) {
+			b.verdict(nil)
+			b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodGet, Status: 503, Times: 20})
+		}, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toHear(t)
+			c.left(b)
+			b.Want(b.deliver(), fleettest.Handled)
+			w := b.Workload(id)
+			b.Want(w.Budgets.Restarts, c.restarts)
+			outcome := incident.Outcome("")
+			if w.Closed != nil {
+				outcome = w.Closed.Outcome
+			}
+			b.Want(outcome, c.outcome)
+			b.Want(b.Calls(), []string(nil)) // it reads, and calls nothing
+		})
+	}
+}

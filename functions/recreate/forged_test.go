@@ -1,0 +1,61 @@
+package recreate_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/shared/fleet/fleettest"
+)
+
+// TestARequestIsAPointer: whatever else the body of a request to delete or to create says, the function does what stands
+// in the ledger.
+func TestARequestIsAPointer(t *testing.T) {
+	for name, arrange := range map[string]func(*testing.T) *bench{
+		"delete": toDelete, "create": toCreate, "delete a queued resource": multislice,
+		"create a queued resource": func(t *testing.T) *bench {
+			t.Helper()
+			b := multislice(t)
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Clock.Advance(10 * time.Minute)
+			b.look()
+			b.request = b.next()
+			return b
+		},
+		"create in another shape": func(t *testing.T) *bench { t.Helper(); return inAnotherShape(t, scaling) },
+		"cancel a queued resource": func(t *testing.T) *bench {
+			t.Helper()
+			b := waiting(t)
+			b.release()
+			return b
+		},
+		"delete what stands idle": func(t *testing.T) *bench { t.Helper(); return toDiscard(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			fleettest.ObeysPointersAlone(t, func(t *testing.T) fleettest.Acting {
+				t.Helper()
+				b := arrange(t)
+				return fleettest.Acting{Bench: b.Bench, Request: b.request, Handle: b.handle()}
+			})
+		})
+	}
+}
+
+// TestAPointerToAnotherTaskMakesItsCalls, and none of the task that the rest of the body describes.
+func TestAPointerToAnotherTaskMakesItsCalls(t *testing.T) {
+	calls := func(forge bool) []string {
+		b := toDiscard(t, "llama-a", "llama-b")
+		b.request = b.idle[1]
+		if forge {
+			b.request = b.idle[0]
+			b.request.Slice = b.idle[1].Slice
+		}
+		b.Outside()
+		b.Want(b.deliver(), fleettest.Handled)
+		return b.Outside()
+	}
+	if d := cmp.Diff(calls(false), calls(true)); d != "" {
+		t.Errorf("(-its own request +forged):\n%s", d)
+	}
+}
