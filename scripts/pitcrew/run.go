@@ -41,6 +41,7 @@ type flags struct {
 	directory, workload, state, metadata, node, host, project, zone, accelerator string
 	worker, slice, slices, port                                                  int
 	peers                                                                        []string
+	peerKey                                                                      string
 	rules                                                                        restart.Policy
 	times                                                                        crew.Times
 	signal, saveCommand, onMaintenance, afterSave, giveUp                        string
@@ -97,6 +98,7 @@ func (f *flags) define(c *cobra.Command) {
 	s.IntVar(&f.slice, "slice", -1, "likewise the index of this slice in a Multislice")
 	s.IntVar(&f.slices, "slices", 0, "likewise the number of slices")
 	s.IntVar(&f.port, "peer-port", peers.DefaultPort, "the port on which worker 0 hears the others")
+	s.StringVar(&f.peerKey, "peer-key", "", "a file with the key under which the workers speak to each other, the same on all; the file key in the state directory's parent if it is there, else the key beside the checkpoints")
 	s.BoolVarP(&f.verbose, "verbose", "v", false, "say more")
 	s.StringVar(&f.storage, "storage-endpoint", "", "another Cloud Storage, for tests")
 	s.StringVar(&f.logs, "logging-endpoint", "", "another Cloud Logging, for tests")
@@ -451,6 +453,11 @@ func (f *flags) settle(o *crew.Options) (unlock func(), err error) {
 			return nil, usage("--report cloud takes a project, a zone and a node: give --project, --zone and --node")
 		}
 		o.Send = report.NewCloud(m, f.logging()...).Send
+	}
+	if m.Workers > 1 {
+		if o.Key, err = f.key(m, o.Directory); err != nil {
+			return nil, exit{crew.CodeUsage, err}
+		}
 	}
 	if unlock, err = f.seat(o); err != nil {
 		return nil, err
