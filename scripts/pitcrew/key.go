@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"pitstop.internal/scripts/pitcrew/metadata"
@@ -28,7 +29,7 @@ func keyFile() string { return filepath.Join(home(), "key") }
 
 // key reads the key file of several workers. Nil is none: then the key is beside the checkpoints.
 func (f *flags) key(m metadata.Machine, directory string) (peers.Key, error) {
-	k, err := readKeyFile(firstOf(f.peerKey, keyFile()))
+	k, err := readKeyFile(firstOf(f.peerKey, keyFile()), os.Geteuid(), 0)
 	switch {
 	case !errors.Is(err, fs.ErrNotExist) || f.peerKey != "":
 		return k, err
@@ -40,8 +41,8 @@ func (f *flags) key(m metadata.Machine, directory string) (peers.Key, error) {
 	return nil, nil
 }
 
-// readKeyFile reads a key file, unless another user may have read or made it.
-func readKeyFile(path string) (peers.Key, error) {
+// readKeyFile reads a key file, unless other users than its possible owners may have read or made it.
+func readKeyFile(path string, owners ...int) (peers.Key, error) {
 	file, err := state.Open(path)
 	if err != nil {
 		return nil, err
@@ -51,15 +52,15 @@ func readKeyFile(path string) (peers.Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	owner, known := ownerOf(info)
+	owner := ownerOf(info)
 	switch {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("key file %s is no file", path)
 	case info.Mode().Perm()&0o077 != 0:
 		return nil, fmt.Errorf("key file %s may be read by other users (mode %04o): make another key, because this one may be known, and give it mode 0600",
 			path, info.Mode().Perm())
-	case known && owner != os.Geteuid() && owner != 0:
-		return nil, fmt.Errorf("key file %s belongs to user %d, who knows it: make another that belongs to user %d", path, owner, os.Geteuid())
+	case !slices.Contains(owners, owner):
+		return nil, fmt.Errorf("key file %s belongs to user %d, who knows it: make another that belongs to user %d", path, owner, owners[0])
 	}
 	k, err := io.ReadAll(io.LimitReader(file, keyLongest+1))
 	if err != nil {
@@ -72,11 +73,11 @@ func readKeyFile(path string) (peers.Key, error) {
 	return k, nil
 }
 
-// ownerOf is the user to whom a file belongs.
-func ownerOf(info fs.FileInfo) (uid int, known bool) {
+// ownerOf is the user to whom a file belongs; -1 is not known.
+func ownerOf(info fs.FileInfo) int {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return 0, false
+		return -1
 	}
-	return int(s.Uid), true
+	return int(s.Uid)
 }

@@ -319,14 +319,7 @@ func speak(to io.Writer) (say func(format string, a ...any), said func()) {
 // identify finds out which machine this is. On a machine of Google's it waits for the metadata server: without it the crew
 // does not know which worker it is, unless an earlier crew wrote it down.
 func (f *flags) identify(ctx context.Context, o *crew.Options, signals <-chan os.Signal) error {
-	host := metadata.Host()
-	switch f.metadata {
-	case "auto":
-	case "none":
-		host = ""
-	default:
-		host = f.metadata
-	}
+	host := f.server()
 	o.Machine = metadata.Local()
 	if host != "" {
 		o.Metadata = metadata.New(host)
@@ -366,6 +359,17 @@ func (f *flags) identify(ctx context.Context, o *crew.Options, signals <-chan os
 		return usage("worker %d of %d, slice %d of %d: they count from 0", m.Worker, m.Workers, m.Slice, m.Slices)
 	}
 	return nil
+}
+
+// server is the metadata server; empty is none.
+func (f *flags) server() string {
+	switch f.metadata {
+	case "auto":
+		return metadata.Host()
+	case "none":
+		return ""
+	}
+	return f.metadata
 }
 
 // identityWait is how long the metadata server may keep a crew waiting that knows its machine from before.

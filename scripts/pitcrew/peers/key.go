@@ -56,17 +56,23 @@ type keyObject struct {
 	Key    Key `json:"key"`
 }
 
-// Key reads the key beside the checkpoints. Where there is none it makes one; of several crews at once the first wins, and all
+// Key is the key beside the checkpoints. Where there is none it makes one; of several crews at once the first wins, and all
 // others read its key.
 func (b Board) Key(ctx context.Context) (Key, error) {
-	uri := checkpoint.Join(b.Directory, Folder+"/"+checkpoint.CrewKeyName)
-	o, err := b.Store.Get(ctx, uri)
-	if errors.Is(err, checkpoint.ErrNotExist) {
-		if err := b.create(ctx, uri, keyObject{Schema: events.Schema, Key: NewKey()}); err != nil {
-			return nil, err
-		}
-		o, err = b.Store.Get(ctx, uri)
+	k, err := b.ReadKey(ctx)
+	if !errors.Is(err, checkpoint.ErrNotExist) {
+		return k, err
 	}
+	if err := b.create(ctx, b.keyURI(), keyObject{Schema: events.Schema, Key: NewKey()}); err != nil {
+		return nil, err
+	}
+	return b.ReadKey(ctx)
+}
+
+// ReadKey is Key for one who makes none: where there is none the error is checkpoint.ErrNotExist.
+func (b Board) ReadKey(ctx context.Context) (Key, error) {
+	uri := b.keyURI()
+	o, err := b.Store.Get(ctx, uri)
 	if errors.Is(err, checkpoint.ErrPermission) {
 		return nil, fmt.Errorf("%w: it is readable by one user alone: run all crews as that user, or give each --peer-key", err)
 	}
@@ -82,4 +88,8 @@ func (b Board) Key(ctx context.Context) (Key, error) {
 		return nil, fmt.Errorf("%s holds no key: delete it, and the crews make another", uri)
 	}
 	return k.Key, nil
+}
+
+func (b Board) keyURI() string {
+	return checkpoint.Join(b.Directory, Folder+"/"+checkpoint.CrewKeyName)
 }
