@@ -108,11 +108,11 @@ func lockFolder(dir string) (unlock func(), err error) {
 		if err = os.MkdirAll(dir, 0o700); err != nil {
 			continue
 		}
-		if err = refuseLink(dir); err != nil {
-			break
-		}
 		var f *os.File
-		if f, err = lockIn(dir, "lock"); err == nil {
+		if err = refuseLink(dir); err == nil {
+			f, err = lockIn(dir, "lock")
+		}
+		if err == nil {
 			return func() { _ = f.Close() }, nil //nolint:errcheck // the process ends
 		}
 		if errors.As(err, new(busyError)) || errors.As(err, new(state.LinkError)) {
