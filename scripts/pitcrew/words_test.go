@@ -347,6 +347,10 @@ func TestCrewsTakeTheKeyThatReplacedADeletedOne(t *testing.T) {
 		dir, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
 		crews := slice(t, 2, []string{"--worker-silence=1m", "--lease-unread=40s", "--lease-take-over=2m"}, train(t, "-dir="+dir, "-done="+done))
 		journal(t, dir, "began", 2)
+		leader, _, _ := strings.Cut(flagOf(crews[0], "peers"), ",")
+		if code := post(t, leader, "{}"); code != http.StatusUnauthorized { // what is told once must not hide what follows
+			t.Errorf("answer %d", code)
+		}
 		if err := os.Remove(filepath.Join(dir, "pitstop-crew", "key.json")); err != nil {
 			t.Fatal(err)
 		}

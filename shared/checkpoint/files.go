@@ -85,7 +85,8 @@ func linkOfCrews(p string) string {
 	}
 	for _, name := range strings.Split(CrewName+separator+rest, separator) {
 		before += separator + name
-		if info, err := os.Lstat(before); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		info, err := os.Lstat(before) //nolint:gosec // resolve keeps it in the root
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return before
 		}
 	}
@@ -372,7 +373,8 @@ func (f *Files) lock(ctx context.Context, dir string) (*os.File, error) {
 	name := filepath.Join(dir, lockName)
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|noFollow, 0o644) //nolint:gosec // others read it
 	if err != nil {
-		if info, lerr := os.Lstat(name); lerr == nil && info.Mode()&fs.ModeSymlink != 0 { // it is never made as one
+		info, lerr := os.Lstat(name) //nolint:gosec // resolve keeps it in the root
+		if lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return nil, fmt.Errorf("%s is a link, and the numbers of writes are kept in a file of that name: remove it: %w", name, ErrInvalid)
 		}
 		return nil, err

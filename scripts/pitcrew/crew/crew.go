@@ -303,12 +303,7 @@ func (c *crew) meet() {
 			c.post(func() { c.leader.Hear(c.clock(), s) })
 		})
 		c.server.Hold = min(c.server.Hold, c.Times.Silent/4, c.Times.Unread/8)
-		c.server.Refused = func(err error) {
-			c.post(func() {
-				c.Say("%v", err)
-				c.doubted = true
-			})
-		}
+		c.server.Refused = func(err error) { c.post(func() { c.Say("%v", err) }) }
 	default:
 		return // it is alone
 	}
@@ -320,6 +315,7 @@ func (c *crew) meet() {
 // readKey reads the key beside the checkpoints until there is one, and again where words are not believed: a person may have
 // deleted it, and another crew made the next.
 func (c *crew) readKey(now time.Time) {
+	c.doubted = c.doubted || c.server != nil && c.server.Doubted()
 	alone := c.client == nil && c.server == nil
 	if alone || c.Key != nil || c.key != nil && !c.doubted || !c.every("key", c.Times.Lease, now) {
 		return

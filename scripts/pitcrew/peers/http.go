@@ -67,9 +67,11 @@ type Server struct {
 	plan    agree.Plan
 	changed chan struct{}
 	workers map[int]contact
-	// refused are the addresses whose words were refused and told of since a moment.
+	// refused are the addresses whose words were refused and told of since a moment, and doubted says that words were signed with
+	// another key.
 	refused map[string]bool
 	since   time.Time
+	doubted bool
 }
 
 // contact is what was heard of one worker. Challenge is the one that its questions bear.
@@ -175,6 +177,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "worker 0 hears only signed words: this pitcrew is older than worker 0's", http.StatusUnauthorized)
 		return
 	case !key.signed(signature, questionDomain, question):
+		s.mu.Lock()
+		s.doubted = true
+		s.mu.Unlock()
 		s.refuse(r.RemoteAddr, "does not sign with the key of this worker; its words are not heard until both have the same")
 		http.Error(w, "worker 0 has another key", http.StatusForbidden)
 		return
@@ -186,6 +191,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(signatureHeader, key.sign(answerDomain, []byte(signature), []byte(strconv.Itoa(code)), answer))
 	w.WriteHeader(code)
 	_, _ = w.Write(answer) //nolint:errcheck // the worker asks again
+}
+
+// Doubted reports whether words were signed with another key since it was asked last: this one may have been replaced.
+func (s *Server) Doubted() (was bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, s.doubted = s.doubted, false
+	return was
 }
 
 // The bounds of what is told of refused words: so many addresses, once each, in so long.

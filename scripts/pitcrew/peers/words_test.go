@@ -231,15 +231,15 @@ func TestAReplayedEndEndsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := r.answers[1]
-	real := newEar()
-	real.SetKey(e.key)
+	genuine := newEar()
+	genuine.SetKey(e.key)
 	asked := 0
 	c := client(t, e.key, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if asked++; asked <= 5 {
 			play(w, end)
 			return
 		}
-		real.ServeHTTP(w, q)
+		genuine.ServeHTTP(w, q)
 	}))
 	before := c.Heard()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
