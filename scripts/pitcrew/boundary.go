@@ -34,7 +34,8 @@ func (d *doctor) words(ctx context.Context) {
 		return
 	}
 	if key != nil {
-		d.add(good, what, "the workers sign them with the key in %s, which no other user of this machine may read", firstOf(d.peerKey, keyFile()))
+		d.add(good, what, "the workers sign them with the key in %s, which no other user of this machine may read",
+			firstOf(d.peerKey, keyFile()))
 		return
 	}
 	store, err := d.store(dir)
@@ -50,7 +51,7 @@ func (d *doctor) words(ctx context.Context) {
 	case here:
 		d.folder(path)
 	default:
-		d.add(good, what, "the workers sign them with a key in the bucket: whoever can read the bucket can speak as a worker")
+		d.add(good, what, "the workers sign them with a key in the bucket: whoever can read it can speak as a worker")
 		d.token(ctx)
 	}
 }
@@ -61,15 +62,15 @@ func (d *doctor) folder(dir string) {
 	folder := filepath.Join(dir, peers.Folder)
 	for _, path := range []string{dir, folder} {
 		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o022 != 0 {
-			d.add(warning, what, "other users may write into %s (mode %04o), and so put a key of their own there: chmod go-w it, or give each worker --peer-key",
-				path, info.Mode().Perm())
+			d.add(warning, what, `other users may write into %s (mode %04o), and so put a key of their own there:
+				chmod go-w it, or give each worker --peer-key`, path, info.Mode().Perm())
 			return
 		}
 	}
 	path := filepath.Join(folder, checkpoint.CrewKeyName)
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
-		d.add(warning, what, "the workers sign them with the key in %s, which other users may read (mode %04o): delete it while no crew runs, or give each worker --peer-key",
-			path, info.Mode().Perm())
+		d.add(warning, what, `the workers sign them with the key in %s, which other users may read (mode %04o):
+			delete it while no crew runs, or give each worker --peer-key`, path, info.Mode().Perm())
 		return
 	}
 	d.add(good, what, "the workers sign them with the key in %s, which one user alone may read", path)
@@ -80,12 +81,14 @@ const stranger = 65534
 
 // token says whether another user of this machine can take the machine's token, and read the bucket with it.
 func (d *doctor) token(ctx context.Context) {
-	const what, way = "other users", "to keep other users out, block the metadata server for them and give each worker --peer-key"
+	const what = "other users"
+	const way = "to keep them out, block the metadata server for them and give each worker --peer-key"
 	if d.o.Metadata == nil {
 		return
 	}
 	if os.Geteuid() != 0 {
-		d.add(warning, what, "any user of this machine can take its token from the metadata server, and read the key, unless the server is blocked for others; as root, doctor tries it. %s", way)
+		d.add(warning, what, `any user of this machine can take its token from the metadata server, and read the key, unless
+			the server is blocked for others; as root, doctor tries it; %s`, way)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -96,9 +99,11 @@ func (d *doctor) token(ctx context.Context) {
 	err := c.Run()
 	switch ended := (*exec.ExitError)(nil); {
 	case err == nil:
-		d.add(warning, what, "user %d of this machine reaches the metadata server, and so the machine's token, the bucket, and the key in it: %s", stranger, way)
+		d.add(warning, what, `user %d of this machine reaches the metadata server, and so the machine's token, the bucket, and
+			the key in it; %s`, stranger, way)
 	case errors.As(err, &ended) && ended.ExitCode() == unreached:
-		d.add(good, what, "user %d of this machine does not reach the metadata server, and so neither the machine's token nor the key in the bucket", stranger)
+		d.add(good, what, `user %d of this machine does not reach the metadata server, and so neither the machine's token nor
+			the key in the bucket`, stranger)
 	default:
 		d.add(warning, what, "whether they reach the metadata server could not be tried (%v): %s", err, way)
 	}
@@ -107,7 +112,8 @@ func (d *doctor) token(ctx context.Context) {
 // unreached is the code of reachCommand where there is no answer.
 const unreached = 3
 
-// reachCommand tries to reach a metadata server. Doctor calls it as another user. It asks for the account's name and no token.
+// reachCommand tries to reach a metadata server. Doctor calls it as another user. It asks for the account's name and no
+// token.
 func reachCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "reach-metadata HOST", Hidden: true, Args: cobra.ExactArgs(1),

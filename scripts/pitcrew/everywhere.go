@@ -109,7 +109,8 @@ func (i *installation) everywhere(ctx context.Context, given []string, out io.Wr
 	return i.nextLife(ctx, s, unit, out)
 }
 
-// copied is what this program is called in the home directory of each worker for as long as it installs, copiedKey the key.
+// copied is what this program is called in the home directory of each worker for as long as it installs, copiedKey the
+// key.
 const (
 	copied    = "pitcrew.install"
 	copiedKey = copied + ".key"

@@ -41,8 +41,8 @@ type installation struct {
 	// all installs on every worker of the TPU that node, zone and project name; replace has a start-up script of somebody
 	// else's replaced.
 	all, replace bool
-	// peerKey is a file with the key of the workers. With all there is a new one where none is named, unless the flags of run name
-	// one; key is its content.
+	// peerKey is a file with the key of the workers. With all there is a new one where none is named, unless the flags
+	// of run name one; key is its content.
 	peerKey             string
 	key                 peers.Key
 	node, zone, project string
@@ -79,7 +79,7 @@ func installCommand() *cobra.Command {
 	f.StringVar(&i.envFile, "env-file", "", "a file of NAME=VALUE lines for the environment; secrets belong there and not into the unit")
 	f.StringVar(&i.name, "name", "pitcrew", "the name of the unit")
 	f.StringVar(&i.from, "from", "", "the program in a bucket, gs://BUCKET/OBJECT: for a start-up script that does the same on the next machine")
-	f.StringVar(&i.peerKey, "peer-key", "", "a file with the key under which the workers speak to each other, to be placed where run looks for it; --all-workers makes one")
+	f.StringVar(&i.peerKey, "peer-key", "", "a file with the key of the workers, to be placed where run looks for it; --all-workers makes one")
 	f.BoolVar(&i.all, "all-workers", false, "on every worker of the slice, through gcloud; with --from for its next life, too")
 	f.StringVar(&i.node, "node", "", "with --all-workers, which TPU, if it is not this machine's")
 	f.StringVar(&i.zone, "zone", "", "likewise its zone")
@@ -325,8 +325,8 @@ func (i *installation) keyPath() string {
 	return "/var/lib/pitcrew/key"
 }
 
-// placeKey writes the key for the unit's user alone. The folder is that user's, who could put a link there: the file is made anew
-// and belongs to the user before it has its name.
+// placeKey writes the key for the unit's user alone. The folder is that user's, who could put a link there: the file is
+// made anew and belongs to the user before it has its name.
 func (i *installation) placeKey(out io.Writer) error {
 	if i.key == nil {
 		return nil
@@ -404,8 +404,9 @@ func (i *installation) carried() string {
 	if i.envFile != "" {
 		text += ", and so has " + i.envFile + ", without which systemd does not start it"
 	}
-	return text + `: in the image, or fetched by the same script before pitcrew is. No key is in the script, because every user of a
-machine reads its metadata: the workers of the next life use the key beside the checkpoints. Without --checkpoint-dir fetch one, too.
+	return text + `: in the image, or fetched by the same script before pitcrew is.
+No key is in the script, because every user of a machine reads its metadata: the workers of the next life use the key
+beside the checkpoints. Without a checkpoint directory fetch one, too.
 `
 }
 
@@ -419,8 +420,8 @@ func (i *installation) advise(unit string, out io.Writer) error {
 On every other worker of the slice, the same command; or all at once with --all-workers:
   gcloud compute tpus tpu-vm scp pitcrew NODE: --zone=ZONE --worker=all
   gcloud compute tpus tpu-vm ssh NODE --zone=ZONE --worker=all --command='%s'
-The workers speak to each other under the key beside the checkpoints. To give them one of their own, or where there is no checkpoint
-directory, call it on each with --peer-key and the same file; --all-workers does so.
+The workers speak to each other under the key beside the checkpoints. To give them one of their own, or where there is
+no checkpoint directory, call it on each with --peer-key and the same file; --all-workers does so.
 `, command)
 	if i.from == "" {
 		text += "The next life of the TPU has an empty disk: put pitcrew into a bucket and give --from gs://BUCKET/OBJECT for its start-up script.\n"

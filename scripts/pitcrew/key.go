@@ -34,9 +34,9 @@ func (f *flags) key(m metadata.Machine, directory string) (peers.Key, error) {
 	case !errors.Is(err, fs.ErrNotExist) || f.peerKey != "":
 		return k, err
 	case directory == "":
-		return nil, fmt.Errorf("%d workers speak to each other under a key, and this one has neither a checkpoint directory nor %s: "+
-			"give --checkpoint-dir, or make the key once, (umask 077; head -c 32 /dev/urandom | base64 > key), and copy it to that place on every worker",
-			m.Workers, keyFile())
+		return nil, fmt.Errorf("%d workers speak under a key, and this one has neither a checkpoint directory nor %s: "+
+			"give --checkpoint-dir, or make the key once, (umask 077; head -c 32 /dev/urandom | base64 > key), "+
+			"and copy it to that place on every worker", m.Workers, keyFile())
 	}
 	return nil, nil
 }
@@ -57,18 +57,19 @@ func readKeyFile(path string, owners ...int) (peers.Key, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("key file %s is no file", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("key file %s may be read by other users (mode %04o): make another key, because this one may be known, and give it mode 0600",
-			path, info.Mode().Perm())
+		return nil, fmt.Errorf("key file %s may be read by other users (mode %04o): "+
+			"make another key, because this one may be known, and give it mode 0600", path, info.Mode().Perm())
 	case !slices.Contains(owners, owner):
-		return nil, fmt.Errorf("key file %s belongs to user %d, who knows it: make another that belongs to user %d", path, owner, owners[0])
+		return nil, fmt.Errorf("key file %s belongs to user %d, who knows it: make another that belongs to user %d",
+			path, owner, owners[0])
 	}
 	k, err := io.ReadAll(io.LimitReader(file, keyLongest+1))
 	if err != nil {
 		return nil, err
 	}
 	if k = bytes.TrimSpace(k); len(k) < keyShortest || len(k) > keyLongest {
-		return nil, fmt.Errorf("key file %s holds %d bytes, and a key has %d to %d: make one with head -c 32 /dev/urandom | base64",
-			path, len(k), keyShortest, keyLongest)
+		return nil, fmt.Errorf("key file %s holds %d bytes, and a key has %d to %d: "+
+			"make one with head -c 32 /dev/urandom | base64", path, len(k), keyShortest, keyLongest)
 	}
 	return k, nil
 }

@@ -98,7 +98,8 @@ func (f *flags) define(c *cobra.Command) {
 	s.IntVar(&f.slice, "slice", -1, "likewise the index of this slice in a Multislice")
 	s.IntVar(&f.slices, "slices", 0, "likewise the number of slices")
 	s.IntVar(&f.port, "peer-port", peers.DefaultPort, "the port on which worker 0 hears the others")
-	s.StringVar(&f.peerKey, "peer-key", "", "a file with the key under which the workers speak, the same on all; if not given, key in the folder of all state directories, and without that the key beside the checkpoints")
+	s.StringVar(&f.peerKey, "peer-key", "", "a file with the key under which the workers speak, the same on all; if not given, "+
+		"key in the folder of all state directories, and without that the key beside the checkpoints")
 	s.BoolVarP(&f.verbose, "verbose", "v", false, "say more")
 	s.StringVar(&f.storage, "storage-endpoint", "", "another Cloud Storage, for tests")
 	s.StringVar(&f.logs, "logging-endpoint", "", "another Cloud Logging, for tests")

@@ -154,8 +154,8 @@ func lockIn(dir, name string) (*os.File, error) {
 	return lockFile(root, name)
 }
 
-// lockFile takes the lock of a file, which goes with the last process that holds it. It follows no link: where others may write,
-// one leads to a file of their choice.
+// lockFile takes the lock of a file, which goes with the last process that holds it. It follows no link: where others
+// may write, one leads to a file of their choice.
 func lockFile(dir *os.Root, name string) (*os.File, error) {
 	path := filepath.Join(dir.Name(), name)
 	if info, err := dir.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {

@@ -79,7 +79,8 @@ func TestAStrangersWordRestartsNothing(t *testing.T) {
 	}
 }
 
-// TestAFakeWorker0EndsNobody: while the crew of worker 0 is down, another program may listen at its port. Exit 0 completes a Job.
+// TestAFakeWorker0EndsNobody: while the crew of worker 0 is down, another program may listen at its port. Exit 0
+// completes a Job.
 func TestAFakeWorker0EndsNobody(t *testing.T) {
 	t.Parallel()
 	dir, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
@@ -300,8 +301,8 @@ func TestWorkersTrainTogetherUnderAKeyFile(t *testing.T) {
 	}
 }
 
-// TestCrewsWaitForAKeyThatIsOne: they say once what is wrong with the key beside the checkpoints, and go on when a person has
-// deleted it.
+// TestCrewsWaitForAKeyThatIsOne: they say once what is wrong with the key beside the checkpoints, and go on when a
+// person has deleted it.
 func TestCrewsWaitForAKeyThatIsOne(t *testing.T) {
 	t.Parallel()
 	dir, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
@@ -339,8 +340,8 @@ func TestCrewsWaitForAKeyThatIsOne(t *testing.T) {
 	crews[1].says(t, "key of the crews: it works again")
 }
 
-// TestCrewsTakeTheKeyThatReplacedADeletedOne: whoever empties a folder may delete the key. The next crew makes another, and the
-// crews that run take it without a restart.
+// TestCrewsTakeTheKeyThatReplacedADeletedOne: whoever empties a folder may delete the key. The next crew makes another,
+// and the crews that run take it without a restart.
 func TestCrewsTakeTheKeyThatReplacedADeletedOne(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []int{0, 1} {
@@ -400,7 +401,7 @@ func TestDoctorSaysWhoMaySpeak(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"a bucket", []string{"--checkpoint-dir=gs://doctor/run"}, []string{"whoever can read the bucket can speak as a worker", tried}},
+		{"a bucket", []string{"--checkpoint-dir=gs://doctor/run"}, []string{"whoever can read it can speak as a worker", tried}},
 		{"a key file", []string{"--checkpoint-dir=gs://doctor/run", "--peer-key=" + key}, []string{"the workers sign them with the key in " + key}},
 		{"a folder", []string{"--checkpoint-dir=file://" + closed}, []string{"which one user alone may read"}},
 		{"a folder that others write", []string{"--checkpoint-dir=file://" + open}, []string{"other users may write into " + open + " (mode 0777)"}},
@@ -421,7 +422,8 @@ func TestDoctorSaysWhoMaySpeak(t *testing.T) {
 	}
 }
 
-// TestInstallPlacesTheKey where run finds it, for the unit's user alone; on all workers the same one, and a new one each time.
+// TestInstallPlacesTheKey where run finds it, for the unit's user alone; on all workers the same one, and a new one
+// each time.
 func TestInstallPlacesTheKey(t *testing.T) {
 	t.Parallel()
 	placed := func(path string) string {

@@ -53,7 +53,7 @@ func (f *Files) resolve(op, uri string) (string, error) {
 		return "", invalid(op, uri, "it is outside of %s", f.root)
 	}
 	if link := linkOfCrews(p); link != "" {
-		return "", invalid(op, uri, "%s is a link, and crews follow none there, because another user may have made it: remove it", link)
+		return "", invalid(op, uri, "%s is a link, and crews follow none, because another user may have made it: remove it", link)
 	}
 	if f.root == string(filepath.Separator) {
 		return p, nil
@@ -75,8 +75,8 @@ func (f *Files) resolve(op, uri string) (string, error) {
 	}
 }
 
-// linkOfCrews is the first link on the way from the folder of the crews to a path in it; empty is none. Where other users may
-// write into a checkpoint directory, a link there would lead a crew of root's to a file of their choice.
+// linkOfCrews is the first link on the way from the folder of the crews to a path in it; empty is none. Where other
+// users may write into a checkpoint directory, a link there would lead a crew of root's to a file of their choice.
 func linkOfCrews(p string) string {
 	const separator = string(filepath.Separator)
 	before, rest, found := strings.Cut(p+separator, separator+CrewName+separator)
@@ -375,7 +375,7 @@ func (f *Files) lock(ctx context.Context, dir string) (*os.File, error) {
 	if err != nil {
 		info, lerr := os.Lstat(name) //nolint:gosec // resolve keeps it in the root
 		if lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return nil, fmt.Errorf("%s is a link, and the numbers of writes are kept in a file of that name: remove it: %w", name, ErrInvalid)
+			return nil, fmt.Errorf("%s is a link, where the numbers of writes are kept in a file: remove it: %w", name, ErrInvalid)
 		}
 		return nil, err
 	}

@@ -774,8 +774,9 @@ func TestMuxPicksByScheme(t *testing.T) {
 	}
 }
 
-// TestCrewsFollowNoLink: where others may write into a checkpoint directory, a link in the crews' folder, or in its place, leads
-// to a file of their choice. A directory that is reached by a link, and checkpoints that are links, are their owner's own.
+// TestCrewsFollowNoLink: where others may write into a checkpoint directory, a link in the crews' folder, or in its
+// place, leads to a file of their choice. A directory that is reached by a link, and checkpoints that are links, are
+// their owner's own.
 func TestCrewsFollowNoLink(t *testing.T) {
 	const secret = `{"a":1}`
 	for _, c := range []struct {

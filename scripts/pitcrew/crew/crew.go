@@ -312,8 +312,8 @@ func (c *crew) meet() {
 	}
 }
 
-// readKey reads the key beside the checkpoints until there is one, and again where words are not believed: a person may have
-// deleted it, and another crew made the next.
+// readKey reads the key beside the checkpoints until there is one, and again where words are not believed: a person may
+// have deleted it, and another crew made the next.
 func (c *crew) readKey(now time.Time) {
 	c.doubted = c.doubted || c.server != nil && c.server.Doubted()
 	alone := c.client == nil && c.server == nil
@@ -338,7 +338,9 @@ func (c *crew) speak(k peers.Key) {
 	if c.client != nil {
 		c.client.SetKey(k)
 		if first {
-			go c.client.Run(c.ctx, func(p agree.Plan) { c.post(func() { c.plan = p; c.readLease() }) }, func(err error) {
+			go c.client.Run(c.ctx, func(p agree.Plan) {
+				c.post(func() { c.plan = p; c.readLease() })
+			}, func(err error) {
 				c.post(func() {
 					c.fault("worker 0", err)
 					c.doubted = errors.Is(err, peers.ErrUnsigned)

@@ -1,10 +1,11 @@
 // Package peers moves what crews say to each other: between the workers of a slice over its network, between the slices
 // of a Multislice through objects beside the checkpoints.
 //
-// Over the network a crew believes only what is signed with the Key that the crews of the slice share. A worker's question is
-// signed as a whole. Worker 0's answer is signed together with the signature of the question, so that it answers no other.
-// Worker 0 gives each voice a challenge, random and never given before, and hears only questions that bear the last one that it
-// gave to that worker, each with a higher word than the one before: a question that was heard once is never heard again.
+// Over the network a crew believes only what is signed with the Key that the crews of the slice share. A worker's
+// question is signed as a whole. Worker 0's answer is signed together with the signature of the question, so that it
+// answers no other. Worker 0 gives each voice a challenge, random and never given before, and hears only questions that
+// bear the last one that it gave to that worker, each with a higher word than the one before: a question that was heard
+// once is never heard again.
 package peers
 
 import (
@@ -38,8 +39,9 @@ const (
 // signatureHeader bears the signature of a question or an answer.
 const signatureHeader = "Pitcrew-Signature"
 
-// message is a worker's question: how it is, and the version of the plan that it has. Workload keeps crews apart that met by a
-// wrong address. Voice is random and names one life of a crew; Word counts its questions. Challenge is worker 0's last one.
+// message is a worker's question: how it is, and the version of the plan that it has. Workload keeps crews apart that
+// met by a wrong address. Voice is random and names one life of a crew; Word counts its questions. Challenge is worker
+// 0's last one.
 type message struct {
 	Workload  string       `json:"workload"`
 	Knows     string       `json:"knows,omitzero"`
@@ -67,8 +69,8 @@ type Server struct {
 	plan    agree.Plan
 	changed chan struct{}
 	workers map[int]contact
-	// refused are the addresses whose words were refused and told of since a moment, and doubted says that words were signed with
-	// another key.
+	// refused are the addresses whose words were refused and told of since a moment, and doubted says that words were
+	// signed with another key.
 	refused map[string]bool
 	since   time.Time
 	doubted bool
@@ -88,8 +90,8 @@ func (c contact) same(s agree.Status) bool {
 	return !c.at.IsZero() && c.status.Phase == s.Phase && c.status.Attempt == s.Attempt && c.status.Host == s.Host && c.status.Leaving == s.Leaving
 }
 
-// NewServer makes a server that hears the workers at these addresses and, where there are none, whoever speaks. It believes
-// nobody until it has a key.
+// NewServer makes a server that hears the workers at these addresses and, where there are none, whoever speaks. It
+// believes nobody until it has a key.
 func NewServer(workload string, peers []string, hear func(agree.Status)) *Server {
 	return &Server{
 		Hold: holds, workload: workload, peers: peers, hear: hear, life: NewKey(),
@@ -173,14 +175,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	signature := r.Header.Get(signatureHeader)
 	switch {
 	case signature == "":
-		s.refuse(r.RemoteAddr, "speaks unsigned: its pitcrew is older than this one, or it is another program; its words are not heard")
-		http.Error(w, "worker 0 hears only signed words: this pitcrew is older than worker 0's", http.StatusUnauthorized)
+		s.refuse(r.RemoteAddr, "speaks unsigned, and is not heard: its pitcrew is older than this one, or it is another program")
+		http.Error(w, "worker 0 hears only signed words: this pitcrew is older than its own", http.StatusUnauthorized)
 		return
 	case !key.signed(signature, questionDomain, question):
 		s.mu.Lock()
 		s.doubted = true
 		s.mu.Unlock()
-		s.refuse(r.RemoteAddr, "does not sign with the key of this worker; its words are not heard until both have the same")
+		s.refuse(r.RemoteAddr, "does not sign with the key of this worker, and is not heard until both have the same")
 		http.Error(w, "worker 0 has another key", http.StatusForbidden)
 		return
 	}
@@ -251,7 +253,9 @@ func (s *Server) answer(ctx context.Context, question []byte) (code int, answer 
 		return http.StatusConflict, []byte("you have said something else since") // it was overtaken on its way
 	}
 	same := before.same(m.Status)
-	s.workers[m.Status.Worker] = contact{status: m.Status, knows: m.Knows, challenge: m.Challenge, word: m.Word, at: time.Now()}
+	s.workers[m.Status.Worker] = contact{
+		status: m.Status, knows: m.Knows, challenge: m.Challenge, word: m.Word, at: time.Now(),
+	}
 	s.mu.Unlock()
 	if !same {
 		s.hear(m.Status)
@@ -344,7 +348,8 @@ type Client struct {
 // NewClient makes a client that speaks to the worker 0 at this address, host:port. It says nothing until it has a key.
 func NewClient(workload, address string) *Client {
 	return &Client{
-		address: address, workload: workload, voice: rand.Text(), Retry: time.Second, heard: time.Now(), changed: make(chan struct{}),
+		address: address, workload: workload, voice: rand.Text(), Retry: time.Second,
+		heard: time.Now(), changed: make(chan struct{}),
 		http: &http.Client{Timeout: holds + 15*time.Second, Transport: &http.Transport{
 			Proxy: nil, DialContext: (&net.Dialer{Timeout: 3 * time.Second}).DialContext, MaxIdleConnsPerHost: 2,
 		}},
@@ -374,8 +379,8 @@ func (c *Client) Heard() time.Time {
 	return c.heard
 }
 
-// Run speaks until ctx ends. Tell gets every plan; fail gets the first failure of a row, the first answer in it that is not
-// believed, and nil at its end.
+// Run speaks until ctx ends. Tell gets every plan; fail gets the first failure of a row, the first answer in it that is
+// not believed, and nil at its end.
 func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error)) {
 	knows, over, failed, doubted := "", false, false, false
 	for ctx.Err() == nil {
@@ -461,7 +466,8 @@ var ErrUnsigned = errors.New("its answer is not believed")
 
 var errNoKey = errors.New("worker 0: there is no key to speak to it")
 
-// ask says what there is to say. Worker 0 answers with a challenge where it does not know this voice yet: then it is said again.
+// ask says what there is to say. Worker 0 answers with a challenge where it does not know this voice yet: then it is
+// said again.
 func (c *Client) ask(ctx context.Context, knows string) (p agree.Plan, err error) {
 	for range 3 { // another life of this worker's crew may speak at the same time
 		key, question, err := c.question(knows)
@@ -508,10 +514,12 @@ func (c *Client) post(ctx context.Context, key Key, question []byte) (code int, 
 	}
 	switch signed := res.Header.Get(signatureHeader); {
 	case signed == "":
-		return 0, nil, fmt.Errorf("%w: it is not signed: at %s is an older pitcrew, one with another key, or another program (answer %d: %.100q)",
+		return 0, nil, fmt.Errorf(
+			"%w: it is not signed: at %s is an older pitcrew, one with another key, or another program (answer %d: %.100q)",
 			ErrUnsigned, c.address, res.StatusCode, bytes.TrimSpace(answer))
 	case !key.signed(signed, answerDomain, []byte(signature), []byte(strconv.Itoa(res.StatusCode)), answer):
-		return 0, nil, fmt.Errorf("%w: it is not signed for this question with this worker's key: at %s is a pitcrew with another key, or another program",
+		return 0, nil, fmt.Errorf(
+			"%w: it is not signed for this question with this worker's key: at %s is another pitcrew, or another program",
 			ErrUnsigned, c.address)
 	}
 	return res.StatusCode, answer, nil

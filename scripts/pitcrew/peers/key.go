@@ -35,7 +35,8 @@ func NewKey() Key {
 	return k
 }
 
-// sign returns the signature of parts. Each part is preceded by its length, so that no two lists of parts read the same.
+// sign returns the signature of parts. Each part is preceded by its length, so that no two lists of parts read the
+// same.
 func (k Key) sign(domain string, parts ...[]byte) string {
 	m := hmac.New(sha256.New, k)
 	for _, p := range append([][]byte{[]byte(domain)}, parts...) {
@@ -56,8 +57,8 @@ type keyObject struct {
 	Key    Key `json:"key"`
 }
 
-// Key is the key beside the checkpoints. Where there is none it makes one; of several crews at once the first wins, and all
-// others read its key.
+// Key is the key beside the checkpoints. Where there is none it makes one; of several crews at once the first wins, and
+// all others read its key.
 func (b Board) Key(ctx context.Context) (Key, error) {
 	k, err := b.ReadKey(ctx)
 	if !errors.Is(err, checkpoint.ErrNotExist) {
@@ -74,7 +75,7 @@ func (b Board) ReadKey(ctx context.Context) (Key, error) {
 	uri := b.keyURI()
 	o, err := b.Store.Get(ctx, uri)
 	if errors.Is(err, checkpoint.ErrPermission) {
-		return nil, fmt.Errorf("%w: it is readable by one user alone: run all crews as that user, or give each --peer-key", err)
+		return nil, fmt.Errorf("%w: its owner alone may read it: run all crews as that user, or give each --peer-key", err)
 	}
 	if err != nil {
 		return nil, err
@@ -82,7 +83,8 @@ func (b Board) ReadKey(ctx context.Context) (Key, error) {
 	var k keyObject
 	switch err := json.Unmarshal(o.Content, &k); {
 	case err == nil && k.Schema > events.Schema:
-		return nil, fmt.Errorf("%s has schema %d, and this release reads up to %d: upgrade this worker's pitcrew", uri, k.Schema, events.Schema)
+		return nil, fmt.Errorf("%s has schema %d, and this release reads up to %d: upgrade this worker's pitcrew",
+			uri, k.Schema, events.Schema)
 	case err != nil || k.Schema < 1 || len(k.Key) != keyBytes:
 		// The text of the error could hold a part of the key.
 		return nil, fmt.Errorf("%s holds no key: delete it, and the crews make another", uri)

@@ -123,8 +123,8 @@ func TestForgedWordsChangeNothing(t *testing.T) {
 	}
 }
 
-// TestAWordOfAFormerLifeIsNotHeardAgain: of the crew of worker 1, or of worker 0. It said then that nothing runs there, which would
-// restart all workers now.
+// TestAWordOfAFormerLifeIsNotHeardAgain: of the crew of worker 1, or of worker 0. It said then that nothing runs there,
+// which would restart all workers now.
 func TestAWordOfAFormerLifeIsNotHeardAgain(t *testing.T) {
 	e := newEar()
 	former := message{Voice: "a", Word: 1, Status: agree.Status{Phase: agree.Idle}}
@@ -196,8 +196,8 @@ func client(t *testing.T, k Key, h http.Handler) *Client {
 	return c
 }
 
-// TestAnAnswerToAnotherQuestionIsNotBelieved: whoever listens at worker 0's port may have seen real answers: the end of another
-// training in the same directory, the end that another worker was told, a challenge.
+// TestAnAnswerToAnotherQuestionIsNotBelieved: whoever listens at worker 0's port may have seen real answers: the end of
+// another training in the same directory, the end that another worker was told, a challenge.
 func TestAnAnswerToAnotherQuestionIsNotBelieved(t *testing.T) {
 	e := newEar()
 	e.Publish(agree.Plan{Version: "a.2", Over: true})
@@ -221,8 +221,8 @@ func TestAnAnswerToAnotherQuestionIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestAReplayedEndEndsNobody: a worker that runs asks a fake worker 0 again and again, takes nothing from it, and goes on when the
-// real one is back.
+// TestAReplayedEndEndsNobody: a worker that runs asks a fake worker 0 again and again, takes nothing from it, and goes
+// on when the real one is back.
 func TestAReplayedEndEndsNobody(t *testing.T) {
 	e := newEar()
 	e.Publish(agree.Plan{Version: "a.2", Over: true})
@@ -303,13 +303,13 @@ func TestRefusedWordsAreNotToldInAFlood(t *testing.T) {
 		r.RemoteAddr = fmt.Sprintf("10.0.0.%d:1", n)
 		e.ServeHTTP(httptest.NewRecorder(), r)
 	}
-	if len(e.refused) != refusedMost || !strings.HasPrefix(e.refused[0], "10.0.0.0 speaks unsigned: its pitcrew is older") {
+	if len(e.refused) != refusedMost || !strings.HasPrefix(e.refused[0], "10.0.0.0 speaks unsigned, and is not heard: its pitcrew is older") {
 		t.Errorf("%d: %q", len(e.refused), e.refused)
 	}
 }
 
-// TestWhatWasOvertakenOnItsWayIsNotHeard: a worker that has something new to say gives up what it was saying, and both may
-// arrive in either order.
+// TestWhatWasOvertakenOnItsWayIsNotHeard: a worker that has something new to say gives up what it was saying, and both
+// may arrive in either order.
 func TestWhatWasOvertakenOnItsWayIsNotHeard(t *testing.T) {
 	e := newEar()
 	challenge := func(voice string) string { return e.say(t, message{Voice: voice}).Body.String() }

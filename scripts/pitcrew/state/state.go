@@ -1,5 +1,5 @@
-// Package state keeps what has to outlive a process in small files of JSON. Its files are opened without following a link: where
-// other users may write into the folder, a link there leads to a file of their choice.
+// Package state keeps what has to outlive a process in small files of JSON. Its files are opened without following a
+// link: where other users may write into the folder, a link there leads to a file of their choice.
 package state
 
 import (
