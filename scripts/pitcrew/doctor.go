@@ -30,6 +30,7 @@ import (
 	"pitstop.internal/scripts/pitcrew/child"
 	"pitstop.internal/scripts/pitcrew/crew"
 	"pitstop.internal/scripts/pitcrew/peers"
+	"pitstop.internal/scripts/pitcrew/state"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/topology"
 )
@@ -93,6 +94,7 @@ func (d *doctor) examine(ctx context.Context, args []string, out io.Writer) erro
 		d.directory(ctx)
 		d.reports(ctx)
 		d.peers(ctx)
+		d.words(ctx)
 	}
 	d.kernel()
 	d.program(args)
@@ -302,7 +304,7 @@ func (d *doctor) kernel() {
 		return
 	}
 	probe := filepath.Join(dir, ".doctor")
-	if err := os.WriteFile(probe, nil, 0o600); err != nil {
+	if err := state.Replace(probe, nil); err != nil {
 		d.add(failing, "state", "%v (--state)", err)
 		return
 	}

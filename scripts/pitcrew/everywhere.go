@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -95,6 +96,9 @@ func (i *installation) everywhere(ctx context.Context, given []string, out io.Wr
 	if err := follow(s.gcloud(ctx, "scp", self, s.node+":"+copied, "--worker=all"), out); err != nil {
 		return err
 	}
+	if err := i.sendKey(ctx, s, out); err != nil {
+		return err
+	}
 	if err := follow(s.gcloud(ctx, "ssh", s.node, "--worker=all", "--command="+command), out); err != nil {
 		return err
 	}
@@ -105,8 +109,29 @@ func (i *installation) everywhere(ctx context.Context, given []string, out io.Wr
 	return i.nextLife(ctx, s, unit, out)
 }
 
-// copied is what this program is called in the home directory of each worker for as long as it installs.
-const copied = "pitcrew.install"
+// copied is what this program is called in the home directory of each worker for as long as it installs, copiedKey the
+// key.
+const (
+	copied    = "pitcrew.install"
+	copiedKey = copied + ".key"
+)
+
+// sendKey copies the key to every worker: a file, because every user of a machine sees the words of a command.
+func (i *installation) sendKey(ctx context.Context, s target, out io.Writer) error {
+	if i.key == nil {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "pitcrew-install-")
+	if err != nil {
+		return exit{crew.CodeFailed, err}
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a folder in the temporary one
+	path := filepath.Join(dir, copiedKey)
+	if err := os.WriteFile(path, append(slices.Clone(i.key), '\n'), 0o600); err != nil {
+		return exit{crew.CodeFailed, err}
+	}
+	return follow(s.gcloud(ctx, "scp", path, s.node+":"+copiedKey, "--worker=all"), out)
+}
 
 // remote is what each worker runs: this very command without --all-workers, where the command stands here and with the same PATH.
 func (i *installation) remote(given []string) (string, error) {
@@ -133,6 +158,11 @@ func (i *installation) remote(given []string) (string, error) {
 	add("name", i.name)
 	add("env-file", i.envFile)
 	add("root", i.root)
+	key := ""
+	if i.key != nil {
+		words = append(words, `--peer-key="$k"`)
+		key = ` && chmod 0600 "$k"`
+	}
 	if !i.start {
 		words = append(words, "--start=false")
 	}
@@ -140,7 +170,8 @@ func (i *installation) remote(given []string) (string, error) {
 	for _, w := range given {
 		words = append(words, shell(w))
 	}
-	return fmt.Sprintf(`p=$HOME/%s; chmod 0755 "$p" && cd %s && %s; code=$?; rm -f "$p"; exit $code`, copied, shell(cwd), strings.Join(words, " ")), nil
+	return fmt.Sprintf(`p=$HOME/%s; k=$HOME/%s; chmod 0755 "$p"%s && cd %s && %s; code=$?; rm -f "$p" "$k"; exit $code`,
+		copied, copiedKey, key, shell(cwd), strings.Join(words, " ")), nil
 }
 
 // shell writes a word so that a shell reads just that.

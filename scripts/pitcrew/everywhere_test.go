@@ -34,7 +34,7 @@ update)
 scp) for w in 0 1 2 3; do mkdir -p "$TPU/$w"; cp "$5" "$TPU/$w/${6#*:}"; done ;;
 ssh)
 	for a in "$@"; do case "$a" in --command=*) command=${a#--command=} ;; esac; done
-	for w in 0 1 2 3; do HOME=$TPU/$w sh -c "$command" || exit $?; done ;;
+	for w in 0 1 2 3; do HOME=$TPU/$w STATE_DIRECTORY=$TPU/$w/state sh -c "$command" || exit $?; done ;;
 esac
 `
 
@@ -93,7 +93,7 @@ func TestInstallOnAllWorkers(t *testing.T) {
 			t.Errorf("worker %d: what was copied is left", w)
 		}
 	}
-	if calls := read(t, filepath.Join(dir, "calls")); strings.Contains(calls, "update") || strings.Contains(calls, "--internal-ip") || strings.Count(calls, "--zone=us-west4-a") != 2 {
+	if calls := read(t, filepath.Join(dir, "calls")); strings.Contains(calls, "update") || strings.Contains(calls, "--internal-ip") || strings.Count(calls, "--zone=us-west4-a") != 3 {
 		t.Error(calls)
 	}
 }

@@ -4,10 +4,12 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	_ "embed"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -15,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 	"time"
@@ -23,6 +26,7 @@ import (
 
 	"pitstop.internal/scripts/pitcrew/child"
 	"pitstop.internal/scripts/pitcrew/crew"
+	"pitstop.internal/scripts/pitcrew/peers"
 )
 
 //go:embed examples/pitcrew.service
@@ -36,7 +40,11 @@ type installation struct {
 	from string
 	// all installs on every worker of the TPU that node, zone and project name; replace has a start-up script of somebody
 	// else's replaced.
-	all, replace        bool
+	all, replace bool
+	// peerKey is a file with the key of the workers. With all there is a new one where none is named, unless the flags
+	// of run name one; key is its content.
+	peerKey             string
+	key                 peers.Key
 	node, zone, project string
 	// Flags are those of run, as given behind --run-flags; Command is the training's.
 	runFlags []string
@@ -71,6 +79,7 @@ func installCommand() *cobra.Command {
 	f.StringVar(&i.envFile, "env-file", "", "a file of NAME=VALUE lines for the environment; secrets belong there and not into the unit")
 	f.StringVar(&i.name, "name", "pitcrew", "the name of the unit")
 	f.StringVar(&i.from, "from", "", "the program in a bucket, gs://BUCKET/OBJECT: for a start-up script that does the same on the next machine")
+	f.StringVar(&i.peerKey, "peer-key", "", "a file with the key of the workers, to be placed where run looks for it; --all-workers makes one")
 	f.BoolVar(&i.all, "all-workers", false, "on every worker of the slice, through gcloud; with --from for its next life, too")
 	f.StringVar(&i.node, "node", "", "with --all-workers, which TPU, if it is not this machine's")
 	f.StringVar(&i.zone, "zone", "", "likewise its zone")
@@ -121,6 +130,9 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 	if !unitName.MatchString(i.name) {
 		return usage("--name %s: letters, digits, and - _ . @", i.name)
 	}
+	if err := i.takeKey(check.peerKey != ""); err != nil {
+		return err
+	}
 	if i.all {
 		return i.everywhere(ctx, given, out)
 	}
@@ -141,6 +153,10 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 				return err
 			}
 		}
+		if i.key != nil {
+			_, err := fmt.Fprintf(out, "# %s\nthe key in %s\n", i.keyPath(), i.peerKey)
+			return err
+		}
 		return nil
 	}
 	starts := i.start && i.root == ""
@@ -149,7 +165,7 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 			return exit{crew.CodeFailed, fmt.Errorf("nothing was installed: %w; without systemd call pitcrew run, in a container as its entrypoint", err)}
 		}
 	}
-	if err := i.write(files, out); err != nil {
+	if err := errors.Join(i.write(files, out), i.placeKey(out)); err != nil {
 		return exit{crew.CodeFailed, err}
 	}
 	if starts {
@@ -283,6 +299,78 @@ func (i *installation) write(files []file, out io.Writer) error {
 	return nil
 }
 
+// takeKey reads the key that is to be placed, or makes it.
+func (i *installation) takeKey(runHasOne bool) error {
+	switch {
+	case i.peerKey != "":
+		owners := []int{os.Geteuid(), 0}
+		if uid, err := strconv.Atoi(os.Getenv("SUDO_UID")); err == nil {
+			owners = append(owners, uid) // the person's own
+		}
+		var err error
+		if i.key, err = readKeyFile(i.peerKey, owners...); err != nil {
+			return usage("--peer-key: %v", err)
+		}
+	case i.all && !runHasOne:
+		i.key = []byte(rand.Text() + rand.Text())
+	}
+	return nil
+}
+
+// keyPath is where the unit's crew looks for the key: in the folder that systemd makes for it, or in its user's.
+func (i *installation) keyPath() string {
+	if i.user {
+		return keyFile()
+	}
+	return "/var/lib/pitcrew/key"
+}
+
+// placeKey writes the key for the unit's user alone. The folder is that user's, who could put a link there: the file is
+// made anew and belongs to the user before it has its name.
+func (i *installation) placeKey(out io.Writer) error {
+	if i.key == nil {
+		return nil
+	}
+	path := filepath.Join(i.root, i.keyPath())
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // as systemd makes it
+		return err
+	}
+	temp := path + ".new"
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(slices.Clone(i.key), '\n'))
+	if err == nil && !i.user {
+		err = give(f, i.runAs())
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "wrote %s\n", path)
+	return err
+}
+
+// give makes a file a user's.
+func give(f *os.File, name string) error {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return err
+	}
+	uid, uerr := strconv.Atoi(u.Uid)
+	gid, gerr := strconv.Atoi(u.Gid)
+	if err := errors.Join(uerr, gerr); err != nil {
+		return err
+	}
+	return f.Chown(uid, gid)
+}
+
 // begin has systemd start the unit; an older one that runs goes by its old text until it is started anew.
 func (i *installation) begin(ctx context.Context, out io.Writer) error {
 	for _, args := range [][]string{{"daemon-reload"}, {"enable", i.name}, {"restart", i.name}} {
@@ -316,7 +404,10 @@ func (i *installation) carried() string {
 	if i.envFile != "" {
 		text += ", and so has " + i.envFile + ", without which systemd does not start it"
 	}
-	return text + ": in the image, or fetched by the same script before pitcrew is.\n"
+	return text + `: in the image, or fetched by the same script before pitcrew is.
+No key is in the script, because every user of a machine reads its metadata: the workers of the next life use the key
+beside the checkpoints. Without a checkpoint directory fetch one, too.
+`
 }
 
 // advise says what is left to do elsewhere.
@@ -329,6 +420,8 @@ func (i *installation) advise(unit string, out io.Writer) error {
 On every other worker of the slice, the same command; or all at once with --all-workers:
   gcloud compute tpus tpu-vm scp pitcrew NODE: --zone=ZONE --worker=all
   gcloud compute tpus tpu-vm ssh NODE --zone=ZONE --worker=all --command='%s'
+The workers speak to each other under the key beside the checkpoints. To give them one of their own, or where there is
+no checkpoint directory, call it on each with --peer-key and the same file; --all-workers does so.
 `, command)
 	if i.from == "" {
 		text += "The next life of the TPU has an empty disk: put pitcrew into a bucket and give --from gs://BUCKET/OBJECT for its start-up script.\n"

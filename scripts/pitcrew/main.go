@@ -70,7 +70,7 @@ func commands() *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.AddCommand(runCommand(), scaleCommand(), doctorCommand(), installCommand())
+	root.AddCommand(runCommand(), scaleCommand(), doctorCommand(), installCommand(), reachCommand())
 	return root
 }
 

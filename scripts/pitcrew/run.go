@@ -41,6 +41,7 @@ type flags struct {
 	directory, workload, state, metadata, node, host, project, zone, accelerator string
 	worker, slice, slices, port                                                  int
 	peers                                                                        []string
+	peerKey                                                                      string
 	rules                                                                        restart.Policy
 	times                                                                        crew.Times
 	signal, saveCommand, onMaintenance, afterSave, giveUp                        string
@@ -97,6 +98,8 @@ func (f *flags) define(c *cobra.Command) {
 	s.IntVar(&f.slice, "slice", -1, "likewise the index of this slice in a Multislice")
 	s.IntVar(&f.slices, "slices", 0, "likewise the number of slices")
 	s.IntVar(&f.port, "peer-port", peers.DefaultPort, "the port on which worker 0 hears the others")
+	s.StringVar(&f.peerKey, "peer-key", "", "a file with the key under which the workers speak, the same on all; if not given, "+
+		"key in the folder of all state directories, and without that the key beside the checkpoints")
 	s.BoolVarP(&f.verbose, "verbose", "v", false, "say more")
 	s.StringVar(&f.storage, "storage-endpoint", "", "another Cloud Storage, for tests")
 	s.StringVar(&f.logs, "logging-endpoint", "", "another Cloud Logging, for tests")
@@ -317,14 +320,7 @@ func speak(to io.Writer) (say func(format string, a ...any), said func()) {
 // identify finds out which machine this is. On a machine of Google's it waits for the metadata server: without it the crew
 // does not know which worker it is, unless an earlier crew wrote it down.
 func (f *flags) identify(ctx context.Context, o *crew.Options, signals <-chan os.Signal) error {
-	host := metadata.Host()
-	switch f.metadata {
-	case "auto":
-	case "none":
-		host = ""
-	default:
-		host = f.metadata
-	}
+	host := f.server()
 	o.Machine = metadata.Local()
 	if host != "" {
 		o.Metadata = metadata.New(host)
@@ -364,6 +360,17 @@ func (f *flags) identify(ctx context.Context, o *crew.Options, signals <-chan os
 		return usage("worker %d of %d, slice %d of %d: they count from 0", m.Worker, m.Workers, m.Slice, m.Slices)
 	}
 	return nil
+}
+
+// server is the metadata server; empty is none.
+func (f *flags) server() string {
+	switch f.metadata {
+	case "auto":
+		return metadata.Host()
+	case "none":
+		return ""
+	}
+	return f.metadata
 }
 
 // identityWait is how long the metadata server may keep a crew waiting that knows its machine from before.
@@ -451,6 +458,11 @@ func (f *flags) settle(o *crew.Options) (unlock func(), err error) {
 			return nil, usage("--report cloud takes a project, a zone and a node: give --project, --zone and --node")
 		}
 		o.Send = report.NewCloud(m, f.logging()...).Send
+	}
+	if m.Workers > 1 {
+		if o.Key, err = f.key(m, o.Directory); err != nil {
+			return nil, exit{crew.CodeUsage, err}
+		}
 	}
 	if unlock, err = f.seat(o); err != nil {
 		return nil, err

@@ -745,7 +745,7 @@ func TestWorkersEndWithoutWorker0(t *testing.T) {
 func TestASliceThatWaitsSaysForWhom(t *testing.T) {
 	t.Parallel()
 	peers := fmt.Sprintf("127.0.0.1:%d,127.0.0.1:%d", freePort(t), freePort(t))
-	p := launch(t, []string{"--worker=0", "--worker-silence=400ms", "--peers=" + peers}, []string{"true"})
+	p := launch(t, []string{"--worker=0", "--worker-silence=400ms", "--peers=" + peers, "--peer-key=" + keyFileOf(t, aKey, 0o600)}, []string{"true"})
 	_, second, _ := strings.Cut(peers, ",")
 	until(t, "it says so", func() bool {
 		return strings.Contains(p.output(), "all workers: 1 of 2 are not heard: 1 ("+second+")\n")

@@ -16,6 +16,7 @@ import (
 	"pitstop.internal/scripts/pitcrew/crew"
 	"pitstop.internal/scripts/pitcrew/metadata"
 	"pitstop.internal/scripts/pitcrew/peers"
+	"pitstop.internal/scripts/pitcrew/state"
 )
 
 // seat takes the state directory: one crew has it at a time.
@@ -108,14 +109,31 @@ func lockFolder(dir string) (unlock func(), err error) {
 			continue
 		}
 		var f *os.File
-		if f, err = lockFile(filepath.Join(dir, "lock")); err == nil {
+		if err = refuseLink(dir); err == nil {
+			f, err = lockIn(dir, "lock")
+		}
+		if err == nil {
 			return func() { _ = f.Close() }, nil //nolint:errcheck // the process ends
 		}
-		if errors.As(err, new(busyError)) {
+		if errors.As(err, new(busyError)) || errors.As(err, new(state.LinkError)) {
 			break
 		}
 	}
 	return nil, err
+}
+
+// refuseLink refuses a folder that is a link in a folder where others may write. Elsewhere a link is its owner's own.
+func refuseLink(dir string) error {
+	dir = filepath.Clean(dir)
+	info, err := os.Lstat(dir)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return err
+	}
+	above, err := os.Stat(filepath.Dir(dir))
+	if err == nil && above.Mode().Perm()&0o022 != 0 {
+		return state.LinkError{Path: dir}
+	}
+	return err
 }
 
 // removeFolder takes a locked folder away. The next crew may make it anew at once, so it goes by another name first.
@@ -126,9 +144,24 @@ func removeFolder(dir string) {
 	}
 }
 
-// lockFile takes the lock of a file, which goes with the last process that holds it.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o644) //nolint:gosec // whoever else trains here has to see it
+// lockIn takes the lock of a file in a folder.
+func lockIn(dir, name string) (*os.File, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // the file stays open
+	return lockFile(root, name)
+}
+
+// lockFile takes the lock of a file, which goes with the last process that holds it. It follows no link: where others
+// may write, one leads to a file of their choice.
+func lockFile(dir *os.Root, name string) (*os.File, error) {
+	path := filepath.Join(dir.Name(), name)
+	if info, err := dir.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return nil, state.LinkError{Path: path}
+	}
+	f, err := dir.OpenFile(name, os.O_RDONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +175,7 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if there, err := os.Stat(path); err != nil || !os.SameFile(mine, there) {
+	if there, err := dir.Lstat(name); err != nil || !os.SameFile(mine, there) {
 		return nil, errors.Join(fs.ErrNotExist, f.Close()) // it was removed before it was ours
 	}
 	return f, nil
@@ -156,13 +189,30 @@ func hold(dir string, m metadata.Machine, what string) (*os.File, error) {
 	if !ok {
 		return lockName(fmt.Sprintf("%x", sha256.Sum256([]byte(dir+"|"+name)))[:24])
 	}
-	path = filepath.Join(path, peers.Folder, name+".lock")
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // others read checkpoints
-		return nil, fmt.Errorf("checkpoint directory: %w", err)
-	}
-	f, err := lockFile(path)
+	f, err := lockBeside(path, name+".lock")
 	if err != nil {
 		return nil, fmt.Errorf("lock of the checkpoint directory: %w", err)
 	}
 	return f, nil
+}
+
+// lockBeside takes a lock in the crews' folder of a checkpoint directory, which is no link.
+func lockBeside(directory, name string) (*os.File, error) {
+	root, err := os.OpenRoot(directory)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // the file stays open
+	if err := root.Mkdir(peers.Folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if info, err := root.Lstat(peers.Folder); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return nil, state.LinkError{Path: filepath.Join(directory, peers.Folder)}
+	}
+	folder, err := root.OpenRoot(peers.Folder)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close() //nolint:errcheck // likewise
+	return lockFile(folder, name)
 }

@@ -52,6 +52,9 @@ func (f *Files) resolve(op, uri string) (string, error) {
 	if !within(f.root, p) {
 		return "", invalid(op, uri, "it is outside of %s", f.root)
 	}
+	if link := linkOfCrews(p); link != "" {
+		return "", invalid(op, uri, "%s is a link, and crews follow none, because another user may have made it: remove it", link)
+	}
 	if f.root == string(filepath.Separator) {
 		return p, nil
 	}
@@ -70,6 +73,24 @@ func (f *Files) resolve(op, uri string) (string, error) {
 			return "", fileFailed(op, uri, err)
 		}
 	}
+}
+
+// linkOfCrews is the first link on the way from the folder of the crews to a path in it; empty is none. Where other
+// users may write into a checkpoint directory, a link there would lead a crew of root's to a file of their choice.
+func linkOfCrews(p string) string {
+	const separator = string(filepath.Separator)
+	before, rest, found := strings.Cut(p+separator, separator+CrewName+separator)
+	if !found {
+		return ""
+	}
+	for _, name := range strings.Split(CrewName+separator+rest, separator) {
+		before += separator + name
+		info, err := os.Lstat(before) //nolint:gosec // resolve keeps it in the root
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return before
+		}
+	}
+	return ""
 }
 
 func within(root, p string) bool {
@@ -227,7 +248,11 @@ func (f *Files) replace(ctx context.Context, p string, content []byte, generatio
 	if err != nil {
 		return 0, err
 	}
-	written, err := f.fill(temp, content, max(present, lastGiven(lock)), lock)
+	mode := fs.FileMode(0o644) // the training may run as another user, and has to read it
+	if filepath.Base(p) == CrewKeyName && filepath.Base(filepath.Dir(p)) == CrewName {
+		mode = 0o600
+	}
+	written, err := f.fill(temp, content, mode, max(present, lastGiven(lock)), lock)
 	if err == nil && !f.Behind {
 		err = temp.Sync()
 	}
@@ -252,12 +277,11 @@ func (f *Files) replace(ctx context.Context, p string, content []byte, generatio
 
 // fill writes the new content and gives it a generation above every earlier one of the directory, the deleted ones
 // too: otherwise a writer that remembers a file from before its deletion could take the new one for it.
-func (f *Files) fill(temp *os.File, content []byte, after int64, lock *os.File) (int64, error) {
+func (f *Files) fill(temp *os.File, content []byte, mode fs.FileMode, after int64, lock *os.File) (int64, error) {
 	if _, err := temp.Write(content); err != nil {
 		return 0, err
 	}
-	// The training may run as another user, and has to read it.
-	if err := temp.Chmod(0o644); err != nil {
+	if err := temp.Chmod(mode); err != nil {
 		return 0, err
 	}
 	want := max(f.now().UnixNano(), after+1)
@@ -346,8 +370,13 @@ func (f *Files) remove(ctx context.Context, p string, generation int64) error {
 // lock opens the lock file of a directory and waits until it is ours; closing it gives it up, and so does the death of
 // the process.
 func (f *Files) lock(ctx context.Context, dir string) (*os.File, error) {
-	file, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // others read it
+	name := filepath.Join(dir, lockName)
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|noFollow, 0o644) //nolint:gosec // others read it
 	if err != nil {
+		info, lerr := os.Lstat(name) //nolint:gosec // resolve keeps it in the root
+		if lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return nil, fmt.Errorf("%s is a link, where the numbers of writes are kept in a file: remove it: %w", name, ErrInvalid)
+		}
 		return nil, err
 	}
 	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {

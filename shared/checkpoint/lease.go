@@ -19,6 +19,9 @@ const LeaseName = events.LeaseObject
 // CrewName is the folder, beside the checkpoints, in which crews leave word for each other.
 const CrewName = "pitstop-crew"
 
+// CrewKeyName is the object in CrewName that holds the key under which crews speak. Files lets its owner alone read it.
+const CrewKeyName = "key.json"
+
 // Why a lease is not read or not written; the error says more.
 var (
 	// ErrStale says that the lease in place is newer than the one to write, or that another one of the same epoch and

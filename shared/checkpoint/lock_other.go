@@ -8,6 +8,9 @@ import (
 	"runtime"
 )
 
+// noFollow has a file opened only where it is no link; here nothing is written in any case.
+const noFollow = 0
+
 // tryLock refuses: without a lock two writers could both win.
 func tryLock(*os.File) (bool, error) {
 	return false, fmt.Errorf("no advisory file locks on %s: %w", runtime.GOOS, ErrInvalid)

@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// noFollow has a file opened only where it is no link.
+const noFollow = syscall.O_NOFOLLOW
+
 // tryLock takes the advisory lock of an open file, unless another open file holds it.
 func tryLock(f *os.File) (bool, error) {
 	for {

@@ -773,3 +773,68 @@ func TestMuxPicksByScheme(t *testing.T) {
 		t.Errorf("error %q, want %q", err, want)
 	}
 }
+
+// TestCrewsFollowNoLink: where others may write into a checkpoint directory, a link in the crews' folder, or in its
+// place, leads to a file of their choice. A directory that is reached by a link, and checkpoints that are links, are
+// their owner's own.
+func TestCrewsFollowNoLink(t *testing.T) {
+	const secret = `{"a":1}`
+	for _, c := range []struct {
+		name, link, uri string
+		refused         bool
+	}{
+		{"the folder", "run/" + CrewName, "run/" + CrewName + "/holder.json", true},
+		{"a folder in it", "run/" + CrewName + "/attempt-000001", "run/" + CrewName + "/attempt-000001/holder.json", true},
+		{"a file in it", "run/" + CrewName + "/holder.json", "run/" + CrewName + "/holder.json", true},
+		{"a directory of such a name", "run/" + CrewName + "-1", "run/" + CrewName + "-1/holder.json", false},
+		{"a checkpoint", "run/40", "run/40/holder.json", false},
+	} {
+		root, target := t.TempDir(), t.TempDir()
+		if strings.HasSuffix(c.link, ".json") {
+			target = filepath.Join(target, "holder.json")
+		}
+		victim := strings.TrimSuffix(target, "/holder.json") + "/holder.json"
+		link := filepath.Join(root, c.link)
+		if err := errors.Join(os.WriteFile(victim, []byte(secret), 0o600), os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(target, link)); err != nil {
+			t.Fatal(err)
+		}
+		s := NewFiles("/", time.Now)
+		uri := "file://" + filepath.Join(root, c.uri)
+		o, err := s.Get(t.Context(), uri)
+		if refused := errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), link+" is a link"); refused != c.refused || refused == (string(o.Content) == secret) {
+			t.Errorf("%s: get: %q, %v", c.name, o.Content, err)
+		}
+		if !c.refused {
+			continue
+		}
+		info, err := os.Stat(victim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, created := s.Put(t.Context(), strings.Replace(uri, "holder", "new", 1), []byte("x"), 0)
+		_, replaced := s.Put(t.Context(), uri, []byte("x"), generationOf(info))
+		if deleted := s.Delete(t.Context(), uri, generationOf(info)); deleted == nil || replaced == nil || created == nil && c.name != "a file in it" {
+			t.Errorf("%s: %v, %v, %v", c.name, created, replaced, deleted)
+		}
+		names, derr := os.ReadDir(filepath.Dir(victim))
+		if raw, err := os.ReadFile(victim); err != nil || derr != nil || string(raw) != secret || len(names) != 1 {
+			t.Errorf("%s: %q, %v, %v: the link was followed", c.name, raw, names, err)
+		}
+	}
+}
+
+// TestALockThatIsALinkIsNotWrittenTo: the store writes a number into its lock.
+func TestALockThatIsALinkIsNotWrittenTo(t *testing.T) {
+	root, victim := t.TempDir(), filepath.Join(t.TempDir(), "victim")
+	link := filepath.Join(root, lockName)
+	if err := errors.Join(os.WriteFile(victim, []byte("precious"), 0o600), os.Symlink(victim, link)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := NewFiles("/", time.Now).Put(t.Context(), "file://"+root+"/a.json", []byte("x"), 0)
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), link+" is a link") {
+		t.Error(err)
+	}
+	if raw, err := os.ReadFile(victim); err != nil || string(raw) != "precious" {
+		t.Errorf("%q, %v", raw, err)
+	}
+}

@@ -55,6 +55,8 @@ type Options struct {
 	// Listener is worker 0's ear; Leader is worker 0's address for the others.
 	Listener net.Listener
 	Leader   string
+	// Key signs what the workers say to each other; without one it is the key beside the checkpoints.
+	Key peers.Key
 
 	Rules restart.Policy
 	Times Times
@@ -132,11 +134,14 @@ type crew struct {
 	memory agree.Memory
 	server *peers.Server
 	client *peers.Client
-	plan   agree.Plan
-	board  peers.Board
-	out    outside
-	scale  scaling
-	spool  *report.Spool
+	// key is the one under which the workers speak, and doubted says that words were not believed under it.
+	key     peers.Key
+	doubted bool
+	plan    agree.Plan
+	board   peers.Board
+	out     outside
+	scale   scaling
+	spool   *report.Spool
 
 	keeper   child.Keeper
 	child    *child.Child
@@ -282,25 +287,77 @@ func (c *crew) open() error {
 	if err := c.adopt(); err != nil {
 		c.Say("%v; a training that still runs is not adopted", err)
 	}
+	c.meet()
+	return nil
+}
+
+// meet prepares what the workers of a slice say to each other. Nothing is said or heard before there is a key.
+func (c *crew) meet() {
+	slice := fmt.Sprintf("%s, slice %d", c.Workload, c.Machine.Slice)
 	switch {
 	case c.leader == nil:
-		c.client = peers.NewClient(c.Workload, c.Leader)
+		c.client = peers.NewClient(slice, c.Leader)
 		c.client.Say(c.status)
-		go c.client.Run(c.ctx, func(p agree.Plan) { c.post(func() { c.plan = p; c.readLease() }) }, func(err error) {
-			c.post(func() { c.fault("worker 0", err) })
-		})
 	case c.Listener != nil:
-		c.server = peers.NewServer(c.Workload, c.Machine.Peers, func(s agree.Status) {
+		c.server = peers.NewServer(slice, c.Machine.Peers, func(s agree.Status) {
 			c.post(func() { c.leader.Hear(c.clock(), s) })
 		})
 		c.server.Hold = min(c.server.Hold, c.Times.Silent/4, c.Times.Unread/8)
+		c.server.Refused = func(err error) { c.post(func() { c.Say("%v", err) }) }
+	default:
+		return // it is alone
+	}
+	if c.Key != nil {
+		c.speak(c.Key)
+	}
+}
+
+// readKey reads the key beside the checkpoints until there is one, and again where words are not believed: a person may
+// have deleted it, and another crew made the next.
+func (c *crew) readKey(now time.Time) {
+	c.doubted = c.doubted || c.server != nil && c.server.Doubted()
+	alone := c.client == nil && c.server == nil
+	if alone || c.Key != nil || c.key != nil && !c.doubted || !c.every("key", c.Times.Lease, now) {
+		return
+	}
+	c.once("key", func(ctx context.Context) func() {
+		k, err := c.board.Key(ctx)
+		return func() {
+			c.fault("key of the crews", err)
+			if err == nil {
+				c.speak(k)
+			}
+		}
+	})
+}
+
+// speak has the crew exchange words with the other workers under a key.
+func (c *crew) speak(k peers.Key) {
+	first := c.key == nil
+	c.key = k
+	if c.client != nil {
+		c.client.SetKey(k)
+		if first {
+			go c.client.Run(c.ctx, func(p agree.Plan) {
+				c.post(func() { c.plan = p; c.readLease() })
+			}, func(err error) {
+				c.post(func() {
+					c.fault("worker 0", err)
+					c.doubted = errors.Is(err, peers.ErrUnsigned)
+				})
+			})
+		}
+		return
+	}
+	c.doubted = false
+	c.server.SetKey(k)
+	if first {
 		go func() {
 			if err := c.server.Serve(c.ctx, c.Listener); err != nil {
 				c.post(func() { c.Say("the other workers cannot be heard any more: %v", err) })
 			}
 		}()
 	}
-	return nil
 }
 
 // adopt takes over the training that the last crew left, or its end, unless that has been dealt with.
@@ -417,6 +474,7 @@ func (c *crew) advance(now time.Time) {
 		c.readLease()
 		c.readRequest()
 	}
+	c.readKey(now)
 	c.readStep(now)
 	c.look(now)
 	for range 10 { // the leader and its own worker answer each other

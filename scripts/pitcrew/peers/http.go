@@ -1,5 +1,11 @@
 // Package peers moves what crews say to each other: between the workers of a slice over its network, between the slices
 // of a Multislice through objects beside the checkpoints.
+//
+// Over the network a crew believes only what is signed with the Key that the crews of the slice share. A worker's
+// question is signed as a whole. Worker 0's answer is signed together with the signature of the question, so that it
+// answers no other. Worker 0 gives each voice a challenge, random and never given before, and hears only questions that
+// bear the last one that it gave to that worker, each with a higher word than the one before: a question that was heard
+// once is never heard again.
 package peers
 
 import (
@@ -14,6 +20,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,38 +36,53 @@ const (
 	maxBytes = 256 << 10
 )
 
-// message is what a worker sends: how it is, and the version of the plan that it has. Workload keeps crews apart that met
-// by a wrong address. Voice is one life of a crew, and Word counts what it has said.
+// signatureHeader bears the signature of a question or an answer.
+const signatureHeader = "Pitcrew-Signature"
+
+// message is a worker's question: how it is, and the version of the plan that it has. Workload keeps crews apart that
+// met by a wrong address. Voice is random and names one life of a crew; Word counts its questions. Challenge is worker
+// 0's last one.
 type message struct {
-	Workload string       `json:"workload"`
-	Knows    string       `json:"knows,omitzero"`
-	Voice    string       `json:"voice,omitzero"`
-	Word     int          `json:"word,omitzero"`
-	Status   agree.Status `json:"status"`
+	Workload  string       `json:"workload"`
+	Knows     string       `json:"knows,omitzero"`
+	Voice     string       `json:"voice,omitzero"`
+	Word      int          `json:"word,omitzero"`
+	Challenge string       `json:"challenge,omitzero"`
+	Status    agree.Status `json:"status"`
 }
 
 // Server is worker 0's ear.
 type Server struct {
 	// Hold is how long a worker that has the plan waits for another; it has to be shorter than what counts as silence.
 	Hold time.Duration
+	// Refused is told of words that are not signed with the key, seldom; nil tells nobody.
+	Refused func(error)
 
 	workload string
 	peers    []string
 	hear     func(agree.Status)
+	// life is the secret from which this server's challenges come.
+	life Key
 
 	mu      sync.Mutex
+	key     Key
 	plan    agree.Plan
 	changed chan struct{}
 	workers map[int]contact
+	// refused are the addresses whose words were refused and told of since a moment, and doubted says that words were
+	// signed with another key.
+	refused map[string]bool
+	since   time.Time
+	doubted bool
 }
 
-// contact is what was heard of one worker.
+// contact is what was heard of one worker. Challenge is the one that its questions bear.
 type contact struct {
-	status agree.Status
-	knows  string
-	voice  string
-	word   int
-	at     time.Time
+	status    agree.Status
+	knows     string
+	challenge string
+	word      int
+	at        time.Time
 }
 
 // same reports whether a worker says what it said before; what else stands in a status does not change on its own.
@@ -68,9 +90,20 @@ func (c contact) same(s agree.Status) bool {
 	return !c.at.IsZero() && c.status.Phase == s.Phase && c.status.Attempt == s.Attempt && c.status.Host == s.Host && c.status.Leaving == s.Leaving
 }
 
-// NewServer makes a server that hears the workers at these addresses and, where there are none, whoever speaks.
+// NewServer makes a server that hears the workers at these addresses and, where there are none, whoever speaks. It
+// believes nobody until it has a key.
 func NewServer(workload string, peers []string, hear func(agree.Status)) *Server {
-	return &Server{Hold: holds, workload: workload, peers: peers, hear: hear, changed: make(chan struct{}), workers: map[int]contact{}}
+	return &Server{
+		Hold: holds, workload: workload, peers: peers, hear: hear, life: NewKey(),
+		changed: make(chan struct{}), workers: map[int]contact{}, refused: map[string]bool{},
+	}
+}
+
+// SetKey gives it the key.
+func (s *Server) SetKey(k Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.key = k
 }
 
 // Publish gives the plan to every worker.
@@ -130,32 +163,99 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "you are no worker of this slice", http.StatusForbidden)
 		return
 	}
-	var m message
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBytes))
-	if err == nil {
-		err = json.Unmarshal(body, &m)
-	}
+	question, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBytes))
 	if err != nil {
 		http.Error(w, "that is no status", http.StatusBadRequest)
 		return
 	}
-	if m.Workload != s.workload {
-		http.Error(w, fmt.Sprintf("this is the crew of %s", s.workload), http.StatusConflict)
+	s.mu.Lock()
+	key := s.key
+	s.mu.Unlock()
+	// A refusal is not signed: nobody gets a signature for what is not.
+	signature := r.Header.Get(signatureHeader)
+	switch {
+	case signature == "":
+		s.refuse(r.RemoteAddr, "speaks unsigned, and is not heard: its pitcrew is older than this one, or it is another program")
+		http.Error(w, "worker 0 hears only signed words: this pitcrew is older than its own", http.StatusUnauthorized)
+		return
+	case !key.signed(signature, questionDomain, question):
+		s.mu.Lock()
+		s.doubted = true
+		s.mu.Unlock()
+		s.refuse(r.RemoteAddr, "does not sign with the key of this worker, and is not heard until both have the same")
+		http.Error(w, "worker 0 has another key", http.StatusForbidden)
 		return
 	}
+	code, answer := s.answer(r.Context(), question)
+	if code == 0 {
+		return // nobody waits for it
+	}
+	w.Header().Set(signatureHeader, key.sign(answerDomain, []byte(signature), []byte(strconv.Itoa(code)), answer))
+	w.WriteHeader(code)
+	_, _ = w.Write(answer) //nolint:errcheck // the worker asks again
+}
+
+// Doubted reports whether words were signed with another key since it was asked last: this one may have been replaced.
+func (s *Server) Doubted() (was bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, s.doubted = s.doubted, false
+	return was
+}
+
+// The bounds of what is told of refused words: so many addresses, once each, in so long.
+const (
+	refusedMost  = 16
+	refusedEvery = 10 * time.Minute
+)
+
+// refuse tells of words that are not believed.
+func (s *Server) refuse(remote, why string) {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		host = remote
+	}
+	s.mu.Lock()
+	if now := time.Now(); now.Sub(s.since) > refusedEvery {
+		clear(s.refused)
+		s.since = now
+	}
+	tells := s.Refused != nil && len(s.refused) < refusedMost && !s.refused[host]
+	s.refused[host] = s.refused[host] || tells
+	s.mu.Unlock()
+	if tells {
+		s.Refused(fmt.Errorf("%s %s", host, why))
+	}
+}
+
+// answer hears a signed question and returns the answer; code 0 is none, because the asker has gone.
+func (s *Server) answer(ctx context.Context, question []byte) (code int, answer []byte) {
+	var m message
+	if err := json.Unmarshal(question, &m); err != nil {
+		return http.StatusBadRequest, []byte("that is no status")
+	}
+	if m.Workload != s.workload {
+		return http.StatusConflict, fmt.Appendf(nil, "this is the crew of %s", s.workload)
+	}
 	if worker := m.Status.Worker; worker < 1 || len(s.peers) > 0 && worker >= len(s.peers) {
-		http.Error(w, fmt.Sprintf("worker %d: there are %d, and 0 hears the others", worker, len(s.peers)), http.StatusConflict)
-		return
+		return http.StatusConflict, fmt.Appendf(nil, "worker %d: there are %d, and 0 hears the others", worker, len(s.peers))
 	}
 	s.mu.Lock()
 	before := s.workers[m.Status.Worker]
-	if m.Voice == before.voice && m.Word < before.word {
+	next := s.challenge(m.Status.Worker, before)
+	known := before.challenge != "" && m.Challenge == before.challenge
+	switch {
+	case !known && m.Challenge != next: // another life of the crew, or words from before
 		s.mu.Unlock()
-		http.Error(w, "you have said something else since", http.StatusConflict) // it was overtaken on its way
-		return
+		return http.StatusUnauthorized, []byte(next)
+	case known && m.Word <= before.word:
+		s.mu.Unlock()
+		return http.StatusConflict, []byte("you have said something else since") // it was overtaken on its way
 	}
 	same := before.same(m.Status)
-	s.workers[m.Status.Worker] = contact{status: m.Status, knows: m.Knows, voice: m.Voice, word: m.Word, at: time.Now()}
+	s.workers[m.Status.Worker] = contact{
+		status: m.Status, knows: m.Knows, challenge: m.Challenge, word: m.Word, at: time.Now(),
+	}
 	s.mu.Unlock()
 	if !same {
 		s.hear(m.Status)
@@ -164,36 +264,41 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	over := s.plan.Over && s.plan.Version == m.Knows || m.Status.Gone()
 	s.mu.Unlock()
 	if over { // there is nothing to wait for
-		w.WriteHeader(http.StatusNoContent)
-		return
+		return http.StatusNoContent, nil
 	}
-	s.hold(w, r, m)
+	return s.hold(ctx, m.Knows)
+}
+
+// challenge is what the next life of a worker's crew has to say. It follows from this server's secret and from the last
+// challenge that was taken, so it was never given before, and nothing has to be kept for those who only ask for it.
+func (s *Server) challenge(worker int, before contact) string {
+	return s.life.sign(challengeDomain, []byte(strconv.Itoa(worker)), []byte(before.challenge))
 }
 
 // hold answers as soon as there is another plan than the worker knows.
-func (s *Server) hold(w http.ResponseWriter, r *http.Request, m message) {
+func (s *Server) hold(ctx context.Context, knows string) (code int, answer []byte) {
 	over := time.NewTimer(s.Hold)
 	defer over.Stop()
 	for late := false; ; {
 		s.mu.Lock()
 		plan, changed := s.plan, s.changed
-		if plan.Version != "" && (plan.Version != m.Knows || late) {
-			s.mu.Unlock()
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(plan) //nolint:errcheck // the worker asks again
-			return
-		}
 		s.mu.Unlock()
+		if plan.Version != "" && (plan.Version != knows || late) {
+			answer, err := json.Marshal(plan)
+			if err != nil {
+				return http.StatusInternalServerError, []byte(err.Error())
+			}
+			return http.StatusOK, answer
+		}
 		if late {
-			w.WriteHeader(http.StatusNoContent)
-			return
+			return http.StatusNoContent, nil
 		}
 		select {
 		case <-changed:
 		case <-over.C:
 			late = true
-		case <-r.Context().Done():
-			return
+		case <-ctx.Done():
+			return 0, nil
 		}
 	}
 }
@@ -224,28 +329,38 @@ func (s *Server) peer(remote string) bool {
 
 // Client is the voice of a worker.
 type Client struct {
-	url      string
+	address  string
 	workload string
 	voice    string
 	http     *http.Client
 	// Retry is the wait after a failure.
 	Retry time.Duration
 
-	mu      sync.Mutex
-	status  agree.Status
-	word    int
-	heard   time.Time
-	changed chan struct{}
+	mu        sync.Mutex
+	key       Key
+	status    agree.Status
+	word      int
+	challenge string
+	heard     time.Time
+	changed   chan struct{}
 }
 
-// NewClient makes a client that speaks to the worker 0 at this address, host:port.
+// NewClient makes a client that speaks to the worker 0 at this address, host:port. It says nothing until it has a key.
 func NewClient(workload, address string) *Client {
 	return &Client{
-		url: "http://" + address + path, workload: workload, voice: rand.Text(), Retry: time.Second, heard: time.Now(), changed: make(chan struct{}),
+		address: address, workload: workload, voice: rand.Text(), Retry: time.Second,
+		heard: time.Now(), changed: make(chan struct{}),
 		http: &http.Client{Timeout: holds + 15*time.Second, Transport: &http.Transport{
 			Proxy: nil, DialContext: (&net.Dialer{Timeout: 3 * time.Second}).DialContext, MaxIdleConnsPerHost: 2,
 		}},
 	}
+}
+
+// SetKey gives it the key.
+func (c *Client) SetKey(k Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.key = k
 }
 
 // Say changes what the worker says; it is sent at once.
@@ -253,7 +368,6 @@ func (c *Client) Say(s agree.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.status = s
-	c.word++
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
@@ -265,12 +379,13 @@ func (c *Client) Heard() time.Time {
 	return c.heard
 }
 
-// Run speaks until ctx ends. Tell gets every plan, fail the first failure of a row and nil at its end.
+// Run speaks until ctx ends. Tell gets every plan; fail gets the first failure of a row, the first answer in it that is
+// not believed, and nil at its end.
 func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error)) {
-	knows, over, failed := "", false, false
+	knows, over, failed, doubted := "", false, false, false
 	for ctx.Err() == nil {
 		c.mu.Lock()
-		m, changed := c.message(knows), c.changed
+		gone, changed := c.status.Gone(), c.changed
 		c.mu.Unlock()
 		call, cancel := context.WithCancel(ctx)
 		go func() {
@@ -280,7 +395,7 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 			case <-call.Done():
 			}
 		}()
-		p, err := c.ask(call, m)
+		p, err := c.ask(call, knows)
 		interrupted := call.Err() != nil
 		cancel()
 		switch {
@@ -291,7 +406,7 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 			c.heard = time.Now()
 			c.mu.Unlock()
 			if failed {
-				failed = false
+				failed, doubted = false, false
 				fail(nil)
 			}
 			if p.Version != "" && p.Version != knows {
@@ -301,7 +416,7 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 				}
 				tell(p)
 			}
-			if over || m.Status.Gone() { // worker 0 has nothing more to say
+			if over || gone { // worker 0 has nothing more to say
 				select {
 				case <-changed:
 				case <-ctx.Done():
@@ -309,8 +424,8 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 			}
 		case interrupted: // there is something new to say
 		default:
-			if !failed {
-				failed = true
+			if doubts := errors.Is(err, ErrUnsigned); !failed || doubts && !doubted {
+				failed, doubted = true, doubts
 				fail(err)
 			}
 			t := time.NewTimer(c.Retry)
@@ -329,42 +444,83 @@ func (c *Client) Part(ctx context.Context) { c.part(ctx, "") }
 func (c *Client) part(ctx context.Context, knows string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
+	_, _ = c.ask(ctx, knows) //nolint:errcheck // worker 0 may be gone as well
+}
+
+// question is what is to be said now, signed. No two are the same: each has a word of its own.
+func (c *Client) question(knows string) (key Key, question []byte, err error) {
 	c.mu.Lock()
-	m := c.message(knows)
-	c.mu.Unlock()
-	_, _ = c.ask(ctx, m) //nolint:errcheck // worker 0 may be gone as well
+	defer c.mu.Unlock()
+	if len(c.key) == 0 {
+		return nil, nil, errNoKey
+	}
+	c.word++
+	question, err = json.Marshal(message{
+		Workload: c.workload, Knows: knows, Voice: c.voice, Word: c.word, Challenge: c.challenge, Status: c.status,
+	})
+	return c.key, question, err
 }
 
-// message is what is to be said now; c is locked.
-func (c *Client) message(knows string) message {
-	return message{Workload: c.workload, Knows: knows, Voice: c.voice, Word: c.word, Status: c.status}
+// ErrUnsigned says that an answer does not bear the signature that it should.
+var ErrUnsigned = errors.New("its answer is not believed")
+
+var errNoKey = errors.New("worker 0: there is no key to speak to it")
+
+// ask says what there is to say. Worker 0 answers with a challenge where it does not know this voice yet: then it is
+// said again.
+func (c *Client) ask(ctx context.Context, knows string) (p agree.Plan, err error) {
+	for range 3 { // another life of this worker's crew may speak at the same time
+		key, question, err := c.question(knows)
+		if err != nil {
+			return p, err
+		}
+		code, answer, err := c.post(ctx, key, question)
+		switch {
+		case err != nil:
+			return p, fmt.Errorf("worker 0: %w", err)
+		case code == http.StatusUnauthorized:
+			c.mu.Lock()
+			c.challenge = string(answer)
+			c.mu.Unlock()
+			continue
+		case code == http.StatusNoContent:
+			return p, nil
+		case code != http.StatusOK:
+			return p, fmt.Errorf("worker 0: answer %d: %.200s", code, answer)
+		}
+		if err := json.Unmarshal(answer, &p); err != nil {
+			return p, fmt.Errorf("worker 0: %w", err)
+		}
+		return p, nil
+	}
+	return p, errors.New("worker 0: another pitcrew speaks as this worker")
 }
 
-func (c *Client) ask(ctx context.Context, m message) (p agree.Plan, err error) {
-	body, err := json.Marshal(m)
+// post sends a question and returns the answer, if it is worker 0's answer to that question.
+func (c *Client) post(ctx context.Context, key Key, question []byte) (code int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.address+path, bytes.NewReader(question))
 	if err != nil {
-		return p, err
+		return 0, nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
-	if err != nil {
-		return p, err
-	}
+	signature := key.sign(questionDomain, question)
+	req.Header.Set(signatureHeader, signature)
 	res, err := c.http.Do(req)
 	if err != nil {
-		return p, fmt.Errorf("worker 0: %w", err)
+		return 0, nil, err
 	}
 	defer res.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxBytes))
-	switch {
-	case err != nil:
-		return p, fmt.Errorf("worker 0: %w", err)
-	case res.StatusCode == http.StatusNoContent:
-		return p, nil
-	case res.StatusCode != http.StatusOK:
-		return p, fmt.Errorf("worker 0: answer %d: %.200s", res.StatusCode, bytes.TrimSpace(text))
+	if answer, err = io.ReadAll(io.LimitReader(res.Body, maxBytes)); err != nil {
+		return 0, nil, err
 	}
-	if err := json.Unmarshal(text, &p); err != nil {
-		return p, fmt.Errorf("worker 0: %w", err)
+	switch signed := res.Header.Get(signatureHeader); {
+	case signed == "":
+		return 0, nil, fmt.Errorf(
+			"%w: it is not signed: at %s is an older pitcrew, one with another key, or another program (answer %d: %.100q)",
+			ErrUnsigned, c.address, res.StatusCode, bytes.TrimSpace(answer))
+	case !key.signed(signed, answerDomain, []byte(signature), []byte(strconv.Itoa(res.StatusCode)), answer):
+		return 0, nil, fmt.Errorf(
+			"%w: it is not signed for this question with this worker's key: at %s is another pitcrew, or another program",
+			ErrUnsigned, c.address)
 	}
-	return p, nil
+	return res.StatusCode, answer, nil
 }

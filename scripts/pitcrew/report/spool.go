@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/state"
 )
 
 // Line is one report: ID names it, so that one that was sent twice counts once.
@@ -57,17 +58,20 @@ type Spool struct {
 func Open(path, id string, send func(context.Context, Line) error) (*Spool, error) {
 	id += "/" + strconv.FormatInt(time.Now().UnixNano(), 10) // another crew's first line is another line
 	s := &Spool{path: path, id: id, send: send, Retry: time.Second, Fail: func(error) {}, wake: make(chan struct{}, 1), empty: make(chan struct{})}
-	raw, err := os.ReadFile(path)
+	f, err := state.Open(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	scan := bufio.NewScanner(bytes.NewReader(raw))
-	scan.Buffer(nil, MaxBytes+1)
-	for scan.Scan() {
-		var l Line
-		if json.Unmarshal(scan.Bytes(), &l) == nil && l.ID != "" {
-			l.written = append(bytes.Clone(scan.Bytes()), '\n')
-			s.lines = append(s.lines, l)
+	if err == nil {
+		defer f.Close() //nolint:errcheck // it was only read
+		scan := bufio.NewScanner(f)
+		scan.Buffer(nil, MaxBytes+1)
+		for scan.Scan() {
+			var l Line
+			if json.Unmarshal(scan.Bytes(), &l) == nil && l.ID != "" {
+				l.written = append(bytes.Clone(scan.Bytes()), '\n')
+				s.lines = append(s.lines, l)
+			}
 		}
 	}
 	if len(s.lines) == 0 {
@@ -125,11 +129,7 @@ func (s *Spool) store() error {
 		}
 		return nil
 	}
-	temp := s.path + ".tmp"
-	if err := os.WriteFile(temp, content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temp, s.path)
+	return state.Replace(s.path, content)
 }
 
 // Run sends until ctx ends.

@@ -192,3 +192,13 @@ func TestWithoutAReaderNothingIsKept(t *testing.T) {
 		t.Error("something is kept")
 	}
 }
+
+func TestASpoolThatIsALinkIsNotFollowed(t *testing.T) {
+	path, victim := filepath.Join(t.TempDir(), "reports"), filepath.Join(t.TempDir(), "victim")
+	if err := os.Symlink(victim, path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := report.Open(path, "crew", (&line{}).send); err == nil || !strings.Contains(err.Error(), path+" is a link") {
+		t.Error(err)
+	}
+}

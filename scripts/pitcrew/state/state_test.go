@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -44,5 +45,33 @@ func TestWhatCannotBeReadIsPutAside(t *testing.T) {
 		if err := state.Read(path, &v); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%q: met again: %v", text, err)
 		}
+	}
+}
+
+// TestNoLinkIsFollowed: where others may write into the folder, a link there leads to a file of their choice.
+func TestNoLinkIsFollowed(t *testing.T) {
+	dir := t.TempDir()
+	path, victim := filepath.Join(dir, "state.json"), filepath.Join(t.TempDir(), "victim")
+	secret := []byte(`{"A":7}`)
+	if err := errors.Join(os.WriteFile(victim, secret, 0o600), os.Symlink(victim, path), os.Symlink(victim, fmt.Sprint(path, ".", os.Getpid()))); err != nil {
+		t.Fatal(err)
+	}
+	var v value
+	link := state.LinkError{}
+	if err := state.Read(path, &v); !errors.As(err, &link) || link.Path != path || v != (value{}) {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if err := state.Sync(path); !errors.As(err, &link) {
+		t.Error(err)
+	}
+	// What is written takes the place of the links.
+	if err := state.Write(path, value{1, 2}); err != nil {
+		t.Error(err)
+	}
+	if err := state.Read(path, &v); err != nil || v != (value{1, 2}) {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if raw, err := os.ReadFile(victim); err != nil || string(raw) != string(secret) {
+		t.Errorf("%q, %v: a link was followed", raw, err)
 	}
 }
