@@ -209,8 +209,8 @@ func TestABoardIsWrittenOnce(t *testing.T) {
 	must(b.Ready(ctx, 1, 1, admission("c"))) // a new life of it
 	must(b.End(ctx, agree.Cause{Attempt: 1, Slice: 1, Exit: restart.Exit{Code: 4}}))
 	must(b.End(ctx, agree.Cause{Attempt: 1, Slice: 0, Exit: restart.Exit{Code: 5}}))
-	must(b.Judge(ctx, agree.Verdict{Attempt: 1, Restart: true}))
-	must(b.Judge(ctx, agree.Verdict{Attempt: 1}))
+	must(b.Judge(ctx, agree.Verdict{CrewVerdict: events.CrewVerdict{Attempt: 1, Restart: true}}))
+	must(b.Judge(ctx, agree.Verdict{CrewVerdict: events.CrewVerdict{Attempt: 1}}))
 	o, ready, err := b.Look(ctx, 1)
 	if err != nil || o.Ready != 2 || o.Ended == nil || o.Ended.Exit.Code != 4 || o.Verdict == nil || !o.Verdict.Restart || ready[1].Workers != "c" {
 		t.Errorf("%+v, %+v, %v", o, ready, err)
