@@ -160,6 +160,11 @@ func (c *crew) await(t *child.Child) {
 // signalledWithin is how long before an exit 0 the output may tell of a signal that the exit follows. Google gives 5 minutes.
 const signalledWithin = 15 * time.Minute
 
+// signalled reports whether the output told of a received signal shortly before the exit.
+func signalled(e restart.Exit) bool {
+	return !e.SignalAt.IsZero() && e.Ended.Sub(e.SignalAt) <= signalledWithin
+}
+
 // ended takes the end of the training.
 func (c *crew) ended(t *child.Child, p progressed) {
 	now := c.clock()
@@ -168,7 +173,7 @@ func (c *crew) ended(t *child.Child, p progressed) {
 	done, short := c.reached(e)
 	when := restart.Circumstances{
 		Done: done, Short: short,
-		Signalled: !e.SignalAt.IsZero() && e.Ended.Sub(e.SignalAt) <= signalledWithin,
+		Signalled: signalled(e),
 		// Who was told to end and does is no failure; who saved itself and ends with 0 is no finished job either.
 		Stopped:     c.stopping != nil && (!c.stopping.person || !e.Clean()),
 		Told:        c.told != nil || c.saver.Told(now.Add(-c.Times.Recent)),
