@@ -59,10 +59,10 @@ func (f *flags) define(c *cobra.Command) {
 	s.StringVar(&f.directory, "checkpoint-dir", "", "where the training saves itself, gs:// or file://; the node's metadata key "+events.MetadataCheckpointDir+" if not given")
 	s.StringVar(&f.workload, "workload", "", "the training's name for Pitstop, PROJECT/NAME; the node's if not given")
 	s.StringVar(&f.progress, "progress-file", "", "a file into which the training writes its step: a number, or JSON with step")
-	s.BoolVar(&f.read, "read-output", false, "read the output, for steps, the last lines before a crash and what it tells of a received signal")
+	s.BoolVar(&f.read, "read-output", false, "read the output: for steps, the last lines before a crash, received signals")
 	s.StringVar(&f.pattern, "step-pattern", "", "how the output tells the step: maxtext, pax, levanter, hf, or an expression with one group; reads the output")
 
-	s.Func("done-at", "the last `STEP`, as the training counts it: exit 0 at that step or later is the end, exit 0 before it is not", f.setDoneAt)
+	s.Func("done-at", "the last `STEP` as the training counts it: exit 0 from there on is the end, before it a save", f.setDoneAt)
 
 	s.StringVar(&f.signal, "save-signal", "SIGTERM", "the signal that asks the training to save: SIGTERM, SIGUSR1, ...")
 	s.StringVar(&f.saveCommand, "save-command", "", "a command that has the training save, in place of the signal; it is run by sh")
@@ -134,7 +134,7 @@ func (f *flags) spans() []span {
 		{"stop-grace", "how long a training that is ended has after SIGTERM", &t.Stop, true},
 		{"dump-grace", "how long it has for its stacks between SIGQUIT and SIGKILL", &t.Dump, true},
 		{"leftovers-grace", "how long processes that the training leaves behind have", &t.Leftovers, true},
-		{"finish-grace", "how long the other workers have when the training is done or has saved itself, and its verdict to be written", &t.Finish, true},
+		{"finish-grace", "how long the others, and writing the verdict, may take after the training is done or saved", &t.Finish, true},
 		{"worker-silence", "after how long a silent worker counts as lost", &t.Silent, false},
 		{"save-within", "how long a save before maintenance may take", &t.Save, false},
 		{"saved-window", "how long after a signal or maintenance an exit 0 is no end of the job", &t.Recent, true},

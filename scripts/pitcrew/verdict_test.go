@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -51,11 +52,17 @@ func TestACrewLeavesAVerdictThatItsLeaseConfirms(t *testing.T) {
 		stays    bool
 	}{
 		{name: "finishes", trainer: []string{"-steps=7"}, attempt: 1, finished: true, reason: "exit code 0"},
-		{name: "gives up", flags: []string{"--restarts=1", "--job-tries=0"}, trainer: []string{"-at=7", "-exit=9"}, attempt: 2, code: 9, reason: "all restarts are spent"},
-		{name: "gives up and stays", flags: []string{"--restarts=0", "--job-tries=0", "--give-up=wait"}, trainer: []string{"-at=7", "-exit=9"}, attempt: 1, code: 9, reason: "all restarts are spent", stays: true},
+		{
+			name: "gives up", flags: []string{"--restarts=1", "--job-tries=0"}, trainer: []string{"-at=7", "-exit=9"},
+			attempt: 2, code: 9, reason: "all restarts are spent",
+		},
+		{
+			name: "gives up and stays", flags: []string{"--restarts=0", "--job-tries=0", "--give-up=wait"},
+			trainer: []string{"-at=7", "-exit=9"}, attempt: 1, code: 9, reason: "all restarts are spent", stays: true,
+		},
 	} {
 		dir, progress := t.TempDir(), filepath.Join(t.TempDir(), "step")
-		flags := append(append([]string{"--checkpoint-dir=file://" + dir, "--progress-file=" + progress}, aSlice...), c.flags...)
+		flags := slices.Concat(aSlice, c.flags, []string{"--checkpoint-dir=file://" + dir, "--progress-file=" + progress})
 		before := time.Now()
 		p := launch(t, flags, train(t, append(c.trainer, "-dir="+dir, "-progress="+progress)...))
 		if !c.stays {
@@ -65,12 +72,14 @@ func TestACrewLeavesAVerdictThatItsLeaseConfirms(t *testing.T) {
 		}
 		v := verdictIn(t, dir, c.attempt)
 		l, ok := lease(t, dir)
-		life := events.Admission{Slice: "llama", Incarnation: events.Incarnation{Zone: "us-west4-a"}, Workers: "t1v-n-0123abcd"}
+		life := events.Admission{
+			Slice: "llama", Incarnation: events.Incarnation{Zone: "us-west4-a"}, Workers: "t1v-n-0123abcd",
+		}
 		if !ok || !l.Confirms(v) || v.Life != life {
 			t.Errorf("%s: the lease %+v does not confirm %+v", c.name, l, v)
 		}
-		if v.Finished != c.finished || v.GaveUp() == c.finished || v.Certain || v.Code != c.code || v.Step != 7 || !strings.Contains(v.Reason, c.reason) ||
-			v.Ended.Before(before) || v.Ended.After(time.Now()) {
+		if v.Finished != c.finished || v.GaveUp() == c.finished || v.Certain || v.Code != c.code || v.Step != 7 ||
+			!strings.Contains(v.Reason, c.reason) || v.Ended.Before(before) || v.Ended.After(time.Now()) {
 			t.Errorf("%s: %+v", c.name, v)
 		}
 		if _, err := os.Stat(filepath.Join(dir, events.VerdictObject(c.attempt-1))); err == nil {
@@ -106,8 +115,8 @@ func inOutage(t testing.TB, flags ...string) (*outage, *crewProcess, string) {
 	h := httptest.NewServer(o)
 	t.Cleanup(h.Close)
 	log, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
-	p := launch(t, append(append([]string{"--checkpoint-dir=gs://away/run", "--storage-endpoint=" + h.URL + "/storage/v1/"}, aSlice...), flags...),
-		train(t, "-log="+log, "-done="+done))
+	where := []string{"--checkpoint-dir=gs://away/run", "--storage-endpoint=" + h.URL + "/storage/v1/"}
+	p := launch(t, slices.Concat(where, aSlice, flags), train(t, "-log="+log, "-done="+done))
 	journal(t, log, "began", 1)
 	o.away.Store(true)
 	touch(t, done)
@@ -122,8 +131,8 @@ func TestABucketThatIsAwayDoesNotKeepACrewFromExiting(t *testing.T) {
 		t.Errorf("code %d", code)
 	}
 	logs.find(t, "finished", is(events.ReportFinished))
-	const want = "the verdict on attempt 1 could not be written to gs://away/run/pitstop-crew/attempt-000001/verdict.json within 3s"
-	if n := strings.Count(p.output(), want); n != 1 {
+	const uri = "gs://away/run/pitstop-crew/attempt-000001/verdict.json"
+	if n := strings.Count(p.output(), "the verdict on attempt 1 could not be written to "+uri+" within 3s"); n != 1 {
 		t.Errorf("it says so %d times", n)
 	}
 }
@@ -154,20 +163,25 @@ func TestTheGuestAttributeHasTheVerdict(t *testing.T) {
 		s.TPU("llama", "v5litepod-8", 0, "127.0.0.1")
 		host, stop := s.Start()
 		defer stop()
-		p := launch(t, []string{"--metadata=" + host, "--report=none", "--restarts=0", "--job-tries=0"}, []string{"sh", "-c", c.script})
+		flags := []string{"--metadata=" + host, "--report=none", "--restarts=0", "--job-tries=0"}
+		p := launch(t, flags, []string{"sh", "-c", c.script})
 		if code := p.code(); code != c.code {
 			t.Errorf("%s: code %d", name, code)
 		}
 		value, refused := s.Guest(events.GuestNamespace, events.GuestKey)
 		state, err := events.DecodeCrewState([]byte(value))
-		if err != nil || refused > 0 || state.Verdict == nil || state.Verdict.Finished != (c.code == 0) || state.Verdict.Code != c.code ||
-			state.Verdict.Life.Workers != "t1v-n-0123abcd" || state.Verdict.Attempt != 1 {
-			t.Errorf("%s: %s, %v, %d refused", name, value, err, refused)
+		if err != nil || refused > 0 || state.Verdict == nil {
+			t.Fatalf("%s: %s, %v, %d refused", name, value, err, refused)
+		}
+		v := *state.Verdict
+		if v.Finished != (c.code == 0) || v.Code != c.code || v.Life.Workers != "t1v-n-0123abcd" || v.Attempt != 1 {
+			t.Errorf("%s: %+v", name, v)
 		}
 	}
 }
 
-// TestAMetadataServerThatIsAwayDoesNotKeepACrewFromExiting: the crew does not know its machine from it, and exits without it.
+// TestAMetadataServerThatIsAwayDoesNotKeepACrewFromExiting: the crew does not know its machine from it, and exits
+// without it.
 func TestAMetadataServerThatIsAwayDoesNotKeepACrewFromExiting(t *testing.T) {
 	t.Parallel()
 	done := filepath.Join(t.TempDir(), "done")
@@ -194,26 +208,32 @@ func TestTheLastStepMakesTheEndCertain(t *testing.T) {
 		{name: "passed", script: `echo 11 > step`, flags: []string{"--done-at=10"}, starts: 1, certain: true},
 		{name: "step 0", script: `echo 0 > step`, flags: []string{"--done-at=0"}, starts: 1, certain: true},
 		{
-			name: "reached at the second attempt", script: `echo $((PITCREW_ATTEMPT * 5)) > step`, flags: []string{"--done-at=10"}, starts: 2, certain: true,
+			name: "reached at the second attempt", script: `echo $((PITCREW_ATTEMPT * 5)) > step`,
+			flags: []string{"--done-at=10"}, starts: 2, certain: true,
 			says: "attempt 1 ended with exit code 0 at step 5, before --done-at 10: the training is not finished",
 		},
 		{
 			name: "no step is known", script: `true`, flags: []string{"--done-at=10"}, starts: 1,
-			says: "--done-at 10: no step is known of attempt 1",
-		},
-		{name: "the last checkpoint tells it", script: `mkdir 10; echo x > 10/data`, flags: []string{"--done-at=10", "--look-every=1h"}, starts: 1, certain: true},
-		{
-			name: "the checkpoint that it resumes from tells it", script: `if [ $PITCREW_ATTEMPT = 1 ]; then mkdir 10; echo x > 10/data; exit 1; fi`,
-			flags: []string{"--done-at=10"}, starts: 2, certain: true,
+			says: "--done-at 10: no step is known",
 		},
 		{
-			name: "a save was asked for", script: `trap 'echo 10 > step; exit 0' TERM; touch ready; while :; do sleep 0.01; done`,
-			flags: []string{"--done-at=10"}, starts: 1, certain: true,
+			name: "the last checkpoint tells it", script: `mkdir 10; echo x > 10/data`,
+			flags: []string{"--done-at=10", "--look-every=1h"}, starts: 1, certain: true,
+		},
+		{
+			name:   "the checkpoint that it resumes from tells it",
+			script: `if [ $PITCREW_ATTEMPT = 1 ]; then mkdir 10; echo x > 10/data; exit 1; fi`,
+			flags:  []string{"--done-at=10"}, starts: 2, certain: true,
+		},
+		{
+			name:   "a save was asked for",
+			script: `trap 'echo 10 > step; exit 0' TERM; touch ready; while :; do sleep 0.01; done`,
+			flags:  []string{"--done-at=10"}, starts: 1, certain: true,
 		},
 	} {
 		dir := t.TempDir()
-		flags := append(append([]string{"--checkpoint-dir=file://" + dir, "--progress-file=" + filepath.Join(dir, "step")}, aSlice...), c.flags...)
-		p := launch(t, flags, []string{"sh", "-c", "cd " + dir + " && echo x >> starts; " + c.script})
+		where := []string{"--checkpoint-dir=file://" + dir, "--progress-file=" + filepath.Join(dir, "step")}
+		p := launch(t, slices.Concat(where, aSlice, c.flags), []string{"sh", "-c", "cd " + dir + " && echo x >> starts; " + c.script})
 		if strings.Contains(c.script, "ready") {
 			until(t, "the handler", func() bool { _, err := os.Stat(filepath.Join(dir, "ready")); return err == nil })
 			if err := checkpoint.WriteRequest(t.Context(), checkpoint.NewFiles("/", time.Now), "file://"+dir, events.CrewRequest{
@@ -242,7 +262,8 @@ func TestTheLastStepMakesTheEndCertain(t *testing.T) {
 func TestTheLastStepEndsTheJobUnderMaintenance(t *testing.T) {
 	t.Parallel()
 	done, step := filepath.Join(t.TempDir(), "done"), filepath.Join(t.TempDir(), "step")
-	o := tpu(t, []string{"--give-up=exit", "--done-at=0", "--on-maintenance=none", "--progress-file=" + step}, "-progress="+step, "-done="+done)
+	flags := []string{"--give-up=exit", "--done-at=0", "--on-maintenance=none", "--progress-file=" + step}
+	o := tpu(t, flags, "-progress="+step, "-done="+done)
 	o.server.Set("instance/maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE")
 	o.logs.find(t, "notice", is(events.ReportNotice))
 	touch(t, done)
@@ -254,11 +275,13 @@ func TestTheLastStepEndsTheJobUnderMaintenance(t *testing.T) {
 	}
 }
 
-// TestAStopAtTheLastStepIsTheEndOfTheJob: pitcrew was told to end, and 143 would have a container platform start it again.
+// TestAStopAtTheLastStepIsTheEndOfTheJob: pitcrew was told to end, and 143 would have a container platform start it
+// again.
 func TestAStopAtTheLastStepIsTheEndOfTheJob(t *testing.T) {
 	t.Parallel()
 	dir, step := t.TempDir(), filepath.Join(t.TempDir(), "step")
-	p := launch(t, append([]string{"--checkpoint-dir=file://" + dir, "--done-at=0", "--progress-file=" + step}, aSlice...),
+	flags := []string{"--checkpoint-dir=file://" + dir, "--done-at=0", "--progress-file=" + step}
+	p := launch(t, slices.Concat(flags, aSlice),
 		train(t, "-dir="+dir, "-progress="+step, "-on-term=save-stop"))
 	until(t, "a step", func() bool { _, err := os.Stat(step); return err == nil })
 	p.signal(syscall.SIGTERM)
@@ -273,7 +296,8 @@ func TestAStopAtTheLastStepIsTheEndOfTheJob(t *testing.T) {
 // TestASignalThatTheOutputTellsOfIsNoEndOfTheJob: Google's autocheckpoint sends it, and nothing else announces it.
 func TestASignalThatTheOutputTellsOfIsNoEndOfTheJob(t *testing.T) {
 	t.Parallel()
-	script := `if [ $PITCREW_ATTEMPT = 1 ]; then echo "W1112 02:14:08.123456 4711 preemption_notifier.cc:89] SIGTERM caught at 2026-11-12T02:14:08Z" >&2; fi`
+	const line = "W1112 02:14:08.123456 4711 preemption_notifier.cc:89] SIGTERM caught at 2026-11-12T02:14:08Z"
+	const script = `if [ $PITCREW_ATTEMPT = 1 ]; then echo "` + line + `" >&2; fi`
 	for flag, starts := range map[string]int{"--read-output=false": 1, "--read-output": 2, "--step-pattern=maxtext": 2} {
 		count := filepath.Join(t.TempDir(), "count")
 		p := launch(t, []string{flag}, []string{"sh", "-c", "echo x >> " + count + "; " + script})
@@ -289,7 +313,8 @@ func TestASignalThatTheOutputTellsOfIsNoEndOfTheJob(t *testing.T) {
 func TestASingleSliceClearsWhatEarlierAttemptsLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	launch(t, append([]string{"--checkpoint-dir=file://" + dir, "--restarts=0", "--job-tries=0", "--give-up=wait"}, aSlice...), train(t, "-dir="+dir, "-at=2", "-exit=1"))
+	flags := []string{"--checkpoint-dir=file://" + dir, "--restarts=0", "--job-tries=0", "--give-up=wait"}
+	launch(t, slices.Concat(flags, aSlice), train(t, "-dir="+dir, "-at=2", "-exit=1"))
 	store := checkpoint.NewFiles("/", time.Now)
 	for attempt := range 6 {
 		verdictIn(t, dir, attempt+1)
@@ -304,7 +329,8 @@ func TestASingleSliceClearsWhatEarlierAttemptsLeft(t *testing.T) {
 	}
 	verdictIn(t, dir, 7)
 	until(t, "attempts 1 to 4 are cleared", func() bool {
-		names, err := store.List(t.Context(), "file://"+dir+"/pitstop-crew", checkpoint.ListOptions{Prefix: "attempt-", Recursive: true})
+		all := checkpoint.ListOptions{Prefix: "attempt-", Recursive: true}
+		names, err := store.List(t.Context(), "file://"+dir+"/pitstop-crew", all)
 		return err == nil && len(names.Entries) == 3 && names.Entries[0].Name == "attempt-000005/verdict.json"
 	})
 }

@@ -69,8 +69,9 @@ type Cause struct {
 	Class   restart.Class         `json:"class"`
 }
 
-// Verdict is what follows from the end of an attempt: the crew's verdict, and what only crews need to know. Crews of the
-// release before wrote a verdict without schema, life, ended and step, so the slices of a Multislice do not rely on those.
+// Verdict is what follows from the end of an attempt: the crew's verdict, and what only crews need to know. Crews of
+// the release before wrote a verdict without schema, life, ended and step, so the slices of a Multislice do not rely on
+// those.
 type Verdict struct {
 	events.CrewVerdict
 	// After is how long the crews wait before they start the next attempt.
@@ -587,7 +588,8 @@ func (l *Leader) judge(v View, cause Cause) *Verdict {
 	l.Budget = b
 	d := &Verdict{After: next.After, CrewVerdict: events.CrewVerdict{
 		Schema: events.Schema, Attempt: l.Attempt, Life: l.Life, Restart: next.Restart, Finished: next.Finished,
-		Certain: next.Finished && cause.When.Done, Ended: cause.Exit.Ended.UTC(), Step: max(0, v.LastStep), Reason: next.Reason,
+		Certain: next.Finished && cause.When.Done, Ended: cause.Exit.Ended.UTC(), Step: max(0, v.LastStep),
+		Reason: next.Reason,
 	}}
 	if !next.Restart {
 		d.Code = cause.Exit.ShellCode(l.Number)

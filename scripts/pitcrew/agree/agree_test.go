@@ -612,7 +612,8 @@ func TestTheLeaseIsWrittenBeforeTheTrainingShouldBegin(t *testing.T) {
 	f.all(8)
 }
 
-// TestOneWorkersSignalEndsTheTrainingOnAllOfThem: Google signals one worker, and the primary does not print what it heard of it.
+// TestOneWorkersSignalEndsTheTrainingOnAllOfThem: Google signals one worker, and the primary does not print what it
+// heard of it.
 func TestOneWorkersSignalEndsTheTrainingOnAllOfThem(t *testing.T) {
 	f := newField(t, config(2), memory())
 	f.pass(time.Second)
@@ -649,7 +650,7 @@ func TestTheVerdictOnTheLastStepIsCertain(t *testing.T) {
 		t.Fatalf("slice 1 was not first: %+v", c)
 	}
 	v := ms.verdict[1]
-	if v == nil || !v.Finished || !v.Certain || v.Restart || v.Life != life || !v.Ended.Equal(ended) || v.Validate() != nil {
+	if v == nil || v.Validate() != nil || !v.Finished || !v.Certain || v.Life != life || !v.Ended.Equal(ended) {
 		t.Errorf("%+v", v)
 	}
 	for s, f := range ms.fields {

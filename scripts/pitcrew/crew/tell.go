@@ -118,8 +118,8 @@ func (c *crew) tell(now time.Time) {
 	c.putGuest(now)
 }
 
-// The crew puts the guest attribute at most putsAMinute times, half of what the metadata server takes from all programs of a
-// machine, and not again within putAgain.
+// The crew puts the guest attribute at most putsAMinute times, half of what the metadata server takes from all programs
+// of a machine, and not again within putAgain.
 const (
 	putsAMinute = 5
 	putAgain    = time.Second

@@ -157,7 +157,8 @@ func (c *crew) await(t *child.Child) {
 	}()
 }
 
-// signalledWithin is how long before an exit 0 the output may tell of a signal that the exit follows. Google gives 5 minutes.
+// signalledWithin is how long before an exit 0 the output may tell of a signal that the exit follows. Google gives 5
+// minutes.
 const signalledWithin = 15 * time.Minute
 
 // signalled reports whether the output told of a received signal shortly before the exit.

@@ -14,14 +14,15 @@ import (
 	"pitstop.internal/shared/checkpoint"
 )
 
-// lastWord is the end of an attempt that no other attempt follows. Its verdict is written beside the checkpoints before the end
-// is reported, and before the end is written down in the state directory: a crew that is killed in between decides again.
+// lastWord is the end of an attempt that no other attempt follows. Its verdict is written beside the checkpoints before
+// the end is reported, and before the end is written down in the state directory: a crew that is killed in between
+// decides again.
 type lastWord struct {
 	event   agree.Event
 	verdict events.CrewVerdict
 	at      time.Time
-	// written says that the verdict stands beside the checkpoints, or that its time is over; reported that the line is out;
-	// shown that the guest attribute has the verdict.
+	// written says that the verdict stands beside the checkpoints, or that its time is over; reported that the line is
+	// out; shown that the guest attribute has the verdict.
 	written, reported, shown bool
 	err                      error
 }
@@ -29,8 +30,10 @@ type lastWord struct {
 // showing is how long a crew that is about to exit waits for the guest attribute.
 const showing = 5 * time.Second
 
-// conclude takes the end of an attempt that no other attempt follows. The slices of a Multislice wrote its verdict to agree on it.
+// conclude takes the end of an attempt that no other attempt follows. The slices of a Multislice wrote its verdict to
+// agree on it.
 func (c *crew) conclude(now time.Time, e agree.Event) {
+	c.forgetEnd()
 	c.last = &lastWord{
 		event: e, verdict: e.Verdict.CrewVerdict, at: now,
 		written: c.Directory == "" || c.Machine.Slices > 1, shown: c.Metadata == nil,
@@ -38,7 +41,8 @@ func (c *crew) conclude(now time.Time, e agree.Event) {
 	c.writeVerdict(now)
 }
 
-// writeVerdict writes the verdict beside the checkpoints, for as long as the other workers may take to end, then reports the end.
+// writeVerdict writes the verdict beside the checkpoints, for as long as the other workers may take to end, then
+// reports the end.
 func (c *crew) writeVerdict(now time.Time) {
 	w := c.last
 	if w == nil || w.reported {
@@ -49,8 +53,9 @@ func (c *crew) writeVerdict(now time.Time) {
 	case w.written:
 	case !now.Before(until):
 		w.written = true
-		c.Say("the verdict on attempt %d could not be written to %s within %v, so Pitstop may not learn how the training ended: %v",
-			w.event.Attempt, checkpoint.Join(c.Directory, events.VerdictObject(w.event.Attempt)), until.Sub(w.at), w.err)
+		uri := checkpoint.Join(c.Directory, events.VerdictObject(w.event.Attempt))
+		c.Say("the verdict on attempt %d could not be written to %s within %v; Pitstop may not learn of its end: %v",
+			w.event.Attempt, uri, until.Sub(w.at), w.err)
 	case c.every("verdict", time.Second, now):
 		c.once("verdict", func(ctx context.Context) func() {
 			err := checkpoint.CreateVerdict(ctx, c.Store, c.Directory, w.verdict)
@@ -77,7 +82,8 @@ func (c *crew) reportEnd(w *lastWord) {
 	c.report(w.at, r)
 }
 
-// concluded reports whether a crew may exit: the end is reported, and the guest attribute has the verdict or had its time.
+// concluded reports whether a crew may exit: the end is reported, and the guest attribute has the verdict or had its
+// time.
 func (c *crew) concluded(now time.Time) bool {
 	w := c.last
 	if w == nil {
@@ -98,8 +104,8 @@ func (c *crew) forgetEnd() {
 	}
 }
 
-// lastStep is the last finished step that is known of the attempt that began then; less than 0 is none. A checkpoint tells it
-// that was completed since, and where nothing else does, the one that the attempt resumed from.
+// lastStep is the last finished step that is known of the attempt that began then; less than 0 is none. A checkpoint
+// tells it that was completed since, and where nothing else does, the one that the attempt resumed from.
 func (c *crew) lastStep(began time.Time) int64 {
 	if c.step.n < 0 || c.found.At.After(began) {
 		return max(c.step.n, c.saved())
@@ -120,15 +126,16 @@ func (c *crew) reached(e restart.Exit) (done, short bool) {
 			e.Attempt, events.Number(c.step.n), events.Number(*c.DoneAt))
 		return false, true
 	}
-	c.fault("--done-at", fmt.Errorf("--done-at %d: no step is known of attempt %d, so exit code 0 counts as it does without the flag",
-		*c.DoneAt, e.Attempt))
+	c.fault("--done-at",
+		fmt.Errorf("--done-at %d: no step is known, so exit code 0 counts as it does without the flag", *c.DoneAt))
 	return false, false
 }
 
 // primary reports whether this worker says when the job is done.
 func (c *crew) primary() bool { return c.leader != nil && c.Machine.Slice == 0 }
 
-// clearEarlier removes what earlier attempts of a single slice left beside the checkpoints, while the next one already runs.
+// clearEarlier removes what earlier attempts of a single slice left beside the checkpoints, while the next one already
+// runs.
 func (c *crew) clearEarlier(attempt int) {
 	if c.Directory == "" || c.Machine.Slices > 1 || attempt <= keptAttempts {
 		return

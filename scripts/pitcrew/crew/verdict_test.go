@@ -51,8 +51,9 @@ func decidingCrew(t *testing.T) *deciding {
 	d.clock = func() time.Time { return d.now }
 	d.State = t.TempDir()
 	d.Say = func(format string, args ...any) { d.said = append(d.said, fmt.Sprintf(format, args...)) }
+	send := func(context.Context, report.Line) error { return nil }
 	var err error
-	d.spool, err = report.Open(filepath.Join(d.State, "reports.jsonl"), "host", func(context.Context, report.Line) error { return nil })
+	d.spool, err = report.Open(filepath.Join(d.State, "reports.jsonl"), "host", send)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,8 @@ func TestABucketThatIsAwayDoesNotSilenceTheEnd(t *testing.T) {
 		for range 5 {
 			d.pass(time.Second)
 		}
-		want := "the verdict on attempt 3 could not be written to " + d.Directory + "/pitstop-crew/attempt-000003/verdict.json within 1m0s"
+		uri := d.Directory + "/pitstop-crew/attempt-000003/verdict.json"
+		want := "the verdict on attempt 3 could not be written to " + uri + " within 1m0s"
 		if len(d.said) != 1 || !strings.HasPrefix(d.said[0], want) || !strings.Contains(d.said[0], "injected") {
 			t.Errorf("%s: %q", name, d.said)
 		}
@@ -224,9 +226,8 @@ func TestAVerdictOfTheReleaseBeforeIsNotShown(t *testing.T) {
 	defer stop()
 	d.Metadata, d.Machine.Slices = metadata.New(host), 2
 	d.status.Phase = agree.Ended
-	d.happened(d.now, agree.Event{
-		Attempt: 1, Ended: &agree.Cause{}, Verdict: &agree.Verdict{CrewVerdict: events.CrewVerdict{Attempt: 1, Finished: true}}, Finished: true,
-	})
+	v := agree.Verdict{CrewVerdict: events.CrewVerdict{Attempt: 1, Finished: true}}
+	d.happened(d.now, agree.Event{Attempt: 1, Ended: &agree.Cause{}, Verdict: &v, Finished: true})
 	d.pass(0)
 	value, _ := s.Guest(events.GuestNamespace, events.GuestKey)
 	if state, err := events.DecodeCrewState([]byte(value)); err != nil || state.Verdict != nil || !d.concluded(d.now) {
@@ -255,7 +256,10 @@ func TestASignalCountsForAQuarterOfAnHour(t *testing.T) {
 		at   time.Time
 		want bool
 	}{
-		{time.Time{}, false}, {ended, true}, {ended.Add(-15 * time.Minute), true}, {ended.Add(-15*time.Minute - time.Second), false},
+		{time.Time{}, false},
+		{ended, true},
+		{ended.Add(-15 * time.Minute), true},
+		{ended.Add(-15*time.Minute - time.Second), false},
 	} {
 		if got := signalled(restart.Exit{Ended: ended, SignalAt: c.at}); got != c.want {
 			t.Errorf("%v: %v", c.at, got)

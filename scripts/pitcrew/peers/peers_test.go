@@ -220,12 +220,17 @@ func TestTheReleaseBeforeAndThisOneReadEachOthersVerdicts(t *testing.T) {
 		if err := json.Unmarshal([]byte(old), &want); err != nil {
 			t.Fatal(err)
 		}
-		if v := o.Verdict; err != nil || v == nil || (before{v.Attempt, v.Restart, v.After, v.Finished, v.Code, v.Reason}) != want {
-			t.Errorf("%s is read as %+v, %v", old, v, err)
+		if err != nil || o.Verdict == nil {
+			t.Fatalf("%s: %+v, %v", old, o, err)
+		}
+		v := *o.Verdict
+		if got := (before{v.Attempt, v.Restart, v.After, v.Finished, v.Code, v.Reason}); got != want {
+			t.Errorf("%s is read as %+v", old, got)
 		}
 	}
 	v := agree.Verdict{After: 5 * time.Second, CrewVerdict: events.CrewVerdict{
-		Schema: 1, Attempt: 4, Life: events.Admission{Slice: "llama-0", Workers: "a"}, Restart: true, Ended: time.Now(), Step: 9, Code: 3, Reason: "why",
+		Schema: 1, Attempt: 4, Life: events.Admission{Slice: "llama-0", Workers: "a"}, Restart: true,
+		Ended: time.Now(), Step: 9, Code: 3, Reason: "why",
 	}}
 	if err := b.Judge(ctx, v); err != nil {
 		t.Fatal(err)

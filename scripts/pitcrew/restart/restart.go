@@ -83,8 +83,8 @@ type Circumstances struct {
 	First bool
 	// Signalled says that the output told of a received signal shortly before the exit.
 	Signalled bool
-	// Done says that the training reached the last step that its owner named, Short that it ended before that step. Neither is
-	// said where no last step was named, or no step is known.
+	// Done says that the training reached the last step that its owner named, Short that it ended before that step.
+	// Neither is said where no last step was named, or no step is known.
 	Done, Short bool
 }
 

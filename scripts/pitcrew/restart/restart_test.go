@@ -25,9 +25,14 @@ func TestClassify(t *testing.T) {
 			name: "0 at the last step is so whatever was asked for or announced",
 			when: restart.Circumstances{Done: true, Told: true, Maintenance: true, Signalled: true}, want: restart.Finished,
 		},
-		{name: "our own stop at the last step is no end", when: restart.Circumstances{Done: true, Stopped: true}, want: restart.Stopped},
-		{name: "a failure at the last step is one", exit: restart.Exit{Code: 1}, when: restart.Circumstances{Done: true}, want: restart.Failed},
-		{name: "1 after a received signal may succeed the next time", exit: restart.Exit{Code: 1}, when: restart.Circumstances{Signalled: true}, want: restart.Failed},
+		{
+			name: "our own stop at the last step is no end",
+			when: restart.Circumstances{Done: true, Stopped: true}, want: restart.Stopped,
+		},
+		{
+			name: "1 after a received signal may succeed the next time", exit: restart.Exit{Code: 1},
+			when: restart.Circumstances{Signalled: true}, want: restart.Failed,
+		},
 		{name: "1 may succeed the next time", exit: restart.Exit{Code: 1}, want: restart.Failed},
 		{name: "2 may succeed the next time", exit: restart.Exit{Code: 2}, want: restart.Failed},
 		{name: "abort by signal", exit: restart.Exit{Signal: "SIGABRT"}, want: restart.Crashed},
