@@ -62,7 +62,8 @@ func (f *flags) define(c *cobra.Command) {
 	s.BoolVar(&f.read, "read-output", false, "read the output: for steps, the last lines before a crash, received signals")
 	s.StringVar(&f.pattern, "step-pattern", "", "how the output tells the step: maxtext, pax, levanter, hf, or an expression with one group; reads the output")
 
-	s.Func("done-at", "the last `STEP` as the training counts it: exit 0 from there on is the end, before it a save", f.setDoneAt)
+	s.Func("done-at", "the last `STEP` as the training counts it: exit 0 from there on is its end, and not before",
+		f.setDoneAt)
 
 	s.StringVar(&f.signal, "save-signal", "SIGTERM", "the signal that asks the training to save: SIGTERM, SIGUSR1, ...")
 	s.StringVar(&f.saveCommand, "save-command", "", "a command that has the training save, in place of the signal; it is run by sh")
@@ -134,7 +135,7 @@ func (f *flags) spans() []span {
 		{"stop-grace", "how long a training that is ended has after SIGTERM", &t.Stop, true},
 		{"dump-grace", "how long it has for its stacks between SIGQUIT and SIGKILL", &t.Dump, true},
 		{"leftovers-grace", "how long processes that the training leaves behind have", &t.Leftovers, true},
-		{"finish-grace", "how long the others, and writing the verdict, may take after the training is done or saved", &t.Finish, true},
+		{"finish-grace", "how long the others and the verdict may take when the training is done or saved", &t.Finish, true},
 		{"worker-silence", "after how long a silent worker counts as lost", &t.Silent, false},
 		{"save-within", "how long a save before maintenance may take", &t.Save, false},
 		{"saved-window", "how long after a signal or maintenance an exit 0 is no end of the job", &t.Recent, true},

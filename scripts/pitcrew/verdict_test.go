@@ -233,7 +233,8 @@ func TestTheLastStepMakesTheEndCertain(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		where := []string{"--checkpoint-dir=file://" + dir, "--progress-file=" + filepath.Join(dir, "step")}
-		p := launch(t, slices.Concat(where, aSlice, c.flags), []string{"sh", "-c", "cd " + dir + " && echo x >> starts; " + c.script})
+		script := "cd " + dir + " && echo x >> starts; " + c.script
+		p := launch(t, slices.Concat(where, aSlice, c.flags), []string{"sh", "-c", script})
 		if strings.Contains(c.script, "ready") {
 			until(t, "the handler", func() bool { _, err := os.Stat(filepath.Join(dir, "ready")); return err == nil })
 			if err := checkpoint.WriteRequest(t.Context(), checkpoint.NewFiles("/", time.Now), "file://"+dir, events.CrewRequest{
