@@ -332,7 +332,7 @@ func TestReportsOfALife(t *testing.T) {
 	}
 	value, refused := o.server.Guest(events.GuestNamespace, events.GuestKey)
 	state, err := events.DecodeCrewState([]byte(value))
-	if err != nil || refused != 0 || state.Attempt != 0 && state.Attempt != 1 {
+	if err != nil || refused != 0 || state.Attempt != 2 || state.Verdict == nil || state.Verdict.Step != 300 {
 		t.Errorf("%+v, %v, %d refused", state, err, refused)
 	}
 }

@@ -365,6 +365,8 @@ func TestBadUsageIsOneLineAnd2(t *testing.T) {
 		{args: []string{"run", "--nope", "--", "true"}, want: []string{"--nope"}},
 		{args: []string{"run", "--restarts=-1", "--save-signal=SIGKILL", "--checkpoint-dir=/tmp", "--step-pattern=(", "--", "true"}, want: []string{"restarts -1", "SIGKILL", "gs:// or file:///", "step pattern"}},
 		{args: []string{"run", "--on-maintenance=x", "--after-save=x", "--give-up=x", "--report=x", "--workload=x", "--", "true"}, want: []string{"--on-maintenance", "--after-save", "--give-up", "--report", "--workload"}},
+		{args: []string{"run", "--done-at=-1", "--", "true"}, want: []string{"--done-at", "0 or more"}},
+		{args: []string{"run", "--done-at=1e3", "--", "true"}, want: []string{"--done-at", "the number of a step"}},
 		{args: []string{"run", "--scale-from=v4-8", "--", "true"}, want: []string{"belong together"}},
 		{args: []string{"run", "--global-batch=8", "--", "true"}, want: []string{"belong together"}},
 		{args: []string{"run", "--scale-from=v4-8", "--global-batch=-8", "--steps=1", "--", "true"}, want: []string{"--global-batch -8"}},

@@ -50,6 +50,7 @@ type flags struct {
 	report, storage, logs                                                        string
 	from                                                                         string
 	batch, steps                                                                 int64
+	doneAt                                                                       *int64
 }
 
 func (f *flags) define(c *cobra.Command) {
@@ -59,8 +60,11 @@ func (f *flags) define(c *cobra.Command) {
 	s.StringVar(&f.directory, "checkpoint-dir", "", "where the training saves itself, gs:// or file://; the node's metadata key "+events.MetadataCheckpointDir+" if not given")
 	s.StringVar(&f.workload, "workload", "", "the training's name for Pitstop, PROJECT/NAME; the node's if not given")
 	s.StringVar(&f.progress, "progress-file", "", "a file into which the training writes its step: a number, or JSON with step")
-	s.BoolVar(&f.read, "read-output", false, "read the output, for steps and for the last lines before a crash")
+	s.BoolVar(&f.read, "read-output", false, "read the output: for steps, the last lines before a crash, received signals")
 	s.StringVar(&f.pattern, "step-pattern", "", "how the output tells the step: maxtext, pax, levanter, hf, or an expression with one group; reads the output")
+
+	s.Func("done-at", "the last `STEP` as the training counts it: exit 0 from there on is its end, and not before",
+		f.setDoneAt)
 
 	s.StringVar(&f.signal, "save-signal", "SIGTERM", "the signal that asks the training to save: SIGTERM, SIGUSR1, ...")
 	s.StringVar(&f.saveCommand, "save-command", "", "a command that has the training save, in place of the signal; it is run by sh")
@@ -108,6 +112,15 @@ func (f *flags) define(c *cobra.Command) {
 	}
 }
 
+func (f *flags) setDoneAt(value string) error {
+	step, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || step < 0 {
+		return errors.New("it is the number of a step, 0 or more")
+	}
+	f.doneAt = &step
+	return nil
+}
+
 // span is a time of the command line.
 type span struct {
 	name, what string
@@ -125,7 +138,7 @@ func (f *flags) spans() []span {
 		{"stop-grace", "how long a training that is ended has after SIGTERM", &t.Stop, true},
 		{"dump-grace", "how long it has for its stacks between SIGQUIT and SIGKILL", &t.Dump, true},
 		{"leftovers-grace", "how long processes that the training leaves behind have", &t.Leftovers, true},
-		{"finish-grace", "how long the other workers have when the training is done or has saved itself", &t.Finish, true},
+		{"finish-grace", "how long the others and the verdict may take when the training is done or saved", &t.Finish, true},
 		{"worker-silence", "after how long a silent worker counts as lost", &t.Silent, false},
 		{"save-within", "how long a save before maintenance may take", &t.Save, false},
 		{"saved-window", "how long after a signal or maintenance an exit 0 is no end of the job", &t.Recent, true},
@@ -448,7 +461,7 @@ func (f *flags) settle(o *crew.Options) (unlock func(), err error) {
 	if (o.WaitSaved || f.giveUp == "wait") && o.Directory == "" {
 		return nil, usage("to wait for a new attempt in the lease takes a checkpoint directory: there is none")
 	}
-	o.Read, o.Pattern, o.ProgressFile = f.read, f.pattern, f.progress
+	o.Read, o.Pattern, o.ProgressFile, o.DoneAt = f.read, f.pattern, f.progress, f.doneAt
 	o.Terminal = child.Terminal()
 	if o.Scale, err = f.scaled(m); err != nil {
 		return nil, err

@@ -969,5 +969,11 @@ func TestTheSlicesOfAMultisliceRestartTogether(t *testing.T) {
 	if !ok || l.Attempt != 2 || len(l.Admitted) != 3 {
 		t.Errorf("%+v", l)
 	}
+	if v := verdictIn(t, dir, 1); !v.Restart || v.Life.Slice != "llama-0" {
+		t.Errorf("%+v", v)
+	}
+	if v := verdictIn(t, dir, 2); !v.Finished || !l.Confirms(v) || v.Ended.IsZero() {
+		t.Errorf("%+v", v)
+	}
 	nobodyLeft(t, dir)
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/restart"
 )
 
@@ -68,14 +69,13 @@ type Cause struct {
 	Class   restart.Class         `json:"class"`
 }
 
-// Verdict is what follows from the end of an attempt.
+// Verdict is what follows from the end of an attempt: the crew's verdict, and what only crews need to know. Crews of
+// the release before wrote a verdict without schema, life, ended and step, so the slices of a Multislice do not rely on
+// those.
 type Verdict struct {
-	Attempt  int           `json:"attempt"`
-	Restart  bool          `json:"restart"`
-	After    time.Duration `json:"after,omitzero"`
-	Finished bool          `json:"finished,omitzero"`
-	Code     int           `json:"code,omitzero"`
-	Reason   string        `json:"reason,omitzero"`
+	events.CrewVerdict
+	// After is how long the crews wait before they start the next attempt.
+	After time.Duration `json:"after,omitzero"`
 }
 
 // Lease is what the lease says of this slice.
@@ -108,6 +108,8 @@ type View struct {
 	Step       int64
 	Checkpoint string
 	Chance     float64
+	// LastStep is the last finished step of the attempt, as far as worker 0 knows it.
+	LastStep int64
 	// Looked is when the look began that found it, or found that there is none.
 	Looked time.Time
 	// Hold keeps the next attempt from starting: the machine is about to go.
@@ -118,7 +120,9 @@ type View struct {
 type Config struct {
 	Workers       int
 	Slice, Slices int
-	Policy        restart.Policy
+	// Life is the life of this slice, for the verdict.
+	Life   events.Admission
+	Policy restart.Policy
 	// Silence is after how long a worker counts as lost, Finish how long the others may take to end by themselves after one
 	// has saved itself or is done.
 	Silence, Finish time.Duration
@@ -507,13 +511,13 @@ func (l *Leader) settle() {
 	found := false
 	finished := l.Slice == 0 && l.members[0].Phase == Ended && l.members[0].Attempt == l.Attempt &&
 		restart.Classify(l.members[0].Exit, l.members[0].When) == restart.Finished
-	near := false
+	near, signalled := false, false
 	for w := range l.Workers {
 		m, ok := l.members[w]
 		if !ok || m.Phase != Ended || m.Attempt != l.Attempt {
 			continue
 		}
-		near = near || m.When.Maintenance
+		near, signalled = near || m.When.Maintenance, signalled || m.When.Signalled
 		class := restart.Classify(m.Exit, m.When)
 		switch {
 		case class == restart.Stopped, finished && w != 0, class == restart.Finished && !(w == 0 && l.Slice == 0):
@@ -527,8 +531,10 @@ func (l *Leader) settle() {
 	if !found && l.lost != nil && l.lost.Attempt == l.Attempt {
 		l.cause, found = *l.lost, true
 	}
-	if near && found && !l.cause.When.Stopped {
-		l.cause.When.Maintenance = true
+	if found && !l.cause.When.Stopped {
+		// What one worker was told ends the training on all of them.
+		l.cause.When.Maintenance = l.cause.When.Maintenance || near
+		l.cause.When.Signalled = l.cause.When.Signalled || signalled
 		l.cause.Class = restart.Classify(l.cause.Exit, l.cause.When)
 	}
 	if l.demanded {
@@ -552,6 +558,9 @@ func (l *Leader) decide(v View) bool {
 			return false // it is asked for
 		}
 		cause = *v.Outside.Ended
+		if l.cause.Class == restart.Finished && l.cause.When.Done {
+			cause = l.cause // the last step was reached, whatever ended another slice first
+		}
 	}
 	switch {
 	case l.Slices > 1 && v.Outside.Verdict != nil:
@@ -577,7 +586,11 @@ func (l *Leader) judge(v View, cause Cause) *Verdict {
 	b := l.Budget.Progress(-1, v.Step)
 	b, next := restart.Decide(l.Policy, b, cause.Class, cause.Exit, v.Chance)
 	l.Budget = b
-	d := &Verdict{Attempt: l.Attempt, Restart: next.Restart, After: next.After, Finished: next.Finished, Reason: next.Reason}
+	d := &Verdict{After: next.After, CrewVerdict: events.CrewVerdict{
+		Schema: events.Schema, Attempt: l.Attempt, Life: l.Life, Restart: next.Restart, Finished: next.Finished,
+		Certain: next.Finished && cause.When.Done, Ended: cause.Exit.Ended.UTC(), Step: max(0, v.LastStep),
+		Reason: next.Reason,
+	}}
 	if !next.Restart {
 		d.Code = cause.Exit.ShellCode(l.Number)
 	}

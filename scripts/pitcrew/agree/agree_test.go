@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/agree"
 	"pitstop.internal/scripts/pitcrew/restart"
 )
@@ -609,4 +610,52 @@ func TestTheLeaseIsWrittenBeforeTheTrainingShouldBegin(t *testing.T) {
 	f.leader = agree.New(config(2), f.leader.Memory, "id2", f.now)
 	f.pass(time.Second)
 	f.all(8)
+}
+
+// TestOneWorkersSignalEndsTheTrainingOnAllOfThem: Google signals one worker, and the primary does not print what it
+// heard of it.
+func TestOneWorkersSignalEndsTheTrainingOnAllOfThem(t *testing.T) {
+	f := newField(t, config(2), memory())
+	f.pass(time.Second)
+	f.all(1)
+	f.slow[1] = true
+	f.end(0, restart.Exit{}, restart.Circumstances{})
+	f.pass(time.Second)
+	f.end(1, restart.Exit{}, restart.Circumstances{Signalled: true})
+	f.pass(30 * time.Second)
+	f.all(2)
+	if c := f.cause(); c.Class != restart.Saved {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestTheVerdictOnTheLastStepIsCertain: the primary reached it, whatever another worker or slice was told before.
+func TestTheVerdictOnTheLastStepIsCertain(t *testing.T) {
+	ms := newMultislice(t, 2)
+	life := events.Admission{Slice: "llama-0", Workers: "t1v-n-0123abcd"}
+	ms.fields[0].leader.Life = life
+	ms.pass(20)
+	for _, f := range ms.fields {
+		f.all(1)
+		f.slow[0], f.slow[1] = true, true
+	}
+	ms.fields[1].end(0, restart.Exit{}, restart.Circumstances{Maintenance: true})
+	ms.fields[1].end(1, restart.Exit{}, restart.Circumstances{Maintenance: true})
+	ms.pass(5)
+	ended := ms.fields[0].now
+	ms.fields[0].end(0, restart.Exit{}, restart.Circumstances{Done: true, Maintenance: true})
+	ms.fields[0].end(1, restart.Exit{}, restart.Circumstances{Maintenance: true})
+	ms.pass(60)
+	if c := ms.ended[1]; c == nil || c.Slice != 1 || c.Class != restart.Saved {
+		t.Fatalf("slice 1 was not first: %+v", c)
+	}
+	v := ms.verdict[1]
+	if v == nil || v.Validate() != nil || !v.Finished || !v.Certain || v.Life != life || !v.Ended.Equal(ended) {
+		t.Errorf("%+v", v)
+	}
+	for s, f := range ms.fields {
+		if !f.plan.Over || f.plan.Code != 0 {
+			t.Errorf("slice %d: %s %+v", s, f.leader.Stage, f.plan)
+		}
+	}
 }

@@ -248,7 +248,7 @@ func (t *training) wait() restart.Exit {
 	end(t.pid, t.spec.Leftovers)
 	if t.output != nil {
 		t.output.wait(max(t.spec.Leftovers, time.Second))
-		e.Tail = t.output.tail()
+		e.Tail, e.SignalAt = t.output.tail()
 		t.finish(e)
 	}
 	return e
@@ -311,7 +311,9 @@ type output struct {
 	next    int
 	last    Output
 	written time.Time
-	over    bool // what comes now is too late to count
+	// signalled is when a line last told of a received signal.
+	signalled time.Time
+	over      bool // what comes now is too late to count
 }
 
 // The bounds of what is kept: lines of that length, so many of them, and how often the step is written down.
@@ -421,7 +423,11 @@ func (o *output) push(line []byte) {
 	if len(line) == 0 {
 		return
 	}
-	text := strings.ToValidUTF8(string(line[:min(len(line), tailWidth)]), "?")
+	line = line[:min(len(line), tailWidth)]
+	if tellsOfSignal(line) {
+		o.signalled = time.Now().UTC()
+	}
+	text := strings.ToValidUTF8(string(line), "?")
 	if len(o.lines) < tailLines {
 		o.lines = append(o.lines, text)
 		return
@@ -471,8 +477,9 @@ func (o *output) wait(idle time.Duration) {
 	}
 }
 
-func (o *output) tail() []string {
+// tail returns the last lines, and when one last told of a received signal.
+func (o *output) tail() (lines []string, signalled time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return append(slices.Clone(o.lines[o.next:]), o.lines[:o.next]...)
+	return append(slices.Clone(o.lines[o.next:]), o.lines[:o.next]...), o.signalled
 }

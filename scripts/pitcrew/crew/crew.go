@@ -70,6 +70,8 @@ type Options struct {
 	// Read has the output read, for steps by Pattern; ProgressFile is a file with the step.
 	Read                  bool
 	Pattern, ProgressFile string
+	// DoneAt is the last step of the training; nil where its owner did not name one.
+	DoneAt *int64
 	// Terminal says that the training gets the terminal.
 	Terminal bool
 	// Lock takes the machine's lock of this directory and returns what holds it; nil where there is none.
@@ -85,7 +87,8 @@ type Times struct {
 	Lease, Unread, TakeOver time.Duration
 	// Stop is how long a training that is ended has after SIGTERM, Dump after SIGQUIT, Leftovers what it leaves behind.
 	Stop, Dump, Leftovers time.Duration
-	// Finish is how long the others may take after one is done, Silent after how long a worker counts as lost.
+	// Finish is how long the others may take after one is done, and the verdict to be written; Silent is after how long a
+	// worker counts as lost.
 	Finish, Silent time.Duration
 	// Save is how long a save before maintenance may take, Recent how long after a signal or maintenance an exit 0 is no end.
 	Save, Recent time.Duration
@@ -158,6 +161,8 @@ type crew struct {
 	seen      map[string]string
 	running   map[string]bool // what is asked beside the loop
 	answered  answered
+	last      *lastWord              // nil while an attempt may follow
+	puts      [putsAMinute]time.Time // when the guest attribute was put last, the latest first
 
 	step   step
 	reader chan struct{} // whoever reads the progress file
@@ -279,7 +284,7 @@ func (c *crew) open() error {
 	c.next["waits"] = now.Add(c.Times.Silent / 4)
 	if c.Machine.Worker == 0 {
 		c.leader = agree.New(agree.Config{
-			Workers: c.Machine.Workers, Slice: c.Machine.Slice, Slices: c.Machine.Slices, Policy: c.Rules,
+			Workers: c.Machine.Workers, Slice: c.Machine.Slice, Slices: c.Machine.Slices, Life: c.admission(), Policy: c.Rules,
 			Silence: c.Times.Silent, Finish: c.Times.Finish, WaitSaved: c.WaitSaved, StayAfterGivingUp: c.StayAfterGivingUp,
 			Number: number,
 		}, c.memory, fmt.Sprintf("%s-%d-%x", c.Machine.Host, os.Getpid(), now.UnixNano()), now)
@@ -491,6 +496,7 @@ func (c *crew) advance(now time.Time) {
 		// Beside the loop: a restart does not wait for the disk.
 		go state.Sync(filepath.Join(c.State, memoryFile)) //nolint:errcheck // what cannot be written was told when it was
 	}
+	c.writeVerdict(now)
 	c.tell(now)
 	c.awaited(now)
 	c.over(now)
@@ -555,16 +561,21 @@ func (c *crew) lead(now time.Time) {
 	for _, e := range happened {
 		c.happened(now, e)
 	}
-	if m := c.leader.Memory; m != c.memory {
-		c.memory = m
-		c.keep()
-	}
+	c.remember()
 	c.at(want.Wake)
 	c.refresh(want.Fresh)
 	c.carry(now, want)
 	c.plan = plan
 	if c.server != nil {
 		c.server.Publish(plan)
+	}
+}
+
+// remember writes down what the leader has to know again, but the end of the last attempt only when it was reported.
+func (c *crew) remember() {
+	if m := c.leader.Memory; m != c.memory && (c.last == nil || c.last.reported) {
+		c.memory = m
+		c.keep()
 	}
 }
 
@@ -579,9 +590,10 @@ func (c *crew) keep() {
 func (c *crew) view(now time.Time) agree.View {
 	return agree.View{
 		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Replaced: c.out.replaced, Step: c.found.Step, Checkpoint: c.found.URI,
-		Chance: rand.Float64(), //nolint:gosec // it spreads restarts
-		Hold:   c.announced.preempted || c.told != nil,
-		Looked: c.seenSince(now),
+		LastStep: c.lastStep(c.status.Exit.Began),
+		Chance:   rand.Float64(), //nolint:gosec // it spreads restarts
+		Hold:     c.announced.preempted || c.told != nil,
+		Looked:   c.seenSince(now),
 	}
 }
 
@@ -592,6 +604,7 @@ func (c *crew) over(now time.Time) {
 	}
 	switch {
 	case c.told != nil && !c.parted(now):
+	case c.told != nil && !c.concluded(now) && now.Before(c.finish):
 	case c.told != nil:
 		c.done, c.code = true, c.ownCode()
 	case c.plan.Over:
@@ -606,7 +619,9 @@ func (c *crew) over(now time.Time) {
 				return
 			}
 		}
-		c.done, c.code = true, c.plan.Code
+		if c.concluded(now) {
+			c.done, c.code = true, c.plan.Code
+		}
 	}
 }
 
@@ -637,6 +652,9 @@ func (c *crew) ownCode() int {
 	s, ok := c.told.(syscall.Signal)
 	if !ok {
 		return CodeFailed
+	}
+	if c.last != nil && c.last.verdict.Certain {
+		return c.last.verdict.Code
 	}
 	if c.status.Phase == agree.Ended {
 		if code := c.status.Exit.ShellCode(number); code != 0 {

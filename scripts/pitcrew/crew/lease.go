@@ -420,8 +420,8 @@ func (c *crew) ask(w agree.Want) {
 		w.Ready = w.Look // this life is not over
 	}
 	over := 0
-	if c.Machine.Slice == 0 && c.out.cleared < w.Look-3 {
-		over = w.Look - 3
+	if c.Machine.Slice == 0 && c.out.cleared < w.Look-keptAttempts {
+		over = w.Look - keptAttempts
 	}
 	c.beside(limit, func(ctx context.Context) func() {
 		var faults []error

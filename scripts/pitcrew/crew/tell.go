@@ -42,6 +42,7 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 		c.report(now, events.CrewReport{
 			Report: events.ReportStarted, Attempt: e.Attempt, Workers: e.Workers, Step: c.found.Step, RestartsLeft: e.Left,
 		})
+		c.clearEarlier(e.Attempt)
 		return
 	}
 	cause, next := e.Ended, e.Verdict
@@ -49,6 +50,9 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 	switch cause.Class {
 	case restart.Finished, restart.Stopped:
 	case restart.Saved:
+		if cause.When.Short {
+			break // it was said
+		}
 		c.Say("attempt %d saved itself and ended, which is no end of the job", e.Attempt)
 	case restart.Failed, restart.Crashed, restart.OutOfMemory, restart.Interrupted, restart.NotRun:
 		if own {
@@ -65,9 +69,9 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 	}
 	switch {
 	case e.Finished:
-		c.report(now, events.CrewReport{Report: events.ReportFinished, Attempt: e.Attempt})
+		c.conclude(now, e)
 	case e.GaveUp:
-		c.report(now, events.CrewReport{Report: events.ReportGaveUp, Attempt: e.Attempt, Reason: next.Reason})
+		c.conclude(now, e)
 		if e.Attempt > 1 || c.Machine.Workers > 1 {
 			what := ""
 			if c.StayAfterGivingUp {
@@ -111,22 +115,62 @@ func (c *crew) tell(now time.Time) {
 			c.report(now, events.CrewReport{Report: events.ReportProgress, Workers: c.leader.Heard(now)})
 		}
 	}
-	if c.Metadata == nil || !c.every("guest", c.Times.Beat, now) {
+	c.putGuest(now)
+}
+
+// The crew puts the guest attribute at most putsAMinute times, half of what the metadata server takes from all programs
+// of a machine, and not again within putAgain.
+const (
+	putsAMinute = 5
+	putAgain    = time.Second
+)
+
+// putGuest keeps the guest attribute: it beats, and has a verdict at once.
+func (c *crew) putGuest(now time.Time) {
+	if c.Metadata == nil || c.running["guest attribute"] {
 		return
 	}
-	state, err := json.Marshal(events.CrewState{
+	w := c.last
+	if due := c.every("guest", c.Times.Beat, now); !due && (w == nil || w.shown || !c.mayPut(now)) {
+		return
+	}
+	copy(c.puts[1:], c.puts[:])
+	c.puts[0] = now
+	s := events.CrewState{
 		Schema: events.Schema, Seen: now.UTC(), Worker: c.Machine.Worker, Phase: string(c.status.Phase), Attempt: c.status.Attempt,
 		Step: max(0, c.step.n), StepAt: c.step.at, CheckpointStep: c.found.Step, CheckpointURI: c.found.URI,
 		SaveID: c.answered.id, SavedAt: c.answered.at, RequestReadAt: c.requestRead.UTC(),
-	})
+	}
+	if w != nil && w.verdict.Validate() == nil { // the release before wrote verdicts that nobody else reads
+		s.Verdict = &w.verdict
+	}
+	state, err := json.Marshal(s)
 	if err != nil {
 		c.fault("guest attribute", err)
 		return
 	}
 	c.once("guest attribute", func(ctx context.Context) func() {
 		err := c.Metadata.Put(ctx, events.GuestNamespace, events.GuestKey, state)
-		return func() { c.fault("guest attribute", err) }
+		return func() {
+			c.fault("guest attribute", err)
+			if w != nil && err == nil {
+				w.shown = true
+			}
+		}
 	})
+}
+
+// mayPut reports whether the guest attribute may be put before its next beat.
+func (c *crew) mayPut(now time.Time) bool {
+	next := c.puts[0].Add(putAgain)
+	if oldest := c.puts[putsAMinute-1].Add(time.Minute); oldest.After(next) {
+		next = oldest
+	}
+	if now.Before(next) {
+		c.at(next)
+		return false
+	}
+	return true
 }
 
 // saved is the step of the last complete checkpoint; less than 0 is none that could be seen.

@@ -70,6 +70,7 @@ func (c *crew) start(now time.Time) {
 		c.at(now.Add(time.Second))
 		return
 	}
+	c.forgetEnd()
 	c.step = step{n: -1, reported: -1}
 	c.next["report"] = now.Add(c.Times.Report)
 	if err != nil {
@@ -145,30 +146,42 @@ func (c *crew) await(t *child.Child) {
 		<-t.Done()
 		p := c.progressOf(c.ctx, t)
 		c.post(func() {
-			if !c.saver.Open() || c.Directory == "" {
+			counts := c.DoneAt != nil && c.primary() && t.Exit().Clean()
+			if !c.saver.Open() && !counts || c.Directory == "" {
 				c.ended(t, p)
 				return
 			}
-			// Whether it saved is seen in the directory, and only now.
+			// Whether it saved is seen in the directory, and only now; and so may be its last step.
 			c.verify(func() { c.ended(t, p) })
 		})
 	}()
+}
+
+// signalledWithin is how long before an exit 0 the output may tell of a signal that the exit follows. Google gives 5
+// minutes.
+const signalledWithin = 15 * time.Minute
+
+// signalled reports whether the output told of a received signal shortly before the exit.
+func signalled(e restart.Exit) bool {
+	return !e.SignalAt.IsZero() && e.Ended.Sub(e.SignalAt) <= signalledWithin
 }
 
 // ended takes the end of the training.
 func (c *crew) ended(t *child.Child, p progressed) {
 	now := c.clock()
 	e := t.Exit()
-	clean := e.Code == 0 && e.Signal == "" && !e.Unknown
+	c.stepOf(t, p)
+	done, short := c.reached(e)
 	when := restart.Circumstances{
+		Done: done, Short: short,
+		Signalled: signalled(e),
 		// Who was told to end and does is no failure; who saved itself and ends with 0 is no finished job either.
-		Stopped:     c.stopping != nil && (!c.stopping.person || !clean),
+		Stopped:     c.stopping != nil && (!c.stopping.person || !e.Clean()),
 		Told:        c.told != nil || c.saver.Told(now.Add(-c.Times.Recent)),
 		Maintenance: c.announced.near(now, c.Times.Recent),
 	}
-	c.stepOf(t, p)
 	c.child, c.stopping = nil, nil
-	c.answer(now, c.saver.Ended(c.world(now, nil), e.Describe(), clean))
+	c.answer(now, c.saver.Ended(c.world(now, nil), e.Describe(), e.Clean()))
 	if c.Terminal && c.told == nil && (e.Signal == "SIGINT" || e.Code == 128+int(syscall.SIGINT)) {
 		c.told, c.toldAt, when.Stopped = syscall.SIGINT, now, true // the person at the terminal has ended it
 	}

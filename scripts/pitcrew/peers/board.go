@@ -69,7 +69,7 @@ func (b Board) End(ctx context.Context, c agree.Cause) error {
 
 // Judge says what follows.
 func (b Board) Judge(ctx context.Context, v agree.Verdict) error {
-	return b.create(ctx, checkpoint.Join(b.attempt(v.Attempt), "verdict.json"), v)
+	return b.create(ctx, checkpoint.Join(b.Directory, events.VerdictObject(v.Attempt)), v)
 }
 
 // Look reads what all slices say about an attempt, and in which lives they are ready.
@@ -120,17 +120,19 @@ func (b Board) read(ctx context.Context, uri string, into any) error {
 	return nil
 }
 
-// Clear removes what was said about an attempt that is long over.
+// Clear removes what was said about this attempt and earlier ones, which are long over.
 func (b Board) Clear(ctx context.Context, attempt int) error {
-	names, err := b.Store.List(ctx, b.attempt(attempt), checkpoint.ListOptions{})
+	folder := checkpoint.Join(b.Directory, Folder)
+	names, err := b.Store.List(ctx, folder, checkpoint.ListOptions{Prefix: "attempt-", Recursive: true})
 	if err != nil {
-		if errors.Is(err, checkpoint.ErrNotExist) {
-			return nil
-		}
 		return err
 	}
 	for _, e := range names.Entries {
-		err := b.Store.Delete(ctx, checkpoint.Join(b.attempt(attempt), e.Name), e.Generation)
+		var n int
+		if _, err := fmt.Sscanf(e.Name, "attempt-%d/", &n); err != nil || n > attempt {
+			continue
+		}
+		err := b.Store.Delete(ctx, checkpoint.Join(folder, e.Name), e.Generation)
 		if err != nil && !errors.Is(err, checkpoint.ErrNotExist) && !errors.Is(err, checkpoint.ErrConflict) {
 			return err
 		}

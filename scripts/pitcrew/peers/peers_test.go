@@ -2,6 +2,7 @@ package peers_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -154,6 +155,62 @@ func phases(all []agree.Status) (says []string) {
 	return says
 }
 
+// before is a verdict as crews of the release before write and read it.
+type before struct {
+	Attempt  int           `json:"attempt"`
+	Restart  bool          `json:"restart"`
+	After    time.Duration `json:"after,omitzero"`
+	Finished bool          `json:"finished,omitzero"`
+	Code     int           `json:"code,omitzero"`
+	Reason   string        `json:"reason,omitzero"`
+}
+
+// TestTheReleaseBeforeAndThisOneReadEachOthersVerdicts: the slices of a Multislice are upgraded one after the other.
+func TestTheReleaseBeforeAndThisOneReadEachOthersVerdicts(t *testing.T) {
+	ctx := t.Context()
+	b := peers.Board{Store: checkpoint.NewFiles("/", time.Now), Directory: "file://" + t.TempDir()}
+	for attempt, old := range map[int]string{
+		1: `{"attempt":1,"restart":true,"after":5000000000,"reason":"exit code 1; restart 1 of 5"}`,
+		2: `{"attempt":2,"restart":false,"code":7,"reason":"all restarts are spent, the last exit: exit code 7"}`,
+		3: `{"attempt":3,"restart":false,"finished":true,"reason":"exit code 0"}`,
+	} {
+		uri := checkpoint.Join(b.Directory, events.VerdictObject(attempt))
+		if _, err := b.Store.Put(ctx, uri, []byte(old), 0); err != nil {
+			t.Fatal(err)
+		}
+		o, _, err := b.Look(ctx, attempt)
+		var want before
+		if err := json.Unmarshal([]byte(old), &want); err != nil {
+			t.Fatal(err)
+		}
+		if err != nil || o.Verdict == nil {
+			t.Fatalf("%s: %+v, %v", old, o, err)
+		}
+		v := *o.Verdict
+		if got := (before{v.Attempt, v.Restart, v.After, v.Finished, v.Code, v.Reason}); got != want {
+			t.Errorf("%s is read as %+v", old, got)
+		}
+	}
+	v := agree.Verdict{After: 5 * time.Second, CrewVerdict: events.CrewVerdict{
+		Schema: 1, Attempt: 4, Life: events.Admission{Slice: "llama-0", Workers: "a"}, Restart: true,
+		Ended: time.Now(), Step: 9, Code: 3, Reason: "why",
+	}}
+	if err := b.Judge(ctx, v); err != nil {
+		t.Fatal(err)
+	}
+	o, err := b.Store.Get(ctx, checkpoint.Join(b.Directory, events.VerdictObject(4)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got before
+	if err := json.Unmarshal(o.Content, &got); err != nil || got != (before{4, true, 5 * time.Second, false, 3, "why"}) {
+		t.Errorf("%s is read as %+v, %v", o.Content, got, err)
+	}
+	if _, err := checkpoint.ReadVerdict(ctx, b.Store, b.Directory, 4); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestABoardIsWrittenOnce(t *testing.T) {
 	b := peers.Board{Store: checkpoint.NewFiles("/", time.Now), Directory: "file://" + t.TempDir()}
 	ctx := t.Context()
@@ -172,8 +229,8 @@ func TestABoardIsWrittenOnce(t *testing.T) {
 	must(b.Ready(ctx, 1, 1, admission("c"))) // a new life of it
 	must(b.End(ctx, agree.Cause{Attempt: 1, Slice: 1, Exit: restart.Exit{Code: 4}}))
 	must(b.End(ctx, agree.Cause{Attempt: 1, Slice: 0, Exit: restart.Exit{Code: 5}}))
-	must(b.Judge(ctx, agree.Verdict{Attempt: 1, Restart: true}))
-	must(b.Judge(ctx, agree.Verdict{Attempt: 1}))
+	must(b.Judge(ctx, agree.Verdict{CrewVerdict: events.CrewVerdict{Attempt: 1, Restart: true}}))
+	must(b.Judge(ctx, agree.Verdict{CrewVerdict: events.CrewVerdict{Attempt: 1}}))
 	o, ready, err := b.Look(ctx, 1)
 	if err != nil || o.Ready != 2 || o.Ended == nil || o.Ended.Exit.Code != 4 || o.Verdict == nil || !o.Verdict.Restart || ready[1].Workers != "c" {
 		t.Errorf("%+v, %+v, %v", o, ready, err)
@@ -182,7 +239,15 @@ func TestABoardIsWrittenOnce(t *testing.T) {
 	if _, err := checkpoint.Verify(ctx, b.Store, b.Directory, checkpoint.Want{}); err == nil || !strings.Contains(err.Error(), "empty but for what Pitstop wrote") {
 		t.Error(err)
 	}
-	must(b.Clear(ctx, 1))
+	must(b.Ready(ctx, 2, 0, admission("b")))
+	must(b.Ready(ctx, 5, 0, admission("b")))
+	must(b.Clear(ctx, 2))
+	if o, _, err := b.Look(ctx, 2); err != nil || o.Ready != 0 {
+		t.Errorf("an attempt between is not cleared: %+v, %v", o, err)
+	}
+	if o, _, err := b.Look(ctx, 5); err != nil || o.Ready != 1 {
+		t.Errorf("a later attempt is cleared: %+v, %v", o, err)
+	}
 	if o, _, err := b.Look(ctx, 1); err != nil || o.Ready != 0 || o.Ended != nil {
 		t.Errorf("%+v, %v", o, err)
 	}

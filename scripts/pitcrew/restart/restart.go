@@ -30,6 +30,8 @@ type Exit struct {
 	MaxRSS int64     `json:"max_rss,omitzero"`
 	// Tail are the last lines of its output, where that is read.
 	Tail []string `json:"tail,omitzero"`
+	// SignalAt is when the output last told of a signal that the training had received, where that is read.
+	SignalAt time.Time `json:"signal_at,omitzero"`
 }
 
 // Describe says in a few words how it ended.
@@ -64,6 +66,9 @@ func (e Exit) is(signal string, number int) bool {
 
 func (e Exit) killed() bool { return e.is("SIGKILL", 9) }
 
+// Clean reports whether the training is known to have exited with code 0.
+func (e Exit) Clean() bool { return e.Code == 0 && e.Signal == "" && !e.Unknown }
+
 // Circumstances are what the crew knows about the moment of an exit.
 type Circumstances struct {
 	// Stopped says that the crew ended it itself, for a reason that is no failure.
@@ -76,6 +81,11 @@ type Circumstances struct {
 	Lost bool
 	// First says that it never ran before.
 	First bool
+	// Signalled says that the output told of a received signal shortly before the exit.
+	Signalled bool
+	// Done says that the training reached the last step that its owner named, Short that it ended before that step.
+	// Neither is said where no last step was named, or no step is known.
+	Done, Short bool
 }
 
 // Class is what an exit stands for.
@@ -83,9 +93,10 @@ type Class string
 
 // The classes.
 const (
-	// Finished is exit 0 in quiet times: the job is done.
+	// Finished is exit 0 in quiet times, or at the last step: the job is done.
 	Finished Class = "finished"
-	// Saved is exit 0 that was asked for, or that comes near maintenance: the training saved itself and goes on later.
+	// Saved is exit 0 that was asked for, comes near maintenance or a received signal, or comes before the last step: the
+	// training saved itself and goes on later.
 	Saved Class = "saved"
 	// Stopped is an end that the crew decided on itself.
 	Stopped Class = "stopped"
@@ -108,9 +119,11 @@ func Classify(e Exit, c Circumstances) Class {
 		return Stopped
 	case e.Unknown || e.Unled || c.Lost:
 		return Interrupted
-	case e.Signal == "" && e.Code == 0 && (c.Told || c.Maintenance):
+	case e.Clean() && c.Done:
+		return Finished
+	case e.Clean() && (c.Told || c.Maintenance || c.Signalled || c.Short):
 		return Saved
-	case e.Signal == "" && e.Code == 0:
+	case e.Clean():
 		return Finished
 	case e.OOMKilled && e.killed():
 		return OutOfMemory

@@ -18,6 +18,21 @@ func TestClassify(t *testing.T) {
 		{name: "0 is the end of the job", want: restart.Finished},
 		{name: "0 with a request open is saved", when: restart.Circumstances{Told: true}, want: restart.Saved},
 		{name: "0 near maintenance is saved", when: restart.Circumstances{Maintenance: true}, want: restart.Saved},
+		{name: "0 after a received signal is saved", when: restart.Circumstances{Signalled: true}, want: restart.Saved},
+		{name: "0 before the last step is saved", when: restart.Circumstances{Short: true}, want: restart.Saved},
+		{name: "0 at the last step is the end of the job", when: restart.Circumstances{Done: true}, want: restart.Finished},
+		{
+			name: "0 at the last step is so whatever was asked for or announced",
+			when: restart.Circumstances{Done: true, Told: true, Maintenance: true, Signalled: true}, want: restart.Finished,
+		},
+		{
+			name: "our own stop at the last step is no end",
+			when: restart.Circumstances{Done: true, Stopped: true}, want: restart.Stopped,
+		},
+		{
+			name: "1 after a received signal may succeed the next time", exit: restart.Exit{Code: 1},
+			when: restart.Circumstances{Signalled: true}, want: restart.Failed,
+		},
 		{name: "1 may succeed the next time", exit: restart.Exit{Code: 1}, want: restart.Failed},
 		{name: "2 may succeed the next time", exit: restart.Exit{Code: 2}, want: restart.Failed},
 		{name: "abort by signal", exit: restart.Exit{Signal: "SIGABRT"}, want: restart.Crashed},
