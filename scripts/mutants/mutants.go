@@ -8,8 +8,8 @@ var mutants = slices.Concat(common, rare)
 // common are those that a night under heavy faults catches.
 var common = []mutant{
 	{"1 fence", "a request of any epoch passes", []edit{
-		{"shared/incident/task.go", "	case w.Epoch != r.Epoch:\n", "	case w.Epoch < r.Epoch:\n"},
-		{"shared/incident/task.go", "	case t == nil || t.Epoch != r.Epoch || w.Incident.unwanted(*t):\n", "	case t == nil || w.Incident.unwanted(*t):\n"},
+		{"shared/incident/task.go", "	case w.Epoch != p.Epoch:\n", "	case w.Epoch < p.Epoch:\n"},
+		{"shared/incident/task.go", "t.Slice != p.Slice || t.Epoch != p.Epoch || w.Incident.unwanted(*t):\n", "t.Slice != p.Slice || w.Incident.unwanted(*t):\n"},
 		{"shared/incident/task.go", "	if t == nil || t.Epoch != r.Epoch || t.Attempt", "	if t == nil || t.Attempt"},
 	}},
 	{"1 fence", "nothing is read before a deletion", []edit{

@@ -18,7 +18,10 @@ func (c *checks) accounts(before, after incident.Workload) {
 	if a == b {
 		return
 	}
-	if a == (incident.Budgets{}) && after.Progress.Proven > before.Progress.Proven {
+	if after.Progress.Proven > before.Progress.Proven && !a.Since.Equal(b.Since) {
+		if a.Restarts > 1 || a.Recreates > 1 { // what follows at once may spend one
+			c.violated("5 budgets", after.ID, "progress refilled the budgets, and they are %+v", a)
+		}
 		return
 	}
 	if in := after.Incident; a == (incident.Budgets{}) && in != nil && in.Retried && (before.Incident == nil || before.Incident.ID != in.ID) {

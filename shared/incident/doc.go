@@ -9,7 +9,7 @@
 // outcome. A test explores the machine and holds the table against what it sees.
 //
 //	from         to           on
-//	admitting    approving    Read Reported
+//	admitting    approving    Read
 //	admitting    clearing     Called Cancelled Read
 //	admitting    creating     Read
 //	admitting    deleting     Read
@@ -19,7 +19,6 @@
 //	admitting    looking      Read
 //	admitting    observed     Forbidden Read
 //	admitting    released     Called Cancelled Read
-//	admitting    restarting   Reported
 //	admitting    resumed      Reported
 //	admitting    resuming     Answered Reported
 //	admitting    watching     Read
@@ -27,7 +26,7 @@
 //	approving    clearing     Called Cancelled Read
 //	approving    creating     Approved Read
 //	approving    deleting     Approved Read Ticked
-//	approving    escalated    Read Reported
+//	approving    escalated    Beat Read
 //	approving    grace        Read
 //	approving    healing      Approved Read Ticked
 //	approving    looking      Approved Read
@@ -35,7 +34,7 @@
 //	approving    observed     Read
 //	approving    released     Called Cancelled Read
 //	approving    restarting   Approved Ticked
-//	approving    resumed      Reported
+//	approving    resumed      Beat Reported VerdictRead
 //	approving    resuming     Noticed Read
 //	approving    saving       Approved Ticked
 //	approving    starting     Approved Ticked
@@ -43,7 +42,7 @@
 //	approving    window       Approved Noticed Read
 //	approving    withdrawn    Noticed
 //	clearing     escalated    Ended Forbidden Read Ticked
-//	clearing     observed     Ended Read Reported Ticked
+//	clearing     observed     Beat Ended Read Reported Ticked
 //	clearing     released     Ended Read Ticked
 //	creating     admitting    Read
 //	creating     approving    Forbidden Read
@@ -78,18 +77,18 @@
 //	discarding   resuming     Retried
 //	discarding   watching     Retried
 //	grace        admitting    Read
-//	grace        approving    Read Ticked
+//	grace        approving    Read
 //	grace        clearing     Called Cancelled Read
 //	grace        creating     Read Ticked
-//	grace        deleting     Read Ticked
-//	grace        escalated    Read Ticked
+//	grace        deleting     Read
+//	grace        escalated    Read
 //	grace        healing      Read
 //	grace        looking      Read
 //	grace        observed     Read
 //	grace        released     Called Cancelled Read
-//	grace        resumed      Reported
+//	grace        resumed      Beat VerdictRead
 //	grace        resuming     Read Ticked
-//	grace        watching     Read Ticked
+//	grace        watching     Read
 //	healing      admitting    Read
 //	healing      approving    Read Ticked
 //	healing      clearing     Called Cancelled Read
@@ -100,21 +99,21 @@
 //	healing      looking      Read
 //	healing      observed     Read
 //	healing      released     Called Cancelled Read
-//	healing      resumed      Reported
+//	healing      resumed      Beat VerdictRead
 //	healing      resuming     Read
 //	healing      starting     Ticked
 //	healing      watching     Read Ticked
 //	looking      admitting    Read
-//	looking      approving    Read Ticked
+//	looking      approving    Read Ticked VerdictRead
 //	looking      clearing     Called Cancelled Read
 //	looking      creating     Read
-//	looking      deleting     Read Ticked
-//	looking      escalated    Read Ticked
+//	looking      deleting     Read Ticked VerdictRead
+//	looking      escalated    Read Ticked VerdictRead
 //	looking      grace        Read
-//	looking      healing      Read
+//	looking      healing      Read Ticked VerdictRead
 //	looking      observed     Read
 //	looking      released     Called Cancelled Read
-//	looking      resumed      Reported
+//	looking      resumed      Beat Reported VerdictRead
 //	looking      resuming     Read Ticked
 //	looking      watching     Read Ticked
 //	maintaining  approving    Forbidden Read
@@ -126,63 +125,63 @@
 //	maintaining  looking      Read
 //	maintaining  observed     Forbidden Read
 //	maintaining  released     Called Cancelled Read
-//	maintaining  resumed      Reported
+//	maintaining  resumed      Beat VerdictRead
 //	maintaining  resuming     Noticed
 //	maintaining  watching     Read
 //	maintaining  window       Answered Forbidden Noticed Read Ticked
 //	maintaining  withdrawn    Noticed
 //	peace        admitting    Retried Ticked
-//	peace        approving    Noticed Read Reported Ticked
+//	peace        approving    Noticed Read Ticked
 //	peace        clearing     Read
 //	peace        creating     Ticked
 //	peace        deleting     Read
 //	peace        discarding   Ticked
 //	peace        healing      Read Ticked
 //	peace        looking      Interrupted Read Reported Retried Ticked
-//	peace        restarting   Reported Ticked
+//	peace        restarting   Ticked
 //	peace        resuming     Reported Retried
 //	peace        saving       Noticed Ticked
 //	peace        starting     Ticked
 //	peace        watching     Interrupted Noticed Read Reported Retried Ticked
 //	peace        window       Noticed Ticked
 //	restarting   admitting    Reported
-//	restarting   approving    Forbidden Read Reported
+//	restarting   approving    Forbidden Read
 //	restarting   creating     Read
 //	restarting   deleting     Read
-//	restarting   escalated    Answered Forbidden Read Reported Ticked
+//	restarting   escalated    Answered Forbidden Read Ticked
 //	restarting   grace        Read
 //	restarting   healing      Read
 //	restarting   looking      Read
 //	restarting   observed     Forbidden Read
 //	restarting   released     Called Cancelled Read
-//	restarting   resumed      Reported
+//	restarting   resumed      Beat Reported VerdictRead
 //	restarting   resuming     Answered Reported
 //	restarting   watching     Read
-//	resuming     approving    Read Reported Ticked
+//	resuming     approving    Beat Read Ticked VerdictRead
 //	resuming     creating     Read
 //	resuming     deleting     Read
-//	resuming     escalated    Read Reported Ticked
+//	resuming     escalated    Beat Read Ticked VerdictRead
 //	resuming     grace        Read
 //	resuming     healing      Read Ticked
 //	resuming     looking      Read
 //	resuming     observed     Read
 //	resuming     released     Called Cancelled Read
-//	resuming     restarting   Reported Ticked
-//	resuming     resumed      Checked Reported Ticked
+//	resuming     restarting   Beat Ticked VerdictRead
+//	resuming     resumed      Beat Checked Reported Ticked VerdictRead
 //	resuming     watching     Read
 //	saving       admitting    Noticed
-//	saving       approving    Checked Forbidden Read Reported
+//	saving       approving    Beat Checked Forbidden Read
 //	saving       creating     Read
 //	saving       deleting     Read
-//	saving       escalated    Read Reported
+//	saving       escalated    Beat Read
 //	saving       grace        Read
 //	saving       healing      Read
 //	saving       looking      Read
 //	saving       maintaining  Checked
 //	saving       observed     Forbidden Read
 //	saving       released     Called Cancelled Read
-//	saving       restarting   Reported
-//	saving       resumed      Reported
+//	saving       restarting   Beat VerdictRead
+//	saving       resumed      Beat VerdictRead
 //	saving       resuming     Noticed
 //	saving       watching     Read
 //	saving       window       Answered Checked Forbidden Interrupted Read Reported Ticked
@@ -198,21 +197,21 @@
 //	starting     looking      Read
 //	starting     observed     Forbidden Read
 //	starting     released     Called Cancelled Read
-//	starting     resumed      Reported
+//	starting     resumed      Beat VerdictRead
 //	starting     resuming     Read
 //	starting     watching     Read
-//	watching     observed     Called Cancelled Noticed Read Reported Ticked
+//	watching     observed     Beat Called Cancelled Noticed Read Reported Ticked
 //	window       admitting    Noticed Read Ticked
-//	window       approving    Read Reported Ticked
+//	window       approving    Read Ticked
 //	window       creating     Read
 //	window       deleting     Read Ticked
-//	window       escalated    Read Reported Ticked
+//	window       escalated    Beat Read Ticked
 //	window       grace        Read
 //	window       looking      Read
 //	window       observed     Read
 //	window       released     Called Cancelled Read
-//	window       restarting   Reported
-//	window       resumed      Reported
+//	window       restarting   Beat VerdictRead
+//	window       resumed      Beat VerdictRead
 //	window       resuming     Noticed Read Ticked
 //	window       saving       Ticked
 //	window       starting     Ticked

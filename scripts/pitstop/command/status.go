@@ -314,6 +314,8 @@ func training(w incident.Workload, now time.Time) string {
 	switch pr := w.Progress; {
 	case w.Crew.Finished:
 		parts = append(parts, "finished at step "+events.Number(pr.Step))
+	case w.Crew.Claim.Finished:
+		parts = append(parts, "a line says that it is finished; the crew's verdict has not been read")
 	case !pr.At.IsZero():
 		parts = append(parts, "step "+events.Number(pr.Step)+" "+events.Span(now.Sub(pr.At))+" ago")
 	case !w.Crew.Seen.IsZero():
