@@ -692,7 +692,7 @@ func mayPerform(n *node) *status {
 func (a *API) perform(c *request, n *node, q *queue, nodes []*node) any {
 	if c.fault.LateCode == 0 {
 		for _, n := range nodes {
-			a.maintain(n, a.timing.Maintenance)
+			a.beginMaintenance(n, a.timing.Maintenance)
 		}
 	}
 	return a.start(c, n, q, "performMaintenance", a.timing.Perform, func(late *status) (any, *status) {
