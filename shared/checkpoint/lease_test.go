@@ -470,3 +470,37 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+func FuzzVerdict(f *testing.F) {
+	for _, data := range []string{
+		`{"schema":1,"attempt":3,"life":{"slice":"a","incarnation":{"zone":"z"},"workers":"w"},"restart":false,"finished":true}`,
+		`{"schema":1,"attempt":3,"life":{"slice":"a","incarnation":{}},"restart":true,"finished":true}`,
+		`{"attempt":1,"restart":true,"after":5000000000}`, `{"schema":2}`, `{}`, `null`, ``,
+	} {
+		f.Add([]byte(data))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		v, err := decodeVerdict(data)
+		if err != nil {
+			if !errors.Is(err, ErrMalformed) && !errors.Is(err, events.ErrNewer) || strings.ContainsAny(err.Error(), "\r\n") {
+				t.Fatalf("error %q", err)
+			}
+			return
+		}
+		if v.Attempt < 1 || v.Finished && v.GaveUp() {
+			t.Errorf("a wrong verdict was read: %+v", v)
+		}
+		mine := Lease{Attempt: v.Attempt, Admitted: []events.Admission{v.Life}}
+		next := Lease{Attempt: v.Attempt + 1, Admitted: mine.Admitted}
+		if !mine.Confirms(v) || next.Confirms(v) {
+			t.Errorf("%+v: its lease confirms it: %v, the next one: %v", v, mine.Confirms(v), next.Confirms(v))
+		}
+		again, err := json.Marshal(v)
+		if err != nil {
+			t.Fatalf("a verdict that was read cannot be written: %v", err)
+		}
+		if v2, err := decodeVerdict(again); err != nil || v2.Attempt != v.Attempt || v2.Finished != v.Finished || !v2.Ended.Equal(v.Ended) {
+			t.Errorf("read %+v, written and read again %+v, %v", v, v2, err)
+		}
+	})
+}

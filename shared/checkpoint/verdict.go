@@ -18,15 +18,23 @@ func ReadVerdict(ctx context.Context, s Store, dir string, attempt int) (events.
 	if err != nil {
 		return events.CrewVerdict{}, err
 	}
-	if err := checkSchema("crew verdict", o.Content); err != nil {
-		return events.CrewVerdict{}, fmt.Errorf("%s: %w", uri, err)
-	}
-	v, err := events.DecodeCrewVerdict(o.Content)
+	v, err := decodeVerdict(o.Content)
 	if err == nil && v.Attempt != attempt {
-		err = fmt.Errorf("it names attempt %d", v.Attempt)
+		err = malformed("crew verdict", fmt.Errorf("it names attempt %d", v.Attempt))
 	}
 	if err != nil {
-		return events.CrewVerdict{}, fmt.Errorf("%s: %w", uri, malformed("crew verdict", err))
+		return events.CrewVerdict{}, fmt.Errorf("%s: %w", uri, err)
+	}
+	return v, nil
+}
+
+func decodeVerdict(data []byte) (events.CrewVerdict, error) {
+	if err := checkSchema("crew verdict", data); err != nil {
+		return events.CrewVerdict{}, err
+	}
+	v, err := events.DecodeCrewVerdict(data)
+	if err != nil {
+		return events.CrewVerdict{}, malformed("crew verdict", err)
 	}
 	return v, nil
 }
