@@ -309,7 +309,7 @@ func key(t *testing.T, w incident.Workload) string {
 	w.Epoch, w.Progress.Step, w.Progress.High, w.Budgets.Recreates = 0, 0, 0, 0
 	w.Crew.Error.Attempt, w.Crew.Spent.Attempt, w.Crew.Error.High, w.Crew.Spent.High = 0, 0, 0, 0
 	w.Crew.Attempt, w.Crew.Exited, w.Crew.GaveUp, w.Progress.Attempt = 0, 0, 0, 0
-	w.Crew.Claim.Attempt, w.Crew.NotDone, w.Progress.Proven, w.Crew.Restarted = min(w.Crew.Claim.Attempt, 1), 0, 0, nil
+	w.Crew.Claim.Attempt, w.Crew.Done, w.Crew.NotDone, w.Progress.Proven, w.Crew.Restarted = min(w.Crew.Claim.Attempt, 1), 0, 0, 0, nil
 	blur(&w.Crew.Claim.At, &w.Crew.Claim.ProbeUntil, &w.Crew.FinishedAt, &w.Budgets.Since)
 	blur(&w.Crew.Seen, &w.Crew.Started, &w.Progress.At, &w.Progress.VerifiedAt, &w.Progress.Stepped, &w.Progress.Told, &w.Ended, &w.Crew.Left)
 	w.Pace, w.Progress.CheckpointAt, w.Progress.GapSeconds, w.Orders = incident.Pace{}, time.Time{}, 0, nil

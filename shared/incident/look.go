@@ -361,7 +361,7 @@ func (m *machine) newest(s *Slice) bool {
 // nothing that was saved in the former one is saved of what trains there.
 func (m *machine) anotherTraining() {
 	m.w.Progress, m.w.Budgets = Progress{}, Budgets{}
-	m.w.Crew = Crew{Seen: m.w.Crew.Seen, Left: m.w.Crew.Left}
+	m.w.Crew = Crew{Seen: m.w.Crew.Seen, Left: m.w.Crew.Left, Restarted: m.w.Crew.Restarted}
 	if m.w.Incident != nil {
 		in := m.inc()
 		in.Baseline, in.BaseAttempt, in.Charged = 0, 0, 0
@@ -899,6 +899,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	if m.w.Directory == "" {
 		// Without a lease a crew counts its attempts from 1 in every life.
 		m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp, m.w.Crew.Named, m.w.Progress.Attempt = 0, 0, 0, 0, 0
+		m.w.Crew.Claim, m.w.Crew.Done, m.w.Crew.NotDone = Claim{}, 0, 0
 		if m.w.Incident != nil {
 			m.inc().BaseAttempt = 0
 		}

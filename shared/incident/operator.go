@@ -207,7 +207,7 @@ func (m *machine) retried(e Retried) {
 		}
 		return
 	}
-	m.w.Budgets, m.w.Crew.Spent = Budgets{}, Error{}
+	m.w.Budgets, m.w.Crew.Spent, m.w.Crew.Restarted = Budgets{}, Error{}, nil
 	if c := m.w.Closed; c != nil && c.Charged > 0 {
 		paid := *c
 		paid.Charged = 0 // there is nothing left to be refunded

@@ -223,7 +223,7 @@ func (m *machine) done(v events.CrewVerdict) {
 		}
 		return
 	}
-	c.Finished, c.FinishedAt, c.Certain = true, at, v.Certain
+	c.Finished, c.FinishedAt, c.Certain, c.Done = true, at, v.Certain, v.Attempt
 	m.stirred()
 	m.w.Progress.Step = max(m.w.Progress.Step, v.Step)
 	in := m.w.Incident
@@ -318,13 +318,13 @@ func (m *machine) unfinish(at time.Time) {
 	if !c.Finished || c.Certain || at.Sub(c.FinishedAt).Abs() > StruckWithin {
 		return
 	}
-	c.Finished, c.NotDone, m.changed = false, c.Attempt, true
+	c.Finished, c.NotDone, m.changed = false, max(c.Done, c.NotDone), true
 }
 
 // goesFurther takes it back that the training is done where a later attempt runs.
 func (m *machine) goesFurther(attempt int) {
 	c := &m.w.Crew
-	if attempt <= c.Attempt && c.Finished {
+	if c.Finished && attempt <= c.Done {
 		return // a late line of the attempt that is done
 	}
 	if c.Finished || c.Claim != (Claim{}) && attempt > c.Claim.Attempt {

@@ -215,6 +215,49 @@ func TestExitZeroNearMaintenanceIsASave(t *testing.T) {
 	}
 }
 
+// TestANewAttemptTakesBackThatTheTrainingIsDone: its owner has started it again. A late line of the attempt that is done does not.
+func TestANewAttemptTakesBackThatTheTrainingIsDone(t *testing.T) {
+	for _, report := range []events.Report{events.ReportStarted, events.ReportProgress} {
+		for attempt, back := range map[int]bool{1: false, 2: true} {
+			r := newTour(t, quiet(true), "everything")
+			r.learn("llama-8b", "finished", "its verdict")
+			r.now = r.now.Add(time.Hour)
+			r.line("llama-8b", events.CrewReport{Report: report, Attempt: attempt, Workers: 4, Step: 60_000})
+			if r.w.Crew.Finished == back {
+				t.Errorf("%s of attempt %d: finished %v", report, attempt, r.w.Crew.Finished)
+			}
+			if asked := r.learn("llama-8b", "read lost"); (asked == "delete llama-8b") != back {
+				t.Errorf("%s of attempt %d, then lost: asked for is %q", report, attempt, asked)
+			}
+		}
+	}
+}
+
+// TestANewLifeCountsItsAttemptsAnew: without a directory attempts begin at 1 in every life, so what was done in the life before, or was
+// a save there, says nothing of this one.
+func TestANewLifeCountsItsAttemptsAnew(t *testing.T) {
+	w := quiet(true)
+	w.Directory = ""
+	for _, struck := range []bool{false, true} {
+		r := newTour(t, w, "everything")
+		r.learn("llama-8b", "finished", "its verdict")
+		if struck {
+			r.learn("llama-8b", "stopped for", "read ready")
+		}
+		r.now = r.now.Add(24 * time.Hour)
+		r.readAs("llama-8b", incident.Ready, func(e *incident.Read) { e.Incarnation = r.made("us-west4-a", "9001") })
+		r.line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: 1, Workers: 4})
+		if r.w.Crew.Finished {
+			t.Fatalf("struck %v: the new life's training counts as done", struck)
+		}
+		r.now = r.now.Add(time.Hour)
+		r.learn("llama-8b", "finished", "its verdict")
+		if !r.w.Crew.Finished {
+			t.Errorf("struck %v: the new life's end does not count: %+v", struck, r.w.Crew)
+		}
+	}
+}
+
 // TestACrewOfTheReleaseBeforeIsBelieved: it leaves no verdict, and its guest attribute says that the attempt ended.
 func TestACrewOfTheReleaseBeforeIsBelieved(t *testing.T) {
 	ended := func(r *tour, attempt int) incident.Beat {

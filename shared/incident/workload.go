@@ -266,6 +266,8 @@ type Crew struct {
 	Finished   bool      `json:"finished,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	Certain    bool      `json:"certain,omitzero"`
+	// Done is the attempt that the verdict called the last one: a later one takes it back.
+	Done int `json:"done,omitzero"`
 	// NotDone is the attempt whose exit 0 proved to be a save: something struck the slice at about that time.
 	NotDone int `json:"not_done,omitzero"`
 	// Restarted is when restarts were asked for in the last day.
