@@ -354,9 +354,10 @@ func crewLeadsTo(r events.Report, does func(policy.Switch, string) string) strin
 	case events.ReportExited:
 		return "an incident: the crew restarts the training within its own budget; Pitstop waits for progress"
 	case events.ReportGaveUp:
-		return "an incident: " + does(policy.Restart, "ask the crew for a new attempt, three times at the most")
+		return "an incident; once the crew's verdict says the same: " +
+			does(policy.Restart, "ask the crew for a new attempt, three times at the most")
 	case events.ReportFinished:
-		return "the training is done; nothing is brought back any more"
+		return "it is noted; when a slice is lost, the crew's verdict decides whether anything is brought back"
 	case events.ReportNotice:
 		return "the same as the notice itself, but it may start a save or a look and nothing more"
 	}
