@@ -76,7 +76,7 @@ func (r CrewReport) Validate() error {
 	f.check(r.Step >= 0 && r.CheckpointStep >= 0, "step %d, checkpoint_step %d: steps count from 0", r.Step, r.CheckpointStep)
 	switch r.Report {
 	case ReportStarted, ReportProgress, ReportExited, ReportGaveUp, ReportFinished:
-		f.check(r.Attempt > 0, "attempt %d: the first is 1", r.Attempt)
+		f.check(r.Attempt > 0 && r.Attempt <= MaxAttempt, "attempt %d: attempts count from 1 to %d", r.Attempt, MaxAttempt)
 	case ReportSaved, ReportRefused:
 		f.require("save_id", r.SaveID)
 	case ReportNotice:
@@ -135,6 +135,9 @@ type CrewRequest struct {
 	By time.Time `json:"by,omitzero"`
 }
 
+// MaxAttempt bounds the number of a training attempt. One restart a second would take eleven days to get there.
+const MaxAttempt = 1_000_000
+
 // VerdictObject is the name, beside the checkpoints, of the crew's verdict on an attempt.
 func VerdictObject(attempt int) string {
 	return fmt.Sprintf("pitstop-crew/attempt-%06d/verdict.json", attempt)
@@ -180,8 +183,10 @@ type CrewState struct {
 	SavedAt time.Time `json:"saved_at,omitzero"`
 	// RequestReadAt is when it last looked for a request beside the checkpoints, and could; that there was none counts.
 	RequestReadAt time.Time `json:"request_read_at,omitzero"`
-	// Verdict is the crew's verdict on the last attempt that it ended for good; absent while an attempt may follow.
-	Verdict *CrewVerdict `json:"verdict,omitzero"`
+	// Verdict is the crew's verdict on the last attempt that it ended for good; absent while an attempt may follow. Verdicts says
+	// that this crew gives verdicts at all: one of the release before does not.
+	Verdict  *CrewVerdict `json:"verdict,omitzero"`
+	Verdicts bool         `json:"verdicts,omitzero"`
 }
 
 // CrewVerdict is the crew's last word on a training attempt: no other attempt follows unless the lease names one. The crew
@@ -216,7 +221,7 @@ func (v CrewVerdict) GaveUp() bool { return !v.Restart && !v.Finished }
 func (v CrewVerdict) Validate() error {
 	var f faults
 	f.schema(v.Schema)
-	f.check(v.Attempt > 0, "attempt %d: the first is 1", v.Attempt)
+	f.check(v.Attempt > 0 && v.Attempt <= MaxAttempt, "attempt %d: attempts count from 1 to %d", v.Attempt, MaxAttempt)
 	f.require("life.slice", v.Life.Slice)
 	f.check(!v.Restart || !v.Finished, "restart and finished exclude each other")
 	f.check(v.Step >= 0, "step %d: steps count from 0", v.Step)

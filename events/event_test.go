@@ -125,7 +125,7 @@ var frozen = map[string]struct {
 	"crew.state.v1": {anyOf(events.DecodeCrewState), events.CrewState{
 		Schema: 1, Seen: november(12, 2, 14, 8), Worker: 1, Phase: "running", Attempt: 3, Step: 48213, StepAt: november(12, 2, 14, 5),
 		CheckpointStep: 48190, CheckpointURI: "gs://ckpt/llama-8b/48190", SaveID: "5f0c3a", SavedAt: november(12, 2, 13, 40), RequestReadAt: november(12, 2, 14, 1),
-		Verdict: &events.CrewVerdict{
+		Verdicts: true, Verdict: &events.CrewVerdict{
 			Schema: 1, Attempt: 2, Finished: true, Certain: true, Ended: november(12, 2, 12, 0), Step: 48190, Code: 3, Reason: "exit code 0",
 			Life: events.Admission{Slice: "llama-8b-0", Incarnation: events.Incarnation{Zone: "us-west4-a"}, Workers: "t1v-n-3f2a9c01"},
 		},

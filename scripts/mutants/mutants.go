@@ -7,7 +7,8 @@ var mutants = slices.Concat(common, rare)
 
 // common are those that a night under heavy faults catches.
 var common = []mutant{
-	{"1 fence", "a request of any epoch passes", []edit{
+	{"1 fence", "a request of any epoch passes, and its body is believed", []edit{
+		{"shared/ledger/resolve.go", "	e, ok := w.Request(t).(E)\n", "	var e E\n	ok := json.Unmarshal(r.Body, &e) == nil\n"},
 		{"shared/incident/task.go", "	case w.Epoch != p.Epoch:\n", "	case w.Epoch < p.Epoch:\n"},
 		{"shared/incident/task.go", "t.Slice != p.Slice || t.Epoch != p.Epoch || w.Incident.unwanted(*t):\n", "t.Slice != p.Slice || w.Incident.unwanted(*t):\n"},
 		{"shared/incident/task.go", "	if t == nil || t.Epoch != r.Epoch || t.Attempt", "	if t == nil || t.Attempt"},

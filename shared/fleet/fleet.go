@@ -155,7 +155,7 @@ func (f *Fleet) Listen(ctx context.Context, w incident.Workload, s tpu.Slice) (i
 	for _, c := range crews {
 		if c.Worker == 0 { // it speaks for the slice
 			beat.Seen, beat.Runs, beat.Attempt, beat.StepAt = c.Seen, c.Phase == "running", c.Attempt, c.StepAt
-			beat.Step, beat.Verdict, beat.Ended = c.Step, c.Verdict, c.Phase == "ended"
+			beat.Step, beat.Verdict, beat.Ended = c.Step, c.Verdict, c.Phase == "ended" && !c.Verdicts
 			beat.Looked = c.RequestReadAt
 		}
 	}
