@@ -364,7 +364,7 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 			validated(whole[events.CrewReport]), `{"report": "progress", "worker": -1, "step": -3}`,
 			[]string{
 				"zone is missing", "node is missing", "worker -1: the first is 0", "step -3, checkpoint_step 0: steps count from 0",
-				"attempt 0: the first is 1",
+				"attempt 0: attempts count from 1 to 1000000",
 			},
 		},
 		"a crew's save without its ID": {

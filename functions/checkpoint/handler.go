@@ -137,7 +137,7 @@ func (h handler) verify(ctx context.Context, w incident.Workload, r events.Check
 // is saved. That there is none is an answer.
 func (h handler) hear(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
 	e := incident.VerdictRead{Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
-	var failed error
+	var failed error // a verdict that was read stands, whatever else cannot be
 	e.Verdict, e.Text, failed = h.verdict(ctx, r.Directory)
 	var missing *checkpoint.Missing
 	switch found, err := checkpoint.Verify(ctx, h.Store, r.Directory, checkpoint.Want{}); {

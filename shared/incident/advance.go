@@ -177,6 +177,7 @@ func (m *machine) enter(p Phase, deadline time.Time) {
 	}
 	in.Phase, in.Since, in.Deadline = p, m.now, deadline
 	in.Asked, in.Held, in.HeldCode, in.Granted = "", "", "", false
+	in.HearBy = time.Time{}
 	in.Look = p == Looking
 	in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool {
 		return !t.inFlight() && (p != Window || t.Action != events.ActionVerify)

@@ -187,7 +187,7 @@ func (m *machine) close() {
 // end: any other has ended with it, or was opened for what its owner created after that.
 func (m *machine) finishedWithin() bool {
 	in := m.w.Incident
-	return (m.w.Crew.Finished || m.w.claimsDone()) && (in.Clearing != "" || in.Phase == Removing || in.Phase == Recreating || in.Phase == Watching)
+	return m.w.Crew.Finished && (in.Clearing != "" || in.Phase == Removing || in.Phase == Recreating || in.Phase == Watching)
 }
 
 // waitsOn has what was to be admitted, and is not known to be, wait for it when its incident is over; what a person was told of, or

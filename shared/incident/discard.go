@@ -93,7 +93,7 @@ func (m *machine) afterEscalation() string {
 	switch {
 	case m.p.WhenEscalated != policy.DeleteIdle || m.phase() == Discarding:
 		return ""
-	case m.w.Crew.Finished: // what was done with is its owner's
+	case m.w.Crew.Finished || m.w.Crew.Claim.Finished: // what was done with is its owner's, and a line is enough to keep it
 		return "; when_escalated: delete does not delete them: the training is finished"
 	}
 	if _, why := m.retains(); why != "" {

@@ -180,7 +180,7 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		"gave up anew":   crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt + 1, Reason: "exit code 1, five times"}),
 		"finished":       crew(events.CrewReport{Report: events.ReportFinished, Attempt: w.Crew.Attempt, Step: 50000}),
 		"its verdict": incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Attempt: w.Crew.Claim.Attempt, Verdict: &events.CrewVerdict{
-			Schema: 1, Attempt: max(w.Crew.Claim.Attempt, w.Crew.Attempt, w.Crew.Exited), Finished: w.Crew.Claim.Finished, Ended: now, Step: w.Progress.Step, Reason: "exit code 1, five times",
+			Schema: 1, Attempt: max(w.Crew.Claim.Attempt, w.Crew.Attempt, w.Crew.Exited, w.Crew.Named), Finished: w.Crew.Claim.Finished, Ended: now, Step: w.Progress.Step, Reason: "exit code 1, five times",
 			Life: events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Group},
 		}},
 		"silence":           incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now.Add(-6 * time.Hour)},
@@ -335,7 +335,7 @@ func key(t *testing.T, w incident.Workload) string {
 		in.ID, in.Troubles, in.Timeline, in.Zones, in.Would, in.LeftOut, in.Reason, in.Advice, in.Held, in.BaseAttempt = "", nil, nil, nil, nil, 0, "", "", "", 0
 		in.Code, in.HeldCode, in.Calls, in.CallsLeftOut, in.Plan = "", "", nil, 0, nil
 		in.Save.ID, in.Of, in.Starts = "", "", min(in.Starts, 1)
-		blur(&in.Opened, &in.Since, &in.HearBy, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Slow, &in.Save.Requested, &in.Save.Left, &in.Save.Acked, &in.Save.At)
+		blur(&in.Opened, &in.Since, &in.HearBy, &in.HeardAt, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Slow, &in.Save.Requested, &in.Save.Left, &in.Save.Acked, &in.Save.At)
 		in.Tasks = slices.Clone(in.Tasks)
 		for i := range in.Tasks {
 			k := &in.Tasks[i]

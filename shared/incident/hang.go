@@ -55,7 +55,7 @@ func (w Workload) stepsAt(now time.Time) bool {
 
 // quietly reports whether a training that has done steps is to do more of them, and nobody was told that it does not.
 func (w Workload) quietly() bool {
-	if w.Incident != nil || w.Crew.Theirs || w.Crew.Seen.IsZero() || w.Progress.At.IsZero() || w.Crew.Finished || w.claimsDone() || len(w.Slices) == 0 {
+	if w.Incident != nil || w.Crew.Theirs || w.Crew.Seen.IsZero() || w.Progress.At.IsZero() || w.Crew.Finished || w.claimsDone() && w.probes() || len(w.Slices) == 0 {
 		return false
 	}
 	for i := range w.Slices {
@@ -112,6 +112,7 @@ func (m *machine) takenBack() {
 	p := &m.w.Progress
 	p.High, p.CheckpointStep, p.CheckpointAt = p.Step, 0, time.Time{}
 	p.Verified, p.VerifiedAt, p.VerifiedURI, p.VerifiedBytes = 0, time.Time{}, "", 0
+	p.Proven = min(p.Proven, p.Step)
 	m.resumed(ByStep, "training has gone on for "+events.Span(HealFor)+", at step "+events.Number(p.Step)+", though not "+pastBaseline(p.Step, m.w.Incident.Baseline))
 }
 
@@ -160,15 +161,12 @@ func (m *machine) hangs() {
 		return
 	}
 	since, usual := m.w.silence()
-	runs, read := false, true
 	for i := range m.w.Slices {
-		h := m.w.Slices[i].Heard
-		if h.At.Before(since.Add(usual)) {
+		if m.w.Slices[i].Heard.At.Before(since.Add(usual)) {
 			return // its crew is listened for first
 		}
-		read = read && !h.Seen.IsZero()
-		runs = runs || h.runs()
 	}
+	runs, read := m.crewsHeard()
 	silent := m.now.Sub(since)
 	early := silent < usual+Grace
 	text := "no step past " + events.Number(m.w.Progress.Step) + " for " + events.Span(silent) + ", "
@@ -184,6 +182,15 @@ func (m *machine) hangs() {
 	}
 	m.open(Trouble{Cause: events.CauseHang, Slice: m.w.Slices[0].Name, Life: m.w.Slices[0].Incarnation.ID, At: since, Text: text})
 	m.stopped(since)
+	if m.w.mayBeDone() && m.waitForVerdict(text+", and the training may be finished") {
+		return
+	}
+	m.decideHang(text)
+}
+
+// decideHang goes on with a training that stands still, as far as its crews tell.
+func (m *machine) decideHang(text string) {
+	runs, read := m.crewsHeard()
 	why := ""
 	switch {
 	case m.p.Unreadable != "":
@@ -211,6 +218,17 @@ func (m *machine) hangs() {
 		return
 	}
 	m.restart(text)
+}
+
+// crewsHeard says whether a crew told in its guest attribute that it runs the training, and whether all attributes could be read.
+func (m *machine) crewsHeard() (runs, read bool) {
+	read = true
+	for i := range m.w.Slices {
+		h := m.w.Slices[i].Heard
+		read = read && !h.Seen.IsZero()
+		runs = runs || h.runs()
+	}
+	return runs, read
 }
 
 const hangReport = "the policy's hang is report"

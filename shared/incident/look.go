@@ -735,7 +735,7 @@ func (m *machine) notThereYet(s *Slice) {
 }
 
 // proves reports whether Pitstop itself read, in the API or in the audit log, that this life was lost since it was usable last.
-// An entry that arrives by a topic proves nothing: whoever may publish there can write one. A repaired loss explains nothing
+// An entry that arrives by a topic proves nothing: anyone who may publish there can write one. A repaired loss explains nothing
 // that comes after.
 func (in *Incident) proves(s *Slice) bool {
 	if in.Retried && s.Discarded.Same(s.Incarnation) {

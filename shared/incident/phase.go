@@ -59,7 +59,7 @@ const (
 	HangFor     = 15 * time.Minute
 	NoGapFor    = 2 * time.Hour
 	ListenAgain = 5 * time.Minute
-	// HearFor is how long the crew's verdict is waited for before Pitstop decides without it, and how long an answer is good.
+	// HearFor is how long a decision waits for the crew's verdict, and for how long what was read, or could not be, is not read again.
 	HearFor = 10 * time.Minute
 	// ProbeFor is how long after a line about the end of the training patrol reads the crew's guest attribute for its verdict.
 	ProbeFor = 30 * time.Minute

@@ -36,7 +36,7 @@ func (m *machine) lose(s *Slice, what string) {
 		}
 		return // the next reading decides, under a policy that can be read
 	}
-	if m.w.claimsDone() && m.hearFirst(what+", and a line says that the training is finished") {
+	if m.w.mayBeDone() && m.waitForVerdict(what+", and the training may be finished") {
 		return
 	}
 	if !s.Spot && s.Condition != Gone {
@@ -165,12 +165,12 @@ func (m *machine) remove(why string) {
 			return
 		}
 	}
-	if m.w.Budgets.Recreates >= MaxRecreates && m.hearFirst("replacements are spent unless the training is saved further") {
+	if m.w.Budgets.Recreates >= MaxRecreates && m.waitForVerdict("replacements are spent unless the training is saved further") {
 		return
 	}
 	if m.w.Budgets.Recreates >= MaxRecreates {
 		m.escalate(CodeBudget, fmt.Sprintf("%s were replaced %d times without progress", strings.Join(m.replacing(), ", "), MaxRecreates),
-			"look at the start-up script and the hosts; progress of the training refills the budget")
+			"look at the start-up script and the hosts; a verified checkpoint of a new step refills the budget")
 		return
 	}
 	out := m.outgoing()
@@ -512,15 +512,15 @@ func (m *machine) awaitRest() {
 	case first.ownerSilent(m.now):
 		m.loseGone(first)
 		return
-	case m.now.Sub(first.Since) >= Grace+AuditFor:
+	case m.now.Sub(later(first.Since.Add(Grace), m.w.Incident.Opened)) >= AuditFor:
 		m.escalate(CodeAuditUnread, m.auditUnread(first), auditAdvice+m.w.Name)
 		return
 	case m.now.Sub(first.Since) >= Grace:
 		if m.phase() == InGrace {
-			m.inc().Deadline = first.Since.Add(Grace + AuditFor)
+			m.inc().Deadline = later(first.Since.Add(Grace), m.w.Incident.Opened).Add(AuditFor)
 			return
 		}
-		m.enter(InGrace, first.Since.Add(Grace+AuditFor))
+		m.enter(InGrace, later(first.Since.Add(Grace), m.w.Incident.Opened).Add(AuditFor))
 		m.decided("wait for the audit log", "it has not been read since word of a deletion had to be in it; what an owner deletes is released")
 		m.coded(CodeAuditUnread)
 		return

@@ -369,9 +369,13 @@ func (m *machine) unexplained(took string) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		if s.Replace { // the policy could not be read when the loss was proven
-			m.lose(s, "node "+s.Name+" is "+s.State)
+			m.loseHeard(s)
 			return
 		}
+	}
+	if m.w.Incident.Cause == events.CauseHang && !m.w.Incident.HearBy.IsZero() {
+		m.decideHang(m.w.Incident.Troubles[0].Text)
+		return
 	}
 	if m.allReady() {
 		m.resume("the API has shown a usable slice for " + took)

@@ -339,7 +339,7 @@ func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
 		m.finish(Observed, "", m.watchCode(), "the crew says that it has given up, and the policy allows nothing", "")
 	default:
 		m.claim(Claim{Attempt: r.Attempt, At: m.when()})
-		m.hear("a line alone proves nothing")
+		m.askForVerdict("a line alone proves nothing")
 	}
 }
 
@@ -352,10 +352,10 @@ func (m *machine) restart(why string) {
 	switch {
 	case m.w.Crew.Finished:
 		m.resumed(ByStep, "the training is finished")
-	case (m.w.claimsDone() || m.w.Budgets.Restarts >= MaxRestarts) && m.hearFirst(why):
+	case (m.w.mayBeDone() || m.w.Budgets.Restarts >= MaxRestarts) && m.waitForVerdict(why):
 	case m.w.Budgets.Restarts >= MaxRestarts:
 		m.escalate(CodeBudget, fmt.Sprintf("%s; %d restarts were asked for without progress past step %s", why, MaxRestarts, events.Number(in.Baseline)),
-			"read the training's own log and mend it; the budget refills with the first new step")
+			"read the training's own log and mend it; a verified checkpoint of a new step refills the budget")
 	case len(m.restartedToday()) >= m.p.DailyRestarts():
 		m.rehearseRestart()
 		m.escalate(CodeRestartsADay, fmt.Sprintf("%s; the policy allows %d restarts a day, and all are spent", why, m.p.DailyRestarts()),
@@ -388,11 +388,10 @@ func (m *machine) sendRestart(why string) {
 // finished notes a line that says that the training is done. Care goes on until the crew's verdict confirms it.
 func (m *machine) finished(r events.CrewReport) {
 	c := m.w.Crew
-	if c.Finished || r.Attempt < c.Attempt || r.Attempt <= c.NotDone || c.Claim.Finished && r.Attempt <= c.Claim.Attempt {
+	if c.Finished || r.Attempt <= c.NotDone || c.Claim.Finished && r.Attempt <= c.Claim.Attempt {
 		return
 	}
 	m.claim(Claim{Attempt: r.Attempt, Finished: true, At: m.when()})
-	m.w.Progress.Step = max(m.w.Progress.Step, r.Step)
 	m.stirred() // what may be its owner's is not deleted for standing idle
 	if m.w.Incident == nil {
 		return
@@ -405,11 +404,10 @@ func (m *machine) finished(r events.CrewReport) {
 			m.keepIdle(CodeMayTrain, "the crew says that the training is finished")
 		}
 	case Watching:
-		m.line(LineSeen, r.Describe(), "")
-		m.finish(Observed, ByStep, m.watchCode(), "the crew says that the training is finished", "")
+		m.line(LineSeen, r.Describe(), "the crew's verdict decides")
 	default:
 		m.line(LineSeen, r.Describe(), "")
-		m.hear("a line alone ends no care")
+		m.askForVerdict("a line alone ends no care")
 	}
 }
 

@@ -248,7 +248,7 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 func verdictOf(w incident.Workload, attempt int, finished bool, now time.Time) incident.Beat {
 	s := w.Slices[0]
 	return incident.Beat{Origin: incident.Origin{Time: now, Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Attempt: attempt, Verdict: &events.CrewVerdict{
-		Schema: events.Schema, Attempt: attempt, Finished: finished, Ended: now, Reason: "all restarts are spent",
+		Schema: events.Schema, Attempt: max(attempt, w.Crew.Named), Finished: finished, Ended: now, Reason: "all restarts are spent",
 		Life: events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Group},
 	}}
 }
@@ -269,10 +269,13 @@ func TestAGiveUpThatComesLateEndsNothing(t *testing.T) {
 	}
 	givesUp := func(attempt int) {
 		tell(events.CrewReport{Report: events.ReportGaveUp, Attempt: attempt, Reason: "all restarts are spent"})
+	}
+	confirmed := func(attempt int) {
+		givesUp(attempt)
 		w, sent, _ = incident.Advance(p, w, verdictOf(w, attempt, false, now), now)
 	}
 	exits(1)
-	givesUp(1)
+	confirmed(1)
 	task := w.Incident.Tasks[0]
 	r := events.Request{Workload: w.ID, Incident: w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt}
 	w, _, _ = incident.Advance(p, w, incident.Intended{Request: r, RequestID: "r"}, now)
@@ -284,7 +287,7 @@ func TestAGiveUpThatComesLateEndsNothing(t *testing.T) {
 		t.Fatalf("late, it sent %v and stands at %+v, closed %+v", sent, w.Incident, w.Closed)
 	}
 	exits(3)
-	if givesUp(3); w.Incident != nil || w.Closed.Code != incident.CodeSameError {
+	if confirmed(3); w.Incident != nil || w.Closed.Code != incident.CodeSameError {
 		t.Errorf("the third time it stands at %+v, closed %+v", w.Incident, w.Closed)
 	}
 }

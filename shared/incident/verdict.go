@@ -17,11 +17,15 @@ func (m *machine) claim(c Claim) {
 	m.w.Crew.Claim, m.changed = c, true
 }
 
-// claimsDone reports whether a line calls the training done, and neither a verdict nor a later attempt has said otherwise.
+// claimsDone reports whether a line calls the training done, and the crew's verdict has not been looked for since.
 func (w Workload) claimsDone() bool {
-	c := w.Crew
-	return c.Claim.Finished && !c.Finished && c.Claim.Attempt >= c.Attempt
+	c := w.Crew.Claim
+	return c.Finished && !c.Unconfirmed && !w.Crew.Finished
 }
+
+// mayBeDone reports whether the crew's verdict has to be read before anything is brought back: a line calls the training done, or a
+// verdict did before a line told of a later attempt.
+func (w Workload) mayBeDone() bool { return w.claimsDone() || w.Crew.Done > 0 && !w.Crew.Finished }
 
 // probes reports whether patrol reads the crew's guest attribute because of a claim.
 func (w Workload) probes() bool { return !w.Crew.Claim.ProbeUntil.IsZero() && !w.Crew.Finished }
@@ -49,56 +53,68 @@ func (w Workload) probeDue() (due time.Time) {
 	return due
 }
 
-// endProbe stops reading the guest attribute for a verdict that does not come. Without a directory the claim is dropped then.
+// endProbe stops reading the guest attribute for a verdict that does not come. Without a directory nothing else can confirm the claim.
 func (m *machine) endProbe() {
 	c := m.w.Crew.Claim
 	if c.ProbeUntil.IsZero() || m.now.Before(c.ProbeUntil) {
 		return
 	}
 	c.ProbeUntil = time.Time{}
-	if m.w.Directory == "" {
-		c = Claim{}
-	}
+	c.Unconfirmed = c.Unconfirmed || m.w.Directory == ""
 	m.w.Crew.Claim, m.changed = c, true
 }
 
-// hear asks the function checkpoint for the crew's verdict, unless that is under way.
-func (m *machine) hear(why string) {
+// askForVerdict asks the function checkpoint for the crew's verdict, unless that is under way.
+func (m *machine) askForVerdict(why string) {
 	if m.w.Directory == "" || m.w.Incident.task(events.ActionHear, "") != nil {
 		return
 	}
-	m.inc().HearBy = m.now.Add(HearFor)
 	m.decided("read the crew's verdict", why)
 	m.send(Task{Action: events.ActionHear, Reason: why})
 }
 
-// hearFirst reports whether a decision has to wait for the crew's verdict, and asks for it. Once it has been read, or could not be
-// read in time, the decision is taken.
-func (m *machine) hearFirst(why string) (waits bool) {
+// waitForVerdict makes a decision wait until the crew's verdict has been read, and reports whether it waits. A verdict that was read
+// within HearFor, or could not be read for as long, keeps nothing waiting: the decision is taken then.
+func (m *machine) waitForVerdict(why string) bool {
 	in := m.w.Incident
-	switch t := in.task(events.ActionHear, ""); {
-	case m.w.Directory == "":
+	switch {
+	case m.w.Directory == "", !in.HeardAt.IsZero() && m.now.Sub(in.HeardAt) < HearFor:
 		return false
-	case t != nil && m.now.Before(in.HearBy):
-	case t != nil:
-		m.drop(events.ActionHear, "")
-		m.line(LineCame, "the crew's verdict could not be read in "+events.Span(HearFor), t.LastFailure)
-		m.w.Crew.Claim = Claim{}
-		return false
-	case m.now.Before(in.HearBy.Add(HearFor)):
-		return false
-	default:
+	case in.HearBy.IsZero():
 		if p := m.phase(); p != Resuming && p != Looking {
 			m.enter(Looking, m.now.Add(HearFor))
 		}
-		m.hear(why)
+		m.drop(events.ActionHear, "") // what was asked for before may be tried again much later
+		m.askForVerdict(why)
+		in = m.inc()
+		in.HearBy, in.Deadline = m.now.Add(HearFor), m.now.Add(HearFor)
+		return true
+	case m.now.Before(in.HearBy):
+		return true
 	}
-	m.inc().Deadline = m.w.Incident.HearBy
-	return true
+	last := ""
+	if t := in.task(events.ActionHear, ""); t != nil {
+		last = t.LastFailure
+	}
+	m.heard()
+	m.line(LineCame, "the crew's verdict could not be read in "+events.Span(HearFor), last)
+	m.unconfirmed()
+	return false
 }
 
-// endsByHearing reports whether the phase ends with the answer that is waited for.
-func (in *Incident) endsByHearing() bool { return in.Deadline.Equal(in.HearBy) }
+// heard notes that the verdict was looked for.
+func (m *machine) heard() {
+	m.drop(events.ActionHear, "")
+	m.inc().HeardAt, m.inc().HearBy = m.now, time.Time{}
+}
+
+// unconfirmed notes that no verdict calls the training done: nothing waits for one any more.
+func (m *machine) unconfirmed() {
+	if c := &m.w.Crew; !c.Finished {
+		c.Done = 0
+		c.Claim.Unconfirmed = c.Claim.Finished
+	}
+}
 
 // verdictRead takes what the function checkpoint read beside the checkpoints.
 func (m *machine) verdictRead(e VerdictRead) {
@@ -109,33 +125,29 @@ func (m *machine) verdictRead(e VerdictRead) {
 	if !e.SavedAt.IsZero() {
 		m.proven(e.Saved, e.SavedAt)
 	}
-	if e.Failure != nil || e.Verdict == nil && m.mayStillCome() {
-		m.hearAgain(e)
+	waits := !m.w.Incident.HearBy.IsZero()
+	if e.Verdict == nil && (e.Failure != nil || !waits) && t.Failures < MaxFailures {
+		m.readVerdictAgain(e)
 		return
 	}
-	m.drop(events.ActionHear, "")
-	in := m.w.Incident
+	m.heard()
+	id := m.w.Incident.ID
 	if e.Verdict != nil {
-		m.verdict(*e.Verdict)
+		m.verdict(*e.Verdict, true)
 	} else {
 		m.line(LineCame, "the crew left no verdict", e.Text)
 	}
-	if m.w.Incident != in && (m.w.Incident == nil || m.w.Incident.ID != in.ID) {
+	if m.w.Incident == nil || m.w.Incident.ID != id {
 		return
 	}
-	if m.w.claimsDone() {
-		m.w.Crew.Claim, m.changed = Claim{}, true // it was a line alone
+	m.unconfirmed()
+	if waits {
+		m.decideHeard()
 	}
-	m.afterHearing()
 }
 
-// mayStillCome reports whether no decision waits for the verdict, and the crew may be about to write what its line said.
-func (m *machine) mayStillCome() bool {
-	return !m.w.Incident.endsByHearing() && m.now.Before(m.w.Incident.HearBy)
-}
-
-// hearAgain reads once more later, as long as there is time.
-func (m *machine) hearAgain(e VerdictRead) {
+// readVerdictAgain reads once more later: the crew may be about to write what its line said.
+func (m *machine) readVerdictAgain(e VerdictRead) {
 	t := m.task(events.ActionHear, "")
 	t.Failures++
 	t.Retry = m.now.Add(backoff(t.Failures))
@@ -148,22 +160,34 @@ func (m *machine) hearAgain(e VerdictRead) {
 	}
 }
 
-// afterHearing goes on with what waited for the verdict.
-func (m *machine) afterHearing() {
+// decideHeard takes the decision that waited for the verdict.
+func (m *machine) decideHeard() {
+	in := m.w.Incident
 	switch {
-	case !m.w.Incident.endsByHearing():
-		return // the phase's own course goes on
 	case m.phase() != Looking:
-		m.inc().Deadline = m.now
+		m.inc().Deadline = m.now // the next tick decides
+		return
+	case in.Cause == events.CauseHang:
+		m.decideHang(in.Troubles[0].Text)
 		return
 	}
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.Replace {
-			m.lose(s, "node "+s.Name+" is "+s.State)
+			m.loseHeard(s)
 			return
 		}
 	}
 	m.inc().Look = true
+}
+
+// loseHeard goes on with the loss of a slice: Google's own recovery first, where it has not had its time.
+func (m *machine) loseHeard(s *Slice) {
+	text := "node " + s.Name + " is " + s.State
+	if !s.Spot && s.Condition != Gone && m.now.Sub(s.Since) < HealFor {
+		m.lose(s, text)
+		return
+	}
+	m.replace(text)
 }
 
 // testifies takes what a crew's guest attribute tells beside its heartbeat.
@@ -178,35 +202,36 @@ func (m *machine) testifies(e Beat) {
 	c := m.w.Crew.Claim
 	switch {
 	case e.Verdict != nil:
-		m.verdict(*e.Verdict)
+		m.verdict(*e.Verdict, false)
 	case e.Ended && c.Attempt > 0 && c.Attempt == e.Attempt:
 		// A crew of the release before, which gives no verdict, says so much.
-		m.verdict(events.CrewVerdict{Attempt: e.Attempt, Finished: c.Finished, Ended: c.At, Life: events.Admission{Slice: s.Name}, Reason: "the crew's guest attribute says that it ended"})
+		m.verdict(events.CrewVerdict{Attempt: e.Attempt, Finished: c.Finished, Ended: c.At, Life: events.Admission{Slice: s.Name}, Reason: "the crew's guest attribute says that it ended"}, false)
 	}
 }
 
-// verdict takes the crew's last word on an attempt, unless another attempt or another life has begun since.
-func (m *machine) verdict(v events.CrewVerdict) {
+// verdict takes the crew's last word on an attempt, unless another life has begun since. Leased says that the lease confirms it.
+// Lines say nothing against a verdict: anyone may write one about a later attempt.
+func (m *machine) verdict(v events.CrewVerdict, leased bool) {
 	s := m.w.Slice(v.Life.Slice)
 	switch {
 	case s == nil, s.Group != "" && v.Life.Workers != "" && s.Group != v.Life.Workers:
 		return
-	case v.Restart, v.Attempt < max(m.w.Crew.Attempt, m.w.Crew.Exited):
+	case v.Restart, !leased && v.Attempt < m.w.Crew.Named:
 		return
 	}
 	if m.w.Crew.Attempt < v.Attempt {
 		m.w.Crew.Attempt, m.changed = v.Attempt, true
 	}
 	if v.Finished {
-		m.done(v)
+		m.finishedFor(v)
 	} else {
-		m.spent(v)
+		m.gaveUpFor(v)
 	}
 }
 
-// done takes the verdict that the training is done, unless something struck its slices at about the time of the exit: then exit 0
+// finishedFor takes the verdict that the training is done, unless something struck its slices at about the time of the exit: then exit 0
 // was a save.
-func (m *machine) done(v events.CrewVerdict) {
+func (m *machine) finishedFor(v events.CrewVerdict) {
 	c := &m.w.Crew
 	if c.Finished || v.Attempt <= c.NotDone {
 		return
@@ -216,7 +241,7 @@ func (m *machine) done(v events.CrewVerdict) {
 		at = m.now
 	}
 	c.Claim, m.changed = Claim{}, true
-	if what := m.struck(at); what != "" && !v.Certain {
+	if what := m.struckNear(at); what != "" && !v.Certain {
 		c.NotDone = v.Attempt
 		if m.w.Incident != nil {
 			m.line(LineCame, "the crew's verdict calls the training finished, which was a save", what)
@@ -250,8 +275,8 @@ func (m *machine) done(v events.CrewVerdict) {
 	m.resumed(ByStep, "the training is finished at step "+events.Number(m.w.Progress.Step))
 }
 
-// spent takes the verdict that the crew's own restarts are spent.
-func (m *machine) spent(v events.CrewVerdict) {
+// gaveUpFor takes the verdict that the crew's own restarts are spent.
+func (m *machine) gaveUpFor(v events.CrewVerdict) {
 	in, c := m.w.Incident, &m.w.Crew
 	if in == nil || v.Attempt <= c.GaveUp || in.Phase != Resuming && in.Phase != Watching && !m.untouched() {
 		return
@@ -275,12 +300,12 @@ func (m *machine) spent(v events.CrewVerdict) {
 	m.restart("the crew has given up: " + v.Reason)
 }
 
-// struck says what happened to a slice within StruckWithin of a time; empty where nothing did.
-func (m *machine) struck(at time.Time) string {
+// struckNear says what Pitstop itself read to have happened to a slice within StruckWithin of a time; empty where nothing did.
+func (m *machine) struckNear(at time.Time) string {
 	near := func(t time.Time) bool { return !t.IsZero() && t.Sub(at).Abs() <= StruckWithin }
 	if in := m.w.Incident; in != nil {
 		for _, t := range in.Troubles {
-			if !t.Announced && strikes(t.Cause) && near(t.At) {
+			if !t.Announced && t.Proven && strikes(t.Cause) && near(t.At) {
 				return t.Text
 			}
 		}
@@ -295,7 +320,7 @@ func (m *machine) struck(at time.Time) string {
 		}
 	}
 	for _, n := range m.w.Notices {
-		if n.Status != events.NoticeGone && (near(n.WindowStart) || n.Status == events.NoticeOngoing && near(n.Told)) {
+		if n.InAPI && n.Status != events.NoticeGone && (near(n.WindowStart) || n.Status == events.NoticeOngoing && near(n.Told)) {
 			return "maintenance of " + n.Slice
 		}
 	}
@@ -305,23 +330,28 @@ func (m *machine) struck(at time.Time) string {
 // strikes reports whether a cause makes a training save itself and exit.
 func strikes(c events.Cause) bool {
 	switch c {
-	case events.CauseMaintenance, events.CausePreemption, events.CauseHostError, events.CauseTerminated, events.CauseGuest:
+	case events.CauseMaintenance, events.CausePreemption, events.CauseHostError, events.CauseTerminated:
 		return true
-	case events.CauseUnknown, events.CauseCrash, events.CauseHang:
+	case events.CauseUnknown, events.CauseGuest, events.CauseCrash, events.CauseHang: // "train; poweroff" is an end
 	}
 	return false
 }
 
-// unfinish takes it back that the training is done where a loss, a restart or maintenance comes near to its exit.
+// unfinish counts the exit 0 of a training as a save, where Pitstop itself reads that a loss, a restart or maintenance came near to
+// it. A message proves nothing.
 func (m *machine) unfinish(at time.Time) {
+	if m.from.Rank < events.RankReading {
+		return
+	}
 	c := &m.w.Crew
 	if !c.Finished || c.Certain || at.Sub(c.FinishedAt).Abs() > StruckWithin {
 		return
 	}
-	c.Finished, c.NotDone, m.changed = false, max(c.Done, c.NotDone), true
+	c.Finished, c.NotDone, c.Done, m.changed = false, max(c.Done, c.NotDone), 0, true
 }
 
-// goesFurther takes it back that the training is done where a later attempt runs.
+// goesFurther resumes care where a line tells of an attempt after the one that was done. That is a hint too: the verdict is read again
+// before anything is brought back.
 func (m *machine) goesFurther(attempt int) {
 	c := &m.w.Crew
 	if c.Finished && attempt <= c.Done {
@@ -340,7 +370,13 @@ func (m *machine) proven(step int64, at time.Time) {
 		return
 	}
 	p.Proven, m.changed = step, true
-	if *b == (Budgets{}) || !at.After(b.Since) {
+	switch {
+	case *b == (Budgets{}):
+		return
+	case b.Since.IsZero(): // the release before did not note it
+		b.Since = m.now
+		return
+	case !at.After(b.Since):
 		return
 	}
 	*b = Budgets{}

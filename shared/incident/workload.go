@@ -266,7 +266,8 @@ type Crew struct {
 	Finished   bool      `json:"finished,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	Certain    bool      `json:"certain,omitzero"`
-	// Done is the attempt that the verdict called the last one: a later one takes it back.
+	// Done is the attempt that a verdict called the last one. It stays when a later line takes Finished back, until the verdict
+	// is read again.
 	Done int `json:"done,omitzero"`
 	// NotDone is the attempt whose exit 0 proved to be a save: something struck the slice at about that time.
 	NotDone int `json:"not_done,omitzero"`
@@ -277,8 +278,10 @@ type Crew struct {
 // Claim is what a line of the crew said of the end of an attempt, and no verdict has confirmed.
 type Claim struct {
 	Attempt int `json:"attempt,omitzero"`
-	// Finished says that the line called the training done; otherwise it said that the crew gave up.
-	Finished bool `json:"finished,omitzero"`
+	// Finished says that the line called the training done; otherwise it said that the crew gave up. Unconfirmed says that the
+	// crew's verdict was looked for and did not say so.
+	Finished    bool `json:"finished,omitzero"`
+	Unconfirmed bool `json:"unconfirmed,omitzero"`
 	// At is when, by the line's own time.
 	At time.Time `json:"at,omitzero"`
 	// ProbeUntil is until when patrol reads the crew's guest attribute for a verdict; zero once that is over.
@@ -363,8 +366,10 @@ type Incident struct {
 	Of string `json:"of,omitzero"`
 	// Kept is why no more of it is deleted than what was being deleted when somebody had a word.
 	Kept Kept `json:"kept,omitzero"`
-	// HearBy is until when the crew's verdict is waited for that was last asked for.
-	HearBy time.Time `json:"hear_by,omitzero"`
+	// HearBy is until when a decision waits for the crew's verdict; zero where none waits. HeardAt is when the verdict was read
+	// last, or could not be.
+	HearBy  time.Time `json:"hear_by,omitzero"`
+	HeardAt time.Time `json:"heard_at,omitzero"`
 	// Retried says that a person opened it, to have tried again what was given up.
 	Retried bool `json:"retried,omitzero"`
 	// Charged counts the training restarts that this incident spent, so that they can be refunded.
