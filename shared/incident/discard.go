@@ -69,6 +69,8 @@ func (m *machine) retains() (c Code, why string) {
 		return CodePolicyAsk, m.w.Forbids(sw, l, m.p) + ", and a person is asked by the escalation"
 	case m.w.Crew.Seen.IsZero():
 		return CodeMayTrain, "no crew has been heard that could tell whether training runs"
+	case m.w.Crew.Claim.Finished: // a line is enough to keep what it may be about
+		return CodeMayTrain, "a line says that the training is finished, and no verdict of the crew confirms it"
 	case m.w.Directory == "":
 		return CodeUnverified, "without a checkpoint directory nobody knows what is saved"
 	}
@@ -93,7 +95,7 @@ func (m *machine) afterEscalation() string {
 	switch {
 	case m.p.WhenEscalated != policy.DeleteIdle || m.phase() == Discarding:
 		return ""
-	case m.w.Crew.Finished || m.w.Crew.Claim.Finished: // what was done with is its owner's, and a line is enough to keep it
+	case m.w.Crew.Finished: // what was done with is its owner's
 		return "; when_escalated: delete does not delete them: the training is finished"
 	}
 	if _, why := m.retains(); why != "" {

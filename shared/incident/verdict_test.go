@@ -342,18 +342,27 @@ func TestAVerdictIsReadAnewForADecision(t *testing.T) {
 
 // TestAnUnconfirmedEndDeletesNothing: a line is enough to keep what stands idle.
 func TestAnUnconfirmedEndDeletesNothing(t *testing.T) {
-	r := newTour(t, quiet(true), "everything")
-	r.w.Crew.Named, r.w.Directory = 0, ""
-	r.learn("llama-8b", "finished", "no crew")
-	r.now = r.now.Add(2 * time.Hour)
-	r.learn("llama-8b", "exit 139")
-	for end := r.now.Add(8 * time.Hour); r.now.Before(end); {
-		if asked := r.readAs("llama-8b", incident.Ready, nil) + r.tick(time.Minute); asked == "delete llama-8b" {
-			t.Fatalf("it is deleted: %s", tale(r.w))
+	for claimed, deletes := range map[bool]bool{false: true, true: false} {
+		w := quiet(true)
+		w.Budgets = incident.Budgets{Restarts: incident.MaxRestarts, Since: start.Add(time.Hour)}
+		r := newTour(t, w, "everything")
+		r.w.Crew.Named = 1
+		if claimed {
+			r.learn("llama-8b", "finished")
 		}
-	}
-	if r.w.Idle != nil {
-		t.Errorf("it is to be deleted: %+v", r.w.Idle)
+		r.learn("llama-8b", "exit 1", "gave up")
+		for range 40 { // until the crew has been silent for so long that it is left to a person
+			if in := r.w.Incident; in != nil && len(in.Tasks) > 0 && in.Tasks[0].Retry.IsZero() {
+				r.learn("", "no verdict hear 0")
+			}
+			r.tick(time.Minute)
+		}
+		if c := r.w.Closed; r.w.Incident != nil || c == nil || c.Outcome != incident.Escalated {
+			t.Fatalf("claimed %v: it is not left to a person: %s", claimed, tale(r.w))
+		}
+		if got := r.w.Idle != nil; got != deletes {
+			t.Errorf("claimed %v: it is to be deleted: %v; %s", claimed, got, r.w.Closed.Advice)
+		}
 	}
 }
 
