@@ -141,6 +141,12 @@ func TestEveryFormOfDeliveryIsUnderstood(t *testing.T) {
 			header:   http.Header{"Content-Type": {"application/cloudevents+json"}},
 			delivery: trigger.Delivery{MessageID: "id1"},
 		},
+		"a structured CloudEvent whose media type is in capitals": {
+			body:     []byte(`{"specversion":"1.0","id":"id1","type":"pitstop.recreate.requested.v1","source":"//x","data":{"a":1}}`),
+			wantType: "pitstop.recreate.requested.v1", wantID: "id1", wantData: `{"a":1}`,
+			header:   http.Header{"Content-Type": {"Application/CloudEvents+JSON ; Charset=UTF-8"}},
+			delivery: trigger.Delivery{MessageID: "id1"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got cloudevents.Event
@@ -182,8 +188,13 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", name, w.Code, c.status)
 		}
 	}
+	noMessage := fmt.Sprintf(`{"specversion":"1.0","id":"1","type":%q,"source":"//x"}`, trigger.TypeMessage)
+	w := post(t, a, []byte(noMessage), http.Header{"Content-Type": {"application/cloudevents+json"}})
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "CloudEvent: it has no data") {
+		t.Errorf("a CloudEvent without data: status %d: %s, want 400 and what is missing", w.Code, w.Body)
+	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	w := httptest.NewRecorder()
+	w = httptest.NewRecorder()
 	a.ServeHTTP(w, r)
 	if w.Code != 400 {
 		t.Errorf("GET: status %d, want 400", w.Code)
