@@ -205,7 +205,7 @@ func TestAMessageOfALogSinkSaysWhatItLacks(t *testing.T) {
 		for form, raw := range map[string]string{
 			"a message":    message,
 			"a push":       push,
-			"a CloudEvent": `{"specversion":"1.0","id":"7","type":"google.cloud.pubsub.topic.v1.messagePublished","data":` + push + `}`,
+			"a CloudEvent": `{"specversion":"1.0","id":"7","data":` + push + `}`,
 			"a pull":       `{"receivedMessages":[{"ackId":"a","message":` + message + `}]}`,
 		} {
 			if e, err := events.Read([]byte(raw)); err != nil || !e.PubSub || e.Ignored != c.ignored {

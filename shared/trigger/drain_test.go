@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -47,9 +48,31 @@ func TestDrainLetsRequestsEnd(t *testing.T) {
 		t.Error("the process ended before its request did")
 	default:
 	}
+	// A client that is still sending gets its refusal too.
+	body, sends := io.Pipe()
+	refused := make(chan int)
+	go func() {
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body))
+		refused <- w.Code
+	}()
+	if _, err := sends.Write([]byte("{")); err != nil { // the write returns when the body is read
+		t.Fatal(err)
+	}
 	close(leave)
 	if code := <-first; code != 200 {
 		t.Errorf("the request under way: status %d, want 200", code)
+	}
+	select {
+	case <-exited:
+		t.Error("the process ended before it had answered the request that it refuses")
+	default:
+	}
+	if err := sends.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-refused; code != 503 {
+		t.Errorf("the refused request: status %d, want 503", code)
 	}
 	<-exited
 }
