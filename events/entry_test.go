@@ -280,6 +280,8 @@ func TestReadRefusesWithEveryFault(t *testing.T) {
 		faults []string
 	}{
 		"not JSON":         {"<html>", []string{"not JSON at byte 0"}},
+		"no data":          {"", []string{"it has no data"}},
+		"blank data":       {" \n", []string{"it has no data"}},
 		"truncated":        {system("compute.instances.preempted", "")[:300], []string{"not JSON at byte"}},
 		"an array":         {"[1]", []string{"an array where none fits"}},
 		"a number as name": {`{"logName":3}`, []string{"logName is a number"}},

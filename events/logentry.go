@@ -1,6 +1,7 @@
 package events
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -162,6 +163,9 @@ var calls = map[string]bool{
 func Read(raw []byte) (Entry, error) {
 	if len(raw) > MaxBytes {
 		return Entry{}, fmt.Errorf("log entry: %d bytes are more than the %d that are read", len(raw), MaxBytes)
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return Entry{}, errors.New("log entry: it has no data")
 	}
 	e, inner, err := readOne(raw)
 	if err == nil && inner != nil {

@@ -22,6 +22,8 @@ type pubsubMessage struct {
 		ProjectID       jsontext.Value `json:"project_id"`
 		ClusterLocation jsontext.Value `json:"cluster_location"`
 		ClusterName     jsontext.Value `json:"cluster_name"`
+		// SinkTime is on every message of a log sink.
+		SinkTime jsontext.Value `json:"logging.googleapis.com/timestamp"`
 	} `json:"attributes"`
 }
 
@@ -68,6 +70,12 @@ func (l *logEntry) message(e *Entry, f *faults) (inner []byte) {
 		l.patrol(e, f, body)
 	case known && peek(body, &sent) && sent.LogName != "":
 		return body
+	case known && len(a.SinkTime) > 0:
+		e.PubSub = true
+		e.Ignored = "a Pub/Sub message of a log sink whose data has no logName"
+		if text(m.Data) == "" && m.Data.Kind() != '{' {
+			e.Ignored = "a Pub/Sub message of a log sink without data"
+		}
 	case l.Attributes != nil || known && len(m.Data) > 0:
 		e.PubSub = true
 		e.Ignored = "a Pub/Sub message that no log sink sent"

@@ -190,6 +190,31 @@ func TestMessagesAsOthersWriteThem(t *testing.T) {
 	}
 }
 
+// TestAMessageOfALogSinkSaysWhatItLacks: who sent it is known by its attribute, whatever became of its data.
+func TestAMessageOfALogSinkSaysWhatItLacks(t *testing.T) {
+	const attributes = `"messageId":"7","attributes":{"logging.googleapis.com/timestamp":"2026-11-12T02:14:07Z"}`
+	for _, c := range []struct{ data, ignored string }{
+		{"", "a Pub/Sub message of a log sink without data"},
+		{`,"data":""`, "a Pub/Sub message of a log sink without data"},
+		{`,"data":null`, "a Pub/Sub message of a log sink without data"},
+		{`,"data":"e30="`, "a Pub/Sub message of a log sink whose data has no logName"},
+		{`,"data":"PGh0bWw+"`, "a Pub/Sub message of a log sink whose data has no logName"},
+	} {
+		message := "{" + attributes + c.data + "}"
+		push := `{"message":` + message + `,"subscription":"s"}`
+		for form, raw := range map[string]string{
+			"a message":    message,
+			"a push":       push,
+			"a CloudEvent": `{"specversion":"1.0","id":"7","data":` + push + `}`,
+			"a pull":       `{"receivedMessages":[{"ackId":"a","message":` + message + `}]}`,
+		} {
+			if e, err := events.Read([]byte(raw)); err != nil || !e.PubSub || e.Ignored != c.ignored {
+				t.Errorf("%s %s: ignored because %q (%v), want %q", form, raw, e.Ignored, err, c.ignored)
+			}
+		}
+	}
+}
+
 // TestOnlyTheServiceEndsAJob: a replica writes what it likes.
 func TestOnlyTheServiceEndsAJob(t *testing.T) {
 	for name, c := range map[string]struct{ log, task, payload, state string }{

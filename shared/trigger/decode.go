@@ -87,7 +87,7 @@ func decode(w http.ResponseWriter, r *http.Request) (cloudevents.Event, Delivery
 		}
 		return cloudevents.Event{}, d, fmt.Errorf("body: %w", err)
 	}
-	if r.Header.Get("Ce-Id") == "" && !strings.HasPrefix(r.Header.Get("Content-Type"), cloudevents.ApplicationCloudEventsJSON) {
+	if r.Header.Get("Ce-Id") == "" && !structured(r.Header) {
 		return unwrap(body, d)
 	}
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
@@ -99,10 +99,19 @@ func decode(w http.ResponseWriter, r *http.Request) (cloudevents.Event, Delivery
 		return cloudevents.Event{}, d, fmt.Errorf("CloudEvent: %w", err)
 	}
 	if ce.Type() == TypeMessage {
+		if len(ce.Data()) == 0 {
+			return cloudevents.Event{}, d, errors.New("CloudEvent: it has no data, which should be a Pub/Sub message")
+		}
 		return unwrap(ce.Data(), d)
 	}
 	d.MessageID, d.Published = ce.ID(), ce.Time()
 	return *ce, d, nil
+}
+
+// structured reports whether the body is a whole CloudEvent. Media types are case-insensitive.
+func structured(h http.Header) bool {
+	mediaType, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return strings.EqualFold(strings.TrimSpace(mediaType), cloudevents.ApplicationCloudEventsJSON)
 }
 
 // unwrap takes the event out of a Pub/Sub message. An event of ours has its attributes in the message's.

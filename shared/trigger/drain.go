@@ -1,14 +1,23 @@
 package trigger
 
 import (
+	"context"
+	"io"
+	"net/http"
 	"os"
 	"os/signal"
+	"strconv"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Drain lets the requests under way end before the process does. The functions framework itself ends at once on
 // SIGTERM and loses them.
+//
+// Shutdown of the framework's http.Server is no help: its listener closes first, the framework returns, and main exits
+// while handlers still run. So the listener stays open, new requests are refused, and the process ends after the last
+// answer has been written to its connection.
 type Drain struct {
 	mu       sync.Mutex
 	underway int
@@ -16,8 +25,11 @@ type Drain struct {
 	exit     func()
 }
 
-// NewDrain returns a drain that calls exit when it is closed and nothing is under way.
-func NewDrain(exit func()) *Drain { return &Drain{exit: exit} }
+// drainsWithin leaves one second of the ten that Cloud Run gives a process between SIGTERM and SIGKILL.
+const drainsWithin = 9 * time.Second
+
+// NewDrain returns a drain that calls exit, once, when it is closed and nothing is under way.
+func NewDrain(exit func()) *Drain { return &Drain{exit: sync.OnceFunc(exit)} }
 
 // processDrain is made at the first request: only then is there anything to drain.
 var processDrain = sync.OnceValue(func() *Drain {
@@ -31,14 +43,13 @@ var processDrain = sync.OnceValue(func() *Drain {
 	return d
 })
 
+// enter counts a request and reports whether it may be handled. A request that is refused is counted as well, so that
+// its client gets the refusal.
 func (d *Drain) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closing {
-		return false
-	}
 	d.underway++
-	return true
+	return !d.closing
 }
 
 func (d *Drain) leave() {
@@ -51,13 +62,47 @@ func (d *Drain) leave() {
 	}
 }
 
-// Close refuses new requests and calls exit when those under way have ended.
+// Close refuses new requests and calls exit when those under way have ended, or shortly before Cloud Run would kill the
+// process. Pub/Sub delivers again what is unanswered by then.
 func (d *Drain) Close() {
 	d.mu.Lock()
-	idle := !d.closing && d.underway == 0
+	idle := d.underway == 0
 	d.closing = true
 	d.mu.Unlock()
 	if idle {
 		d.exit()
+		return
 	}
+	time.AfterFunc(drainsWithin, func() {
+		d.mu.Lock()
+		unanswered := d.underway
+		d.mu.Unlock()
+		if unanswered > 0 {
+			Log().WarnContext(context.Background(), "process ends with requests unanswered", "requests", unanswered)
+		}
+		d.exit()
+	})
+}
+
+// answer writes a whole answer to the connection. net/http writes what is buffered only after the handler has returned,
+// and then the process may have ended. The length has to be set: without it the answer ends with a chunk that net/http
+// writes later still.
+func (d *Drain) answer(w http.ResponseWriter, status int, text string) {
+	d.mu.Lock()
+	closing := d.closing
+	d.mu.Unlock()
+	h := w.Header()
+	if closing {
+		h.Set("Connection", "close") // the client's next request needs another instance
+	}
+	if text != "" {
+		text += "\n"
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		h.Set("X-Content-Type-Options", "nosniff")
+	}
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	// Where these fail the client is gone, and Pub/Sub delivers again; a test's w may have nothing to flush.
+	_, _ = io.WriteString(w, text)            //nolint:errcheck,gosec // see above; the text is plain
+	_ = http.NewResponseController(w).Flush() //nolint:errcheck // see above
 }

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -186,24 +187,31 @@ func (a *Adapter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if drain == nil {
 		drain = processDrain()
 	}
-	if !drain.enter() {
-		http.Error(w, "shutting down", http.StatusServiceUnavailable)
+	accepted := drain.enter()
+	defer drain.leave()
+	if !accepted {
+		// With its body unread, the end of the process would reset the connection and the client might miss the answer.
+		_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)) //nolint:errcheck // it is refused in any case
+		drain.answer(w, http.StatusServiceUnavailable, "shutting down")
 		return
 	}
-	defer drain.leave()
+	status, text := a.serve(w, r)
+	drain.answer(w, status, text)
+}
+
+// serve handles a request and returns its answer.
+func (a *Adapter) serve(w http.ResponseWriter, r *http.Request) (status int, text string) {
 	ce, d, err := decode(w, r)
 	if err != nil {
-		a.refuse(r.Context(), w, err)
-		return
+		return a.refuse(r.Context(), err)
 	}
 	start := time.Now()
 	err = a.call(withDelivery(r.Context(), d), ce)
-	status := a.report(r.Context(), ce, d, time.Since(start), err)
-	if status == http.StatusOK {
-		w.WriteHeader(status)
-		return
+	status = a.report(r.Context(), ce, d, time.Since(start), err)
+	if status != http.StatusOK {
+		text = err.Error()
 	}
-	http.Error(w, err.Error(), status)
+	return status, text
 }
 
 // call runs the handler; a panic is an error of the handler and no end of the process.
@@ -248,12 +256,11 @@ func (a *Adapter) report(ctx context.Context, ce cloudevents.Event, d Delivery, 
 	return http.StatusOK
 }
 
-// refuse answers what is no message at all.
-func (a *Adapter) refuse(ctx context.Context, w http.ResponseWriter, err error) {
+// refuse logs what is no message at all and returns its answer.
+func (a *Adapter) refuse(ctx context.Context, err error) (status int, text string) {
 	a.log().ErrorContext(ctx, "request refused", "function", a.Name, "error", err.Error())
 	if errors.Is(err, errTooLarge) {
-		w.WriteHeader(http.StatusOK) // Pub/Sub would send it for ever
-		return
+		return http.StatusOK, "" // Pub/Sub would send it for ever
 	}
-	http.Error(w, err.Error(), http.StatusBadRequest)
+	return http.StatusBadRequest, err.Error()
 }

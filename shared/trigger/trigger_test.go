@@ -141,6 +141,12 @@ func TestEveryFormOfDeliveryIsUnderstood(t *testing.T) {
 			header:   http.Header{"Content-Type": {"application/cloudevents+json"}},
 			delivery: trigger.Delivery{MessageID: "id1"},
 		},
+		"a structured CloudEvent whose media type is in capitals": {
+			body:     []byte(`{"specversion":"1.0","id":"id1","type":"test.v1","source":"//x","data":{"a":1}}`),
+			wantType: "test.v1", wantID: "id1", wantData: `{"a":1}`,
+			header:   http.Header{"Content-Type": {"Application/CloudEvents+JSON ; Charset=UTF-8"}},
+			delivery: trigger.Delivery{MessageID: "id1"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got cloudevents.Event
@@ -182,8 +188,13 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", name, w.Code, c.status)
 		}
 	}
+	noMessage := fmt.Sprintf(`{"specversion":"1.0","id":"1","type":%q,"source":"//x"}`, trigger.TypeMessage)
+	w := post(t, a, []byte(noMessage), http.Header{"Content-Type": {"application/cloudevents+json"}})
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "CloudEvent: it has no data") {
+		t.Errorf("a CloudEvent without data: status %d: %s, want 400 and what is missing", w.Code, w.Body)
+	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	w := httptest.NewRecorder()
+	w = httptest.NewRecorder()
 	a.ServeHTTP(w, r)
 	if w.Code != 400 {
 		t.Errorf("GET: status %d, want 400", w.Code)
@@ -262,18 +273,27 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("LOG_LEVEL", "ERROR+4"); err != nil { // the registered function logs to standard output
 		panic(err)
 	}
+	if os.Getenv(heldPort) != "" {
+		panic(serveHeld())
+	}
 	register()
 	os.Exit(m.Run())
 }
 
-// serve starts the functions framework with what is registered, once, on a free loopback port, and returns its address.
-var serve = sync.OnceValues(func() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// freeAddress returns a loopback address on which nobody listens now.
+func freeAddress(ctx context.Context) (string, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
+	return l.Addr().String(), l.Close()
+}
+
+// serve starts the functions framework with what is registered, once, on a free loopback port, and returns its address.
+var serve = sync.OnceValues(func() (string, error) {
+	addr, err := freeAddress(context.Background())
+	if err != nil {
 		return "", err
 	}
 	host, port, _ := strings.Cut(addr, ":")
@@ -443,35 +463,6 @@ func TestEveryFaultOfAConfigurationIsNamedAtOnce(t *testing.T) {
 			t.Errorf("answer = %s, want %q in it", answer, want)
 		}
 	}
-}
-
-func TestDrainLetsRequestsEnd(t *testing.T) {
-	exited := make(chan struct{})
-	drain := trigger.NewDrain(func() { close(exited) })
-	entered, leave := make(chan struct{}), make(chan struct{})
-	a, _ := adapter(func(context.Context, cloudevents.Event) error {
-		close(entered)
-		<-leave
-		return nil
-	})
-	a.Drain = drain
-	first := make(chan int)
-	go func() { first <- post(t, a, pushBody(t, "{}", nil), nil).Code }()
-	<-entered
-	drain.Close()
-	if w := post(t, a, pushBody(t, "{}", nil), nil); w.Code != 503 {
-		t.Errorf("a request during the drain: status %d, want 503", w.Code)
-	}
-	select {
-	case <-exited:
-		t.Error("the process ended before its request did")
-	default:
-	}
-	close(leave)
-	if code := <-first; code != 200 {
-		t.Errorf("the request under way: status %d, want 200", code)
-	}
-	<-exited
 }
 
 func FuzzServeHTTP(f *testing.F) {
