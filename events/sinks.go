@@ -98,7 +98,8 @@ func Sinks() []Sink {
 			Name: "instance-schedules", About: "machines that an instance schedule stops",
 			Filter: all(
 				logIs(systemLog), is("resource.type", "gce_instance"), is("protoPayload.methodName", names(scheduled)...),
-				`protoPayload.response.operationType="stop"`, `protoPayload.response.targetLink=~"/instances/(t1v-n-[0-9a-f]{8}-w-[0-9]+$|gke-|gk3-)"`, notOurs,
+				`protoPayload.response.operationType="stop"`,
+				`protoPayload.response.targetLink=~"/instances/(t1v-n-[0-9a-f]{8}-w-[0-9]+$|gke-|gk3-)"`, notOurs,
 			),
 		},
 		{

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestCorpus holds explain against what a person says that each real log entry of other people's projects means. The entries
-// stand beside the project, because they are not ours to publish.
+// TestCorpus holds explain against what a person says that each real log entry of other people's projects means. The
+// entries stand beside the project, because they are not ours to publish.
 func TestCorpus(t *testing.T) {
 	const corpus = "../../../../shared/samples/corpus"
 	if _, err := os.Stat(corpus); os.IsNotExist(err) {

@@ -122,8 +122,9 @@ func TestReportAsJSON(t *testing.T) {
 
 // scheduled is what an instance schedule does with a worker: stop or start.
 func scheduled(minute float64, direction, worker string) string {
+	const zone = "https://www.googleapis.com/compute/v1/projects/mine/zones/us-west4-a"
 	return happened(minute, `"methodName":"ScheduledVMs","response":{"operationType":"`+direction+
-		`","targetLink":"https://www.googleapis.com/compute/v1/projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-`+worker+`"}`, "system_event", "")
+		`","targetLink":"`+zone+`/instances/t1v-n-3f2a9c01-w-`+worker+`"}`, "system_event", "")
 }
 
 // TestReportOfAScheduledStop: its owner planned the stop, so neither it nor the shutdown that follows is a loss.
@@ -135,7 +136,8 @@ func TestReportOfAScheduledStop(t *testing.T) {
 	}, "\n")
 	for _, text := range []string{record, called(2, "DeleteQueuedResource", "none", "ann@example.com", "last") + "\n" + backward(record)} {
 		out, errOut, code := call(t, text, "report", "-")
-		if code != exitDone || errOut != "" || !strings.Contains(out, "no TPU was lost\n1 TPU stopped by an instance schedule: no loss\n") {
+		const want = "no TPU was lost\n1 TPU stopped by an instance schedule: no loss\n"
+		if code != exitDone || errOut != "" || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
 		}
 	}

@@ -365,8 +365,8 @@ func (m *machine) down(now time.Time) bool {
 // planned reports whether it was a schedule that took the machine down.
 func (m *machine) planned() bool { return !m.scheduled.IsZero() && m.scheduled.Equal(m.deleted) }
 
-// explains reports whether somebody took the machine down a moment ago, so that an end of this cause is no loss. A schedule
-// only shuts a machine down: what has a cause of its own is a loss in spite of it.
+// explains reports whether somebody took the machine down a moment ago, so that an end of this cause is no loss. A
+// schedule only shuts a machine down: what has a cause of its own is a loss in spite of it.
 func (m *machine) explains(c events.Cause, now time.Time) bool {
 	return m.down(now) && (!m.planned() || c == events.CauseGuest || c == events.CauseTerminated)
 }
@@ -395,7 +395,8 @@ func (a *Accumulator) takenDown(m *machine, worker int, c events.Cause) *machine
 		return nil // that comes of no order
 	}
 	for _, o := range a.taken {
-		if o.unnamed != m.unnamed && o.zone == m.zone && o.project == m.project && o.group+m.group == "" && o.explains(c, a.now) && holds(o, worker) {
+		if o.unnamed != m.unnamed && o.zone == m.zone && o.project == m.project && o.group+m.group == "" &&
+			o.explains(c, a.now) && holds(o, worker) {
 			return o
 		}
 	}
