@@ -24,7 +24,7 @@ const (
 	KindLine    Kind = "training_line"      // a framework or the TPU runtime speaks of the training
 	KindJob     Kind = "training_job"       // Google's training service speaks of one of its jobs
 	KindCluster Kind = "cluster"            // GKE speaks of one of its clusters
-	KindLimit   Kind = "run_time_limit"     // the time is over for which a machine was ordered: no failure
+	KindLimit   Kind = "run_time_limit"     // an instance schedule stops a machine at the end of its time: no failure
 	KindForeign Kind = "foreign"            // well-formed JSON, but no log entry
 )
 
@@ -290,7 +290,7 @@ func (e Entry) Describe() string {
 	case KindCluster:
 		return e.Cluster.describe(who) + e.quoted()
 	case KindLimit:
-		return who + " is at the end of the time that it was ordered for"
+		return who + " is stopped by its instance schedule"
 	case KindCanary:
 		return "the canary came back"
 	case KindForeign:

@@ -81,6 +81,7 @@ type auditLog struct {
 	// Metadata is as each service likes it.
 	Metadata jsontext.Value `json:"metadata"`
 	Request  jsontext.Value `json:"request"`
+	Response jsontext.Value `json:"response"`
 }
 
 // auditMetadata is what Compute Engine and the TPU API put beside an event. The documentation calls the first field
@@ -128,12 +129,12 @@ var (
 		"compute.instances.localSsdRecoveryTimeoutError":   {KindLoss, CauseUnknown},
 		"compute.instances.localSsdRecoveryFailedError":    {KindLoss, CauseUnknown},
 	}
-	limitEvents = map[string]systemEvent{"ScheduledVMs": {KindLimit, CauseUnknown}}
-	upcoming    = map[string]systemEvent{
+	scheduled = map[string]systemEvent{"ScheduledVMs": {KindLimit, CauseUnknown}}
+	upcoming  = map[string]systemEvent{
 		"compute.instances.upcomingMaintenance":      {KindNotice, CauseMaintenance},
 		"compute.instances.upcomingInfraMaintenance": {KindNotice, CauseMaintenance},
 	}
-	methods = merged(tpuEvents, computeEvents, limitEvents, upcoming)
+	methods = merged(tpuEvents, computeEvents, scheduled, upcoming)
 )
 
 // migrated is an interruption that Google counts although the machine goes on, on another host.
@@ -348,6 +349,10 @@ func (l *logEntry) systemEvent(e *Entry, f *faults) {
 		e.Ignored = "the system event " + name(p.MethodName) + " is not one that is read"
 		return
 	}
+	if m.kind == KindLimit {
+		l.schedule(e)
+		return
+	}
 	e.Kind, e.Cause = m.kind, m.cause
 	e.Subject = l.subject()
 	if e.Subject.Zone == "" {
@@ -365,13 +370,37 @@ func (l *logEntry) systemEvent(e *Entry, f *faults) {
 		if e.Text == "" && (m.cause == CauseUnknown || strings.HasSuffix(p.MethodName, "."+migrated)) {
 			e.Text = strings.TrimPrefix(p.MethodName, "compute.instances.")
 		}
-	case KindLimit:
-		e.Ignored = "only noted: the end of the time that was ordered is no failure"
-		return
 	default:
 		// Nothing more is told.
 	}
 	l.keptBy(e)
+}
+
+// schedule reads what an instance schedule did. Such an entry has no resourceName: its response is the operation, which
+// names the machine and says whether the schedule starts or stops it. Only a stop that did not fail tells something.
+// https://cloud.google.com/compute/docs/instances/schedule-instance-start-stop
+func (l *logEntry) schedule(e *Entry) {
+	var r struct {
+		Direction string         `json:"operationType"`
+		Target    string         `json:"targetLink"`
+		Error     jsontext.Value `json:"error"`
+	}
+	p := &l.ProtoPayload
+	if len(p.Response) == 0 || !peek(p.Response, &r) || r.Direction != "stop" {
+		e.Ignored = "of what an instance schedule does, only a stop is noted, and this is none"
+		return
+	}
+	if p.Status.Code != 0 || len(r.Error) > 0 {
+		e.Ignored = "the stop by an instance schedule failed"
+		return
+	}
+	e.Kind = KindLimit
+	e.Subject = l.subject()
+	e.Subject.path(r.Target)
+	if e.Subject.Zone == "" {
+		e.Missing = append(e.Missing, "response.targetLink")
+	}
+	e.Ignored = "only noted: its owner planned the stop, so it is no failure"
 }
 
 // keptBy ignores what is told of machines that Pitstop does not look after, and says who does.

@@ -20,7 +20,7 @@ const (
 // https://cloud.google.com/tpu/docs/view-maintenance-notifications
 type Notice struct {
 	Status NoticeStatus `json:"status"`
-	// Unscheduled is critical maintenance with less notice than the seven days of the scheduled sort.
+	// Unscheduled maintenance is critical. Its notice may be shorter than the seven days of the scheduled sort.
 	Unscheduled bool `json:"unscheduled,omitzero"`
 	// CanReschedule says that it may be started by hand while it is pending.
 	CanReschedule     bool      `json:"can_reschedule,omitzero"`

@@ -95,10 +95,11 @@ func Sinks() []Sink {
 			),
 		},
 		{
-			Name: "run-time-limits", About: "machines at the end of the time that they were ordered for",
+			Name: "instance-schedules", About: "machines that an instance schedule stops",
 			Filter: all(
-				logIs(systemLog), is("resource.type", "gce_instance"), is("protoPayload.methodName", names(limitEvents)...),
-				`protoPayload.resourceName=~"/instances/(t1v-n-[0-9a-f]{8}-w-[0-9]+$|gke-|gk3-)"`, notOurs,
+				logIs(systemLog), is("resource.type", "gce_instance"), is("protoPayload.methodName", names(scheduled)...),
+				`protoPayload.response.operationType="stop"`,
+				`protoPayload.response.targetLink=~"/instances/(t1v-n-[0-9a-f]{8}-w-[0-9]+$|gke-|gk3-)"`, notOurs,
 			),
 		},
 		{

@@ -103,7 +103,7 @@ func TestExplainTellsWhatFollows(t *testing.T) {
 		{"compute-events", "kmsKeyError", "an incident: look at the API", "worker 2 was interrupted (kmsKeyError)"},
 		{"compute-events", "automaticRestart", "a look at the slice", "worker 2 was restarted by Google"},
 		{"compute-events", "on-gke", "", "instance gke-tpu-2f41c6aa-bq7x was preempted (PreemptionEvent); only noted: GKE"},
-		{"compute-events", "run-time-over-on-gke", "", "is no failure"},
+		{"compute-events", "stopped-by-a-schedule-on-gke", "", "is no failure"},
 		{"tpu-events", "terminated", "an incident: look at the API", "node llama-8b was terminated (PREEMPTED)"},
 		{"maintenance", "weeks-ahead", "the notice is kept; at 2027-02-10 03:40 UTC: ask the training to save", "maintenance of worker 2 announced for Feb 10"},
 		{"maintenance", "withdrawn", "an incident that waits for this maintenance", "no announced maintenance any more"},

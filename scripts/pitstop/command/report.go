@@ -214,7 +214,7 @@ func (p *reportPrinter) head(r report.Report) {
 		tell(p.out, numbered(r.Released, "deletion")+" by an owner of what nothing had happened to: no loss")
 	}
 	if r.RunTimeLimits > 0 {
-		tell(p.out, numbered(r.RunTimeLimits, "TPU")+" at the end of the time that was ordered: no loss")
+		tell(p.out, numbered(r.RunTimeLimits, "TPU")+" stopped by an instance schedule: no loss")
 	}
 	if r.TrainingExits > 0 {
 		tell(p.out, numbered(r.TrainingExits, "time")+" training ended by itself, by the crew's word: no loss of a TPU")

@@ -120,17 +120,44 @@ func TestReportAsJSON(t *testing.T) {
 	}
 }
 
-// TestReportOfTheEndOfAnOrderedTime: the reader calls that no failure, and what follows from it is none either.
-func TestReportOfTheEndOfAnOrderedTime(t *testing.T) {
+// scheduled is what an instance schedule does with a worker: stop or start.
+func scheduled(minute float64, direction, worker string) string {
+	const zone = "https://www.googleapis.com/compute/v1/projects/mine/zones/us-west4-a"
+	return happened(minute, `"methodName":"ScheduledVMs","response":{"operationType":"`+direction+
+		`","targetLink":"`+zone+`/instances/t1v-n-3f2a9c01-w-`+worker+`"}`, "system_event", "")
+}
+
+// TestReportOfAScheduledStop: its owner planned the stop, so neither it nor the shutdown that follows is a loss.
+func TestReportOfAScheduledStop(t *testing.T) {
 	record := strings.Join([]string{
-		happened(0, `"methodName":"ScheduledVMs","resourceName":"projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-0"`, "system_event", ""),
+		scheduled(0, "stop", "0"),
 		lost(0.2, "guestTerminate", "0"),
 		happened(0.5, `"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-a/nodes/n"`, "system_event", ""),
 	}, "\n")
 	for _, text := range []string{record, called(2, "DeleteQueuedResource", "none", "ann@example.com", "last") + "\n" + backward(record)} {
 		out, errOut, code := call(t, text, "report", "-")
-		if code != exitDone || errOut != "" || !strings.Contains(out, "no TPU was lost\n1 TPU at the end of the time that was ordered: no loss\n") {
+		const want = "no TPU was lost\n1 TPU stopped by an instance schedule: no loss\n"
+		if code != exitDone || errOut != "" || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
+		}
+	}
+}
+
+// TestScheduleHidesNoLoss: what has a cause of its own is a loss, whatever a schedule does at the time.
+func TestScheduleHidesNoLoss(t *testing.T) {
+	for direction, methods := range map[string][]string{
+		"start": {"guestTerminate", "preempted", "hostError", "kmsKeyError"},
+		"stop":  {"preempted", "hostError", "terminateOnHostMaintenance", "kmsKeyError"},
+	} {
+		for _, method := range methods {
+			out, errOut, code := call(t, scheduled(0, direction, "0")+"\n"+lost(1, method, "0"), "report", "--json", "-")
+			var got struct{ Losses []struct{ At string } }
+			if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitDone || errOut != "" {
+				t.Fatalf("exit code %d, stderr %q, %v\n%s", code, errOut, err, out)
+			}
+			if len(got.Losses) != 1 || got.Losses[0].At != "2026-11-12T02:01:00Z" {
+				t.Errorf("%s after a scheduled %s: losses %v, want one", method, direction, got.Losses)
+			}
 		}
 	}
 }

@@ -45,7 +45,8 @@ type machine struct {
 	group       string    // of its present workers
 	alive       bool      // it was created, and nothing has happened to it since
 	created     time.Time // when its creation began
-	deleted     time.Time // when somebody took it down, or its time was over
+	deleted     time.Time // when somebody or a schedule took it down
+	scheduled   time.Time // when a schedule took it down
 	back        time.Time // when a loss of it ended
 	seen        time.Time
 	notice      *notice
@@ -310,7 +311,7 @@ func (a *Accumulator) loss(m *machine, worker int, c events.Cause) {
 	}
 	switch {
 	case m.gap != nil:
-	case m.down(a.now):
+	case m.explains(c, a.now):
 		return // the end of what somebody took down
 	case m.unnamed:
 		if n := a.lostNode(m, worker, c); n != nil {
@@ -325,7 +326,11 @@ func (a *Accumulator) loss(m *machine, worker int, c events.Cause) {
 			a.merge(o, m)
 		} else if o := a.takenDown(m, -1, c); o != nil {
 			a.belong(o, m)
+			planned := o.planned()
 			a.takeDown(m)
+			if planned {
+				m.scheduled = m.deleted
+			}
 			return
 		}
 	}
@@ -357,11 +362,21 @@ func (m *machine) down(now time.Time) bool {
 	return !m.alive && !m.deleted.IsZero() && now.Sub(m.deleted) < noticedWithin
 }
 
-// limit notes that the time is over for which a machine was ordered: what becomes of it now is no loss.
+// planned reports whether it was a schedule that took the machine down.
+func (m *machine) planned() bool { return !m.scheduled.IsZero() && m.scheduled.Equal(m.deleted) }
+
+// explains reports whether somebody took the machine down a moment ago, so that an end of this cause is no loss. A
+// schedule only shuts a machine down: what has a cause of its own is a loss in spite of it.
+func (m *machine) explains(c events.Cause, now time.Time) bool {
+	return m.down(now) && (!m.planned() || c == events.CauseGuest || c == events.CauseTerminated)
+}
+
+// limit notes that an instance schedule stops a machine, as its owner planned.
 func (a *Accumulator) limit(m *machine) {
 	if m.gap == nil && !m.down(a.now) {
 		a.report.RunTimeLimits++
 		a.takeDown(m)
+		m.scheduled = m.deleted
 	}
 }
 
@@ -380,7 +395,8 @@ func (a *Accumulator) takenDown(m *machine, worker int, c events.Cause) *machine
 		return nil // that comes of no order
 	}
 	for _, o := range a.taken {
-		if o.unnamed != m.unnamed && o.zone == m.zone && o.project == m.project && o.group+m.group == "" && o.down(a.now) && holds(o, worker) {
+		if o.unnamed != m.unnamed && o.zone == m.zone && o.project == m.project && o.group+m.group == "" &&
+			o.explains(c, a.now) && holds(o, worker) {
 			return o
 		}
 	}

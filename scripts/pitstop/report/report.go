@@ -219,7 +219,7 @@ type Report struct {
 	Notices   Notices     `json:"notices"`
 	// Released counts the deletions by an owner of a slice that nothing had happened to.
 	Released int `json:"released"`
-	// RunTimeLimits counts the slices whose ordered time was over; no TPU was lost by that.
+	// RunTimeLimits counts the slices that an instance schedule stopped; no TPU was lost by that.
 	RunTimeLimits int `json:"run_time_limits"`
 	// TrainingExits counts the crew's words that training ended by itself; no TPU was lost by that.
 	TrainingExits int `json:"training_exits"`
