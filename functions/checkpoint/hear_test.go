@@ -13,6 +13,9 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
+// workers is what the host names of the slice's workers have in common, in the life that the lease names.
+const workers = "t1v-n-1"
+
 // toHear is a training whose crew says in a line that it gave up after its second attempt, and the request to read its verdict. The
 // lease names that attempt.
 func toHear(t *testing.T) *bench {
@@ -22,7 +25,8 @@ func toHear(t *testing.T) *bench {
 	b.Report(w, slice, fleettest.Progress(1000))
 	b.Clock.Advance(time.Minute)
 	lease := checkpoint.Lease{
-		Workload: id, Attempt: 2, Written: b.Clock.Now(), By: "crew", Admitted: []events.Admission{{Slice: slice, Incarnation: w.Slices[0].Incarnation}},
+		Workload: id, Attempt: 2, Written: b.Clock.Now(), By: "crew",
+		Admitted: []events.Admission{{Slice: slice, Incarnation: w.Slices[0].Incarnation, Workers: workers}},
 	}
 	b.Must(checkpoint.WriteLease(t.Context(), b.Store, fleettest.Directory, lease))
 	b.Report(w, slice, events.CrewReport{Schema: events.Schema, Report: events.ReportGaveUp, Attempt: 2, Reason: "exit code 1"})
@@ -35,7 +39,9 @@ func toHear(t *testing.T) *bench {
 func (b *bench) verdict(change func(*events.CrewVerdict)) {
 	v := events.CrewVerdict{
 		Schema: events.Schema, Attempt: 2, Ended: b.Clock.Now(), Reason: "exit code 1",
-		Life: events.Admission{Slice: slice, Incarnation: events.Incarnation{Zone: b.Workload(id).Slices[0].Zone}},
+		Life: events.Admission{
+			Slice: slice, Incarnation: events.Incarnation{Zone: b.Workload(id).Slices[0].Zone}, Workers: workers,
+		},
 	}
 	if change != nil {
 		change(&v)
@@ -58,6 +64,9 @@ func TestARestartIsSpentOnAVerdictAlone(t *testing.T) {
 		"on a later attempt":   {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Attempt = 3 }) }, 0, ""},
 		"it finished":          {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Finished = true }) }, 0, incident.Resumed},
 		"it goes on by itself": {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Restart = true }) }, 0, ""},
+		"of another life in the same zone": {func(b *bench) {
+			b.verdict(func(v *events.CrewVerdict) { v.Life.Workers = "t1v-n-2" })
+		}, 0, ""},
 		"not a verdict": {func(b *bench) {
 			b.Storage.Put(fleettest.Bucket, "run/"+events.VerdictObject(2), []byte("forged"))
 		}, 0, ""},

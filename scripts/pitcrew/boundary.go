@@ -51,7 +51,7 @@ func (d *doctor) words(ctx context.Context) {
 	case here:
 		d.folder(path)
 	default:
-		d.add(good, what, "the workers sign them with a key in the bucket: whoever can read it can speak as a worker")
+		d.add(good, what, "the workers sign them with a key in the bucket: everybody who can read it can speak as a worker")
 		d.token(ctx)
 	}
 }

@@ -401,7 +401,11 @@ func TestDoctorSaysWhoMaySpeak(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"a bucket", []string{"--checkpoint-dir=gs://doctor/run"}, []string{"whoever can read it can speak as a worker", tried}},
+		{
+			"a bucket",
+			[]string{"--checkpoint-dir=gs://doctor/run"},
+			[]string{"everybody who can read it can speak as a worker", tried},
+		},
 		{"a key file", []string{"--checkpoint-dir=gs://doctor/run", "--peer-key=" + key}, []string{"the workers sign them with the key in " + key}},
 		{"a folder", []string{"--checkpoint-dir=file://" + closed}, []string{"which one user alone may read"}},
 		{"a folder that others write", []string{"--checkpoint-dir=file://" + open}, []string{"other users may write into " + open + " (mode 0777)"}},

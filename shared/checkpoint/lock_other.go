@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// noFollow has a file opened only where it is no link; here nothing is written in any case.
+// noFollow is no flag here: tryLock refuses every file, so nothing is written in any case.
 const noFollow = 0
 
 // tryLock refuses: without a lock two writers could both win.

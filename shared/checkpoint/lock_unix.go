@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// noFollow has a file opened only where it is no link.
+// noFollow makes the opening of a file fail when the file is a link.
 const noFollow = syscall.O_NOFOLLOW
 
 // tryLock takes the advisory lock of an open file, unless another open file holds it.

@@ -37,7 +37,7 @@ func Resolve[E events.Event](ctx context.Context, a *Advancer, r events.Received
 	return w, e, nil
 }
 
-// unreadable is logged in the place of the fields of a body that does not fit the request at all.
+// unreadable is logged instead of the field names when a body does not fit the request at all.
 const unreadable = "unreadable"
 
 // differences are the fields in which a body says something else than a request. Names that the request does not have

@@ -311,7 +311,7 @@ type output struct {
 	next    int
 	last    Output
 	written time.Time
-	// signalled is when a line last told of a received signal.
+	// signalled is when the output last told of a received signal.
 	signalled time.Time
 	over      bool // what comes now is too late to count
 }
@@ -355,9 +355,14 @@ func (o *output) copy(from, to *os.File) {
 	})
 }
 
-// take looks at one piece of output: at its last lines for the tail, and from its end on for a step, because only the
-// last one counts. It returns the beginning of a line that is not complete yet.
+// take looks at one piece of output: at all of it for a received signal, at its last lines for the tail, and from its
+// end on for a step, because only the last one counts. It returns the beginning of a line that is not complete yet.
 func (o *output) take(rest, piece []byte) []byte {
+	if tellsOfSignal(rest, piece) {
+		o.mu.Lock()
+		o.signalled = time.Now().UTC()
+		o.mu.Unlock()
+	}
 	cut := bytes.LastIndexAny(piece, lineEnds)
 	if cut < 0 {
 		return keep(append(rest, piece...))
@@ -409,7 +414,7 @@ func keep(rest []byte) []byte {
 	return rest
 }
 
-// add takes the last line, which nothing ends.
+// add takes the last line, which nothing ends. take has searched it for a received signal.
 func (o *output) add(line []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -424,9 +429,6 @@ func (o *output) push(line []byte) {
 		return
 	}
 	line = line[:min(len(line), tailWidth)]
-	if tellsOfSignal(line) {
-		o.signalled = time.Now().UTC()
-	}
 	text := strings.ToValidUTF8(string(line), "?")
 	if len(o.lines) < tailLines {
 		o.lines = append(o.lines, text)

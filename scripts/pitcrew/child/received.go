@@ -23,10 +23,19 @@ var SignalLines = []SignalLine{
 	{"Preemption sync point reached at step ", "pytorch/xla: experimental/distributed_checkpoint/manager.py"},
 }
 
-// tellsOfSignal reports whether a line of the output tells of a received signal.
-func tellsOfSignal(line []byte) bool {
+// tellsOfSignal reports whether a piece of the output tells of a received signal. It searches the whole piece, because
+// a piece may hold more lines than the tail keeps. rest is the unfinished line before the piece: a text may begin
+// there, but a text that lies in rest alone was seen with an earlier piece.
+func tellsOfSignal(rest, piece []byte) bool {
 	for _, l := range SignalLines {
-		if bytes.Contains(line, []byte(l.Text)) {
+		text := []byte(l.Text)
+		if bytes.Contains(piece, text) {
+			return true
+		}
+		most := len(text) - 1 // bytes of a cut text on either side
+		seam := append(make([]byte, 0, 128), rest[max(0, len(rest)-most):]...)
+		seam = append(seam, piece[:min(most, len(piece))]...)
+		if bytes.Contains(seam, text) {
 			return true
 		}
 	}

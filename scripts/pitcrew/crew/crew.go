@@ -336,7 +336,7 @@ func (c *crew) readKey(now time.Time) {
 	})
 }
 
-// speak has the crew exchange words with the other workers under a key.
+// speak takes the key with which the crew signs its words, and starts the exchange with the other workers.
 func (c *crew) speak(k peers.Key) {
 	first := c.key == nil
 	c.key = k

@@ -90,7 +90,7 @@ func (c contact) same(s agree.Status) bool {
 	return !c.at.IsZero() && c.status.Phase == s.Phase && c.status.Attempt == s.Attempt && c.status.Host == s.Host && c.status.Leaving == s.Leaving
 }
 
-// NewServer makes a server that hears the workers at these addresses and, where there are none, whoever speaks. It
+// NewServer makes a server that hears only the workers at these addresses. Without addresses it hears every sender. It
 // believes nobody until it has a key.
 func NewServer(workload string, peers []string, hear func(agree.Status)) *Server {
 	return &Server{
