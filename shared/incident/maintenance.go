@@ -20,6 +20,7 @@ func (m *machine) noticed(e Noticed) {
 		m.unfinish(e.Notice.WindowStart)
 	case events.NoticeOngoing:
 		m.unfinish(m.when())
+	case events.NoticeGone: // what is over or withdrawn strikes nothing any more
 	}
 	if m.w.Crew.Finished {
 		return
