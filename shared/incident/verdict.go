@@ -131,7 +131,7 @@ func (m *machine) verdictRead(e VerdictRead) {
 		return
 	}
 	m.heard()
-	id := m.w.Incident.ID
+	id, phase := m.w.Incident.ID, m.phase()
 	if e.Verdict != nil {
 		m.verdict(*e.Verdict, true)
 	} else {
@@ -141,7 +141,7 @@ func (m *machine) verdictRead(e VerdictRead) {
 		return
 	}
 	m.unconfirmed()
-	if waits {
+	if waits && m.phase() == phase { // else the verdict has decided
 		m.decideHeard()
 	}
 }

@@ -321,6 +321,24 @@ func TestALossAfterHealingIsDecidedOnce(t *testing.T) {
 	}
 }
 
+// TestAVerdictThatDecidesIsNotDecidedOnTwice: the restarts are spent, and the answer refills them and says that the crew gave up. One
+// restart follows, and it has its time.
+func TestAVerdictThatDecidesIsNotDecidedOnTwice(t *testing.T) {
+	w := quiet(true)
+	w.Budgets = incident.Budgets{Restarts: incident.MaxRestarts, Since: start.Add(-time.Hour)}
+	r := newTour(t, w, "everything")
+	r.w.Crew.Named = 1
+	r.learn("llama-8b", "exit 139")
+	for r.w.Incident.HearBy.IsZero() {
+		r.tick(time.Minute) // the crew is silent, until that counts
+	}
+	r.learn("", "spent hear 0")
+	r.tick(time.Minute)
+	if in := r.w.Incident; in == nil || in.Phase != incident.Restarting || r.w.Budgets.Restarts != 1 || in.Deadline.Sub(r.now) < incident.RestartFor/2 {
+		t.Errorf("it stands at %s", tale(r.w))
+	}
+}
+
 // TestAVerdictIsReadAnewForADecision: an answer that was asked for and never came, and a reading that is tried again much later, keep no
 // loss from being decided on a fresh verdict.
 func TestAVerdictIsReadAnewForADecision(t *testing.T) {
