@@ -71,7 +71,7 @@ var common = []mutant{
 	}},
 	{"8 progress", "a training hangs as soon as its lines are late", []edit{
 		{"shared/incident/hang.go", "	case early && (!runs || m.p.Unreadable != \"\"):\n", "	case false && early:\n"},
-		{"shared/incident/hang.go", "		if h.At.Before(since.Add(usual)) {\n", "		if false {\n"},
+		{"shared/incident/hang.go", "		if m.w.Slices[i].Heard.At.Before(since.Add(usual)) {\n", "		if false {\n"},
 	}},
 	{"9 brake", "no slot is taken", []edit{
 		{"shared/ledger/begin.go", "	err = a.Ledger.Take(ctx, w.Project, zone, id, limits, now)\n", "	err = nil\n"},
