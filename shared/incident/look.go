@@ -11,7 +11,11 @@ import (
 // interrupted takes word that a machine was ended or broken. It proves nothing yet: the API is looked at first.
 func (m *machine) interrupted(e Interrupted) {
 	s := m.w.Slice(e.Slice)
-	if s == nil || s.IsReleased() {
+	if s == nil {
+		return
+	}
+	if s.IsReleased() {
+		m.explainReleased(s, e)
 		return
 	}
 	t := Trouble{
@@ -56,6 +60,22 @@ func (m *machine) interrupted(e Interrupted) {
 		}
 	}
 	m.inc().Look = true
+}
+
+// explainReleased takes late word of why a slice was lost that its owner has taken in hand since: it opens nothing, and the incident that
+// has just ended tells of it.
+func (m *machine) explainReleased(s *Slice, e Interrupted) {
+	c := m.w.Closed
+	if m.w.Incident != nil || c == nil || m.from.Time.IsZero() || m.from.Time.After(c.Closed) {
+		return
+	}
+	life := e.Incarnation
+	if !life.Known() && !m.from.Time.Before(s.Incarnation.Created) {
+		life = s.Incarnation
+	}
+	if c.concerns(s.Name, life) {
+		m.reattribute(e.Cause, e.Text)
+	}
 }
 
 // beginsWith notes that announced maintenance has begun when a host stops for it.
@@ -835,9 +855,10 @@ func (m *machine) nowLives(slice string) {
 	}
 }
 
-// ours reports whether a reading shows what this incident has ordered. In a clean-up the creation may be given up already.
+// ours reports whether a reading shows what this incident has ordered. The creation may be given up already: a reading may be under way
+// while it fails, or what failed may have come to something.
 func (in *Incident) ours(s *Slice, e Read) bool {
-	late := in.Phase == Clearing && in.Created && e.when().After(in.Opened)
+	late := in.Created && e.when().After(in.Opened)
 	return e.Incident == in.ID && (in.made(s.Name) || late)
 }
 

@@ -1,0 +1,48 @@
+package incident_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// TestLateWordExplainsAnIncidentThatItsOwnerEnded: the owner has deleted the slice since, and the archive names the cause all the same.
+func TestLateWordExplainsAnIncidentThatItsOwnerEnded(t *testing.T) {
+	n := at(t, policies["everything"], true, "read unhealthy, a while, tick, owner deletes", nil)
+	if n.w.Incident != nil || n.w.Closed == nil || n.w.Closed.Outcome != incident.Released || n.w.Closed.Cause != events.CauseUnknown {
+		t.Fatalf("it stands at %s, closed %+v", phaseOf(n.w), n.w.Closed)
+	}
+	said := func(at time.Time) incident.Evidence {
+		return incident.Interrupted{
+			Origin: incident.Origin{ID: "late", Time: at, Rank: events.RankAudit}, Slice: n.w.Slices[0].Name, Incarnation: n.w.Slices[0].Incarnation,
+			Cause: events.CauseHostError, Text: "host error",
+		}
+	}
+	after, out, changed := incident.Advance(policies["everything"], n.w, said(n.w.Closed.Opened), n.now.Add(10*time.Minute))
+	if !changed || after.Incident != nil || after.Closed.Cause != events.CauseHostError || after.Closed.Revision != 2 || len(out) != 1 {
+		t.Errorf("late word of the loss: changed %v, incident %v, closed for %s, revision %d, %d events", changed, after.Incident != nil, after.Closed.Cause, after.Closed.Revision, len(out))
+	}
+	if after, _, changed := incident.Advance(policies["everything"], n.w, said(n.w.Closed.Closed.Add(time.Minute)), n.now.Add(10*time.Minute)); changed {
+		t.Errorf("word of what came after its owner had deleted it changes the document: %s, %s", phaseOf(after), after.Closed.Cause)
+	}
+}
+
+// TestAReadingFromBeforeItsFailureShowsOurOwnCreation: a reading may be under way while a creation fails. What it shows is ours, and not
+// somebody else's.
+func TestAReadingFromBeforeItsFailureShowsOurOwnCreation(t *testing.T) {
+	one := policies["everything"]
+	one.Zones, one.Shapes = nil, nil
+	n := at(t, one, true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0", nil)
+	made := evidence(n.w, n.now)["read ours made"]
+	full := at(t, one, true, n.path+", late stockout create 0", nil)
+	full.w, _, _ = incident.Advance(one, full.w, made, full.now)
+	if full.w.Incident == nil || !strings.HasPrefix(phaseOf(full.w), string(incident.Recreating)) {
+		t.Fatalf("it stands at %s, closed %+v", phaseOf(full.w), full.w.Closed)
+	}
+	if s := full.w.Slices[0]; s.Made != full.w.Incident.ID || s.Unused {
+		t.Errorf("what was read is made by %q, unused %v; it is ours", s.Made, s.Unused)
+	}
+}
