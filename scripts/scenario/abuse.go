@@ -29,20 +29,34 @@ func (c *checks) suspected(life string, since time.Time) bool {
 	return ok && s.Ended.IsZero() && s.Since.Before(since)
 }
 
+// suspectedAny reports whether Google suspects abuse on a life of a workload's slices, or did a while ago.
+func (c *checks) suspectedAny(workload string) bool {
+	for _, f := range c.slicesOf(workload) {
+		for _, d := range c.past[f.Name] {
+			if a, ok := c.abuse[d.life.ID]; ok && (a.Ended.IsZero() || c.clock.Now().Sub(a.Ended) < c.learned()) {
+				return true
+			}
+		}
+		for _, life := range c.livesOf(f.Name) {
+			if a, ok := c.abuse[life.ID]; ok && (a.Ended.IsZero() || c.clock.Now().Sub(a.Ended) < c.learned()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // suspicions checks that a person is told once of each suspicion of abuse, as long as it lasts, unless they have said since that it is
 // settled.
 func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
 	lasts := map[string]bool{}
 	for _, s := range w.Slices {
-		if c.suspected(s.Incarnation.ID, c.clock.Now()) && !s.IsReleased() {
+		if c.suspected(s.Incarnation.ID, c.clock.Now()) && c.takenAway(s.Name).IsZero() {
 			lasts[s.Incarnation.ID] = true
 		}
 	}
 	for life, told := range r.suspected {
-		settled := false
-		for _, o := range w.Orders {
-			settled = settled || o.Verb == incident.VerbRetry && o.At.After(told)
-		}
+		settled := c.did(w.ID, told, func(d deed) bool { return d.kind == saidRetry })
 		if !lasts[life] || settled {
 			delete(r.suspected, life)
 		}
@@ -54,7 +68,7 @@ func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
 		c.violated("4 one trouble", w.ID, "%s told again that Google suspects abuse: %s", w.Closed.ID, w.Closed.Reason)
 	}
 	for _, s := range w.Slices {
-		if life := s.Incarnation.ID; s.Abuse && lasts[life] { // of what nobody had read yet they are told when they may be
+		if life := s.Incarnation.ID; s.Abuse && lasts[life] { // what the end tells of
 			r.suspected[life] = c.clock.Now()
 		}
 	}

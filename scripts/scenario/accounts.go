@@ -19,12 +19,14 @@ func (c *checks) accounts(before, after incident.Workload) {
 		return
 	}
 	if after.Progress.Proven > before.Progress.Proven && !a.Since.Equal(b.Since) {
+		c.record(after.ID).refilled = c.clock.Now()
 		if a.Restarts > 1 || a.Recreates > 1 { // what follows at once may spend one
 			c.violated("5 budgets", after.ID, "progress refilled the budgets, and they are %+v", a)
 		}
 		return
 	}
-	if in := after.Incident; a == (incident.Budgets{}) && in != nil && in.Retried && (before.Incident == nil || before.Incident.ID != in.ID) {
+	lately := c.clock.Now().Add(-time.Minute)
+	if a == (incident.Budgets{}) && c.did(after.ID, lately, func(d deed) bool { return d.kind == saidRetry }) {
 		return // a person says that what spent them is mended
 	}
 	was, charged := charges(before), 0
@@ -152,7 +154,7 @@ func (c *checks) waits(name, zone string) {
 	if of == "" || err != nil || doc.Incident != nil && doc.Incident.ID == of {
 		return
 	}
-	if in, err := c.ledger.Closed(context.Background(), id, of); err == nil && in.Outcome == incident.Escalated {
+	if c.record(id).byHand {
 		return // it could not be deleted in its state, and a person has been told
 	}
 	switch q.State.State {

@@ -296,8 +296,9 @@ var createRefusals = append(slices.Clip(refusals), []refusal{
 	{http.StatusBadRequest, "INVALID_ARGUMENT", "runtime_version is required"},
 }...)
 
-// provider has the TPU API of the functions go wrong.
-func (c *chaos) provider(api *tputest.API, inner http.RoundTripper, observe func(r *http.Request)) http.RoundTripper {
+// provider has the TPU API of the functions go wrong. Observe is told of each call that arrives, refused of each that is refused before
+// it does.
+func (c *chaos) provider(api *tputest.API, inner http.RoundTripper, observe func(r *http.Request), refused func(r *http.Request, f refusal)) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		if c == nil || instanceOf(r.Context()) == nil {
 			return inner.RoundTrip(r)
@@ -314,7 +315,9 @@ func (c *chaos) provider(api *tputest.API, inner http.RoundTripper, observe func
 			if r.Method == http.MethodPost && (strings.HasSuffix(r.URL.Path, "/nodes") || strings.HasSuffix(r.URL.Path, "/queuedResources")) {
 				kinds = createRefusals
 			}
-			return kinds[c.rand.IntN(len(kinds))].answer(r), nil
+			f := kinds[c.rand.IntN(len(kinds))]
+			refused(r, f)
+			return f.answer(r), nil
 		}
 		if c.happens(c.APILost, "%s never reaches the TPU API", what) {
 			return nil, errDown

@@ -42,16 +42,23 @@ type checks struct {
 	abuse map[string]suspicion
 	// order is the shape in which somebody ordered a slice last, by slice.
 	order map[string]string
+	// past is what happened to each slice, room since when each zone has had room for slices without bound.
+	past map[string][]deed
+	room map[string]time.Time
+	// committed is when a checkpoint was complete last in each directory.
+	committed map[string]time.Time
 	// policies are the policy files that were in force, each from a time on.
 	policies []inForce
 
 	handled                                   int
 	happen, ended, confirmed, causes, actions map[string]int
 	transitions, classes                      map[string]int
-	reaction                                  map[string][]time.Duration
-	lost                                      map[string]time.Duration
-	goodput, chipHours, chipHoursLost         float64
-	incidents, braked                         int
+	// ends counts how incidents ended, by what had happened last.
+	ends                              map[string]map[string]int
+	reaction                          map[string][]time.Duration
+	lost                              map[string]time.Duration
+	goodput, chipHours, chipHoursLost float64
+	incidents, braked                 int
 	// endless says that two steps lead to each other for ever: the run ends.
 	endless bool
 	// entered is told of each phase that an incident enters, asked of each request that it sends in the middle of one,
@@ -67,7 +74,7 @@ type inForce struct {
 // record is what a simulation remembers of one workload.
 type record struct {
 	// last is the document as the last of its writers told of it, body as it was written last and prior as it was before that; open
-	// and done are the incidents that were told.
+	// is the incident that was told last, done the last one that ended.
 	last       *incident.Workload
 	body       string
 	prior      string
@@ -75,7 +82,7 @@ type record struct {
 	opened     time.Time
 	called     time.Time
 	ready      time.Time
-	happened   []time.Time
+	happened   []happened
 	announced  time.Time
 	// released is when a word of the owner's about a slice was handled, by slice.
 	released map[string]time.Time
@@ -90,25 +97,35 @@ type record struct {
 	skewed time.Time
 	// taken is when the owner deleted a slice in quiet times, and the log says so, by slice.
 	taken map[string]time.Time
-	// ordered are the shapes besides the first in which the owner has created a slice.
-	ordered []string
+	// shapes are those besides the first in which the owner has created a slice.
+	shapes []string
 	// stopped is who stopped a slice that is stopped, where a person did, by slice.
 	stopped map[string]string
 	// broken is since when a slice is not usable of which nobody was told, by slice.
 	broken map[string]time.Time
+	// heard is when the crew last said that it does steps and somebody handled that, gap the longest time between two such lines, listened
+	// when what a crew writes on its machine was last read.
+	heard, listened time.Time
+	gap             time.Duration
+	// crashes are the failures of the training of which an incident was opened.
+	crashes []time.Time
+	// causes are the handled entries of Google that say why a machine was lost, by when it happened.
+	causes []cause
+	// refused is when calls of ours were refused.
+	refused []time.Time
 	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
 	told         bool
 	left, closed time.Time
 	// suspected are the lives on which Google suspects abuse, and when a person was told of that.
 	suspected map[string]time.Time
-	// exited is the last attempt of whose end had been told before the document that is looked at.
-	exited int
 	// escalated is when an incident was left to a person last, but for those that deleted what another one had left.
 	escalated time.Time
 	// followed are the lives for which an incident was opened last that was to admit them.
 	followed string
 	// byHand says that a person was told to delete what a clean-up could not.
 	byHand bool
+	// refilled is when the budgets were refilled last.
+	refilled time.Time
 	// hour is the one in which steps are counted, and began the epoch with which it began.
 	hour  time.Time
 	began int64
@@ -117,15 +134,34 @@ type record struct {
 	past  []string
 }
 
+// happened is what happened to a workload, and when.
+type happened struct {
+	at   time.Time
+	what string
+}
+
+// cause is why a machine was lost at a moment, as an entry says that was handled.
+type cause struct {
+	at, handled time.Time
+	cause       events.Cause
+}
+
 func newChecks(w *world) *checks {
 	c := &checks{
 		world: w, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
 		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
-		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{},
+		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{}, ends: map[string]map[string]int{},
 		policies: []inForce{{w.Start, w.opts.Policy}}, order: map[string]string{},
+		past: map[string][]deed{}, room: map[string]time.Time{}, committed: map[string]time.Time{},
 	}
 	for _, f := range w.Fleet {
 		c.order[f.Name] = f.Accelerator
+		c.past[f.Name] = []deed{{at: w.Start, kind: usable, zone: f.Zone}, {at: w.Start, kind: labelled, by: owner, zone: f.Zone, label: f.Policy}}
+	}
+	for zone, slices := range w.Capacity {
+		if slices == tputest.Unlimited {
+			c.room[zone] = w.Start
+		}
 	}
 	return c
 }
@@ -168,7 +204,7 @@ func (c *checks) happened(what, slice string) {
 		return
 	}
 	r := c.record(c.workload(slice))
-	r.happened = append(r.happened, now)
+	r.happened = append(r.happened, happened{now, what})
 	if what == "maintenance announced" {
 		r.announced = now
 	}
@@ -286,6 +322,9 @@ func (c *checks) called(e tputest.Event) {
 		c.violated("order", "", "%s of %s asks for what is not there: %s", e.Method, e.Resource(), e.Error)
 	}
 	c.arrived(e)
+	if e.Kind == tputest.Called && e.Principal == ours(c.Project) && e.Code != 0 && mutates(e.Method) {
+		c.turnedDown(e.Node + e.QueuedResource)
+	}
 	if e.Kind != tputest.Called || e.Principal != ours(c.Project) || !mutates(e.Method) || e.Code != 0 {
 		return
 	}
@@ -329,7 +368,7 @@ func (c *checks) called(e tputest.Event) {
 		}
 	}
 	if e.Method == "PerformMaintenance" || e.Method == "PerformMaintenanceQueuedResource" {
-		c.maintained(c.asSeen(inst, doc), slice)
+		c.maintained(id, slice)
 	}
 }
 
@@ -347,17 +386,43 @@ func (c *checks) held(queue string) []string {
 	return names
 }
 
-// maintained checks that maintenance is begun only behind a save that is complete, asked for in this incident.
-func (c *checks) maintained(doc incident.Workload, slice string) {
-	in, p := doc.Incident, doc.Progress
-	if in == nil {
-		return
+// maintained checks that maintenance is begun only after a save that is complete, asked for in this incident.
+func (c *checks) maintained(workload, slice string) {
+	opened, last := c.record(workload).opened, time.Time{}
+	for _, f := range c.slicesOf(workload) {
+		last = later(last, c.committed[f.Directory])
 	}
-	bucket, path, _ := strings.Cut(strings.TrimPrefix(p.VerifiedURI, "gs://"), "/")
-	_, _, complete := c.bucket.Get(bucket, path+"/commit_success.txt")
-	if !complete || p.VerifiedAt.Before(in.Save.Requested.Truncate(time.Second)) {
-		c.violated("8 progress", doc.ID, "maintenance of %s was begun, and the last complete checkpoint is %q of %s", slice, p.VerifiedURI, p.VerifiedAt.UTC().Format(time.DateTime))
+	if last.Before(opened) {
+		c.violated("8 progress", workload, "maintenance of %s was begun, and the last complete checkpoint is of %s", slice, last.UTC().Format(time.DateTime))
 	}
+}
+
+// complete reports whether a checkpoint has its commit marker.
+func (c *checks) complete(uri string) bool {
+	bucket, path, _ := strings.Cut(strings.TrimPrefix(uri, "gs://"), "/")
+	_, _, ok := c.bucket.Get(bucket, path+"/commit_success.txt")
+	return ok
+}
+
+func bucketOf(uri string) string {
+	bucket, _, _ := strings.Cut(strings.TrimPrefix(uri, "gs://"), "/")
+	return bucket
+}
+
+// turnedDown keeps that a call of ours about a slice, or a queued resource, was refused.
+func (c *checks) turnedDown(name string) {
+	r := c.record(c.workload(c.held(name)[0]))
+	r.refused = append(r.refused, c.clock.Now())
+}
+
+// refusedCalls is how many calls of ours about a workload were refused since a moment.
+func (c *checks) refusedCalls(workload string, since time.Time) (n int) {
+	for _, at := range c.record(workload).refused {
+		if !at.Before(since) {
+			n++
+		}
+	}
+	return n
 }
 
 // current checks that a call is that of a request which was current when it was begun: its ID says which.
@@ -402,15 +467,28 @@ func (c *checks) allowed(e tputest.Event, inst *instance, doc incident.Workload)
 	case inst.pause.Holds(c.clock.Now()): // it may have ended since it was read
 		c.violated("owner's word", doc.ID, "%s of %s though everything is paused", e.Method, e.Resource())
 	}
-	seen := c.asSeen(inst, doc)
-	if !c.lately(seen.Label, func(p policy.Policy) bool { return !p.Switches.WatchOnly() }) {
+	if !c.lately(doc.ID, func(p policy.Policy) bool { return !p.Switches.WatchOnly() }) {
 		c.violated("owner's word", doc.ID, "%s of %s though it is only watched", e.Method, e.Resource())
 	}
-	for _, s := range seen.Slices {
-		if s.Abuse && !s.IsReleased() {
-			c.violated("owner's word", doc.ID, "%s of %s though Google suspects abuse on %s", e.Method, e.Resource(), s.Name)
+	for _, f := range c.slicesOf(doc.ID) {
+		for zone, life := range c.livesOf(f.Name) {
+			known := later(inst.read[zone+"/"+f.Name].at, c.clock.Now().Add(-c.learned()))
+			if e.Method != "UpdateNode" && c.suspected(life.ID, known) && c.takenAway(f.Name).IsZero() {
+				c.violated("owner's word", doc.ID, "%s of %s though Google suspects abuse on %s", e.Method, e.Resource(), f.Name)
+			}
 		}
 	}
+}
+
+// livesOf are the lives of a slice that are there, by zone.
+func (c *checks) livesOf(slice string) map[string]events.Incarnation {
+	lives := map[string]events.Incarnation{}
+	for _, z := range c.zones() {
+		if state, life := c.api.State(z, slice); state != "" {
+			lives[z] = life
+		}
+	}
+	return lives
 }
 
 // asSeen is a workload as the handler of a call saw it last: what came to it since then, the call cannot know.
@@ -422,66 +500,80 @@ func (c *checks) asSeen(inst *instance, doc incident.Workload) incident.Workload
 	return seen
 }
 
-// lately reports whether something held under a policy that a handler may still go by.
-func (c *checks) lately(label string, holds func(policy.Policy) bool) bool {
-	within := c.clock.Now().Add(-10 * time.Minute)
-	for i := len(c.policies) - 1; i >= 0; i-- {
-		f, err := policy.Parse(c.policies[i].file)
-		if err == nil && holds(f.For(label, c.opts.ceiling())) {
-			return true
-		}
-		if c.policies[i].from.Before(within) {
-			break
-		}
-	}
-	return false
-}
-
 // inVain is what the simulated API says to an order that names something of another zone or region.
 var inVain = regexp.MustCompile(`is not in (zone|region) |^Reservation not found: `)
 
 func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload, slice string) {
-	s := doc.Slice(slice)
+	s, r := doc.Slice(slice), c.record(doc.ID)
 	read, ok := inst.read[e.Zone+"/"+slice]
 	switch {
-	case s == nil || doc.Incident == nil && !c.takenBack(inst, doc):
+	case s == nil || doc.Incident == nil && !c.takenBack(inst, doc.ID):
 		c.violated("1 fence", doc.ID, "%s was deleted, and no incident is open on it", slice)
 		return
 	case doc.Incident == nil:
 		return
-	case !ok && s.IsReleased() && c.isGone(e.Zone, slice):
+	case !ok && !c.takenAway(slice).IsZero() && c.isGone(e.Zone, slice):
 		return // what its queued resource brought there is its owner's, and they have deleted it
 	case !ok:
 		c.violated("1 fence", doc.ID, "%s was deleted without a reading", slice)
 		return
 	case read.state == "gone":
 		return // its queued resource is what is left
-	case s.Incarnation.ID != read.life && doc.Incident.Clearing == "":
-		c.violated("1 fence", doc.ID, "%s was deleted as %s, and read as %s", slice, s.Incarnation.ID, read.life)
 	}
 	if !c.taken[e.RequestID] {
 		c.violated("9 brake", doc.ID, "%s was deleted without a slot of the brake", slice)
 	}
-	if stopped := read.state == "STOPPED" || read.state == "STOPPING"; stopped && doc.Incident.Clearing == "" {
+	if t := c.trainings[slice]; t.Ran().ID != read.life || t.Stepped() == 0 {
+		if by := c.makerOf(slice, e.Zone, read.life); by != ours(c.Project) && s.Incarnation.ID != read.life {
+			c.violated("1 fence", doc.ID, "%s was deleted as %s, and read as %s, which %s had ordered", slice, s.Incarnation.ID, read.life, by)
+		}
+		return // no step was ever done there
+	}
+	if life := c.trainings[slice].Ran(); c.maker(slice, life) == ours(c.Project) && life.Created.After(r.opened) && !c.admits(slice, life) {
+		return // it was made for this incident, which has not let training in
+	}
+	if s.Incarnation.ID != read.life {
+		c.violated("1 fence", doc.ID, "%s was deleted as %s, and read as %s", slice, s.Incarnation.ID, read.life)
+	}
+	if read.state == "STOPPED" || read.state == "STOPPING" {
 		c.violated("2 owner", doc.ID, "%s was deleted, and it was only stopped", slice)
 	}
 	if doc.Incident.Phase == incident.Discarding {
 		c.discarded(inst, doc, s)
 		return
 	}
-	living := read.state == "READY" || read.state == "STOPPED" || read.state == "REPAIRING" || read.state == "RESTARTING"
-	if doc.Incident.Clearing != "" || !living {
+	if read.state != "READY" && read.state != "STOPPED" && read.state != "REPAIRING" && read.state != "RESTARTING" {
 		return
 	}
-	if c.trainings[slice].Ran().ID != read.life {
-		return // nothing ever ran there
-	}
-	if _, running := c.trainings[slice].Running(); running && read.state == "READY" && c.whole(doc) {
+	if _, running := c.trainings[slice].Running(); running && read.state == "READY" && c.whole(doc.ID) {
 		c.violated("3 admitted", doc.ID, "%s was deleted while training ran on it, at step %d", slice, c.trainings[slice].LastStep())
 	}
 	if doc.Progress.Verified == 0 && doc.Directory != "" {
 		c.violated("8 progress", doc.ID, "%s was deleted alive (%s) without a verified checkpoint", slice, read.state)
 	}
+}
+
+// admits reports whether a lease names a life of a slice, whoever wrote it.
+func (c *checks) admits(slice string, life events.Incarnation) bool {
+	return slices.ContainsFunc(c.slicesOf(c.workload(slice)), func(f SliceConfig) bool {
+		l, _, err := checkpoint.ReadLease(context.Background(), c.store, f.Directory)
+		return f.Directory != "" && err == nil && slices.ContainsFunc(l.Admitted, func(a events.Admission) bool {
+			return a.Slice == slice && a.Incarnation.Same(life)
+		})
+	})
+}
+
+// makerOf is who ordered the life of a slice that has an ID.
+func (c *checks) makerOf(slice, zone, id string) string {
+	for _, d := range slices.Backward(c.past[slice]) {
+		if d.life.ID == id && d.kind != removed {
+			return c.maker(slice, d.life)
+		}
+	}
+	if _, life := c.api.State(zone, slice); life.ID == id {
+		return c.maker(slice, life)
+	}
+	return owner
 }
 
 // discarded checks the deletion of what an incident has left idle: its owner wants that, nobody has said a word since, and no training
@@ -491,36 +583,35 @@ func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Sl
 	if r.escalated.IsZero() || c.clock.Now().Sub(r.escalated) < policy.DefaultDeleteAfter {
 		c.violated("owner's word", doc.ID, "%s was deleted for being idle, and it was left to a person at %s", s.Name, r.escalated.UTC().Format(time.DateTime))
 	}
-	if !c.lately(doc.Label, func(p policy.Policy) bool {
+	if !c.lately(doc.ID, func(p policy.Policy) bool {
 		return p.WhenEscalated == policy.DeleteIdle && (s.Spot && p.Switches.Recreate == policy.Yes || p.Switches.RecreateNonSpot == policy.Yes)
 	}) {
 		c.violated("owner's word", doc.ID, "%s was deleted for being idle, and no policy says so", s.Name)
 	}
-	for _, o := range doc.Orders {
-		if o.At.After(r.escalated) && o.At.Before(inst.seen) {
-			c.violated("owner's word", doc.ID, "%s was deleted for being idle, and %s said %s", s.Name, o.By, o.Verb)
+	for _, d := range c.past[s.Name] {
+		if spoken := d.kind == saidCancel || d.kind == saidRetry; spoken && d.at.After(r.escalated) && d.at.Before(inst.seen) {
+			c.violated("owner's word", doc.ID, "%s was deleted for being idle, and %s said otherwise", s.Name, d.by)
 		}
 	}
-	if s.IsReleased() || r.released[s.Name].After(r.escalated) && r.released[s.Name].Before(inst.seen) {
+	if r.released[s.Name].After(r.escalated) && r.released[s.Name].Before(inst.seen) {
 		c.violated("2 owner", doc.ID, "%s was deleted for being idle, and it is its owner's", s.Name)
 	}
 	listened := inst.read[s.Zone+"/"+s.Name].at // or right behind it
 	if _, running := t.Running(); running && !t.Hangs() && !t.Started().After(listened) {
 		c.violated("3 admitted", doc.ID, "%s was deleted for being idle while training ran on it, at step %d", s.Name, t.LastStep())
 	}
-	bucket, path, _ := strings.Cut(strings.TrimPrefix(doc.Progress.VerifiedURI, "gs://"), "/")
-	_, _, complete := c.bucket.Get(bucket, path+"/commit_success.txt")
-	nothing := doc.Incident.Save.Nothing && t.LastStep() == 0
-	if !nothing && (!complete || doc.Progress.Verified < doc.Progress.CheckpointStep) {
+	nothing := t.LastStep() == 0
+	if !nothing && (!c.complete(doc.Progress.VerifiedURI) || doc.Progress.Verified < doc.Progress.CheckpointStep) {
 		c.violated("8 progress", doc.ID, "%s was deleted for being idle, and its last checkpoint is %q", s.Name, doc.Progress.VerifiedURI)
 	}
 }
 
-// takenBack reports whether a person has ended an incident, by a word or by what they did, or what Google suspects has, since the
-// handler of a call looked.
-func (c *checks) takenBack(inst *instance, doc incident.Workload) bool {
-	in := doc.Closed
-	return in != nil && (in.Outcome == incident.Released || in.Code == incident.CodeAbuse) && doc.Ended.After(inst.seen) && c.clock.Now().Sub(inst.seen) <= unseen
+// takenBack reports whether a person has ended an incident since the handler of a call looked, by a word or by what they did, or what
+// Google suspects has.
+func (c *checks) takenBack(inst *instance, workload string) bool {
+	since := inst.seen.Add(-learnedWithin)
+	did := c.did(workload, since, func(d deed) bool { return c.person(d) && d.kind != labelled })
+	return (did || c.suspectedAny(workload)) && c.clock.Now().Sub(inst.seen) <= unseen
 }
 
 // discarded reports whether an incident was opened to delete what another one had left idle.
@@ -531,14 +622,17 @@ func (c *checks) isGone(zone, slice string) bool {
 	return state == ""
 }
 
-// whole reports whether all slices of a workload can be used: a Multislice of which one cannot trains in none.
-func (c *checks) whole(doc incident.Workload) bool {
-	for _, s := range doc.Slices {
-		if state, _ := c.api.State(s.Zone, s.Name); state != "READY" && !s.IsReleased() {
-			return false
+// whole reports whether all slices of a workload can be used: a Multislice of which one cannot trains in none. What its owner took away
+// is no part of it.
+func (c *checks) whole(workload string) bool {
+	return !slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool {
+		ready := false
+		for _, z := range c.zones() {
+			state, _ := c.api.State(z, f.Name)
+			ready = ready || state == "READY"
 		}
-	}
-	return true
+		return !ready && c.takenAway(f.Name).IsZero()
+	})
 }
 
 // started checks that nothing is started that its owner stopped, and nothing without a reading.
@@ -551,7 +645,7 @@ func (c *checks) started(inst *instance, doc incident.Workload, slice, zone stri
 		c.violated("1 fence", doc.ID, "%s was started, and read as %s, %s", slice, read.life, read.state)
 	}
 	never := doc.Incident != nil && doc.Incident.Switches.Level(policy.StartStopped) == policy.No
-	if never || !c.lately(doc.Label, func(p policy.Policy) bool { return p.Switches.StartStopped != policy.No }) {
+	if never || !c.lately(doc.ID, func(p policy.Policy) bool { return p.Switches.StartStopped != policy.No }) {
 		c.violated("owner's word", doc.ID, "%s was started, and start_stopped is no", slice)
 	}
 }
@@ -560,16 +654,15 @@ func (c *checks) started(inst *instance, doc incident.Workload, slice, zone stri
 const unseen = incident.CallWithin + slowest
 
 func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload, slice string) {
-	s := c.asSeen(inst, doc).Slice(slice)
 	for _, z := range c.zones() {
 		state, life := c.api.State(z, slice)
 		if z == e.Zone || state != "READY" && state != "CREATING" && state != "DELETING" { // which trains for as long as it takes
 			continue
 		}
-		// What came there since the handler looked it could not see; and where the slice was neither last nor admitted last, it has to
-		// hear of it, which may take as long as entries do.
+		// What came there since the handler looked it could not see; and where the slice has not lived before, it has to hear of it, which
+		// may take as long as entries do.
 		seen, looked := inst.read[z+"/"+slice]
-		unheard := s != nil && z != s.Zone && z != s.Admitted.Zone && c.clock.Now().Sub(life.Created) < incident.Grace
+		unheard := !c.lived(slice, z, life.Created) && c.clock.Now().Sub(life.Created) < incident.Grace
 		if !looked && !unheard || looked && seen.at.After(life.Created) {
 			c.violated("3 admitted", doc.ID, "%s was created in %s while it is %s in %s", slice, e.Zone, state, z)
 		}
@@ -577,18 +670,17 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 	if in := c.asSeen(inst, doc).Incident; in != nil && in.Clearing != "" {
 		c.violated("2 owner", doc.ID, "%s was created in %s for %s, which only cleans up", slice, e.Zone, in.ID)
 	}
-	c.torn(e, doc, slice)
-	c.shaped(e, doc, slice)
+	c.torn(e, doc.ID, slice)
+	c.shaped(e, doc.ID, slice)
 	if at, ok := c.record(doc.ID).taken[slice]; ok && inst.began.After(at) {
 		c.violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it in quiet times", slice, e.Zone)
 	}
 	if said, ok := c.record(doc.ID).released[slice]; ok && inst.began.After(said) {
 		c.violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it", slice, e.Zone)
 	}
-	bucket, _, _ := strings.Cut(strings.TrimPrefix(doc.Directory, "gs://"), "/")
-	home, region := c.Buckets[bucket], topology.Region(e.Zone)
-	moved := home != "" && home != region && s != nil && topology.Region(s.Zone) != region
-	if moved && !c.lately(doc.Label, func(p policy.Policy) bool { return p.OtherRegions }) {
+	home, region := c.home(slice), topology.Region(e.Zone)
+	there := topology.Region(c.lastOf(slice, usable).zone) == region
+	if home != "" && home != region && !there && !c.lately(doc.ID, func(p policy.Policy) bool { return p.OtherRegions }) {
 		c.violated("owner's word", doc.ID, "%s was created in %s, and its checkpoints are in %s", slice, e.Zone, home)
 	}
 	if doc.Incident == nil && c.clock.Now().Sub(inst.seen) > unseen {
@@ -596,19 +688,50 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 	}
 }
 
-// apart reports whether somebody else has put the slices of a Multislice into several zones.
-func apart(doc incident.Workload) bool {
-	zones := map[string]bool{}
-	for _, s := range doc.Slices {
-		if s.Admitted.Known() && !s.IsReleased() {
-			zones[s.Admitted.Zone] = true
+// lived reports whether a slice was usable in a zone before a moment, after it was usable anywhere else but once.
+func (c *checks) lived(slice, zone string, before time.Time) bool {
+	var zones []string
+	for _, d := range slices.Backward(c.past[slice]) {
+		if d.kind == usable && d.at.Before(before) && !slices.Contains(zones, d.zone) {
+			zones = append(zones, d.zone)
 		}
 	}
-	return len(zones) > 1
+	return slices.Contains(zones[:min(2, len(zones))], zone)
+}
+
+// home is the region of the bucket that holds the checkpoints of a slice; empty where that is everywhere.
+func (c *checks) home(slice string) string {
+	for _, f := range c.Fleet {
+		if f.Name == slice {
+			return c.Buckets[bucketOf(f.Directory)]
+		}
+	}
+	return ""
+}
+
+// apart reports whether somebody else has put the slices of a Multislice into several zones, by what they ordered or by what they put in
+// the place of ours.
+func (c *checks) apart(workload string) bool {
+	placed, trained, theirs := map[string]bool{}, map[string]bool{}, false
+	for _, f := range c.slicesOf(workload) {
+		if !c.takenAway(f.Name).IsZero() {
+			continue
+		}
+		zone := f.Zone
+		for _, d := range c.past[f.Name] {
+			if d.kind == ordered && c.person(d) {
+				zone = d.zone
+			}
+		}
+		life := c.trainings[f.Name].Ran()
+		placed[zone], trained[life.Zone] = true, true
+		theirs = theirs || c.maker(f.Name, life) != ours(c.Project)
+	}
+	return len(placed) > 1 || theirs && len(trained) > 1
 }
 
 // shaped checks that a slice is created as its owner ordered it, or in a shape that the policy names, as those that it trains with.
-func (c *checks) shaped(e tputest.Event, doc incident.Workload, slice string) {
+func (c *checks) shaped(e tputest.Event, workload, slice string) {
 	n := c.api.Node(e.Zone, slice)
 	i := slices.IndexFunc(c.Fleet, func(f SliceConfig) bool { return f.Name == slice })
 	if n == nil || i < 0 {
@@ -616,30 +739,28 @@ func (c *checks) shaped(e tputest.Event, doc incident.Workload, slice string) {
 	}
 	is := n.AcceleratorType
 	others := false
-	for _, s := range doc.Slices {
-		if s.Name == slice || s.IsReleased() || apart(doc) {
+	for _, f := range c.slicesOf(workload) {
+		zone, lives := c.livesIn(f.Name)
+		if f.Name == slice || !lives || !c.takenAway(f.Name).IsZero() || c.apart(workload) {
 			continue
 		}
-		o := c.api.Node(s.Zone, s.Name)
-		if state, life := c.api.State(s.Zone, s.Name); o == nil || life.ID != s.Incarnation.ID || state != "READY" && state != "CREATING" {
-			continue
-		}
+		o := c.api.Node(zone, f.Name)
 		others = others || o.AcceleratorType == is
-		unlike := is == c.order[slice] && is != c.order[s.Name] // somebody ordered them in several shapes
+		unlike := is == c.order[slice] && is != c.order[f.Name] // somebody ordered them in several shapes
 		if o.AcceleratorType != is && !unlike {
-			c.violated("all or none", doc.ID, "%s was created as %s while %s is %s", slice, is, s.Name, o.AcceleratorType)
+			c.violated("all or none", workload, "%s was created as %s while %s is %s", slice, is, f.Name, o.AcceleratorType)
 		}
 	}
 	if is == c.Fleet[i].Accelerator {
 		return
 	}
 	c.happen["created in another shape"]++
-	others = others || slices.Contains(c.record(doc.ID).ordered, is)
-	if !others && !c.lately(doc.Label, func(p policy.Policy) bool { _, named := p.Shape(is); return named }) {
-		c.violated("owner's word", doc.ID, "%s was created as %s, which neither its order nor the policy names", slice, is)
+	others = others || slices.Contains(c.record(workload).shapes, is)
+	if !others && !c.lately(workload, func(p policy.Policy) bool { _, named := p.Shape(is); return named }) {
+		c.violated("owner's word", workload, "%s was created as %s, which neither its order nor the policy names", slice, is)
 	}
 	if batch := c.Fleet[i].Batch; batch == 0 || batch%int64(c.devices(i)) != 0 {
-		c.violated("owner's word", doc.ID, "%s was created as %s, and its batch of %d fits no device", slice, is, batch)
+		c.violated("owner's word", workload, "%s was created as %s, and its batch of %d fits no device", slice, is, batch)
 	}
 }
 
@@ -648,7 +769,7 @@ func (c *checks) ordered(f SliceConfig, shape string) {
 	if shape != f.Accelerator {
 		c.happen["created by its owner in another shape"]++
 		r := c.record(c.workload(f.Name))
-		r.ordered = append(r.ordered, shape)
+		r.shapes = append(r.shapes, shape)
 	}
 }
 
@@ -660,16 +781,16 @@ func (c *checks) devices(i int) int {
 }
 
 // torn checks that a slice of a Multislice is created where the others are, unless somebody else has put them apart.
-func (c *checks) torn(e tputest.Event, doc incident.Workload, slice string) {
-	if apart(doc) {
+func (c *checks) torn(e tputest.Event, workload, slice string) {
+	if c.apart(workload) {
 		return
 	}
-	for _, s := range doc.Slices {
-		state, life := c.api.State(s.Zone, s.Name)
-		if s.Name == slice || s.Zone == e.Zone || s.IsReleased() || life.ID != s.Incarnation.ID || state != "READY" && state != "CREATING" {
+	for _, f := range c.slicesOf(workload) {
+		zone, lives := c.livesIn(f.Name)
+		if f.Name == slice || !lives || zone == e.Zone || !c.takenAway(f.Name).IsZero() {
 			continue
 		}
-		c.violated("all or none", doc.ID, "%s was created in %s while %s is %s in %s", slice, e.Zone, s.Name, state, s.Zone)
+		c.violated("all or none", workload, "%s was created in %s while %s lives in %s", slice, e.Zone, f.Name, zone)
 	}
 }
 
@@ -684,8 +805,20 @@ func (c *checks) answered(sub string, m Message, status int) {
 		return
 	}
 	e, err := events.Read(m.Data)
-	if err != nil || c.untimely[e.ID] || e.Kind != events.KindCall || e.Call.Code != 0 || e.Call.Principal == ours(c.Project) || events.Google(e.Call.Principal) {
+	if err != nil || c.untimely[e.ID] {
 		return
+	}
+	switch e.Kind {
+	case events.KindCrew:
+		c.spoke(e)
+		return
+	case events.KindLoss:
+		c.explains(e)
+		return
+	default:
+		if e.Kind != events.KindCall || e.Call.Code != 0 || e.Call.Principal == ours(c.Project) || events.Google(e.Call.Principal) {
+			return
+		}
 	}
 	for _, f := range c.Fleet {
 		if f.Name != e.Subject.Node && (f.QueuedResource == "" || f.QueuedResource != e.Subject.QueuedResource) {
@@ -701,8 +834,36 @@ func (c *checks) answered(sub string, m Message, status int) {
 	}
 }
 
-// lived follows the cloud: what somebody creates is there to be watched again.
-func (c *checks) lived(e tputest.Event) {
+// spoke takes note of a line of a crew that was handled.
+func (c *checks) spoke(e events.Entry) {
+	if e.Crew.Report != events.ReportProgress {
+		return
+	}
+	r := c.record(c.workload(e.Crew.Node))
+	if !r.heard.IsZero() && e.Time.After(r.heard) {
+		r.gap = max(r.gap, e.Time.Sub(r.heard))
+	}
+	r.heard = later(r.heard, e.Time)
+}
+
+// explains takes note of an entry of Google's that was handled and says why a machine was lost.
+func (c *checks) explains(e events.Entry) {
+	group, _, _ := e.Subject.Group()
+	for _, f := range c.Fleet {
+		_, trains := c.trainings[f.Name]
+		if trains && (f.Name == e.Subject.Node || group != "" && c.groupOf(f.Name) == group) {
+			r := c.record(c.workload(f.Name))
+			r.causes = append(r.causes, cause{e.Time, c.clock.Now(), e.Cause})
+		}
+	}
+}
+
+// follow follows the cloud: what somebody creates is there to be watched again.
+func (c *checks) follow(e tputest.Event) {
+	c.remember(e)
+	if e.Kind == tputest.Called && e.Method == "GetGuestAttributes" && e.Code == 0 {
+		c.record(c.workload(e.Node)).listened = c.clock.Now()
+	}
 	if e.Kind == tputest.Called && e.Method == "StopNode" && e.Code == 0 {
 		c.record(c.workload(e.Node)).stopped[e.Node] = e.Principal
 	}
@@ -737,9 +898,8 @@ func (c *checks) lived(e tputest.Event) {
 // took takes note of what the owner deletes in quiet times: the audit log tells of it, whatever becomes of the entries on
 // their way.
 func (c *checks) took(slice string) {
-	doc, _, err := c.ledger.Workload(context.Background(), c.workload(slice))
-	if err == nil && doc.Incident == nil {
-		c.record(doc.ID).taken[slice] = c.clock.Now()
+	if r := c.record(c.workload(slice)); r.open == r.done {
+		r.taken[slice] = c.clock.Now()
 	}
 }
 
@@ -769,23 +929,33 @@ func (c *checks) leased(uri string) {
 	}
 }
 
-// livesOf names the lives of what was not released.
-func livesOf(w incident.Workload) (lives string) {
-	for _, s := range w.Slices {
-		if !s.IsReleased() {
-			lives += s.Name + "=" + s.Incarnation.String() + " "
+// present names the lives of a workload's slices that are usable.
+func (c *checks) present(workload string) (lives string) {
+	for _, f := range c.slicesOf(workload) {
+		for _, z := range c.zones() {
+			if state, life := c.api.State(z, f.Name); state == "READY" {
+				lives += f.Name + "=" + life.String() + " "
+			}
 		}
 	}
 	return lives
 }
 
-// unled reports whether the lease names no life, or another one, of a slice that was not released.
-func (c *checks) unled(w incident.Workload) bool {
-	l, _, err := checkpoint.ReadLease(context.Background(), c.store, w.Directory)
-	return err != nil || slices.ContainsFunc(w.Slices, func(s incident.Slice) bool {
-		return !s.IsReleased() && !slices.ContainsFunc(l.Admitted, func(a events.Admission) bool {
-			return a.Slice == s.Name && a.Incarnation.Same(s.Incarnation)
-		})
+// unled reports whether the lease names no life, or another one, of a slice that is there.
+func (c *checks) unled(workload string) bool {
+	return slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool {
+		l, _, err := checkpoint.ReadLease(context.Background(), c.store, f.Directory)
+		if f.Directory == "" || err != nil {
+			return f.Directory != ""
+		}
+		for _, s := range c.slicesOf(workload) {
+			for _, life := range c.livesOf(s.Name) {
+				if !slices.ContainsFunc(l.Admitted, func(a events.Admission) bool { return a.Slice == s.Name && a.Incarnation.Same(life) }) {
+					return true
+				}
+			}
+		}
+		return false
 	})
 }
 
@@ -837,7 +1007,7 @@ func (c *checks) moved(before, after incident.Workload) {
 	if r.last != nil && r.last.Epoch > after.Epoch {
 		return // it is told late: what came behind it was told already
 	}
-	r.last, r.exited = &after, before.Crew.Exited
+	r.last = &after
 	c.pace(r, before, after)
 	if after.Epoch < before.Epoch {
 		c.violated("1 fence", after.ID, "the epoch went from %d to %d", before.Epoch, after.Epoch)
@@ -845,6 +1015,7 @@ func (c *checks) moved(before, after incident.Workload) {
 	if b := after.Budgets; b.Restarts < 0 || b.Recreates < 0 || b.Restarts > incident.MaxRestarts || b.Recreates > incident.MaxRecreates+1 {
 		c.violated("5 budgets", after.ID, "the budgets are %+v", b)
 	}
+	c.claims(before, after)
 	c.accounts(before, after)
 	c.restarted(before, after)
 	if phaseOf(before) != phaseOf(after) {
@@ -895,44 +1066,75 @@ func (c *checks) repeats(s ledger.Step) {
 
 func (c *checks) opened(r *record, w incident.Workload) {
 	c.incidents++
-	now := c.clock.Now()
-	explained := !r.announced.IsZero() && now.Sub(r.announced) < 4*24*time.Hour
-	for _, at := range r.happened {
-		explained = explained || at.After(r.opened)
-	}
-	// What ended without being mended, because its owner took the allowance back, may be told again while it lasts.
-	for _, s := range w.Slices {
-		explained = explained || r.told && s.Condition != incident.Ready
-	}
-	// What somebody created where no crew may put itself into the place of another is admitted there: once, and under another policy again.
-	if w.Incident.Phase == incident.Admitting {
-		lives := livesOf(w)
-		explained = explained || c.unled(w) && (lives != r.followed || c.policies[len(c.policies)-1].from.After(r.opened))
-		r.followed = lives
-	}
-	// What a training met that was begun again since is told again, and so is what it failed with behind the last step that was told.
-	for _, s := range w.Slices {
-		t := c.trainings[s.Name]
-		if w.Incident.Cause == events.CauseCrash && t != nil {
-			fresh := w.Crew.Exited > r.exited // of the end of this attempt nothing had told, however late its line comes
-			explained = explained || t.Started().After(r.closed) || slices.ContainsFunc(t.Failures(), func(failed time.Time) bool {
-				return failed.After(r.opened) && failed.After(w.Progress.At) || fresh && failed.Equal(w.Incident.Down)
-			})
-		}
-	}
-	explained = explained || now.Sub(r.skewed) < incident.Grace
-	// What an incident had ordered may come when it is over.
-	explained = explained || w.Incident.Phase == incident.Clearing || w.Incident.Code == incident.CodeLeftBehind
-	// What an incident has left idle is deleted, where its owner wants that.
-	explained = explained || w.Incident.Phase == incident.Discarding && !r.escalated.IsZero()
-	// What stands still for another reason than the last one is told too.
-	explained = explained || w.Incident.Cause == events.CauseHang && (c.steps(w) == "" || unheard(w))
-	if !explained {
+	if !c.explained(r, w) {
 		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
 	}
 	c.standstill(w)
-	r.opened, r.called, r.ready = now, time.Time{}, time.Time{}
-	c.decided(w, now)
+	r.opened, r.called, r.ready = c.clock.Now(), time.Time{}, time.Time{}
+	c.decided(w, r.opened)
+}
+
+// explained reports whether something has happened in the world of which an incident may tell that opens now.
+func (c *checks) explained(r *record, w incident.Workload) bool {
+	now := c.clock.Now()
+	if !r.announced.IsZero() && now.Sub(r.announced) < 4*24*time.Hour || c.blurred(w.ID) {
+		return true
+	}
+	if slices.ContainsFunc(r.happened, func(h happened) bool { return h.at.After(r.opened) }) {
+		return true
+	}
+	// What ended without being mended, because its owner took the allowance back, may be told again while it lasts.
+	if r.told && !c.whole(w.ID) {
+		return true
+	}
+	switch {
+	case w.Incident.Phase == incident.Admitting:
+		// What somebody created where no crew may put itself into the place of another is admitted there: once, and under another policy
+		// again.
+		lives := c.present(w.ID)
+		explained := c.unled(w.ID) && (lives != r.followed || c.policies[len(c.policies)-1].from.After(r.opened))
+		r.followed = lives
+		return explained
+	case w.Incident.Phase == incident.Clearing, w.Incident.Code == incident.CodeLeftBehind:
+		return c.leftBehind(w.ID) // what an incident had ordered may come when it is over
+	case w.Incident.Phase == incident.Discarding:
+		return !r.escalated.IsZero() // what an incident has left idle is deleted, where its owner wants that
+	case w.Incident.Cause == events.CauseHang:
+		return c.steps(w.ID) == "" || c.unlistened(r) // what stands still for another reason than the last one is told too
+	case w.Incident.Cause == events.CauseCrash:
+		return c.crashed(r, w)
+	}
+	return false
+}
+
+// crashed reports whether a training has failed as an incident says, and no incident has told of that failure.
+func (c *checks) crashed(r *record, w incident.Workload) bool {
+	for _, f := range c.slicesOf(w.ID) {
+		t := c.trainings[f.Name]
+		if t.Started().After(r.closed) {
+			return true // it was begun again since
+		}
+		for _, failed := range t.Failures() {
+			fresh := failed.After(r.opened) && failed.After(r.heard)
+			if !slices.Contains(r.crashes, failed) && (fresh || failed.Equal(w.Incident.Down)) {
+				r.crashes = append(r.crashes, failed)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// leftBehind reports whether something of ours is there, or is ordered, in which no training ever ran.
+func (c *checks) leftBehind(workload string) bool {
+	return slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool {
+		for _, life := range c.livesOf(f.Name) {
+			if c.maker(f.Name, life) == ours(c.Project) && !c.trainings[f.Name].Ran().Same(life) {
+				return true
+			}
+		}
+		return c.lastOf(f.Name, ordered).by == ours(c.Project) && f.QueuedResource != ""
+	})
 }
 
 func (c *checks) closed(r *record, after incident.Workload) {
@@ -945,6 +1147,7 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	r.past = append(r.past, in.ID)
 	c.clock.At(c.clock.Now(), func() { c.told(after.ID, *in) }) // what was written into a bucket just now is seen behind this step
 	c.ended[string(in.Outcome)]++
+	c.judged(r, after)
 	switch r.closed = c.clock.Now(); {
 	case in.Outcome == incident.Withdrawn: // which mends nothing
 	case in.Outcome == incident.Escalated, in.Outcome == incident.Observed, cancelled(in):
@@ -981,17 +1184,9 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	if !r.ready.IsZero() {
 		c.reaction["ready_to_progress"] = append(c.reaction["ready_to_progress"], c.clock.Now().Sub(r.ready))
 	}
-	if in.ConfirmedBy != incident.ByStep {
-		for _, s := range after.Slices {
-			if t := c.trainings[s.Name]; t != nil && !t.NoCrew && in.ConfirmedBy == incident.ByHealth && after.Crew.Seen.Before(in.Opened) && !after.Crew.Seen.IsZero() {
-				c.violated("6 progress", after.ID, "%s ended resumed by health alone, and there is a crew", in.ID)
-			}
-		}
-		return
-	}
-	for _, s := range after.Slices {
-		if t := c.trainings[s.Name]; t != nil && !t.NoCrew && t.LastStep() <= in.Baseline && !t.Finished() { // without a crew nobody tells of steps
-			c.violated("6 progress", after.ID, "%s ended resumed by step past %d, and the training is at %d", in.ID, in.Baseline, t.LastStep())
+	if in.ConfirmedBy == incident.ByHealth && r.heard.After(r.opened.Add(-24*time.Hour)) && r.heard.Before(r.opened) {
+		if crewed := c.slicesOf(after.ID); !slices.ContainsFunc(crewed, func(f SliceConfig) bool { return c.trainings[f.Name].NoCrew }) {
+			c.violated("6 progress", after.ID, "%s ended resumed by health alone, and there is a crew", in.ID)
 		}
 	}
 }
@@ -1051,7 +1246,8 @@ func (c *checks) finally() {
 			c.violated("10 nothing lost", id, "%d events are still in the outbox", len(doc.Outbox))
 		default:
 			c.cleared(doc)
-			c.atPeace(doc)
+			c.atPeace(id)
+			c.rightCauses(id)
 		}
 	}
 	c.leaks()
@@ -1059,21 +1255,20 @@ func (c *checks) finally() {
 }
 
 // atPeace checks that training goes on wherever it is not somebody else's business.
-func (c *checks) atPeace(doc incident.Workload) {
-	if c.record(doc.ID).told || doc.Crew.Finished {
+func (c *checks) atPeace(workload string) {
+	if c.record(workload).told || c.done(workload) {
 		return
 	}
-	f, err := policy.Parse(c.opts.Policy)
-	if err != nil || f.For(doc.Label, c.opts.ceiling()).Switches.WatchOnly() {
+	if c.lately(workload, func(p policy.Policy) bool { return p.Switches.WatchOnly() }) {
 		return
 	}
-	for _, s := range doc.Slices {
-		t := c.trainings[s.Name]
-		if t == nil || s.IsReleased() || t.NoCrew { // without a crew nobody hears of a crash
+	for _, f := range c.slicesOf(workload) {
+		t := c.trainings[f.Name]
+		if t.NoCrew || !c.takenAway(f.Name).IsZero() { // without a crew nobody hears of a crash
 			continue
 		}
 		if _, running := t.Running(); !running {
-			c.violated("training goes on", doc.ID, "%s does not train: %s, read as %s", s.Name, c.stateOf(s.Name), s.State)
+			c.violated("training goes on", workload, "%s does not train: %s", f.Name, c.stateOf(f.Name))
 		}
 	}
 }
@@ -1120,7 +1315,7 @@ func (c *checks) result(sim Simulation) *Report {
 		Seed: sim.Seed, Seeds: 1, Days: sim.Days, Incidents: c.incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.violations,
 		samples: c.reaction, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
 		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost)}, Transitions: c.transitions, ErrorClasses: c.classes,
-		Happened: c.happen, Faults: min(c.chaos.count, c.chaos.limit), Handled: c.handled, Braked: c.braked, Told: c.chaos.told, Story: c.story,
+		Ends: c.ends, Happened: c.happen, Faults: min(c.chaos.count, c.chaos.limit), Handled: c.handled, Braked: c.braked, Told: c.chaos.told, Story: c.story,
 	}
 	if r.Violations == nil {
 		r.Violations = []Violation{}

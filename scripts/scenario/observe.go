@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -354,7 +355,7 @@ func (w *world) observe(e tputest.Event) {
 	}
 	if w.checks != nil {
 		w.checks.called(e)
-		w.checks.lived(e)
+		w.checks.follow(e)
 		for _, raw := range tputest.SystemEntries(e) {
 			w.audited.Write(raw)
 			w.logged(raw)
@@ -365,7 +366,7 @@ func (w *world) observe(e tputest.Event) {
 		w.calledLine(e)
 	case tputest.Ended:
 		w.operationLine(e)
-	case tputest.Started, tputest.Metadata, tputest.Signalled:
+	case tputest.Started, tputest.Metadata, tputest.Signalled, tputest.Supply:
 	case tputest.Created, tputest.Ready, tputest.Unhealthy, tputest.Stopped, tputest.Lost, tputest.Deleting, tputest.Gone, tputest.Noticed, tputest.Queued:
 		w.mu.Lock()
 		w.dirty = true
@@ -496,6 +497,7 @@ func (w *world) changed(bucket, name string, deleted bool) {
 		w.clock.At(w.clock.Now(), func() { w.checks.written("gs://" + bucket + "/" + name) })
 	}
 	if w.checks != nil && strings.HasSuffix(name, "/commit_success.txt") {
+		w.checks.committed["gs://"+bucket+"/"+path.Dir(path.Dir(name))] = w.clock.Now()
 		w.clock.At(w.clock.Now(), w.checks.haunted)
 	}
 	what := ""
@@ -542,6 +544,9 @@ func (w *world) approve(id, by string) {
 
 // says has a workload learn what a person says, as the operator's command does: on the ledger.
 func (w *world) says(id string, e incident.Evidence) {
+	if w.checks != nil {
+		w.checks.words(id, e)
+	}
 	a := &ledger.Advancer{
 		Ledger: w.ledger, Now: w.clock.Now, Sleep: w.clock.Sleep, Source: "//pitstop/operator", Log: w.log,
 		Cause:     func(context.Context) string { return approvalID },

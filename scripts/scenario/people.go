@@ -87,8 +87,8 @@ func (p *people) mind(c SliceConfig) bool {
 		state, _ = p.api.State(zone, c.Name)
 	}
 	usable := state == "READY" && p.api.Node(zone, c.Name).Health == "HEALTHY"
-	p.checks.unseen(doc, c.Name)
-	p.checks.untold(doc, c.Name, usable)
+	p.checks.unseen(id, c.Name)
+	p.checks.untold(id, c.Name, usable)
 	p.checks.happened("mended by its owner", c.Name)
 	switch {
 	case p.checks.record(id).byHand && !p.deleted[c.Name]: // they were told to delete it

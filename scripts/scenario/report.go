@@ -62,6 +62,13 @@ func Sum(reports []*Report) *Report {
 		} {
 			*c.to = added(*c.to, *c.from)
 		}
+		ends := map[string]map[string]int{}
+		for _, of := range []map[string]map[string]int{sum.Ends, r.Ends} {
+			for trouble, how := range of {
+				ends[trouble] = added(how, ends[trouble])
+			}
+		}
+		sum.Ends = ends
 		sum.LostHours = added(sum.LostHours, r.LostHours)
 		for stage, samples := range r.samples {
 			sum.samples[stage] = append(sum.samples[stage], samples...)

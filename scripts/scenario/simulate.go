@@ -60,10 +60,12 @@ type Report struct {
 	Days      float64 `json:"days"`
 	Incidents int     `json:"incidents"`
 	// Ended counts incidents by outcome, Confirmed the resumed ones by what confirmed them, Causes all by cause.
-	Ended      map[string]int `json:"ended"`
-	Confirmed  map[string]int `json:"confirmed_by"`
-	Causes     map[string]int `json:"causes"`
-	Violations []Violation    `json:"violations"`
+	Ended     map[string]int `json:"ended"`
+	Confirmed map[string]int `json:"confirmed_by"`
+	// Ends counts how incidents ended, by what had happened to their workload last before they opened.
+	Ends       map[string]map[string]int `json:"ends"`
+	Causes     map[string]int            `json:"causes"`
+	Violations []Violation               `json:"violations"`
 	// Reaction is how long each stage took, in seconds:
 	//
 	//   - evidence_to_decision: from the time that the first evidence gives itself to the opening of the incident; of

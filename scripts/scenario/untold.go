@@ -12,7 +12,11 @@ import (
 // and an hour is for what goes wrong on the way.
 const tellWithin = incident.Grace + time.Hour
 
-// breaks follows what Google takes or breaks of what was usable, until it is usable again, or somebody else's.
+// seenWithin is how long a slice has to be usable to be sure that somebody reads it so.
+const seenWithin = 20 * time.Minute
+
+// breaks follows what Google takes or breaks of what was usable, until it is usable again, or somebody else's. What it does is told, or
+// looked after, within tellWithin.
 func (c *checks) breaks(e tputest.Event) {
 	if e.Kind == tputest.Called && strings.HasPrefix(e.Method, "Delete") && e.Code == 0 && e.Principal != ours(c.Project) {
 		for _, f := range c.Fleet {
@@ -28,33 +32,37 @@ func (c *checks) breaks(e tputest.Event) {
 	if e.Kind == tputest.Ready {
 		delete(r.broken, e.Node)
 	}
-	wasUsable := r.usable[e.Node].After(e.Incarnation.Created)
-	if broke := e.Kind == tputest.Lost || e.Kind == tputest.Unhealthy; broke && wasUsable && r.broken[e.Node].IsZero() && !r.told {
-		r.broken[e.Node] = c.clock.Now()
+	now := c.clock.Now()
+	taken := e.Kind == tputest.Lost || e.Kind == tputest.Unhealthy || e.Kind == tputest.Gone && e.Cause != ""
+	if since := r.usable[e.Node]; taken && !since.Before(e.Incarnation.Created) && now.Sub(since) > seenWithin && r.broken[e.Node].IsZero() && !r.told {
+		r.broken[e.Node] = now
+		c.clock.At(now.Add(tellWithin+c.learned()), func() {
+			if r.broken[e.Node].Equal(now) {
+				c.untold(c.workload(e.Node), e.Node, false)
+			}
+		})
 	}
 }
 
-// untold checks, when its owner comes to mend it, that somebody was told of what is wrong on a slice: that Google took or broke it, or
-// that its training failed.
-func (c *checks) untold(doc incident.Workload, slice string, usable bool) {
-	r, t := c.record(doc.ID), c.trainings[slice]
-	if doc.ID == "" || r.stopped[slice] != "" || doc.Crew.Finished {
-		return // it was lost before it was ever seen, a person has stopped it, or nothing is left to be done there
-	}
-	if s := doc.Slice(slice); s != nil && s.Unused {
-		return // what was lost within minutes of its order, and never read as usable, is its owner's
+// untold checks that somebody was told of what is wrong on a slice, or looks after it: that Google took or broke it, or that its training
+// failed.
+func (c *checks) untold(workload, slice string, ready bool) {
+	r, t := c.record(workload), c.trainings[slice]
+	if r.stopped[slice] != "" || c.done(workload) || !c.takenAway(slice).IsZero() || r.open != r.done {
+		return // a person has stopped it or taken it away, nothing is left to be done there, or it is looked after
 	}
 	since, what := r.broken[slice], "has not been usable"
-	if failures := t.Failures(); usable && len(failures) > 0 && !t.NoCrew {
+	if failures := t.Failures(); ready && len(failures) > 0 && !t.NoCrew {
 		last := failures[len(failures)-1]
-		if _, trains := t.Running(); !trains && !r.told && last.After(r.closed) && last.After(r.usable[slice]) && !doc.Crew.Theirs {
+		said := c.did(workload, last, func(d deed) bool { return d.kind == saidCancel })
+		if _, trains := t.Running(); !trains && !r.told && last.After(r.closed) && last.After(r.usable[slice]) && !said {
 			since, what = last, "has not trained"
 		}
 	}
-	if since.IsZero() {
+	if since.IsZero() || r.closed.After(since) && r.told {
 		return
 	}
 	if silent := c.clock.Now().Sub(since); silent-c.releases.down(since) > tellWithin {
-		c.violated("no trouble untold", doc.ID, "%s %s for %s, and nobody was told: it is %s", slice, what, silent.Round(time.Minute), c.stateOf(slice))
+		c.violated("no trouble untold", workload, "%s %s for %s, and nobody was told: it is %s", slice, what, silent.Round(time.Minute), c.stateOf(slice))
 	}
 }

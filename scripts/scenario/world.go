@@ -346,7 +346,7 @@ func (w *world) guest(_, name string, worker int) (string, bool) {
 // deploy builds the functions over the simulated cloud and subscribes them.
 func (w *world) deploy(ctx context.Context) error {
 	w.api.OnGuests(w.guest)
-	provider := w.overHTTP("tpu", w.chaos.provider(w.api, w.api.Transport(), w.checks.read))
+	provider := w.overHTTP("tpu", w.chaos.provider(w.api, w.api.Transport(), w.checks.read, w.checks.refusedCall))
 	var versions tpu.Config
 	if slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Legacy }) {
 		versions.LegacyZones = w.zones()

@@ -414,6 +414,7 @@ func (p simulationPrinter) report(r *scenario.Report, sim scenario.Simulation, f
 	p.table("incidents by cause", r.Causes)
 	p.table("how they ended", r.Ended)
 	p.table("what confirmed the resumed", r.Confirmed)
+	p.ends(r.Ends)
 	p.stages(r.Reaction)
 	p.table("calls that changed something", r.Actions)
 	p.classes(r)
@@ -510,17 +511,46 @@ func (p simulationPrinter) table(title string, counts map[string]int) {
 	if len(counts) == 0 {
 		return
 	}
-	keys := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
-	})
 	tell(p.out, p.paint(bold, title))
 	t := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, k := range keys {
+	for _, k := range byCount(counts) {
 		_, _ = fmt.Fprintf(t, "  %s\t  %s\n", events.Number(int64(counts[k])), strings.ReplaceAll(k, "_", " ")) //nolint:errcheck // Flush tells
 	}
 	if err := t.Flush(); err == nil {
 		tell(p.out, "")
 	}
+}
+
+// ends tells how incidents ended after what had happened last, a line for each.
+func (p simulationPrinter) ends(ends map[string]map[string]int) {
+	if len(ends) == 0 {
+		return
+	}
+	sum := map[string]int{}
+	for trouble, how := range ends {
+		for _, n := range how {
+			sum[trouble] += n
+		}
+	}
+	tell(p.out, p.paint(bold, "what happened last, and how the incident ended"))
+	for _, trouble := range byCount(sum) {
+		var parts []string
+		for _, how := range byCount(ends[trouble]) {
+			parts = append(parts, strings.ReplaceAll(how, "_", " ")+" "+events.Number(int64(ends[trouble][how])))
+		}
+		tell(p.out, "  "+trouble)
+		for _, line := range wrap(strings.Join(parts, ", "), lineWidth-6) {
+			tell(p.out, "      "+line)
+		}
+	}
+	tell(p.out, "")
+}
+
+// byCount are the keys of counts, the greatest first.
+func byCount(counts map[string]int) []string {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
+	})
 }
 
 // The stages of a reaction, in their order.

@@ -40,6 +40,8 @@ const (
 	Noticed Kind = "notice_changed"
 	// Queued: a queued resource is in another state.
 	Queued Kind = "queued_resource_changed"
+	// Supply: a zone holds another number of slices from now on. Value is that number.
+	Supply Kind = "capacity_changed"
 )
 
 // Event is one thing that happened in the API. Fields that do not belong to its kind are empty.

@@ -140,6 +140,8 @@ type Training struct {
 	// ran is the life in which the last attempt was begun, began when that was, haunted when a zombie of a former life wrote last.
 	ran            events.Incarnation
 	began, haunted time.Time
+	// lifeFrom and lifeHigh are the first and the last step of that life.
+	lifeFrom, lifeHigh int64
 	// started is when an attempt was begun last that was no restart of the crew's own, failures are when attempts ended by themselves.
 	started  time.Time
 	failures []time.Time
@@ -339,6 +341,13 @@ func (t *Training) Running() (events.Incarnation, bool) {
 	return t.life, t.running
 }
 
+// Group is what the host names of the machines have in common on which it ran last.
+func (t *Training) Group() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.group
+}
+
 // Started is when an attempt was begun last that was no restart of the crew's own.
 func (t *Training) Started() time.Time {
 	t.mu.Lock()
@@ -351,6 +360,16 @@ func (t *Training) Failures() []time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.failures)
+}
+
+// Stepped is how many steps were done in the life that Ran returns.
+func (t *Training) Stepped() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running {
+		return max(t.lifeHigh, t.now()) - t.lifeFrom
+	}
+	return t.lifeHigh - t.lifeFrom
 }
 
 // Ran is the life in which steps were done last, or were to be.
@@ -476,6 +495,9 @@ func (t *Training) start(attempt int, from int64, first time.Time) {
 func (t *Training) begin(attempt int, from int64, first time.Time) {
 	t.stop() // an attempt that still runs ends here, with its steps done
 	t.running, t.crashed, t.hung, t.dead, t.verdict = true, false, time.Time{}, time.Time{}, nil
+	if t.began.IsZero() || !t.ran.Same(t.life) {
+		t.lifeFrom, t.lifeHigh = from, from
+	}
 	t.attempt, t.from, t.first, t.ran, t.began = attempt, from, first, t.life, t.Clock.Now()
 	if attempt > 1 {
 		t.report(events.CrewReport{Report: events.ReportStarted, Workers: t.workers, Step: from})
@@ -506,6 +528,9 @@ func (t *Training) crashedBefore() bool { return t.attempt > 1 }
 
 func (t *Training) stop() {
 	t.high = max(t.high, t.now())
+	if t.running {
+		t.lifeHigh = max(t.lifeHigh, t.now())
+	}
 	t.run++
 	t.running = false
 }

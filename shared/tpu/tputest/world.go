@@ -219,6 +219,7 @@ func (a *API) AddQueuedResource(c QueuedConfig) (err error) {
 func (a *API) SetCapacity(zone string, slices int) {
 	a.do(func() {
 		a.zones[zone] = slices
+		a.emit(Event{Kind: Supply, Zone: zone, Value: strconv.Itoa(slices)})
 		a.pump(zone)
 	})
 }

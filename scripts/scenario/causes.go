@@ -1,0 +1,63 @@
+package scenario
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// rightCauses checks that no wrong cause stands in the archive of a workload's incidents, as far as the evidence for the right one has
+// come. What struck a slice at about the same time is as good a cause as any.
+func (c *checks) rightCauses(workload string) {
+	r := c.record(workload)
+	var before time.Time // when the incident before ended
+	left := map[events.Cause]bool{}
+	for _, id := range r.past {
+		in, err := c.ledger.Closed(context.Background(), workload, id)
+		if err != nil {
+			continue // it is told by what could not be stored
+		}
+		from := in.Opened.Add(-2*incident.Grace - c.releases.down(in.Opened.Add(-6*time.Hour)))
+		struck := c.struckBy(workload, from, in.Closed)
+		for _, known := range r.causes { // an entry may have lost on its way what it said more exactly
+			struck[known.cause] = struck[known.cause] || !known.at.Before(from) && !known.at.After(in.Closed)
+		}
+		switch {
+		case struck[in.Cause], left[in.Cause], in.Cause == events.CauseHang:
+		case c.did(workload, in.Opened.Add(-time.Second), func(d deed) bool { return d.kind == saidRetry && !d.at.After(in.Opened) }):
+			// A person opened it, for what an earlier one had told.
+		case in.Cause == events.CauseUnknown || in.Cause == events.CauseGuest:
+			if told := r.toldCause(later(before, in.Opened.Add(-incident.Grace)), in.Closed); told != "" {
+				c.violated("right cause", workload, "%s is archived as %s, and an entry that was handled says %s", id, in.Cause, told)
+			}
+		default:
+			c.violated("right cause", workload, "%s is archived as %s, and what struck was %q", id, in.Cause, strings.Join(causeNames(struck), ", "))
+		}
+		left[in.Cause] = left[in.Cause] || in.Outcome == incident.Escalated // what it has left idle is deleted for the same cause
+		before = in.Closed
+	}
+}
+
+// toldCause is the cause that entries name of what happened between two moments, as far as they were handled in time.
+func (r *record) toldCause(from, to time.Time) events.Cause {
+	for _, known := range r.causes {
+		if known.cause != events.CauseUnknown && !known.at.Before(from) && known.at.Before(to) && known.handled.Before(to.Add(incident.Linger)) {
+			return known.cause
+		}
+	}
+	return ""
+}
+
+func causeNames(of map[events.Cause]bool) (names []string) {
+	for _, cause := range slices.Sorted(maps.Keys(of)) {
+		if of[cause] {
+			names = append(names, string(cause))
+		}
+	}
+	return names
+}

@@ -1,0 +1,192 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// ruleTruth is that a document says nothing of its owner, of Google or of the training that is not so.
+const ruleTruth = "what is said is so"
+
+// claims holds what one step of a document says for the first time against what the world knows: nothing is released, finished,
+// stopped or left to its owner that its owner has not released, finished, stopped or ordered.
+func (c *checks) claims(before, after incident.Workload) {
+	for _, s := range after.Slices {
+		was := incident.Slice{}
+		if old := before.Slice(s.Name); old != nil {
+			was = *old
+		}
+		if s.IsReleased() && !was.IsReleased() && !c.givenUp(after, s) {
+			c.violated(ruleTruth, after.ID, "%s is called its owner's, and nobody has deleted it or taken it over: it is %s", s.Name, c.stateOf(s.Name))
+		}
+		if s.Stop.By != "" && s.Stop.By != was.Stop.By && !events.Google(s.Stop.By) && !slices.ContainsFunc(c.past[s.Name], func(d deed) bool { return d.kind == halted && d.by == s.Stop.By }) {
+			c.violated(ruleTruth, after.ID, "%s is said to have stopped %s, and did not", s.Stop.By, s.Name)
+		}
+		if last := c.lastOf(s.Name, ordered); s.Unused && !was.Unused && last.by == ours(c.Project) && !c.record(after.ID).byHand {
+			c.violated(ruleTruth, after.ID, "what comes of %s is called its owner's, and the last order is ours", s.Name)
+		}
+	}
+	if after.Crew.Finished && !before.Crew.Finished && !c.done(after.ID) {
+		c.violated(ruleTruth, after.ID, "the training is called finished, and it is not")
+	}
+	if v := after.Progress; v.VerifiedURI != "" && v.VerifiedURI != before.Progress.VerifiedURI && !c.complete(v.VerifiedURI) {
+		c.violated("8 progress", after.ID, "%s is called verified, and it is not complete", v.VerifiedURI)
+	}
+	if high := c.highest(after.ID); after.Progress.Proven > before.Progress.Proven && after.Progress.Proven > high {
+		c.violated("8 progress", after.ID, "step %d is called proven, and the training is at %d", after.Progress.Proven, high)
+	}
+}
+
+// givenUp reports whether the owner of a slice has given up the life that a document knows, or somebody else has taken it in hand: they
+// deleted it or ordered another one, or what they had ordered came to nothing.
+func (c *checks) givenUp(w incident.Workload, s incident.Slice) bool {
+	since := s.Incarnation.Created
+	if in := w.Incident; in != nil && in.Opened.Before(since) {
+		since = in.Opened
+	}
+	for _, d := range c.past[s.Name] {
+		if c.person(d) && (d.kind == removed || d.kind == ordered) && !d.at.Before(since) {
+			return true
+		}
+	}
+	return c.maker(s.Name, s.Incarnation) != ours(c.Project) && c.lastOf(s.Name, ordered).at.After(c.lastOf(s.Name, usable).at) ||
+		c.blurred(w.ID)
+}
+
+// blurred reports whether an entry about a workload had the time of a clock that goes wrong so lately that nobody can know what was
+// first.
+func (c *checks) blurred(workload string) bool {
+	return c.clock.Now().Sub(c.record(workload).skewed) < incident.Grace
+}
+
+// done reports whether the work of one of the trainings of a workload is done.
+func (c *checks) done(workload string) bool {
+	return slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool { return c.trainings[f.Name].Finished() })
+}
+
+// highest is the last step that was done on a workload.
+func (c *checks) highest(workload string) (step int64) {
+	for _, f := range c.slicesOf(workload) {
+		step = max(step, c.trainings[f.Name].LastStep())
+	}
+	return step
+}
+
+// end is how an incident ended, to be held against what really happened.
+type end struct {
+	*record
+	w  incident.Workload
+	in *incident.Incident
+}
+
+// ends says, for each outcome, why it is wrong; empty where it is right.
+var ends = map[incident.Outcome]func(c *checks, e end) string{
+	incident.Resumed:   (*checks).wronglyResumed,
+	incident.Withdrawn: (*checks).wronglyWithdrawn,
+	incident.Released:  (*checks).wronglyReleased,
+	incident.Escalated: (*checks).wronglyEscalated,
+	incident.Observed:  (*checks).wronglyObserved,
+}
+
+// judged holds the end of an incident against what really happened.
+func (c *checks) judged(r *record, w incident.Workload) {
+	in := w.Closed
+	trouble := r.trouble()
+	if c.ends[trouble] == nil {
+		c.ends[trouble] = map[string]int{}
+	}
+	how := string(in.Outcome)
+	if in.Outcome != incident.Resumed {
+		how += " (" + string(in.Code) + ")"
+	}
+	c.ends[trouble][how]++
+	if why := ends[in.Outcome](c, end{r, w, in}); why != "" {
+		c.violated("ends", w.ID, "%s (%s, since %s) ended %s: %s, after %s", in.ID, in.Cause, in.Opened.UTC().Format(time.DateTime), how, why, trouble)
+	}
+}
+
+// trouble is what happened last to a workload before its last incident opened.
+func (r *record) trouble() string {
+	for _, h := range slices.Backward(r.happened) {
+		if !h.at.After(r.opened) {
+			return h.what
+		}
+	}
+	return "nothing that happened"
+}
+
+// hung reports whether the training of a workload has stood still without a word since a moment.
+func (r *record) hung(since time.Time) bool {
+	return slices.ContainsFunc(r.happened, func(h happened) bool {
+		return h.at.After(since) && (h.what == "training hangs" || h.what == "dead though READY")
+	})
+}
+
+// struckBefore is how long before the opening of an incident what it is about may have happened: entries are late, functions are
+// broken, and who is asked first answers late.
+func (c *checks) struckBefore(e end) time.Time {
+	return e.in.Opened.Add(-2*incident.Grace - incident.AuditFor - c.releases.down(e.in.Opened.Add(-6*time.Hour)))
+}
+
+func (c *checks) wronglyResumed(e end) string {
+	if e.in.ConfirmedBy != incident.ByStep {
+		return ""
+	}
+	for _, f := range c.slicesOf(e.w.ID) {
+		if t := c.trainings[f.Name]; t.LastStep() > e.in.Baseline || t.NoCrew || t.Finished() {
+			return ""
+		}
+	}
+	return fmt.Sprintf("no step past %d was done", e.in.Baseline)
+}
+
+func (c *checks) wronglyWithdrawn(e end) string {
+	took := func(d deed) bool { return d.kind == withdrawn || d.kind == gone || d.kind == broken }
+	if !c.did(e.w.ID, e.in.Opened.Add(-time.Hour), took) {
+		return "the maintenance stands"
+	}
+	return ""
+}
+
+func (c *checks) wronglyReleased(e end) string {
+	since := c.struckBefore(e)
+	switch e.in.Code {
+	case incident.CodeFinished:
+		if !c.done(e.w.ID) {
+			return "the training is not finished"
+		}
+	case incident.CodeCancelled:
+		if !c.did(e.w.ID, e.in.Opened, func(d deed) bool { return d.kind == saidCancel }) {
+			return "nobody has cancelled it"
+		}
+	case incident.CodeLeftBehind:
+		if !c.did(e.w.ID, time.Time{}, func(d deed) bool { return d.kind == ordered && d.by == ours(c.Project) }) {
+			return "nothing of ours was left"
+		}
+	default:
+		if !c.did(e.w.ID, since, func(d deed) bool {
+			return c.person(d) && (d.kind == removed || d.kind == ordered || d.kind == halted)
+		}) {
+			return "nobody has deleted, stopped or created anything"
+		}
+	}
+	return ""
+}
+
+func (c *checks) wronglyObserved(e end) string {
+	if e.in.Code == incident.CodeLeftBehind {
+		return ""
+	}
+	hangs := e.in.Cause == events.CauseHang || e.hung(c.struckBefore(e))
+	if !c.under(e.w.ID, e.in.Opened, func(p policy.Policy) bool {
+		return p.Switches.WatchOnly() || hangs && p.Hang != policy.HangRestart || hangs && p.Switches.Restart != policy.Yes
+	}) {
+		return "its policy allows more than to watch"
+	}
+	return ""
+}

@@ -1,0 +1,225 @@
+package scenario
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// never is what a zone says that cannot give a slice whatever room it has.
+var never = regexp.MustCompile(`was not found in zone|Limit: 0 in|is not in (zone|region) |^Reservation not found: `)
+
+// noRoom is what a zone says that has none.
+var noRoom = regexp.MustCompile(`no more capacity|insufficient reserved capacity|Quota '`)
+
+// reasons say, by the code of an incident that was left to a person, why it need not have been: an allowed way was open that the world
+// would have granted, or the reason is not so. What a code says of calls and documents alone is left to the record of calls.
+var reasons = map[incident.Code]func(c *checks, e end) string{
+	incident.CodeNoZone:             (*checks).wayOpen,
+	incident.CodeGaveUp:             (*checks).wayOpen,
+	incident.Stockout.Code():        (*checks).roomIsWaitedFor,
+	incident.Quota.Code():           (*checks).roomIsWaitedFor,
+	incident.ReservationFull.Code(): (*checks).roomIsWaitedFor,
+	incident.CodeBudget:             (*checks).budgetLeft,
+	incident.CodeRestartsADay:       (*checks).budgetLeft,
+	incident.CodeSameError:          (*checks).budgetLeft,
+	incident.CodeAbuse:              (*checks).notSuspected,
+	incident.CodePolicyNo:           (*checks).allAllowed,
+	incident.CodePolicyAsk:          (*checks).allAllowed,
+	incident.CodeWatchOnly:          (*checks).allAllowed,
+	incident.CodeHangReport:         (*checks).goesOn,
+	incident.CodeNoCheckpoint:       (*checks).goesOn,
+	incident.CodeUnverified:         (*checks).isSaved,
+	incident.Permission.Code():      (*checks).nothingRefused,
+	incident.Invalid.Code():         (*checks).nothingRefused,
+	incident.CodeAuditUnread:        within(incident.Grace),
+	incident.CodeOverdue:            within(incident.RestartFor),
+	incident.CodeUnanswered:         within((incident.MaxFailures - 1) * incident.RequestFor),
+}
+
+// wronglyEscalated says why an incident need not have been left to a person; empty where it had to be.
+func (c *checks) wronglyEscalated(e end) string {
+	if why := reasons[e.in.Code]; why != nil {
+		return why(c, e)
+	}
+	return ""
+}
+
+// within says that an incident was open for less than what it waited for takes.
+func within(d time.Duration) func(c *checks, e end) string {
+	return func(c *checks, e end) string {
+		if open := c.clock.Now().Sub(e.in.Opened); open < d {
+			return "it was open for " + events.Span(open) + " alone"
+		}
+		return ""
+	}
+}
+
+func (c *checks) roomIsWaitedFor(end) string { return "room is waited for" }
+
+func (c *checks) notSuspected(e end) string {
+	if c.suspectedAny(e.w.ID) {
+		return ""
+	}
+	return "Google suspects no abuse"
+}
+
+func (c *checks) allAllowed(e end) string {
+	if c.under(e.w.ID, e.in.Opened, func(p policy.Policy) bool {
+		return slices.ContainsFunc(policy.All(), func(s policy.Switch) bool { return p.Switches.Level(s) != policy.Yes })
+	}) {
+		return ""
+	}
+	return "its policy allows everything"
+}
+
+func (c *checks) goesOn(e end) string {
+	if e.in.Cause == events.CauseHang && c.steps(e.w.ID) != "" {
+		return "its training does steps"
+	}
+	return ""
+}
+
+// isSaved says that a workload has had a complete checkpoint for as long as the incident looked for one.
+func (c *checks) isSaved(e end) string {
+	for _, f := range c.slicesOf(e.w.ID) {
+		if at, ok := c.committed[f.Directory]; ok && at.Before(e.in.Opened) && c.clock.Now().Sub(e.in.Opened) > time.Hour {
+			return "it had a complete checkpoint of " + at.UTC().Format(time.DateTime)
+		}
+	}
+	return ""
+}
+
+func (c *checks) nothingRefused(e end) string {
+	if c.refusedCalls(e.w.ID, e.in.Opened.Add(-time.Minute)) > 0 {
+		return ""
+	}
+	return "no call of ours was refused"
+}
+
+// wayOpen says which zone would have given a slice that an incident gave up for want of one: it had room all the time, or gives up
+// before its policy does.
+func (c *checks) wayOpen(e end) string {
+	opened := e.in.Opened
+	first := time.Time{}
+	for _, f := range c.slicesOf(e.w.ID) {
+		for _, d := range c.past[f.Name] {
+			waits := d.kind == ordered && f.QueuedResource != ""
+			if (d.kind == turnedOff || waits) && d.by == ours(c.Project) && !d.at.Before(opened) && (first.IsZero() || d.at.Before(first)) {
+				first = d.at
+			}
+		}
+	}
+	if first.IsZero() {
+		return "no creation of ours was refused"
+	}
+	if e.in.Code == incident.CodeGaveUp && !c.under(e.w.ID, opened, func(p policy.Policy) bool {
+		return p.GiveUpAfter > 0 && c.clock.Now().Sub(first) >= p.GiveUpAfter-time.Minute
+	}) {
+		return "its policy waits for longer than the " + events.Span(c.clock.Now().Sub(first)) + " since a zone refused first"
+	}
+	for _, f := range c.slicesOf(e.w.ID) {
+		if _, lives := c.livesIn(f.Name); lives || !c.takenAway(f.Name).IsZero() || c.inLine(e, f) {
+			continue
+		}
+		for _, z := range c.mayAsk(e, f) {
+			since, room := c.room[z]
+			asked := func(d deed) bool {
+				return d.by == ours(c.Project) && d.zone == z && (d.kind == ordered || d.kind == turnedOff)
+			}
+			switch {
+			case !room || since.After(opened):
+			case !c.did(e.w.ID, opened, asked):
+				return fmt.Sprintf("%s had room for %s all the time, and was never asked", z, f.Name)
+			}
+			last := c.lastRefusal(f.Name, z)
+			if e.in.Code == incident.CodeNoZone && !last.at.Before(opened) && noRoom.MatchString(last.text) && !never.MatchString(last.text) {
+				return fmt.Sprintf("%s lacked nothing but room for %s", z, f.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// inLine reports whether a queued resource of ours waited for a slice until it was given up: no zone had refused it.
+func (c *checks) inLine(e end, f SliceConfig) bool {
+	d := c.lastOf(f.Name, ordered, turnedOff)
+	return f.QueuedResource != "" && d.kind == ordered && d.by == ours(c.Project) && !d.at.Before(e.in.Opened)
+}
+
+// lastRefusal is how a zone refused a creation of ours last.
+func (c *checks) lastRefusal(slice, zone string) deed {
+	for _, d := range slices.Backward(c.past[slice]) {
+		if d.kind == turnedOff && d.zone == zone && d.by == ours(c.Project) {
+			return d
+		}
+	}
+	return deed{}
+}
+
+// mayAsk are the zones in which a slice may be created: where the others of its workload live, else where it was, and where every
+// policy in question lets it go. What names something of its own zone goes nowhere else.
+func (c *checks) mayAsk(e end, f SliceConfig) []string {
+	zones := []string{f.Zone}
+	if d := c.lastOf(f.Name, usable); d.zone != "" {
+		zones = []string{d.zone}
+	}
+	if c.apart(e.w.ID) {
+		return zones
+	}
+	for _, o := range c.slicesOf(e.w.ID) {
+		if z, lives := c.livesIn(o.Name); lives && o.Name != f.Name {
+			return []string{z}
+		}
+	}
+	if f.Reservation+f.Disk+f.Subnetwork != "" || c.Buckets[bucketOf(f.Directory)] != "" {
+		return zones
+	}
+	for _, z := range c.zones() {
+		if !slices.Contains(zones, z) && !c.under(e.w.ID, e.in.Opened, func(p policy.Policy) bool { return !slices.Contains(p.Zones, z) }) {
+			zones = append(zones, z)
+		}
+	}
+	return zones
+}
+
+// budgetLeft says that fewer replacements, and fewer restarts, were asked for than the budgets allow since training last went on, and that
+// the training has not failed again and again by itself.
+func (c *checks) budgetLeft(e end) string {
+	replaced, restarted := 0, 0
+	c.did(e.w.ID, e.refilled, func(d deed) bool {
+		if d.by == ours(c.Project) && (d.kind == removed || d.kind == ordered || d.kind == turnedOff) {
+			replaced++
+		}
+		return false
+	})
+	for _, call := range e.calls {
+		if !call.at.Before(e.refilled) && path.Base(call.resource) == checkpoint.LeaseName {
+			restarted++
+		}
+	}
+	if replaced < incident.MaxRecreates && restarted < incident.MaxRestarts && c.failures(e.w.ID) < 2 && !c.standsStill(e.w.ID) {
+		return fmt.Sprintf("%d replacements and %d restarts were asked for since the training went on last, and it has not failed twice", replaced, restarted)
+	}
+	return ""
+}
+
+// failures is how often the trainings of a workload have ended by themselves.
+func (c *checks) failures(workload string) (n int) {
+	for _, f := range c.slicesOf(workload) {
+		n += len(c.trainings[f.Name].Failures())
+	}
+	return n
+}
+
+// standsStill reports whether a training of a workload does nothing, and nobody says so.
+func (c *checks) standsStill(workload string) bool {
+	return slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool { return !c.trainings[f.Name].Still().IsZero() })
+}

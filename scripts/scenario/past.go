@@ -1,0 +1,303 @@
+package scenario
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// deed is one thing that happened to a slice of the simulated world, or that somebody did or said about it. The judge knows them
+// from the world itself, never from a document.
+type deed struct {
+	at   time.Time
+	kind deedKind
+	// by is the principal or the person; empty is Google, or the training.
+	by   string
+	zone string
+	life events.Incarnation
+	// cause is why a slice was lost or broken, label the policy that somebody named on it.
+	cause events.Cause
+	label string
+	// text is how a creation was refused.
+	text string
+}
+
+type deedKind string
+
+const (
+	ordered    deedKind = "ordered"   // its creation was accepted
+	removed    deedKind = "removed"   // its deletion was accepted
+	halted     deedKind = "halted"    // a call to stop it was accepted
+	labelled   deedKind = "labelled"  // its policy label was set
+	usable     deedKind = "usable"    // it became READY and HEALTHY
+	broken     deedKind = "broken"    // Google took it, or broke it
+	stopped    deedKind = "stopped"   // it stopped
+	gone       deedKind = "gone"      // nothing of it is left
+	announced  deedKind = "announced" // maintenance of it was announced, or moved
+	withdrawn  deedKind = "withdrawn" // its announcement was taken back, or its maintenance is over
+	turnedOff  deedKind = "refused"   // its creation was refused, at once or late
+	saidCancel deedKind = "cancelled" // a person took its incident over
+	saidRetry  deedKind = "retried"   // a person has it tried again
+)
+
+// person reports whether somebody other than Pitstop and Google did it.
+func (c *checks) person(d deed) bool { return d.by != "" && d.by != ours(c.Project) }
+
+// remember keeps what an event of the simulated cloud tells of slices.
+func (c *checks) remember(e tputest.Event) {
+	d := deed{at: c.clock.Now(), by: e.Principal, zone: e.Zone, life: e.Incarnation, cause: e.Cause, text: e.Error}
+	switch e.Kind {
+	case tputest.Supply:
+		if delete(c.room, e.Zone); e.Value == strconv.Itoa(tputest.Unlimited) {
+			c.room[e.Zone] = d.at
+		}
+		return
+	case tputest.Called, tputest.Ended:
+		c.rememberCall(e, d)
+		return
+	case tputest.Ready:
+		d.kind = usable
+	case tputest.Lost, tputest.Unhealthy:
+		d.kind = broken
+	case tputest.Stopped:
+		d.kind = stopped
+	case tputest.Gone:
+		d.kind = gone
+		if life := c.lastOf(e.Node, broken); e.Cause != "" && !life.life.Same(e.Incarnation) {
+			lost := d // it was taken without a trace
+			lost.kind = broken
+			c.past[e.Node] = append(c.past[e.Node], lost)
+		}
+	case tputest.Noticed:
+		if d.kind = announced; e.Notice == nil {
+			d.kind = withdrawn
+		}
+	case tputest.Created, tputest.Started, tputest.Deleting, tputest.Signalled, tputest.Metadata, tputest.Queued:
+		return
+	}
+	c.past[e.Node] = append(c.past[e.Node], d)
+}
+
+// rememberCall keeps a call that changes something, by whom it was.
+func (c *checks) rememberCall(e tputest.Event, d deed) {
+	switch e.Method {
+	case "CreateNode", "CreateQueuedResource":
+		if d.kind = ordered; e.Code != 0 {
+			d.kind = turnedOff
+		}
+	case "DeleteNode", "DeleteQueuedResource":
+		d.kind = removed
+	case "StopNode":
+		d.kind = halted
+	case "UpdateNode":
+		d.kind = labelled
+	default:
+		return
+	}
+	if e.Code != 0 && d.kind != turnedOff || e.Kind == tputest.Ended && d.kind != turnedOff {
+		return
+	}
+	of := []string{e.Node}
+	if e.QueuedResource != "" {
+		of = c.held(e.QueuedResource)
+	}
+	for _, slice := range of {
+		if n := c.api.Node(e.Zone, slice); n != nil && d.kind == labelled {
+			if d.label = n.Labels[events.LabelPolicy]; d.label == c.lastOf(slice, labelled).label {
+				continue
+			}
+		}
+		c.past[slice] = append(c.past[slice], d)
+	}
+}
+
+// refusedCall keeps a call of ours that was refused before it reached the simulated API.
+func (c *checks) refusedCall(r *http.Request, f refusal) {
+	zone, rest, _ := strings.Cut(shortPath(r.URL.Path), "/")
+	_, name, one := strings.Cut(rest, "/")
+	creates := r.Method == http.MethodPost && !one
+	if creates {
+		name = cmp.Or(r.URL.Query().Get("nodeId"), r.URL.Query().Get("queuedResourceId"))
+	}
+	name, _, _ = strings.Cut(name, ":")
+	if name == "" {
+		return
+	}
+	for _, slice := range c.held(name) {
+		r := c.record(c.workload(slice))
+		r.refused = append(r.refused, c.clock.Now())
+		if creates {
+			c.past[slice] = append(c.past[slice], deed{at: c.clock.Now(), kind: turnedOff, by: ours(c.Project), zone: zone, text: f.message})
+		}
+	}
+}
+
+// said keeps a person's word about a workload.
+func (c *checks) said(workload, by string, kind deedKind) {
+	for _, f := range c.slicesOf(workload) {
+		c.past[f.Name] = append(c.past[f.Name], deed{at: c.clock.Now(), kind: kind, by: by})
+	}
+}
+
+// slicesOf are the slices of a workload, as their owner configured them.
+func (c *checks) slicesOf(workload string) []SliceConfig {
+	var of []SliceConfig
+	for _, f := range c.Fleet {
+		if c.workload(f.Name) == workload {
+			of = append(of, f)
+		}
+	}
+	return of
+}
+
+// lastOf is the last deed of one of these kinds about a slice; a zero one where there is none.
+func (c *checks) lastOf(slice string, kinds ...deedKind) deed {
+	for _, d := range slices.Backward(c.past[slice]) {
+		if slices.Contains(kinds, d.kind) {
+			return d
+		}
+	}
+	return deed{}
+}
+
+// did reports whether one of the slices of a workload has a deed, since a moment, of which something holds.
+func (c *checks) did(workload string, since time.Time, holds func(deed) bool) bool {
+	return slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool {
+		return slices.ContainsFunc(c.past[f.Name], func(d deed) bool { return !d.at.Before(since) && holds(d) })
+	})
+}
+
+// maker is who ordered a life of a slice; its owner, where it was there before the simulation.
+func (c *checks) maker(slice string, life events.Incarnation) string {
+	by := owner
+	for _, d := range c.past[slice] {
+		if d.kind == ordered && d.zone == life.Zone && !d.at.After(life.Created.Add(time.Second)) {
+			by = d.by
+		}
+	}
+	return by
+}
+
+// takenAway is when a slice's owner deleted it and nobody has ordered it since; zero where that is not so.
+func (c *checks) takenAway(slice string) time.Time {
+	if d := c.lastOf(slice, ordered, removed); d.kind == removed && c.person(d) {
+		return d.at
+	}
+	return time.Time{}
+}
+
+// lives reports whether a slice can be used, or is being made, in some zone, and in which.
+func (c *checks) livesIn(slice string) (zone string, lives bool) {
+	for _, z := range c.zones() {
+		if state, _ := c.api.State(z, slice); state == "READY" || state == "CREATING" {
+			return z, true
+		}
+	}
+	return "", false
+}
+
+// learnedWithin is how long what somebody changes may take to reach a handler: readings fail for a while, and a function that is broken
+// reads nothing.
+const learnedWithin = 30 * time.Minute
+
+// learned is how long what changes now takes to be known at the most.
+func (c *checks) learned() time.Duration {
+	return learnedWithin + c.releases.down(c.clock.Now().Add(-6*time.Hour))
+}
+
+// groupOf is what the host names of a slice's workers have in common, in the life in which it trained last.
+func (c *checks) groupOf(slice string) string { return c.trainings[slice].Group() }
+
+// labels are the policies that the slices of a workload have named since a moment, each alone; where several were named at once the
+// workload is only watched, which the label of both together says.
+func (c *checks) labels(workload string, since time.Time) []string {
+	since = since.Add(-c.learned())
+	var all []string
+	for _, f := range c.slicesOf(workload) {
+		last := f.Policy
+		for _, d := range c.past[f.Name] {
+			if d.kind != labelled {
+				continue
+			}
+			if !d.at.Before(since) && !slices.Contains(all, last) {
+				all = append(all, last)
+			}
+			last = d.label
+		}
+		if !slices.Contains(all, last) {
+			all = append(all, last)
+		}
+	}
+	if len(all) > 1 {
+		all = append(all, "several, so none")
+	}
+	return all
+}
+
+// under reports whether something holds under one of the policies by which a workload may have been handled since a moment.
+func (c *checks) under(workload string, since time.Time, holds func(policy.Policy) bool) bool {
+	within := since.Add(-10 * time.Minute) // a handler may go by what it read then
+	for i := len(c.policies) - 1; i >= 0; i-- {
+		p := c.policies[i]
+		f, err := policy.Parse(p.file)
+		for _, label := range c.labels(workload, since) {
+			if err == nil && holds(f.For(label, c.opts.ceiling())) || err != nil && holds(policy.Policy{Unreadable: err.Error()}) {
+				return true
+			}
+		}
+		if p.from.Before(within) {
+			break
+		}
+	}
+	return false
+}
+
+// lately is under, for what is done now.
+func (c *checks) lately(workload string, holds func(policy.Policy) bool) bool {
+	return c.under(workload, c.clock.Now(), holds)
+}
+
+// struckBy returns the causes that really struck a workload between two moments, or had struck before and still kept it from training.
+func (c *checks) struckBy(workload string, from, to time.Time) map[events.Cause]bool {
+	all := map[events.Cause]bool{}
+	for _, f := range c.slicesOf(workload) {
+		standing, planned := map[events.Cause]bool{}, false
+		for _, d := range c.past[f.Name] {
+			switch {
+			case d.at.After(to):
+			case d.kind == usable && d.at.Before(from):
+				clear(standing)
+			case d.kind == withdrawn && d.at.Before(from):
+				planned = false
+			case d.kind == announced:
+				planned = true
+			case d.kind == broken:
+				standing[d.cause] = true
+			}
+		}
+		maps.Copy(all, standing)
+		all[events.CauseMaintenance] = all[events.CauseMaintenance] || planned
+		failures := c.trainings[f.Name].Failures()
+		all[events.CauseCrash] = all[events.CauseCrash] || len(failures) > 0 && !failures[0].After(to)
+	}
+	return all
+}
+
+// words keeps what a person says of a workload.
+func (c *checks) words(workload string, e incident.Evidence) {
+	switch e := e.(type) {
+	case incident.Cancelled:
+		c.said(workload, e.By, saidCancel)
+	case incident.Retried:
+		c.said(workload, e.By, saidRetry)
+	}
+}
