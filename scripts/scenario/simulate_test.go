@@ -70,9 +70,12 @@ func TestWhatOpensAndEndsInOneStepIsAnIncident(t *testing.T) {
 
 // TestTheSameSeedMakesTheSameRun compares whole reports, with everything that went wrong and the story, byte by byte.
 func TestTheSameSeedMakesTheSameRun(t *testing.T) {
-	scenario.Beside(t)
+	days := 0.5
+	if testing.Short() {
+		days = 0.25
+	}
 	run := func() string {
-		sim := simulation(t, 5, "hostile", 0.5)
+		sim := simulation(t, 5, "hostile", days)
 		sim.Lines = true
 		r := simulate(t, sim)
 		out, err := json.Marshal(struct {
