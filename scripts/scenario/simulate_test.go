@@ -55,19 +55,6 @@ func TestNoSeedBreaksARule(t *testing.T) {
 	}
 }
 
-// TestWhatOpensAndEndsInOneStepIsAnIncident: what a person has tried again may be left to them again at once.
-func TestWhatOpensAndEndsInOneStepIsAnIncident(t *testing.T) {
-	t.Parallel()
-	r := simulate(t, simulation(t, 1038, "heavy", 1))
-	ended := 0
-	for _, n := range r.Ended {
-		ended += n
-	}
-	if r.Incidents != ended {
-		t.Errorf("%d incidents, and %d ended", r.Incidents, ended)
-	}
-}
-
 // TestTheSameSeedMakesTheSameRun compares whole reports, with everything that went wrong and the story, byte by byte.
 func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 	days := 0.5
