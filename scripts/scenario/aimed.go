@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -20,7 +18,9 @@ import (
 // phase that lasts minutes.
 type marksman struct {
 	*troubles
-	rand *rand.Rand
+	dice dice
+	// occasions counts how often an incident came to the same point.
+	occasions turns
 	// favourite is the phase that is spared least: a run in which all are struck alike never comes far.
 	favourite string
 	// watching is a policy file under which everything is only watched, asking one under which it is asked about.
@@ -28,14 +28,14 @@ type marksman struct {
 }
 
 func newMarksman(t *troubles) *marksman {
-	m := &marksman{troubles: t, rand: stream(t.sim.Seed, "aimed"), watching: []byte("policies: {}\n"), asking: asking(t.Fleet)}
+	m := &marksman{troubles: t, dice: newDice(t.sim.Seed).of("aimed"), occasions: turns{}, watching: []byte("policies: {}\n"), asking: asking(t.Fleet)}
 	var phases []string
 	for _, step := range transitions {
 		if step[0] != "peace" && !slices.Contains(phases, step[0]) {
 			phases = append(phases, step[0])
 		}
 	}
-	m.favourite = phases[m.rand.IntN(len(phases))]
+	m.favourite = phases[m.dice.of("favourite").intN(len(phases))]
 	return m
 }
 
@@ -59,19 +59,19 @@ func asking(fleet []SliceConfig) []byte {
 // weight is how much likelier a trouble is in this run than another: two that have to come together hardly ever do where all are
 // alike.
 func (m *marksman) weight(name string) float64 {
-	if stream(m.sim.Seed, "aimed "+name).Float64() < 0.15 {
+	if m.dice.of("weight", name).float() < 0.15 {
 		return 10
 	}
 	return 1
 }
 
 // pick draws one of the troubles that are possible.
-func (m *marksman) pick(shots []shot) shot {
+func (m *marksman) pick(d dice, shots []shot) shot {
 	var sum float64
 	for _, s := range shots {
 		sum += m.weight(s.name)
 	}
-	at := m.rand.Float64() * sum
+	at := d.float() * sum
 	for _, s := range shots {
 		if at -= m.weight(s.name); at < 0 {
 			return s
@@ -80,47 +80,49 @@ func (m *marksman) pick(shots []shot) shot {
 	return shots[len(shots)-1]
 }
 
-// drawn is a time between two others, each magnitude as likely as another.
-func (m *marksman) drawn(low, high time.Duration) time.Duration {
-	return time.Duration(float64(low) * math.Pow(float64(high)/float64(low), m.rand.Float64()))
+// occasion are the dice of what an incident comes to, once more.
+func (m *marksman) occasion(what string, w incident.Workload) dice {
+	return m.occasions.next(m.dice.of(what, w.ID, w.Incident.ID, string(w.Incident.Phase)))
 }
 
 // entered is told of each phase that an incident enters.
 func (m *marksman) entered(w incident.Workload) {
-	if m.rand.Float64() < m.aimed(w) {
-		m.aim(w, m.drawn(soon, 3*time.Hour))
+	if d := m.occasion("entered", w); d.of("struck").float() < m.aimed(w) {
+		m.aim(d, w, d.of("when").magnitude(soon, 3*time.Hour))
 	}
 }
 
 // asked is told of each request that an incident sends in the middle of a phase: now and then a policy is tightened before it arrives, or
 // something strikes while it is carried out.
 func (m *marksman) asked(w incident.Workload) {
-	if m.rand.Float64() < m.aimed(w)/2 {
-		m.aim(w, m.drawn(soon, 10*time.Minute))
+	d := m.occasion("asked", w)
+	if d.of("struck").float() < m.aimed(w)/2 {
+		m.aim(d, w, d.of("when").magnitude(soon, 10*time.Minute))
 	}
 	file, phase, likely := m.watching, w.Incident.Phase, m.aimed(w)/10
 	if phase == incident.Discarding { // which is rare, and whose last call there is only one of
 		likely *= 10
-	} else if m.rand.IntN(2) == 0 {
+	} else if d.of("file").intN(2) == 0 {
 		file = m.asking
 	}
-	if m.rand.Float64() >= likely {
+	if d.of("tightened").float() >= likely {
 		return
 	}
-	m.after(m.drawn(soon, time.Second), func() {
+	m.after(d.of("when tightened").magnitude(soon, time.Second), func() {
 		if !m.over && m.chaos.strikes("policy changed, while a request of %s is under way in %s", w.ID, phase) {
 			m.checks.happened("policy changed", "")
-			m.enforced(file)
+			m.enforced(d, file)
 		}
 	})
 }
 
 // idled is told of what an incident leaves idle: now and then its owner starts the training again, about when it would be deleted.
 func (m *marksman) idled(w incident.Workload) {
-	if m.rand.Float64() >= m.sim.Faults.Aimed {
+	d := m.occasions.next(m.dice.of("idled", w.ID, w.Idle.Incident))
+	if d.of("struck").float() >= m.sim.Faults.Aimed {
 		return
 	}
-	m.after(w.Idle.Due.Sub(m.clock.Now())+m.drawn(time.Second, time.Hour)-10*time.Minute, func() {
+	m.after(w.Idle.Due.Sub(m.clock.Now())+d.of("when").magnitude(time.Second, time.Hour)-10*time.Minute, func() {
 		for _, c := range m.Fleet {
 			state, _ := m.api.State(m.whereIs(c.Name), c.Name)
 			if m.over || m.checks.workload(c.Name) != w.ID || state != "READY" || !m.chaos.strikes("started anew by its owner, left idle: %s", c.Name) {
@@ -145,7 +147,7 @@ const soon = 10 * time.Millisecond
 
 // aim has something strike a workload some time from now if its incident is in the same phase then, and now and then once more,
 // and again, shortly after that.
-func (m *marksman) aim(w incident.Workload, wait time.Duration) {
+func (m *marksman) aim(d dice, w incident.Workload, wait time.Duration) {
 	id, phase := w.Incident.ID, w.Incident.Phase
 	m.after(wait, func() {
 		doc, _, err := m.ledger.Workload(context.Background(), w.ID)
@@ -165,9 +167,9 @@ func (m *marksman) aim(w incident.Workload, wait time.Duration) {
 		if len(of) == 0 {
 			return
 		}
-		m.strike(doc, of[m.rand.IntN(len(of))])
-		if m.rand.IntN(2) == 0 {
-			m.aim(w, m.drawn(soon, time.Minute))
+		m.strike(d, doc, of[d.of("slice").intN(len(of))])
+		if next := d.of("next"); next.of("struck").intN(2) == 0 {
+			m.aim(next, w, next.of("when").magnitude(soon, time.Minute))
 		}
 	})
 }
@@ -179,11 +181,11 @@ type shot struct {
 }
 
 // strike lets something happen to a slice, whatever state it is in, or has somebody say something about its workload.
-func (m *marksman) strike(w incident.Workload, c SliceConfig) {
+func (m *marksman) strike(d dice, w incident.Workload, c SliceConfig) {
 	zone := m.whereIs(c.Name)
 	state, _ := m.api.State(zone, c.Name)
-	shots := append(m.mishaps(c, zone, state), m.words(w, c, zone)...)
-	s := m.pick(shots)
+	shots := append(m.mishaps(d, c, zone, state), m.words(d, w, c, zone)...)
+	s := m.pick(d.of("shot"), shots)
 	if !m.chaos.strikes("%s, in the middle of %s: %s in %s, %s", s.name, w.Incident.Phase, c.Name, zone, cmp.Or(state, "gone")) {
 		return
 	}
@@ -195,14 +197,14 @@ func (m *marksman) strike(w incident.Workload, c SliceConfig) {
 }
 
 // mishaps are what Google, the training, and whoever else may touch a slice do to it.
-func (m *marksman) mishaps(c SliceConfig, zone, state string) (shots []shot) {
+func (m *marksman) mishaps(d dice, c SliceConfig, zone, state string) (shots []shot) {
 	switch state {
 	case "":
 		return []shot{{"created by its owner", func() error { return m.create(c, c.Zone, c.Accelerator) }}}
 	case "READY":
 		for _, h := range happenings {
 			if h.befalls(c.Spot) {
-				shots = append(shots, shot{h.name, func() error { return h.strike(m.troubles, c, zone) }})
+				shots = append(shots, shot{h.name, func() error { return h.strike(m.troubles, d.of(h.name), c, zone) }})
 			}
 		}
 		training := m.trainings[c.Name]
@@ -215,7 +217,7 @@ func (m *marksman) mishaps(c SliceConfig, zone, state string) (shots []shot) {
 		}}, shot{"started anew by its owner", func() error {
 			training.Reboot()
 			return nil
-		}}, shot{"moved by its owner", func() error { return m.moved(c, zone) }})
+		}}, shot{"moved by its owner", func() error { return m.moved(d, c, zone) }})
 		if c.Spot {
 			shots = append(shots, shot{"preempted, and gone at once", func() error {
 				return errors.Join(m.api.Preempt(zone, c.Name), m.api.Vanish(zone, c.Name))
@@ -224,17 +226,17 @@ func (m *marksman) mishaps(c SliceConfig, zone, state string) (shots []shot) {
 		if len(m.api.Hosts(zone, c.Name)) == 1 {
 			shots = append(shots, shot{"the training is done, and the slice stopped", func() error {
 				training.Finish()
-				return m.stoppedSilently(c, zone)
+				return m.stoppedSilently(d, c, zone)
 			}})
 		}
 		if c.Spot && len(m.api.Hosts(zone, c.Name)) == 1 {
-			shots = append(shots, shot{"stopped by nobody that the log knows", func() error { return m.stoppedSilently(c, zone) }})
+			shots = append(shots, shot{"stopped by nobody that the log knows", func() error { return m.stoppedSilently(d, c, zone) }})
 		}
-		return append(shots, m.suspected(c, zone))
+		return append(shots, m.suspected(d, c, zone))
 	case "STOPPED":
 		shots = append(shots, shot{"started by its owner", func() error { return m.api.Start(zone, c.Name, owner) }})
 	case "PREEMPTED", "REPAIRING", "TERMINATED":
-		shots = append(shots, m.suspected(c, zone), shot{"usable again", func() error {
+		shots = append(shots, m.suspected(d, c, zone), shot{"usable again", func() error {
 			return errors.Join(m.api.SetState(zone, c.Name, "READY"), m.api.SetHealth(zone, c.Name, "HEALTHY"))
 		}})
 	}
@@ -243,39 +245,39 @@ func (m *marksman) mishaps(c SliceConfig, zone, state string) (shots []shot) {
 	} else {
 		shots = append(shots, shot{"terminated", func() error { return m.api.Terminate(zone, c.Name) }})
 	}
-	return append(shots, shot{"owner deletes", func() error { return m.deleted(c, zone) }})
+	return append(shots, shot{"owner deletes", func() error { return m.deleted(d, c, zone) }})
 }
 
 // suspected is that Google takes a slice for which it suspects abuse, and that its owner allows nothing any more since a moment ago.
-func (m *marksman) suspected(c SliceConfig, zone string) shot {
+func (m *marksman) suspected(d dice, c SliceConfig, zone string) shot {
 	return shot{"lost, suspected of abuse, and only watched", func() error {
-		m.enforced(m.watching)
+		m.enforced(d, m.watching)
 		take := m.api.Terminate
 		if c.Spot {
 			take = m.api.Preempt
 		}
-		return errors.Join(m.troubles.suspected(c, zone), take(zone, c.Name))
+		return errors.Join(m.troubles.suspected(d.of("suspected"), c, zone), take(zone, c.Name))
 	}}
 }
 
 // moved has the owner of a slice take it to another zone: they delete it here, and create it there shortly after that, maybe before its
 // end was seen.
-func (m *marksman) moved(c SliceConfig, zone string) error {
+func (m *marksman) moved(d dice, c SliceConfig, zone string) error {
 	there := slices.DeleteFunc(m.zones(), func(z string) bool { return z == zone })
 	if c.QueuedResource != "" || len(there) == 0 {
 		return nil
 	}
 	err := m.api.OwnerDelete(zone, c.Name, owner)
 	if err == nil {
-		m.after(m.drawn(time.Second, 10*time.Minute), func() {
-			m.try(m.create(c, there[m.rand.IntN(len(there))], c.Accelerator))
+		m.after(d.of("moves").magnitude(time.Second, 10*time.Minute), func() {
+			m.try(m.create(c, there[d.of("zone").intN(len(there))], c.Accelerator))
 		})
 	}
 	return m.took(c, err)
 }
 
 // words are what somebody may say about a workload.
-func (m *marksman) words(w incident.Workload, c SliceConfig, zone string) []shot {
+func (m *marksman) words(d dice, w incident.Workload, c SliceConfig, zone string) []shot {
 	said := func(e incident.Evidence) func() error {
 		return func() error {
 			m.clock.Go(func() { m.says(w.ID, e) })
@@ -293,15 +295,15 @@ func (m *marksman) words(w incident.Workload, c SliceConfig, zone string) []shot
 					labels = append(labels, o.Policy)
 				}
 			}
-			m.after(m.drawn(time.Minute, 6*time.Hour), func() { m.labelAgain(c) })
-			return m.api.SetLabel(zone, c.Name, events.LabelPolicy, labels[m.rand.IntN(len(labels))], owner)
+			m.after(d.of("lasts").magnitude(time.Minute, 6*time.Hour), func() { m.labelAgain(c) })
+			return m.api.SetLabel(zone, c.Name, events.LabelPolicy, labels[d.of("label").intN(len(labels))], owner)
 		}},
 		{"policy changed", func() error {
-			m.enforced(m.watching)
+			m.enforced(d, m.watching)
 			return nil
 		}},
 		{"policy changed to ask", func() error {
-			m.enforced(m.asking)
+			m.enforced(d, m.asking)
 			return nil
 		}},
 		{"approved", func() error {
@@ -309,7 +311,7 @@ func (m *marksman) words(w incident.Workload, c SliceConfig, zone string) []shot
 			return nil
 		}},
 		{"a function broken by a deployment", func() error {
-			m.breaks(m.drawn(time.Minute, 20*time.Minute))
+			m.breaks(d, d.of("lasts").magnitude(time.Minute, 20*time.Minute))
 			return nil
 		}},
 		{"the training proves to be done", func() error {
@@ -325,7 +327,7 @@ func (m *marksman) words(w incident.Workload, c SliceConfig, zone string) []shot
 }
 
 // enforced puts another policy file there for some time.
-func (m *marksman) enforced(file []byte) {
+func (m *marksman) enforced(d dice, file []byte) {
 	m.enforce(file)
-	m.after(m.drawn(time.Minute, 2*time.Hour), func() { m.enforce(m.sim.Policy) })
+	m.after(d.of("lasts").magnitude(time.Minute, 2*time.Hour), func() { m.enforce(m.sim.Policy) })
 }

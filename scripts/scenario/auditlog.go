@@ -1,35 +1,53 @@
 package scenario
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // audit has the audit log of the functions go wrong. What is in the log stays there, whatever became of it on its way to the
 // topic.
 func (c *chaos) audit(inner http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if c == nil || instanceOf(r.Context()) == nil {
+		inst := instanceOf(r.Context())
+		if c == nil || inst == nil {
 			return inner.RoundTrip(r)
 		}
 		const what = "the audit log"
-		if err := c.effect(r.Context(), what); err != nil {
+		d := inst.call(what, asked(r))
+		if err := c.effect(r.Context(), d, what); err != nil {
 			return nil, err
 		}
 		switch {
-		case c.happens(c.APIRefused, "%s refuses to be read", what):
+		case c.happens(d.of("refused"), c.APIRefused, "%s refuses to be read", what):
 			return refusal{http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "Quota exceeded for quota metric 'Read requests'"}.answer(r), nil
-		case c.happens(c.APILost, "a question never reaches %s", what):
+		case c.happens(d.of("lost"), c.APILost, "a question never reaches %s", what):
 			return nil, errDown
 		}
 		resp, err := inner.RoundTrip(r)
 		if err != nil {
 			return resp, fmt.Errorf("scenario: %w", err)
 		}
-		if c.happens(c.APIAnswerLost, "the answer of %s is lost", what) {
+		if c.happens(d.of("answer lost"), c.APIAnswerLost, "the answer of %s is lost", what) {
 			return nil, errors.Join(errDown, resp.Body.Close())
 		}
 		return resp, nil
 	})
+}
+
+// asked is what a question to the audit log is about: its filter without the time from which on it searches.
+func asked(r *http.Request) string {
+	var question struct{ Filter string }
+	body, err := r.GetBody()
+	if err == nil {
+		err = json.NewDecoder(body).Decode(&question)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("scenario: a question to the audit log: %v", err)) // the client makes it of bytes
+	}
+	_, about, _ := strings.Cut(question.Filter, " AND ")
+	return about
 }

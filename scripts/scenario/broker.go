@@ -25,6 +25,27 @@ type Message struct {
 	Attributes  map[string]string
 	Published   time.Time
 	OrderingKey string
+
+	// dice are those of one delivery.
+	dice dice
+}
+
+// identity is what the faults of a message are drawn by: the ID of an event, that of a log entry, else the time, as of a tick.
+// The broker's own number is none, because it depends on what was published before.
+func (m Message) identity() string {
+	if id := m.Attributes["ce-id"]; id != "" {
+		return id
+	}
+	if e, err := events.Read(m.Data); err == nil && e.ID != "" {
+		return e.ID
+	}
+	return m.Published.UTC().Format(time.RFC3339Nano)
+}
+
+// as is the same message in another delivery, which has dice of its own.
+func (m Message) as(delivery string) Message {
+	m.dice = m.dice.of(delivery)
+	return m
 }
 
 // Subscription is a push subscription with Google's own terms: at least once, with backoff between two deliveries and a
@@ -55,6 +76,8 @@ type Broker struct {
 	Delivered func(sub string, m Message, attempt, status int)
 
 	chaos *chaos
+	// published counts how often a message of the same identity was published.
+	published turns
 
 	mu      sync.Mutex
 	subs    []Subscription
@@ -65,7 +88,7 @@ type Broker struct {
 
 // NewBroker returns a broker without subscriptions.
 func NewBroker(clock *Clock) *Broker {
-	return &Broker{clock: clock, Latency: 200 * time.Millisecond, pending: map[string]int{}}
+	return &Broker{clock: clock, Latency: 200 * time.Millisecond, pending: map[string]int{}, published: turns{}}
 }
 
 // Subscribe adds a subscription.
@@ -80,6 +103,9 @@ func (b *Broker) Publish(topic string, data []byte, attributes map[string]string
 	b.mu.Lock()
 	b.seq++
 	m := Message{ID: strconv.Itoa(b.seq), Topic: topic, Data: data, Attributes: attributes, Published: b.clock.Now()}
+	if b.chaos != nil {
+		m.dice = b.published.next(b.chaos.dice.of("message", topic, m.identity()))
+	}
 	var subs []Subscription
 	for _, s := range b.subs {
 		if s.Topic == topic {
@@ -89,8 +115,9 @@ func (b *Broker) Publish(topic string, data []byte, attributes map[string]string
 	b.mu.Unlock()
 	for _, s := range subs {
 		b.enqueue(s, m, 1, b.latency(m))
-		if b.Duplicates || b.chaos.happens(b.chaos.rates().Twice, "message %s on %s comes twice", m.ID, topic) {
-			b.enqueue(s, m, 1, b.latency(m)+time.Second)
+		if b.Duplicates || b.chaos.happens(m.dice.of("twice"), b.chaos.rates().Twice, "message %s on %s comes twice", m.ID, topic) {
+			twin := m.as("twin")
+			b.enqueue(s, twin, 1, b.latency(twin)+time.Second)
 		}
 	}
 	return m.ID
@@ -101,10 +128,10 @@ func (b *Broker) latency(m Message) time.Duration {
 	switch {
 	case b.chaos == nil:
 		return b.Latency
-	case b.chaos.happens(b.chaos.Delayed, "message %s on %s comes late", m.ID, m.Topic):
-		return b.chaos.between(time.Second, 15*time.Minute)
+	case b.chaos.happens(m.dice.of("late"), b.chaos.Delayed, "message %s on %s comes late", m.ID, m.Topic):
+		return m.dice.of("how late").between(time.Second, 15*time.Minute)
 	}
-	return b.chaos.between(b.Latency/4, 2*b.Latency)
+	return m.dice.of("latency").between(b.Latency/4, 2*b.Latency)
 }
 
 // Pending is the number of messages that wait for a delivery or are being delivered.
@@ -155,7 +182,7 @@ func (b *Broker) deliver(s Subscription, m Message, attempt int) {
 			return
 		}
 	}
-	status = s.Push(context.Background(), PushBody(s.Name, m, attempt))
+	status = s.Push(context.WithValue(context.Background(), diceKey{}, m.dice), PushBody(s.Name, m, attempt))
 }
 
 // answered goes on as the answer to a delivery says.
@@ -165,15 +192,15 @@ func (b *Broker) answered(s Subscription, m Message, attempt, status int) {
 	}
 	switch {
 	case status >= 200 && status < 300 && status != http.StatusAccepted || status == http.StatusProcessing:
-		if b.chaos.happens(b.chaos.rates().Again, "message %s on %s comes again though it was acknowledged", m.ID, m.Topic) {
-			b.enqueue(s, m, attempt+1, b.chaos.between(time.Second, time.Hour))
+		if b.chaos.happens(m.dice.of("again"), b.chaos.rates().Again, "message %s on %s comes again though it was acknowledged", m.ID, m.Topic) {
+			b.enqueue(s, m.as("next"), attempt+1, m.dice.of("when again").between(time.Second, time.Hour))
 		}
 		return
 	case s.MaxAttempts > 0 && attempt >= s.MaxAttempts:
 		b.bury(s, m, attempt)
 		return
 	}
-	b.enqueue(s, m, attempt+1, backoff(s, attempt))
+	b.enqueue(s, m.as("next"), attempt+1, backoff(s, attempt))
 }
 
 // bury publishes a message on the dead-letter topic, with the attributes that tell where it comes from.
@@ -186,7 +213,7 @@ func (b *Broker) bury(s Subscription, m Message, attempts int) {
 		return
 	}
 	if b.chaos != nil { // somebody redrives what was dead-lettered, days later
-		b.enqueue(s, m, 1, b.chaos.between(24*time.Hour, 72*time.Hour))
+		b.enqueue(s, m.as("redriven"), 1, m.dice.of("when redriven").between(24*time.Hour, 72*time.Hour))
 		return
 	}
 	attributes := map[string]string{
@@ -258,10 +285,14 @@ func (p eventPublisher) Publish(ctx context.Context, e events.Envelope) error {
 	if p.called != nil {
 		p.called(ctx, Call{Service: "pubsub", Method: "topics.publish", Topic: topic})
 	}
-	if err := p.chaos.effect(ctx, "the publication of "+e.Type); err != nil {
+	var d dice
+	if inst := instanceOf(ctx); inst != nil {
+		d = inst.call("publication", e.Type, e.ID)
+	}
+	if err := p.chaos.effect(ctx, d, "the publication of "+e.Type); err != nil {
 		return err
 	}
-	if p.chaos.happens(p.chaos.rates().PublishFailed, "the publication of %s fails", e.Type) {
+	if p.chaos.happens(d.of("failed"), p.chaos.rates().PublishFailed, "the publication of %s fails", e.Type) {
 		return errDown
 	}
 	var id string
@@ -273,8 +304,8 @@ func (p eventPublisher) Publish(ctx context.Context, e events.Envelope) error {
 	if p.sent != nil {
 		p.sent(e, topic, id)
 	}
-	if p.chaos.happens(p.chaos.rates().PublishAnswerLost, "%s is published, and the answer is lost", e.Type) {
+	if p.chaos.happens(d.of("answer lost"), p.chaos.rates().PublishAnswerLost, "%s is published, and the answer is lost", e.Type) {
 		return errDown
 	}
-	return p.chaos.effect(ctx, "the answer to the publication of "+e.Type)
+	return p.chaos.effect(ctx, d.of("answer"), "the answer to the publication of "+e.Type)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"slices"
@@ -88,7 +87,7 @@ func FaultsNamed(name string) (Faults, error) {
 type chaos struct {
 	Faults
 	clock *Clock
-	rand  *rand.Rand
+	dice  dice
 	// limit is how many faults happen at most, count how many were drawn.
 	limit, count int
 	over         bool
@@ -99,18 +98,9 @@ type chaos struct {
 	heldUp time.Time
 }
 
-// stream is a source of chance of its own for each purpose, so that leaving out a fault does not shift the others.
-func stream(seed uint64, purpose string) *rand.Rand {
-	h := uint64(14695981039346656037)
-	for _, b := range []byte(purpose) {
-		h = (h ^ uint64(b)) * 1099511628211
-	}
-	return rand.New(rand.NewPCG(seed, h)) //nolint:gosec // a simulation has to repeat itself
-}
-
 // happens draws whether a fault happens now.
-func (c *chaos) happens(p float64, format string, args ...any) bool {
-	if c == nil || c.over || p == 0 || c.rand.Float64() >= p {
+func (c *chaos) happens(d dice, p float64, format string, args ...any) bool {
+	if c == nil || c.over || d.float() >= p {
 		return false
 	}
 	return c.strikes(format, args...)
@@ -142,18 +132,13 @@ func (c *chaos) rates() Faults {
 	return c.Faults
 }
 
-// between draws a duration.
-func (c *chaos) between(low, high time.Duration) time.Duration {
-	if c == nil {
-		return low
-	}
-	return low + time.Duration(c.rand.Int64N(int64(high-low)+1))
-}
-
 // instance is the handling of one message by one instance of a function.
 type instance struct {
 	function string
 	cancel   context.CancelFunc
+	// dice are those of this delivery of the message, made how often it has made each call.
+	dice dice
+	made turns
 	// read is the life of each slice as this handling last read it, by zone/name; a listing counts.
 	read map[string]reading
 	// pauseRead is when the pause of all was read last, pause what was read; nil is none.
@@ -173,7 +158,15 @@ type reading struct {
 	life  string
 }
 
-type instanceKey struct{}
+// call are the dice of a call that a handling makes, which is named by the words. How often it has made the same call does
+// not depend on its other calls. A simulated handling makes one call at a time: patrol has a goroutine for each project, and
+// the simulated deployment watches one.
+func (inst *instance) call(words ...string) dice { return inst.made.next(inst.dice.of(words...)) }
+
+type (
+	instanceKey struct{}
+	diceKey     struct{}
+)
 
 func instanceOf(ctx context.Context) *instance {
 	inst, _ := ctx.Value(instanceKey{}).(*instance)
@@ -184,26 +177,26 @@ var errDown = errors.New("simulated: the connection was lost")
 
 // effect stands before and after everything that a function does outside of itself. There its instance may be held up, be
 // cut off or crash, and others may act meanwhile.
-func (c *chaos) effect(ctx context.Context, what string) error {
+func (c *chaos) effect(ctx context.Context, d dice, what string) error {
 	inst := instanceOf(ctx)
 	if c == nil || inst == nil {
 		return nil
 	}
-	c.mayCrash(inst, c.Crash, what)
-	if c.happens(c.Timeout, "%s hangs at %s until its time is over", inst.function, what) {
+	c.mayCrash(inst, d.of("crash"), c.Crash, what)
+	if c.happens(d.of("timeout"), c.Timeout, "%s hangs at %s until its time is over", inst.function, what) {
 		_ = c.clock.Sleep(context.WithoutCancel(ctx), functionTimeout) //nolint:errcheck // nobody cancels it
 		inst.cancel()
 		return context.DeadlineExceeded
 	}
-	if c.happens(c.Slow, "%s is slow at %s", inst.function, what) {
-		return c.clock.Sleep(ctx, c.between(time.Second, slowest))
+	if c.happens(d.of("slow"), c.Slow, "%s is slow at %s", inst.function, what) {
+		return c.clock.Sleep(ctx, d.of("how slow").between(time.Second, slowest))
 	}
 	return ctx.Err()
 }
 
 // mayCrash ends an instance for good, if that is drawn or has been.
-func (c *chaos) mayCrash(inst *instance, p float64, what string) {
-	if inst.crashed || c.happens(p, "%s crashes at %s", inst.function, what) {
+func (c *chaos) mayCrash(inst *instance, d dice, p float64, what string) {
+	if inst.crashed || c.happens(d, p, "%s crashes at %s", inst.function, what) {
 		inst.crashed = true
 		runtime.Goexit()
 	}
@@ -219,31 +212,34 @@ const slowest = 90 * time.Second
 func (c *chaos) tap(observe func(ctx context.Context, call ledgertest.Call, err error), unheard func(call ledgertest.Call)) *ledgertest.Tap {
 	return &ledgertest.Tap{
 		Before: func(ctx context.Context, call ledgertest.Call) error {
-			if instanceOf(ctx) == nil {
+			inst := instanceOf(ctx)
+			if inst == nil {
 				return nil
 			}
-			what := "the ledger's " + call.Collection
-			if err := c.effect(ctx, what); err != nil {
+			what, d := "the ledger's "+call.Collection, inst.ledgerCall(call, "call")
+			if err := c.effect(ctx, d, what); err != nil {
 				return err
 			}
-			if c.happens(c.LedgerDown, "%s cannot be reached", what) {
+			if c.happens(d.of("down"), c.LedgerDown, "%s cannot be reached", what) {
 				return status.Error(codes.Unavailable, "simulated: unavailable")
 			}
-			if call.Write && c.happens(c.LedgerConflict, "a write to %s is refused: somebody was faster", what) {
+			if call.Write && c.happens(d.of("conflict"), c.LedgerConflict, "a write to %s is refused: somebody was faster", what) {
 				return status.Error(codes.Aborted, "simulated: the document has changed")
 			}
 			return nil
 		},
 		After: func(ctx context.Context, call ledgertest.Call, err error) error {
-			if instanceOf(ctx) == nil {
+			inst := instanceOf(ctx)
+			if inst == nil {
 				return err
 			}
 			observe(ctx, call, err)
 			if err != nil {
 				return err
 			}
+			d := inst.ledgerCall(call, "answer")
 			if !call.Write {
-				return c.effect(ctx, "the ledger's answer")
+				return c.effect(ctx, d, "the ledger's answer")
 			}
 			heard := false
 			defer func() {
@@ -251,14 +247,22 @@ func (c *chaos) tap(observe func(ctx context.Context, call ledgertest.Call, err 
 					unheard(call)
 				}
 			}()
-			if c.happens(c.LedgerLost, "a write to the ledger's %s takes effect, and its answer is lost", call.Collection) {
+			if c.happens(d.of("lost"), c.LedgerLost, "a write to the ledger's %s takes effect, and its answer is lost", call.Collection) {
 				return errDown
 			}
-			err = c.effect(ctx, "the ledger's answer")
+			err = c.effect(ctx, d, "the ledger's answer")
 			heard = err == nil
 			return err
 		},
 	}
+}
+
+func (inst *instance) ledgerCall(call ledgertest.Call, side string) dice {
+	verb := "read"
+	if call.Write {
+		verb = "write"
+	}
+	return inst.call("ledger", call.Collection, call.About, verb, side)
 }
 
 type refusal struct {
@@ -300,47 +304,49 @@ var createRefusals = append(slices.Clip(refusals), []refusal{
 // it does.
 func (c *chaos) provider(api *tputest.API, inner http.RoundTripper, observe func(r *http.Request), refused func(r *http.Request, f refusal)) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if c == nil || instanceOf(r.Context()) == nil {
+		inst := instanceOf(r.Context())
+		if c == nil || inst == nil {
 			return inner.RoundTrip(r)
 		}
 		what, mutates := r.Method+" "+shortPath(r.URL.Path), r.Method != http.MethodGet
+		d := inst.call("tpu", r.Method, r.URL.Path, r.URL.RawQuery)
 		if mutates {
-			c.mayCrash(instanceOf(r.Context()), c.CrashCall, what)
+			c.mayCrash(inst, d.of("crash at once"), c.CrashCall, what)
 		}
-		if err := c.effect(r.Context(), what); err != nil {
+		if err := c.effect(r.Context(), d, what); err != nil {
 			return nil, err
 		}
-		if c.happens(c.APIRefused, "the TPU API refuses %s", what) {
+		if c.happens(d.of("refused"), c.APIRefused, "the TPU API refuses %s", what) {
 			kinds := refusals
 			if r.Method == http.MethodPost && (strings.HasSuffix(r.URL.Path, "/nodes") || strings.HasSuffix(r.URL.Path, "/queuedResources")) {
 				kinds = createRefusals
 			}
-			f := kinds[c.rand.IntN(len(kinds))]
+			f := kinds[d.of("how refused").intN(len(kinds))]
 			refused(r, f)
 			return f.answer(r), nil
 		}
-		if c.happens(c.APILost, "%s never reaches the TPU API", what) {
+		if c.happens(d.of("lost"), c.APILost, "%s never reaches the TPU API", what) {
 			return nil, errDown
 		}
 		switch {
-		case mutates && c.happens(c.APISlow, "the operation of %s takes long", what):
-			api.Inject(tputest.Fault{Slow: c.between(10*time.Minute, 3*time.Hour)})
-		case mutates && c.happens(c.APILate, "the operation of %s fails late", what):
-			late := lateFailures[c.rand.IntN(len(lateFailures))]
+		case mutates && c.happens(d.of("operation slow"), c.APISlow, "the operation of %s takes long", what):
+			api.Inject(tputest.Fault{Slow: d.of("how slow an operation").between(10*time.Minute, 3*time.Hour)})
+		case mutates && c.happens(d.of("operation fails"), c.APILate, "the operation of %s fails late", what):
+			late := lateFailures[d.of("how it fails").intN(len(lateFailures))]
 			api.Inject(tputest.Fault{LateCode: late.code, LateMessage: late.message})
-		case !mutates && strings.HasSuffix(r.URL.Path, "/nodes") && c.happens(c.APIUnreachable, "the TPU API does not reach %s", what):
+		case !mutates && strings.HasSuffix(r.URL.Path, "/nodes") && c.happens(d.of("unreachable"), c.APIUnreachable, "the TPU API does not reach %s", what):
 			api.Inject(tputest.Fault{Method: "ListNodes", Unreachable: true})
 		}
-		c.current = instanceOf(r.Context())
+		c.current = inst
 		resp, err := inner.RoundTrip(r)
 		if err != nil {
 			return resp, err
 		}
 		observe(r)
-		if c.happens(c.APIAnswerLost, "the answer to %s is lost", what) {
+		if c.happens(d.of("answer lost"), c.APIAnswerLost, "the answer to %s is lost", what) {
 			return nil, errors.Join(errDown, resp.Body.Close())
 		}
-		if err := c.effect(r.Context(), "the answer to "+what); err != nil {
+		if err := c.effect(r.Context(), d.of("answer"), "the answer to "+what); err != nil {
 			return nil, errors.Join(err, resp.Body.Close())
 		}
 		return resp, nil
@@ -368,21 +374,24 @@ func shortPath(path string) string {
 // storage has the bucket of the functions go wrong.
 func (c *chaos) storage(inner http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if c == nil || instanceOf(r.Context()) == nil {
+		inst := instanceOf(r.Context())
+		if c == nil || inst == nil {
 			return inner.RoundTrip(r)
 		}
 		what := r.Method + " in the bucket"
-		if err := c.effect(r.Context(), what); err != nil {
+		// The name of an object that is written is in the body, but no handling writes two.
+		d := inst.call("bucket", r.Method, r.URL.Path, r.URL.Query().Get("prefix"))
+		if err := c.effect(r.Context(), d, what); err != nil {
 			return nil, err
 		}
-		if c.happens(c.BucketLost, "%s never arrives", what) {
+		if c.happens(d.of("lost"), c.BucketLost, "%s never arrives", what) {
 			return nil, errDown
 		}
 		resp, err := inner.RoundTrip(r)
 		if err != nil {
 			return resp, err
 		}
-		if c.happens(c.BucketAnswerLost, "the answer to %s is lost", what) {
+		if c.happens(d.of("answer lost"), c.BucketAnswerLost, "the answer to %s is lost", what) {
 			return nil, errors.Join(errDown, resp.Body.Close())
 		}
 		return resp, nil

@@ -11,7 +11,7 @@ import (
 func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 	clock := NewClock(began)
 	w := &world{clock: clock, idle: map[string][]http.Handler{}, make: map[string]func() http.Handler{}}
-	w.chaos = &chaos{Faults: Faults{Crash: 1}, clock: clock, rand: stream(1, "faults"), limit: 1}
+	w.chaos = &chaos{Faults: Faults{Crash: 1}, clock: clock, dice: newDice(1), limit: 1}
 	made, passed := 0, 0
 	w.make["F"] = func() http.Handler {
 		made++
@@ -19,7 +19,7 @@ func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 2 { // one after the other
 				wg.Go(func() {
-					if w.chaos.effect(r.Context(), "the ledger") == nil {
+					if w.chaos.effect(r.Context(), instanceOf(r.Context()).call("ledger"), "the ledger") == nil {
 						passed++
 					}
 				})

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"pitstop.internal/shared/incident"
@@ -11,22 +10,20 @@ import (
 // follower lets happen what traces tell.
 type follower struct {
 	*troubles
-	// rand draws what a trace leaves open: another stream, so that what is drawn beside it stays the same.
-	rand *rand.Rand
 	// short is how many shortages there are in each zone at a time.
 	short map[string]int
 }
 
 // follow begins to follow the traces.
 func (t *troubles) follow() {
-	f := &follower{troubles: t, rand: stream(t.sim.Seed, "traces"), short: map[string]int{}}
-	for _, trace := range t.sim.Traces {
-		f.next(trace.moments)
+	f := &follower{troubles: t, short: map[string]int{}}
+	for i, trace := range t.sim.Traces {
+		f.next(newDice(t.sim.Seed).of("traces").nth(i), trace.moments)
 	}
 }
 
-// next waits for the first of the moments that are left.
-func (f *follower) next(left []moment) {
+// next waits for the first of the moments that are left. The dice draw what a trace leaves open.
+func (f *follower) next(d dice, left []moment) {
 	if len(left) == 0 {
 		return
 	}
@@ -34,15 +31,15 @@ func (f *follower) next(left []moment) {
 		if f.over {
 			return
 		}
-		f.happen(left[0])
-		f.next(left[1:])
+		f.happen(d, left[0])
+		f.next(d.of("next"), left[1:])
 	})
 }
 
-func (f *follower) happen(m moment) {
+func (f *follower) happen(d dice, m moment) {
 	switch m.cause {
 	case noCapacity, "stockout":
-		f.shortage(m)
+		f.shortage(d, m)
 		return
 	}
 	for _, e := range elsewheres {
@@ -51,23 +48,23 @@ func (f *follower) happen(m moment) {
 		}
 		if f.chaos.strikes("%s, as a trace tells", e.name) {
 			f.checks.happened(e.name, "")
-			f.everywhere(e, m)
+			f.everywhere(d, e, m)
 		}
 		return
 	}
 	h := happeningOf(m.cause)
-	c, ok := f.slice(h, m)
+	c, ok := f.slice(d, h, m)
 	if !ok {
 		return
 	}
 	if last, given := lengths[m.cause]; given && m.lasts > 0 {
-		h.strike = func(t *troubles, c SliceConfig, zone string) error { return last(t, c, zone, m.lasts) }
+		h.strike = func(t *troubles, _ dice, c SliceConfig, zone string) error { return last(t, c, zone, m.lasts) }
 	}
-	f.befall(h, c)
+	f.befall(d, h, c)
 }
 
 // slice is the slice of a moment, or one that is drawn of those that it can happen to now.
-func (f *follower) slice(h happening, m moment) (SliceConfig, bool) {
+func (f *follower) slice(d dice, h happening, m moment) (SliceConfig, bool) {
 	var possible []SliceConfig
 	for _, c := range f.Fleet {
 		if c.Name == m.where {
@@ -84,22 +81,22 @@ func (f *follower) slice(h happening, m moment) (SliceConfig, bool) {
 	case m.node > 0:
 		return possible[(m.node-1)%len(possible)], true
 	}
-	return possible[f.rand.IntN(len(possible))], true
+	return possible[d.of("slice").intN(len(possible))], true
 }
 
 // shortage has a zone give no slices for a while, and, where all Spot capacity is gone, take back what it gave.
-func (f *follower) shortage(m moment) {
+func (f *follower) shortage(d dice, m moment) {
 	zone := m.where
 	if zone == drawn {
 		zones := f.world.zones()
-		zone = zones[f.rand.IntN(len(zones))]
+		zone = zones[d.of("zone").intN(len(zones))]
 	}
 	if !f.chaos.strikes("no capacity in %s, as a trace tells", zone) {
 		return
 	}
 	lasts := m.lasts
 	if lasts == 0 {
-		lasts = time.Duration(f.rand.Int64N(int64(8*time.Hour))) + 10*time.Minute
+		lasts = d.of("lasts").between(10*time.Minute, 8*time.Hour)
 	}
 	f.checks.happened("stockout", "")
 	f.short[zone]++
@@ -121,11 +118,11 @@ func (f *follower) shortage(m moment) {
 }
 
 // everywhere lets something happen that concerns no single slice, for the time that a trace says.
-func (f *follower) everywhere(e elsewhere, m moment) {
+func (f *follower) everywhere(d dice, e elsewhere, m moment) {
 	now := f.clock.Now()
 	switch {
 	case m.lasts == 0:
-		e.strike(f.troubles)
+		e.strike(f.troubles, d)
 	case m.cause == "everything_paused":
 		f.pauseAll(&incident.Pause{By: "ann@example.com", At: now, Until: now.Add(m.lasts)})
 	case m.cause == "guest_attributes_blocked":

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"context"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -14,7 +13,9 @@ import (
 // was given up. Their words reach the ledger as the operator's command brings them.
 type operators struct {
 	*troubles
-	rand *rand.Rand
+	dice dice
+	// looks is how often they have looked.
+	looks int
 }
 
 // onCall is how often somebody on call looks at everything. Of each hundred incidents that they see open they cancel so many,
@@ -27,7 +28,9 @@ const (
 	keeps   = 30
 )
 
-func newOperators(t *troubles) *operators { return &operators{t, stream(t.sim.Seed, "operators")} }
+func newOperators(t *troubles) *operators {
+	return &operators{troubles: t, dice: newDice(t.sim.Seed).of("operators")}
+}
 
 // plan has them look from now on, for as long as things happen.
 func (o *operators) plan() {
@@ -41,6 +44,7 @@ func (o *operators) plan() {
 }
 
 func (o *operators) look() {
+	o.looks++
 	ids, err := o.ledger.All(context.Background())
 	o.must(err)
 	for _, id := range ids {
@@ -49,7 +53,7 @@ func (o *operators) look() {
 			continue // a newer release wrote it
 		}
 		o.must(err)
-		drawn := o.rand.IntN(100)
+		drawn := o.dice.of(id).nth(o.looks).intN(100)
 		word := incident.Word{By: "eve@example.com", Why: "on call"}
 		origin := incident.Origin{ID: approvalID, Time: o.clock.Now()}
 		switch {

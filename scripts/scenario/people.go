@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	tpuv1 "google.golang.org/api/tpu/v1"
@@ -21,9 +20,9 @@ import (
 // fault: it happens whatever is left out of a run.
 type people struct {
 	*troubles
-	rand *rand.Rand
-	// shapes draws apart, so that what else is drawn stays as it was.
-	shapes *rand.Rand
+	dice dice
+	// looks is how often they have looked.
+	looks int
 	// found is since when a slice is seen not to train, by name, rebooted whether that was tried last, and deleted whether they did what
 	// a clean-up told them to; missed are those that did not train at the last look, pleased is when there were none.
 	found             map[string]time.Time
@@ -40,7 +39,7 @@ const (
 
 func newPeople(t *troubles) *people {
 	return &people{
-		troubles: t, rand: stream(t.sim.Seed, "people"), shapes: stream(t.sim.Seed, "people's shapes"),
+		troubles: t, dice: newDice(t.sim.Seed).of("people"),
 		found: map[string]time.Time{}, rebooted: map[string]bool{}, deleted: map[string]bool{},
 	}
 }
@@ -49,8 +48,9 @@ func newPeople(t *troubles) *people {
 func (p *people) plan() {
 	p.after(lookEvery, func() {
 		p.missed = nil
+		p.looks++
 		for _, c := range p.Fleet {
-			if !p.mind(c) {
+			if !p.mind(p.dice.of(c.Name).nth(p.looks), c) {
 				p.missed = append(p.missed, c.Name)
 			}
 		}
@@ -62,7 +62,7 @@ func (p *people) plan() {
 }
 
 // mind looks at one slice and reports whether it trains. While an incident is open on its workload it is Pitstop's.
-func (p *people) mind(c SliceConfig) bool {
+func (p *people) mind(d dice, c SliceConfig) bool {
 	id := p.checks.workload(c.Name)
 	doc, _, err := p.ledger.Workload(context.Background(), id) // what was lost before it was ever seen has none
 	_, trains := p.trainings[c.Name].Running()
@@ -93,7 +93,7 @@ func (p *people) mind(c SliceConfig) bool {
 	switch {
 	case p.checks.record(id).byHand && !p.deleted[c.Name]: // they were told to delete it
 		p.deleted[c.Name] = true
-		p.replace(c, zone, p.shape(c, doc))
+		p.replace(d, c, zone, p.shape(d, c, doc))
 	case usable:
 		switch {
 		case hangs:
@@ -111,21 +111,21 @@ func (p *people) mind(c SliceConfig) bool {
 		if s := doc.Slice(c.Name); s != nil && s.Discarded.Known() {
 			p.trainings[c.Name].Loop(0, 0, false) // it was left to them for what it crashed on: that is mended first
 		}
-		p.replace(c, zone, p.shape(c, doc))
+		p.replace(d, c, zone, p.shape(d, c, doc))
 	}
 	return false
 }
 
 // shape is what the owner of a slice orders anew: their first order, or now and then what a slice of a Multislice came as last.
-func (p *people) shape(c SliceConfig, doc incident.Workload) string {
-	if s := doc.Slice(c.Name); s != nil && s.Reshaped() && c.Workload != "" && p.shapes.IntN(2) == 0 {
+func (p *people) shape(d dice, c SliceConfig, doc incident.Workload) string {
+	if s := doc.Slice(c.Name); s != nil && s.Reshaped() && c.Workload != "" && d.of("shape").intN(2) == 0 {
 		return s.Accelerator
 	}
 	return c.Accelerator
 }
 
 // replace deletes what is left of a slice and creates it anew, in its own zone, where its checkpoints are.
-func (p *people) replace(c SliceConfig, zone, shape string) {
+func (p *people) replace(d dice, c SliceConfig, zone, shape string) {
 	wait := time.Duration(0)
 	for _, z := range p.zones() {
 		if c.QueuedResource != "" && p.api.QueuedResource(z, c.QueuedResource) != nil {
@@ -142,7 +142,7 @@ func (p *people) replace(c SliceConfig, zone, shape string) {
 	if zone == "" {
 		zone = c.Zone
 	}
-	p.after(wait+time.Duration(p.rand.Int64N(int64(time.Hour))), func() {
+	p.after(wait+d.of("creates").between(0, time.Hour), func() {
 		if p.whereIs(c.Name) != "" {
 			return
 		}

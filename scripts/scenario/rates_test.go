@@ -119,7 +119,7 @@ func TestFaultyRatesAreOneLine(t *testing.T) {
 // TestGapsHaveTheirMean: whatever the distribution, a cause happens as often as its rate says.
 func TestGapsHaveTheirMean(t *testing.T) {
 	for _, g := range []Gaps{{}, {weibull, 0.7}, {weibull, 3}, {lognormal, 0.5}, {lognormal, 1.2}} {
-		r := stream(1, g.String())
+		r := newDice(1).of(g.String()).rand()
 		const n = 200_000
 		var sum, squares float64
 		for range n {
@@ -170,7 +170,7 @@ func FuzzRates(f *testing.F) {
 		}
 		for _, h := range happenings {
 			often, g := r.of(h, SliceConfig{Accelerator: "v6e-8", Spot: true})
-			if x := g.draw(stream(1, "fuzz")); !(often >= 0 && often <= mostPerDay) || !(x >= 0) || math.IsInf(x, 0) {
+			if x := g.draw(newDice(1).of("fuzz").rand()); !(often >= 0 && often <= mostPerDay) || !(x >= 0) || math.IsInf(x, 0) {
 				t.Errorf("%s: %v times a day, a gap of %v", h.name, often, x)
 			}
 		}

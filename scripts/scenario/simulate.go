@@ -133,13 +133,22 @@ const settleFor = 6 * 24 * time.Hour
 
 // Simulate runs a simulation to its end.
 func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
-	if sim.World.Start.IsZero() {
-		sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
-	}
-	w, err := newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, simulation: &sim})
+	w, err := sim.world(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return w.simulate(ctx, sim)
+}
+
+// world is that of a simulation, before anything has happened in it.
+func (sim Simulation) world(ctx context.Context) (*world, error) {
+	if sim.World.Start.IsZero() {
+		sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+	}
+	return newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, simulation: &sim})
+}
+
+func (w *world) simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	t := newTroubles(w, sim)
 	t.plan()
 	people := newPeople(t)
@@ -230,7 +239,7 @@ func Shrink(ctx context.Context, sim Simulation, failed *Report) (*Report, error
 
 // MixedFleet is a small fleet of everything there is, and the policies for it.
 func MixedFleet(seed uint64) (Scenario, []byte) {
-	draw := stream(seed, "fleet")
+	draw := newDice(seed).of("fleet").rand()
 	zones := []string{"us-west4-a", "us-west4-b", "us-central1-a"}
 	shapes := []SliceConfig{
 		{Name: "llama-8b", Accelerator: "v5litepod-16", Spot: true, Policy: "night"},
@@ -299,7 +308,7 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 // idlePolicies are those of the mixed fleet, most of which have what an incident leaves idle deleted. That is drawn apart: what
 // else is drawn stays as it was.
 func idlePolicies(seed uint64) []byte {
-	draw := stream(seed, "when_escalated")
+	draw := newDice(seed).of("when_escalated").rand()
 	return []byte(presetLine.ReplaceAllStringFunc(mixedPolicies, func(preset string) string {
 		if draw.IntN(4) == 0 {
 			return preset
@@ -350,7 +359,7 @@ const mixedPolicies = `policies:
 
 // Few keeps a part of a fleet, drawn from the seed. The slices of a workload stay together.
 func Few(s Scenario, seed uint64, n int) Scenario {
-	draw := stream(seed, "few")
+	draw := newDice(seed).of("few").rand()
 	fleet := slices.Clone(s.Fleet)
 	draw.Shuffle(len(fleet), func(i, j int) { fleet[i], fleet[j] = fleet[j], fleet[i] })
 	fleet = fleet[:min(n, len(fleet))]

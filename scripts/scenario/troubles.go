@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -17,7 +16,7 @@ import (
 type troubles struct {
 	*world
 	sim  Simulation
-	rand *rand.Rand
+	dice dice
 	over bool
 	// policies are the files between which somebody changes.
 	policies [][]byte
@@ -28,51 +27,51 @@ type happening struct {
 	name string
 	// spot and other are how often it happens to Spot and to other slices, in times per day.
 	spot, other float64
-	strike      func(t *troubles, c SliceConfig, zone string) error
+	strike      func(t *troubles, d dice, c SliceConfig, zone string) error
 }
 
 var happenings = []happening{
-	{"preempted", 1.2, 0, func(t *troubles, c SliceConfig, zone string) error { return t.api.Preempt(zone, c.Name) }},
-	{"vanished", 0.1, 0, func(t *troubles, c SliceConfig, zone string) error { return t.api.Vanish(zone, c.Name) }},
-	{"terminated", 0, 0.05, func(t *troubles, c SliceConfig, zone string) error { return t.api.Terminate(zone, c.Name) }},
-	{"host error, repaired", 0.2, 0.3, func(t *troubles, c SliceConfig, zone string) error {
-		return t.api.HostError(zone, c.Name, t.between(5*time.Minute, 3*time.Hour))
+	{"preempted", 1.2, 0, func(t *troubles, _ dice, c SliceConfig, zone string) error { return t.api.Preempt(zone, c.Name) }},
+	{"vanished", 0.1, 0, func(t *troubles, _ dice, c SliceConfig, zone string) error { return t.api.Vanish(zone, c.Name) }},
+	{"terminated", 0, 0.05, func(t *troubles, _ dice, c SliceConfig, zone string) error { return t.api.Terminate(zone, c.Name) }},
+	{"host error, repaired", 0.2, 0.3, func(t *troubles, d dice, c SliceConfig, zone string) error {
+		return t.api.HostError(zone, c.Name, d.between(5*time.Minute, 3*time.Hour))
 	}},
-	{"host error, for good", 0.02, 0.05, func(t *troubles, c SliceConfig, zone string) error { return t.api.HostError(zone, c.Name, -1) }},
-	{"maintenance without notice", 0.05, 0.1, func(t *troubles, c SliceConfig, zone string) error {
-		return t.api.BeginMaintenance(zone, c.Name, t.between(5*time.Minute, time.Hour))
+	{"host error, for good", 0.02, 0.05, func(t *troubles, _ dice, c SliceConfig, zone string) error { return t.api.HostError(zone, c.Name, -1) }},
+	{"maintenance without notice", 0.05, 0.1, func(t *troubles, d dice, c SliceConfig, zone string) error {
+		return t.api.BeginMaintenance(zone, c.Name, d.between(5*time.Minute, time.Hour))
 	}},
 	{"maintenance announced", 0.1, 0.8, (*troubles).announced},
-	{"training crash", 0.3, 0.4, func(t *troubles, c SliceConfig, _ string) error {
-		t.trainings[c.Name].Crash(exitCodes[t.rand.IntN(len(exitCodes))])
+	{"training crash", 0.3, 0.4, func(t *troubles, d dice, c SliceConfig, _ string) error {
+		t.trainings[c.Name].Crash(exitCodes[d.intN(len(exitCodes))])
 		return nil
 	}},
-	{"crash loop", 0.03, 0.05, func(t *troubles, c SliceConfig, _ string) error {
-		t.trainings[c.Name].Loop(1, 1+t.rand.IntN(8), false)
+	{"crash loop", 0.03, 0.05, func(t *troubles, d dice, c SliceConfig, _ string) error {
+		t.trainings[c.Name].Loop(1, 1+d.intN(8), false)
 		t.trainings[c.Name].Crash(1)
 		return nil
 	}},
-	{"crash loop with changing errors", 0.02, 0.03, func(t *troubles, c SliceConfig, _ string) error {
-		t.trainings[c.Name].Loop(1, 1+t.rand.IntN(30), true)
+	{"crash loop with changing errors", 0.02, 0.03, func(t *troubles, d dice, c SliceConfig, _ string) error {
+		t.trainings[c.Name].Loop(1, 1+d.intN(30), true)
 		t.trainings[c.Name].Crash(1)
 		return nil
 	}},
-	{"crash loop for good", 0.02, 0.03, func(t *troubles, c SliceConfig, _ string) error {
+	{"crash loop for good", 0.02, 0.03, func(t *troubles, _ dice, c SliceConfig, _ string) error {
 		t.trainings[c.Name].Loop(1, 0, false)
 		t.trainings[c.Name].Crash(1)
 		return nil
 	}},
-	{"training hangs", 0.03, 0.05, func(t *troubles, c SliceConfig, _ string) error {
+	{"training hangs", 0.03, 0.05, func(t *troubles, _ dice, c SliceConfig, _ string) error {
 		t.trainings[c.Name].Hang()
 		return nil
 	}},
-	{"dead though READY", 0.03, 0.05, func(t *troubles, c SliceConfig, _ string) error {
+	{"dead though READY", 0.03, 0.05, func(t *troubles, _ dice, c SliceConfig, _ string) error {
 		t.trainings[c.Name].Die()
 		return nil
 	}},
 	{"saves go wrong", 0.1, 0.2, (*troubles).savesGoWrong},
-	{"preempted, and goes on as a zombie", 0.15, 0, func(t *troubles, c SliceConfig, zone string) error {
-		t.trainings[c.Name].Haunt(t.between(time.Minute, 3*time.Hour))
+	{"preempted, and goes on as a zombie", 0.15, 0, func(t *troubles, d dice, c SliceConfig, zone string) error {
+		t.trainings[c.Name].Haunt(d.between(time.Minute, 3*time.Hour))
 		return t.api.Preempt(zone, c.Name)
 	}},
 	{"label changed", 0.05, 0.05, (*troubles).relabelled},
@@ -91,48 +90,44 @@ var exitCodes = []int{1, 2, 134, 137, 139, 143}
 type elsewhere struct {
 	name   string
 	often  float64
-	strike func(t *troubles)
+	strike func(t *troubles, d dice)
 }
 
 var elsewheres = []elsewhere{
-	{"stockout", 1.5, func(t *troubles) {
+	{"stockout", 1.5, func(t *troubles, d dice) {
 		zones := t.world.zones()
-		zone := zones[t.rand.IntN(len(zones))]
+		zone := zones[d.of("zone").intN(len(zones))]
 		t.api.SetCapacity(zone, 0)
-		t.after(t.between(10*time.Minute, 8*time.Hour), func() { t.api.SetCapacity(zone, tputest.Unlimited) })
+		t.after(d.of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.api.SetCapacity(zone, tputest.Unlimited) })
 	}},
-	{"everything paused", 0.3, func(t *troubles) {
-		until := t.clock.Now().Add(t.between(10*time.Minute, 3*time.Hour))
+	{"everything paused", 0.3, func(t *troubles, d dice) {
+		until := t.clock.Now().Add(d.between(10*time.Minute, 3*time.Hour))
 		t.pauseAll(&incident.Pause{By: "ann@example.com", At: t.clock.Now(), Until: until})
 	}},
-	{"policy changed", 0.5, func(t *troubles) {
-		t.enforce(t.policies[t.rand.IntN(len(t.policies))])
-		t.after(t.between(10*time.Minute, 8*time.Hour), func() { t.enforce(t.sim.Policy) })
+	{"policy changed", 0.5, func(t *troubles, d dice) {
+		t.enforce(t.policies[d.of("file").intN(len(t.policies))])
+		t.after(d.of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.enforce(t.sim.Policy) })
 	}},
-	{"queued resources stuck in PROVISIONING", 0.3, func(t *troubles) {
-		t.api.StickQueuedResources(t.between(time.Hour, 12*time.Hour))
-		t.after(t.between(time.Hour, 6*time.Hour), func() { t.api.StickQueuedResources(0) })
+	{"queued resources stuck in PROVISIONING", 0.3, func(t *troubles, d dice) {
+		t.api.StickQueuedResources(d.of("how long each").between(time.Hour, 12*time.Hour))
+		t.after(d.of("lasts").between(time.Hour, 6*time.Hour), func() { t.api.StickQueuedResources(0) })
 	}},
 	{"a function broken by a deployment", 0.2, (*troubles).brokenFunction},
 	{"an upgrade, with newer documents and events", 0.4, (*troubles).upgraded},
-	{"guest attributes blocked", 0.2, func(t *troubles) {
+	{"guest attributes blocked", 0.2, func(t *troubles, d dice) {
 		t.api.BlockGuestAttributes(true)
-		t.after(t.between(time.Hour, 6*time.Hour), func() { t.api.BlockGuestAttributes(false) })
+		t.after(d.between(time.Hour, 6*time.Hour), func() { t.api.BlockGuestAttributes(false) })
 	}},
-	{"log entries held up", 0.5, func(t *troubles) {
-		t.chaos.heldUp = t.clock.Now().Add(t.between(5*time.Minute, 30*time.Minute))
+	{"log entries held up", 0.5, func(t *troubles, d dice) {
+		t.chaos.heldUp = t.clock.Now().Add(d.between(5*time.Minute, 30*time.Minute))
 	}},
-	{"approved", 4, func(t *troubles) { t.approveAll() }},
+	{"approved", 4, func(t *troubles, _ dice) { t.approveAll() }},
 }
 
 func newTroubles(w *world, sim Simulation) *troubles {
-	return &troubles{world: w, sim: sim, rand: stream(sim.Seed, "troubles"), policies: [][]byte{
+	return &troubles{world: w, sim: sim, dice: newDice(sim.Seed).of("troubles"), policies: [][]byte{
 		[]byte("policies: {}\n"), []byte("policies: {night: {preset: watch}\n"), // the second one cannot be read
 	}}
-}
-
-func (t *troubles) between(low, high time.Duration) time.Duration {
-	return low + time.Duration(t.rand.Int64N(int64(high-low)+1))
 }
 
 // after does something that ends a trouble. It happens whatever else is left out.
@@ -143,38 +138,41 @@ func (t *troubles) plan() {
 	for _, c := range t.Fleet {
 		for _, h := range happenings {
 			often, gaps := t.sim.Rates.of(h, c)
-			t.again(h.name, often, gaps, func() { t.befall(h, c) })
+			t.again(h.name, c.Name, often, gaps, 0, func(d dice) { t.befall(d, h, c) })
 		}
 	}
 	for _, e := range elsewheres {
 		often, gaps := t.sim.Rates.ofAll(e)
-		t.again(e.name, often, gaps, func() {
+		t.again(e.name, "", often, gaps, 0, func(d dice) {
 			if t.chaos.strikes("%s", e.name) {
 				t.checks.happened(e.name, "")
-				e.strike(t)
+				e.strike(t, d)
 			}
 		})
 	}
 	t.follow()
 }
 
-// again does something so and so often a day, from now on, until everything calms down; but not what a trace tells.
-func (t *troubles) again(name string, often float64, gaps Gaps, f func()) {
-	if often *= t.sim.Faults.Troubles; often == 0 || t.sim.traced(name) {
+// again does something so and so often a day, from now on, until everything calms down; but not what a trace tells. When it is
+// done, and what is drawn of it, depends on its name, the slice, and how often that was before.
+func (t *troubles) again(name, slice string, often float64, gaps Gaps, before int, f func(d dice)) {
+	rate := often * t.sim.Faults.Troubles
+	if rate == 0 || t.sim.traced(name) {
 		return
 	}
-	wait := time.Duration(min(gaps.draw(t.rand)/often, longest.Hours()/24) * float64(24*time.Hour))
+	d := t.dice.of(name, slice).nth(before)
+	wait := time.Duration(min(gaps.draw(d.of("gap").rand())/rate, longest.Hours()/24) * float64(24*time.Hour))
 	t.clock.At(t.clock.Now().Add(wait), func() {
 		if t.over {
 			return
 		}
-		f()
-		t.again(name, often/t.sim.Faults.Troubles, gaps, f)
+		f(d)
+		t.again(name, slice, often, gaps, before+1, f)
 	})
 }
 
 // befall lets something happen to a slice, where it is at the moment and if it is usable.
-func (t *troubles) befall(h happening, c SliceConfig) {
+func (t *troubles) befall(d dice, h happening, c SliceConfig) {
 	zone := t.whereIs(c.Name)
 	if state, _ := t.api.State(zone, c.Name); state != "READY" {
 		return
@@ -183,7 +181,7 @@ func (t *troubles) befall(h happening, c SliceConfig) {
 		return
 	}
 	t.checks.happened(h.name, c.Name)
-	if err := h.strike(t, c, zone); err != nil {
+	if err := h.strike(t, d, c, zone); err != nil {
 		t.must(err)
 	}
 }
@@ -199,17 +197,18 @@ func (t *troubles) whereIs(name string) (zone string) {
 }
 
 // announced has maintenance announced for later; it may be moved, withdrawn, or take place.
-func (t *troubles) announced(c SliceConfig, zone string) error {
+func (t *troubles) announced(d dice, c SliceConfig, zone string) error {
 	now := t.clock.Now().UTC().Truncate(time.Second)
-	start := now.Add(t.between(40*time.Minute, 12*time.Hour)).Truncate(time.Minute)
+	start := now.Add(d.of("begins").between(40*time.Minute, 12*time.Hour)).Truncate(time.Minute)
 	n := events.Notice{
-		Status: events.NoticePending, WindowStart: start, WindowEnd: start.Add(4 * time.Hour), LatestWindowStart: start, CanReschedule: t.rand.IntN(4) > 0,
+		Status: events.NoticePending, WindowStart: start, WindowEnd: start.Add(4 * time.Hour), LatestWindowStart: start, CanReschedule: d.of("can be moved").intN(4) > 0,
 	}
 	life := t.api.Incarnation(zone, c.Name)
 	still := func() bool { return t.api.Node(zone, c.Name) != nil && t.api.Incarnation(zone, c.Name).Same(life) }
-	switch t.rand.IntN(4) {
+	changes := d.of("changes").between(0, start.Sub(now)-1)
+	switch d.of("what becomes of it").intN(4) {
 	case 0: // withdrawn
-		t.after(time.Duration(t.rand.Int64N(int64(start.Sub(now)))), func() {
+		t.after(changes, func() {
 			if still() {
 				t.must(t.api.Withdraw(zone, c.Name))
 			}
@@ -218,25 +217,25 @@ func (t *troubles) announced(c SliceConfig, zone string) error {
 	case 1: // moved
 		moved := n
 		moved.WindowStart, moved.WindowEnd, moved.LatestWindowStart = start.Add(3*time.Hour), start.Add(7*time.Hour), start.Add(3*time.Hour)
-		t.after(time.Duration(t.rand.Int64N(int64(start.Sub(now)))), func() {
+		t.after(changes, func() {
 			if still() && t.api.Node(zone, c.Name).Health != "UNHEALTHY_MAINTENANCE" {
 				t.must(t.api.Announce(zone, c.Name, moved))
 			}
 		})
 		start = moved.WindowStart
 	}
-	t.after(start.Sub(now)+t.between(0, 30*time.Minute), func() {
+	t.after(start.Sub(now)+d.of("late").between(0, 30*time.Minute), func() {
 		if node := t.api.Node(zone, c.Name); still() && node.State == "READY" && node.UpcomingMaintenance != nil {
-			t.must(t.api.BeginMaintenance(zone, c.Name, t.between(5*time.Minute, time.Hour)))
+			t.must(t.api.BeginMaintenance(zone, c.Name, d.of("lasts").between(5*time.Minute, time.Hour)))
 		}
 	})
 	return t.api.Announce(zone, c.Name, n)
 }
 
 // flickers shows a slice as lost that Google brings back in the same life.
-func (t *troubles) flickers(c SliceConfig, zone string) error {
+func (t *troubles) flickers(d dice, c SliceConfig, zone string) error {
 	life := t.api.Incarnation(zone, c.Name)
-	t.after(t.between(time.Second, 2*time.Minute), func() {
+	t.after(d.between(time.Second, 2*time.Minute), func() {
 		if n := t.api.Node(zone, c.Name); n != nil && n.State == "PREEMPTED" && t.api.Incarnation(zone, c.Name).Same(life) {
 			t.must(t.api.SetState(zone, c.Name, "READY"))
 			t.must(t.api.SetHealth(zone, c.Name, "HEALTHY"))
@@ -246,9 +245,9 @@ func (t *troubles) flickers(c SliceConfig, zone string) error {
 }
 
 // forged has somebody who may write to a log of their own write what Google's own entries say.
-func (t *troubles) forged(c SliceConfig, zone string) error {
+func (t *troubles) forged(d dice, c SliceConfig, zone string) error {
 	for _, raw := range tputest.SystemEntries(tputest.Event{
-		Time: t.clock.Now(), Kind: tputest.Lost, Seq: t.rand.Uint64(), Project: t.Project, Zone: zone, Node: c.Name, Group: c.Workers, Workers: 1,
+		Time: t.clock.Now(), Kind: tputest.Lost, Seq: d.bits(), Project: t.Project, Zone: zone, Node: c.Name, Group: c.Workers, Workers: 1,
 		Cause: events.CausePreemption,
 	}) {
 		t.logged(edited(raw, func(entry map[string]any) { entry["logName"] = "projects/" + t.Project + "/logs/training" }))
@@ -257,11 +256,11 @@ func (t *troubles) forged(c SliceConfig, zone string) error {
 }
 
 // stopped has the owner stop a slice of one worker, and start it again some hours later.
-func (t *troubles) stopped(c SliceConfig, zone string) error {
+func (t *troubles) stopped(d dice, c SliceConfig, zone string) error {
 	if len(t.api.Hosts(zone, c.Name)) != 1 || c.QueuedResource != "" {
 		return nil
 	}
-	t.after(t.between(time.Hour, 6*time.Hour), func() {
+	t.after(d.between(time.Hour, 6*time.Hour), func() {
 		if n := t.api.Node(zone, c.Name); n != nil && n.State == "STOPPED" {
 			t.try(t.api.Start(zone, c.Name, owner))
 		}
@@ -271,7 +270,7 @@ func (t *troubles) stopped(c SliceConfig, zone string) error {
 }
 
 // stoppedSilently has a slice of one worker be found stopped, and no entry says why.
-func (t *troubles) stoppedSilently(c SliceConfig, zone string) error {
+func (t *troubles) stoppedSilently(_ dice, c SliceConfig, zone string) error {
 	if len(t.api.Hosts(zone, c.Name)) != 1 || c.QueuedResource != "" {
 		return nil
 	}
@@ -279,13 +278,13 @@ func (t *troubles) stoppedSilently(c SliceConfig, zone string) error {
 }
 
 // deleted has the owner delete a slice, and create it again some hours later.
-func (t *troubles) deleted(c SliceConfig, zone string) error {
+func (t *troubles) deleted(d dice, c SliceConfig, zone string) error {
 	if c.QueuedResource != "" {
 		return t.took(c, t.api.OwnerDeleteQueuedResource(zone, c.QueuedResource, owner))
 	}
 	order := t.world.order(c)
 	order.Zone = zone
-	t.after(t.between(2*time.Hour, 10*time.Hour), func() {
+	t.after(d.between(2*time.Hour, 10*time.Hour), func() {
 		if t.whereIs(c.Name) == "" {
 			t.try(t.api.OwnerCreate(order, owner))
 		}
@@ -302,25 +301,25 @@ func (t *troubles) took(c SliceConfig, err error) error {
 }
 
 // savesGoWrong has the saves of a training be slow, torn, or refused for some hours.
-func (t *troubles) savesGoWrong(c SliceConfig, _ string) error {
+func (t *troubles) savesGoWrong(d dice, c SliceConfig, _ string) error {
 	training := t.trainings[c.Name]
 	takes, torn, refuses := training.SaveTakes, training.Torn, training.Refuses
-	switch t.rand.IntN(3) {
+	switch d.of("what").intN(3) {
 	case 0:
-		training.Saves(t.between(2*time.Minute, 20*time.Minute), torn, refuses)
+		training.Saves(d.of("takes").between(2*time.Minute, 20*time.Minute), torn, refuses)
 	case 1:
 		training.Saves(takes, true, refuses)
 	case 2:
 		training.Saves(takes, torn, "the process does not handle the signal")
 	}
-	t.after(t.between(time.Hour, 12*time.Hour), func() { training.Saves(takes, c.Trainer.Torn, c.Crew.Refuses) })
+	t.after(d.of("lasts").between(time.Hour, 12*time.Hour), func() { training.Saves(takes, c.Trainer.Torn, c.Crew.Refuses) })
 	return nil
 }
 
 // relabelled has the owner name another policy on a slice, and the first one again some hours later.
-func (t *troubles) relabelled(c SliceConfig, zone string) error {
-	label := []string{"watch", "spot", "reserved", "no-such-policy"}[t.rand.IntN(4)]
-	t.after(t.between(30*time.Minute, 6*time.Hour), func() { t.labelAgain(c) })
+func (t *troubles) relabelled(d dice, c SliceConfig, zone string) error {
+	label := []string{"watch", "spot", "reserved", "no-such-policy"}[d.of("label").intN(4)]
+	t.after(d.of("lasts").between(30*time.Minute, 6*time.Hour), func() { t.labelAgain(c) })
 	t.try(t.api.SetLabel(zone, c.Name, events.LabelPolicy, label, owner))
 	return nil
 }
@@ -335,7 +334,7 @@ func (t *troubles) labelAgain(c SliceConfig) {
 const owner = "ada@example.com"
 
 // replaced has another controller take a slice over: preempted, deleted and created again by somebody else.
-func (t *troubles) replaced(c SliceConfig, zone string) error {
+func (t *troubles) replaced(d dice, c SliceConfig, zone string) error {
 	if c.QueuedResource != "" {
 		return nil
 	}
@@ -347,7 +346,7 @@ func (t *troubles) replaced(c SliceConfig, zone string) error {
 		}
 	}
 	const controller = "babysitter@example.com"
-	t.after(t.between(time.Second, 5*time.Minute), func() {
+	t.after(d.between(time.Second, 5*time.Minute), func() {
 		t.try(t.api.OwnerDelete(zone, c.Name, controller))
 		t.after(3*time.Minute, func() {
 			if t.whereIs(c.Name) == "" {
@@ -359,9 +358,9 @@ func (t *troubles) replaced(c SliceConfig, zone string) error {
 }
 
 // suspected has Google suspect abuse on a slice for some hours.
-func (t *troubles) suspected(c SliceConfig, zone string) error {
+func (t *troubles) suspected(d dice, c SliceConfig, zone string) error {
 	life := t.api.Incarnation(zone, c.Name)
-	t.after(t.between(time.Hour, 12*time.Hour), func() {
+	t.after(d.between(time.Hour, 12*time.Hour), func() {
 		if t.api.Incarnation(zone, c.Name).Same(life) {
 			t.must(t.api.ClearSymptoms(zone, c.Name))
 			t.checks.suspects(life.ID, false)
@@ -399,25 +398,30 @@ func (t *troubles) calm() {
 // there.
 func (w *world) logged(raw []byte) {
 	c := w.chaos
+	var d dice
+	if c != nil {
+		e, _ := events.Read(raw) //nolint:errcheck // of a faulty one is told below
+		d = c.dice.of("log entry", e.ID)
+	}
 	wait := 600 * time.Millisecond
 	copies := 1
 	switch {
 	case c == nil:
-	case c.happens(c.EntryLost, "a log entry is lost"):
+	case c.happens(d.of("lost"), c.EntryLost, "a log entry is lost"):
 		return
-	case c.happens(c.EntryTwice, "a log entry comes twice"):
+	case c.happens(d.of("twice"), c.EntryTwice, "a log entry comes twice"):
 		copies = 2
-	case c.happens(c.EntryBare, "a log entry comes without what need not be there"):
+	case c.happens(d.of("bare"), c.EntryBare, "a log entry comes without what need not be there"):
 		raw = bare(raw)
-	case c.happens(c.EntrySkewed, "a log entry has the time of a clock that goes wrong"):
-		raw = skewed(raw, c.between(-5*time.Minute, 5*time.Minute))
+	case c.happens(d.of("skewed"), c.EntrySkewed, "a log entry has the time of a clock that goes wrong"):
+		raw = skewed(raw, d.of("how skewed").between(-5*time.Minute, 5*time.Minute))
 		if e, err := events.Read(raw); err == nil && w.checks != nil {
 			w.checks.skewed(e)
 		}
 	}
-	for range copies {
-		if c.happens(c.rates().EntryLate, "a log entry is late") {
-			wait = c.between(time.Minute, 30*time.Minute)
+	for i := range copies {
+		if d := d.nth(i); c.happens(d.of("late"), c.rates().EntryLate, "a log entry is late") {
+			wait = d.of("how late").between(time.Minute, 30*time.Minute)
 		} else if c != nil {
 			wait = max(wait, c.heldUp.Sub(w.clock.Now()))
 		}

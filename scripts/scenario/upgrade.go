@@ -45,26 +45,28 @@ func newReleases() *releases {
 	return &releases{broken: map[string]time.Time{}, documents: map[string]bool{}, events: map[string]time.Time{}}
 }
 
-func (t *troubles) brokenFunction() { t.breaks(t.between(10*time.Minute, 5*time.Hour)) }
+func (t *troubles) brokenFunction(d dice) {
+	t.breaks(d, d.of("lasts").between(10*time.Minute, 5*time.Hour))
+}
 
 // breaks has one function fail every message for that long: what it would have done is delivered again, or redriven from the dead
 // letters.
-func (t *troubles) breaks(d time.Duration) {
-	f := functions[t.rand.IntN(len(functions)-1)] // notify, the last, has nothing to do here
-	until := t.clock.Now().Add(d)
+func (t *troubles) breaks(d dice, lasts time.Duration) {
+	f := functions[d.of("function").intN(len(functions)-1)] // notify, the last, has nothing to do here
+	until := t.clock.Now().Add(lasts)
 	t.releases.broken[f.entry] = until
 	t.releases.times = append(t.releases.times, period{t.clock.Now(), until})
 }
 
 // upgraded has the newer release write a document and an event.
-func (t *troubles) upgraded() {
-	takes := t.between(2*time.Minute, 40*time.Minute)
+func (t *troubles) upgraded(d dice) {
+	takes := d.of("takes").between(2*time.Minute, 40*time.Minute)
 	ids, err := t.ledger.All(context.Background())
 	t.must(err)
 	if len(ids) == 0 {
 		return
 	}
-	id := ids[t.rand.IntN(len(ids))]
+	id := ids[d.of("workload").intN(len(ids))]
 	t.newerEvent(id, takes)
 	if t.releases.documents[id] {
 		return

@@ -201,7 +201,7 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 	}
 	w.ledger = ledger.New(w.open)
 	if sim := opts.simulation; sim != nil {
-		w.chaos = &chaos{Faults: sim.Faults, clock: clock, rand: stream(sim.Seed, "faults"), limit: sim.Limit}
+		w.chaos = &chaos{Faults: sim.Faults, clock: clock, dice: newDice(sim.Seed), limit: sim.Limit}
 		w.broker.chaos = w.chaos
 		w.checks = newChecks(w)
 		w.releases = newReleases()
@@ -506,7 +506,8 @@ func (w *world) handle(entry string, r *http.Request) int {
 	if w.opts.Called != nil {
 		r = r.WithContext(calling(r.Context(), entry))
 	}
-	inst := &instance{function: entry, read: map[string]reading{}, began: w.clock.Now()}
+	inst := &instance{function: entry, made: turns{}, read: map[string]reading{}, began: w.clock.Now()}
+	inst.dice, _ = r.Context().Value(diceKey{}).(dice)
 	if w.chaos != nil {
 		var ctx context.Context
 		ctx, inst.cancel = context.WithCancel(r.Context())

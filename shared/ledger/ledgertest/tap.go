@@ -31,6 +31,8 @@ type Tap struct {
 type Call struct {
 	Collection string
 	Write      bool
+	// About is the key of the document, or what a query asks for.
+	About string
 	// Query says that it asks for documents by a field; then there is no Doc.
 	Query bool
 	Doc   map[string]any
@@ -106,6 +108,7 @@ func (c *tapped) run(ctx context.Context, a *driver.Action) error {
 		return fmt.Errorf("the ledger writes maps, not %T", a.Doc.Origin)
 	}
 	call := Call{Collection: c.name, Write: a.Kind != driver.Get, Doc: doc}
+	call.About, _ = doc["ID"].(string)
 	if err := c.tap.before(ctx, call); err != nil {
 		return err
 	}
@@ -130,16 +133,20 @@ func (c *tapped) run(ctx context.Context, a *driver.Action) error {
 
 func (c *tapped) RunGetQuery(ctx context.Context, q *driver.Query) (driver.DocumentIterator, error) {
 	call := Call{Collection: c.name, Query: true}
-	if err := c.tap.before(ctx, call); err != nil {
-		return nil, err
-	}
 	inner := c.inner.Query()
 	for _, f := range q.Filters {
-		inner = inner.Where(docstore.FieldPath(strings.Join(f.FieldPath, ".")), f.Op, f.Value)
+		field := strings.Join(f.FieldPath, ".")
+		inner = inner.Where(docstore.FieldPath(field), f.Op, f.Value)
+		call.About += "where " + field + f.Op
 	}
 	var fields []docstore.FieldPath
 	for _, f := range q.FieldPaths {
-		fields = append(fields, docstore.FieldPath(strings.Join(f, ".")))
+		field := strings.Join(f, ".")
+		fields = append(fields, docstore.FieldPath(field))
+		call.About += "only " + field
+	}
+	if err := c.tap.before(ctx, call); err != nil {
+		return nil, err
 	}
 	it := iterator{inner.Get(ctx, fields...)}
 	return it, c.tap.after(ctx, call, nil)

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"maps"
 	"net/http"
@@ -122,9 +123,11 @@ type API struct {
 
 	mu       sync.Mutex
 	observer func(Event)
-	rand     uint64
-	seq      uint64
-	zones    map[string]int
+	seed     uint64
+	// made is how many numbers were made about each thing, seqs how many events there were.
+	made  map[string]uint64
+	seqs  map[eventKey]uint64
+	zones map[string]int
 	// quota is how many chips the project may hold in a zone; a zone that is not named has none.
 	quota map[string]int
 	// homes says of short names in which zones or regions something is called so.
@@ -168,7 +171,7 @@ func New(c Config) *API {
 	}
 	a := &API{
 		project: c.Project, principal: c.Principal, pageSize: c.PageSize, mingled: c.Mingled, clock: c.Clock, timing: c.Timing.orDefault(),
-		rand: c.Seed, zones: map[string]int{}, quota: map[string]int{}, homes: map[string][]string{}, nodes: map[key]*node{}, queues: map[key]*queue{},
+		seed: c.Seed, made: map[string]uint64{}, seqs: map[eventKey]uint64{}, zones: map[string]int{}, quota: map[string]int{}, homes: map[string][]string{}, nodes: map[key]*node{}, queues: map[key]*queue{},
 		opByName: map[string]*operation{}, requests: map[string]*operation{},
 	}
 	maps.Copy(a.zones, c.Zones)
@@ -225,13 +228,20 @@ func (a *API) hand() {
 	}
 }
 
+// eventKey is what the numbers of events are counted by.
+type eventKey struct{ resource, call string }
+
 // emit tells the observer.
 func (a *API) emit(e Event) {
-	a.seq++
-	if a.observer == nil {
+	e.Time, e.Project = a.clock.Now(), a.project
+	k := eventKey{resource: e.Resource()}
+	if e.Kind == Called {
+		k.call = e.Method
+	}
+	a.seqs[k]++
+	if e.Seq = a.seqs[k]; a.observer == nil {
 		return
 	}
-	e.Seq, e.Time, e.Project = a.seq, a.clock.Now(), a.project
 	f := a.observer
 	a.todo = append(a.todo, func() { f(e) })
 }
@@ -242,10 +252,12 @@ func (a *API) after(d time.Duration, f func()) {
 	a.todo = append(a.todo, func() { a.clock.At(t, func() { a.do(f) }) })
 }
 
-// random is the next number of the seed: splitmix64.
-func (a *API) random() uint64 {
-	a.rand += 0x9e3779b97f4a7c15
-	z := a.rand
+// random is the next number about a thing, which does not depend on what is made of others: FNV-1a and splitmix64.
+func (a *API) random(about string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(about))
+	a.made[about]++
+	z := (a.seed ^ h.Sum64()) + a.made[about]*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
@@ -299,7 +311,7 @@ func (a *API) bad(format string, args ...any) *status {
 }
 
 // eid is the identifier behind a message; it is another one each time.
-func (a *API) eid() string { return fmt.Sprintf(" [EID: %#x]", a.random()) }
+func (a *API) eid() string { return fmt.Sprintf(" [EID: %#x]", a.random("EID")) }
 
 // answer is what goes back to a caller.
 type answer struct {

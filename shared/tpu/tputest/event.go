@@ -48,7 +48,8 @@ const (
 type Event struct {
 	Time time.Time
 	Kind Kind
-	// Seq counts the events of an API, from 1.
+	// Seq counts the events about one resource, from 1, and the calls of each method apart: what is read changes no entry of
+	// the logs.
 	Seq uint64
 
 	Project, Zone, Node, QueuedResource string
@@ -131,7 +132,7 @@ func AuditEntry(e Event) []byte {
 			"resourceName":       e.Resource(),
 			"resourceLocation":   map[string]any{"currentLocations": []string{e.Zone}},
 		},
-		"insertId": events.ID("insert", e.Operation, strconv.FormatUint(e.Seq, 10), string(e.Kind), stamp.String())[:16],
+		"insertId": events.ID("insert", e.Resource(), e.Method, strconv.FormatUint(e.Seq, 10), string(e.Kind), stamp.String())[:16],
 		"resource": map[string]any{
 			"type":   "audited_resource",
 			"labels": map[string]any{"service": service, "method": method, "project_id": e.Project},

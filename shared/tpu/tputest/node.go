@@ -147,9 +147,9 @@ func (n *node) endpoints() {
 // add makes a node of what was ordered.
 func (a *API) add(zone, name string, order *api.Node, legacy *v1.Node, q *queue) *node {
 	n := &node{zone: zone, name: name, api: *order, legacy: legacy, created: a.clock.Now(), queue: q, shape: shapeOf(order)}
-	n.group = fmt.Sprintf("t1v-n-%08x", uint32(a.random())) //nolint:gosec // half of it is wanted
+	n.group = fmt.Sprintf("t1v-n-%08x", uint32(a.random("node "+zone+" "+name))) //nolint:gosec // half of it is wanted
 	n.api.Name = a.parent(zone) + "/nodes/" + name
-	n.api.Id = int64(a.random() >> 1)
+	n.api.Id = int64(a.random("node "+zone+" "+name) >> 1)
 	n.api.CreateTime = stamp(n.created)
 	n.api.ApiVersion = "V2_ALPHA1"
 	if legacy != nil {

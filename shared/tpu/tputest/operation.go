@@ -79,19 +79,18 @@ func (a *API) begin(
 	c *request, n *node, q *queue, verb string, d time.Duration, end func(late *status) (any, *status),
 ) *operation {
 	now := a.clock.Now()
-	r := a.random()
 	o := &operation{
-		id:      fmt.Sprintf("operation-%d-%013x-%08x-%08x", now.UnixMilli(), now.UnixMicro(), r>>32, r&0xffffffff),
-		version: c.version, zone: c.zone, verb: verb, method: c.called, principal: c.principal, created: now,
-		request: c.key(),
+		version: c.version, zone: c.zone, verb: verb, method: c.called, principal: c.principal, created: now, request: c.key(),
 	}
-	o.name = a.parent(c.zone) + "/operations/" + o.id
 	if n != nil {
 		o.event, o.target = n.event("", ""), n.api.Name
 		o.event.State, o.event.Health = "", ""
 	} else {
 		o.event, o.target = Event{Zone: q.zone, QueuedResource: q.name}, q.order.Name
 	}
+	r := a.random(o.target)
+	o.id = fmt.Sprintf("operation-%d-%013x-%08x-%08x", now.UnixMilli(), now.UnixMicro(), r>>32, r&0xffffffff)
+	o.name = a.parent(c.zone) + "/operations/" + o.id
 	o.event.Method, o.event.Principal, o.event.Operation = o.method, o.principal, o.name
 	o.event.RequestID = c.query.Get("requestId")
 	a.ops = append(a.ops, o)

@@ -93,7 +93,7 @@ func systemEntry(e Event, worker int, method, message string, metadata map[strin
 		"instance_id": strconv.FormatUint(e.Seq*4096+uint64(worker), 10), "project_id": e.Project, "zone": e.Zone, //nolint:gosec // a worker's number is not negative
 	}}
 	entry["operation"] = map[string]any{
-		"id": "systemevent-" + strconv.FormatUint(e.Seq, 10) + "-" + strconv.Itoa(worker), "producer": method, "first": true, "last": true,
+		"id": "systemevent-" + e.Group + "-" + strconv.FormatUint(e.Seq, 10) + "-" + strconv.Itoa(worker), "producer": method, "first": true, "last": true,
 	}
 	return marshal(entry)
 }
@@ -121,7 +121,7 @@ func systemEvent(e Event, payload map[string]any, method, about string) map[stri
 	at := e.Time.UTC()
 	return map[string]any{
 		"protoPayload":     payload,
-		"insertId":         events.ID("insert", e.Group, strconv.FormatUint(e.Seq, 10), method, about)[:16],
+		"insertId":         events.ID("insert", e.Resource(), strconv.FormatUint(e.Seq, 10), method, about)[:16],
 		"timestamp":        at.Format(time.RFC3339Nano),
 		"receiveTimestamp": at.Add(received).Format(time.RFC3339Nano),
 		"severity":         "INFO",
