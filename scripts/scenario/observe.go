@@ -172,6 +172,9 @@ func (w *world) saved(function string, s ledger.Step) {
 	if c := after.Closed; c != nil && (before.Closed == nil || before.Closed.ID != c.ID || before.Closed.Revision != c.Revision) {
 		defer w.ended(after, *c)
 	}
+	if w.tracker != nil {
+		w.tracker.saved(s)
+	}
 	if w.mute {
 		return
 	}
@@ -306,6 +309,9 @@ func (w *world) sent(e events.Envelope, topic, id string) {
 	if e.Type == events.TypeIncidentUpdated {
 		return
 	}
+	if w.tracker != nil {
+		w.tracker.sent(e)
+	}
 	l := Line{
 		Time: w.clock.Now(), Kind: Sent, Function: functionOf(e.Source), EventType: e.Type, Subject: e.Subject, MessageID: id,
 		Workload: e.Subject, Incident: e.Correlation,
@@ -433,6 +439,9 @@ func (w *world) calledLine(e tputest.Event) {
 	if !mutates(e.Method) || e.Principal != ours(w.Project) {
 		return
 	}
+	if w.tracker != nil {
+		w.tracker.called(e)
+	}
 	l := w.callLine(e)
 	l.Kind, l.Request = Called, e.RequestID
 	l.Text = e.Method + " " + e.Node + e.QueuedResource + " in " + e.Zone
@@ -521,6 +530,9 @@ func (w *world) changed(bucket, name string, deleted bool) {
 	}
 	if id == "" {
 		return // a crew's own lease, before anybody looked
+	}
+	if w.tracker != nil {
+		w.tracker.wrote(id, "gs://"+bucket+"/"+name)
 	}
 	w.tell(Line{
 		Time: w.clock.Now(), Kind: Called, Function: function, Subject: "gs://" + bucket + "/" + name, Workload: id, Incident: w.incidentOf(id),

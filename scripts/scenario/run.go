@@ -50,6 +50,12 @@ func Run(ctx context.Context, name string, s Scenario, records []Record, opts Op
 		return nil, err
 	}
 	w.finish()
+	if w.tracker != nil {
+		if err := w.tracker.documents(); err != nil {
+			return nil, err
+		}
+		w.story.Trail = w.tracker.trail(0, w.story.broken())
+	}
 	if w.remote != nil {
 		if err := w.remote.close(ctx); err != nil {
 			return nil, fmt.Errorf("scenario: %w", err)

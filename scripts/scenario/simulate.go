@@ -36,6 +36,8 @@ type Simulation struct {
 	Passed func(day int)
 	// Lines keeps the story, which takes a while.
 	Lines bool
+	// Trail keeps what is done, for a comparison with another build.
+	Trail bool
 }
 
 // NoLimit has everything happen that is drawn.
@@ -145,7 +147,7 @@ func (sim Simulation) world(ctx context.Context) (*world, error) {
 	if sim.World.Start.IsZero() {
 		sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 	}
-	return newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, simulation: &sim})
+	return newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, Trail: sim.Trail, simulation: &sim})
 }
 
 func (w *world) simulate(ctx context.Context, sim Simulation) (*Report, error) {
@@ -170,6 +172,12 @@ func (w *world) simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	if err := w.until(ctx, end, passing); err != nil {
 		return nil, err
 	}
+	if w.tracker != nil {
+		// Two builds may need different times to settle, but this moment is the same for both.
+		if err := w.tracker.documents(); err != nil {
+			return nil, err
+		}
+	}
 	t.calm()
 	w.checks.measure(end)
 	settled := func() bool { return w.settled() && people.pleased.After(end) }
@@ -183,6 +191,9 @@ func (w *world) simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	}
 	w.checks.finally()
 	r := w.checks.result(sim)
+	if w.tracker != nil {
+		w.story.Trail = w.tracker.trail(sim.Days, r.Violations)
+	}
 	if err := w.ledger.Close(); err != nil {
 		return nil, err
 	}

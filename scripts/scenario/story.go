@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/incident"
 )
 
@@ -82,6 +83,8 @@ type Story struct {
 	Calls    map[string]int
 	Requests map[string]int
 	Faults   []string
+	// Trail is what was done, where it was kept.
+	Trail *trail.Trail
 
 	// opened is where the workloads of incidents were when they opened.
 	opened map[string]string

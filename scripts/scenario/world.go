@@ -105,6 +105,8 @@ type Options struct {
 	Tell func(now func() time.Time) []notify.Target
 	// Emulator is the address of a Pub/Sub emulator that carries the messages instead of the embedded broker.
 	Emulator string
+	// Trail keeps what is done, for a comparison with another build.
+	Trail bool
 
 	simulation *Simulation
 }
@@ -132,6 +134,8 @@ type world struct {
 	// make builds an instance of the function behind an entry point; idle are those that handle nothing at the moment.
 	make map[string]func() http.Handler
 	idle map[string][]http.Handler
+	// tracker keeps the trail; nil where none is asked for.
+	tracker *tracker
 	// chaos, checks and releases are those of a simulation; all are nil in a replay.
 	chaos    *chaos
 	checks   *checks
@@ -206,6 +210,9 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 		w.checks = newChecks(w)
 		w.releases = newReleases()
 		w.limits = ledger.Limits{Project: 4, Zone: 2} // so small that they are met
+	}
+	if opts.Trail {
+		w.tracker = newTracker(w)
 	}
 	w.log = slog.New(slog.DiscardHandler)
 	if opts.Log != nil {

@@ -41,6 +41,14 @@ func (a *allowing) switches() (*policy.Switches, error) {
 	return &s, nil
 }
 
+// args hand the list on to another build.
+func (a *allowing) args() []string {
+	if a.c == nil || !a.c.Flags().Changed("allow") {
+		return nil
+	}
+	return []string{"--allow=" + a.list}
+}
+
 // under is a ceiling of which nil takes nothing away.
 func under(allow *policy.Switches) policy.Switches {
 	if allow == nil {

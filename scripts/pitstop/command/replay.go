@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/trail"
 )
 
 type replayOptions struct {
@@ -26,6 +27,7 @@ type replayOptions struct {
 	speed       float64
 	emulator    string
 	verbose     bool
+	comparing
 }
 
 func replayCommand() *cobra.Command {
@@ -39,6 +41,9 @@ func replayCommand() *cobra.Command {
 			"gcloud logging read --format=json writes; - is standard input. Your own entries are only watched unless --policy allows more.\n" +
 			"It ends with 0 when every incident ended, with 1 when one did not or an entry could not be read.",
 		RunE: func(c *cobra.Command, files []string) error {
+			if err := o.excludes(c, "speed", "pubsub-emulator", "verbose"); err != nil {
+				return err
+			}
 			return replay(c.Context(), files, o, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
@@ -52,6 +57,7 @@ func replayCommand() *cobra.Command {
 	f.Float64Var(&o.speed, "speed", 0, "seconds of virtual time per second of real time; 0 does not wait")
 	f.StringVar(&o.emulator, "pubsub-emulator", "", "carry the messages through Google's Pub/Sub emulator at HOST:PORT")
 	f.BoolVar(&o.verbose, "verbose", false, "print what the functions log, on standard error")
+	o.flags(c)
 	return c
 }
 
@@ -67,6 +73,9 @@ type play struct {
 func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, out, errOut io.Writer) error {
 	if o.speed < 0 {
 		return usage("--speed %v: it cannot be negative", o.speed)
+	}
+	if o.against != "" && slices.Contains(files, "-") {
+		return usage("--against reads the entries twice; name a file in the place of -")
 	}
 	if slices.Contains(o.babysitters, "") {
 		return usage("--babysitter names a principal, as the log has it: name@PROJECT.iam.gserviceaccount.com")
@@ -85,6 +94,9 @@ func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, 
 	allow, err := o.allow.switches()
 	if err != nil {
 		return err
+	}
+	if o.trail || o.against != "" {
+		return o.compared(ctx, plays, files, out, errOut)
 	}
 	address, err := scenario.Serve(ctx)
 	if err != nil {
@@ -131,6 +143,46 @@ func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, 
 		return errFailed
 	}
 	return nil
+}
+
+// compared prints the trails of stories, or compares them with those of another build.
+func (o replayOptions) compared(ctx context.Context, plays []play, files []string, out, errOut io.Writer) error {
+	allow, err := o.allow.switches()
+	if err != nil {
+		return err
+	}
+	run := func(ctx context.Context, add func(*trail.Trail) error) error {
+		for _, play := range plays {
+			story, err := scenario.Run(ctx, play.name, play.scenario, play.records, scenario.Options{Policy: play.policy, Allow: allow, Trail: true})
+			if err != nil {
+				return err
+			}
+			if err := add(story.Trail); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if o.trail {
+		return run(ctx, func(t *trail.Trail) error { return trail.Write(out, *t) })
+	}
+	p := &againstPrinter{newPrinter(out, o.asJSON), "record"}
+	return o.compare(ctx, o.args(files), p, &oneAtATime{w: errOut}, run)
+}
+
+// args are the arguments with which another build replays the same.
+func (o replayOptions) args(files []string) []string {
+	args := append([]string{"replay"}, o.allow.args()...)
+	if o.policy != "" {
+		args = append(args, "--policy="+o.policy)
+	}
+	for _, name := range o.fleet {
+		args = append(args, "--fleet="+name)
+	}
+	for _, name := range o.babysitters {
+		args = append(args, "--babysitter="+name)
+	}
+	return append(append(args, "--"), files...)
 }
 
 // tally counts what came of all stories.

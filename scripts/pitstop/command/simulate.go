@@ -23,6 +23,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -43,6 +44,7 @@ type simulateOptions struct {
 	save    string
 	asJSON  bool
 	sum     bool
+	comparing
 }
 
 // longest is how many days a simulation has at the most.
@@ -85,6 +87,9 @@ func simulateCommand() *cobra.Command {
 					}
 				}
 			}
+			if err := o.excludes(c, "fixture", "save-fixture", "sum"); err != nil {
+				return err
+			}
 			return simulate(c.Context(), o, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
@@ -104,6 +109,7 @@ func simulateCommand() *cobra.Command {
 	f.StringVar(&o.fixture, "fixture", "", "run again what --save-fixture wrote to this folder; exit code 0 when the rule holds now")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object per seed")
 	f.BoolVar(&o.sum, "sum", false, "with --json, print one object for all seeds")
+	o.flags(c)
 	return c
 }
 
@@ -132,8 +138,15 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 	}
 	// A simulation makes much garbage and needs little memory.
 	debug.SetGCPercent(400)
+	if o.trail || o.against != "" {
+		return o.compared(ctx, sims, out, errOut)
+	}
 	began := time.Now()
-	reports, err := simulateAll(ctx, sims, o.least, errOut)
+	var reports []*scenario.Report
+	err := simulateAll(ctx, sims, o.least, runtime.GOMAXPROCS(0), errOut, func(runs []*scenario.Report) error {
+		reports = append(reports, runs[len(runs)-1])
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -338,25 +351,86 @@ func ownFleet(name string) (scenario.Scenario, error) {
 	return s, nil
 }
 
-// simulateAll runs simulations, as many at a time as there are processors, and returns their reports in order.
-// Those with fewer incidents than wanted are run again for longer, and sims says for how long.
-func simulateAll(ctx context.Context, sims []scenario.Simulation, least int, errOut io.Writer) ([]*scenario.Report, error) {
-	reports := make([]*scenario.Report, len(sims))
-	errs := make([]error, len(sims))
-	next := make(chan int)
+// compared prints the trails of simulations, or compares them with those of another build.
+func (o simulateOptions) compared(ctx context.Context, sims []scenario.Simulation, out, errOut io.Writer) error {
+	for i := range sims {
+		sims[i].Trail = true
+	}
+	errOut = &oneAtATime{w: errOut}
+	run := func(ctx context.Context, workers int, add func(*trail.Trail) error) error {
+		return simulateAll(ctx, sims, o.least, workers, errOut, func(runs []*scenario.Report) error {
+			for _, r := range runs {
+				if err := add(r.Story.Trail); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if o.trail {
+		return run(ctx, runtime.GOMAXPROCS(0), func(t *trail.Trail) error { return trail.Write(out, *t) })
+	}
+	p := &againstPrinter{newPrinter(out, o.asJSON), "seed"}
+	return o.compare(ctx, o.args(), p, errOut, func(ctx context.Context, add func(*trail.Trail) error) error {
+		return run(ctx, besides(), add)
+	})
+}
+
+// args are the arguments with which another build runs the same simulations.
+func (o simulateOptions) args() []string {
+	args := []string{
+		"simulate", fmt.Sprintf("--seed=%d", o.seed), fmt.Sprintf("--seeds=%d", o.seeds), fmt.Sprintf("--days=%v", o.days),
+		fmt.Sprintf("--slices=%d", o.slices), fmt.Sprintf("--incidents=%d", o.least), "--faults=" + o.faults,
+	}
+	for _, file := range []struct{ flag, name string }{{"fleet", o.fleet}, {"policy", o.policy}, {"rates", o.rates}} {
+		if file.name != "" {
+			args = append(args, "--"+file.flag+"="+file.name)
+		}
+	}
+	for _, name := range o.traces {
+		args = append(args, "--trace="+name)
+	}
+	return append(args, o.allow.args()...)
+}
+
+// simulateAll runs simulations, so many at a time, and gives the reports of each to done, in their order. Those with fewer
+// incidents than wanted are run again for longer, and sims says for how long: they have a report for each time.
+func simulateAll(ctx context.Context, sims []scenario.Simulation, least, workers int, errOut io.Writer, done func(runs []*scenario.Report) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	passed := newPassed(sims, errOut)
+	var mu sync.Mutex
+	var failed error
+	waiting, turn := map[int][]*scenario.Report{}, 0
+	ended := func(i int, runs []*scenario.Report, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		waiting[i] = runs
+		for ; err == nil && failed == nil && waiting[turn] != nil; turn++ {
+			err = done(waiting[turn])
+			delete(waiting, turn)
+		}
+		if err != nil && failed == nil {
+			failed = err
+			stop()
+		}
+	}
+	next := make(chan int)
 	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(sims)) {
+	for range min(workers, len(sims)) {
 		wg.Go(func() {
 			for i := range next {
 				sim := sims[i]
 				sim.Passed = func(int) { passed.day() }
-				reports[i], errs[i] = scenario.Simulate(ctx, sim)
-				for errs[i] == nil && reports[i].Incidents < least && len(reports[i].Violations) == 0 && sim.Days < longest {
+				r, err := scenario.Simulate(ctx, sim)
+				runs := []*scenario.Report{r}
+				for err == nil && r.Incidents < least && len(r.Violations) == 0 && sim.Days < longest {
 					sim.Days = min(2*sim.Days, longest)
 					sims[i].Days, sim.Passed = sim.Days, nil
-					reports[i], errs[i] = scenario.Simulate(ctx, sim)
+					r, err = scenario.Simulate(ctx, sim)
+					runs = append(runs, r)
 				}
+				ended(i, runs, err)
 			}
 		})
 	}
@@ -365,7 +439,7 @@ func simulateAll(ctx context.Context, sims []scenario.Simulation, least int, err
 	}
 	close(next)
 	wg.Wait()
-	return reports, errors.Join(errs...)
+	return failed
 }
 
 // passed tells every few seconds how far simulations are, so that nobody takes them for dead.

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"pitstop.internal/scripts/trail"
+)
+
+// isCommand has the test binary be the command, for a comparison of a build with itself.
+const isCommand = "PITSTOP_TEST_IS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(isCommand) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// script writes an executable file that stands for another build.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	return path
+}
+
+// doctored is this build, but for further arguments and what is done to its trail.
+func doctored(t *testing.T, rest string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return script(t, isCommand+`=1 "`+self+`" "$@" `+rest)
+}
+
+// ownNight is a night in which one slice is preempted, once.
+func ownNight(t *testing.T) []string {
+	t.Helper()
+	return []string{
+		"simulate", "--days", "0.5", "--faults", "none", "--fleet", write(t, "fleet.yaml", ownFleetFile), "--policy", write(t, "policy.yaml", ownPolicyFile),
+		"--rates", write(t, "rates.yaml", "unnamed: none\n"), "--trace", write(t, "events.csv", ownTrace),
+	}
+}
+
+func TestABuildIsTheSameAsItself(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(isCommand, "1")
+	out, errOut, code := call(t, "", "simulate", "--seed", "4", "--seeds", "2", "--days", "0.2", "--slices", "2", "--faults", "heavy", "--incidents", "2", "--against", self)
+	if code != exitDone || !regexp.MustCompile(`^2 seeds, \d+ workloads: the same\n$`).MatchString(out) {
+		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
+	}
+	entries := filepath.Join("..", "..", "..", "events", "testdata", "preemption", "entries.json")
+	out, errOut, code = call(t, "", "replay", "--policy", "spot", "--allow", "recreate,restart", "--against", self, entries)
+	if code != exitDone || out != "1 record, 1 workload: the same\n" || errOut != "" {
+		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
+	}
+}
+
+// TestAnotherPolicyMakesADifference: the other build only watches, and so sends nothing.
+func TestAnotherPolicyMakesADifference(t *testing.T) {
+	watch := write(t, "watch.yaml", strings.Replace(ownPolicyFile, "spot", "watch", 1))
+	other := doctored(t, `--policy "`+watch+`"`)
+	out, _, code := call(t, "", append(ownNight(t), "--against", other)...)
+	for _, want := range []string{
+		"seed 1, 0.5 days · mine/llama · Mon Jan 5 01:00:00, 2026 · request\n",
+		"  this build   Jan 5 01:00:00.197  recreate.requested to delete llama epoch 2: node llama is PREEMPTED\n",
+		"  other build  nothing then; next: Jan 5 ",
+		"observed preemption llama-20260105-1",
+		"request: another one, or none   1           1\n",
+		"1 seed, 2 workloads: 1 in 1 seed differ\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not said", want)
+		}
+	}
+	if code != exitFailed || t.Failed() {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	out, _, code = call(t, "", append(ownNight(t), "--json", "--against", other)...)
+	told := strings.Split(strings.TrimSpace(out), "\n")
+	var d trail.Divergence
+	var s trail.Summary
+	if len(told) != 2 || json.Unmarshal([]byte(told[0]), &d) != nil || json.Unmarshal([]byte(told[1]), &s) != nil {
+		t.Fatalf("%s\nis no divergence and a summary", out)
+	}
+	if code != exitFailed || d.Kind != trail.Request || d.Workload != "mine/llama" || d.This.Action != "delete" || d.Other.Outcome != "observed" || s.DifferingWorkloads != 1 {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+// TestADoctoredTrail: what one build alone did is told, with what both did before.
+func TestADoctoredTrail(t *testing.T) {
+	for name, c := range map[string]struct {
+		sed  string
+		code int
+		says []string
+	}{
+		"end": {`s/"outcome":"resumed"/"outcome":"escalated"/`, exitFailed, []string{
+			"· end\n  both ", "recovery.requested to admit", "  this build   Jan 5 01:20:03.416  resumed by step preemption", "  other build  Jan 5 01:20:03.416  escalated by step preemption",
+		}},
+		"document": {`s/"name":"gemma","provider":"[a-z-]*"/"name":"gemma","provider":"gke"/`, exitFailed, []string{
+			"seed 1, 0.5 days · mine/gemma · Mon Jan 5 12:00:00, 2026 · document\n  document     provider: this build ", `, other build "gke"`,
+		}},
+		"violation": {`s/"broken":\[\]/"broken":[{"rule":"9 brake","workload":"mine\/llama","at":"2026-01-05T02:00:00Z","text":"31 slots"}]/`, exitFailed, []string{
+			"mine/llama · Mon Jan 5 02:00:00, 2026 · violation\n  this build   does not break the rule\n  other build  breaks 9 brake: 31 slots\n",
+		}},
+		"wording": {`s/is PREEMPTED/was preempted/g`, exitDone, []string{
+			"wording: other words, not counted as different   1           1\n\n1 seed, 2 workloads: the same\n",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errOut, code := call(t, "", append(ownNight(t), "--against", doctored(t, "| sed '"+c.sed+"'"))...)
+			for _, want := range c.says {
+				if !strings.Contains(out, want) {
+					t.Errorf("%q is not said", want)
+				}
+			}
+			if code != c.code || t.Failed() {
+				t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
+			}
+		})
+	}
+}
+
+// TestAgainstUsage: what cannot be compared is told in the last line, and is no difference.
+func TestAgainstUsage(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"no argument":       {[]string{"simulate", "--against"}, exitUsage, "flag needs an argument: --against"},
+		"an empty one":      {[]string{"simulate", "--against", ""}, exitUsage, "--against names another build"},
+		"not there":         {[]string{"simulate", "--against", filepath.Join(t.TempDir(), "none")}, exitUsage, "no such file"},
+		"not executable":    {[]string{"simulate", "--against", write(t, "other", "")}, exitUsage, "it is not executable"},
+		"no checkout":       {[]string{"simulate", "--against", t.TempDir()}, exitUsage, "it is no checkout of Pitstop"},
+		"a fixture":         {[]string{"simulate", "--against", "x", "--fixture", "y"}, exitUsage, "leave out --fixture"},
+		"a fixture to save": {[]string{"simulate", "--against", "x", "--save-fixture", "y"}, exitUsage, "leave out --save-fixture"},
+		"a trail":           {[]string{"replay", "--against", "x", "--trail"}, exitUsage, "leave out --trail"},
+		"a trail and JSON":  {[]string{"replay", "--json", "--trail"}, exitUsage, "leave out --json"},
+		"speed":             {[]string{"replay", "--against", "x", "--speed", "60"}, exitUsage, "leave out --speed"},
+		"standard input":    {[]string{"replay", "--against", "x", "-"}, exitUsage, "name a file in the place of -"},
+		"a release without trails": {
+			append(ownNight(t), "--against", script(t, `echo "pitstop: unknown flag: --trail" >&2; exit 2`)), exitUsage, "cannot be compared; it says: unknown flag: --trail",
+		},
+		"another version":    {append(ownNight(t), "--against", script(t, `echo '{"trail":2}'`)), exitUsage, "it has version 2, and this build reads version 1"},
+		"another program":    {append(ownNight(t), "--against", script(t, `echo hello`)), exitUsage, "it is no JSON"},
+		"it breaks off":      {append(ownNight(t), "--against", script(t, `echo "panic: no" >&2; exit 3`)), exitFailed, "exit status 3; it says: panic: no"},
+		"it does too little": {append(ownNight(t), "--against", script(t, `exit 0`)), exitFailed, "ends too early: before seed 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errOut, code := call(t, "", c.args...)
+			told := strings.Split(strings.TrimSpace(errOut), "\n")
+			if code != c.code || out != "" || !strings.Contains(told[len(told)-1], c.says) {
+				t.Errorf("exit code %d, stdout %q, stderr %q; want %d and %q", code, out, errOut, c.code, c.says)
+			}
+		})
+	}
+}
+
+// TestACheckoutIsBuilt builds a checkout whose command only says which version its trail has.
+func TestACheckoutIsBuilt(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, commandPath), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"go.mod": "module pitstop.internal\n\ngo 1.26\n", commandPath + "/main.go": "package main\n\nfunc main() { println(`hello`); print(`x`) }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := append(ownNight(t), "--against", dir)
+	_, errOut, code := call(t, "", args...)
+	if code != exitFailed || !strings.Contains(errOut, "pitstop: building "+dir+"\n") || !strings.Contains(errOut, "pitstop: the other build: hello\n") {
+		t.Errorf("exit code %d, stderr %q", code, errOut)
+	}
+	if err := os.WriteFile(filepath.Join(dir, commandPath, "main.go"), []byte("package main\n\nfunc main() { none() }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, errOut, code = call(t, "", args...)
+	if code != exitFailed || !strings.Contains(errOut, "undefined: none") || !strings.Contains(errOut, dir+" cannot be built: exit status 1\n") {
+		t.Errorf("exit code %d, stderr %q", code, errOut)
+	}
+}
