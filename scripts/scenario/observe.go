@@ -305,6 +305,7 @@ func (w *world) sent(e events.Envelope, topic, id string) {
 	if e.Type == events.TypeIncidentUpdated {
 		return
 	}
+	w.forgesRequest(e, topic)
 	l := Line{
 		Time: w.clock.Now(), Kind: Sent, Function: functionOf(e.Source), EventType: e.Type, Subject: e.Subject, MessageID: id,
 		Workload: e.Subject, Incident: e.Correlation,
@@ -543,7 +544,7 @@ func (w *world) approve(id, by string) {
 // says has a workload learn what a person says, as the operator's command does: on the ledger.
 func (w *world) says(id string, e incident.Evidence) {
 	a := &ledger.Advancer{
-		Ledger: w.ledger, Now: w.clock.Now, Sleep: w.clock.Sleep, Source: "//pitstop/operator", Log: w.log,
+		Ledger: w.ledger, Now: w.clock.Now, Sleep: w.clock.Sleep, Source: "//pitstop/operator", Log: w.log, Decide: w.opts.Seams.Decide,
 		Cause:     func(context.Context) string { return approvalID },
 		Policies:  policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now),
 		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, simulated: w.opts.simulation != nil},

@@ -36,6 +36,10 @@ type Simulation struct {
 	Passed func(day int)
 	// Lines keeps the story, which takes a while.
 	Lines bool
+	// Seams are where the pipeline is broken on purpose; the zero value leaves it whole.
+	Seams Seams
+	// UntilBroken ends the run with the first rule that is broken: what follows from that proves nothing.
+	UntilBroken bool
 }
 
 // NoLimit has everything happen that is drawn.
@@ -134,7 +138,7 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	if sim.World.Start.IsZero() {
 		sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 	}
-	w, err := newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, simulation: &sim})
+	w, err := newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, Seams: sim.Seams, simulation: &sim})
 	if err != nil {
 		return nil, err
 	}
@@ -186,6 +190,9 @@ func (w *world) until(ctx context.Context, end time.Time, done func() bool) erro
 			return err
 		}
 		if done() || w.checks != nil && w.checks.endless {
+			return nil
+		}
+		if sim := w.opts.simulation; sim != nil && sim.UntilBroken && len(w.checks.violations) > 0 {
 			return nil
 		}
 	}
