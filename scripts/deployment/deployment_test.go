@@ -20,6 +20,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/notify"
+	"pitstop.internal/scripts/deployment/terraform"
 	"pitstop.internal/scripts/process"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/shared/ledger"
@@ -80,8 +81,8 @@ func TestWhatIsGeneratedIsFresh(t *testing.T) {
 // a terraform.tfvars name is one, and every alert is in the table that tells what to do.
 func TestThePagesNameWhatThereIs(t *testing.T) {
 	m := configuration(t)
-	named := func(what string, all []declared, name string) {
-		if !slices.ContainsFunc(all, func(d declared) bool { return d.name == name }) {
+	named := func(what string, all []terraform.Declared, name string) {
+		if !slices.ContainsFunc(all, func(d terraform.Declared) bool { return d.Name == name }) {
 			t.Errorf("there is no %s %s", what, name)
 		}
 	}
@@ -94,11 +95,11 @@ func TestThePagesNameWhatThereIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, found := range outputs.FindAllStringSubmatch(string(raw), -1) {
-			named("output", m.outputs, found[1])
+			named("output", m.Outputs, found[1])
 			held++
 		}
 		for _, found := range inputs.FindAllStringSubmatch(string(raw), -1) {
-			named("variable", m.variables, found[1]+found[2]+found[3])
+			named("variable", m.Variables, found[1]+found[2]+found[3])
 			held++
 		}
 	}
@@ -107,10 +108,10 @@ func TestThePagesNameWhatThereIs(t *testing.T) {
 	}
 
 	told := []string{"patrol"}
-	for name := range keysOf(t, m.locals["thresholds"]) {
+	for name := range keysOf(t, m.Locals["thresholds"]) {
 		told = append(told, name)
 	}
-	same(t, "alerts", slices.Sorted(slices.Values(told)), slices.Sorted(maps.Keys(keysOf(t, m.locals["alerts"]))))
+	same(t, "alerts", slices.Sorted(slices.Values(told)), slices.Sorted(maps.Keys(keysOf(t, m.Locals["alerts"]))))
 }
 
 func TestEveryFunctionIsDeployedByItsEntryPoint(t *testing.T) {
@@ -126,40 +127,6 @@ func TestEveryFunctionIsDeployedByItsEntryPoint(t *testing.T) {
 		got[name] = f.EntryPoint
 	}
 	same(t, "entry points", want, got)
-}
-
-// TestEveryFunctionHasItsSubscription looks at how the module of a function delivers: to the topic that the function reacts
-// to, pushed to its own address by its invoker, and what it cannot handle to a topic that is kept by a subscription too.
-func TestEveryFunctionHasItsSubscription(t *testing.T) {
-	m, err := parse(root + "/terraform/modules/function")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for resource, attributes := range map[string]map[string]string{
-		"google_pubsub_subscription.main": {
-			"topic": "var.topic", "push_config.push_endpoint": `"${local.uri}/${local.topic_name}"`,
-			"push_config.oidc_token.service_account_email": "google_service_account.invoker.email", "push_config.oidc_token.audience": "local.uri",
-		},
-		"google_pubsub_subscription.dead_letter": {"topic": "google_pubsub_topic.dead_letter[0].id"},
-		"google_cloudfunctions2_function.main": {
-			"service_config.service_account_email": "google_service_account.runtime.email", "build_config.entry_point": "var.entry_point",
-			"service_config.environment_variables": "merge(var.environment, var.publishes_to)",
-			"depends_on":                           "[google_secret_manager_secret_iam_member.reader]",
-		},
-		"google_pubsub_topic_iam_member.publisher":       {"for_each": "var.publishes_to", "topic": "each.value", "member": "google_service_account.runtime.member"},
-		"google_secret_manager_secret_iam_member.reader": {"for_each": "var.secrets", "role": `"roles/secretmanager.secretAccessor"`, "member": "google_service_account.runtime.member"},
-	} {
-		b := m.resources[resource]
-		if b == nil {
-			t.Errorf("the module makes no %s", resource)
-			continue
-		}
-		for path, want := range attributes {
-			if got := m.written(b, path); got != want {
-				t.Errorf("%s has %s = %s, want %s", resource, path, got, want)
-			}
-		}
-	}
 }
 
 func TestTopicsLeadWhereTheSimulatedOnesDo(t *testing.T) {
@@ -199,7 +166,7 @@ func TestFunctionsAreGivenWhatTheyRead(t *testing.T) {
 	m := configuration(t)
 	groups := map[string][]string{}
 	for _, local := range []string{"environment", "secrets"} {
-		for group, names := range keysOf(t, m.locals[local]) {
+		for group, names := range keysOf(t, m.Locals[local]) {
 			groups[group] = append(groups[group], slices.Sorted(maps.Keys(keysOf(t, names)))...)
 		}
 	}
@@ -263,7 +230,7 @@ func TestEverySourceReachesItsReader(t *testing.T) {
 
 func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 	m := configuration(t)
-	v, err := m.local("switches")
+	v, err := m.Local("switches")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +243,7 @@ func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 		"body":    {ledger.Archive, ledger.Brake, ledger.Canaries, ledger.Deployment, ledger.Parked, ledger.Pauses, ledger.Specs, ledger.Stockouts, ledger.Subjects, ledger.Tellings, ledger.Workloads},
 		"expires": {ledger.Archive, ledger.Brake, ledger.Stockouts, ledger.Tellings},
 	} {
-		b := m.resources["google_firestore_field."+name]
+		b := m.Resources["google_firestore_field."+name]
 		if b == nil {
 			t.Fatalf("there is no rule for the field %s", name)
 		}
@@ -299,7 +266,7 @@ func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 // TestMetricsCountLinesThatAreWritten holds the messages and attributes that metrics count against the sources.
 func TestMetricsCountLinesThatAreWritten(t *testing.T) {
 	m := configuration(t)
-	v, err := m.local("counters")
+	v, err := m.Local("counters")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +311,7 @@ func TestAlertsComeLongAfterTheirMetrics(t *testing.T) {
 		"google_logging_metric.counter": false, "google_logging_metric.reaction": false,
 		"google_monitoring_alert_policy.threshold": true, "google_monitoring_alert_policy.patrol": true,
 	} {
-		if got := slices.Contains(m.needed(m.resources[name].Body), "module.function"); got != want {
+		if got := slices.Contains(m.needed(m.Resources[name].Body), "module.function"); got != want {
 			t.Errorf("%s waits for the functions: %v, want %v", name, got, want)
 		}
 	}
@@ -368,7 +335,7 @@ func (m *module) needed(b *hclsyntax.Body) []string {
 			}
 			name := v.RootName() + "." + step.Name
 			names = append(names, name)
-			if local := m.locals[step.Name]; v.RootName() == "local" && local != nil && !seen[name] {
+			if local := m.Locals[step.Name]; v.RootName() == "local" && local != nil && !seen[name] {
 				seen[name], queue = true, append(queue, local)
 			}
 		}
@@ -380,7 +347,7 @@ func (m *module) needed(b *hclsyntax.Body) []string {
 // left to the provider is resumed by that apply.
 func TestWhatAnOperatorPausedStaysPaused(t *testing.T) {
 	m := configuration(t)
-	if got := m.written(m.resources["google_cloud_scheduler_job.tick"], "lifecycle.ignore_changes"); got != "[paused]" {
+	if got := m.Written(m.Resources["google_cloud_scheduler_job.tick"], "lifecycle.ignore_changes"); got != "[paused]" {
 		t.Errorf("the scheduler's job ignores changes of %q, want [paused]", got)
 	}
 }
@@ -406,7 +373,7 @@ func TestNothingIsOpenOrPrimitive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, b := range m.resources {
+		for name, b := range m.Resources {
 			if !strings.HasPrefix(name, "google_pubsub_subscription.") {
 				continue
 			}
@@ -414,9 +381,9 @@ func TestNothingIsOpenOrPrimitive(t *testing.T) {
 				t.Errorf("%s: %s expires after %q; it has to say that it never does", dir, name, ttl)
 			}
 		}
-		for _, d := range slices.Concat(m.variables, m.outputs) {
-			if !strings.HasSuffix(d.description, ".") {
-				t.Errorf("%s: %s is not described in a sentence: %q", dir, d.name, d.description)
+		for _, d := range slices.Concat(m.Variables, m.Outputs) {
+			if !strings.HasSuffix(d.Description, ".") {
+				t.Errorf("%s: %s is not described in a sentence: %q", dir, d.Name, d.Description)
 			}
 		}
 		for _, kind := range []string{"variable", "output"} {

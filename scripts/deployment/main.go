@@ -173,7 +173,7 @@ func indented(v any) ([]byte, error) {
 
 // alerts is the table of what to do on each alert, as the alert itself says it.
 func (m *module) alerts() (string, error) {
-	v, err := m.local("alerts")
+	v, err := m.Local("alerts")
 	if err != nil {
 		return "", err
 	}
@@ -198,13 +198,13 @@ func (m *module) alerts() (string, error) {
 func (m *module) inputs() string {
 	var b strings.Builder
 	b.WriteString("| input | type | default | |\n|---|---|---|---|\n")
-	for _, v := range m.variables {
+	for _, v := range m.Variables {
 		preset := "required"
-		if v.preset != "" {
-			preset = "`" + v.preset + "`"
+		if v.Preset != "" {
+			preset = "`" + v.Preset + "`"
 		}
-		kind := strings.Join(strings.Fields(v.kind), " ") // a type may be written on several lines
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", v.name, kind, preset, v.description)
+		kind := strings.Join(strings.Fields(v.Kind), " ") // a type may be written on several lines
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", v.Name, kind, preset, v.Description)
 	}
 	return b.String()
 }
@@ -213,8 +213,8 @@ func (m *module) inputs() string {
 func (m *module) results() string {
 	var b strings.Builder
 	b.WriteString("| output | |\n|---|---|\n")
-	for _, o := range m.outputs {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", o.name, o.description)
+	for _, o := range m.Outputs {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", o.Name, o.Description)
 	}
 	return b.String()
 }

@@ -73,7 +73,7 @@ func (m *module) topology() ([]edge, error) {
 
 // ticks is the topic that the scheduler publishes on: that of the function which local.ticks names.
 func (m *module) ticks() (string, error) {
-	v, err := m.local("ticks")
+	v, err := m.Local("ticks")
 	if err != nil {
 		return "", err
 	}

@@ -1,155 +1,437 @@
 package main
 
-import "slices"
+import (
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/deployment/terraform"
+	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+)
+
+// mutant is one way to break a rule.
+type mutant struct {
+	rule, name string
+	// faults are those that it takes to notice; of what a line of Terraform grants, none.
+	faults degree
+	// seams break the pipeline. They tell when they do, but for Decide, of which whoever runs it can see that.
+	seams func(fired func()) scenario.Seams
+	// grant breaks the deployment instead.
+	grant func(d *terraform.Deployment) error
+}
+
+// degree is how a mutant is run.
+type degree string
+
+const (
+	heavy   degree = "heavy"
+	hostile degree = "hostile"
+	static  degree = "static"
+)
+
+// whoever is an owner.
+const whoever = "somebody@example.com"
 
 // mutants are the rules of the design, each broken in more than one way.
-var mutants = slices.Concat(common, rare)
+var mutants = []mutant{
+	{"1 fence", "a request of any epoch passes, and its body is believed", heavy, unfenced, nil},
+	{"1 fence", "the body of a request is believed", heavy, believed, nil},
+	{"1 fence", "nothing is read before a deletion", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Handler: hears(nil), Provider: unread(fired), Decide: told(unassumed)}
+	}, nil},
 
-// common are those that a night under heavy faults catches.
-var common = []mutant{
-	{"1 fence", "a request of any epoch passes, and its body is believed", []edit{
-		{"shared/ledger/resolve.go", "	e, ok := w.Request(t).(E)\n", "	var e E\n	ok := json.Unmarshal(r.Body, &e) == nil\n"},
-		{"shared/incident/task.go", "	case w.Epoch != p.Epoch:\n", "	case w.Epoch < p.Epoch:\n"},
-		{"shared/incident/task.go", "t.Slice != p.Slice || t.Epoch != p.Epoch || w.Incident.unwanted(*t):\n", "t.Slice != p.Slice || w.Incident.unwanted(*t):\n"},
-		{"shared/incident/task.go", "	if t == nil || t.Epoch != r.Epoch || t.Attempt", "	if t == nil || t.Attempt"},
+	{"2 owner", "what an owner deletes is not released", heavy, decides(told(func(_ incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
+		if c, ok := e.(incident.Called); ok && (c.Method == "DeleteNode" || c.Method == "DeleteQueuedResource") {
+			return nil
+		}
+		return e
+	})), nil},
+	{"2 owner", "a slice that is gone is lost at once, unasked", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Audit: asksNobody(fired), Decide: shown(func(w *incident.Workload, e incident.Evidence, now time.Time) {
+			if _, ticks := e.(incident.Ticked); !ticks || w.Incident != nil && phase(*w) != incident.InGrace {
+				return
+			}
+			for i := range w.Slices {
+				if s := &w.Slices[i]; s.Condition == incident.Gone && !s.IsReleased() && s.Stop.Unsaid.IsZero() {
+					s.Since, s.Stop.Unsaid = now.Add(-incident.Grace), now
+				}
+			}
+		}, nil)}
+	}, nil},
+	{"2 owner", "what is only stopped is deleted", hostile, decides(told(func(_ incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
+		if r, ok := e.(incident.Read); ok && r.Condition == incident.Stopped && r.Facts.QueuedResource == "" {
+			r.Condition = incident.Lost
+			return r
+		}
+		return e
+	})), nil},
+	{"2 owner", "what is ordered for an incident that cleans up is created all the same", hostile, func(fired func()) scenario.Seams {
+		return scenario.Seams{Ledger: recreatesWhatIsCleared(fired)}
+	}, nil},
+	{"2 owner", "every lost slice is its owner's", heavy, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
+		switch e := e.(type) {
+		case incident.Interrupted:
+			return incident.Called{Origin: e.Origin, Slice: e.Slice, Method: "DeleteNode", Principal: whoever}
+		case incident.Read:
+			if s := w.Slice(e.Slice); s != nil && e.Condition == incident.Lost && e.Incarnation.Same(s.Incarnation) && s.Condition == incident.Ready {
+				return incident.Called{Origin: e.Origin, Slice: e.Slice, Zone: e.Zone, Method: "DeleteNode", Principal: whoever}
+			}
+		}
+		return e
+	})), nil},
+
+	{"3 admitted", "a slice that healed is deleted all the same", heavy, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
+		if r, ok := e.(incident.Read); ok && r.Condition == incident.Ready && phase(w) == incident.Removing {
+			if s := w.Slice(r.Slice); s != nil && s.Replace && r.Incarnation.Same(s.Incarnation) {
+				return nil
+			}
+		}
+		return e
+	})), nil},
+	{"3 admitted", "the next one is created before the old one is gone", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Provider: goneBefore(fired)}
+	}, nil},
+	{"3 admitted", "idle slices are deleted though training runs again", hostile, decides(told(func(w incident.Workload, e incident.Evidence, now time.Time) incident.Evidence {
+		if w.Idle == nil && phase(w) != incident.Discarding {
+			return e
+		}
+		switch e := e.(type) {
+		case incident.Reported:
+			return nil
+		case incident.Beat:
+			return incident.Beat{Origin: e.Origin, Slice: e.Slice, Incarnation: e.Incarnation, Seen: now}
+		case incident.Called:
+			if e.Method != "DeleteNode" && e.Method != "DeleteQueuedResource" {
+				return nil
+			}
+		}
+		return e
+	})), nil},
+
+	{"4 one", "evidence older than the progress opens", heavy, decides(shown(func(w *incident.Workload, e incident.Evidence, _ time.Time) {
+		switch e.(type) {
+		case incident.Interrupted, incident.Reported, incident.Read, incident.Noticed:
+			if w.Incident == nil {
+				w.Progress.At = time.Time{}
+			}
+		}
+	}, progressAt)), nil},
+	{"4 one", "a life whose end was told opens again", heavy, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
+		for i := range w.Slices {
+			w.Slices[i].Told = events.Incarnation{}
+		}
+	}, nil)), nil},
+	{"4 one", "the end of an attempt is told as often as its line comes", heavy, decides(shown(func(w *incident.Workload, e incident.Evidence, _ time.Time) {
+		if r, ok := e.(incident.Reported); ok && r.Report.Report == events.ReportExited {
+			w.Crew.Exited = min(w.Crew.Exited, r.Report.Attempt-1)
+			w.Progress.At = time.Time{}
+		}
+	}, func(was incident.Workload, next *incident.Workload) {
+		next.Crew.Exited = max(next.Crew.Exited, was.Crew.Exited)
+		progressAt(was, next)
+	})), nil},
+	{"4 one", "lines of a former life count", heavy, decides(told(func(w incident.Workload, e incident.Evidence, now time.Time) incident.Evidence {
+		switch e := e.(type) {
+		case incident.Reported:
+			if group, _, ok := events.WorkerGroup(e.Report.Hostname); ok && w.Slice(e.Slice) != nil && w.Slice(e.Slice).Group != group {
+				e.Report.Hostname = ""
+				return e
+			}
+		case incident.Interrupted:
+			if s := w.Slice(e.Slice); s != nil && (e.Incarnation.Known() && !e.Incarnation.Same(s.Incarnation) || e.Time.Before(s.Incarnation.Created)) {
+				e.Incarnation, e.Time = s.Incarnation, now
+				return e
+			}
+		}
+		return e
+	})), nil},
+	{"4 one", "future times are not clamped", heavy, decides(unclamped), nil},
+	{"4 one", "suspected abuse is told again and again", hostile, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
+		for i := range w.Slices {
+			if w.Incident == nil {
+				w.Slices[i].AbuseTold = false
+			}
+		}
+	}, nil)), nil},
+	{"4 one", "a suspicion is never taken back", hostile, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
+		if r, ok := e.(incident.Read); ok && !r.Abuse {
+			if s := w.Slice(r.Slice); s != nil && s.Abuse && r.Incarnation.Same(s.Incarnation) {
+				r.Abuse = true
+				return r
+			}
+		}
+		return e
+	})), nil},
+	{"4 one", "what its owner moves becomes a workload of its own", hostile, func(fired func()) scenario.Seams {
+		return scenario.Seams{Provider: remembering(fired)}
+	}, nil},
+
+	{"5 budgets", "restarts have no bound", heavy, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
+		w.Budgets.Restarts = min(w.Budgets.Restarts, incident.MaxRestarts-1)
+	}, func(was incident.Workload, next *incident.Workload) {
+		if spent := was.Budgets.Restarts - (incident.MaxRestarts - 1); spent > 0 && next.Budgets.Since.Equal(was.Budgets.Since) {
+			next.Budgets.Restarts += spent
+		}
+	})), nil},
+	{"5 budgets", "progress takes from the budgets", heavy, decides(answered(func(was incident.Workload, next *incident.Workload, _ incident.Evidence, _ time.Time) {
+		if was.Budgets != (incident.Budgets{}) && next.Budgets == (incident.Budgets{}) && next.Progress.Proven > was.Progress.Proven {
+			next.Budgets = incident.Budgets{Restarts: -1, Recreates: -1}
+		}
+	})), nil},
+
+	{"6 progress", "any step confirms", heavy, decides(shown(func(w *incident.Workload, e incident.Evidence, _ time.Time) {
+		if r, ok := e.(incident.Reported); ok && r.Report.Report == events.ReportProgress && w.Incident != nil {
+			w.Incident.Baseline = -1
+		}
+	}, func(was incident.Workload, next *incident.Workload) {
+		if in := same(was, *next); in != nil {
+			in.Baseline = max(in.Baseline, was.Incident.Baseline)
+		}
+	})), nil},
+	{"6 progress", "READY is taken for training", heavy, decides(readyTrains), nil},
+
+	{"7 rank", "a log entry is believed without a look", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Handler: hears(nil), Provider: unread(fired), Decide: told(func(w incident.Workload, e incident.Evidence, now time.Time) incident.Evidence {
+			i, ok := e.(incident.Interrupted)
+			s := w.Slice(i.Slice)
+			if !ok || s == nil || w.Incident != nil || i.Incarnation.Known() && !i.Incarnation.Same(s.Incarnation) || s.Condition != incident.Ready {
+				return unassumed(w, e, now)
+			}
+			return incident.Read{Origin: i.Origin, Slice: s.Name, Zone: s.Zone, Condition: incident.Lost, Incarnation: s.Incarnation, State: "PREEMPTED"}
+		})}
+	}, nil},
+	{"7 rank", "what a listing does not reach is gone", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Provider: only("patrol", whole(fired))}
+	}, nil},
+	{"7 rank", "finished is believed from any line", heavy, decides(told(func(w incident.Workload, e incident.Evidence, now time.Time) incident.Evidence {
+		r, ok := e.(incident.Reported)
+		s := w.Slice(r.Slice)
+		if !ok || s == nil || r.Report.Report != events.ReportFinished {
+			return e
+		}
+		v := events.CrewVerdict{Attempt: max(r.Report.Attempt, w.Crew.Named), Finished: true, Certain: true, Ended: r.Time, Life: events.Admission{Slice: s.Name}}
+		return incident.Beat{Origin: r.Origin, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Verdict: &v}
+	})), nil},
+
+	{"8 progress", "a claim is taken over on a reading from before its end", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Clock: func(function string, next func() time.Time) func() time.Time {
+			if function != "recreate" {
+				return next
+			}
+			return func() time.Time {
+				fired()
+				return next().Add(time.Hour)
+			}
+		}}
+	}, nil},
+	{"8 progress", "what lives is deleted without a checkpoint", heavy, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
+		if w.Progress.VerifiedAt.IsZero() {
+			w.Progress.VerifiedAt = neverVerified
+		}
+	}, func(_ incident.Workload, next *incident.Workload) {
+		if next.Progress.VerifiedAt.Equal(neverVerified) {
+			next.Progress.VerifiedAt = time.Time{}
+		}
+	})), nil},
+	{"8 progress", "maintenance begins though the save is torn", heavy, decides(told(func(w incident.Workload, e incident.Evidence, now time.Time) incident.Evidence {
+		if c, ok := e.(incident.Checked); ok && !c.Found && (phase(w) == incident.Saving || phase(w) == incident.Window) {
+			c.Found, c.At = true, now
+			return c
+		}
+		return e
+	})), nil},
+	{"8 progress", "a crew's save is taken for verified without a look", heavy, decides(savesUnseen), nil},
+	{"8 progress", "a training hangs as soon as its lines are late", heavy, decides(shown(func(w *incident.Workload, e incident.Evidence, now time.Time) {
+		if _, ticks := e.(incident.Ticked); ticks && w.Hushed(now) {
+			for i := range w.Slices {
+				w.Slices[i].Heard = incident.Heard{At: now, Seen: now, Runs: true, Attempt: w.Crew.Attempt}
+			}
+		}
+	}, nil)), nil},
+	{"8 progress", "idle slices are deleted without a look at their checkpoint", heavy, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
+		if phase(*w) == incident.Discarding {
+			w.Incident.Save.Verified = true
+		}
+	}, nil)), nil},
+
+	{"9 brake", "no slot is taken", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Ledger: unwritten(ledger.Brake, fired)}
+	}, nil},
+	{"9 brake", "the bound is not looked at", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Limits: func(l ledger.Limits) ledger.Limits {
+			fired()
+			return ledger.Limits{Project: l.Project + 100, Zone: l.Zone + 100}
+		}}
+	}, nil},
+
+	{"10 lost", "acknowledged though nothing was stored", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Handler: acknowledges(fired)}
+	}, nil},
+	{"10 lost", "the look has no deadline", heavy, decides(answered(func(was incident.Workload, next *incident.Workload, _ incident.Evidence, _ time.Time) {
+		if phase(*next) == incident.Looking && phase(was) != incident.Looking {
+			next.Incident.Deadline = time.Time{}
+		}
+	})), nil},
+	{"10 lost", "every hold postpones a deadline", heavy, decides(answered(func(_ incident.Workload, next *incident.Workload, _ incident.Evidence, now time.Time) {
+		if in := next.Incident; in != nil && in.Held != "" && !in.Deadline.IsZero() {
+			in.Deadline = now.Add(incident.HealFor)
+		}
+	})), nil},
+	{"10 lost", "after six requests nothing is looked after", heavy, decides(unopened(func(w incident.Workload, _ *incident.Incident) bool { return w.Epoch > 6 })), nil},
+	{"10 lost", "no incident is ever opened", heavy, decides(unopened(func(incident.Workload, *incident.Incident) bool { return true })), nil},
+	{"10 lost", "nobody is told of a training that fails for good", heavy, decides(unopened(func(_ incident.Workload, in *incident.Incident) bool {
+		return in.Cause == events.CauseCrash || in.Cause == events.CauseHang
+	})), nil},
+	{"10 lost", "the first stockout is given up on", heavy, decides(ruled(func(p *policy.Policy) { p.GiveUpAfter = time.Nanosecond })), nil},
+	{"10 lost", "a stockout is taken for a quota error", heavy, decides(told(func(_ incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
+		switch e := e.(type) {
+		case incident.Answered:
+			e.Failure = quota(e.Failure)
+			return e
+		case incident.Ended:
+			e.Failure = quota(e.Failure)
+			return e
+		}
+		return e
+	})), nil},
+
+	{"record", "a request for a save is not recorded", heavy, decides(answered(func(_ incident.Workload, next *incident.Workload, e incident.Evidence, _ time.Time) {
+		if _, begun := e.(incident.Intended); begun && next.Incident != nil {
+			next.Incident.Calls = slices.DeleteFunc(next.Incident.Calls, func(c incident.Call) bool { return c.Action == events.ActionSave })
+		}
+	})), nil},
+	{"record", "what was held back is told as called", heavy, decides(answered(func(was incident.Workload, next *incident.Workload, e incident.Evidence, _ time.Time) {
+		in := same(was, *next)
+		if _, held := e.(incident.Held); !held || in == nil {
+			return
+		}
+		for i := range in.Calls {
+			if c := &in.Calls[i]; i < len(was.Incident.Calls) && was.Incident.Calls[i].Answered.IsZero() && c.NotMade {
+				c.NotMade, c.Code = false, ""
+			}
+		}
+	})), nil},
+
+	{"owner's word", "a training that hangs is restarted unasked", heavy, decides(ruled(func(p *policy.Policy) { p.Hang = policy.HangRestart })), nil},
+	{"owner's word", "the pause is not read", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Ledger: elsewhere(ledger.Pauses, fired)}
+	}, nil},
+	{"owner's word", "idle slices are deleted at once", heavy, decides(ruled(func(p *policy.Policy) { p.DeleteAfter = 0 })), nil},
+	{"owner's word", "a person's word keeps no idle slices", heavy, decides(answered(func(was incident.Workload, next *incident.Workload, e incident.Evidence, _ time.Time) {
+		switch e.(type) {
+		case incident.Approved, incident.Cancelled, incident.Retried, incident.Paused, incident.Ordered:
+			if was.Idle != nil && next.Idle == nil && next.Incident == nil && next.Epoch == was.Epoch {
+				next.Idle = was.Idle
+			}
+		}
+	})), nil},
+	{"owner's word", "a policy that was tightened does not count", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Policies: firstRead(fired)}
+	}, nil},
+	{"owner's word", "suspected abuse stops nothing", hostile, decides(told(func(_ incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
+		if r, ok := e.(incident.Read); ok && r.Abuse {
+			r.Abuse = false
+			return r
+		}
+		return e
+	})), nil},
+	{"as ordered", "a recreate forgets the labels", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Provider: forgetful(fired, without("labels"))}
+	}, nil},
+	{"as ordered", "a recreate forgets the network", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Provider: forgetful(fired, without("networkConfig"))}
+	}, nil},
+	{"as ordered", "a recreate forgets that Google is to have the training saved", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Provider: forgetful(fired, without("autocheckpointEnabled"))}
+	}, nil},
+
+	{"10 lost", "Pub/Sub may not acknowledge what it has put aside", static, nil, func(d *terraform.Deployment) error {
+		return d.Function.Remove("google_pubsub_subscription_iam_member.agent_acknowledges", "")
 	}},
-	{"1 fence", "nothing is read before a deletion", []edit{
-		{"functions/recreate/handler.go", "	if s, err = h.Fleet.Read(ctx, ref); err != nil {\n", "	if s = (tpu.Slice{Ref: ref, Condition: incident.Lost, Incarnation: r.Incarnation}); err != nil {\n"},
-		{"functions/recreate/handler.go", "	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {\n		return w, s, err\n	}\n", ""},
+	{"10 lost", "a subscription puts nothing aside", static, nil, func(d *terraform.Deployment) error {
+		return d.Function.Remove("google_pubsub_subscription.main", "dead_letter_policy")
 	}},
-	{"2 owner", "what an owner deletes is not released", []edit{
-		{"shared/incident/look.go", "		if m.releaseDeleted(s, e.Method == \"DeleteQueuedResource\") {\n", "		if false {\n"},
+	{"10 lost", "no function keeps its dead letters", static, nil, func(d *terraform.Deployment) error {
+		return d.Root.Set("module.function", "dead_letter", "false")
 	}},
-	{"8 progress", "a claim is taken over on a reading from before its end", []edit{
-		{"shared/ledger/begin.go", "	if t.UnderWay(read) {\n", "	if false {\n"},
+	{"10 lost", "a message is put aside after 5 deliveries", static, nil, func(d *terraform.Deployment) error {
+		return d.Function.Set("google_pubsub_subscription.main", "dead_letter_policy.content.max_delivery_attempts", "5")
 	}},
-	{"2 owner", "a slice that is gone is lost at once, unasked", []edit{
-		{"functions/patrol/handler.go", "	if err != nil || len(asked) == 0 {\n", "	if err != nil || len(asked) >= 0 {\n"},
-		{"shared/incident/phase.go", "	Grace  = 35 * time.Minute\n", "	Grace  = time.Minute\n"},
+	{"grants", "every function may delete TPUs", static, nil, func(d *terraform.Deployment) error {
+		return d.Root.Set("google_project_iam_member.tpu", "role", `"roles/tpu.admin"`)
 	}},
-	{"3 admitted", "a slice that healed is deleted all the same", []edit{
-		{"shared/incident/replace.go", "	if m.mayGo(s) || s", "	if t := m.w.Incident.task(events.ActionDelete, s.Name); m.mayGo(s) || !t.Begun.IsZero() || s"},
-	}},
-	{"3 admitted", "the next one is created before the old one is gone", []edit{
-		{"shared/incident/look.go", "	case Unread, Creating, Deleting, Gone:\n", "	case Deleting:\n		m.gone(s)\n	case Unread, Creating, Gone:\n"},
-	}},
-	{"4 one", "evidence older than the progress opens", []edit{
-		{"shared/incident/maintenance.go", "	return m.from.Time.After(m.w.Progress.At)\n", "	return true\n"},
-	}},
-	{"4 one", "a life whose end was told opens again", []edit{
-		{"shared/incident/workload.go", "	return s.theirs(w) || s.Told.Same(s.Incarnation) || s", "	return s.theirs(w) || s"},
-	}},
-	{"4 one", "the end of an attempt is told as often as its line comes", []edit{
-		{"shared/incident/training.go", "r.Signal == \"\" || r.Attempt <= m.w.Crew.Exited {\n", "r.Signal == \"\" {\n"},
-		{"shared/incident/maintenance.go", "	return m.from.Time.After(m.w.Progress.At)\n", "	return true\n"},
-	}},
-	{"5 budgets", "restarts have no bound", []edit{
-		{"shared/incident/training.go", "	case m.w.Budgets.Restarts >= MaxRestarts:\n", "	case m.w.Budgets.Restarts >= 1000:\n"},
-	}},
-	{"5 budgets", "progress takes from the budgets", []edit{
-		{"shared/incident/verdict.go", "	*b = Budgets{}\n", "	*b = Budgets{Restarts: -1, Recreates: -1}\n"},
-	}},
-	{"6 progress", "any step confirms", []edit{
-		{"shared/incident/training.go", "in == nil || step <= in.Baseline || !at", "in == nil || !at"},
-	}},
-	{"6 progress", "READY is taken for training", []edit{
-		{"shared/incident/maintenance.go", "	m.enter(Resuming, m.now.Add(ResumeFor))\n	m.decided(\"wait for progress", "	if m.w.Incident != nil {\n		m.finish(Resumed, ByHealth, \"\", why, \"\")\n		return\n	}\n	m.enter(Resuming, m.now.Add(ResumeFor))\n	m.decided(\"wait for progress"},
-	}},
-	{"7 rank", "a log entry is believed without a look", []edit{
-		{"functions/recreate/handler.go", "	if s, err = h.Fleet.Read(ctx, ref); err != nil {\n", "	if s = (tpu.Slice{Ref: ref, Condition: incident.Lost, Incarnation: r.Incarnation}); err != nil {\n"},
-		{"functions/recreate/handler.go", "	if _, err = h.Fleet.Feed(ctx, w, s); err != nil {\n		return w, s, err\n	}\n", ""},
-		{"shared/incident/look.go", "	m.line(LineSeen, text, \"\")\n	m.decided(\"incident opened: \"+words(t.Cause)+\"; look", "	m.line(LineSeen, text, \"\")\n	m.lose(m.w.Slice(t.Slice), text)\n	m.decided(\"incident opened: \"+words(t.Cause)+\"; look"},
-	}},
-	{"7 rank", "what a listing does not reach is gone", []edit{
-		{"functions/patrol/handler.go", "	if list.Partial {\n		return nil // what is not listed may be there all the same\n	}\n", ""},
-	}},
-	{"8 progress", "what lives is deleted without a checkpoint", []edit{
-		{"shared/incident/replace.go", "	return (!s.leftBehind() || !s.usable().IsZero()) && m.w", "	return false && m.w"},
-	}},
-	{"8 progress", "maintenance begins though the save is torn", []edit{
-		{"shared/incident/save.go", "	if !e.Found {\n		m.unverified(e)\n		return\n	}\n	p := &m.w.Progress\n", "	if !e.Found && in.Phase == Resuming {\n		m.unverified(e)\n		return\n	}\n	p := &m.w.Progress\n"},
-	}},
-	{"8 progress", "a training hangs as soon as its lines are late", []edit{
-		{"shared/incident/hang.go", "	case early && (!runs || m.p.Unreadable != \"\"):\n", "	case false && early:\n"},
-		{"shared/incident/hang.go", "		if m.w.Slices[i].Heard.At.Before(since.Add(usual)) {\n", "		if false {\n"},
-	}},
-	{"9 brake", "no slot is taken", []edit{
-		{"shared/ledger/begin.go", "	err = a.Ledger.Take(ctx, w.Project, zone, id, limits, now)\n", "	err = nil\n"},
-	}},
-	{"9 brake", "the bound is not looked at", []edit{
-		{"shared/ledger/brake.go", "		case len(s.Taken) >= limit:\n", "		case len(s.Taken) >= limit+100:\n"},
-	}},
-	{"10 lost", "acknowledged though nothing was stored", []edit{
-		{"shared/ledger/advance.go", "	rev, err = a.Ledger.Save(ctx, w, rev)\n	if err != nil {\n		return w, false, err\n	}\n", "	rev, err = a.Ledger.Save(ctx, w, rev)\n	if err != nil {\n		return w, true, nil\n	}\n"},
-	}},
-	{"10 lost", "the look has no deadline", []edit{
-		{"shared/incident/look.go", "	m.enter(Looking, m.now.Add(LookFor))\n", "	m.enter(Looking, time.Time{})\n"},
-	}},
-	{"10 lost", "after six requests nothing is looked after", []edit{
-		{"shared/incident/maintenance.go", "	case m.w.leftAlone(s):\n		return false\n	case m.from", "	case m.w.leftAlone(s) || m.w.Epoch > 6:\n		return false\n	case m.from"},
-	}},
-	{"10 lost", "nobody is told of a training that fails for good", []edit{
-		{"shared/incident/training.go", "		if m.opens(s) && !m.left() && s.Condition", "		if false && s.Condition"},
-		{"shared/incident/training.go", "		if late || !m.opens(s) || m.left() {\n", "		if true {\n"},
-		{"shared/incident/hang.go", "	return since.After(w.Progress.Told)\n", "	return since.IsZero()\n"},
-	}},
-	{"record", "a request for a save is not recorded", []edit{
-		{"shared/incident/call.go", "		if w.Directory != \"\" {\n			all", "		if false {\n			all"},
-		{"shared/incident/call.go", "s := w.Slices[i]; s.Condition == Ready {", "s := w.Slices[i]; s.Condition == Gone {"},
-	}},
-	{"record", "what was held back is told as called", []edit{
-		{"shared/incident/call.go", "			c.Answered, c.NotMade, c.Code = m.now, true, e.Code\n", "			c.Answered = m.now\n"},
-	}},
-	{"owner's word", "a training that hangs is restarted unasked", []edit{
-		{"shared/incident/hang.go", "	case m.p.Hang != policy.HangRestart:\n", "	case false && m.p.Hang != policy.HangRestart:\n"},
-		{"shared/incident/training.go", "in.Cause == events.CauseHang && m.p.Hang", "false && m.p.Hang"},
-	}},
-	{"owner's word", "the pause is not read", []edit{
-		{"shared/ledger/begin.go", "	pause, err := a.Ledger.Pause(ctx)\n", "	var pause *incident.Pause\n"},
-	}},
-	{"owner's word", "idle slices are deleted at once", []edit{
-		{"shared/incident/discard.go", "Due: m.now.Add(m.p.DeleteAfter)}", "Due: m.now}"},
-		{"shared/incident/discard.go", "	if due := idle.Since.Add(m.p.DeleteAfter); m", "	if due := idle.Since; m"},
-	}},
-	{"owner's word", "a person's word keeps no idle slices", []edit{
-		{"shared/incident/operator.go", "	m.stirred()\n	m.w.Orders", "	m.w.Orders"},
-	}},
-	{"8 progress", "idle slices are deleted without a look at their checkpoint", []edit{
-		{"shared/incident/discard.go", "	case !m.w.Incident.Save.Verified && !m", "	case false && !m"},
-	}},
-	{"owner's word", "a policy that was tightened does not count", []edit{
-		{"shared/ledger/begin.go", "level != policy.Yes {", "level != policy.Yes && level != policy.No {"},
-		{"shared/ledger/begin.go", "	if p.Unreadable != \"\" {", "	if false {"},
+	{"grants", "who reads checkpoints may write them", static, nil, func(d *terraform.Deployment) error {
+		return d.Root.Set("google_storage_bucket_iam_member.checkpoints", "role", `"roles/storage.objectUser"`)
 	}},
 }
 
-// rare are those that it takes hostile faults to catch, over a fleet whose incidents often go ways that are rare elsewhere.
-var rare = []mutant{
-	{"2 owner", "what is ordered for an incident that cleans up is created all the same", []edit{
-		{"shared/incident/task.go", "return in.Phase == Clearing && t.Action", "return false && t.Action"},
-	}},
-	{"2 owner", "what is only stopped is deleted", []edit{
-		{"shared/incident/replace.go", "s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {\n", "s.Condition != Ready {\n"},
-		{"shared/incident/stopped.go", "	if !s.onlyStopped() || !s.Replace", "	if s.onlyStopped() || !s.Replace"},
-	}},
-	{"owner's word", "suspected abuse stops nothing", []edit{
-		{"shared/incident/look.go", "	if m.w.Incident == nil || !m.abused() {\n", "	if m.w.Incident == nil || m.w.Incident.ID != \"\" {\n"},
-	}},
-	{"4 one", "suspected abuse is told again and again", []edit{
-		{"shared/incident/workload.go", " || s.discarded() || w.barred()\n", " || s.discarded()\n"},
-	}},
-	{"4 one", "a suspicion is never taken back", []edit{
-		{"shared/incident/look.go", "(e.Abuse || e.Condition == Ready) {", "e.Abuse {"},
-	}},
-	{"4 one", "what its owner moves becomes a workload of its own", []edit{
-		{"shared/fleet/fleet.go", "	if known == nil || !livesElsewhere(w, s) {\n", "	if known == nil || known != nil {\n"},
-	}},
-	{"3 admitted", "idle slices are deleted though training runs again", []edit{
-		{"shared/incident/discard.go", "	if idle := m.w.Idle; idle != nil && m.when().After(idle.Since) {\n", "	if false {\n"},
-		{"shared/incident/discard.go", "	if m.phase() == Discarding && m.when().After(m.w.Incident.Down) {\n", "	if false {\n"},
-		{"shared/incident/discard.go", "	case heard && why != \"\":\n", "	case heard && false:\n"},
-		{"shared/incident/advance.go", "		m.keepWhatTrains()\n", ""},
-		{"shared/incident/discard.go", "	case why != \"\": // nothing", "	case false: // nothing"},
-		{"shared/incident/task.go", " || in.Kept != (Kept{}) && t", " || false && t"},
-	}},
+// neverVerified is when what was never verified is taken to have been.
+var neverVerified = time.Unix(1, 0).UTC()
+
+// progressAt puts the time of the last progress back.
+func progressAt(was incident.Workload, next *incident.Workload) {
+	if was.Progress.At.After(next.Progress.At) {
+		next.Progress.At = was.Progress.At
+	}
+}
+
+// quota takes a lack of capacity for one of quota.
+func quota(f *incident.Failure) *incident.Failure {
+	if f == nil || f.Class != incident.Stockout {
+		return f
+	}
+	other := *f
+	other.Class, other.Code = incident.Quota, ""
+	return &other
+}
+
+// unclamped follows a clock that goes before.
+func unclamped(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+	var at time.Time
+	switch e := e.(type) {
+	case incident.Interrupted:
+		at = e.Time
+	case incident.Reported:
+		at = e.Time
+	case incident.Noticed:
+		at = e.Time
+	case incident.Called:
+		at = e.Time
+	}
+	if at.After(now) {
+		now = at
+	}
+	return incident.Advance(p, w, e, now)
+}
+
+// readyTrains ends an incident with the first usable slices.
+func readyTrains(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+	next, send, changed := incident.Advance(p, w, e, now)
+	if !changed || phase(next) != incident.Resuming || phase(w) == incident.Resuming {
+		return next, send, changed
+	}
+	blind := own(next)
+	seen, directory := blind.Crew.Seen, blind.Directory
+	blind.Crew.Seen, blind.Directory, blind.Incident.Deadline, blind.Incident.Retried = time.Time{}, "", now, false
+	ended, send, _ := later(p, blind, send, incident.Ticked{}, now)
+	ended.Crew.Seen, ended.Directory = seen, directory
+	return ended, send, true
+}
+
+// savesUnseen takes a checkpoint for complete that the crew says it has written.
+func savesUnseen(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+	next, send, changed := incident.Advance(p, w, e, now)
+	r, ok := e.(incident.Reported)
+	if !ok || !changed || next.Incident == nil || r.Report.Report != events.ReportSaved {
+		return next, send, changed
+	}
+	for _, t := range next.Incident.Tasks {
+		if t.Action == events.ActionVerify {
+			return later(p, next, send, incident.Checked{Found: true, Step: r.Report.CheckpointStep, URI: r.Report.CheckpointURI, At: now}, now)
+		}
+	}
+	return next, send, changed
 }

@@ -40,6 +40,9 @@ type Faults struct {
 	// Cloud Logging: an entry comes up to 30 minutes late, never, twice, without what need not be there, or with the time
 	// of a clock that goes wrong.
 	EntryLate, EntryLost, EntryTwice, EntryBare, EntrySkewed float64
+	// Forged has somebody publish a request beside one of ours that points to the same task and asks for something else; per
+	// request.
+	Forged float64
 	// Troubles multiplies how often something happens to the fleet beside its rates.
 	Troubles float64
 	// Aimed has something happen in the middle of what is done about an incident; per phase that one enters.
@@ -53,7 +56,7 @@ var faultsNamed = map[string]Faults{
 		Crash: 0.0005, Timeout: 0.0001, Slow: 0.002, LedgerDown: 0.001, LedgerConflict: 0.001, LedgerLost: 0.0005,
 		APIRefused: 0.005, APILost: 0.002, APIAnswerLost: 0.002, APISlow: 0.005, APILate: 0.005, APIUnreachable: 0.005,
 		BucketLost: 0.002, BucketAnswerLost: 0.001, PublishFailed: 0.002, PublishAnswerLost: 0.001, Delayed: 0.005, Twice: 0.01, Again: 0.005,
-		EntryLate: 0.01, EntryLost: 0.005, EntryTwice: 0.01, EntryBare: 0.005, EntrySkewed: 0.005, Troubles: 1,
+		EntryLate: 0.01, EntryLost: 0.005, EntryTwice: 0.01, EntryBare: 0.005, EntrySkewed: 0.005, Forged: 0.005, Troubles: 1,
 	},
 	"heavy":   heavy,
 	"hostile": hostile(),
@@ -63,7 +66,7 @@ var heavy = Faults{
 	Crash: 0.005, Timeout: 0.001, Slow: 0.01, LedgerDown: 0.01, LedgerConflict: 0.01, LedgerLost: 0.005,
 	APIRefused: 0.05, APILost: 0.02, APIAnswerLost: 0.03, APISlow: 0.03, APILate: 0.05, APIUnreachable: 0.05,
 	BucketLost: 0.02, BucketAnswerLost: 0.02, PublishFailed: 0.02, PublishAnswerLost: 0.01, Delayed: 0.05, Twice: 0.05, Again: 0.03,
-	EntryLate: 0.1, EntryLost: 0.05, EntryTwice: 0.05, EntryBare: 0.03, EntrySkewed: 0.03, Troubles: 5,
+	EntryLate: 0.1, EntryLost: 0.05, EntryTwice: 0.05, EntryBare: 0.03, EntrySkewed: 0.03, Forged: 0.05, Troubles: 5,
 }
 
 // hostile has incidents themselves struck as well.
@@ -90,8 +93,8 @@ type chaos struct {
 	dice  dice
 	// limit is how many faults happen at most, count how many were drawn.
 	limit, count int
-	over         bool
-	told         []string
+	over   bool
+	told   []string
 	// current is whose call of the TPU API is under way.
 	current *instance
 	// heldUp is until when the sinks bring no log entry.

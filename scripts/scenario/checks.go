@@ -1053,7 +1053,7 @@ func (c *checks) repeats(s ledger.Step) {
 	again := s.Before
 	for _, e := range s.Evidence {
 		was := again
-		again, _, _ = incident.Advance(s.Policy, again, e, s.At)
+		again, _, _ = c.opts.Seams.decision()(s.Policy, again, e, s.At)
 		c.stepped(was, again)
 	}
 	again.Outbox, s.After.Outbox = nil, nil

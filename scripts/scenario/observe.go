@@ -312,6 +312,7 @@ func (w *world) sent(e events.Envelope, topic, id string) {
 	if w.tracker != nil {
 		w.tracker.sent(e)
 	}
+	w.forgesRequest(e, topic)
 	l := Line{
 		Time: w.clock.Now(), Kind: Sent, Function: functionOf(e.Source), EventType: e.Type, Subject: e.Subject, MessageID: id,
 		Workload: e.Subject, Incident: e.Correlation,
@@ -560,7 +561,7 @@ func (w *world) says(id string, e incident.Evidence) {
 		w.checks.words(id, e)
 	}
 	a := &ledger.Advancer{
-		Ledger: w.ledger, Now: w.clock.Now, Sleep: w.clock.Sleep, Source: "//pitstop/operator", Log: w.log,
+		Ledger: w.ledger, Now: w.clock.Now, Sleep: w.clock.Sleep, Source: "//pitstop/operator", Log: w.log, Decide: w.opts.Seams.Decide,
 		Cause:     func(context.Context) string { return approvalID },
 		Policies:  policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now),
 		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, simulated: w.opts.simulation != nil},

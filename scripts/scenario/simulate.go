@@ -38,6 +38,10 @@ type Simulation struct {
 	Lines bool
 	// Trail keeps what is done, for a comparison with another build.
 	Trail bool
+	// Seams are where the pipeline is broken on purpose; the zero value leaves it whole.
+	Seams Seams
+	// UntilBroken ends the run with the first rule that is broken: what follows from that proves nothing.
+	UntilBroken bool
 }
 
 // NoLimit has everything happen that is drawn.
@@ -147,7 +151,7 @@ func (sim Simulation) world(ctx context.Context) (*world, error) {
 	if sim.World.Start.IsZero() {
 		sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 	}
-	return newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, Trail: sim.Trail, simulation: &sim})
+	return newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, Trail: sim.Trail, Seams: sim.Seams, simulation: &sim})
 }
 
 func (w *world) simulate(ctx context.Context, sim Simulation) (*Report, error) {
@@ -208,6 +212,9 @@ func (w *world) until(ctx context.Context, end time.Time, done func() bool) erro
 			return err
 		}
 		if done() || w.checks != nil && w.checks.endless {
+			return nil
+		}
+		if sim := w.opts.simulation; sim != nil && sim.UntilBroken && len(w.checks.violations) > 0 {
 			return nil
 		}
 	}

@@ -244,17 +244,6 @@ func (t *troubles) flickers(d dice, c SliceConfig, zone string) error {
 	return t.api.Preempt(zone, c.Name)
 }
 
-// forged has somebody who may write to a log of their own write what Google's own entries say.
-func (t *troubles) forged(d dice, c SliceConfig, zone string) error {
-	for _, raw := range tputest.SystemEntries(tputest.Event{
-		Time: t.clock.Now(), Kind: tputest.Lost, Seq: d.bits(), Project: t.Project, Zone: zone, Node: c.Name, Group: c.Workers, Workers: 1,
-		Cause: events.CausePreemption,
-	}) {
-		t.logged(edited(raw, func(entry map[string]any) { entry["logName"] = "projects/" + t.Project + "/logs/training" }))
-	}
-	return nil
-}
-
 // stopped has the owner stop a slice of one worker, and start it again some hours later.
 func (t *troubles) stopped(d dice, c SliceConfig, zone string) error {
 	if len(t.api.Hosts(zone, c.Name)) != 1 || c.QueuedResource != "" {

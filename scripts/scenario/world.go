@@ -107,6 +107,8 @@ type Options struct {
 	Emulator string
 	// Trail keeps what is done, for a comparison with another build.
 	Trail bool
+	// Seams are where the pipeline is broken on purpose; the zero value leaves it whole.
+	Seams Seams
 
 	simulation *Simulation
 }
@@ -370,6 +372,7 @@ func (w *world) deploy(ctx context.Context) error {
 	w.store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())
 	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("storage", w.chaos.storage(bucket))}), option.WithoutAuthentication())}
 	log := cloudlog.New(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("logging", w.chaos.audit(w.audited.Transport()))}), option.WithoutAuthentication())
+	seams := w.opts.Seams
 	functionsLedger := w.ledger
 	open := w.open
 	if w.opts.Called != nil {
@@ -386,15 +389,17 @@ func (w *world) deploy(ctx context.Context) error {
 	}
 	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now)
 	of := func(name string) *fleet.Fleet {
-		f := &fleet.Fleet{Ledger: functionsLedger, Provider: cloud, Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
-			Ledger: functionsLedger, Policies: policies, Publisher: publisher, Now: w.clock.Now, Sleep: w.clock.Sleep,
-			Source: "//pitstop/functions/" + name, Cause: trigger.MessageID, Log: w.log,
+		kept := seams.ledger(name, functionsLedger, open)
+		f := &fleet.Fleet{Ledger: kept, Provider: seams.provider(name, cloud), Now: seams.clock(name, w.clock.Now), Log: w.log, Advancer: &ledger.Advancer{
+			Ledger: kept, Policies: seams.policies(name, policies), Publisher: publisher, Now: w.clock.Now, Sleep: w.clock.Sleep,
+			Decide: seams.Decide, Source: "//pitstop/functions/" + name, Cause: trigger.MessageID, Log: w.log,
 			Saved: func(_ context.Context, s ledger.Step) { w.saved(name, s) },
 		}}
 		f.Advancer.Fits = f.Fits
 		return f
 	}
 	us := []string{ours(w.Project)}
+	buckets, limits := seams.store(store), seams.limits(w.limits)
 	handles := map[string]func() trigger.Handle{
 		"maintenance": func() trigger.Handle {
 			return maintenance.New(maintenance.Deps{Fleet: of("maintenance"), Projects: []string{w.Project}})
@@ -403,20 +408,20 @@ func (w *world) deploy(ctx context.Context) error {
 			return logevent.New(logevent.Deps{Fleet: of("logevent"), Projects: []string{w.Project}, Ours: us})
 		},
 		"patrol": func() trigger.Handle {
-			d := patrol.Deps{Fleet: of("patrol"), Provider: cloud, Audit: log, Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.clock.Sleep}
+			d := patrol.Deps{Fleet: of("patrol"), Provider: seams.provider("patrol", cloud), Audit: seams.audit(log), Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.clock.Sleep}
 			if w.opts.Called != nil {
 				d.Canary = canary{w}
 			}
 			return patrol.New(d)
 		},
 		"checkpoint": func() trigger.Handle {
-			return checkpointfn.New(checkpointfn.Deps{Fleet: of("checkpoint"), Provider: cloud, Store: store, Limits: w.limits})
+			return checkpointfn.New(checkpointfn.Deps{Fleet: of("checkpoint"), Provider: seams.provider("checkpoint", cloud), Store: buckets, Limits: limits})
 		},
 		"recovery": func() trigger.Handle {
-			return recovery.New(recovery.Deps{Fleet: of("recovery"), Provider: cloud, Store: store})
+			return recovery.New(recovery.Deps{Fleet: of("recovery"), Provider: seams.provider("recovery", cloud), Store: buckets})
 		},
 		"recreate": func() trigger.Handle {
-			return recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: cloud, Buckets: store, Limits: w.limits})
+			return recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: seams.provider("recreate", cloud), Buckets: buckets, Limits: limits})
 		},
 		"notify": func() trigger.Handle {
 			d := notify.Deps{Ledger: functionsLedger, PerMinute: 20, Now: w.clock.Now, Log: w.log}
@@ -428,7 +433,7 @@ func (w *world) deploy(ctx context.Context) error {
 	}
 	for _, f := range functions {
 		w.make[f.entry] = func() http.Handler {
-			return &trigger.Adapter{Name: f.entry, Handle: handles[f.name](), Log: w.log, Drain: trigger.NewDrain(func() {})}
+			return seams.handler(f.name, &trigger.Adapter{Name: f.entry, Handle: handles[f.name](), Log: w.log, Drain: trigger.NewDrain(func() {})})
 		}
 		adapter := w.make[f.entry]()
 		w.idle[f.entry] = []http.Handler{adapter}

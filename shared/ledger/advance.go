@@ -41,6 +41,8 @@ type Advancer struct {
 	Policies  Policies
 	Publisher Publisher
 	Now       func() time.Time
+	// Decide takes the place of incident.Advance, where it is set: simulations break rules on purpose there.
+	Decide Decision
 	// Sleep waits between two tries.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Source names the function in what it sends; Cause is the message that a context was made for.
@@ -52,6 +54,9 @@ type Advancer struct {
 	// Saved is told of every write that took effect; nil tells nobody.
 	Saved func(ctx context.Context, s Step)
 }
+
+// Decision is what incident.Advance does.
+type Decision func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (next incident.Workload, send []events.Event, changed bool)
 
 // Step is one write of a workload's document. Advancing Before by the evidence makes After, but for its outbox.
 type Step struct {
@@ -112,6 +117,10 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 	case err != nil:
 		return w, false, err
 	}
+	decide := a.Decide
+	if decide == nil {
+		decide = incident.Advance
+	}
 	p := a.Policies.For(ctx, label)
 	now := a.Now()
 	w = before
@@ -119,11 +128,11 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 	var sent []events.Envelope
 	var taken []incident.Evidence
 	for _, e := range evidence {
-		next, send, did := incident.Advance(p, w, e, now)
+		next, send, did := decide(p, w, e, now)
 		taken = append(taken, e)
 		if did {
 			for _, f := range a.fitted(ctx, w, next, p) {
-				next, _, _ = incident.Advance(p, next, f, now)
+				next, _, _ = decide(p, next, f, now)
 				taken = append(taken, f)
 			}
 		}

@@ -245,55 +245,38 @@ func (o simulateOptions) simulations() ([]scenario.Simulation, error) {
 	if err != nil {
 		return nil, usage("--faults: %w", err)
 	}
-	var own *scenario.Scenario
+	setting := scenario.Setting{Days: o.days, Slices: o.slices, Faults: faults}
 	if o.fleet != "" {
-		s, err := ownFleet(o.fleet)
+		fleet, err := ownFleet(o.fleet)
 		if err != nil {
 			return nil, err
 		}
-		own = &s
+		setting.Fleet = &fleet
 	}
-	var file []byte
 	if o.policy != "" {
-		if file, err = os.ReadFile(o.policy); err != nil {
+		if setting.Policy, err = os.ReadFile(o.policy); err != nil {
 			return nil, usage("--policy: %w", err)
 		}
-		if _, err := policy.Parse(file); err != nil {
+		if _, err := policy.Parse(setting.Policy); err != nil {
 			return nil, usage("--policy %s: %w", o.policy, err)
 		}
 	}
-	allow, err := o.allow.switches()
-	if err != nil {
+	if setting.Allow, err = o.allow.switches(); err != nil {
 		return nil, err
 	}
-	rates, err := o.ownRates()
-	if err != nil {
+	if setting.Rates, err = o.ownRates(); err != nil {
 		return nil, err
 	}
-	traces, err := o.ownTraces()
-	if err != nil {
+	if setting.Traces, err = o.ownTraces(); err != nil {
 		return nil, err
 	}
 	var sims []scenario.Simulation
 	for seed := o.seed; seed < o.seed+o.seeds; seed++ {
-		world, policies := scenario.MixedFleet(seed)
-		if own != nil {
-			world = *own
+		sim, err := setting.Simulation(seed)
+		if err != nil {
+			return nil, usage("--trace %w", err)
 		}
-		if file != nil {
-			policies = file
-		}
-		for _, t := range traces {
-			if err := t.Fits(world); err != nil {
-				return nil, usage("--trace %w", err)
-			}
-		}
-		if o.slices > 0 {
-			world = scenario.Few(world, seed, o.slices)
-		}
-		sims = append(sims, scenario.Simulation{
-			Seed: seed, Days: o.days, World: world, Policy: policies, Allow: allow, Faults: faults, Rates: rates, Traces: traces, Limit: scenario.NoLimit,
-		})
+		sims = append(sims, sim)
 	}
 	return sims, nil
 }

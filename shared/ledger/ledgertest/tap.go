@@ -4,6 +4,7 @@ package ledgertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -15,9 +16,13 @@ import (
 	"pitstop.internal/shared/ledger"
 )
 
+// ErrUnwritten says of a write that its writer takes it for done, and that the store never sees it.
+var ErrUnwritten = errors.New("not written")
+
 // Tap lets every call of a store pass, or does not. Its fields are set before or between calls.
 type Tap struct {
-	// Before returns why a call fails before the store sees it; nil lets all of them pass.
+	// Before returns why a call fails before the store sees it; nil lets all of them pass. A write for which it returns
+	// ErrUnwritten succeeds, as far as its writer can tell.
 	Before func(ctx context.Context, c Call) error
 	// After returns what becomes of a call that the store has answered; nil leaves the answers as they are.
 	After func(ctx context.Context, c Call, err error) error
@@ -109,10 +114,13 @@ func (c *tapped) run(ctx context.Context, a *driver.Action) error {
 	}
 	call := Call{Collection: c.name, Write: a.Kind != driver.Get, Doc: doc}
 	call.About, _ = doc["ID"].(string)
-	if err := c.tap.before(ctx, call); err != nil {
+	err := c.tap.before(ctx, call)
+	switch {
+	case call.Write && errors.Is(err, ErrUnwritten):
+		return nil
+	case err != nil:
 		return err
 	}
-	var err error
 	switch a.Kind {
 	case driver.Get:
 		err = c.inner.Get(ctx, doc)

@@ -1,0 +1,296 @@
+package terraform
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Deployment is the module of a deployment, and the one that it makes each function with.
+type Deployment struct {
+	Root, Function *Module
+
+	table []row
+}
+
+// row is a permission of an account; scripts/deployment writes them.
+type row struct {
+	Account    string   `json:"account"`
+	Permission string   `json:"permission"`
+	On         string   `json:"on"`
+	Role       string   `json:"role"`
+	Switches   []string `json:"switches"`
+}
+
+// Parse reads a deployment.
+func Parse(dir string) (*Deployment, error) {
+	root, err := ParseModule(dir)
+	if err != nil {
+		return nil, err
+	}
+	function, err := ParseModule(filepath.Join(dir, "modules", "function"))
+	if err != nil {
+		return nil, err
+	}
+	d := &Deployment{Root: root, Function: function}
+	data, err := os.ReadFile(filepath.Join(dir, "permissions.json"))
+	if err != nil {
+		return nil, err
+	}
+	return d, json.Unmarshal(data, &d.table)
+}
+
+// Faults are what of the deployment is not as it has to be: how messages are delivered and put aside, and who may do what.
+func (d *Deployment) Faults() []string {
+	return slices.Concat(d.deliveries(), d.letters(), d.grants())
+}
+
+// delivers is how the module of a function delivers: to the topic that the function reacts to, pushed to its own address by its
+// invoker, and what it cannot handle to a topic that is kept by a subscription too, which takes both grants of Pub/Sub's agent.
+var delivers = map[string]map[string]string{
+	"google_pubsub_subscription.main": {
+		"topic": "var.topic", "push_config.push_endpoint": `"${local.uri}/${local.topic_name}"`,
+		"push_config.oidc_token.service_account_email": "google_service_account.invoker.email", "push_config.oidc_token.audience": "local.uri",
+		"dead_letter_policy.for_each": "google_pubsub_topic.dead_letter[*].id", "dead_letter_policy.content.dead_letter_topic": "dead_letter_policy.value",
+		"dead_letter_policy.content.max_delivery_attempts": "20", "retry_policy.minimum_backoff": `"10s"`, "retry_policy.maximum_backoff": `"600s"`,
+	},
+	"google_pubsub_topic.dead_letter": {"count": "var.dead_letter ? 1 : 0"},
+	"google_pubsub_subscription.dead_letter": {
+		"count": "var.dead_letter ? 1 : 0", "topic": "google_pubsub_topic.dead_letter[0].id", "message_retention_duration": "local.week",
+	},
+	"google_pubsub_topic_iam_member.agent_dead_letters": {
+		"count": "var.dead_letter ? 1 : 0", "topic": "google_pubsub_topic.dead_letter[0].id", "role": `"roles/pubsub.publisher"`, "member": "local.pubsub_agent",
+	},
+	"google_pubsub_subscription_iam_member.agent_acknowledges": {
+		"count": "var.dead_letter ? 1 : 0", "subscription": "google_pubsub_subscription.main.name", "role": `"roles/pubsub.subscriber"`, "member": "local.pubsub_agent",
+	},
+	"google_cloudfunctions2_function.main": {
+		"service_config.service_account_email": "google_service_account.runtime.email", "build_config.entry_point": "var.entry_point",
+		"service_config.environment_variables": "merge(var.environment, var.publishes_to)",
+		"depends_on":                           "[google_secret_manager_secret_iam_member.reader]",
+	},
+	"google_pubsub_topic_iam_member.publisher":       {"for_each": "var.publishes_to", "topic": "each.value", "member": "google_service_account.runtime.member"},
+	"google_secret_manager_secret_iam_member.reader": {"for_each": "var.secrets", "role": `"roles/secretmanager.secretAccessor"`, "member": "google_service_account.runtime.member"},
+}
+
+func (d *Deployment) deliveries() (faults []string) {
+	for address, attributes := range delivers {
+		b := d.Function.Resources[address]
+		if b == nil {
+			faults = append(faults, "the module of a function makes no "+address)
+			continue
+		}
+		for path, want := range attributes {
+			if got := d.Function.Written(b, path); got != want {
+				faults = append(faults, fmt.Sprintf("%s has %s = %s, want %s", address, path, got, want))
+			}
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// letters looks which functions keep what they cannot handle: all but patrol, whose next tick makes good for the last.
+func (d *Deployment) letters() (faults []string) {
+	instances, b, err := d.under(nil).made("module.function")
+	if err != nil {
+		return []string{"module.function: " + err.Error()}
+	}
+	for _, s := range instances {
+		name := s.given["each"].GetAttr("key").AsString()
+		kept := cty.True // as the module has it
+		if a := b.Body.Attributes["dead_letter"]; a != nil {
+			if kept, err = s.value(a.Expr); err != nil {
+				return []string{"module.function." + name + ": " + err.Error()}
+			}
+		}
+		if kept.True() != (name != "patrol") {
+			faults = append(faults, fmt.Sprintf("module.function: the dead letters of %s are kept: %v", name, kept.True()))
+		}
+	}
+	return faults
+}
+
+// places are where grants are made on each of the things that permissions are on.
+var places = map[string][]string{
+	"watched projects":       {"google_project_iam_member.tpu", "google_project_iam_member.logs"},
+	"checkpoint_buckets":     {"google_storage_bucket_iam_member.checkpoints", "google_storage_bucket_iam_member.locations"},
+	"tpu_service_accounts":   {"google_service_account_iam_member.acts_as"},
+	"shared_vpc_subnetworks": {"google_compute_subnetwork_iam_member.shared_vpc"},
+	"the ledger":             {"google_project_iam_member.ledger"},
+}
+
+// covers are the roles that hold all of another one.
+var covers = map[string]string{"roles/tpu.admin": "roles/tpu.viewer", "roles/storage.objectUser": "roles/storage.objectViewer"}
+
+// grants compares who is granted what with the table of permissions, whatever is allowed: nothing, one switch, or all of them.
+func (d *Deployment) grants() (faults []string) {
+	allowed := [][]string{nil}
+	var all []string
+	for _, r := range d.table {
+		for _, s := range r.Switches {
+			if !slices.Contains(all, s) {
+				all, allowed = append(all, s), append(allowed, []string{s})
+			}
+		}
+	}
+	for _, allow := range append(allowed, all) {
+		s := d.under(allow)
+		for on, addresses := range places {
+			want, got := d.wanted(on, allow), []string(nil)
+			for _, address := range addresses {
+				granted, err := granted(s, address)
+				if err != nil {
+					return []string{address + ": " + err.Error()}
+				}
+				got = append(got, granted...)
+			}
+			slices.Sort(got)
+			for _, g := range got {
+				if !slices.Contains(want, g) {
+					faults = append(faults, fmt.Sprintf("%s on %s, with %q allowed, and no call needs it", g, on, allow))
+				}
+			}
+			for _, w := range want {
+				if !slices.Contains(got, w) {
+					faults = append(faults, fmt.Sprintf("%s is missing on %s, with %q allowed", w, on, allow))
+				}
+			}
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// wanted are the roles that accounts need on something.
+func (d *Deployment) wanted(on string, allow []string) (roles []string) {
+	for _, r := range d.table {
+		holds := len(r.Switches) == 0 || slices.ContainsFunc(r.Switches, func(s string) bool { return slices.Contains(allow, s) })
+		if grant := r.Account + " has " + r.Role; holds && r.On == on && !slices.Contains(roles, grant) {
+			roles = append(roles, grant)
+		}
+	}
+	for more, less := range covers {
+		for _, grant := range slices.Clone(roles) {
+			if account, role, _ := strings.Cut(grant, " has "); role == more {
+				roles = slices.DeleteFunc(roles, func(g string) bool { return g == account+" has "+less })
+			}
+		}
+	}
+	slices.Sort(roles)
+	return roles
+}
+
+// granted are the roles that a resource grants, each with its account.
+func granted(s scope, address string) (roles []string, err error) {
+	instances, b, err := s.made(address)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range instances {
+		var said [2]string
+		for i, name := range []string{"member", "role"} {
+			a := b.Body.Attributes[name]
+			if a == nil {
+				return nil, fmt.Errorf("it has no %s", name)
+			}
+			v, err := s.value(a.Expr)
+			if err != nil {
+				return nil, err
+			}
+			said[i] = v.AsString()
+		}
+		if grant := said[0] + " has " + said[1]; !slices.Contains(roles, grant) {
+			roles = append(roles, grant)
+		}
+	}
+	return roles, nil
+}
+
+// under is a deployment that has one of everything, and tells people.
+func (d *Deployment) under(allow []string) scope {
+	set := func(all ...string) cty.Value {
+		if len(all) == 0 {
+			return cty.SetValEmpty(cty.String)
+		}
+		var values []cty.Value
+		for _, s := range all {
+			values = append(values, cty.StringVal(s))
+		}
+		return cty.SetVal(values)
+	}
+	empty := cty.StringVal("")
+	s := scope{Module: d.Root, known: map[string]cty.Value{}, given: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{
+		"allow": set(allow...), "project_id": cty.StringVal("pitstop"), "prefix": empty, "policy_uri": empty, "tpu_roles": cty.StringVal("predefined"),
+		"watched_projects": set("watched"), "checkpoint_buckets": set("bucket"), "tpu_service_accounts": set("trainer"), "shared_vpc_subnetworks": set("subnetwork"),
+		"notify": cty.ObjectVal(map[string]cty.Value{
+			"slack_token_secret": cty.StringVal("projects/pitstop/secrets/slack"), "slack_webhook_secret": empty, "chat_webhook_secret": empty, "webhook_secret": empty,
+		}),
+	}), "google_project_iam_custom_role": cty.DynamicVal}}
+	accounts := map[string]cty.Value{}
+	if functions, err := s.local("functions"); err == nil { // else whatever needs them says so
+		for name := range functions.AsValueMap() {
+			accounts[name] = cty.ObjectVal(map[string]cty.Value{"member": cty.StringVal(name)})
+		}
+	}
+	return s.with("module", cty.ObjectVal(map[string]cty.Value{"function": cty.ObjectVal(accounts)}))
+}
+
+// Set writes an attribute of a block anew: a mutant of the deployment.
+func (m *Module) Set(address, path, expression string) error {
+	b := m.Resources[address]
+	if b == nil {
+		return fmt.Errorf("there is no %s", address)
+	}
+	body := b.Body
+	steps := strings.Split(path, ".")
+	for _, step := range steps[:len(steps)-1] {
+		i := slices.IndexFunc(body.Blocks, func(b *hclsyntax.Block) bool {
+			return b.Type == step || b.Type == "dynamic" && b.Labels[0] == step
+		})
+		if i < 0 {
+			return fmt.Errorf("%s has no block %s", address, step)
+		}
+		body = body.Blocks[i].Body
+	}
+	name := steps[len(steps)-1]
+	a := body.Attributes[name]
+	if a == nil {
+		return fmt.Errorf("%s has no %s", address, path)
+	}
+	file := address + "." + path
+	e, diags := hclsyntax.ParseExpression([]byte(expression), file, hcl.InitialPos)
+	if diags.HasErrors() {
+		return diags
+	}
+	m.sources[file] = []byte(expression)
+	a.Expr = e
+	return nil
+}
+
+// Remove takes a resource away, or a block inside it.
+func (m *Module) Remove(address, block string) error {
+	b := m.Resources[address]
+	if b == nil {
+		return fmt.Errorf("there is no %s", address)
+	}
+	if block == "" {
+		delete(m.Resources, address)
+		return nil
+	}
+	before := len(b.Body.Blocks)
+	b.Body.Blocks = slices.DeleteFunc(b.Body.Blocks, func(b *hclsyntax.Block) bool {
+		return b.Type == block || b.Type == "dynamic" && b.Labels[0] == block
+	})
+	if len(b.Body.Blocks) == before {
+		return fmt.Errorf("%s has no block %s", address, block)
+	}
+	return nil
+}

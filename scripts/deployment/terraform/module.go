@@ -1,0 +1,105 @@
+// Package terraform reads a Terraform module as it is written, without Terraform, and holds what the deployment grants and
+// delivers against what it is to be.
+package terraform
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclparse"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Module is a Terraform module as it is written.
+type Module struct {
+	dir                string
+	Variables, Outputs []Declared
+	Locals             map[string]hclsyntax.Expression
+	// Resources are those that are made, by type.name, and the modules that are called, by module.name.
+	Resources map[string]*hclsyntax.Block
+	// sources are the files that they are written in.
+	sources map[string][]byte
+}
+
+// Written is an attribute of a block as it is written, by its path through the blocks inside; nothing where there is none.
+func (m *Module) Written(b *hclsyntax.Block, path string) string {
+	block, rest, inside := strings.Cut(path, ".")
+	if !inside {
+		if a := b.Body.Attributes[path]; a != nil {
+			r := a.Expr.Range()
+			return string(r.SliceBytes(m.sources[r.Filename]))
+		}
+		return ""
+	}
+	for _, inner := range b.Body.Blocks {
+		if inner.Type == block || inner.Type == "dynamic" && inner.Labels[0] == block {
+			return m.Written(inner, rest)
+		}
+	}
+	return ""
+}
+
+// Declared is a variable or an output.
+type Declared struct {
+	Name, Kind, Description string
+	// Preset is how the default is written; nothing where a value has to be given.
+	Preset string
+}
+
+// ParseModule reads a module.
+func ParseModule(dir string) (*Module, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.tf"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("%s holds no configuration: %w", dir, err)
+	}
+	m := &Module{dir: dir, Locals: map[string]hclsyntax.Expression{}, Resources: map[string]*hclsyntax.Block{}, sources: map[string][]byte{}}
+	p := hclparse.NewParser()
+	for _, name := range files {
+		f, diags := p.ParseHCLFile(name)
+		if diags.HasErrors() {
+			return nil, diags
+		}
+		body, ok := f.Body.(*hclsyntax.Body)
+		if !ok {
+			return nil, fmt.Errorf("%s is not in HCL's own syntax", name)
+		}
+		m.sources[name] = f.Bytes
+		for _, b := range body.Blocks {
+			m.add(b)
+		}
+	}
+	byName := func(a, b Declared) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(m.Variables, byName)
+	slices.SortFunc(m.Outputs, byName)
+	return m, nil
+}
+
+func (m *Module) add(b *hclsyntax.Block) {
+	d := func() Declared {
+		return Declared{
+			Name: b.Labels[0], Kind: m.Written(b, "type"), Preset: m.Written(b, "default"), Description: strings.Trim(m.Written(b, "description"), `"`),
+		}
+	}
+	switch b.Type {
+	case "variable":
+		m.Variables = append(m.Variables, d())
+	case "output":
+		m.Outputs = append(m.Outputs, d())
+	case "locals":
+		for name, a := range b.Body.Attributes {
+			m.Locals[name] = a.Expr
+		}
+	case "resource":
+		m.Resources[strings.Join(b.Labels, ".")] = b
+	case "module":
+		m.Resources["module."+b.Labels[0]] = b
+	}
+}
+
+// Local evaluates a local value, and those that it is made of, with nothing of what only a deployment knows.
+func (m *Module) Local(name string) (cty.Value, error) {
+	return scope{Module: m, known: map[string]cty.Value{}}.local(name)
+}

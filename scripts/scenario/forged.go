@@ -1,0 +1,66 @@
+package scenario
+
+import (
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/publish"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// forged has somebody who may write to a log write what is not so: what Google's own entries say, or that the training of a
+// slice has ended.
+func (t *troubles) forged(d dice, c SliceConfig, zone string) error {
+	state, crew := t.trainings[c.Name].State()
+	line := events.CrewReport{
+		Schema: events.Schema, Project: t.Project, Zone: zone, Node: c.Name, Attempt: max(1, state.Attempt), Step: state.Step,
+	}
+	seq := d.bits()
+	switch kind := seq % 4; {
+	case crew && kind == 0:
+		line.Report, line.Reason = events.ReportFinished, "exit 0"
+		t.logged(tputest.CrewEntry(line, t.clock.Now(), int(seq>>32)))
+	case crew && kind == 1:
+		line.Report, line.Reason = events.ReportGaveUp, "no restart is left"
+		t.logged(tputest.CrewEntry(line, t.clock.Now(), int(seq>>32)))
+	default:
+		for _, raw := range tputest.SystemEntries(tputest.Event{
+			Time: t.clock.Now(), Kind: tputest.Lost, Seq: seq, Project: t.Project, Zone: zone, Node: c.Name, Group: c.Workers, Workers: 1,
+			Cause: events.CausePreemption,
+		}) {
+			t.logged(edited(raw, func(entry map[string]any) { entry["logName"] = "projects/" + t.Project + "/logs/training" }))
+		}
+	}
+	return nil
+}
+
+// forgesRequest has somebody who may publish on a topic point to the task of a request that was just sent, in a body that asks
+// for something else. Theirs arrives first as often as not.
+func (w *world) forgesRequest(e events.Envelope, topic string) {
+	if w.chaos == nil || !events.IsRequest(e.Type) {
+		return
+	}
+	d := w.chaos.dice.of("forged request", e.ID)
+	if !w.chaos.happens(d, w.chaos.Forged, "a forged %s beside the one that was sent", e.Type) {
+		return
+	}
+	zones := w.zones()
+	other := zones[d.of("zone").intN(len(zones))]
+	e.ID = events.ID(e.ID, "forged")
+	e.Data = edited(e.Data, func(body map[string]any) {
+		replace := func(key string, with any) {
+			if _, there := body[key]; there {
+				body[key] = with
+			}
+		}
+		replace("zone", other)
+		replace("spec", strings.Repeat("0", 64))
+		replace("training_attempt", 1000)
+		replace("directory", "gs://checkpoints/somebody-else")
+		replace("incarnation", map[string]any{"zone": other, "id": "1", "created": w.clock.Now().UTC().Format(time.RFC3339)})
+		body["expires"] = w.clock.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+		body["reason"] = "forged"
+	})
+	w.publish(topic, e.Data, publish.Attributes(e))
+}
