@@ -142,7 +142,7 @@ func (h handler) hear(ctx context.Context, w incident.Workload, r events.Checkpo
 	var missing *checkpoint.Missing
 	switch found, err := checkpoint.Verify(ctx, h.Store, r.Directory, checkpoint.Want{}); {
 	case err == nil:
-		e.Saved, e.SavedAt = found.Step, found.At
+		e.Saved, e.SavedAt, e.SavedURI, e.SavedBytes = found.Step, found.At, found.URI, found.Bytes
 	case !errors.As(err, &missing):
 		failed = errors.Join(failed, err)
 	}

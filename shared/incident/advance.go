@@ -346,6 +346,9 @@ func (m *machine) reattribute(c events.Cause, text string) {
 	if m.w.Closed == nil || specific(c) <= specific(m.w.Closed.Cause) {
 		return
 	}
+	if first := m.w.Closed.Troubles[0].At; m.when().Before(first.Add(-Linger)) {
+		return // it explains something before that: an entry may be delivered again hours later
+	}
 	in := *m.w.Closed
 	in.Timeline = slices.Clip(in.Timeline)
 	was := in.Cause

@@ -106,6 +106,38 @@ func (m *machine) cleared(s *Slice) {
 	m.close()
 }
 
+// keepsWhatCame goes on with an incident that had given up only because capacity did not come in time: it has come, whole and usable,
+// before anybody began to delete it. It reports whether that is so.
+func (m *machine) keepsWhatCame() bool {
+	in := m.w.Incident
+	if in.Clearing != Escalated || in.Code != CodeGaveUp || m.abused() || !m.allReady() {
+		return false
+	}
+	var kept []string
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if !s.leftBehind() {
+			continue
+		}
+		if s.IsReleased() || in.task(events.ActionDelete, s.Name) != nil && m.mayGo(s) {
+			return false
+		}
+		kept = append(kept, s.Name)
+	}
+	if kept == nil {
+		return false // somebody else's has the name
+	}
+	in = m.inc()
+	in.Clearing, in.Outcome, in.Code, in.Reason, in.Advice, in.Tasks = "", "", "", "", "", nil
+	for _, name := range kept {
+		m.slice(name).Replace = false
+	}
+	m.decided("keep "+strings.Join(kept, ", "), "the capacity that was given up has come before it was given back")
+	m.capacityFound()
+	m.admit()
+	return true
+}
+
 // failedClearing handles a call that failed during the clean-up: a create that failed is what was hoped for.
 func (m *machine) failedClearing(t *Task, f Failure) {
 	if t.Action == events.ActionCreate {

@@ -196,7 +196,7 @@ func (m *machine) watchCode() Code {
 	if m.p.Unreadable != "" {
 		return CodePolicyUnreadable
 	}
-	if m.w.Incident.Cause == events.CauseHang && !m.watchOnly() {
+	if m.w.Incident.Troubles[0].Cause == events.CauseHang && !m.watchOnly() {
 		return CodeHangReport
 	}
 	return CodeWatchOnly

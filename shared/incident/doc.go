@@ -41,7 +41,8 @@
 //	approving    watching     Read
 //	approving    window       Approved Noticed Read
 //	approving    withdrawn    Noticed
-//	clearing     escalated    Ended Forbidden Read Ticked
+//	clearing     admitting    Ticked
+//	clearing     escalated    Beat Ended Forbidden Read Reported Ticked
 //	clearing     observed     Beat Ended Read Reported Ticked
 //	clearing     released     Ended Read Ticked
 //	creating     admitting    Read

@@ -249,9 +249,12 @@ type VerdictRead struct {
 	// Verdict is nil where the crew left none that the lease confirms; Text says what was there instead.
 	Verdict *events.CrewVerdict
 	Text    string
-	// Saved is the step of the newest complete checkpoint and SavedAt when it was complete; a zero time means that none was found.
-	Saved   int64
-	SavedAt time.Time
+	// Saved is the step of the newest complete checkpoint, SavedAt when it was complete, SavedURI where it is and SavedBytes what it
+	// holds at least; a zero time means that none was found.
+	Saved      int64
+	SavedAt    time.Time
+	SavedURI   string
+	SavedBytes int64
 	// Failure says why the directory could not be read.
 	Failure *Failure
 }

@@ -279,8 +279,10 @@ func TestWhatWasUsableMayHaveSomethingToLose(t *testing.T) {
 	r.learn("llama-8b", "read gone")
 	r.learn("", "intend create 0", "accepted create 0")
 	r.learn("llama-8b", "read ours", "read unhealthy")
-	asked := r.until("llama-8b", incident.Unhealthy, 5*time.Hour)
-	if asked != "" || r.w.Incident != nil {
+	if asked := r.until("llama-8b", incident.Unhealthy, 5*time.Hour); asked != "hear" {
+		t.Errorf("nothing is known to be saved, and asked for is %q", asked)
+	}
+	if asked := r.until("llama-8b", incident.Unhealthy, time.Hour); asked != "" || r.w.Incident != nil {
 		t.Errorf("nothing is saved, and asked for is %q: %s", asked, tale(r.w))
 	}
 }
@@ -325,7 +327,10 @@ func TestAnotherDirectoryIsAnotherTraining(t *testing.T) {
 
 	r = begin()
 	r.learn("llama-8b", "read unhealthy")
-	if asked := r.until("llama-8b", incident.Unhealthy, 6*time.Hour); asked != "" || r.w.Incident != nil {
+	if asked := r.until("llama-8b", incident.Unhealthy, 6*time.Hour); asked != "hear" {
+		t.Errorf("nothing of it is known to be saved, and asked for is %q", asked)
+	}
+	if asked := r.until("llama-8b", incident.Unhealthy, time.Hour); asked != "" || r.w.Incident != nil {
 		t.Errorf("nothing of it is saved, and asked for is %q", asked)
 	}
 }

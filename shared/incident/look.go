@@ -594,8 +594,8 @@ func (m *machine) isUnusable(s *Slice, was Condition) {
 	if in == nil {
 		return // if it stays so, the clock opens an incident
 	}
-	if m.standsStopped(s) {
-		return
+	if m.standsStopped(s) || in.Phase == Looking && s.Replace && !in.HearBy.IsZero() {
+		return // what follows waits for the crew's verdict, where it does
 	}
 	switch in.Phase {
 	case Saving, Maintaining, Window, Approving:

@@ -25,6 +25,9 @@ func TestLateWordExplainsAnIncidentThatItsOwnerEnded(t *testing.T) {
 	if !changed || after.Incident != nil || after.Closed.Cause != events.CauseHostError || after.Closed.Revision != 2 || len(out) != 1 {
 		t.Errorf("late word of the loss: changed %v, incident %v, closed for %s, revision %d, %d events", changed, after.Incident != nil, after.Closed.Cause, after.Closed.Revision, len(out))
 	}
+	if after, _, _ := incident.Advance(policies["everything"], n.w, said(n.w.Closed.Opened.Add(-2*time.Hour)), n.now.Add(10*time.Minute)); after.Closed.Cause != events.CauseUnknown {
+		t.Errorf("word of what happened two hours before is taken for the cause: %s", after.Closed.Cause)
+	}
 	if after, _, changed := incident.Advance(policies["everything"], n.w, said(n.w.Closed.Closed.Add(time.Minute)), n.now.Add(10*time.Minute)); changed {
 		t.Errorf("word of what came after its owner had deleted it changes the document: %s, %s", phaseOf(after), after.Closed.Cause)
 	}
@@ -44,5 +47,41 @@ func TestAReadingFromBeforeItsFailureShowsOurOwnCreation(t *testing.T) {
 	}
 	if s := full.w.Slices[0]; s.Made != full.w.Incident.ID || s.Unused {
 		t.Errorf("what was read is made by %q, unused %v; it is ours", s.Made, s.Unused)
+	}
+}
+
+// TestCapacityThatComesAfterAllIsKept: the policy has given up, and the queued resource brings the slice before anybody begins to delete it.
+func TestCapacityThatComesAfterAllIsKept(t *testing.T) {
+	p := policies["everything"]
+	p.GiveUpAfter = time.Hour
+	const waits = "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, done create 0"
+	for name, c := range map[string]struct {
+		begun bool
+		want  string
+	}{
+		"nobody has begun to delete it": {false, "admitting"},
+		"its deletion was called":       {true, "clearing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := at(t, p, true, waits, inQueue)
+			n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ours made"], n.now)
+			n.w.Incident.WaitingSince = n.now // the queued resource was read as waiting before
+			for end := n.now.Add(3 * time.Hour); n.now.Before(end) && phaseOf(n.w) != "clearing"; n.now = n.now.Add(time.Minute) {
+				n.w, _, _ = tick(p, n.w, n.now)
+			}
+			if phaseOf(n.w) != "clearing" || n.w.Incident.Code != incident.CodeGaveUp {
+				t.Fatalf("it stands at %s", phaseOf(n.w))
+			}
+			if c.begun {
+				n = do(t, p, n)
+			}
+			n.now = n.now.Add(time.Minute)
+			ready := evidence(n.w, n.now)["read ready"]
+			n.w, _, _ = incident.Advance(p, n.w, ready, n.now)
+			n.w, _, _ = tick(p, n.w, n.now)
+			if got := phaseOf(n.w); got != c.want {
+				t.Errorf("it stands at %s, want %s", got, c.want)
+			}
+		})
 	}
 }

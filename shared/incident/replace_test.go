@@ -38,7 +38,9 @@ func TestAMultisliceIsNotReplacedByHalves(t *testing.T) {
 		}, whole...), ""},
 		"one is preempted, and the other lives, and nothing is saved": {false, func(w *incident.Workload) { w.Progress.VerifiedAt = time.Time{} }, [][2]string{
 			{"a read lost", "looking"},
-			{"b read ready", "escalated"},
+			{"b read ready", "looking: hear"}, // a look at what is saved comes first
+			{"later", "looking"},
+			{"tick", "escalated"},
 		}, "b still exists (READY) and no checkpoint of its training has been verified"},
 		"one is preempted, and the other goes with it, and nothing is saved": {false, func(w *incident.Workload) { w.Progress.VerifiedAt = time.Time{} }, [][2]string{
 			{"a read lost", "looking"},

@@ -129,14 +129,7 @@ func (m *machine) checked(e Checked) {
 		m.unverified(e)
 		return
 	}
-	p := &m.w.Progress
-	if e.Step > p.Verified || p.VerifiedAt.IsZero() {
-		p.Verified, p.VerifiedAt, p.VerifiedURI, p.VerifiedBytes = e.Step, e.At, e.URI, e.Bytes
-	}
-	if e.Step > p.CheckpointStep {
-		p.CheckpointStep, p.CheckpointAt = e.Step, e.At
-	}
-	m.proven(e.Step, e.At)
+	m.saves(e.Step, e.At, e.URI, e.Bytes)
 	m.line(LineCame, m.found(e), e.URI)
 	m.drop(events.ActionVerify, "")
 	switch in.Phase {
@@ -162,6 +155,18 @@ func (m *machine) checked(e Checked) {
 	case Resuming:
 		m.resumed(ByCheckpoint, "checkpoint "+events.Number(e.Step)+" is newer than the trouble")
 	}
+}
+
+// saves notes a checkpoint that was looked at and found complete.
+func (m *machine) saves(step int64, at time.Time, uri string, bytes int64) {
+	p := &m.w.Progress
+	if step > p.Verified || p.VerifiedAt.IsZero() {
+		p.Verified, p.VerifiedAt, p.VerifiedURI, p.VerifiedBytes, m.changed = step, at, uri, bytes, true
+	}
+	if step > p.CheckpointStep {
+		p.CheckpointStep, p.CheckpointAt, m.changed = step, at, true
+	}
+	m.proven(step, at)
 }
 
 // unverified looks again, as long as there is time.

@@ -123,7 +123,7 @@ func (m *machine) verdictRead(e VerdictRead) {
 		return
 	}
 	if !e.SavedAt.IsZero() {
-		m.proven(e.Saved, e.SavedAt)
+		m.saves(e.Saved, e.SavedAt, e.SavedURI, e.SavedBytes)
 	}
 	waits := !m.w.Incident.HearBy.IsZero()
 	if e.Verdict == nil && (e.Failure != nil || !waits) && t.Failures < MaxFailures {

@@ -2,6 +2,7 @@ package incident_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -449,5 +450,53 @@ func TestWithoutADirectoryPatrolReadsForAWhile(t *testing.T) {
 	}
 	if asked := r.learn("llama-8b", "read lost"); asked != "delete llama-8b" {
 		t.Errorf("lost, asked for is %q", asked)
+	}
+}
+
+// TestWhatIsSavedIsLookedForBeforeALivingSliceIsLeftToAPerson: nobody has ever asked for a save, and the checkpoints are there all the same.
+func TestWhatIsSavedIsLookedForBeforeALivingSliceIsLeftToAPerson(t *testing.T) {
+	unsaved := func(w *incident.Workload) {
+		w.Progress.Verified, w.Progress.VerifiedAt, w.Progress.VerifiedURI = 0, time.Time{}, ""
+	}
+	for name, c := range map[string]struct {
+		saved time.Time
+		want  string
+	}{
+		"a checkpoint is complete": {start.Add(-time.Hour), "deleting"},
+		"there is none":            {time.Time{}, "unverified"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := at(t, policies["everything"], true, "host error, read unhealthy, later", unsaved)
+			n.w, _, _ = tick(policies["everything"], n.w, n.now)
+			if n.w.Incident == nil {
+				t.Fatalf("it ended %s: %s", n.w.Closed.Outcome, n.w.Closed.Reason)
+			}
+			i := slices.IndexFunc(n.w.Incident.Tasks, func(task incident.Task) bool { return task.Action == events.ActionHear })
+			if i < 0 {
+				t.Fatalf("it stands at %s, and nobody is asked what is saved", phaseOf(n.w))
+			}
+			task := n.w.Incident.Tasks[i]
+			e := incident.VerdictRead{
+				Origin: incident.Origin{Time: n.now, Rank: events.RankReading}, Text: "attempt 1 has none",
+				Request: events.Request{Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt},
+				Saved:   47_000, SavedAt: c.saved, SavedURI: "gs://checkpoints/llama/47000", SavedBytes: 12,
+			}
+			for range incident.MaxFailures + 1 {
+				n.now = n.now.Add(time.Minute)
+				n.w, _, _ = incident.Advance(policies["everything"], n.w, e, n.now)
+			}
+			n.now = n.now.Add(incident.HearFor)
+			n.w, _, _ = tick(policies["everything"], n.w, n.now)
+			got := phaseOf(n.w)
+			if n.w.Incident == nil {
+				got = string(n.w.Closed.Code)
+			}
+			if got != c.want {
+				t.Errorf("it stands at %s, want %s", got, c.want)
+			}
+			if p := n.w.Progress; !c.saved.IsZero() && (p.Verified != 47_000 || !p.VerifiedAt.Equal(c.saved) || p.VerifiedURI == "") {
+				t.Errorf("what is verified is %+v", p)
+			}
+		})
 	}
 }
