@@ -150,8 +150,7 @@ func (c *checks) waits(name, zone string) {
 	}
 	of := q.Tpu.NodeSpec[0].Node.Labels[events.LabelIncident]
 	id := c.workload(c.held(name)[0])
-	doc, _, err := c.ledger.Workload(context.Background(), id)
-	if of == "" || err != nil || doc.Incident != nil && doc.Incident.ID == of {
+	if r := c.record(id); of == "" || r.open == of && r.open != r.done {
 		return
 	}
 	if c.record(id).byHand {

@@ -29,6 +29,8 @@ func (c *checks) rightCauses(workload string) {
 		}
 		switch {
 		case struck[in.Cause], left[in.Cause], in.Cause == events.CauseHang:
+		case in.Cause == events.CauseCrash && r.forged(from, in.Closed):
+			// Nothing but the line of somebody who may write to a log says so, and what is looked at has no other cause.
 		case c.did(workload, in.Opened.Add(-time.Second), func(d deed) bool { return d.kind == saidRetry && !d.at.After(in.Opened) }):
 			// A person opened it, for what an earlier one had told.
 		case in.Cause == events.CauseUnknown || in.Cause == events.CauseGuest:
@@ -41,6 +43,11 @@ func (c *checks) rightCauses(workload string) {
 		left[in.Cause] = left[in.Cause] || in.Outcome == incident.Escalated // what it has left idle is deleted for the same cause
 		before = in.Closed
 	}
+}
+
+// forged reports whether somebody wrote what is not so between two moments.
+func (r *record) forged(from, to time.Time) bool {
+	return slices.ContainsFunc(r.happened, func(h happened) bool { return h.what == "forged lines" && !h.at.Before(from) && !h.at.After(to) })
 }
 
 // toldCause is the cause that entries name of what happened between two moments, as far as they were handled in time.

@@ -93,8 +93,8 @@ type chaos struct {
 	dice  dice
 	// limit is how many faults happen at most, count how many were drawn.
 	limit, count int
-	over   bool
-	told   []string
+	over         bool
+	told         []string
 	// current is whose call of the TPU API is under way.
 	current *instance
 	// heldUp is until when the sinks bring no log entry.

@@ -45,6 +45,8 @@ type checks struct {
 	// past is what happened to each slice, room since when each zone has had room for slices without bound.
 	past map[string][]deed
 	room map[string]time.Time
+	// mapped are the lives, by ID, of which somebody has read the names of the workers.
+	mapped map[string]bool
 	// committed is when a checkpoint was complete last in each directory.
 	committed map[string]time.Time
 	// policies are the policy files that were in force, each from a time on.
@@ -80,10 +82,12 @@ type record struct {
 	prior      string
 	open, done string
 	opened     time.Time
-	called     time.Time
-	ready      time.Time
-	happened   []happened
-	announced  time.Time
+	// openedFor is the cause that the incident was opened for.
+	openedFor events.Cause
+	called    time.Time
+	ready     time.Time
+	happened  []happened
+	announced time.Time
 	// released is when a word of the owner's about a slice was handled, by slice.
 	released map[string]time.Time
 	// usable is when a slice became usable last: what was said before that concerns another life.
@@ -152,7 +156,7 @@ func newChecks(w *world) *checks {
 		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
 		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{}, ends: map[string]map[string]int{},
 		policies: []inForce{{w.Start, w.opts.Policy}}, order: map[string]string{},
-		past: map[string][]deed{}, room: map[string]time.Time{}, committed: map[string]time.Time{},
+		past: map[string][]deed{}, room: map[string]time.Time{}, mapped: map[string]bool{}, committed: map[string]time.Time{},
 	}
 	for _, f := range w.Fleet {
 		c.order[f.Name] = f.Accelerator
@@ -548,7 +552,8 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	if _, running := c.trainings[slice].Running(); running && read.state == "READY" && c.whole(doc.ID) {
 		c.violated("3 admitted", doc.ID, "%s was deleted while training ran on it, at step %d", slice, c.trainings[slice].LastStep())
 	}
-	if doc.Progress.Verified == 0 && doc.Directory != "" {
+	saves := slices.ContainsFunc(c.slicesOf(doc.ID), func(f SliceConfig) bool { return f.Directory != "" })
+	if saves && doc.Progress.Verified == 0 {
 		c.violated("8 progress", doc.ID, "%s was deleted alive (%s) without a verified checkpoint", slice, read.state)
 	}
 }
@@ -805,15 +810,16 @@ func (c *checks) answered(sub string, m Message, status int) {
 		return
 	}
 	e, err := events.Read(m.Data)
-	if err != nil || c.untimely[e.ID] {
+	switch {
+	case err != nil:
 		return
-	}
-	switch e.Kind {
-	case events.KindCrew:
-		c.spoke(e)
-		return
-	case events.KindLoss:
+	case e.Kind == events.KindLoss:
 		c.explains(e)
+		return
+	case c.untimely[e.ID]:
+		return
+	case e.Kind == events.KindCrew:
+		c.spoke(e)
 		return
 	default:
 		if e.Kind != events.KindCall || e.Call.Code != 0 || e.Call.Principal == ours(c.Project) || events.Google(e.Call.Principal) {
@@ -850,8 +856,8 @@ func (c *checks) spoke(e events.Entry) {
 func (c *checks) explains(e events.Entry) {
 	group, _, _ := e.Subject.Group()
 	for _, f := range c.Fleet {
-		_, trains := c.trainings[f.Name]
-		if trains && (f.Name == e.Subject.Node || group != "" && c.groupOf(f.Name) == group) {
+		t, trains := c.trainings[f.Name]
+		if trains && (f.Name == e.Subject.Node || group != "" && t.Group() == group && c.mapped[t.Life().ID]) {
 			r := c.record(c.workload(f.Name))
 			r.causes = append(r.causes, cause{e.Time, c.clock.Now(), e.Cause})
 		}
@@ -863,6 +869,7 @@ func (c *checks) follow(e tputest.Event) {
 	c.remember(e)
 	if e.Kind == tputest.Called && e.Method == "GetGuestAttributes" && e.Code == 0 {
 		c.record(c.workload(e.Node)).listened = c.clock.Now()
+		c.mapped[e.Incarnation.ID] = true
 	}
 	if e.Kind == tputest.Called && e.Method == "StopNode" && e.Code == 0 {
 		c.record(c.workload(e.Node)).stopped[e.Node] = e.Principal
@@ -1070,7 +1077,7 @@ func (c *checks) opened(r *record, w incident.Workload) {
 		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
 	}
 	c.standstill(w)
-	r.opened, r.called, r.ready = c.clock.Now(), time.Time{}, time.Time{}
+	r.opened, r.openedFor, r.called, r.ready = c.clock.Now(), w.Incident.Cause, time.Time{}, time.Time{}
 	c.decided(w, r.opened)
 }
 
@@ -1147,15 +1154,16 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	r.past = append(r.past, in.ID)
 	c.clock.At(c.clock.Now(), func() { c.told(after.ID, *in) }) // what was written into a bucket just now is seen behind this step
 	c.ended[string(in.Outcome)]++
-	c.judged(r, after)
+	right := c.judged(r, after)
 	switch r.closed = c.clock.Now(); {
 	case in.Outcome == incident.Withdrawn: // which mends nothing
-	case in.Outcome == incident.Escalated, in.Outcome == incident.Observed, cancelled(in):
+	case in.Outcome == incident.Escalated, in.Outcome == incident.Observed, c.did(after.ID, r.opened, func(d deed) bool { return d.kind == saidCancel }):
 		r.told, r.left = true, r.closed
 		clear(r.broken)
 	case in.Outcome == incident.Released:
-		r.told = false
-		clear(r.broken) // it is its owner's now, as a whole
+		if r.told = false; right {
+			clear(r.broken) // it is its owner's now, as a whole
+		}
 	default:
 		r.told = false
 	}

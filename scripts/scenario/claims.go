@@ -93,8 +93,8 @@ var ends = map[incident.Outcome]func(c *checks, e end) string{
 	incident.Observed:  (*checks).wronglyObserved,
 }
 
-// judged holds the end of an incident against what really happened.
-func (c *checks) judged(r *record, w incident.Workload) {
+// judged holds the end of an incident against what really happened, and reports whether it is right.
+func (c *checks) judged(r *record, w incident.Workload) bool {
 	in := w.Closed
 	trouble := r.trouble()
 	if c.ends[trouble] == nil {
@@ -105,9 +105,11 @@ func (c *checks) judged(r *record, w incident.Workload) {
 		how += " (" + string(in.Code) + ")"
 	}
 	c.ends[trouble][how]++
-	if why := ends[in.Outcome](c, end{r, w, in}); why != "" {
+	why := ends[in.Outcome](c, end{r, w, in})
+	if why != "" {
 		c.violated("ends", w.ID, "%s (%s, since %s) ended %s: %s, after %s", in.ID, in.Cause, in.Opened.UTC().Format(time.DateTime), how, why, trouble)
 	}
+	return why == ""
 }
 
 // trouble is what happened last to a workload before its last incident opened.
@@ -118,13 +120,6 @@ func (r *record) trouble() string {
 		}
 	}
 	return "nothing that happened"
-}
-
-// hung reports whether the training of a workload has stood still without a word since a moment.
-func (r *record) hung(since time.Time) bool {
-	return slices.ContainsFunc(r.happened, func(h happened) bool {
-		return h.at.After(since) && (h.what == "training hangs" || h.what == "dead though READY")
-	})
 }
 
 // struckBefore is how long before the opening of an incident what it is about may have happened: entries are late, functions are
@@ -182,7 +177,13 @@ func (c *checks) wronglyObserved(e end) string {
 	if e.in.Code == incident.CodeLeftBehind {
 		return ""
 	}
-	hangs := e.in.Cause == events.CauseHang || e.hung(c.struckBefore(e))
+	if c.did(e.w.ID, e.in.Opened, func(d deed) bool { return d.kind == saidCancel }) {
+		return ""
+	}
+	hangs := e.openedFor == events.CauseHang
+	if leaseless := !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return f.Directory != "" }); hangs && leaseless {
+		return "" // no crew could be asked for another attempt
+	}
 	if !c.under(e.w.ID, e.in.Opened, func(p policy.Policy) bool {
 		return p.Switches.WatchOnly() || hangs && p.Hang != policy.HangRestart || hangs && p.Switches.Restart != policy.Yes
 	}) {

@@ -125,24 +125,35 @@ func (c *checks) wayOpen(e end) string {
 	}) {
 		return "its policy waits for longer than the " + events.Span(c.clock.Now().Sub(first)) + " since a zone refused first"
 	}
+	open := ""
 	for _, f := range c.slicesOf(e.w.ID) {
-		if _, lives := c.livesIn(f.Name); lives || !c.takenAway(f.Name).IsZero() || c.inLine(e, f) {
+		if _, lives := c.livesIn(f.Name); lives || !c.takenAway(f.Name).IsZero() {
 			continue
 		}
-		for _, z := range c.mayAsk(e, f) {
-			since, room := c.room[z]
-			asked := func(d deed) bool {
-				return d.by == ours(c.Project) && d.zone == z && (d.kind == ordered || d.kind == turnedOff)
-			}
-			switch {
-			case !room || since.After(opened):
-			case !c.did(e.w.ID, opened, asked):
-				return fmt.Sprintf("%s had room for %s all the time, and was never asked", z, f.Name)
-			}
-			last := c.lastRefusal(f.Name, z)
-			if e.in.Code == incident.CodeNoZone && !last.at.Before(opened) && noRoom.MatchString(last.text) && !never.MatchString(last.text) {
-				return fmt.Sprintf("%s lacked nothing but room for %s", z, f.Name)
-			}
+		why := c.zoneOpen(e, f)
+		if why == "" {
+			return "" // one that cannot be had is enough
+		}
+		open = why
+	}
+	return open
+}
+
+// zoneOpen says which zone would have given a slice; empty where none would.
+func (c *checks) zoneOpen(e end, f SliceConfig) string {
+	if c.inLine(e, f) {
+		return ""
+	}
+	for _, z := range c.mayAsk(e, f) {
+		asked := func(d deed) bool {
+			return d.by == ours(c.Project) && d.zone == z && (d.kind == ordered || d.kind == turnedOff)
+		}
+		if since, room := c.room[z]; room && !since.After(e.in.Opened) && !c.did(e.w.ID, e.in.Opened, asked) {
+			return fmt.Sprintf("%s had room for %s all the time, and was never asked", z, f.Name)
+		}
+		last := c.lastRefusal(f.Name, z)
+		if e.in.Code == incident.CodeNoZone && !last.at.Before(e.in.Opened) && noRoom.MatchString(last.text) && !never.MatchString(last.text) {
+			return fmt.Sprintf("%s lacked nothing but room for %s", z, f.Name)
 		}
 	}
 	return ""
@@ -164,6 +175,9 @@ func (c *checks) lastRefusal(slice, zone string) deed {
 	return deed{}
 }
 
+// askedLately is how long the answer to a creation may take to be known.
+const askedLately = 10 * time.Minute
+
 // mayAsk are the zones in which a slice may be created: where the others of its workload live, else where it was, and where every
 // policy in question lets it go. What names something of its own zone goes nowhere else.
 func (c *checks) mayAsk(e end, f SliceConfig) []string {
@@ -175,8 +189,14 @@ func (c *checks) mayAsk(e end, f SliceConfig) []string {
 		return zones
 	}
 	for _, o := range c.slicesOf(e.w.ID) {
-		if z, lives := c.livesIn(o.Name); lives && o.Name != f.Name {
+		if o.Name == f.Name {
+			continue
+		}
+		if z, lives := c.livesIn(o.Name); lives {
 			return []string{z}
+		}
+		if d := c.lastOf(o.Name, ordered); d.by == ours(c.Project) && c.clock.Now().Sub(d.at) < askedLately {
+			return []string{d.zone} // whatever has become of it, nobody may know yet
 		}
 	}
 	if f.Reservation+f.Disk+f.Subnetwork != "" || c.Buckets[bucketOf(f.Directory)] != "" {

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"pitstop.internal/shared/fault"
@@ -72,9 +71,4 @@ func (t *troubles) orders(w incident.Workload, e incident.Evidence, what string)
 	t.checks.happened(what, w.Slices[0].Name)
 	t.clock.Go(func() { t.says(w.ID, e) })
 	t.clock.Settle()
-}
-
-// cancelled reports whether an incident ended because a person took it over.
-func cancelled(in *incident.Incident) bool {
-	return in.Outcome == incident.Released && strings.HasPrefix(in.Reason, "cancelled by ")
 }

@@ -214,9 +214,6 @@ func (c *checks) learned() time.Duration {
 	return learnedWithin + c.releases.down(c.clock.Now().Add(-6*time.Hour))
 }
 
-// groupOf is what the host names of a slice's workers have in common, in the life in which it trained last.
-func (c *checks) groupOf(slice string) string { return c.trainings[slice].Group() }
-
 // labels are the policies that the slices of a workload have named since a moment, each alone; where several were named at once the
 // workload is only watched, which the label of both together says.
 func (c *checks) labels(workload string, since time.Time) []string {
@@ -224,11 +221,11 @@ func (c *checks) labels(workload string, since time.Time) []string {
 	var all []string
 	for _, f := range c.slicesOf(workload) {
 		last := f.Policy
-		for _, d := range c.past[f.Name] {
+		for i, d := range c.past[f.Name] {
 			if d.kind != labelled {
 				continue
 			}
-			if !d.at.Before(since) && !slices.Contains(all, last) {
+			if known := !d.at.Before(since) || c.goneWithin(c.past[f.Name][i:], c.learned()); known && !slices.Contains(all, last) {
 				all = append(all, last)
 			}
 			last = d.label
@@ -241,6 +238,13 @@ func (c *checks) labels(workload string, since time.Time) []string {
 		all = append(all, "several, so none")
 	}
 	return all
+}
+
+// goneWithin reports whether a slice was lost so soon after a deed, the first of these, that maybe nobody has read what it changed.
+func (c *checks) goneWithin(past []deed, d time.Duration) bool {
+	return slices.ContainsFunc(past, func(o deed) bool {
+		return (o.kind == broken || o.kind == gone || o.kind == removed) && o.at.Sub(past[0].at) < d
+	})
 }
 
 // under reports whether something holds under one of the policies by which a workload may have been handled since a moment.

@@ -341,7 +341,14 @@ func (t *Training) Running() (events.Incarnation, bool) {
 	return t.life, t.running
 }
 
-// Group is what the host names of the machines have in common on which it ran last.
+// Life is the life of the slice that was usable last.
+func (t *Training) Life() events.Incarnation {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.life
+}
+
+// Group is what the host names of the machines of that life have in common.
 func (t *Training) Group() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
