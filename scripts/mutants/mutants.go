@@ -223,7 +223,7 @@ var mutants = []mutant{
 			}
 			return func() time.Time {
 				fired()
-				return next().Add(time.Hour)
+				return next().Add(incident.CallFor)
 			}
 		}}
 	}, nil},
@@ -244,14 +244,8 @@ var mutants = []mutant{
 		return e
 	})), nil},
 	{"8 progress", "a crew's save is taken for verified without a look", heavy, decides(savesUnseen), nil},
-	{"8 progress", "a training hangs as soon as its lines are late", heavy, decides(shown(func(w *incident.Workload, e incident.Evidence, now time.Time) {
-		if _, ticks := e.(incident.Ticked); ticks && w.Hushed(now) {
-			for i := range w.Slices {
-				w.Slices[i].Heard = incident.Heard{At: now, Seen: now, Runs: true, Attempt: w.Crew.Attempt}
-			}
-		}
-	}, nil)), nil},
-	{"8 progress", "idle slices are deleted without a look at their checkpoint", heavy, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
+	{"8 progress", "a training hangs as soon as its lines are late", heavy, decides(hangsUnheard), nil},
+	{"8 progress", "idle slices are deleted without a look at their checkpoint", hostile, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
 		if phase(*w) == incident.Discarding {
 			w.Incident.Save.Verified = true
 		}
@@ -319,8 +313,8 @@ var mutants = []mutant{
 	{"owner's word", "the pause is not read", heavy, func(fired func()) scenario.Seams {
 		return scenario.Seams{Ledger: elsewhere(ledger.Pauses, fired)}
 	}, nil},
-	{"owner's word", "idle slices are deleted at once", heavy, decides(ruled(func(p *policy.Policy) { p.DeleteAfter = 0 })), nil},
-	{"owner's word", "a person's word keeps no idle slices", heavy, decides(answered(func(was incident.Workload, next *incident.Workload, e incident.Evidence, _ time.Time) {
+	{"owner's word", "idle slices are deleted at once", hostile, decides(ruled(func(p *policy.Policy) { p.DeleteAfter = 0 })), nil},
+	{"owner's word", "a person's word keeps no idle slices", hostile, decides(answered(func(was incident.Workload, next *incident.Workload, e incident.Evidence, _ time.Time) {
 		switch e.(type) {
 		case incident.Approved, incident.Cancelled, incident.Retried, incident.Paused, incident.Ordered:
 			if was.Idle != nil && next.Idle == nil && next.Incident == nil && next.Epoch == was.Epoch {
@@ -341,10 +335,10 @@ var mutants = []mutant{
 	{"as ordered", "a recreate forgets the labels", heavy, func(fired func()) scenario.Seams {
 		return scenario.Seams{Provider: forgetful(fired, without("labels"))}
 	}, nil},
-	{"as ordered", "a recreate forgets the network", heavy, func(fired func()) scenario.Seams {
+	{"as ordered", "a recreate forgets the network", hostile, func(fired func()) scenario.Seams {
 		return scenario.Seams{Provider: forgetful(fired, without("networkConfig"))}
 	}, nil},
-	{"as ordered", "a recreate forgets that Google is to have the training saved", heavy, func(fired func()) scenario.Seams {
+	{"as ordered", "a recreate forgets that Google is to have the training saved", hostile, func(fired func()) scenario.Seams {
 		return scenario.Seams{Provider: forgetful(fired, without("autocheckpointEnabled"))}
 	}, nil},
 
@@ -419,6 +413,24 @@ func readyTrains(p policy.Policy, w incident.Workload, e incident.Evidence, now 
 	ended, send, _ := later(p, blind, send, incident.Ticked{}, now)
 	ended.Crew.Seen, ended.Directory = seen, directory
 	return ended, send, true
+}
+
+// hangsUnheard takes it that the crew of a training of which no line comes says that it runs, and does not listen for it.
+func hangsUnheard(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+	switch e.(type) {
+	case incident.Beat:
+		if w.Incident == nil {
+			return w, nil, false
+		}
+	case incident.Ticked:
+		if w.Hushed(now) {
+			w = own(w)
+			for i := range w.Slices {
+				w.Slices[i].Heard = incident.Heard{At: now, Seen: now, Runs: true, Attempt: w.Crew.Attempt}
+			}
+		}
+	}
+	return incident.Advance(p, w, e, now)
 }
 
 // savesUnseen takes a checkpoint for complete that the crew says it has written.

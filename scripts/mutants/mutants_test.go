@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -13,8 +15,14 @@ import (
 	"pitstop.internal/scripts/deployment/terraform"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 )
+
+func TestMain(m *testing.M) {
+	log.SetOutput(io.Discard) // as the command does
+	m.Run()
+}
 
 func TestEveryRuleIsBrokenInTwoWays(t *testing.T) {
 	rules, names := map[string]int{}, map[string]bool{}
@@ -36,66 +44,107 @@ func TestEveryRuleIsBrokenInTwoWays(t *testing.T) {
 	}
 }
 
-// TestEveryMutantChangesSomething: one that does not would survive for want of an occasion, or be caught by chance.
-func TestEveryMutantChangesSomething(t *testing.T) {
+// TestEveryMutantOfADecisionChangesSomething: one that does not would survive for want of an occasion, or be caught by chance.
+// All of them are asked about each decision of a run that is whole.
+func TestEveryMutantOfADecisionChangesSomething(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays some seeds")
+	}
+	h := ofAll(t)
+	for _, faults := range []degree{heavy, hostile} {
+		left := map[string]ledger.Decision{}
+		for _, m := range mutants {
+			if m.faults == faults && onlyDecides(m.seams(func() {})) {
+				left[m.name] = m.seams(func() {}).Decide
+			}
+		}
+		for seed := uint64(1); seed <= most && len(left) > 0; seed++ {
+			sim, err := h.settings[faults].Simulation(seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			sim.Seams.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+				next, send, changed := incident.Advance(p, w, e, now)
+				for name, decide := range left {
+					other, sends, changes := decide(p, w, e, now)
+					if changed != changes || !reflect.DeepEqual(next, other) || !reflect.DeepEqual(send, sends) {
+						delete(left, name)
+					}
+				}
+				if len(left) == 0 {
+					cancel()
+				}
+				return next, send, changed
+			}
+			if _, err := scenario.Simulate(ctx, sim); err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			cancel()
+		}
+		for name := range left {
+			t.Errorf("%s changes no decision in %d seeds under %s faults", name, most, faults)
+		}
+	}
+}
+
+// TestEveryMutantAtAnotherSeamFires: likewise, each in a run of its own, up to where it does.
+func TestEveryMutantAtAnotherSeamFires(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it plays some seeds for each mutant")
 	}
-	h, err := newHunt("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := ofAll(t)
 	for _, m := range mutants {
+		if m.seams == nil || onlyDecides(m.seams(func() {})) {
+			continue
+		}
 		t.Run(m.name, func(t *testing.T) {
-			if m.grant == nil {
-				t.Parallel()
-				changes(t, h, m)
+			t.Parallel()
+			var did atomic.Bool
+			for seed := uint64(1); seed <= most && !did.Load(); seed++ {
+				sim, err := h.settings[m.faults].Simulation(seed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				sim.Seams = m.seams(func() {
+					did.Store(true)
+					cancel()
+				})
+				if _, err := scenario.Simulate(ctx, sim); err != nil && !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				cancel()
+			}
+			if !did.Load() {
+				t.Errorf("it never fires in %d seeds under %s faults", most, m.faults)
 			}
 		})
 	}
 }
 
-// most is how many seeds a mutant may leave as they are.
-const most = 20
-
-// changes plays seeds until a mutant has changed something.
-func changes(t *testing.T, h hunt, m mutant) {
+// ofAll plays whole fleets, so that there is an occasion for everything.
+func ofAll(t *testing.T) hunt {
 	t.Helper()
-	for seed := uint64(1); seed <= most; seed++ {
-		ctx, cancel := context.WithCancel(t.Context())
-		var did atomic.Bool
-		fired := func() {
-			did.Store(true)
-			cancel()
-		}
-		sim, err := h.settings[m.faults].Simulation(seed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sim.Seams = m.seams(fired)
-		if decide := sim.Seams.Decide; decide != nil {
-			sim.Seams.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
-				next, send, changed := decide(p, w, e, now)
-				if !did.Load() {
-					same, sends, changes := incident.Advance(p, w, e, now)
-					if changed != changes || !reflect.DeepEqual(next, same) || !reflect.DeepEqual(send, sends) {
-						fired()
-					}
-				}
-				return next, send, changed
-			}
-		}
-		_, err = scenario.Simulate(ctx, sim)
-		cancel()
-		if did.Load() {
-			return
-		}
-		if err != nil && !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
+	h, err := newHunt("../..")
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Errorf("%s changes nothing in %d seeds", m.name, most)
+	for name, s := range h.settings {
+		s.Slices = 0
+		h.settings[name] = s
+	}
+	return h
 }
+
+// onlyDecides reports whether no other seam than the decision is broken.
+func onlyDecides(s scenario.Seams) bool {
+	s.Decide = nil
+	return reflect.ValueOf(s).IsZero()
+}
+
+// most is how many seeds a mutant may leave as they are.
+const most = 4
 
 func TestChecksOfTheDeploymentNotice(t *testing.T) {
 	for _, m := range mutants {

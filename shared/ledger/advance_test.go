@@ -31,6 +31,7 @@ func advancing(t *testing.T, s store) {
 	}{
 		{"what follows from evidence is stored and sent, and the outbox is empty", sendsAndClears},
 		{"evidence that teaches nothing is not written", nothingNew},
+		{"another decision takes the place of the usual one", decidesOtherwise},
 		{"a lost swap advances again on what the winner wrote", lostSwap},
 		{"swaps that are lost again and again leave the message for redelivery", lostSwaps},
 		{"of many that say the same, one is stored and one request sent", sameAtOnce},
@@ -190,6 +191,17 @@ func nothingNew(t *testing.T, l *loop) {
 		t.Errorf("the same preemption again changed something: %v, %v", changed, err)
 	}
 	l.wantWrites(t, &writes, 0, "the same evidence again")
+}
+
+func decidesOtherwise(t *testing.T, l *loop) {
+	l.Decide = func(_ policy.Policy, w incident.Workload, _ incident.Evidence, _ time.Time) (incident.Workload, []events.Event, bool) {
+		w.Progress.Step = 4711
+		return w, nil, true
+	}
+	w, changed, err := l.AdvanceChanged(t.Context(), workload, l.preempted())
+	if err != nil || !changed || w.Progress.Step != 4711 || w.Incident != nil {
+		t.Errorf("the decision was not taken as it was set: changed %v, step %d, incident %v, %v", changed, w.Progress.Step, w.Incident, err)
+	}
 }
 
 // rival writes the document before the next n writes of the loop.

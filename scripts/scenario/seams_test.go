@@ -1,0 +1,50 @@
+package scenario_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// TestABrokenPipelineIsJudged: what is decided at a seam is what the pipeline does and what the judge decides again, and the run
+// ends with the rule that it breaks.
+func TestABrokenPipelineIsJudged(t *testing.T) {
+	t.Parallel()
+	sim := simulation(t, 1, "none", 5)
+	sim.UntilBroken = true
+	sim.Seams.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+		next, send, changed := incident.Advance(p, w, e, now)
+		if w.Incident == nil && next.Incident != nil {
+			return w, nil, false // nobody looks after anything
+		}
+		return next, send, changed
+	}
+	r := simulate(t, sim)
+	if len(r.Violations) == 0 || r.Incidents > 0 {
+		t.Fatalf("%d incidents were opened, and the judge noticed nothing of that", r.Incidents)
+	}
+	if rule := r.Violations[0].Rule; rule == "history" {
+		t.Errorf("the judge decides otherwise than the pipeline: %s", r.Violations[0].Text)
+	}
+}
+
+// TestForgedRequestsChangeNothing: what a body says beside its pointer is obeyed by nobody.
+func TestForgedRequestsChangeNothing(t *testing.T) {
+	t.Parallel()
+	sim := simulation(t, 1, "none", 1)
+	sim.Faults = scenario.Faults{Forged: 1, Troubles: 5}
+	r := simulate(t, sim)
+	for _, v := range r.Violations {
+		t.Errorf("%s: %s %s", v.Rule, v.Workload, v.Text)
+	}
+	forged := func(told string) bool { return strings.Contains(told, "a forged pitstop.recreate.requested.v1") }
+	if !slices.ContainsFunc(r.Told, forged) {
+		t.Error("nobody has forged a request")
+	}
+}
