@@ -9,6 +9,8 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
 )
 
 // accounts checks the arithmetic of the budgets in one step of a workload, by a count of its own: what is spent is asked
@@ -99,6 +101,46 @@ func (c *checks) inTime(before, after incident.Workload) {
 	if over := c.clock.Now().Sub(end); over-c.releases.down(end) > late {
 		c.violated("10 nothing lost", after.ID, "%s was %s until %s after its deadline", in.ID, in.Phase, over.Round(time.Second))
 	}
+}
+
+// postponed checks that a deadline moves for a hold by no more than what was really held, the end of the brake's hour, and the margin that
+// is left then.
+func (c *checks) postponed(s ledger.Step) {
+	was, is := s.Before.Incident, s.After.Incident
+	held := func(e incident.Evidence) bool { _, ok := e.(incident.Held); return ok }
+	if was == nil || is == nil || was.ID != is.ID || was.Phase != is.Phase || was.Deadline.IsZero() || !slices.ContainsFunc(s.Evidence, held) {
+		return
+	}
+	most := later(was.Deadline, ledger.NextHour(s.At).Add(2*incident.HoldMargin)).Add(c.heldSince(is.Since))
+	if is.Deadline.After(most) {
+		c.violated("10 nothing lost", s.After.ID, "the deadline of %s moved from %s to %s for a hold", is.Phase, was.Deadline.UTC().Format(time.DateTime), is.Deadline.UTC().Format(time.DateTime))
+	}
+}
+
+// heldSince is for how long everything was paused, or the policy could not be read, since a moment.
+func (c *checks) heldSince(since time.Time) (d time.Duration) {
+	now := c.clock.Now()
+	add := func(from, to time.Time) {
+		if to.After(now) {
+			to = now
+		}
+		if from = later(from, since); to.After(from) {
+			d += to.Sub(from)
+		}
+	}
+	for _, p := range c.pauses {
+		add(p.from, p.to)
+	}
+	for i, p := range c.policies {
+		to := now
+		if i+1 < len(c.policies) {
+			to = c.policies[i+1].from
+		}
+		if _, err := policy.Parse(p.file); err != nil {
+			add(p.from, to)
+		}
+	}
+	return d
 }
 
 // leftovers looks for queued resources and leases that nobody wants any more.

@@ -109,7 +109,45 @@ func (c *checks) told(workload string, in incident.Incident) {
 		if _, known := meaningOf[call.Code]; call.Code != "" && !known {
 			c.violated(ruleRecord, workload, "%s has the code %q, which means nothing", what, call.Code)
 		}
+		if was := c.refusedAs(workload, call); was != "" && was != call.Code {
+			c.violated(ruleRecord, workload, "%s is told as refused for %s, and it was for %s", what, call.Code, was)
+		}
 	}
+}
+
+// lacking is what the simulated cloud says that has no room or no quota, by its reason.
+var lacking = []struct {
+	code incident.Code
+	text string
+}{
+	{incident.NoQuota.Code(), "Limit: 0 in"},
+	{incident.Quota.Code(), "Quota '"},
+	{incident.Stockout.Code(), "no more capacity"},
+	{incident.ReservationFull.Code(), "insufficient reserved capacity"},
+}
+
+// refusedAs is for want of what a creation was refused; empty where nothing like that was said, or several things were.
+func (c *checks) refusedAs(workload string, call incident.Call) (code incident.Code) {
+	if !strings.HasPrefix(call.Method, "Create") || call.Code == "" || call.Folded > 0 {
+		return ""
+	}
+	for _, f := range c.slicesOf(workload) {
+		for _, d := range c.past[f.Name] {
+			if d.kind != turnedOff || d.at.Before(call.At) || !strings.Contains(call.Resource, "/locations/"+d.zone+"/") || !call.Answered.IsZero() && d.at.After(call.Answered) {
+				continue
+			}
+			for _, r := range lacking {
+				if !strings.Contains(d.text, r.text) {
+					continue
+				}
+				if code != "" && code != r.code {
+					return ""
+				}
+				code = r.code
+			}
+		}
+	}
+	return code
 }
 
 // meaningOf is the table of codes.

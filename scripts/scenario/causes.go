@@ -25,7 +25,9 @@ func (c *checks) rightCauses(workload string) {
 		from := in.Opened.Add(-2*incident.Grace - c.releases.down(in.Opened.Add(-6*time.Hour)))
 		struck := c.struckBy(workload, from, in.Closed)
 		for _, known := range r.causes { // an entry may have lost on its way what it said more exactly
-			struck[known.cause] = struck[known.cause] || !known.at.Before(from) && !known.at.After(in.Closed)
+			about := !known.at.Before(from) && !known.at.After(in.Closed)
+			while := !known.handled.Before(in.Opened) && known.handled.Before(in.Closed.Add(incident.Linger))
+			struck[known.cause] = struck[known.cause] || about || while
 		}
 		switch {
 		case struck[in.Cause], left[in.Cause], in.Cause == events.CauseHang:
@@ -53,7 +55,7 @@ func (r *record) forged(from, to time.Time) bool {
 // toldCause is the cause that entries name of what happened between two moments, as far as they were handled in time.
 func (r *record) toldCause(from, to time.Time) events.Cause {
 	for _, known := range r.causes {
-		if known.cause != events.CauseUnknown && !known.at.Before(from) && known.at.Before(to) && known.handled.Before(to.Add(incident.Linger)) {
+		if !known.untimely && known.cause != events.CauseUnknown && !known.at.Before(from) && known.at.Before(to) && known.handled.Before(to.Add(incident.Linger)) {
 			return known.cause
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,8 +41,8 @@ type checks struct {
 	untimely map[string]bool
 	// abuse is what Google suspects, by life.
 	abuse map[string]suspicion
-	// order is the shape in which somebody ordered a slice last, by slice.
-	order map[string]string
+	// shape is that in which somebody ordered a slice last, by slice.
+	shape map[string]string
 	// past is what happened to each slice, room since when each zone has had room for slices without bound.
 	past map[string][]deed
 	room map[string]time.Time
@@ -49,8 +50,12 @@ type checks struct {
 	mapped map[string]bool
 	// committed is when a checkpoint was complete last in each directory.
 	committed map[string]time.Time
+	// savedTo is the highest step that was saved in each.
+	savedTo map[string]int64
 	// policies are the policy files that were in force, each from a time on.
 	policies []inForce
+	// pauses are when everything was paused.
+	pauses []period
 
 	handled                                   int
 	happen, ended, confirmed, causes, actions map[string]int
@@ -148,6 +153,8 @@ type happened struct {
 type cause struct {
 	at, handled time.Time
 	cause       events.Cause
+	// untimely says that its time is that of a clock that goes wrong.
+	untimely bool
 }
 
 func newChecks(w *world) *checks {
@@ -155,11 +162,11 @@ func newChecks(w *world) *checks {
 		world: w, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
 		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
 		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{}, ends: map[string]map[string]int{},
-		policies: []inForce{{w.Start, w.opts.Policy}}, order: map[string]string{},
-		past: map[string][]deed{}, room: map[string]time.Time{}, mapped: map[string]bool{}, committed: map[string]time.Time{},
+		policies: []inForce{{w.Start, w.opts.Policy}}, shape: map[string]string{},
+		past: map[string][]deed{}, room: map[string]time.Time{}, mapped: map[string]bool{}, committed: map[string]time.Time{}, savedTo: map[string]int64{},
 	}
 	for _, f := range w.Fleet {
-		c.order[f.Name] = f.Accelerator
+		c.shape[f.Name] = f.Accelerator
 		c.past[f.Name] = []deed{{at: w.Start, kind: usable, zone: f.Zone}, {at: w.Start, kind: labelled, by: owner, zone: f.Zone, label: f.Policy}}
 	}
 	for zone, slices := range w.Capacity {
@@ -399,6 +406,13 @@ func (c *checks) maintained(workload, slice string) {
 	if last.Before(opened) {
 		c.violated("8 progress", workload, "maintenance of %s was begun, and the last complete checkpoint is of %s", slice, last.UTC().Format(time.DateTime))
 	}
+}
+
+// commits takes note of a checkpoint that is complete.
+func (c *checks) commits(directory, step string) {
+	n, err := strconv.ParseInt(step, 10, 64)
+	c.must(err)
+	c.committed[directory], c.savedTo[directory] = c.clock.Now(), max(c.savedTo[directory], n)
 }
 
 // complete reports whether a checkpoint has its commit marker.
@@ -677,6 +691,7 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 	}
 	c.torn(e, doc.ID, slice)
 	c.shaped(e, doc.ID, slice)
+	c.asOrdered(e, doc.ID, slice)
 	if at, ok := c.record(doc.ID).taken[slice]; ok && inst.began.After(at) {
 		c.violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it in quiet times", slice, e.Zone)
 	}
@@ -751,7 +766,7 @@ func (c *checks) shaped(e tputest.Event, workload, slice string) {
 		}
 		o := c.api.Node(zone, f.Name)
 		others = others || o.AcceleratorType == is
-		unlike := is == c.order[slice] && is != c.order[f.Name] // somebody ordered them in several shapes
+		unlike := is == c.shape[slice] && is != c.shape[f.Name] // somebody ordered them in several shapes
 		if o.AcceleratorType != is && !unlike {
 			c.violated("all or none", workload, "%s was created as %s while %s is %s", slice, is, f.Name, o.AcceleratorType)
 		}
@@ -859,7 +874,7 @@ func (c *checks) explains(e events.Entry) {
 		t, trains := c.trainings[f.Name]
 		if trains && (f.Name == e.Subject.Node || group != "" && t.Group() == group && c.mapped[t.Life().ID]) {
 			r := c.record(c.workload(f.Name))
-			r.causes = append(r.causes, cause{e.Time, c.clock.Now(), e.Cause})
+			r.causes = append(r.causes, cause{e.Time, c.clock.Now(), e.Cause, c.untimely[e.ID]})
 		}
 	}
 }
@@ -881,7 +896,7 @@ func (c *checks) follow(e tputest.Event) {
 	r := c.record(c.workload(e.Node))
 	if e.Kind == tputest.Called && e.Method == "CreateNode" && e.Code == 0 && e.Principal != ours(c.Project) {
 		if n := c.api.Node(e.Zone, e.Node); n != nil {
-			c.order[e.Node], r.put[e.Node] = n.AcceleratorType, e.Zone
+			c.shape[e.Node], r.put[e.Node] = n.AcceleratorType, e.Zone
 		}
 	}
 	if created := e.Incarnation.Created; e.Kind == tputest.Lost && created.After(r.released[e.Node]) && created.After(r.taken[e.Node]) {
@@ -974,6 +989,7 @@ func (c *checks) saved(s ledger.Step) {
 			c.braked++
 		}
 	}
+	c.postponed(s)
 	c.moved(s.Before, s.After)
 }
 

@@ -64,15 +64,19 @@ func (c *checks) blurred(workload string) bool {
 	return c.clock.Now().Sub(c.record(workload).skewed) < incident.Grace
 }
 
-// done reports whether the work of one of the trainings of a workload is done.
+// done reports whether the work of one of the trainings of a workload is done, as far as anybody can know: whoever begins another one is
+// heard of with its first step.
 func (c *checks) done(workload string) bool {
-	return slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool { return c.trainings[f.Name].Finished() })
+	return slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool {
+		t := c.trainings[f.Name]
+		return t.Finished() || !t.FinishedAt().IsZero() && !c.record(workload).heard.After(t.FinishedAt())
+	})
 }
 
-// highest is the last step that was done on a workload.
+// highest is the last step that was done on a workload, or saved by a zombie.
 func (c *checks) highest(workload string) (step int64) {
 	for _, f := range c.slicesOf(workload) {
-		step = max(step, c.trainings[f.Name].LastStep())
+		step = max(step, c.trainings[f.Name].LastStep(), c.savedTo[f.Directory])
 	}
 	return step
 }
@@ -166,7 +170,7 @@ func (c *checks) wronglyReleased(e end) string {
 	default:
 		if !c.did(e.w.ID, since, func(d deed) bool {
 			return c.person(d) && (d.kind == removed || d.kind == ordered || d.kind == halted)
-		}) {
+		}) && !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return !c.takenAway(f.Name).IsZero() }) {
 			return "nobody has deleted, stopped or created anything"
 		}
 	}

@@ -371,13 +371,14 @@ func (w *world) observe(e tputest.Event) {
 	switch e.Kind {
 	case tputest.Called:
 		w.calledLine(e)
+		if e.Method == "UpdateNode" { // a label that an owner changes is read at the next tick
+			w.changes()
+		}
 	case tputest.Ended:
 		w.operationLine(e)
 	case tputest.Started, tputest.Metadata, tputest.Signalled, tputest.Supply:
 	case tputest.Created, tputest.Ready, tputest.Unhealthy, tputest.Stopped, tputest.Lost, tputest.Deleting, tputest.Gone, tputest.Noticed, tputest.Queued:
-		w.mu.Lock()
-		w.dirty = true
-		w.mu.Unlock()
+		w.changes()
 	}
 	raw := tputest.AuditEntry(e)
 	if raw == nil || e.Principal == ours(w.Project) && w.opts.NoOwnAudit || w.hushed(e) {
@@ -385,6 +386,13 @@ func (w *world) observe(e tputest.Event) {
 	}
 	w.audited.Write(raw)
 	w.logged(raw)
+}
+
+// changes has the next tick look.
+func (w *world) changes() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dirty = true
 }
 
 // hushed reports whether the record holds the audit entry of this event already.
@@ -507,7 +515,7 @@ func (w *world) changed(bucket, name string, deleted bool) {
 		w.clock.At(w.clock.Now(), func() { w.checks.written("gs://" + bucket + "/" + name) })
 	}
 	if w.checks != nil && strings.HasSuffix(name, "/commit_success.txt") {
-		w.checks.committed["gs://"+bucket+"/"+path.Dir(path.Dir(name))] = w.clock.Now()
+		w.checks.commits("gs://"+bucket+"/"+path.Dir(path.Dir(name)), path.Base(path.Dir(name)))
 		w.clock.At(w.clock.Now(), w.checks.haunted)
 	}
 	what := ""

@@ -187,15 +187,20 @@ func (c *checks) maker(slice string, life events.Incarnation) string {
 	return by
 }
 
-// takenAway is when a slice's owner deleted it and nobody has ordered it since; zero where that is not so.
+// takenAway is when a slice's owner deleted it and nobody has ordered it since, or what they ordered came to nothing; zero where that is not
+// so.
 func (c *checks) takenAway(slice string) time.Time {
-	if d := c.lastOf(slice, ordered, removed); d.kind == removed && c.person(d) {
+	d := c.lastOf(slice, ordered, removed, turnedOff)
+	if d.kind == turnedOff && !c.person(d) { // ours, of whatever was there before
+		d = c.lastOf(slice, ordered, removed)
+	}
+	if d.kind != ordered && c.person(d) {
 		return d.at
 	}
 	return time.Time{}
 }
 
-// lives reports whether a slice can be used, or is being made, in some zone, and in which.
+// livesIn reports whether a slice can be used, or is being made, in some zone, and in which.
 func (c *checks) livesIn(slice string) (zone string, lives bool) {
 	for _, z := range c.zones() {
 		if state, _ := c.api.State(z, slice); state == "READY" || state == "CREATING" {

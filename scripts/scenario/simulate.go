@@ -412,6 +412,9 @@ func (w *world) approveAll() {
 // pauseAll pauses everything, or lifts that.
 func (w *world) pauseAll(p *incident.Pause) {
 	w.must(w.ledger.SetPause(context.Background(), p))
+	if c := w.checks; p != nil && c != nil {
+		c.pauses = append(c.pauses, period{w.clock.Now(), p.Until})
+	}
 }
 
 // phaseOf is where a workload stands.

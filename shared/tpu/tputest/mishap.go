@@ -90,6 +90,7 @@ func (t *Training) Finish() {
 }
 
 func (t *Training) finish() {
+	t.doneAt = t.Clock.Now()
 	t.stop()
 	t.crashed = true // nobody starts it again by themselves
 	t.conclude(true, "exit code 0")
@@ -112,6 +113,13 @@ func (t *Training) Finished() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.done
+}
+
+// FinishedAt is when the work of the training was done last; zero where it never was.
+func (t *Training) FinishedAt() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.doneAt
 }
 
 // Reboot starts the crew, or the training where there is none, as its owner does who found it dead, or done: then it is another one.

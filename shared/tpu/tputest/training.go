@@ -133,6 +133,8 @@ type Training struct {
 	entries     int
 	// done says that its work is done: whoever starts it again sees it end at once.
 	done bool
+	// doneAt is when it ended so last.
+	doneAt time.Time
 	// verdict is the crew's last word on the attempt that ended last; nil while another one may follow.
 	verdict *events.CrewVerdict
 	// dead is when the crew ended without a word, hung when the steps stopped.
@@ -453,6 +455,7 @@ func (t *Training) obey() {
 		t.left, t.pause, t.crashed = t.Restarts, t.Backoff, false
 		t.start(l.Attempt, t.saved, t.Clock.Now().Add(t.StartTakes))
 	case !t.running && !t.crashed:
+		t.nameNext()
 		t.start(t.attempt+1, t.saved, t.Clock.Now().Add(t.StartTakes))
 	}
 }
