@@ -491,11 +491,16 @@ func (c *checks) allowed(e tputest.Event, inst *instance, doc incident.Workload)
 	for _, f := range c.slicesOf(doc.ID) {
 		for zone, life := range c.livesOf(f.Name) {
 			known := later(inst.read[zone+"/"+f.Name].at, c.clock.Now().Add(-c.learned()))
-			if e.Method != "UpdateNode" && c.suspected(life.ID, known) && c.takenAway(f.Name).IsZero() {
+			if e.Method != "UpdateNode" && c.suspected(life.ID, known) && c.takenAway(f.Name).IsZero() && !c.settled(doc.ID, life.ID) {
 				c.violated("owner's word", doc.ID, "%s of %s though Google suspects abuse on %s", e.Method, e.Resource(), f.Name)
 			}
 		}
 	}
+}
+
+// settled reports whether a person has said since that what Google suspects on a life is settled.
+func (c *checks) settled(workload, life string) bool {
+	return c.did(workload, c.abuse[life].Since, func(d deed) bool { return d.kind == saidRetry })
 }
 
 // livesOf are the lives of a slice that are there, by zone.

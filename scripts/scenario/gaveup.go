@@ -211,7 +211,7 @@ func (c *checks) mayAsk(e end, f SliceConfig) []string {
 }
 
 // budgetLeft says that fewer replacements, and fewer restarts, were asked for than the budgets allow since training last went on, and that
-// the training has not failed again and again by itself.
+// the training has not failed again and again by itself. One restart may have found its attempt named in the lease already.
 func (c *checks) budgetLeft(e end) string {
 	replaced, restarted := 0, 0
 	c.did(e.w.ID, e.refilled, func(d deed) bool {
@@ -225,7 +225,7 @@ func (c *checks) budgetLeft(e end) string {
 			restarted++
 		}
 	}
-	if replaced < incident.MaxRecreates && restarted < incident.MaxRestarts && c.failures(e.w.ID) < 2 && !c.standsStill(e.w.ID) {
+	if replaced < incident.MaxRecreates && restarted < incident.MaxRestarts-1 && c.failures(e.w.ID) < 2 && !c.standsStill(e.w.ID) {
 		return fmt.Sprintf("%d replacements and %d restarts were asked for since the training went on last, and it has not failed twice", replaced, restarted)
 	}
 	return ""

@@ -291,6 +291,8 @@ func (c *checks) struckBy(workload string, from, to time.Time) map[events.Cause]
 				planned = true
 			case d.kind == broken:
 				standing[d.cause] = true
+			case d.kind == gone && f.QueuedResource != "":
+				standing[events.CausePreemption] = true // its queued resource is suspended, as for a preemption
 			}
 		}
 		maps.Copy(all, standing)

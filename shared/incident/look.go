@@ -236,6 +236,9 @@ func (m *machine) read(e Read) {
 		s = m.slice(e.Slice)
 		s.Released, s.Unused = time.Time{}, e.Condition == Creating
 	}
+	if e.older(s) {
+		e.Facts.Label, e.Facts.Directory, e.Facts.Spec = s.Label, "", ""
+	}
 	m.facts(s, e.Facts)
 	if e.Abuse != s.Abuse && m.when().After(s.AbuseAt) && (e.Abuse || e.Condition == Ready) { // what is lost may not show it any more
 		s = m.slice(e.Slice)
@@ -819,6 +822,12 @@ func (m *machine) newLife(s *Slice, e Read) {
 		}
 		m.release(CodeTakenOver, "somebody else created node "+s.Name+" again in "+e.Zone+" in the middle of this incident")
 	}
+}
+
+// older reports whether a reading shows the order of a queued resource alone, which the slice's life came of: what its owner has changed on
+// that life since is newer.
+func (e Read) older(s *Slice) bool {
+	return !e.Incarnation.Known() && s.Incarnation.Known() && !e.Ordered.IsZero() && !e.Ordered.After(s.Incarnation.Created)
 }
 
 // over reports whether no training can run in what was read last: there is nothing, or nothing that runs, or it was ordered anew.
