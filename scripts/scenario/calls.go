@@ -128,7 +128,14 @@ var lacking = []struct {
 
 // refusedAs is for want of what a creation was refused; empty where nothing like that was said, or several things were.
 func (c *checks) refusedAs(workload string, call incident.Call) (code incident.Code) {
-	if !strings.HasPrefix(call.Method, "Create") || call.Code == "" || call.Folded > 0 {
+	lacks := slices.ContainsFunc(lacking, func(r struct {
+		code incident.Code
+		text string
+	},
+	) bool {
+		return r.code == call.Code
+	})
+	if !strings.HasPrefix(call.Method, "Create") || !lacks || call.Folded > 0 {
 		return ""
 	}
 	for _, f := range c.slicesOf(workload) {

@@ -489,8 +489,8 @@ func (c *checks) allowed(e tputest.Event, inst *instance, doc incident.Workload)
 		c.violated("owner's word", doc.ID, "%s of %s though it is only watched", e.Method, e.Resource())
 	}
 	for _, f := range c.slicesOf(doc.ID) {
-		for zone, life := range c.livesOf(f.Name) {
-			known := later(inst.read[zone+"/"+f.Name].at, c.clock.Now().Add(-c.learned()))
+		for _, life := range c.livesOf(f.Name) {
+			known := later(inst.read[life.Zone+"/"+f.Name].at, c.clock.Now().Add(-c.learned()))
 			if e.Method != "UpdateNode" && c.suspected(life.ID, known) && c.takenAway(f.Name).IsZero() && !c.settled(doc.ID, life.ID) {
 				c.violated("owner's word", doc.ID, "%s of %s though Google suspects abuse on %s", e.Method, e.Resource(), f.Name)
 			}
@@ -503,12 +503,11 @@ func (c *checks) settled(workload, life string) bool {
 	return c.did(workload, c.abuse[life].Since, func(d deed) bool { return d.kind == saidRetry })
 }
 
-// livesOf are the lives of a slice that are there, by zone.
-func (c *checks) livesOf(slice string) map[string]events.Incarnation {
-	lives := map[string]events.Incarnation{}
+// livesOf are the lives of a slice that are there, one in each zone at the most.
+func (c *checks) livesOf(slice string) (lives []events.Incarnation) {
 	for _, z := range c.zones() {
 		if state, life := c.api.State(z, slice); state != "" {
-			lives[z] = life
+			lives = append(lives, life)
 		}
 	}
 	return lives
@@ -739,18 +738,17 @@ func (c *checks) home(slice string) string {
 func (c *checks) apart(workload string) bool {
 	placed, trained, theirs := map[string]bool{}, map[string]bool{}, false
 	for _, f := range c.slicesOf(workload) {
-		if !c.takenAway(f.Name).IsZero() {
-			continue
-		}
 		zone := f.Zone
 		for _, d := range c.past[f.Name] {
 			if d.kind == ordered && c.person(d) {
 				zone = d.zone
 			}
 		}
-		life := c.trainings[f.Name].Ran()
-		placed[zone], trained[life.Zone] = true, true
-		theirs = theirs || c.maker(f.Name, life) != ours(c.Project)
+		placed[zone] = true
+		if life := c.trainings[f.Name].Ran(); c.takenAway(f.Name).IsZero() {
+			trained[life.Zone] = true
+			theirs = theirs || c.maker(f.Name, life) != ours(c.Project)
+		}
 	}
 	return len(placed) > 1 || theirs && len(trained) > 1
 }
