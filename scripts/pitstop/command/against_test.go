@@ -74,7 +74,7 @@ func TestAnotherPolicyMakesADifference(t *testing.T) {
 	out, _, code := call(t, "", append(ownNight(t), "--against", other)...)
 	for _, want := range []string{
 		"seed 1, 0.5 days · mine/llama · Mon Jan 5 01:00:00, 2026 · request\n",
-		"  this build   Jan 5 01:00:00.197  recreate.requested to delete llama epoch 2: node llama is PREEMPTED\n",
+		"recreate.requested to delete llama epoch 2: node llama is PREEMPTED\n",
 		"  other build  nothing then; next: Jan 5 ",
 		"observed preemption llama-20260105-1",
 		"request: another one, or none   1           1\n",
@@ -107,7 +107,7 @@ func TestADoctoredTrail(t *testing.T) {
 		says []string
 	}{
 		"end": {`s/"outcome":"resumed"/"outcome":"escalated"/`, exitFailed, []string{
-			"· end\n  both ", "recovery.requested to admit", "  this build   Jan 5 01:20:03.416  resumed by step preemption", "  other build  Jan 5 01:20:03.416  escalated by step preemption",
+			"· end\n  both ", "recovery.requested to admit", "  resumed by step preemption", "  escalated by step preemption",
 		}},
 		"document": {`s/"name":"gemma","provider":"[a-z-]*"/"name":"gemma","provider":"gke"/`, exitFailed, []string{
 			"seed 1, 0.5 days · mine/gemma · Mon Jan 5 12:00:00, 2026 · document\n  document     provider: this build ", `, other build "gke"`,
