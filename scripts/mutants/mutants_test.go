@@ -6,6 +6,7 @@ import (
 	"io"
 	"log"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -184,5 +185,30 @@ func TestTheLowestSeedCatches(t *testing.T) {
 	}
 	if _, err := named([]string{"no such mutant"}); err == nil {
 		t.Error("a mutant is run that there is not")
+	}
+}
+
+// TestTheWorstPipelinesAreCaughtAtOnce: each of them would cost its users most, and a rule about it has to speak within five seeds.
+func TestTheWorstPipelinesAreCaughtAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays a few nights")
+	}
+	h, err := newHunt("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, rule := range map[string]string{
+		"every lost slice is its owner's":   "what is said is so: ",
+		"the first stockout is given up on": "ends: ",
+		"no incident is ever opened":        "no trouble untold: ",
+	} {
+		i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == name })
+		if i < 0 {
+			t.Errorf("there is no mutant %q", name)
+			continue
+		}
+		if got, err := h.hunt(t.Context(), mutants[i], 5); err != nil || !strings.HasPrefix(got.text, rule) {
+			t.Errorf("%s: %s %q (%v), want the rule %q", name, got.by, got.text, err, rule)
+		}
 	}
 }
