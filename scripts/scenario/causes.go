@@ -42,7 +42,7 @@ func (c *checks) rightCauses(workload string) {
 		default:
 			c.violated("right cause", workload, "%s is archived as %s, and what struck was %q", id, in.Cause, strings.Join(causeNames(struck), ", "))
 		}
-		left[in.Cause] = left[in.Cause] || in.Outcome == incident.Escalated // what it has left idle is deleted for the same cause
+		left = map[events.Cause]bool{in.Cause: in.Outcome == incident.Escalated} // what it has left idle is deleted for the same cause
 		before = in.Closed
 	}
 }

@@ -571,7 +571,7 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 		c.violated("3 admitted", doc.ID, "%s was deleted while training ran on it, at step %d", slice, c.trainings[slice].LastStep())
 	}
 	saves := slices.ContainsFunc(c.slicesOf(doc.ID), func(f SliceConfig) bool { return f.Directory != "" })
-	if saves && doc.Progress.Verified == 0 {
+	if saves && (doc.Progress.Verified == 0 || !c.complete(doc.Progress.VerifiedURI)) {
 		c.violated("8 progress", doc.ID, "%s was deleted alive (%s) without a verified checkpoint", slice, read.state)
 	}
 }

@@ -164,7 +164,7 @@ func (c *checks) wronglyReleased(e end) string {
 			return "nobody has cancelled it"
 		}
 	case incident.CodeLeftBehind:
-		if !c.did(e.w.ID, time.Time{}, func(d deed) bool { return d.kind == ordered && d.by == ours(c.Project) }) {
+		if !c.did(e.w.ID, time.Time{}, c.oursOrdered) {
 			return "nothing of ours was left"
 		}
 	default:
@@ -177,8 +177,11 @@ func (c *checks) wronglyReleased(e end) string {
 	return ""
 }
 
+// oursOrdered reports whether a deed is a creation of ours.
+func (c *checks) oursOrdered(d deed) bool { return d.kind == ordered && d.by == ours(c.Project) }
+
 func (c *checks) wronglyObserved(e end) string {
-	if e.in.Code == incident.CodeLeftBehind {
+	if e.in.Code == incident.CodeLeftBehind && c.did(e.w.ID, time.Time{}, c.oursOrdered) {
 		return ""
 	}
 	if c.did(e.w.ID, e.in.Opened, func(d deed) bool { return d.kind == saidCancel }) {

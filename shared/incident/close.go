@@ -119,8 +119,8 @@ func (m *machine) keepsWhatCame() bool {
 		if !s.leftBehind() {
 			continue
 		}
-		if s.IsReleased() || in.task(events.ActionDelete, s.Name) != nil && m.mayGo(s) {
-			return false
+		if t := in.task(events.ActionDelete, s.Name); s.IsReleased() || t != nil && (!t.Begun.IsZero() || t.Maybe || t.Attempt > 1) {
+			return false // whatever has become of that call
 		}
 		kept = append(kept, s.Name)
 	}

@@ -388,6 +388,8 @@ func (m *machine) anotherTraining() {
 	if m.w.Incident != nil {
 		in := m.inc()
 		in.Baseline, in.BaseAttempt, in.Charged = 0, 0, 0
+		m.drop(events.ActionHear, "") // what is under way is of the other directory
+		m.drop(events.ActionVerify, "")
 	}
 }
 
@@ -591,13 +593,19 @@ func (m *machine) othersMaintained(s *Slice) bool {
 	return false
 }
 
+// replacementWaits reports whether the replacement of a slice waits for the crew's verdict: another one that cannot be used changes nothing
+// of that.
+func (m *machine) replacementWaits() bool {
+	return m.phase() == Looking && !m.w.Incident.HearBy.IsZero() && len(m.replacing()) > 0
+}
+
 // isUnusable handles a slice that exists and cannot be used now.
 func (m *machine) isUnusable(s *Slice, was Condition) {
 	in := m.w.Incident
 	if in == nil {
 		return // if it stays so, the clock opens an incident
 	}
-	if m.standsStopped(s) || in.Phase == Looking && s.Replace && !in.HearBy.IsZero() {
+	if m.standsStopped(s) || m.replacementWaits() {
 		return // what follows waits for the crew's verdict, where it does
 	}
 	switch in.Phase {

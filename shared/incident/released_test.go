@@ -56,11 +56,13 @@ func TestCapacityThatComesAfterAllIsKept(t *testing.T) {
 	p.GiveUpAfter = time.Hour
 	const waits = "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, done create 0"
 	for name, c := range map[string]struct {
-		begun bool
-		want  string
+		deletes string
+		want    string
 	}{
-		"nobody has begun to delete it": {false, "admitting"},
-		"its deletion was called":       {true, "clearing"},
+		"nobody has begun to delete it":                     {"", "admitting"},
+		"its deletion was called":                           {"intend delete 0, accepted delete 0", "clearing"},
+		"its deletion was begun, and nobody knows the rest": {"intend delete 0", "clearing"},
+		"its deletion may have been called":                 {"intend delete 0, transient delete 0", "clearing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := at(t, p, true, waits, inQueue)
@@ -72,10 +74,12 @@ func TestCapacityThatComesAfterAllIsKept(t *testing.T) {
 			if phaseOf(n.w) != "clearing" || n.w.Incident.Code != incident.CodeGaveUp {
 				t.Fatalf("it stands at %s", phaseOf(n.w))
 			}
-			if c.begun {
-				n = do(t, p, n)
+			for answer := range strings.SplitSeq(c.deletes, ", ") {
+				if e := evidence(n.w, n.now)[answer]; e != nil {
+					n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+				}
 			}
-			n.now = n.now.Add(time.Minute)
+			n.now = n.now.Add(incident.CallFor + time.Minute)
 			ready := evidence(n.w, n.now)["read ready"]
 			n.w, _, _ = incident.Advance(p, n.w, ready, n.now)
 			n.w, _, _ = tick(p, n.w, n.now)

@@ -160,15 +160,10 @@ func (m *machine) readVerdictAgain(e VerdictRead) {
 	}
 }
 
-// decideHeard takes the decision that waited for the verdict.
+// decideHeard takes the decision that waited for the verdict. What has to be replaced comes before a training that hangs on it.
 func (m *machine) decideHeard() {
-	in := m.w.Incident
-	switch {
-	case m.phase() != Looking:
+	if m.phase() != Looking {
 		m.inc().Deadline = m.now // the next tick decides
-		return
-	case in.Cause == events.CauseHang:
-		m.decideHang(in.Troubles[0].Text)
 		return
 	}
 	for i := range m.w.Slices {
@@ -176,6 +171,10 @@ func (m *machine) decideHeard() {
 			m.loseHeard(s)
 			return
 		}
+	}
+	if in := m.w.Incident; in.Cause == events.CauseHang {
+		m.decideHang(in.Troubles[0].Text)
+		return
 	}
 	m.inc().Look = true
 }

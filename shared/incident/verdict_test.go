@@ -500,3 +500,28 @@ func TestWhatIsSavedIsLookedForBeforeALivingSliceIsLeftToAPerson(t *testing.T) {
 		})
 	}
 }
+
+// TestASliceThatIsReplacedComesBeforeATrainingThatHangsOnIt: the incident was opened for a hang, the slice has been sick since, and the
+// look at what is saved has found a checkpoint.
+func TestASliceThatIsReplacedComesBeforeATrainingThatHangsOnIt(t *testing.T) {
+	p := policies["everything"]
+	n := at(t, p, true, "host error, read unhealthy, later", func(w *incident.Workload) {
+		w.Progress.Verified, w.Progress.VerifiedAt, w.Progress.VerifiedURI = 0, time.Time{}, ""
+	})
+	n.w, _, _ = tick(p, n.w, n.now)
+	n.w.Incident.Cause = events.CauseHang // as it is where the training had hung before
+	i := slices.IndexFunc(n.w.Incident.Tasks, func(task incident.Task) bool { return task.Action == events.ActionHear })
+	if i < 0 {
+		t.Fatalf("it stands at %s, and nobody is asked what is saved", phaseOf(n.w))
+	}
+	task := n.w.Incident.Tasks[i]
+	n.w, _, _ = incident.Advance(p, n.w, incident.VerdictRead{
+		Origin: incident.Origin{Time: n.now, Rank: events.RankReading}, Text: "attempt 1 has none",
+		Request: events.Request{Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt},
+		Verdict: &events.CrewVerdict{Attempt: 1, Reason: "exit code 1"},
+		Saved:   47_000, SavedAt: start.Add(-time.Hour), SavedURI: "gs://checkpoints/llama/47000",
+	}, n.now)
+	if got := phaseOf(n.w); got != "deleting" {
+		t.Errorf("it stands at %s, want deleting", got)
+	}
+}
