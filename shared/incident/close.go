@@ -107,7 +107,7 @@ func (m *machine) cleared(s *Slice) {
 }
 
 // keepsWhatCame goes on with an incident that had given up only because capacity did not come in time: it has come, whole and usable,
-// before anybody began to delete it. It reports whether that is so.
+// and a reading shows that it has outlived every call to delete it. It reports whether that is so.
 func (m *machine) keepsWhatCame() bool {
 	in := m.w.Incident
 	if in.Clearing != Escalated || in.Code != CodeGaveUp || m.abused() || !m.allReady() {
@@ -119,8 +119,8 @@ func (m *machine) keepsWhatCame() bool {
 		if !s.leftBehind() {
 			continue
 		}
-		if t := in.task(events.ActionDelete, s.Name); s.IsReleased() || t != nil && (!t.Begun.IsZero() || t.Maybe || t.Attempt > 1) {
-			return false // whatever has become of that call
+		if t := in.task(events.ActionDelete, s.Name); s.IsReleased() || t != nil && !m.outlived(t) {
+			return false
 		}
 		kept = append(kept, s.Name)
 	}
@@ -136,6 +136,18 @@ func (m *machine) keepsWhatCame() bool {
 	m.capacityFound()
 	m.admit()
 	return true
+}
+
+// outlived reports whether a slice that a reading shows alive has outlived whatever was called to delete it.
+func (m *machine) outlived(t *Task) bool {
+	if t.Begun.IsZero() && t.Attempt == 1 {
+		return true // nobody has begun
+	}
+	last := t.Begun
+	if t.Attempt > 1 && t.Sent.After(last) {
+		last = t.Sent // an earlier try was begun before that
+	}
+	return t.Answered.IsZero() && t.Operation == "" && m.when().After(last.Add(CallFor))
 }
 
 // failedClearing handles a call that failed during the clean-up: a create that failed is what was hoped for.

@@ -548,6 +548,10 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 		} else if in.Phase == Removing {
 			m.livesWhileRemoving(s)
 		}
+	case Clearing:
+		if m.when().Sub(s.Since) >= time.Minute { // read more than once
+			m.keepsWhatCame()
+		}
 	case Watching:
 		if was != Ready && was != Unread && in.Cause.Infrastructure() {
 			m.line(LineSeen, "node "+s.Name+" is usable again", "")

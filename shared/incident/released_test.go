@@ -57,12 +57,16 @@ func TestCapacityThatComesAfterAllIsKept(t *testing.T) {
 	const waits = "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, done create 0"
 	for name, c := range map[string]struct {
 		deletes string
-		want    string
+		// reads is how much later it is read again.
+		reads time.Duration
+		want  string
 	}{
-		"nobody has begun to delete it":                     {"", "admitting"},
-		"its deletion was called":                           {"intend delete 0, accepted delete 0", "clearing"},
-		"its deletion was begun, and nobody knows the rest": {"intend delete 0", "clearing"},
-		"its deletion may have been called":                 {"intend delete 0, transient delete 0", "clearing"},
+		"nobody has begun to delete it":      {"", 0, "admitting"},
+		"its deletion was called":            {"intend delete 0, accepted delete 0", incident.CallFor, "clearing"},
+		"its deletion was begun a while ago": {"intend delete 0", incident.CallFor, "admitting"},
+		"its deletion was begun just now":    {"intend delete 0", 0, "clearing"},
+		"it has outlived a call that failed": {"intend delete 0, transient delete 0", incident.CallFor, "admitting"},
+		"a call has just failed":             {"intend delete 0, transient delete 0", 0, "clearing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := at(t, p, true, waits, inQueue)
@@ -79,10 +83,10 @@ func TestCapacityThatComesAfterAllIsKept(t *testing.T) {
 					n.w, _, _ = incident.Advance(p, n.w, e, n.now)
 				}
 			}
-			n.now = n.now.Add(incident.CallFor + time.Minute)
-			ready := evidence(n.w, n.now)["read ready"]
-			n.w, _, _ = incident.Advance(p, n.w, ready, n.now)
-			n.w, _, _ = tick(p, n.w, n.now)
+			for _, after := range []time.Duration{time.Minute, time.Minute + c.reads} {
+				n.now = n.now.Add(after)
+				n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ready"], n.now)
+			}
 			if got := phaseOf(n.w); got != c.want {
 				t.Errorf("it stands at %s, want %s", got, c.want)
 			}

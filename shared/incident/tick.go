@@ -411,9 +411,6 @@ func (m *machine) noProgress(took string) {
 
 // stillClearing goes on with a clean-up, and ends one that found nothing to clean.
 func (m *machine) stillClearing() {
-	if m.keepsWhatCame() {
-		return
-	}
 	m.clear()
 	for i := range m.w.Slices {
 		if s := m.w.Slices[i]; m.w.Incident != nil && s.Condition == Gone && !s.leftBehind() {
