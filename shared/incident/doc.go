@@ -41,7 +41,7 @@
 //	approving    watching     Read
 //	approving    window       Approved Noticed Read
 //	approving    withdrawn    Noticed
-//	clearing     admitting    Ticked
+//	clearing     admitting    Read
 //	clearing     escalated    Beat Ended Forbidden Read Reported Ticked
 //	clearing     observed     Beat Ended Read Reported Ticked
 //	clearing     released     Ended Read Ticked
