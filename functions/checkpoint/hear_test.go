@@ -90,3 +90,14 @@ func TestARestartIsSpentOnAVerdictAlone(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsSavedIsReadBesideTheVerdict: a decision that waits for the verdict may rest on the newest complete checkpoint.
+func TestWhatIsSavedIsReadBesideTheVerdict(t *testing.T) {
+	b := toHear(t)
+	b.commit("900")
+	b.Want(b.deliver(), fleettest.Handled)
+	p := b.Workload(id).Progress
+	b.Want(p.Verified, int64(900))
+	b.Want(p.VerifiedURI, fleettest.Directory+"/900")
+	b.Want(p.VerifiedAt.IsZero(), false)
+}

@@ -55,8 +55,8 @@ func (c *checks) restarted(before, after incident.Workload) {
 	}
 }
 
-// unseen checks, when its owner comes to mend it, that a training which stands still on usable slices was told of, within the
-// time that is usual for its steps, that of late lines, and an hour for what goes wrong on the way.
+// unseen checks that somebody was told of a training that stands still on usable slices. It is called when the owner comes to mend it. Until
+// then may pass what is usual for its steps, what late lines take, and an hour for what goes wrong on the way.
 func (c *checks) unseen(workload, slice string) {
 	t, r := c.trainings[slice], c.record(workload)
 	since := t.Still()
