@@ -419,6 +419,25 @@ func TestAStragglerIsChargedToItsOwnIncident(t *testing.T) {
 	}
 }
 
+// TestAnEntryOfTheIncidentBeforeExplainsNothing: it is delivered again hours later, in the middle of another one on the same life.
+func TestAnEntryOfTheIncidentBeforeExplainsNothing(t *testing.T) {
+	r := newTour(t, quiet(true), "everything")
+	entry := evidence(r.w, r.now)["stopped for"]
+	r.give(entry)
+	r.learn("llama-8b", "read unhealthy")
+	r.now = r.now.Add(30 * time.Minute)
+	r.learn("llama-8b", "read ready", "started", "progress", "progress")
+	if r.w.Incident != nil || r.w.Closed.Cause != events.CauseMaintenance {
+		t.Fatalf("it has not ended: %s", tale(r.w))
+	}
+	r.now = r.now.Add(2 * time.Hour)
+	r.learn("llama-8b", "exit 139", "gave up")
+	r.give(entry)
+	if in := r.w.Incident; in == nil || in.Cause != events.CauseCrash || len(in.Troubles) != 1 {
+		t.Errorf("the crash is attributed to something else: %s", tale(r.w))
+	}
+}
+
 // TestALossRefundsNothingOfWhatCameBeforeIt: a training that crashed by itself has spent its restarts, whatever becomes of its slice.
 func TestALossRefundsNothingOfWhatCameBeforeIt(t *testing.T) {
 	for _, late := range []bool{false, true} {

@@ -304,3 +304,45 @@ func TestWhatIsOursGoesBeforeTheirsIsTaken(t *testing.T) {
 		t.Errorf("asked for is %q, it lives as %v; %s", asked, r.w.Slices[0].Incarnation, stands(r.w, nil))
 	}
 }
+
+// TestTrainingThatBeganInWhatIsCleanedUpIsKept: a queued resource could not be deleted while it was filled. Its slices came, and the crew of
+// one tells of an attempt: no slice of a Multislice trains alone, so the other one trains too.
+func TestTrainingThatBeganInWhatIsCleanedUpIsKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		tried bool
+		// after is how long after the last try to delete it the line was written.
+		after time.Duration
+		keeps bool
+	}{
+		"nobody has tried to delete it":            {false, time.Second, true},
+		"a try was refused long ago":               {true, 2 * incident.CallFor, true},
+		"a try may have been made in the meantime": {true, time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := multi(true)
+			w.Slices[0].QueuedResource, w.Slices[1].QueuedResource = "qr", "qr"
+			r := newTour(t, w, "everything")
+			r.learn("a", "preempted", "read lost")
+			r.learn("b", "read lost")
+			r.learn("", "intend delete 0", "accepted delete 0")
+			r.learn("a", "read gone")
+			r.learn("b", "read gone")
+			r.learn("", "intend create 0", "accepted create 0")
+			r.learn("a", "cancelled")
+			for _, slice := range []string{"a", "b"} {
+				r.learn(slice, "read ours", "mapped")
+			}
+			if c.tried {
+				r.learn("", "intend delete 0", "not_in_state delete 0")
+				r.tick(20 * time.Minute)
+				r.learn("", "intend delete 0")
+			}
+			r.now = r.now.Add(c.after)
+			r.learn("a", "started")
+			kept := r.w.Incident == nil && r.w.Slice("a").Made == "" && r.w.Slice("b").Made == ""
+			if kept != c.keeps {
+				t.Errorf("kept is %v:%s", kept, tale(r.w))
+			}
+		})
+	}
+}

@@ -45,6 +45,9 @@ func (m *machine) interrupted(e Interrupted) {
 		}
 		return
 	}
+	if at := m.from.Time; !at.IsZero() && !at.After(m.w.Ended) && at.Before(in.Opened.Add(-Linger)) {
+		return // it is of the incident before, and was delivered again
+	}
 	if !m.trouble(t, s.Incarnation) {
 		return
 	}

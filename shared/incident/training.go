@@ -110,19 +110,27 @@ func (m *machine) trains(s *Slice, attempt int) {
 		s.admit()
 	}
 	s.Made = ""
+	for i := range m.w.Slices { // there is no training without any of the others
+		if o := &m.w.Slices[i]; o.Condition == Ready {
+			o.Made = ""
+		}
+	}
 	if m.phase() == Clearing {
 		m.keepsTraining(s)
 	}
 }
 
-// keepsTraining has a clean-up spare a slice in whose place a crew has put itself, as long as nobody can have called for its deletion.
+// keepsTraining has a clean-up spare a slice in whose place a crew has put itself, and those that go with it, unless they may be on their
+// way out.
 func (m *machine) keepsTraining(s *Slice) {
 	t := m.w.Incident.task(events.ActionDelete, s.Name)
-	if t == nil || !t.Begun.IsZero() || !t.Answered.IsZero() || !m.spares(s.Name) {
+	if t == nil || !m.outlived(t) || !m.spares(s.Name) {
 		return
 	}
-	m.slice(s.Name).Replace = false
-	m.decided("keep "+s.Name, "its crew says that training runs there")
+	for _, name := range append([]string{t.Slice}, t.With...) {
+		m.slice(name).Replace = false
+	}
+	m.decided("keep "+t.names(), "its crew says that training runs there")
 	m.cleared(s)
 }
 
