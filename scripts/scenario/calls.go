@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -73,7 +74,7 @@ func (c *checks) wrote(workload, id string, call seenCall) {
 		return
 	}
 	for _, past := range r.past { // it was under way for long
-		if in, err := c.ledger.Closed(context.Background(), doc.ID, past); err == nil && told(&in) {
+		if in, err := c.ledger.Closed(context.Background(), doc.ID, past.id); err == nil && told(&in) {
 			return
 		}
 	}
@@ -109,7 +110,7 @@ func (c *checks) told(workload string, in incident.Incident) {
 		if _, known := meaningOf[call.Code]; call.Code != "" && !known {
 			c.violated(ruleRecord, workload, "%s has the code %q, which means nothing", what, call.Code)
 		}
-		if was := c.refusedAs(workload, call); was != "" && was != call.Code {
+		if was := c.refusedAs(call); was != "" && was != call.Code {
 			c.violated(ruleRecord, workload, "%s is told as refused for %s, and it was for %s", what, call.Code, was)
 		}
 	}
@@ -127,7 +128,7 @@ var lacking = []struct {
 }
 
 // refusedAs is for want of what a creation was refused; empty where nothing like that was said, or several things were.
-func (c *checks) refusedAs(workload string, call incident.Call) (code incident.Code) {
+func (c *checks) refusedAs(call incident.Call) (code incident.Code) {
 	lacks := slices.ContainsFunc(lacking, func(r struct {
 		code incident.Code
 		text string
@@ -138,10 +139,11 @@ func (c *checks) refusedAs(workload string, call incident.Call) (code incident.C
 	if !strings.HasPrefix(call.Method, "Create") || !lacks || call.Folded > 0 {
 		return ""
 	}
-	for _, f := range c.slicesOf(workload) {
-		for _, d := range c.past[f.Name] {
-			if d.kind != turnedOff || d.at.Before(call.At) || !strings.Contains(call.Resource, "/locations/"+d.zone+"/") || !call.Answered.IsZero() && d.at.After(call.Answered) {
-				continue
+	for _, slice := range c.held(path.Base(call.Resource)) {
+		for _, d := range c.past[slice] {
+			later := d.at.After(call.Answered) && !call.Answered.IsZero()
+			if d.kind != turnedOff || d.at.Before(call.At) || !strings.Contains(call.Resource, "/locations/"+d.zone+"/") || later != (call.Operation != "") {
+				continue // what was accepted is refused when its operation fails
 			}
 			for _, r := range lacking {
 				if !strings.Contains(d.text, r.text) {
@@ -151,6 +153,9 @@ func (c *checks) refusedAs(workload string, call incident.Call) (code incident.C
 					return ""
 				}
 				code = r.code
+			}
+			if later {
+				break // the next one is of another call
 			}
 		}
 	}

@@ -374,8 +374,8 @@ func shortPath(path string) string {
 	return path
 }
 
-// storage has the bucket of the functions go wrong.
-func (c *chaos) storage(inner http.RoundTripper) http.RoundTripper {
+// storage has the bucket of the functions go wrong, and tells of each request that is answered.
+func (c *chaos) storage(inner http.RoundTripper, answered func(r *http.Request)) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		inst := instanceOf(r.Context())
 		if c == nil || inst == nil {
@@ -397,6 +397,7 @@ func (c *chaos) storage(inner http.RoundTripper) http.RoundTripper {
 		if c.happens(d.of("answer lost"), c.BucketAnswerLost, "the answer to %s is lost", what) {
 			return nil, errors.Join(errDown, resp.Body.Close())
 		}
+		answered(r)
 		return resp, nil
 	})
 }

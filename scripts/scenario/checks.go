@@ -46,12 +46,16 @@ type checks struct {
 	// past is what happened to each slice, room since when each zone has had room for slices without bound.
 	past map[string][]deed
 	room map[string]time.Time
+	// trainsIn is since when somebody knows of each life, by ID, that training runs in it: by a line or a reading of its crew.
+	trainsIn map[string]time.Time
 	// mapped are the lives, by ID, of which somebody has read the names of the workers.
 	mapped map[string]bool
 	// committed is when a checkpoint was complete last in each directory.
 	committed map[string]time.Time
 	// savedTo is the highest step that was saved in each.
 	savedTo map[string]int64
+	// lookedAt is when a function last listed what is in each directory.
+	lookedAt map[string]time.Time
 	// policies are the policy files that were in force, each from a time on.
 	policies []inForce
 	// pauses are when everything was paused.
@@ -140,7 +144,16 @@ type record struct {
 	began int64
 	// calls are what the simulated APIs saw of ours, past the incidents that are over.
 	calls []seenCall
-	past  []string
+	past  []ended
+	// saved is the step that was saved, as the crew told last and somebody handled; baseline is what it was when the incident was
+	// opened.
+	saved, baseline int64
+}
+
+// ended is an incident that is over, and for which cause it was opened.
+type ended struct {
+	id        string
+	openedFor events.Cause
 }
 
 // happened is what happened to a workload, and when.
@@ -163,7 +176,7 @@ func newChecks(w *world) *checks {
 		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
 		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{}, ends: map[string]map[string]int{},
 		policies: []inForce{{w.Start, w.opts.Policy}}, shape: map[string]string{},
-		past: map[string][]deed{}, room: map[string]time.Time{}, mapped: map[string]bool{}, committed: map[string]time.Time{}, savedTo: map[string]int64{},
+		past: map[string][]deed{}, room: map[string]time.Time{}, mapped: map[string]bool{}, trainsIn: map[string]time.Time{}, committed: map[string]time.Time{}, savedTo: map[string]int64{}, lookedAt: map[string]time.Time{},
 	}
 	for _, f := range w.Fleet {
 		c.shape[f.Name] = f.Accelerator
@@ -369,6 +382,7 @@ func (c *checks) called(e tputest.Event) {
 		if read := inst.read[e.Zone+"/"+slice]; e.Method != "UpdateNode" && c.suspected(read.life, read.at) { // asking for a save harms nobody
 			c.violated("owner's word", id, "%s of %s, and Google suspects abuse on it since %s", e.Method, slice, c.abuse[read.life].Since.UTC().Format(time.DateTime))
 		}
+		c.overtaken(e, inst, id, slice)
 		switch e.Method {
 		case "DeleteNode", "DeleteQueuedResource":
 			c.deleted(e, inst, doc, slice)
@@ -381,6 +395,16 @@ func (c *checks) called(e tputest.Event) {
 	if e.Method == "PerformMaintenance" || e.Method == "PerformMaintenanceQueuedResource" {
 		c.maintained(id, slice)
 	}
+}
+
+// overtaken checks that no creation or deletion rests on a reading from before another one of ours.
+func (c *checks) overtaken(e tputest.Event, inst *instance, workload, slice string) {
+	read, last := inst.read[e.Zone+"/"+slice], c.lastOf(slice, ordered, removed)
+	if read.at.IsZero() || last.by != ours(c.Project) || last.zone != e.Zone || last.handling == inst || !last.at.After(read.at) {
+		return
+	}
+	c.violated("1 fence", workload, "%s of %s rests on a reading of %s, and %s was %s by us at %s", e.Method, slice,
+		read.at.UTC().Format(time.DateTime), slice, last.kind, last.at.UTC().Format(time.DateTime))
 }
 
 // held are the slices that a queued resource holds.
@@ -413,6 +437,35 @@ func (c *checks) commits(directory, step string) {
 	n, err := strconv.ParseInt(step, 10, 64)
 	c.must(err)
 	c.committed[directory], c.savedTo[directory] = c.clock.Now(), max(c.savedTo[directory], n)
+}
+
+// looks follows what handlers read of checkpoint directories.
+func (c *checks) looks(r *http.Request) {
+	prefix := r.URL.Query().Get("prefix")
+	if r.Method != http.MethodGet || prefix == "" {
+		return
+	}
+	for _, f := range c.Fleet {
+		if _, dir, ok := strings.Cut(strings.TrimPrefix(f.Directory, "gs://"), "/"); ok && strings.HasPrefix(prefix, dir) {
+			c.lookedAt[f.Directory] = c.clock.Now()
+		}
+	}
+}
+
+// unsaved reports whether nothing is saved of a workload whose slices have checkpoint directories.
+func (c *checks) unsaved(workload string) bool {
+	saves := false
+	for _, f := range c.slicesOf(workload) {
+		if saves = saves || f.Directory != ""; !c.committed[f.Directory].IsZero() {
+			return false
+		}
+	}
+	return saves
+}
+
+// unlooked reports whether no function has looked since a moment at what is saved of a workload.
+func (c *checks) unlooked(workload string, since time.Time) bool {
+	return !slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool { return c.lookedAt[f.Directory].After(since) })
 }
 
 // complete reports whether a checkpoint has its commit marker.
@@ -551,7 +604,7 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 		}
 		return // no step was ever done there
 	}
-	if life := c.trainings[slice].Ran(); c.maker(slice, life) == ours(c.Project) && life.Created.After(r.opened) && !c.admits(slice, life) {
+	if life := c.trainings[slice].Ran(); c.maker(slice, life) == ours(c.Project) && life.Created.After(r.opened) && !c.letIn(slice, life, inst.seen) {
 		return // it was made for this incident, which has not let training in
 	}
 	if s.Incarnation.ID != read.life {
@@ -570,20 +623,29 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	if _, running := c.trainings[slice].Running(); running && read.state == "READY" && c.whole(doc.ID) {
 		c.violated("3 admitted", doc.ID, "%s was deleted while training ran on it, at step %d", slice, c.trainings[slice].LastStep())
 	}
-	saves := slices.ContainsFunc(c.slicesOf(doc.ID), func(f SliceConfig) bool { return f.Directory != "" })
-	if saves && (doc.Progress.Verified == 0 || !c.complete(doc.Progress.VerifiedURI)) {
-		c.violated("8 progress", doc.ID, "%s was deleted alive (%s) without a verified checkpoint", slice, read.state)
+	if c.unsaved(doc.ID) || c.unlooked(doc.ID, time.Time{}) {
+		c.violated("8 progress", doc.ID, "%s was deleted alive (%s), and nobody had seen a complete checkpoint", slice, read.state)
 	}
 }
 
-// admits reports whether a lease names a life of a slice, whoever wrote it.
-func (c *checks) admits(slice string, life events.Incarnation) bool {
+// letIn reports whether a lease names a life of a slice: written by us, or by a crew that put itself there, where somebody knew by a
+// moment that training runs in it.
+func (c *checks) letIn(slice string, life events.Incarnation, known time.Time) bool {
+	since, told := c.trainsIn[life.ID]
 	return slices.ContainsFunc(c.slicesOf(c.workload(slice)), func(f SliceConfig) bool {
 		l, _, err := checkpoint.ReadLease(context.Background(), c.store, f.Directory)
-		return f.Directory != "" && err == nil && slices.ContainsFunc(l.Admitted, func(a events.Admission) bool {
+		names := f.Directory != "" && err == nil && slices.ContainsFunc(l.Admitted, func(a events.Admission) bool {
 			return a.Slice == slice && a.Incarnation.Same(life)
 		})
+		return names && (l.By != "crew" || told && since.Before(known))
 	})
+}
+
+// knowsOf keeps that somebody knows of a life that training runs in it.
+func (c *checks) knowsOf(life events.Incarnation) {
+	if _, told := c.trainsIn[life.ID]; !told {
+		c.trainsIn[life.ID] = c.clock.Now()
+	}
 }
 
 // makerOf is who ordered the life of a slice that has an ID.
@@ -606,8 +668,9 @@ func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Sl
 	if r.escalated.IsZero() || c.clock.Now().Sub(r.escalated) < policy.DefaultDeleteAfter {
 		c.violated("owner's word", doc.ID, "%s was deleted for being idle, and it was left to a person at %s", s.Name, r.escalated.UTC().Format(time.DateTime))
 	}
+	spot := slices.ContainsFunc(c.Fleet, func(f SliceConfig) bool { return f.Name == s.Name && f.Spot })
 	if !c.lately(doc.ID, func(p policy.Policy) bool {
-		return p.WhenEscalated == policy.DeleteIdle && (s.Spot && p.Switches.Recreate == policy.Yes || p.Switches.RecreateNonSpot == policy.Yes)
+		return p.WhenEscalated == policy.DeleteIdle && (spot && p.Switches.Recreate == policy.Yes || p.Switches.RecreateNonSpot == policy.Yes)
 	}) {
 		c.violated("owner's word", doc.ID, "%s was deleted for being idle, and no policy says so", s.Name)
 	}
@@ -623,9 +686,8 @@ func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Sl
 	if _, running := t.Running(); running && !t.Hangs() && !t.Started().After(listened) {
 		c.violated("3 admitted", doc.ID, "%s was deleted for being idle while training ran on it, at step %d", s.Name, t.LastStep())
 	}
-	nothing := t.LastStep() == 0
-	if !nothing && (!c.complete(doc.Progress.VerifiedURI) || doc.Progress.Verified < doc.Progress.CheckpointStep) {
-		c.violated("8 progress", doc.ID, "%s was deleted for being idle, and its last checkpoint is %q", s.Name, doc.Progress.VerifiedURI)
+	if t.LastStep() > 0 && (c.unsaved(doc.ID) || c.unlooked(doc.ID, r.opened)) {
+		c.violated("8 progress", doc.ID, "%s was deleted for being idle, and nobody has looked since %s at what is saved", s.Name, r.opened.UTC().Format(time.DateTime))
 	}
 }
 
@@ -649,12 +711,7 @@ func (c *checks) isGone(zone, slice string) bool {
 // is no part of it.
 func (c *checks) whole(workload string) bool {
 	return !slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool {
-		ready := false
-		for _, z := range c.zones() {
-			state, _ := c.api.State(z, f.Name)
-			ready = ready || state == "READY"
-		}
-		return !ready && c.takenAway(f.Name).IsZero()
+		return c.unusable(f) && c.takenAway(f.Name).IsZero()
 	})
 }
 
@@ -860,12 +917,21 @@ func (c *checks) answered(sub string, m Message, status int) {
 
 // spoke takes note of a line of a crew that was handled.
 func (c *checks) spoke(e events.Entry) {
+	group, _, _ := events.WorkerGroup(e.Crew.Hostname)
+	for _, f := range c.slicesOf(c.workload(e.Crew.Node)) {
+		if life, trains := c.trainings[f.Name].Running(); trains && c.trainings[e.Crew.Node].Group() == group {
+			c.knowsOf(life) // a Multislice trains in all of its slices
+		}
+	}
 	if e.Crew.Report != events.ReportProgress {
 		return
 	}
 	r := c.record(c.workload(e.Crew.Node))
 	if !r.heard.IsZero() && e.Time.After(r.heard) {
 		r.gap = max(r.gap, e.Time.Sub(r.heard))
+	}
+	if e.Time.After(r.heard) && r.open == r.done { // what comes in the middle of an incident may be of a former life
+		r.saved = e.Crew.CheckpointStep
 	}
 	r.heard = later(r.heard, e.Time)
 }
@@ -888,6 +954,9 @@ func (c *checks) follow(e tputest.Event) {
 	if e.Kind == tputest.Called && e.Method == "GetGuestAttributes" && e.Code == 0 {
 		c.record(c.workload(e.Node)).listened = c.clock.Now()
 		c.mapped[e.Incarnation.ID] = true
+		if life, trains := c.trainings[e.Node].Running(); trains {
+			c.knowsOf(life)
+		}
 	}
 	if e.Kind == tputest.Called && e.Method == "StopNode" && e.Code == 0 {
 		c.record(c.workload(e.Node)).stopped[e.Node] = e.Principal
@@ -1096,39 +1165,48 @@ func (c *checks) opened(r *record, w incident.Workload) {
 		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
 	}
 	c.standstill(w)
+	r.baseline = r.saved
 	r.opened, r.openedFor, r.called, r.ready = c.clock.Now(), w.Incident.Cause, time.Time{}, time.Time{}
 	c.decided(w, r.opened)
 }
 
 // explained reports whether something has happened in the world of which an incident may tell that opens now.
 func (c *checks) explained(r *record, w incident.Workload) bool {
-	now := c.clock.Now()
-	if !r.announced.IsZero() && now.Sub(r.announced) < 4*24*time.Hour || c.blurred(w.ID) {
-		return true
-	}
-	if slices.ContainsFunc(r.happened, func(h happened) bool { return h.at.After(r.opened) }) {
-		return true
-	}
-	// What ended without being mended, because its owner took the allowance back, may be told again while it lasts.
-	if r.told && !c.whole(w.ID) {
-		return true
-	}
+	now, in := c.clock.Now(), w.Incident
 	switch {
-	case w.Incident.Phase == incident.Admitting:
+	case c.blurred(w.ID):
+		return true
+	case in.Phase == incident.Admitting:
 		// What somebody created where no crew may put itself into the place of another is admitted there: once, and under another policy
 		// again.
 		lives := c.present(w.ID)
 		explained := c.unled(w.ID) && (lives != r.followed || c.policies[len(c.policies)-1].from.After(r.opened))
 		r.followed = lives
 		return explained
-	case w.Incident.Phase == incident.Clearing, w.Incident.Code == incident.CodeLeftBehind:
+	case in.Phase == incident.Clearing, in.Code == incident.CodeLeftBehind:
 		return c.leftBehind(w.ID) // what an incident had ordered may come when it is over
-	case w.Incident.Phase == incident.Discarding:
+	case in.Phase == incident.Discarding:
 		return !r.escalated.IsZero() // what an incident has left idle is deleted, where its owner wants that
-	case w.Incident.Cause == events.CauseHang:
-		return c.steps(w.ID) == "" || c.unlistened(r) // what stands still for another reason than the last one is told too
-	case w.Incident.Cause == events.CauseCrash:
-		return c.crashed(r, w)
+	case in.Cause == events.CauseMaintenance && !r.announced.IsZero() && now.Sub(r.announced) < 4*24*time.Hour:
+		return true
+	case in.Cause == events.CauseHang && (c.steps(w.ID) == "" || c.unlistened(r)):
+		return true // what stands still for another reason than the last one is told too
+	case in.Cause == events.CauseCrash && c.crashed(r, w):
+		return true
+	// What ended without being mended, because its owner took the allowance back, may be told again while it lasts.
+	case r.told && !c.whole(w.ID):
+		return true
+	}
+	return c.did(w.ID, r.opened, c.strikes) || r.forged(r.opened, now) || c.suspectedAny(w.ID)
+}
+
+// strikes reports whether a deed may be the trouble of an incident, or has a part in it.
+func (c *checks) strikes(d deed) bool {
+	switch d.kind {
+	case broken, stopped, gone, saidRetry:
+		return true
+	case removed, halted, ordered:
+		return c.person(d)
 	}
 	return false
 }
@@ -1136,11 +1214,7 @@ func (c *checks) explained(r *record, w incident.Workload) bool {
 // crashed reports whether a training has failed as an incident says, and no incident has told of that failure.
 func (c *checks) crashed(r *record, w incident.Workload) bool {
 	for _, f := range c.slicesOf(w.ID) {
-		t := c.trainings[f.Name]
-		if t.Started().After(r.closed) {
-			return true // it was begun again since
-		}
-		for _, failed := range t.Failures() {
+		for _, failed := range c.trainings[f.Name].Failures() {
 			fresh := failed.After(r.opened) && failed.After(r.heard)
 			if !slices.Contains(r.crashes, failed) && (fresh || failed.Equal(w.Incident.Down)) {
 				r.crashes = append(r.crashes, failed)
@@ -1159,7 +1233,8 @@ func (c *checks) leftBehind(workload string) bool {
 				return true
 			}
 		}
-		return c.lastOf(f.Name, ordered).by == ours(c.Project) && f.QueuedResource != ""
+		last := c.lastOf(f.Name, ordered, turnedOff) // an order is read for a while after it came to nothing
+		return last.by == ours(c.Project) && (f.QueuedResource != "" || c.clock.Now().Sub(last.at) < unseen)
 	})
 }
 
@@ -1170,7 +1245,7 @@ func (c *checks) closed(r *record, after incident.Workload) {
 		w.Incident, r.open = in, in.ID
 		c.opened(r, w)
 	}
-	r.past = append(r.past, in.ID)
+	r.past = append(r.past, ended{in.ID, r.openedFor})
 	c.clock.At(c.clock.Now(), func() { c.told(after.ID, *in) }) // what was written into a bucket just now is seen behind this step
 	c.ended[string(in.Outcome)]++
 	right := c.judged(r, after)
@@ -1207,6 +1282,7 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	if in.Outcome != incident.Resumed {
 		return
 	}
+	r.saved = min(r.saved, c.reached(after.ID, c.clock.Now())) // where it goes on from further back, no more than that is saved of it
 	c.confirmed[string(in.ConfirmedBy)]++
 	if !r.ready.IsZero() {
 		c.reaction["ready_to_progress"] = append(c.reaction["ready_to_progress"], c.clock.Now().Sub(r.ready))

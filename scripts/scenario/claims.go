@@ -81,6 +81,22 @@ func (c *checks) highest(workload string) (step int64) {
 	return step
 }
 
+// unusable reports whether a slice is READY in no zone.
+func (c *checks) unusable(f SliceConfig) bool {
+	return !slices.ContainsFunc(c.zones(), func(zone string) bool {
+		state, _ := c.api.State(zone, f.Name)
+		return state == "READY"
+	})
+}
+
+// reached is the last step that the training of a workload has done since a moment.
+func (c *checks) reached(workload string, since time.Time) (step int64) {
+	for _, f := range c.slicesOf(workload) {
+		step = max(step, c.trainings[f.Name].Reached(since))
+	}
+	return step
+}
+
 // end is how an incident ended, to be held against what really happened.
 type end struct {
 	*record
@@ -133,15 +149,36 @@ func (c *checks) struckBefore(e end) time.Time {
 }
 
 func (c *checks) wronglyResumed(e end) string {
-	if e.in.ConfirmedBy != incident.ByStep {
-		return ""
-	}
-	for _, f := range c.slicesOf(e.w.ID) {
-		if t := c.trainings[f.Name]; t.LastStep() > e.in.Baseline || t.NoCrew || t.Finished() {
-			return ""
+	switch e.in.ConfirmedBy {
+	case incident.ByStep:
+		if !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return c.goesPast(f, e) }) && !c.done(e.w.ID) {
+			return fmt.Sprintf("no step has been done past %d, which its crew had told was saved", e.baseline)
+		}
+	case incident.ByCheckpoint:
+		if !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return c.committed[f.Directory].After(c.struckBefore(e)) }) {
+			return "no checkpoint has been completed since it was opened"
+		}
+	case incident.ByHealth:
+		known := c.clock.Now().Add(-c.learned())
+		for _, f := range c.slicesOf(e.w.ID) {
+			lost := c.lastOf(f.Name, broken, stopped, gone, usable)
+			seen := lost.at.Sub(c.lastOf(f.Name, usable).at) > seenWithin // before that nobody may have known of it
+			if c.unusable(f) && seen && lost.at.Before(known) && c.takenAway(f.Name).IsZero() {
+				return fmt.Sprintf("%s could not be used since %s", f.Name, lost.at.UTC().Format(time.DateTime))
+			}
 		}
 	}
-	return fmt.Sprintf("no step past %d was done", e.in.Baseline)
+	return ""
+}
+
+// goesPast reports whether the training on a slice has gone on past what was saved, or does steps at the end of a time in which it ought
+// to have.
+func (c *checks) goesPast(f SliceConfig, e end) bool {
+	t, since := c.trainings[f.Name], e.in.Opened
+	if !e.in.Down.IsZero() && e.in.Down.Before(since) {
+		since = e.in.Down // word of it was late
+	}
+	return t.Reached(since) > e.baseline || !t.Stepping().IsZero() && c.clock.Now().Sub(e.in.Opened) >= incident.HealFor
 }
 
 func (c *checks) wronglyWithdrawn(e end) string {

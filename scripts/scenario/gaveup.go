@@ -71,13 +71,35 @@ func (c *checks) notSuspected(e end) string {
 	return "Google suspects no abuse"
 }
 
+// allAllowed says that the policy allows what the workload needs.
 func (c *checks) allAllowed(e end) string {
+	needed := c.needs(e)
 	if c.under(e.w.ID, e.in.Opened, func(p policy.Policy) bool {
-		return slices.ContainsFunc(policy.All(), func(s policy.Switch) bool { return p.Switches.Level(s) != policy.Yes })
+		return slices.ContainsFunc(needed, func(s policy.Switch) bool { return p.Switches.Level(s) != policy.Yes })
 	}) {
 		return ""
 	}
-	return "its policy allows everything"
+	return fmt.Sprintf("its policy allows %v", needed)
+}
+
+// needs are the switches of what helps a workload: another attempt where all its slices can be used, else that those that cannot
+// are started or replaced.
+func (c *checks) needs(e end) []policy.Switch {
+	if c.whole(e.w.ID) {
+		return []policy.Switch{policy.Restart}
+	}
+	var needed []policy.Switch
+	for _, f := range c.slicesOf(e.w.ID) {
+		if f.Spot {
+			needed = append(needed, policy.Recreate)
+		} else {
+			needed = append(needed, policy.RecreateNonSpot)
+		}
+		if c.lastOf(f.Name, stopped, usable).kind == stopped {
+			needed = append(needed, policy.StartStopped)
+		}
+	}
+	return needed
 }
 
 func (c *checks) goesOn(e end) string {

@@ -60,7 +60,7 @@ func (c *checks) restarted(before, after incident.Workload) {
 func (c *checks) unseen(workload, slice string) {
 	t, r := c.trainings[slice], c.record(workload)
 	since := t.Still()
-	if since.IsZero() || t.NoCrew || r.heard.IsZero() || r.open != r.done || c.done(workload) {
+	if since.IsZero() || t.NoCrew || r.heard.IsZero() || r.open != r.done || c.done(workload) || !c.takenAway(slice).IsZero() {
 		return
 	}
 	if !r.heard.After(r.left) {

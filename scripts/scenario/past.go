@@ -29,6 +29,8 @@ type deed struct {
 	label string
 	// text is how a creation was refused.
 	text string
+	// handling is which one of ours did it.
+	handling *instance
 }
 
 type deedKind string
@@ -54,7 +56,7 @@ func (c *checks) person(d deed) bool { return d.by != "" && d.by != ours(c.Proje
 
 // remember keeps what an event of the simulated cloud tells of slices.
 func (c *checks) remember(e tputest.Event) {
-	d := deed{at: c.clock.Now(), by: e.Principal, zone: e.Zone, life: e.Incarnation, cause: e.Cause, text: e.Error}
+	d := deed{at: c.clock.Now(), by: e.Principal, zone: e.Zone, life: e.Incarnation, cause: e.Cause, text: e.Error, handling: c.chaos.current}
 	switch e.Kind {
 	case tputest.Supply:
 		if delete(c.room, e.Zone); e.Value == strconv.Itoa(tputest.Unlimited) {
@@ -117,6 +119,11 @@ func (c *checks) rememberCall(e tputest.Event, d deed) {
 			}
 		}
 		c.past[slice] = append(c.past[slice], d)
+		if n := c.askedFor(e, slice); n != nil && d.kind == ordered && c.person(d) {
+			named := d
+			named.kind, named.label = labelled, n.Labels[events.LabelPolicy]
+			c.past[slice] = append(c.past[slice], named)
+		}
 	}
 }
 
@@ -297,8 +304,9 @@ func (c *checks) struckBy(workload string, from, to time.Time) map[events.Cause]
 		}
 		maps.Copy(all, standing)
 		all[events.CauseMaintenance] = all[events.CauseMaintenance] || planned
-		failures := c.trainings[f.Name].Failures()
-		all[events.CauseCrash] = all[events.CauseCrash] || len(failures) > 0 && !failures[0].After(to)
+		t := c.trainings[f.Name]
+		failed := slices.ContainsFunc(t.Failures(), func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
+		all[events.CauseCrash] = all[events.CauseCrash] || failed || t.FailedAt(from)
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"net/http"
-	"time"
 
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/shared/checkpoint"
@@ -24,8 +23,6 @@ type Seams struct {
 	Audit    func(next patrol.AuditLog) patrol.AuditLog
 	Policies func(function string, next ledger.Policies) ledger.Policies
 	Ledger   func(function string, next ledger.Opener) ledger.Opener
-	// Clock is the clock by which a function dates its readings.
-	Clock func(function string, next func() time.Time) func() time.Time
 	// Limits are those of the brake that the functions are configured with.
 	Limits func(ledger.Limits) ledger.Limits
 }
@@ -84,13 +81,6 @@ func (s Seams) ledger(function string, shared *ledger.Ledger, open ledger.Opener
 		return shared
 	}
 	return ledger.New(s.Ledger(function, open))
-}
-
-func (s Seams) clock(function string, next func() time.Time) func() time.Time {
-	if s.Clock == nil {
-		return next
-	}
-	return s.Clock(function, next)
 }
 
 func (s Seams) limits(given ledger.Limits) ledger.Limits {

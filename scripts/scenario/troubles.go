@@ -61,6 +61,10 @@ var happenings = []happening{
 		t.trainings[c.Name].Crash(1)
 		return nil
 	}},
+	{"newest checkpoints cannot be restored", 0.1, 0.2, func(t *troubles, d dice, c SliceConfig, _ string) error {
+		t.trainings[c.Name].FallBack(int64(1 + d.intN(6)))
+		return nil
+	}},
 	{"training hangs", 0.03, 0.05, func(t *troubles, _ dice, c SliceConfig, _ string) error {
 		t.trainings[c.Name].Hang()
 		return nil

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -315,6 +316,9 @@ func (w *world) place(c SliceConfig) error {
 		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
 		StartTakes: time.Duration(t.StartTakes), OnSignal: t.Sigterm, Exited: func() { w.exited(c.Name) }, Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsAnew: t.FailsAnew,
 	}, w.api.Incarnation(c.Zone, c.Name), group, max(len(hosts), 1))
+	if w.checks != nil && c.Directory != "" {
+		w.checks.commits(c.Directory, strconv.FormatInt(w.trainings[c.Name].Saved(), 10))
+	}
 	return nil
 }
 
@@ -370,7 +374,7 @@ func (w *world) deploy(ctx context.Context) error {
 	}
 	bucket := http.RoundTripper(roundTripper(func(r *http.Request) (*http.Response, error) { return w.bucket.Transport().RoundTrip(r) }))
 	w.store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())
-	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("storage", w.chaos.storage(bucket))}), option.WithoutAuthentication())}
+	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("storage", w.chaos.storage(bucket, w.checks.looks))}), option.WithoutAuthentication())}
 	log := cloudlog.New(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("logging", w.chaos.audit(w.audited.Transport()))}), option.WithoutAuthentication())
 	seams := w.opts.Seams
 	functionsLedger := w.ledger
@@ -390,7 +394,7 @@ func (w *world) deploy(ctx context.Context) error {
 	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now)
 	of := func(name string) *fleet.Fleet {
 		kept := seams.ledger(name, functionsLedger, open)
-		f := &fleet.Fleet{Ledger: kept, Provider: seams.provider(name, cloud), Now: seams.clock(name, w.clock.Now), Log: w.log, Advancer: &ledger.Advancer{
+		f := &fleet.Fleet{Ledger: kept, Provider: seams.provider(name, cloud), Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
 			Ledger: kept, Policies: seams.policies(name, policies), Publisher: publisher, Now: w.clock.Now, Sleep: w.clock.Sleep,
 			Decide: seams.Decide, Source: "//pitstop/functions/" + name, Cause: trigger.MessageID, Log: w.log,
 			Saved: func(_ context.Context, s ledger.Step) { w.saved(name, s) },

@@ -21,6 +21,13 @@ func (t *Training) Crash(code int) {
 	})
 }
 
+// FallBack ends the attempt that runs, and leaves its newest checkpoints, as many as these, such that they cannot be restored: the
+// next attempt begins from an older one.
+func (t *Training) FallBack(checkpoints int64) {
+	t.lock(func() { t.saved = max(0, t.saved-checkpoints*t.CheckpointEvery) })
+	t.Crash(1)
+}
+
 // Loop has the next attempts end with an exit code, as many as these; anew says that each ends with another one.
 func (t *Training) Loop(code, times int, anew bool) {
 	t.lock(func() { t.Fails, t.FailsTimes, t.failed, t.FailsAnew = code, times, 0, anew })

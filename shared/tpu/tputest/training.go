@@ -147,6 +147,13 @@ type Training struct {
 	// started is when an attempt was begun last that was no restart of the crew's own, failures are when attempts ended by themselves.
 	started  time.Time
 	failures []time.Time
+	attempts []pastAttempt
+}
+
+// pastAttempt is when an attempt was begun, when it ended, and the last step that it did.
+type pastAttempt struct {
+	began, ended time.Time
+	reached      int64
 }
 
 // NewTraining begins a run on a machine that has been up for long.
@@ -371,6 +378,46 @@ func (t *Training) Failures() []time.Time {
 	return slices.Clone(t.failures)
 }
 
+// FailedAt reports whether an attempt had failed by a moment, and no other one had been begun.
+func (t *Training) FailedAt(at time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var failed, began time.Time
+	for _, when := range t.failures {
+		if !when.After(at) {
+			failed = when
+		}
+	}
+	for _, a := range t.attempts {
+		if !a.began.After(at) {
+			began = a.began
+		}
+	}
+	return failed.After(began)
+}
+
+// Reached is the last step of the attempts that have run since a moment.
+func (t *Training) Reached(since time.Time) (step int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.attempts {
+		if a.ended.After(since) {
+			step = max(step, a.reached)
+		}
+	}
+	if t.running {
+		step = max(step, t.now())
+	}
+	return step
+}
+
+// Saved is the step of the last complete checkpoint.
+func (t *Training) Saved() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.saved
+}
+
 // Stepped is how many steps were done in the life that Ran returns.
 func (t *Training) Stepped() int64 {
 	t.mu.Lock()
@@ -509,6 +556,7 @@ func (t *Training) begin(attempt int, from int64, first time.Time) {
 		t.lifeFrom, t.lifeHigh = from, from
 	}
 	t.attempt, t.from, t.first, t.ran, t.began = attempt, from, first, t.life, t.Clock.Now()
+	t.attempts = append(t.attempts, pastAttempt{began: t.began})
 	if attempt > 1 {
 		t.report(events.CrewReport{Report: events.ReportStarted, Workers: t.workers, Step: from})
 	}
@@ -540,6 +588,8 @@ func (t *Training) stop() {
 	t.high = max(t.high, t.now())
 	if t.running {
 		t.lifeHigh = max(t.lifeHigh, t.now())
+		last := &t.attempts[len(t.attempts)-1]
+		last.ended, last.reached = t.Clock.Now(), t.now()
 	}
 	t.run++
 	t.running = false
