@@ -42,6 +42,9 @@ var mutants = []mutant{
 	{"1 fence", "nothing is read before a deletion", heavy, func(fired func()) scenario.Seams {
 		return scenario.Seams{Handler: hears(nil), Provider: unread(fired), Decide: told(unassumed)}
 	}, nil},
+	{"1 fence", "two deliveries of one request may both make its call", heavy, func(fired func()) scenario.Seams {
+		return scenario.Seams{Ledger: claimsNothing(fired)}
+	}, nil},
 
 	{"2 owner", "what an owner deletes is not released", heavy, decides(told(func(_ incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
 		if c, ok := e.(incident.Called); ok && (c.Method == "DeleteNode" || c.Method == "DeleteQueuedResource") {
@@ -216,17 +219,6 @@ var mutants = []mutant{
 		return incident.Beat{Origin: r.Origin, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Verdict: &v}
 	})), nil},
 
-	{"8 progress", "a claim is taken over on a reading from before its end", heavy, func(fired func()) scenario.Seams {
-		return scenario.Seams{Clock: func(function string, next func() time.Time) func() time.Time {
-			if function != "recreate" {
-				return next
-			}
-			return func() time.Time {
-				fired()
-				return next().Add(incident.CallFor)
-			}
-		}}
-	}, nil},
 	{"8 progress", "what lives is deleted without a checkpoint", heavy, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
 		if w.Progress.VerifiedAt.IsZero() {
 			w.Progress.VerifiedAt = neverVerified

@@ -453,49 +453,64 @@ func remembering(fired func()) func(string, tpu.Provider) tpu.Provider {
 	}
 }
 
+// edits changes the incident in a document of the ledger; change reports whether it did.
+func edits(c ledgertest.Call, change func(in *incident.Incident) bool) {
+	var w incident.Workload
+	if c.Query || json.Unmarshal([]byte(c.Body()), &w) != nil || w.Incident == nil || !change(w.Incident) {
+		return
+	}
+	if raw, err := json.Marshal(w, json.Deterministic(true)); err == nil {
+		c.Doc["body"] = string(raw)
+	}
+}
+
 // recreatesWhatIsCleared shows recreate an incident that cleans up as one that creates still.
 func recreatesWhatIsCleared(fired func()) func(string, ledger.Opener) ledger.Opener {
+	return shownToRecreate(func(in *incident.Incident) bool {
+		if in.Phase != incident.Clearing || !slices.ContainsFunc(in.Tasks, func(t incident.Task) bool { return t.Action == events.ActionCreate }) {
+			return false
+		}
+		fired()
+		in.Phase = incident.Recreating
+		return true
+	}, func(in *incident.Incident) bool {
+		was := in.Clearing != "" && in.Phase == incident.Recreating
+		if was {
+			in.Phase = incident.Clearing
+		}
+		return was
+	})
+}
+
+// claimsNothing shows recreate each request as one that nobody has begun.
+func claimsNothing(fired func()) func(string, ledger.Opener) ledger.Opener {
+	return shownToRecreate(func(in *incident.Incident) (changed bool) {
+		for i := range in.Tasks {
+			if t := &in.Tasks[i]; !t.Begun.IsZero() && t.Answered.IsZero() {
+				fired()
+				t.Begun, t.RequestID, changed = time.Time{}, "", true
+			}
+		}
+		return changed
+	}, func(*incident.Incident) bool { return false })
+}
+
+// shownToRecreate changes the incidents that recreate reads, and those that it writes.
+func shownToRecreate(read, written func(in *incident.Incident) bool) func(string, ledger.Opener) ledger.Opener {
 	return func(function string, next ledger.Opener) ledger.Opener {
 		if function != "recreate" {
 			return next
 		}
-		edit := func(c ledgertest.Call, change func(in *incident.Incident) bool) {
-			var w incident.Workload
-			if c.Query || json.Unmarshal([]byte(c.Body()), &w) != nil || w.Incident == nil || !change(w.Incident) {
-				return
-			}
-			if raw, err := json.Marshal(w, json.Deterministic(true)); err == nil {
-				c.Doc["body"] = string(raw)
-			}
-		}
 		tap := &ledgertest.Tap{
 			Before: func(_ context.Context, c ledgertest.Call) error {
 				if c.Write {
-					edit(c, func(in *incident.Incident) bool {
-						was := in.Clearing != "" && in.Phase == incident.Recreating
-						if was {
-							in.Phase = incident.Clearing
-						}
-						return was
-					})
+					edits(c, written)
 				}
 				return nil
 			},
 			After: func(_ context.Context, c ledgertest.Call, err error) error {
 				if err == nil && !c.Write {
-					edit(c, func(in *incident.Incident) bool {
-						if in.Phase != incident.Clearing {
-							return false
-						}
-						for _, t := range in.Tasks {
-							if t.Action == events.ActionCreate {
-								fired()
-								in.Phase = incident.Recreating
-								return true
-							}
-						}
-						return false
-					})
+					edits(c, read)
 				}
 				return err
 			},
