@@ -1207,6 +1207,7 @@ func (c *checks) strikes(d deed) bool {
 		return true
 	case removed, halted, ordered:
 		return c.person(d)
+	case labelled, usable, announced, withdrawn, turnedOff, saidCancel:
 	}
 	return false
 }
