@@ -151,7 +151,7 @@ func (c *checks) struckBefore(e end) time.Time {
 func (c *checks) wronglyResumed(e end) string {
 	switch e.in.ConfirmedBy {
 	case incident.ByStep:
-		if !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return c.goesPast(f, e) }) && !c.done(e.w.ID) {
+		if !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return c.goesPast(f, e) }) && !c.done(e.w.ID) && !c.blurred(e.w.ID) {
 			return fmt.Sprintf("no step has been done past %d, which its crew had told was saved", e.baseline)
 		}
 	case incident.ByCheckpoint:
@@ -174,11 +174,30 @@ func (c *checks) wronglyResumed(e end) string {
 // goesPast reports whether the training on a slice has gone on past what was saved, or does steps at the end of a time in which it ought
 // to have.
 func (c *checks) goesPast(f SliceConfig, e end) bool {
-	t, since := c.trainings[f.Name], e.in.Opened
-	if !e.in.Down.IsZero() && e.in.Down.Before(since) {
-		since = e.in.Down // word of it was late
+	t := c.trainings[f.Name]
+	return t.Reached(c.struck(e)) > e.baseline || !t.Stepping().IsZero() && c.clock.Now().Sub(e.in.Opened) >= incident.HealFor
+}
+
+// struck is when the first trouble came over a workload after the incident before was over; the opening of this one where none had come
+// by then.
+func (c *checks) struck(e end) time.Time {
+	first := e.in.Opened
+	note := func(at time.Time) {
+		if at.After(e.closed) && at.Before(first) {
+			first = at
+		}
 	}
-	return t.Reached(since) > e.baseline || !t.Stepping().IsZero() && c.clock.Now().Sub(e.in.Opened) >= incident.HealFor
+	for _, f := range c.slicesOf(e.w.ID) {
+		for _, d := range c.past[f.Name] {
+			if c.strikes(d) {
+				note(d.at)
+			}
+		}
+		for _, failed := range c.trainings[f.Name].Failures() {
+			note(failed)
+		}
+	}
+	return first
 }
 
 func (c *checks) wronglyWithdrawn(e end) string {

@@ -309,25 +309,33 @@ func TestWhatIsOursGoesBeforeTheirsIsTaken(t *testing.T) {
 // one tells of an attempt: no slice of a Multislice trains alone, so the other one trains too.
 func TestTrainingThatBeganInWhatIsCleanedUpIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
+		queue string
 		tried bool
-		// after is how long after the last try to delete it the line was written.
-		after time.Duration
+		// after are how long after the last try to delete it each line was written.
+		after []time.Duration
 		keeps bool
 	}{
-		"nobody has tried to delete it":            {false, time.Second, true},
-		"a try was refused long ago":               {true, 2 * incident.CallFor, true},
-		"a try may have been made in the meantime": {true, time.Second, false},
+		"nobody has tried to delete it":             {"qr", false, []time.Duration{time.Second}, true},
+		"a try was refused long ago":                {"qr", true, []time.Duration{2 * incident.CallFor}, true},
+		"a try may have been made in the meantime":  {"qr", true, []time.Duration{time.Second}, false},
+		"a later line shows that it outlived a try": {"qr", true, []time.Duration{time.Second, 2 * incident.CallFor}, true},
+		"each is a node of its own":                 {"", false, []time.Duration{time.Second}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := multi(true)
-			w.Slices[0].QueuedResource, w.Slices[1].QueuedResource = "qr", "qr"
+			w.Slices[0].QueuedResource, w.Slices[1].QueuedResource = c.queue, c.queue
 			r := newTour(t, w, "everything")
 			r.learn("a", "preempted", "read lost")
 			r.learn("b", "read lost")
-			r.learn("", "intend delete 0", "accepted delete 0")
+			deleted := []string{"intend delete 0", "accepted delete 0", "intend delete 1", "accepted delete 1"}
+			created := []string{"intend create 0", "accepted create 0", "intend create 1", "accepted create 1"}
+			if c.queue != "" {
+				deleted, created = deleted[:2], created[:2] // one call is for both
+			}
+			r.learn("", deleted...)
 			r.learn("a", "read gone")
 			r.learn("b", "read gone")
-			r.learn("", "intend create 0", "accepted create 0")
+			r.learn("", created...)
 			r.learn("a", "cancelled")
 			for _, slice := range []string{"a", "b"} {
 				r.learn(slice, "read ours", "mapped")
@@ -337,11 +345,16 @@ func TestTrainingThatBeganInWhatIsCleanedUpIsKept(t *testing.T) {
 				r.tick(20 * time.Minute)
 				r.learn("", "intend delete 0")
 			}
-			r.now = r.now.Add(c.after)
-			r.learn("a", "started")
+			for _, after := range c.after {
+				r.now = r.now.Add(after)
+				r.learn("a", "started")
+			}
 			kept := r.w.Incident == nil && r.w.Slice("a").Made == "" && r.w.Slice("b").Made == ""
 			if kept != c.keeps {
 				t.Errorf("kept is %v:%s", kept, tale(r.w))
+			}
+			if left := r.w.Slice("b"); kept && left.Replace {
+				t.Errorf("b is still to be replaced: %+v", left)
 			}
 		})
 	}

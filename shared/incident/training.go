@@ -3,6 +3,7 @@ package incident
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -109,29 +110,45 @@ func (m *machine) trains(s *Slice, attempt int) {
 	if led {
 		s.admit()
 	}
-	s.Made = ""
-	for i := range m.w.Slices { // there is no training without any of the others
-		if o := &m.w.Slices[i]; o.Condition == Ready {
-			o.Made = ""
-		}
-	}
 	if m.phase() == Clearing {
 		m.keepsTraining(s)
-	}
-}
-
-// keepsTraining has a clean-up spare a slice in whose place a crew has put itself, and those that go with it, unless they may be on their
-// way out.
-func (m *machine) keepsTraining(s *Slice) {
-	t := m.w.Incident.task(events.ActionDelete, s.Name)
-	if t == nil || !m.outlived(t) || !m.spares(s.Name) {
 		return
 	}
-	for _, name := range append([]string{t.Slice}, t.With...) {
-		m.slice(name).Replace = false
+	s.Made = ""
+}
+
+// keepsTraining has a clean-up spare a slice in whose place a crew has put itself, and all that trains with it: no slice of a Multislice
+// trains alone. Where one of them may be on its way out it spares none; the next line of a crew tries again.
+func (m *machine) keepsTraining(s *Slice) {
+	trains := func(o Slice) bool {
+		return (o.Made != "" || o.Name == s.Name) && !o.IsReleased() && o.Condition != Gone && o.Condition != Lost
 	}
-	m.decided("keep "+t.names(), "its crew says that training runs there")
-	m.cleared(s)
+	if m.w.Incident.task(events.ActionDelete, s.Name) == nil {
+		s.Made = ""
+		return
+	}
+	for _, t := range m.w.Incident.Tasks {
+		if t.Action != events.ActionDelete || !slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return t.Concerns(o.Name) && trains(o) }) {
+			continue
+		}
+		goes := slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return t.Concerns(o.Name) && o.leftBehind() && !trains(o) })
+		if goes || t.UnderWay(m.now) || !m.outlived(&t) {
+			return
+		}
+	}
+	var kept []string
+	for _, o := range m.w.Slices {
+		if trains(o) {
+			kept = append(kept, o.Name)
+		}
+	}
+	for _, name := range kept {
+		o := m.slice(name)
+		o.Made, o.Replace = "", false
+		m.drop(events.ActionDelete, name)
+	}
+	m.decided("keep "+strings.Join(kept, ", "), "its crew says that training runs there")
+	m.cleared(m.slice(s.Name))
 }
 
 func (m *machine) started(s *Slice, r events.CrewReport) {
