@@ -31,7 +31,7 @@ func (c *checks) rightCauses(workload string) {
 			struck[known.cause] = struck[known.cause] || about || while
 		}
 		switch {
-		case struck[in.Cause], left[in.Cause], in.Cause == events.CauseHang && over.openedFor == in.Cause:
+		case struck[in.Cause], left[in.Cause], in.Cause == events.CauseHang && over.stood:
 		case in.Cause == events.CauseCrash && r.forged(from, in.Closed):
 			// Nothing but the line of somebody who may write to a log says so, and what is looked at has no other cause.
 		case c.did(workload, in.Opened.Add(-time.Second), func(d deed) bool { return d.kind == saidRetry && !d.at.After(in.Opened) }):

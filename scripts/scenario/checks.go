@@ -148,12 +148,15 @@ type record struct {
 	// saved is the step that was saved, as the crew told last and somebody handled; baseline is what it was when the incident was
 	// opened.
 	saved, baseline int64
+	// high is the last step that had been done when the incident was opened, and stood says that the training stood still then.
+	high  int64
+	stood bool
 }
 
-// ended is an incident that is over, and for which cause it was opened.
+// ended is an incident that is over. Stood says that the training stood still when it was opened, as far as anybody could know.
 type ended struct {
-	id        string
-	openedFor events.Cause
+	id    string
+	stood bool
 }
 
 // happened is what happened to a workload, and when.
@@ -382,11 +385,12 @@ func (c *checks) called(e tputest.Event) {
 		if read := inst.read[e.Zone+"/"+slice]; e.Method != "UpdateNode" && c.suspected(read.life, read.at) { // asking for a save harms nobody
 			c.violated("owner's word", id, "%s of %s, and Google suspects abuse on it since %s", e.Method, slice, c.abuse[read.life].Since.UTC().Format(time.DateTime))
 		}
-		c.overtaken(e, inst, id, slice)
 		switch e.Method {
 		case "DeleteNode", "DeleteQueuedResource":
+			c.overtaken(e, inst, id, slice)
 			c.deleted(e, inst, doc, slice)
 		case "CreateNode", "CreateQueuedResource":
+			c.overtaken(e, inst, id, slice)
 			c.created(e, inst, doc, slice)
 		case "StartNode":
 			c.started(inst, c.asSeen(inst, doc), slice, e.Zone)
@@ -399,10 +403,14 @@ func (c *checks) called(e tputest.Event) {
 
 // overtaken checks that no creation or deletion rests on a reading from before another one of ours.
 func (c *checks) overtaken(e tputest.Event, inst *instance, workload, slice string) {
-	read, last := inst.read[e.Zone+"/"+slice], c.lastOf(slice, ordered, removed)
-	if read.at.IsZero() || last.by != ours(c.Project) || last.zone != e.Zone || last.handling == inst || !last.at.After(read.at) {
+	read := inst.read[e.Zone+"/"+slice]
+	i := slices.IndexFunc(c.past[slice], func(d deed) bool {
+		return (d.kind == ordered || d.kind == removed) && d.by == ours(c.Project) && d.zone == e.Zone && d.handling != inst && d.at.After(read.at)
+	})
+	if read.at.IsZero() || i < 0 {
 		return
 	}
+	last := c.past[slice][i]
 	c.violated("1 fence", workload, "%s of %s rests on a reading of %s, and %s was %s by us at %s", e.Method, slice,
 		read.at.UTC().Format(time.DateTime), slice, last.kind, last.at.UTC().Format(time.DateTime))
 }
@@ -446,26 +454,22 @@ func (c *checks) looks(r *http.Request) {
 		return
 	}
 	for _, f := range c.Fleet {
-		if _, dir, ok := strings.Cut(strings.TrimPrefix(f.Directory, "gs://"), "/"); ok && strings.HasPrefix(prefix, dir) {
+		bucket, dir, ok := strings.Cut(strings.TrimPrefix(f.Directory, "gs://"), "/")
+		if ok && strings.Contains(r.URL.Path, "/b/"+bucket+"/") && strings.HasPrefix(prefix+"/", dir+"/") {
 			c.lookedAt[f.Directory] = c.clock.Now()
 		}
 	}
 }
 
-// unsaved reports whether nothing is saved of a workload whose slices have checkpoint directories.
-func (c *checks) unsaved(workload string) bool {
+// unlooked reports whether a workload saves checkpoints, and no function has looked since a moment at what is saved.
+func (c *checks) unlooked(workload string, since time.Time) bool {
 	saves := false
 	for _, f := range c.slicesOf(workload) {
-		if saves = saves || f.Directory != ""; !c.committed[f.Directory].IsZero() {
+		if saves = saves || f.Directory != ""; c.lookedAt[f.Directory].After(since) {
 			return false
 		}
 	}
 	return saves
-}
-
-// unlooked reports whether no function has looked since a moment at what is saved of a workload.
-func (c *checks) unlooked(workload string, since time.Time) bool {
-	return !slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool { return c.lookedAt[f.Directory].After(since) })
 }
 
 // complete reports whether a checkpoint has its commit marker.
@@ -623,8 +627,8 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	if _, running := c.trainings[slice].Running(); running && read.state == "READY" && c.whole(doc.ID) {
 		c.violated("3 admitted", doc.ID, "%s was deleted while training ran on it, at step %d", slice, c.trainings[slice].LastStep())
 	}
-	if c.unsaved(doc.ID) || c.unlooked(doc.ID, time.Time{}) {
-		c.violated("8 progress", doc.ID, "%s was deleted alive (%s), and nobody had seen a complete checkpoint", slice, read.state)
+	if c.unlooked(doc.ID, time.Time{}) {
+		c.violated("8 progress", doc.ID, "%s was deleted alive (%s), and nobody had looked at what is saved", slice, read.state)
 	}
 }
 
@@ -639,6 +643,21 @@ func (c *checks) letIn(slice string, life events.Incarnation, known time.Time) b
 		})
 		return names && (l.By != "crew" || told && since.Before(known))
 	})
+}
+
+// trainsNow takes note of a line that says of the attempt that runs that it does. A Multislice trains in all of its slices.
+func (c *checks) trainsNow(e events.Entry) {
+	t := c.trainings[e.Crew.Node]
+	group, _, _ := events.WorkerGroup(e.Crew.Hostname)
+	runs := e.Crew.Report == events.ReportStarted || e.Crew.Report == events.ReportProgress || e.Crew.Report == events.ReportSaved
+	if t == nil || !runs || t.Group() != group || e.Time.Before(t.Began()) {
+		return
+	}
+	for _, f := range c.slicesOf(c.workload(e.Crew.Node)) {
+		if life, trains := c.trainings[f.Name].Running(); trains {
+			c.knowsOf(life)
+		}
+	}
 }
 
 // knowsOf keeps that somebody knows of a life that training runs in it.
@@ -686,7 +705,7 @@ func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Sl
 	if _, running := t.Running(); running && !t.Hangs() && !t.Started().After(listened) {
 		c.violated("3 admitted", doc.ID, "%s was deleted for being idle while training ran on it, at step %d", s.Name, t.LastStep())
 	}
-	if t.LastStep() > 0 && (c.unsaved(doc.ID) || c.unlooked(doc.ID, r.opened)) {
+	if t.LastStep() > 0 && c.unlooked(doc.ID, r.opened) {
 		c.violated("8 progress", doc.ID, "%s was deleted for being idle, and nobody has looked since %s at what is saved", s.Name, r.opened.UTC().Format(time.DateTime))
 	}
 }
@@ -917,12 +936,7 @@ func (c *checks) answered(sub string, m Message, status int) {
 
 // spoke takes note of a line of a crew that was handled.
 func (c *checks) spoke(e events.Entry) {
-	group, _, _ := events.WorkerGroup(e.Crew.Hostname)
-	for _, f := range c.slicesOf(c.workload(e.Crew.Node)) {
-		if life, trains := c.trainings[f.Name].Running(); trains && c.trainings[e.Crew.Node].Group() == group {
-			c.knowsOf(life) // a Multislice trains in all of its slices
-		}
-	}
+	c.trainsNow(e)
 	if e.Crew.Report != events.ReportProgress {
 		return
 	}
@@ -954,8 +968,10 @@ func (c *checks) follow(e tputest.Event) {
 	if e.Kind == tputest.Called && e.Method == "GetGuestAttributes" && e.Code == 0 {
 		c.record(c.workload(e.Node)).listened = c.clock.Now()
 		c.mapped[e.Incarnation.ID] = true
-		if life, trains := c.trainings[e.Node].Running(); trains {
-			c.knowsOf(life)
+		if t := c.trainings[e.Node]; t != nil {
+			if life, trains := t.Running(); trains {
+				c.knowsOf(life)
+			}
 		}
 	}
 	if e.Kind == tputest.Called && e.Method == "StopNode" && e.Code == 0 {
@@ -1165,7 +1181,7 @@ func (c *checks) opened(r *record, w incident.Workload) {
 		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
 	}
 	c.standstill(w)
-	r.baseline = r.saved
+	r.baseline, r.high, r.stood = r.saved, c.highest(w.ID), c.standsOrUnheard(w.ID)
 	r.opened, r.openedFor, r.called, r.ready = c.clock.Now(), w.Incident.Cause, time.Time{}, time.Time{}
 	c.decided(w, r.opened)
 }
@@ -1189,8 +1205,8 @@ func (c *checks) explained(r *record, w incident.Workload) bool {
 		return !r.escalated.IsZero() // what an incident has left idle is deleted, where its owner wants that
 	case in.Cause == events.CauseMaintenance && !r.announced.IsZero() && now.Sub(r.announced) < 4*24*time.Hour:
 		return true
-	case in.Cause == events.CauseHang && (c.steps(w.ID) == "" || c.unlistened(r)):
-		return true // what stands still for another reason than the last one is told too
+	case in.Cause == events.CauseHang:
+		return c.standsOrUnheard(w.ID) // what stands still for another reason than the last one is told too
 	case in.Cause == events.CauseCrash && c.crashed(r, w):
 		return true
 	// What ended without being mended, because its owner took the allowance back, may be told again while it lasts.
@@ -1198,6 +1214,11 @@ func (c *checks) explained(r *record, w incident.Workload) bool {
 		return true
 	}
 	return c.did(w.ID, r.opened, c.strikes) || r.forged(r.opened, now) || c.suspectedAny(w.ID)
+}
+
+// standsOrUnheard reports whether no step has been done of a training for a while, or nobody could read whether that is so.
+func (c *checks) standsOrUnheard(workload string) bool {
+	return c.steps(workload) == "" || c.unlistened(c.record(workload))
 }
 
 // strikes reports whether a deed may be the trouble of an incident, or has a part in it.
@@ -1246,7 +1267,7 @@ func (c *checks) closed(r *record, after incident.Workload) {
 		w.Incident, r.open = in, in.ID
 		c.opened(r, w)
 	}
-	r.past = append(r.past, ended{in.ID, r.openedFor})
+	r.past = append(r.past, ended{in.ID, r.stood})
 	c.clock.At(c.clock.Now(), func() { c.told(after.ID, *in) }) // what was written into a bucket just now is seen behind this step
 	c.ended[string(in.Outcome)]++
 	right := c.judged(r, after)
@@ -1283,7 +1304,7 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	if in.Outcome != incident.Resumed {
 		return
 	}
-	r.saved = min(r.saved, c.reached(after.ID, c.clock.Now())) // where it goes on from further back, no more than that is saved of it
+	r.saved = min(r.saved, c.step(after.ID)) // where it goes on from further back, no more than that is saved of it
 	c.confirmed[string(in.ConfirmedBy)]++
 	if !r.ready.IsZero() {
 		c.reaction["ready_to_progress"] = append(c.reaction["ready_to_progress"], c.clock.Now().Sub(r.ready))

@@ -89,10 +89,11 @@ func (c *checks) unusable(f SliceConfig) bool {
 	})
 }
 
-// reached is the last step that the training of a workload has done since a moment.
-func (c *checks) reached(workload string, since time.Time) (step int64) {
+// step is the last step of the attempts on a workload that run, or ran last.
+func (c *checks) step(workload string) (step int64) {
 	for _, f := range c.slicesOf(workload) {
-		step = max(step, c.trainings[f.Name].Reached(since))
+		t := c.trainings[f.Name]
+		step = max(step, t.Reached(t.Began().Add(-time.Nanosecond)))
 	}
 	return step
 }
@@ -155,8 +156,8 @@ func (c *checks) wronglyResumed(e end) string {
 			return fmt.Sprintf("no step has been done past %d, which its crew had told was saved", e.baseline)
 		}
 	case incident.ByCheckpoint:
-		if !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return c.committed[f.Directory].After(c.struckBefore(e)) }) {
-			return "no checkpoint has been completed since it was opened"
+		if !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return c.committed[f.Directory].After(c.struck(e)) }) {
+			return "no checkpoint has been completed since the trouble"
 		}
 	case incident.ByHealth:
 		known := c.clock.Now().Add(-c.learned())
@@ -175,7 +176,7 @@ func (c *checks) wronglyResumed(e end) string {
 // to have.
 func (c *checks) goesPast(f SliceConfig, e end) bool {
 	t := c.trainings[f.Name]
-	return t.Reached(c.struck(e)) > e.baseline || !t.Stepping().IsZero() && c.clock.Now().Sub(e.in.Opened) >= incident.HealFor
+	return t.Reached(c.struck(e)) > e.baseline || t.LastStep() > e.high || !t.Stepping().IsZero() && c.clock.Now().Sub(e.in.Opened) >= incident.HealFor
 }
 
 // struck is when the first trouble came over a workload after the incident before was over; the opening of this one where none had come

@@ -82,14 +82,17 @@ func (c *checks) allAllowed(e end) string {
 	return fmt.Sprintf("its policy allows %v", needed)
 }
 
-// needs are the switches of what helps a workload: another attempt where all its slices can be used, else that those that cannot
-// are started or replaced.
+// needs are the switches of what may help a workload: another attempt where all its slices can be used, else that those that cannot are
+// started or replaced, with what their queued resource holds.
 func (c *checks) needs(e end) []policy.Switch {
 	if c.whole(e.w.ID) {
 		return []policy.Switch{policy.Restart}
 	}
 	var needed []policy.Switch
 	for _, f := range c.slicesOf(e.w.ID) {
+		if !c.unusable(f) && f.QueuedResource == "" {
+			continue
+		}
 		if f.Spot {
 			needed = append(needed, policy.Recreate)
 		} else {

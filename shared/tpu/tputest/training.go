@@ -150,10 +150,10 @@ type Training struct {
 	attempts []pastAttempt
 }
 
-// pastAttempt is when an attempt was begun, when it ended, and the last step that it did.
+// pastAttempt is when an attempt was begun, and the last step that it did by its end.
 type pastAttempt struct {
-	began, ended time.Time
-	reached      int64
+	began   time.Time
+	reached int64
 }
 
 // NewTraining begins a run on a machine that has been up for long.
@@ -396,16 +396,23 @@ func (t *Training) FailedAt(at time.Time) bool {
 	return failed.After(began)
 }
 
-// Reached is the last step of the attempts that have run since a moment.
+// Began is when the attempt that runs, or ran last, was begun.
+func (t *Training) Began() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.began
+}
+
+// Reached is the last step of the attempts that were begun since a moment.
 func (t *Training) Reached(since time.Time) (step int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range t.attempts {
-		if a.ended.After(since) {
+		if a.began.After(since) {
 			step = max(step, a.reached)
 		}
 	}
-	if t.running {
+	if t.running && t.began.After(since) {
 		step = max(step, t.now())
 	}
 	return step
@@ -588,8 +595,7 @@ func (t *Training) stop() {
 	t.high = max(t.high, t.now())
 	if t.running {
 		t.lifeHigh = max(t.lifeHigh, t.now())
-		last := &t.attempts[len(t.attempts)-1]
-		last.ended, last.reached = t.Clock.Now(), t.now()
+		t.attempts[len(t.attempts)-1].reached = t.now()
 	}
 	t.run++
 	t.running = false
