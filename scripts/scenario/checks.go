@@ -148,8 +148,8 @@ type record struct {
 	// saved is the step that was saved, as the crew told last and somebody handled; baseline is what it was when the incident was
 	// opened.
 	saved, baseline int64
-	// high is the last step that had been done when the incident was opened, and stood says that the training stood still then.
-	high  int64
+	// at is the step of the training when the incident was opened, and stood says that it stood still then.
+	at    int64
 	stood bool
 }
 
@@ -1181,7 +1181,7 @@ func (c *checks) opened(r *record, w incident.Workload) {
 		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
 	}
 	c.standstill(w)
-	r.baseline, r.high, r.stood = r.saved, c.highest(w.ID), c.standsOrUnheard(w.ID)
+	r.baseline, r.at, r.stood = r.saved, c.step(w.ID), c.standsOrUnheard(w.ID)
 	r.opened, r.openedFor, r.called, r.ready = c.clock.Now(), w.Incident.Cause, time.Time{}, time.Time{}
 	c.decided(w, r.opened)
 }

@@ -176,7 +176,7 @@ func (c *checks) wronglyResumed(e end) string {
 // to have.
 func (c *checks) goesPast(f SliceConfig, e end) bool {
 	t := c.trainings[f.Name]
-	return t.Reached(c.struck(e)) > e.baseline || t.LastStep() > e.high || !t.Stepping().IsZero() && c.clock.Now().Sub(e.in.Opened) >= incident.HealFor
+	return t.Reached(c.struck(e)) > e.baseline || c.step(e.w.ID) > e.at || !t.Stepping().IsZero() && c.clock.Now().Sub(e.in.Opened) >= incident.HealFor
 }
 
 // struck is when the first trouble came over a workload after the incident before was over; the opening of this one where none had come
