@@ -461,15 +461,9 @@ func (c *checks) looks(r *http.Request) {
 	}
 }
 
-// unlooked reports whether a workload saves checkpoints, and no function has looked since a moment at what is saved.
+// unlooked reports whether no function has looked since a moment at what a workload has saved.
 func (c *checks) unlooked(workload string, since time.Time) bool {
-	saves := false
-	for _, f := range c.slicesOf(workload) {
-		if saves = saves || f.Directory != ""; c.lookedAt[f.Directory].After(since) {
-			return false
-		}
-	}
-	return saves
+	return !slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool { return c.lookedAt[f.Directory].After(since) })
 }
 
 // complete reports whether a checkpoint has its commit marker.
@@ -627,8 +621,9 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	if _, running := c.trainings[slice].Running(); running && read.state == "READY" && c.whole(doc.ID) {
 		c.violated("3 admitted", doc.ID, "%s was deleted while training ran on it, at step %d", slice, c.trainings[slice].LastStep())
 	}
-	if c.unlooked(doc.ID, time.Time{}) {
-		c.violated("8 progress", doc.ID, "%s was deleted alive (%s), and nobody had looked at what is saved", slice, read.state)
+	saves := slices.ContainsFunc(c.slicesOf(doc.ID), func(f SliceConfig) bool { return f.Directory != "" })
+	if saves && (c.unlooked(doc.ID, time.Time{}) || !c.complete(doc.Progress.VerifiedURI)) {
+		c.violated("8 progress", doc.ID, "%s was deleted alive (%s), and nobody had seen a complete checkpoint", slice, read.state)
 	}
 }
 
@@ -705,8 +700,9 @@ func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Sl
 	if _, running := t.Running(); running && !t.Hangs() && !t.Started().After(listened) {
 		c.violated("3 admitted", doc.ID, "%s was deleted for being idle while training ran on it, at step %d", s.Name, t.LastStep())
 	}
-	if t.LastStep() > 0 && c.unlooked(doc.ID, r.opened) {
-		c.violated("8 progress", doc.ID, "%s was deleted for being idle, and nobody has looked since %s at what is saved", s.Name, r.opened.UTC().Format(time.DateTime))
+	p := doc.Progress
+	if t.LastStep() > 0 && (c.unlooked(doc.ID, r.opened) || !c.complete(p.VerifiedURI) || p.Verified < p.CheckpointStep) {
+		c.violated("8 progress", doc.ID, "%s was deleted for being idle, and its last checkpoint is %q", s.Name, p.VerifiedURI)
 	}
 }
 

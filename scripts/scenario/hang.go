@@ -15,7 +15,7 @@ const steppingFor = 20 * time.Minute
 // standstill checks what is said of a training, at the opening of an incident: that one does steps is no hang, however slow
 // they are and whatever became of its lines. Where nobody could read what its crew writes, nobody knows, and that is told.
 func (c *checks) standstill(w incident.Workload) {
-	if w.Incident.Cause != events.CauseHang || c.standsOrUnheard(w.ID) {
+	if w.Incident.Cause != events.CauseHang || c.unlistened(c.record(w.ID)) {
 		return
 	}
 	if slice := c.steps(w.ID); slice != "" {

@@ -120,7 +120,7 @@ func (m *machine) trains(s *Slice, attempt int) {
 // keepsTraining has a clean-up spare a slice in whose place a crew has put itself, and all that trains with it: no slice of a Multislice
 // trains alone. Where one of them may be on its way out it spares none; the next line of a crew tries again.
 func (m *machine) keepsTraining(s *Slice) {
-	trains := func(o Slice) bool {
+	with := func(o Slice) bool { // it trains with that slice
 		return (o.Made != "" || o.Name == s.Name) && !o.IsReleased() && o.Condition != Gone && o.Condition != Lost
 	}
 	if m.w.Incident.task(events.ActionDelete, s.Name) == nil {
@@ -128,17 +128,17 @@ func (m *machine) keepsTraining(s *Slice) {
 		return
 	}
 	for _, t := range m.w.Incident.Tasks {
-		if t.Action != events.ActionDelete || !slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return t.Concerns(o.Name) && trains(o) }) {
+		if t.Action != events.ActionDelete || !slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return t.Concerns(o.Name) && with(o) }) {
 			continue
 		}
-		goes := slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return t.Concerns(o.Name) && o.leftBehind() && !trains(o) })
+		goes := slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return t.Concerns(o.Name) && o.leftBehind() && !with(o) })
 		if goes || t.UnderWay(m.now) || !m.outlived(&t) {
 			return
 		}
 	}
 	var kept []string
 	for _, o := range m.w.Slices {
-		if trains(o) {
+		if with(o) {
 			kept = append(kept, o.Name)
 		}
 	}
