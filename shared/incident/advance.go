@@ -177,7 +177,7 @@ func (m *machine) enter(p Phase, deadline time.Time) {
 	}
 	in.Phase, in.Since, in.Deadline = p, m.now, deadline
 	in.Asked, in.Held, in.HeldCode, in.Granted = "", "", "", false
-	in.HearBy = time.Time{}
+	in.HearBy, in.HeldUntil = time.Time{}, time.Time{}
 	in.Look = p == Looking
 	in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool {
 		return !t.inFlight() && (p != Window || t.Action != events.ActionVerify)
@@ -251,29 +251,44 @@ func (m *machine) unreadable() bool {
 	if m.p.Unreadable == "" {
 		return false
 	}
-	m.hold(CodePolicyUnreadable, policyHeld+m.p.Unreadable)
+	m.hold(CodePolicyUnreadable, policyHeld+m.p.Unreadable, m.now.Add(time.Minute)) // the next tick sees whether it still is
 	return true
 }
 
 const policyHeld = "the policy cannot be read: "
 
-// hold says once why nothing is done for the time being, and keeps the deadline away: waiting is no failure.
-func (m *machine) hold(c Code, why string) {
-	if m.w.Incident == nil {
+// hold says once why nothing is done until a moment at which that is looked at again. Waiting is no failure: the deadline moves by the
+// time that is held, and by none that was counted before. After HeldForMost it does not move any more. What held before and was not begun
+// since has held all the time in between, unless nobody looked for long.
+func (m *machine) hold(c Code, why string, until time.Time) {
+	in := m.w.Incident
+	if in == nil {
 		return
 	}
-	if m.w.Incident.Held != why {
-		m.inc().Held, m.inc().HeldCode = why, c
+	from := m.now
+	if u := in.HeldUntil; u.After(from) || in.Held != "" && from.Sub(u) <= RequestFor {
+		from = u
+	}
+	if in.Held != why {
+		in = m.inc()
+		in.Held, in.HeldCode = why, c
 		m.decided("hold", why)
 		m.coded(c)
 	}
-	if d := m.w.Incident.Deadline; !d.IsZero() && d.Sub(m.now) < HoldMargin {
-		m.inc().Deadline = m.now.Add(2 * HoldMargin)
+	more := min(until.Sub(from), HeldForMost-in.held())
+	if in.Deadline.IsZero() || more <= 0 {
+		return
 	}
+	in = m.inc()
+	in.Deadline, in.HeldUntil = in.Deadline.Add(more), from.Add(more)
+	in.HeldSeconds += int64(more / time.Second)
 }
 
-// HoldMargin is what is left of a phase, at the least, when a hold ends.
-const HoldMargin = 10 * time.Minute
+// held is for how long the phases of the incident were held, in all.
+func (in *Incident) held() time.Duration { return time.Duration(in.HeldSeconds) * time.Second }
+
+// heldOut reports whether the incident is held still, and its deadline moves no more.
+func (in *Incident) heldOut() bool { return in.Held != "" && in.held() >= HeldForMost }
 
 // trouble adds what went wrong, once per cause and life for as long as the slice is not usable in between, and attributes the
 // incident to the best cause known. It reports whether that is news, or proves what was only reported.

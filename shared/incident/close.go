@@ -170,8 +170,7 @@ func (m *machine) failedClearing(t *Task, f Failure) {
 // act, or was told of a training that does not go on. Announced maintenance that was watched or withdrawn tells nothing of it.
 func (m *machine) toldOfStandstill() bool {
 	in := m.w.Incident
-	overdue := !in.Deadline.IsZero() && !m.now.Before(in.Deadline)
-	return in.Outcome == Escalated || in.Outcome == Observed && in.ConfirmedBy != ByStep && (!in.Cause.Infrastructure() || overdue)
+	return in.Outcome == Escalated || in.Outcome == Observed && in.ConfirmedBy != ByStep && (!in.Cause.Infrastructure() || m.isOverdue())
 }
 
 // close archives the incident and leaves it where late evidence finds it.
@@ -191,7 +190,7 @@ func (m *machine) close() {
 	if !in.Save.Requested.IsZero() && in.Save.Result == "" {
 		in.Save.Result = SaveOvertaken
 	}
-	in.Tasks, in.Look, in.Held, in.HeldCode, in.Asked, in.Granted, in.Revision = nil, false, "", "", "", false, 1
+	in.Tasks, in.Look, in.Held, in.HeldCode, in.HeldUntil, in.Asked, in.Granted, in.Revision = nil, false, "", "", time.Time{}, "", false, 1
 	m.line(LineEnded, m.summary(), in.Reason)
 	m.coded(in.Code)
 	for i := range m.w.Slices {

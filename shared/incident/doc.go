@@ -222,7 +222,8 @@
 // # Deadlines
 //
 // Every phase has a deadline, after which it falls back to another one or ends in escalated, with two exceptions that
-// wait for as long as it takes: approving, for a person, and creating while capacity for Spot is what is missing.
+// wait for as long as it takes: approving, for a person, and creating while capacity for Spot is what is missing. A deadline
+// moves by the time for which the phase was held (a pause, the brake, a policy that cannot be read), HeldForMost in all.
 //
 // # Requests
 //

@@ -344,7 +344,7 @@ func key(t *testing.T, w incident.Workload) string {
 		w.Incident = &in
 		in.ID, in.Troubles, in.Timeline, in.Zones, in.Would, in.LeftOut, in.Reason, in.Advice, in.Held, in.BaseAttempt = "", nil, nil, nil, nil, 0, "", "", "", 0
 		in.Code, in.HeldCode, in.Calls, in.CallsLeftOut, in.Plan = "", "", nil, 0, nil
-		in.Save.ID, in.Of, in.Starts = "", "", min(in.Starts, 1)
+		in.Save.ID, in.Of, in.Starts, in.HeldSeconds, in.HeldUntil = "", "", min(in.Starts, 1), 0, time.Time{}
 		blur(&in.Opened, &in.Since, &in.HearBy, &in.HeardAt, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Slow, &in.Save.Requested, &in.Save.Left, &in.Save.Acked, &in.Save.At)
 		in.Tasks = slices.Clone(in.Tasks)
 		for i := range in.Tasks {

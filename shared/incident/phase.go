@@ -97,6 +97,8 @@ const (
 	// RequestFor is how long a request may wait to be begun, AnswerFor how long a begun one may stay unanswered.
 	RequestFor = 10 * time.Minute
 	AnswerFor  = 15 * time.Minute
+	// HeldForMost is for how long the deadlines of an incident move because it is held: a weekend's pause. Then a person is told.
+	HeldForMost = 72 * time.Hour
 	// CallWithin is how soon a call has to be made once it is begun, and CallFor how long nobody else begins it then: what
 	// was called at the last moment has reached the provider by that time.
 	CallWithin = time.Minute

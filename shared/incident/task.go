@@ -636,10 +636,7 @@ func (m *machine) held(e Held) {
 		m.keepIdle(CodePaused, e.Why) // a person has stepped in
 		return
 	}
-	m.hold(e.Code, e.Why)
-	if d := m.w.Incident.Deadline; !d.IsZero() && d.Before(t.Retry.Add(HoldMargin)) {
-		m.inc().Deadline = t.Retry.Add(2 * HoldMargin)
-	}
+	m.hold(e.Code, e.Why, t.Retry)
 }
 
 // forbidden ends what the policy does not allow any more.

@@ -121,7 +121,7 @@ func TestAHoldWithAnEndIsNoFailure(t *testing.T) {
 			t.Errorf("held for %v, it ended %s: %s", wait, w.Closed.Outcome, w.Closed.Reason)
 			continue
 		}
-		if len(sent) != 1 || w.Incident.Deadline.Before(end.Add(incident.HoldMargin)) {
+		if len(sent) != 1 || w.Incident.Deadline.Before(end.Add(incident.RemoveFor-time.Minute)) {
 			t.Errorf("held for %v, %d requests are sent and the deadline is %v", wait, len(sent), w.Incident.Deadline)
 		}
 	}

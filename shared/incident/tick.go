@@ -15,13 +15,15 @@ func (m *machine) ticked() {
 		return
 	}
 	if m.unreadable() {
+		if m.isOverdue() && m.w.Incident.heldOut() {
+			m.overdue()
+		}
 		return
 	}
 	if strings.HasPrefix(m.w.Incident.Held, policyHeld) {
 		m.inc().Held, m.inc().HeldCode = "", ""
 	}
-	in := m.w.Incident
-	if d := in.Deadline; !d.IsZero() && !m.now.Before(d) {
+	if m.isOverdue() {
 		m.overdue()
 		return
 	}
@@ -31,7 +33,7 @@ func (m *machine) ticked() {
 	if m.tasks(); m.w.Incident == nil {
 		return
 	}
-	in = m.w.Incident
+	in := m.w.Incident
 	switch in.Phase {
 	case Saving:
 		if in.Save.Requested.IsZero() {
@@ -203,6 +205,12 @@ func (m *machine) gaveUpWaiting() bool {
 	return true
 }
 
+// isOverdue reports whether the phase has reached its deadline.
+func (m *machine) isOverdue() bool {
+	d := m.w.Incident.Deadline
+	return !d.IsZero() && !m.now.Before(d)
+}
+
 // overdue is what follows when a phase has reached its deadline.
 func (m *machine) overdue() {
 	in := m.w.Incident
@@ -213,6 +221,10 @@ func (m *machine) overdue() {
 		}
 	}
 	took := events.Span(m.now.Sub(in.Since))
+	if in.heldOut() && in.Phase != Watching && in.Phase != Discarding {
+		m.escalate(in.HeldCode, "it was held for "+events.Span(in.held())+" in all, and is still: "+in.Held, "put right what holds it, then pitstop retry "+m.w.Name)
+		return
+	}
 	switch in.Phase {
 	case Saving:
 		m.noSave(m.saveOverdue())

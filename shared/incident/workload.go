@@ -305,7 +305,7 @@ type Error struct {
 // repeats reports whether an error is the same as one before, and no new step was done in between.
 func (e Error) repeats(o Error) bool { return e.Sign != "" && e.Sign == o.Sign && e.High == o.High }
 
-// Pause holds every mutating call for a workload.
+// Pause holds every mutating call for a workload. Until is when it ends, by the clock of whoever paused.
 type Pause struct {
 	By    string    `json:"by"`
 	Why   string    `json:"why,omitzero"`
@@ -313,9 +313,12 @@ type Pause struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Holds reports whether the pause holds calls at this moment.
+// PauseMargin is how long after its end a pause still holds: by then the clock of every instance has passed that end.
+const PauseMargin = time.Minute
+
+// Holds reports whether the pause holds calls at this moment of whichever clock.
 func (p *Pause) Holds(now time.Time) bool {
-	return p != nil && (p.Until.IsZero() || now.Before(p.Until))
+	return p != nil && (p.Until.IsZero() || now.Before(p.Until.Add(PauseMargin)))
 }
 
 // Incident is one interruption of a workload.
@@ -380,6 +383,9 @@ type Incident struct {
 	Approved events.Action `json:"approved,omitzero"`
 	Held     string        `json:"held,omitzero"`
 	HeldCode Code          `json:"held_code,omitzero"`
+	// HeldSeconds is for how long its deadlines have moved because it was held, HeldUntil the end of the last such time in this phase.
+	HeldSeconds int64     `json:"held_seconds,omitzero"`
+	HeldUntil   time.Time `json:"held_until,omitzero"`
 	// Granted says that a person has said yes to what is asked, and nobody has gone on with it yet.
 	Granted bool `json:"granted,omitzero"`
 	// WaitingSince is when capacity was first refused, and Reminded when the wait was last told.
