@@ -141,23 +141,35 @@ func (m *machine) forget() {
 	}
 }
 
-// line adds to the story of the open incident.
+// line adds to the story of the open incident. Where that grows too long its middle goes, a few lines at once: how it began and how it
+// stands are what a reader needs.
 func (m *machine) line(kind LineKind, text, reason string) {
 	in := m.inc()
-	l := Line{At: m.now, Kind: kind, Text: text, Reason: reason, Source: m.from.ID, Phase: in.Phase}
-	if len(in.Timeline) >= MaxLines {
-		// The middle goes, a few lines at once: how it began and how it stands are what a reader needs.
-		kept := make([]Line, 0, MaxLines)
-		kept = append(kept, in.Timeline[:MaxLines/2]...)
-		kept = append(kept, in.Timeline[MaxLines/2+spare:]...)
-		in.Timeline = kept
+	l := Line{At: m.now, Kind: kind, Text: clip(text), Reason: clip(reason), Source: m.from.ID, Phase: in.Phase}
+	for n := len(in.Timeline); n >= MaxLines || n > 2*spare && in.told()+l.size() > maxStory; n = len(in.Timeline) {
+		in.Timeline = slices.Concat(in.Timeline[:n/2], in.Timeline[n/2+spare:])
 		in.LeftOut += spare
 	}
 	in.Timeline = append(in.Timeline, l)
 }
 
-// spare is how many lines make room at once in a timeline that is full.
-const spare = 8
+const (
+	// spare is how many lines make room at once in a timeline that is full.
+	spare = 8
+	// maxStory bounds the words of a timeline, in bytes, and longestText those of a text in it: a document has room for its facts.
+	maxStory    = 64 << 10
+	longestText = 1 << 10
+)
+
+// told is how many bytes the words of the timeline have.
+func (in *Incident) told() (n int) {
+	for _, l := range in.Timeline {
+		n += l.size()
+	}
+	return n
+}
+
+func (l Line) size() int { return len(l.Text) + len(l.Reason) }
 
 func (m *machine) decided(text, reason string) { m.line(LineDecided, text, reason) }
 

@@ -3,6 +3,7 @@ package incident
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 func count(n int, word string) string {
@@ -23,4 +24,12 @@ func size(n int64) string {
 		v /= unit
 	}
 	return fmt.Sprintf("%.1f %ciB", v, "KMGTP"[i])
+}
+
+// clip cuts a text that is too long for a line.
+func clip(s string) string {
+	if len(s) <= longestText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:longestText], "") + "..."
 }

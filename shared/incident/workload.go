@@ -576,7 +576,7 @@ type Line struct {
 	Phase Phase `json:"phase"`
 }
 
-// MaxLines bounds a timeline: the first and the last half stay.
+// MaxLines bounds a timeline: the first and the last half stay. It is shorter where lines are long.
 const MaxLines = 200
 
 // Due is the time from which patrol has to look at the workload; zero when nothing is due.

@@ -1,0 +1,141 @@
+package ledger_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+)
+
+// TestAWorkloadOf256SlicesIsSaved loses all of them at once, has them brought back and loses them again, while nothing can be published:
+// that is the largest document. Every fact stays in it. What gives way is the middle of the timeline.
+func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
+	const many, at, project = 256, "us-central2-b", "llama3-405b-pretraining"
+	l := newLoop(t, memory)
+	l.sent.err = errors.New("away")
+	w := incident.New("demo", project, "tpu")
+	w.Label, w.Directory = "spot", "gs://a-bucket-with-a-long-name/llama3-405b-pretraining/run-7"
+	life := func(i, generation int) events.Incarnation {
+		return events.Incarnation{Zone: at, ID: fmt.Sprintf("7982340000%d%09d", generation, i), Created: l.now}
+	}
+	for i := range many {
+		w.Slices = append(w.Slices, incident.Slice{
+			Name: fmt.Sprintf("%s-%03d", project, i), Zone: at, Accelerator: "v4-128", Workers: 16, Chips: 64, Spot: true, Spec: strings.Repeat("a", 64),
+			Label: "spot", Account: "train@demo.iam.gserviceaccount.com", Group: fmt.Sprintf("t1v-n-3f2a%04x", i), Incarnation: life(i, 0),
+			Admitted: life(i, 0), Condition: incident.Ready, State: "READY HEALTHY", Since: l.now, Used: l.now,
+		})
+	}
+	w.Crew = incident.Crew{Seen: l.now, Attempt: 3, Named: 3}
+	l.mustSave(t, w, ledger.Revision{})
+
+	most := 0
+	decide := func(e incident.Evidence) {
+		l.now = l.now.Add(time.Second)
+		w, _, _ = incident.Advance(l.policies.Policy, w, e, l.now)
+	}
+	// give stores the last piece of evidence, with all that follows from it in the outbox.
+	give := func(all ...incident.Evidence) {
+		t.Helper()
+		for _, e := range all[:len(all)-1] {
+			decide(e)
+		}
+		_, rev := l.mustLoad(t, w.ID)
+		l.mustSave(t, w, rev)
+		var err error
+		if w, err = l.Introduce(t.Context(), w, all[len(all)-1]); err != nil {
+			t.Fatalf("%s, a %T: %v", stage(w), all[len(all)-1], err)
+		}
+		stored, _ := l.mustLoad(t, w.ID)
+		body, err := json.Marshal(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, len(body))
+		w.Outbox = nil // it has gone out
+	}
+	read := func(c incident.Condition, generation int) {
+		t.Helper()
+		var all []incident.Evidence
+		for i, s := range w.Slices {
+			e := incident.Read{
+				Origin: incident.Origin{ID: "read", Time: l.now, Rank: events.RankReading}, Slice: s.Name, Zone: at, Condition: c,
+				State: strings.ToUpper(string(c)),
+			}
+			if c != incident.Gone {
+				e.Incarnation = w.Slices[i].Incarnation
+			}
+			if generation > 0 {
+				e.Incarnation = life(i, generation)
+			}
+			if generation > 0 && w.Incident != nil {
+				e.Incident = w.Incident.ID
+			}
+			all = append(all, e)
+		}
+		give(all...)
+	}
+	do := func(failure *incident.Failure) {
+		t.Helper()
+		tasks := w.Incident.Tasks
+		var all []incident.Evidence
+		for _, task := range tasks {
+			r := w.Request(task).(interface{ Header() events.Request }).Header() //nolint:forcetypeassert // it is one
+			all = append(all, incident.Intended{Origin: incident.Origin{Time: l.now}, Request: r, RequestID: ledger.RequestID(r, at)})
+			answer := incident.Answered{Origin: incident.Origin{Time: l.now}, Request: r, Failure: failure}
+			if failure == nil {
+				answer.Operation = "projects/demo/locations/us-central2-b/operations/operation-1763990000000-" + task.Slice
+			}
+			all = append(all, answer)
+		}
+		give(all...)
+		if len(tasks) != many {
+			t.Fatalf("%s: %d tasks, want %d", stage(w), len(tasks), many)
+		}
+	}
+	busy := &incident.Failure{Class: incident.Transient, Message: strings.Repeat("the service is unavailable, try again later. ", 12)}
+
+	read(incident.Lost, 0)
+	do(busy)
+	l.now = l.now.Add(10 * time.Minute)
+	give(incident.Ticked{})
+	do(nil)
+	read(incident.Gone, 0)
+	do(busy)
+	l.now = l.now.Add(10 * time.Minute)
+	give(incident.Ticked{})
+	do(nil)
+	read(incident.Ready, 1)
+	give(incident.Cancelled{Word: incident.Word{By: "ann@example.com"}, Incident: w.Incident.ID})
+	do(nil)
+	read(incident.Gone, 0)
+	if w.Incident != nil || w.Closed == nil {
+		t.Fatalf("it stands as %s", stage(w))
+	}
+	read(incident.Ready, 2)
+	read(incident.Lost, 0)
+	do(busy)
+
+	stored, _ := l.mustLoad(t, w.ID)
+	in := stored.Incident
+	if len(stored.Slices) != many || len(in.Tasks) != many || stored.Closed == nil {
+		t.Errorf("%d slices and %d tasks are stored, and a closed incident: %v", len(stored.Slices), len(in.Tasks), stored.Closed != nil)
+	}
+	first, last := in.Timeline[0], in.Timeline[len(in.Timeline)-1]
+	if in.LeftOut == 0 || !strings.HasSuffix(first.Text, "-000 is LOST") || !last.At.Equal(l.now) {
+		t.Errorf("%s: it begins with %q at %v and ends with %q at %v", stage(stored), first.Text, first.At, last.Text, last.At)
+	}
+	t.Logf("the largest document has %d KiB, %s", most>>10, stage(stored))
+}
+
+func stage(w incident.Workload) string {
+	if w.Incident == nil {
+		return "no incident"
+	}
+	return fmt.Sprintf("%s with %d tasks, %d lines and %d left out", w.Incident.Phase, len(w.Incident.Tasks), len(w.Incident.Timeline), w.Incident.LeftOut)
+}
