@@ -4,10 +4,12 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -230,7 +232,11 @@ func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s tpu.Slice) (inc
 	if err := f.keep(ctx, w, s); err != nil {
 		return w, err
 	}
-	return f.Advancer.Introduce(ctx, w, s.Evidence(""))
+	e := s.Evidence("")
+	if claims := s.Labels[events.LabelWorkload]; claims != w.Name && claims != LabelValue(w.Name) {
+		e.Facts.Claims = claims
+	}
+	return f.Advancer.Introduce(ctx, w, e)
 }
 
 // keep saves the specification of a slice before anything is decided on it, and maps its names to its workload.
@@ -270,8 +276,8 @@ func (f *Fleet) Observe(ctx context.Context, s tpu.Slice) (incident.Workload, er
 }
 
 // workloadOf finds the workload of a slice. Its name is fixed at first sight: the label pitstop-workload, else the queued
-// resource's ID, else the node's. Where an unlabelled slice would take the name of one that lives in another zone, it is
-// named after its own zone too.
+// resource's ID, else the node's. Where an unlabelled slice would take the name of one that lives in another zone, or is a
+// stranger to what has that name, it is named after its own zone too.
 func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload, error) {
 	if subject, err := f.Ledger.Subject(ctx, s.Project, s.Zone, ledger.Node, s.Name); err == nil {
 		w, _, err := f.Ledger.Workload(ctx, subject.Workload)
@@ -281,30 +287,55 @@ func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload,
 	} else if !errors.Is(err, ledger.ErrNotFound) {
 		return incident.Workload{}, err
 	}
-	name := s.Labels[events.LabelWorkload]
-	labelled := name != ""
-	if !labelled {
-		name = s.QueuedResource
+	own := cmp.Or(s.QueuedResource, s.Name)
+	names := []string{own, own + "." + s.Zone}
+	label := s.Labels[events.LabelWorkload]
+	if label != "" {
+		names = slices.Insert(names, 0, label)
 	}
-	if name == "" {
-		name = s.Name
-	}
-	for range 2 {
+	for i, name := range names {
 		w, _, err := f.Ledger.Workload(ctx, s.Project+"/"+name)
 		switch {
 		case errors.Is(err, ledger.ErrNotFound):
 			return incident.New(s.Project, name, tpu.ProviderName), nil
 		case err != nil:
 			return incident.Workload{}, err
-		case labelled:
+		}
+		w, stranger, err := f.stranger(ctx, w, s)
+		if err != nil {
+			return incident.Workload{}, err
+		}
+		if stranger {
+			continue
+		}
+		if label != "" && i == 0 {
 			return w, nil
 		}
 		if w, err = f.namesake(ctx, w, s); err != nil || !livesElsewhere(w, s) {
 			return w, err
 		}
-		name += "." + s.Zone
 	}
-	return incident.New(s.Project, name, tpu.ProviderName), nil
+	return incident.New(s.Project, own+"."+s.Zone+"."+s.Incarnation.ID, tpu.ProviderName), nil
+}
+
+// stranger reports whether a slice that carries the name of a workload is none of its slices. What the workload has may be gone since
+// it was read last, so it is looked at first.
+func (f *Fleet) stranger(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, bool, error) {
+	facts := s.Evidence("").Facts
+	if w.Stranger(s.Name, facts) == "" {
+		return w, false, nil
+	}
+	w, err := f.Look(ctx, w)
+	if err != nil {
+		return w, false, err
+	}
+	why := w.Stranger(s.Name, facts)
+	if why != "" {
+		f.Log.ErrorContext(ctx, "slice does not join the workload that it names: it is watched as one of its own; if it belongs there, "+
+			"create it anew with the same checkpoint directory, policy and service account; if not, take the label off",
+			"slice", s.String(), "workload", w.ID, "reason", why)
+	}
+	return w, why != "", nil
 }
 
 // LabelValue writes the name of a workload as a label can hold it.

@@ -142,6 +142,7 @@ type Facts struct {
 	Bare           bool
 	// Label and Directory are the workload's, as this slice says them.
 	Label, Directory string
+	Account, Claims  string
 }
 
 // Failure is an error of an outside call, classified.

@@ -240,7 +240,7 @@ func (m *machine) read(e Read) {
 		s.Released, s.Unused = time.Time{}, e.Condition == Creating
 	}
 	if e.older(s) {
-		e.Facts.Label, e.Facts.Directory, e.Facts.Spec = s.Label, "", ""
+		e.Facts.Label, e.Facts.Directory, e.Facts.Spec, e.Facts.Account, e.Facts.Claims = s.Label, "", "", s.Account, s.Claims
 	}
 	m.facts(s, e.Facts)
 	if e.Abuse != s.Abuse && m.when().After(s.AbuseAt) && (e.Abuse || e.Condition == Ready) { // what is lost may not show it any more
@@ -359,7 +359,7 @@ func (m *machine) facts(s *Slice, f Facts) {
 	}
 	next := *s
 	next.QueuedResource, next.Accelerator, next.Workers, next.Chips = f.QueuedResource, f.Accelerator, f.Workers, f.Chips
-	next.Spot, next.Legacy, next.Label = f.Spot, f.Legacy, f.Label
+	next.Spot, next.Legacy, next.Label, next.Account, next.Claims = f.Spot, f.Legacy, f.Label, f.Account, f.Claims
 	if f.Spec != "" {
 		next.Spec, next.Bare = f.Spec, f.Bare
 	}

@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -70,8 +71,11 @@ type Slice struct {
 	Spec string `json:"spec,omitzero"`
 	// Own is the slice as its owner ordered it, once it was created in another shape.
 	Own Own `json:"own,omitzero"`
-	// Label is the value of the slice's pitstop-policy.
-	Label string `json:"label,omitzero"`
+	// Label is the value of the slice's pitstop-policy, Account the service account that its workers act as.
+	Label   string `json:"label,omitzero"`
+	Account string `json:"account,omitzero"`
+	// Claims is the value of its pitstop-workload where that names another workload, which it does not belong to.
+	Claims string `json:"claims,omitzero"`
 	// Bare says that the specification has no start-up script: a new one would be an empty machine.
 	Bare bool `json:"bare,omitzero"`
 	// Group is what the host names of its workers have in common. Asked says that the API was asked for them, and did not
@@ -657,6 +661,34 @@ func (w Workload) follows() time.Time {
 		}
 	}
 	return at
+}
+
+// Stranger says why a slice of which nothing is known is none of the workload's, though it carries its name: somebody else may have
+// copied the label. While another slice is there, or comes back, what joins it has the same checkpoint directory, policy and service
+// account, as far as it names them. Else it says nothing: who brings back what is gone may change all of them.
+func (w Workload) Stranger(name string, f Facts) (why string) {
+	var policies, accounts []string
+	alive, returns := false, w.Incident != nil && w.Incident.Phase != Watching
+	for i := range w.Slices {
+		s := &w.Slices[i]
+		if s.IsReleased() || !s.lives() && (s.Name == name || s.Condition != Creating && !returns) {
+			continue
+		}
+		if f.QueuedResource != "" && s.QueuedResource == f.QueuedResource && s.Name != name {
+			return "" // both were ordered at once
+		}
+		alive, policies, accounts = true, append(policies, s.Label), append(accounts, s.Account)
+	}
+	switch other := func(value string, known []string) bool { return value != "" && !slices.Contains(known, value) }; {
+	case !alive:
+	case other(f.Directory, []string{w.Directory}):
+		return "its checkpoint directory is " + f.Directory + ", and that of " + w.Name + " is " + cmp.Or(w.Directory, "not known")
+	case other(f.Label, policies):
+		return "its policy is " + f.Label + ", and that of " + w.Name + " is " + cmp.Or(w.Label, "none")
+	case other(f.Account, accounts) && !slices.Contains(accounts, ""):
+		return "it acts as " + f.Account + ", and " + w.Name + " as " + strings.Join(slices.Compact(slices.Sorted(slices.Values(accounts))), ", ")
+	}
+	return ""
 }
 
 // labelled is what the slices say of the policy, and none of them differently. What its owner has taken away says nothing, unless all

@@ -42,6 +42,9 @@ func seen(r Ref, n *api.Node, q *api.QueuedResource) Slice {
 	if shape, err := topology.Parse(s.Accelerator); err == nil {
 		s.Workers, s.Chips = shape.Workers, shape.Chips
 	}
+	if n.ServiceAccount != nil {
+		s.Account = n.ServiceAccount.Email
+	}
 	if n.State == "READY" && len(n.NetworkEndpoints) > 0 {
 		s.Workers = len(n.NetworkEndpoints)
 	}

@@ -74,7 +74,9 @@ type Slice struct {
 	State  string
 	Labels map[string]string
 	// Directory is the checkpoint directory that the slice's metadata names.
-	Directory      string
+	Directory string
+	// Account is the service account that its workers act as.
+	Account        string
 	Accelerator    string
 	Workers, Chips int
 	Spot           bool
@@ -102,7 +104,7 @@ func (s Slice) Evidence(id string) incident.Read {
 		NoticeUnread: s.NoticeUnread, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse,
 		Facts: incident.Facts{
 			QueuedResource: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot,
-			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Directory: s.Directory,
+			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Directory: s.Directory, Account: s.Account,
 		},
 	}
 }

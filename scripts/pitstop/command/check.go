@@ -138,6 +138,11 @@ func (d deployment) rehearse(
 		return nil, err
 	}
 	r.stands(w, pause, d.now())
+	all, err := workloads(ctx, l, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.labels(w, all)
 	var specs [][]byte
 	for _, s := range w.Slices {
 		if s.IsReleased() {
@@ -220,6 +225,22 @@ func (r *rehearsal) stands(w incident.Workload, all *incident.Pause, now time.Ti
 	for _, s := range w.Slices {
 		if !s.IsReleased() && s.Condition != incident.Ready {
 			r.find(stop, "slice", s.Name+" is "+cmp.Or(s.State, string(s.Condition), "not read yet")+" already", again)
+		}
+	}
+}
+
+// labels looks for slices whose label names another workload than theirs: that one's, or this one.
+func (r *rehearsal) labels(w incident.Workload, all []incident.Workload) {
+	for _, o := range all {
+		for _, s := range o.Slices {
+			switch {
+			case s.Claims == "" || s.IsReleased():
+			case o.ID == w.ID:
+				r.find(warn, "label", s.Name+" has the label "+events.LabelWorkload+"="+s.Claims+", and is no part of that workload",
+					"take the label off; or, if it belongs there, create it anew with that one's checkpoint directory, policy and service account")
+			case o.Project == w.Project && s.Claims == fleet.LabelValue(w.Name):
+				r.find(warn, "label", s.Name+" in "+s.Zone+" says that it is part of this workload, and is not: it is "+o.ID, "pitstop check "+o.Name+" says what to do")
+			}
 		}
 	}
 }

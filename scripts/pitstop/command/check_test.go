@@ -187,6 +187,27 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 	}
 }
 
+// TestCheckTellsOfACopiedLabel: to whoever has it, and to the workload that it names.
+func TestCheckTellsOfACopiedLabel(t *testing.T) {
+	b, _, _ := healthy(t, startsCrew)
+	other := trains("newcomer")
+	other.Slices[0].Claims = "llama-8b"
+	if _, err := b.ledger.Save(t.Context(), other, ledger.Revision{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, says := range map[string][]string{
+		"llama-8b": {"warn      label: newcomer in us-west4-a says that it is part of this workload, and is not: it is demo/newcomer", "you: pitstop check newcomer"},
+		"newcomer": {"warn      label: newcomer has the label pitstop-workload=llama-8b, and is no part of that workload", "you: take the label off"},
+	} {
+		got, err := b.call("check", name)
+		if err != nil && !errors.Is(err, errFailed) {
+			t.Fatalf("%v:\n%s", err, got)
+		}
+		wants(t, got, says...)
+	}
+	b.want([]string{"status", "newcomer"}, "whose label pitstop-workload names llama-8b: it is no part of that")
+}
+
 // TestCheckHoldsTheOrderAgainstOtherShapes, before it comes to that.
 func TestCheckHoldsTheOrderAgainstOtherShapes(t *testing.T) {
 	shaped := strings.Replace(startsCrew, `{"runtimeVersion"`, `{"acceleratorType":"v5litepod-16","runtimeVersion"`, 1)

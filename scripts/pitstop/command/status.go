@@ -292,6 +292,9 @@ func (p *printer) slice(s *incident.Slice, now time.Time) {
 	if s.IsReleased() {
 		line += ", left to its owner"
 	}
+	if s.Claims != "" {
+		line += ", " + p.paint(yellow, "whose label "+events.LabelWorkload+" names "+s.Claims+": it is no part of that")
+	}
 	tell(p.out, "  slice     "+line)
 }
 

@@ -269,6 +269,9 @@ func (b *Bench) Look(zone, name string) incident.Workload {
 	return w
 }
 
+// Logged is what the fleet has logged, as slog's text.
+func (b *Bench) Logged() string { return b.logged.String() }
+
 // Report gives a line of worker 0's crew to the workload of a slice.
 func (b *Bench) Report(w incident.Workload, slice string, r events.CrewReport) incident.Workload {
 	b.T.Helper()

@@ -1,0 +1,116 @@
+package fleet_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	api "google.golang.org/api/tpu/v2alpha1"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// slice is a node with the label pitstop-workload=run, as somebody orders it.
+func slice(name, policy, directory, account string) tputest.NodeConfig {
+	c := tputest.NodeConfig{Name: name, Zone: zone, Spot: true, Labels: map[string]string{events.LabelWorkload: "run"}}
+	if policy != "" {
+		c.Labels[events.LabelPolicy] = policy
+	}
+	c.Metadata = map[string]string{"startup-script": "x"}
+	if directory != "" {
+		c.Metadata[events.MetadataCheckpointDir] = directory
+	}
+	if account != "" {
+		c.Order = &api.Node{RuntimeVersion: "v2-alpha-tpuv5-lite", ServiceAccount: &api.ServiceAccount{Email: account}}
+	}
+	return c
+}
+
+// TestACopiedLabelTakesNothingOver: while a slice of a workload lives, a newcomer that names another directory, policy or service
+// account is a workload of its own, and the one that it claims to be of stays as it was.
+func TestACopiedLabelTakesNothingOver(t *testing.T) {
+	const dir, us = fleettest.Directory, "train@demo.iam.gserviceaccount.com"
+	for name, c := range map[string]struct {
+		first, second tputest.NodeConfig
+		meanwhile     func(b *bench)
+		want, why     string
+	}{
+		"a second slice":                      {slice("a", "spot", dir, us), slice("b", "spot", dir, us), nil, "demo/run", ""},
+		"one that names nothing of it":        {slice("a", "spot", dir, us), slice("b", "", "", ""), nil, "demo/run", ""},
+		"another directory":                   {slice("a", "spot", dir, us), slice("b", "spot", "gs://theirs/x", us), nil, "demo/b", "its checkpoint directory is gs://theirs/x"},
+		"a directory where there was none":    {slice("a", "spot", "", us), slice("b", "spot", "gs://theirs/x", us), nil, "demo/b", "that of run is not known"},
+		"another policy":                      {slice("a", "watch", dir, us), slice("b", "spot", dir, us), nil, "demo/b", "its policy is spot, and that of run is watch"},
+		"a policy where there was none":       {slice("a", "", dir, us), slice("b", "spot", dir, us), nil, "demo/b", "its policy is spot, and that of run is none"},
+		"another account":                     {slice("a", "spot", dir, us), slice("b", "spot", dir, "eve@demo.iam.gserviceaccount.com"), nil, "demo/b", "it acts as eve@"},
+		"an account that cannot be told":      {slice("a", "spot", dir, ""), slice("b", "spot", dir, us), nil, "demo/run", ""},
+		"the workload's own name":             {slice("a", "spot", dir, us), slice("run", "spot", "gs://theirs/x", us), nil, "demo/run." + zone, "gs://theirs/x"},
+		"it was lost, and is only watched":    {slice("a", "watch", dir, us), slice("b", "watch", "gs://new/x", us), func(b *bench) { b.Must(b.API.Preempt(zone, "a")); b.Look(zone, "a") }, "demo/run", ""},
+		"its owner has deleted its one slice": {slice("a", "spot", dir, us), slice("b", "spot", "gs://new/x", us), func(b *bench) { annDeletes(b, "a") }, "demo/run", ""},
+		"it was lost, and is brought back":    {slice("a", "spot", dir, us), slice("b", "spot", "gs://new/x", us), func(b *bench) { b.Must(b.API.Preempt(zone, "a")); b.Look(zone, "a") }, "demo/b", "gs://new/x"},
+		"it was lost, and nobody has looked":  {slice("a", "spot", dir, us), slice("b", "spot", "gs://new/x", us), func(b *bench) { b.Must(b.API.Preempt(zone, "a")) }, "demo/b", "gs://new/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.node(c.first)
+			b.Look(zone, "a")
+			b.Clock.Advance(time.Minute)
+			if c.meanwhile != nil {
+				c.meanwhile(b)
+			}
+			b.Clock.Advance(time.Minute)
+			before := b.Workload("demo/run")
+			b.node(c.second)
+			w := b.Look(zone, c.second.Name)
+			b.Want(w.ID, c.want)
+			b.Want(b.Look(zone, c.second.Name).ID, c.want) // it stays so
+			if loud := strings.Contains(b.Logged(), "level=ERROR") && strings.Contains(b.Logged(), c.why); loud != (c.why != "") {
+				t.Errorf("it is said loudly: %v: %s", loud, b.Logged())
+			}
+			if c.want == "demo/run" {
+				return
+			}
+			b.Want(w.Slices[0].Claims, "run")
+			after := b.Workload("demo/run")
+			b.Want([]any{after.Directory, after.Label, after.Progress, len(after.Slices)}, []any{before.Directory, before.Label, before.Progress, len(before.Slices)})
+
+			// Its owner takes the label off.
+			b.Must(b.API.SetLabel(zone, c.second.Name, events.LabelWorkload, "", "ann@example.com"))
+			b.Want(b.Look(zone, c.second.Name).Slices[0].Claims, "")
+		})
+	}
+}
+
+// TestSlicesOfOneQueuedResourceBelongTogether: both were ordered at once, whatever they name.
+func TestSlicesOfOneQueuedResourceBelongTogether(t *testing.T) {
+	b := newBench(t)
+	one, two := slice("a", "spot", fleettest.Directory, ""), slice("b", "watch", "gs://theirs/x", "")
+	b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "q", Nodes: []tputest.NodeConfig{one, two}}))
+	b.Want(b.Look(zone, "a").ID, "demo/run")
+	b.Want(b.Look(zone, "b").ID, "demo/run")
+}
+
+// TestTheOwnerMovesTheirTraining: the name that is gone from one zone may come in another one with all else changed.
+func TestTheOwnerMovesTheirTraining(t *testing.T) {
+	b := newBench(t)
+	b.node(slice("a", "spot", fleettest.Directory, ""))
+	b.Look(zone, "a")
+	annDeletes(b, "a")
+	b.Clock.Advance(time.Minute)
+	c := slice("a", "watch", "gs://new/x", "")
+	c.Zone = other
+	b.node(c)
+	w := b.Look(other, "a")
+	b.Want([]string{w.ID, w.Directory, w.Label, w.Slices[0].Zone}, []string{"demo/run", "gs://new/x", "watch", other})
+}
+
+// annDeletes has the owner delete a slice, of which nothing is read since.
+func annDeletes(b *bench, name string) {
+	b.T.Helper()
+	b.Must(b.API.Vanish(zone, name))
+	b.Give(b.Workload("demo/run"), incident.Called{
+		Origin: incident.Origin{ID: "entry", Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: name, Zone: zone, Method: "DeleteNode", Principal: "ann@example.com",
+	})
+}
