@@ -306,7 +306,7 @@ func testRead(w world) {
 	want := tpu.Slice{
 		Ref: ref("n"), Condition: incident.Ready, State: "READY", Incarnation: life,
 		Labels:    map[string]string{events.LabelPolicy: "spot", events.LabelIncident: "i-1"},
-		Directory: "gs://b/x", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true,
+		Directory: "gs://b/x", Account: "train@demo.iam.gserviceaccount.com", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("slice (-want +got):\n%s", diff)
@@ -1162,7 +1162,7 @@ func TestEvidence(t *testing.T) {
 		Origin: incident.Origin{ID: "message", Time: start, Rank: events.RankReading}, Slice: "n", Zone: home,
 		Condition: incident.Ready, Incarnation: s.Incarnation, State: "READY, PROJECT_ABUSE", Notice: s.Notice, Incident: "i-1",
 		Abuse: true, Facts: incident.Facts{
-			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: s.SpecHash, Label: "spot", Directory: "gs://b/x",
+			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: s.SpecHash, Label: "spot", Directory: "gs://b/x", Account: "train@demo.iam.gserviceaccount.com",
 		},
 	}
 	if diff := cmp.Diff(want, s.Evidence("message")); diff != "" || s.Notice == nil {

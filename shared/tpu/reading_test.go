@@ -133,7 +133,7 @@ func TestSliceOf(t *testing.T) {
 	want := Slice{
 		Ref: r, Condition: incident.Ready, State: "READY, HBM_OUT_OF_MEMORY, LOW_MEMORY",
 		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "77", Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},
-		Labels:      n.Labels, Directory: "gs://b", Accelerator: "v5litepod-16", Workers: 3, Chips: 16, Spot: true,
+		Labels:      n.Labels, Directory: "gs://b", Account: "sa", Accelerator: "v5litepod-16", Workers: 3, Chips: 16, Spot: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("slice (-want +got):\n%s", diff)
