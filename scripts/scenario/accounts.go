@@ -111,7 +111,7 @@ func (c *checks) postponed(s ledger.Step) {
 	if was == nil || is == nil || was.ID != is.ID || was.Phase != is.Phase || was.Deadline.IsZero() || !slices.ContainsFunc(s.Evidence, held) {
 		return
 	}
-	most := was.Deadline.Add(later(ledger.NextHour(s.At), s.At.Add(time.Minute)).Sub(s.At)).Add(c.heldSince(is.Since))
+	most := later(was.Deadline, s.At).Add(later(ledger.NextHour(s.At), s.At.Add(time.Minute)).Sub(s.At)).Add(c.heldSince(is.Since))
 	if is.Deadline.After(most) {
 		c.violated("10 nothing lost", s.After.ID, "the deadline of %s moved from %s to %s for a hold", is.Phase, was.Deadline.UTC().Format(time.DateTime), is.Deadline.UTC().Format(time.DateTime))
 	}

@@ -321,15 +321,15 @@ func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload,
 // stranger reports whether a slice that carries the name of a workload is none of its slices. What the workload has may be gone since
 // it was read last, so it is looked at first.
 func (f *Fleet) stranger(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, bool, error) {
-	facts := s.Evidence("").Facts
-	if w.Stranger(s.Name, facts) == "" {
+	e := s.Evidence("")
+	if w.Stranger(e) == "" {
 		return w, false, nil
 	}
 	w, err := f.Look(ctx, w)
 	if err != nil {
 		return w, false, err
 	}
-	why := w.Stranger(s.Name, facts)
+	why := w.Stranger(e)
 	if why != "" {
 		f.Log.ErrorContext(ctx, "slice does not join the workload that it names: it is watched as one of its own; if it belongs there, "+
 			"create it anew with the same checkpoint directory, policy and service account; if not, take the label off",

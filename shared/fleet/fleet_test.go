@@ -69,6 +69,7 @@ func TestASliceIsIntroducedWithEverythingThatIsNeededToMakeItAgain(t *testing.T)
 	spec := w.Slices[0].Spec
 	b.Want(w, incident.Workload{
 		Schema: incident.Schema, ID: "demo/llama", Project: project, Name: "llama", Provider: tpu.ProviderName, Label: "spot", Directory: fleettest.Directory,
+		Seen: b.Clock.Now(),
 		Slices: []incident.Slice{{
 			Name: "llama", Zone: zone, Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: spec, Label: "spot", Incarnation: life, Admitted: life,
 			Condition: incident.Ready, State: "READY", Since: b.Clock.Now(),

@@ -38,19 +38,20 @@ func TestACopiedLabelTakesNothingOver(t *testing.T) {
 		meanwhile     func(b *bench)
 		want, why     string
 	}{
-		"a second slice":                      {slice("a", "spot", dir, us), slice("b", "spot", dir, us), nil, "demo/run", ""},
-		"one that names nothing of it":        {slice("a", "spot", dir, us), slice("b", "", "", ""), nil, "demo/run", ""},
-		"another directory":                   {slice("a", "spot", dir, us), slice("b", "spot", "gs://theirs/x", us), nil, "demo/b", "its checkpoint directory is gs://theirs/x"},
-		"a directory where there was none":    {slice("a", "spot", "", us), slice("b", "spot", "gs://theirs/x", us), nil, "demo/b", "that of run is not known"},
-		"another policy":                      {slice("a", "watch", dir, us), slice("b", "spot", dir, us), nil, "demo/b", "its policy is spot, and that of run is watch"},
-		"a policy where there was none":       {slice("a", "", dir, us), slice("b", "spot", dir, us), nil, "demo/b", "its policy is spot, and that of run is none"},
-		"another account":                     {slice("a", "spot", dir, us), slice("b", "spot", dir, "eve@demo.iam.gserviceaccount.com"), nil, "demo/b", "it acts as eve@"},
-		"an account that cannot be told":      {slice("a", "spot", dir, ""), slice("b", "spot", dir, us), nil, "demo/run", ""},
-		"the workload's own name":             {slice("a", "spot", dir, us), slice("run", "spot", "gs://theirs/x", us), nil, "demo/run." + zone, "gs://theirs/x"},
-		"it was lost, and is only watched":    {slice("a", "watch", dir, us), slice("b", "watch", "gs://new/x", us), func(b *bench) { b.Must(b.API.Preempt(zone, "a")); b.Look(zone, "a") }, "demo/run", ""},
-		"its owner has deleted its one slice": {slice("a", "spot", dir, us), slice("b", "spot", "gs://new/x", us), func(b *bench) { annDeletes(b, "a") }, "demo/run", ""},
-		"it was lost, and is brought back":    {slice("a", "spot", dir, us), slice("b", "spot", "gs://new/x", us), func(b *bench) { b.Must(b.API.Preempt(zone, "a")); b.Look(zone, "a") }, "demo/b", "gs://new/x"},
-		"it was lost, and nobody has looked":  {slice("a", "spot", dir, us), slice("b", "spot", "gs://new/x", us), func(b *bench) { b.Must(b.API.Preempt(zone, "a")) }, "demo/b", "gs://new/x"},
+		"a second slice":                             {slice("a", "spot", dir, us), slice("b", "spot", dir, us), nil, "demo/run", ""},
+		"one that names nothing of it":               {slice("a", "spot", dir, us), slice("b", "", "", ""), nil, "demo/run", ""},
+		"another directory":                          {slice("a", "spot", dir, us), slice("b", "spot", "gs://theirs/x", us), nil, "demo/b", "its checkpoint directory is gs://theirs/x"},
+		"a directory where there was none":           {slice("a", "spot", "", us), slice("b", "spot", "gs://theirs/x", us), nil, "demo/b", "that of run is not known"},
+		"another policy":                             {slice("a", "watch", dir, us), slice("b", "spot", dir, us), nil, "demo/b", "its policy is spot, and that of run is watch"},
+		"a policy where there was none":              {slice("a", "", dir, us), slice("b", "spot", dir, us), nil, "demo/b", "its policy is spot, and that of run is none"},
+		"another policy from before the first sight": {slice("a", "watch", dir, us), older(slice("b", "spot", dir, us)), nil, "demo/run", ""},
+		"another account":                            {slice("a", "spot", dir, us), slice("b", "spot", dir, "eve@demo.iam.gserviceaccount.com"), nil, "demo/b", "it acts as eve@"},
+		"an account that cannot be told":             {slice("a", "spot", dir, ""), slice("b", "spot", dir, us), nil, "demo/run", ""},
+		"the workload's own name":                    {slice("a", "spot", dir, us), slice("run", "spot", "gs://theirs/x", us), nil, "demo/run." + zone, "gs://theirs/x"},
+		"it was lost, and is only watched":           {slice("a", "watch", dir, us), slice("b", "watch", "gs://new/x", us), func(b *bench) { b.Must(b.API.Preempt(zone, "a")); b.Look(zone, "a") }, "demo/run", ""},
+		"its owner has deleted its one slice":        {slice("a", "spot", dir, us), slice("b", "spot", "gs://new/x", us), func(b *bench) { annDeletes(b, "a") }, "demo/run", ""},
+		"it was lost, and is brought back":           {slice("a", "spot", dir, us), slice("b", "spot", "gs://new/x", us), func(b *bench) { b.Must(b.API.Preempt(zone, "a")); b.Look(zone, "a") }, "demo/b", "gs://new/x"},
+		"it was lost, and nobody has looked":         {slice("a", "spot", dir, us), slice("b", "spot", "gs://new/x", us), func(b *bench) { b.Must(b.API.Preempt(zone, "a")) }, "demo/b", "gs://new/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -62,6 +63,9 @@ func TestACopiedLabelTakesNothingOver(t *testing.T) {
 			}
 			b.Clock.Advance(time.Minute)
 			before := b.Workload("demo/run")
+			if c.second.Created.IsZero() {
+				c.second.Created = b.Clock.Now()
+			}
 			b.node(c.second)
 			w := b.Look(zone, c.second.Name)
 			b.Want(w.ID, c.want)
@@ -104,6 +108,12 @@ func TestTheOwnerMovesTheirTraining(t *testing.T) {
 	b.node(c)
 	w := b.Look(other, "a")
 	b.Want([]string{w.ID, w.Directory, w.Label, w.Slices[0].Zone}, []string{"demo/run", "gs://new/x", "watch", other})
+}
+
+// older is a node that was there long before.
+func older(c tputest.NodeConfig) tputest.NodeConfig {
+	c.Created = fleettest.Start.Add(-time.Hour)
+	return c
 }
 
 // annDeletes has the owner delete a slice, of which nothing is read since.

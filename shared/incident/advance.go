@@ -271,7 +271,7 @@ const policyHeld = "the policy cannot be read: "
 
 // hold says once why nothing is done until a moment at which that is looked at again. Waiting is no failure: the deadline moves by the
 // time that is held, and by none that was counted before. After HeldForMost it does not move any more. What held before and was not begun
-// since has held all the time in between, unless nobody looked for long.
+// since has held all the time in between, unless nobody looked for long. What is overdue by then is so once nothing holds it.
 func (m *machine) hold(c Code, why string, until time.Time) {
 	in := m.w.Incident
 	if in == nil {
@@ -292,7 +292,7 @@ func (m *machine) hold(c Code, why string, until time.Time) {
 		return
 	}
 	in = m.inc()
-	in.Deadline, in.HeldUntil = in.Deadline.Add(more), from.Add(more)
+	in.Deadline, in.HeldUntil = later(in.Deadline, m.now).Add(more), from.Add(more)
 	in.HeldSeconds += int64(more / time.Second)
 }
 

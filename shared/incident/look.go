@@ -327,6 +327,9 @@ func (m *machine) queued(s *Slice) {
 // introduce adds a slice that was never seen before to its workload. What runs in it now is admitted, for somebody other than us
 // started it, unless a lease of ours leads the others: it does not name this one, which waits to be admitted.
 func (m *machine) introduce(e Read) {
+	if len(m.w.Slices) == 0 {
+		m.w.Seen = m.when()
+	}
 	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], Slice{
 		Name: e.Slice, Zone: e.Zone, Incarnation: e.Incarnation,
 		Condition: e.Condition, State: e.State, Since: m.when(), Unused: e.Condition == Creating, Abuse: e.Abuse,

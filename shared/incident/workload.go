@@ -29,6 +29,8 @@ type Workload struct {
 	Directory string `json:"directory,omitzero"`
 
 	Slices []Slice `json:"slices"`
+	// Seen is when the first of them was.
+	Seen time.Time `json:"seen,omitzero"`
 	// Epoch rises when an incident opens or ends and whenever a new request is sent, and by nothing else.
 	Epoch    int64     `json:"epoch"`
 	Notices  []Notice  `json:"notices,omitempty"`
@@ -665,30 +667,42 @@ func (w Workload) follows() time.Time {
 
 // Stranger says why a slice of which nothing is known is none of the workload's, though it carries its name: somebody else may have
 // copied the label. While another slice is there, or comes back, what joins it has the same checkpoint directory, policy and service
-// account, as far as it names them. Else it says nothing: who brings back what is gone may change all of them.
-func (w Workload) Stranger(name string, f Facts) (why string) {
+// account, as far as it names them. What was there before the workload was first seen may have any policy; and who brings back what is
+// gone may change all three.
+func (w Workload) Stranger(e Read) (why string) {
 	var policies, accounts []string
 	alive, returns := false, w.Incident != nil && w.Incident.Phase != Watching
 	for i := range w.Slices {
 		s := &w.Slices[i]
-		if s.IsReleased() || !s.lives() && (s.Name == name || s.Condition != Creating && !returns) {
+		switch own := s.Name == e.Slice; {
+		case s.IsReleased():
 			continue
+		case own && w.mayMake(e), !own && e.Facts.QueuedResource != "" && s.QueuedResource == e.Facts.QueuedResource && s.Zone == e.Zone:
+			return "" // we have ordered it, or it was ordered together with another one
+		case s.lives(), !own && (s.Condition == Creating || returns):
+			alive = true
 		}
-		if f.QueuedResource != "" && s.QueuedResource == f.QueuedResource && s.Name != name {
-			return "" // both were ordered at once
-		}
-		alive, policies, accounts = true, append(policies, s.Label), append(accounts, s.Account)
+		policies, accounts = append(policies, s.Label), append(accounts, s.Account)
 	}
 	switch other := func(value string, known []string) bool { return value != "" && !slices.Contains(known, value) }; {
 	case !alive:
-	case other(f.Directory, []string{w.Directory}):
-		return "its checkpoint directory is " + f.Directory + ", and that of " + w.Name + " is " + cmp.Or(w.Directory, "not known")
-	case other(f.Label, policies):
-		return "its policy is " + f.Label + ", and that of " + w.Name + " is " + cmp.Or(w.Label, "none")
-	case other(f.Account, accounts) && !slices.Contains(accounts, ""):
-		return "it acts as " + f.Account + ", and " + w.Name + " as " + strings.Join(slices.Compact(slices.Sorted(slices.Values(accounts))), ", ")
+	case other(e.Facts.Directory, []string{w.Directory}):
+		return "its checkpoint directory is " + e.Facts.Directory + ", and that of " + w.Name + " is " + cmp.Or(w.Directory, "not known")
+	case other(e.Facts.Label, policies) && !e.Incarnation.Created.Before(w.Seen):
+		return "its policy is " + e.Facts.Label + ", and that of " + w.Name + " is " + cmp.Or(w.Label, "none")
+	case other(e.Facts.Account, accounts) && !slices.Contains(accounts, ""):
+		return "it acts as " + e.Facts.Account + ", and " + w.Name + " as " + strings.Join(slices.Compact(slices.Sorted(slices.Values(accounts))), ", ")
 	}
 	return ""
+}
+
+// mayMake reports whether a call of ours may have made what a reading shows: of the open incident, or of one that is over.
+func (w Workload) mayMake(e Read) bool {
+	if in := w.Incident; in != nil && e.Incident == in.ID {
+		t := in.task(events.ActionCreate, e.Slice)
+		return t != nil && t.Zone == e.Zone
+	}
+	return slices.ContainsFunc(w.Creators, func(c Creator) bool { return c.Incident == e.Incident })
 }
 
 // labelled is what the slices say of the policy, and none of them differently. What its owner has taken away says nothing, unless all
