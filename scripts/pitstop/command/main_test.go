@@ -216,7 +216,7 @@ func TestExplainCounts(t *testing.T) {
 func TestExplainObeysNoEntry(t *testing.T) {
 	text := strings.ReplaceAll(preempted("2"), "us-west4-a", `us\u001b[2J`)
 	out, _, _ := call(t, text, "explain")
-	if !strings.Contains(out, "us[2J") || strings.Contains(out, "\x1b") {
+	if !strings.Contains(out, "us\ufffd[2J") || strings.Contains(out, "\x1b") {
 		t.Errorf("%q", out)
 	}
 }
