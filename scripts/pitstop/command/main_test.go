@@ -588,3 +588,16 @@ func TestReplayOfOneNameInTwoZones(t *testing.T) {
 		})
 	}
 }
+
+// TestReplayOfADirectoryThatServesNoLease takes a listing in which two TPUs share one checkpoint directory, and a third names
+// none that a bucket can have: no crew of the latter two trains, and nothing ends the command.
+func TestReplayOfADirectoryThatServesNoLease(t *testing.T) {
+	tpu := func(name, directory string) string {
+		return fmt.Sprintf(`{"name":"projects/mine/locations/us-west4-a/nodes/%s","acceleratorType":"v5litepod-16","metadata":{"pitstop-checkpoint-dir":%q}}`, name, directory)
+	}
+	fleet := write(t, "fleet.json", "["+tpu("one", "gs://b/run")+","+tpu("two", "gs://b/run")+","+tpu("three", "gs://b/ru\n")+"]")
+	_, errOut, code := call(t, preempted("0"), "replay", "--fleet", fleet, "-")
+	if code != exitDone || errOut != "" {
+		t.Errorf("exit code %d, stderr %q", code, errOut)
+	}
+}
