@@ -362,7 +362,7 @@ func TestAFunctionCallsTheEndpointOfItsEnvironment(t *testing.T) {
 	} {
 		p, err := start(ctx, dir, "HandlePatrol", append(append(process.Environment(), world...), "TPU_ENDPOINT="+c.endpoint))
 		must(err)
-		_ = p.ask(ctx, question{body: tick}) // what it answers is not asked here
+		_ = p.ask(ctx, question{body: tick}) //nolint:errcheck // what it answers is not asked here
 		said, err := os.ReadFile(p.log)
 		must(err)
 		must(p.end())
