@@ -231,6 +231,7 @@ func (v CrewVerdict) Validate() error {
 // DecodeCrewVerdict reads the verdict of a crew.
 func DecodeCrewVerdict(data []byte) (v CrewVerdict, err error) {
 	err = decode(data, "crew verdict", &v)
+	clean(&v)
 	return v, err
 }
 
@@ -253,6 +254,7 @@ func (s CrewState) Validate() error {
 // DecodeCrewState reads the guest attribute of a crew.
 func DecodeCrewState(data []byte) (s CrewState, err error) {
 	err = decode(data, "crew state", &s)
+	clean(&s)
 	return s, err
 }
 

@@ -2,6 +2,7 @@ package events_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -425,4 +426,20 @@ func FuzzRead(f *testing.F) {
 		f.Add(s.raw)
 	}
 	f.Fuzz(sound)
+}
+
+// TestTheGreatestAttempt holds a crew's reports and its verdict against the bound of attempts.
+func TestTheGreatestAttempt(t *testing.T) {
+	for attempt, want := range map[int]bool{0: false, 1: true, events.MaxAttempt: true, events.MaxAttempt + 1: false, math.MaxInt64: false} {
+		for _, report := range []events.Report{events.ReportStarted, events.ReportProgress, events.ReportExited, events.ReportGaveUp, events.ReportFinished} {
+			err := events.CrewReport{Schema: events.Schema, Report: report, Zone: "us-west4-a", Node: "llama-8b", Attempt: attempt}.Validate()
+			if (err == nil) != want {
+				t.Errorf("%s of attempt %d: %v", report, attempt, err)
+			}
+		}
+		err := events.CrewVerdict{Schema: events.Schema, Attempt: attempt, Life: events.Admission{Slice: "llama-8b"}}.Validate()
+		if (err == nil) != want {
+			t.Errorf("verdict on attempt %d: %v", attempt, err)
+		}
+	}
 }

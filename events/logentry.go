@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -172,6 +171,7 @@ func Read(raw []byte) (Entry, error) {
 	if err == nil && inner != nil {
 		e, _, err = readOne(inner)
 	}
+	clean(&e)
 	return e, err
 }
 
@@ -192,7 +192,7 @@ func readOne(raw []byte) (e Entry, inner []byte, err error) {
 	}
 	inner = l.classify(&e, &f)
 	if err := f.err(); err != nil {
-		return Entry{}, nil, fmt.Errorf("log entry %s: %w", e.ID, err)
+		return Entry{}, nil, fmt.Errorf("log entry %s: %w", shownOf(e.ID), err)
 	}
 	return e, inner, nil
 }
@@ -661,16 +661,16 @@ func name(s string) string {
 	return fmt.Sprintf("%.80q", s)
 }
 
-// short makes one short line of what came from outside, without the control characters that a terminal would obey.
+// short makes one short line of what came from outside.
 func short(s string) string {
 	const longest = 500
 	if len(s) > 4*longest {
 		s = s[:4*longest]
 	}
-	if len(s) <= longest && !strings.ContainsFunc(s, unicode.IsControl) {
+	if len(s) <= longest && shown(s) {
 		return strings.TrimSpace(s)
 	}
-	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "?"), func(r rune) bool { return unicode.IsControl(r) || r == ' ' }), " ")
+	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "?"), func(r rune) bool { return hidden(r) || r == ' ' }), " ")
 	if len(s) <= longest {
 		return s
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -343,4 +344,28 @@ func FuzzReadTexts(f *testing.F) {
 		}
 		sound(t, []byte(sources[int(source)%len(sources)]+string(quoted)+"}"))
 	})
+}
+
+// TestAGroupSaysWhyItMadeAMachineAgain: such an entry carries its reason as a status without a code, which is no failure.
+func TestAGroupSaysWhyItMadeAMachineAgain(t *testing.T) {
+	raw := system("compute.instances.repair.recreateInstance", `,"status":{"message":"Instance Group Manager 'projects/7/zones/us-west4-a/instanceGroupManagers/g' `+
+		`initiated recreateInstance on instance 'projects/7/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2'. Reason: its health status is TIMEOUT."}`)
+	e, err := events.Read([]byte(raw))
+	if err != nil || e.Kind != events.KindLoss || e.Cause != events.CauseUnknown || e.Subject != worker2 || e.Describe() != "worker 2 was interrupted (repair.recreateInstance)" {
+		t.Errorf("%+v (%s), %v", e, e.Describe(), err)
+	}
+}
+
+// TestTimesOfMaintenanceWithAnOffset: some notices give milliseconds and the offset of a zone, and mean the same moment.
+func TestTimesOfMaintenanceWithAnOffset(t *testing.T) {
+	raw := system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PENDING","windowStartTime":"2026-11-18T22:00:00.000-08:00",`+
+		`"windowEndTime":"2026-11-19T11:30:00.500+05:30","latestWindowStartTime":"2026-11-19T06:00:00.000Z"}`)
+	e, err := events.Read([]byte(raw))
+	want := events.Notice{
+		Status: events.NoticePending, WindowStart: time.Date(2026, 11, 19, 6, 0, 0, 0, time.UTC),
+		WindowEnd: time.Date(2026, 11, 19, 6, 0, 0, 500_000_000, time.UTC), LatestWindowStart: time.Date(2026, 11, 19, 6, 0, 0, 0, time.UTC),
+	}
+	if err != nil || !e.Notice.Equal(want) || !strings.Contains(e.Describe(), "announced for Nov 19 06:00-06:00") {
+		t.Errorf("%+v (%s), %v, want %+v", e.Notice, e.Describe(), err, want)
+	}
 }

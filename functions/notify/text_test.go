@@ -203,7 +203,8 @@ func seeds(f *testing.F) {
 	f.Helper()
 	for _, s := range []string{
 		"", "worker 2 was preempted", "<!channel> <@U123> <https://x|y> *b* _i_ ~s~ `c` &amp; &lt;", "<users/all> <b>x</b> <a href=\"x\">",
-		strings.Repeat("<", 5000), strings.Repeat("&", 5000), strings.Repeat("\U0001F600", 3000), "\u202e\u200b\u0000\n\r\t\xff\xfe", `"}],"x":[{"`,
+		strings.Repeat("<", 5000), strings.Repeat("&", 5000), strings.Repeat("\U0001F600", 3000), "\u202e\u200b\u0000\n\r\t\xff\xfe",
+		"\x1b[2J\u009b31m\u0085\x7f\u2066\u2069\u200f\u061c\u2028\u2029\ufeff\U000e0041", `"}],"x":[{"`,
 	} {
 		f.Add(s, 1)
 		f.Add(s, 6)

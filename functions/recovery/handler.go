@@ -78,7 +78,11 @@ func (h handler) handle(ctx context.Context, m events.Received) error {
 	if unreadable != nil {
 		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(unreadable))
 	}
-	err = checkpoint.ReplaceLease(ctx, h.Store, r.Directory, checkpoint.Lease{
+	write, said := checkpoint.ReplaceLease, fmt.Sprintf("the lease names attempt %d", r.TrainingAttempt)
+	if w.OverrulesLease() {
+		write, said = checkpoint.OverruleLease, said+"; the one that was beyond belief is replaced, as a person said"
+	}
+	err = write(ctx, h.Store, r.Directory, checkpoint.Lease{
 		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: r.TrainingAttempt,
 		Admitted: admitted(w, r.Admit), Written: h.Fleet.Now(), By: "pitstop",
 	}, over)
@@ -88,7 +92,7 @@ func (h handler) handle(ctx context.Context, m events.Received) error {
 	if err != nil {
 		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(err))
 	}
-	return h.answer(ctx, r, "", fmt.Sprintf("the lease names attempt %d", r.TrainingAttempt), nil)
+	return h.answer(ctx, r, "", said, nil)
 }
 
 // look reads every slice that is to be admitted, and says so where one cannot be read: not to know is no reason to name it.

@@ -2,6 +2,8 @@ package recovery_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -341,5 +343,56 @@ func TestALeaseThatComesTooLateEndsNoTraining(t *testing.T) {
 	life := b.API.Incarnation(zone, slice)
 	if !l.Admits(slice, life, "t1v-n-99999999", 0) {
 		t.Errorf("%s; incident %v is over, and the lease that was written after that names %+v, while %v trains", outcome, b.Workload(id).Closed.Outcome, l.Admitted, life)
+	}
+}
+
+// TestALeaseBeyondBeliefIsReplacedOnAPersonsWord has an object in the place of the lease that names what nothing can have
+// reached. Pitstop says so and leaves it; once a person has said retry, it is replaced.
+func TestALeaseBeyondBeliefIsReplacedOnAPersonsWord(t *testing.T) {
+	for name, there := range map[string]string{
+		"epoch 9000000000000000000":   `{"schema":1,"workload":"demo/llama","epoch":9000000000000000000,"attempt":1}`,
+		"attempt 9000000000000000000": `{"schema":1,"workload":"demo/llama","epoch":1,"attempt":9000000000000000000}`,
+		"schema 9000000000000000000":  `{"schema":9000000000000000000}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toRestart(t)
+			b.Storage.Put(fleettest.Bucket, "run/"+checkpoint.LeaseName, []byte(there))
+			retry := func() incident.Workload {
+				b.Clock.Advance(time.Minute)
+				return b.Give(b.Workload(id), incident.Retried{Word: incident.Word{By: "ann@example.com", Why: "it is nobody's"}})
+			}
+			retry() // before anybody was told of it: that is no word about the lease
+			b.Want(b.deliver(), fleettest.Handled)
+			in := b.Workload(id).Closed
+			if in == nil || in.Outcome != incident.Escalated || in.Code != incident.CodeLeaseDoubted {
+				t.Fatalf("closed %+v, want it escalated as %s", in, incident.CodeLeaseDoubted)
+			}
+			for _, want := range []string{"pitstop-lease.json", name, "nothing gets above"} {
+				if !strings.Contains(in.Reason, want) || strings.Contains(in.Reason, "\n") {
+					t.Errorf("%q is not said in one line: %s", want, in.Reason)
+				}
+			}
+			if !strings.Contains(in.Advice, "pitstop retry llama") {
+				t.Errorf("the way out is not said: %s", in.Advice)
+			}
+			content, _, _ := b.Storage.Get(fleettest.Bucket, "run/"+checkpoint.LeaseName)
+			b.Want(string(content), there)
+
+			b.Sender.Sent()
+			b.Clock.Advance(time.Hour)
+			w := retry()
+			w = b.Give(w, incident.Ticked{})
+			b.request = b.next()
+			b.Want(b.deliver(), fleettest.Handled)
+			l, _ := b.lease()
+			b.Want(l.Incident, w.Incident.ID)
+			told := fmt.Sprint(b.open().Timeline)
+			for _, want := range []string{"ann@example.com", "it is nobody's", "beyond belief is replaced"} {
+				if !strings.Contains(told, want) {
+					t.Errorf("%q is not in the timeline: %s", want, told)
+				}
+			}
+			b.Want(b.Workload(id).LeaseDoubted, time.Time{})
+		})
 	}
 }

@@ -184,7 +184,9 @@ func TestFunctionsAreGivenWhatTheyRead(t *testing.T) {
 		}
 		var read []string
 		for _, v := range variables {
-			read = append(read, v.Name)
+			if v.Name != "TPU_ENDPOINT" { // for a process on one's own machine: no deployment calls another API
+				read = append(read, v.Name)
+			}
 		}
 		slices.Sort(set)
 		same(t, name, read, set)

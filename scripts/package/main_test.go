@@ -7,6 +7,8 @@ import (
 	"go/format"
 	"io/fs"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path"
 	"path/filepath"
@@ -316,5 +318,66 @@ func TestPitcrewIsOneStaticProgram(t *testing.T) {
 	}
 	if names, err := os.ReadDir(filepath.Join(dir, "first")); err != nil || len(names) != 1 || names[0].Name() != "pitcrew" {
 		t.Errorf("%v, %v", names, err)
+	}
+}
+
+// TestAFunctionCallsTheEndpointOfItsEnvironment builds a function as it is deployed and has a tick come: it calls the API that
+// TPU_ENDPOINT names, and one that would be called in the clear is refused in one line.
+func TestAFunctionCallsTheEndpointOfItsEnvironment(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds a function")
+	}
+	ctx, dir := t.Context(), t.TempDir()
+	m, err := findModule(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err = pack(ctx, m, "patrol", filepath.Join(dir, "out"))
+	must(err)
+	must(build(ctx, m, filepath.Join(dir, "out", "patrol"), dir))
+	database, err := emptyDatabase(ctx)
+	must(err)
+	defer database.Stop()
+	world, err := noCloud(dir, database.address)
+	must(err)
+	called := make(chan string, 100)
+	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		called <- r.URL.Path
+		http.NotFound(w, r)
+	}))
+	defer fake.Close()
+	tick := bytes.ReplaceAll(push(nil, nil), []byte("2026-11-12T02:14:08Z"), []byte(time.Now().UTC().Format(time.RFC3339)))
+	for _, c := range []struct {
+		endpoint, says string
+		calls          bool
+	}{
+		{endpoint: fake.URL, calls: true},
+		{endpoint: "http://tpu.example.com/", says: "TPU_ENDPOINT"},
+	} {
+		p, err := start(ctx, dir, "HandlePatrol", append(append(process.Environment(), world...), "TPU_ENDPOINT="+c.endpoint))
+		must(err)
+		_ = p.ask(ctx, question{body: tick}) //nolint:errcheck // what it answers is not asked here
+		said, err := os.ReadFile(p.log)
+		must(err)
+		must(p.end())
+		if !strings.Contains(string(said), c.says) {
+			t.Errorf("%s: it does not say %q: %s", c.endpoint, c.says, said)
+		}
+		select {
+		case path := <-called:
+			if !c.calls || !strings.HasPrefix(path, "/v2alpha1/projects/demo/locations") {
+				t.Errorf("%s: it called %s", c.endpoint, path)
+			}
+		default:
+			if c.calls {
+				t.Errorf("it called nothing: %s", said)
+			}
+		}
 	}
 }

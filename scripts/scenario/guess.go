@@ -145,8 +145,12 @@ func (g *guess) scenario(label string) (Scenario, error) {
 				assumed = append(assumed, "not Spot")
 			}
 		}
+		if slices.ContainsFunc(s.Fleet, func(o SliceConfig) bool { return o.Name == c.Name && o.workload() == c.workload() }) {
+			c.Workload = fleet.LabelValue(c.workload() + "." + c.Zone)
+			assumed = append(assumed, "a workload of its own, "+c.Workload+", because another zone has a "+c.Name+" too")
+		}
 		if c.Directory == "" {
-			c.Directory = "gs://assumed-checkpoints/" + c.Name
+			c.Directory = "gs://assumed-checkpoints/" + cmp.Or(c.Workload, c.Name)
 		}
 		c.Policy = label
 		assumed = append(assumed, "a crew, and checkpoints in "+c.Directory)

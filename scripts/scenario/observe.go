@@ -357,8 +357,12 @@ func (w *world) count(a events.Action) {
 // observe follows the simulated cloud: the training hears of its machine, the log gets its audit entries, the story its
 // calls.
 func (w *world) observe(e tputest.Event) {
-	for _, name := range slices.Sorted(maps.Keys(w.trainings)) {
-		w.trainings[name].Observe(e)
+	on := w.training(e.Zone, e.Node)
+	there := w.api.Node(e.Zone, e.Node) != nil // what is gone bears no label: the run itself knows whether it was its life
+	for _, run := range slices.Sorted(maps.Keys(w.trainings)) {
+		if t := w.trainings[run]; t == on || t.Slice != e.Node || !there {
+			t.Observe(e)
+		}
 	}
 	if w.checks != nil {
 		w.checks.called(e)

@@ -316,7 +316,7 @@ func (w *world) happen(e events.Entry, items []item) {
 	case events.KindCall:
 		w.calledBy(slice, zone, e.Call)
 	case events.KindCrew:
-		switch t := w.trainings[slice]; {
+		switch t := w.training(zone, slice); {
 		case t == nil:
 		case e.Crew.Report == events.ReportExited:
 			t.Exit(*e.Crew)

@@ -153,8 +153,9 @@ type world struct {
 	// limits are those of the brake.
 	limits ledger.Limits
 
-	mu        sync.Mutex
-	story     *Story
+	mu    sync.Mutex
+	story *Story
+	// trainings are the runs, by the name of their slice. Of several slices with one name the later ones are here by their workload.
 	trainings map[string]*tputest.Training
 	// lines are those of messages under way, by message ID: whom they concern is known when they are handled.
 	lines map[string]int
@@ -309,24 +310,40 @@ func (w *world) place(c SliceConfig) error {
 		group, _, _ = events.WorkerGroup(hosts[0])
 	}
 	t := c.Trainer
-	w.trainings[c.Name] = tputest.NewTraining(tputest.TrainingConfig{
+	run := c.Name
+	if w.trainings[run] != nil {
+		run = c.workload() // another zone has a slice of this name
+	}
+	w.trainings[run] = tputest.NewTraining(tputest.TrainingConfig{
 		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + c.workload(), With: w.beside(c), Clock: w.clock, Bucket: w.bucket, Directory: c.Directory,
 		Emit: w.logged, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
 		ReportEvery: time.Duration(c.Crew.ReportEvery), Refuses: c.Crew.Refuses, Silent: c.Crew.Silent,
 		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
-		StartTakes: time.Duration(t.StartTakes), OnSignal: t.Sigterm, Exited: func() { w.exited(c.Name) }, Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsAnew: t.FailsAnew,
+		StartTakes: time.Duration(t.StartTakes), OnSignal: t.Sigterm, Exited: func() { w.exited(run) }, Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsAnew: t.FailsAnew,
 	}, w.api.Incarnation(c.Zone, c.Name), group, max(len(hosts), 1))
 	if w.checks != nil && c.Directory != "" {
-		w.checks.commits(c.Directory, strconv.FormatInt(w.trainings[c.Name].Saved(), 10))
+		w.checks.commits(c.Directory, strconv.FormatInt(w.trainings[run].Saved(), 10))
 	}
 	return nil
 }
 
-// exited tells the simulated API that the process on a slice has exited.
-func (w *world) exited(slice string) {
+// training is the run on a slice. A name alone does not say which one: the same may be there in several zones, and then the
+// later ones are labelled as workloads of their own. The label stays with a slice that is created elsewhere.
+func (w *world) training(zone, slice string) *tputest.Training {
+	if n := w.api.Node(zone, slice); n != nil {
+		if t := w.trainings[n.Labels[events.LabelWorkload]]; t != nil && t.Slice == slice {
+			return t
+		}
+	}
+	return w.trainings[slice]
+}
+
+// exited tells the simulated API that the process of a run has exited.
+func (w *world) exited(run string) {
+	t := w.trainings[run]
 	for _, zone := range w.zones() {
-		if w.api.Node(zone, slice) != nil {
-			w.must(w.api.Exited(zone, slice))
+		if w.api.Node(zone, t.Slice) != nil && w.training(zone, t.Slice) == t {
+			w.must(w.api.Exited(zone, t.Slice))
 		}
 	}
 }
@@ -343,8 +360,13 @@ func (w *world) beside(c SliceConfig) []string {
 }
 
 // guest is what the crew on a worker has written into its guest attribute.
-func (w *world) guest(_, name string, worker int) (string, bool) {
+func (w *world) guest(zone, name string, worker int) (string, bool) {
 	t := w.trainings[name]
+	for _, other := range w.trainings { // the simulated API asks, so it cannot be asked for the label
+		if other.Slice == name && other.Life().Zone == zone {
+			t = other
+		}
+	}
 	if t == nil || worker != 0 {
 		return "", false
 	}

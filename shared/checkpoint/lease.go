@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,17 @@ var (
 	ErrForeign = errors.New("the lease in place is of another workload")
 	// ErrMalformed says that an object is there that is not what its name says.
 	ErrMalformed = errors.New("malformed")
+	// ErrBeyondBelief says that the lease in place names a number that no release of Pitstop can have reached. Every lease to
+	// come would be older, so it stays until a person says that it may go: OverruleLease.
+	ErrBeyondBelief = errors.New("beyond belief")
+)
+
+// The greatest numbers of a lease that are believed. An epoch that rises every second gets there in 31 years. Attempts leave
+// room above events.MaxAttempt, because Pitstop names the one after the last that a crew told of.
+const (
+	MaxSchema       = 1000
+	MaxLeaseEpoch   = 1_000_000_000
+	MaxLeaseAttempt = 2 * events.MaxAttempt
 )
 
 // Lease names, for one workload, the one incarnation of each slice in which training may run, and the attempt that may
@@ -133,8 +145,8 @@ func inOrder(a []events.Admission) []events.Admission {
 	})
 }
 
-// DecodeLease reads a lease. One of a newer release is events.ErrNewer, everything else that is no lease ErrMalformed;
-// with the latter comes what could be read of it.
+// DecodeLease reads a lease. One of a newer release is events.ErrNewer, one whose numbers nothing can have reached is
+// ErrBeyondBelief, everything else that is no lease ErrMalformed; with the last two comes what could be read of it.
 func DecodeLease(data []byte) (Lease, error) {
 	if err := checkSchema("lease", data); err != nil {
 		return Lease{}, err
@@ -143,10 +155,21 @@ func DecodeLease(data []byte) (Lease, error) {
 	if err := json.Unmarshal(data, &l); err != nil {
 		return Lease{}, malformed("lease", err)
 	}
+	if err := cmp.Or(believe("epoch", l.Epoch, MaxLeaseEpoch), believe("attempt", l.Attempt, MaxLeaseAttempt)); err != nil {
+		return l, err
+	}
 	if err := l.Validate(); err != nil {
 		return l, malformed("lease", err)
 	}
 	return l, nil
+}
+
+// believe refuses a number of a lease that nothing can have counted up to.
+func believe[T int | int64](what string, n, most T) error {
+	if n <= most {
+		return nil
+	}
+	return fmt.Errorf("%w: the lease names %s %d, and nothing gets above %d", ErrBeyondBelief, what, n, most)
 }
 
 func malformed(what string, err error) error {
@@ -160,6 +183,9 @@ func checkSchema(what string, data []byte) error {
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
 		return malformed(what, err)
+	}
+	if v.Schema > MaxSchema {
+		return fmt.Errorf("%w: the %s names schema %d, and nothing gets above %d", ErrBeyondBelief, what, v.Schema, MaxSchema)
 	}
 	if v.Schema > events.Schema {
 		return fmt.Errorf("%s of schema %d, this release reads up to %d: %w", what, v.Schema, events.Schema, events.ErrNewer)
@@ -183,7 +209,8 @@ func ReadLease(ctx context.Context, s Store, dir string) (Lease, int64, error) {
 
 // WriteLease puts a lease in place. It never goes backwards: a lease of a newer epoch, or of a newer attempt under the
 // same epoch, stays, and so does the first of two that differ under the same epoch and attempt; the error is then
-// ErrStale. One of another workload stays with ErrForeign, one of a newer release with events.ErrNewer. A malformed
+// ErrStale. One of another workload stays with ErrForeign, one of a newer release with events.ErrNewer, one that cannot be
+// believed with ErrBeyondBelief. A malformed
 // object is replaced, unless what can be read of it is newer. Of several writers at once exactly one wins.
 //
 // A crew that wrote its own lease named the workload after its node, because a machine does not see its labels; Pitstop's
@@ -192,16 +219,21 @@ func ReadLease(ctx context.Context, s Store, dir string) (Lease, int64, error) {
 // Nil means that the lease in place says what l says: writing it again succeeds and writes nothing, even after an
 // answer was lost.
 func WriteLease(ctx context.Context, s Store, dir string, l Lease) error {
-	return writeLease(ctx, s, dir, l, nil)
+	return writeLease(ctx, s, dir, l, nil, false)
 }
 
 // ReplaceLease is WriteLease over one generation of the lease, 0 for none: where another has been written since, that one stays with
 // ErrOvertaken.
 func ReplaceLease(ctx context.Context, s Store, dir string, l Lease, over int64) error {
-	return writeLease(ctx, s, dir, l, &over)
+	return writeLease(ctx, s, dir, l, &over, false)
 }
 
-func writeLease(ctx context.Context, s Store, dir string, l Lease, over *int64) error {
+// OverruleLease is ReplaceLease on a person's word: it replaces a lease that is ErrBeyondBelief, too.
+func OverruleLease(ctx context.Context, s Store, dir string, l Lease, over int64) error {
+	return writeLease(ctx, s, dir, l, &over, true)
+}
+
+func writeLease(ctx context.Context, s Store, dir string, l Lease, over *int64, overrule bool) error {
 	l.Schema = events.Schema
 	l.Written = l.Written.UTC()
 	l.Admitted = inOrder(l.Admitted)
@@ -228,6 +260,11 @@ func writeLease(ctx context.Context, s Store, dir string, l Lease, over *int64) 
 		case p.Workload != "" && p.Workload != l.Workload && !p.givesWay(l):
 			return nil, fmt.Errorf("%w: %s holds it since %s, this is %s",
 				ErrForeign, p.Workload, clock(p.Written), l.Workload)
+		case errors.Is(err, ErrBeyondBelief):
+			if overrule {
+				return content, nil
+			}
+			return nil, err
 		case p.Epoch > l.Epoch, p.Epoch == l.Epoch && p.Attempt > l.Attempt,
 			err == nil && p.Epoch == l.Epoch && p.Attempt == l.Attempt:
 			return nil, fmt.Errorf("%w: epoch %d attempt %d, this is epoch %d attempt %d",

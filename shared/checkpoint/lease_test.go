@@ -68,6 +68,11 @@ func TestWriteLease(t *testing.T) {
 		{"a crew's own lease of another slice stays", crews, elsewhere, ErrForeign},
 		{"a crew's own lease gives way to no other crew's", crews, lease(0, 9, "7711"), ErrForeign},
 		{"a newer release's lease stays", `{"schema": 2, "workload": ["x"]}`, lease(9, 9, "7711"), events.ErrNewer},
+		{"an epoch beyond belief stays", `{"schema": 1, "workload": "demo/llama-8b", "epoch": 1000000001, "attempt": 1}`, lease(9, 9, "7711"), ErrBeyondBelief},
+		{"an attempt beyond belief stays", `{"schema": 1, "workload": "demo/llama-8b", "epoch": 1, "attempt": 2000001}`, lease(9, 9, "7711"), ErrBeyondBelief},
+		{"a schema beyond belief stays", `{"schema": 1001, "workload": "demo/llama-8b"}`, lease(9, 9, "7711"), ErrBeyondBelief},
+		{"another's lease beyond belief stays", `{"schema": 1, "workload": "demo/other", "epoch": 1000000001}`, lease(9, 9, "7711"), ErrForeign},
+		{"what is just believed is newer", lease(MaxLeaseEpoch, MaxLeaseAttempt, "7711"), lease(9, 9, "7711"), ErrStale},
 		{"what is no JSON is replaced", `{"schema": 1`, lease(1, 1, "7711"), nil},
 		{"what is empty is replaced", ``, lease(1, 1, "7711"), nil},
 		{"what is no lease is replaced", `{"schema": 1, "epoch": "four"}`, lease(1, 1, "7711"), nil},
@@ -503,4 +508,44 @@ func FuzzVerdict(f *testing.F) {
 			t.Errorf("read %+v, written and read again %+v, %v", v, v2, err)
 		}
 	})
+}
+
+// TestOverruleLease replaces, on a person's word, what cannot be believed and nothing else: not another workload's lease, not
+// one of a newer release, and not what was written since the person's word.
+func TestOverruleLease(t *testing.T) {
+	t.Parallel()
+	const doubted = `{"schema": 1, "workload": "demo/llama-8b", "epoch": 9000000000000000000, "attempt": 1}`
+	for name, c := range map[string]struct {
+		first string
+		since int64
+		want  error
+	}{
+		"an epoch beyond belief":    {first: doubted},
+		"an attempt beyond belief":  {first: `{"schema": 1, "workload": "demo/llama-8b", "epoch": 1, "attempt": 9000000000000000000}`},
+		"a schema beyond belief":    {first: `{"schema": 9000000000000000000, "workload": ["x"]}`},
+		"written anew meanwhile":    {first: doubted, since: 1, want: ErrOvertaken},
+		"of another workload":       {first: `{"schema": 1, "workload": "demo/other", "epoch": 9000000000000000000}`, want: ErrForeign},
+		"of a newer release":        {first: `{"schema": 2}`, want: events.ErrNewer},
+		"newer, and to be believed": {first: `{"schema": 1, "workload": "demo/llama-8b", "epoch": 10, "attempt": 1}`, want: ErrStale},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, r rig) {
+				t.Helper()
+				r.seed(t, LeaseName, []byte(c.first), start)
+				o, err := r.store.Get(t.Context(), Join(r.dir, LeaseName))
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = OverruleLease(t.Context(), r.store, r.dir, lease(4, 2, "7711"), o.Generation-c.since)
+				if !errors.Is(err, c.want) || c.want == nil && err != nil {
+					t.Fatalf("error %v, want %v", err, c.want)
+				}
+				got, _, err := ReadLease(t.Context(), r.store, r.dir)
+				if replaced := err == nil && got.same(lease(4, 2, "7711")); replaced != (c.want == nil) {
+					t.Errorf("replaced: %t; %+v, %v", replaced, got, err)
+				}
+			})
+		})
+	}
 }

@@ -14,6 +14,8 @@ func DirectoryFailure(err error) *incident.Failure {
 	switch {
 	case errors.Is(err, checkpoint.ErrPermission):
 		f.Class = incident.Permission
+	case errors.Is(err, checkpoint.ErrBeyondBelief):
+		f.Class, f.Code = incident.Invalid, incident.CodeLeaseDoubted
 	case errors.Is(err, checkpoint.ErrForeign), errors.Is(err, checkpoint.ErrInvalid):
 		f.Class = incident.Invalid
 	}

@@ -48,6 +48,7 @@ const (
 	CodeUnverified     Code = "unverified"
 	CodeOtherShape     Code = "other_shape"
 	CodeNoLease        Code = "no_lease"
+	CodeLeaseDoubted   Code = "lease_doubted"
 	CodeNoCheckpoint   Code = "no_checkpoint"
 	CodeSeveralWorkers Code = "several_workers"
 	CodeNoZone         Code = "no_zone"
@@ -133,6 +134,7 @@ func Codes() []Meaning {
 		{CodeUnverified, "it still lives, and no checkpoint of its training has been verified"},
 		{CodeOtherShape, "the order, or the training's batch, does not fit the other shape, or the policy does not name it any more"},
 		{CodeNoLease, "there is no checkpoint directory, so there is no lease through which a crew could be asked"},
+		{CodeLeaseDoubted, "the lease beside the checkpoints names an epoch, an attempt or a schema that nothing can have reached; retry replaces it"},
 		{CodeNoCheckpoint, "there is no checkpoint from which another attempt could go on"},
 		{CodeSeveralWorkers, "the API starts no TPU of several workers"},
 		{CodeNoZone, "no zone can give the slice"},

@@ -245,6 +245,13 @@ func (m *machine) retried(e Retried) {
 	}
 }
 
+// OverrulesLease reports whether a person has said retry since the lease was found to be beyond belief: it may be replaced.
+func (w Workload) OverrulesLease() bool {
+	return !w.LeaseDoubted.IsZero() && slices.ContainsFunc(w.Orders, func(o Order) bool {
+		return o.Verb == VerbRetry && o.At.After(w.LeaseDoubted)
+	})
+}
+
 // settleLeft takes a person's word for it that what was left to them may be admitted again.
 func (m *machine) settleLeft() {
 	for i := range m.w.Slices {

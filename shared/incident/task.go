@@ -472,6 +472,7 @@ func (m *machine) answered(e Answered) {
 
 // leased goes on when the lease is known to name who may run.
 func (m *machine) leased(t Task, why string) {
+	m.w.LeaseDoubted = time.Time{}
 	m.letIn(t.admits)
 	m.resume(why)
 }
@@ -500,6 +501,9 @@ func (m *machine) ended(e Ended) {
 // failed decides what a failure means for the task that met it.
 func (m *machine) failed(t *Task, f Failure) {
 	t.LastFailure, t.LastCode = f.Message, f.Reason()
+	if f.Code == CodeLeaseDoubted {
+		m.w.LeaseDoubted = m.now
+	}
 	if f.Class != Transient || t.Operation == "" && !t.Answered.IsZero() {
 		// The provider has said no: nothing of this call can take effect any more. A transient failure of the call itself
 		// leaves that open.
@@ -559,6 +563,11 @@ func (m *machine) failed(t *Task, f Failure) {
 		m.escalate(f.Reason(), string(t.Action)+" is not permitted: "+f.Message, "grant the function's account what it asks for, then start the recovery again by hand")
 		return
 	case Invalid:
+		if f.Code == CodeLeaseDoubted {
+			m.escalate(f.Code, "the lease was not written: "+f.Message,
+				"see who wrote it, for it may be somebody else's; if nobody needs it, pitstop retry "+m.w.Name+" replaces it")
+			return
+		}
 		if t.Action == events.ActionStart {
 			m.escalate(f.Reason(), "the start was refused as wrong: "+f.Message, m.byHandStart())
 			return

@@ -46,7 +46,9 @@ type Workload struct {
 	Budgets  Budgets   `json:"budgets,omitzero"`
 	Progress Progress  `json:"progress,omitzero"`
 	Crew     Crew      `json:"crew,omitzero"`
-	Pace     Pace      `json:"pace,omitzero"`
+	// LeaseDoubted is when the lease beside the checkpoints was found to be beyond belief; none once ours is written.
+	LeaseDoubted time.Time `json:"lease_doubted,omitzero"`
+	Pace         Pace      `json:"pace,omitzero"`
 	// PolicyHash names the policy file that was last decided on. Watched says that it allows nothing while a slice waits to be admitted.
 	PolicyHash string `json:"policy_hash,omitzero"`
 	Watched    bool   `json:"watched,omitzero"`

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"slices"
 
 	"google.golang.org/api/option"
@@ -17,11 +19,17 @@ type Config struct {
 	// LegacyZones are the zones in which legacy TPU Nodes are looked for beside TPU VMs, separated by commas: most projects have
 	// none, and each listing costs calls.
 	LegacyZones []string `env:"LEGACY_NODE_ZONES"`
+	// Endpoint is the address of another API than Google's, in both versions: of a private endpoint, or of a simulated API on
+	// this machine. The deployment never sets it.
+	Endpoint string `env:"TPU_ENDPOINT"`
 }
 
-// Validate returns every zone that cannot be one.
+// Validate returns every zone that cannot be one, and says why the endpoint is none.
 func (c Config) Validate() error {
 	var faults []error
+	if _, err := c.endpoint(); err != nil {
+		faults = append(faults, err)
+	}
 	for _, z := range c.LegacyZones {
 		if !word.MatchString(z) {
 			faults = append(faults, fmt.Errorf("LEGACY_NODE_ZONES: %.80q is no zone", z))
@@ -32,12 +40,37 @@ func (c Config) Validate() error {
 
 // Open makes the provider: the API as it is, and with its legacy nodes where there may be any.
 func (c Config) Open(ctx context.Context, opts ...option.ClientOption) (Provider, error) {
+	own, err := c.endpoint()
+	if err != nil {
+		return nil, err
+	}
+	opts = append(own, opts...)
 	cloud, err := New(ctx, opts...)
 	if err != nil || len(c.LegacyZones) == 0 {
 		return cloud, err
 	}
 	legacy, err := newLegacy(ctx, opts...)
 	return &Both{Cloud: cloud, legacy: legacy, zones: c.LegacyZones}, err
+}
+
+// endpoint makes the options of a client that calls another API than Google's. Without TLS it has to be on this machine, and gets
+// no credentials: anybody on the way could read them.
+func (c Config) endpoint() ([]option.ClientOption, error) {
+	if c.Endpoint == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(c.Endpoint)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("TPU_ENDPOINT: %.80q is no address; https://HOST/ or http://127.0.0.1:PORT/ is one", c.Endpoint)
+	}
+	opts := []option.ClientOption{option.WithEndpoint(c.Endpoint)}
+	if u.Scheme == "https" {
+		return opts, nil
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("TPU_ENDPOINT: %.80q is not on this machine: without https only 127.0.0.1, [::1] and localhost are called", c.Endpoint)
+	}
+	return append(opts, option.WithoutAuthentication()), nil
 }
 
 // Both is the Cloud TPU API in its present and its former version. Whether either shows the nodes of the other nobody says,

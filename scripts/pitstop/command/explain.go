@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -375,28 +374,18 @@ func explainLine(out, errOut *bytes.Buffer, r scenario.Record, x explained) {
 	case x.Error != "":
 		lines(errOut, "pitstop: ", x.Error)
 	case x.Ignored && !events.Kind(x.Kind).Known():
-		lines(out, r.Where(), "\n  ignored: ", printable(x.Reason), "\n")
+		lines(out, r.Where(), "\n  ignored: ", x.Reason, "\n")
 	case x.Ignored:
-		lines(out, r.Where(), "\n  ignored: ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n")
+		lines(out, r.Where(), "\n  ignored: ", x.Reason, "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", x.Subject, "\n")
 	default:
-		lines(out, r.Where(), "\n  ", printable(x.Reason), "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", printable(x.Subject), "\n  leads to ", withCode(x.LeadsTo, string(x.Code)))
+		lines(out, r.Where(), "\n  ", x.Reason, "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", x.Subject, "\n  leads to ", withCode(x.LeadsTo, string(x.Code)))
 		for i, c := range x.Calls {
 			head := "           "
 			if i == 0 {
 				head = "  calls    "
 			}
-			lines(out, head, printable(c.String()))
+			lines(out, head, c.String())
 		}
 		lines(out)
 	}
-}
-
-// printable leaves out what a terminal would obey: names in entries may be anything.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, s)
 }

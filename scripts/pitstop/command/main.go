@@ -63,6 +63,7 @@ func commands() *cobra.Command {
 }
 
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	out, errOut = newScreen(out), newScreen(errOut)
 	root := commands()
 	root.SetArgs(args)
 	root.SetIn(in)

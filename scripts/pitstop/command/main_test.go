@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -215,7 +216,7 @@ func TestExplainCounts(t *testing.T) {
 func TestExplainObeysNoEntry(t *testing.T) {
 	text := strings.ReplaceAll(preempted("2"), "us-west4-a", `us\u001b[2J`)
 	out, _, _ := call(t, text, "explain")
-	if !strings.Contains(out, "us[2J") || strings.Contains(out, "\x1b") {
+	if !strings.Contains(out, "us\ufffd[2J") || strings.Contains(out, "\x1b") {
 		t.Errorf("%q", out)
 	}
 }
@@ -544,5 +545,59 @@ func TestReplayOfTheRecordedIncidents(t *testing.T) {
 	}
 	if strings.Contains(out, "NOT ENDED") {
 		t.Error("an incident did not end")
+	}
+}
+
+// TestReplayOfOneNameInTwoZones replays what a move to the next zone leaves in a log: crews of one node name speak in two
+// zones. Each is a run of its own, and what one of them says happens to it alone.
+func TestReplayOfOneNameInTwoZones(t *testing.T) {
+	said := func(zone, clock, report string, attempt, step int) string {
+		at := "2026-11-12T" + clock + ":00Z"
+		return fmt.Sprintf(`{"logName":"projects/mine/logs/pitstop-crew","insertId":"%[1]s-%[2]s","timestamp":"%[2]s","receiveTimestamp":"%[2]s",`+
+			`"resource":{"type":"gce_instance","labels":{"project_id":"mine","zone":"%[1]s"}},"jsonPayload":{"schema":1,"report":"%[3]s","zone":"%[1]s",`+
+			`"node":"llama","worker":0,"workers":4,"attempt":%[4]d,"step":%[5]d,"exit_code":1,"restarts_left":4}}`+"\n", zone, at, report, attempt, step)
+	}
+	const a, b = "us-west4-a", "us-west4-b"
+	for name, c := range map[string]struct {
+		log  string
+		want []string
+	}{
+		"to the later zone":   {said(a, "02:00", "progress", 1, 100) + said(b, "03:00", "exited", 2, 140), []string{"workload mine/llama-us-west4-b · v5litepod-16 in us-west4-b"}},
+		"to the earlier zone": {said(b, "02:00", "exited", 1, 100) + said(a, "03:00", "progress", 2, 140), []string{"workload mine/llama · v5litepod-16 in us-west4-b"}},
+		"at the same time": {
+			said(a, "02:00", "progress", 1, 100) + said(b, "02:01", "progress", 2, 110) + said(a, "02:02", "exited", 1, 120) + said(b, "02:03", "exited", 2, 130),
+			[]string{"workload mine/llama · v5litepod-16 in us-west4-a", "workload mine/llama-us-west4-b · v5litepod-16 in us-west4-b"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errOut, code := call(t, c.log, "replay", "--policy", "spot", "-")
+			if code != exitDone || errOut != "" {
+				t.Fatalf("exit code %d, stderr %q", code, errOut)
+			}
+			if n := strings.Count(out, "RESUMED"); n != len(c.want) {
+				t.Errorf("%d incidents resumed, want %d", n, len(c.want))
+			}
+			for _, want := range append(c.want, "because another zone has a llama too") {
+				if !strings.Contains(out, want) {
+					t.Errorf("%q is not said", want)
+				}
+			}
+			if t.Failed() {
+				t.Log(out)
+			}
+		})
+	}
+}
+
+// TestReplayOfADirectoryThatServesNoLease takes a listing in which two TPUs share one checkpoint directory, and a third names
+// none that a bucket can have: no crew of the latter two trains, and nothing ends the command.
+func TestReplayOfADirectoryThatServesNoLease(t *testing.T) {
+	tpu := func(name, directory string) string {
+		return fmt.Sprintf(`{"name":"projects/mine/locations/us-west4-a/nodes/%s","acceleratorType":"v5litepod-16","metadata":{"pitstop-checkpoint-dir":%q}}`, name, directory)
+	}
+	fleet := write(t, "fleet.json", "["+tpu("one", "gs://b/run")+","+tpu("two", "gs://b/run")+","+tpu("three", "gs://b/ru\n")+"]")
+	_, errOut, code := call(t, preempted("0"), "replay", "--fleet", fleet, "-")
+	if code != exitDone || errOut != "" {
+		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
 }

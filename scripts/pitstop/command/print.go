@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,13 +22,8 @@ type printer struct {
 }
 
 func newPrinter(out io.Writer, asJSON bool) *printer {
-	f, ok := out.(*os.File)
-	colour := false
-	if ok && os.Getenv("NO_COLOR") == "" {
-		info, err := f.Stat()
-		colour = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return &printer{out: out, asJSON: asJSON, colour: colour}
+	s, ok := out.(*screen)
+	return &printer{out: out, asJSON: asJSON, colour: ok && s.colour}
 }
 
 // The widths of a line: what does not fit beside the text goes under it.
@@ -49,6 +43,8 @@ const (
 	cyan   = "\x1b[36m"
 	reset  = "\x1b[0m"
 )
+
+var colours = []string{bold, dim, red, green, yellow, cyan, reset}
 
 func (p *printer) paint(colour, s string) string {
 	if !p.colour || s == "" {

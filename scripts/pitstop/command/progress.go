@@ -22,8 +22,7 @@ type progress struct {
 
 // newProgress is nil where there is no terminal to show it on, or where the results go to that same terminal.
 func newProgress(files []string, out, errOut io.Writer) *progress {
-	f, ok := errOut.(*os.File)
-	if !ok || !terminal(f) || out != nil && terminal(out) {
+	if !terminal(errOut) || out != nil && terminal(out) {
 		return nil
 	}
 	total := int64(0)
@@ -36,18 +35,8 @@ func newProgress(files []string, out, errOut io.Writer) *progress {
 		total += info.Size()
 	}
 	return &progress{began: time.Now(), bar: progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(f), progressbar.OptionShowBytes(true), progressbar.OptionShowTotalBytes(true), progressbar.OptionSetWidth(30),
+		progressbar.OptionSetWriter(file(errOut)), progressbar.OptionShowBytes(true), progressbar.OptionShowTotalBytes(true), progressbar.OptionSetWidth(30),
 		progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())}
-}
-
-// terminal reports whether people write or read there.
-func terminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // entries notes that so many more were read.

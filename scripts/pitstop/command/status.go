@@ -86,7 +86,10 @@ func (d deployment) watchStatus(ctx context.Context, l *ledger.Ledger, names []s
 		p := newPrinter(out, asJSON)
 		switch at := d.now().UTC().Format(time.RFC3339); {
 		case p.colour:
-			_, _ = fmt.Fprint(out, "\x1b[H\x1b[2J", at, "\n\n", page.String()) //nolint:errcheck // there is nobody else to tell
+			if s, ok := out.(*screen); ok {
+				s.clear()
+			}
+			_, _ = fmt.Fprint(out, at, "\n\n", page.String()) //nolint:errcheck // there is nobody else to tell
 		case asJSON:
 			_, _ = fmt.Fprint(out, page.String()) //nolint:errcheck // likewise
 		default:

@@ -166,10 +166,9 @@ func NewTraining(c TrainingConfig, life events.Incarnation, group string, worker
 	t.high = t.Step
 	t.lock(func() {
 		t.write(t.saved, true)
-		if !t.NoCrew && t.Directory != "" {
-			t.lease(0, 1)
+		if t.NoCrew || t.Directory == "" || t.lease(0, 1) {
+			t.start(1, t.Step, t.Clock.Now())
 		}
-		t.start(1, t.Step, t.Clock.Now())
 	})
 	return t
 }
@@ -528,15 +527,19 @@ func (t *Training) succeeds(l checkpoint.Lease) bool {
 	return false
 }
 
-// lease writes the crew's own lease.
-func (t *Training) lease(epoch int64, attempt int) {
+// lease writes the crew's own lease, and reports whether the directory took it. One that another workload holds, or that no bucket
+// can have, does not: then a crew waits.
+func (t *Training) lease(epoch int64, attempt int) bool {
 	l := checkpoint.Lease{
 		Schema: events.Schema, Workload: t.Workload, Epoch: epoch, Attempt: attempt, Written: t.Clock.Now(), By: "crew",
 		Admitted: []events.Admission{{Slice: t.Slice, Incarnation: t.life, Workers: t.group}},
 	}
-	if err := checkpoint.WriteLease(context.Background(), t.store, t.Directory, l); err != nil {
+	err := checkpoint.WriteLease(context.Background(), t.store, t.Directory, l)
+	refused := errors.Is(err, checkpoint.ErrForeign) || errors.Is(err, checkpoint.ErrInvalid)
+	if err != nil && !refused {
 		panic(fmt.Sprintf("tputest: the crew's lease: %v", err))
 	}
+	return !refused
 }
 
 // nameNext makes the lease name the attempt that the crew itself starts next. A bucket that does not answer is written later.

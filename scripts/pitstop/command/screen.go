@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// screen is where the command prints. It is the last that sees a text, whoever wrote it: a log entry, the API, the ledger, a file
+// or a flag. What is not graphic it writes as JSON does, \u202e, so that people see that it is there, no terminal obeys it, and
+// the value of a JSON string stays the same. The command's own colours pass on a terminal.
+type screen struct {
+	mu     sync.Mutex
+	out    io.Writer
+	colour bool
+	rest   []byte // the beginning of a character, whose end is not written yet
+}
+
+func newScreen(out io.Writer) *screen {
+	return &screen{out: out, colour: os.Getenv("NO_COLOR") == "" && terminal(out)}
+}
+
+// Write implements io.Writer.
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := p
+	if len(s.rest) > 0 {
+		text = append(s.rest, p...)
+		s.rest = nil
+	}
+	var b bytes.Buffer
+	plain := 0 // from here on nothing is written yet
+	for i := 0; i < len(text); {
+		if c := text[i]; c >= ' ' && c <= '~' || c == '\n' || c == '\t' {
+			i++
+			continue
+		}
+		if !utf8.FullRune(text[i:]) {
+			s.rest = slices.Clone(text[i:])
+			text = text[:i]
+			break
+		}
+		r, n := utf8.DecodeRune(text[i:])
+		if n > 1 && unicode.IsGraphic(r) {
+			i += n
+			continue
+		}
+		if n := s.painted(text[i:]); n > 0 {
+			i += n
+			continue
+		}
+		b.Write(text[plain:i])
+		b.WriteString(escaped(r))
+		i += n
+		plain = i
+	}
+	if plain > 0 {
+		b.Write(text[plain:])
+		text = b.Bytes()
+	}
+	if _, err := s.out.Write(text); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// painted is the length of a colour of ours at the beginning of a text.
+func (s *screen) painted(text []byte) int {
+	if s.colour && text[0] == '\x1b' {
+		for _, c := range colours {
+			if bytes.HasPrefix(text, []byte(c)) {
+				return len(c)
+			}
+		}
+	}
+	return 0
+}
+
+// escaped is a character as JSON writes it. A byte that belongs to none becomes the mark of that.
+func escaped(r rune) string {
+	switch {
+	case r == utf8.RuneError:
+		return string(r)
+	case r > 0xffff:
+		high, low := utf16.EncodeRune(r)
+		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}
+
+// clear empties a terminal.
+func (s *screen) clear() {
+	_, _ = io.WriteString(s.out, "\x1b[H\x1b[2J") //nolint:errcheck // there is nobody else to tell
+}
+
+// terminal reports whether people write or read there.
+func terminal(stream any) bool {
+	f := file(stream)
+	if f == nil {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// file is what a stream goes to, or nil.
+func file(stream any) *os.File {
+	if s, ok := stream.(*screen); ok {
+		stream = s.out
+	}
+	f, _ := stream.(*os.File)
+	return f
+}
+
+// printable leaves out what is not graphic, the ends of lines too: names in files may be anything.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsGraphic(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
