@@ -142,6 +142,15 @@ func TestTheEndOfAnEarlierAttemptIsNotTheEnd(t *testing.T) {
 			t.Errorf("the verdict of attempt %d ends the training: %v", attempt, r.w.Crew.Finished)
 		}
 	}
+	r := newTour(t, quiet(true), "everything") // where the lease itself still names attempt 2, its verdict counts
+	r.learn("llama-8b", "finished")
+	r.now = r.now.Add(time.Hour)
+	r.learn("llama-8b", "read lost")
+	v := verdictOf(r.w, 2, true, r.now.Add(-time.Hour)).Verdict
+	v.Attempt = 2
+	if r.give(incident.VerdictRead{Request: asked(r.w, r.now), Verdict: v}); !r.w.Crew.Finished {
+		t.Errorf("a verdict that the lease confirms does not count: %s", tale(r.w))
+	}
 	for attempt, want := range map[int]bool{3: false, 4: true} {
 		r := newTour(t, quiet(true), "everything")
 		r.learn("llama-8b", "stopped for")
@@ -401,6 +410,9 @@ func TestARetryWaitsForTheAuditLogAnew(t *testing.T) {
 	asked := blind(incident.AuditFor - 5*time.Minute)
 	if strings.Contains(asked, "create") || r.w.Incident == nil {
 		t.Fatalf("asked for is %q while the log is waited for: %s", asked, tale(r.w))
+	}
+	if in := r.w.Incident; !in.Deadline.Equal(in.Opened.Add(incident.AuditFor)) {
+		t.Errorf("opened at %v, it is waited until %v", in.Opened, in.Deadline)
 	}
 	told := *r
 	blind(15 * time.Minute)
