@@ -40,6 +40,31 @@ func TestAFastClockHidesNoLaterLoss(t *testing.T) {
 	}
 }
 
+// TestNothingIsKeptFromTheFuture: what a crew writes carries the time of its machine.
+func TestNothingIsKeptFromTheFuture(t *testing.T) {
+	const fast = 3 * time.Hour
+	r := newTour(t, quiet(true), "everything")
+	r.w.Progress.GapSeconds = 60
+	r.now = r.now.Add(time.Hour)
+	if !r.w.Suspect("llama-8b", r.now) {
+		t.Fatal("nobody listens to a crew that has been silent for an hour")
+	}
+	r.give(beat(r.now, -fast, -fast))
+	if h := r.w.Slices[0].Heard; h.Seen.IsZero() || h.Seen.After(r.now) || r.w.Progress.Stepped.IsZero() || r.w.Progress.Stepped.After(r.now) {
+		t.Errorf("at %v its crew counts as heard at %v, with a step at %v", r.now, h.Seen, r.w.Progress.Stepped)
+	}
+
+	r = newTour(t, quiet(true), "everything")
+	r.give(verdictOf(r.w, 3, true, r.now.Add(fast)))
+	if !r.w.Crew.Finished {
+		t.Fatalf("the verdict does not count: %+v", r.w.Crew)
+	}
+	r.now = r.now.Add(2 * time.Minute)
+	if r.learn("llama-8b", "stopped for"); r.w.Crew.Finished {
+		t.Errorf("at %v it counts as finished at %v, though its host was stopped at about the time of its exit", r.now, r.w.Crew.FinishedAt)
+	}
+}
+
 // TestAnExitZeroIsASaveOnBothSidesOfWhatStrikes: maintenance or a loss may come before the exit or after it, and may be learned before
 // the verdict or after it. Within StruckWithin of the exit it makes the exit a save.
 func TestAnExitZeroIsASaveOnBothSidesOfWhatStrikes(t *testing.T) {
