@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
 
@@ -24,6 +25,7 @@ import (
 	_ "pitstop.internal/functions/patrol"
 	_ "pitstop.internal/functions/recovery"
 	_ "pitstop.internal/functions/recreate"
+	"pitstop.internal/shared/fleet/fleettest"
 )
 
 // message is what a function is sent.
@@ -98,7 +100,7 @@ func setUp() error {
 			return err
 		}
 	}
-	for name, value := range map[string]string{"LOG_LEVEL": "ERROR+4", "POLICY_URI": "", "ALLOW": "", "FUNCTION_TARGET": ""} {
+	for name, value := range map[string]string{"LOG_LEVEL": "ERROR+4", "POLICY_URI": "", "ALLOW": "", "FUNCTION_TARGET": "", "CHAT_WEBHOOK_URL": "http://127.0.0.1:9/"} {
 		if err := os.Setenv(name, value); err != nil {
 			return err
 		}
@@ -191,6 +193,48 @@ func TestAFunctionAcknowledgesWhatItCannotActOn(t *testing.T) {
 			if got.status != http.StatusOK {
 				t.Errorf("%s answers a message %s with %d %q, want 200", f.entry, name, got.status, got.body)
 			}
+		}
+	}
+}
+
+// TestAFunctionLeavesForRedeliveryWhatItCannotStore: there are no credentials with which the ledger could be reached, so no message that is
+// a function's concern may be acknowledged.
+func TestAFunctionLeavesForRedeliveryWhatItCannotStore(t *testing.T) {
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere")
+	now := time.Now()
+	life := events.Incarnation{Zone: "us-west4-a", ID: "7711", Created: now.Add(-time.Hour)}
+	request := func(a events.Action) events.Request {
+		return events.Request{
+			Schema: events.Schema, Workload: "demo/llama", Incident: "llama-20260301-1", Epoch: 2, Action: a, Slice: "llama", Incarnation: life, Attempt: 1,
+			Expires: now.Add(time.Hour), Reason: "test",
+		}
+	}
+	sent := func(e events.Event) message {
+		t.Helper()
+		env, err := events.Wrap(e, "//test", "cause", "correlation", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return message{string(env.Data), map[string]string{"ce-type": env.Type, "ce-id": env.ID, "ce-source": env.Source, "ce-specversion": "1.0"}}
+	}
+	for entry, m := range map[string]message{
+		"HandleMaintenance": sent(events.MaintenanceNotified{
+			Schema: events.Schema, Project: "demo", Node: "llama", Incarnation: life, Read: now,
+			Notice: events.Notice{Status: events.NoticePending, WindowStart: now.Add(time.Hour), WindowEnd: now.Add(5 * time.Hour)},
+		}),
+		"HandleLogEvent":   {data: string(fleettest.SystemEvent("compute.instances.preempted", "zones/us-west4-a/instances/t1v-n-0a1b2c3d-w-0", now, nil))},
+		"HandlePatrol":     {data: "{}"},
+		"HandleCheckpoint": sent(events.CheckpointRequested{Request: request(events.ActionSave), SaveID: "s", Mode: events.SaveNatural, By: now.Add(time.Hour), Directory: "gs://ckpt/run"}),
+		"HandleRecovery":   sent(events.RecoveryRequested{Request: request(events.ActionStart)}),
+		"HandleRecreate":   sent(events.RecreateRequested{Request: request(events.ActionDelete), Zone: "us-west4-a", Spec: "spec"}),
+		"HandleNotify":     sent(events.IncidentUpdated{Schema: events.Schema, Workload: "demo/llama", Incident: "llama-20260301-1", Number: 1, At: now, Opened: now, Cause: events.CausePreemption, Phase: "deleting"}),
+	} {
+		got, err := post(entry, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.status != http.StatusInternalServerError {
+			t.Errorf("%s without a ledger answers with %d %q, want 500", entry, got.status, got.body)
 		}
 	}
 }

@@ -925,3 +925,17 @@ func TestWhatGoesWrongLosesAndRepeatsNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingIsAcknowledgedThatCouldNotBeStored: whichever call of the ledger fails.
+func TestNothingIsAcknowledgedThatCouldNotBeStored(t *testing.T) {
+	fleettest.WithoutLedger(t, func(t *testing.T) fleettest.Delivery {
+		r := newReceiver(t)
+		d := newDesk(t, 20, slack(r))
+		u := course("llama")[0]
+		return fleettest.Delivery{
+			Tap:     d.tap,
+			Deliver: func() string { return d.deliver(u) },
+			Stored:  func() string { return fmt.Sprint(len(r.take(t)) > 0) },
+		}
+	}, fleettest.Redelivered, fleettest.Later)
+}

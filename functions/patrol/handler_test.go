@@ -428,6 +428,75 @@ func TestWhatFollowsFromTheEndOfAnOperationFollowsAtOnce(t *testing.T) {
 	}
 }
 
+// creating is a lost slice that is created again in another zone, which no sweep has told of. The operation takes a while; one that
+// takes no time is called done, and brings nothing.
+func creating(t *testing.T, takes time.Duration) *bench {
+	t.Helper()
+	b := training(t)
+	b.Want(b.tick(), fleettest.Handled)
+	b.Must(b.API.Preempt(zone, slice))
+	b.minutes(1)
+	b.Must(b.API.Vanish(zone, slice))
+	b.minutes(1)
+	b.Sender.Sent()
+	b.Change(id, func(w *incident.Workload) { w.Incident.Tasks[0].Zone = other })
+	w := b.Workload(id)
+	task := w.Incident.Tasks[0]
+	r, ok := w.Request(task).(events.RecreateRequested)
+	if !ok || r.Action != events.ActionCreate || r.Zone != other {
+		t.Fatalf("asked for is %+v", r)
+	}
+	requestID := ledger.RequestID(r.Request, other)
+	_, err := b.Fleet.Advancer.Begin(t.Context(), r.Request, requestID)
+	b.Must(err)
+	op := ""
+	if takes > 0 {
+		spec, err := b.Ledger.Spec(t.Context(), w.Slices[0].Spec)
+		b.Must(err)
+		b.API.Inject(tputest.Fault{Method: "CreateNode", Slow: takes - tputest.DefaultTiming.Create})
+		ref := fleet.Ref(w, w.Slices[0])
+		ref.Zone = other
+		op, err = b.Cloud.Create(t.Context(), ref, spec, map[string]string{events.LabelWorkload: slice, events.LabelIncident: w.Incident.ID}, requestID)
+		b.Must(err)
+	}
+	_, err = b.Fleet.Advancer.Answer(t.Context(), r.Request, op, "accepted", nil)
+	b.Must(err)
+	b.listed()
+	return b
+}
+
+// TestACreationElsewhereIsWatchedFromTheNextMinuteOn: its zone is listed with those where slices are known, between two sweeps too.
+func TestACreationElsewhereIsWatchedFromTheNextMinuteOn(t *testing.T) {
+	b := creating(t, 130*time.Second)
+	b.minutes(1)
+	if zones := b.listed(); !slices.Contains(zones, other) {
+		t.Errorf("listed are %q", zones)
+	}
+	b.minutes(2)
+	s := b.Workload(id).Slices[0]
+	b.Want(s.Zone, other)
+	b.Want(s.Incarnation, b.API.Incarnation(other, slice))
+	b.Want(s.Condition, incident.Ready)
+}
+
+// TestTheEndOfACreationElsewhereIsLookedAtAtOnce, in the zone where it was asked for.
+func TestTheEndOfACreationElsewhereIsLookedAtAtOnce(t *testing.T) {
+	b := creating(t, 72*time.Second)
+	b.minutes(1)
+	s := b.Workload(id).Slices[0]
+	b.Want(s.Condition, incident.Ready)
+	b.Want(s.Incarnation, b.API.Incarnation(other, slice))
+}
+
+// TestACreationElsewhereThatBringsNothingIsAskedForAgain: it is called done, and its zone does not show it.
+func TestACreationElsewhereThatBringsNothingIsAskedForAgain(t *testing.T) {
+	b := creating(t, 0)
+	b.minutes(int(incident.SickFor/time.Minute) + 1)
+	r, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	b.Want(r.Action, events.ActionCreate)
+	b.Want(r.Zone, other)
+}
+
 // TestTheEndOfManyDeletionsIsNotReadSliceBySlice has deletions end together: what is there of them is a page of their zone.
 func TestTheEndOfManyDeletionsIsNotReadSliceBySlice(t *testing.T) {
 	b := newBench(t)

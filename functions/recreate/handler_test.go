@@ -954,6 +954,8 @@ func TestASubnetworkIsTheOneThatTheOwnerNames(t *testing.T) {
 func TestNoTrainingReadsItsCheckpointsFromAnotherRegionUnasked(t *testing.T) {
 	const refused, allowed = "subnetworks: {us-east5: tpus}, egress_price: 0.02", "subnetworks: {us-east5: tpus}, egress_price: 0.02, other_regions: yes"
 	const cost = "the checkpoints are in us-west4; a restore reads 3.0 GiB from there, and a save writes as much: $0.06 each at the policy's price"
+	const unpriced = "subnetworks: {us-east5: tpus}"
+	const nowhere = "the checkpoints are in us-west4; a restore reads 3.0 GiB from there, and a save writes as much, at a price that the policy does not name (egress_price)"
 	unknown := "where the checkpoints are is not known: locate " + fleettest.Directory + ": is not permitted"
 	for name, c := range map[string]struct {
 		words   string
@@ -963,6 +965,9 @@ func TestNoTrainingReadsItsCheckpointsFromAnotherRegionUnasked(t *testing.T) {
 		want    string
 	}{
 		"the bucket is where the slice was":              {refused, buckettest.Location{Name: "US-WEST4"}, 0, 0, cost + "; the policy's other_regions is no"},
+		"the policy names no price":                      {unpriced + ", other_regions: no", buckettest.Location{Name: "US-WEST4"}, 0, 0, nowhere + "; the policy's other_regions is no"},
+		"the policy says nothing":                        {unpriced, buckettest.Location{Name: "US-WEST4"}, 0, 0, nowhere + "; the policy's other_regions is no"},
+		"the owner allows it at any price":               {unpriced + ", other_regions: yes", buckettest.Location{Name: "US-WEST4"}, 0, 1, nowhere},
 		"the owner allows it":                            {allowed, buckettest.Location{Name: "US-WEST4"}, 0, 1, cost},
 		"the bucket is where the slice goes":             {refused, buckettest.Location{Name: "US-EAST5"}, 0, 1, ""},
 		"the bucket is in both":                          {refused, buckettest.Location{Name: "US", Type: "multi-region"}, 0, 1, ""},

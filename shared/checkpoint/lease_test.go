@@ -47,6 +47,8 @@ func TestWriteLease(t *testing.T) {
 	crews.Workload, crews.Incident, crews.By = "demo/a-node", "", "crew"
 	elsewhere := lease(4, 4, "7711")
 	elsewhere.Admitted = []events.Admission{{Slice: "another", Incarnation: life("7711")}}
+	namesake := lease(4, 4, "7712")
+	namesake.Admitted = []events.Admission{{Slice: "llama-8b", Incarnation: events.Incarnation{Zone: "us-west4-b", ID: "7712", Created: start}}}
 	for _, tt := range []struct {
 		name  string
 		first any // a Lease, or the object as it is
@@ -66,6 +68,7 @@ func TestWriteLease(t *testing.T) {
 		{"another workload's lease stays", foreign, lease(9, 9, "7711"), ErrForeign},
 		{"a crew's own lease gives way to Pitstop's for its slice", crews, lease(4, 4, "7712"), nil},
 		{"a crew's own lease of another slice stays", crews, elsewhere, ErrForeign},
+		{"a crew's own lease of a slice of that name in another zone stays", crews, namesake, ErrForeign},
 		{"a crew's own lease gives way to no other crew's", crews, lease(0, 9, "7711"), ErrForeign},
 		{"a newer release's lease stays", `{"schema": 2, "workload": ["x"]}`, lease(9, 9, "7711"), events.ErrNewer},
 		{"an epoch beyond belief stays", `{"schema": 1, "workload": "demo/llama-8b", "epoch": 1000000001, "attempt": 1}`, lease(9, 9, "7711"), ErrBeyondBelief},

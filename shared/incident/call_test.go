@@ -147,6 +147,29 @@ func TestADeliveryOnceMoreIsOneCall(t *testing.T) {
 	}
 }
 
+// TestARefusalAfterASecondDeliveryUnnamesNobody: two deliveries began to write a lease. Why the second wrote none says nothing of the
+// first, so the lease may name the slice all the same.
+func TestARefusalAfterASecondDeliveryUnnamesNobody(t *testing.T) {
+	for deliveries, named := range map[int]bool{1: false, 2: true} {
+		r := newTour(t, quiet(true), "everything")
+		r.learn("llama-8b", "preempted", "read lost")
+		r.learn("", "intend delete 0", "accepted delete 0")
+		r.learn("llama-8b", "read gone")
+		r.learn("", "intend create 0", "accepted create 0")
+		r.learn("llama-8b", "read ours")
+		for range deliveries {
+			r.learn("", "intend admit 0")
+		}
+		if got := r.w.Slices[0].Lease; got != r.w.Crew.Named || got == 0 {
+			t.Fatalf("begun %d times, the lease names it since attempt %d of %d", deliveries, got, r.w.Crew.Named)
+		}
+		r.give(incident.Answered{Request: asked(r.w, r.now), NoCall: incident.Uncalled, Failure: &incident.Failure{Class: incident.NotInState, Code: incident.CodeOvertaken, Message: "overtaken"}})
+		if got := r.w.Slices[0].Lease > 0; got != named {
+			t.Errorf("begun %d times and refused: the lease may name the slice: %v", deliveries, got)
+		}
+	}
+}
+
 // TestTheRecordOfCallsIsBounded has capacity asked for during two days: the newest calls stand for themselves, the oldest are
 // folded, and none is forgotten.
 func TestTheRecordOfCallsIsBounded(t *testing.T) {

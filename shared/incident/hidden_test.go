@@ -359,7 +359,7 @@ func TestTheNewestSliceSaysWhichTraining(t *testing.T) {
 // TestATrainingThatWasTakenBackGoesOn: as long as it does steps, nobody asks for another attempt because they are below what was saved.
 func TestATrainingThatWasTakenBackGoesOn(t *testing.T) {
 	r := newTour(t, quiet(true), "everything")
-	r.w.Progress = incident.Progress{Step: 41000, High: 48180, At: start.Add(-2 * time.Minute), Attempt: 4, CheckpointStep: 48000, Verified: 48000, VerifiedAt: start.Add(-24 * time.Hour), GapSeconds: 300}
+	r.w.Progress = incident.Progress{Step: 41000, High: 48180, Proven: 48000, At: start.Add(-2 * time.Minute), Attempt: 4, CheckpointStep: 48000, Verified: 48000, VerifiedAt: start.Add(-24 * time.Hour), GapSeconds: 300}
 	r.w.Crew.Attempt = 4
 	r.learn("llama-8b", "preempted", "read lost")
 	r.learn("", "intend delete 0", "accepted delete 0")
@@ -381,8 +381,15 @@ func TestATrainingThatWasTakenBackGoesOn(t *testing.T) {
 	if r.w.Incident != nil || asked != "" || r.w.Closed.Outcome != incident.Resumed {
 		t.Fatalf("asked for is %q, at step %d: %s", asked, step, tale(r.w))
 	}
-	if p := r.w.Progress; p.High != step || p.Verified != 0 {
-		t.Errorf("nothing of what it does now was saved before: %+v", p)
+	if p := r.w.Progress; p.High != step || p.Verified != 0 || p.Proven != step {
+		t.Errorf("nothing of what it does now was saved or proven before: %+v", p)
+	}
+	r.w.Budgets = incident.Budgets{Restarts: 2, Since: r.now}
+	s := r.w.Slices[0]
+	r.now = r.now.Add(5 * time.Minute)
+	r.give(incident.Beat{Slice: s.Name, Incarnation: s.Incarnation, Seen: r.now, Runs: true, Attempt: r.w.Crew.Named, Step: step + 50, StepAt: r.now})
+	if r.w.Budgets != (incident.Budgets{}) {
+		t.Errorf("a new step of it refills nothing: %+v of %+v", r.w.Budgets, r.w.Progress)
 	}
 }
 

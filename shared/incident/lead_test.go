@@ -31,6 +31,8 @@ func TestTheLeadIsMeasured(t *testing.T) {
 		"they were made in another mode":       {0, events.SaveSignal, incident.Pace{Saves: seconds(5, 12*time.Minute), Mode: events.SaveNatural}, policy.DefaultLead},
 		"one of twenty took long":              {0, "", incident.Pace{Gaps: append(seconds(19, 10*time.Minute), 7000)}, 15 * time.Minute},
 		"two of twenty did":                    {0, "", incident.Pace{Gaps: append(seconds(18, 10*time.Minute), 3000, 7000)}, 55 * time.Minute},
+		"one of five took long":                {0, "", incident.Pace{Gaps: append(seconds(4, 10*time.Minute), 3000)}, 55 * time.Minute},
+		"one of five saves did":                {0, events.SaveSignal, incident.Pace{Saves: append(seconds(4, 10*time.Minute), 3000), Mode: events.SaveSignal}, 55 * time.Minute},
 		"what takes seconds":                   {0, "", incident.Pace{Gaps: seconds(9, 20*time.Second)}, 10 * time.Minute},
 		"what takes a day":                     {0, "", incident.Pace{Gaps: seconds(9, 24*time.Hour)}, 2 * time.Hour},
 		"saves that took longer than the gaps": {0, "", incident.Pace{Gaps: seconds(9, 20*time.Minute), Saves: seconds(5, 40*time.Minute), Mode: events.SaveNatural}, 45 * time.Minute},

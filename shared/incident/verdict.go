@@ -92,14 +92,19 @@ func (m *machine) waitForVerdict(why string) bool {
 	case m.now.Before(in.HearBy):
 		return true
 	}
+	m.goOnUnheard()
+	return false
+}
+
+// goOnUnheard ends the wait for a verdict that could not be read in time, and says why.
+func (m *machine) goOnUnheard() {
 	last := ""
-	if t := in.task(events.ActionHear, ""); t != nil {
+	if t := m.w.Incident.task(events.ActionHear, ""); t != nil {
 		last = t.LastFailure
 	}
 	m.heard()
 	m.line(LineCame, "the crew's verdict could not be read in "+events.Span(HearFor), last)
 	m.unconfirmed()
-	return false
 }
 
 // heard notes that the verdict was looked for.
@@ -181,6 +186,9 @@ func (m *machine) decideHeard() {
 
 // loseHeard goes on with the loss of a slice: Google's own recovery first, where it has not had its time.
 func (m *machine) loseHeard(s *Slice) {
+	if by := m.w.Incident.HearBy; !by.IsZero() && !m.now.Before(by) {
+		m.goOnUnheard()
+	}
 	text := "node " + s.Name + " is " + s.State
 	if !s.Spot && s.Condition != Gone && m.now.Sub(s.Since) < HealFor {
 		m.lose(s, text)

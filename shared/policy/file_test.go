@@ -89,6 +89,23 @@ policies:
 	}
 }
 
+// TestAPriceAllowsNoOtherRegion, and neither does one that is missing.
+func TestAPriceAllowsNoOtherRegion(t *testing.T) {
+	for words, want := range map[string]policy.Policy{
+		"":                                       {},
+		"other_regions: no":                      {},
+		"egress_price: 0.02":                     {EgressPrice: 0.02},
+		"other_regions: no, egress_price: 0.02":  {EgressPrice: 0.02},
+		"other_regions: yes":                     {OtherRegions: true},
+		"other_regions: yes, egress_price: 0.02": {OtherRegions: true, EgressPrice: 0.02},
+	} {
+		p := parse(t, "policies: {a: {"+words+"}}").For("a", policy.Everything())
+		if p.OtherRegions != want.OtherRegions || p.EgressPrice != want.EgressPrice {
+			t.Errorf("%q: other regions %v at $%v", words, p.OtherRegions, p.EgressPrice)
+		}
+	}
+}
+
 func TestAFileWithoutPoliciesLeavesThePresets(t *testing.T) {
 	for _, text := range []string{"", "\n", "# nothing yet\n", "---\n", "{}", "policies:", "policies: {}"} {
 		f := parse(t, text)
