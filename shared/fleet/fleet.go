@@ -301,14 +301,19 @@ func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload,
 		case err != nil:
 			return incident.Workload{}, err
 		}
-		w, stranger, err := f.stranger(ctx, w, s)
-		if err != nil {
+		labelled := label != "" && i == 0
+		w, why, err := f.stranger(ctx, w, s)
+		switch {
+		case err != nil:
 			return incident.Workload{}, err
-		}
-		if stranger {
+		case why != "" && labelled:
+			f.Log.ErrorContext(ctx, "slice does not join the workload that its label names: it is one of its own; if it belongs there, "+
+				"create it anew with the same checkpoint directory, policy and service account; if not, take the label off",
+				"slice", s.String(), "workload", w.ID, "reason", why)
 			continue
-		}
-		if label != "" && i == 0 {
+		case why != "":
+			continue
+		case labelled:
 			return w, nil
 		}
 		if w, err = f.namesake(ctx, w, s); err != nil || !livesElsewhere(w, s) {
@@ -318,24 +323,17 @@ func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload,
 	return incident.New(s.Project, own+"."+s.Zone+"."+s.Incarnation.ID, tpu.ProviderName), nil
 }
 
-// stranger reports whether a slice that carries the name of a workload is none of its slices. What the workload has may be gone since
-// it was read last, so it is looked at first.
-func (f *Fleet) stranger(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, bool, error) {
+// stranger says why a slice that carries the name of a workload is none of its slices. What the workload has may be gone since it was
+// read last, so it is looked at first.
+func (f *Fleet) stranger(ctx context.Context, w incident.Workload, s tpu.Slice) (_ incident.Workload, why string, err error) {
 	e := s.Evidence("")
 	if w.Stranger(e) == "" {
-		return w, false, nil
+		return w, "", nil
 	}
-	w, err := f.Look(ctx, w)
-	if err != nil {
-		return w, false, err
+	if w, err = f.Look(ctx, w); err != nil {
+		return w, "", err
 	}
-	why := w.Stranger(e)
-	if why != "" {
-		f.Log.ErrorContext(ctx, "slice does not join the workload that it names: it is watched as one of its own; if it belongs there, "+
-			"create it anew with the same checkpoint directory, policy and service account; if not, take the label off",
-			"slice", s.String(), "workload", w.ID, "reason", why)
-	}
-	return w, why != "", nil
+	return w, w.Stranger(e), nil
 }
 
 // LabelValue writes the name of a workload as a label can hold it.

@@ -96,6 +96,20 @@ func TestSlicesOfOneQueuedResourceBelongTogether(t *testing.T) {
 	b.Want(b.Look(zone, "b").ID, "demo/run")
 }
 
+// TestANamesakeIsNoStranger: without a label nobody has claimed anything, so nothing is said loudly.
+func TestANamesakeIsNoStranger(t *testing.T) {
+	b := newBench(t)
+	one, two := slice("a", "spot", fleettest.Directory, ""), slice("a", "spot", "gs://theirs/x", "")
+	two.Zone = other
+	delete(one.Labels, events.LabelWorkload)
+	delete(two.Labels, events.LabelWorkload)
+	b.node(one)
+	b.Look(zone, "a")
+	b.node(two)
+	b.Want(b.Look(other, "a").ID, "demo/a."+other)
+	b.Want(strings.Contains(b.Logged(), "level=ERROR"), false)
+}
+
 // TestTheOwnerMovesTheirTraining: the name that is gone from one zone may come in another one with all else changed.
 func TestTheOwnerMovesTheirTraining(t *testing.T) {
 	b := newBench(t)
