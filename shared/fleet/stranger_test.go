@@ -45,6 +45,8 @@ func TestACopiedLabelTakesNothingOver(t *testing.T) {
 		"another policy":                             {slice("a", "watch", dir, us), slice("b", "spot", dir, us), nil, "demo/b", "its policy is spot, and that of run is watch"},
 		"a policy where there was none":              {slice("a", "", dir, us), slice("b", "spot", dir, us), nil, "demo/b", "its policy is spot, and that of run is none"},
 		"another policy from before the first sight": {slice("a", "watch", dir, us), older(slice("b", "spot", dir, us)), nil, "demo/run", ""},
+		"a directory from before the first sight":    {slice("a", "spot", "", us), older(slice("b", "spot", dir, us)), nil, "demo/run", ""},
+		"another directory from before it":           {slice("a", "spot", dir, us), older(slice("b", "spot", "gs://theirs/x", us)), nil, "demo/b", "gs://theirs/x"},
 		"another account":                            {slice("a", "spot", dir, us), slice("b", "spot", dir, "eve@demo.iam.gserviceaccount.com"), nil, "demo/b", "it acts as eve@"},
 		"an account that cannot be told":             {slice("a", "spot", dir, ""), slice("b", "spot", dir, us), nil, "demo/run", ""},
 		"the workload's own name":                    {slice("a", "spot", dir, us), slice("run", "spot", "gs://theirs/x", us), nil, "demo/run." + zone, "gs://theirs/x"},

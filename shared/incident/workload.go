@@ -669,8 +669,8 @@ func (w Workload) follows() time.Time {
 
 // Stranger says why a slice of which nothing is known is none of the workload's, though it carries its name: somebody else may have
 // copied the label. While another slice is there, or comes back, what joins it has the same checkpoint directory, policy and service
-// account, as far as it names them. What was there before the workload was first seen may have any policy; and who brings back what is
-// gone may change all three.
+// account, as far as it names them. What was there before the workload was first seen may have another policy, or be the one that names
+// the directory; and who brings back what is gone may change all three.
 func (w Workload) Stranger(e Read) (why string) {
 	var policies, accounts []string
 	alive, returns := false, w.Incident != nil && w.Incident.Phase != Watching
@@ -686,13 +686,15 @@ func (w Workload) Stranger(e Read) (why string) {
 		}
 		policies, accounts = append(policies, s.Label), append(accounts, s.Account)
 	}
-	switch other := func(value string, known []string) bool { return value != "" && !slices.Contains(known, value) }; {
+	other := func(value string, known ...string) bool { return value != "" && !slices.Contains(known, value) }
+	newcomer := !e.Incarnation.Created.Before(w.Seen)
+	switch {
 	case !alive:
-	case other(e.Facts.Directory, []string{w.Directory}):
+	case other(e.Facts.Directory, w.Directory) && (newcomer || w.Directory != ""):
 		return "its checkpoint directory is " + e.Facts.Directory + ", and that of " + w.Name + " is " + cmp.Or(w.Directory, "not known")
-	case other(e.Facts.Label, policies) && !e.Incarnation.Created.Before(w.Seen):
+	case other(e.Facts.Label, policies...) && newcomer:
 		return "its policy is " + e.Facts.Label + ", and that of " + w.Name + " is " + cmp.Or(w.Label, "none")
-	case other(e.Facts.Account, accounts) && !slices.Contains(accounts, ""):
+	case other(e.Facts.Account, accounts...) && !slices.Contains(accounts, ""):
 		return "it acts as " + e.Facts.Account + ", and " + w.Name + " as " + strings.Join(slices.Compact(slices.Sorted(slices.Values(accounts))), ", ")
 	}
 	return ""
