@@ -44,7 +44,9 @@ resource "google_cloud_scheduler_job" "tick" {
     module.function,
     module.log_sink,
     google_firestore_database.ledger,
+    google_firestore_database.secrets,
     google_project_iam_member.ledger,
+    google_project_iam_member.secrets,
     google_project_iam_member.logs,
     google_project_iam_member.tpu,
   ]

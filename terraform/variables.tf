@@ -71,7 +71,7 @@ variable "labels" {
 }
 
 variable "ledger_deletion_policy" {
-  description = "What terraform destroy does with the ledger: ABANDON leaves the database and its incidents, DELETE deletes both."
+  description = "What terraform destroy does with the ledger and the database of metadata values: ABANDON leaves both as they are, DELETE deletes them."
   type        = string
   default     = "ABANDON"
 
@@ -82,7 +82,7 @@ variable "ledger_deletion_policy" {
 }
 
 variable "ledger_location" {
-  description = "Where the ledger is kept, a location of Firestore such as nam5; the region of the functions if it is not given. It counts for the first apply alone: a database cannot be moved."
+  description = "Where both databases are kept, a location of Firestore such as nam5; the region of the functions if it is not given. It counts for the first apply alone: a database cannot be moved."
   type        = string
   default     = null
 

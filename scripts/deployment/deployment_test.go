@@ -261,6 +261,11 @@ func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 		}
 		same(t, "collections with a field "+name, want, collections)
 	}
+	for _, name := range []string{"values", "values_expire"} {
+		b := m.Resources["google_firestore_field."+name]
+		same(t, "the collection of "+name, `"`+ledger.Values+`"`, m.Written(b, "collection"))
+		same(t, "its database", "google_firestore_database.secrets.name", m.Written(b, "database"))
+	}
 }
 
 // TestMetricsCountLinesThatAreWritten holds the messages and attributes that metrics count against the sources.

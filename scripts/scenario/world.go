@@ -388,6 +388,7 @@ func (w *world) deploy(ctx context.Context) error {
 	if w.opts.Called != nil || w.chaos != nil {
 		functionsLedger = ledger.New(open)
 	}
+	secrets := ledger.NewSecrets(open) // a collection of its own, in the place of a database of its own
 	publisher := eventPublisher{
 		broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, chaos: w.chaos, simulated: w.opts.simulation != nil, called: w.called,
 	}
@@ -400,6 +401,9 @@ func (w *world) deploy(ctx context.Context) error {
 			Saved: func(_ context.Context, s ledger.Step) { w.saved(name, s) },
 		}}
 		f.Advancer.Fits = f.Fits
+		if name == "patrol" || name == "recreate" {
+			f.Secrets = secrets
+		}
 		return f
 	}
 	us := []string{ours(w.Project)}

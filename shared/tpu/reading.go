@@ -26,8 +26,8 @@ func (k *specs) sliceOf(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error
 		s.Legacy, s.Incarnation.ID = true, legacyLife(s.Incarnation)
 		return s, nil
 	}
-	var err error
-	s.Spec, s.SpecHash, s.Bare, err = k.specOf(r, n, q)
+	o, err := k.specOf(r, n, q)
+	s.Spec, s.Values, s.ValuesSum, s.SpecHash, s.Bare = o.spec, o.values, o.sum, o.name, o.bare
 	return s, err
 }
 

@@ -129,7 +129,7 @@ func TestSliceOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got.Spec, got.SpecHash = nil, ""
+	got.Spec, got.SpecHash, got.Values, got.ValuesSum = nil, "", nil, ""
 	want := Slice{
 		Ref: r, Condition: incident.Ready, State: "READY, HBM_OUT_OF_MEMORY, LOW_MEMORY",
 		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "77", Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},

@@ -142,6 +142,25 @@ run "watching" {
     error_message = "The ledger is a database of its own, named pitstop."
   }
 
+  # Patrol writes metadata values and cannot read them, recreate alone does, and nobody else touches them.
+  assert {
+    condition = { for name, role in google_project_iam_custom_role.secrets : name => toset(role.permissions) } == {
+      patrol   = toset(["datastore.entities.create", "datastore.entities.update"])
+      recreate = toset(["datastore.entities.create", "datastore.entities.get", "datastore.entities.update"])
+    }
+    error_message = "Metadata values can be read by another function than recreate, or are kept by nobody."
+  }
+
+  assert {
+    condition     = keys(google_project_iam_member.secrets) == keys(google_project_iam_custom_role.secrets) && alltrue([for grant in google_project_iam_member.secrets : one(grant.condition).expression == "resource.name == \"projects/demo-project/databases/pitstop-secrets\""])
+    error_message = "A grant on metadata values holds for other databases too."
+  }
+
+  assert {
+    condition     = google_firestore_database.secrets.name == "pitstop-secrets" && google_firestore_database.secrets.deletion_policy == "ABANDON" && [for name, f in module.function : name if contains(keys(f.environment), "SECRETS_DATABASE")] == ["patrol", "recreate"]
+    error_message = "Metadata values are not in a database of their own, or another function is told of it."
+  }
+
   # No grant is wider than its purpose.
   assert {
     condition     = alltrue([for grant in google_project_iam_member.ledger : one(grant.condition).expression == "resource.name == \"projects/demo-project/databases/pitstop\""])

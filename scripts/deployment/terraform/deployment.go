@@ -49,7 +49,7 @@ func Parse(dir string) (*Deployment, error) {
 
 // Faults are what of the deployment is not as it has to be: how messages are delivered and put aside, and who may do what.
 func (d *Deployment) Faults() []string {
-	return slices.Concat(d.deliveries(), d.letters(), d.grants())
+	return slices.Concat(d.deliveries(), d.letters(), d.grants(), d.secrets())
 }
 
 // delivers is how the module of a function delivers: to the topic that the function reacts to, pushed to its own address by its
@@ -167,6 +167,86 @@ func (d *Deployment) grants() (faults []string) {
 	}
 	slices.Sort(faults)
 	return faults
+}
+
+// databases are the grants on databases, each with the one that its condition names.
+var databases = map[string]string{"google_project_iam_member.ledger": "pitstop", "google_project_iam_member.secrets": "pitstop-secrets"}
+
+// secrets looks at who may do what in the second database: who has a row in the table what that says, and recreate alone may read.
+func (d *Deployment) secrets() (faults []string) {
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	s := d.under(nil)
+	for address, b := range d.Root.Resources {
+		database, known := databases[address]
+		if role := d.Root.Written(b, "role"); !known && strings.HasPrefix(address, "google_project_iam_member.") && strings.Contains(role, "roles/datastore") {
+			fault("%s grants %s on every database", address, role)
+		}
+		if !known {
+			continue
+		}
+		want := `resource.name == "projects/pitstop/databases/` + database + `"`
+		if got, err := s.text(b, "condition", "expression"); err != nil || got != want {
+			fault("%s has the condition %q, want %s: %v", address, got, want, err)
+		}
+	}
+	for path, want := range map[string]string{
+		"google_project_iam_member.secrets for_each": "local.keeping", "google_project_iam_member.secrets role": "google_project_iam_custom_role.secrets[each.key].id",
+		"google_project_iam_custom_role.secrets for_each": "local.keeping", "google_project_iam_custom_role.secrets permissions": "each.value",
+	} {
+		address, name, _ := strings.Cut(path, " ")
+		if b := d.Root.Resources[address]; b == nil || d.Root.Written(b, name) != want {
+			fault("%s is not %s", path, want)
+		}
+	}
+	if faults != nil {
+		slices.Sort(faults)
+		return faults // who that is cannot be told
+	}
+	instances, b, err := s.made("google_project_iam_member.secrets")
+	if err != nil {
+		return append(faults, "google_project_iam_member.secrets: "+err.Error())
+	}
+	var got, want []string
+	for _, s := range instances {
+		member, err := s.value(b.Body.Attributes["member"].Expr)
+		if err != nil {
+			return append(faults, "google_project_iam_member.secrets: "+err.Error())
+		}
+		each := s.given["each"].GetAttr("value")
+		for _, p := range each.AsValueSlice() {
+			got = append(got, member.AsString()+" has "+p.AsString())
+		}
+	}
+	for _, r := range d.table {
+		if r.On != "the second database" {
+			continue
+		}
+		want = append(want, r.Account+" has "+r.Permission)
+		if writes := r.Permission == "datastore.entities.create" || r.Permission == "datastore.entities.update"; r.Account != "recreate" && !writes {
+			fault("%s may do more in the second database than write: %s", r.Account, r.Permission)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		fault("in the second database %q, want %q", got, want)
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// text evaluates an attribute of a block inside a resource.
+func (s scope) text(b *hclsyntax.Block, block, attribute string) (string, error) {
+	for _, inner := range b.Body.Blocks {
+		if a := inner.Body.Attributes[attribute]; inner.Type == block && a != nil {
+			v, err := s.value(a.Expr)
+			if err != nil {
+				return "", err
+			}
+			return v.AsString(), nil
+		}
+	}
+	return "", fmt.Errorf("it has no %s.%s", block, attribute)
 }
 
 // wanted are the roles that accounts need on something.
