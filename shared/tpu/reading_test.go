@@ -75,7 +75,7 @@ func TestEveryStateIsMapped(t *testing.T) {
 		}
 	}
 	for _, state := range d.Schemas["QueuedResourceState"].Properties["state"].Enum {
-		if got, _ := queuedCondition(&api.QueuedResourceState{State: state}); (got == incident.Unclear) != unclear[state] {
+		if got, _ := queuedCondition(&api.QueuedResourceState{State: state}, nil); (got == incident.Unclear) != unclear[state] {
 			t.Errorf("a queued resource that is %s is %s", state, got)
 		}
 	}

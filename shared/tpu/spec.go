@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strconv"
@@ -139,7 +140,13 @@ type joined struct {
 }
 
 // specs are the specifications of what was read last: most of a listing is as it was a minute ago.
-type specs struct{ recent.Memory[Ref, remembered] }
+type specs struct {
+	recent.Memory[Ref, remembered]
+
+	// orders are the same nodes by project and their own name, or that of their queued resource, in whatever zone they were read last: an
+	// operation that failed may have been to create them in another one.
+	orders recent.Memory[string, []*api.Node]
+}
 
 type remembered struct {
 	node   *api.Node
@@ -168,7 +175,37 @@ func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (o canonical, 
 		return canonical{}, err
 	}
 	k.Put(r, remembered{n, q, o}, len(o.spec)+o.size)
+	if o.values == nil {
+		return o, nil
+	}
+	for _, name := range slices.Compact([]string{r.Name, r.QueuedResource}) {
+		key := r.Project + "/" + name
+		nodes, _ := k.orders.Get(key)
+		nodes = slices.DeleteFunc(slices.Clone(nodes), func(old *api.Node) bool { return old.Name == n.Name })
+		k.orders.Put(key, append(nodes, n), (len(nodes)+1)*o.size)
+	}
 	return o, nil
+}
+
+// hidden is what the error of an operation may repeat, as far as this process has read it.
+func (k *specs) hidden(project, zone string, o *api.Operation) hidden {
+	var m struct {
+		Target string `json:"target"`
+	}
+	if stdjson.Unmarshal(o.Metadata, &m) != nil {
+		return hidden{}
+	}
+	return k.about(Ref{Project: project, Zone: zone, Name: path.Base(m.Target)})
+}
+
+// about is what an error about a slice may repeat, as far as this process has read it.
+func (k *specs) about(r Ref) hidden {
+	nodes, _ := k.orders.Get(r.Project + "/" + r.Name)
+	if r.QueuedResource != "" {
+		others, _ := k.orders.Get(r.Project + "/" + r.QueuedResource)
+		nodes = slices.Concat(nodes, others)
+	}
+	return hide(r, nodes...)
 }
 
 // specOf writes what a slice can be created from again. The same order always makes the same bytes, whatever the API
