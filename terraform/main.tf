@@ -21,7 +21,7 @@ locals {
     }
     decides    = { POLICY_URI = var.policy_uri, ALLOW = join(",", sort(var.allow)), LEGACY_NODE_ZONES = join(",", sort(var.legacy_node_zones)) }
     watches    = { WATCHED_PROJECTS = join(",", sort(local.watched)) }
-    recognizes = { OUR_PRINCIPALS = join(",", [for name in keys(local.functions) : local.principal[name] if length(local.watching[name]) > 0]) }
+    recognizes = { OUR_PRINCIPALS = join(",", local.our_principals) }
     keeps      = { SECRETS_DATABASE = local.secrets_database }
     destroys   = { BRAKE_PER_PROJECT = tostring(var.brake_per_project), BRAKE_PER_ZONE = tostring(var.brake_per_zone) }
     tells = {
@@ -126,6 +126,9 @@ locals {
 
   # Spelled out, because a function that recognizes them all cannot wait for all of them to be there.
   principal = { for name in keys(local.functions) : name => "pitstop-${var.prefix}${name}@${var.project_id}.iam.gserviceaccount.com" }
+
+  # Those that touch a TPU: what they do is no word of an owner.
+  our_principals = [for name in keys(local.functions) : local.principal[name] if length(local.watching[name]) > 0]
 
   archive_directory = coalesce(var.archive_directory, "${path.module}/../build")
 }

@@ -228,6 +228,31 @@ func TestEverySourceReachesItsReader(t *testing.T) {
 	}
 }
 
+// TestFiltersKnowTheAccountsOfThisDeployment: Terraform puts into the one filter that asks whose a call is the same accounts that the
+// functions are told of.
+func TestFiltersKnowTheAccountsOfThisDeployment(t *testing.T) {
+	for _, f := range filters {
+		want := 0
+		if f.source == "tpu-audit" {
+			want = 1
+		}
+		if got := strings.Count(f.text, "${our_principals}"); got != want || strings.Count(f.text, "${")+strings.Count(f.text, "%{") != want {
+			t.Errorf("%s has %d places for our accounts, want %d, and no other: %s", f.source, got, want, f.text)
+		}
+	}
+	m := configuration(t)
+	for local, want := range map[string]string{"sources": `{ our_principals = join("\" OR \"", local.our_principals) }`, "environment": `{ OUR_PRINCIPALS = join(",", local.our_principals) }`} {
+		r := m.Locals[local].Range()
+		data, err := os.ReadFile(r.Filename)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(r.SliceBytes(data)), want) {
+			t.Errorf("local.%s has no %s", local, want)
+		}
+	}
+}
+
 func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 	m := configuration(t)
 	v, err := m.Local("switches")

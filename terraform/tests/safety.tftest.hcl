@@ -84,6 +84,15 @@ run "watching" {
     error_message = "An account of a function is not known as Pitstop's own."
   }
 
+  # What a stranger's account begins is believed to be the owner's, so the filter names ours one by one.
+  assert {
+    condition = (
+      strcontains(local.sources["log-events"]["tpu-audit"], join(" OR ", [for f in sort(keys(local.functions)) : "\"pitstop-${f}@demo-project.iam.gserviceaccount.com\"" if f != "notify"])) &&
+      alltrue([for filters in values(local.sources) : alltrue([for f in values(filters) : !strcontains(f, "our_principals") && !strcontains(f, "pitstop-[")])])
+    )
+    error_message = "The sink of audit entries takes other accounts for ours, or does not know ours."
+  }
+
   # Nothing is granted on the project without a condition, but to log.
   assert {
     condition = { for role, grant in google_project_iam_member.build : role => join("", grant.condition[*].expression) } == {
