@@ -36,6 +36,11 @@ resource "google_project_iam_member" "tpu" {
     var.tpu_roles == "custom" ? google_project_iam_custom_role.tpu[each.key].id :
     local.changes_tpus[each.value.function] ? "roles/tpu.admin" : "roles/tpu.viewer"
   )
+
+  # From one sort of role to the other nobody is without both: a call that is refused then ends an incident.
+  lifecycle {
+    create_before_destroy = true
+  }
 }
 
 resource "google_project_iam_custom_role" "tpu" {

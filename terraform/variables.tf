@@ -214,13 +214,13 @@ variable "shared_vpc_subnetworks" {
 }
 
 variable "tpu_roles" {
-  description = "How the accounts get their permissions in watched projects: predefined grants roles/tpu.viewer and roles/tpu.admin, and patrol two roles of Cloud Logging; custom makes roles that hold exactly what the table in the README lists."
+  description = "How the accounts get their permissions in watched projects: custom makes roles that hold exactly what the table in the README lists, which takes roles/iam.roleAdmin there; predefined grants roles/tpu.viewer and roles/tpu.admin, and patrol two roles of Cloud Logging."
   type        = string
-  default     = "predefined"
+  default     = "custom"
 
   validation {
     condition     = contains(["predefined", "custom"], var.tpu_roles)
-    error_message = "tpu_roles is predefined or custom."
+    error_message = "tpu_roles is custom or predefined."
   }
 }
 

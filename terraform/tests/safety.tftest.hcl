@@ -33,10 +33,10 @@ variables {
 }
 
 run "watching" {
-  # Nothing is allowed, so nothing may change a TPU.
+  # Nothing is allowed, so nothing may change a TPU: by default the roles are ones that say so.
   assert {
-    condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length(google_project_iam_member.tpu) == length(local.functions) - 1
-    error_message = "With nothing allowed an account has more than roles/tpu.viewer."
+    condition     = alltrue([for key, grant in google_project_iam_member.tpu : grant.role == google_project_iam_custom_role.tpu[key].id]) && length(google_project_iam_member.tpu) == length(local.functions) - 1
+    error_message = "With nothing allowed an account has more than its own role."
   }
 
   assert {
@@ -217,6 +217,7 @@ run "nobody_is_told" {
 
 run "people_are_told" {
   variables {
+    tpu_roles = "predefined"
     notify = {
       slack_channel      = "C0123456789"
       slack_token_secret = "projects/demo-project/secrets/slack"
@@ -326,6 +327,7 @@ run "restarting_changes_no_tpu" {
   command = plan
 
   variables {
+    tpu_roles          = "predefined"
     allow              = ["restart"]
     checkpoint_buckets = ["ckpt"]
   }
@@ -446,6 +448,7 @@ run "replacing" {
   command = plan
 
   variables {
+    tpu_roles              = "predefined"
     allow                  = ["recreate"]
     tpu_service_accounts   = ["trainer@demo-project.iam.gserviceaccount.com"]
     shared_vpc_subnetworks = ["projects/host-project/regions/us-west4/subnetworks/tpus"]
@@ -466,8 +469,7 @@ run "custom_roles_hold_the_table" {
   command = plan
 
   variables {
-    allow     = ["request_checkpoint"]
-    tpu_roles = "custom"
+    allow = ["request_checkpoint"]
   }
 
   assert {
@@ -494,13 +496,22 @@ run "custom_roles_hold_the_table" {
 run "custom_roles_without_a_switch_change_nothing" {
   command = plan
 
-  variables {
-    tpu_roles = "custom"
-  }
-
   assert {
     condition     = toset(flatten([for role in google_project_iam_custom_role.tpu : role.permissions])) == toset(["logging.logEntries.create", "logging.logEntries.list", "tpu.locations.list", "tpu.nodes.get", "tpu.nodes.list", "tpu.operations.list"])
     error_message = "With nothing allowed a custom role holds more than watching takes."
+  }
+}
+
+run "predefined_roles" {
+  command = plan
+
+  variables {
+    tpu_roles = "predefined"
+  }
+
+  assert {
+    condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length(google_project_iam_custom_role.tpu) == 0 && toset([for grant in google_project_iam_member.logs : grant.role]) == toset(["roles/logging.logWriter", "roles/logging.viewer"])
+    error_message = "With nothing allowed an account has more than roles/tpu.viewer, or patrol cannot write the canary or ask the audit log."
   }
 }
 

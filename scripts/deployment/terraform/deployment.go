@@ -49,7 +49,7 @@ func Parse(dir string) (*Deployment, error) {
 
 // Faults are what of the deployment is not as it has to be: how messages are delivered and put aside, and who may do what.
 func (d *Deployment) Faults() []string {
-	return slices.Concat(d.deliveries(), d.letters(), d.grants(), d.secrets())
+	return slices.Concat(d.deliveries(), d.letters(), d.grants(), d.roles())
 }
 
 // delivers is how the module of a function delivers: to the topic that the function reacts to, pushed to its own address by its
@@ -172,8 +172,8 @@ func (d *Deployment) grants() (faults []string) {
 // databases are the grants on databases, each with the one that its condition names.
 var databases = map[string]string{"google_project_iam_member.ledger": "pitstop", "google_project_iam_member.secrets": "pitstop-secrets"}
 
-// secrets looks at who may do what in the second database: who has a row in the table what that says, and recreate alone may read.
-func (d *Deployment) secrets() (faults []string) {
+// roles looks at the custom roles: they hold what the table says. In the second database recreate alone may read.
+func (d *Deployment) roles() (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	s := d.under(nil)
 	for address, b := range d.Root.Resources {
@@ -192,6 +192,7 @@ func (d *Deployment) secrets() (faults []string) {
 	for path, want := range map[string]string{
 		"google_project_iam_member.secrets for_each": "local.keeping", "google_project_iam_member.secrets role": "google_project_iam_custom_role.secrets[each.key].id",
 		"google_project_iam_custom_role.secrets for_each": "local.keeping", "google_project_iam_custom_role.secrets permissions": "each.value",
+		"google_project_iam_custom_role.tpu permissions": "local.watching[each.value.function]",
 	} {
 		address, name, _ := strings.Cut(path, " ")
 		if b := d.Root.Resources[address]; b == nil || d.Root.Written(b, name) != want {

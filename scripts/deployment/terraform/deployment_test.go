@@ -12,6 +12,22 @@ func TestTheDeploymentIsWithoutFault(t *testing.T) {
 	}
 }
 
+// TestAccountsHoldNoMoreThanTheirCallsNeed, unless whoever deploys says so: predefined roles carry more.
+func TestAccountsHoldNoMoreThanTheirCallsNeed(t *testing.T) {
+	d, err := Parse("../../../terraform")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range d.Root.Variables {
+		if v.Name == "tpu_roles" && v.Preset != `"custom"` {
+			t.Errorf("tpu_roles is %s by default", v.Preset)
+		}
+	}
+	if got := d.Root.Written(d.Root.Resources["google_project_iam_member.tpu"], "lifecycle.create_before_destroy"); got != "true" {
+		t.Error("between two sorts of roles an account has none, and what it calls then is refused")
+	}
+}
+
 // TestWhoReadsTheSecondDatabase: a deployment that lets anybody but recreate read there is at fault.
 func TestWhoReadsTheSecondDatabase(t *testing.T) {
 	for name, breach := range map[string]func(d *Deployment) error{
@@ -23,6 +39,9 @@ func TestWhoReadsTheSecondDatabase(t *testing.T) {
 		},
 		"for whoever keeps the ledger": func(d *Deployment) error {
 			return d.Root.Set("google_project_iam_member.ledger", "condition.expression", `"resource.name.startsWith(\"projects/pitstop/databases/pitstop\")"`)
+		},
+		"by the role for TPUs": func(d *Deployment) error {
+			return d.Root.Set("google_project_iam_custom_role.tpu", "permissions", `["datastore.entities.get"]`)
 		},
 		"without a condition": func(d *Deployment) error { return d.Root.Remove("google_project_iam_member.secrets", "condition") },
 		"for every function": func(d *Deployment) error {
@@ -43,7 +62,7 @@ func TestWhoReadsTheSecondDatabase(t *testing.T) {
 		if err := breach(d); err != nil {
 			t.Fatal(err)
 		}
-		if d.secrets() == nil {
+		if d.roles() == nil {
 			t.Errorf("%s: no fault", name)
 		}
 	}
