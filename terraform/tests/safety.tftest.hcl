@@ -96,8 +96,11 @@ run "watching" {
   # Nothing is granted on the project without a condition, but to log.
   assert {
     condition = { for role, grant in google_project_iam_member.build : role => join("", grant.condition[*].expression) } == {
-      "roles/logging.logWriter"    = ""
-      "roles/storage.objectViewer" = "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-123456789012-us-central1\")"
+      "roles/logging.logWriter" = ""
+      "roles/storage.objectViewer" = join(" || ", concat(
+        ["resource.name == \"projects/_/buckets/gcf-v2-sources-123456789012-us-central1\""],
+        [for name in sort(keys(local.functions)) : "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-123456789012-us-central1/objects/${name}/\")"],
+      ))
     }
     error_message = "The build account lacks what a build takes of the project, or holds more."
   }

@@ -67,3 +67,40 @@ func TestWhoReadsTheSecondDatabase(t *testing.T) {
 		}
 	}
 }
+
+// TestTheBuildAccountReadsItsOwnSources, and nothing else that is stored in the project.
+func TestTheBuildAccountReadsItsOwnSources(t *testing.T) {
+	d, err := Parse("../../../terraform")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range d.builds() {
+		t.Error(fault)
+	}
+	for name, breach := range map[string]func(d *Deployment) error{
+		"the whole project": func(d *Deployment) error { return d.Root.Remove("google_project_iam_member.build", "condition") },
+		"every bucket": func(d *Deployment) error {
+			return d.Root.Set("google_project_iam_member.build", "condition.content.expression", `"true"`)
+		},
+		"another bucket": func(d *Deployment) error {
+			return d.Root.Set("google_storage_bucket_iam_member.build", "bucket", `"all"`)
+		},
+		"what anybody's functions are built from": func(d *Deployment) error {
+			return d.Root.SetLocal("own_sources", `"resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-7-us-west1\")"`)
+		},
+		"by one more grant": func(d *Deployment) error {
+			return d.Root.Set("google_project_iam_member.logs", "member", "google_service_account.build.member")
+		},
+	} {
+		d, err := Parse("../../../terraform")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := breach(d); err != nil {
+			t.Fatal(err)
+		}
+		if d.builds() == nil {
+			t.Errorf("it reads %s: no fault", name)
+		}
+	}
+}
