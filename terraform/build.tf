@@ -11,6 +11,14 @@ resource "google_storage_bucket" "archives" {
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
 
+  dynamic "encryption" {
+    for_each = var.kms_key[*]
+
+    content {
+      default_kms_key_name = encryption.value
+    }
+  }
+
   # Archives can be made again from the sources at any time, so nothing is lost with the bucket.
   force_destroy = true
   soft_delete_policy {
@@ -108,7 +116,8 @@ locals {
     for r in google_artifact_registry_repository.images : "projects/${r.project}/locations/${r.location}/repositories/${r.repository_id}"
   ]))
 
-  # Cloud Functions keeps the archive of a function under its name, notify too, so that nothing changes when it comes. The bucket itself is named for its listing, which a build may ask for.
+  # Cloud Functions keeps the archive of a function under its name; notify is among them, so that nothing changes when it comes. The bucket
+  # itself is named for its listing, which a build may ask for.
   sources_bucket = "projects/_/buckets/gcf-v2-sources-${local.project_number}-${var.region}"
   own_sources = join(" || ", concat(
     ["resource.name == \"${local.sources_bucket}\""],

@@ -12,9 +12,17 @@ resource "google_firestore_database" "ledger" {
   point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_ENABLED"
   delete_protection_state           = var.ledger_deletion_policy == "DELETE" ? "DELETE_PROTECTION_DISABLED" : "DELETE_PROTECTION_ENABLED"
 
-  # It stays where it is when the functions move: nothing moves a database.
+  dynamic "cmek_config" {
+    for_each = var.kms_key[*]
+
+    content {
+      kms_key_name = cmek_config.value
+    }
+  }
+
+  # It stays where it is when the functions move, and under the key that it was made with: nothing moves a database, or gives it another.
   lifecycle {
-    ignore_changes = [location_id]
+    ignore_changes = [location_id, cmek_config]
   }
 
   depends_on = [google_project_service.main]
@@ -68,8 +76,16 @@ resource "google_firestore_database" "secrets" {
   point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_DISABLED"
   delete_protection_state           = var.ledger_deletion_policy == "DELETE" ? "DELETE_PROTECTION_DISABLED" : "DELETE_PROTECTION_ENABLED"
 
+  dynamic "cmek_config" {
+    for_each = var.kms_key[*]
+
+    content {
+      kms_key_name = cmek_config.value
+    }
+  }
+
   lifecycle {
-    ignore_changes = [location_id]
+    ignore_changes = [location_id, cmek_config]
   }
 
   depends_on = [google_project_service.main]

@@ -166,6 +166,7 @@ module "function" {
   project_number = local.project_number
   region         = var.region
   labels         = merge(local.labels, { function = each.key })
+  kms_key        = var.kms_key
 
   entry_point           = each.value.entry_point
   archive               = "${local.archive_directory}/${each.key}.zip"

@@ -7,6 +7,8 @@ resource "google_pubsub_topic" "main" {
   name    = "${var.prefix}${each.value}"
   labels  = local.labels
 
+  kms_key_name = var.kms_key
+
   # What was acknowledged by mistake can be had again for a week. Ticks are good for nothing after minutes.
   message_retention_duration = each.value == local.ticks ? "600s" : "604800s"
 

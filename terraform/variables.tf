@@ -59,6 +59,22 @@ variable "docker_repository" {
   }
 }
 
+variable "kms_key" {
+  description = "The key of Cloud KMS that databases, topics and the bucket of archives are encrypted with, projects/P/locations/R/keyRings/K/cryptoKeys/N in the functions' region; Google's own if it is not given. A database keeps the key that it was made with. The agents of Firestore, Pub/Sub and Cloud Storage have to be allowed to use it before: see the README."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.kms_key == null || can(regex("^projects/[^/]+/locations/${var.region}/keyRings/[^/]+/cryptoKeys/[^/]+$", var.kms_key))
+    error_message = "kms_key is named in full and is in the functions' region, projects/P/locations/${var.region}/keyRings/K/cryptoKeys/N: a bucket there takes no other."
+  }
+
+  validation {
+    condition     = var.kms_key == null || coalesce(var.ledger_location, var.region) == var.region
+    error_message = "With kms_key the databases are in the functions' region: Firestore takes a key of its own location alone, and so does the bucket."
+  }
+}
+
 variable "labels" {
   description = "Labels for everything that can have some; app=pitstop is added."
   type        = map(string)

@@ -228,6 +228,35 @@ func TestEverySourceReachesItsReader(t *testing.T) {
 	}
 }
 
+// TestWhatIsKeptIsUnderTheKey: every database, topic and bucket takes the customer's key, and a database that is there keeps its own.
+func TestWhatIsKeptIsUnderTheKey(t *testing.T) {
+	const each = "var.kms_key[*]"
+	rules := map[string]map[string]string{
+		"google_firestore_database": {"cmek_config.for_each": each, "cmek_config.content.kms_key_name": "cmek_config.value", "lifecycle.ignore_changes": "[location_id, cmek_config]"},
+		"google_pubsub_topic":       {"kms_key_name": "var.kms_key"},
+		"google_storage_bucket":     {"encryption.for_each": each, "encryption.content.default_kms_key_name": "encryption.value"},
+	}
+	held := 0
+	for _, dir := range []string{"terraform", "terraform/modules/function"} {
+		m, err := parse(filepath.Join(root, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for address, b := range m.Resources {
+			kind, _, _ := strings.Cut(address, ".")
+			for path, want := range rules[kind] {
+				same(t, dir+": "+address+" "+path, want, m.Written(b, path))
+				held++
+			}
+		}
+	}
+	if held != 2*3+2*1+2 {
+		t.Errorf("%d attributes were held", held)
+	}
+	m := configuration(t)
+	same(t, "the key of dead letters", "var.kms_key", m.Written(m.Resources["module.function"], "kms_key"))
+}
+
 // TestFiltersKnowTheAccountsOfThisDeployment: Terraform puts into the one filter that asks whose a call is the same accounts that the
 // functions are told of.
 func TestFiltersKnowTheAccountsOfThisDeployment(t *testing.T) {

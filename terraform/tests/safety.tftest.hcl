@@ -554,6 +554,43 @@ run "legacy_nodes" {
   }
 }
 
+run "a_key_of_ones_own" {
+  command = plan
+
+  variables {
+    kms_key = "projects/keys/locations/us-central1/keyRings/pitstop/cryptoKeys/pitstop"
+  }
+
+  assert {
+    condition = (
+      alltrue([for topic in google_pubsub_topic.main : topic.kms_key_name == var.kms_key]) && one(google_storage_bucket.archives.encryption).default_kms_key_name == var.kms_key &&
+      alltrue([for db in [google_firestore_database.ledger, google_firestore_database.secrets] : one(db.cmek_config).kms_key_name == var.kms_key])
+    )
+    error_message = "Something that is kept is not under the key that was given."
+  }
+}
+
+run "a_key_of_another_region" {
+  command = plan
+
+  variables {
+    kms_key = "projects/keys/locations/europe-west4/keyRings/pitstop/cryptoKeys/pitstop"
+  }
+
+  expect_failures = [var.kms_key]
+}
+
+run "a_key_and_databases_elsewhere" {
+  command = plan
+
+  variables {
+    kms_key         = "projects/keys/locations/us-central1/keyRings/pitstop/cryptoKeys/pitstop"
+    ledger_location = "nam5"
+  }
+
+  expect_failures = [var.kms_key]
+}
+
 run "unknown_switch" {
   command = plan
 
