@@ -30,8 +30,9 @@ const (
 // MaxFilter is how long a filter may be, in characters, for a sink and for a query alike.
 const MaxFilter = 20_000
 
-// Sinks are the sinks of all sources that are read from Cloud Logging.
-func Sinks() []Sink {
+// Sinks are the sinks of all sources that are read from Cloud Logging. Ours are the accounts that a deployment's functions act as: only
+// the ends of their calls are sent. Nobody else's account is taken for one of them, whatever it is called.
+func Sinks(ours ...string) []Sink {
 	return []Sink{
 		{
 			Name: "tpu-events", Topic: TopicLogs, About: "system events of the TPU service, one for each TPU",
@@ -51,12 +52,10 @@ func Sinks() []Sink {
 		},
 		{
 			Name: "tpu-audit", Topic: TopicLogs, About: "who created, deleted, started and stopped TPUs; of Pitstop's own calls the ends alone",
-			Filter: all(
+			Filter: all(append([]string{
 				logIs(activityLog), is("resource.type", "audited_resource"), is("protoPayload.serviceName", "tpu.googleapis.com"),
-				`protoPayload.methodName=~"^google[.]cloud[.]tpu[.]v[0-9a-z]+[.]Tpu[.](`+strings.Join(slices.Sorted(maps.Keys(calls)), "|")+`)$"`,
-				`NOT (operation.first=true AND NOT operation.last=true AND protoPayload.authenticationInfo.principalEmail=~"`+ownAccounts+`")`,
-				notOurs,
-			),
+				`protoPayload.methodName=~"^google[.]cloud[.]tpu[.]v[0-9a-z]+[.]Tpu[.](` + strings.Join(slices.Sorted(maps.Keys(calls)), "|") + `)$"`,
+			}, append(begunByUs(ours), notOurs)...)...),
 		},
 		{
 			Name: "crew", Topic: TopicLogs, About: "reports of the crews beside the training",
@@ -155,8 +154,13 @@ func Whole(sinks []Sink) string {
 // notOurs leaves the functions' own lines out, whatever stands in them.
 var notOurs = "NOT " + is("resource.type", "cloud_run_revision", "cloud_run_job", "cloud_function")
 
-// ownAccounts are the accounts that Pitstop's functions act as, as its deployment calls them.
-const ownAccounts = `^pitstop-[a-z0-9-]+@[^@]+[.]iam[.]gserviceaccount[.]com$`
+// begunByUs leaves out what these accounts have only begun. There is no such part where nobody is known to be us.
+func begunByUs(ours []string) []string {
+	if len(ours) == 0 {
+		return nil
+	}
+	return []string{`NOT (operation.first=true AND NOT operation.last=true AND protoPayload.authenticationInfo.principalEmail=("` + strings.Join(ours, `" OR "`) + `"))`}
+}
 
 // onWorkers is a system event on a worker of the Cloud TPU API.
 var onWorkers = all(

@@ -11,6 +11,14 @@ resource "google_storage_bucket" "archives" {
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
 
+  dynamic "encryption" {
+    for_each = var.kms_key[*]
+
+    content {
+      default_kms_key_name = encryption.value
+    }
+  }
+
   # Archives can be made again from the sources at any time, so nothing is lost with the bucket.
   force_destroy = true
   soft_delete_policy {
@@ -29,13 +37,13 @@ resource "google_service_account" "build" {
   depends_on = [google_project_service.main]
 }
 
-# What a build needs of the project: its log, which Cloud Logging keeps nowhere below it, and the bucket that Cloud Functions
-# copies archives to. That one is there from the first function on, so its own policy cannot be written before, and a
-# condition names it.
+# What a build needs of the project: its log, which Cloud Logging keeps nowhere below it, and the archives of these very functions where
+# Cloud Functions copies them to. That bucket is there from the first function on, and every function of the project and region has its
+# sources in it. So its own policy cannot be written before, and a condition names what is ours.
 resource "google_project_iam_member" "build" {
   for_each = {
     "roles/logging.logWriter"    = null
-    "roles/storage.objectViewer" = "projects/_/buckets/gcf-v2-sources-${local.project_number}-${var.region}"
+    "roles/storage.objectViewer" = local.own_sources
   }
 
   project = var.project_id
@@ -47,7 +55,7 @@ resource "google_project_iam_member" "build" {
 
     content {
       title      = "what Cloud Functions builds in ${var.region}"
-      expression = "resource.name.startsWith(\"${condition.value}\")"
+      expression = condition.value
     }
   }
 }
@@ -107,6 +115,14 @@ locals {
   docker_repository = coalesce(var.docker_repository, one([
     for r in google_artifact_registry_repository.images : "projects/${r.project}/locations/${r.location}/repositories/${r.repository_id}"
   ]))
+
+  # Cloud Functions keeps the archive of a function under its name; notify is among them, so that nothing changes when it comes. The bucket
+  # itself is named for its listing, which a build may ask for.
+  sources_bucket = "projects/_/buckets/gcf-v2-sources-${local.project_number}-${var.region}"
+  own_sources = join(" || ", concat(
+    ["resource.name == \"${local.sources_bucket}\""],
+    [for name in keys(local.functions) : "resource.name.startsWith(\"${local.sources_bucket}/objects/${var.prefix}${name}/\")"],
+  ))
 
   # Asked of our own bucket, because nothing else tells it without a right that nobody here needs otherwise.
   project_number = google_storage_bucket.archives.project_number

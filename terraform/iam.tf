@@ -12,6 +12,9 @@ locals {
   watching     = { for name in keys(local.functions) : name => sort(distinct([for r in local.granted : r.permission if r.account == name && r.on == "watched projects"])) }
   changes_tpus = { for name in keys(local.functions) : name => anytrue([for r in local.granted : r.account == name && startswith(r.permission, "tpu.") && length(r.switches) > 0]) }
 
+  # What it may do in the second database.
+  keeping = { for name in keys(local.functions) : name => sort(distinct([for r in local.granted : r.permission if r.account == name && r.on == "the second database"])) if contains([for r in local.granted : r.account if r.on == "the second database"], name) }
+
   creators = toset([for r in local.granted : r.account if r.permission == "iam.serviceAccounts.actAs"])
 
   # Who looks into buckets with checkpoints, who of them writes there too, and who may know no more than where they are.
@@ -33,6 +36,11 @@ resource "google_project_iam_member" "tpu" {
     var.tpu_roles == "custom" ? google_project_iam_custom_role.tpu[each.key].id :
     local.changes_tpus[each.value.function] ? "roles/tpu.admin" : "roles/tpu.viewer"
   )
+
+  # From one sort of role to the other nobody is without both: a call that is refused then ends an incident.
+  lifecycle {
+    create_before_destroy = true
+  }
 }
 
 resource "google_project_iam_custom_role" "tpu" {
@@ -57,6 +65,31 @@ resource "google_project_iam_member" "ledger" {
     title      = "the database ${local.database}"
     expression = "resource.name == \"projects/${var.project_id}/databases/${local.database}\""
   }
+}
+
+# The second database: patrol writes what it cannot read, and recreate alone reads it. No predefined role writes without reading, so
+# these are custom ones.
+resource "google_project_iam_member" "secrets" {
+  for_each = local.keeping
+
+  project = var.project_id
+  role    = google_project_iam_custom_role.secrets[each.key].id
+  member  = module.function[each.key].member
+
+  condition {
+    title      = "the database ${local.secrets_database}"
+    expression = "resource.name == \"projects/${var.project_id}/databases/${local.secrets_database}\""
+  }
+}
+
+resource "google_project_iam_custom_role" "secrets" {
+  for_each = local.keeping
+
+  project     = var.project_id
+  role_id     = "${replace(var.prefix, "-", "_")}pitstop_${each.key}_secrets"
+  title       = "Pitstop: metadata values for ${each.key}"
+  description = "Exactly the permissions of the calls that the function ${each.key} makes on the second database."
+  permissions = each.value
 }
 
 # Verifying a checkpoint reads the directory; a lease, and a request to the crew, are written beside the checkpoints, and

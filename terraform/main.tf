@@ -21,7 +21,8 @@ locals {
     }
     decides    = { POLICY_URI = var.policy_uri, ALLOW = join(",", sort(var.allow)), LEGACY_NODE_ZONES = join(",", sort(var.legacy_node_zones)) }
     watches    = { WATCHED_PROJECTS = join(",", sort(local.watched)) }
-    recognizes = { OUR_PRINCIPALS = join(",", [for name in keys(local.functions) : local.principal[name] if length(local.watching[name]) > 0]) }
+    recognizes = { OUR_PRINCIPALS = join(",", local.our_principals) }
+    keeps      = { SECRETS_DATABASE = local.secrets_database }
     destroys   = { BRAKE_PER_PROJECT = tostring(var.brake_per_project), BRAKE_PER_ZONE = tostring(var.brake_per_zone) }
     tells = {
       SLACK_CHANNEL     = var.notify.slack_channel
@@ -68,7 +69,7 @@ locals {
       entry_point  = "HandlePatrol"
       topic        = "patrol-ticks"
       publishes_to = merge(local.requests, { NOTICE_TOPIC = "maintenance-notices" })
-      environment  = ["every", "decides", "watches", "recognizes"]
+      environment  = ["every", "decides", "watches", "recognizes", "keeps"]
       # One instance runs one tick, because it remembers what it saw. A tick follows operations for 50 seconds, and one
       # older than two minutes is not read any more: longer than three nothing sensible takes.
       concurrency     = 1
@@ -98,7 +99,7 @@ locals {
       entry_point   = "HandleRecreate"
       topic         = "recreate-requests"
       publishes_to  = local.requests
-      environment   = ["every", "decides", "destroys"]
+      environment   = ["every", "decides", "destroys", "keeps"]
       concurrency   = 5
       max_instances = 3
     }
@@ -117,12 +118,17 @@ locals {
   deployed = { for name, f in local.functions : name => f if name != "notify" || local.tells }
   topics   = toset([for f in local.deployed : f.topic])
 
-  database = "${var.prefix}pitstop"
-  watched  = length(var.watched_projects) > 0 ? var.watched_projects : toset([var.project_id])
-  labels   = merge(var.labels, { app = "pitstop" })
+  database         = "${var.prefix}pitstop"
+  secrets_database = "${var.prefix}pitstop-secrets"
+
+  watched = length(var.watched_projects) > 0 ? var.watched_projects : toset([var.project_id])
+  labels  = merge(var.labels, { app = "pitstop" })
 
   # Spelled out, because a function that recognizes them all cannot wait for all of them to be there.
   principal = { for name in keys(local.functions) : name => "pitstop-${var.prefix}${name}@${var.project_id}.iam.gserviceaccount.com" }
+
+  # Those that touch a TPU: what they do is no word of an owner.
+  our_principals = [for name in keys(local.functions) : local.principal[name] if length(local.watching[name]) > 0]
 
   archive_directory = coalesce(var.archive_directory, "${path.module}/../build")
 }
@@ -160,6 +166,7 @@ module "function" {
   project_number = local.project_number
   region         = var.region
   labels         = merge(local.labels, { function = each.key })
+  kms_key        = var.kms_key
 
   entry_point           = each.value.entry_point
   archive               = "${local.archive_directory}/${each.key}.zip"

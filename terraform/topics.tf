@@ -7,6 +7,8 @@ resource "google_pubsub_topic" "main" {
   name    = "${var.prefix}${each.value}"
   labels  = local.labels
 
+  kms_key_name = var.kms_key
+
   # What was acknowledged by mistake can be had again for a week. Ticks are good for nothing after minutes.
   message_retention_duration = each.value == local.ticks ? "600s" : "604800s"
 
@@ -44,7 +46,9 @@ resource "google_cloud_scheduler_job" "tick" {
     module.function,
     module.log_sink,
     google_firestore_database.ledger,
+    google_firestore_database.secrets,
     google_project_iam_member.ledger,
+    google_project_iam_member.secrets,
     google_project_iam_member.logs,
     google_project_iam_member.tpu,
   ]

@@ -59,6 +59,22 @@ variable "docker_repository" {
   }
 }
 
+variable "kms_key" {
+  description = "The key of Cloud KMS that databases, topics and the bucket of archives are encrypted with, projects/P/locations/R/keyRings/K/cryptoKeys/N in the functions' region; Google's own if it is not given. A database keeps the key that it was made with. The agents of Firestore, Pub/Sub and Cloud Storage have to be allowed to use it before: see the README."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.kms_key == null || can(regex("^projects/[^/]+/locations/${var.region}/keyRings/[^/]+/cryptoKeys/[^/]+$", var.kms_key))
+    error_message = "kms_key is named in full and is in the functions' region, projects/P/locations/${var.region}/keyRings/K/cryptoKeys/N: a bucket there takes no other."
+  }
+
+  validation {
+    condition     = var.kms_key == null || coalesce(var.ledger_location, var.region) == var.region
+    error_message = "With kms_key the databases are in the functions' region: Firestore takes a key of its own location alone, and so does the bucket."
+  }
+}
+
 variable "labels" {
   description = "Labels for everything that can have some; app=pitstop is added."
   type        = map(string)
@@ -71,7 +87,7 @@ variable "labels" {
 }
 
 variable "ledger_deletion_policy" {
-  description = "What terraform destroy does with the ledger: ABANDON leaves the database and its incidents, DELETE deletes both."
+  description = "What terraform destroy does with the ledger and the database of metadata values: ABANDON leaves both as they are, DELETE deletes them."
   type        = string
   default     = "ABANDON"
 
@@ -82,7 +98,7 @@ variable "ledger_deletion_policy" {
 }
 
 variable "ledger_location" {
-  description = "Where the ledger is kept, a location of Firestore such as nam5; the region of the functions if it is not given. It counts for the first apply alone: a database cannot be moved."
+  description = "Where both databases are kept, a location of Firestore such as nam5; the region of the functions if it is not given. It counts for the first apply alone: a database cannot be moved."
   type        = string
   default     = null
 
@@ -214,13 +230,13 @@ variable "shared_vpc_subnetworks" {
 }
 
 variable "tpu_roles" {
-  description = "How the accounts get their permissions in watched projects: predefined grants roles/tpu.viewer and roles/tpu.admin, and patrol two roles of Cloud Logging; custom makes roles that hold exactly what the table in the README lists."
+  description = "How the accounts get their permissions in watched projects: custom makes roles that hold exactly what the table in the README lists, which takes roles/iam.roleAdmin there; predefined grants roles/tpu.viewer and roles/tpu.admin, and patrol two roles of Cloud Logging."
   type        = string
-  default     = "predefined"
+  default     = "custom"
 
   validation {
     condition     = contains(["predefined", "custom"], var.tpu_roles)
-    error_message = "tpu_roles is predefined or custom."
+    error_message = "tpu_roles is custom or predefined."
   }
 }
 

@@ -21,13 +21,14 @@ import (
 func init() {
 	// Arrives: a tick a minute on the topic patrol-ticks. Publishes: notices on maintenance-notices, requests on the three
 	// request topics. One instance, one tick at a time, no redelivery: the next tick takes up what this one left.
-	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer and
-	// roles/logging.viewer and roles/logging.logWriter on the watched projects.
+	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the ledger, to write but not to read the second
+	// database, roles/tpu.viewer and roles/logging.viewer and roles/logging.logWriter on the watched projects.
 	trigger.Register("HandlePatrol", trigger.Function[config, time.Time]{Decode: decode, Build: build})
 }
 
 type config struct {
 	Ledger  ledger.Config
+	Secrets ledger.SecretsConfig
 	Publish publish.Config
 	Policy  policy.Config
 	TPU     tpu.Config
@@ -59,6 +60,7 @@ func build(ctx context.Context, cfg config) (func(context.Context, time.Time) er
 	topics[events.TypeMaintenanceNotified] = cfg.NoticeTopic
 	publisher := publish.New(topics)
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "patrol")
+	f.Secrets = cfg.Secrets.Open(cfg.Ledger.ProjectID)
 	log := cloudlog.New()
 	settings := &ledger.Settings{Policy: cfg.Policy, Watched: cfg.Watched()}
 	var watched []Deps

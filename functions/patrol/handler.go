@@ -90,10 +90,10 @@ type zone struct {
 
 // sight is what of a listed slice makes a difference.
 type sight struct {
-	state, spec, queued, says string
-	life                      events.Incarnation
-	notice                    events.Notice
-	hosts                     bool
+	state, spec, values, queued, says string
+	life                              events.Incarnation
+	notice                            events.Notice
+	hosts                             bool
 }
 
 func decode(ce cloudevents.Event) (time.Time, error) {
@@ -198,6 +198,7 @@ func (t *round) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.try("specifications of an earlier release", t.Fleet.MoveValues(ctx))
 	t.zones = map[string]*zone{}
 	for _, name := range names {
 		t.zone(name)
@@ -208,6 +209,7 @@ func (t *round) sweep(ctx context.Context) error {
 		}
 		if w, _, err := t.Fleet.Ledger.Workload(ctx, id); t.try("workload "+id, err) {
 			t.expect(w)
+			t.try("metadata values of "+id, t.Fleet.RenewValues(ctx, w))
 			if w.Hushed(t.Fleet.Now()) {
 				t.hushed = append(t.hushed, w)
 			}
@@ -306,7 +308,7 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 // see carries a listed slice to the ledger if anything about it is new, or if its workload is due.
 func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 	now := sight{
-		state: s.State, spec: s.SpecHash, queued: s.QueuedResource, life: s.Incarnation,
+		state: s.State, spec: s.SpecHash, values: s.ValuesSum, queued: s.QueuedResource, life: s.Incarnation,
 		says: s.Labels[events.LabelWorkload] + " " + s.Labels[events.LabelPolicy] + " " + s.Directory,
 	}
 	if s.Notice != nil {

@@ -817,3 +817,32 @@ func TestAMoveBetweenTwoTicksIsAdmittedInTheEnd(t *testing.T) {
 		t.Errorf("two hours later it is %s in %s, moved %v, admitted %v; open is %v", s.State, s.Zone, s.Moved, s.Admitted, w.Incident)
 	}
 }
+
+// TestPatrolKeepsTheValuesOfMetadata: it stores what an owner has changed at the next tick, keeps what waits, and moves what an earlier
+// release stored.
+func TestPatrolKeepsTheValuesOfMetadata(t *testing.T) {
+	b := training(t)
+	b.OldSpec("old", `{"node":{"metadata":{"startup-script":"export TOKEN=old"}}}`)
+	b.tick()
+	name := b.Workload(id).Slices[0].Spec
+	token := func(name string) string {
+		t.Helper()
+		values, err := b.Secrets.Of(t.Context(), name)
+		b.Must(err)
+		return values["startup-script"]
+	}
+	b.Want(token(name), "export TOKEN=secret")
+	b.Want(token("old"), "export TOKEN=old")
+	spec, err := b.Ledger.Spec(t.Context(), "old")
+	b.Must(err)
+	b.Want(strings.Contains(string(spec), "TOKEN"), false)
+
+	b.Must(b.API.SetMetadata(zone, slice, "startup-script", "export TOKEN=new", fleettest.Owner))
+	b.minutes(1)
+	b.Want(b.Workload(id).Slices[0].Spec, name)
+	b.Want(token(name), "export TOKEN=new")
+
+	b.Clock.Advance(24 * time.Hour)
+	b.minutes(1)
+	b.Want(b.Document(ledger.Values, name)["expires"], any(b.Clock.Now().Add(ledger.KeepValues)))
+}

@@ -18,13 +18,14 @@ import (
 
 func init() {
 	// Arrives: pitstop.recreate.requested.v1 on the topic recreate-requests. Publishes: requests, on the three request
-	// topics. Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, and where the switches ask
-	// for it roles/tpu.admin on the project and roles/storage.bucketViewer on the checkpoint buckets.
+	// topics. Grants: roles/pubsub.publisher on those, roles/datastore.user on the ledger, to write and to read the second
+	// database, and where the switches ask for it roles/tpu.admin on the project and roles/storage.bucketViewer on the checkpoint buckets.
 	trigger.Register("HandleRecreate", trigger.Function[config, events.Received]{Decode: decode, Build: build})
 }
 
 type config struct {
 	Ledger  ledger.Config
+	Secrets ledger.SecretsConfig
 	Publish publish.Config
 	Policy  policy.Config
 	TPU     tpu.Config
@@ -41,5 +42,6 @@ func build(ctx context.Context, cfg config) (func(context.Context, events.Receiv
 	}
 	publisher := publish.New(cfg.Publish.Topics())
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "recreate")
+	f.Secrets = cfg.Secrets.Open(cfg.Ledger.ProjectID)
 	return handler(Deps{Fleet: f, Provider: cloud, Buckets: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}).handle, nil
 }

@@ -372,6 +372,15 @@ func (h handler) spec(ctx context.Context, w incident.Workload, r events.Recreat
 		if spec, unfit, err = fleet.Order(ctx, h.Fleet.Ledger, w, s, place(r), p); unfit != nil || err != nil {
 			return nil, unfit, err
 		}
+		if tpu.IsApart(spec) {
+			values, err := h.Fleet.Secrets.Of(ctx, s.Spec)
+			if err != nil {
+				return nil, nil, err
+			}
+			if spec, err = tpu.Whole(spec, values); err != nil {
+				return nil, nil, err
+			}
+		}
 		names, specs = append(names, m.Slice), append(specs, spec)
 	}
 	if r.With == nil {

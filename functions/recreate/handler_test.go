@@ -602,6 +602,9 @@ func TestTheIntentAndTheSpecificationAreStoredBeforeAnythingIsDeleted(t *testing
 		if err != nil || !strings.Contains(string(spec), "startup-script") {
 			t.Errorf("specification %q, %v", spec, err)
 		}
+		if values, err := b.Secrets.Of(t.Context(), b.request.Spec); err != nil || values["startup-script"] != "export TOKEN=secret" {
+			t.Errorf("values %q, %v", values, err)
+		}
 		if task := b.task(); task.Begun.IsZero() || task.RequestID != ledger.RequestID(b.request.Request, zone) {
 			t.Errorf("task %+v, want the intent of this very call", task)
 		}
@@ -1196,11 +1199,37 @@ func TestNothingIsCreatedElsewhereWhenSomebodyElseHasCreatedItWhereItWas(t *test
 }
 
 func TestASpecificationThatCannotBeReadIsTriedAgain(t *testing.T) {
+	for _, collection := range []string{ledger.Specs, ledger.Values} {
+		b := toCreate(t)
+		b.Break(collection)
+		b.Want(b.deliver(), fleettest.Ignored)
+		b.Want(b.Calls(), []string{"GetNode" + at})
+		b.Want(b.task().Retry, b.Clock.Now().Add(time.Minute))
+	}
+}
+
+// TestNothingIsCreatedWithoutItsMetadata: values that are not kept are no empty ones.
+func TestNothingIsCreatedWithoutItsMetadata(t *testing.T) {
 	b := toCreate(t)
-	b.Break(ledger.Specs)
+	hash, _, _ := strings.Cut(b.request.Spec, "@")
+	b.Change(id, func(w *incident.Workload) { w.Slices[0].Spec = hash + "@another" })
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
-	b.Want(b.task().Retry, b.Clock.Now().Add(time.Minute))
+}
+
+// TestWhatAnEarlierReleaseOrderedIsCreatedWhole, before its values are moved and after that.
+func TestWhatAnEarlierReleaseOrderedIsCreatedWhole(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		b := toCreate(t)
+		b.OldSpec("old", `{"node":{"acceleratorType":"v5litepod-16","metadata":{"startup-script":"export TOKEN=old"},"runtimeVersion":"tpu-ubuntu2204-base"}}`)
+		b.Change(id, func(w *incident.Workload) { w.Slices[0].Spec = "old" })
+		if moved {
+			b.Must(b.Fleet.MoveValues(t.Context()))
+		}
+		b.Want(b.deliver(), fleettest.Handled)
+		b.Clock.Advance(5 * time.Minute)
+		b.Want(b.API.Metadata(zone, slice)["startup-script"], "export TOKEN=old")
+	}
 }
 
 func TestACreationIsHeldAndForbiddenToo(t *testing.T) {

@@ -112,7 +112,7 @@ func newGround(ctx context.Context, zones int, publisher ledger.Publisher) (*gro
 		return nil, err
 	}
 	log := slog.New(slog.DiscardHandler)
-	g.fleet = &fleet.Fleet{Ledger: g.ledger, Provider: g.cloud, Now: g.clock.Now, Log: log, Advancer: &ledger.Advancer{
+	g.fleet = &fleet.Fleet{Ledger: g.ledger, Secrets: ledger.NewSecrets(memory), Provider: g.cloud, Now: g.clock.Now, Log: log, Advancer: &ledger.Advancer{
 		Ledger: g.ledger, Policies: policy.NewSource("", nil, policy.Everything(), g.clock.Now), Publisher: publisher, Now: g.clock.Now,
 		Sleep: ledger.Sleep, Source: "//pitstop/functions/bench", Cause: trigger.MessageID, Log: log,
 	}}

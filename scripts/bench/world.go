@@ -47,7 +47,7 @@ func newWorld(ctx context.Context, open ledger.Opener, publisher ledger.Publishe
 	}
 	l := ledger.New(open)
 	log := slog.New(slog.DiscardHandler)
-	f := &fleet.Fleet{Ledger: l, Provider: cloud, Now: time.Now, Log: log, Advancer: &ledger.Advancer{
+	f := &fleet.Fleet{Ledger: l, Secrets: ledger.NewSecrets(open), Provider: cloud, Now: time.Now, Log: log, Advancer: &ledger.Advancer{
 		Ledger: l, Policies: policy.NewSource("", nil, policy.Everything(), time.Now), Publisher: publisher, Now: time.Now, Sleep: ledger.Sleep,
 		Source: "//pitstop/functions/logevent", Cause: trigger.MessageID, Log: log,
 		Saved: func(context.Context, ledger.Step) { saved() },

@@ -230,6 +230,60 @@ func TestEverySourceReachesItsReader(t *testing.T) {
 	}
 }
 
+// TestWhatIsKeptIsUnderTheKey: every database, topic and bucket takes the customer's key, and a database that is there keeps its own.
+func TestWhatIsKeptIsUnderTheKey(t *testing.T) {
+	const each = "var.kms_key[*]"
+	rules := map[string]map[string]string{
+		"google_firestore_database": {"cmek_config.for_each": each, "cmek_config.content.kms_key_name": "cmek_config.value", "lifecycle.ignore_changes": "[location_id, cmek_config]"},
+		"google_pubsub_topic":       {"kms_key_name": "var.kms_key"},
+		"google_storage_bucket":     {"encryption.for_each": each, "encryption.content.default_kms_key_name": "encryption.value"},
+	}
+	held := 0
+	for _, dir := range []string{"terraform", "terraform/modules/function"} {
+		m, err := parse(filepath.Join(root, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for address, b := range m.Resources {
+			kind, _, _ := strings.Cut(address, ".")
+			for path, want := range rules[kind] {
+				same(t, dir+": "+address+" "+path, want, m.Written(b, path))
+				held++
+			}
+		}
+	}
+	if held != 2*3+2*1+2 {
+		t.Errorf("%d attributes were held", held)
+	}
+	m := configuration(t)
+	same(t, "the key of dead letters", "var.kms_key", m.Written(m.Resources["module.function"], "kms_key"))
+}
+
+// TestFiltersKnowTheAccountsOfThisDeployment: Terraform puts into the one filter that asks whose a call is the same accounts that the
+// functions are told of.
+func TestFiltersKnowTheAccountsOfThisDeployment(t *testing.T) {
+	for _, f := range filters {
+		want := 0
+		if f.source == "tpu-audit" {
+			want = 1
+		}
+		if got := strings.Count(f.text, "${our_principals}"); got != want || strings.Count(f.text, "${")+strings.Count(f.text, "%{") != want {
+			t.Errorf("%s has %d places for our accounts, want %d, and no other: %s", f.source, got, want, f.text)
+		}
+	}
+	m := configuration(t)
+	for local, want := range map[string]string{"sources": `{ our_principals = join("\" OR \"", local.our_principals) }`, "environment": `{ OUR_PRINCIPALS = join(",", local.our_principals) }`} {
+		r := m.Locals[local].Range()
+		data, err := os.ReadFile(r.Filename)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(r.SliceBytes(data)), want) {
+			t.Errorf("local.%s has no %s", local, want)
+		}
+	}
+}
+
 func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 	m := configuration(t)
 	v, err := m.Local("switches")
@@ -262,6 +316,11 @@ func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 			collections = append(collections, c.AsString())
 		}
 		same(t, "collections with a field "+name, want, collections)
+	}
+	for _, name := range []string{"values", "values_expire"} {
+		b := m.Resources["google_firestore_field."+name]
+		same(t, "the collection of "+name, `"`+ledger.Values+`"`, m.Written(b, "collection"))
+		same(t, "its database", "google_firestore_database.secrets.name", m.Written(b, "database"))
 	}
 }
 

@@ -17,7 +17,7 @@ type permission struct {
 	Accounts []string
 	// On is the smallest thing that it can be granted on.
 	On string
-	// Role is the predefined role that carries it.
+	// Role is the predefined role that carries it, or custom where none does without carrying too much.
 	Role string
 	// Switches are those of which one has to be allowed; none means that it is granted always.
 	Switches []string
@@ -52,6 +52,11 @@ var (
 	replacing = []string{"recreate", "recreate_non_spot"}
 	// acting lead to a look at checkpoints, or to a lease; start_stopped does to neither.
 	acting = []string{"request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot"}
+)
+
+const (
+	onSecrets = "the second database"
+	custom    = "custom"
 )
 
 // permissions is the one list of what is granted. The README's table, the custom roles and the grants that depend on
@@ -155,6 +160,18 @@ var permissions = []permission{
 	{
 		Name: "datastore.entities.update", Accounts: every, On: "the ledger", Role: "roles/datastore.user",
 		Calls: []string{"firestore documents.commit"}, Why: "the same", Source: sourceFirestore,
+	},
+	{
+		Name: "datastore.entities.create", Accounts: []string{"patrol", "recreate"}, On: onSecrets, Role: custom,
+		Calls: []string{"firestore secrets documents.commit"}, Why: "to keep the values of metadata, which may be secrets", Source: sourceFirestore,
+	},
+	{
+		Name: "datastore.entities.update", Accounts: []string{"patrol", "recreate"}, On: onSecrets, Role: custom,
+		Calls: []string{"firestore secrets documents.commit"}, Why: "to keep them for as long as they may be needed", Source: sourceFirestore,
+	},
+	{
+		Name: "datastore.entities.get", Accounts: []string{"recreate"}, On: onSecrets, Role: custom,
+		Calls: []string{"firestore secrets documents.batchGet"}, Why: "to create a TPU with its metadata; nobody else reads there", Source: sourceFirestore,
 	},
 	{
 		Name: "pubsub.topics.publish", Accounts: deciding, On: "the topics in its environment", Role: "roles/pubsub.publisher",
@@ -274,6 +291,9 @@ func permissionTable() (string, error) {
 			when = "`" + strings.ReplaceAll(when, ", ", "`, `") + "`"
 		}
 		fmt.Fprintf(&b, "| %s | [`%s`](%s) | %s | %s | %s |\n", who, p.Name, p.Source, p.On, when, p.Why)
+		if p.Role == custom {
+			continue // it carries nothing beyond
+		}
 		if holders[p.Role] == nil {
 			order = append(order, p.Role)
 		}

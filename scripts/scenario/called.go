@@ -91,7 +91,11 @@ func (w *world) overStore(open ledger.Opener) ledger.Opener {
 		case c.Write:
 			method = "documents.commit"
 		}
-		w.called(ctx, Call{Service: "firestore", Method: method})
+		service := "firestore"
+		if c.Collection == ledger.Values {
+			service = "firestore secrets"
+		}
+		w.called(ctx, Call{Service: service, Method: method})
 		return nil
 	}}
 	return tap.On(open)

@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,7 +62,7 @@ func Run(ctx context.Context, name string, s Scenario, records []Record, opts Op
 			return nil, fmt.Errorf("scenario: %w", err)
 		}
 	}
-	if err := w.ledger.Close(); err != nil {
+	if err := errors.Join(w.ledger.Close(), w.secrets.Close()); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
 	return w.story, nil

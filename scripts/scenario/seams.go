@@ -17,6 +17,8 @@ type Seams struct {
 	Decide ledger.Decision
 	// Handler stands before a function: it changes the push request that the function is handed, or its answer.
 	Handler func(function string, next http.Handler) http.Handler
+	// API stands between the functions and the simulated Cloud TPU API.
+	API func(next http.RoundTripper) http.RoundTripper
 	// Provider, Store, Audit, Policies and Ledger stand between a function and what it calls and reads.
 	Provider func(function string, next tpu.Provider) tpu.Provider
 	Store    func(next Buckets) Buckets
@@ -45,6 +47,13 @@ func (s Seams) handler(function string, next http.Handler) http.Handler {
 		return next
 	}
 	return s.Handler(function, next)
+}
+
+func (s Seams) api(next http.RoundTripper) http.RoundTripper {
+	if s.API == nil {
+		return next
+	}
+	return s.API(next)
 }
 
 func (s Seams) provider(function string, next tpu.Provider) tpu.Provider {

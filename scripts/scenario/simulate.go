@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -198,7 +199,7 @@ func (w *world) simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	if w.tracker != nil {
 		w.story.Trail = w.tracker.trail(sim.Days, r.Violations)
 	}
-	if err := w.ledger.Close(); err != nil {
+	if err := errors.Join(w.ledger.Close(), w.secrets.Close()); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -133,6 +133,7 @@ type world struct {
 	// audited is the project's audit log: what is delivered on the topic stands there, and what was lost on its way too.
 	audited *cloudlogtest.Log
 	ledger  *ledger.Ledger
+	secrets *ledger.Secrets
 	log     *slog.Logger
 	// make builds an instance of the function behind an entry point; idle are those that handle nothing at the moment.
 	make map[string]func() http.Handler
@@ -381,7 +382,7 @@ func (w *world) guest(zone, name string, worker int) (string, bool) {
 // deploy builds the functions over the simulated cloud and subscribes them.
 func (w *world) deploy(ctx context.Context) error {
 	w.api.OnGuests(w.guest)
-	provider := w.overHTTP("tpu", w.chaos.provider(w.api, w.api.Transport(), w.checks.read, w.checks.refusedCall))
+	provider := w.opts.Seams.api(w.overHTTP("tpu", w.chaos.provider(w.api, w.api.Transport(), w.checks.read, w.checks.refusedCall)))
 	var versions tpu.Config
 	if slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Legacy }) {
 		versions.LegacyZones = w.zones()
@@ -410,6 +411,7 @@ func (w *world) deploy(ctx context.Context) error {
 	if w.opts.Called != nil || w.chaos != nil {
 		functionsLedger = ledger.New(open)
 	}
+	w.secrets = ledger.NewSecrets(open) // a collection of its own, in the place of a database of its own
 	publisher := eventPublisher{
 		broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, chaos: w.chaos, simulated: w.opts.simulation != nil, called: w.called,
 	}
@@ -422,6 +424,9 @@ func (w *world) deploy(ctx context.Context) error {
 			Saved: func(_ context.Context, s ledger.Step) { w.saved(name, s) },
 		}}
 		f.Advancer.Fits = f.Fits
+		if name == "patrol" || name == "recreate" {
+			f.Secrets = w.secrets
+		}
 		return f
 	}
 	us := []string{ours(w.Project)}

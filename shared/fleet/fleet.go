@@ -36,8 +36,11 @@ type Fleet struct {
 	Ledger   *ledger.Ledger
 	Advancer *ledger.Advancer
 	Provider Reader
-	Now      func() time.Time
-	Log      *slog.Logger
+	// Secrets keeps the values of metadata. Without it a reading teaches everything of a slice but how to create it again: nothing may name
+	// a specification whose values nobody has stored.
+	Secrets *ledger.Secrets
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // New returns the fleet of a deployed function, on the real clock, with the loop that stores what is decided.
@@ -229,6 +232,9 @@ func (f *Fleet) holder(ctx context.Context, w incident.Workload, r tpu.Ref, kind
 
 // Feed stores what a reading brings along and gives it to the workload.
 func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
+	if f.Secrets == nil {
+		s.Spec, s.SpecHash = nil, ""
+	}
 	if err := f.keep(ctx, w, s); err != nil {
 		return w, err
 	}
@@ -248,10 +254,8 @@ func (f *Fleet) keep(ctx context.Context, w incident.Workload, s tpu.Slice) erro
 	if known != nil && known.Former(s.Incarnation) {
 		return nil // it is not the slice, or not any more
 	}
-	if len(s.Spec) > 0 && (known == nil || known.Spec != s.SpecHash) {
-		if err := f.Ledger.SaveSpec(ctx, s.SpecHash, s.Spec); err != nil {
-			return err
-		}
+	if err := f.keepSpec(ctx, w, s); err != nil {
+		return err
 	}
 	if known != nil && known.Incarnation.Same(s.Incarnation) && known.QueuedResource == s.QueuedResource {
 		return nil
@@ -264,6 +268,71 @@ func (f *Fleet) keep(ctx context.Context, w incident.Workload, s tpu.Slice) erro
 		return nil
 	}
 	return f.Ledger.Map(ctx, s.Project, s.Zone, ledger.QueuedResource, s.QueuedResource, subject)
+}
+
+// keepSpec saves how a slice was ordered: the values of its metadata first, so that nothing names values that are not there.
+func (f *Fleet) keepSpec(ctx context.Context, w incident.Workload, s tpu.Slice) error {
+	if len(s.Spec) == 0 {
+		return nil
+	}
+	known := w.Slice(s.Name)
+	named := known != nil && known.Spec == s.SpecHash
+	if s.Values != nil {
+		switch err := f.Secrets.Keep(ctx, s.SpecHash, s.Values, s.ValuesSum, f.Now()); {
+		case err != nil && !named:
+			return err
+		case err != nil: // they are there, as they were a day ago at most, or as they were before their owner changed them
+			f.Log.WarnContext(ctx, "metadata values not kept", "workload", w.ID, "slice", s.Name, "error", err.Error())
+		}
+	}
+	if named {
+		return nil
+	}
+	return f.Ledger.SaveSpec(ctx, s.SpecHash, s.Spec)
+}
+
+// RenewValues keeps the values that a workload's slices would be created with. Those of a slice that its owner has deleted may be
+// forgotten.
+func (f *Fleet) RenewValues(ctx context.Context, w incident.Workload) error {
+	var faults []error
+	for _, s := range w.Slices {
+		if s.IsReleased() && s.Condition == incident.Gone {
+			continue
+		}
+		for _, name := range []string{s.Spec, s.Own.Spec} {
+			if name != "" {
+				faults = append(faults, f.Secrets.Renew(ctx, name, f.Now()))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// MoveValues takes the values of metadata out of the specifications that earlier releases stored in the ledger, into the second database.
+// What it has done it finds no more, and what it could not do it finds again.
+func (f *Fleet) MoveValues(ctx context.Context) error {
+	old, err := f.Ledger.OldSpecs(ctx)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, o := range old {
+		faults = append(faults, f.moveValues(ctx, o))
+	}
+	return errors.Join(faults...)
+}
+
+func (f *Fleet) moveValues(ctx context.Context, old ledger.OldSpec) error {
+	spec, values, err := tpu.Apart(old.Spec)
+	if err != nil {
+		return fmt.Errorf("%s: %w", old.Name, err)
+	}
+	if values != nil {
+		if err := f.Secrets.Keep(ctx, old.Name, values, "moved", f.Now()); err != nil {
+			return err
+		}
+	}
+	return f.Ledger.RewriteSpec(ctx, old, spec)
 }
 
 // Observe takes a reading of any slice: it finds the workload that the slice belongs to, or introduces it.

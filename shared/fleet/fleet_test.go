@@ -78,15 +78,18 @@ func TestASliceIsIntroducedWithEverythingThatIsNeededToMakeItAgain(t *testing.T)
 	b.Want(b.Workload(w.ID), w)
 	stored, err := b.Ledger.Spec(t.Context(), spec)
 	b.Must(err)
-	b.Want(strings.Contains(string(stored), "export TOKEN=secret"), true)
+	b.Want(strings.Contains(string(stored), "TOKEN"), false)
+	values, err := b.Secrets.Of(t.Context(), spec)
+	b.Must(err)
+	b.Want(values, map[string]string{events.MetadataCheckpointDir: fleettest.Directory, "startup-script": "export TOKEN=secret"})
 	b.Want(b.subject(ledger.Node, "llama"), ledger.Subject{Workload: w.ID, Slice: "llama", Incarnation: life})
 }
 
 func TestWithoutItsSpecificationStoredNothingIsDecidedOnASlice(t *testing.T) {
-	for _, collection := range []string{ledger.Specs, ledger.Subjects, ledger.Workloads} {
+	for _, collection := range []string{ledger.Specs, ledger.Values, ledger.Subjects, ledger.Workloads} {
 		t.Run(collection, func(t *testing.T) {
 			b := newBench(t)
-			b.node(tputest.NodeConfig{})
+			b.node(tputest.NodeConfig{Metadata: map[string]string{"k": "v"}})
 			s, err := b.Cloud.Read(t.Context(), tpu.Ref{Project: project, Zone: zone, Name: "llama"})
 			b.Must(err)
 			b.Break(collection)
@@ -96,6 +99,76 @@ func TestWithoutItsSpecificationStoredNothingIsDecidedOnASlice(t *testing.T) {
 			b.Mend()
 			b.Want(b.Workloads(), []string(nil))
 		})
+	}
+}
+
+// TestWhoKeepsNoValuesNamesNone: a function without the second database teaches everything else of a slice.
+func TestWhoKeepsNoValuesNamesNone(t *testing.T) {
+	b := newBench(t)
+	b.Fleet.Secrets = nil
+	w := b.Slice(tputest.NodeConfig{Spot: true})
+	b.Want([]any{w.Slices[0].Spec, w.Slices[0].Condition, w.Slices[0].Spot}, []any{"", incident.Ready, true})
+	b.Fleet.Secrets = b.Secrets
+	w = b.Look(zone, "llama")
+	if _, err := b.Secrets.Of(t.Context(), w.Slices[0].Spec); err != nil {
+		t.Errorf("once one that keeps them has looked: %v", err)
+	}
+	b.Fleet.Secrets = nil
+	b.Want(b.Look(zone, "llama").Slices[0].Spec, w.Slices[0].Spec)
+}
+
+// TestValuesAreNotForgottenWhileTheyMayBeNeeded: they are kept from the last day on which a workload named them.
+func TestValuesAreNotForgottenWhileTheyMayBeNeeded(t *testing.T) {
+	b := newBench(t)
+	w := b.Slice(tputest.NodeConfig{Spot: true})
+	kept := func() time.Time {
+		at, _ := b.Document(ledger.Values, w.Slices[0].Spec)["expires"].(time.Time)
+		return at
+	}
+	b.Want(kept(), b.Clock.Now().Add(ledger.KeepValues))
+	b.Must(b.API.Vanish(zone, "llama"))
+	w = b.Look(zone, "llama")
+	b.Want(w.Slices[0].Condition, incident.Gone)
+	for range 40 { // it waits
+		b.Clock.Advance(24 * time.Hour)
+		b.Must(b.Fleet.RenewValues(t.Context(), w))
+	}
+	last := b.Clock.Now().Add(ledger.KeepValues)
+	b.Want(kept(), last)
+	w.Slices[0].Released = b.Clock.Now() // its owner has deleted it
+	b.Clock.Advance(24 * time.Hour)
+	b.Must(b.Fleet.RenewValues(t.Context(), w))
+	b.Want(kept(), last)
+}
+
+// TestValuesThatAnEarlierReleaseStoredAreMovedOnce, whatever keeps some of them from it at first.
+func TestValuesThatAnEarlierReleaseStoredAreMovedOnce(t *testing.T) {
+	const order = `{"node":{"acceleratorType":"v5litepod-16","metadata":{"startup-script":"export TOKEN=secret"}},"queued_resource":{"spot":{}}}`
+	b := newBench(t)
+	for name, spec := range map[string]string{"waits": order, "bare": `{"node":{"acceleratorType":"v6e-8"}}`, "legacy": `{"legacy_node":{"acceleratorType":"v3-8"}}`, "torn": "{"} {
+		b.OldSpec(name, spec)
+	}
+	b.Break(ledger.Values)
+	if err := b.Fleet.MoveValues(t.Context()); err == nil {
+		t.Error("no error while the second database is away")
+	}
+	if spec, err := b.Ledger.Spec(t.Context(), "waits"); string(spec) != order {
+		t.Errorf("values that were stored nowhere else were taken out: %s, %v", spec, err)
+	}
+	b.Mend()
+	for range 2 {
+		if err := b.Fleet.MoveValues(t.Context()); err == nil || !strings.Contains(err.Error(), "torn") || strings.Contains(err.Error(), "waits") {
+			t.Errorf("%v, want what it says of the torn one alone", err)
+		}
+		spec, err := b.Ledger.Spec(t.Context(), "waits")
+		b.Must(err)
+		b.Want(strings.Contains(string(spec), "TOKEN"), false)
+		values, err := b.Secrets.Of(t.Context(), "waits")
+		b.Must(err)
+		whole, err := tpu.Whole(spec, values)
+		b.Must(err)
+		b.Want(string(whole), order)
+		b.Want(b.Document(ledger.Specs, "waits")["schema"], any(int64(2))) // an earlier release reads it no more
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package ledger keeps what Pitstop knows between two events: one document per workload, and beside them the subjects
 // that log entries speak of, entries that nobody could be found for yet, the brake, the pause, specifications and the
 // archive of closed incidents. Everything is read by key and written by compare-and-swap, never blindly; one query
-// finds the workloads at which something is due.
+// finds the workloads at which something is due. What may be secret is in a second database; see Secrets.
 //
 // A document is a few columns and a JSON body. The columns are what the store itself has to know: the key, the schema,
 // the time from which it is due (absent when nothing is), and when it may be forgotten.
@@ -265,7 +265,7 @@ func (l *Ledger) Save(ctx context.Context, w incident.Workload, rev Revision) (R
 // Due reads the workloads at which something is due by now, in the order of their IDs. What cannot be read of them is
 // told of beside the others.
 func (l *Ledger) Due(ctx context.Context, now time.Time) (due []incident.Workload, err error) {
-	found, err := l.query(ctx, func(c *docstore.Collection) *docstore.Query { return c.Query().Where(colDue, "<=", now.UTC()) })
+	found, err := l.query(ctx, Workloads, func(c *docstore.Collection) *docstore.Query { return c.Query().Where(colDue, "<=", now.UTC()) })
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +288,7 @@ func (l *Ledger) workloads(found []record) (all []incident.Workload, err error) 
 // Workloads reads every workload in one listing, in the order of their IDs. What cannot be read of them is told of beside the
 // others.
 func (l *Ledger) Workloads(ctx context.Context) (all []incident.Workload, err error) {
-	found, err := l.query(ctx, (*docstore.Collection).Query)
+	found, err := l.query(ctx, Workloads, (*docstore.Collection).Query)
 	if err != nil {
 		return nil, err
 	}
@@ -297,18 +297,18 @@ func (l *Ledger) Workloads(ctx context.Context) (all []incident.Workload, err er
 
 // All returns the IDs of every workload.
 func (l *Ledger) All(ctx context.Context) (ids []string, err error) {
-	found, err := l.query(ctx, (*docstore.Collection).Query, colID)
+	found, err := l.query(ctx, Workloads, (*docstore.Collection).Query, colID)
 	for _, r := range found {
 		ids = append(ids, r.ID)
 	}
 	return ids, err
 }
 
-// query reads workloads, or these fields of them, in the order of their IDs: every store has an order of its own.
-func (l *Ledger) query(ctx context.Context, which func(*docstore.Collection) *docstore.Query, fields ...docstore.FieldPath) ([]record, error) {
-	c, err := l.conns.get(ctx, l.open, Workloads)
+// query reads documents, or these fields of them, in the order of their IDs: every store has an order of its own.
+func (l *Ledger) query(ctx context.Context, collection string, which func(*docstore.Collection) *docstore.Query, fields ...docstore.FieldPath) ([]record, error) {
+	c, err := l.conns.get(ctx, l.open, collection)
 	if err != nil {
-		return nil, fmt.Errorf("ledger: open %s: %w", Workloads, err)
+		return nil, fmt.Errorf("ledger: open %s: %w", collection, err)
 	}
 	it := which(c).Get(ctx, fields...)
 	defer it.Stop()
@@ -326,32 +326,65 @@ func (l *Ledger) query(ctx context.Context, which func(*docstore.Collection) *do
 			slices.SortFunc(found, func(a, b record) int { return strings.Compare(a.ID, b.ID) })
 			return found, nil
 		default:
-			return nil, fmt.Errorf("ledger: query %s: %w", Workloads, err)
+			return nil, fmt.Errorf("ledger: query %s: %w", collection, err)
 		}
 	}
 }
 
-const specSchema = 1
+// specSchema is that of a specification without the values of its metadata. Earlier releases stored them with it, as schema 1.
+const specSchema = 2
 
-// SaveSpec stores a specification under its hash. It is written once: the same content has the same hash.
-func (l *Ledger) SaveSpec(ctx context.Context, hash string, spec []byte) error {
-	_, err := l.put(ctx, Specs, record{ID: hash, Schema: specSchema, Body: string(spec)})
+// specKey is the key of a specification: its name goes on with that of the values of its metadata; see Secrets.
+func specKey(name string) string {
+	key, _, _ := strings.Cut(name, "@")
+	return key
+}
+
+// SaveSpec stores a specification under its name. It is written once: the same content has the same name.
+func (l *Ledger) SaveSpec(ctx context.Context, name string, spec []byte) error {
+	_, err := l.put(ctx, Specs, record{ID: specKey(name), Schema: specSchema, Body: string(spec)})
 	if errors.Is(err, ErrConflict) {
-		_, err = l.Spec(ctx, hash) // it is there, or Firestore gave way and nothing was written
+		_, err = l.Spec(ctx, name) // it is there, or Firestore gave way and nothing was written
 	}
 	return err
 }
 
-// Spec reads a specification by its hash, or ErrNotFound.
-func (l *Ledger) Spec(ctx context.Context, hash string) ([]byte, error) {
-	r, err := l.get(ctx, Specs, hash)
+// Spec reads a specification by its name, or ErrNotFound.
+func (l *Ledger) Spec(ctx context.Context, name string) ([]byte, error) {
+	r, err := l.get(ctx, Specs, specKey(name))
 	if err == nil {
-		err = readable(Specs, hash, specSchema, r)
+		err = readable(Specs, name, specSchema, r)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return []byte(r.Body), nil
+}
+
+// OldSpec is a specification that an earlier release stored with the values of its metadata.
+type OldSpec struct {
+	Name string
+	Spec []byte
+
+	read Revision
+}
+
+// OldSpecs reads the specifications that earlier releases stored, in the order of their names.
+func (l *Ledger) OldSpecs(ctx context.Context) (old []OldSpec, err error) {
+	found, err := l.query(ctx, Specs, func(c *docstore.Collection) *docstore.Query { return c.Query().Where(colSchema, "<", specSchema) })
+	for _, r := range found {
+		old = append(old, OldSpec{Name: r.ID, Spec: []byte(r.Body), read: r.Revision})
+	}
+	return old, err
+}
+
+// RewriteSpec writes in the place of an old specification the one without values. A release that does not know of these reads it no more.
+func (l *Ledger) RewriteSpec(ctx context.Context, old OldSpec, spec []byte) error {
+	_, err := l.put(ctx, Specs, record{ID: old.Name, Schema: specSchema, Body: string(spec), Revision: old.read})
+	if errors.Is(err, ErrConflict) {
+		return nil // somebody else has done it
+	}
+	return err
 }
 
 // KeepArchive is how long a closed incident stays in the archive: as long as Cloud Logging keeps the entries behind it.

@@ -298,7 +298,7 @@ func newerRelease(t *testing.T, s *suite) {
 		ledger.Specs:     "abc",
 		ledger.Archive:   "demo/llama-8b/i-1",
 	} {
-		s.create(t, collection, id, 2, body)
+		s.create(t, collection, id, 3, body)
 	}
 	ctx := t.Context()
 	writes := s.tap.Writes()
@@ -943,6 +943,29 @@ func specs(t *testing.T, s *suite) {
 	}
 	if err := s.SaveSpec(ctx, "contended", spec); err != nil {
 		t.Errorf("written again: %v", err)
+	}
+	if got, err := s.Spec(ctx, "abc@life"); !bytes.Equal(got, spec) || err != nil {
+		t.Errorf("with the name of its values: %q, %v", got, err)
+	}
+	// What an earlier release stored is read, found, and written anew once.
+	s.create(t, ledger.Specs, "demo/old", 1, "secret")
+	if got, err := s.Spec(ctx, "demo/old"); string(got) != "secret" || err != nil {
+		t.Errorf("of an earlier release: %q, %v", got, err)
+	}
+	old, err := s.OldSpecs(ctx)
+	if err != nil || len(old) != 1 || old[0].Name != "demo/old" || string(old[0].Spec) != "secret" {
+		t.Fatalf("those of earlier releases: %+v, %v", old, err)
+	}
+	for range 2 { // the second is that of somebody who was slower
+		if err := s.RewriteSpec(ctx, old[0], []byte("none")); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, err := s.Spec(ctx, "demo/old"); string(got) != "none" || err != nil {
+		t.Errorf("written anew: %q, %v", got, err)
+	}
+	if old, err := s.OldSpecs(ctx); err != nil || old != nil {
+		t.Errorf("there are still %+v, %v", old, err)
 	}
 	if err := s.SaveSpec(ctx, "large", make([]byte, ledger.MaxBody+1)); !fault.IsPermanent(err) {
 		t.Errorf("a specification that is too large: %v, want a permanent fault", err)

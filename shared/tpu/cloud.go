@@ -49,20 +49,28 @@ func New(ctx context.Context, opts ...option.ClientOption) (*Cloud, error) {
 
 // call makes one call and classifies its failure.
 func call[T any](ctx context.Context, what string, o occasion, f func(context.Context) (T, error)) (T, error) {
+	return callWith(ctx, what, o, hidden{}, f)
+}
+
+// callWith is call with values that an error may repeat and nobody is to see.
+func callWith[T any](ctx context.Context, what string, o occasion, h hidden, f func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	v, err := f(ctx)
 	if err != nil {
 		failure := callFailure(err, o)
+		if masked := h.of(failure, said(err)); masked != failure {
+			failure, err = masked, nil // which says the rest
+		}
 		return v, &Error{Call: what, Class: failure.Class, Message: failure.Message, cause: err}
 	}
 	return v, nil
 }
 
 // started returns the name of an operation. One that has failed already is the failure of its call.
-func started(what string, o occasion, op *api.Operation) (string, error) {
+func started(what string, o occasion, h hidden, op *api.Operation) (string, error) {
 	if op.Done && op.Error != nil {
-		failure := statusFailure(op.Error, o)
+		failure := h.of(statusFailure(op.Error, o), op.Error.Message)
 		return op.Name, &Error{Call: what, Class: failure.Class, Message: failure.Message}
 	}
 	return op.Name, nil
@@ -375,7 +383,12 @@ func (c *Cloud) Create(
 			q.Spot = &api.Spot{}
 		}
 	}
-	op, err := call(ctx, what, o, func(ctx context.Context) (*api.Operation, error) {
+	var nodes []*api.Node
+	for _, order := range orders {
+		nodes = append(nodes, order.Node)
+	}
+	h := hide(r, nodes...)
+	op, err := callWith(ctx, what, o, h, func(ctx context.Context) (*api.Operation, error) {
 		if r.QueuedResource == "" {
 			return c.nodes.Create(r.parent(), n).NodeId(r.Name).RequestId(requestID).Context(ctx).Do()
 		}
@@ -385,7 +398,7 @@ func (c *Cloud) Create(
 	if err != nil {
 		return "", err
 	}
-	return started(what, o, op)
+	return started(what, o, h, op)
 }
 
 // Delete implements Provider. A queued resource goes with everything that it holds.
@@ -394,7 +407,8 @@ func (c *Cloud) Delete(ctx context.Context, r Ref, requestID string) (operation 
 	if err := r.check(what); err != nil {
 		return "", err
 	}
-	op, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Operation, error) {
+	h := c.specs.about(r)
+	op, err := callWith(ctx, what, otherCall, h, func(ctx context.Context) (*api.Operation, error) {
 		if r.QueuedResource == "" {
 			return c.nodes.Delete(r.String()).RequestId(requestID).Context(ctx).Do()
 		}
@@ -403,7 +417,7 @@ func (c *Cloud) Delete(ctx context.Context, r Ref, requestID string) (operation 
 	if err != nil {
 		return "", err
 	}
-	return started(what, otherCall, op)
+	return started(what, otherCall, h, op)
 }
 
 // Maintain implements Provider.
@@ -426,7 +440,8 @@ func (c *Cloud) Maintain(ctx context.Context, held []Ref) (operation string, err
 	if len(held) > 1 {
 		what += fmt.Sprintf(", with %d nodes", len(held))
 	}
-	op, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Operation, error) {
+	h := c.specs.about(r)
+	op, err := callWith(ctx, what, otherCall, h, func(ctx context.Context) (*api.Operation, error) {
 		if r.QueuedResource == "" {
 			return c.nodes.PerformMaintenance(r.String(), &api.PerformMaintenanceRequest{}).Context(ctx).Do()
 		}
@@ -436,7 +451,7 @@ func (c *Cloud) Maintain(ctx context.Context, held []Ref) (operation string, err
 	if err != nil {
 		return "", err
 	}
-	return started(what, otherCall, op)
+	return started(what, otherCall, h, op)
 }
 
 // Start implements Provider. The API has no request ID for it, and refuses what is not stopped.
@@ -445,13 +460,14 @@ func (c *Cloud) Start(ctx context.Context, r Ref) (operation string, err error) 
 	if err := r.check(what); err != nil {
 		return "", err
 	}
-	op, err := call(ctx, what, createOther, func(ctx context.Context) (*api.Operation, error) {
+	h := c.specs.about(r)
+	op, err := callWith(ctx, what, createOther, h, func(ctx context.Context) (*api.Operation, error) {
 		return c.nodes.Start(r.String(), &api.StartNodeRequest{}).Context(ctx).Do()
 	})
 	if err != nil {
 		return "", err
 	}
-	return started(what, createOther, op)
+	return started(what, createOther, h, op)
 }
 
 // SetMetadata implements Provider. A change replaces the whole map and the API has no etag, so what another writer adds
@@ -504,13 +520,14 @@ func (c *Cloud) amend(ctx context.Context, r Ref, what, mask string, change func
 		if next == nil {
 			return nil
 		}
-		op, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Operation, error) {
+		h := hide(r, n, next)
+		op, err := callWith(ctx, what, otherCall, h, func(ctx context.Context) (*api.Operation, error) {
 			return c.nodes.Patch(r.String(), next).UpdateMask(mask).Context(ctx).Do()
 		})
 		if err != nil {
 			return err
 		}
-		_, err = started(what, otherCall, op)
+		_, err = started(what, otherCall, h, op)
 		return err
 	}
 	var err error
@@ -529,13 +546,14 @@ func (c *Cloud) Simulate(ctx context.Context, r Ref) (operation string, err erro
 	if err := r.check(what); err != nil {
 		return "", err
 	}
-	op, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Operation, error) {
+	h := c.specs.about(r)
+	op, err := callWith(ctx, what, otherCall, h, func(ctx context.Context) (*api.Operation, error) {
 		return c.nodes.SimulateMaintenanceEvent(r.String(), &api.SimulateMaintenanceEventRequest{WorkerIds: []string{"0"}}).Context(ctx).Do()
 	})
 	if err != nil {
 		return "", err
 	}
-	return started(what, otherCall, op)
+	return started(what, otherCall, h, op)
 }
 
 // Hosts implements Provider. The workers write their names into their guest attributes; a policy of the organization
@@ -611,7 +629,7 @@ func (c *Cloud) Operations(ctx context.Context, project, zone string) ([]Operati
 		}
 		var page []Operation
 		for _, o := range l.Operations {
-			page = append(page, operationOf(o))
+			page = append(page, operationOf(o, func() hidden { return c.specs.hidden(project, zone, o) }))
 		}
 		return page, l.NextPageToken, false, nil
 	})

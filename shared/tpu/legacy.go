@@ -191,7 +191,7 @@ func (l *legacy) start(ctx context.Context, what string, o occasion, f func(cont
 	if err != nil {
 		return "", err
 	}
-	return started(what, o, legacyOperation(op))
+	return started(what, o, hidden{}, legacyOperation(op))
 }
 
 func (l *legacy) operations(ctx context.Context, project, zone string) ([]Operation, error) {
@@ -202,7 +202,7 @@ func (l *legacy) operations(ctx context.Context, project, zone string) ([]Operat
 		}
 		var all []Operation
 		for _, o := range page.Operations {
-			all = append(all, operationOf(legacyOperation(o)))
+			all = append(all, operationOf(legacyOperation(o), func() hidden { return hidden{} }))
 		}
 		return all, page.NextPageToken, false, nil
 	})

@@ -286,14 +286,22 @@ var vms = []promise{
 	{"reads host names", testHosts},
 }
 
+// whole is the specification of a reading with the values of its metadata in it.
+func whole(t *testing.T, s tpu.Slice) []byte {
+	t.Helper()
+	spec, err := tpu.Whole(s.Spec, s.Values)
+	must(t, err)
+	return spec
+}
+
 func testRead(w world) {
 	t := w.t
 	life, err := w.api.AddNode(order("n"))
 	must(t, err)
 	got := read(t, w, ref("n"))
 	spec := string(got.Spec)
-	if got.SpecHash != events.ID("spec", spec) {
-		t.Errorf("hash %q of %s", got.SpecHash, spec)
+	if hash, life, _ := strings.Cut(got.SpecHash, "@"); hash != events.ID("spec", spec) || life == "" {
+		t.Errorf("name %q of %s", got.SpecHash, spec)
 	}
 	for _, word := range []string{
 		events.LabelIncident, events.MetadataRequest, "ssh-keys", `"id"`, `"state"`, `"networkEndpoints"`, "queued_resource",
@@ -302,7 +310,7 @@ func testRead(w world) {
 			t.Errorf("the specification holds %s: %s", word, spec)
 		}
 	}
-	got.Spec, got.SpecHash = nil, ""
+	got.Spec, got.SpecHash, got.Values, got.ValuesSum = nil, "", nil, ""
 	want := tpu.Slice{
 		Ref: ref("n"), Condition: incident.Ready, State: "READY", Incarnation: life,
 		Labels:    map[string]string{events.LabelPolicy: "spot", events.LabelIncident: "i-1"},
@@ -526,7 +534,7 @@ func testCreate(w world) {
 	old := read(t, w, ref("n"))
 
 	r := tpu.Ref{Project: project, Zone: away, Name: "n"}
-	op, err := w.Create(t.Context(), r, old.Spec, map[string]string{events.LabelIncident: "i-2", events.LabelWorkload: "n"}, requestID(1))
+	op, err := w.Create(t.Context(), r, whole(t, old), map[string]string{events.LabelIncident: "i-2", events.LabelWorkload: "n"}, requestID(1))
 	must(t, err)
 	if s := condition(t, w, r, incident.Creating); !s.Incarnation.Known() || s.Incarnation.Same(old.Incarnation) || s.Workers != 4 {
 		t.Errorf("%+v", s)
@@ -547,19 +555,19 @@ func testCreate(w world) {
 
 	// Without the label that Pitstop adds, what came out is what went in.
 	bare := tpu.Ref{Project: project, Zone: away, Name: "m"}
-	_, err = w.Create(t.Context(), bare, old.Spec, nil, requestID(2))
+	_, err = w.Create(t.Context(), bare, whole(t, old), nil, requestID(2))
 	must(t, err)
 	w.clock.Advance(5 * time.Minute)
-	if s := condition(t, w, bare, incident.Ready); string(s.Spec) != string(old.Spec) || s.SpecHash != old.SpecHash {
+	if s := condition(t, w, bare, incident.Ready); string(whole(t, s)) != string(whole(t, old)) || s.SpecHash == old.SpecHash {
 		t.Errorf("specification (-want +got):\n%s", cmp.Diff(string(old.Spec), string(s.Spec)))
 	}
 
 	// In another region the subnetwork is that region's, and for the API to choose.
 	w.api.SetCapacity(barren, 1)
 	far := tpu.Ref{Project: project, Zone: barren, Name: "far"}
-	_, err = w.Create(t.Context(), far, old.Spec, nil, requestID(5))
+	_, err = w.Create(t.Context(), far, whole(t, old), nil, requestID(5))
 	class(t, err, incident.Invalid)
-	spec, err := tpu.Fit(old.Spec, tpu.Move{From: home, To: barren})
+	spec, err := tpu.Fit(whole(t, old), tpu.Move{From: home, To: barren})
 	must(t, err)
 	_, err = w.Create(t.Context(), far, spec, nil, requestID(6))
 	must(t, err)
@@ -613,14 +621,14 @@ func testRequestID(w world) {
 	_, err = w.Delete(t.Context(), ref("n"), requestID(2))
 	class(t, err, incident.NotFound)
 
-	first, err := w.Create(t.Context(), ref("n"), s.Spec, nil, requestID(3))
+	first, err := w.Create(t.Context(), ref("n"), whole(t, s), nil, requestID(3))
 	must(t, err)
-	second, err := w.Create(t.Context(), ref("n"), s.Spec, nil, requestID(3))
+	second, err := w.Create(t.Context(), ref("n"), whole(t, s), nil, requestID(3))
 	must(t, err)
 	if first != second {
 		t.Errorf("one creation is two operations: %s, %s", first, second)
 	}
-	_, err = w.Create(t.Context(), ref("n"), s.Spec, nil, requestID(4))
+	_, err = w.Create(t.Context(), ref("n"), whole(t, s), nil, requestID(4))
 	class(t, err, incident.Exists)
 }
 
@@ -671,7 +679,7 @@ func readySpec(t *testing.T, w world) []byte {
 	}
 	_, err := w.api.AddNode(c)
 	must(t, err)
-	return read(t, w, w.ref("there")).Spec
+	return whole(t, read(t, w, w.ref("there")))
 }
 
 func testLostAnswer(w world) {
@@ -744,7 +752,7 @@ func testQueueLife(w world) {
 		t.Errorf("%+v", s)
 	}
 	condition(t, w, ref("n"), incident.Gone)
-	_, err := w.Create(t.Context(), r, old.Spec, nil, requestID(1))
+	_, err := w.Create(t.Context(), r, whole(t, old), nil, requestID(1))
 	class(t, err, incident.Exists)
 
 	// It is deleted and, for a while, still there.
@@ -761,7 +769,7 @@ func testQueueLife(w world) {
 
 	// It waits for capacity, is provisioned, and cannot be deleted then.
 	w.api.SetCapacity(home, 0)
-	op, err = w.Create(t.Context(), r, old.Spec, map[string]string{events.LabelIncident: "i-9"}, requestID(3))
+	op, err = w.Create(t.Context(), r, whole(t, old), map[string]string{events.LabelIncident: "i-9"}, requestID(3))
 	must(t, err)
 	w.clock.Advance(time.Hour)
 	if f := ended(t, w, home, op); f != nil {
@@ -799,7 +807,7 @@ func testQueueLife(w world) {
 	_, err = w.Delete(t.Context(), r, requestID(5))
 	must(t, err)
 	w.clock.Advance(time.Minute)
-	_, err = w.Create(t.Context(), r, old.Spec, nil, requestID(6))
+	_, err = w.Create(t.Context(), r, whole(t, old), nil, requestID(6))
 	must(t, err)
 	w.clock.Advance(10 * time.Minute)
 	condition(t, w, r, incident.Ready)

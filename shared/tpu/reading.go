@@ -26,8 +26,8 @@ func (k *specs) sliceOf(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error
 		s.Legacy, s.Incarnation.ID = true, legacyLife(s.Incarnation)
 		return s, nil
 	}
-	var err error
-	s.Spec, s.SpecHash, s.Bare, err = k.specOf(r, n, q)
+	o, err := k.specOf(r, n, q)
+	s.Spec, s.Values, s.ValuesSum, s.SpecHash, s.Bare = o.spec, o.values, o.sum, o.name, o.bare
 	return s, err
 }
 
@@ -67,7 +67,7 @@ func (k *specs) queuedSlice(r Ref, n *api.Node, q *api.QueuedResource) (Slice, e
 	}
 	s.Incarnation, s.Notice, s.Abuse = events.Incarnation{}, nil, false
 	s.held(q)
-	s.Condition, s.State = queuedCondition(q.State)
+	s.Condition, s.State = queuedCondition(q.State, func() hidden { return hideQueued(r, q) })
 	return s, nil
 }
 
@@ -151,7 +151,7 @@ func conditionOf(state, health string) incident.Condition {
 // queuedCondition brings the state of a queued resource, of which the node is not there, to a condition and its words.
 // Suspended by its user means that somebody deleted the nodes: that is the owner's word, and no loss.
 // https://cloud.google.com/tpu/docs/queued-resources
-func queuedCondition(q *api.QueuedResourceState) (incident.Condition, string) {
+func queuedCondition(q *api.QueuedResourceState, h func() hidden) (incident.Condition, string) {
 	if q == nil {
 		return incident.Unclear, "in a queued resource without a state"
 	}
@@ -166,7 +166,7 @@ func queuedCondition(q *api.QueuedResourceState) (incident.Condition, string) {
 		return incident.Lost, text
 	case "FAILED":
 		if q.FailedData != nil && q.FailedData.Error != nil {
-			text = q.State + " (queued resource: " + statusFailure(q.FailedData.Error, createCall).Message + ")"
+			text = q.State + " (queued resource: " + h().of(statusFailure(q.FailedData.Error, createCall), q.FailedData.Error.Message).Message + ")"
 		}
 		return incident.Lost, text
 	case "DELETING":
@@ -250,7 +250,7 @@ func reserved(n *api.Node, q *api.QueuedResource) bool {
 }
 
 // operationOf is an operation of the API. Its metadata says what it does, but not with what specification.
-func operationOf(o *api.Operation) Operation {
+func operationOf(o *api.Operation, h func() hidden) Operation {
 	op := Operation{Name: o.Name, Done: o.Done}
 	if o.Error == nil {
 		return op
@@ -262,7 +262,7 @@ func operationOf(o *api.Operation) Operation {
 	if stdjson.Unmarshal(o.Metadata, &m) == nil && strings.Contains(strings.ToLower(m.Verb), "create") {
 		occasion = createCall
 	}
-	f := statusFailure(o.Error, occasion)
+	f := h().of(statusFailure(o.Error, occasion), o.Error.Message)
 	op.Failure = &f
 	return op
 }

@@ -75,7 +75,7 @@ func TestEveryStateIsMapped(t *testing.T) {
 		}
 	}
 	for _, state := range d.Schemas["QueuedResourceState"].Properties["state"].Enum {
-		if got, _ := queuedCondition(&api.QueuedResourceState{State: state}); (got == incident.Unclear) != unclear[state] {
+		if got, _ := queuedCondition(&api.QueuedResourceState{State: state}, nil); (got == incident.Unclear) != unclear[state] {
 			t.Errorf("a queued resource that is %s is %s", state, got)
 		}
 	}
@@ -129,7 +129,7 @@ func TestSliceOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got.Spec, got.SpecHash = nil, ""
+	got.Spec, got.SpecHash, got.Values, got.ValuesSum = nil, "", nil, ""
 	want := Slice{
 		Ref: r, Condition: incident.Ready, State: "READY, HBM_OUT_OF_MEMORY, LOW_MEMORY",
 		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "77", Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},

@@ -1,6 +1,7 @@
 package tpu
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -29,7 +30,7 @@ func Reshape(spec []byte, to policy.Shape, of int) ([]byte, error) {
 		return nil, failed("a legacy TPU Node is created in its own shape alone")
 	}
 	r, err := readSpec(spec)
-	if err != nil {
+	if err != nil && !errors.Is(err, errApart) {
 		return nil, failed("%v", err)
 	}
 	if reserved(r.Node, r.QueuedResource) {
@@ -46,7 +47,7 @@ func Reshape(spec []byte, to policy.Shape, of int) ([]byte, error) {
 	if is.Generation != next.Generation && to.RuntimeVersion == "" {
 		return nil, failed("%s boots another runtime version than %s, and the policy names none", next.Generation, is.Generation)
 	}
-	if err := scaled(r.Node.Metadata["startup-script"], next, of); err != nil {
+	if err := scaled(r.Node.Metadata[scriptKey], next, of); err != nil {
 		return nil, failed("%v", err)
 	}
 	return reshaped(spec, func(node map[string]any) {

@@ -2,8 +2,10 @@ package tpu
 
 import (
 	stdjson "encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strconv"
@@ -108,6 +110,8 @@ type recipe struct {
 	QueuedResource *api.QueuedResource `json:"queued_resource"`
 	// Multi is how the queued resource asked for this node among others alike.
 	Multi *api.MultiNodeParams `json:"multi_node_params"`
+	// Apart says that the values of the metadata are kept apart.
+	Apart bool `json:"metadata_apart"`
 	// name is that of the node.
 	name string
 }
@@ -136,61 +140,110 @@ type joined struct {
 }
 
 // specs are the specifications of what was read last: most of a listing is as it was a minute ago.
-type specs struct{ recent.Memory[Ref, remembered] }
+type specs struct {
+	recent.Memory[Ref, remembered]
+
+	// orders are the same nodes by project and their own name, or that of their queued resource, in whatever zone they were read last: an
+	// operation that failed may have been to create them in another one.
+	orders recent.Memory[string, []*api.Node]
+}
 
 type remembered struct {
 	node   *api.Node
 	queued *api.QueuedResource
+	order  canonical
+}
+
+// canonical is how a slice was ordered: the specification without the values of its metadata, these, a sum of them, and the name of all. Bare
+// says that it has no start-up script.
+type canonical struct {
 	spec   []byte
-	hash   string
-	bare   bool
+	values map[string]string
+	// size is how many bytes the values have.
+	size int
+	sum  string
+	name string
+	bare bool
 }
 
 // specOf is the function of that name for what is not as it was.
-func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (spec []byte, hash string, bare bool, err error) {
+func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (o canonical, err error) {
 	if last, ok := k.Get(r); ok && reflect.DeepEqual(last.node, n) && reflect.DeepEqual(last.queued, q) {
-		return last.spec, last.hash, last.bare, nil
+		return last.order, nil
 	}
-	if spec, hash, err = specOf(r.Name, n, q); err != nil {
-		return nil, "", false, err
+	if o, err = specOf(r, n, q); err != nil {
+		return canonical{}, err
 	}
-	up, err := StartUpOf(spec)
-	if err != nil {
-		return nil, "", false, err
+	k.Put(r, remembered{n, q, o}, len(o.spec)+o.size)
+	if o.values == nil {
+		return o, nil
 	}
-	bare = !up.Script
-	k.Put(r, remembered{n, q, spec, hash, bare}, len(spec))
-	return spec, hash, bare, nil
+	for _, name := range slices.Compact([]string{r.Name, r.QueuedResource}) {
+		key := r.Project + "/" + name
+		nodes, _ := k.orders.Get(key)
+		nodes = slices.DeleteFunc(slices.Clone(nodes), func(old *api.Node) bool { return old.Name == n.Name })
+		k.orders.Put(key, append(nodes, n), (len(nodes)+1)*o.size)
+	}
+	return o, nil
+}
+
+// hidden is what the error of an operation may repeat, as far as this process has read it.
+func (k *specs) hidden(project, zone string, o *api.Operation) hidden {
+	var m struct {
+		Target string `json:"target"`
+	}
+	if stdjson.Unmarshal(o.Metadata, &m) != nil {
+		return hidden{}
+	}
+	return k.about(Ref{Project: project, Zone: zone, Name: path.Base(m.Target)})
+}
+
+// about is what an error about a slice may repeat, as far as this process has read it.
+func (k *specs) about(r Ref) hidden {
+	nodes, _ := k.orders.Get(r.Project + "/" + r.Name)
+	if r.QueuedResource != "" {
+		others, _ := k.orders.Get(r.Project + "/" + r.QueuedResource)
+		nodes = slices.Concat(nodes, others)
+	}
+	return hide(r, nodes...)
 }
 
 // specOf writes what a slice can be created from again. The same order always makes the same bytes, whatever the API
 // adds to it.
-func specOf(name string, n *api.Node, q *api.QueuedResource) (spec []byte, hash string, err error) {
+func specOf(r Ref, n *api.Node, q *api.QueuedResource) (o canonical, err error) {
 	node, err := fields.keep("Node", n)
 	if err != nil {
-		return nil, "", err
+		return o, err
 	}
 	tidyNode(node)
 	whole := map[string]any{"node": node}
 	if q != nil {
 		queued, err := fields.keep("QueuedResource", q)
 		if err != nil {
-			return nil, "", err
+			return o, err
 		}
 		// A tier without a word in it is a tier; of these two nothing may be left.
 		dropEmpty(queued, "queueingPolicy", "runDuration")
 		whole["queued_resource"] = queued
-		if m := multiOf(name, q); m != nil {
+		if m := multiOf(r.Name, q); m != nil {
 			if whole["multi_node_params"], err = fields.keep("MultiNodeParams", m); err != nil {
-				return nil, "", err
+				return o, err
 			}
 		}
 	}
-	spec, err = json.Marshal(whole, json.Deterministic(true))
-	if err != nil {
-		return nil, "", fmt.Errorf("specification: %w", err)
+	if o.values = apart(whole); o.values != nil {
+		raw, err := json.Marshal(o.values, json.Deterministic(true))
+		if err != nil {
+			return o, fmt.Errorf("specification: %w", err)
+		}
+		o.sum, o.size = events.ID(string(raw)), len(raw)
 	}
-	return spec, events.ID("spec", string(spec)), nil
+	if o.spec, err = json.Marshal(whole, json.Deterministic(true)); err != nil {
+		return o, fmt.Errorf("specification: %w", err)
+	}
+	up, err := StartUpOf(o.spec)
+	o.name, o.bare = nameOf(r, o.spec, o.values, n, q), !up.Script
+	return o, err
 }
 
 // readSpecs reads a stored specification, or several that belong together.
@@ -203,15 +256,17 @@ func readSpecs(name string, spec []byte) ([]recipe, error) {
 		all.Together = []joined{{name, spec}}
 	}
 	var recipes []recipe
+	var faults []error
 	for _, j := range all.Together {
 		r, err := readSpec(j.Spec)
-		if err != nil {
+		if err != nil && !errors.Is(err, errApart) {
 			return nil, fmt.Errorf("%s: %w", j.Name, err)
 		}
+		faults = append(faults, err)
 		r.name = j.Name
 		recipes = append(recipes, r)
 	}
-	return recipes, nil
+	return recipes, errors.Join(faults...)
 }
 
 // Reserved reports whether a specification, or one of several that belong together, asks for what a reservation holds: what is
@@ -221,7 +276,7 @@ func Reserved(spec []byte) bool {
 		return reserved(&api.Node{SchedulingConfig: legacyScheduling(n)}, nil)
 	}
 	recipes, err := readSpecs("", spec)
-	return err == nil && slices.ContainsFunc(recipes, func(r recipe) bool { return reserved(r.Node, r.QueuedResource) })
+	return (err == nil || errors.Is(err, errApart)) && slices.ContainsFunc(recipes, func(r recipe) bool { return reserved(r.Node, r.QueuedResource) })
 }
 
 // nodeSpecs are what a queued resource asks for: by prefix and number what was asked for so and is asked for whole again,
@@ -253,7 +308,7 @@ func nodeSpecs(parent string, recipes []recipe) []*api.NodeSpec {
 	return specs
 }
 
-// readSpec reads a stored specification.
+// readSpec reads a stored specification. With errApart it returns one that nothing may be created from.
 func readSpec(spec []byte) (recipe, error) {
 	var r recipe
 	if err := stdjson.Unmarshal(spec, &r); err != nil {
@@ -261,6 +316,9 @@ func readSpec(spec []byte) (recipe, error) {
 	}
 	if r.Node == nil {
 		return recipe{}, fmt.Errorf("specification: it has no node")
+	}
+	if r.Apart {
+		return r, errApart
 	}
 	return r, nil
 }

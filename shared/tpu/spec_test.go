@@ -1,6 +1,7 @@
 package tpu
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -100,14 +101,16 @@ func TestSpec(t *testing.T) {
 		QueueingPolicy: &api.QueueingPolicy{ValidUntilDuration: "600s", ValidUntilTime: "2026-01-02T00:00:00Z"},
 		Tpu:            &api.Tpu{},
 	}
-	spec, hash, err := specOf("n", full(), q)
+	r := Ref{Project: "p", Zone: "z", Name: "n"}
+	o, err := specOf(r, full(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"node":{"acceleratorType":"v5litepod-16","autocheckpointEnabled":true,` +
+	spec := o.spec
+	want := `{"metadata_apart":true,"node":{"acceleratorType":"v5litepod-16","autocheckpointEnabled":true,` +
 		`"bootDiskConfig":{"customerEncryptionKey":{"kmsKeyName":"k"},"diskSizeGb":"200"},"cidrBlock":"10.1.0.0/29",` +
 		`"dataDisks":[{"mode":"READ_ONLY","sourceDisk":"projects/p/zones/z/disks/d"}],"description":"a <b> & c",` +
-		`"labels":{"pitstop-policy":"spot","team":"a"},"metadata":{"pitstop-checkpoint-dir":"gs://b","startup-script":"run"},` +
+		`"labels":{"pitstop-policy":"spot","team":"a"},"metadata":{"pitstop-checkpoint-dir":"","startup-script":"#"},` +
 		`"networkConfig":{"network":"default","queueCount":8,"subnetwork":"projects/p/regions/us-west4/subnetworks/default"},` +
 		`"runtimeVersion":"v2-alpha-tpuv5-lite","schedulingConfig":{"spot":true},` +
 		`"serviceAccount":{"email":"sa","scope":["b","a"]},"tags":["t"]},` +
@@ -116,22 +119,32 @@ func TestSpec(t *testing.T) {
 	if diff := cmp.Diff(want, string(spec)); diff != "" {
 		t.Errorf("specification (-want +got):\n%s", diff)
 	}
-	if hash != events.ID("spec", string(spec)) {
-		t.Errorf("hash %s", hash)
+	if diff := cmp.Diff(map[string]string{events.MetadataCheckpointDir: "gs://b", "startup-script": "run"}, o.values); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+	if !strings.HasPrefix(o.name, events.ID("spec", string(spec))+"@") {
+		t.Errorf("name %s", o.name)
 	}
 	for range 20 {
-		again, _, err := specOf("n", full(), q)
-		if err != nil || string(again) != string(spec) {
-			t.Fatalf("another time it is %s, %v", again, err)
+		again, err := specOf(r, full(), q)
+		if err != nil || string(again.spec) != string(spec) || again.name != o.name || again.sum != o.sum {
+			t.Fatalf("another time it is %s, %v", again.spec, err)
 		}
 	}
-	read, err := readSpec(spec)
+	if _, err := readSpec(spec); !errors.Is(err, errApart) {
+		t.Errorf("something could be created without its metadata: %v", err)
+	}
+	whole, err := Whole(spec, o.values)
 	if err != nil {
 		t.Fatal(err)
 	}
-	twice, _, err := specOf("n", read.Node, read.QueuedResource)
-	if err != nil || string(twice) != string(spec) {
-		t.Errorf("what was read makes another specification: %s, %v", twice, err)
+	read, err := readSpec(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice, err := specOf(r, read.Node, read.QueuedResource)
+	if err != nil || string(twice.spec) != string(spec) || twice.sum != o.sum {
+		t.Errorf("what was read makes another specification: %s, %v", twice.spec, err)
 	}
 }
 
@@ -158,9 +171,9 @@ func TestSpecSaysTheAcceleratorOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec, _, err := specOf("n", &c.node, nil)
-			if err != nil || string(spec) != c.want {
-				t.Errorf("%s, %v; want %s", spec, err, c.want)
+			o, err := specOf(Ref{Name: "n"}, &c.node, nil)
+			if err != nil || string(o.spec) != c.want || o.name != events.ID("spec", c.want) {
+				t.Errorf("%s, %v; want %s", o.spec, err, c.want)
 			}
 		})
 	}

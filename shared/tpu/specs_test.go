@@ -17,16 +17,17 @@ func TestASpecificationIsMadeAnewOnlyWhereItsSliceChanged(t *testing.T) {
 			r := Ref{Project: "p", Zone: "z", Name: name}
 			n := full()
 			n.Metadata = map[string]string{"startup-script": strings.Repeat(fill, 256<<10), "of": name}
-			spec, hash, bare, err := k.specOf(r, n, nil)
-			if err != nil || hash == "" || bare || !strings.Contains(string(spec), n.Metadata["startup-script"]) || !strings.Contains(string(spec), name) {
-				t.Fatalf("%s: %s, %v, %v", r, hash, bare, err)
+			o, err := k.specOf(r, n, nil)
+			hash := o.name + o.sum
+			if err != nil || o.bare || o.values["startup-script"] != n.Metadata["startup-script"] || o.values["of"] != name {
+				t.Fatalf("%s: %s, %v, %v", r, hash, o.bare, err)
 			}
 			if last, ok := hashes[name+fill]; ok && last != hash {
 				t.Errorf("%s is %s, and was %s", r, hash, last)
 			}
 			hashes[name+fill] = hash
-			if kept, ok := k.Get(r); !ok || kept.hash != hash || kept.node != n && fill == "b" {
-				t.Errorf("of %s is kept %s, %v", r, kept.hash, ok)
+			if kept, ok := k.Get(r); !ok || kept.order.name+kept.order.sum != hash || kept.node != n && fill == "b" {
+				t.Errorf("of %s is kept %s, %v", r, kept.order.name, ok)
 			}
 		}
 	}
@@ -34,9 +35,9 @@ func TestASpecificationIsMadeAnewOnlyWhereItsSliceChanged(t *testing.T) {
 		t.Errorf("what differs has one hash: %v", hashes)
 	}
 	r, n := Ref{Project: "p", Zone: "z", Name: "n1"}, full()
-	if _, alone, _, err := k.specOf(r, n, nil); err != nil {
+	if alone, err := k.specOf(r, n, nil); err != nil {
 		t.Error(err)
-	} else if _, queued, _, err := k.specOf(r, n, &api.QueuedResource{Spot: &api.Spot{}}); err != nil || queued == alone {
-		t.Errorf("ordered as a queued resource, it is still %s: %v", alone, err)
+	} else if queued, err := k.specOf(r, n, &api.QueuedResource{Spot: &api.Spot{}}); err != nil || queued.name == alone.name {
+		t.Errorf("ordered as a queued resource, it is still %s: %v", alone.name, err)
 	}
 }

@@ -20,7 +20,14 @@ type StartUp struct {
 	Account string
 }
 
-// StartUpOf reads how a machine begins that is created from a specification.
+// What a machine begins with stands in its metadata under these keys; crewWord in a script starts the crew.
+const (
+	scriptKey    = "startup-script"
+	scriptURLKey = "startup-script-url"
+	crewWord     = "pitcrew"
+)
+
+// StartUpOf reads how a machine begins that is created from a specification, whether the values of its metadata are in it or not.
 // https://cloud.google.com/compute/docs/instances/startup-scripts/linux
 func StartUpOf(spec []byte) (StartUp, error) {
 	var whole struct {
@@ -40,9 +47,9 @@ func StartUpOf(spec []byte) (StartUp, error) {
 	case whole.Node == nil:
 		return StartUp{}, errors.New("specification: it has no node")
 	}
-	script := whole.Node.Metadata["startup-script"]
-	url := whole.Node.Metadata["startup-script-url"]
+	script := whole.Node.Metadata[scriptKey]
+	url := whole.Node.Metadata[scriptURLKey]
 	return StartUp{
-		Script: strings.TrimSpace(script) != "" || url != "", Crew: strings.Contains(script, "pitcrew"), URL: url, Account: whole.Node.ServiceAccount.Email,
+		Script: strings.TrimSpace(script) != "" || url != "", Crew: strings.Contains(script, crewWord), URL: url, Account: whole.Node.ServiceAccount.Email,
 	}, nil
 }

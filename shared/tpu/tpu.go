@@ -88,10 +88,13 @@ type Slice struct {
 	Notice       *events.Notice
 	NoticeUnread bool
 	Abuse        bool
-	// Spec is the specification from which the slice can be created again, in canonical form; SpecHash names it.
-	// It may hold secrets (start-up scripts): it is stored and never logged.
-	Spec     []byte
-	SpecHash string
+	// Spec is the specification from which the slice can be created again, in canonical form, but for the Values of its metadata:
+	// these may be secrets (start-up scripts), and are stored apart and never logged. SpecHash names both. ValuesSum tells
+	// whether the values have changed, and is stored nowhere.
+	Spec      []byte
+	Values    map[string]string
+	ValuesSum string
+	SpecHash  string
 	// Bare says that the specification has no start-up script.
 	Bare bool
 }

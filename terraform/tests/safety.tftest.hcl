@@ -33,10 +33,10 @@ variables {
 }
 
 run "watching" {
-  # Nothing is allowed, so nothing may change a TPU.
+  # Nothing is allowed, so nothing may change a TPU: by default the roles are ones that say so.
   assert {
-    condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length(google_project_iam_member.tpu) == length(local.functions) - 1
-    error_message = "With nothing allowed an account has more than roles/tpu.viewer."
+    condition     = alltrue([for key, grant in google_project_iam_member.tpu : grant.role == google_project_iam_custom_role.tpu[key].id]) && length(google_project_iam_member.tpu) == length(local.functions) - 1
+    error_message = "With nothing allowed an account has more than its own role."
   }
 
   assert {
@@ -84,11 +84,23 @@ run "watching" {
     error_message = "An account of a function is not known as Pitstop's own."
   }
 
+  # What a stranger's account begins is believed to be the owner's, so the filter names ours one by one.
+  assert {
+    condition = (
+      strcontains(local.sources["log-events"]["tpu-audit"], join(" OR ", [for f in sort(keys(local.functions)) : "\"pitstop-${f}@demo-project.iam.gserviceaccount.com\"" if f != "notify"])) &&
+      alltrue([for filters in values(local.sources) : alltrue([for f in values(filters) : !strcontains(f, "our_principals") && !strcontains(f, "pitstop-[")])])
+    )
+    error_message = "The sink of audit entries takes other accounts for ours, or does not know ours."
+  }
+
   # Nothing is granted on the project without a condition, but to log.
   assert {
     condition = { for role, grant in google_project_iam_member.build : role => join("", grant.condition[*].expression) } == {
-      "roles/logging.logWriter"    = ""
-      "roles/storage.objectViewer" = "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-123456789012-us-central1\")"
+      "roles/logging.logWriter" = ""
+      "roles/storage.objectViewer" = join(" || ", concat(
+        ["resource.name == \"projects/_/buckets/gcf-v2-sources-123456789012-us-central1\""],
+        [for name in sort(keys(local.functions)) : "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-123456789012-us-central1/objects/${name}/\")"],
+      ))
     }
     error_message = "The build account lacks what a build takes of the project, or holds more."
   }
@@ -142,6 +154,25 @@ run "watching" {
     error_message = "The ledger is a database of its own, named pitstop."
   }
 
+  # Patrol writes metadata values and cannot read them, recreate alone does, and nobody else touches them.
+  assert {
+    condition = { for name, role in google_project_iam_custom_role.secrets : name => toset(role.permissions) } == {
+      patrol   = toset(["datastore.entities.create", "datastore.entities.update"])
+      recreate = toset(["datastore.entities.create", "datastore.entities.get", "datastore.entities.update"])
+    }
+    error_message = "Metadata values can be read by another function than recreate, or are kept by nobody."
+  }
+
+  assert {
+    condition     = keys(google_project_iam_member.secrets) == keys(google_project_iam_custom_role.secrets) && alltrue([for grant in google_project_iam_member.secrets : one(grant.condition).expression == "resource.name == \"projects/demo-project/databases/pitstop-secrets\""])
+    error_message = "A grant on metadata values holds for other databases too."
+  }
+
+  assert {
+    condition     = google_firestore_database.secrets.name == "pitstop-secrets" && google_firestore_database.secrets.deletion_policy == "ABANDON" && [for name, f in module.function : name if contains(keys(f.environment), "SECRETS_DATABASE")] == ["patrol", "recreate"]
+    error_message = "Metadata values are not in a database of their own, or another function is told of it."
+  }
+
   # No grant is wider than its purpose.
   assert {
     condition     = alltrue([for grant in google_project_iam_member.ledger : one(grant.condition).expression == "resource.name == \"projects/demo-project/databases/pitstop\""])
@@ -189,6 +220,7 @@ run "nobody_is_told" {
 
 run "people_are_told" {
   variables {
+    tpu_roles = "predefined"
     notify = {
       slack_channel      = "C0123456789"
       slack_token_secret = "projects/demo-project/secrets/slack"
@@ -298,6 +330,7 @@ run "restarting_changes_no_tpu" {
   command = plan
 
   variables {
+    tpu_roles          = "predefined"
     allow              = ["restart"]
     checkpoint_buckets = ["ckpt"]
   }
@@ -418,6 +451,7 @@ run "replacing" {
   command = plan
 
   variables {
+    tpu_roles              = "predefined"
     allow                  = ["recreate"]
     tpu_service_accounts   = ["trainer@demo-project.iam.gserviceaccount.com"]
     shared_vpc_subnetworks = ["projects/host-project/regions/us-west4/subnetworks/tpus"]
@@ -438,8 +472,7 @@ run "custom_roles_hold_the_table" {
   command = plan
 
   variables {
-    allow     = ["request_checkpoint"]
-    tpu_roles = "custom"
+    allow = ["request_checkpoint"]
   }
 
   assert {
@@ -466,13 +499,22 @@ run "custom_roles_hold_the_table" {
 run "custom_roles_without_a_switch_change_nothing" {
   command = plan
 
-  variables {
-    tpu_roles = "custom"
-  }
-
   assert {
     condition     = toset(flatten([for role in google_project_iam_custom_role.tpu : role.permissions])) == toset(["logging.logEntries.create", "logging.logEntries.list", "tpu.locations.list", "tpu.nodes.get", "tpu.nodes.list", "tpu.operations.list"])
     error_message = "With nothing allowed a custom role holds more than watching takes."
+  }
+}
+
+run "predefined_roles" {
+  command = plan
+
+  variables {
+    tpu_roles = "predefined"
+  }
+
+  assert {
+    condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length(google_project_iam_custom_role.tpu) == 0 && toset([for grant in google_project_iam_member.logs : grant.role]) == toset(["roles/logging.logWriter", "roles/logging.viewer"])
+    error_message = "With nothing allowed an account has more than roles/tpu.viewer, or patrol cannot write the canary or ask the audit log."
   }
 }
 
@@ -510,6 +552,43 @@ run "legacy_nodes" {
     condition     = alltrue([for name, f in local.functions : module.function[name].environment.LEGACY_NODE_ZONES == "us-central1-b,us-central1-c" if contains(f.environment, "decides")])
     error_message = "A function is not told where legacy TPU Nodes are."
   }
+}
+
+run "a_key_of_ones_own" {
+  command = plan
+
+  variables {
+    kms_key = "projects/keys/locations/us-central1/keyRings/pitstop/cryptoKeys/pitstop"
+  }
+
+  assert {
+    condition = (
+      alltrue([for topic in google_pubsub_topic.main : topic.kms_key_name == var.kms_key]) && one(google_storage_bucket.archives.encryption).default_kms_key_name == var.kms_key &&
+      alltrue([for db in [google_firestore_database.ledger, google_firestore_database.secrets] : one(db.cmek_config).kms_key_name == var.kms_key])
+    )
+    error_message = "Something that is kept is not under the key that was given."
+  }
+}
+
+run "a_key_of_another_region" {
+  command = plan
+
+  variables {
+    kms_key = "projects/keys/locations/europe-west4/keyRings/pitstop/cryptoKeys/pitstop"
+  }
+
+  expect_failures = [var.kms_key]
+}
+
+run "a_key_and_databases_elsewhere" {
+  command = plan
+
+  variables {
+    kms_key         = "projects/keys/locations/us-central1/keyRings/pitstop/cryptoKeys/pitstop"
+    ledger_location = "nam5"
+  }
+
+  expect_failures = [var.kms_key]
 }
 
 run "unknown_switch" {

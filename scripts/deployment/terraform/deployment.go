@@ -49,7 +49,7 @@ func Parse(dir string) (*Deployment, error) {
 
 // Faults are what of the deployment is not as it has to be: how messages are delivered and put aside, and who may do what.
 func (d *Deployment) Faults() []string {
-	return slices.Concat(d.deliveries(), d.letters(), d.grants())
+	return slices.Concat(d.deliveries(), d.letters(), d.grants(), d.roles(), d.builds())
 }
 
 // delivers is how the module of a function delivers: to the topic that the function reacts to, pushed to its own address by its
@@ -169,6 +169,154 @@ func (d *Deployment) grants() (faults []string) {
 	return faults
 }
 
+// databases are the grants on databases, each with the one that its condition names.
+var databases = map[string]string{"google_project_iam_member.ledger": "pitstop", "google_project_iam_member.secrets": "pitstop-secrets"}
+
+// roles looks at the custom roles: they hold what the table says. In the second database recreate alone may read.
+func (d *Deployment) roles() (faults []string) {
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	s := d.under(nil)
+	for address, b := range d.Root.Resources {
+		database, known := databases[address]
+		if role := d.Root.Written(b, "role"); !known && strings.HasPrefix(address, "google_project_iam_member.") && strings.Contains(role, "roles/datastore") {
+			fault("%s grants %s on every database", address, role)
+		}
+		if !known {
+			continue
+		}
+		want := `resource.name == "projects/pitstop/databases/` + database + `"`
+		if got, err := s.text(b, "condition", "expression"); err != nil || got != want {
+			fault("%s has the condition %q, want %s: %v", address, got, want, err)
+		}
+	}
+	for path, want := range map[string]string{
+		"google_project_iam_member.secrets for_each": "local.keeping", "google_project_iam_member.secrets role": "google_project_iam_custom_role.secrets[each.key].id",
+		"google_project_iam_custom_role.secrets for_each": "local.keeping", "google_project_iam_custom_role.secrets permissions": "each.value",
+		"google_project_iam_custom_role.tpu permissions": "local.watching[each.value.function]",
+	} {
+		address, name, _ := strings.Cut(path, " ")
+		if b := d.Root.Resources[address]; b == nil || d.Root.Written(b, name) != want {
+			fault("%s is not %s", path, want)
+		}
+	}
+	if faults != nil {
+		slices.Sort(faults)
+		return faults // who that is cannot be told
+	}
+	instances, b, err := s.made("google_project_iam_member.secrets")
+	if err != nil {
+		return append(faults, "google_project_iam_member.secrets: "+err.Error())
+	}
+	var got, want []string
+	for _, s := range instances {
+		member, err := s.value(b.Body.Attributes["member"].Expr)
+		if err != nil {
+			return append(faults, "google_project_iam_member.secrets: "+err.Error())
+		}
+		each := s.given["each"].GetAttr("value")
+		for _, p := range each.AsValueSlice() {
+			got = append(got, member.AsString()+" has "+p.AsString())
+		}
+	}
+	for _, r := range d.table {
+		if r.On != "the second database" {
+			continue
+		}
+		want = append(want, r.Account+" has "+r.Permission)
+		if writes := r.Permission == "datastore.entities.create" || r.Permission == "datastore.entities.update"; r.Account != "recreate" && !writes {
+			fault("%s may do more in the second database than write: %s", r.Account, r.Permission)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		fault("in the second database %q, want %q", got, want)
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// building are the grants of the account that builds functions, each with what it is on.
+var building = map[string][2]string{
+	"google_project_iam_member.build":                      {"condition.content.expression", "condition.value"},
+	"google_storage_bucket_iam_member.build":               {"bucket", "google_storage_bucket.archives.name"},
+	"google_artifact_registry_repository_iam_member.build": {"repository", "local.docker_repository"},
+}
+
+// builds looks at what the account that builds functions may read: the archives, and of Cloud Functions' copies those of these very
+// functions.
+func (d *Deployment) builds() (faults []string) {
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	for address, b := range d.Root.Resources {
+		on, known := building[address]
+		builder := d.Root.Written(b, "member") == "google_service_account.build.member"
+		switch {
+		case known != builder:
+			fault("%s is a grant of the build account: %v", address, builder)
+		case known && d.Root.Written(b, on[0]) != on[1]:
+			fault("%s is on %s, want %s", address, d.Root.Written(b, on[0]), on[1])
+		}
+	}
+	s := d.under(nil)
+	s = s.with("google_storage_bucket", cty.ObjectVal(map[string]cty.Value{"archives": cty.ObjectVal(map[string]cty.Value{"project_number": cty.StringVal("7")})}))
+	own, err := s.local("own_sources")
+	if err != nil {
+		return append(faults, err.Error())
+	}
+	functions, err := s.local("functions")
+	if err != nil {
+		return append(faults, err.Error())
+	}
+	const bucket = "projects/_/buckets/gcf-v2-sources-7-us-west1"
+	want := []string{`resource.name == "` + bucket + `"`} // to list it: names, and no content
+	for it := functions.ElementIterator(); it.Next(); {
+		name, _ := it.Element()
+		want = append(want, `resource.name.startsWith("`+bucket+`/objects/`+name.AsString()+`/")`)
+	}
+	if got := strings.Split(own.AsString(), " || "); !slices.Equal(got, want) {
+		fault("the build account reads where %q, want %q", got, want)
+	}
+	grants, err := s.value(d.Root.Resources["google_project_iam_member.build"].Body.Attributes["for_each"].Expr)
+	if err != nil {
+		return append(faults, err.Error())
+	}
+	for it := grants.ElementIterator(); it.Next(); {
+		role, where := it.Element()
+		if role.AsString() != "roles/logging.logWriter" && (where.IsNull() || where.AsString() != own.AsString()) {
+			fault("the build account has %s in the whole project", role.AsString())
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// SetLocal writes a local value anew.
+func (m *Module) SetLocal(name, expression string) error {
+	if m.Locals[name] == nil {
+		return fmt.Errorf("there is no local.%s", name)
+	}
+	e, diags := hclsyntax.ParseExpression([]byte(expression), "local."+name, hcl.InitialPos)
+	if diags.HasErrors() {
+		return diags
+	}
+	m.Locals[name] = e
+	return nil
+}
+
+// text evaluates an attribute of a block inside a resource.
+func (s scope) text(b *hclsyntax.Block, block, attribute string) (string, error) {
+	for _, inner := range b.Body.Blocks {
+		if a := inner.Body.Attributes[attribute]; inner.Type == block && a != nil {
+			v, err := s.value(a.Expr)
+			if err != nil {
+				return "", err
+			}
+			return v.AsString(), nil
+		}
+	}
+	return "", fmt.Errorf("it has no %s.%s", block, attribute)
+}
+
 // wanted are the roles that accounts need on something.
 func (d *Deployment) wanted(on string, allow []string) (roles []string) {
 	for _, r := range d.table {
@@ -228,7 +376,7 @@ func (d *Deployment) under(allow []string) scope {
 	}
 	empty := cty.StringVal("")
 	s := scope{Module: d.Root, known: map[string]cty.Value{}, given: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{
-		"allow": set(allow...), "project_id": cty.StringVal("pitstop"), "prefix": empty, "policy_uri": empty, "tpu_roles": cty.StringVal("predefined"),
+		"allow": set(allow...), "project_id": cty.StringVal("pitstop"), "prefix": empty, "policy_uri": empty, "region": cty.StringVal("us-west1"), "tpu_roles": cty.StringVal("predefined"),
 		"watched_projects": set("watched"), "checkpoint_buckets": set("bucket"), "tpu_service_accounts": set("trainer"), "shared_vpc_subnetworks": set("subnetwork"),
 		"notify": cty.ObjectVal(map[string]cty.Value{
 			"slack_token_secret": cty.StringVal("projects/pitstop/secrets/slack"), "slack_webhook_secret": empty, "chat_webhook_secret": empty, "webhook_secret": empty,

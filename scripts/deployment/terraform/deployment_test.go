@@ -11,3 +11,96 @@ func TestTheDeploymentIsWithoutFault(t *testing.T) {
 		t.Error(fault)
 	}
 }
+
+// TestAccountsHoldNoMoreThanTheirCallsNeed, unless whoever deploys says so: predefined roles carry more.
+func TestAccountsHoldNoMoreThanTheirCallsNeed(t *testing.T) {
+	d, err := Parse("../../../terraform")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range d.Root.Variables {
+		if v.Name == "tpu_roles" && v.Preset != `"custom"` {
+			t.Errorf("tpu_roles is %s by default", v.Preset)
+		}
+	}
+	if got := d.Root.Written(d.Root.Resources["google_project_iam_member.tpu"], "lifecycle.create_before_destroy"); got != "true" {
+		t.Error("between two sorts of roles an account has none, and what it calls then is refused")
+	}
+}
+
+// TestWhoReadsTheSecondDatabase: a deployment that lets anybody but recreate read there is at fault.
+func TestWhoReadsTheSecondDatabase(t *testing.T) {
+	for name, breach := range map[string]func(d *Deployment) error{
+		"by a role that reads": func(d *Deployment) error {
+			return d.Root.Set("google_project_iam_member.secrets", "role", `"roles/datastore.user"`)
+		},
+		"by a role that holds more than the table": func(d *Deployment) error {
+			return d.Root.Set("google_project_iam_custom_role.secrets", "permissions", `["datastore.entities.get"]`)
+		},
+		"for whoever keeps the ledger": func(d *Deployment) error {
+			return d.Root.Set("google_project_iam_member.ledger", "condition.expression", `"resource.name.startsWith(\"projects/pitstop/databases/pitstop\")"`)
+		},
+		"by the role for TPUs": func(d *Deployment) error {
+			return d.Root.Set("google_project_iam_custom_role.tpu", "permissions", `["datastore.entities.get"]`)
+		},
+		"without a condition": func(d *Deployment) error { return d.Root.Remove("google_project_iam_member.secrets", "condition") },
+		"for every function": func(d *Deployment) error {
+			return d.Root.Set("google_project_iam_member.secrets", "for_each", "local.deployed")
+		},
+		"by a grant on all databases": func(d *Deployment) error {
+			return d.Root.Set("google_project_iam_member.logs", "role", `"roles/datastore.viewer"`)
+		},
+		"for patrol": func(d *Deployment) error {
+			d.table = append(d.table, row{Account: "patrol", Permission: "datastore.entities.get", On: "the second database"})
+			return nil
+		},
+	} {
+		d, err := Parse("../../../terraform")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := breach(d); err != nil {
+			t.Fatal(err)
+		}
+		if d.roles() == nil {
+			t.Errorf("%s: no fault", name)
+		}
+	}
+}
+
+// TestTheBuildAccountReadsItsOwnSources, and nothing else that is stored in the project.
+func TestTheBuildAccountReadsItsOwnSources(t *testing.T) {
+	d, err := Parse("../../../terraform")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range d.builds() {
+		t.Error(fault)
+	}
+	for name, breach := range map[string]func(d *Deployment) error{
+		"the whole project": func(d *Deployment) error { return d.Root.Remove("google_project_iam_member.build", "condition") },
+		"every bucket": func(d *Deployment) error {
+			return d.Root.Set("google_project_iam_member.build", "condition.content.expression", `"true"`)
+		},
+		"another bucket": func(d *Deployment) error {
+			return d.Root.Set("google_storage_bucket_iam_member.build", "bucket", `"all"`)
+		},
+		"what anybody's functions are built from": func(d *Deployment) error {
+			return d.Root.SetLocal("own_sources", `"resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-7-us-west1\")"`)
+		},
+		"by one more grant": func(d *Deployment) error {
+			return d.Root.Set("google_project_iam_member.logs", "member", "google_service_account.build.member")
+		},
+	} {
+		d, err := Parse("../../../terraform")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := breach(d); err != nil {
+			t.Fatal(err)
+		}
+		if d.builds() == nil {
+			t.Errorf("it reads %s: no fault", name)
+		}
+	}
+}

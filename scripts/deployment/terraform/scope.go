@@ -88,7 +88,7 @@ func (s scope) value(e hclsyntax.Expression) (cty.Value, error) {
 var functions = map[string]function.Function{
 	"merge": stdlib.MergeFunc, "jsondecode": stdlib.JSONDecodeFunc, "length": stdlib.LengthFunc, "setintersection": stdlib.SetIntersectionFunc,
 	"keys": stdlib.KeysFunc, "values": stdlib.ValuesFunc, "sort": stdlib.SortFunc, "distinct": stdlib.DistinctFunc, "contains": stdlib.ContainsFunc,
-	"setproduct": stdlib.SetProductFunc, "lookup": stdlib.LookupFunc, "toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
+	"setproduct": stdlib.SetProductFunc, "join": stdlib.JoinFunc, "concat": stdlib.ConcatFunc, "lookup": stdlib.LookupFunc, "toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
 	"startswith": function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "text", Type: cty.String}, {Name: "prefix", Type: cty.String}},
 		Type:   function.StaticReturnType(cty.Bool),

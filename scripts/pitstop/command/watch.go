@@ -127,7 +127,7 @@ type watched struct {
 func (d deployment) newWatch(s sight, project string, p *printer) *watched {
 	w := &watched{deployment: d, project: project, sight: s, p: p, read: map[string]bool{}, tries: map[string]int{}, ledger: ledger.New(ledgertest.NewStore().Open)}
 	quiet := slog.New(slog.DiscardHandler)
-	f := &fleet.Fleet{Ledger: w.ledger, Provider: s.cloud, Now: d.now, Log: quiet, Advancer: &ledger.Advancer{
+	f := &fleet.Fleet{Ledger: w.ledger, Secrets: ledger.NewSecrets(ledgertest.NewStore().Open), Provider: s.cloud, Now: d.now, Log: quiet, Advancer: &ledger.Advancer{
 		Ledger: w.ledger, Policies: policy.NewSource("", nil, policy.Switches{}, d.now), Publisher: w, Now: d.now, Sleep: d.sleep,
 		Source: "//pitstop/watch", Cause: trigger.MessageID, Log: quiet, Saved: func(_ context.Context, s ledger.Step) { w.tell(s) },
 	}}

@@ -70,6 +70,7 @@ type Bench struct {
 	Policies *Policies
 	Sender   *Sender
 	Ledger   *ledger.Ledger
+	Secrets  *ledger.Secrets
 	Fleet    *fleet.Fleet
 
 	T *testing.T
@@ -102,9 +103,9 @@ func New(t *testing.T) *Bench {
 	b.Store, b.Buckets = bucket, bucket
 	b.Cloud = b.provider(tpu.Config{})
 	b.open = memory(t)
-	b.Ledger = ledger.New(b.open)
+	b.Ledger, b.Secrets = ledger.New(b.open), ledger.NewSecrets(b.open)
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &b.logged), nil))
-	b.Fleet = &fleet.Fleet{Ledger: b.Ledger, Provider: b.Cloud, Now: b.Clock.Now, Log: log, Advancer: &ledger.Advancer{
+	b.Fleet = &fleet.Fleet{Ledger: b.Ledger, Secrets: b.Secrets, Provider: b.Cloud, Now: b.Clock.Now, Log: log, Advancer: &ledger.Advancer{
 		Ledger: b.Ledger, Policies: b.Policies, Publisher: b.Sender, Now: b.Clock.Now, Sleep: b.Sleep, Source: Source,
 		Cause: func(context.Context) string { return Cause }, Log: log,
 	}}
@@ -352,19 +353,40 @@ func (b *Bench) Slots(zone string) int {
 	return n
 }
 
-// Break has every call of these collections of the ledger fail, until Mend.
+// Break has every call of these collections of the ledger and of the second database fail, until Mend.
 func (b *Bench) Break(collections ...string) {
-	broken := ledger.New(func(ctx context.Context, name string) (*docstore.Collection, error) {
+	open := func(ctx context.Context, name string) (*docstore.Collection, error) {
 		if slices.Contains(collections, name) {
 			return nil, errors.New("the database is away")
 		}
 		return b.open(ctx, name)
-	})
-	b.Fleet.Ledger, b.Fleet.Advancer.Ledger = broken, broken
+	}
+	b.Fleet.Ledger, b.Fleet.Secrets = ledger.New(open), ledger.NewSecrets(open)
+	b.Fleet.Advancer.Ledger = b.Fleet.Ledger
 }
 
 // Mend ends what Break began.
-func (b *Bench) Mend() { b.Fleet.Ledger, b.Fleet.Advancer.Ledger = b.Ledger, b.Ledger }
+func (b *Bench) Mend() {
+	b.Fleet.Ledger, b.Fleet.Advancer.Ledger, b.Fleet.Secrets = b.Ledger, b.Ledger, b.Secrets
+}
+
+// OldSpec stores a specification as an earlier release did: with the values of its metadata.
+func (b *Bench) OldSpec(name, spec string) {
+	b.T.Helper()
+	c, err := b.open(b.T.Context(), ledger.Specs)
+	b.Must(err)
+	b.Must(c.Create(b.T.Context(), map[string]any{"ID": name, "schema": int64(1), "body": spec, docstore.DefaultRevisionField: nil}))
+}
+
+// Document is one as its collection has it.
+func (b *Bench) Document(collection, key string) map[string]any {
+	b.T.Helper()
+	c, err := b.open(b.T.Context(), collection)
+	b.Must(err)
+	d := map[string]any{"ID": key}
+	b.Must(c.Get(b.T.Context(), d))
+	return d
+}
 
 // CrashAfter has the function die right behind the first write that is told of.
 func (b *Bench) CrashAfter(is func(w incident.Workload) bool) {

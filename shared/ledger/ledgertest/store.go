@@ -85,6 +85,16 @@ func (c *stored) run(a *driver.Action) error {
 	if a.Kind == driver.Create && there {
 		return errExists
 	}
+	if a.Kind == driver.Update {
+		if !there {
+			return errNotFound
+		}
+		next := maps.Clone(old)
+		for _, m := range a.Mods {
+			next[m.FieldPath[0]] = m.Value
+		}
+		doc = next
+	}
 	if a.Kind == driver.Replace {
 		if !there {
 			return errNotFound
@@ -99,7 +109,7 @@ func (c *stored) run(a *driver.Action) error {
 	return nil
 }
 
-// RunGetQuery knows the one query of the ledger: documents whose time is at or before another one.
+// RunGetQuery knows the queries of the ledger: documents whose time is at or before another one, and those of an older schema.
 func (c *stored) RunGetQuery(_ context.Context, q *driver.Query) (driver.DocumentIterator, error) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -107,12 +117,16 @@ func (c *stored) RunGetQuery(_ context.Context, q *driver.Query) (driver.Documen
 	for _, d := range c.docs {
 		fits := true
 		for _, f := range q.Filters {
-			at, ok := d[f.FieldPath[0]].(time.Time)
-			by, isTime := f.Value.(time.Time)
-			if f.Op != "<=" || !isTime {
-				return nil, errors.New("this store compares times by <= and nothing else")
+			switch v := d[f.FieldPath[0]].(type) {
+			case time.Time:
+				by, ok := f.Value.(time.Time)
+				fits = fits && ok && f.Op == "<=" && !v.After(by)
+			case int64:
+				below, ok := f.Value.(int)
+				fits = fits && ok && f.Op == "<" && v < int64(below)
+			default:
+				fits = false
 			}
-			fits = fits && ok && !at.After(by)
 		}
 		if fits {
 			found.docs = append(found.docs, d)

@@ -128,6 +128,15 @@ func (c *tapped) run(ctx context.Context, a *driver.Action) error {
 		err = c.inner.Create(ctx, doc)
 	case driver.Replace:
 		err = c.inner.Replace(ctx, doc)
+	case driver.Update:
+		if c.name != ledger.Values {
+			return fmt.Errorf("a ledger never updates %s: that would be a blind write", c.name)
+		}
+		mods := docstore.Mods{}
+		for _, m := range a.Mods {
+			mods[docstore.FieldPath(strings.Join(m.FieldPath, "."))] = m.Value
+		}
+		err = c.inner.Update(ctx, doc, mods)
 	default:
 		return fmt.Errorf("a ledger never calls %v: that would be a blind write", a.Kind)
 	}

@@ -12,6 +12,9 @@ import (
 	"pitstop.internal/shared/logging/loggingtest"
 )
 
+// us is an account that the entries in sources were made with.
+const us = "pitstop-recreate@demo.iam.gserviceaccount.com"
+
 const sources = "../../../events/testdata/sources"
 
 // passed names the sinks that let an entry through.
@@ -34,7 +37,7 @@ func passed(t *testing.T, filters map[string]*loggingtest.Filter, entry []byte) 
 func filters(t *testing.T) map[string]*loggingtest.Filter {
 	t.Helper()
 	out := map[string]*loggingtest.Filter{}
-	for _, s := range events.Sinks() {
+	for _, s := range events.Sinks(us) {
 		f, err := loggingtest.Parse(s.Filter)
 		if err != nil {
 			t.Fatalf("%s: %v", s.Name, err)
@@ -59,7 +62,7 @@ func decode(t *testing.T, file string, into any) {
 // filter that fetches the past lets through what any sink does.
 func TestEachSinkLetsItsSourceThroughAndNothingElse(t *testing.T) {
 	all := filters(t)
-	whole, err := loggingtest.Parse(events.Whole(events.Sinks()))
+	whole, err := loggingtest.Parse(events.Whole(events.Sinks(us)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +105,35 @@ func TestEachSinkLetsItsSourceThroughAndNothingElse(t *testing.T) {
 	}
 }
 
+// TestAStrangersAccountIsTheOwners: what somebody else begins passes, whatever the account is called. Only the accounts of this very
+// deployment are known to be none.
+func TestAStrangersAccountIsTheOwners(t *testing.T) {
+	var entries []json.RawMessage
+	decode(t, "tpu-audit.json", &entries)
+	i := slices.IndexFunc(entries, func(e json.RawMessage) bool { return strings.Contains(string(e), `"our-delete-begun"`) })
+	if i < 0 {
+		t.Fatal("no entry of ours that has only begun")
+	}
+	for account, want := range map[string][]string{
+		us: nil, "pitstop-x@other.iam.gserviceaccount.com": {"tpu-audit"}, "pitstop-recreate@demo2.iam.gserviceaccount.com": {"tpu-audit"},
+		"pitstop-other@demo.iam.gserviceaccount.com": {"tpu-audit"}, "x-" + us: {"tpu-audit"},
+	} {
+		entry := strings.ReplaceAll(string(entries[i]), us, account)
+		if got := passed(t, filters(t), []byte(entry)); !slices.Equal(got, want) {
+			t.Errorf("what %s begins passes %v, want %v", account, got, want)
+		}
+	}
+	for _, s := range events.Sinks() { // where nobody is known to be us
+		f, err := loggingtest.Parse(s.Filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := f.Matches(entries[i]); err != nil || ok != (s.Name == "tpu-audit") {
+			t.Errorf("%s lets it through: %v, %v", s.Name, ok, err)
+		}
+	}
+}
+
 // TestWhatASinkSendsIsUnderstood: a sink that has a topic lets nothing through that is only noted. What it lets through
 // and is ignored all the same is what a newer writer may say.
 func TestWhatASinkSendsIsUnderstood(t *testing.T) {
@@ -122,7 +154,7 @@ func TestWhatASinkSendsIsUnderstood(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, s := range events.Sinks() {
+			for _, s := range events.Sinks(us) {
 				if s.Topic == "" || !slices.Contains(passed(t, all, entry), s.Name) {
 					continue
 				}
@@ -140,7 +172,7 @@ func TestWhatASinkSendsIsUnderstood(t *testing.T) {
 // TestFiltersAreAsCloudLoggingTakesThem holds their length and that each names its logs and resources, and leaves out the
 // functions' own.
 func TestFiltersAreAsCloudLoggingTakesThem(t *testing.T) {
-	for _, s := range events.Sinks() {
+	for _, s := range events.Sinks(us) {
 		if len(s.Filter) >= events.MaxFilter || s.About == "" {
 			t.Errorf("%s: %d characters, about %q", s.Name, len(s.Filter), s.About)
 		}
@@ -152,7 +184,7 @@ func TestFiltersAreAsCloudLoggingTakesThem(t *testing.T) {
 			t.Errorf("%s cannot stand in a shell's quotes as it is:\n%s", s.Name, s.Filter)
 		}
 	}
-	if n := len(events.Whole(events.Sinks())); n >= events.MaxFilter {
+	if n := len(events.Whole(events.Sinks(us))); n >= events.MaxFilter {
 		t.Errorf("the whole filter has %d characters", n)
 	}
 }

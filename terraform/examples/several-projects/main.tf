@@ -8,8 +8,6 @@ module "pitstop" {
   project_id       = var.project_id
   watched_projects = var.watched_projects
 
-  # In the watched projects only what the calls need, and no predefined role.
-  tpu_roles = "custom"
 }
 
 variable "project_id" {

@@ -57,6 +57,7 @@ resource "google_pubsub_topic" "dead_letter" {
   project                    = var.project_id
   name                       = "${var.name}-dead-letters"
   labels                     = var.labels
+  kms_key_name               = var.kms_key
   message_retention_duration = local.week
 }
 

@@ -68,6 +68,12 @@ variable "environment" {
   default     = {}
 }
 
+variable "kms_key" {
+  description = "The key of Cloud KMS that dead letters are encrypted with; Google's own if it is not given."
+  type        = string
+  default     = null
+}
+
 variable "labels" {
   description = "The labels of everything that can have some."
   type        = map(string)

@@ -1,0 +1,172 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"gocloud.dev/docstore"
+	"gocloud.dev/gcerrors"
+
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/recent"
+)
+
+// Values is the collection of the second database: the values of the metadata of TPUs, which may be secrets, by the name of the specification
+// that they belong to.
+const Values = "values"
+
+const (
+	// KeepValues is how long values are kept after the last document that named them.
+	KeepValues = 30 * 24 * time.Hour
+	// renewEvery is how often that is written anew while one does.
+	renewEvery   = 24 * time.Hour
+	valuesSchema = 1
+)
+
+// Secrets is the second database. Who reads the ledger to see how things stand reads nothing here: patrol and recreate write, neither of
+// them looks first, and recreate alone reads. It is safe for concurrent use.
+type Secrets struct {
+	open  Opener
+	conns *connections
+	// written are the names that this process wrote, so that what is as it was is written once a day.
+	written recent.Memory[string, written]
+}
+
+type written struct {
+	at  time.Time
+	sum string
+}
+
+// NewSecrets returns the second database, of which the collection is opened when it is first used.
+func NewSecrets(open Opener) *Secrets { return &Secrets{open: open, conns: newConnections()} }
+
+// SecretsConfig is the part of a function's environment that the second database needs.
+type SecretsConfig struct {
+	// Database is the Firestore database.
+	Database string `env:"SECRETS_DATABASE, default=pitstop-secrets"`
+}
+
+// Open returns the deployed second database of a project. Nothing is connected before its first use.
+func (c SecretsConfig) Open(project string) *Secrets {
+	return NewSecrets(Firestore(project, c.Database))
+}
+
+// Close closes the collection, if it was opened.
+func (s *Secrets) Close() error { return s.conns.close() }
+
+// Keep stores values under the name of their specification, and for how long. Sum tells whether they are those that this process wrote
+// last.
+func (s *Secrets) Keep(ctx context.Context, name string, values map[string]string, sum string, now time.Time) error {
+	if last, ok := s.written.Get(name); ok && last.sum == sum && now.Sub(last.at) < renewEvery {
+		return nil
+	}
+	body, err := json.Marshal(values, json.Deterministic(true))
+	switch {
+	case err != nil:
+		return fmt.Errorf("ledger: %s of %s: %w", Values, name, err)
+	case len(body) > MaxBody:
+		return fault.Permanentf("ledger: %s of %s: %d bytes are more than the %d that a document holds", Values, name, len(body), MaxBody)
+	}
+	fields := docstore.Mods{colSchema: int64(valuesSchema), colBody: string(body), colExpires: expires(now)}
+	for range tries {
+		there, err := s.update(ctx, name, fields)
+		if err == nil && !there {
+			there, err = s.create(ctx, name, fields)
+		}
+		if err != nil {
+			return err
+		}
+		if there {
+			s.written.Put(name, written{now, sum}, len(name)+len(sum))
+			return nil
+		}
+	}
+	return fmt.Errorf("ledger: %s of %s: %w", Values, name, ErrConflict)
+}
+
+// Renew keeps what is stored under a name for as long again. Where nothing is, that is so.
+func (s *Secrets) Renew(ctx context.Context, name string, now time.Time) error {
+	last, ok := s.written.Get(name)
+	if ok && now.Sub(last.at) < renewEvery {
+		return nil
+	}
+	there, err := s.update(ctx, name, docstore.Mods{colExpires: expires(now)})
+	if err == nil {
+		if !there {
+			last.sum = "" // what was written is not there any more
+		}
+		s.written.Put(name, written{now, last.sum}, len(name)+len(last.sum))
+	}
+	return err
+}
+
+// Of reads the values that belong to a specification, or ErrNotFound.
+func (s *Secrets) Of(ctx context.Context, name string) (values map[string]string, err error) {
+	c, k, err := s.at(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	d := map[string]any{colID: k}
+	switch err := c.Get(ctx, d); gcerrors.Code(err) {
+	case gcerrors.OK:
+	case gcerrors.NotFound:
+		return nil, fmt.Errorf("ledger: %s of %s: %w", Values, name, ErrNotFound)
+	default:
+		return nil, fmt.Errorf("ledger: read %s of %s: %w", Values, name, err)
+	}
+	return values, decode(Values, name, valuesSchema, recordOf(d), &values)
+}
+
+// expires is when values may be forgotten that a document names now.
+func expires(now time.Time) time.Time { return now.Add(KeepValues).UTC().Truncate(time.Microsecond) }
+
+// at is the collection, and the key of a name.
+func (s *Secrets) at(ctx context.Context, name string) (*docstore.Collection, string, error) {
+	k, err := key(name)
+	if err != nil {
+		return nil, "", err
+	}
+	c, err := s.conns.get(ctx, s.open, Values)
+	if err != nil {
+		return nil, "", fmt.Errorf("ledger: open %s: %w", Values, err)
+	}
+	return c, k, nil
+}
+
+// update changes a document without reading it; there is false where it is not.
+func (s *Secrets) update(ctx context.Context, name string, fields docstore.Mods) (there bool, err error) {
+	c, k, err := s.at(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	err = c.Update(ctx, map[string]any{colID: k}, fields)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ledger: write %s of %s: %w", Values, name, err)
+	}
+	return true, nil
+}
+
+// create writes a document that is not there yet; done is false where somebody else was faster: what is there may be older then.
+func (s *Secrets) create(ctx context.Context, name string, fields docstore.Mods) (done bool, err error) {
+	c, k, err := s.at(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	d := map[string]any{colID: k}
+	for field, v := range fields {
+		d[string(field)] = v
+	}
+	err = c.Create(ctx, d)
+	if gcerrors.Code(err) == gcerrors.AlreadyExists {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ledger: write %s of %s: %w", Values, name, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,108 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
+)
+
+// TestSecretsInMemory, TestSecretsInASimulation and TestSecretsOnFirestore hold the second database to the same on every store.
+func TestSecretsInMemory(t *testing.T)      { secrets(t, memory) }
+func TestSecretsInASimulation(t *testing.T) { secrets(t, simulated) }
+func TestSecretsOnFirestore(t *testing.T)   { secrets(t, firestore) }
+
+func secrets(t *testing.T, s store) {
+	t.Helper()
+	const name = "hash@life"
+	ctx, now := t.Context(), start
+	open := s(t)
+	reads, tap := 0, &ledgertest.Tap{}
+	tap.Before = func(_ context.Context, c ledgertest.Call) error {
+		if !c.Write {
+			reads++
+		}
+		return nil
+	}
+	k, other := ledger.NewSecrets(tap.On(open)), ledger.NewSecrets(tap.On(open))
+	t.Cleanup(func() {
+		if err := errors.Join(k.Close(), other.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	wrote := func(want int) {
+		t.Helper()
+		if got := tap.Writes(); got != want {
+			t.Errorf("%d writes, want %d", got, want)
+		}
+	}
+	expires := func(want time.Time) {
+		t.Helper()
+		c, err := open(ctx, ledger.Values)
+		must(err)
+		d := map[string]any{"ID": name}
+		must(c.Get(ctx, d))
+		if at, _ := d["expires"].(time.Time); !at.Equal(want) {
+			t.Errorf("it is kept until %v, want %v", d["expires"], want)
+		}
+	}
+	must(k.Renew(ctx, name, now)) // of what is not there nothing comes
+	wrote(0)
+	first := map[string]string{"startup-script": "#!/bin/sh\necho ü \u0000 \"$TOKEN\"\n", "empty": ""}
+	for range 3 {
+		must(k.Keep(ctx, name, first, "1", now))
+	}
+	wrote(1)
+	must(other.Keep(ctx, name, first, "1", now)) // it does not know of that
+	wrote(2)
+	expires(now.Add(ledger.KeepValues))
+
+	now = now.Add(23 * time.Hour)
+	must(k.Renew(ctx, name, now))
+	wrote(2)
+	now = now.Add(time.Hour)
+	must(k.Renew(ctx, name, now))
+	must(k.Keep(ctx, name, first, "1", now))
+	wrote(3)
+	expires(now.Add(ledger.KeepValues))
+
+	second := map[string]string{"startup-script": "another"}
+	must(k.Keep(ctx, name, second, "2", now))
+	wrote(4)
+	if reads != 0 {
+		t.Errorf("who writes has read %d times", reads)
+	}
+	got, err := other.Of(ctx, name)
+	must(err)
+	if !maps.Equal(got, second) {
+		t.Errorf("%q, want %q", got, second)
+	}
+	if _, err := other.Of(ctx, "hash@another"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("what nobody stored: %v", err)
+	}
+	if err := k.Keep(ctx, "large", map[string]string{"k": strings.Repeat("x", ledger.MaxBody)}, "", now); !fault.IsPermanent(err) {
+		t.Errorf("what is too large: %v, want a permanent fault", err)
+	}
+	// Somebody deleted it: the next one that has the values stores them again.
+	c, err := open(ctx, ledger.Values)
+	must(err)
+	must(c.Delete(ctx, map[string]any{"ID": name}))
+	now = now.Add(25 * time.Hour)
+	must(k.Renew(ctx, name, now))
+	must(k.Keep(ctx, name, second, "2", now))
+	if got, err := other.Of(ctx, name); err != nil || !maps.Equal(got, second) {
+		t.Errorf("%q, %v, want %q", got, err, second)
+	}
+}
