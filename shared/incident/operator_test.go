@@ -387,7 +387,7 @@ func TestEveryWordIsRecorded(t *testing.T) {
 		t.Errorf("what was not paused was lifted: %+v", w.Orders)
 	}
 	say(incident.Paused{Word: ann, Until: start.Add(time.Hour)})
-	if !w.Pause.Holds(start) || w.Pause.Holds(start.Add(time.Hour)) || w.Pause.By != ann.By || w.Pause.Why != ann.Why {
+	if !w.Pause.Holds(start) || w.Pause.Holds(start.Add(time.Hour+incident.PauseMargin)) || w.Pause.By != ann.By || w.Pause.Why != ann.Why {
 		t.Errorf("the pause is %+v", w.Pause)
 	}
 	say(incident.Paused{Word: ann, Lift: true})
