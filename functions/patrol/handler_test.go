@@ -21,6 +21,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/tpu/tputest"
 	"pitstop.internal/shared/trigger"
 )
@@ -452,6 +453,10 @@ func creating(t *testing.T, takes time.Duration) *bench {
 	op := ""
 	if takes > 0 {
 		spec, err := b.Ledger.Spec(t.Context(), w.Slices[0].Spec)
+		b.Must(err)
+		values, err := b.Secrets.Of(t.Context(), w.Slices[0].Spec)
+		b.Must(err)
+		spec, err = tpu.Whole(spec, values)
 		b.Must(err)
 		b.API.Inject(tputest.Fault{Method: "CreateNode", Slow: takes - tputest.DefaultTiming.Create})
 		ref := fleet.Ref(w, w.Slices[0])

@@ -351,7 +351,7 @@ func (d deployment) setPause(c *cobra.Command, where place, names []string, all 
 	p := &incident.Pause{By: e.By, Why: e.Why, At: d.now(), Until: e.Until}
 	what := "paused " + told(p)
 	if e.Lift {
-		p.Until = p.At // it holds no more, and says who lifted it
+		p.Until = p.At.Add(-incident.PauseMargin) // it holds no more, by no clock, and says who lifted it
 		what = "the pause is lifted by " + e.By
 	}
 	if all {

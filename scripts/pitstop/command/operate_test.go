@@ -288,7 +288,7 @@ func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
 			return all, b.workload().Pause
 		}
 		b.want([]string{"pause", "llama-8b", "--for", "2h", "--why", "a look"}, "demo/llama-8b: paused by ada@example.com until 2026-11-21T14:00:00Z: a look\n")
-		if all, one := pauses(); all.Holds(noon) || !one.Holds(noon) || one.Holds(noon.Add(2*time.Hour)) || !one.At.Equal(noon) {
+		if all, one := pauses(); all.Holds(noon) || !one.Holds(noon) || one.Holds(noon.Add(2*time.Hour+incident.PauseMargin)) || !one.At.Equal(noon) {
 			t.Errorf("paused are all %+v, one %+v", all, one)
 		}
 		b.want([]string{"pause", "--all", "--why", "night"}, "everything: paused by ada@example.com: night")
