@@ -103,15 +103,15 @@ func (c *checks) inTime(before, after incident.Workload) {
 	}
 }
 
-// postponed checks that a deadline moves for a hold by no more than what was really held in its phase, and the time until it is looked at
-// again: at the end of the brake's hour, or with the next tick.
+// postponed checks that a deadline moves for a hold by no more than what was really held in its phase, the time until it is looked at
+// again (at the end of the brake's hour, or with the next tick), and the time that this took before.
 func (c *checks) postponed(s ledger.Step) {
 	was, is := s.Before.Incident, s.After.Incident
 	held := func(e incident.Evidence) bool { _, ok := e.(incident.Held); return ok }
 	if was == nil || is == nil || was.ID != is.ID || was.Phase != is.Phase || was.Deadline.IsZero() || !slices.ContainsFunc(s.Evidence, held) {
 		return
 	}
-	most := later(was.Deadline, s.At).Add(later(ledger.NextHour(s.At), s.At.Add(time.Minute)).Sub(s.At)).Add(c.heldSince(is.Since))
+	most := later(was.Deadline, s.At).Add(later(ledger.NextHour(s.At), s.At.Add(time.Minute)).Sub(s.At)).Add(c.heldSince(is.Since) + incident.RequestFor)
 	if is.Deadline.After(most) {
 		c.violated("10 nothing lost", s.After.ID, "the deadline of %s moved from %s to %s for a hold", is.Phase, was.Deadline.UTC().Format(time.DateTime), is.Deadline.UTC().Format(time.DateTime))
 	}

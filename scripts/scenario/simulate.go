@@ -155,9 +155,10 @@ func (sim Simulation) world(ctx context.Context) (*world, error) {
 	return newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, Trail: sim.Trail, Seams: sim.Seams, simulation: &sim})
 }
 
-func (w *world) simulate(ctx context.Context, sim Simulation) (*Report, error) {
+func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err error) {
 	t := newTroubles(w, sim)
 	t.plan()
+	defer func() { err = errors.Join(err, w.ledger.Close(), w.secrets.Close()) }()
 	people := newPeople(t)
 	people.plan()
 	newOperators(t).plan()
@@ -198,9 +199,6 @@ func (w *world) simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	r := w.checks.result(sim)
 	if w.tracker != nil {
 		w.story.Trail = w.tracker.trail(sim.Days, r.Violations)
-	}
-	if err := errors.Join(w.ledger.Close(), w.secrets.Close()); err != nil {
-		return nil, err
 	}
 	return r, nil
 }

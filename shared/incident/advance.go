@@ -270,15 +270,15 @@ func (m *machine) unreadable() bool {
 const policyHeld = "the policy cannot be read: "
 
 // hold says once why nothing is done until a moment at which that is looked at again. Waiting is no failure: the deadline moves by the
-// time that is held, and by none that was counted before. After HeldForMost it does not move any more. What held before and was not begun
-// since has held all the time in between, unless nobody looked for long. What is overdue by then is so once nothing holds it.
+// time that is held, and by none that was counted before. After HeldForMost it does not move any more. What held before has held all
+// the time since, unless it is known not to, or nobody looked for long. What is overdue by then is so once nothing holds it.
 func (m *machine) hold(c Code, why string, until time.Time) {
 	in := m.w.Incident
 	if in == nil {
 		return
 	}
 	from := m.now
-	if u := in.HeldUntil; u.After(from) || in.Held != "" && from.Sub(u) <= RequestFor {
+	if u := in.HeldUntil; u.After(from) || !u.IsZero() && from.Sub(u) <= RequestFor {
 		from = u
 	}
 	if in.Held != why {

@@ -59,12 +59,18 @@ func TestAHoldIsTold(t *testing.T) {
 				if c.code == incident.CodeBraked {
 					end = r.now.Truncate(time.Hour).Add(time.Hour)
 				}
-				if c.held != nil {
+				for _, task := range r.w.Incident.Tasks {
+					if c.held == nil || !task.Begun.IsZero() || !task.Retry.IsZero() {
+						continue
+					}
 					h := *c.held
+					h.Request = asked(r.w, r.now)
 					if c.until > 0 {
 						h.Until = end
 					}
-					h.Request = asked(r.w, r.now)
+					if h.Begun = h.Code == incident.CodePaused; h.Begun { // it is read behind the intent
+						r.w, _, _ = incident.Advance(c.policy, r.w, incident.Intended{Request: h.Request, RequestID: "1"}, r.now)
+					}
 					r.w, _, _ = incident.Advance(c.policy, r.w, h, r.now)
 					r.w, _, _ = incident.Advance(c.policy, r.w, h, r.now.Add(time.Second)) // delivered again
 				}

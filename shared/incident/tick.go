@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"pitstop.internal/events"
 )
@@ -21,7 +22,8 @@ func (m *machine) ticked() {
 		return
 	}
 	if strings.HasPrefix(m.w.Incident.Held, policyHeld) {
-		m.inc().Held, m.inc().HeldCode = "", ""
+		in := m.inc()
+		in.Held, in.HeldCode, in.HeldUntil = "", "", time.Time{}
 	}
 	if m.isOverdue() {
 		m.overdue()
