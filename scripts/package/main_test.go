@@ -4,7 +4,9 @@ import (
 	"archive/zip"
 	"bytes"
 	"errors"
+	"fmt"
 	"go/format"
+	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -379,5 +382,87 @@ func TestAFunctionCallsTheEndpointOfItsEnvironment(t *testing.T) {
 				t.Errorf("it called nothing: %s", said)
 			}
 		}
+	}
+}
+
+// TestASignalLosesNoAnswerOfAFunction builds a function as it is deployed and ends its process while 200 requests wait for the API:
+// a real client gets the whole answer to each of them, and to what comes later a refusal.
+func TestASignalLosesNoAnswerOfAFunction(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds a function")
+	}
+	const requests = 200
+	ctx, dir := t.Context(), t.TempDir()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := findModule(ctx)
+	must(err)
+	_, _, err = pack(ctx, m, "logevent", filepath.Join(dir, "out"))
+	must(err)
+	must(build(ctx, m, filepath.Join(dir, "out", "logevent"), dir))
+	database, err := emptyDatabase(ctx)
+	must(err)
+	defer database.Stop()
+	world, err := noCloud(dir, database.address)
+	must(err)
+	waiting, release := make(chan struct{}, 10*requests), make(chan struct{})
+	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		waiting <- struct{}{}
+		<-release
+		http.NotFound(w, r)
+	}))
+	defer fake.Close()
+	p, err := start(ctx, dir, "HandleLogEvent", append(append(process.Environment(), world...), "TPU_ENDPOINT="+fake.URL))
+	must(err)
+
+	client := &http.Client{Transport: &http.Transport{}}
+	ask := func(method string, body []byte) (int, error) {
+		r, err := http.NewRequestWithContext(ctx, method, p.url, bytes.NewReader(body))
+		if err != nil {
+			return 0, err
+		}
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := client.Do(r)
+		if err != nil {
+			return 0, err
+		}
+		defer resp.Body.Close() //nolint:errcheck // it is read to its end
+		_, err = io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode, err
+	}
+	entry := []byte(`{"insertId":"i1","timestamp":"2026-11-12T02:14:08Z","logName":"projects/demo/logs/cloudaudit.googleapis.com%2Factivity",
+"resource":{"type":"audited_resource","labels":{"service":"tpu.googleapis.com","method":"google.cloud.tpu.v2alpha1.Tpu.DeleteNode"}},
+"protoPayload":{"serviceName":"tpu.googleapis.com","methodName":"google.cloud.tpu.v2alpha1.Tpu.DeleteNode",
+"resourceName":"projects/demo/locations/us-west4-a/nodes/llama-8b","authenticationInfo":{"principalEmail":"ann@example.com"}}}`)
+	answers := make(chan error, requests)
+	for range requests {
+		go func() {
+			status, err := ask(http.MethodPost, push(entry, nil))
+			if err == nil && status != http.StatusInternalServerError { // nothing can be stored here, so it has to come again
+				err = fmt.Errorf("status %d", status)
+			}
+			answers <- err
+		}()
+	}
+	for range requests {
+		<-waiting
+	}
+	must(p.cmd.Process.Signal(syscall.SIGTERM))
+	for status := 0; status != http.StatusServiceUnavailable; { // until the signal has arrived it is told that it is wrong
+		status, err = ask(http.MethodGet, nil)
+		must(err)
+	}
+	close(release)
+	for range requests {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := <-p.ended; err != nil {
+		t.Errorf("the process ended with %v", err)
 	}
 }
