@@ -195,6 +195,7 @@ module "function" {
   depends_on = [
     google_project_service.main,
     google_pubsub_topic.main,
+    google_firestore_database.secrets,
     google_artifact_registry_repository_iam_member.build,
     google_project_iam_member.build,
     google_storage_bucket_iam_member.build,

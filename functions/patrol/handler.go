@@ -190,15 +190,16 @@ func (p *patrol) zoneNames() []string { return slices.Sorted(maps.Keys(p.zones))
 // sweep finds all zones and all workloads anew, so that nothing is missed for being forgotten. Zones that offer nothing
 // known are listed at this tick and then left alone until the next sweep.
 func (t *round) sweep(ctx context.Context) error {
-	names, err := t.Provider.Zones(ctx, t.Project)
-	if err != nil {
-		return err
-	}
 	ids, err := t.Fleet.Ledger.All(ctx)
 	if err != nil {
 		return err
 	}
 	t.try("specifications of an earlier release", t.Fleet.MoveValues(ctx))
+	t.try("metadata values", t.renewValues(ctx, ids))
+	names, err := t.Provider.Zones(ctx, t.Project)
+	if err != nil {
+		return err
+	}
 	t.zones = map[string]*zone{}
 	for _, name := range names {
 		t.zone(name)
@@ -209,13 +210,28 @@ func (t *round) sweep(ctx context.Context) error {
 		}
 		if w, _, err := t.Fleet.Ledger.Workload(ctx, id); t.try("workload "+id, err) {
 			t.expect(w)
-			t.try("metadata values of "+id, t.Fleet.RenewValues(ctx, w))
 			if w.Hushed(t.Fleet.Now()) {
 				t.hushed = append(t.hushed, w)
 			}
 		}
 	}
 	return nil
+}
+
+// renewValues keeps the values of the metadata of all slices, whatever else can be read.
+func (t *round) renewValues(ctx context.Context, ids []string) error {
+	var faults []error
+	for _, id := range ids {
+		if !t.owns(id) {
+			continue
+		}
+		w, _, err := t.Fleet.Ledger.Workload(ctx, id)
+		if err == nil {
+			err = t.Fleet.RenewValues(ctx, w)
+		}
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
 }
 
 // expect has a workload's slices looked for where they have to be.
@@ -325,6 +341,9 @@ func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 		return err
 	}
 	z.known[s.Name] = w.ID
+	if known := w.Slice(s.Name); known != nil && known.Spec != s.SpecHash {
+		now.spec = "" // its order could not be kept, and is tried again at the next tick
+	}
 	if known := w.Slice(s.Name); unread && known != nil {
 		if !known.Named() {
 			t.hosts--

@@ -235,7 +235,7 @@ func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s tpu.Slice) (inc
 	if f.Secrets == nil {
 		s.Spec, s.SpecHash = nil, ""
 	}
-	if err := f.keep(ctx, w, s); err != nil {
+	if err := f.keep(ctx, w, &s); err != nil {
 		return w, err
 	}
 	e := s.Evidence("")
@@ -246,7 +246,7 @@ func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s tpu.Slice) (inc
 }
 
 // keep saves the specification of a slice before anything is decided on it, and maps its names to its workload.
-func (f *Fleet) keep(ctx context.Context, w incident.Workload, s tpu.Slice) error {
+func (f *Fleet) keep(ctx context.Context, w incident.Workload, s *tpu.Slice) error {
 	if s.Condition == incident.Gone {
 		return nil
 	}
@@ -270,19 +270,21 @@ func (f *Fleet) keep(ctx context.Context, w incident.Workload, s tpu.Slice) erro
 	return f.Ledger.Map(ctx, s.Project, s.Zone, ledger.QueuedResource, s.QueuedResource, subject)
 }
 
-// keepSpec saves how a slice was ordered: the values of its metadata first, so that nothing names values that are not there.
-func (f *Fleet) keepSpec(ctx context.Context, w incident.Workload, s tpu.Slice) error {
+// keepSpec saves how a slice was ordered: the values of its metadata first, so that nothing names values that are not there. Where they
+// cannot be kept the reading says nothing of the order: all else of it counts.
+func (f *Fleet) keepSpec(ctx context.Context, w incident.Workload, s *tpu.Slice) error {
 	if len(s.Spec) == 0 {
 		return nil
 	}
 	known := w.Slice(s.Name)
 	named := known != nil && known.Spec == s.SpecHash
 	if s.Values != nil {
-		switch err := f.Secrets.Keep(ctx, s.SpecHash, s.Values, s.ValuesSum, f.Now()); {
-		case err != nil && !named:
-			return err
-		case err != nil: // they are there, as they were a day ago at most, or as they were before their owner changed them
-			f.Log.WarnContext(ctx, "metadata values not kept", "workload", w.ID, "slice", s.Name, "error", err.Error())
+		if err := f.Secrets.Keep(ctx, s.SpecHash, s.Values, s.ValuesSum, f.Now()); err != nil {
+			f.Log.ErrorContext(ctx, "metadata values not kept: the slice cannot be created again as it is ordered now", "workload", w.ID, "slice", s.Name, "error", err.Error())
+			if !named {
+				s.Spec, s.SpecHash = nil, ""
+				return nil
+			}
 		}
 	}
 	if named {
@@ -399,8 +401,14 @@ func (f *Fleet) stranger(ctx context.Context, w incident.Workload, s tpu.Slice) 
 	if w.Stranger(e) == "" {
 		return w, "", nil
 	}
-	if w, err = f.Look(ctx, w); err != nil {
-		return w, "", err
+	for _, known := range w.Slices {
+		now, err := f.Read(ctx, Ref(w, known))
+		if err != nil {
+			return w, "", fmt.Errorf("look whether %s still lives in %s: %w", known.Name, known.Zone, err)
+		}
+		if w, err = f.Feed(ctx, w, now); err != nil {
+			return w, "", err
+		}
 	}
 	return w, w.Stranger(e), nil
 }

@@ -86,7 +86,7 @@ func TestASliceIsIntroducedWithEverythingThatIsNeededToMakeItAgain(t *testing.T)
 }
 
 func TestWithoutItsSpecificationStoredNothingIsDecidedOnASlice(t *testing.T) {
-	for _, collection := range []string{ledger.Specs, ledger.Values, ledger.Subjects, ledger.Workloads} {
+	for _, collection := range []string{ledger.Specs, ledger.Subjects, ledger.Workloads} {
 		t.Run(collection, func(t *testing.T) {
 			b := newBench(t)
 			b.node(tputest.NodeConfig{Metadata: map[string]string{"k": "v"}})
@@ -100,6 +100,31 @@ func TestWithoutItsSpecificationStoredNothingIsDecidedOnASlice(t *testing.T) {
 			b.Want(b.Workloads(), []string(nil))
 		})
 	}
+}
+
+// TestASliceIsWatchedThoughItsValuesCannotBeKept: its order is not known then, and all else is.
+func TestASliceIsWatchedThoughItsValuesCannotBeKept(t *testing.T) {
+	b := newBench(t)
+	b.Break(ledger.Values)
+	w := b.Slice(tputest.NodeConfig{Spot: true})
+	b.Want([]any{w.Slices[0].Spec, w.Slices[0].Condition}, []any{"", incident.Ready})
+	b.Want(strings.Contains(b.Logged(), "level=ERROR msg=\"metadata values not kept"), true)
+	b.Mend()
+	ordered := b.Look(zone, "llama").Slices[0].Spec
+	b.Want(ordered != "", true)
+
+	// Another life, whose values cannot be kept, is not taken for the order of the one before.
+	b.Break(ledger.Values)
+	b.Must(b.API.Vanish(zone, "llama"))
+	b.Clock.Advance(time.Minute)
+	w = b.Slice(tputest.NodeConfig{Spot: true, Accelerator: "v5litepod-64", Created: b.Clock.Now()})
+	b.Want([]string{w.Slices[0].Accelerator, w.Slices[0].Spec}, []string{"v5litepod-64", ""})
+	// What was known before stays while the same life goes on.
+	b.Mend()
+	ordered = b.Look(zone, "llama").Slices[0].Spec
+	b.Break(ledger.Values)
+	b.Must(b.API.Preempt(zone, "llama"))
+	b.Want(b.Look(zone, "llama").Slices[0].Spec, ordered)
 }
 
 // TestWhoKeepsNoValuesNamesNone: a function without the second database teaches everything else of a slice.

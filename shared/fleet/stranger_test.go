@@ -10,6 +10,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/tpu/tputest"
 )
 
@@ -47,6 +48,7 @@ func TestACopiedLabelTakesNothingOver(t *testing.T) {
 		"another policy from before the first sight": {slice("a", "watch", dir, us), older(slice("b", "spot", dir, us)), nil, "demo/run", ""},
 		"a directory from before the first sight":    {slice("a", "spot", "", us), older(slice("b", "spot", dir, us)), nil, "demo/run", ""},
 		"another directory from before it":           {slice("a", "spot", dir, us), older(slice("b", "spot", "gs://theirs/x", us)), nil, "demo/b", "gs://theirs/x"},
+		"another account from before it":             {slice("a", "spot", dir, us), older(slice("b", "spot", dir, "eve@demo.iam.gserviceaccount.com")), nil, "demo/run", ""},
 		"another account":                            {slice("a", "spot", dir, us), slice("b", "spot", dir, "eve@demo.iam.gserviceaccount.com"), nil, "demo/b", "it acts as eve@"},
 		"an account that cannot be told":             {slice("a", "spot", dir, ""), slice("b", "spot", dir, us), nil, "demo/run", ""},
 		"the workload's own name":                    {slice("a", "spot", dir, us), slice("run", "spot", "gs://theirs/x", us), nil, "demo/run." + zone, "gs://theirs/x"},
@@ -110,6 +112,77 @@ func TestANamesakeIsNoStranger(t *testing.T) {
 	b.node(two)
 	b.Want(b.Look(other, "a").ID, "demo/a."+other)
 	b.Want(strings.Contains(b.Logged(), "level=ERROR"), false)
+}
+
+// TestWhatWaitsInAQueueIsANewcomer: it has no life yet, and was ordered after the workload was first seen.
+func TestWhatWaitsInAQueueIsANewcomer(t *testing.T) {
+	for name, c := range map[string]struct{ first, second tputest.NodeConfig }{
+		"another policy":                   {slice("a", "spot", fleettest.Directory, ""), slice("b", "watch", fleettest.Directory, "")},
+		"a directory where there was none": {slice("a", "spot", "", ""), slice("b", "spot", "gs://theirs/x", "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.node(c.first)
+			before := b.Look(zone, "a")
+			b.Clock.Advance(24 * time.Hour)
+			b.Must(b.API.OwnerCreateQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "q", Spot: true, Nodes: []tputest.NodeConfig{c.second}}, "eve@example.com"))
+			for range 2 { // it waits, and it is there
+				b.Clock.Advance(time.Hour)
+				b.all(zone)
+			}
+			b.Want(b.Workload("demo/q").Slices[0].Name, "b")
+			after := b.Workload("demo/run")
+			b.Want([]string{after.Directory, after.Label}, []string{before.Directory, before.Label})
+		})
+	}
+}
+
+// all has every slice of a zone observed.
+func (b *bench) all(zone string) {
+	b.T.Helper()
+	list, err := b.Fleet.List(b.T.Context(), project, zone)
+	b.Must(err)
+	for _, s := range list.Slices {
+		_, err := b.Fleet.Observe(b.T.Context(), s)
+		b.Must(err)
+	}
+}
+
+// TestAMultisliceIsMovedSliceBySlice: what its owner brings back elsewhere goes on in the same directory, whatever else they change.
+func TestAMultisliceIsMovedSliceBySlice(t *testing.T) {
+	b := newBench(t)
+	for _, name := range []string{"a", "b"} {
+		b.node(slice(name, "spot", fleettest.Directory, ""))
+		b.Look(zone, name)
+	}
+	for _, name := range []string{"a", "b"} {
+		annDeletes(b, name)
+		b.Clock.Advance(time.Minute)
+		c := slice(name, "watch", fleettest.Directory+"/", "")
+		c.Zone = other
+		b.node(c)
+		b.Want(b.Look(other, name).ID, "demo/run")
+		b.Clock.Advance(10 * time.Minute)
+	}
+	b.Want(b.Workloads(), []string{"demo/run"})
+	b.Want(b.Workload("demo/run").Directory, fleettest.Directory)
+}
+
+// TestNobodyIsAStrangerUnread: a verdict is for good, so it does not rest on what could not be read.
+func TestNobodyIsAStrangerUnread(t *testing.T) {
+	b := newBench(t)
+	b.node(slice("a", "spot", fleettest.Directory, ""))
+	b.Look(zone, "a")
+	b.Clock.Advance(time.Hour)
+	annDeletes(b, "a")
+	b.node(slice("b", "watch", "gs://new/x", ""))
+	s, err := b.Fleet.Read(t.Context(), tpu.Ref{Project: project, Zone: zone, Name: "b"})
+	b.Must(err)
+	b.Change("demo/run", func(w *incident.Workload) { w.Slices[0].Released = time.Time{} }) // word of it is late
+	b.API.Inject(tputest.Fault{Method: "GetNode", Name: "a", Code: 14, Times: 10})
+	if w, err := b.Fleet.Observe(t.Context(), s); err == nil {
+		t.Errorf("it is %s, and nobody knows whether a lives", w.ID)
+	}
 }
 
 // TestTheOwnerMovesTheirTraining: the name that is gone from one zone may come in another one with all else changed.

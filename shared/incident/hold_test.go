@@ -110,6 +110,19 @@ func TestAHoldGivesBackItsTime(t *testing.T) {
 	}
 }
 
+// TestWhatIsHeldIsNotOverdue: a pause that begins when little is left of a phase leaves enough to ask again.
+func TestWhatIsHeldIsNotOverdue(t *testing.T) {
+	for _, left := range []time.Duration{time.Second, 30 * time.Second, 5 * time.Minute} {
+		r := newTour(t, quiet(true), "everything")
+		r.learn("llama-8b", "preempted", "read lost")
+		r.now = r.w.Incident.Deadline.Add(-left)
+		r.w, _, _ = incident.Advance(policies["everything"], r.w, incident.Held{Code: incident.CodePaused, Why: "paused by ann", Request: asked(r.w, r.now)}, r.now)
+		if asked := r.tick(2*time.Minute - 4*time.Second); asked != "delete llama-8b" { // the last moment at which it is due to be asked again
+			t.Errorf("left %v: asked for is %q: %s", left, asked, tale(r.w))
+		}
+	}
+}
+
 // TestAPauseHoldsByEveryClock: an instance whose clock is ahead of that of whoever paused does not begin before the end.
 func TestAPauseHoldsByEveryClock(t *testing.T) {
 	end := start.Add(2 * time.Hour)

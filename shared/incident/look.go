@@ -372,11 +372,11 @@ func (m *machine) facts(s *Slice, f Facts) {
 	if label := m.w.labelled(); m.w.Label != label {
 		m.w.Label, m.changed = label, true
 	}
-	if f.Directory != "" && m.w.Directory != f.Directory && m.newest(s) {
+	if f.Directory != "" && !sameDirectory(m.w.Directory, f.Directory) && m.newest(s) {
 		if m.w.Directory != "" {
 			m.anotherTraining()
 		}
-		m.w.Directory, m.w.Crew.Named, m.changed = f.Directory, 0, true // no lease of ours is there
+		m.w.Directory, m.w.Crew.Named, m.w.LeaseDoubted, m.changed = f.Directory, 0, time.Time{}, true // no lease of ours is there
 		m.leads(func(Slice) int { return 0 })
 	}
 }
@@ -937,6 +937,9 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	s.Asked, s.Abuse, s.AbuseAt, s.AbuseTold, s.Used, s.Stop = false, e.Abuse, time.Time{}, false, time.Time{}, Stop{}
 	s.Heard = Heard{}
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
+	if !ours && e.Facts.Spec == "" { // how it was ordered is not known yet: not as the life before
+		s.Spec, s.Bare = "", false
+	}
 	m.facts(s, e.Facts)
 	m.reordered()
 	if n := m.w.Notice(name); n != nil {

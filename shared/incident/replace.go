@@ -161,6 +161,9 @@ func (m *machine) remove(why string) {
 			continue
 		}
 		if c, fault, advice := m.irreplaceable(s); fault != "" {
+			if c == CodeNoSpec && m.waitForSpec(s) {
+				return
+			}
 			if c == CodeUnverified && m.waitForVerdict(s.Name+" still exists, and nobody has looked at what is saved") {
 				return
 			}
@@ -311,6 +314,19 @@ func (m *machine) looksBeside(s *Slice) bool {
 		m.decided("look at "+unread+" too", "the queued resource "+s.QueuedResource+" holds both")
 	}
 	return true
+}
+
+// waitForSpec waits until somebody has read how a slice was ordered that is there still: it may have been lost before that.
+func (m *machine) waitForSpec(s *Slice) bool {
+	switch {
+	case s.Condition == Gone:
+		return false
+	case m.phase() != Looking:
+		m.enter(Looking, m.now.Add(LookFor))
+		m.decided("look at "+s.Name, "how it was ordered has not been read yet")
+		return true
+	}
+	return !m.isOverdue()
 }
 
 // irreplaceable says why a slice must not, or cannot, be replaced now.

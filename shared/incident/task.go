@@ -622,6 +622,9 @@ func (m *machine) again(t *Task, why string) {
 	t.Retry = m.now.Add(backoff(t.Failures))
 }
 
+// askedWithin is how long after its time a request that was held is there again: the next tick sends it.
+const askedWithin = 2 * time.Minute
+
 // held waits with a task that may not be begun now. Waiting is no failure.
 func (m *machine) held(e Held) {
 	m.notCalled(e)
@@ -645,7 +648,7 @@ func (m *machine) held(e Held) {
 		m.keepIdle(CodePaused, e.Why) // a person has stepped in
 		return
 	}
-	m.hold(e.Code, e.Why, t.Retry)
+	m.hold(e.Code, e.Why, t.Retry.Add(askedWithin))
 }
 
 // forbidden ends what the policy does not allow any more.

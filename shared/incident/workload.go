@@ -669,36 +669,42 @@ func (w Workload) follows() time.Time {
 
 // Stranger says why a slice of which nothing is known is none of the workload's, though it carries its name: somebody else may have
 // copied the label. While another slice is there, or comes back, what joins it has the same checkpoint directory, policy and service
-// account, as far as it names them. What was there before the workload was first seen may have another policy, or be the one that names
-// the directory; and who brings back what is gone may change all three.
+// account, as far as it names them. What was there before the workload was first seen may have another policy and account, and be the one
+// that names the directory. Who brings back what is gone may change all three, and all but the directory while others live.
 func (w Workload) Stranger(e Read) (why string) {
 	var policies, accounts []string
 	alive, returns := false, w.Incident != nil && w.Incident.Phase != Watching
 	for i := range w.Slices {
 		s := &w.Slices[i]
+		over := s.IsReleased() || !s.lives()
 		switch own := s.Name == e.Slice; {
+		case own && (w.mayMake(e) || over && sameDirectory(e.Facts.Directory, w.Directory)):
+			return "" // we have ordered it, or its owner has, and it goes on
+		case !own && e.Facts.QueuedResource != "" && s.QueuedResource == e.Facts.QueuedResource && s.Zone == e.Zone:
+			return "" // both were ordered at once
 		case s.IsReleased():
 			continue
-		case own && w.mayMake(e), !own && e.Facts.QueuedResource != "" && s.QueuedResource == e.Facts.QueuedResource && s.Zone == e.Zone:
-			return "" // we have ordered it, or it was ordered together with another one
-		case s.lives(), !own && (s.Condition == Creating || returns):
+		case !over, !own && (s.Condition == Creating || returns):
 			alive = true
 		}
 		policies, accounts = append(policies, s.Label), append(accounts, s.Account)
 	}
 	other := func(value string, known ...string) bool { return value != "" && !slices.Contains(known, value) }
-	newcomer := !e.Incarnation.Created.Before(w.Seen)
+	newcomer := !e.when().Before(w.Seen)
 	switch {
 	case !alive:
-	case other(e.Facts.Directory, w.Directory) && (newcomer || w.Directory != ""):
+	case e.Facts.Directory != "" && !sameDirectory(e.Facts.Directory, w.Directory) && (newcomer || w.Directory != ""):
 		return "its checkpoint directory is " + e.Facts.Directory + ", and that of " + w.Name + " is " + cmp.Or(w.Directory, "not known")
 	case other(e.Facts.Label, policies...) && newcomer:
 		return "its policy is " + e.Facts.Label + ", and that of " + w.Name + " is " + cmp.Or(w.Label, "none")
-	case other(e.Facts.Account, accounts...) && !slices.Contains(accounts, ""):
+	case other(e.Facts.Account, accounts...) && newcomer && !slices.Contains(accounts, ""):
 		return "it acts as " + e.Facts.Account + ", and " + w.Name + " as " + strings.Join(slices.Compact(slices.Sorted(slices.Values(accounts))), ", ")
 	}
 	return ""
 }
+
+// sameDirectory reports whether two names are of one checkpoint directory.
+func sameDirectory(a, b string) bool { return strings.TrimRight(a, "/") == strings.TrimRight(b, "/") }
 
 // mayMake reports whether a call of ours may have made what a reading shows: of the open incident, or of one that is over.
 func (w Workload) mayMake(e Read) bool {

@@ -72,6 +72,9 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 			}
 			if generation > 0 {
 				e.Incarnation = life(i, generation)
+				e.Facts = incident.Facts{
+					Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: true, Spec: s.Spec, Label: s.Label, Directory: w.Directory, Account: s.Account,
+				}
 			}
 			if generation > 0 && w.Incident != nil {
 				e.Incident = w.Incident.ID

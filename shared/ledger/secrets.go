@@ -35,8 +35,9 @@ type Secrets struct {
 }
 
 type written struct {
-	at  time.Time
-	sum string
+	// at is when the values were, renewed when the time for which they are kept was last.
+	at, renewed time.Time
+	sum         string
 }
 
 // NewSecrets returns the second database, of which the collection is opened when it is first used.
@@ -79,7 +80,7 @@ func (s *Secrets) Keep(ctx context.Context, name string, values map[string]strin
 			return err
 		}
 		if there {
-			s.written.Put(name, written{now, sum}, len(name)+len(sum))
+			s.written.Put(name, written{now, now, sum}, len(name)+len(sum))
 			return nil
 		}
 	}
@@ -89,7 +90,7 @@ func (s *Secrets) Keep(ctx context.Context, name string, values map[string]strin
 // Renew keeps what is stored under a name for as long again. Where nothing is, that is so.
 func (s *Secrets) Renew(ctx context.Context, name string, now time.Time) error {
 	last, ok := s.written.Get(name)
-	if ok && now.Sub(last.at) < renewEvery {
+	if ok && now.Sub(last.renewed) < renewEvery {
 		return nil
 	}
 	there, err := s.update(ctx, name, docstore.Mods{colExpires: expires(now)})
@@ -97,7 +98,7 @@ func (s *Secrets) Renew(ctx context.Context, name string, now time.Time) error {
 		if !there {
 			last.sum = "" // what was written is not there any more
 		}
-		s.written.Put(name, written{now, last.sum}, len(name)+len(last.sum))
+		s.written.Put(name, written{last.at, now, last.sum}, len(name)+len(last.sum))
 	}
 	return err
 }

@@ -13,6 +13,30 @@ import (
 	"pitstop.internal/shared/ledger/ledgertest"
 )
 
+// TestValuesAreWrittenAnewOnceADay: an instance with an older reading may have written the former ones.
+func TestValuesAreWrittenAnewOnceADay(t *testing.T) {
+	open := ledgertest.NewStore().Open
+	patrol, recreate, now := ledger.NewSecrets(open), ledger.NewSecrets(open), start
+	keep := func(s *ledger.Secrets, value string) {
+		t.Helper()
+		if err := s.Keep(t.Context(), "h@l", map[string]string{"k": value}, value, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(patrol, "new")
+	keep(recreate, "old")
+	for range 25 * 4 {
+		now = now.Add(15 * time.Minute)
+		if err := patrol.Renew(t.Context(), "h@l", now); err != nil {
+			t.Fatal(err)
+		}
+		keep(patrol, "new")
+	}
+	if v, err := recreate.Of(t.Context(), "h@l"); err != nil || v["k"] != "new" {
+		t.Errorf("a day later it is %v, %v", v, err)
+	}
+}
+
 // TestSecretsInMemory, TestSecretsInASimulation and TestSecretsOnFirestore hold the second database to the same on every store.
 func TestSecretsInMemory(t *testing.T)      { secrets(t, memory) }
 func TestSecretsInASimulation(t *testing.T) { secrets(t, simulated) }
@@ -75,12 +99,12 @@ func secrets(t *testing.T, s store) {
 	now = now.Add(time.Hour)
 	must(k.Renew(ctx, name, now))
 	must(k.Keep(ctx, name, first, "1", now))
-	wrote(3)
+	wrote(4) // somebody with an older reading may have written since
 	expires(now.Add(ledger.KeepValues))
 
 	second := map[string]string{"startup-script": "another"}
 	must(k.Keep(ctx, name, second, "2", now))
-	wrote(4)
+	wrote(5)
 	if reads != 0 {
 		t.Errorf("who writes has read %d times", reads)
 	}

@@ -81,7 +81,7 @@ func said(err error) string {
 }
 
 // assigned is what a line of a script, or of a file of settings, gives a name to.
-var assigned = regexp.MustCompile(`[A-Za-z0-9_-][=:]\s*(?:"([^"]+)"|'([^']+)'|([^\s"']+))`)
+var assigned = regexp.MustCompile(`[A-Za-z0-9_-]["']?\s*[=:]\s*(?:"([^"]+)"|'([^']+)'|([^\s"']+))`)
 
 // mask replaces in a text what it repeats of the values.
 func (h hidden) mask(text string) string {

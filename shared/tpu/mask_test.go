@@ -39,6 +39,10 @@ func TestAnErrorRepeatsNoValueOfMetadata(t *testing.T) {
 			t.Errorf("%q\nis   %q\nwant %q", text, got, want)
 		}
 	}
+	settings := hide(r, &api.Node{Metadata: map[string]string{"config": `{"user": "ada", "password": "hunt3r!", 'key' : 'tiger12'}`}})
+	if got := settings.mask("password hunt3r! and key tiger12 of ada"); got != "password [metadata value of config] and key [metadata value of config] of ada" {
+		t.Errorf("of a file of settings: %q", got)
+	}
 	if got := hide(r).mask("as it is " + marker); got != "as it is "+marker {
 		t.Errorf("without metadata: %q", got)
 	}
