@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"gocloud.dev/docstore"
-
 	"pitstop.internal/functions/notify"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/shared/ledger"
@@ -52,19 +50,7 @@ func TestNoValueOfMetadataGetsOut(t *testing.T) {
 				Seams: scenario.Seams{
 					API:     func(next http.RoundTripper) http.RoundTripper { return leaking{next, &created, &repeated} },
 					Handler: func(_ string, next http.Handler) http.Handler { return k.handler(next) },
-					Ledger: func(_ string, open ledger.Opener) ledger.Opener {
-						return func(ctx context.Context, name string) (*docstore.Collection, error) {
-							c, err := tap.On(open)(ctx, name)
-							if err == nil {
-								t.Cleanup(func() {
-									if err := c.Close(); err != nil {
-										t.Error(err)
-									}
-								})
-							}
-							return c, err
-						}
-					},
+					Ledger:  func(_ string, open ledger.Opener) ledger.Opener { return tap.On(open) },
 				},
 			})
 			if err != nil {

@@ -3,7 +3,6 @@ package scenario
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,7 +61,7 @@ func Run(ctx context.Context, name string, s Scenario, records []Record, opts Op
 			return nil, fmt.Errorf("scenario: %w", err)
 		}
 	}
-	if err := errors.Join(w.ledger.Close(), w.secrets.Close()); err != nil {
+	if err := w.close(); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
 	return w.story, nil

@@ -158,7 +158,7 @@ func (sim Simulation) world(ctx context.Context) (*world, error) {
 func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err error) {
 	t := newTroubles(w, sim)
 	t.plan()
-	defer func() { err = errors.Join(err, w.ledger.Close(), w.secrets.Close()) }()
+	defer func() { err = errors.Join(err, w.close()) }()
 	people := newPeople(t)
 	people.plan()
 	newOperators(t).plan()

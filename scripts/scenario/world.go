@@ -134,7 +134,9 @@ type world struct {
 	audited *cloudlogtest.Log
 	ledger  *ledger.Ledger
 	secrets *ledger.Secrets
-	log     *slog.Logger
+	// stores are what has to be closed at the end.
+	stores []interface{ Close() error }
+	log    *slog.Logger
 	// make builds an instance of the function behind an entry point; idle are those that handle nothing at the moment.
 	make map[string]func() http.Handler
 	idle map[string][]http.Handler
@@ -412,12 +414,14 @@ func (w *world) deploy(ctx context.Context) error {
 		functionsLedger = ledger.New(open)
 	}
 	w.secrets = ledger.NewSecrets(open) // a collection of its own, in the place of a database of its own
+	w.stores = append(w.stores, w.ledger, functionsLedger, w.secrets)
 	publisher := eventPublisher{
 		broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, chaos: w.chaos, simulated: w.opts.simulation != nil, called: w.called,
 	}
 	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now)
 	of := func(name string) *fleet.Fleet {
 		kept := seams.ledger(name, functionsLedger, open)
+		w.stores = append(w.stores, kept)
 		f := &fleet.Fleet{Ledger: kept, Provider: seams.provider(name, cloud), Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
 			Ledger: kept, Policies: seams.policies(name, policies), Publisher: publisher, Now: w.clock.Now, Sleep: w.clock.Sleep,
 			Decide: seams.Decide, Source: "//pitstop/functions/" + name, Cause: trigger.MessageID, Log: w.log,
@@ -577,3 +581,12 @@ type response struct {
 func (s *response) Header() http.Header         { return s.header }
 func (s *response) Write(b []byte) (int, error) { return len(b), nil }
 func (s *response) WriteHeader(code int)        { s.code = code }
+
+// close closes what the functions and the judge have opened. To close one twice does nothing.
+func (w *world) close() error {
+	var faults []error
+	for _, s := range w.stores {
+		faults = append(faults, s.Close())
+	}
+	return errors.Join(faults...)
+}

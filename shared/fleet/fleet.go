@@ -88,7 +88,7 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 	if spec, err = l.Spec(ctx, s.Spec); err != nil {
 		return nil, nil, err
 	}
-	from := s.Zone
+	from := s.Read()
 	shape, named := p.Shape(at.Accelerator)
 	switch other := at.Accelerator != ""; {
 	case !other && !s.Reshaped():

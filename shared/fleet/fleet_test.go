@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fleet"
@@ -71,7 +72,7 @@ func TestASliceIsIntroducedWithEverythingThatIsNeededToMakeItAgain(t *testing.T)
 		Schema: incident.Schema, ID: "demo/llama", Project: project, Name: "llama", Provider: tpu.ProviderName, Label: "spot", Directory: fleettest.Directory,
 		Seen: b.Clock.Now(),
 		Slices: []incident.Slice{{
-			Name: "llama", Zone: zone, Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: spec, Label: "spot", Incarnation: life, Admitted: life,
+			Name: "llama", Zone: zone, Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: spec, SpecZone: zone, Label: "spot", Incarnation: life, Admitted: life,
 			Condition: incident.Ready, State: "READY", Since: b.Clock.Now(),
 		}},
 	})
@@ -99,6 +100,21 @@ func TestWithoutItsSpecificationStoredNothingIsDecidedOnASlice(t *testing.T) {
 			b.Mend()
 			b.Want(b.Workloads(), []string(nil))
 		})
+	}
+}
+
+// TestAnOrderIsMovedFromWhereItWasRead: what our own call made elsewhere may be lost before its own order is read.
+func TestAnOrderIsMovedFromWhereItWasRead(t *testing.T) {
+	const away = "us-central1-a"
+	b := newBench(t)
+	w := b.Slice(tputest.NodeConfig{Spot: true, Order: &api.Node{RuntimeVersion: "v2-alpha-tpuv5-lite", NetworkConfig: &api.NetworkConfig{Network: "tpus", Subnetwork: "west"}}})
+	b.Want(w.Slices[0].Read(), zone)
+	w.Slices[0].Zone = away
+	spec, unfit, err := fleet.Order(t.Context(), b.Ledger, w, w.Slices[0], incident.Place{Zone: away}, policy.Policy{Subnetworks: map[string]string{"us-central1": "central"}})
+	b.Must(err)
+	b.Must(unfit)
+	if text := string(spec); !strings.Contains(text, "central") || strings.Contains(text, "west\"") {
+		t.Errorf("ordered is %s", text)
 	}
 }
 

@@ -45,7 +45,7 @@ func (w Workload) IfLost(p policy.Policy, slice string, now time.Time) Foreseen 
 			}
 		}
 	}
-	if f.phase() == Healing {
+	if f.phase() == Healing || f.phase() == Looking && s.Spec == "" { // nobody reads its order by then
 		f.now = f.w.Incident.Deadline
 		f.learn(Ticked{})
 	}

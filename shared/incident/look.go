@@ -289,7 +289,7 @@ func (m *machine) brings(slice string, e Read) {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; t.Concerns(s.Name) && s.Made == "" {
 			s = m.slice(s.Name)
-			s.Zone, s.Ordered = e.Zone, e.Ordered
+			s.SpecZone, s.Zone, s.Ordered = s.Read(), e.Zone, e.Ordered
 		}
 	}
 }
@@ -364,7 +364,7 @@ func (m *machine) facts(s *Slice, f Facts) {
 	next.QueuedResource, next.Accelerator, next.Workers, next.Chips = f.QueuedResource, f.Accelerator, f.Workers, f.Chips
 	next.Spot, next.Legacy, next.Label, next.Account, next.Claims = f.Spot, f.Legacy, f.Label, f.Account, f.Claims
 	if f.Spec != "" {
-		next.Spec, next.Bare = f.Spec, f.Bare
+		next.Spec, next.Bare, next.SpecZone = f.Spec, f.Bare, s.Zone
 	}
 	if next != *s {
 		*m.slice(s.Name) = next
@@ -932,13 +932,14 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 		s.Own = Own{} // what its owner creates is what they order now
 	}
 	s.Discarded, s.DiscardBy = events.Incarnation{}, time.Time{}
+	s.SpecZone = s.Read()
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
 	s.Made, s.Ordered, s.Until, s.Lease, s.Left = "", time.Time{}, time.Time{}, 0, false
 	s.Asked, s.Abuse, s.AbuseAt, s.AbuseTold, s.Used, s.Stop = false, e.Abuse, time.Time{}, false, time.Time{}, Stop{}
 	s.Heard = Heard{}
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
 	if !ours && e.Facts.Spec == "" { // how it was ordered is not known yet: not as the life before
-		s.Spec, s.Bare = "", false
+		s.Spec, s.Bare, s.SpecZone = "", false, ""
 	}
 	m.facts(s, e.Facts)
 	m.reordered()

@@ -42,10 +42,14 @@ func TestAnOrderOfTheOwnersThatCameToNothingStaysTheirs(t *testing.T) {
 	p := policies["everything"]
 	life := events.Incarnation{Zone: "us-west4-a", ID: "9001", Created: start.Add(2 * time.Hour)}
 	read := func(at time.Duration, c incident.Condition, life events.Incarnation) incident.Read {
-		return incident.Read{
+		e := incident.Read{
 			Origin: incident.Origin{Time: start.Add(at), Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: c, Incarnation: life,
 			State: string(c),
 		}
+		if life.Known() {
+			e.Facts = incident.Facts{Spot: true, Spec: "spec2", Label: "spot"}
+		}
+		return e
 	}
 	deleted := incident.Called{
 		Origin: incident.Origin{ID: "d", Time: start.Add(time.Hour), Rank: events.RankAudit}, Slice: "llama-8b", Method: "DeleteNode",

@@ -40,8 +40,15 @@ func (s Slice) own() Own {
 	if s.Own != (Own{}) {
 		return s.Own
 	}
-	return Own{Zone: s.Zone, Accelerator: s.Accelerator, Spec: s.Spec}
+	o := Own{Zone: s.Zone, Accelerator: s.Accelerator, Spec: s.Spec}
+	if read := s.Read(); read != s.Zone {
+		o.SpecZone = read
+	}
+	return o
 }
+
+// Read is the zone in which the specification was read.
+func (s Slice) Read() string { return cmp.Or(s.SpecZone, s.Zone) }
 
 // Reshaped reports whether the slice is, or was last, in another shape than the one that its owner ordered.
 func (s Slice) Reshaped() bool { return s.Accelerator != s.own().Accelerator }
@@ -129,7 +136,7 @@ func (m *machine) reshapes(t Task) {
 			s = m.slice(name)
 			s.Own = s.own()
 			if z := s.Admitted.Zone; z != "" && z != s.Zone {
-				s.Own.Zone, s.Own.SpecZone = z, s.Zone // where it was seen for a moment since, it was not to be had
+				s.Own.Zone, s.Own.SpecZone = z, s.Read() // where it was seen for a moment since, it was not to be had
 			}
 		}
 		if in := m.inc(); !slices.ContainsFunc(in.Before, func(b Before) bool { return b.Slice == name }) {

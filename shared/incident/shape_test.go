@@ -173,7 +173,7 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 		n.now = n.now.Add(time.Minute)
 		n.w, _, _ = incident.Advance(p, n.w, e, n.now)
 	}
-	n.w.Slices[0].Zone = "us-west4-b" // it was seen there for a moment
+	n.w.Slices[0].Zone, n.w.Slices[0].SpecZone = "us-west4-b", "us-west4-b" // it was seen there for a moment
 	step(evidence(n.w, n.now)["intend create 0"])
 	read := func(c incident.Condition, id, by, accelerator, spec string) incident.Read {
 		return incident.Read{

@@ -73,6 +73,8 @@ type Slice struct {
 	Spot        bool   `json:"spot,omitzero"`
 	// Spec is the hash of the stored specification from which it can be created again.
 	Spec string `json:"spec,omitzero"`
+	// SpecZone is where that was read: what our own call has made elsewhere since may not have been.
+	SpecZone string `json:"spec_zone,omitzero"`
 	// Own is the slice as its owner ordered it, once it was created in another shape.
 	Own Own `json:"own,omitzero"`
 	// Label is the value of the slice's pitstop-policy, Account the service account that its workers act as.
