@@ -141,9 +141,10 @@ func (c *checks) refusedAs(call incident.Call) (code incident.Code) {
 	}
 	for _, slice := range c.held(path.Base(call.Resource)) {
 		for _, d := range c.past[slice] {
-			later := d.at.After(call.Answered) && !call.Answered.IsZero()
-			if d.kind != turnedOff || d.at.Before(call.At) || !strings.Contains(call.Resource, "/locations/"+d.zone+"/") || later != (call.Operation != "") {
-				continue // what was accepted is refused when its operation fails
+			later := call.Operation != "" // what was accepted is refused when its operation fails, which may be before the answer is stored
+			if d.kind != turnedOff || d.at.Before(call.At) || !strings.Contains(call.Resource, "/locations/"+d.zone+"/") ||
+				!later && d.at.After(call.Answered) && !call.Answered.IsZero() {
+				continue
 			}
 			for _, r := range lacking {
 				if !strings.Contains(d.text, r.text) {

@@ -938,8 +938,12 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	s.Asked, s.Abuse, s.AbuseAt, s.AbuseTold, s.Used, s.Stop = false, e.Abuse, time.Time{}, false, time.Time{}, Stop{}
 	s.Heard = Heard{}
 	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
-	if !ours && e.Facts.Spec == "" { // how it was ordered is not known yet: not as the life before
+	switch own := s.Own; {
+	case e.Facts.Spec != "":
+	case !ours: // how it was ordered is not known yet: not as the life before
 		s.Spec, s.Bare, s.SpecZone = "", false, ""
+	case own != (Own{}) && own.Accelerator == e.Facts.Accelerator: // it came as its owner ordered it, and not as the life before
+		s.Spec, s.SpecZone = own.Spec, own.Read()
 	}
 	m.facts(s, e.Facts)
 	m.reordered()
