@@ -1,6 +1,7 @@
 package patrol
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,14 +191,13 @@ func (p *patrol) zoneNames() []string { return slices.Sorted(maps.Keys(p.zones))
 // sweep finds all zones and all workloads anew, so that nothing is missed for being forgotten. Zones that offer nothing
 // known are listed at this tick and then left alone until the next sweep.
 func (t *round) sweep(ctx context.Context) error {
-	ids, err := t.Fleet.Ledger.All(ctx)
-	if err != nil {
-		return err
+	ids, unlisted := t.Fleet.Ledger.All(ctx)
+	if unlisted == nil { // before the API is asked: what waits for a month may need its values
+		t.try("specifications of an earlier release", t.Fleet.MoveValues(ctx))
+		t.try("metadata values", t.renewValues(ctx, ids))
 	}
-	t.try("specifications of an earlier release", t.Fleet.MoveValues(ctx))
-	t.try("metadata values", t.renewValues(ctx, ids))
 	names, err := t.Provider.Zones(ctx, t.Project)
-	if err != nil {
+	if err = cmp.Or(err, unlisted); err != nil {
 		return err
 	}
 	t.zones = map[string]*zone{}
