@@ -19,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"gocloud.dev/docstore"
 	"gocloud.dev/docstore/memdocstore"
+	"gocloud.dev/gcerrors"
 	"google.golang.org/api/option"
 
 	"pitstop.internal/events"
@@ -135,7 +136,8 @@ type world struct {
 	ledger  *ledger.Ledger
 	secrets *ledger.Secrets
 	// stores are what has to be closed at the end.
-	stores []interface{ Close() error }
+	stores []io.Closer
+	opened []io.Closer
 	log    *slog.Logger
 	// make builds an instance of the function behind an entry point; idle are those that handle nothing at the moment.
 	make map[string]func() http.Handler
@@ -208,7 +210,7 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 	}
 	w.open, w.limits = w.collection, ledger.DefaultLimits
 	if opts.simulation != nil {
-		w.open = ledgertest.NewStore().Open
+		w.open = w.closing(ledgertest.NewStore().Open)
 	}
 	w.ledger = ledger.New(w.open)
 	if sim := opts.simulation; sim != nil {
@@ -582,10 +584,33 @@ func (s *response) Header() http.Header         { return s.header }
 func (s *response) Write(b []byte) (int, error) { return len(b), nil }
 func (s *response) WriteHeader(code int)        { s.code = code }
 
+// closing has what is opened closed at the end, whoever has opened it, if nobody has closed it by then.
+func (w *world) closing(open ledger.Opener) ledger.Opener {
+	var mu sync.Mutex
+	return func(ctx context.Context, name string) (*docstore.Collection, error) {
+		c, err := open(ctx, name)
+		if err == nil {
+			mu.Lock()
+			w.opened = append(w.opened, unlessClosed{c})
+			mu.Unlock()
+		}
+		return c, err
+	}
+}
+
+type unlessClosed struct{ *docstore.Collection }
+
+func (c unlessClosed) Close() error {
+	if err := c.Collection.Close(); gcerrors.Code(err) != gcerrors.FailedPrecondition {
+		return err
+	}
+	return nil
+}
+
 // close closes what the functions and the judge have opened. To close one twice does nothing.
 func (w *world) close() error {
 	var faults []error
-	for _, s := range w.stores {
+	for _, s := range slices.Concat(w.stores, w.opened) {
 		faults = append(faults, s.Close())
 	}
 	return errors.Join(faults...)
