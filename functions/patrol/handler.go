@@ -191,11 +191,7 @@ func (p *patrol) zoneNames() []string { return slices.Sorted(maps.Keys(p.zones))
 // sweep finds all zones and all workloads anew, so that nothing is missed for being forgotten. Zones that offer nothing
 // known are listed at this tick and then left alone until the next sweep.
 func (t *round) sweep(ctx context.Context) error {
-	ids, unlisted := t.Fleet.Ledger.All(ctx)
-	if unlisted == nil { // before the API is asked: what waits for a month may need its values
-		t.try("specifications of an earlier release", t.Fleet.MoveValues(ctx))
-		t.try("metadata values", t.renewValues(ctx, ids))
-	}
+	known, unlisted := t.known(ctx)
 	names, err := t.Provider.Zones(ctx, t.Project)
 	if err = cmp.Or(err, unlisted); err != nil {
 		return err
@@ -204,34 +200,33 @@ func (t *round) sweep(ctx context.Context) error {
 	for _, name := range names {
 		t.zone(name)
 	}
-	for _, id := range ids {
-		if !t.owns(id) {
-			continue
-		}
-		if w, _, err := t.Fleet.Ledger.Workload(ctx, id); t.try("workload "+id, err) {
-			t.expect(w)
-			if w.Hushed(t.Fleet.Now()) {
-				t.hushed = append(t.hushed, w)
-			}
+	for _, w := range known {
+		t.expect(w)
+		if w.Hushed(t.Fleet.Now()) {
+			t.hushed = append(t.hushed, w)
 		}
 	}
 	return nil
 }
 
-// renewValues keeps the values of the metadata of all slices, whatever else can be read.
-func (t *round) renewValues(ctx context.Context, ids []string) error {
-	var faults []error
+// known reads every workload, and keeps the values of the metadata of its slices. It asks the API for nothing: what waits for a month may
+// need them, whatever the API says.
+func (t *round) known(ctx context.Context) (known []incident.Workload, err error) {
+	ids, err := t.Fleet.Ledger.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.try("specifications of an earlier release", t.Fleet.MoveValues(ctx))
 	for _, id := range ids {
 		if !t.owns(id) {
 			continue
 		}
-		w, _, err := t.Fleet.Ledger.Workload(ctx, id)
-		if err == nil {
-			err = t.Fleet.RenewValues(ctx, w)
+		if w, _, err := t.Fleet.Ledger.Workload(ctx, id); t.try("workload "+id, err) {
+			t.try("metadata values of "+id, t.Fleet.RenewValues(ctx, w))
+			known = append(known, w)
 		}
-		faults = append(faults, err)
 	}
-	return errors.Join(faults...)
+	return known, nil
 }
 
 // expect has a workload's slices looked for where they have to be.

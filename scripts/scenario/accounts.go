@@ -103,8 +103,8 @@ func (c *checks) inTime(before, after incident.Workload) {
 	}
 }
 
-// postponed checks that a deadline moves for a hold by no more than what was really held in its phase, the time until it is looked at
-// again (at the end of the brake's hour, or with the next tick), and the time that this took before.
+// postponed checks that a hold moves a deadline by no more than the time that was really held in the phase. The next look may come at the
+// end of the brake's hour, or with the next tick, and the last one may have been RequestFor ago.
 func (c *checks) postponed(s ledger.Step) {
 	was, is := s.Before.Incident, s.After.Incident
 	held := func(e incident.Evidence) bool { _, ok := e.(incident.Held); return ok }

@@ -88,7 +88,7 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 	if spec, err = l.Spec(ctx, s.Spec); err != nil {
 		return nil, nil, err
 	}
-	from := s.Read()
+	from := s.SpecIn()
 	shape, named := p.Shape(at.Accelerator)
 	switch other := at.Accelerator != ""; {
 	case !other && !s.Reshaped():
@@ -103,12 +103,12 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 			if err != nil {
 				return nil, nil, err
 			}
-			home := topology.Region(at.Zone) == topology.Region(s.Own.Read())
+			home := topology.Region(at.Zone) == topology.Region(s.Own.SpecIn())
 			if spec, err = tpu.Restore(spec, own, home); err != nil {
 				return nil, nil, err
 			}
 			if home {
-				from = s.Own.Read()
+				from = s.Own.SpecIn()
 			}
 		}
 		if other {

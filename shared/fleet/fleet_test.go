@@ -108,7 +108,7 @@ func TestAnOrderIsMovedFromWhereItWasRead(t *testing.T) {
 	const away = "us-central1-a"
 	b := newBench(t)
 	w := b.Slice(tputest.NodeConfig{Spot: true, Order: &api.Node{RuntimeVersion: "v2-alpha-tpuv5-lite", NetworkConfig: &api.NetworkConfig{Network: "tpus", Subnetwork: "west"}}})
-	b.Want(w.Slices[0].Read(), zone)
+	b.Want(w.Slices[0].SpecIn(), zone)
 	w.Slices[0].Zone = away
 	spec, unfit, err := fleet.Order(t.Context(), b.Ledger, w, w.Slices[0], incident.Place{Zone: away}, policy.Policy{Subnetworks: map[string]string{"us-central1": "central"}})
 	b.Must(err)

@@ -269,9 +269,9 @@ func (m *machine) unreadable() bool {
 
 const policyHeld = "the policy cannot be read: "
 
-// hold says once why nothing is done until a moment at which that is looked at again. Waiting is no failure: the deadline moves by the
-// time that is held, and by none that was counted before. After HeldForMost it does not move any more. What held before has held all
-// the time since, unless it is known not to, or nobody looked for long. What is overdue by then is so once nothing holds it.
+// hold says once why nothing is done, and until when: then somebody looks again. Waiting is no failure, so the deadline moves by the time
+// that is held. No time counts twice. A hold that is met again within RequestFor has lasted since it was met last. What was overdue
+// already is so again when the hold ends. After HeldForMost the deadline stays where it is.
 func (m *machine) hold(c Code, why string, until time.Time) {
 	in := m.w.Incident
 	if in == nil {

@@ -142,7 +142,8 @@ type Facts struct {
 	Bare           bool
 	// Label and Directory are the workload's, as this slice says them.
 	Label, Directory string
-	Account, Claims  string
+	// Account is the service account of its workers, Claims the label of another workload than its own.
+	Account, Claims string
 }
 
 // Failure is an error of an outside call, classified.

@@ -289,7 +289,7 @@ func (m *machine) brings(slice string, e Read) {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; t.Concerns(s.Name) && s.Made == "" {
 			s = m.slice(s.Name)
-			s.SpecZone, s.Zone, s.Ordered = s.Read(), e.Zone, e.Ordered
+			s.SpecZone, s.Zone, s.Ordered = s.SpecIn(), e.Zone, e.Ordered
 		}
 	}
 }
@@ -932,7 +932,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 		s.Own = Own{} // what its owner creates is what they order now
 	}
 	s.Discarded, s.DiscardBy = events.Incarnation{}, time.Time{}
-	s.SpecZone = s.Read()
+	s.SpecZone = s.SpecIn()
 	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
 	s.Made, s.Ordered, s.Until, s.Lease, s.Left = "", time.Time{}, time.Time{}, 0, false
 	s.Asked, s.Abuse, s.AbuseAt, s.AbuseTold, s.Used, s.Stop = false, e.Abuse, time.Time{}, false, time.Time{}, Stop{}
@@ -943,7 +943,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	case !ours: // how it was ordered is not known yet: not as the life before
 		s.Spec, s.Bare, s.SpecZone = "", false, ""
 	case own != (Own{}) && own.Accelerator == e.Facts.Accelerator: // it came as its owner ordered it, and not as the life before
-		s.Spec, s.SpecZone = own.Spec, own.Read()
+		s.Spec, s.SpecZone = own.Spec, own.SpecIn()
 	}
 	m.facts(s, e.Facts)
 	m.reordered()

@@ -32,8 +32,8 @@ type Own struct {
 	SpecZone string `json:"spec_zone,omitzero"`
 }
 
-// Read is the zone in which the specification was read.
-func (o Own) Read() string { return cmp.Or(o.SpecZone, o.Zone) }
+// SpecIn is the zone in which the specification was read.
+func (o Own) SpecIn() string { return cmp.Or(o.SpecZone, o.Zone) }
 
 // own is the slice as its owner ordered it.
 func (s Slice) own() Own {
@@ -41,14 +41,14 @@ func (s Slice) own() Own {
 		return s.Own
 	}
 	o := Own{Zone: s.Zone, Accelerator: s.Accelerator, Spec: s.Spec}
-	if read := s.Read(); read != s.Zone {
+	if read := s.SpecIn(); read != s.Zone {
 		o.SpecZone = read
 	}
 	return o
 }
 
-// Read is the zone in which the specification was read.
-func (s Slice) Read() string { return cmp.Or(s.SpecZone, s.Zone) }
+// SpecIn is the zone in which the specification was read.
+func (s Slice) SpecIn() string { return cmp.Or(s.SpecZone, s.Zone) }
 
 // Reshaped reports whether the slice is, or was last, in another shape than the one that its owner ordered.
 func (s Slice) Reshaped() bool { return s.Accelerator != s.own().Accelerator }
@@ -136,7 +136,7 @@ func (m *machine) reshapes(t Task) {
 			s = m.slice(name)
 			s.Own = s.own()
 			if z := s.Admitted.Zone; z != "" && z != s.Zone {
-				s.Own.Zone, s.Own.SpecZone = z, s.Read() // where it was seen for a moment since, it was not to be had
+				s.Own.Zone, s.Own.SpecZone = z, s.SpecIn() // where it was seen for a moment since, it was not to be had
 			}
 		}
 		if in := m.inc(); !slices.ContainsFunc(in.Before, func(b Before) bool { return b.Slice == name }) {

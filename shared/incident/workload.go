@@ -393,7 +393,7 @@ type Incident struct {
 	Approved events.Action `json:"approved,omitzero"`
 	Held     string        `json:"held,omitzero"`
 	HeldCode Code          `json:"held_code,omitzero"`
-	// HeldSeconds is for how long its deadlines have moved because it was held, HeldUntil the end of the last such time in this phase.
+	// HeldSeconds is by how much its deadlines have moved because it was held. HeldUntil is until when that is counted in this phase.
 	HeldSeconds int64     `json:"held_seconds,omitzero"`
 	HeldUntil   time.Time `json:"held_until,omitzero"`
 	// Granted says that a person has said yes to what is asked, and nobody has gone on with it yet.
