@@ -156,7 +156,8 @@ func (c *checks) wronglyResumed(e end) string {
 			return fmt.Sprintf("no step has been done past %d, which its crew had told was saved", e.baseline)
 		}
 	case incident.ByCheckpoint:
-		if !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return c.committed[f.Directory].After(c.struck(e)) }) {
+		since, _ := c.struck(e)
+		if !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return c.committed[f.Directory].After(since) }) {
 			return "no checkpoint has been completed since the trouble"
 		}
 	case incident.ByHealth:
@@ -173,17 +174,23 @@ func (c *checks) wronglyResumed(e end) string {
 }
 
 // goesPast reports whether the training on a slice has gone on past what was saved, or does steps at the end of a time in which it ought
-// to have.
+// to have. Training that does steps and was never struck, as where a forged line opened the incident, goes on with its next line.
 func (c *checks) goesPast(f SliceConfig, e end) bool {
 	t := c.trainings[f.Name]
-	return t.Reached(c.struck(e)) > e.baseline || c.step(e.w.ID) > e.at || !t.Stepping().IsZero() && c.clock.Now().Sub(e.in.Opened) >= incident.HealFor
+	since, struck := c.struck(e)
+	if t.Reached(since) > e.baseline || c.step(e.w.ID) > e.at {
+		return true
+	}
+	owed := c.clock.Now().Sub(e.in.Opened) >= incident.HealFor
+	return !t.Stepping().IsZero() && (owed || !struck && c.step(e.w.ID) > e.baseline)
 }
 
-// struck is when the first trouble came over a workload after the incident before was over; the opening of this one where none had come
-// by then.
-func (c *checks) struck(e end) time.Time {
-	first := e.in.Opened
+// struck is when the first trouble came over a workload after the incident before was over: the opening of this one where none had come
+// by then. It reports too whether any has come by now.
+func (c *checks) struck(e end) (first time.Time, came bool) {
+	first = e.in.Opened
 	note := func(at time.Time) {
+		came = came || at.After(e.closed)
 		if at.After(e.closed) && at.Before(first) {
 			first = at
 		}
@@ -198,7 +205,7 @@ func (c *checks) struck(e end) time.Time {
 			note(failed)
 		}
 	}
-	return first
+	return first, came
 }
 
 func (c *checks) wronglyWithdrawn(e end) string {
