@@ -77,8 +77,8 @@ func TestWhatIsGeneratedIsFresh(t *testing.T) {
 	}
 }
 
-// TestThePagesNameWhatThereIs: every output and every variable that the handbook, the folder's own page and the example of
-// a terraform.tfvars name is one, and every alert is in the table that tells what to do.
+// TestThePagesNameWhatThereIs: every output and every variable that the documents and the example of a terraform.tfvars name is
+// one, and every alert is in the table that tells what to do.
 func TestThePagesNameWhatThereIs(t *testing.T) {
 	m := configuration(t)
 	named := func(what string, all []terraform.Declared, name string) {
@@ -89,7 +89,7 @@ func TestThePagesNameWhatThereIs(t *testing.T) {
 	outputs := regexp.MustCompile(`terraform -chdir=terraform\s+output\s+(\w+)`)
 	inputs := regexp.MustCompile("(?m)-var '?(\\w+)=|^(?: {4,}|(?:# ?)?)(\\w+) *= |[Ii]nput `(\\w+)`")
 	held := 0
-	for _, name := range []string{"README.md", "terraform/README.md", "terraform/terraform.tfvars.example"} {
+	for _, name := range []string{"README.md", "functions/README.md", "terraform/README.md", "terraform/terraform.tfvars.example"} {
 		raw, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			t.Fatal(err)

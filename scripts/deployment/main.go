@@ -98,19 +98,24 @@ func generate(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if files["README.md"], err = fill(root, "README.md", map[string]string{"topology": picture, "permissions": table, "alerts": alerts}); err != nil {
-		return nil, err
-	}
-	if files["scripts/pitstop/README.md"], err = fill(root, "scripts/pitstop/README.md", map[string]string{"codes": codeTable()}); err != nil {
-		return nil, err
+	for name, parts := range map[string]map[string]string{
+		"functions/README.md":       {"topology": picture},
+		"scripts/pitstop/README.md": {"codes": codeTable()},
+	} {
+		if files[name], err = fill(root, name, parts); err != nil {
+			return nil, err
+		}
 	}
 	for _, dir := range []string{"terraform", "terraform/modules/function", "terraform/modules/log-sink"} {
 		m, err := parse(filepath.Join(root, dir))
 		if err != nil {
 			return nil, err
 		}
-		name := dir + "/README.md"
-		if files[name], err = fill(root, name, map[string]string{"inputs": m.inputs(), "outputs": m.results()}); err != nil {
+		name, parts := dir+"/README.md", map[string]string{"inputs": m.inputs(), "outputs": m.results()}
+		if dir == "terraform" {
+			parts["permissions"], parts["alerts"] = table, alerts
+		}
+		if files[name], err = fill(root, name, parts); err != nil {
 			return nil, err
 		}
 	}
@@ -124,7 +129,7 @@ func written(root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	for _, name := range []string{
-		"terraform/permissions.json", "terraform/tests/environment.json", "README.md", "scripts/pitstop/README.md",
+		"terraform/permissions.json", "terraform/tests/environment.json", "functions/README.md", "scripts/pitstop/README.md",
 		"terraform/README.md", "terraform/modules/function/README.md", "terraform/modules/log-sink/README.md",
 	} {
 		names = append(names, filepath.Join(root, name))

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// documents are the Markdown files of the repository, by their path in it, with their texts.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	pages := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "build"):
+			return filepath.SkipDir
+		case filepath.Ext(path) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		pages[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
+
+var fenced = regexp.MustCompile("(?ms)^```.*?^```$")
+
+// anchors are the names by which links reach the headings of a page, as GitHub makes them.
+func anchors(page string) map[string]bool {
+	all := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
+		all[strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, heading[1])] = true
+	}
+	return all
+}
+
+// TestEveryLinkLeadsSomewhere follows the links of all documents to files and headings of the repository.
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	pages := documents(t)
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	followed := 0
+	for name, text := range pages {
+		for _, found := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(found[1], "://") {
+				continue
+			}
+			followed++
+			target, anchor, _ := strings.Cut(found[1], "#")
+			file := name
+			if target != "" {
+				file = filepath.Join(filepath.Dir(name), target)
+			}
+			at, err := os.Stat(filepath.Join(root, file))
+			if err != nil {
+				t.Errorf("%s: %s leads nowhere", name, found[1])
+				continue
+			}
+			if at.IsDir() {
+				file = filepath.Join(file, "README.md")
+			}
+			if page, ok := pages[file]; anchor != "" && (!ok || !anchors(page)[anchor]) {
+				t.Errorf("%s: %s has no heading %q", name, file, anchor)
+			}
+		}
+	}
+	if followed < 50 {
+		t.Errorf("only %d links were followed", followed)
+	}
+}
+
+// TestEveryProgramOnThePagesIsOne holds each "go run ./DIR" and "go test ./DIR" of a document against the folders.
+func TestEveryProgramOnThePagesIsOne(t *testing.T) {
+	call := regexp.MustCompile(`go (?:run|test|build)(?: -\S+)* (\./[a-z/]+|\./\.\.\.)`)
+	held := 0
+	for name, text := range documents(t) {
+		for _, found := range call.FindAllStringSubmatch(text, -1) {
+			held++
+			sources, err := filepath.Glob(filepath.Join(root, strings.TrimSuffix(found[1], "..."), "*.go"))
+			if err != nil || len(sources) == 0 && found[1] != "./..." {
+				t.Errorf("%s: %s holds no Go program", name, found[1])
+			}
+		}
+	}
+	if held < 40 {
+		t.Errorf("only %d calls were held", held)
+	}
+}
+
+// TestTheReadmeIsShort: the first page stays one that a visitor reads in five minutes.
+func TestTheReadmeIsShort(t *testing.T) {
+	const lines, size = 130, 9 << 10
+	text := documents(t)["README.md"]
+	if n := strings.Count(text, "\n"); n > lines || len(text) > size || n < 50 {
+		t.Errorf("README.md has %d lines and %d bytes; it may have %d and %d: move the rest to the page of its folder", n, len(text), lines, size)
+	}
+}
+
+// TestEveryPageHasItsContentsOnTop: a page of more than 100 lines begins with links to all its sections.
+func TestEveryPageHasItsContentsOnTop(t *testing.T) {
+	for name, text := range documents(t) {
+		if name == "README.md" || strings.Count(text, "\n") <= 100 {
+			continue
+		}
+		top, _, _ := strings.Cut(text, "\n## ")
+		for _, heading := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			for anchor := range anchors("## " + heading[1]) {
+				if !strings.Contains(top, "(#"+anchor+")") {
+					t.Errorf("%s: the contents on top do not lead to %q", name, heading[1])
+				}
+			}
+		}
+	}
+}
