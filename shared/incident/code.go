@@ -99,7 +99,7 @@ func Codes() []Meaning {
 	return []Meaning{
 		{CodeUnknownWorkload, "the request names a workload that is not in the ledger"},
 		{CodeNoIncident, "no incident is open on the workload"},
-		{CodeOtherIncident, "the incident that asked is closed, and another one is open"},
+		{CodeOtherIncident, "the open incident is not the one that asked"},
 		{CodeStaleEpoch, "the epoch has risen since the request: a newer decision replaces it"},
 		{CodeExpired, "no function began the request in time; Pitstop asks again"},
 		{CodeNotWanted, "the incident no longer waits for it"},
