@@ -50,14 +50,14 @@ var functions = []struct {
 	{"HandleMaintenance", requests(), message{data: `{"logName":`}},
 	{"HandleMaintenance", requests(), event(events.TypeMaintenanceNotified, `{"schema":1,"node":"llama"}`)},
 	{"HandleLogEvent", requests("OUR_PRINCIPALS"), message{data: `{"logName":`}},
-	{"HandlePatrol", requests("NOTICE_TOPIC", "OUR_PRINCIPALS"), unknown}, // a tick says nothing but its time
+	{"HandlePatrol", requests("NOTICE_TOPIC", "OUR_PRINCIPALS"), unknown}, // a tick holds only its time
 	{"HandleCheckpoint", requests(), event(events.TypeCheckpointRequested, `{"schema":1,"action":"save"}`)},
 	{"HandleRecovery", requests(), event(events.TypeRecoveryRequested, `{"schema":1,"action":"restart"}`)},
 	{"HandleRecreate", requests(), event(events.TypeRecreateRequested, `{"schema":1,"action":"delete"}`)},
 	{"HandleNotify", nil, event(events.TypeIncidentUpdated, `{"schema":1,"incident":"llama-1"}`)},
 }
 
-// requests are what whoever decides needs, and more.
+// requests are the settings of a function that decides, and more.
 func requests(more ...string) []string {
 	return append([]string{"CHECKPOINT_TOPIC", "RECOVERY_TOPIC", "RECREATE_TOPIC"}, more...)
 }
@@ -180,8 +180,8 @@ func TestAFunctionWithoutItsConfigurationSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestAFunctionAcknowledgesWhatItCannotActOn needs no client: what is none of a function's concern and what nobody can
-// read is answered before one is made, and there are no credentials here with which one could be made.
+// TestAFunctionAcknowledgesWhatItCannotActOn needs no client. A message that is unreadable or not for the function is
+// acknowledged before a client is made, and this test has no credentials to make one.
 func TestAFunctionAcknowledgesWhatItCannotActOn(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere")
 	for _, f := range functions {

@@ -6,13 +6,13 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 )
 
-// TestARequestIsAPointer: whatever else the body of a request to save, to verify or to start maintenance says, the
-// function does what stands in the ledger.
+// TestARequestIsAPointer: whatever else the body of a request to save, verify or start maintenance says, the function obeys
+// the ledger.
 func TestARequestIsAPointer(t *testing.T) {
 	for name, arrange := range map[string]func(*testing.T) *bench{
 		"save": toSave, "maintain": toMaintain, "maintain a queued resource": toMaintainQueued,
 		"verify": toVerify, "hear": toHear,
-		"verify what is older": func(t *testing.T) *bench { // which a request that asks for less would accept
+		"verify an older checkpoint": func(t *testing.T) *bench { // which a request that asks for less would accept
 			t.Helper()
 			b := toVerify(t)
 			b.commit("1100")

@@ -1,5 +1,5 @@
-// Package checkpoint carries out checkpoint requests: it asks the training side to save, verifies that a complete
-// checkpoint is there, and starts announced maintenance early where that is allowed.
+// Package checkpoint carries out checkpoint requests: it asks the training side to save, verifies that a complete checkpoint
+// exists, and starts announced maintenance early where the policy allows it.
 package checkpoint
 
 import (
@@ -18,8 +18,8 @@ import (
 
 func init() {
 	// Arrives: pitstop.checkpoint.requested.v1 on the topic checkpoint-requests. Publishes: requests, on the three request
-	// topics. Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/storage.objectUser on the
-	// checkpoint buckets, and roles/tpu.admin on the project where the switches ask for it.
+	// topics. Grants: roles/pubsub.publisher on these topics, roles/datastore.user on the database, roles/storage.objectUser on
+	// the checkpoint buckets, and roles/tpu.admin on the project if the switches ask for it.
 	trigger.Register("HandleCheckpoint", trigger.Function[config, events.Received]{Decode: decode, Build: build})
 }
 
@@ -31,7 +31,7 @@ type config struct {
 	Brake   ledger.BrakeConfig
 }
 
-// Validate returns every fault of the configuration that its tags do not find.
+// Validate returns every fault in the configuration that the field tags cannot find.
 func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
 
 func build(ctx context.Context, cfg config) (func(context.Context, events.Received) error, error) {

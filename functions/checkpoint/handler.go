@@ -26,7 +26,7 @@ type Provider interface {
 	Maintain(ctx context.Context, slices []tpu.Ref) (operation string, err error)
 }
 
-// Deps is what the function works with.
+// Deps are the function's dependencies.
 type Deps struct {
 	Fleet    *fleet.Fleet
 	Provider Provider
@@ -41,7 +41,7 @@ type handler Deps
 
 func decode(ce cloudevents.Event) (r events.Received, err error) {
 	if ce.Type() != events.TypeCheckpointRequested {
-		return r, fault.Ignored(incident.CodeNotMine, "the event type %s is no checkpoint request", ce.Type())
+		return r, fault.Ignored(incident.CodeNotMine, "event type %s is not a checkpoint request", ce.Type())
 	}
 	return events.DecodeRequest(ce.Type(), ce.Data())
 }
@@ -65,8 +65,8 @@ func (h handler) handle(ctx context.Context, m events.Received) error {
 	return fault.Permanentf("a checkpoint request cannot ask to %s", r.Action)
 }
 
-// save delivers the request through both channels, either of which may be absent: the object beside the checkpoints and
-// the metadata of every slice. It is delivered only when the crew acknowledges it.
+// save sends the request through both channels: an object next to the checkpoints, and the metadata of every slice. Either
+// channel may be absent. The request counts as delivered only when the crew acknowledges it.
 func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	w, err := h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, ""))
 	if err != nil {
@@ -103,21 +103,21 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 		}
 	}
 	if through == nil {
-		failure := tpu.Failure(errors.Join(append(faults, errors.New("there is neither a checkpoint directory nor a usable slice"))...))
+		failure := tpu.Failure(errors.Join(append(faults, errors.New("no checkpoint directory and no usable slice"))...))
 		_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{
-			Request: r.Request, Failed: failed, LeftOut: leftOut, Text: "the request for a save was not delivered", Failure: failure,
+			Request: r.Request, Failed: failed, LeftOut: leftOut, Text: "the save request was not delivered", Failure: failure,
 		})
 		return err
 	}
 	_, err = h.Fleet.Advancer.Conclude(ctx, incident.Answered{
-		Request: r.Request, Failed: failed, LeftOut: leftOut, Text: "request for a save left in " + strings.Join(through, " and "),
+		Request: r.Request, Failed: failed, LeftOut: leftOut, Text: "save request left in " + strings.Join(through, " and "),
 	})
 	return err
 }
 
-// verify looks for a complete checkpoint. Not to find one is an answer, and so is a bucket that cannot be read.
+// verify looks for a complete checkpoint. Finding none is an answer too, and so is a bucket that cannot be read.
 func (h handler) verify(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
-	// Buckets tell the time to the second.
+	// Buckets store times in whole seconds.
 	found, err := checkpoint.Verify(ctx, h.Store, r.Directory, checkpoint.Want{Since: r.Since.Truncate(time.Second).Add(-1), MoreThan: r.MoreThan})
 	c := incident.Checked{Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
 	var missing *checkpoint.Missing
@@ -133,11 +133,11 @@ func (h handler) verify(ctx context.Context, w incident.Workload, r events.Check
 	return err
 }
 
-// hear reads what the crew left beside the checkpoints: its verdict on the attempt that the lease names, and how far the training
-// is saved. That there is none is an answer.
+// hear reads the crew's files next to the checkpoints: its verdict on the attempt that the lease names, and the last saved
+// step. A missing file is an answer too.
 func (h handler) hear(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
 	e := incident.VerdictRead{Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
-	var failed error // a verdict that was read stands, whatever else cannot be
+	var failed error // a verdict that was read counts, even if the rest cannot be read
 	e.Verdict, e.Text, failed = h.verdict(ctx, r.Directory)
 	var missing *checkpoint.Missing
 	switch found, err := checkpoint.Verify(ctx, h.Store, r.Directory, checkpoint.Want{}); {
@@ -153,7 +153,8 @@ func (h handler) hear(ctx context.Context, w incident.Workload, r events.Checkpo
 	return err
 }
 
-// verdict reads the crew's verdict that the lease in a directory confirms. Where there is none, why says what is there instead.
+// verdict reads the crew's verdict and checks it against the lease in the directory. If no verdict counts, why says the
+// reason.
 func (h handler) verdict(ctx context.Context, dir string) (v *events.CrewVerdict, why string, err error) {
 	absent := func(err error) bool {
 		return errors.Is(err, checkpoint.ErrNotExist) || errors.Is(err, checkpoint.ErrMalformed)
@@ -172,13 +173,13 @@ func (h handler) verdict(ctx context.Context, dir string) (v *events.CrewVerdict
 	case err != nil:
 		return nil, "", err
 	case !lease.Confirms(read):
-		return nil, fmt.Sprintf("the verdict on attempt %d is of another life than the lease names", read.Attempt), nil
+		return nil, fmt.Sprintf("the verdict on attempt %d is about another life than the one in the lease", read.Attempt), nil
 	}
 	return &read, "", nil
 }
 
-// maintain starts the announced maintenance of a slice now, and of those that its queued resource holds with it, if each still
-// is what was decided on.
+// maintain starts the announced maintenance of a slice now, and of the slices in the same queued resource. It does so only
+// if each is still in the state that the decision saw.
 func (h handler) maintain(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
 	read := h.Fleet.Now()
 	var refs []tpu.Ref
@@ -187,7 +188,7 @@ func (h handler) maintain(ctx context.Context, w incident.Workload, r events.Che
 		ref := fleet.Ref(w, slice)
 		s, err := h.Fleet.Read(ctx, ref)
 		if err != nil {
-			// Not to know is no reason to call.
+			// An unreadable slice is no reason to call.
 			return h.unbegun(ctx, r, slice.Name+" is not readable", tpu.Failure(err))
 		}
 		if _, err := h.Fleet.Feed(ctx, w, s); err != nil {
@@ -220,25 +221,25 @@ func (h handler) maintain(ctx context.Context, w incident.Workload, r events.Che
 	return h.answer(ctx, r, op, what+" started", nil)
 }
 
-// notOffered says why the maintenance of a slice cannot be started now, by what was just read of it. A reading without a
-// notice offers none. Every reading of a legacy node is one: its API announces no maintenance.
+// notOffered says why the maintenance of a slice cannot be started now, judged by its last reading. A reading without a
+// notice offers no maintenance. A legacy node never has a notice: its API announces no maintenance.
 func notOffered(s tpu.Slice) *incident.Failure {
 	why := ""
 	switch n := s.Notice; {
-	case s.NoticeUnread: // not to know is no reason to call
+	case s.NoticeUnread: // an unread notice is no reason to call
 		why = "the announced maintenance could not be read"
 		return &incident.Failure{Class: incident.Transient, Code: incident.CodeUnread, Message: why}
 	case n == nil:
 		why = "the API shows no announced maintenance"
 	case n.Status != events.NoticePending || !n.CanReschedule:
-		why = "the API does not offer it any more"
+		why = "the API no longer offers it"
 	default:
 		return nil
 	}
 	return &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotEarly, Message: why}
 }
 
-// unbegun stores why nothing was begun.
+// unbegun stores why no maintenance was begun.
 func (h handler) unbegun(ctx context.Context, r events.CheckpointRequested, text string, f *incident.Failure) error {
 	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Unbegun, Text: text, Failure: f})
 	return err

@@ -165,16 +165,16 @@ func TestOneChannelIsEnoughForASave(t *testing.T) {
 		fail     func(b *bench)
 		told     string
 	}{
-		"without a checkpoint directory": {plain, func(*bench) {}, "request for a save left in the metadata of llama"},
+		"without a checkpoint directory": {plain, func(*bench) {}, "save request left in the metadata of llama"},
 		"without access to the bucket": {nil, func(b *bench) {
 			b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodInsert, Status: 403})
-		}, "request for a save left in the metadata of llama"},
+		}, "save request left in the metadata of llama"},
 		"with a node that cannot be changed": {nil, func(b *bench) {
 			b.API.Inject(tputest.Fault{Method: "UpdateNode", Code: 7, Message: "denied"})
-		}, "request for a save left in the bucket"},
+		}, "save request left in the bucket"},
 		"with a node that is not usable": {nil, func(b *bench) {
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition = incident.Unhealthy })
-		}, "request for a save left in the bucket"},
+		}, "save request left in the bucket"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toSaveWith(t, c.metadata)
@@ -348,7 +348,7 @@ func TestMaintenanceIsNotStarted(t *testing.T) {
 		"when the workload is paused":      {change: func(b *bench) { b.Change(id, func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada"} }) }, read: true, phase: incident.Maintaining},
 		"when the brake of the zone holds": {change: func(b *bench) { b.limits.Zone = 0 }, read: true, phase: incident.Maintaining},
 		"when that of the project holds":   {change: func(b *bench) { b.limits.Project = 0 }, read: true, phase: incident.Maintaining},
-		"when somebody created the slice anew": {change: func(b *bench) {
+		"when somebody created the slice again": {change: func(b *bench) {
 			b.Must(b.API.Vanish(zone, slice))
 			b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice}, fleettest.Owner))
 		}, read: true},
@@ -535,8 +535,8 @@ func TestACrashBehindTheCallOfMaintenanceDoesNotCallTwice(t *testing.T) {
 	b.Want(b.Slots(zone), 1)
 }
 
-// TestACallThatIsNotMadeAnyMoreIsNotToldAsMade: whoever began to ask died before the node was told, or before that was stored, and by
-// now it is not usable. Nobody knows whether it was told.
+// TestACallThatIsNotMadeAnyMoreIsNotToldAsMade: the instance that began the call died before it wrote to the node, or before
+// it stored that, and the node is no longer usable. It is unknown whether the node got the request.
 func TestACallThatIsNotMadeAnyMoreIsNotToldAsMade(t *testing.T) {
 	b := toSave(t)
 	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
@@ -625,8 +625,8 @@ func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
 	b.Want(b.Calls(), []string(nil))
 }
 
-// TestAHoldLeavesOpenWhatAnEarlierDeliveryMayHaveTold: whoever began to ask died, perhaps behind the call; by now the node is not usable,
-// and a pause holds the second delivery.
+// TestAHoldLeavesOpenWhatAnEarlierDeliveryMayHaveTold: the instance that began the call died, perhaps after it. The node is
+// no longer usable, and a pause holds the second delivery.
 func TestAHoldLeavesOpenWhatAnEarlierDeliveryMayHaveTold(t *testing.T) {
 	b := toSave(t)
 	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
@@ -636,7 +636,7 @@ func TestAHoldLeavesOpenWhatAnEarlierDeliveryMayHaveTold(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Ignored)
 	for _, c := range b.open().Calls {
 		if c.NotMade {
-			t.Errorf("%s is told as not made (%s), and an earlier delivery may have made it", c.Method, c.Code)
+			t.Errorf("%s is reported as not made (%s), but an earlier delivery may have made it", c.Method, c.Code)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package logevent reads what Cloud Logging has to say: losses and restarts of machines, calls of the TPU API and their
-// ends, and the lines of the training side. It looks at the API before anything follows from a loss.
+// Package logevent reads entries of Cloud Logging: losses and restarts of machines, calls of the TPU API and their results,
+// and lines from the training side. It reads the TPU API before it acts on a loss.
 package logevent
 
 import (
@@ -26,13 +26,14 @@ type config struct {
 	Publish publish.Config
 	Policy  policy.Config
 	TPU     tpu.Config
-	// WatchedProjects are those whose TPUs are watched, separated by commas, if not the function's own alone.
+	// WatchedProjects are the projects whose TPUs are watched, separated by commas. Empty means the function's own project
+	// alone.
 	WatchedProjects []string `env:"WATCHED_PROJECTS"`
-	// OurPrincipals are the accounts that Pitstop itself acts as, separated by commas: what they do is no word of an owner.
+	// OurPrincipals are the accounts that Pitstop itself acts as, separated by commas. Their calls do not count as an owner's.
 	OurPrincipals []string `env:"OUR_PRINCIPALS, required"`
 }
 
-// Validate returns every fault of the configuration that its tags do not find.
+// Validate returns every fault in the configuration that the field tags cannot find.
 func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
 
 // Watched are the projects whose TPUs are watched.

@@ -16,10 +16,10 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// Deps is what the function works with.
+// Deps are the function's dependencies.
 type Deps struct {
 	Fleet *fleet.Fleet
-	// Projects are the watched projects; entries of others are none of our concern.
+	// Projects are the watched projects; entries of other projects are ignored.
 	Projects []string
 	// Ours are the principals that Pitstop itself acts as.
 	Ours []string
@@ -37,7 +37,7 @@ type entry struct {
 
 func decode(ce cloudevents.Event) (entry, error) {
 	if ce.Type() != trigger.TypeMessage {
-		return entry{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no log entry", ce.Type())
+		return entry{}, fault.Ignored(incident.CodeNotMine, "event type %s is not a log entry", ce.Type())
 	}
 	e, err := events.Read(ce.Data())
 	if err != nil {
@@ -47,14 +47,14 @@ func decode(ce cloudevents.Event) (entry, error) {
 		return entry{}, fault.Ignored(incident.CodeNothing, "%s", e.Ignored)
 	}
 	if e.PubSub {
-		return entry{}, fault.Ignored(incident.CodeNoSink, "no log sink sent this")
+		return entry{}, fault.Ignored(incident.CodeNoSink, "this message did not come from a log sink")
 	}
 	return entry{e, ce.Data()}, nil
 }
 
 func (h handler) handle(ctx context.Context, e entry) error {
 	if p := e.Subject.Project; !slices.Contains(h.Projects, p) {
-		return fault.Ignored(incident.CodeNotWatched, "the project %s is not watched", p)
+		return fault.Ignored(incident.CodeNotWatched, "project %s is not watched", p)
 	}
 	if e.Kind == events.KindCanary {
 		return h.canary(ctx, e.Entry)
@@ -64,7 +64,7 @@ func (h handler) handle(ctx context.Context, e entry) error {
 		return err
 	}
 	if !found {
-		return nil // parked, or about something that nobody knows and that is gone
+		return nil // parked, or about an unknown slice that is gone
 	}
 	evidence := fleet.Evidence(e.Entry, s, h.Ours)
 	if evidence == nil {
@@ -77,19 +77,19 @@ func (h handler) handle(ctx context.Context, e entry) error {
 	}
 	w, changed, err := h.Fleet.Advancer.AdvanceChanged(ctx, s.Workload, evidence)
 	if err == nil && e.Kind == events.KindCall && e.Call.Method == "CreateNode" {
-		_, err = h.Fleet.Meet(ctx, e.Subject) // where its owner creates it now, nobody else may be looking
+		_, err = h.Fleet.Meet(ctx, e.Subject) // if its owner creates it again now, maybe no other delivery looks
 		return err
 	}
 	if err != nil || !changed || !w.NeedsLook() {
 		return err
 	}
-	// Whoever stored the evidence looks; the other workers' entries have nothing to add.
+	// The delivery that stored the evidence looks; the other workers' entries add nothing.
 	_, err = h.Fleet.Look(ctx, w)
 	return err
 }
 
-// hint takes the audit entry of a finished operation of ours, or of Google, as a reason to look now and not at the next
-// tick. It is no evidence of its own: every incident must end right without these entries.
+// hint takes the audit entry of a finished operation, ours or Google's, as a reason to look now instead of at the next tick.
+// It is not evidence: every incident must end right without these entries.
 func (h handler) hint(ctx context.Context, e events.Entry, s ledger.Subject) error {
 	if e.Call.First && !e.Call.Last && e.Call.Code == 0 {
 		return fault.Ignored(incident.CodeNothing, "%s has only begun", e.Call.Method)
@@ -105,7 +105,7 @@ func (h handler) hint(ctx context.Context, e events.Entry, s ledger.Subject) err
 	return err
 }
 
-// canary notes that the entry came back which patrol writes once a day.
+// canary notes that the entry which patrol writes once a day came back.
 func (h handler) canary(ctx context.Context, e events.Entry) error {
 	news, err := h.Fleet.Ledger.CanaryReturned(ctx, e.Subject.Project, e.ID,
 		ledger.Way{Written: e.Time, Received: e.Received, Published: trigger.FromContext(ctx).Published}, h.Fleet.Now())
@@ -113,14 +113,14 @@ func (h handler) canary(ctx context.Context, e events.Entry) error {
 		return err
 	}
 	if !news {
-		return fault.Ignored(incident.CodeUnknownCanary, "the canary %s is not the last one, or was back before", e.ID)
+		return fault.Ignored(incident.CodeUnknownCanary, "canary %s is not the latest one, or came back before", e.ID)
 	}
 	h.Fleet.Log.InfoContext(ctx, "canary returned", "project", e.Subject.Project, "canary", e.ID, "seconds", h.Fleet.Now().Sub(e.Time).Seconds())
 	return nil
 }
 
-// mapCrew learns the host names of a slice from the lines of its crew, where the API does not tell them: the first that
-// arrives, whichever it is. A line of a former life's crew is ignored: its workers are known to be those of that life.
+// mapCrew learns the host names of a slice from its crew's first line, if the API does not give them. A line from the crew
+// of a former life is ignored: its workers are known to belong to that life.
 func (h handler) mapCrew(ctx context.Context, e events.Entry, s ledger.Subject) error {
 	group, _, ok := events.WorkerGroup(e.Crew.Hostname)
 	if !ok {
@@ -134,10 +134,10 @@ func (h handler) mapCrew(ctx context.Context, e events.Entry, s ledger.Subject) 
 	case known.Incarnation.Same(s.Incarnation):
 		return nil
 	default:
-		begun = begun.Add(clocks) // nothing says that no name is ever used again
+		begun = begun.Add(clocks) // host names may be used again
 	}
 	if !e.Time.IsZero() && e.Time.Before(begun) {
-		return fault.Ignored(incident.CodeFormerLife, "the crew on %s is one of a former life of %s", group, s.Slice)
+		return fault.Ignored(incident.CodeFormerLife, "the crew on %s belongs to a former life of %s", group, s.Slice)
 	}
 	w, _, err := h.Fleet.Ledger.Workload(ctx, s.Workload)
 	if err != nil {
@@ -149,5 +149,5 @@ func (h handler) mapCrew(ctx context.Context, e events.Entry, s ledger.Subject) 
 	return err
 }
 
-// clocks is how far the clocks of machines may be apart.
+// clocks is the largest difference expected between the clocks of two machines.
 const clocks = 5 * time.Minute

@@ -76,7 +76,7 @@ func (b *bench) crew(r events.CrewReport) []byte {
 	return tputest.CrewEntry(r, b.Clock.Now(), 1)
 }
 
-// nothingSent checks that nothing was sent, and what was called.
+// nothingSent checks that no message was sent, and which calls were made.
 func (b *bench) nothingSent(calls ...string) {
 	b.T.Helper()
 	b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
@@ -119,7 +119,7 @@ func TestALossThatTheAPIDoesNotShowIsNotActedOn(t *testing.T) {
 	b.nothingSent(read)
 	b.Want(b.Workload(id).Incident.Phase, incident.Looking)
 	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
-	// Whoever stored the evidence has looked; the other workers' entries look at nothing.
+	// The delivery that stored the evidence has looked; the other workers' entries do not look.
 	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(2), b.Clock.Now(), nil)), fleettest.Handled)
 	b.nothingSent()
 }

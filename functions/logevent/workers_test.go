@@ -13,9 +13,9 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// TestOneTroubleOfManyWorkersIsOneIncident has all workers of a slice tell of its preemption, each in its own time within 30
-// minutes, twice, in an order drawn from a seed, with the crew's exits and a host error among them. However the first ones
-// are attributed, there is one incident from the first word to after its end, and the training is charged for nothing.
+// TestOneTroubleOfManyWorkersIsOneIncident lets all workers of a slice report its preemption, twice, each at its own time
+// within 30 minutes. A seed draws the order, and the crew's exits and a host error come between. However the first entries
+// are attributed, one incident covers all of them, until after its end, and the training is not charged.
 func TestOneTroubleOfManyWorkersIsOneIncident(t *testing.T) {
 	const workers = 1536
 	seeds := uint64(3)

@@ -1,5 +1,5 @@
 // Package maintenance turns announced maintenance into a save at the right time. Notices come as log entries of Compute
-// Engine from a sink of their own, and from patrol when a reading of the API shows one.
+// Engine through their own sink, and from patrol when the API shows one.
 package maintenance
 
 import (
@@ -27,11 +27,12 @@ type config struct {
 	Publish publish.Config
 	Policy  policy.Config
 	TPU     tpu.Config
-	// WatchedProjects are those whose TPUs are watched, separated by commas, if not the function's own alone.
+	// WatchedProjects are the projects whose TPUs are watched, separated by commas. Empty means the function's own project
+	// alone.
 	WatchedProjects []string `env:"WATCHED_PROJECTS"`
 }
 
-// Validate returns every fault of the configuration that its tags do not find.
+// Validate returns every fault in the configuration that the field tags cannot find.
 func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
 
 // Watched are the projects whose TPUs are watched.

@@ -15,10 +15,10 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// Deps is what the function works with.
+// Deps are the function's dependencies.
 type Deps struct {
 	Fleet *fleet.Fleet
-	// Projects are the watched projects; entries of others are none of our concern.
+	// Projects are the watched projects; entries of other projects are ignored.
 	Projects []string
 }
 
@@ -31,7 +31,7 @@ type handler Deps
 type notice struct {
 	entry events.Entry
 	raw   []byte
-	// notified is set where a reading of the API brought it.
+	// notified is set if the notice came from a reading of the API.
 	notified *events.MaintenanceNotified
 }
 
@@ -49,14 +49,14 @@ func decode(ce cloudevents.Event) (notice, error) {
 			return notice{}, fault.Ignored(incident.CodeNothing, "%s", e.Ignored)
 		}
 		if e.PubSub {
-			return notice{}, fault.Ignored(incident.CodeNoSink, "no log sink sent this")
+			return notice{}, fault.Ignored(incident.CodeNoSink, "this message did not come from a log sink")
 		}
 		if e.Kind != events.KindNotice {
-			return notice{}, fault.Ignored(incident.CodeNotMine, "an entry about %s is no notice of maintenance", e.Kind)
+			return notice{}, fault.Ignored(incident.CodeNotMine, "an entry about %s is not a maintenance notice", e.Kind)
 		}
 		return notice{entry: e, raw: ce.Data()}, nil
 	}
-	return notice{}, fault.Ignored(incident.CodeNotMine, "the event type %s is not one that concerns maintenance", ce.Type())
+	return notice{}, fault.Ignored(incident.CodeNotMine, "event type %s is not about maintenance", ce.Type())
 }
 
 func (h handler) handle(ctx context.Context, n notice) error {
@@ -64,14 +64,14 @@ func (h handler) handle(ctx context.Context, n notice) error {
 		return h.notified(ctx, *n.notified)
 	}
 	if p := n.entry.Subject.Project; !slices.Contains(h.Projects, p) {
-		return fault.Ignored(incident.CodeNotWatched, "the project %s is not watched", p)
+		return fault.Ignored(incident.CodeNotWatched, "project %s is not watched", p)
 	}
 	s, found, err := h.Fleet.Find(ctx, n.entry, n.raw)
 	if err != nil {
 		return err
 	}
 	if !found {
-		return nil // parked, until somebody knows whom it concerns
+		return nil // parked until its slice is known
 	}
 	_, err = h.Fleet.Advancer.Advance(ctx, s.Workload, fleet.Evidence(n.entry, s, nil))
 	return err
@@ -80,7 +80,7 @@ func (h handler) handle(ctx context.Context, n notice) error {
 func (h handler) notified(ctx context.Context, n events.MaintenanceNotified) error {
 	s, err := h.Fleet.Ledger.Subject(ctx, n.Project, n.Incarnation.Zone, ledger.Node, n.Node)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return fault.Ignored(incident.CodeUnknownNode, "the node %s is not known", n.Node)
+		return fault.Ignored(incident.CodeUnknownNode, "node %s is not known", n.Node)
 	}
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func (b *bench) deliver(entry []byte) string {
 	return b.Deliver(b.handle, fleettest.Message(entry, b.Clock.Now()))
 }
 
-// nothingSent checks that nothing was sent, and what was called.
+// nothingSent checks that no message was sent, and which calls were made.
 func (b *bench) nothingSent(calls ...string) {
 	b.T.Helper()
 	b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))

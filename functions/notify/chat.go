@@ -24,7 +24,7 @@ type Chat struct {
 	client *http.Client
 }
 
-// NewChat returns the target of a space's webhook.
+// NewChat returns a target for a space's webhook.
 func NewChat(url string) *Chat { return &Chat{url: url, client: newClient()} }
 
 // Name implements Target.
@@ -33,7 +33,7 @@ func (*Chat) Name() string { return "chat" }
 // Knows implements Target.
 func (*Chat) Knows() bool { return false }
 
-// Send implements Target. The thread has the incident's own name, so nothing of an answer is needed.
+// Send implements Target. The thread has the incident's own name, so the answer is not needed.
 func (c *Chat) Send(ctx context.Context, m Message) (thread string, err error) {
 	body := chatMessage(m.view())
 	address, err := url.Parse(c.url)
@@ -91,8 +91,8 @@ type chatDecorated struct {
 	Wrap  bool   `json:"wrapText"`
 }
 
-// chatMessage lays a view out as a card. Texts are read as HTML there, so what begins a tag or an entity is written as one.
-// Headers and what is shown where no card can be are taken as they are, and have neither.
+// chatMessage lays a view out as a card. Chat reads the texts as HTML, so characters that begin a tag or an entity are
+// escaped. Chat takes the header and the fallback text literally, so these have no such characters.
 func chatMessage(v view) chatBody {
 	b := chatBody{Fallback: unmarked(v.title), Cards: make([]chatCard, 1)}
 	c := &b.Cards[0]
@@ -106,8 +106,8 @@ func chatMessage(v view) chatBody {
 	return b
 }
 
-// unmarked takes out of a text what Chat, or Slack beside its blocks, would read as markup and knows no way to write: links and
-// mentions, and letters that are not plain.
+// unmarked replaces the characters that Chat, or Slack outside its blocks, reads as markup and cannot escape: links,
+// mentions, bold and the like.
 func unmarked(s string) string {
 	return strings.NewReplacer("<", "‹", ">", "›", "&", "+", "*", "∗", "~", "∼", "`", "'", "_", "‗").Replace(s)
 }

@@ -14,8 +14,7 @@ import (
 	"pitstop.internal/shared/ledger"
 )
 
-// TestAnUpdateIsAPointer: whatever an update says beside workload and incident, people are told what stands in the
-// ledger.
+// TestAnUpdateIsAPointer: whatever an update says besides workload and incident, people get the state in the ledger.
 func TestAnUpdateIsAPointer(t *testing.T) {
 	u := escalated(course("llama")[0])
 	told := func(t *testing.T, body []byte) []string {
@@ -81,7 +80,7 @@ func TestAnOlderMessageTellsTheNewestStep(t *testing.T) {
 	d.want(steps[0], fleettest.Handled)
 	d.want(steps[1], fleettest.Ignored)
 	d.want(steps[2], fleettest.Ignored)
-	const newest = "preemption of demo/llama: it is there again, progress is waited for"
+	const newest = "preemption of demo/llama: it is back, waiting for training to progress"
 	if got := r.take(t); len(got) != 1 || got[0]["text"] != newest {
 		t.Errorf("told %v, want the newest step alone", got)
 	}

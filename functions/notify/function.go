@@ -1,9 +1,9 @@
-// Package notify tells people how an incident goes: in Slack, in Google Chat, or by a signed webhook to a program of theirs. It
-// decides nothing and touches nothing: a target that is away holds up no incident.
+// Package notify sends people the steps of an incident: in Slack, in Google Chat, or to a program by a signed webhook. It
+// decides nothing and changes no TPU: a target that is away holds up no incident.
 //
-// A message is only a reason to look: what people are told comes from the ledger. Each step of an incident is told once at
-// most, although messages come at least once and in any order: a message that is older than the ledger tells the newest
-// step, and the later message finds that told. More than so many a minute are told together.
+// A Pub/Sub message is only a reason to look: the text comes from the ledger. Messages come at least once and in any order,
+// yet each step goes out at most once. A message older than the ledger sends the newest step, and the later message finds
+// that step already sent. Beyond a set number a minute, updates go out together in one message.
 package notify
 
 import (
@@ -25,17 +25,17 @@ func init() {
 	trigger.Register("HandleNotify", trigger.Function[config, events.IncidentPointer]{Decode: decode, Build: build})
 }
 
-// config names the targets; what is empty is none. Tokens and addresses that let anybody post come from Secret Manager, and
-// are in no error and no log.
+// config names the targets; an empty setting is no target. Tokens and addresses that let anybody post come from Secret
+// Manager, and appear in no error and no log.
 type config struct {
 	Ledger ledger.Config
-	// SlackChannel is the ID of a channel, to which the bot of SlackBotToken (xoxb-...) was invited.
+	// SlackChannel is the ID of a channel. The bot of SlackBotToken (xoxb-...) must be invited to it.
 	SlackChannel  string `env:"SLACK_CHANNEL"`
 	SlackBotToken string `env:"SLACK_BOT_TOKEN"`
-	// SlackWebhookURL is an incoming webhook, ChatWebhookURL one of a space in Google Chat.
+	// SlackWebhookURL is an incoming webhook of Slack, ChatWebhookURL a webhook of a space in Google Chat.
 	SlackWebhookURL string `env:"SLACK_WEBHOOK_URL"`
 	ChatWebhookURL  string `env:"CHAT_WEBHOOK_URL"`
-	// WebhookURL is called with a signature by WebhookSecret.
+	// WebhookURL is called with a signature made from WebhookSecret.
 	WebhookURL    string `env:"WEBHOOK_URL"`
 	WebhookSecret string `env:"WEBHOOK_SECRET"`
 	// PerMinute bounds the messages to each target.
@@ -47,7 +47,7 @@ func (c config) Validate() error {
 	var faults []error
 	both := func(one, other, what, with string) {
 		if (one == "") != (other == "") {
-			faults = append(faults, fmt.Errorf("%s and %s go together: one of them is not set", what, with))
+			faults = append(faults, fmt.Errorf("%s and %s go together: set both or none", what, with))
 		}
 	}
 	both(c.SlackChannel, c.SlackBotToken, "SLACK_CHANNEL", "SLACK_BOT_TOKEN")
@@ -56,11 +56,11 @@ func (c config) Validate() error {
 		{"SLACK_WEBHOOK_URL", c.SlackWebhookURL}, {"CHAT_WEBHOOK_URL", c.ChatWebhookURL}, {"WEBHOOK_URL", c.WebhookURL},
 	} {
 		if u.value != "" && !callable(u.value) {
-			faults = append(faults, fmt.Errorf("%s is no address that begins with https://", u.name))
+			faults = append(faults, fmt.Errorf("%s is not an address that begins with https://", u.name))
 		}
 	}
 	if c.PerMinute < 1 {
-		faults = append(faults, fmt.Errorf("NOTIFY_PER_MINUTE is %d, and has to be 1 at least", c.PerMinute))
+		faults = append(faults, fmt.Errorf("NOTIFY_PER_MINUTE is %d, but must be at least 1", c.PerMinute))
 	}
 	if _, err := c.targets(time.Now); err != nil {
 		faults = append(faults, err)
@@ -68,7 +68,7 @@ func (c config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// callable reports whether an address is one to send secrets to: by https, or on this machine.
+// callable reports whether secrets may be sent to an address: by https, or on this machine.
 func callable(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.User != nil {
@@ -77,7 +77,7 @@ func callable(address string) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && net.ParseIP(u.Hostname()).IsLoopback()
 }
 
-// targets are those that are configured.
+// targets are the configured ones.
 func (c config) targets(now func() time.Time) (targets []Target, err error) {
 	if c.SlackChannel != "" {
 		targets = append(targets, NewSlackBot(SlackAPI, c.SlackChannel, c.SlackBotToken))

@@ -19,20 +19,20 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// Target is a place where people, or a program of theirs, are told.
+// Target is a place that receives notifications: people, or a program of theirs.
 type Target interface {
-	// Name names it in the ledger and in logs.
+	// Name is its name in the ledger and in logs.
 	Name() string
-	// Knows reports whether who is told knows a message that comes again by its ID.
+	// Knows reports whether the receiver recognizes a repeated message by its ID.
 	Knows() bool
-	// Send tells a message and returns the thread that what follows belongs to, if there is such a thing.
+	// Send sends a message. It returns the thread for later messages, if the target has threads.
 	Send(ctx context.Context, m Message) (thread string, err error)
 }
 
-// Message is what is told at once: one step of one incident, or one each of many.
+// Message is one notification: one step of one incident, or one step each of many.
 type Message struct {
 	Updates []events.IncidentUpdated
-	// Thread is that of the incident, if something was told of it before.
+	// Thread is the incident's thread, if an earlier step was sent.
 	Thread string
 	// Again says that it may have arrived before.
 	Again bool
@@ -50,7 +50,7 @@ func (m Message) ID() string {
 	return events.ID(ids...)
 }
 
-// stepID is the same for every repetition of a step, though the incident has gone on within it.
+// stepID is the same for every repetition of a step, even if the incident moved on within it.
 func stepID(u events.IncidentUpdated) string {
 	return events.ID(u.Workload, u.Incident, events.TypeIncidentUpdated, u.Step())
 }
@@ -58,7 +58,7 @@ func stepID(u events.IncidentUpdated) string {
 // Loud reports whether a person has to act.
 func (m Message) Loud() bool { return slices.ContainsFunc(m.Updates, loud) }
 
-// Deps is what the function works with.
+// Deps are the function's dependencies.
 type Deps struct {
 	Ledger  *ledger.Ledger
 	Targets []Target
@@ -73,7 +73,7 @@ func New(d Deps) trigger.Handle { return trigger.Chain(decode, newHandler(d).han
 
 func decode(ce cloudevents.Event) (p events.IncidentPointer, err error) {
 	if ce.Type() != events.TypeIncidentUpdated {
-		return p, fault.Ignored(incident.CodeNotMine, "the event type %s is no update of an incident", ce.Type())
+		return p, fault.Ignored(incident.CodeNotMine, "event type %s is not an incident update", ce.Type())
 	}
 	return events.DecodeUpdatePointer(ce.Data())
 }
@@ -92,11 +92,11 @@ func newHandler(d Deps) handler {
 	return h
 }
 
-// handle tells every target how the incident stands in the ledger now. If a target cannot be told, the message is
-// delivered again, and the other targets know the step by then.
+// handle sends every target the state that the ledger has now. If one target fails, Pub/Sub delivers the message again. The
+// record in the ledger keeps the other targets from getting the step twice.
 func (h handler) handle(ctx context.Context, p events.IncidentPointer) error {
 	if len(h.desks) == 0 {
-		return fault.Ignored(incident.CodeNobodyTold, "nobody is to be told: no target is configured")
+		return fault.Ignored(incident.CodeNobodyTold, "no notification target is configured")
 	}
 	u, err := h.update(ctx, p)
 	if err != nil {
@@ -107,7 +107,7 @@ func (h handler) handle(ctx context.Context, p events.IncidentPointer) error {
 	for i, d := range h.desks {
 		wg.Go(func() {
 			if err := d.tell(ctx, u); err != nil {
-				said[i] = fmt.Errorf("%s: %w", d.Name(), err) // what it means for the message is in the chain
+				said[i] = fmt.Errorf("%s: %w", d.Name(), err) // the chain holds the kind of error
 			}
 		})
 	}
@@ -135,8 +135,8 @@ func (h handler) handle(ctx context.Context, p events.IncidentPointer) error {
 	return nil
 }
 
-// update reads how an incident stands. It is fault.Ignored where there is nothing to tell: of an incident that is not in
-// the ledger, in a phase that passes in seconds, and once nobody remembers what was told.
+// update reads the state of an incident. It returns fault.Ignored if there is nothing to send: the incident is not in the
+// ledger, its phase passes in seconds, or the record of sent steps has expired.
 func (h handler) update(ctx context.Context, p events.IncidentPointer) (u events.IncidentUpdated, err error) {
 	w, _, err := h.ledger.Workload(ctx, p.Workload)
 	var in incident.Incident
@@ -149,17 +149,17 @@ func (h handler) update(ctx context.Context, p events.IncidentPointer) (u events
 	case err != nil:
 		return u, err
 	case !in.Closed.IsZero() && h.now().Sub(in.Closed) >= ledger.KeepTold:
-		return u, fault.Ignored(incident.CodeTold, "%s ended at %s, too long ago to be told", p.Incident, in.Closed)
+		return u, fault.Ignored(incident.CodeTold, "%s ended at %s, too long ago for a notification", p.Incident, in.Closed)
 	}
 	u, tell := in.Update(w)
 	if !tell {
-		return u, fault.Ignored(incident.CodePassing, "%s is %s: the next step is told", p.Incident, in.Phase)
+		return u, fault.Ignored(incident.CodePassing, "%s is %s, which passes in seconds: the next step is sent", p.Incident, in.Phase)
 	}
 	return u, nil
 }
 
-// desk tells one target. That each step of an incident is told once rests on a record in the ledger: what is told is saved
-// there before the call, and what became of it behind it.
+// desk serves one target. A record in the ledger makes each step of an incident go out once: the desk saves the step there
+// before the call, and the result after it.
 type desk struct {
 	Target
 	ledger  *ledger.Ledger
@@ -170,17 +170,17 @@ type desk struct {
 }
 
 const (
-	// tellFor is how long a step that is being told belongs to who does it; after that, nobody does any more.
+	// tellFor is how long a claimed step belongs to the instance that claimed it. After that, the instance counts as gone.
 	tellFor = time.Minute
-	// mostAgain bounds how often that is said again of which nobody knows whether it arrived, while nobody answers.
+	// mostAgain bounds how often a step is sent again while the target gives no answer at all.
 	mostAgain = 3
-	// maxTogether bounds how many incidents one message tells of.
+	// maxTogether bounds the incidents in one message.
 	maxTogether  = 100
 	claimsAtOnce = 16
 	tries        = 5
 )
 
-// claim is a step that is to be told, and the record that says so.
+// claim is a step to be sent, and the saved record that reserves it.
 type claim struct {
 	update events.IncidentUpdated
 	record ledger.Told
@@ -188,8 +188,8 @@ type claim struct {
 	again  bool
 }
 
-// tell tells a step, alone or with others that wait. It returns fault.Ignored for what was told, or overtaken, and fault.Busy
-// for what has to wait.
+// tell sends a step, alone or with others that wait. It returns fault.Ignored for a step that was sent or overtaken, and
+// fault.Busy for one that has to wait.
 func (d *desk) tell(ctx context.Context, u events.IncidentUpdated) error {
 	record, rev, err := d.ledger.Told(ctx, d.Name(), u.Workload, u.Incident)
 	switch {
@@ -197,15 +197,15 @@ func (d *desk) tell(ctx context.Context, u events.IncidentUpdated) error {
 		return err
 	case record.Has(u.Step(), u.Number):
 		d.waiting.drop(u)
-		return fault.Ignored(incident.CodeTold, "it was told already, or something newer was")
+		return fault.Ignored(incident.CodeTold, "this step or a newer one was already sent")
 	case d.waiting.overtakes(u):
-		return fault.Ignored(incident.CodeTold, "something newer waits to be told")
+		return fault.Ignored(incident.CodeTold, "a newer update waits to be sent")
 	}
 	if !d.pace.take(d.now(), loud(u)) {
 		if !d.waiting.add(u) {
-			return fault.Ignored(incident.CodeTold, "something newer waits to be told")
+			return fault.Ignored(incident.CodeTold, "a newer update waits to be sent")
 		}
-		return fault.Busy(fmt.Errorf("%d messages a minute are told, and there were as many", d.pace.perMinute))
+		return fault.Busy(fmt.Errorf("the limit of %d messages a minute is reached", d.pace.perMinute))
 	}
 	c, err := d.claim(ctx, u, record, rev)
 	if err != nil {
@@ -220,16 +220,16 @@ func (d *desk) tell(ctx context.Context, u events.IncidentUpdated) error {
 	return d.send(ctx, claims)
 }
 
-// claim saves that a step is being told. Whoever comes second finds that, and waits or leaves it.
+// claim saves that a step is being sent. A second instance finds that record, and waits or gives up.
 func (d *desk) claim(ctx context.Context, u events.IncidentUpdated, record ledger.Told, rev ledger.Revision) (claim, error) {
 	for range tries {
 		now := d.now()
 		if s := record.Sending; s != nil && now.Sub(s.At) < tellFor {
-			return claim{}, fault.Busy(errors.New("another step of the incident is being told"))
+			return claim{}, fault.Busy(errors.New("another step of the incident is being sent"))
 		}
 		record = d.doubted(record, false)
 		if record.Has(u.Step(), u.Number) {
-			return claim{}, fault.Ignored(incident.CodeTold, "it was told already, or something newer was")
+			return claim{}, fault.Ignored(incident.CodeTold, "this step or a newer one was already sent")
 		}
 		record.Sending = &ledger.Sending{Step: u.Step(), Number: u.Number, At: now.UTC()}
 		saved, err := d.ledger.SaveTold(ctx, d.Name(), u.Workload, u.Incident, record, rev, now)
@@ -243,19 +243,19 @@ func (d *desk) claim(ctx context.Context, u events.IncidentUpdated, record ledge
 		}
 		switch s := record.Sending; {
 		case !unheard:
-		case s != nil && s.Step == mine.Step && s.At.Equal(mine.At): // it was saved, and the answer was lost
+		case s != nil && s.Step == mine.Step && s.At.Equal(mine.At): // it was saved, but the answer was lost
 			return claim{u, record, rev, slices.Contains(record.Unsure, u.Step())}, nil
 		default:
 			return claim{}, err
 		}
 	}
-	return claim{}, fmt.Errorf("told %s: %w, %d times", u.Incident, ledger.ErrConflict, tries)
+	return claim{}, fmt.Errorf("save the notification record of %s: %w, %d times", u.Incident, ledger.ErrConflict, tries)
 }
 
-// doubted is a record in which nothing is being told any more. Of a step that was, nobody knows whether it arrived: the
-// target did not answer, or the instance ended, or it was answered by what does not say so. A target that knows repetitions is told
-// again. Of the others, what ends an incident or asks somebody is said again, and says so; the rest the next step tells. In silence
-// that is tried a few times; who answers that something went wrong has it tried for as long as Pub/Sub does.
+// doubted clears the step that is being sent, when it is unknown whether that step arrived: the target did not answer, the
+// instance ended, or the answer leaves it open. A target that recognizes repetitions gets it again. Other targets get a step
+// again, marked as a repetition, only if it ends the incident or asks somebody; the next step covers the rest. While the
+// target is silent, that is tried a few times. If it answers with an error, it is tried for as long as Pub/Sub delivers.
 func (d *desk) doubted(t ledger.Told, answered bool) ledger.Told {
 	s := t.Sending
 	if s == nil {
@@ -274,7 +274,7 @@ func (d *desk) doubted(t ledger.Told, answered bool) ledger.Told {
 	return t
 }
 
-// repeated is how often nobody knew of a step whether it arrived.
+// repeated is how often it was unknown whether a step arrived.
 func repeated(unsure []string, step string) (n int) {
 	for _, s := range unsure {
 		if s == step {
@@ -284,7 +284,7 @@ func repeated(unsure []string, step string) (n int) {
 	return n
 }
 
-// others claims what waits, to be told with something that has got a place.
+// others claims the waiting updates, to be sent together with one that has a place.
 func (d *desk) others(ctx context.Context) []claim {
 	updates := d.waiting.take(maxTogether - 1)
 	claims := make([]*claim, len(updates))
@@ -296,7 +296,7 @@ func (d *desk) others(ctx context.Context) []claim {
 			defer func() { <-slots }()
 			record, rev, err := d.ledger.Told(ctx, d.Name(), u.Workload, u.Incident)
 			if err != nil || record.Has(u.Step(), u.Number) {
-				return // it comes again, and is looked at then
+				return // Pub/Sub delivers it again, and it is handled then
 			}
 			if c, err := d.claim(ctx, u, record, rev); err == nil {
 				claims[i] = &c
@@ -313,7 +313,7 @@ func (d *desk) others(ctx context.Context) []claim {
 	return found
 }
 
-// send tells what was claimed, and saves what became of it.
+// send sends the claimed steps and saves the result.
 func (d *desk) send(ctx context.Context, claims []claim) error {
 	m := Message{Again: slices.ContainsFunc(claims, func(c claim) bool { return c.again })}
 	for _, c := range claims {
@@ -324,9 +324,9 @@ func (d *desk) send(ctx context.Context, claims []claim) error {
 	}
 	thread, err := d.Send(ctx, m)
 	if len(claims) > 1 {
-		thread = "" // what follows of each has one of its own
+		thread = "" // later steps of each incident start their own thread
 	}
-	// What was sent was sent: that is saved even when who delivered it has left.
+	// The message is out, so the result is saved even if the caller has gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	var later laterError
@@ -341,7 +341,7 @@ func (d *desk) send(ctx context.Context, claims []claim) error {
 		d.each(claims, func(c claim) error { return d.told(ctx, c, "") })
 		return nil
 	case errors.Is(err, errUnsure) && !d.Knows():
-		return err // what is saved says that it was begun
+		return err // the saved record says that sending was begun
 	case errors.Is(err, errPerhaps) && !d.Knows():
 		d.each(claims, func(c claim) error { return d.save(ctx, c, d.doubted(c.record, true)) })
 		return err
@@ -358,13 +358,13 @@ func (d *desk) send(ctx context.Context, claims []claim) error {
 	return err
 }
 
-// save saves a record in the place of the one that was claimed.
+// save replaces the claimed record.
 func (d *desk) save(ctx context.Context, c claim, record ledger.Told) error {
 	_, err := d.ledger.SaveTold(ctx, d.Name(), c.update.Workload, c.update.Incident, record, c.rev, d.now())
 	return err
 }
 
-// told saves that a step was told.
+// told saves that a step was sent.
 func (d *desk) told(ctx context.Context, c claim, thread string) error {
 	record, rev := c.record, c.rev
 	for {
@@ -386,7 +386,7 @@ func (d *desk) told(ctx context.Context, c claim, thread string) error {
 	}
 }
 
-// each saves something of every claim. What cannot be saved stays marked as begun, which whoever comes next settles.
+// each saves every claim. A claim that cannot be saved stays marked as begun; the next instance settles it.
 func (d *desk) each(claims []claim, save func(claim) error) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, claimsAtOnce)
@@ -395,7 +395,8 @@ func (d *desk) each(claims []claim, save func(claim) error) {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			if err := save(c); err != nil {
-				d.log.Warn("what was told is not saved", "target", d.Name(), "workload", c.update.Workload, "incident", c.update.Incident, "error", oneLine(err)) //nolint:sloglint // no request waits for it
+				d.log.Warn("the notification was sent, but not recorded", "target", d.Name(), "workload", c.update.Workload, "incident", c.update.Incident,
+					"error", oneLine(err)) //nolint:sloglint // no request waits for it
 			}
 		})
 	}

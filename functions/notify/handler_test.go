@@ -42,13 +42,13 @@ const (
 	secret  = "whsec_c2VjcmV0IG9mIHRoZSB3ZWJob29r" //nolint:gosec // made up
 )
 
-// receiver is who is told: a server on loopback that keeps what it gets, and answers as it is told to.
+// receiver is a target: a server on loopback that keeps its requests and answers as a test wants.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
 	got    []*http.Request
 	bodies [][]byte
-	// answer answers a request; without one it is 200 and what Slack says.
+	// answer answers a request; without one the answer is 200 and Slack's success.
 	answer func(w http.ResponseWriter, n int)
 	told   func(body []byte)
 }
@@ -185,7 +185,7 @@ func (d *desk) reach(u events.IncidentUpdated) {
 	}
 	w, in := document(u)
 	if got, _ := in.Update(w); cmp.Diff(u, got) != "" {
-		d.t.Fatalf("the document does not say what is told (-told +document):\n%s", cmp.Diff(u, got))
+		d.t.Fatalf("the document differs from the update (-update +document):\n%s", cmp.Diff(u, got))
 	}
 	d.save(w, rev)
 }
@@ -352,7 +352,7 @@ func TestATargetThatIsAwayHoldsUpNeitherAnIncidentNorTheOthers(t *testing.T) {
 	d.want(u, fleettest.Redelivered)
 	d.want(u, fleettest.Redelivered)
 	if got := len(there.take(t)); got != 1 {
-		t.Errorf("the one that is there was told %d times, want once", got)
+		t.Errorf("the target that answers got %d messages, want one", got)
 	}
 	away.take(t)
 	away.answers(nil)
@@ -371,7 +371,7 @@ func TestATargetThatNobodyReachesIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestARefusalThatNoRepetitionMendsIsLogged: the message is acknowledged, and the next step is tried anew.
+// TestARefusalThatNoRepetitionMendsIsLogged: the message is acknowledged, and the next step is tried again.
 func TestARefusalThatNoRepetitionMendsIsLogged(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter, int){
 		"by its status": status(http.StatusForbidden),
@@ -430,8 +430,8 @@ func hangUp(http.ResponseWriter, int) {
 	panic(http.ErrAbortHandler)
 }
 
-// TestALostAnswer: nobody knows whether the message arrived. Where that is told twice nobody is the wiser, what the next step tells is left to it;
-// what nothing tells later is said once more, and says so.
+// TestALostAnswer: it is unknown whether the message arrived. A step that the next one covers is not repeated; an end or a
+// question is sent once more, marked as a repetition.
 func TestALostAnswer(t *testing.T) {
 	steps := course("llama")
 	for name, c := range map[string]struct {
@@ -454,7 +454,7 @@ func TestALostAnswer(t *testing.T) {
 			first := r.take(t)
 			knows := c.step.Number == steps[0].Number && c.again == 1
 			if !knows {
-				d.want(c.step, fleettest.Later) // whoever began it may still be at it
+				d.want(c.step, fleettest.Later) // the instance that began it may still be sending
 				d.clock.Advance(time.Minute)
 			}
 			d.want(c.step, c.outcome)
@@ -466,15 +466,15 @@ func TestALostAnswer(t *testing.T) {
 			switch {
 			case knows && cmp.Diff(first[0], again[0]) != "":
 				t.Errorf("the repetition is another message:\n%s", cmp.Diff(first[0], again[0]))
-			case !knows && c.again == 1 && !strings.Contains(fmt.Sprint(again[0]), "said again"):
+			case !knows && c.again == 1 && !strings.Contains(fmt.Sprint(again[0]), "sent again"):
 				t.Errorf("the repetition does not say that it is one: %v", again[0])
 			}
 		})
 	}
 }
 
-// TestAnAnswerThatDoesNotSayWhetherItArrived: a gateway gave up, or Slack failed half way. Told in silence a second time, a step would
-// stand there twice; what nothing tells later is said again, marked, for as long as that goes on.
+// TestAnAnswerThatDoesNotSayWhetherItArrived: a gateway gave up, or Slack failed half way. A step sent twice without a mark
+// would appear twice. An end or a question is sent again, marked, for as long as that goes on.
 func TestAnAnswerThatDoesNotSayWhetherItArrived(t *testing.T) {
 	steps := course("llama")
 	said := func(text string) func(http.ResponseWriter, int) {
@@ -502,7 +502,7 @@ func TestAnAnswerThatDoesNotSayWhetherItArrived(t *testing.T) {
 			} else {
 				d.want(steps[0], fleettest.Ignored)
 			}
-			for range 6 { // more than what is said again in silence
+			for range 6 { // more often than a silent target is tried
 				d.want(steps[3], fleettest.Redelivered)
 			}
 			r.answers(nil)
@@ -510,7 +510,7 @@ func TestAnAnswerThatDoesNotSayWhetherItArrived(t *testing.T) {
 			d.want(steps[3], fleettest.Handled)
 			d.want(steps[3], fleettest.Ignored)
 			got := r.take(t)
-			if len(got) != 1 || strings.Contains(fmt.Sprint(got[0]), "said again") == c.sure {
+			if len(got) != 1 || strings.Contains(fmt.Sprint(got[0]), "sent again") == c.sure {
 				t.Errorf("told %v", got)
 			}
 		})
@@ -530,8 +530,8 @@ func TestACrashBehindTheMessage(t *testing.T) {
 		}
 	}
 	steps := course("llama")
-	d.want(steps[0], fleettest.Handled) // it was told, which is what counts; that it is not saved is logged
-	if !strings.Contains(d.log.String(), "what was told is not saved") {
+	d.want(steps[0], fleettest.Handled) // the message went out, which counts; the failed save is logged
+	if !strings.Contains(d.log.String(), "the notification was sent, but not recorded") {
 		t.Errorf("logged: %s", d.log)
 	}
 	r.told, d.tap.Before = nil, nil
@@ -572,7 +572,8 @@ func TestOfManyAtOnceOneTells(t *testing.T) {
 	}
 }
 
-// TestMoreThanAMinuteTakesIsToldTogether: what is quiet waits for the next minute, and a part of this one is kept for what is loud.
+// TestMoreThanAMinuteTakesIsToldTogether: quiet messages wait for the next minute, and a part of this one is kept for loud
+// ones.
 func TestMoreThanAMinuteTakesIsToldTogether(t *testing.T) {
 	r := newReceiver(t)
 	d := newDesk(t, 4, slack(r))
@@ -681,7 +682,7 @@ func TestWhatIsNoUpdateIsNotActedOn(t *testing.T) {
 	}
 }
 
-// pubsub delivers again what was not acknowledged, each message with its own backoff, on the desk's clock.
+// pubsub redelivers unacknowledged messages, each with its own backoff, on the desk's clock.
 type pubsub struct {
 	d     *desk
 	queue []*queued
@@ -736,8 +737,8 @@ func (p *pubsub) drain(after func()) (most int) {
 	return most
 }
 
-// TestAStorm: 10,000 updates at once, in any order and every tenth of them twice. Each incident and phase is told once at most, each end is
-// told, and no minute brings more messages than the bound.
+// TestAStorm: 10,000 updates at once, in any order, every tenth of them twice. Each phase of an incident is sent at most
+// once, each end is sent, and no minute brings more messages than the limit.
 func TestAStorm(t *testing.T) {
 	const incidents, perMinute = 2500, 20
 	r := newReceiver(t)
@@ -769,12 +770,12 @@ func TestAStorm(t *testing.T) {
 	most := p.drain(nil)
 	for what, n := range told {
 		if n > 1 {
-			t.Errorf("%s was told %d times", what, n)
+			t.Errorf("%s was sent %d times", what, n)
 		}
 	}
 	for i := range incidents {
 		if u := course(fmt.Sprintf("w%d", i))[3]; told[u.Incident+" resumed"] != 1 {
-			t.Fatalf("the end of %s was told %d times", u.Incident, told[u.Incident+" resumed"])
+			t.Fatalf("the end of %s was sent %d times", u.Incident, told[u.Incident+" resumed"])
 		}
 	}
 	for i := range times {
@@ -788,7 +789,7 @@ func TestAStorm(t *testing.T) {
 	t.Logf("%d messages in %v, at most %d deliveries of one update", len(times), times[len(times)-1].Sub(times[0]).Round(time.Second), most)
 }
 
-// toldBy is what a message tells, each with the workload in front. Of what a program knows as a repetition nothing is told.
+// toldBy lists the news in a message, each with the workload in front. A repetition that a program recognizes is no news.
 func toldBy(t *testing.T, body []byte, known map[string]int) (all []string) {
 	t.Helper()
 	var m struct {
@@ -818,14 +819,14 @@ func toldBy(t *testing.T, body []byte, known map[string]int) (all []string) {
 		return all
 	}
 	again := ""
-	if strings.Contains(string(body), "said again") {
+	if strings.Contains(string(body), "sent again") {
 		again = "again "
 	}
 	if !strings.Contains(m.Text, "incidents at once") {
 		return []string{again + one(m.Text)}
 	}
 	for _, b := range m.Blocks {
-		if b.Fields == nil || b.Fields[0].Text != "*Which*" {
+		if b.Fields == nil || b.Fields[0].Text != "*Workloads*" {
 			continue
 		}
 		for text := range strings.SplitSeq(b.Fields[1].Text, " · ") { // the first few are named
@@ -835,8 +836,8 @@ func toldBy(t *testing.T, body []byte, known map[string]int) (all []string) {
 	return all
 }
 
-// TestWhatGoesWrongLosesAndRepeatsNothing lets everything go wrong by chance: deliveries repeat, overtake each other, and end in the
-// middle; the ledger and the target fail, before and behind what they do.
+// TestWhatGoesWrongLosesAndRepeatsNothing lets everything go wrong by chance: deliveries repeat, overtake each other, and
+// stop in the middle; the ledger and the target fail, before and after they act.
 func TestWhatGoesWrongLosesAndRepeatsNothing(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // a test that can be repeated
@@ -906,18 +907,18 @@ func TestWhatGoesWrongLosesAndRepeatsNothing(t *testing.T) {
 		})
 		for what, n := range told {
 			if n > 1 && !strings.HasPrefix(what, "again ") || n > 3 {
-				t.Errorf("seed %d: %q was told %d times", seed, what, n)
+				t.Errorf("seed %d: %q was sent %d times", seed, what, n)
 			}
 		}
 		for i := range incidents {
 			name, end := fmt.Sprintf("demo/w%d: ", i), 0
 			for what, n := range told {
-				if rest, ok := strings.CutPrefix(strings.TrimPrefix(what, "again "), name); ok && (strings.HasPrefix(rest, "training goes on") || strings.HasPrefix(rest, "a person")) {
+				if rest, ok := strings.CutPrefix(strings.TrimPrefix(what, "again "), name); ok && (strings.HasPrefix(rest, "training resumed") || strings.HasPrefix(rest, "a person")) {
 					end += n
 				}
 			}
 			if end == 0 {
-				t.Errorf("seed %d: the end of w%d was not told", seed, i)
+				t.Errorf("seed %d: the end of w%d was not sent", seed, i)
 			}
 		}
 		if t.Failed() {

@@ -8,7 +8,8 @@ import (
 	"pitstop.internal/events"
 )
 
-// pace bounds how many messages a target gets in any minute. A part of them is kept for what a person has to act on.
+// pace bounds how many messages a target gets in any minute. A quarter of them is reserved for messages that a person has to
+// act on.
 type pace struct {
 	perMinute int
 
@@ -17,7 +18,7 @@ type pace struct {
 	until time.Time
 }
 
-// take takes a place in the present minute, if there is one.
+// take takes a place in the current minute, if one is free.
 func (p *pace) take(now time.Time, loud bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,7 +39,7 @@ func (p *pace) take(now time.Time, loud bool) bool {
 	return true
 }
 
-// giveBack returns the last place: nothing was sent.
+// giveBack frees the last place, because no message was sent.
 func (p *pace) giveBack() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +48,7 @@ func (p *pace) giveBack() {
 	}
 }
 
-// hold sends nothing until then, because the target said so.
+// hold stops sending until then, because the target asked for it.
 func (p *pace) hold(until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,11 +57,12 @@ func (p *pace) hold(until time.Time) {
 	}
 }
 
-// maxWaiting bounds what is remembered of what waits; the rest waits in Pub/Sub alone.
+// maxWaiting bounds the waiting updates kept in memory; the rest waits in Pub/Sub alone.
 const maxWaiting = 20_000
 
-// waiting are the updates that were left for redelivery because there was no place, the newest of each incident. They are told
-// together once there is one, and acknowledged when they come again. Nothing is lost with them: Pub/Sub still has them all.
+// waiting holds the newest update of each incident that found no free place and was left for redelivery. They go out
+// together once a place is free, and are acknowledged when Pub/Sub delivers them again. If an instance forgets them, no
+// update is lost: Pub/Sub still has them all.
 type waiting struct {
 	mu     sync.Mutex
 	newest map[string]events.IncidentUpdated
@@ -69,7 +71,7 @@ type waiting struct {
 
 func keyOf(u events.IncidentUpdated) string { return u.Workload + "\x00" + u.Incident }
 
-// add keeps an update. It reports false where a newer one of the incident waits already.
+// add keeps an update. It returns false if a newer one of the incident already waits.
 func (w *waiting) add(u events.IncidentUpdated) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +86,7 @@ func (w *waiting) add(u events.IncidentUpdated) bool {
 		if w.newest == nil {
 			w.newest = map[string]events.IncidentUpdated{}
 		}
-		if len(w.order) > 2*maxWaiting { // keys of what was dropped
+		if len(w.order) > 2*maxWaiting { // keys of dropped updates
 			w.order = slices.DeleteFunc(w.order, func(k string) bool { _, ok := w.newest[k]; return !ok })
 		}
 		w.order = append(w.order, key)
@@ -101,7 +103,7 @@ func (w *waiting) overtakes(u events.IncidentUpdated) bool {
 	return ok && known.Number > u.Number
 }
 
-// drop forgets what waits of an incident, if it is no newer than an update.
+// drop forgets the waiting update of an incident, unless it is newer than the given one.
 func (w *waiting) drop(u events.IncidentUpdated) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,7 +112,7 @@ func (w *waiting) drop(u events.IncidentUpdated) {
 	}
 }
 
-// take takes out those that wait for the longest, at most so many.
+// take removes and returns the updates that have waited longest, at most so many.
 func (w *waiting) take(most int) (updates []events.IncidentUpdated) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

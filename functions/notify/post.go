@@ -23,11 +23,11 @@ const timeout = 15 * time.Second
 // maxAnswer is how much of an answer is read.
 const maxAnswer = 64 << 10
 
-// errUnsure marks a call of which nobody knows whether it arrived.
-var errUnsure = errors.New("nobody knows whether it arrived")
+// errUnsure marks a call without an answer: it may or may not have arrived.
+var errUnsure = errors.New("no answer, so it may or may not have arrived")
 
-// errPerhaps marks a call that was answered by what does not say whether it arrived.
-var errPerhaps = errors.New("perhaps it arrived")
+// errPerhaps marks a call whose answer leaves open whether it arrived.
+var errPerhaps = errors.New("the answer leaves open whether it arrived")
 
 // laterError says that a target takes nothing for a while.
 type laterError struct {
@@ -35,7 +35,7 @@ type laterError struct {
 	after time.Duration
 }
 
-// newClient makes the client of a target. It follows no redirection: a message goes where its owner has said, or nowhere.
+// newClient makes the client of a target. It follows no redirection: a message goes only to the configured address.
 func newClient() *http.Client {
 	return &http.Client{
 		Timeout:       timeout,
@@ -43,9 +43,9 @@ func newClient() *http.Client {
 	}
 }
 
-// post sends a JSON body and returns the answer to it. An address may hold a secret, so no error names it. A refusal that no
-// repetition mends is fault.Permanent, one that names a time a laterError; where the body was sent and no answer came, the error is
-// errUnsure, and errPerhaps where a gateway answered that it has none.
+// post sends a JSON body and returns the answer to it. An address may hold a secret, so no error names it. A refusal that a
+// retry cannot mend is fault.Permanent; one that names a time to wait is a laterError. If the body was sent and no answer
+// came, the error is errUnsure. If a gateway got no answer from the target, it is errPerhaps.
 func post(ctx context.Context, c *http.Client, address string, header http.Header, body []byte) (http.Header, []byte, error) {
 	var wrote atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
@@ -66,10 +66,10 @@ func post(ctx context.Context, c *http.Client, address string, header http.Heade
 		}
 		return nil, nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read as far as it counts
+	defer resp.Body.Close() //nolint:errcheck // the part that counts was read
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
-		return resp.Header, answer, nil // what it did not say is not waited for
+		return resp.Header, answer, nil // the success counts, even if the body was cut off
 	}
 	if err != nil {
 		answer = nil
@@ -77,7 +77,7 @@ func post(ctx context.Context, c *http.Client, address string, header http.Heade
 	return resp.Header, answer, refusal(resp.StatusCode, resp.Header, answer)
 }
 
-// bare is what is wrong with a call, without the address that was called.
+// bare is the error of a call without the address.
 func bare(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -90,13 +90,13 @@ func bare(err error) error {
 	return err
 }
 
-// refusal sorts an answer that is no success by what a repetition can do about it.
+// refusal classifies a failed answer by whether a retry can help.
 func refusal(status int, header http.Header, answer []byte) error {
 	err := fmt.Errorf("status %d: %s", status, short(answer))
 	switch {
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && header.Get("Retry-After") != "":
 		return laterError{err, retryAfter(header)}
-	case status == http.StatusBadGateway, status == http.StatusGatewayTimeout: // who stands behind it may have taken the message
+	case status == http.StatusBadGateway, status == http.StatusGatewayTimeout: // the target behind the gateway may have taken the message
 		return fmt.Errorf("%w: %w", errPerhaps, err)
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status >= 500:
 		return err
@@ -104,7 +104,8 @@ func refusal(status int, header http.Header, answer []byte) error {
 	return fault.Permanent(err)
 }
 
-// retryAfter is how long a target wants to be left alone: as it says in seconds, else a minute; never for longer than an hour.
+// retryAfter is how long a target asks to be left alone: its own number of seconds, else a minute, and never more than an
+// hour.
 func retryAfter(h http.Header) time.Duration {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || seconds < 1 {
@@ -113,7 +114,7 @@ func retryAfter(h http.Header) time.Duration {
 	return min(time.Duration(seconds)*time.Second, time.Hour)
 }
 
-// short is what a target says, for a log.
+// short is the start of an answer, for a log.
 func short(answer []byte) string {
 	const most = 200
 	s := line(string(answer[:min(len(answer), 4*most)]))

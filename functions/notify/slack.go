@@ -28,18 +28,18 @@ type SlackBot struct {
 	client              *http.Client
 }
 
-// NewSlackBot returns the target of a bot.
+// NewSlackBot returns a target that posts as a bot.
 func NewSlackBot(api, channel, token string) *SlackBot {
 	return &SlackBot{Channel: channel, Token: token, API: api, client: newClient()}
 }
 
-// Name implements Target. A thread is one of its channel.
+// Name implements Target. It names the channel, because threads belong to a channel.
 func (s *SlackBot) Name() string { return "slack-" + s.Channel }
 
-// Knows implements Target: Slack posts again what it is sent again.
+// Knows implements Target: Slack posts a repeated message twice.
 func (*SlackBot) Knows() bool { return false }
 
-// Send implements Target. What a person has to act on is shown in the channel, too.
+// Send implements Target. A message that a person has to act on also appears in the channel, outside the thread.
 func (s *SlackBot) Send(ctx context.Context, m Message) (thread string, err error) {
 	body := slackMessage(m.view())
 	body.Channel, body.Thread = s.Channel, m.Thread
@@ -58,7 +58,7 @@ func (s *SlackBot) Send(ctx context.Context, m Message) (thread string, err erro
 		TS    string `json:"ts"`
 	}
 	if err := json.Unmarshal(answer, &said); err != nil {
-		return "", fmt.Errorf("%w: the answer is no JSON: %s", errUnsure, short(answer))
+		return "", fmt.Errorf("%w: the answer is not JSON: %s", errUnsure, short(answer))
 	}
 	if said.OK {
 		return orElse(m.Thread, said.TS), nil
@@ -75,13 +75,13 @@ func (s *SlackBot) Send(ctx context.Context, m Message) (thread string, err erro
 	return "", fault.Permanent(err)
 }
 
-// SlackWebhook posts by an incoming webhook, which knows no threads: every message stands for itself and names its incident.
+// SlackWebhook posts by an incoming webhook, which has no threads. Every message stands for itself and names its incident.
 type SlackWebhook struct {
 	url    string
 	client *http.Client
 }
 
-// NewSlackWebhook returns the target of an incoming webhook.
+// NewSlackWebhook returns a target for an incoming webhook.
 func NewSlackWebhook(url string) *SlackWebhook {
 	return &SlackWebhook{url: url, client: newClient()}
 }
@@ -122,7 +122,7 @@ type slackBlock struct {
 type slackPart struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
-	// Emoji stays off where the text is from outside: it would make pictures of what stands between colons.
+	// Emoji stays off in texts from outside: Slack would turn words between colons into pictures.
 	Emoji *bool `json:"emoji,omitempty"`
 }
 
@@ -132,7 +132,8 @@ func plain(s string, most int) slackPart {
 	return slackPart{Type: "plain_text", Text: orElse(entities(s, most), "-"), Emoji: &off}
 }
 
-// slackMessage lays a view out in blocks; the text beside them is what a notification shows. Whatever comes from outside stands in plain texts; the markup is in our own labels.
+// slackMessage lays a view out in blocks. A notification shows the text outside the blocks. Texts from outside are plain
+// texts; only our own labels use markup.
 func slackMessage(v view) slackBody {
 	header := plain(v.title, slackHeader)
 	b := slackBody{Text: orElse(entities(unmarked(v.title), slackText), "-"), Blocks: []slackBlock{{Type: "header", Text: &header}}}

@@ -30,20 +30,20 @@ func (m Message) view() view {
 		v = digest(m.Updates)
 	}
 	if m.Again {
-		v.footer += " · said again: nobody knows whether it arrived before"
+		v.footer += " · sent again: the first message may not have arrived"
 	}
 	v.title, v.footer = line(v.title), line(v.footer)
 	return v
 }
 
-// single tells one step of one incident.
+// single is the text of one step of one incident.
 func single(u events.IncidentUpdated) view {
 	v := view{title: fmt.Sprintf("%s of %s: %s", word(u.Cause), u.Workload, state(u))}
 	switch {
 	case u.Code == string(incident.CodeIdleDeleted):
-		v.title = "Deleted, because it stood idle: " + u.Workload + ", left to a person after " + word(u.Cause)
+		v.title = "Deleted because it was idle: " + u.Workload + ", escalated to a person after " + word(u.Cause)
 	case u.Phase == string(incident.Discarding):
-		v.title = "About to be deleted, because it stands idle: " + u.Workload + ", left to a person after " + word(u.Cause)
+		v.title = "Will be deleted because it is idle: " + u.Workload + ", escalated to a person after " + word(u.Cause)
 	case loud(u) && u.Outcome != "":
 		v.title = "A person is needed: " + word(u.Cause) + " of " + u.Workload + idle(u)
 	case loud(u):
@@ -61,14 +61,15 @@ func single(u events.IncidentUpdated) view {
 	if u.Code != "" {
 		v.footer = " · " + u.Code
 	}
-	v.footer = u.Incident + v.footer + " · policy " + orElse(u.Policy, "watch, for there is no label") + " · " + u.At.UTC().Format("Jan 2 15:04:05 UTC")
+	v.footer = u.Incident + v.footer + " · policy " + orElse(u.Policy, "watch (no policy label)") +
+		" · " + u.At.UTC().Format("Jan 2 15:04:05 UTC")
 	return v
 }
 
 // maxNamed is how many incidents a digest names.
 const maxNamed = 8
 
-// digest tells of many incidents at once: who needs a person comes first.
+// digest is the text of many incidents at once: those that need a person come first.
 func digest(updates []events.IncidentUpdated) view {
 	updates = slices.Clone(updates)
 	slices.SortStableFunc(updates, func(a, b events.IncidentUpdated) int { return rank(a) - rank(b) })
@@ -94,12 +95,12 @@ func digest(updates []events.IncidentUpdated) view {
 		v.title += fmt.Sprintf(", %d of them need a person", needed)
 	}
 	if rest := len(updates) - len(named); rest > 0 {
-		named = append(named, fmt.Sprintf("and %d more: see pitstop status", rest))
+		named = append(named, fmt.Sprintf("and %d more: run pitstop status", rest))
 	}
-	v.row("How they stand", states.String())
-	v.row("Why", causes.String())
-	v.row("Which", strings.Join(named, " · "))
-	v.footer = "one message in the place of " + fmt.Sprint(len(updates)) + ", because that many would be noise"
+	v.row("Status", states.String())
+	v.row("Causes", causes.String())
+	v.row("Workloads", strings.Join(named, " · "))
+	v.footer = "one message instead of " + fmt.Sprint(len(updates)) + ": too many updates came at once"
 	return v
 }
 
@@ -113,14 +114,14 @@ func rank(u events.IncidentUpdated) int {
 	return 2
 }
 
-// row adds a row, unless nothing is left of its text once it is folded: Chat refuses a card that shows none.
+// row adds a row, unless its text is empty once folded to a line: Chat refuses a card with an empty text.
 func (v *view) row(label, text string) {
 	if text = line(text); text != "" {
 		v.rows = append(v.rows, row{label, text})
 	}
 }
 
-// count counts words in the order in which they come.
+// count counts words and keeps the order in which they came.
 type count struct {
 	words []string
 	n     map[string]int
@@ -143,13 +144,13 @@ func (c *count) String() string {
 	return strings.Join(parts, " · ")
 }
 
-// loud reports whether a person has to act, or is about to lose what stands idle.
+// loud reports whether a person has to act, or is about to lose idle slices.
 func loud(u events.IncidentUpdated) bool {
 	return u.Outcome == string(incident.Escalated) ||
 		u.Outcome == "" && (u.Phase == string(incident.Approving) || u.Phase == string(incident.Discarding))
 }
 
-// stands reports whether nothing that comes later would tell what a step tells: an end, or a question.
+// stands reports whether a step is an end or a question: no later message repeats its news.
 func stands(step string) bool {
 	switch incident.Outcome(step) {
 	case incident.Resumed, incident.Withdrawn, incident.Released, incident.Escalated, incident.Observed:
@@ -163,44 +164,44 @@ func stands(step string) bool {
 func state(u events.IncidentUpdated) string {
 	switch incident.Outcome(u.Outcome) {
 	case incident.Resumed:
-		return "training goes on, confirmed by " + orElse(u.ConfirmedBy, "nobody")
+		return "training resumed, confirmed by " + orElse(u.ConfirmedBy, "nobody")
 	case incident.Withdrawn:
 		return "the maintenance was cancelled"
 	case incident.Released:
-		return "left to its owner"
+		return "handed back to its owner"
 	case incident.Escalated:
 		return "a person is needed"
 	case incident.Observed:
-		return "it was only watched"
+		return "Pitstop only watched"
 	}
 	switch incident.Phase(u.Phase) {
 	case incident.Saving:
-		return "a checkpoint is being saved"
+		return "saving a checkpoint"
 	case incident.Window:
-		return "the maintenance is waited for"
+		return "waiting for the maintenance"
 	case incident.InGrace:
-		return "it is gone, and nobody has said why"
+		return "it is gone, cause not known yet"
 	case incident.Healing:
 		return "Google is bringing it back"
 	case incident.Approving:
 		return "approval is needed"
 	case incident.Removing:
-		return "what is lost is being deleted"
+		return "deleting the lost slices"
 	case incident.Recreating:
 		if !u.Waiting.IsZero() {
-			return "capacity is waited for"
+			return "waiting for capacity"
 		}
-		return "it is being created"
+		return "creating it again"
 	case incident.Starting:
-		return "what was stopped is being started"
+		return "starting the stopped slices"
 	case incident.Resuming:
-		return "it is there again, progress is waited for"
+		return "it is back, waiting for training to progress"
 	case incident.Watching:
-		return "it is only watched"
+		return "Pitstop only watches"
 	case incident.Clearing:
-		return "what was ordered is being cleaned up"
+		return "cleaning up Pitstop's own orders"
 	case incident.Discarding:
-		return "what stands idle is about to be deleted"
+		return "about to delete the idle slices"
 	}
 	return orElse(u.Outcome, u.Phase)
 }
@@ -214,7 +215,7 @@ func orElse(s, other string) string {
 	return s
 }
 
-// where names the slices that something happened to.
+// where names the affected slices.
 func where(u events.IncidentUpdated) string {
 	const most = 4
 	var parts []string
@@ -237,10 +238,10 @@ func where(u events.IncidentUpdated) string {
 	return strings.Join(parts, ", ")
 }
 
-// cost is what an incident has cost by its last word.
+// cost is the cost of an incident until its last update.
 func cost(u events.IncidentUpdated) string {
 	if u.Down.IsZero() || u.At.Before(u.Down) {
-		return "nothing yet: training runs"
+		return "nothing yet: training still runs"
 	}
 	away := u.At.Sub(u.Down)
 	text := events.Span(away) + " without training"
@@ -254,7 +255,7 @@ func cost(u events.IncidentUpdated) string {
 	return text
 }
 
-// idle is what chips that do nothing cost while a person is waited for.
+// idle is the cost of idle chips while Pitstop waits for a person.
 func idle(u events.IncidentUpdated) string {
 	switch {
 	case u.IdleChips == 0:
@@ -267,20 +268,20 @@ func idle(u events.IncidentUpdated) string {
 	return fmt.Sprintf(", and %d chips stand idle", u.IdleChips)
 }
 
-// must is what a person has to do.
+// must says how a person has to act.
 func must(u events.IncidentUpdated) string {
 	switch {
 	case u.Outcome == "" && u.Phase == string(incident.Approving):
-		return "say yes: pitstop approve " + u.Incident + "; until then nothing is done"
+		return "approve it: pitstop approve " + u.Incident + ". Pitstop waits until then"
 	case u.Outcome == "" && u.Phase == string(incident.Discarding):
-		return "nothing; to keep it, pitstop cancel " + u.Incident + " now"
+		return "to keep it, run this now: pitstop cancel " + u.Incident
 	case u.Outcome == string(incident.Escalated):
-		text := orElse(u.Advice, "look at it: pitstop incident "+u.Incident)
+		text := orElse(u.Advice, "read the incident: pitstop incident "+u.Incident)
 		if !u.DeleteAt.IsZero() {
-			return text + ". What is READY is deleted at " + u.DeleteAt.UTC().Format("Jan 2 15:04 UTC")
+			return text + ". READY slices will be deleted at " + u.DeleteAt.UTC().Format("Jan 2 15:04 UTC")
 		}
 		if u.IdleChips > 0 {
-			text += ". What is READY stays, and is paid for, until you delete it"
+			text += ". READY slices stay, and cost money, until you delete them"
 		}
 		return text
 	case u.Advice != "":
@@ -292,7 +293,7 @@ func must(u events.IncidentUpdated) string {
 // maxLine bounds a text, in characters.
 const maxLine = 600
 
-// line folds a text to one line without anything that does not print, or that turns the direction of what follows.
+// line folds a text to one line and drops characters that do not print or that change the direction of the text after them.
 func line(s string) string {
 	var b strings.Builder
 	space, n := false, 0
@@ -318,8 +319,8 @@ func line(s string) string {
 	return b.String()
 }
 
-// entities writes the three characters with which markup begins as Slack and Chat take them literally, and ends before the
-// whole is longer than so many characters, as whoever counts them the strictest does.
+// entities escapes the three characters that begin markup, as Slack and Chat ask. It cuts the text at the given number of
+// characters, counted in the strictest way.
 func entities(s string, most int) string {
 	var b strings.Builder
 	n := 0

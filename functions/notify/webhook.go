@@ -17,8 +17,8 @@ import (
 	"pitstop.internal/shared/fault"
 )
 
-// Webhook posts to any program, signed: the headers webhook-id, webhook-timestamp and webhook-signature are those of
-// https://www.standardwebhooks.com, for which there are readers in most languages.
+// Webhook posts to any program, signed. The headers webhook-id, webhook-timestamp and webhook-signature follow
+// https://www.standardwebhooks.com, for which most languages have a library.
 type Webhook struct {
 	url    string
 	key    []byte
@@ -26,13 +26,14 @@ type Webhook struct {
 	client *http.Client
 }
 
-// NewWebhook returns the target of a webhook. A secret that begins with whsec_ is base64 behind it, any other is taken as it is.
+// NewWebhook returns a target for a webhook. A secret that begins with whsec_ is base64 after that prefix; any other is
+// taken as it is.
 func NewWebhook(url, secret string, now func() time.Time) (*Webhook, error) {
 	key := []byte(secret)
 	if coded, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		var err error
 		if key, err = base64.StdEncoding.DecodeString(coded); err != nil {
-			return nil, errors.New("what follows whsec_ in WEBHOOK_SECRET is no base64")
+			return nil, errors.New("WEBHOOK_SECRET is not base64 after whsec_")
 		}
 	}
 	return &Webhook{url: url, key: key, now: now, client: newClient()}, nil
@@ -44,14 +45,14 @@ func (*Webhook) Name() string { return "webhook" }
 // Knows implements Target: a repetition has the same webhook-id, and each update in it the same id.
 func (*Webhook) Knows() bool { return true }
 
-// webhookBody is what a program gets. Times are RFC 3339, in UTC.
+// webhookBody is the body that a program gets. Times are RFC 3339, in UTC.
 type webhookBody struct {
 	Schema  int             `json:"schema"`
 	ID      string          `json:"id"`
 	Updates []webhookUpdate `json:"updates"`
 }
 
-// webhookUpdate is one step of one incident; what is in it tells events.IncidentUpdated.
+// webhookUpdate is one step of one incident; events.IncidentUpdated documents its fields.
 type webhookUpdate struct {
 	ID          string                 `json:"id"`
 	Step        string                 `json:"step"`

@@ -12,9 +12,9 @@ type Canary interface {
 	WriteCanary(ctx context.Context, project, id string, at time.Time) error
 }
 
-// canary keeps the way from Cloud Logging to the ledger proven: once a day it writes an entry, which the function logevent
-// notes when the sink brings it. One that does not come back is told at every sweep until one does, and so is one that cannot
-// be written any more: it proves as little.
+// canary proves that entries still get from Cloud Logging to the ledger. Once a day it writes an entry, which the function
+// logevent notes when the sink brings it. Every sweep logs an entry that did not come back, until one does. It also logs an
+// entry that cannot be written, which proves as little.
 func (t *round) canary(ctx context.Context) error {
 	if t.Canary == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// canaries records what is written, and may refuse it.
+// canaries records the written entries, and may refuse one.
 type canaries struct {
 	written []string
 	err     error
@@ -89,8 +89,8 @@ func TestACanaryThatCannotBeWrittenIsTriedAgain(t *testing.T) {
 	b.Want(len(c.written), 1)
 }
 
-// TestACanaryThatCannotBeWrittenIsMissing: an alert that waits for what was written would never hear of it. A refusal that is
-// over soon is none of its concern.
+// TestACanaryThatCannotBeWrittenIsMissing: an alert that waits for written entries would never fire. A refusal that is over
+// soon does not count.
 func TestACanaryThatCannotBeWrittenIsMissing(t *testing.T) {
 	b, c, l := watching(t)
 	c.err = errors.New("no right to")
@@ -120,7 +120,7 @@ func TestACanaryThatCannotBeWrittenIsMissing(t *testing.T) {
 	b.Want(l.missing(), told)
 }
 
-// TestASweepWritesTheSettingsDown: whoever operates a deployment reads there what it allows.
+// TestASweepWritesTheSettingsDown: the operator of a deployment reads its switches there.
 func TestASweepWritesTheSettingsDown(t *testing.T) {
 	b := newBench(t)
 	want := ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml", Allow: "recreate"}, Watched: []string{fleettest.Project}}

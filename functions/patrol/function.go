@@ -1,5 +1,5 @@
-// Package patrol reads the truth from the API, once a minute: whatever an event missed, patrol finds. It follows the
-// operations that run, lets time pass for what is due, and sends what an outbox was left full of.
+// Package patrol reads the true state from the API once a minute, so it finds losses that no event reported. It follows
+// running operations, advances workloads whose time has come, and sends requests left in an outbox.
 package patrol
 
 import (
@@ -20,9 +20,9 @@ import (
 
 func init() {
 	// Arrives: a tick a minute on the topic patrol-ticks. Publishes: notices on maintenance-notices, requests on the three
-	// request topics. One instance, one tick at a time, no redelivery: the next tick takes up what this one left.
-	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the ledger, to write but not to read the second
-	// database, roles/tpu.viewer and roles/logging.viewer and roles/logging.logWriter on the watched projects.
+	// request topics. One instance, one tick at a time, no redelivery: the next tick continues the work of this one. Grants:
+	// roles/pubsub.publisher on those, roles/datastore.user on the ledger, the right to write but not read the second database,
+	// and on the watched projects roles/tpu.viewer, roles/logging.viewer and roles/logging.logWriter.
 	trigger.Register("HandlePatrol", trigger.Function[config, time.Time]{Decode: decode, Build: build})
 }
 
@@ -32,15 +32,16 @@ type config struct {
 	Publish publish.Config
 	Policy  policy.Config
 	TPU     tpu.Config
-	// NoticeTopic is maintenance-notices, in full.
+	// NoticeTopic is the full name of the topic maintenance-notices.
 	NoticeTopic string `env:"NOTICE_TOPIC, required"`
-	// WatchedProjects are those whose TPUs are watched, separated by commas, if not the function's own alone.
+	// WatchedProjects are the projects whose TPUs are watched, separated by commas. Empty means the function's own project
+	// alone.
 	WatchedProjects []string `env:"WATCHED_PROJECTS"`
-	// OurPrincipals are the accounts that Pitstop itself acts as, separated by commas: what they do is no word of an owner.
+	// OurPrincipals are the accounts that Pitstop itself acts as, separated by commas. Their calls do not count as an owner's.
 	OurPrincipals []string `env:"OUR_PRINCIPALS, required"`
 }
 
-// Validate returns every fault of the configuration that its tags do not find.
+// Validate returns every fault in the configuration that the field tags cannot find.
 func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
 
 // Watched are the projects whose TPUs are watched.

@@ -22,74 +22,73 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// Provider is the part of a provider that patrol reads beside its slices.
+// Provider is the part of a provider that patrol reads in addition to slices.
 type Provider interface {
 	Zones(ctx context.Context, project string) ([]string, error)
 	Operations(ctx context.Context, project, zone string) ([]tpu.Operation, error)
 }
 
-// AuditLog is asked who ended a slice of which nothing is there any more. Entries makes one call; whole says that there are no
-// other entries than these.
+// AuditLog answers who ended a slice that is gone. Entries makes one call; whole says that no further entries exist.
 type AuditLog interface {
 	Entries(ctx context.Context, q cloudlog.Query) (entries [][]byte, whole bool, err error)
 }
 
-// Deps is what the function works with.
+// Deps are the function's dependencies.
 type Deps struct {
 	Fleet    *fleet.Fleet
 	Provider Provider
 	Audit    AuditLog
 	// Publisher carries notices to the function maintenance.
 	Publisher ledger.Publisher
-	// Canary writes the entry that has to come back; nil writes none.
+	// Canary writes the entry that must come back; nil writes none.
 	Canary  Canary
 	Project string
 	// Ours are the principals that Pitstop itself acts as.
 	Ours []string
-	// Settings are what the deployment is configured with, for whoever operates it; nil says nothing.
+	// Settings is the deployment's configuration, logged for its operator; nil logs none.
 	Settings *ledger.Settings
-	// Sleep waits while operations of ours run.
+	// Sleep waits while Pitstop's own operations run.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
 const (
-	// staleAfter is the age from which a tick is acknowledged unread: the next one is on its way.
+	// staleAfter is the age from which a tick is acknowledged without work, because the next one is on its way.
 	staleAfter = 2 * time.Minute
-	// sweepEvery is how often all zones are listed and all workloads read, not only those where something is known.
+	// sweepEvery is how often all zones are listed and all workloads read. Other ticks list only the zones with known slices.
 	sweepEvery = 15 * time.Minute
-	// pollEvery and pollFor say how operations of ours are followed within a tick.
+	// pollEvery and pollFor say how often and how long a tick follows Pitstop's own operations.
 	pollEvery = 5 * time.Second
 	pollFor   = 50 * time.Second
 	// hostReads bounds the guest attribute reads of a tick.
 	hostReads = 60
-	// endedWithin is how long before it was found gone the end of a slice is looked for in the audit log: nobody may have looked
-	// at it for as long as a deployment is broken.
+	// endedWithin is how far back the audit log is searched for the end of a slice, counted from when it was found gone. It is
+	// long because a broken deployment looks at no slice.
 	endedWithin = 6 * time.Hour
-	// stoppedWithin bounds how far back it is looked who stopped one: by the last reading that showed it usable it may be weeks.
+	// stoppedWithin bounds how far back the audit log is searched for who stopped a slice. The last reading that showed it
+	// usable may be weeks old.
 	stoppedWithin = 30 * 24 * time.Hour
 )
 
-// New returns the function over its dependencies, those of each watched project.
+// New returns the function, given the dependencies for each watched project.
 func New(watched ...Deps) trigger.Handle { return trigger.Chain(decode, newHandler(watched).tick) }
 
-// patrol remembers between two ticks what it saw last, so that only what has changed is carried to the ledger. The
-// memory is a saving and no truth: a new instance begins without, and every sweep refreshes it. One instance runs one
-// tick at a time.
+// patrol remembers the last reading between two ticks, so that only changes go to the ledger. The memory only saves work: a
+// new instance begins without it, and every sweep refreshes it. One instance runs one tick at a time.
 type patrol struct {
 	Deps
-	ticking sync.Mutex // guards what follows
+	ticking sync.Mutex // guards the fields below
 
 	zones map[string]*zone
 	swept time.Time
 }
 
-// zone is what was seen in a zone last: the slices listed, and those that the ledger knows there, with their workloads.
+// zone is the last view of a zone: the slices listed, and the slices that the ledger knows there, with their workloads.
 type zone struct {
 	seen  map[string]sight
 	known map[string]string
 }
 
-// sight is what of a listed slice makes a difference.
+// sight holds the parts of a listed slice whose change matters.
 type sight struct {
 	state, spec, values, queued, says string
 	life                              events.Incarnation
@@ -99,20 +98,20 @@ type sight struct {
 
 func decode(ce cloudevents.Event) (time.Time, error) {
 	if ce.Type() != trigger.TypeMessage {
-		return time.Time{}, fault.Ignored(incident.CodeNotMine, "the event type %s is no tick", ce.Type())
+		return time.Time{}, fault.Ignored(incident.CodeNotMine, "event type %s is not a tick", ce.Type())
 	}
 	return ce.Time(), nil
 }
 
-// tick reads the truth from the API, once a minute. One thing that cannot be read or stored does not keep it from the
-// others; what is left undone is done at the next tick, so a tick is never delivered again.
+// tick reads the true state from the API, once a minute. A reading or a write that fails does not stop the others. The next
+// tick does the rest, so a tick is never delivered again.
 func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	start := p.Fleet.Now()
 	if !at.IsZero() && start.Sub(at) > staleAfter {
-		return fault.Ignored(incident.CodeOldTick, "the tick of %s is old", at.UTC().Format(time.RFC3339))
+		return fault.Ignored(incident.CodeOldTick, "the tick of %s is too old", at.UTC().Format(time.RFC3339))
 	}
 	if !p.ticking.TryLock() {
-		return fault.Ignored(incident.CodeTicking, "another tick is under way")
+		return fault.Ignored(incident.CodeTicking, "another tick is still running")
 	}
 	defer p.ticking.Unlock()
 	t := &round{patrol: p, hosts: hostReads, read: map[string]incident.Workload{}, again: map[string]map[string]bool{}}
@@ -142,32 +141,32 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	}
 	t.lookAgain(ctx)
 	t.followOperations(ctx, start)
-	// Patrol is missed by this line: an answer to Pub/Sub proves nothing, because what is ignored is acknowledged too.
+	// An alert watches for this line. An acknowledged message would prove nothing, because ignored ticks are acknowledged too.
 	t.Fleet.Log.InfoContext(ctx, "tick done", "project", t.Project, "zones", t.listed, "workloads", len(t.due), "faults", len(t.faults),
 		"seconds", t.Fleet.Now().Sub(start).Seconds())
-	// The next tick takes up what failed; this one is logged and acknowledged.
+	// The next tick repeats the failed work; this one is logged and acknowledged.
 	return fault.Permanent(errors.Join(t.faults...))
 }
 
-// round is one tick under way.
+// round is one running tick.
 type round struct {
 	*patrol
 	due []string
-	// read are the workloads at which something is due, as they were at the beginning of the tick.
+	// read are the workloads that have work due, as they were when the tick began.
 	read map[string]incident.Workload
-	// again are the workloads of which something was learned that wants another look, by the zone where.
+	// again are the workloads with news that requires another look, by zone.
 	again map[string]map[string]bool
 	hosts int
-	// hushed are the workloads whose training may hang, as the sweep of this tick found.
+	// hushed are the workloads whose training may hang, found by this tick's sweep.
 	hushed []incident.Workload
-	// listed are how many zones could be read.
+	// listed is the number of zones that could be read.
 	listed int
 	faults []error
-	// sweeping says that all zones are listed.
+	// sweeping says that this tick lists all zones.
 	sweeping bool
 }
 
-// try notes a fault and reports whether there was none.
+// try records a fault and reports whether there was none.
 func (t *round) try(what string, err error) bool {
 	if err == nil || fault.IsIgnored(err) {
 		return true
@@ -176,7 +175,7 @@ func (t *round) try(what string, err error) bool {
 	return false
 }
 
-// zone returns what is remembered of a zone, which is listed from then on.
+// zone returns the memory of a zone, which is listed from then on.
 func (p *patrol) zone(name string) *zone {
 	z, ok := p.zones[name]
 	if !ok {
@@ -188,8 +187,8 @@ func (p *patrol) zone(name string) *zone {
 
 func (p *patrol) zoneNames() []string { return slices.Sorted(maps.Keys(p.zones)) }
 
-// sweep finds all zones and all workloads anew, so that nothing is missed for being forgotten. Zones that offer nothing
-// known are listed at this tick and then left alone until the next sweep.
+// sweep finds all zones and workloads again, so that none is missed because the memory lacks it. Zones without a known slice
+// are listed at this tick, then left alone until the next sweep.
 func (t *round) sweep(ctx context.Context) error {
 	known, unlisted := t.known(ctx)
 	names, err := t.Provider.Zones(ctx, t.Project)
@@ -209,8 +208,8 @@ func (t *round) sweep(ctx context.Context) error {
 	return nil
 }
 
-// known reads every workload, and keeps the values of the metadata of its slices. It asks the API for nothing: what waits for a month may
-// need them, whatever the API says.
+// known reads every workload, and keeps the metadata values of its slices from expiring. It does not ask the API: a workload
+// that waits for a month may need the values whatever the API says.
 func (t *round) known(ctx context.Context) (known []incident.Workload, err error) {
 	ids, err := t.Fleet.Ledger.All(ctx)
 	if err != nil {
@@ -229,7 +228,7 @@ func (t *round) known(ctx context.Context) (known []incident.Workload, err error
 	return known, nil
 }
 
-// expect has a workload's slices looked for where they have to be.
+// expect makes the tick look for a workload's slices in their zones.
 func (t *round) expect(w incident.Workload) {
 	for _, s := range w.Slices {
 		if !s.IsReleased() || s.Condition != incident.Gone {
@@ -245,14 +244,14 @@ func (t *round) expect(w incident.Workload) {
 		}
 		z := t.zone(task.Zone)
 		for _, s := range w.Slices {
-			if task.Concerns(s.Name) && z.known[s.Name] == "" { // the name may be another workload's there
+			if task.Concerns(s.Name) && z.known[s.Name] == "" { // the name may belong to another workload there
 				z.known[s.Name] = w.ID
 			}
 		}
 	}
 }
 
-// collect finds the workloads at which something is due, and sends what their outboxes were left full of.
+// collect finds the workloads that have work due, and sends the requests left in their outboxes.
 func (t *round) collect(ctx context.Context) error {
 	due, err := t.Fleet.Ledger.Due(ctx, t.Fleet.Now())
 	for _, w := range due {
@@ -275,8 +274,8 @@ func (t *round) collect(ctx context.Context) error {
 	return err
 }
 
-// list reads one zone and carries what has changed to the ledger; of wanted workloads, where some are named, what is there of
-// them, and nothing else.
+// list reads one zone and carries changes to the ledger. If workloads are named, it carries only their slices, changed or
+// not.
 func (t *round) list(ctx context.Context, name string, wanted map[string]bool) error {
 	list, err := t.Fleet.List(ctx, t.Project, name)
 	if err != nil {
@@ -288,7 +287,7 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 	z := t.zone(name)
 	asked := func(slice string) bool {
 		if wanted[z.known[slice]] {
-			delete(z.seen, slice) // so that it is news
+			delete(z.seen, slice) // so that the next sight counts as a change
 		}
 		return wanted == nil || wanted[z.known[slice]]
 	}
@@ -303,7 +302,7 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 		t.janitor(ctx, z, name, list)
 	}
 	if list.Partial {
-		return nil // what is not listed may be there all the same
+		return nil // an unlisted slice may still exist
 	}
 	for _, slice := range slices.Sorted(maps.Keys(z.known)) {
 		if !listed[slice] && asked(slice) {
@@ -316,7 +315,7 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 	return nil
 }
 
-// see carries a listed slice to the ledger if anything about it is new, or if its workload is due.
+// see carries a listed slice to the ledger if it changed, or if its workload is due.
 func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 	now := sight{
 		state: s.State, spec: s.SpecHash, values: s.ValuesSum, queued: s.QueuedResource, life: s.Incarnation,
@@ -337,7 +336,7 @@ func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 	}
 	z.known[s.Name] = w.ID
 	if known := w.Slice(s.Name); known != nil && known.Spec != s.SpecHash {
-		now.spec = "" // its order could not be kept, and is tried again at the next tick
+		now.spec = "" // its specification could not be saved; the next tick tries again
 	}
 	if known := w.Slice(s.Name); unread && known != nil {
 		if !known.Named() {
@@ -355,12 +354,12 @@ func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 		return err
 	}
 	if known := w.Slice(s.Name); known != nil && known.State == s.State {
-		z.seen[s.Name] = now // else it was taken for an older reading than the last, and the next one tells
+		z.seen[s.Name] = now // otherwise it counted as older than the last reading, and the next reading decides
 	}
 	return nil
 }
 
-// observe gives a reading to its workload, which need not be looked for where it has just been read.
+// observe gives a reading to its workload. That slice need not be looked for where it was just read.
 func (t *round) observe(ctx context.Context, z *zone, s tpu.Slice) (incident.Workload, error) {
 	w, due := t.read[z.known[s.Name]]
 	if known := w.Slice(s.Name); due && known != nil && known.Zone == s.Zone && known.Incarnation.Same(s.Incarnation) {
@@ -369,8 +368,8 @@ func (t *round) observe(ctx context.Context, z *zone, s tpu.Slice) (incident.Wor
 	return t.Fleet.Observe(ctx, s)
 }
 
-// notify tells the function maintenance of a notice that the API shows and the ledger does not have, or not from the
-// API.
+// notify sends the function maintenance a notice that the API shows, if the ledger lacks it or knows it only from a log
+// entry.
 func (t *round) notify(ctx context.Context, w incident.Workload, s tpu.Slice) error {
 	if s.Notice == nil {
 		return nil
@@ -388,7 +387,7 @@ func (t *round) notify(ctx context.Context, w incident.Workload, s tpu.Slice) er
 	return t.Publisher.Publish(ctx, env)
 }
 
-// listen listens for the crew of a slice with announced maintenance, while there is time, or whose training may hang.
+// listen reads the crew's word on a slice with announced maintenance, while there is time, or with training that may hang.
 func (t *round) listen(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
 	if now := t.Fleet.Now(); t.hosts == 0 || !w.Unheard(s.Name, now) && !w.Suspect(s.Name, now) {
 		return w, nil
@@ -397,7 +396,7 @@ func (t *round) listen(ctx context.Context, w incident.Workload, s tpu.Slice) (i
 	return t.Fleet.Listen(ctx, w, s)
 }
 
-// missing takes it from a complete listing that a slice which the ledger knows is gone.
+// missing concludes from a complete listing that a slice in the ledger is gone.
 func (t *round) missing(ctx context.Context, z *zone, name, slice string, list tpu.Listing) error {
 	id := z.known[slice]
 	if before, seen := z.seen[slice]; seen && before.state == goneState && !slices.Contains(t.due, id) {
@@ -413,7 +412,7 @@ func (t *round) missing(ctx context.Context, z *zone, name, slice string, list t
 		return nil
 	}
 	if s.Legacy && !list.Legacy {
-		return nil // nobody looked for it
+		return nil // no listing looked for it
 	}
 	gone := tpu.Slice{Ref: fleet.Ref(w, *s), At: list.At, Condition: incident.Gone, State: goneState}
 	gone.Zone = name
@@ -421,24 +420,24 @@ func (t *round) missing(ctx context.Context, z *zone, name, slice string, list t
 		return err
 	}
 	if known := w.Slice(slice); known != nil && known.Condition == incident.Gone {
-		z.seen[slice] = sight{state: goneState} // else it was taken for an older reading than the last, and the next one tells
+		z.seen[slice] = sight{state: goneState} // otherwise it counted as older than the last reading, and the next reading decides
 	}
 	return nil
 }
 
-// goneState marks a slice that a complete listing did not show.
+// goneState is the reading of a slice that a complete listing did not show.
 const goneState = "gone"
 
-// question is what the audit log is asked about one slice.
+// question is a question to the audit log about one slice.
 type question struct {
 	workload string
 	slice    incident.Slice
-	// since is from when on what ended or stopped it is looked for.
+	// since is the time from which the log is searched.
 	since time.Time
 }
 
-// answers reports whether an entry may be about what is asked. Who stopped a slice may have done so long before it was seen,
-// what ended it not.
+// answers reports whether an entry may be about the question. A stop may have happened long before it was seen; an end may
+// not.
 func (q question) answers(e events.Entry) bool {
 	if stop := e.Kind == events.KindCall && e.Call.Method == "StopNode"; stop {
 		return q.slice.Condition == incident.Stopped
@@ -446,16 +445,16 @@ func (q question) answers(e events.Entry) bool {
 	return !e.Time.Before(q.slice.Since.Add(-endedWithin))
 }
 
-// names reports whether a subject bears a name of what is asked.
+// names reports whether a subject has one of the names in the question.
 func (q question) names(s events.Subject) bool {
 	group, _, worker := s.Group()
 	return s.Node != "" && s.Node == q.slice.Name || s.QueuedResource != "" && s.QueuedResource == q.slice.QueuedResource || worker && group == q.slice.Group
 }
 
-// ask asks the audit log about the slices of a zone that are gone or stopped without a word, once a minute and before
-// anything else is decided on them: what their owner deleted is released, what Google took is lost, and what nobody says to
-// have stopped may be started. All that the log tells of a workload is taken in together, so that nothing is done on half of
-// it; and that it names nobody is taken from an answer alone that leaves nothing open.
+// ask asks the audit log about the slices of a zone that are gone or stopped without a known cause. It asks once a minute,
+// before any other decision about them. A slice deleted by its owner is released, one that Google took is lost, and one that
+// no entry claims to have stopped may be started. All entries about a workload are taken in together, so that no decision
+// rests on half of them. Only a complete answer counts as proof that the log names nobody.
 func (t *round) ask(ctx context.Context, name string) error {
 	asked, err := t.unexplained(ctx, name)
 	if err != nil || len(asked) == 0 {
@@ -478,9 +477,9 @@ func (t *round) ask(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	var open string // why somebody may have been named all the same
+	var open string // why the log may still name somebody
 	if !whole {
-		open = "it has more than it told"
+		open = "it has more entries than it returned"
 	}
 	told := map[string][]incident.Evidence{}
 	for _, raw := range entries {
@@ -495,7 +494,7 @@ func (t *round) ask(ctx context.Context, name string) error {
 		s, err := t.Fleet.Known(ctx, e.Subject)
 		if errors.Is(err, ledger.ErrNotFound) {
 			if slices.ContainsFunc(asked, func(a question) bool { return a.names(e.Subject) }) {
-				open = "nobody knows whose " + e.Subject.String() + " is"
+				open = "it is not known whose " + e.Subject.String() + " is"
 			}
 			continue
 		}
@@ -506,14 +505,14 @@ func (t *round) ask(ctx context.Context, name string) error {
 		if !ok || a.workload != s.Workload || !a.answers(e) {
 			continue
 		}
-		e.Rank = events.RankReading // the log itself said so, and no message
+		e.Rank = events.RankReading // the log itself says so, not a message
 		if evidence := fleet.Evidence(e, s, t.Ours); evidence != nil {
 			told[s.Workload] = append(told[s.Workload], evidence)
 		}
 	}
 	for _, a := range asked {
 		switch {
-		case now.Sub(a.slice.Since) < incident.Grace: // entries come late: silence means nothing yet
+		case now.Sub(a.slice.Since) < incident.Grace: // entries come late, so silence proves nothing yet
 		case open != "":
 			t.Fleet.Log.WarnContext(ctx, "audit log unclear", "workload", a.workload, "slice", a.slice.Name, "zone", name, "why", open)
 		default:
@@ -528,8 +527,8 @@ func (t *round) ask(ctx context.Context, name string) error {
 	return nil
 }
 
-// unexplained are the questions about the slices of a zone of which nobody has said why they are gone, or who stopped them.
-// Where there are more than fit, each minute has its turn.
+// unexplained are the questions about slices of a zone that are gone or stopped for an unknown reason. If there are more
+// than fit in one call, each minute takes the next part.
 func (t *round) unexplained(ctx context.Context, name string) ([]question, error) {
 	z := t.zones[name]
 	if z == nil {
@@ -568,7 +567,7 @@ func (t *round) unexplained(ctx context.Context, name string) ([]question, error
 	return asked, nil
 }
 
-// unpark takes up the entries of a zone for which a subject has become known.
+// unpark handles the parked entries of a zone whose subject has become known.
 func (t *round) unpark(ctx context.Context, name string) error {
 	now := t.Fleet.Now()
 	parked, err := t.Fleet.Ledger.ParkedIn(ctx, t.Project, name, now)
@@ -580,7 +579,7 @@ func (t *round) unpark(ctx context.Context, name string) error {
 	for _, entry := range parked {
 		e, err := events.Read(entry.Raw)
 		if err != nil {
-			done = append(done, entry.Key) // what was parked could be read; another release wrote it
+			done = append(done, entry.Key) // a parked entry could be read when it was parked; another release wrote this one
 			continue
 		}
 		s, err := t.Fleet.Known(ctx, e.Subject)
@@ -594,7 +593,7 @@ func (t *round) unpark(ctx context.Context, name string) error {
 			if s, found = fleet.Broken(nameless, name, e); !found {
 				continue
 			}
-			e.Rank = events.RankUser // its place and its time name it, and prove nothing
+			e.Rank = events.RankUser // place and time attach it to the slice, but prove nothing
 			err = nil
 		}
 		if err != nil {
@@ -609,12 +608,12 @@ func (t *round) unpark(ctx context.Context, name string) error {
 	}
 	expired, err := t.Fleet.Ledger.Unpark(ctx, t.Project, name, done, now)
 	for _, entry := range expired {
-		t.Fleet.Log.WarnContext(ctx, "parked entry concerned nobody", "zone", name, "entry", entry.Key)
+		t.Fleet.Log.WarnContext(ctx, "parked entry matched no slice", "zone", name, "entry", entry.Key)
 	}
 	return err
 }
 
-// nameless are the workloads of a zone that have slices whose workers' names nobody knows.
+// nameless are the workloads of a zone that have slices with unknown worker names.
 func (t *round) nameless(ctx context.Context, name string) ([]incident.Workload, error) {
 	found := []incident.Workload{}
 	if z := t.zones[name]; z != nil {
@@ -631,7 +630,7 @@ func (t *round) nameless(ctx context.Context, name string) ([]incident.Workload,
 	return found, nil
 }
 
-// take feeds evidence to a workload and has it looked at again if that is wanted then.
+// take feeds evidence to a workload, and schedules another look if the workload wants one.
 func (t *round) take(ctx context.Context, id string, e ...incident.Evidence) error {
 	w, changed, err := t.Fleet.Advancer.AdvanceChanged(ctx, id, e...)
 	if err != nil || !changed || !w.NeedsLook() {
@@ -641,9 +640,9 @@ func (t *round) take(ctx context.Context, id string, e ...incident.Evidence) err
 	return nil
 }
 
-// wantLook has the slices of a workload looked for again where they have to be.
+// wantLook schedules another look for the slices of a workload in their zones.
 func (t *round) wantLook(w incident.Workload) {
-	delete(t.read, w.ID) // it is not as it was any more
+	delete(t.read, w.ID) // the remembered state is out of date
 	t.expect(w)
 	want := func(zone string) {
 		if t.again[zone] == nil {
@@ -664,7 +663,7 @@ func (t *round) wantLook(w incident.Workload) {
 	}
 }
 
-// lookAgain reads the zones again in which that is wanted: a page holds what would be a call for each slice.
+// lookAgain reads again the zones that need it. One page of a zone replaces one call for each slice.
 func (t *round) lookAgain(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(t.again)) {
 		t.try("zone "+name, t.list(ctx, name, t.again[name]))
@@ -672,8 +671,8 @@ func (t *round) lookAgain(ctx context.Context) {
 	clear(t.again)
 }
 
-// followOperations follows the operations of ours for the rest of the tick, so that what comes after them need not wait
-// for the next one.
+// followOperations follows Pitstop's own operations for the rest of the tick, so that the next step need not wait for
+// another tick.
 func (t *round) followOperations(ctx context.Context, start time.Time) {
 	for t.Fleet.Now().Sub(start) < pollFor {
 		running := t.running(ctx)
@@ -687,7 +686,7 @@ func (t *round) followOperations(ctx context.Context, start time.Time) {
 	}
 }
 
-// running finds the operations of ours by the zone they run in, each with its workload.
+// running finds Pitstop's own operations by zone, each with its workload.
 func (t *round) running(ctx context.Context) map[string]map[string]string {
 	found := map[string]map[string]string{}
 	due, err := t.Fleet.Ledger.Due(ctx, t.Fleet.Now())
@@ -709,8 +708,8 @@ func (t *round) running(ctx context.Context) map[string]map[string]string {
 	return found
 }
 
-// follow tells the workloads whose operations have ended. One that the provider does not know any more has ended too, unless not all
-// that it knows could be read.
+// follow reports ended operations to their workloads. An operation that the provider no longer knows has ended too, unless
+// the list of operations was incomplete.
 func (t *round) follow(ctx context.Context, name string, running map[string]string) error {
 	ops, unread := t.Provider.Operations(ctx, t.Project, name)
 	still := map[string]bool{}

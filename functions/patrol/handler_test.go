@@ -146,7 +146,8 @@ func TestATickWhileAnotherIsUnderWayIsAcknowledgedUnread(t *testing.T) {
 	ticks.Wait()
 }
 
-// TestEveryTickThatEndsIsSaid: the line is what patrol is missed by, so that what is only acknowledged must not write it.
+// TestEveryTickThatEndsIsSaid: an alert fires when this line is missing, so a tick that was only acknowledged must not write
+// it.
 func TestEveryTickThatEndsIsSaid(t *testing.T) {
 	b := training(t)
 	var l log
@@ -502,7 +503,7 @@ func TestACreationElsewhereThatBringsNothingIsAskedForAgain(t *testing.T) {
 	b.Want(r.Zone, other)
 }
 
-// TestTheEndOfManyDeletionsIsNotReadSliceBySlice has deletions end together: what is there of them is a page of their zone.
+// TestTheEndOfManyDeletionsIsNotReadSliceBySlice has deletions end together: one page of their zone shows the rest.
 func TestTheEndOfManyDeletionsIsNotReadSliceBySlice(t *testing.T) {
 	b := newBench(t)
 	const many = 5

@@ -11,22 +11,22 @@ import (
 	"pitstop.internal/shared/tpu"
 )
 
-// forgottenAfter is how old a queued resource is that holds quota for nothing before somebody is told: one that is
-// provisioned takes an hour or two.
+// forgottenAfter is the age from which an idle queued resource is reported. It is long because provisioning takes an hour or
+// two.
 const forgottenAfter = 2 * time.Hour
 
-// forgotten is a queued resource that holds quota and brings nothing.
+// forgotten is a queued resource that holds quota and brings no slice.
 type forgotten struct {
 	name, state, workload string
 	ordered               time.Time
 	chips                 int
-	// by is the incident that had ordered it, if one had.
+	// by is the incident that ordered it, if there is one.
 	by string
 }
 
-// janitor tells at every sweep of the queued resources of a zone that hold quota and bring nothing, and with which no
-// incident is busy. It touches none: what Pitstop has ordered itself is an incident of its own as soon as it is read, and
-// the rest is its owner's.
+// janitor reports at every sweep the queued resources of a zone that hold quota, bring no slice and belong to no open
+// incident. It touches none: one that Pitstop ordered becomes an incident of its own as soon as it is read, and the others
+// belong to their owners.
 func (t *round) janitor(ctx context.Context, z *zone, name string, list tpu.Listing) {
 	for _, q := range leftBehind(list, func(slice string) (workload string, busy bool) {
 		id := z.known[slice]
@@ -37,7 +37,7 @@ func (t *round) janitor(ctx context.Context, z *zone, name string, list tpu.List
 	}
 }
 
-// leftBehind finds them in a listing. Of tells whose a slice is, and whether something is due there.
+// leftBehind finds them in a listing. The function of returns the workload of a slice, and whether it has work due.
 func leftBehind(list tpu.Listing, of func(slice string) (workload string, busy bool)) []forgotten {
 	var all []forgotten
 	for _, s := range list.Slices {

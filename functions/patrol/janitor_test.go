@@ -12,8 +12,8 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// TestNothingOfOthersIsCleanedUp: a queued resource that holds quota and brings nothing is told of, once at a sweep, and
-// touched by nobody.
+// TestNothingOfOthersIsCleanedUp: a queued resource that holds quota and brings no slice is reported once in each sweep, and
+// never touched.
 func TestNothingOfOthersIsCleanedUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		state string
@@ -44,7 +44,7 @@ func TestNothingOfOthersIsCleanedUp(t *testing.T) {
 				t.Errorf("told %d times, want %v:\n%s", n, c.told, out.String())
 			}
 			if c.told && !strings.Contains(out.String(), "hours=3 chips=32") {
-				t.Errorf("it is not told what it holds:\n%s", out.String())
+				t.Errorf("the quota that it holds is not reported:\n%s", out.String())
 			}
 			for _, call := range b.Calls() {
 				if strings.HasPrefix(call, "Delete") {

@@ -12,7 +12,7 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// beside is a slice that trains, and a legacy node beside it.
+// beside is a slice that trains, and a legacy node in the same zone.
 func beside(t *testing.T) *bench {
 	t.Helper()
 	b := training(t)
@@ -28,8 +28,8 @@ func beside(t *testing.T) *bench {
 	return b
 }
 
-// TestALegacyNodeIsNotGoneForWantOfAReading has v1 be unreadable: what it knows is left as it was, and TPU VMs are patrolled
-// all the same.
+// TestALegacyNodeIsNotGoneForWantOfAReading makes v1 unreadable: its nodes stay as they were in the ledger, and patrol still
+// reads TPU VMs.
 func TestALegacyNodeIsNotGoneForWantOfAReading(t *testing.T) {
 	b := beside(t)
 	resnet := func() incident.Slice { return b.Workload(fleettest.Project + "/resnet").Slices[0] }

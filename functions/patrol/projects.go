@@ -32,10 +32,10 @@ func (ps projects) tick(ctx context.Context, at time.Time) error {
 		return nil
 	}
 	if i := slices.IndexFunc(faults, func(err error) bool { return !fault.IsIgnored(err) }); i < 0 {
-		return faults[0] // an old tick is old everywhere
+		return faults[0] // an old tick is old in every project
 	}
 	return fault.Permanent(errors.Join(faults...))
 }
 
-// owns reports whether a workload is of this project.
+// owns reports whether a workload belongs to this project.
 func (p *patrol) owns(id string) bool { return strings.HasPrefix(id, p.Project+"/") }

@@ -291,7 +291,7 @@ func TestAParkedLossIsAttachedWhenTheAPIShowsIt(t *testing.T) {
 				cause = w.Incident.Cause
 				for _, trouble := range w.Incident.Troubles {
 					if trouble.Cause == events.CauseHostError && trouble.Proven {
-						t.Error("what its place and time alone attach to a slice proves nothing")
+						t.Error("an entry attached to a slice only by place and time proves nothing")
 					}
 				}
 			}
@@ -406,8 +406,8 @@ func TestWhoStoppedASliceIsLookedUpBeforeItIsStarted(t *testing.T) {
 	}
 }
 
-// TestAnUnclearAnswerOfTheLogIsNoWord: that nobody stopped a slice is said by an answer alone of which every entry is understood,
-// and behind which there is nothing more.
+// TestAnUnclearAnswerOfTheLogIsNoWord: only a complete answer with every entry understood proves that nobody stopped a
+// slice.
 func TestAnUnclearAnswerOfTheLogIsNoWord(t *testing.T) {
 	stop := func(node, who string) []byte {
 		return tputest.AuditEntry(tputest.Event{
@@ -444,7 +444,7 @@ func TestAnUnclearAnswerOfTheLogIsNoWord(t *testing.T) {
 			}
 			started := func() bool {
 				b.minutes(1)
-				b.tick() // what was learned is decided on
+				b.tick() // the decision follows from the learned cause
 				b.Want(len(b.Log.Filters()), 1)
 				return slices.Equal(b.sent(), []string{events.TypeRecoveryRequested})
 			}

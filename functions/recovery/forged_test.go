@@ -6,8 +6,8 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 )
 
-// TestARequestIsAPointer: whatever else the body of a request to admit, to restart or to start says, the function does
-// what stands in the ledger.
+// TestARequestIsAPointer: whatever else the body of a request to admit, restart or start says, the function obeys the
+// ledger.
 func TestARequestIsAPointer(t *testing.T) {
 	for name, arrange := range map[string]func(*testing.T) *bench{
 		"admit": toAdmit, "restart": toRestart, "start": toStart,

@@ -1,5 +1,6 @@
-// Package recovery brings training back on slices that live: it names in the lease where training may run, and which
-// attempt is next. The crews read the lease and do the rest. What somebody stopped who is not its owner it starts.
+// Package recovery brings training back on running slices: the lease that it writes names the slices where training may run,
+// and the next attempt. The crews read the lease and do the rest. It also starts a slice that was stopped by somebody other
+// than its owner.
 package recovery
 
 import (
@@ -17,9 +18,9 @@ import (
 )
 
 func init() {
-	// Arrives: pitstop.recovery.requested.v1 on the topic recovery-requests. Publishes: requests, on the three request
-	// topics. Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer on the project,
-	// roles/tpu.admin where it may start what was stopped, roles/storage.objectUser on the checkpoint buckets.
+	// Arrives: pitstop.recovery.requested.v1 on the topic recovery-requests. Publishes: requests, on the three request topics.
+	// Grants: roles/pubsub.publisher on these topics, roles/datastore.user on the database, roles/tpu.viewer on the project,
+	// roles/tpu.admin if it may start stopped slices, roles/storage.objectUser on the checkpoint buckets.
 	trigger.Register("HandleRecovery", trigger.Function[config, events.Received]{Decode: decode, Build: build})
 }
 
@@ -30,7 +31,7 @@ type config struct {
 	TPU     tpu.Config
 }
 
-// Validate returns every fault of the configuration that its tags do not find.
+// Validate returns every fault in the configuration that the field tags cannot find.
 func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
 
 func build(ctx context.Context, cfg config) (func(context.Context, events.Received) error, error) {

@@ -22,7 +22,7 @@ type Provider interface {
 	Start(ctx context.Context, r tpu.Ref) (operation string, err error)
 }
 
-// Deps is what the function works with.
+// Deps are the function's dependencies.
 type Deps struct {
 	Fleet    *fleet.Fleet
 	Provider Provider
@@ -36,13 +36,13 @@ type handler Deps
 
 func decode(ce cloudevents.Event) (r events.Received, err error) {
 	if ce.Type() != events.TypeRecoveryRequested {
-		return r, fault.Ignored(incident.CodeNotMine, "the event type %s is no request to recover", ce.Type())
+		return r, fault.Ignored(incident.CodeNotMine, "event type %s is not a recovery request", ce.Type())
 	}
 	return events.DecodeRequest(ce.Type(), ce.Data())
 }
 
-// handle names in the lease where training may run and which attempt is next. That is all it takes: the crews read the
-// lease, and nothing else starts a training. What was stopped is started before.
+// handle writes into the lease where training may run and which attempt is next. That is enough: the crews read the lease,
+// and only they start a training. A stopped slice is started first.
 func (h handler) handle(ctx context.Context, m events.Received) error {
 	w, r, err := ledger.Resolve[events.RecoveryRequested](ctx, h.Fleet.Advancer, m)
 	if err != nil {
@@ -51,8 +51,8 @@ func (h handler) handle(ctx context.Context, m events.Received) error {
 	if r.Action == events.ActionStart {
 		return h.start(ctx, w, r)
 	}
-	// A lease must not name what is not there: look first. Who asks for another attempt in lives that are admitted does not wait for the
-	// API.
+	// A lease must not name a slice that is gone, so look first. A request for another attempt in admitted lives does not wait
+	// for the API.
 	if r.Action == events.ActionAdmit {
 		if unread, err := h.look(ctx, w, r); err != nil || unread {
 			return err
@@ -60,7 +60,7 @@ func (h handler) handle(ctx context.Context, m events.Received) error {
 	} else if _, err := h.Fleet.Look(ctx, w); err != nil {
 		return err
 	}
-	// What a crew writes while this stands still is newer than what was decided on.
+	// If this call is held up, a crew may write something newer than the decision saw.
 	_, over, unreadable := checkpoint.ReadLease(ctx, h.Store, r.Directory)
 	if over > 0 || errors.Is(unreadable, checkpoint.ErrNotExist) {
 		unreadable = nil
@@ -80,7 +80,7 @@ func (h handler) handle(ctx context.Context, m events.Received) error {
 	}
 	write, said := checkpoint.ReplaceLease, fmt.Sprintf("the lease names attempt %d", r.TrainingAttempt)
 	if w.OverrulesLease() {
-		write, said = checkpoint.OverruleLease, said+"; the one that was beyond belief is replaced, as a person said"
+		write, said = checkpoint.OverruleLease, said+"; it replaces the implausible lease, as a person ordered"
 	}
 	err = write(ctx, h.Store, r.Directory, checkpoint.Lease{
 		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: r.TrainingAttempt,
@@ -95,12 +95,12 @@ func (h handler) handle(ctx context.Context, m events.Received) error {
 	return h.answer(ctx, r, "", said, nil)
 }
 
-// look reads every slice that is to be admitted, and says so where one cannot be read: not to know is no reason to name it.
+// look reads every slice to be admitted, and stores it if one cannot be read: an unknown slice must not be named.
 func (h handler) look(ctx context.Context, w incident.Workload, r events.RecoveryRequested) (unread bool, err error) {
 	for _, a := range r.Admit {
 		known := w.Slice(a.Slice)
 		if known == nil {
-			continue // which the lease does not name either
+			continue // the lease does not name it either
 		}
 		s, err := h.Fleet.Read(ctx, fleet.Ref(w, *known))
 		if err != nil {
@@ -113,24 +113,24 @@ func (h handler) look(ctx context.Context, w incident.Workload, r events.Recover
 	return false, nil
 }
 
-// unread stores that a slice could not be read: that says nothing of the call that was to follow.
+// unread stores that a slice could not be read. That says nothing about the call that was to follow.
 func (h handler) unread(ctx context.Context, r events.RecoveryRequested, slice string, err error) error {
 	f := tpu.Failure(err)
 	if f.Class != incident.Permission {
-		f.Class, f.Code = incident.Transient, incident.CodeUnread // not to know is no reason to call
+		f.Class, f.Code = incident.Transient, incident.CodeUnread // an unread slice is no reason to call
 	}
 	_, err = h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Unbegun, Text: slice + " is not readable", Failure: f})
 	return err
 }
 
-// uncalled stores why a lease was not written that somebody had begun to write.
+// uncalled stores why a lease that was begun was not written.
 func (h handler) uncalled(ctx context.Context, r events.RecoveryRequested, c incident.Code, why string) error {
 	f := &incident.Failure{Class: incident.NotInState, Code: c, Message: why}
 	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Uncalled, Text: why, Failure: f})
 	return err
 }
 
-// admitted completes the admissions with the host names that were learned since the request was sent.
+// admitted adds to the admissions the host names learned since the request was sent.
 func admitted(w incident.Workload, asked []events.Admission) []events.Admission {
 	var out []events.Admission
 	for _, a := range asked {
@@ -142,7 +142,7 @@ func admitted(w incident.Workload, asked []events.Admission) []events.Admission 
 	return out
 }
 
-// start starts a slice that was stopped, and that the API shows so in this very life.
+// start starts a slice that the API shows as stopped in the life that the request names.
 func (h handler) start(ctx context.Context, w incident.Workload, r events.RecoveryRequested) error {
 	ref, what := fleet.Ref(w, *w.Slice(r.Slice)), "start of "+r.Slice
 	s, err := h.Fleet.Read(ctx, ref)
@@ -156,7 +156,7 @@ func (h handler) start(ctx context.Context, w incident.Workload, r events.Recove
 		return err
 	}
 	if s.Condition != incident.Stopped || !s.Incarnation.Same(r.Incarnation) {
-		return fault.Ignored(incident.CodeNotReady, "%s refused: it is %s, as %v", what, s.State, s.Incarnation)
+		return fault.Ignored(incident.CodeNotReady, "%s refused: it is %s, with life %v", what, s.State, s.Incarnation)
 	}
 	if _, err = h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, ref.Zone)); err != nil {
 		return err

@@ -297,7 +297,7 @@ func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
 	b.Want(b.Calls(), []string(nil))
 }
 
-// TestALeaseIsNotWrittenOnALookThatFailed: what is to be admitted is gone again, and the API cannot be read.
+// TestALeaseIsNotWrittenOnALookThatFailed: the slice to be admitted is gone again, and the API cannot be read.
 func TestALeaseIsNotWrittenOnALookThatFailed(t *testing.T) {
 	b := toAdmit(t)
 	b.Must(b.API.Vanish(zone, slice)) // the life that is to be admitted is gone again
@@ -308,8 +308,9 @@ func TestALeaseIsNotWrittenOnALookThatFailed(t *testing.T) {
 	}
 }
 
-// TestALeaseThatComesTooLateEndsNoTraining: the function stands still behind its intent, for less than its timeout of 300 s. Meanwhile a person takes the incident over,
-// deletes the slice and creates it again in the same zone; its crew takes the lease over and trains. The old lease ends that training.
+// TestALeaseThatComesTooLateEndsNoTraining: the function stalls after it stored its intent, for less than its timeout of 300
+// s. Meanwhile a person takes the incident over, deletes the slice and creates it again in the same zone; its crew takes the
+// lease over and trains. The old lease must not end that training.
 func TestALeaseThatComesTooLateEndsNoTraining(t *testing.T) {
 	b := toAdmit(t)
 	begun := func(w incident.Workload) bool {
@@ -346,8 +347,8 @@ func TestALeaseThatComesTooLateEndsNoTraining(t *testing.T) {
 	}
 }
 
-// TestALeaseBeyondBeliefIsReplacedOnAPersonsWord has an object in the place of the lease that names what nothing can have
-// reached. Pitstop says so and leaves it; once a person has said retry, it is replaced.
+// TestALeaseBeyondBeliefIsReplacedOnAPersonsWord puts a lease with impossibly high numbers in place. Pitstop reports it and
+// leaves it; after a person says retry, Pitstop replaces it.
 func TestALeaseBeyondBeliefIsReplacedOnAPersonsWord(t *testing.T) {
 	for name, there := range map[string]string{
 		"epoch 9000000000000000000":   `{"schema":1,"workload":"demo/llama","epoch":9000000000000000000,"attempt":1}`,
@@ -361,7 +362,7 @@ func TestALeaseBeyondBeliefIsReplacedOnAPersonsWord(t *testing.T) {
 				b.Clock.Advance(time.Minute)
 				return b.Give(b.Workload(id), incident.Retried{Word: incident.Word{By: "ann@example.com", Why: "it is nobody's"}})
 			}
-			retry() // before anybody was told of it: that is no word about the lease
+			retry() // before the doubtful lease was reported, so this retry does not cover it
 			b.Want(b.deliver(), fleettest.Handled)
 			in := b.Workload(id).Closed
 			if in == nil || in.Outcome != incident.Escalated || in.Code != incident.CodeLeaseDoubted {
@@ -387,7 +388,7 @@ func TestALeaseBeyondBeliefIsReplacedOnAPersonsWord(t *testing.T) {
 			l, _ := b.lease()
 			b.Want(l.Incident, w.Incident.ID)
 			told := fmt.Sprint(b.open().Timeline)
-			for _, want := range []string{"ann@example.com", "it is nobody's", "beyond belief is replaced"} {
+			for _, want := range []string{"ann@example.com", "it is nobody's", "it replaces the implausible lease"} {
 				if !strings.Contains(told, want) {
 					t.Errorf("%q is not in the timeline: %s", want, told)
 				}

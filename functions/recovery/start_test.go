@@ -60,7 +60,7 @@ func TestWhatMustNotBeStartedIsNot(t *testing.T) {
 		"what runs again":                   {func(b *bench) { b.Must(b.API.SetState(zone, slice, "READY")) }, []string{read}, incident.Resuming},
 		"what somebody starts":              {func(b *bench) { b.Must(b.API.SetState(zone, slice, "STARTING")) }, []string{read}, incident.Starting},
 		"what is gone":                      {func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, []string{read}, incident.InGrace},
-		"what its owner stopped, told late": {func(b *bench) { b.Give(b.Workload(id), owners(b)) }, nil, ""},
+		"its owner stopped it, and the entry came late": {func(b *bench) { b.Give(b.Workload(id), owners(b)) }, nil, ""},
 		"when the switch is ask":            {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.Ask }, []string{read}, incident.Approving},
 		"when the switch is no":             {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.No }, []string{read}, ""},
 		"when the policy is not known":      {func(b *bench) { b.Policies.Unreadable = "away" }, []string{read}, incident.Starting},

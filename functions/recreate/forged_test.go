@@ -9,8 +9,7 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 )
 
-// TestARequestIsAPointer: whatever else the body of a request to delete or to create says, the function does what stands
-// in the ledger.
+// TestARequestIsAPointer: whatever else the body of a request to delete or create says, the function obeys the ledger.
 func TestARequestIsAPointer(t *testing.T) {
 	for name, arrange := range map[string]func(*testing.T) *bench{
 		"delete": toDelete, "create": toCreate, "delete a queued resource": multislice,
@@ -30,7 +29,7 @@ func TestARequestIsAPointer(t *testing.T) {
 			b.release()
 			return b
 		},
-		"delete what stands idle": func(t *testing.T) *bench { t.Helper(); return toDiscard(t) },
+		"delete idle slices": func(t *testing.T) *bench { t.Helper(); return toDiscard(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			fleettest.ObeysPointersAlone(t, func(t *testing.T) fleettest.Acting {

@@ -1,5 +1,5 @@
-// Package recreate replaces slices that are lost: it deletes one, or creates one from its stored specification. It never
-// waits: operations run on, and patrol follows them.
+// Package recreate replaces lost slices: it deletes one, or creates one from its stored specification. It never waits:
+// operations continue, and patrol follows them.
 package recreate
 
 import (
@@ -17,9 +17,10 @@ import (
 )
 
 func init() {
-	// Arrives: pitstop.recreate.requested.v1 on the topic recreate-requests. Publishes: requests, on the three request
-	// topics. Grants: roles/pubsub.publisher on those, roles/datastore.user on the ledger, to write and to read the second
-	// database, and where the switches ask for it roles/tpu.admin on the project and roles/storage.bucketViewer on the checkpoint buckets.
+	// Arrives: pitstop.recreate.requested.v1 on the topic recreate-requests. Publishes: requests, on the three request topics.
+	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the ledger, and the right to write and read the second
+	// database. If the switches ask for it: roles/tpu.admin on the project, and roles/storage.bucketViewer on the checkpoint
+	// buckets.
 	trigger.Register("HandleRecreate", trigger.Function[config, events.Received]{Decode: decode, Build: build})
 }
 
@@ -32,7 +33,7 @@ type config struct {
 	Brake   ledger.BrakeConfig
 }
 
-// Validate returns every fault of the configuration that its tags do not find.
+// Validate returns every fault in the configuration that the field tags cannot find.
 func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
 
 func build(ctx context.Context, cfg config) (func(context.Context, events.Received) error, error) {

@@ -27,11 +27,11 @@ type Provider interface {
 	Delete(ctx context.Context, r tpu.Ref, requestID string) (operation string, err error)
 }
 
-// Deps is what the function works with.
+// Deps are the function's dependencies.
 type Deps struct {
 	Fleet    *fleet.Fleet
 	Provider Provider
-	// Buckets tells where checkpoints are. It is asked only before a slice is created in another region.
+	// Buckets gives the location of a checkpoint bucket. It is called only before a slice is created in another region.
 	Buckets checkpoint.Locator
 	Limits  ledger.Limits
 }
@@ -43,13 +43,13 @@ type handler Deps
 
 func decode(ce cloudevents.Event) (r events.Received, err error) {
 	if ce.Type() != events.TypeRecreateRequested {
-		return r, fault.Ignored(incident.CodeNotMine, "the event type %s is no request to recreate", ce.Type())
+		return r, fault.Ignored(incident.CodeNotMine, "event type %s is not a recreate request", ce.Type())
 	}
 	return events.DecodeRequest(ce.Type(), ce.Data())
 }
 
-// handle looks first and calls second. Every reading goes to the ledger, where it may end what was asked for: then the
-// fence refuses the request, and nothing is called.
+// handle looks first and calls second. Every reading goes to the ledger. If a reading makes the request obsolete, the fence
+// refuses it, and no call is made.
 func (h handler) handle(ctx context.Context, m events.Received) error {
 	w, r, err := ledger.Resolve[events.RecreateRequested](ctx, h.Fleet.Advancer, m)
 	if err != nil {
@@ -64,7 +64,7 @@ func (h handler) handle(ctx context.Context, m events.Received) error {
 }
 
 // look reads the slice now, gives the reading to the ledger, and checks that the request is still wanted after it. In
-// another zone the name may be another workload's: nothing is read of that then.
+// another zone the name may belong to another workload; then it is not read.
 func (h handler) look(ctx context.Context, r events.RecreateRequested, ref tpu.Ref) (w incident.Workload, s tpu.Slice, err error) {
 	if w, _, err = h.Fleet.Advancer.Check(ctx, r.Pointer()); err != nil {
 		return w, s, err
@@ -86,8 +86,7 @@ func (h handler) look(ctx context.Context, r events.RecreateRequested, ref tpu.R
 	return w, s, err
 }
 
-// lookAtAll looks at everything that the request is about, one slice after the other: of the first it returns the reading,
-// and of the others whether they are there.
+// lookAtAll looks at every slice of the request, one after the other. It returns the reading of each.
 func (h handler) lookAtAll(ctx context.Context, r events.RecreateRequested, ref tpu.Ref) (w incident.Workload, s tpu.Slice, others []tpu.Slice, err error) {
 	if w, s, err = h.look(ctx, r, ref); err != nil {
 		return w, s, nil, err
@@ -110,7 +109,7 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu
 	}
 	what := "delete of " + names(r) + " in " + r.Zone
 	for i, m := range r.With {
-		// What an incident of ours has made in it since the request was sent was never admitted.
+		// A slice that an incident made since the request was sent was never admitted.
 		if life := others[i].Incarnation; life.Known() && !life.Same(m.Incarnation) && w.Slice(m.Slice).Made != r.Incident {
 			return fault.Ignored(incident.CodeOtherLife, "%s refused: %s lives as %v", what, m.Slice, life)
 		}
@@ -122,14 +121,14 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu
 	}
 	switch {
 	case s.Condition == incident.Gone:
-		return nil // the reading said so
+		return nil // the reading already says so
 	case s.Condition == incident.Deleting:
-		// Whoever else has begun it has made the call.
+		// The other delivery that began it has made the call.
 		_, err := h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, r.Zone))
 		if err != nil && !fault.IsBusy(err) {
 			return err
 		}
-		return h.there(ctx, r, err, what+": it is being deleted already")
+		return h.there(ctx, r, err, what+": it is already being deleted")
 	case s.Incarnation.Known() && !s.Incarnation.Same(r.Incarnation):
 		return fault.Ignored(incident.CodeOtherLife, "%s refused: %s lives as %v", what, r.Slice, s.Incarnation)
 	case !s.Incarnation.Known() && !held(r, s):
@@ -154,8 +153,8 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu
 	return err
 }
 
-// listen has the crews be heard of all that stands idle, before any of it is deleted for that: somebody may have started the
-// training again a moment ago, and then the decision ends the incident, and the fence refuses the request.
+// listen reads the crews' word on every idle slice before any is deleted. Somebody may have started the training again a
+// moment ago: then the decision ends the incident, and the fence refuses the request.
 func (h handler) listen(ctx context.Context, r events.RecreateRequested, w incident.Workload) error {
 	discards := func() bool {
 		return w.Incident != nil && w.Incident.ID == r.Incident && w.Incident.Phase == incident.Discarding
@@ -179,7 +178,8 @@ func (h handler) listen(ctx context.Context, r events.RecreateRequested, w incid
 	return nil
 }
 
-// asksFor reports whether a request is about a slice that its queued resource holds, or that one is gone and its owner's.
+// asksFor reports whether a request covers a slice that its queued resource holds, or whether that slice is gone and left to
+// its owner.
 func asksFor(r events.RecreateRequested, w incident.Workload, slice string) bool {
 	if slices.ContainsFunc(members(r), func(m events.Member) bool { return m.Slice == slice }) {
 		return true
@@ -188,8 +188,8 @@ func asksFor(r events.RecreateRequested, w incident.Workload, slice string) bool
 	return s != nil && s.IsReleased() && s.Condition == incident.Gone
 }
 
-// holdsMore stores that the queued resource holds another slice than those of the request. One that nobody had seen is
-// introduced, so that what is decided next is decided on all of them; another workload's is not deleted with ours.
+// holdsMore stores that the queued resource holds a slice outside the request. A slice not seen before is added to the
+// workload, so that the next decision covers all of them. A slice of another workload is never deleted with ours.
 func (h handler) holdsMore(ctx context.Context, r events.RecreateRequested, w incident.Workload, s tpu.Slice, name string) error {
 	f := &tpu.Error{Class: incident.Busy, Code: incident.CodeHoldsMore, Message: "queued resource " + s.QueuedResource + " holds " + name + " too"}
 	if w.Slice(name) == nil {
@@ -210,8 +210,8 @@ func (h handler) holdsMore(ctx context.Context, r events.RecreateRequested, w in
 	return h.refused(ctx, r, incident.Unbegun, "delete of "+names(r)+" in "+r.Zone+" refused", tpu.Failure(f))
 }
 
-// held reports whether a queued resource of which nothing else is there is the one that is meant: that of the request, or
-// the one that held the life which it names.
+// held reports whether a queued resource without a node is the right one: the one in the request, or the one that held the
+// life in the request.
 func held(r events.RecreateRequested, s tpu.Slice) bool {
 	if r.Ordered.IsZero() {
 		return !s.Ordered.After(r.Incarnation.Created)
@@ -257,7 +257,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 		}
 	}
 	var heard *incident.Failure
-	// What is ordered waits for capacity where there is none, and a reservation has its own.
+	// A queued resource waits for capacity by itself, and a reservation has its own capacity.
 	if r.QueuedResource == "" && !tpu.Reserved(spec) {
 		heard = h.heard(ctx, w, r, p)
 	}
@@ -266,17 +266,17 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 		if there {
 			break
 		}
-		// Entries about the new slice must find their workload, however early they come.
+		// Log entries about the new slice must find their workload, even if they come early.
 		subject := ledger.Subject{Workload: w.ID, Slice: m.Slice}
 		if err := h.Fleet.Ledger.Map(ctx, w.Project, r.Zone, ledger.Node, m.Slice, subject); err != nil {
 			return err
 		}
 	}
-	// Nothing is read or written between this and the call: what is decided meanwhile cannot be seen any more.
+	// No read or write comes between this and the call, because a decision made meanwhile would go unseen.
 	w, err = h.Fleet.Advancer.Begin(ctx, r.Request, id)
 	if there && (err == nil || fault.IsBusy(err)) {
-		// An earlier try of ours took effect, or the reading would have ended the incident.
-		return h.there(ctx, r, err, what+": it is there already")
+		// An earlier try took effect; otherwise the reading would have ended the incident.
+		return h.there(ctx, r, err, what+": it already exists")
 	}
 	if err != nil {
 		return err
@@ -284,7 +284,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 	if p.Unreadable != "" {
 		return h.Fleet.Advancer.Hold(ctx, r.Request, incident.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{})
 	}
-	if unfit != nil { // told by whoever has begun it alone: an earlier delivery may be about to call
+	if unfit != nil { // only the delivery that began it stores this: an earlier one may be about to call
 		return h.refused(ctx, r, incident.Uncalled, what+" refused", tpu.Failure(unfit))
 	}
 	if heard != nil {
@@ -303,9 +303,9 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 	return err
 }
 
-// heard is that the zone has just refused a slice like this one of another workload, or of an earlier incident: it is not
-// asked before those of which nobody knows. An incident that was refused there asks again when its time has come, and one that can
-// ask nowhere else asks at once. What cannot be read keeps nothing from being asked.
+// heard returns a fresh refusal by the zone of a similar slice, of another workload or an earlier incident. Zones without
+// such a refusal are asked first. An incident that was itself refused there asks again at its own time, and one without
+// another zone asks at once. An unreadable record does not stop the call.
 func (h handler) heard(ctx context.Context, w incident.Workload, r events.RecreateRequested, p policy.Policy) *incident.Failure {
 	if w.Incident.RefusedIn(place(r)) || !w.Elsewhere(p, r.Slice, place(r)) {
 		return nil
@@ -323,8 +323,8 @@ func (h handler) heard(ctx context.Context, w incident.Workload, r events.Recrea
 	}
 }
 
-// far says that a slice would come into another region than its checkpoints are in, and what that costs; nothing where it
-// does not, or was there before. What may be readable soon is an error.
+// far says that a slice would land outside the region of its checkpoints, and the cost of that. It is empty if the region is
+// the same, or if the slice was there before. A location that may be readable soon is an error.
 func (h handler) far(ctx context.Context, w incident.Workload, r events.RecreateRequested, p policy.Policy) (string, error) {
 	region := topology.Region(r.Zone)
 	if region == topology.Region(w.Slice(r.Slice).Zone) || !strings.HasPrefix(w.Directory, "gs://") {
@@ -335,24 +335,24 @@ func (h handler) far(ctx context.Context, w incident.Workload, r events.Recreate
 	case errors.Is(err, checkpoint.ErrTransient):
 		return "", err
 	case err != nil:
-		return "where the checkpoints are is not known: " + err.Error(), nil //nolint:nilerr // it is told, and counts as elsewhere
+		return "where the checkpoints are is not known: " + err.Error(), nil //nolint:nilerr // it is reported, and counts as another region
 	case l.Covers(region):
 		return "", nil
 	}
 	return "the checkpoints are in " + l.Name + "; " + w.Egress(p.EgressPrice), nil
 }
 
-// place is where a request creates.
+// place is the place where a request creates.
 func place(r events.RecreateRequested) incident.Place {
 	return incident.Place{Zone: r.Zone, Accelerator: r.Accelerator}
 }
 
-// members are the slices that a request is about.
+// members are the slices of a request.
 func members(r events.RecreateRequested) []events.Member {
 	return append([]events.Member{{Slice: r.Slice, Incarnation: r.Incarnation, Spec: r.Spec}}, r.With...)
 }
 
-// names are the same for people.
+// names are their names, for people.
 func names(r events.RecreateRequested) string {
 	s := r.Slice
 	for _, m := range r.With {
@@ -361,8 +361,8 @@ func names(r events.RecreateRequested) string {
 	return s
 }
 
-// spec reads the specification of what is to be created, or those of all that one queued resource is to bring, and fits it
-// to the zone. Unfit says why it cannot be.
+// spec reads the specification of the slice to create, or of every slice that one queued resource will bring, and fits it to
+// the zone. Unfit says why it does not fit.
 func (h handler) spec(ctx context.Context, w incident.Workload, r events.RecreateRequested, p policy.Policy) (spec []byte, unfit, err error) {
 	var names []string
 	var specs [][]byte
@@ -390,9 +390,9 @@ func (h handler) spec(ctx context.Context, w incident.Workload, r events.Recreat
 	return spec, nil, err
 }
 
-// lookBehind looks where the slice was last, and where training was admitted to it last, before it is created in another zone:
-// somebody else may have created it there since it was proven gone, and then it is theirs, or a call of ours that was believed to have
-// come to nothing.
+// lookBehind looks in the slice's last zone and in the zone last admitted, before the slice is created in another zone. It
+// may exist there again: its owner may have created it since it was proven gone, or an earlier call of ours, believed to
+// have failed, may have worked.
 func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w incident.Workload, slice string) (incident.Workload, error) {
 	known := w.Slice(slice)
 	if known == nil {
@@ -416,7 +416,7 @@ func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w i
 			return w, err
 		}
 		if by != "" {
-			continue // another workload's
+			continue // it belongs to another workload
 		}
 		if _, err = h.Fleet.Feed(ctx, w, s); err != nil {
 			return w, err
@@ -425,14 +425,14 @@ func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w i
 			return w, err
 		}
 		if known := w.Slice(slice); known.Made == r.Incident && known.Zone == zone {
-			return w, fault.Ignored(incident.CodeThere, "create of %s in %s refused: an earlier try has brought it in %s after all", slice, r.Zone, zone)
+			return w, fault.Ignored(incident.CodeThere, "create of %s in %s refused: an earlier try brought it in %s after all", slice, r.Zone, zone)
 		}
 	}
 	return w, nil
 }
 
-// unread stores that something could not be read. Not to know is no reason to call, and what keeps a reading from coming
-// says nothing of the call that it was for: the task is tried again where it is.
+// unread stores a failed reading. A failed reading is no reason to call, and its cause says nothing about the call itself,
+// so the task is tried again in the same zone.
 func (h handler) unread(ctx context.Context, r events.RecreateRequested, what string, err error) error {
 	f := tpu.Failure(err)
 	if f.Class != incident.Permission {
@@ -444,7 +444,7 @@ func (h handler) unread(ctx context.Context, r events.RecreateRequested, what st
 	return fault.Ignored(f.Reason(), "%s refused: %s", r.Action, what)
 }
 
-// taken stores that a zone cannot give the slice, because its name is somebody else's there.
+// taken stores that a zone cannot give the slice, because its name belongs to another workload there.
 func (h handler) taken(ctx context.Context, r events.RecreateRequested, by string) error {
 	what := string(r.Action) + " of " + r.Slice + " in " + r.Zone + " refused"
 	f := &incident.Failure{Class: incident.WrongZone, Code: incident.CodeTaken, Message: "the name is taken there by " + by}
@@ -454,8 +454,8 @@ func (h handler) taken(ctx context.Context, r events.RecreateRequested, by strin
 	return fault.Ignored(f.Code, "%s: %s", what, f.Message)
 }
 
-// there stores that what is asked for is so already. Begun is what came of beginning it: whoever could not has nothing to say of
-// what another delivery calls.
+// there stores that the requested state already holds. begun is the error from beginning the task: if another delivery has
+// begun it, only that one stores the result.
 func (h handler) there(ctx context.Context, r events.RecreateRequested, begun error, what string) error {
 	how := incident.Uncalled
 	if begun != nil {
@@ -465,13 +465,13 @@ func (h handler) there(ctx context.Context, r events.RecreateRequested, begun er
 	return err
 }
 
-// refused stores why nothing was called.
+// refused stores why no call was made.
 func (h handler) refused(ctx context.Context, r events.RecreateRequested, how incident.NoCall, what string, f *incident.Failure) error {
 	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: how, Text: what, Failure: f})
 	return err
 }
 
-// failed stores a failure of the provider: it is evidence, with a time for the next try, and no reason for a redelivery.
+// failed stores a failure of the provider. It is evidence with a time for the next try, not a reason for a redelivery.
 func (h handler) failed(ctx context.Context, r events.RecreateRequested, what string, err error) error {
 	_, err = h.Fleet.Advancer.Answer(ctx, r.Request, "", what, tpu.Failure(err))
 	return err

@@ -32,7 +32,7 @@ type bench struct {
 	*fleettest.Bench
 	limits  ledger.Limits
 	request events.RecreateRequested
-	// idle are the requests to delete what stands idle.
+	// idle are the requests to delete idle slices.
 	idle []events.RecreateRequested
 }
 
@@ -68,7 +68,7 @@ func (b *bench) next() events.RecreateRequested {
 	return r
 }
 
-// deliver hands the request to the function, as it is deployed anew.
+// deliver hands the request to a freshly deployed function.
 func (b *bench) deliver() string {
 	b.T.Helper()
 	return b.Deliver(b.handle(), fleettest.Request(b.request))
@@ -245,7 +245,7 @@ func toDiscard(t *testing.T, names ...string) *bench {
 	return b
 }
 
-// crew has the crew of the slice write on its machine what it does.
+// crew lets the crew of the slice write its state on its machine.
 func (b *bench) crew(phase string, attempt int) { b.T.Helper(); b.crewOf(slice, phase, attempt) }
 
 func (b *bench) crewOf(slice, phase string, attempt int) {
@@ -283,7 +283,7 @@ func TestWhatStandsIdleIsListenedForBeforeItIsDeleted(t *testing.T) {
 			if c.code != "" {
 				b.Want(b.closed().Code, c.code)
 			} else {
-				b.Want(b.task().Failures, 1-c.deleted) // what was not called is asked for again
+				b.Want(b.task().Failures, 1-c.deleted) // a call that was not made is requested again
 			}
 		})
 	}
@@ -316,7 +316,7 @@ func TestAnIdleSliceOfAMultisliceIsNotDeletedWhereAnotherTrains(t *testing.T) {
 	}
 }
 
-// TestAnIdleDeletionThatIsTakenOverIsNotCalledWhereTrainingRunsByNow: whoever had begun it died before the call.
+// TestAnIdleDeletionThatIsTakenOverIsNotCalledWhereTrainingRunsByNow: the instance that had begun it died before the call.
 func TestAnIdleDeletionThatIsTakenOverIsNotCalledWhereTrainingRunsByNow(t *testing.T) {
 	b := toDiscard(t)
 	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
@@ -347,7 +347,8 @@ func TestAnAdmittedSliceThatMakesProgressIsNeverDeleted(t *testing.T) {
 	b.Want(b.Workload(id).Incident.Phase, incident.Resuming)
 }
 
-// TestWhatHoldsACallIsStored covers what only delays a call: it is told, and tried again, and costs no slot of the brake.
+// TestWhatHoldsACallIsStored covers reasons that only delay a call: the reason is stored, the call is tried again, and it
+// costs no slot of the brake.
 func TestWhatHoldsACallIsStored(t *testing.T) {
 	minute := func(b *bench) time.Time { return b.Clock.Now().Add(time.Minute) }
 	for name, c := range map[string]struct {
@@ -530,8 +531,9 @@ func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 	}
 }
 
-// TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing: what Google heals while the claim of an instance that died
-// stands is not deleted by the one that takes it over, however long that one takes from its reading to the call.
+// TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing: an instance died with a claim, and Google heals the slice while
+// the claim stands. The instance that takes the claim over deletes nothing, however long it takes from its reading to the
+// call.
 func TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing(t *testing.T) {
 	b := toDelete(t)
 	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
@@ -554,7 +556,7 @@ func TestWhatCannotBeReadIsNoAnswerToACallThatIsUnderWay(t *testing.T) {
 	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
 	b.Want(b.deliver(), fleettest.Later)
 	if task := b.task(); task.Failures > 0 || task.LastFailure != "" {
-		t.Errorf("the task is %+v, want it left to whoever has begun it", task)
+		t.Errorf("the task is %+v, want it left to the instance that has begun it", task)
 	}
 	b.Clock.Advance(incident.CallFor)
 	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
@@ -672,7 +674,7 @@ func TestASliceIsCreatedOnceFromWhatWasStored(t *testing.T) {
 	b.Want(n.Labels, map[string]string{events.LabelPolicy: "spot", events.LabelWorkload: slice, events.LabelIncident: b.request.Incident})
 	b.Want(n.Metadata["startup-script"], "export TOKEN=secret")
 	if !n.SchedulingConfig.Spot {
-		t.Error("what was Spot is not Spot any more")
+		t.Error("a Spot slice is no longer Spot")
 	}
 	if task := b.task(); task.Answered.IsZero() || task.Operation == "" {
 		t.Errorf("task %+v, want it answered with its operation", task)
@@ -746,7 +748,7 @@ func (b *bench) twoZones() {
 	b.Change(id, func(w *incident.Workload) { w.Label = "night" })
 }
 
-// refused has what is to be deleted go, its zone refuse to create it again, and asks the next.
+// refused lets the slice be deleted and its zone refuse to create it again. Then it asks the next zone.
 func (b *bench) refused() {
 	b.T.Helper()
 	b.Want(b.deliver(), fleettest.Handled)
@@ -780,7 +782,7 @@ func TestWhatCannotBeReadMovesNoCreation(t *testing.T) {
 			b.Mend()
 			f.Method = "GetNode"
 			b.API.Inject(f)
-			b.Want(b.deliver(), fleettest.Later) // whoever has begun it may be about to call
+			b.Want(b.deliver(), fleettest.Later) // the instance that has begun it may be about to call
 			b.Clock.Advance(incident.CallFor)
 			b.API.Inject(f)
 			b.Want(b.deliver(), fleettest.Ignored)
@@ -1088,7 +1090,7 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 		"just now":           {time.Minute, incident.Slice{Accelerator: "v5litepod-16", Spot: true}, false},
 		"a while ago":        {ledger.StockoutFor, incident.Slice{Accelerator: "v5litepod-16", Spot: true}, true},
 		"of another size":    {time.Minute, incident.Slice{Accelerator: "v5litepod-8", Spot: true}, true},
-		"of what is no Spot": {time.Minute, incident.Slice{Accelerator: "v5litepod-16"}, true},
+		"for a slice that is not Spot": {time.Minute, incident.Slice{Accelerator: "v5litepod-16"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toCreate(t)
@@ -1315,14 +1317,14 @@ func waiting(t *testing.T) *bench {
 
 const queue = "llama-qr"
 
-// look has the workload looked at, as patrol would.
+// look reads the workload, as patrol would.
 func (b *bench) look() {
 	b.T.Helper()
 	_, err := b.Fleet.Look(b.T.Context(), b.Workload(queued))
 	b.Must(err)
 }
 
-// release has the incident end without what it has ordered.
+// release lets the owner create the slice: the incident ends, and its own order is left over.
 func (b *bench) release() {
 	b.T.Helper()
 	b.Give(b.Workload(queued), incident.Called{
@@ -1426,8 +1428,8 @@ func TestWhatAnotherWorkloadHasInTheQueuedResourceIsNotDeletedWithIt(t *testing.
 	}
 }
 
-// TestWhatNobodyHadSeenOfAQueuedResourceIsDecidedOnFirst: of a Multislice whose first slice is lost before patrol has listed
-// the others, nothing is known but that one.
+// TestWhatNobodyHadSeenOfAQueuedResourceIsDecidedOnFirst: a Multislice loses its first slice before patrol has listed the
+// others, so only that slice is known.
 func TestWhatNobodyHadSeenOfAQueuedResourceIsDecidedOnFirst(t *testing.T) {
 	b := multislice(t)
 	b.Change(queued, func(w *incident.Workload) { w.Slices, w.Incident.Tasks[0].With = w.Slices[:1], nil })
@@ -1457,8 +1459,8 @@ func (b *bench) mutating() []string {
 	return slices.DeleteFunc(b.Calls(), func(call string) bool { return strings.HasPrefix(call, "Get") || strings.HasPrefix(call, "List") })
 }
 
-// TestNothingIsCreatedElsewhereBesideWhatAnEarlierTryBrings: the first call timed out, the second was refused for capacity, another zone is
-// asked, and right before that call the first one is seen to bring something after all.
+// TestNothingIsCreatedElsewhereBesideWhatAnEarlierTryBrings: the first call timed out, and the second was refused for
+// capacity. Another zone is about to be asked when the first call turns out to have brought a slice after all.
 func TestNothingIsCreatedElsewhereBesideWhatAnEarlierTryBrings(t *testing.T) {
 	b := toCreate(t)
 	b.twoZones()

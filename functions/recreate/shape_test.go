@@ -44,7 +44,7 @@ func (b *bench) policy(text string) {
 	b.Must(err)
 }
 
-// lose has the slice preempted and deleted: the request is to create it again.
+// lose preempts and deletes the slice: the request is to create it again.
 func (b *bench) lose(where string) {
 	b.T.Helper()
 	b.Must(b.API.Preempt(where, slice))
@@ -56,7 +56,7 @@ func (b *bench) lose(where string) {
 	b.request = b.next()
 }
 
-// TestASliceIsCreatedInAShapeOfItsPolicy, and as its owner ordered it when it is lost again, with what its owner has changed since.
+// TestASliceIsCreatedInAShapeOfItsPolicy, and as its owner ordered it when it is lost again, with its owner's changes since.
 func TestASliceIsCreatedInAShapeOfItsPolicy(t *testing.T) {
 	b := inAnotherShape(t, scaling)
 	b.Want(b.deliver(), fleettest.Handled)
@@ -117,7 +117,7 @@ func TestNothingIsCreatedInAShapeThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestAShapeOfWhichAnotherWorkloadWasJustToldIsNotAskedFor, and what was said of one shape says nothing of another.
+// TestAShapeOfWhichAnotherWorkloadWasJustToldIsNotAskedFor, and a refusal of one shape says nothing about another.
 func TestAShapeOfWhichAnotherWorkloadWasJustToldIsNotAskedFor(t *testing.T) {
 	for kind, asked := range map[string]int{"v5litepod-8": 0, "v5litepod-16": 1} {
 		b := inAnotherShape(t, scaling)
