@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// clean makes one line that a terminal shows and does not obey of every string in v, a pointer to a struct. What comes from
-// outside leaves this package only through here. Names become none that exist, because what cannot be shown is replaced and
-// not left out.
+// clean turns every string in v, a pointer to a struct, into one line that a terminal shows and does not obey. Every text
+// from outside passes through here before it leaves this package. Unprintable characters are replaced, not dropped, so that
+// a name cannot turn into another one that exists.
 func clean(v any) { cleanValue(reflect.ValueOf(v).Elem()) }
 
 var timeType = reflect.TypeFor[time.Time]()
 
 func cleanValue(v reflect.Value) {
-	switch v.Kind() { //nolint:exhaustive // nothing else holds strings here
+	switch v.Kind() { //nolint:exhaustive // no other kind holds strings here
 	case reflect.String:
 		if s := v.String(); !shown(s) {
 			v.SetString(shownOf(s))
@@ -39,9 +39,9 @@ func cleanValue(v reflect.Value) {
 	}
 }
 
-// shown reports whether a terminal shows a string as it is. Nothing else is graphic: the control characters of C0 and C1, which
-// move the cursor and more; those that turn the direction of what follows or have no width, with which one name looks like
-// another; the separators of lines and paragraphs, and what belongs to no script.
+// shown reports whether a terminal shows a string as it is. These are not graphic: the control characters of C0 and C1,
+// which move the cursor and more; marks that change the text's direction or have no width, which make one name look like
+// another; separators of lines and paragraphs; characters of no script.
 func shown(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

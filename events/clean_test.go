@@ -14,8 +14,8 @@ import (
 	"pitstop.internal/events"
 )
 
-// hostile is what a terminal would obey, or a reader be deceived by: escape sequences in C0 and C1, a forged line, marks that
-// turn the direction of the text or have no width, separators of lines, and a tag that nobody sees.
+// hostile holds characters that a terminal obeys or that deceive a reader: escape sequences in C0 and C1, a forged line,
+// marks that change the text's direction or have no width, line separators, and an invisible tag.
 const hostile = "\x1b[2J\x1b]0;x\x07\u009b31m\u0085\b\x7f\r\nFORGED\t\u202e\u202a\u2066\u2069\u200e\u200f\u061c\u2028\u2029\ufeff\u200b\U000e0041"
 
 // TestNoEntryLeavesWhatATerminalObeys puts it into every string of every recorded entry, and looks at every string of what
@@ -104,7 +104,7 @@ func samples(t *testing.T) (all []json.RawMessage) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if json.Unmarshal(raw, &entries) == nil { // else it is what is wanted of them
+			if json.Unmarshal(raw, &entries) == nil { // otherwise the text is as wanted
 				all = append(all, entries...)
 			}
 		}

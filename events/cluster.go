@@ -9,21 +9,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Cluster is what GKE says of one of its clusters. GKE recreates a whole TPU node pool when one of its machines is lost,
-// so this is noted and nothing is done.
-// https://cloud.google.com/kubernetes-engine/docs/how-to/handle-disruption-gpu-tpu
+// Cluster is an event of a GKE cluster. GKE itself recreates a whole TPU node pool when one of its machines is lost, so
+// Pitstop notes the event and does not act. https://cloud.google.com/kubernetes-engine/docs/how-to/handle-disruption-gpu-tpu
 type Cluster struct {
 	Event ClusterEvent
 	// At is when maintenance is scheduled.
 	At time.Time
-	// State is GKE's or Kubernetes' own word for where it stands.
+	// State is GKE's or Kubernetes' own name of the state.
 	State string
 }
 
-// ClusterEvent is what happened in a cluster.
+// ClusterEvent is the kind of event in a cluster.
 type ClusterEvent string
 
-// The events of a cluster. The three interruptions bear GKE's own names.
+// The events of a cluster. The three interruptions have GKE's own names.
 const (
 	ClusterNotReady    ClusterEvent = "node_not_ready"
 	ClusterScheduled   ClusterEvent = "maintenance_scheduled"
@@ -65,7 +64,7 @@ func (c Cluster) describe(who string) string {
 	return says
 }
 
-// onlyGKE is why nothing follows from what happens on GKE.
+// onlyGKE is why Pitstop does not act on GKE's events.
 const onlyGKE = "only noted: GKE recreates its node pools itself, and Pitstop never touches them"
 
 // gke is GKE's own name of an interruption.
@@ -87,7 +86,7 @@ func (l *logEntry) inCluster(e *Entry, rank Rank, c Cluster, text string) {
 	e.Subject = Subject{Project: l.project(), Zone: labels.Location, Cluster: labels.ClusterName, NodePool: labels.NodePoolName, Worker: labels.NodeName}
 }
 
-// kubernetes reads an event of Kubernetes. Whoever may write events in the cluster may write this.
+// kubernetes reads an event of Kubernetes. Anybody who may write events in the cluster can forge one.
 func (l *logEntry) kubernetes(e *Entry) {
 	var p struct {
 		Reason  string `json:"reason"`
@@ -98,12 +97,12 @@ func (l *logEntry) kubernetes(e *Entry) {
 		} `json:"involvedObject"`
 	}
 	if len(l.JSONPayload) == 0 || !peek(l.JSONPayload, &p) {
-		e.Ignored = "an event of Kubernetes of another shape than those that are read"
+		e.Ignored = "an event of Kubernetes in a shape that Pitstop does not read"
 		return
 	}
 	c := kubernetesEvent(p.Reason, p.Message, p.Object.Kind)
 	if c.Event == "" {
-		e.Ignored = "the event of Kubernetes " + name(p.Reason) + " is not one that is read"
+		e.Ignored = "the event of Kubernetes " + name(p.Reason) + " is not read"
 		return
 	}
 	l.inCluster(e, RankUser, c, p.Message)
@@ -115,7 +114,7 @@ func (l *logEntry) kubernetes(e *Entry) {
 func kubernetesEvent(reason, message, object string) Cluster {
 	switch reason {
 	case "NodeNotReady", "NodeStatusUnknown":
-		if object == "Node" { // a pod is told that its node is not ready, and the node has an event of its own
+		if object == "Node" { // the pod's event repeats the node's own
 			return Cluster{Event: ClusterNotReady}
 		}
 		return Cluster{}
@@ -143,7 +142,7 @@ const (
 	markOperation = "gke-current-operation"
 )
 
-// kubernetesNode is what is read of a node object.
+// kubernetesNode is the part of a node object that is read.
 type kubernetesNode struct {
 	Metadata struct {
 		Labels struct {
@@ -188,10 +187,10 @@ func (n *kubernetesNode) marked() Cluster {
 func (l *logEntry) clusterCall(e *Entry, raw []byte) {
 	method := strings.TrimPrefix(l.ProtoPayload.MethodName, "io.k8s.core.v1.nodes.")
 	if method != "update" && method != "patch" {
-		e.Ignored = "the call " + name(l.ProtoPayload.MethodName) + " is not one of the TPU API"
+		e.Ignored = "the call " + name(l.ProtoPayload.MethodName) + " does not belong to the TPU API"
 		return
 	}
-	// What is asked for and what comes of it are large and rarely read.
+	// Request and response are large and rarely read.
 	var both struct {
 		ProtoPayload struct {
 			Request  jsontext.Value `json:"request"`
@@ -208,7 +207,7 @@ func (l *logEntry) clusterCall(e *Entry, raw []byte) {
 		}
 	}
 	if c.Event == "" {
-		e.Ignored = "an update of a node of GKE without a word of maintenance"
+		e.Ignored = "an update of a GKE node that says nothing about maintenance"
 		return
 	}
 	l.inCluster(e, RankAudit, c, "")
@@ -217,8 +216,7 @@ func (l *logEntry) clusterCall(e *Entry, raw []byte) {
 	}
 }
 
-// few reads of a list what its first elements say and how many there are, however long somebody made it. Anything else
-// is an empty list.
+// few reads the first elements of a list and its length, however long the list is. Any other value is an empty list.
 type few[T any] struct {
 	first []T
 	count int
@@ -268,7 +266,7 @@ func (l *logEntry) autoscaler(e *Entry) {
 		} `json:"decision"`
 	}
 	if len(l.JSONPayload) == 0 || !peek(l.JSONPayload, &p) || p.Decision.ScaleDown.Nodes.count == 0 {
-		e.Ignored = "a word of the cluster autoscaler that removes no node"
+		e.Ignored = "a line of the cluster autoscaler that removes no node"
 		return
 	}
 	nodes := p.Decision.ScaleDown.Nodes
@@ -294,7 +292,7 @@ type notification struct {
 	} `json:"disruptionEvent"`
 }
 
-// cluster is what a notification says, and about what.
+// cluster reads a notification: the event and its subject.
 func (n *notification) cluster() (c Cluster, text string) {
 	_, kind, _ := strings.Cut(n.Type, "google.container.")
 	if i := strings.LastIndexByte(kind, '.'); i >= 0 {
@@ -320,7 +318,7 @@ func (n *notification) about(s *Subject) {
 func (l *logEntry) clusterNotification(e *Entry) {
 	var n notification
 	if len(l.JSONPayload) == 0 || !peek(l.JSONPayload, &n) || !strings.Contains(n.Type, "google.container.") {
-		e.Ignored = "a cluster notification of another shape than those that are read"
+		e.Ignored = "a cluster notification in a shape that Pitstop does not read"
 		return
 	}
 	c, text := n.cluster()

@@ -14,7 +14,7 @@ import (
 // CrewLog is the log ID under which the crew of a slice reports through Cloud Logging.
 const CrewLog = "pitstop-crew"
 
-// Report is what a crew says.
+// Report is the kind of a crew's report.
 type Report string
 
 // The reports of a crew. Worker 0 speaks for its slice; the other workers report what their own metadata server announces.
@@ -22,7 +22,7 @@ const (
 	ReportStarted  Report = "started"  // an attempt runs on all workers of the slice
 	ReportProgress Report = "progress" // steps advance; every five minutes while they do
 	ReportSaved    Report = "saved"    // a requested save is complete, as far as the crew can see
-	ReportRefused  Report = "refused"  // a requested save is not possible, and why
+	ReportRefused  Report = "refused"  // a requested save is not possible, with the reason
 	ReportExited   Report = "exited"   // the training ended by itself, with a code or a signal
 	ReportGaveUp   Report = "gave_up"  // the crew's own restarts are spent
 	ReportFinished Report = "finished" // the training is done: exit 0 on the primary
@@ -54,11 +54,11 @@ type CrewReport struct {
 	// ExitCode and Signal say how the training ended: one of the two. 128+n codes of a shell are left as they are.
 	ExitCode int    `json:"exit_code,omitzero"`
 	Signal   string `json:"signal,omitzero"`
-	// Interrupted says of an exit that it lies with the machines: nobody saw it, or somebody killed the training.
+	// Interrupted says that an exit is the machines' fault: the crew did not see it, or somebody killed the training.
 	Interrupted bool `json:"interrupted,omitzero"`
-	// Tail are the last lines of the output before a crash, where the crew reads it.
+	// Tail are the last lines of output before a crash, if the crew reads the output.
 	Tail []string `json:"tail,omitzero"`
-	// RestartsLeft is what remains of the crew's own budget.
+	// RestartsLeft is the rest of the crew's own budget.
 	RestartsLeft int `json:"restarts_left,omitzero"`
 	// Notice is the announcement, for ReportNotice.
 	Notice    *Notice `json:"notice,omitzero"`
@@ -67,7 +67,7 @@ type CrewReport struct {
 	Reason string `json:"reason,omitzero"`
 }
 
-// Validate returns every fault of the report, joined.
+// Validate returns every fault in the report, joined.
 func (r CrewReport) Validate() error {
 	var f faults
 	f.require("zone", r.Zone)
@@ -87,7 +87,7 @@ func (r CrewReport) Validate() error {
 	return f.err()
 }
 
-// whole takes an integer that is written as 10.0 or 1e3: what goes through a protobuf Struct has doubles alone.
+// whole reads an integer that is written as 10.0 or 1e3, because a protobuf Struct holds only doubles.
 var whole = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(wholeNumber[int]), json.UnmarshalFromFunc(wholeNumber[int64])))
 
 func wholeNumber[T int | int64](d *jsontext.Decoder, into *T) error {
@@ -101,7 +101,7 @@ func wholeNumber[T int | int64](d *jsontext.Decoder, into *T) error {
 	s := v.String()
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		const exact = 1 << 53 // above, doubles leave integers out
+		const exact = 1 << 53 // above this, doubles skip integers
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || f != math.Trunc(f) || math.Abs(f) > exact {
 			return &json.SemanticError{JSONKind: v.Kind()}
@@ -121,8 +121,8 @@ func (r Report) Known() bool {
 	return false
 }
 
-// CrewRequest is what Pitstop asks of a crew: the value of the node's metadata key MetadataRequest and, equally, the
-// object beside the checkpoints. Nothing in it is ever executed.
+// CrewRequest is a request to a crew: the value of the node's metadata key MetadataRequest and also an object next to the
+// checkpoints. No part of it is ever executed.
 type CrewRequest struct {
 	Schema int `json:"schema"`
 	// SaveID names the request; the crew's answer names it too.
@@ -131,45 +131,45 @@ type CrewRequest struct {
 	Incident string   `json:"incident"`
 	Action   Action   `json:"action"`
 	Mode     SaveMode `json:"mode"`
-	// By is when the save has to be done; the crew does not start one that cannot be.
+	// By is the deadline of the save; the crew does not start one that cannot meet it.
 	By time.Time `json:"by,omitzero"`
 }
 
 // MaxAttempt bounds the number of a training attempt. One restart a second would take eleven days to get there.
 const MaxAttempt = 1_000_000
 
-// VerdictObject is the name, beside the checkpoints, of the crew's verdict on an attempt.
+// VerdictObject is the name of the object, next to the checkpoints, with the crew's verdict on an attempt.
 func VerdictObject(attempt int) string {
 	return fmt.Sprintf("pitstop-crew/attempt-%06d/verdict.json", attempt)
 }
 
-// LeaseObject and RequestObject are beside the checkpoints: where training may run, and what the crew is asked for.
+// LeaseObject and RequestObject lie next to the checkpoints: where training may run, and the request to the crew.
 const (
 	LeaseObject   = "pitstop-lease.json"
 	RequestObject = "pitstop-request.json"
 )
 
-// MetadataRequest is the metadata key of a CrewRequest, MetadataCheckpointDir that of the checkpoint directory.
+// MetadataRequest is the metadata key of a CrewRequest, MetadataCheckpointDir the key of the checkpoint directory.
 const (
 	MetadataRequest       = "pitstop-request"
 	MetadataCheckpointDir = "pitstop-checkpoint-dir"
 )
 
-// A crew writes how it is into the guest attribute GuestKey of GuestNamespace, at most every GuestEvery: the metadata
-// server takes ten queries a minute from all programs of a machine.
+// A crew writes its state into the guest attribute GuestKey of GuestNamespace, at most every GuestEvery: the metadata server
+// takes ten queries a minute from all programs of a machine.
 const (
 	GuestNamespace = "pitstop"
 	GuestKey       = "crew"
 	GuestEvery     = 30 * time.Second
 )
 
-// CrewState is how one worker's crew is: the value of its guest attribute.
+// CrewState is the state of one worker's crew: the value of its guest attribute.
 type CrewState struct {
 	Schema int `json:"schema"`
 	// Seen is when it was written: the heartbeat.
 	Seen   time.Time `json:"seen"`
 	Worker int       `json:"worker"`
-	// Phase is idle, running or ended; Attempt the attempt that it is about.
+	// Phase is idle, running or ended; Attempt the attempt that it describes.
 	Phase   string `json:"phase"`
 	Attempt int    `json:"attempt,omitzero"`
 	// Step is the last finished step and StepAt when it was seen; CheckpointStep and CheckpointURI are the last complete
@@ -178,33 +178,33 @@ type CrewState struct {
 	StepAt         time.Time `json:"step_at,omitzero"`
 	CheckpointStep int64     `json:"checkpoint_step,omitzero"`
 	CheckpointURI  string    `json:"checkpoint_uri,omitzero"`
-	// SaveID is the last request that was answered, and SavedAt when its checkpoint was complete; none if it was refused.
+	// SaveID is the last answered request, and SavedAt the time its checkpoint was complete; zero if it was refused.
 	SaveID  string    `json:"save_id,omitzero"`
 	SavedAt time.Time `json:"saved_at,omitzero"`
-	// RequestReadAt is when it last looked for a request beside the checkpoints, and could; that there was none counts.
+	// RequestReadAt is when it last managed to look for a request next to the checkpoints. Finding none counts.
 	RequestReadAt time.Time `json:"request_read_at,omitzero"`
-	// Verdict is the crew's verdict on the last attempt that it ended for good; absent while an attempt may follow. Verdicts says
-	// that this crew gives verdicts at all: one of the release before does not.
+	// Verdict is the crew's verdict on the last attempt that it ended for good; absent while an attempt may follow. Verdicts
+	// says that this crew gives verdicts; crews of the previous release do not.
 	Verdict  *CrewVerdict `json:"verdict,omitzero"`
 	Verdicts bool         `json:"verdicts,omitzero"`
 }
 
 // CrewVerdict is the crew's last word on a training attempt: no other attempt follows unless the lease names one. The crew
-// creates it once beside the checkpoints, as VerdictObject of the attempt, and repeats it in its guest attribute. A line in
+// creates it once next to the checkpoints, as VerdictObject of the attempt, and repeats it in its guest attribute. A line in
 // the log is only a hint of it.
 //
 // In a Multislice the crew of slice 0 writes a verdict on every attempt, and Restart says that another one follows.
 type CrewVerdict struct {
 	Schema int `json:"schema"`
-	// Attempt is the training attempt that ended. Life is the life of the slice whose crew decided, as that crew knows it:
-	// the slice's name, its zone, and what the host names of its workers have in common. Both have to match the lease.
+	// Attempt is the training attempt that ended. Life is the life of the slice whose crew decided, as that crew knows it: the
+	// slice's name, its zone, and the common part of its workers' host names. Both must match the lease.
 	Attempt int       `json:"attempt"`
 	Life    Admission `json:"life"`
-	// Restart says that the crew itself starts the next attempt. Finished says that the job is done: exit 0 in quiet times.
-	// Neither means that the crew has given up.
+	// Restart says that the crew itself starts the next attempt. Finished says that the job is done: exit 0 while no trouble
+	// was near. If both are false, the crew has given up.
 	Restart  bool `json:"restart"`
 	Finished bool `json:"finished,omitzero"`
-	// Certain says that the training reached the step that its owner named as the last one, so that nothing takes the end back.
+	// Certain says that the training reached the last step that its owner named, so the end is final.
 	Certain bool `json:"certain,omitzero"`
 	// Ended is when the training process ended, by the worker's clock; Step is the last finished step.
 	Ended time.Time `json:"ended,omitzero"`
@@ -217,7 +217,7 @@ type CrewVerdict struct {
 // GaveUp reports whether the crew's own restarts are spent.
 func (v CrewVerdict) GaveUp() bool { return !v.Restart && !v.Finished }
 
-// Validate returns every fault of the verdict, joined.
+// Validate returns every fault in the verdict, joined.
 func (v CrewVerdict) Validate() error {
 	var f faults
 	f.schema(v.Schema)
@@ -235,7 +235,7 @@ func DecodeCrewVerdict(data []byte) (v CrewVerdict, err error) {
 	return v, err
 }
 
-// Validate returns every fault of the state, joined.
+// Validate returns every fault in the state, joined.
 func (s CrewState) Validate() error {
 	var f faults
 	f.schema(s.Schema)
@@ -258,19 +258,19 @@ func DecodeCrewState(data []byte) (s CrewState, err error) {
 	return s, err
 }
 
-// The labels of a node that Pitstop reads or, on what it creates, writes.
+// The node labels that Pitstop reads or, on nodes that it creates, writes.
 const (
 	LabelWorkload = "pitstop-workload"
 	LabelPolicy   = "pitstop-policy"
 	LabelIncident = "pitstop-incident"
 )
 
-// Validate returns every fault of the request, joined.
+// Validate returns every fault in the request, joined.
 func (r CrewRequest) Validate() error {
 	var f faults
 	f.schema(r.Schema)
 	f.require("save_id", r.SaveID)
-	f.check(r.Action == ActionSave, "action %q: a crew is asked to save and for nothing else", r.Action)
+	f.check(r.Action == ActionSave, "action %q: a crew takes only save requests", r.Action)
 	f.check(r.Mode == SaveNatural || r.Mode == SaveSignal, "mode %q is neither natural nor signal", r.Mode)
 	return f.err()
 }

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Kind is what an entry of Cloud Logging is about.
+// Kind is the topic of an entry of Cloud Logging.
 type Kind string
 
-// The kinds of entries. A source that Pitstop learns to read gets its row in methods (system events) or its own file
-// beside crew.go, and no new kind unless what follows from it is new.
+// The kinds of entries. A new source gets a row in methods (system events) or its own file next to crew.go. It gets a new
+// kind only if Pitstop acts on it in a new way.
 const (
 	KindNotice  Kind = "maintenance_notice" // maintenance is announced, begins, or is over
 	KindLoss    Kind = "loss"               // something ended or broke a machine
@@ -28,14 +28,15 @@ const (
 	KindForeign Kind = "foreign"            // well-formed JSON, but no log entry
 )
 
-// Known reports whether Pitstop understands what the entry is about, whether or not anything follows from it.
+// Known reports whether Pitstop understands the entry, whether or not it acts on it.
 func (k Kind) Known() bool { return k != "" && k != KindForeign }
 
 // Rank is how far an entry is believed.
 type Rank int
 
-// The ranks, lowest first. Anyone who may write logs can write a user line. Only Google writes audit logs, but anyone who may
-// publish on the topic can forge an entry of one. What Pitstop reads itself decides: the API, or the audit log that patrol asks.
+// The ranks, lowest first. Anyone who may write logs can write a user line. Only Google writes audit logs, but anyone who
+// may publish on the topic can forge an entry of one. Pitstop's own readings decide: of the API, or of the audit log that
+// patrol queries.
 const (
 	RankUser Rank = iota + 1
 	RankAudit
@@ -55,10 +56,10 @@ func (r Rank) String() string {
 	return ""
 }
 
-// Cause is why training was interrupted, as Google's or the crew's words tell.
+// Cause is why training was interrupted, according to Google or the crew.
 type Cause string
 
-// The causes. An interruption may be attributed anew when better evidence arrives late.
+// The causes. An interruption may get another cause when better evidence arrives late.
 const (
 	CauseUnknown     Cause = "unknown"
 	CauseMaintenance Cause = "maintenance"
@@ -73,7 +74,7 @@ const (
 // Infrastructure reports whether the cause lies with the machines and not with the training.
 func (c Cause) Infrastructure() bool { return c != CauseCrash && c != CauseHang }
 
-// Subject is what an entry speaks of, as far as it says.
+// Subject is the resource that an entry names, as far as it does.
 type Subject struct {
 	Project        string
 	Zone           string
@@ -82,26 +83,26 @@ type Subject struct {
 	// Worker is the Compute Engine instance name of one worker; InstanceID its number. On GKE it is the node's name too.
 	Worker     string
 	InstanceID string
-	// Cluster and NodePool are GKE's, Job is one of the training service.
+	// Cluster and NodePool belong to GKE, Job to the training service.
 	Cluster, NodePool string
 	Job               string
-	// Reservation is what All-Capacity maintenance is announced to beside its machines.
+	// Reservation gets its own announcement of All-Capacity maintenance, in addition to its machines.
 	Reservation string
 }
 
-// Platform is who keeps a machine.
+// Platform is the product that manages a machine.
 type Platform string
 
-// The platforms, as far as a machine's name tells.
+// The platforms, as far as a machine's name shows them.
 const (
 	PlatformTPU   Platform = "the Cloud TPU API"
 	PlatformGKE   Platform = "GKE"
 	PlatformGroup Platform = "a managed instance group"
 )
 
-// Platform is who keeps the subject's machine; empty where its name does not tell. The workers of the Cloud TPU API and
-// the nodes of GKE have names of their own; a managed instance group puts four characters behind a name that its owner
-// chose, so others may be called like that too.
+// Platform is the product that manages the subject's machine; empty if its name does not show it. The workers of the Cloud
+// TPU API and the nodes of GKE have names of their own; a managed instance group appends four characters to a name that its
+// owner chose, so other machines may have such names too.
 // https://cloud.google.com/compute/docs/instance-groups/working-with-managed-instances
 func (s Subject) Platform() Platform {
 	if s.Node != "" || s.QueuedResource != "" {
@@ -121,11 +122,11 @@ func (s Subject) Platform() Platform {
 
 func notInSuffix(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') }
 
-// Group splits the instance name of a worker of the Cloud TPU API, t1v-n-<8 hex>-w-<index>, into what the workers of
-// its slice have in common and its index. Any other name is no such worker.
+// Group splits the instance name of a worker of the Cloud TPU API, t1v-n-<8 hex>-w-<index>, into the part that all workers
+// of the slice share and the index. Any other name is not such a worker.
 func (s Subject) Group() (group string, worker int, ok bool) { return WorkerGroup(s.Worker) }
 
-// WorkerGroup splits a worker's host or instance name; a domain behind the first dot is left away.
+// WorkerGroup splits a worker's host or instance name; a domain after the first dot is dropped.
 func WorkerGroup(host string) (group string, worker int, ok bool) {
 	host, _, _ = strings.Cut(host, ".")
 	rest, ok := strings.CutPrefix(host, "t1v-n-")
@@ -188,14 +189,14 @@ type Call struct {
 	Version string
 	// Principal is who called.
 	Principal string
-	// First and Last mark the two entries of a long-running operation; both are false where the log does not say.
+	// First and Last mark the two entries of a long-running operation; both are false if the log does not say.
 	First, Last bool
 	// Operation is the log's identifier of the operation.
 	Operation string
 	// Code and Message are the failure, in gRPC's codes; 0 is success.
 	Code    int
 	Message string
-	// Order is what a creation asks for, where the log says it.
+	// Order is the content of a creation request, if the log has it.
 	Order Order
 }
 
@@ -213,9 +214,8 @@ func Google(principal string) bool {
 	return ok && robot && digits(n) && (strings.HasPrefix(project, "gcp-sa-") || slices.Contains(agents, project))
 }
 
-// agents are the projects in which Google keeps those service agents that can have to do with TPUs, beside gcp-sa-*.
-// Anybody may call an account of their own project as an agent is called.
-// https://cloud.google.com/iam/docs/service-agents
+// agents are the projects, besides gcp-sa-*, in which Google keeps the service agents that may handle TPUs. Anybody may give
+// an account in their own project the name of an agent. https://cloud.google.com/iam/docs/service-agents
 var agents = []string{"cloud-tpu", "compute-system", "container-engine-robot", "cloud-ml.google.com"}
 
 func digits(s string) bool {
@@ -230,10 +230,10 @@ func digits(s string) bool {
 // Entry is a log entry, understood.
 type Entry struct {
 	Kind Kind
-	// ID identifies the entry for people and for the story: its insert ID, else its operation's.
+	// ID identifies the entry for people and in timelines: its insert ID, else its operation's.
 	ID string
-	// Time is when it happened and Received when Cloud Logging got it; either may be missing. They order and attribute
-	// and are never compared with a clock of ours.
+	// Time is when it happened and Received when Cloud Logging got it; either may be missing. They order and attribute entries,
+	// and are never compared with Pitstop's own clock.
 	Time, Received time.Time
 	Rank           Rank
 	Subject        Subject
@@ -245,17 +245,17 @@ type Entry struct {
 	Line    Line
 	Job     *Job
 	Cluster *Cluster
-	// Text is what the entry says in Google's or the crew's own words.
+	// Text is the entry's message in Google's or the crew's own words.
 	Text string
-	// Missing lists the fields that an entry of this kind has and this one has not.
+	// Missing lists fields of this kind of entry that this one lacks.
 	Missing []string
-	// PubSub says that it is a bare Pub/Sub message, which no log sink sent.
+	// PubSub says that it is a bare Pub/Sub message that no log sink sent.
 	PubSub bool
-	// Ignored is why nothing follows from the entry, in plain words; empty when something may.
+	// Ignored is why Pitstop does not act on the entry, in plain words; empty if it may act.
 	Ignored string
 }
 
-// Noted says of an ignored entry what it tells, as far as that is understood, and why nothing follows from it.
+// Noted describes an ignored entry, as far as it is understood, and says why Pitstop does not act on it.
 func (e Entry) Noted() string {
 	if tells := e.Describe(); tells != "" {
 		return tells + "; " + e.Ignored
@@ -263,7 +263,7 @@ func (e Entry) Noted() string {
 	return e.Ignored
 }
 
-// Describe says in a few words what the entry tells.
+// Describe sums up the entry in a few words.
 func (e Entry) Describe() string {
 	who := e.who()
 	switch e.Kind {
@@ -352,7 +352,7 @@ func (e Entry) describeNotice(who string) string {
 	case NoticeOngoing:
 		return sort + " of " + who + " is under way"
 	case NoticeGone:
-		return who + " has no announced maintenance any more"
+		return who + " no longer has announced maintenance"
 	case NoticePending:
 		if n.WindowStart.IsZero() {
 			return sort + " of " + who + " announced, without a time"
@@ -390,7 +390,7 @@ func (e Entry) describeCall(who string) string {
 	return fmt.Sprintf("%s of %s by %s", c.Method, who, by)
 }
 
-// Describe says in a few words what the crew reports.
+// Describe sums up the crew's report in a few words.
 func (r CrewReport) Describe() string {
 	switch r.Report {
 	case ReportStarted:
@@ -409,15 +409,15 @@ func (r CrewReport) Describe() string {
 		return "crew: training is finished at step " + Number(r.Step)
 	case ReportNotice:
 		if r.Preempted {
-			return fmt.Sprintf("crew: worker %d is told that it will be preempted", r.Worker)
+			return fmt.Sprintf("crew: worker %d got notice of its preemption", r.Worker)
 		}
-		return fmt.Sprintf("crew: worker %d is told of maintenance", r.Worker)
+		return fmt.Sprintf("crew: worker %d got notice of maintenance", r.Worker)
 	}
 	return "crew: " + string(r.Report)
 }
 
-// Sign tells the error of one attempt from another: how it ended and the last line that it wrote, without the numbers, which
-// differ from one time to the next. It is empty where the training did not end by its own doing.
+// Sign identifies the error of an attempt: how it ended and the last line that it wrote, without numbers, which differ each
+// time. It is empty if the training did not end by itself.
 func (r CrewReport) Sign() string {
 	if r.Report != ReportExited || r.Interrupted {
 		return ""
@@ -436,7 +436,7 @@ func (r CrewReport) Sign() string {
 	return r.exit() + ": " + strings.ToValidUTF8(said[:min(len(said), longest)], "")
 }
 
-// numbers are what is another one each time: counts, times, addresses, and identifiers in hexadecimal.
+// numbers are the parts that differ each time: counts, times, addresses, and identifiers in hexadecimal.
 var numbers = regexp.MustCompile(`0[xX][0-9a-fA-F]+|\b[0-9a-fA-F]*[0-9][0-9a-fA-F]*\b|[0-9]+`)
 
 func (r CrewReport) exit() string {
@@ -446,7 +446,7 @@ func (r CrewReport) exit() string {
 	return "exit code " + strconv.Itoa(r.ExitCode)
 }
 
-// Span writes a duration as people say it: its two greatest units.
+// Span writes a duration as people say it, in its two greatest units.
 func Span(d time.Duration) string {
 	d = d.Round(time.Second)
 	switch {

@@ -130,7 +130,7 @@ func TestRead(t *testing.T) {
 		},
 		"maintenance over, said by a text alone": {
 			system("compute.instances.upcomingMaintenance", `,"status":{"message":"Maintenance window has completed for this instance. All maintenance notifications on the instance have been removed."}`),
-			notice(events.Notice{Status: events.NoticeGone}), "worker 2 has no announced maintenance any more",
+			notice(events.Notice{Status: events.NoticeGone}), "worker 2 no longer has announced maintenance",
 		},
 		"maintenance pending without its times": {
 			system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PENDING"}`),
@@ -183,7 +183,7 @@ func TestRead(t *testing.T) {
 			events.Entry{
 				Kind: events.KindCall, ID: "i2", Time: at, Rank: events.RankAudit, Subject: events.Subject{Project: "demo"},
 				Call:    events.Call{Method: "DeleteNode", Version: "v2", Principal: "ann@example.com", Last: true, Operation: "operation-9"},
-				Missing: []string{"resourceName"}, Ignored: "the call DeleteNode does not say of what",
+				Missing: []string{"resourceName"}, Ignored: "the call DeleteNode does not name its resource",
 			},
 			"DeleteNode of an unnamed machine by ann@example.com is done",
 		},
@@ -245,25 +245,25 @@ func TestReadIgnoresWithAReason(t *testing.T) {
 	for name, c := range map[string]struct{ entry, reason string }{
 		"a system event that is not read": {system("compute.instances.insert", ""), "compute.instances.insert"},
 		"an instance that is no TPU worker": {
-			strings.Replace(system("compute.instances.hostError", ""), "t1v-n-3f2a9c01-w-2", "database-1", 1), "database-1 is no worker",
+			strings.Replace(system("compute.instances.hostError", ""), "t1v-n-3f2a9c01-w-2", "database-1", 1), "database-1 is not a worker",
 		},
 		"a read of the API":             {call("google.cloud.tpu.v2.Tpu.GetNode", ""), "changes no slice"},
-		"a call of another API":         {call("v1.compute.instances.delete", ""), "not one of the TPU API"},
-		"a call without its object":     {strings.Replace(call("google.cloud.tpu.v2.Tpu.DeleteNode", ""), "projects/demo/locations/us-west4-a/nodes/llama-8b", "", 1), "does not say of what"},
+		"a call of another API":         {call("v1.compute.instances.delete", ""), "does not belong to the TPU API"},
+		"a call without its object":     {strings.Replace(call("google.cloud.tpu.v2.Tpu.DeleteNode", ""), "projects/demo/locations/us-west4-a/nodes/llama-8b", "", 1), "does not name its resource"},
 		"another log":                   {`{"logName":"projects/demo/logs/dns.googleapis.com%2Fqueries","timestamp":"2026-11-12T02:14:06Z"}`, "dns.googleapis.com/queries"},
 		"no log entry":                  {`{"foo":1}`, "not a log entry"},
 		"a bare Pub/Sub message":        {`{"data":"x","attributes":{"type_url":"y"}}`, "Pub/Sub message"},
 		"a report of a newer crew":      {crew(`{"schema":1,"report":"levitating","zone":"z","node":"n"}`), "newer than this release"},
 		"a crew line of a newer schema": {crew(`{"schema":2,"report":"exited"}`), "newer than this release"},
-		"a notice without a status":     {system("compute.instances.upcomingMaintenance", `,"metadata":{"type":"SCHEDULED"}`), "neither"},
+		"a notice without a status":     {system("compute.instances.upcomingMaintenance", `,"metadata":{"type":"SCHEDULED"}`), "pending, under way or over"},
 		"a notice without its machine": {
 			`{"protoPayload":{"methodName":"compute.instances.upcomingMaintenance","metadata":{"maintenanceStatus":"PENDING"}},"resource":{"labels":{"zone":"z"}},"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event"}`,
-			"does not say of which machine",
+			"does not name the machine",
 		},
 		"a machine by its number alone": {
 			strings.Replace(system("compute.instances.preempted", ""), "t1v-n-3f2a9c01-w-2", "77", 1), "it gives only the number of the machine, not its name",
 		},
-		"a notice of another shape":  {system("compute.instances.upcomingMaintenance", `,"metadata":["PENDING"]`), "neither"},
+		"a notice of another shape":  {system("compute.instances.upcomingMaintenance", `,"metadata":["PENDING"]`), "pending, under way or over"},
 		"a status that is not known": {system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PAUSED"}`), "PAUSED"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -284,7 +284,7 @@ func TestReadRefusesWithEveryFault(t *testing.T) {
 		"no data":          {"", []string{"it has no data"}},
 		"blank data":       {" \n", []string{"it has no data"}},
 		"truncated":        {system("compute.instances.preempted", "")[:300], []string{"not JSON at byte"}},
-		"an array":         {"[1]", []string{"an array where none fits"}},
+		"an array":         {"[1]", []string{"an array, which does not fit there"}},
 		"a number as name": {`{"logName":3}`, []string{"logName is a number"}},
 		"two bad times": {
 			system("compute.instances.upcomingMaintenance", `,"metadata":{"maintenanceStatus":"PENDING","windowStartTime":"soon","windowEndTime":"later"}`),
@@ -299,7 +299,7 @@ func TestReadRefusesWithEveryFault(t *testing.T) {
 		"a crew line of half a step":    {crew(`{"schema":1,"report":"progress","zone":"z","node":"n","attempt":1,"step":10.5}`), []string{"jsonPayload: step is a number"}},
 		"a crew line of a step too far": {crew(`{"schema":1,"report":"progress","zone":"z","node":"n","attempt":1,"step":1e20}`), []string{"jsonPayload: step is a number"}},
 		"a crew line without a payload": {`{"logName":"projects/demo/logs/pitstop-crew"}`, []string{"without jsonPayload"}},
-		"larger than what is read":      {`{"logName":"` + strings.Repeat("x", events.MaxBytes) + `"}`, []string{"are more than"}},
+		"larger than the limit":      {`{"logName":"` + strings.Repeat("x", events.MaxBytes) + `"}`, []string{"are more than"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := events.Read([]byte(c.entry))
@@ -377,7 +377,7 @@ func TestRealEntries(t *testing.T) {
 	}
 }
 
-// sound holds what is so of every entry that can be read.
+// sound checks the rules for every readable entry.
 func sound(t *testing.T, raw []byte) {
 	t.Helper()
 	e, err := events.Read(raw)

@@ -1,8 +1,8 @@
-// Package events is Pitstop's vocabulary: what the functions tell each other, what the training side tells them, and
-// how an entry of Cloud Logging is read. It decides nothing.
+// Package events is Pitstop's vocabulary: the events between functions, the reports of the training side, and the reading of
+// log entries. It decides nothing.
 //
-// Events are decoded loosely (a publisher may be newer than its reader and add fields) and validated always. A body
-// whose schema is newer than Schema is refused with ErrNewer, so that an older function leaves it for a newer one.
+// Events are decoded loosely (a publisher may be newer than its reader and add fields) and validated always. A body with a
+// schema above Schema is refused with ErrNewer, so that an older function leaves it to a newer one.
 package events
 
 import (
@@ -19,13 +19,13 @@ import (
 // Schema is the version of the event bodies that this release writes. Readers accept it and every older one.
 const Schema = 1
 
-// MaxBytes is the largest body that is read; Pub/Sub itself carries no more.
+// MaxBytes is the largest body that is read, and the limit of Pub/Sub itself.
 const MaxBytes = 10 << 20
 
-// ErrNewer says that a body was written by a newer release: nothing may be decided on it here.
+// ErrNewer says that a newer release wrote a body: this release must not decide on it.
 var ErrNewer = errors.New("written by a newer release")
 
-// Event is one thing that a function tells another.
+// Event is one message from a function to another.
 type Event interface {
 	// EventType is the CloudEvents type, with its version.
 	EventType() string
@@ -33,7 +33,7 @@ type Event interface {
 	EventID() string
 	// EventSubject names the workload or node concerned.
 	EventSubject() string
-	// Validate returns every fault of the event, joined.
+	// Validate returns every fault in the event, joined.
 	Validate() error
 }
 
@@ -47,9 +47,9 @@ const (
 	TypeIncidentUpdated     = "pitstop.incident.updated.v1"
 )
 
-// Incarnation is one life of a slice: a node that is deleted and made again under the same name is another one.
+// Incarnation is one life of a slice: a node deleted and created again under the same name is another life.
 type Incarnation struct {
-	// Zone is where it lives.
+	// Zone is the zone of the node.
 	Zone string `json:"zone,omitzero"`
 	// ID is the provider's own identifier, unique per life.
 	ID string `json:"id,omitzero"`
@@ -65,7 +65,7 @@ func (i Incarnation) Same(o Incarnation) bool {
 	return i.Known() && i.Zone == o.Zone && i.ID == o.ID && i.Created.Equal(o.Created)
 }
 
-// Older reports whether a life began before another one, as far as is known of both.
+// Older reports whether a life began before another one, as far as both times are known.
 func (i Incarnation) Older(o Incarnation) bool {
 	return !i.Created.IsZero() && i.Created.Before(o.Created)
 }
@@ -94,7 +94,7 @@ type Envelope struct {
 	Source  string    `json:"source"`
 	Subject string    `json:"subject,omitzero"`
 	Time    time.Time `json:"time"`
-	// Cause is the ID of the message that was acted on; Correlation is the incident, one query for the whole story.
+	// Cause is the ID of the message that led to this one; Correlation is the incident, so one query finds its whole course.
 	Cause       string `json:"cause,omitzero"`
 	Correlation string `json:"correlation,omitzero"`
 	Data        []byte `json:"data"`
@@ -129,11 +129,10 @@ func digest(body []byte) string {
 	return hex.EncodeToString(h[:8])
 }
 
-// decode reads a body into what is named. It refuses a newer schema before anything else, because a newer body may not
-// fit.
+// decode reads a body into the named type. It refuses a newer schema first, because a newer body may not fit.
 func decode(data []byte, name string, into interface{ Validate() error }) error {
 	if len(data) > MaxBytes {
-		return fmt.Errorf("%d bytes are more than the %d that are read", len(data), MaxBytes)
+		return fmt.Errorf("%d bytes are more than the limit of %d", len(data), MaxBytes)
 	}
 	var v struct {
 		Schema int `json:"schema"`
@@ -150,7 +149,7 @@ func decode(data []byte, name string, into interface{ Validate() error }) error 
 	return into.Validate()
 }
 
-// faults collects what is wrong with an event, so that one look shows everything.
+// faults collects every fault in an event, so that one look shows all.
 type faults []error
 
 func (f *faults) require(name, value string) {

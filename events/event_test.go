@@ -50,7 +50,7 @@ func requestOf(eventType string) func([]byte) (events.Received, error) {
 	return func(data []byte) (events.Received, error) { return events.DecodeRequest(eventType, data) }
 }
 
-// whole reads what has no decoder of its own because it is read as a part of something else.
+// whole reads a type that has no decoder of its own, because it is read as a part of another.
 func whole[E any](data []byte) (e E, err error) {
 	err = json.Unmarshal(data, &e)
 	return e, err
@@ -65,8 +65,8 @@ func report(data []byte) (events.CrewReport, error) {
 	return *e.Crew, nil
 }
 
-// frozen are the bodies of version 1, with everything in them, and what they say in the words of this release. What
-// stands here is stored in outboxes and on its way between releases: a field that is renamed or dropped loses it.
+// frozen are the bodies of version 1, with every field, and their content in the words of this release. Such bodies lie in
+// outboxes and travel between releases: a renamed or dropped field would lose its value.
 var frozen = map[string]struct {
 	decode func([]byte) (any, error)
 	want   any
@@ -229,7 +229,7 @@ func TestDecodersTakeFieldsThatANewerPublisherAdds(t *testing.T) {
 	}
 }
 
-// decoders are those that have a schema to refuse, with what they call themselves.
+// decoders are the ones that can refuse a schema, with the names they give themselves.
 var decoders = map[string]func([]byte) (any, error){
 	events.TypeCheckpointRequested: anyOf(events.DecodeCheckpointRequested),
 	events.TypeRecoveryRequested:   anyOf(events.DecodeRecoveryRequested),
@@ -249,16 +249,16 @@ func TestNewerBodiesAreToldApartFromMalformedOnes(t *testing.T) {
 		}{
 			"a newer schema":                       {`{"schema": 2}`, true, "schema 2, this release reads up to 1"},
 			"a newer schema that fits nothing":     {`{"schema": 7, "epoch": "four", "save_id": 3, "notice": []}`, true, "schema 7"},
-			"a newer schema behind what it is not": {`{"action": [], "node": {}, "schema": 2}`, true, "schema 2"},
+			"a newer schema in another type": {`{"action": [], "node": {}, "schema": 2}`, true, "schema 2"},
 			"nothing":                              {``, false, "not a " + name},
 			"not JSON":                             {`<html>`, false, "not a " + name + ": not JSON at byte 0"},
 			"truncated":                            {`{"schema": 2, "workload": "de`, false, "not a " + name + ": not JSON at byte"},
-			"an array":                             {`[]`, false, "not a " + name + ": the whole is an array where none fits"},
-			"a schema of the wrong type":           {`{"schema": "1"}`, false, "schema is a string where none fits"},
-			"a field of the wrong type":            {`{"schema": 1, "action": 3, "node": 3, "phase": 3}`, false, "is a number where none fits"},
+			"an array":                             {`[]`, false, "not a " + name + ": the whole is an array, which does not fit there"},
+			"a schema of the wrong type":           {`{"schema": "1"}`, false, "schema is a string, which does not fit there"},
+			"a field of the wrong type":            {`{"schema": 1, "action": 3, "node": 3, "phase": 3}`, false, "is a number, which does not fit there"},
 			"a member twice":                       {`{"schema": 2, "schema": 1}`, false, "not a " + name},
 			"something behind it":                  {`{"schema": 2} {}`, false, "not a " + name},
-			"larger than what is read":             {`{"schema": 2}` + strings.Repeat(" ", events.MaxBytes), false, "are more than the 10485760 that are read"},
+			"larger than the limit":             {`{"schema": 2}` + strings.Repeat(" ", events.MaxBytes), false, "are more than the limit of 10485760"},
 		} {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				_, err := decode([]byte(c.body))
@@ -278,7 +278,7 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 	empty := func(actions string, more ...string) []string {
 		return append([]string{
 			"schema 0: no release wrote that", "workload is missing", "incident is missing",
-			"epoch 0: an incident has at least 1", `action "" is none of ` + actions, "attempt 0: the first is 1", "expires is missing",
+			"epoch 0: an incident has at least 1", `action "" is not one of ` + actions, "attempt 0: the first is 1", "expires is missing",
 		}, more...)
 	}
 	for name, c := range map[string]struct {
@@ -305,7 +305,7 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 		},
 		"a checkpoint request that would delete": {
 			decoders[events.TypeCheckpointRequested], `{` + fence + `, "action": "delete"}`,
-			[]string{`action "delete" is none of ["save" "verify" "hear" "maintain"]`},
+			[]string{`action "delete" is not one of ["save" "verify" "hear" "maintain"]`},
 		},
 		"a request before the first of everything": {
 			decoders[events.TypeCheckpointRequested],
@@ -346,19 +346,19 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 			decoders[events.TypeMaintenanceNotified], `{}`,
 			[]string{
 				"schema 0: no release wrote that", "project is missing", "node is missing", "incarnation.zone is missing", "incarnation is missing",
-				"read is missing", `notice.status "" is none of pending, ongoing, gone`,
+				"read is missing", `notice.status "" is not pending, ongoing or gone`,
 			},
 		},
 		"a crew request without anything": {
 			decoders["crew request"], `{}`,
 			[]string{
-				"schema 0: no release wrote that", "save_id is missing", `action "": a crew is asked to save and for nothing else`,
+				"schema 0: no release wrote that", "save_id is missing", `action "": a crew takes only save requests`,
 				`mode "" is neither natural nor signal`,
 			},
 		},
 		"a crew request for something else": {
 			decoders["crew request"], `{"schema": 1, "save_id": "s", "action": "restart", "mode": "kill"}`,
-			[]string{`action "restart": a crew is asked to save and for nothing else`, `mode "kill" is neither natural nor signal`},
+			[]string{`action "restart": a crew takes only save requests`, `mode "kill" is neither natural nor signal`},
 		},
 		"a crew's line with numbers below the first": {
 			validated(whole[events.CrewReport]), `{"report": "progress", "worker": -1, "step": -3}`,
@@ -414,7 +414,7 @@ func TestABodyPoints(t *testing.T) {
 			}
 		}
 		_, err := events.DecodeRequest(eventType, []byte(`{`+fence+`sing"}`))
-		if err == nil || !strings.Contains(err.Error(), `action "sing" is none of`) {
+		if err == nil || !strings.Contains(err.Error(), `action "sing" is not one of`) {
 			t.Errorf("an action that %s cannot ask for: %v", eventType, err)
 		}
 		if !events.IsRequest(eventType) {
@@ -448,7 +448,7 @@ func TestADigestIsThatOfTheBody(t *testing.T) {
 	}
 }
 
-// validated reads what is no event of its own and validates it.
+// validated reads a type that is not an event of its own, and validates it.
 func validated[E interface{ Validate() error }](decode func([]byte) (E, error)) func([]byte) (any, error) {
 	return func(data []byte) (any, error) {
 		e, err := decode(data)
@@ -659,8 +659,8 @@ func TestEveryReportThatIsValidatedIsKnown(t *testing.T) {
 	}
 }
 
-// fuzz holds what every decoder promises: it never panics; what it returns without an error is valid and means the same
-// when it is written and read again; and it says of a body whether it is newer or malformed, never both.
+// fuzz checks the promises of every decoder. It never panics. A value returned without an error is valid and stays the same
+// when written and read again. A refused body is either newer or malformed, never both.
 func fuzz[E interface{ Validate() error }](f *testing.F, seed string, decode func([]byte) (E, error)) {
 	f.Helper()
 	sound := fixture(f, seed)

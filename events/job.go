@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Job is what Google's training service (AI Platform, Vertex AI) says of one of its jobs. The service restarts what
-// fails by itself, so this is noted and nothing is done: only a terminal state is the end of a job.
+// Job is an event of a job in Google's training service (AI Platform, Vertex AI). The service itself restarts failed jobs,
+// so Pitstop notes the event and does not act: only a terminal state ends a job.
 // https://cloud.google.com/vertex-ai/docs/training/understanding-training-service
 type Job struct {
 	Event JobEvent
-	// Class is what the service makes of a failure; empty where none is told.
+	// Class is the service's class of the failure; empty if it gives none.
 	Class JobClass
-	// Replica is which of the job's machines speaks or is spoken of.
+	// Replica is the job's machine that wrote the line or that the line names.
 	Replica string
 	// ExitCode and Signal are how a replica ended.
 	ExitCode int
@@ -23,7 +23,7 @@ type Job struct {
 	State string
 }
 
-// JobEvent is what happened to a job.
+// JobEvent is the kind of event of a job.
 type JobEvent string
 
 // The events of a job.
@@ -37,22 +37,22 @@ const (
 	JobEnded       JobEvent = "ended"
 )
 
-// JobClass is what the training service does about a failure.
+// JobClass is the training service's reaction to a failure.
 type JobClass string
 
 // The classes of a job's failures.
 const (
 	// JobPermanent ends the job.
 	JobPermanent JobClass = "permanent"
-	// JobPossiblyTransient is an exit by SIGABRT or SIGSEGV: the job is restarted, three times at the most.
+	// JobPossiblyTransient is an exit by SIGABRT or SIGSEGV: the service restarts the job up to three times.
 	JobPossiblyTransient JobClass = "possibly_transient"
-	// JobStockout has the job restarted, three times at the most.
+	// JobStockout is a lack of capacity: the service restarts the job up to three times.
 	JobStockout JobClass = "stockout"
-	// JobInternalError is Google's own: two restarts.
+	// JobInternalError is a fault of Google's: two restarts.
 	JobInternalError JobClass = "internal"
 )
 
-// Describe says in a few words what the job tells.
+// Describe sums up the job's event in a few words.
 func (j Job) Describe() string {
 	switch j.Event {
 	case JobExited:
@@ -66,7 +66,7 @@ func (j Job) Describe() string {
 	case JobEnded:
 		return "ended as " + j.State
 	case JobSignalled:
-		return "replica " + j.Replica + " was told to end"
+		return "replica " + j.Replica + " got a signal to end"
 	case JobTold:
 	}
 	return "replica " + j.Replica + " says"
@@ -80,7 +80,7 @@ func (j Job) exit() string {
 	return s
 }
 
-// trainingService reports whether an entry is the training service's, by its resource or by its log.
+// trainingService reports whether an entry comes from the training service, by its resource or its log.
 func (l *logEntry) trainingService(log string) bool {
 	switch t := l.Resource.Type; {
 	case t == "ml_job", t == "cloudml_job", strings.HasPrefix(t, "aiplatform.googleapis.com/"):
@@ -102,7 +102,7 @@ func (l *logEntry) job(e *Entry, log string) {
 	if task == "" && strings.HasPrefix(log, "workerpool") {
 		task = log
 	}
-	// A replica's output may speak of states as it likes: the service alone tells how its job ended.
+	// A replica's output may name any state: only the service's own lines tell how a job ended.
 	if task == "service" || task == "" {
 		state := cmp.Or(olderStates[p.JobState], terminal(p.JobState))
 		if state == "" && e.Job.Event == JobTold {
@@ -124,7 +124,7 @@ func (l *logEntry) job(e *Entry, log string) {
 	e.Ignored = "only noted: the training service restarts its jobs itself, and only a terminal state is an end"
 }
 
-// readJob reads a message of the training service in every wording that it is known to use, and what it adds for people.
+// readJob reads a message of the training service in every known wording, and the text that it adds for people.
 func readJob(message string) (*Job, string) {
 	if j, why := readExit(message); j != nil {
 		return j, why
@@ -140,8 +140,8 @@ func readJob(message string) (*Job, string) {
 	return &Job{Event: JobTold}, short(message)
 }
 
-// readExit reads "The replica R exited with a non-zero status of N", with or without "ran out of memory and", a signal's
-// name behind the number, a reason or a traceback.
+// readExit reads "The replica R exited with a non-zero status of N". The line may also have "ran out of memory and", a
+// signal's name after the number, a reason or a traceback.
 func readExit(message string) (j *Job, why string) {
 	i := strings.Index(message, "eplica ")
 	if i < 1 || message[i-1]|0x20 != 'r' {
@@ -170,7 +170,7 @@ func readExit(message string) (j *Job, why string) {
 	if j.Event == JobExited {
 		j.Class = JobPermanent
 		switch j.ExitCode {
-		case 6, -6, 134, 11, -11, 139: // SIGABRT and SIGSEGV, as a process, Python and a container tell them
+		case 6, -6, 134, 11, -11, 139: // SIGABRT and SIGSEGV, as a process, Python and a container report them
 			j.Class = JobPossiblyTransient
 		}
 	}
@@ -179,21 +179,21 @@ func readExit(message string) (j *Job, why string) {
 		if i := strings.IndexByte(why, '\n'); i >= 0 {
 			why = why[:i]
 		}
-		why, _, _ = strings.Cut(why, ". ") // what follows is where to read more
+		why, _, _ = strings.Cut(why, ". ") // the rest is a link to read more
 		return j, strings.TrimRight(short(why), " .")
 	}
-	// Python tells what went wrong on the last line.
+	// Python names the error on the last line.
 	last := strings.TrimSpace(digits)
 	return j, strings.Trim(short(last[strings.LastIndexByte(last, '\n')+1:]), " .")
 }
 
-// states are the terminal ones; olderStates as the older API names them, each in a field of its own.
+// states are the terminal states; olderStates are their names in the older API, each in its own field.
 var (
 	states      = []string{"JOB_STATE_PARTIALLY_SUCCEEDED", "JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"}
 	olderStates = map[string]string{"SUCCEEDED": "JOB_STATE_SUCCEEDED", "FAILED": "JOB_STATE_FAILED", "CANCELLED": "JOB_STATE_CANCELLED"}
 )
 
-// terminal is the terminal state that a text names. One that names several states speaks of what may be.
+// terminal is the terminal state that a text names. A text that names several states describes possibilities, not an end.
 func terminal(text string) string {
 	const prefix = "JOB_STATE_"
 	switch strings.Count(text, prefix) {

@@ -7,27 +7,27 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Line is what a line of a training framework or of the TPU runtime says. Such lines are written where users' code
-// runs: they are a reason to look and no more.
+// Line is the meaning of a line from a training framework or the TPU runtime. Users' code can write such lines too, so they
+// are only a reason to look.
 type Line string
 
-// The lines that are known.
+// The known lines.
 const (
-	// LineCaught is JAX's: a host was told to end, and the training goes on until it ends by itself.
+	// LineCaught is JAX's: a host got a signal to end, and the training goes on until it ends by itself.
 	LineCaught Line = "sigterm_caught"
-	// LineStopped is MaxText's: the training saved and stopped because it was told to. It is no crash.
+	// LineStopped is MaxText's: the training got a signal, saved and stopped. It is not a crash.
 	LineStopped Line = "stopped"
-	// LineStacks is what the TPU runtime dumps every ten minutes. It is no crash either.
+	// LineStacks is the TPU runtime's dump of every ten minutes. It is not a crash either.
 	LineStacks Line = "stack_dump"
 )
 
 var lineText = map[Line]string{
 	LineCaught:  ": the training caught a SIGTERM",
-	LineStopped: ": the training stopped as it was told to",
-	LineStacks:  ": the stacks of the training, dumped as every ten minutes",
+	LineStopped: ": the training stopped on a signal",
+	LineStacks:  ": the stacks of the training, dumped every ten minutes",
 }
 
-// What the frameworks and the runtime write, word for word.
+// The lines of the frameworks and the runtime, word for word.
 // https://github.com/openxla/xla/blob/main/xla/tsl/distributed_runtime/preemption/preemption_notifier.cc
 // https://github.com/AI-Hypercomputer/maxtext
 const (
@@ -47,14 +47,14 @@ func lineOf(text string) Line {
 	return ""
 }
 
-// plainPayload is what is read of a line that somebody's agent or framework wrote.
+// plainPayload is the part that is read of a line from an agent or framework.
 type plainPayload struct {
 	Message  string
 	Verb     string
 	JobState string
 }
 
-// said reads the text of an entry, whichever payload it stands in. A payload of another shape says nothing.
+// said reads the text of an entry from any of its payloads. A payload in another shape has no text.
 func (l *logEntry) said() plainPayload {
 	var p struct {
 		Message  jsontext.Value `json:"message"`
@@ -92,21 +92,21 @@ func text(v jsontext.Value) (s string) {
 	return s
 }
 
-// line reads what a framework or the TPU runtime wrote on a worker. Nothing else that is written there is read.
+// line reads a line of a framework or the TPU runtime on a worker. Other lines there are not read.
 func (l *logEntry) line(e *Entry) {
 	p := l.said()
 	line := lineOf(p.Message)
-	if p.Verb == stackDump { // whatever stands in the stacks
+	if p.Verb == stackDump { // the stacks may hold any text
 		line = LineStacks
 	}
 	if line == "" {
-		e.Ignored = "the log " + l.logID() + " says nothing that is read"
+		e.Ignored = "the log " + l.logID() + " matches no known line"
 		return
 	}
 	e.Kind, e.Line, e.Rank = KindLine, line, RankUser
 	e.Subject = l.subject()
 	if line == LineStacks {
-		e.Ignored = "a periodic dump is no crash"
+		e.Ignored = "a periodic dump is not a crash"
 		return
 	}
 	if e.Subject.Node == "" {

@@ -28,7 +28,7 @@ type logEntry struct {
 	ProtoPayload     auditLog       `json:"protoPayload"`
 	JSONPayload      jsontext.Value `json:"jsonPayload"`
 	TextPayload      string         `json:"textPayload"`
-	// Attributes and Message mark a Pub/Sub message, which other tools record side by side with entries.
+	// Attributes and Message mark a Pub/Sub message; other tools record these next to entries.
 	Attributes jsontext.Value `json:"attributes"`
 	Message    jsontext.Value `json:"message"`
 
@@ -52,7 +52,7 @@ type resource struct {
 	} `json:"labels"`
 }
 
-// entryLabels are the labels under which agents name the machine that they write on.
+// entryLabels are the labels with which agents name their machine.
 type entryLabels struct {
 	ResourceName string `json:"compute.googleapis.com/resource_name"`
 	InstanceName string `json:"instance_name"`
@@ -77,14 +77,14 @@ type auditLog struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	} `json:"status"`
-	// Metadata is as each service likes it.
+	// Metadata differs with each service.
 	Metadata jsontext.Value `json:"metadata"`
 	Request  jsontext.Value `json:"request"`
 	Response jsontext.Value `json:"response"`
 }
 
-// auditMetadata is what Compute Engine and the TPU API put beside an event. The documentation calls the first field
-// maintenanceType, real entries carry type. What is of another type than documented says nothing.
+// auditMetadata is the metadata that Compute Engine and the TPU API add to an event. The documentation calls the first field
+// maintenanceType, but real entries carry type. A field of another type than documented is ignored.
 // https://cloud.google.com/tpu/docs/view-maintenance-notifications
 type auditMetadata struct {
 	Type                  jsontext.Value `json:"type"`
@@ -97,9 +97,8 @@ type auditMetadata struct {
 	TerminateReason       jsontext.Value `json:"terminateReason"`
 }
 
-// The system events that are read, by what follows from them: what each is about and why it happens. From upcoming
-// follows what the maintenance function does. An other interruption is one that Google counts and does not explain.
-// https://cloud.google.com/compute/docs/logging/audit-logging
+// The system events that are read, each with its kind and cause. The function maintenance acts on upcoming ones. An "other"
+// interruption is one that Google counts but does not explain. https://cloud.google.com/compute/docs/logging/audit-logging
 var (
 	tpuEvents = map[string]systemEvent{
 		"tpu.nodes.terminate": {KindLoss, CauseTerminated},
@@ -136,7 +135,7 @@ var (
 	methods = merged(tpuEvents, computeEvents, scheduled, upcoming)
 )
 
-// migrated is an interruption that Google counts although the machine goes on, on another host.
+// migrated is an interruption that Google counts, although the machine goes on, on another host.
 const migrated = "migrateOnHostMaintenance"
 
 type systemEvent struct {
@@ -152,17 +151,17 @@ func merged(ms ...map[string]systemEvent) map[string]systemEvent {
 	return out
 }
 
-// calls are the calls of the TPU API that change a slice. Reads are not ours to note: the pipeline makes them itself.
+// calls are the calls of the TPU API that change a slice. Reads are not noted, because the pipeline makes them itself.
 var calls = map[string]bool{
 	"CreateNode": true, "DeleteNode": true, "StartNode": true, "StopNode": true, "ReimageNode": true,
 	"CreateQueuedResource": true, "DeleteQueuedResource": true, "ResetQueuedResource": true,
 }
 
-// Read understands one log entry. There are three outcomes: an entry from which something may follow; an entry whose
-// Ignored says why nothing does; and an error that lists every fault of what is no sound entry at all.
+// Read understands one log entry. There are three outcomes: an entry that Pitstop may act on; an entry whose Ignored says
+// why it does not; and an error that lists every fault in a malformed entry.
 func Read(raw []byte) (Entry, error) {
 	if len(raw) > MaxBytes {
-		return Entry{}, fmt.Errorf("log entry: %d bytes are more than the %d that are read", len(raw), MaxBytes)
+		return Entry{}, fmt.Errorf("log entry: %d bytes are more than the limit of %d", len(raw), MaxBytes)
 	}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return Entry{}, errors.New("log entry: it has no data")
@@ -175,7 +174,7 @@ func Read(raw []byte) (Entry, error) {
 	return e, err
 }
 
-// readOne reads an entry, and hands out the one that a message of a log sink holds.
+// readOne reads an entry, and unpacks one that a message of a log sink holds.
 func readOne(raw []byte) (e Entry, inner []byte, err error) {
 	var l logEntry
 	if err := json.Unmarshal(raw, &l, lenient); err != nil {
@@ -197,7 +196,7 @@ func readOne(raw []byte) (e Entry, inner []byte, err error) {
 	return e, inner, nil
 }
 
-// elsewhere reads what does not fit because it is of another service, whose entries look as it likes.
+// elsewhere reads an entry that does not fit because it comes from another service with its own shape.
 func elsewhere(raw []byte) (Entry, bool) {
 	var l struct {
 		InsertID     string `json:"insertId"`
@@ -213,7 +212,7 @@ func elsewhere(raw []byte) (Entry, bool) {
 	audit := strings.HasSuffix(l.ProtoPayload.Type, "google.cloud.audit.AuditLog") || l.ProtoPayload.Type == ""
 	switch id := logID(l.LogName); {
 	case l.ProtoPayload.Type != "" && !audit:
-		return Entry{ID: l.InsertID, Ignored: "the payload " + name(l.ProtoPayload.Type) + " is not one that is read"}, true
+		return Entry{ID: l.InsertID, Ignored: "the payload " + name(l.ProtoPayload.Type) + " is not read"}, true
 	case id == CrewLog, id == systemLog, id == activityLog && (l.ProtoPayload.Service == "tpu.googleapis.com" || l.ProtoPayload.Service == ""):
 		return Entry{}, false
 	default:
@@ -221,10 +220,10 @@ func elsewhere(raw []byte) (Entry, bool) {
 	}
 }
 
-// lenient takes a field twice: some exporters repeat one, and the last one counts, as in every JavaScript reader.
+// lenient accepts a repeated field: some exporters repeat one, and the last one counts, as in every JavaScript reader.
 var lenient = jsontext.AllowDuplicateNames(true)
 
-// peek reads what may as well be of another shape.
+// peek reads a value that may have another shape.
 func peek(raw []byte, into any) bool { return json.Unmarshal(raw, into, lenient) == nil }
 
 // plain takes the library's own prefix off its message.
@@ -239,7 +238,7 @@ func plain(err error) error {
 		if where == "" {
 			where = "the whole"
 		}
-		return fmt.Errorf("%s is %s where none fits", where, kindWords[semantic.JSONKind])
+		return fmt.Errorf("%s is %s, which does not fit there", where, kindWords[semantic.JSONKind])
 	}
 	return err
 }
@@ -261,12 +260,12 @@ func (f *faults) parse(name, value string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil {
-		*f = append(*f, fmt.Errorf("%s %.40q is no time", name, value))
+		*f = append(*f, fmt.Errorf("%s %.40q is not a time", name, value))
 	}
 	return t
 }
 
-// The logs that are read, by log ID, beside those of the training side.
+// The logs that are read, by log ID, in addition to those of the training side.
 const (
 	systemLog   = "cloudaudit.googleapis.com/system_event"
 	activityLog = "cloudaudit.googleapis.com/activity"
@@ -277,7 +276,7 @@ const (
 	runtimeLog  = "tpu.googleapis.com/runtime_monitor"
 )
 
-// logID is the part of a log name behind the project, decoded as far as the logs that are read need it.
+// logID is the part of a log name after the project, decoded as far as needed for the logs that are read.
 func logID(logName string) string {
 	_, id, ok := strings.Cut(logName, "/logs/")
 	if !ok {
@@ -294,7 +293,7 @@ func logID(logName string) string {
 
 func (l *logEntry) logID() string { return logID(l.LogName) }
 
-// classify reads the entry by its log. It hands out the entry that a message of a log sink holds.
+// classify reads the entry by its log. It unpacks the entry that a message of a log sink holds.
 func (l *logEntry) classify(e *Entry, f *faults) (inner []byte) {
 	switch id := l.logID(); id {
 	case systemLog:
@@ -327,13 +326,13 @@ func (l *logEntry) classify(e *Entry, f *faults) (inner []byte) {
 		case lineOf(l.TextPayload) != "" || l.onMachine() && lineOf(l.said().Message) != "":
 			l.line(e)
 		default:
-			e.Ignored = "the log " + id + " is not one that is read"
+			e.Ignored = "the log " + id + " is not read"
 		}
 	}
 	return nil
 }
 
-// onMachine reports whether an agent wrote the entry on a machine that may be a worker.
+// onMachine reports whether an agent on a possible worker wrote the entry.
 func (l *logEntry) onMachine() bool {
 	switch l.Resource.Type {
 	case "gce_instance", "k8s_container", "k8s_node", "k8s_pod":
@@ -346,7 +345,7 @@ func (l *logEntry) systemEvent(e *Entry, f *faults) {
 	p := &l.ProtoPayload
 	m, ok := methods[p.MethodName]
 	if !ok {
-		e.Ignored = "the system event " + name(p.MethodName) + " is not one that is read"
+		e.Ignored = "the system event " + name(p.MethodName) + " is not read"
 		return
 	}
 	if m.kind == KindLimit {
@@ -371,13 +370,13 @@ func (l *logEntry) systemEvent(e *Entry, f *faults) {
 			e.Text = strings.TrimPrefix(p.MethodName, "compute.instances.")
 		}
 	default:
-		// Nothing more is told.
+		// The event has no more details.
 	}
 	l.keptBy(e)
 }
 
-// schedule reads what an instance schedule did. Such an entry has no resourceName: its response is the operation, which
-// names the machine and says whether the schedule starts or stops it. Only a stop that did not fail tells something.
+// schedule reads an action of an instance schedule. Such an entry has no resourceName: its response is the operation, which
+// names the machine and says whether the schedule starts or stops it. Only a successful stop counts.
 // https://cloud.google.com/compute/docs/instances/schedule-instance-start-stop
 func (l *logEntry) schedule(e *Entry) {
 	var r struct {
@@ -387,7 +386,7 @@ func (l *logEntry) schedule(e *Entry) {
 	}
 	p := &l.ProtoPayload
 	if len(p.Response) == 0 || !peek(p.Response, &r) || r.Direction != "stop" {
-		e.Ignored = "of what an instance schedule does, only a stop is noted, and this is none"
+		e.Ignored = "only stops by an instance schedule are noted, and this is not a stop"
 		return
 	}
 	if p.Status.Code != 0 || len(r.Error) > 0 {
@@ -400,10 +399,10 @@ func (l *logEntry) schedule(e *Entry) {
 	if e.Subject.Zone == "" {
 		e.Missing = append(e.Missing, "response.targetLink")
 	}
-	e.Ignored = "only noted: its owner planned the stop, so it is no failure"
+	e.Ignored = "only noted: its owner planned the stop, so it is not a failure"
 }
 
-// keptBy ignores what is told of machines that Pitstop does not look after, and says who does.
+// keptBy ignores events of machines that Pitstop does not look after, and says which product does.
 func (l *logEntry) keptBy(e *Entry) {
 	s := &e.Subject
 	if e.Ignored != "" {
@@ -418,26 +417,25 @@ func (l *logEntry) keptBy(e *Entry) {
 			e.Text = gke(e.Cause) + strings.TrimSuffix(" "+e.Text, " ")
 		}
 	case PlatformGroup:
-		e.Ignored = "only noted: " + s.Worker + " is named as " + string(PlatformGroup) + " names its machines, on which Pitstop does not act yet"
+		e.Ignored = "only noted: " + s.Worker + " has a name as in " + string(PlatformGroup) + ", and Pitstop does not act on those yet"
 	default:
 		switch {
 		case l.ProtoPayload.MethodName == "compute.instances.repair.recreateInstance":
-			e.Ignored = "only noted: " + string(PlatformGroup) + " made it again, on whose machines Pitstop does not act yet"
+			e.Ignored = "only noted: " + string(PlatformGroup) + " created it again, and Pitstop does not act on those yet"
 		case s.Reservation != "":
-			e.Ignored = "only noted: the TPUs in a reservation are told on their own"
+			e.Ignored = "only noted: each TPU in a reservation gets a notice of its own"
 		case s.Worker != "":
-			e.Ignored = "the instance " + s.Worker + " is no worker of the Cloud TPU API"
+			e.Ignored = "the instance " + s.Worker + " is not a worker of the Cloud TPU API"
 		case s.InstanceID != "":
 			e.Ignored = "it gives only the number of the machine, not its name"
 		default:
-			e.Ignored = "it does not say of which machine"
+			e.Ignored = "it does not name the machine"
 		}
 	}
 }
 
-// How Google says that a notice is gone, or that it is there, in lower case; such an entry has the method of the notice
-// and may have no metadata. Of the statuses only PENDING and ONGOING are documented; words that can mean nothing else are
-// taken by their meaning.
+// Google's texts for a notice that is gone or present, in lower case. Such an entry has the method of the notice and may
+// have no metadata. Only the statuses PENDING and ONGOING are documented; other unmistakable words count by their meaning.
 var (
 	goneTexts  = []string{"maintenance window has completed", "maintenance notifications on the instance have been removed"}
 	goneStatus = []string{"COMPLETE", "COMPLETED", "CANCELED", "CANCELLED"}
@@ -463,10 +461,10 @@ func (l *logEntry) notice(e *Entry, m *auditMetadata, f *faults) {
 	case "ONGOING":
 		n.Status = NoticeOngoing
 	case "":
-		e.Ignored = "the notice says neither that maintenance is pending nor that it is under way nor that it is over"
+		e.Ignored = "the notice does not say whether maintenance is pending, under way or over"
 		return
 	default:
-		e.Ignored = "the maintenance status " + name(status) + " is not one that is known"
+		e.Ignored = "the maintenance status " + name(status) + " is unknown"
 		return
 	}
 	n.Unscheduled = strings.EqualFold(text(m.Type), "UNSCHEDULED") || strings.EqualFold(text(m.MaintenanceType), "UNSCHEDULED")
@@ -487,7 +485,7 @@ func (l *logEntry) notice(e *Entry, m *auditMetadata, f *faults) {
 func (l *logEntry) activity(e *Entry, f *faults) {
 	p := &l.ProtoPayload
 	switch {
-	case tpuEvents[p.MethodName].kind != "": // where an event of the TPU service stands is not documented
+	case tpuEvents[p.MethodName].kind != "": // the place of a TPU service event in the entry is not documented
 		l.systemEvent(e, f)
 	case p.ServiceName == "k8s.io" || strings.HasPrefix(p.MethodName, "io.k8s."):
 		l.clusterCall(e, l.raw)
@@ -498,11 +496,11 @@ func (l *logEntry) activity(e *Entry, f *faults) {
 	}
 }
 
-// removed reads that somebody deleted a machine of GKE: its autoscaler, its repair, or a person.
+// removed reads the deletion of a GKE machine by its autoscaler, its repair, or a person.
 func (l *logEntry) removed(e *Entry) {
 	s := l.subject()
 	if s.Platform() != PlatformGKE {
-		e.Ignored = "the call " + name(l.ProtoPayload.MethodName) + " is not one of the TPU API"
+		e.Ignored = "the call " + name(l.ProtoPayload.MethodName) + " does not belong to the TPU API"
 		return
 	}
 	by := l.ProtoPayload.Authentication.PrincipalEmail
@@ -515,13 +513,13 @@ func (l *logEntry) call(e *Entry) {
 	rest, ok := strings.CutPrefix(p.MethodName, "google.cloud.tpu.")
 	version, method, found := strings.Cut(rest, ".Tpu.")
 	if !ok || !found {
-		e.Ignored = "the call " + name(p.MethodName) + " is not one of the TPU API"
+		e.Ignored = "the call " + name(p.MethodName) + " does not belong to the TPU API"
 		return
 	}
 	if !calls[method] {
 		e.Ignored = "the call " + short(method) + " changes no slice"
 		if strings.Contains(method, "Maintenance") {
-			e.Ignored = "the maintenance that " + short(method) + " starts is told by entries of its own"
+			e.Ignored = "the maintenance that " + short(method) + " starts has entries of its own"
 		}
 		return
 	}
@@ -540,7 +538,7 @@ func (l *logEntry) call(e *Entry) {
 	}
 	if unnamed() {
 		e.Missing = append(e.Missing, "resourceName")
-		e.Ignored = "the call " + method + " does not say of what"
+		e.Ignored = "the call " + method + " does not name its resource"
 		return
 	}
 	if creation(method) {
@@ -548,7 +546,7 @@ func (l *logEntry) call(e *Entry) {
 	}
 }
 
-// asked takes from the request what the call is about, where the entry names nothing or only the parent.
+// asked takes the subject of the call from the request, if the entry names none or only the parent.
 func (l *logEntry) asked(s *Subject, create bool) {
 	var r struct {
 		Name       string `json:"name"`
@@ -586,14 +584,14 @@ func (l *logEntry) crew(e *Entry, f *faults) {
 		*f = append(*f, err)
 		return
 	}
-	r.Project = l.project() // whatever the line claims
+	r.Project = l.project() // the line itself may claim any project
 	r.Reason, r.Signal = short(r.Reason), short(r.Signal)
 	e.Crew = &r
 	e.Text = r.Reason
 	e.Subject = Subject{Project: r.Project, Zone: r.Zone, Node: r.Node}
 }
 
-// project is the one whose log the entry is in: that one cannot be forged from another project.
+// project is the project of the entry's log, which cannot be forged from another project.
 func (l *logEntry) project() string {
 	rest, ok := strings.CutPrefix(l.LogName, "projects/")
 	if !ok {
@@ -603,8 +601,8 @@ func (l *logEntry) project() string {
 	return p
 }
 
-// subject reads projects/P/{zones|locations}/Z/{instances|nodes|queuedResources}/N, and fills from the resource's
-// labels what the name does not say.
+// subject reads projects/P/{zones|locations}/Z/{instances|nodes|queuedResources}/N, and fills the missing parts from the
+// resource's labels.
 func (l *logEntry) subject() Subject {
 	labels := &l.Resource.Labels
 	s := Subject{Project: l.project(), Zone: cmp.Or(labels.Zone, labels.Location), Node: labels.NodeID, Cluster: labels.ClusterName}
@@ -623,7 +621,7 @@ func (l *logEntry) subject() Subject {
 
 // path fills a subject from a resource's name.
 func (s *Subject) path(rest string) {
-	if _, name, ok := strings.Cut(rest, "/projects/"); ok { // what stands before is a service, or the address of its API
+	if _, name, ok := strings.Cut(rest, "/projects/"); ok { // the part before is a service, or the address of its API
 		rest = "projects/" + name
 	}
 	for rest != "" {
@@ -634,7 +632,7 @@ func (s *Subject) path(rest string) {
 		case "zones", "locations":
 			s.Zone = value
 		case "instances":
-			if digits(value) { // no name begins with one
+			if digits(value) { // no name begins with a digit
 				s.InstanceID = value
 			} else {
 				s.Worker = value
@@ -653,7 +651,7 @@ func (s *Subject) path(rest string) {
 	}
 }
 
-// name quotes a word from outside for a message, cut to what a line can hold.
+// name quotes a word from outside for a message, cut to fit a line.
 func name(s string) string {
 	if s == "" {
 		return "without a name"
@@ -661,7 +659,7 @@ func name(s string) string {
 	return fmt.Sprintf("%.80q", s)
 }
 
-// short makes one short line of what came from outside.
+// short makes one short line of a text from outside.
 func short(s string) string {
 	const longest = 500
 	if len(s) > 4*longest {

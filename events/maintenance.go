@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// NoticeStatus is where an announced maintenance stands.
+// NoticeStatus is the state of an announced maintenance.
 type NoticeStatus string
 
-// The states of a notice. Google knows the first two (PENDING, ONGOING); the third is said by a text.
+// The states of a notice. Google has the first two as statuses (PENDING, ONGOING), and the third as a text.
 const (
 	NoticePending NoticeStatus = "pending"
 	NoticeOngoing NoticeStatus = "ongoing"
-	// NoticeGone means that the maintenance is over, or was withdrawn before it began: the notice itself is gone.
+	// NoticeGone means that the maintenance is over, or was withdrawn before it began: the notice no longer exists.
 	NoticeGone NoticeStatus = "gone"
 )
 
@@ -20,7 +20,7 @@ const (
 // https://cloud.google.com/tpu/docs/view-maintenance-notifications
 type Notice struct {
 	Status NoticeStatus `json:"status"`
-	// Unscheduled maintenance is critical. Its notice may be shorter than the seven days of the scheduled sort.
+	// Unscheduled maintenance is critical. Its notice may come later than the seven days ahead of the scheduled sort.
 	Unscheduled bool `json:"unscheduled,omitzero"`
 	// CanReschedule says that it may be started by hand while it is pending.
 	CanReschedule     bool      `json:"can_reschedule,omitzero"`
@@ -29,15 +29,15 @@ type Notice struct {
 	LatestWindowStart time.Time `json:"latest_window_start,omitzero"`
 }
 
-// Equal reports whether both announce the same.
+// Equal reports whether both announce the same maintenance.
 func (n Notice) Equal(o Notice) bool {
 	return n.Status == o.Status && n.Unscheduled == o.Unscheduled && n.CanReschedule == o.CanReschedule &&
 		n.WindowStart.Equal(o.WindowStart) && n.WindowEnd.Equal(o.WindowEnd) &&
 		n.LatestWindowStart.Equal(o.LatestWindowStart)
 }
 
-// MaintenanceNotified says that a reading of the API shows a notice. Published by patrol; maintenance reacts as it does
-// to the log entry of the same notice, and a repetition changes nothing.
+// MaintenanceNotified says that a reading of the API shows a notice. Patrol publishes it; the function maintenance reacts as
+// to the log entry of the same notice. A repetition changes nothing.
 type MaintenanceNotified struct {
 	Schema      int         `json:"schema"`
 	Project     string      `json:"project"`
@@ -77,7 +77,7 @@ func (e MaintenanceNotified) Validate() error {
 	switch e.Notice.Status {
 	case NoticePending, NoticeOngoing, NoticeGone:
 	default:
-		f.check(false, "notice.status %q is none of pending, ongoing, gone", e.Notice.Status)
+		f.check(false, "notice.status %q is not pending, ongoing or gone", e.Notice.Status)
 	}
 	return f.err()
 }

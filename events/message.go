@@ -8,14 +8,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// pubsubMessage is a message of Pub/Sub as its own tools write it, alone or with what it was pulled or pushed with.
+// pubsubMessage is a message of Pub/Sub as its own tools write it, alone or in the envelope of a pull or push.
 // https://cloud.google.com/pubsub/docs/reference/rest/v1/PubsubMessage
 type pubsubMessage struct {
 	Data        jsontext.Value `json:"data"`
 	MessageID   string         `json:"messageId"`
 	PublishTime string         `json:"publishTime"`
 	Attributes  struct {
-		// These are ours, and these GKE's. All are strings, and who wrote them out may have made something else of them.
+		// These attributes are ours, and these GKE's. All are strings, but the tool that wrote the file may have changed their
+		// type.
 		Type            jsontext.Value `json:"ce-type"`
 		TypeURL         jsontext.Value `json:"type_url"`
 		Payload         jsontext.Value `json:"payload"`
@@ -27,7 +28,7 @@ type pubsubMessage struct {
 	} `json:"attributes"`
 }
 
-// content is the message's body: base64, as Pub/Sub writes it, or as somebody wrote it out.
+// content is the message's body: base64, as Pub/Sub writes it, or plain, as another tool wrote it.
 func (m *pubsubMessage) content() []byte {
 	s := text(m.Data)
 	if s == "" {
@@ -39,7 +40,7 @@ func (m *pubsubMessage) content() []byte {
 	return []byte(s)
 }
 
-// message reads what is no log entry. A message that a log sink sent is the entry in it; two sorts of others are known:
+// message reads an object that is not a log entry. A message of a log sink holds an entry. Two other sorts are known:
 // patrol's notices, and GKE's notifications, whose payload is in the attributes.
 func (l *logEntry) message(e *Entry, f *faults) (inner []byte) {
 	e.Kind = KindForeign
@@ -83,7 +84,7 @@ func (l *logEntry) message(e *Entry, f *faults) (inner []byte) {
 	return nil
 }
 
-// wrapped takes a message out of a CloudEvent in structured mode, or out of the answer to a pull, if it holds one alone.
+// wrapped takes the message out of a CloudEvent in structured mode, or out of the answer to a pull with a single message.
 func wrapped(raw []byte) (message []byte, several bool) {
 	var event struct {
 		Data struct {
@@ -122,13 +123,13 @@ func (l *logEntry) notified(e *Entry, m *pubsubMessage) {
 	n.about(&e.Subject)
 }
 
-// patrol reads a notice that patrol took from the API.
+// patrol reads a notice that patrol found in the API.
 func (l *logEntry) patrol(e *Entry, f *faults, body []byte) {
 	e.Kind, e.PubSub, e.Ignored = KindNotice, true, ""
 	n, err := DecodeMaintenanceNotified(body)
 	switch {
 	case errors.Is(err, ErrNewer):
-		e.Ignored = "a notice of patrol's that a newer release wrote"
+		e.Ignored = "a notice of patrol from a newer release"
 	case err != nil:
 		*f = append(*f, err)
 	}

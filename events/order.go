@@ -8,10 +8,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Order is what the request of a creation says of the TPUs that it asks for. Some entries hold no request, or an empty
-// one: then nothing is known.
+// Order describes the TPUs that a creation request asks for. Some entries hold no request, or an empty one: then the order
+// is empty.
 type Order struct {
-	// Accelerator is the type that is asked for, v5litepod-16.
+	// Accelerator is the requested type, such as v5litepod-16.
 	Accelerator string
 	// Nodes are the names of the nodes of a queued resource.
 	Nodes []string
@@ -46,7 +46,7 @@ type manyNodes struct {
 	NodeIDPrefix string `json:"nodeIdPrefix"`
 }
 
-// order reads the request of a creation. What cannot be read says nothing; it is no fault.
+// order reads a creation request. An unreadable part is left empty; that is not a fault.
 func order(request jsontext.Value, queued string) (o Order) {
 	var r orderRequest
 	if len(request) == 0 || json.Unmarshal(request, &r, lenient, json.MatchCaseInsensitiveNames(true)) != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Action is what a request asks for.
+// Action is the kind of work that a request asks for.
 type Action string
 
 // The actions, with the request that carries each.
@@ -22,14 +22,14 @@ const (
 	ActionStart    Action = "start"    // recovery: start one slice that was stopped
 )
 
-// Destructive reports whether the action can end a machine or training that lives; the brake counts these.
+// Destructive reports whether the action can end a running machine or training; the brake counts these.
 func (a Action) Destructive() bool { return a == ActionDelete || a == ActionMaintain }
 
 // Mutating reports whether the action changes anything outside the ledger; a pause holds these.
 func (a Action) Mutating() bool { return a != ActionVerify && a != ActionHear && a != "" }
 
-// Request is the part that every request carries: who asks, for what, and the fence that keeps it from acting on
-// anything but that.
+// Request is the common part of every request: the incident that asks, the action, and the fence that keeps the action to
+// its target.
 type Request struct {
 	Schema int `json:"schema"`
 	// Workload, Incident and Epoch are the fence: a request whose epoch is not the workload's current one is refused.
@@ -37,13 +37,13 @@ type Request struct {
 	Incident string `json:"incident"`
 	Epoch    int64  `json:"epoch"`
 	Action   Action `json:"action"`
-	// Slice is the one concerned; empty means all slices of the workload.
+	// Slice is the slice concerned; empty means all slices of the workload.
 	Slice string `json:"slice,omitzero"`
-	// Incarnation is the life of the slice that was decided on; none for what does not exist yet.
+	// Incarnation is the life of the slice that the decision is about; empty for a slice that does not exist yet.
 	Incarnation Incarnation `json:"incarnation,omitzero"`
 	// Attempt counts the tries of this action, from 1.
 	Attempt int `json:"attempt"`
-	// Expires is when the request is refused, however valid its fence.
+	// Expires is the time from which the request is refused, even if its fence is valid.
 	Expires time.Time `json:"expires"`
 	// Reason says why, for people.
 	Reason string `json:"reason,omitzero"`
@@ -52,13 +52,13 @@ type Request struct {
 // Header returns the common part of any request.
 func (r Request) Header() Request { return r }
 
-// Pointer returns the part of the request that is obeyed.
+// Pointer returns the part of the request that functions obey.
 func (r Request) Pointer() Pointer {
 	return Pointer{Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Action: r.Action, Slice: r.Slice}
 }
 
-// Pointer names one task of one incident. It is all that a function takes from the body of a request: anybody who may
-// publish on the topic can write the rest, so what is to be done is read from the ledger.
+// Pointer names one task of one incident. A function takes only this from the body of a request and reads the task from the
+// ledger, because anybody who may publish on the topic can write the rest.
 type Pointer struct {
 	Workload string `json:"workload"`
 	Incident string `json:"incident"`
@@ -70,7 +70,7 @@ type Pointer struct {
 // Received is a request as it arrived.
 type Received struct {
 	Pointer
-	// Body is the whole body. It is compared with what was sent, and not obeyed.
+	// Body is the whole body. It is compared with the body that was sent, but not obeyed.
 	Body []byte
 }
 
@@ -96,14 +96,14 @@ func DecodeRequest(eventType string, data []byte) (Received, error) {
 	return Received{Pointer: p.Pointer, Body: data}, nil
 }
 
-// pointerBody is what DecodeRequest reads of a body.
+// pointerBody is the part of a body that DecodeRequest reads.
 type pointerBody struct {
 	Schema int `json:"schema"`
 	Pointer
 	eventType string
 }
 
-// Validate returns every fault of the pointer.
+// Validate returns every fault in the pointer.
 func (p pointerBody) Validate() error {
 	var f faults
 	f.schema(p.Schema)
@@ -116,7 +116,7 @@ func (p Pointer) check(f *faults, eventType string) {
 	f.require("incident", p.Incident)
 	f.check(p.Epoch > 0, "epoch %d: an incident has at least 1", p.Epoch)
 	actions := actionsOf[eventType]
-	f.check(slices.Contains(actions, p.Action), "action %q is none of %q", p.Action, actions)
+	f.check(slices.Contains(actions, p.Action), "action %q is not one of %q", p.Action, actions)
 }
 
 // EventSubject is the workload.
@@ -133,26 +133,26 @@ func (r Request) check(f *faults, eventType string) {
 	f.check(!r.Expires.IsZero(), "expires is missing")
 }
 
-// SaveMode is how the training is asked to save.
+// SaveMode is the way to ask the training to save.
 type SaveMode string
 
-// Natural waits for the next periodic checkpoint and sends no signal; Signal sends one to a process that handles it.
+// Natural waits for the next periodic checkpoint and sends no signal; Signal sends a signal to a process that handles it.
 const (
 	SaveNatural SaveMode = "natural"
 	SaveSignal  SaveMode = "signal"
 )
 
-// CheckpointRequested asks for a save, for its verification, or for the announced maintenance to begin.
-// Published by maintenance, logevent and patrol; checkpoint reacts. A repetition asks for nothing new: the training
-// side knows the save by SaveID, the API knows the call by its request ID.
+// CheckpointRequested asks for a save, for its verification, or for the start of announced maintenance. The functions
+// maintenance, logevent and patrol publish it; checkpoint reacts. A repetition is harmless: the training side knows the save
+// by SaveID, and the API knows the call by its request ID.
 type CheckpointRequested struct {
 	Request
 	// SaveID names the save for the training side; it stays the same through every repetition.
 	SaveID string   `json:"save_id,omitzero"`
 	Mode   SaveMode `json:"mode,omitzero"`
-	// By is when the save has to be done.
+	// By is the deadline of the save.
 	By time.Time `json:"by,omitzero"`
-	// Since is the time that a verified checkpoint must be newer than, and MoreThan the step that it must pass.
+	// A verified checkpoint must be newer than Since, and its step must be above MoreThan.
 	Since    time.Time `json:"since,omitzero"`
 	MoreThan int64     `json:"more_than,omitzero"`
 	// Directory is where the checkpoints are: gs:// or file://.
@@ -189,24 +189,24 @@ func DecodeCheckpointRequested(data []byte) (e CheckpointRequested, err error) {
 	return e, err
 }
 
-// RecoveryRequested asks for training to be brought back on slices that live.
-// Published by logevent and patrol; recovery reacts by writing the lease, or by starting a slice that was stopped. A
-// repetition writes the same lease, and starts nothing that runs.
+// RecoveryRequested asks to bring training back on running slices. The functions logevent and patrol publish it; recovery
+// reacts by writing the lease, or by starting a stopped slice. A repetition writes the same lease, and does not start a
+// running slice.
 type RecoveryRequested struct {
 	Request
-	// TrainingAttempt is the attempt that the lease is to name.
+	// TrainingAttempt is the attempt that the lease will name.
 	TrainingAttempt int `json:"training_attempt,omitzero"`
-	// Admit is the incarnation per slice in which training may run.
+	// Admit is the incarnation of each slice in which training may run.
 	Admit []Admission `json:"admit,omitempty"`
-	// Directory is where the lease lies, beside the checkpoints; without one there is no lease.
+	// Directory holds the lease, next to the checkpoints; without a directory there is no lease.
 	Directory string `json:"directory,omitzero"`
 }
 
-// Admission names the one incarnation of a slice in which training may run.
+// Admission names the incarnation of a slice in which training may run.
 type Admission struct {
 	Slice       string      `json:"slice"`
 	Incarnation Incarnation `json:"incarnation"`
-	// Workers is what the host names of the slice's workers have in common, by which a crew knows its own.
+	// Workers is the common part of the host names of the slice's workers, by which a crew recognizes its own slice.
 	Workers string `json:"workers,omitzero"`
 }
 
@@ -239,29 +239,29 @@ func DecodeRecoveryRequested(data []byte) (e RecoveryRequested, err error) {
 	return e, err
 }
 
-// RecreateRequested asks for one slice, or for all that one queued resource holds, to be deleted, or created from their
-// stored specifications.
-// Published by logevent and patrol; recreate reacts. A repetition deletes nothing else and creates nothing twice.
+// RecreateRequested asks to delete one slice, or all slices of one queued resource, or to create them from their stored
+// specifications. The functions logevent and patrol publish it; recreate reacts. A repetition deletes no other slice and
+// creates none twice.
 type RecreateRequested struct {
 	Request
-	// Zone is where to delete or create.
+	// Zone is the zone in which to delete or create.
 	Zone string `json:"zone"`
-	// Accelerator is what to create, where that is not what the owner ordered.
+	// Accelerator is the type to create, if it differs from the owner's order.
 	Accelerator string `json:"accelerator,omitzero"`
 	// Spec is the hash of the stored specification to create from.
 	Spec string `json:"spec,omitzero"`
-	// QueuedResource is the one that the slice belongs to, if it does. Ordered is when it was created, of one that has
-	// brought no slice yet: there is no life then that could be named.
+	// QueuedResource is the queued resource of the slice, if it has one. Ordered is the creation time of a queued resource that
+	// has brought no slice yet, because then there is no life to name.
 	QueuedResource string    `json:"queued_resource,omitzero"`
 	Ordered        time.Time `json:"ordered,omitzero"`
-	// With are the other slices of the queued resource, which go and come with it.
+	// With are the other slices of the queued resource, which are deleted and created with it.
 	With []Member `json:"with,omitempty"`
 }
 
 // Member is one more slice of a queued resource that is deleted or created as a whole.
 type Member struct {
 	Slice string `json:"slice"`
-	// Incarnation is the life that was decided on, Spec the hash of the stored specification, as of the first slice.
+	// Incarnation is the life that the decision is about, Spec the hash of the stored specification, as for the first slice.
 	Incarnation Incarnation `json:"incarnation,omitzero"`
 	Spec        string      `json:"spec,omitzero"`
 }
@@ -297,14 +297,14 @@ func DecodeRecreateRequested(data []byte) (e RecreateRequested, err error) {
 	return e, err
 }
 
-// IncidentClosed says that an incident ended, or that a closed one was attributed anew. The ledger archives the
-// incident's record under the incident's ID when it meets this event, so a repetition rewrites the same record.
+// IncidentClosed says that an incident ended, or that a closed one got another cause. On this event the ledger archives the
+// incident's record under the incident's ID, so a repetition rewrites the same record.
 type IncidentClosed struct {
 	Schema   int    `json:"schema"`
 	Workload string `json:"workload"`
 	Incident string `json:"incident"`
 	Outcome  string `json:"outcome"`
-	// Revision counts the attributions of this incident, from 1.
+	// Revision counts the causes given to this incident, from 1.
 	Revision int `json:"revision"`
 }
 

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Sink is a log sink: what Cloud Logging sends to a topic. Its filter is made of the very tables that its reader uses,
-// so that neither lets something through that the other does not know.
+// Sink is a log sink: it selects the entries that Cloud Logging sends to a topic. Its filter is built from the tables that
+// the reader uses, so that both know the same entries.
 type Sink struct {
-	// Name is the source, in words of a resource's name.
+	// Name is the source, in words that a resource name allows.
 	Name string
-	// Topic is where its entries go. A sink without one is not deployed: Pitstop only notes what such entries tell, in what
-	// was fetched of the past.
+	// Topic is the topic for its entries. A sink without one is not deployed: Pitstop only notes such entries when it reads
+	// logs fetched from the past.
 	Topic string
 	// Filter is in the Logging query language, one clause per line.
 	// https://cloud.google.com/logging/docs/view/logging-query-language
 	Filter string
-	// About says what comes through, for people.
+	// About describes the entries, for people.
 	About string
 }
 
@@ -27,11 +27,11 @@ const (
 	TopicLogs    = "log-events"
 )
 
-// MaxFilter is how long a filter may be, in characters, for a sink and for a query alike.
+// MaxFilter is the longest filter, in characters, for a sink or a query.
 const MaxFilter = 20_000
 
-// Sinks are the sinks of all sources that are read from Cloud Logging. Ours are the accounts that a deployment's functions act as: only
-// the ends of their calls are sent. Nobody else's account is taken for one of them, whatever it is called.
+// Sinks are the sinks of all sources that are read from Cloud Logging. Ours are the accounts that a deployment's functions
+// act as: only the ends of their calls are sent. An account of somebody else never counts as one of them, whatever its name.
 func Sinks(ours ...string) []Sink {
 	return []Sink{
 		{
@@ -51,18 +51,18 @@ func Sinks(ours ...string) []Sink {
 			Filter: all(onWorkers, is("protoPayload.methodName", names(upcoming)...), notOurs),
 		},
 		{
-			Name: "tpu-audit", Topic: TopicLogs, About: "who created, deleted, started and stopped TPUs; of Pitstop's own calls the ends alone",
+			Name: "tpu-audit", Topic: TopicLogs, About: "who created, deleted, started and stopped TPUs; of Pitstop's own calls only the ends",
 			Filter: all(append([]string{
 				logIs(activityLog), is("resource.type", "audited_resource"), is("protoPayload.serviceName", "tpu.googleapis.com"),
 				`protoPayload.methodName=~"^google[.]cloud[.]tpu[.]v[0-9a-z]+[.]Tpu[.](` + strings.Join(slices.Sorted(maps.Keys(calls)), "|") + `)$"`,
 			}, append(begunByUs(ours), notOurs)...)...),
 		},
 		{
-			Name: "crew", Topic: TopicLogs, About: "reports of the crews beside the training",
+			Name: "crew", Topic: TopicLogs, About: "reports of the crews next to the training",
 			Filter: all(logIs(CrewLog), is("resource.type", "gce_instance", "tpu_worker", "k8s_container", "generic_node", "generic_task", "global"), notOurs),
 		},
 		{
-			Name: "training-lines", Topic: TopicLogs, About: "what training frameworks say when they are told to end",
+			Name: "training-lines", Topic: TopicLogs, About: "lines of training frameworks that got a signal to end",
 			Filter: all(
 				either(logIs(runtimeLog), logIs("google_metadata_script_runner"), logIs("syslog"), logIs("python")),
 				is("resource.type", "tpu_worker", "gce_instance"),
@@ -85,7 +85,7 @@ func Sinks(ours ...string) []Sink {
 			),
 		},
 		{
-			Name: "managed-instance-groups", About: "system events on machines of managed instance groups, by the names of those",
+			Name: "managed-instance-groups", About: "system events on machines of managed instance groups, found by their names",
 			Filter: all(
 				logIs(systemLog), is("resource.type", "gce_instance"),
 				is("protoPayload.methodName", append(names(computeEvents), names(upcoming)...)...),
@@ -107,13 +107,13 @@ func Sinks(ours ...string) []Sink {
 		},
 		{Name: "gke", About: "nodes and node pools of GKE", Filter: gkeFilter()},
 		{
-			Name: "gke-training-lines", About: "what training frameworks say in pods of GKE when they are told to end",
+			Name: "gke-training-lines", About: "lines of training frameworks in pods of GKE that got a signal to end",
 			Filter: all(either(logIs("stdout"), logIs("stderr")), is("resource.type", "k8s_container"), toldToEnd, `NOT jsonPayload.verb="`+stackDump+`"`, notOurs),
 		},
 	}
 }
 
-// gkeFilter has one part for each of the logs in which GKE speaks.
+// gkeFilter has one part for each log that GKE writes.
 func gkeFilter() string {
 	const nodes = `protoPayload.resourceName=~"/instances/(gke|gk3)-"`
 	mark := func(where, label string) string { return "protoPayload." + where + `."` + label + `":*` }
@@ -142,7 +142,7 @@ func gkeFilter() string {
 	) + "\nAND " + notOurs
 }
 
-// Whole is the filter that fetches what any of the sinks lets through.
+// Whole is the filter that fetches the entries of all sinks.
 func Whole(sinks []Sink) string {
 	parts := make([]string, len(sinks))
 	for i, s := range sinks {
@@ -151,10 +151,10 @@ func Whole(sinks []Sink) string {
 	return either(parts...)
 }
 
-// notOurs leaves the functions' own lines out, whatever stands in them.
+// notOurs leaves out the functions' own lines, whatever their text.
 var notOurs = "NOT " + is("resource.type", "cloud_run_revision", "cloud_run_job", "cloud_function")
 
-// begunByUs leaves out what these accounts have only begun. There is no such part where nobody is known to be us.
+// begunByUs leaves out the first entries of operations by these accounts. Without accounts it is empty.
 func begunByUs(ours []string) []string {
 	if len(ours) == 0 {
 		return nil
@@ -168,7 +168,7 @@ var onWorkers = all(
 	`protoPayload.resourceName=~"/instances/t1v-n-[0-9a-f]{8}-w-[0-9]+$"`,
 )
 
-// toldToEnd is a line of a training framework that was told to end.
+// toldToEnd is a line of a training framework that got a signal to end.
 var toldToEnd = either(has("textPayload", sayCaught), has("textPayload", sayStopped), has("jsonPayload.message", sayCaught), has("jsonPayload.message", sayStopped))
 
 func logIs(id string) string { return `log_id("` + id + `")` }
@@ -184,7 +184,7 @@ func is(field string, values ...string) string {
 
 func all(parts ...string) string { return strings.Join(parts, "\nAND ") }
 
-// either sets what it joins in brackets: OR binds closer than AND.
+// either joins its parts in brackets, because OR binds closer than AND.
 func either(parts ...string) string {
 	for i, p := range parts {
 		if strings.Contains(p, "\n") {

@@ -16,7 +16,7 @@ import (
 	"pitstop.internal/events"
 )
 
-// want is what has to be understood of an entry. Sink is held where filters can be evaluated.
+// want is the expected reading of an entry. Sink is checked where filters can be evaluated.
 type want struct {
 	Sink    string   `json:"sink"`
 	Kind    string   `json:"kind"`
@@ -34,7 +34,7 @@ type sourceEntry struct {
 	want         want
 }
 
-// sourceEntries reads the entries of every source, with what is to be understood of each.
+// sourceEntries reads the entries of every source, each with its expected reading.
 func sourceEntries(t testing.TB) []sourceEntry {
 	t.Helper()
 	var wants map[string]map[string]want
@@ -57,7 +57,7 @@ func sourceEntries(t testing.TB) []sourceEntry {
 			name := id.InsertID + id.MessageID + id.Message.MessageID
 			w, ok := byName[name]
 			if !ok {
-				t.Fatalf("%s: nothing is said of %q", source, name)
+				t.Fatalf("%s: no expected reading of %q", source, name)
 			}
 			delete(byName, name)
 			all = append(all, sourceEntry{source, name, raw, w})
@@ -157,7 +157,7 @@ func TestReasonsOfJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e, err := events.Read(raw); err != nil || e.Text != want {
-			t.Errorf("%q is told as %q (%v), want %q", message, e.Text, err, want)
+			t.Errorf("%q is described as %q (%v), want %q", message, e.Text, err, want)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func TestAMessageOfALogSinkSaysWhatItLacks(t *testing.T) {
 	}
 }
 
-// TestOnlyTheServiceEndsAJob: a replica writes what it likes.
+// TestOnlyTheServiceEndsAJob: a replica may write any text.
 func TestOnlyTheServiceEndsAJob(t *testing.T) {
 	for name, c := range map[string]struct{ log, task, payload, state string }{
 		"a replica waits for a state":             {"workerpool0-0", "workerpool0-0", `"textPayload":"waiting until state is JOB_STATE_FAILED or JOB_STATE_SUCCEEDED"`, ""},
@@ -276,7 +276,7 @@ func TestEntriesOfOtherServicesAreNoErrors(t *testing.T) {
 	}
 }
 
-// TestTextsFromOutsideAreOneLine: what stands in an entry obeys no terminal.
+// TestTextsFromOutsideAreOneLine: a terminal obeys no text in an entry.
 func TestTextsFromOutsideAreOneLine(t *testing.T) {
 	for _, entry := range []string{
 		call("google.cloud.tpu.v2.Tpu.CreateNode", `,"status":{"code":13,"message":"first\nsecond \u001b[2Jthird"}`),
@@ -294,8 +294,8 @@ func TestTextsFromOutsideAreOneLine(t *testing.T) {
 	}
 }
 
-// TestReadingTakesLittleMemory: whatever is sent, what is allocated stays under 64 MiB. It is linear in what is sent, so a
-// quarter of the largest entry shows it.
+// TestReadingTakesLittleMemory: whatever the input, the allocations stay under 64 MiB. They grow in proportion to the input,
+// so a quarter of the largest entry shows it.
 func TestReadingTakesLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector takes memory of its own")
@@ -324,7 +324,7 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// FuzzReadTexts reads lines of every source that says what it means in words.
+// FuzzReadTexts reads lines of every source whose meaning is in words.
 func FuzzReadTexts(f *testing.F) {
 	sources := []string{
 		`{"logName":"projects/p/logs/ml.googleapis.com%2F7","resource":{"type":"ml_job","labels":{"job_id":"7"}},"textPayload":`,

@@ -5,49 +5,49 @@ import (
 	"time"
 )
 
-// IncidentUpdated says how an incident stands, whole. Published by every function that decides; notify reacts by reading
-// the incident from the ledger and telling people how it stands there. Metadata values are never in it.
+// IncidentUpdated describes the whole state of an incident. Every function that decides publishes it; notify reads the
+// incident from the ledger and tells people its state there. It never holds metadata values.
 type IncidentUpdated struct {
 	Schema   int    `json:"schema"`
 	Workload string `json:"workload"`
 	Incident string `json:"incident"`
-	// Number rises with what happens in an incident: of two updates the one with the higher number is the newer.
+	// Number rises with every event of an incident: of two updates the one with the higher number is newer.
 	Number int       `json:"number"`
 	At     time.Time `json:"at"`
 	Opened time.Time `json:"opened"`
 	Cause  Cause     `json:"cause"`
-	// Policy is the name under which it was decided; empty where the slice has no label.
+	// Policy is the name of the policy that decided; empty if the slice has no label.
 	Policy string `json:"policy,omitzero"`
-	// Slices are those that something happened to, Chips all that the workload has.
+	// Slices are the affected slices, Chips all chips of the workload.
 	Slices []Affected `json:"slices,omitempty"`
 	Chips  int        `json:"chips,omitzero"`
-	// Phase is where it stands; Asked is the action that a person has to approve.
+	// Phase is its current phase; Asked is the action that a person has to approve.
 	Phase string `json:"phase"`
 	Asked Action `json:"asked,omitzero"`
-	// Outcome is how it ended, and ConfirmedBy what proved that training goes on.
+	// Outcome is how it ended, and ConfirmedBy the proof that training goes on.
 	Outcome     string `json:"outcome,omitzero"`
 	ConfirmedBy string `json:"confirmed_by,omitzero"`
 	// Code is the reason of an end other than resumed, in one word.
 	Code string `json:"code,omitzero"`
-	// Happened is what went wrong, in the order in which it was learned.
+	// Happened lists the troubles, in the order in which Pitstop learned of them.
 	Happened []string `json:"happened,omitempty"`
-	// Doing is what was decided last, and Why; Advice is what a person has to do.
+	// Doing is the last decision, and Why its reason; Advice tells a person how to act.
 	Doing  string `json:"doing,omitzero"`
 	Why    string `json:"why,omitzero"`
 	Advice string `json:"advice,omitzero"`
 	// Down is when the training stopped; zero while it runs.
 	Down time.Time `json:"down,omitzero"`
-	// Waiting is since when capacity has been waited for, once that is long.
+	// Waiting is since when Pitstop has waited for capacity, once the wait is long.
 	Waiting time.Time `json:"waiting,omitzero"`
-	// IdleChips can be used, and do nothing while a person is waited for. ChipHourPrice is the policy's at the opening,
-	// in dollars; 0 is unknown.
+	// IdleChips are usable chips that stand idle while Pitstop waits for a person. ChipHourPrice is the policy's at the
+	// opening, in dollars; 0 is unknown.
 	IdleChips     int     `json:"idle_chips,omitzero"`
 	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
-	// DeleteAt is when the idle ones are deleted, because the policy says so.
+	// DeleteAt is when the idle slices are deleted, because the policy says so.
 	DeleteAt time.Time `json:"delete_at,omitzero"`
 }
 
-// Affected is a slice that something happened to.
+// Affected is a slice with trouble.
 type Affected struct {
 	Name        string `json:"name"`
 	Zone        string `json:"zone,omitzero"`
@@ -66,7 +66,7 @@ func (e IncidentUpdated) EventID() string {
 // EventSubject implements Event.
 func (e IncidentUpdated) EventSubject() string { return e.Workload }
 
-// Step names what is told once in an incident: its end, what a person has to approve, or the phase.
+// Step names a state that is notified once in an incident: its end, the action that a person has to approve, or the phase.
 func (e IncidentUpdated) Step() string {
 	switch {
 	case e.Outcome != "":
@@ -91,7 +91,7 @@ func (e IncidentUpdated) Validate() error {
 	return f.err()
 }
 
-// IncidentPointer names an incident. It is all that notify takes from the body of an update.
+// IncidentPointer names an incident. Notify takes only this from the body of an update.
 type IncidentPointer struct {
 	Workload string `json:"workload"`
 	Incident string `json:"incident"`
@@ -104,13 +104,13 @@ func DecodeUpdatePointer(data []byte) (IncidentPointer, error) {
 	return p.IncidentPointer, err
 }
 
-// updatePointerBody is what DecodeUpdatePointer reads of a body.
+// updatePointerBody is the part of a body that DecodeUpdatePointer reads.
 type updatePointerBody struct {
 	Schema int `json:"schema"`
 	IncidentPointer
 }
 
-// Validate returns every fault of the pointer.
+// Validate returns every fault in the pointer.
 func (p updatePointerBody) Validate() error {
 	var f faults
 	f.schema(p.Schema)

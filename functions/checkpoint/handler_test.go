@@ -273,7 +273,7 @@ func TestWhatIsNotVerifiedIsLookedForAgain(t *testing.T) {
 		bucket func(b *bench)
 		text   string
 	}{
-		"there is nothing":   {func(*bench) {}, "the directory is empty but for what Pitstop wrote"},
+		"there is nothing":   {func(*bench) {}, "the directory holds only Pitstop's own objects"},
 		"an older one":       {func(b *bench) { b.commit("1100") }, "not past step 1199"},
 		"one without an end": {func(b *bench) { b.Storage.Put(fleettest.Bucket, "run/1200/data", []byte("w")) }, "step 1200 has no commit marker"},
 		"the bucket is away": {func(b *bench) { b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodList, Status: 503}) }, "does not work at the moment"},

@@ -374,7 +374,7 @@ func TestWhatHoldsACallIsStored(t *testing.T) {
 				b.limits.Zone = 1
 				b.Must(b.Ledger.Take(b.T.Context(), fleettest.Project, zone, "another", b.limits, b.Clock.Now()))
 			},
-			held:  "the brake holds: 1 destructive calls in this hour is the bound of demo/us-west4-a/2026030112",
+			held:  "the brake holds: 1 destructive calls in this hour is the limit of demo/us-west4-a/2026030112",
 			again: func(b *bench) time.Time { return ledger.NextHour(b.Clock.Now()) }, slots: 1,
 		},
 		"the project's brake holds": {
@@ -382,7 +382,7 @@ func TestWhatHoldsACallIsStored(t *testing.T) {
 				b.limits.Project = 1
 				b.Must(b.Ledger.Take(b.T.Context(), fleettest.Project, fleettest.OtherZone, "another", b.limits, b.Clock.Now()))
 			},
-			held:  "the brake holds: 1 destructive calls in this hour is the bound of demo//2026030112",
+			held:  "the brake holds: 1 destructive calls in this hour is the limit of demo//2026030112",
 			again: func(b *bench) time.Time { return ledger.NextHour(b.Clock.Now()) },
 		},
 		"the policy cannot be read": {

@@ -96,7 +96,7 @@ func TestNothingIsCreatedInAShapeThatDoesNotFit(t *testing.T) {
 	const other = "policies: {night: {preset: spot, shapes: [{accelerator: v6e-8}]}}"
 	for want, c := range map[string]struct{ script, policy string }{
 		"its start-up script gives pitcrew no --scale-from, so batch and steps would stay those of the other shape": {"python3 train.py", named},
-		"a global batch of 1000 is no whole batch on each of 16 devices": {
+		"a global batch of 1000 cannot be divided evenly among 16 devices": {
 			"pitcrew run --scale-from=v5litepod-16 --global-batch=1000 --steps=100 -- python3 train.py", named,
 		},
 		"the policy does not name v5litepod-8": {scaling, other},

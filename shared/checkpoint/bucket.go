@@ -20,11 +20,11 @@ import (
 	"google.golang.org/api/storage/v1"
 )
 
-// Bucket is the store behind gs:// URIs: the JSON API of Cloud Storage. It retries nothing by itself.
+// Bucket is the store behind gs:// URIs: the JSON API of Cloud Storage. It retries no call by itself.
 //
 // Permissions: storage.objects.get and storage.objects.list to verify; to write the lease and the request
 // storage.objects.create and storage.objects.delete as well, because a replacement counts as a deletion; storage.buckets.get
-// to learn where it is.
+// to learn the bucket's location.
 type Bucket struct {
 	opts []option.ClientOption
 
@@ -32,8 +32,8 @@ type Bucket struct {
 	svc *storage.Service
 }
 
-// NewBucket makes the store. The client is made at the first call, and made again at the next one when that fails:
-// credentials may be missing for a moment, and a cold start should not pay for what it does not use.
+// NewBucket makes the store. The first call makes the client, and the next call tries again if that fails: credentials may
+// be missing for a moment, and a cold start should not pay for an unused client.
 func NewBucket(opts ...option.ClientOption) *Bucket { return &Bucket{opts: opts} }
 
 func (b *Bucket) service(ctx context.Context) (*storage.Service, error) {
@@ -51,7 +51,7 @@ func (b *Bucket) service(ctx context.Context) (*storage.Service, error) {
 	return svc, nil
 }
 
-// splitObject returns the bucket and the object that a URI names.
+// splitObject returns the bucket and the object in a URI.
 func splitObject(op, uri string) (bucket, object string, err error) {
 	path, err := trim(op, uri, "gs")
 	if err != nil {
@@ -64,7 +64,7 @@ func splitObject(op, uri string) (bucket, object string, err error) {
 	return bucket, object, nil
 }
 
-// splitDir returns the bucket and the prefix that a URI names: empty for the bucket itself, with a slash at the end
+// splitDir returns the bucket and the prefix in a URI. The prefix is empty for the bucket itself, and ends with a slash
 // otherwise.
 func splitDir(op, uri string) (bucket, prefix string, err error) {
 	path, err := trim(op, uri, "gs")
@@ -97,17 +97,17 @@ func (b *Bucket) Get(ctx context.Context, uri string) (Object, error) {
 	}
 	defer googleapi.CloseBody(res)
 	if res.ContentLength > MaxBytes {
-		return Object{}, invalid("get", uri, "%d bytes are more than the %d that are read", res.ContentLength, MaxBytes)
+		return Object{}, invalid("get", uri, "%d bytes are more than the limit of %d", res.ContentLength, MaxBytes)
 	}
-	// What is stored compressed has no length before it is read.
+	// A compressed object has no length before it is read.
 	content, err := io.ReadAll(io.LimitReader(res.Body, MaxBytes+1))
 	if err != nil {
 		return Object{}, failed("get", uri, err)
 	}
 	if len(content) > MaxBytes {
-		return Object{}, invalid("get", uri, "it has more than the %d bytes that are read", MaxBytes)
+		return Object{}, invalid("get", uri, "it has more than the limit of %d bytes", MaxBytes)
 	}
-	// Content and generation have to come from one answer: of two, the second may be of another object already.
+	// Content and generation must come from one answer: a second answer may already be about another object.
 	generation, err := strconv.ParseInt(res.Header.Get("X-Goog-Generation"), 10, 64)
 	if err != nil || generation <= 0 {
 		return Object{}, &Error{Op: "get", URI: uri, Kind: ErrTransient, Text: "the answer names no generation"}
@@ -154,7 +154,7 @@ func (b *Bucket) List(ctx context.Context, dir string, o ListOptions) (Listing, 
 		}
 		for _, item := range objects.Items {
 			trace = true
-			// What ends with a slash is a directory that a tool wrote down as an object.
+			// A name that ends with a slash is a directory that a tool stored as an object.
 			if name := strings.TrimPrefix(item.Name, prefix); name != "" && !strings.HasSuffix(name, "/") {
 				entries = append(entries, entryOf(name, item))
 			}
@@ -196,7 +196,7 @@ func (b *Bucket) Put(ctx context.Context, uri string, content []byte, generation
 	if err != nil {
 		return 0, failed("put", uri, err)
 	}
-	// Without "no-store" a bucket that is open to the public would serve the lease from a cache for an hour.
+	// Without "no-store", a public bucket would serve the lease from a cache for an hour.
 	o, err := svc.Objects.Insert(bucket, &storage.Object{Name: object, CacheControl: "no-store"}).Context(ctx).
 		IfGenerationMatch(generation).Fields("generation").
 		Media(bytes.NewReader(content), googleapi.ContentType("application/json"), googleapi.ChunkSize(0)).Do()
@@ -232,7 +232,7 @@ func failed(op, uri string, err error) *Error {
 	var api *googleapi.Error
 	if !errors.As(err, &api) {
 		if call := (*url.Error)(nil); errors.As(err, &call) {
-			err = call.Err // the URI says the address already
+			err = call.Err // the URI already has the address
 		}
 		e.Text = oneLine(err.Error())
 		return e
@@ -251,7 +251,7 @@ func failed(op, uri string, err error) *Error {
 	case api.Code == http.StatusUnauthorized, api.Code == http.StatusForbidden:
 		e.Kind = ErrPermission
 	case api.Code == http.StatusRequestTimeout, api.Code == http.StatusTooManyRequests, api.Code == http.StatusGone:
-		// A page token or an upload that is gone starts anew.
+		// A page token or an upload that is gone starts again.
 	case api.Code >= 400 && api.Code < 500:
 		e.Kind = ErrInvalid
 	}

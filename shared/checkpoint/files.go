@@ -16,19 +16,19 @@ import (
 	"time"
 )
 
-// Files is the store behind file:// URIs. The generation of a file is its modification time in nanoseconds, which
-// every write raises; writers exclude each other, across processes, by an advisory lock on a file in the same
-// directory. A write that nobody coordinated (an editor, a copy) changes the generation like any other.
+// Files is the store behind file:// URIs. The generation of a file is its modification time in nanoseconds, which every
+// write raises; writers exclude each other, across processes, by an advisory lock on a file in the same directory. A write
+// without the lock (an editor, a copy) changes the generation like any other.
 type Files struct {
 	root string
 	now  func() time.Time
-	// Behind has a write return once everybody sees it, and reach the disk right behind that, which may take long: if the
-	// machine crashes in between, it may be lost.
+	// Behind lets a write return once all readers see it. It reaches the disk right afterwards, which may take long: if the
+	// machine crashes in between, the write may be lost.
 	Behind bool
 }
 
-// NewFiles makes a store that reads and writes below root, an absolute path, and never leaves it, not through ".." and
-// not through a symbolic link. Files are written with the time of now.
+// NewFiles makes a store that reads and writes below root, an absolute path, and never leaves it, not through ".." and not
+// through a symbolic link. Files get the time of now.
 func NewFiles(root string, now func() time.Time) *Files {
 	return &Files{root: filepath.Clean(root), now: now}
 }
@@ -39,7 +39,7 @@ const (
 	lockName = hidden + "lock"
 )
 
-// resolve returns the path that a URI names.
+// resolve returns the path in a URI.
 func (f *Files) resolve(op, uri string) (string, error) {
 	p, err := trim(op, uri, "file")
 	if err != nil {
@@ -53,7 +53,7 @@ func (f *Files) resolve(op, uri string) (string, error) {
 		return "", invalid(op, uri, "it is outside of %s", f.root)
 	}
 	if link := linkOfCrews(p); link != "" {
-		return "", invalid(op, uri, "%s is a link, and crews follow none, because another user may have made it: remove it", link)
+		return "", invalid(op, uri, "%s is a link, and crews follow no links, because another user may have made it: remove it", link)
 	}
 	if f.root == string(filepath.Separator) {
 		return p, nil
@@ -62,7 +62,7 @@ func (f *Files) resolve(op, uri string) (string, error) {
 	if err != nil {
 		return "", fileFailed(op, uri, err)
 	}
-	// What does not exist yet is where its nearest parent is.
+	// A path that does not exist yet is judged by its nearest parent.
 	for q := p; ; q = filepath.Dir(q) {
 		switch target, err := filepath.EvalSymlinks(q); {
 		case err == nil && within(root, target):
@@ -75,8 +75,8 @@ func (f *Files) resolve(op, uri string) (string, error) {
 	}
 }
 
-// linkOfCrews is the first link on the way from the folder of the crews to a path in it; empty is none. Where other
-// users may write into a checkpoint directory, a link there would lead a crew of root's to a file of their choice.
+// linkOfCrews is the first link on the way from the folder of the crews to a path in it; empty is none. If other users may
+// write into a checkpoint directory, their link could lead a crew that runs as root to any file.
 func linkOfCrews(p string) string {
 	const separator = string(filepath.Separator)
 	before, rest, found := strings.Cut(p+separator, separator+CrewName+separator)
@@ -104,7 +104,7 @@ func (f *Files) Get(_ context.Context, uri string) (Object, error) {
 	if err != nil {
 		return Object{}, err
 	}
-	// The size and the generation are those of the open file, whatever is renamed over it meanwhile.
+	// Size and generation are those of the open file, even if another file is renamed over it meanwhile.
 	file, err := os.Open(p) //nolint:gosec // resolve keeps it in the root
 	if err != nil {
 		return Object{}, fileFailed("get", uri, err)
@@ -143,7 +143,7 @@ func (f *Files) List(ctx context.Context, dir string, o ListOptions) (Listing, e
 	return sorted(w.entries, w.limit, false), nil
 }
 
-// walk collects the names below a directory, one more than the limit so that it shows that there are more.
+// walk collects the names below a directory, one more than the limit, which shows that there are more.
 type walk struct {
 	ctx     context.Context //nolint:containedctx // one call, no longer
 	root    string
@@ -166,7 +166,7 @@ func (w *walk) dir(rel string) error {
 			continue
 		}
 		switch e, err := w.entry(name, d); {
-		case absent(err): // it went away meanwhile, or is a link to nothing
+		case absent(err): // it vanished meanwhile, or is a dangling link
 		case err != nil:
 			return err
 		case !w.o.Recursive:
@@ -204,7 +204,7 @@ func (w *walk) entry(name string, d fs.DirEntry) (Entry, error) {
 	return Entry{Name: name, Size: info.Size(), Updated: info.ModTime().UTC(), Generation: generationOf(info)}, nil
 }
 
-// Put implements Store. A directory that is missing is made, because a bucket needs none.
+// Put implements Store. It makes missing directories, because a bucket needs none.
 func (f *Files) Put(ctx context.Context, uri string, content []byte, generation int64) (int64, error) {
 	p, err := f.resolve("put", uri)
 	if err == nil {
@@ -224,7 +224,7 @@ func (f *Files) Put(ctx context.Context, uri string, content []byte, generation 
 	written, err := f.replace(ctx, p, content, generation)
 	if err != nil {
 		if generation != 0 && absent(err) {
-			err = ErrConflict // a bucket says so, too: the object is not of that generation
+			err = ErrConflict // a bucket answers the same: the object has another generation
 		}
 		return 0, fileFailed("put", uri, err)
 	}
@@ -236,7 +236,7 @@ func (f *Files) replace(ctx context.Context, p string, content []byte, generatio
 	if err != nil {
 		return 0, err
 	}
-	defer lock.Close() //nolint:errcheck // it lets go in any case
+	defer lock.Close() //nolint:errcheck // closing releases the lock in any case
 	present, err := generationAt(p)
 	if err != nil {
 		return 0, err
@@ -267,7 +267,7 @@ func (f *Files) replace(ctx context.Context, p string, content []byte, generatio
 	}
 	if f.Behind {
 		go func() {
-			_ = syncFile(p)              //nolint:errcheck // it may have been replaced; the kernel writes it out later
+			_ = syncFile(p)              //nolint:errcheck // it may have been replaced, and the kernel writes it out later
 			_ = syncDir(filepath.Dir(p)) //nolint:errcheck // likewise
 		}()
 		return written, nil
@@ -275,8 +275,8 @@ func (f *Files) replace(ctx context.Context, p string, content []byte, generatio
 	return written, syncDir(filepath.Dir(p))
 }
 
-// fill writes the new content and gives it a generation above every earlier one of the directory, the deleted ones
-// too: otherwise a writer that remembers a file from before its deletion could take the new one for it.
+// fill writes the new content and gives it a generation above every earlier one in the directory, also of deleted files.
+// Otherwise a writer that remembers a deleted file could mistake the new one for it.
 func (f *Files) fill(temp *os.File, content []byte, mode fs.FileMode, after int64, lock *os.File) (int64, error) {
 	if _, err := temp.Write(content); err != nil {
 		return 0, err
@@ -285,7 +285,7 @@ func (f *Files) fill(temp *os.File, content []byte, mode fs.FileMode, after int6
 		return 0, err
 	}
 	want := max(f.now().UnixNano(), after+1)
-	// Some file systems cut times, to two seconds at worst; then the next time that they can keep is taken.
+	// Some file systems round times down, to two seconds at worst; then fill takes the next time that they can store.
 	for _, step := range []time.Duration{0, time.Microsecond, time.Millisecond, time.Second, 2 * time.Second} {
 		t := time.Unix(0, want+int64(step))
 		if err := os.Chtimes(temp.Name(), t, t); err != nil {
@@ -302,10 +302,10 @@ func (f *Files) fill(temp *os.File, content []byte, mode fs.FileMode, after int6
 			return written, nil
 		}
 	}
-	return 0, fmt.Errorf("the file system does not keep the time of %s", temp.Name())
+	return 0, fmt.Errorf("the file system does not store the time of %s", temp.Name())
 }
 
-// lastGiven reads the highest generation that was given in the directory; 0 when that is not known.
+// lastGiven reads the highest generation given in the directory; 0 if it is unknown.
 func lastGiven(lock *os.File) int64 {
 	b := make([]byte, 32)
 	n, err := lock.ReadAt(b, 0)
@@ -340,7 +340,7 @@ func (f *Files) Delete(ctx context.Context, uri string, generation int64) error 
 }
 
 func (f *Files) remove(ctx context.Context, p string, generation int64) error {
-	// What never was is not worth a lock file.
+	// A file that never existed needs no lock file.
 	if present, err := generationAt(p); err != nil || present == 0 {
 		return cmp.Or(err, fs.ErrNotExist)
 	}
@@ -348,7 +348,7 @@ func (f *Files) remove(ctx context.Context, p string, generation int64) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close() //nolint:errcheck // it lets go in any case
+	defer lock.Close() //nolint:errcheck // closing releases the lock in any case
 	present, err := generationAt(p)
 	switch {
 	case err != nil:
@@ -367,15 +367,15 @@ func (f *Files) remove(ctx context.Context, p string, generation int64) error {
 	return syncDir(filepath.Dir(p))
 }
 
-// lock opens the lock file of a directory and waits until it is ours; closing it gives it up, and so does the death of
-// the process.
+// lock opens the lock file of a directory and waits for the lock. Closing the file releases it, and so does the death of the
+// process.
 func (f *Files) lock(ctx context.Context, dir string) (*os.File, error) {
 	name := filepath.Join(dir, lockName)
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|noFollow, 0o644) //nolint:gosec // others read it
 	if err != nil {
 		info, lerr := os.Lstat(name) //nolint:gosec // resolve keeps it in the root
 		if lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return nil, fmt.Errorf("%s is a link, where the numbers of writes are kept in a file: remove it: %w", name, ErrInvalid)
+			return nil, fmt.Errorf("%s is a link, but must be a file that stores the numbers of writes: remove the link: %w", name, ErrInvalid)
 		}
 		return nil, err
 	}
@@ -387,8 +387,8 @@ func (f *Files) lock(ctx context.Context, dir string) (*os.File, error) {
 		if err != nil {
 			return nil, errors.Join(err, file.Close())
 		}
-		// Another process holds it for the length of one write. This is the kernel's time and not the clock of the
-		// caller, who may be in a simulation in which no time passes meanwhile.
+		// Another process holds it for the length of one write. This waits in real time, not on the caller's clock, which may
+		// stand still in a simulation.
 		t := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
@@ -399,7 +399,7 @@ func (f *Files) lock(ctx context.Context, dir string) (*os.File, error) {
 	}
 }
 
-// generationAt is the generation of the file at a path, 0 when there is none.
+// generationAt is the generation of the file at a path, 0 if there is none.
 func generationAt(p string) (int64, error) {
 	info, err := os.Stat(p) //nolint:gosec // resolve keeps it in the root
 	switch {
@@ -437,7 +437,7 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// absent reports whether there is nothing at the path: a file where a parent directory should be counts.
+// absent reports whether the path does not exist. A file in the position of a parent directory counts too.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
@@ -453,7 +453,7 @@ func fileFailed(op, uri string, err error) *Error {
 	case errors.Is(err, ErrInvalid):
 		e.Kind = ErrInvalid
 	case op == "put" && errors.Is(err, syscall.ENOTDIR):
-		e.Kind = ErrInvalid // no directory can be made there as long as the file is
+		e.Kind = ErrInvalid // no directory can be made there while the file exists
 	case absent(err):
 		e.Kind, e.Cause = ErrNotExist, nil
 		return e
@@ -461,7 +461,7 @@ func fileFailed(op, uri string, err error) *Error {
 		e.Kind = ErrPermission
 	}
 	if errors.As(err, &pathErr) {
-		err = pathErr.Err // the URI says the path already
+		err = pathErr.Err // the URI already has the path
 	}
 	e.Text = oneLine(err.Error())
 	return e

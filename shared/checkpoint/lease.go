@@ -14,62 +14,62 @@ import (
 	"pitstop.internal/events"
 )
 
-// LeaseName is the object, beside the checkpoints, that says where training may run.
+// LeaseName is the object, next to the checkpoints, that says where training may run.
 const LeaseName = events.LeaseObject
 
-// CrewName is the folder, beside the checkpoints, in which crews leave word for each other.
+// CrewName is the folder, next to the checkpoints, in which crews leave messages for each other.
 const CrewName = "pitstop-crew"
 
-// CrewKeyName is the object in CrewName that holds the key under which crews speak. Files lets its owner alone read it.
+// CrewKeyName is the object in CrewName with the key that protects the crews' messages. Files lets only its owner read it.
 const CrewKeyName = "key.json"
 
-// Why a lease is not read or not written; the error says more.
+// The reasons why a lease is not read or not written; the error says more.
 var (
-	// ErrStale says that the lease in place is newer than the one to write, or that another one of the same epoch and
-	// attempt was first. Trying again does not help.
+	// ErrStale says that the stored lease is newer than the one to write, or that another one of the same epoch and attempt
+	// came first. Trying again does not help.
 	ErrStale = errors.New("a newer lease is in place")
-	// ErrOvertaken says that another lease was written than the one that was to be replaced.
+	// ErrOvertaken says that another writer has replaced the lease meanwhile.
 	ErrOvertaken = errors.New("another lease was written meanwhile")
-	// ErrForeign says that the lease in place is of another workload: two of them share the directory, or the other is
-	// over and a person has to remove its lease.
-	ErrForeign = errors.New("the lease in place is of another workload")
-	// ErrMalformed says that an object is there that is not what its name says.
+	// ErrForeign says that the stored lease belongs to another workload. Either two workloads share the directory, or the other
+	// has ended and a person must remove its lease.
+	ErrForeign = errors.New("the lease in place belongs to another workload")
+	// ErrMalformed says that an object's content does not fit its name.
 	ErrMalformed = errors.New("malformed")
-	// ErrBeyondBelief says that the lease in place names a number that no release of Pitstop can have reached. Every lease to
-	// come would be older, so it stays until a person says that it may go: OverruleLease.
+	// ErrBeyondBelief says that the stored lease has a number that no release of Pitstop can have reached. Every later lease
+	// would be older, so it stays until a person allows its replacement: OverruleLease.
 	ErrBeyondBelief = errors.New("beyond belief")
 )
 
-// The greatest numbers of a lease that are believed. An epoch that rises every second gets there in 31 years. Attempts leave
-// room above events.MaxAttempt, because Pitstop names the one after the last that a crew told of.
+// The greatest plausible numbers of a lease. An epoch that rises every second gets there in 31 years. Attempts leave room
+// above events.MaxAttempt, because Pitstop names the one after the last that a crew reported.
 const (
 	MaxSchema       = 1000
 	MaxLeaseEpoch   = 1_000_000_000
 	MaxLeaseAttempt = 2 * events.MaxAttempt
 )
 
-// Lease names, for one workload, the one incarnation of each slice in which training may run, and the attempt that may
-// run there. A crew that is not named ends its training, so no two attempts write into one checkpoint directory.
+// Lease names, for one workload, the incarnation of each slice in which training may run, and the attempt that may run
+// there. A crew that the lease does not name ends its training, so two attempts never write into one checkpoint directory.
 type Lease struct {
 	Schema   int    `json:"schema"`
 	Workload string `json:"workload"`
-	// Incident is the one that the lease came from; none for a crew's own.
+	// Incident is the incident that wrote the lease; empty for a crew's own lease.
 	Incident string `json:"incident,omitzero"`
-	// Epoch is the workload's at the time; 0 is written by a crew where no Pitstop runs.
+	// Epoch is the workload's epoch at the time. A crew without Pitstop writes 0.
 	Epoch int64 `json:"epoch"`
 	// Attempt is the training attempt, from 1.
 	Attempt int `json:"attempt"`
 	// Admitted are the incarnations, one per slice. A slice that is not listed is not admitted; an empty list ends
 	// all training.
 	Admitted []events.Admission `json:"admitted"`
-	// Written is when the lease was first written, by the writer's clock, and By is who wrote it.
+	// Written is when the lease was first written, by the writer's clock, and By is the writer.
 	Written time.Time `json:"written"`
 	By      string    `json:"by"`
 }
 
-// Admits reports whether training may run as this attempt on a slice in this incarnation. The provider's ID decides
-// where both sides know it, else the creation time, else what the host names of the workers have in common. A crew
-// that has not started yet, and takes its attempt from the lease, asks with attempt 0.
+// Admits reports whether training may run as this attempt on a slice in this incarnation. The provider's ID decides if both
+// sides know it, else the creation time, else the common part of the workers' host names. A crew that has not started yet
+// takes its attempt from the lease and asks with attempt 0.
 func (l Lease) Admits(slice string, inc events.Incarnation, workersPrefix string, attempt int) bool {
 	if attempt != 0 && attempt != l.Attempt {
 		return false
@@ -95,7 +95,7 @@ func sameLife(a events.Admission, inc events.Incarnation, workers string) bool {
 	return workers != "" && a.Workers == workers
 }
 
-// Validate returns every fault of the lease, in one line.
+// Validate returns every fault in the lease, in one line.
 func (l Lease) Validate() error {
 	var faults []string
 	check := func(ok bool, format string, args ...any) {
@@ -121,7 +121,7 @@ func (l Lease) Validate() error {
 	return nil
 }
 
-// givesWay reports whether a lease that a crew wrote of its own accord speaks of slices of l's workload.
+// givesWay reports whether a lease that a crew wrote by itself names slices of l's workload.
 func (l Lease) givesWay(o Lease) bool {
 	return l.Epoch == 0 && o.Epoch > 0 && slices.ContainsFunc(l.Admitted, func(a events.Admission) bool {
 		return slices.ContainsFunc(o.Admitted, func(b events.Admission) bool {
@@ -130,7 +130,7 @@ func (l Lease) givesWay(o Lease) bool {
 	})
 }
 
-// same reports whether both leases say the same, whoever wrote them and when.
+// same reports whether both leases have the same content, apart from writer and time.
 func (l Lease) same(o Lease) bool {
 	return l.Workload == o.Workload && l.Incident == o.Incident && l.Epoch == o.Epoch && l.Attempt == o.Attempt &&
 		slices.EqualFunc(inOrder(l.Admitted), inOrder(o.Admitted), func(a, b events.Admission) bool {
@@ -145,8 +145,8 @@ func inOrder(a []events.Admission) []events.Admission {
 	})
 }
 
-// DecodeLease reads a lease. One of a newer release is events.ErrNewer, one whose numbers nothing can have reached is
-// ErrBeyondBelief, everything else that is no lease ErrMalformed; with the last two comes what could be read of it.
+// DecodeLease reads a lease. A lease of a newer release is events.ErrNewer, and one with impossibly high numbers is
+// ErrBeyondBelief. Any other fault is ErrMalformed. With the last two errors comes the readable part of the lease.
 func DecodeLease(data []byte) (Lease, error) {
 	if err := checkSchema("lease", data); err != nil {
 		return Lease{}, err
@@ -164,7 +164,7 @@ func DecodeLease(data []byte) (Lease, error) {
 	return l, nil
 }
 
-// believe refuses a number of a lease that nothing can have counted up to.
+// believe refuses a number in a lease that no counter can have reached.
 func believe[T int | int64](what string, n, most T) error {
 	if n <= most {
 		return nil
@@ -176,7 +176,7 @@ func malformed(what string, err error) error {
 	return fmt.Errorf("%w %s: %s", ErrMalformed, what, oneLine(strings.TrimPrefix(err.Error(), what+": ")))
 }
 
-// checkSchema refuses what a newer release wrote before anything else, because it may not fit.
+// checkSchema comes first and refuses the object of a newer release, because it may not fit.
 func checkSchema(what string, data []byte) error {
 	var v struct {
 		Schema int `json:"schema"`
@@ -188,12 +188,12 @@ func checkSchema(what string, data []byte) error {
 		return fmt.Errorf("%w: the %s names schema %d, and nothing gets above %d", ErrBeyondBelief, what, v.Schema, MaxSchema)
 	}
 	if v.Schema > events.Schema {
-		return fmt.Errorf("%s of schema %d, this release reads up to %d: %w", what, v.Schema, events.Schema, events.ErrNewer)
+		return fmt.Errorf("%s has schema %d, but this release reads only up to %d: %w", what, v.Schema, events.Schema, events.ErrNewer)
 	}
 	return nil
 }
 
-// ReadLease reads the lease of a checkpoint directory and its generation. Where there is none the error is ErrNotExist.
+// ReadLease reads the lease of a checkpoint directory and its generation. Without a lease the error is ErrNotExist.
 func ReadLease(ctx context.Context, s Store, dir string) (Lease, int64, error) {
 	uri := Join(dir, LeaseName)
 	o, err := s.Get(ctx, uri)
@@ -207,28 +207,28 @@ func ReadLease(ctx context.Context, s Store, dir string) (Lease, int64, error) {
 	return l, o.Generation, nil
 }
 
-// WriteLease puts a lease in place. It never goes backwards: a lease of a newer epoch, or of a newer attempt under the
-// same epoch, stays, and so does the first of two that differ under the same epoch and attempt; the error is then
-// ErrStale. One of another workload stays with ErrForeign, one of a newer release with events.ErrNewer, one that cannot be
-// believed with ErrBeyondBelief. A malformed
-// object is replaced, unless what can be read of it is newer. Of several writers at once exactly one wins.
+// WriteLease puts a lease in place. It never goes backwards: a stored lease of a newer epoch, or of a newer attempt in the
+// same epoch, stays with ErrStale. Of two different leases of the same epoch and attempt, the first stays, also with
+// ErrStale. A lease of another workload stays with ErrForeign, one of a newer release with events.ErrNewer, and an
+// implausible one with ErrBeyondBelief. A malformed object is replaced, unless its readable part is newer. Of several
+// writers at once exactly one wins.
 //
-// A crew that wrote its own lease named the workload after its node, because a machine does not see its labels; Pitstop's
-// first lease for that very slice takes its place, under the right name.
+// A crew that wrote its own lease named the workload after its node, because a machine does not see its labels. Pitstop's
+// first lease for that slice replaces it, under the right name.
 //
-// Nil means that the lease in place says what l says: writing it again succeeds and writes nothing, even after an
-// answer was lost.
+// Nil means that the stored lease has the content of l. Writing it again succeeds without a write, even after an answer was
+// lost.
 func WriteLease(ctx context.Context, s Store, dir string, l Lease) error {
 	return writeLease(ctx, s, dir, l, nil, false)
 }
 
-// ReplaceLease is WriteLease over one generation of the lease, 0 for none: where another has been written since, that one stays with
+// ReplaceLease is WriteLease over one generation of the lease, 0 for none. If another lease was written since, it stays with
 // ErrOvertaken.
 func ReplaceLease(ctx context.Context, s Store, dir string, l Lease, over int64) error {
 	return writeLease(ctx, s, dir, l, &over, false)
 }
 
-// OverruleLease is ReplaceLease on a person's word: it replaces a lease that is ErrBeyondBelief, too.
+// OverruleLease is ReplaceLease on a person's order: it also replaces a lease that is ErrBeyondBelief.
 func OverruleLease(ctx context.Context, s Store, dir string, l Lease, over int64) error {
 	return writeLease(ctx, s, dir, l, &over, true)
 }
@@ -277,9 +277,9 @@ func writeLease(ctx context.Context, s Store, dir string, l Lease, over *int64, 
 // maxTries bounds how often a writer that was overtaken decides again.
 const maxTries = 8
 
-// change replaces an object by what decide makes of the present one, whose content is nil for none. Decide returns nil to leave it.
-// What decide saw is what is replaced: when somebody was faster it decides again. When an answer was lost it is asked
-// once more, so that what did take effect is seen.
+// change replaces an object by the content that decide returns for the present one; a missing object has nil content. decide
+// returns nil to leave the object. change replaces only the version that decide saw, and decides again if another writer was
+// faster. After a lost answer it also decides again, so that a write that took effect is seen.
 func change(ctx context.Context, s Store, uri string, decide func(present Object) ([]byte, error)) error {
 	var failed error
 	for range maxTries {

@@ -75,20 +75,20 @@ func TestWriteLease(t *testing.T) {
 		{"an attempt beyond belief stays", `{"schema": 1, "workload": "demo/llama-8b", "epoch": 1, "attempt": 2000001}`, lease(9, 9, "7711"), ErrBeyondBelief},
 		{"a schema beyond belief stays", `{"schema": 1001, "workload": "demo/llama-8b"}`, lease(9, 9, "7711"), ErrBeyondBelief},
 		{"another's lease beyond belief stays", `{"schema": 1, "workload": "demo/other", "epoch": 1000000001}`, lease(9, 9, "7711"), ErrForeign},
-		{"what is just believed is newer", lease(MaxLeaseEpoch, MaxLeaseAttempt, "7711"), lease(9, 9, "7711"), ErrStale},
-		{"what is no JSON is replaced", `{"schema": 1`, lease(1, 1, "7711"), nil},
-		{"what is empty is replaced", ``, lease(1, 1, "7711"), nil},
-		{"what is no lease is replaced", `{"schema": 1, "epoch": "four"}`, lease(1, 1, "7711"), nil},
+		{"the highest plausible number is newer", lease(MaxLeaseEpoch, MaxLeaseAttempt, "7711"), lease(9, 9, "7711"), ErrStale},
+		{"an object that is not JSON is replaced", `{"schema": 1`, lease(1, 1, "7711"), nil},
+		{"an empty object is replaced", ``, lease(1, 1, "7711"), nil},
+		{"an object that is not a lease is replaced", `{"schema": 1, "epoch": "four"}`, lease(1, 1, "7711"), nil},
 		{
-			"what is half a lease is replaced",
+			"a torn lease is replaced",
 			`{"schema": 1, "workload": "demo/llama-8b", "epoch": 4, "attempt": 2}`, lease(4, 2, "7711"), nil,
 		},
 		{
-			"what is half a newer lease stays",
+			"a torn newer lease stays",
 			`{"schema": 1, "workload": "demo/llama-8b", "epoch": 5, "attempt": 2}`, lease(4, 2, "7711"), ErrStale,
 		},
 		{
-			"what is half another's lease stays",
+			"a torn lease of another workload stays",
 			`{"schema": 1, "workload": "demo/other", "epoch": 1}`, lease(4, 2, "7711"), ErrForeign,
 		},
 	} {
@@ -161,7 +161,7 @@ func TestLeaseReadsAsItWasWritten(t *testing.T) {
 		}
 		r.seed(t, LeaseName, []byte("\x00"), start.Add(2*time.Minute))
 		if _, _, err := ReadLease(t.Context(), r.store, r.dir); !errors.Is(err, ErrMalformed) {
-			t.Errorf("what is no lease gives %v", err)
+			t.Errorf("a malformed lease gives %v", err)
 		}
 	})
 }
@@ -189,7 +189,7 @@ func TestWriteLeaseRefusesWhatIsWrong(t *testing.T) {
 		}
 	}
 	if n := r.server.Calls(buckettest.MethodInsert); n != 0 {
-		t.Errorf("%d writes of what is wrong", n)
+		t.Errorf("%d writes of a malformed lease", n)
 	}
 }
 
@@ -271,7 +271,7 @@ func TestWriteLeaseRaces(t *testing.T) {
 	})
 }
 
-// TestWriteLeaseEndsWithTheNewest lets writers of different epochs race: whoever is late, the newest stays.
+// TestWriteLeaseEndsWithTheNewest lets writers of different epochs race: whichever comes last, the newest lease stays.
 func TestWriteLeaseEndsWithTheNewest(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, r rig) {
@@ -379,7 +379,7 @@ func TestWriteRequest(t *testing.T) {
 		}
 		r.seed(t, RequestName, []byte("{"), start.Add(time.Minute))
 		if _, err := ReadRequest(ctx, r.store, r.dir); !errors.Is(err, ErrMalformed) {
-			t.Errorf("what is no request gives %v", err)
+			t.Errorf("a malformed request gives %v", err)
 		}
 		if err := WriteRequest(ctx, r.store, r.dir, crewRequest("c")); err != nil {
 			t.Fatal(err)
@@ -513,8 +513,8 @@ func FuzzVerdict(f *testing.F) {
 	})
 }
 
-// TestOverruleLease replaces, on a person's word, what cannot be believed and nothing else: not another workload's lease, not
-// one of a newer release, and not what was written since the person's word.
+// TestOverruleLease replaces, on a person's order, only an implausible lease: not another workload's lease, not one of a
+// newer release, and not one written since the order.
 func TestOverruleLease(t *testing.T) {
 	t.Parallel()
 	const doubted = `{"schema": 1, "workload": "demo/llama-8b", "epoch": 9000000000000000000, "attempt": 1}`

@@ -12,11 +12,11 @@ import (
 type Location struct {
 	// Name is the storage's own: us-west4, us, nam4, us-west4-a.
 	Name string
-	// regions are those that hold the objects, as far as the storage says.
+	// regions are the regions that hold the objects, as far as the storage says.
 	regions []string
 }
 
-// dualRegions are the pairs with a name of their own; others say themselves what they are made of.
+// dualRegions are the pairs with a name of their own; other pairs list their regions themselves.
 // https://cloud.google.com/storage/docs/locations#location-dr
 var dualRegions = map[string][]string{
 	"asia1": {"asia-northeast1", "asia-northeast2"},
@@ -24,10 +24,10 @@ var dualRegions = map[string][]string{
 	"nam4":  {"us-central1", "us-east1"},
 }
 
-// continents are what the regions of a multi-region begin with. To read from one costs the same in all of them.
+// continents are the first words of a multi-region's regions. Reading from it costs the same in all of them.
 var continents = map[string]string{"asia": "asia-", "eu": "europe-", "us": "us-"}
 
-// Covers reports whether the objects are in a region, as far as that is known.
+// Covers reports whether the objects are in a region, as far as known.
 func (l Location) Covers(region string) bool {
 	if c := continents[l.Name]; c != "" && l.regions == nil {
 		return strings.HasPrefix(region, c)
@@ -35,7 +35,7 @@ func (l Location) Covers(region string) bool {
 	return slices.Contains(l.regions, region)
 }
 
-// Location returns where the bucket of a directory is. It takes the permission storage.buckets.get.
+// Location returns the location of a directory's bucket. It needs the permission storage.buckets.get.
 func (b *Bucket) Location(ctx context.Context, dir string) (Location, error) {
 	bucket, _, err := splitDir("locate", dir)
 	if err != nil {
@@ -75,12 +75,12 @@ func (m Mux) Location(ctx context.Context, dir string) (Location, error) {
 	}
 	l, ok := s.(Locator)
 	if !ok {
-		return Location{}, invalid("locate", dir, "what is kept there is in no region")
+		return Location{}, invalid("locate", dir, "a file is in no region")
 	}
 	return l.Location(ctx, dir)
 }
 
-// Locator is a store that knows where its directories are.
+// Locator is a store that knows the location of its directories.
 type Locator interface {
 	Location(ctx context.Context, dir string) (Location, error)
 }

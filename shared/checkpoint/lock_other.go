@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// noFollow is no flag here: tryLock refuses every file, so nothing is written in any case.
+// noFollow has no flag here: tryLock refuses every file, so no file is written.
 const noFollow = 0
 
 // tryLock refuses: without a lock two writers could both win.

@@ -10,12 +10,12 @@ import (
 	"pitstop.internal/events"
 )
 
-// RequestName is the object, beside the checkpoints, through which a crew is asked to save. It is a channel equal to
-// the node's metadata, and carries the same.
+// RequestName is the object, next to the checkpoints, that asks a crew to save. It is a second channel with the same content
+// as the node's metadata.
 const RequestName = events.RequestObject
 
-// ReadRequest reads the request of a checkpoint directory. Where there is none the error is ErrNotExist, one of a newer
-// release is events.ErrNewer, and what is no request ErrMalformed.
+// ReadRequest reads the request of a checkpoint directory. Without a request the error is ErrNotExist, for one of a newer
+// release events.ErrNewer, and for any other content ErrMalformed.
 func ReadRequest(ctx context.Context, s Store, dir string) (events.CrewRequest, error) {
 	uri := Join(dir, RequestName)
 	o, err := s.Get(ctx, uri)
@@ -29,9 +29,9 @@ func ReadRequest(ctx context.Context, s Store, dir string) (events.CrewRequest, 
 	return r, nil
 }
 
-// WriteRequest puts a request in place. One of the same SaveID is left as it is, so a repetition asks for nothing new;
-// any other one is replaced, and which of two is the newer is the caller's to know, by its fence. One of a newer
-// release stays, with events.ErrNewer.
+// WriteRequest puts a request in place. A stored request with the same SaveID stays, so a repetition is harmless. Any other
+// request is replaced: the caller's fence must ensure that the new one is newer. A request of a newer release stays, with
+// events.ErrNewer.
 func WriteRequest(ctx context.Context, s Store, dir string, r events.CrewRequest) error {
 	r.Schema = events.Schema
 	content, err := json.Marshal(r)

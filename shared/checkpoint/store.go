@@ -1,10 +1,10 @@
-// Package checkpoint looks at the directory in which a training run saves itself, and says what is there: whether a
-// complete checkpoint is, which lease holds, what was asked of the crew. It reads and writes small objects only, never
-// the checkpoints.
+// Package checkpoint looks at the directory in which a training run saves itself. It reports whether a complete checkpoint
+// is there, which lease holds, and which request the crew has. It reads and writes only small objects, never the
+// checkpoints.
 //
-// A directory is named by a URI, gs://bucket/path or file:///path, taken literally: nothing in it is percent-decoded.
-// Every write names the generation that it replaces, so of two writers one wins and the other learns it; there is no
-// unconditional write and no unconditional delete.
+// A directory is named by a URI, gs://bucket/path or file:///path, taken literally: nothing in it is percent-decoded. Every
+// write names the generation that it replaces, so of two writers one wins and the other learns that it lost. No write or
+// delete is unconditional.
 package checkpoint
 
 import (
@@ -24,20 +24,20 @@ const MaxBytes = 16 << 20
 // MaxEntries is how many names a listing without a limit of its own returns.
 const MaxEntries = 50_000
 
-// Store keeps small objects in directories. Its errors are *Error, so that a caller can tell with errors.Is what does
-// not exist, what somebody else changed, what is not permitted, and what may work the next time. A Store is safe for
+// Store keeps small objects in directories. Its errors are *Error. With errors.Is a caller finds out whether the object does
+// not exist, another writer changed it, the call is not permitted, or it may work the next time. A Store is safe for
 // concurrent use.
 type Store interface {
 	// Get reads an object as it is now, up to MaxBytes.
 	Get(ctx context.Context, uri string) (Object, error)
-	// List reads the names in a directory, all pages up to the limit. A directory of which there is no trace is
-	// ErrNotExist, unless a prefix was asked for: then no name has it, and the listing is empty.
+	// List reads the names in a directory, all pages up to the limit. A directory without any trace is ErrNotExist. With a
+	// prefix the listing is empty instead, because no name has the prefix.
 	List(ctx context.Context, dir string, o ListOptions) (Listing, error)
-	// Put writes an object and returns its new generation. The present generation has to be the one given, and 0 means
-	// that there must be none; otherwise nothing is written and the error is ErrConflict. After ErrTransient the write
-	// may have taken effect all the same.
+	// Put writes an object and returns its new generation. The present generation must be the given one, and 0 means that no
+	// object may exist. Otherwise Put does not write, and the error is ErrConflict. After ErrTransient the write may still have
+	// taken effect.
 	Put(ctx context.Context, uri string, content []byte, generation int64) (int64, error)
-	// Delete deletes an object of that generation, or fails with ErrConflict. One that is gone is ErrNotExist.
+	// Delete deletes an object of that generation, or fails with ErrConflict. A missing object is ErrNotExist.
 	Delete(ctx context.Context, uri string, generation int64) error
 }
 
@@ -46,13 +46,13 @@ type Object struct {
 	Content []byte
 	// Generation names this content: every write makes a higher one.
 	Generation int64
-	// Updated is when it was written, in gs:// to the second.
+	// Updated is when it was written; gs:// rounds it to the second.
 	Updated time.Time
 }
 
 // ListOptions narrow a listing.
 type ListOptions struct {
-	// Prefix is what the names have to begin with; it has no slash, unless the listing is recursive.
+	// Prefix is the required beginning of the names; it has no slash, unless the listing is recursive.
 	Prefix string
 	// Limit is how many names are wanted; 0 means MaxEntries.
 	Limit int
@@ -91,11 +91,11 @@ type Entry struct {
 var (
 	// ErrNotExist says that the object, the directory or the bucket does not exist.
 	ErrNotExist = errors.New("does not exist")
-	// ErrConflict says that the object is not of the generation that was named: read it again and decide again.
+	// ErrConflict says that the object does not have the named generation: read it again and decide again.
 	ErrConflict = errors.New("was changed by somebody else")
-	// ErrPermission says that we may not; a person has to grant it.
+	// ErrPermission says that the caller has no permission; a person must grant it.
 	ErrPermission = errors.New("is not permitted")
-	// ErrTransient says that it may work the next time. What is not known is transient.
+	// ErrTransient says that the call may work the next time. Unknown errors are transient.
 	ErrTransient = errors.New("does not work at the moment")
 	// ErrInvalid says that the call can never work: a wrong URI, an object that is too large.
 	ErrInvalid = errors.New("is not possible")
@@ -108,7 +108,7 @@ type Error struct {
 	URI string
 	// Kind is one of ErrNotExist, ErrConflict, ErrPermission, ErrTransient and ErrInvalid.
 	Kind error
-	// Text is what the storage said, in one line; it may be empty.
+	// Text is the storage's message, in one line; it may be empty.
 	Text string
 	// Cause is the error underneath, if there is one.
 	Cause error
@@ -138,8 +138,8 @@ func invalid(op, uri, format string, args ...any) *Error {
 // Join is the URI of a name in a directory.
 func Join(dir, name string) string { return strings.TrimRight(dir, "/") + "/" + name }
 
-// Mux is a store for several schemes: the key is what stands before "://". A function takes gs alone, because the
-// directory comes from a node's metadata and nobody should name the function's own files there.
+// Mux is a store for several schemes: the key is the part before "://". A function accepts only gs, because the directory
+// comes from a node's metadata, which must not name the function's own files.
 type Mux map[string]Store
 
 func (m Mux) pick(op, uri string) (Store, error) {
@@ -190,8 +190,8 @@ func (m Mux) Delete(ctx context.Context, uri string, generation int64) error {
 	return s.Delete(ctx, uri, generation)
 }
 
-// trim takes the scheme off a URI and refuses what no store would take: a path that climbs, or one that no storage
-// could hold.
+// trim takes the scheme off a URI and refuses paths that no store accepts: a path that climbs, or one with impossible
+// characters.
 func trim(op, uri, scheme string) (string, error) {
 	path, ok := strings.CutPrefix(uri, scheme+"://")
 	if !ok {
@@ -208,10 +208,10 @@ func trim(op, uri, scheme string) (string, error) {
 	return path, nil
 }
 
-// checkPut refuses what no store writes.
+// checkPut refuses an object that no store can write.
 func checkPut(uri string, content []byte, generation int64) error {
 	if len(content) > MaxBytes {
-		return invalid("put", uri, "%d bytes are more than the %d that are written", len(content), MaxBytes)
+		return invalid("put", uri, "%d bytes are more than the limit of %d", len(content), MaxBytes)
 	}
 	if generation < 0 {
 		return invalid("put", uri, "generation %d: name the one to replace, or 0 for none", generation)

@@ -680,7 +680,7 @@ func TestFilesWaitForTheLockAsLongAsTheCallerDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.Close() //nolint:errcheck // it lets go in any case
+	defer held.Close() //nolint:errcheck // closing releases the lock in any case
 	if ok, err := tryLock(held); !ok || err != nil {
 		t.Fatalf("lock: %v, %v", ok, err)
 	}
@@ -774,9 +774,8 @@ func TestMuxPicksByScheme(t *testing.T) {
 	}
 }
 
-// TestCrewsFollowNoLink: where others may write into a checkpoint directory, a link in the crews' folder, or in its
-// place, leads to a file of their choice. A directory that is reached by a link, and checkpoints that are links, are
-// their owner's own.
+// TestCrewsFollowNoLink: if others may write into a checkpoint directory, a link in the crews' folder, or instead of it,
+// leads to a file of their choice. The owner may use links for the directory and for checkpoints.
 func TestCrewsFollowNoLink(t *testing.T) {
 	const secret = `{"a":1}`
 	for _, c := range []struct {

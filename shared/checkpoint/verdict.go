@@ -9,9 +9,9 @@ import (
 	"pitstop.internal/events"
 )
 
-// ReadVerdict reads the crew's verdict on an attempt. Where there is none the error is ErrNotExist, one of a newer release is
-// events.ErrNewer, and what is no verdict of that attempt is ErrMalformed. A verdict that the release before wrote names no
-// life, so it is ErrMalformed too.
+// ReadVerdict reads the crew's verdict on an attempt. Without a verdict the error is ErrNotExist, for one of a newer release
+// events.ErrNewer, and for any other content ErrMalformed. A verdict of the previous release names no life, so it is
+// ErrMalformed too.
 func ReadVerdict(ctx context.Context, s Store, dir string, attempt int) (events.CrewVerdict, error) {
 	uri := Join(dir, events.VerdictObject(attempt))
 	o, err := s.Get(ctx, uri)
@@ -39,7 +39,7 @@ func decodeVerdict(data []byte) (events.CrewVerdict, error) {
 	return v, nil
 }
 
-// CreateVerdict writes the crew's verdict on an attempt, unless there is one: the first verdict holds, and the error is then
+// CreateVerdict writes the crew's verdict on an attempt. If there is one already, that first verdict holds, and the error is
 // ErrConflict.
 func CreateVerdict(ctx context.Context, s Store, dir string, v events.CrewVerdict) error {
 	v.Schema = events.Schema
@@ -54,8 +54,8 @@ func CreateVerdict(ctx context.Context, s Store, dir string, v events.CrewVerdic
 	return err
 }
 
-// Confirms reports whether a verdict is about the attempt and the life that a lease names now. A verdict of an earlier attempt
-// or of another life is over.
+// Confirms reports whether a verdict is about the attempt and the life that a lease names now. A verdict on an earlier
+// attempt or another life no longer counts.
 func (l Lease) Confirms(v events.CrewVerdict) bool {
 	for _, a := range l.Admitted {
 		if a.Slice != v.Life.Slice {

@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// Orbax's names. On gs:// Orbax writes commitMarker into a checkpoint last of all; on a file system it renames the
-// whole directory from a name with tmpSuffix, and writes the marker there too since version 0.12.3. A directory in
-// which it has written stepMetadata is one that it completes, or throws away, as a whole.
-// Source: https://github.com/google/orbax, checkpoint/_src/path/atomicity.py.
+// Orbax's names. On gs:// Orbax writes commitMarker into a checkpoint last of all; on a file system it renames the whole
+// directory from a name with tmpSuffix, and writes the marker there too since version 0.12.3. If it has written stepMetadata
+// into a directory, it completes or discards that directory as a whole. Source: https://github.com/google/orbax,
+// checkpoint/_src/path/atomicity.py.
 const (
 	commitMarker = "commit_success.txt"
 	tmpSuffix    = ".orbax-checkpoint-tmp"
 	stepMetadata = "_CHECKPOINT_METADATA"
 )
 
-// The names of PyTorch's distributed checkpoints, of which PyTorch/XLA's are some. The first rank writes dcpMetadata when all
-// ranks have written their files, and PyTorch/XLA's manager writes xlaMetadata behind that: it knows no checkpoint without.
+// The names of PyTorch's distributed checkpoints, which PyTorch/XLA uses too. The first rank writes dcpMetadata when all
+// ranks have written their files. PyTorch/XLA's manager writes xlaMetadata after that, and ignores a checkpoint without it.
 // Source: https://github.com/pytorch/pytorch, torch/distributed/checkpoint/filesystem.py, and
 // https://github.com/pytorch/xla, torch_xla/experimental/distributed_checkpoint/manager.py.
 const (
@@ -33,10 +33,9 @@ const (
 	xlaMetadata = ".manager_metadata"
 )
 
-// The names of TensorFlow's checkpoints, which lie beside each other in the directory: PREFIX-NUMBER.index, and one file
+// The names of TensorFlow's checkpoints, which lie side by side in the directory: PREFIX-NUMBER.index, and one file
 // PREFIX-NUMBER.data-00000-of-00001 or more. The data is moved to these names first, the index is written last of all; the
-// manager's state file follows it.
-// Source: https://github.com/tensorflow/tensorflow, core/util/tensor_bundle.
+// manager's state file follows it. Source: https://github.com/tensorflow/tensorflow, core/util/tensor_bundle.
 const (
 	bundleIndex = ".index"
 	bundleState = "checkpoint"
@@ -44,7 +43,7 @@ const (
 
 var bundleData = regexp.MustCompile(`^(.+)\.data-([0-9]{5})-of-([0-9]{5})$`)
 
-// plainMarkers are what programs without Orbax write last.
+// plainMarkers are the last files that programs without Orbax write.
 var plainMarkers = []string{"DONE", "_SUCCESS"}
 
 // The bounds of a look: how many steps from the highest down, how many names of one step, and how many items of it.
@@ -54,11 +53,11 @@ const (
 	maxItems = 32
 )
 
-// Want is what a checkpoint has to be in order to count.
+// Want is the condition for a checkpoint to count.
 type Want struct {
-	// Since is the time after which it has to have been completed; zero is any time.
+	// Since is the time after which it must have been completed; zero is any time.
 	Since time.Time
-	// MoreThan is the step that it has to pass. Zero asks for nothing, so that a first checkpoint of step 0 counts.
+	// MoreThan is the step that it must pass. Zero sets no limit, so that a first checkpoint of step 0 counts.
 	MoreThan int64
 }
 
@@ -68,40 +67,40 @@ type Found struct {
 	URI  string
 	// At is when it was completed: the time of its marker, or of its newest file where there is no marker.
 	At time.Time
-	// Objects and Bytes are what it holds besides markers and empty objects; More says that it holds more than was counted.
+	// Objects and Bytes count its content besides markers and empty objects; More says that it holds more than was counted.
 	Objects int
 	Bytes   int64
 	More    bool
 }
 
-// Missing says that the look succeeded and that there is no checkpoint that counts.
+// Missing says that the look succeeded but found no checkpoint that counts.
 type Missing struct { //nolint:errname // it is a result rather than a failure
 	Dir string
-	// Text says what is there instead, for people, in one line.
+	// Text describes the content of the directory instead, for people, in one line.
 	Text string
-	// Stale says that the newest one is complete, and older than what is wanted: none is being written.
+	// Stale says that the newest checkpoint is complete but too old, and that none is being written.
 	Stale bool
-	// None says that nothing at all is there but what Pitstop wrote: nothing was ever saved.
+	// None says that the directory holds only Pitstop's own objects: no checkpoint was ever saved.
 	None bool
 }
 
 // Error implements error.
 func (m *Missing) Error() string { return "no checkpoint in " + m.Dir + ": " + m.Text }
 
-// Verify finds the checkpoint with the highest step among the complete ones in dir that are what is wanted. When there
-// is none the error is *Missing; every other error says that it could not look.
+// Verify finds the wanted complete checkpoint with the highest step in dir. If there is none the error is *Missing; every
+// other error says that it could not look.
 //
-// On gs:// a step directory is complete when it holds Orbax's commit marker. One in which each item has a marker of its
-// own counts too, unless Orbax manages the step as a whole: then it would throw the step away. A program without Orbax
-// says so with a file DONE or _SUCCESS. On file:// a step directory is complete once it has its final name, and no item
-// in it has a temporary one. Anywhere it has to hold something besides markers.
+// On gs:// a step directory is complete when it holds Orbax's commit marker. A step in which each item has a marker of its
+// own counts too, unless Orbax manages the step as a whole: then Orbax would discard it. A program without Orbax marks a
+// step with a file DONE or _SUCCESS. On file:// a step directory is complete once it has its final name, and no item in it
+// has a temporary one. On both it must hold something besides markers.
 //
 // A step directory of PyTorch's distributed checkpoints, PyTorch/XLA's among them, is complete on either storage when its
-// metadata is there, and none of its files is newer. TensorFlow's files PREFIX-NUMBER are complete with their index and every
-// part of the data; the number is what the program makes it, which may be a count of checkpoints.
+// metadata is there, and none of its files is newer. TensorFlow's files PREFIX-NUMBER are complete with their index and
+// every part of the data. The program chooses the number, which may be a count of checkpoints.
 //
-// Only the eight highest steps are looked at, and of each no more than a page of names, or two: a checkpoint may have
-// a hundred thousand objects.
+// Verify looks only at the eight highest steps, and at one or two pages of names of each, because a checkpoint may have a
+// hundred thousand objects.
 func Verify(ctx context.Context, s Store, dir string, want Want) (Found, error) {
 	names, err := s.List(ctx, dir, ListOptions{})
 	if errors.Is(err, ErrNotExist) {
@@ -162,24 +161,24 @@ func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + 
 type candidate struct {
 	name   string
 	number int64
-	// bundle is set where it is files.
+	// bundle is set if the candidate is files.
 	bundle *bundle
 }
 
-// bundle is what the listing of the directory tells of a TensorFlow checkpoint.
+// bundle is a TensorFlow checkpoint as the listing of the directory shows it.
 type bundle struct {
 	index, state *Entry
-	// data are its parts, which belong to sets of this many.
+	// data are its parts, by the size of the set that they belong to.
 	data map[int][]Entry
 }
 
-// candidates is what the names in a checkpoint directory amount to.
+// candidates is the result of sorting the names in a checkpoint directory.
 type candidates struct {
 	// steps are the step directories, highest first.
 	steps []candidate
-	// writing says which is being written, if it is none below these.
+	// writing names a step that is being written, if it is not below these.
 	writing string
-	// others counts the other names, other is one of them; own says that there are objects of ours.
+	// others counts the other names, other is one of them; own says that Pitstop's own objects are there.
 	others int
 	other  string
 	own    bool
@@ -227,7 +226,7 @@ func candidatesOf(entries []Entry) candidates {
 	for _, b := range bundles {
 		b.state = state
 	}
-	// The same step under two names: the order has to be the same at every look.
+	// The same step may have two names: the order must be the same at every look.
 	slices.SortFunc(c.steps, func(a, b candidate) int {
 		if a.number != b.number {
 			return cmp.Compare(b.number, a.number)
@@ -240,8 +239,8 @@ func candidatesOf(entries []Entry) candidates {
 	return c
 }
 
-// bundleOf reads the name of a file of a TensorFlow checkpoint: what stands before its suffix, the number at the end of that, and
-// how many parts its data has. The index is of no part.
+// bundleOf reads the file name of a TensorFlow checkpoint: the part before its suffix, the number at the end of that part,
+// and the count of data parts. The index has no part number.
 func bundleOf(e Entry) (prefix string, number int64, shards int, ok bool) {
 	if e.Dir {
 		return "", 0, 0, false
@@ -263,7 +262,7 @@ func bundleOf(e Entry) (prefix string, number int64, shards int, ok bool) {
 	return prefix, number, shards, ok
 }
 
-// beside is the next step directory to candidate i, if there is one: the same program wrote it.
+// beside is the step directory next to candidate i, if there is one: the same program wrote it.
 func (c candidates) beside(i int) string {
 	for _, o := range append(slices.Clone(c.steps[i+1:]), c.steps[:i]...) {
 		if o.bundle == nil {
@@ -273,7 +272,7 @@ func (c candidates) beside(i int) string {
 	return ""
 }
 
-// instead says what is there where no step is.
+// instead describes the content of a directory without a step.
 func (c candidates) instead() string {
 	switch {
 	case c.others == 1:
@@ -283,13 +282,13 @@ func (c candidates) instead() string {
 	case c.writing != "":
 		return "there is no finished step"
 	case c.own:
-		return "the directory is empty but for what Pitstop wrote"
+		return "the directory holds only Pitstop's own objects"
 	}
 	return "the directory is empty"
 }
 
-// Step returns the step that a directory's name stands for: a number alone, or after a prefix and an underscore, as
-// Orbax writes it (48190, 00048190, step_48190). Other names, temporary ones among them, are none.
+// Step returns the step that a directory's name stands for: a number alone, or after a prefix and an underscore, as Orbax
+// writes it (48190, 00048190, step_48190). Other names, temporary ones among them, are not steps.
 func Step(name string) (int64, bool) {
 	digits := name[strings.LastIndexByte(name, '_')+1:]
 	if digits == "" || len(digits) < len(name) && len(name)-len(digits) < 2 {
@@ -304,8 +303,8 @@ func Step(name string) (int64, bool) {
 	return n, err == nil && !strings.Contains(name, tmpSuffix)
 }
 
-// Counted reports whether the number of a checkpoint that was found may be a count of checkpoints: that of TensorFlow's files, which
-// are called nothing that a step directory is called.
+// Counted reports whether the number of a found checkpoint may be a count of checkpoints. That is so for TensorFlow's files,
+// whose names differ from those of step directories.
 func Counted(uri string) bool {
 	_, step := Step(path.Base(uri))
 	return uri != "" && !step
@@ -323,7 +322,7 @@ func (b *bundle) complete(f Found, disk bool) (Found, string) {
 				f.Bytes += e.Size
 			}
 			f.Objects, f.At = shards, b.index.Updated
-			// In a bucket the index is there at once. On a disk it grows, and the state file tells of its end.
+			// In a bucket the index appears at once. On a disk it grows, and the state file marks its end.
 			if disk && (b.state == nil || b.state.Updated.Before(b.index.Updated)) {
 				return Found{}, "has an index of which no file " + bundleState + " tells yet"
 			}
@@ -331,10 +330,11 @@ func (b *bundle) complete(f Found, disk bool) (Found, string) {
 		}
 		most = max(most, len(data))
 	}
-	return Found{}, fmt.Sprintf("has an index, and lacks a part of its data (%d of them are there)", most)
+	return Found{}, fmt.Sprintf("has an index, but lacks a part of its data (found %d)", most)
 }
 
-// inspect looks at one step directory. It returns why it does not count, if it does not. Beside is the name of another one.
+// inspect looks at one step directory. If it does not count, inspect returns the reason. beside is the name of another step
+// directory.
 func inspect(ctx context.Context, s Store, dir string, c candidate, beside string) (f Found, why string, err error) {
 	if c.bundle != nil {
 		f, why = c.bundle.complete(Found{Step: c.number, URI: Join(dir, c.name)}, strings.HasPrefix(dir, "file://"))
@@ -386,8 +386,7 @@ func inspect(ctx context.Context, s Store, dir string, c candidate, beside strin
 	return f, "", nil
 }
 
-// bookkeeping reports whether an object says something about a checkpoint, or is left of an unfinished one, and is
-// none of its data.
+// bookkeeping reports whether an object is metadata, or a leftover of an unfinished checkpoint, and not data.
 func bookkeeping(name string) bool {
 	if strings.Contains(name, tmpSuffix) {
 		return true
@@ -415,8 +414,8 @@ func (l *look) distributed() bool {
 	})
 }
 
-// gathered says when all ranks had written their part, or why the step does not count. Beside is another step directory: where
-// PyTorch/XLA's manager wrote that one, it will not know this one before it has told so.
+// gathered says when all ranks had written their part, or why the step does not count. beside is another step directory: if
+// PyTorch/XLA's manager wrote that one, this one counts only with the manager's own metadata.
 func (l *look) gathered(ctx context.Context, beside string) (at time.Time, why string, err error) {
 	metadata, err := l.find(ctx, l.top, l.uri, dcpMetadata)
 	if err != nil {
@@ -427,7 +426,7 @@ func (l *look) gathered(ctx context.Context, beside string) (at time.Time, why s
 	}
 	for _, e := range l.top.Entries {
 		if strings.HasSuffix(e.Name, dcpSuffix) && e.Updated.After(metadata.Updated) {
-			return time.Time{}, "is written anew: " + e.Name + " is newer than " + dcpMetadata, nil
+			return time.Time{}, "is being written again: " + e.Name + " is newer than " + dcpMetadata, nil
 		}
 	}
 	manager, err := l.find(ctx, l.top, l.uri, xlaMetadata)
@@ -442,7 +441,7 @@ func (l *look) gathered(ctx context.Context, beside string) (at time.Time, why s
 		return time.Time{}, "", err
 	}
 	if other != nil {
-		return time.Time{}, "has no " + xlaMetadata + " yet, which the one beside it has", nil
+		return time.Time{}, "has no " + xlaMetadata + " yet, unlike the step next to it", nil
 	}
 	return metadata.Updated, "", nil
 }
@@ -477,7 +476,7 @@ func (l *look) committed(ctx context.Context) (at time.Time, why string, err err
 			return time.Time{}, "", err
 		}
 		if i := slices.IndexFunc(all.Entries, func(e Entry) bool { return orbax(e.Name) }); i >= 0 {
-			why = fmt.Sprintf("%s: %s does not count beside Orbax's own files (%s)", why, name, all.Entries[i].Name)
+			why = fmt.Sprintf("%s: %s does not count next to Orbax's own files (%s)", why, name, all.Entries[i].Name)
 			return time.Time{}, why, nil
 		}
 		return marker.Updated, "", nil
@@ -485,7 +484,7 @@ func (l *look) committed(ctx context.Context) (at time.Time, why string, err err
 	return time.Time{}, why, nil
 }
 
-// items says when the last item of a step was committed where each has its own marker, or why the step does not count.
+// items says when the last item of a step was committed, if each has its own marker, or why the step does not count.
 func (l *look) items(ctx context.Context) (at time.Time, why string, err error) {
 	var items []string
 	for _, e := range l.top.Entries {
@@ -516,7 +515,7 @@ func (l *look) items(ctx context.Context) (at time.Time, why string, err error) 
 	return at, "", nil
 }
 
-// renamed says when a step on a file system was completed, as far as a marker tells, or why it does not count.
+// renamed says when a step on a file system was completed, as far as a marker shows it, or why it does not count.
 func (l *look) renamed(ctx context.Context) (at time.Time, why string, err error) {
 	marker, err := l.find(ctx, l.top, l.uri, commitMarker)
 	if err != nil || marker != nil {
@@ -537,14 +536,14 @@ func timeOf(e *Entry) time.Time {
 	return e.Updated
 }
 
-// find returns the object of that name in a directory, or nil. It asks for it where the listing may lack it.
+// find returns the object of that name in a directory, or nil. It asks the store if the listing may lack it.
 func (l *look) find(ctx context.Context, in Listing, dir, name string) (*Entry, error) {
 	is := func(e Entry) bool { return e.Name == name && !e.Dir }
 	if i := slices.IndexFunc(in.Entries, is); i >= 0 {
 		return &in.Entries[i], nil
 	}
 	if !in.Truncated {
-		return nil, nil //nolint:nilnil // nil says that there is none
+		return nil, nil //nolint:nilnil // nil means none
 	}
 	// The name itself comes before every longer name that begins with it.
 	in, err := l.store.List(ctx, dir, ListOptions{Prefix: name, Limit: 1})
@@ -554,17 +553,17 @@ func (l *look) find(ctx context.Context, in Listing, dir, name string) (*Entry, 
 	if i := slices.IndexFunc(in.Entries, is); i >= 0 {
 		return &in.Entries[i], nil
 	}
-	return nil, nil //nolint:nilnil // nil says that there is none
+	return nil, nil //nolint:nilnil // nil means none
 }
 
-// objects lists the first objects at every depth, once.
+// objects lists the first objects at every depth, and does so only once.
 func (l *look) objects(ctx context.Context) (Listing, error) {
 	if l.all != nil {
 		return *l.all, nil
 	}
 	all, err := l.store.List(ctx, l.uri, ListOptions{Recursive: true, Limit: maxNames})
 	if errors.Is(err, ErrNotExist) {
-		err = nil // deleted meanwhile: it holds nothing
+		err = nil // deleted meanwhile, so it is empty
 	}
 	if err == nil {
 		l.all = &all
@@ -572,7 +571,7 @@ func (l *look) objects(ctx context.Context) (Listing, error) {
 	return all, err
 }
 
-// newest is the time of the newest object that was seen.
+// newest is the time of the newest object seen.
 func (l *look) newest(all Listing) time.Time {
 	var at time.Time
 	for _, list := range [][]Entry{l.top.Entries, all.Entries} {
@@ -585,7 +584,7 @@ func (l *look) newest(all Listing) time.Time {
 	return at
 }
 
-// orbax reports whether an object is one of those that Orbax writes, finished or not.
+// orbax reports whether Orbax writes an object of that name, finished or not.
 func orbax(name string) bool {
 	for seg := range strings.SplitSeq(name, "/") {
 		switch seg {

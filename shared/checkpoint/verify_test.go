@@ -83,7 +83,7 @@ func grow(t *testing.T, r rig, objects tree) {
 	}
 }
 
-// sight is what a test expects of a look: a checkpoint, or the words about what is there instead.
+// sight is the expected result of a look: a checkpoint, or the description of the directory instead.
 type sight struct {
 	name  string // of the step directory
 	step  int64
@@ -101,7 +101,7 @@ func TestVerify(t *testing.T) {
 		name string
 		tree tree
 		want Want
-		// gs and file are what is seen on either storage; both where they are alike.
+		// gs and file are the expected results on either storage; both if they are alike.
 		both, gs, file sight
 	}{
 		{
@@ -117,7 +117,7 @@ func TestVerify(t *testing.T) {
 			both: whole,
 		},
 		{
-			name: "as old as what was asked for", tree: orbaxStep("48190", 6), want: Want{Since: at(6)},
+			name: "as old as the request", tree: orbaxStep("48190", 6), want: Want{Since: at(6)},
 			both: none("the newest complete checkpoint is step 48190 of 2026-11-12 02:08:07 UTC, " +
 				"before the request of 2026-11-12 02:08:07 UTC"),
 		},
@@ -165,12 +165,12 @@ func TestVerify(t *testing.T) {
 		},
 		{
 			name: "a rank that has written what no metadata tells of", tree: torchStep("48190", 6).without("48190/.manager_metadata").with(tree{"48190/__1_0.distcp": {40, 1}}),
-			both: none("step 48190 is written anew: __1_0.distcp is newer than .metadata"),
+			both: none("step 48190 is being written again: __1_0.distcp is newer than .metadata"),
 		},
 		{
 			name: "a step that the manager would not know", want: Want{MoreThan: 48000},
 			tree: torchStep("48190", 6).without("48190/.manager_metadata").with(torchStep("48000", 20)),
-			both: none("step 48190 has no .manager_metadata yet, which the one beside it has; " +
+			both: none("step 48190 has no .manager_metadata yet, unlike the step next to it; " +
 				"the newest complete checkpoint is step 48000 of 2026-11-12 01:54:07 UTC, not past step 48000"),
 		},
 		{
@@ -197,11 +197,11 @@ func TestVerify(t *testing.T) {
 		},
 		{
 			name: "an index without all of its data", tree: bundleFiles("ckpt-48190", 6).without("ckpt-48190.data-00001-of-00002").with(stateOf(6)),
-			both: none("step 48190 has an index, and lacks a part of its data (1 of them are there)"),
+			both: none("step 48190 has an index, but lacks a part of its data (found 1)"),
 		},
 		{
 			name: "parts of two sets", tree: bundleFiles("ckpt-48190", 6).without("ckpt-48190.data-00001-of-00002").with(stateOf(6)).with(tree{"ckpt-48190.data-00000-of-00003": {9, 6}}),
-			both: none("step 48190 has an index, and lacks a part of its data (1 of them are there)"),
+			both: none("step 48190 has an index, but lacks a part of its data (found 1)"),
 		},
 		{
 			name: "names that only look like TensorFlow's", tree: tree{
@@ -315,7 +315,7 @@ func TestVerify(t *testing.T) {
 		{
 			name: "DONE beside what Orbax has not finished",
 			tree: tree{"48190/default/_METADATA": {50, 6}, "48190/DONE": {0, 5}},
-			gs:   none("step 48190 has no commit marker: DONE does not count beside Orbax's own files (default/_METADATA)"),
+			gs:   none("step 48190 has no commit marker: DONE does not count next to Orbax's own files (default/_METADATA)"),
 			file: sight{name: "48190", step: 48190, age: 5, count: 1, bytes: 50},
 		},
 		{
@@ -334,7 +334,7 @@ func TestVerify(t *testing.T) {
 		},
 		{
 			name: "our own objects alone", tree: tree{LeaseName: {5, 1}, RequestName: {5, 1}, CrewName + "/attempt-000001": {5, 1}},
-			both: none("the directory is empty but for what Pitstop wrote"),
+			both: none("the directory holds only Pitstop's own objects"),
 		},
 		{
 			name: "our own objects beside a step",

@@ -1,5 +1,5 @@
-// Package fault sorts errors by what redelivery can do about them. What is not classified is transient: it is
-// delivered again and dead-lettered at last, so nothing is lost by not knowing.
+// Package fault sorts errors by whether redelivery can help. An unclassified error is transient: the message is delivered
+// again and finally dead-lettered, so an unknown error loses no message.
 package fault
 
 import (
@@ -23,7 +23,7 @@ const (
 
 func (c *class) Unwrap() error { return c.error }
 
-// Permanent marks an error that no redelivery can cure: the message is acknowledged and the error logged.
+// Permanent marks an error that redelivery cannot cure: the message is acknowledged and the error logged.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -31,11 +31,11 @@ func Permanent(err error) error {
 	return &class{error: err, kind: permanent}
 }
 
-// Permanentf is Permanent of a formatted error.
+// Permanentf is Permanent with a formatted error.
 func Permanentf(format string, args ...any) error { return Permanent(fmt.Errorf(format, args...)) }
 
-// Ignored marks a message that is none of our concern, and why, in one word (see incident.Code) and in plain ones: it is
-// acknowledged without an error.
+// Ignored marks a message that this function must not act on, with the reason as one word (see incident.Code) and as plain
+// text. It is acknowledged without an error.
 func Ignored[C ~string](code C, format string, args ...any) error {
 	return &class{error: fmt.Errorf(format, args...), kind: ignored, code: string(code)}
 }
@@ -49,8 +49,8 @@ func Code(err error) string {
 	return c.code
 }
 
-// Busy marks an error that the sender should try again soon, and that says nothing against the message: a newer
-// release has to read it, or the instance is shutting down. It is answered 503.
+// Busy marks an error that is not the message's fault, so the sender should try again soon: a newer release must read it, or
+// the instance is shutting down. The answer is 503.
 func Busy(err error) error {
 	if err == nil {
 		return nil
@@ -58,16 +58,16 @@ func Busy(err error) error {
 	return &class{error: err, kind: busy}
 }
 
-// IsPermanent reports whether no redelivery can cure the error.
+// IsPermanent reports whether redelivery cannot cure the error.
 func IsPermanent(err error) bool { return is(err, permanent) }
 
-// IsIgnored reports whether the message was none of our concern.
+// IsIgnored reports whether the message was ignored.
 func IsIgnored(err error) bool { return is(err, ignored) }
 
-// IsBusy reports whether somebody else, or we later, can handle the message.
+// IsBusy reports whether another instance, or this one later, can handle the message.
 func IsBusy(err error) bool { return is(err, busy) }
 
-// is reports whether the outermost mark in the chain of err is k: whoever marks an error last knows most about it.
+// is reports whether the outermost mark in the chain of err is k: the last caller to mark an error knows most about it.
 func is(err error, k kind) bool {
 	var c *class
 	return errors.As(err, &c) && c.kind == k

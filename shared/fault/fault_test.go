@@ -39,7 +39,7 @@ func TestClasses(t *testing.T) {
 		t.Errorf("Code = %q", got)
 	}
 	if got := fault.Code(fault.Busy(cause)); got != "" {
-		t.Errorf("Code = %q of what is not ignored", got)
+		t.Errorf("Code = %q of an error that is not ignored", got)
 	}
 	if !errors.Is(fault.Permanent(cause), cause) {
 		t.Error("a mark hides its cause")

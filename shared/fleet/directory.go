@@ -7,8 +7,8 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// DirectoryFailure is what an error of a checkpoint directory means as a failure of the request that met it. It is not said
-// there, because the crew reads directories too and knows nothing of incidents.
+// DirectoryFailure turns an error of a checkpoint directory into a failure of the request that met it. Package checkpoint
+// does not do that, because the crew uses it too and knows no incidents.
 func DirectoryFailure(err error) *incident.Failure {
 	f := &incident.Failure{Class: incident.Transient, Message: err.Error()}
 	switch {

@@ -1,6 +1,6 @@
-// Package fleet brings together what the provider shows and what the ledger knows: it finds the workload that a log
-// entry speaks of, introduces slices that were never seen, and feeds readings to the decision. The API is the truth;
-// this package carries it over.
+// Package fleet connects the provider's readings with the ledger: it finds the workload that a log entry is about,
+// introduces slices never seen before, and feeds readings to the decision. The API is the truth; this package carries it
+// over.
 package fleet
 
 import (
@@ -23,7 +23,7 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// Reader is the part of a provider that is read here.
+// Reader is the part of a provider that this package reads.
 type Reader interface {
 	Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error)
 	List(ctx context.Context, project, zone string) (tpu.Listing, error)
@@ -36,14 +36,14 @@ type Fleet struct {
 	Ledger   *ledger.Ledger
 	Advancer *ledger.Advancer
 	Provider Reader
-	// Secrets keeps the values of metadata. Without it a reading teaches everything of a slice but how to create it again: nothing may name
-	// a specification whose values nobody has stored.
+	// Secrets keeps the values of metadata. Without it a reading teaches everything about a slice except how to create it
+	// again, because a specification may be named only if its values are stored.
 	Secrets *ledger.Secrets
 	Now     func() time.Time
 	Log     *slog.Logger
 }
 
-// New returns the fleet of a deployed function, on the real clock, with the loop that stores what is decided.
+// New returns the fleet of a deployed function, on the real clock, with the loop that stores decisions.
 func New(l *ledger.Ledger, policies ledger.Policies, publisher ledger.Publisher, provider Reader, function string) *Fleet {
 	log := trigger.Log()
 	f := &Fleet{Ledger: l, Provider: provider, Now: time.Now, Log: log, Advancer: &ledger.Advancer{
@@ -54,8 +54,8 @@ func New(l *ledger.Ledger, policies ledger.Policies, publisher ledger.Publisher,
 	return f
 }
 
-// Fits holds the order of a slice, and of all that come with it, against places. What names something of another zone cannot go
-// there, and what does not fit another shape cannot be in it.
+// Fits checks the order of a slice, and of all that come with it, against places. An order that names something in another
+// zone cannot go there, and an order must fit the shape.
 func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, places []incident.Place, p policy.Policy) ([]incident.ZoneFit, error) {
 	s := w.Slice(slice)
 	if s == nil {
@@ -83,7 +83,7 @@ func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, pla
 	return fits, nil
 }
 
-// Order is the specification from which a slice is created in a place. Unfit says why it cannot be.
+// Order is the specification from which a slice is created in a place. Unfit says why it cannot be created there.
 func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s incident.Slice, at incident.Place, p policy.Policy) (spec []byte, unfit, err error) {
 	if spec, err = l.Spec(ctx, s.Spec); err != nil {
 		return nil, nil, err
@@ -92,11 +92,11 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 	shape, named := p.Shape(at.Accelerator)
 	switch other := at.Accelerator != ""; {
 	case !other && !s.Reshaped():
-	case other && !named && s.Accelerator == at.Accelerator && w.Training() > 1: // as those are that it trains with
+	case other && !named && s.Accelerator == at.Accelerator && w.Training() > 1: // like the slices that it trains with
 	case other && !named:
 		return nil, otherShape(s, "the policy does not name "+at.Accelerator), nil
 	case other && s.Accelerator != at.Accelerator && checkpoint.Counted(w.Progress.VerifiedURI):
-		return nil, otherShape(s, "the number of a TensorFlow checkpoint may be a count of checkpoints, so what steps are left there is not known"), nil
+		return nil, otherShape(s, "the number of a TensorFlow checkpoint may be a count of checkpoints, so the steps left there are unknown"), nil
 	default:
 		if s.Reshaped() {
 			own, err := l.Spec(ctx, s.Own.Spec)
@@ -125,12 +125,12 @@ func otherShape(s incident.Slice, why string) error {
 	return &tpu.Error{Call: "create " + s.Name, Class: incident.CannotMove, Code: incident.CodeOtherShape, Message: why}
 }
 
-// Ref is where a slice of a workload is, or was last.
+// Ref is the present or last place of a slice of a workload.
 func Ref(w incident.Workload, s incident.Slice) tpu.Ref {
 	return tpu.Ref{Project: w.Project, Zone: s.Zone, Name: s.Name, QueuedResource: s.QueuedResource, Legacy: s.Legacy}
 }
 
-// Read reads one slice now. The reading is as old as the call: what is learned while it is under way is newer.
+// Read reads one slice now. The reading counts as old as the start of the call: news that comes during the call is newer.
 func (f *Fleet) Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
 	at := f.Now()
 	s, err := f.Provider.Read(ctx, r)
@@ -138,7 +138,7 @@ func (f *Fleet) Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
 	return s, err
 }
 
-// List reads a zone now, and is as old as its first call.
+// List reads a zone now, and counts as old as its first call.
 func (f *Fleet) List(ctx context.Context, project, zone string) (tpu.Listing, error) {
 	at := f.Now()
 	list, err := f.Provider.List(ctx, project, zone)
@@ -149,8 +149,8 @@ func (f *Fleet) List(ctx context.Context, project, zone string) (tpu.Listing, er
 	return list, err
 }
 
-// Listen looks for a sign of life of the crew of a slice that was just read, and feeds it to its workload, whether there is one or
-// not. It asks the crew for nothing.
+// Listen looks for a sign of life from the crew of a slice just read. It feeds the result to the workload, whether there was
+// a sign or not. It sends the crew no request.
 func (f *Fleet) Listen(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
 	crews, err := f.Provider.Crews(ctx, s.Ref)
 	if err != nil {
@@ -167,8 +167,8 @@ func (f *Fleet) Listen(ctx context.Context, w incident.Workload, s tpu.Slice) (i
 	return f.Advancer.Advance(ctx, w.ID, beat)
 }
 
-// Look reads every slice of a workload now and feeds the readings to it. A slice that is being created elsewhere is
-// looked for there. What cannot be read is logged and left for the next look.
+// Look reads every slice of a workload now and feeds the readings to it. A slice that is being created elsewhere is looked
+// for there. A slice that cannot be read is logged and left for the next look.
 func (f *Fleet) Look(ctx context.Context, w incident.Workload) (incident.Workload, error) {
 	for _, s := range w.Slices {
 		ref := Ref(w, s)
@@ -188,7 +188,7 @@ func (f *Fleet) Look(ctx context.Context, w incident.Workload) (incident.Workloa
 	return w, nil
 }
 
-// LookAt reads one slice of a workload now and feeds the reading to it, unless what stands there is another workload's.
+// LookAt reads one slice of a workload now and feeds the reading to it, unless the slice there belongs to another workload.
 func (f *Fleet) LookAt(ctx context.Context, w incident.Workload, ref tpu.Ref) (incident.Workload, error) {
 	by, err := f.Taken(ctx, w, ref)
 	if err != nil || by != "" {
@@ -202,8 +202,8 @@ func (f *Fleet) LookAt(ctx context.Context, w incident.Workload, ref tpu.Ref) (i
 	return f.Feed(ctx, w, s)
 }
 
-// Taken returns the workload that has the name of a slice, or of its queued resource, in a zone that is not the slice's
-// own; nothing where the name is free. A reading of what stands there then tells nothing of this workload.
+// Taken returns the workload that has the name of a slice, or of its queued resource, in a zone other than the slice's own;
+// it is empty if the name is free. If the name is taken, a reading there says nothing about this workload.
 func (f *Fleet) Taken(ctx context.Context, w incident.Workload, r tpu.Ref) (by string, err error) {
 	if own := w.Slice(r.Name); own == nil || own.Zone == r.Zone {
 		return "", nil
@@ -215,7 +215,7 @@ func (f *Fleet) Taken(ctx context.Context, w incident.Workload, r tpu.Ref) (by s
 	return by, err
 }
 
-// holder is the other workload that holds a name in a zone, or nothing.
+// holder is the other workload that holds a name in a zone, or empty.
 func (f *Fleet) holder(ctx context.Context, w incident.Workload, r tpu.Ref, kind ledger.SubjectKind, name string) (string, error) {
 	s, err := f.Ledger.Subject(ctx, r.Project, r.Zone, kind, name)
 	if err == nil && s.Workload != w.ID {
@@ -230,7 +230,7 @@ func (f *Fleet) holder(ctx context.Context, w incident.Workload, r tpu.Ref, kind
 	return "", err
 }
 
-// Feed stores what a reading brings along and gives it to the workload.
+// Feed stores the data that comes with a reading, and gives the reading to the workload.
 func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
 	if f.Secrets == nil {
 		s.Spec, s.SpecHash = nil, ""
@@ -245,14 +245,14 @@ func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s tpu.Slice) (inc
 	return f.Advancer.Introduce(ctx, w, e)
 }
 
-// keep saves the specification of a slice before anything is decided on it, and maps its names to its workload.
+// keep saves the specification of a slice before any decision about it, and maps its names to its workload.
 func (f *Fleet) keep(ctx context.Context, w incident.Workload, s *tpu.Slice) error {
 	if s.Condition == incident.Gone {
 		return nil
 	}
 	known := w.Slice(s.Name)
 	if known != nil && known.Former(s.Incarnation) {
-		return nil // it is not the slice, or not any more
+		return nil // it is not the slice, or no longer
 	}
 	if err := f.keepSpec(ctx, w, s); err != nil {
 		return err
@@ -270,8 +270,8 @@ func (f *Fleet) keep(ctx context.Context, w incident.Workload, s *tpu.Slice) err
 	return f.Ledger.Map(ctx, s.Project, s.Zone, ledger.QueuedResource, s.QueuedResource, subject)
 }
 
-// keepSpec saves how a slice was ordered: the values of its metadata first, so that nothing names values that are not there. Where they
-// cannot be kept the reading says nothing of the order: all else of it counts.
+// keepSpec saves how a slice was ordered: first the values of its metadata, so that no specification names missing values.
+// If they cannot be stored, the reading leaves out the order; the rest of it counts.
 func (f *Fleet) keepSpec(ctx context.Context, w incident.Workload, s *tpu.Slice) error {
 	if len(s.Spec) == 0 {
 		return nil
@@ -280,7 +280,7 @@ func (f *Fleet) keepSpec(ctx context.Context, w incident.Workload, s *tpu.Slice)
 	named := known != nil && known.Spec == s.SpecHash
 	if s.Values != nil {
 		if err := f.Secrets.Keep(ctx, s.SpecHash, s.Values, s.ValuesSum, f.Now()); err != nil {
-			f.Log.ErrorContext(ctx, "metadata values not kept: the slice cannot be created again as it is ordered now", "workload", w.ID, "slice", s.Name, "error", err.Error())
+			f.Log.ErrorContext(ctx, "metadata values not stored: the slice cannot be created again as it is ordered now", "workload", w.ID, "slice", s.Name, "error", err.Error())
 			if !named {
 				s.Spec, s.SpecHash = nil, ""
 				return nil
@@ -293,8 +293,8 @@ func (f *Fleet) keepSpec(ctx context.Context, w incident.Workload, s *tpu.Slice)
 	return f.Ledger.SaveSpec(ctx, s.SpecHash, s.Spec)
 }
 
-// RenewValues keeps the values that a workload's slices would be created with. Those of a slice that its owner has deleted may be
-// forgotten.
+// RenewValues keeps the metadata values of a workload's slices from expiring. Values of a slice that its owner has deleted
+// may expire.
 func (f *Fleet) RenewValues(ctx context.Context, w incident.Workload) error {
 	var faults []error
 	for _, s := range w.Slices {
@@ -310,8 +310,8 @@ func (f *Fleet) RenewValues(ctx context.Context, w incident.Workload) error {
 	return errors.Join(faults...)
 }
 
-// MoveValues takes the values of metadata out of the specifications that earlier releases stored in the ledger, into the second database.
-// What it has done it finds no more, and what it could not do it finds again.
+// MoveValues takes the values of metadata out of the specifications that earlier releases stored in the ledger, into the
+// second database. A moved value is not found again, and one that could not be moved is.
 func (f *Fleet) MoveValues(ctx context.Context) error {
 	old, err := f.Ledger.OldSpecs(ctx)
 	if err != nil {
@@ -347,8 +347,8 @@ func (f *Fleet) Observe(ctx context.Context, s tpu.Slice) (incident.Workload, er
 }
 
 // workloadOf finds the workload of a slice. Its name is fixed at first sight: the label pitstop-workload, else the queued
-// resource's ID, else the node's. Where an unlabelled slice would take the name of one that lives in another zone, or is a
-// stranger to what has that name, it is named after its own zone too.
+// resource's ID, else the node's. An unlabelled slice must not take the name of one that lives in another zone, or of a
+// workload that it does not belong to. Then its zone is added to the name.
 func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload, error) {
 	if subject, err := f.Ledger.Subject(ctx, s.Project, s.Zone, ledger.Node, s.Name); err == nil {
 		w, _, err := f.Ledger.Workload(ctx, subject.Workload)
@@ -378,8 +378,8 @@ func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload,
 		case err != nil:
 			return incident.Workload{}, err
 		case why != "" && labelled:
-			f.Log.ErrorContext(ctx, "slice does not join the workload that its label names: it is one of its own; if it belongs there, "+
-				"create it anew with the same checkpoint directory, policy and service account; if not, take the label off",
+			f.Log.ErrorContext(ctx, "slice does not join the workload in its label and becomes its own workload; if it belongs there, "+
+				"create it again with the same checkpoint directory, policy and service account; if not, remove the label",
 				"slice", s.String(), "workload", w.ID, "reason", why)
 			continue
 		case why != "":
@@ -394,8 +394,8 @@ func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload,
 	return incident.New(s.Project, own+"."+s.Zone+"."+s.Incarnation.ID, tpu.ProviderName), nil
 }
 
-// stranger says why a slice that carries the name of a workload is none of its slices. What the workload has may be gone since it was
-// read last, so it is looked at first.
+// stranger says why a slice with the name of a workload does not belong to it. The workload's slices may be gone since the
+// last reading, so they are read first.
 func (f *Fleet) stranger(ctx context.Context, w incident.Workload, s tpu.Slice) (_ incident.Workload, why string, err error) {
 	e := s.Evidence("")
 	if w.Stranger(e) == "" {
@@ -413,7 +413,7 @@ func (f *Fleet) stranger(ctx context.Context, w incident.Workload, s tpu.Slice) 
 	return w, w.Stranger(e), nil
 }
 
-// LabelValue writes the name of a workload as a label can hold it.
+// LabelValue writes the name of a workload in the characters that a label allows.
 func LabelValue(name string) string {
 	value := strings.Map(func(r rune) rune {
 		switch {
@@ -428,8 +428,8 @@ func LabelValue(name string) string {
 	return value[:min(len(value), longest)]
 }
 
-// namesake looks at the slice of a workload that lived in another zone when it was read last, and whose name a slice would take: who
-// deletes it and creates it there may have done both since.
+// namesake reads the slice whose name a new slice would take, and that lived in another zone at its last reading. Its owner
+// may have deleted it and created it in the new zone since.
 func (f *Fleet) namesake(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
 	known := w.Slice(s.Name)
 	if known == nil || !livesElsewhere(w, s) {
@@ -442,8 +442,8 @@ func (f *Fleet) namesake(ctx context.Context, w incident.Workload, s tpu.Slice) 
 	return f.Feed(ctx, w, now)
 }
 
-// livesElsewhere reports whether a slice of that name lives in another zone, and is not on its way out, or did after this one had
-// begun to.
+// livesElsewhere reports whether a slice of that name lives in another zone and is not being deleted, or lived there after
+// this one had begun to live.
 func livesElsewhere(w incident.Workload, s tpu.Slice) bool {
 	known := w.Slice(s.Name)
 	if known == nil {
@@ -453,8 +453,8 @@ func livesElsewhere(w incident.Workload, s tpu.Slice) bool {
 	return known.Zone != s.Zone && (!over || known.Former(s.Incarnation))
 }
 
-// MapHosts reads the host names of a life of a slice and records whom they belong to, so that entries about its workers
-// are understood. A life is asked once: where the names are not to be had, a crew's lines are the second source.
+// MapHosts reads the host names of a life of a slice and records their slice, so that entries about its workers are
+// understood. It asks once for each life: if the names are not available, a crew's lines are the second source.
 func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Slice) (incident.Workload, error) {
 	if s.Named() {
 		return w, nil
@@ -463,8 +463,8 @@ func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Sl
 	forbidden := err != nil && tpu.Failure(err).Class == incident.Permission
 	switch {
 	case forbidden:
-		f.Log.WarnContext(ctx, "host names may not be read: entries about single workers are understood once a crew has spoken; "+
-			"lift the organization's constraint compute.disableGuestAttributesAccess, or grant what the error names",
+		f.Log.WarnContext(ctx, "host names may not be read, so entries about single workers are understood only after a crew has reported; "+
+			"lift the organization's constraint compute.disableGuestAttributesAccess, or grant the permission in the error",
 			"workload", w.ID, "slice", s.Name, "error", err.Error())
 	case err != nil:
 		f.Log.WarnContext(ctx, "host names not read", "workload", w.ID, "slice", s.Name, "error", err.Error())
@@ -481,7 +481,7 @@ func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Sl
 	return f.mapped(ctx, w, s, "")
 }
 
-// MapGroup records that workers of this common name belong to a life of a slice.
+// MapGroup records that workers with this common name belong to a life of a slice.
 func (f *Fleet) MapGroup(ctx context.Context, w incident.Workload, s incident.Slice, group string) (incident.Workload, error) {
 	subject := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: s.Incarnation}
 	if err := f.Ledger.Map(ctx, w.Project, s.Zone, ledger.Worker, group, subject); err != nil {
@@ -496,8 +496,8 @@ func (f *Fleet) mapped(ctx context.Context, w incident.Workload, s incident.Slic
 	})
 }
 
-// Find finds the subject of a log entry. A node that is not known is looked at. The workers of a slice that is not known
-// are parked, and one caller in a while looks at their zone: found is false while nobody knows whom the entry concerns.
+// Find finds the subject of a log entry. An unknown node is read from the API. Entries of workers of an unknown slice are
+// parked, and now and then one caller reads their zone. found is false while the subject of the entry is unknown.
 func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.Subject, found bool, err error) {
 	s, err = f.Known(ctx, e.Subject)
 	if !errors.Is(err, ledger.ErrNotFound) {
@@ -533,8 +533,8 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 	return s, err == nil, err
 }
 
-// Meet reads the node of a log entry where the entry says that it is, and gives the reading to the ledger; met is false where it
-// is gone.
+// Meet reads the node of a log entry in the zone that the entry names, and gives the reading to the ledger; met is false if
+// the node is gone.
 func (f *Fleet) Meet(ctx context.Context, of events.Subject) (met bool, err error) {
 	s, err := f.Read(ctx, tpu.Ref{Project: of.Project, Zone: of.Zone, Name: of.Node})
 	if err != nil {
@@ -547,9 +547,9 @@ func (f *Fleet) Meet(ctx context.Context, of events.Subject) (met bool, err erro
 	return err == nil, err
 }
 
-// Known finds the subject of a log entry in the ledger: ledger.ErrNotFound where there is none, or where it is a slice that went
-// between the two writes that introduce it, so that its workload never came to know it. Any other slice that a queued resource holds
-// speaks for it.
+// Known finds the subject of a log entry in the ledger. It returns ledger.ErrNotFound if there is none, or if the slice
+// vanished between the two writes that introduce it, so that its workload never knew it. Any other slice of the same queued
+// resource stands for it.
 func (f *Fleet) Known(ctx context.Context, of events.Subject) (ledger.Subject, error) {
 	s, err := f.Ledger.Find(ctx, of)
 	if err != nil {
@@ -567,8 +567,8 @@ func (f *Fleet) Known(ctx context.Context, of events.Subject) (ledger.Subject, e
 	return s, fmt.Errorf("fleet: %s has no slice %s: %w", w.ID, s.Slice, ledger.ErrNotFound)
 }
 
-// Broken finds the one slice of a zone that a loss of workers, whose names nobody knows, can be about: the API shows it
-// lost or broken since about that time. Where there are several, nobody can tell, and none is found.
+// Broken finds the one slice of a zone that a loss of workers with unknown names can be about: the API shows it lost or
+// broken since about that time. If there are several such slices, none is found.
 func Broken(workloads []incident.Workload, zone string, e events.Entry) (found ledger.Subject, ok bool) {
 	if e.Kind != events.KindLoss || e.Time.IsZero() {
 		return found, false
@@ -588,8 +588,8 @@ func Broken(workloads []incident.Workload, zone string, e events.Entry) (found l
 	return found, ok
 }
 
-// introduce looks at a zone for the sake of entries that nobody could be found for: slices that are not known become
-// so, and those whose host names are not known are asked for them.
+// introduce reads a zone to find the subjects of unmatched entries: unknown slices become known, and slices with unknown
+// host names are asked for them.
 func (f *Fleet) introduce(ctx context.Context, project, zone string) error {
 	list, err := f.List(ctx, project, zone)
 	if err != nil {
@@ -616,8 +616,8 @@ func (f *Fleet) introduce(ctx context.Context, project, zone string) error {
 // maxHosts bounds the host names read in one look.
 const maxHosts = 60
 
-// Evidence is what a log entry tells a workload about one of its slices. It is nil for what tells nothing to anybody.
-// Ours are the principals that Pitstop itself acts as.
+// Evidence is the meaning of a log entry for one slice of a workload. It is nil if the entry has none. Ours are the
+// principals that Pitstop itself acts as.
 func Evidence(e events.Entry, s ledger.Subject, ours []string) incident.Evidence {
 	o := incident.Origin{ID: e.ID, Time: e.Time, Rank: e.Rank}
 	switch e.Kind {
@@ -638,8 +638,8 @@ func Evidence(e events.Entry, s ledger.Subject, ours []string) incident.Evidence
 	return nil
 }
 
-// lifeOf is the life that an entry speaks of: that of its worker's name. A node keeps its name through every life, so an
-// entry about one names none.
+// lifeOf is the life that an entry is about, taken from its worker's name. A node keeps its name through every life, so an
+// entry about a node names none.
 func lifeOf(e events.Entry, s ledger.Subject) events.Incarnation {
 	if _, _, ok := e.Subject.Group(); ok {
 		return s.Incarnation
@@ -647,7 +647,7 @@ func lifeOf(e events.Entry, s ledger.Subject) events.Incarnation {
 	return events.Incarnation{}
 }
 
-// Owner reports whether a call was made, and not refused, by somebody who is neither Pitstop nor Google.
+// Owner reports whether a call succeeded that neither Pitstop nor Google made.
 func Owner(c events.Call, ours []string) bool {
 	return c.Code == 0 && !events.Google(c.Principal) && !Ours(c.Principal, ours)
 }

@@ -124,7 +124,7 @@ func TestASliceIsWatchedThoughItsValuesCannotBeKept(t *testing.T) {
 	b.Break(ledger.Values)
 	w := b.Slice(tputest.NodeConfig{Spot: true})
 	b.Want([]any{w.Slices[0].Spec, w.Slices[0].Condition}, []any{"", incident.Ready})
-	b.Want(strings.Contains(b.Logged(), "level=ERROR msg=\"metadata values not kept"), true)
+	b.Want(strings.Contains(b.Logged(), "level=ERROR msg=\"metadata values not stored"), true)
 	b.Mend()
 	ordered := b.Look(zone, "llama").Slices[0].Spec
 	b.Want(ordered != "", true)
@@ -135,7 +135,7 @@ func TestASliceIsWatchedThoughItsValuesCannotBeKept(t *testing.T) {
 	b.Clock.Advance(time.Minute)
 	w = b.Slice(tputest.NodeConfig{Spot: true, Accelerator: "v5litepod-64", Created: b.Clock.Now()})
 	b.Want([]string{w.Slices[0].Accelerator, w.Slices[0].Spec}, []string{"v5litepod-64", ""})
-	// What was known before stays while the same life goes on.
+	// Earlier knowledge stays while the same life goes on.
 	b.Mend()
 	ordered = b.Look(zone, "llama").Slices[0].Spec
 	b.Break(ledger.Values)
@@ -199,7 +199,7 @@ func TestValuesThatAnEarlierReleaseStoredAreMovedOnce(t *testing.T) {
 	b.Mend()
 	for range 2 {
 		if err := b.Fleet.MoveValues(t.Context()); err == nil || !strings.Contains(err.Error(), "torn") || strings.Contains(err.Error(), "waits") {
-			t.Errorf("%v, want what it says of the torn one alone", err)
+			t.Errorf("%v, want only the error about the torn one", err)
 		}
 		spec, err := b.Ledger.Spec(t.Context(), "waits")
 		b.Must(err)
@@ -265,7 +265,7 @@ func TestTheNameOfAWorkloadIsFixedAtFirstSight(t *testing.T) {
 			{node: tputest.NodeConfig{Name: "a", Created: fleettest.Start.Add(-time.Hour)}, ends: (*tputest.API).Vanish, want: "demo/a"},
 			{node: tputest.NodeConfig{Name: "a", Zone: other, Created: fleettest.Start.Add(-2 * time.Hour)}, want: "demo/a.us-west4-b"},
 		},
-		"what was made again in its place keeps the name, whatever its label says": {
+		"a slice created again instead of it keeps the name, whatever its label says": {
 			{node: tputest.NodeConfig{Name: "a"}, ends: (*tputest.API).Vanish, want: "demo/a"},
 			{node: tputest.NodeConfig{Name: "a", Labels: labelled}, want: "demo/a"},
 		},
@@ -503,7 +503,7 @@ func TestAReadingOfWhatIsGoneMapsNothing(t *testing.T) {
 	b.Want(b.subject(ledger.Node, "llama"), before)
 }
 
-// TestASliceGoesHomeFromAnotherRegion as its owner ordered it, though it is connected there to what is nowhere else.
+// TestASliceGoesHomeFromAnotherRegion as its owner ordered it, though its order names a network that exists only there.
 func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 	const (
 		away  = "us-central1-a"
@@ -592,7 +592,7 @@ func TestHostNamesThatAreNotToBeHadMapNothing(t *testing.T) {
 	sick := func(b *bench) { b.Must(b.API.SetHealth(zone, "llama", "TIMEOUT")) }
 	for name, c := range map[string]struct {
 		fail func(b *bench)
-		// asked is how often a life is asked, warned how often that is told; of three looks.
+		// asked is how often a life is asked in three looks, and warned how often a warning is logged.
 		asked, warned int
 		group         string
 	}{

@@ -30,8 +30,8 @@ func slice(name, policy, directory, account string) tputest.NodeConfig {
 	return c
 }
 
-// TestACopiedLabelTakesNothingOver: while a slice of a workload lives, a newcomer that names another directory, policy or service
-// account is a workload of its own, and the one that it claims to be of stays as it was.
+// TestACopiedLabelTakesNothingOver: while a slice of a workload lives, a newcomer with another directory, policy or service
+// account becomes a workload of its own. The workload in its label stays as it was.
 func TestACopiedLabelTakesNothingOver(t *testing.T) {
 	const dir, us = fleettest.Directory, "train@demo.iam.gserviceaccount.com"
 	for name, c := range map[string]struct {
@@ -75,7 +75,7 @@ func TestACopiedLabelTakesNothingOver(t *testing.T) {
 			b.Want(w.ID, c.want)
 			b.Want(b.Look(zone, c.second.Name).ID, c.want) // it stays so
 			if loud := strings.Contains(b.Logged(), "level=ERROR") && strings.Contains(b.Logged(), c.why); loud != (c.why != "") {
-				t.Errorf("it is said loudly: %v: %s", loud, b.Logged())
+				t.Errorf("it is logged loudly: %v: %s", loud, b.Logged())
 			}
 			if c.want == "demo/run" {
 				return
@@ -100,7 +100,7 @@ func TestSlicesOfOneQueuedResourceBelongTogether(t *testing.T) {
 	b.Want(b.Look(zone, "b").ID, "demo/run")
 }
 
-// TestANamesakeIsNoStranger: without a label nobody has claimed anything, so nothing is said loudly.
+// TestANamesakeIsNoStranger: without a label the slice claims no workload, so no loud line is logged.
 func TestANamesakeIsNoStranger(t *testing.T) {
 	b := newBench(t)
 	one, two := slice("a", "spot", fleettest.Directory, ""), slice("a", "spot", "gs://theirs/x", "")
@@ -148,7 +148,8 @@ func (b *bench) all(zone string) {
 	}
 }
 
-// TestAMultisliceIsMovedSliceBySlice: what its owner brings back elsewhere goes on in the same directory, whatever else they change.
+// TestAMultisliceIsMovedSliceBySlice: a slice that its owner brings back elsewhere goes on in the same directory, whatever
+// else they change.
 func TestAMultisliceIsMovedSliceBySlice(t *testing.T) {
 	b := newBench(t)
 	for _, name := range []string{"a", "b"} {

@@ -22,64 +22,64 @@ type Publisher interface {
 	Publish(ctx context.Context, e events.Envelope) error
 }
 
-// Taker is a Publisher that says of an event type whether it has somewhere to bring it. What only some deployments want is
-// sent by one that says yes.
+// Taker is a Publisher that says whether it has a topic for an event type. Events that only some deployments want are sent
+// only if it says yes.
 type Taker interface {
 	Takes(eventType string) bool
 }
 
-// Policies says what holds for a label now; see package policy.
+// Policies returns the policy that holds for a label now; see package policy.
 type Policies interface {
 	For(ctx context.Context, label string) policy.Policy
 }
 
-// Advancer is the loop around the decision, the same in every function: load, advance, save together with what has to
-// be sent, send, clear. When Advance returns nil, what follows from the evidence is stored, and the message that brought
-// it may be acknowledged; what could not be sent yet stays in the document's outbox, where patrol finds it.
+// Advancer is the loop around the decision, the same in every function: load, advance, save together with the events to
+// send, send, clear. When Advance returns nil, the consequences of the evidence are stored, and the message that brought it
+// may be acknowledged. Unsent events stay in the document's outbox, where patrol finds them.
 type Advancer struct {
 	Ledger    *Ledger
 	Policies  Policies
 	Publisher Publisher
 	Now       func() time.Time
-	// Decide takes the place of incident.Advance, where it is set: simulations break rules on purpose there.
+	// Decide replaces incident.Advance if it is set: simulations break rules on purpose there.
 	Decide Decision
 	// Sleep waits between two tries.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Source names the function in what it sends; Cause is the message that a context was made for.
+	// Source names the function in the events that it sends; Cause is the message that a context was made for.
 	Source string
 	Cause  func(ctx context.Context) string
 	Log    *slog.Logger
-	// Fits holds the order of a slice against places that would be asked for it, were it allowed; nil holds nothing.
+	// Fits checks the order of a slice against places that would be asked for it, were it allowed; nil checks none.
 	Fits func(ctx context.Context, w incident.Workload, slice string, places []incident.Place, p policy.Policy) ([]incident.ZoneFit, error)
-	// Saved is told of every write that took effect; nil tells nobody.
+	// Saved is called after every write that took effect; nil is no call.
 	Saved func(ctx context.Context, s Step)
 }
 
-// Decision is what incident.Advance does.
+// Decision is the type of incident.Advance.
 type Decision func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (next incident.Workload, send []events.Event, changed bool)
 
-// Step is one write of a workload's document. Advancing Before by the evidence makes After, but for its outbox.
+// Step is one write of a workload's document. Advancing Before by the evidence makes After, apart from its outbox.
 type Step struct {
 	Before, After incident.Workload
-	// Evidence is what was learned under Policy at this time; there is none when the outbox was emptied.
+	// Evidence is the evidence taken in under Policy at this time; empty if the write only emptied the outbox.
 	Evidence []incident.Evidence
 	Policy   policy.Policy
 	At       time.Time
 }
 
-// Advance feeds evidence to a workload and returns it as it stands then. Evidence that teaches nothing is not written.
-// It returns ErrNotFound for a workload that is not in the ledger, and an error only when nothing could be stored.
+// Advance feeds evidence to a workload and returns the workload afterwards. Evidence without news is not written. It returns
+// ErrNotFound for a workload that is not in the ledger, and another error only if it could not store.
 func (a *Advancer) Advance(ctx context.Context, id string, evidence ...incident.Evidence) (incident.Workload, error) {
 	w, _, err := a.advance(ctx, id, nil, evidence)
 	return w, err
 }
 
-// AdvanceChanged is Advance that also tells whether this very evidence was stored: of many that say the same, one is.
+// AdvanceChanged is Advance, and also reports whether this very evidence was stored: of many equal ones, only one is.
 func (a *Advancer) AdvanceChanged(ctx context.Context, id string, evidence ...incident.Evidence) (incident.Workload, bool, error) {
 	return a.advance(ctx, id, nil, evidence)
 }
 
-// Introduce is Advance for a workload that may be new: it begins as the given one.
+// Introduce is Advance for a workload that may be new; a new one begins as given.
 func (a *Advancer) Introduce(ctx context.Context, w incident.Workload, evidence ...incident.Evidence) (incident.Workload, error) {
 	w, _, err := a.advance(ctx, w.ID, &w, evidence)
 	return w, err
@@ -88,7 +88,7 @@ func (a *Advancer) Introduce(ctx context.Context, w incident.Workload, evidence 
 func (a *Advancer) advance(ctx context.Context, id string, fresh *incident.Workload, evidence []incident.Evidence) (w incident.Workload, changed bool, err error) {
 	for try := range tries {
 		if try > 0 {
-			// Whoever was faster has most likely stored the same; the jitter keeps the rest apart.
+			// The faster writer has most likely stored the same; the jitter keeps the others apart.
 			if err := a.Sleep(ctx, jitter(a.Cause(ctx), try)); err != nil {
 				return w, false, fmt.Errorf("ledger: advance %s: %w", id, err)
 			}
@@ -100,8 +100,8 @@ func (a *Advancer) advance(ctx context.Context, id string, fresh *incident.Workl
 	return w, false, fmt.Errorf("ledger: advance %s: %w, %d times", id, ErrConflict, tries)
 }
 
-// jitter is the time before a new try, the longer the more have failed. It comes from the message and not from chance, so
-// that a run can be repeated: what matters is that it differs between those who are in each other's way.
+// jitter is the time before a new try; it grows with each failure. It is derived from the message, not from chance, so that
+// a run can be repeated. It only has to differ between competing writers.
 func jitter(message string, try int) time.Duration {
 	h := fnv.New32a()
 	h.Write([]byte(message + " " + strconv.Itoa(try)))
@@ -167,7 +167,7 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 	return w, true, nil
 }
 
-// update adds to an outbox, behind all requests, what people have to hear. One that still waits there is overtaken.
+// update adds the update for people to an outbox, after all requests. It replaces one that still waits there.
 func (a *Advancer) update(ctx context.Context, before, w incident.Workload, now time.Time) ([]events.Envelope, error) {
 	out := w.Outbox
 	if !a.takes(events.TypeIncidentUpdated) {
@@ -185,14 +185,14 @@ func (a *Advancer) update(ctx context.Context, before, w incident.Workload, now 
 	return out, nil
 }
 
-// takes reports whether the publisher has somewhere to bring an event that not every deployment wants.
+// takes reports whether the publisher has a topic for an event that not every deployment wants.
 func (a *Advancer) takes(eventType string) bool {
 	t, ok := a.Publisher.(Taker)
 	return ok && t.Takes(eventType)
 }
 
-// fitted holds the orders of slices against the zones that would be asked, where a decision has come to that. What cannot be read
-// stays open, and keeps nothing from being decided.
+// fitted checks the orders of slices against the zones that would be asked, if the decision needs it. An unreadable order
+// stays unchecked, and does not hold up the decision.
 func (a *Advancer) fitted(ctx context.Context, before, w incident.Workload, p policy.Policy) (all []incident.Fitted) {
 	in := w.Incident
 	if in == nil && idOf(w.Closed) != idOf(before.Closed) {
@@ -210,14 +210,14 @@ func (a *Advancer) fitted(ctx context.Context, before, w incident.Workload, p po
 		asked = append(asked, slice)
 		fits, err := a.Fits(ctx, w, slice, places, p)
 		if err != nil {
-			a.Log.WarnContext(ctx, "order not held against zones", "workload", w.ID, "slice", slice, "error", err.Error())
+			a.Log.WarnContext(ctx, "order not checked against zones", "workload", w.ID, "slice", slice, "error", err.Error())
 			continue
 		}
 		all = append(all, incident.Fitted{Origin: a.origin(), Slice: slice, Zones: fits})
 	}
 }
 
-// labelOf is the policy that the evidence itself names: the document of a new workload names none yet.
+// labelOf is the policy in the evidence itself, because the document of a new workload names none yet.
 func labelOf(evidence []incident.Evidence) string {
 	for _, e := range evidence {
 		if r, ok := e.(incident.Read); ok {
@@ -227,8 +227,8 @@ func labelOf(evidence []incident.Evidence) string {
 	return ""
 }
 
-// envelope wraps an event that follows from a decision. The event that ends an incident takes the incident's record
-// along, because the document forgets it.
+// envelope wraps an event that follows from a decision. The event that ends an incident carries the incident's record,
+// because the document forgets it.
 func (a *Advancer) envelope(ctx context.Context, w incident.Workload, e events.Event, now time.Time) (events.Envelope, error) {
 	var correlation string
 	switch e := e.(type) {
@@ -247,7 +247,7 @@ func (a *Advancer) envelope(ctx context.Context, w incident.Workload, e events.E
 	return env, err
 }
 
-// Flush sends what an outbox was left full of, and empties it.
+// Flush sends the events left in an outbox, and empties it.
 func (a *Advancer) Flush(ctx context.Context, id string) error {
 	w, rev, err := a.Ledger.Workload(ctx, id)
 	if err != nil || len(w.Outbox) == 0 {
@@ -257,8 +257,8 @@ func (a *Advancer) Flush(ctx context.Context, id string) error {
 	return nil
 }
 
-// empty sends the outbox of a document that was just read or written and clears what was sent. What goes wrong is
-// logged and left: the document is due until its outbox is empty.
+// empty sends the outbox of a document that was just read or written, and clears the sent events. Failures are logged and
+// left: the document is due until its outbox is empty.
 func (a *Advancer) empty(ctx context.Context, w incident.Workload, rev Revision) incident.Workload {
 	sent := map[string]bool{}
 	for _, e := range w.Outbox {
@@ -299,7 +299,7 @@ func (a *Advancer) empty(ctx context.Context, w incident.Workload, rev Revision)
 func (a *Advancer) send(ctx context.Context, workload string, e events.Envelope) error {
 	switch {
 	case e.Type == events.TypeIncidentUpdated && !a.takes(e.Type):
-		return nil // nobody is to be told any more
+		return nil // this deployment no longer notifies anybody
 	case e.Type != events.TypeIncidentClosed:
 		return a.Publisher.Publish(ctx, e)
 	}

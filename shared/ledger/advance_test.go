@@ -40,7 +40,7 @@ func advancing(t *testing.T, s store) {
 		{"an outbox that could not be cleared is sent again under the same ID", notCleared},
 		{"a workload that is not there is introduced once, and advanced never", introduces},
 		{"an incident that ended goes to the archive and not to a topic", archives},
-		{"people are told where somebody is to be told, behind all requests", tells},
+		{"updates for people are sent only where notify is deployed, after all requests", tells},
 		{"of what people were not told yet the newest stays", tellsTheNewest},
 		{"a request that is current begins with its intent saved", begins},
 		{"a request that is not current is refused and writes nothing", refusesStale},
@@ -74,7 +74,7 @@ type policies struct{ policy.Policy }
 
 func (p *policies) For(context.Context, string) policy.Policy { return p.Policy }
 
-// sent records what is published, and fails on demand.
+// sent records published events, and fails on demand.
 type sent struct {
 	mu     sync.Mutex
 	events []events.Envelope
@@ -421,7 +421,7 @@ func begins(t *testing.T, l *loop) {
 	if project, zone, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || project != 1 || zone != 1 {
 		t.Errorf("%d and %d slots are taken, %v; want 1 and 1", project, zone, err)
 	}
-	// A delivery beside it leaves the call to it; the redelivery after a crash makes the same call, on the same slot.
+	// A parallel delivery leaves the call to it; the redelivery after a crash makes the same call, on the same slot.
 	if _, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits); !fault.IsBusy(err) {
 		t.Errorf("a delivery beside the first: %v, want it left for later", err)
 	}
@@ -635,7 +635,7 @@ func tellsTheNewest(t *testing.T, l *loop) {
 	if u, err := events.DecodeIncidentUpdated(updates[0].Data); err != nil || u.Phase != string(incident.Recreating) {
 		t.Errorf("%+v waits (%v), want the newest", u, err)
 	}
-	// Once nobody is to be told any more, it holds nothing up.
+	// Once this deployment no longer notifies anybody, the update holds nothing up.
 	l.sent.err, p.takes = nil, false
 	if err := l.Flush(t.Context(), workload); err != nil {
 		t.Fatal(err)

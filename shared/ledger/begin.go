@@ -15,16 +15,15 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// RequestID is the identifier that the call of a request carries to the provider: the same request, delivered again,
-// makes the same call.
+// RequestID is the identifier of a request's call to the provider: a redelivered request makes the same call.
 func RequestID(r events.Request, zone string) string {
 	name := r.Workload + "\x00" + r.Incident + "\x00" + strconv.FormatInt(r.Epoch, 10) + "\x00" + r.Slice + "\x00" + string(r.Action) +
 		"\x00" + zone + "\x00" + strconv.Itoa(r.Attempt)
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String()
 }
 
-// Check reads the workload of a request and checks the fence. A request that is not wanted any more, or not yet known,
-// is refused: fault.Ignored.
+// Check reads the workload of a request and checks the fence. A request that is no longer wanted, or not yet known, is
+// refused with fault.Ignored.
 func (a *Advancer) Check(ctx context.Context, p events.Pointer) (incident.Workload, incident.Task, error) {
 	w, _, err := a.Ledger.Workload(ctx, p.Workload)
 	if errors.Is(err, ErrNotFound) {
@@ -40,11 +39,11 @@ func (a *Advancer) Check(ctx context.Context, p events.Pointer) (incident.Worklo
 	return w, t, nil
 }
 
-// Begin is the last look before a mutating call, on a request that was resolved: the fence, the policy, the intent, the label
-// that the policy was found by, the pause, in this order. It returns the workload with the intent saved. Every reason not to call now is stored where it matters
-// and returned as fault.Ignored, because the request has been dealt with. One that another delivery may be about to call for,
-// or that this one has become too slow for, is left for redelivery: what is decided between the intent and the call, nobody
-// sees.
+// Begin is the last look before a mutating call, on a request that was resolved: the fence, the policy, the intent, the
+// label that the policy was found by, the pause, in this order. It returns the workload with the intent saved. Every reason
+// not to call now is stored if it matters, and returned as fault.Ignored, because the request is settled. The request is
+// left for redelivery if another delivery may be about to call, or if this delivery has become too slow: a decision made
+// between the intent and the call would go unseen.
 func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string) (incident.Workload, error) {
 	w, t, err := a.Check(ctx, r.Pointer())
 	if err != nil {
@@ -66,7 +65,7 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 		case p.Switches.WatchOnly():
 			c = incident.CodeWatchOnly
 		}
-		why := fmt.Sprintf("%s is not allowed any more: %s", r.Action, w.Forbids(sw, level, p))
+		why := fmt.Sprintf("%s is no longer allowed: %s", r.Action, w.Forbids(sw, level, p))
 		if _, err := a.Advance(ctx, w.ID, incident.Forbidden{Origin: a.origin(), Request: r, Code: c, Why: why}); err != nil {
 			return w, err
 		}
@@ -78,13 +77,13 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 	}
 	t, err = w.Fence(r.Pointer(), a.Now())
 	if err != nil || t.RequestID != requestID {
-		return w, a.refuse(ctx, r.Pointer(), incident.CodeOvertaken, "somebody else was faster")
+		return w, a.refuse(ctx, r.Pointer(), incident.CodeOvertaken, "another delivery was faster")
 	}
 	if !mine && t.UnderWay(a.Now()) {
 		return w, underWay(r, t.Begun)
 	}
 	if w.Label != label {
-		return w, a.Hold(ctx, r, incident.CodeOvertaken, fmt.Sprintf("the label %s is %q by now", events.LabelPolicy, w.Label), time.Time{})
+		return w, a.Hold(ctx, r, incident.CodeOvertaken, fmt.Sprintf("the label %s is now %q", events.LabelPolicy, w.Label), time.Time{})
 	}
 	pause, err := a.Ledger.Pause(ctx)
 	if err != nil {
@@ -96,18 +95,18 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 		}
 	}
 	if now := a.Now(); t.TooLate(now) {
-		return w, fault.Busy(fmt.Errorf("%s of %s: it was begun %s ago, which is too late to call", r.Action, r.Workload, events.Span(now.Sub(t.Begun))))
+		return w, fault.Busy(fmt.Errorf("%s of %s was begun %s ago, so it is too late to call", r.Action, r.Workload, events.Span(now.Sub(t.Begun))))
 	}
 	return w, nil
 }
 
 func underWay(r events.Request, begun time.Time) error {
-	return fault.Busy(fmt.Errorf("%s of %s was begun at %s, and may be under way", r.Action, r.Workload, begun.UTC().Format(time.RFC3339)))
+	return fault.Busy(fmt.Errorf("%s of %s was begun at %s, and may still be running", r.Action, r.Workload, begun.UTC().Format(time.RFC3339)))
 }
 
-// BeginDestructive is Begin for a call that the brake counts: a slot is taken first, and given back when nothing was
-// begun. It returns the ID that the call has to carry. It rests on what was read at that time: a reading from while another
-// delivery may have been at it proves nothing of what that one has done or left undone.
+// BeginDestructive is Begin for a call that the brake counts: it takes a slot first, and gives the slot back if the call was
+// not begun. It returns the ID that the call must carry. read is the time of the reading that the call rests on. A reading taken
+// while another delivery may have been calling proves nothing about that call.
 func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, read time.Time, zone string, limits Limits) (incident.Workload, string, error) {
 	id, now := RequestID(r, zone), a.Now()
 	w, t, err := a.Check(ctx, r.Pointer())
@@ -129,7 +128,7 @@ func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, read 
 	if !fault.IsIgnored(err) || t.RequestID == id {
 		return w, id, err // an earlier delivery began it, and may have made the call
 	}
-	// What keeps the call has taken the intent back, unless another delivery is at it: the ledger knows.
+	// The reason against the call has also taken back the intent, unless another delivery is calling: the ledger knows.
 	w, _, failed := a.Ledger.Workload(ctx, r.Workload)
 	if failed == nil && !begun(w, id) {
 		failed = a.Ledger.GiveBack(ctx, w.Project, zone, id, now)
@@ -150,8 +149,8 @@ func begun(w incident.Workload, id string) bool {
 	return false
 }
 
-// Refused gives back the slot of a destructive call that the provider refused: it has destroyed nothing. After a failure
-// that leaves this open the slot stays taken.
+// Refused gives back the slot of a destructive call that the provider refused, because the call destroyed nothing. If the
+// failure leaves that open, the slot stays taken.
 func (a *Advancer) Refused(ctx context.Context, w incident.Workload, zone, id string, f *incident.Failure) error {
 	if f.Class == incident.Transient {
 		return nil
@@ -159,7 +158,7 @@ func (a *Advancer) Refused(ctx context.Context, w incident.Workload, zone, id st
 	return a.Ledger.GiveBack(ctx, w.Project, zone, id, a.Now())
 }
 
-// Hold stores why a request waits that was begun and for which nothing was called, and returns that as fault.Ignored.
+// Hold stores why a request waits that was begun but not called, and returns that reason as fault.Ignored.
 func (a *Advancer) Hold(ctx context.Context, r events.Request, c incident.Code, why string, until time.Time) error {
 	return a.hold(ctx, r, c, why, until, true)
 }
@@ -171,13 +170,13 @@ func (a *Advancer) hold(ctx context.Context, r events.Request, c incident.Code, 
 	return fault.Ignored(c, "%s held: %s", r.Action, why)
 }
 
-// Answer stores what came back from a call. It does so even when the caller has left: the call has been made.
+// Answer stores the result of a call. It does so even if the caller has left, because the call was made.
 func (a *Advancer) Answer(ctx context.Context, r events.Request, operation, text string, failure *incident.Failure) (incident.Workload, error) {
 	return a.Conclude(ctx, incident.Answered{Request: r, Operation: operation, Failure: failure, Text: text})
 }
 
-// Conclude is Answer for what has more to tell than one call: that there was none, or that there were several. What kept one
-// delivery from its call says nothing of that which another may be about to make: the request is left for redelivery then.
+// Conclude is Answer for a result of no call or of several calls. A reason that kept one delivery from its call says nothing
+// about the call of another delivery: then the request is left for redelivery.
 func (a *Advancer) Conclude(ctx context.Context, e incident.Answered) (incident.Workload, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
@@ -198,7 +197,7 @@ func (a *Advancer) origin() incident.Origin {
 	return incident.Origin{Time: a.Now(), Rank: events.RankReading}
 }
 
-// codeOf is why a fence refuses.
+// codeOf is the reason why a fence refuses.
 func codeOf(err error) incident.Code {
 	var refused *incident.RefusedError
 	if !errors.As(err, &refused) {

@@ -16,7 +16,7 @@ type Limits struct {
 	Zone    int
 }
 
-// DefaultLimits hold where a deployment names none.
+// DefaultLimits hold if a deployment sets none.
 var DefaultLimits = Limits{Project: 30, Zone: 10}
 
 // slots are the calls of one hour in one place, by the ID of the call.
@@ -26,13 +26,13 @@ type slots struct {
 
 const slotsSchema = 1
 
-// KeepSlots is how long the hours of the brake are kept.
+// KeepSlots is how long the brake's hours are stored.
 const KeepSlots = 48 * time.Hour
 
 // ErrBraked says that the brake allows no further destructive call in this hour.
 var ErrBraked = errors.New("the brake holds")
 
-// Take takes a slot for a destructive call, or returns ErrBraked with the bound that is hit. The same call takes one
+// Take takes a slot for a destructive call, or returns ErrBraked with the limit that is reached. The same call takes one
 // slot, however often it is tried within the hour.
 func (l *Ledger) Take(ctx context.Context, project, zone, call string, limits Limits, now time.Time) error {
 	taken, err := l.take(ctx, hourOf(project, zone, now), call, limits.Zone, now)
@@ -41,19 +41,19 @@ func (l *Ledger) Take(ctx context.Context, project, zone, call string, limits Li
 	}
 	if _, err := l.take(ctx, hourOf(project, "", now), call, limits.Project, now); err != nil {
 		if !taken {
-			return err // the slot is that of an earlier try, which may have made the call
+			return err // the slot belongs to an earlier try, which may have made the call
 		}
 		return errors.Join(err, l.giveBack(ctx, hourOf(project, zone, now), call, now))
 	}
 	return nil
 }
 
-// GiveBack returns the slot of a call that was refused: it has destroyed nothing.
+// GiveBack returns the slot of a refused call, because the call destroyed nothing.
 func (l *Ledger) GiveBack(ctx context.Context, project, zone, call string, now time.Time) error {
 	return errors.Join(l.giveBack(ctx, hourOf(project, zone, now), call, now), l.giveBack(ctx, hourOf(project, "", now), call, now))
 }
 
-// Slots returns how many slots of this hour are taken, in the project and in the zone.
+// Slots returns how many slots of this hour are taken in the project and in the zone.
 func (l *Ledger) Slots(ctx context.Context, project, zone string, now time.Time) (inProject, inZone int, err error) {
 	var p, z slots
 	if _, err := l.load(ctx, Brake, hourOf(project, "", now), slotsSchema, &p); err != nil && !errors.Is(err, ErrNotFound) {
@@ -65,14 +65,14 @@ func (l *Ledger) Slots(ctx context.Context, project, zone string, now time.Time)
 	return len(p.Taken), len(z.Taken), nil
 }
 
-// NextHour is when the brake lets go.
+// NextHour is when the brake releases.
 func NextHour(now time.Time) time.Time { return now.UTC().Truncate(time.Hour).Add(time.Hour) }
 
 func hourOf(project, zone string, now time.Time) string {
 	return project + "/" + zone + "/" + now.UTC().Format("2006010215")
 }
 
-// take takes a slot of one place and hour. Taken says that the call did not have it before.
+// take takes a slot of one place and hour. taken says that the call did not have it before.
 func (l *Ledger) take(ctx context.Context, id, call string, limit int, now time.Time) (taken bool, err error) {
 	for range tries {
 		var s slots
@@ -83,7 +83,7 @@ func (l *Ledger) take(ctx context.Context, id, call string, limit int, now time.
 		case slices.Contains(s.Taken, call):
 			return false, nil
 		case len(s.Taken) >= limit:
-			return false, fmt.Errorf("%w: %d destructive calls in this hour is the bound of %s", ErrBraked, limit, id)
+			return false, fmt.Errorf("%w: %d destructive calls in this hour is the limit of %s", ErrBraked, limit, id)
 		}
 		s.Taken = append(s.Taken, call)
 		if _, err := l.store(ctx, Brake, id, record{Schema: slotsSchema, Expires: now.Add(KeepSlots)}, s, rev); !errors.Is(err, ErrConflict) {
@@ -120,7 +120,7 @@ const allID = "all"
 
 const pauseSchema = 1
 
-// SetPause pauses everything, or lifts that with nil.
+// SetPause pauses everything, or lifts the pause with nil.
 func (l *Ledger) SetPause(ctx context.Context, p *incident.Pause) error {
 	for range tries {
 		var old incident.Pause
@@ -139,13 +139,13 @@ func (l *Ledger) SetPause(ctx context.Context, p *incident.Pause) error {
 	return fmt.Errorf("ledger: %s: %w", Pauses, ErrConflict)
 }
 
-// Pause is the pause of everything, nil when there is none.
+// Pause is the pause of everything, or nil.
 func (l *Ledger) Pause(ctx context.Context) (*incident.Pause, error) {
 	var p incident.Pause
 	_, err := l.load(ctx, Pauses, allID, pauseSchema, &p)
 	switch {
 	case errors.Is(err, ErrNotFound), err == nil && p == (incident.Pause{}):
-		return nil, nil //nolint:nilnil // no pause is the usual case and no error
+		return nil, nil //nolint:nilnil // no pause is the usual case, not an error
 	case err != nil:
 		return nil, err
 	}

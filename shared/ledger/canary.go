@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Canary is the last entry that was written into a project's log to see whether it comes back.
+// Canary is the last entry written into a project's log to see whether it comes back.
 type Canary struct {
 	ID string `json:"id"`
-	// Written is when it was, Returned when a canary came back last.
+	// Written is when it was written, Returned when a canary last came back.
 	Written  time.Time `json:"written,omitzero"`
 	Returned time.Time `json:"returned,omitzero"`
-	// Way is that of the one that came back last.
+	// Way is the way of the last canary that came back.
 	Way Way `json:"way,omitzero"`
 }
 
-// Way is when a canary was where on its way; zero where nobody said.
+// Way holds the times at the stations of a canary; zero if unknown.
 type Way struct {
-	// Written is the time that the entry gives itself, Received when Cloud Logging had it, Published when its sink had published it
-	// on the topic.
+	// Written is the entry's own time, Received when Cloud Logging had it, Published when its sink had published it on the
+	// topic.
 	Written   time.Time `json:"written,omitzero"`
 	Received  time.Time `json:"received,omitzero"`
 	Published time.Time `json:"published,omitzero"`
@@ -28,23 +28,23 @@ type Way struct {
 
 const (
 	canaryEvery = 24 * time.Hour
-	// canaryTakes is far more than a log entry needs: Cloud Logging brings most within seconds.
+	// canaryTakes is far longer than a log entry needs: Cloud Logging delivers most within seconds.
 	canaryTakes  = 30 * time.Minute
 	canarySchema = 1
 )
 
-// Due reports whether it is time for another one.
+// Due reports whether it is time for another canary.
 func (c Canary) Due(now time.Time) bool { return now.Sub(c.Written) >= canaryEvery }
 
-// Overdue reports whether another one should be long under way; one that was never written is.
+// Overdue reports whether another canary should have been written long ago; that holds if none ever was.
 func (c Canary) Overdue(now time.Time) bool { return now.Sub(c.Written) > canaryEvery+canaryTakes }
 
-// Missing reports whether the last one should be back and is not.
+// Missing reports whether the last canary should be back and is not.
 func (c Canary) Missing(now time.Time) bool {
 	return c.Returned.Before(c.Written) && now.Sub(c.Written) > canaryTakes
 }
 
-// Canary reads the last canary of a project; there may have been none.
+// Canary reads the last canary of a project; it may be empty.
 func (l *Ledger) Canary(ctx context.Context, project string) (c Canary, err error) {
 	_, err = l.load(ctx, Canaries, project, canarySchema, &c)
 	if errors.Is(err, ErrNotFound) {
@@ -65,7 +65,7 @@ func (l *Ledger) CanaryWritten(ctx context.Context, project, id string, at time.
 	})
 }
 
-// CanaryReturned notes that a canary came back. An earlier one than the last, and the last one once more, teach nothing.
+// CanaryReturned notes that a canary came back. It ignores an earlier one than the last, and the last one a second time.
 func (l *Ledger) CanaryReturned(ctx context.Context, project, id string, way Way, at time.Time) (news bool, err error) {
 	err = l.updateCanary(ctx, project, func(c *Canary) bool {
 		news = way.Written.After(c.Written) || c.ID == id && c.Returned.Before(c.Written)
@@ -77,7 +77,7 @@ func (l *Ledger) CanaryReturned(ctx context.Context, project, id string, way Way
 	return news, err
 }
 
-// updateCanary changes the document of a project's canary, if change says so.
+// updateCanary changes the document of a project's canary, if change returns true.
 func (l *Ledger) updateCanary(ctx context.Context, project string, change func(*Canary) bool) error {
 	for range tries {
 		var c Canary

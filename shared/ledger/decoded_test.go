@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAWorkloadIsDecodedAnewOnlyWhereItsDocumentChanged: what is remembered never answers for another document, nor for one of a
-// later schema.
+// TestAWorkloadIsDecodedAnewOnlyWhereItsDocumentChanged: a remembered document never answers for another one, nor for one of
+// a later schema.
 func TestAWorkloadIsDecodedAnewOnlyWhereItsDocumentChanged(t *testing.T) {
 	var l Ledger
 	body := func(id int, label string) string {

@@ -1,10 +1,10 @@
-// Package ledger keeps what Pitstop knows between two events: one document per workload, and beside them the subjects
-// that log entries speak of, entries that nobody could be found for yet, the brake, the pause, specifications and the
-// archive of closed incidents. Everything is read by key and written by compare-and-swap, never blindly; one query
-// finds the workloads at which something is due. What may be secret is in a second database; see Secrets.
+// Package ledger keeps Pitstop's knowledge between two events: one document per workload. It also keeps the subjects of log
+// entries, entries with a subject still unknown, the brake, the pause, specifications and the archive of closed incidents.
+// Every document is read by key and written by compare-and-swap, never blindly; one query finds the workloads with work due.
+// Possible secrets are in a second database; see Secrets.
 //
-// A document is a few columns and a JSON body. The columns are what the store itself has to know: the key, the schema,
-// the time from which it is due (absent when nothing is), and when it may be forgotten.
+// A document is a few columns and a JSON body. The columns are for the store itself: the key, the schema, the time from
+// which work is due (absent if none is), and the time when the document may be forgotten.
 package ledger
 
 import (
@@ -29,13 +29,13 @@ import (
 	"pitstop.internal/shared/recent"
 )
 
-// ErrNotFound says that there is no document under the key.
+// ErrNotFound says that no document has the key.
 var ErrNotFound = errors.New("not in the ledger")
 
-// ErrConflict says that somebody else has written the document since it was read: nothing was written.
+// ErrConflict says that another writer has written the document since it was read, and that this write had no effect.
 var ErrConflict = errors.New("written by somebody else meanwhile")
 
-// MaxBody is the largest body that is written; the store itself takes a document of 1 MiB.
+// MaxBody is the largest body that is written; the store accepts a document of 1 MiB.
 const MaxBody = 900 << 10
 
 // Names of the collections.
@@ -49,7 +49,7 @@ const (
 	Archive   = "archive"
 	Canaries  = "canary"
 	Stockouts = "stockouts"
-	// Deployment holds what a deployment says of itself.
+	// Deployment holds a deployment's description of itself.
 	Deployment = "deployment"
 	Tellings   = "told"
 )
@@ -73,19 +73,19 @@ const (
 	colBody    = "body"
 )
 
-// document is the record as the store takes it. A map and no struct, because only a map can leave a time out.
+// document is the record in the store's form. It is a map and not a struct, because only a map can leave a time out.
 func (r record) document() map[string]any {
 	d := map[string]any{colID: r.ID, colSchema: int64(r.Schema), colBody: r.Body}
 	for name, t := range map[string]time.Time{colDue: r.Due, colExpires: r.Expires} {
 		if !t.IsZero() {
-			d[name] = t.UTC().Truncate(time.Microsecond) // what every store keeps
+			d[name] = t.UTC().Truncate(time.Microsecond) // every store keeps microseconds
 		}
 	}
-	d[docstore.DefaultRevisionField] = r.Revision.of // the field has to be there, or the store does not tell the new one
+	d[docstore.DefaultRevisionField] = r.Revision.of // without the field the store does not return the new revision
 	return d
 }
 
-// recordOf reads a document; what is not there or of another type stays zero.
+// recordOf reads a document; a field that is missing or of another type stays zero.
 func recordOf(d map[string]any) record {
 	r := record{Revision: Revision{d[docstore.DefaultRevisionField]}}
 	r.ID, _ = d[colID].(string)
@@ -97,7 +97,7 @@ func recordOf(d map[string]any) record {
 	return r
 }
 
-// Revision is the version of a document that was read. The zero value stands for a document that is not there.
+// Revision is the version of a document that was read. The zero value stands for a missing document.
 type Revision struct{ of any }
 
 // Opener opens a collection, whose key is the field ID.
@@ -113,14 +113,14 @@ type Ledger struct {
 // New returns a ledger that opens each collection when it is first used.
 func New(open Opener) *Ledger { return &Ledger{open: open, conns: newConnections()} }
 
-// reading is a workload beside the body of its document. One that is due is read several times a minute, and seldom another one
-// each time. Readings are shared, so whoever changes a workload changes a copy, as incident.Advance does.
+// reading is a workload with the body of its document. A due workload is read several times a minute and seldom changes in
+// between. Readings are shared, so a caller changes only a copy, as incident.Advance does.
 type reading struct {
 	body     string
 	workload incident.Workload
 }
 
-// workloadOf decodes a document, unless it is the one that was read last.
+// workloadOf decodes a document, unless it is the one read last.
 func (l *Ledger) workloadOf(id string, r record) (incident.Workload, error) {
 	if last, ok := l.read.Get(id); ok && last.body == r.Body && r.Schema <= incident.Schema {
 		return last.workload, nil
@@ -136,13 +136,12 @@ func (l *Ledger) workloadOf(id string, r record) (incident.Workload, error) {
 // Close closes the collections that were opened.
 func (l *Ledger) Close() error { return l.conns.close() }
 
-// key makes an ID fit for every store: no slash, not dots alone, no two underscores in front, which Firestore keeps to
-// itself. An ID that is empty has no key: a store would make one up.
-// https://cloud.google.com/firestore/docs/best-practices#document_ids
+// key makes an ID fit for every store: no slash, not only dots, and no two leading underscores, which Firestore reserves. An
+// empty ID has no key, because a store would invent one. https://cloud.google.com/firestore/docs/best-practices#document_ids
 func key(id string) (string, error) {
 	switch {
 	case id == "":
-		return "", fault.Permanentf("ledger: a document has to have an ID")
+		return "", fault.Permanentf("ledger: a document must have an ID")
 	case strings.Trim(id, ".") == "":
 		return strings.ReplaceAll(id, ".", "%2E"), nil
 	case strings.HasPrefix(id, "__"):
@@ -171,10 +170,10 @@ func (l *Ledger) get(ctx context.Context, collection, id string) (record, error)
 	}
 }
 
-// put writes a document if it still is what was read, or if it is not there when nothing was.
+// put writes a document if it has not changed since it was read, or if it is still missing.
 func (l *Ledger) put(ctx context.Context, collection string, r record) (Revision, error) {
 	if len(r.Body) > MaxBody {
-		return Revision{}, fault.Permanentf("ledger: %s %s: %d bytes are more than the %d that a document holds", collection, r.ID, len(r.Body), MaxBody)
+		return Revision{}, fault.Permanentf("ledger: %s %s: %d bytes are more than the limit of %d for a document", collection, r.ID, len(r.Body), MaxBody)
 	}
 	id := r.ID
 	k, err := key(id)
@@ -193,8 +192,8 @@ func (l *Ledger) put(ctx context.Context, collection string, r record) (Revision
 		err = c.Replace(ctx, d)
 	}
 	if status.Code(err) == codes.Aborted {
-		// Firestore gives way like this when many write one document at once: nothing was written, and the next reading
-		// shows what somebody else wrote.
+		// Firestore aborts like this if many writers write one document at once. This write had no effect, and the next reading
+		// shows the other writer's.
 		return Revision{}, fmt.Errorf("ledger: %s %s: %w: %w", collection, id, ErrConflict, err)
 	}
 	switch gcerrors.Code(err) {
@@ -208,7 +207,7 @@ func (l *Ledger) put(ctx context.Context, collection string, r record) (Revision
 }
 
 // load reads a document into v and returns its revision.
-func (l *Ledger) load(ctx context.Context, collection, id string, schema int, v any) (Revision, error) { //nolint:unparam // each schema rises on its own
+func (l *Ledger) load(ctx context.Context, collection, id string, schema int, v any) (Revision, error) { //nolint:unparam // each collection has its own schema number
 	r, err := l.get(ctx, collection, id)
 	if err != nil {
 		return Revision{}, err
@@ -219,7 +218,7 @@ func (l *Ledger) load(ctx context.Context, collection, id string, schema int, v 
 	return r.Revision, nil
 }
 
-// readable checks that this release knows the schema of a document; else a newer one has to deal with it.
+// readable checks that this release knows the schema of a document; otherwise a newer release must handle it.
 func readable(collection, id string, schema int, r record) error {
 	if r.Schema > schema {
 		return fault.Busy(fmt.Errorf("ledger: %s %s has schema %d, this release reads up to %d: %w", collection, id, r.Schema, schema, events.ErrNewer))
@@ -256,14 +255,14 @@ func (l *Ledger) Workload(ctx context.Context, id string) (incident.Workload, Re
 	return w, r.Revision, err
 }
 
-// Save writes the document of a workload if it still is what was read; else ErrConflict.
+// Save writes the document of a workload if it has not changed since it was read; otherwise it returns ErrConflict.
 func (l *Ledger) Save(ctx context.Context, w incident.Workload, rev Revision) (Revision, error) {
-	w.Schema = incident.Schema // an older document becomes one of this release
+	w.Schema = incident.Schema // an older document gets this release's schema
 	return l.store(ctx, Workloads, w.ID, record{Schema: incident.Schema, Due: w.Due()}, w, rev)
 }
 
-// Due reads the workloads at which something is due by now, in the order of their IDs. What cannot be read of them is
-// told of beside the others.
+// Due reads the workloads that have work due by now, in the order of their IDs. It returns the readable ones together with
+// an error for the others.
 func (l *Ledger) Due(ctx context.Context, now time.Time) (due []incident.Workload, err error) {
 	found, err := l.query(ctx, Workloads, func(c *docstore.Collection) *docstore.Query { return c.Query().Where(colDue, "<=", now.UTC()) })
 	if err != nil {
@@ -285,8 +284,8 @@ func (l *Ledger) workloads(found []record) (all []incident.Workload, err error) 
 	return all, errors.Join(faults...)
 }
 
-// Workloads reads every workload in one listing, in the order of their IDs. What cannot be read of them is told of beside the
-// others.
+// Workloads reads every workload in one listing, in the order of their IDs. It returns the readable ones together with an
+// error for the others.
 func (l *Ledger) Workloads(ctx context.Context) (all []incident.Workload, err error) {
 	found, err := l.query(ctx, Workloads, (*docstore.Collection).Query)
 	if err != nil {
@@ -304,7 +303,7 @@ func (l *Ledger) All(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// query reads documents, or these fields of them, in the order of their IDs: every store has an order of its own.
+// query reads documents, or these fields of them, in the order of their IDs, because stores differ in their order.
 func (l *Ledger) query(ctx context.Context, collection string, which func(*docstore.Collection) *docstore.Query, fields ...docstore.FieldPath) ([]record, error) {
 	c, err := l.conns.get(ctx, l.open, collection)
 	if err != nil {
@@ -331,20 +330,21 @@ func (l *Ledger) query(ctx context.Context, collection string, which func(*docst
 	}
 }
 
-// specSchema is that of a specification without the values of its metadata. Earlier releases stored them with it, as schema 1.
+// specSchema is the schema of a specification without the values of its metadata. Earlier releases stored these values in
+// it, as schema 1.
 const specSchema = 2
 
-// specKey is the key of a specification: its name goes on with that of the values of its metadata; see Secrets.
+// specKey is the key of a specification: the first part of its name. The rest names the values of its metadata; see Secrets.
 func specKey(name string) string {
 	key, _, _ := strings.Cut(name, "@")
 	return key
 }
 
-// SaveSpec stores a specification under its name. It is written once: the same content has the same name.
+// SaveSpec stores a specification under its name. It is written only once, because the same content has the same name.
 func (l *Ledger) SaveSpec(ctx context.Context, name string, spec []byte) error {
 	_, err := l.put(ctx, Specs, record{ID: specKey(name), Schema: specSchema, Body: string(spec)})
 	if errors.Is(err, ErrConflict) {
-		_, err = l.Spec(ctx, name) // it is there, or Firestore gave way and nothing was written
+		_, err = l.Spec(ctx, name) // it exists already, or Firestore aborted the write
 	}
 	return err
 }
@@ -378,19 +378,19 @@ func (l *Ledger) OldSpecs(ctx context.Context) (old []OldSpec, err error) {
 	return old, err
 }
 
-// RewriteSpec writes in the place of an old specification the one without values. A release that does not know of these reads it no more.
+// RewriteSpec replaces an old specification by one without values. An earlier release cannot read it afterwards.
 func (l *Ledger) RewriteSpec(ctx context.Context, old OldSpec, spec []byte) error {
 	_, err := l.put(ctx, Specs, record{ID: old.Name, Schema: specSchema, Body: string(spec), Revision: old.read})
 	if errors.Is(err, ErrConflict) {
-		return nil // somebody else has done it
+		return nil // another instance has done it
 	}
 	return err
 }
 
-// KeepArchive is how long a closed incident stays in the archive: as long as Cloud Logging keeps the entries behind it.
+// KeepArchive is how long a closed incident stays in the archive: as long as Cloud Logging keeps its entries.
 const KeepArchive = 400 * 24 * time.Hour
 
-// SaveClosed archives a closed incident under its ID. A later attribution rewrites it; an earlier one does not.
+// SaveClosed archives a closed incident under its ID. A later cause rewrites it; an earlier one does not.
 func (l *Ledger) SaveClosed(ctx context.Context, workload string, in incident.Incident) error {
 	id := workload + "/" + in.ID
 	for range tries {
@@ -418,7 +418,7 @@ func (l *Ledger) Closed(ctx context.Context, workload, id string) (incident.Inci
 }
 
 // Incident reads an incident of a workload: from its document while the incident is there, else from the archive. An
-// incident that is not the workload's is ErrNotFound.
+// incident of another workload is ErrNotFound.
 func (l *Ledger) Incident(ctx context.Context, w incident.Workload, id string) (incident.Incident, error) {
 	for _, in := range []*incident.Incident{w.Incident, w.Closed} {
 		if in != nil && in.ID == id {
@@ -440,5 +440,5 @@ func (l *Ledger) Incident(ctx context.Context, w incident.Workload, id string) (
 	return l.Closed(ctx, w.ID, id)
 }
 
-// tries is how often a lost compare-and-swap is repeated before the message is left for redelivery.
+// tries is how often a failed compare-and-swap is repeated before the message is left for redelivery.
 const tries = 5

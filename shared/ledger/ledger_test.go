@@ -130,17 +130,17 @@ func conformance(t *testing.T, s store) {
 		run  func(t *testing.T, s *suite)
 	}{
 		{"a document comes back exactly as it was saved", roundTrip},
-		{"what is not there is not found", notThere},
+		{"a missing document is not found", notThere},
 		{"a document is created once", createdOnce},
 		{"a stale revision is refused and writes nothing", staleRevision},
 		{"a document that vanished is not written again", vanished},
 		{"the largest body is stored, and one byte more is refused for good", largestBody},
 		{"a document of a newer release is left to that", newerRelease},
-		{"a body that is no JSON is told, and taken for no missing document", brokenBody},
-		{"only what is due by the time is found", due},
+		{"a body that is not JSON is an error, not a missing document", brokenBody},
+		{"only documents due by the time are found", due},
 		{"every workload is found, and none in an empty ledger", all},
 		{"an ID of any characters survives", oddIDs},
-		{"a name finds what it belongs to", subjects},
+		{"a name finds its subject", subjects},
 		{"a name that is mapped to the same again is not written", mappedAgain},
 		{"the workers of a former life keep theirs", formerLives},
 		{"entries of a zone cause one look in a while", parkedLooks},
@@ -157,7 +157,7 @@ func conformance(t *testing.T, s store) {
 		{"an incident is archived, and rewritten only by a later attribution", archive},
 		{"a canary is missed until it comes back", canary},
 		{"a stockout is remembered for its kind of slice, and not for long", stockout},
-		{"what people were told is kept for each place, and written by who read it last", whatWasTold},
+		{"the record of notifications is kept for each target, and written by the last reader", whatWasTold},
 		{"an older document becomes one of this release", underThisSchema},
 		{"a closed ledger opens its collections again", closed},
 	} {
@@ -357,7 +357,7 @@ func due(t *testing.T, s *suite) {
 	at("soon", start.Add(time.Microsecond))
 	at("later", start.Add(time.Hour))
 	at("never", time.Time{})
-	// Times of a store end at the microsecond. What is due within one is found too early rather than too late.
+	// Times of a store end at the microsecond. A document due within a microsecond is found too early rather than too late.
 	at("within", start.Add(900*time.Nanosecond))
 	for _, c := range []struct {
 		at   time.Time
@@ -379,7 +379,7 @@ func due(t *testing.T, s *suite) {
 			t.Errorf("due by %s (-want +got):\n%s", c.at, d)
 		}
 	}
-	// What was due and is not any more leaves the query, and what becomes due enters it.
+	// A document that is no longer due leaves the query, and one that becomes due enters it.
 	w, rev := s.mustLoad(t, "demo/past")
 	w.Notices = nil
 	s.mustSave(t, w, rev)
@@ -392,7 +392,7 @@ func due(t *testing.T, s *suite) {
 	}
 }
 
-// due are the IDs of what is due by then.
+// due are the IDs of the documents due by then.
 func (s *suite) due(t *testing.T, at time.Time) (ids []string, err error) {
 	due, err := s.Due(t.Context(), at)
 	for _, w := range due {
@@ -818,7 +818,7 @@ func brakeBounds(t *testing.T, s *suite) {
 	if want := start.Add(ledger.KeepSlots); !expires.Equal(want) {
 		t.Errorf("the hour is kept until %s, want %s", expires, want)
 	}
-	// What is given back is free for another call, and a repetition frees nothing more.
+	// A returned slot is free for another call, and returning it again frees no other.
 	for range 2 {
 		if err := s.GiveBack(t.Context(), "demo", "a", "c1", start); err != nil {
 			t.Error(err)
@@ -947,7 +947,7 @@ func specs(t *testing.T, s *suite) {
 	if got, err := s.Spec(ctx, "abc@life"); !bytes.Equal(got, spec) || err != nil {
 		t.Errorf("with the name of its values: %q, %v", got, err)
 	}
-	// What an earlier release stored is read, found, and written anew once.
+	// A specification of an earlier release is read, found, and rewritten once.
 	s.create(t, ledger.Specs, "demo/old", 1, "secret")
 	if got, err := s.Spec(ctx, "demo/old"); string(got) != "secret" || err != nil {
 		t.Errorf("of an earlier release: %q, %v", got, err)
@@ -1104,7 +1104,7 @@ func TestFrozenDocument(t *testing.T) {
 	if err := json.Unmarshal(body, &strict, json.RejectUnknownMembers(true)); err != nil {
 		t.Errorf("a field of release 1 has no place any more: %v", err)
 	}
-	// What was read is written by this release, and is the same workload then.
+	// The document that was read is written by this release, and is still the same workload.
 	s.mustSave(t, got, rev)
 	again, _ := s.mustLoad(t, "demo/llama-8b")
 	if d := cmp.Diff(got, again); d != "" {
@@ -1147,10 +1147,10 @@ func FuzzDecode(f *testing.F) {
 			if fault.IsPermanent(err) {
 				return // larger than it was, by what JSON escapes
 			}
-			t.Fatalf("what was read cannot be written: %v", err)
+			t.Fatalf("the document that was read cannot be written: %v", err)
 		}
 		again, _ := s.mustLoad(t, "demo/w")
-		w.Schema = incident.Schema // what is written is a document of this release
+		w.Schema = incident.Schema // the written document has this release's schema
 		if d := cmp.Diff(w, again, cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("(-read +written and read again):\n%s", d)
 		}

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// ParkFor is how long an entry waits for somebody to find out whom it concerns; LookEvery is how often the entries of a
-// zone cause a look at it, at the most, however many they are.
+// ParkFor is how long an entry waits until its subject is found. LookEvery is the shortest time between two looks at a zone
+// that its entries cause, however many they are.
 const (
 	ParkFor   = 30 * time.Minute
 	LookEvery = 5 * time.Second
 )
 
-// maxParked and maxParkedBytes bound the entries of a zone: what is parked is one entry per slice and kind, not one per
-// worker, and all of them are one document, in which their bytes take a third more.
+// maxParked and maxParkedBytes bound the entries of a zone. One entry per slice and kind is parked, not one per worker. All
+// of them are in one document, where their bytes take a third more.
 const (
 	maxParked      = 256
 	maxParkedBytes = 512 << 10
 )
 
-// ParkedEntry is a log entry whose subject is not mapped.
+// ParkedEntry is a log entry with an unknown subject.
 type ParkedEntry struct {
-	// Key is the same for entries that say the same of one slice.
+	// Key is the same for entries with the same news about one slice.
 	Key string `json:"key"`
-	// Raw is the entry as it came.
+	// Raw is the entry as received.
 	Raw []byte    `json:"raw"`
 	At  time.Time `json:"at"`
 }
@@ -40,7 +40,7 @@ type parking struct {
 
 const parkingSchema = 1
 
-// wants reports whether an entry is new and has a place.
+// wants reports whether an entry is new and fits.
 func (p *parking) wants(e ParkedEntry) bool {
 	bytes := len(e.Raw) + len(e.Key)
 	for _, o := range p.Entries {
@@ -55,9 +55,9 @@ func (p *parking) wants(e ParkedEntry) bool {
 // expired reports whether an entry has waited for too long.
 func (e ParkedEntry) expired(now time.Time) bool { return now.Sub(e.At) > ParkFor }
 
-// Park keeps an entry of a zone that concerns nobody known, in the place of those that have expired. Look says that the
-// caller has to look at the zone: one caller per LookEvery is told so. An entry that says nothing new is not written, and
-// one for which there is no place left is not kept: the look finds out what it had to say.
+// Park keeps an entry of a zone with an unknown subject, and drops expired ones. look says that the caller must look at the
+// zone; one caller per LookEvery gets that order. An entry without news is not written. One without room is not kept,
+// because the look at the zone finds its news anyway.
 func (l *Ledger) Park(ctx context.Context, project, zone string, e ParkedEntry) (look bool, err error) {
 	err = l.parking(ctx, project, zone, func(p *parking) bool {
 		p.Entries = slices.DeleteFunc(p.Entries, func(o ParkedEntry) bool { return o.expired(e.At) })
@@ -74,7 +74,7 @@ func (l *Ledger) Park(ctx context.Context, project, zone string, e ParkedEntry) 
 	return look, err
 }
 
-// Ask reports whether the caller may ask the audit log about a zone now: one caller in a minute may.
+// Ask reports whether the caller may query the audit log about a zone now; one caller in a minute may.
 func (l *Ledger) Ask(ctx context.Context, project, zone string, now time.Time) (ask bool, err error) {
 	err = l.parking(ctx, project, zone, func(p *parking) bool {
 		if ask = now.Truncate(time.Minute).After(p.Asked); ask {
@@ -85,7 +85,7 @@ func (l *Ledger) Ask(ctx context.Context, project, zone string, now time.Time) (
 	return ask && err == nil, err
 }
 
-// ParkedIn returns the entries of a zone that still wait.
+// ParkedIn returns the waiting entries of a zone.
 func (l *Ledger) ParkedIn(ctx context.Context, project, zone string, now time.Time) ([]ParkedEntry, error) {
 	var p parking
 	_, err := l.load(ctx, Parked, project+"/"+zone, parkingSchema, &p)
@@ -95,7 +95,7 @@ func (l *Ledger) ParkedIn(ctx context.Context, project, zone string, now time.Ti
 	return slices.DeleteFunc(p.Entries, func(e ParkedEntry) bool { return e.expired(now) }), err
 }
 
-// Unpark forgets entries: those named, and those that have waited for too long. It returns the latter.
+// Unpark forgets the named entries and the expired ones. It returns the expired ones.
 func (l *Ledger) Unpark(ctx context.Context, project, zone string, keys []string, now time.Time) (expired []ParkedEntry, err error) {
 	err = l.parking(ctx, project, zone, func(p *parking) bool {
 		expired = nil
@@ -115,7 +115,7 @@ func (l *Ledger) Unpark(ctx context.Context, project, zone string, keys []string
 	return expired, err
 }
 
-// parking changes the entries of a zone; change reports whether there is anything to write.
+// parking changes the entries of a zone; change reports whether a write is needed.
 func (l *Ledger) parking(ctx context.Context, project, zone string, change func(*parking) bool) error {
 	id := project + "/" + zone
 	for range tries {

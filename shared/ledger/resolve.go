@@ -15,9 +15,9 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// Resolve finds the task that a request points to and makes the request again from the ledger. A function that acts
-// calls it first and works with what it returns: anybody who may publish on the topic can write the body. A pointer that
-// the fence refuses is fault.Ignored. A body that differs from the one that was sent is logged and has no other effect.
+// Resolve finds the task that a request points to and rebuilds the request from the ledger. A function that acts calls it
+// first and works with the rebuilt request, because anybody who may publish on the topic can write the body. A pointer that
+// the fence refuses is fault.Ignored. A body that differs from the sent one is logged and has no other effect.
 func Resolve[E events.Event](ctx context.Context, a *Advancer, r events.Received) (incident.Workload, E, error) {
 	var none E
 	w, t, err := a.Check(ctx, r.Pointer)
@@ -37,11 +37,11 @@ func Resolve[E events.Event](ctx context.Context, a *Advancer, r events.Received
 	return w, e, nil
 }
 
-// unreadable is logged instead of the field names when a body does not fit the request at all.
+// unreadable is logged instead of the field names if a body does not fit the request at all.
 const unreadable = "unreadable"
 
-// differences are the fields in which a body says something else than a request. Names that the request does not have
-// are left out: they are the sender's own words.
+// differences are the fields in which a body differs from a request. Names that the request does not have are left out,
+// because a sender may choose them freely.
 func differences[E events.Event](body []byte, e E) []string {
 	var got E
 	if json.Unmarshal(body, &got) != nil {
@@ -57,14 +57,14 @@ func differences[E events.Event](body []byte, e E) []string {
 	return slices.Sorted(maps.Keys(fields))
 }
 
-// members are the fields of an event as its body has them.
+// members are the fields of an event, as in its body.
 func members(e events.Event) (all map[string]jsontext.Value) {
 	body, err := json.Marshal(e)
 	if err == nil {
 		err = json.Unmarshal(body, &all)
 	}
 	if err != nil {
-		return nil // nothing differs, as far as can be told
+		return nil // no difference can be found
 	}
 	return all
 }

@@ -13,34 +13,34 @@ import (
 	"pitstop.internal/shared/recent"
 )
 
-// Values is the collection of the second database: the values of the metadata of TPUs, which may be secrets, by the name of the specification
-// that they belong to.
+// Values is the collection of the second database: the metadata values of TPUs, which may be secrets, by the name of their
+// specification.
 const Values = "values"
 
 const (
 	// KeepValues is how long values are kept after the last document that named them.
 	KeepValues = 30 * 24 * time.Hour
-	// renewEvery is how often that is written anew while one does.
+	// renewEvery is how often that time is extended while a document names them.
 	renewEvery   = 24 * time.Hour
 	valuesSchema = 1
 )
 
-// Secrets is the second database. Who reads the ledger to see how things stand reads nothing here: patrol and recreate write, neither of
-// them looks first, and recreate alone reads. It is safe for concurrent use.
+// Secrets is the second database. A reader of the ledger needs no access here: patrol and recreate write without reading
+// first, and only recreate reads. It is safe for concurrent use.
 type Secrets struct {
 	open  Opener
 	conns *connections
-	// written are the names that this process wrote, so that what is as it was is written once a day.
+	// written are the names that this process wrote, so that unchanged values are written only once a day.
 	written recent.Memory[string, written]
 }
 
 type written struct {
-	// at is when the values were, renewed when the time for which they are kept was last.
+	// at is when the values were written, renewed when their lifetime was last extended.
 	at, renewed time.Time
 	sum         string
 }
 
-// NewSecrets returns the second database, of which the collection is opened when it is first used.
+// NewSecrets returns the second database; its first use opens the collection.
 func NewSecrets(open Opener) *Secrets { return &Secrets{open: open, conns: newConnections()} }
 
 // SecretsConfig is the part of a function's environment that the second database needs.
@@ -57,8 +57,8 @@ func (c SecretsConfig) Open(project string) *Secrets {
 // Close closes the collection, if it was opened.
 func (s *Secrets) Close() error { return s.conns.close() }
 
-// Keep stores values under the name of their specification, and for how long. Sum tells whether they are those that this process wrote
-// last.
+// Keep stores values under the name of their specification, and sets their lifetime. sum shows whether this process wrote
+// the same values last.
 func (s *Secrets) Keep(ctx context.Context, name string, values map[string]string, sum string, now time.Time) error {
 	if last, ok := s.written.Get(name); ok && last.sum == sum && now.Sub(last.at) < renewEvery {
 		return nil
@@ -68,7 +68,7 @@ func (s *Secrets) Keep(ctx context.Context, name string, values map[string]strin
 	case err != nil:
 		return fmt.Errorf("ledger: %s of %s: %w", Values, name, err)
 	case len(body) > MaxBody:
-		return fault.Permanentf("ledger: %s of %s: %d bytes are more than the %d that a document holds", Values, name, len(body), MaxBody)
+		return fault.Permanentf("ledger: %s of %s: %d bytes are more than the limit of %d for a document", Values, name, len(body), MaxBody)
 	}
 	fields := docstore.Mods{colSchema: int64(valuesSchema), colBody: string(body), colExpires: expires(now)}
 	for range tries {
@@ -87,7 +87,7 @@ func (s *Secrets) Keep(ctx context.Context, name string, values map[string]strin
 	return fmt.Errorf("ledger: %s of %s: %w", Values, name, ErrConflict)
 }
 
-// Renew keeps what is stored under a name for as long again. Where nothing is, that is so.
+// Renew extends the lifetime of the values under a name. If there are none, it does not create them.
 func (s *Secrets) Renew(ctx context.Context, name string, now time.Time) error {
 	last, ok := s.written.Get(name)
 	if ok && now.Sub(last.renewed) < renewEvery {
@@ -96,7 +96,7 @@ func (s *Secrets) Renew(ctx context.Context, name string, now time.Time) error {
 	there, err := s.update(ctx, name, docstore.Mods{colExpires: expires(now)})
 	if err == nil {
 		if !there {
-			last.sum = "" // what was written is not there any more
+			last.sum = "" // the written values are gone
 		}
 		s.written.Put(name, written{last.at, now, last.sum}, len(name)+len(last.sum))
 	}
@@ -120,10 +120,10 @@ func (s *Secrets) Of(ctx context.Context, name string) (values map[string]string
 	return values, decode(Values, name, valuesSchema, recordOf(d), &values)
 }
 
-// expires is when values may be forgotten that a document names now.
+// expires is when values that a document names now may be forgotten.
 func expires(now time.Time) time.Time { return now.Add(KeepValues).UTC().Truncate(time.Microsecond) }
 
-// at is the collection, and the key of a name.
+// at returns the collection, and the key of a name.
 func (s *Secrets) at(ctx context.Context, name string) (*docstore.Collection, string, error) {
 	k, err := key(name)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Secrets) at(ctx context.Context, name string) (*docstore.Collection, st
 	return c, k, nil
 }
 
-// update changes a document without reading it; there is false where it is not.
+// update changes a document without reading it; there is false if the document is missing.
 func (s *Secrets) update(ctx context.Context, name string, fields docstore.Mods) (there bool, err error) {
 	c, k, err := s.at(ctx, name)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Secrets) update(ctx context.Context, name string, fields docstore.Mods)
 	return true, nil
 }
 
-// create writes a document that is not there yet; done is false where somebody else was faster: what is there may be older then.
+// create writes a document that does not exist yet; done is false if another writer was faster, whose content may be older.
 func (s *Secrets) create(ctx context.Context, name string, fields docstore.Mods) (done bool, err error) {
 	c, k, err := s.at(ctx, name)
 	if err != nil {

@@ -82,7 +82,7 @@ func secrets(t *testing.T, s store) {
 			t.Errorf("it is kept until %v, want %v", d["expires"], want)
 		}
 	}
-	must(k.Renew(ctx, name, now)) // of what is not there nothing comes
+	must(k.Renew(ctx, name, now)) // a missing name stays missing
 	wrote(0)
 	first := map[string]string{"startup-script": "#!/bin/sh\necho ü \u0000 \"$TOKEN\"\n", "empty": ""}
 	for range 3 {
@@ -117,7 +117,7 @@ func secrets(t *testing.T, s store) {
 		t.Errorf("what nobody stored: %v", err)
 	}
 	if err := k.Keep(ctx, "large", map[string]string{"k": strings.Repeat("x", ledger.MaxBody)}, "", now); !fault.IsPermanent(err) {
-		t.Errorf("what is too large: %v, want a permanent fault", err)
+		t.Errorf("values that are too large: %v, want a permanent fault", err)
 	}
 	// Somebody deleted it: the next one that has the values stores them again.
 	c, err := open(ctx, ledger.Values)

@@ -9,9 +9,9 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// Settings are what a deployment is configured with, as far as whoever operates it has to know it.
+// Settings is a deployment's configuration, as far as its operator must know it.
 type Settings struct {
-	// Policy says what is allowed at the most, and where the policy file is.
+	// Policy says the upper limit of permissions, and the place of the policy file.
 	Policy policy.Config `json:"policy"`
 	// Watched are the projects whose TPUs are watched.
 	Watched []string `json:"watched"`
@@ -22,13 +22,13 @@ const (
 	settingsSchema = 1
 )
 
-// Settings reads what the deployment said last of itself, or ErrNotFound.
+// Settings reads the deployment's last settings, or ErrNotFound.
 func (l *Ledger) Settings(ctx context.Context) (s Settings, err error) {
 	_, err = l.load(ctx, Deployment, settingsID, settingsSchema, &s)
 	return s, err
 }
 
-// SaveSettings has the deployment say what it is configured with. What it has said already is not written again.
+// SaveSettings stores the deployment's configuration. Unchanged settings are not written again.
 func (l *Ledger) SaveSettings(ctx context.Context, s Settings) error {
 	for range tries {
 		var old Settings

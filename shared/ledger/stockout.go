@@ -9,10 +9,10 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// StockoutFor is how long a zone that had no capacity is not asked by the next workload, before those that nobody has asked.
+// StockoutFor is how long a zone that had no capacity comes after unasked zones for the next workload.
 const StockoutFor = 10 * time.Minute
 
-// Stockout is that a zone had no capacity for a kind of slice when it was asked last.
+// Stockout records that a zone had no capacity for a kind of slice at the last request.
 type Stockout struct {
 	Workload string    `json:"workload"`
 	At       time.Time `json:"at"`
@@ -20,7 +20,7 @@ type Stockout struct {
 
 const stockoutSchema = 1
 
-// stockoutID is the key of what a zone said of slices like this one: Spot and other capacity are not the same.
+// stockoutID is the key for slices like this one in a zone; Spot and other capacity differ.
 func stockoutID(project, zone string, s incident.Slice) string {
 	kind := "other"
 	if s.Spot {
@@ -29,7 +29,7 @@ func stockoutID(project, zone string, s incident.Slice) string {
 	return project + "/" + zone + "/" + s.Accelerator + "/" + kind
 }
 
-// Stockout says whether a zone has just refused a slice like this one for want of capacity, and whose.
+// Stockout says whether a zone has just refused a slice like this one for lack of capacity, and which workload's.
 func (l *Ledger) Stockout(ctx context.Context, project, zone string, s incident.Slice, now time.Time) (o Stockout, ok bool, err error) {
 	_, err = l.load(ctx, Stockouts, stockoutID(project, zone, s), stockoutSchema, &o)
 	if errors.Is(err, ErrNotFound) {
@@ -38,7 +38,7 @@ func (l *Ledger) Stockout(ctx context.Context, project, zone string, s incident.
 	return o, err == nil && now.Sub(o.At) < StockoutFor, err
 }
 
-// RememberStockout keeps that a zone has refused a slice of a workload for want of capacity.
+// RememberStockout records that a zone has refused a slice of a workload for lack of capacity.
 func (l *Ledger) RememberStockout(ctx context.Context, project, zone string, s incident.Slice, workload string, now time.Time) error {
 	id := stockoutID(project, zone, s)
 	for range tries {
@@ -48,7 +48,7 @@ func (l *Ledger) RememberStockout(ctx context.Context, project, zone string, s i
 			return err
 		}
 		if now.Sub(o.At) < time.Minute {
-			return nil // it is known
+			return nil // it is already known
 		}
 		next := Stockout{Workload: workload, At: now.UTC()}
 		if _, err := l.store(ctx, Stockouts, id, record{Schema: stockoutSchema, Expires: now.Add(StockoutFor)}, next, rev); !errors.Is(err, ErrConflict) {
@@ -58,8 +58,8 @@ func (l *Ledger) RememberStockout(ctx context.Context, project, zone string, s i
 	return fmt.Errorf("ledger: %s %s: %w", Stockouts, id, ErrConflict)
 }
 
-// remember keeps what evidence says of a zone's capacity, for the workloads that come next. It is a saving and no truth: what
-// cannot be kept is logged.
+// remember records the evidence about a zone's capacity for the next workloads. The record only saves calls, so a failed
+// write is only logged.
 func (a *Advancer) remember(ctx context.Context, w incident.Workload, evidence []incident.Evidence, now time.Time) {
 	for _, e := range evidence {
 		t, ok := w.OutOfCapacity(e)

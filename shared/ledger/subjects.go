@@ -8,24 +8,24 @@ import (
 	"pitstop.internal/events"
 )
 
-// Subject is what a node, a queued resource or the workers of a slice belong to.
+// Subject is the workload and slice of a node, a queued resource or workers.
 type Subject struct {
 	Workload string `json:"workload"`
 	Slice    string `json:"slice"`
-	// Incarnation is the life that the subject was mapped for. The workers of a former life keep theirs, so that an entry
-	// that comes late is known to be late.
+	// Incarnation is the life that the subject was mapped for. The workers of a former life keep theirs, so that a late entry
+	// is recognized as late.
 	Incarnation events.Incarnation `json:"incarnation"`
 }
 
-// same reports whether both say the same. Of a slice that is only being made no life is known yet.
+// same reports whether both are equal. A slice that is still being created has no known life yet.
 func (s Subject) same(o Subject) bool {
 	return s.Workload == o.Workload && s.Slice == o.Slice && (s.Incarnation == o.Incarnation || s.Incarnation.Same(o.Incarnation))
 }
 
-// SubjectKind is what a subject is.
+// SubjectKind is the kind of a subject.
 type SubjectKind string
 
-// The kinds of subjects. Workers are kept by what the names of a slice's workers have in common.
+// The kinds of subjects. Workers are stored under the common part of the names of a slice's workers.
 const (
 	Node           SubjectKind = "node"
 	QueuedResource SubjectKind = "queuedResource"
@@ -38,14 +38,14 @@ func subjectID(project, zone string, kind SubjectKind, name string) string {
 
 const subjectSchema = 1
 
-// Subject finds what a name of a zone belongs to, or ErrNotFound.
+// Subject finds the subject of a name in a zone, or ErrNotFound.
 func (l *Ledger) Subject(ctx context.Context, project, zone string, kind SubjectKind, name string) (Subject, error) {
 	var s Subject
 	_, err := l.load(ctx, Subjects, subjectID(project, zone, kind, name), subjectSchema, &s)
 	return s, err
 }
 
-// Map records what a name of a zone belongs to from now on. It writes nothing when that is known already.
+// Map records the subject of a name in a zone from now on. It does not write if that is already known.
 func (l *Ledger) Map(ctx context.Context, project, zone string, kind SubjectKind, name string, s Subject) error {
 	id := subjectID(project, zone, kind, name)
 	for range tries {

@@ -15,8 +15,8 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// told has the loop log to a text, and returns what is told there from then on: message and attributes that the
-// deployment's metrics read.
+// told lets the loop log to a text, and returns its later lines: the message and the attributes that the deployment's
+// metrics read.
 func told(l *loop) func(t *testing.T) []map[string]any {
 	var b strings.Builder
 	l.Log = slog.New(slog.NewJSONHandler(&b, nil))

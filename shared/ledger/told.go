@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// Told is what people were told of one incident at one place.
+// Told records the notifications sent about one incident to one target.
 type Told struct {
-	// Thread is what the place calls the thread or message that tells of it.
+	// Thread is the target's name of the thread or message about the incident.
 	Thread string `json:"thread,omitzero"`
-	// Steps are what was told, each once; Number is that of the newest update among them.
+	// Steps are the sent steps, each once; Number is the number of the newest update among them.
 	Steps  []string `json:"steps,omitempty"`
 	Number int      `json:"number,omitzero"`
-	// Sending is what is being told: it was saved before the call, so what is left of it by a crash may have arrived.
+	// Sending is the step that is being sent. It is saved before the call, so if a crash leaves it here, it may have arrived.
 	Sending *Sending `json:"sending,omitempty"`
-	// Unsure are steps of which nobody knows whether they have arrived, each as often as that was so; they are said again.
+	// Unsure are steps that may or may not have arrived, once for each such call; they are sent again.
 	Unsure []string `json:"unsure,omitempty"`
 }
 
-// Sending is one step that is being told.
+// Sending is one step that is being sent.
 type Sending struct {
 	Step   string    `json:"step"`
 	Number int       `json:"number"`
 	At     time.Time `json:"at"`
 }
 
-// Has reports whether a step was told, or one that is newer than an update of this number.
+// Has reports whether a step was sent, or an update with a higher number.
 func (t Told) Has(step string, number int) bool {
 	return slices.Contains(t.Steps, step) || number < t.Number
 }
 
-// KeepTold is how long after the last word it is remembered that people were told: longer than a message can come late.
+// KeepTold is how long the record is kept after the last notification: longer than a message can come late.
 const KeepTold = 90 * 24 * time.Hour
 
 const toldSchema = 1
 
-// Told reads what people were told of an incident at a place; nothing yet, if there is no record.
+// Told reads the notifications sent about an incident to a target; it is empty if there is no record.
 func (l *Ledger) Told(ctx context.Context, place, workload, incident string) (t Told, rev Revision, err error) {
 	rev, err = l.load(ctx, Tellings, toldID(place, workload, incident), toldSchema, &t)
 	if errors.Is(err, ErrNotFound) {
@@ -46,7 +46,8 @@ func (l *Ledger) Told(ctx context.Context, place, workload, incident string) (t 
 	return t, rev, err
 }
 
-// SaveTold writes what people were told of an incident if it still is what was read; else ErrConflict.
+// SaveTold writes the record of notifications about an incident if it has not changed since it was read; otherwise it
+// returns ErrConflict.
 func (l *Ledger) SaveTold(ctx context.Context, place, workload, incident string, t Told, rev Revision, now time.Time) (Revision, error) {
 	return l.store(ctx, Tellings, toldID(place, workload, incident), record{Schema: toldSchema, Expires: now.Add(KeepTold)}, t, rev)
 }

@@ -40,7 +40,7 @@ func whatWasTold(t *testing.T, s *suite) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if other, _ := read("chat"); len(other.Steps) > 0 {
-		t.Errorf("another place was told %v", other.Steps)
+		t.Errorf("another target got %v", other.Steps)
 	}
 	got.Sending, got.Steps, got.Number = nil, append(got.Steps, "resumed"), 9
 	if err := save(got, rev); err != nil {

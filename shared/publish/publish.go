@@ -16,7 +16,7 @@ import (
 	"pitstop.internal/events"
 )
 
-// Topics says on which topic an event type travels, as full topic names.
+// Topics maps an event type to its topic, as full topic names.
 type Topics map[string]string
 
 // Publisher publishes events on their topics. It uses the plain API client: a function publishes a few messages and
@@ -39,7 +39,7 @@ func New(topics Topics, opts ...option.ClientOption) *Publisher {
 // Takes reports whether a topic is configured for an event type.
 func (p *Publisher) Takes(eventType string) bool { return p.topics[eventType] != "" }
 
-// timeout bounds one publication, retries of the client included.
+// timeout bounds one publication, including the client's retries.
 const timeout = 30 * time.Second
 
 // Publish stores one event and returns when it is stored.

@@ -1,14 +1,14 @@
-// Package recent remembers what was made of something that is read again and again and is seldom another one each time, within a
-// bound of bytes.
+// Package recent remembers values derived from documents that are read again and again and seldom change. A limit in bytes
+// bounds the memory.
 package recent
 
 import "sync"
 
-// Bound is how many bytes the originals of all that a Memory keeps have together; what was made of them is of that order.
+// Bound is the limit for the total size of the originals in a Memory, in bytes. The derived values are about as large.
 const Bound = 32 << 20
 
-// Memory keeps the value that was put last under each key, and lets go of any others where that would be more than Bound. The
-// zero value is empty. It is safe for concurrent use; what it keeps is shared, and must not be changed.
+// Memory keeps the latest value under each key, and drops any others if they exceed Bound. The zero value is empty. It is
+// safe for concurrent use. The values are shared and must not be changed.
 type Memory[K comparable, V any] struct {
 	mu    sync.Mutex
 	of    map[K]kept[V]
@@ -20,7 +20,7 @@ type kept[V any] struct {
 	bytes int
 }
 
-// Get returns what was put last under a key.
+// Get returns the latest value under a key.
 func (m *Memory[K, V]) Get(key K) (V, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -28,7 +28,7 @@ func (m *Memory[K, V]) Get(key K) (V, bool) {
 	return k.value, ok
 }
 
-// Put keeps a value whose original has that many bytes.
+// Put keeps a value; bytes is the size of its original.
 func (m *Memory[K, V]) Put(key K, value V, bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

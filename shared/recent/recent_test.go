@@ -2,7 +2,7 @@ package recent
 
 import "testing"
 
-// TestAsMuchIsKeptAsFits: what has changed takes its own place, and none but what it needs.
+// TestAsMuchIsKeptAsFits: a changed value replaces itself, and displaces others only if it needs their room.
 func TestAsMuchIsKeptAsFits(t *testing.T) {
 	const large = 1 << 20
 	const many, full = 3000, Bound / large
@@ -49,9 +49,9 @@ func TestWhatIsLargerThanTheBoundGoesWithTheNext(t *testing.T) {
 	m.Put("large", 1, Bound+1)
 	m.Put("next", 2, 1)
 	if _, ok := m.Get("large"); ok {
-		t.Error("what is larger than the bound is kept beside another")
+		t.Error("a value larger than the bound is kept next to another")
 	}
 	if v, ok := m.Get("next"); !ok || v != 2 {
-		t.Errorf("what was put last is %d, %v", v, ok)
+		t.Errorf("the latest value is %d, %v", v, ok)
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Devices is how many devices JAX sees on the slice: a device is a TensorCore on v2 and v3, and a chip from v4 on, where
-// the two cores of a chip act as one.
-// https://cloud.google.com/tpu/docs/system-architecture-tpu-vm
+// Devices is the number of devices that JAX sees on the slice. A device is a TensorCore on v2 and v3, and a chip from v4 on,
+// where the two cores of a chip act as one. https://cloud.google.com/tpu/docs/system-architecture-tpu-vm
 func (s Shape) Devices() int {
 	if s.Generation == "v2" || s.Generation == "v3" {
 		return s.Cores
@@ -29,15 +28,15 @@ func ParseSlices(s string) (of Shape, n int, err error) {
 	return of, n, err
 }
 
-// Scaled are a training's numbers on other hardware.
+// Scaled holds a training's numbers on other hardware.
 type Scaled struct {
 	GlobalBatch, Steps int64
-	// Exact says that the total of examples is the same; otherwise the last step makes it a little more.
+	// Exact says that the total number of examples is the same; otherwise the last step adds a few.
 	Exact bool
 }
 
-// Rescale keeps the batch per device and the total of examples when a training moves from so many devices to others. It
-// fails where that is no whole batch.
+// Rescale keeps the batch per device and the total number of examples when a training moves to another number of devices. It
+// fails if the batch is not a whole number.
 func Rescale(from, to int, globalBatch, steps int64) (Scaled, error) {
 	const most = 1 << 40
 	switch {
@@ -46,21 +45,22 @@ func Rescale(from, to int, globalBatch, steps int64) (Scaled, error) {
 	case globalBatch < 1 || steps < 1 || globalBatch > most || steps > most/globalBatch*1024:
 		return Scaled{}, fmt.Errorf("a global batch of %d and %d steps cannot be scaled", globalBatch, steps)
 	case globalBatch%int64(from) != 0:
-		return Scaled{}, fmt.Errorf("a global batch of %d is no whole batch on each of %d devices", globalBatch, from)
+		return Scaled{}, fmt.Errorf("a global batch of %d cannot be divided evenly among %d devices", globalBatch, from)
 	}
 	batch := globalBatch / int64(from) * int64(to)
 	examples := globalBatch * steps
 	return Scaled{GlobalBatch: batch, Steps: (examples + batch - 1) / batch, Exact: examples%batch == 0}, nil
 }
 
-// Batch is a global batch, and the step from which on it was trained.
+// Batch is a global batch, and the first step trained with it.
 type Batch struct {
 	From int64 `json:"from"`
 	Size int64 `json:"global_batch"`
 }
 
-// Resume says how many steps a training of so many examples has in all that goes on from a step with this batch, whatever it
-// trained with before, and what batches it has had then. What was trained behind that step is trained again, and counts for nothing.
+// Resume says how many steps a training has in total if it continues from a step with this batch, and lists its batches so
+// far. The total of examples is given, and earlier batches may differ. Steps after that step are trained again, so they do
+// not count.
 func Resume(before []Batch, from, batch, examples int64) (steps int64, now []Batch) {
 	for i, b := range before {
 		if b.From >= from {

@@ -1,5 +1,5 @@
-// Package topology knows what an accelerator type stands for: its generation, its chips, its workers. The suffix of a
-// type counts TensorCores up to v4 and on v5p, and chips on v5e and v6e.
+// Package topology knows the properties of an accelerator type: its generation, its chips, its workers. The suffix of a type
+// counts TensorCores up to v4 and on v5p, and chips on v5e and v6e.
 // https://cloud.google.com/tpu/docs/system-architecture-tpu-vm
 package topology
 
@@ -27,7 +27,7 @@ type generation struct {
 	suffixIsCores bool
 	// singleHost is the largest number of chips that one VM holds.
 	singleHost int
-	// early is the smallest number of chips whose announced maintenance may be started by hand; 0 is none.
+	// early is the smallest number of chips for which announced maintenance may be started by hand; 0 is none.
 	early int
 }
 
@@ -43,7 +43,7 @@ var generations = map[string]generation{
 	"v6e":       {1, false, 8, 8},
 }
 
-// Generations are those that are known, in alphabetical order.
+// Generations are the known generations, in alphabetical order.
 func Generations() []string { return slices.Sorted(maps.Keys(generations)) }
 
 // Parse reads an accelerator type such as v5litepod-16.
@@ -52,19 +52,19 @@ func Parse(acceleratorType string) (Shape, error) {
 	g, known := generations[prefix]
 	n, err := strconv.Atoi(suffix)
 	if !ok || !known || err != nil || n < 1 {
-		return Shape{}, fmt.Errorf("accelerator type %.40q is not one that is known", acceleratorType)
+		return Shape{}, fmt.Errorf("accelerator type %.40q is unknown", acceleratorType)
 	}
 	s := Shape{Generation: prefix, Chips: n, Cores: n * g.coresPerChip}
 	if g.suffixIsCores {
 		if n%g.coresPerChip != 0 {
-			return Shape{}, fmt.Errorf("accelerator type %q counts %d TensorCores, which is no whole number of chips", acceleratorType, n)
+			return Shape{}, fmt.Errorf("accelerator type %q has %d TensorCores, which is not a whole number of chips", acceleratorType, n)
 		}
 		s.Chips, s.Cores = n/g.coresPerChip, n
 	}
 	s.Workers = 1
 	if s.Chips > g.singleHost {
 		if s.Chips%chipsPerWorker != 0 {
-			return Shape{}, fmt.Errorf("accelerator type %q has %d chips, which no whole number of workers holds", acceleratorType, s.Chips)
+			return Shape{}, fmt.Errorf("accelerator type %q has %d chips, which do not fill a whole number of workers", acceleratorType, s.Chips)
 		}
 		s.Workers = s.Chips / chipsPerWorker
 	}
@@ -78,7 +78,7 @@ func (s Shape) MaintainsEarly() bool {
 	return early > 0 && s.Chips >= early
 }
 
-// Region is the region of a zone: what stands before the last hyphen. It holds for zones such as us-central1-ai1a too.
+// Region is the region of a zone: the part before the last hyphen. That also holds for zones such as us-central1-ai1a.
 func Region(zone string) string {
 	if i := strings.LastIndexByte(zone, '-'); i > 0 {
 		return zone[:i]

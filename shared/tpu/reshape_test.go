@@ -65,7 +65,7 @@ func TestAReshapedSpecificationIsAnotherSliceAndNothingElse(t *testing.T) {
 		"a topology that nobody knows": {
 			ordered(`"acceleratorConfig":{"topology":"ring","type":"V4"}`, scales, ""), policy.Shape{Accelerator: "v4-8"}, 1, "what shape it is in is not known",
 		},
-		"to a type that nobody knows": {ordered(v5e16, scales, ""), policy.Shape{Accelerator: "v9-8"}, 1, "accelerator type v9-8 is not one that is known"},
+		"to a type that nobody knows": {ordered(v5e16, scales, ""), policy.Shape{Accelerator: "v9-8"}, 1, "accelerator type v9-8 is unknown"},
 		"a training that keeps its numbers": {
 			ordered(v5e16, "pitcrew run -- python3 train.py", ""), policy.Shape{Accelerator: "v5litepod-8"}, 1, "gives pitcrew no --scale-from",
 		},
@@ -73,13 +73,13 @@ func TestAReshapedSpecificationIsAnotherSliceAndNothingElse(t *testing.T) {
 			ordered(v5e16, "pitcrew run --scale-from v5litepod-16 --global-batch 1000 --steps 100 -- t", ""),
 			policy.Shape{Accelerator: "v5litepod-8"},
 			1,
-			"a global batch of 1000 is no whole batch on each of 16 devices",
+			"a global batch of 1000 cannot be divided evenly among 16 devices",
 		},
 		"a batch for a device of v3, which is a core": {
 			ordered(v5e16, "pitcrew run --scale-from=v3-32 --global-batch=16 --steps=100 -- t", ""),
 			policy.Shape{Accelerator: "v5litepod-8"},
 			1,
-			"a global batch of 16 is no whole batch on each of 32 devices",
+			"a global batch of 16 cannot be divided evenly among 32 devices",
 		},
 		"a batch for a device of v4, which is a chip": {
 			ordered(v5e16, "pitcrew run --scale-from=v4-32 --global-batch=16 --steps=100 -- t", ""),
@@ -91,7 +91,7 @@ func TestAReshapedSpecificationIsAnotherSliceAndNothingElse(t *testing.T) {
 			ordered(v5e16, "pitcrew run --scale-from=v9-32 --global-batch=16 --steps=100 -- t", ""),
 			policy.Shape{Accelerator: "v5litepod-8"},
 			1,
-			"accelerator type v9-32 is not one that is known",
+			"accelerator type v9-32 is unknown",
 		},
 		"numbers that the script has in variables": {
 			ordered(v5e16, "pitcrew run --scale-from=$TYPE --global-batch=$BATCH --steps=100 -- t", ""),

@@ -15,8 +15,8 @@ import (
 // errConfiguration marks a function whose environment is wrong.
 var errConfiguration = errors.New("configuration")
 
-// configuration reads a configuration from the environment. It returns every fault at once, because each one costs whoever
-// has to cure it a deployment; envconfig ends at the first.
+// configuration reads a configuration from the environment. It returns every fault at once, because each fix costs a
+// deployment; envconfig stops at the first fault.
 func configuration[C any](ctx context.Context) (*C, error) {
 	var (
 		env     environment
@@ -36,7 +36,7 @@ func configuration[C any](ctx context.Context) (*C, error) {
 			}
 			return c, errors.Join(faults...)
 		case slices.Contains(env.faulty, env.last):
-			return nil, errors.Join(append(faults, err)...) // a type that takes no empty value
+			return nil, errors.Join(append(faults, err)...) // a type that accepts no empty value
 		case errors.Is(err, envconfig.ErrMissingRequired):
 			missing = append(missing, env.last)
 		default:
@@ -46,8 +46,7 @@ func configuration[C any](ctx context.Context) (*C, error) {
 	}
 }
 
-// environment looks variables up. Those that were found faulty are empty from then on, so that reading comes to the
-// next one.
+// environment looks variables up. A faulty one is empty from then on, so that the reading gets to the next one.
 type environment struct {
 	faulty []string
 	last   string
@@ -62,7 +61,7 @@ func (e *environment) Lookup(key string) (string, bool) {
 	return os.LookupEnv(key)
 }
 
-// logLevel names the variable that every function reads beside its configuration.
+// logLevel names the variable that every function reads in addition to its configuration.
 const logLevel = "LOG_LEVEL"
 
 // Variable is one variable of a function's environment.
@@ -72,12 +71,12 @@ type Variable struct {
 	Required bool
 }
 
-// Variables returns what a registered entry point reads from its environment, sorted: a deployment has to set what is
-// required and has nothing to gain from more.
+// Variables returns the variables that a registered entry point reads, sorted: a deployment must set the required ones, and
+// gains nothing from setting others.
 func Variables(name string) ([]Variable, error) {
 	a, ok := registered.Load(name)
 	if !ok {
-		return nil, fmt.Errorf("no entry point %q is registered", name)
+		return nil, fmt.Errorf("entry point %q is not registered", name)
 	}
 	adapter, _ := a.(*Adapter) // only adapters are stored
 	found := append(variables(adapter.reads), Variable{Name: logLevel})
@@ -85,7 +84,7 @@ func Variables(name string) ([]Variable, error) {
 	return slices.Compact(found), nil
 }
 
-// variables reads the tags of a configuration, those of the parts that it consists of included.
+// variables reads the tags of a configuration, including those of its parts.
 func variables(t reflect.Type) (found []Variable) {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -20,7 +20,7 @@ type whole struct {
 	Names []string `env:"NAMES,required"`
 	Mode  string   `env:"MODE"`
 	Topic string   `env:"TOPIC, required"`
-	other string   //nolint:unused // what has no tag is not read
+	other string   //nolint:unused // a field without a tag is not read
 }
 
 func TestTheVariablesOfAFunctionAreThoseOfItsConfiguration(t *testing.T) {

@@ -15,16 +15,16 @@ import (
 	"pitstop.internal/events"
 )
 
-// TypeMessage is the CloudEvents type of a Pub/Sub message that carries no event of ours, such as one of a log sink.
-// Its data is the message's own.
+// TypeMessage is the CloudEvents type of a Pub/Sub message without one of Pitstop's events, such as one of a log sink. Its
+// data is the message's own.
 const TypeMessage = "google.cloud.pubsub.topic.v1.messagePublished"
 
-// Delivery is what Pub/Sub says of the delivery of a message.
+// Delivery is Pub/Sub's description of the delivery of a message.
 type Delivery struct {
 	MessageID    string
 	Subscription string
 	OrderingKey  string
-	// Attempt is the number of this delivery, 0 where Pub/Sub does not count.
+	// Attempt is the number of this delivery, 0 if Pub/Sub does not count.
 	Attempt    int
 	Published  time.Time
 	Attributes map[string]string
@@ -32,7 +32,7 @@ type Delivery struct {
 	Trace string
 }
 
-// The attributes of a message that somebody has brought back from the dead letters: who, and why.
+// The attributes of a message that somebody has brought back from the dead letters: the person, and the reason.
 const (
 	RedrivenBy  = "pitstop-redriven-by"
 	RedrivenWhy = "pitstop-redriven-why"
@@ -67,16 +67,16 @@ type push struct {
 	DeliveryAttempt int    `json:"deliveryAttempt"`
 }
 
-// maxBody holds the largest message in base64 and what is around it.
+// maxBody holds the largest message in base64, and its envelope.
 const maxBody = events.MaxBytes*4/3 + 1<<20
 
 var errTooLarge = errors.New("the body is larger than a Pub/Sub message can be")
 
-// decode reads a request: the push body of Pub/Sub, or a CloudEvent in binary or structured form that holds an event of
-// ours or a Pub/Sub message.
+// decode reads a request: the push body of Pub/Sub, or a CloudEvent in binary or structured form with one of Pitstop's
+// events or a Pub/Sub message.
 func decode(w http.ResponseWriter, r *http.Request) (cloudevents.Event, Delivery, error) {
 	if r.Method != http.MethodPost {
-		return cloudevents.Event{}, Delivery{}, fmt.Errorf("%s: only POST brings events", r.Method)
+		return cloudevents.Event{}, Delivery{}, fmt.Errorf("%s: events come only by POST", r.Method)
 	}
 	d := Delivery{Trace: trace(r.Header.Get("Traceparent"))}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -100,7 +100,7 @@ func decode(w http.ResponseWriter, r *http.Request) (cloudevents.Event, Delivery
 	}
 	if ce.Type() == TypeMessage {
 		if len(ce.Data()) == 0 {
-			return cloudevents.Event{}, d, errors.New("CloudEvent: it has no data, which should be a Pub/Sub message")
+			return cloudevents.Event{}, d, errors.New("CloudEvent: it has no data, but should hold a Pub/Sub message")
 		}
 		return unwrap(ce.Data(), d)
 	}
@@ -114,7 +114,7 @@ func structured(h http.Header) bool {
 	return strings.EqualFold(strings.TrimSpace(mediaType), cloudevents.ApplicationCloudEventsJSON)
 }
 
-// unwrap takes the event out of a Pub/Sub message. An event of ours has its attributes in the message's.
+// unwrap takes the event out of a Pub/Sub message. One of Pitstop's events has its attributes in the message's.
 func unwrap(body []byte, d Delivery) (cloudevents.Event, Delivery, error) {
 	var p push
 	if err := json.Unmarshal(body, &p); err != nil {
@@ -122,7 +122,7 @@ func unwrap(body []byte, d Delivery) (cloudevents.Event, Delivery, error) {
 	}
 	m := p.Message
 	if m == nil {
-		return cloudevents.Event{}, d, errors.New("push body: it holds no message")
+		return cloudevents.Event{}, d, errors.New("push body: it has no message")
 	}
 	d.MessageID, d.Subscription, d.OrderingKey = m.MessageID, p.Subscription, m.OrderingKey
 	d.Attempt, d.Published, d.Attributes = p.DeliveryAttempt, m.PublishTime, m.Attributes

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Drain lets the requests under way end before the process does. The functions framework itself ends at once on
-// SIGTERM and loses them.
+// Drain lets running requests end before the process does. The functions framework itself ends at once on SIGTERM and loses
+// them.
 //
-// Shutdown of the framework's http.Server is no help: its listener closes first, the framework returns, and main exits
-// while handlers still run. So the listener stays open, new requests are refused, and the process ends after the last
-// answer has been written to its connection.
+// Shutdown of the framework's http.Server does not help: its listener closes first, the framework returns, and main exits
+// while handlers still run. So the listener stays open, new requests are refused, and the process ends after the last answer
+// has been written to its connection.
 type Drain struct {
 	mu       sync.Mutex
 	underway int
@@ -28,10 +28,10 @@ type Drain struct {
 // drainsWithin leaves one second of the ten that Cloud Run gives a process between SIGTERM and SIGKILL.
 const drainsWithin = 9 * time.Second
 
-// NewDrain returns a drain that calls exit, once, when it is closed and nothing is under way.
+// NewDrain returns a drain that calls exit, once, when it is closed and no request is running.
 func NewDrain(exit func()) *Drain { return &Drain{exit: sync.OnceFunc(exit)} }
 
-// processDrain is made at the first request: only then is there anything to drain.
+// processDrain is made at the first request, because before that there are no requests to drain.
 var processDrain = sync.OnceValue(func() *Drain {
 	d := NewDrain(func() { os.Exit(0) })
 	terms := make(chan os.Signal, 1)
@@ -43,8 +43,8 @@ var processDrain = sync.OnceValue(func() *Drain {
 	return d
 })
 
-// enter counts a request and reports whether it may be handled. A request that is refused is counted as well, so that
-// its client gets the refusal.
+// enter counts a request and reports whether it may be handled. A refused request is counted too, so that its client gets
+// the refusal.
 func (d *Drain) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,8 +62,8 @@ func (d *Drain) leave() {
 	}
 }
 
-// Close refuses new requests and calls exit when those under way have ended, or shortly before Cloud Run would kill the
-// process. Pub/Sub delivers again what is unanswered by then.
+// Close refuses new requests and calls exit when the running ones have ended, or shortly before Cloud Run would kill the
+// process. Pub/Sub redelivers messages that have no answer by then.
 func (d *Drain) Close() {
 	d.mu.Lock()
 	idle := d.underway == 0
@@ -84,9 +84,9 @@ func (d *Drain) Close() {
 	})
 }
 
-// answer writes a whole answer to the connection. net/http writes what is buffered only after the handler has returned,
-// and then the process may have ended. The length has to be set: without it the answer ends with a chunk that net/http
-// writes later still.
+// answer writes a whole answer to the connection. net/http writes its buffer only after the handler has returned, and then
+// the process may have ended. The length must be set: without it the answer ends with a chunk that net/http writes even
+// later.
 func (d *Drain) answer(w http.ResponseWriter, status int, text string) {
 	d.mu.Lock()
 	closing := d.closing
@@ -102,7 +102,7 @@ func (d *Drain) answer(w http.ResponseWriter, status int, text string) {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	// Where these fail the client is gone, and Pub/Sub delivers again; a test's w may have nothing to flush.
+	// If these fail the client is gone, and Pub/Sub delivers again; a test's w may not support flushing.
 	_, _ = io.WriteString(w, text)            //nolint:errcheck,gosec // see above; the text is plain
 	_ = http.NewResponseController(w).Flush() //nolint:errcheck // see above
 }

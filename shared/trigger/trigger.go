@@ -1,9 +1,9 @@
-// Package trigger stands between the functions framework and a handler: a Pub/Sub message or a CloudEvent comes in, a
-// decoded event goes on, and one place decides whether it is acknowledged and logs how it went.
+// Package trigger connects the functions framework with a handler. A Pub/Sub message or a CloudEvent comes in, and the
+// handler gets a decoded event. Only this package decides whether the message is acknowledged, and logs the outcome.
 //
-// Delivery is at least once. A message is acknowledged (200) when its handler returned nil, when it is none of our
-// concern, and when no redelivery can cure it; it is left for redelivery (500) on any other error, and for somebody
-// else or for later (503) when a newer release has to read it or the instance is on its way out.
+// Delivery is at least once. A message is acknowledged (200) if its handler returned nil, if the handler ignored it, or if
+// redelivery cannot cure the error. It is left for redelivery (500) on any other error. It is left for another instance or
+// for later (503) if a newer release must read it or the instance is shutting down.
 //
 // Functions are registered with functions.HTTP and not with functions.CloudEvent, whose receiver loses requests as soon
 // as several arrive at once (cloudevents/sdk-go issues 1224 and 1332).
@@ -30,11 +30,11 @@ import (
 	"pitstop.internal/shared/logging"
 )
 
-// Handle reacts to one event. What its error means is told by package fault.
+// Handle reacts to one event. Package fault defines the meaning of its error.
 type Handle func(ctx context.Context, e cloudevents.Event) error
 
-// Chain decodes an event and hands it to a handler. A body that a newer release wrote is left for that one; any other
-// fault of the body is permanent.
+// Chain decodes an event and hands it to a handler. A body from a newer release is left for that release; any other fault in
+// the body is permanent.
 func Chain[E any](decode func(cloudevents.Event) (E, error), handle func(context.Context, E) error) Handle {
 	return func(ctx context.Context, ce cloudevents.Event) error {
 		e, err := decode(ce)
@@ -55,18 +55,18 @@ func decodeFault(err error) error {
 	return fault.Permanent(err)
 }
 
-// Function is what a function consists of. C is its configuration, a struct with envconfig's tags; E is its event.
+// Function holds the parts of a function. C is its configuration, a struct with envconfig's tags; E is its event.
 type Function[C, E any] struct {
-	// Decode reads the event. It returns fault.Ignored for what is none of the function's concern.
+	// Decode reads the event. It returns fault.Ignored for an event that the function must not act on.
 	Decode func(cloudevents.Event) (E, error)
-	// Build makes the handler with its clients, at the first event that concerns the function: a message of unknown kind
-	// is answered without any. Its success is kept, its failure is not, so one bad start does not end the instance.
-	// The context does not end with the first request.
+	// Build makes the handler with its clients, at the first event for the function: a message of unknown kind needs no
+	// clients. A success is kept but a failure is not, so one bad start does not end the instance. The context does not end
+	// with the first request.
 	Build func(ctx context.Context, cfg C) (func(context.Context, E) error, error)
 }
 
-// Register registers an entry point with the functions framework. It is called in init and does nothing else: the
-// environment is read at the first request.
+// Register registers an entry point with the functions framework. It is called in init and does only that: the environment
+// is read at the first request.
 func Register[C, E any](name string, f Function[C, E]) {
 	a := &Adapter{Name: name, Handle: f.handle(), reads: reflect.TypeFor[C]()}
 	registered.Store(name, a)
@@ -76,8 +76,8 @@ func Register[C, E any](name string, f Function[C, E]) {
 // registered holds the adapters by entry point, for Use.
 var registered sync.Map
 
-// Use has a registered entry point serve another handler from now on: the local pipeline puts its own clients behind
-// the very registration that is deployed.
+// Use makes a registered entry point serve another handler from now on: the local pipeline uses its own clients with the
+// same registration that is deployed.
 func Use(name string, h http.Handler) error {
 	a, ok := registered.Load(name)
 	if !ok {
@@ -123,7 +123,7 @@ func (f Function[C, E]) handle() Handle {
 		return handler, nil
 	}
 	return func(ctx context.Context, ce cloudevents.Event) error {
-		// A wrong configuration shows at the very first message, even at one that needs no client.
+		// A wrong configuration shows at the first message, even at one that needs no client.
 		if err := configure(ctx); err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ type Adapter struct {
 	instead http.Handler
 }
 
-// processLog is made at the first message, so that a registered function that is never called opens nothing.
+// processLog is made at the first message, so that a registered but unused function opens no output.
 var processLog = sync.OnceValue(func() *slog.Logger {
 	level := new(slog.LevelVar)
 	if err := level.UnmarshalText([]byte(os.Getenv(logLevel))); err != nil {
@@ -191,7 +191,7 @@ func (a *Adapter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer drain.leave()
 	if !accepted {
 		// With its body unread, the end of the process would reset the connection and the client might miss the answer.
-		_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)) //nolint:errcheck // it is refused in any case
+		_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)) //nolint:errcheck // the request is refused in any case
 		drain.answer(w, http.StatusServiceUnavailable, "shutting down")
 		return
 	}
@@ -214,7 +214,7 @@ func (a *Adapter) serve(w http.ResponseWriter, r *http.Request) (status int, tex
 	return status, text
 }
 
-// call runs the handler; a panic is an error of the handler and no end of the process.
+// call runs the handler; a panic is an error of the handler and does not end the process.
 func (a *Adapter) call(ctx context.Context, ce cloudevents.Event) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -224,7 +224,7 @@ func (a *Adapter) call(ctx context.Context, ce cloudevents.Event) (err error) {
 	return a.Handle(ctx, ce)
 }
 
-// report logs the outcome, once, and returns the status that tells Pub/Sub of it.
+// report logs the outcome, once, and returns the status for Pub/Sub.
 func (a *Adapter) report(ctx context.Context, ce cloudevents.Event, d Delivery, took time.Duration, err error) int {
 	log := a.log().With(
 		"function", a.Name, "event_type", ce.Type(), "event_id", ce.ID(), "subject", ce.Subject(), "message_id", d.MessageID,
@@ -246,7 +246,7 @@ func (a *Adapter) report(ctx context.Context, ce cloudevents.Event, d Delivery, 
 		log.WarnContext(ctx, "event left for later", "error", err.Error())
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errConfiguration):
-		// Only whoever deploys can cure that: it has to show at once, and not when the messages are dead-lettered.
+		// Only a deployment can cure that, so it must show at once, and not when the messages are dead-lettered.
 		log.ErrorContext(ctx, "function not configured", "error", err.Error())
 		return http.StatusInternalServerError
 	default:
@@ -256,7 +256,7 @@ func (a *Adapter) report(ctx context.Context, ce cloudevents.Event, d Delivery, 
 	return http.StatusOK
 }
 
-// refuse logs what is no message at all and returns its answer.
+// refuse logs a request that is not a message and returns its answer.
 func (a *Adapter) refuse(ctx context.Context, err error) (status int, text string) {
 	a.log().ErrorContext(ctx, "request refused", "function", a.Name, "error", err.Error())
 	if errors.Is(err, errTooLarge) {

@@ -191,7 +191,7 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 	noMessage := fmt.Sprintf(`{"specversion":"1.0","id":"1","type":%q,"source":"//x"}`, trigger.TypeMessage)
 	w := post(t, a, []byte(noMessage), http.Header{"Content-Type": {"application/cloudevents+json"}})
 	if w.Code != 400 || !strings.Contains(w.Body.String(), "CloudEvent: it has no data") {
-		t.Errorf("a CloudEvent without data: status %d: %s, want 400 and what is missing", w.Code, w.Body)
+		t.Errorf("a CloudEvent without data: status %d: %s, want 400 and the missing part", w.Code, w.Body)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	w = httptest.NewRecorder()
@@ -290,7 +290,8 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// serve starts the functions framework with what is registered, once, on a free loopback port, and returns its address.
+// serve starts the functions framework with the registered entry points, once, on a free loopback port, and returns its
+// address.
 var serve = sync.OnceValues(func() (string, error) {
 	addr, err := freeAddress(context.Background())
 	if err != nil {
@@ -373,7 +374,7 @@ func TestRegisteredFunction(t *testing.T) {
 	})
 }
 
-// flood sends ten thousand requests at once, a third of whose clients leave as soon as they have sent theirs.
+// flood sends ten thousand requests at once. A third of the clients leave as soon as they have sent theirs.
 func flood(t *testing.T, addr string) {
 	t.Helper()
 	const n = 10_000

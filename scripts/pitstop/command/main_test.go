@@ -70,10 +70,10 @@ func TestExplainTellsEveryEntryAsJSON(t *testing.T) {
 				"Google's own recovery, then nothing is done (the switch recreate_non_spot is no, limited by preset spot); it would delete it and create it again",
 			"ignored": false, "reason": "worker 2 was preempted", "code": "", "error": "",
 		},
-		{"index": 2.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": true, "reason": "the log syslog is not one that is read", "code": "nothing_follows", "error": ""},
+		{"index": 2.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": true, "reason": "the log syslog is not read", "code": "nothing_follows", "error": ""},
 		{
 			"index": 3.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": false, "reason": "", "code": "",
-			"error": "standard input:3: log entry: logName is a number where none fits",
+			"error": "standard input:3: log entry: logName is a number, which does not fit there",
 		},
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -116,7 +116,7 @@ func TestExplainTellsWhatFollows(t *testing.T) {
 		{"tpu-audit", "our-patch", "", "the call UpdateNode changes no slice"},
 		{"crew", "of-a-newer-crew", "", "crew: a report of a newer release; "},
 		{"training-lines", "maxtext-stopped", "a look at the slice", "the training stopped as it was told to"},
-		{"training-lines", "stack-dump", "", "a periodic dump is no crash"},
+		{"training-lines", "stack-dump", "", "a periodic dump is not a crash"},
 		{"training-jobs", "aborted", "", "exit code 134, possibly transient (Error); only noted"},
 		{"gke", "maintenance-scheduled", "", "maintenance scheduled for Nov 19 04:00; only noted"},
 		{"gke", "upgrade", "", "node pool tpu of cluster train is upgraded (1.33.2-gke.200); only noted"},

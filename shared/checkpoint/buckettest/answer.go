@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Transport reaches the server without a socket, whatever host the request names.
+// Transport reaches the server without a socket, for any host in the request.
 func (s *Server) Transport() http.RoundTripper { return transport{s} }
 
 type transport struct{ server *Server }
@@ -64,7 +64,7 @@ func answerJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.WriteHeader(status)
-	_, _ = w.Write(data) //nolint:errcheck // whoever asked sees that it is short
+	_, _ = w.Write(data) //nolint:errcheck // the caller sees that it is short
 }
 
 // answerError writes an error as the API does: JSON, and for a download that finds nothing a line of text.
@@ -107,7 +107,7 @@ func answerMedia(w http.ResponseWriter, o object) {
 	_, _ = w.Write(o.content) //nolint:errcheck // likewise
 }
 
-// masked applies a field mask, so that a field that was not asked for is missing here, too: a,b,c(d,e).
+// masked applies a field mask, such as a,b,c(d,e), so that fields outside the mask are missing here too.
 func masked(body map[string]any, mask string) map[string]any {
 	if mask == "" {
 		return body

@@ -1,7 +1,7 @@
-// Package buckettest is a Cloud Storage in one process: the part of its JSON API that the generated client uses for
-// objects, with generations, preconditions, pages and the error bodies of the real one. It keeps everything in memory,
-// takes the time from its caller, and can be told to fail. A parameter that it does not know is refused, so that
-// nothing seems to work here that the real one would do otherwise.
+// Package buckettest is a Cloud Storage in one process: the part of its JSON API that the generated client uses for objects,
+// with generations, preconditions, pages and the error bodies of the real one. It keeps everything in memory, takes the time
+// from its caller, and can be made to fail. It refuses unknown parameters, so that a call cannot work here but fail on the
+// real one.
 package buckettest
 
 import (
@@ -37,8 +37,8 @@ type Server struct {
 	calls   map[Method]int
 }
 
-// Location is where a bucket is: a name in capitals, the type, region when empty, and of a pair without a name its regions,
-// separated by a comma.
+// Location is a bucket's location: a name in capitals, the type (region if empty), and for a pair without a name its
+// regions, separated by a comma.
 type Location struct{ Name, Type, Regions string }
 
 // Place puts a bucket somewhere. Without that it is in the multi-region US, as the real ones are. A missing one is made.
@@ -51,7 +51,7 @@ func (s *Server) Place(bucket string, l Location) {
 	s.bucket(bucket).location = l
 }
 
-// place is how the API tells where a bucket is.
+// place is the API's form of a bucket's location.
 func (b *bucket) place(name string) map[string]any {
 	body := map[string]any{
 		"kind": "storage#bucket", "id": name, "name": name, "location": b.location.Name, "locationType": b.location.Type,
@@ -86,8 +86,8 @@ func New(now func() time.Time, buckets ...string) *Server {
 	return s
 }
 
-// OnChange sets what is told of every object that is written or deleted, whether by a call or from this process. It
-// runs without a lock and may call the server. It has to be set before the first call.
+// OnChange sets a function that runs after every write or delete of an object, by a call or from this process. It runs
+// without a lock and may call the server. Set it before the first call.
 func (s *Server) OnChange(f func(bucket, name string, deleted bool)) { s.onChange = f }
 
 // bucket returns a bucket and makes it if it is missing.
@@ -204,7 +204,7 @@ func (s *Server) Calls(m Method) int {
 	return s.calls[m]
 }
 
-// Fault is how calls are to fail.
+// Fault describes how calls fail.
 type Fault struct {
 	Method Method
 	// Times is how many calls fail; the fault is forgotten after that.
@@ -296,7 +296,7 @@ func injected(f Fault) fail {
 	return fail{status: f.Status, reason: cmp.Or(f.Reason, r[0]), message: r[1]}
 }
 
-// call is one call of the API, taken apart.
+// call is one parsed call of the API.
 type call struct {
 	method       Method
 	bucket, name string
@@ -431,7 +431,7 @@ func (s *Server) do(c call, up upload) (reply, error) {
 	return reply{body: resource(c.bucket, c.name, o), object: *o}, nil
 }
 
-// check holds a call to the generation that it names; o is nil when there is no object.
+// check compares the object with the generation in the call; o is nil if there is no object.
 func check(c call, o *object) error {
 	var present int64
 	if o != nil {

@@ -293,7 +293,7 @@ func TestOnChangeMayCallTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !s.Delete("ckpt", "a") || s.Delete("ckpt", "a") || s.Delete("other", "a") {
-		t.Error("deleted what is not there, or not what is")
+		t.Error("deleted a missing object, or did not delete an existing one")
 	}
 	want := []string{
 		"a deleted false there true", "b deleted false there true", "b deleted true there false", "a deleted true there false",

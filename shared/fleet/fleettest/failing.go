@@ -16,15 +16,15 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// Delivery is one message that is about to be delivered to a function.
+// Delivery is one message to be delivered to a function.
 type Delivery struct {
 	// Tap stands between the function and its ledger.
 	Tap *ledgertest.Tap
-	// Deliver delivers the message and says what becomes of it; see Outcome.
+	// Deliver delivers the message and returns its outcome; see Outcome.
 	Deliver func() string
-	// Stored is what is known and sent afterwards.
+	// Stored is the ledger's content and the sent messages afterwards.
 	Stored func() string
-	// Told names a collection of which a failure is itself stored, with a time for the next try; none where it is empty.
+	// Told names a collection whose failures are themselves stored, with a time for the next try; empty is none.
 	Told string
 }
 
@@ -50,9 +50,9 @@ func (b *Bench) stored(workload string) string {
 	return fmt.Sprint(string(doc), slices.Compact(sent))
 }
 
-// WithoutLedger holds that a function acknowledges nothing that it could not store. It delivers the message that begin prepares again and
-// again, each time with another call of the ledger that fails: that call alone, and with it all that follow. Each time the message has to
-// be left undone, unless all is known and sent afterwards that would be without the failure.
+// WithoutLedger checks that a function acknowledges no message whose effect it could not store. It delivers the message of
+// begin again and again. Each time another call of the ledger fails, alone or with all later ones. Each time the message
+// must stay unacknowledged, unless the ledger and the sent messages are the same as without the failure.
 func WithoutLedger(t *testing.T, begin func(t *testing.T) Delivery, undone ...string) {
 	t.Helper()
 	away := errors.New("the database is away")

@@ -1,6 +1,6 @@
 // Package fleettest is the bench on which the functions and package fleet are tested: a ledger in memory, the simulated
-// Cloud TPU API and Cloud Storage, policies that a test may tighten, and a record of what was sent and what was called,
-// all on one clock that moves only when it is told to.
+// Cloud TPU API and Cloud Storage, and policies that a test may tighten. It records sent messages and calls. One clock,
+// which only the test moves, drives all of it.
 package fleettest
 
 import (
@@ -39,7 +39,7 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// The places of a bench, and who acts there.
+// The places of a bench, and its actors.
 const (
 	Project   = "demo"
 	Zone      = "us-west4-a"
@@ -48,7 +48,7 @@ const (
 	Directory = "gs://" + Bucket + "/run"
 	Us        = "pitstop@demo.iam.gserviceaccount.com"
 	Owner     = "ada@example.com"
-	// Source is the function in whose name the bench's fleet sends, Cause the message that it acts on.
+	// Source is the function named as sender by the bench's fleet, Cause the message that it acts on.
 	Source = "//pitstop/functions/test"
 	Cause  = "m1"
 )
@@ -56,11 +56,11 @@ const (
 // Start is when a bench begins.
 var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Bench is what a function works with. Its parts may be changed at any time.
+// Bench holds the dependencies of a function. A test may change its parts at any time.
 type Bench struct {
 	Clock *tputest.ManualClock
 	API   *tputest.API
-	// Log is the project's log. Nothing stands in it but what a test writes.
+	// Log is the project's log. It holds only entries that a test writes.
 	Log      *cloudlogtest.Log
 	AuditLog *cloudlog.Log
 	Cloud    tpu.Provider
@@ -81,11 +81,11 @@ type Bench struct {
 	calls   []string
 	audit   []tputest.Event
 	outside []string
-	// logged is what the fleet has logged.
+	// logged holds the fleet's own log lines.
 	logged bytes.Buffer
 }
 
-// New returns a bench on which there is nothing yet.
+// New returns an empty bench.
 func New(t *testing.T) *Bench {
 	t.Helper()
 	b := &Bench{
@@ -113,7 +113,7 @@ func New(t *testing.T) *Bench {
 	return b
 }
 
-// Legacy has legacy nodes looked for in zones from now on.
+// Legacy turns on the search for legacy nodes in zones.
 func (b *Bench) Legacy(zones ...string) {
 	b.Cloud = b.provider(tpu.Config{LegacyZones: zones})
 	b.Fleet.Provider = b.Cloud
@@ -125,7 +125,7 @@ func (b *Bench) provider(c tpu.Config) tpu.Provider {
 	return p
 }
 
-// client calls through a transport, on the record.
+// client calls through a transport and records the calls.
 func (b *Bench) client(through http.RoundTripper) option.ClientOption {
 	return option.WithHTTPClient(&http.Client{Transport: recorded{through, b}})
 }
@@ -172,13 +172,13 @@ func (b *Bench) Want(got, want any) {
 	}
 }
 
-// Sleep lets the time pass that somebody wants to wait.
+// Sleep advances the clock by the time that a caller wants to wait.
 func (b *Bench) Sleep(_ context.Context, d time.Duration) error {
 	b.Clock.Advance(d)
 	return nil
 }
 
-// observe keeps what the API was asked by us, and what its audit log says of everybody.
+// observe records our calls of the API, and the API's audit log of all calls.
 func (b *Bench) observe(e tputest.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,8 +198,7 @@ func (b *Bench) observe(e tputest.Event) {
 	b.calls = append(b.calls, call)
 }
 
-// Calls returns what the API was asked since the last time: the method, the zone and the name, and the request ID where
-// one was sent.
+// Calls returns the calls of the API since the last time: method, zone and name, and the request ID if one was sent.
 func (b *Bench) Calls() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -232,8 +231,8 @@ func (b *Bench) Audit(method string) [][]byte {
 	return entries
 }
 
-// Slice puts a node there, under the policy spot and with a checkpoint directory unless its configuration says
-// otherwise, has it introduced, and returns its workload.
+// Slice creates a node, under the policy spot and with a checkpoint directory unless its configuration says otherwise. It
+// introduces the node and returns its workload.
 func (b *Bench) Slice(c tputest.NodeConfig) incident.Workload {
 	b.T.Helper()
 	if c.Zone == "" {
@@ -256,7 +255,7 @@ func (b *Bench) Slice(c tputest.NodeConfig) incident.Workload {
 	return b.Look(c.Zone, c.Name)
 }
 
-// Look has a slice read and introduced, as patrol would, and returns its workload. The calls for that are not kept.
+// Look reads and introduces a slice, as patrol would, and returns its workload. The calls for that are not recorded.
 func (b *Bench) Look(zone, name string) incident.Workload {
 	b.T.Helper()
 	calls := b.Calls()
@@ -270,7 +269,7 @@ func (b *Bench) Look(zone, name string) incident.Workload {
 	return w
 }
 
-// Logged is what the fleet has logged, as slog's text.
+// Logged returns the fleet's own log lines, as slog's text.
 func (b *Bench) Logged() string { return b.logged.String() }
 
 // Report gives a line of worker 0's crew to the workload of a slice.
@@ -297,7 +296,7 @@ func (b *Bench) Confirm(w incident.Workload, slice string, attempt int, finished
 	})
 }
 
-// Progress is a line of a crew whose training has come to a step, with a checkpoint of it.
+// Progress is a line of a crew whose training has reached a step and saved it.
 func Progress(step int64) events.CrewReport {
 	return events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 1, Step: step, CheckpointStep: step}
 }
@@ -327,7 +326,7 @@ func (b *Bench) Workloads() []string {
 	return ids
 }
 
-// Change changes the document of a workload behind the decision's back, as the operator's command may.
+// Change changes the document of a workload outside the decision, as the operator's command may.
 func (b *Bench) Change(id string, change func(w *incident.Workload)) {
 	b.T.Helper()
 	w, rev, err := b.Ledger.Workload(b.T.Context(), id)
@@ -337,7 +336,7 @@ func (b *Bench) Change(id string, change func(w *incident.Workload)) {
 	b.Must(err)
 }
 
-// Newer makes the document of a workload one that a newer release wrote.
+// Newer marks the document of a workload as written by a newer release.
 func (b *Bench) Newer(id string) {
 	b.T.Helper()
 	c, err := b.open(b.T.Context(), ledger.Workloads)
@@ -353,7 +352,7 @@ func (b *Bench) Slots(zone string) int {
 	return n
 }
 
-// Break has every call of these collections of the ledger and of the second database fail, until Mend.
+// Break makes every call of these collections of the ledger and of the second database fail, until Mend.
 func (b *Bench) Break(collections ...string) {
 	open := func(ctx context.Context, name string) (*docstore.Collection, error) {
 		if slices.Contains(collections, name) {
@@ -378,7 +377,7 @@ func (b *Bench) OldSpec(name, spec string) {
 	b.Must(c.Create(b.T.Context(), map[string]any{"ID": name, "schema": int64(1), "body": spec, docstore.DefaultRevisionField: nil}))
 }
 
-// Document is one as its collection has it.
+// Document is a document as stored in its collection.
 func (b *Bench) Document(collection, key string) map[string]any {
 	b.T.Helper()
 	c, err := b.open(b.T.Context(), collection)
@@ -388,12 +387,12 @@ func (b *Bench) Document(collection, key string) map[string]any {
 	return d
 }
 
-// CrashAfter has the function die right behind the first write that is told of.
+// CrashAfter makes the function die right after the first write for which is returns true.
 func (b *Bench) CrashAfter(is func(w incident.Workload) bool) {
 	b.after(is, func() { panic(errCrash) })
 }
 
-// SlowAfter has the function stand still for a while right behind that write.
+// SlowAfter makes the function stall for a while right after that write.
 func (b *Bench) SlowAfter(is func(w incident.Workload) bool, took time.Duration) {
 	b.after(is, func() { b.Clock.Advance(took) })
 }
@@ -409,7 +408,7 @@ func (b *Bench) after(is func(w incident.Workload) bool, what func()) {
 
 var errCrash = errors.New("the instance died")
 
-// Deliver hands a message to a function and says what becomes of it; see Outcome.
+// Deliver hands a message to a function and returns its outcome; see Outcome.
 func (b *Bench) Deliver(h trigger.Handle, e cloudevents.Event) (outcome string) {
 	b.T.Helper()
 	defer func() {
@@ -427,7 +426,7 @@ func (b *Bench) Deliver(h trigger.Handle, e cloudevents.Event) (outcome string) 
 	return Outcome(err)
 }
 
-// What becomes of a message. All but the last two acknowledge it.
+// The outcomes of a message. All but the last two acknowledge it.
 const (
 	Handled     = "handled"
 	Ignored     = "ignored"
@@ -456,7 +455,7 @@ func Message(data []byte, published time.Time) cloudevents.Event {
 	return event(trigger.TypeMessage, "m1", data, published)
 }
 
-// Event is a message with an event of ours.
+// Event is a message with one of Pitstop's events.
 func Event(e events.Envelope) cloudevents.Event { return event(e.Type, e.ID, e.Data, e.Time) }
 
 func event(eventType, id string, data []byte, at time.Time) cloudevents.Event {
@@ -513,14 +512,14 @@ func (p *Policies) For(_ context.Context, label string) policy.Policy {
 	return p.File.For(label, p.Ceiling)
 }
 
-// Sender keeps what is sent. With a fault it sends nothing.
+// Sender keeps the sent events. With a fault it sends none.
 type Sender struct {
 	mu    sync.Mutex
 	fault error
 	sent  []events.Envelope
 }
 
-// Fail has every event fail to be sent, until it is called with nil.
+// Fail makes every sending fail, until it is called with nil.
 func (s *Sender) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -538,7 +537,7 @@ func (s *Sender) Publish(_ context.Context, e events.Envelope) error {
 	return nil
 }
 
-// Sent returns what was sent since the last time.
+// Sent returns the events sent since the last time.
 func (s *Sender) Sent() []events.Envelope {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -547,7 +546,7 @@ func (s *Sender) Sent() []events.Envelope {
 	return sent
 }
 
-// Types are the event types of what was sent.
+// Types are the types of sent events.
 func Types(sent []events.Envelope) []string {
 	var types []string
 	for _, e := range sent {

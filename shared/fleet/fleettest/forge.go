@@ -23,15 +23,15 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// Forged is a body that somebody has changed in one field.
+// Forged is a body with one changed field.
 type Forged struct {
 	// Field names the field, What says how it was changed.
 	Field, What string
 	Body        []byte
 }
 
-// Forgeries changes every field of a body, one at a time: what Go can hold, and what it cannot. It finds the fields by
-// reflection, so that a new one is changed too. The schema stays.
+// Forgeries changes every field of a body, one at a time, to values that Go can hold and to values that it cannot. It finds
+// the fields by reflection, so that a new one is changed too. The schema stays.
 func Forgeries(t *testing.T, e events.Event) (all []Forged) {
 	t.Helper()
 	body := JSON(t, e)
@@ -193,17 +193,17 @@ type Acting struct {
 	Handle  trigger.Handle
 }
 
-// effects are all that a delivery did.
+// effects are all effects of a delivery.
 type effects struct {
-	// Outside are the calls to the API and to the buckets with their content, Sent the types and bodies of what was
-	// sent, Documents the workloads as they stand after it.
+	// Outside are the calls to the API and to the buckets with their content. Sent are the types and bodies of sent events,
+	// Documents the workloads afterwards.
 	Outside, Sent, Documents []string
 	// Warned says that a warning names the body.
 	Warned bool
 }
 
-// ObeysPointersAlone proves that a function takes from the body of a request nothing but its pointer. When any other field
-// is changed, the function does exactly the same and warns. When the pointer is changed, it does nothing at all.
+// ObeysPointersAlone proves that a function obeys only the pointer in the body of a request. If any other field is changed,
+// the function does exactly the same and warns. If the pointer is changed, it does not act.
 func ObeysPointersAlone(t *testing.T, arrange func(t *testing.T) Acting) {
 	t.Helper()
 	first := arrange(t)
@@ -228,7 +228,7 @@ func ObeysPointersAlone(t *testing.T, arrange func(t *testing.T) Acting) {
 	}
 }
 
-// effectsOf delivers a body and returns all that came of it.
+// effectsOf delivers a body and returns all its effects.
 func (b *Bench) effectsOf(h trigger.Handle, eventType string, body []byte) effects {
 	b.T.Helper()
 	b.Outside()
@@ -252,7 +252,7 @@ func (b *Bench) documents() (all []string) {
 	return all
 }
 
-// Outside returns what was asked of the API and of the buckets since the last time: method, address and content.
+// Outside returns the calls of the API and of the buckets since the last time: method, address and content.
 func (b *Bench) Outside() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -261,7 +261,7 @@ func (b *Bench) Outside() []string {
 	return outside
 }
 
-// recorded is a transport that keeps what is asked through it.
+// recorded is a transport that records its requests.
 type recorded struct {
 	http.RoundTripper
 	b *Bench

@@ -15,8 +15,8 @@ import (
 	"pitstop.internal/shared/ledger"
 )
 
-// Store is a store for simulations, which make millions of calls one after another: memdocstore starts a goroutine for
-// each. It keeps what the conformance suite of the ledger asks of a store.
+// Store is a store for simulations, which make millions of calls one after another: memdocstore starts a goroutine for each.
+// It passes the ledger's conformance suite for stores.
 type Store struct {
 	mu       sync.Mutex
 	docs     map[string]map[string]map[string]any
@@ -109,7 +109,8 @@ func (c *stored) run(a *driver.Action) error {
 	return nil
 }
 
-// RunGetQuery knows the queries of the ledger: documents whose time is at or before another one, and those of an older schema.
+// RunGetQuery supports the queries of the ledger: documents whose time is at or before another one, and documents of an
+// older schema.
 func (c *stored) RunGetQuery(_ context.Context, q *driver.Query) (driver.DocumentIterator, error) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package ledgertest stands between a ledger and its store: it counts what is written, and lets tests and simulations
-// follow single calls, hold them up, fail them, and lose their answers.
+// Package ledgertest stands between a ledger and its store: it counts writes, and lets tests and simulations follow single
+// calls, hold them up, fail them, and lose their answers.
 package ledgertest
 
 import (
@@ -16,15 +16,15 @@ import (
 	"pitstop.internal/shared/ledger"
 )
 
-// ErrUnwritten says of a write that its writer takes it for done, and that the store never sees it.
+// ErrUnwritten makes a write look done to its writer, though the store never sees it.
 var ErrUnwritten = errors.New("not written")
 
-// Tap lets every call of a store pass, or does not. Its fields are set before or between calls.
+// Tap lets calls of a store pass or not. Its fields are set before or between calls.
 type Tap struct {
 	// Before returns why a call fails before the store sees it; nil lets all of them pass. A write for which it returns
 	// ErrUnwritten succeeds, as far as its writer can tell.
 	Before func(ctx context.Context, c Call) error
-	// After returns what becomes of a call that the store has answered; nil leaves the answers as they are.
+	// After returns the result of a call that the store has answered; nil leaves the answers as they are.
 	After func(ctx context.Context, c Call, err error) error
 
 	mu     sync.Mutex
@@ -36,7 +36,7 @@ type Tap struct {
 type Call struct {
 	Collection string
 	Write      bool
-	// About is the key of the document, or what a query asks for.
+	// About is the key of the document, or the condition of a query.
 	About string
 	// Query says that it asks for documents by a field; then there is no Doc.
 	Query bool
@@ -63,7 +63,8 @@ func (t *Tap) Closed() int {
 	return t.closed
 }
 
-// On has an opener go through the tap. The collections stay open when the ledger closes them: they are its maker's.
+// On sends an opener's calls through the tap. The collections stay open when the ledger closes them, because they belong to
+// their maker.
 func (t *Tap) On(open ledger.Opener) ledger.Opener {
 	return func(ctx context.Context, name string) (*docstore.Collection, error) {
 		inner, err := open(ctx, name)

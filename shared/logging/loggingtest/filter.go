@@ -1,4 +1,4 @@
-// Package loggingtest evaluates filters of Cloud Logging on log entries, so that tests can hold what a sink lets through.
+// Package loggingtest evaluates filters of Cloud Logging on log entries, so that tests can check which entries a sink sends.
 // It knows the part of the query language that Pitstop's sinks use and refuses the rest.
 package loggingtest
 
@@ -21,16 +21,16 @@ type Filter struct {
 	regexps map[string]*regexp.Regexp
 }
 
-// matches is the function that a comparison by regular expression is brought to: the parser does not know =~.
+// matches is the function that replaces a comparison by regular expression, because the parser does not know =~.
 const matches = "matches"
 
 var (
 	byRegexp = regexp.MustCompile(`([\w@.]+)\s*=~\s*("[^"]*")`)
-	// closing is what the parser does not take either: space before a bracket. Strings are passed over.
+	// closing is a space before a bracket, which the parser does not accept either. Strings are skipped.
 	closing = regexp.MustCompile(`"[^"]*"|\s+\)`)
 )
 
-// Parse reads a filter. What the sinks do not use is an error, and so is a regular expression that is none.
+// Parse reads a filter. Syntax that the sinks do not use is an error, and so is an invalid regular expression.
 // https://cloud.google.com/logging/docs/view/logging-query-language
 func Parse(filter string) (*Filter, error) {
 	var p filtering.Parser
@@ -50,7 +50,7 @@ func Parse(filter string) (*Filter, error) {
 	return f, f.check(f.root)
 }
 
-// check refuses what cannot be evaluated.
+// check refuses a filter that cannot be evaluated.
 func (f *Filter) check(e *expr.Expr) error {
 	c := e.GetCallExpr()
 	if c == nil {
@@ -77,11 +77,11 @@ func (f *Filter) check(e *expr.Expr) error {
 		f.regexps[re] = r
 		return err
 	default:
-		return fmt.Errorf("filter: %s is not among what is evaluated", op)
+		return fmt.Errorf("filter: %s is not supported", op)
 	}
 }
 
-// Matches reports whether the filter lets a log entry through, given in the JSON of the Logging API.
+// Matches reports whether the filter selects a log entry, given in the JSON of the Logging API.
 func (f *Filter) Matches(entry []byte) (bool, error) {
 	var e map[string]any
 	if err := json.Unmarshal(entry, &e); err != nil {
@@ -148,7 +148,7 @@ func written(v any) string {
 	return ""
 }
 
-// fields returns the values that stand under a path; a list on the way stands for each of its elements.
+// fields returns the values under a path; a list on the way stands for each of its elements.
 func fields(v any, path []string) []any {
 	if list, ok := v.([]any); ok {
 		var out []any

@@ -58,8 +58,8 @@ func decode(t *testing.T, file string, into any) {
 	}
 }
 
-// TestEachSinkLetsItsSourceThroughAndNothingElse: an entry passes the one sink that is named beside it, or none, and the
-// filter that fetches the past lets through what any sink does.
+// TestEachSinkLetsItsSourceThroughAndNothingElse: an entry passes only the sink that its test case names, or none. The
+// filter that fetches the past selects the entries of all sinks.
 func TestEachSinkLetsItsSourceThroughAndNothingElse(t *testing.T) {
 	all := filters(t)
 	whole, err := loggingtest.Parse(events.Whole(events.Sinks(us)))
@@ -105,8 +105,8 @@ func TestEachSinkLetsItsSourceThroughAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestAStrangersAccountIsTheOwners: what somebody else begins passes, whatever the account is called. Only the accounts of this very
-// deployment are known to be none.
+// TestAStrangersAccountIsTheOwners: a call that somebody else begins passes, whatever the name of the account. Only this
+// deployment's accounts count as ours.
 func TestAStrangersAccountIsTheOwners(t *testing.T) {
 	var entries []json.RawMessage
 	decode(t, "tpu-audit.json", &entries)
@@ -134,10 +134,10 @@ func TestAStrangersAccountIsTheOwners(t *testing.T) {
 	}
 }
 
-// TestWhatASinkSendsIsUnderstood: a sink that has a topic lets nothing through that is only noted. What it lets through
-// and is ignored all the same is what a newer writer may say.
+// TestWhatASinkSendsIsUnderstood: a sink with a topic sends no entry that is only noted. An entry that it sends and that is
+// still ignored comes from a newer writer.
 func TestWhatASinkSendsIsUnderstood(t *testing.T) {
-	newer := []string{"newer than this release", "is not one that is known"}
+	newer := []string{"newer than this release", "is unknown"}
 	all := filters(t)
 	files, err := filepath.Glob(sources + "/*.json")
 	if err != nil || len(files) < 2 {

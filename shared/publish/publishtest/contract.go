@@ -13,7 +13,7 @@ import (
 	"pitstop.internal/events"
 )
 
-// Message is what a subscriber gets, as far as every broker tells it.
+// Message is a received message, with the fields that every broker has.
 type Message struct {
 	ID         string
 	Data       []byte
@@ -21,18 +21,18 @@ type Message struct {
 	Published  time.Time
 }
 
-// Subscription hands every message of a topic to its receiver until that acknowledges by returning true.
+// Subscription hands every message of a topic to its receiver until the receiver acknowledges it by returning true.
 type Subscription struct {
 	Name, Topic string
 	Receive     func(Message) (ack bool)
-	// DeadLetter is the topic on which a message goes on after DeadAfter deliveries; none if empty.
+	// DeadLetter is the topic for a message after DeadAfter deliveries; empty is none.
 	DeadLetter string
 }
 
 // DeadAfter is the least number of deliveries that Pub/Sub allows before it gives a message up.
 const DeadAfter = 5
 
-// Broker is a broker with the means by which a test drives it.
+// Broker is a broker that a test drives.
 type Broker interface {
 	// Topic makes a topic.
 	Topic(t *testing.T, name string)
@@ -40,13 +40,13 @@ type Broker interface {
 	Subscribe(t *testing.T, s Subscription)
 	// Publish stores an event on a topic, as the functions do.
 	Publish(ctx context.Context, topic string, e events.Envelope) error
-	// Until lets the broker work until done reports true, and fails the test when that does not come about.
+	// Until lets the broker work until done reports true, and fails the test if it never does.
 	Until(t *testing.T, what string, done func() bool)
-	// Rest lets the broker work as long as it may take to do what it should not.
+	// Rest lets the broker work long enough to make a mistake.
 	Rest(t *testing.T)
 }
 
-// Conformance is what every broker has to keep for Pitstop. Each case gets a broker without topics.
+// Conformance is the contract that every broker must keep for Pitstop. Each case gets a broker without topics.
 func Conformance(t *testing.T, open func(t *testing.T) Broker) {
 	t.Helper()
 	for _, c := range []struct {
@@ -54,8 +54,8 @@ func Conformance(t *testing.T, open func(t *testing.T) Broker) {
 		run  func(t *testing.T, b Broker)
 	}{
 		{"an event comes to every subscription of its topic and to no other", everySubscription},
-		{"what is acknowledged does not come again", acknowledged},
-		{"what is refused comes again, the same, until it is acknowledged", refused},
+		{"an acknowledged message does not come again", acknowledged},
+		{"a refused message comes again, unchanged, until it is acknowledged", refused},
 		{"a refused message keeps no other one from coming", besides},
 		{"a message that is refused too often goes on as a dead letter", deadLetter},
 		{"a message of the largest event comes whole", large},
@@ -64,7 +64,7 @@ func Conformance(t *testing.T, open func(t *testing.T) Broker) {
 	}
 }
 
-// inbox receives messages and acknowledges those that it likes.
+// inbox receives messages and acknowledges those that its test selects.
 type inbox struct {
 	mu   sync.Mutex
 	got  []Message

@@ -1,5 +1,5 @@
-// Package publishtest holds what the tests of several packages share: the contract that every message broker of Pitstop
-// keeps, and the start of Google's emulators. Of Pitstop it knows the vocabulary alone, so that any package can use it.
+// Package publishtest holds code shared by the tests of several packages: the contract that every message broker of Pitstop
+// keeps, and the start of Google's emulators. It imports only Pitstop's vocabulary, so that any package can use it.
 package publishtest
 
 import (
@@ -31,8 +31,8 @@ const (
 	PubSub    Kind = "Pub/Sub"
 )
 
-// Variable is the environment variable that has the emulators started: without it the tests that need one are skipped,
-// so that the plain test command stays quick.
+// Variable is the environment variable that turns the emulators on. Without it the tests that need one are skipped, so that
+// the plain test command stays quick.
 const Variable = "PITSTOP_EMULATORS"
 
 // readyWithin bounds the start of an emulator, which takes about a second on an idle machine.
@@ -43,7 +43,7 @@ var (
 	emulator = map[Kind]*process{}
 )
 
-// process is an emulator under way, or why there is none.
+// process is a running emulator, or the reason why there is none.
 type process struct {
 	address string
 	err     error
@@ -54,8 +54,8 @@ type process struct {
 // ErrMissing says that an emulator is not installed on this machine.
 var ErrMissing = errors.New("not installed")
 
-// Emulator returns the address of one of Google's emulators, which is started at its first use and ends with the test
-// binary. Where it is not wanted or not installed the test is skipped.
+// Emulator returns the address of one of Google's emulators. The emulator starts at its first use and ends with the test
+// binary. If it is not wanted or not installed, the test is skipped.
 func Emulator(t testing.TB, kind Kind) string {
 	t.Helper()
 	if os.Getenv(Variable) != "1" {
@@ -71,8 +71,8 @@ func Emulator(t testing.TB, kind Kind) string {
 	return address
 }
 
-// Start returns the address of one of Google's emulators, which is started at its first use and ends with this process,
-// or ErrMissing where it is not installed.
+// Start returns the address of one of Google's emulators, or ErrMissing if it is not installed. The emulator starts at its
+// first use and ends with this process.
 func Start(kind Kind) (address string, err error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -87,8 +87,8 @@ func Start(kind Kind) (address string, err error) {
 	return p.address, nil
 }
 
-// start runs an emulator on a free port. Between the choice of the port and its use somebody else may take it; then it is
-// another one's turn.
+// start runs an emulator on a free port. Between the choice of the port and its use another process may take it; then start
+// tries another port.
 func start(kind Kind) *process {
 	java, err := exec.LookPath("java")
 	if err != nil {
@@ -127,7 +127,7 @@ func root() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// arguments are those of java.
+// arguments are the arguments for java.
 func arguments(sdk string, kind Kind, port int) ([]string, error) {
 	where := []string{"--host=127.0.0.1", "--port=" + strconv.Itoa(port)}
 	switch kind {
@@ -150,8 +150,8 @@ func find(pattern string) (string, error) {
 	return found[len(found)-1], nil
 }
 
-// watch runs a program until it ends or until nobody holds the other end of the standard input any more. That is the one
-// thing that the end of a process always brings about: a deferred call is skipped by a panic, a time-out and a kill.
+// watch runs a program until it ends or until the other end of the standard input closes. Only that always happens when a
+// process ends: a panic, a time-out or a kill skips a deferred call.
 const watch = `exec 3<&0
 "$@" </dev/null 3<&- &
 program=$!
@@ -181,7 +181,7 @@ func launch(java, sdk string, kind Kind) *process {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() //nolint:errcheck // how it ended stands in what it said
+		_ = cmd.Wait() //nolint:errcheck // its output says how it ended
 	}()
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	if err := await(address, ended); err != nil {
@@ -203,7 +203,7 @@ func freePort() (int, error) {
 	return addr.Port, nil
 }
 
-// await waits until somebody answers at the address.
+// await waits until a server answers at the address.
 func await(address string, ended <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
 	defer cancel()
@@ -233,7 +233,7 @@ func answers(ctx context.Context, address string) bool {
 	return c.LocalAddr().String() != c.RemoteAddr().String()
 }
 
-// head keeps the beginning of what a program says: why it would not start stands there.
+// head keeps the beginning of a program's output, which says why it did not start.
 type head struct {
 	mu  sync.Mutex
 	buf []byte
@@ -253,7 +253,7 @@ func (t *head) String() string {
 	return string(t.buf)
 }
 
-// Options have a client of Google's API speak to an emulator, or to any other server without transport security.
+// Options make a client of Google's API speak to an emulator, or to any other server without transport security.
 func Options(address string) []option.ClientOption {
 	return []option.ClientOption{
 		option.WithEndpoint(address), option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
