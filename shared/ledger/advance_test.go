@@ -510,12 +510,12 @@ func forbids(t *testing.T, l *loop) {
 	}
 }
 
-// holdsOnLabel: the policy that was asked is that of the label before. The next delivery asks that of the new one.
+// holdsOnLabel: the policy checked belongs to the former label. The next delivery checks the policy of the new one.
 func holdsOnLabel(t *testing.T, l *loop) {
 	r := l.requested(t)
 	l.between(t, 1, func(w *incident.Workload) { w.Label = "no such policy" })
 	_, id, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
-	wantIgnored(t, err, `the label pitstop-policy is "no such policy" by now`)
+	wantIgnored(t, err, `the label pitstop-policy is now "no such policy"`)
 	w, _ := l.mustLoad(t, workload)
 	if task := w.Incident.Tasks[0]; !task.Begun.IsZero() || !task.Retry.After(l.now) || task.RequestID == id {
 		t.Errorf("the task is %+v, want one that is not begun and is asked for again", task)

@@ -15,11 +15,12 @@ import (
 	"pitstop.internal/shared/topology"
 )
 
-// apartMark says in a specification that the values of its metadata are kept apart from it: they may be secrets, and whoever may see
-// how things stand may read the rest. Of a start-up script it holds the words that Pitstop itself reads, of every other value nothing.
+// apartMark says in a specification that the values of its metadata are stored separately: they may be secrets, and anybody
+// who may see Pitstop's state may read the rest. For a start-up script it holds the words that Pitstop itself reads; of
+// every other value it holds no part.
 const apartMark = "metadata_apart"
 
-// errApart keeps a node from being created with what stands in the place of its metadata.
+// errApart prevents the creation of a node with the placeholders for its metadata.
 var errApart = errors.New("specification: the values of its metadata are kept apart and were not put back")
 
 // apart takes the values of the metadata out of a specification and returns them.
@@ -38,13 +39,13 @@ func apart(whole map[string]any) (values map[string]string) {
 	return values
 }
 
-// told is what a specification says of a value that is kept apart.
+// told is the placeholder in a specification for a value that is stored separately.
 func told(key, value string) string {
 	switch {
 	case strings.TrimSpace(value) == "":
 		return ""
 	case key == scriptURLKey:
-		return "kept apart" // that there is one
+		return "kept apart" // only its presence
 	case key != scriptKey:
 		return ""
 	}
@@ -54,7 +55,7 @@ func told(key, value string) string {
 	}
 	if from := scaleFrom.FindStringSubmatch(value); from != nil {
 		if _, _, err := topology.ParseSlices(from[1]); from[1] != "" && err != nil {
-			from[1] = "unknown" // it may be anything, and is no shape
+			from[1] = "unknown" // it may be any text, not a shape
 		}
 		words = append(words, strings.TrimSuffix("--scale-from="+from[1], "="))
 	}
@@ -67,8 +68,8 @@ func told(key, value string) string {
 	return strings.Join(words, " ")
 }
 
-// Apart takes the values of the metadata out of a specification that an earlier release stored with them. There are none in one
-// without metadata, and none any more in one from which they were taken.
+// Apart takes the values of the metadata out of a specification that an earlier release stored with them. A specification
+// without metadata, or one already without its values, yields none.
 func Apart(spec []byte) (without []byte, values map[string]string, err error) {
 	var whole map[string]any
 	if err := json.Unmarshal(spec, &whole); err != nil {
@@ -115,8 +116,8 @@ func Whole(spec []byte, values map[string]string) ([]byte, error) {
 	return spec, nil
 }
 
-// nameOf names a specification by a hash of its content, and the values of its metadata by the life of the slice, or the order of the
-// queued resource, that they were read of. A hash of the values would let everybody who reads it try out what they may be.
+// nameOf names a specification by a hash of its content. It names the metadata values by the life of the slice, or the order
+// of the queued resource, that they came from. A hash of the values would let every reader test guesses.
 func nameOf(r Ref, spec []byte, values map[string]string, n *api.Node, q *api.QueuedResource) string {
 	name := events.ID("spec", string(spec))
 	if values == nil {

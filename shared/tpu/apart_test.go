@@ -40,7 +40,7 @@ func TestASpecificationTellsNoValueOfItsMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err = specOf(r, node, &api.QueuedResource{Name: "q", CreateTime: "2"}); err != nil || again.name == waits.name {
-		t.Errorf("what was ordered again has the values of the order before: %s, %v", again.name, err)
+		t.Errorf("the new order has the values of the order before: %s, %v", again.name, err)
 	}
 }
 
@@ -108,6 +108,6 @@ func TestValuesAreTakenOutOnceAndPutBackWhole(t *testing.T) {
 		}
 	}
 	if _, _, err := Apart([]byte("{")); err == nil {
-		t.Error("what is no specification has none")
+		t.Error("an invalid specification has none")
 	}
 }

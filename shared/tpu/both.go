@@ -14,9 +14,9 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// Config says what of the Cloud TPU API is used.
+// Config says which parts of the Cloud TPU API are used.
 type Config struct {
-	// LegacyZones are the zones in which legacy TPU Nodes are looked for beside TPU VMs, separated by commas: most projects have
+	// LegacyZones are the zones to search for legacy TPU Nodes in addition to TPU VMs, separated by commas. Most projects have
 	// none, and each listing costs calls.
 	LegacyZones []string `env:"LEGACY_NODE_ZONES"`
 	// Endpoint is the address of another API than Google's, in both versions: of a private endpoint, or of a simulated API on
@@ -24,7 +24,7 @@ type Config struct {
 	Endpoint string `env:"TPU_ENDPOINT"`
 }
 
-// Validate returns every zone that cannot be one, and says why the endpoint is none.
+// Validate returns every impossible zone, and the fault of an invalid endpoint.
 func (c Config) Validate() error {
 	var faults []error
 	if _, err := c.endpoint(); err != nil {
@@ -32,7 +32,7 @@ func (c Config) Validate() error {
 	}
 	for _, z := range c.LegacyZones {
 		if !word.MatchString(z) {
-			faults = append(faults, fmt.Errorf("LEGACY_NODE_ZONES: %.80q is no zone", z))
+			faults = append(faults, fmt.Errorf("LEGACY_NODE_ZONES: %.80q is not a zone", z))
 		}
 	}
 	return errors.Join(faults...)
@@ -53,15 +53,15 @@ func (c Config) Open(ctx context.Context, opts ...option.ClientOption) (Provider
 	return &Both{Cloud: cloud, legacy: legacy, zones: c.LegacyZones}, err
 }
 
-// endpoint makes the options of a client that calls another API than Google's. Without TLS it has to be on this machine, and gets
-// no credentials: anybody on the way could read them.
+// endpoint makes the options of a client that calls another API than Google's. Without TLS it must be on this machine, and
+// gets no credentials, because anybody on the way could read them.
 func (c Config) endpoint() ([]option.ClientOption, error) {
 	if c.Endpoint == "" {
 		return nil, nil
 	}
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("TPU_ENDPOINT: %.80q is no address; https://HOST/ or http://127.0.0.1:PORT/ is one", c.Endpoint)
+		return nil, fmt.Errorf("TPU_ENDPOINT: %.80q is not an address such as https://HOST/ or http://127.0.0.1:PORT/", c.Endpoint)
 	}
 	opts := []option.ClientOption{option.WithEndpoint(c.Endpoint)}
 	if u.Scheme == "https" {
@@ -73,8 +73,9 @@ func (c Config) endpoint() ([]option.ClientOption, error) {
 	return append(opts, option.WithoutAuthentication()), nil
 }
 
-// Both is the Cloud TPU API in its present and its former version. Whether either shows the nodes of the other nobody says,
-// so both is understood; a legacy node is always told as v1 shows it. In one zone a name is one slice's.
+// Both is the Cloud TPU API in its present and its former version. Google does not document whether either version shows the
+// nodes of the other, so Both handles both cases; a legacy node is always read as v1 shows it. Within a zone a name belongs
+// to one slice.
 type Both struct {
 	*Cloud
 
@@ -134,7 +135,7 @@ func (b *Both) List(ctx context.Context, project, zone string) (Listing, error) 
 		switch {
 		case s.Legacy && ok:
 			s = f
-		case s.Legacy: // v2alpha1 does not show enough of it, and yet that it is there
+		case s.Legacy: // v2alpha1 shows that it exists, but not enough of it
 			list.Legacy = false
 			continue
 		}
@@ -164,7 +165,7 @@ func (b *Both) Zones(ctx context.Context, project string) ([]string, error) {
 	return zones, nil
 }
 
-// checked refuses a reference that names nothing.
+// checked refuses an empty reference.
 func checked(what string, r Ref) error {
 	r.Legacy = false
 	return r.check(what)

@@ -18,7 +18,7 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// code is a code of google.rpc.Status, in which long-running operations fail and to which HTTP answers are brought.
+// code is a code of google.rpc.Status. Long-running operations fail with one, and HTTP answers are converted to one.
 // https://cloud.google.com/apis/design/errors#handling_errors
 type code int
 
@@ -46,18 +46,18 @@ var codeNames = map[string]code{
 	"DATA_LOSS": internal, "UNAUTHENTICATED": unauthenticated,
 }
 
-// occasion is what a failure happened to, as far as its meaning depends on that.
+// occasion is the kind of call that failed, as far as the meaning of the failure depends on it.
 type occasion int
 
 const (
 	otherCall occasion = iota
-	// createCall is a creation of which nothing more is known: the end of an operation does not say what was asked for.
+	// createCall is a creation without further details: the end of an operation does not say which capacity was requested.
 	createCall
 	createSpot
 	createOther
 )
 
-// rule is one row of the table. Everything that it names has to fit.
+// rule is one row of the table. Every condition that it names must fit.
 type rule struct {
 	codes     []code // one of these; none named: any
 	pattern   *regexp.Regexp
@@ -66,12 +66,12 @@ type rule struct {
 	class     incident.FailureClass
 }
 
-// rules is the table of failures: the first row that fits decides, and what fits none is transient. One code means
-// several things (8 is both "no capacity" and "quota"), so texts come before codes; and a name that somebody gave to a
-// node stands in many messages, so a text that could be part of one counts only with its code.
+// rules is the table of failures: the first row that fits decides, and a failure without a row is transient. One code means
+// several things (8 is both "no capacity" and "quota"), so texts come before codes. Many messages hold the name of a node,
+// so a text that could be part of a name counts only with its code.
 // https://cloud.google.com/tpu/docs/troubleshooting/troubleshoot-vms
 var rules = []rule{
-	// Too many calls, and not too many TPUs.
+	// Too many calls, not too many TPUs.
 	{text: []string{"rate_limit_exceeded"}, class: incident.Transient},
 	{text: []string{"quota", "per minute"}, class: incident.Transient},
 
@@ -83,9 +83,9 @@ var rules = []rule{
 	{text: []string{"zone_resource_pool_exhausted"}, class: incident.Stockout},
 	{text: []string{"not have enough resources available"}, class: incident.Stockout},
 
-	// A quota of nothing: no waiting helps.
+	// A quota of zero: waiting does not help.
 	{text: []string{"quota"}, pattern: noQuota, class: incident.NoQuota},
-	// The same words for both: where no capacity was ordered, it is the calls that are too many.
+	// Google uses the same words for both. If no capacity was ordered, the calls were too many.
 	{codes: []code{resourceExhausted}, text: []string{"resource has been exhausted"}, occasions: []occasion{otherCall}, class: incident.Transient},
 	{codes: []code{resourceExhausted}, text: []string{"quota"}, class: incident.Quota},
 	{text: []string{"google.rpc.quotafailure"}, class: incident.Quota},
@@ -97,8 +97,8 @@ var rules = []rule{
 	{text: []string{"the accelerator", "was not found in zone"}, class: incident.WrongZone},
 	{text: []string{"permission denied on 'locations/", "may not exist"}, class: incident.WrongZone},
 
-	// Seen on Spot requests that name no reservation: a refusal for want of capacity in disguise. Where nobody knows
-	// what was asked for, waiting is the smaller mistake.
+	// Seen on Spot requests that name no reservation: a disguised refusal for lack of capacity. If the requested capacity is
+	// unknown, waiting is the smaller mistake.
 	{text: []string{"reservation not found"}, occasions: []occasion{createSpot, createCall}, class: incident.Stockout},
 	{text: []string{"reservation not found"}, occasions: []occasion{createOther}, class: incident.Invalid},
 
@@ -117,7 +117,7 @@ var rules = []rule{
 	{codes: []code{invalidArgument}, class: incident.Invalid},
 }
 
-// noQuota finds the end of a message about a quota that allows nothing: Limit: 0, or Limit 0 in zone us-west4-a.
+// noQuota finds the end of a message about a quota of zero: Limit: 0, or Limit 0 in zone us-west4-a.
 var noQuota = regexp.MustCompile(`\blimit:? 0(\.0+)?([^0-9.]|\.?$|\.\s)`)
 
 // classify looks a failure up in the table.
@@ -146,8 +146,8 @@ func (r *rule) fits(c code, text string, o occasion) bool {
 	return true
 }
 
-// Audited classifies the failure that the audit log tells of somebody's call, by the same table. It is nil for a call that
-// did not fail. What a creation asked for is not told.
+// Audited classifies a failure in the audit log of somebody's call, by the same table. It is nil for a call that did not
+// fail. The log does not say which capacity a creation requested.
 func Audited(c events.Call) *incident.Failure {
 	if c.Code == 0 {
 		return nil
@@ -166,8 +166,8 @@ func callFailure(err error, o occasion) incident.Failure {
 	if errors.As(err, &answer) {
 		return answerFailure(answer, o)
 	}
-	// Nothing says that the call was refused: no answer came, or none that could be read. The address that url.Error
-	// quotes tells nobody anything.
+	// There is no sign that the call was refused: no answer came, or none that could be read. The address in url.Error helps
+	// nobody.
 	var sent *url.Error
 	if errors.As(err, &sent) {
 		err = sent.Err
@@ -177,7 +177,7 @@ func callFailure(err error, o occasion) incident.Failure {
 
 func answerFailure(e *googleapi.Error, o occasion) incident.Failure {
 	if e.Message == "" {
-		// A page of some proxy on the way, and not the API's own word. Above all its 404 proves no absence.
+		// A page of some proxy on the way, not an answer of the API. Above all its 404 does not prove absence.
 		text := plain("HTTP status " + strconv.Itoa(e.Code) + " " + http.StatusText(e.Code))
 		return incident.Failure{Class: incident.Transient, Message: text}
 	}
@@ -205,7 +205,7 @@ func failure(c code, message, details string, o occasion) incident.Failure {
 	return f
 }
 
-// answerCode brings an HTTP answer to a code. Several codes share one HTTP status, so the name in the body goes first.
+// answerCode converts an HTTP answer to a code. Several codes share one HTTP status, so the name in the body comes first.
 func answerCode(e *googleapi.Error) code {
 	var body struct {
 		Error struct {
@@ -243,11 +243,11 @@ func answerCode(e *googleapi.Error) code {
 	return unknown
 }
 
-// eid is the identifier that Google puts behind a message. It differs each time, so that two equal messages would never
+// eid is the identifier that Google appends to a message. It differs each time, so without its removal no two messages would
 // be equal.
 var eid = regexp.MustCompile(`\s*\[EID: 0x[0-9a-fA-F]+\]`)
 
-// maxMessage bounds a message that is kept in a document.
+// maxMessage bounds a message stored in a document.
 const maxMessage = 500
 
 // plain makes one short line of a message.

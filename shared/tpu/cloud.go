@@ -21,11 +21,11 @@ import (
 // callTimeout bounds each call of the API: the generated client has no bound of its own.
 const callTimeout = 60 * time.Second
 
-// amendTries is how often a change of a node is tried while others change the same node.
+// amendTries is how often a change of a node is tried while other writers change the same node.
 const amendTries = 5
 
 // Cloud is the Cloud TPU API, v2alpha1: the only version that knows request IDs on nodes, autocheckpoint and early
-// maintenance. It repeats no call by itself, but for SetMetadata and SetLabel; it is safe for concurrent use.
+// maintenance. Apart from SetMetadata and SetLabel it repeats no call by itself. It is safe for concurrent use.
 type Cloud struct {
 	zones  *api.ProjectsLocationsService
 	nodes  *api.ProjectsLocationsNodesService
@@ -52,7 +52,7 @@ func call[T any](ctx context.Context, what string, o occasion, f func(context.Co
 	return callWith(ctx, what, o, hidden{}, f)
 }
 
-// callWith is call with values that an error may repeat and nobody is to see.
+// callWith is call with values that an error may repeat and that must stay hidden.
 func callWith[T any](ctx context.Context, what string, o occasion, h hidden, f func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -60,14 +60,14 @@ func callWith[T any](ctx context.Context, what string, o occasion, h hidden, f f
 	if err != nil {
 		failure := callFailure(err, o)
 		if masked := h.of(failure, said(err)); masked != failure {
-			failure, err = masked, nil // which says the rest
+			failure, err = masked, nil // the error below says the rest
 		}
 		return v, &Error{Call: what, Class: failure.Class, Message: failure.Message, cause: err}
 	}
 	return v, nil
 }
 
-// started returns the name of an operation. One that has failed already is the failure of its call.
+// started returns the name of an operation. If the operation has already failed, that is the failure of its call.
 func started(what string, o occasion, h hidden, op *api.Operation) (string, error) {
 	if op.Done && op.Error != nil {
 		failure := h.of(statusFailure(op.Error, o), op.Error.Message)
@@ -76,8 +76,8 @@ func started(what string, o occasion, h hidden, op *api.Operation) (string, erro
 	return op.Name, nil
 }
 
-// word is what a project, a zone or a resource may be called. Names come from log entries too, and one with a slash or a
-// colon in it would make another call of the one that is meant.
+// word matches the valid names of projects, zones and resources. Names also come from log entries, and a name with a slash
+// or a colon would turn the call into another one.
 var word = regexp.MustCompile(`^[A-Za-z0-9_~+][A-Za-z0-9_.~+-]*$`)
 
 // projectWord allows for projects that belong to a domain: example.com:tpus.
@@ -94,7 +94,7 @@ func (r Ref) queue() string { return r.parent() + "/queuedResources/" + r.Queued
 
 func zoneName(project, zone string) string { return "projects/" + project + "/locations/" + zone }
 
-// about says for people what is done with a slice.
+// about describes a call on a slice, for people.
 func (r Ref) about(verb string) string {
 	if r.QueuedResource != "" {
 		return verb + " node " + r.Name + " of queued resource " + r.QueuedResource + " in " + r.Zone
@@ -102,16 +102,16 @@ func (r Ref) about(verb string) string {
 	return verb + " node " + r.Name + " in " + r.Zone
 }
 
-// check refuses a reference that names nothing, or nothing that this version of the API reads and changes.
+// check refuses an empty reference, or one to a slice that this version of the API cannot read or change.
 func (r Ref) check(what string) error {
 	if r.valid() && r.Legacy {
 		return &Error{Call: what, Class: incident.Invalid, Message: "it is a legacy TPU Node: it has no metadata and no early maintenance, " +
-			"and what else there is only where legacy_node_zones names its zone"}
+			"and other calls work only if legacy_node_zones names its zone"}
 	}
 	if r.valid() {
 		return nil
 	}
-	return &Error{Call: what, Class: incident.Invalid, Message: fmt.Sprintf("%.120q is no name of a node", r.String())}
+	return &Error{Call: what, Class: incident.Invalid, Message: fmt.Sprintf("%.120q is not a name of a node", r.String())}
 }
 
 // Read implements Provider. What cannot be the name of a node is not known to the API either.
@@ -121,7 +121,7 @@ func (c *Cloud) Read(ctx context.Context, r Ref) (Slice, error) {
 	}
 	what := Ref{Zone: r.Zone, Name: r.Name}.about("read")
 	if err := r.check(what); err != nil {
-		return Slice{}, err // that this version does not show it proves nothing
+		return Slice{}, err // this version does not show all nodes, so a missing one proves nothing
 	}
 	n, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Node, error) {
 		return c.nodes.Get(r.String()).Context(ctx).Do()
@@ -146,8 +146,8 @@ func (c *Cloud) Read(ctx context.Context, r Ref) (Slice, error) {
 	return s, err
 }
 
-// announced asks the queued resource that holds these slices what maintenance it announces: it may know of one that a
-// node does not show, or not yet. A node's own word stands.
+// announced asks the queued resource of these slices for announced maintenance: it may announce one that a node does not
+// show, or not yet. A node's own notice takes precedence.
 func (c *Cloud) announced(ctx context.Context, held []*Slice) {
 	r := held[0].Ref
 	info, err := call(ctx, "read maintenance of queued resource "+r.QueuedResource+" in "+r.Zone, otherCall,
@@ -167,7 +167,7 @@ func (c *Cloud) announced(ctx context.Context, held []*Slice) {
 	}
 }
 
-// listAnnounced asks each queued resource of which a node shows a notice, once.
+// listAnnounced asks each queued resource with a node that shows a notice, once.
 func (c *Cloud) listAnnounced(ctx context.Context, list []Slice) {
 	held := map[string][]*Slice{}
 	var shown []string
@@ -186,7 +186,7 @@ func (c *Cloud) listAnnounced(ctx context.Context, list []Slice) {
 	}
 }
 
-// readQueued reads a slice that is not there from the queued resource that was to hold it.
+// readQueued reads a slice without a node from its queued resource.
 func (c *Cloud) readQueued(ctx context.Context, r Ref) (Slice, error) {
 	if r.QueuedResource == "" {
 		return gone(r), nil
@@ -206,7 +206,7 @@ func (c *Cloud) readQueued(ctx context.Context, r Ref) (Slice, error) {
 	case len(nodes) == 0:
 		return c.specs.queuedSlice(r, nil, q)
 	}
-	return gone(r), nil // the name is taken by a queued resource of something else
+	return gone(r), nil // the name belongs to a queued resource for another slice
 }
 
 func (c *Cloud) queued(ctx context.Context, r Ref) (*api.QueuedResource, error) {
@@ -222,7 +222,7 @@ func (c *Cloud) List(ctx context.Context, project, zone string) (Listing, error)
 	if err := (Ref{Project: project, Zone: zone, Name: "any"}).check(what); err != nil {
 		return Listing{}, err
 	}
-	// Queued resources go first: a node that appears in between is then found, and not taken for one that is missing.
+	// Queued resources come first: a node that appears in between is then found, and does not count as missing.
 	queues, queuesPartial, err := c.listQueued(ctx, project, zone)
 	if err != nil {
 		return Listing{}, err
@@ -250,8 +250,7 @@ func (c *Cloud) List(ctx context.Context, project, zone string) (Listing, error)
 		if n.QueuedResource != "" {
 			r.QueuedResource = path.Base(n.QueuedResource)
 			if q = byName[r.QueuedResource]; q == nil {
-				// It came since, or was not reached, or is gone. Without it nobody knows whether the node is Spot, and how to
-				// order another.
+				// It came since, was not reached, or is gone. Without it nobody knows whether the node is Spot, or how to order another.
 				if q, err = c.queued(ctx, r); err != nil && !is(err, incident.NotFound) {
 					list.Partial = true
 					continue
@@ -266,7 +265,7 @@ func (c *Cloud) List(ctx context.Context, project, zone string) (Listing, error)
 	}
 	c.listAnnounced(ctx, list.Slices)
 	if nodesPartial {
-		return list, nil // which nodes are missing cannot be told
+		return list, nil // it is unknown which nodes are missing
 	}
 	for _, q := range queues {
 		r := Ref{Project: project, Zone: zone, QueuedResource: path.Base(q.Name)}
@@ -314,7 +313,7 @@ func pages[T any](
 			return all, partial, nil
 		}
 		if next == token {
-			return nil, false, &Error{Call: what, Class: incident.Transient, Message: "the same page comes again and again"}
+			return nil, false, &Error{Call: what, Class: incident.Transient, Message: "the API repeats the same page"}
 		}
 		token = next
 	}
@@ -371,7 +370,7 @@ func (c *Cloud) Create(
 	if isSpot && !reserved(n, q) {
 		o = createSpot
 	}
-	// What was Spot stays Spot, whichever way it was said and is said now: the other price is paid by nobody's mistake.
+	// A Spot slice stays Spot, in whichever field the order and the new request say it: no mistake may lead to the other price.
 	switch {
 	case r.QueuedResource == "" && isSpot && !spot(n, nil):
 		if n.SchedulingConfig == nil {
@@ -482,8 +481,8 @@ func (c *Cloud) SetMetadata(ctx context.Context, r Ref, key, value string) error
 	})
 }
 
-// SetLabel sets one label of a node and loses nobody else's, as far as the API allows that: see SetMetadata. An empty value
-// takes the label away.
+// SetLabel sets one label of a node and keeps the labels of others, as far as the API allows that: see SetMetadata. An empty
+// value removes the label.
 func (c *Cloud) SetLabel(ctx context.Context, r Ref, key, value string) error {
 	return c.amend(ctx, r, Ref{Zone: r.Zone, Name: r.Name}.about("set label "+key+" of"), "labels", func(n *api.Node) *api.Node {
 		if n.Labels[key] == value {
@@ -504,7 +503,7 @@ func with(all map[string]string, key, value string) map[string]string {
 	return changed
 }
 
-// amend changes one field of a node, which is the mask, as it is now. Change returns nothing where there is nothing to change.
+// amend changes one field of a node, named by the mask, in its present state. change returns nil if no change is needed.
 func (c *Cloud) amend(ctx context.Context, r Ref, what, mask string, change func(now *api.Node) *api.Node) error {
 	if err := r.check(what); err != nil {
 		return err
@@ -539,8 +538,7 @@ func (c *Cloud) amend(ctx context.Context, r Ref, what, mask string, change func
 	return err
 }
 
-// Simulate has a worker of a slice meet a maintenance event, as a real one would: it stops the machine for as long as that
-// takes.
+// Simulate sends a worker of a slice through a maintenance event, as a real one would: the machine stops for that time.
 func (c *Cloud) Simulate(ctx context.Context, r Ref) (operation string, err error) {
 	what := Ref{Zone: r.Zone, Name: r.Name}.about("simulate a maintenance event of")
 	if err := r.check(what); err != nil {
@@ -585,10 +583,10 @@ func (c *Cloud) Crews(ctx context.Context, r Ref) ([]events.CrewState, error) {
 	return crews, err
 }
 
-// guests shows each worker's guest attributes until take has what it looks for.
+// guests shows each worker's guest attributes until take has found its value.
 func (c *Cloud) guests(ctx context.Context, r Ref, verb string, take func(*api.GuestAttributesEntry) bool) error {
 	if r.Legacy {
-		return nil // its workers are no machines that anybody can log in to
+		return nil // nobody can log in to its workers
 	}
 	what := r.about(verb)
 	if err := r.check(what); err != nil {

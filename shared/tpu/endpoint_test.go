@@ -45,8 +45,8 @@ func TestWhichEndpointIsTaken(t *testing.T) {
 	for endpoint, fault := range map[string]string{
 		"": "", "https://tpu.p.example.com/": "", "http://127.0.0.1:8080": "", "http://[::1]:8080/": "", "http://localhost:1": "",
 		"http://tpu.googleapis.com/": "is not on this machine", "http://127.0.0.1.example.com": "is not on this machine", "http://10.0.0.1:80": "is not on this machine",
-		"127.0.0.1:8080": "is no address", "ftp://127.0.0.1": "is no address", "https://": "is no address", "http://me:secret@127.0.0.1": "is no address",
-		"http://127.0.0.1/?a=b": "is no address", "http://127.0.0.1\n": "is no address",
+		"127.0.0.1:8080": "is not an address", "ftp://127.0.0.1": "is not an address", "https://": "is not an address", "http://me:secret@127.0.0.1": "is not an address",
+		"http://127.0.0.1/?a=b": "is not an address", "http://127.0.0.1\n": "is not an address",
 	} {
 		err := tpu.Config{Endpoint: endpoint}.Validate()
 		if (err == nil) != (fault == "") || err != nil && (!strings.Contains(err.Error(), fault) || !strings.HasPrefix(err.Error(), "TPU_ENDPOINT: ") || strings.Contains(err.Error(), "\n")) {

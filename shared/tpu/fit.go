@@ -14,17 +14,16 @@ import (
 	"pitstop.internal/shared/topology"
 )
 
-// Move is where a specification was read, and where a slice is to be created from it: two zones.
+// Move names two zones: where a specification was read, and where a slice is to be created from it.
 type Move struct {
 	From, To string
-	// Subnetworks are those that the owner names for other regions, by region.
+	// Subnetworks are the owner's subnetworks for other regions, by region.
 	Subnetworks map[string]string
 }
 
-// Fit makes a specification fit another zone than it was read in. A field that names something of another zone or region
-// cannot go along, and the slice must not come without it: then the error is incident.CannotMove and says which. A
-// subnetwork is the one that the owner names for the region; one that an auto-mode network has everywhere is left to the
-// API to choose.
+// Fit adapts a specification to another zone than it was read in. If a field names something in another zone or region, the
+// slice can neither take it along nor do without it: then the error is incident.CannotMove and names the field. The
+// subnetwork becomes the owner's for the region. If an auto-mode network has one everywhere, the API chooses it.
 func Fit(spec []byte, m Move) ([]byte, error) {
 	if m.From == m.To {
 		return spec, nil
@@ -46,7 +45,7 @@ func Fit(spec []byte, m Move) ([]byte, error) {
 		return nil, failed(incident.Invalid, "it has no node")
 	}
 	if topology.Region(m.From) != topology.Region(m.To) {
-		delete(node, "cidrBlock") // the API chooses another in the range of the other subnetwork
+		delete(node, "cidrBlock") // the API chooses another one in the other subnetwork's range
 	}
 	faults := m.fit(known, "Node", "", node)
 	if queued, ok := whole["queued_resource"].(map[string]any); ok {
@@ -62,7 +61,7 @@ func Fit(spec []byte, m Move) ([]byte, error) {
 	return spec, nil
 }
 
-// fit fits the fields of a value, and says which of them cannot be fitted. The path tells where the value stands.
+// fit fits the fields of a value, and says which of them cannot be fitted. path is the place of the value.
 func (m Move) fit(known schemas, schema, at string, v map[string]any) (faults []string) {
 	if schema == "NetworkConfig" && m.reconnect(v) {
 		return nil
@@ -76,7 +75,7 @@ func (m Move) fit(known schemas, schema, at string, v map[string]any) (faults []
 			}
 		case []any:
 			if f.schema == "NetworkConfig" && len(value) > 1 {
-				m.Subnetworks = nil // one name cannot be that of several networks
+				m.Subnetworks = nil // one name cannot stand for several networks
 			}
 			for _, item := range value {
 				if item, ok := item.(map[string]any); ok {
@@ -92,8 +91,8 @@ func (m Move) fit(known schemas, schema, at string, v map[string]any) (faults []
 	return faults
 }
 
-// reconnect gives a network its subnetwork in the other region, and reports whether it has one: that which the owner names,
-// or the one of its own name that a network in auto mode has in every region.
+// reconnect gives a network its subnetwork in the other region, and reports whether it has one: the one that the owner
+// names, or the one that an auto-mode network has under its own name in every region.
 func (m Move) reconnect(config map[string]any) bool {
 	network, _ := config["network"].(string)
 	subnetwork, _ := config["subnetwork"].(string)
@@ -121,12 +120,12 @@ func (m Move) reconnect(config map[string]any) bool {
 var (
 	// place finds the zone or the region in the name of a resource.
 	place = regexp.MustCompile(`(?:^|/)(?:zones|regions|locations)/([^/]+)(?:/|$)`)
-	// near is what a zone or a region is called, and neither "global" nor "us".
+	// near matches the name of a zone or a region, but neither "global" nor "us".
 	near = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]`)
 )
 
-// elsewhere is the zone or the region that a name of this class belongs to, where that is not where it is to be used. What
-// the name itself says counts; one that says nothing belongs to where it was read.
+// elsewhere is the zone or the region of a name of this class, if it differs from the target's. The place in the name itself
+// counts; a name without one belongs to the place where it was read.
 func (m Move) elsewhere(c class, name string) string {
 	if name == "" || c != zonal && c != regional {
 		return ""

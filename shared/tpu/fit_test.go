@@ -12,8 +12,8 @@ func TestNoZoneIsSentWhatItDoesNotHave(t *testing.T) {
 	const home, beside, abroad = "us-west4-a", "us-west4-b", "europe-west4-a"
 	for name, c := range map[string]struct {
 		spec string
-		// beside and abroad are what comes of it in another zone of the region and in another region: a specification, or
-		// what the refusal says.
+		// beside and abroad are the results in another zone of the region and in another region: a specification, or the text of
+		// the refusal.
 		beside, abroad string
 	}{
 		"nothing of a place": {
@@ -104,6 +104,6 @@ func TestNoZoneIsSentWhatItDoesNotHave(t *testing.T) {
 		t.Errorf("one subnetwork for two networks: %s, %v", got, err)
 	}
 	if _, err := Fit([]byte(`{"node":3}`), Move{From: home, To: beside}); !is(err, incident.Invalid) {
-		t.Errorf("what is no specification: %v", err)
+		t.Errorf("an invalid specification: %v", err)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// legacy is the Cloud TPU API, v1: TPU Nodes, of which nobody sees the machines. They have neither metadata nor guest
+// legacy is the Cloud TPU API, v1: TPU Nodes, whose machines nobody can see. They have neither metadata nor guest
 // attributes, no announced maintenance and no queued resources; calls have no request ID, so a repeated creation is refused
-// for the name that it took, and a repeated deletion for the state that it made.
+// because the name is taken, and a repeated deletion because of the state.
 // https://cloud.google.com/tpu/docs/reference/rest/v1/projects.locations.nodes
 type legacy struct {
 	nodes *v1.ProjectsLocationsNodesService
@@ -34,7 +34,7 @@ func newLegacy(ctx context.Context, opts ...option.ClientOption) (*legacy, error
 	return &legacy{nodes: l.Nodes, ops: l.Operations}, nil
 }
 
-// legacyFields are the fields of v1, as fields are those of v2alpha1.
+// legacyFields are the fields of v1, in the form of fields for v2alpha1.
 var legacyFields = schemas{
 	"Node": {
 		"acceleratorType": {copied, ""}, "apiVersion": {output, ""}, "cidrBlock": {regional, ""}, "createTime": {output, ""},
@@ -47,10 +47,10 @@ var legacyFields = schemas{
 	"SchedulingConfig": {"preemptible": {copied, ""}, "reserved": {copied, ""}},
 }
 
-// legacyNode is where the specification of a legacy node has it: that of a TPU VM has a node.
+// legacyNode is the key of a legacy node in its specification; the specification of a TPU VM has "node" instead.
 const legacyNode = "legacy_node"
 
-// legacySpec writes what a legacy node can be created from again.
+// legacySpec writes the specification for creating a legacy node again.
 func legacySpec(n *v1.Node) (spec []byte, hash string, err error) {
 	node, err := legacyFields.keep("Node", n)
 	if err != nil {
@@ -59,7 +59,7 @@ func legacySpec(n *v1.Node) (spec []byte, hash string, err error) {
 	drop(node, "labels", events.LabelIncident)
 	dropEmpty(node, "labels", "schedulingConfig")
 	if node["useServiceNetworking"] == true {
-		delete(node, "cidrBlock") // the API chose it, and takes none beside
+		delete(node, "cidrBlock") // the API chose it, and accepts no other next to it
 	}
 	spec, err = json.Marshal(map[string]any{legacyNode: node}, json.Deterministic(true))
 	if err != nil {
@@ -82,7 +82,7 @@ func readLegacySpec(spec []byte) (*v1.Node, error) {
 	return r.Node, nil
 }
 
-// legacyLife is the identifier of a life of a legacy node: v1 has none of its own but the time.
+// legacyLife is the identifier of a life of a legacy node: v1 offers only the creation time.
 func legacyLife(i events.Incarnation) string {
 	if i.Created.IsZero() {
 		return ""
@@ -90,7 +90,7 @@ func legacyLife(i events.Incarnation) string {
 	return i.Created.Format(time.RFC3339Nano)
 }
 
-// legacySlice is what a legacy node amounts to.
+// legacySlice converts a legacy node to a slice.
 func legacySlice(r Ref, n *v1.Node) (s Slice, err error) {
 	r.Legacy, r.QueuedResource = true, ""
 	s = seen(r, &api.Node{
@@ -118,12 +118,12 @@ func legacySymptoms(n *v1.Node) []*api.Symptom {
 	return all
 }
 
-// legacyOperation is an operation of v1 as one of v2alpha1: they say the same.
+// legacyOperation converts an operation of v1 to one of v2alpha1; they hold the same.
 func legacyOperation(o *v1.Operation) *api.Operation {
 	return &api.Operation{Name: o.Name, Done: o.Done, Error: (*api.Status)(o.Error), Metadata: o.Metadata}
 }
 
-// ours reports whether a node is this version's: it may show those of the other too.
+// ours reports whether a node belongs to this version, which may also show nodes of the other.
 func ours(n *v1.Node) bool { return len(n.ApiVersion) < 2 || n.ApiVersion[:2] != "V2" }
 
 func (l *legacy) read(ctx context.Context, r Ref) (Slice, error) {
@@ -139,7 +139,7 @@ func (l *legacy) read(ctx context.Context, r Ref) (Slice, error) {
 	return legacySlice(r, n)
 }
 
-// list reads the legacy nodes of a zone; whole says that nothing is left out.
+// list reads the legacy nodes of a zone; whole says that the list is complete.
 func (l *legacy) list(ctx context.Context, project, zone string) (all []Slice, whole bool, err error) {
 	nodes, partial, err := pages(ctx, "list legacy nodes in "+zone, func(ctx context.Context, token string) ([]*v1.Node, string, bool, error) {
 		page, err := l.nodes.List(zoneName(project, zone)).PageToken(token).Context(ctx).Do()

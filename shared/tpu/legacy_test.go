@@ -26,7 +26,7 @@ func legacyOrder(name string) tputest.NodeConfig {
 	}
 }
 
-// TestLegacyNodes is what is promised of legacy nodes: as much as of any slice, and what is theirs alone.
+// TestLegacyNodes checks the promises about legacy nodes: those about any slice, and their own.
 func TestLegacyNodes(t *testing.T) {
 	for _, way := range []way{{name: "apart", both: true}, {name: "shown by both versions", both: true, mingled: true}} {
 		t.Run(way.name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestLegacyNodes(t *testing.T) {
 				{"lists both sorts", testListBoth},
 				{"says when a listing has no legacy nodes", testListingWithoutLegacy},
 				{"tells the operations that it could read", testOperationsOfOneVersion},
-				{"creates what it has read", testCreateLegacy},
+				{"creates from its own reading", testCreateLegacy},
 				{"a block that the API chose is not asked for", testServiceNetworking},
 				{"a name may come back as the other sort", testOtherSort},
 				{"refuses what the version does not offer", testNotOffered},
@@ -275,8 +275,8 @@ func testNotOffered(w world) {
 	}
 }
 
-// TestALegacyNodeIsNotTouchedWhereNobodyAsksForThem: without v1 nothing is known of it but that it is there, and that it is
-// not shown proves nothing.
+// TestALegacyNodeIsNotTouchedWhereNobodyAsksForThem: without v1 only its existence is known, and a listing without it proves
+// nothing.
 func TestALegacyNodeIsNotTouchedWhereNobodyAsksForThem(t *testing.T) {
 	w := newWorld(t, way{mingled: true})
 	w.legacy = true
@@ -303,7 +303,7 @@ func TestALegacyNodeIsNotTouchedWhereNobodyAsksForThem(t *testing.T) {
 	}
 }
 
-// TestALegacyNodeIsNotMissingThatOneVersionShows: the two listings differ, and what is so nobody knows before the next.
+// TestALegacyNodeIsNotMissingThatOneVersionShows: the two listings differ, and only the next one shows the truth.
 func TestALegacyNodeIsNotMissingThatOneVersionShows(t *testing.T) {
 	w := newWorld(t, way{both: true, mingled: true})
 	_, err := w.api.AddNode(legacyOrder("n"))
@@ -317,7 +317,7 @@ func TestALegacyNodeIsNotMissingThatOneVersionShows(t *testing.T) {
 	}
 }
 
-// TestNoLegacyNodeIsCreatedWhereNobodyLooksForIt: what is created there would never be seen again.
+// TestNoLegacyNodeIsCreatedWhereNobodyLooksForIt: a node created there would never be seen again.
 func TestNoLegacyNodeIsCreatedWhereNobodyLooksForIt(t *testing.T) {
 	a := tputest.New(tputest.Config{Project: project, Zones: map[string]int{home: 2, away: 2}})
 	p, err := tpu.Config{LegacyZones: []string{home}}.Open(t.Context(), option.WithHTTPClient(&http.Client{Transport: a.Transport()}))

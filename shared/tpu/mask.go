@@ -18,23 +18,24 @@ import (
 )
 
 const (
-	// shortest is how long a value, a line of one, or what is assigned in one has to be to be masked whole: shorter ones stand in many
+	// shortest is the least length of a value, a line or an assigned part to be masked whole: shorter ones appear in many
 	// messages by chance.
 	shortest = 6
-	// run is how much of a value, from anywhere in it, is masked wherever it stands: an error may quote a part, or cut one off.
+	// run is the length of any part of a value that is masked wherever it appears, because an error may quote or cut off a
+	// part.
 	run = 16
-	// longest bounds the error that is looked at; what is kept of one is far shorter.
+	// longest bounds the part of an error that is examined; the stored part is far shorter.
 	longest = 64 << 10
 )
 
-// hidden are the values of metadata that an error may repeat, by key, and the words that everybody knows: a zone is no secret because a
-// script names it.
+// hidden holds the metadata values that an error may repeat, by key, and the words that everybody knows: a zone does not
+// become a secret because a script names it.
 type hidden struct {
 	values map[string]string
 	known  []string
 }
 
-// hide is what an error may repeat that answers a call with these nodes.
+// hide collects the values that an error of a call with these nodes may repeat.
 func hide(r Ref, nodes ...*api.Node) hidden {
 	h := hidden{map[string]string{}, []string{r.Project, r.Zone, topology.Region(r.Zone), r.Name, r.QueuedResource}}
 	for _, n := range nodes {
@@ -52,7 +53,7 @@ func hide(r Ref, nodes ...*api.Node) hidden {
 	return h
 }
 
-// hideQueued is the same for what a queued resource asks for.
+// hideQueued does the same for the nodes of a queued resource.
 func hideQueued(r Ref, q *api.QueuedResource) hidden {
 	var nodes []*api.Node
 	if q.Tpu != nil {
@@ -63,7 +64,7 @@ func hideQueued(r Ref, q *api.QueuedResource) hidden {
 	return hide(r, nodes...)
 }
 
-// of is a failure with its message masked, of which raw is what the API said.
+// of masks the message of a failure; raw is the API's own text.
 func (h hidden) of(f incident.Failure, raw string) incident.Failure {
 	if masked := h.mask(raw); masked != raw {
 		f.Message = plain(masked)
@@ -71,7 +72,7 @@ func (h hidden) of(f incident.Failure, raw string) incident.Failure {
 	return f
 }
 
-// said is what the API said in an error.
+// said is the API's text in an error.
 func said(err error) string {
 	var answer *googleapi.Error
 	if errors.As(err, &answer) {
@@ -80,10 +81,10 @@ func said(err error) string {
 	return ""
 }
 
-// assigned is what a line of a script, or of a file of settings, gives a name to.
+// assigned matches the value that a line of a script or a settings file assigns to a name.
 var assigned = regexp.MustCompile(`[A-Za-z0-9_-]["']?\s*[=:]\s*(?:"([^"]+)"|'([^']+)'|([^\s"']+))`)
 
-// mask replaces in a text what it repeats of the values.
+// mask replaces the parts of a text that repeat the values.
 func (h hidden) mask(text string) string {
 	if len(h.values) == 0 || text == "" {
 		return text
@@ -143,7 +144,7 @@ func (h hidden) knows(part string) bool {
 	return slices.ContainsFunc(h.known, func(word string) bool { return strings.Contains(word, part) })
 }
 
-// parts are a value, its lines, and what is assigned in them.
+// parts are a value, its lines, and the values assigned in them.
 func parts(value string) []string {
 	all := []string{strings.TrimSpace(value)}
 	for line := range strings.Lines(value) {
@@ -155,7 +156,7 @@ func parts(value string) []string {
 	return all
 }
 
-// written are the ways in which a text may stand in another one: as it is, on one line, and quoted.
+// written are the forms in which a text may appear in another one: as it is, on one line, and quoted.
 func written(s string) []string {
 	forms := []string{s, strings.Join(strings.Fields(s), " "), inside(strconv.Quote(s)), inside(strconv.QuoteToASCII(s))}
 	if raw, err := stdjson.Marshal(s); err == nil {

@@ -37,7 +37,7 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 // requestID is the n-th of some UUIDs.
 func requestID(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
 
-// world is a provider and what is behind it.
+// world is a provider and its simulated API.
 type world struct {
 	tpu.Provider
 	t     *testing.T
@@ -48,8 +48,8 @@ type world struct {
 	legacy bool
 }
 
-// way is how a world is reached and what it holds: over a socket, with legacy nodes in two zones, with the versions of the API
-// showing each other's nodes.
+// way is the setting of a world: reached over a socket, with legacy nodes in two zones, with the versions of the API showing
+// each other's nodes.
 type way struct {
 	name                  string
 	socket, both, mingled bool
@@ -93,7 +93,7 @@ func (c *calls) since() map[string]int {
 	return n
 }
 
-// newWorld makes a world behind a transport. Everything that is said on the way is held against the API's description.
+// newWorld makes a world reached by a transport, which checks every call and answer against the API's description.
 func newWorld(t *testing.T, how way) world {
 	t.Helper()
 	d, err := discovery.Load()
@@ -252,17 +252,17 @@ type promise struct {
 	run  func(world)
 }
 
-// conformance is what is promised of every sort of slice, vms what is of TPU VMs.
+// conformance holds the promises about every sort of slice, vms those about TPU VMs.
 var conformance = []promise{
-	{"what is not there is gone", testGone},
+	{"a missing slice is gone", testGone},
 	{"a zone without capacity refuses", testRefusals},
 	{"a lost answer is transient and took effect", testLostAnswer},
 	{"deletes", testDelete},
-	{"starts what was stopped", testStart},
+	{"starts a stopped slice", testStart},
 	{"lists operations", testOperations},
 	{"classifies failures", testFailures},
 	{"refuses names that are none", testNames},
-	{"stops when it is told to", testCancelled},
+	{"stops when its caller wants", testCancelled},
 	{"lists the zones", testZones},
 }
 
@@ -272,7 +272,7 @@ var vms = []promise{
 	{"lists all pages and both sorts", testList},
 	{"says when a listing is not whole", testPartial},
 	{"lists a node of a queued resource that is not listed", testListMissingQueue},
-	{"what was Spot stays Spot", testStaysSpot},
+	{"a Spot slice stays Spot", testStaysSpot},
 	{"creates what it has read", testCreate},
 	{"the same request ID creates and deletes once", testRequestID},
 	{"takes nothing of another zone", testElsewhere},
@@ -443,7 +443,7 @@ func testPartial(w world) {
 	must(t, err)
 	must(t, w.api.AddQueuedResource(tputest.QueuedConfig{Zone: home, Name: "q", State: "SUSPENDED", Nodes: []tputest.NodeConfig{order("m")}}))
 	w.api.Inject(tputest.Fault{Method: "ListNodes", Unreachable: true})
-	// The nodes could not be seen, so nothing is said of one that is missing.
+	// The nodes could not be seen, so a missing one proves nothing.
 	if l := list(t, w); !l.Partial || len(l.Slices) != 0 {
 		t.Errorf("%+v", l)
 	}
@@ -662,7 +662,7 @@ func testRefusals(w world) {
 	if f := ended(t, w, home, op); f == nil || f.Class != incident.Stockout {
 		t.Errorf("failure %+v", f)
 	}
-	// What was taken back holds none.
+	// A slice that Google took back holds none.
 	must(t, w.api.Preempt(home, "m"))
 	_, err = w.Create(t.Context(), w.ref("o"), spec, nil, requestID(6))
 	must(t, err)

@@ -15,11 +15,11 @@ import (
 	"pitstop.internal/shared/topology"
 )
 
-// gone is the reading of what the API does not know.
+// gone is the reading of a slice that the API does not know.
 func gone(r Ref) Slice { return Slice{Ref: r, Condition: incident.Gone, State: "not found"} }
 
-// sliceOf is what a node, and the queued resource that holds it, amount to. A legacy node that this version shows cannot be
-// created again by what it shows of it.
+// sliceOf converts a node, and the queued resource that holds it, to a slice. This version shows too little of a legacy node
+// to create it again.
 func (k *specs) sliceOf(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error) {
 	s := seen(r, n, q)
 	if strings.HasPrefix(n.ApiVersion, "V1") {
@@ -55,8 +55,7 @@ func seen(r Ref, n *api.Node, q *api.QueuedResource) Slice {
 	return s
 }
 
-// queuedSlice is a slice of which there is only the queued resource: it is not there yet, or not any more. It has no
-// incarnation.
+// queuedSlice is a slice with only a queued resource: its node does not exist yet, or no longer. It has no incarnation.
 func (k *specs) queuedSlice(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error) {
 	s := Slice{Ref: r}
 	if n != nil {
@@ -71,7 +70,7 @@ func (k *specs) queuedSlice(r Ref, n *api.Node, q *api.QueuedResource) (Slice, e
 	return s, nil
 }
 
-// held notes the queued resource that holds the slice, or is to bring it.
+// held notes the queued resource that holds the slice, or will bring it.
 func (s *Slice) held(q *api.QueuedResource) {
 	s.Ordered, s.With = timeOf(q.CreateTime), nil
 	for _, n := range queuedNodes(q, path.Base(q.Name)) {
@@ -81,14 +80,14 @@ func (s *Slice) held(q *api.QueuedResource) {
 	}
 }
 
-// queuedNode is a node that a queued resource asks for, and how, where it asks for several alike.
+// queuedNode is a node that a queued resource asks for, and the form of the request if it asks for several alike.
 type queuedNode struct {
 	name  string
 	node  *api.Node
 	multi *api.MultiNodeParams
 }
 
-// multiOf is how a queued resource asks for a node among others alike; nil where it does not.
+// multiOf is the form in which a queued resource asks for several nodes alike; nil if it does not.
 func multiOf(name string, q *api.QueuedResource) *api.MultiNodeParams {
 	for _, n := range queuedNodes(q, path.Base(q.Name)) {
 		if n.name == name {
@@ -98,7 +97,7 @@ func multiOf(name string, q *api.QueuedResource) *api.MultiNodeParams {
 	return nil
 }
 
-// queuedNodes lists what a queued resource asks for: single nodes by name, several alike by prefix and number.
+// queuedNodes lists the nodes that a queued resource asks for: single ones by name, several alike by prefix and number.
 func queuedNodes(q *api.QueuedResource, id string) []queuedNode {
 	if q.Tpu == nil {
 		return nil
@@ -120,11 +119,11 @@ func queuedNodes(q *api.QueuedResource, id string) []queuedNode {
 	return nodes
 }
 
-// maxNodes bounds what one queued resource is believed to ask for.
+// maxNodes bounds the nodes of one queued resource; a higher number is not believed.
 const maxNodes = 10_000
 
-// conditionOf brings a node's state and health to a condition. The description of the health is not asked: that there
-// was maintenance once stands on healthy nodes too.
+// conditionOf converts a node's state and health to a condition. It ignores the description of the health, because healthy
+// nodes also mention past maintenance there.
 // https://cloud.google.com/tpu/docs/reference/rest/v2alpha1/projects.locations.nodes#State
 func conditionOf(state, health string) incident.Condition {
 	switch state {
@@ -148,8 +147,8 @@ func conditionOf(state, health string) incident.Condition {
 	return incident.Unclear
 }
 
-// queuedCondition brings the state of a queued resource, of which the node is not there, to a condition and its words.
-// Suspended by its user means that somebody deleted the nodes: that is the owner's word, and no loss.
+// queuedCondition converts the state of a queued resource without its node to a condition and its words. "Suspended by its
+// user" means that somebody deleted the nodes: that is the owner's order, not a loss.
 // https://cloud.google.com/tpu/docs/queued-resources
 func queuedCondition(q *api.QueuedResourceState, h func() hidden) (incident.Condition, string) {
 	if q == nil {
@@ -196,7 +195,7 @@ func stateText(n *api.Node) string {
 			symptoms = append(symptoms, y.SymptomType)
 		}
 	}
-	slices.Sort(symptoms) // the order in which they come must not look like news
+	slices.Sort(symptoms) // their order must not look like news
 	return strings.Join(append(words, symptoms...), ", ")
 }
 
@@ -223,7 +222,7 @@ func noticeOf(m *api.UpcomingMaintenance) *events.Notice {
 	return &n
 }
 
-// timeOf reads a time of the API; what is none is unknown.
+// timeOf reads a time of the API; an invalid one is unknown.
 func timeOf(s string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
@@ -249,7 +248,7 @@ func reserved(n *api.Node, q *api.QueuedResource) bool {
 	return q != nil && (q.ReservationName != "" || q.ProvisioningModel == model || q.Guaranteed != nil && q.Guaranteed.Reserved)
 }
 
-// operationOf is an operation of the API. Its metadata says what it does, but not with what specification.
+// operationOf converts an operation of the API. Its metadata names the call, but not the specification.
 func operationOf(o *api.Operation, h func() hidden) Operation {
 	op := Operation{Name: o.Name, Done: o.Done}
 	if o.Error == nil {

@@ -14,31 +14,31 @@ import (
 	"pitstop.internal/shared/topology"
 )
 
-// shaping are the fields of a node that say what shape it is in, and what boots there.
+// shaping are the fields of a node with its shape and its runtime version.
 var shaping = []string{"acceleratorType", "acceleratorConfig", "runtimeVersion"}
 
-// connecting are the fields of a node that say what it is connected to: something of its region.
+// connecting are the fields of a node with its connections, which belong to its region.
 var connecting = []string{"networkConfig", "networkConfigs", "cidrBlock"}
 
-// Reshape makes a specification that of another shape, for a training on so many slices, and changes nothing else. What cannot be
-// had in that shape, or would not train there as it trains now, is incident.CannotMove and says why.
+// Reshape changes a specification to another shape, for a training on so many slices, and changes only that. If the shape is
+// not available, or the training would not train there as it does now, the error is incident.CannotMove and says why.
 func Reshape(spec []byte, to policy.Shape, of int) ([]byte, error) {
 	failed := func(format string, args ...any) error {
 		return &Error{Call: "make the specification a " + to.Accelerator, Class: incident.CannotMove, Code: incident.CodeOtherShape, Message: fmt.Sprintf(format, args...)}
 	}
 	if _, err := readLegacySpec(spec); err == nil {
-		return nil, failed("a legacy TPU Node is created in its own shape alone")
+		return nil, failed("a legacy TPU Node is created only in its own shape")
 	}
 	r, err := readSpec(spec)
 	if err != nil && !errors.Is(err, errApart) {
 		return nil, failed("%v", err)
 	}
 	if reserved(r.Node, r.QueuedResource) {
-		return nil, failed("a reservation holds one shape alone")
+		return nil, failed("a reservation holds only one shape")
 	}
 	is, err := topology.Parse(acceleratorOf(r.Node))
 	if err != nil {
-		return nil, failed("what shape it is in is not known: %v", err)
+		return nil, failed("its shape is unknown: %v", err)
 	}
 	next, err := topology.Parse(to.Accelerator)
 	if err != nil {
@@ -62,8 +62,9 @@ func Reshape(spec []byte, to policy.Shape, of int) ([]byte, error) {
 	})
 }
 
-// Restore makes a specification that of the shape that another one asks for, and changes nothing else. At home, in the region in which
-// the other was read, it is connected as that one is: it may have been connected elsewhere since, and nothing leads back from there.
+// Restore changes a specification to the shape of another one, and changes only that. At home, in the region in which the
+// other was read, it also takes over the other's connections: they may have been changed for another region since, and could
+// not be derived back.
 func Restore(spec, own []byte, home bool) ([]byte, error) {
 	var is struct {
 		Node map[string]any `json:"node"`
@@ -76,7 +77,7 @@ func Restore(spec, own []byte, home bool) ([]byte, error) {
 		fields = slices.Concat(shaping, connecting)
 	}
 	return reshaped(spec, func(node map[string]any) {
-		delete(node, "cidrBlock") // it has room for the workers that there were
+		delete(node, "cidrBlock") // it has room for the former workers
 		for _, name := range fields {
 			delete(node, name)
 			if v, ok := is.Node[name]; ok {
@@ -103,15 +104,15 @@ func reshaped(spec []byte, change func(node map[string]any)) ([]byte, error) {
 	return spec, nil
 }
 
-// What a start-up script tells pitcrew of the training's numbers, as far as they are written out.
+// The training's numbers that a start-up script gives to pitcrew, as far as they are written out.
 var (
 	scaleFrom  = regexp.MustCompile(`--scale-from(?:[= ]["']?([a-z0-9]+-?[a-z0-9]+))?`)
 	scaleBatch = regexp.MustCompile(`--global-batch[= ]["']?([0-9]+)`)
 	scaleSteps = regexp.MustCompile(`--steps[= ]["']?([0-9]+)`)
 )
 
-// scaled says why a training would not see as many examples, as many at a time on each device, on so many slices of another
-// shape: pitcrew scales its numbers where it is told what they are for.
+// scaled says why a training could not keep its total of examples and its batch per device on so many slices of another
+// shape. pitcrew scales these numbers if the script says which shape they are for.
 func scaled(script string, to topology.Shape, of int) error {
 	from := scaleFrom.FindStringSubmatch(script)
 	if from == nil {
@@ -119,7 +120,7 @@ func scaled(script string, to topology.Shape, of int) error {
 	}
 	batch, steps := scaleBatch.FindStringSubmatch(script), scaleSteps.FindStringSubmatch(script)
 	if from[1] == "" || batch == nil || steps == nil {
-		return nil // they are in variables of the script: pitcrew itself refuses what it cannot scale
+		return nil // they are in variables of the script: pitcrew itself refuses numbers that it cannot scale
 	}
 	is, n, err := topology.ParseSlices(from[1])
 	if err != nil {
@@ -129,7 +130,7 @@ func scaled(script string, to topology.Shape, of int) error {
 	return err
 }
 
-// number reads digits; what is too large cannot be scaled, as 0 cannot.
+// number reads digits; a number that is too large cannot be scaled, and neither can 0.
 func number(digits string) int64 {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {

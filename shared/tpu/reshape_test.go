@@ -56,14 +56,14 @@ func TestAReshapedSpecificationIsAnotherSliceAndNothingElse(t *testing.T) {
 			`{"node":{"acceleratorType":"v5litepod-8","metadata":{"startup-script":"` + scales + `"}},"queued_resource":{"spot":{}}}`,
 		},
 		"of a reservation": {
-			ordered(v5e16, scales, `,"schedulingConfig":{"reserved":true}`), policy.Shape{Accelerator: "v5litepod-8"}, 1, "a reservation holds one shape alone",
+			ordered(v5e16, scales, `,"schedulingConfig":{"reserved":true}`), policy.Shape{Accelerator: "v5litepod-8"}, 1, "a reservation holds only one shape",
 		},
 		"a legacy node": {`{"legacy_node":{"acceleratorType":"v3-8"}}`, policy.Shape{Accelerator: "v2-8"}, 1, "a legacy TPU Node"},
 		"a type that nobody knows": {
-			ordered(`"acceleratorType":"v9-8"`, scales, ""), policy.Shape{Accelerator: "v5litepod-8"}, 1, "what shape it is in is not known",
+			ordered(`"acceleratorType":"v9-8"`, scales, ""), policy.Shape{Accelerator: "v5litepod-8"}, 1, "its shape is unknown",
 		},
 		"a topology that nobody knows": {
-			ordered(`"acceleratorConfig":{"topology":"ring","type":"V4"}`, scales, ""), policy.Shape{Accelerator: "v4-8"}, 1, "what shape it is in is not known",
+			ordered(`"acceleratorConfig":{"topology":"ring","type":"V4"}`, scales, ""), policy.Shape{Accelerator: "v4-8"}, 1, "its shape is unknown",
 		},
 		"to a type that nobody knows": {ordered(v5e16, scales, ""), policy.Shape{Accelerator: "v9-8"}, 1, "accelerator type v9-8 is unknown"},
 		"a training that keeps its numbers": {
@@ -99,7 +99,7 @@ func TestAReshapedSpecificationIsAnotherSliceAndNothingElse(t *testing.T) {
 			1,
 			ordered(`"acceleratorType":"v5litepod-8"`, "pitcrew run --scale-from=$TYPE --global-batch=$BATCH --steps=100 -- t", ""),
 		},
-		"what is no specification": {`{}`, policy.Shape{Accelerator: "v5litepod-8"}, 1, "it has no node"},
+		"an invalid specification": {`{}`, policy.Shape{Accelerator: "v5litepod-8"}, 1, "it has no node"},
 	} {
 		got, err := Reshape([]byte(c.spec), c.to, c.slices)
 		if err == nil {

@@ -19,15 +19,15 @@ import (
 	"pitstop.internal/shared/topology"
 )
 
-// class is what becomes of a field of the API when a slice is created again, and what it means in another zone.
+// class says how a field of the API is treated when a slice is created again, and what it means in another zone.
 type class int
 
 const (
-	// output is said by the API alone, and never kept.
+	// output is set only by the API, and never kept.
 	output class = iota + 1
-	// recomputed is what has to be said anew each time: names, and points in time, which have passed. It is never kept.
+	// recomputed must be set again each time: names, and points in time, which have passed. It is never kept.
 	recomputed
-	// copied says the same everywhere.
+	// copied means the same everywhere.
 	copied
 	// portable names something that every zone can use.
 	portable
@@ -39,15 +39,15 @@ const (
 // schemas are fields by schema of an API.
 type schemas map[string]map[string]field
 
-// field is a field of the API: its class and, where its value has fields of its own that are kept, their schema.
+// field is a field of the API: its class and, if its value has kept fields of its own, their schema.
 type field struct {
 	class  class
 	schema string
 }
 
-// fields are all fields that matter, by schema of the API. A reading shows much more than a caller may set; a creation
-// that repeats what the API adds by itself is refused or, worse, understood. A field that the API gains is not kept until
-// it stands here; a test holds the table against the API's description of itself.
+// fields are all fields that matter, by schema of the API. A reading shows much more than a caller may set. A creation that
+// repeats fields added by the API is refused or, worse, accepted. A new field of the API is kept only once it is in this
+// table; a test compares the table with the API's own description.
 // https://cloud.google.com/tpu/docs/reference/rest/v2alpha1/projects.locations.nodes
 var fields = schemas{
 	"Node": {
@@ -101,16 +101,17 @@ var fields = schemas{
 // kept reports whether a specification keeps fields of a class.
 func (c class) kept() bool { return c >= copied }
 
-// metadataSSHKeys is where the Cloud SDK puts the keys of whoever logs in; they are not part of what was ordered.
+// metadataSSHKeys is the key under which the Cloud SDK stores the SSH keys of users who log in; they are not part of the
+// order.
 const metadataSSHKeys = "ssh-keys"
 
 // recipe is a specification as it is stored.
 type recipe struct {
 	Node           *api.Node           `json:"node"`
 	QueuedResource *api.QueuedResource `json:"queued_resource"`
-	// Multi is how the queued resource asked for this node among others alike.
+	// Multi is the form in which the queued resource asked for this node among others alike.
 	Multi *api.MultiNodeParams `json:"multi_node_params"`
-	// Apart says that the values of the metadata are kept apart.
+	// Apart says that the values of the metadata are stored separately.
 	Apart bool `json:"metadata_apart"`
 	// name is that of the node.
 	name string
@@ -139,12 +140,12 @@ type joined struct {
 	Spec stdjson.RawMessage `json:"spec"`
 }
 
-// specs are the specifications of what was read last: most of a listing is as it was a minute ago.
+// specs are the specifications of the last readings, because most of a listing is unchanged since a minute ago.
 type specs struct {
 	recent.Memory[Ref, remembered]
 
-	// orders are the same nodes by project and their own name, or that of their queued resource, in whatever zone they were read last: an
-	// operation that failed may have been to create them in another one.
+	// orders are the same nodes by project and their own name, or that of their queued resource. The zone of the last reading
+	// does not matter, because a failed operation may have tried to create them in another one.
 	orders recent.Memory[string, []*api.Node]
 }
 
@@ -154,8 +155,8 @@ type remembered struct {
 	order  canonical
 }
 
-// canonical is how a slice was ordered: the specification without the values of its metadata, these, a sum of them, and the name of all. Bare
-// says that it has no start-up script.
+// canonical is the order of a slice: the specification without its metadata values, these values, a sum of them, and the
+// name of all. Bare says that it has no start-up script.
 type canonical struct {
 	spec   []byte
 	values map[string]string
@@ -166,7 +167,7 @@ type canonical struct {
 	bare bool
 }
 
-// specOf is the function of that name for what is not as it was.
+// specOf is the function of that name, with a memory for unchanged nodes.
 func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (o canonical, err error) {
 	if last, ok := k.Get(r); ok && reflect.DeepEqual(last.node, n) && reflect.DeepEqual(last.queued, q) {
 		return last.order, nil
@@ -187,7 +188,7 @@ func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (o canonical, 
 	return o, nil
 }
 
-// hidden is what the error of an operation may repeat, as far as this process has read it.
+// hidden holds the values that an operation's error may repeat, as far as this process has read them.
 func (k *specs) hidden(project, zone string, o *api.Operation) hidden {
 	var m struct {
 		Target string `json:"target"`
@@ -198,7 +199,7 @@ func (k *specs) hidden(project, zone string, o *api.Operation) hidden {
 	return k.about(Ref{Project: project, Zone: zone, Name: path.Base(m.Target)})
 }
 
-// about is what an error about a slice may repeat, as far as this process has read it.
+// about holds the values that an error about a slice may repeat, as far as this process has read them.
 func (k *specs) about(r Ref) hidden {
 	nodes, _ := k.orders.Get(r.Project + "/" + r.Name)
 	if r.QueuedResource != "" {
@@ -208,7 +209,7 @@ func (k *specs) about(r Ref) hidden {
 	return hide(r, nodes...)
 }
 
-// specOf writes what a slice can be created from again. The same order always makes the same bytes, whatever the API
+// specOf writes the specification for creating a slice again. The same order always makes the same bytes, whatever the API
 // adds to it.
 func specOf(r Ref, n *api.Node, q *api.QueuedResource) (o canonical, err error) {
 	node, err := fields.keep("Node", n)
@@ -222,7 +223,7 @@ func specOf(r Ref, n *api.Node, q *api.QueuedResource) (o canonical, err error) 
 		if err != nil {
 			return o, err
 		}
-		// A tier without a word in it is a tier; of these two nothing may be left.
+		// An empty tier still is a tier; these two must not be left empty.
 		dropEmpty(queued, "queueingPolicy", "runDuration")
 		whole["queued_resource"] = queued
 		if m := multiOf(r.Name, q); m != nil {
@@ -269,8 +270,8 @@ func readSpecs(name string, spec []byte) ([]recipe, error) {
 	return recipes, errors.Join(faults...)
 }
 
-// Reserved reports whether a specification, or one of several that belong together, asks for what a reservation holds: what is
-// said of other capacity says nothing of that. One that cannot be read does not.
+// Reserved reports whether a specification, or one of several that belong together, asks for reserved capacity: news about
+// other capacity does not concern it. An unreadable specification counts as no.
 func Reserved(spec []byte) bool {
 	if n, err := readLegacySpec(spec); err == nil {
 		return reserved(&api.Node{SchedulingConfig: legacyScheduling(n)}, nil)
@@ -279,8 +280,8 @@ func Reserved(spec []byte) bool {
 	return (err == nil || errors.Is(err, errApart)) && slices.ContainsFunc(recipes, func(r recipe) bool { return reserved(r.Node, r.QueuedResource) })
 }
 
-// nodeSpecs are what a queued resource asks for: by prefix and number what was asked for so and is asked for whole again,
-// each by its name otherwise.
+// nodeSpecs are the nodes of a queued resource's request. Nodes once requested by prefix and number are requested so again
+// if all are; otherwise each is requested by its name.
 func nodeSpecs(parent string, recipes []recipe) []*api.NodeSpec {
 	type alike struct {
 		prefix string
@@ -308,7 +309,7 @@ func nodeSpecs(parent string, recipes []recipe) []*api.NodeSpec {
 	return specs
 }
 
-// readSpec reads a stored specification. With errApart it returns one that nothing may be created from.
+// readSpec reads a stored specification. With errApart it returns a specification from which no slice may be created.
 func readSpec(spec []byte) (recipe, error) {
 	var r recipe
 	if err := stdjson.Unmarshal(spec, &r); err != nil {
@@ -323,7 +324,7 @@ func readSpec(spec []byte) (recipe, error) {
 	return r, nil
 }
 
-// keep brings a value of the generated client down to its input fields.
+// keep reduces a value of the generated client to its input fields.
 func (k schemas) keep(schema string, v any) (map[string]any, error) {
 	data, err := stdjson.Marshal(v)
 	if err != nil {
@@ -360,12 +361,12 @@ func (k schemas) prune(schema string, m map[string]any) {
 	}
 }
 
-// tidyNode takes away what is ours, what others add while the node lives, and what the API says twice.
+// tidyNode removes Pitstop's own fields, additions by others during the node's life, and the API's duplicates.
 func tidyNode(n map[string]any) {
 	drop(n, "metadata", events.MetadataRequest, metadataSSHKeys)
 	drop(n, "labels", events.LabelIncident)
 	dropEmpty(n, slices.Collect(maps.Keys(n))...)
-	// The API shows both ways to say what accelerator it is and takes one. In three dimensions one type comes in several
+	// The API shows both forms of the accelerator and accepts only one. In three dimensions one type comes in several
 	// topologies, so there the configuration says more.
 	config, _ := n["acceleratorConfig"].(map[string]any)
 	generation, _ := config["type"].(string)
@@ -376,7 +377,7 @@ func tidyNode(n map[string]any) {
 	case n["acceleratorType"] != nil:
 		delete(n, "acceleratorConfig")
 	}
-	// Of these, too, it takes one only.
+	// Of these, too, it accepts only one.
 	if all, _ := n["networkConfigs"].([]any); len(all) > 1 {
 		delete(n, "networkConfig")
 	} else if n["networkConfig"] != nil {
@@ -400,7 +401,7 @@ func dropEmpty(n map[string]any, fields ...string) {
 	}
 }
 
-// generations are the API's names for what the accelerator types begin with.
+// generations are the API's names for the first part of accelerator types.
 var generations = map[string]string{
 	"V2": "v2", "V3": "v3", "V4": "v4", "V5LITE_POD": "v5litepod", "V5P": "v5p", "V6E": "v6e",
 }
@@ -408,8 +409,7 @@ var generations = map[string]string{
 // maxChips is more than any slice has.
 const maxChips = 1 << 20
 
-// acceleratorOf is the accelerator type of a node, made from its configuration where it names none; empty where that is
-// not to be known.
+// acceleratorOf is the accelerator type of a node, made from its configuration if it names none; empty if unknown.
 func acceleratorOf(n *api.Node) string {
 	if n.AcceleratorType != "" || n.AcceleratorConfig == nil {
 		return n.AcceleratorType

@@ -144,7 +144,7 @@ func TestSpec(t *testing.T) {
 	}
 	twice, err := specOf(r, read.Node, read.QueuedResource)
 	if err != nil || string(twice.spec) != string(spec) || twice.sum != o.sum {
-		t.Errorf("what was read makes another specification: %s, %v", twice.spec, err)
+		t.Errorf("the reading makes another specification: %s, %v", twice.spec, err)
 	}
 }
 

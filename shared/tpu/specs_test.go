@@ -7,8 +7,8 @@ import (
 	api "google.golang.org/api/tpu/v2alpha1"
 )
 
-// TestASpecificationIsMadeAnewOnlyWhereItsSliceChanged: what is remembered never answers for another slice, nor for one that has
-// changed.
+// TestASpecificationIsMadeAnewOnlyWhereItsSliceChanged: a remembered specification never answers for another slice, nor for
+// a changed one.
 func TestASpecificationIsMadeAnewOnlyWhereItsSliceChanged(t *testing.T) {
 	var k specs
 	hashes := map[string]string{}

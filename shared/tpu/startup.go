@@ -8,26 +8,27 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// StartUp is what a specification says of how a new machine begins. The script itself is never told: it may hold secrets.
+// StartUp describes how a new machine of a specification starts. It never holds the script itself, which may contain
+// secrets.
 type StartUp struct {
-	// Script says that there is a start-up script, Crew that it calls pitcrew. Of one that is kept elsewhere, at URL, nothing
-	// more is known.
+	// Script says that there is a start-up script, Crew that it calls pitcrew. A script stored elsewhere is known only by its
+	// URL.
 	Script, Crew bool
 	URL          string
-	// Legacy says that it is a legacy node, which runs no script: what trains on it is a machine of its owner's, which connects to it.
+	// Legacy says that it is a legacy node, which runs no script: a machine of its owner connects to it and trains.
 	Legacy bool
 	// Account is the service account that the machine runs as; empty is the project's default one.
 	Account string
 }
 
-// What a machine begins with stands in its metadata under these keys; crewWord in a script starts the crew.
+// A machine's start-up is in its metadata under these keys; crewWord in a script starts the crew.
 const (
 	scriptKey    = "startup-script"
 	scriptURLKey = "startup-script-url"
 	crewWord     = "pitcrew"
 )
 
-// StartUpOf reads how a machine begins that is created from a specification, whether the values of its metadata are in it or not.
+// StartUpOf reads how a machine of a specification starts, whether or not the specification holds its metadata values.
 // https://cloud.google.com/compute/docs/instances/startup-scripts/linux
 func StartUpOf(spec []byte) (StartUp, error) {
 	var whole struct {

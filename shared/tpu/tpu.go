@@ -1,6 +1,6 @@
-// Package tpu is where slices come from. Provider is what the functions need of any such API; Cloud is the first one,
-// the Cloud TPU API (nodes, alone or inside queued resources), and Both has the legacy TPU Nodes of its former version with
-// them. Every error is classified once, here.
+// Package tpu provides slices. Provider is the interface that the functions need from an API of slices. Cloud implements it
+// with the Cloud TPU API (nodes, alone or inside queued resources), and Both adds the legacy TPU Nodes of its former
+// version. Every error is classified once, here.
 package tpu
 
 import (
@@ -13,7 +13,7 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// ProviderName is what a workload's document calls the Cloud TPU API.
+// ProviderName is the Cloud TPU API's name in a workload's document.
 const ProviderName = "cloud-tpu"
 
 // Ref names a slice.
@@ -23,7 +23,7 @@ type Ref struct {
 	Name    string
 	// QueuedResource is the one that holds the slice, if one does: it is deleted and created with it.
 	QueuedResource string
-	// Legacy is a TPU Node of the API's former version, and no TPU VM.
+	// Legacy is a TPU Node of the API's former version, not a TPU VM.
 	Legacy bool
 }
 
@@ -35,7 +35,7 @@ func (r Ref) String() string {
 // Provider is an API that slices come from. No method waits for a long-running operation; the name of the operation is
 // returned instead. Errors are *Error.
 type Provider interface {
-	// Read reads one slice now. What the API does not know is no error: its condition is incident.Gone.
+	// Read reads one slice now. A slice that the API does not know is not an error: its condition is incident.Gone.
 	Read(ctx context.Context, r Ref) (Slice, error)
 	// List reads all slices of a zone, page by page.
 	List(ctx context.Context, project, zone string) (Listing, error)
@@ -50,23 +50,23 @@ type Provider interface {
 	Maintain(ctx context.Context, slices []Ref) (operation string, err error)
 	// Start starts a slice that was stopped.
 	Start(ctx context.Context, r Ref) (operation string, err error)
-	// SetMetadata sets one key of the slice's metadata and loses nobody else's.
+	// SetMetadata sets one key of the slice's metadata and keeps the keys of others.
 	SetMetadata(ctx context.Context, r Ref, key, value string) error
-	// Hosts reads the host names of the slice's workers; empty where there are none. Where nobody may read them, the error
-	// is incident.Permission.
+	// Hosts reads the host names of the slice's workers; empty if there are none. Without the permission to read them, the
+	// error is incident.Permission.
 	Hosts(ctx context.Context, r Ref) ([]string, error)
-	// Crews reads how the crews on the slice's workers are, as they wrote it last; empty where there are none. The error is as
-	// for Hosts.
+	// Crews reads the last written states of the crews on the slice's workers; empty if there are none. The error is as for
+	// Hosts.
 	Crews(ctx context.Context, r Ref) ([]events.CrewState, error)
-	// Operations lists the operations of a zone that the provider still knows. With an error it lists those that could be read;
-	// what is not among them may be running.
+	// Operations lists the operations of a zone that the provider still knows. With an error it lists the readable ones; a
+	// missing one may be running.
 	Operations(ctx context.Context, project, zone string) ([]Operation, error)
 }
 
 // Slice is a reading of a slice.
 type Slice struct {
 	Ref
-	// At is when it was read, by the clock of whoever had it read; unknown when zero.
+	// At is when it was read, by the reader's clock; zero is unknown.
 	At          time.Time
 	Condition   incident.Condition
 	Incarnation events.Incarnation
@@ -80,17 +80,17 @@ type Slice struct {
 	Accelerator    string
 	Workers, Chips int
 	Spot           bool
-	// Ordered is when the queued resource was created that holds the slice, or is to bring it, and With names the other
+	// Ordered is the creation time of the queued resource that holds the slice, or will bring it, and With names the other
 	// slices that it asks for.
 	Ordered time.Time
 	With    []string
-	// Notice is announced maintenance, if any. NoticeUnread says that this could not be read.
+	// Notice is announced maintenance, if any. NoticeUnread says that it could not be read.
 	Notice       *events.Notice
 	NoticeUnread bool
 	Abuse        bool
-	// Spec is the specification from which the slice can be created again, in canonical form, but for the Values of its metadata:
-	// these may be secrets (start-up scripts), and are stored apart and never logged. SpecHash names both. ValuesSum tells
-	// whether the values have changed, and is stored nowhere.
+	// Spec is the specification from which the slice can be created again, in canonical form, without the Values of its
+	// metadata. These may be secrets (start-up scripts), so they are stored separately and never logged. SpecHash names both.
+	// ValuesSum shows whether the values have changed, and is never stored.
 	Spec      []byte
 	Values    map[string]string
 	ValuesSum string
@@ -99,7 +99,7 @@ type Slice struct {
 	Bare bool
 }
 
-// Evidence is what the reading tells about its workload.
+// Evidence is the meaning of the reading for its workload.
 func (s Slice) Evidence(id string) incident.Read {
 	return incident.Read{
 		Origin: incident.Origin{ID: id, Time: s.At, Rank: events.RankReading},
@@ -117,10 +117,10 @@ type Listing struct {
 	// At is when it was read, as of a slice.
 	At     time.Time
 	Slices []Slice
-	// Partial says that the API could not reach everything: what is not listed may be there all the same.
+	// Partial says that the API could not reach everything: an unlisted slice may still exist.
 	Partial bool
-	// Legacy says that the zone's legacy nodes are among them: else none that is not listed is missing. Unread is why they are
-	// not, where they should be.
+	// Legacy says that the zone's legacy nodes are among them; otherwise an unlisted legacy node does not count as missing.
+	// Unread is why they are not listed, if they should be.
 	Legacy bool
 	Unread error
 }
@@ -135,11 +135,11 @@ type Operation struct {
 
 // Error is a failed call, classified by the one table of this package.
 type Error struct {
-	// Call says what was asked, for people: delete node llama-8b in us-west4-a.
+	// Call describes the call, for people: delete node llama-8b in us-west4-a.
 	Call    string
 	Class   incident.FailureClass
 	Message string
-	// Code is why, where the class alone does not say.
+	// Code is the reason, if the class alone does not say it.
 	Code incident.Code
 
 	cause error
@@ -148,10 +148,10 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%s)", e.Call, e.Message, e.Class) }
 
-// Unwrap returns what the client said, if there was an answer or none came.
+// Unwrap returns the client's error, if the call was made.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Failure is the classified failure behind an error; an error that is none of this package's is transient.
+// Failure is the classified failure in an error; an error from outside this package is transient.
 func Failure(err error) *incident.Failure {
 	if err == nil {
 		return nil

@@ -1,6 +1,6 @@
 // Package tputest is the Cloud TPU API in one process: an http.Handler that answers as v2alpha1 does, and for legacy TPU
-// Nodes as v1 does, over nodes and queued resources that live in memory and on a given clock, and a world around it that can
-// be told what goes wrong. It is for tests, for replays and for simulations; nothing of it is for production.
+// Nodes as v1 does. Nodes and queued resources live in memory and on a given clock, and its caller can make things go wrong
+// in the world around them. It is for tests, replays and simulations, never for production.
 //
 // An API is deterministic: the same calls and acts at the same times, on the same seed, give the same names, numbers and
 // answers. It is safe for concurrent use. What it tells an observer and what it asks of its clock it tells and asks in
@@ -48,13 +48,13 @@ type Config struct {
 	// Zones is how many slices each zone holds at a time, or Unlimited. A zone that is not named does not offer the
 	// accelerator at all.
 	Zones map[string]int
-	// Principal is who calls when nobody says.
+	// Principal is the default caller.
 	Principal string
 	// PageSize is how many items a page of a listing has at most: 100 when zero.
 	PageSize int
 	// Mingled has each version of the API show the nodes and the operations of the other too. Nobody says whether it does.
 	Mingled bool
-	// Timing is how long things take. What is zero takes what DefaultTiming says; what is below zero takes no time.
+	// Timing is how long things take. Zero means the duration in DefaultTiming; a negative duration takes no time.
 	Timing Timing
 }
 
@@ -112,7 +112,7 @@ func (t Timing) orDefault() Timing {
 	return t
 }
 
-// API is a Cloud TPU API and the world behind it.
+// API is a Cloud TPU API and its world.
 type API struct {
 	project   string
 	principal string
@@ -147,7 +147,7 @@ type API struct {
 	stuck time.Duration
 	// listed are the answers to listings since something changed last.
 	listed map[string][]byte
-	// todo is what is handed out once the lock is free; handing says that somebody is at it.
+	// todo are the calls to make once the lock is free; handing says that a goroutine is making them.
 	todo    []func()
 	handing bool
 }
@@ -155,7 +155,7 @@ type API struct {
 // key names a resource within the project.
 type key struct{ zone, name string }
 
-// New returns an API in which there is nothing yet.
+// New returns an empty API.
 func New(c Config) *API {
 	if c.Project == "" {
 		c.Project = "demo"
@@ -178,7 +178,7 @@ func New(c Config) *API {
 	return a
 }
 
-// Observe sets the one observer: it is told of everything that happens, in order and never twice at a time.
+// Observe sets the one observer: it gets every event, in order and one at a time.
 func (a *API) Observe(f func(Event)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -193,7 +193,7 @@ func (a *API) do(f func()) {
 	})
 }
 
-// look is do for what changes nothing that a listing shows.
+// look is do for calls that change nothing in a listing.
 func (a *API) look(f func()) {
 	func() {
 		a.mu.Lock()
@@ -252,7 +252,7 @@ func (a *API) after(d time.Duration, f func()) {
 	a.todo = append(a.todo, func() { a.clock.At(t, func() { a.do(f) }) })
 }
 
-// random is the next number about a thing, which does not depend on what is made of others: FNV-1a and splitmix64.
+// random is the next number about a thing, and does not depend on the numbers drawn for others: FNV-1a and splitmix64.
 func (a *API) random(about string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(about))
@@ -305,12 +305,12 @@ func refuse(code int, format string, args ...any) *status {
 	return &status{code, fmt.Sprintf(format, args...)}
 }
 
-// bad is how the API words most of what it refuses.
+// bad is the API's wording of most refusals.
 func (a *API) bad(format string, args ...any) *status {
 	return &status{invalidArgument, "Cloud TPU received a bad request. " + fmt.Sprintf(format, args...) + a.eid()}
 }
 
-// eid is the identifier behind a message; it is another one each time.
+// eid is the identifier at the end of a message; it differs each time.
 func (a *API) eid() string { return fmt.Sprintf(" [EID: %#x]", a.random("EID")) }
 
 // answer is what goes back to a caller.
@@ -355,7 +355,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", out.kind)
 	w.WriteHeader(out.http)
-	_, _ = w.Write(out.body) //nolint:errcheck // whoever asked sees that it is short
+	_, _ = w.Write(out.body) //nolint:errcheck // the caller sees that it is short
 }
 
 // serve answers a call, or says that its answer is lost.
@@ -416,7 +416,7 @@ func (a *API) serve(c *request) (out answer, lost bool) {
 // answer carries a call out.
 func (a *API) answer(m *method, c *request) (answer, *status) {
 	a.forget()
-	// A listing is asked for again and again, and mostly nothing has changed.
+	// Listings are requested again and again, mostly without a change.
 	listing := ""
 	if (m.name == "ListNodes" || m.name == "ListQueuedResources") && !c.fault.Unreachable {
 		listing = c.path + "?" + c.query.Encode()

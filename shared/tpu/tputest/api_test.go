@@ -29,7 +29,7 @@ const (
 	ada    = "ada@example.com"
 )
 
-// bench is an API, its clock, what it told and a client of it.
+// bench is an API, its clock, its events and a client.
 type bench struct {
 	*tputest.API
 	clock *tputest.ManualClock
@@ -299,7 +299,7 @@ func TestLifeOfANode(t *testing.T) {
 	}
 }
 
-// TestLaterWordVoidsEarlier holds that what was to follow does not, when something else happens first.
+// TestLaterWordVoidsEarlier checks that a planned change does not happen if something else happens first.
 func TestLaterWordVoidsEarlier(t *testing.T) {
 	b := newBench(t, tputest.Config{})
 	for _, name := range []string{"maintained", "broken", "created", "vanished"} {
@@ -334,7 +334,7 @@ func TestLaterWordVoidsEarlier(t *testing.T) {
 		t.Errorf("failed operations (-want +got):\n%s", diff)
 	}
 	if err := b.Preempt(home, "nobody"); err == nil {
-		t.Error("what is not there was preempted")
+		t.Error("a missing node was preempted")
 	}
 }
 
@@ -442,7 +442,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestQuotaIsHeldUntilTheDeletion: by what is lost, and by a queued resource that is suspended or has failed.
+// TestQuotaIsHeldUntilTheDeletion: by a lost node, and by a queued resource that is suspended or has failed.
 func TestQuotaIsHeldUntilTheDeletion(t *testing.T) {
 	b := newBench(t, tputest.Config{})
 	must(t, b.AddQueuedResource(tputest.QueuedConfig{Zone: home, Name: "q", Nodes: []tputest.NodeConfig{{Name: "in-q"}}}))
@@ -494,7 +494,7 @@ func TestFaultsOfQueuedResources(t *testing.T) {
 		t.Errorf("after a creation that failed it is %+v", q)
 	}
 	if err := b.FailQueuedResource(home, "nothing", 8, "x"); err == nil {
-		t.Error("what is not there failed")
+		t.Error("a missing node failed")
 	}
 }
 
@@ -895,7 +895,7 @@ func TestAddedNodesAreWhatTheyAreSaidToBe(t *testing.T) {
 		t.Errorf("hosts (-want +got):\n%s", diff)
 	}
 	b.tells(t, "0s node_unhealthy /n REPAIRING")
-	// What is read can be ordered again, although it says the accelerator twice.
+	// A reading can be ordered again, although it holds the accelerator twice.
 	_, err = b.AddNode(tputest.NodeConfig{Zone: home, Name: "m", Order: n})
 	must(t, err)
 	for _, c := range []tputest.NodeConfig{{Zone: home, Name: "n"}, {Zone: home, Name: "o", Accelerator: "v99-1"}} {

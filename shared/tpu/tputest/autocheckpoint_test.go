@@ -14,8 +14,8 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// TestMaintenanceWaitsForAProcessThatCheckpointsItself begins maintenance that nobody announced. Where the node has autocheckpoint, its
-// process gets SIGTERM first, and maintenance waits until it exits, for five minutes at the most.
+// TestMaintenanceWaitsForAProcessThatCheckpointsItself begins maintenance without a notice. If the node has autocheckpoint,
+// its process gets SIGTERM first, and maintenance waits up to five minutes until it exits.
 func TestMaintenanceWaitsForAProcessThatCheckpointsItself(t *testing.T) {
 	const step = 10 * time.Second
 	for name, c := range map[string]struct {

@@ -14,8 +14,8 @@ type Clock interface {
 	At(t time.Time, f func())
 }
 
-// ManualClock is a clock that moves only when it is told to. What is due runs in the order of its time, and at the same
-// time in the order in which it was asked for, in the goroutine that moves the clock.
+// ManualClock is a clock that moves only when its caller moves it. Due functions run in the goroutine that moves the clock.
+// They run in the order of their times, and at the same time in the order of their registration.
 type ManualClock struct {
 	mu    sync.Mutex
 	now   time.Time

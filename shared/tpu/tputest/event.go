@@ -48,8 +48,8 @@ const (
 type Event struct {
 	Time time.Time
 	Kind Kind
-	// Seq counts the events about one resource, from 1, and the calls of each method apart: what is read changes no entry of
-	// the logs.
+	// Seq counts the events about one resource, from 1, and the calls of each method separately, so that a reading changes no
+	// entry of the logs.
 	Seq uint64
 
 	Project, Zone, Node, QueuedResource string
@@ -57,7 +57,7 @@ type Event struct {
 	// Group is what the host names of the node's workers have in common: worker 2 is called Group-w-2.
 	Group   string
 	Workers int
-	// Legacy is a node of v1, or a call of that: nobody sees the machines of its workers.
+	// Legacy is a node of v1, or a call of v1: the machines of its workers are invisible.
 	Legacy bool
 
 	State, Health string

@@ -8,7 +8,7 @@ import (
 // Fault is what goes wrong with some calls. A call meets the first fault that fits it, and of that everything that is
 // set.
 type Fault struct {
-	// Method, Zone and Name say which calls: DeleteNode, a zone, and the ID of a node or a queued resource. What is empty
+	// Method, Zone and Name select the calls: DeleteNode, a zone, and the ID of a node or a queued resource. An empty field
 	// fits all.
 	Method, Zone, Name string
 	// Legacy says calls of v1 alone.
@@ -37,7 +37,7 @@ type Fault struct {
 	Unreachable bool
 }
 
-// Inject adds a fault behind those that there are. The function that it returns takes it away again.
+// Inject adds a fault after the existing ones. The returned function removes it again.
 func (a *API) Inject(f Fault) (withdraw func()) {
 	if f.Times == 0 {
 		f.Times = 1

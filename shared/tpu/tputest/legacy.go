@@ -50,7 +50,7 @@ var (
 // legacy reports whether a call is one of v1.
 func (c *request) legacy() bool { return c.version == former }
 
-// shows reports whether a version of the API knows of a node. Nobody changes what is the other's.
+// shows reports whether a version of the API knows a node. No version changes a node of the other.
 func (a *API) shows(c *request, n *node) bool {
 	return (n.legacy != nil) == c.legacy() || a.mingled && c.http == "GET"
 }
@@ -189,7 +189,7 @@ func (a *API) legacyNamed(c *request, names []string) (any, *status) {
 	return nil, a.unknown(c.collection, c)
 }
 
-// legacyOrder is what somebody orders through v1; nil for a TPU VM.
+// legacyOrder is an order through v1; nil for a TPU VM.
 func (c NodeConfig) legacyOrder() *v1.Node {
 	if c.Legacy == nil {
 		return nil

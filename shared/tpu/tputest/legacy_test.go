@@ -107,7 +107,7 @@ func TestEveryAnswerOfTheFormerVersionFitsTheDescription(t *testing.T) {
 	}
 }
 
-// TestEachVersionShowsItsOwnNodes unless it is told to show all.
+// TestEachVersionShowsItsOwnNodes unless it is set to show all.
 func TestEachVersionShowsItsOwnNodes(t *testing.T) {
 	b := newBench(t, tputest.Config{})
 	l := legacyClient(t, b.Transport())

@@ -28,12 +28,12 @@ func (t *Training) FallBack(checkpoints int64) {
 	t.Crash(1)
 }
 
-// Loop has the next attempts end with an exit code, as many as these; anew says that each ends with another one.
+// Loop makes that many next attempts end with an exit code; anew says that each ends with a different one.
 func (t *Training) Loop(code, times int, anew bool) {
 	t.lock(func() { t.Fails, t.FailsTimes, t.failed, t.FailsAnew = code, times, 0, anew })
 }
 
-// Hang stops the steps and leaves the process there: nobody says anything, until it is ended by its owner.
+// Hang stops the steps and leaves the process running: there is no report, until its owner ends it.
 func (t *Training) Hang() {
 	t.lock(func() {
 		if !t.running {
@@ -53,8 +53,7 @@ func (t *Training) Hangs() bool {
 	return t.running && t.first.Sub(t.Clock.Now()) > 365*24*time.Hour
 }
 
-// Still is since when a training stands still of which nobody says anything: it hangs, or is dead with its crew. Zero where it
-// does not.
+// Still is since when a training has stood still without a report: it hangs, or died with its crew. Zero if it has not.
 func (t *Training) Still() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +98,7 @@ func (t *Training) Finish() {
 func (t *Training) finish() {
 	t.doneAt = t.Clock.Now()
 	t.stop()
-	t.crashed = true // nobody starts it again by themselves
+	t.crashed = true // it does not start again by itself
 	t.conclude(true, "exit code 0")
 	t.report(events.CrewReport{Report: events.ReportFinished, Step: t.high})
 }
@@ -129,7 +128,8 @@ func (t *Training) FinishedAt() time.Time {
 	return t.doneAt
 }
 
-// Reboot starts the crew, or the training where there is none, as its owner does who found it dead, or done: then it is another one.
+// Reboot starts the crew, or the training if there is no crew, like an owner who found it dead or done: if it was done, it
+// is a new training.
 func (t *Training) Reboot() {
 	t.lock(func() {
 		if !t.up {
@@ -147,8 +147,8 @@ func (t *Training) Saves(takes time.Duration, torn bool, refuses string) {
 	t.lock(func() { t.SaveTakes, t.Torn, t.Refuses = takes, torn, refuses })
 }
 
-// Haunt leaves the machine of the training that runs behind as a zombie once the API shows it lost: it goes on training and
-// writing checkpoints for that long, as far as the lease lets its crew.
+// Haunt turns the machine of the running training into a zombie once the API shows it lost: it goes on training and writing
+// checkpoints for that long, as far as the lease lets its crew.
 func (t *Training) Haunt(d time.Duration) {
 	t.lock(func() {
 		if !t.running || t.NoCrew || t.Directory == "" {

@@ -21,7 +21,7 @@ import (
 type node struct {
 	zone, name string
 	api        api.Node
-	// legacy is what was ordered through v1, for a legacy TPU Node; nil for a TPU VM. What both versions know is in api.
+	// legacy is the order through v1, for a legacy TPU Node; nil for a TPU VM. The fields common to both versions are in api.
 	legacy  *v1.Node
 	created time.Time
 	shape   topology.Shape
@@ -29,9 +29,9 @@ type node struct {
 	group  string
 	notice *events.Notice
 	queue  *queue
-	// gone says that nothing of it is left.
+	// gone says that no part of it is left.
 	gone bool
-	// turn rises whenever something new happens to the node: what was to follow from what happened before is void.
+	// turn rises whenever something new happens to the node, which cancels everything planned before.
 	turn int
 	// exited begins the maintenance that waits for the process on the TPU to exit; nil where none waits.
 	exited func()
@@ -102,7 +102,7 @@ func kindOf(state, health string) Kind {
 	return Unhealthy
 }
 
-// set brings a node into a state. What was under way with it is void.
+// set brings a node into a state and cancels everything planned for it.
 func (a *API) set(n *node, state, health string, c events.Cause) {
 	n.turn++
 	if n.api.State == state && n.api.Health == health {
@@ -144,7 +144,7 @@ func (n *node) endpoints() {
 	}
 }
 
-// add makes a node of what was ordered.
+// add makes a node from an order.
 func (a *API) add(zone, name string, order *api.Node, legacy *v1.Node, q *queue) *node {
 	n := &node{zone: zone, name: name, api: *order, legacy: legacy, created: a.clock.Now(), queue: q, shape: shapeOf(order)}
 	n.group = fmt.Sprintf("t1v-n-%08x", uint32(a.random("node "+zone+" "+name))) //nolint:gosec // half of it is wanted
@@ -250,7 +250,7 @@ func topologyOf(s topology.Shape) string {
 	return b.String()
 }
 
-// shapeOf is what a node is ordered as; nothing where that is not to be understood.
+// shapeOf is the ordered shape of a node; empty if it cannot be understood.
 func shapeOf(n *api.Node) topology.Shape {
 	if n.AcceleratorType != "" || n.AcceleratorConfig == nil {
 		s, err := topology.Parse(n.AcceleratorType)
@@ -348,8 +348,7 @@ func (a *API) free(zone string) int {
 	return max(n, 0)
 }
 
-// checkQuota refuses what is more than the project may hold in a zone.
-// https://cloud.google.com/tpu/docs/quota
+// checkQuota refuses an order above the project's quota in a zone. https://cloud.google.com/tpu/docs/quota
 func (a *API) checkQuota(zone string, chips int) *status {
 	limit, limited := a.quota[zone]
 	if !limited {
@@ -359,7 +358,7 @@ func (a *API) checkQuota(zone string, chips int) *status {
 		chips += n.shape.Chips
 	}
 	for _, q := range in(a.queues, zone) {
-		if q.state == failed || q.state == suspended { // else it holds nothing yet, or it is its nodes that do
+		if q.state == failed || q.state == suspended { // otherwise it holds no quota yet, or its nodes hold it
 			chips += q.chips()
 		}
 	}
@@ -412,8 +411,8 @@ func (a *API) getNode(c *request) (any, *status) {
 	return n.resource(c.version), nil
 }
 
-// shown is a node as the API shows it now. Nobody says whether it keeps the maintenance of what it has taken: here it does not, which
-// is the harder case.
+// shown is a node as the API shows it now. Google does not document whether a node in a queued resource keeps its notice:
+// here it does not, which is the harder case.
 func (n *node) shown() *api.Node {
 	shown := n.api
 	if n.api.State != "PREEMPTED" && n.api.State != "TERMINATED" {
@@ -676,8 +675,8 @@ func (a *API) performMaintenance(c *request) (any, *status) {
 	return a.perform(c, n, nil, []*node{n}), nil
 }
 
-// mayPerform refuses to start maintenance that was not announced, that runs already, that cannot be moved, or of what is too
-// small for that.
+// mayPerform refuses to start maintenance that was not announced, already runs or cannot be moved, or on a slice that is too
+// small for it.
 func mayPerform(n *node) *status {
 	if !n.shape.MaintainsEarly() {
 		return refuse(failedPrecondition, "Maintenance of node %s cannot be started by hand: %s does not support it.", n.name, accelerator(&n.api))

@@ -24,11 +24,11 @@ type operation struct {
 	done                                                     bool
 	failed                                                   *status
 	response                                                 json.RawMessage
-	// final is what is shown of it once it is done.
+	// final is its form in the API once it is done.
 	final *api.Operation
 }
 
-// empty is the answer that says nothing.
+// empty is the empty answer.
 type empty struct{}
 
 // typeURL is how a value names its type where any type may stand.

@@ -54,7 +54,7 @@ func (a *API) has(where, name string) {
 	}
 }
 
-// settle notes that a zone has what somebody's order there names.
+// settle notes that a zone has the resources in somebody's order there.
 func (a *API) settle(zone string, n *api.Node, q *api.QueuedResource) {
 	for _, name := range append(reservationsOf(n, q), disksOf(n)...) {
 		a.has(zone, name)
@@ -90,7 +90,7 @@ func (a *API) checkPlaces(zone string, n *api.Node) *status {
 	return a.checkReservation(zone, n, nil)
 }
 
-// in reports whether what a name says is there. A name of which nothing is known is anywhere.
+// in reports whether the resource of a name exists in a place. An unknown name exists everywhere.
 func (a *API) in(where, name string) bool {
 	if found := place.FindStringSubmatch(name); found != nil {
 		return found[1] == where || found[1] == topology.Region(where)

@@ -69,7 +69,7 @@ func (q *queue) shown() *api.QueuedResource {
 	return &shown
 }
 
-// enter brings a queued resource into a state. What was under way with it is void.
+// enter brings a queued resource into a state and cancels everything planned for it.
 func (a *API) enter(q *queue, state, initiator string) {
 	q.turn++
 	if q.state == state {
@@ -188,7 +188,7 @@ func (a *API) provision(q *queue) {
 	})
 }
 
-// suspend ends an active queued resource of which a node was lost or deleted: the others go too, and its name stays.
+// suspend ends an active queued resource after one of its nodes was lost or deleted: the others go too, and its name stays.
 func (a *API) suspend(q *queue, initiator string) {
 	if q.state != active && q.state != provisioning {
 		return
@@ -359,7 +359,7 @@ func (a *API) deleteQueuedResource(c *request) (any, *status) {
 	default:
 		return nil, refuse(failedPrecondition, "DeleteQueuedResource is not supported when state is %s", q.state)
 	}
-	// One whose deletion is to fail stays what it is, with its nodes.
+	// If its deletion is to fail, it stays as it is, with its nodes.
 	d, members := a.timing.Delete, a.members(q)
 	if len(members) == 0 {
 		d = a.timing.Accept

@@ -21,7 +21,7 @@ type request struct {
 
 	// project, zone, collection, id and verb are what the path says, and called is the name of the method.
 	version, project, zone, collection, id, verb, called string
-	// owner is a call that nothing goes wrong with: somebody in the world makes it.
+	// owner is a call without faults: somebody in the world makes it.
 	owner bool
 	// fault is what goes wrong with the call once it is carried out.
 	fault Fault
@@ -131,7 +131,7 @@ var commonQuery = []string{
 	"upload_protocol",
 }
 
-// route finds the method of a call and what it is about.
+// route finds the method and the subject of a call.
 func (a *API) route(c *request) (*method, *status) {
 	none := refuse(notFound, "The requested URL %.200s was not found on this server.", c.path)
 	var path string

@@ -19,7 +19,7 @@ import (
 	"pitstop.internal/shared/checkpoint/buckettest"
 )
 
-// TrainingConfig is a training run on one slice, with the crew beside it.
+// TrainingConfig is a training run on one slice, with its crew.
 type TrainingConfig struct {
 	// Slice is the node's name; the run follows it through every life and zone.
 	Project, Slice, Workload string
@@ -32,7 +32,7 @@ type TrainingConfig struct {
 	// Emit takes the entries that the crew writes to Cloud Logging.
 	Emit func(entry []byte)
 
-	// NoCrew leaves the training to itself: it starts with the machine and nobody reports.
+	// NoCrew leaves the training to itself: it starts with the machine, without reports.
 	NoCrew bool
 	// Restarts is the crew's own budget, Backoff the time before its first restart, doubled for each further one.
 	Restarts int
@@ -47,10 +47,10 @@ type TrainingConfig struct {
 	Step            int64
 	StepTakes       time.Duration
 	CheckpointEvery int64
-	// SaveTakes is the time of a save, StartTakes that from the start of the process to its first step, BootTakes that from
-	// a usable machine to the start of the crew.
+	// SaveTakes is the time of a save. StartTakes is the time from the start of the process to its first step, BootTakes from a
+	// usable machine to the start of the crew.
 	SaveTakes, StartTakes, BootTakes time.Duration
-	// OnSignal is what the training does on Google's own SIGTERM, and Exited is told when its process has exited.
+	// OnSignal is the training's reaction to Google's own SIGTERM, and Exited is called when its process has exited.
 	OnSignal OnSignal
 	Exited   func()
 	// Torn leaves every requested save without its commit marker.
@@ -99,9 +99,9 @@ func (c TrainingConfig) orDefault() TrainingConfig {
 	return c
 }
 
-// Training is a simulated training run: steps, checkpoints, crashes, and a crew that obeys the lease, carries out
-// requests and reports. It is told what happens to its machine by Observe and what happens in its directory by Changed.
-// It is safe for concurrent use.
+// Training is a simulated training run: steps, checkpoints, crashes, and a crew that obeys the lease, carries out requests
+// and reports. Observe passes it the events of its machine, and Changed the changes in its directory. It is safe for
+// concurrent use.
 type Training struct {
 	TrainingConfig
 	store checkpoint.Store
@@ -115,7 +115,7 @@ type Training struct {
 	// lives are the lives of the other slices, missing those that cannot be used.
 	lives   map[string]events.Incarnation
 	missing map[string]bool
-	// run counts starts and stops: what was planned for an earlier run does not happen.
+	// run counts starts and stops: plans of an earlier run are dropped.
 	run     int
 	running bool
 	attempt int
@@ -131,7 +131,7 @@ type Training struct {
 	asked       *events.CrewRequest
 	answered    string
 	entries     int
-	// done says that its work is done: whoever starts it again sees it end at once.
+	// done says that its work is done: if started again, it ends at once.
 	done bool
 	// doneAt is when it ended so last.
 	doneAt time.Time
@@ -180,7 +180,7 @@ func (t *Training) lock(f func()) {
 	f()
 }
 
-// later runs f after d, unless the run has been stopped or begun anew by then.
+// later runs f after d, unless the run has stopped or started again by then.
 func (t *Training) later(d time.Duration, f func()) {
 	run := t.run
 	t.Clock.At(t.Clock.Now().Add(d), func() {
@@ -232,7 +232,8 @@ func (t *Training) Observe(e Event) {
 	})
 }
 
-// beside follows another slice of a Multislice: an attempt ends with any of them, and the next one waits for all.
+// beside follows the training on another slice of a Multislice: an attempt ends with any of them, and the next one waits for
+// all.
 func (t *Training) beside(e Event) {
 	switch e.Kind {
 	case Ready:
@@ -321,7 +322,7 @@ func (t *Training) signalled() {
 	}
 }
 
-// exits ends the process of the attempt. Nobody starts it again after exit 0 but the start-up script.
+// exits ends the process of the attempt. After exit 0 only the start-up script starts it again.
 func (t *Training) exits(code int) {
 	if code == 0 {
 		t.stop()
@@ -441,7 +442,7 @@ func (t *Training) Ran() events.Incarnation {
 	return t.ran
 }
 
-// State is what the crew on worker 0 has written into its guest attribute by now; false where there is none.
+// State is the last guest attribute that the crew on worker 0 wrote; false if there is none.
 func (t *Training) State() (s events.CrewState, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -484,7 +485,7 @@ func (t *Training) boot() {
 	}
 }
 
-// obey reads the lease and does what it says: the training runs only where and as it is named.
+// obey reads the lease and follows it: the training runs only on the slices and in the attempt that the lease names.
 func (t *Training) obey() {
 	l, _, err := checkpoint.ReadLease(context.Background(), t.store, t.Directory)
 	switch {
@@ -513,8 +514,8 @@ func (t *Training) obey() {
 	}
 }
 
-// succeeds reports whether a crew may put itself in the place of the one that a lease names: where no Pitstop has written
-// it, or where the named life had this one's name and zone before, of which there is only one at a time.
+// succeeds reports whether a crew may replace the one that a lease names. It may if a crew wrote the lease, or if the named
+// life had this one's name and zone before, because only one life at a time has them.
 func (t *Training) succeeds(l checkpoint.Lease) bool {
 	if l.Epoch == 0 {
 		return true
@@ -704,7 +705,7 @@ func (t *Training) ended() {
 	})
 }
 
-// conclude leaves the crew's verdict on the attempt that has ended, beside the checkpoints and in the guest attribute.
+// conclude writes the crew's verdict on the ended attempt next to the checkpoints and into the guest attribute.
 func (t *Training) conclude(finished bool, reason string) {
 	if t.NoCrew {
 		return

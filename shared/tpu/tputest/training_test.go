@@ -28,7 +28,7 @@ type line struct {
 	events.CrewReport
 }
 
-// trainer is a training run with its clock, its bucket and what its crew has written.
+// trainer is a training run with its clock, its bucket and its crew's lines.
 type trainer struct {
 	*tputest.Training
 	t      *testing.T
@@ -57,7 +57,7 @@ func train(t *testing.T, c tputest.TrainingConfig) trainer {
 	c.Emit = func(raw []byte) {
 		e, err := events.Read(raw)
 		if err != nil || e.Crew == nil {
-			t.Errorf("the crew writes what is not read: %v, %s", err, raw)
+			t.Errorf("the crew writes an unreadable line: %v, %s", err, raw)
 			return
 		}
 		if !e.Time.Equal(clock.Now()) || e.Subject != (events.Subject{Project: "demo", Zone: home, Node: "llama"}) {
@@ -72,7 +72,7 @@ func train(t *testing.T, c tputest.TrainingConfig) trainer {
 // to moves the clock to a moment after the start.
 func (r trainer) to(after time.Duration) { r.clock.Advance(start.Add(after).Sub(r.clock.Now())) }
 
-// wrote checks what the crew has written since it was last checked. What is the same in every line is left away.
+// wrote checks the crew's lines since the last check. It leaves out the parts that every line has.
 func (r trainer) wrote(want ...line) {
 	r.t.Helper()
 	for i := range *r.lines {
@@ -266,7 +266,7 @@ func TestACrewRestartsTheTrainingUntilItsBudgetIsSpent(t *testing.T) {
 	)
 	r.runs("1", false)
 
-	// Nothing but a lease that names a newer attempt begins it anew, with the budget whole again.
+	// Only a lease that names a newer attempt starts it again, with its full budget.
 	r.lease(1, 3, "1")
 	r.to(time.Hour + 30*time.Second)
 	r.wrote()
@@ -356,7 +356,7 @@ func TestWithoutALeaseTheTrainingStartsWithItsMachine(t *testing.T) {
 		step   int64
 	}{
 		"no crew, which nobody hears": {tputest.TrainingConfig{Directory: directory, NoCrew: true}, nil, 100},
-		"no directory, so nothing to resume from but the last checkpoint": {
+		"no directory, so it resumes only from the last checkpoint": {
 			tputest.TrainingConfig{}, []line{started(90*time.Second, 2), progress(570*time.Second, 2, 90, 60)}, 100,
 		},
 	} {

@@ -49,7 +49,7 @@ func (c NodeConfig) order() *api.Node {
 	case n.AcceleratorType == "" && n.AcceleratorConfig == nil:
 		n.AcceleratorType = "v5litepod-16"
 	case n.AcceleratorType != "":
-		n.AcceleratorConfig = nil // what is read shows both, what is ordered says one
+		n.AcceleratorConfig = nil // a reading shows both, an order has one
 	}
 	if c.Spot {
 		n.SchedulingConfig = &api.SchedulingConfig{Spot: true}
@@ -63,7 +63,7 @@ func (c NodeConfig) order() *api.Node {
 	return &n
 }
 
-// settle gives a node what its configuration says of its life.
+// settle gives a node the life in its configuration.
 func (c NodeConfig) settle(n *node) {
 	if !c.Created.IsZero() {
 		n.created = c.Created
@@ -89,9 +89,8 @@ func (c NodeConfig) settle(n *node) {
 	}
 }
 
-// AddNode puts a node there, as if it had always been, and returns its life. The observer is told of the state that it is
-// in, and of no creation. A zone that does not offer the accelerator
-// does from then on, without bound.
+// AddNode adds a node, as if it had always been there, and returns its life. The observer gets its state, but no creation.
+// If the zone did not offer the accelerator, it does from then on, without limit.
 func (a *API) AddNode(c NodeConfig) (life events.Incarnation, err error) {
 	a.do(func() {
 		if a.nodes[key{c.Zone, c.Name}] != nil {
@@ -106,7 +105,7 @@ func (a *API) AddNode(c NodeConfig) (life events.Incarnation, err error) {
 	return life, err
 }
 
-// place makes a node of which the operation that made it is long forgotten.
+// place makes a node whose creating operation is long forgotten.
 func (a *API) place(c NodeConfig, q *queue) (*node, error) {
 	if _, ok := a.zones[c.Zone]; !ok {
 		a.zones[c.Zone] = Unlimited
@@ -178,7 +177,7 @@ func (a *API) AddQueuedResource(c QueuedConfig) (err error) {
 			return
 		}
 		for _, n := range c.Nodes {
-			if !n.Created.IsZero() && n.Created.Before(q.created) { // it was there before what it has brought
+			if !n.Created.IsZero() && n.Created.Before(q.created) { // it existed before its nodes
 				q.created = n.Created
 				q.order.CreateTime = stamp(q.created)
 			}
@@ -215,7 +214,7 @@ func (a *API) AddQueuedResource(c QueuedConfig) (err error) {
 	return err
 }
 
-// SetCapacity says how many slices a zone holds at a time from now on, or Unlimited. What is there stays.
+// SetCapacity says how many slices a zone holds at a time from now on, or Unlimited. Existing slices stay.
 func (a *API) SetCapacity(zone string, slices int) {
 	a.do(func() {
 		a.zones[zone] = slices
@@ -224,8 +223,8 @@ func (a *API) SetCapacity(zone string, slices int) {
 	})
 }
 
-// SetQuota says how many chips the project may hold in a zone from now on. What is there stays; what is lost, and what a queued
-// resource has that has failed or is suspended, counts until it is deleted.
+// SetQuota says how many chips the project may hold in a zone from now on. Existing slices stay. Lost slices, and the slices
+// of a failed or suspended queued resource, count until they are deleted.
 func (a *API) SetQuota(zone string, chips int) {
 	a.do(func() {
 		a.quota[zone] = chips
@@ -240,7 +239,7 @@ func (a *API) BlockGuestAttributes(blocked bool) {
 	a.blocked = blocked
 }
 
-// OnGuests has what a crew writes into its guest attribute told by f, at the time that it is read.
+// OnGuests makes f supply a crew's guest attribute at the time that it is read.
 func (a *API) OnGuests(f func(zone, name string, worker int) (value string, ok bool)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -324,12 +323,12 @@ func (a *API) Exited(zone, name string) error {
 	})
 }
 
-// SetState brings a node into any state. What was under way with it is void.
+// SetState brings a node into any state and cancels everything planned for it.
 func (a *API) SetState(zone, name, state string) error {
 	return a.with(zone, name, func(n *node) { a.set(n, state, n.api.Health, "") })
 }
 
-// SetHealth gives a node any health. What was under way with it is void.
+// SetHealth gives a node any health and cancels everything planned for it.
 func (a *API) SetHealth(zone, name, health string) error {
 	return a.with(zone, name, func(n *node) { a.set(n, n.api.State, health, "") })
 }

@@ -1,5 +1,5 @@
-// Package discovery holds calls and answers against the API's own description of itself, for tests: the discovery
-// documents of the Cloud TPU API, v2alpha1 and v1, that lie beside the generated clients.
+// Package discovery checks calls and answers against the API's own description, for tests. The descriptions are the
+// discovery documents of the Cloud TPU API, v2alpha1 and v1, next to the generated clients.
 package discovery
 
 import (
@@ -118,7 +118,7 @@ func (d *Document) Methods() []string {
 	return ids
 }
 
-// Method finds the method that a call is of, or nil.
+// Method finds the method of a call, or nil.
 func (d *Document) Method(r *http.Request) *Method {
 	for _, m := range d.methods {
 		if m.HTTPMethod == r.Method && m.path.MatchString(r.URL.Path) {
@@ -128,8 +128,8 @@ func (d *Document) Method(r *http.Request) *Method {
 	return nil
 }
 
-// Transport passes calls on and holds them and their answers against the document. It reports what does not fit, and the
-// ID of every method that answered.
+// Transport passes calls on and checks them and their answers against the document. It reports misfits, and the ID of every
+// method that answered.
 func (d *Document) Transport(next http.RoundTripper, fault func(error), called func(id string)) http.RoundTripper {
 	return &transport{d, next, fault, called}
 }
@@ -234,7 +234,7 @@ func (d *Document) checkJSON(s *Schema, body []byte, sent bool) error {
 	return errors.Join(d.check(s, v, "", sent)...)
 }
 
-// check walks a value. What is sent must not hold what only the API may say.
+// check walks a value. A request must not hold fields that only the API may set.
 func (d *Document) check(s *Schema, v any, at string, sent bool) (errs []error) {
 	bad := func(format string, args ...any) []error {
 		return append(errs, fmt.Errorf("%s: "+format, append([]any{at}, args...)...))
