@@ -11,7 +11,7 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// decides is a mutant of what is decided alone.
+// decides is a mutant of the decision alone.
 func decides(d ledger.Decision) func(func()) scenario.Seams {
 	return func(func()) scenario.Seams { return scenario.Seams{Decide: d} }
 }
@@ -34,7 +34,7 @@ func ruled(change func(p *policy.Policy)) ledger.Decision {
 	}
 }
 
-// shown decides on another document. What was shown instead of the truth is taken back where restore is set.
+// shown decides on another document. If restore is set, the false document is replaced by the true one afterwards.
 func shown(change func(w *incident.Workload, e incident.Evidence, now time.Time), restore func(was incident.Workload, next *incident.Workload)) ledger.Decision {
 	return func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 		other := own(w)

@@ -30,8 +30,8 @@ func newHunt(root string) (hunt, error) {
 	return h, err
 }
 
-// settings are what seeds are run under: those of heavy faults over the mixed fleet for a day, and those of hostile ones for two,
-// over a fleet whose incidents often go ways that are rare elsewhere.
+// settings are the settings of the seeds. Heavy faults run over the mixed fleet for a day. Hostile faults run for two days,
+// over a fleet whose incidents often take paths that are rare elsewhere.
 func settings(rare string) (map[degree]scenario.Setting, error) {
 	all := map[degree]scenario.Setting{heavy: {Days: 1, Slices: 4}, hostile: {Days: 2, Slices: 4}}
 	for name, s := range all {
@@ -130,7 +130,7 @@ func (h hunt) seed(ctx context.Context, m mutant, seed uint64) (*scenario.Violat
 	return &r.Violations[0], nil
 }
 
-// grants holds a mutant of the deployment against what is granted.
+// grants checks a mutant of the deployment against the granted permissions.
 func (h hunt) grants(m mutant) (caught, error) {
 	d, err := terraform.Parse(h.terraform)
 	if err != nil {

@@ -17,7 +17,7 @@ type mutant struct {
 	rule, name string
 	// faults are those that it takes to notice; of what a line of Terraform grants, none.
 	faults degree
-	// seams break the pipeline. They tell when they do, but for Decide, of which whoever runs it can see that.
+	// seams break the pipeline. They report each breach, except Decide, whose caller can see it.
 	seams func(fired func()) scenario.Seams
 	// grant breaks the deployment instead.
 	grant func(d *terraform.Deployment) error
@@ -32,7 +32,7 @@ const (
 	static  degree = "static"
 )
 
-// whoever is an owner.
+// whoever is a principal that counts as an owner.
 const whoever = "somebody@example.com"
 
 // mutants are the rules of the design, each broken in more than one way.
@@ -354,7 +354,7 @@ var mutants = []mutant{
 	}},
 }
 
-// neverVerified is when what was never verified is taken to have been.
+// neverVerified is the time at which an unverified checkpoint counts as verified.
 var neverVerified = time.Unix(1, 0).UTC()
 
 // progressAt puts the time of the last progress back.

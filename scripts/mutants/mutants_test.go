@@ -144,7 +144,7 @@ func onlyDecides(s scenario.Seams) bool {
 	return reflect.ValueOf(s).IsZero()
 }
 
-// most is how many seeds a mutant may leave as they are. What is ordered for an incident that cleans up is the rarest: seed 6.
+// most is how many seeds a mutant may leave as they are. The rarest is the order for an incident that cleans up: seed 6.
 const most = 6
 
 func TestChecksOfTheDeploymentNotice(t *testing.T) {

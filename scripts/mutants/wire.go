@@ -171,7 +171,7 @@ func only(function string, between func(next tpu.Provider) tpu.Provider) func(st
 // assumed is the state of a slice that nobody has read.
 const assumed = "ASSUMED LOST"
 
-// unread has recreate take for lost what it was asked to delete, without a look.
+// unread makes recreate take the slice to delete for lost, without a look.
 func unread(fired func()) func(string, tpu.Provider) tpu.Provider {
 	return only("recreate", func(next tpu.Provider) tpu.Provider {
 		return provider{Provider: next, read: func(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
@@ -185,7 +185,7 @@ func unread(fired func()) func(string, tpu.Provider) tpu.Provider {
 	})
 }
 
-// unassumed keeps from the decision what nobody has read.
+// unassumed hides unread facts from the decision.
 func unassumed(_ incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
 	if r, ok := e.(incident.Read); ok && r.State == assumed {
 		return nil
@@ -278,7 +278,7 @@ func believed(fired func()) scenario.Seams {
 	}
 }
 
-// unfenced has a request of any epoch stand for what is asked for now, and does what its body says.
+// unfenced accepts a request of any epoch as the present one, and obeys its body.
 func unfenced(fired func()) scenario.Seams {
 	s := believed(func() {})
 	var kept *ledger.Ledger
@@ -316,7 +316,7 @@ func elsewhere(collection string, fired func()) func(string, ledger.Opener) ledg
 	}
 }
 
-// unwritten forgets what is written into a collection.
+// unwritten drops writes to a collection.
 func unwritten(collection string, fired func()) func(string, ledger.Opener) ledger.Opener {
 	return func(_ string, next ledger.Opener) ledger.Opener {
 		tap := &ledgertest.Tap{Before: func(_ context.Context, c ledgertest.Call) error {
@@ -330,7 +330,7 @@ func unwritten(collection string, fired func()) func(string, ledger.Opener) ledg
 	}
 }
 
-// goneBefore takes for gone what is only being deleted.
+// goneBefore takes a slice for gone while it is still being deleted.
 func goneBefore(fired func()) func(string, tpu.Provider) tpu.Provider {
 	return func(_ string, next tpu.Provider) tpu.Provider {
 		return provider{

@@ -1,5 +1,5 @@
-// Package process makes a program of a function, as Google's buildpack does, for those who want to see a function run the
-// way it is deployed: a process of its own that finds its configuration in the environment.
+// Package process builds a program from a function, as Google's buildpack does. A caller can then run the function the way
+// it is deployed: as a process of its own, configured by its environment.
 package process
 
 import (

@@ -8,7 +8,7 @@ import (
 
 // suspicion is Google's word that it suspects abuse on a life of a slice, as the simulated world has it.
 type suspicion struct {
-	// Since is when the symptom came, Ended when it went; zero as long as it is there. What is gone keeps what it had.
+	// Since is when the symptom came, Ended when it went; zero while it lasts. A slice that is gone keeps its symptom.
 	Since, Ended time.Time
 }
 
@@ -46,8 +46,8 @@ func (c *checks) suspectedAny(workload string) bool {
 	return false
 }
 
-// suspicions checks that a person is told once of each suspicion of abuse, as long as it lasts, unless they have said since that it is
-// settled.
+// suspicions checks that a person is notified once of each suspicion of abuse while it lasts, unless they have since said
+// that it is settled.
 func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
 	lasts := map[string]bool{}
 	for _, s := range w.Slices {
@@ -74,7 +74,7 @@ func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
 	}
 }
 
-// cleared checks that what Google takes off a slice that can be used again holds nothing up any more.
+// cleared checks that a suspicion no longer holds anything up once Google lifts it from a usable slice.
 func (c *checks) cleared(doc incident.Workload) {
 	for _, s := range doc.Slices {
 		state, life := c.api.State(s.Zone, s.Name)

@@ -13,8 +13,8 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// accounts checks the arithmetic of the budgets in one step of a workload, by a count of its own: what is spent is asked
-// for, what is given back was spent, and only proven progress refills.
+// accounts checks the arithmetic of the budgets in one step of a workload, by a count of its own: every unit spent has a
+// request, every unit given back was spent, and only proven progress refills.
 func (c *checks) accounts(before, after incident.Workload) {
 	b, a := before.Budgets, after.Budgets
 	if a == b {
@@ -29,7 +29,7 @@ func (c *checks) accounts(before, after incident.Workload) {
 	}
 	lately := c.clock.Now().Add(-time.Minute)
 	if a == (incident.Budgets{}) && c.did(after.ID, lately, func(d deed) bool { return d.kind == saidRetry }) {
-		return // a person says that what spent them is mended
+		return // a person says that the cause is mended
 	}
 	was, charged := charges(before), 0
 	for id, n := range charges(after) {
@@ -96,7 +96,7 @@ func (c *checks) inTime(before, after incident.Workload) {
 	}
 	end := in.Deadline
 	if in.Since.After(end) {
-		end = in.Since // what it waited for was over when it began
+		end = in.Since // its wait was already over when it began
 	}
 	if over := c.clock.Now().Sub(end); over-c.releases.down(end) > late {
 		c.violated("10 nothing lost", after.ID, "%s was %s until %s after its deadline", in.ID, in.Phase, over.Round(time.Second))

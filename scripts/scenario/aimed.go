@@ -14,8 +14,8 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// marksman has troubles strike a workload in the middle of what is done about it: what comes by the day alone hardly ever hits a
-// phase that lasts minutes.
+// marksman lets troubles strike a workload in the middle of its incident. Troubles drawn per day hardly ever hit a phase
+// that lasts minutes.
 type marksman struct {
 	*troubles
 	dice dice
@@ -85,15 +85,15 @@ func (m *marksman) occasion(what string, w incident.Workload) dice {
 	return m.occasions.next(m.dice.of(what, w.ID, w.Incident.ID, string(w.Incident.Phase)))
 }
 
-// entered is told of each phase that an incident enters.
+// entered is called for each phase that an incident enters.
 func (m *marksman) entered(w incident.Workload) {
 	if d := m.occasion("entered", w); d.of("struck").float() < m.aimed(w) {
 		m.aim(d, w, d.of("when").magnitude(soon, 3*time.Hour))
 	}
 }
 
-// asked is told of each request that an incident sends in the middle of a phase: now and then a policy is tightened before it arrives, or
-// something strikes while it is carried out.
+// asked is called for each request that an incident sends in the middle of a phase. Now and then a policy is tightened
+// before the request arrives, or a trouble strikes while it is carried out.
 func (m *marksman) asked(w incident.Workload) {
 	d := m.occasion("asked", w)
 	if d.of("struck").float() < m.aimed(w)/2 {
@@ -116,7 +116,8 @@ func (m *marksman) asked(w incident.Workload) {
 	})
 }
 
-// idled is told of what an incident leaves idle: now and then its owner starts the training again, about when it would be deleted.
+// idled is called for slices that an incident leaves idle. Now and then their owner starts the training again, about when
+// they would be deleted.
 func (m *marksman) idled(w incident.Workload) {
 	d := m.occasions.next(m.dice.of("idled", w.ID, w.Idle.Incident))
 	if d.of("struck").float() >= m.sim.Faults.Aimed {
@@ -145,8 +146,8 @@ func (m *marksman) aimed(w incident.Workload) float64 {
 // soon is before a request that was sent with the last step arrives.
 const soon = 10 * time.Millisecond
 
-// aim has something strike a workload some time from now if its incident is in the same phase then, and now and then once more,
-// and again, shortly after that.
+// aim lets a trouble strike a workload some time from now, if its incident is still in the same phase. Now and then one or
+// two more follow shortly after.
 func (m *marksman) aim(d dice, w incident.Workload, wait time.Duration) {
 	id, phase := w.Incident.ID, w.Incident.Phase
 	m.after(wait, func() {
@@ -196,7 +197,7 @@ func (m *marksman) strike(d dice, w incident.Workload, c SliceConfig) {
 	m.checks.happened(s.name, c.Name)
 }
 
-// mishaps are what Google, the training, and whoever else may touch a slice do to it.
+// mishaps are the troubles that Google, the training or anybody else may cause on a slice.
 func (m *marksman) mishaps(d dice, c SliceConfig, zone, state string) (shots []shot) {
 	switch state {
 	case "":
@@ -276,7 +277,7 @@ func (m *marksman) moved(d dice, c SliceConfig, zone string) error {
 	return m.took(c, err)
 }
 
-// words are what somebody may say about a workload.
+// words are the orders that a person may give about a workload.
 func (m *marksman) words(d dice, w incident.Workload, c SliceConfig, zone string) []shot {
 	said := func(e incident.Evidence) func() error {
 		return func() error {

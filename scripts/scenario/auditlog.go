@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// audit has the audit log of the functions go wrong. What is in the log stays there, whatever became of it on its way to the
-// topic.
+// audit makes the functions' audit log fail. An entry in the log stays there, even if it was lost on its way to the topic.
 func (c *chaos) audit(inner http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		inst := instanceOf(r.Context())

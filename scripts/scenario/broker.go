@@ -30,8 +30,8 @@ type Message struct {
 	dice dice
 }
 
-// identity is what the faults of a message are drawn by: the ID of an event, that of a log entry, else the time, as of a tick.
-// The broker's own number is none, because it depends on what was published before.
+// identity is the key for drawing the faults of a message: the ID of an event or a log entry, else the time, as for a tick.
+// The broker's own number is unfit, because it depends on earlier messages.
 func (m Message) identity() string {
 	if id := m.Attributes["ce-id"]; id != "" {
 		return id
@@ -53,8 +53,8 @@ func (m Message) as(delivery string) Message {
 type Subscription struct {
 	Name  string
 	Topic string
-	// Push delivers one message and returns the HTTP status; 2xx acknowledges. Intercept may answer in its place, unless it
-	// is nil or returns 0.
+	// Push delivers one message and returns the HTTP status; 2xx acknowledges. Intercept may answer instead, unless it is nil
+	// or returns 0.
 	Push      func(ctx context.Context, body []byte) int
 	Intercept func(m Message) int
 	// MinBackoff and MaxBackoff bound the time between two deliveries.
@@ -72,7 +72,7 @@ type Broker struct {
 	Latency time.Duration
 	// Duplicates has every message delivered twice.
 	Duplicates bool
-	// Delivered is told of every delivery and its status.
+	// Delivered is called for every delivery with its status.
 	Delivered func(sub string, m Message, attempt, status int)
 
 	chaos *chaos
@@ -175,7 +175,7 @@ func (b *Broker) add(message string, n int) {
 }
 
 func (b *Broker) deliver(s Subscription, m Message, attempt int) {
-	status := 0 // no answer: whoever handled it crashed
+	status := 0 // no answer: its handler crashed
 	defer func() { b.answered(s, m, attempt, status) }()
 	if s.Intercept != nil {
 		if status = s.Intercept(m); status != 0 {
@@ -212,7 +212,7 @@ func (b *Broker) bury(s Subscription, m Message, attempts int) {
 	if s.DeadLetter == "" {
 		return
 	}
-	if b.chaos != nil { // somebody redrives what was dead-lettered, days later
+	if b.chaos != nil { // somebody redrives the dead letters, days later
 		b.enqueue(s, m.as("redriven"), 1, m.dice.of("when redriven").between(24*time.Hour, 72*time.Hour))
 		return
 	}
@@ -270,8 +270,8 @@ type eventPublisher struct {
 	called    func(ctx context.Context, c Call)
 }
 
-// Takes implements ledger.Taker. In a simulation nobody is told: what happens to updates on their way changes nothing there, and
-// notify has faults of its own in its tests.
+// Takes implements ledger.Taker. A simulation sends no updates: their fate on the way changes nothing there, and notify has
+// faults of its own in its tests.
 func (p eventPublisher) Takes(eventType string) bool {
 	return p.topics[eventType] != "" && !p.simulated
 }

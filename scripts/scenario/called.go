@@ -30,7 +30,7 @@ func (w *world) called(ctx context.Context, c Call) {
 	}
 }
 
-// calling marks what is done in a context as done by the function behind an entry point.
+// calling marks the calls in a context as made by the function of an entry point.
 func calling(ctx context.Context, entry string) context.Context {
 	for _, f := range functions {
 		if f.entry == entry {
@@ -48,7 +48,7 @@ func (w *world) overHTTP(service string, inner http.RoundTripper) http.RoundTrip
 	})
 }
 
-// restMethod names a call as the API's discovery document does: what it is done to, and what is done.
+// restMethod names a call as the API's discovery document does: its resource, and its action.
 func restMethod(method, path string) string {
 	path, verb, _ := strings.Cut(path, ":")
 	parts := strings.Split(strings.Trim(path, "/"), "/")

@@ -14,8 +14,8 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// ruleRecord is what holds the record of calls against what the simulated APIs saw: every mutating call of ours stands there
-// before it arrives, and what stands there as accepted has arrived.
+// ruleRecord compares the record of calls with the calls that the simulated APIs saw: every mutating call of ours is in the
+// record before it arrives, and every call recorded as accepted has arrived.
 const ruleRecord = "record of calls"
 
 // seenCall is one that a simulated API saw.
@@ -86,8 +86,8 @@ func (s seenCall) is(c incident.Call) bool {
 	return c.Method == s.method && c.Resource == s.resource && (s.request == "" || c.RequestID == s.request) && !c.NotMade && !c.At.After(s.at)
 }
 
-// told checks, at the end of an incident, that what its record calls accepted was seen, and that nothing was seen that it calls
-// not made. What was folded stands for calls of which only their number is left.
+// told checks, at the end of an incident, that the APIs saw every call recorded as accepted, and no call recorded as not
+// made. Folded records stand for calls of which only the number is left.
 func (c *checks) told(workload string, in incident.Incident) {
 	seen := c.record(workload).calls
 	for _, call := range in.Calls {
@@ -102,7 +102,7 @@ func (c *checks) told(workload string, in incident.Incident) {
 				c.violated(ruleRecord, workload, "%s is told as not made (%s), and was seen", what, call.Code)
 			}
 		case call.Code == "" || call.Operation != "":
-			// A value that is in its place already is not written again, whoever had written it.
+			// A value that is already in place is not written again, whoever wrote it.
 			if !slices.ContainsFunc(seen, func(s seenCall) bool { return same(s) && !s.at.Before(in.Opened) }) {
 				c.violated(ruleRecord, workload, "%s is told as accepted, and was not seen", what)
 			}
@@ -127,7 +127,7 @@ var lacking = []struct {
 	{incident.ReservationFull.Code(), "insufficient reserved capacity"},
 }
 
-// refusedAs is for want of what a creation was refused; empty where nothing like that was said, or several things were.
+// refusedAs is the missing resource for which a creation was refused; empty if the refusal names none or several.
 func (c *checks) refusedAs(call incident.Call) (code incident.Code) {
 	lacks := slices.ContainsFunc(lacking, func(r struct {
 		code incident.Code
@@ -141,7 +141,7 @@ func (c *checks) refusedAs(call incident.Call) (code incident.Code) {
 	}
 	for _, slice := range c.held(path.Base(call.Resource)) {
 		for _, d := range c.past[slice] {
-			later := call.Operation != "" // what was accepted is refused when its operation fails, which may be before the answer is stored
+			later := call.Operation != "" // an accepted call counts as refused when its operation fails, which may be before the answer is stored
 			if d.kind != turnedOff || d.at.Before(call.At) || !strings.Contains(call.Resource, "/locations/"+d.zone+"/") ||
 				!later && d.at.After(call.Answered) && !call.Answered.IsZero() {
 				continue

@@ -21,11 +21,11 @@ func (c *checks) rightCauses(workload string) {
 		id := over.id
 		in, err := c.ledger.Closed(context.Background(), workload, id)
 		if err != nil {
-			continue // it is told by what could not be stored
+			continue // the entry that shows it could not be stored
 		}
 		from := in.Opened.Add(-2*incident.Grace - c.releases.down(in.Opened.Add(-6*time.Hour)))
 		struck := c.struckBy(workload, from, in.Closed)
-		for _, known := range r.causes { // an entry may have lost on its way what it said more exactly
+		for _, known := range r.causes { // a more exact entry may have been lost on its way
 			about := !known.at.Before(from) && !known.at.After(in.Closed)
 			while := !known.handled.Before(in.Opened) && known.handled.Before(in.Closed.Add(incident.Linger))
 			struck[known.cause] = struck[known.cause] || about || while
@@ -33,7 +33,7 @@ func (c *checks) rightCauses(workload string) {
 		switch {
 		case struck[in.Cause], left[in.Cause], in.Cause == events.CauseHang && over.stood:
 		case in.Cause == events.CauseCrash && r.forged(from, in.Closed):
-			// Nothing but the line of somebody who may write to a log says so, and what is looked at has no other cause.
+			// Only a line of somebody who may write to a log says so, and the workload has no other cause.
 		case c.did(workload, in.Opened.Add(-time.Second), func(d deed) bool { return d.kind == saidRetry && !d.at.After(in.Opened) }):
 			// A person opened it, for what an earlier one had told.
 		case in.Cause == events.CauseUnknown || in.Cause == events.CauseGuest:
@@ -43,12 +43,12 @@ func (c *checks) rightCauses(workload string) {
 		default:
 			c.violated("right cause", workload, "%s is archived as %s, and what struck was %q", id, in.Cause, strings.Join(causeNames(struck), ", "))
 		}
-		left = map[events.Cause]bool{in.Cause: in.Outcome == incident.Escalated} // what it has left idle is deleted for the same cause
+		left = map[events.Cause]bool{in.Cause: in.Outcome == incident.Escalated} // slices that it has left idle are deleted for the same cause
 		before = in.Closed
 	}
 }
 
-// forged reports whether somebody wrote what is not so between two moments.
+// forged reports whether somebody wrote a false line between two moments.
 func (r *record) forged(from, to time.Time) bool {
 	return slices.ContainsFunc(r.happened, func(h happened) bool { return h.what == "forged lines" && !h.at.Before(from) && !h.at.After(to) })
 }

@@ -45,7 +45,7 @@ type Faults struct {
 	Forged float64
 	// Troubles multiplies how often something happens to the fleet beside its rates.
 	Troubles float64
-	// Aimed has something happen in the middle of what is done about an incident; per phase that one enters.
+	// Aimed makes something happen in the middle of an incident; per phase that one enters.
 	Aimed float64
 }
 
@@ -85,8 +85,8 @@ func FaultsNamed(name string) (Faults, error) {
 	return f, nil
 }
 
-// chaos draws what goes wrong from one seed, numbers it, and leaves everything out from a number on, so that the shortest
-// beginning of a run that still fails can be found. A nil chaos has nothing go wrong.
+// chaos draws faults from one seed and numbers them. It leaves out every fault from a number on, so that the shortest
+// beginning of a run that still fails can be found. A nil chaos makes no faults.
 type chaos struct {
 	Faults
 	clock *Clock
@@ -144,14 +144,14 @@ type instance struct {
 	made turns
 	// read is the life of each slice as this handling last read it, by zone/name; a listing counts.
 	read map[string]reading
-	// pauseRead is when the pause of all was read last, pause what was read; nil is none.
+	// pauseRead is when the pause of all was last read, pause its value; nil is none.
 	pauseRead time.Time
 	pause     *incident.Pause
 	began     time.Time
 	// workload is the document as it was last read or written, and seen is when.
 	workload string
 	seen     time.Time
-	// crashed says that nothing more comes of it, whichever of its goroutines met that.
+	// crashed says that the call has no further effect, whichever of its goroutines crashed.
 	crashed bool
 }
 
@@ -210,8 +210,8 @@ const functionTimeout = 9 * time.Minute
 // slowest is how long one call takes at most that is answered all the same.
 const slowest = 90 * time.Second
 
-// tap has the ledger of the functions go wrong. Observe is told of every answer of the store, unheard of every write whose
-// writer never hears that it took effect.
+// tap makes the functions' ledger fail. observe is called for every answer of the store, unheard for every write whose
+// writer never learns that it took effect.
 func (c *chaos) tap(observe func(ctx context.Context, call ledgertest.Call, err error), unheard func(call ledgertest.Call)) *ledgertest.Tap {
 	return &ledgertest.Tap{
 		Before: func(ctx context.Context, call ledgertest.Call) error {
@@ -293,7 +293,7 @@ var refusals = []refusal{
 	{http.StatusBadRequest, "FAILED_PRECONDITION", "The operation is not supported while in state CREATING."},
 }
 
-// createRefusals are what it answers to creations: the same, and what is wrong with them alone.
+// createRefusals are its refusals of creations: the same ones, and those for creations alone.
 var createRefusals = append(slices.Clip(refusals), []refusal{
 	{http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "Quota 'TPUV5sLitepodPerProjectPerZoneForTPUAPI' exhausted. Limit 64 in zone us-west4-a"},
 	{http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "Quota limit 'TPUV5sPreemptibleLitepodPerProjectPerZoneForTPUAPI' has been exceeded. Limit: 0 in zone us-west4-a."},
@@ -303,8 +303,8 @@ var createRefusals = append(slices.Clip(refusals), []refusal{
 	{http.StatusBadRequest, "INVALID_ARGUMENT", "runtime_version is required"},
 }...)
 
-// provider has the TPU API of the functions go wrong. Observe is told of each call that arrives, refused of each that is refused before
-// it does.
+// provider makes the functions' TPU API fail. observe is called for each call that arrives, refused for each call that is
+// refused before it arrives.
 func (c *chaos) provider(api *tputest.API, inner http.RoundTripper, observe func(r *http.Request), refused func(r *http.Request, f refusal)) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		inst := instanceOf(r.Context())

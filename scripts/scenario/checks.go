@@ -33,7 +33,7 @@ import (
 type checks struct {
 	*world
 	violations []Violation
-	// of is what is known of each workload, by ID.
+	// of is the knowledge about each workload, by ID.
 	of map[string]*record
 	// taken are the calls for which the brake gave a slot.
 	taken map[string]bool
@@ -54,7 +54,7 @@ type checks struct {
 	committed map[string]time.Time
 	// savedTo is the highest step that was saved in each.
 	savedTo map[string]int64
-	// lookedAt is when a function last listed what is in each directory.
+	// lookedAt is when a function last listed each directory.
 	lookedAt map[string]time.Time
 	// policies are the policy files that were in force, each from a time on.
 	policies []inForce
@@ -64,7 +64,7 @@ type checks struct {
 	handled                                   int
 	happen, ended, confirmed, causes, actions map[string]int
 	transitions, classes                      map[string]int
-	// ends counts how incidents ended, by what had happened last.
+	// ends counts how incidents ended, by their last trouble.
 	ends                              map[string]map[string]int
 	reaction                          map[string][]time.Duration
 	lost                              map[string]time.Duration
@@ -72,8 +72,8 @@ type checks struct {
 	incidents, braked                 int
 	// endless says that two steps lead to each other for ever: the run ends.
 	endless bool
-	// entered is told of each phase that an incident enters, asked of each request that it sends in the middle of one,
-	// idled of each workload that one leaves idle to be deleted.
+	// entered is called for each phase that an incident enters, and asked for each request that it sends in the middle of one.
+	// idled is called for each workload that an incident leaves idle to be deleted.
 	entered, asked, idled func(incident.Workload)
 }
 
@@ -84,8 +84,8 @@ type inForce struct {
 
 // record is what a simulation remembers of one workload.
 type record struct {
-	// last is the document as the last of its writers told of it, body as it was written last and prior as it was before that; open
-	// is the incident that was told last, done the last one that ended.
+	// last is the document as its last writer reported it, body its last written form and prior the form before that. open is
+	// the incident last reported, done the last one that ended.
 	last       *incident.Workload
 	body       string
 	prior      string
@@ -99,7 +99,7 @@ type record struct {
 	announced time.Time
 	// released is when a word of the owner's about a slice was handled, by slice.
 	released map[string]time.Time
-	// usable is when a slice became usable last: what was said before that concerns another life.
+	// usable is when a slice last became usable: earlier reports concern another life.
 	usable map[string]time.Time
 	// wanted is the life that its owner ordered last of a slice, where that was lost before it was usable.
 	wanted map[string]events.Incarnation
@@ -114,10 +114,10 @@ type record struct {
 	shapes []string
 	// stopped is who stopped a slice that is stopped, where a person did, by slice.
 	stopped map[string]string
-	// broken is since when a slice is not usable of which nobody was told, by slice.
+	// broken is since when an unreported slice has not been usable, by slice.
 	broken map[string]time.Time
-	// heard is when the crew last said that it does steps and somebody handled that, gap the longest time between two such lines, listened
-	// when what a crew writes on its machine was last read.
+	// heard is when a line of the crew about its steps was last handled, and gap the longest time between two such lines.
+	// listened is when the crew's state on its machine was last read.
 	heard, listened time.Time
 	gap             time.Duration
 	// crashes are the failures of the training of which an incident was opened.
@@ -126,16 +126,17 @@ type record struct {
 	causes []cause
 	// refused is when calls of ours were refused.
 	refused []time.Time
-	// told says that what an incident told of was left to a person, left is when that was last, closed when the last one ended.
+	// told says that an incident left its trouble to a person, left is when that last happened, closed when the last incident
+	// ended.
 	told         bool
 	left, closed time.Time
-	// suspected are the lives on which Google suspects abuse, and when a person was told of that.
+	// suspected are the lives on which Google suspects abuse, and when a person was notified of it.
 	suspected map[string]time.Time
 	// escalated is when an incident was left to a person last, but for those that deleted what another one had left.
 	escalated time.Time
 	// followed are the lives for which an incident was opened last that was to admit them.
 	followed string
-	// byHand says that a person was told to delete what a clean-up could not.
+	// byHand says that a person was asked to delete the slices that a clean-up could not.
 	byHand bool
 	// refilled is when the budgets were refilled last.
 	refilled time.Time
@@ -145,8 +146,7 @@ type record struct {
 	// calls are what the simulated APIs saw of ours, past the incidents that are over.
 	calls []seenCall
 	past  []ended
-	// saved is the step that was saved, as the crew told last and somebody handled; baseline is what it was when the incident was
-	// opened.
+	// saved is the last saved step in a handled line of the crew; baseline is the saved step when the incident was opened.
 	saved, baseline int64
 	// at is the step of the training when the incident was opened, and stood says that it stood still then.
 	at    int64
@@ -549,12 +549,12 @@ func (c *checks) allowed(e tputest.Event, inst *instance, doc incident.Workload)
 	}
 }
 
-// settled reports whether a person has said since that what Google suspects on a life is settled.
+// settled reports whether a person has since said that Google's suspicion on a life is settled.
 func (c *checks) settled(workload, life string) bool {
 	return c.did(workload, c.abuse[life].Since, func(d deed) bool { return d.kind == saidRetry })
 }
 
-// livesOf are the lives of a slice that are there, one in each zone at the most.
+// livesOf are the existing lives of a slice, at most one in each zone.
 func (c *checks) livesOf(slice string) (lives []events.Incarnation) {
 	for _, z := range c.zones() {
 		if state, life := c.api.State(z, slice); state != "" {
@@ -586,12 +586,12 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	case doc.Incident == nil:
 		return
 	case !ok && !c.takenAway(slice).IsZero() && c.isGone(e.Zone, slice):
-		return // what its queued resource brought there is its owner's, and they have deleted it
+		return // the slice from its queued resource belonged to its owner, who has deleted it
 	case !ok:
 		c.violated("1 fence", doc.ID, "%s was deleted without a reading", slice)
 		return
 	case read.state == "gone":
-		return // its queued resource is what is left
+		return // only its queued resource is left
 	}
 	if !c.taken[e.RequestID] {
 		c.violated("9 brake", doc.ID, "%s was deleted without a slot of the brake", slice)
@@ -694,9 +694,9 @@ func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Sl
 		}
 	}
 	if r.released[s.Name].After(r.escalated) && r.released[s.Name].Before(inst.seen) {
-		c.violated("2 owner", doc.ID, "%s was deleted for being idle, and it is its owner's", s.Name)
+		c.violated("2 owner", doc.ID, "%s was deleted for being idle, but it belongs to its owner", s.Name)
 	}
-	listened := inst.read[s.Zone+"/"+s.Name].at // or right behind it
+	listened := inst.read[s.Zone+"/"+s.Name].at // or right after it
 	if _, running := t.Running(); running && !t.Hangs() && !t.Started().After(listened) {
 		c.violated("3 admitted", doc.ID, "%s was deleted for being idle while training ran on it, at step %d", s.Name, t.LastStep())
 	}
@@ -706,8 +706,8 @@ func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Sl
 	}
 }
 
-// takenBack reports whether a person has ended an incident since the handler of a call looked, by a word or by what they did, or what
-// Google suspects has.
+// takenBack reports whether an incident ended after the handler of a call looked: by a person's order or action, or by
+// Google's suspicion.
 func (c *checks) takenBack(inst *instance, workload string) bool {
 	since := inst.seen.Add(-learnedWithin)
 	did := c.did(workload, since, func(d deed) bool { return c.person(d) && d.kind != labelled })
@@ -722,8 +722,8 @@ func (c *checks) isGone(zone, slice string) bool {
 	return state == ""
 }
 
-// whole reports whether all slices of a workload can be used: a Multislice of which one cannot trains in none. What its owner took away
-// is no part of it.
+// whole reports whether all slices of a workload are usable, because a Multislice with one unusable slice cannot train.
+// Slices that their owner took away do not count.
 func (c *checks) whole(workload string) bool {
 	return !slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool {
 		return c.unusable(f) && c.takenAway(f.Name).IsZero()
@@ -805,8 +805,8 @@ func (c *checks) home(slice string) string {
 	return ""
 }
 
-// apart reports whether somebody else has put the slices of a Multislice into several zones, by what they ordered or by what they put in
-// the place of ours.
+// apart reports whether somebody else has spread the slices of a Multislice over several zones, by an order of their own or
+// by replacing ours.
 func (c *checks) apart(workload string) bool {
 	placed, trained, theirs := map[string]bool{}, map[string]bool{}, false
 	for _, f := range c.slicesOf(workload) {
@@ -889,8 +889,8 @@ func (c *checks) torn(e tputest.Event, workload, slice string) {
 	}
 }
 
-// answered follows the messages: what the owner said is known once its entry is handled, unless that has a time at which they said
-// nothing of what is there now.
+// answered follows the messages. The owner's action is known once its entry is handled, unless the entry's time is too early
+// to concern the present slice.
 func (c *checks) answered(sub string, m Message, status int) {
 	c.handled++
 	if until, newer := c.releases.events[m.ID]; newer && status == http.StatusOK && c.clock.Now().Before(until) {
@@ -922,7 +922,7 @@ func (c *checks) answered(sub string, m Message, status int) {
 		}
 		r := c.record(c.workload(f.Name))
 		wanted := r.wanted[f.Name]
-		// What they delete elsewhere makes room for it.
+		// A deletion elsewhere makes room for it.
 		moved := wanted.Created.After(r.usable[f.Name]) && wanted.Zone == r.put[f.Name] && wanted.Zone != e.Subject.Zone
 		if strings.HasPrefix(e.Call.Method, "Delete") && e.Time.After(r.usable[f.Name]) && e.Time.After(wanted.Created) && !moved {
 			r.released[f.Name] = c.clock.Now()
@@ -958,7 +958,7 @@ func (c *checks) explains(e events.Entry) {
 	}
 }
 
-// follow follows the cloud: what somebody creates is there to be watched again.
+// follow follows the cloud: a slice that somebody creates is watched again.
 func (c *checks) follow(e tputest.Event) {
 	c.remember(e)
 	if e.Kind == tputest.Called && e.Method == "GetGuestAttributes" && e.Code == 0 {
@@ -1083,7 +1083,7 @@ func (c *checks) unheard(call ledgertest.Call) {
 	if call.Collection != ledger.Workloads || json.Unmarshal([]byte(call.Body()), &after) != nil {
 		return
 	}
-	// Where others have written since, what they told of is all that is known of it.
+	// If others have written since, only their reports show it.
 	r := c.record(after.ID)
 	if r.last == nil || r.body != call.Body() {
 		return
@@ -1112,7 +1112,7 @@ func (c *checks) pace(r *record, before, after incident.Workload) {
 func (c *checks) moved(before, after incident.Workload) {
 	r := c.record(after.ID)
 	if r.last != nil && r.last.Epoch > after.Epoch {
-		return // it is told late: what came behind it was told already
+		return // it is reported late: later events were reported already
 	}
 	r.last = &after
 	c.pace(r, before, after)
@@ -1189,8 +1189,8 @@ func (c *checks) explained(r *record, w incident.Workload) bool {
 	case c.blurred(w.ID):
 		return true
 	case in.Phase == incident.Admitting:
-		// What somebody created where no crew may put itself into the place of another is admitted there: once, and under another policy
-		// again.
+		// If somebody created a slice where the lease names another zone, it is admitted there: once, and once more under another
+		// policy.
 		lives := c.present(w.ID)
 		explained := c.unled(w.ID) && (lives != r.followed || c.policies[len(c.policies)-1].from.After(r.opened))
 		r.followed = lives
@@ -1202,7 +1202,7 @@ func (c *checks) explained(r *record, w incident.Workload) bool {
 	case in.Cause == events.CauseMaintenance && !r.announced.IsZero() && now.Sub(r.announced) < 4*24*time.Hour:
 		return true
 	case in.Cause == events.CauseHang:
-		return c.standsOrUnheard(w.ID) // what stands still for another reason than the last one is told too
+		return c.standsOrUnheard(w.ID) // a training that stands still for a new reason is reported too
 	case in.Cause == events.CauseCrash && c.crashed(r, w):
 		return true
 	// What ended without being mended, because its owner took the allowance back, may be told again while it lasts.
@@ -1264,7 +1264,7 @@ func (c *checks) closed(r *record, after incident.Workload) {
 		c.opened(r, w)
 	}
 	r.past = append(r.past, ended{in.ID, r.stood})
-	c.clock.At(c.clock.Now(), func() { c.told(after.ID, *in) }) // what was written into a bucket just now is seen behind this step
+	c.clock.At(c.clock.Now(), func() { c.told(after.ID, *in) }) // a bucket write of this moment is seen after this step
 	c.ended[string(in.Outcome)]++
 	right := c.judged(r, after)
 	switch r.closed = c.clock.Now(); {
@@ -1274,7 +1274,7 @@ func (c *checks) closed(r *record, after incident.Workload) {
 		clear(r.broken)
 	case in.Outcome == incident.Released:
 		if r.told = false; right {
-			clear(r.broken) // it is its owner's now, as a whole
+			clear(r.broken) // the whole slice belongs to its owner now
 		}
 	default:
 		r.told = false
@@ -1312,7 +1312,7 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	}
 }
 
-// haunted checks what has been written into the checkpoint directories: no zombie writes once another attempt has begun.
+// haunted checks the writes to the checkpoint directories: no zombie writes once another attempt has begun.
 func (c *checks) haunted() {
 	for _, f := range c.Fleet {
 		t := c.trainings[f.Name]
@@ -1342,7 +1342,7 @@ func (c *checks) measure(end time.Time) {
 	}
 }
 
-// finally checks what has to hold when everything has come to its end.
+// finally checks the rules that must hold at the end of a run.
 func (c *checks) finally() {
 	waiting := slices.DeleteFunc(c.broker.Waiting(), func(m string) bool { return strings.HasPrefix(m, topicTicks) }) // one a minute, for ever
 	if len(waiting) > 0 {
@@ -1407,7 +1407,7 @@ func (c *checks) stateOf(slice string) string {
 	return strings.Join(states, ", ")
 }
 
-// leaks looks for what nobody wants any more.
+// leaks looks for resources that nobody wants any more.
 func (c *checks) leaks() {
 	known := map[string]bool{}
 	for _, f := range c.Fleet {

@@ -25,10 +25,10 @@ func (c *checks) claims(before, after incident.Workload) {
 			c.violated(ruleTruth, after.ID, "%s is called its owner's, and nobody has deleted it or taken it over: it is %s", s.Name, c.stateOf(s.Name))
 		}
 		if s.Stop.By != "" && s.Stop.By != was.Stop.By && !events.Google(s.Stop.By) && !slices.ContainsFunc(c.past[s.Name], func(d deed) bool { return d.kind == halted && d.by == s.Stop.By }) {
-			c.violated(ruleTruth, after.ID, "%s is said to have stopped %s, and did not", s.Stop.By, s.Name)
+			c.violated(ruleTruth, after.ID, "%s is recorded as having stopped %s, but did not", s.Stop.By, s.Name)
 		}
 		if last := c.lastOf(s.Name, ordered); s.Unused && !was.Unused && last.by == ours(c.Project) && !c.record(after.ID).byHand {
-			c.violated(ruleTruth, after.ID, "what comes of %s is called its owner's, and the last order is ours", s.Name)
+			c.violated(ruleTruth, after.ID, "the result of %s is recorded as its owner's, but the last order is ours", s.Name)
 		}
 	}
 	if after.Crew.Finished && !before.Crew.Finished && !c.done(after.ID) {
@@ -42,8 +42,8 @@ func (c *checks) claims(before, after incident.Workload) {
 	}
 }
 
-// givenUp reports whether the owner of a slice has given up the life that a document knows, or somebody else has taken it in hand: they
-// deleted it or ordered another one, or what they had ordered came to nothing.
+// givenUp reports whether the owner of a slice has given up the life that a document knows, or somebody else has taken it
+// over: they deleted it or ordered another one, or their own order failed.
 func (c *checks) givenUp(w incident.Workload, s incident.Slice) bool {
 	since := s.Incarnation.Created
 	if in := w.Incident; in != nil && in.Opened.Before(since) {
@@ -58,14 +58,14 @@ func (c *checks) givenUp(w incident.Workload, s incident.Slice) bool {
 		c.blurred(w.ID)
 }
 
-// blurred reports whether an entry about a workload had the time of a clock that goes wrong so lately that nobody can know what was
-// first.
+// blurred reports whether a recent entry about a workload had the time of a wrong clock, so that the order of events is
+// unknown.
 func (c *checks) blurred(workload string) bool {
 	return c.clock.Now().Sub(c.record(workload).skewed) < incident.Grace
 }
 
-// done reports whether the work of one of the trainings of a workload is done, as far as anybody can know: whoever begins another one is
-// heard of with its first step.
+// done reports whether the work of one of the trainings of a workload is done, as far as anybody can know: a new training
+// becomes known with its first step.
 func (c *checks) done(workload string) bool {
 	return slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool {
 		t := c.trainings[f.Name]
@@ -143,8 +143,8 @@ func (r *record) trouble() string {
 	return "nothing that happened"
 }
 
-// struckBefore is how long before the opening of an incident what it is about may have happened: entries are late, functions are
-// broken, and who is asked first answers late.
+// struckBefore is how long before the opening of an incident its trouble may have happened: entries are late, functions are
+// broken, and the first source asked answers late.
 func (c *checks) struckBefore(e end) time.Time {
 	return e.in.Opened.Add(-2*incident.Grace - incident.AuditFor - c.releases.down(e.in.Opened.Add(-6*time.Hour)))
 }
@@ -173,8 +173,8 @@ func (c *checks) wronglyResumed(e end) string {
 	return ""
 }
 
-// goesPast reports whether the training on a slice has gone on past what was saved, or does steps at the end of a time in which it ought
-// to have. Training that does steps and was never struck, as where a forged line opened the incident, goes on with its next line.
+// goesPast reports whether the training on a slice has gone on past the saved step, or does steps at the end of the time in
+// which it should. If a forged line opened the incident and the training was never struck, it goes on with its next line.
 func (c *checks) goesPast(f SliceConfig, e end) bool {
 	t := c.trainings[f.Name]
 	since, struck := c.struck(e)

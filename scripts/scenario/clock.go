@@ -37,8 +37,8 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// At has f run when the clock reaches t; a past t is now. What is due at the same moment runs in the order in which it
-// was asked for.
+// At makes f run when the clock reaches t; a past t is now. Functions due at the same moment run in the order of their
+// registration.
 func (c *Clock) At(t time.Time, f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,8 +78,8 @@ func (c *Clock) add(n int) {
 	c.idle.Broadcast()
 }
 
-// Step waits until no handler runs and goes on to what is due next, but not past the limit. It reports whether there was
-// anything.
+// Step waits until no handler runs and goes on to the next due function, but not past the limit. It reports whether there
+// was one.
 func (c *Clock) Step(limit time.Time) bool {
 	c.mu.Lock()
 	for c.running > 0 {
@@ -88,7 +88,7 @@ func (c *Clock) Step(limit time.Time) bool {
 	return c.next(limit)
 }
 
-// next runs what is due next, at its time, unless that is past the limit. It takes the lock over and gives it back.
+// next runs the next due function at its time, unless that is past the limit. It takes the lock over and gives it back.
 func (c *Clock) next(limit time.Time) bool {
 	if len(c.timers) == 0 || c.timers[0].at.After(limit) {
 		c.mu.Unlock()
@@ -110,8 +110,8 @@ func (c *Clock) quiet() bool {
 	return c.running == 0
 }
 
-// stepBefore goes on to what is due next, but not past the limit, without waiting for handlers. It reports whether there
-// was anything.
+// stepBefore goes on to the next due function, but not past the limit, without waiting for handlers. It reports whether
+// there was one.
 func (c *Clock) stepBefore(limit time.Time) bool {
 	c.mu.Lock()
 	return c.next(limit)

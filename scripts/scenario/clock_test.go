@@ -244,12 +244,12 @@ func TestAClockLedFromOutsideNeitherWaitsNorGoesBack(t *testing.T) {
 		d.at(time.Second, "due")
 		d.at(3*time.Second, "later")
 		if !d.stepBefore(begin.Add(2*time.Second)) || d.stepBefore(begin.Add(2*time.Second)) {
-			t.Error("it waits for a handler, or runs what is past its limit")
+			t.Error("it waits for a handler, or runs a function past its limit")
 		}
 		d.advance(begin.Add(5 * time.Second))
 		d.advance(begin.Add(4 * time.Second))
 		if !d.stepBefore(begin.Add(10 * time.Second)) {
-			t.Error("what is overdue does not run")
+			t.Error("an overdue function does not run")
 		}
 		d.at(4*time.Second, "asked for in the past")
 		close(release)

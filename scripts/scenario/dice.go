@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// dice are a hash of a seed and of what is drawn. The same thing draws the same, whatever else is drawn before it: what is
-// left out, or done besides, shifts nothing. One draw is made of one value; each draw has a word of its own.
+// dice are a hash of a seed and of the subject of the draw. The same subject draws the same, whatever is drawn before it, so
+// leaving out or adding draws shifts no other. One draw uses one value, and each draw has a word of its own.
 type dice uint64
 
 // Of FNV-1a and of SplitMix64.
@@ -46,7 +46,7 @@ func (d dice) bits() uint64 {
 func (d dice) float() float64 { return float64(d.bits()>>11) / (1 << 53) }
 
 // intN is a number from 0 up to n.
-func (d dice) intN(n int) int { return int(d.bits() % uint64(n)) } //nolint:gosec // n is positive, and what is below it fits
+func (d dice) intN(n int) int { return int(d.bits() % uint64(n)) } //nolint:gosec // n is positive, and values below it fit
 
 // between is a time from low to high.
 func (d dice) between(low, high time.Duration) time.Duration {

@@ -17,12 +17,12 @@ import (
 // Fixture is a simulation in a folder, with the rule that it broke: it runs the same again when seeds draw something else.
 type Fixture struct {
 	Simulation
-	// Rule and Text are what was broken, Workload is whose; empty for a night that is kept because it is hard.
+	// Rule and Text describe the broken rule, and Workload the workload; empty for a night that is kept because it is hard.
 	Rule, Workload, Text string
 }
 
-// night is simulation.yaml. The faults are written as numbers and the rates by name, so that what is built in later does
-// not shift what is drawn.
+// night is simulation.yaml. The faults are written as numbers and the rates by name, so that later built-in values do not
+// shift the draws.
 type night struct {
 	Seed   uint64       `yaml:"seed"`
 	Days   float64      `yaml:"days"`

@@ -50,7 +50,7 @@ func TestNights(t *testing.T) {
 	}
 }
 
-// TestAFixtureIsTheSameRun: what is written to a folder and read again makes the same report and the same faults.
+// TestAFixtureIsTheSameRun: a fixture written to a folder and read again makes the same report and the same faults.
 func TestAFixtureIsTheSameRun(t *testing.T) {
 	Beside(t)
 	t.Parallel()
@@ -161,7 +161,7 @@ func TestPercentilesOfSeveralSeeds(t *testing.T) {
 	sum := Sum(reports)
 	after, err := json.Marshal(reports)
 	if err != nil || string(before) != string(after) {
-		t.Errorf("the sum changes what it sums up: %v", err)
+		t.Errorf("the sum changes its parts: %v", err)
 	}
 	all := sum.samples["evidence_to_decision"]
 	got := sum.Reaction["evidence_to_decision"]

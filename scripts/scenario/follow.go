@@ -84,7 +84,7 @@ func (f *follower) slice(d dice, h happening, m moment) (SliceConfig, bool) {
 	return possible[d.of("slice").intN(len(possible))], true
 }
 
-// shortage has a zone give no slices for a while, and, where all Spot capacity is gone, take back what it gave.
+// shortage makes a zone give no slices for a while and, if all Spot capacity is gone, take back the given ones.
 func (f *follower) shortage(d dice, m moment) {
 	zone := m.where
 	if zone == drawn {

@@ -9,7 +9,7 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// forged has somebody who may write to a log write what is not so: what Google's own entries say, or that the training of a
+// forged makes somebody who may write to a log write a false line: a copy of Google's own entries, or that the training of a
 // slice has ended.
 func (t *troubles) forged(d dice, c SliceConfig, zone string) error {
 	state, crew := t.trainings[c.Name].State()

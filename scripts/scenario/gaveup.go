@@ -52,7 +52,7 @@ func (c *checks) wronglyEscalated(e end) string {
 	return ""
 }
 
-// within says that an incident was open for less than what it waited for takes.
+// within says that an incident was open for less time than its wait takes.
 func within(d time.Duration) func(c *checks, e end) string {
 	return func(c *checks, e end) string {
 		if open := c.clock.Now().Sub(e.in.Opened); open < d {
@@ -178,7 +178,7 @@ func (c *checks) zoneOpen(e end, f SliceConfig) string {
 		}
 		last := c.lastRefusal(f.Name, z)
 		if e.in.Code == incident.CodeNoZone && !last.at.Before(e.in.Opened) && noRoom.MatchString(last.text) && !never.MatchString(last.text) {
-			return fmt.Sprintf("%s lacked nothing but room for %s", z, f.Name)
+			return fmt.Sprintf("%s lacked only room for %s", z, f.Name)
 		}
 	}
 	return ""
@@ -235,8 +235,9 @@ func (c *checks) mayAsk(e end, f SliceConfig) []string {
 	return zones
 }
 
-// budgetLeft says that fewer replacements, and fewer restarts, were asked for than the budgets allow since training last went on, and that
-// the training has not failed again and again by itself. One restart may have found its attempt named in the lease already.
+// budgetLeft says that the requests for replacements and restarts since training last went on stay below the budgets. It
+// also says that the training has not failed again and again by itself. One restart may have found its attempt already named
+// in the lease.
 func (c *checks) budgetLeft(e end) string {
 	replaced, restarted := 0, 0
 	c.did(e.w.ID, e.refilled, func(d deed) bool {

@@ -8,12 +8,13 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// steppingFor is how long a training has to have done steps again before it is wrong to say that it hangs: what its crew wrote
-// is read each five minutes, and what is written there may have been lost.
+// steppingFor is how long a training must have done steps again before it is wrong to report a hang: the crew's state is
+// read every five minutes, and a write there may have been lost.
 const steppingFor = 20 * time.Minute
 
-// standstill checks what is said of a training, at the opening of an incident: that one does steps is no hang, however slow
-// they are and whatever became of its lines. Where nobody could read what its crew writes, nobody knows, and that is told.
+// standstill checks the report about a training at the opening of an incident. A training that does steps does not hang,
+// however slow the steps are and even if its lines were lost. If its crew's state could not be read, the truth is unknown,
+// and the incident must say so.
 func (c *checks) standstill(w incident.Workload) {
 	if w.Incident.Cause != events.CauseHang || c.unlistened(c.record(w.ID)) {
 		return
@@ -55,8 +56,9 @@ func (c *checks) restarted(before, after incident.Workload) {
 	}
 }
 
-// unseen checks that somebody was told of a training that stands still on usable slices. It is called when the owner comes to mend it. Until
-// then may pass what is usual for its steps, what late lines take, and an hour for what goes wrong on the way.
+// unseen checks that somebody was notified of a training that stands still on usable slices. It is called when the owner
+// comes to mend it. The time allowed is the usual time of its steps, the delay of late lines, and an hour for faults on the
+// way.
 func (c *checks) unseen(workload, slice string) {
 	t, r := c.trainings[slice], c.record(workload)
 	since := t.Still()
@@ -83,7 +85,7 @@ func (c *checks) unseen(workload, slice string) {
 	}
 	usual := max(incident.NoGapFor, 3*r.gap) + incident.Grace + time.Hour
 	if silent := c.clock.Now().Sub(since); silent-c.releases.down(since) > usual {
-		c.violated("no hang unseen", workload, "%s has stood still for %s, and nobody was told", slice, silent.Round(time.Minute))
+		c.violated("no hang unseen", workload, "%s has stood still for %s, and nobody was notified", slice, silent.Round(time.Minute))
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Recorded is a recorded incident: a folder with its entries, its scenario, its policy and what has to come of it.
+// Recorded is a recorded incident: a folder with its entries, its scenario, its policy and its expected result.
 type Recorded struct {
 	Name     string
 	Records  []Record
@@ -16,10 +16,10 @@ type Recorded struct {
 	Want     Want
 }
 
-// Want is what has to come of a recorded incident.
+// Want is the expected result of a recorded incident.
 type Want struct {
 	Incidents []WantIncident `json:"incidents"`
-	// Calls are the calls of the TPU API that change something, by method; Requests what was asked, by action.
+	// Calls are the calls of the TPU API that change something, by method; Requests the requests, by action.
 	Calls    map[string]int `json:"calls"`
 	Requests map[string]int `json:"requests"`
 }

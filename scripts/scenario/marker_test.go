@@ -25,8 +25,9 @@ const (
 	leaky = `-- python3 train.py\n# export TOKEN=\"` + marker + `\"`
 )
 
-// TestNoValueOfMetadataGetsOut plays every recorded incident with a token in each start-up script, which the Cloud TPU API and the audit
-// log repeat in every error. It is in no line of a log, in no message, in no document outside of the second database, and nobody is told.
+// TestNoValueOfMetadataGetsOut plays every recorded incident with a token in each start-up script, which the Cloud TPU API
+// and the audit log repeat in every error. It is in no log line, no message, no notification, and no document outside the
+// second database.
 func TestNoValueOfMetadataGetsOut(t *testing.T) {
 	var created, repeated atomic.Int64
 	t.Cleanup(func() {
@@ -137,7 +138,7 @@ func repeat(text []byte, times *atomic.Int64) []byte {
 	return out
 }
 
-// leaks are the places where the token was seen, each with what stands around it.
+// leaks are the places where the token was seen, each with its surroundings.
 type leaks struct {
 	mu   sync.Mutex
 	seen map[string]string
@@ -183,6 +184,6 @@ func (k *leaks) handler(next http.Handler) http.Handler {
 func (*leaks) Name() string { return "people" }
 func (*leaks) Knows() bool  { return true }
 func (k *leaks) Send(_ context.Context, m notify.Message) (string, error) {
-	k.look("what people are told", fmt.Sprintf("%+v", m))
+	k.look("the notifications", fmt.Sprintf("%+v", m))
 	return "", nil
 }

@@ -17,9 +17,8 @@ type operators struct {
 	looks int
 }
 
-// onCall is how often somebody on call looks at everything. Of each hundred incidents that they see open they cancel so many,
-// of each hundred workloads of which something can be tried again they say so of so many, and of each hundred whose idle slices are to
-// be deleted they keep so many.
+// onCall is how often somebody on call looks at everything. The other numbers are percentages: of the open incidents that
+// they cancel, of the failed workloads that they retry, and of the workloads whose idle slices they keep from deletion.
 const (
 	onCall  = 71 * time.Minute
 	cancels = 4

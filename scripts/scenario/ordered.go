@@ -31,7 +31,7 @@ func (c *checks) asOrdered(e tputest.Event, workload, slice string) {
 	if is, known := n.Labels[events.LabelPolicy], c.labels(workload, c.clock.Now()); !slices.Contains(known, is) {
 		differs("the policy", is, known[0])
 	} else if is != c.lastOf(slice, labelled).label {
-		// What its owner had named since was lost with the life on which they did.
+		// The owner's later settings were lost with the life on which they made them.
 		c.past[slice] = append(c.past[slice], deed{at: c.clock.Now(), kind: labelled, by: e.Principal, zone: e.Zone, label: is})
 	}
 	want := c.order(f)

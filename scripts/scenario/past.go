@@ -48,7 +48,7 @@ const (
 	withdrawn  deedKind = "withdrawn" // its announcement was taken back, or its maintenance is over
 	turnedOff  deedKind = "refused"   // its creation was refused, at once or late
 	saidCancel deedKind = "cancelled" // a person took its incident over
-	saidRetry  deedKind = "retried"   // a person has it tried again
+	saidRetry  deedKind = "retried"   // a person orders a retry
 )
 
 // person reports whether somebody other than Pitstop and Google did it.
@@ -194,8 +194,7 @@ func (c *checks) maker(slice string, life events.Incarnation) string {
 	return by
 }
 
-// takenAway is when a slice's owner deleted it and nobody has ordered it since, or what they ordered came to nothing; zero where that is not
-// so.
+// takenAway is when a slice's owner deleted it, if nobody has ordered it since or the order failed; zero otherwise.
 func (c *checks) takenAway(slice string) time.Time {
 	d := c.lastOf(slice, ordered, removed, turnedOff)
 	if d.kind == turnedOff && !c.person(d) { // ours, of whatever was there before
@@ -217,11 +216,11 @@ func (c *checks) livesIn(slice string) (zone string, lives bool) {
 	return "", false
 }
 
-// learnedWithin is how long what somebody changes may take to reach a handler: readings fail for a while, and a function that is broken
-// reads nothing.
+// learnedWithin is how long a change may take to reach a handler: readings fail for a while, and a broken function does not
+// read.
 const learnedWithin = 30 * time.Minute
 
-// learned is how long what changes now takes to be known at the most.
+// learned is the longest time until a change of this moment is known.
 func (c *checks) learned() time.Duration {
 	return learnedWithin + c.releases.down(c.clock.Now().Add(-6*time.Hour))
 }
@@ -252,7 +251,7 @@ func (c *checks) labels(workload string, since time.Time) []string {
 	return all
 }
 
-// goneWithin reports whether a slice was lost so soon after a deed, the first of these, that maybe nobody has read what it changed.
+// goneWithin reports whether a slice was lost so soon after the first of these deeds that its change may be unread.
 func (c *checks) goneWithin(past []deed, d time.Duration) bool {
 	return slices.ContainsFunc(past, func(o deed) bool {
 		return (o.kind == broken || o.kind == gone || o.kind == removed) && o.at.Sub(past[0].at) < d
@@ -261,7 +260,7 @@ func (c *checks) goneWithin(past []deed, d time.Duration) bool {
 
 // under reports whether something holds under one of the policies by which a workload may have been handled since a moment.
 func (c *checks) under(workload string, since time.Time, holds func(policy.Policy) bool) bool {
-	within := since.Add(-10 * time.Minute) // a handler may go by what it read then
+	within := since.Add(-10 * time.Minute) // a handler may act on its reading from then
 	for i := len(c.policies) - 1; i >= 0; i-- {
 		p := c.policies[i]
 		f, err := policy.Parse(p.file)
@@ -277,7 +276,7 @@ func (c *checks) under(workload string, since time.Time, holds func(policy.Polic
 	return false
 }
 
-// lately is under, for what is done now.
+// lately is under, for a deed of this moment.
 func (c *checks) lately(workload string, holds func(policy.Policy) bool) bool {
 	return c.under(workload, c.clock.Now(), holds)
 }

@@ -15,23 +15,24 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// people are the owners of a simulated fleet. What is left to them they mend some hours later, as people do: otherwise a
-// fleet that is only watched, or that an incident left to a person, would be dead after a few days. That they act is no
-// fault: it happens whatever is left out of a run.
+// people are the owners of a simulated fleet. They mend troubles left to them some hours later, as people do. Otherwise a
+// fleet that is only watched, or left to a person by an incident, would be dead after a few days. Their actions are not
+// faults: they happen whatever is left out of a run.
 type people struct {
 	*troubles
 	dice dice
 	// looks is how often they have looked.
 	looks int
-	// found is since when a slice is seen not to train, by name, rebooted whether that was tried last, and deleted whether they did what
-	// a clean-up told them to; missed are those that did not train at the last look, pleased is when there were none.
+	// found is since when a slice is seen not to train, by name. rebooted says whether a reboot was tried last, and deleted
+	// whether they deleted what a clean-up asked for. missed are the slices that did not train at the last look, pleased is
+	// when there were none.
 	found             map[string]time.Time
 	rebooted, deleted map[string]bool
 	missed            []string
 	pleased           time.Time
 }
 
-// lookEvery is how often people look at what they own, notice how long they leave it to Pitstop and to Google.
+// lookEvery is how often people look at their slices, notice how long they leave them to Pitstop and to Google.
 const (
 	lookEvery = 47 * time.Minute
 	notice    = 6 * time.Hour
@@ -64,7 +65,7 @@ func (p *people) plan() {
 // mind looks at one slice and reports whether it trains. While an incident is open on its workload it is Pitstop's.
 func (p *people) mind(d dice, c SliceConfig) bool {
 	id := p.checks.workload(c.Name)
-	doc, _, err := p.ledger.Workload(context.Background(), id) // what was lost before it was ever seen has none
+	doc, _, err := p.ledger.Workload(context.Background(), id) // a slice lost before it was ever seen has none
 	_, trains := p.trainings[c.Name].Running()
 	hangs := trains && p.trainings[c.Name].Hangs()
 	if trains && !hangs || err != nil && !errors.Is(err, ledger.ErrNotFound) || doc.Incident != nil {
@@ -91,7 +92,7 @@ func (p *people) mind(d dice, c SliceConfig) bool {
 	p.checks.untold(id, c.Name, usable)
 	p.checks.happened("mended by its owner", c.Name)
 	switch {
-	case p.checks.record(id).byHand && !p.deleted[c.Name]: // they were told to delete it
+	case p.checks.record(id).byHand && !p.deleted[c.Name]: // they were asked to delete it
 		p.deleted[c.Name] = true
 		p.replace(d, c, zone, p.shape(d, c, doc))
 	case usable:
@@ -109,14 +110,14 @@ func (p *people) mind(d dice, c SliceConfig) bool {
 		p.try(p.api.Start(zone, c.Name, owner))
 	default:
 		if s := doc.Slice(c.Name); s != nil && s.Discarded.Known() {
-			p.trainings[c.Name].Loop(0, 0, false) // it was left to them for what it crashed on: that is mended first
+			p.trainings[c.Name].Loop(0, 0, false) // it was left to them because of a crash, whose cause they mend first
 		}
 		p.replace(d, c, zone, p.shape(d, c, doc))
 	}
 	return false
 }
 
-// shape is what the owner of a slice orders anew: their first order, or now and then what a slice of a Multislice came as last.
+// shape is the owner's new order for a slice: their first order, or now and then the last shape of a slice of a Multislice.
 func (p *people) shape(d dice, c SliceConfig, doc incident.Workload) string {
 	if s := doc.Slice(c.Name); s != nil && s.Reshaped() && c.Workload != "" && d.of("shape").intN(2) == 0 {
 		return s.Accelerator
@@ -124,7 +125,7 @@ func (p *people) shape(d dice, c SliceConfig, doc incident.Workload) string {
 	return c.Accelerator
 }
 
-// replace deletes what is left of a slice and creates it anew, in its own zone, where its checkpoints are.
+// replace deletes the remains of a slice and creates it again, in its own zone, where its checkpoints are.
 func (p *people) replace(d dice, c SliceConfig, zone, shape string) {
 	wait := time.Duration(0)
 	for _, z := range p.zones() {
@@ -150,7 +151,7 @@ func (p *people) replace(d dice, c SliceConfig, zone, shape string) {
 	})
 }
 
-// create has the owner of a slice order it, and with it what its queued resource held.
+// create makes the owner of a slice order it, together with the other slices of its queued resource.
 func (t *troubles) create(c SliceConfig, zone, shape string) error {
 	if c.QueuedResource != "" {
 		q := tputest.QueuedConfig{Zone: zone, Name: c.QueuedResource, Spot: c.Spot}

@@ -9,8 +9,8 @@ import (
 	"pitstop.internal/shared/tpu"
 )
 
-// counting counts the failures of a provider's calls by what its table of failures makes of them, whether a function makes
-// evidence of them or deals with them by itself.
+// counting counts the failures of a provider's calls by their class, whether a function turns them into evidence or handles
+// them by itself.
 type counting struct {
 	tpu.Provider
 	met func(incident.FailureClass)

@@ -27,8 +27,8 @@ type Rates struct {
 	alone bool
 }
 
-// rate is how often one cause happens, in times per slice and day; what concerns no single slice, in times per day. What is
-// nil is as built in.
+// rate is how often one cause happens: times per slice and day, or times per day for a cause without a single slice. Nil
+// keeps the built-in rate.
 type rate struct {
 	spot, other *float64
 	// generations are the rates of some generations of TPUs, Spot or not.
@@ -140,7 +140,7 @@ const mostPerDay = 1000
 // shapes are the bounds of what shapes a distribution: beyond them everything would happen at once, after a very long time.
 var shapes = map[string][2]float64{weibull: {0.3, 10}, lognormal: {0.1, 3}}
 
-// ParseRates reads a file of rates. Its error is one line that tells every fault with its line.
+// ParseRates reads a file of rates. Its error is one line that lists every fault with its line.
 //
 //	gaps: weibull 0.7        # between two of the same cause: exponential, weibull SHAPE or lognormal SIGMA
 //	unnamed: none            # what is not named does not happen; without this line it happens as often as built in
@@ -195,7 +195,7 @@ func (f *ratesFile) fault(n *yaml.Node, format string, args ...any) {
 	f.faults = append(f.faults, fmt.Sprintf("line %d: ", n.Line)+fmt.Sprintf(format, args...))
 }
 
-// fields hands on what is known of a mapping.
+// fields returns the known fields of a mapping.
 func (f *ratesFile) fields(n *yaml.Node, what string, known map[string]func(*yaml.Node)) {
 	if n.Kind == yaml.DocumentNode {
 		n = n.Content[0]

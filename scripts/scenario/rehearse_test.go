@@ -33,8 +33,8 @@ func dry(t *testing.T, file []byte) []byte {
 	return raw
 }
 
-// TestWhatIsRehearsedIsWhatIsCalled plays recorded incidents as they are, and again under the same policy with every switch at
-// no: what would have been called then is what was called, in the same order, zone after zone, and nothing else.
+// TestWhatIsRehearsedIsWhatIsCalled plays recorded incidents as they are, and again under the same policy with every switch
+// at no. The rehearsed calls then equal the real ones, in the same order, zone after zone.
 func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 	compared := 0
 	for _, r := range recorded(t) {
@@ -62,9 +62,9 @@ func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 	}
 }
 
-// otherwise are the recorded incidents in which what happens next depends on what was done before.
+// otherwise are the recorded incidents in which later events depend on earlier actions.
 var otherwise = map[string]string{
-	"hang":                   "its policy has a hang reported, whatever the switches allow",
+	"hang":                   "its policy reports a hang, whatever the switches allow",
 	"stopped-by-owner":       "nothing is opened",
 	"watched":                "nothing was allowed in the first place",
 	"maintenance-unanswered": "nobody answers the request for a save",

@@ -105,7 +105,7 @@ func (r *remote) subscribe(ctx context.Context, topic, name, endpoint string) er
 	return nil
 }
 
-// close takes away what was made.
+// close removes the created resources.
 func (r *remote) close(ctx context.Context) error {
 	var faults []error
 	for _, f := range functions {
@@ -144,8 +144,8 @@ func (r *remote) pending() int {
 	return len(r.published)
 }
 
-// serve wraps the handler of a function: the clock knows that it runs, and the story that a message was delivered. What it
-// returns serves the other scenarios of this process too.
+// serve wraps the handler of a function, so that the clock knows that it runs, and the story that a message was delivered.
+// The wrapped handler serves the other scenarios of this process too.
 func (r *remote) serve(entry string, h http.Handler, delivered func(sub string, m Message, attempt, status int)) http.Handler {
 	handlers.Store(handlerKey{entry, strconv.FormatInt(r.run, 10)}, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.clock.add(1)
@@ -203,7 +203,7 @@ func (r *remote) acknowledge(m Message) {
 // flow is how much faster than real time a scenario goes while a message is on its way.
 const flow = 60
 
-// step goes on: to what is due next when nothing is on its way, else by real time.
+// step goes on: to the next due function if no message is on its way, else by real time.
 func (r *remote) step(ctx context.Context, limit time.Time) (bool, error) {
 	const beat = 5 * time.Millisecond
 	if r.pending() == 0 && r.clock.quiet() {

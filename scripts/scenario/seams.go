@@ -19,7 +19,7 @@ type Seams struct {
 	Handler func(function string, next http.Handler) http.Handler
 	// API stands between the functions and the simulated Cloud TPU API.
 	API func(next http.RoundTripper) http.RoundTripper
-	// Provider, Store, Audit, Policies and Ledger stand between a function and what it calls and reads.
+	// Provider, Store, Audit, Policies and Ledger stand between a function and its services.
 	Provider func(function string, next tpu.Provider) tpu.Provider
 	Store    func(next Buckets) Buckets
 	Audit    func(next patrol.AuditLog) patrol.AuditLog

@@ -12,8 +12,8 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// TestABrokenPipelineIsJudged: what is decided at a seam is what the pipeline does and what the judge decides again, and the run
-// ends with the rule that it breaks.
+// TestABrokenPipelineIsJudged: the pipeline and the judge both follow a decision made at a seam, and the run ends with the
+// rule that it breaks.
 func TestABrokenPipelineIsJudged(t *testing.T) {
 	t.Parallel()
 	sim := simulation(t, 1, "none", 5)

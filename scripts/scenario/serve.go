@@ -42,7 +42,7 @@ func serve(ctx context.Context) (string, error) {
 	}
 	host, port, _ := strings.Cut(address, ":")
 
-	// The framework lists its functions on standard output, where the story is told.
+	// The framework lists its functions on standard output, where the story is printed.
 	stdout := os.Stdout
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {

@@ -64,7 +64,7 @@ func TestNoLineOfAFunctionPassesASink(t *testing.T) {
 	}
 }
 
-// TestEveryRecordedEntryPassesOneSink: what is played reaches the pipeline in the cloud too, on the same topic.
+// TestEveryRecordedEntryPassesOneSink: a played entry reaches the pipeline in the cloud too, on the same topic.
 func TestEveryRecordedEntryPassesOneSink(t *testing.T) {
 	filters := sinks(t)
 	for _, r := range recorded(t) {

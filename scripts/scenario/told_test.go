@@ -63,12 +63,12 @@ func TestPeopleAreToldOfRecordedIncidents(t *testing.T) {
 			}
 			for step, n := range steps {
 				if n > 1 {
-					t.Errorf("%s was told %d times", step, n)
+					t.Errorf("%s was reported %d times", step, n)
 				}
 			}
 			for _, in := range s.Ended {
 				if end := in.ID + " " + string(in.Outcome); steps[end] != 1 {
-					t.Errorf("%s was told %d times, of %v", end, steps[end], steps)
+					t.Errorf("%s was reported %d times, of %v", end, steps[end], steps)
 				}
 			}
 			if r.Name == "maintenance-approved" {

@@ -124,7 +124,7 @@ func (t *Trace) availability(data []byte) error {
 			gone = &moment{at: at, where: t.Zone, cause: noCapacity}
 		}
 	}
-	if gone != nil { // what comes behind the end nobody knows
+	if gone != nil { // the time after the end is unknown
 		gone.lasts = t.Lasts - gone.at
 		t.moments = append(t.moments, *gone)
 	}
@@ -146,7 +146,7 @@ func (t *Trace) table(data []byte) error {
 		fields, err := r.Read()
 		switch {
 		case errors.Is(err, io.EOF) && read == nil:
-			return errors.New("there is nothing but comments in it")
+			return errors.New("it holds only comments")
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:

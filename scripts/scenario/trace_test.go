@@ -43,7 +43,7 @@ func TestTracesSayWhatHappensWhen(t *testing.T) {
 			[]want{
 				{0, 30 * time.Second, "us-west4-a", noCapacity, 0},
 				{90 * time.Second, time.Minute, "us-west4-a", noCapacity, 0},
-				{180 * time.Second, 30 * time.Second, "us-west4-a", noCapacity, 0}, // what comes behind the end nobody knows
+				{180 * time.Second, 30 * time.Second, "us-west4-a", noCapacity, 0}, // the time after the end is unknown
 			},
 		},
 		"nodes.csv": {
@@ -77,7 +77,7 @@ func TestFaultyTracesAreOneLine(t *testing.T) {
 	const header = "seconds,slice,cause,minutes\n"
 	for text, want := range map[string]string{
 		"":                                   "t.csv: it is empty",
-		"# nothing\n":                        "there is nothing but comments in it",
+		"# nothing\n":                        "it holds only comments",
 		"hello\n":                            `line 1: "hello" begins no trace`,
 		"{":                                  "it is no availability series",
 		`{"data": [1]}`:                      "metadata.gap_seconds is 0",
@@ -115,8 +115,8 @@ func TestFaultyTracesAreOneLine(t *testing.T) {
 	}
 }
 
-// TestTracesHappen runs the traces that ship with the project: what they tell happens when they say, and nothing of the
-// same causes beside it.
+// TestTracesHappen runs the traces that ship with the project: their events happen at their times, and no other events of
+// the same causes.
 func TestTracesHappen(t *testing.T) {
 	Beside(t)
 	t.Parallel()
@@ -162,7 +162,7 @@ func TestTracesHappen(t *testing.T) {
 			t.Errorf("%d troubles, ended %v:\n%s", r.Faults, r.Ended, strings.Join(r.Told, "\n"))
 		}
 	})
-	t.Run("instead of what is drawn", func(t *testing.T) {
+	t.Run("instead of drawn events", func(t *testing.T) {
 		r := run(t, "unnamed: none\ncauses: {preempted: 9, stockout: 9, vanished: 9, forged_lines: 9}\n", trace(t, "events.csv", ""))
 		if r.Happened["preempted"] != 2 || r.Happened["stockout"] != 1 || r.Happened["vanished"] != 1 || r.Happened["forged lines"] == 0 {
 			t.Errorf("happened: %v", r.Happened)

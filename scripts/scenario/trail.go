@@ -21,7 +21,7 @@ import (
 // tracker follows what the functions do, for a comparison with another build. Without one, nobody compares.
 type tracker struct {
 	*world
-	// of is what was done for each workload, by ID.
+	// of holds the actions for each workload, by ID.
 	of map[string]*trail.Workload
 	// ended are the ends that were noted, by workload, incident and revision.
 	ended map[string]bool
@@ -125,7 +125,7 @@ func (t *tracker) sent(e events.Envelope) {
 	}
 }
 
-// saved notes the ends of incidents. What was saved by a function that crashed before it could tell is read by the next one.
+// saved notes the ends of incidents. If a function crashed before it could report a save, the next one reads it.
 func (t *tracker) saved(s ledger.Step) {
 	t.closed(s.Before)
 	t.closed(s.After)

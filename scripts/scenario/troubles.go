@@ -11,8 +11,8 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// troubles are what happens to a fleet: what Google does, what the training does to itself, and what people do. When and
-// what is drawn from the seed.
+// troubles are the events of a fleet: caused by Google, by the training itself, and by people. The seed decides which ones
+// and when.
 type troubles struct {
 	*world
 	sim  Simulation
@@ -157,8 +157,8 @@ func (t *troubles) plan() {
 	t.follow()
 }
 
-// again does something so and so often a day, from now on, until everything calms down; but not what a trace tells. When it is
-// done, and what is drawn of it, depends on its name, the slice, and how often that was before.
+// again does something so and so often a day, from now on, until everything calms down, except for causes that a trace
+// supplies. Its times and draws depend on its name, the slice, and how often it has happened.
 func (t *troubles) again(name, slice string, often float64, gaps Gaps, before int, f func(d dice)) {
 	rate := often * t.sim.Faults.Troubles
 	if rate == 0 || t.sim.traced(name) {
@@ -369,7 +369,7 @@ func (t *troubles) enforce(file []byte) {
 	t.checks.policies = append(t.checks.policies, inForce{t.clock.Now(), file})
 }
 
-// calm ends all troubles: what is under way has to come to its end then.
+// calm ends all troubles, so that running incidents must come to their ends.
 func (t *troubles) calm() {
 	t.over, t.chaos.over = true, true
 	for _, z := range t.world.zones() {
@@ -393,7 +393,7 @@ func (w *world) logged(raw []byte) {
 	c := w.chaos
 	var d dice
 	if c != nil {
-		e, _ := events.Read(raw) //nolint:errcheck // of a faulty one is told below
+		e, _ := events.Read(raw) //nolint:errcheck // a faulty one is reported below
 		d = c.dice.of("log entry", e.ID)
 	}
 	wait := 600 * time.Millisecond

@@ -8,15 +8,15 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// tellWithin is how long something may be wrong on a slice before a person is told, or an incident looks after it: lines come late,
-// and an hour is for what goes wrong on the way.
+// tellWithin is how long something may be wrong on a slice before a person is notified or an incident handles it: lines come
+// late, and an hour is for faults on the way.
 const tellWithin = incident.Grace + time.Hour
 
 // seenWithin is how long a slice has to be usable to be sure that somebody reads it so.
 const seenWithin = 20 * time.Minute
 
-// breaks follows what Google takes or breaks of what was usable, until it is usable again, or somebody else's. What it does is told, or
-// looked after, within tellWithin.
+// breaks follows usable slices that Google takes or breaks, until they are usable again or belong to somebody else. Each
+// must be reported, or handled by an incident, within tellWithin.
 func (c *checks) breaks(e tputest.Event) {
 	if e.Kind == tputest.Called && strings.HasPrefix(e.Method, "Delete") && e.Code == 0 && e.Principal != ours(c.Project) {
 		for _, f := range c.Fleet {
@@ -44,8 +44,8 @@ func (c *checks) breaks(e tputest.Event) {
 	}
 }
 
-// untold checks that somebody was told of what is wrong on a slice, or looks after it: that Google took or broke it, or that its training
-// failed.
+// untold checks that a person was notified of trouble on a slice, or that an incident handles it: that Google took or broke
+// it, or that its training failed.
 func (c *checks) untold(workload, slice string, ready bool) {
 	r, t := c.record(workload), c.trainings[slice]
 	if r.stopped[slice] != "" || c.done(workload) || !c.takenAway(slice).IsZero() || r.open != r.done {
@@ -63,6 +63,6 @@ func (c *checks) untold(workload, slice string, ready bool) {
 		return
 	}
 	if silent := c.clock.Now().Sub(since); silent-c.releases.down(since) > tellWithin {
-		c.violated("no trouble untold", workload, "%s %s for %s, and nobody was told: it is %s", slice, what, silent.Round(time.Minute), c.stateOf(slice))
+		c.violated("no trouble untold", workload, "%s %s for %s, and nobody was notified: it is %s", slice, what, silent.Round(time.Minute), c.stateOf(slice))
 	}
 }

@@ -49,8 +49,8 @@ func (t *troubles) brokenFunction(d dice) {
 	t.breaks(d, d.of("lasts").between(10*time.Minute, 5*time.Hour))
 }
 
-// breaks has one function fail every message for that long: what it would have done is delivered again, or redriven from the dead
-// letters.
+// breaks makes one function fail every message for that long: Pub/Sub delivers the messages again, or they are redriven from
+// the dead letters.
 func (t *troubles) breaks(d dice, lasts time.Duration) {
 	f := functions[d.of("function").intN(len(functions)-1)] // notify, the last, has nothing to do here
 	until := t.clock.Now().Add(lasts)

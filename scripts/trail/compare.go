@@ -18,11 +18,11 @@ const (
 	Time     Kind = "time"      // the same was done at another time
 	Document Kind = "document"  // the same was done, and another document is left
 	Rule     Kind = "violation" // one build broke a rule
-	Wording  Kind = "wording"   // people are told the same in other words
+	Wording  Kind = "wording"   // people get the same news in other words
 	Schema   Kind = "schema"    // the documents have different forms by intent, and are not compared
 )
 
-// Kinds are the kinds of differences, in the order in which they are told.
+// Kinds are the kinds of differences, in the order in which they are printed.
 func Kinds() []Kind { return []Kind{Rule, Call, Request, End, Cause, Time, Document, Wording, Schema} }
 
 // Harmless reports whether two builds are the same all the same: such a difference is only counted.
@@ -54,7 +54,7 @@ type Path struct {
 	Other jsontext.Value `json:"other,omitzero"`
 }
 
-// before is how many common steps a divergence is told with.
+// before is how many common steps are printed with a divergence.
 const before = 3
 
 // compare finds the first difference of each workload, and each rule that one build alone broke. Harmless differences are found
@@ -88,7 +88,7 @@ func (t Trail) broke(b Broken) bool {
 	return slices.ContainsFunc(t.Broken, func(o Broken) bool { return o.Rule == b.Rule && o.Workload == b.Workload })
 }
 
-// compareWorkload compares what was done for one workload, and its documents, which were read at that time.
+// compareWorkload compares the actions for one workload, and its documents as read at that time.
 func compareWorkload(this, other Workload, read time.Time) (d Divergence, differs bool) {
 	d = Divergence{Kind: Wording, Workload: this.ID}
 	for i := range max(len(this.Steps), len(other.Steps)) {

@@ -8,7 +8,7 @@ import (
 
 // Comparison holds the runs of this build against those of another one, which come in the same order.
 type Comparison struct {
-	// Other are the trails of the other build, Found is told of every divergence but harmless ones.
+	// Other are the trails of the other build. Found is called with every divergence except harmless ones.
 	Other *Reader
 	Found func(Divergence)
 
@@ -140,7 +140,7 @@ func (c *Comparison) compare(this, other Trail) {
 	}
 }
 
-// first counts what was not counted before.
+// first counts only items not counted before.
 func (*Comparison) first(n *int, counted map[string]bool, what ...string) {
 	key := fmt.Sprintf("%q", what)
 	if !counted[key] {

@@ -1,6 +1,6 @@
-// Package trail holds what two builds of Pitstop did against each other. A trail is what one build did in one run: its calls,
-// requests and ends of incidents in order, and the documents that it left. Both builds run the same seeds, or the same recorded
-// entries, and the comparison names the first difference of each workload.
+// Package trail compares the actions of two builds of Pitstop. A trail records one build in one run: its calls, requests and
+// ends of incidents in order, and the documents that it left. Both builds run the same seeds, or the same recorded entries,
+// and the comparison names the first difference of each workload.
 package trail
 
 import (
@@ -124,7 +124,7 @@ type Reader struct{ d *jsontext.Decoder }
 // NewReader reads trails, one after the other.
 func NewReader(r io.Reader) *Reader { return &Reader{jsontext.NewDecoder(r)} }
 
-// Next returns the next trail, io.EOF behind the last one, and ErrUnknown for what is none of this version.
+// Next returns the next trail, io.EOF after the last one, and ErrUnknown for data that is not a trail of this version.
 func (r *Reader) Next() (t Trail, err error) {
 	raw, err := r.d.ReadValue()
 	var syntax *jsontext.SyntacticError
@@ -151,7 +151,7 @@ func (r *Reader) Next() (t Trail, err error) {
 	return t, nil
 }
 
-// workload returns what was done for a workload; nothing was for one that is not there.
+// workload returns the actions for a workload; an unknown workload has none.
 func (t Trail) workload(id string) Workload {
 	for _, w := range t.Workloads {
 		if w.ID == id {

@@ -47,7 +47,7 @@ func edited(edit func(*trail.Trail)) trail.Trail {
 	return t
 }
 
-// llama edits what was done for one workload.
+// llama edits the actions for one workload.
 func llama(edit func(*trail.Workload)) trail.Trail {
 	return edited(func(t *trail.Trail) { edit(&t.Workloads[1]) })
 }
@@ -75,7 +75,7 @@ func compared(this []trail.Trail, other string) (found []trail.Divergence, s tra
 	return found, s, err
 }
 
-// TestEachKindOfDifference doctors the trail of the other build, and names what is found first.
+// TestEachKindOfDifference edits the trail of the other build, and names the first difference.
 func TestEachKindOfDifference(t *testing.T) {
 	broken := trail.Broken{Rule: "8 progress", Workload: "demo/llama", At: after(6), Text: "deleted without a checkpoint"}
 	for name, c := range map[string]struct {
@@ -179,7 +179,7 @@ func TestEachKindOfDifference(t *testing.T) {
 	}
 }
 
-// told is what was found, in short.
+// told is a short form of the findings.
 func told(found []trail.Divergence) string {
 	var all []string
 	for _, d := range found {
