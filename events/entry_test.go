@@ -299,7 +299,7 @@ func TestReadRefusesWithEveryFault(t *testing.T) {
 		"a crew line of half a step":    {crew(`{"schema":1,"report":"progress","zone":"z","node":"n","attempt":1,"step":10.5}`), []string{"jsonPayload: step is a number"}},
 		"a crew line of a step too far": {crew(`{"schema":1,"report":"progress","zone":"z","node":"n","attempt":1,"step":1e20}`), []string{"jsonPayload: step is a number"}},
 		"a crew line without a payload": {`{"logName":"projects/demo/logs/pitstop-crew"}`, []string{"without jsonPayload"}},
-		"larger than the limit":      {`{"logName":"` + strings.Repeat("x", events.MaxBytes) + `"}`, []string{"are more than"}},
+		"larger than the limit":         {`{"logName":"` + strings.Repeat("x", events.MaxBytes) + `"}`, []string{"are more than"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := events.Read([]byte(c.entry))

@@ -247,18 +247,18 @@ func TestNewerBodiesAreToldApartFromMalformedOnes(t *testing.T) {
 			newer bool
 			says  string
 		}{
-			"a newer schema":                       {`{"schema": 2}`, true, "schema 2, this release reads up to 1"},
-			"a newer schema that fits nothing":     {`{"schema": 7, "epoch": "four", "save_id": 3, "notice": []}`, true, "schema 7"},
-			"a newer schema in another type": {`{"action": [], "node": {}, "schema": 2}`, true, "schema 2"},
-			"nothing":                              {``, false, "not a " + name},
-			"not JSON":                             {`<html>`, false, "not a " + name + ": not JSON at byte 0"},
-			"truncated":                            {`{"schema": 2, "workload": "de`, false, "not a " + name + ": not JSON at byte"},
-			"an array":                             {`[]`, false, "not a " + name + ": the whole is an array, which does not fit there"},
-			"a schema of the wrong type":           {`{"schema": "1"}`, false, "schema is a string, which does not fit there"},
-			"a field of the wrong type":            {`{"schema": 1, "action": 3, "node": 3, "phase": 3}`, false, "is a number, which does not fit there"},
-			"a member twice":                       {`{"schema": 2, "schema": 1}`, false, "not a " + name},
-			"something behind it":                  {`{"schema": 2} {}`, false, "not a " + name},
-			"larger than the limit":             {`{"schema": 2}` + strings.Repeat(" ", events.MaxBytes), false, "are more than the limit of 10485760"},
+			"a newer schema":                   {`{"schema": 2}`, true, "schema 2, this release reads up to 1"},
+			"a newer schema that fits nothing": {`{"schema": 7, "epoch": "four", "save_id": 3, "notice": []}`, true, "schema 7"},
+			"a newer schema in another type":   {`{"action": [], "node": {}, "schema": 2}`, true, "schema 2"},
+			"nothing":                          {``, false, "not a " + name},
+			"not JSON":                         {`<html>`, false, "not a " + name + ": not JSON at byte 0"},
+			"truncated":                        {`{"schema": 2, "workload": "de`, false, "not a " + name + ": not JSON at byte"},
+			"an array":                         {`[]`, false, "not a " + name + ": the whole is an array, which does not fit there"},
+			"a schema of the wrong type":       {`{"schema": "1"}`, false, "schema is a string, which does not fit there"},
+			"a field of the wrong type":        {`{"schema": 1, "action": 3, "node": 3, "phase": 3}`, false, "is a number, which does not fit there"},
+			"a member twice":                   {`{"schema": 2, "schema": 1}`, false, "not a " + name},
+			"something behind it":              {`{"schema": 2} {}`, false, "not a " + name},
+			"larger than the limit":            {`{"schema": 2}` + strings.Repeat(" ", events.MaxBytes), false, "are more than the limit of 10485760"},
 		} {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				_, err := decode([]byte(c.body))

@@ -14,11 +14,11 @@ func TestTheOrderOfACreation(t *testing.T) {
 		method, resource, request string
 		want                      events.Order
 	}{
-		"a node":                          {"CreateNode", "nodes/n", `{"nodeId":"n","node":{"acceleratorType":"v5litepod-16"}}`, events.Order{Accelerator: "v5litepod-16"}},
-		"a node, in the other form":       {"CreateNode", "nodes/n", `{"node_id":"n","node":{"accelerator_type":"v4-8"}}`, events.Order{Accelerator: "v4-8"}},
-		"a node without details": {"CreateNode", "nodes/n", `{}`, events.Order{}},
-		"a node without a request":        {"CreateNode", "nodes/n", ``, events.Order{}},
-		"a request that is none":          {"CreateNode", "nodes/n", `"redacted"`, events.Order{}},
+		"a node":                    {"CreateNode", "nodes/n", `{"nodeId":"n","node":{"acceleratorType":"v5litepod-16"}}`, events.Order{Accelerator: "v5litepod-16"}},
+		"a node, in the other form": {"CreateNode", "nodes/n", `{"node_id":"n","node":{"accelerator_type":"v4-8"}}`, events.Order{Accelerator: "v4-8"}},
+		"a node without details":    {"CreateNode", "nodes/n", `{}`, events.Order{}},
+		"a node without a request":  {"CreateNode", "nodes/n", ``, events.Order{}},
+		"a request that is none":    {"CreateNode", "nodes/n", `"redacted"`, events.Order{}},
 		"a queued resource": {
 			"CreateQueuedResource", "queuedResources/q", `{"queuedResource":{"tpu":{"nodeSpec":[{"nodeId":"n","node":{"acceleratorType":"v6e-8"}}]}}}`,
 			events.Order{Accelerator: "v6e-8", Nodes: []string{"n"}},

@@ -141,7 +141,7 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	}
 	t.lookAgain(ctx)
 	t.followOperations(ctx, start)
-	// An alert watches for this line. An acknowledged message would prove nothing, because ignored ticks are acknowledged too.
+	// Patrol is missed by this line: an answer to Pub/Sub proves nothing, because what is ignored is acknowledged too.
 	t.Fleet.Log.InfoContext(ctx, "tick done", "project", t.Project, "zones", t.listed, "workloads", len(t.due), "faults", len(t.faults),
 		"seconds", t.Fleet.Now().Sub(start).Seconds())
 	// The next tick repeats the failed work; this one is logged and acknowledged.
@@ -162,7 +162,7 @@ type round struct {
 	// listed is the number of zones that could be read.
 	listed int
 	faults []error
-	// sweeping says that this tick lists all zones.
+	// sweeping says that all zones are listed.
 	sweeping bool
 }
 

@@ -57,13 +57,13 @@ func TestWhatMustNotBeStartedIsNot(t *testing.T) {
 		"for another life": {func(b *bench) {
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Incarnation.ID = "1" })
 		}, nil, incident.Starting},
-		"what runs again":                   {func(b *bench) { b.Must(b.API.SetState(zone, slice, "READY")) }, []string{read}, incident.Resuming},
-		"what somebody starts":              {func(b *bench) { b.Must(b.API.SetState(zone, slice, "STARTING")) }, []string{read}, incident.Starting},
-		"what is gone":                      {func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, []string{read}, incident.InGrace},
+		"what runs again":      {func(b *bench) { b.Must(b.API.SetState(zone, slice, "READY")) }, []string{read}, incident.Resuming},
+		"what somebody starts": {func(b *bench) { b.Must(b.API.SetState(zone, slice, "STARTING")) }, []string{read}, incident.Starting},
+		"what is gone":         {func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, []string{read}, incident.InGrace},
 		"its owner stopped it, and the entry came late": {func(b *bench) { b.Give(b.Workload(id), owners(b)) }, nil, ""},
-		"when the switch is ask":            {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.Ask }, []string{read}, incident.Approving},
-		"when the switch is no":             {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.No }, []string{read}, ""},
-		"when the policy is not known":      {func(b *bench) { b.Policies.Unreadable = "away" }, []string{read}, incident.Starting},
+		"when the switch is ask":                        {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.Ask }, []string{read}, incident.Approving},
+		"when the switch is no":                         {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.No }, []string{read}, ""},
+		"when the policy is not known":                  {func(b *bench) { b.Policies.Unreadable = "away" }, []string{read}, incident.Starting},
 		"when everything is paused": {func(b *bench) {
 			b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"}))
 		}, []string{read}, incident.Starting},

@@ -1087,9 +1087,9 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 		kind  incident.Slice
 		asked bool
 	}{
-		"just now":           {time.Minute, incident.Slice{Accelerator: "v5litepod-16", Spot: true}, false},
-		"a while ago":        {ledger.StockoutFor, incident.Slice{Accelerator: "v5litepod-16", Spot: true}, true},
-		"of another size":    {time.Minute, incident.Slice{Accelerator: "v5litepod-8", Spot: true}, true},
+		"just now":                     {time.Minute, incident.Slice{Accelerator: "v5litepod-16", Spot: true}, false},
+		"a while ago":                  {ledger.StockoutFor, incident.Slice{Accelerator: "v5litepod-16", Spot: true}, true},
+		"of another size":              {time.Minute, incident.Slice{Accelerator: "v5litepod-8", Spot: true}, true},
 		"for a slice that is not Spot": {time.Minute, incident.Slice{Accelerator: "v5litepod-16"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

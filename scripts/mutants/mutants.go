@@ -64,17 +64,17 @@ var mutants = []mutant{
 			}
 		}, nil)}
 	}, nil},
-	{"2 owner", "what is only stopped is deleted", hostile, decides(told(func(_ incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
+	{"2 owner", "a slice that is only stopped is deleted", hostile, decides(told(func(_ incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
 		if r, ok := e.(incident.Read); ok && r.Condition == incident.Stopped && r.Facts.QueuedResource == "" {
 			r.Condition = incident.Lost
 			return r
 		}
 		return e
 	})), nil},
-	{"2 owner", "what is ordered for an incident that cleans up is created all the same", hostile, func(fired func()) scenario.Seams {
+	{"2 owner", "an order for an incident that cleans up is still created", hostile, func(fired func()) scenario.Seams {
 		return scenario.Seams{Ledger: recreatesWhatIsCleared(fired)}
 	}, nil},
-	{"2 owner", "every lost slice is its owner's", heavy, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
+	{"2 owner", "every lost slice counts as its owner's", heavy, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
 		switch e := e.(type) {
 		case incident.Interrupted:
 			return incident.Called{Origin: e.Origin, Slice: e.Slice, Method: "DeleteNode", Principal: whoever}
@@ -127,7 +127,7 @@ var mutants = []mutant{
 			w.Slices[i].Told = events.Incarnation{}
 		}
 	}, nil)), nil},
-	{"4 one", "the end of an attempt is told as often as its line comes", heavy, decides(shown(func(w *incident.Workload, e incident.Evidence, _ time.Time) {
+	{"4 one", "the end of an attempt is reported as often as its line comes", heavy, decides(shown(func(w *incident.Workload, e incident.Evidence, _ time.Time) {
 		if r, ok := e.(incident.Reported); ok && r.Report.Report == events.ReportExited {
 			w.Crew.Exited = min(w.Crew.Exited, r.Report.Attempt-1)
 			w.Progress.At = time.Time{}
@@ -152,7 +152,7 @@ var mutants = []mutant{
 		return e
 	})), nil},
 	{"4 one", "future times are not clamped", heavy, decides(unclamped), nil},
-	{"4 one", "suspected abuse is told again and again", hostile, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
+	{"4 one", "suspected abuse is reported again and again", hostile, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
 		for i := range w.Slices {
 			if w.Incident == nil {
 				w.Slices[i].AbuseTold = false
@@ -168,7 +168,7 @@ var mutants = []mutant{
 		}
 		return e
 	})), nil},
-	{"4 one", "what its owner moves becomes a workload of its own", hostile, func(fired func()) scenario.Seams {
+	{"4 one", "a slice that its owner moves becomes a workload of its own", hostile, func(fired func()) scenario.Seams {
 		return scenario.Seams{Provider: remembering(fired)}
 	}, nil},
 
@@ -268,7 +268,7 @@ var mutants = []mutant{
 	})), nil},
 	{"10 lost", "after six requests nothing is looked after", heavy, decides(unopened(func(w incident.Workload, _ *incident.Incident) bool { return w.Epoch > 6 })), nil},
 	{"10 lost", "no incident is ever opened", heavy, decides(unopened(func(incident.Workload, *incident.Incident) bool { return true })), nil},
-	{"10 lost", "nobody is told of a training that fails for good", heavy, decides(unopened(func(_ incident.Workload, in *incident.Incident) bool {
+	{"10 lost", "nobody is notified of a training that fails for good", heavy, decides(unopened(func(_ incident.Workload, in *incident.Incident) bool {
 		return in.Cause == events.CauseCrash || in.Cause == events.CauseHang
 	})), nil},
 	{"10 lost", "the first stockout is given up on", heavy, decides(ruled(func(p *policy.Policy) { p.GiveUpAfter = time.Nanosecond })), nil},
@@ -289,7 +289,7 @@ var mutants = []mutant{
 			next.Incident.Calls = slices.DeleteFunc(next.Incident.Calls, func(c incident.Call) bool { return c.Action == events.ActionSave })
 		}
 	})), nil},
-	{"record", "what was held back is told as called", heavy, decides(answered(func(was incident.Workload, next *incident.Workload, e incident.Evidence, _ time.Time) {
+	{"record", "a call that was held back is reported as made", heavy, decides(answered(func(was incident.Workload, next *incident.Workload, e incident.Evidence, _ time.Time) {
 		in := same(was, *next)
 		if _, held := e.(incident.Held); !held || in == nil {
 			return
@@ -330,11 +330,11 @@ var mutants = []mutant{
 	{"as ordered", "a recreate forgets the network", hostile, func(fired func()) scenario.Seams {
 		return scenario.Seams{Provider: forgetful(fired, without("networkConfig"))}
 	}, nil},
-	{"as ordered", "a recreate forgets that Google is to have the training saved", hostile, func(fired func()) scenario.Seams {
+	{"as ordered", "recreate forgets that Google should let the training save", hostile, func(fired func()) scenario.Seams {
 		return scenario.Seams{Provider: forgetful(fired, without("autocheckpointEnabled"))}
 	}, nil},
 
-	{"10 lost", "Pub/Sub may not acknowledge what it has put aside", static, nil, func(d *terraform.Deployment) error {
+	{"10 lost", "Pub/Sub may not acknowledge dead letters", static, nil, func(d *terraform.Deployment) error {
 		return d.Function.Remove("google_pubsub_subscription_iam_member.agent_acknowledges", "")
 	}},
 	{"10 lost", "a subscription puts nothing aside", static, nil, func(d *terraform.Deployment) error {

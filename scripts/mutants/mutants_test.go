@@ -198,9 +198,9 @@ func TestTheWorstPipelinesAreCaughtAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, rule := range map[string]string{
-		"every lost slice is its owner's":   "what is said is so: ",
-		"the first stockout is given up on": "ends: ",
-		"no incident is ever opened":        "no trouble untold: ",
+		"every lost slice counts as its owner's": "what is said is so: ",
+		"the first stockout is given up on":      "ends: ",
+		"no incident is ever opened":             "no trouble untold: ",
 	} {
 		i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == name })
 		if i < 0 {

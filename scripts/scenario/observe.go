@@ -36,7 +36,7 @@ func (w *world) tell(l Line) int {
 	return len(w.story.Lines) - 1
 }
 
-// deliver brings an entry to the pipeline, as the sinks do: notices on a topic of their own, what nobody reads nowhere.
+// deliver brings an entry to the pipeline, as the sinks do: notices on a topic of their own, and unread entries to none.
 func (w *world) deliver(raw []byte, e events.Entry, simulated bool) {
 	if e.Ignored != "" {
 		return // no sink would let it through
@@ -139,7 +139,7 @@ func (w *world) incidentOf(workload string) string {
 	return w.incidents[workload]
 }
 
-// saved tells what was decided: only what was stored is real.
+// saved reports decisions: only stored ones are real.
 func (w *world) saved(function string, s ledger.Step) {
 	before, after := s.Before, s.After
 	w.mu.Lock()
@@ -208,7 +208,7 @@ func (w *world) tellReadings(base Line, before, after incident.Workload) {
 	}
 }
 
-// tellNotices tells what is made of a notice while no incident is open.
+// tellNotices reports the handling of a notice while no incident is open.
 func (w *world) tellNotices(base Line, before, after incident.Workload) {
 	if after.Incident != nil || before.Incident != nil {
 		return
@@ -263,7 +263,7 @@ func (w *world) tellTimeline(base Line, before, after incident.Workload) {
 		switch t.Kind {
 		case incident.LineSeen:
 			if !w.newsFrom(t.Source) {
-				continue // the entry or the reading behind it has its own line
+				continue // the entry or the reading that led to it has its own line
 			}
 			l.Kind, l.MessageID, l.Simulated = Reading, t.Source, true
 		case incident.LineDecided:
@@ -304,7 +304,7 @@ func (w *world) ended(d incident.Workload, in incident.Incident) {
 	w.story.Ended = append(w.story.Ended, r)
 }
 
-// sent tells of a request to another function. That people are told too is no part of the story.
+// sent reports a request to another function. Notifications to people are not part of the story.
 func (w *world) sent(e events.Envelope, topic, id string) {
 	if e.Type == events.TypeIncidentUpdated {
 		return
@@ -358,7 +358,7 @@ func (w *world) count(a events.Action) {
 // calls.
 func (w *world) observe(e tputest.Event) {
 	on := w.training(e.Zone, e.Node)
-	there := w.api.Node(e.Zone, e.Node) != nil // what is gone bears no label: the run itself knows whether it was its life
+	there := w.api.Node(e.Zone, e.Node) != nil // a node that is gone has no label: the run itself knows whether it was its life
 	for _, run := range slices.Sorted(maps.Keys(w.trainings)) {
 		if t := w.trainings[run]; t == on || t.Slice != e.Node || !there {
 			t.Observe(e)

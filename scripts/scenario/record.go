@@ -56,13 +56,13 @@ func Records(r io.Reader, name string, yield func(Record, error)) {
 	}
 }
 
-// Item is a record, or invalid data instead of one.
+// Item is a record, or what stands in the place of one and is none.
 type Item struct {
 	Record
 	Err error
 }
 
-// Batch is a run of items. The records lie in the batch's memory: they are valid until it is filled again.
+// Batch is a run of items. The records lie in the batch's memory: they are good until it is filled anew.
 type Batch struct {
 	Items []Item
 	buf   []byte
@@ -71,7 +71,7 @@ type Batch struct {
 const (
 	batchBytes = 256 << 10
 	batchItems = 1024
-	// maxKept is the largest memory that a batch keeps when it is filled again.
+	// maxKept is the largest memory that a batch keeps when it is filled anew.
 	maxKept = 1 << 20
 )
 
@@ -92,7 +92,7 @@ type Splitter struct {
 	// base is the place of buf[0] in the file, lineStart that of the present line.
 	base, lineStart int64
 	line            int
-	// blank says that this line holds only space so far, indent is where its text begins.
+	// blank says that nothing but space stands on this line so far, indent is where it begins behind that.
 	blank  bool
 	indent int
 
@@ -100,10 +100,10 @@ type Splitter struct {
 	// arrays counts those that are open around the entries; answered says that one was closed and none is open.
 	arrays   int
 	answered bool
-	// told is the last line reported to hold more than entries.
+	// told is the last line of which it is told that there is more than entries on it.
 	told int
 
-	// rest is the unprocessed data between two batches: the present object as far as it was read, and the bytes after it.
+	// rest is what is left between two batches: the present object as far as it was read, and what is not gone through.
 	rest    []byte
 	scanned int // how much of it is
 
@@ -115,7 +115,7 @@ type Splitter struct {
 	shared            bool // another one began on it
 	// startColumn is the indent of that line.
 	startColumn int
-	// large says that the present object is above the size limit: it is skipped.
+	// large says that the present object has outgrown what is read of it: it is passed over.
 	large bool
 
 	// skipped is how that begins which is no object and is passed over; nil when nothing is.
@@ -156,7 +156,7 @@ func (s *Splitter) Next(b *Batch) bool {
 		}
 		i = s.read()
 	}
-	keep := i // the rest goes into the next batch
+	keep := i // what is left goes into the next batch
 	if s.depth > 0 && !s.large {
 		keep = s.start
 	}
@@ -250,16 +250,16 @@ func (s *Splitter) outside(i int) int {
 // byteOrderMark is what some editors put before the text; files put one behind the other have it in between.
 var byteOrderMark = [...]byte{0xEF, 0xBB, 0xBF}
 
-// pass begins to skip data that is not an object.
+// pass begins to pass over what is no object, and begins so.
 func (s *Splitter) pass(began ...byte) {
 	s.listed, s.quoted, s.escaped, s.mark = s.arrays > 0, began[0] == '"', false, 0
 	s.skipped = append(make([]byte, 0, shown), began...)
 }
 
-// shown is how much is kept of data that is not an object, to report its beginning.
+// shown is how much is kept of what is no object, to tell how it begins.
 const shown = 200
 
-// skip passes over data that is not an object: a value of an array, else the rest of the line.
+// skip passes over what is no object: a value of an array, else the rest of the line.
 func (s *Splitter) skip(i int) int {
 	for ; i < len(s.buf); i++ {
 		c := s.buf[i]

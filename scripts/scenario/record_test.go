@@ -14,7 +14,7 @@ import (
 	"pitstop.internal/scripts/scenario"
 )
 
-// split reads a text as a file and records the results: the entries, and the places of the faults.
+// split reads a text as a file and writes down what was handed on: the entries, and the places of the faults.
 func split(text string) (entries, faults []string) {
 	scenario.Records(strings.NewReader(text), "f", func(r scenario.Record, err error) {
 		if err != nil {

@@ -121,7 +121,7 @@ func (w *world) plan(items []item) {
 		switch e := &it.entry; {
 		case e.Ignored != "":
 		case e.PubSub:
-			e.Ignored = "patrol tells it anew when the simulated API shows it"
+			e.Ignored = "patrol reports it again when the simulated API shows it"
 		case e.Kind == events.KindCanary:
 			e.Ignored = "it was the deployment's own"
 		case w.babysat(it.entry):
@@ -205,8 +205,8 @@ func (w *world) played() {
 	w.left--
 }
 
-// tick is the scheduler: once a minute, but a tick at which nothing is due, no operation runs and the cloud has not
-// changed is skipped, except for one in a quarter of an hour.
+// tick is the scheduler: once a minute. A tick is skipped if no work is due, no operation runs and the cloud has not
+// changed, except for one in a quarter of an hour.
 func (w *world) tick(at time.Time) {
 	w.clock.At(at, func() {
 		w.tick(at.Add(time.Minute))
@@ -223,7 +223,7 @@ func (w *world) tick(at time.Time) {
 	})
 }
 
-// patience is how long a scenario goes on behind its last entry, or behind the last window that was announced.
+// patience is how long a scenario goes on after its last entry, or after the last announced window.
 const patience = 3 * 24 * time.Hour
 
 func (w *world) loop(ctx context.Context) error {
@@ -379,7 +379,7 @@ func (w *world) announce(slice, zone string, e events.Entry, items []item) {
 	}
 }
 
-// begin has the announced maintenance begin, if it still is what is announced.
+// begin starts the announced maintenance, if the announcement still holds.
 func (w *world) begin(slice, zone string, n events.Notice) {
 	node := w.api.Node(zone, slice)
 	if node == nil || node.UpcomingMaintenance == nil || node.UpcomingMaintenance.WindowStartTime != n.WindowStart.UTC().Format(time.RFC3339) {

@@ -14,8 +14,8 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// Scenario is the world in which entries are replayed: the fleet, what the cloud can give, what runs on it, and what its
-// owner does. Times are RFC 3339.
+// Scenario is the world in which entries are replayed: the fleet, the cloud's capacity, the trainings, and the owner's
+// actions. Times are RFC 3339.
 type Scenario struct {
 	// Title says in one line what happens.
 	Title string `yaml:"title,omitempty"`
@@ -36,7 +36,7 @@ type Scenario struct {
 	MaintenanceTakes Duration `yaml:"maintenance_takes,omitempty"`
 	// Acts are what people do, and what Google does that no entry records.
 	Acts []Act `yaml:"acts,omitempty"`
-	// Assumed is what nobody said and the scenario takes to be so.
+	// Assumed lists the scenario's assumptions, which are not in the entries.
 	Assumed []string `yaml:"-"`
 	// Babysitters are the principals of older scripts: what they did is not played, for Pitstop does it in their place.
 	Babysitters []string `yaml:"-"`
@@ -65,7 +65,7 @@ type SliceConfig struct {
 	Subnetwork  string `yaml:"subnetwork,omitempty"`
 	// Autocheckpoint says that Google sends SIGTERM to its process, and waits, before it begins maintenance.
 	Autocheckpoint bool `yaml:"autocheckpoint,omitempty"`
-	// Batch is the global batch of its training, of which the crew is told; 0 is not told.
+	// Batch is the global batch of its training, which the crew gets; 0 is none.
 	Batch int64 `yaml:"batch,omitempty"`
 	// Directory is the checkpoint directory.
 	Directory string        `yaml:"directory,omitempty"`
@@ -121,7 +121,7 @@ type Act struct {
 	Stop   string `yaml:"stop,omitempty"`
 	// Approve says yes to what waits on a workload.
 	Approve string `yaml:"approve,omitempty"`
-	// Retry has tried again what was given up of a workload.
+	// Retry orders a retry of a workload that was given up.
 	Retry string `yaml:"retry,omitempty"`
 	// Stopped has a slice of one worker be found stopped, and no log entry says by whom.
 	Stopped string `yaml:"stopped,omitempty"`

@@ -27,7 +27,7 @@ type Simulation struct {
 	// Allow is what the deployment allows, above all policies; nil takes nothing away.
 	Allow  *policy.Switches
 	Faults Faults
-	// Rates are how often what is drawn happens to the fleet, Traces what happens to it instead of that.
+	// Rates are how often drawn events happen to the fleet, Traces are events that happen instead of drawn ones.
 	Rates  Rates
 	Traces []Trace
 	// Limit is how many faults and troubles happen at most; the shortest run that still fails is found by it.
@@ -37,7 +37,7 @@ type Simulation struct {
 	Passed func(day int)
 	// Lines keeps the story, which takes a while.
 	Lines bool
-	// Trail keeps what is done, for a comparison with another build.
+	// Trail records the actions, for a comparison with another build.
 	Trail bool
 	// Seams are where the pipeline is broken on purpose; the zero value leaves it whole.
 	Seams Seams
@@ -69,7 +69,7 @@ type Report struct {
 	// Ended counts incidents by outcome, Confirmed the resumed ones by what confirmed them, Causes all by cause.
 	Ended     map[string]int `json:"ended"`
 	Confirmed map[string]int `json:"confirmed_by"`
-	// Ends counts how incidents ended, by what had happened to their workload last before they opened.
+	// Ends counts how incidents ended, by the last trouble of their workload before they opened.
 	Ends       map[string]map[string]int `json:"ends"`
 	Causes     map[string]int            `json:"causes"`
 	Violations []Violation               `json:"violations"`
@@ -88,8 +88,8 @@ type Report struct {
 	LostHours map[string]float64 `json:"lost_hours"`
 	Actions   map[string]int     `json:"actions"`
 	ChipHours ChipHours          `json:"chip_hours"`
-	// Transitions are those of the state machine that were taken, ErrorClasses what the provider's errors amounted to; what
-	// is missing of either was not seen.
+	// Transitions are the transitions of the state machine that were taken, ErrorClasses the classes of the provider's errors;
+	// missing ones were not seen.
 	Transitions         map[string]int `json:"transitions_taken"`
 	TransitionsMissing  []string       `json:"transitions_missing"`
 	ErrorClasses        map[string]int `json:"error_classes_met"`
@@ -110,7 +110,7 @@ type Report struct {
 	samples map[string][]time.Duration
 }
 
-// ChipHours is what the fleet had and what was lost of it.
+// ChipHours are the fleet's chip-hours and the lost ones.
 type ChipHours struct {
 	Total float64 `json:"total"`
 	Lost  float64 `json:"lost"`
@@ -220,8 +220,8 @@ func (w *world) until(ctx context.Context, end time.Time, done func() bool) erro
 	return nil
 }
 
-// settled reports whether nothing is left to be done: no message, no operation, no incident, nothing due but what time
-// alone brings.
+// settled reports whether no work is left: no message, no operation, no incident, and nothing due except by the passing of
+// time.
 func (w *world) settled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -282,7 +282,7 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		{Name: "mamba", Accelerator: "v5litepod-16", Spot: true, Policy: "roaming", Zone: "us-west4-a", Directory: "gs://west/mamba", Subnetwork: "west"},
 		// Its steps take longer than a hang of others is believed to.
 		{Name: "grok", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Trainer: TrainerConfig{StepTakes: Duration(11 * time.Minute), CheckpointEvery: 4}},
-		// What is not to be had as it is may come in another shape; the batch of the last fits none.
+		// A slice without capacity may come in another shape; the batch of the last fits no other shape.
 		{Name: "phi", Accelerator: "v5litepod-16", Spot: true, Policy: "shrinking", Batch: 1024},
 		{Name: "duo-0", Accelerator: "v5litepod-16", Spot: true, Policy: "shrinking", Workload: "duo", Batch: 1024, Crew: CrewConfig{Absent: true}},
 		{Name: "duo-1", Accelerator: "v5litepod-16", Spot: true, Policy: "shrinking", Workload: "duo", Batch: 1024, Crew: CrewConfig{Absent: true}},
@@ -322,8 +322,8 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 	return s, idlePolicies(seed)
 }
 
-// idlePolicies are those of the mixed fleet, most of which have what an incident leaves idle deleted. That is drawn apart: what
-// else is drawn stays as it was.
+// idlePolicies are the policies of the mixed fleet, most of which delete the slices that an incident leaves idle. They are
+// drawn separately, so that other draws stay as they were.
 func idlePolicies(seed uint64) []byte {
 	draw := newDice(seed).of("when_escalated").rand()
 	return []byte(presetLine.ReplaceAllStringFunc(mixedPolicies, func(preset string) string {

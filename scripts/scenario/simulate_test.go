@@ -84,8 +84,8 @@ func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 	}
 }
 
-// TestFewerFaultsAreTheBeginningOfMore: to leave out everything from a fault on does not change what was before it, so the
-// shortest run that fails can be looked for.
+// TestFewerFaultsAreTheBeginningOfMore: leaving out everything from a fault on does not change the run before it, so the
+// shortest failing run can be found.
 func TestFewerFaultsAreTheBeginningOfMore(t *testing.T) {
 	scenario.Beside(t)
 	t.Parallel()
@@ -108,7 +108,7 @@ func TestFewerFaultsAreTheBeginningOfMore(t *testing.T) {
 	}
 }
 
-// TestHostileFaultsStrikeInTheMiddle of what is done about an incident, and the others do not.
+// TestHostileFaultsStrikeInTheMiddle of an incident's handling, and the others do not.
 func TestHostileFaultsStrikeInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for faults, want := range map[string]bool{"heavy": false, "hostile": true} {

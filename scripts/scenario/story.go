@@ -19,9 +19,9 @@ const (
 	Assumed  Kind = "assumed"  // nobody said it, and the scenario takes it to be so
 	Entry    Kind = "entry"    // a log entry arrived
 	Ignored  Kind = "ignored"  // a log entry from which nothing follows
-	Refused  Kind = "refused"  // what is no sound entry at all
+	Refused  Kind = "refused"  // a malformed entry
 	Reading  Kind = "reading"  // the API showed something new
-	Decision Kind = "decision" // what was decided, and why
+	Decision Kind = "decision" // a decision, with its reason
 	Sent     Kind = "message"  // a request to another function
 	Called   Kind = "call"     // what the TPU API or the bucket was asked
 	Answer   Kind = "answer"   // what came back
@@ -47,10 +47,10 @@ type Line struct {
 	Code    string `json:"code"`
 	Phase   string `json:"phase"`
 	Outcome string `json:"outcome"`
-	// Calls are, at the end of an incident, what was called on its behalf, and Plan what would have been, had it been allowed.
+	// Calls are, at the end of an incident, its calls, and Plan the calls that it would have made with permission.
 	Calls []incident.Call    `json:"calls,omitempty"`
 	Plan  []incident.Planned `json:"plan,omitempty"`
-	// Simulated says that the world made it up; what was recorded, and what was decided on it, is real.
+	// Simulated says that the world made it up; recorded entries, and decisions on them, are real.
 	Simulated bool   `json:"simulated"`
 	Text      string `json:"text"`
 	Scenario  string `json:"scenario"`
@@ -58,7 +58,7 @@ type Line struct {
 	Crew *events.CrewReport `json:"-"`
 	// Request is the ID of the request that a call made, and to which an operation answers.
 	Request string `json:"-"`
-	// Routine marks what is told in full only to programs: it happens all the time, or people read it among the faults.
+	// Routine marks lines printed in full only for programs: they happen all the time, or people read them among the faults.
 	Routine bool `json:"-"`
 }
 
@@ -66,7 +66,7 @@ type Line struct {
 type Result struct {
 	Workload string
 	incident.Incident
-	// Where describes what was interrupted, as it was at the opening.
+	// Where describes the interrupted slices, as they were at the opening.
 	Where string
 }
 
@@ -78,12 +78,11 @@ type Story struct {
 	Lines []Line
 	// Ended are the incidents that came to an end, Open those that did not.
 	Ended, Open []Result
-	// Calls counts the calls of the TPU API that change something and that were ours; Requests what was asked of the
-	// functions, by action.
+	// Calls counts Pitstop's own calls of the TPU API that change something; Requests the requests to functions, by action.
 	Calls    map[string]int
 	Requests map[string]int
 	Faults   []string
-	// Trail is what was done, where it was kept.
+	// Trail records the actions, if it was asked for.
 	Trail *trail.Trail
 
 	// opened is where the workloads of incidents were when they opened.

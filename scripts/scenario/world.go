@@ -45,7 +45,7 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// The topics, and the functions behind them.
+// The topics, and the functions that they feed.
 const (
 	topicNotices    = events.TopicNotices
 	topicLogs       = events.TopicLogs
@@ -101,13 +101,13 @@ type Options struct {
 	Told func(Line)
 	// Pace is how many seconds of virtual time pass in a real one; 0 does not wait.
 	Pace float64
-	// Called is told of every call of an API that a function makes; with it a canary is written every day.
+	// Called is called for every call of an API that a function makes; with it a canary is written every day.
 	Called func(Call)
 	// Tell are the targets that the function notify tells, over the ledger and the clock of the scenario; without any it tells nobody.
 	Tell func(now func() time.Time) []notify.Target
 	// Emulator is the address of a Pub/Sub emulator that carries the messages instead of the embedded broker.
 	Emulator string
-	// Trail keeps what is done, for a comparison with another build.
+	// Trail records the actions, for a comparison with another build.
 	Trail bool
 	// Seams are where the pipeline is broken on purpose; the zero value leaves it whole.
 	Seams Seams
@@ -131,11 +131,11 @@ type world struct {
 	broker *Broker
 	api    *tputest.API
 	bucket *buckettest.Server
-	// audited is the project's audit log: what is delivered on the topic stands there, and what was lost on its way too.
+	// audited is the project's audit log: it holds the entries delivered on the topic, and also those lost on their way.
 	audited *cloudlogtest.Log
 	ledger  *ledger.Ledger
 	secrets *ledger.Secrets
-	// stores are what has to be closed at the end.
+	// stores are the stores to close at the end.
 	stores []io.Closer
 	opened []io.Closer
 	log    *slog.Logger
@@ -584,7 +584,7 @@ func (s *response) Header() http.Header         { return s.header }
 func (s *response) Write(b []byte) (int, error) { return len(b), nil }
 func (s *response) WriteHeader(code int)        { s.code = code }
 
-// closing has what is opened closed at the end, whoever has opened it, if nobody has closed it by then.
+// closing closes at the end every collection that is still open, whichever caller opened it.
 func (w *world) closing(open ledger.Opener) ledger.Opener {
 	var mu sync.Mutex
 	return func(ctx context.Context, name string) (*docstore.Collection, error) {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Deployed is the store of a deployed function: only buckets, because a checkpoint directory comes from a node's metadata
-// and must not name a file of the function.
+// Deployed is the store of a deployed function: buckets alone, because a checkpoint directory comes from a node's
+// metadata and must not name a file of the function.
 func Deployed() Mux { return Mux{"gs": NewBucket()} }
 
-// Reader reads the current objects and files of policies, whose URI comes from the deployment.
+// Reader reads objects and files as they are now: policies, whose URI comes from the deployment.
 func Reader() func(ctx context.Context, uri string) ([]byte, error) {
 	store := Mux{"gs": NewBucket(), "file": NewFiles("/", time.Now)}
 	return func(ctx context.Context, uri string) ([]byte, error) {

@@ -13,7 +13,7 @@ import (
 	"gocloud.dev/gcp"
 )
 
-// connections holds the opened collections.
+// connections holds the collections that were opened.
 type connections struct {
 	mu   sync.Mutex
 	open map[string]*docstore.Collection
@@ -51,9 +51,9 @@ func (c *connections) close() error {
 // Database is the name of the Firestore database, which is Pitstop's own and never the project's default one.
 const Database = "pitstop"
 
-// Firestore opens the collections of a database in Firestore. With FIRESTORE_EMULATOR_HOST set it uses the emulator. After a
-// failed connection the next call tries again: an instance must not stay without a ledger because its first call for
-// credentials failed.
+// Firestore opens the collections of a database in Firestore. With FIRESTORE_EMULATOR_HOST set it is the emulator's. A
+// connection that could not be made is tried again at the next call: an instance must not stay without a ledger because
+// its first call for credentials failed.
 func Firestore(project, database string) Opener {
 	var (
 		mu     sync.Mutex

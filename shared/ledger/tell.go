@@ -9,12 +9,12 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// tell logs the decisions of a stored write. The deployment's metrics count these lines and read their attributes, so
-// messages and keys are part of what a release promises.
+// tell logs what a write decided, now that it is stored. The deployment's metrics count these lines and read their
+// attributes, so messages and keys are part of what a release promises.
 func (a *Advancer) tell(ctx context.Context, before, after incident.Workload, sent []events.Envelope, now time.Time) {
 	open, closed := idOf(after.Incident), idOf(after.Closed)
 	if closed == idOf(before.Closed) {
-		closed = "" // the incident got another cause, which ends nothing
+		closed = "" // it was attributed anew, which ends nothing
 	}
 	for _, in := range []*incident.Incident{after.Closed, after.Incident} {
 		if id := idOf(in); id != "" && id != idOf(before.Incident) && (id == open || id == closed) {
@@ -32,7 +32,7 @@ func (a *Advancer) tell(ctx context.Context, before, after incident.Workload, se
 	}
 	for _, n := range after.Notices {
 		if was := before.Notice(n.Slice); n.Deaf != "" && n.Status == events.NoticePending && (was == nil || was.Deaf == "") {
-			a.Log.WarnContext(ctx, "a save request may not be heard", "workload", after.ID, "slice", n.Slice, "reason", n.Deaf,
+			a.Log.WarnContext(ctx, "a request to save may not be heard", "workload", after.ID, "slice", n.Slice, "reason", n.Deaf,
 				"window_start", n.WindowStart)
 		}
 	}
@@ -55,8 +55,8 @@ func idOf(in *incident.Incident) string {
 	return in.ID
 }
 
-// reaction is the time from the trouble to the decision on the incident's first request. Announced maintenance has not
-// happened yet, and Pitstop reacts to it in due time, so it has no reaction time.
+// reaction is how long after the trouble the first request of an incident was decided. What is only announced has
+// happened at no time yet, and is reacted to when it is time.
 func reaction(before incident.Workload, in incident.Incident, now time.Time) (took time.Duration, ok bool) {
 	if idOf(before.Incident) == in.ID && len(before.Incident.Tasks) > 0 || len(in.Troubles) == 0 {
 		return 0, false
