@@ -59,8 +59,13 @@ func doctorCommand() *cobra.Command {
 	var d doctor
 	c := &cobra.Command{
 		Use:   "doctor [flags] -- COMMAND [ARG...]",
-		Short: "Say what on this worker would keep pitcrew from its job",
-		Args:  cobra.ArbitraryArgs,
+		Short: "Check this worker: what would keep pitcrew from its work?",
+		Long: "Checks this worker before a training starts on it: the metadata server, the checkpoint directory, Cloud Logging, worker 0, " +
+			"the key, and the command. Each line is ok, warning or FAILED. The exit code is 1 if anything failed. It takes the flags " +
+			"of pitcrew run, so put \"doctor\" in place of \"run\" in your line.",
+		Example: "  pitcrew doctor --checkpoint-dir gs://BUCKET/run -- python3 train.py\n" +
+			"  pitcrew doctor --checkpoint-dir gs://BUCKET/run --try 2m -- python3 train.py",
+		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := command(c, args)
 			if err != nil {
@@ -69,8 +74,9 @@ func doctorCommand() *cobra.Command {
 			return d.examine(c.Context(), args, c.OutOrStdout())
 		},
 	}
+	c.Flags().DurationVar(&d.try, "try", 0, "start the command for up to `TIME` and look whether it handles --save-signal, then kill it")
+	mark(c, "Doctor")
 	d.define(c)
-	c.Flags().DurationVar(&d.try, "try", 0, "start the command for up to that long, to see whether it handles the signal; it is killed then")
 	return c
 }
 

@@ -60,11 +60,15 @@ func installCommand() *cobra.Command {
 	var i installation
 	c := &cobra.Command{
 		Use:   "install [flags] -- [RUN FLAGS... --] COMMAND [ARG...]",
-		Short: "Have systemd run pitcrew with this training, now and after every start of the machine",
-		Long: "Installs this program, a systemd unit and a start-up script on this worker, and starts the training under it. A training\n" +
-			"that was started by SSH or tmux has to be ended first. With --all-workers it does so on every worker of the slice, by\n" +
-			"gcloud, in the folder and with the PATH that it was called in, and with --from gives the TPU its start-up script, too.\n" +
-			"Without, it prints what is left to do there, and changes nothing but this machine.",
+		Short: "Let systemd run pitcrew with this training, now and at every start of the machine",
+		Long: "Installs this program and a systemd unit on this worker, and starts the training under it. First end a training that " +
+			"you started by SSH or tmux. The flags of pitcrew run stand between the first and the second --.\n\n" +
+			"With --all-workers it does so on every worker of the slice, through gcloud, in the same folder and with the same PATH. " +
+			"--from also gives the TPU a start-up script, so that the next machine of this TPU trains too. Without --all-workers " +
+			"it changes this machine only and prints the commands for the others.",
+		Example: "  sudo pitcrew install -- python3 train.py\n" +
+			"  pitcrew install --user --dry-run -- \\\n    --checkpoint-dir gs://BUCKET/run -- python3 train.py\n" +
+			"  pitcrew install --all-workers --from gs://BUCKET/pitcrew -- python3 train.py",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := command(c, args)
@@ -75,19 +79,21 @@ func installCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.BoolVar(&i.user, "user", false, "for this user alone (systemd --user), without root")
-	f.StringVar(&i.envFile, "env-file", "", "a file of NAME=VALUE lines for the environment; secrets belong there and not into the unit")
-	f.StringVar(&i.name, "name", "pitcrew", "the name of the unit")
-	f.StringVar(&i.from, "from", "", "the program in a bucket, gs://BUCKET/OBJECT: for a start-up script that does the same on the next machine")
-	f.StringVar(&i.peerKey, "peer-key", "", "a file with the key of the workers, to be placed where run looks for it; --all-workers makes one")
-	f.BoolVar(&i.all, "all-workers", false, "on every worker of the slice, through gcloud; with --from for its next life, too")
-	f.StringVar(&i.node, "node", "", "with --all-workers, which TPU, if it is not this machine's")
-	f.StringVar(&i.zone, "zone", "", "likewise its zone")
-	f.StringVar(&i.project, "project", "", "likewise its project")
+	f.SortFlags = false
+	f.BoolVar(&i.all, "all-workers", false, "install on every worker of the slice, through gcloud")
+	f.StringVar(&i.from, "from", "", "pitcrew in a bucket, gs://BUCKET/OBJECT (`URI`): a start-up script fetches it on the next machine")
 	f.BoolVar(&i.replace, "replace-startup-script", false, "with --all-workers and --from, replace a start-up script that somebody else wrote")
-	f.BoolVar(&i.dryRun, "dry-run", false, "print what would be written, and write nothing")
-	f.BoolVar(&i.start, "start", true, "start it now")
-	f.StringVar(&i.root, "root", "", "write below this folder and start nothing, for images")
+	f.StringVar(&i.node, "node", "", "with --all-workers, the `NAME` of the TPU, if it is not this machine's")
+	f.StringVar(&i.zone, "zone", "", "with --all-workers, the `ZONE` of the TPU")
+	f.StringVar(&i.project, "project", "", "with --all-workers, the `PROJECT` of the TPU")
+	f.BoolVar(&i.user, "user", false, "install for this user alone (systemd --user), without root")
+	f.StringVar(&i.name, "name", "pitcrew", "the `NAME` of the unit")
+	f.StringVar(&i.envFile, "env-file", "", "a `FILE` of NAME=VALUE lines for the environment; put secrets there, not into the unit")
+	f.StringVar(&i.peerKey, "peer-key", "", "a `FILE` with the key of the workers, copied to where run looks for it; --all-workers makes one")
+	f.BoolVar(&i.dryRun, "dry-run", false, "print the files and write nothing")
+	f.BoolVar(&i.start, "start", true, "start the unit now")
+	f.StringVar(&i.root, "root", "", "write below this `DIR` and start nothing, for images")
+	takesCommand(c)
 	return c
 }
 

@@ -65,22 +65,47 @@ func Main(ctx context.Context, args []string) int {
 // commands are pitcrew's.
 func commands() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "pitcrew",
-		Short:         "Keep a training running on a Cloud TPU",
+		Use:   "pitcrew",
+		Short: "Keep a training running on a Cloud TPU",
+		Long: "pitcrew keeps a training running on a Cloud TPU, on one worker or on each of many. It starts the training, restarts " +
+			"it when it fails, asks it to save before maintenance, and exits with its exit code. It needs no other part of Pitstop.",
+		Example: "  pitcrew run -- python3 train.py\n" +
+			"  pitcrew run --checkpoint-dir gs://BUCKET/run -- python3 train.py\n" +
+			"  pitcrew doctor --checkpoint-dir gs://BUCKET/run -- python3 train.py\n" +
+			"  pitcrew install -- python3 train.py",
+		Version:       version(),
 		SilenceErrors: true, SilenceUsage: true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args:                       cobra.ArbitraryArgs,
+		SuggestionsMinimumDistance: 2,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknown(c, args)
+			}
+			return c.Help()
+		},
 	}
-	root.AddCommand(runCommand(), scaleCommand(), doctorCommand(), installCommand(), reachCommand())
+	root.SetHelpFunc(explain)
+	root.SetFlagErrorFunc(unknownFlag)
+	root.Flags().SetInterspersed(false)
+	root.AddCommand(runCommand(), scaleCommand(), doctorCommand(), installCommand(), reachCommand(), timingsTopic())
+	root.InitDefaultHelpCmd()
 	return root
 }
 
-// command returns the training's command: what stands behind --.
+// command returns the training's command, which follows --.
 func command(c *cobra.Command, args []string) ([]string, error) {
+	given := ""
+	if c.Flags().NFlag() > 0 {
+		given = "[flags] "
+	}
 	switch dash := c.ArgsLenAtDash(); {
 	case len(args) == 0:
-		return nil, usage("there is no command: pitcrew %s [flags] -- COMMAND ...", c.Name())
+		return nil, usage("the command is missing: pitcrew %s %s-- COMMAND", c.Name(), given)
 	case dash != 0:
-		return nil, usage("the command stands behind --: pitcrew %s [flags] -- %s ...", c.Name(), args[max(dash, 0)])
+		return nil, usage("put -- before the command: pitcrew %s %s-- %s", c.Name(), given, quoted(args))
 	}
 	return args, nil
 }
+
+// takesCommand ends the flags of a command at the first word that is none: the rest is the training's.
+func takesCommand(c *cobra.Command) { c.Flags().SetInterspersed(false) }

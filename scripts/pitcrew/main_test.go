@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -317,23 +319,33 @@ func (l *logs) find(t testing.TB, what string, is func(events.CrewReport) bool) 
 
 func TestRunIsItsCommand(t *testing.T) {
 	for _, c := range []struct {
-		command []string
-		code    int
-		says    string
+		command   []string
+		code      int
+		out, says string
 	}{
 		{command: []string{"true"}},
-		{command: []string{"sh", "-c", "echo out; echo err >&2"}, says: "out\nerr\n"},
+		{command: []string{"sh", "-c", "echo out; echo err >&2"}, out: "out\n", says: "err\n"},
 		{command: []string{"no-such-command-here"}, code: 127, says: "pitcrew: no-such-command-here: there is no such command\n"},
 		{command: []string{"/"}, code: 126, says: "pitcrew: /: it cannot be executed: is a directory\n"},
 	} {
 		cmd := exec.CommandContext(t.Context(), self(t), append([]string{"run", "--"}, c.command...)...)
 		cmd.Env = append(os.Environ(), asPitcrew+"=1", "STATE_DIRECTORY="+t.TempDir(), metadata.HostVariable+"=")
-		out, err := cmd.CombinedOutput()
-		if code := cmd.ProcessState.ExitCode(); code != c.code || string(out) != c.says {
-			t.Errorf("%q: code %d, %v, says %q; want %d, %q", c.command, code, err, out, c.code, c.says)
+		var faults strings.Builder
+		cmd.Stderr = &faults
+		out, err := cmd.Output()
+		said := ownLine.ReplaceAllString(faults.String(), "")
+		if code := cmd.ProcessState.ExitCode(); code != c.code || string(out) != c.out || said != c.says {
+			t.Errorf("%q: code %d, %v, prints %q and %q; want %d, %q and %q", c.command, code, err, out, said, c.code, c.out, c.says)
+		}
+		if own := ownLine.FindAllString(faults.String(), -1); c.code == 0 && (len(own) != 3 || !strings.Contains(own[0], "started for local/") ||
+			!strings.Contains(own[1], "attempt 1 began, process ") || !strings.Contains(own[2], "finished: attempt 1 ended with exit code 0")) {
+			t.Errorf("%q: its own lines are %q", c.command, own)
 		}
 	}
 }
+
+// ownLine is a line of pitcrew's own.
+var ownLine = regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ pitcrew: .*\n`)
 
 func TestHelpSaysWhatAnExitCodeMeans(t *testing.T) {
 	code, out := pitcrew(t, nil, "run", "--help")
@@ -346,12 +358,61 @@ func TestHelpSaysWhatAnExitCodeMeans(t *testing.T) {
 
 // TestWhatIsSaidIsOneLine: several troubles may come as one.
 func TestWhatIsSaidIsOneLine(t *testing.T) {
-	var out bytes.Buffer
-	say, said := speak(&out)
-	say("the other slices: %v", errors.Join(errors.New("one"), errors.New("two")))
-	said()
-	if out.String() != "pitcrew: the other slices: one; two\n" {
-		t.Errorf("%q", out.String())
+	at := func() time.Time { return time.Date(2026, 7, 4, 9, 5, 1, 7, time.UTC) }
+	for _, c := range []struct {
+		width int
+		want  string
+	}{
+		{0, "2026-07-04T09:05:01Z pitcrew: the other slices: one and a few words more; two\n"},
+		{59, "2026-07-04T09:05:01Z pitcrew: the other slices: one and a few words more; two\n"},
+		{60, "2026-07-04T09:05:01Z pitcrew: the other slices: one and\n    a few words more; two\n"},
+		{80, "2026-07-04T09:05:01Z pitcrew: the other slices: one and a few words more;\n    two\n"},
+	} {
+		var out bytes.Buffer
+		say, said := speak(&out, at, func() int { return c.width })
+		say("the other slices: %v", errors.Join(errors.New("one and a few words more"), errors.New("two")))
+		said()
+		if out.String() != c.want {
+			t.Errorf("%d columns: %q, want %q", c.width, out.String(), c.want)
+		}
+	}
+}
+
+// TestHelpFitsATerminal: it shows examples for every command, and the timings on a page of their own.
+func TestHelpFitsATerminal(t *testing.T) {
+	pages := [][]string{{"--help"}, {"help", "timings"}}
+	for _, c := range commands().Commands() {
+		if c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion" {
+			pages = append(pages, []string{"help", c.Name()})
+		}
+	}
+	if len(pages) != 6 {
+		t.Errorf("the pages are %v", pages)
+	}
+	for _, args := range pages {
+		code, out := pitcrew(t, nil, args...)
+		if code != 0 || args[len(args)-1] != "timings" && !strings.Contains(out, "\nExamples:\n  pitcrew ") && !strings.Contains(out, "\nExamples:\n  sudo pitcrew ") {
+			t.Errorf("%v: %d %s", args, code, out)
+		}
+		for line := range strings.Lines(out) {
+			if len(line) > 81 {
+				t.Errorf("%v: %d columns: %s", args, len(line)-1, line)
+			}
+		}
+	}
+	_, first := pitcrew(t, nil, "help", "run")
+	_, second := pitcrew(t, nil, "help", "timings")
+	for _, s := range new(flags).spans() {
+		if strings.Contains(first, "--"+s.name+" ") || !strings.Contains(second, "--"+s.name+" ") {
+			t.Errorf("--%s is on the wrong page", s.name)
+		}
+	}
+}
+
+func TestVersionNamesTheCommitAndGo(t *testing.T) {
+	code, out := pitcrew(t, nil, "--version")
+	if code != 0 || !regexp.MustCompile(`^pitcrew version \S+, commit .+, `+regexp.QuoteMeta(runtime.Version())+`\n$`).MatchString(out) {
+		t.Errorf("%d %q", code, out)
 	}
 }
 
@@ -360,9 +421,15 @@ func TestBadUsageIsOneLineAnd2(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{args: []string{"run"}, want: []string{"there is no command"}},
-		{args: []string{"run", "true"}, want: []string{"the command stands behind --"}},
-		{args: []string{"run", "--nope", "--", "true"}, want: []string{"--nope"}},
+		{args: []string{"run"}, want: []string{"the command is missing: pitcrew run -- COMMAND"}},
+		{args: []string{"run", "true"}, want: []string{"put -- before the command: pitcrew run -- true"}},
+		{args: []string{"run", "python3", "x.py", "--lr=3", "a b"}, want: []string{"pitcrew run -- python3 x.py --lr=3 'a b'"}},
+		{args: []string{"run", "--worker=0", "python3", "x.py"}, want: []string{"pitcrew run [flags] -- python3 x.py"}},
+		{args: []string{"doctor", "python3", "x.py"}, want: []string{"pitcrew doctor -- python3 x.py"}},
+		{args: []string{"run", "--nonsense", "--", "true"}, want: []string{"--nonsense; see pitcrew help run"}},
+		{args: []string{"run", "--checkpont-dir=x", "--", "true"}, want: []string{"did you mean --checkpoint-dir?"}},
+		{args: []string{"instal"}, want: []string{"did you mean pitcrew install?"}},
+		{args: []string{"sh", "train.sh"}, want: []string{"pitcrew run -- sh train.sh"}},
 		{args: []string{"run", "--restarts=-1", "--save-signal=SIGKILL", "--checkpoint-dir=/tmp", "--step-pattern=(", "--", "true"}, want: []string{"restarts -1", "SIGKILL", "gs:// or file:///", "step pattern"}},
 		{args: []string{"run", "--on-maintenance=x", "--after-save=x", "--give-up=x", "--report=x", "--workload=x", "--", "true"}, want: []string{"--on-maintenance", "--after-save", "--give-up", "--report", "--workload"}},
 		{args: []string{"run", "--done-at=-1", "--", "true"}, want: []string{"--done-at", "0 or more"}},

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -53,63 +54,71 @@ type flags struct {
 	doneAt                                                                       *int64
 }
 
+// define gives a command the flags of run, in their groups.
 func (f *flags) define(c *cobra.Command) {
 	f.rules, f.times = restart.Defaults(), crew.DefaultTimes()
 	s := c.Flags()
 	s.SortFlags = false
-	s.StringVar(&f.directory, "checkpoint-dir", "", "where the training saves itself, gs:// or file://; the node's metadata key "+events.MetadataCheckpointDir+" if not given")
-	s.StringVar(&f.workload, "workload", "", "the training's name for Pitstop, PROJECT/NAME; the node's if not given")
-	s.StringVar(&f.progress, "progress-file", "", "a file into which the training writes its step: a number, or JSON with step")
-	s.BoolVar(&f.read, "read-output", false, "read the output: for steps, the last lines before a crash, received signals")
-	s.StringVar(&f.pattern, "step-pattern", "", "how the output tells the step: maxtext, pax, levanter, hf, or an expression with one group; reads the output")
+	s.StringVar(&f.directory, "checkpoint-dir", "", "the `DIR` of the checkpoints, gs:// or file://; by default the node's metadata key "+events.MetadataCheckpointDir)
+	s.StringVar(&f.progress, "progress-file", "", "a `FILE` into which the training writes its step, as a number or as JSON with \"step\"")
+	s.StringVar(&f.pattern, "step-pattern", "", "read the step from the output: maxtext, pax, levanter, hf, or a regular `EXPRESSION` with one group")
+	s.BoolVar(&f.read, "read-output", false, "read the output for received signals and for the last lines before a crash; --step-pattern includes it")
+	s.Func("done-at", "the training's last `STEP`: exit 0 before that step is no end of the job", f.setDoneAt)
+	s.StringVar(&f.workload, "workload", "", "the training's `PROJECT/NAME` in Pitstop; by default the node's")
+	mark(c, "Checkpoints and steps")
 
-	s.Func("done-at", "the last `STEP` as the training counts it: exit 0 from there on is its end, and not before",
-		f.setDoneAt)
+	s.StringVar(&f.signal, "save-signal", "SIGTERM", "the `SIGNAL` on which the training saves")
+	s.StringVar(&f.saveCommand, "save-command", "", "a `COMMAND` for sh that makes the training save, instead of the signal")
+	s.StringVar(&f.onMaintenance, "on-maintenance", "signal", "`HOW` to save when maintenance or a preemption begins: signal, natural (wait for the next checkpoint), none")
+	s.StringVar(&f.afterSave, "after-save", "restart", "`WHAT` to do when the training saved and ended: restart, or wait for a new attempt in the lease")
+	mark(c, "Saving")
 
-	s.StringVar(&f.signal, "save-signal", "SIGTERM", "the signal that asks the training to save: SIGTERM, SIGUSR1, ...")
-	s.StringVar(&f.saveCommand, "save-command", "", "a command that has the training save, in place of the signal; it is run by sh")
-	s.StringVar(&f.onMaintenance, "on-maintenance", "signal", "how to save when maintenance or a preemption begins: signal, natural, none")
-	s.StringVar(&f.afterSave, "after-save", "restart", "what follows when the training ends after a save: restart, or wait for a new attempt in the lease")
-	s.StringVar(&f.giveUp, "give-up", "auto", "what follows when all restarts are spent: exit, or wait for a new attempt in the lease; auto waits on a TPU VM with a lease")
-
-	s.IntVar(&f.rules.Restarts, "restarts", f.rules.Restarts, "restarts before the whole job counts as tried")
-	s.IntVar(&f.rules.Tries, "job-tries", f.rules.Tries, "further tries of the whole job")
-	s.IntVar(&f.rules.Memory, "memory-restarts", f.rules.Memory, "restarts after running out of memory")
-	s.IntVar(&f.rules.Interruptions, "interruptions", f.rules.Interruptions, "restarts after interruptions that are not the training's fault, without progress")
-	s.IntVar(&f.rules.NoProgress, "no-progress", f.rules.NoProgress, "restarts in a row without a step past the highest one; 0 is no bound")
-	s.DurationVar(&f.rules.First, "backoff", f.rules.First, "the wait before the first restart; it doubles")
-	s.DurationVar(&f.rules.Longest, "backoff-max", f.rules.Longest, "the longest wait before a restart")
-	s.Float64Var(&f.rules.Jitter, "backoff-jitter", f.rules.Jitter, "the part of a wait that is drawn by lot, 0 to 1")
+	s.IntVar(&f.rules.Restarts, "restarts", f.rules.Restarts, "`N` restarts until the whole job counts as failed once")
+	s.IntVar(&f.rules.Tries, "job-tries", f.rules.Tries, "`N` further tries of the whole job")
+	s.IntVar(&f.rules.Memory, "memory-restarts", f.rules.Memory, "`N` restarts after the training ran out of memory (default 0)")
+	s.IntVar(&f.rules.Interruptions, "interruptions", f.rules.Interruptions, "`N` restarts without progress after interruptions that are not the training's fault")
+	s.IntVar(&f.rules.NoProgress, "no-progress", f.rules.NoProgress, "`N` restarts in a row without a new highest step; 0 is no limit")
+	s.DurationVar(&f.rules.First, "backoff", f.rules.First, "the `WAIT` before the first restart; it doubles each time")
+	s.DurationVar(&f.rules.Longest, "backoff-max", f.rules.Longest, "the longest `WAIT` before a restart")
+	s.Float64Var(&f.rules.Jitter, "backoff-jitter", f.rules.Jitter, "the random `PART` of a wait, 0 to 1")
+	s.StringVar(&f.giveUp, "give-up", "auto", "`WHAT` to do when all restarts are used up: exit, wait (for a new attempt in the lease), or auto: wait on a TPU VM with a lease")
+	mark(c, "Restarts")
 
 	for _, d := range f.spans() {
 		s.DurationVar(d.into, d.name, *d.into, d.what)
 	}
+	mark(c, timings)
 
-	s.StringVar(&f.from, "scale-from", "", "the accelerator type for which --global-batch and --steps are meant, such as v4-8 or 2xv4-8; the training gets rescaled ones")
-	s.Int64Var(&f.batch, "global-batch", 0, "the global batch on that type")
-	s.Int64Var(&f.steps, "steps", 0, "the steps on that type")
+	s.StringVar(&f.from, "scale-from", "", "the accelerator `TYPE` that --global-batch and --steps are for, such as v4-8 or 2xv4-8; the training gets them rescaled")
+	s.Int64Var(&f.batch, "global-batch", 0, "the global batch `N` on that type")
+	s.Int64Var(&f.steps, "steps", 0, "the `N` steps on that type")
+	mark(c, "Other hardware")
 
-	s.StringVar(&f.state, "state", "", "the folder for what outlives pitcrew; one of its own for each checkpoint directory or command if not given")
-	s.StringVar(&f.report, "report", "auto", "where reports go: cloud (Cloud Logging), none; auto is cloud where there is a metadata server")
-	s.StringVar(&f.metadata, "metadata", "auto", "the metadata server: auto, none, or HOST:PORT")
-	s.StringVar(&f.project, "project", "", "the project, if the metadata server does not say it")
-	s.StringVar(&f.zone, "zone", "", "likewise the zone")
-	s.StringVar(&f.node, "node", "", "likewise the TPU's name")
-	s.StringVar(&f.host, "host", "", "likewise this machine's name")
-	s.StringVar(&f.accelerator, "accelerator", "", "likewise the accelerator type")
-	s.IntVar(&f.worker, "worker", -1, "likewise the index of this worker")
-	s.StringSliceVar(&f.peers, "peers", nil, "likewise the addresses of all workers, worker 0 first, each with a port if it is not --peer-port")
-	s.IntVar(&f.slice, "slice", -1, "likewise the index of this slice in a Multislice")
-	s.IntVar(&f.slices, "slices", 0, "likewise the number of slices")
-	s.IntVar(&f.port, "peer-port", peers.DefaultPort, "the port on which worker 0 hears the others")
-	s.StringVar(&f.peerKey, "peer-key", "", "a file with the key under which the workers speak, the same on all; if not given, "+
-		"key in the folder of all state directories, and without that the key beside the checkpoints")
-	s.BoolVarP(&f.verbose, "verbose", "v", false, "say more")
+	s.IntVar(&f.worker, "worker", -1, "the index `N` of this worker, from 0; -1 asks the metadata server")
+	s.StringSliceVar(&f.peers, "peers", nil, "the `ADDRESSES` of all workers, worker 0 first, with a port or without")
+	s.IntVar(&f.slice, "slice", -1, "the index `N` of this slice in a Multislice, from 0; -1 asks the metadata server")
+	s.IntVar(&f.slices, "slices", 0, "the number `N` of slices")
+	s.StringVar(&f.accelerator, "accelerator", "", "the accelerator `TYPE`, such as v5litepod-16")
+	s.StringVar(&f.host, "host", "", "the `NAME` of this machine")
+	s.StringVar(&f.node, "node", "", "the `NAME` of the TPU")
+	s.StringVar(&f.zone, "zone", "", "the `ZONE` of the TPU")
+	s.StringVar(&f.project, "project", "", "the Google Cloud `PROJECT`")
+	s.StringVar(&f.metadata, "metadata", "auto", "the metadata `SERVER`: auto, none, or HOST:PORT")
+	mark(c, "This machine (the metadata server of a TPU VM knows all of these)")
+
+	s.IntVar(&f.port, "peer-port", peers.DefaultPort, "the `PORT` of worker 0, to which the other workers connect")
+	s.StringVar(&f.peerKey, "peer-key", "", "a `FILE` with the key that signs messages between workers; by default \"key\" in "+
+		"the folder of the state directories, else the key beside the checkpoints")
+	s.StringVar(&f.state, "state", "", "the `DIR` for what pitcrew must remember; by default one for each checkpoint directory or command")
+	s.StringVar(&f.report, "report", "auto", "`WHERE` reports go: cloud (Cloud Logging), none, or auto: cloud if there is a metadata server")
+	s.BoolVarP(&f.verbose, "verbose", "v", false, "print more")
 	s.StringVar(&f.storage, "storage-endpoint", "", "another Cloud Storage, for tests")
 	s.StringVar(&f.logs, "logging-endpoint", "", "another Cloud Logging, for tests")
 	for _, name := range []string{"storage-endpoint", "logging-endpoint"} {
 		_ = s.MarkHidden(name) //nolint:errcheck // it is defined above
 	}
+	mark(c, "pitcrew itself")
+	takesCommand(c)
 }
 
 func (f *flags) setDoneAt(value string) error {
@@ -132,21 +141,21 @@ type span struct {
 func (f *flags) spans() []span {
 	t := &f.times
 	return []span{
-		{"lease-every", "how often the lease and the request beside the checkpoints are read", &t.Lease, false},
-		{"lease-unread", "after how long without a reading of the lease the training is ended", &t.Unread, false},
-		{"lease-take-over", "after how long without a sign of life the lease of another is taken over", &t.TakeOver, false},
-		{"stop-grace", "how long a training that is ended has after SIGTERM", &t.Stop, true},
-		{"dump-grace", "how long it has for its stacks between SIGQUIT and SIGKILL", &t.Dump, true},
-		{"leftovers-grace", "how long processes that the training leaves behind have", &t.Leftovers, true},
-		{"finish-grace", "how long the others and the verdict may take when the training is done or saved", &t.Finish, true},
-		{"worker-silence", "after how long a silent worker counts as lost", &t.Silent, false},
-		{"save-within", "how long a save before maintenance may take", &t.Save, false},
-		{"saved-window", "how long after a signal or maintenance an exit 0 is no end of the job", &t.Recent, true},
-		{"look-every", "how often the checkpoint directory is looked at", &t.Look, false},
-		{"hurry-every", "how often it is looked at while a save is awaited", &t.Hurry, false},
-		{"step-every", "how often the step is read", &t.Step, false},
-		{"board-every", "how often the slices of a Multislice look at each other", &t.Board, false},
-		{"report-every", "how often progress is reported", &t.Report, false},
+		{"lease-every", "read the lease and the request beside the checkpoints this often", &t.Lease, false},
+		{"lease-unread", "end the training when the lease could not be read for so long", &t.Unread, false},
+		{"lease-take-over", "take over another crew's lease after so long without a sign of life", &t.TakeOver, false},
+		{"stop-grace", "the time between SIGTERM and SIGQUIT for a training that has to end", &t.Stop, true},
+		{"dump-grace", "the time between SIGQUIT, for its stacks, and SIGKILL", &t.Dump, true},
+		{"leftovers-grace", "the time for processes that the training leaves behind", &t.Leftovers, true},
+		{"finish-grace", "the time for the other workers, and for the verdict, when the training is done or saved", &t.Finish, true},
+		{"worker-silence", "a worker that is silent for so long counts as lost", &t.Silent, false},
+		{"save-within", "the time for a save before maintenance", &t.Save, false},
+		{"saved-window", "for so long after a signal or maintenance, exit 0 is a save and no end of the job", &t.Recent, true},
+		{"look-every", "look at the checkpoint directory this often", &t.Look, false},
+		{"hurry-every", "look at it this often while a save is under way", &t.Hurry, false},
+		{"step-every", "read the step this often", &t.Step, false},
+		{"board-every", "the slices of a Multislice look at each other this often", &t.Board, false},
+		{"report-every", "report progress this often", &t.Report, false},
 	}
 }
 
@@ -154,15 +163,20 @@ func runCommand() *cobra.Command {
 	var f flags
 	c := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARG...]",
-		Short: "Run a training, restart it, have it saved, and exit with its code",
-		Long: "Runs COMMAND with the files that pitcrew was started with, restarts it when it ends before it is done, has it saved when\n" +
-			"that is asked for or maintenance begins, and ends as it ends. On every worker of a slice the same line is run.\n\n" +
-			"Exit codes: the training's own; 128+n where signal n ended it; 143 where it was told to end and saved itself, because 0\n" +
-			"means that the job is done; 127 and 126 where COMMAND is not there or cannot be executed; 125 where pitcrew cannot do\n" +
-			"its job; 2 for wrong usage. Nothing of the training is left running then. What pitcrew says stands on the standard\n" +
-			"error, behind \"pitcrew:\"; -v says more. pitcrew doctor looks for what would be in the way.",
+		Short: "Run a training, restart it, ask it to save, and exit with its code",
+		Long: "Runs COMMAND, restarts it when it ends before it is done, and exits with its exit code. When Pitstop or a person asks for a " +
+			"save, or when maintenance begins, it asks the training to save. Run the same line on every worker of a slice.\n\n" +
+			"The output of the training stays as it is. Lines of pitcrew go to standard error; each begins with a time and " +
+			"\"pitcrew:\". Ctrl-C, or SIGTERM, asks the training to end; the second one kills it at once. At a terminal, Ctrl-C goes " +
+			"to the training itself, and Ctrl-\\ ends one that does not react.\n\n" +
+			"Exit codes: the training's own; 128+N if signal N ended it; 143 if it was told to end and saved itself (0 would mean " +
+			"that the job is done); 127 if COMMAND does not exist, 126 if it cannot be executed; 125 if pitcrew cannot do its work; " +
+			"2 for wrong usage.\n\n" +
+			"pitcrew doctor finds problems on this worker before you start.",
 		Example: "  pitcrew run -- python3 train.py\n" +
-			"  pitcrew run --checkpoint-dir gs://BUCKET/run --step-pattern maxtext -- python3 -m MaxText.train CONFIG",
+			"  pitcrew run --checkpoint-dir gs://BUCKET/run --progress-file /tmp/step -- \\\n    python3 train.py\n" +
+			"  pitcrew run --checkpoint-dir gs://BUCKET/maxtext/RUN/checkpoints \\\n" +
+			"    --step-pattern maxtext -- \\\n    python3 -m maxtext.trainers.pre_train.train run_name=RUN \\\n    base_output_directory=gs://BUCKET/maxtext enable_autocheckpoint=true",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := command(c, args)
@@ -287,7 +301,7 @@ func (f *flags) run(ctx context.Context, args []string) (int, error) {
 	signal.Notify(orphaned, syscall.SIGCHLD)
 	go child.Reap(ctx, orphaned)
 
-	say, said := speak(os.Stderr)
+	say, said := speak(os.Stderr, time.Now, columns(os.Stderr))
 	defer said()
 	note := func(string, ...any) {}
 	if f.verbose {
@@ -305,9 +319,23 @@ func (f *flags) run(ctx context.Context, args []string) (int, error) {
 	return crew.Run(ctx, o, signals), nil
 }
 
-// speak says lines in their order, and never has the crew wait: whoever reads them may have stopped to. Said waits a moment for
-// those that are still to be said.
-func speak(to io.Writer) (say func(format string, a ...any), said func()) {
+// narrowest is the width below which lines are not wrapped: the time alone takes half of it.
+const narrowest = 60
+
+// columns is the width of a terminal now; 0 is no terminal.
+func columns(f *os.File) func() int {
+	return func() int {
+		size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+		if err != nil {
+			return 0
+		}
+		return int(size.Col)
+	}
+}
+
+// speak prints lines in their order, each with its time. It never makes the crew wait, because the reader of the lines may
+// be stuck. Said waits a moment for the last lines. On a terminal long lines are wrapped between words.
+func speak(to io.Writer, now func() time.Time, width func() int) (say func(format string, a ...any), said func()) {
 	lines, done := make(chan string, 1000), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -316,8 +344,12 @@ func speak(to io.Writer) (say func(format string, a ...any), said func()) {
 		}
 	}()
 	say = func(format string, a ...any) {
+		line := child.Prefix(now()) + strings.ReplaceAll(fmt.Sprintf(format, a...), "\n", "; ")
+		if w := width(); w >= narrowest {
+			line = hang(line, w-5, 4)
+		}
 		select {
-		case lines <- "pitcrew: " + strings.ReplaceAll(fmt.Sprintf(format, a...), "\n", "; ") + "\n":
+		case lines <- line + "\n":
 		default: // nobody reads
 		}
 	}
@@ -406,7 +438,7 @@ func (f *flags) ask(ctx context.Context, o *crew.Options, signals <-chan os.Sign
 		if time.Since(began) > identityWait {
 			var m metadata.Machine
 			if state.Read(path, &m) == nil && m.Workers > 0 {
-				o.Say("%v; going on as worker %d of %s, as it was the last time", err, m.Worker, m.Node)
+				o.Say("%v; going on as worker %d of %s, as last time", err, m.Worker, m.Node)
 				return m, nil
 			}
 			if contained() {
@@ -415,7 +447,7 @@ func (f *flags) ask(ctx context.Context, o *crew.Options, signals <-chan os.Sign
 			}
 			if !said {
 				said = true
-				o.Say("%v; waiting for it: only it knows which worker this is (--metadata none does without)", err)
+				o.Say("%v; waiting, because only the metadata server knows which worker this is (--metadata none goes on without it)", err)
 			}
 		}
 		t := time.NewTimer(wait)

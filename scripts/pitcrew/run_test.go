@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -169,6 +170,90 @@ func TestAStopIsPassedOnAndIsNoEndOfTheJob(t *testing.T) {
 		}
 		nobodyLeft(t, dir)
 	}
+}
+
+// TestASecondSignalKillsAtOnce, and pitcrew says what it was sent and what it does.
+func TestASecondSignalKillsAtOnce(t *testing.T) {
+	t.Parallel()
+	for sig, name := range map[syscall.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "Ctrl-C (SIGINT)"} {
+		p := launch(t, []string{"--stop-grace=1h", "--dump-grace=1h"}, []string{"sh", "-c", "trap '' INT TERM; echo ready; sleep 600"})
+		p.says(t, "ready")
+		p.signal(sig)
+		p.says(t, name+": passed on to the training, which has 1h0m0s to end; a second signal kills it at once")
+		p.signal(sig)
+		if code := p.code(); code != 137 {
+			t.Errorf("%s: code %d", name, code)
+		}
+		p.says(t, name+" again, ")
+		p.says(t, " after the first signal: killing the training (SIGKILL)")
+		p.says(t, " after the signal: SIGKILL")
+		if strings.Contains(p.output(), "SIGQUIT") {
+			t.Errorf("%s: it speaks of a signal that was not sent: %s", name, p.output())
+		}
+	}
+}
+
+// TestTheLineAboutASlowEndIsTrue: it names the signal that was sent, and how long pitcrew waited.
+func TestTheLineAboutASlowEndIsTrue(t *testing.T) {
+	t.Parallel()
+	p := launch(t, []string{"--stop-grace=300ms"}, []string{"sh", "-c", "trap '' INT TERM QUIT; echo ready; sleep 600"})
+	p.says(t, "ready")
+	p.signal(syscall.SIGINT)
+	if code := p.code(); code != 137 {
+		t.Errorf("code %d", code)
+	}
+	line := regexp.MustCompile(`the training has not ended (\S+) after Ctrl-C \(SIGINT\); sending SIGQUIT for its stacks, and SIGKILL in 200ms`)
+	found := line.FindStringSubmatch(p.output())
+	if found == nil || strings.Contains(p.output(), "SIGTERM") {
+		t.Fatalf("%q", p.output())
+	}
+	if waited, err := time.ParseDuration(found[1]); err != nil || waited < 300*time.Millisecond || waited > deadline {
+		t.Errorf("it says that it waited %s", found[1])
+	}
+}
+
+// TestAWorkerSaysThatWorker0IsGone in words: who, since when, and what follows.
+func TestAWorkerSaysThatWorker0IsGone(t *testing.T) {
+	t.Parallel()
+	dir, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
+	crews := slice(t, 2, []string{"--lease-unread=1m", "--lease-take-over=2m", "--worker-silence=1m"}, train(t, "-dir="+dir, "-done="+done))
+	leader, _, _ := strings.Cut(flagOf(crews[0], "peers"), ",")
+	journal(t, dir, "began", 2)
+	crews[0].signal(syscall.SIGKILL)
+	crews[0].code()
+	gone := regexp.MustCompile(`worker 0 \(` + leader + `\) is gone since \d\d:\d\d:\d\dZ: (its pitcrew has ended|no pitcrew listens there); ` +
+		`asking every second; the training here goes on, and ends if worker 0 is still silent at \d\d:\d\d:\d\dZ\n`)
+	until(t, "it says so", func() bool { return gone.MatchString(crews[1].output()) })
+	crews[0] = relaunch(t, crews[0])
+	crews[0].says(t, "adopted attempt 1, process ")
+	crews[1].says(t, "worker 0 answers again")
+	touch(t, done)
+	for w, p := range crews {
+		if code := p.code(); code != 0 || strings.Contains(p.output(), "http://") || strings.Contains(p.output(), "EOF") {
+			t.Errorf("worker %d: code %d, %s", w, code, p.output())
+		}
+	}
+}
+
+func TestAWorkerSaysThatItWaitsForWorker0(t *testing.T) {
+	t.Parallel()
+	leader := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	p := launch(t, []string{"--worker=1", "--peers=" + leader + ",127.0.0.1", "--peer-key=" + keyFileOf(t, aKey, 0o600)}, []string{"true"})
+	p.says(t, "started as worker 1 of 2 for local/")
+	p.says(t, "worker 0 ("+leader+") has not been heard yet: no pitcrew listens there; asking every second; the training starts when worker 0 answers\n")
+}
+
+// TestWorker0SaysWhoIsSilent before the silence ends the attempt.
+func TestWorker0SaysWhoIsSilent(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	crews := slice(t, 2, []string{"--worker-silence=3s", "--lease-unread=30s", "--lease-take-over=1m"}, train(t, "-dir="+dir))
+	journal(t, dir, "began", 2)
+	crews[1].signal(syscall.SIGKILL)
+	crews[1].code()
+	crews[0].says(t, "no word from worker 1 (")
+	crews[0].says(t, "after 3s of silence a worker counts as lost, and the attempt ends everywhere")
+	crews[0].says(t, "ending attempt 1: worker 1 was lost")
 }
 
 func TestAKilledPitcrewIsReplacedWithoutTheTrainingNoticing(t *testing.T) {
@@ -547,7 +632,15 @@ func TestFourCrewsOfOneSliceRestartTogether(t *testing.T) {
 	if len(starts) != 8 {
 		t.Errorf("%v", starts)
 	}
-	crews[0].says(t, "attempt 1 ended on worker 2: exit code 1")
+	for w, p := range crews { // each says what happened, and why
+		p.says(t, "attempt 1 ended on worker 2: exit code 1; restart 1 of 5; starting again in ")
+		p.says(t, "attempt 2 began, process ")
+		want := "ending attempt 1: it ended on worker 2: exit code 1\n"
+		if w == 2 {
+			want = "attempt 1 ended here: exit code 1\n"
+		}
+		p.says(t, want)
+	}
 	nobodyLeft(t, dir)
 }
 
@@ -748,7 +841,7 @@ func TestASliceThatWaitsSaysForWhom(t *testing.T) {
 	p := launch(t, []string{"--worker=0", "--worker-silence=400ms", "--peers=" + peers, "--peer-key=" + keyFileOf(t, aKey, 0o600)}, []string{"true"})
 	_, second, _ := strings.Cut(peers, ",")
 	until(t, "it says so", func() bool {
-		return strings.Contains(p.output(), "all workers: 1 of 2 are not heard: 1 ("+second+")\n")
+		return strings.Contains(p.output(), "the training starts when all workers are here; waiting for 1 of 2: worker 1 ("+second+"), not heard yet\n")
 	})
 }
 

@@ -17,7 +17,11 @@ func scaleCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "scale --from TYPE --to TYPE --global-batch N --steps N",
 		Short: "Print batch and steps for other hardware, and why",
-		Args:  cobra.NoArgs,
+		Long: "Prints the global batch and the number of steps for another accelerator type. Each device keeps its batch, and the training " +
+			"sees as many examples as before. A TYPE is an accelerator type, or COUNTxTYPE for several slices.",
+		Example: "  pitcrew scale --from v2-8 --to v2-32 --global-batch 1024 --steps 100\n" +
+			"  pitcrew scale --from v4-8 --to 2xv5litepod-16 --global-batch 64 --steps 100",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if from == "" || to == "" {
 				return usage("scale takes --from and --to, such as v2-8 or 2xv4-8")
@@ -38,15 +42,17 @@ func scaleCommand() *cobra.Command {
 			if !s.Exact {
 				total = fmt.Sprintf("%s more, because steps are whole", events.Number(s.GlobalBatch*s.Steps-batch*steps))
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "global batch  %d\nsteps         %d\n\n%s: %s\n%s: %s\nEach device keeps its batch of %d; the examples are %s, %s.\nA learning rate that goes by steps has to be scaled with them.\n",
+			_, err = fmt.Fprintf(c.OutOrStdout(), "global batch  %d\nsteps         %d\n\n%s: %s\n%s: %s\n"+
+				"Each device keeps its batch of %d; the examples are %s, %s.\nScale a learning rate that depends on steps, too.\n",
 				s.GlobalBatch, s.Steps, from, f.describe(), to, t.describe(), batch/int64(f.devices), events.Number(s.GlobalBatch*s.Steps), total)
 			return err
 		},
 	}
-	c.Flags().StringVar(&from, "from", "", "the accelerator type that the numbers are for, or COUNTxTYPE")
-	c.Flags().StringVar(&to, "to", "", "the accelerator type to run on, or COUNTxTYPE")
-	c.Flags().Int64Var(&batch, "global-batch", 0, "the global batch")
-	c.Flags().Int64Var(&steps, "steps", 0, "the steps")
+	c.Flags().SortFlags = false
+	c.Flags().StringVar(&from, "from", "", "the `TYPE` that the numbers are for")
+	c.Flags().StringVar(&to, "to", "", "the `TYPE` to run on")
+	c.Flags().Int64Var(&batch, "global-batch", 0, "the global batch `N`")
+	c.Flags().Int64Var(&steps, "steps", 0, "the `N` steps")
 	return c
 }
 

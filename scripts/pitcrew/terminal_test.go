@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,19 +41,44 @@ func terminal(t *testing.T) (keys, screen *os.File) {
 	return keys, screen
 }
 
+// endedBefore is the state of a pitcrew whose training was ended from the keyboard.
+func endedBefore(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"training.json": `{"attempt":1,"command":["true"],"began":"2026-07-04T09:00:00Z","parent":{"pid":1,"start":"x"},"training":{"pid":1,"start":"x"}}`,
+		"exit.json":     `{"attempt":1,"signal":"SIGINT","began":"2026-07-04T09:00:00Z","ended":"2026-07-04T09:01:00Z"}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 func TestThePersonAtTheTerminal(t *testing.T) {
 	for _, c := range []struct {
 		name, script, until, types string
 		code                       int
 		lacks                      string
+		flags                      []string
 	}{
 		{name: "what is typed goes to the training", script: "echo ready; read x; test $x = hello", until: "ready", types: "hello\n"},
 		{name: "Ctrl-C ends it for good", script: "echo ready; exec sleep 60", until: "ready", types: "\x03", code: 130, lacks: "starting again"},
+		{name: "Ctrl-\\ ends one that ignores Ctrl-C", script: "trap '' INT; echo ready; exec sleep 60", until: "ready", types: "\x03\x1c", code: 131, lacks: "starting again"},
+		{
+			name: "Ctrl-C ended an earlier attempt", flags: []string{"--worker=1", "--state=" + endedBefore(t), "--peer-key=" + keyFileOf(t, aKey, 0o600),
+				fmt.Sprintf("--peers=127.0.0.1:%d,127.0.0.1", freePort(t))}, until: "starts when worker 0 answers", types: "\x03", code: 130, lacks: "ended the training",
+		},
 		{name: "Ctrl-C ends the wait", script: "exit 4", until: "starting again", types: "\x03", code: 4},
 	} {
 		began := time.Now()
 		keys, screen := terminal(t)
-		cmd := exec.CommandContext(t.Context(), self(t), "run", "--metadata=none", "--backoff=1h", "--backoff-max=1h", "--state="+t.TempDir(), "--", "sh", "-c", c.script)
+		cmd := exec.CommandContext(t.Context(), self(t), "run", "--metadata=none", "--backoff=1h", "--backoff-max=1h")
+		if c.flags == nil {
+			c.flags = []string{"--state=" + t.TempDir()}
+		}
+		cmd.Args = append(append(cmd.Args, c.flags...), "--", "sh", "-c", c.script)
 		cmd.Env = append(os.Environ(), asPitcrew+"=1", metadata.HostVariable+"=")
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -318,7 +318,7 @@ func TestCrewsWaitForAKeyThatIsOne(t *testing.T) {
 	for _, p := range crews {
 		p.says(t, told)
 	}
-	crews[0].says(t, "all workers: 1 of 2 are not heard")
+	crews[0].says(t, "waiting for 1 of 2: worker 1 (")
 	for w, p := range crews {
 		if n := strings.Count(p.output(), told); n != 1 || !p.running() {
 			t.Errorf("worker %d told it %d times", w, n)
@@ -359,7 +359,7 @@ func TestCrewsTakeTheKeyThatReplacedADeletedOne(t *testing.T) {
 		crews[killed].code()
 		crews[killed] = relaunch(t, crews[killed])
 		crews[1].says(t, "its answer is not believed")
-		crews[1].says(t, "worker 0: it works again")
+		crews[1].says(t, "worker 0 answers again")
 		touch(t, done)
 		for w, p := range crews {
 			if code := p.code(); code != 0 {

@@ -53,9 +53,13 @@ type Plan struct {
 	Step       int64  `json:"step"`
 	Checkpoint string `json:"checkpoint,omitzero"`
 	// Over says that no other attempt follows, and Code what the crews exit with.
-	Over   bool   `json:"over,omitzero"`
-	Code   int    `json:"code,omitzero"`
-	Reason string `json:"reason,omitzero"`
+	Over bool `json:"over,omitzero"`
+	Code int  `json:"code,omitzero"`
+	// Reason says in words why an attempt is to end. Where Ended is set it says how the attempt ended; then the next one
+	// starts After that long, or when the lease names it.
+	Reason string        `json:"reason,omitzero"`
+	Ended  bool          `json:"ended,omitzero"`
+	After  time.Duration `json:"after,omitzero"`
 }
 
 // Cause is what ended an attempt: what happened first.
@@ -218,6 +222,8 @@ type Event struct {
 	Workers  int
 	Finished bool
 	GaveUp   bool
+	// Why says in words how the attempt ended, and on which worker.
+	Why string
 }
 
 // New makes a leader; id tells its plans from those of an earlier life.
@@ -423,14 +429,14 @@ func (l *Leader) admit(v View) bool {
 func (l *Leader) train(v View) bool {
 	if !v.Lease.Admitted {
 		l.demanded = true
-		return l.end(v.Now, Plan{Reason: "the lease does not name this slice any more"})
+		return l.end(v.Now, Plan{Reason: "the lease no longer names this slice"})
 	}
 	if v.Lease.Attempt > l.Attempt {
 		l.demanded = true
 		return l.end(v.Now, Plan{Reason: fmt.Sprintf("the lease names attempt %d", v.Lease.Attempt)})
 	}
 	if o := v.Outside; o.Attempt == l.Attempt && o.Ended != nil {
-		return l.end(v.Now, Plan{Grace: l.grace(o.Ended.Class), Reason: fmt.Sprintf("slice %d: %s", o.Ended.Slice, o.Ended.Exit.Describe())})
+		return l.end(v.Now, Plan{Grace: l.grace(o.Ended.Class), Reason: fmt.Sprintf("it ended on slice %d: %s", o.Ended.Slice, o.Ended.Exit.Describe())})
 	}
 	var first *member
 	for w := range l.Workers {
@@ -450,10 +456,10 @@ func (l *Leader) train(v View) bool {
 	}
 	if first != nil {
 		class := restart.Classify(first.Exit, first.When)
-		return l.end(v.Now, Plan{Grace: l.grace(class), Reason: fmt.Sprintf("worker %d: %s", first.Worker, first.Exit.Describe())})
+		return l.end(v.Now, Plan{Grace: l.grace(class), Reason: fmt.Sprintf("it ended on worker %d: %s", first.Worker, first.Exit.Describe())})
 	}
 	if m, leaves := l.leaver(); leaves {
-		return l.end(v.Now, Plan{Reason: fmt.Sprintf("pitcrew of worker %d was told to end", m.Worker)})
+		return l.end(v.Now, Plan{Reason: fmt.Sprintf("the pitcrew of worker %d was told to end", m.Worker)})
 	}
 	if len(v.Replaced) > 0 {
 		l.lose(v.Now, Status{})
@@ -466,7 +472,7 @@ func (l *Leader) train(v View) bool {
 		}
 	}
 	if l.lost != nil && l.lost.Attempt == l.Attempt {
-		return l.end(v.Now, Plan{Reason: fmt.Sprintf("worker %d was lost", l.lost.Worker)})
+		return l.end(v.Now, Plan{Reason: fmt.Sprintf("worker %d was lost: it is silent, or a new pitcrew is in its place", l.lost.Worker)})
 	}
 	return false
 }
@@ -601,24 +607,35 @@ func (l *Leader) judge(v View, cause Cause) *Verdict {
 func (l *Leader) follow(v View, cause Cause) bool {
 	d := l.verdict
 	l.Handled = max(l.Handled, l.Attempt)
-	e := Event{Attempt: l.Attempt, Ended: &cause, Verdict: d, Left: l.Budget.Left(l.Policy), Workers: l.Workers}
+	e := Event{Attempt: l.Attempt, Ended: &cause, Verdict: d, Left: l.Budget.Left(l.Policy), Workers: l.Workers, Why: l.why(cause, d)}
 	e.Finished = d.Finished
 	e.GaveUp = !d.Restart && !d.Finished
 	l.events = append(l.events, e)
 	switch {
 	case d.Restart && cause.Class == restart.Saved && l.WaitSaved:
-		l.announce(Plan{Attempt: l.Attempt, Reason: "saved; waiting for the lease to name a new attempt"})
+		l.announce(Plan{Attempt: l.Attempt, Ended: true, Reason: e.Why + "; waiting until the lease names a new attempt"})
 		return l.enter(Asking, v.Now)
 	case d.Restart:
 		l.until = v.Now.Add(d.After)
-		l.announce(Plan{Attempt: l.Attempt, Reason: d.Reason})
+		l.announce(Plan{Attempt: l.Attempt, Ended: true, Reason: e.Why, After: d.After})
 		return l.enter(Pausing, v.Now)
 	case !d.Finished && l.StayAfterGivingUp:
-		l.announce(Plan{Attempt: l.Attempt, Reason: "gave up; waiting for the lease to name a new attempt"})
+		l.announce(Plan{Attempt: l.Attempt, Ended: true, Reason: e.Why + "; gave up; waiting until the lease names a new attempt"})
 		return l.enter(Asking, v.Now)
 	}
-	l.announce(Plan{Attempt: l.Attempt, Over: true, Code: d.Code, Grace: l.grace(cause.Class), Reason: d.Reason})
+	l.announce(Plan{Attempt: l.Attempt, Over: true, Code: d.Code, Grace: l.grace(cause.Class), Reason: e.Why})
 	return l.enter(Over, v.Now)
+}
+
+// why says in words how an attempt ended. An end that the crews chose has no worker as its cause.
+func (l *Leader) why(cause Cause, d *Verdict) string {
+	switch {
+	case cause.Class == restart.Stopped:
+		return fmt.Sprintf("attempt %d has ended on all workers", d.Attempt)
+	case l.Slices > 1:
+		return fmt.Sprintf("attempt %d ended on worker %d of slice %d: %s", d.Attempt, cause.Worker, cause.Slice, d.Reason)
+	}
+	return fmt.Sprintf("attempt %d ended on worker %d: %s", d.Attempt, cause.Worker, d.Reason)
 }
 
 // wants is what the stage needs of the world.
@@ -680,13 +697,21 @@ func (l *Leader) wants(v View) {
 func (l *Leader) Progress(step, saved int64) { l.Budget = l.Budget.Progress(step, saved) }
 
 // Heard is how many workers were heard lately, and stay.
-func (l *Leader) Heard(now time.Time) int { return l.Workers - len(l.Missing(now)) }
+func (l *Leader) Heard(now time.Time) int { return l.Workers - len(l.Missing(now, l.Silence)) }
 
-// Missing are the workers that were not.
-func (l *Leader) Missing(now time.Time) (missing []int) {
+// Absence is a worker that is missing: it is silent since then, or has told then that it leaves. One that was never heard
+// has no time.
+type Absence struct {
+	Worker int
+	Since  time.Time
+	Left   bool
+}
+
+// Missing are the workers that leave, or were not heard for longer than the silence.
+func (l *Leader) Missing(now time.Time, silence time.Duration) (missing []Absence) {
 	for w := range l.Workers {
-		if m, ok := l.members[w]; !ok || m.Leaving || now.Sub(m.heard) > l.Silence {
-			missing = append(missing, w)
+		if m := l.members[w]; m.heard.IsZero() || m.Leaving || now.Sub(m.heard) > silence {
+			missing = append(missing, Absence{Worker: w, Since: m.heard, Left: m.Leaving})
 		}
 	}
 	return missing

@@ -242,8 +242,9 @@ func TestAWorkerThatLeavesIsNotWaitedForInSilence(t *testing.T) {
 		}
 		f.deaf[leaves] = true // it is gone, and what it said last holds
 		f.pass(time.Hour)
-		if got := f.running(); len(got) != 0 || !slices.Equal(f.leader.Missing(f.now), []int{leaves}) {
-			t.Fatalf("worker %d leaves: running %v, missing %v", leaves, got, f.leader.Missing(f.now))
+		if got := f.running(); len(got) != 0 || len(f.leader.Missing(f.now, f.leader.Silence)) != 1 ||
+			f.leader.Missing(f.now, f.leader.Silence)[0].Worker != leaves || !f.leader.Missing(f.now, f.leader.Silence)[0].Left {
+			t.Fatalf("worker %d leaves: running %v, missing %v", leaves, got, f.leader.Missing(f.now, f.leader.Silence))
 		}
 		f.deaf[leaves] = false
 		f.status[leaves] = agree.Status{Worker: leaves, Host: "h", Phase: agree.Idle} // another crew in its place

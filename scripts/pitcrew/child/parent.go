@@ -109,6 +109,14 @@ func catchAll() {
 	}()
 }
 
+// Prefix begins each line that pitcrew prints.
+func Prefix(now time.Time) string { return now.UTC().Format("2006-01-02T15:04:05Z") + " pitcrew: " }
+
+// tell prints a line.
+func tell(format string, a ...any) {
+	_, _ = fmt.Fprintf(os.Stderr, Prefix(time.Now())+format+"\n", a...) //nolint:errcheck // nobody reads it then
+}
+
 // training is the parent's view of what it started.
 type training struct {
 	spec   Spec
@@ -154,7 +162,7 @@ func (o order) start() (*training, error) {
 	t.pid = p.Pid
 	t.record.Parent, t.record.Training = identify(os.Getpid()), identify(t.pid)
 	if err := state.Write(filepath.Join(s.Dir, recordFile), t.record); err != nil {
-		fmt.Fprintln(os.Stderr, "pitcrew: the training cannot be adopted when pitcrew is killed:", err)
+		tell("the training cannot be adopted if pitcrew is killed: %v", err)
 	}
 	return t, nil
 }
@@ -164,7 +172,7 @@ func (o order) watch() *training {
 	r := *o.Watch
 	r.Parent = identify(os.Getpid())
 	if err := state.Write(filepath.Join(o.Spec.Dir, recordFile), r); err != nil {
-		fmt.Fprintln(os.Stderr, "pitcrew: the training cannot be adopted when pitcrew is killed:", err)
+		tell("the training cannot be adopted if pitcrew is killed: %v", err)
 	}
 	return &training{
 		spec: Spec{Dir: o.Spec.Dir, Attempt: r.Attempt, Unled: r.Unled, Stop: r.Stop, Dump: r.Dump, Named: time.Now()},
@@ -201,7 +209,7 @@ func (t *training) guard(led <-chan os.Signal) {
 	}
 	t.unled.Store(true)
 	// Beside it: nobody may read what is said here, and the training has to end all the same.
-	go fmt.Fprintf(os.Stderr, "pitcrew: no crew has read the lease for %v: ending the training\n", t.spec.Unled)
+	go tell("no crew has read the lease for %v: ending the training", t.spec.Unled)
 	for _, stage := range []struct {
 		sig  syscall.Signal
 		wait time.Duration
@@ -232,7 +240,7 @@ func (t *training) wait() restart.Exit {
 			break
 		}
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "pitcrew: the training cannot be waited for:", err)
+			tell("the training cannot be waited for: %v", err)
 			close(t.over)
 			return restart.Exit{Attempt: t.spec.Attempt, Unknown: true, Began: t.record.Began, Ended: time.Now().UTC()}
 		}
@@ -256,7 +264,7 @@ func (t *training) wait() restart.Exit {
 
 func (t *training) finish(e restart.Exit) {
 	if err := state.Write(filepath.Join(t.spec.Dir, exitFile), e); err != nil {
-		fmt.Fprintln(os.Stderr, "pitcrew: the exit of the training cannot be written down:", err)
+		tell("the exit of the training cannot be written down: %v", err)
 	}
 }
 

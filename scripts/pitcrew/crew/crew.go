@@ -14,7 +14,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -217,6 +216,7 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
 		step: step{n: -1, reported: -1}, board: peers.Board{Store: o.Store, Directory: o.Directory},
 		out: outside{claims: map[int]claim{}}, reader: make(chan struct{}, 1),
 	}
+	c.introduce()
 	if err := c.open(); err != nil {
 		c.Say("%v", err)
 		return CodeFailed
@@ -281,7 +281,7 @@ func (c *crew) open() error {
 		}
 	}
 	now := c.clock()
-	c.next["waits"] = now.Add(c.Times.Silent / 4)
+	c.next["waits"] = now.Add(min(c.Times.Silent/4, soon))
 	if c.Machine.Worker == 0 {
 		c.leader = agree.New(agree.Config{
 			Workers: c.Machine.Workers, Slice: c.Machine.Slice, Slices: c.Machine.Slices, Life: c.admission(), Policy: c.Rules,
@@ -344,10 +344,10 @@ func (c *crew) speak(k peers.Key) {
 		c.client.SetKey(k)
 		if first {
 			go c.client.Run(c.ctx, func(p agree.Plan) {
-				c.post(func() { c.plan = p; c.readLease() })
+				c.post(func() { c.follow(p) })
 			}, func(err error) {
 				c.post(func() {
-					c.fault("worker 0", err)
+					c.silent(err)
 					c.doubted = errors.Is(err, peers.ErrUnsigned)
 				})
 			})
@@ -377,7 +377,11 @@ func (c *crew) adopt() error {
 	}
 	c.child = t
 	c.set(agree.Status{Phase: agree.Running, Attempt: t.Attempt})
-	c.Note("adopted attempt %d, process %d", t.Attempt, t.Training.PID)
+	if t.Running() {
+		c.Say("adopted attempt %d, process %d, which runs since %s", t.Attempt, t.Training.PID, moment(t.Began))
+	} else {
+		c.Say("adopted attempt %d, which has ended already: %s", t.Attempt, t.Exit().Describe())
+	}
 	c.await(t)
 	return nil
 }
@@ -459,17 +463,27 @@ func (c *crew) every(what string, d time.Duration, now time.Time) bool {
 
 // fault tells of a trouble once, and of its end.
 func (c *crew) fault(what string, err error) {
-	switch {
-	case err == nil && c.seen[what] != "":
-		c.Say("%s: it works again", what)
-		delete(c.seen, what)
-	case err != nil && c.seen[what] != err.Error():
-		if !strings.HasPrefix(err.Error(), what) {
-			c.Say("%s: %v", what, err)
-		} else {
-			c.Say("%v", err)
+	text := ""
+	if err != nil {
+		if text = err.Error(); !strings.HasPrefix(text, what) {
+			text = what + ": " + text
 		}
-		c.seen[what] = err.Error()
+	}
+	c.condition(what, text, what+": it works again")
+}
+
+// condition prints a text once as long as it stays the same, and the last one when it is over, which an empty text says.
+func (c *crew) condition(key, text, over string) {
+	switch before := c.seen[key]; {
+	case text == before:
+	case text != "":
+		c.Say("%s", text)
+		c.seen[key] = text
+	default:
+		delete(c.seen, key)
+		if over != "" {
+			c.Say("%s", over)
+		}
 	}
 }
 
@@ -500,50 +514,6 @@ func (c *crew) advance(now time.Time) {
 	c.tell(now)
 	c.awaited(now)
 	c.over(now)
-}
-
-// awaited tells whom the training waits for: a person may have to see to them.
-func (c *crew) awaited(now time.Time) {
-	if c.told != nil {
-		return // it waits for nobody any more, and nothing was mended
-	}
-	var waits, gaps error
-	if c.leader != nil {
-		switch c.leader.Stage {
-		case agree.Gathering, agree.Admitting:
-			if missing := c.leader.Missing(now); len(missing) > 0 {
-				waits = fmt.Errorf("%d of %d are not heard: %s", len(missing), c.Machine.Workers, c.named(missing))
-			}
-			if o := c.out.view; c.leader.Stage == agree.Admitting && c.Machine.Slices > 1 && o.Ready < c.Machine.Slices {
-				gaps = fmt.Errorf("%d of %d are ready", o.Ready, c.Machine.Slices)
-			}
-		case agree.Waiting, agree.Training, agree.Ending, agree.Deciding, agree.Pausing, agree.Asking, agree.Over:
-		}
-	}
-	if waits == nil && gaps == nil {
-		c.next["waits"] = now.Add(c.Times.Silent / 4)
-	} else if !c.every("waits", c.Times.Silent/4, now) {
-		return
-	}
-	c.fault("all workers", waits)
-	c.fault("all slices", gaps)
-}
-
-// named are workers by their number and address, as many as fit a line.
-func (c *crew) named(workers []int) string {
-	var names []string
-	for i, w := range workers {
-		if i == 8 {
-			names = append(names, "...")
-			break
-		}
-		name := strconv.Itoa(w)
-		if w < len(c.Machine.Peers) {
-			name += " (" + c.Machine.Peers[w] + ")"
-		}
-		names = append(names, name)
-	}
-	return strings.Join(names, ", ")
 }
 
 // lead lets the leader advance.

@@ -53,7 +53,7 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 		if cause.When.Short {
 			break // it was said
 		}
-		c.Say("attempt %d saved itself and ended, which is no end of the job", e.Attempt)
+		c.Say("attempt %d saved itself and ended; the job is not done", e.Attempt)
 	case restart.Failed, restart.Crashed, restart.OutOfMemory, restart.Interrupted, restart.NotRun:
 		if own {
 			r := events.CrewReport{
@@ -70,18 +70,21 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 	switch {
 	case e.Finished:
 		c.conclude(now, e)
+		c.Say("finished: attempt %d ended with exit code 0", e.Attempt)
 	case e.GaveUp:
 		c.conclude(now, e)
 		if e.Attempt > 1 || c.Machine.Workers > 1 {
 			what := ""
 			if c.StayAfterGivingUp {
-				what = "; waiting for a new attempt in the lease (--give-up exit ends instead)"
+				what = "; waiting until the lease names a new attempt (--give-up exit ends pitcrew instead)"
 			}
-			c.Say("gave up after attempt %d: %s%s", e.Attempt, next.Reason, what)
+			c.Say("%s; gave up%s", e.Why, what)
 		}
-	case cause.Class == restart.Stopped, cause.Class == restart.Saved && (next.After == 0 || c.WaitSaved):
+	case c.told != nil, cause.Class == restart.Saved && (next.After == 0 || c.WaitSaved):
+	case cause.Class == restart.Stopped:
+		c.Say("%s", e.Why)
 	default:
-		c.Say("attempt %d ended on worker %d: %s; starting again in %v", e.Attempt, cause.Worker, next.Reason, next.After.Round(100*time.Millisecond))
+		c.Say("%s; starting again in %v", e.Why, brief(next.After))
 	}
 }
 

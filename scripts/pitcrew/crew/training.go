@@ -28,6 +28,9 @@ type stopping struct {
 	at    time.Time // of the next stage
 	// person says that it was asked for from outside.
 	person bool
+	// sent is the signal that asked the training to end, sentAt when.
+	sent   syscall.Signal
+	sentAt time.Time
 }
 
 // obey does what the plan says, as far as the lease allows.
@@ -84,7 +87,7 @@ func (c *crew) start(now time.Time) {
 	c.child, c.stopping = t, nil
 	c.saver.Begin()
 	c.set(agree.Status{Phase: agree.Running, Attempt: t.Attempt})
-	c.Note("attempt %d runs, process %d", t.Attempt, t.Training.PID)
+	c.Say("attempt %d began, process %d%s", t.Attempt, t.Training.PID, c.resuming())
 	c.await(t)
 	if r := c.early; r != nil {
 		c.early = nil
@@ -182,10 +185,38 @@ func (c *crew) ended(t *child.Child, p progressed) {
 	}
 	c.child, c.stopping = nil, nil
 	c.answer(now, c.saver.Ended(c.world(now, nil), e.Describe(), e.Clean()))
-	if c.Terminal && c.told == nil && (e.Signal == "SIGINT" || e.Code == 128+int(syscall.SIGINT)) {
-		c.told, c.toldAt, when.Stopped = syscall.SIGINT, now, true // the person at the terminal has ended it
+	// An adopted training that was ended from the keyboard ended under an earlier pitcrew.
+	if s, ok := typed(e); ok && c.Terminal && c.told == nil && !t.Adopted {
+		c.told, c.toldAt, when.Stopped = s, now, true
+		c.Say("%s ended the training; pitcrew ends, too", wordFor(s))
+	} else if c.told != nil {
+		c.Say("the training ended %v after the signal: %s", brief(now.Sub(c.toldAt)), e.Describe())
+	} else if c.client != nil && !when.Stopped {
+		c.Say("attempt %d ended here: %s", e.Attempt, e.Describe())
 	}
 	c.exited(e, when)
+}
+
+// wordFor names a signal; people at a keyboard know two of them by their keys.
+func wordFor(s syscall.Signal) string {
+	switch name := child.SignalName(s); s {
+	case syscall.SIGINT:
+		return "Ctrl-C (" + name + ")"
+	case syscall.SIGQUIT:
+		return "Ctrl-\\ (" + name + ")"
+	default:
+		return name
+	}
+}
+
+// typed is the signal by which a person at the terminal has ended the training: Ctrl-C, or Ctrl-\\ where it does not react.
+func typed(e restart.Exit) (syscall.Signal, bool) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
+		if e.Signal == child.SignalName(s) || e.Signal == "" && e.Code == 128+int(s) {
+			return s, true
+		}
+	}
+	return 0, false
 }
 
 func (c *crew) exited(e restart.Exit, when restart.Circumstances) {
@@ -207,7 +238,11 @@ func (c *crew) stop(now time.Time, why string, grace time.Duration) {
 	if s := c.stopping; s != nil && (s.stage > 0 || !at.Before(s.at)) {
 		return
 	}
-	c.Note("ending attempt %d: %s", c.child.Attempt, why)
+	if grace > 0 {
+		c.Say("attempt %d may end by itself within %v: %s", c.child.Attempt, brief(grace), why)
+	} else {
+		c.Say("ending attempt %d: %s", c.child.Attempt, why)
+	}
 	c.stopping = &stopping{why: why, at: at}
 }
 
@@ -223,9 +258,11 @@ func (c *crew) press(now time.Time) {
 		switch stage {
 		case 0:
 			c.send(syscall.SIGTERM)
+			s.sent, s.sentAt = syscall.SIGTERM, now
 			s.at = now.Add(c.Times.Stop)
 		case 1:
-			c.Say("the training did not end within %v of SIGTERM: SIGQUIT for its stacks, then SIGKILL (%s)", c.Times.Stop, s.why)
+			c.Say("the training has not ended %v after %s; sending SIGQUIT for its stacks, and SIGKILL in %v (%s)",
+				brief(now.Sub(s.sentAt)), wordFor(s.sent), brief(c.Times.Dump), s.why)
 			c.send(syscall.SIGQUIT)
 			s.at = now.Add(c.Times.Dump)
 		case 2:
@@ -263,23 +300,33 @@ func (c *crew) signalled(s os.Signal) {
 		}
 		return
 	}
-	again := c.told != nil
+	again, name := c.told != nil && sig != syscall.SIGHUP, wordFor(sig)
+	if c.told == nil {
+		c.toldAt = now
+	}
 	c.told = sig
 	c.set(c.status)
 	if again {
-		c.finish = now // whoever asks twice does not want to wait
-	} else {
-		c.toldAt = now
+		c.finish = now // a person who asks twice does not want to wait
 	}
-	if c.child == nil {
-		return
-	}
-	c.send(sig)
-	c.saver.Mark(now)
-	if c.stopping == nil || !c.stopping.person {
-		c.stopping = &stopping{why: "pitcrew was told to end by " + child.SignalName(sig), stage: 1, at: now.Add(c.Times.Stop), person: true}
-	} else if again && sig != syscall.SIGHUP {
-		c.stopping.at = now
+	switch s := c.stopping; {
+	case c.child == nil && again:
+		c.Say("%s again, %v after the first signal: ending at once", name, brief(now.Sub(c.toldAt)))
+	case c.child == nil:
+		c.Say("%s: no training runs here; ending", name)
+	case again:
+		c.Say("%s again, %v after the first signal: killing the training (SIGKILL)", name, brief(now.Sub(c.toldAt)))
+		c.stopping = &stopping{why: "a second signal", stage: 2, at: now, person: true, sent: sig, sentAt: now}
+		c.press(now)
+	case s == nil || !s.person:
+		c.Say("%s: passed on to the training, which has %v to end; a second signal kills it at once", name, brief(c.Times.Stop))
+		c.send(sig)
+		c.saver.Mark(now)
+		c.stopping = &stopping{
+			why: "pitcrew was told to end by " + name, stage: 1, at: now.Add(c.Times.Stop), person: true, sent: sig, sentAt: now,
+		}
+	default: // a terminal that is gone says so more than once
+		c.send(sig)
 	}
 }
 

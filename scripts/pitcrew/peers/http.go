@@ -19,9 +19,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"pitstop.internal/scripts/pitcrew/agree"
@@ -342,6 +344,7 @@ type Client struct {
 	word      int
 	challenge string
 	heard     time.Time
+	answered  bool
 	changed   chan struct{}
 }
 
@@ -403,7 +406,7 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 			return
 		case err == nil:
 			c.mu.Lock()
-			c.heard = time.Now()
+			c.heard, c.answered = time.Now(), true
 			c.mu.Unlock()
 			if failed {
 				failed, doubted = false, false
@@ -476,8 +479,10 @@ func (c *Client) ask(ctx context.Context, knows string) (p agree.Plan, err error
 		}
 		code, answer, err := c.post(ctx, key, question)
 		switch {
-		case err != nil:
+		case errors.Is(err, ErrUnsigned):
 			return p, fmt.Errorf("worker 0: %w", err)
+		case err != nil:
+			return p, c.gone(err)
 		case code == http.StatusUnauthorized:
 			c.mu.Lock()
 			c.challenge = string(answer)
@@ -494,6 +499,62 @@ func (c *Client) ask(ctx context.Context, knows string) (p agree.Plan, err error
 		return p, nil
 	}
 	return p, errors.New("worker 0: another pitcrew speaks as this worker")
+}
+
+// GoneError says that worker 0 does not answer.
+type GoneError struct {
+	// Address is worker 0's, Since when it was heard last; it is zero if worker 0 was never heard.
+	Address string
+	Since   time.Time
+	Err     error
+}
+
+// Error says it in words: people read it who never saw the protocol.
+func (e *GoneError) Error() string {
+	since := "has not been heard yet"
+	if !e.Since.IsZero() {
+		since = "is gone since " + e.Since.UTC().Format("15:04:05Z")
+	}
+	return fmt.Sprintf("worker 0 (%s) %s: %s", e.Address, since, e.how())
+}
+
+// Unwrap returns the cause.
+func (e *GoneError) Unwrap() error { return e.Err }
+
+func (e *GoneError) how() string {
+	var timeout net.Error
+	var name *net.DNSError
+	switch {
+	case errors.Is(e.Err, syscall.ECONNREFUSED):
+		return "no pitcrew listens there"
+	case errors.Is(e.Err, io.EOF), errors.Is(e.Err, io.ErrUnexpectedEOF), errors.Is(e.Err, syscall.ECONNRESET), errors.Is(e.Err, syscall.EPIPE):
+		return "its pitcrew has ended"
+	case errors.As(e.Err, &name):
+		return "no machine has the name " + name.Name
+	case errors.Is(e.Err, syscall.EHOSTUNREACH), errors.Is(e.Err, syscall.ENETUNREACH):
+		return "the network has no way to its machine"
+	case errors.Is(e.Err, context.DeadlineExceeded), errors.As(e.Err, &timeout) && timeout.Timeout():
+		return "its machine does not answer"
+	}
+	err := e.Err
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		err = u.Err
+	}
+	return err.Error()
+}
+
+// gone describes a failure to reach worker 0. A broken connection was whole until now; a silent one was last heard earlier.
+func (c *Client) gone(err error) error {
+	e := &GoneError{Address: c.address, Err: err}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answered {
+		e.Since = c.heard
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
+			e.Since = time.Now()
+		}
+	}
+	return e
 }
 
 // post sends a question and returns the answer, if it is worker 0's answer to that question.
