@@ -351,7 +351,8 @@ func (d *doctor) program(args []string) {
 	defer os.RemoveAll(dir) //nolint:errcheck // a folder in the temporary one
 	var k child.Keeper
 	defer k.Close()
-	c, err := k.Start(child.Spec{Dir: dir, Attempt: 1, Command: args, Env: os.Environ(), Leftovers: time.Second}, nil)
+	env := append(os.Environ(), crew.Environment(d.o.Machine, 1, strings.TrimRight(firstOf(d.flags.directory, d.o.Machine.Directory), "/"))...)
+	c, err := k.Start(child.Spec{Dir: dir, Attempt: 1, Command: args, Env: env, Leftovers: time.Second}, nil)
 	if err != nil {
 		d.add(failing, "command", "%v", err)
 		return

@@ -17,6 +17,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/agree"
 	"pitstop.internal/scripts/pitcrew/child"
+	"pitstop.internal/scripts/pitcrew/metadata"
 	"pitstop.internal/scripts/pitcrew/restart"
 	"pitstop.internal/scripts/pitcrew/save"
 )
@@ -120,21 +121,29 @@ func untold(env []string) []string {
 	})
 }
 
-// environment is what an attempt is told.
+// Environment is what every attempt finds in its environment, wherever it resumes from. Without a checkpoint directory there
+// is none to name.
+func Environment(m metadata.Machine, attempt int, directory string) []string {
+	env := []string{
+		"PITCREW_ATTEMPT=" + strconv.Itoa(attempt),
+		"PITCREW_WORKER=" + strconv.Itoa(m.Worker),
+		"PITCREW_WORKERS=" + strconv.Itoa(m.Workers),
+		"PITCREW_SLICE=" + strconv.Itoa(m.Slice),
+		"PITCREW_SLICES=" + strconv.Itoa(m.Slices),
+	}
+	if directory != "" {
+		env = append(env, "PITCREW_CHECKPOINT_DIR="+directory)
+	}
+	return env
+}
+
+// environment is what this attempt finds in its environment.
 func (c *crew) environment() []string {
-	var env []string
+	env := Environment(c.Machine, c.plan.Attempt, c.Directory)
 	add := func(name, value string) { env = append(env, "PITCREW_"+name+"="+value) }
-	add("ATTEMPT", strconv.Itoa(c.plan.Attempt))
-	add("WORKER", strconv.Itoa(c.Machine.Worker))
-	add("WORKERS", strconv.Itoa(c.Machine.Workers))
-	add("SLICE", strconv.Itoa(c.Machine.Slice))
-	add("SLICES", strconv.Itoa(c.Machine.Slices))
 	if c.Scale != nil {
 		add("GLOBAL_BATCH", strconv.FormatInt(c.Scale.Batch, 10))
 		add("STEPS", strconv.FormatInt(c.scale.steps, 10))
-	}
-	if c.Directory != "" {
-		add("CHECKPOINT_DIR", c.Directory)
 	}
 	if c.plan.Checkpoint != "" {
 		add("RESUME_STEP", strconv.FormatInt(c.plan.Step, 10))
