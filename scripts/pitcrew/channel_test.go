@@ -401,7 +401,7 @@ func TestALeaseThatCannotBeReadEndsTheTraining(t *testing.T) {
 	journal(t, log, "began", 1)
 	s.Inject(buckettest.Fault{Method: buckettest.MethodGet, Times: 1 << 30, Status: 503})
 	until(t, "the training ends", func() bool { return !alive(trainer.Read(log)[0].PID) })
-	// The crew ends it, or on a busy machine its parent, which waits a twentieth longer. Neither waits until what it says is written.
+	// The crew ends it, or on a busy machine its parent, which waits a twentieth longer. Neither waits until its line is written.
 	until(t, "it is said why", func() bool {
 		return strings.Contains(p.output(), "the lease was not read for 2s") || strings.Contains(p.output(), "no crew has read the lease for 2.1s")
 	})

@@ -25,8 +25,8 @@ func TestPitcrewIsTheEntrypointOfAContainer(t *testing.T) {
 		code   int
 		last   string // what the training wrote at its end
 	}{
-		"the training's exit code":             {[]string{"-children=3", "-detached", "-at=5", "-exit=6"}, "", 6, "exits"},
-		"what it saves when it is told to end": {[]string{"-on-term=save-stop"}, "TERM", 143, "stopped"},
+		"the training's exit code":      {[]string{"-children=3", "-detached", "-at=5", "-exit=6"}, "", 6, "exits"},
+		"a save at the end by a signal": {[]string{"-on-term=save-stop"}, "TERM", 143, "stopped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -340,7 +340,7 @@ func (d *doctor) program(args []string) {
 			handles(len(child.HandlersOf(pid, sig)), fmt.Sprintf("the training that runs (%d)", pid))
 			return
 		}
-		d.add(warning, "signal", "whether the command handles %s is seen only while it runs: start it, or give --try 2m to have it started and killed", name)
+		d.add(warning, "signal", "whether the command handles %s is seen only while it runs: start it, or give --try 2m, which starts it and kills it", name)
 		return
 	}
 	dir, err := os.MkdirTemp("", "pitcrew-doctor-")

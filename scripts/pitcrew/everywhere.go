@@ -25,7 +25,7 @@ type target struct {
 	inside bool
 }
 
-// locate finds out which TPU it is: what was said, else this machine's own.
+// locate finds out which TPU it is: the one of the flags, else this machine's own.
 func (i *installation) locate(ctx context.Context) (target, error) {
 	s := target{node: i.node, zone: i.zone, project: i.project}
 	if host := metadata.Host(); host != "" && s.node == "" {
@@ -210,7 +210,7 @@ func (i *installation) nextLife(ctx context.Context, s target, unit string, out 
 
 // startupScript is what gcloud's flag --update-metadata is given to make a script a TPU's start-up script; written is the script
 // as it stands there. It has to be that flag: --metadata-from-file replaces all metadata, the checkpoint directory and people's
-// keys among them. What is between the carets parts one key from the next, so the script may not hold it: gcloud topic escaping.
+// keys among them. The text between the carets parts one key from the next, so the script may not hold it: gcloud topic escaping.
 func startupScript(script, written string) string {
 	delimiter := "|"
 	for strings.Contains(script, delimiter) {

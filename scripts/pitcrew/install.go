@@ -269,7 +269,7 @@ func (i *installation) runAs() string {
 	return "root"
 }
 
-// file is what is written.
+// file is one file to write.
 type file struct {
 	path    string
 	content []byte
@@ -332,7 +332,7 @@ func (i *installation) keyPath() string {
 }
 
 // placeKey writes the key for the unit's user alone. The folder is that user's, who could put a link there: the file is
-// made anew and belongs to the user before it has its name.
+// new and belongs to the user before it has its name.
 func (i *installation) placeKey(out io.Writer) error {
 	if i.key == nil {
 		return nil
@@ -377,7 +377,7 @@ func give(f *os.File, name string) error {
 	return f.Chown(uid, gid)
 }
 
-// begin has systemd start the unit; an older one that runs goes by its old text until it is started anew.
+// begin has systemd start the unit; an older one that runs keeps its old text until it is restarted.
 func (i *installation) begin(ctx context.Context, out io.Writer) error {
 	for _, args := range [][]string{{"daemon-reload"}, {"enable", i.name}, {"restart", i.name}} {
 		if err := i.systemctl(ctx, args...); err != nil {
@@ -406,7 +406,7 @@ func (i *installation) forUser() []string {
 
 // carried says what a start-up script counts on and does not bring: secrets, above all, do not belong into the metadata.
 func (i *installation) carried() string {
-	text := "The command, and what it reads, has to be there too"
+	text := "The command and its files have to be there too"
 	if i.envFile != "" {
 		text += ", and so has " + i.envFile + ", without which systemd does not start it"
 	}
@@ -416,7 +416,7 @@ beside the checkpoints. Without a checkpoint directory fetch one, too.
 `
 }
 
-// advise says what is left to do elsewhere.
+// advise prints the commands for the other machines.
 func (i *installation) advise(unit string, out io.Writer) error {
 	command := "sudo ./pitcrew install ..."
 	if i.user {

@@ -215,6 +215,16 @@ func TestDoctorOnALaptop(t *testing.T) {
 	}
 }
 
+// TestDoctorStartsTheCommandAsRunDoes: a training may read its checkpoint directory from the environment.
+func TestDoctorStartsTheCommandAsRunDoes(t *testing.T) {
+	dir := t.TempDir()
+	code, out := pitcrew(t, nil, "doctor", "--metadata=none", "--state="+t.TempDir(), "--checkpoint-dir=file://"+dir, "--try=20s", "--", "sh", "-c",
+		`test "$PITCREW_CHECKPOINT_DIR $PITCREW_ATTEMPT $PITCREW_WORKERS" = "file://`+dir+` 1 1" && trap : TERM; while :; do sleep 0.1; done`)
+	if code != 0 || !strings.Contains(out, "processes of the command handle SIGTERM") {
+		t.Errorf("%d\n%s", code, out)
+	}
+}
+
 func TestAMisspeltFolderIsNotMade(t *testing.T) {
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "dsik", "run")

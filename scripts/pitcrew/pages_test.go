@@ -43,7 +43,7 @@ func callsOn(t *testing.T, name string) (calls [][]string) {
 	return calls
 }
 
-// wordsOf are the words of a call, without what is said beside it, or stands for flags.
+// wordsOf are the words of a call, without its comment and without placeholders for flags.
 func wordsOf(line string) []string {
 	line, _, _ = strings.Cut(line, " #")
 	line = regexp.MustCompile(`\[([^\]]*--\]|flags\])`).ReplaceAllString(line, "")
@@ -81,7 +81,7 @@ func TestEveryCallOnThePagesIsOne(t *testing.T) {
 	}
 }
 
-// holdTraining holds the flags that are for run, and the training behind them, against what run takes.
+// holdTraining holds the flags that are for run, and the training after them, against the flags of run.
 func holdTraining(c *cobra.Command, args []string) error {
 	if _, err := command(c, c.Flags().Args()); err != nil {
 		return err

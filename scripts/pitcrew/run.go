@@ -59,29 +59,36 @@ func (f *flags) define(c *cobra.Command) {
 	f.rules, f.times = restart.Defaults(), crew.DefaultTimes()
 	s := c.Flags()
 	s.SortFlags = false
-	s.StringVar(&f.directory, "checkpoint-dir", "", "the `DIR` of the checkpoints, gs:// or file://; by default the node's metadata key "+events.MetadataCheckpointDir)
+	s.StringVar(&f.directory, "checkpoint-dir", "",
+		"the `DIR` of the checkpoints, gs:// or file://; by default the node's metadata key "+events.MetadataCheckpointDir)
 	s.StringVar(&f.progress, "progress-file", "", "a `FILE` into which the training writes its step, as a number or as JSON with \"step\"")
-	s.StringVar(&f.pattern, "step-pattern", "", "read the step from the output: maxtext, pax, levanter, hf, or a regular `EXPRESSION` with one group")
-	s.BoolVar(&f.read, "read-output", false, "read the output for received signals and for the last lines before a crash; --step-pattern includes it")
+	s.StringVar(&f.pattern, "step-pattern", "",
+		"read the step from the output: maxtext, pax, levanter, hf, or a regular `EXPRESSION` with one group")
+	s.BoolVar(&f.read, "read-output", false,
+		"read the output for received signals and for the last lines before a crash; --step-pattern includes it")
 	s.Func("done-at", "the training's last `STEP`: exit 0 before that step is no end of the job", f.setDoneAt)
 	s.StringVar(&f.workload, "workload", "", "the training's `PROJECT/NAME` in Pitstop; by default the node's")
 	mark(c, "Checkpoints and steps")
 
 	s.StringVar(&f.signal, "save-signal", "SIGTERM", "the `SIGNAL` on which the training saves")
 	s.StringVar(&f.saveCommand, "save-command", "", "a `COMMAND` for sh that makes the training save, instead of the signal")
-	s.StringVar(&f.onMaintenance, "on-maintenance", "signal", "`HOW` to save when maintenance or a preemption begins: signal, natural (wait for the next checkpoint), none")
-	s.StringVar(&f.afterSave, "after-save", "restart", "`WHAT` to do when the training saved and ended: restart, or wait for a new attempt in the lease")
+	s.StringVar(&f.onMaintenance, "on-maintenance", "signal",
+		"`HOW` to save when maintenance or a preemption begins: signal, natural (wait for the next checkpoint), none")
+	s.StringVar(&f.afterSave, "after-save", "restart",
+		"`WHAT` to do when the training saved and ended: restart, or wait for a new attempt in the lease")
 	mark(c, "Saving")
 
 	s.IntVar(&f.rules.Restarts, "restarts", f.rules.Restarts, "`N` restarts until the whole job counts as failed once")
 	s.IntVar(&f.rules.Tries, "job-tries", f.rules.Tries, "`N` further tries of the whole job")
 	s.IntVar(&f.rules.Memory, "memory-restarts", f.rules.Memory, "`N` restarts after the training ran out of memory (default 0)")
-	s.IntVar(&f.rules.Interruptions, "interruptions", f.rules.Interruptions, "`N` restarts without progress after interruptions that are not the training's fault")
+	s.IntVar(&f.rules.Interruptions, "interruptions", f.rules.Interruptions,
+		"`N` restarts without progress after interruptions that are not the training's fault")
 	s.IntVar(&f.rules.NoProgress, "no-progress", f.rules.NoProgress, "`N` restarts in a row without a new highest step; 0 is no limit")
 	s.DurationVar(&f.rules.First, "backoff", f.rules.First, "the `WAIT` before the first restart; it doubles each time")
 	s.DurationVar(&f.rules.Longest, "backoff-max", f.rules.Longest, "the longest `WAIT` before a restart")
 	s.Float64Var(&f.rules.Jitter, "backoff-jitter", f.rules.Jitter, "the random `PART` of a wait, 0 to 1")
-	s.StringVar(&f.giveUp, "give-up", "auto", "`WHAT` to do when all restarts are used up: exit, wait (for a new attempt in the lease), or auto: wait on a TPU VM with a lease")
+	s.StringVar(&f.giveUp, "give-up", "auto",
+		"`WHAT` to do when all restarts are used up: exit, wait (for a new attempt in the lease), or auto: wait on a TPU VM with a lease")
 	mark(c, "Restarts")
 
 	for _, d := range f.spans() {
@@ -89,7 +96,8 @@ func (f *flags) define(c *cobra.Command) {
 	}
 	mark(c, timings)
 
-	s.StringVar(&f.from, "scale-from", "", "the accelerator `TYPE` that --global-batch and --steps are for, such as v4-8 or 2xv4-8; the training gets them rescaled")
+	s.StringVar(&f.from, "scale-from", "",
+		"the accelerator `TYPE` that --global-batch and --steps are for, such as v4-8 or 2xv4-8; the training gets them rescaled")
 	s.Int64Var(&f.batch, "global-batch", 0, "the global batch `N` on that type")
 	s.Int64Var(&f.steps, "steps", 0, "the `N` steps on that type")
 	mark(c, "Other hardware")
@@ -169,14 +177,16 @@ func runCommand() *cobra.Command {
 			"The output of the training stays as it is. Lines of pitcrew go to standard error; each begins with a time and " +
 			"\"pitcrew:\". Ctrl-C, or SIGTERM, asks the training to end; the second one kills it at once. At a terminal, Ctrl-C goes " +
 			"to the training itself, and Ctrl-\\ ends one that does not react.\n\n" +
-			"Exit codes: the training's own; 128+N if signal N ended it; 143 if it was told to end and saved itself (0 would mean " +
+			"Exit codes: the training's own; 128+N if signal N ended it; 143 if a signal ended pitcrew and the training saved itself " +
+			"(0 would mean " +
 			"that the job is done); 127 if COMMAND does not exist, 126 if it cannot be executed; 125 if pitcrew cannot do its work; " +
 			"2 for wrong usage.\n\n" +
 			"pitcrew doctor finds problems on this worker before you start.",
 		Example: "  pitcrew run -- python3 train.py\n" +
 			"  pitcrew run --checkpoint-dir gs://BUCKET/run --progress-file /tmp/step -- \\\n    python3 train.py\n" +
 			"  pitcrew run --checkpoint-dir gs://BUCKET/maxtext/RUN/checkpoints \\\n" +
-			"    --step-pattern maxtext -- \\\n    python3 -m maxtext.trainers.pre_train.train run_name=RUN \\\n    base_output_directory=gs://BUCKET/maxtext enable_autocheckpoint=true",
+			"    --step-pattern maxtext -- \\\n    python3 -m maxtext.trainers.pre_train.train run_name=RUN \\\n" +
+			"    base_output_directory=gs://BUCKET/maxtext enable_autocheckpoint=true",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := command(c, args)
@@ -261,7 +271,7 @@ func (f *flags) check(args []string) error {
 }
 
 // fence returns an error if a training could still write when another may begin: one whose lease this crew's kind takes
-// over, or one that Pitstop admits, which waits as long as crews do if nothing else is said.
+// over, or one that Pitstop admits, which waits as long as crews do by default.
 func (f *flags) fence() error {
 	if most, last := min(f.times.TakeOver, crew.DefaultTimes().TakeOver), f.times.Last(); last >= most {
 		return fmt.Errorf("--lease-unread %v and a twentieth, --stop-grace %v, --dump-grace %v and --leftovers-grace %v: together %v, and after %v another training may write; lower --lease-unread",
@@ -294,7 +304,7 @@ func (f *flags) run(ctx context.Context, args []string) (int, error) {
 		}
 	}
 	if !signal.Ignored(syscall.SIGPIPE) {
-		// Whoever read what is said here may have ended. The training goes on.
+		// The reader of the lines may have ended. The training goes on.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	}
 	orphaned := make(chan os.Signal, 1)

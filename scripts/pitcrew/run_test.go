@@ -172,7 +172,7 @@ func TestAStopIsPassedOnAndIsNoEndOfTheJob(t *testing.T) {
 	}
 }
 
-// TestASecondSignalKillsAtOnce, and pitcrew says what it was sent and what it does.
+// TestASecondSignalKillsAtOnce, and pitcrew names the signal and its own act.
 func TestASecondSignalKillsAtOnce(t *testing.T) {
 	t.Parallel()
 	for sig, name := range map[syscall.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "Ctrl-C (SIGINT)"} {
@@ -348,7 +348,7 @@ func TestATrainingWithoutACrewEndsBeforeAnotherMayTakeOver(t *testing.T) {
 	}
 }
 
-// TestATrainingWhoseParentAndCrewWereKilledEndsBeforeAnotherMayTakeOver: a crew that sees its parent killed puts another process in its place, which ends the
+// TestATrainingWhoseParentAndCrewWereKilledEndsBeforeAnotherMayTakeOver: a crew that sees its parent killed starts another process instead, which ends the
 // training when the crew is killed as well.
 func TestATrainingWhoseParentAndCrewWereKilledEndsBeforeAnotherMayTakeOver(t *testing.T) {
 	t.Parallel()
@@ -830,6 +830,10 @@ func TestWorkersEndWithoutWorker0(t *testing.T) {
 	crews[0].code()
 	nobodyTrains(t, dir)
 	crews[1].says(t, "worker 0 was not heard for 2s")
+	until(t, "the parent has written the end down", func() bool {
+		_, err := os.Stat(filepath.Join(flagOf(crews[0], "state"), "exit.json"))
+		return err == nil
+	})
 	if !crews[1].running() {
 		t.Error("the crew of worker 1 has ended too")
 	}
@@ -845,7 +849,7 @@ func TestASliceThatWaitsSaysForWhom(t *testing.T) {
 	})
 }
 
-// TestNobodyHasToReadWhatPitcrewSays: whoever reads its output may have stopped, and a training that has to end does.
+// TestNobodyHasToReadWhatPitcrewSays: the reader of its output may be stuck, and a training that has to end does.
 func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
@@ -879,7 +883,7 @@ func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
 	}
 }
 
-// TestATrainingWhoseOutputNobodyTakesEnds: where pitcrew reads the output, what it cannot pass on must not keep the end back.
+// TestATrainingWhoseOutputNobodyTakesEnds: where pitcrew reads the output, a reader that is stuck must not keep the end back.
 func TestATrainingWhoseOutputNobodyTakesEnds(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()

@@ -122,7 +122,7 @@ func lockFolder(dir string) (unlock func(), err error) {
 	return nil, err
 }
 
-// refuseLink refuses a folder that is a link in a folder where others may write. Elsewhere a link is its owner's own.
+// refuseLink refuses a folder that is a link in a folder where others may write. Elsewhere a link belongs to its owner.
 func refuseLink(dir string) error {
 	dir = filepath.Clean(dir)
 	info, err := os.Lstat(dir)
@@ -136,7 +136,7 @@ func refuseLink(dir string) error {
 	return err
 }
 
-// removeFolder takes a locked folder away. The next crew may make it anew at once, so it goes by another name first.
+// removeFolder takes a locked folder away. The next crew may make it again at once, so it goes by another name first.
 func removeFolder(dir string) {
 	gone := fmt.Sprintf("%s.%d", dir, os.Getpid())
 	if os.Rename(dir, gone) == nil {

@@ -17,7 +17,7 @@ import (
 	"pitstop.internal/scripts/pitcrew/metadata"
 )
 
-// terminal opens a terminal: what is typed goes into the first, programs have the second.
+// terminal opens a terminal: the keyboard writes into the first, programs have the second.
 func terminal(t *testing.T) (keys, screen *os.File) {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -63,12 +63,14 @@ func TestThePersonAtTheTerminal(t *testing.T) {
 		lacks                      string
 		flags                      []string
 	}{
-		{name: "what is typed goes to the training", script: "echo ready; read x; test $x = hello", until: "ready", types: "hello\n"},
+		{name: "the keyboard is the training's", script: "echo ready; read x; test $x = hello", until: "ready", types: "hello\n"},
 		{name: "Ctrl-C ends it for good", script: "echo ready; exec sleep 60", until: "ready", types: "\x03", code: 130, lacks: "starting again"},
 		{name: "Ctrl-\\ ends one that ignores Ctrl-C", script: "trap '' INT; echo ready; exec sleep 60", until: "ready", types: "\x03\x1c", code: 131, lacks: "starting again"},
 		{
-			name: "Ctrl-C ended an earlier attempt", flags: []string{"--worker=1", "--state=" + endedBefore(t), "--peer-key=" + keyFileOf(t, aKey, 0o600),
-				fmt.Sprintf("--peers=127.0.0.1:%d,127.0.0.1", freePort(t))}, until: "starts when worker 0 answers", types: "\x03", code: 130, lacks: "ended the training",
+			name: "Ctrl-C ended an earlier attempt", flags: []string{
+				"--worker=1", "--state=" + endedBefore(t), "--peer-key=" + keyFileOf(t, aKey, 0o600),
+				fmt.Sprintf("--peers=127.0.0.1:%d,127.0.0.1", freePort(t)),
+			}, until: "starts when worker 0 answers", types: "\x03", code: 130, lacks: "ended the training",
 		},
 		{name: "Ctrl-C ends the wait", script: "exit 4", until: "starting again", types: "\x03", code: 4},
 	} {

@@ -276,7 +276,7 @@ func TestTheLastStepEndsTheJobUnderMaintenance(t *testing.T) {
 	}
 }
 
-// TestAStopAtTheLastStepIsTheEndOfTheJob: pitcrew was told to end, and 143 would have a container platform start it
+// TestAStopAtTheLastStepIsTheEndOfTheJob: a signal ends pitcrew, and at 143 a container platform would start it
 // again.
 func TestAStopAtTheLastStepIsTheEndOfTheJob(t *testing.T) {
 	t.Parallel()

@@ -178,7 +178,7 @@ func TestACrewFolderThatIsALinkIsRefused(t *testing.T) {
 	}
 }
 
-// TestAStateFolderThatIsALinkIsRefused where others may write; elsewhere a link is its owner's own.
+// TestAStateFolderThatIsALinkIsRefused where others may write; elsewhere a link belongs to its owner.
 func TestAStateFolderThatIsALinkIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -249,7 +249,7 @@ func TestAKeyFileThatOthersKnowIsRefused(t *testing.T) {
 	}
 }
 
-// TestSeveralWorkersWithoutAKeyAreRefused: nobody would hear what they say. One alone needs no key, and reads none.
+// TestSeveralWorkersWithoutAKeyAreRefused: nobody could believe them. One alone needs no key, and reads none.
 func TestSeveralWorkersWithoutAKeyAreRefused(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -301,7 +301,7 @@ func TestWorkersTrainTogetherUnderAKeyFile(t *testing.T) {
 	}
 }
 
-// TestCrewsWaitForAKeyThatIsOne: they say once what is wrong with the key beside the checkpoints, and go on when a
+// TestCrewsWaitForAKeyThatIsOne: they name once the fault of the key beside the checkpoints, and go on when a
 // person has deleted it.
 func TestCrewsWaitForAKeyThatIsOne(t *testing.T) {
 	t.Parallel()
@@ -340,7 +340,7 @@ func TestCrewsWaitForAKeyThatIsOne(t *testing.T) {
 	crews[1].says(t, "key of the crews: it works again")
 }
 
-// TestCrewsTakeTheKeyThatReplacedADeletedOne: whoever empties a folder may delete the key. The next crew makes another,
+// TestCrewsTakeTheKeyThatReplacedADeletedOne: a person who empties a folder may delete the key. The next crew makes another,
 // and the crews that run take it without a restart.
 func TestCrewsTakeTheKeyThatReplacedADeletedOne(t *testing.T) {
 	t.Parallel()
@@ -391,7 +391,7 @@ func TestDoctorSaysWhoMaySpeak(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := keyFileOf(t, aKey, 0o600)
-	// Root sees what another user can do; others see what they know.
+	// Only root can try as another user.
 	tried := "as root, doctor tries it"
 	if os.Geteuid() == 0 {
 		tried = "user 65534 of this machine reaches the metadata server"

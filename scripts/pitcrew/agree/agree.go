@@ -1,9 +1,9 @@
 // Package agree has the crews of a slice, and of the slices of a Multislice, run one attempt together: they start it
-// together, end it together when one of them ends, and agree on what came first. It does no I/O: worker 0 of each slice
-// leads and is told what the others say; what it wants is looked at by whoever moves the messages.
+// together, end it together when one of them ends, and agree on the cause. It does no I/O: worker 0 of each slice leads,
+// hears the statuses of the others, and returns its wishes; package crew moves the messages and carries the wishes out.
 //
 // The leader of slice 0 decides for all slices. Between slices there are only objects that are created once and never
-// changed, so that of two answers to one question the first one holds, whoever gave it.
+// changed: of two answers to one question the first one holds.
 package agree
 
 import (
@@ -29,9 +29,9 @@ type Status struct {
 	Worker int    `json:"worker"`
 	Host   string `json:"host"`
 	Phase  Phase  `json:"phase"`
-	// Leaving says that the crew was told to end: its training ends, and it begins no other.
+	// Leaving says that a signal ends the crew: its training ends, and it begins no other.
 	Leaving bool `json:"leaving,omitzero"`
-	// Attempt is the one that runs or ended, Exit how it ended, and When what was known at that moment.
+	// Attempt is the one that runs or ended, Exit how it ended, and When the circumstances.
 	Attempt int                   `json:"attempt,omitzero"`
 	Exit    restart.Exit          `json:"exit,omitzero"`
 	When    restart.Circumstances `json:"when,omitzero"`
@@ -154,7 +154,7 @@ const (
 	Over      Stage = "over"
 )
 
-// Memory is what a leader has to know again when its crew is started anew.
+// Memory is the state of a leader that outlives its crew.
 type Memory struct {
 	// Attempt is the last one that was decided on, Handled the last one whose end was.
 	Attempt int `json:"attempt"`
@@ -258,7 +258,7 @@ func (l *Leader) lose(now time.Time, s Status) {
 	}
 }
 
-// Advance goes as far as it can and returns the plan, what it wants, and what is to be told.
+// Advance goes as far as it can and returns the plan, its wishes, and the events to report.
 func (l *Leader) Advance(v View) (Plan, Want, []Event) {
 	l.lease = v.Lease
 	l.events = nil
@@ -342,7 +342,7 @@ func (l *Leader) refill(lease Lease) {
 	}
 }
 
-// gather waits until every worker was heard, and finds out what they are at.
+// gather waits until every worker was heard, and finds out which attempts they run.
 func (l *Leader) gather(v View) bool {
 	if !v.Lease.Admitted {
 		return l.enter(Waiting, v.Now)
@@ -436,7 +436,10 @@ func (l *Leader) train(v View) bool {
 		return l.end(v.Now, Plan{Reason: fmt.Sprintf("the lease names attempt %d", v.Lease.Attempt)})
 	}
 	if o := v.Outside; o.Attempt == l.Attempt && o.Ended != nil {
-		return l.end(v.Now, Plan{Grace: l.grace(o.Ended.Class), Reason: fmt.Sprintf("it ended on slice %d: %s", o.Ended.Slice, o.Ended.Exit.Describe())})
+		return l.end(v.Now, Plan{
+			Grace:  l.grace(o.Ended.Class),
+			Reason: fmt.Sprintf("it ended on slice %d: %s", o.Ended.Slice, o.Ended.Exit.Describe()),
+		})
 	}
 	var first *member
 	for w := range l.Workers {
@@ -459,12 +462,12 @@ func (l *Leader) train(v View) bool {
 		return l.end(v.Now, Plan{Grace: l.grace(class), Reason: fmt.Sprintf("it ended on worker %d: %s", first.Worker, first.Exit.Describe())})
 	}
 	if m, leaves := l.leaver(); leaves {
-		return l.end(v.Now, Plan{Reason: fmt.Sprintf("the pitcrew of worker %d was told to end", m.Worker)})
+		return l.end(v.Now, Plan{Reason: fmt.Sprintf("the pitcrew of worker %d got a signal to end", m.Worker)})
 	}
 	if len(v.Replaced) > 0 {
 		l.lose(v.Now, Status{})
 		l.lost.Slice = v.Replaced[0]
-		return l.end(v.Now, Plan{Reason: fmt.Sprintf("slice %d was lost, and a new one is in its place", l.lost.Slice)})
+		return l.end(v.Now, Plan{Reason: fmt.Sprintf("slice %d was lost, and a new one replaces it", l.lost.Slice)})
 	}
 	for _, m := range l.members {
 		if v.Now.Sub(m.heard) > l.Silence {
@@ -472,12 +475,12 @@ func (l *Leader) train(v View) bool {
 		}
 	}
 	if l.lost != nil && l.lost.Attempt == l.Attempt {
-		return l.end(v.Now, Plan{Reason: fmt.Sprintf("worker %d was lost: it is silent, or a new pitcrew is in its place", l.lost.Worker)})
+		return l.end(v.Now, Plan{Reason: fmt.Sprintf("worker %d was lost: it is silent, or a new pitcrew replaces it", l.lost.Worker)})
 	}
 	return false
 }
 
-// leaver is the first worker whose crew was told to end, until another one takes its place.
+// leaver is the first worker whose crew got a signal to end, until another one replaces it.
 func (l *Leader) leaver() (Status, bool) {
 	for w := range l.Workers {
 		if m := l.members[w]; m.Leaving {
@@ -538,7 +541,7 @@ func (l *Leader) settle() {
 		l.cause, found = *l.lost, true
 	}
 	if found && !l.cause.When.Stopped {
-		// What one worker was told ends the training on all of them.
+		// A signal to one worker ends the training on all of them.
 		l.cause.When.Maintenance = l.cause.When.Maintenance || near
 		l.cause.When.Signalled = l.cause.When.Signalled || signalled
 		l.cause.Class = restart.Classify(l.cause.Exit, l.cause.When)
@@ -575,7 +578,7 @@ func (l *Leader) decide(v View) bool {
 		if !v.Lease.Admitted || v.Lease.Attempt <= l.Attempt {
 			return false
 		}
-		// Slice 0 has begun anew, in a new life, and knows nothing of this attempt.
+		// Slice 0 has begun again, in a new life, and does not know this attempt.
 		l.Handled = max(l.Handled, l.Attempt)
 		return l.enter(Gathering, v.Now)
 	case l.verdict == nil || l.verdict.Attempt != l.Attempt:
@@ -603,7 +606,7 @@ func (l *Leader) judge(v View, cause Cause) *Verdict {
 	return d
 }
 
-// follow does what was decided.
+// follow carries the decision out.
 func (l *Leader) follow(v View, cause Cause) bool {
 	d := l.verdict
 	l.Handled = max(l.Handled, l.Attempt)

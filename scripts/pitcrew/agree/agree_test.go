@@ -20,7 +20,7 @@ func config(workers int) agree.Config {
 	}
 }
 
-// field is a leader with workers that do as they are told, and a lease that anybody may write.
+// field is a leader with workers that follow the plan, and a lease that anybody may write.
 type field struct {
 	t      *testing.T
 	now    time.Time
@@ -144,7 +144,7 @@ func TestAllStartTogetherWhenAllAreThere(t *testing.T) {
 func TestTheFirstToFailIsTheCause(t *testing.T) {
 	f := newField(t, config(4), memory())
 	f.pass(time.Second)
-	// Worker 2 fails first; what it drags along is heard of earlier.
+	// Worker 2 fails first; the leader hears earlier of the failures that it causes.
 	f.deaf[2] = true
 	f.end(2, restart.Exit{Code: 134}, restart.Circumstances{})
 	f.now = f.now.Add(3 * time.Second)
@@ -205,7 +205,7 @@ func TestALostWorkerIsTheMachines(t *testing.T) {
 	if c := f.cause(); c.Class != restart.Interrupted || c.Worker != 1 {
 		t.Errorf("%+v", c)
 	}
-	// A new machine in its place, which knows nothing.
+	// A new machine replaces it, which knows nothing.
 	f.status[1] = agree.Status{Worker: 1, Host: "h2", Phase: agree.Idle}
 	f.deaf[1] = false
 	f.pass(time.Minute)
@@ -225,7 +225,7 @@ func TestANewCrewInThePlaceOfOneThatRan(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatLeavesIsNotWaitedForInSilence: what it says last ends the attempt, and no other begins without it.
+// TestAWorkerThatLeavesIsNotWaitedForInSilence: its last word ends the attempt, and no other begins without it.
 func TestAWorkerThatLeavesIsNotWaitedForInSilence(t *testing.T) {
 	for leaves := range 3 {
 		f := newField(t, config(3), memory())
@@ -233,7 +233,7 @@ func TestAWorkerThatLeavesIsNotWaitedForInSilence(t *testing.T) {
 		f.all(1)
 		f.status[leaves].Leaving = true
 		f.turn()
-		if f.plan.Run || f.plan.Attempt != 1 || !strings.Contains(f.plan.Reason, "told to end") {
+		if f.plan.Run || f.plan.Attempt != 1 || !strings.Contains(f.plan.Reason, "got a signal to end") {
 			t.Fatalf("worker %d leaves: %+v", leaves, f.plan)
 		}
 		f.pass(10 * time.Second)
@@ -253,7 +253,7 @@ func TestAWorkerThatLeavesIsNotWaitedForInSilence(t *testing.T) {
 	}
 }
 
-// TestNoAttemptBeginsWithAWorkerThatLeaves, at whatever moment before the beginning it is told to.
+// TestNoAttemptBeginsWithAWorkerThatLeaves, at whatever moment before the beginning the signal comes.
 func TestNoAttemptBeginsWithAWorkerThatLeaves(t *testing.T) {
 	for name, at := range map[string]agree.Stage{"in the back-off": agree.Pausing, "while the lease is read": agree.Admitting, "while others are waited for": agree.Gathering} {
 		f := newField(t, config(3), memory())
@@ -311,7 +311,7 @@ func TestANewLeaderFindsWhatRuns(t *testing.T) {
 	if len(f.events) != 0 {
 		t.Errorf("%+v", f.events)
 	}
-	// One whose machine is new knows nothing, and its own training is gone: all begin anew.
+	// One whose machine is new knows nothing, and its own training is gone: all begin again.
 	f.status[0] = agree.Status{Host: "h2", Phase: agree.Idle}
 	f.leader = agree.New(config(3), memory(), "id3", f.now)
 	f.pass(time.Minute)
@@ -497,13 +497,13 @@ func TestSlicesAgreeThroughWhatIsWrittenOnce(t *testing.T) {
 			t.Errorf("%+v, want %+v", c, ms.ended[1])
 		}
 	}
-	// A slice whose machines are new says that it is not at it; then all begin anew.
+	// A slice whose machines are new says that it is not at it; then all begin again.
 	ms.renew(t, 1)
 	pass(60)
 	for _, f := range fields {
 		f.all(3)
 	}
-	// A worker leaves: its slice ends the attempt of all, and they begin again with the next crew in its place.
+	// A worker leaves: its slice ends the attempt of all, and they begin again with the next crew.
 	fields[2].status[1].Leaving = true
 	pass(60)
 	for s, f := range fields {
@@ -630,7 +630,7 @@ func TestOneWorkersSignalEndsTheTrainingOnAllOfThem(t *testing.T) {
 	}
 }
 
-// TestTheVerdictOnTheLastStepIsCertain: the primary reached it, whatever another worker or slice was told before.
+// TestTheVerdictOnTheLastStepIsCertain: the primary reached it, whatever signal another worker or slice got before.
 func TestTheVerdictOnTheLastStepIsCertain(t *testing.T) {
 	ms := newMultislice(t, 2)
 	life := events.Admission{Slice: "llama-0", Workers: "t1v-n-0123abcd"}

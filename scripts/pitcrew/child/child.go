@@ -27,7 +27,7 @@ import (
 	"pitstop.internal/scripts/pitcrew/state"
 )
 
-// parentName is what the parent is called among the processes: who kills pitcrew by its name does not mean its care.
+// parentName is what the parent is called among the processes: a person who kills pitcrew by its name does not mean this process.
 const parentName = "training-parent"
 
 // ParentCommand is the first argument under which a program that uses this package has to call Parent.
@@ -35,7 +35,7 @@ const ParentCommand = "parent"
 
 // Spec is one attempt of a training.
 type Spec struct {
-	// Dir is the crew's state directory; what is known of the attempt is kept there.
+	// Dir is the crew's state directory; the record of the attempt is kept there.
 	Dir string `json:"dir"`
 	// Attempt is its number, Command what runs, Env the environment of the training.
 	Attempt int      `json:"attempt"`
@@ -56,7 +56,7 @@ type Spec struct {
 	Terminal bool `json:"terminal,omitzero"`
 }
 
-// Record is what stands in the state directory about the attempt that runs.
+// Record describes the attempt that runs; it is kept in the state directory.
 type Record struct {
 	Attempt  int       `json:"attempt"`
 	Command  []string  `json:"command"`
@@ -324,7 +324,7 @@ func forget(dir string) error {
 	return nil
 }
 
-// Forget removes what is known of the last attempt, when its end has been dealt with.
+// Forget removes the record of the last attempt, when its end has been dealt with.
 func Forget(dir string) error { return forget(dir) }
 
 // Adopt finds the training that an earlier crew started in this state directory: nil where there is none. One that has

@@ -307,7 +307,7 @@ func TestTheNextCrewAdopts(t *testing.T) {
 		if e.Code != 9 || e.Unknown {
 			t.Errorf("read %v: it ended with %+v", read, e)
 		}
-		// What was read went nowhere from then on, and the training did not die of that.
+		// The output went nowhere from then on, and the training did not die of that.
 		if i := slices.IndexFunc(trainer.Read(log), func(e trainer.Entry) bool { return e.What == "exits" }); i < 0 {
 			t.Errorf("read %v: %v", read, trainer.Read(log))
 		}
@@ -387,7 +387,7 @@ func TestAParentThatIsKilledBeforeItTellsLeavesNoTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-c.Done()
-	// It cannot write the training down, and what it says of that before it tells goes into a pipe that nobody reads.
+	// It cannot write the training down, and its line about that goes into a pipe that nobody reads.
 	if err := os.MkdirAll(filepath.Join(s.Dir, fmt.Sprintf("training.json.%d", c.Parent.PID), "full"), 0o700); err != nil {
 		t.Fatal(err)
 	}

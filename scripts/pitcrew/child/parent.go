@@ -117,7 +117,7 @@ func tell(format string, a ...any) {
 	_, _ = fmt.Fprintf(os.Stderr, Prefix(time.Now())+format+"\n", a...) //nolint:errcheck // nobody reads it then
 }
 
-// training is the parent's view of what it started.
+// training is the parent's view of the process that it started.
 type training struct {
 	spec   Spec
 	pid    int
@@ -180,8 +180,8 @@ func (o order) watch() *training {
 	}
 }
 
-// outlast waits until a training has ended that is no child of this process. How is for whoever inherited it to say, unless
-// it was ended from here.
+// outlast waits until a training has ended that is no child of this process. The process that
+// inherited it knows how it ended, unless this one ended it.
 func (t *training) outlast() restart.Exit {
 	waitGone(context.Background(), t.record.Training)
 	close(t.over)
@@ -208,7 +208,7 @@ func (t *training) guard(led <-chan os.Signal) {
 		}
 	}
 	t.unled.Store(true)
-	// Beside it: nobody may read what is said here, and the training has to end all the same.
+	// In a goroutine: the reader may be stuck, and the training has to end all the same.
 	go tell("no crew has read the lease for %v: ending the training", t.spec.Unled)
 	for _, stage := range []struct {
 		sig  syscall.Signal
@@ -268,7 +268,7 @@ func (t *training) finish(e restart.Exit) {
 	}
 }
 
-// reap takes what has ended, and reports whether children are left.
+// reap takes the children that have ended, and reports whether others are left.
 func reap() (left bool) {
 	for {
 		switch pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); {
@@ -324,7 +324,7 @@ type output struct {
 	over      bool // what comes now is too late to count
 }
 
-// The bounds of what is kept: lines of that length, so many of them, and how often the step is written down.
+// The bounds of the kept output: lines of that length, so many of them, and how often the step is written down.
 const (
 	tailLines = 50
 	tailWidth = 400
@@ -411,7 +411,7 @@ func (o *output) take(rest, piece []byte) []byte {
 	return keep(append([]byte(nil), piece[cut+1:]...))
 }
 
-// lineEnds end a line: progress bars begin theirs anew with the second.
+// lineEnds end a line: progress bars begin theirs again with the second.
 const lineEnds = "\n\r"
 
 // keep bounds the beginning of a line: progress bars never end theirs.

@@ -187,7 +187,7 @@ func childrenOf(pid int) []int {
 	})
 }
 
-// sweep kills what is left of an attempt whose parent died: every process that carries its mark. The number of its process
+// sweep kills the rest of an attempt whose parent died: every process that carries its mark. The number of its process
 // group may be somebody else's by now, after a restart of the machine above all.
 func sweep(run string) {
 	if run == "" {
@@ -214,7 +214,7 @@ func sweep(run string) {
 }
 
 // oomKills counts the processes of this one's memory cgroup, the training's too, that the kernel has killed for want of
-// memory, the group's or the machine's. What is killed elsewhere on the machine is no word about the training.
+// memory, the group's or the machine's. A process that was killed elsewhere on the machine says nothing about the training.
 // https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files
 func oomKills() int64 { return oomKillsIn(os.DirFS("/")) }
 
@@ -237,7 +237,7 @@ func oomKillsIn(root fs.FS) int64 {
 		default:
 			continue
 		}
-		// The nearest group that counts; in a container the path may begin above what is to be seen.
+		// The nearest group that counts; in a container the path may begin above the visible part.
 		for group := path.Clean("/" + f[2]); ; group = path.Dir(group) {
 			if n, ok := oomKillsOf(root, path.Join(dir, group, file)); ok {
 				return n
@@ -272,7 +272,7 @@ func reclaim() {
 	}
 }
 
-// Terminal reports whether the standard input is a terminal whose foreground is ours.
+// Terminal reports whether the standard input is a terminal whose foreground is our process group.
 func Terminal() bool {
 	group, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Elsewhere than on Linux the crew supervises what it started, and knows no more about processes than that they live.
+// Elsewhere than on Linux the crew supervises its own processes, and knows no more about processes than that they live.
 
 func identify(pid int) Identity { return Identity{PID: pid, Start: strconv.Itoa(pid)} }
 

@@ -1,8 +1,8 @@
 //go:build unix
 
 // Package crew keeps one training running on one worker: it starts the attempt that the lease names, watches the machine,
-// carries out requests to save, ends what may not run any more, and reports. All decisions are taken in one goroutine;
-// what takes time runs beside it and brings its result back.
+// carries out requests to save, ends what may not run any more, and reports. All decisions are taken in one goroutine, the
+// loop; slow calls run in others and post their results to it.
 package crew
 
 import (
@@ -37,7 +37,7 @@ type Options struct {
 	Command []string
 	// Scale are its numbers; nil where it has none of the crew.
 	Scale *Scale
-	// State is the folder in which the crew keeps what has to outlive it; nobody else has it.
+	// State is the folder for everything that has to outlive the crew; it has the folder alone.
 	State   string
 	Machine metadata.Machine
 	// Metadata is the metadata server, nil where there is none.
@@ -84,7 +84,7 @@ type Times struct {
 	// Lease is how often the lease and the request beside the checkpoints are read, Unread after how long without a reading
 	// the training is ended, TakeOver after how long without a sign of life a lease of another is taken over.
 	Lease, Unread, TakeOver time.Duration
-	// Stop is how long a training that is ended has after SIGTERM, Dump after SIGQUIT, Leftovers what it leaves behind.
+	// Stop is how long a training that is ended has after SIGTERM, Dump after SIGQUIT, Leftovers the processes that it leaves.
 	Stop, Dump, Leftovers time.Duration
 	// Finish is how long the others may take after one is done, and the verdict to be written; Silent is after how long a
 	// worker counts as lost.
@@ -170,7 +170,7 @@ type crew struct {
 	// requestRead is when the request beside the checkpoints was read last, or that there was none.
 	requestRead time.Time
 
-	// unsynced says that what was written down last may not be on the disk yet.
+	// unsynced says that the last write to the state may not be on the disk yet.
 	unsynced bool
 
 	next   map[string]time.Time
@@ -296,7 +296,7 @@ func (c *crew) open() error {
 	return nil
 }
 
-// meet prepares what the workers of a slice say to each other. Nothing is said or heard before there is a key.
+// meet prepares what the workers of a slice say to each other. Before there is a key it neither sends nor hears anything.
 func (c *crew) meet() {
 	slice := fmt.Sprintf("%s, slice %d", c.Workload, c.Machine.Slice)
 	switch {
@@ -415,7 +415,7 @@ func (c *crew) post(f func()) {
 	}
 }
 
-// beside runs f beside the loop, and what it returns in the loop.
+// beside runs f in a goroutine of its own, and the function that f returns in the loop.
 func (c *crew) beside(limit time.Duration, f func(ctx context.Context) func()) {
 	go func() {
 		ctx, cancel := context.WithTimeout(c.ctx, limit)
@@ -424,7 +424,7 @@ func (c *crew) beside(limit time.Duration, f func(ctx context.Context) func()) {
 	}()
 }
 
-// once is beside for what comes again and again: while the last one has not come back, it is not asked anew.
+// once is beside for recurring calls: while the last call has not come back, it makes no other.
 func (c *crew) once(what string, f func(ctx context.Context) func()) {
 	if c.running[what] {
 		return
@@ -439,8 +439,7 @@ func (c *crew) once(what string, f func(ctx context.Context) func()) {
 	})
 }
 
-// at has the loop look again at that time. What is over does not come again: should anybody ask for it all the same, the
-// loop does not race.
+// at makes the loop look again at that time. A time in the past becomes one soon after now, so that the loop does not race.
 func (c *crew) at(t time.Time) {
 	if t.IsZero() || !t.Before(c.wake) {
 		return
@@ -595,7 +594,7 @@ func (c *crew) over(now time.Time) {
 	}
 }
 
-// parting is how long worker 0 stays for the others when it is told to end.
+// parting is how long worker 0 stays for the others after a signal to end.
 const parting = 3 * time.Second
 
 // parted reports whether the others know that an attempt has ended that ran here, or had the time to hear of it: worker 0
@@ -617,7 +616,7 @@ func (c *crew) parted(now time.Time) bool {
 	return known || !now.Before(c.finish)
 }
 
-// ownCode is the code of a crew that was told to end: the training's own, but never 0 for a job that is not done.
+// ownCode is the code of a crew that a signal ends: the training's own, but never 0 for a job that is not done.
 func (c *crew) ownCode() int {
 	s, ok := c.told.(syscall.Signal)
 	if !ok {

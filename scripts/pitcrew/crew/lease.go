@@ -16,7 +16,7 @@ import (
 	"pitstop.internal/shared/checkpoint"
 )
 
-// leaseView is what was read of the lease.
+// leaseView is the lease as it was read last.
 type leaseView struct {
 	checkpoint.Lease
 	exists bool
@@ -25,7 +25,7 @@ type leaseView struct {
 	busy, again, writing bool
 	// retry is when it may be written again after a failure.
 	retry time.Time
-	// rival is what stands in the way of a lease that names another life, and since when nothing stirs there.
+	// rival describes a lease that names another life, and since is when it last changed.
 	rival string
 	since time.Time
 	// virtual is the attempt where there is no directory, and so no lease.
@@ -58,7 +58,7 @@ func (c *crew) after(a events.Admission) bool {
 	return a.Incarnation.Zone == c.Machine.Zone && !a.Incarnation.Created.IsZero() && c.Booted.After(a.Incarnation.Created)
 }
 
-// leaseOf is what the leader is told of the lease.
+// leaseOf is the lease as the leader needs it.
 func (c *crew) leaseOf(now time.Time) agree.Lease {
 	v := c.lease
 	switch {
@@ -183,7 +183,7 @@ func (c *crew) leaseRead(l checkpoint.Lease, pulse int64, err error) {
 		v.rival, v.since = rival, now
 	}
 	if c.leader != nil && c.succeeds(l) && now.Sub(v.since) >= c.Times.TakeOver {
-		c.Say("nothing has stirred behind the lease for %v: taking it over", c.Times.TakeOver)
+		c.Say("the owner of the lease gave no sign of life for %v; taking the lease over", c.Times.TakeOver)
 		c.name(l.Attempt+1, true)
 	}
 }
@@ -301,7 +301,7 @@ func (c *crew) write(ctx context.Context, attempt int, takeOver bool, ready []ev
 	case !takeOver && l.Attempt >= attempt:
 		return nil
 	case takeOver && (!c.succeeds(l) || l.Attempt >= attempt):
-		return errors.New("the lease that was to be taken over was written anew; waiting")
+		return errors.New("the lease to take over was written again; waiting")
 	case takeOver:
 		kept := []events.Admission{c.admission()}
 		for _, a := range l.Admitted {

@@ -68,7 +68,7 @@ func TestALeaseThatIsTakenOverNamesNobodyElse(t *testing.T) {
 	}
 }
 
-// TestWhoMeansToTrainGivesASignOfLife: another crew takes a lease over when nothing stirs behind it, and a back-off may be
+// TestWhoMeansToTrainGivesASignOfLife: another crew takes a lease over when its owner gives no sign of life, and a back-off may be
 // longer than it waits.
 func TestWhoMeansToTrainGivesASignOfLife(t *testing.T) {
 	for _, c := range []struct {

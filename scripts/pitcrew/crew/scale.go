@@ -26,7 +26,7 @@ var errCounted = errors.New(
 	"the number of a TensorFlow checkpoint may be a count of checkpoints, so how many examples the training has left with another global batch is not known",
 )
 
-// scaling is what the attempt of the plan is told.
+// scaling is the number of steps for the attempt of the plan.
 type scaling struct {
 	attempt int
 	steps   int64
@@ -34,7 +34,7 @@ type scaling struct {
 	retry   time.Time
 }
 
-// scaled reports whether it is known how many steps the attempt of the plan has. What was trained on other hardware, with another
+// scaled reports whether it is known how many steps the attempt of the plan has. Training on other hardware, with another
 // batch, had other steps: the batches stand beside the checkpoints, and the training gets as many steps as its examples have left.
 // Where its checkpoints do not tell how many those are the attempt ends before it begins.
 // Worker 0 of the first slice notes another batch before anything is trained with it.

@@ -70,7 +70,6 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 	switch {
 	case e.Finished:
 		c.conclude(now, e)
-		c.Say("finished: attempt %d ended with exit code 0", e.Attempt)
 	case e.GaveUp:
 		c.conclude(now, e)
 		if e.Attempt > 1 || c.Machine.Workers > 1 {
@@ -230,7 +229,7 @@ type progressed struct {
 // patience is how long a progress file may take to be read: it may be no file, or lie on a storage that does not answer.
 const patience = time.Second
 
-// progressOf reads the progress file, beside the loop. Whoever waits for a file that does not answer waits alone.
+// progressOf reads the progress file, beside the loop. A file that does not answer holds up only its reader.
 func (c *crew) progressOf(ctx context.Context, t *child.Child) progressed {
 	if c.ProgressFile == "" {
 		return progressed{n: -1}

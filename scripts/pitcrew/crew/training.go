@@ -187,7 +187,7 @@ func (c *crew) ended(t *child.Child, p progressed) {
 	when := restart.Circumstances{
 		Done: done, Short: short,
 		Signalled: signalled(e),
-		// Who was told to end and does is no failure; who saved itself and ends with 0 is no finished job either.
+		// A training that ends after a signal has not failed. One that saved itself and ends with 0 has not finished either.
 		Stopped:     c.stopping != nil && (!c.stopping.person || !e.Clean()),
 		Told:        c.told != nil || c.saver.Told(now.Add(-c.Times.Recent)),
 		Maintenance: c.announced.near(now, c.Times.Recent),
@@ -332,7 +332,7 @@ func (c *crew) signalled(s os.Signal) {
 		c.send(sig)
 		c.saver.Mark(now)
 		c.stopping = &stopping{
-			why: "pitcrew was told to end by " + name, stage: 1, at: now.Add(c.Times.Stop), person: true, sent: sig, sentAt: now,
+			why: "pitcrew got " + name, stage: 1, at: now.Add(c.Times.Stop), person: true, sent: sig, sentAt: now,
 		}
 	default: // a terminal that is gone says so more than once
 		c.send(sig)
@@ -345,7 +345,7 @@ func (c *crew) pass(pid int, sig syscall.Signal) {
 	}
 }
 
-// world is what is known when a save is to be decided.
+// world is the knowledge for a decision about a save.
 func (c *crew) world(now time.Time, handlers []int) save.World {
 	coarse := 20 * time.Millisecond // the kernel's clock for files ticks slower
 	if strings.HasPrefix(c.Directory, "gs://") {
@@ -359,7 +359,7 @@ func (c *crew) world(now time.Time, handlers []int) save.World {
 	}
 }
 
-// take takes a request to save, and does what it asks for at once.
+// take takes a request to save, and carries it out at once.
 func (c *crew) take(r save.Request) {
 	now := c.clock()
 	var handlers []int
@@ -390,8 +390,8 @@ func (c *crew) act(act save.Act, handlers []int) {
 	}
 }
 
-// runCommand runs the user's command that saves; it is named on the crew's own command line and nowhere else. It ends with
-// what it has started when its time is over, and with the crew.
+// runCommand runs the user's command that saves; it is named on the crew's own command line and nowhere else. It ends,
+// with all its processes, when its time is over or the crew ends.
 func (c *crew) runCommand(r save.Request) {
 	pid := c.child.Training.PID
 	limit := c.Times.Save

@@ -78,6 +78,8 @@ func (c *crew) reportEnd(w *lastWord) {
 	r := events.CrewReport{Report: events.ReportFinished, Attempt: w.event.Attempt}
 	if w.event.GaveUp {
 		r.Report, r.Reason = events.ReportGaveUp, w.verdict.Reason
+	} else {
+		c.Say("finished: attempt %d ended with exit code 0", w.event.Attempt)
 	}
 	c.report(w.at, r)
 }

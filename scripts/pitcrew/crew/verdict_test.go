@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,7 +147,7 @@ func TestTheFirstVerdictHolds(t *testing.T) {
 	d.end(1, false)
 	d.pass(time.Second)
 	v, err := checkpoint.ReadVerdict(t.Context(), d.Store, d.Directory, 1)
-	if err != nil || !v.Finished || !d.last.reported || len(d.said) > 0 {
+	if err != nil || !v.Finished || !d.last.reported || !slices.Equal(d.said, []string{"finished: attempt 1 ended with exit code 0"}) {
 		t.Errorf("%+v, %v, %q", v, err, d.said)
 	}
 }
@@ -167,7 +168,7 @@ func TestABucketThatIsAwayDoesNotSilenceTheEnd(t *testing.T) {
 		}
 		uri := d.Directory + "/pitstop-crew/attempt-000003/verdict.json"
 		want := "the verdict on attempt 3 could not be written to " + uri + " within 1m0s"
-		if len(d.said) != 1 || !strings.HasPrefix(d.said[0], want) || !strings.Contains(d.said[0], "injected") {
+		if len(d.said) != 2 || !strings.HasPrefix(d.said[1], "finished: ") || !strings.HasPrefix(d.said[0], want) || !strings.Contains(d.said[0], "injected") {
 			t.Errorf("%s: %q", name, d.said)
 		}
 		if strings.Count(d.lines(), `"report":"finished"`) != 1 || d.handled() != 3 || !d.concluded(d.now) {
@@ -280,7 +281,7 @@ func TestTheLastStepIsThePrimarysToReach(t *testing.T) {
 		"before it":                             {step: 9, saved: -1, short: true},
 		"a checkpoint of this attempt":          {step: 9, saved: 10, savedAt: began.Add(time.Minute), done: true},
 		"a checkpoint of another training":      {step: 9, saved: 10, savedAt: began.Add(-time.Minute), short: true},
-		"nothing but where it resumed from":     {step: -1, saved: 10, savedAt: began.Add(-time.Minute), done: true},
+		"only the step that it resumed from":    {step: -1, saved: 10, savedAt: began.Add(-time.Minute), done: true},
 		"where it resumed from is no last step": {step: -1, saved: 9, savedAt: began.Add(-time.Minute)},
 		"nothing is known":                      {step: -1, saved: -1},
 		"it failed":                             {step: 10, saved: -1, exit: restart.Exit{Code: 1}},

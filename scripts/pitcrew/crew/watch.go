@@ -90,7 +90,7 @@ func oneLine(err error) error {
 	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
 }
 
-// notice takes a change of what is announced: it is reported once, and what begins now starts a save.
+// notice takes a changed announcement: it is reported once, and maintenance that begins now starts a save.
 func (c *crew) notice(change func(*announced)) {
 	now := c.clock()
 	before := c.announced
@@ -117,7 +117,7 @@ func (c *crew) notice(change func(*announced)) {
 	}
 }
 
-// notice is what Pitstop is told of the machine's maintenance.
+// notice is the machine's maintenance as Pitstop learns of it.
 func (a announced) notice() *events.Notice {
 	switch {
 	case a.upcoming != nil:
@@ -148,7 +148,7 @@ func (c *crew) look(now time.Time) {
 	c.verify(nil)
 }
 
-// refresh looks at the checkpoint directory anew before the next attempt is told what it resumes from: since that moment
+// refresh looks at the checkpoint directory again before the next attempt learns where it resumes: since that moment
 // nobody saves any more. No time is no such wish.
 func (c *crew) refresh(since time.Time) {
 	if c.Directory != "" && since.After(c.looked.fresh) {

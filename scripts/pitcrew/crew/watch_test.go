@@ -18,7 +18,7 @@ import (
 	"pitstop.internal/shared/checkpoint"
 )
 
-// TestACheckpointThatIsGoneIsNotResumedFrom: people clear a directory, and begin anew.
+// TestACheckpointThatIsGoneIsNotResumedFrom: people clear a directory, and begin again.
 func TestACheckpointThatIsGoneIsNotResumedFrom(t *testing.T) {
 	c := crewOf(t, 1)
 	step := filepath.Join(strings.TrimPrefix(c.Directory, "file://"), "40")
@@ -120,7 +120,9 @@ func TestWhoIsToldToEndMendsNothing(t *testing.T) {
 	c.Machine.Workers, c.leader.Workers, c.leader.Stage = 2, 2, agree.Gathering
 	var said []string
 	c.Say = func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
-	want := []string{"all workers: 2 of 2 are not heard: 0, 1"}
+	want := []string{
+		"the training starts when all workers are here; waiting for 2 of 2: worker 0, not heard yet; worker 1, not heard yet",
+	}
 	if c.awaited(time.Now()); !slices.Equal(said, want) {
 		t.Fatalf("%q, want %q", said, want)
 	}

@@ -44,7 +44,7 @@ func (c *crew) introduce() {
 	c.Say("%s", text)
 }
 
-// awaited says for whom the training waits, and who has fallen silent: a person may have to look after them.
+// awaited names the workers that the training waits for, and those that fell silent: a person may have to look after them.
 func (c *crew) awaited(now time.Time) {
 	if c.told != nil || c.leader == nil {
 		return // it ends itself, or worker 0 says it
@@ -82,7 +82,7 @@ func (c *crew) awaited(now time.Time) {
 	c.condition("silence", quiet, here)
 }
 
-// named are missing workers by number, address and what is known of them, as many as fit a line.
+// named lists missing workers with number, address and reason, as many as fit a line.
 func (c *crew) named(missing []agree.Absence) string {
 	var names []string
 	for i, m := range missing {
@@ -98,7 +98,7 @@ func (c *crew) named(missing []agree.Absence) string {
 		case m.Since.IsZero():
 			name += ", not heard yet"
 		case m.Left:
-			name += ", whose pitcrew was told to end at " + moment(m.Since)
+			name += ", whose pitcrew got a signal to end at " + moment(m.Since)
 		default:
 			name += ", silent since " + moment(m.Since)
 		}
@@ -132,7 +132,7 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// follow takes the plan of worker 0 and says what it means here.
+// follow takes the plan of worker 0 and prints its meaning for this worker.
 func (c *crew) follow(p agree.Plan) {
 	switch {
 	case c.told != nil:

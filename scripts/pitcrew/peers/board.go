@@ -120,7 +120,7 @@ func (b Board) read(ctx context.Context, uri string, into any) error {
 	return nil
 }
 
-// Clear removes what was said about this attempt and earlier ones, which are long over.
+// Clear removes the objects of this attempt and of earlier ones, which are long over.
 func (b Board) Clear(ctx context.Context, attempt int) error {
 	folder := checkpoint.Join(b.Directory, Folder)
 	names, err := b.Store.List(ctx, folder, checkpoint.ListOptions{Prefix: "attempt-", Recursive: true})
@@ -140,7 +140,7 @@ func (b Board) Clear(ctx context.Context, attempt int) error {
 	return nil
 }
 
-// Beat is the sign of life of whoever trains under a lease of its own: another crew that wants the directory waits until
+// Beat is the sign of life of a crew that trains under its own lease: another crew that wants the directory waits until
 // it stops. It returns the generation that was written.
 func (b Board) Beat(ctx context.Context, host string, now time.Time) error {
 	uri := checkpoint.Join(b.Directory, Folder+"/holder.json")
@@ -190,7 +190,7 @@ func (b Board) Batches(ctx context.Context) (all []topology.Batch, generation in
 	return all, o.Generation, nil
 }
 
-// SetBatches writes them in the place of what was read.
+// SetBatches replaces the batches of that generation.
 func (b Board) SetBatches(ctx context.Context, all []topology.Batch, generation int64) error {
 	content, err := json.Marshal(all)
 	if err != nil {

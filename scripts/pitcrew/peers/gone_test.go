@@ -30,7 +30,8 @@ func TestWhoIsGoneIsNamedInWords(t *testing.T) {
 		{time.Time{}, &net.DNSError{Name: "llama-w-0", IsNotFound: true}, "has not been heard yet: no machine has the name llama-w-0"},
 		{at, errors.New("malformed answer"), "is gone since 09:05:01Z: malformed answer"},
 	} {
-		err := error(&GoneError{Address: "10.0.0.1:8791", Since: c.since, Err: &url.Error{Op: "Post", URL: "http://10.0.0.1:8791/", Err: fmt.Errorf("%w", c.err)}})
+		cause := &url.Error{Op: "Post", URL: "http://10.0.0.1:8791/", Err: fmt.Errorf("%w", c.err)}
+		err := error(&GoneError{Address: "10.0.0.1:8791", Since: c.since, Err: cause})
 		if want := "worker 0 (10.0.0.1:8791) " + c.want; err.Error() != want || !errors.Is(err, c.err) {
 			t.Errorf("%v: %q, want %q", c.err, err, want)
 		}

@@ -1,7 +1,7 @@
 // Package peers moves what crews say to each other: between the workers of a slice over its network, between the slices
 // of a Multislice through objects beside the checkpoints.
 //
-// Over the network a crew believes only what is signed with the Key that the crews of the slice share. A worker's
+// Over the network a crew believes only messages that are signed with the Key that the crews of the slice share. A worker's
 // question is signed as a whole. Worker 0's answer is signed together with the signature of the question, so that it
 // answers no other. Worker 0 gives each voice a challenge, random and never given before, and hears only questions that
 // bear the last one that it gave to that worker, each with a higher word than the one before: a question that was heard
@@ -57,7 +57,7 @@ type message struct {
 type Server struct {
 	// Hold is how long a worker that has the plan waits for another; it has to be shorter than what counts as silence.
 	Hold time.Duration
-	// Refused is told of words that are not signed with the key, seldom; nil tells nobody.
+	// Refused gets messages about words that are not signed with the key, few of them; it may be nil.
 	Refused func(error)
 
 	workload string
@@ -78,7 +78,7 @@ type Server struct {
 	doubted bool
 }
 
-// contact is what was heard of one worker. Challenge is the one that its questions bear.
+// contact is the last word of one worker. Challenge is the one that its questions bear.
 type contact struct {
 	status    agree.Status
 	knows     string
@@ -87,7 +87,7 @@ type contact struct {
 	at        time.Time
 }
 
-// same reports whether a worker says what it said before; what else stands in a status does not change on its own.
+// same reports whether a worker repeats its last status; the other fields of a status do not change on their own.
 func (c contact) same(s agree.Status) bool {
 	return !c.at.IsZero() && c.status.Phase == s.Phase && c.status.Attempt == s.Attempt && c.status.Host == s.Host && c.status.Leaving == s.Leaving
 }
@@ -132,7 +132,7 @@ func (s *Server) Known() (n int) {
 	return n
 }
 
-// Seen is when each worker was heard last. What it said is told when it says something else: a slice may have 1,536
+// Seen is when each worker was heard last. A status is passed on only when it changes: a slice may have 1,536
 // workers, and most of the time they have nothing to say.
 func (s *Server) Seen() map[int]time.Time {
 	s.mu.Lock()
@@ -173,7 +173,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	key := s.key
 	s.mu.Unlock()
-	// A refusal is not signed: nobody gets a signature for what is not.
+	// A refusal is not signed: an unsigned question gets no signature.
 	signature := r.Header.Get(signatureHeader)
 	switch {
 	case signature == "":
@@ -205,7 +205,7 @@ func (s *Server) Doubted() (was bool) {
 	return was
 }
 
-// The bounds of what is told of refused words: so many addresses, once each, in so long.
+// The bounds of messages about refused words: so many addresses, once each, in so long.
 const (
 	refusedMost  = 16
 	refusedEvery = 10 * time.Minute
@@ -450,7 +450,7 @@ func (c *Client) part(ctx context.Context, knows string) {
 	_, _ = c.ask(ctx, knows) //nolint:errcheck // worker 0 may be gone as well
 }
 
-// question is what is to be said now, signed. No two are the same: each has a word of its own.
+// question is the next message, signed. No two are the same: each has a word of its own.
 func (c *Client) question(knows string) (key Key, question []byte, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -469,8 +469,8 @@ var ErrUnsigned = errors.New("its answer is not believed")
 
 var errNoKey = errors.New("worker 0: there is no key to speak to it")
 
-// ask says what there is to say. Worker 0 answers with a challenge where it does not know this voice yet: then it is
-// said again.
+// ask says what there is to say. Worker 0 answers with a challenge where it does not know this voice yet: then the
+// question is sent again.
 func (c *Client) ask(ctx context.Context, knows string) (p agree.Plan, err error) {
 	for range 3 { // another life of this worker's crew may speak at the same time
 		key, question, err := c.question(knows)
@@ -527,7 +527,8 @@ func (e *GoneError) how() string {
 	switch {
 	case errors.Is(e.Err, syscall.ECONNREFUSED):
 		return "no pitcrew listens there"
-	case errors.Is(e.Err, io.EOF), errors.Is(e.Err, io.ErrUnexpectedEOF), errors.Is(e.Err, syscall.ECONNRESET), errors.Is(e.Err, syscall.EPIPE):
+	case errors.Is(e.Err, io.EOF), errors.Is(e.Err, io.ErrUnexpectedEOF),
+		errors.Is(e.Err, syscall.ECONNRESET), errors.Is(e.Err, syscall.EPIPE):
 		return "its pitcrew has ended"
 	case errors.As(e.Err, &name):
 		return "no machine has the name " + name.Name

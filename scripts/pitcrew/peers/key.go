@@ -15,13 +15,13 @@ import (
 	"pitstop.internal/shared/checkpoint"
 )
 
-// Key is the secret that the crews of a slice share: they believe only what is signed with it.
+// Key is the secret that the crews of a slice share: they believe only messages that are signed with it.
 type Key []byte
 
 // keyBytes is the length of a key that a crew makes.
 const keyBytes = 32
 
-// The domains of signatures: what was signed as one thing is never taken for another.
+// The domains of signatures: a signature for one kind of message never fits another.
 const (
 	questionDomain  = "pitcrew question 1"
 	answerDomain    = "pitcrew answer 1"

@@ -59,7 +59,7 @@ func TestStatusesAndPlansPassAtOnce(t *testing.T) {
 	for receive(t, heard, "the end").Exit.Code != 3 {
 		continue // it said the old before
 	}
-	// The last plan is known to be known before the worker is told.
+	// The server knows that the worker has the last plan before the worker acts on it.
 	s.Publish(agree.Plan{Version: "a.2", Over: true})
 	if p := receive(t, told, "the last plan"); !p.Over || s.Known() != 1 {
 		t.Errorf("%+v, known to %d", p, s.Known())
@@ -136,7 +136,7 @@ func TestWhoKnowsTheEndAsksNoMore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What it has to say is said all the same.
+	// Its status is sent all the same.
 	c.Say(agree.Status{Worker: 1, Phase: agree.Ended, Attempt: 2})
 	for receive(t, heard, "a status") != 2 {
 		continue

@@ -21,7 +21,7 @@ import (
 	"pitstop.internal/shared/checkpoint"
 )
 
-// ear is a worker 0 that notes what it hears and whom it refuses.
+// ear is a worker 0 that notes the statuses that it hears and the addresses that it refuses.
 type ear struct {
 	*Server
 	key     Key
@@ -71,7 +71,7 @@ func question(t *testing.T, m message) []byte {
 	return q
 }
 
-// TestForgedWordsChangeNothing: worker 1 runs attempt 1, and a stranger has seen what it said.
+// TestForgedWordsChangeNothing: worker 1 runs attempt 1, and a stranger has seen its messages.
 func TestForgedWordsChangeNothing(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -196,8 +196,8 @@ func client(t *testing.T, k Key, h http.Handler) *Client {
 	return c
 }
 
-// TestAnAnswerToAnotherQuestionIsNotBelieved: whoever listens at worker 0's port may have seen real answers: the end of
-// another training in the same directory, the end that another worker was told, a challenge.
+// TestAnAnswerToAnotherQuestionIsNotBelieved: a program that listens at worker 0's port may have seen real answers: the end of
+// another training in the same directory, the end that another worker got, a challenge.
 func TestAnAnswerToAnotherQuestionIsNotBelieved(t *testing.T) {
 	e := newEar()
 	e.Publish(agree.Plan{Version: "a.2", Over: true})
@@ -308,7 +308,7 @@ func TestRefusedWordsAreNotToldInAFlood(t *testing.T) {
 	}
 }
 
-// TestWhatWasOvertakenOnItsWayIsNotHeard: a worker that has something new to say gives up what it was saying, and both
+// TestWhatWasOvertakenOnItsWayIsNotHeard: a worker that has something new to say gives up its last message, and both
 // may arrive in either order.
 func TestWhatWasOvertakenOnItsWayIsNotHeard(t *testing.T) {
 	e := newEar()

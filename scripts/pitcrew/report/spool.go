@@ -117,7 +117,7 @@ func (s *Spool) store() error {
 		if len(s.lines) <= MaxLines && len(content) <= MaxBytes {
 			break
 		}
-		// A tenth at once, so that a full spool is not written anew for each line.
+		// A tenth at once, so that a full spool is not rewritten for each line.
 		for range len(s.lines)/10 + 1 {
 			i := slices.IndexFunc(s.lines[:len(s.lines)-1], func(l Line) bool { return l.Report.Report == events.ReportProgress })
 			s.lines = slices.Delete(s.lines, max(i, 0), max(i, 0)+1)

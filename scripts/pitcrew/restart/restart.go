@@ -84,7 +84,7 @@ type Circumstances struct {
 	// Signalled says that the output told of a received signal shortly before the exit.
 	Signalled bool
 	// Done says that the training reached the last step that its owner named, Short that it ended before that step.
-	// Neither is said where no last step was named, or no step is known.
+	// Neither is set where no last step was named, or no step is known.
 	Done, Short bool
 }
 
@@ -100,7 +100,7 @@ const (
 	Saved Class = "saved"
 	// Stopped is an end that the crew decided on itself.
 	Stopped Class = "stopped"
-	// Interrupted is an end that lies with the machines; it is charged to nobody but the machines.
+	// Interrupted is an end that lies with the machines; it is charged to the machines alone.
 	Interrupted Class = "interrupted"
 	// Failed is an exit that may succeed the next time.
 	Failed Class = "failed"
@@ -192,7 +192,7 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// Budget is what has been used of the rules. It is kept across restarts of the crew.
+// Budget counts the restarts that are used. It is kept across restarts of the crew.
 type Budget struct {
 	Restarts      int `json:"restarts"`
 	Tries         int `json:"tries"`
@@ -212,7 +212,7 @@ type Budget struct {
 func NewBudget() Budget { return Budget{High: -1, Saved: -1} }
 
 // Progress takes the step that the training has come to and the one that it has saved; less than 0 is not known. New
-// ground that is saved refills everything; where nobody knows what is saved, the step itself has to do.
+// ground that is saved refills everything; where nobody knows the saved step, the step itself has to do.
 func (b Budget) Progress(step, saved int64) Budget {
 	if step > b.High {
 		b.High, b.Idle, b.Waits = step, 0, 0
@@ -254,7 +254,7 @@ type Next struct {
 	Reason string
 }
 
-// Decide says what follows from an exit of this class, and what is used of the budget then. Chance is between 0 and 1.
+// Decide says what follows from an exit of this class, and the budget after it. Chance is between 0 and 1.
 func Decide(p Policy, b Budget, class Class, e Exit, chance float64) (Budget, Next) {
 	b.Started = b.Started || class != NotRun
 	again := func(why string) (Budget, Next) {

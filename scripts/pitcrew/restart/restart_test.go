@@ -98,7 +98,7 @@ func TestTheTrainingServicesNumbers(t *testing.T) {
 			steps: func(n int, b restart.Budget) restart.Budget { return b.Progress(int64(n), int64(n)) },
 		},
 		{
-			name: "progress refills where nobody knows what is saved", class: restart.Crashed, starts: 1000,
+			name: "progress refills where nobody knows the saved step", class: restart.Crashed, starts: 1000,
 			steps: func(n int, b restart.Budget) restart.Budget { return b.Progress(int64(n), -1) },
 		},
 		{name: "a command that cannot be run", class: restart.NotRun, starts: 1, reason: "cannot be run"},

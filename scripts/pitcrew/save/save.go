@@ -22,7 +22,7 @@ type Request struct {
 	Why string
 }
 
-// World is what is known when something is to be decided.
+// World is the knowledge for a decision.
 type World struct {
 	Now time.Time
 	// Running says that the training runs, Handled that a process of it handles the signal, Command that the user named a
@@ -30,7 +30,7 @@ type World struct {
 	Running, Handled, Command, Directory bool
 	// Young says that the training began lately: who will handle the signal may not do so yet.
 	Young bool
-	// Coarse is how far the time of a checkpoint may lie before what it is: buckets tell it to the second.
+	// Coarse is how far the time of a checkpoint may lie before the true one: buckets tell it to the second.
 	Coarse time.Duration
 	// Signal is the signal's name.
 	Signal string
@@ -46,7 +46,7 @@ type Checkpoint struct {
 	At   time.Time
 }
 
-// Act is what is to be done for a request.
+// Act is the next act for a request.
 type Act int
 
 // The acts.
@@ -66,7 +66,7 @@ type Answer struct {
 	Reason string
 }
 
-// Memory is what has to be known again when the crew is started anew: else a request would be carried out twice.
+// Memory is the state that outlives a crew: without it a request would be carried out twice.
 type Memory struct {
 	// Request is the open one, Asked is when it was taken. Unsent says that its signal waits for a process that handles it.
 	Request *Request  `json:"request,omitzero"`
@@ -184,7 +184,7 @@ func (s *Saver) Ended(w World, how string, clean bool) []Answer {
 	return []Answer{s.refuse("the training ended before a new checkpoint was complete: " + how)}
 }
 
-// Deadline is when the open request has to be looked at, at the latest.
+// Deadline is when the open request has to be looked at again.
 func (s *Saver) Deadline() time.Time {
 	if s.Request == nil {
 		return time.Time{}

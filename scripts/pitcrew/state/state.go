@@ -1,4 +1,4 @@
-// Package state keeps what has to outlive a process in small files of JSON. Its files are opened without following a
+// Package state keeps the data that has to outlive a process in small files of JSON. Its files are opened without following a
 // link: where other users may write into the folder, a link there leads to a file of their choice.
 package state
 
@@ -19,7 +19,7 @@ const maxSize = 1 << 20
 
 // Open opens a file for reading, and no link.
 func Open(path string) (*os.File, error) {
-	// What is no file, such as a pipe, does not keep the crew waiting.
+	// A pipe, or anything else that is no file, does not keep the crew waiting.
 	f, err := os.OpenFile(path, os.O_RDONLY|noFollow|noWait, 0)
 	if isLink(err) {
 		return nil, LinkError{path}
@@ -64,7 +64,7 @@ func Write(path string, v any) error {
 // Replace is Write for other content than JSON.
 func Replace(path string, content []byte) error {
 	temp := path + "." + strconv.Itoa(os.Getpid())
-	// It is made anew, so that nothing that stands there is followed or written to.
+	// It is a new file, so that nothing that stands there is followed or written to.
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -64,7 +64,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	if err := state.Sync(path); !errors.As(err, &link) {
 		t.Error(err)
 	}
-	// What is written takes the place of the links.
+	// A write replaces the links.
 	if err := state.Write(path, value{1, 2}); err != nil {
 		t.Error(err)
 	}
