@@ -254,7 +254,7 @@ func TestAJobThatIsDoneDoesNotRaceUnderMaintenance(t *testing.T) {
 	t.Parallel()
 	o := tpu(t, []string{"--backoff=20s", "--backoff-max=1h"}, "-on-term=save", "-steps=500")
 	o.server.Set("instance/maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE")
-	until(t, "it waits", func() bool { return strings.Contains(o.output(), "nothing new since the last end; starting again in") })
+	until(t, "it waits", func() bool { return strings.Contains(o.output(), "nothing new since the last end; starting again") })
 	if n := trainer.Count(o.dir, "began"); n != 2 || !o.running() {
 		t.Errorf("%d starts: %v", n, trainer.Read(o.dir))
 	}

@@ -226,7 +226,7 @@ func TestAWorkerSaysThatWorker0IsGone(t *testing.T) {
 	until(t, "it says so", func() bool { return gone.MatchString(crews[1].output()) })
 	crews[0] = relaunch(t, crews[0])
 	crews[0].says(t, "adopted attempt 1, process ")
-	crews[1].says(t, "worker 0 answers again")
+	crews[1].says(t, "pitcrew: worker 0 answers\n")
 	touch(t, done)
 	for w, p := range crews {
 		if code := p.code(); code != 0 || strings.Contains(p.output(), "http://") || strings.Contains(p.output(), "EOF") {
@@ -633,7 +633,7 @@ func TestFourCrewsOfOneSliceRestartTogether(t *testing.T) {
 		t.Errorf("%v", starts)
 	}
 	for w, p := range crews { // each says what happened, and why
-		p.says(t, "attempt 1 ended on worker 2: exit code 1; restart 1 of 5; starting again in ")
+		p.says(t, "attempt 1 ended on worker 2: exit code 1; restart 1 of 5; starting again")
 		p.says(t, "attempt 2 began, process ")
 		want := "ending attempt 1: it ended on worker 2: exit code 1\n"
 		if w == 2 {

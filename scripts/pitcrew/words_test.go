@@ -359,7 +359,7 @@ func TestCrewsTakeTheKeyThatReplacedADeletedOne(t *testing.T) {
 		crews[killed].code()
 		crews[killed] = relaunch(t, crews[killed])
 		crews[1].says(t, "its answer is not believed")
-		crews[1].says(t, "worker 0 answers again")
+		crews[1].says(t, "pitcrew: worker 0 answers\n")
 		touch(t, done)
 		for w, p := range crews {
 			if code := p.code(); code != 0 {

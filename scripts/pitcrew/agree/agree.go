@@ -60,6 +60,8 @@ type Plan struct {
 	Reason string        `json:"reason,omitzero"`
 	Ended  bool          `json:"ended,omitzero"`
 	After  time.Duration `json:"after,omitzero"`
+	// Before says how the attempt before this one ended: a worker sees only the newest plan, and may miss the one that said it.
+	Before string `json:"before,omitzero"`
 }
 
 // Cause is what ended an attempt: what happened first.
@@ -201,6 +203,7 @@ type Leader struct {
 	cause   Cause
 	lost    *Cause
 	verdict *Verdict
+	before  string // how the last attempt ended, in words
 	// quiet is since when nobody trains, and rallied the attempt for which all slices are known to be ready, so that nobody
 	// trains in any of them.
 	quiet   time.Time
@@ -420,7 +423,7 @@ func (l *Leader) admit(v View) bool {
 		}
 		return false // it begins with the next crew in its place
 	}
-	l.announce(Plan{Attempt: l.Attempt, Run: true, Step: v.Step, Checkpoint: v.Checkpoint})
+	l.announce(Plan{Attempt: l.Attempt, Run: true, Step: v.Step, Checkpoint: v.Checkpoint, Before: l.before})
 	l.events = append(l.events, Event{Began: true, Attempt: l.Attempt, Workers: l.Workers, Left: l.Budget.Left(l.Policy)})
 	return l.enter(Training, v.Now)
 }
@@ -614,6 +617,7 @@ func (l *Leader) follow(v View, cause Cause) bool {
 	e.Finished = d.Finished
 	e.GaveUp = !d.Restart && !d.Finished
 	l.events = append(l.events, e)
+	l.before = e.Why
 	switch {
 	case d.Restart && cause.Class == restart.Saved && l.WaitSaved:
 		l.announce(Plan{Attempt: l.Attempt, Ended: true, Reason: e.Why + "; waiting until the lease names a new attempt"})

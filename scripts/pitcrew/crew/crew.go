@@ -140,6 +140,7 @@ type crew struct {
 	key     peers.Key
 	doubted bool
 	plan    agree.Plan
+	why     string // how the last attempt ended, as this worker said it
 	board   peers.Board
 	out     outside
 	scale   scaling
@@ -378,7 +379,7 @@ func (c *crew) adopt() error {
 	c.child = t
 	c.set(agree.Status{Phase: agree.Running, Attempt: t.Attempt})
 	if t.Running() {
-		c.Say("adopted attempt %d, process %d, which runs since %s", t.Attempt, t.Training.PID, moment(t.Began))
+		c.Say("adopted attempt %d, process %d, running since %s", t.Attempt, t.Training.PID, moment(t.Began))
 	} else {
 		c.Say("adopted attempt %d, which has ended already: %s", t.Attempt, t.Exit().Describe())
 	}

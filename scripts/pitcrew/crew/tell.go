@@ -83,7 +83,7 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 	case cause.Class == restart.Stopped:
 		c.Say("%s", e.Why)
 	default:
-		c.Say("%s; starting again in %v", e.Why, brief(next.After))
+		c.Say("%s; starting again %s", e.Why, within(next.After))
 	}
 }
 

@@ -26,6 +26,14 @@ func brief(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
+// within is a wait that a person reads.
+func within(d time.Duration) string {
+	if d < 50*time.Millisecond {
+		return "at once"
+	}
+	return "in " + brief(d).String()
+}
+
 // introduce says what this crew is going to do.
 func (c *crew) introduce() {
 	text := "started"
@@ -114,7 +122,7 @@ func (c *crew) silent(err error) {
 	switch {
 	case c.told != nil:
 	case !errors.As(err, &gone):
-		c.condition(what, textOf(err), "worker 0 answers again")
+		c.condition(what, textOf(err), "worker 0 answers")
 	case c.child == nil:
 		c.condition(what, gone.Error()+"; asking every second; the training starts when worker 0 answers", "")
 	case c.lease.exists && c.lease.Epoch == 0:
@@ -139,9 +147,14 @@ func (c *crew) follow(p agree.Plan) {
 	case p.Over:
 		c.Say("%s; worker 0 says that it was the last one; pitcrew ends", p.Reason)
 	case p.Ended && p.After > 0:
-		c.Say("%s; starting again in %v", p.Reason, brief(p.After))
+		c.Say("%s; starting again %s", p.Reason, within(p.After))
+		c.why = p.Reason
 	case p.Ended:
 		c.Say("%s", p.Reason)
+		c.why = p.Reason
+	case p.Run && p.Before != "" && !strings.HasPrefix(c.why, p.Before):
+		c.Say("%s; starting again", p.Before)
+		c.why = p.Before
 	}
 	c.plan = p
 	c.readLease()

@@ -1,0 +1,37 @@
+//go:build unix
+
+package crew
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pitstop.internal/scripts/pitcrew/agree"
+)
+
+// TestEveryWorkerSaysOnceWhyItsAttemptRestarted: it sees only the newest plan, so the plan between two attempts may pass it by.
+func TestEveryWorkerSaysOnceWhyItsAttemptRestarted(t *testing.T) {
+	const why = "attempt 1 ended on worker 2: exit code 1; restart 1 of 5"
+	ended := agree.Plan{Version: "a.2", Attempt: 1, Ended: true, Reason: why, After: 12 * time.Second}
+	next := agree.Plan{Version: "a.3", Attempt: 2, Run: true, Before: why}
+	for name, c := range map[string]struct {
+		plans []agree.Plan
+		want  []string
+	}{
+		"it sees both plans":        {[]agree.Plan{ended, next}, []string{why + "; starting again in 12s"}},
+		"it sees the last one only": {[]agree.Plan{next, next}, []string{why + "; starting again"}},
+		"it begins":                 {[]agree.Plan{{Version: "a.1", Attempt: 1, Run: true}}, nil},
+	} {
+		crew := crewOf(t, 1)
+		var said []string
+		crew.Say = func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+		for _, p := range c.plans {
+			crew.follow(p)
+		}
+		if !slices.Equal(said, c.want) {
+			t.Errorf("%s: %q, want %q", name, said, c.want)
+		}
+	}
+}
