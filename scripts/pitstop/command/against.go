@@ -240,7 +240,7 @@ func (p *againstPrinter) divergence(d trail.Divergence) {
 const mostPaths = 5
 
 func (p *againstPrinter) side(who, text string) {
-	tell(p.out, fmt.Sprintf("  %-11s  %s", who, short(printable(text), lineWidth)))
+	tell(p.out, fmt.Sprintf("  %-11s  %s", who, short(printable(text), p.width())))
 }
 
 // short cuts what is longer than that many bytes.

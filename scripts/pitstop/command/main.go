@@ -47,23 +47,27 @@ func noArgs(c *cobra.Command, args []string) error {
 // commands is the command with all its verbs.
 func commands() *cobra.Command {
 	root := &cobra.Command{
-		Use: "pitstop", Short: "Keep Cloud TPU training running", SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.ArbitraryArgs, CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Use: "pitstop", Short: "Keep Cloud TPU training running", Long: about, SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.ArbitraryArgs, Version: versionText(), PersistentPreRun: printsVerbatim,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("there is no command %q; see pitstop --help", args[0])
+				return noCommand(c, args[0])
 			}
 			return c.Help()
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetVersionTemplate("{{.Version}}")
+	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(replayCommand(), explainCommand(), filterCommand(), reportCommand(), simulateCommand(), policyCommand())
 	root.AddCommand(deployed.commands()...)
+	described(root)
 	return root
 }
 
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	out, errOut = newScreen(out), newScreen(errOut)
+	outScreen, errScreen := newScreen(out), newScreen(errOut)
+	defer func() { _ = errors.Join(outScreen.flush(), errScreen.flush()) }() //nolint:errcheck // there is nobody else to tell
+	out, errOut = outScreen, errScreen
 	root := commands()
 	root.SetArgs(args)
 	root.SetIn(in)

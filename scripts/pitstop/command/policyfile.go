@@ -21,7 +21,7 @@ func policyCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("policy has no %q; there are check and schema", args[0])
+				return noCommand(c, args[0])
 			}
 			return c.Help()
 		},

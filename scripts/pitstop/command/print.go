@@ -26,12 +26,16 @@ func newPrinter(out io.Writer, asJSON bool) *printer {
 	return &printer{out: out, asJSON: asJSON, colour: ok && s.colour}
 }
 
-// The widths of a line: what does not fit beside the text goes under it.
+// The widths of a line: what does not fit beside the text goes under it. A story is no wider than lineWidth on any terminal,
+// because a longer line is hard to read.
 const (
 	markWidth = 11
 	textWidth = 66
 	lineWidth = 150
 )
+
+// width is how many columns a line of a story has.
+func (p *printer) width() int { return min(width(p.out), lineWidth) }
 
 // ANSI colours.
 const (
@@ -294,18 +298,18 @@ func withCode(reason, code string) string {
 func (p *printer) row(at, word, colour, text, reason string) {
 	head := "  " + at + "  " + p.paint(colour, word) + strings.Repeat(" ", max(1, markWidth-len(word)))
 	indent := 2 + len(at) + 2 + markWidth
-	if reason != "" && len(text) <= textWidth && indent+textWidth+2+len(reason) <= lineWidth {
-		tell(p.out, head+text+strings.Repeat(" ", textWidth+2-len(text))+p.paint(dim, reason))
+	if reason != "" && columns(text) <= textWidth && indent+textWidth+2+columns(reason) <= p.width() {
+		tell(p.out, head+text+strings.Repeat(" ", textWidth+2-columns(text))+p.paint(dim, reason))
 		return
 	}
-	for i, part := range wrap(text, lineWidth-indent) {
+	for i, part := range wrap(text, p.width()-indent) {
 		if i == 0 {
 			tell(p.out, head+part)
 		} else {
 			tell(p.out, strings.Repeat(" ", indent)+part)
 		}
 	}
-	for _, part := range wrap(reason, lineWidth-indent-2) {
+	for _, part := range wrap(reason, p.width()-indent-2) {
 		tell(p.out, strings.Repeat(" ", indent+2)+p.paint(dim, part))
 	}
 }
@@ -319,37 +323,20 @@ func ending(l scenario.Line) string {
 	return l.Reason + " · " + came
 }
 
-// wrap breaks a text at spaces.
-func wrap(s string, width int) []string {
-	var lines []string
-	for len(s) > width {
-		i := strings.LastIndexByte(s[:width+1], ' ')
-		if i <= 0 {
-			break
-		}
-		lines = append(lines, s[:i])
-		s = s[i+1:]
-	}
-	if s != "" {
-		lines = append(lines, s)
-	}
-	return lines
-}
-
 // after tells what a person has to know when the story of an incident is over.
 func (p *printer) after(g incidentGroup) {
 	indent := strings.Repeat(" ", 2+8+2+markWidth)
 	in := g.result.Incident
-	for i, part := range wrap(limits(in.Switches, in.Limits), lineWidth-len(indent)) {
+	for i, part := range wrap(limits(in.Switches, in.Limits), p.width()-len(indent)) {
 		tell(p.out, indent+strings.Repeat("  ", min(i, 1))+p.paint(dim, part))
 	}
 	for _, w := range in.WouldHave() {
-		for i, part := range wrap("would have: "+w, lineWidth-len(indent)) {
+		for i, part := range wrap("would have: "+w, p.width()-len(indent)) {
 			tell(p.out, indent+strings.Repeat("  ", min(i, 1))+part)
 		}
 	}
 	if in.Advice != "" {
-		for i, part := range wrap("what to do: "+in.Advice, lineWidth-len(indent)) {
+		for i, part := range wrap("what to do: "+in.Advice, p.width()-len(indent)) {
 			tell(p.out, indent+strings.Repeat("  ", min(i, 1))+part)
 		}
 	}

@@ -188,7 +188,7 @@ func (p *reportPrinter) end(r report.Report, faults int) error {
 	if len(r.Unsure) > 0 {
 		tell(p.out, p.paint(bold, "what the logs do not tell"))
 		for _, u := range r.Unsure {
-			for i, part := range wrap(u, lineWidth-4) {
+			for i, part := range wrap(u, p.width()-4) {
 				tell(p.out, []string{"- ", "  "}[min(i, 1)]+part)
 			}
 		}

@@ -15,12 +15,16 @@ import (
 
 // screen is where the command prints. It is the last that sees a text, whoever wrote it: a log entry, the API, the ledger, a file
 // or a flag. What is not graphic it writes as JSON does, \u202e, so that people see that it is there, no terminal obeys it, and
-// the value of a JSON string stays the same. The command's own colours pass on a terminal.
+// the value of a JSON string stays the same. The command's own colours pass on a terminal. A line that is wider than the terminal
+// it breaks at spaces, unless the line is for programs.
 type screen struct {
 	mu     sync.Mutex
 	out    io.Writer
 	colour bool
-	rest   []byte // the beginning of a character, whose end is not written yet
+	// verbatim leaves every line as wide as it is.
+	verbatim bool
+	rest     []byte // the beginning of a character, whose end is not written yet
+	line     []byte // the beginning of a line, whose end is not written yet
 }
 
 func newScreen(out io.Writer) *screen {
@@ -66,10 +70,55 @@ func (s *screen) Write(p []byte) (int, error) {
 		b.Write(text[plain:])
 		text = b.Bytes()
 	}
-	if _, err := s.out.Write(text); err != nil {
+	if err := s.lines(text); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// lines writes text that may be shown. What has no end of line yet waits for it.
+func (s *screen) lines(text []byte) error {
+	if s.verbatim {
+		_, err := s.out.Write(text)
+		return err
+	}
+	end := bytes.LastIndexByte(text, '\n') + 1
+	if end == 0 {
+		s.line = append(s.line, text...)
+		return nil
+	}
+	whole := append(s.line, text[:end]...)
+	s.line = slices.Clone(text[end:])
+	_, err := s.out.Write(s.fit(whole))
+	return err
+}
+
+// fit breaks lines that are too wide. A line that begins as a JSON object does is for a program.
+func (s *screen) fit(text []byte) []byte {
+	columns := width(s.out)
+	var b bytes.Buffer
+	for line := range bytes.Lines(text) {
+		if len(line) <= columns || bytes.HasPrefix(line, []byte(`{"`)) {
+			b.Write(line)
+			continue
+		}
+		bare, ended := bytes.CutSuffix(line, []byte("\n"))
+		b.WriteString(strings.Join(fitted(string(bare), columns), "\n"))
+		if ended {
+			b.WriteByte('\n')
+		}
+	}
+	return b.Bytes()
+}
+
+// flush writes what had no end of line.
+func (s *screen) flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := s.fit(s.line)
+	s.line = nil
+	_, err := s.out.Write(text)
+	return err
 }
 
 // painted is the length of a colour of ours at the beginning of a text.

@@ -119,6 +119,9 @@ func TestTheScreenShowsAndDoesNotObey(t *testing.T) {
 					t.Fatal(n, err)
 				}
 			}
+			if err := s.flush(); err != nil {
+				t.Fatal(err)
+			}
 			if b.String() != want {
 				t.Errorf("%q in pieces of %d: %q, want %q", text, size, b.String(), want)
 			}

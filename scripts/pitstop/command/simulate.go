@@ -502,7 +502,7 @@ func (p simulationPrinter) policies(sim scenario.Simulation) {
 		if label == "" {
 			name = "no label"
 		}
-		for i, line := range wrap(limits(chosen.Switches, chosen.Limits), lineWidth-4) {
+		for i, line := range wrap(limits(chosen.Switches, chosen.Limits), p.width()-4) {
 			if i == 0 {
 				tell(p.out, fmt.Sprintf("  %s (%s)", name, count(used[label], "slice")))
 			}
@@ -554,7 +554,7 @@ func (p simulationPrinter) transitions(r *scenario.Report) {
 		case len(missing[from]) > 0:
 			text += "; NOT taken: " + strings.Join(missing[from], ", ")
 		}
-		for i, line := range wrap(text, lineWidth-20) {
+		for i, line := range wrap(text, p.width()-20) {
 			if i > 0 {
 				from = ""
 			}
@@ -596,7 +596,7 @@ func (p simulationPrinter) ends(ends map[string]map[string]int) {
 			parts = append(parts, strings.ReplaceAll(how, "_", " ")+" "+events.Number(int64(ends[trouble][how])))
 		}
 		tell(p.out, "  "+trouble)
-		for _, line := range wrap(strings.Join(parts, ", "), lineWidth-6) {
+		for _, line := range wrap(strings.Join(parts, ", "), p.width()-6) {
 			tell(p.out, "      "+line)
 		}
 	}

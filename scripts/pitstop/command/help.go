@@ -1,0 +1,290 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"pitstop.internal/shared/policy"
+)
+
+// proseWidth is how wide help is at the most: longer lines of prose are hard to read.
+const proseWidth = 100
+
+// The groups of verbs.
+const (
+	groupMachine = "machine"
+	groupProject = "project"
+)
+
+const about = `Pitstop keeps Cloud TPU training running through maintenance, preemption, host errors and crashes.
+This is its command for people.
+
+Exit codes: 0 when all is well, 1 when something failed, 2 when the call or its input cannot be used.`
+
+// examples are calls of each verb, by the path of the verb. They stand together so that they tell of one project.
+var examples = map[string]string{
+	"pitstop": `pitstop replay
+pitstop watch --project MINE
+pitstop status --project MINE`,
+	"pitstop replay": `pitstop replay
+pitstop replay entries.json
+pitstop replay --policy spot entries.json`,
+	"pitstop explain": `pitstop explain entries.json
+pitstop explain --policy spot --json entries.json
+pitstop explain < entry.json`,
+	"pitstop filter": `pitstop filter --project MINE
+pitstop filter --project MINE | sh
+pitstop filter --sink tpu-audit`,
+	"pitstop report": `pitstop report entries.json
+pitstop report --losses --lead 10m entries.json
+pitstop report --json entries.json > report.json`,
+	"pitstop simulate": `pitstop simulate
+pitstop simulate --seed 42 --days 30 --faults heavy
+pitstop simulate --fleet fleet.yaml --policy policy.yaml --seeds 20`,
+	"pitstop policy":        `pitstop policy check policy.yaml`,
+	"pitstop policy check":  "pitstop policy check policy.yaml\npitstop policy check --allow request_checkpoint,restart policy.yaml",
+	"pitstop policy schema": `pitstop policy schema > policy.schema.json`,
+	"pitstop status": `pitstop status --project MINE
+pitstop status llama-8b --project MINE
+pitstop status --watch --project MINE`,
+	"pitstop incident": `pitstop incident llama-8b-20261112-3 --project MINE
+pitstop incident llama-8b-20261112-3 --prices prices.yaml --project MINE`,
+	"pitstop pause": `pitstop pause llama-8b --for 2h --why "the host is debugged" --project MINE
+pitstop pause --all --why "calls look wrong" --project MINE`,
+	"pitstop resume": `pitstop resume llama-8b --why "debugging is over" --project MINE
+pitstop resume --all --project MINE`,
+	"pitstop approve": `pitstop approve llama-8b-20261112-3 --why "the run matters" --project MINE`,
+	"pitstop cancel":  `pitstop cancel llama-8b-20261112-3 --why "I repair it" --project MINE`,
+	"pitstop retry":   `pitstop retry llama-8b --why "quota is raised" --project MINE`,
+	"pitstop attach":  `pitstop attach llama-8b --policy spot --why "first one" --project MINE`,
+	"pitstop detach":  `pitstop detach llama-8b --why "handed over" --project MINE`,
+	"pitstop redrive": `pitstop redrive recreate-requests --why "the role is back" --project MINE`,
+	"pitstop check": `pitstop check llama-8b --project MINE
+pitstop check llama-8b --prices prices.yaml --project MINE`,
+	"pitstop canary": `pitstop canary --project MINE
+pitstop canary --watched OTHER --for 10m --project MINE`,
+	"pitstop drill": `pitstop drill llama-8b --yes --why "first drill" --project MINE`,
+	"pitstop watch": `pitstop watch --project MINE
+pitstop watch --once --since 24h --project MINE`,
+	"pitstop help": `pitstop help replay`,
+	"pitstop completion": `source <(pitstop completion bash)
+pitstop completion bash > /etc/bash_completion.d/pitstop
+pitstop completion zsh > "${fpath[1]}/_pitstop"
+pitstop completion fish > ~/.config/fish/completions/pitstop.fish
+pitstop completion powershell | Out-String | Invoke-Expression`,
+}
+
+// shells are those that complete commands and flags by a script, and how that script is made.
+var shells = map[string]func(root *cobra.Command, out io.Writer) error{
+	"bash":       func(root *cobra.Command, out io.Writer) error { return root.GenBashCompletionV2(out, true) },
+	"fish":       func(root *cobra.Command, out io.Writer) error { return root.GenFishCompletion(out, true) },
+	"powershell": (*cobra.Command).GenPowerShellCompletionWithDesc,
+	"zsh":        (*cobra.Command).GenZshCompletion,
+}
+
+func completionCommand() *cobra.Command {
+	names := slices.Sorted(maps.Keys(shells))
+	return &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "Print the script by which a shell completes commands and flags",
+		Long: "Print the script by which a shell completes commands and flags. SHELL is " + strings.Join(names, ", ") + ".\n" +
+			"The script calls pitstop, so pitstop must be in the PATH. In bash it needs the package bash-completion.",
+		ValidArgs: names,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 || shells[args[0]] == nil {
+				return usage("%s takes one shell: %s", c.CommandPath(), strings.Join(names, ", "))
+			}
+			return shells[args[0]](c.Root(), c.OutOrStdout())
+		},
+	}
+}
+
+// described gives every command its example, its group and its help, and adds the commands about the command itself.
+func described(root *cobra.Command) {
+	root.AddGroup(
+		&cobra.Group{ID: groupMachine, Title: "On this machine, from logs or made-up fleets:"},
+		&cobra.Group{ID: groupProject, Title: "On your project in Google Cloud:"},
+	)
+	for _, c := range root.Commands() {
+		c.GroupID = groupMachine
+		if c.Flags().Lookup("project") != nil && c.Name() != "filter" {
+			c.GroupID = groupProject
+		}
+	}
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.Short, c.Long = "Print the help of a command", "Print the help of a command, as its flag --help does."
+		}
+	}
+	root.AddCommand(completionCommand())
+	everyCommand(root, func(c *cobra.Command) {
+		if c.Example == "" {
+			c.Example = examples[c.CommandPath()]
+		}
+	})
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		tell(c.OutOrStdout(), help(c, min(width(c.OutOrStdout()), proseWidth)))
+	})
+}
+
+func everyCommand(c *cobra.Command, do func(*cobra.Command)) {
+	do(c)
+	for _, sub := range c.Commands() {
+		everyCommand(sub, do)
+	}
+}
+
+// help is the help of a command in lines of that width.
+func help(c *cobra.Command, width int) string {
+	c.InitDefaultHelpFlag()
+	c.InitDefaultVersionFlag()
+	var b strings.Builder
+	line := func(s string) { b.WriteString(s + "\n") }
+	for _, l := range flowed(cmp.Or(c.Long, c.Short+"."), width) {
+		line(l)
+	}
+	line("\nUsage:")
+	if c.Runnable() && !c.HasAvailableSubCommands() {
+		line(strings.Join(breakLine("  "+c.UseLine(), width, 6), "\n"))
+	}
+	if c.HasAvailableSubCommands() {
+		line("  " + c.CommandPath() + " COMMAND [flags]")
+	}
+	for _, g := range append(c.Groups(), &cobra.Group{Title: "Other commands:"}) {
+		if !c.HasParent() || g.ID != "" {
+			listed(line, c, g, width)
+			continue
+		}
+		g.Title = "Commands:"
+		listed(line, c, g, width)
+	}
+	if c.Example != "" {
+		line("\nExamples:")
+		for l := range strings.SplitSeq(c.Example, "\n") {
+			line("  " + l)
+		}
+	}
+	if c.HasAvailableFlags() {
+		line("\nFlags:")
+		line(strings.TrimRight(c.Flags().FlagUsagesWrapped(width), "\n"))
+	}
+	if c.HasAvailableSubCommands() {
+		line("\n" + c.CommandPath() + " COMMAND --help tells more about a command.")
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// listed lists the commands of a group.
+func listed(line func(string), c *cobra.Command, g *cobra.Group, width int) {
+	head := "\n" + g.Title
+	for _, sub := range c.Commands() {
+		if sub.GroupID != g.ID || !sub.IsAvailableCommand() && sub.Name() != "help" {
+			continue
+		}
+		if head != "" {
+			line(head)
+			head = ""
+		}
+		name := "  " + sub.Name() + strings.Repeat(" ", max(0, sub.NamePadding()-len(sub.Name()))) + "  "
+		line(strings.Join(breakLine(name+sub.Short, width, len(name)), "\n"))
+	}
+}
+
+// flowed breaks paragraphs anew. A line that begins with a space, a list's or a file's, keeps its place, and what stands under
+// the text of such a line belongs to it.
+func flowed(text string, width int) (lines []string) {
+	open := ""
+	end := func() {
+		switch {
+		case open == "":
+		case open[0] == ' ':
+			lines = append(lines, fitted(open, width)...)
+		default:
+			lines = append(lines, wrap(open, width)...)
+		}
+	}
+	for l := range strings.SplitSeq(text, "\n") {
+		bare := strings.TrimLeft(l, " ")
+		indent := len(l) - len(bare)
+		if bare != "" && open != "" && (indent == 0) == (open[0] != ' ') && (indent == 0 || indent == lastColumn(open, width/2)) {
+			open += " " + bare
+			continue
+		}
+		end()
+		if open = l; bare == "" {
+			lines, open = append(lines, ""), ""
+		}
+	}
+	end()
+	return lines
+}
+
+// forPrograms reports whether a command prints what a program or a shell reads, which has lines of any width.
+func forPrograms(c *cobra.Command) bool {
+	for _, name := range []string{"json", "trail"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Value.String() == "true" {
+			return true
+		}
+	}
+	return slices.Contains([]string{
+		"pitstop filter", "pitstop policy schema", "pitstop completion", "pitstop " + cobra.ShellCompRequestCmd, "pitstop " + cobra.ShellCompNoDescRequestCmd,
+	}, c.CommandPath())
+}
+
+// printsVerbatim has what is for programs leave the command as it is.
+func printsVerbatim(c *cobra.Command, _ []string) {
+	if !forPrograms(c) {
+		return
+	}
+	for _, w := range []io.Writer{c.OutOrStdout(), c.ErrOrStderr()} {
+		if s, ok := w.(*screen); ok {
+			s.verbatim = true
+		}
+	}
+}
+
+// noCommand says that there is no such command, and names the nearest.
+func noCommand(c *cobra.Command, name string) error {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return usage("%s has no command %q; %s", c.CommandPath(), name, nearest(c, name, names))
+}
+
+// wrongFlag says what is wrong with a flag. Of one that there is not it names the nearest.
+func wrongFlag(c *cobra.Command, err error) error {
+	if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
+		return noCommand(c, args[0]) // whose flags this does not know
+	}
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return usage("%w; %s --help lists the flags", err, c.CommandPath())
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	name := "--" + unknown.GetSpecifiedName()
+	return usage("%s has no flag %s; %s", c.CommandPath(), name, nearest(c, name, names))
+}
+
+// nearest names what is probably meant, or where all names stand.
+func nearest(c *cobra.Command, name string, known []string) string {
+	if hint := policy.Nearest(name, known); strings.HasPrefix(hint, "did you mean ") {
+		return hint
+	}
+	return c.CommandPath() + " --help lists all"
+}

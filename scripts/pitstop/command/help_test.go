@@ -1,0 +1,206 @@
+package main
+
+import (
+	"io"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// callsIn are the calls of the command in a line of a shell, without what the shell itself reads.
+func callsIn(line string) (calls []string) {
+	for _, part := range regexp.MustCompile(`(?:^|[ (])pitstop(?: |$)`).Split(line, -1)[1:] {
+		if end := strings.IndexAny(part, "|<>)"); end >= 0 {
+			part = part[:end]
+		}
+		calls = append(calls, strings.TrimSpace(part))
+	}
+	return calls
+}
+
+// TestEveryVerbHasExamplesThatAreCalls: each line of an example calls the verb that it is an example of, with flags and arguments
+// that the verb takes. The examples of a command with verbs below it call one of those.
+func TestEveryVerbHasExamplesThatAreCalls(t *testing.T) {
+	verbs := 0
+	everyCommand(commands(), func(c *cobra.Command) {
+		verbs++
+		if c.Example == "" {
+			t.Errorf("%s has no example", c.CommandPath())
+		}
+		for line := range strings.SplitSeq(c.Example, "\n") {
+			calls := callsIn(line)
+			if len(calls) == 0 {
+				t.Errorf("%s: %q calls nothing", c.CommandPath(), line)
+			}
+			for _, call := range calls {
+				found, args, err := commands().Find(words(call))
+				if err == nil {
+					found.InitDefaultHelpFlag()
+					err = found.ParseFlags(args)
+				}
+				if err == nil {
+					err = found.ValidateArgs(found.Flags().Args())
+				}
+				if err != nil || !strings.HasPrefix(found.CommandPath(), c.CommandPath()) || !c.HasParent() && found == found.Root() {
+					t.Errorf("%s: %q calls %s, %v", c.CommandPath(), line, found.CommandPath(), err)
+				}
+			}
+		}
+	})
+	for path := range examples {
+		if c, _, err := commands().Find(strings.Fields(path)[1:]); err != nil || c.CommandPath() != path {
+			t.Errorf("there is an example of %s, which is no command", path)
+		}
+	}
+	if verbs < 24 {
+		t.Errorf("only %d commands were looked at", verbs)
+	}
+}
+
+// TestHelpFitsItsWidthAndBreaksNoWord walks through all commands: at each width the help has the same words, and no line that is wider.
+func TestHelpFitsItsWidthAndBreaksNoWord(t *testing.T) {
+	everyCommand(commands(), func(c *cobra.Command) {
+		whole := strings.Fields(help(c, 10_000))
+		for _, columns := range []int{80, 100} {
+			text := help(c, columns)
+			for line := range strings.SplitSeq(text, "\n") {
+				if n := len([]rune(line)); n > columns || strings.TrimRight(line, " ") != line {
+					t.Errorf("%s: a line has %d of %d columns: %q", c.CommandPath(), n, columns, line)
+				}
+			}
+			if got := strings.Fields(text); !slices.Equal(got, whole) {
+				t.Errorf("%s: at %d columns the words are others: %q", c.CommandPath(), columns, text)
+			}
+		}
+		for _, part := range []string{"\nUsage:\n", "\nExamples:\n", "\nFlags:\n"} {
+			if c.Name() != "help" && !strings.Contains(help(c, 80), part) {
+				t.Errorf("%s: its help has no %q", c.CommandPath(), part)
+			}
+		}
+	})
+}
+
+func TestParagraphsAreBrokenAnewAndListsKeepTheirPlace(t *testing.T) {
+	text := "One\ntwo three four.\n\n  a     five six\n        seven\n  causes:\n    eight: 9   # ten\n    b\nEnd\nof it."
+	want := []string{"One two three", "four.", "", "  a     five six", "        seven", "  causes:", "    eight: 9   #", "      ten", "    b", "End of it."}
+	if got := flowed(text, 16); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestHelpIsPrinted: by the flag, by the command, and for each width of the terminal.
+func TestHelpIsPrinted(t *testing.T) {
+	for columns, most := range map[string]int{"80": 80, "100": 100, "300": proseWidth} {
+		t.Setenv("COLUMNS", columns)
+		byFlag, _, _ := call(t, "", "simulate", "--help")
+		byCommand, _, _ := call(t, "", "help", "simulate")
+		if byFlag != byCommand || !strings.Contains(byFlag, "pitstop simulate --seed 42") {
+			t.Errorf("help is %q and %q", byFlag, byCommand)
+		}
+		for line := range strings.Lines(byFlag) {
+			if n := len([]rune(line)) - 1; n > most {
+				t.Errorf("COLUMNS=%s: %d columns: %q", columns, n, line)
+			}
+		}
+	}
+	out, _, _ := call(t, "", "--help")
+	for _, c := range commands().Commands() {
+		if !strings.Contains(out, "\n  "+c.Name()+" ") {
+			t.Errorf("the help does not list %s", c.Name())
+		}
+	}
+}
+
+func TestAWrongNameNamesTheNearest(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"statsu"}, `pitstop has no command "statsu"; did you mean status?`},
+		{[]string{"statsu", "--project", "mine"}, `pitstop has no command "statsu"; did you mean status?`},
+		{[]string{"frobnicate"}, `pitstop has no command "frobnicate"; pitstop --help lists all`},
+		{[]string{"policy", "chek", "x"}, `pitstop policy has no command "chek"; did you mean check?`},
+		{[]string{"replay", "--polcy", "spot"}, `pitstop replay has no flag --polcy; did you mean --policy?`},
+		{[]string{"status", "--projct=mine"}, `pitstop status has no flag --projct; did you mean --project?`},
+		{[]string{"--versoin"}, `pitstop has no flag --versoin; did you mean --version?`},
+		{[]string{"simulate", "--frobnicate"}, `pitstop simulate has no flag --frobnicate; pitstop simulate --help lists all`},
+		{[]string{"completion", "tcsh"}, `pitstop completion takes one shell: bash, fish, powershell, zsh`},
+		{[]string{"simulate", "-x"}, `unknown shorthand flag: 'x' in -x; pitstop simulate --help lists the flags`},
+		{[]string{"simulate", "--days", "many"}, `invalid argument "many" for "--days" flag: strconv.ParseFloat: parsing "many": invalid syntax; pitstop simulate --help lists the flags`},
+	} {
+		out, errOut, code := call(t, "", c.args...)
+		if out != "" || errOut != "pitstop: "+c.says+"\n" || code != exitUsage {
+			t.Errorf("%q: exit code %d, %q and %q, want %q", c.args, code, out, errOut, c.says)
+		}
+	}
+}
+
+// TestWhatIsForProgramsKeepsItsLines: JSON, scripts and filters are not broken at any width.
+func TestWhatIsForProgramsKeepsItsLines(t *testing.T) {
+	for _, args := range [][]string{
+		{"filter"},
+		{"filter", "--json"},
+		{"policy", "schema"},
+		{"explain", "--json", "-"},
+		{"completion", "bash"},
+		{cobra.ShellCompRequestCmd, "re"},
+	} {
+		t.Setenv("COLUMNS", "10000")
+		wide, _, _ := call(t, preempted("2"), args...)
+		t.Setenv("COLUMNS", "40")
+		if narrow, _, _ := call(t, preempted("2"), args...); narrow != wide || wide == "" {
+			t.Errorf("%q depends on the width:\n%s\n%s", args, wide, narrow)
+		}
+	}
+	t.Setenv("COLUMNS", "80")
+	out, _, _ := call(t, preempted("2"), "explain", "-")
+	for line := range strings.Lines(out) {
+		if len([]rune(line)) > 81 {
+			t.Errorf("explain prints %q", line)
+		}
+	}
+}
+
+func TestTheVersionSaysWhatThisIsAndWhatItReads(t *testing.T) {
+	out, _, code := call(t, "", "--version")
+	for _, want := range []string{"pitstop  ", "\ncommit   ", "\nbuilt    with go1.", "\nreads    ledger documents up to schema ", "policy files of schema "} {
+		if !strings.Contains(out, want) || code != exitDone {
+			t.Errorf("exit code %d, %q, want %q", code, out, want)
+		}
+	}
+	bi := &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "v0.0.0-20261112021406-1cb901d00000+dirty"}, Settings: []debug.BuildSetting{
+		{Key: "GOOS", Value: "linux"},
+		{Key: "GOARCH", Value: "amd64"},
+		{Key: "vcs.revision", Value: "1cb901d"},
+		{Key: "vcs.modified", Value: "true"},
+	}}
+	for _, c := range []struct {
+		bi              *debug.BuildInfo
+		version, commit string
+		want            string
+	}{
+		{bi, "", "", "pitstop  v0.0.0-20261112021406-1cb901d00000+dirty\ncommit   1cb901d, with changes that are not committed\nbuilt    with go1.26.8 for linux/amd64\n"},
+		{bi, "v1.2.0", "77aa", "pitstop  v1.2.0\ncommit   77aa\nbuilt    with go1.26.8 for linux/amd64\n"},
+		{bi, "v1.2.0-unclean", "77aa", "pitstop  v1.2.0-unclean\ncommit   77aa, with changes that are not committed\nbuilt    with go1.26.8 for linux/amd64\n"},
+		{&debug.BuildInfo{GoVersion: "go1.26.8"}, "", "", "pitstop  unknown: this build was made without a checkout of git\ncommit   unknown\nbuilt    with go1.26.8\n"},
+	} {
+		if got := buildText(c.bi, c.version, c.commit); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestAVerbWithoutALineEndIsPrintedWhole: what a verb printed last needs no end of line.
+func TestAVerbWithoutALineEndIsPrintedWhole(t *testing.T) {
+	s := newScreen(io.Discard)
+	if _, err := s.Write([]byte("half")); err != nil || string(s.line) != "half" {
+		t.Errorf("%q waits, %v", s.line, err)
+	}
+	if err := s.flush(); err != nil || s.line != nil {
+		t.Errorf("%q waits, %v", s.line, err)
+	}
+}

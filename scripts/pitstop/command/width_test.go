@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTheWidthIsColumnsOrTheTerminalsOrAHundred(t *testing.T) {
+	for columns, want := range map[string]int{"": 100, "80": 80, "160": 160, "0": 100, "-1": 100, "12": 100, "wide": 100, "99999": 100} {
+		t.Setenv("COLUMNS", columns)
+		if got := width(newScreen(&bytes.Buffer{})); got != want {
+			t.Errorf("COLUMNS=%q: %d, want %d", columns, got, want)
+		}
+	}
+}
+
+func TestALineIsBrokenAtSpacesAlone(t *testing.T) {
+	for _, c := range []struct {
+		line  string
+		width int
+		want  []string
+	}{
+		{"fits", 4, []string{"fits"}},
+		{"one two three", 9, []string{"one two", "  three"}},
+		{"- one two three", 9, []string{"- one two", "  three"}},
+		{"  slice     a b c d e f", 18, []string{"  slice     a b c", "    d e f"}},
+		{"  slice     a b c d e f g h i j k l m n o", 30, []string{"  slice     a b c d e f g h i", "            j k l m n o"}},
+		{"a  b  c d e f g h i j k l m n o p q", 20, []string{"a  b  c d e f g h i", "      j k l m n o p", "      q"}},
+		{"averyverylongword and more", 10, []string{"averyverylongword", "  and more"}},
+		{"see averyverylongword", 10, []string{"see", "  averyverylongword"}},
+		{"  at  averyverylongword", 12, []string{"  at  averyverylongword"}},
+		{"ümläut · 日本 x", 12, []string{"ümläut ·", "  日本 x"}},
+		{"a" + red + "b" + reset + "c d", 5, []string{"a" + red + "b" + reset + "c d"}},
+		{"one " + red + "two" + reset + " three", 9, []string{"one " + red + "two" + reset, "  three"}},
+	} {
+		if d := cmp.Diff(c.want, fitted(c.line, c.width)); d != "" {
+			t.Errorf("%q in %d columns (-want +got):\n%s", c.line, c.width, d)
+		}
+	}
+	if d := cmp.Diff([]string{"a", "verylongword", "b c"}, wrap("a verylongword b c", 4)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestTheScreenBreaksWhatPeopleReadAndNothingElse: text for programs, and of the verbs that print such, stays as it is.
+func TestTheScreenBreaksWhatPeopleReadAndNothingElse(t *testing.T) {
+	t.Setenv("COLUMNS", "40")
+	long := strings.Repeat("many words ", 10)
+	for text, want := range map[string]bool{long + "\n": true, "short\n" + long: true, `{"text":"` + long + "\"}\n": false} {
+		var b bytes.Buffer
+		s := newScreen(&b)
+		for _, piece := range strings.SplitAfter(text, " ") {
+			if _, err := s.Write([]byte(piece)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.flush(); err != nil {
+			t.Fatal(err)
+		}
+		widest := 0
+		for line := range strings.Lines(b.String()) {
+			widest = max(widest, len(strings.TrimSuffix(line, "\n")))
+		}
+		if (widest <= 40) != want || strings.Join(strings.Fields(b.String()), " ") != strings.Join(strings.Fields(text), " ") {
+			t.Errorf("%q became %q", text, b.String())
+		}
+		b.Reset()
+		s.verbatim = true
+		if _, err := s.Write([]byte(text)); err != nil || b.String() != text {
+			t.Errorf("%q became %q as it is, %v", text, b.String(), err)
+		}
+	}
+}
