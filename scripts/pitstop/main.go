@@ -1,6 +1,6 @@
-// Command pitstop builds the operator's command and runs it. It is small, so that it runs at once and can say what it is
-// doing: the first build compiles six functions and Google's client libraries, which takes a minute or two, and go run
-// says nothing while it does that. Later runs find everything built.
+// Command pitstop builds the operator's command and runs it. It is small, so that it starts early and reports how the build goes on:
+// the first build compiles the functions and Google's client libraries, which takes minutes, and go run prints nothing meanwhile.
+// Later runs find everything built. A release needs none of this: scripts/package release builds the command itself.
 package main
 
 import (
@@ -21,8 +21,8 @@ import (
 // exitUsage is the exit code of a wrong call.
 const exitUsage = 2
 
-// patience is how long a build may be silent before it is explained: to find everything built takes seconds on a busy machine.
-const patience = 5 * time.Second
+// reportEvery is how often a build reports how far it is. A build that has nothing to do ends earlier and stays silent.
+const reportEvery = 5 * time.Second
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
@@ -98,45 +98,88 @@ func build(root string, errOut io.Writer) (string, error) {
 		return "", err
 	}
 	binary := filepath.Join(dir, "pitstop")
-	c := exec.Command("go", "build", "-o", binary, "./scripts/pitstop/command") //nolint:gosec,noctx // as long as it takes
+	c := exec.Command("go", "build", "-v", "-o", binary, "./scripts/pitstop/command") //nolint:gosec,noctx // as long as it takes
 	c.Dir = root
-	if err := explained(c, errOut, patience); err != nil {
+	ticks := time.NewTicker(reportEvery)
+	defer ticks.Stop()
+	if err := reported(c, errOut, time.Now(), ticks.C); err != nil {
 		return "", err
 	}
 	return binary, nil
 }
 
-// explained runs a build and says what takes so long where it is silent for longer than that.
-func explained(c *exec.Cmd, errOut io.Writer, patience time.Duration) error {
-	shared := &lockedWriter{w: errOut}
-	c.Stdout, c.Stderr = shared, shared
+// reported runs a build that names each package when it is compiled. It reports at each tick how many there are.
+func reported(c *exec.Cmd, errOut io.Writer, began time.Time, ticks <-chan time.Time) error {
+	said := &buildOutput{w: errOut}
+	c.Stdout, c.Stderr = said, said
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("the Go tool chain is needed: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
-	var err error
-	select {
-	case err = <-ended:
-	case <-time.After(patience):
-		_, _ = fmt.Fprintln(shared, //nolint:errcheck // there is nobody else to tell
-			"pitstop: building the functions and their libraries; after a change, or the first time, this takes a minute or two")
-		err = <-ended
+	for first := true; ; first = false {
+		select {
+		case err := <-ended:
+			said.flush()
+			if err != nil {
+				return fmt.Errorf("build: %w", err)
+			}
+			return nil
+		case at := <-ticks:
+			if first {
+				said.report("building the functions and Google's client libraries; a first build takes one to three minutes")
+			}
+			said.report(fmt.Sprintf("%d packages built in %.0f s", said.packages(), at.Sub(began).Seconds()))
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("build: %w", err)
-	}
-	return nil
 }
 
-// lockedWriter takes one write at a time: while a build runs, what it says and what is said about it go the same way.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
+// buildOutput counts the packages that a build names, and passes on everything else: downloads, and faults. One write at a time:
+// the build and the reports about it share the way.
+type buildOutput struct {
+	mu    sync.Mutex
+	w     io.Writer
+	built int
+	rest  []byte // the beginning of a line
 }
 
-func (l *lockedWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
+// Write implements io.Writer.
+func (b *buildOutput) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rest = append(b.rest, p...)
+	for {
+		line, after, ok := bytes.Cut(b.rest, []byte("\n"))
+		if !ok {
+			return len(p), nil
+		}
+		b.rest = bytes.Clone(after)
+		if len(line) > 0 && !bytes.ContainsAny(line, " \t:") { // an import path has neither spaces nor colons
+			b.built++
+			continue
+		}
+		if _, err := b.w.Write(append(line, '\n')); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (b *buildOutput) packages() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.built
+}
+
+func (b *buildOutput) report(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, _ = fmt.Fprintln(b.w, "pitstop:", text) //nolint:errcheck // there is nobody else to tell
+}
+
+// flush passes on a last line without an end.
+func (b *buildOutput) flush() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, _ = b.w.Write(b.rest) //nolint:errcheck // there is nobody else to tell
+	b.rest = nil
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -59,43 +60,56 @@ func TestTheExitCodeIsTheCommands(t *testing.T) {
 	}
 }
 
-// onWrite does something before the first write is taken.
-type onWrite struct {
-	bytes.Buffer
-	first func()
+// said is what a build printed, as it prints it.
+type said struct {
+	mu   sync.Mutex
+	text strings.Builder
+	news chan struct{}
 }
 
-func (w *onWrite) Write(p []byte) (int, error) {
-	if w.first != nil {
-		w.first()
-		w.first = nil
-	}
-	return w.Buffer.Write(p)
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(p)
+	s.news <- struct{}{}
+	return len(p), nil
 }
 
-// TestALongBuildIsExplained has a build speak at the moment at which it is explained: both write to standard error.
-func TestALongBuildIsExplained(t *testing.T) {
+// TestALongBuildReportsHowFarItIs: at every tick there is a line. Packages are counted, and what else the build prints passes.
+func TestALongBuildReportsHowFarItIs(t *testing.T) {
 	in, feed := io.Pipe()
 	c := exec.CommandContext(t.Context(), "cat")
 	c.Stdin = in
-	errOut := &onWrite{first: func() {
-		go func() {
-			_, err := io.WriteString(feed, "# built\n")
-			feed.CloseWithError(err)
-		}()
-	}}
-	if err := explained(c, errOut, 0); err != nil {
+	out, ticks, ended := &said{news: make(chan struct{}, 100)}, make(chan time.Time), make(chan error, 1)
+	began := time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC)
+	go func() { ended <- reported(c, out, began, ticks) }()
+	ticks <- began.Add(5 * time.Second)
+	for range 2 {
+		<-out.news
+	}
+	if _, err := io.WriteString(feed, "fmt\ngo: downloading example.com/a v1.0.0\nexample.com/a/b\n# example.com/c\n"); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(errOut.String(), "\n")
-	if len(lines) != 3 || !strings.HasPrefix(lines[0], "pitstop: building the functions and their libraries; after a change,") || lines[1] != "# built" {
-		t.Errorf("stderr = %q, want the explanation, and what the build said", lines)
+	for range 2 {
+		<-out.news // the lines that pass
+	}
+	ticks <- began.Add(10 * time.Second)
+	if err := feed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	want := "pitstop: building the functions and Google's client libraries; a first build takes one to three minutes\n" +
+		"pitstop: 0 packages built in 5 s\ngo: downloading example.com/a v1.0.0\n# example.com/c\npitstop: 2 packages built in 10 s\n"
+	if got := out.text.String(); got != want {
+		t.Errorf("it said %q, want %q", got, want)
 	}
 }
 
 func TestABuildThatFailsIsAnError(t *testing.T) {
 	var errOut bytes.Buffer
-	if err := explained(exec.CommandContext(t.Context(), "go", "no-such-command"), &errOut, time.Hour); err == nil {
+	if err := reported(exec.CommandContext(t.Context(), "go", "no-such-command"), &errOut, time.Now(), nil); err == nil {
 		t.Error("no error")
 	}
 	if !strings.Contains(errOut.String(), "no-such-command") {
