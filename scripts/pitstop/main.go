@@ -42,7 +42,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	return ended(c.Run(), errOut)
 }
 
-// ended is the exit code for how the command ended. That nobody reads any more of what it prints, as behind | head, is no failure.
+// ended is the exit code for how the command ended. A closed output, as in | head, is no failure.
 func ended(err error, errOut io.Writer) int {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

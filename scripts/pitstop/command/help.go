@@ -14,7 +14,7 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// proseWidth is how wide help is at the most: longer lines of prose are hard to read.
+// proseWidth is the greatest width of help: longer lines of prose are hard to read.
 const proseWidth = 100
 
 // The groups of verbs.
@@ -198,8 +198,8 @@ func listed(line func(string), c *cobra.Command, g *cobra.Group, width int) {
 	}
 }
 
-// flowed breaks paragraphs anew. A line that begins with a space, a list's or a file's, keeps its place, and what stands under
-// the text of such a line belongs to it.
+// flowed breaks paragraphs to the width. A line that begins with a space belongs to a list or a file and keeps its place; the lines
+// under its text continue it.
 func flowed(text string, width int) (lines []string) {
 	open := ""
 	end := func() {
@@ -239,7 +239,7 @@ func forPrograms(c *cobra.Command) bool {
 	}, c.CommandPath())
 }
 
-// printsVerbatim has what is for programs leave the command as it is.
+// printsVerbatim stops the screen from breaking the lines of a command that prints for programs.
 func printsVerbatim(c *cobra.Command, _ []string) {
 	if !forPrograms(c) {
 		return
@@ -262,10 +262,10 @@ func noCommand(c *cobra.Command, name string) error {
 	return usage("%s has no command %q; %s", c.CommandPath(), name, nearest(c, name, names))
 }
 
-// wrongFlag says what is wrong with a flag. Of one that there is not it names the nearest.
+// wrongFlag is the error of a wrong flag. For an unknown flag it names the nearest.
 func wrongFlag(c *cobra.Command, err error) error {
 	if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
-		return noCommand(c, args[0]) // whose flags this does not know
+		return noCommand(c, args[0]) // the flags belong to the command that was meant
 	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
@@ -281,7 +281,7 @@ func wrongFlag(c *cobra.Command, err error) error {
 	return usage("%s has no flag %s; %s", c.CommandPath(), name, nearest(c, name, names))
 }
 
-// nearest names what is probably meant, or where all names stand.
+// nearest names the flag or command that is probably meant, or the help that lists all.
 func nearest(c *cobra.Command, name string, known []string) string {
 	if hint := policy.Nearest(name, known); strings.HasPrefix(hint, "did you mean ") {
 		return hint

@@ -1,6 +1,5 @@
-// Command pitstop is the operator's command. It replays recorded events through the whole pipeline on one machine, runs
-// fleets against failures that never were, explains what an entry means, and operates a deployment: looks at it, holds it,
-// and takes it over.
+// Command pitstop is the operator's command. It replays recorded events through the whole pipeline on one machine, simulates
+// fleets and their failures, explains log entries, and operates a deployment: it shows it, pauses it, and takes incidents over.
 package main
 
 import (
@@ -28,18 +27,18 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// errFailed says that a command ran and that something in its input or its result failed; what that was is told already.
+// errFailed says that a command ran, and that something in its input or its result failed. The command has printed the fault.
 var errFailed = errors.New("failed")
 
-// usageError is a wrong call, told in one line.
+// usageError is a wrong call, printed in one line.
 type usageError struct{ error }
 
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// noArgs is for commands that take flags alone.
+// noArgs is for commands that only take flags.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage("%s takes no %q: it has flags alone; see pitstop %s --help", c.Name(), args[0], c.Name())
+		return usage("%s takes no %q, only flags; see pitstop %s --help", c.Name(), args[0], c.Name())
 	}
 	return nil
 }

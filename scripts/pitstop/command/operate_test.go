@@ -329,7 +329,7 @@ func TestAPauseGoesOnWithTheOthers(t *testing.T) {
 		b.change(func(w *incident.Workload) { // something that has to be sent
 			w.Outbox = append(w.Outbox, events.Envelope{ID: verb, Type: events.TypeRecreateRequested, Data: []byte(`{}`)})
 		})
-		b.want([]string{verb, "llama-8b", "bert", "aya"}, "demo/aya: ", "demo/bert: ", "demo/llama-8b: ", "patrol sends what follows within a minute")
+		b.want([]string{verb, "llama-8b", "bert", "aya"}, "demo/aya: ", "demo/bert: ", "demo/llama-8b: ", "patrol publishes the next step within a minute")
 		for _, id := range []string{"demo/aya", "demo/bert", llamaID} {
 			if w, _, err := b.ledger.Workload(t.Context(), id); err != nil || w.Pause.Holds(noon) != (verb == "pause") {
 				t.Errorf("%s: %s is paused as %+v, %v", verb, id, w.Pause, err)

@@ -12,12 +12,12 @@ import (
 	"pitstop.internal/scripts/scenario"
 )
 
-// printer tells stories: to people aligned and in colour where there is a terminal, to programs one object per line.
+// printer prints stories: for people aligned, and in colour on a terminal; for programs one JSON object per line.
 type printer struct {
 	out    io.Writer
 	asJSON bool
 	colour bool
-	// said is the reason of the row before: a request and an answer do not repeat it.
+	// said is the reason in the row before. A request and an answer do not repeat it.
 	said string
 }
 
@@ -26,8 +26,8 @@ func newPrinter(out io.Writer, asJSON bool) *printer {
 	return &printer{out: out, asJSON: asJSON, colour: ok && s.colour}
 }
 
-// The widths of a line: what does not fit beside the text goes under it. A story is no wider than lineWidth on any terminal,
-// because a longer line is hard to read.
+// The widths of a line. A reason that does not fit to the right of the text goes under it. A story is never wider than lineWidth,
+// because longer lines are hard to read.
 const (
 	markWidth = 11
 	textWidth = 66
@@ -57,7 +57,7 @@ func (p *printer) paint(colour, s string) string {
 	return colour + s + reset
 }
 
-// line tells one line as it happens.
+// line prints one line as it happens.
 func (p *printer) line(l scenario.Line) {
 	if p.asJSON {
 		raw, err := asLine(l)
@@ -74,7 +74,7 @@ func (p *printer) line(l scenario.Line) {
 // heading begins the story of a recorded incident.
 func (p *printer) heading(name, title string) { tell(p.out, p.paint(bold, name)+"  "+title) }
 
-// ends tells what is left to say of the incidents when every line of the story is told.
+// ends prints the limits and the advice of each incident, after the lines of the story.
 func (p *printer) ends(s *scenario.Story) {
 	for _, g := range group(s).incidents {
 		tell(p.out, p.paint(dim, g.title()))
@@ -83,7 +83,7 @@ func (p *printer) ends(s *scenario.Story) {
 	tell(p.out, "")
 }
 
-// story tells a story, incident by incident.
+// story prints a story, incident by incident.
 func (p *printer) story(s *scenario.Story, shipped bool) {
 	groups := group(s)
 	for _, l := range groups.before {
@@ -104,16 +104,16 @@ func (p *printer) story(s *scenario.Story, shipped bool) {
 		tell(p.out, "")
 	}
 	if len(groups.rest) > 0 {
-		tell(p.out, p.paint(dim, "no incident came of these"))
+		tell(p.out, p.paint(dim, "these opened no incident"))
 		p.lines(groups.rest)
 		tell(p.out, "")
 	}
 }
 
-// lines tells lines with the day where it changes, and folds what several workers say into one.
+// lines prints lines, with the day where it changes. It folds lines that several workers report alike into one.
 func (p *printer) lines(lines []scenario.Line) {
 	day := ""
-	first, end, again := 0, 0, 0 // what comes again stands from first to end
+	first, end, again := 0, 0, 0 // the repetitions are the lines from first to end
 	for i := 0; i < len(lines); i++ {
 		if i == first && again > 0 {
 			p.row("", "", "", fmt.Sprintf("the same %s more, until %s", count(again, "time"), lines[end-1].Time.Format("Jan 2 15:04:05")), "")
@@ -148,11 +148,11 @@ func (p *printer) lines(lines []scenario.Line) {
 	}
 }
 
-// mostRepeated is how many lines a turn of something that is tried again and again has at most.
+// mostRepeated is how many lines one try has at most, of an action that is tried again and again.
 const mostRepeated = 16
 
-// repeated finds a turn of lines at the beginning that comes again at once, alike but for numbers and times: how many lines it
-// has, and how many times it is there.
+// repeated finds lines at the beginning that repeat at once, alike except for numbers and times. It returns how many lines one
+// repetition has, and how many repetitions there are.
 func repeated(lines []scenario.Line) (length, times int) {
 	times = 1
 	for k := 3; k <= mostRepeated && 2*k <= len(lines); k++ {
@@ -167,7 +167,7 @@ func repeated(lines []scenario.Line) (length, times int) {
 	return length, times
 }
 
-// number is a number, a span of time, or the mark of an error, with all that belongs to it.
+// number is a number, a span of time, or the ID of an error.
 var number = regexp.MustCompile(`\[EID: \w+\]|\d[\d.,:]*( [hms]\b)?( \d+ [hms]\b)*`)
 
 func alike(a, b scenario.Line) bool {
@@ -258,7 +258,7 @@ func mark(l scenario.Line) (word, colour string) {
 		return "assumed", yellow
 	case scenario.Ignored:
 		return "ignored", dim
-	case scenario.Refused, scenario.Dead: // told among the faults
+	case scenario.Refused, scenario.Dead: // printed with the faults
 	}
 	return string(l.Kind), ""
 }
@@ -294,7 +294,7 @@ func withCode(reason, code string) string {
 	return strings.TrimSpace(reason + " [" + code + "]")
 }
 
-// row prints one line of a story: when, what kind of line, what, and why beside it or under it.
+// row prints one line of a story: the time, the kind of line, the text, and the reason to the right of it or under it.
 func (p *printer) row(at, word, colour, text, reason string) {
 	head := "  " + at + "  " + p.paint(colour, word) + strings.Repeat(" ", max(1, markWidth-len(word)))
 	indent := 2 + len(at) + 2 + markWidth
@@ -314,7 +314,7 @@ func (p *printer) row(at, word, colour, text, reason string) {
 	}
 }
 
-// ending is how an incident ended, in one line: its reason, and what it came to.
+// ending is how an incident ended, in one line: its reason and its cost.
 func ending(l scenario.Line) string {
 	_, came, _ := strings.Cut(l.Text, " · ")
 	if l.Reason == "" {
@@ -323,7 +323,7 @@ func ending(l scenario.Line) string {
 	return l.Reason + " · " + came
 }
 
-// after tells what a person has to know when the story of an incident is over.
+// after prints the limits, the advice and the phase of an incident, after its story.
 func (p *printer) after(g incidentGroup) {
 	indent := strings.Repeat(" ", 2+8+2+markWidth)
 	in := g.result.Incident
@@ -341,7 +341,7 @@ func (p *printer) after(g incidentGroup) {
 		}
 	}
 	if g.open {
-		tell(p.out, indent+p.paint(red, "NOT ENDED: it waits in phase "+string(in.Phase)))
+		tell(p.out, indent+p.paint(red, "NOT ENDED: the incident waits in phase "+string(in.Phase)))
 	}
 }
 
@@ -350,7 +350,7 @@ type incidentGroup struct {
 	result scenario.Result
 	open   bool
 	lines  []scenario.Line
-	// later is what was told of the workload when the incident was over.
+	// later are lines about the workload after the incident.
 	later []scenario.Line
 }
 
@@ -370,7 +370,7 @@ type grouped struct {
 	rest      []scenario.Line
 }
 
-// group gives every line to its incident; what was said of a workload before an incident goes to the next one.
+// group gives every line to its incident. Lines about a workload before an incident go to its next one.
 func group(s *scenario.Story) grouped {
 	var g grouped
 	index := map[string]int{}
@@ -401,7 +401,7 @@ func group(s *scenario.Story) grouped {
 			waiting[l.Workload] = append(waiting[l.Workload], l)
 		}
 	}
-	for _, l := range s.Lines { // in the order in which they were told
+	for _, l := range s.Lines { // in the order of the story
 		w := waiting[l.Workload]
 		if w == nil || l.Routine {
 			continue

@@ -13,18 +13,18 @@ import (
 	"unicode/utf8"
 )
 
-// screen is where the command prints. It is the last that sees a text, whoever wrote it: a log entry, the API, the ledger, a file
-// or a flag. What is not graphic it writes as JSON does, \u202e, so that people see that it is there, no terminal obeys it, and
-// the value of a JSON string stays the same. The command's own colours pass on a terminal. A line that is wider than the terminal
-// it breaks at spaces, unless the line is for programs.
+// screen is where the command prints every text, from a log entry, the API, the ledger, a file or a flag. A character that is not
+// graphic it writes as JSON does, \u202e. So people see the character, no terminal obeys it, and the value of a JSON string stays
+// the same. The command's own colours pass on a terminal. It breaks a line that is wider than the terminal at spaces, unless the
+// line is for programs.
 type screen struct {
 	mu     sync.Mutex
 	out    io.Writer
 	colour bool
 	// verbatim leaves every line as wide as it is.
 	verbatim bool
-	rest     []byte // the beginning of a character, whose end is not written yet
-	line     []byte // the beginning of a line, whose end is not written yet
+	rest     []byte // the first bytes of a character, until the others come
+	line     []byte // the beginning of a line, until its end comes
 }
 
 func newScreen(out io.Writer) *screen {
@@ -41,7 +41,7 @@ func (s *screen) Write(p []byte) (int, error) {
 		s.rest = nil
 	}
 	var b bytes.Buffer
-	plain := 0 // from here on nothing is written yet
+	plain := 0 // the text from here on is not in b yet
 	for i := 0; i < len(text); {
 		if c := text[i]; c >= ' ' && c <= '~' || c == '\n' || c == '\t' {
 			i++
@@ -76,7 +76,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lines writes text that may be shown. What has no end of line yet waits for it.
+// lines writes escaped text. The last line waits until its end comes.
 func (s *screen) lines(text []byte) error {
 	if s.verbatim {
 		_, err := s.out.Write(text)
@@ -111,7 +111,7 @@ func (s *screen) fit(text []byte) []byte {
 	return b.Bytes()
 }
 
-// flush writes what had no end of line.
+// flush writes the last line, which has no end.
 func (s *screen) flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *screen) flush() error {
 	return err
 }
 
-// painted is the length of a colour of ours at the beginning of a text.
+// painted is the length of one of the command's colours at the beginning of a text.
 func (s *screen) painted(text []byte) int {
 	if s.colour && text[0] == '\x1b' {
 		for _, c := range colours {
@@ -133,7 +133,7 @@ func (s *screen) painted(text []byte) int {
 	return 0
 }
 
-// escaped is a character as JSON writes it. A byte that belongs to none becomes the mark of that.
+// escaped is a character as JSON writes it. A byte that belongs to no character becomes U+FFFD.
 func escaped(r rune) string {
 	switch {
 	case r == utf8.RuneError:
@@ -150,7 +150,7 @@ func (s *screen) clear() {
 	_, _ = io.WriteString(s.out, "\x1b[H\x1b[2J") //nolint:errcheck // there is nobody else to tell
 }
 
-// terminal reports whether people write or read there.
+// terminal reports whether a stream is a terminal.
 func terminal(stream any) bool {
 	f := file(stream)
 	if f == nil {
@@ -160,7 +160,7 @@ func terminal(stream any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// file is what a stream goes to, or nil.
+// file is the file of a stream, or nil.
 func file(stream any) *os.File {
 	if s, ok := stream.(*screen); ok {
 		stream = s.out
@@ -169,7 +169,7 @@ func file(stream any) *os.File {
 	return f
 }
 
-// printable leaves out what is not graphic, the ends of lines too: names in files may be anything.
+// printable removes characters that are not graphic, ends of lines too: a name in a file may hold any.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsGraphic(r) {

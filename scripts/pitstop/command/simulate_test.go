@@ -57,7 +57,7 @@ func TestSimulateUsage(t *testing.T) {
 		{[]string{"--fixture", full}, "simulation.yaml"},
 		{[]string{"--fixture", full, "--days", "3"}, "leave out --days"},
 		{[]string{"--fixture", full, "--save-fixture", "x"}, "leave out --save-fixture"},
-		{[]string{"now"}, `simulate takes no "now": it has flags alone`},
+		{[]string{"now"}, `simulate takes no "now", only flags`},
 	} {
 		out, errOut, code := call(t, "", append([]string{"simulate"}, c.args...)...)
 		if code != exitUsage || out != "" {

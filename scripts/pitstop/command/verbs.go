@@ -21,36 +21,36 @@ import (
 	"pitstop.internal/shared/publish"
 )
 
-// needs is what every verb that says something needs.
-const needs = "Who says it and why stands in the incident's story and on the workload. It needs roles/datastore.user. What follows is decided under the\n" +
-	"deployment's policy and published on its request topics (roles/pubsub.publisher); where you may read or publish neither, patrol goes on\n" +
-	"within a minute."
+// needs ends the help of every verb that records a person's word.
+const needs = "The incident's story and the workload record your name and your reason. This needs roles/datastore.user. The next step is decided under the\n" +
+	"deployment's policy and published on its request topics, which needs roles/pubsub.publisher. Without permission to read the policy or to\n" +
+	"publish, your word is stored, and patrol takes the next step within a minute."
 
 func whyFlag(c *cobra.Command, why *string) {
-	c.Flags().StringVar(why, "why", "", "why, for those who read it")
+	c.Flags().StringVar(why, "why", "", "the reason, for the people who read it later")
 }
 
-// unread is the policy under which a person's word is taken in where what the deployment allows is not known: it is stored, and
-// patrol goes on with it within a minute.
+// unread is the policy under which a person's word is stored while the deployment's own policy cannot be read. Patrol takes the
+// next step within a minute.
 type unread struct{}
 
 func (unread) For(_ context.Context, label string) policy.Policy {
 	return policy.Policy{Name: label, Unreadable: "what the deployment allows is not known"}
 }
 
-// publishing remembers why something could not be published.
+// publishing remembers the last error of publishing.
 type publishing struct {
 	ledger.Publisher
 	why error
 }
 
-// Takes implements ledger.Taker: what people have to hear of a person's word is sent too.
+// Takes implements ledger.Taker: notifications about a person's word are sent too.
 func (*publishing) Takes(string) bool { return true }
 
 func (k *publishing) Publish(ctx context.Context, e events.Envelope) error {
 	err := k.Publisher.Publish(ctx, e)
 	if e.Type == events.TypeIncidentUpdated && status.Code(err) == codes.NotFound {
-		return nil // without its topic nobody is to be told
+		return nil // a deployment without notifications has no such topic
 	}
 	if err != nil {
 		k.why = err
@@ -72,8 +72,8 @@ func (a place) topic(name string) string {
 	return "projects/" + a.project + "/topics/" + a.prefix + strings.TrimPrefix(name, a.prefix)
 }
 
-// order has a workload learn what a person says: by compare-and-swap, with what follows in its outbox. It reports whether that
-// was news, and returns the fault that left something in the outbox, if one did.
+// order records a person's word on a workload, by compare-and-swap, with the requests that follow in its outbox. It reports whether
+// the word was news. Its error is an outbox error if the word is stored and a request could not be published.
 func (d deployment) order(ctx context.Context, l *ledger.Ledger, where place, id string, e incident.Evidence) (w incident.Workload, news bool, err error) {
 	source, known, err := d.policies(ctx, l)
 	if err != nil {
@@ -96,16 +96,16 @@ func (d deployment) order(ctx context.Context, l *ledger.Ledger, where place, id
 	return w, news, err
 }
 
-// outbox says that a word is stored, and what follows from it is left for patrol to send.
+// outbox says that a word is stored, and that patrol has to publish the requests that follow.
 type outbox struct{ error }
 
-// told tells what came of a word.
+// told prints the result of a word.
 func (d deployment) told(c *cobra.Command, err error, text string) error {
 	var left outbox
 	switch {
 	case errors.As(err, &left):
 		tell(c.OutOrStdout(), text)
-		tell(c.OutOrStdout(), "it is stored; patrol sends what follows within a minute, because it cannot be published from here: "+oneLine(left))
+		tell(c.OutOrStdout(), "it is stored; patrol publishes the next step within a minute, because this command could not: "+oneLine(left))
 		return nil
 	case err != nil:
 		return err
@@ -114,7 +114,7 @@ func (d deployment) told(c *cobra.Command, err error, text string) error {
 	return nil
 }
 
-// oneName is for verbs about one thing.
+// oneName is for verbs that take one argument.
 func oneName(what, as string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -124,7 +124,7 @@ func oneName(what, as string) cobra.PositionalArgs {
 	}
 }
 
-// worded is a command by which a person gives a word about one thing, and says why.
+// worded is a command with which a person decides about one workload or incident, and gives a reason.
 func worded(c *cobra.Command, run func(c *cobra.Command, where place, why, about string) error) *cobra.Command {
 	var where place
 	var why string
@@ -134,12 +134,12 @@ func worded(c *cobra.Command, run func(c *cobra.Command, where place, why, about
 	return c
 }
 
-// openIncident finds the workload on which an incident is open.
+// openIncident finds the workload with an open incident.
 func (d deployment) openIncident(ctx context.Context, where place, id string) (*ledger.Ledger, incident.Workload, error) {
 	return d.atIncident(ctx, where, id, func(incident.Workload, incident.Incident) bool { return false })
 }
 
-// atIncident finds the workload on which an incident is open, or on which something is still to follow from one that is over.
+// atIncident finds the workload of an incident that is open, or that is over with an action still to follow.
 func (d deployment) atIncident(
 	ctx context.Context, where place, id string, follows func(incident.Workload, incident.Incident) bool,
 ) (*ledger.Ledger, incident.Workload, error) {
@@ -157,9 +157,10 @@ func (d deployment) atIncident(
 func (d deployment) approveCommand() *cobra.Command {
 	return worded(&cobra.Command{
 		Use:   "approve INCIDENT",
-		Short: "Say yes to what an incident asks for",
-		Long: "Say yes to what an incident waits for, because the policy says ask. The yes is for that question of that incident alone: what it asks\n" +
-			"later, and the next incident, wait again. The policy, a pause and the brake still count right before the call.\n\n" + needs,
+		Short: "Approve the action that an incident asks for",
+		Long: "Approve the action that an incident asks for, because a switch of its policy is ask. The approval counts for this question of this\n" +
+			"incident alone: a later question, or the next incident, waits again. Right before the call Pitstop still checks the policy, a pause\n" +
+			"and the brake.\n\n" + needs,
 		Args: oneName("incident", "llama-8b-20261112-3"),
 	}, func(c *cobra.Command, where place, why, about string) error {
 		l, w, err := d.openIncident(c.Context(), where, about)
@@ -168,16 +169,16 @@ func (d deployment) approveCommand() *cobra.Command {
 		}
 		question := w.Question()
 		if question == "" {
-			return usage("%s waits for nobody's yes: it is %s", about, w.Incident.Phase)
+			return usage("%s waits for no approval: it is %s", about, w.Incident.Phase)
 		}
 		e := incident.Approved{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Incident.ID, Action: w.Incident.Asked}
 		after, news, err := d.order(c.Context(), l, where, w.ID, e)
 		if err == nil && !news {
-			return usage("%s does not ask that any more; status says how it stands", about)
+			return usage("%s does not ask for that any more; pitstop status shows its state", about)
 		}
 		text := w.ID + ": approved by " + e.By + ": " + question
 		if in := after.Incident; in != nil && in.Granted {
-			text += "; patrol goes on with it within a minute, because the policy is not read from here"
+			text += "; patrol acts on it within a minute, because this command cannot read the policy"
 		}
 		return d.told(c, err, text)
 	})
@@ -187,11 +188,12 @@ func (d deployment) cancelCommand() *cobra.Command {
 	return worded(&cobra.Command{
 		Use:   "cancel INCIDENT",
 		Short: "Take an open incident over: Pitstop does nothing more about it",
-		Long: "Take an open incident over. It ends released; nothing more is asked for, deleted or created for its sake, and what it was about opens no\n" +
-			"other one until the slice is usable again, or retry says so. Maintenance that it was about comes unasked, unless its window is moved.\n" +
-			"What Pitstop itself has ordered, and training never ran in, it still deletes; pause holds that too.\n" +
-			"Of an incident that ended escalated it keeps what stands idle, where the policy's when_escalated is delete, until a deletion is called.\n" +
-			"A call that was begun a moment ago may still take effect: it is named.\n\n" + needs,
+		Long: "Take an open incident over. It ends released: Pitstop requests, deletes and creates nothing more for it. The same trouble opens no\n" +
+			"other incident until the slice is usable again, or you call retry. Pitstop no longer prepares for the maintenance that the incident\n" +
+			"was about, unless Google moves the window. Pitstop still deletes slices that it ordered and that training never ran in; pause holds\n" +
+			"that too.\n\n" +
+			"After an incident that ended escalated, a policy with when_escalated: delete deletes idle slices later. cancel keeps them, unless the\n" +
+			"deletion is already called. A call that began a moment ago may still take effect; cancel names it.\n\n" + needs,
 		Args: oneName("incident", "llama-8b-20261112-3"),
 	}, func(c *cobra.Command, where place, why, about string) error {
 		l, w, err := d.atIncident(c.Context(), where, about, func(w incident.Workload, in incident.Incident) bool { return w.LeftIdle(in.ID) })
@@ -203,20 +205,20 @@ func (d deployment) cancelCommand() *cobra.Command {
 		switch in := w.Incident; {
 		case in == nil:
 			e.Incident, idle = w.Idle.Incident, w.Idle.Incident
-			over = "nothing is to be deleted any more of what " + idle + " left idle"
+			over = idle + " left no idle slice that is still to be deleted"
 		case in.Phase == incident.Clearing:
-			return usage("%s is over but for its clean-up: it deletes what it has ordered itself; pause %s holds that", about, w.Name)
+			return usage("%s is over except for its clean-up: it deletes the slices that it ordered itself; pitstop pause %s holds that", about, w.Name)
 		default:
 			e.Incident, idle = in.ID, in.Of
-			over = in.ID + " has ended meanwhile, or is being cleaned up"
+			over = in.ID + " has ended meanwhile, or its clean-up runs"
 		}
 		after, news, err := d.order(c.Context(), l, where, w.ID, e)
 		if err == nil && !news {
-			return usage("%s; status says how it stands", over)
+			return usage("%s; pitstop status shows its state", over)
 		}
 		lines := []string{w.ID + ": cancelled by " + e.By}
 		if idle != "" {
-			lines[0] += ": what " + idle + " left idle is kept, and paid for, until you delete it" + butFor(after)
+			lines[0] += ": the idle slices of " + idle + " stay, and cost money, until you delete them" + butFor(after)
 		}
 		if w.Incident != nil {
 			for _, t := range w.Incident.Tasks {
@@ -226,7 +228,7 @@ func (d deployment) cancelCommand() *cobra.Command {
 			}
 		}
 		if after.Incident != nil && after.Incident.Phase == incident.Clearing {
-			lines = append(lines, "what it has ordered itself is deleted first; status shows that")
+			lines = append(lines, "first it deletes the slices that it ordered itself; pitstop status shows that")
 		}
 		return d.told(c, err, strings.Join(lines, "\n"))
 	})
@@ -243,17 +245,17 @@ func butFor(w incident.Workload) string {
 	if names == nil {
 		return ""
 	}
-	return ", but for " + strings.Join(names, ", ") + ": its deletion was called before"
+	return ", but for " + strings.Join(names, ", ") + ", whose deletion was called before"
 }
 
 func (d deployment) retryCommand() *cobra.Command {
 	return worded(&cobra.Command{
 		Use:   "retry WORKLOAD",
-		Short: "Have tried again what was refused or given up",
-		Long: "Have tried again what was refused or given up, now that what stood in the way is mended. Of an open incident, what waits for its next\n" +
-			"try is asked for at once, and every zone anew. Without one, an incident is opened: slices that are not usable are looked at and then\n" +
-			"replaced as the policy allows, and a crew that has given up, or is silent, is asked for another attempt. What was spent without\n" +
-			"progress is forgotten. Training that goes on is left alone.\n\n" + needs,
+		Short: "Try again after a refusal or after giving up",
+		Long: "Try again after a refusal or after giving up, now that its reason is gone. In an open incident, Pitstop repeats waiting requests at once\n" +
+			"and tries every zone again. Without an open incident, it opens one: it reads unusable slices and replaces them as the policy allows,\n" +
+			"and asks a crew that has given up, or is silent, for another attempt. The budgets for attempts without progress start again. Training\n" +
+			"that goes on is left alone.\n\n" + needs,
 		Args: oneName("workload", "llama-8b"),
 	}, func(c *cobra.Command, where place, why, about string) error {
 		l, w, err := d.one(c.Context(), where, about)
@@ -266,13 +268,13 @@ func (d deployment) retryCommand() *cobra.Command {
 		e := incident.Retried{Word: incident.Word{By: d.who(c.Context()), Why: why}}
 		after, news, err := d.order(c.Context(), l, where, w.ID, e)
 		if err == nil && !news {
-			return usage("%s has moved on meanwhile; status says how it stands", w.ID)
+			return usage("%s has moved on meanwhile; pitstop status shows its state", w.ID)
 		}
 		text := w.ID + ": tried again"
 		if after.Incident != nil {
 			text += " in " + after.Incident.ID
 			if w.Incident == nil || w.Incident.ID != after.Incident.ID {
-				text += "; patrol looks within a minute"
+				text += "; patrol looks at it within a minute"
 			}
 		}
 		return d.told(c, err, text)
@@ -305,9 +307,10 @@ func (d deployment) attachCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "attach WORKLOAD --policy POLICY",
 		Short: "Put a workload under a policy, so that Pitstop acts on it",
-		Long: "Put a workload under a policy: set the label " + events.LabelPolicy + " on each of its TPUs, to a preset (watch, spot, reserved) or a name of the\n" +
-			"policy file. The label is the one place where a policy is named, so this is what gcloud would do, and a record of it; patrol reads it\n" +
-			"within a minute. It needs roles/tpu.admin, or tpu.nodes.get and tpu.nodes.update, and roles/datastore.user to record it.",
+		Long: "Put a workload under a policy: set the label " + events.LabelPolicy + " on each of its TPUs to a preset (watch, spot, reserved) or to a name of\n" +
+			"the policy file. Only the label names a policy, so gcloud can set it too; attach also records who did it. Patrol reads the label\n" +
+			"within a minute.\n\n" +
+			"This needs roles/tpu.admin, or tpu.nodes.get and tpu.nodes.update, and roles/datastore.user for the record.",
 		Args: oneName("workload", "llama-8b"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if name == "" {
@@ -326,9 +329,9 @@ func (d deployment) detachCommand() *cobra.Command {
 	return worded(&cobra.Command{
 		Use:   "detach WORKLOAD",
 		Short: "Take a workload out of its policy, so that it is only watched",
-		Long: "Take a workload out of its policy: take the label " + events.LabelPolicy + " away from each of its TPUs. It is watched from then on, and nothing is done\n" +
-			"about it. An open incident stops at its next step, once patrol has read that, within a minute; cancel and pause are faster.\n" +
-			"It needs what attach needs.",
+		Long: "Take a workload out of its policy: remove the label " + events.LabelPolicy + " from each of its TPUs. From then on Pitstop watches the workload and\n" +
+			"does nothing about it. Patrol reads that within a minute, and an open incident stops at its next step. cancel and pause are faster.\n\n" +
+			"This needs the same permissions as attach.",
 		Args: oneName("workload", "llama-8b"),
 	}, func(c *cobra.Command, where place, why, about string) error {
 		return d.label(c, where, about, "", incident.Ordered{Word: incident.Word{Why: why}, Verb: incident.VerbDetach})
@@ -354,7 +357,7 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 		if value == "" {
 			wayOut = "without the label " + events.LabelPolicy + ", or pause " + w.Name
 		}
-		return usage("%s in %s is a legacy node, which keeps the labels that it was created with: create it anew %s", s.Name, s.Zone, wayOut)
+		return usage("%s in %s is a legacy node, which keeps the labels that it was created with: create it again %s", s.Name, s.Zone, wayOut)
 	}
 	api, err := d.cloud(ctx)
 	if err != nil {
@@ -368,7 +371,7 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	set := 0
 	for _, s := range w.Slices {
 		if s.Condition == incident.Gone {
-			tell(out, s.Name+": it is gone, and cannot be labelled")
+			tell(out, s.Name+": it is gone and cannot be labelled")
 			continue
 		}
 		if err := api.SetLabel(ctx, fleet.Ref(w, s), events.LabelPolicy, value); err != nil {
@@ -377,7 +380,7 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 		}
 		set++
 		if value == "" {
-			tell(out, s.Name+" in "+s.Zone+": the label is taken away")
+			tell(out, s.Name+" in "+s.Zone+": the label is removed")
 		} else {
 			tell(out, s.Name+" in "+s.Zone+": labelled "+events.LabelPolicy+"="+value)
 		}
@@ -400,7 +403,7 @@ func (d deployment) knows(ctx context.Context, l *ledger.Ledger, name string) (w
 	}
 	s, err := l.Settings(ctx)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return "", nil // nobody can tell
+		return "", nil // the deployment has not published its policy yet
 	}
 	if err != nil {
 		return "", err
@@ -410,14 +413,14 @@ func (d deployment) knows(ctx context.Context, l *ledger.Ledger, name string) (w
 	}
 	raw, err := d.read(ctx, s.Policy.URI)
 	if err != nil {
-		return "whether " + s.Policy.URI + " holds a policy " + name + " is not known; if it does not, it is only watched: " + oneLine(err), ctx.Err()
+		return "this command cannot read " + s.Policy.URI + ", so it does not know whether there is a policy " + name + "; without one the workload is only watched: " + oneLine(err), ctx.Err()
 	}
 	f, err := policy.Parse(raw)
 	if err != nil {
 		return "", err
 	}
 	if names := f.Names(); !slices.Contains(names, name) {
-		return "", usage("--policy %s: %s holds no such policy but %s", name, s.Policy.URI, strings.Join(names, ", "))
+		return "", usage("--policy %s: %s has no such policy; it has %s", name, s.Policy.URI, strings.Join(names, ", "))
 	}
 	return "", nil
 }

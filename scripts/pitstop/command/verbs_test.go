@@ -58,7 +58,7 @@ func TestApprovedIsWhatIsAsked(t *testing.T) {
 		if o := w.Orders; len(o) != 1 || o[0].By != "ada@example.com" || o[0].Why != "the run matters" || o[0].Verb != incident.VerbApprove {
 			t.Errorf("recorded is %+v", o)
 		}
-		b.refused([]string{"approve", "llama-8b-20261121-3"}, "waits for nobody's yes: it is deleting")
+		b.refused([]string{"approve", "llama-8b-20261121-3"}, "waits for no approval: it is deleting")
 	})
 }
 
@@ -67,7 +67,7 @@ func TestWhatCannotBePublishedIsLeftForPatrol(t *testing.T) {
 	b := deployedWith(t, ledgertest.NewStore().Open, asking())
 	b.allows("recreate")
 	b.down = errors.New("PermissionDenied: not authorized to publish")
-	b.want([]string{"approve", "llama-8b-20261121-3"}, "approved by ada@example.com", "patrol sends what follows within a minute", "not authorized to publish")
+	b.want([]string{"approve", "llama-8b-20261121-3"}, "approved by ada@example.com", "patrol publishes the next step within a minute", "not authorized to publish")
 	w := b.workload()
 	if len(w.Outbox) != 2 || w.Due().After(noon) { // the request, and what people are told
 		t.Errorf("the outbox holds %+v, due at %s", w.Outbox, w.Due())
@@ -76,11 +76,11 @@ func TestWhatCannotBePublishedIsLeftForPatrol(t *testing.T) {
 
 func TestAYesIsStoredWhereThePolicyIsNotKnown(t *testing.T) {
 	b := deployedWith(t, ledgertest.NewStore().Open, asking())
-	b.want([]string{"approve", "llama-8b-20261121-3"}, "patrol goes on with it within a minute")
+	b.want([]string{"approve", "llama-8b-20261121-3"}, "patrol acts on it within a minute")
 	if w := b.workload(); !w.Incident.Granted || w.Incident.Phase != incident.Approving || len(b.sent)+len(w.Outbox) > 0 {
 		t.Errorf("it stands at %+v, sent is %v", w.Incident, b.sent)
 	}
-	b.refused([]string{"approve", "llama-8b-20261121-3"}, "waits for nobody's yes")
+	b.refused([]string{"approve", "llama-8b-20261121-3"}, "waits for no approval")
 }
 
 // TestPeopleAreToldOfAPersonsWord: where somebody is to be told. Without the topic for that nobody is, and nothing is left.
@@ -135,7 +135,7 @@ func TestRetryOpensWhatWasGivenUp(t *testing.T) {
 		other := llama()
 		other.ID, other.Name, other.Incident, other.Slices[0].Condition = "demo/bert", "bert", nil, incident.Ready
 		b := deployedWith(t, open, w, other)
-		b.want([]string{"retry", "llama-8b", "--why", "quota raised"}, "demo/llama-8b: tried again in llama-8b-20261121-1; patrol looks within a minute")
+		b.want([]string{"retry", "llama-8b", "--why", "quota raised"}, "demo/llama-8b: tried again in llama-8b-20261121-1; patrol looks at it within a minute")
 		got := b.workload()
 		if got.Incident == nil || got.Incident.Phase != incident.Looking || !got.NeedsLook() || got.Budgets.Recreates != 0 || len(b.sent) > 0 {
 			t.Errorf("it stands at %+v, sent %+v", got.Incident, b.sent)
@@ -160,7 +160,7 @@ func TestAttachAndDetachLabelTheTPUs(t *testing.T) {
 		if b.labels[node+" pitstop-policy"] != "spot" || b.labels[node+"-1 pitstop-policy"] != "spot" || len(b.labels) != 2 {
 			t.Errorf("labels are %v", b.labels)
 		}
-		b.want([]string{"detach", "llama-8b"}, "the label is taken away")
+		b.want([]string{"detach", "llama-8b"}, "the label is removed")
 		if b.labels[node+" pitstop-policy"] != "" {
 			t.Errorf("labels are %v", b.labels)
 		}
@@ -181,9 +181,9 @@ func TestALegacyNodeKeepsItsLabels(t *testing.T) {
 	w.Slices[0].Legacy = true
 	b := deployedWith(t, ledgertest.NewStore().Open, w)
 	b.refused([]string{"attach", "llama-8b", "--policy", "spot"},
-		"llama-8b in us-west4-a is a legacy node, which keeps the labels that it was created with: create it anew with the label pitstop-policy=spot")
+		"llama-8b in us-west4-a is a legacy node, which keeps the labels that it was created with: create it again with the label pitstop-policy=spot")
 	b.refused([]string{"detach", "llama-8b"},
-		"llama-8b in us-west4-a is a legacy node, which keeps the labels that it was created with: create it anew without the label pitstop-policy, or pause llama-8b")
+		"llama-8b in us-west4-a is a legacy node, which keeps the labels that it was created with: create it again without the label pitstop-policy, or pause llama-8b")
 	if len(b.labels) > 0 || len(b.workload().Orders) > 0 {
 		t.Errorf("labels %v, orders %+v", b.labels, b.workload().Orders)
 	}
@@ -208,13 +208,13 @@ func TestAttachKnowsThePoliciesOfTheDeployment(t *testing.T) {
 	say(ledger.Settings{})
 	b.refused([]string{"attach", "llama-8b", "--policy", "day"}, "the deployment has no policy file")
 	say(ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml"}})
-	b.refused([]string{"attach", "llama-8b", "--policy", "day"}, "holds no such policy but night")
+	b.refused([]string{"attach", "llama-8b", "--policy", "day"}, "has no such policy; it has night")
 	b.want([]string{"attach", "llama-8b", "--policy", "night"}, "labelled pitstop-policy=night")
 	// Who may not read the file may label all the same, and is told; a file that is broken is not taken.
 	b.read = func(context.Context, string) ([]byte, error) {
 		return nil, errors.New("read gs://ops/policy.yaml: HTTP status 403")
 	}
-	b.want([]string{"attach", "llama-8b", "--policy", "day"}, "whether gs://ops/policy.yaml holds a policy day is not known", "HTTP status 403", "labelled pitstop-policy=day")
+	b.want([]string{"attach", "llama-8b", "--policy", "day"}, "does not know whether there is a policy day", "HTTP status 403", "labelled pitstop-policy=day")
 	b.read = func(context.Context, string) ([]byte, error) { return []byte("policies: ["), nil }
 	if got, err := b.call("attach", "llama-8b", "--policy", "night"); err == nil || strings.Contains(got, "labelled") {
 		t.Errorf("a file that cannot be understood: %v, %s", err, got)
@@ -299,7 +299,7 @@ func TestCancelKeepsWhatIsAboutToBeDeleted(t *testing.T) {
 			} else {
 				opens()
 			}
-			b.want([]string{"cancel", id}, "cancelled by ada@example.com: what "+id+" left idle is kept, and paid for, until you delete it\n")
+			b.want([]string{"cancel", id}, "cancelled by ada@example.com: the idle slices of "+id+" stay, and cost money, until you delete them\n")
 			if got := b.workload(); got.Incident != nil || got.Idle != nil || got.Closed.ID != "llama-8b-20261121-4" || got.Closed.Code != incident.CodeCancelled {
 				t.Errorf("open is %+v, over %+v, left %+v", got.Incident, got.Closed, got.Idle)
 			}
@@ -318,7 +318,7 @@ func TestCancelKeepsWhatAnIncidentLeftIdle(t *testing.T) {
 		w.Idle = &incident.Idle{Incident: id, Cause: events.CauseCrash, Since: noon.Add(-20 * time.Minute), Due: noon.Add(40 * time.Minute)}
 		b := deployedWith(t, open, w)
 		b.want([]string{"status"}, "deleted in 40 m 0 s, because when_escalated is delete", "pitstop cancel "+id+" keeps it")
-		b.want([]string{"cancel", id, "--why", "I look at it"}, "cancelled by ada@example.com: what "+id+" left idle is kept")
+		b.want([]string{"cancel", id, "--why", "I look at it"}, "cancelled by ada@example.com: the idle slices of "+id+" stay")
 		got := b.workload()
 		if got.Idle != nil || got.Incident != nil || len(got.Orders) != 1 || got.Orders[0].Why != "I look at it" {
 			t.Errorf("left is %+v, open %+v, recorded %+v", got.Idle, got.Incident, got.Orders)

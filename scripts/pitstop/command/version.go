@@ -15,7 +15,7 @@ import (
 // found it in.
 var version, commit string
 
-// versionText says which build this is, and what it reads.
+// versionText names the build and the schemas that it reads.
 func versionText() string {
 	bi, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/term"
 )
 
-// The width of what is printed, in columns.
+// The width of the command's output, in columns.
 const (
 	defaultWidth = 100 // where there is no terminal
-	leastWidth   = 40  // narrower, and a hanging line has no room left
+	leastWidth   = 40  // in fewer columns a hanging line has no room
 	mostWidth    = 10_000
 )
 
