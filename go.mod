@@ -6,6 +6,7 @@ require (
 	cloud.google.com/go/firestore v1.25.0
 	cloud.google.com/go/logging v1.21.1
 	cloud.google.com/go/pubsub/v2 v2.8.1
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/GoogleCloudPlatform/functions-framework-go v1.9.2
 	github.com/cloudevents/sdk-go/v2 v2.16.2
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3

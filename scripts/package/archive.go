@@ -135,8 +135,8 @@ func collect(ctx context.Context, m module, function string) ([]file, error) {
 // epoch is the time of every file in an archive, the first that a zip can tell.
 var epoch = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// archive zips files, which are sorted. The same files make the same bytes: nothing of the checkout goes in but names and
-// content, and nothing is compressed, because the bytes of a compression change from one release of Go to the next.
+// archive zips files, which are sorted. The same files make the same bytes. Only names and content go in. The files are stored
+// without compression, because compressed bytes change from one release of Go to the next.
 func archive(files []file) ([]byte, error) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -155,7 +155,7 @@ func archive(files []file) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// stage writes files to a folder in place of what was staged there before.
+// stage writes files to a folder and removes the files that an earlier run staged there.
 func stage(dir string, files []file) error {
 	old, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -4,12 +4,16 @@
 //
 // For each function, all of them if none is named, it stages build/FUNCTION and zips it to build/FUNCTION.zip: the files
 // that the function is built from, and a root file by which Google's buildpack finds it. An archive changes when one of
-// these files does and for no other reason, so that only what changed is deployed anew.
+// these files does and for no other reason, so that Terraform deploys only functions that changed.
 //
-// Named pitcrew, or with everything, it builds build/pitcrew: the training side, one static program for a TPU's machines.
+// If pitcrew is named, or nothing is, it also builds build/pitcrew, one static program for a TPU's machines.
 //
-// With -verify it does with each staged folder what the buildpack does, and asks the program that comes out of it what
-// can be answered without a cloud.
+// With -verify it builds each staged folder as the buildpack does, starts the program, and sends it requests that need no cloud.
+//
+//	go run ./scripts/package release [-out DIR] [-version V] [-target OS/ARCH,...]
+//
+// It builds pitstop and pitcrew for Linux and macOS into build/release, for a team to hand out: the same bytes from the same
+// commit, with checksums and, for each program, a bill of materials.
 package main
 
 import (
@@ -35,7 +39,7 @@ const (
 	exitUsage  = 2
 )
 
-const usage = "go run ./scripts/package [-verify] [-out DIR] [FUNCTION...] [pitcrew]"
+const usage = "go run ./scripts/package [-verify] [-out DIR] [FUNCTION...] [pitcrew], or go run ./scripts/package release"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -54,10 +58,20 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		}
 		return code
 	}
+	if len(args) > 0 && args[0] == "release" {
+		var wrong usageError
+		switch err := release(ctx, args[1:], out, errOut); {
+		case errors.As(err, &wrong):
+			return fail(exitUsage, err)
+		case err != nil:
+			return fail(exitFailed, err)
+		}
+		return 0
+	}
 	flags := flag.NewFlagSet("package", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	verifies := flags.Bool("verify", false, "build each staged folder as Google's buildpack does, start it, and ask it")
-	dir := flags.String("out", "", "the folder for what is made; build in the repository if it is not given")
+	verifies := flags.Bool("verify", false, "build each staged folder as Google's buildpack does, start it, and send it requests")
+	dir := flags.String("out", "", "the folder for the archives; build in the repository if it is not given")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		say(out, usage)
 		flags.SetOutput(out)
@@ -123,7 +137,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return code
 }
 
-// split takes pitcrew out of the names; it belongs to everything.
+// split takes pitcrew out of the names. Without any name, pitcrew is built too.
 func split(args []string) (functions []string, withPitcrew bool) {
 	for _, a := range args {
 		if a != pitcrew {

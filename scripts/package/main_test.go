@@ -25,7 +25,7 @@ import (
 	"pitstop.internal/scripts/process"
 )
 
-// checkout is a small module with two functions, made anew in a folder of its own.
+// checkout is a small module with two functions, made in a new folder.
 func checkout(t *testing.T) module {
 	t.Helper()
 	dir := t.TempDir()
@@ -144,16 +144,16 @@ func TestAFunctionChangesWithItsOwnFilesOnly(t *testing.T) {
 	write(t, filepath.Join(m.Dir, "functions/a/a_test.go"), "package a\n")
 	after, is := packed(t, m)
 	if d := cmp.Diff(was, is); d != "" || !bytes.Equal(before, after) {
-		t.Errorf("the archive changed with what is not in it (-before +after):\n%s", d)
+		t.Errorf("the archive changed with a file that is not in it (-before +after):\n%s", d)
 	}
 	write(t, filepath.Join(m.Dir, "shared/used/text.txt"), "embedded anew")
 	if after, _ := packed(t, m); bytes.Equal(before, after) {
-		t.Error("the archive did not change with what is in it")
+		t.Error("the archive did not change with a file that is in it")
 	}
 }
 
 // TestAnUpgradeOfOneFunctionChangesOneArchive is what an upgrade comes to: an archive is deployed under its hash, so a
-// function whose archive stays the same is not deployed anew.
+// function whose archive stays the same is not deployed again.
 func TestAnUpgradeOfOneFunctionChangesOneArchive(t *testing.T) {
 	m := checkout(t)
 	archives := func() map[string]string {

@@ -108,7 +108,7 @@ var exams = map[string]exam{
 func questions(m module, function string) ([]question, error) {
 	known, ok := exams[function]
 	if !ok {
-		return nil, errors.New("nobody has said what it has to answer: add it to exams in scripts/package/question.go")
+		return nil, errors.New("the function has no exam: add one to exams in scripts/package/question.go")
 	}
 	all := []question{
 		{"a message of unknown kind", push([]byte("{}"), attributes("unknown.v1")), 200, []string{ignored}, nil},

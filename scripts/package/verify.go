@@ -83,8 +83,8 @@ func verify(ctx context.Context, m module, f process.Function, staged string) (c
 	return checks, faults
 }
 
-// build copies a staged folder to dir/source, adds the program that the buildpack adds, and builds dir/function from what
-// is on this machine alone: what an archive lacks is not found elsewhere.
+// build copies a staged folder to dir/source, adds the program that the buildpack adds, and builds dir/function without a network:
+// a file that an archive lacks is not found elsewhere.
 func build(ctx context.Context, m module, staged, dir string) error {
 	source := filepath.Join(dir, "source")
 	if err := os.CopyFS(source, os.DirFS(staged)); err != nil {
@@ -144,8 +144,7 @@ func noCloud(dir, database string) ([]string, error) {
 	return []string{"FIRESTORE_EMULATOR_HOST=" + database, "GOOGLE_APPLICATION_CREDENTIALS=" + credentials, "HTTPS_PROXY=http://127.0.0.1:1"}, err
 }
 
-// running is a function's process. It writes what it logs to a file, where a line is as soon as the answer that follows
-// it is given.
+// running is a function's process. It writes its log to a file; a line is there before the answer that follows it.
 type running struct {
 	url   string
 	log   string
@@ -154,7 +153,7 @@ type running struct {
 	ended chan error
 }
 
-// start starts dir/function with nothing in its environment but this, and returns when it listens.
+// start starts dir/function with only this environment, and returns when it listens.
 func start(ctx context.Context, dir, target string, environment []string) (*running, error) {
 	port, err := process.FreePort(ctx)
 	if err != nil {
