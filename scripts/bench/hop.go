@@ -49,7 +49,7 @@ func (e embedded) Publish(_ context.Context, env events.Envelope) error {
 }
 
 // benchHop measures from the call of a handler to the answer to its publication: a preemption comes in, an incident is
-// opened, the API looked at, the deletion requested. Beside it, alternating, a handler that publishes one fixed message.
+// opened, the API looked at, the deletion requested. In turn it measures a handler that publishes one fixed message.
 func benchHop(ctx context.Context) ([]figure, error) {
 	var figures []figure
 	clock := scenario.NewClock(time.Now())
@@ -106,7 +106,7 @@ func hopOn(ctx context.Context, on string, p ledger.Publisher) ([]figure, error)
 	}
 	more := percentile(hop, 99) - percentile(base, 99)
 	return []figure{{
-		what: "one hop, " + on + ", p99 beside an empty handler", ok: more <= hopReach, reach: "at most 5 ms more",
+		what: "one hop, " + on + ", p99 more than of an empty handler", ok: more <= hopReach, reach: "at most 5 ms more",
 		value: fmt.Sprintf("%.2f ms - %.2f ms = %.2f ms more (p50 %.2f - %.2f)", ms(percentile(hop, 99)), ms(percentile(base, 99)), ms(more), ms(percentile(hop, 50)), ms(percentile(base, 50))),
 	}}, nil
 }
@@ -190,7 +190,7 @@ func burstOn(ctx context.Context, on string, open ledger.Opener) (figure, error)
 	took := time.Since(began)
 	return figure{
 		what: "1,536 entries of one slice at once, " + on, reach: "at most 5 writes up to the stored request, none left for redelivery",
-		value: fmt.Sprintf("%d writes up to the request, %d in all, %d left, in %v", requested.Load(), writes.Load(), left.Load(), took.Round(time.Millisecond)),
+		value: fmt.Sprintf("%d writes up to the request, %d in all, %d entries left, in %v", requested.Load(), writes.Load(), left.Load(), took.Round(time.Millisecond)),
 		ok:    requested.Load() > 0 && requested.Load() <= burstReach && left.Load() == 0,
 	}, nil
 }

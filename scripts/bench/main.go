@@ -1,6 +1,6 @@
-// Command bench measures what Pitstop promises to be fast, each thing beside what it is compared with, in the same run on
-// the same machine: one hop beside a handler that publishes one fixed message, a function beside a hello-world on the
-// same framework. It prints the figures with what they have to reach; go test -bench has those of single functions.
+// Command bench measures the figures that Pitstop promises. It measures each one and its baseline in the same run on the same
+// machine: one hop and a handler that publishes one fixed message, a function and a hello-world on the same framework. It prints
+// each figure with its goal. go test -bench measures single functions.
 package main
 
 import (
@@ -12,8 +12,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"github.com/mitchellh/go-wordwrap"
 )
 
 // figure is one measured value.
@@ -56,7 +57,7 @@ func main() {
 	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, record, start, crew, chain, patrol, storm, notify")
 	record := flag.String("record", "", "write a made-up record to this file and measure nothing; - is standard output")
 	entries := flag.Int("entries", recordEntries, "how many entries the record has")
-	seed := flag.Uint64("seed", 1, "what it is made from: the same seed writes the same bytes")
+	seed := flag.Uint64("seed", 1, "the seed of the record: the same seed writes the same bytes")
 	flag.Parse()
 	if *record != "" {
 		if err := writeRecordFile(*record, *entries, *seed); err != nil {
@@ -72,7 +73,10 @@ func main() {
 }
 
 func run(ctx context.Context, only string) error {
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	if _, err := fmt.Printf("%s, %s/%s, %d cores (%s), %s\n\n%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor(), time.Now().UTC().Format(time.DateOnly),
+		row("figure", "value", "has to reach", "")); err != nil {
+		return err
+	}
 	var faults []error
 	for _, b := range benches {
 		if only != "" && !slices.Contains(strings.Split(only, ","), b.name) {
@@ -84,20 +88,50 @@ func run(ctx context.Context, only string) error {
 			faults = append(faults, fmt.Errorf("%s: %w", b.name, err))
 		}
 		for _, f := range figures {
-			mark := "reached"
-			switch {
-			case f.reach == "":
-				mark = ""
-			case !f.ok:
-				mark = "NOT REACHED"
-			}
-			if _, err := fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.what, f.value, f.reach, mark); err != nil {
+			if _, err := fmt.Print(f.row()); err != nil {
 				return err
 			}
 		}
 	}
-	fmt.Printf("%s, %s/%s, %d cores (%s), %s\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor(), time.Now().UTC().Format(time.DateOnly))
-	return errors.Join(append(faults, t.Flush())...)
+	return errors.Join(faults...)
+}
+
+// row is a figure as a row of the table.
+func (f figure) row() string {
+	mark := "reached"
+	switch {
+	case f.reach == "":
+		mark = ""
+	case !f.ok:
+		mark = "NOT REACHED"
+	}
+	return row(f.what, f.value, f.reach, mark)
+}
+
+// widths are those of the table's columns. With two spaces between columns a row has 100.
+var widths = []uint{30, 30, 23, 11}
+
+// row is one row of the table and an empty line. A cell breaks at spaces.
+func row(cells ...string) string {
+	var b strings.Builder
+	lines := make([][]string, len(cells))
+	most := 0
+	for i, c := range cells {
+		lines[i] = strings.Split(wordwrap.WrapString(c, widths[i]), "\n")
+		most = max(most, len(lines[i]))
+	}
+	for n := range most {
+		line := ""
+		for i, l := range lines {
+			cell := ""
+			if n < len(l) {
+				cell = l[n]
+			}
+			line += fmt.Sprintf("%-*s  ", int(widths[i]), cell) //nolint:gosec // a width is small
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String() + "\n"
 }
 
 // processor is the model of the machine's processor, where it can be read.

@@ -27,7 +27,7 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// What telling people is measured on, and what it has to reach.
+// The sizes of the measurement of notifications, and its goals.
 const (
 	notified       = 1000
 	notifyReach    = 20 * time.Millisecond
@@ -100,7 +100,7 @@ func status(ctx context.Context, h http.Handler, body []byte) int {
 	return rec.Code
 }
 
-// benchNotify measures from the delivery of an update to the arrival of what a webhook is told, beside a handler that posts
+// benchNotify measures from the delivery of an update to the arrival of its message at a webhook, and in turn a handler that posts
 // one fixed message there; then a storm of updates.
 func benchNotify(ctx context.Context) ([]figure, error) {
 	f, err := notifyOn(ctx, "ledger in memory", memory)
@@ -172,13 +172,13 @@ func notifyOn(ctx context.Context, on string, open ledger.Opener) (figure, error
 	}
 	more := percentile(took, 99) - percentile(base, 99)
 	return figure{
-		what: "update to webhook, " + on + ", p99 beside an empty handler", reach: "at most 20 ms more", ok: more <= notifyReach,
+		what: "update to webhook, " + on + ", p99 more than of an empty handler", reach: "at most 20 ms more", ok: more <= notifyReach,
 		value: fmt.Sprintf("%.2f ms - %.2f ms = %.2f ms more (p50 %.2f - %.2f); the ledger's read and write alone %.2f (p50 %.2f)",
 			ms(percentile(took, 99)), ms(percentile(base, 99)), ms(more), ms(percentile(took, 50)), ms(percentile(base, 50)), ms(percentile(alone, 99)), ms(percentile(alone, 50))),
 	}, nil
 }
 
-// claimed does with the ledger what has to come before anybody is told: it reads what was told, and writes who tells now.
+// claimed does the work with the ledger before a notification: it reads which steps were sent, and claims the next one.
 func claimed(ctx context.Context, l *ledger.Ledger, u events.IncidentUpdated, now time.Time) error {
 	record, rev, err := l.Told(ctx, "bench", u.Workload, u.Incident)
 	if err != nil {
@@ -280,7 +280,7 @@ func notifyStorm(ctx context.Context) ([]figure, error) {
 	}
 	what := fmt.Sprintf("a storm of %d updates", updates)
 	return []figure{{
-		what: what + ", told", reach: "each step once at most, each incident to its end", ok: twice == 0 && len(ends) == stormIncidents,
+		what: what + ", notifications", reach: "each step at most once, each incident to its end", ok: twice == 0 && len(ends) == stormIncidents,
 		value: fmt.Sprintf("%d twice, %d of %d ends, in %d messages", twice, len(ends), stormIncidents, len(times)),
 	}, {
 		what: what + ", messages in any minute", reach: fmt.Sprintf("at most %d", stormPerMinute), ok: most <= stormPerMinute,

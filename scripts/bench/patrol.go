@@ -33,7 +33,7 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// What patrol is measured on, and what it has to reach.
+// The sizes of the measurement of patrol, and its goals.
 const (
 	patrolSlices   = 10_000
 	patrolZones    = 20
@@ -48,12 +48,12 @@ const (
 	pageSize       = 500
 )
 
-// counted counts the calls of an API by what they ask for.
+// counted counts the calls of an API by method and kind of resource.
 type counted struct {
 	next http.RoundTripper
 	mu   sync.Mutex
 	by   map[string]int
-	// called is told of each one.
+	// called gets each call.
 	called func(r *http.Request)
 }
 
@@ -121,8 +121,7 @@ func newGround(ctx context.Context, zones int, publisher ledger.Publisher) (*gro
 
 func zoneAt(i int) string { return fmt.Sprintf("us-west%d-%c", i/4+1, 'a'+i%4) }
 
-// patrolFunction is the function patrol, with an audit log in which nothing stands. What it waits
-// for comes with the clock.
+// patrolFunction is the function patrol, with an empty audit log. Its waits end as the clock advances.
 func (g *ground) patrolFunction(r *relay) *trigger.Adapter {
 	return &trigger.Adapter{
 		Name: "HandlePatrol", Log: g.fleet.Log, Drain: trigger.NewDrain(func() {}),
@@ -194,8 +193,8 @@ func benchPatrol(ctx context.Context) ([]figure, error) {
 	}
 	full, _, err := patrolled(ctx, patrolArchived)
 	return append(figures, figure{
-		what: "patrol, the same with 100,000 closed incidents in the archive", reach: "no more reads, and no more work than half as much again",
-		value: fmt.Sprintf("%d reads and %.2f s of work a tick, beside %d and %.2f s", full.reads, full.work.Seconds(), bare.reads, bare.work.Seconds()),
+		what: "patrol, the same with 100,000 closed incidents in the archive", reach: "no more reads, at most 1.5 times the work",
+		value: fmt.Sprintf("%d reads and %.2f s of work a tick; without them %d and %.2f s", full.reads, full.work.Seconds(), bare.reads, bare.work.Seconds()),
 		ok:    full.reads <= bare.reads && full.work <= bare.work*3/2,
 	}), err
 }
@@ -237,7 +236,7 @@ func patrolled(ctx context.Context, archived int) (s steadily, figures []figure,
 		most := mostReads(t.reads, held)
 		figures = append(figures, figure{
 			what: what + ", work", reach: "under 5 s", ok: t.work < patrolReach,
-			value: fmt.Sprintf("%.2f s of the processor, the simulated API's among them; %.2f s in all", t.work.Seconds(), t.took.Seconds()),
+			value: fmt.Sprintf("%.2f s of processor time with the simulated API; %.2f s of time", t.work.Seconds(), t.took.Seconds()),
 		}, figure{
 			what: what + ", API reads", reach: "pages + 60 guest attributes + one per queued resource with a notice",
 			ok:    total(t.reads) <= most && t.reads["GET get nodes"]+t.reads["GET get queuedResources"] == 0,
@@ -279,12 +278,12 @@ func patrolled(ctx context.Context, archived int) (s steadily, figures []figure,
 	if err != nil {
 		return s, figures, err
 	}
-	note(fmt.Sprintf("patrol, %d incidents open, of %d ticks the one with most work", open, patrolTicks), most)
-	note("patrol, the one with most reads, while their deletions run and end", worst)
+	note(fmt.Sprintf("patrol, %d incidents open, the tick with most work of %d", open, patrolTicks), most)
+	note("patrol, the tick with most reads, while deletions run and end", worst)
 	own := peak - before
 	return s, append(figures, figure{
 		what: "patrol, heap with its ledger in memory, without the simulated cloud", reach: "under 256 MiB", ok: own < patrolMemory && open == patrolOpen,
-		value: fmt.Sprintf("%.0f MiB (the cloud beside it has %.0f)", own, before),
+		value: fmt.Sprintf("%.0f MiB (the simulated cloud has %.0f)", own, before),
 	}), faults.err()
 }
 
@@ -328,8 +327,8 @@ func (g *ground) interrupt(n int) error {
 	return nil
 }
 
-// mostReads is what the formula allows a tick: the pages of each zone, once more where something has ended for each time that its
-// operations were read, and what is read of single slices.
+// mostReads is how many reads the formula allows a tick: the pages of each zone, the same again for each reading of operations in
+// which one had ended, and the readings of single slices.
 func mostReads(reads map[string]int, queues int) int {
 	each := (patrolSlices/patrolZones + pageSize - 1) / pageSize
 	pages := patrolZones*each + patrolZones*((patrolQueued/patrolZones+pageSize-1)/pageSize)
@@ -368,7 +367,7 @@ func (g *ground) archive(ctx context.Context, n int) error {
 	return nil
 }
 
-// heapMiB is what is reachable now.
+// heapMiB is the size of the reachable heap.
 func heapMiB() float64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -38,8 +38,8 @@ const (
 	clients          = 32
 )
 
-// serveFunction serves logevent through the functions framework, over a ledger in memory that knows the slices, and
-// beside it what was learned of their training.
+// serveFunction serves logevent through the functions framework, over a ledger in memory that knows the slices. A second function
+// answers how many steps of training the ledger has learned.
 func serveFunction() error {
 	ctx := context.Background()
 	w, err := newWorld(ctx, memory, publisherFunc(func(context.Context, events.Envelope) error { return nil }), func() {})

@@ -14,7 +14,7 @@ import (
 const recordSlices = 120
 
 // writeRecord writes a record of so many entries as gcloud logging read --format=json --order=asc does: made-up entries in
-// true shape, of slices that are lost, brought back by an older script, maintained and noticed, among what nobody reads.
+// true shape. They tell of slices that are lost, brought back by an older script, and maintained; most tell of other things.
 // The same seed writes the same bytes.
 func writeRecord(w io.Writer, entries int, seed uint64) error {
 	out := bufio.NewWriterSize(w, 1<<20)

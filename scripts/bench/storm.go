@@ -33,7 +33,7 @@ const (
 	stormMemory = 256 // MiB
 )
 
-// relay hands what is published to the function that it is for, as Pub/Sub would: whoever published does not wait for it.
+// relay hands each message to its function, as Pub/Sub would: the publisher does not wait for the function.
 type relay struct {
 	queue chan events.Envelope
 	left  sync.WaitGroup
@@ -48,7 +48,7 @@ func (r *relay) Publish(_ context.Context, e events.Envelope) error {
 	return nil
 }
 
-// serve delivers what is queued, as so many at once, until the queue is closed. What is answered with anything but 200 is told.
+// serve delivers the queue, with so many deliveries at once, until the queue is closed. An answer other than 200 is a fault.
 func (r *relay) serve(ctx context.Context, workers int, h func(events.Envelope) http.Handler, fault func(error)) {
 	for range workers {
 		go func() {
@@ -95,7 +95,7 @@ func (g *ground) introduce(ctx context.Context, zone string, i int) (name string
 }
 
 // benchChain measures from the delivery of an entry to the moment at which the deletion that follows reaches the TPU API, through
-// two functions and a message between them. Beside it, alternating, a chain of two handlers that do nothing: the first
+// two functions and a message between them. In turn it measures a chain of two handlers that do nothing: the first
 // publishes a fixed message, the second makes a call. Messages go from one to the other in this process.
 func benchChain(ctx context.Context) ([]figure, error) {
 	r := newRelay()
@@ -164,7 +164,7 @@ func benchChain(ctx context.Context) ([]figure, error) {
 	}
 	more := percentile(chain, 99) - percentile(base, 99)
 	return []figure{{
-		what: "evidence delivered -> deletion at the TPU API, p99 beside an empty chain of two", reach: "at most 10 ms more", ok: more <= chainReach,
+		what: "evidence delivered -> deletion at the TPU API, p99 more than of an empty chain", reach: "at most 10 ms more", ok: more <= chainReach,
 		value: fmt.Sprintf("%.2f ms - %.2f ms = %.2f ms more (p50 %.2f - %.2f)", ms(percentile(chain, 99)), ms(percentile(base, 99)), ms(more), ms(percentile(chain, 50)), ms(percentile(base, 50))),
 	}}, faults.err()
 }
@@ -193,8 +193,8 @@ func (f *failures) err() error {
 	return fmt.Errorf("%d failures, the first: %w", f.n, f.first)
 }
 
-// benchStorm has 5,000 slices preempted within a minute, each told of twice, by many deliveries at once. Every one has to come to
-// one incident and one request; what is deleted is what the brake allows in an hour, and in the next one as much again.
+// benchStorm preempts 5,000 slices within a minute, and delivers two entries about each, many at once. Each slice must get one
+// incident and one request. The deletions must be as many as the brake allows in the first hour, and as many again in the next.
 func benchStorm(ctx context.Context) ([]figure, error) {
 	r := newRelay()
 	g, err := newGround(ctx, stormZones, r)
@@ -276,15 +276,15 @@ func benchStorm(ctx context.Context) ([]figure, error) {
 	}
 	r.left.Wait()
 	later, twiceLater := most()
-	what := "a storm of 5,000 preemptions, each told of twice"
+	what := "a storm of 5,000 preemptions, two entries each"
 	return []figure{{
 		what: what + ", incidents", reach: "5,000, none lost", value: fmt.Sprintf("%d in %v", open, took.Round(time.Millisecond)), ok: open == storm && took < time.Minute,
 	}, {
 		what: what + ", deletions", reach: fmt.Sprintf("%d in the first hour, %d with the second, none twice", ledger.DefaultLimits.Project, 2*ledger.DefaultLimits.Project),
-		value: fmt.Sprintf("%d, %d with the next hour, %d twice", hour, later, twice+twiceLater),
+		value: fmt.Sprintf("%d, with the next hour %d, %d twice", hour, later, twice+twiceLater),
 		ok:    hour == ledger.DefaultLimits.Project && later == 2*ledger.DefaultLimits.Project && twice+twiceLater == 0,
 	}, {
-		what: what + ", heap with its ledger in memory, without the simulated cloud and what was known before", reach: "under 256 MiB", ok: own < stormMemory,
+		what: what + ", growth of the heap with its ledger in memory", reach: "under 256 MiB", ok: own < stormMemory,
 		value: fmt.Sprintf("%.0f MiB more", own),
 	}}, faults.err()
 }
