@@ -555,10 +555,11 @@ func (p simulationPrinter) transitions(r *scenario.Report) {
 			text += "; NOT taken: " + strings.Join(missing[from], ", ")
 		}
 		for i, line := range wrap(text, p.width()-20) {
+			head := fmt.Sprintf("  %-12s -> ", from)
 			if i > 0 {
-				from = ""
+				head = strings.Repeat(" ", len(head))
 			}
-			tell(p.out, fmt.Sprintf("  %-12s -> %s", from, line))
+			tell(p.out, head+line)
 		}
 	}
 	tell(p.out, "")

@@ -17,12 +17,21 @@ const (
 	mostWidth    = 10_000
 )
 
-// width is how many columns a line has: COLUMNS says it, or the terminal. Where neither does it is 100.
+// width is how many columns a line has: COLUMNS says it, or the terminal. A pipe, as to less, takes the width of the terminal that
+// the command has elsewhere. Where there is no terminal it is 100.
 func width(out io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= leastWidth && n <= mostWidth {
 		return n
 	}
-	if f := file(out); f != nil {
+	f := file(out)
+	if f == nil {
+		return defaultWidth
+	}
+	streams := []*os.File{f}
+	if info, err := f.Stat(); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
+		streams = []*os.File{os.Stderr, os.Stdin}
+	}
+	for _, f := range streams {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 { //nolint:gosec // a file's number is small
 			return max(n, leastWidth)
 		}

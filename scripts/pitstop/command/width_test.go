@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rivo/uniseg"
 )
 
 func TestTheWidthIsColumnsOrTheTerminalsOrAHundred(t *testing.T) {
@@ -71,6 +75,44 @@ func TestTheScreenBreaksWhatPeopleReadAndNothingElse(t *testing.T) {
 		s.verbatim = true
 		if _, err := s.Write([]byte(text)); err != nil || b.String() != text {
 			t.Errorf("%q became %q as it is, %v", text, b.String(), err)
+		}
+	}
+}
+
+// TestWhatTheVerbsPrintFits: at each width the verbs print the same words, and a line is no wider unless it is one word.
+func TestWhatTheVerbsPrintFits(t *testing.T) {
+	data := filepath.Join("..", "..", "..", "events", "testdata")
+	policies := write(t, "policy.yaml", "policies:\n  night: {preset: spot, when_escalated: delete}\n")
+	entries := filepath.Join(data, "preemption", "entries.json")
+	sources, err := filepath.Glob(filepath.Join(data, "sources", "t*.json"))
+	if err != nil || len(sources) < 4 {
+		t.Fatal(len(sources), err)
+	}
+	for _, args := range [][]string{
+		{"replay", "--policy", "spot", entries},
+		append([]string{"explain", "--policy", "spot"}, sources...),
+		append([]string{"report", "--losses"}, sources...),
+		{"simulate", "--days", "1", "--slices", "2"},
+		{"policy", "check", "--allow", "recreate", policies},
+	} {
+		t.Setenv("COLUMNS", "10000")
+		whole, wholeFaults, _ := call(t, "", args...)
+		for _, columns := range []int{80, 100, 160} {
+			t.Setenv("COLUMNS", strconv.Itoa(columns))
+			out, faults, _ := call(t, "", args...)
+			for line := range strings.Lines(out + faults) {
+				text := strings.TrimRight(line, "\n")
+				if uniseg.StringWidth(text) > columns && strings.Contains(strings.TrimSpace(text), " ") {
+					t.Errorf("%s: %d of %d columns: %q", args[0], uniseg.StringWidth(text), columns, text)
+				}
+			}
+			// How long it took in real time is never the same.
+			words := func(s string) string {
+				return regexp.MustCompile(`\d+\.\d+ s\b`).ReplaceAllString(strings.Join(strings.Fields(s), " "), "")
+			}
+			if words(out) != words(whole) || words(faults) != words(wholeFaults) {
+				t.Errorf("%s: at %d columns other words:\n%s%s\nwant\n%s%s", args[0], columns, out, faults, whole, wholeFaults)
+			}
 		}
 	}
 }
