@@ -142,7 +142,11 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	t.lookAgain(ctx)
 	t.followOperations(ctx, start)
 	// Patrol is missed by this line: an answer to Pub/Sub proves nothing, because what is ignored is acknowledged too.
-	t.Fleet.Log.InfoContext(ctx, "tick done", "project", t.Project, "zones", t.listed, "workloads", len(t.due), "faults", len(t.faults),
+	line := t.Fleet.Log
+	if t.counted {
+		line = line.With("open", t.open)
+	}
+	line.InfoContext(ctx, "tick done", "project", t.Project, "zones", t.listed, "workloads", len(t.due), "faults", len(t.faults),
 		"seconds", t.Fleet.Now().Sub(start).Seconds())
 	// The next tick repeats the failed work; this one is logged and acknowledged.
 	return fault.Permanent(errors.Join(t.faults...))
@@ -161,6 +165,10 @@ type round struct {
 	hushed []incident.Workload
 	// listed is the number of zones that could be read.
 	listed int
+	// open are how many incidents were open at the beginning of the tick; counted says that all workloads at which something is due could
+	// be read, without which the number would be too low.
+	open    int
+	counted bool
 	faults []error
 	// sweeping says that all zones are listed.
 	sweeping bool
@@ -254,9 +262,13 @@ func (t *round) expect(w incident.Workload) {
 // collect finds the workloads that have work due, and sends the requests left in their outboxes.
 func (t *round) collect(ctx context.Context) error {
 	due, err := t.Fleet.Ledger.Due(ctx, t.Fleet.Now())
+	t.counted = err == nil
 	for _, w := range due {
 		if !t.owns(w.ID) {
 			continue
+		}
+		if w.Incident != nil {
+			t.open++
 		}
 		t.due = append(t.due, w.ID)
 		t.expect(w)

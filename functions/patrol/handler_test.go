@@ -20,6 +20,7 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/tpu/tputest"
@@ -160,7 +161,7 @@ func TestEveryTickThatEndsIsSaid(t *testing.T) {
 		return strings.TrimSuffix(line, "\n")
 	}
 	b.Want(b.tick(), fleettest.Handled)
-	b.Want(said(), "project=demo zones=2 workloads=0 faults=0 seconds=0")
+	b.Want(said(), "open=0 project=demo zones=2 workloads=0 faults=0 seconds=0")
 
 	b.Want(b.Deliver(b.handle, fleettest.Message([]byte("{}"), b.Clock.Now().Add(-3*time.Minute))), fleettest.Ignored)
 	b.Want(said(), "")
@@ -168,7 +169,26 @@ func TestEveryTickThatEndsIsSaid(t *testing.T) {
 	b.Clock.Advance(15 * time.Minute)
 	b.API.Inject(tputest.Fault{Method: "ListNodes", Code: 7, Message: "not here"})
 	b.Want(b.tick(), fleettest.Rejected)
-	b.Want(said(), "project=demo zones=1 workloads=0 faults=1 seconds=0")
+	b.Want(said(), "open=0 project=demo zones=1 workloads=0 faults=1 seconds=0")
+}
+
+// TestATickSaysHowManyIncidentsAreOpen, for the dashboard. A ledger that cannot be read says nothing: a zero would look like peace.
+func TestATickSaysHowManyIncidentsAreOpen(t *testing.T) {
+	b := training(t)
+	b.Must(b.API.Preempt(zone, slice))
+	b.Want(b.tick(), fleettest.Handled) // it opens the incident
+	var l log
+	b.Fleet.Log = slog.New(slog.NewTextHandler(&l, nil))
+	b.Clock.Advance(time.Minute)
+	b.Want(b.tick(), fleettest.Handled)
+	b.Want(strings.Contains(l.String(), `msg="tick done" open=1 `), true)
+
+	l.Reset()
+	b.Clock.Advance(time.Minute)
+	d := b.Delivery(id, b.handle, fleettest.Message([]byte("{}"), b.Clock.Now()))
+	d.Tap.Before = func(context.Context, ledgertest.Call) error { return errors.New("the database is away") }
+	b.Want(d.Deliver(), fleettest.Rejected)
+	b.Want(strings.Contains(l.String(), `msg="tick done" project=`), true)
 }
 
 func TestZonesWithKnownSlicesAreListedEveryMinuteAndAllEveryFifteen(t *testing.T) {

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"log/slog"
+	"path"
 	"time"
 
 	"pitstop.internal/events"
@@ -18,7 +19,8 @@ func (a *Advancer) tell(ctx context.Context, before, after incident.Workload, se
 	}
 	for _, in := range []*incident.Incident{after.Closed, after.Incident} {
 		if id := idOf(in); id != "" && id != idOf(before.Incident) && (id == open || id == closed) {
-			a.Log.InfoContext(ctx, "incident opened", "workload", after.ID, "incident", id, "cause", string(in.Cause), "policy", in.Policy)
+			a.Log.InfoContext(ctx, "incident opened", "workload", after.ID, "incident", id, "cause", string(in.Cause), "policy", in.Policy,
+				"found_by", path.Base(a.Source), "infrastructure", in.Cause.Infrastructure())
 		}
 	}
 	if closed != "" {
@@ -27,7 +29,11 @@ func (a *Advancer) tell(ctx context.Context, before, after incident.Workload, se
 		if in.Outcome == incident.Escalated {
 			level = slog.LevelWarn
 		}
-		a.Log.Log(ctx, level, "incident closed", "workload", after.ID, "incident", in.ID, "outcome", string(in.Outcome),
+		line := a.Log
+		if away, chips, ok := lost(after); ok {
+			line = line.With("away_seconds", away.Seconds(), "chip_hours", away.Hours()*float64(chips))
+		}
+		line.Log(ctx, level, "incident closed", "workload", after.ID, "incident", in.ID, "outcome", string(in.Outcome),
 			"cause", string(in.Cause), "seconds", in.Closed.Sub(in.Opened).Seconds(), "advice", in.Advice, "code", string(in.Code))
 	}
 	for _, n := range after.Notices {
@@ -53,6 +59,16 @@ func idOf(in *incident.Incident) string {
 		return ""
 	}
 	return in.ID
+}
+
+// lost returns how long training stood still because of the incident that closed last, and the chips that the workload was without.
+// An incident during which training never stopped lost nothing.
+func lost(w incident.Workload) (away time.Duration, chips int, ok bool) {
+	u, _ := w.Closed.Update(w)
+	if u.Down.IsZero() || u.At.Before(u.Down) {
+		return 0, 0, false
+	}
+	return u.At.Sub(u.Down), u.Chips, true
 }
 
 // reaction is how long after the trouble the first request of an incident was decided. What is only announced has

@@ -27,7 +27,7 @@ func told(l *loop) func(t *testing.T) []map[string]any {
 			if err := json.Unmarshal([]byte(raw), &all); err != nil {
 				t.Fatal(err)
 			}
-			for _, key := range []string{"msg", "cause", "outcome", "event_type", "reaction_seconds", "zone", "level"} {
+			for _, key := range []string{"msg", "cause", "outcome", "event_type", "reaction_seconds", "zone", "level", "found_by", "infrastructure", "away_seconds", "chip_hours"} {
 				if v, ok := all[key]; ok && v != "INFO" {
 					line[key] = v
 				}
@@ -54,7 +54,7 @@ func TestWhatIsDecidedIsLoggedAsTheMetricsCountIt(t *testing.T) {
 	if _, err := l.Advance(t.Context(), workload, evidence); err != nil {
 		t.Fatal(err)
 	}
-	opened := map[string]any{"msg": "incident opened", "cause": "preemption"}
+	opened := map[string]any{"msg": "incident opened", "cause": "preemption", "found_by": "test", "infrastructure": true}
 	wantTold(t, lines(t), opened)
 	if _, err := l.Advance(t.Context(), workload, l.lost()); err != nil {
 		t.Fatal(err)
@@ -82,6 +82,7 @@ func TestTheEndOfAnIncidentIsLoggedOnce(t *testing.T) {
 	l := newLoop(t, memory)
 	l.policies.Switches = policy.Switches{} // it is only observed
 	lines := told(l)
+	begun := l.now
 	if _, err := l.Advance(t.Context(), workload, l.preempted(), l.lost()); err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +96,38 @@ func TestTheEndOfAnIncidentIsLoggedOnce(t *testing.T) {
 		}
 	}
 	wantTold(t, lines(t),
-		map[string]any{"msg": "incident opened", "cause": "preemption"},
-		map[string]any{"msg": "incident closed", "cause": "preemption", "outcome": "observed"})
+		map[string]any{"msg": "incident opened", "cause": "preemption", "found_by": "test", "infrastructure": true},
+		map[string]any{
+			"msg": "incident closed", "cause": "preemption", "outcome": "observed",
+			"away_seconds": l.now.Sub(begun).Seconds(), "chip_hours": 16 * l.now.Sub(begun).Hours(),
+		})
+}
+
+// TestAnIncidentThatStoppedNothingHasNoCost: training ran throughout, so a zero would be counted among the times without it.
+func TestAnIncidentThatStoppedNothingHasNoCost(t *testing.T) {
+	l := newLoop(t, memory)
+	lines := told(l)
+	if _, err := l.Advance(t.Context(), workload, l.preempted()); err != nil {
+		t.Fatal(err)
+	}
+	seen, ok := l.lost().(incident.Read)
+	if !ok {
+		t.Fatal("a loss is shown by another kind of evidence")
+	}
+	seen.Condition, seen.State = incident.Ready, "READY"
+	for range 60 {
+		if w, _ := l.mustLoad(t, workload); w.Incident == nil {
+			break
+		}
+		l.now = l.now.Add(time.Minute)
+		seen.Origin.Time = l.now
+		if _, err := l.Advance(t.Context(), workload, seen, incident.Ticked{Origin: incident.Origin{Time: l.now}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := lines(t)
+	last := all[len(all)-1]
+	if last["msg"] != "incident closed" || last["away_seconds"] != nil || last["chip_hours"] != nil {
+		t.Errorf("the last line is %v, want an end without a cost", last)
+	}
 }
