@@ -169,7 +169,7 @@ type round struct {
 	// be read, without which the number would be too low.
 	open    int
 	counted bool
-	faults []error
+	faults  []error
 	// sweeping says that all zones are listed.
 	sweeping bool
 }
