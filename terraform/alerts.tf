@@ -1,52 +1,52 @@
 # When a person has to look, and where to begin.
 
 locals {
-  # What each alert is called, when it fires, and the first thing to do about it, on one line. The README's table is made of this.
+  # Each alert's title, its condition, and the first thing to do, on one line. The README's table of alerts comes from here.
   alerts = {
     bodies_differ = {
       title = "somebody else writes requests"
-      fires = "the body of a request is not the one that Pitstop sent"
-      act   = "The line `request body differs` names the incident and the fields. Nothing of the body was obeyed. See who may publish on the request topics: only the service accounts of Pitstop's own functions should."
+      fires = "a request has a body that Pitstop did not send"
+      act   = "Read the line `request body differs`: it names the incident and the fields. Pitstop obeyed nothing of that body. Then list who may publish on the request topics: only the service accounts of Pitstop's own functions should."
     }
     brake = {
       title = "the brake holds destructive calls back"
-      fires = "a call was held"
-      act   = "`pitstop status`: a zone that fails as a whole looks like this, and so does a fault. If the calls are right, raise `brake_per_zone` or `brake_per_project`; if not, `pitstop pause --all`."
+      fires = "the brake held a call"
+      act   = "Run `pitstop status`. A zone that fails as a whole looks like this, and so does a fault. If the calls are right, raise `brake_per_zone` or `brake_per_project`. If not, run `pitstop pause --all`."
     }
     canary = {
       title = "log entries do not arrive"
       fires = "the daily canary of a watched project is not back after half an hour, or cannot be written"
-      act   = "`terraform apply` mends sinks and their writer's right to publish; then `pitstop canary` tells whether entries arrive."
+      act   = "Run `terraform apply`: it repairs the sinks and their right to publish. Then `pitstop canary` shows whether entries arrive."
     }
     dead_letter = {
       title = "a message could not be handled"
       fires = "a dead-letter subscription holds a message"
-      act   = "Read why in the function's WARNING lines with its message_id, mend that, then `pitstop redrive TOPIC`."
+      act   = "Find the reason in the function's WARNING lines with its message_id and fix that. Then run `pitstop redrive TOPIC`."
     }
     errors = {
       title = "a function reports errors"
-      fires = "more than 3 ERROR lines of its own in 5 minutes"
+      fires = "a function wrote more than 3 ERROR lines in 5 minutes"
       act   = "Read them: each says what is wrong, and where."
     }
     escalated = {
       title = "an incident needs a person"
       fires = "an incident ended escalated"
-      act   = "`pitstop incident ID`, with the ID in the line `incident closed`, says why and what to do; when that is done, `pitstop retry WORKLOAD`."
+      act   = "Run `pitstop incident ID`, with the ID in the line `incident closed`: it says why, and what to do. After that, run `pitstop retry WORKLOAD`."
     }
     patrol = {
       title = "patrol does not run"
       fires = "in a watched project no tick of patrol ended for 5 minutes, or none ever did"
-      act   = "See that its job of Cloud Scheduler is enabled and its last run succeeded; then read the log of the function patrol."
+      act   = "Check that its job of Cloud Scheduler is enabled and that the last run succeeded. Then read the log of the function patrol."
     }
     refused = {
       title = "people are not told"
-      fires = "a target of `notify` refused a message for good; there only with `notify`"
-      act   = "The line `notification refused` says why: mostly a token that was taken back, or a bot that was not invited."
+      fires = "a target of `notify` refused a message for good (this alert exists only with `notify`)"
+      act   = "Read the line `notification refused`. The usual reasons are a revoked token, or a bot that nobody invited."
     }
     unacknowledged = {
       title = "messages wait too long"
-      fires = "the oldest unacknowledged message of a function is older than 15 minutes, for 5"
-      act   = "Read the function's log from WARNING on; then see that `terraform plan` is empty."
+      fires = "for 5 minutes a function has had a message that is older than 15 minutes and not acknowledged"
+      act   = "Read the function's log from WARNING on. Then check that `terraform plan` is empty."
     }
   }
 }
@@ -60,8 +60,8 @@ locals {
   place        = "--project ${var.project_id}${var.prefix == "" ? "" : " --prefix ${var.prefix}"}"
   user_metric  = { for key, type in local.metric : key => "resource.type=\"cloud_run_revision\" AND metric.type=\"${type}\"" }
 
-  # Alerts on a number that is too high. A metric that counts lines is silent when there are none: that ends an incident, so
-  # that the next line begins another one and somebody is told again.
+  # Alerts on a number that is too high. A metric that counts lines has no data when there are no lines. Missing data closes the alert's
+  # incident, so that the next line opens another one and notifies again.
   thresholds = {
     dead_letter = {
       severity  = "ERROR"
@@ -71,7 +71,7 @@ locals {
       above     = 0
       duration  = "0s"
       silence   = null
-      runbook   = "Twenty deliveries failed over hours, and the message waits in the dead-letter subscription that is named above, for 7 days. Read why: the function's WARNING lines with its message_id. Cure that, then bring it back: ${local.pitstop.redrive}, where TOPIC is what that function reacts to. Requests that nobody wants any more are dropped, and handling one twice does no harm."
+      runbook   = "Twenty deliveries failed over hours. The message waits for 7 days in the dead-letter subscription that the alert names. The function's WARNING lines with its message_id give the reason. Fix that, then bring the message back: ${local.pitstop.redrive}, with the topic that the function reads as TOPIC. A request that has become useless is dropped, and handling one twice does no harm."
       documents = "dead letter"
     }
     unacknowledged = {
@@ -82,7 +82,7 @@ locals {
       above     = 900
       duration  = "300s"
       silence   = null
-      runbook   = "The function of this subscription answers with errors, or not at all. Look at its log (severity WARNING and above), then at whether it was deployed with what it needs: terraform plan has to be empty. While messages wait, patrol still finds what they would have said."
+      runbook   = "The function of this subscription answers with errors, or not at all. Read its log (severity WARNING and above). Then check that it was deployed with all that it needs: terraform plan has to be empty. While messages wait, patrol still finds losses in the API."
       documents = "oldest unacknowledged message"
     }
     errors = {
@@ -93,7 +93,7 @@ locals {
       above     = 3 # a patrol that fails writes one a minute
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "More than three ERROR lines in five minutes. Each says what is wrong: `function not configured` names the variables, `event rejected` the faults of the message (it stays in the topic for 7 days, see the seek command of gcloud pubsub subscriptions), patrol's what it could not read."
+      runbook   = "The function wrote more than three ERROR lines in five minutes. The line `function not configured` names the missing variables. `event rejected` names the faults of a message. The topic keeps that message for 7 days: see gcloud pubsub subscriptions seek. Patrol's lines name each thing that it could not read."
       documents = "error rate"
     }
     bodies_differ = {
@@ -104,7 +104,7 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "A request came with a body that Pitstop did not send. The function took only the pointer from it (workload, incident, epoch, action and slice) and did what the ledger says, so no call was made that was not decided. Read the line `request body differs`: it names the incident and the fields. Then list who may publish, with gcloud pubsub topics get-iam-policy for the topics checkpoint-requests, recovery-requests and recreate-requests, and with gcloud projects get-iam-policy for the whole project, and take that right from every account that is not one of Pitstop's functions. The audit log of Pub/Sub names the publisher, if data access logs are on."
+      runbook   = "A request came with a body that Pitstop did not send. The function took only the pointer from it (workload, incident, epoch, action and slice) and followed the ledger. So it made no call that Pitstop had not decided. The line `request body differs` names the incident and the fields. Then list who may publish. For the topics checkpoint-requests, recovery-requests and recreate-requests use gcloud pubsub topics get-iam-policy, and for the whole project gcloud projects get-iam-policy. Take that right from every account that is not one of Pitstop's functions. The audit log of Pub/Sub names the publisher, if data access logs are on."
       documents = "request body differs"
     }
     brake = {
@@ -115,7 +115,7 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "More TPUs were to be deleted or stopped within an hour than the brake allows. A zone that fails as a whole looks like this, and so does a fault. Held calls go on by themselves at the next full hour. If they are right, raise brake_per_zone or brake_per_project; if not, hold everything with ${local.pitstop.pause}, then take recreate out of allow and apply."
+      runbook   = "Pitstop had decided to delete or stop more TPUs within an hour than the brake allows. A zone that fails as a whole looks like this, and so does a fault. Held calls go on by themselves at the next full hour. If they are right, raise brake_per_zone or brake_per_project. If not, hold everything with ${local.pitstop.pause}, then take recreate out of allow and apply."
       documents = "brake"
     }
     escalated = {
@@ -126,7 +126,7 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "Pitstop gave up on an incident and says why and what to do: read the line `incident closed` with outcome escalated, then its story: ${local.pitstop.incident}. Nothing more is done about that TPU until something new happens to it, or you ask for that: ${local.pitstop.retry}."
+      runbook   = "Pitstop gave up on an incident. The line `incident closed` with outcome escalated says why, and what to do. Its whole story: ${local.pitstop.incident}. Pitstop does nothing more about that TPU until something new happens to it, or until you ask for another try: ${local.pitstop.retry}."
       documents = "incident escalated"
     }
     canary = {
@@ -137,7 +137,7 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "Once a day patrol writes a log entry that has to come back through the sinks, and it did not within half an hour, or could not be written, which patrol's ERROR lines say. Run terraform apply: it mends sinks, the right of their writer to publish, and that of patrol to write. ${local.pitstop.canary} sends an entry at once and shows how far it comes. Then see the error e-mails of Cloud Logging, and the metric logging.googleapis.com/exports/error_count. Until entries arrive, patrol sees losses by its readings alone, up to a minute later."
+      runbook   = "Once a day patrol writes a log entry that has to come back through the sinks. The last one did not within half an hour. If patrol could not write it, its ERROR lines say so. Run terraform apply: it repairs the sinks, their writer's right to publish, and patrol's right to write. ${local.pitstop.canary} sends an entry at once and shows how far it comes. Then read the error e-mails of Cloud Logging, and the metric logging.googleapis.com/exports/error_count. Until entries arrive, patrol finds losses only by its readings, up to a minute later."
       documents = "canary missing"
     }
     refused = {
@@ -148,7 +148,7 @@ locals {
       above     = 0
       duration  = "60s"
       silence   = "EVALUATION_MISSING_DATA_INACTIVE"
-      runbook   = "A target refused a message of the function notify for good, and nobody read it there. The line `notification refused` says why: `invalid_auth` or 401 a token that was taken back (add a version to its secret, then deploy notify anew), `not_in_channel` or `channel_not_found` a bot that was not invited, 404 a webhook that is gone. Incidents go on meanwhile; read them with pitstop status. A target that is only away shows as messages that wait too long, and is told when it is back."
+      runbook   = "A target refused a message of the function notify for good, so nobody read it there. The line `notification refused` gives the reason. `invalid_auth` or 401: the token was revoked. Add a version to its secret, then deploy notify again. `not_in_channel` or `channel_not_found`: nobody invited the bot. 404: the webhook no longer exists. Incidents go on meanwhile; read them with pitstop status. A target that is only unreachable raises the alert for messages that wait too long, and gets its messages when it is back."
       documents = "notification refused"
     }
   }
@@ -198,13 +198,13 @@ resource "google_monitoring_alert_policy" "threshold" {
     mime_type = "text/markdown"
   }
 
-  # A metric can be asked for only when it is there.
-  depends_on = [google_logging_metric.counter]
+  # Cloud Monitoring refuses an alert on a metric that it does not know yet.
+  depends_on = [time_sleep.metrics]
 }
 
-# Patrol is what finds everything that others missed: that it stopped nobody else would notice. Counted is the line that a
-# tick ends with, because what is only acknowledged did no work. A project that has none at all counts as zero, which only
-# a query says: a condition of the other kinds begins with the first data, and a patrol that never ran has none.
+# Patrol finds all that the other functions miss, so nothing else would notice that patrol stopped. The alert counts the line at the end
+# of a tick, because an acknowledged message proves no work. A project without any such line has to count as zero. Only a query can say
+# that: every other condition begins with the first data, and a patrol that never ran has no data.
 resource "google_monitoring_alert_policy" "patrol" {
   project               = var.project_id
   display_name          = "${var.prefix}Pitstop: ${local.alerts.patrol.title}"
@@ -217,12 +217,12 @@ resource "google_monitoring_alert_policy" "patrol" {
     display_name = "patrol not seen for 5 minutes"
 
     condition_prometheus_query_language {
-      # None in three minutes, and so for two more: room for lines that are counted late, and for the first ticks.
-      query    = "(count(sum by (project) (increase(${local.ticks_done}{monitored_resource=\"cloud_run_revision\"}[3m])) > 0) or vector(0)) < ${length(local.watched)}"
+      # No line in three minutes, and the same for two minutes more: this leaves room for late lines, and for the first ticks.
+      query    = "(count(sum by (project) (increase(${local.promql.ticks}{monitored_resource=\"cloud_run_revision\"}[3m])) > 0) or vector(0)) < ${length(local.watched)}"
       duration = "120s"
 
       evaluation_interval       = "60s"
-      disable_metric_validation = true # the metric is as new as this
+      disable_metric_validation = true # the metric is as new as this alert
     }
   }
 
@@ -232,14 +232,9 @@ resource "google_monitoring_alert_policy" "patrol" {
 
   documentation {
     subject   = "Pitstop in ${var.project_id}: ${local.alerts.patrol.title}"
-    content   = "${local.alerts.patrol.act}\n\nOne tick a minute has to end in each watched project, by the job ${google_cloud_scheduler_job.tick.name} and the function ${local.services.patrol}: `tick done` names the project, `function not configured` the variables that are missing, and no line at all means that no message arrives (the subscription ${module.function["patrol"].subscription}). Minutes after a first apply, wait for the first tick."
+    content   = "${local.alerts.patrol.act}\n\nOne tick a minute has to end in each watched project. It comes by the job ${google_cloud_scheduler_job.tick.name} and the function ${local.services.patrol}: `tick done` names the project, and `function not configured` names the missing variables. No line at all means that no message arrives (the subscription ${module.function["patrol"].subscription}). Right after a first apply, wait some minutes for the first tick."
     mime_type = "text/markdown"
   }
 
-  depends_on = [google_logging_metric.counter]
-}
-
-locals {
-  # The metric's name as queries write it: https://cloud.google.com/monitoring/promql/promql-mapping
-  ticks_done = replace(replace(local.metric.ticks, "logging.googleapis.com/", "logging_googleapis_com:"), "/[^a-zA-Z0-9_:]/", "_")
+  depends_on = [time_sleep.metrics]
 }

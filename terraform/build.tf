@@ -1,9 +1,9 @@
-# Where archives are kept, and who builds functions from them.
+# The bucket that keeps the archives, and the account that builds functions from them.
 
 resource "google_storage_bucket" "archives" {
   project = var.project_id
-  # Another region makes another bucket, and so uploads the archives anew. The region is not spelled out, because the name of
-  # a bucket has 63 characters at most.
+  # Another region makes another bucket, and Terraform uploads the archives there again. A bucket's name may have 63 characters, so a hash
+  # stands for the region.
   name     = "${var.project_id}-${var.prefix}pitstop-archives-${substr(sha256(var.region), 0, 6)}"
   location = var.region
   labels   = local.labels
@@ -19,27 +19,27 @@ resource "google_storage_bucket" "archives" {
     }
   }
 
-  # Archives can be made again from the sources at any time, so nothing is lost with the bucket.
+  # scripts/package makes the archives from the sources at any time, so the bucket holds no other copy of anything.
   force_destroy = true
   soft_delete_policy {
     retention_duration_seconds = 0
   }
 
-  depends_on = [google_project_service.main]
+  depends_on = [time_sleep.apis, time_sleep.key]
 }
 
-# Builds run as an account of their own and not as the project's default one, which may edit everything.
+# Builds run as an account of their own. The project's default account may edit everything.
 resource "google_service_account" "build" {
   project      = var.project_id
   account_id   = "pitstop-${var.prefix}build"
   display_name = "Pitstop builds its functions"
 
-  depends_on = [google_project_service.main]
+  depends_on = [time_sleep.apis]
 }
 
-# What a build needs of the project: its log, which Cloud Logging keeps nowhere below it, and the archives of these very functions where
-# Cloud Functions copies them to. That bucket is there from the first function on, and every function of the project and region has its
-# sources in it. So its own policy cannot be written before, and a condition names what is ours.
+# A build needs two things of the project. It writes its log, and Cloud Logging takes that grant on no smaller place. It also reads Cloud
+# Functions' copy of the archives. Google makes the bucket of these copies with the first function, so no policy of the bucket can be
+# written before. It holds the sources of every function in the project and region, so a condition names the objects of Pitstop's functions.
 resource "google_project_iam_member" "build" {
   for_each = {
     "roles/logging.logWriter"    = null
@@ -60,10 +60,9 @@ resource "google_project_iam_member" "build" {
   }
 }
 
-# Images go into a repository of our own. The one that Cloud Functions would make, gcf-artifacts, comes with the first
-# function, and Artifact Registry is no service that knows conditions on names
-# (https://cloud.google.com/iam/docs/conditions-resource-attributes): to let the first build write there takes a grant on the
-# whole project.
+# Images go into a repository that Terraform makes. Cloud Functions would make its own, gcf-artifacts, with the first function. Artifact
+# Registry does not support conditions on names (https://cloud.google.com/iam/docs/conditions-resource-attributes), so the first build
+# could write there only by a grant on the whole project.
 resource "google_artifact_registry_repository" "images" {
   count = var.docker_repository == null ? 1 : 0
 
@@ -74,8 +73,8 @@ resource "google_artifact_registry_repository" "images" {
   format        = "DOCKER"
   labels        = local.labels
 
-  # Each build leaves an image, and what serves has been copied by Cloud Run. The last ones stay: a function whose
-  # environment changes is started from its image again, and one that went wrong may have to go back.
+  # Each build leaves an image, and Cloud Run serves from a copy. The last images stay for two reasons: a changed environment starts the
+  # function from its image again, and a bad release may have to go back.
   cleanup_policies {
     id     = "keep-the-last"
     action = "KEEP"
@@ -92,7 +91,7 @@ resource "google_artifact_registry_repository" "images" {
     }
   }
 
-  depends_on = [google_project_service.main]
+  depends_on = [time_sleep.apis]
 }
 
 resource "google_artifact_registry_repository_iam_member" "build" {
@@ -100,10 +99,10 @@ resource "google_artifact_registry_repository_iam_member" "build" {
   role       = "roles/artifactregistry.writer"
   member     = google_service_account.build.member
 
-  depends_on = [google_project_service.main]
+  depends_on = [time_sleep.apis]
 }
 
-# It reads the archives.
+# The build reads the archives.
 resource "google_storage_bucket_iam_member" "build" {
   bucket = google_storage_bucket.archives.name
   role   = "roles/storage.objectViewer"
@@ -111,19 +110,19 @@ resource "google_storage_bucket_iam_member" "build" {
 }
 
 locals {
-  # Spelled out from what is known before it is made, so that a plan shows it.
+  # The name is put together from inputs, so that a plan knows it before the repository exists.
   docker_repository = coalesce(var.docker_repository, one([
     for r in google_artifact_registry_repository.images : "projects/${r.project}/locations/${r.location}/repositories/${r.repository_id}"
   ]))
 
-  # Cloud Functions keeps the archive of a function under its name; notify is among them, so that nothing changes when it comes. The bucket
-  # itself is named for its listing, which a build may ask for.
+  # Cloud Functions keeps the archive of a function under the function's name. The condition includes notify from the start, so that adding
+  # it later changes no grant. It names the bucket itself because a build may list it.
   sources_bucket = "projects/_/buckets/gcf-v2-sources-${local.project_number}-${var.region}"
   own_sources = join(" || ", concat(
     ["resource.name == \"${local.sources_bucket}\""],
     [for name in keys(local.functions) : "resource.name.startsWith(\"${local.sources_bucket}/objects/${var.prefix}${name}/\")"],
   ))
 
-  # Asked of our own bucket, because nothing else tells it without a right that nobody here needs otherwise.
+  # The archives' bucket tells the number. Every other source needs a permission that this deployment does not need otherwise.
   project_number = google_storage_bucket.archives.project_number
 }

@@ -1,32 +1,46 @@
-# What each function's account may do beyond its own topics. permissions.json lists every permission with the call that
-# needs it; a test holds that against the calls that the functions really make. Grants are made on the smallest thing that
-# takes them: where that is a project, the API has none smaller.
+# The grants of each function's account beyond its own topics. permissions.json lists every permission, and the calls that need it stand in
+# scripts/deployment. A test compares that table with the calls that the functions really make. Each grant is on the smallest thing that
+# the API takes; for some permissions that is a project.
 
 locals {
   table = jsondecode(file("${path.module}/permissions.json"))
 
-  # The rows that hold under what is allowed: a row without switches holds always.
+  # The rows that count with the switches in allow. A row without switches always counts.
   granted = [for r in local.table : r if length(r.switches) == 0 || length(setintersection(r.switches, var.allow)) > 0]
 
-  # What an account may do in a watched project, and whether that changes a TPU.
+  # The permissions of an account in a watched project, and whether one of them changes a TPU.
   watching     = { for name in keys(local.functions) : name => sort(distinct([for r in local.granted : r.permission if r.account == name && r.on == "watched projects"])) }
   changes_tpus = { for name in keys(local.functions) : name => anytrue([for r in local.granted : r.account == name && startswith(r.permission, "tpu.") && length(r.switches) > 0]) }
 
-  # What it may do in the second database.
+  # The permissions of an account in the second database.
   keeping = { for name in keys(local.functions) : name => sort(distinct([for r in local.granted : r.permission if r.account == name && r.on == "the second database"])) if contains([for r in local.granted : r.account if r.on == "the second database"], name) }
 
   creators = toset([for r in local.granted : r.account if r.permission == "iam.serviceAccounts.actAs"])
 
-  # Who looks into buckets with checkpoints, who of them writes there too, and who may know no more than where they are.
+  # The accounts that read in buckets with checkpoints, those that write there too, and those that may only learn a bucket's location.
   readers  = toset([for r in local.granted : r.account if r.on == "checkpoint_buckets" && startswith(r.permission, "storage.objects.")])
   writers  = toset([for r in local.granted : r.account if r.on == "checkpoint_buckets" && r.permission == "storage.objects.create"])
   locators = toset([for r in local.granted : r.account if r.on == "checkpoint_buckets" && r.permission == "storage.buckets.get"])
+
+  # The role of each account on a bucket with checkpoints.
+  bucket_roles = { for name in local.readers : name => contains(local.writers, name) ? "roles/storage.objectUser" : "roles/storage.objectViewer" }
+
+  # The grants that a training makes on its own things where another configuration deploys Pitstop: on its bucket, on the account that its
+  # TPUs run as, and on a subnetwork of a Shared VPC.
+  training_grants = {
+    bucket = concat(
+      [for name, role in local.bucket_roles : { function = name, role = role, member = module.function[name].member }],
+      [for name in local.locators : { function = name, role = "roles/storage.bucketViewer", member = module.function[name].member }],
+    )
+    service_account = [for name in local.creators : { function = name, role = "roles/iam.serviceAccountUser", member = module.function[name].member }]
+    subnetwork      = [for name in local.creators : { function = name, role = "roles/compute.networkUser", member = module.function[name].member }]
+  }
 
   each_watched = merge([for p in local.watched : { for name in keys(local.deployed) : "${p}/${name}" => { project = p, function = name } if length(local.watching[name]) > 0 }]...)
   policy       = var.policy_uri == "" ? null : regex("^gs://(?P<bucket>[^/]+)/(?P<object>.+)$", var.policy_uri)
 }
 
-# Whoever decides looks before anything follows. Only who acts, and only where that is allowed, may change a TPU.
+# Every function that decides reads TPUs first. Only functions that act may change a TPU, and only with the switch in allow.
 resource "google_project_iam_member" "tpu" {
   for_each = local.each_watched
 
@@ -37,7 +51,7 @@ resource "google_project_iam_member" "tpu" {
     local.changes_tpus[each.value.function] ? "roles/tpu.admin" : "roles/tpu.viewer"
   )
 
-  # From one sort of role to the other nobody is without both: a call that is refused then ends an incident.
+  # A change of tpu_roles grants the new role before it takes the old one away. A call that is refused in between would end an incident.
   lifecycle {
     create_before_destroy = true
   }
@@ -53,7 +67,7 @@ resource "google_project_iam_custom_role" "tpu" {
   permissions = local.watching[each.value.function]
 }
 
-# Every function keeps the ledger, in this database alone.
+# Every function reads and writes the ledger, and no other database.
 resource "google_project_iam_member" "ledger" {
   for_each = local.deployed
 
@@ -67,8 +81,8 @@ resource "google_project_iam_member" "ledger" {
   }
 }
 
-# The second database: patrol writes what it cannot read, and recreate alone reads it. No predefined role writes without reading, so
-# these are custom ones.
+# The second database: patrol writes there without reading, and only recreate reads. No predefined role writes without reading, so both
+# have custom roles.
 resource "google_project_iam_member" "secrets" {
   for_each = local.keeping
 
@@ -92,17 +106,17 @@ resource "google_project_iam_custom_role" "secrets" {
   permissions = each.value
 }
 
-# Verifying a checkpoint reads the directory; a lease, and a request to the crew, are written beside the checkpoints, and
-# to replace an object counts as deleting it.
+# To verify a checkpoint a function reads the directory. It writes leases and requests to the crew beside the checkpoints. Replacing an
+# object counts as deleting it.
 resource "google_storage_bucket_iam_member" "checkpoints" {
   for_each = { for pair in setproduct(var.checkpoint_buckets, local.readers) : "${pair[0]}/${pair[1]}" => { bucket = pair[0], function = pair[1] } }
 
   bucket = each.value.bucket
-  role   = contains(local.writers, each.value.function) ? "roles/storage.objectUser" : "roles/storage.objectViewer"
+  role   = local.bucket_roles[each.value.function]
   member = module.function[each.value.function].member
 }
 
-# Before a TPU is created in another region, where its checkpoints are is looked at.
+# Before recreate creates a TPU in another region, it looks where the checkpoints are.
 resource "google_storage_bucket_iam_member" "locations" {
   for_each = { for pair in setproduct(var.checkpoint_buckets, local.locators) : "${pair[0]}/${pair[1]}" => { bucket = pair[0], function = pair[1] } }
 
@@ -125,9 +139,9 @@ resource "google_storage_bucket_iam_member" "policy" {
   }
 }
 
-# Patrol writes the canary into the logs of each watched project, as everything is that has to come through its sinks, and
-# asks the audit log there who ended a TPU that is gone without a word. No smaller place than a project keeps either. Its custom
-# role holds both already.
+# Patrol writes the canary into the logs of each watched project, because the canary has to pass that project's sinks. In the audit log
+# there it looks up who ended a TPU that vanished. Both permissions exist on a project and on nothing smaller. The custom role already
+# holds them.
 resource "google_project_iam_member" "logs" {
   for_each = {
     for pair in setproduct(local.watched, ["roles/logging.logWriter", "roles/logging.viewer"]) : "${pair[0]}/${pair[1]}" => { project = pair[0], role = pair[1] }
@@ -139,7 +153,7 @@ resource "google_project_iam_member" "logs" {
   member  = module.function["patrol"].member
 }
 
-# Whoever creates a TPU that runs as an account has to be allowed to act as it.
+# To create a TPU that runs as an account, recreate has to be allowed to act as that account.
 resource "google_service_account_iam_member" "acts_as" {
   for_each = { for pair in setproduct(var.tpu_service_accounts, local.creators) : "${pair[0]}/${pair[1]}" => { account = pair[0], function = pair[1] } }
 
@@ -148,7 +162,7 @@ resource "google_service_account_iam_member" "acts_as" {
   member             = module.function[each.value.function].member
 }
 
-# Whoever creates a TPU in a shared network has to be allowed to use its subnetwork.
+# To create a TPU in a shared network, recreate has to be allowed to use its subnetwork.
 resource "google_compute_subnetwork_iam_member" "shared_vpc" {
   for_each = { for pair in setproduct(var.shared_vpc_subnetworks, local.creators) : "${pair[0]}/${pair[1]}" => { subnetwork = pair[0], function = pair[1] } }
 

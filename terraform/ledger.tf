@@ -1,5 +1,5 @@
-# The ledger, and beside it a second database for what not everybody may read who reads the ledger. Both are Firestore databases of our
-# own, never the project's default one.
+# The ledger, and a second database for values that most readers of the ledger must not read. Both are named Firestore databases, never
+# the project's default one. A database that an earlier destroy left behind has to be imported: see "Taking it away" in the README.
 
 resource "google_firestore_database" "ledger" {
   project         = var.project_id
@@ -8,7 +8,7 @@ resource "google_firestore_database" "ledger" {
   type            = "FIRESTORE_NATIVE"
   deletion_policy = var.ledger_deletion_policy
 
-  # Budgets, notices and open incidents are nowhere else: one minute of an hour ago can be had back, and a week with this.
+  # Only the ledger holds budgets, notices and open incidents. Firestore keeps an hour of versions by default, and a week with this.
   point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_ENABLED"
   delete_protection_state           = var.ledger_deletion_policy == "DELETE" ? "DELETE_PROTECTION_DISABLED" : "DELETE_PROTECTION_ENABLED"
 
@@ -20,16 +20,16 @@ resource "google_firestore_database" "ledger" {
     }
   }
 
-  # It stays where it is when the functions move, and under the key that it was made with: nothing moves a database, or gives it another.
+  # Firestore can neither move a database nor change its key. So it keeps both when the functions move or the key changes.
   lifecycle {
     ignore_changes = [location_id, cmek_config]
   }
 
-  depends_on = [google_project_service.main]
+  depends_on = [time_sleep.apis, time_sleep.key]
 }
 
-# The body of a document holds an incident's timeline and a workload's outbox. Nobody asks for documents by it, and an
-# index over it would cost as much as the document.
+# The body of a document holds an incident's timeline and a workload's outbox. No query filters by it, and an index over it would cost
+# as much as the document.
 resource "google_firestore_field" "body" {
   for_each = toset(["archive", "brake", "canary", "deployment", "parked", "pause", "specs", "stockouts", "subjects", "told", "workloads"])
 
@@ -40,7 +40,7 @@ resource "google_firestore_field" "body" {
 
   index_config {}
 
-  # The exemption goes with its database, and stays with one that stays.
+  # The exemption is deleted together with its database, and otherwise stays.
   deletion_policy = var.ledger_deletion_policy
 
   lifecycle {
@@ -48,8 +48,8 @@ resource "google_firestore_field" "body" {
   }
 }
 
-# What may be forgotten says when, and Firestore deletes it within a day after that. An index over times that all grow
-# would be written to in one place.
+# A document that may be forgotten has a time of expiry, and Firestore deletes it within a day after that. These times only grow, so an
+# index over them would concentrate all writes in one place.
 resource "google_firestore_field" "expires" {
   for_each = toset(["archive", "brake", "stockouts", "told"])
 
@@ -64,7 +64,7 @@ resource "google_firestore_field" "expires" {
   deletion_policy = var.ledger_deletion_policy
 }
 
-# The values of TPUs' metadata, which may be secrets. Grants are made on a whole database, so they are in one of their own.
+# The values of TPUs' metadata, which may be secrets. Firestore's grants cover a whole database, so these values have a database of their own.
 resource "google_firestore_database" "secrets" {
   project         = var.project_id
   name            = local.secrets_database
@@ -72,7 +72,7 @@ resource "google_firestore_database" "secrets" {
   type            = "FIRESTORE_NATIVE"
   deletion_policy = var.ledger_deletion_policy
 
-  # What has expired can be had back by nobody.
+  # Nobody can restore a value that has expired.
   point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_DISABLED"
   delete_protection_state           = var.ledger_deletion_policy == "DELETE" ? "DELETE_PROTECTION_DISABLED" : "DELETE_PROTECTION_ENABLED"
 
@@ -88,10 +88,10 @@ resource "google_firestore_database" "secrets" {
     ignore_changes = [location_id, cmek_config]
   }
 
-  depends_on = [google_project_service.main]
+  depends_on = [time_sleep.apis, time_sleep.key]
 }
 
-# Values are read by key alone: an index over them would be a second copy.
+# Functions read values by key only, and an index would hold a second copy.
 resource "google_firestore_field" "values" {
   project    = var.project_id
   database   = google_firestore_database.secrets.name
@@ -107,7 +107,7 @@ resource "google_firestore_field" "values" {
   }
 }
 
-# Patrol moves this time on while a workload names the values.
+# Patrol postpones this expiry while a workload names the values.
 resource "google_firestore_field" "values_expire" {
   project    = var.project_id
   database   = google_firestore_database.secrets.name

@@ -1,10 +1,10 @@
-# What is deployed, and which function does what. Everything else follows from the two maps here.
+# The functions that are deployed, and the topics between them. Everything else follows from the two maps here.
 
 locals {
   switches = ["request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot", "start_stopped"]
 
-  # The three requests, which every function that decides may send: those that act decide too, on what came back. So may each
-  # say how an incident stands, where somebody is to be told.
+  # Every function that decides may send the three requests: a function that acts decides too, when an answer comes back. Each may also
+  # report how an incident stands, where `notify` names a target.
   requests = {
     CHECKPOINT_TOPIC = "checkpoint-requests"
     RECOVERY_TOPIC   = "recovery-requests"
@@ -12,7 +12,7 @@ locals {
     UPDATE_TOPIC     = "incident-updates"
   }
 
-  # The environment in groups, because each function is given what it reads and nothing else.
+  # The environment in groups. A function is given the groups with variables that it reads, and no other group.
   environment = {
     every = {
       PROJECT_ID      = var.project_id
@@ -31,7 +31,7 @@ locals {
     }
   }
 
-  # What is secret in those groups: each variable with the secret whose newest version it holds.
+  # The secret variables of those groups. Each holds the newest version of its secret.
   secrets = {
     tells = {
       SLACK_BOT_TOKEN   = var.notify.slack_token_secret
@@ -41,18 +41,18 @@ locals {
     }
   }
 
-  # Whether anybody is to be told.
+  # Whether `notify` names a target.
   tells = anytrue([for secret in values(local.secrets.tells) : secret != ""])
 
-  # A function is a row here, a folder in functions and a word in its name. Each call of an API is bounded at 60 seconds
-  # and a message needs a handful at worst, so 300 seconds hold for all but patrol.
+  # A function is a row here, a folder in functions and a word in its name. An API call takes 60 seconds at most, and a message
+  # needs a handful of calls. So a limit of 300 seconds suits all functions except patrol.
   functions = {
     maintenance = {
       entry_point  = "HandleMaintenance"
       topic        = "maintenance-notices"
       publishes_to = local.requests
       environment  = ["every", "decides", "watches"]
-      # A slice of 1,536 workers is announced by as many entries at once, which all say the same.
+      # Google announces a slice of 1,536 workers with 1,536 entries at once, and all of them say the same.
       concurrency   = 20
       max_instances = 5
     }
@@ -61,7 +61,7 @@ locals {
       topic        = "log-events"
       publishes_to = local.requests
       environment  = ["every", "decides", "watches", "recognizes"]
-      # It takes the same storms. More instances would only be in each other's way at one workload's document.
+      # It receives the same storms. More instances would only compete for the document of one workload.
       concurrency   = 20
       max_instances = 5
     }
@@ -70,12 +70,12 @@ locals {
       topic        = "patrol-ticks"
       publishes_to = merge(local.requests, { NOTICE_TOPIC = "maintenance-notices" })
       environment  = ["every", "decides", "watches", "recognizes", "keeps"]
-      # One instance runs one tick, because it remembers what it saw. A tick follows operations for 50 seconds, and one
-      # older than two minutes is not read any more: longer than three nothing sensible takes.
+      # One instance runs one tick at a time, because it remembers its last readings. A tick follows operations for 50 seconds. Patrol
+      # ignores a tick that is older than two minutes, so three minutes are enough.
       concurrency     = 1
       max_instances   = 1
       timeout_seconds = 180
-      # A tick that could not be handled is made good by the next one.
+      # The next tick makes up for a tick that failed.
       dead_letter = false
     }
     checkpoint = {
@@ -83,7 +83,7 @@ locals {
       topic        = "checkpoint-requests"
       publishes_to = local.requests
       environment  = ["every", "decides", "destroys"]
-      # Requests come one per workload. What destroys stays few at a time: the brake counts calls, not their haste.
+      # A workload sends one request at a time. Few instances keep destructive calls slow: the brake counts calls, not their rate.
       concurrency   = 5
       max_instances = 3
     }
@@ -108,13 +108,13 @@ locals {
       topic        = "incident-updates"
       publishes_to = {}
       environment  = ["every", "tells"]
-      # One instance counts what a minute brings, and tells together what waits.
+      # One instance counts the messages of a minute, and combines those that wait.
       concurrency   = 40
       max_instances = 1
     }
   }
 
-  # Where nobody is to be told there is no notify, and no topic that leads to it.
+  # Without a target in `notify` there is no function notify, and no topic that leads to it.
   deployed = { for name, f in local.functions : name => f if name != "notify" || local.tells }
   topics   = toset([for f in local.deployed : f.topic])
 
@@ -124,17 +124,17 @@ locals {
   watched = length(var.watched_projects) > 0 ? var.watched_projects : toset([var.project_id])
   labels  = merge(var.labels, { app = "pitstop" })
 
-  # Spelled out, because a function that recognizes them all cannot wait for all of them to be there.
+  # These names are spelled out: a function that recognizes all accounts cannot wait until all of them exist.
   principal = { for name in keys(local.functions) : name => "pitstop-${var.prefix}${name}@${var.project_id}.iam.gserviceaccount.com" }
 
-  # Those that touch a TPU: what they do is no word of an owner.
+  # The accounts that act on a TPU. An act of theirs is never taken for an act of the owner.
   our_principals = [for name in keys(local.functions) : local.principal[name] if length(local.watching[name]) > 0]
 
   archive_directory = coalesce(var.archive_directory, "${path.module}/../build")
 }
 
 resource "google_project_service" "main" {
-  for_each = toset(concat(local.tells ? ["secretmanager.googleapis.com"] : [], [
+  for_each = toset(concat(local.tells ? ["secretmanager.googleapis.com"] : [], local.grants_key ? ["cloudkms.googleapis.com"] : [], [
     "artifactregistry.googleapis.com",
     "cloudbuild.googleapis.com",
     "cloudfunctions.googleapis.com",
@@ -153,7 +153,7 @@ resource "google_project_service" "main" {
   project = var.project_id
   service = each.value
 
-  # Others in the project may use it.
+  # Other users of the project may need it.
   disable_on_destroy = false
 }
 
@@ -175,10 +175,10 @@ module "function" {
   docker_repository     = local.docker_repository
 
   topic = google_pubsub_topic.main[each.value.topic].id
-  # Who publishes on a topic that log sinks feed is granted there, in one list; see sinks.tf.
+  # A topic that log sinks feed has one list of publishers instead; see sinks.tf.
   publishes_to = { for env, topic in each.value.publishes_to : env => local.topic[topic] if contains(local.topics, topic) && !contains(keys(local.sources), topic) }
   environment = merge(concat(
-    # What is empty is not set: the function takes it so, and not every API keeps empty values.
+    # An empty variable is left out: functions treat both the same, and not every API keeps empty values.
     [for group in each.value.environment : { for env, value in local.environment[group] : env => value if value != "" }],
     [{ for env, topic in each.value.publishes_to : env => local.topic[topic] if contains(keys(local.sources), topic) }],
   )...)
@@ -190,14 +190,11 @@ module "function" {
   timeout_seconds = lookup(each.value, "timeout_seconds", 300)
   dead_letter     = lookup(each.value, "dead_letter", true)
 
-  # Pub/Sub's agent exists from the API's first use on. Where it is not there yet when it is granted something, a second
-  # apply does what the first could not.
+  # The push subscription needs Pub/Sub's agent, and the build needs its account's grants.
   depends_on = [
-    google_project_service.main,
+    time_sleep.agents,
+    time_sleep.build,
     google_pubsub_topic.main,
     google_firestore_database.secrets,
-    google_artifact_registry_repository_iam_member.build,
-    google_project_iam_member.build,
-    google_storage_bucket_iam_member.build,
   ]
 }

@@ -1,5 +1,5 @@
 output "accounts" {
-  description = "The account that each function acts as."
+  description = "The service account of each function."
   value       = { for name, f in module.function : name => f.email }
 }
 
@@ -9,7 +9,7 @@ output "dashboard" {
 }
 
 output "dead_letters" {
-  description = "The subscriptions that keep what no delivery could get handled."
+  description = "The subscriptions that keep the messages which no delivery could get handled."
   value       = compact(values(module.function)[*].dead_letter_subscription)
 }
 
@@ -19,20 +19,20 @@ output "ledger" {
 }
 
 output "may_change_tpus" {
-  description = "The accounts that may change a TPU under what is allowed now."
+  description = "The accounts that may change a TPU with the switches that allow holds now."
   value       = [for name, f in module.function : f.email if local.changes_tpus[name]]
 }
 
 output "next" {
-  description = "What to look at next."
+  description = "The commands to run next."
   value       = <<-EOT
-    ${length(var.allow) == 0 ? "Pitstop watches and touches nothing." : "Pitstop may: ${join(", ", sort(var.allow))}; each TPU's label pitstop-policy decides for it."}
+    ${length(var.allow) == 0 ? "Pitstop watches and changes nothing." : "Pitstop may: ${join(", ", sort(var.allow))}; each TPU's label pitstop-policy decides for it."}
     Watched: ${join(", ", sort(local.watched))}
-    Every workload, and what would follow if one died now, in Pitstop's repository:
+    List every workload, and the steps that would follow if it died now. Run this in Pitstop's repository:
       go run ./scripts/pitstop status ${local.place}
-    What it sees, from the second minute on:
+    Read the incidents and decisions, from the second minute on:
       gcloud logging read 'resource.type="cloud_run_revision" AND jsonPayload.message=("incident opened" OR "incident closed" OR "request decided")' --project=${var.project_id} --freshness=1d
-    Whether it runs, one line a minute and watched project:
+    Check that patrol runs: it writes one line a minute for each watched project:
       gcloud logging read 'resource.labels.service_name="${local.services.patrol}" AND jsonPayload.message="tick done"' --project=${var.project_id} --limit=5 --format='value(timestamp,jsonPayload.project,jsonPayload.zones,jsonPayload.faults)'
   EOT
 }
@@ -40,4 +40,9 @@ output "next" {
 output "topics" {
   description = "The full names of the topics."
   value       = { for name, topic in google_pubsub_topic.main : name => topic.id }
+}
+
+output "training_grants" {
+  description = "The roles that Pitstop's accounts need on a training's bucket, service account and Shared VPC subnetwork. The examples read them from this installation's state."
+  value       = local.training_grants
 }

@@ -1,9 +1,9 @@
-# What Cloud Logging sends: one sink for each source in each watched project.
+# Log sinks: one for each source in each watched project.
 
 locals {
-  # filters/TOPIC/SOURCE.filter is the filter of one source. The texts come from the Go code that reads the entries:
-  # `go run ./scripts/deployment` writes them, and a test holds them fresh. Of the accounts of this deployment, and of nobody else's
-  # whatever it is called, what is only begun stays away.
+  # filters/TOPIC/SOURCE.filter is the filter of one source. The Go code that reads the entries defines the texts:
+  # `go run ./scripts/deployment` writes them, and a test keeps them fresh. The filter of audit entries drops the beginnings of operations
+  # that the accounts of this deployment started. It lists these accounts by name, so no other account is mistaken for one of them.
   filter_files = fileset("${path.module}/filters", "*/*.filter")
   sources = {
     for topic in distinct([for f in local.filter_files : dirname(f)]) : topic => {

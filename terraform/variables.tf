@@ -1,5 +1,5 @@
 variable "allow" {
-  description = "The switches that the deployment allows at the most; the rest is forbidden, whatever a policy says. Empty, Pitstop watches and touches nothing, and none of its accounts may change a TPU."
+  description = "The switches that policies may use. Every other switch is off, whatever a policy says. With an empty set Pitstop watches and changes nothing, and none of its accounts may change a TPU."
   type        = set(string)
   default     = []
 
@@ -10,84 +10,90 @@ variable "allow" {
 }
 
 variable "archive_directory" {
-  description = "The folder with the functions' archives, as scripts/package writes it; build in the repository if it is not given."
+  description = "The folder with the functions' archives, as scripts/package writes it. The default is the repository's folder build."
   type        = string
   default     = null
 }
 
 variable "brake_per_project" {
-  description = "How many destructive calls an hour may bring in a watched project."
+  description = "The number of destructive calls that an hour may bring in a watched project."
   type        = number
   default     = 30
 
   validation {
     condition     = var.brake_per_project >= 1 && floor(var.brake_per_project) == var.brake_per_project
-    error_message = "brake_per_project has to be a whole number from 1 on; to forbid destructive calls, leave recreate out of allow."
+    error_message = "brake_per_project has to be a whole number, at least 1. To forbid destructive calls, leave recreate out of allow."
   }
 }
 
 variable "brake_per_zone" {
-  description = "How many destructive calls an hour may bring in one zone."
+  description = "The number of destructive calls that an hour may bring in one zone."
   type        = number
   default     = 10
 
   validation {
     condition     = var.brake_per_zone >= 1 && floor(var.brake_per_zone) == var.brake_per_zone
-    error_message = "brake_per_zone has to be a whole number from 1 on; to forbid destructive calls, leave recreate out of allow."
+    error_message = "brake_per_zone has to be a whole number, at least 1. To forbid destructive calls, leave recreate out of allow."
   }
 }
 
 variable "checkpoint_buckets" {
-  description = "The buckets that hold checkpoint directories, without gs://. Pitstop verifies checkpoints there and writes leases and requests beside them; without its bucket here it can do neither for a TPU."
+  description = "The buckets that hold checkpoint directories, without gs://. Pitstop verifies checkpoints there and writes leases and requests beside them. It can do neither for a TPU with a bucket that is not listed."
   type        = set(string)
   default     = []
 
   validation {
     condition     = alltrue([for b in var.checkpoint_buckets : can(regex("^[a-z0-9][a-z0-9._-]+[a-z0-9]$", b))])
-    error_message = "checkpoint_buckets takes names of buckets alone, without gs:// and without a path."
+    error_message = "checkpoint_buckets takes the names of buckets, without gs:// and without a path."
   }
 }
 
 variable "docker_repository" {
-  description = "A Docker repository of Artifact Registry that is there already and takes the functions' images, projects/P/locations/R/repositories/N in their own project and region. Without one, Pitstop makes its own, which keeps the last three images of each function and what is younger than 30 days, and goes with the deployment."
+  description = "An existing Docker repository of Artifact Registry for the functions' images, projects/P/locations/R/repositories/N in their project and region. Without it Terraform makes one and destroys it with the deployment. That one keeps the last three images of each function, and all images younger than 30 days."
   type        = string
   default     = null
 
   validation {
     condition     = var.docker_repository == null || can(regex("^projects/${var.project_id}/locations/${var.region}/repositories/[a-z]([a-z0-9-]*[a-z0-9])?$", var.docker_repository))
-    error_message = "docker_repository is named in full and is in the functions' own project and region, projects/${var.project_id}/locations/${var.region}/repositories/N: Cloud Functions takes no other."
+    error_message = "docker_repository needs its full name, and it has to be in the functions' project and region: projects/${var.project_id}/locations/${var.region}/repositories/N. Cloud Functions accepts no other."
   }
 }
 
+variable "kms_grants" {
+  description = "Whether Terraform allows the agents of Firestore, Pub/Sub and Cloud Storage to use kms_key. Set it to false if you may not grant on the key; its owner then grants before the first apply, with the commands in the README."
+  type        = bool
+  default     = true
+}
+
 variable "kms_key" {
-  description = "The key of Cloud KMS that databases, topics and the bucket of archives are encrypted with, projects/P/locations/R/keyRings/K/cryptoKeys/N in the functions' region; Google's own if it is not given. A database keeps the key that it was made with. The agents of Firestore, Pub/Sub and Cloud Storage have to be allowed to use it before: see the README."
+  description = "The Cloud KMS key that encrypts databases, topics and the bucket of archives, projects/P/locations/R/keyRings/K/cryptoKeys/N in the functions' region. Without it Google's own keys do. A database keeps the key that it was made with."
   type        = string
   default     = null
 
   validation {
     condition     = var.kms_key == null || can(regex("^projects/[^/]+/locations/${var.region}/keyRings/[^/]+/cryptoKeys/[^/]+$", var.kms_key))
-    error_message = "kms_key is named in full and is in the functions' region, projects/P/locations/${var.region}/keyRings/K/cryptoKeys/N: a bucket there takes no other."
+    error_message = "kms_key needs its full name, and it has to be in the functions' region: projects/P/locations/${var.region}/keyRings/K/cryptoKeys/N. A bucket there accepts no other."
   }
 
   validation {
     condition     = var.kms_key == null || coalesce(var.ledger_location, var.region) == var.region
-    error_message = "With kms_key the databases are in the functions' region: Firestore takes a key of its own location alone, and so does the bucket."
+    error_message = "With kms_key the databases have to be in the functions' region: Firestore and Cloud Storage each accept only a key of their own location."
   }
 }
 
 variable "labels" {
-  description = "Labels for everything that can have some; app=pitstop is added."
+  description = "Labels for every resource that can have labels. Terraform adds app=pitstop."
   type        = map(string)
   default     = {}
 
   validation {
     condition     = alltrue([for key, value in var.labels : can(regex("^[\\p{Ll}\\p{Lo}][\\p{Ll}\\p{Lo}\\p{N}_-]{0,62}$", key)) && can(regex("^[\\p{Ll}\\p{Lo}\\p{N}_-]{0,63}$", value))])
-    error_message = "labels takes keys and values of at most 63 small letters, digits, dashes and underscores; a key begins with a letter."
+    error_message = "labels takes keys and values of at most 63 small letters, digits, dashes and underscores. A key begins with a letter."
   }
 }
 
 variable "ledger_deletion_policy" {
-  description = "What terraform destroy does with the ledger and the database of metadata values: ABANDON leaves both as they are, DELETE deletes them."
+  description = "The fate of the ledger and of the database of metadata values at terraform destroy: ABANDON leaves both as they are, DELETE deletes them."
   type        = string
   default     = "ABANDON"
 
@@ -98,7 +104,7 @@ variable "ledger_deletion_policy" {
 }
 
 variable "ledger_location" {
-  description = "Where both databases are kept, a location of Firestore such as nam5; the region of the functions if it is not given. It counts for the first apply alone: a database cannot be moved."
+  description = "The location of both databases, such as nam5. The default is the region of the functions. Only the first apply reads it, because a database cannot be moved."
   type        = string
   default     = null
 
@@ -109,7 +115,7 @@ variable "ledger_location" {
 }
 
 variable "legacy_node_zones" {
-  description = "The zones in which legacy TPU Nodes, of the TPU API's version 1, are watched beside TPU VMs; none if it is empty. Each costs a call more as often as it is listed."
+  description = "The zones in which Pitstop also watches legacy TPU Nodes, of the TPU API's version 1. Each zone costs one more call whenever patrol lists it."
   type        = set(string)
   default     = []
 
@@ -120,29 +126,29 @@ variable "legacy_node_zones" {
 }
 
 variable "log_level" {
-  description = "From which level on the functions log, INFO or DEBUG: metrics and alerts count lines of INFO, and would be blind without them."
+  description = "The lowest level that the functions log, INFO or DEBUG. Metrics and alerts count lines of INFO."
   type        = string
   default     = "INFO"
 
   validation {
     condition     = contains(["DEBUG", "INFO"], var.log_level)
-    error_message = "log_level is INFO or DEBUG: metrics and alerts count lines of INFO."
+    error_message = "log_level is INFO or DEBUG: metrics and alerts count lines of INFO, so no higher level will do."
   }
 }
 
 variable "notification_channels" {
-  description = "The full names of the Cloud Monitoring channels that alerts go to, projects/P/notificationChannels/N."
+  description = "The full names of the Cloud Monitoring channels that receive the alerts, projects/P/notificationChannels/N."
   type        = list(string)
   default     = []
 
   validation {
     condition     = alltrue([for c in var.notification_channels : can(regex("^projects/[^/]+/notificationChannels/[^/]+$", c))])
-    error_message = "A notification channel is named in full, projects/P/notificationChannels/N: see gcloud beta monitoring channels list."
+    error_message = "A notification channel needs its full name, projects/P/notificationChannels/N. To find it, run: gcloud beta monitoring channels list."
   }
 }
 
 variable "notify" {
-  description = "Who is told of incidents; nobody if it is empty. Slack by a bot (slack_channel is the ID of a channel it was invited to, slack_token_secret holds its token) or by an incoming webhook (slack_webhook_secret holds its address), Google Chat by a space's webhook (chat_webhook_secret holds its address), any program by webhook_url, signed with what webhook_secret holds. Secrets are those of Secret Manager, projects/P/secrets/S; per_minute bounds the messages to each."
+  description = "The targets that hear of incidents. A Slack bot posts to slack_channel, the ID of a channel that it was invited to, with the token in slack_token_secret. slack_webhook_secret holds the address of a Slack webhook instead, and chat_webhook_secret that of a Google Chat space. webhook_url calls any program, with a signature by the key in webhook_secret. Each secret is one of Secret Manager, projects/P/secrets/S. per_minute bounds the messages to each target."
   type = object({
     slack_channel        = optional(string, "")
     slack_token_secret   = optional(string, "")
@@ -156,12 +162,12 @@ variable "notify" {
 
   validation {
     condition     = alltrue([for s in [var.notify.slack_token_secret, var.notify.slack_webhook_secret, var.notify.chat_webhook_secret, var.notify.webhook_secret] : s == "" || can(regex("^projects/[^/]+/secrets/[^/]+$", s))])
-    error_message = "A secret is named in full, projects/P/secrets/S; what it holds is nobody's business here."
+    error_message = "A secret needs its full name, projects/P/secrets/S. Its value stays in Secret Manager."
   }
 
   validation {
     condition     = (var.notify.slack_channel == "") == (var.notify.slack_token_secret == "") && (var.notify.webhook_url == "") == (var.notify.webhook_secret == "")
-    error_message = "slack_channel and slack_token_secret go together, and so do webhook_url and webhook_secret."
+    error_message = "slack_channel needs slack_token_secret, webhook_url needs webhook_secret, and the other way round."
   }
 
   validation {
@@ -171,12 +177,12 @@ variable "notify" {
 
   validation {
     condition     = var.notify.per_minute >= 1 && floor(var.notify.per_minute) == var.notify.per_minute
-    error_message = "per_minute has to be a whole number from 1 on; to be told nothing, leave the targets out."
+    error_message = "per_minute has to be a whole number, at least 1. To send no messages, leave the targets out."
   }
 }
 
 variable "policy_uri" {
-  description = "The policy file, gs://bucket/object; empty leaves the presets alone. The functions may read that object, by a grant that takes uniform bucket-level access on its bucket."
+  description = "The policy file, gs://bucket/object. Without it only the presets count. Terraform allows the functions to read that object, and this grant needs uniform bucket-level access on the bucket."
   type        = string
   default     = ""
 
@@ -187,50 +193,50 @@ variable "policy_uri" {
 }
 
 variable "prefix" {
-  description = "What every name begins with, for a second deployment in a project or where a name is taken."
+  description = "The beginning of every name. It makes room for a second deployment in a project, or for a name that is taken."
   type        = string
   default     = ""
 
   validation {
     condition     = can(regex("^([a-z][a-z0-9]{0,4}-)?$", var.prefix))
-    error_message = "prefix is empty, or at most five small letters and digits and a dash, such as dev-."
+    error_message = "prefix is empty, or has at most five small letters and digits and then a dash, such as dev-."
   }
 }
 
 variable "project_id" {
-  description = "The project that Pitstop runs in. It is also the one that is watched, unless watched_projects names others."
+  description = "The project that Pitstop runs in. Pitstop also watches its TPUs, unless watched_projects names other projects."
   type        = string
 
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project_id))
-    error_message = "${var.project_id} is no ID of a project; numbers and names of projects do not fit, nor do IDs that begin with a domain."
+    error_message = "${var.project_id} is no ID of a project. A project's number or display name does not fit, nor does an ID that begins with a domain."
   }
 }
 
 variable "region" {
-  description = "The region that the functions run in. TPUs of every zone are watched, whatever it is. Another one later moves the functions; the ledger stays where the first apply made it."
+  description = "The region that the functions run in. Pitstop watches TPUs of every zone, whatever the region is. A later change moves the functions and leaves the ledger."
   type        = string
   default     = "us-central1"
 
   validation {
     condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.region))
-    error_message = "${var.region} is no region such as us-central1; a zone has a letter too many."
+    error_message = "${var.region} is no region such as us-central1. A zone has one letter too many."
   }
 }
 
 variable "shared_vpc_subnetworks" {
-  description = "The subnetworks of a host project that TPUs are in, projects/HOST/regions/R/subnetworks/S: whoever creates a TPU there has to be allowed to use them."
+  description = "The subnetworks of a host project that TPUs are in, projects/HOST/regions/R/subnetworks/S. Pitstop has to be allowed to use them before it creates a TPU there."
   type        = set(string)
   default     = []
 
   validation {
     condition     = alltrue([for s in var.shared_vpc_subnetworks : can(regex("^projects/[^/]+/regions/[^/]+/subnetworks/[^/]+$", s))])
-    error_message = "A subnetwork is named in full, projects/HOST/regions/R/subnetworks/S."
+    error_message = "A subnetwork needs its full name, projects/HOST/regions/R/subnetworks/S."
   }
 }
 
 variable "tpu_roles" {
-  description = "How the accounts get their permissions in watched projects: custom makes roles that hold exactly what the table in the README lists, which takes roles/iam.roleAdmin there; predefined grants roles/tpu.viewer and roles/tpu.admin, and patrol two roles of Cloud Logging."
+  description = "The kind of roles in watched projects. custom makes roles with exactly the permissions of the table in the README, and needs roles/iam.roleAdmin there. predefined grants roles/tpu.viewer and roles/tpu.admin, and to patrol two roles of Cloud Logging."
   type        = string
   default     = "custom"
 
@@ -241,7 +247,7 @@ variable "tpu_roles" {
 }
 
 variable "tpu_service_accounts" {
-  description = "The e-mail addresses of the accounts that TPUs run as: whoever creates a TPU has to be allowed to act as its account."
+  description = "The e-mail addresses of the accounts that TPUs run as. Pitstop has to be allowed to act as such an account before it creates a TPU with it."
   type        = set(string)
   default     = []
 
@@ -252,12 +258,12 @@ variable "tpu_service_accounts" {
 }
 
 variable "watched_projects" {
-  description = "The projects whose TPUs are watched; the project that Pitstop runs in if it is empty."
+  description = "The projects with the TPUs that Pitstop watches. The default is the project that Pitstop runs in."
   type        = set(string)
   default     = []
 
   validation {
     condition     = alltrue([for p in var.watched_projects : can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", p))])
-    error_message = "watched_projects takes IDs of projects; numbers and names do not fit."
+    error_message = "watched_projects takes the IDs of projects. Numbers and display names do not fit."
   }
 }

@@ -20,7 +20,7 @@ func (a *Advancer) tell(ctx context.Context, before, after incident.Workload, se
 	for _, in := range []*incident.Incident{after.Closed, after.Incident} {
 		if id := idOf(in); id != "" && id != idOf(before.Incident) && (id == open || id == closed) {
 			a.Log.InfoContext(ctx, "incident opened", "workload", after.ID, "incident", id, "cause", string(in.Cause), "policy", in.Policy,
-				"found_by", path.Base(a.Source), "infrastructure", in.Cause.Infrastructure())
+				"found_by", path.Base(a.Source), "loss", isLoss(*in))
 		}
 	}
 	if closed != "" {
@@ -59,6 +59,12 @@ func idOf(in *incident.Incident) string {
 		return ""
 	}
 	return in.ID
+}
+
+// isLoss reports whether an incident began with a machine that failed: training that failed by itself, and maintenance that was announced,
+// are no loss.
+func isLoss(in incident.Incident) bool {
+	return in.Cause.Infrastructure() && len(in.Troubles) > 0 && !in.Troubles[0].Announced
 }
 
 // lost returns how long training stood still because of the incident that closed last, and the chips that the workload was without.

@@ -27,7 +27,7 @@ func told(l *loop) func(t *testing.T) []map[string]any {
 			if err := json.Unmarshal([]byte(raw), &all); err != nil {
 				t.Fatal(err)
 			}
-			for _, key := range []string{"msg", "cause", "outcome", "event_type", "reaction_seconds", "zone", "level", "found_by", "infrastructure", "away_seconds", "chip_hours"} {
+			for _, key := range []string{"msg", "cause", "outcome", "event_type", "reaction_seconds", "zone", "level", "found_by", "loss", "away_seconds", "chip_hours"} {
 				if v, ok := all[key]; ok && v != "INFO" {
 					line[key] = v
 				}
@@ -54,7 +54,7 @@ func TestWhatIsDecidedIsLoggedAsTheMetricsCountIt(t *testing.T) {
 	if _, err := l.Advance(t.Context(), workload, evidence); err != nil {
 		t.Fatal(err)
 	}
-	opened := map[string]any{"msg": "incident opened", "cause": "preemption", "found_by": "test", "infrastructure": true}
+	opened := map[string]any{"msg": "incident opened", "cause": "preemption", "found_by": "test", "loss": true}
 	wantTold(t, lines(t), opened)
 	if _, err := l.Advance(t.Context(), workload, l.lost()); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestTheEndOfAnIncidentIsLoggedOnce(t *testing.T) {
 		}
 	}
 	wantTold(t, lines(t),
-		map[string]any{"msg": "incident opened", "cause": "preemption", "found_by": "test", "infrastructure": true},
+		map[string]any{"msg": "incident opened", "cause": "preemption", "found_by": "test", "loss": true},
 		map[string]any{
 			"msg": "incident closed", "cause": "preemption", "outcome": "observed",
 			"away_seconds": l.now.Sub(begun).Seconds(), "chip_hours": 16 * l.now.Sub(begun).Hours(),

@@ -1,17 +1,40 @@
-# Every TPU of one project is watched. With the switches below, Spot TPUs that are labelled pitstop-policy=spot are brought
-# back when they are lost, and training resumes from its last complete checkpoint.
+# Pitstop watches every TPU of one project. With the switches below it brings back lost Spot TPUs with the label pitstop-policy=spot, and
+# training resumes from its last complete checkpoint.
+#
+# Where Pitstop is deployed already, set pitstop_installed, and pitstop_state if its state is in Cloud Storage.
 
 module "pitstop" {
   source = "../.."
+  count  = var.pitstop_installed ? 0 : 1
 
   project_id = var.project_id
-  allow      = ["request_checkpoint", "restart", "recreate"]
+  allow      = local.allow
 
-  # Where checkpoints are, and what the TPUs run as: both need a grant of their own.
+  # Pitstop needs a grant on each of these.
   checkpoint_buckets   = var.checkpoint_buckets
   tpu_service_accounts = var.tpu_service_accounts
 
   notification_channels = [google_monitoring_notification_channel.mail.id]
+}
+
+locals {
+  allow = ["request_checkpoint", "restart", "recreate"]
+}
+
+# Earlier releases deployed Pitstop in any case.
+moved {
+  from = module.pitstop
+  to   = module.pitstop[0]
+}
+
+# What the module above would have granted.
+module "training" {
+  source = "../../modules/training"
+  count  = var.pitstop_installed && var.pitstop_state != null ? 1 : 0
+
+  state                = var.pitstop_state
+  checkpoint_buckets   = var.checkpoint_buckets
+  tpu_service_accounts = var.tpu_service_accounts
 }
 
 resource "google_monitoring_notification_channel" "mail" {
@@ -27,8 +50,20 @@ variable "checkpoint_buckets" {
 }
 
 variable "mail" {
-  description = "Who is told when a person has to look."
+  description = "The e-mail address that receives the alerts."
   type        = string
+}
+
+variable "pitstop_installed" {
+  description = "Whether another configuration has deployed Pitstop in the project already. With true this one deploys no second Pitstop."
+  type        = bool
+  default     = false
+}
+
+variable "pitstop_state" {
+  description = "The place of that installation's state in Cloud Storage, for the grants of Pitstop's accounts on the buckets and accounts. Without it, add the lines of the output terraform_tfvars to the installation."
+  type        = object({ bucket = string, prefix = string })
+  default     = null
 }
 
 variable "project_id" {
@@ -42,6 +77,14 @@ variable "tpu_service_accounts" {
 }
 
 output "next" {
-  description = "What to look at next."
-  value       = module.pitstop.next
+  description = "The commands to run next. The installation prints them where Pitstop was there already."
+  value       = one(module.pitstop[*].next)
+}
+
+output "terraform_tfvars" {
+  description = "The lines that an existing installation needs in its terraform.tfvars. Lists that it has already take these values too."
+  value = !var.pitstop_installed ? null : join("\n", concat(
+    ["allow = ${jsonencode(local.allow)}", "notification_channels = ${jsonencode([google_monitoring_notification_channel.mail.id])}"],
+    var.pitstop_state != null ? [] : ["checkpoint_buckets = ${jsonencode(var.checkpoint_buckets)}", "tpu_service_accounts = ${jsonencode(var.tpu_service_accounts)}"],
+  ))
 }

@@ -1,7 +1,9 @@
-# What a Spot TPU needs so that Pitstop can bring it and its training back: an account, a checkpoint bucket, a start-up
-# script that starts the training under pitcrew, and the labels and metadata that say what is allowed and where checkpoints
-# are. The google provider has no resource for a TPU of this sort and no argument for automatic checkpoints, so the order
-# itself is a call of the Cloud TPU API, which `terraform output -raw order` prints.
+# A Spot TPU that Pitstop can bring back together with its training. It needs an account, a checkpoint bucket, and a start-up script that
+# starts the training under pitcrew. It also needs labels and metadata: they name the policy and the directory of the checkpoints. The google
+# provider has no resource for a TPU of this sort and no argument for automatic checkpoints. So a call of the Cloud TPU API orders it, and
+# `terraform output -raw order` prints that call.
+#
+# Where Pitstop is deployed already, set pitstop_installed, and pitstop_state if its state is in Cloud Storage.
 
 locals {
   directory = "gs://${google_storage_bucket.checkpoints.name}/${var.name}"
@@ -15,7 +17,7 @@ locals {
         node = {
           acceleratorType       = var.accelerator_type
           runtimeVersion        = var.runtime_version
-          autocheckpointEnabled = true # the runtime sends SIGTERM before maintenance, for frameworks that save on it
+          autocheckpointEnabled = true # before maintenance the runtime sends SIGTERM, and many frameworks save on that
           # Without external addresses the start-up script reaches Cloud Storage only where the subnetwork has Private Google
           # Access.
           networkConfig  = merge({ enableExternalIps = false }, var.subnetwork == null ? {} : { subnetwork = var.subnetwork })
@@ -31,8 +33,10 @@ locals {
     spot = {}
   }
 
-  # The same on every worker and at every start. Pitstop orders the TPU again with this very script, and nothing else starts
-  # the training.
+  # Only a subnetwork of another project needs a grant: Pitstop's role in the TPU's own project covers the rest.
+  shared_vpc_subnetworks = [for s in var.subnetwork[*] : s if can(regex("^projects/", s)) && !startswith(s, "projects/${var.project_id}/")]
+
+  # Every worker runs this script at every start. Pitstop orders the TPU again with the same script, and only this script starts the training.
   startup_script = <<-EOT
     #!/bin/bash
     set -euo pipefail
@@ -57,7 +61,7 @@ resource "google_storage_bucket" "checkpoints" {
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
 
-  # Checkpoints outlive the deployment: a destroy leaves the bucket as it is, and whoever applies again imports it first.
+  # Checkpoints outlive the deployment: a destroy leaves the bucket as it is. Import it before you apply again.
   deletion_policy = "ABANDON"
 }
 
@@ -66,12 +70,12 @@ resource "google_storage_bucket_object" "pitcrew" {
   name   = "bin/pitcrew-${filesha256(var.pitcrew)}"
   source = var.pitcrew
 
-  # The start-up script of a TPU that is there names the pitcrew of its day, and so does the spec that Pitstop orders it again
-  # with. A newer one is laid beside it, and none is deleted.
+  # The start-up script of an existing TPU names the pitcrew of its day, and so does the order that Pitstop would repeat. So a newer pitcrew
+  # becomes a second object, and no object is deleted.
   deletion_policy = "ABANDON"
 }
 
-# The training writes checkpoints, the crew its acknowledgements and, where no Pitstop runs, the lease.
+# The training writes checkpoints. The crew writes its acknowledgements and, where no Pitstop runs, the lease.
 resource "google_storage_bucket_iam_member" "trainer" {
   bucket = google_storage_bucket.checkpoints.name
   role   = "roles/storage.objectUser"
@@ -87,12 +91,32 @@ resource "google_project_iam_member" "trainer" {
 
 module "pitstop" {
   source = "../.."
+  count  = var.pitstop_installed ? 0 : 1
 
   project_id           = var.project_id
   region               = var.region
   allow                = ["request_checkpoint", "restart", "recreate"]
   checkpoint_buckets   = [google_storage_bucket.checkpoints.name]
   tpu_service_accounts = [google_service_account.trainer.email]
+
+  shared_vpc_subnetworks = local.shared_vpc_subnetworks
+}
+
+# Earlier releases deployed Pitstop in any case.
+moved {
+  from = module.pitstop
+  to   = module.pitstop[0]
+}
+
+# What the module above would have granted.
+module "training" {
+  source = "../../modules/training"
+  count  = var.pitstop_installed && var.pitstop_state != null ? 1 : 0
+
+  state                  = var.pitstop_state
+  checkpoint_buckets     = [google_storage_bucket.checkpoints.name]
+  tpu_service_accounts   = [google_service_account.trainer.email]
+  shared_vpc_subnetworks = local.shared_vpc_subnetworks
 }
 
 variable "accelerator_type" {
@@ -102,7 +126,7 @@ variable "accelerator_type" {
 }
 
 variable "command" {
-  description = "The command that trains, as each worker runs it. It has to resume from the newest checkpoint by itself."
+  description = "The training command. Each worker runs it, and it has to resume from the newest checkpoint by itself."
   type        = string
   default     = "python3 /opt/train/train.py"
 }
@@ -114,7 +138,7 @@ variable "name" {
 
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{0,20}[a-z0-9]$", var.name))
-    error_message = "${var.name} does not fit into all the names that are made of it: small letters, digits and dashes, at most 22."
+    error_message = "${var.name} does not fit into the names of account, bucket and TPU. It may have small letters, digits and dashes, at most 22."
   }
 }
 
@@ -129,13 +153,25 @@ variable "pitcrew" {
   }
 }
 
+variable "pitstop_installed" {
+  description = "Whether another configuration has deployed Pitstop in the project already. With true this one deploys no second Pitstop."
+  type        = bool
+  default     = false
+}
+
+variable "pitstop_state" {
+  description = "The place of that installation's state in Cloud Storage, for the grants of Pitstop's accounts on the bucket and the account. Without it, add the lines of the output terraform_tfvars to the installation."
+  type        = object({ bucket = string, prefix = string })
+  default     = null
+}
+
 variable "project_id" {
   description = "The project of the TPU."
   type        = string
 }
 
 variable "region" {
-  description = "The region of the checkpoint bucket and of Pitstop: that of the TPU, so that checkpoints do not travel."
+  description = "The region of the checkpoint bucket and of Pitstop. Take that of the TPU, so that checkpoints stay in the region."
   type        = string
   default     = "us-west4"
 }
@@ -147,7 +183,7 @@ variable "runtime_version" {
 }
 
 variable "subnetwork" {
-  description = "The subnetwork of the TPU, projects/P/regions/R/subnetworks/S; that of the default network if it is not given. It has to have Private Google Access, which subnetworks have not by default: gcloud compute networks subnets update S --region=R --enable-private-ip-google-access."
+  description = "The subnetwork of the TPU, projects/P/regions/R/subnetworks/S. The default is that of the default network. It needs Private Google Access, which is off by default: gcloud compute networks subnets update S --region=R --enable-private-ip-google-access."
   type        = string
   default     = null
 }
@@ -159,8 +195,8 @@ variable "zone" {
 }
 
 output "next" {
-  description = "What to look at next, once the TPU is ordered."
-  value       = module.pitstop.next
+  description = "The commands to run once the TPU is ordered. The installation prints them where Pitstop was there already."
+  value       = one(module.pitstop[*].next)
 }
 
 output "order" {
@@ -170,5 +206,14 @@ output "order" {
       "https://tpu.googleapis.com/v2alpha1/${local.parent}/queuedResources?queuedResourceId=${var.name}" -d @- <<'ORDER'
     ${jsonencode(local.order)}
     ORDER
+  EOT
+}
+
+output "terraform_tfvars" {
+  description = "The lines that an installation without shared state needs in its terraform.tfvars. Lists that it has already take these values too."
+  value       = !var.pitstop_installed || var.pitstop_state != null ? null : <<-EOT
+    checkpoint_buckets     = ["${google_storage_bucket.checkpoints.name}"]
+    tpu_service_accounts   = ["${google_service_account.trainer.email}"]
+    shared_vpc_subnetworks = ${jsonencode(local.shared_vpc_subnetworks)}
   EOT
 }

@@ -1,13 +1,28 @@
-# One Pitstop watches the TPUs of several projects from a project of its own. It needs nothing in them but what is granted
-# here: log sinks that send to its topics, the right to read TPUs and the audit log, and to write a canary a day. Nothing is
-# allowed, so nothing is touched.
+# One Pitstop watches the TPUs of several projects from a project of its own. In each of them Terraform makes log sinks that send to Pitstop's
+# topics. Pitstop receives the right to read TPUs and the audit log there, and to write a canary a day. It needs no other grant. No switch is
+# allowed, so Pitstop changes nothing.
+#
+# Where Pitstop is deployed already, the sinks and grants belong to that installation. Set pitstop_installed: then this configuration makes
+# nothing and prints the line for the installation's terraform.tfvars.
 
 module "pitstop" {
   source = "../.."
+  count  = var.pitstop_installed ? 0 : 1
 
   project_id       = var.project_id
   watched_projects = var.watched_projects
+}
 
+# Earlier releases deployed Pitstop in any case.
+moved {
+  from = module.pitstop
+  to   = module.pitstop[0]
+}
+
+variable "pitstop_installed" {
+  description = "Whether another configuration has deployed Pitstop in the project already. With true this one deploys no second Pitstop."
+  type        = bool
+  default     = false
 }
 
 variable "project_id" {
@@ -16,16 +31,21 @@ variable "project_id" {
 }
 
 variable "watched_projects" {
-  description = "The projects whose TPUs are watched."
+  description = "The projects with the TPUs to watch."
   type        = set(string)
 }
 
 output "accounts" {
-  description = "The account that each function acts as, for whoever owns a watched project."
-  value       = module.pitstop.accounts
+  description = "The service account of each function, for the owners of the watched projects."
+  value       = one(module.pitstop[*].accounts)
 }
 
 output "next" {
-  description = "What to look at next."
-  value       = module.pitstop.next
+  description = "The commands to run next. The installation prints them where Pitstop was there already."
+  value       = one(module.pitstop[*].next)
+}
+
+output "terraform_tfvars" {
+  description = "The line that an existing installation needs in its terraform.tfvars. A list that it has already takes these values too."
+  value       = var.pitstop_installed ? "watched_projects = ${jsonencode(var.watched_projects)}" : null
 }

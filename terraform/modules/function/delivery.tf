@@ -16,7 +16,7 @@ resource "google_pubsub_subscription" "main" {
   message_retention_duration = var.dead_letter ? local.week : local.ten_minutes
 
   push_config {
-    # The path tells whoever reads a request's log which topic it came from; the function serves every path.
+    # The path shows the topic in the log of each request. The function serves every path.
     push_endpoint = "${local.uri}/${local.topic_name}"
 
     oidc_token {
@@ -39,7 +39,7 @@ resource "google_pubsub_subscription" "main" {
     }
   }
 
-  # By default a subscription that nobody used for 31 days is deleted: then a quiet month would end the pipeline.
+  # By default Pub/Sub deletes a subscription after 31 days without use, so a quiet month would end the pipeline.
   expiration_policy {
     ttl = ""
   }
@@ -61,7 +61,7 @@ resource "google_pubsub_topic" "dead_letter" {
   message_retention_duration = local.week
 }
 
-# Nothing reads this in steady state, so an expiry would take it away unnoticed, and every later dead letter with it.
+# No program reads this subscription in normal operation. An expiry would delete it unnoticed, and every later dead letter would be lost.
 resource "google_pubsub_subscription" "dead_letter" {
   count = var.dead_letter ? 1 : 0
 
@@ -71,7 +71,7 @@ resource "google_pubsub_subscription" "dead_letter" {
   labels                     = var.labels
   message_retention_duration = local.week
 
-  # Whoever brings letters back handles several one by one: by default the last of them would be delivered again by then.
+  # `pitstop redrive` handles several letters one after the other. With the default deadline, Pub/Sub would deliver the last one a second time.
   ack_deadline_seconds = 600
 
   expiration_policy {

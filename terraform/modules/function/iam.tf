@@ -1,23 +1,23 @@
 locals {
-  # Pub/Sub pushes, and puts dead letters aside, as its agent in this project.
+  # Pub/Sub pushes messages and stores dead letters as its agent in this project.
   pubsub_agent = "serviceAccount:service-${var.project_number}@gcp-sa-pubsub.iam.gserviceaccount.com"
 }
 
-# What the function acts as. Beyond its own topics it may do nothing until somebody grants it.
+# The account that the function acts as. This module lets it publish on its topics and read its secrets; the caller grants the rest.
 resource "google_service_account" "runtime" {
   project      = var.project_id
   account_id   = "${var.account_prefix}${var.name}"
   display_name = "Pitstop function ${var.name}"
 }
 
-# What Pub/Sub calls the function as.
+# The account that Pub/Sub calls the function as.
 resource "google_service_account" "invoker" {
   project      = var.project_id
   account_id   = "${var.account_prefix}${var.name}-push"
   display_name = "Pitstop pushes to ${var.name}"
 }
 
-# It may publish on exactly the topics that its environment names.
+# The function may publish on exactly the topics that its environment names.
 resource "google_pubsub_topic_iam_member" "publisher" {
   for_each = var.publishes_to
 
@@ -27,7 +27,7 @@ resource "google_pubsub_topic_iam_member" "publisher" {
   member  = google_service_account.runtime.member
 }
 
-# It may read exactly the secrets that its environment holds.
+# The function may read exactly the secrets that its environment holds.
 resource "google_secret_manager_secret_iam_member" "reader" {
   for_each = var.secrets
 
@@ -37,7 +37,17 @@ resource "google_secret_manager_secret_iam_member" "reader" {
   member    = google_service_account.runtime.member
 }
 
-# The invoker may call this one service.
+# IAM promises two minutes for a grant in most cases. Without the wait a first deployment could fail after its build.
+resource "time_sleep" "secrets" {
+  count = length(var.secrets) > 0 ? 1 : 0
+
+  create_duration = "120s"
+  triggers        = var.secrets
+
+  depends_on = [google_secret_manager_secret_iam_member.reader]
+}
+
+# The invoker may call this one service. Nothing waits for this grant or the next one: Pub/Sub repeats a push that was refused.
 resource "google_cloud_run_v2_service_iam_member" "invoker" {
   project  = var.project_id
   location = var.region
@@ -46,15 +56,15 @@ resource "google_cloud_run_v2_service_iam_member" "invoker" {
   member   = google_service_account.invoker.member
 }
 
-# A push carries an identity token of the invoker, which the agent has to get; the role holds that one permission.
+# A push carries an identity token of the invoker, and the agent has to obtain that token. The role holds only this permission.
 resource "google_service_account_iam_member" "agent_mints_tokens" {
   service_account_id = google_service_account.invoker.name
   role               = "roles/iam.serviceAccountOpenIdTokenCreator"
   member             = local.pubsub_agent
 }
 
-# To put a message aside, the agent publishes it on the dead-letter topic and acknowledges it here. Without both grants
-# messages are delivered for ever, and nothing says so.
+# For a dead letter the agent publishes the message on the dead-letter topic and acknowledges it here. Without both grants Pub/Sub delivers the
+# message for ever, and reports nothing.
 resource "google_pubsub_topic_iam_member" "agent_dead_letters" {
   count = var.dead_letter ? 1 : 0
 

@@ -1,18 +1,18 @@
-# The archive is named by what is in it: a function is deployed anew exactly when its archive is another one.
+# The archive's name holds the hash of its content: a function is deployed again only when its archive has changed.
 resource "google_storage_bucket_object" "archive" {
   bucket       = var.source_bucket
   name         = "${var.name}-${filesha256(var.archive)}.zip"
   source       = var.archive
   content_type = "application/zip"
 
-  # Else the path in the state would be read to look for changes, which may be another machine's.
+  # Otherwise Terraform would look for changes at the path in the state, which may be a path of another machine.
   source_md5hash = filemd5(var.archive)
 
   lifecycle {
-    # The one before goes when the function is built from this one.
+    # The former archive is deleted after the function is built from this one.
     create_before_destroy = true
 
-    # The name says what is in it. Another path to the same archive would upload it again, and then delete that very name.
+    # The name stands for the content. A new path to the same archive would upload it again, and then delete the object with that name.
     ignore_changes = [source]
   }
 }
@@ -40,9 +40,9 @@ resource "google_cloudfunctions2_function" "main" {
 
   service_config {
     service_account_email            = google_service_account.runtime.email
-    ingress_settings                 = "ALLOW_INTERNAL_ONLY" # Pub/Sub of the same project counts as internal
+    ingress_settings                 = "ALLOW_INTERNAL_ONLY" # a push by Pub/Sub of the same project counts as internal
     available_memory                 = var.memory
-    available_cpu                    = "1" # less is not allowed for more than one message at a time, and makes a start slow
+    available_cpu                    = "1" # several messages at a time need a whole CPU, and so does a quick start
     timeout_seconds                  = var.timeout_seconds
     max_instance_count               = var.max_instances
     max_instance_request_concurrency = var.concurrency
@@ -55,21 +55,21 @@ resource "google_cloudfunctions2_function" "main" {
         key        = secret_environment_variables.key
         project_id = element(split("/", secret_environment_variables.value), 1)
         secret     = element(split("/", secret_environment_variables.value), 3)
-        version    = "latest" # as of the start of an instance
+        version    = "latest" # an instance reads it when it starts
       }
     }
   }
 
-  # No event_trigger: the subscription that comes with one has no dead letter, no backoff and no deadline of ours, and
-  # drops what it could not deliver within a day. See delivery.tf.
+  # There is no event_trigger. The subscription that comes with one has no dead letter, and its backoff and deadline cannot be set. It drops a
+  # message that it could not deliver within a day. See delivery.tf.
 
   lifecycle {
     precondition {
       condition     = length(distinct(concat(keys(var.environment), keys(var.publishes_to), keys(var.secrets)))) == length(var.environment) + length(var.publishes_to) + length(var.secrets)
-      error_message = "${var.name}: a variable is there twice in environment, publishes_to and secrets."
+      error_message = "${var.name}: environment, publishes_to and secrets set the same variable twice."
     }
   }
 
-  # It does not start with a secret that it may not read.
-  depends_on = [google_secret_manager_secret_iam_member.reader]
+  # Cloud Run refuses a function that may not read one of its secrets.
+  depends_on = [time_sleep.secrets]
 }

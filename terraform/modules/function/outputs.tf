@@ -1,25 +1,25 @@
 output "dead_letter_subscription" {
-  description = "The name of the subscription that keeps what could not be handled, or nothing for a function without one."
+  description = "The name of the subscription that keeps dead letters, or null for a function without one."
   value       = one(google_pubsub_subscription.dead_letter[*].name)
 }
 
 output "docker_repository" {
-  description = "The repository of Artifact Registry that takes the function's images, if it was given one."
+  description = "The repository of Artifact Registry that holds the function's images, or null if none was given."
   value       = google_cloudfunctions2_function.main.build_config[0].docker_repository
 }
 
 output "email" {
-  description = "The account that the function acts as."
+  description = "The service account that the function acts as."
   value       = google_service_account.runtime.email
 }
 
 output "environment" {
-  description = "The environment that the function is given."
+  description = "The function's environment variables."
   value       = google_cloudfunctions2_function.main.service_config[0].environment_variables
 }
 
 output "member" {
-  description = "The same account as an IAM policy names it."
+  description = "The same account, as an IAM policy names it."
   value       = google_service_account.runtime.member
 }
 
@@ -29,12 +29,12 @@ output "name" {
 }
 
 output "publishes_to" {
-  description = "The topics on which the function's account was granted to publish, by environment variable."
+  description = "The topics on which the function's account may publish, by environment variable."
   value       = tomap({ for env, grant in google_pubsub_topic_iam_member.publisher : env => grant.topic })
 }
 
 output "secrets" {
-  description = "The secrets that the function's account was granted to read, by environment variable."
+  description = "The secrets that the function's account may read, by environment variable."
   value       = tomap({ for env, grant in google_secret_manager_secret_iam_member.reader : env => "projects/${grant.project}/secrets/${grant.secret_id}" })
 }
 

@@ -1,11 +1,11 @@
 variable "account_prefix" {
-  description = "What the names of the function's two accounts begin with."
+  description = "The beginning of the names of the function's two accounts."
   type        = string
   default     = "pitstop-"
 
   validation {
     condition     = length("${var.account_prefix}${var.name}-push") <= 30
-    error_message = "${var.account_prefix}${var.name}-push is longer than the 30 characters that the name of an account may have."
+    error_message = "${var.account_prefix}${var.name}-push is longer than 30 characters, the limit for the name of an account."
   }
 }
 
@@ -25,12 +25,12 @@ variable "build_service_account" {
 
   validation {
     condition     = can(regex("^projects/[^/]+/serviceAccounts/[^/]+$", var.build_service_account))
-    error_message = "${var.build_service_account} is no full name of an account: projects/P/serviceAccounts/E."
+    error_message = "${var.build_service_account} is no full name of an account, such as projects/P/serviceAccounts/E."
   }
 }
 
 variable "concurrency" {
-  description = "How many messages one instance handles at a time. More than one takes a whole CPU, which the function is given then."
+  description = "The number of messages that one instance handles at a time. More than one needs a whole CPU, and the function has one."
   type        = number
   default     = 1
 
@@ -41,19 +41,19 @@ variable "concurrency" {
 }
 
 variable "dead_letter" {
-  description = "Whether a message that no delivery could get handled is kept aside. Without it nothing is kept longer than 10 minutes, which suits ticks alone."
+  description = "Whether Pub/Sub keeps a message that no delivery could get handled. Without it no message is kept longer than 10 minutes, which suits only ticks."
   type        = bool
   default     = true
 }
 
 variable "docker_repository" {
-  description = "The repository of Artifact Registry that takes the function's images, projects/P/locations/R/repositories/N in the function's project and region; Cloud Functions' own gcf-artifacts if it is not given."
+  description = "The repository of Artifact Registry for the function's images, projects/P/locations/R/repositories/N in the function's project and region. The default is Cloud Functions' own gcf-artifacts."
   type        = string
   default     = null
 
   validation {
     condition     = var.docker_repository == null || startswith(coalesce(var.docker_repository, "-"), "projects/${var.project_id}/locations/${var.region}/repositories/")
-    error_message = "docker_repository has to be in the function's project and region, projects/${var.project_id}/locations/${var.region}/repositories/N: Cloud Functions takes no other."
+    error_message = "docker_repository has to be in the function's project and region, projects/${var.project_id}/locations/${var.region}/repositories/N. Cloud Functions accepts no other."
   }
 }
 
@@ -63,36 +63,36 @@ variable "entry_point" {
 }
 
 variable "environment" {
-  description = "The function's environment, but for the topics that it publishes on."
+  description = "The function's environment, except for the topics that it publishes on."
   type        = map(string)
   default     = {}
 }
 
 variable "kms_key" {
-  description = "The key of Cloud KMS that dead letters are encrypted with; Google's own if it is not given."
+  description = "The Cloud KMS key that encrypts dead letters. Without it Google's own keys do."
   type        = string
   default     = null
 }
 
 variable "labels" {
-  description = "The labels of everything that can have some."
+  description = "Labels for every resource that can have labels."
   type        = map(string)
   default     = {}
 }
 
 variable "max_instances" {
-  description = "How many instances there are at most."
+  description = "The highest number of instances."
   type        = number
   default     = 3
 
   validation {
     condition     = var.max_instances >= 1 && floor(var.max_instances) == var.max_instances
-    error_message = "max_instances has to be a whole number from 1 on."
+    error_message = "max_instances has to be a whole number, at least 1."
   }
 }
 
 variable "memory" {
-  description = "The memory of an instance. The default is the least that Cloud Run's second generation takes."
+  description = "The memory of an instance. The default is the minimum of Cloud Run's second generation."
   type        = string
   default     = "512Mi"
 
@@ -103,12 +103,12 @@ variable "memory" {
 }
 
 variable "name" {
-  description = "The name of the function, which is also that of its Cloud Run service and of its subscription."
+  description = "The name of the function, of its Cloud Run service and of its subscription."
   type        = string
 
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{0,40}[a-z0-9]$", var.name))
-    error_message = "${var.name} is no name of a function: small letters, digits and dashes, at most 42."
+    error_message = "${var.name} is no name of a function. It has small letters, digits and dashes, at most 42."
   }
 }
 
@@ -128,7 +128,7 @@ variable "project_number" {
 }
 
 variable "publishes_to" {
-  description = "The topics that the function publishes on, by the environment variable that names each to the function. The function may publish there and nowhere else."
+  description = "The topics that the function publishes on, each by the environment variable that holds its name. The function may publish on no other topic."
   type        = map(string)
   default     = {}
 
@@ -150,12 +150,12 @@ variable "runtime" {
 
   validation {
     condition     = can(regex("^go1[0-9]{2}$", var.runtime))
-    error_message = "${var.runtime} is no runtime for Go, such as go126."
+    error_message = "${var.runtime} is no runtime for Go such as go126."
   }
 }
 
 variable "secrets" {
-  description = "Environment variables that hold secrets: by variable the secret, projects/P/secrets/S, of which the function gets the newest version and may read no other."
+  description = "The secret environment variables, each with its secret, projects/P/secrets/S. The function gets the newest version, and may read no other secret."
   type        = map(string)
   default     = {}
 
@@ -166,12 +166,12 @@ variable "secrets" {
 }
 
 variable "source_bucket" {
-  description = "The bucket that takes the archive."
+  description = "The bucket for the archive."
   type        = string
 }
 
 variable "timeout_seconds" {
-  description = "How long one message may take. The acknowledgement deadline is a minute longer, and Pub/Sub allows 600 seconds for that."
+  description = "The time limit for one message, in seconds. The acknowledgement deadline is a minute longer, and Pub/Sub allows 600 seconds for it."
   type        = number
   default     = 300
 
@@ -182,11 +182,11 @@ variable "timeout_seconds" {
 }
 
 variable "topic" {
-  description = "The full name of the topic that the function reacts to, projects/P/topics/T."
+  description = "The full name of the topic that the function reads, projects/P/topics/T."
   type        = string
 
   validation {
     condition     = can(regex("^projects/[^/]+/topics/[^/]+$", var.topic))
-    error_message = "${var.topic} is no full name of a topic: projects/P/topics/T."
+    error_message = "${var.topic} is no full name of a topic, such as projects/P/topics/T."
   }
 }

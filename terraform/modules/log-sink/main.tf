@@ -18,11 +18,29 @@ resource "google_logging_project_sink" "main" {
   unique_writer_identity = true
 }
 
-# One binding for the whole topic, and no grant per sink: Cloud Logging gives all sinks of a project the same writer, so a
-# grant that goes with one sink would take the others' with it, and entries would get lost unsaid.
+# IAM refuses a grant to an account that it does not know. A project's first sink makes the account that writes for all its sinks, and IAM
+# takes a while to know it.
+resource "time_sleep" "writers" {
+  create_duration = "60s"
+  triggers        = { projects = join(" ", sort(var.project_ids)) } # a project has one writer, however many sinks it gets later
+
+  depends_on = [google_logging_project_sink.main]
+}
+
+# One binding for the whole topic, and no grant per sink. Cloud Logging gives all sinks of a project the same writer. A grant that was deleted
+# together with one sink would take the others' right to publish with it, and Google would drop their entries without a word.
 resource "google_pubsub_topic_iam_binding" "publishers" {
   project = split("/", var.topic)[1]
   topic   = var.topic
   role    = "roles/pubsub.publisher"
   members = setunion(values(google_logging_project_sink.main)[*].writer_identity, var.publishers)
+
+  lifecycle {
+    precondition {
+      condition     = alltrue([for sink in values(google_logging_project_sink.main) : startswith(sink.writer_identity, "serviceAccount:")])
+      error_message = "Cloud Logging named no writer for ${join(", ", [for key, sink in google_logging_project_sink.main : key if !startswith(sink.writer_identity, "serviceAccount:")])}. Wait a minute and apply again. If the message stays, delete that sink with gcloud logging sinks delete, and apply again."
+    }
+  }
+
+  depends_on = [time_sleep.writers]
 }

@@ -4,6 +4,6 @@ output "sinks" {
 }
 
 output "writers" {
-  description = "Who writes for the sinks, by project and source."
+  description = "The accounts that write for the sinks, by project and source."
   value       = { for key, sink in google_logging_project_sink.main : key => sink.writer_identity }
 }

@@ -1,10 +1,12 @@
-# Entries of every source in every watched project have to arrive, and nobody else may publish on their topic.
+# Entries of every source in every watched project have to arrive, and no other account may publish on their topic.
 
 mock_provider "google" {
   mock_resource "google_logging_project_sink" {
     defaults = { writer_identity = "serviceAccount:service-123456789012@gcp-sa-logging.iam.gserviceaccount.com" }
   }
 }
+
+mock_provider "time" {}
 
 variables {
   project_ids = ["training-a", "training-b"]
@@ -21,18 +23,34 @@ run "one_sink_for_each_source_and_project" {
 
   assert {
     condition     = alltrue([for sink in google_logging_project_sink.main : sink.unique_writer_identity && sink.destination == "pubsub.googleapis.com/projects/demo-project/topics/log-events"])
-    error_message = "A sink does not write as itself, or to another topic."
+    error_message = "A sink writes as another account, or to another topic."
   }
 }
 
-run "its_writers_may_publish_and_nobody_else" {
+run "only_its_writers_may_publish" {
   assert {
     condition = google_pubsub_topic_iam_binding.publishers.role == "roles/pubsub.publisher" && google_pubsub_topic_iam_binding.publishers.members == toset([
       "serviceAccount:service-123456789012@gcp-sa-logging.iam.gserviceaccount.com",
       "serviceAccount:pitstop-patrol@demo-project.iam.gserviceaccount.com",
     ])
-    error_message = "Somebody may not publish who has to, or somebody else may."
+    error_message = "An account that has to publish may not, or another account may."
   }
+}
+
+run "waits_for_a_new_writer_once" {
+  assert {
+    condition     = time_sleep.writers.create_duration == "60s" && time_sleep.writers.triggers == tomap({ projects = "training-a training-b" })
+    error_message = "IAM may not know the writer yet, or every later sink waits again."
+  }
+}
+
+run "a_sink_without_a_writer" {
+  override_resource {
+    target = google_logging_project_sink.main
+    values = { writer_identity = "" }
+  }
+
+  expect_failures = [google_pubsub_topic_iam_binding.publishers]
 }
 
 run "refuses_what_would_send_everything_or_nothing" {

@@ -1,0 +1,57 @@
+# The grants of one training, on its own bucket, account and subnetwork. The installation of Pitstop says which accounts need which role: it
+# knows its accounts, and the switches that it allows.
+
+data "terraform_remote_state" "pitstop" {
+  backend = "gcs"
+  config  = var.state
+
+  lifecycle {
+    postcondition {
+      condition     = can(self.outputs.training_grants)
+      error_message = "The state in gs://${var.state.bucket}/${var.state.prefix} has no output training_grants. Either it is not Pitstop's state, or Pitstop has to be applied there once with this release."
+    }
+  }
+}
+
+locals {
+  grants = data.terraform_remote_state.pitstop.outputs.training_grants
+
+  # Each thing with each grant on it, by the function and the role.
+  on = {
+    for kind, things in { bucket = var.checkpoint_buckets, service_account = var.tpu_service_accounts, subnetwork = var.shared_vpc_subnetworks } : kind => {
+      for pair in setproduct(things, local.grants[kind]) : "${pair[0]} ${pair[1].function} ${pair[1].role}" => { thing = pair[0], role = pair[1].role, member = pair[1].member }
+    }
+  }
+}
+
+# A warning, and no error: an installation that only watches is complete.
+check "allowed" {
+  assert {
+    condition     = length(local.grants.bucket) > 0
+    error_message = "The installation of Pitstop allows nothing, so its accounts need no grant here and this training is only watched. To change that, set allow there and apply it. Then apply this configuration again."
+  }
+}
+
+resource "google_storage_bucket_iam_member" "main" {
+  for_each = local.on.bucket
+
+  bucket = each.value.thing
+  role   = each.value.role
+  member = each.value.member
+}
+
+resource "google_service_account_iam_member" "main" {
+  for_each = local.on.service_account
+
+  service_account_id = "projects/-/serviceAccounts/${each.value.thing}"
+  role               = each.value.role
+  member             = each.value.member
+}
+
+resource "google_compute_subnetwork_iam_member" "main" {
+  for_each = local.on.subnetwork
+
+  subnetwork = each.value.thing
+  role       = each.value.role
+  member     = each.value.member
+}

@@ -1,0 +1,64 @@
+# A training that is added to an installation gives Pitstop's accounts what the installation says, and nothing else.
+
+mock_provider "google" {}
+
+override_data {
+  target = data.terraform_remote_state.pitstop
+  values = {
+    outputs = {
+      training_grants = {
+        bucket = [
+          { function = "checkpoint", role = "roles/storage.objectUser", member = "serviceAccount:pitstop-checkpoint@demo-project.iam.gserviceaccount.com" },
+          { function = "recreate", role = "roles/storage.bucketViewer", member = "serviceAccount:pitstop-recreate@demo-project.iam.gserviceaccount.com" },
+        ]
+        service_account = [{ function = "recreate", role = "roles/iam.serviceAccountUser", member = "serviceAccount:pitstop-recreate@demo-project.iam.gserviceaccount.com" }]
+        subnetwork      = []
+      }
+    }
+  }
+}
+
+variables {
+  state                = { bucket = "demo-terraform", prefix = "pitstop" }
+  checkpoint_buckets   = ["a", "b"]
+  tpu_service_accounts = ["trainer@demo-project.iam.gserviceaccount.com"]
+}
+
+run "grants_what_the_installation_says" {
+  command = plan
+
+  assert {
+    condition = output.grants == tolist([
+      "a checkpoint roles/storage.objectUser", "a recreate roles/storage.bucketViewer", "b checkpoint roles/storage.objectUser",
+      "b recreate roles/storage.bucketViewer", "trainer@demo-project.iam.gserviceaccount.com recreate roles/iam.serviceAccountUser",
+    ])
+    error_message = "A grant is missing, or there is one too many."
+  }
+
+  assert {
+    condition     = google_storage_bucket_iam_member.main["a recreate roles/storage.bucketViewer"].member == "serviceAccount:pitstop-recreate@demo-project.iam.gserviceaccount.com"
+    error_message = "A grant is for another account than the installation says."
+  }
+}
+
+run "an_installation_that_only_watches" {
+  command = plan
+
+  override_data {
+    target = data.terraform_remote_state.pitstop
+    values = { outputs = { training_grants = { bucket = [], service_account = [], subnetwork = [] } } }
+  }
+
+  expect_failures = [check.allowed]
+}
+
+run "a_state_of_something_else" {
+  command = plan
+
+  override_data {
+    target = data.terraform_remote_state.pitstop
+    values = { outputs = { network = "default" } }
+  }
+
+  expect_failures = [data.terraform_remote_state.pitstop]
+}

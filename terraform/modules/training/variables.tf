@@ -1,0 +1,27 @@
+variable "checkpoint_buckets" {
+  description = "The buckets that hold the training's checkpoints, without gs://."
+  type        = set(string)
+  default     = []
+}
+
+variable "shared_vpc_subnetworks" {
+  description = "The subnetworks of a host project that the training's TPUs are in, projects/HOST/regions/R/subnetworks/S."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for s in var.shared_vpc_subnetworks : can(regex("^projects/[^/]+/regions/[^/]+/subnetworks/[^/]+$", s))])
+    error_message = "A subnetwork needs its full name, projects/HOST/regions/R/subnetworks/S."
+  }
+}
+
+variable "state" {
+  description = "The place of the installation's state in Cloud Storage: its bucket and its prefix, as in the installation's backend."
+  type        = object({ bucket = string, prefix = string })
+}
+
+variable "tpu_service_accounts" {
+  description = "The e-mail addresses of the accounts that the training's TPUs run as."
+  type        = set(string)
+  default     = []
+}
