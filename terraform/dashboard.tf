@@ -30,7 +30,7 @@ locals {
       query = local.resumed["0.95"]
     },
     {
-      title = "Losses that the logs missed and patrol found, 7 days"
+      title = "Losses missed by the logs, found by patrol, 7 days"
       query = "sum(increase(${local.promql.found_by_patrol}{${local.run_of}}[${local.window}])) or vector(0)"
     },
     {
@@ -65,7 +65,7 @@ locals {
       lines = [{ query = "sum by (outcome) (increase(${local.promql.chip_hours}_sum{${local.run_of}}[1d]))" }]
     },
     {
-      title = "Losses that the logs missed and patrol found, by cause", stacked = true
+      title = "Losses missed by the logs, found by patrol, by cause", stacked = true
       lines = [{ filter = local.user_metric.found_by_patrol, aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", group_by = ["metric.label.cause"] }]
     },
     {

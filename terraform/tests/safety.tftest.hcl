@@ -27,6 +27,15 @@ mock_provider "google" {
   }
 }
 
+mock_provider "google-beta" {
+  mock_resource "google_project_service_identity" {
+    defaults = { member = "serviceAccount:mocked@gcp-sa.iam.gserviceaccount.com" }
+  }
+}
+
+# A wait that is made up takes no time.
+mock_provider "time" {}
+
 variables {
   project_id        = "demo-project"
   archive_directory = "./tests/archives"
@@ -199,8 +208,32 @@ run "watching" {
   }
 
   assert {
-    condition     = length(google_monitoring_alert_policy.threshold) + 1 == 7
+    condition     = toset(concat(keys(google_monitoring_alert_policy.threshold), ["patrol", "refused"])) == toset(keys(local.alerts))
     error_message = "There is an alert too many or too few: see local.alerts."
+  }
+
+  # No wait is longer than Google's own upper bounds, and each one repeats only for a reason.
+  assert {
+    condition = { for name, wait in {
+      apis = time_sleep.apis, agents = time_sleep.agents, build = time_sleep.build, grants = time_sleep.grants, metrics = time_sleep.metrics
+    } : name => wait.create_duration } == { apis = "60s", agents = "60s", build = "120s", grants = "120s", metrics = "600s" } && length(time_sleep.key) == 0
+    error_message = "A wait is longer or shorter than Google's propagation, or an apply waits for a key that was not given."
+  }
+
+  assert {
+    condition     = time_sleep.apis.triggers.services == join(" ", sort(keys(google_project_service.main))) && time_sleep.metrics.triggers.metrics == join(" ", sort(values(local.metric)))
+    error_message = "A new API or a new metric would not be waited for."
+  }
+
+  # Pub/Sub's agent exists before it is granted anything, and nothing asks for agents that only a key needs.
+  assert {
+    condition     = keys(google_project_service_identity.agent) == ["pubsub.googleapis.com"] && length(google_kms_crypto_key_iam_member.agent) == 0 && !contains(keys(google_project_service.main), "cloudkms.googleapis.com")
+    error_message = "Pub/Sub's agent may not exist when it is granted something, or there are grants on a key that was not given."
+  }
+
+  assert {
+    condition     = output.training_grants == { bucket = [], service_account = [], subnetwork = [] }
+    error_message = "With nothing allowed a training is asked for grants."
   }
 }
 
@@ -401,8 +434,21 @@ run "counted_lines_tell_each_time" {
     error_message = "An alert on counted lines would not end when none come."
   }
 
+  # The first row answers what a person asks first.
   assert {
-    condition     = alltrue([for i, tile in jsondecode(google_monitoring_dashboard.main.dashboard_json).mosaicLayout.tiles : lookup(tile, "xPos", 0) == i % 2 * 24 && lookup(tile, "yPos", 0) == floor(i / 2) * 16 && lookup(tile, "xPos", 1) != 0 && lookup(tile, "yPos", 1) != 0])
+    condition = [for tile in jsondecode(google_monitoring_dashboard.main.dashboard_json).mosaicLayout.tiles : tile.widget.title if lookup(tile, "yPos", 0) == 0] == [
+      "Open incidents", "Chip-hours lost, closed incidents of 7 days", "Loss to training resumed: p50 of 7 days, in seconds", "Loss to training resumed: p95 of 7 days, in seconds",
+      "Losses missed by the logs, found by patrol, 7 days", "Dead letters that wait",
+    ]
+    error_message = "The numbers on top are others, or stand in another order."
+  }
+
+  assert {
+    condition = alltrue([
+      for i, tile in jsondecode(google_monitoring_dashboard.main.dashboard_json).mosaicLayout.tiles :
+      lookup(tile, "xPos", 0) == (i < 6 ? i * 8 : (i - 6) % 2 * 24) && lookup(tile, "yPos", 0) == (i < 6 ? 0 : 10 + floor((i - 6) / 2) * 16) &&
+      lookup(tile, "xPos", 1) != 0 && lookup(tile, "yPos", 1) != 0 && lookup(tile, "xPos", 0) + tile.width <= 48
+    ])
     error_message = "A tile is elsewhere, or says a zero, which the API does not repeat."
   }
 }
@@ -460,6 +506,16 @@ run "replacing" {
   assert {
     condition     = [for name, grant in google_project_iam_member.tpu : name if grant.role == "roles/tpu.admin"] == ["demo-project/recreate"]
     error_message = "Who replaces TPUs may change them, and nobody else."
+  }
+
+  # A training with a configuration of its own makes the same grants.
+  assert {
+    condition = { for kind, grants in output.training_grants : kind => [for g in grants : "${g.function} ${g.role}"] } == {
+      bucket          = ["checkpoint roles/storage.objectViewer", "recovery roles/storage.objectUser", "recreate roles/storage.bucketViewer"]
+      service_account = ["recreate roles/iam.serviceAccountUser"]
+      subnetwork      = ["recreate roles/compute.networkUser"]
+    }
+    error_message = "A training that is added later would grant more or less than the installation needs."
   }
 
   assert {
@@ -552,43 +608,6 @@ run "legacy_nodes" {
     condition     = alltrue([for name, f in local.functions : module.function[name].environment.LEGACY_NODE_ZONES == "us-central1-b,us-central1-c" if contains(f.environment, "decides")])
     error_message = "A function is not told where legacy TPU Nodes are."
   }
-}
-
-run "a_key_of_ones_own" {
-  command = plan
-
-  variables {
-    kms_key = "projects/keys/locations/us-central1/keyRings/pitstop/cryptoKeys/pitstop"
-  }
-
-  assert {
-    condition = (
-      alltrue([for topic in google_pubsub_topic.main : topic.kms_key_name == var.kms_key]) && one(google_storage_bucket.archives.encryption).default_kms_key_name == var.kms_key &&
-      alltrue([for db in [google_firestore_database.ledger, google_firestore_database.secrets] : one(db.cmek_config).kms_key_name == var.kms_key])
-    )
-    error_message = "Something that is kept is not under the key that was given."
-  }
-}
-
-run "a_key_of_another_region" {
-  command = plan
-
-  variables {
-    kms_key = "projects/keys/locations/europe-west4/keyRings/pitstop/cryptoKeys/pitstop"
-  }
-
-  expect_failures = [var.kms_key]
-}
-
-run "a_key_and_databases_elsewhere" {
-  command = plan
-
-  variables {
-    kms_key         = "projects/keys/locations/us-central1/keyRings/pitstop/cryptoKeys/pitstop"
-    ledger_location = "nam5"
-  }
-
-  expect_failures = [var.kms_key]
 }
 
 run "unknown_switch" {

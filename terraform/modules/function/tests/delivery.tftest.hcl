@@ -13,6 +13,9 @@ mock_provider "google" {
   }
 }
 
+# A wait that is made up takes no time.
+mock_provider "time" {}
+
 variables {
   name                  = "recreate"
   entry_point           = "HandleRecreate"
@@ -84,6 +87,11 @@ run "is_called_by_nobody_else" {
 
 run "publishes_where_it_is_told" {
   assert {
+    condition     = length(time_sleep.secrets) == 0
+    error_message = "A function without secrets waits for a grant that there is not."
+  }
+
+  assert {
     condition     = output.publishes_to == var.publishes_to && output.environment == merge(var.environment, var.publishes_to)
     error_message = "What the environment names and where the account may publish is not the same."
   }
@@ -104,6 +112,11 @@ run "reads_the_secrets_that_it_is_given" {
   assert {
     condition     = google_secret_manager_secret_iam_member.reader["TOKEN"].secret_id == "token" && google_secret_manager_secret_iam_member.reader["TOKEN"].project == "other-project" && google_secret_manager_secret_iam_member.reader["TOKEN"].role == "roles/secretmanager.secretAccessor" && length(google_secret_manager_secret_iam_member.reader) == 1
     error_message = "The function may not read its secret, or may read more."
+  }
+
+  assert {
+    condition     = time_sleep.secrets[0].create_duration == "120s" && time_sleep.secrets[0].triggers == tomap(var.secrets)
+    error_message = "The function starts before it may read its secret, or waits at every apply."
   }
 }
 

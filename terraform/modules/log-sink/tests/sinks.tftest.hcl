@@ -44,15 +44,6 @@ run "waits_for_a_new_writer_once" {
   }
 }
 
-run "a_sink_without_a_writer" {
-  override_resource {
-    target = google_logging_project_sink.main
-    values = { writer_identity = "" }
-  }
-
-  expect_failures = [google_pubsub_topic_iam_binding.publishers]
-}
-
 run "refuses_what_would_send_everything_or_nothing" {
   command = plan
 
