@@ -65,6 +65,8 @@ resource "google_project_iam_custom_role" "tpu" {
   title       = "Pitstop: TPUs for ${each.value.function}"
   description = "Exactly the permissions of the calls that the function ${each.value.function} makes here."
   permissions = local.watching[each.value.function]
+
+  depends_on = [time_sleep.apis]
 }
 
 # Every function reads and writes the ledger, and no other database.
@@ -104,6 +106,8 @@ resource "google_project_iam_custom_role" "secrets" {
   title       = "Pitstop: metadata values for ${each.key}"
   description = "Exactly the permissions of the calls that the function ${each.key} makes on the second database."
   permissions = each.value
+
+  depends_on = [time_sleep.apis]
 }
 
 # To verify a checkpoint a function reads the directory. It writes leases and requests to the crew beside the checkpoints. Replacing an

@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"pitstop.internal/events"
@@ -24,6 +24,7 @@ import (
 	"pitstop.internal/scripts/process"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/logging/loggingtest"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/trigger"
@@ -324,16 +325,107 @@ func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-// TestMetricsCountLinesThatAreWritten holds the messages and attributes that metrics count against the sources.
-func TestMetricsCountLinesThatAreWritten(t *testing.T) {
-	m := configuration(t)
-	v, err := m.Local("counters")
+// TestMetricsReadLinesThatAreWritten plays recorded incidents and holds the filter, the label and the field of each metric against the lines
+// that the functions log. A few lines are rare; those metrics are held against the sources.
+func TestMetricsReadLinesThatAreWritten(t *testing.T) {
+	d, err := terraform.Parse(root + "/terraform")
 	if err != nil {
 		t.Fatal(err)
 	}
+	metrics, err := d.Metrics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The incidents, each with the number of its losses that no entry reports.
+	missed := map[string]int{"preemption": 0, "maintenance": 0, "quota": 1, "stopped": 1}
+	read := map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(missed)) {
+		lines := logged(t, name)
+		for key, m := range metrics {
+			filter, err := loggingtest.Parse(m.Filter)
+			if err != nil {
+				t.Fatalf("%s: %v", key, err)
+			}
+			counted := 0
+			for _, line := range lines {
+				payload, ok := line["jsonPayload"].(map[string]any)
+				if !ok || !filter.MatchesFields(line) {
+					continue
+				}
+				if payload[m.Label] == nil {
+					t.Errorf("%s: the metric %s takes its label %s from a line without it: %v", name, key, m.Label, payload)
+				}
+				if m.Field == "" {
+					counted++
+				} else if text, ok := payload[m.Field].(string); ok {
+					if _, err := strconv.ParseFloat(text, 64); err != nil {
+						t.Errorf("%s: the metric %s reads %s, which is no number: %q", name, key, m.Field, text)
+					}
+					counted++
+				}
+			}
+			if key == "found_by_patrol" && counted != missed[name] {
+				t.Errorf("%s: patrol found %d losses that no entry reports, want %d", name, counted, missed[name])
+			}
+			read[key] += counted
+		}
+	}
+	rare := map[string]string{"bodies_differ": "request body differs", "brake_holds": "brake holds", "canaries_missing": "canary missing", "refused": "notification refused"}
+	sources := sourcesOf(t, "shared", "functions")
+	for key, m := range metrics {
+		message, ok := rare[key]
+		if !ok {
+			if read[key] == 0 {
+				t.Errorf("the metric %s reads no line that a function writes", key)
+			}
+			continue
+		}
+		// The call of the logger with its attributes, which may go on for two lines.
+		_, call, written := strings.Cut(sources, `"`+message+`", `)
+		call, _, _ = strings.Cut(call, ")\n")
+		if !written || !strings.Contains(call, `"`+m.Label+`"`) || !strings.HasSuffix(m.Filter, `jsonPayload.message="`+message+`"`) {
+			t.Errorf("the metric %s counts the line %q by %s, and no function writes it so", key, message, m.Label)
+		}
+	}
+}
+
+// logged plays a recorded incident and returns the lines of its functions, as the entries that Cloud Run makes of them.
+func logged(t *testing.T, name string) (lines []map[string]any) {
+	t.Helper()
+	r, err := scenario.Load(root + "/events/testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	o := scenario.Options{Policy: r.Policy, Log: &b, Called: func(scenario.Call) {}} // with Called there is a canary a day
+	if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, o); err != nil {
+		t.Fatal(err)
+	}
+	attribute := regexp.MustCompile(`([\w.]+)=("(?:[^"\\]|\\.)*"|\S*)`)
+	for raw := range strings.Lines(b.String()) {
+		payload := map[string]any{}
+		for _, a := range attribute.FindAllStringSubmatch(raw, -1) {
+			value := a[2]
+			if text, err := strconv.Unquote(value); err == nil {
+				value = text
+			}
+			payload[a[1]] = value
+		}
+		payload["message"] = payload["msg"]
+		lines = append(lines, map[string]any{
+			"resource":    map[string]any{"type": "cloud_run_revision", "labels": map[string]any{"service_name": "patrol"}},
+			"jsonPayload": payload,
+		})
+	}
+	return lines
+}
+
+// sourcesOf is the text of all Go files under some folders, but for their tests.
+func sourcesOf(t *testing.T, dirs ...string) string {
+	t.Helper()
 	var sources strings.Builder
 	tree := os.DirFS(root)
-	for _, dir := range []string{"shared", "functions"} {
+	for _, dir := range dirs {
 		err := fs.WalkDir(tree, dir, func(name string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 				return err
@@ -346,62 +438,21 @@ func TestMetricsCountLinesThatAreWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lines := map[string]string{"request decided": "event_type"}
-	for _, c := range v.AsValueMap() {
-		lines[c.GetAttr("message").AsString()] = c.GetAttr("label").AsString()
-	}
-	for message, label := range lines {
-		// The call of the logger with its attributes, which may go on for two lines.
-		_, call, ok := strings.Cut(sources.String(), `"`+message+`", `)
-		if message == "request decided" {
-			ok = strings.Contains(sources.String(), `"request decided")`)
-			_, call, _ = strings.Cut(sources.String(), "line := a.Log.With(")
-		}
-		call, _, _ = strings.Cut(call, ")\n")
-		if !ok || !strings.Contains(call, `"`+label+`"`) {
-			t.Errorf("a metric counts the line %q by %s, and no function writes it so", message, label)
-		}
-	}
+	return sources.String()
 }
 
-// TestAlertsComeLongAfterTheirMetrics: Cloud Monitoring refuses an alert on a metric that it does not know yet, for up to ten
-// minutes. Functions take minutes to be built, so no metric waits for one, and every alert does.
-func TestAlertsComeLongAfterTheirMetrics(t *testing.T) {
+// TestNoMetricWaitsForAFunction: alerts wait for their metrics, which Cloud Monitoring takes minutes to know. Metrics that wait for a
+// function would add the minutes of its build.
+func TestNoMetricWaitsForAFunction(t *testing.T) {
 	m := configuration(t)
 	for name, want := range map[string]bool{
-		"google_logging_metric.counter": false, "google_logging_metric.reaction": false,
+		"google_logging_metric.counter": false, "google_logging_metric.distribution": false, "time_sleep.metrics": false,
 		"google_monitoring_alert_policy.threshold": true, "google_monitoring_alert_policy.patrol": true,
 	} {
-		if got := slices.Contains(m.needed(m.Resources[name].Body), "module.function"); got != want {
+		if got := m.After(name, "module.function"); got != want {
 			t.Errorf("%s waits for the functions: %v, want %v", name, got, want)
 		}
 	}
-}
-
-// needed is what the expressions of a block refer to, as root.name, and what the locals among them are made of.
-func (m *module) needed(b *hclsyntax.Body) []string {
-	var names []string
-	for _, inner := range b.Blocks {
-		names = append(names, m.needed(inner.Body)...)
-	}
-	var queue []hclsyntax.Expression
-	for _, a := range b.Attributes {
-		queue = append(queue, a.Expr)
-	}
-	for seen := map[string]bool{}; len(queue) > 0; queue = queue[1:] {
-		for _, v := range queue[0].Variables() {
-			step, ok := v[min(1, len(v)-1)].(hcl.TraverseAttr)
-			if !ok {
-				continue
-			}
-			name := v.RootName() + "." + step.Name
-			names = append(names, name)
-			if local := m.Locals[step.Name]; v.RootName() == "local" && local != nil && !seen[name] {
-				seen[name], queue = true, append(queue, local)
-			}
-		}
-	}
-	return names
 }
 
 // TestWhatAnOperatorPausedStaysPaused: the documented way out pauses the scheduler's job and applies after that. A job that is
@@ -416,7 +467,7 @@ func TestWhatAnOperatorPausedStaysPaused(t *testing.T) {
 // TestNothingIsOpenOrPrimitive looks at what is written in every module.
 func TestNothingIsOpenOrPrimitive(t *testing.T) {
 	never := regexp.MustCompile(`allUsers|allAuthenticatedUsers|roles/(owner|editor|viewer)"|_iam_policy"|\n\s*event_trigger\s*\{`)
-	for _, dir := range []string{"terraform", "terraform/modules/function", "terraform/modules/log-sink", "terraform/examples/one-project", "terraform/examples/several-projects", "terraform/examples/queued-resource"} {
+	for _, dir := range []string{"terraform", "terraform/modules/function", "terraform/modules/log-sink", "terraform/modules/training", "terraform/examples/one-project", "terraform/examples/several-projects", "terraform/examples/queued-resource", "terraform/examples/remote-state"} {
 		files, err := filepath.Glob(filepath.Join(root, dir, "*.tf"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s holds no configuration: %v", dir, err)

@@ -106,7 +106,7 @@ func generate(root string) (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	for _, dir := range []string{"terraform", "terraform/modules/function", "terraform/modules/log-sink"} {
+	for _, dir := range []string{"terraform", "terraform/modules/function", "terraform/modules/log-sink", "terraform/modules/training"} {
 		m, err := parse(filepath.Join(root, dir))
 		if err != nil {
 			return nil, err
@@ -130,7 +130,7 @@ func written(root string) (map[string][]byte, error) {
 	}
 	for _, name := range []string{
 		"terraform/permissions.json", "terraform/tests/environment.json", "functions/README.md", "scripts/pitstop/README.md",
-		"terraform/README.md", "terraform/modules/function/README.md", "terraform/modules/log-sink/README.md",
+		"terraform/README.md", "terraform/modules/function/README.md", "terraform/modules/log-sink/README.md", "terraform/modules/training/README.md",
 	} {
 		names = append(names, filepath.Join(root, name))
 	}

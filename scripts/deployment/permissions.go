@@ -42,6 +42,7 @@ const (
 	sourceSink      = "https://docs.cloud.google.com/logging/docs/export/configure_export_v2"
 	sourceRun       = "https://docs.cloud.google.com/run/docs/reference/iam/roles"
 	sourceManager   = "https://docs.cloud.google.com/secret-manager/docs/access-control"
+	sourceKMS       = "https://docs.cloud.google.com/kms/docs/reference/permissions-and-roles"
 	sourceBuild     = "https://docs.cloud.google.com/functions/docs/securing/build-custom-sa"
 )
 
@@ -208,6 +209,14 @@ var permissions = []permission{
 	{
 		Name: "pubsub.topics.publish", Accounts: []string{"the sinks' writers"}, On: "log-events, maintenance-notices", Role: "roles/pubsub.publisher",
 		Why: "to send log entries", Source: sourceSink,
+	},
+	{
+		Name: "cloudkms.cryptoKeyVersions.useToEncrypt", Accounts: []string{"the agents of Firestore, Pub/Sub and Cloud Storage"}, On: "`kms_key`",
+		Role: "roles/cloudkms.cryptoKeyEncrypterDecrypter", Why: "to encrypt with the customer's key", Source: sourceKMS,
+	},
+	{
+		Name: "cloudkms.cryptoKeyVersions.useToDecrypt", Accounts: []string{"the agents of Firestore, Pub/Sub and Cloud Storage"}, On: "`kms_key`",
+		Role: "roles/cloudkms.cryptoKeyEncrypterDecrypter", Why: "to decrypt with the customer's key", Source: sourceKMS,
 	},
 	{
 		Name: "logging.logEntries.create", Accounts: []string{"the build account"}, On: "the project", Role: "roles/logging.logWriter",

@@ -13,9 +13,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Deployment is the module of a deployment, and the one that it makes each function with.
+// Deployment is the module of a deployment, with the modules that make its functions and its log sinks.
 type Deployment struct {
-	Root, Function *Module
+	Root, Function, Sink *Module
 
 	table []row
 }
@@ -39,7 +39,11 @@ func Parse(dir string) (*Deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Deployment{Root: root, Function: function}
+	sink, err := ParseModule(filepath.Join(dir, "modules", "log-sink"))
+	if err != nil {
+		return nil, err
+	}
+	d := &Deployment{Root: root, Function: function, Sink: sink}
 	data, err := os.ReadFile(filepath.Join(dir, "permissions.json"))
 	if err != nil {
 		return nil, err
@@ -49,7 +53,7 @@ func Parse(dir string) (*Deployment, error) {
 
 // Faults are what of the deployment is not as it has to be: how messages are delivered and put aside, and who may do what.
 func (d *Deployment) Faults() []string {
-	return slices.Concat(d.deliveries(), d.letters(), d.grants(), d.roles(), d.builds())
+	return slices.Concat(d.deliveries(), d.letters(), d.grants(), d.roles(), d.builds(), d.waits())
 }
 
 // delivers is how the module of a function delivers: to the topic that the function reacts to, pushed to its own address by its
@@ -74,7 +78,7 @@ var delivers = map[string]map[string]string{
 	"google_cloudfunctions2_function.main": {
 		"service_config.service_account_email": "google_service_account.runtime.email", "build_config.entry_point": "var.entry_point",
 		"service_config.environment_variables": "merge(var.environment, var.publishes_to)",
-		"depends_on":                           "[google_secret_manager_secret_iam_member.reader]",
+		"depends_on":                           "[time_sleep.secrets]",
 	},
 	"google_pubsub_topic_iam_member.publisher":       {"for_each": "var.publishes_to", "topic": "each.value", "member": "google_service_account.runtime.member"},
 	"google_secret_manager_secret_iam_member.reader": {"for_each": "var.secrets", "role": `"roles/secretmanager.secretAccessor"`, "member": "google_service_account.runtime.member"},
@@ -385,7 +389,9 @@ func (d *Deployment) under(allow []string) scope {
 	accounts := map[string]cty.Value{}
 	if functions, err := s.local("functions"); err == nil { // else whatever needs them says so
 		for name := range functions.AsValueMap() {
-			accounts[name] = cty.ObjectVal(map[string]cty.Value{"member": cty.StringVal(name)})
+			accounts[name] = cty.ObjectVal(map[string]cty.Value{
+				"member": cty.StringVal(name), "subscription": cty.StringVal(name), "dead_letter_subscription": cty.StringVal(name + "-dead-letters"),
+			})
 		}
 	}
 	return s.with("module", cty.ObjectVal(map[string]cty.Value{"function": cty.ObjectVal(accounts)}))

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/tryfunc"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
@@ -89,6 +91,38 @@ var functions = map[string]function.Function{
 	"merge": stdlib.MergeFunc, "jsondecode": stdlib.JSONDecodeFunc, "length": stdlib.LengthFunc, "setintersection": stdlib.SetIntersectionFunc,
 	"keys": stdlib.KeysFunc, "values": stdlib.ValuesFunc, "sort": stdlib.SortFunc, "distinct": stdlib.DistinctFunc, "contains": stdlib.ContainsFunc,
 	"setproduct": stdlib.SetProductFunc, "join": stdlib.JoinFunc, "concat": stdlib.ConcatFunc, "lookup": stdlib.LookupFunc, "toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
+	"jsonencode": stdlib.JSONEncodeFunc, "floor": stdlib.FloorFunc, "can": tryfunc.CanFunc,
+	"replace": function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "text", Type: cty.String}, {Name: "what", Type: cty.String}, {Name: "by", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			text, what, by := args[0].AsString(), args[1].AsString(), args[2].AsString()
+			if len(what) < 2 || what[0] != '/' || what[len(what)-1] != '/' {
+				return cty.StringVal(strings.ReplaceAll(text, what, by)), nil
+			}
+			re, err := regexp.Compile(what[1 : len(what)-1])
+			if err != nil {
+				return cty.NilVal, err
+			}
+			return cty.StringVal(re.ReplaceAllString(text, by)), nil
+		},
+	}),
+	"compact": function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "list", Type: cty.List(cty.String), AllowNull: true}},
+		Type:   function.StaticReturnType(cty.List(cty.String)),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			var kept []cty.Value
+			for _, v := range args[0].AsValueSlice() {
+				if !v.IsNull() && v.AsString() != "" {
+					kept = append(kept, v)
+				}
+			}
+			if kept == nil {
+				return cty.ListValEmpty(cty.String), nil
+			}
+			return cty.ListVal(kept), nil
+		},
+	}),
 	"startswith": function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "text", Type: cty.String}, {Name: "prefix", Type: cty.String}},
 		Type:   function.StaticReturnType(cty.Bool),
