@@ -12,10 +12,10 @@ locals {
 
   scores = [
     {
-      # The mean of each project's last ticks, rounded up, so that an incident counts from its first tick on. The hundredth absorbs what
-      # extrapolation adds. Without a tick there is no number: a zero would look like peace.
+      # The mean of each project's last ticks with an open incident, rounded up. The hundredth absorbs rounding errors of the division. Ticks
+      # without one make a zero. Without any tick there is no number, because a zero would look like peace.
       title = "Open incidents"
-      query = "ceil(sum(sum by (project) (increase(${local.promql.open_incidents}_sum{${local.run_of}}[5m])) / sum by (project) (increase(${local.promql.open_incidents}_count{${local.run_of}}[5m]))) - 0.01)"
+      query = "ceil(sum(sum by (project) (increase(${local.promql.open_incidents}_sum{${local.run_of}}[5m])) / sum by (project) (increase(${local.promql.open_incidents}_count{${local.run_of}}[5m]))) - 0.01) or 0 * (sum(increase(${local.promql.ticks}{${local.run_of}}[5m])) > 0)"
     },
     {
       title = "Chip-hours lost, closed incidents of 7 days"

@@ -357,9 +357,9 @@ func TestMetricsReadLinesThatAreWritten(t *testing.T) {
 				}
 				if m.Field == "" {
 					counted++
-				} else if text, ok := payload[m.Field].(string); ok {
-					if _, err := strconv.ParseFloat(text, 64); err != nil {
-						t.Errorf("%s: the metric %s reads %s, which is no number: %q", name, key, m.Field, text)
+				} else if value, ok := payload[m.Field]; ok {
+					if _, ok := value.(float64); !ok {
+						t.Errorf("%s: the metric %s reads %s, which is no number: %v", name, key, m.Field, value)
 					}
 					counted++
 				}
@@ -410,6 +410,9 @@ func logged(t *testing.T, name string) (lines []map[string]any) {
 				value = text
 			}
 			payload[a[1]] = value
+			if number, err := strconv.ParseFloat(value, 64); err == nil {
+				payload[a[1]] = number
+			}
 		}
 		payload["message"] = payload["msg"]
 		lines = append(lines, map[string]any{

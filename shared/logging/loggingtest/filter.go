@@ -127,6 +127,10 @@ func (f *Filter) compare(op string, got any, want string) bool {
 			at, err := time.Parse(time.RFC3339Nano, s)
 			return err == nil && !at.Before(from)
 		}
+		if least, err := strconv.ParseFloat(want, 64); err == nil {
+			n, ok := got.(float64)
+			return ok && n >= least
+		}
 		return slices.Index(severities, s) >= slices.Index(severities, want)
 	case matches:
 		return f.regexps[want].MatchString(s)
@@ -185,6 +189,9 @@ func values(e *expr.Expr) []string {
 	case *expr.Expr_IdentExpr:
 		return []string{k.IdentExpr.GetName()}
 	case *expr.Expr_ConstExpr:
+		if n, ok := k.ConstExpr.GetConstantKind().(*expr.Constant_Int64Value); ok {
+			return []string{strconv.FormatInt(n.Int64Value, 10)}
+		}
 		return []string{k.ConstExpr.GetStringValue()}
 	case *expr.Expr_CallExpr:
 		if k.CallExpr.GetFunction() == filtering.FunctionOr {

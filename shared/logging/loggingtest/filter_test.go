@@ -9,7 +9,7 @@ import (
 func TestMatches(t *testing.T) {
 	const entry = `{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Factivity","severity":"ERROR","textPayload":"Hello World",
 "resource":{"type":"gce_instance"},"operation":{"last":true},"protoPayload":{"methodName":"v1.compute.instances.delete"},
-"jsonPayload":{"a":[{"b":"x"},{"b":"y"}],"labels":{"c.d/e":"1"},"@type":"t"}}`
+"jsonPayload":{"a":[{"b":"x"},{"b":"y"}],"labels":{"c.d/e":"1"},"n":2,"@type":"t"}}`
 	for filter, want := range map[string]bool{
 		`log_id("cloudaudit.googleapis.com/activity")`:           true,
 		`log_id("cloudaudit.googleapis.com/system_event")`:       false,
@@ -34,6 +34,9 @@ func TestMatches(t *testing.T) {
 		`jsonPayload.a.b:*`:                                      true,
 		`jsonPayload.a.c:*`:                                      false,
 		`jsonPayload.labels."c.d/e":*`:                           true,
+		`jsonPayload.n>=2`:                                       true,
+		`jsonPayload.n>=3`:                                       false,
+		`jsonPayload.a.b>=1`:                                     false,
 		`jsonPayload."@type"="t"`:                                true,
 		"severity>=ERROR\nAND (\n  textPayload:\"x\"\n  OR resource.type:\"gce\")": true,
 		`textPayload:"x" AND resource.type:"gce" OR resource.type:"tpu"`:           false, // OR binds closer
