@@ -26,7 +26,7 @@ type deployed struct {
 	Environment []string          `cty:"environment"`
 }
 
-// functions evaluates local.functions, with nothing of what only a deployment knows.
+// functions evaluates local.functions without any input of a deployment.
 func (m *module) functions() (map[string]deployed, error) {
 	v, err := m.Local("functions")
 	if err != nil {

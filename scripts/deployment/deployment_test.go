@@ -78,8 +78,8 @@ func TestWhatIsGeneratedIsFresh(t *testing.T) {
 	}
 }
 
-// TestThePagesNameWhatThereIs: every output and every variable that the documents and the example of a terraform.tfvars name is
-// one, and every alert is in the table that tells what to do.
+// TestThePagesNameWhatThereIs: every output and variable exists that the documents and the example of a terraform.tfvars name. Every alert is
+// in the table of alerts.
 func TestThePagesNameWhatThereIs(t *testing.T) {
 	m := configuration(t)
 	named := func(what string, all []terraform.Declared, name string) {
@@ -151,7 +151,7 @@ func TestTopicsLeadWhereTheSimulatedOnesDo(t *testing.T) {
 			topics[events.TypeMaintenanceNotified] = notices
 		}
 		if len(f.PublishesTo) == 0 {
-			continue // it tells people, and no function
+			continue // it sends to people, and to no function
 		}
 		for event, topic := range topics {
 			if travels[event] != topic {
@@ -161,8 +161,8 @@ func TestTopicsLeadWhereTheSimulatedOnesDo(t *testing.T) {
 	}
 }
 
-// TestFunctionsAreGivenWhatTheyRead compares the environment that each function is given with what it reads: nothing that
-// it needs is missing, and nothing is set that it does not read.
+// TestFunctionsAreGivenWhatTheyRead compares each function's environment with the variables that it reads. None that it needs is missing, and
+// none is set that it does not read.
 func TestFunctionsAreGivenWhatTheyRead(t *testing.T) {
 	m := configuration(t)
 	groups := map[string][]string{}
@@ -185,7 +185,7 @@ func TestFunctionsAreGivenWhatTheyRead(t *testing.T) {
 		}
 		var read []string
 		for _, v := range variables {
-			if v.Name != "TPU_ENDPOINT" { // for a process on one's own machine: no deployment calls another API
+			if v.Name != "TPU_ENDPOINT" { // only a process on one's own machine sets it: a deployment calls Google's API
 				read = append(read, v.Name)
 			}
 		}
@@ -194,7 +194,7 @@ func TestFunctionsAreGivenWhatTheyRead(t *testing.T) {
 	}
 }
 
-// keysOf is an object as it is written, by key.
+// keysOf are the expressions of an object, by key.
 func keysOf(t *testing.T, e hclsyntax.Expression) map[string]hclsyntax.Expression {
 	t.Helper()
 	o, ok := e.(*hclsyntax.ObjectConsExpr)
@@ -231,7 +231,7 @@ func TestEverySourceReachesItsReader(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptIsUnderTheKey: every database, topic and bucket takes the customer's key, and a database that is there keeps its own.
+// TestWhatIsKeptIsUnderTheKey: every database, topic and bucket takes the customer's key. An existing database keeps the key that it has.
 func TestWhatIsKeptIsUnderTheKey(t *testing.T) {
 	const each = "var.kms_key[*]"
 	rules := map[string]map[string]string{
@@ -260,8 +260,8 @@ func TestWhatIsKeptIsUnderTheKey(t *testing.T) {
 	same(t, "the key of dead letters", "var.kms_key", m.Written(m.Resources["module.function"], "kms_key"))
 }
 
-// TestFiltersKnowTheAccountsOfThisDeployment: Terraform puts into the one filter that asks whose a call is the same accounts that the
-// functions are told of.
+// TestFiltersKnowTheAccountsOfThisDeployment: one filter asks which account made a call. Terraform puts the same accounts into it as into the
+// functions' environment.
 func TestFiltersKnowTheAccountsOfThisDeployment(t *testing.T) {
 	for _, f := range filters {
 		want := 0
@@ -423,7 +423,7 @@ func logged(t *testing.T, name string) (lines []map[string]any) {
 	return lines
 }
 
-// sourcesOf is the text of all Go files under some folders, but for their tests.
+// sourcesOf is the text of all Go files under some folders, without their tests.
 func sourcesOf(t *testing.T, dirs ...string) string {
 	t.Helper()
 	var sources strings.Builder
@@ -458,8 +458,8 @@ func TestNoMetricWaitsForAFunction(t *testing.T) {
 	}
 }
 
-// TestWhatAnOperatorPausedStaysPaused: the documented way out pauses the scheduler's job and applies after that. A job that is
-// left to the provider is resumed by that apply.
+// TestWhatAnOperatorPausedStaysPaused: the documented way to leave pauses the scheduler's job and then applies. Without ignore_changes the
+// provider would resume the job at that apply.
 func TestWhatAnOperatorPausedStaysPaused(t *testing.T) {
 	m := configuration(t)
 	if got := m.Written(m.Resources["google_cloud_scheduler_job.tick"], "lifecycle.ignore_changes"); got != "[paused]" {
@@ -467,7 +467,7 @@ func TestWhatAnOperatorPausedStaysPaused(t *testing.T) {
 	}
 }
 
-// TestNothingIsOpenOrPrimitive looks at what is written in every module.
+// TestNothingIsOpenOrPrimitive searches every module for public access, primitive roles and expiring subscriptions.
 func TestNothingIsOpenOrPrimitive(t *testing.T) {
 	never := regexp.MustCompile(`allUsers|allAuthenticatedUsers|roles/(owner|editor|viewer)"|_iam_policy"|\n\s*event_trigger\s*\{`)
 	for _, dir := range []string{"terraform", "terraform/modules/function", "terraform/modules/log-sink", "terraform/modules/training", "terraform/examples/one-project", "terraform/examples/several-projects", "terraform/examples/queued-resource", "terraform/examples/remote-state"} {
@@ -517,7 +517,7 @@ func TestNothingIsOpenOrPrimitive(t *testing.T) {
 	}
 }
 
-// nested is an attribute of a block in a resource, or a word for its absence.
+// nested is an attribute of a block in a resource, or Google's default.
 func nested(b *hclsyntax.Block, block, attribute string) string {
 	for _, inner := range b.Body.Blocks {
 		if inner.Type != block {
@@ -558,7 +558,7 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// As it was, and as if Pitstop had been deployed a second before the first entry, and knew nobody yet.
+		// Once as it was, and once as if Pitstop had been deployed a second before the first entry and knew no workload yet.
 		for _, start := range []time.Time{r.Scenario.Start, first.Time.Add(-time.Second)} {
 			r.Scenario.Start = start
 			if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Options{Policy: r.Policy, Called: called, Tell: tell}); err != nil {
@@ -570,7 +570,7 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Some calls are rare: as many fleets are played as it takes to see each permission used.
+	// Some calls are rare, so fleets are played until each permission was used.
 	const most = 30
 	for seed := range uint64(most) {
 		fleet, policies := scenario.MixedFleet(seed)
@@ -602,7 +602,7 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 	}
 }
 
-// people are a target that hears everything.
+// people are a target that accepts every message.
 type people struct{}
 
 func (people) Name() string { return "people" }
@@ -613,7 +613,7 @@ func (people) Send(context.Context, notify.Message) (thread string, err error) {
 
 func tell(func() time.Time) []notify.Target { return []notify.Target{people{}} }
 
-// unused are the permissions that none of the calls needs, each with whom it is granted to.
+// unused are the permissions that none of the calls needs, each with its account.
 func unused(made map[string]bool) (what []string) {
 	for _, p := range permissions {
 		for _, account := range p.Accounts {

@@ -2,11 +2,11 @@ package main
 
 import "pitstop.internal/events"
 
-// filter is what one source of log entries lets through, and the topic that they travel on.
+// filter is the filter of one source of log entries, with the topic that the entries travel on.
 type filter struct{ topic, source, text string }
 
-// filters are those of the sources that are deployed, as the package that reads their entries has them. They are templates: Terraform
-// knows what the accounts are called.
+// filters are the filters of the deployed sources, from the package that reads their entries. They are templates, because only Terraform
+// knows the names of the accounts.
 var filters = func() (deployed []filter) {
 	for _, s := range events.Sinks("${our_principals}") {
 		if s.Topic != "" {

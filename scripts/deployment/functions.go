@@ -4,7 +4,7 @@ import (
 	"pitstop.internal/scripts/process"
 	"pitstop.internal/shared/trigger"
 
-	// Each registers its entry point, by which the variables that it reads are found.
+	// Each package registers its entry point. The variables that a function reads are looked up by that name.
 	_ "pitstop.internal/functions/checkpoint"
 	_ "pitstop.internal/functions/logevent"
 	_ "pitstop.internal/functions/maintenance"
@@ -14,14 +14,14 @@ import (
 	_ "pitstop.internal/functions/recreate"
 )
 
-// reads is what a function reads from its environment, as the Terraform tests take it.
+// reads are the variables that a function reads, in the form of the Terraform tests.
 type reads struct {
 	EntryPoint string   `json:"entry_point"`
 	Required   []string `json:"required"`
 	Optional   []string `json:"optional"`
 }
 
-// environments is tests/environment.json: what every function in the folder functions reads.
+// environments makes tests/environment.json, the variables of every function in the folder functions.
 func environments(root string) ([]byte, error) {
 	all, err := process.Functions(root)
 	if err != nil {

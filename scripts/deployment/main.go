@@ -1,10 +1,10 @@
-// Command deployment writes what in the folder terraform and in the READMEs follows from the Go code and from the
-// configuration itself:
+// Command deployment writes the generated files of the folder terraform and the generated parts of the READMEs, from the Go code
+// and from the configuration:
 //
 //	go run ./scripts/deployment
 //
-// That is the sinks' filters, the variables that each function reads, the permissions with their table, the picture of the
-// topics, and the tables of alerts, of reason codes, and of inputs and outputs. A test holds all of it fresh.
+// It writes the filters of the sinks and the variables that each function reads. It writes the permissions with their table, and the
+// picture of the topics. It also writes the tables of alerts, reason codes, inputs and outputs. A test keeps all of them fresh.
 package main
 
 import (
@@ -69,7 +69,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// generate makes every generated file, by its path in the repository. A README is one of which parts are generated.
+// generate makes every generated file, by its path in the repository. Only parts of a README are generated.
 func generate(root string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, f := range filters {
@@ -122,7 +122,7 @@ func generate(root string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// written reads the generated files as they are now, those too that nothing generates any more.
+// written reads the generated files as they are now, with those that no code generates any more.
 func written(root string) (map[string][]byte, error) {
 	names, err := filepath.Glob(filepath.Join(root, "terraform", "filters", "*", "*.filter"))
 	if err != nil {
@@ -164,7 +164,7 @@ func fill(root, name string, parts map[string]string) ([]byte, error) {
 		before, rest, ok := strings.Cut(text, begin)
 		_, after, closed := strings.Cut(rest, end)
 		if !ok || !closed {
-			return nil, fmt.Errorf("%s has no place for %s: write %q and %q where it belongs", name, part, strings.TrimSpace(begin), end)
+			return nil, fmt.Errorf("%s has no place for %s: write %q and %q at the right place", name, part, strings.TrimSpace(begin), end)
 		}
 		text = before + begin + "\n" + strings.TrimSpace(parts[part]) + "\n\n" + end + after
 	}
@@ -176,7 +176,7 @@ func indented(v any) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// alerts is the table of what to do on each alert, as the alert itself says it.
+// alerts is the table of alerts with the first step for each, in the words of the alert.
 func (m *module) alerts() (string, error) {
 	v, err := m.Local("alerts")
 	if err != nil {

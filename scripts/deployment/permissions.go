@@ -10,25 +10,25 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// permission is one permission that accounts of the deployment hold, and what for.
+// permission is one permission that accounts of the deployment hold, with its purpose.
 type permission struct {
 	Name string
-	// Accounts are functions, or others by a name with a space in it.
+	// Accounts are functions. The name of any other account has a space in it.
 	Accounts []string
-	// On is the smallest thing that it can be granted on.
+	// On is the smallest thing that takes the grant.
 	On string
-	// Role is the predefined role that carries it, or custom where none does without carrying too much.
+	// Role is the predefined role that carries it, or custom where each predefined role carries too much.
 	Role string
-	// Switches are those of which one has to be allowed; none means that it is granted always.
+	// Switches grant it: one of them has to be allowed. Without switches it is always granted.
 	Switches []string
-	// Calls are the calls that need it, as the simulated pipeline makes them: service and method. A permission without one
-	// is implied by another call, or is needed by Google on the deployment's behalf.
+	// Calls are the calls that need it, as the simulated pipeline makes them: service and method. A permission without calls belongs to
+	// another call, or Google needs it on the deployment's behalf.
 	Calls []string
-	// Why says what it is good for, Source where it stands that it is needed.
+	// Why is its purpose, Source the page of Google that requires it.
 	Why, Source string
 }
 
-// Where it is said which permission a call needs.
+// The pages of Google that name the permission of a call.
 const (
 	sourceTPU       = "https://docs.cloud.google.com/iam/docs/roles-permissions/tpu"
 	sourceActAs     = "https://docs.cloud.google.com/tpu/docs/configure-networking-access"
@@ -48,10 +48,10 @@ const (
 
 var (
 	every = append(deciding[:len(deciding):len(deciding)], "notify")
-	// deciding are all but who tells people.
+	// deciding are all functions except notify.
 	deciding  = []string{"maintenance", "logevent", "patrol", "checkpoint", "recovery", "recreate"}
 	replacing = []string{"recreate", "recreate_non_spot"}
-	// acting lead to a look at checkpoints, or to a lease; start_stopped does to neither.
+	// acting are the switches that lead to a look at checkpoints or to a lease. Only start_stopped leads to neither.
 	acting = []string{"request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot"}
 )
 
@@ -60,8 +60,7 @@ const (
 	custom    = "custom"
 )
 
-// permissions is the one list of what is granted. The README's table, the custom roles and the grants that depend on
-// switches are made from it.
+// permissions is the only list of grants. The README's table, the custom roles and the grants that depend on switches follow from it.
 var permissions = []permission{
 	{
 		Name: "tpu.locations.list", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/tpu.viewer",
@@ -69,12 +68,12 @@ var permissions = []permission{
 	},
 	{
 		Name: "tpu.nodes.list", Accounts: []string{"maintenance", "logevent", "patrol"}, On: "watched projects", Role: "roles/tpu.viewer",
-		Calls: []string{"tpu nodes.list", "tpu queuedResources.list"}, Why: "to see what is there, and to look for whom an entry concerns", Source: sourceTPU,
+		Calls: []string{"tpu nodes.list", "tpu queuedResources.list"}, Why: "to list the TPUs, and to find the one that an entry concerns", Source: sourceTPU,
 	},
 	{
 		Name: "tpu.nodes.get", Accounts: deciding, On: "watched projects", Role: "roles/tpu.viewer",
 		Calls: []string{"tpu nodes.get", "tpu nodes.getGuestAttributes", "tpu queuedResources.get", "tpu queuedResources.getMaintenanceInfo"},
-		Why:   "to look before anything follows; guest attributes tell the names of workers", Source: sourceTPU,
+		Why:   "to read a TPU before each decision; guest attributes hold the names of workers", Source: sourceTPU,
 	},
 	{
 		Name: "tpu.operations.list", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/tpu.viewer",
@@ -93,7 +92,7 @@ var permissions = []permission{
 	{
 		Name: "tpu.nodes.start", Accounts: []string{"recovery"}, On: "watched projects", Role: "roles/tpu.admin",
 		Switches: []string{"start_stopped"}, Calls: []string{"tpu nodes.start"},
-		Why: "to start what somebody else than its owner stopped", Source: sourceTPU,
+		Why: "to start a TPU that its owner did not stop", Source: sourceTPU,
 	},
 	{
 		Name: "tpu.nodes.delete", Accounts: []string{"recreate"}, On: "watched projects", Role: "roles/tpu.admin",
@@ -103,7 +102,7 @@ var permissions = []permission{
 	{
 		Name: "tpu.nodes.create", Accounts: []string{"recreate"}, On: "watched projects", Role: "roles/tpu.admin",
 		Switches: replacing, Calls: []string{"tpu nodes.create", "tpu queuedResources.create"},
-		Why: "to bring back what was lost", Source: sourceTPU,
+		Why: "to bring back a lost TPU", Source: sourceTPU,
 	},
 	{
 		Name: "iam.serviceAccounts.actAs", Accounts: []string{"recreate"}, On: "tpu_service_accounts", Role: "roles/iam.serviceAccountUser",
@@ -115,7 +114,7 @@ var permissions = []permission{
 	},
 	{
 		Name: "storage.objects.get", Accounts: []string{"checkpoint", "recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectViewer",
-		Switches: acting, Calls: []string{"storage objects.get"}, Why: "to read what a checkpoint says of itself, and the lease", Source: sourceStorage,
+		Switches: acting, Calls: []string{"storage objects.get"}, Why: "to read a checkpoint's own description, and the lease", Source: sourceStorage,
 	},
 	{
 		Name: "storage.objects.list", Accounts: []string{"checkpoint"}, On: "checkpoint_buckets", Role: "roles/storage.objectViewer",
@@ -127,7 +126,7 @@ var permissions = []permission{
 	},
 	{
 		Name: "storage.objects.delete", Accounts: []string{"checkpoint"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
-		Switches: []string{"request_checkpoint"}, Calls: []string{"storage objects.insert"}, Why: "to replace one: that counts as deleting", Source: sourceStorage,
+		Switches: []string{"request_checkpoint"}, Calls: []string{"storage objects.insert"}, Why: "to replace a request: that counts as deleting", Source: sourceStorage,
 	},
 	{
 		Name: "storage.objects.create", Accounts: []string{"recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
@@ -135,7 +134,7 @@ var permissions = []permission{
 	},
 	{
 		Name: "storage.objects.delete", Accounts: []string{"recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
-		Switches: acting, Calls: []string{"storage objects.insert"}, Why: "to replace it: that counts as deleting", Source: sourceStorage,
+		Switches: acting, Calls: []string{"storage objects.insert"}, Why: "to replace the lease: that counts as deleting", Source: sourceStorage,
 	},
 	{
 		Name: "storage.buckets.get", Accounts: []string{"recreate"}, On: "checkpoint_buckets", Role: "roles/storage.bucketViewer",
@@ -144,7 +143,7 @@ var permissions = []permission{
 	},
 	{
 		Name: "storage.objects.get", Accounts: deciding, On: "the policy file", Role: "roles/storage.objectViewer",
-		Why: "to know what the owner allows", Source: sourceStorage,
+		Why: "to read the owner's policies", Source: sourceStorage,
 	},
 	{
 		Name: "datastore.entities.get", Accounts: every, On: "the ledger", Role: "roles/datastore.user",
@@ -152,11 +151,11 @@ var permissions = []permission{
 	},
 	{
 		Name: "datastore.entities.list", Accounts: []string{"patrol"}, On: "the ledger", Role: "roles/datastore.user",
-		Calls: []string{"firestore documents.runQuery"}, Why: "to find what is due", Source: sourceFirestore,
+		Calls: []string{"firestore documents.runQuery"}, Why: "to find workloads that are due", Source: sourceFirestore,
 	},
 	{
 		Name: "datastore.entities.create", Accounts: every, On: "the ledger", Role: "roles/datastore.user",
-		Calls: []string{"firestore documents.commit"}, Why: "to keep workloads, incidents and what they need", Source: sourceFirestore,
+		Calls: []string{"firestore documents.commit"}, Why: "to keep workloads and incidents", Source: sourceFirestore,
 	},
 	{
 		Name: "datastore.entities.update", Accounts: every, On: "the ledger", Role: "roles/datastore.user",
@@ -164,23 +163,23 @@ var permissions = []permission{
 	},
 	{
 		Name: "datastore.entities.create", Accounts: []string{"patrol", "recreate"}, On: onSecrets, Role: custom,
-		Calls: []string{"firestore secrets documents.commit"}, Why: "to keep the values of metadata, which may be secrets", Source: sourceFirestore,
+		Calls: []string{"firestore secrets documents.commit"}, Why: "to keep the values of metadata, which may be secret", Source: sourceFirestore,
 	},
 	{
 		Name: "datastore.entities.update", Accounts: []string{"patrol", "recreate"}, On: onSecrets, Role: custom,
-		Calls: []string{"firestore secrets documents.commit"}, Why: "to keep them for as long as they may be needed", Source: sourceFirestore,
+		Calls: []string{"firestore secrets documents.commit"}, Why: "to postpone their expiry while a workload needs them", Source: sourceFirestore,
 	},
 	{
 		Name: "datastore.entities.get", Accounts: []string{"recreate"}, On: onSecrets, Role: custom,
-		Calls: []string{"firestore secrets documents.batchGet"}, Why: "to create a TPU with its metadata; nobody else reads there", Source: sourceFirestore,
+		Calls: []string{"firestore secrets documents.batchGet"}, Why: "to create a TPU with its metadata; no other account reads there", Source: sourceFirestore,
 	},
 	{
 		Name: "pubsub.topics.publish", Accounts: deciding, On: "the topics in its environment", Role: "roles/pubsub.publisher",
-		Calls: []string{"pubsub topics.publish"}, Why: "to ask the other functions, and have people told", Source: sourcePubSub,
+		Calls: []string{"pubsub topics.publish"}, Why: "to send requests to other functions, and updates to notify", Source: sourcePubSub,
 	},
 	{
 		Name: "secretmanager.versions.access", Accounts: []string{"notify"}, On: "the secrets in `notify`", Role: "roles/secretmanager.secretAccessor",
-		Why: "to have its tokens, and the addresses that let anybody post", Source: sourceManager,
+		Why: "to read its tokens, and the secret addresses of webhooks", Source: sourceManager,
 	},
 	{
 		Name: "logging.logEntries.create", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/logging.logWriter",
@@ -188,7 +187,7 @@ var permissions = []permission{
 	},
 	{
 		Name: "logging.logEntries.list", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/logging.viewer",
-		Calls: []string{"logging entries.list"}, Why: "to ask the audit log who ended or stopped a TPU without a word", Source: sourceLogging,
+		Calls: []string{"logging entries.list"}, Why: "to look up in the audit log who ended or stopped a TPU", Source: sourceLogging,
 	},
 	{
 		Name: "run.routes.invoke", Accounts: []string{"each invoker"}, On: "its one function", Role: "roles/run.invoker",
@@ -200,7 +199,7 @@ var permissions = []permission{
 	},
 	{
 		Name: "pubsub.topics.publish", Accounts: []string{"Pub/Sub's agent"}, On: "the dead-letter topics", Role: "roles/pubsub.publisher",
-		Why: "to put aside what cannot be handled", Source: sourceDead,
+		Why: "to store dead letters", Source: sourceDead,
 	},
 	{
 		Name: "pubsub.subscriptions.consume", Accounts: []string{"Pub/Sub's agent"}, On: "the functions' subscriptions", Role: "roles/pubsub.subscriber",
@@ -228,7 +227,7 @@ var permissions = []permission{
 	},
 	{
 		Name: "storage.objects.get", Accounts: []string{"the build account"}, On: "archives, and Cloud Functions' copy of them", Role: "roles/storage.objectViewer",
-		Why: "to read what is built", Source: sourceBuild,
+		Why: "to read the sources", Source: sourceBuild,
 	},
 }
 
@@ -241,7 +240,7 @@ type row struct {
 	Switches   []string `json:"switches"`
 }
 
-// permissionRows is permissions.json.
+// permissionRows makes permissions.json.
 func permissionRows() ([]byte, error) {
 	var rows []row
 	for _, p := range permissions {
@@ -252,7 +251,7 @@ func permissionRows() ([]byte, error) {
 	return indented(rows)
 }
 
-// rolesFile lists what each predefined role holds, by Google's reference of August 2026.
+// rolesFile lists the permissions of each predefined role, from Google's reference of August 2026.
 // https://docs.cloud.google.com/iam/docs/roles-permissions
 //
 //go:embed roles.json
@@ -274,7 +273,7 @@ func codeTable() string {
 	return b.String()
 }
 
-// permissionTable is the least-privilege table of the README, and under it what the roles carry beyond it.
+// permissionTable is the least-privilege table of the README. Below it stand the permissions that the roles carry beyond the table.
 func permissionTable() (string, error) {
 	roles, err := predefined()
 	if err != nil {
@@ -308,12 +307,12 @@ func permissionTable() (string, error) {
 		}
 		holders[p.Role] = append(holders[p.Role], p.Accounts...)
 	}
-	b.WriteString("\n<details><summary>What the predefined roles carry beyond this table, and no call of Pitstop's uses</summary>\n\n")
+	b.WriteString("\n<details><summary>Permissions that the predefined roles carry beyond this table; no call of Pitstop uses them</summary>\n\n")
 	for _, role := range order {
 		if roles[role] == nil {
-			return "", fmt.Errorf("roles.json does not say what %s holds", role)
+			return "", fmt.Errorf("roles.json has no permissions of %s", role)
 		}
-		// What any of those who hold the role has another row for is not beyond the table.
+		// A permission with a row for any holder of the role is in the table.
 		beyond := slices.DeleteFunc(slices.Clone(roles[role]), func(name string) bool {
 			return slices.ContainsFunc(permissions, func(p permission) bool {
 				return p.Name == name && slices.ContainsFunc(p.Accounts, func(a string) bool { return slices.Contains(holders[role], a) })
@@ -325,8 +324,7 @@ func permissionTable() (string, error) {
 	return b.String(), nil
 }
 
-// folded writes permissions short: one word for each thing, with what may be done to it, or no more than the things where
-// there are very many.
+// folded shortens a list of permissions: one word for each thing, with its verbs. A very long list becomes its number.
 func folded(names []string) string {
 	if len(names) == 0 {
 		return "nothing"

@@ -8,20 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// edge is a topic with those who publish on it and the function that reacts to it.
+// edge is a topic with its publishers and the function that reacts to it.
 type edge struct {
 	topic      string
 	publishers []string
 	function   string
 }
 
-// Who publishes and is no function.
+// The publishers that are no functions.
 const (
 	logging   = "Cloud Logging"
 	scheduler = "Cloud Scheduler"
 )
 
-// topology is every topic, in the order in which things happen.
+// topology lists every topic, in the order in which an incident reaches them.
 func (m *module) topology() ([]edge, error) {
 	functions, err := m.functions()
 	if err != nil {
@@ -61,7 +61,7 @@ func (m *module) topology() ([]edge, error) {
 		}
 		edges = append(edges, edge{topic, publishers[topic], name})
 	}
-	// What is fed from outside comes first.
+	// Topics with a publisher outside Pitstop come first.
 	slices.SortFunc(edges, func(a, b edge) int {
 		if from := len(a.publishers) - len(b.publishers); from != 0 {
 			return from
@@ -71,7 +71,7 @@ func (m *module) topology() ([]edge, error) {
 	return edges, nil
 }
 
-// ticks is the topic that the scheduler publishes on: that of the function which local.ticks names.
+// ticks is the topic that the scheduler publishes on, as local.ticks names it.
 func (m *module) ticks() (string, error) {
 	v, err := m.Local("ticks")
 	if err != nil {

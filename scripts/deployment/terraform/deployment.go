@@ -20,7 +20,7 @@ type Deployment struct {
 	table []row
 }
 
-// row is a permission of an account; scripts/deployment writes them.
+// row is a permission of an account, from permissions.json.
 type row struct {
 	Account    string   `json:"account"`
 	Permission string   `json:"permission"`
@@ -51,13 +51,13 @@ func Parse(dir string) (*Deployment, error) {
 	return d, json.Unmarshal(data, &d.table)
 }
 
-// Faults are what of the deployment is not as it has to be: how messages are delivered and put aside, and who may do what.
+// Faults are the violations of the deployment's rules: on delivery, dead letters, grants, roles, builds and waits.
 func (d *Deployment) Faults() []string {
 	return slices.Concat(d.deliveries(), d.letters(), d.grants(), d.roles(), d.builds(), d.waits())
 }
 
-// delivers is how the module of a function delivers: to the topic that the function reacts to, pushed to its own address by its
-// invoker, and what it cannot handle to a topic that is kept by a subscription too, which takes both grants of Pub/Sub's agent.
+// delivers are the rules of a function's module. The subscription reads the function's topic and pushes to its own address as its invoker.
+// Dead letters go to a topic with a subscription of its own, and Pub/Sub's agent needs both grants for that.
 var delivers = map[string]map[string]string{
 	"google_pubsub_subscription.main": {
 		"topic": "var.topic", "push_config.push_endpoint": `"${local.uri}/${local.topic_name}"`,
@@ -101,7 +101,7 @@ func (d *Deployment) deliveries() (faults []string) {
 	return faults
 }
 
-// letters looks which functions keep what they cannot handle: all but patrol, whose next tick makes good for the last.
+// letters checks that every function except patrol keeps its dead letters. Patrol's next tick makes up for a lost one.
 func (d *Deployment) letters() (faults []string) {
 	instances, b, err := d.under(nil).made("module.function")
 	if err != nil {
@@ -122,7 +122,7 @@ func (d *Deployment) letters() (faults []string) {
 	return faults
 }
 
-// places are where grants are made on each of the things that permissions are on.
+// places are the resources that make the grants, by the thing that a permission is on.
 var places = map[string][]string{
 	"watched projects":       {"google_project_iam_member.tpu", "google_project_iam_member.logs"},
 	"checkpoint_buckets":     {"google_storage_bucket_iam_member.checkpoints", "google_storage_bucket_iam_member.locations"},
@@ -131,10 +131,10 @@ var places = map[string][]string{
 	"the ledger":             {"google_project_iam_member.ledger"},
 }
 
-// covers are the roles that hold all of another one.
+// covers maps a role to the smaller role that it includes.
 var covers = map[string]string{"roles/tpu.admin": "roles/tpu.viewer", "roles/storage.objectUser": "roles/storage.objectViewer"}
 
-// grants compares who is granted what with the table of permissions, whatever is allowed: nothing, one switch, or all of them.
+// grants compares all grants with the table of permissions: with no switch allowed, with each single one, and with all of them.
 func (d *Deployment) grants() (faults []string) {
 	allowed := [][]string{nil}
 	var all []string
@@ -173,10 +173,10 @@ func (d *Deployment) grants() (faults []string) {
 	return faults
 }
 
-// databases are the grants on databases, each with the one that its condition names.
+// databases are the grants on databases, each with the database that its condition names.
 var databases = map[string]string{"google_project_iam_member.ledger": "pitstop", "google_project_iam_member.secrets": "pitstop-secrets"}
 
-// roles looks at the custom roles: they hold what the table says. In the second database recreate alone may read.
+// roles checks that the custom roles hold the permissions of the table. Only recreate may read in the second database.
 func (d *Deployment) roles() (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	s := d.under(nil)
@@ -205,7 +205,7 @@ func (d *Deployment) roles() (faults []string) {
 	}
 	if faults != nil {
 		slices.Sort(faults)
-		return faults // who that is cannot be told
+		return faults // without these the accounts are unknown
 	}
 	instances, b, err := s.made("google_project_iam_member.secrets")
 	if err != nil {
@@ -240,15 +240,15 @@ func (d *Deployment) roles() (faults []string) {
 	return faults
 }
 
-// building are the grants of the account that builds functions, each with what it is on.
+// building are the grants of the account that builds functions, each with the thing that it is on.
 var building = map[string][2]string{
 	"google_project_iam_member.build":                      {"condition.content.expression", "condition.value"},
 	"google_storage_bucket_iam_member.build":               {"bucket", "google_storage_bucket.archives.name"},
 	"google_artifact_registry_repository_iam_member.build": {"repository", "local.docker_repository"},
 }
 
-// builds looks at what the account that builds functions may read: the archives, and of Cloud Functions' copies those of these very
-// functions.
+// builds checks what the account that builds functions may read. It may read the archives, and Cloud Functions' copies of these
+// functions only.
 func (d *Deployment) builds() (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	for address, b := range d.Root.Resources {
@@ -294,7 +294,7 @@ func (d *Deployment) builds() (faults []string) {
 	return faults
 }
 
-// SetLocal writes a local value anew.
+// SetLocal replaces a local value.
 func (m *Module) SetLocal(name, expression string) error {
 	if m.Locals[name] == nil {
 		return fmt.Errorf("there is no local.%s", name)
@@ -321,7 +321,7 @@ func (s scope) text(b *hclsyntax.Block, block, attribute string) (string, error)
 	return "", fmt.Errorf("it has no %s.%s", block, attribute)
 }
 
-// wanted are the roles that accounts need on something.
+// wanted are the roles that accounts need on a thing, by the table.
 func (d *Deployment) wanted(on string, allow []string) (roles []string) {
 	for _, r := range d.table {
 		holds := len(r.Switches) == 0 || slices.ContainsFunc(r.Switches, func(s string) bool { return slices.Contains(allow, s) })
@@ -340,7 +340,7 @@ func (d *Deployment) wanted(on string, allow []string) (roles []string) {
 	return roles
 }
 
-// granted are the roles that a resource grants, each with its account.
+// granted are the roles that a resource grants, as "account has role".
 func granted(s scope, address string) (roles []string, err error) {
 	instances, b, err := s.made(address)
 	if err != nil {
@@ -366,7 +366,7 @@ func granted(s scope, address string) (roles []string, err error) {
 	return roles, nil
 }
 
-// under is a deployment that has one of everything, and tells people.
+// under is a scope of a deployment with one of each input, and with a target in notify.
 func (d *Deployment) under(allow []string) scope {
 	set := func(all ...string) cty.Value {
 		if len(all) == 0 {
@@ -387,7 +387,7 @@ func (d *Deployment) under(allow []string) scope {
 		}),
 	}), "google_project_iam_custom_role": cty.DynamicVal}}
 	accounts := map[string]cty.Value{}
-	if functions, err := s.local("functions"); err == nil { // else whatever needs them says so
+	if functions, err := s.local("functions"); err == nil { // otherwise the evaluation that needs them fails
 		for name := range functions.AsValueMap() {
 			accounts[name] = cty.ObjectVal(map[string]cty.Value{
 				"member": cty.StringVal(name), "subscription": cty.StringVal(name), "dead_letter_subscription": cty.StringVal(name + "-dead-letters"),
@@ -397,7 +397,7 @@ func (d *Deployment) under(allow []string) scope {
 	return s.with("module", cty.ObjectVal(map[string]cty.Value{"function": cty.ObjectVal(accounts)}))
 }
 
-// Set writes an attribute of a block anew: a mutant of the deployment.
+// Set replaces an attribute of a block, for a mutant of the deployment.
 func (m *Module) Set(address, path, expression string) error {
 	b := m.Resources[address]
 	if b == nil {

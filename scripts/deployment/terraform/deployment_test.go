@@ -12,7 +12,7 @@ func TestTheDeploymentIsWithoutFault(t *testing.T) {
 	}
 }
 
-// TestAccountsHoldNoMoreThanTheirCallsNeed, unless whoever deploys says so: predefined roles carry more.
+// TestAccountsHoldNoMoreThanTheirCallsNeed, unless tpu_roles asks for predefined roles: these carry more.
 func TestAccountsHoldNoMoreThanTheirCallsNeed(t *testing.T) {
 	d, err := Parse("../../../terraform")
 	if err != nil {
@@ -24,11 +24,11 @@ func TestAccountsHoldNoMoreThanTheirCallsNeed(t *testing.T) {
 		}
 	}
 	if got := d.Root.Written(d.Root.Resources["google_project_iam_member.tpu"], "lifecycle.create_before_destroy"); got != "true" {
-		t.Error("between two sorts of roles an account has none, and what it calls then is refused")
+		t.Error("a change of tpu_roles leaves an account without a role for a while, and its calls are refused")
 	}
 }
 
-// TestWhoReadsTheSecondDatabase: a deployment that lets anybody but recreate read there is at fault.
+// TestWhoReadsTheSecondDatabase: a deployment in which any account except recreate reads there is at fault.
 func TestWhoReadsTheSecondDatabase(t *testing.T) {
 	for name, breach := range map[string]func(d *Deployment) error{
 		"by a role that reads": func(d *Deployment) error {
@@ -68,7 +68,7 @@ func TestWhoReadsTheSecondDatabase(t *testing.T) {
 	}
 }
 
-// TestTheBuildAccountReadsItsOwnSources, and nothing else that is stored in the project.
+// TestTheBuildAccountReadsItsOwnSources, and no other object in the project.
 func TestTheBuildAccountReadsItsOwnSources(t *testing.T) {
 	d, err := Parse("../../../terraform")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package terraform reads a Terraform module as it is written, without Terraform, and holds what the deployment grants and
-// delivers against what it is to be.
+// Package terraform reads the text of a Terraform module without Terraform. It checks the deployment's grants, deliveries, waits and dashboard
+// against their rules.
 package terraform
 
 import (
@@ -13,18 +13,18 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Module is a Terraform module as it is written.
+// Module is the text of a Terraform module.
 type Module struct {
 	dir                string
 	Variables, Outputs []Declared
 	Locals             map[string]hclsyntax.Expression
-	// Resources are those that are made, by type.name, and the modules that are called, by module.name.
+	// Resources are the resources, by type.name, and the module calls, by module.name.
 	Resources map[string]*hclsyntax.Block
-	// sources are the files that they are written in.
+	// sources are the texts of the files.
 	sources map[string][]byte
 }
 
-// Written is an attribute of a block as it is written, by its path through the blocks inside; nothing where there is none.
+// Written is the text of an attribute, by its path through the blocks inside. It is empty where there is no such attribute.
 func (m *Module) Written(b *hclsyntax.Block, path string) string {
 	block, rest, inside := strings.Cut(path, ".")
 	if !inside {
@@ -45,7 +45,7 @@ func (m *Module) Written(b *hclsyntax.Block, path string) string {
 // Declared is a variable or an output.
 type Declared struct {
 	Name, Kind, Description string
-	// Preset is how the default is written; nothing where a value has to be given.
+	// Preset is the text of the default. It is empty where a value is required.
 	Preset string
 }
 
@@ -99,7 +99,7 @@ func (m *Module) add(b *hclsyntax.Block) {
 	}
 }
 
-// Local evaluates a local value, and those that it is made of, with nothing of what only a deployment knows.
+// Local evaluates a local value, with the locals that it refers to, without any input of a deployment.
 func (m *Module) Local(name string) (cty.Value, error) {
 	return scope{Module: m, known: map[string]cty.Value{}}.local(name)
 }

@@ -17,16 +17,16 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// scope evaluates the expressions of a module as Terraform would, as far as the grants of the deployment need it.
+// scope evaluates the expressions of a module as Terraform would, as far as the checks need it.
 type scope struct {
 	*Module
-	// given are var, each and what else a deployment knows, by their first name.
+	// given are var, each and the other values of a deployment, by their first name.
 	given map[string]cty.Value
-	// known are the local values that were evaluated; they do not depend on each.
+	// known are the local values that were evaluated. They do not depend on each.
 	known map[string]cty.Value
 }
 
-// with is the scope with one thing more.
+// with is the scope with one more value.
 func (s scope) with(name string, v cty.Value) scope {
 	given := map[string]cty.Value{name: v}
 	for other, value := range s.given {
@@ -54,7 +54,7 @@ func (s scope) local(name string) (cty.Value, error) {
 	return v, nil
 }
 
-// value evaluates an expression, with the local values that it is made of.
+// value evaluates an expression, with the local values that it refers to.
 func (s scope) value(e hclsyntax.Expression) (cty.Value, error) {
 	needed := map[string]cty.Value{}
 	variables := map[string]cty.Value{}
@@ -86,7 +86,7 @@ func (s scope) value(e hclsyntax.Expression) (cty.Value, error) {
 	return v, nil
 }
 
-// functions are those of Terraform that the module uses where something is evaluated.
+// functions are the functions of Terraform that the evaluated expressions call.
 var functions = map[string]function.Function{
 	"merge": stdlib.MergeFunc, "jsondecode": stdlib.JSONDecodeFunc, "length": stdlib.LengthFunc, "setintersection": stdlib.SetIntersectionFunc,
 	"keys": stdlib.KeysFunc, "values": stdlib.ValuesFunc, "sort": stdlib.SortFunc, "distinct": stdlib.DistinctFunc, "contains": stdlib.ContainsFunc,
@@ -147,7 +147,7 @@ var functions = map[string]function.Function{
 	}),
 }
 
-// made are the instances of a resource: what each.key and each.value are for each.
+// made are the instances of a resource, each as a scope with its each.key and each.value.
 func (s scope) made(address string) ([]scope, *hclsyntax.Block, error) {
 	b := s.Resources[address]
 	if b == nil {

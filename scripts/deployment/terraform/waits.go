@@ -36,8 +36,8 @@ var (
 	}
 )
 
-// waits looks at what the first apply waits for: each wait stands between its changes and what needs them, has a bound, and repeats only
-// when its trigger changes. Nothing in the deployment is made before the APIs answer.
+// waits checks the waits of the first apply. Each stands between its changes and the resources that need them, has a bound, and repeats only
+// when its trigger changes. No resource of the deployment is made before the APIs answer.
 func (d *Deployment) waits() (faults []string) {
 	for _, m := range []struct {
 		*Module
@@ -48,7 +48,7 @@ func (d *Deployment) waits() (faults []string) {
 		}
 		for address := range m.Resources {
 			if name, ok := strings.CutPrefix(address, "time_sleep."); ok && len(m.waits[name].before) == 0 {
-				faults = append(faults, address+" is a wait that nothing is known to need")
+				faults = append(faults, address+" is a wait without a known purpose")
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func (d *Deployment) waits() (faults []string) {
 	return faults
 }
 
-// wait looks at one wait. Both sides have to be named directly: a resource in between may have no instance.
+// wait checks one wait. Both sides have to be named directly: a resource in between may have no instance.
 func (m *Module) wait(address string, w wait) (faults []string) {
 	b := m.Resources[address]
 	if b == nil {
@@ -97,7 +97,7 @@ func (m *Module) explained(b *hclsyntax.Block) bool {
 	return r.Start.Line > 1 && strings.HasPrefix(lines[r.Start.Line-2], "#")
 }
 
-// After reports whether a resource or module comes after another one, by what it refers to and depends on, however many steps that takes.
+// After reports whether a resource or module comes after another one, through any number of references and dependencies.
 func (m *Module) After(address, other string) bool {
 	seen := map[string]bool{}
 	var reaches func(name string) bool
