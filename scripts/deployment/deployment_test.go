@@ -161,8 +161,8 @@ func TestTopicsLeadWhereTheSimulatedOnesDo(t *testing.T) {
 	}
 }
 
-// TestFunctionsAreGivenWhatTheyRead compares each function's environment with the variables that it reads. None that it needs is missing, and
-// none is set that it does not read.
+// TestFunctionsAreGivenWhatTheyRead compares each function's environment with the variables that it reads. None that it needs is missing,
+// and none is set that it does not read.
 func TestFunctionsAreGivenWhatTheyRead(t *testing.T) {
 	m := configuration(t)
 	groups := map[string][]string{}
@@ -260,8 +260,8 @@ func TestWhatIsKeptIsUnderTheKey(t *testing.T) {
 	same(t, "the key of dead letters", "var.kms_key", m.Written(m.Resources["module.function"], "kms_key"))
 }
 
-// TestFiltersKnowTheAccountsOfThisDeployment: one filter asks which account made a call. Terraform puts the same accounts into it as into the
-// functions' environment.
+// TestFiltersKnowTheAccountsOfThisDeployment: one filter asks which account made a call. Terraform puts the same accounts into it
+// as into the functions' environment.
 func TestFiltersKnowTheAccountsOfThisDeployment(t *testing.T) {
 	for _, f := range filters {
 		want := 0
@@ -325,8 +325,8 @@ func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-// TestMetricsReadLinesThatAreWritten plays recorded incidents and holds the filter, the label and the field of each metric against the lines
-// that the functions log. A few lines are rare; those metrics are held against the sources.
+// TestMetricsReadLinesThatAreWritten plays recorded incidents and holds the filter, the label and the field of each metric against
+// the lines that the functions log. A few lines are rare; those metrics are held against the sources.
 func TestMetricsReadLinesThatAreWritten(t *testing.T) {
 	d, err := terraform.Parse(root + "/terraform")
 	if err != nil {
@@ -370,7 +370,9 @@ func TestMetricsReadLinesThatAreWritten(t *testing.T) {
 			read[key] += counted
 		}
 	}
-	rare := map[string]string{"bodies_differ": "request body differs", "brake_holds": "brake holds", "canaries_missing": "canary missing", "refused": "notification refused"}
+	rare := map[string]string{
+		"bodies_differ": "request body differs", "brake_holds": "brake holds", "canaries_missing": "canary missing", "refused": "notification refused",
+	}
 	sources := sourcesOf(t, "shared", "functions")
 	for key, m := range metrics {
 		message, ok := rare[key]
@@ -470,7 +472,10 @@ func TestWhatAnOperatorPausedStaysPaused(t *testing.T) {
 // TestNothingIsOpenOrPrimitive searches every module for public access, primitive roles and expiring subscriptions.
 func TestNothingIsOpenOrPrimitive(t *testing.T) {
 	never := regexp.MustCompile(`allUsers|allAuthenticatedUsers|roles/(owner|editor|viewer)"|_iam_policy"|\n\s*event_trigger\s*\{`)
-	for _, dir := range []string{"terraform", "terraform/modules/function", "terraform/modules/log-sink", "terraform/modules/training", "terraform/examples/one-project", "terraform/examples/several-projects", "terraform/examples/queued-resource", "terraform/examples/remote-state"} {
+	for _, dir := range []string{
+		"terraform", "terraform/modules/function", "terraform/modules/log-sink", "terraform/modules/training", "terraform/examples/one-project",
+		"terraform/examples/several-projects", "terraform/examples/queued-resource", "terraform/examples/remote-state",
+	} {
 		files, err := filepath.Glob(filepath.Join(root, dir, "*.tf"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s holds no configuration: %v", dir, err)

@@ -27,7 +27,9 @@ func told(l *loop) func(t *testing.T) []map[string]any {
 			if err := json.Unmarshal([]byte(raw), &all); err != nil {
 				t.Fatal(err)
 			}
-			for _, key := range []string{"msg", "cause", "outcome", "event_type", "reaction_seconds", "zone", "level", "found_by", "loss", "away_seconds", "chip_hours"} {
+			for _, key := range []string{
+				"msg", "cause", "outcome", "event_type", "reaction_seconds", "zone", "level", "found_by", "loss", "away_seconds", "chip_hours",
+			} {
 				if v, ok := all[key]; ok && v != "INFO" {
 					line[key] = v
 				}

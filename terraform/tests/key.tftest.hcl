@@ -77,7 +77,7 @@ run "a_key_that_its_owner_grants" {
 
   assert {
     condition     = length(google_kms_crypto_key_iam_member.agent) == 0 && length(time_sleep.key) == 0 && length(data.google_storage_project_service_account.agent) == 0
-    error_message = "Terraform grants on a key although it was told not to."
+    error_message = "Terraform grants on a key although kms_grants is false."
   }
 }
 

@@ -55,10 +55,10 @@ run "watching" {
 
   assert {
     condition     = alltrue([for name, f in module.function : lookup(f.environment, "ALLOW", "") == ""])
-    error_message = "With nothing allowed a function is told that something is."
+    error_message = "With nothing allowed a function's environment allows something."
   }
 
-  # Every function is given what it reads and nothing else.
+  # Every function is given the variables that it reads, and no others.
   assert {
     condition = alltrue([
       for name, reads in jsondecode(file("tests/environment.json")) :
@@ -102,7 +102,7 @@ run "watching" {
     error_message = "The sink of audit entries takes other accounts for ours, or does not know ours."
   }
 
-  # Nothing is granted on the project without a condition, but to log.
+  # Only the right to log is granted on the project without a condition.
   assert {
     condition = { for role, grant in google_project_iam_member.build : role => join("", grant.condition[*].expression) } == {
       "roles/logging.logWriter" = ""
@@ -114,7 +114,7 @@ run "watching" {
     error_message = "The build account lacks what a build takes of the project, or holds more."
   }
 
-  # Who builds stores images in the repository that was made for them, which every function is told, and in no other.
+  # The build account stores images only in the repository that was made for them, and every function names that one.
   assert {
     condition = (
       google_artifact_registry_repository_iam_member.build.repository == "projects/demo-project/locations/us-central1/repositories/pitstop" &&
@@ -144,7 +144,7 @@ run "watching" {
 
   assert {
     condition     = local.functions.patrol.max_instances == 1 && local.functions.patrol.concurrency == 1
-    error_message = "Patrol remembers what it saw, so that one instance runs one tick at a time."
+    error_message = "Patrol remembers its last readings, so one instance has to run one tick at a time."
   }
 
   assert {
@@ -179,7 +179,7 @@ run "watching" {
 
   assert {
     condition     = google_firestore_database.secrets.name == "pitstop-secrets" && google_firestore_database.secrets.deletion_policy == "ABANDON" && [for name, f in module.function : name if contains(keys(f.environment), "SECRETS_DATABASE")] == ["patrol", "recreate"]
-    error_message = "Metadata values are not in a database of their own, or another function is told of it."
+    error_message = "Metadata values are not in a database of their own, or another function knows its name."
   }
 
   # No grant is wider than its purpose.
@@ -204,7 +204,7 @@ run "watching" {
       for key, verb in { dead_letter = "redrive TOPIC", brake = "pause --all --why WHY", escalated = "incident ID", canary = "canary" } :
       strcontains(google_monitoring_alert_policy.threshold[key].documentation[0].content, "`go run ./scripts/pitstop ${verb} --project demo-project`")
     ]) && strcontains(output.next, "pitstop status --project demo-project\n")
-    error_message = "An alert does not name the command that its reader needs, or nobody is told how to look."
+    error_message = "An alert does not name the command that its reader needs, or the output next does not."
   }
 
   assert {
@@ -242,12 +242,12 @@ run "nobody_is_told" {
 
   assert {
     condition     = !contains(keys(module.function), "notify") && !contains(keys(google_pubsub_topic.main), "incident-updates") && !contains(keys(google_monitoring_alert_policy.threshold), "refused") && !contains(keys(google_project_service.main), "secretmanager.googleapis.com")
-    error_message = "Nobody is to be told, and something is there to tell."
+    error_message = "Without a target in notify there is a function, topic, alert or API for it."
   }
 
   assert {
     condition     = alltrue([for name, f in module.function : !contains(keys(f.environment), "UPDATE_TOPIC") && length(f.secrets) == 0])
-    error_message = "Nobody is to be told, and a function is asked to have people told, or may read a secret."
+    error_message = "Without a target in notify a function sends updates, or may read a secret."
   }
 }
 
@@ -265,7 +265,7 @@ run "people_are_told" {
   # Tokens are nowhere but in Secret Manager: the function is given names of secrets, and may read those.
   assert {
     condition     = module.function["notify"].secrets == tomap({ SLACK_BOT_TOKEN = "projects/demo-project/secrets/slack", WEBHOOK_SECRET = "projects/other-project/secrets/signature" })
-    error_message = "Who tells people cannot read the secrets for that, or can read others."
+    error_message = "The function notify cannot read its secrets, or can read others."
   }
 
   assert {
@@ -279,7 +279,7 @@ run "people_are_told" {
       length(setsubtract(reads.required, keys(module.function["notify"].environment))) == 0 &&
       length(setsubtract(concat(keys(module.function["notify"].environment), keys(module.function["notify"].secrets)), concat(reads.required, reads.optional))) == 0
     ])
-    error_message = "Who tells people lacks a variable, or is given one that it does not read."
+    error_message = "The function notify lacks a variable, or is given one that it does not read."
   }
 
   # Each function that decides may have people told, and who tells them may do nothing else: no TPU, no topic, no policy.
@@ -290,12 +290,12 @@ run "people_are_told" {
 
   assert {
     condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length([for key, grant in google_project_iam_member.tpu : key if endswith(key, "/notify")]) == 0 && contains(keys(google_project_iam_member.ledger), "notify")
-    error_message = "Who tells people may look at TPUs, or cannot remember what was told."
+    error_message = "The function notify may read TPUs, or cannot remember its messages."
   }
 
   assert {
     condition     = module.function["notify"].dead_letter_subscription != null && local.functions.notify.max_instances == 1 && contains(keys(google_monitoring_alert_policy.threshold), "refused")
-    error_message = "What nobody could be told is not kept, or the bound on messages counts in several places."
+    error_message = "Undelivered notifications are not kept, or several instances count the bound on messages."
   }
 }
 
@@ -408,7 +408,7 @@ run "starting_stopped_ones" {
 
   assert {
     condition     = length(google_storage_bucket_iam_member.checkpoints) == 0
-    error_message = "To start what was stopped takes nothing in a bucket."
+    error_message = "To start a stopped TPU needs no grant on a bucket."
   }
 }
 
@@ -469,7 +469,7 @@ run "patrol_is_missed" {
 
   assert {
     condition     = google_logging_metric.counter["ticks"].name == "dev-pitstop/ticks" && endswith(google_logging_metric.counter["ticks"].filter, "jsonPayload.message=\"tick done\"")
-    error_message = "What patrol is missed by is not what it writes at the end of a tick."
+    error_message = "The alert for patrol does not count the line at the end of a tick."
   }
 
   # Only somebody who may publish on the topics, and should not, writes such a body.

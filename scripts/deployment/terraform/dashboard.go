@@ -107,7 +107,8 @@ func (d *Deployment) Widgets() ([]Widget, error) {
 	return widgets, nil
 }
 
-// TrainingGrants are the grants that a training with a configuration of its own makes, by the thing that they are on, as "account has role".
+// TrainingGrants are the grants that a training with a configuration of its own makes: by the thing that they are on, as "account has
+// role".
 func (d *Deployment) TrainingGrants(allow []string) (map[string][]string, error) {
 	v, err := d.under(allow).local("training_grants")
 	if err != nil {

@@ -120,7 +120,9 @@ func TestATrainingGrantsWhatTheTableSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for thing, on := range map[string]string{"bucket": "checkpoint_buckets", "service_account": "tpu_service_accounts", "subnetwork": "shared_vpc_subnetworks"} {
+		for thing, on := range map[string]string{
+			"bucket": "checkpoint_buckets", "service_account": "tpu_service_accounts", "subnetwork": "shared_vpc_subnetworks",
+		} {
 			want := d.wanted(on, allow)
 			if !slices.Equal(got[thing], want) {
 				t.Errorf("with %q allowed a training grants %q on its %s, want %q", allow, got[thing], strings.ReplaceAll(thing, "_", " "), want)

@@ -21,12 +21,37 @@ type wait struct {
 // rootWaits, functionWaits and sinkWaits are the pauses that the first apply needs, by their names.
 var (
 	rootWaits = map[string]wait{
-		"apis":    {[]string{"google_project_service.main"}, []string{"google_storage_bucket.archives", "google_project_service_identity.agent", "google_logging_metric.counter"}},
-		"agents":  {[]string{"google_project_service_identity.agent"}, []string{"module.function", "google_kms_crypto_key_iam_member.agent"}},
-		"key":     {[]string{"google_kms_crypto_key_iam_member.agent"}, []string{"google_storage_bucket.archives", "google_pubsub_topic.main", "google_firestore_database.ledger", "google_firestore_database.secrets"}},
-		"build":   {[]string{"google_project_iam_member.build", "google_storage_bucket_iam_member.build", "google_artifact_registry_repository_iam_member.build"}, []string{"module.function"}},
-		"grants":  {[]string{"google_project_iam_member.tpu", "google_project_iam_member.ledger", "google_project_iam_member.secrets", "google_project_iam_member.logs", "module.log_sink"}, []string{"google_cloud_scheduler_job.tick"}},
-		"metrics": {[]string{"google_logging_metric.counter", "google_logging_metric.distribution"}, []string{"google_monitoring_alert_policy.threshold", "google_monitoring_alert_policy.patrol"}},
+		"apis": {
+			changes: []string{"google_project_service.main"},
+			before:  []string{"google_storage_bucket.archives", "google_project_service_identity.agent", "google_logging_metric.counter"},
+		},
+		"agents": {
+			changes: []string{"google_project_service_identity.agent"},
+			before:  []string{"module.function", "google_kms_crypto_key_iam_member.agent"},
+		},
+		"key": {
+			changes: []string{"google_kms_crypto_key_iam_member.agent"},
+			before: []string{
+				"google_storage_bucket.archives", "google_pubsub_topic.main", "google_firestore_database.ledger", "google_firestore_database.secrets",
+			},
+		},
+		"build": {
+			changes: []string{
+				"google_project_iam_member.build", "google_storage_bucket_iam_member.build", "google_artifact_registry_repository_iam_member.build",
+			},
+			before: []string{"module.function"},
+		},
+		"grants": {
+			changes: []string{
+				"google_project_iam_member.tpu", "google_project_iam_member.ledger", "google_project_iam_member.secrets",
+				"google_project_iam_member.logs", "module.log_sink",
+			},
+			before: []string{"google_cloud_scheduler_job.tick"},
+		},
+		"metrics": {
+			changes: []string{"google_logging_metric.counter", "google_logging_metric.distribution"},
+			before:  []string{"google_monitoring_alert_policy.threshold", "google_monitoring_alert_policy.patrol"},
+		},
 	}
 	functionWaits = map[string]wait{
 		"secrets": {[]string{"google_secret_manager_secret_iam_member.reader"}, []string{"google_cloudfunctions2_function.main"}},
@@ -36,8 +61,8 @@ var (
 	}
 )
 
-// waits checks the waits of the first apply. Each stands between its changes and the resources that need them, has a bound, and repeats only
-// when its trigger changes. No resource of the deployment is made before the APIs answer.
+// waits checks the waits of the first apply. Each stands between its changes and the resources that need them. It has a bound, and repeats
+// only when its trigger changes. No resource of the deployment is made before the APIs answer.
 func (d *Deployment) waits() (faults []string) {
 	for _, m := range []struct {
 		*Module

@@ -24,6 +24,6 @@ run "prints_what_the_installation_needs" {
       "allow = [\"request_checkpoint\",\"restart\",\"recreate\"]", "notification_channels = [\"projects/demo-project/notificationChannels/1\"]",
       "checkpoint_buckets = [\"ckpt\"]", "tpu_service_accounts = [\"trainer@demo-project.iam.gserviceaccount.com\"]",
     ])
-    error_message = "A second Pitstop is deployed, or the installation does not learn what it needs."
+    error_message = "A second Pitstop is deployed, or the lines for the installation are others."
   }
 }

@@ -1,4 +1,4 @@
-# A message that cannot be handled must have somewhere to go, and nobody but Pub/Sub may bring one.
+# A message that cannot be handled must have somewhere to go, and only Pub/Sub may bring one.
 
 mock_provider "google" {
   mock_resource "google_cloudfunctions2_function" {
@@ -123,7 +123,7 @@ run "reads_the_secrets_that_it_is_given" {
 run "archive_is_named_by_its_hash" {
   assert {
     condition     = google_storage_bucket_object.archive.name == "recreate-${filesha256("./tests/delivery.tftest.hcl")}.zip" && google_cloudfunctions2_function.main.build_config[0].source[0].storage_source[0].object == google_storage_bucket_object.archive.name
-    error_message = "A function is deployed anew exactly when its archive is another one."
+    error_message = "A function has to be deployed again exactly when its archive has changed."
   }
 }
 
