@@ -236,7 +236,7 @@ func TestABoardIsWrittenOnce(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", o, ready, err)
 	}
 	// What crews write beside the checkpoints is none of them.
-	if _, err := checkpoint.Verify(ctx, b.Store, b.Directory, checkpoint.Want{}); err == nil || !strings.Contains(err.Error(), "empty but for what Pitstop wrote") {
+	if _, err := checkpoint.Verify(ctx, b.Store, b.Directory, checkpoint.Want{}); err == nil || !strings.Contains(err.Error(), "only Pitstop's own objects") {
 		t.Error(err)
 	}
 	must(b.Ready(ctx, 2, 0, admission("b")))
