@@ -159,14 +159,14 @@ func quoted(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// commit is set by a build that leaves out what Go knows of the repository: -ldflags "-X main.commit=...".
-var commit string
+// A release sets these by -ldflags "-X main.version=... -X main.commit=...", because Go then knows nothing of the checkout.
+var version, commit string
 
-// version is pitcrew's, the commit that it was built from, and Go's.
-func version() string {
-	v, from, golang := "(devel)", commit, "unknown Go"
+// versionText is pitcrew's version, the commit that it was built from, and Go's version.
+func versionText() string {
+	v, from, golang := cmp.Or(version, "(devel)"), commit, "unknown Go"
 	if info, ok := debug.ReadBuildInfo(); ok {
-		v, golang = cmp.Or(info.Main.Version, v), info.GoVersion
+		v, golang = cmp.Or(version, info.Main.Version, "(devel)"), info.GoVersion
 		set := map[string]string{}
 		for _, s := range info.Settings {
 			set[s.Key] = s.Value

@@ -73,7 +73,7 @@ func commands() *cobra.Command {
 			"  pitcrew run --checkpoint-dir gs://BUCKET/run -- python3 train.py\n" +
 			"  pitcrew doctor --checkpoint-dir gs://BUCKET/run -- python3 train.py\n" +
 			"  pitcrew install -- python3 train.py",
-		Version:       version(),
+		Version:       versionText(),
 		SilenceErrors: true, SilenceUsage: true,
 		Args:                       cobra.ArbitraryArgs,
 		SuggestionsMinimumDistance: 2,
