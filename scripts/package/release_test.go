@@ -62,9 +62,11 @@ func TestAReleaseIsTheSameBytes(t *testing.T) {
 	if trees[0][sumsName] != sums.String() || len(trees[0]) != 5 {
 		t.Errorf("%d files, and the sums are\n%s\nwant\n%s", len(trees[0]), trees[0][sumsName], sums.String())
 	}
-	said, err := exec.CommandContext(t.Context(), filepath.Join(dir, "first", "pitstop"+suffix), "--version").Output() //nolint:gosec // it was built above
-	if err != nil || !strings.HasPrefix(string(said), "pitstop  v1.2.3") {
-		t.Errorf("pitstop --version says %q, %v", said, err)
+	for name, want := range map[string]string{"pitstop": "pitstop  v1.2.3", "pitcrew": "pitcrew version v1.2.3"} {
+		said, err := exec.CommandContext(t.Context(), filepath.Join(dir, "first", name+suffix), "--version").Output() //nolint:gosec // it was built above
+		if err != nil || !strings.HasPrefix(string(said), want) {
+			t.Errorf("%s --version says %q, %v", name, said, err)
+		}
 	}
 }
 
