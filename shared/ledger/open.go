@@ -11,6 +11,9 @@ import (
 	"gocloud.dev/docstore"
 	"gocloud.dev/docstore/gcpfirestore"
 	"gocloud.dev/gcp"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 // connections holds the collections that were opened.
@@ -51,10 +54,13 @@ func (c *connections) close() error {
 // Database is the name of the Firestore database, which is Pitstop's own and never the project's default one.
 const Database = "pitstop"
 
-// Firestore opens the collections of a database in Firestore. With FIRESTORE_EMULATOR_HOST set it is the emulator's. A
-// connection that could not be made is tried again at the next call: an instance must not stay without a ledger because
-// its first call for credentials failed.
-func Firestore(project, database string) Opener {
+// EmulatorHost names the variable with the address of Firestore's emulator.
+const EmulatorHost = "FIRESTORE_EMULATOR_HOST"
+
+// Firestore opens the collections of a database in Firestore. With FIRESTORE_EMULATOR_HOST set it is the emulator's. The options
+// are those of its client; without any it has the default credentials. A connection that could not be made is tried again at the
+// next call: an instance must not stay without a ledger because its first call for credentials failed.
+func Firestore(project, database string, opts ...option.ClientOption) Opener {
 	var (
 		mu     sync.Mutex
 		client *vkit.Client
@@ -65,7 +71,7 @@ func Firestore(project, database string) Opener {
 		if client != nil {
 			return client, nil
 		}
-		c, err := dial(context.Background())
+		c, err := dial(context.Background(), opts)
 		if err == nil {
 			client = c
 		}
@@ -81,15 +87,20 @@ func Firestore(project, database string) Opener {
 	}
 }
 
-func dial(ctx context.Context) (*vkit.Client, error) {
-	var tokens gcp.TokenSource
-	if os.Getenv("FIRESTORE_EMULATOR_HOST") == "" {
-		creds, err := gcp.DefaultCredentials(ctx)
-		if err != nil {
-			return nil, err
-		}
-		tokens = creds.TokenSource
+func dial(ctx context.Context, opts []option.ClientOption) (*vkit.Client, error) {
+	emulator := os.Getenv(EmulatorHost)
+	switch {
+	case emulator != "":
+		return vkit.NewClient(ctx, append([]option.ClientOption{
+			option.WithEndpoint(emulator), option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+		}, opts...)...)
+	case len(opts) > 0:
+		return vkit.NewClient(ctx, opts...)
 	}
-	client, _, err := gcpfirestore.Dial(ctx, tokens)
+	creds, err := gcp.DefaultCredentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, _, err := gcpfirestore.Dial(ctx, creds.TokenSource)
 	return client, err
 }

@@ -3,17 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"google.golang.org/api/cloudresourcemanager/v1"
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/iam/v1"
-	"google.golang.org/api/impersonate"
 	"google.golang.org/api/option"
 	"google.golang.org/api/storage/v1"
 )
@@ -25,30 +24,27 @@ type access interface {
 	OnAccount(ctx context.Context, account, other string, permissions []string) (has []string, err error)
 }
 
-// accessFor bounds each question.
-const accessFor = 30 * time.Second
+// iamAccess asks Google. The caller needs roles/iam.serviceAccountTokenCreator on the account. If opts are set, they take the place of
+// impersonation.
+type iamAccess struct {
+	opts   []option.ClientOption
+	google *google
+}
 
-// iamAccess asks Google. Who calls needs roles/iam.serviceAccountTokenCreator on the account. Opts take the place of
-// impersonation where they are set.
-type iamAccess struct{ opts []option.ClientOption }
-
-func (a iamAccess) as(ctx context.Context, account string) ([]option.ClientOption, error) {
+// as are the options of a client that asks as an account.
+func (a iamAccess) as(account string) ([]option.ClientOption, error) {
 	if a.opts != nil {
 		return a.opts, nil
 	}
-	source, err := impersonate.CredentialsTokenSource(ctx, impersonate.CredentialsConfig{
-		TargetPrincipal: account, Scopes: []string{"https://www.googleapis.com/auth/cloud-platform"},
-	})
+	t, err := a.google.impersonate(account)
 	if err != nil {
 		return nil, err
 	}
-	return []option.ClientOption{option.WithTokenSource(source)}, nil
+	return []option.ClientOption{option.WithHTTPClient(&http.Client{Transport: t})}, nil
 }
 
 func (a iamAccess) OnProject(ctx context.Context, account, project string, permissions []string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, accessFor)
-	defer cancel()
-	opts, err := a.as(ctx, account)
+	opts, err := a.as(account)
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +60,7 @@ func (a iamAccess) OnProject(ctx context.Context, account, project string, permi
 }
 
 func (a iamAccess) OnBucket(ctx context.Context, account, bucket string, permissions []string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, accessFor)
-	defer cancel()
-	opts, err := a.as(ctx, account)
+	opts, err := a.as(account)
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +76,7 @@ func (a iamAccess) OnBucket(ctx context.Context, account, bucket string, permiss
 }
 
 func (a iamAccess) OnAccount(ctx context.Context, account, other string, permissions []string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, accessFor)
-	defer cancel()
-	opts, err := a.as(ctx, account)
+	opts, err := a.as(account)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +92,7 @@ func (a iamAccess) OnAccount(ctx context.Context, account, other string, permiss
 	return answer.Permissions, nil
 }
 
-// answered makes one line of what Google answered.
+// answered makes one line of an answer of Google's.
 func answered(err error) error {
 	var e *googleapi.Error
 	if errors.As(err, &e) && e.Message != "" {

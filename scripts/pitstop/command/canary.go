@@ -55,7 +55,12 @@ func (d deployment) canaryCommand() *cobra.Command {
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if lasts <= 0 {
-				return usage("--for %s: it has to be more than nothing", lasts)
+				return usage("--for %s: it has to be more than 0", lasts)
+			}
+			if watched != "" {
+				if err := checkProject("--watched", watched); err != nil {
+					return err
+				}
 			}
 			l, err := d.at(where)
 			if err != nil {
@@ -132,8 +137,9 @@ func (d deployment) fly(ctx context.Context, l *ledger.Ledger, project string, l
 	passed("written, and accepted by Cloud Logging's API", d.now())
 	before = written
 	for d.now().Sub(written) < lasts {
-		c, err := l.Canary(ctx, project)
-		if err != nil {
+		looking, end := again(ctx)
+		c, err := l.Canary(looking, project)
+		if err := end(err); err != nil {
 			return f, err
 		}
 		if c.ID == f.ID && !c.Returned.IsZero() {

@@ -60,7 +60,7 @@ func TestACanaryTellsHowLongEachStageTook(t *testing.T) {
 		if got, err = b.call("canary", "--watched", "tpus", "--for", "30s"); !errors.Is(err, errFailed) || !strings.Contains(got, "has not come back within 30s: look at the sink") {
 			t.Errorf("%v: %s", err, got)
 		}
-		b.refused([]string{"canary", "--for", "0s"}, "more than nothing")
+		b.refused([]string{"canary", "--for", "0s"}, "more than 0")
 		s.err = errors.New("write the canary of demo: HTTP status 403: Permission denied")
 		if _, err = b.call("canary"); err == nil || !strings.Contains(err.Error(), "403") {
 			t.Errorf("one that may not be written: %v", err)

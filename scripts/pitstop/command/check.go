@@ -73,7 +73,7 @@ func (d deployment) checkCommand() *cobra.Command {
 			"It ends with 1 when training would not come back.\n\n" +
 			"It needs roles/datastore.viewer, roles/storage.objectViewer and roles/storage.bucketViewer on the checkpoints, and to test what the\n" +
 			"functions may do roles/iam.serviceAccountTokenCreator on their accounts: it asks Google as them. What it may not look at, it says.",
-		Args: oneName("workload", "llama-8b"),
+		Args: oneWorkload(),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, err := readPrices(priced)
 			if err != nil {
@@ -309,8 +309,9 @@ func (d deployment) places(ctx context.Context, l *ledger.Ledger, r *rehearsal, 
 		}
 		if region := topology.Region(at.Zone); region != home && strings.HasPrefix(w.Directory, "gs://") {
 			if !asked {
-				where, unknown = d.store.Location(ctx, w.Directory)
-				asked = true
+				looking, end := apart(ctx)
+				where, unknown = d.store.Location(looking, w.Directory)
+				unknown, asked = end(unknown), true
 			}
 			switch {
 			case unknown != nil && !p.OtherRegions:
@@ -362,7 +363,9 @@ func (d deployment) saves(ctx context.Context, r *rehearsal, w incident.Workload
 			"set the metadata key "+events.MetadataCheckpointDir+" on the TPU")
 		return
 	}
-	found, err := checkpoint.Verify(ctx, d.store, w.Directory, checkpoint.Want{})
+	looking, end := apart(ctx)
+	found, err := checkpoint.Verify(looking, d.store, w.Directory, checkpoint.Want{})
+	err = end(err)
 	var missing *checkpoint.Missing
 	switch age := d.now().Sub(found.At); {
 	case errors.As(err, &missing):
@@ -403,7 +406,9 @@ func (d deployment) permissions(ctx context.Context, where place, r *rehearsal, 
 			if len(want) == 0 {
 				return
 			}
-			has, err := ask(ctx, account, place, want)
+			asking, end := apart(ctx)
+			has, err := ask(asking, account, place, want)
+			err = end(err)
 			lacks := slices.DeleteFunc(slices.Clone(want), func(p string) bool { return slices.Contains(has, p) })
 			switch {
 			case err != nil:

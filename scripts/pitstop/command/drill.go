@@ -58,8 +58,14 @@ func (d deployment) drillCommand() *cobra.Command {
 			"Interrupted, it stops telling: what was begun goes on.\n\n" +
 			"It needs roles/tpu.admin, or tpu.nodes.simulateMaintenanceEvent, and roles/datastore.user to record it; where Pitstop has not verified\n" +
 			"a checkpoint yet, roles/storage.objectViewer to look for one. It ends with 1 when training did not come back by itself.",
-		Args: oneName("workload", "llama-8b"),
+		Args: oneWorkload(),
 		RunE: func(c *cobra.Command, args []string) error {
+			if lasts <= 0 {
+				return usage("--for %s: it has to be more than 0", lasts)
+			}
+			if slice != "" && !nameForm.MatchString(slice) {
+				return usage("--slice %q is no name of a slice", slice)
+			}
 			list, err := readPrices(priced)
 			if err != nil {
 				return err
@@ -160,7 +166,9 @@ func (d deployment) saved(ctx context.Context, w incident.Workload) error {
 	if w.Directory == "" {
 		return usage("no checkpoint of %s is verified: no checkpoint directory is known, and the training would begin at its first step", w.ID)
 	}
-	if _, err := checkpoint.Verify(ctx, d.store, w.Directory, checkpoint.Want{}); err != nil {
+	looking, end := apart(ctx)
+	_, err := checkpoint.Verify(looking, d.store, w.Directory, checkpoint.Want{})
+	if err := end(err); err != nil {
 		return usage("no checkpoint of %s is verified, and the training might begin at its first step: %s", w.ID, oneLine(err))
 	}
 	return nil
@@ -209,7 +217,9 @@ func (d deployment) drill(
 	row(begun, "asked", bold, "simulate a maintenance event on "+s.Name, op)
 	told, unread := 0, 0
 	for d.now().Sub(begun) < lasts {
-		switch now, _, err := l.Workload(ctx, w.ID); {
+		looking, end := again(ctx)
+		now, _, err := l.Workload(looking, w.ID)
+		switch err = end(err); {
 		case err == nil:
 			w, unread = now, 0
 		case ctx.Err() != nil || unread >= unreadFor:

@@ -191,11 +191,11 @@ func TestEveryVerbNeedsItsPlace(t *testing.T) {
 	d := deployment{now: func() time.Time { return noon }}
 	for _, args := range [][]string{
 		{"status"},
-		{"incident", "i-1"},
+		{"incident", "llama-8b-20261112-3"},
 		{"pause", "w"},
 		{"resume", "w"},
-		{"approve", "i-1"},
-		{"cancel", "i-1"},
+		{"approve", "llama-8b-20261112-3"},
+		{"cancel", "llama-8b-20261112-3"},
 		{"retry", "w"},
 		{"attach", "w", "--policy", "spot"},
 		{"detach", "w"},

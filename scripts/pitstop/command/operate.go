@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
+	"google.golang.org/api/option"
 
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/cloudlog"
@@ -23,6 +25,8 @@ import (
 // deployment is what the verbs work on that look at a deployment, hold it or take over: its ledger, its topics and the TPUs
 // that it watches, with the caller's own credentials.
 type deployment struct {
+	// google is how the deployment is reached; nil where nothing is asked over a network.
+	google  *google
 	open    func(project, database string) *ledger.Ledger
 	publish func(topics publish.Topics) ledger.Publisher
 	letters func(ctx context.Context) (letters, error)
@@ -45,20 +49,33 @@ type cloud interface {
 	Simulate(ctx context.Context, r tpu.Ref) (operation string, err error)
 }
 
-var deployed = deployment{
-	open:    func(project, database string) *ledger.Ledger { return ledger.New(ledger.Firestore(project, database)) },
-	publish: func(topics publish.Topics) ledger.Publisher { return publish.New(topics) },
-	letters: connectLetters,
-	cloud:   func(ctx context.Context) (cloud, error) { return tpu.New(ctx) },
-	read:    checkpoint.Reader(),
-	store:   checkpoint.Deployed(),
-	access:  iamAccess{},
-	grants:  readGrants,
-	who:     caller,
-	canary:  cloudlog.New(),
-	look:    look,
-	now:     time.Now,
-	sleep:   ledger.Sleep,
+var deployed = connected(&google{base: http.DefaultTransport})
+
+// connected is a deployment that is reached through Google.
+func connected(g *google) deployment {
+	rest := option.WithHTTPClient(g.client())
+	return deployment{
+		google:  g,
+		open:    g.ledger,
+		publish: g.publisher,
+		letters: func(ctx context.Context) (letters, error) {
+			opts, err := g.rpc(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return newBroker(ctx, pullFor, opts...)
+		},
+		cloud:  func(ctx context.Context) (cloud, error) { return tpu.New(ctx, rest) },
+		read:   checkpoint.Reader(rest),
+		store:  checkpoint.Deployed(rest),
+		access: iamAccess{google: g},
+		grants: readGrants,
+		who:    g.who,
+		canary: cloudlog.New(rest),
+		look:   g.look,
+		now:    time.Now,
+		sleep:  ledger.Sleep,
+	}
 }
 
 // place names a deployment on the command line.
@@ -71,17 +88,21 @@ func (a *place) flags(c *cobra.Command) {
 }
 
 func (d deployment) at(a place) (*ledger.Ledger, error) {
-	if a.project == "" {
-		return nil, usage("--project is missing: the project in which Pitstop is deployed")
+	if err := a.check(); err != nil {
+		return nil, err
 	}
 	return d.open(a.project, cmp.Or(a.database, a.prefix+ledger.Database)), nil
 }
 
 func (d deployment) commands() []*cobra.Command {
-	return []*cobra.Command{
+	all := []*cobra.Command{
 		d.statusCommand(), d.incidentCommand(), d.pauseCommand(), d.resumeCommand(), d.approveCommand(), d.cancelCommand(), d.retryCommand(),
 		d.attachCommand(), d.detachCommand(), d.redriveCommand(), d.checkCommand(), d.canaryCommand(), d.drillCommand(), d.watchCommand(),
 	}
+	for _, c := range all {
+		d.bounds(c)
+	}
+	return all
 }
 
 // workloads reads those that are named, by ID or by name, or all: in one listing.
@@ -120,7 +141,7 @@ func (d deployment) incidentCommand() *cobra.Command {
 			"Where two projects have an incident of the same ID, PROJECT/ID says which.\n\n" +
 			"--prices is a YAML file of what you pay: dollars for a chip-hour, by generation or accelerator type, as in\n" +
 			"v5litepod: {spot: 0.48, other: 1.20}. The chips counted are those that the workload has.",
-		Args: oneName("ID", "llama-8b-20261112-3"),
+		Args: oneIncident("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, err := readPrices(priced)
 			if err != nil {
@@ -304,7 +325,7 @@ func (d deployment) pauseCommand() *cobra.Command {
 			"being watched and told; the pause is read right before each call.\n\n" + needs,
 		RunE: func(c *cobra.Command, names []string) error {
 			if lasts < 0 {
-				return usage("--for %s: it has to be more than nothing; leave it out to pause until resume", lasts)
+				return usage("--for %s: it has to be more than 0; leave it out to pause until resume", lasts)
 			}
 			p := incident.Paused{Word: incident.Word{Why: why}}
 			if lasts > 0 {
@@ -342,6 +363,9 @@ func (d deployment) setPause(c *cobra.Command, where place, names []string, all 
 	if all == (len(names) > 0) {
 		return usage("name the workloads, or say --all")
 	}
+	if err := checkWorkloads(names); err != nil {
+		return err
+	}
 	ctx, out := c.Context(), c.OutOrStdout()
 	l, err := d.at(where)
 	if err != nil {
@@ -366,13 +390,16 @@ func (d deployment) setPause(c *cobra.Command, where place, names []string, all 
 		return err
 	}
 	var failed []error
-	for _, w := range found { // one that fails keeps no other from it
+	for _, w := range found { // one that fails does not stop the others
+		if !lasting(ctx) {
+			break
+		}
 		if w.Pause == nil && e.Lift {
 			tell(out, w.ID+": it was not paused")
 			continue
 		}
 		_, _, err := d.order(ctx, l, where, w.ID, e)
-		if err := d.told(c, err, w.ID+": "+what); err != nil {
+		if err := d.told(c, settle(ctx, err), w.ID+": "+what); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", w.ID, err))
 		}
 	}

@@ -13,8 +13,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/spf13/cobra"
 	"google.golang.org/api/option"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"google.golang.org/grpc"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
@@ -48,9 +47,8 @@ const pullFor = 5 * time.Second
 // atOnce is how many letters are pulled at once: they are handled one by one, and all before the first is delivered again.
 const atOnce = 10
 
-func connectLetters(ctx context.Context) (letters, error) { return newBroker(ctx, pullFor) }
-
 func newBroker(ctx context.Context, wait time.Duration, opts ...option.ClientOption) (*broker, error) {
+	opts = append(opts, option.WithGRPCDialOption(grpc.WithStatsHandler(sentCalls{})))
 	topics, err := pubsub.NewTopicAdminClient(ctx, opts...)
 	if err != nil {
 		return nil, err
@@ -63,15 +61,21 @@ func newBroker(ctx context.Context, wait time.Duration, opts ...option.ClientOpt
 	return &broker{topics, subs, wait}, nil
 }
 
+// Pull waits for messages from the moment at which the question has been sent. Pub/Sub answers nothing while there are none, and
+// nothing else tells an empty subscription from a network that leads nowhere.
 func (b *broker) Pull(ctx context.Context, subscription string) ([]*pubsubpb.ReceivedMessage, error) {
-	asking, cancel := context.WithTimeout(ctx, b.wait)
-	defer cancel()
-	r, err := b.subs.Pull(asking, &pubsubpb.PullRequest{Subscription: subscription, MaxMessages: atOnce})
-	if status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil {
+	pulling, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	sent := whenSent(pulling, func() { time.AfterFunc(b.wait, func() { stop(errNoMessages) }) })
+	r, err := b.subs.Pull(sent, &pubsubpb.PullRequest{Subscription: subscription, MaxMessages: atOnce})
+	if err != nil && errors.Is(context.Cause(pulling), errNoMessages) {
 		return nil, nil
 	}
 	return r.GetReceivedMessages(), err
 }
+
+// errNoMessages says that a subscription was asked for long enough.
+var errNoMessages = errors.New("no messages")
 
 func (b *broker) Publish(ctx context.Context, topic string, m *pubsubpb.PubsubMessage) error {
 	_, err := b.topics.Publish(ctx, &pubsubpb.PublishRequest{Topic: topic, Messages: []*pubsubpb.PubsubMessage{m}})
@@ -105,13 +109,13 @@ func (d deployment) redriveCommand() *cobra.Command {
 			"and roles/datastore.viewer.",
 		Args: oneName("topic", "recreate-requests"),
 		RunE: func(c *cobra.Command, args []string) error {
-			l, err := d.at(where)
-			if err != nil {
-				return err
-			}
 			topic := strings.TrimPrefix(args[0], where.prefix)
 			if !slices.Contains(names, topic) {
 				return usage("there are no dead letters of %s; there are those of %s", args[0], strings.Join(names, ", "))
+			}
+			l, err := d.at(where)
+			if err != nil {
+				return err
 			}
 			from := "projects/" + where.project + "/subscriptions/" + where.prefix + reacts[topic] + "-dead-letters"
 			broker, err := d.letters(c.Context())
@@ -186,6 +190,9 @@ func (r *redrive) run(ctx context.Context) (err error) {
 
 // giveBack gives back what was only held, so that whoever comes next finds it. That is done even for who has left.
 func (r *redrive) giveBack(ctx context.Context) error {
+	if !lasting(ctx) {
+		return nil // Pub/Sub does not answer: it delivers them again by itself
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pullFor)
 	defer cancel()
 	for some := range slices.Chunk(r.kept, 500) { // a request is of 512 KiB at the most

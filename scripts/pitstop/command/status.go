@@ -56,6 +56,9 @@ func (d deployment) statusCommand() *cobra.Command {
 			"It reads the ledger alone, in one listing: roles/datastore.viewer; and the policy file, where there is one: roles/storage.objectViewer.\n" +
 			fmt.Sprintf("--watch looks again every %d s until it is interrupted.", int(watchEvery.Seconds())),
 		RunE: func(c *cobra.Command, names []string) error {
+			if err := checkWorkloads(names); err != nil {
+				return err
+			}
 			l, err := d.at(where)
 			if err != nil {
 				return err
@@ -77,7 +80,8 @@ func (d deployment) statusCommand() *cobra.Command {
 func (d deployment) watchStatus(ctx context.Context, l *ledger.Ledger, names []string, asJSON bool, out io.Writer) error {
 	for {
 		var page strings.Builder
-		if err := d.status(ctx, l, names, asJSON, &page); err != nil {
+		looking, end := again(ctx)
+		if err := end(d.status(looking, l, names, asJSON, &page)); err != nil {
 			if ctx.Err() != nil {
 				err = nil // somebody has seen enough
 			}
@@ -111,7 +115,14 @@ func (d deployment) policies(ctx context.Context, l *ledger.Ledger) (source *pol
 	case err != nil:
 		return nil, false, err
 	}
-	return s.Policy.Source(d.read), true, nil
+	return s.Policy.Source(d.readPolicy), true, nil
+}
+
+// readPolicy reads the policy file. The verbs go on without it.
+func (d deployment) readPolicy(ctx context.Context, uri string) ([]byte, error) {
+	ctx, end := apart(ctx)
+	raw, err := d.read(ctx, uri)
+	return raw, end(err)
 }
 
 func (d deployment) status(ctx context.Context, l *ledger.Ledger, names []string, asJSON bool, out io.Writer) error {

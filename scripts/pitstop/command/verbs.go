@@ -316,6 +316,9 @@ func (d deployment) attachCommand() *cobra.Command {
 			if name == "" {
 				return usage("--policy is missing: a preset (watch, spot, reserved), or a name of the policy file")
 			}
+			if !labelForm.MatchString(name) {
+				return usage("--policy %q cannot be the value of a label: one has up to 63 small letters, digits, hyphens and underscores", name)
+			}
 			return d.label(c, where, args[0], name, incident.Ordered{Word: incident.Word{Why: why}, Verb: incident.VerbAttach, Text: "to policy " + name})
 		},
 	}
@@ -370,12 +373,15 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	var failed []error
 	set := 0
 	for _, s := range w.Slices {
+		if !lasting(ctx) {
+			break
+		}
 		if s.Condition == incident.Gone {
 			tell(out, s.Name+": it is gone and cannot be labelled")
 			continue
 		}
 		if err := api.SetLabel(ctx, fleet.Ref(w, s), events.LabelPolicy, value); err != nil {
-			failed = append(failed, err)
+			failed = append(failed, settle(ctx, err))
 			continue
 		}
 		set++
@@ -389,7 +395,7 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 		_, _, err = d.order(ctx, l, where, w.ID, e)
 		var left outbox
 		if err != nil && !errors.As(err, &left) {
-			failed = append(failed, err)
+			failed = append(failed, settle(ctx, err))
 		}
 	}
 	return errors.Join(failed...)
@@ -411,7 +417,7 @@ func (d deployment) knows(ctx context.Context, l *ledger.Ledger, name string) (w
 	if s.Policy.URI == "" {
 		return "", usage("--policy %s: the deployment has no policy file; there are the presets watch, spot and reserved", name)
 	}
-	raw, err := d.read(ctx, s.Policy.URI)
+	raw, err := d.readPolicy(ctx, s.Policy.URI)
 	if err != nil {
 		return "this command cannot read " + s.Policy.URI + ", so it does not know whether there is a policy " + name + "; without one the workload is only watched: " + oneLine(err), ctx.Err()
 	}

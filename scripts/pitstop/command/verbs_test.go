@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/auth"
 	"github.com/go-json-experiment/json"
-	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/google"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -41,7 +40,7 @@ func TestApprovedIsWhatIsAsked(t *testing.T) {
 	eachStore(t, func(t *testing.T, open ledger.Opener) {
 		b := deployedWith(t, open, asking())
 		b.allows("recreate")
-		b.refused([]string{"approve", "llama-8b-1"}, "there is no incident")
+		b.refused([]string{"approve", "llama-8b-20261101-9"}, "there is no incident")
 		b.refused([]string{"approve"}, "takes one incident")
 		b.want([]string{"approve", "llama-8b-20261121-3", "--why", "the run matters"}, "demo/llama-8b: approved by ada@example.com: recreate llama-8b")
 		if len(b.sent) != 1 || b.sent[0].Type != events.TypeRecreateRequested || b.sent[0].Source != "//pitstop/operator" {
@@ -221,6 +220,12 @@ func TestAttachKnowsThePoliciesOfTheDeployment(t *testing.T) {
 	}
 }
 
+// fixed is a token that never changes.
+type fixed string
+
+// Token implements auth.TokenProvider.
+func (f fixed) Token(context.Context) (*auth.Token, error) { return &auth.Token{Value: string(f)}, nil }
+
 func TestTheCallerIsTheAccount(t *testing.T) {
 	answer := `{"email":"ada@example.com","scope":"x"}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -231,20 +236,19 @@ func TestTheCallerIsTheAccount(t *testing.T) {
 		_, _ = w.Write([]byte(answer)) //nolint:errcheck // the client tells
 	}))
 	defer server.Close()
-	token := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "secret"})
 	for file, want := range map[string]string{ //nolint:gosec // they hold names of accounts alone
 		`{"type":"service_account","client_email":"robot@demo.iam.gserviceaccount.com"}`:                                                                                                                        "robot@demo.iam.gserviceaccount.com",
 		`{"type":"impersonated_service_account","service_account_impersonation_url":"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/as@demo.iam.gserviceaccount.com:generateAccessToken"}`: "as@demo.iam.gserviceaccount.com",
 		`{"type":"authorized_user"}`: "ada@example.com",
 		``:                           "ada@example.com",
 	} {
-		got, err := accountOf(t.Context(), &google.Credentials{JSON: []byte(file), TokenSource: token}, server.URL)
+		got, err := accountOf(t.Context(), auth.NewCredentials(&auth.CredentialsOptions{JSON: []byte(file), TokenProvider: fixed("secret")}), server.Client(), server.URL)
 		if err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", file, got, err, want)
 		}
 	}
 	answer = `{}`
-	if got, err := accountOf(t.Context(), &google.Credentials{TokenSource: token}, server.URL); err == nil {
+	if got, err := accountOf(t.Context(), auth.NewCredentials(&auth.CredentialsOptions{TokenProvider: fixed("secret")}), server.Client(), server.URL); err == nil {
 		t.Errorf("a token without an account: %q", got)
 	}
 }

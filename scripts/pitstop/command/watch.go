@@ -13,7 +13,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 	"google.golang.org/api/option"
-	transport "google.golang.org/api/transport/http"
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/logevent"
@@ -54,12 +53,8 @@ type sight struct {
 }
 
 // look opens both with the caller's credentials, behind readOnly.
-func look(ctx context.Context) (sight, error) {
-	through, err := transport.NewTransport(ctx, readOnly{http.DefaultTransport}, option.WithScopes("https://www.googleapis.com/auth/cloud-platform"))
-	if err != nil {
-		return sight{}, err
-	}
-	return sightThrough(ctx, option.WithHTTPClient(&http.Client{Transport: through}))
+func (g *google) look(ctx context.Context) (sight, error) {
+	return sightThrough(ctx, option.WithHTTPClient(&http.Client{Transport: readOnly{g}}))
 }
 
 func sightThrough(ctx context.Context, opts ...option.ClientOption) (sight, error) {
@@ -89,8 +84,11 @@ func (d deployment) watchCommand() *cobra.Command {
 			"It needs roles/tpu.viewer and roles/logging.viewer.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if project == "" {
-				return usage("--project is missing: the project whose TPUs are watched")
+			if err := checkProject("--project", project); err != nil {
+				return err
+			}
+			if since < 0 {
+				return usage("--since %s: it has to be 0 or more", since)
 			}
 			s, err := d.look(c.Context())
 			if err != nil {
@@ -168,7 +166,8 @@ func (w *watched) run(ctx context.Context, since time.Duration, once bool) error
 	w.until = w.now().Add(-since)
 	w.quiet = true // what is there at first is told as it stands
 	for first := true; ; first = false {
-		if err := w.look(ctx); err != nil {
+		looking, end := again(ctx)
+		if err := end(w.look(looking)); err != nil {
 			if ctx.Err() != nil {
 				return nil //nolint:nilerr // somebody has seen enough
 			}

@@ -10,29 +10,24 @@ import (
 	"strings"
 	"time"
 
+	"cloud.google.com/go/auth"
 	"github.com/go-json-experiment/json"
-	"gocloud.dev/gcp"
-	"golang.org/x/oauth2/google"
 )
 
-// tokenInfo says whose a token is.
+// tokenInfo names the account of a token.
 // https://cloud.google.com/docs/authentication/token-types#access-contents
 const tokenInfo = "https://oauth2.googleapis.com/tokeninfo" //nolint:gosec // an address
 
-// askFor is how long Google is asked who the caller is.
+// askFor is how long Google is asked for the caller's account. The verb goes on without it.
 const askFor = 5 * time.Second
 
-// caller is who calls, for those who read it later: the account of the caller's own credentials. Where nobody can tell it is
-// the user of this machine, and says so; the database's audit log has the account.
-func caller(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
-	defer cancel()
-	creds, err := gcp.DefaultCredentials(ctx)
-	if err == nil {
-		var account string
-		if account, err = accountOf(ctx, creds, tokenInfo); err == nil {
-			return account
-		}
+// who is the caller, for people who read the record later: the account of the caller's credentials. If Google does not name it, it
+// is the user of this machine, and says so; the database's audit log has the account.
+func (g *google) who(ctx context.Context) string {
+	ctx, end := within(ctx, askFor)
+	account, err := g.account(ctx)
+	if end(err) == nil {
+		return account
 	}
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username + " (the user of a machine; the account is not known)"
@@ -40,31 +35,36 @@ func caller(ctx context.Context) string {
 	return "somebody (the account is not known)"
 }
 
-// accountOf is the e-mail of the account behind credentials: as their file says, or else as Google says.
-func accountOf(ctx context.Context, creds *google.Credentials, ask string) (string, error) {
-	var file struct {
-		Email string `json:"client_email"`
-		As    string `json:"service_account_impersonation_url"`
-	}
-	if len(creds.JSON) > 0 && json.Unmarshal(creds.JSON, &file) == nil {
-		if file.Email != "" {
-			return file.Email, nil
-		}
-		if _, after, ok := strings.Cut(file.As, "/serviceAccounts/"); ok {
-			email, _, _ := strings.Cut(after, ":")
-			return email, nil
-		}
-	}
-	token, err := creds.TokenSource.Token()
+func (g *google) account(ctx context.Context) (string, error) {
+	creds, err := g.credentials(ctx)
 	if err != nil {
 		return "", err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, ask, strings.NewReader(url.Values{"access_token": {token.AccessToken}}.Encode()))
+	account, err := accountOf(ctx, creds, g.plain(), tokenInfo)
+	if err != nil {
+		return "", err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.as = account
+	return account, nil
+}
+
+// accountOf is the e-mail of the account of credentials: as their file says, or else as Google says.
+func accountOf(ctx context.Context, creds *auth.Credentials, client *http.Client, ask string) (string, error) {
+	if account := accountIn(creds.JSON()); account != "" {
+		return account, nil
+	}
+	token, err := creds.Token(ctx)
+	if err != nil {
+		return "", err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, ask, strings.NewReader(url.Values{"access_token": {token.Value}}.Encode()))
 	if err != nil {
 		return "", err
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := client.Do(r)
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,458 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"cloud.google.com/go/auth"
+	"cloud.google.com/go/auth/credentials"
+	"cloud.google.com/go/auth/credentials/impersonate"
+	"cloud.google.com/go/compute/metadata"
+	"github.com/go-json-experiment/json"
+	"gocloud.dev/docstore"
+	"google.golang.org/api/option"
+	transport "google.golang.org/api/transport/http"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/publish"
+)
+
+// scope is what the verbs' tokens are good for.
+const scope = "https://www.googleapis.com/auth/cloud-platform"
+
+// google is Google as the caller reaches it: with the caller's own credentials, which are looked for at the first call. Each call
+// through it belongs to the inquiry of its context, so that nothing waits or retries for longer than that.
+type google struct {
+	base http.RoundTripper
+
+	mu    sync.Mutex
+	creds *auth.Credentials
+	rest  http.RoundTripper
+	// as is the account, or the place where the credentials were found.
+	as string
+}
+
+// caller says with which credentials the caller asks. It is empty while none were looked for.
+func (g *google) caller() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.as
+}
+
+// credentials are the caller's own.
+func (g *google) credentials(ctx context.Context) (*auth.Credentials, error) {
+	g.mu.Lock()
+	found := g.creds
+	g.mu.Unlock()
+	if found != nil {
+		return found, nil
+	}
+	a, c := inquiryOf(ctx), &request{service: machine}
+	if err := a.begin(c); err != nil {
+		return nil, err
+	}
+	found, err := bounded(ctx, func(context.Context) (*auth.Credentials, error) {
+		return credentials.DetectDefault(&credentials.DetectOptions{Scopes: []string{scope}, Client: &http.Client{Transport: g.base}})
+	})
+	if err != nil {
+		a.end(c)
+		if ctx.Err() == nil {
+			err = noCredentials{err}
+			a.lacks(err)
+		}
+		return nil, err
+	}
+	a.answered(c)
+	of := tokenService
+	if found.JSON() == nil {
+		of = machine
+	}
+	g.mu.Lock()
+	g.as = holder(found.JSON())
+	g.mu.Unlock()
+	found = auth.NewCredentials(&auth.CredentialsOptions{
+		TokenProvider: auth.NewCachedTokenProvider(tokens{found, of, g}, nil), JSON: found.JSON(), UniverseDomainProvider: auth.CredentialsPropertyFunc(found.UniverseDomain),
+	})
+	if _, err := found.Token(ctx); err != nil { // a client over gRPC would ask for it once it has a connection, and hide the error
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.creds = found
+	return g.creds, nil
+}
+
+// holder is the account that credentials name, or else where they were found.
+func holder(raw []byte) string {
+	if raw == nil {
+		return "the service account of this machine"
+	}
+	if account := accountIn(raw); account != "" {
+		return account
+	}
+	file := os.Getenv("GOOGLE_APPLICATION_CREDENTIALS")
+	if file == "" {
+		file = filepath.Join("~", ".config", "gcloud", "application_default_credentials.json")
+	}
+	return "the user of " + file
+}
+
+// accountIn is the account that a file of credentials names, if it does.
+func accountIn(raw []byte) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	var file struct {
+		Email   string `json:"client_email"`
+		As      string `json:"service_account_impersonation_url"`
+		Account string `json:"account"`
+	}
+	if json.Unmarshal(raw, &file) != nil {
+		return ""
+	}
+	if _, after, ok := strings.Cut(file.As, "/serviceAccounts/"); ok {
+		email, _, _ := strings.Cut(after, ":")
+		return email
+	}
+	return cmp.Or(file.Email, file.Account)
+}
+
+// bounded runs what may not heed its context, and leaves it behind when the context ends.
+func bounded[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
+	type outcome struct {
+		v   T
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		v, err := f(ctx)
+		done <- outcome{v, err}
+	}()
+	select {
+	case o := <-done:
+		return o.v, o.err
+	case <-stopped(ctx):
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// stopped is closed when a context ends, or the inquiry that it belongs to: clients open their connections without the context's end.
+func stopped(ctx context.Context) <-chan struct{} {
+	if a := inquiryOf(ctx); ctx.Done() == nil && a != nil {
+		return a.done
+	}
+	return ctx.Done()
+}
+
+// tokens are those of credentials, each asked for like anything else.
+type tokens struct {
+	from *auth.Credentials
+	of   service
+	g    *google
+}
+
+// Token implements auth.TokenProvider.
+func (t tokens) Token(ctx context.Context) (*auth.Token, error) {
+	a, c := inquiryOf(ctx), &request{service: t.of}
+	if err := a.begin(c); err != nil {
+		return nil, err
+	}
+	token, err := bounded(ctx, t.from.Token)
+	var said *auth.Error
+	var undefined metadata.NotDefinedError
+	switch {
+	case err == nil:
+		a.answered(c)
+	case errors.As(err, &said) && !said.Temporary() && said.Response != nil:
+		a.answered(c)
+		err = badToken{t.g.caller(), answerOf(said)}
+		a.lacks(err)
+	case errors.As(err, &undefined):
+		a.answered(c)
+		err = noCredentials{errors.New("this machine has no service account")}
+		a.lacks(err)
+	default:
+		a.failed(c, err)
+	}
+	return token, err
+}
+
+// answerOf is what a token service answered, in a few words.
+func answerOf(e *auth.Error) string {
+	var body struct {
+		Error       any    `json:"error"`
+		Description string `json:"error_description"`
+	}
+	if json.Unmarshal(e.Body, &body) == nil {
+		if code, ok := body.Error.(string); ok {
+			return strings.TrimSuffix(code+": "+body.Description, ": ")
+		}
+	}
+	return e.Response.Status
+}
+
+// client asks Google's REST APIs as the caller.
+func (g *google) client() *http.Client { return &http.Client{Transport: g} }
+
+// plain asks without credentials.
+func (g *google) plain() *http.Client { return &http.Client{Transport: heard{g.base}} }
+
+// RoundTrip implements http.RoundTripper.
+func (g *google) RoundTrip(r *http.Request) (*http.Response, error) {
+	creds, err := g.credentials(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	through, err := g.through(r.Context(), creds)
+	if err != nil {
+		return nil, err
+	}
+	return through.RoundTrip(r)
+}
+
+func (g *google) through(ctx context.Context, creds *auth.Credentials) (http.RoundTripper, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.rest == nil {
+		t, err := transport.NewTransport(context.WithoutCancel(ctx), heard{g.base}, option.WithAuthCredentials(creds))
+		if err != nil {
+			return nil, err
+		}
+		g.rest = t
+	}
+	return g.rest, nil
+}
+
+// impersonate asks Google's REST APIs as a service account. It takes roles/iam.serviceAccountTokenCreator on that account.
+func (g *google) impersonate(account string) (http.RoundTripper, error) {
+	creds, err := impersonate.NewCredentials(&impersonate.CredentialsOptions{TargetPrincipal: account, Scopes: []string{scope}, Client: g.client()})
+	if err != nil {
+		return nil, err
+	}
+	return transport.NewTransport(context.Background(), heard{g.base}, option.WithAuthCredentials(creds))
+}
+
+// heard tells the inquiry of each request, and of its answer.
+type heard struct{ base http.RoundTripper }
+
+// refusalBytes is how much of a refusal is read.
+const refusalBytes = 64 << 10
+
+// RoundTrip implements http.RoundTripper.
+func (h heard) RoundTrip(r *http.Request) (*http.Response, error) {
+	a, c := inquiryOf(r.Context()), restCall(r)
+	if err := a.begin(c); err != nil {
+		return nil, err
+	}
+	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { c.sent.Store(true) }}
+	resp, err := h.base.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+	if err != nil {
+		a.failed(c, err)
+		return nil, err
+	}
+	switch code := resp.StatusCode; {
+	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= http.StatusInternalServerError:
+		a.failed(c, errors.New("HTTP status "+resp.Status))
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		raw, err := io.ReadAll(io.LimitReader(resp.Body, refusalBytes))
+		if err != nil {
+			a.failed(c, err)
+			return nil, errors.Join(err, resp.Body.Close())
+		}
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(raw), resp.Body), resp.Body}
+		a.answered(c)
+		a.refuse(restRefusal(c, code, raw))
+	default:
+		a.progress()
+		resp.Body = body{resp.Body, a, c}
+	}
+	return resp, nil
+}
+
+// rpc are the options of a client that asks one of Google's gRPC APIs as the caller.
+func (g *google) rpc(ctx context.Context) ([]option.ClientOption, error) {
+	creds, err := g.credentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(heardRPC(), option.WithAuthCredentials(creds)), nil
+}
+
+// heardRPC are the options by which the inquiry hears of each call and of its answer.
+func heardRPC() []option.ClientOption {
+	return []option.ClientOption{
+		option.WithGRPCDialOption(grpc.WithChainUnaryInterceptor(heardCall)),
+		option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(heardStream)),
+		option.WithGRPCDialOption(grpc.WithStatsHandler(sentCalls{})),
+	}
+}
+
+type callKey struct{}
+
+// ends notes how a call over gRPC ended. What its client may try again is no answer.
+func (a *inquiry) ends(c *request, err error) {
+	switch code := status.Code(err); {
+	case err == nil, errors.Is(err, io.EOF):
+		a.answered(c)
+	case code == codes.Unavailable, code == codes.ResourceExhausted, code == codes.DeadlineExceeded, code == codes.Internal:
+		a.failed(c, err)
+	case code == codes.Canceled, errors.Is(err, context.Canceled):
+		a.end(c)
+	default:
+		a.answered(c)
+		if r, ok := rpcRefusal(c, status.Convert(err)); ok {
+			a.refuse(r)
+		}
+	}
+}
+
+func heardCall(ctx context.Context, method string, q, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	a, c := inquiryOf(ctx), rpcCall(method)
+	c.read(q)
+	if err := a.begin(c); err != nil {
+		return err
+	}
+	err := invoke(context.WithValue(ctx, callKey{}, c), method, q, reply, conn, opts...)
+	a.ends(c, err)
+	return err
+}
+
+func heardStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	a, c := inquiryOf(ctx), rpcCall(method)
+	if err := a.begin(c); err != nil {
+		return nil, err
+	}
+	s, err := open(context.WithValue(ctx, callKey{}, c), desc, conn, method, opts...)
+	if err != nil {
+		a.ends(c, err)
+		return nil, err
+	}
+	context.AfterFunc(s.Context(), func() { a.end(c) }) // its reader may leave
+	return &answers{s, a, c}, nil
+}
+
+// answers tells the inquiry of each message.
+type answers struct {
+	grpc.ClientStream
+	a *inquiry
+	c *request
+}
+
+// SendMsg implements grpc.ClientStream.
+func (s *answers) SendMsg(m any) error {
+	s.c.read(m)
+	return s.ClientStream.SendMsg(m)
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (s *answers) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if err == nil {
+		s.a.progress()
+	} else {
+		s.a.ends(s.c, err)
+	}
+	return err
+}
+
+// sentCalls notes which calls were sent: before that, nobody can answer.
+type sentCalls struct{}
+
+// TagRPC implements stats.Handler.
+func (sentCalls) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler.
+func (sentCalls) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	if _, ok := s.(*stats.OutHeader); !ok {
+		return
+	}
+	if c, ok := ctx.Value(callKey{}).(*request); ok {
+		c.sent.Store(true)
+		if c.waits {
+			inquiryOf(ctx).answered(c)
+		}
+	}
+	if sent, ok := ctx.Value(sentKey{}).(func()); ok {
+		sent()
+	}
+}
+
+// TagConn implements stats.Handler.
+func (sentCalls) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (sentCalls) HandleConn(context.Context, stats.ConnStats) {}
+
+type sentKey struct{}
+
+// whenSent has a function called once a call over gRPC has been sent over a connection.
+func whenSent(ctx context.Context, sent func()) context.Context {
+	return context.WithValue(ctx, sentKey{}, sync.OnceFunc(sent))
+}
+
+// ledger opens the ledger of a deployment.
+func (g *google) ledger(project, database string) *ledger.Ledger {
+	var mu sync.Mutex
+	var open ledger.Opener
+	return ledger.New(func(ctx context.Context, name string) (*docstore.Collection, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if open == nil {
+			opts := heardRPC()
+			if os.Getenv(ledger.EmulatorHost) == "" {
+				var err error
+				if opts, err = g.rpc(ctx); err != nil {
+					return nil, err
+				}
+			}
+			open = ledger.Firestore(project, database, opts...)
+		}
+		return open(ctx, name)
+	})
+}
+
+// publisher publishes events as the caller.
+func (g *google) publisher(topics publish.Topics) ledger.Publisher {
+	return &publisher{connect: g.rpc, topics: topics}
+}
+
+// publisher connects at its first event.
+type publisher struct {
+	connect func(ctx context.Context) ([]option.ClientOption, error)
+	topics  publish.Topics
+	to      *publish.Publisher
+}
+
+// Publish implements ledger.Publisher. What cannot be published stays in the outbox, so the verb goes on.
+func (p *publisher) Publish(ctx context.Context, e events.Envelope) error {
+	ctx, end := apart(ctx)
+	return end(func() error {
+		if p.to == nil {
+			opts, err := p.connect(ctx)
+			if err != nil {
+				return fmt.Errorf("publish %s: %w", e.Type, err)
+			}
+			p.to = publish.New(p.topics, opts...)
+		}
+		return p.to.Publish(ctx, e)
+	}())
+}
