@@ -394,6 +394,16 @@ func settle(ctx context.Context, err error) error {
 	return err
 }
 
+// together joins errors, each text once.
+func together(all []error) error {
+	seen := map[string]bool{}
+	return errors.Join(slices.DeleteFunc(all, func(err error) bool {
+		again := seen[err.Error()]
+		seen[err.Error()] = true
+		return again
+	})...)
+}
+
 // lasting reports whether an inquiry may go on: it was not cut off.
 func lasting(ctx context.Context) bool {
 	a := inquiryOf(ctx)

@@ -398,7 +398,7 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 			failed = append(failed, settle(ctx, err))
 		}
 	}
-	return errors.Join(failed...)
+	return together(failed)
 }
 
 // knows checks that a policy is one that the deployment knows, and warns where its file cannot be read from here: the functions
