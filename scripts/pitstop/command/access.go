@@ -101,7 +101,7 @@ func answered(err error) error {
 	return err
 }
 
-// grant is a permission that a function's account needs; see terraform/permissions.json.
+// grant is a permission that the account of a function needs; see terraform/permissions.json.
 type grant struct {
 	Account    string   `json:"account"`
 	Permission string   `json:"permission"`
@@ -110,7 +110,7 @@ type grant struct {
 	Switches   []string `json:"switches"`
 }
 
-// readGrants reads the table of permissions that is deployed, from the repository that this command is called in.
+// readGrants reads the table of permissions from the repository around the current folder.
 func readGrants() ([]grant, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -124,13 +124,13 @@ func readGrants() ([]grant, error) {
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			return nil, errors.New("terraform/permissions.json is not here or above: call this in Pitstop's repository")
+			return nil, errors.New("terraform/permissions.json is not in this folder or above it; call this in Pitstop's repository")
 		}
 		dir = up
 	}
 }
 
-// needed are the permissions that an account needs on something under these switches, in order.
+// needed are the permissions that an account needs on a kind of resource under these switches, in order.
 func needed(all []grant, account, on string, allowed []string) (permissions []string) {
 	for _, g := range all {
 		wanted := len(g.Switches) == 0 || slices.ContainsFunc(g.Switches, func(s string) bool { return slices.Contains(allowed, s) })

@@ -7,6 +7,7 @@ import (
 
 // TestArgumentsAreCheckedBeforeAnythingIsAsked: none of these calls may reach the port, and each says what is wrong.
 func TestArgumentsAreCheckedBeforeAnythingIsAsked(t *testing.T) {
+	t.Setenv("COLUMNS", "2000")
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/none/key.json") // the first question would need it
 	const here = " --project demo"
@@ -21,8 +22,8 @@ func TestArgumentsAreCheckedBeforeAnythingIsAsked(t *testing.T) {
 		"status a/b/c" + here:                      `"a/b/c" is no workload`,
 		"status --timeout 0s" + here:               "--timeout 0s: it has to be more than 0",
 		"status --timeout soon" + here:             `invalid argument "soon" for "--timeout" flag`,
-		"pause" + here:                             "name the workloads, or say --all",
-		"pause llama --all" + here:                 "name the workloads, or say --all",
+		"pause" + here:                             "name the workloads, or add --all",
+		"pause llama --all" + here:                 "name the workloads, or add --all",
 		"pause llama/" + here:                      `"llama/" is no workload`,
 		"pause llama --for -1h" + here:             "--for -1h0m0s: it has to be more than 0",
 		"resume a:b" + here:                        `"a:b" is no workload`,
@@ -34,7 +35,7 @@ func TestArgumentsAreCheckedBeforeAnythingIsAsked(t *testing.T) {
 		"attach llama" + here:                      "--policy is missing",
 		"attach llama --policy Spot" + here:        `--policy "Spot" cannot be the value of a label`,
 		"detach" + here:                            "detach takes one workload",
-		"redrive ticks" + here:                     "there are no dead letters of ticks",
+		"redrive ticks" + here:                     "no topic ticks has dead letters",
 		"check llama?" + here:                      `"llama?" is no workload`,
 		"canary --for 0s" + here:                   "--for 0s: it has to be more than 0",
 		"canary --watched A" + here:                `--watched "A" is no ID of a project`,

@@ -398,9 +398,11 @@ func settle(ctx context.Context, err error) error {
 func together(all []error) error {
 	seen := map[string]bool{}
 	return errors.Join(slices.DeleteFunc(all, func(err error) bool {
-		again := seen[err.Error()]
+		if err == nil || seen[err.Error()] {
+			return true
+		}
 		seen[err.Error()] = true
-		return again
+		return false
 	})...)
 }
 

@@ -278,7 +278,7 @@ func TestCheckSaysWhatDidNotAnswer(t *testing.T) {
 	if took := time.Since(begun); err != nil || took > time.Second {
 		t.Errorf("after %s: %v", took, err)
 	}
-	wants(t, got, "it cannot be looked at from here: Cloud Storage (storage.googleapis.com) did not answer within 100ms",
+	wants(t, got, "check cannot read it: Cloud Storage (storage.googleapis.com) did not answer within 100ms",
 		"not tested: the Resource Manager API (cloudresourcemanager.googleapis.com) did not answer within 100ms",
 		"not tested: the IAM API (iam.googleapis.com) did not answer within 100ms")
 }

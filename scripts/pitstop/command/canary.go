@@ -15,19 +15,19 @@ import (
 	"pitstop.internal/shared/ledger"
 )
 
-// canary writes the entry that has to come back into the log of a project.
+// canary writes the entry that has to come back.
 type canary interface {
 	WriteCanary(ctx context.Context, project, id string, at time.Time) error
 }
 
 const (
-	// canaryFor is how long a canary is waited for: most entries take seconds.
+	// canaryFor is how long the verb waits for a canary. Most entries take seconds.
 	canaryFor = 5 * time.Minute
-	// canaryEvery is how often the ledger is looked at meanwhile.
+	// canaryEvery is how often the verb reads the ledger meanwhile.
 	canaryEvery = time.Second
 )
 
-// flown is what canary --json prints: how long each stage took, in seconds; nothing where nobody said.
+// flown is the output of canary --json: the seconds of each stage. A stage that no clock recorded is missing.
 type flown struct {
 	ID      string  `json:"id"`
 	Project string  `json:"project"`
@@ -48,10 +48,10 @@ func (d deployment) canaryCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "canary",
 		Short: "Send an entry through the production path, and print how long each stage took",
-		Long: "Write an entry into the log of a watched project, as Google's and the crews' are, and wait until the function logevent has noted in the\n" +
-			"ledger that its sink brought it: the way of everything that Pitstop hears from Cloud Logging. It prints how long each stage took, by the\n" +
-			"clocks of those who said so, and ends with 1 when the entry does not come back.\n\n" +
-			"It needs roles/logging.logWriter on the watched project and roles/datastore.viewer.",
+		Long: "Write an entry into the log of a watched project, and wait until the function logevent has recorded it in the ledger. The entry takes the\n" +
+			"same path as every log entry that Pitstop reads: Cloud Logging, the sink, the topic, the function. The verb prints how long each stage\n" +
+			"took, by the clock of that stage. The exit code is 1 when the entry does not come back.\n\n" +
+			"This needs roles/logging.logWriter on the watched project and roles/datastore.viewer.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if lasts <= 0 {
@@ -87,7 +87,7 @@ func (d deployment) canaryCommand() *cobra.Command {
 				}
 				if !f.Back {
 					tell(c.OutOrStdout(), "the canary "+f.ID+" of "+watched+" has not come back within "+lasts.String()+
-						": look at the sink, its writer's grant on log-events, and the function logevent's log and dead letters")
+						": check the sink, its writer's grant on the topic log-events, and the log and dead letters of the function logevent")
 				}
 			}
 			if !f.Back {
@@ -98,17 +98,17 @@ func (d deployment) canaryCommand() *cobra.Command {
 	}
 	where.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	c.Flags().StringVar(&watched, "watched", "", "the watched project into whose log it is written, if not the deployment's own or the only one")
-	c.Flags().DurationVar(&lasts, "for", canaryFor, "how long it is waited for")
+	c.Flags().StringVar(&watched, "watched", "", "the watched project that gets the entry; the default is the deployment's own project, or the only watched one")
+	c.Flags().DurationVar(&lasts, "for", canaryFor, "how long to wait for the entry")
 	return c
 }
 
-// watchedBy is the project into whose log a canary goes where none is named: the deployment's own, else the only one. No sink
-// brings it back from a project that the deployment does not watch.
+// watchedBy is the default project for a canary: the deployment's own, else the only watched one. No sink brings a canary back from a
+// project that the deployment does not watch.
 func watchedBy(ctx context.Context, l *ledger.Ledger, own string) (string, error) {
 	s, err := l.Settings(ctx)
 	switch {
-	case errors.Is(err, ledger.ErrNotFound), err == nil && len(s.Watched) == 0: // it has not said
+	case errors.Is(err, ledger.ErrNotFound), err == nil && len(s.Watched) == 0: // the deployment has not said which
 		return own, nil
 	case err != nil:
 		return "", err
@@ -117,7 +117,7 @@ func watchedBy(ctx context.Context, l *ledger.Ledger, own string) (string, error
 	case len(s.Watched) == 1:
 		return s.Watched[0], nil
 	}
-	return "", usage("--watched is missing: %s itself is not watched, but %s", own, strings.Join(s.Watched, ", "))
+	return "", usage("--watched is missing: the deployment does not watch %s; it watches %s", own, strings.Join(s.Watched, ", "))
 }
 
 // fly writes a canary and waits for it.
@@ -134,7 +134,7 @@ func (d deployment) fly(ctx context.Context, l *ledger.Ledger, project string, l
 			before = at
 		}
 	}
-	passed("written, and accepted by Cloud Logging's API", d.now())
+	passed("until Cloud Logging's API accepted the entry", d.now())
 	before = written
 	for d.now().Sub(written) < lasts {
 		looking, end := again(ctx)
@@ -144,12 +144,12 @@ func (d deployment) fly(ctx context.Context, l *ledger.Ledger, project string, l
 		}
 		if c.ID == f.ID && !c.Returned.IsZero() {
 			seen := d.now()
-			passed("from its own time to Cloud Logging's", c.Way.Received)
-			passed("from there to the topic, through the sink", c.Way.Published)
-			passed("from there to the ledger, through the function logevent", c.Returned)
-			passed("from there to here", seen)
+			passed("from its timestamp until Cloud Logging received it", c.Way.Received)
+			passed("from there through the sink to the topic", c.Way.Published)
+			passed("from there through the function logevent to the ledger", c.Returned)
+			passed("from there to this machine", seen)
 			f.Back = true
-			f.Stages = append(f.Stages, stage{"in all", c.Returned.Sub(written).Seconds()})
+			f.Stages = append(f.Stages, stage{"in total, from its timestamp to the ledger", c.Returned.Sub(written).Seconds()})
 			return f, nil
 		}
 		if err := d.sleep(ctx, canaryEvery); err != nil {

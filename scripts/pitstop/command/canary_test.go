@@ -48,8 +48,8 @@ func TestACanaryTellsHowLongEachStageTook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wants(t, got, "0.300 s  from its own time to Cloud Logging's", "1.200 s  from there to the topic", "2.000 s  from there to the ledger", "0.500 s  from there to here",
-			"3.500 s  in all")
+		wants(t, got, "0.300 s  from its timestamp until Cloud Logging received it", "1.200 s  from there through the sink to the topic", "2.000 s  from there through the function logevent to the ledger", "0.500 s  from there to this machine",
+			"3.500 s  in total")
 
 		s.sleeps = 10
 		got, err = b.call("canary", "--watched", "tpus", "--json", "--for", "30s")
@@ -57,7 +57,7 @@ func TestACanaryTellsHowLongEachStageTook(t *testing.T) {
 		if !errors.Is(err, errFailed) || json.Unmarshal([]byte(got), &f) != nil || f.Back || f.ID != s.id || f.Project != "tpus" {
 			t.Errorf("one that does not come back: %v, %s", err, got)
 		}
-		if got, err = b.call("canary", "--watched", "tpus", "--for", "30s"); !errors.Is(err, errFailed) || !strings.Contains(got, "has not come back within 30s: look at the sink") {
+		if got, err = b.call("canary", "--watched", "tpus", "--for", "30s"); !errors.Is(err, errFailed) || !strings.Contains(got, "has not come back within 30s: check the sink") {
 			t.Errorf("%v: %s", err, got)
 		}
 		b.refused([]string{"canary", "--for", "0s"}, "more than 0")
@@ -79,7 +79,7 @@ func TestACanaryGoesToAWatchedProject(t *testing.T) {
 		"nobody has said":          {nil, nil, "demo", ""},
 		"its own among others":     {[]string{"tpus", "demo"}, nil, "demo", ""},
 		"another alone":            {[]string{"tpus"}, nil, "tpus", ""},
-		"several others":           {[]string{"tpus", "more"}, nil, "", "--watched is missing: demo itself is not watched, but tpus, more"},
+		"several others":           {[]string{"tpus", "more"}, nil, "", "--watched is missing: the deployment does not watch demo; it watches tpus, more"},
 		"one of several":           {[]string{"tpus", "more"}, []string{"--watched", "more"}, "more", ""},
 		"one, and nobody has said": {nil, []string{"--watched", "tpus"}, "tpus", ""},
 	} {

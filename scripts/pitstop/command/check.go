@@ -28,17 +28,17 @@ type checkpoints interface {
 	checkpoint.Locator
 }
 
-// rehearsal is what check --json prints.
+// rehearsal is the output of check --json.
 type rehearsal struct {
 	Workload string            `json:"workload"`
 	Slice    string            `json:"slice"`
 	Would    incident.Foreseen `json:"would"`
-	// Calls are those that would be made, in order, as far as the decisions come.
+	// Calls are the calls that the decisions would cause, in order.
 	Calls    []string  `json:"calls"`
 	Findings []finding `json:"findings"`
 }
 
-// finding is one thing that was looked at. What is good has no way out.
+// finding is the result of one test. A good one has no way out.
 type finding struct {
 	Level  level  `json:"level"`
 	About  string `json:"about"`
@@ -46,10 +46,10 @@ type finding struct {
 	WayOut string `json:"way_out,omitzero"`
 }
 
-// level is how bad a finding is.
+// level is the weight of a finding.
 type level string
 
-// The levels: nothing is wrong, something is not known or costs time, training would not come back.
+// The levels. With warn something is unknown or costs time; with stop training would not come back.
 const (
 	good level = "good"
 	warn level = "warn"
@@ -66,13 +66,14 @@ func (d deployment) checkCommand() *cobra.Command {
 	var priced string
 	c := &cobra.Command{
 		Use:   "check WORKLOAD",
-		Short: "Rehearse a workload's death, and say what would keep it from coming back",
-		Long: "Rehearse a workload's death without touching anything: what would be decided, the calls that would be made, in which zones it could be\n" +
-			"created and why not in others, which permissions the functions lack, the last complete checkpoint and its age, whether its start-up script\n" +
-			"starts training, and what holds it up now: a pause, an open incident, a slice that is not usable. Each finding comes with the way out.\n" +
-			"It ends with 1 when training would not come back.\n\n" +
-			"It needs roles/datastore.viewer, roles/storage.objectViewer and roles/storage.bucketViewer on the checkpoints, and to test what the\n" +
-			"functions may do roles/iam.serviceAccountTokenCreator on their accounts: it asks Google as them. What it may not look at, it says.",
+		Short: "Rehearse the loss of a workload, and say whether training would come back",
+		Long: "Rehearse the loss of a workload without changing anything. check prints Pitstop's decision, the calls that it would make, and the zones\n" +
+			"in which it could create the slice. It tests the permissions of the functions, the last complete checkpoint and its age, and whether the\n" +
+			"start-up script starts training. It also names present obstacles: a pause, an open incident, a slice that is not usable. Each finding\n" +
+			"has its way out. The exit code is 1 when training would not come back.\n\n" +
+			"This needs roles/datastore.viewer, and roles/storage.objectViewer and roles/storage.bucketViewer on the checkpoints. To test the\n" +
+			"permissions it asks Google as the functions' accounts, which needs roles/iam.serviceAccountTokenCreator on them. It says which tests\n" +
+			"it could not make.",
 		Args: oneWorkload(),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, err := readPrices(priced)
@@ -112,13 +113,13 @@ func (d deployment) checkCommand() *cobra.Command {
 	return c
 }
 
-// rehearse looks at everything that a workload needs to come back when its first slice is lost.
+// rehearse tests whether training would come back after the loss of its first slice.
 func (d deployment) rehearse(
 	ctx context.Context, where place, l *ledger.Ledger, w incident.Workload, p policy.Policy, known bool, list prices,
 ) (*rehearsal, error) {
 	i := slices.IndexFunc(w.Slices, func(s incident.Slice) bool { return !s.IsReleased() })
 	if i < 0 {
-		return nil, usage("%s has no slice that is not its owner's business: there is nothing that could be lost", w.ID)
+		return nil, usage("all slices of %s are left to their owner: Pitstop would do nothing", w.ID)
 	}
 	s := w.Slices[i]
 	r := &rehearsal{Workload: w.ID, Slice: s.Name, Findings: []finding{}}
@@ -129,7 +130,7 @@ func (d deployment) rehearse(
 		case r.Would.Outcome == incident.Escalated:
 			r.find(stop, "decision", r.Would.Reason, r.Would.Advice)
 		case r.Would.Outcome == "" && len(r.Would.Decisions) == 0 && w.Incident == nil && !w.Crew.Finished:
-			r.find(stop, "decision", "nothing would be decided", "pitstop status "+w.Name+" says how it stands")
+			r.find(stop, "decision", "Pitstop would do nothing", "pitstop status "+w.Name+" shows its state")
 		}
 	}
 	r.escalated(w, p)
@@ -150,7 +151,7 @@ func (d deployment) rehearse(
 		}
 		spec, err := l.Spec(ctx, s.Spec)
 		if errors.Is(err, ledger.ErrNotFound) || s.Spec == "" {
-			r.find(stop, "specification", s.Name+" was never read, so it cannot be created again", "wait for patrol to read it, once it is usable")
+			r.find(stop, "specification", "Pitstop has never read "+s.Name+", so it cannot create it again", "wait until it is usable and patrol has read it")
 			continue
 		}
 		if err != nil {
@@ -169,47 +170,47 @@ func (d deployment) rehearse(
 	return r, nil
 }
 
-// allowed looks at the policy.
+// allowed tests the policy.
 func (r *rehearsal) allowed(w incident.Workload, p policy.Policy, known bool) {
 	attach := "pitstop attach " + w.Name + " --policy spot"
 	if isLegacy(w) {
-		attach = "create it anew with the label " + events.LabelPolicy + "=spot: a legacy node keeps its labels"
+		attach = "create it again with the label " + events.LabelPolicy + "=spot: a legacy node keeps its labels"
 	}
 	switch {
 	case p.Unreadable != "":
-		r.find(stop, "policy", "it cannot be read from here: "+p.Unreadable, "mend the file, or ask for roles/storage.objectViewer on it")
+		r.find(stop, "policy", "check cannot read it: "+p.Unreadable, "repair the file, or ask for roles/storage.objectViewer on it")
 	case w.Label == "":
-		r.find(stop, "policy", "no label "+events.LabelPolicy+": it is only watched", attach)
+		r.find(stop, "policy", "without the label "+events.LabelPolicy+" Pitstop only watches it", attach)
 	case p.Unknown:
-		r.find(stop, "policy", "no policy is called "+w.Label+": it is only watched", "name it in the policy file, or attach another")
+		r.find(stop, "policy", "there is no policy "+w.Label+", so Pitstop only watches it", "add it to the policy file, or attach another")
 	case p.Switches.WatchOnly():
-		r.find(stop, "policy", limits(p.Switches, p.Limits), "allow in the deployment and in the policy what is to be done")
+		r.find(stop, "policy", limits(p.Switches, p.Limits), "allow the actions in the deployment and in the policy")
 	default:
 		r.find(good, "policy", limits(p.Switches, p.Limits), "")
 	}
 	if !known {
-		r.find(warn, "policy", "what the deployment allows is not known here: its patrol has not said it yet", "wait for a sweep, every 15 minutes")
+		r.find(warn, "policy", "the ledger does not say yet what the deployment allows", "wait for patrol's next sweep, within 15 minutes")
 	}
 }
 
-// escalated looks at what becomes of slices that an incident leaves idle.
+// escalated tests whether idle slices would be deleted after an escalation.
 func (r *rehearsal) escalated(w incident.Workload, p policy.Policy) {
 	if p.Unreadable != "" || p.WhenEscalated != policy.DeleteIdle {
 		return
 	}
 	if _, why := w.Retains(p); why != "" {
-		r.find(warn, "when_escalated", "delete, and idle slices are kept all the same: "+why, "mend that, or say keep")
+		r.find(warn, "when_escalated", "it is delete, but idle slices stay: "+why, "change that, or write keep")
 		return
 	}
-	r.find(good, "when_escalated", "what an incident leaves idle is deleted "+events.Span(p.DeleteAfter)+" later, unless somebody says a word", "")
+	r.find(good, "when_escalated", "idle slices of an escalated incident are deleted "+events.Span(p.DeleteAfter)+" later, unless a person cancels that", "")
 }
 
-// isLegacy reports whether a workload trains on legacy nodes, which have no metadata and keep the labels that they were created with.
+// isLegacy reports whether a workload trains on legacy nodes. These have no metadata, and their labels never change.
 func isLegacy(w incident.Workload) bool {
 	return slices.ContainsFunc(w.Slices, func(s incident.Slice) bool { return s.Legacy && !s.IsReleased() })
 }
 
-// stands looks at what keeps training from coming back as things are now.
+// stands tests for present obstacles.
 func (r *rehearsal) stands(w incident.Workload, all *incident.Pause, now time.Time) {
 	if all.Holds(now) {
 		r.find(stop, "pause", "everything is paused "+told(all), "pitstop resume --all")
@@ -220,7 +221,7 @@ func (r *rehearsal) stands(w incident.Workload, all *incident.Pause, now time.Ti
 	again := "pitstop retry " + w.Name
 	if in := w.Incident; in != nil {
 		again = "pitstop incident " + in.ID
-		r.find(stop, "incident", in.ID+" is open: "+string(in.Cause)+", "+string(in.Phase), again+"; check again once it has ended")
+		r.find(stop, "incident", in.ID+" is open: "+string(in.Cause)+", "+string(in.Phase), again+"; call check again after its end")
 	}
 	for _, s := range w.Slices {
 		if !s.IsReleased() && s.Condition != incident.Ready {
@@ -229,31 +230,31 @@ func (r *rehearsal) stands(w incident.Workload, all *incident.Pause, now time.Ti
 	}
 }
 
-// labels looks for slices whose label names another workload than theirs: that one's, or this one.
+// labels finds slices whose label names another workload than their own: slices of this workload, or slices that name it.
 func (r *rehearsal) labels(w incident.Workload, all []incident.Workload) {
 	for _, o := range all {
 		for _, s := range o.Slices {
 			switch {
 			case s.Claims == "" || s.IsReleased():
 			case o.ID == w.ID:
-				r.find(warn, "label", s.Name+" has the label "+events.LabelWorkload+"="+s.Claims+", and is no part of that workload",
-					"take the label off; or, if it belongs there, create it anew with that one's checkpoint directory, policy and service account")
+				r.find(warn, "label", s.Name+" has the label "+events.LabelWorkload+"="+s.Claims+", but does not belong to that workload",
+					"remove the label; or, if it belongs there, create it again with the checkpoint directory, policy and service account of "+s.Claims)
 			case o.Project == w.Project && s.Claims == fleet.LabelValue(w.Name):
-				r.find(warn, "label", s.Name+" in "+s.Zone+" says that it is part of this workload, and is not: it is "+o.ID, "pitstop check "+o.Name+" says what to do")
+				r.find(warn, "label", "the label of "+s.Name+" in "+s.Zone+" names this workload, but it belongs to "+o.ID, "pitstop check "+o.Name+" says what to do")
 			}
 		}
 	}
 }
 
-// startUp looks at whether training begins on a new machine by itself.
+// startUp tests whether training begins on a new machine by itself.
 func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list prices) {
 	up, err := tpu.StartUpOf(spec)
 	switch {
 	case err != nil:
-		r.find(stop, "start-up", s.Name+": "+oneLine(err), "create it anew by hand, so that it is read again")
+		r.find(stop, "start-up", s.Name+": "+oneLine(err), "create it again by hand; patrol then reads it again")
 	case up.Legacy:
-		r.find(warn, "start-up", s.Name+" is a legacy node: training runs on a machine of yours, and whether it connects to a new node is not known here",
-			"have the training connect again by the node's name once it is ready: its address may be another")
+		r.find(warn, "start-up", s.Name+" is a legacy node: training runs on your own machine, and check cannot see whether it connects to a new node",
+			"connect to the node by its name once it is ready: its address may change")
 	case !up.Script:
 		price, ok := list.of(s)
 		if !ok {
@@ -263,19 +264,19 @@ func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list
 		if price > 0 {
 			at += fmt.Sprintf(", $%.2f an hour", price*float64(s.Chips))
 		}
-		r.find(stop, "start-up", s.Name+" has no start-up script: a new one would be an empty machine, at "+at,
-			"put the training's start into the metadata key startup-script; until then a person is asked before it is recreated")
+		r.find(stop, "start-up", s.Name+" has no start-up script: a new slice would be empty, at "+at,
+			"start training in the metadata key startup-script; until then Pitstop asks a person before it recreates the slice")
 	case up.URL != "" && !up.Crew:
-		r.find(warn, "start-up", s.Name+": its start-up script is kept elsewhere, where startup-script-url says; whether it starts training is not known here", "look at it yourself")
+		r.find(warn, "start-up", s.Name+": startup-script-url names its start-up script, which check does not read", "read it yourself: it has to start training")
 	case !up.Crew:
-		r.find(warn, "start-up", s.Name+" has a start-up script that does not name pitcrew: whether it starts training is not known",
-			"start the training with pitcrew run -- ..., which also admits, saves and reports")
+		r.find(warn, "start-up", s.Name+" has a start-up script without pitcrew, so check cannot see whether it starts training",
+			"start training with pitcrew run -- ..., which also admits, saves and reports")
 	default:
 		r.find(good, "start-up", s.Name+": its start-up script starts pitcrew", "")
 	}
 }
 
-// places looks at each place in which the slice may be created, and tells the calls.
+// places tests each place in which the slice may be created, and adds the calls.
 func (d deployment) places(ctx context.Context, l *ledger.Ledger, r *rehearsal, w incident.Workload, s incident.Slice, p policy.Policy) error {
 	ref := fleet.Ref(w, s)
 	what := "node " + s.Name
@@ -294,15 +295,15 @@ func (d deployment) places(ctx context.Context, l *ledger.Ledger, r *rehearsal, 
 		zone := at.String()
 		_, unfit, err := fleet.Order(ctx, l, w, s, at, p)
 		if errors.Is(err, ledger.ErrNotFound) {
-			continue // it is told that its specification was never read
+			continue // there is a finding about its specification already
 		}
 		if err != nil {
 			return err
 		}
 		if f := tpu.Failure(unfit); f != nil {
-			advice := "name what that zone has instead, or take it out of the policy's zones"
+			advice := "replace it with something that the zone has, or remove the zone from the policy"
 			if f.Code == incident.CodeOtherShape {
-				advice = "give what is missing, or take the shape out of the policy"
+				advice = "add the missing part, or remove the shape from the policy"
 			}
 			r.find(warn, "zone "+zone, oneLine(errors.New(f.Message)), advice)
 			continue
@@ -315,18 +316,18 @@ func (d deployment) places(ctx context.Context, l *ledger.Ledger, r *rehearsal, 
 			}
 			switch {
 			case unknown != nil && !p.OtherRegions:
-				r.find(warn, "zone "+zone, "where the checkpoints are is not known, so it counts as elsewhere: "+oneLine(unknown), "let the function recreate read the bucket's location, or set other_regions: yes")
+				r.find(warn, "zone "+zone, "the location of the checkpoints is not known, so the zone counts as another region: "+oneLine(unknown), "let the function recreate read the bucket's location, or set other_regions: yes")
 				continue
 			case unknown == nil && !where.Covers(region) && !p.OtherRegions:
-				r.find(warn, "zone "+zone, "the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice), "set other_regions: yes in the policy, or take the zone out")
+				r.find(warn, "zone "+zone, "the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice), "set other_regions: yes in the policy, or remove the zone")
 				continue
 			case unknown == nil && !where.Covers(region):
-				r.find(good, "zone "+zone, "it may be created there; the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice), "")
+				r.find(good, "zone "+zone, "Pitstop may create it there; the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice), "")
 			default:
-				r.find(good, "zone "+zone, "it may be created there", "")
+				r.find(good, "zone "+zone, "Pitstop may create it there", "")
 			}
 		} else {
-			r.find(good, "zone "+zone, "it may be created there", "")
+			r.find(good, "zone "+zone, "Pitstop may create it there", "")
 		}
 		possible++
 		if acts {
@@ -334,32 +335,32 @@ func (d deployment) places(ctx context.Context, l *ledger.Ledger, r *rehearsal, 
 		}
 	}
 	if possible == 0 {
-		r.find(stop, "zones", "it can be created nowhere", "see above")
+		r.find(stop, "zones", "Pitstop can create it in no zone", "see above")
 	} else if acts && w.Directory != "" {
 		r.Calls = append(r.Calls, "write the lease "+checkpoint.Join(w.Directory, checkpoint.LeaseName))
 	}
 	return nil
 }
 
-// oldCheckpoint is the age from which the last complete checkpoint is worth a word.
+// oldCheckpoint is the age from which the last complete checkpoint is a warning.
 const oldCheckpoint = 6 * time.Hour
 
-// saves looks at what training would resume from, and whether somebody is there to admit and to ask.
+// saves tests the checkpoint that training would resume from, and whether a crew admits and saves.
 func (d deployment) saves(ctx context.Context, r *rehearsal, w incident.Workload) {
 	if isLegacy(w) {
-		r.find(warn, "checkpoint", "a legacy node names no directory, and nobody can be asked for a save: its health alone says that it is back", "save often, from where training runs")
+		r.find(warn, "checkpoint", "a legacy node names no directory and takes no request to save; only its health shows that it is back", "save often, on the machine where training runs")
 		return
 	}
 	switch {
 	case w.Crew.Finished:
-		r.find(warn, "training", "it is finished: nothing is brought back any more", "")
+		r.find(warn, "training", "it is finished, so Pitstop brings nothing back", "")
 	case w.Crew.Seen.IsZero():
-		r.find(warn, "crew", "no crew has been heard: nobody saves on request, and progress is known from checkpoints alone", "start the training with pitcrew run -- ...")
+		r.find(warn, "crew", "no crew has reported: training does not save on request, and only checkpoints show its progress", "start training with pitcrew run -- ...")
 	default:
 		r.find(good, "crew", training(w, d.now()), "")
 	}
 	if w.Directory == "" {
-		r.find(warn, "checkpoint", "no checkpoint directory is known: nothing can be verified, and there is no lease",
+		r.find(warn, "checkpoint", "the checkpoint directory is not known, so Pitstop cannot verify a checkpoint or write a lease",
 			"set the metadata key "+events.MetadataCheckpointDir+" on the TPU")
 		return
 	}
@@ -369,17 +370,17 @@ func (d deployment) saves(ctx context.Context, r *rehearsal, w incident.Workload
 	var missing *checkpoint.Missing
 	switch age := d.now().Sub(found.At); {
 	case errors.As(err, &missing):
-		r.find(stop, "checkpoint", oneLine(err), "save once, and look at the training's checkpoint directory; it would begin at its first step")
+		r.find(stop, "checkpoint", oneLine(err), "save once, and compare the checkpoint directory with that of training, which would begin at its first step")
 	case err != nil:
-		r.find(warn, "checkpoint", "it cannot be looked at from here: "+oneLine(err), "ask for roles/storage.objectViewer on the bucket")
+		r.find(warn, "checkpoint", "check cannot read it: "+oneLine(err), "ask for roles/storage.objectViewer on the bucket")
 	case age > oldCheckpoint:
-		r.find(warn, "checkpoint", "the last complete one is step "+events.Number(found.Step)+", "+events.Span(age)+" old", "save more often: as much would be trained again")
+		r.find(warn, "checkpoint", "the last complete one is step "+events.Number(found.Step)+", "+events.Span(age)+" old", "save more often: training would repeat these steps")
 	default:
 		r.find(good, "checkpoint", "the last complete one is step "+events.Number(found.Step)+", "+events.Span(age)+" old, at "+found.URI, "")
 	}
 }
 
-// permissions tests what the functions that act may do, as their accounts.
+// permissions tests the permissions of the functions that act, as their accounts.
 func (d deployment) permissions(ctx context.Context, where place, r *rehearsal, w incident.Workload, specs [][]byte, p policy.Policy) {
 	all, err := d.grants()
 	if err != nil {
@@ -414,7 +415,7 @@ func (d deployment) permissions(ctx context.Context, where place, r *rehearsal, 
 			case err != nil:
 				r.find(warn, "permissions", function+" on "+place+": not tested: "+oneLine(err), "grant yourself roles/iam.serviceAccountTokenCreator on "+account)
 			case len(lacks) > 0:
-				r.find(stop, "permissions", function+" lacks "+strings.Join(lacks, ", ")+" on "+place, "terraform apply, with what is used named in it; or grant "+roles(all, function, lacks)+" to "+account)
+				r.find(stop, "permissions", function+" lacks "+strings.Join(lacks, ", ")+" on "+place, "name it in Terraform's variables and apply, or grant "+roles(all, function, lacks)+" to "+account)
 			default:
 				r.find(good, "permissions", fmt.Sprintf("%s has all %d on %s", function, len(want), place), "")
 			}
@@ -429,7 +430,7 @@ func (d deployment) permissions(ctx context.Context, where place, r *rehearsal, 
 	}
 }
 
-// roles are those that give an account what it lacks.
+// roles are the roles with the permissions that an account lacks.
 func roles(all []grant, account string, lacks []string) string {
 	var roles []string
 	for _, g := range all {

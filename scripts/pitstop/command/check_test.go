@@ -127,7 +127,7 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 	}{
 		"no start-up script": {
 			`{"node":{"runtimeVersion":"v2"}}`, nil,
-			[]string{"llama-8b has no start-up script: a new one would be an empty machine, at 16 chip-hours an hour, $8.00 an hour", "you: put the training's start"},
+			[]string{"llama-8b has no start-up script: a new slice would be empty, at 16 chip-hours an hour, $8.00 an hour", "you: start training in the metadata key"},
 		},
 		"no permission": {startsCrew, func(_ *bench, g *granted, _ *buckettest.Server) {
 			g.lacks["pitstop-recreate@demo.iam.gserviceaccount.com"] = []string{"tpu.nodes.create", "iam.serviceAccounts.actAs"}
@@ -137,19 +137,19 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 		}, []string{"stop      checkpoint: no checkpoint in gs://ckpt/llama-8b"}},
 		"no policy": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
 			b.change(func(w *incident.Workload) { w.Label = "" })
-		}, []string{"no label pitstop-policy", "pitstop attach llama-8b"}},
+		}, []string{"without the label pitstop-policy", "pitstop attach llama-8b"}},
 		"a policy that cannot be read": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
 			b.read = func(context.Context, string) ([]byte, error) { return nil, errors.New("403") }
-		}, []string{"it cannot be read from here: gs://ops/policy.yaml: 403"}},
+		}, []string{"check cannot read it: gs://ops/policy.yaml: 403"}},
 		"no specification": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
 			b.change(func(w *incident.Workload) { w.Slices[0].Spec = "another" })
-		}, []string{"llama-8b was never read, so it cannot be created again"}},
+		}, []string{"Pitstop has never read llama-8b, so it cannot create it again"}},
 		"a slice that is lost already, as an incident has told": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
 			b.change(func(w *incident.Workload) {
 				s := &w.Slices[0]
 				s.Condition, s.State, s.Told = incident.Lost, "PREEMPTED", s.Incarnation
 			})
-		}, []string{"if llama-8b died now: nothing", "stop      decision: nothing would be decided", "stop      slice: llama-8b is PREEMPTED already", "you: pitstop retry llama-8b"}},
+		}, []string{"if llama-8b died now: nothing", "stop      decision: Pitstop would do nothing", "stop      slice: llama-8b is PREEMPTED already", "you: pitstop retry llama-8b"}},
 		"what the last incident decided is over": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
 			b.change(func(w *incident.Workload) {
 				s, last := &w.Slices[0], *llama().Incident
@@ -157,7 +157,7 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 				last.Phase, last.Outcome, last.Reason, last.Closed = incident.Closed, incident.Released, "cancelled", noon.Add(-time.Minute)
 				w.Closed = &last
 			})
-		}, []string{"if llama-8b died now: nothing", "stop      decision: nothing would be decided"}},
+		}, []string{"if llama-8b died now: nothing", "stop      decision: Pitstop would do nothing"}},
 		"a slice that is not usable": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
 			b.change(func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Unhealthy, "REPAIRING" })
 		}, []string{"stop      slice: llama-8b is REPAIRING already"}},
@@ -196,8 +196,8 @@ func TestCheckTellsOfACopiedLabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, says := range map[string][]string{
-		"llama-8b": {"warn      label: newcomer in us-west4-a says that it is part of this workload, and is not: it is demo/newcomer", "you: pitstop check newcomer"},
-		"newcomer": {"warn      label: newcomer has the label pitstop-workload=llama-8b, and is no part of that workload", "you: take the label off"},
+		"llama-8b": {"warn      label: the label of newcomer in us-west4-a names this workload, but it belongs to demo/newcomer", "you: pitstop check newcomer"},
+		"newcomer": {"warn      label: newcomer has the label pitstop-workload=llama-8b, but does not belong to that workload", "you: remove the label"},
 	} {
 		got, err := b.call("check", name)
 		if err != nil && !errors.Is(err, errFailed) {
@@ -205,7 +205,7 @@ func TestCheckTellsOfACopiedLabel(t *testing.T) {
 		}
 		wants(t, got, says...)
 	}
-	b.want([]string{"status", "newcomer"}, "whose label pitstop-workload names llama-8b: it is no part of that")
+	b.want([]string{"status", "newcomer"}, "but its label pitstop-workload names llama-8b, which it does not belong to")
 }
 
 // TestCheckHoldsTheOrderAgainstOtherShapes, before it comes to that.
@@ -242,14 +242,14 @@ func TestCheckOfALegacyNode(t *testing.T) {
 	if err != nil {
 		t.Errorf("%v:\n%s", err, got)
 	}
-	wants(t, got, "call 3    create node llama-8b in us-west4-a", "start-up: llama-8b is a legacy node: training runs on a machine of yours",
+	wants(t, got, "call 3    create node llama-8b in us-west4-a", "start-up: llama-8b is a legacy node: training runs on your own machine",
 		"checkpoint: a legacy node names no directory")
 	b.change(func(w *incident.Workload) { w.Label = "" })
 	unlabelled, err := b.call("check", "llama-8b")
 	if !errors.Is(err, errFailed) {
 		t.Errorf("it ends with %v", err)
 	}
-	wants(t, unlabelled, "you: create it anew with the label pitstop-policy=spot")
+	wants(t, unlabelled, "you: create it again with the label pitstop-policy=spot")
 	for _, not := range []string{"metadata key", "startup-script", "pitcrew", "pitstop attach"} {
 		if strings.Contains(got+unlabelled, not) {
 			t.Errorf("%q is asked for of a legacy node:\n%s\n%s", not, got, unlabelled)
@@ -279,7 +279,7 @@ func TestCheckKeepsWhereAStartUpScriptIs(t *testing.T) {
 		if err != nil || strings.Contains(got, "s3cret") || strings.Contains(got, "storage.example") {
 			t.Errorf("%v: %s", err, got)
 		}
-		wants(t, got, "its start-up script is kept elsewhere, where startup-script-url says")
+		wants(t, got, "startup-script-url names its start-up script")
 	}
 }
 
@@ -347,6 +347,6 @@ func TestCheckSaysWhatBecomesOfIdleSlices(t *testing.T) {
 		}
 	}
 	says("policies: {night: {preset: spot}}", "")
-	says("policies: {night: {preset: spot, when_escalated: delete, delete_after: 2h}}", "what an incident leaves idle is deleted 2 h 0 m later")
-	says("policies: {night: {preset: spot, when_escalated: delete, switches: {recreate: ask}}}", "idle slices are kept all the same: the switch recreate is ask")
+	says("policies: {night: {preset: spot, when_escalated: delete, delete_after: 2h}}", "idle slices of an escalated incident are deleted 2 h 0 m later")
+	says("policies: {night: {preset: spot, when_escalated: delete, switches: {recreate: ask}}}", "idle slices stay: the switch recreate is ask")
 }

@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// drillFor is how long a drill is followed, drillEvery how often the ledger is looked at meanwhile.
+	// drillFor is how long the verb follows a drill, and drillEvery how often it reads the ledger meanwhile.
 	drillFor   = 2 * time.Hour
 	drillEvery = 5 * time.Second
-	// noticedWithin is how soon Pitstop has to notice a drill: patrol looks once a minute, and at a slice that is not usable for
-	// SickFor before it opens an incident of its own.
+	// noticedWithin is how soon Pitstop has to notice a drill. Patrol looks once a minute, and opens an incident once a slice has not
+	// been usable for SickFor.
 	noticedWithin = incident.SickFor + 5*time.Minute
-	// unreadFor is how often in a row the ledger may not be readable meanwhile.
+	// unreadFor is how many reads of the ledger in a row may fail.
 	unreadFor = 12
 )
 
-// verdict is what drill --json prints at its end.
+// verdict is the output of drill --json.
 type verdict struct {
 	Workload string `json:"workload"`
 	Slice    string `json:"slice"`
 	Incident string `json:"incident,omitzero"`
 	Passed   bool   `json:"passed"`
-	// Text says why; the times are in seconds: until the incident was opened, and how long training stood.
+	// Text says why. Noticed is the seconds until the incident was opened.
 	Text    string           `json:"text"`
 	Noticed float64          `json:"noticed_seconds,omitzero"`
 	Outcome incident.Outcome `json:"outcome,omitzero"`
@@ -51,13 +51,13 @@ func (d deployment) drillCommand() *cobra.Command {
 	var lasts time.Duration
 	c := &cobra.Command{
 		Use:   "drill WORKLOAD --yes",
-		Short: "Have a slice meet a maintenance event, and follow how training comes back",
-		Long: "A real exercise: Google's API simulates a maintenance event on worker 0 of a slice (simulateMaintenanceEvent), which interrupts the\n" +
-			"training as a real one does. What Pitstop sees, decides and does is told as it happens, until training goes on, with a verdict and what\n" +
-			"it cost. It is refused where something is wrong already, where nothing may be done, and without a verified checkpoint; check tells more.\n" +
-			"Interrupted, it stops telling: what was begun goes on.\n\n" +
-			"It needs roles/tpu.admin, or tpu.nodes.simulateMaintenanceEvent, and roles/datastore.user to record it; where Pitstop has not verified\n" +
-			"a checkpoint yet, roles/storage.objectViewer to look for one. It ends with 1 when training did not come back by itself.",
+		Short: "Simulate a maintenance event on a slice, and follow how training comes back",
+		Long: "Interrupt training for real: Google's API simulates a maintenance event on worker 0 of a slice (simulateMaintenanceEvent). The verb prints\n" +
+			"what Pitstop sees, decides and does until training goes on, then a verdict and the cost. It refuses a workload that already has a\n" +
+			"problem, one whose policy allows no restart, and one without a verified checkpoint; check says more. If you interrupt the verb, it\n" +
+			"stops printing, and the recovery goes on.\n\n" +
+			"This needs roles/tpu.admin, or tpu.nodes.simulateMaintenanceEvent, and roles/datastore.user for the record. Without a checkpoint that\n" +
+			"Pitstop has verified, it needs roles/storage.objectViewer too. The exit code is 1 when training did not come back by itself.",
 		Args: oneWorkload(),
 		RunE: func(c *cobra.Command, args []string) error {
 			if lasts <= 0 {
@@ -79,7 +79,7 @@ func (d deployment) drillCommand() *cobra.Command {
 				return err
 			}
 			if !sure {
-				return usage("this interrupts the training of %s on %s: say --yes", w.ID, s.Name)
+				return usage("this interrupts the training of %s on %s: add --yes to do it", w.ID, s.Name)
 			}
 			out := c.OutOrStdout()
 			if asJSON {
@@ -104,15 +104,15 @@ func (d deployment) drillCommand() *cobra.Command {
 	}
 	where.flags(c)
 	whyFlag(c, &why)
-	c.Flags().BoolVar(&asJSON, "json", false, "print nothing but the verdict, as one JSON object")
-	c.Flags().BoolVar(&sure, "yes", false, "do it: the training is interrupted")
-	c.Flags().StringVar(&slice, "slice", "", "the slice, if not the first that is not its owner's business")
+	c.Flags().BoolVar(&asJSON, "json", false, "print only the verdict, as one JSON object")
+	c.Flags().BoolVar(&sure, "yes", false, "do it: this interrupts training")
+	c.Flags().StringVar(&slice, "slice", "", "the slice; the default is the first one that Pitstop handles")
 	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour; see incident")
-	c.Flags().DurationVar(&lasts, "for", drillFor, "how long it is followed")
+	c.Flags().DurationVar(&lasts, "for", drillFor, "how long to follow the drill")
 	return c
 }
 
-// drills is the slice that may be drilled, unless something speaks against it.
+// drills is the slice for the drill. Its error says why there must be none.
 func (d deployment) drills(ctx context.Context, l *ledger.Ledger, w incident.Workload, name string) (s incident.Slice, err error) {
 	policies, _, err := d.policies(ctx, l)
 	if err != nil {
@@ -131,23 +131,23 @@ func (d deployment) drills(ctx context.Context, l *ledger.Ledger, w incident.Wor
 	case found == nil:
 		return s, usage("%s has no slice %q", w.ID, name)
 	case found.IsReleased():
-		return s, usage("%s of %s is its owner's business: nothing would be done about it", name, w.ID)
+		return s, usage("%s of %s is left to its owner: Pitstop would do nothing about it", name, w.ID)
 	case w.Incident != nil:
-		return s, usage("%s is open on %s: a drill would only make it worse", w.Incident.ID, w.ID)
+		return s, usage("incident %s is open on %s: a drill would make it worse", w.Incident.ID, w.ID)
 	case pause.Holds(d.now()) || w.Pause.Holds(d.now()):
-		return s, usage("%s is paused: nothing would be done", w.ID)
+		return s, usage("%s is paused: Pitstop would do nothing", w.ID)
 	case p.Unreadable != "":
 		return s, usage("the policy of %s cannot be read from here: %s", w.ID, p.Unreadable)
 	case p.Switches.Level(policy.Restart) == policy.No:
-		return s, usage("nothing would bring the training of %s back: %s", w.ID, w.Forbids(policy.Restart, policy.No, p))
+		return s, usage("Pitstop may not bring the training of %s back: %s", w.ID, w.Forbids(policy.Restart, policy.No, p))
 	case w.Crew.Seen.IsZero() || w.Crew.Finished:
-		return s, usage("no training of %s is known to run: no crew has been heard, or it is finished", w.ID)
+		return s, usage("Pitstop knows of no running training of %s: its crew has sent nothing, or training is finished", w.ID)
 	case gaveUp(w.Crew):
-		return s, usage("no training of %s runs: the crew has given up after attempt %d; pitstop retry %s has it try again", w.ID, w.Crew.GaveUp, w.Name)
+		return s, usage("the training of %s does not run: its crew gave up after attempt %d; pitstop retry %s starts another attempt", w.ID, w.Crew.GaveUp, w.Name)
 	case w.Progress.At.IsZero():
-		return s, usage("no step of %s has been told: that it goes on could not be seen", w.ID)
+		return s, usage("the crew of %s has reported no step, so a drill could not show that training goes on", w.ID)
 	case d.now().Sub(lastStep(w)) >= unusual(w):
-		return s, usage("the crew of %s is silent: step %s was told %s ago", w.ID, events.Number(w.Progress.Step), events.Span(d.now().Sub(lastStep(w))))
+		return s, usage("the crew of %s is silent: it reported step %s %s ago", w.ID, events.Number(w.Progress.Step), events.Span(d.now().Sub(lastStep(w))))
 	}
 	for _, o := range w.Slices {
 		if o.Condition != incident.Ready && !o.IsReleased() {
@@ -157,24 +157,24 @@ func (d deployment) drills(ctx context.Context, l *ledger.Ledger, w incident.Wor
 	return *found, d.saved(ctx, w)
 }
 
-// saved refuses a workload of which no complete checkpoint is known. Pitstop verifies one when an incident needs it, so where
-// there has been none it is looked for here.
+// saved refuses a workload without a complete checkpoint. Pitstop verifies checkpoints during an incident, so before the first
+// incident the verb looks for one itself.
 func (d deployment) saved(ctx context.Context, w incident.Workload) error {
 	if !w.Progress.VerifiedAt.IsZero() {
 		return nil
 	}
 	if w.Directory == "" {
-		return usage("no checkpoint of %s is verified: no checkpoint directory is known, and the training would begin at its first step", w.ID)
+		return usage("%s has no known checkpoint directory, so training would begin at its first step", w.ID)
 	}
 	looking, end := apart(ctx)
 	_, err := checkpoint.Verify(looking, d.store, w.Directory, checkpoint.Want{})
 	if err := end(err); err != nil {
-		return usage("no checkpoint of %s is verified, and the training might begin at its first step: %s", w.ID, oneLine(err))
+		return usage("no checkpoint of %s is verified, so training might begin at its first step: %s", w.ID, oneLine(err))
 	}
 	return nil
 }
 
-// lastStep is when a step was told last, in a line or on the crew's machine.
+// lastStep is the time of the last reported step, by a log line or by the crew's clock.
 func lastStep(w incident.Workload) time.Time {
 	if p := w.Progress; p.Stepped.After(p.At) {
 		return p.Stepped
@@ -182,7 +182,7 @@ func lastStep(w incident.Workload) time.Time {
 	return w.Progress.At
 }
 
-// unusual is how long no step may be told of a training that runs: three times the longest time between two that was seen.
+// unusual is how long a running crew may report no step: three times the longest gap so far.
 func unusual(w incident.Workload) time.Duration {
 	if w.Progress.GapSeconds == 0 {
 		return incident.NoGapFor
@@ -190,7 +190,7 @@ func unusual(w incident.Workload) time.Duration {
 	return max(incident.ResumeFor, 3*time.Duration(w.Progress.GapSeconds)*time.Second)
 }
 
-// drill has the slice meet the event and follows what becomes of it.
+// drill simulates the event on the slice and follows the recovery.
 func (d deployment) drill(
 	ctx context.Context, where place, l *ledger.Ledger, w incident.Workload, s incident.Slice, why string, lasts time.Duration, list prices, p *printer,
 ) (v verdict, err error) {
@@ -200,7 +200,7 @@ func (d deployment) drill(
 		return v, err
 	}
 	begun := d.now()
-	// It is on the record before it happens: whoever finds the trouble finds who made it.
+	// The record comes first, so that a person who finds the trouble also finds its author.
 	word := incident.Ordered{Word: incident.Word{By: d.who(ctx), Why: why}, Verb: incident.VerbDrill, Text: "a maintenance event on " + s.Name}
 	var left outbox
 	if _, _, err := d.order(ctx, l, where, w.ID, word); err != nil && !errors.As(err, &left) {
@@ -223,7 +223,7 @@ func (d deployment) drill(
 		case err == nil:
 			w, unread = now, 0
 		case ctx.Err() != nil || unread >= unreadFor:
-			return v, fmt.Errorf("the drill goes on, and cannot be followed: %w", err)
+			return v, fmt.Errorf("the drill goes on, but the ledger cannot be read: %w", err)
 		default:
 			unread++
 			if err := d.sleep(ctx, drillEvery); err != nil {
@@ -240,7 +240,7 @@ func (d deployment) drill(
 		}
 		switch {
 		case in == nil && d.now().Sub(begun) > noticedWithin:
-			v.Text = "nothing was noticed within " + events.Span(noticedWithin) + ": look at patrol's log, and send a canary"
+			v.Text = "Pitstop noticed nothing within " + events.Span(noticedWithin) + ": read the log of patrol, and call pitstop canary"
 		case in != nil && !in.Closed.IsZero():
 			v.Outcome, v.Cost = in.Outcome, list.costOf(w, *in, d.now())
 			v.Passed = in.Outcome == incident.Resumed
@@ -254,7 +254,7 @@ func (d deployment) drill(
 		}
 	}
 	if v.Text == "" {
-		v.Text = "it has not ended within " + lasts.String() + "; it goes on, and status follows it"
+		v.Text = "the incident has not ended within " + lasts.String() + "; it goes on, and pitstop status shows it"
 	}
 	head, colour := "PASSED", green
 	if !v.Passed {
@@ -262,7 +262,7 @@ func (d deployment) drill(
 	}
 	tell(p.out, "  "+p.paint(colour, head)+"  "+v.Text)
 	if v.Incident != "" {
-		tell(p.out, fmt.Sprintf("          noticed after %s; pitstop incident %s tells it again", events.Span(time.Duration(v.Noticed*float64(time.Second))), v.Incident))
+		tell(p.out, fmt.Sprintf("          noticed after %s; pitstop incident %s prints the story", events.Span(time.Duration(v.Noticed*float64(time.Second))), v.Incident))
 	}
 	return v, nil
 }

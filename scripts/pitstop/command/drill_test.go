@@ -58,7 +58,7 @@ func closes(o incident.Outcome) func(b *bench, now time.Time) {
 func TestADrillIsFollowedToItsVerdict(t *testing.T) {
 	eachStore(t, func(t *testing.T, open ledger.Opener) {
 		b := exercise(t, open, map[int]func(*bench, time.Time){2: opens, 8: closes(incident.Resumed)})
-		b.refused([]string{"drill", "llama-8b"}, "this interrupts the training of demo/llama-8b on llama-8b: say --yes")
+		b.refused([]string{"drill", "llama-8b"}, "this interrupts the training of demo/llama-8b on llama-8b: add --yes")
 		if len(b.simulated) > 0 {
 			t.Fatal("it did so all the same")
 		}
@@ -78,9 +78,9 @@ func TestADrillFailsWhereTrainingDoesNotComeBack(t *testing.T) {
 		happens map[int]func(*bench, time.Time)
 		says    string
 	}{
-		"nobody notices":      {nil, "nothing was noticed within 10 m 0 s"},
+		"nobody notices":      {nil, "Pitstop noticed nothing within 10 m 0 s"},
 		"a person has to act": {map[int]func(*bench, time.Time){2: opens, 8: closes(incident.Escalated)}, "escalated: step"},
-		"it does not end":     {map[int]func(*bench, time.Time){2: opens}, "it has not ended within 1h0m0s"},
+		"it does not end":     {map[int]func(*bench, time.Time){2: opens}, "the incident has not ended within 1h0m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := exercise(t, ledgertest.NewStore().Open, c.happens)
@@ -120,20 +120,20 @@ func TestADrillOutlastsALedgerThatFails(t *testing.T) {
 
 func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
 	for why, but := range map[string]func(*incident.Workload){
-		"a drill would only make it worse": func(w *incident.Workload) { w.Incident = llama().Incident },
-		"is paused":                        func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada"} },
-		"the switch restart is no":         func(w *incident.Workload) { w.Label = "" },
-		"no crew has been heard":           func(w *incident.Workload) { w.Crew = incident.Crew{} },
+		"a drill would make it worse": func(w *incident.Workload) { w.Incident = llama().Incident },
+		"is paused":                   func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada"} },
+		"the switch restart is no":    func(w *incident.Workload) { w.Label = "" },
+		"its crew has sent nothing":   func(w *incident.Workload) { w.Crew = incident.Crew{} },
 		"no checkpoint of demo/llama-8b is verified": func(w *incident.Workload) {
 			w.Progress.CheckpointStep, w.Progress.Verified, w.Progress.VerifiedAt = 48_000, 0, time.Time{}
 		},
-		"the crew has given up after attempt 2": func(w *incident.Workload) { w.Crew.GaveUp = 2 },
-		"is silent: step 48,190 was told 3 d 0 h ago": func(w *incident.Workload) {
+		"its crew gave up after attempt 2": func(w *incident.Workload) { w.Crew.GaveUp = 2 },
+		"is silent: it reported step 48,190 3 d 0 h ago": func(w *incident.Workload) {
 			w.Progress.At, w.Progress.Told = noon.Add(-72*time.Hour), noon.Add(-71*time.Hour) // and somebody was told that it hangs
 		},
-		"no step of demo/llama-8b": func(w *incident.Workload) { w.Progress.At = time.Time{} },
-		"its owner's business":     func(w *incident.Workload) { w.Slices[0].Released = noon.Add(-time.Hour) },
-		"is PREEMPTED already":     func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Lost, "PREEMPTED" },
+		"has reported no step": func(w *incident.Workload) { w.Progress.At = time.Time{} },
+		"left to its owner":    func(w *incident.Workload) { w.Slices[0].Released = noon.Add(-time.Hour) },
+		"is PREEMPTED already": func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Lost, "PREEMPTED" },
 	} {
 		t.Run(why, func(t *testing.T) {
 			b := exercise(t, ledgertest.NewStore().Open, nil)
@@ -147,9 +147,9 @@ func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
 	// In quiet times nobody has verified a checkpoint yet: it is looked for.
 	b := exercise(t, ledgertest.NewStore().Open, nil)
 	b.change(func(w *incident.Workload) { w.Progress.Verified, w.Progress.VerifiedAt = 0, time.Time{} })
-	b.refused([]string{"drill", "llama-8b"}, "the training might begin at its first step: no checkpoint in gs://ckpt/llama-8b")
+	b.refused([]string{"drill", "llama-8b"}, "training might begin at its first step: no checkpoint in gs://ckpt/llama-8b")
 	b.saves("48000")
-	b.refused([]string{"drill", "llama-8b"}, "say --yes")
+	b.refused([]string{"drill", "llama-8b"}, "add --yes")
 	// One whose steps take long is not silent; nor is one that says so on its machine alone.
 	b = exercise(t, ledgertest.NewStore().Open, nil)
 	for _, but := range []func(*incident.Workload){
@@ -157,12 +157,12 @@ func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
 		func(w *incident.Workload) {
 			w.Progress.At, w.Progress.Stepped = noon.Add(-5*time.Hour), noon.Add(-time.Minute)
 		},
-		func(w *incident.Workload) { // the first that is not its owner's business
+		func(w *incident.Workload) { // the first that is not left to its owner
 			w.Slices = append([]incident.Slice{{Name: "llama-8b-0", Released: noon, Condition: incident.Gone}}, w.Slices...)
 		},
 	} {
 		b.change(but)
-		b.refused([]string{"drill", "llama-8b"}, "say --yes")
+		b.refused([]string{"drill", "llama-8b"}, "add --yes")
 	}
 	b = exercise(t, ledgertest.NewStore().Open, nil)
 	b.refused([]string{"drill", "llama-8b", "--yes", "--slice", "other"}, `has no slice "other"`)

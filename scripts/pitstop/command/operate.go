@@ -22,10 +22,10 @@ import (
 	"pitstop.internal/shared/tpu"
 )
 
-// deployment is what the verbs work on that look at a deployment, hold it or take over: its ledger, its topics and the TPUs
-// that it watches, with the caller's own credentials.
+// deployment is an installation of Pitstop as an operator reaches it with their own credentials: its ledger, its topics and the TPUs
+// that it watches.
 type deployment struct {
-	// google is how the deployment is reached; nil where nothing is asked over a network.
+	// google is the connection to Google. It is nil in a test that asks nothing over a network.
 	google  *google
 	open    func(project, database string) *ledger.Ledger
 	publish func(topics publish.Topics) ledger.Publisher
@@ -35,7 +35,7 @@ type deployment struct {
 	store   checkpoints
 	access  access
 	grants  func() ([]grant, error)
-	// who is the caller, for those who read it later.
+	// who names the caller, for the record.
 	who    func(ctx context.Context) string
 	canary canary
 	look   func(ctx context.Context) (sight, error)
@@ -43,7 +43,7 @@ type deployment struct {
 	sleep  func(ctx context.Context, d time.Duration) error
 }
 
-// cloud is the part of the Cloud TPU API that is called from here.
+// cloud is the part of the Cloud TPU API that the verbs call.
 type cloud interface {
 	SetLabel(ctx context.Context, r tpu.Ref, key, value string) error
 	Simulate(ctx context.Context, r tpu.Ref) (operation string, err error)
@@ -51,7 +51,7 @@ type cloud interface {
 
 var deployed = connected(&google{base: http.DefaultTransport})
 
-// connected is a deployment that is reached through Google.
+// connected is a deployment behind this connection.
 func connected(g *google) deployment {
 	rest := option.WithHTTPClient(g.client())
 	return deployment{
@@ -83,8 +83,8 @@ type place struct{ project, prefix, database string }
 
 func (a *place) flags(c *cobra.Command) {
 	c.Flags().StringVar(&a.project, "project", "", "the project in which Pitstop is deployed")
-	c.Flags().StringVar(&a.prefix, "prefix", "", "what the deployment's names begin with, where it was deployed with a prefix")
-	c.Flags().StringVar(&a.database, "database", "", "its Firestore database, where that is not the prefix and "+ledger.Database)
+	c.Flags().StringVar(&a.prefix, "prefix", "", "the prefix of the deployment's names, if it has one")
+	c.Flags().StringVar(&a.database, "database", "", "its Firestore database; the default is the prefix and "+ledger.Database)
 }
 
 func (d deployment) at(a place) (*ledger.Ledger, error) {
@@ -105,7 +105,7 @@ func (d deployment) commands() []*cobra.Command {
 	return all
 }
 
-// workloads reads those that are named, by ID or by name, or all: in one listing.
+// workloads reads the workloads of these IDs or names, or all, in one listing.
 func workloads(ctx context.Context, l *ledger.Ledger, names []string) (found []incident.Workload, err error) {
 	all, err := l.Workloads(ctx)
 	if err != nil || len(names) == 0 {
@@ -117,7 +117,7 @@ func workloads(ctx context.Context, l *ledger.Ledger, names []string) (found []i
 			for _, w := range all {
 				ids = append(ids, w.ID)
 			}
-			return nil, usage("there is no workload %q; there are %s", name, cmp.Or(strings.Join(ids, ", "), "none"))
+			return nil, usage("there is no workload %q; the ledger has %s", name, cmp.Or(strings.Join(ids, ", "), "none"))
 		}
 	}
 	return slices.DeleteFunc(all, func(w incident.Workload) bool {
@@ -125,7 +125,7 @@ func workloads(ctx context.Context, l *ledger.Ledger, names []string) (found []i
 	}), nil
 }
 
-// isNamed reports whether a word names a workload: its ID, or its name alone.
+// isNamed reports whether a word is the ID of a workload, or its name.
 func isNamed(id, word string) bool { return id == word || strings.HasSuffix(id, "/"+word) }
 
 func (d deployment) incidentCommand() *cobra.Command {
@@ -135,12 +135,11 @@ func (d deployment) incidentCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "incident ID",
 		Short: "Print the whole story of an incident",
-		Long: "Print the whole story of an incident, open or closed: what was seen, what was decided on it and why, under which switches and who\n" +
-			"limited them, the calls that are under way and what came of those before, the save, the zones that refused, what it cost and which\n" +
-			"budget it is charged to. status names the open ones, the log line of an incident's end and the archive the closed ones.\n" +
-			"Where two projects have an incident of the same ID, PROJECT/ID says which.\n\n" +
-			"--prices is a YAML file of what you pay: dollars for a chip-hour, by generation or accelerator type, as in\n" +
-			"v5litepod: {spot: 0.48, other: 1.20}. The chips counted are those that the workload has.",
+		Long: "Print the whole story of an incident, open or closed: each observation, each decision with its reason, the switches with their limits,\n" +
+			"the calls with their results, the save, the zones that refused, the cost and the budget. status lists open incidents. The log line at\n" +
+			"the end of an incident names a closed one. If two projects have an incident of the same ID, write PROJECT/ID.\n\n" +
+			"--prices names a YAML file with your prices: dollars for a chip-hour, by generation or accelerator type, as in\n" +
+			"v5litepod: {spot: 0.48, other: 1.20}. The cost counts the chips of the workload as it is now.",
 		Args: oneIncident("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, err := readPrices(priced)
@@ -173,12 +172,12 @@ func (d deployment) incidentCommand() *cobra.Command {
 		},
 	}
 	where.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print the incident as one JSON object, with its cost")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the incident and its cost as one JSON object")
 	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour")
 	return c
 }
 
-// find looks for an incident by its ID, which says nothing of the project: where several have it, as PROJECT/ID or
+// find looks for an incident by its ID. If incidents of several projects have that ID, the word has to be PROJECT/ID or
 // PROJECT/NAME/ID.
 func find(ctx context.Context, l *ledger.Ledger, word string) (incident.Workload, incident.Incident, error) {
 	type match struct {
@@ -208,7 +207,7 @@ func find(ctx context.Context, l *ledger.Ledger, word string) (incident.Workload
 	}
 	switch len(found) {
 	case 0:
-		return incident.Workload{}, incident.Incident{}, usage("there is no incident %q; status names those that are open", word)
+		return incident.Workload{}, incident.Incident{}, usage("there is no incident %q; pitstop status lists open incidents", word)
 	case 1:
 		return found[0].w, found[0].in, nil
 	}
@@ -220,12 +219,12 @@ func find(ctx context.Context, l *ledger.Ledger, word string) (incident.Workload
 			over = append(over, f.w.ID+"/"+id+" ("+string(f.in.Outcome)+")")
 		}
 	}
-	return incident.Workload{}, incident.Incident{}, usage("%s may be %s: name it with its project", word, strings.Join(append(open, over...), " or "))
+	return incident.Workload{}, incident.Incident{}, usage("%s may be %s: write it with its project", word, strings.Join(append(open, over...), " or "))
 }
 
 func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost) {
 	p.heading(in.ID, fmt.Sprintf("%s · workload %s · policy %s", in.Cause, w.ID, cmp.Or(in.Policy, "none")))
-	tell(p.out, "  "+p.paint(dim, "at its opening: "+limits(in.Switches, in.Limits)))
+	tell(p.out, "  "+p.paint(dim, "when it opened: "+limits(in.Switches, in.Limits)))
 	day := ""
 	for _, l := range in.Timeline {
 		if d := l.At.UTC().Format("Mon Jan 2, 2006"); d != day {
@@ -247,7 +246,7 @@ func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost
 		p.row(l.At.UTC().Format("15:04:05"), word, colour, l.Text, withCode(why, string(l.Code)))
 	}
 	if in.LeftOut > 0 {
-		tell(p.out, fmt.Sprintf("  %d lines in the middle were left out", in.LeftOut))
+		tell(p.out, fmt.Sprintf("  %d lines in the middle are not stored", in.LeftOut))
 	}
 	for _, t := range in.Troubles {
 		line := "  trouble   " + strings.TrimSpace(string(t.Cause)+" "+t.Slice) + " at " + t.At.UTC().Format(time.RFC3339) + ": " + t.Text
@@ -257,14 +256,14 @@ func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost
 		tell(p.out, line)
 	}
 	if s := in.Save; !s.Requested.IsZero() {
-		line := "  save      " + s.ID + " asked for at " + s.Requested.UTC().Format(time.RFC3339) + ": " + cmp.Or(string(s.Result), "under way")
+		line := "  save      " + s.ID + " requested at " + s.Requested.UTC().Format(time.RFC3339) + ": " + cmp.Or(string(s.Result), "running")
 		if s.Failed != "" {
 			line += ", " + s.Failed
 		}
 		tell(p.out, line)
 	}
 	for _, z := range in.Zones {
-		until := "asked again from " + z.Until.UTC().Format(time.RFC3339)
+		until := "asked again after " + z.Until.UTC().Format(time.RFC3339)
 		if z.Never {
 			until = "not asked again"
 		}
@@ -280,35 +279,35 @@ func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost
 	}
 }
 
-// calls prints what was called outside on behalf of an incident, and what came of it.
+// calls prints the calls that an incident caused, with their results.
 func (p *printer) calls(in incident.Incident) {
 	if len(in.Calls) > 0 {
 		tell(p.out, "  "+p.paint(bold, "calls"))
 	}
 	if in.CallsLeftOut > 0 {
-		tell(p.out, "  the "+count(in.CallsLeftOut, "oldest call")+" left out")
+		tell(p.out, "  the "+count(in.CallsLeftOut, "oldest call")+" not stored")
 	}
 	for _, c := range in.Calls {
 		p.row(c.At.UTC().Format("15:04:05"), c.Function, "", c.What(), came(c))
 	}
 }
 
-// came is what came of a call.
+// came is the result of a call.
 func came(c incident.Call) string {
 	text := "accepted"
 	switch {
 	case c.NotMade:
 		text = "not made"
 	case c.Answered.IsZero():
-		text = "its outcome is not known"
+		text = "its result is not known"
 	case c.Operation != "" && c.Code != "":
-		text = "accepted, and its operation failed"
+		text = "accepted, then its operation failed"
 	case c.Code != "":
 		text = "refused"
 	}
 	text = withCode(text, string(c.Code))
 	if c.Folded > 0 {
-		text += fmt.Sprintf(", and %d times more until %s", c.Folded, c.Until.UTC().Format("Jan 2 15:04:05"))
+		text += fmt.Sprintf(", and %d more times until %s", c.Folded, c.Until.UTC().Format("Jan 2 15:04:05"))
 	}
 	return text
 }
@@ -320,9 +319,9 @@ func (d deployment) pauseCommand() *cobra.Command {
 	var why string
 	c := &cobra.Command{
 		Use:   "pause [WORKLOAD...]",
-		Short: "Hold every call that changes something, for workloads or for all",
-		Long: "Hold every call that changes something: for the workloads that are named, or with --all for everything. What is under way goes on\n" +
-			"being watched and told; the pause is read right before each call.\n\n" + needs,
+		Short: "Stop Pitstop from changing anything, for some workloads or for all",
+		Long: "Stop every call that changes something, for these workloads, or with --all for everything. Pitstop reads the pause right before each\n" +
+			"call. It still watches and reports, and a call that has begun runs to its end.\n\n" + needs,
 		RunE: func(c *cobra.Command, names []string) error {
 			if lasts < 0 {
 				return usage("--for %s: it has to be more than 0; leave it out to pause until resume", lasts)
@@ -336,7 +335,7 @@ func (d deployment) pauseCommand() *cobra.Command {
 	}
 	where.flags(c)
 	c.Flags().BoolVar(&all, "all", false, "pause everything")
-	c.Flags().DurationVar(&lasts, "for", 0, "how long, as in 2h; without it until resume")
+	c.Flags().DurationVar(&lasts, "for", 0, "how long to pause, as in 2h; without it the pause lasts until resume")
 	whyFlag(c, &why)
 	return c
 }
@@ -347,21 +346,21 @@ func (d deployment) resumeCommand() *cobra.Command {
 	var why string
 	c := &cobra.Command{
 		Use:   "resume [WORKLOAD...]",
-		Short: "Lift the pause of workloads, or of all",
-		Long:  "Lift the pause of the workloads that are named, or with --all that of everything.\n\n" + needs,
+		Short: "Lift the pause of some workloads, or of all",
+		Long:  "Lift the pause of these workloads, or with --all the pause of everything.\n\n" + needs,
 		RunE: func(c *cobra.Command, names []string) error {
 			return d.setPause(c, where, names, all, incident.Paused{Word: incident.Word{Why: why}, Lift: true})
 		},
 	}
 	where.flags(c)
-	c.Flags().BoolVar(&all, "all", false, "lift the pause of everything; workloads that are paused by name stay paused")
+	c.Flags().BoolVar(&all, "all", false, "lift the pause of everything; a workload that was paused by its name stays paused")
 	whyFlag(c, &why)
 	return c
 }
 
 func (d deployment) setPause(c *cobra.Command, where place, names []string, all bool, e incident.Paused) error {
 	if all == (len(names) > 0) {
-		return usage("name the workloads, or say --all")
+		return usage("name the workloads, or add --all")
 	}
 	if err := checkWorkloads(names); err != nil {
 		return err
@@ -375,8 +374,8 @@ func (d deployment) setPause(c *cobra.Command, where place, names []string, all 
 	p := &incident.Pause{By: e.By, Why: e.Why, At: d.now(), Until: e.Until}
 	what := "paused " + told(p)
 	if e.Lift {
-		p.Until = p.At.Add(-incident.PauseMargin) // it holds no more, by no clock, and says who lifted it
-		what = "the pause is lifted by " + e.By
+		p.Until = p.At.Add(-incident.PauseMargin) // it is over by every clock, and names the person who lifted it
+		what = e.By + " lifted the pause"
 	}
 	if all {
 		if err := l.SetPause(ctx, p); err != nil {
@@ -390,7 +389,7 @@ func (d deployment) setPause(c *cobra.Command, where place, names []string, all 
 		return err
 	}
 	var failed []error
-	for _, w := range found { // one that fails does not stop the others
+	for _, w := range found { // a workload that fails does not stop the others
 		if !lasting(ctx) {
 			break
 		}

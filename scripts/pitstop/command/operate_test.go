@@ -206,7 +206,7 @@ func TestStatusTellsHowEveryWorkloadStands(t *testing.T) {
 	}
 	wants(t, got, "demo/llama-8b  policy spot", "llama-8b us-west4-a v5litepod-16 spot  PREEMPTED for 1 m 30 s",
 		"step 48,190 6 m 0 s ago, checkpoint 48,000 verified, 12 m 0 s old", "llama-8b-20261121-3: preemption, deleting for 1 m 20 s, until 2026-11-21T12:40:00Z",
-		"delete llama-8b: begun 1 m 10 s ago", "demo/bert  no label pitstop-policy: watched", "bert us-west4-b v2-8  READY for 2 d 2 h", "no crew has been heard")
+		"delete llama-8b: begun 1 m 10 s ago", "demo/bert  no label pitstop-policy: watched", "bert us-west4-b v2-8  READY for 2 d 2 h", "no word from a crew yet")
 	if got, err = d.call("status", "bert"); err != nil || strings.Contains(got, "llama") {
 		t.Errorf("status of one: %v\n%s", err, got)
 	}
@@ -295,8 +295,8 @@ func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
 		if all, one := pauses(); !all.Holds(noon.Add(1000*time.Hour)) || !one.Holds(noon) || all.By != "ada@example.com" {
 			t.Errorf("paused are all %+v, one %+v", all, one)
 		}
-		b.want([]string{"resume", "--all", "--why", "morning"}, "everything: the pause is lifted by ada@example.com")
-		b.want([]string{"resume", "llama-8b"}, "demo/llama-8b: the pause is lifted by ada@example.com")
+		b.want([]string{"resume", "--all", "--why", "morning"}, "everything: ada@example.com lifted the pause")
+		b.want([]string{"resume", "llama-8b"}, "demo/llama-8b: ada@example.com lifted the pause")
 		all, one := pauses()
 		if all.Holds(noon) || one.Holds(noon) || all.By != "ada@example.com" || all.Why != "morning" {
 			t.Errorf("paused are all %+v, one %+v", all, one)

@@ -31,8 +31,8 @@ func TestAnIncidentTellsWhatItCost(t *testing.T) {
 	b := deployedWith(t, ledgertest.NewStore().Open, w)
 	id := w.Incident.ID
 	b.want([]string{"incident", id}, "away 1 h 30 m, 30.0 chip-hours; charged to infrastructure, 2 of 3 restarts",
-		"refused   us-west4-a at 2026-11-21T12:00:00Z, asked again from 2026-11-21T12:01:00Z: no more capacity", "save      s1 asked for at", "refused, no handler",
-		"DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b", "its outcome is not known", "at its opening: allowed: nothing")
+		"refused   us-west4-a at 2026-11-21T12:00:00Z, asked again after 2026-11-21T12:01:00Z: no more capacity", "save      s1 requested at", "refused, no handler",
+		"DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b", "its result is not known", "when it opened: allowed: nothing")
 	for text, want := range map[string]string{
 		"v5litepod: {spot: 0.50, other: 1.20}":                           "30.0 chip-hours worth $12.00, without the price of other",
 		"v5litepod-16: {spot: 1}\nv5litepod: {spot: 9}\nv5p: {other: 4}": "30.0 chip-hours worth $48.00; charged",

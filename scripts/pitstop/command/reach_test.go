@@ -104,7 +104,7 @@ func ownProcess(t *testing.T, environment, args []string) answer {
 	t.Helper()
 	own := started()
 	c := exec.CommandContext(t.Context(), os.Args[0], args...) //nolint:gosec // this test
-	c.Env = append([]string{isCommand + "=1", "HOME=" + t.TempDir(), "NO_PROXY="}, environment...)
+	c.Env = append([]string{isCommand + "=1", "HOME=" + t.TempDir(), "NO_PROXY=", "COLUMNS=2000"}, environment...)
 	var out, errOut bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errOut
 	begun := time.Now()

@@ -22,13 +22,13 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// letters is the part of Pub/Sub by which dead letters are brought back.
+// letters is the part of Pub/Sub that redrive calls.
 type letters interface {
-	// Pull takes some messages of a subscription; none when there are none.
+	// Pull takes some messages of a subscription. It returns none from an empty one.
 	Pull(ctx context.Context, subscription string) ([]*pubsubpb.ReceivedMessage, error)
 	Publish(ctx context.Context, topic string, m *pubsubpb.PubsubMessage) error
 	Acknowledge(ctx context.Context, subscription, ackID string) error
-	// GiveBack has what was pulled and not handled delivered again at once.
+	// GiveBack returns messages that were not handled. Pub/Sub delivers them again at once.
 	GiveBack(ctx context.Context, subscription string, ackIDs []string) error
 	Close() error
 }
@@ -41,10 +41,10 @@ type broker struct {
 	wait time.Duration
 }
 
-// pullFor is how long a subscription without messages is asked for some: Pub/Sub may keep back for a moment what it has.
+// pullFor is how long a pull waits: Pub/Sub may hold a message back for a moment.
 const pullFor = 5 * time.Second
 
-// atOnce is how many letters are pulled at once: they are handled one by one, and all before the first is delivered again.
+// atOnce is how many letters one pull takes. They are handled one by one, all before Pub/Sub delivers the first again.
 const atOnce = 10
 
 func newBroker(ctx context.Context, wait time.Duration, opts ...option.ClientOption) (*broker, error) {
@@ -57,7 +57,7 @@ func newBroker(ctx context.Context, wait time.Duration, opts ...option.ClientOpt
 	if err != nil {
 		return nil, errors.Join(err, topics.Close())
 	}
-	subs.CallOptions.Pull = nil // no retries of its own, which go on for as long as nothing comes
+	subs.CallOptions.Pull = nil // its own retries go on for as long as no message comes
 	return &broker{topics, subs, wait}, nil
 }
 
@@ -100,18 +100,18 @@ func (d deployment) redriveCommand() *cobra.Command {
 	names = slices.DeleteFunc(names, func(name string) bool { return reacts[name] == patrols })
 	c := &cobra.Command{
 		Use:   "redrive TOPIC",
-		Short: "Bring the dead letters of a topic back",
-		Long: "Bring the dead letters of a topic back: those that no delivery could get handled, once what kept them from it is mended.\n" +
+		Short: "Publish the dead letters of a topic again",
+		Long: "Publish the dead letters of a topic again, once you have removed the cause. A dead letter is a message that failed at every delivery.\n" +
 			"The topics are " + strings.Join(names, ", ") + ".\n\n" +
-			"A request that is not wanted any more, by its incident, epoch or expiry, is dropped and told: what is still wanted, patrol has asked for\n" +
-			"anew. A letter leaves the subscription when it is published. Who brings it back and why stands in its attributes, and in the log line\n" +
-			"of the function that handles it. It needs roles/pubsub.subscriber on the dead-letter subscription, roles/pubsub.publisher on the topic\n" +
-			"and roles/datastore.viewer.",
+			"redrive drops a request whose incident is over, whose epoch is old or whose time is up, and prints that. Patrol has published a new\n" +
+			"request by then if the incident still needs one. A letter leaves the subscription after it is published. Its attributes, and the log\n" +
+			"line of the function that handles it, hold your name and your reason.\n\n" +
+			"This needs roles/pubsub.subscriber on the dead-letter subscription, roles/pubsub.publisher on the topic and roles/datastore.viewer.",
 		Args: oneName("topic", "recreate-requests"),
 		RunE: func(c *cobra.Command, args []string) error {
 			topic := strings.TrimPrefix(args[0], where.prefix)
 			if !slices.Contains(names, topic) {
-				return usage("there are no dead letters of %s; there are those of %s", args[0], strings.Join(names, ", "))
+				return usage("no topic %s has dead letters; these have: %s", args[0], strings.Join(names, ", "))
 			}
 			l, err := d.at(where)
 			if err != nil {
@@ -134,26 +134,26 @@ func (d deployment) redriveCommand() *cobra.Command {
 	return c
 }
 
-// patrols reacts to ticks, which nobody keeps.
+// patrols is the function that handles ticks. A lost tick has no dead letter.
 const patrols = "patrol"
 
-// redrive brings the dead letters of one subscription back.
+// redrive publishes the dead letters of one subscription again.
 type redrive struct {
 	letters letters
 	ledger  *ledger.Ledger
-	// from is the subscription that keeps them, to the topic that they came from.
+	// from is the dead-letter subscription, to the topic of the letters.
 	from, to string
 	word     incident.Word
 	start    time.Time
 	tell     func(line string)
 
-	// seen are the letters that were published or dropped, by their IDs; kept are the deliveries of those that were not.
+	// seen are the IDs of letters that were published or dropped. kept are the deliveries of all others.
 	seen           map[string]bool
 	kept           []string
 	sent, outdated int
 }
 
-// run goes on until nothing comes any more. Letters that died since it began are left.
+// run handles letters until none come. It leaves letters that are newer than its start.
 func (r *redrive) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, r.giveBack(ctx)) }()
 	for {
@@ -166,7 +166,7 @@ func (r *redrive) run(ctx context.Context) (err error) {
 		}
 		for i, m := range batch {
 			switch at := m.GetMessage().GetPublishTime(); {
-			case r.seen[m.GetMessage().GetMessageId()]: // it was acknowledged too late, or that was lost
+			case r.seen[m.GetMessage().GetMessageId()]: // its acknowledgement came too late, or was lost
 				err = r.letters.Acknowledge(ctx, r.from, m.GetAckId())
 			case at != nil && at.AsTime().After(r.start):
 				r.kept = append(r.kept, m.GetAckId())
@@ -181,23 +181,23 @@ func (r *redrive) run(ctx context.Context) (err error) {
 					r.kept = append(r.kept, m.GetAckId())
 				}
 			}
-			return fmt.Errorf("%w; %d were brought back before it", err, r.sent)
+			return fmt.Errorf("%w; %d letters were published again before that", err, r.sent)
 		}
 	}
-	r.tell(fmt.Sprintf("%s: %d brought back to %s, %d dropped as not wanted any more", r.from, r.sent, r.to, r.outdated))
+	r.tell(fmt.Sprintf("%s: %d published again on %s, %d dropped as outdated", r.from, r.sent, r.to, r.outdated))
 	return nil
 }
 
-// giveBack gives back what was only held, so that whoever comes next finds it. That is done even for who has left.
+// giveBack returns letters that were only held, so that the next redrive finds them. It does so after an interrupt too.
 func (r *redrive) giveBack(ctx context.Context) error {
 	if !lasting(ctx) {
-		return nil // Pub/Sub does not answer: it delivers them again by itself
+		return nil // Pub/Sub does not answer. It delivers them again by itself
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pullFor)
 	defer cancel()
-	for some := range slices.Chunk(r.kept, 500) { // a request is of 512 KiB at the most
+	for some := range slices.Chunk(r.kept, 500) { // a request may have 512 KiB
 		if err := r.letters.GiveBack(ctx, r.from, some); err != nil {
-			return fmt.Errorf("give back to %s: %w; what was not handled comes again within 10 minutes", r.from, err)
+			return fmt.Errorf("give back to %s: %w; Pub/Sub delivers these letters again within 10 minutes", r.from, err)
 		}
 	}
 	return nil
@@ -234,11 +234,11 @@ func (r *redrive) bring(ctx context.Context, m *pubsubpb.ReceivedMessage) error 
 	}
 	r.sent++
 	r.seen[msg.GetMessageId()] = true
-	r.tell(name + ": brought back")
+	r.tell(name + ": published again")
 	return r.letters.Acknowledge(ctx, r.from, m.GetAckId())
 }
 
-// unwanted says why a request is not wanted any more. What is no request, or of a newer release, is for its function to judge.
+// unwanted says why a request is outdated. Its function judges all other messages, and those of a newer release.
 func (r *redrive) unwanted(ctx context.Context, m *pubsubpb.PubsubMessage) (string, error) {
 	eventType := m.GetAttributes()["ce-type"]
 	if !events.IsRequest(eventType) {

@@ -106,7 +106,7 @@ func deadLettersComeBack(t *testing.T, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wants(t, got, "dropped, refused: the epoch is 4, not 3", "2 brought back to projects/"+project+"/topics/dev-recreate-requests, 1 dropped")
+	wants(t, got, "dropped, refused: the epoch is 4, not 3", "2 published again on projects/"+project+"/topics/dev-recreate-requests, 1 dropped")
 	back := pulled("dev-recreate-requests")
 	if len(back) != 2 {
 		t.Fatalf("%d came back", len(back))
@@ -142,11 +142,11 @@ func deadLettersComeBack(t *testing.T, address string) {
 	if got, err = redrive("dev-log-events"); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, got, "3 brought back", "0 dropped")
+	wants(t, got, "3 published again", "0 dropped")
 	if back := pulled("dev-log-events"); len(back) != 3 {
 		t.Errorf("%d log entries came back", len(back))
 	}
-	if _, err := redrive("patrol-ticks"); err == nil || !strings.Contains(err.Error(), "there are those of") {
+	if _, err := redrive("patrol-ticks"); err == nil || !strings.Contains(err.Error(), "has dead letters; these have") {
 		t.Errorf("ticks: %v", err)
 	}
 	if err := broker.Close(); err != nil {

@@ -19,14 +19,14 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// standing is a workload as status --json prints it.
+// standing is the JSON of a workload in status --json.
 type standing struct {
 	incident.Workload
-	// Due is when something follows by itself.
+	// Due is when Pitstop acts next by itself.
 	Due time.Time `json:"due,omitzero"`
-	// Policy is what holds for it now, as far as that can be read from here.
+	// Policy is the policy in effect, as far as the caller may read it.
 	Policy effective `json:"policy"`
-	// IfLost is what would be decided if its first usable slice were lost now, AtDeadline what at the deadline of its open incident.
+	// IfLost is the decision if its first usable slice were lost now, AtDeadline that at the deadline of its open incident.
 	IfLost     *incident.Foreseen `json:"if_lost,omitzero"`
 	AtDeadline *incident.Foreseen `json:"at_deadline,omitzero"`
 
@@ -34,14 +34,14 @@ type standing struct {
 	holds policy.Policy
 }
 
-// effective is a policy in effect. Unreadable says why it cannot be read from here.
+// effective is a policy in effect. Unreadable says why the caller cannot read it.
 type effective struct {
 	checkedPolicy
 	Unknown    bool   `json:"unknown,omitzero"`
 	Unreadable string `json:"unreadable,omitzero"`
 }
 
-// watchEvery is how often status --watch looks.
+// watchEvery is the pause between two looks of status --watch.
 const watchEvery = 10 * time.Second
 
 func (d deployment) statusCommand() *cobra.Command {
@@ -49,12 +49,12 @@ func (d deployment) statusCommand() *cobra.Command {
 	var asJSON, watch bool
 	c := &cobra.Command{
 		Use:   "status [WORKLOAD...]",
-		Short: "Print how every workload of a deployment stands",
-		Long: "Print how every workload of a deployment stands, or those that are named: its slices and their lives as the API showed them last,\n" +
-			"its policy with what limits each switch, its training, the maintenance announced, the open incident with its deadline and what comes\n" +
-			"next, what is paused, and what Pitstop would do if the slice died now, which is decided by the code that would decide it.\n\n" +
-			"It reads the ledger alone, in one listing: roles/datastore.viewer; and the policy file, where there is one: roles/storage.objectViewer.\n" +
-			fmt.Sprintf("--watch looks again every %d s until it is interrupted.", int(watchEvery.Seconds())),
+		Short: "Print the state of every workload of a deployment",
+		Long: "Print the state of every workload of a deployment, or of these workloads: its slices as the API showed them last, its policy with the\n" +
+			"limit of each switch, its training, announced maintenance, its pause, and its open incident with the deadline and the next step. status\n" +
+			"also says what Pitstop would do if the slice died now; the functions decide with the same code.\n\n" +
+			"This reads the ledger in one listing, which needs roles/datastore.viewer. A policy file needs roles/storage.objectViewer.\n" +
+			fmt.Sprintf("--watch looks again every %d s, until you interrupt it.", int(watchEvery.Seconds())),
 		RunE: func(c *cobra.Command, names []string) error {
 			if err := checkWorkloads(names); err != nil {
 				return err
@@ -70,20 +70,19 @@ func (d deployment) statusCommand() *cobra.Command {
 		},
 	}
 	where.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per workload: the document of the ledger, its policy, and what would follow")
-	c.Flags().BoolVar(&watch, "watch", false, "look again and again until interrupted")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per workload: its document in the ledger, its policy and the next decision")
+	c.Flags().BoolVar(&watch, "watch", false, "look again and again, until you interrupt it")
 	return c
 }
 
-// watchStatus shows how things stand until the context ends: each time in place of the last on a terminal, else one under the
-// other.
+// watchStatus prints the state until the context ends. On a terminal each look takes the place of the last; elsewhere it follows.
 func (d deployment) watchStatus(ctx context.Context, l *ledger.Ledger, names []string, asJSON bool, out io.Writer) error {
 	for {
 		var page strings.Builder
 		looking, end := again(ctx)
 		if err := end(d.status(looking, l, names, asJSON, &page)); err != nil {
 			if ctx.Err() != nil {
-				err = nil // somebody has seen enough
+				err = nil // the caller interrupts
 			}
 			return err
 		}
@@ -100,13 +99,13 @@ func (d deployment) watchStatus(ctx context.Context, l *ledger.Ledger, names []s
 			_, _ = fmt.Fprint(out, at, "\n\n", page.String(), "\n") //nolint:errcheck // likewise
 		}
 		if d.sleep(ctx, watchEvery) != nil {
-			return nil //nolint:nilerr // somebody has seen enough
+			return nil //nolint:nilerr // the caller interrupts
 		}
 	}
 }
 
-// policies are those of a deployment, as it has said itself where they are and what it allows. Known is false where it has not
-// said that yet: then only presets are known, and no ceiling.
+// policies are those of a deployment. Its patrol records where they are and what the deployment allows. Before that, known is false:
+// then there are presets alone, without a ceiling.
 func (d deployment) policies(ctx context.Context, l *ledger.Ledger) (source *policy.Source, known bool, err error) {
 	s, err := l.Settings(ctx)
 	switch {
@@ -143,7 +142,7 @@ func (d deployment) status(ctx context.Context, l *ledger.Ledger, names []string
 		tell(out, p.paint(yellow, "everything is paused "+told(pause)))
 	}
 	if !asJSON && !known && len(found) > 0 {
-		tell(out, p.paint(yellow, "what the deployment allows is not known: its patrol has not said it yet; the switches below are those of the presets alone"))
+		tell(out, p.paint(yellow, "the ledger does not say yet what the deployment allows; the switches below are those of the presets"))
 	}
 	for i, w := range found {
 		st := d.stands(policies.For(ctx, w.Label), w)
@@ -161,12 +160,12 @@ func (d deployment) status(ctx context.Context, l *ledger.Ledger, names []string
 		p.standing(st, d.now())
 	}
 	if len(found) == 0 && !asJSON {
-		tell(out, "no workload has been seen yet; patrol looks for TPUs every minute")
+		tell(out, "Pitstop has seen no workload yet; patrol looks for TPUs every minute")
 	}
 	return nil
 }
 
-// stands is how a workload stands under its policy.
+// stands is the state of a workload under its policy.
 func (d deployment) stands(p policy.Policy, w incident.Workload) standing {
 	st := standing{
 		Workload: shown(w), Due: w.Due(),
@@ -175,7 +174,7 @@ func (d deployment) stands(p policy.Policy, w incident.Workload) standing {
 	}
 	if p.Unreadable != "" {
 		st.Policy.Switches = nil
-		return st // what would follow cannot be told from here
+		return st // the next decision depends on the policy
 	}
 	if w.Incident != nil {
 		if f := w.AtDeadline(p); len(f.Decisions) > 0 || f.Outcome != "" {
@@ -193,7 +192,7 @@ func (d deployment) stands(p policy.Policy, w incident.Workload) standing {
 	return st
 }
 
-// shown is a workload without what its outbox holds: what is still to be sent may hold what nobody has to see.
+// shown is a workload without its outbox, whose events may hold secrets.
 func shown(w incident.Workload) incident.Workload {
 	w.Outbox = nil
 	return w
@@ -206,12 +205,12 @@ func (p *printer) standing(st standing, now time.Time) {
 	case w.Label == "":
 		head = "no label pitstop-policy: watched"
 	case st.Policy.Unknown:
-		head += ", " + p.paint(red, "which no policy is called: watched")
+		head += ", " + p.paint(red, "which is no policy: watched")
 	}
 	tell(p.out, p.paint(bold, w.ID)+"  "+head)
 	switch {
 	case st.Policy.Unreadable != "":
-		tell(p.out, "  policy    "+p.paint(yellow, "cannot be read from here: "+st.Policy.Unreadable))
+		tell(p.out, "  policy    "+p.paint(yellow, "you cannot read it: "+st.Policy.Unreadable))
 	case w.Label != "" && !st.Policy.Unknown:
 		tell(p.out, "  policy    "+limits(st.holds.Switches, st.holds.Limits))
 	}
@@ -235,7 +234,7 @@ func (p *printer) standing(st standing, now time.Time) {
 	in := w.Incident
 	if in == nil {
 		if idle := w.Idle; idle != nil {
-			tell(p.out, "  idle      "+p.paint(yellow, fmt.Sprintf("deleted in %s, because when_escalated is delete and %s was left to a person; pitstop cancel %s keeps it",
+			tell(p.out, "  idle      "+p.paint(yellow, fmt.Sprintf("deleted in %s: when_escalated is delete, and %s escalated; pitstop cancel %s keeps it",
 				events.Span(max(0, idle.Due.Sub(now))), idle.Incident, idle.Incident)))
 		}
 		return
@@ -259,7 +258,7 @@ func (p *printer) standing(st standing, now time.Time) {
 	}
 }
 
-// foreseen says what would be decided, in a line.
+// foreseen prints a decision that would be made, in a line.
 func foreseen(f incident.Foreseen) string {
 	var parts []string
 	for _, l := range f.Decisions {
@@ -300,39 +299,39 @@ func (p *printer) slice(s *incident.Slice, now time.Time) {
 			line += " since " + s.Incarnation.Created.UTC().Format(time.RFC3339)
 		}
 		if s.Condition == incident.Ready && !s.Admitted.Same(s.Incarnation) {
-			line += ", training is not admitted to it"
+			line += ", training is not admitted yet"
 		}
 	}
 	if s.IsReleased() {
 		line += ", left to its owner"
 	}
 	if s.Claims != "" {
-		line += ", " + p.paint(yellow, "whose label "+events.LabelWorkload+" names "+s.Claims+": it is no part of that")
+		line += ", " + p.paint(yellow, "but its label "+events.LabelWorkload+" names "+s.Claims+", which it does not belong to")
 	}
 	tell(p.out, "  slice     "+line)
 }
 
-// gaveUp reports whether the crew's own restarts are spent, and nobody has had it try again.
+// gaveUp reports whether the crew has used up its own restarts, and no retry has followed.
 func gaveUp(c incident.Crew) bool { return c.GaveUp > 0 && c.GaveUp >= max(c.Attempt, c.Exited) }
 
-// training says what is known of the training side.
+// training is the state of the training.
 func training(w incident.Workload, now time.Time) string {
 	var parts []string
 	switch {
 	case w.Crew.Seen.IsZero():
-		parts = append(parts, "no crew has been heard")
+		parts = append(parts, "no word from a crew yet")
 	case gaveUp(w.Crew):
-		parts = append(parts, fmt.Sprintf("the crew has given up after attempt %d", w.Crew.GaveUp))
+		parts = append(parts, fmt.Sprintf("the crew gave up after attempt %d", w.Crew.GaveUp))
 	case w.Crew.Attempt > 0:
-		parts = append(parts, fmt.Sprintf("crew heard, attempt %d", w.Crew.Attempt))
+		parts = append(parts, fmt.Sprintf("crew in touch, attempt %d", w.Crew.Attempt))
 	default:
-		parts = append(parts, "crew heard")
+		parts = append(parts, "crew in touch")
 	}
 	switch pr := w.Progress; {
 	case w.Crew.Finished:
 		parts = append(parts, "finished at step "+events.Number(pr.Step))
 	case w.Crew.Claim.Finished:
-		parts = append(parts, "a line says that it is finished; the crew's verdict has not been read")
+		parts = append(parts, "a log line says that it is finished; the crew's verdict is not read yet")
 	case !pr.At.IsZero():
 		parts = append(parts, "step "+events.Number(pr.Step)+" "+events.Span(now.Sub(pr.At))+" ago")
 	case !w.Crew.Seen.IsZero():
@@ -344,7 +343,7 @@ func training(w incident.Workload, now time.Time) string {
 	case w.Directory == "":
 		parts = append(parts, "no checkpoint directory")
 	case pr.CheckpointStep > 0:
-		parts = append(parts, "checkpoint "+events.Number(pr.CheckpointStep)+" by the crew's word, not verified")
+		parts = append(parts, "checkpoint "+events.Number(pr.CheckpointStep)+" reported by the crew, not verified")
 	default:
 		parts = append(parts, "no checkpoint yet")
 	}
@@ -357,10 +356,10 @@ func announced(n incident.Notice, now time.Time) string {
 		line += ", window from " + n.WindowStart.UTC().Format(time.RFC3339)
 	}
 	if n.Declined {
-		line += ", cancelled: nothing is asked before it"
+		line += ", cancelled: no save is requested before it"
 	}
 	if n.Deaf != "" {
-		line += ", a request to save may not be heard: " + n.Deaf
+		line += ", a request to save may not arrive: " + n.Deaf
 	}
 	if n.Due.After(now) {
 		line += ", the save is requested in " + events.Span(n.Due.Sub(now))
@@ -368,18 +367,18 @@ func announced(n incident.Notice, now time.Time) string {
 	return line
 }
 
-// waiting says how far a request is.
+// waiting is the state of a request.
 func waiting(t incident.Task, now time.Time) string {
 	line := strings.TrimSpace(string(t.Action)+" "+t.Slice) + ": "
 	switch {
 	case !t.Retry.IsZero():
-		return line + "tried again in " + events.Span(max(0, t.Retry.Sub(now))) + ", last: " + withCode(t.LastFailure, string(t.LastCode))
+		return line + "tried again in " + events.Span(max(0, t.Retry.Sub(now))) + ", last result: " + withCode(t.LastFailure, string(t.LastCode))
 	case !t.Answered.IsZero():
 		return line + "accepted " + events.Span(now.Sub(t.Answered)) + " ago"
 	case !t.Begun.IsZero():
 		return line + "begun " + events.Span(now.Sub(t.Begun)) + " ago"
 	}
-	return line + "asked for " + events.Span(now.Sub(t.Sent)) + " ago"
+	return line + "requested " + events.Span(now.Sub(t.Sent)) + " ago"
 }
 
 // told says who paused, until when and why.

@@ -38,7 +38,7 @@ func TestStatusTellsThePolicyAndWhatWouldFollow(t *testing.T) {
 		w := trains("llama-8b")
 		w.Label = "night"
 		b := deployedWith(t, open, w)
-		b.want([]string{"status"}, "what the deployment allows is not known", "policy night, which no policy is called: watched")
+		b.want([]string{"status"}, "the ledger does not say yet what the deployment allows", "policy night, which is no policy: watched")
 		if err := b.ledger.SaveSettings(t.Context(), ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml", Allow: "recreate,restart"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestStatusTellsThePolicyAndWhatWouldFollow(t *testing.T) {
 		}
 		b.want([]string{"status"}, "llama-8b us-west4-a v5litepod-16 spot  READY for 2 d 0 h, life 7711 since 2026-11-19T12:00:00Z",
 			"allowed: recreate · no, limited by the deployment: request_checkpoint", "ask, limited by policy night: restart",
-			"crew heard, attempt 2, step 48,190 6 m 0 s ago, checkpoint 48,000 by the crew's word, not verified",
+			"crew in touch, attempt 2, step 48,190 6 m 0 s ago, checkpoint 48,000 reported by the crew, not verified",
 			"if llama-8b died now: recreate: delete llama-8b first; then create llama-8b in us-west4-a")
 		got, err := b.call("status", "--json")
 		if err != nil {
@@ -71,7 +71,7 @@ func TestStatusTellsThePolicyAndWhatWouldFollow(t *testing.T) {
 		if err := b.ledger.SaveSettings(t.Context(), ledger.Settings{Policy: policy.Config{URI: "gs://ops/other.yaml"}}); err != nil {
 			t.Fatal(err)
 		}
-		b.want([]string{"status"}, "cannot be read from here: gs://ops/other.yaml: 403: you may not")
+		b.want([]string{"status"}, "you cannot read it: gs://ops/other.yaml: 403: you may not")
 	})
 }
 
@@ -129,7 +129,7 @@ func TestStatusIsWatchedUntilSomebodyHasSeenEnough(t *testing.T) {
 		return nil
 	}
 	got, err := b.call("status", "--watch")
-	if err != nil || strings.Count(got, "2026-11-21T12:00:00Z\n\n") != 3 || strings.Count(got, "crew heard, attempt 2") != 3 {
+	if err != nil || strings.Count(got, "2026-11-21T12:00:00Z\n\n") != 3 || strings.Count(got, "crew in touch, attempt 2") != 3 {
 		t.Errorf("%v: %s", err, got)
 	}
 }

@@ -29,10 +29,10 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// readOnly lets nothing pass that changes anything.
+// readOnly refuses every call that could change something.
 type readOnly struct{ http.RoundTripper }
 
-// reads are the endings of calls that only read, though they are POST.
+// reads are the endings of POST calls that only read.
 var reads = []string{":getGuestAttributes", "/entries:list"}
 
 func (r readOnly) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -46,7 +46,7 @@ func (r readOnly) RoundTrip(q *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(q)
 }
 
-// sight is what watch looks through: the Cloud TPU API and Cloud Logging, read only.
+// sight is the Cloud TPU API and Cloud Logging, read-only.
 type sight struct {
 	cloud *tpu.Cloud
 	log   *cloudlog.Log
@@ -63,11 +63,11 @@ func sightThrough(ctx context.Context, opts ...option.ClientOption) (sight, erro
 }
 
 const (
-	// lookEvery is how often watch looks, as patrol does.
+	// lookEvery is how often watch looks. Patrol does the same.
 	lookEvery = time.Minute
-	// lookBack is how far before its last look it reads the log again: entries may be late.
+	// lookBack is how much of the log before its last look it reads again: entries may be late.
 	lookBack = 5 * time.Minute
-	// deliveries is how often an entry is delivered at the most, as often as by a subscription.
+	// deliveries is how often an entry is delivered at most, the same as by a subscription.
 	deliveries = 20
 )
 
@@ -78,10 +78,10 @@ func (d deployment) watchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch --project P",
 		Short: "Watch the TPUs of a project from this machine, before anything is installed",
-		Long: "Run the pipeline on this machine with your own credentials, live and read-only: what patrol reads of the API, what the log sinks would\n" +
-			"bring, and what is decided on both under the policy watch. It keeps its ledger in memory, and no call leaves it that could change\n" +
-			"anything. First it tells how everything stands, then what happens, until it is interrupted.\n\n" +
-			"It needs roles/tpu.viewer and roles/logging.viewer.",
+		Long: "Run the pipeline on this machine with your own credentials, live and read-only. It reads the Cloud TPU API as patrol does, and the log\n" +
+			"entries that the sinks would bring, and decides on both under the policy watch. It keeps its ledger in memory and makes no call that\n" +
+			"changes anything. First it prints the state of each workload, then each event, until you interrupt it.\n\n" +
+			"This needs roles/tpu.viewer and roles/logging.viewer.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := checkProject("--project", project); err != nil {
@@ -98,10 +98,10 @@ func (d deployment) watchCommand() *cobra.Command {
 			return errors.Join(w.run(c.Context(), since, once), w.ledger.Close())
 		},
 	}
-	c.Flags().StringVar(&project, "project", "", "the project whose TPUs are watched")
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line of a story, per workload at first, and per look that failed")
-	c.Flags().BoolVar(&once, "once", false, "look once, tell how everything stands, and end")
-	c.Flags().DurationVar(&since, "since", time.Hour, "how far back the log is read at first")
+	c.Flags().StringVar(&project, "project", "", "the project with the TPUs to watch")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each workload, line of a story and failed look")
+	c.Flags().BoolVar(&once, "once", false, "look once, print the state of each workload, and end")
+	c.Flags().DurationVar(&since, "since", time.Hour, "how far back the first look reads the log")
 	return c
 }
 
@@ -114,7 +114,7 @@ type watched struct {
 	p       *printer
 
 	patrol, notices, entries trigger.Handle
-	// read are the entries that were delivered already, by their ID, and tries how often another one was; until is the time up to
+	// read are the IDs of entries that were delivered. tries counts the deliveries of an entry that failed. until is the time up to
 	// which the log was read.
 	read  map[string]bool
 	tries map[string]int
@@ -136,7 +136,7 @@ func (d deployment) newWatch(s sight, project string, p *printer) *watched {
 	return w
 }
 
-// Publish implements ledger.Publisher: notices go to the function that takes them. Under the policy watch nothing else is sent.
+// Publish implements ledger.Publisher: it delivers notices to their function. The policy watch sends no other event.
 func (w *watched) Publish(ctx context.Context, e events.Envelope) error {
 	if e.Type != events.TypeMaintenanceNotified {
 		return fmt.Errorf("%s is not sent: watch only reads", e.Type)
@@ -164,15 +164,15 @@ func (w *watched) deliver(ctx context.Context, to trigger.Handle, typ, id string
 // run looks until the context ends.
 func (w *watched) run(ctx context.Context, since time.Duration, once bool) error {
 	w.until = w.now().Add(-since)
-	w.quiet = true // what is there at first is told as it stands
+	w.quiet = true // stand prints the first state
 	for first := true; ; first = false {
 		looking, end := again(ctx)
 		if err := end(w.look(looking)); err != nil {
 			if ctx.Err() != nil {
-				return nil //nolint:nilerr // somebody has seen enough
+				return nil //nolint:nilerr // the caller interrupts
 			}
 			if all, failed := w.ledger.Workloads(ctx); first && len(all) == 0 {
-				return errors.Join(err, failed) // there is nothing to be seen, and that is why
+				return together([]error{err, failed}) // no workload could be read
 			}
 			w.failed(err)
 		}
@@ -188,13 +188,13 @@ func (w *watched) run(ctx context.Context, since time.Duration, once bool) error
 	}
 }
 
-// watchedFault is a look that failed, wholly or in part, as watch --json prints it.
+// watchedFault is the JSON of a look that failed, wholly or in part.
 type watchedFault struct {
 	At    time.Time `json:"at"`
 	Error string    `json:"error"`
 }
 
-// failed tells what could not be looked at.
+// failed prints what could not be read.
 func (w *watched) failed(err error) {
 	if !w.p.asJSON {
 		tell(w.p.out, w.p.paint(red, w.now().UTC().Format("15:04:05")+"  "+oneLine(err)))
@@ -205,7 +205,7 @@ func (w *watched) failed(err error) {
 	}
 }
 
-// look is one minute: patrol's tick, and what the sinks would have brought.
+// look is one minute: a tick for patrol, and the log entries that the sinks would have brought.
 func (w *watched) look(ctx context.Context) error {
 	tick := w.deliver(ctx, w.patrol, trigger.TypeMessage, "tick", []byte(`{}`))
 	return errors.Join(tick, w.readLog(ctx))
@@ -224,11 +224,11 @@ func (w *watched) readLog(ctx context.Context) error {
 		return err
 	}
 	next, more := at.Add(-lookBack), err != nil
-	if more { // than is read at once: the next look goes on behind the last one
+	if more { // one look does not read all: the next goes on after the last entry
 		next = w.until
 	}
 	var failed error
-	var since time.Time // of the first that failed: it is read again
+	var since time.Time // the time of the first entry that failed: it is read again
 	others := 0
 	for _, raw := range entries {
 		e, err := events.Read(raw)
@@ -259,7 +259,7 @@ func (w *watched) readLog(ctx context.Context) error {
 	return errors.Join(err, failed)
 }
 
-// take delivers an entry, once. One that fails is delivered again, as the subscription would.
+// take delivers an entry once. It delivers an entry that failed again, as the subscription would.
 func (w *watched) take(ctx context.Context, e events.Entry, raw []byte) error {
 	if e.ID != "" && w.read[e.ID] {
 		return nil
@@ -273,7 +273,7 @@ func (w *watched) take(ctx context.Context, e events.Entry, raw []byte) error {
 		if w.tries[e.ID]++; w.tries[e.ID] < deliveries {
 			return err
 		}
-		err = fmt.Errorf("entry %s is given up after %d tries: %w", e.ID, deliveries, err)
+		err = fmt.Errorf("entry %s failed %d times, and watch gives it up: %w", e.ID, deliveries, err)
 	} else {
 		err = nil
 	}
@@ -282,7 +282,7 @@ func (w *watched) take(ctx context.Context, e events.Entry, raw []byte) error {
 	return err
 }
 
-// stand tells how everything stands at first.
+// stand prints the state of each workload.
 func (w *watched) stand(ctx context.Context) error {
 	all, err := w.ledger.Workloads(ctx)
 	if err != nil {
@@ -303,26 +303,26 @@ func (w *watched) stand(ctx context.Context) error {
 		tell(w.p.out, "")
 	}
 	if len(all) == 0 && !w.p.asJSON {
-		tell(w.p.out, "there is no TPU in "+w.project+" now; it is looked for in all zones every 15 minutes")
+		tell(w.p.out, "project "+w.project+" has no TPU now; watch looks for one in all zones every 15 minutes")
 	}
 	return nil
 }
 
-// watchedLine is a line of a story as watch --json prints it.
+// watchedLine is the JSON of a line of a story.
 type watchedLine struct {
 	Workload string `json:"workload"`
 	Incident string `json:"incident"`
 	incident.Line
 }
 
-// tell tells what a step added to the story of its workload.
+// tell prints the lines that a step added to the story of its workload.
 func (w *watched) tell(s ledger.Step) {
 	if w.quiet {
 		return
 	}
 	if len(s.Before.Slices) == 0 && !w.p.asJSON {
 		for _, one := range s.After.Slices {
-			w.p.row(s.At.UTC().Format("15:04:05"), "seen", "", s.After.ID+": "+one.Name+" in "+one.Zone+" is "+one.State, "for the first time")
+			w.p.row(s.At.UTC().Format("15:04:05"), "seen", "", s.After.ID+": "+one.Name+" in "+one.Zone+" is "+one.State, "first seen")
 		}
 	}
 	for _, in := range []*incident.Incident{s.After.Closed, s.After.Incident} {

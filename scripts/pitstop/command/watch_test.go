@@ -236,7 +236,7 @@ func TestWatchDeliversAgainWhatFailed(t *testing.T) {
 		}
 		err = w.readLog(t.Context())
 	}
-	if err == nil || !strings.Contains(err.Error(), "entry e1 is given up after 20 tries") {
+	if err == nil || !strings.Contains(err.Error(), "entry e1 failed 20 times, and watch gives it up") {
 		t.Errorf("at last: %v", err)
 	}
 	if err := w.readLog(t.Context()); err != nil || tried != deliveries || len(*came) != 2 {
