@@ -52,7 +52,8 @@ func (a iamAccess) OnProject(ctx context.Context, account, project string, permi
 	if err != nil {
 		return nil, err
 	}
-	answer, err := svc.Projects.TestIamPermissions(project, &cloudresourcemanager.TestIamPermissionsRequest{Permissions: permissions}).Context(ctx).Do()
+	answer, err := svc.Projects.TestIamPermissions(project,
+		&cloudresourcemanager.TestIamPermissionsRequest{Permissions: permissions}).Context(ctx).Do()
 	if err != nil {
 		return nil, answered(err)
 	}

@@ -39,7 +39,8 @@ func (a place) check() error {
 	}
 	switch {
 	case !prefixForm.MatchString(a.prefix):
-		return usage("--prefix %q is no prefix of a deployment: one has up to 5 small letters and digits, and ends with a hyphen, as in dev-", a.prefix)
+		return usage("--prefix %q is no prefix of a deployment: one has up to 5 small letters and digits, and ends with a hyphen, as in dev-",
+			a.prefix)
 	case a.database != "" && !databaseForm.MatchString(a.database):
 		return usage("--database %q is no name of a database: one has 4 to 63 small letters, digits and hyphens", a.database)
 	}
@@ -71,7 +72,8 @@ func checkWorkloads(words []string) error {
 func checkIncident(word string) error {
 	parts := strings.Split(word, "/")
 	id := parts[len(parts)-1]
-	if len(parts) > 3 || !incidentForm.MatchString(id) || slices.ContainsFunc(parts[:len(parts)-1], func(p string) bool { return !nameForm.MatchString(p) }) {
+	isNoName := func(p string) bool { return !nameForm.MatchString(p) }
+	if len(parts) > 3 || !incidentForm.MatchString(id) || slices.ContainsFunc(parts[:len(parts)-1], isNoName) {
 		return usage("%q is no ID of an incident: one is NAME-DATE-NUMBER, as in llama-8b-20261112-3, alone or behind PROJECT/", word)
 	}
 	return nil

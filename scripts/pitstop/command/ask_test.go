@@ -85,10 +85,15 @@ func (w wire) get(ctx context.Context, host string) error {
 }
 
 // verbOf runs a verb on a clock of its own, and returns what it says and how long it took.
-func verbOf(t *testing.T, ctx context.Context, limit string, run func(ctx context.Context) error) (says string, took time.Duration, err error) { //nolint:revive // the test comes first
+func verbOf( //nolint:revive // the test comes first
+	t *testing.T, ctx context.Context, limit string, run func(ctx context.Context) error,
+) (says string, took time.Duration, err error) {
 	t.Helper()
 	var errOut bytes.Buffer
-	c := &cobra.Command{Use: "look", SilenceErrors: true, SilenceUsage: true, RunE: func(c *cobra.Command, _ []string) error { return run(c.Context()) }}
+	c := &cobra.Command{
+		Use: "look", SilenceErrors: true, SilenceUsage: true,
+		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context()) },
+	}
 	deployment{}.bounds(c)
 	c.SetArgs([]string{"--timeout", limit})
 	c.SetErr(&errOut)
@@ -119,7 +124,8 @@ func TestAnAnswerThatStopsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wire{tpuHost: {pieces: 2, every: 11 * time.Second}}
 		_, took, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error { return w.get(ctx, tpuHost) })
-		if err == nil || took != 10*time.Second || !strings.HasPrefix(err.Error(), "the Cloud TPU API (tpu.googleapis.com) did not answer within 10s; check the network") {
+		if err == nil || took != 10*time.Second || !strings.HasPrefix(err.Error(),
+			"the Cloud TPU API (tpu.googleapis.com) did not answer within 10s; check the network") {
 			t.Errorf("after %s: %v", took, err)
 		}
 	})
@@ -140,7 +146,8 @@ func TestTriesEndWithTheTimeout(t *testing.T) {
 				}
 			}
 		})
-		want := "the Cloud TPU API (tpu.googleapis.com) cannot be reached: HTTP status 503 Service Unavailable; check the network, HTTPS_PROXY and, in a VPC, Private Google Access"
+		want := "the Cloud TPU API (tpu.googleapis.com) cannot be reached: HTTP status 503 Service Unavailable; " +
+			"check the network, HTTPS_PROXY and, in a VPC, Private Google Access"
 		if err == nil || took != 10*time.Second || err.Error() != want {
 			t.Errorf("after %s: %v", took, err)
 		}
@@ -154,7 +161,8 @@ func TestAVerbGoesOnWithoutWhatItCanDoWithout(t *testing.T) {
 		_, took, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
 			for range 3 {
 				looking, end := apart(ctx)
-				if err := end(w.get(looking, storageHost)); err == nil || !strings.HasPrefix(err.Error(), "Cloud Storage (storage.googleapis.com) did not answer within 10s") {
+				if err := end(w.get(looking, storageHost)); err == nil || !strings.HasPrefix(err.Error(),
+					"Cloud Storage (storage.googleapis.com) did not answer within 10s") {
 					t.Errorf("apart: %v", err)
 				}
 			}
@@ -226,15 +234,32 @@ func TestARefusalSaysTheWayOut(t *testing.T) {
 		code      int
 		raw, want string
 	}{
-		{403, `{"error":{"message":"The caller does not have permission"}}`, "the Cloud TPU API refuses ada: permission tpu.nodes.list is missing in project demo; ask for a role that has it: the verb's --help names one"},
+		{
+			403, `{"error":{"message":"The caller does not have permission"}}`,
+			"the Cloud TPU API refuses ada: permission tpu.nodes.list is missing in project demo; ask for a role that has it: the verb's --help names one",
+		},
 		{403, `{"error":{"message":"Permission 'tpu.nodes.get' denied on 'projects/x'"}}`, "permission tpu.nodes.get is missing"},
-		{403, `{"error":{"message":"ada does not have storage.objects.get access to the Google Cloud Storage object."}}`, "permission storage.objects.get is missing"},
-		{403, details("IAM_PERMISSION_DENIED", `"permission":"tpu.nodes.update","resource":"projects/x"`), "permission tpu.nodes.update is missing"},
-		{403, details("SERVICE_DISABLED", `"service":"tpu.googleapis.com","consumer":"projects/1"`),
-			"the Cloud TPU API is not enabled in project demo; run gcloud services enable tpu.googleapis.com --project demo"},
+		{
+			403, `{"error":{"message":"ada does not have storage.objects.get access to the Google Cloud Storage object."}}`,
+			"permission storage.objects.get is missing",
+		},
+		{
+			403, details("IAM_PERMISSION_DENIED", `"permission":"tpu.nodes.update","resource":"projects/x"`),
+			"permission tpu.nodes.update is missing",
+		},
+		{
+			403, details("SERVICE_DISABLED", `"service":"tpu.googleapis.com","consumer":"projects/1"`),
+			"the Cloud TPU API is not enabled in project demo; run gcloud services enable tpu.googleapis.com --project demo",
+		},
 		{403, details("CONSUMER_INVALID", ``), "there is no project demo that ada may see; check --project"},
-		{403, details("USER_PROJECT_DENIED", ``), "permission serviceusage.services.use is missing; run gcloud auth application-default set-quota-project demo"},
-		{401, `{"error":{"message":"Request had invalid authentication credentials."}}`, "does not accept the credentials of ada; run gcloud auth application-default login"},
+		{
+			403, details("USER_PROJECT_DENIED", ``),
+			"permission serviceusage.services.use is missing; run gcloud auth application-default set-quota-project demo",
+		},
+		{
+			401, `{"error":{"message":"Request had invalid authentication credentials."}}`,
+			"does not accept the credentials of ada; run gcloud auth application-default login",
+		},
 		{403, `<html>`, "permission tpu.nodes.list is missing"},
 	} {
 		if got := refused([]refusal{restRefusal(c, one.code, []byte(one.raw))}, "ada"); !strings.Contains(got, one.want) {
@@ -246,18 +271,21 @@ func TestARefusalSaysTheWayOut(t *testing.T) {
 		{service: serviceAt("logging.googleapis.com"), project: "demo", permission: "logging.logEntries.list"},
 		{service: serviceAt(tpuHost), project: "demo", permission: "tpu.locations.list"},
 	}, "ada")
-	if strings.Count(two, "is missing") != 2 || !strings.Contains(two, "Cloud Logging refuses ada: permission logging.logEntries.list is missing") {
+	if strings.Count(two, "is missing") != 2 || !strings.Contains(two,
+		"Cloud Logging refuses ada: permission logging.logEntries.list is missing") {
 		t.Errorf("two refusals: %s", two)
 	}
 	db := &request{service: serviceAt("firestore.googleapis.com"), project: "demo", database: "dev-pitstop"}
 	r, ok := rpcRefusal(db, status.New(codes.NotFound, "The database dev-pitstop does not exist for project demo Please visit https://..."))
-	if got := refused([]refusal{r}, "ada"); !ok || got != "project demo has no Firestore database dev-pitstop; check --project, --prefix and --database" {
+	const noDatabase = "project demo has no Firestore database dev-pitstop; check --project, --prefix and --database"
+	if got := refused([]refusal{r}, "ada"); !ok || got != noDatabase {
 		t.Errorf("a database that is missing: %v, %s", ok, got)
 	}
 	if _, ok := rpcRefusal(db, status.New(codes.NotFound, "No document to update: projects/demo/databases/dev-pitstop/documents/x/y")); ok {
 		t.Error("a document that is missing is a refusal")
 	}
-	if got := (noCredentials{errors.New("credentials: could not find default credentials. See https://x for more information")}).Error(); got !=
+	none := errors.New("credentials: could not find default credentials. See https://x for more information")
+	if got := (noCredentials{none}).Error(); got !=
 		"Google cannot be asked without credentials: none were found on this machine; run gcloud auth application-default login" {
 		t.Error(got)
 	}
@@ -290,7 +318,8 @@ type forbidden struct{}
 func (forbidden) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: http.StatusForbidden, Status: "403 Forbidden", Request: r, Header: http.Header{},
-		Body: io.NopCloser(strings.NewReader(`{"error":{"code":403,"status":"PERMISSION_DENIED","message":"The caller does not have permission"}}`)),
+		Body: io.NopCloser(strings.NewReader(
+			`{"error":{"code":403,"status":"PERMISSION_DENIED","message":"The caller does not have permission"}}`)),
 	}, nil
 }
 
@@ -302,7 +331,8 @@ func TestAttachNamesThePermissionOnce(t *testing.T) {
 	b := deployedWith(t, ledgertest.NewStore().Open, w)
 	b.cloud = func(ctx context.Context) (cloud, error) { return tpu.New(ctx, through(forbidden{})) }
 	_, err := b.call("attach", "llama-8b", "--policy", "spot")
-	const want = "the Cloud TPU API refuses the caller: permission tpu.nodes.get is missing in project demo; ask for a role that has it: the verb's --help names one"
+	const want = "the Cloud TPU API refuses the caller: permission tpu.nodes.get is missing in project demo; " +
+		"ask for a role that has it: the verb's --help names one"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -48,9 +48,9 @@ func (d deployment) canaryCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "canary",
 		Short: "Send an entry through the production path, and print how long each stage took",
-		Long: "Write an entry into the log of a watched project, and wait until the function logevent has recorded it in the ledger. The entry takes the\n" +
-			"same path as every log entry that Pitstop reads: Cloud Logging, the sink, the topic, the function. The verb prints how long each stage\n" +
-			"took, by the clock of that stage. The exit code is 1 when the entry does not come back.\n\n" +
+		Long: "Write an entry into the log of a watched project, and wait until the function logevent has recorded it in the ledger. The\n" +
+			"entry takes the same path as every log entry that Pitstop reads: Cloud Logging, the sink, the topic, the function. The\n" +
+			"verb prints how long each stage took, by the clock of that stage. The exit code is 1 when the entry does not come back.\n\n" +
 			"This needs roles/logging.logWriter on the watched project and roles/datastore.viewer.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -98,7 +98,8 @@ func (d deployment) canaryCommand() *cobra.Command {
 	}
 	where.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	c.Flags().StringVar(&watched, "watched", "", "the watched project that gets the entry; the default is the deployment's own project, or the only watched one")
+	c.Flags().StringVar(&watched, "watched", "",
+		"the watched project that gets the entry; the default is the deployment's own project, or the only watched one")
 	c.Flags().DurationVar(&lasts, "for", canaryFor, "how long to wait for the entry")
 	return c
 }

@@ -67,13 +67,13 @@ func (d deployment) checkCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check WORKLOAD",
 		Short: "Rehearse the loss of a workload, and say whether training would come back",
-		Long: "Rehearse the loss of a workload without changing anything. check prints Pitstop's decision, the calls that it would make, and the zones\n" +
-			"in which it could create the slice. It tests the permissions of the functions, the last complete checkpoint and its age, and whether the\n" +
-			"start-up script starts training. It also names present obstacles: a pause, an open incident, a slice that is not usable. Each finding\n" +
-			"has its way out. The exit code is 1 when training would not come back.\n\n" +
-			"This needs roles/datastore.viewer, and roles/storage.objectViewer and roles/storage.bucketViewer on the checkpoints. To test the\n" +
-			"permissions it asks Google as the functions' accounts, which needs roles/iam.serviceAccountTokenCreator on them. It says which tests\n" +
-			"it could not make.",
+		Long: "Rehearse the loss of a workload without changing anything. check prints Pitstop's decision, the calls that it would make,\n" +
+			"and the zones in which it could create the slice. It tests the permissions of the functions, the last complete checkpoint\n" +
+			"and its age, and whether the start-up script starts training. It also names present obstacles: a pause, an open incident,\n" +
+			"a slice that is not usable. Each finding has its way out. The exit code is 1 when training would not come back.\n\n" +
+			"This needs roles/datastore.viewer, and roles/storage.objectViewer and roles/storage.bucketViewer on the checkpoints. To\n" +
+			"test the permissions it asks Google as the functions' accounts, which needs roles/iam.serviceAccountTokenCreator on them.\n" +
+			"It says which tests it could not make.",
 		Args: oneWorkload(),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, err := readPrices(priced)
@@ -151,7 +151,8 @@ func (d deployment) rehearse(
 		}
 		spec, err := l.Spec(ctx, s.Spec)
 		if errors.Is(err, ledger.ErrNotFound) || s.Spec == "" {
-			r.find(stop, "specification", "Pitstop has never read "+s.Name+", so it cannot create it again", "wait until it is usable and patrol has read it")
+			r.find(stop, "specification", "Pitstop has never read "+s.Name+", so it cannot create it again",
+				"wait until it is usable and patrol has read it")
 			continue
 		}
 		if err != nil {
@@ -202,7 +203,8 @@ func (r *rehearsal) escalated(w incident.Workload, p policy.Policy) {
 		r.find(warn, "when_escalated", "it is delete, but idle slices stay: "+why, "change that, or write keep")
 		return
 	}
-	r.find(good, "when_escalated", "idle slices of an escalated incident are deleted "+events.Span(p.DeleteAfter)+" later, unless a person cancels that", "")
+	r.find(good, "when_escalated",
+		"idle slices of an escalated incident are deleted "+events.Span(p.DeleteAfter)+" later, unless a person cancels that", "")
 }
 
 // isLegacy reports whether a workload trains on legacy nodes. These have no metadata, and their labels never change.
@@ -240,7 +242,8 @@ func (r *rehearsal) labels(w incident.Workload, all []incident.Workload) {
 				r.find(warn, "label", s.Name+" has the label "+events.LabelWorkload+"="+s.Claims+", but does not belong to that workload",
 					"remove the label; or, if it belongs there, create it again with the checkpoint directory, policy and service account of "+s.Claims)
 			case o.Project == w.Project && s.Claims == fleet.LabelValue(w.Name):
-				r.find(warn, "label", "the label of "+s.Name+" in "+s.Zone+" names this workload, but it belongs to "+o.ID, "pitstop check "+o.Name+" says what to do")
+				r.find(warn, "label", "the label of "+s.Name+" in "+s.Zone+" names this workload, but it belongs to "+o.ID,
+					"pitstop check "+o.Name+" says what to do")
 			}
 		}
 	}
@@ -253,7 +256,7 @@ func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list
 	case err != nil:
 		r.find(stop, "start-up", s.Name+": "+oneLine(err), "create it again by hand; patrol then reads it again")
 	case up.Legacy:
-		r.find(warn, "start-up", s.Name+" is a legacy node: training runs on your own machine, and check cannot see whether it connects to a new node",
+		r.find(warn, "start-up", s.Name+" is a legacy node: training runs on your own machine, and may not connect to a new node",
 			"connect to the node by its name once it is ready: its address may change")
 	case !up.Script:
 		price, ok := list.of(s)
@@ -267,7 +270,8 @@ func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list
 		r.find(stop, "start-up", s.Name+" has no start-up script: a new slice would be empty, at "+at,
 			"start training in the metadata key startup-script; until then Pitstop asks a person before it recreates the slice")
 	case up.URL != "" && !up.Crew:
-		r.find(warn, "start-up", s.Name+": startup-script-url names its start-up script, which check does not read", "read it yourself: it has to start training")
+		r.find(warn, "start-up", s.Name+": startup-script-url names its start-up script, which check does not read",
+			"read it yourself: it has to start training")
 	case !up.Crew:
 		r.find(warn, "start-up", s.Name+" has a start-up script without pitcrew, so check cannot see whether it starts training",
 			"start training with pitcrew run -- ..., which also admits, saves and reports")
@@ -277,7 +281,9 @@ func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list
 }
 
 // places tests each place in which the slice may be created, and adds the calls.
-func (d deployment) places(ctx context.Context, l *ledger.Ledger, r *rehearsal, w incident.Workload, s incident.Slice, p policy.Policy) error {
+func (d deployment) places(
+	ctx context.Context, l *ledger.Ledger, r *rehearsal, w incident.Workload, s incident.Slice, p policy.Policy,
+) error {
 	ref := fleet.Ref(w, s)
 	what := "node " + s.Name
 	if s.QueuedResource != "" {
@@ -316,10 +322,12 @@ func (d deployment) places(ctx context.Context, l *ledger.Ledger, r *rehearsal, 
 			}
 			switch {
 			case unknown != nil && !p.OtherRegions:
-				r.find(warn, "zone "+zone, "the location of the checkpoints is not known, so the zone counts as another region: "+oneLine(unknown), "let the function recreate read the bucket's location, or set other_regions: yes")
+				r.find(warn, "zone "+zone, "the location of the checkpoints is not known, so the zone counts as another region: "+oneLine(unknown),
+					"let the function recreate read the bucket's location, or set other_regions: yes")
 				continue
 			case unknown == nil && !where.Covers(region) && !p.OtherRegions:
-				r.find(warn, "zone "+zone, "the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice), "set other_regions: yes in the policy, or remove the zone")
+				r.find(warn, "zone "+zone, "the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice),
+					"set other_regions: yes in the policy, or remove the zone")
 				continue
 			case unknown == nil && !where.Covers(region):
 				r.find(good, "zone "+zone, "Pitstop may create it there; the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice), "")
@@ -348,14 +356,16 @@ const oldCheckpoint = 6 * time.Hour
 // saves tests the checkpoint that training would resume from, and whether a crew admits and saves.
 func (d deployment) saves(ctx context.Context, r *rehearsal, w incident.Workload) {
 	if isLegacy(w) {
-		r.find(warn, "checkpoint", "a legacy node names no directory and takes no request to save; only its health shows that it is back", "save often, on the machine where training runs")
+		r.find(warn, "checkpoint", "a legacy node names no directory and takes no request to save; only its health shows that it is back",
+			"save often, on the machine where training runs")
 		return
 	}
 	switch {
 	case w.Crew.Finished:
 		r.find(warn, "training", "it is finished, so Pitstop brings nothing back", "")
 	case w.Crew.Seen.IsZero():
-		r.find(warn, "crew", "no crew has reported: training does not save on request, and only checkpoints show its progress", "start training with pitcrew run -- ...")
+		r.find(warn, "crew", "no crew has reported: training does not save on request, and only checkpoints show its progress",
+			"start training with pitcrew run -- ...")
 	default:
 		r.find(good, "crew", training(w, d.now()), "")
 	}
@@ -370,11 +380,13 @@ func (d deployment) saves(ctx context.Context, r *rehearsal, w incident.Workload
 	var missing *checkpoint.Missing
 	switch age := d.now().Sub(found.At); {
 	case errors.As(err, &missing):
-		r.find(stop, "checkpoint", oneLine(err), "save once, and compare the checkpoint directory with that of training, which would begin at its first step")
+		r.find(stop, "checkpoint", oneLine(err),
+			"save once, and compare the checkpoint directory with that of training, which would begin at its first step")
 	case err != nil:
 		r.find(warn, "checkpoint", "check cannot read it: "+oneLine(err), "ask for roles/storage.objectViewer on the bucket")
 	case age > oldCheckpoint:
-		r.find(warn, "checkpoint", "the last complete one is step "+events.Number(found.Step)+", "+events.Span(age)+" old", "save more often: training would repeat these steps")
+		r.find(warn, "checkpoint", "the last complete one is step "+events.Number(found.Step)+", "+events.Span(age)+" old",
+			"save more often: training would repeat these steps")
 	default:
 		r.find(good, "checkpoint", "the last complete one is step "+events.Number(found.Step)+", "+events.Span(age)+" old, at "+found.URI, "")
 	}
@@ -413,9 +425,11 @@ func (d deployment) permissions(ctx context.Context, where place, r *rehearsal, 
 			lacks := slices.DeleteFunc(slices.Clone(want), func(p string) bool { return slices.Contains(has, p) })
 			switch {
 			case err != nil:
-				r.find(warn, "permissions", function+" on "+place+": not tested: "+oneLine(err), "grant yourself roles/iam.serviceAccountTokenCreator on "+account)
+				r.find(warn, "permissions", function+" on "+place+": not tested: "+oneLine(err),
+					"grant yourself roles/iam.serviceAccountTokenCreator on "+account)
 			case len(lacks) > 0:
-				r.find(stop, "permissions", function+" lacks "+strings.Join(lacks, ", ")+" on "+place, "name it in Terraform's variables and apply, or grant "+roles(all, function, lacks)+" to "+account)
+				r.find(stop, "permissions", function+" lacks "+strings.Join(lacks, ", ")+" on "+place,
+					"name it in Terraform's variables and apply, or grant "+roles(all, function, lacks)+" to "+account)
 			default:
 				r.find(good, "permissions", fmt.Sprintf("%s has all %d on %s", function, len(want), place), "")
 			}

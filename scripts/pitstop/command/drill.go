@@ -52,12 +52,13 @@ func (d deployment) drillCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "drill WORKLOAD --yes",
 		Short: "Simulate a maintenance event on a slice, and follow how training comes back",
-		Long: "Interrupt training for real: Google's API simulates a maintenance event on worker 0 of a slice (simulateMaintenanceEvent). The verb prints\n" +
-			"what Pitstop sees, decides and does until training goes on, then a verdict and the cost. It refuses a workload that already has a\n" +
-			"problem, one whose policy allows no restart, and one without a verified checkpoint; check says more. If you interrupt the verb, it\n" +
-			"stops printing, and the recovery goes on.\n\n" +
-			"This needs roles/tpu.admin, or tpu.nodes.simulateMaintenanceEvent, and roles/datastore.user for the record. Without a checkpoint that\n" +
-			"Pitstop has verified, it needs roles/storage.objectViewer too. The exit code is 1 when training did not come back by itself.",
+		Long: "Interrupt training for real: Google's API simulates a maintenance event on worker 0 of a slice (simulateMaintenanceEvent).\n" +
+			"The verb prints what Pitstop sees, decides and does until training goes on, then a verdict and the cost. It refuses a\n" +
+			"workload that already has a problem, one whose policy allows no restart, and one without a verified checkpoint; check says\n" +
+			"more. If you interrupt the verb, it stops printing, and the recovery goes on.\n\n" +
+			"This needs roles/tpu.admin, or tpu.nodes.simulateMaintenanceEvent, and roles/datastore.user for the record. Without a\n" +
+			"checkpoint that Pitstop has verified, it needs roles/storage.objectViewer too. The exit code is 1 when training did not\n" +
+			"come back by itself.",
 		Args: oneWorkload(),
 		RunE: func(c *cobra.Command, args []string) error {
 			if lasts <= 0 {
@@ -143,11 +144,13 @@ func (d deployment) drills(ctx context.Context, l *ledger.Ledger, w incident.Wor
 	case w.Crew.Seen.IsZero() || w.Crew.Finished:
 		return s, usage("Pitstop knows of no running training of %s: its crew has sent nothing, or training is finished", w.ID)
 	case gaveUp(w.Crew):
-		return s, usage("the training of %s does not run: its crew gave up after attempt %d; pitstop retry %s starts another attempt", w.ID, w.Crew.GaveUp, w.Name)
+		return s, usage("the training of %s does not run: its crew gave up after attempt %d; pitstop retry %s starts another attempt", w.ID,
+			w.Crew.GaveUp, w.Name)
 	case w.Progress.At.IsZero():
 		return s, usage("the crew of %s has reported no step, so a drill could not show that training goes on", w.ID)
 	case d.now().Sub(lastStep(w)) >= unusual(w):
-		return s, usage("the crew of %s is silent: it reported step %s %s ago", w.ID, events.Number(w.Progress.Step), events.Span(d.now().Sub(lastStep(w))))
+		return s, usage("the crew of %s is silent: it reported step %s %s ago", w.ID, events.Number(w.Progress.Step),
+			events.Span(d.now().Sub(lastStep(w))))
 	}
 	for _, o := range w.Slices {
 		if o.Condition != incident.Ready && !o.IsReleased() {
@@ -192,7 +195,8 @@ func unusual(w incident.Workload) time.Duration {
 
 // drill simulates the event on the slice and follows the recovery.
 func (d deployment) drill(
-	ctx context.Context, where place, l *ledger.Ledger, w incident.Workload, s incident.Slice, why string, lasts time.Duration, list prices, p *printer,
+	ctx context.Context, where place, l *ledger.Ledger, w incident.Workload, s incident.Slice,
+	why string, lasts time.Duration, list prices, p *printer,
 ) (v verdict, err error) {
 	v = verdict{Workload: w.ID, Slice: s.Name}
 	api, err := d.cloud(ctx)
@@ -235,7 +239,8 @@ func (d deployment) drill(
 		if in != nil {
 			v.Incident, v.Noticed = in.ID, in.Opened.Sub(begun).Seconds()
 			for lines := in.Timeline; told < len(lines); told++ {
-				row(lines[told].At, string(lines[told].Kind), map[incident.LineKind]string{incident.LineDecided: bold}[lines[told].Kind], lines[told].Text, withCode(lines[told].Reason, string(lines[told].Code)))
+				row(lines[told].At, string(lines[told].Kind), map[incident.LineKind]string{incident.LineDecided: bold}[lines[told].Kind],
+					lines[told].Text, withCode(lines[told].Reason, string(lines[told].Code)))
 			}
 		}
 		switch {
@@ -262,7 +267,8 @@ func (d deployment) drill(
 	}
 	tell(p.out, "  "+p.paint(colour, head)+"  "+v.Text)
 	if v.Incident != "" {
-		tell(p.out, fmt.Sprintf("          noticed after %s; pitstop incident %s prints the story", events.Span(time.Duration(v.Noticed*float64(time.Second))), v.Incident))
+		tell(p.out, fmt.Sprintf("          noticed after %s; pitstop incident %s prints the story",
+			events.Span(time.Duration(v.Noticed*float64(time.Second))), v.Incident))
 	}
 	return v, nil
 }

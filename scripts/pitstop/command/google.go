@@ -86,7 +86,8 @@ func (g *google) credentials(ctx context.Context) (*auth.Credentials, error) {
 	g.as = holder(found.JSON())
 	g.mu.Unlock()
 	found = auth.NewCredentials(&auth.CredentialsOptions{
-		TokenProvider: auth.NewCachedTokenProvider(tokens{found, of, g}, nil), JSON: found.JSON(), UniverseDomainProvider: auth.CredentialsPropertyFunc(found.UniverseDomain),
+		TokenProvider: auth.NewCachedTokenProvider(tokens{found, of, g}, nil), JSON: found.JSON(),
+		UniverseDomainProvider: auth.CredentialsPropertyFunc(found.UniverseDomain),
 	})
 	if _, err := found.Token(ctx); err != nil { // a client over gRPC would ask for it once it has a connection, and hide the error
 		return nil, err
@@ -241,7 +242,9 @@ func (g *google) through(ctx context.Context, creds *auth.Credentials) (http.Rou
 
 // impersonate asks Google's REST APIs as a service account. It takes roles/iam.serviceAccountTokenCreator on that account.
 func (g *google) impersonate(account string) (http.RoundTripper, error) {
-	creds, err := impersonate.NewCredentials(&impersonate.CredentialsOptions{TargetPrincipal: account, Scopes: []string{scope}, Client: g.client()})
+	creds, err := impersonate.NewCredentials(&impersonate.CredentialsOptions{
+		TargetPrincipal: account, Scopes: []string{scope}, Client: g.client(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -325,7 +328,9 @@ func (a *inquiry) ends(c *request, err error) {
 	}
 }
 
-func heardCall(ctx context.Context, method string, q, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func heardCall(
+	ctx context.Context, method string, q, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
 	a, c := inquiryOf(ctx), rpcCall(method)
 	c.read(q)
 	if err := a.begin(c); err != nil {
@@ -336,7 +341,9 @@ func heardCall(ctx context.Context, method string, q, reply any, conn *grpc.Clie
 	return err
 }
 
-func heardStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func heardStream(
+	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	a, c := inquiryOf(ctx), rpcCall(method)
 	if err := a.begin(c); err != nil {
 		return nil, err

@@ -135,11 +135,12 @@ func (d deployment) incidentCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "incident ID",
 		Short: "Print the whole story of an incident",
-		Long: "Print the whole story of an incident, open or closed: each observation, each decision with its reason, the switches with their limits,\n" +
-			"the calls with their results, the save, the zones that refused, the cost and the budget. status lists open incidents. The log line at\n" +
-			"the end of an incident names a closed one. If two projects have an incident of the same ID, write PROJECT/ID.\n\n" +
-			"--prices names a YAML file with your prices: dollars for a chip-hour, by generation or accelerator type, as in\n" +
-			"v5litepod: {spot: 0.48, other: 1.20}. The cost counts the chips of the workload as it is now.",
+		Long: "Print the whole story of an incident, open or closed: each observation, each decision with its reason, the switches with\n" +
+			"their limits, the calls with their results, the save, the zones that refused, the cost and the budget. status lists open\n" +
+			"incidents. The log line at the end of an incident names a closed one. If two projects have an incident of the same ID,\n" +
+			"write PROJECT/ID.\n\n" +
+			"--prices names a YAML file with your prices: dollars for a chip-hour, by generation or accelerator type, as in v5litepod:\n" +
+			"{spot: 0.48, other: 1.20}. The cost counts the chips of the workload as it is now.",
 		Args: oneIncident("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, err := readPrices(priced)
@@ -219,7 +220,8 @@ func find(ctx context.Context, l *ledger.Ledger, word string) (incident.Workload
 			over = append(over, f.w.ID+"/"+id+" ("+string(f.in.Outcome)+")")
 		}
 	}
-	return incident.Workload{}, incident.Incident{}, usage("%s may be %s: write it with its project", word, strings.Join(append(open, over...), " or "))
+	return incident.Workload{}, incident.Incident{}, usage("%s may be %s: write it with its project", word,
+		strings.Join(append(open, over...), " or "))
 }
 
 func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost) {
@@ -320,8 +322,8 @@ func (d deployment) pauseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pause [WORKLOAD...]",
 		Short: "Stop Pitstop from changing anything, for some workloads or for all",
-		Long: "Stop every call that changes something, for these workloads, or with --all for everything. Pitstop reads the pause right before each\n" +
-			"call. It still watches and reports, and a call that has begun runs to its end.\n\n" + needs,
+		Long: "Stop every call that changes something, for these workloads, or with --all for everything. Pitstop reads the pause right\n" +
+			"before each call. It still watches and reports, and a call that has begun runs to its end.\n\n" + needs,
 		RunE: func(c *cobra.Command, names []string) error {
 			if lasts < 0 {
 				return usage("--for %s: it has to be more than 0; leave it out to pause until resume", lasts)

@@ -147,6 +147,9 @@ func walk(t *testing.T, limit time.Duration, environment []string, says ...strin
 // brief is a --timeout below the second after which a verb says that it waits.
 const brief = 300 * time.Millisecond
 
+// ample is a --timeout for services that answer at once.
+const ample = 10 * time.Second
+
 // deaf is a port that takes connections and never answers.
 func deaf(t *testing.T) string {
 	t.Helper()
@@ -198,7 +201,8 @@ func robot(t *testing.T) string {
 // person is a file with the credentials of a person, as gcloud writes it.
 func person(t *testing.T) string {
 	t.Helper()
-	return write(t, "person.json", `{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r"}`) //nolint:gosec // they are none
+	const file = `{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r"}` //nolint:gosec // they are none
+	return write(t, "person.json", file)
 }
 
 func TestNoVerbWaitsForANetworkThatLeadsNowhere(t *testing.T) {
@@ -243,11 +247,12 @@ func TestEveryVerbSaysHowToGetCredentials(t *testing.T) {
 	t.Run("none", func(t *testing.T) { // a machine of Google's without a service account is asked at its metadata server alone
 		server := httptest.NewServer(http.NotFoundHandler())
 		t.Cleanup(server.Close)
-		walk(t, brief, []string{"HTTPS_PROXY=http://" + deaf(t), "GCE_METADATA_HOST=" + server.Listener.Addr().String()},
+		walk(t, ample, []string{"HTTPS_PROXY=http://" + deaf(t), "GCE_METADATA_HOST=" + server.Listener.Addr().String()},
 			"Google cannot be asked without credentials", wayOut)
 	})
 	t.Run("a metadata server that never answers", func(t *testing.T) {
-		walk(t, brief, []string{"HTTPS_PROXY=http://" + deaf(t), "GCE_METADATA_HOST=" + deaf(t)}, "the metadata server did not answer within 300ms", wayOut)
+		walk(t, brief, []string{"HTTPS_PROXY=http://" + deaf(t), "GCE_METADATA_HOST=" + deaf(t)},
+			"the metadata server did not answer within 300ms", wayOut)
 	})
 	t.Run("a file that is missing", func(t *testing.T) {
 		walk(t, brief, []string{"HTTPS_PROXY=http://" + deaf(t), "GOOGLE_APPLICATION_CREDENTIALS=/none/key.json"},
@@ -256,14 +261,16 @@ func TestEveryVerbSaysHowToGetCredentials(t *testing.T) {
 	t.Run("revoked", func(t *testing.T) {
 		g := newRefusing(t)
 		g.token = `{"error":"invalid_grant","error_description":"Token has been expired or revoked."}`
-		walk(t, brief, append(g.environment(), "GOOGLE_APPLICATION_CREDENTIALS="+person(t)), `does not accept the credentials of the user of .* \(invalid_grant: Token has been`, wayOut)
+		walk(t, ample, append(g.environment(), "GOOGLE_APPLICATION_CREDENTIALS="+person(t)),
+			`does not accept the credentials of the user of .* \(invalid_grant: Token has been`, wayOut)
 	})
 }
 
 func TestEveryVerbNamesThePermissionThatIsMissing(t *testing.T) {
 	g := newRefusing(t)
-	walk(t, 10*time.Second, append(g.environment(), "GOOGLE_APPLICATION_CREDENTIALS="+robot(t)),
-		`(Firestore|Pub/Sub|the Cloud TPU API) refuses robot@demo\.iam\.gserviceaccount\.com: permission (datastore|pubsub|tpu)\.\w+\.\w+ is missing in project demo`, `ask for a role`)
+	walk(t, ample, append(g.environment(), "GOOGLE_APPLICATION_CREDENTIALS="+robot(t)),
+		`(Firestore|Pub/Sub|the Cloud TPU API) refuses robot@demo\.iam\.gserviceaccount\.com: `+
+			`permission (datastore|pubsub|tpu)\.\w+\.\w+ is missing in project demo`, `ask for a role`)
 }
 
 // refusing is Google for a credential that may do nothing: a proxy that answers for every host with the refusals that Google sends.
@@ -369,8 +376,10 @@ func certificate(t *testing.T) (tls.Certificate, string) {
 		t.Fatal(err)
 	}
 	of := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"*.googleapis.com"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{"*.googleapis.com"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
 	if err != nil {

@@ -101,12 +101,14 @@ func (d deployment) redriveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "redrive TOPIC",
 		Short: "Publish the dead letters of a topic again",
-		Long: "Publish the dead letters of a topic again, once you have removed the cause. A dead letter is a message that failed at every delivery.\n" +
+		Long: "Publish the dead letters of a topic again, once you have removed the cause. A dead letter is a message that failed at\n" +
+			"every delivery.\n" +
 			"The topics are " + strings.Join(names, ", ") + ".\n\n" +
-			"redrive drops a request whose incident is over, whose epoch is old or whose time is up, and prints that. Patrol has published a new\n" +
-			"request by then if the incident still needs one. A letter leaves the subscription after it is published. Its attributes, and the log\n" +
-			"line of the function that handles it, hold your name and your reason.\n\n" +
-			"This needs roles/pubsub.subscriber on the dead-letter subscription, roles/pubsub.publisher on the topic and roles/datastore.viewer.",
+			"redrive drops a request whose incident is over, whose epoch is old or whose time is up, and prints that. Patrol has\n" +
+			"published a new request by then if the incident still needs one. A letter leaves the subscription after it is published.\n" +
+			"Its attributes, and the log line of the function that handles it, hold your name and your reason.\n\n" +
+			"This needs roles/pubsub.subscriber on the dead-letter subscription, roles/pubsub.publisher on the topic and\n" +
+			"roles/datastore.viewer.",
 		Args: oneName("topic", "recreate-requests"),
 		RunE: func(c *cobra.Command, args []string) error {
 			topic := strings.TrimPrefix(args[0], where.prefix)
@@ -229,7 +231,8 @@ func (r *redrive) bring(ctx context.Context, m *pubsubpb.ReceivedMessage) error 
 	if r.word.Why != "" {
 		attributes[trigger.RedrivenWhy] = r.word.Why
 	}
-	if err := r.letters.Publish(ctx, r.to, &pubsubpb.PubsubMessage{Data: msg.GetData(), Attributes: attributes, OrderingKey: msg.GetOrderingKey()}); err != nil {
+	again := &pubsubpb.PubsubMessage{Data: msg.GetData(), Attributes: attributes, OrderingKey: msg.GetOrderingKey()}
+	if err := r.letters.Publish(ctx, r.to, again); err != nil {
 		return fmt.Errorf("publish %s on %s: %w", name, r.to, err)
 	}
 	r.sent++

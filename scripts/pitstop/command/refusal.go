@@ -137,7 +137,8 @@ func refused(all []refusal, as string) string {
 	case notAccepted:
 		return fmt.Sprintf("%s does not accept the credentials of %s; run gcloud auth application-default login", first.service.name, who)
 	case notEnabled:
-		return fmt.Sprintf("%s is not enabled in project %s; run gcloud services enable %s --project %s", first.service.name, first.project, first.service.host, first.project)
+		return fmt.Sprintf("%s is not enabled in project %s; run gcloud services enable %s --project %s", first.service.name, first.project,
+			first.service.host, first.project)
 	case noProject:
 		return fmt.Sprintf("there is no project %s that %s may see; check --project", first.project, who)
 	case noQuotaProject:
@@ -176,7 +177,10 @@ var projectOf = regexp.MustCompile(`(?:^|/)projects/([^/]+)(?:/|$)`)
 // refusalOf reads a refusal. Google names the permission in the details, in the message, or not at all, as Firestore and Pub/Sub do;
 // then it is the one that the call needs.
 func refusalOf(c *request, message, reasonCode string, details map[string]string) refusal {
-	r := refusal{service: c.service, project: c.project, database: c.database, permission: c.permission, text: strings.Join(strings.Fields(message), " ")}
+	r := refusal{
+		service: c.service, project: c.project, database: c.database, permission: c.permission,
+		text: strings.Join(strings.Fields(message), " "),
+	}
 	if m := permissionNamed.FindStringSubmatch(message); m != nil {
 		r.permission = m[1]
 	}
@@ -332,7 +336,8 @@ var restPermissions = []struct {
 // restCall is a call of a REST API.
 func restCall(r *http.Request) *request {
 	u := r.URL
-	c := &request{service: serviceAt(u.Hostname()), changes: r.Method == http.MethodPatch || strings.HasSuffix(u.Path, ":simulateMaintenanceEvent")}
+	c := &request{service: serviceAt(u.Hostname()), changes: r.Method == http.MethodPatch ||
+		strings.HasSuffix(u.Path, ":simulateMaintenanceEvent")}
 	if m := projectOf.FindStringSubmatch(u.Path); m != nil && m[1] != "-" {
 		c.project = m[1]
 	}

@@ -50,9 +50,10 @@ func (d deployment) statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [WORKLOAD...]",
 		Short: "Print the state of every workload of a deployment",
-		Long: "Print the state of every workload of a deployment, or of these workloads: its slices as the API showed them last, its policy with the\n" +
-			"limit of each switch, its training, announced maintenance, its pause, and its open incident with the deadline and the next step. status\n" +
-			"also says what Pitstop would do if the slice died now; the functions decide with the same code.\n\n" +
+		Long: "Print the state of every workload of a deployment, or of these workloads: its slices as the API showed them last, its\n" +
+			"policy with the limit of each switch, its training, announced maintenance, its pause, and its open incident with the\n" +
+			"deadline and the next step. status also says what Pitstop would do if the slice died now; the functions decide with the\n" +
+			"same code.\n\n" +
 			"This reads the ledger in one listing, which needs roles/datastore.viewer. A policy file needs roles/storage.objectViewer.\n" +
 			fmt.Sprintf("--watch looks again every %d s, until you interrupt it.", int(watchEvery.Seconds())),
 		RunE: func(c *cobra.Command, names []string) error {
@@ -70,7 +71,8 @@ func (d deployment) statusCommand() *cobra.Command {
 		},
 	}
 	where.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per workload: its document in the ledger, its policy and the next decision")
+	c.Flags().BoolVar(&asJSON, "json", false,
+		"print one JSON object per workload: its document in the ledger, its policy and the next decision")
 	c.Flags().BoolVar(&watch, "watch", false, "look again and again, until you interrupt it")
 	return c
 }
@@ -234,7 +236,8 @@ func (p *printer) standing(st standing, now time.Time) {
 	in := w.Incident
 	if in == nil {
 		if idle := w.Idle; idle != nil {
-			tell(p.out, "  idle      "+p.paint(yellow, fmt.Sprintf("deleted in %s: when_escalated is delete, and %s escalated; pitstop cancel %s keeps it",
+			tell(p.out, "  idle      "+p.paint(yellow, fmt.Sprintf(
+				"deleted in %s: when_escalated is delete, and %s escalated; pitstop cancel %s keeps it",
 				events.Span(max(0, idle.Due.Sub(now))), idle.Incident, idle.Incident)))
 		}
 		return

@@ -78,9 +78,10 @@ func (d deployment) watchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch --project P",
 		Short: "Watch the TPUs of a project from this machine, before anything is installed",
-		Long: "Run the pipeline on this machine with your own credentials, live and read-only. It reads the Cloud TPU API as patrol does, and the log\n" +
-			"entries that the sinks would bring, and decides on both under the policy watch. It keeps its ledger in memory and makes no call that\n" +
-			"changes anything. First it prints the state of each workload, then each event, until you interrupt it.\n\n" +
+		Long: "Run the pipeline on this machine with your own credentials, live and read-only. It reads the Cloud TPU API as patrol does,\n" +
+			"and the log entries that the sinks would bring, and decides on both under the policy watch. It keeps its ledger in memory\n" +
+			"and makes no call that changes anything. First it prints the state of each workload, then each event, until you interrupt\n" +
+			"it.\n\n" +
 			"This needs roles/tpu.viewer and roles/logging.viewer.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -123,12 +124,18 @@ type watched struct {
 }
 
 func (d deployment) newWatch(s sight, project string, p *printer) *watched {
-	w := &watched{deployment: d, project: project, sight: s, p: p, read: map[string]bool{}, tries: map[string]int{}, ledger: ledger.New(ledgertest.NewStore().Open)}
+	w := &watched{
+		deployment: d, project: project, sight: s, p: p, read: map[string]bool{}, tries: map[string]int{},
+		ledger: ledger.New(ledgertest.NewStore().Open),
+	}
 	quiet := slog.New(slog.DiscardHandler)
-	f := &fleet.Fleet{Ledger: w.ledger, Secrets: ledger.NewSecrets(ledgertest.NewStore().Open), Provider: s.cloud, Now: d.now, Log: quiet, Advancer: &ledger.Advancer{
-		Ledger: w.ledger, Policies: policy.NewSource("", nil, policy.Switches{}, d.now), Publisher: w, Now: d.now, Sleep: d.sleep,
-		Source: "//pitstop/watch", Cause: trigger.MessageID, Log: quiet, Saved: func(_ context.Context, s ledger.Step) { w.tell(s) },
-	}}
+	f := &fleet.Fleet{
+		Ledger: w.ledger, Secrets: ledger.NewSecrets(ledgertest.NewStore().Open), Provider: s.cloud, Now: d.now, Log: quiet,
+		Advancer: &ledger.Advancer{
+			Ledger: w.ledger, Policies: policy.NewSource("", nil, policy.Switches{}, d.now), Publisher: w, Now: d.now, Sleep: d.sleep,
+			Source: "//pitstop/watch", Cause: trigger.MessageID, Log: quiet, Saved: func(_ context.Context, s ledger.Step) { w.tell(s) },
+		},
+	}
 	f.Advancer.Fits = f.Fits
 	w.patrol = patrol.New(patrol.Deps{Fleet: f, Provider: s.cloud, Audit: s.log, Publisher: w, Project: project, Sleep: d.sleep})
 	w.notices = maintenance.New(maintenance.Deps{Fleet: f, Projects: []string{project}})
@@ -342,7 +349,10 @@ func (w *watched) tell(s ledger.Step) {
 				}
 				continue
 			}
-			w.p.row(l.At.UTC().Format("15:04:05"), string(l.Kind), map[incident.LineKind]string{incident.LineDecided: bold, incident.LineEnded: yellow}[l.Kind], s.After.ID+": "+l.Text, withCode(l.Reason, string(l.Code)))
+			w.p.row(l.At.UTC().Format("15:04:05"), string(l.Kind), map[incident.LineKind]string{
+				incident.LineDecided: bold,
+				incident.LineEnded:   yellow,
+			}[l.Kind], s.After.ID+": "+l.Text, withCode(l.Reason, string(l.Code)))
 		}
 	}
 }
