@@ -79,16 +79,6 @@ func checkIncident(word string) error {
 	return nil
 }
 
-// oneName is for verbs about one thing.
-func oneName(noun, as string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usage("%s takes one %s, as in %s; got %d", c.Name(), noun, as, len(args))
-		}
-		return nil
-	}
-}
-
 // oneWorkload is for verbs about one workload.
 func oneWorkload() cobra.PositionalArgs {
 	return cobra.MatchAll(oneName("workload", "llama-8b"), func(_ *cobra.Command, args []string) error { return checkWorkload(args[0]) })
