@@ -65,6 +65,8 @@ type inquiry struct {
 // request is one call to a service of Google's.
 type request struct {
 	service service
+	// mu guards the names below where the request is already waited for: a stream names them with its first message.
+	mu sync.Mutex
 	// project, database and permission are those of the request, as far as it names them.
 	project, database, permission string
 	// waits says that an answer may take as long as it likes once the request has been sent.

@@ -36,6 +36,8 @@ func serviceAt(host string) service { return service{cmp.Or(services[host], host
 
 // where names a call's service for people.
 func (c *request) where() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
 	case c.database != "":
 		return fmt.Sprintf("%s (database %s of project %s)", c.service.name, c.database, c.project)
@@ -284,6 +286,8 @@ var databaseIn = regexp.MustCompile(`/databases/([^/]+)`)
 
 // read takes from a request what it says of the call.
 func (c *request) read(q any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var name string
 	switch q := q.(type) {
 	case interface{ GetDatabase() string }:
