@@ -161,7 +161,7 @@ func (d deployment) approveCommand() *cobra.Command {
 		Long: "Approve the action that an incident asks for, because a switch of its policy is ask. The approval counts for this question of this\n" +
 			"incident alone: a later question, or the next incident, waits again. Right before the call Pitstop still checks the policy, a pause\n" +
 			"and the brake.\n\n" + needs,
-		Args: oneName("incident", "llama-8b-20261112-3"),
+		Args: oneIncident("incident"),
 	}, func(c *cobra.Command, where place, why, about string) error {
 		l, w, err := d.openIncident(c.Context(), where, about)
 		if err != nil {
@@ -194,7 +194,7 @@ func (d deployment) cancelCommand() *cobra.Command {
 			"that too.\n\n" +
 			"After an incident that ended escalated, a policy with when_escalated: delete deletes idle slices later. cancel keeps them, unless the\n" +
 			"deletion is already called. A call that began a moment ago may still take effect; cancel names it.\n\n" + needs,
-		Args: oneName("incident", "llama-8b-20261112-3"),
+		Args: oneIncident("incident"),
 	}, func(c *cobra.Command, where place, why, about string) error {
 		l, w, err := d.atIncident(c.Context(), where, about, func(w incident.Workload, in incident.Incident) bool { return w.LeftIdle(in.ID) })
 		if err != nil {
@@ -256,7 +256,7 @@ func (d deployment) retryCommand() *cobra.Command {
 			"and tries every zone again. Without an open incident, it opens one: it reads unusable slices and replaces them as the policy allows,\n" +
 			"and asks a crew that has given up, or is silent, for another attempt. The budgets for attempts without progress start again. Training\n" +
 			"that goes on is left alone.\n\n" + needs,
-		Args: oneName("workload", "llama-8b"),
+		Args: oneWorkload(),
 	}, func(c *cobra.Command, where place, why, about string) error {
 		l, w, err := d.one(c.Context(), where, about)
 		if err != nil {
@@ -311,7 +311,7 @@ func (d deployment) attachCommand() *cobra.Command {
 			"the policy file. Only the label names a policy, so gcloud can set it too; attach also records who did it. Patrol reads the label\n" +
 			"within a minute.\n\n" +
 			"This needs roles/tpu.admin, or tpu.nodes.get and tpu.nodes.update, and roles/datastore.user for the record.",
-		Args: oneName("workload", "llama-8b"),
+		Args: oneWorkload(),
 		RunE: func(c *cobra.Command, args []string) error {
 			if name == "" {
 				return usage("--policy is missing: a preset (watch, spot, reserved), or a name of the policy file")
@@ -335,7 +335,7 @@ func (d deployment) detachCommand() *cobra.Command {
 		Long: "Take a workload out of its policy: remove the label " + events.LabelPolicy + " from each of its TPUs. From then on Pitstop watches the workload and\n" +
 			"does nothing about it. Patrol reads that within a minute, and an open incident stops at its next step. cancel and pause are faster.\n\n" +
 			"This needs the same permissions as attach.",
-		Args: oneName("workload", "llama-8b"),
+		Args: oneWorkload(),
 	}, func(c *cobra.Command, where place, why, about string) error {
 		return d.label(c, where, about, "", incident.Ordered{Word: incident.Word{Why: why}, Verb: incident.VerbDetach})
 	})

@@ -321,7 +321,7 @@ func TestCancelKeepsWhatAnIncidentLeftIdle(t *testing.T) {
 		w.Slices[0].Condition, w.Slices[0].State = incident.Ready, "READY"
 		w.Idle = &incident.Idle{Incident: id, Cause: events.CauseCrash, Since: noon.Add(-20 * time.Minute), Due: noon.Add(40 * time.Minute)}
 		b := deployedWith(t, open, w)
-		b.want([]string{"status"}, "deleted in 40 m 0 s, because when_escalated is delete", "pitstop cancel "+id+" keeps it")
+		b.want([]string{"status"}, "deleted in 40 m 0 s: when_escalated is delete", "pitstop cancel "+id+" keeps it")
 		b.want([]string{"cancel", id, "--why", "I look at it"}, "cancelled by ada@example.com: the idle slices of "+id+" stay")
 		got := b.workload()
 		if got.Idle != nil || got.Incident != nil || len(got.Orders) != 1 || got.Orders[0].Why != "I look at it" {
