@@ -44,7 +44,8 @@ type inquiry struct {
 	verb  *verb
 	limit time.Duration
 	cut   context.CancelCauseFunc
-	done  <-chan struct{}
+	// ctx is that of its calls.
+	ctx context.Context //nolint:containedctx // see lifetime
 	// outer is the inquiry whose time this one uses, if any.
 	outer *inquiry
 	// optional says that the verb goes on without this answer.
@@ -117,7 +118,7 @@ func (d deployment) bounds(c *cobra.Command) {
 // ask begins an inquiry. Its end turns the error that came of it into one line.
 func (v *verb) ask(ctx context.Context, outer *inquiry, limit time.Duration) (context.Context, func(error) error) {
 	ctx, cut := context.WithCancelCause(ctx)
-	a := &inquiry{verb: v, limit: limit, cut: cut, done: ctx.Done(), outer: outer}
+	a := &inquiry{verb: v, limit: limit, cut: cut, ctx: ctx, outer: outer}
 	return context.WithValue(ctx, inquiryKey{}, a), func(err error) error {
 		err = a.explain(err)
 		a.stop()

@@ -353,3 +353,22 @@ func TestASubscriptionThatCannotBeReachedIsNotEmpty(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAConnectionEndsWithItsInquiry: clients open one with a context that never ends.
+func TestAConnectionEndsWithItsInquiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, took, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
+			c := &request{service: tokenService}
+			if err := inquiryOf(ctx).begin(c); err != nil {
+				return err
+			}
+			end := make(chan struct{})
+			defer close(end)
+			_, err := bounded(context.WithoutCancel(ctx), func(context.Context) (int, error) { <-end; return 0, nil })
+			return err
+		})
+		if err == nil || took != 10*time.Second {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+}

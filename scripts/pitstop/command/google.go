@@ -71,7 +71,7 @@ func (g *google) credentials(ctx context.Context) (*auth.Credentials, error) {
 	})
 	if err != nil {
 		a.end(c)
-		if ctx.Err() == nil {
+		if lifetime(ctx).Err() == nil {
 			err = noCredentials{err}
 			a.lacks(err)
 		}
@@ -147,18 +147,18 @@ func bounded[T any](ctx context.Context, f func(context.Context) (T, error)) (T,
 	select {
 	case o := <-done:
 		return o.v, o.err
-	case <-stopped(ctx):
+	case <-lifetime(ctx).Done():
 		var none T
-		return none, context.Cause(ctx)
+		return none, context.Cause(lifetime(ctx))
 	}
 }
 
-// stopped is closed when a context ends, or the inquiry that it belongs to: clients open their connections without the context's end.
-func stopped(ctx context.Context) <-chan struct{} {
+// lifetime is a context, or that of the inquiry which it belongs to: clients open their connections with a context that never ends.
+func lifetime(ctx context.Context) context.Context {
 	if a := inquiryOf(ctx); ctx.Done() == nil && a != nil {
-		return a.done
+		return a.ctx
 	}
-	return ctx.Done()
+	return ctx
 }
 
 // tokens are those of credentials, each asked for like anything else.
