@@ -18,13 +18,28 @@ import (
 	"pitstop.internal/shared/topology"
 )
 
-// Guess makes the world that entries of one's own speak of: the TPUs that they name, with what nobody says assumed, and
-// told. Known are slices that a listing describes, babysitters the principals of older scripts. The policy is the label
-// that all of them get.
-func Guess(records []Record, known []SliceConfig, babysitters []string, label string) (Scenario, error) {
-	g := guess{slices: map[string]*SliceConfig{}, highest: map[string]int{}, guessed: map[string]string{}, babysitters: babysitters}
-	for _, c := range known {
-		c.Policy = label
+// Given is what the user says beside the entries.
+type Given struct {
+	// World is the fleet, as far as it is listed. A YAML file says more of it: its project, capacity and quota, and what happens there.
+	World Scenario
+	// Babysitters are the principals of older scripts.
+	Babysitters []string
+	// Policy is the label of every slice.
+	Policy string
+	// Crew is what a crew does where the entries are silent.
+	Crew Crew
+}
+
+// Guess infers the world of somebody's own entries: the TPUs that they name, and what no entry says. Each assumption is in the
+// scenario that it returns.
+func Guess(records []Record, given Given) (Scenario, error) {
+	g := guess{
+		given: given, slices: map[string]*SliceConfig{}, highest: map[string]int{}, guessed: map[string]string{}, crews: map[string]crewLines{},
+	}
+	if p := given.World.Project; p != "" {
+		g.projects = []string{p}
+	}
+	for _, c := range given.World.Fleet {
 		g.add(c.Zone+"/"+c.Name, c)
 	}
 	// Entries that name a TPU come first: those that name workers alone may be about it.
@@ -36,17 +51,20 @@ func Guess(records []Record, known []SliceConfig, babysitters []string, label st
 			}
 		}
 	}
-	return g.scenario(label)
+	return g.scenario()
 }
 
 type guess struct {
+	given    Given
 	projects []string
 	slices   map[string]*SliceConfig
 	order    []string
 	highest  map[string]int
 	// guessed is how a slice and its workers were brought together, where no entry says it.
-	guessed     map[string]string
-	babysitters []string
+	guessed map[string]string
+	// crews is what the crew of each slice said, first the time of the first entry.
+	crews map[string]crewLines
+	first time.Time
 }
 
 func (g *guess) add(key string, c SliceConfig) *SliceConfig {
@@ -61,6 +79,9 @@ func (g *guess) add(key string, c SliceConfig) *SliceConfig {
 // see takes from an entry that there is a slice, and what it shows of it.
 func (g *guess) see(e events.Entry) {
 	s := e.Subject
+	if at := cmp.Or(e.Time, e.Received); !at.IsZero() && (g.first.IsZero() || at.Before(g.first)) {
+		g.first = at
+	}
 	if s.Project != "" && !slices.Contains(g.projects, s.Project) {
 		g.projects = append(g.projects, s.Project)
 	}
@@ -73,7 +94,11 @@ func (g *guess) see(e events.Entry) {
 			if group, _, ok := events.WorkerGroup(e.Crew.Hostname); ok {
 				c.Workers = group
 			}
-			g.highest[s.Zone+"/"+s.Node] = max(g.highest[s.Zone+"/"+s.Node], e.Crew.Worker, e.Crew.Workers-1)
+			key := s.Zone + "/" + s.Node
+			g.highest[key] = max(g.highest[key], e.Crew.Worker, e.Crew.Workers-1)
+			if speaks(e.Crew) {
+				g.crews[key] = append(g.crews[key], crewLine{cmp.Or(e.Time, e.Received), *e.Crew})
+			}
 		}
 	case ok:
 		key := g.keyOf(s.Zone, group)
@@ -88,7 +113,7 @@ func (g *guess) see(e events.Entry) {
 	switch {
 	case e.Kind == events.KindLoss && (e.Cause == events.CausePreemption || e.Cause == events.CauseTerminated):
 		c.Spot = true
-	case e.Kind == events.KindCall && deletes(e) && fleet.Ours(e.Call.Principal, g.babysitters):
+	case e.Kind == events.KindCall && deletes(e) && fleet.Ours(e.Call.Principal, g.given.Babysitters):
 		c.Spot = true // a script took down what was left of it
 	}
 	if c.Accelerator == "" {
@@ -119,9 +144,10 @@ func (g *guess) keyOf(zone, group string) string {
 	return zone + "/" + group
 }
 
-// scenario completes what was seen with what has to be assumed.
-func (g *guess) scenario(label string) (Scenario, error) {
-	s := Scenario{Title: "entries of your own", Capacity: map[string]int{}, Babysitters: g.babysitters}
+// scenario adds to what was seen what has to be assumed.
+func (g *guess) scenario() (Scenario, error) {
+	s := g.given.World
+	s.Title, s.Babysitters, s.Crew, s.Fleet = cmp.Or(s.Title, "entries of your own"), g.given.Babysitters, g.given.Crew, nil
 	switch len(g.projects) {
 	case 0:
 		s.Project = "unknown"
@@ -130,39 +156,68 @@ func (g *guess) scenario(label string) (Scenario, error) {
 	default:
 		return s, fmt.Errorf("the entries are of %d projects (%s): replay one project at a time", len(g.projects), strings.Join(g.projects, ", "))
 	}
+	listed := s.Capacity != nil
+	if !listed {
+		s.Capacity = map[string]int{}
+	}
+	start := g.first.Add(-quiet).Truncate(time.Minute)
 	for _, key := range g.order {
 		c := *g.slices[key]
-		var assumed []string
-		if how := g.guessed[key]; how != "" {
-			assumed = append(assumed, how)
-		}
-		if c.Accelerator == "" {
-			c.Accelerator = acceleratorFor(g.highest[key] + 1)
-			assumed = append(assumed, fmt.Sprintf("an accelerator %s, because worker %d is named", c.Accelerator, g.highest[key]))
-			if c.Spot {
-				assumed = append(assumed, "Spot, because it was lost for good")
-			} else {
-				assumed = append(assumed, "not Spot")
-			}
-		}
+		assumed := g.completed(key, &c, start)
 		if slices.ContainsFunc(s.Fleet, func(o SliceConfig) bool { return o.Name == c.Name && o.workload() == c.workload() }) {
 			c.Workload = fleet.LabelValue(c.workload() + "." + c.Zone)
 			assumed = append(assumed, "a workload of its own, "+c.Workload+", because another zone has a "+c.Name+" too")
 		}
-		if c.Directory == "" {
+		if c.Directory == "" && !c.Legacy {
 			c.Directory = "gs://assumed-checkpoints/" + cmp.Or(c.Workload, c.Name)
+			assumed = append(assumed, "checkpoints in "+c.Directory)
 		}
-		c.Policy = label
-		assumed = append(assumed, "a crew, and checkpoints in "+c.Directory)
-		s.Assumed = append(s.Assumed, fmt.Sprintf("%s in %s has %s", c.Name, c.Zone, strings.Join(assumed, "; ")))
+		c.Policy = g.given.Policy
+		if len(assumed) > 0 {
+			s.Assumed = append(s.Assumed, fmt.Sprintf("%s in %s has %s", c.Name, c.Zone, strings.Join(assumed, "; ")))
+		}
 		s.Fleet = append(s.Fleet, c)
-		s.Capacity[c.Zone]++
+		if !listed {
+			s.Capacity[c.Zone]++
+		}
 	}
 	if len(s.Fleet) > 0 {
-		s.Assumed = append(s.Assumed, fmt.Sprintf("maintenance that no entry ends takes %s, a broken host %s", events.Span(maintenanceTakes), events.Span(hostRepairTakes)),
-			"a zone gives a slice again as soon as one is deleted there")
+		s.Assumed = append(s.Assumed, fmt.Sprintf("maintenance that no entry ends takes %s, a broken host %s", events.Span(s.maintenance()), events.Span(hostRepairTakes)))
+		if !listed {
+			s.Assumed = append(s.Assumed, "a zone gives a slice again as soon as one is deleted there")
+		}
 	}
 	return s, nil
+}
+
+// completed completes a slice, and returns what it assumes. A slice whose training a YAML file describes is left as it is there.
+func (g *guess) completed(key string, c *SliceConfig, start time.Time) (assumed []string) {
+	if how := g.guessed[key]; how != "" {
+		assumed = append(assumed, how)
+	}
+	if c.Accelerator == "" {
+		c.Accelerator = acceleratorFor(g.highest[key] + 1)
+		assumed = append(assumed, fmt.Sprintf("an accelerator %s, because worker %d is named", c.Accelerator, g.highest[key]))
+		if c.Spot {
+			assumed = append(assumed, "Spot, because it was lost for good")
+		} else {
+			assumed = append(assumed, "not Spot")
+		}
+	}
+	lines := g.crews[key]
+	switch {
+	case c.Trainer != (TrainerConfig{}) || c.Crew != (CrewConfig{}):
+		return assumed
+	case c.Legacy:
+		c.Crew.Absent = true
+		return assumed
+	}
+	c.Follows, c.Spoke, c.Trainer = true, len(lines) > 0, lines.trainer(start)
+	c.Crew.Absent = g.given.Crew == CrewNone && !c.Spoke
+	if g.given.Crew == CrewFails {
+		c.Trainer.Fails = 1
+	}
+	return append(assumed, lines.assumed(g.given.Crew))
 }
 
 // acceleratorFor is a common accelerator with that many workers at the least.
@@ -178,9 +233,9 @@ func acceleratorFor(workers int) string {
 	return fmt.Sprintf("v5p-%d", 8*workers)
 }
 
-// Fleet reads a listing of TPUs: what gcloud compute tpus tpu-vm list --format=json writes, what gcloud compute tpus list
-// does of legacy TPU Nodes, and what gcloud compute tpus queued-resources list does; the names tell nodes and the last apart. Of a queued resource come the nodes that
-// it has or had.
+// Fleet reads a listing of TPUs, as gcloud writes it with --format=json: of gcloud compute tpus tpu-vm list, of gcloud compute tpus
+// list for legacy TPU Nodes, or of gcloud compute tpus queued-resources list. The names tell nodes and queued resources apart. A
+// queued resource brings the nodes that it has or had.
 func Fleet(data []byte) ([]SliceConfig, error) {
 	var items []json.RawMessage
 	if err := json.Unmarshal(data, &items); err != nil {
@@ -238,6 +293,7 @@ func former(raw []byte, c SliceConfig) ([]SliceConfig, error) {
 // listed completes a slice with what its node says.
 func listed(n tpuapi.Node, c SliceConfig) ([]SliceConfig, error) {
 	c.Accelerator, c.ID, c.Directory, c.Workload = n.AcceleratorType, n.Id, n.Metadata[events.MetadataCheckpointDir], n.Labels[events.LabelWorkload]
+	c.Policy = n.Labels[events.LabelPolicy]
 	if n.SchedulingConfig != nil {
 		c.Spot = c.Spot || n.SchedulingConfig.Spot || n.SchedulingConfig.Preemptible
 	}

@@ -30,6 +30,7 @@ func (w *world) tell(l Line) int {
 	l.Scenario = w.story.Name
 	l.Time = l.Time.UTC()
 	w.story.Lines = append(w.story.Lines, l)
+	w.placed(l.Workload, len(w.story.Lines)-1)
 	if w.opts.Told != nil {
 		w.opts.Told(l)
 	}
@@ -117,6 +118,7 @@ func (w *world) delivered(sub string, m Message, _, code int) {
 	defer w.mu.Unlock()
 	l := &w.story.Lines[place]
 	l.Workload, l.Incident = s.Workload, w.incidents[s.Workload]
+	w.placed(l.Workload, place)
 	if reason != "" {
 		l.Reason = reason
 	}
@@ -291,17 +293,37 @@ const (
 	operator   = "operator"
 )
 
+// placed notes that a line is about a workload, for the moment at which its incident ends.
+func (w *world) placed(workload string, place int) {
+	if w.opts.Ended != nil && workload != "" {
+		w.places[workload] = append(w.places[workload], place)
+	}
+}
+
 func (w *world) ended(d incident.Workload, in incident.Incident) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.story.result(d, in)
+	r := w.story.ended(d, in)
 	for i := range w.story.Ended {
-		if w.story.Ended[i].Workload == d.ID && w.story.Ended[i].ID == in.ID {
+		if old := w.story.Ended[i]; old.Workload == d.ID && old.ID == in.ID {
+			r.Away, r.ChipHours = old.Away, old.ChipHours // the workload may have other slices by now
 			w.story.Ended[i] = r
 			return
 		}
 	}
 	w.story.Ended = append(w.story.Ended, r)
+	if w.opts.Ended == nil {
+		return
+	}
+	places := w.places[d.ID]
+	delete(w.places, d.ID)
+	slices.Sort(places)
+	var lines []Line
+	for _, place := range slices.Compact(places) {
+		w.story.Lines[place].Shown = true
+		lines = append(lines, w.story.Lines[place])
+	}
+	w.opts.Ended(r, lines)
 }
 
 // sent reports a request to another function. Notifications to people are not part of the story.

@@ -23,7 +23,7 @@ type item struct {
 	at time.Time
 }
 
-// Run plays a scenario to its end and returns its story.
+// Run plays a scenario to its end and returns its story. When the context ends before, it returns that error and the story so far.
 func Run(ctx context.Context, name string, s Scenario, records []Record, opts Options) (*Story, error) {
 	items, faults := read(records)
 	if s.Start.IsZero() {
@@ -46,25 +46,29 @@ func Run(ctx context.Context, name string, s Scenario, records []Record, opts Op
 		w.tell(Line{Time: s.Start, Kind: Refused, Text: f, Routine: true})
 	}
 	w.plan(items)
-	if err := w.loop(ctx); err != nil {
-		return nil, err
+	stopped := w.loop(ctx)
+	switch {
+	case stopped != nil && ctx.Err() == nil:
+		return nil, stopped
+	case stopped != nil:
+		w.story.Stopped = w.clock.Now()
 	}
 	w.finish()
-	if w.tracker != nil {
+	if w.tracker != nil && stopped == nil {
 		if err := w.tracker.documents(); err != nil {
 			return nil, err
 		}
 		w.story.Trail = w.tracker.trail(0, w.story.broken())
 	}
 	if w.remote != nil {
-		if err := w.remote.close(ctx); err != nil {
+		if err := w.remote.close(context.WithoutCancel(ctx)); err != nil {
 			return nil, fmt.Errorf("scenario: %w", err)
 		}
 	}
 	if err := w.close(); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
-	return w.story, nil
+	return w.story, stopped
 }
 
 // read understands the records and orders them by their arrival.
@@ -117,7 +121,8 @@ func (w *world) plan(items []item) {
 	w.last = w.Start
 	// lost is when the last loss was in each zone.
 	lost := map[string]time.Time{}
-	for _, it := range items {
+	follows := w.follows(items)
+	for i, it := range items {
 		switch e := &it.entry; {
 		case e.Ignored != "":
 		case e.PubSub:
@@ -141,8 +146,9 @@ func (w *world) plan(items []item) {
 			w.last = it.at
 		}
 		w.left += 2
+		w.story.Entries++
 		w.clock.At(cmp.Or(it.entry.Time, it.at), func() {
-			w.happen(it.entry, items)
+			w.happen(it.entry, items, follows[i])
 			w.played()
 		})
 		w.clock.At(it.at, func() {
@@ -151,6 +157,7 @@ func (w *world) plan(items []item) {
 			}
 			w.deliver(it.Raw, it.entry, false)
 			w.played()
+			w.story.Played++
 		})
 	}
 	for _, a := range w.Acts {
@@ -237,6 +244,9 @@ func (w *world) loop(ctx context.Context) error {
 			return err
 		}
 		now := w.clock.Now()
+		if w.opts.Passed != nil {
+			w.opts.Passed(w.passage(now))
+		}
 		if w.opts.Pace > 0 {
 			if err := ledger.Sleep(ctx, time.Duration(float64(now.Sub(before))/w.opts.Pace)); err != nil {
 				return err
@@ -244,6 +254,13 @@ func (w *world) loop(ctx context.Context) error {
 		}
 		before = now
 	}
+}
+
+// passage is how far the run is.
+func (w *world) passage(now time.Time) Passage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return Passage{Now: now, From: w.Start, To: w.last, Entries: w.story.Entries, Played: w.story.Played, Incidents: len(w.story.Ended)}
 }
 
 // step goes on to the next moment.
@@ -296,7 +313,7 @@ func (w *world) finish() {
 }
 
 // happen lets the world be as an entry says it was: the entry is the record, the world follows it.
-func (w *world) happen(e events.Entry, items []item) {
+func (w *world) happen(e events.Entry, items []item, f *tputest.Follow) {
 	slice, zone := w.sliceOf(e)
 	if slice == "" {
 		return
@@ -318,6 +335,9 @@ func (w *world) happen(e events.Entry, items []item) {
 	case events.KindCrew:
 		switch t := w.training(zone, slice); {
 		case t == nil:
+		case f != nil:
+			t.Recorded(*e.Crew, *f)
+		case w.followed(zone, slice): // a worker other than the one that speaks for the slice
 		case e.Crew.Report == events.ReportExited:
 			t.Exit(*e.Crew)
 		case e.Crew.Report == events.ReportFinished:

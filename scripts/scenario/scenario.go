@@ -38,8 +38,10 @@ type Scenario struct {
 	Acts []Act `yaml:"acts,omitempty"`
 	// Assumed lists the scenario's assumptions, which are not in the entries.
 	Assumed []string `yaml:"-"`
-	// Babysitters are the principals of older scripts: what they did is not played, for Pitstop does it in their place.
+	// Babysitters are the principals of older scripts. Their calls are not played, for Pitstop acts in their place.
 	Babysitters []string `yaml:"-"`
+	// Crew is what the crews of slices that follow the record do where it is silent.
+	Crew Crew `yaml:"-"`
 }
 
 // SliceConfig is one slice of the fleet, and what runs on it.
@@ -68,9 +70,12 @@ type SliceConfig struct {
 	// Batch is the global batch of its training, which the crew gets; 0 is none.
 	Batch int64 `yaml:"batch,omitempty"`
 	// Directory is the checkpoint directory.
-	Directory string        `yaml:"directory,omitempty"`
-	Crew      CrewConfig    `yaml:"crew,omitempty"`
-	Trainer   TrainerConfig `yaml:"trainer,omitempty"`
+	Directory string `yaml:"directory,omitempty"`
+	// Follows has the training do what the recorded lines of its crew say; Spoke says that there are any.
+	Follows bool          `yaml:"-"`
+	Spoke   bool          `yaml:"-"`
+	Crew    CrewConfig    `yaml:"crew,omitempty"`
+	Trainer TrainerConfig `yaml:"trainer,omitempty"`
 }
 
 // workload is the name of what trains on the slice.
@@ -92,7 +97,8 @@ type CrewConfig struct {
 
 // TrainerConfig is the simulated training of a slice.
 type TrainerConfig struct {
-	// Step is the step at the start, StepTakes the time of one.
+	// Attempt is the number of the attempt at the start, 1 without it. Step is the step then, StepTakes the time of one.
+	Attempt   int      `yaml:"attempt,omitempty"`
 	Step      int64    `yaml:"step,omitempty"`
 	StepTakes Duration `yaml:"step_takes,omitempty"`
 	// CheckpointEvery is in steps; SaveTakes is the time of one save.

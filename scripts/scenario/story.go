@@ -32,7 +32,8 @@ const (
 
 // Line is one line of a story. Its fields, but for Text and Scenario, are those that replay --json promises.
 type Line struct {
-	Time      time.Time `json:"time"`
+	// Time is when it happened; an entry that is only noted may give none.
+	Time      time.Time `json:"time,omitzero"`
 	Incident  string    `json:"incident"`
 	Workload  string    `json:"workload"`
 	Function  string    `json:"function"`
@@ -60,6 +61,8 @@ type Line struct {
 	Request string `json:"-"`
 	// Routine marks lines printed in full only for programs: they happen all the time, or people read them among the faults.
 	Routine bool `json:"-"`
+	// Shown says that Options.Ended was called with it.
+	Shown bool `json:"-"`
 }
 
 // Result is how an incident ended, or that it did not.
@@ -68,6 +71,9 @@ type Result struct {
 	incident.Incident
 	// Where describes the interrupted slices, as they were at the opening.
 	Where string
+	// Away is how long the training was away, and ChipHours what that cost; 0 where it was never away, or is still.
+	Away      time.Duration
+	ChipHours float64
 }
 
 // Story is everything that happened in a scenario.
@@ -84,6 +90,10 @@ type Story struct {
 	Faults   []string
 	// Trail records the actions, if it was asked for.
 	Trail *trail.Trail
+	// Stopped is the virtual time at which somebody interrupted the run; zero when it came to its end.
+	Stopped time.Time
+	// Entries is how many entries there are to play, and Played how many were.
+	Entries, Played int
 
 	// opened is where the workloads of incidents were when they opened.
 	opened map[string]string
@@ -99,6 +109,21 @@ func (s *Story) open(d incident.Workload) {
 
 func (s *Story) result(d incident.Workload, in incident.Incident) Result {
 	return Result{Workload: d.ID, Incident: in, Where: cmp.Or(s.opened[d.ID+" "+in.ID], where(d))}
+}
+
+// ended is the result of an incident that has just ended, with what it cost.
+func (s *Story) ended(d incident.Workload, in incident.Incident) Result {
+	r := s.result(d, in)
+	if in.Down.IsZero() {
+		return r
+	}
+	r.Away = in.Closed.Sub(in.Down)
+	chips := 0
+	for _, slice := range d.Slices {
+		chips += in.Lost(slice).Chips
+	}
+	r.ChipHours = r.Away.Hours() * float64(chips)
+	return r
 }
 
 // where describes what a workload consists of.

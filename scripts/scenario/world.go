@@ -99,6 +99,10 @@ type Options struct {
 	Log io.Writer
 	// Told is called with every line as it is written; nil waits for the story.
 	Told func(Line)
+	// Ended is called with every incident that ends, and with its lines; nil waits for the story.
+	Ended func(Result, []Line)
+	// Passed is called as a replay goes on, often; nil is not.
+	Passed func(Passage)
 	// Pace is how many seconds of virtual time pass in a real one; 0 does not wait.
 	Pace float64
 	// Called is called for every call of an API that a function makes; with it a canary is written every day.
@@ -113,6 +117,22 @@ type Options struct {
 	Seams Seams
 
 	simulation *Simulation
+}
+
+// Passage is how far a replay is.
+type Passage struct {
+	// Now is virtual time, From and To are when it began and when the last entry is played.
+	Now, From, To time.Time
+	// Entries is how many entries there are to play, and Played how many were. Incidents is how many have ended.
+	Entries, Played, Incidents int
+}
+
+// Share is how much of the record is played, from 0 to 1.
+func (p Passage) Share() float64 {
+	if !p.To.After(p.From) {
+		return 1
+	}
+	return min(1, float64(p.Now.Sub(p.From))/float64(p.To.Sub(p.From)))
 }
 
 // ceiling is what the deployment puts over all policies.
@@ -162,8 +182,10 @@ type world struct {
 	story *Story
 	// trainings are the runs, by the name of their slice. Of several slices with one name the later ones are here by their workload.
 	trainings map[string]*tputest.Training
-	// lines are those of messages under way, by message ID: whom they concern is known when they are handled.
-	lines map[string]int
+	// lines are those of messages under way, by message ID: whom they concern is known when they are handled. places are the lines
+	// about each workload that no ended incident has taken yet.
+	lines  map[string]int
+	places map[string][]int
 	// incidents is the incident of each workload that lines belong to, busy the workloads at which something is due.
 	incidents map[string]string
 	owners    map[string]string // zone/node -> workload
@@ -204,7 +226,7 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 	w := &world{
 		Scenario: s, opts: opts, clock: clock, broker: NewBroker(clock),
 		story:     &Story{Name: name, Title: s.Title, About: s.About, Calls: map[string]int{}, Requests: map[string]int{}},
-		trainings: map[string]*tputest.Training{}, lines: map[string]int{}, incidents: map[string]string{}, owners: map[string]string{},
+		trainings: map[string]*tputest.Training{}, lines: map[string]int{}, places: map[string][]int{}, incidents: map[string]string{}, owners: map[string]string{},
 		busy: map[string]bool{}, closed: map[string]int{}, silent: map[string]int{}, make: map[string]func() http.Handler{},
 		idle: map[string][]http.Handler{}, collections: map[string]*docstore.Collection{}, dirty: true, last: s.Start,
 	}
@@ -321,7 +343,7 @@ func (w *world) place(c SliceConfig) error {
 	}
 	w.trainings[run] = tputest.NewTraining(tputest.TrainingConfig{
 		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + c.workload(), With: w.beside(c), Clock: w.clock, Bucket: w.bucket, Directory: c.Directory,
-		Emit: w.logged, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
+		Emit: w.logged, Attempt: t.Attempt, FirstRecorded: c.Follows && c.Spoke, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
 		ReportEvery: time.Duration(c.Crew.ReportEvery), Refuses: c.Crew.Refuses, Silent: c.Crew.Silent,
 		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
 		StartTakes: time.Duration(t.StartTakes), OnSignal: t.Sigterm, Exited: func() { w.exited(run) }, Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsAnew: t.FailsAnew,

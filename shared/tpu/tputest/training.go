@@ -43,6 +43,9 @@ type TrainingConfig struct {
 	Refuses string
 	Silent  bool
 
+	// Attempt is the number of the first attempt; 1 when it is not set. FirstRecorded says that a record tells of it.
+	Attempt       int
+	FirstRecorded bool
 	// Step is the step at the beginning, StepTakes the time of one, CheckpointEvery how many lie between two checkpoints.
 	Step            int64
 	StepTakes       time.Duration
@@ -96,6 +99,7 @@ func (c TrainingConfig) orDefault() TrainingConfig {
 	if c.Restarts == 0 {
 		c.Restarts = 5
 	}
+	c.Attempt = max(c.Attempt, 1)
 	return c
 }
 
@@ -142,6 +146,14 @@ type Training struct {
 	// ran is the life in which the last attempt was begun, began when that was, haunted when a zombie of a former life wrote last.
 	ran            events.Incarnation
 	began, haunted time.Time
+	// recorded says that a record tells of the attempt that runs, so that the crew itself says nothing of its steps. usual is the time
+	// of a step where no record says it, failure the recorded exit that later attempts repeat.
+	recorded bool
+	usual    time.Duration
+	// pace counts how often a record has given the attempt other steps.
+	pace    int
+	failure *events.CrewReport
+	exited  int // the last attempt whose exit a record told
 	// lifeFrom and lifeHigh are the first and the last step of that life.
 	lifeFrom, lifeHigh int64
 	// started is when an attempt was begun last that was no restart of the crew's own, failures are when attempts ended by themselves.
@@ -161,13 +173,14 @@ func NewTraining(c TrainingConfig, life events.Incarnation, group string, worker
 	t := &Training{TrainingConfig: c.orDefault(), life: life, ran: life, group: group, workers: workers, up: true}
 	t.lives, t.missing = map[string]events.Incarnation{}, map[string]bool{}
 	t.store = checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: c.Bucket.Transport()}))}
-	t.left, t.pause = t.Restarts, t.Backoff
+	t.left, t.pause, t.usual = t.Restarts, t.Backoff, t.StepTakes
 	t.saved = t.Step - t.Step%t.CheckpointEvery
 	t.high = t.Step
 	t.lock(func() {
 		t.write(t.saved, true)
-		if t.NoCrew || t.Directory == "" || t.lease(0, 1) {
-			t.start(1, t.Step, t.Clock.Now())
+		if t.NoCrew || t.Directory == "" || t.lease(0, t.Attempt) {
+			t.start(t.Attempt, t.Step, t.Clock.Now())
+			t.recorded = t.FirstRecorded
 		}
 	})
 	return t
@@ -189,6 +202,16 @@ func (t *Training) later(d time.Duration, f func()) {
 				f()
 			}
 		})
+	})
+}
+
+// laterStep runs f after d, unless the run has been stopped, begun anew, or given other steps by then.
+func (t *Training) laterStep(d time.Duration, f func()) {
+	pace := t.pace
+	t.later(d, func() {
+		if t.pace == pace {
+			f()
+		}
 	})
 }
 
@@ -556,6 +579,7 @@ func (t *Training) nameNext() {
 // start begins an attempt that is no restart of the crew's own.
 func (t *Training) start(attempt int, from int64, first time.Time) {
 	t.started = t.Clock.Now()
+	t.recorded, t.StepTakes = false, t.usual
 	t.begin(attempt, from, first)
 }
 
@@ -568,7 +592,7 @@ func (t *Training) begin(attempt int, from int64, first time.Time) {
 	}
 	t.attempt, t.from, t.first, t.ran, t.began = attempt, from, first, t.life, t.Clock.Now()
 	t.attempts = append(t.attempts, pastAttempt{began: t.began})
-	if attempt > 1 {
+	if attempt > t.Attempt && !t.recorded {
 		t.report(events.CrewReport{Report: events.ReportStarted, Workers: t.workers, Step: from})
 	}
 	if t.done {
@@ -584,16 +608,20 @@ func (t *Training) begin(attempt int, from int64, first time.Time) {
 			t.failed++
 			t.high = max(t.high, t.now())
 			t.ended()
-			t.report(events.CrewReport{Report: events.ReportExited, ExitCode: code, Step: t.high, RestartsLeft: t.left})
+			report := events.CrewReport{Report: events.ReportExited, ExitCode: code, Step: t.high, RestartsLeft: t.left}
+			if r := t.failure; r != nil {
+				report.ExitCode, report.Signal, report.Tail, report.Reason = r.ExitCode, r.Signal, r.Tail, r.Reason
+			}
+			t.report(report)
 		})
 		return
 	}
 	t.nextCheckpoint()
-	t.later(t.first.Sub(t.Clock.Now())+t.ReportEvery, t.progress)
+	t.laterStep(t.first.Sub(t.Clock.Now())+t.ReportEvery, t.progress)
 }
 
 // crashedBefore reports whether a recorded exit has set off the failures.
-func (t *Training) crashedBefore() bool { return t.attempt > 1 }
+func (t *Training) crashedBefore() bool { return t.attempt > t.Attempt }
 
 func (t *Training) stop() {
 	t.high = max(t.high, t.now())
@@ -607,14 +635,16 @@ func (t *Training) stop() {
 
 func (t *Training) progress() {
 	t.high = max(t.high, t.now())
-	t.report(events.CrewReport{Report: events.ReportProgress, Step: t.now(), CheckpointStep: t.saved, Workers: t.workers})
-	t.later(t.ReportEvery, t.progress)
+	if !t.recorded {
+		t.report(events.CrewReport{Report: events.ReportProgress, Step: t.now(), CheckpointStep: t.saved, Workers: t.workers})
+	}
+	t.laterStep(t.ReportEvery, t.progress)
 }
 
 // nextCheckpoint plans the next periodic checkpoint.
 func (t *Training) nextCheckpoint() {
 	next := (t.now()/t.CheckpointEvery + 1) * t.CheckpointEvery
-	t.later(t.first.Add(time.Duration(next-t.from)*t.StepTakes).Sub(t.Clock.Now()), func() {
+	t.laterStep(t.first.Add(time.Duration(next-t.from)*t.StepTakes).Sub(t.Clock.Now()), func() {
 		t.save(next, nil)
 		t.nextCheckpoint()
 	})

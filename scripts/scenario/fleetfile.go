@@ -1,0 +1,105 @@
+package scenario
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// File is a file that was read.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// FleetFiles reads a fleet in either of its forms. A JSON list is what gcloud lists; several of them make one fleet. Anything else
+// is one file of YAML with project, fleet and capacity, as in the scenarios of events/testdata.
+func FleetFiles(files []File) (Scenario, error) {
+	var all Scenario
+	var listings [][]SliceConfig
+	for _, f := range files {
+		var s Scenario
+		var err error
+		switch listed := bytes.HasPrefix(bytes.TrimSpace(f.Data), []byte("[")); {
+		case listed:
+			s, err = listing(f.Data)
+		case len(files) > 1:
+			err = errors.New("only lists that gcloud writes can be given together; a YAML fleet stands alone")
+		default:
+			s, err = yamlFleet(f.Data)
+		}
+		if err == nil && all.Project != "" && s.Project != "" && all.Project != s.Project {
+			err = fmt.Errorf("it is of project %s, and a file before is of project %s", s.Project, all.Project)
+		}
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if all.Project == "" {
+			all = s
+		}
+		listings = append(listings, s.Fleet)
+	}
+	all.Fleet = Fleets(listings...)
+	return all, nil
+}
+
+func yamlFleet(data []byte) (Scenario, error) {
+	s, err := Parse(data)
+	switch {
+	case err != nil:
+		return s, fmt.Errorf("it is neither a JSON list that gcloud writes nor YAML with project, fleet and capacity: %w", err)
+	case len(s.Fleet) == 0:
+		return s, errors.New("it names no slice")
+	}
+	return s, nil
+}
+
+// listing is the fleet of one JSON list. All that it lists is of one project.
+func listing(data []byte) (Scenario, error) {
+	var s Scenario
+	fleet, err := Fleet(data)
+	if err != nil {
+		return s, err
+	}
+	var named []struct {
+		Name string `json:"name"`
+	}
+	if err := json.Unmarshal(data, &named); err != nil {
+		return s, err
+	}
+	s.Fleet = fleet
+	for _, n := range named {
+		_, path, _ := strings.Cut(n.Name, "projects/")
+		switch project, _, _ := strings.Cut(path, "/"); {
+		case s.Project == "":
+			s.Project = project
+		case s.Project != project:
+			return s, fmt.Errorf("it lists TPUs of the projects %s and %s: give the TPUs of one project", s.Project, project)
+		}
+	}
+	return s, nil
+}
+
+// Provided completes a listed fleet for a simulation, and returns what it assumes. A list says nothing of capacity and of crews.
+func (s Scenario) Provided() (_ Scenario, assumed []string) {
+	if s.Capacity != nil || len(s.Fleet) == 0 {
+		return s, nil
+	}
+	s.Capacity, s.Fleet = map[string]int{}, slices.Clone(s.Fleet)
+	first := map[string]bool{}
+	for i := range s.Fleet {
+		c := &s.Fleet[i]
+		s.Capacity[c.Zone] = -1
+		if c.Legacy {
+			c.Crew.Absent = true
+		}
+		if first[c.workload()] { // the first slice of a Multislice speaks for all
+			c.Crew.Absent, c.Directory = true, ""
+		}
+		first[c.workload()] = true
+	}
+	return s, []string{"the list names no capacity, so every zone of the fleet always has some", "each workload has a crew, except on legacy TPU Nodes"}
+}
