@@ -28,6 +28,8 @@ type Given struct {
 	Policy string
 	// Crew is what a crew does where the entries are silent.
 	Crew Crew
+	// Read is called with how many entries were read; nil is not.
+	Read func(int)
 }
 
 // Guess infers the world of somebody's own entries: the TPUs that they name, and what no entry says. Each assumption is in the
@@ -43,12 +45,23 @@ func Guess(records []Record, given Given) (Scenario, error) {
 		g.add(c.Zone+"/"+c.Name, c)
 	}
 	// Entries that name a TPU come first: those that name workers alone may be about it.
-	for _, named := range []bool{true, false} {
-		for _, r := range records {
-			e, err := events.Read(r.Raw)
-			if err == nil && e.Ignored == "" && named == (e.Subject.Node != "") {
-				g.see(e)
-			}
+	var unnamed []Record
+	for i, r := range records {
+		e, err := events.Read(r.Raw)
+		switch {
+		case err != nil || e.Ignored != "":
+		case e.Subject.Node == "":
+			unnamed = append(unnamed, r)
+		default:
+			g.see(e)
+		}
+		if given.Read != nil {
+			given.Read(i + 1)
+		}
+	}
+	for _, r := range unnamed {
+		if e, err := events.Read(r.Raw); err == nil {
+			g.see(e)
 		}
 	}
 	return g.scenario()
@@ -212,8 +225,9 @@ func (g *guess) completed(key string, c *SliceConfig, start time.Time) (assumed 
 		c.Crew.Absent = true
 		return assumed
 	}
-	c.Follows, c.Spoke, c.Trainer = true, len(lines) > 0, lines.trainer(start)
-	c.Crew.Absent = g.given.Crew == CrewNone && !c.Spoke
+	c.Follows, c.Trainer = true, lines.trainer(start)
+	c.Quiet = len(lines) > 0 && lines[0].report.Report == events.ReportStarted
+	c.Crew.Absent = g.given.Crew == CrewNone && len(lines) == 0
 	if g.given.Crew == CrewFails {
 		c.Trainer.Fails = 1
 	}

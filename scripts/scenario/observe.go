@@ -312,18 +312,30 @@ func (w *world) ended(d incident.Workload, in incident.Incident) {
 		}
 	}
 	w.story.Ended = append(w.story.Ended, r)
-	if w.opts.Ended == nil {
-		return
+	if w.opts.Ended != nil {
+		w.justEnded = append(w.justEnded, r)
 	}
-	places := w.places[d.ID]
-	delete(w.places, d.ID)
-	slices.Sort(places)
-	var lines []Line
-	for _, place := range slices.Compact(places) {
-		w.story.Lines[place].Shown = true
-		lines = append(lines, w.story.Lines[place])
+}
+
+// show hands on the incidents that have just ended. By now all that happened at that moment has its lines.
+func (w *world) show() {
+	w.mu.Lock()
+	ended := w.justEnded
+	w.justEnded = nil
+	shown := make([][]Line, len(ended))
+	for i, r := range ended {
+		places := w.places[r.Workload]
+		delete(w.places, r.Workload)
+		slices.Sort(places)
+		for _, place := range slices.Compact(places) {
+			w.story.Lines[place].Shown = true
+			shown[i] = append(shown[i], w.story.Lines[place])
+		}
 	}
-	w.opts.Ended(r, lines)
+	w.mu.Unlock()
+	for i, r := range ended {
+		w.opts.Ended(r, shown[i])
+	}
 }
 
 // sent reports a request to another function. Notifications to people are not part of the story.

@@ -25,7 +25,7 @@ type item struct {
 
 // Run plays a scenario to its end and returns its story. When the context ends before, it returns that error and the story so far.
 func Run(ctx context.Context, name string, s Scenario, records []Record, opts Options) (*Story, error) {
-	items, faults := read(records)
+	items, faults := read(records, opts.Passed)
 	if s.Start.IsZero() {
 		s.Start = startOf(items, s)
 	}
@@ -72,8 +72,11 @@ func Run(ctx context.Context, name string, s Scenario, records []Record, opts Op
 }
 
 // read understands the records and orders them by their arrival.
-func read(records []Record) (items []item, faults []string) {
-	for _, r := range records {
+func read(records []Record, passed func(Passage)) (items []item, faults []string) {
+	for i, r := range records {
+		if passed != nil {
+			passed(Passage{Read: i, Entries: len(records)})
+		}
 		e, err := events.Read(r.Raw)
 		if err != nil {
 			faults = append(faults, fmt.Sprintf("%s: %v", r.Where(), err))
@@ -237,6 +240,7 @@ func (w *world) loop(ctx context.Context) error {
 	before := w.clock.Now()
 	for {
 		more, err := w.step(ctx)
+		w.show()
 		if err != nil || !more || w.over() {
 			return err
 		}
@@ -260,7 +264,7 @@ func (w *world) loop(ctx context.Context) error {
 func (w *world) passage(now time.Time) Passage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Passage{Now: now, From: w.Start, To: w.last, Entries: w.story.Entries, Played: w.story.Played, Incidents: len(w.story.Ended)}
+	return Passage{Read: w.story.Entries, Now: now, From: w.Start, To: w.last, Entries: w.story.Entries, Played: w.story.Played, Incidents: len(w.story.Ended)}
 }
 
 // step goes on to the next moment.

@@ -71,9 +71,10 @@ type SliceConfig struct {
 	Batch int64 `yaml:"batch,omitempty"`
 	// Directory is the checkpoint directory.
 	Directory string `yaml:"directory,omitempty"`
-	// Follows has the training do what the recorded lines of its crew say; Spoke says that there are any.
+	// Follows has the training do what the recorded lines of its crew say. Quiet says that these begin with a start: before it the
+	// crew says nothing.
 	Follows bool          `yaml:"-"`
-	Spoke   bool          `yaml:"-"`
+	Quiet   bool          `yaml:"-"`
 	Crew    CrewConfig    `yaml:"crew,omitempty"`
 	Trainer TrainerConfig `yaml:"trainer,omitempty"`
 }

@@ -32,9 +32,10 @@ type Simulation struct {
 	Traces []Trace
 	// Limit is how many faults and troubles happen at most; the shortest run that still fails is found by it.
 	Limit int
-	// Called is told of every call of an API that a function makes, Passed of every day that has passed; both may be nil.
+	// Called gets every call of an API that a function makes. Passed gets every day that has passed, and how many incidents opened in
+	// it. Both may be nil.
 	Called func(Call)
-	Passed func(day int)
+	Passed func(day, incidents int)
 	// Lines keeps the story, which takes a while.
 	Lines bool
 	// Trail records the actions, for a comparison with another build.
@@ -105,6 +106,8 @@ type Report struct {
 	// Told lists the faults and troubles, in order; Story is what happened, where it was kept.
 	Told  []string `json:"-"`
 	Story *Story   `json:"-"`
+	// Interrupted says that somebody ended the run early. Days is how long it was then.
+	Interrupted bool `json:"-"`
 
 	// samples are what Reaction is made of.
 	samples map[string][]time.Duration
@@ -138,7 +141,7 @@ func percentiles(samples []time.Duration) Percentiles {
 // settleFor is how long a simulation goes on when nothing new goes wrong any more: everything has to end by then.
 const settleFor = 6 * 24 * time.Hour
 
-// Simulate runs a simulation to its end.
+// Simulate runs a simulation to its end. When the context ends before, it returns that error and a report of the time until then.
 func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	w, err := sim.world(ctx)
 	if err != nil {
@@ -166,17 +169,19 @@ func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err er
 	w.checks.entered, w.checks.asked, w.checks.idled = m.entered, m.asked, m.idled
 	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
-	day := 0
+	day, incidents := 0, 0
 	passing := func() bool {
 		for day < int(w.clock.Now().Sub(w.Start).Hours())/24 {
 			if day++; sim.Passed != nil {
-				sim.Passed(day)
+				opened := w.checks.incidents
+				sim.Passed(day, opened-incidents)
+				incidents = opened
 			}
 		}
 		return false
 	}
 	if err := w.until(ctx, end, passing); err != nil {
-		return nil, err
+		return w.interrupted(ctx, sim), err
 	}
 	if w.tracker != nil {
 		// Two builds may need different times to settle, but this moment is the same for both.
@@ -188,7 +193,9 @@ func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err er
 	w.checks.measure(end)
 	settled := func() bool { return w.settled() && people.pleased.After(end) }
 	if err := w.until(ctx, end.Add(settleFor), settled); err != nil {
-		return nil, err
+		r := w.checks.result(sim)
+		r.Interrupted = true
+		return r, err
 	}
 	if !people.pleased.After(end) {
 		for _, name := range people.missed {
@@ -201,6 +208,19 @@ func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err er
 		w.story.Trail = w.tracker.trail(sim.Days, r.Violations)
 	}
 	return r, nil
+}
+
+// interrupted is the report of a simulation that somebody ended early; nil where nothing has happened yet.
+func (w *world) interrupted(ctx context.Context, sim Simulation) *Report {
+	now := w.clock.Now()
+	sim.Days = now.Sub(w.Start).Hours() / 24
+	if ctx.Err() == nil || sim.Days <= 0 {
+		return nil
+	}
+	w.checks.measure(now)
+	r := w.checks.result(sim)
+	r.Interrupted = true
+	return r
 }
 
 // until runs the world to a time, or until it is done.

@@ -123,14 +123,15 @@ type Options struct {
 type Passage struct {
 	// Now is virtual time, From and To are when it began and when the last entry is played.
 	Now, From, To time.Time
-	// Entries is how many entries there are to play, and Played how many were. Incidents is how many have ended.
-	Entries, Played, Incidents int
+	// Entries is how many entries there are to play. Read is how many of them are put in order, and Played how many were played.
+	// Incidents is how many have ended.
+	Entries, Read, Played, Incidents int
 }
 
 // Share is how much of the record is played, from 0 to 1.
 func (p Passage) Share() float64 {
 	if !p.To.After(p.From) {
-		return 1
+		return 0
 	}
 	return min(1, float64(p.Now.Sub(p.From))/float64(p.To.Sub(p.From)))
 }
@@ -186,6 +187,8 @@ type world struct {
 	// about each workload that no ended incident has taken yet.
 	lines  map[string]int
 	places map[string][]int
+	// justEnded are the incidents that ended at the present moment.
+	justEnded []Result
 	// incidents is the incident of each workload that lines belong to, busy the workloads at which something is due.
 	incidents map[string]string
 	owners    map[string]string // zone/node -> workload
@@ -343,7 +346,7 @@ func (w *world) place(c SliceConfig) error {
 	}
 	w.trainings[run] = tputest.NewTraining(tputest.TrainingConfig{
 		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + c.workload(), With: w.beside(c), Clock: w.clock, Bucket: w.bucket, Directory: c.Directory,
-		Emit: w.logged, Attempt: t.Attempt, FirstRecorded: c.Follows && c.Spoke, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
+		Emit: w.logged, Attempt: t.Attempt, Quiet: c.Quiet, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
 		ReportEvery: time.Duration(c.Crew.ReportEvery), Refuses: c.Crew.Refuses, Silent: c.Crew.Silent,
 		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
 		StartTakes: time.Duration(t.StartTakes), OnSignal: t.Sigterm, Exited: func() { w.exited(run) }, Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsAnew: t.FailsAnew,

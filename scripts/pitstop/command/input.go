@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -24,26 +25,36 @@ type held struct {
 	played, ignored, left int
 }
 
-// readRecords reads the entries of files, "-" being standard input. What is no entry is told in one line each, and the
-// rest is used all the same.
-func readRecords(files []string, in io.Reader, errOut io.Writer) held {
-	var h held
+// readRecords reads the entries of files; - is standard input. What is no entry costs one line on standard error, and the rest is
+// used.
+func readRecords(ctx context.Context, files []string, m *meter, in io.Reader, errOut io.Writer) (h held, err error) {
+	read := 0
 	for _, name := range files {
 		next, end := split(name, in, nil)
 		for b := new(scenario.Batch); next(b); {
+			if ctx.Err() != nil {
+				end()
+				m.clear()
+				tell(errOut, fmt.Sprintf("pitstop: interrupted after %s entries were read; none was played", events.Number(int64(read))))
+				return h, errInterrupted
+			}
 			for _, it := range b.Items {
 				if it.Err != nil {
 					h.faults++
+					m.clear()
 					tell(errOut, "pitstop: "+oneLine(it.Err))
 					continue
 				}
 				h.hold(it.Record)
 			}
+			read += len(b.Items)
+			m.at(0, []string{events.Number(int64(read)) + " entries read"}, float64(read), "entries")
 		}
 		end()
 	}
+	m.clear()
 	h.tell(errOut)
-	return h
+	return h, nil
 }
 
 // tell says what is not played and what is not told.

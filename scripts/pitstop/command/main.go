@@ -19,16 +19,22 @@ const (
 	exitDone   = 0
 	exitFailed = 1 // it ran, and something failed
 	exitUsage  = 2 // wrong usage, or input that cannot be used
+
+	exitInterrupted = 130 // interrupted before its end, as shells call it
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends the command at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // errFailed says that a command ran, and that something in its input or its result failed. The command has printed the fault.
 var errFailed = errors.New("failed")
+
+// errInterrupted says that somebody interrupted a command, which has printed what it knew until then.
+var errInterrupted = errors.New("interrupted")
 
 // usageError is a wrong call, printed in one line.
 type usageError struct{ error }
@@ -79,6 +85,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 		return exitDone
 	case errors.Is(err, errFailed):
 		return exitFailed
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		tell(errOut, "pitstop: interrupted")
+		return exitInterrupted
 	case errors.As(err, &wrong):
 		tell(errOut, "pitstop: "+oneLine(err))
 		return exitUsage

@@ -66,7 +66,7 @@ func (p *printer) line(l scenario.Line) {
 		}
 		return
 	}
-	if !l.Routine {
+	if !l.Routine && l.Kind != scenario.Assumed { // the summary has what is assumed
 		p.print(l)
 	}
 }
@@ -83,20 +83,25 @@ func (p *printer) ends(s *scenario.Story) {
 	tell(p.out, "")
 }
 
-// story prints a story, incident by incident.
-func (p *printer) story(s *scenario.Story, shipped bool) {
+// story prints a story, incident by incident. Of an incident that was printed when it ended it prints what came later.
+func (p *printer) story(s *scenario.Story, shipped, live bool) {
 	groups := group(s)
-	for _, l := range groups.before {
-		p.print(l)
-	}
 	for _, g := range groups.incidents {
+		if live && !g.open {
+			g.lines, g.later = nil, append(g.lines, g.later...)
+			if len(g.later) == 0 {
+				continue
+			}
+		}
 		if !shipped || len(groups.incidents) > 1 {
 			tell(p.out, p.paint(bold, g.title()))
 		} else {
 			tell(p.out, p.paint(dim, g.title()))
 		}
-		p.lines(g.lines)
-		p.after(g)
+		if !live || g.open {
+			p.lines(g.lines)
+			p.after(g)
+		}
 		if len(g.later) > 0 {
 			tell(p.out, p.paint(dim, "afterwards"))
 			p.lines(g.later)
@@ -108,6 +113,15 @@ func (p *printer) story(s *scenario.Story, shipped bool) {
 		p.lines(groups.rest)
 		tell(p.out, "")
 	}
+}
+
+// ended prints an incident that has just ended.
+func (p *printer) ended(r scenario.Result, lines []scenario.Line) {
+	g := incidentGroup{result: r, lines: slices.DeleteFunc(lines, func(l scenario.Line) bool { return l.Routine || l.Kind == scenario.Assumed })}
+	tell(p.out, p.paint(bold, g.title()))
+	p.lines(g.lines)
+	p.after(g)
+	tell(p.out, "")
 }
 
 // lines prints lines, with the day where it changes. It folds lines that several workers report alike into one.
@@ -340,7 +354,10 @@ func (p *printer) after(g incidentGroup) {
 			tell(p.out, indent+strings.Repeat("  ", min(i, 1))+part)
 		}
 	}
-	if g.open {
+	switch {
+	case g.open && g.stopped:
+		tell(p.out, indent+p.paint(yellow, "STILL OPEN when the replay was interrupted, in phase "+string(in.Phase)))
+	case g.open:
 		tell(p.out, indent+p.paint(red, "NOT ENDED: the incident waits in phase "+string(in.Phase)))
 	}
 }
@@ -349,7 +366,9 @@ func (p *printer) after(g incidentGroup) {
 type incidentGroup struct {
 	result scenario.Result
 	open   bool
-	lines  []scenario.Line
+	// stopped says that somebody interrupted the replay before the incident ended.
+	stopped bool
+	lines   []scenario.Line
 	// later are lines about the workload after the incident.
 	later []scenario.Line
 }
@@ -365,7 +384,6 @@ func (g incidentGroup) title() string {
 
 // grouped is a story by incidents.
 type grouped struct {
-	before    []scenario.Line
 	incidents []incidentGroup
 	rest      []scenario.Line
 }
@@ -380,26 +398,23 @@ func group(s *scenario.Story) grouped {
 	}
 	for _, r := range s.Open {
 		index[r.Workload+" "+r.ID] = len(g.incidents)
-		g.incidents = append(g.incidents, incidentGroup{result: r, open: true})
+		g.incidents = append(g.incidents, incidentGroup{result: r, open: true, stopped: !s.Stopped.IsZero()})
 	}
 	waiting := map[string][]scenario.Line{}
 	for _, l := range s.Lines {
-		if l.Routine {
+		if l.Routine || l.Shown || l.Kind == scenario.Assumed {
 			continue
 		}
 		i, ok := index[l.Workload+" "+l.Incident]
-		switch {
-		case l.Kind == scenario.Assumed:
-			g.before = append(g.before, l)
-		case ok:
-			if w := waiting[l.Workload]; w != nil {
-				g.incidents[i].lines = append(g.incidents[i].lines, w...)
-				delete(waiting, l.Workload)
-			}
-			g.incidents[i].lines = append(g.incidents[i].lines, l)
-		default:
+		if !ok {
 			waiting[l.Workload] = append(waiting[l.Workload], l)
+			continue
 		}
+		if w := waiting[l.Workload]; w != nil {
+			g.incidents[i].lines = append(g.incidents[i].lines, w...)
+			delete(waiting, l.Workload)
+		}
+		g.incidents[i].lines = append(g.incidents[i].lines, l)
 	}
 	for _, l := range s.Lines { // in the order of the story
 		w := waiting[l.Workload]
@@ -436,7 +451,10 @@ func (p *printer) total(t tally, took time.Duration) {
 			ended += n
 		}
 	}
-	if t.open > 0 {
+	switch {
+	case t.open > 0 && t.interrupted:
+		parts = append(parts, p.paint(yellow, fmt.Sprintf("%d still open", t.open)))
+	case t.open > 0:
 		parts = append(parts, p.paint(red, fmt.Sprintf("%d not ended", t.open)))
 	}
 	text := p.paint(bold, count(ended+t.open, "incident"))
@@ -446,7 +464,12 @@ func (p *printer) total(t tally, took time.Duration) {
 	if t.faults > 0 {
 		text += ", " + p.paint(red, count(t.faults, "fault"))
 	}
-	tell(p.out, text+"  "+p.paint(dim, fmt.Sprintf("(%s of virtual time in %.1f s)", events.Span(t.virtual), took.Seconds())))
+	lasted := fmt.Sprintf("(%s of virtual time in %.1f s)", events.Span(t.virtual), took.Seconds())
+	gap := "  "
+	if columns(text)+len(gap)+len(lasted) > p.width() {
+		gap = "\n"
+	}
+	tell(p.out, text+gap+p.paint(dim, lasted))
 }
 
 func count(n int, word string) string {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,15 +14,15 @@ import (
 	"pitstop.internal/events"
 )
 
-// progress shows how far the reading of large files is, on a terminal alone. A nil one shows nothing.
+// progress shows how far the reading of large files is, but only on a terminal. A nil one shows nothing.
 type progress struct {
 	bar   *progressbar.ProgressBar
 	began time.Time
 	read  atomic.Int64
-	told  atomic.Int64 // when it was told last, in nanoseconds since it began
+	told  atomic.Int64 // when it was shown last, in nanoseconds since it began
 }
 
-// newProgress is nil where there is no terminal to show it on, or where the results go to that same terminal.
+// newProgress is nil without a terminal to show it on, and where the results go to that same terminal.
 func newProgress(files []string, out, errOut io.Writer) *progress {
 	if !terminal(errOut) || out != nil && terminal(out) {
 		return nil
@@ -29,7 +31,7 @@ func newProgress(files []string, out, errOut io.Writer) *progress {
 	for _, name := range files {
 		info, err := os.Stat(name)
 		if err != nil || !info.Mode().IsRegular() {
-			total = -1 // nobody knows
+			total = -1 // not known
 			break
 		}
 		total += info.Size()
@@ -39,7 +41,7 @@ func newProgress(files []string, out, errOut io.Writer) *progress {
 		progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())}
 }
 
-// entries notes that so many more were read.
+// entries counts entries that were read.
 func (p *progress) entries(n int) {
 	if p == nil {
 		return
@@ -61,10 +63,104 @@ func (p *progress) reader(r io.Reader) io.Reader {
 	return io.TeeReader(r, p.bar)
 }
 
-// done takes it off the terminal.
+// done removes it from the terminal.
 func (p *progress) done() {
 	if p != nil {
-		_ = p.bar.Finish() //nolint:errcheck // it is only shown
+		_ = p.bar.Finish() //nolint:errcheck // it is only for the eye
 		_ = p.bar.Clear()  //nolint:errcheck // likewise
+	}
+}
+
+// How often a meter shows how far a run is.
+const (
+	barEvery  = 200 * time.Millisecond
+	lineEvery = 5 * time.Second
+)
+
+// meter shows how far a long run is: a bar on a terminal, and a line every few seconds elsewhere.
+type meter struct {
+	out   io.Writer
+	now   func() time.Time
+	width int
+
+	mu    sync.Mutex
+	bar   *progressbar.ProgressBar // nil without a terminal
+	began time.Time
+	told  time.Time
+}
+
+// newMeter starts a meter. The clock is the caller's.
+func newMeter(out io.Writer, now func() time.Time) *meter {
+	m := &meter{out: out, now: now, width: width(out), began: now()}
+	m.told = m.began
+	if terminal(out) {
+		m.bar = newBar(file(out))
+	}
+	return m
+}
+
+// barParts is how many parts a bar has, and barWidth how many columns it takes at most.
+const (
+	barParts = 1000
+	barWidth = 24
+)
+
+func newBar(out io.Writer) *progressbar.ProgressBar {
+	return progressbar.NewOptions(barParts, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(barWidth), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetElapsedTime(false), progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionSetRenderBlankState(false),
+		progressbar.OptionUseANSICodes(true))
+}
+
+// at shows how far the run is: its share from 0 to 1, what is done, and how many of a unit. The share of work whose end is unknown is 0.
+func (m *meter) at(share float64, done []string, count float64, unit string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	every := lineEvery
+	if m.bar != nil {
+		every = barEvery
+	}
+	if now.Sub(m.told) < every {
+		return
+	}
+	m.told = now
+	took := now.Sub(m.began)
+	if rate := count / took.Seconds(); count > 0 {
+		done = append(done, rateText(rate)+" "+unit+"/s")
+	}
+	if share > 0 && share < 1 {
+		done = append(done, events.Span(time.Duration(float64(took)*(1-share)/share))+" left")
+	}
+	text := strings.Join(done, " · ")
+	if m.bar == nil {
+		tell(m.out, "pitstop: "+text)
+		return
+	}
+	m.bar.Describe(fitting(done, m.width-len(" 100%  ")-barWidth/2))
+	_ = m.bar.Set(min(int(share*barParts), barParts-1)) //nolint:errcheck // it is only for the eye
+}
+
+// rateText is a rate with one decimal where it is small.
+func rateText(rate float64) string {
+	if rate < 10 {
+		return fmt.Sprintf("%.1f", rate)
+	}
+	return events.Number(int64(rate))
+}
+
+// fitting joins as many parts as a line has room for. The last one, the time left, comes before those in the middle.
+func fitting(parts []string, width int) string {
+	for len(parts) > 2 && columns(strings.Join(parts, " · ")) > width {
+		parts = append(parts[:len(parts)-2:len(parts)-2], parts[len(parts)-1])
+	}
+	return strings.Join(parts, " · ")
+}
+
+// clear removes the bar, so that other text can be printed. The next at shows it again.
+func (m *meter) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.bar != nil {
+		_ = m.bar.Clear() //nolint:errcheck // it is only for the eye
 	}
 }

@@ -8,13 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/scripts/trail"
+	"pitstop.internal/shared/policy"
 )
 
 type replayOptions struct {
@@ -24,44 +27,61 @@ type replayOptions struct {
 	fleet  []string
 	// babysitters are the principals of older scripts.
 	babysitters []string
+	assume      []string
 	speed       float64
 	emulator    string
 	verbose     bool
+	list        bool
+	summary     bool
+	// now is the clock by which progress is shown.
+	now func() time.Time
 	comparing
 }
 
 func replayCommand() *cobra.Command {
-	var o replayOptions
+	o := replayOptions{now: time.Now}
 	c := &cobra.Command{
-		Use:   "replay [FILE...]",
-		Short: "Play recorded events through the whole pipeline on this machine",
-		Long: "Play recorded log entries through every function, an embedded Pub/Sub and a simulated Cloud TPU API, in virtual time, and\n" +
-			"print for each incident what was seen, what was decided and why, what was asked and how it ended.\n\n" +
-			"Without a file it plays the recorded incidents of events/testdata under the policies that ship with them. Files hold what\n" +
-			"gcloud logging read --format=json writes; - is standard input. Your own entries are only watched unless --policy allows more.\n" +
-			"It ends with 0 when every incident ended, with 1 when one did not or an entry could not be read.",
+		Use:   "replay [FILE... | NAME...]",
+		Short: "Play log entries through the whole pipeline on this machine",
+		Long: "Play log entries through every function, an embedded Pub/Sub and a simulated Cloud TPU API, in virtual time. Print for each\n" +
+			"incident what was seen, what Pitstop decided and why, which calls it made, and how the incident ended. A table of all\n" +
+			"incidents, their cost and what was assumed comes last.\n\n" +
+			"A FILE holds what gcloud logging read --format=json writes; - is standard input. Pitstop only watches your own entries,\n" +
+			"unless --policy allows more. A NAME is one of the recorded incidents that ship with Pitstop, each with its own policy;\n" +
+			"--list prints them, and without a file or name all of them are played.\n\n" +
+			"Your entries do not describe everything. The simulated crew of a slice does what the crew's recorded lines say. Where the\n" +
+			"record is silent, it goes on as the record showed it last: after an exit it fails again in the same way, otherwise it trains.\n" +
+			"--assume crew=none takes the crew away, crew=fails lets every later attempt fail, crew=recovers lets every later one train.\n\n" +
+			"Ctrl-C ends a replay early: it prints what is known so far and exits with 130. Exit code 0 means that every incident ended,\n" +
+			"1 that one did not or that an entry could not be read.",
 		RunE: func(c *cobra.Command, files []string) error {
-			if err := o.excludes(c, "speed", "pubsub-emulator", "verbose"); err != nil {
+			if err := o.excludes(c, "speed", "pubsub-emulator", "verbose", "list", "summary"); err != nil {
 				return err
+			}
+			if o.list && (len(files) > 0 || c.Flags().NFlag() > 1) {
+				return usage("--list goes alone")
 			}
 			return replay(c.Context(), files, o, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	f := c.Flags()
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object per line")
+	f.BoolVar(&o.list, "list", false, "print the names of the recorded incidents, one line each")
+	f.BoolVar(&o.summary, "summary", false, "print the table alone, without the timelines")
 	f.StringVar(&o.policy, "policy", "", "for your own files: a preset (watch, spot, reserved), or FILE, or FILE:NAME")
 	o.allow.flag(c)
-	f.StringArrayVar(&o.fleet, "fleet", nil, "for your own files: the TPUs, as gcloud compute tpus tpu-vm list --format=json lists them, or tpus list of\n"+
-		"legacy nodes, or queued-resources list; once for each file")
-	f.StringArrayVar(&o.babysitters, "babysitter", nil, "for your own files: the principal of an older script, in whose place Pitstop works; once for each")
+	f.StringArrayVar(&o.fleet, "fleet", nil, "for your own files: your TPUs. Either JSON from gcloud compute tpus tpu-vm list, tpus list or queued-resources\n"+
+		"list, once for each file, or one YAML file as simulate takes it")
+	f.StringArrayVar(&o.babysitters, "babysitter", nil, "for your own files: the principal of an older script that Pitstop replaces; once for each")
+	f.StringArrayVar(&o.assume, "assume", nil, "for your own files: what crews do where the record is silent: crew=none, crew=fails or crew=recovers")
 	f.Float64Var(&o.speed, "speed", 0, "seconds of virtual time per second of real time; 0 does not wait")
 	f.StringVar(&o.emulator, "pubsub-emulator", "", "carry the messages through Google's Pub/Sub emulator at HOST:PORT")
-	f.BoolVar(&o.verbose, "verbose", false, "print what the functions log, on standard error")
+	f.BoolVar(&o.verbose, "verbose", false, "print the logs of the functions on standard error")
 	o.flags(c)
 	return c
 }
 
-// play is one story to be told.
+// play is one story to be played.
 type play struct {
 	name     string
 	scenario scenario.Scenario
@@ -70,30 +90,51 @@ type play struct {
 	want     *scenario.Want
 }
 
-func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, out, errOut io.Writer) error {
-	if o.speed < 0 {
+// check refuses options that contradict each other.
+func (o replayOptions) check(files []string) error {
+	switch {
+	case o.speed < 0:
 		return usage("--speed %v: it cannot be negative", o.speed)
+	case o.against != "" && slices.Contains(files, "-"):
+		return usage("--against reads the entries twice; name a file instead of -")
+	case slices.Contains(o.babysitters, ""):
+		return usage("--babysitter names a principal as it stands in the log: name@PROJECT.iam.gserviceaccount.com")
+	case o.summary && o.asJSON:
+		return usage("--summary is for people; --json prints every line")
+	case o.summary && o.speed > 0:
+		return usage("--summary prints no lines, and --speed prints each at its time: leave one out")
 	}
-	if o.against != "" && slices.Contains(files, "-") {
-		return usage("--against reads the entries twice; name a file in the place of -")
+	return nil
+}
+
+func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, out, errOut io.Writer) error {
+	if err := o.check(files); err != nil {
+		return err
 	}
-	if slices.Contains(o.babysitters, "") {
-		return usage("--babysitter names a principal, as the log has it: name@PROJECT.iam.gserviceaccount.com")
+	allow, err := o.allow.switches()
+	if err != nil {
+		return err
 	}
-	plays, faults, err := plays(files, o, in, errOut)
+	if o.list {
+		plays, err := recorded()
+		slices.SortStableFunc(plays, headline)
+		if err == nil {
+			listNames(out, plays)
+		}
+		return err
+	}
+	m := newMeter(errOut, o.now)
+	plays, faults, err := plays(ctx, files, o, m, in, errOut)
+	m.clear()
 	if err != nil {
 		return err
 	}
 	if len(plays) == 0 {
 		if faults > 0 {
-			return errFailed // what was wrong is told
+			return errFailed // each fault is printed already
 		}
 		noEntries(errOut)
 		return nil
-	}
-	allow, err := o.allow.switches()
-	if err != nil {
-		return err
 	}
 	if o.trail || o.against != "" {
 		return o.compared(ctx, plays, files, out, errOut)
@@ -102,47 +143,131 @@ func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, 
 	if err != nil {
 		return fmt.Errorf("the functions framework: %w", err)
 	}
-	began := time.Now()
-	total := tally{ends: map[string]int{}, faults: faults}
-	p := newPrinter(out, o.asJSON)
-	for _, play := range plays {
-		opts := scenario.Options{Policy: play.policy, Allow: allow, Framework: address, Emulator: o.emulator}
-		if o.verbose {
-			opts.Log = errOut
-		}
-		if o.speed > 0 {
-			opts.Pace = o.speed
-			opts.Told = p.line
-		}
-		if !o.asJSON && play.want != nil {
-			p.heading(play.name, play.scenario.Title)
-		}
-		story, err := scenario.Run(ctx, play.name, play.scenario, play.records, opts)
-		if err != nil {
+	r := replaying{
+		o: o, allow: allow, address: address, m: newMeter(errOut, o.now), p: newPrinter(out, o.asJSON), errOut: errOut,
+		total: tally{ends: map[string]int{}, faults: faults}, summary: summary{recorded: plays[0].want != nil},
+	}
+	began := o.now()
+	for i, one := range plays {
+		if err := r.play(ctx, one, i, len(plays)); err != nil {
 			return err
 		}
-		switch {
-		case o.speed > 0 && !o.asJSON: // its lines are told
-			p.ends(story)
-		case !o.asJSON:
-			p.story(story, play.want != nil)
-		case o.speed == 0:
-			for _, l := range story.Lines {
-				p.line(l)
-			}
-		}
-		total.add(story)
-		for _, f := range story.Faults {
-			tell(errOut, "pitstop: "+f)
+		if r.total.interrupted {
+			break
 		}
 	}
+	r.m.clear()
 	if !o.asJSON {
-		p.total(total, time.Since(began))
+		r.p.table(&r.summary)
+		r.p.assumptions(r.summary.assumed)
+		r.p.total(r.total, o.now().Sub(began))
 	}
-	if total.open > 0 || total.faults > 0 {
+	switch {
+	case r.total.interrupted:
+		tell(errOut, "pitstop: interrupted "+r.until+"; the result covers what was played until then")
+		return errInterrupted
+	case r.total.open > 0 || r.total.faults > 0:
 		return errFailed
 	}
 	return nil
+}
+
+// replaying is a replay on its way.
+type replaying struct {
+	o       replayOptions
+	allow   *policy.Switches
+	address string
+	m       *meter
+	p       *printer
+	errOut  io.Writer
+	total   tally
+	summary summary
+	// until is where it was interrupted.
+	until string
+}
+
+// play plays one story and prints it.
+func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
+	shipped := one.want != nil
+	opts := scenario.Options{Policy: one.policy, Allow: r.allow, Framework: r.address, Emulator: r.o.emulator}
+	if r.o.verbose {
+		opts.Log = r.errOut
+	}
+	timelines := !r.o.asJSON && !r.o.summary
+	live := timelines && !shipped && r.o.speed == 0
+	switch {
+	case r.o.speed > 0:
+		opts.Pace, opts.Told = r.o.speed, r.p.line
+	case live:
+		opts.Ended = func(res scenario.Result, lines []scenario.Line) {
+			r.m.clear()
+			r.p.ended(res, lines)
+		}
+	}
+	if r.o.speed == 0 {
+		opts.Passed = func(at scenario.Passage) { r.passed(at, shipped, i, plays) }
+	}
+	if shipped && timelines {
+		r.m.clear()
+		r.p.heading(one.name, one.scenario.Title)
+	}
+	story, err := scenario.Run(ctx, one.name, one.scenario, one.records, opts)
+	if story == nil {
+		return err
+	}
+	r.m.clear()
+	if r.summary.interrupted = err != nil; err != nil {
+		r.total.interrupted, r.until = true, until(story, shipped, i, plays)
+	}
+	switch {
+	case r.o.speed > 0 && timelines: // its lines are printed already
+		r.p.ends(story)
+	case timelines:
+		r.p.story(story, shipped, live)
+	case r.o.asJSON && r.o.speed == 0:
+		for _, l := range story.Lines {
+			r.p.line(l)
+		}
+	}
+	r.total.add(story)
+	r.summary.add(story)
+	for _, f := range story.Faults {
+		tell(r.errOut, "pitstop: "+f)
+	}
+	return nil
+}
+
+// passed shows how far it is.
+func (r *replaying) passed(at scenario.Passage, shipped bool, i, plays int) {
+	if shipped {
+		incidents := len(r.summary.rows) + at.Incidents
+		r.m.at((float64(i)+at.Share())/float64(plays), []string{
+			fmt.Sprintf("scenario %d of %d", i+1, plays), count(incidents, "incident"),
+		}, float64(i), "scenarios")
+		return
+	}
+	if at.Read < at.Entries {
+		r.m.at(0, []string{progressOf(at.Read, at.Entries) + " put in order"}, 0, "")
+		return
+	}
+	r.m.at(at.Share(), []string{
+		progressOf(at.Played, at.Entries),
+		fmt.Sprintf("%.1f of %.1f days", days(at.Now.Sub(at.From)), days(at.To.Sub(at.From))), count(at.Incidents, "incident"),
+	}, float64(at.Played), "entries")
+}
+
+func progressOf(n, of int) string {
+	return events.Number(int64(n)) + " of " + events.Number(int64(of)) + " entries"
+}
+
+func days(d time.Duration) float64 { return d.Hours() / 24 }
+
+// until says where a replay was interrupted.
+func until(s *scenario.Story, shipped bool, i, plays int) string {
+	if shipped {
+		return fmt.Sprintf("in scenario %d of %d, %s", i+1, plays, s.Name)
+	}
+	return fmt.Sprintf("at %s, after %s of %s entries", s.Stopped.UTC().Format("2006-01-02 15:04"), events.Number(int64(s.Played)), events.Number(int64(s.Entries)))
 }
 
 // compared prints the trails of stories, or compares them with those of another build.
@@ -170,7 +295,7 @@ func (o replayOptions) compared(ctx context.Context, plays []play, files []strin
 	return o.compare(ctx, o.args(files), p, &oneAtATime{w: errOut}, run)
 }
 
-// args are the arguments with which another build replays the same.
+// args are the arguments with which another build replays the same entries.
 func (o replayOptions) args(files []string) []string {
 	args := append([]string{"replay"}, o.allow.args()...)
 	if o.policy != "" {
@@ -182,14 +307,18 @@ func (o replayOptions) args(files []string) []string {
 	for _, name := range o.babysitters {
 		args = append(args, "--babysitter="+name)
 	}
+	for _, what := range o.assume {
+		args = append(args, "--assume="+what)
+	}
 	return append(append(args, "--"), files...)
 }
 
-// tally counts what came of all stories.
+// tally counts the results of all stories.
 type tally struct {
 	ends         map[string]int
 	open, faults int
 	virtual      time.Duration
+	interrupted  bool
 }
 
 func (t *tally) add(s *scenario.Story) {
@@ -204,44 +333,88 @@ func (t *tally) add(s *scenario.Story) {
 	}
 }
 
-// plays finds what is to be played: files of the user's, or the recorded incidents.
-func plays(files []string, o replayOptions, in io.Reader, errOut io.Writer) (found []play, faults int, err error) {
-	if len(files) == 0 {
-		if o.policy != "" || len(o.fleet) > 0 || len(o.babysitters) > 0 {
-			return nil, 0, usage("--policy and --fleet go with files of your own, and so does --babysitter; the recorded incidents have theirs")
+// plays finds what is to be played: the user's files, or recorded incidents.
+func plays(ctx context.Context, args []string, o replayOptions, m *meter, in io.Reader, errOut io.Writer) (found []play, faults int, err error) {
+	names, files := sorted(args)
+	switch {
+	case len(names) > 0 && len(files) > 0:
+		return nil, 0, usage("%s is a recorded incident and %s a file: name either recorded incidents or files", names[0], files[0])
+	case len(files) == 0:
+		if o.policy != "" || len(o.fleet)+len(o.babysitters)+len(o.assume) > 0 {
+			return nil, 0, usage("--policy, --fleet, --babysitter and --assume go with files of your own; the recorded incidents have theirs")
 		}
-		found, err = recorded()
+		found, err = recorded(names...)
+		if !o.trail && o.against == "" {
+			slices.SortStableFunc(found, headline)
+		}
 		return found, 0, err
 	}
 	p, err := readPolicy(o.policy)
 	if err != nil {
 		return nil, 0, err
 	}
-	var listings [][]scenario.SliceConfig
-	for _, name := range o.fleet {
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			return nil, 0, usage("--fleet: %w", err)
-		}
-		known, err := scenario.Fleet(raw)
-		if err != nil {
-			return nil, 0, usage("--fleet %s: %w", name, err)
-		}
-		listings = append(listings, known)
+	given := scenario.Given{Babysitters: o.babysitters, Policy: p.label}
+	if given.Crew, err = o.crew(); err != nil {
+		return nil, 0, err
 	}
-	h := readRecords(files, in, errOut)
+	if given.World, err = readFleet(o.fleet); err != nil {
+		return nil, 0, err
+	}
+	h, err := readRecords(ctx, files, m, in, errOut)
+	if err != nil {
+		return nil, 0, err
+	}
 	if len(h.records) == 0 {
 		return nil, h.faults, nil
 	}
-	s, err := scenario.Guess(h.records, scenario.Fleets(listings...), o.babysitters, p.label)
+	given.Read = func(n int) { m.at(0, []string{progressOf(n, len(h.records)) + " looked through for TPUs"}, 0, "") }
+	s, err := scenario.Guess(h.records, given)
 	if err != nil {
 		return nil, 0, usage("%w", err)
 	}
 	return []play{{name: "your entries", scenario: s, records: h.records, policy: p.file}}, h.faults, nil
 }
 
-// recorded loads the recorded incidents of the repository that this is called in.
-func recorded() ([]play, error) {
+// crew is what --assume says of crews.
+func (o replayOptions) crew() (crew scenario.Crew, err error) {
+	for _, what := range o.assume {
+		name, value, _ := strings.Cut(what, "=")
+		switch {
+		case name != "crew" || !slices.Contains(scenario.Crews(), value):
+			return "", usage("--assume %.60q: it takes crew=%s", what, strings.Join(scenario.Crews(), ", crew="))
+		case crew != "" && crew != scenario.Crew(value):
+			return "", usage("--assume crew=%s and crew=%s contradict each other", crew, value)
+		}
+		crew = scenario.Crew(value)
+	}
+	return crew, nil
+}
+
+// sorted parts the names of recorded incidents from files. A name has neither a dot nor a slash; a file of that name comes first.
+func sorted(args []string) (names, files []string) {
+	for _, arg := range args {
+		if _, err := os.Stat(arg); err == nil || arg == "-" || strings.ContainsAny(arg, `./\`) {
+			files = append(files, arg)
+		} else {
+			names = append(names, arg)
+		}
+	}
+	return names, files
+}
+
+// headline puts the preemption first, for which most people come.
+func headline(a, b play) int {
+	rank := func(p play) int {
+		if p.name == "preemption" {
+			return 0
+		}
+		return 1
+	}
+	return rank(a) - rank(b)
+}
+
+// recorded loads recorded incidents from the repository around the present folder: those of these names, or all of them.
+func recorded(names ...string) ([]play, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return nil, err
@@ -251,21 +424,40 @@ func recorded() ([]play, error) {
 		return nil, err
 	}
 	slices.Sort(dirs)
+	var known []string
+	for i, d := range dirs {
+		dirs[i] = filepath.Dir(d)
+		known = append(known, filepath.Base(dirs[i]))
+	}
+	if len(known) == 0 {
+		return nil, errors.New("there are no recorded incidents in " + root + "; name files of your own")
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			near, ok := strings.CutPrefix(policy.Nearest(name, known), "did you mean ")
+			if ok {
+				near = "did you mean " + near + " "
+			} else {
+				near = ""
+			}
+			return nil, usage("%q is neither a file nor a recorded incident; %sreplay --list names them", name, near)
+		}
+	}
 	var found []play
 	for _, d := range dirs {
-		r, err := scenario.Load(filepath.Dir(d))
+		if len(names) > 0 && !slices.Contains(names, filepath.Base(d)) {
+			continue
+		}
+		r, err := scenario.Load(d)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, play{name: r.Name, scenario: r.Scenario, records: r.Records, policy: r.Policy, want: &r.Want})
 	}
-	if len(found) == 0 {
-		return nil, errors.New("there are no recorded incidents in " + root + "; name files of your own")
-	}
 	return found, nil
 }
 
-// moduleRoot is the folder of the module that the command is called in.
+// moduleRoot is the folder of Pitstop's repository, at or above the present folder.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -277,7 +469,7 @@ func moduleRoot() (string, error) {
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			return "", usage("the recorded incidents are in Pitstop's repository; call this there, or name files of your own")
+			return "", usage("the recorded incidents are in Pitstop's repository: call this there, or name files of your own")
 		}
 		dir = up
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -35,7 +36,7 @@ type simulateOptions struct {
 	slices  int
 	least   int
 	faults  string
-	fleet   string
+	fleet   []string
 	policy  string
 	allow   allowing
 	rates   string
@@ -44,6 +45,8 @@ type simulateOptions struct {
 	save    string
 	asJSON  bool
 	sum     bool
+	// now is the clock by which progress is shown.
+	now func() time.Time
 	comparing
 }
 
@@ -51,7 +54,7 @@ type simulateOptions struct {
 const longest = 3650
 
 func simulateCommand() *cobra.Command {
-	var o simulateOptions
+	o := simulateOptions{now: time.Now}
 	slices, all := scenario.Causes()
 	c := &cobra.Command{
 		Use:   "simulate",
@@ -100,7 +103,8 @@ func simulateCommand() *cobra.Command {
 	f.IntVar(&o.slices, "slices", 0, "how many slices of the fleet each seed draws; the others of their workloads come too; 0 takes all")
 	f.IntVar(&o.least, "incidents", 0, "how many incidents a seed has at least: one that opens fewer is run again for twice as long, 3650 days at the most")
 	f.StringVar(&o.faults, "faults", "light", "what goes wrong with the machinery beside the fleet's own troubles: none, light, heavy, or hostile, which strikes in the middle of incidents too")
-	f.StringVar(&o.fleet, "fleet", "", "a YAML file with fleet and capacity, as in the scenarios of events/testdata; without it a mixed fleet")
+	f.StringArrayVar(&o.fleet, "fleet", nil, "your TPUs: one YAML file with project, fleet and capacity, as in the scenarios of events/testdata, or JSON from\n"+
+		"gcloud compute tpus tpu-vm list, tpus list or queued-resources list, once for each file; without it a mixed fleet")
 	f.StringVar(&o.policy, "policy", "", "the policy file; without it the mixed fleet's")
 	o.allow.flag(c)
 	f.StringVar(&o.rates, "rates", "", "a YAML file that says how often things happen, as above; without it the built-in rates")
@@ -127,7 +131,7 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 		fixture, sims = &f, []scenario.Simulation{f.Simulation}
 	} else {
 		var err error
-		if sims, err = o.simulations(); err != nil {
+		if sims, err = o.simulations(errOut); err != nil {
 			return err
 		}
 	}
@@ -141,13 +145,20 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 	if o.trail || o.against != "" {
 		return o.compared(ctx, sims, out, errOut)
 	}
-	began := time.Now()
+	began := o.now()
 	var reports []*scenario.Report
-	err := simulateAll(ctx, sims, o.least, runtime.GOMAXPROCS(0), errOut, func(runs []*scenario.Report) error {
+	m := newMeter(errOut, o.now)
+	err := simulateAll(ctx, sims, o.least, runtime.GOMAXPROCS(0), m, func(runs []*scenario.Report) error {
 		reports = append(reports, runs[len(runs)-1])
 		return nil
 	})
-	if err != nil {
+	m.clear()
+	interrupted := err != nil && ctx.Err() != nil
+	switch {
+	case interrupted && len(reports) == 0:
+		tell(errOut, "pitstop: interrupted before the first day had passed; there is nothing to report")
+		return errInterrupted
+	case err != nil && !interrupted:
 		return err
 	}
 	p := simulationPrinter{newPrinter(out, false)}
@@ -168,7 +179,11 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 		if fixture != nil {
 			what = "fixture " + o.fixture
 		}
-		p.report(scenario.Sum(reports), sims[0], what, time.Since(began))
+		p.report(scenario.Sum(reports), sims[0], what, o.now().Sub(began))
+	}
+	if interrupted {
+		tell(errOut, "pitstop: "+interruption(reports, len(sims)))
+		return errInterrupted
 	}
 	i := slices.IndexFunc(reports, func(r *scenario.Report) bool { return len(r.Violations) > 0 })
 	if i < 0 {
@@ -201,6 +216,30 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 		tell(errOut, fmt.Sprintf("pitstop: written to %s; run it again with simulate --fixture %s", o.save, o.save))
 	}
 	return errFailed
+}
+
+// interruption says what the reports of an interrupted run hold.
+func interruption(reports []*scenario.Report, seeds int) string {
+	whole := 0
+	last := reports[len(reports)-1]
+	for _, r := range reports {
+		if !r.Interrupted {
+			whole++
+		}
+	}
+	if seeds == 1 {
+		return fmt.Sprintf("interrupted after %s; the report covers these, and counts no end of an incident that was still open", dayText(last.Days))
+	}
+	return fmt.Sprintf("interrupted: of %s, %d ran to their end and %d as far as they came; the report covers both", count(seeds, "seed"), whole, len(reports)-whole)
+}
+
+// dayText is a number of days.
+func dayText(n float64) string {
+	n = math.Round(100*n) / 100
+	if n == 1 {
+		return "1 day"
+	}
+	return fmt.Sprintf("%g days", n)
 }
 
 // saveFixture writes the shortest run that still breaks a rule.
@@ -240,16 +279,23 @@ func (o simulateOptions) check() error {
 }
 
 // simulations are what the options ask for, one for each seed.
-func (o simulateOptions) simulations() ([]scenario.Simulation, error) {
+func (o simulateOptions) simulations(errOut io.Writer) ([]scenario.Simulation, error) {
 	faults, err := scenario.FaultsNamed(o.faults)
 	if err != nil {
 		return nil, usage("--faults: %w", err)
 	}
 	setting := scenario.Setting{Days: o.days, Slices: o.slices, Faults: faults}
-	if o.fleet != "" {
-		fleet, err := ownFleet(o.fleet)
+	if len(o.fleet) > 0 {
+		fleet, err := readFleet(o.fleet)
 		if err != nil {
 			return nil, err
+		}
+		if len(fleet.Fleet) == 0 {
+			return nil, usage("--fleet %s: it names no slice", o.fleet[0])
+		}
+		fleet, assumed := fleet.Provided()
+		for _, text := range assumed {
+			tell(errOut, "pitstop: assumed: "+text)
 		}
 		setting.Fleet = &fleet
 	}
@@ -316,20 +362,19 @@ func (o simulateOptions) ownTraces() (traces []scenario.Trace, err error) {
 	return traces, nil
 }
 
-func ownFleet(name string) (scenario.Scenario, error) {
-	data, err := os.ReadFile(name)
+// readFleet reads the files of a fleet.
+func readFleet(names []string) (scenario.Scenario, error) {
+	var files []scenario.File
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return scenario.Scenario{}, usage("--fleet: %w", err)
+		}
+		files = append(files, scenario.File{Name: name, Data: data})
+	}
+	s, err := scenario.FleetFiles(files)
 	if err != nil {
-		return scenario.Scenario{}, usage("--fleet: %w", err)
-	}
-	s, err := scenario.Parse(data)
-	if err == nil && len(s.Fleet) == 0 {
-		err = errors.New("it names no slice")
-	}
-	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
-		err = errors.New("it is gcloud's list, which replay takes; simulate takes YAML with project, fleet and capacity")
-	}
-	if err != nil {
-		return scenario.Scenario{}, usage("--fleet %s: %w", name, err)
+		return s, usage("--fleet %w", err)
 	}
 	return s, nil
 }
@@ -341,7 +386,9 @@ func (o simulateOptions) compared(ctx context.Context, sims []scenario.Simulatio
 	}
 	errOut = &oneAtATime{w: errOut}
 	run := func(ctx context.Context, workers int, add func(*trail.Trail) error) error {
-		return simulateAll(ctx, sims, o.least, workers, errOut, func(runs []*scenario.Report) error {
+		m := newMeter(errOut, o.now)
+		defer m.clear()
+		return simulateAll(ctx, sims, o.least, workers, m, func(runs []*scenario.Report) error {
 			for _, r := range runs {
 				if err := add(r.Story.Trail); err != nil {
 					return err
@@ -365,10 +412,13 @@ func (o simulateOptions) args() []string {
 		"simulate", fmt.Sprintf("--seed=%d", o.seed), fmt.Sprintf("--seeds=%d", o.seeds), fmt.Sprintf("--days=%v", o.days),
 		fmt.Sprintf("--slices=%d", o.slices), fmt.Sprintf("--incidents=%d", o.least), "--faults=" + o.faults,
 	}
-	for _, file := range []struct{ flag, name string }{{"fleet", o.fleet}, {"policy", o.policy}, {"rates", o.rates}} {
+	for _, file := range []struct{ flag, name string }{{"policy", o.policy}, {"rates", o.rates}} {
 		if file.name != "" {
 			args = append(args, "--"+file.flag+"="+file.name)
 		}
+	}
+	for _, name := range o.fleet {
+		args = append(args, "--fleet="+name)
 	}
 	for _, name := range o.traces {
 		args = append(args, "--trace="+name)
@@ -376,19 +426,23 @@ func (o simulateOptions) args() []string {
 	return append(args, o.allow.args()...)
 }
 
-// simulateAll runs simulations, so many at a time, and gives the reports of each to done, in their order. Those with fewer
-// incidents than wanted are run again for longer, and sims says for how long: they have a report for each time.
-func simulateAll(ctx context.Context, sims []scenario.Simulation, least, workers int, errOut io.Writer, done func(runs []*scenario.Report) error) error {
+// simulateAll runs simulations, so many at a time, and gives the reports of each to done, in their order. Those with fewer incidents
+// than wanted are run again for longer, and have a report for each time; sims then says for how long. When the context ends, done gets
+// what there is of each simulation that has begun, and simulateAll returns an error.
+func simulateAll(ctx context.Context, sims []scenario.Simulation, least, workers int, m *meter, done func(runs []*scenario.Report) error) error {
+	interrupted := ctx
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	passed := newPassed(sims, errOut)
+	passed := newPassed(sims, m)
 	var mu sync.Mutex
 	var failed error
 	waiting, turn := map[int][]*scenario.Report{}, 0
 	ended := func(i int, runs []*scenario.Report, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		waiting[i] = runs
+		if runs[len(runs)-1] != nil {
+			waiting[i] = runs
+		}
 		for ; err == nil && failed == nil && waiting[turn] != nil; turn++ {
 			err = done(waiting[turn])
 			delete(waiting, turn)
@@ -403,8 +457,11 @@ func simulateAll(ctx context.Context, sims []scenario.Simulation, least, workers
 	for range min(workers, len(sims)) {
 		wg.Go(func() {
 			for i := range next {
+				if ctx.Err() != nil {
+					continue
+				}
 				sim := sims[i]
-				sim.Passed = func(int) { passed.day() }
+				sim.Passed = passed.day
 				r, err := scenario.Simulate(ctx, sim)
 				runs := []*scenario.Report{r}
 				for err == nil && r.Incidents < least && len(r.Violations) == 0 && sim.Days < longest {
@@ -422,33 +479,48 @@ func simulateAll(ctx context.Context, sims []scenario.Simulation, least, workers
 	}
 	close(next)
 	wg.Wait()
-	return failed
-}
-
-// passed tells every few seconds how far simulations are, so that nobody takes them for dead.
-type passed struct {
-	out  io.Writer
-	days int
-
-	mu   sync.Mutex
-	done int
-	told time.Time
-}
-
-func newPassed(sims []scenario.Simulation, out io.Writer) *passed {
-	return &passed{out: out, days: len(sims) * int(sims[0].Days), told: time.Now()}
-}
-
-// day notes one more day of one of them.
-func (p *passed) day() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done++
-	if time.Since(p.told) < 5*time.Second {
-		return
+	if interrupted.Err() == nil {
+		return failed
 	}
-	p.told = time.Now()
-	tell(p.out, fmt.Sprintf("pitstop: %s of %s simulated days", events.Number(int64(p.done)), events.Number(int64(p.days))))
+	for _, i := range slices.Sorted(maps.Keys(waiting)) {
+		if err := done(waiting[i]); err != nil {
+			return err
+		}
+	}
+	return interrupted.Err()
+}
+
+// passed counts the days of all simulations for a meter.
+type passed struct {
+	m    *meter
+	days float64
+
+	mu              sync.Mutex
+	done, incidents int
+}
+
+func newPassed(sims []scenario.Simulation, m *meter) *passed {
+	return &passed{m: m, days: float64(len(sims)) * sims[0].Days}
+}
+
+// day notes one more day of one of them, and how many incidents opened in it.
+func (p *passed) day(_, incidents int) {
+	p.mu.Lock()
+	p.done++
+	p.incidents += incidents
+	done, incidents := p.done, p.incidents
+	p.mu.Unlock()
+	p.m.at(float64(done)/p.days, []string{
+		fmt.Sprintf("%s of %s simulated days", events.Number(int64(done)), events.Number(int64(math.Ceil(p.days)))), countOf(incidents, "incident"),
+	}, float64(done), "days")
+}
+
+// countOf is a count that may be large.
+func countOf(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return events.Number(int64(n)) + " " + word + "s"
 }
 
 // simulationPrinter tells people what simulations came to.
@@ -459,10 +531,7 @@ func (p simulationPrinter) report(r *scenario.Report, sim scenario.Simulation, f
 	if r.Seeds > 1 {
 		what = fmt.Sprintf("seeds %d to %d", r.Seed, r.Seed+uint64(r.Seeds)-1)
 	}
-	days := "1 day"
-	if r.Days != 1 {
-		days = fmt.Sprintf("%g days", r.Days)
-	}
+	days := dayText(r.Days)
 	tell(p.out, p.paint(bold, fmt.Sprintf("%s · %s of %s · %s", what, days, count(len(sim.World.Fleet), "slice"), faults)))
 	tell(p.out, fmt.Sprintf("%s faults and troubles, %s messages handled, in %.1f s\n", events.Number(int64(r.Faults)), events.Number(int64(r.Handled)), took.Seconds()))
 

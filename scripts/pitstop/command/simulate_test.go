@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -213,7 +214,7 @@ func TestAFixtureOfAViolation(t *testing.T) {
 		t.Skip("it simulates, as other tests do")
 	}
 	o := simulateOptions{seed: 3, seeds: 1, days: 0.2, slices: 2, faults: "heavy"}
-	sims, err := o.simulations()
+	sims, err := o.simulations(io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

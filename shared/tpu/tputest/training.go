@@ -43,9 +43,9 @@ type TrainingConfig struct {
 	Refuses string
 	Silent  bool
 
-	// Attempt is the number of the first attempt; 1 when it is not set. FirstRecorded says that a record tells of it.
-	Attempt       int
-	FirstRecorded bool
+	// Attempt is the number of the first attempt; 1 when it is not set. Quiet says that its crew says nothing of its own.
+	Attempt int
+	Quiet   bool
 	// Step is the step at the beginning, StepTakes the time of one, CheckpointEvery how many lie between two checkpoints.
 	Step            int64
 	StepTakes       time.Duration
@@ -180,7 +180,7 @@ func NewTraining(c TrainingConfig, life events.Incarnation, group string, worker
 		t.write(t.saved, true)
 		if t.NoCrew || t.Directory == "" || t.lease(0, t.Attempt) {
 			t.start(t.Attempt, t.Step, t.Clock.Now())
-			t.recorded = t.FirstRecorded
+			t.recorded = t.Quiet
 		}
 	})
 	return t
