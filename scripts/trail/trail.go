@@ -43,7 +43,7 @@ type Workload struct {
 type Broken struct {
 	Rule     string    `json:"rule"`
 	Workload string    `json:"workload"`
-	At       time.Time `json:"at"`
+	At       time.Time `json:"at,omitzero"`
 	Text     string    `json:"text"`
 }
 

@@ -441,13 +441,13 @@ func TestWrongUsageIsTwo(t *testing.T) {
 		"an unknown command":        {[]string{"frobnicate"}, "frobnicate"},
 		"an unknown flag":           {[]string{"replay", "--nope"}, "--nope"},
 		"a negative speed":          {[]string{"replay", "--speed", "-1"}, "--speed"},
-		"a policy for the recorded": {[]string{"replay", "--policy", "spot"}, "--policy and --fleet go with files"},
+		"a policy for the recorded": {[]string{"replay", "--policy", "spot"}, "--policy, --fleet, --babysitter and --assume go with files"},
 		"a policy that is nowhere":  {[]string{"replay", "--policy", "nowhere", entries}, "nowhere"},
 		"a policy file of two":      {[]string{"replay", "--policy", two, entries}, "it holds 2 policies (a, b)"},
 		"a policy that is not in":   {[]string{"explain", "--policy", two + ":c", entries}, `no policy "c"`},
 		"a policy file with faults": {[]string{"explain", "--policy", bad, entries}, `preset "spott"`},
 		"a fleet that is nowhere":   {[]string{"replay", "--fleet", "nowhere.json", entries}, "nowhere.json"},
-		"a fleet that is none":      {[]string{"replay", "--fleet", entries, entries}, "not a JSON list of TPUs"},
+		"a fleet that is none":      {[]string{"replay", "--fleet", entries, entries}, "neither a JSON list that gcloud writes nor YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, errOut, code := call(t, "", c.args...)
@@ -570,7 +570,7 @@ func TestReplayOfOneNameInTwoZones(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errOut, code := call(t, c.log, "replay", "--policy", "spot", "-")
+			out, errOut, code := call(t, c.log, "replay", "--policy", "spot", "--assume", "crew=recovers", "-")
 			if code != exitDone || errOut != "" {
 				t.Fatalf("exit code %d, stderr %q", code, errOut)
 			}

@@ -136,7 +136,7 @@ func (m *meter) at(share float64, done []string, count float64, unit string) {
 		tell(m.out, "pitstop: "+text)
 		return
 	}
-	m.bar.Describe(fitting(done, m.width-len(" 100%  ")-barWidth/2))
+	m.bar.Describe(fitting(done, m.width-len(" 100%  ")-barWidth/4))
 	_ = m.bar.Set(min(int(share*barParts), barParts-1)) //nolint:errcheck // it is only for the eye
 }
 

@@ -252,7 +252,7 @@ func (r *replaying) passed(at scenario.Passage, shipped bool, i, plays int) {
 	}
 	r.m.at(at.Share(), []string{
 		progressOf(at.Played, at.Entries),
-		fmt.Sprintf("%.1f of %.1f days", days(at.Now.Sub(at.From)), days(at.To.Sub(at.From))), count(at.Incidents, "incident"),
+		timeOf(at.Now.Sub(at.From), at.To.Sub(at.From)), count(at.Incidents, "incident"),
 	}, float64(at.Played), "entries")
 }
 
@@ -260,7 +260,13 @@ func progressOf(n, of int) string {
 	return events.Number(int64(n)) + " of " + events.Number(int64(of)) + " entries"
 }
 
-func days(d time.Duration) float64 { return d.Hours() / 24 }
+// timeOf is how much of the time of the record has passed.
+func timeOf(passed, of time.Duration) string {
+	if of < 48*time.Hour {
+		return fmt.Sprintf("%.1f of %.1f hours", passed.Hours(), of.Hours())
+	}
+	return fmt.Sprintf("%.1f of %.1f days", passed.Hours()/24, of.Hours()/24)
+}
 
 // until says where a replay was interrupted.
 func until(s *scenario.Story, shipped bool, i, plays int) string {

@@ -47,7 +47,7 @@ func TestSimulateUsage(t *testing.T) {
 		{[]string{"--fleet", filepath.Join(full, "none.yaml")}, "none.yaml"},
 		{[]string{"--fleet", write(t, "fleet.yaml", "project: mine\n")}, "it names no slice"},
 		{[]string{"--fleet", write(t, "fleet.yaml", "projects: mine\n")}, "field projects not found"},
-		{[]string{"--fleet", write(t, "fleet.json", `[{"name":"projects/mine/locations/us-west4-a/nodes/n","acceleratorType":"v5p-8"}]`)}, "fleet.json: it is gcloud's list, which replay takes; simulate takes YAML with project, fleet and capacity"},
+		{[]string{"--fleet", write(t, "fleet.json", "[]")}, "fleet.json: it names no slice"},
 		{[]string{"--policy", write(t, "policy.yaml", "policies: {a: {preset: spott}}\n")}, "policy.yaml: policy file: line 1"},
 		{[]string{"--rates", write(t, "rates.yaml", "causes: {preemptd: 1}\n")}, `rates.yaml: rates: line 1: causes has no "preemptd"; did you mean preempted?`},
 		{[]string{"--trace", filepath.Join(full, "none.csv")}, "none.csv"},

@@ -77,7 +77,7 @@ func (w Who) is(principal string) By {
 
 // Loss is one slice that was lost, from the first entry that says so.
 type Loss struct {
-	At    time.Time    `json:"at"`
+	At    time.Time    `json:"at,omitzero"`
 	Cause events.Cause `json:"cause"`
 	// Project and Zone; Slice is the node, or what its workers' names have in common where no entry names the node.
 	Project string `json:"project"`
@@ -176,7 +176,7 @@ type Leak struct {
 	Project        string    `json:"project"`
 	Zone           string    `json:"zone"`
 	QueuedResource string    `json:"queued_resource"`
-	Since          time.Time `json:"since"`
+	Since          time.Time `json:"since,omitzero"`
 	// Held is how many hours it held its quota up to the end of the record.
 	Held  float64 `json:"held_hours"`
 	Chips int     `json:"chips"`
