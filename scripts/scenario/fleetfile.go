@@ -83,7 +83,7 @@ func listing(data []byte) (Scenario, error) {
 	return s, nil
 }
 
-// Provided completes a listed fleet for a simulation, and returns what it assumes. A list says nothing of capacity and of crews.
+// Provided completes a listed fleet for a simulation, and returns its assumptions. A list says nothing of capacity and of crews.
 func (s Scenario) Provided() (_ Scenario, assumed []string) {
 	if s.Capacity != nil || len(s.Fleet) == 0 {
 		return s, nil

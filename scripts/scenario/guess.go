@@ -89,7 +89,7 @@ func (g *guess) add(key string, c SliceConfig) *SliceConfig {
 	return &c
 }
 
-// see takes from an entry that there is a slice, and what it shows of it.
+// see infers a slice, and its properties, from an entry.
 func (g *guess) see(e events.Entry) {
 	s := e.Subject
 	if at := cmp.Or(e.Time, e.Received); !at.IsZero() && (g.first.IsZero() || at.Before(g.first)) {
@@ -157,7 +157,7 @@ func (g *guess) keyOf(zone, group string) string {
 	return zone + "/" + group
 }
 
-// scenario adds to what was seen what has to be assumed.
+// scenario adds assumptions to the slices that were seen.
 func (g *guess) scenario() (Scenario, error) {
 	s := g.given.World
 	s.Title, s.Babysitters, s.Crew, s.Fleet = cmp.Or(s.Title, "entries of your own"), g.given.Babysitters, g.given.Crew, nil
@@ -203,7 +203,7 @@ func (g *guess) scenario() (Scenario, error) {
 	return s, nil
 }
 
-// completed completes a slice, and returns what it assumes. A slice whose training a YAML file describes is left as it is there.
+// completed completes a slice, and returns its assumptions. A slice whose training a YAML file describes is left as it is there.
 func (g *guess) completed(key string, c *SliceConfig, start time.Time) (assumed []string) {
 	if how := g.guessed[key]; how != "" {
 		assumed = append(assumed, how)
@@ -234,7 +234,7 @@ func (g *guess) completed(key string, c *SliceConfig, start time.Time) (assumed 
 	return append(assumed, lines.assumed(g.given.Crew))
 }
 
-// acceleratorFor is a common accelerator with that many workers at the least.
+// acceleratorFor is a common accelerator with at least that many workers.
 func acceleratorFor(workers int) string {
 	if workers <= 1 {
 		return "v5litepod-8"
@@ -291,7 +291,7 @@ func Fleet(data []byte) ([]SliceConfig, error) {
 	return out, nil
 }
 
-// former completes a slice with what its legacy node says.
+// former completes a slice from its legacy node.
 func former(raw []byte, c SliceConfig) ([]SliceConfig, error) {
 	var n tpuv1.Node
 	if err := json.Unmarshal(raw, &n); err != nil {
@@ -304,7 +304,7 @@ func former(raw []byte, c SliceConfig) ([]SliceConfig, error) {
 	return listed(known, c)
 }
 
-// listed completes a slice with what its node says.
+// listed completes a slice from its node.
 func listed(n tpuapi.Node, c SliceConfig) ([]SliceConfig, error) {
 	c.Accelerator, c.ID, c.Directory, c.Workload = n.AcceleratorType, n.Id, n.Metadata[events.MetadataCheckpointDir], n.Labels[events.LabelWorkload]
 	c.Policy = n.Labels[events.LabelPolicy]

@@ -131,7 +131,7 @@ type crewLine struct {
 // crewLines are those of one slice.
 type crewLines []crewLine
 
-// trainer infers the training from what its crew said: where it stood at the start, how long a step takes, and how often it saves.
+// trainer infers the training from the lines of its crew: where it stood at the start, how long a step takes, and how often it saves.
 func (lines crewLines) trainer(start time.Time) (c TrainerConfig) {
 	if len(lines) == 0 {
 		return c

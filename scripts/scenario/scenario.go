@@ -38,7 +38,7 @@ type Scenario struct {
 	Acts []Act `yaml:"acts,omitempty"`
 	// Assumed lists the scenario's assumptions, which are not in the entries.
 	Assumed []string `yaml:"-"`
-	// Babysitters are the principals of older scripts. Their calls are not played, for Pitstop acts in their place.
+	// Babysitters are the principals of older scripts. Their calls are not played, because Pitstop replaces the scripts.
 	Babysitters []string `yaml:"-"`
 	// Crew is what the crews of slices that follow the record do where it is silent.
 	Crew Crew `yaml:"-"`

@@ -111,7 +111,7 @@ func (s *Story) result(d incident.Workload, in incident.Incident) Result {
 	return Result{Workload: d.ID, Incident: in, Where: cmp.Or(s.opened[d.ID+" "+in.ID], where(d))}
 }
 
-// ended is the result of an incident that has just ended, with what it cost.
+// ended is the result of an incident that has just ended, with its cost.
 func (s *Story) ended(d incident.Workload, in incident.Incident) Result {
 	r := s.result(d, in)
 	if in.Down.IsZero() {
@@ -126,7 +126,7 @@ func (s *Story) ended(d incident.Workload, in incident.Incident) Result {
 	return r
 }
 
-// where describes what a workload consists of.
+// where describes the slices of a workload.
 func where(d incident.Workload) string {
 	var parts []string
 	for _, s := range d.Slices {

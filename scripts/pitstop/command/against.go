@@ -188,7 +188,7 @@ func (r *relay) Write(p []byte) (int, error) {
 // againstPrinter tells in what two builds differ.
 type againstPrinter struct {
 	*printer
-	// what is what a run is called.
+	// what names a run: a seed or a record.
 	what string
 }
 
@@ -236,14 +236,14 @@ func (p *againstPrinter) divergence(d trail.Divergence) {
 	tell(p.out, "")
 }
 
-// mostPaths is how many places of a document are told to people.
+// mostPaths is how many places of a document people get.
 const mostPaths = 5
 
 func (p *againstPrinter) side(who, text string) {
 	tell(p.out, fmt.Sprintf("  %-11s  %s", who, short(printable(text), p.width())))
 }
 
-// short cuts what is longer than that many bytes.
+// short cuts a text after that many bytes.
 func short(text string, most int) string {
 	if len(text) <= most {
 		return text

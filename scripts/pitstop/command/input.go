@@ -25,7 +25,7 @@ type held struct {
 	played, ignored, left int
 }
 
-// readRecords reads the entries of files; - is standard input. What is no entry costs one line on standard error, and the rest is
+// readRecords reads the entries of files; - is standard input. Each faulty entry is one line on standard error, and the rest is
 // used.
 func readRecords(ctx context.Context, files []string, m *meter, in io.Reader, errOut io.Writer) (h held, err error) {
 	read := 0
@@ -57,7 +57,7 @@ func readRecords(ctx context.Context, files []string, m *meter, in io.Reader, er
 	return h, nil
 }
 
-// tell says what is not played and what is not told.
+// tell says how many entries are neither played nor listed.
 func (h *held) tell(errOut io.Writer) {
 	if h.left > 0 {
 		h.faults++

@@ -33,7 +33,7 @@ func main() {
 // errFailed says that a command ran, and that something in its input or its result failed. The command has printed the fault.
 var errFailed = errors.New("failed")
 
-// errInterrupted says that somebody interrupted a command, which has printed what it knew until then.
+// errInterrupted says that somebody interrupted a command, which has printed its results so far.
 var errInterrupted = errors.New("interrupted")
 
 // usageError is a wrong call, printed in one line.

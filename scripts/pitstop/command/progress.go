@@ -55,7 +55,7 @@ func (p *progress) entries(n int) {
 	p.bar.Describe(fmt.Sprintf("%s entries, %s per second", events.Number(all), events.Number(int64(float64(all)/took.Seconds()))))
 }
 
-// reader counts what is read of a file.
+// reader counts the bytes of a file.
 func (p *progress) reader(r io.Reader) io.Reader {
 	if p == nil {
 		return r
@@ -111,7 +111,7 @@ func newBar(out io.Writer) *progressbar.ProgressBar {
 		progressbar.OptionUseANSICodes(true))
 }
 
-// at shows how far the run is: its share from 0 to 1, what is done, and how many of a unit. The share of work whose end is unknown is 0.
+// at shows how far the run is: its share from 0 to 1, words for the work done, and a count of one unit. The share of work whose end is unknown is 0.
 func (m *meter) at(share float64, done []string, count float64, unit string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -44,15 +44,15 @@ func replayCommand() *cobra.Command {
 		Use:   "replay [FILE... | NAME...]",
 		Short: "Play log entries through the whole pipeline on this machine",
 		Long: "Play log entries through every function, an embedded Pub/Sub and a simulated Cloud TPU API, in virtual time. Print for each\n" +
-			"incident what was seen, what Pitstop decided and why, which calls it made, and how the incident ended. A table of all\n" +
-			"incidents, their cost and what was assumed comes last.\n\n" +
+			"incident the evidence, each decision and its reason, the calls, and the end. A table of all incidents, their cost and the\n" +
+			"assumptions comes last.\n\n" +
 			"A FILE holds what gcloud logging read --format=json writes; - is standard input. Pitstop only watches your own entries,\n" +
 			"unless --policy allows more. A NAME is one of the recorded incidents that ship with Pitstop, each with its own policy;\n" +
 			"--list prints them, and without a file or name all of them are played.\n\n" +
 			"Your entries do not describe everything. The simulated crew of a slice does what the crew's recorded lines say. Where the\n" +
 			"record is silent, it goes on as the record showed it last: after an exit it fails again in the same way, otherwise it trains.\n" +
 			"--assume crew=none takes the crew away, crew=fails lets every later attempt fail, crew=recovers lets every later one train.\n\n" +
-			"Ctrl-C ends a replay early: it prints what is known so far and exits with 130. Exit code 0 means that every incident ended,\n" +
+			"Ctrl-C ends a replay early: it prints all that is known so far and exits with 130. Exit code 0 means that every incident ended,\n" +
 			"1 that one did not or that an entry could not be read.",
 		RunE: func(c *cobra.Command, files []string) error {
 			if err := o.excludes(c, "speed", "pubsub-emulator", "verbose", "list", "summary"); err != nil {
@@ -164,7 +164,7 @@ func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, 
 	}
 	switch {
 	case r.total.interrupted:
-		tell(errOut, "pitstop: interrupted "+r.until+"; the result covers what was played until then")
+		tell(errOut, "pitstop: interrupted "+r.until+"; the result covers the time until then")
 		return errInterrupted
 	case r.total.open > 0 || r.total.faults > 0:
 		return errFailed
@@ -339,7 +339,7 @@ func (t *tally) add(s *scenario.Story) {
 	}
 }
 
-// plays finds what is to be played: the user's files, or recorded incidents.
+// plays finds the stories to play: the user's files, or recorded incidents.
 func plays(ctx context.Context, args []string, o replayOptions, m *meter, in io.Reader, errOut io.Writer) (found []play, faults int, err error) {
 	names, files := sorted(args)
 	switch {

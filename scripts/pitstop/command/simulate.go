@@ -50,7 +50,7 @@ type simulateOptions struct {
 	comparing
 }
 
-// longest is how many days a simulation has at the most.
+// longest is how many days a simulation has at most.
 const longest = 3650
 
 func simulateCommand() *cobra.Command {
@@ -60,19 +60,19 @@ func simulateCommand() *cobra.Command {
 		Use:   "simulate",
 		Short: "Run a fleet against failures in virtual time, and hold Pitstop to its rules",
 		Long: "Run a fleet for many days of virtual time against everything that happens to TPUs, to the cloud and to Pitstop itself, all\n" +
-			"drawn from one seed, and report what was interrupted, how it ended, how fast, at what cost, and which rule was broken.\n\n" +
-			"The same seed makes the same run. A violation is told with the shortest beginning of its faults that still brings it\n" +
-			"about, and with the timeline of what it happened to. Exit code 1 when a rule was broken.\n\n" +
+			"drawn from one seed. Report the interruptions, how each ended, how fast and at what cost, and which rule was broken.\n\n" +
+			"The same seed makes the same run. For a violation it prints the shortest run that still shows it, and the timeline of its\n" +
+			"workload. Exit code 1 means that a rule was broken. Ctrl-C ends a run early: it prints the report so far and exits with 130.\n\n" +
 			"A file of rates (YAML) says how often things happen, and how the gaps between are distributed:\n\n" +
 			"  gaps: weibull 0.7          # exponential (as built in), weibull SHAPE, lognormal SIGMA\n" +
-			"  unnamed: none              # what is not named does not happen; without this line it does, as built in\n" +
+			"  unnamed: none              # causes that are not named do not happen; without this line they do, as built in\n" +
 			"  causes:\n" +
 			"    preempted:\n" +
 			"      per_day: 1.2           # times per slice and day; or spot: and other: apart\n" +
 			"      generations: {v5p: 0.4, v6e: 3}\n" +
 			"      gaps: lognormal 1.5\n" +
 			"    stockout: {per_day: 2}   # of what concerns no single slice, times per day\n\n" +
-			"A trace tells what happens when; what it tells of is not drawn as well. It has one of three forms:\n\n" +
+			"A trace lists when each cause happens; a cause that it lists is not drawn as well. It has one of three forms:\n\n" +
 			"  events        CSV with the header seconds,slice,cause or seconds,slice,cause,minutes. The slice is a name or *, one that\n" +
 			"                is drawn; of a stockout it is a zone or *. Minutes is how long it lasts, where it has a length\n" +
 			"  availability  JSON {\"metadata\": {\"gap_seconds\": 300}, \"data\": [1, 1, 0, ...]}, the number of instances to be had: at 0\n" +
@@ -101,7 +101,7 @@ func simulateCommand() *cobra.Command {
 	f.Uint64Var(&o.seeds, "seeds", 1, "how many seeds to run; more than one is reported as a whole")
 	f.Float64Var(&o.days, "days", 60, "how many days pass")
 	f.IntVar(&o.slices, "slices", 0, "how many slices of the fleet each seed draws; the others of their workloads come too; 0 takes all")
-	f.IntVar(&o.least, "incidents", 0, "how many incidents a seed has at least: one that opens fewer is run again for twice as long, 3650 days at the most")
+	f.IntVar(&o.least, "incidents", 0, "how many incidents a seed has at least: one that opens fewer is run again for twice as long, 3650 days at most")
 	f.StringVar(&o.faults, "faults", "light", "what goes wrong with the machinery beside the fleet's own troubles: none, light, heavy, or hostile, which strikes in the middle of incidents too")
 	f.StringArrayVar(&o.fleet, "fleet", nil, "your TPUs: one YAML file with project, fleet and capacity, as in the scenarios of events/testdata, or JSON from\n"+
 		"gcloud compute tpus tpu-vm list, tpus list or queued-resources list, once for each file; without it a mixed fleet")
@@ -137,7 +137,7 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 	}
 	for _, t := range sims[0].Traces {
 		if lasts := t.Lasts.Hours() / 24; lasts < sims[0].Days {
-			tell(errOut, fmt.Sprintf("pitstop: %s ends after %.1f of %g days; nothing of what it tells of happens from then on", t.Name, lasts, sims[0].Days))
+			tell(errOut, fmt.Sprintf("pitstop: %s ends after %.1f of %g days; its causes do not happen from then on", t.Name, lasts, sims[0].Days))
 		}
 	}
 	// A simulation makes much garbage and needs little memory.
@@ -265,7 +265,7 @@ func (o simulateOptions) check() error {
 	case o.least < 0 || o.least > 1000:
 		return usage("--incidents %d: it has to be from 0 to 1000", o.least)
 	case o.sum && !o.asJSON:
-		return usage("--sum goes with --json; people are told the sum anyway")
+		return usage("--sum goes with --json; people get the sum anyway")
 	}
 	if o.save != "" {
 		switch files, err := os.ReadDir(o.save); {
@@ -648,7 +648,7 @@ func (p simulationPrinter) table(title string, counts map[string]int) {
 	}
 }
 
-// ends tells how incidents ended after what had happened last, a line for each.
+// ends prints how incidents ended, by the cause that came last.
 func (p simulationPrinter) ends(ends map[string]map[string]int) {
 	if len(ends) == 0 {
 		return
@@ -659,7 +659,7 @@ func (p simulationPrinter) ends(ends map[string]map[string]int) {
 			sum[trouble] += n
 		}
 	}
-	tell(p.out, p.paint(bold, "what happened last, and how the incident ended"))
+	tell(p.out, p.paint(bold, "the last cause before an incident, and how it ended"))
 	for _, trouble := range byCount(sum) {
 		var parts []string
 		for _, how := range byCount(ends[trouble]) {

@@ -78,7 +78,7 @@ func TestSimulateAnOwnFleet(t *testing.T) {
 		"--rates", write(t, "rates.yaml", "unnamed: none\n"), "--trace", write(t, "events.csv", ownTrace),
 	}
 	out, errOut, code := call(t, "", args...)
-	if code != exitDone || errOut != "pitstop: events.csv ends after 0.0 of 0.5 days; nothing of what it tells of happens from then on\n" {
+	if code != exitDone || errOut != "pitstop: events.csv ends after 0.0 of 0.5 days; its causes do not happen from then on\n" {
 		t.Fatalf("exit code %d, stderr %q\n%s", code, errOut, out)
 	}
 	got := lines(t, out)

@@ -11,7 +11,7 @@ import (
 	"pitstop.internal/scripts/scenario"
 )
 
-// memory is what is used of it before more time is spent on finding what is not needed any more.
+// memory is how much is used before the garbage collector runs more often.
 const memory = 128 << 20
 
 // pool works on what files hold, on every processor. T is what comes of a run of entries.
@@ -28,8 +28,8 @@ type parcel[T any] struct {
 	done   chan struct{}
 }
 
-// newPool starts workers that end with ctx. Work is told how many items of the stream come before; its result still holds
-// what came of an earlier run, whose memory it may use again.
+// newPool starts workers that end with ctx. Work gets how many items of the stream come before. Its result
+// still holds an earlier run, whose memory it may use again.
 func newPool[T any](ctx context.Context, work func(items []scenario.Item, first int, result *T)) *pool[T] {
 	// Entries make much garbage and need little memory, unless they are very large.
 	debug.SetGCPercent(400)
@@ -101,7 +101,7 @@ func (p *pool[T]) stream(ctx context.Context, files []string, in io.Reader, bar 
 	return s
 }
 
-// next is what came of the next run of entries, and nil when there is none. What it gave before is used again.
+// next is what came of the next run of entries, and nil when there is none. It reuses the result that it gave before.
 func (s *stream[T]) next(ctx context.Context) *T {
 	if s.last != nil {
 		s.free <- s.last

@@ -22,7 +22,7 @@ type summaryRow struct {
 	chips   float64
 }
 
-// summary is what a replay ends with: a line for each incident, the totals, and what was assumed.
+// summary is what a replay ends with: a line for each incident, the totals, and the assumptions.
 type summary struct {
 	rows    []summaryRow
 	assumed []string

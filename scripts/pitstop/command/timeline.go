@@ -63,8 +63,8 @@ type timeline struct {
 	// first and last are the times of the first and the last entry, least and most bound them all.
 	first, last, least, most time.Time
 	kept                     *spool
-	// now is what is handed on at present; drain says that what is kept comes next, and then what waits. back is the
-	// memory of what comes back from it.
+	// now are the entries handed on at present. With drain the kept ones come next, and then those that wait. back is
+	// memory for the kept ones.
 	now     []reading
 	i       int
 	back    []reading
@@ -87,7 +87,7 @@ func (t *timeline) next(ctx context.Context) (*events.Entry, error) {
 	return &t.now[t.i-1].entry, nil
 }
 
-// fill finds what is handed on next.
+// fill finds the entries to hand on next.
 func (t *timeline) fill(ctx context.Context) (err error) {
 	t.i, t.now = 0, nil
 	switch {
@@ -213,7 +213,7 @@ func newSpool() (*spool, error) {
 	return &spool{f: f}, nil
 }
 
-// kept is what is kept of an entry: what report asks of it.
+// kept are the fields of an entry that report reads.
 type kept struct {
 	ID, Kind, Ignored string `json:",omitzero"`
 	Time, Received    time.Time

@@ -205,7 +205,7 @@ func (t *Training) later(d time.Duration, f func()) {
 	})
 }
 
-// laterStep runs f after d, unless the run has been stopped, begun anew, or given other steps by then.
+// laterStep runs f after d, unless the run has been stopped, restarted, or given other steps by then.
 func (t *Training) laterStep(d time.Duration, f func()) {
 	pace := t.pace
 	t.later(d, func() {
