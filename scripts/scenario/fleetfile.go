@@ -101,5 +101,7 @@ func (s Scenario) Provided() (_ Scenario, assumed []string) {
 		}
 		first[c.workload()] = true
 	}
-	return s, []string{"the list names no capacity, so every zone of the fleet always has some", "each workload has a crew, except on legacy TPU Nodes"}
+	return s, []string{
+		"the list names no capacity, so every zone of the fleet always has some", "each workload has a crew, except on legacy TPU Nodes",
+	}
 }

@@ -195,7 +195,8 @@ func (g *guess) scenario() (Scenario, error) {
 		}
 	}
 	if len(s.Fleet) > 0 {
-		s.Assumed = append(s.Assumed, fmt.Sprintf("maintenance that no entry ends takes %s, a broken host %s", events.Span(s.maintenance()), events.Span(hostRepairTakes)))
+		s.Assumed = append(s.Assumed,
+			fmt.Sprintf("maintenance that no entry ends takes %s, a broken host %s", events.Span(s.maintenance()), events.Span(hostRepairTakes)))
 		if !listed {
 			s.Assumed = append(s.Assumed, "a zone gives a slice again as soon as one is deleted there")
 		}

@@ -167,7 +167,8 @@ func (lines crewLines) stepTakes() time.Duration {
 	for i := 1; i < len(lines); i++ {
 		a, b := lines[i-1], lines[i]
 		steps := b.report.Step - a.report.Step
-		if a.report.Report != events.ReportProgress || b.report.Report != events.ReportProgress || a.report.Attempt != b.report.Attempt || steps <= 0 {
+		both := a.report.Report == events.ReportProgress && b.report.Report == events.ReportProgress
+		if !both || a.report.Attempt != b.report.Attempt || steps <= 0 {
 			continue
 		}
 		if each := b.at.Sub(a.at) / time.Duration(steps); each > 0 {

@@ -264,7 +264,8 @@ func (w *world) loop(ctx context.Context) error {
 func (w *world) passage(now time.Time) Passage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Passage{Read: w.story.Entries, Now: now, From: w.Start, To: w.last, Entries: w.story.Entries, Played: w.story.Played, Incidents: len(w.story.Ended)}
+	s := w.story
+	return Passage{Read: s.Entries, Now: now, From: w.Start, To: w.last, Entries: s.Entries, Played: s.Played, Incidents: len(s.Ended)}
 }
 
 // step goes on to the next moment.

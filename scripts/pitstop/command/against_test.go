@@ -154,7 +154,7 @@ func TestAgainstUsage(t *testing.T) {
 		"a trail":           {[]string{"replay", "--against", "x", "--trail"}, exitUsage, "leave out --trail"},
 		"a trail and JSON":  {[]string{"replay", "--json", "--trail"}, exitUsage, "leave out --json"},
 		"speed":             {[]string{"replay", "--against", "x", "--speed", "60"}, exitUsage, "leave out --speed"},
-		"standard input":    {[]string{"replay", "--against", "x", "-"}, exitUsage, "name a file in the place of -"},
+		"standard input":    {[]string{"replay", "--against", "x", "-"}, exitUsage, "name a file instead of -"},
 		"a release without trails": {
 			append(ownNight(t), "--against", script(t, `echo "pitstop: unknown flag: --trail" >&2; exit 2`)), exitUsage, "cannot be compared; it says: unknown flag: --trail",
 		},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,8 +23,11 @@ func call(t *testing.T, stdin string, args ...string) (out, errOut string, code 
 	t.Helper()
 	var o, e bytes.Buffer
 	code = run(t.Context(), args, strings.NewReader(stdin), &o, &e)
-	return o.String(), e.String(), code
+	return o.String(), progressLine.ReplaceAllString(e.String(), ""), code
 }
+
+// progressLine says how far a run is. Whether a run is slow enough for one depends on the machine.
+var progressLine = regexp.MustCompile(`(?m)^pitstop: (scenario )?[\d,]+ of [\d,]+\b.*(\n  .*)?\n`)
 
 func write(t *testing.T, name, content string) string {
 	t.Helper()

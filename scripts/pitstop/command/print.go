@@ -117,7 +117,8 @@ func (p *printer) story(s *scenario.Story, shipped, live bool) {
 
 // ended prints an incident that has just ended.
 func (p *printer) ended(r scenario.Result, lines []scenario.Line) {
-	g := incidentGroup{result: r, lines: slices.DeleteFunc(lines, func(l scenario.Line) bool { return l.Routine || l.Kind == scenario.Assumed })}
+	elsewhere := func(l scenario.Line) bool { return l.Routine || l.Kind == scenario.Assumed }
+	g := incidentGroup{result: r, lines: slices.DeleteFunc(lines, elsewhere)}
 	tell(p.out, p.paint(bold, g.title()))
 	p.lines(g.lines)
 	p.after(g)

@@ -106,12 +106,13 @@ const (
 )
 
 func newBar(out io.Writer) *progressbar.ProgressBar {
-	return progressbar.NewOptions(barParts, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(barWidth), progressbar.OptionSetPredictTime(false),
-		progressbar.OptionSetElapsedTime(false), progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionSetRenderBlankState(false),
+	return progressbar.NewOptions(barParts, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(barWidth),
+		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionSetRenderBlankState(false),
 		progressbar.OptionUseANSICodes(true))
 }
 
-// at shows how far the run is: its share from 0 to 1, words for the work done, and a count of one unit. The share of work whose end is unknown is 0.
+// at shows how far the run is: its share from 0 to 1, words for the work done, and a count of one unit. The share of work whose end
+// is unknown is 0.
 func (m *meter) at(share float64, done []string, count float64, unit string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

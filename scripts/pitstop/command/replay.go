@@ -70,10 +70,12 @@ func replayCommand() *cobra.Command {
 	f.BoolVar(&o.summary, "summary", false, "print the table alone, without the timelines")
 	f.StringVar(&o.policy, "policy", "", "for your own files: a preset (watch, spot, reserved), or FILE, or FILE:NAME")
 	o.allow.flag(c)
-	f.StringArrayVar(&o.fleet, "fleet", nil, "for your own files: your TPUs. Either JSON from gcloud compute tpus tpu-vm list, tpus list or queued-resources\n"+
-		"list, once for each file, or one YAML file as simulate takes it")
-	f.StringArrayVar(&o.babysitters, "babysitter", nil, "for your own files: the principal of an older script that Pitstop replaces; once for each")
-	f.StringArrayVar(&o.assume, "assume", nil, "for your own files: what crews do where the record is silent: crew=none, crew=fails or crew=recovers")
+	f.StringArrayVar(&o.fleet, "fleet", nil, "for your own files: your TPUs. Either JSON from gcloud compute tpus tpu-vm list, tpus list or\n"+
+		"queued-resources list, once for each file, or one YAML file as simulate takes it")
+	f.StringArrayVar(&o.babysitters, "babysitter", nil,
+		"for your own files: the principal of an older script that Pitstop replaces; once for each")
+	f.StringArrayVar(&o.assume, "assume", nil,
+		"for your own files: what crews do where the record is silent: crew=none, crew=fails or crew=recovers")
 	f.Float64Var(&o.speed, "speed", 0, "seconds of virtual time per second of real time; 0 does not wait")
 	f.StringVar(&o.emulator, "pubsub-emulator", "", "carry the messages through Google's Pub/Sub emulator at HOST:PORT")
 	f.BoolVar(&o.verbose, "verbose", false, "print the logs of the functions on standard error")
@@ -273,7 +275,7 @@ func until(s *scenario.Story, shipped bool, i, plays int) string {
 	if shipped {
 		return fmt.Sprintf("in scenario %d of %d, %s", i+1, plays, s.Name)
 	}
-	return fmt.Sprintf("at %s, after %s of %s entries", s.Stopped.UTC().Format("2006-01-02 15:04"), events.Number(int64(s.Played)), events.Number(int64(s.Entries)))
+	return "at " + s.Stopped.UTC().Format("2006-01-02 15:04") + ", after " + progressOf(s.Played, s.Entries)
 }
 
 // compared prints the trails of stories, or compares them with those of another build.
@@ -340,7 +342,9 @@ func (t *tally) add(s *scenario.Story) {
 }
 
 // plays finds the stories to play: the user's files, or recorded incidents.
-func plays(ctx context.Context, args []string, o replayOptions, m *meter, in io.Reader, errOut io.Writer) (found []play, faults int, err error) {
+func plays(
+	ctx context.Context, args []string, o replayOptions, m *meter, in io.Reader, errOut io.Writer,
+) (found []play, faults int, err error) {
 	names, files := sorted(args)
 	switch {
 	case len(names) > 0 && len(files) > 0:

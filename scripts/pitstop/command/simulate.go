@@ -101,10 +101,11 @@ func simulateCommand() *cobra.Command {
 	f.Uint64Var(&o.seeds, "seeds", 1, "how many seeds to run; more than one is reported as a whole")
 	f.Float64Var(&o.days, "days", 60, "how many days pass")
 	f.IntVar(&o.slices, "slices", 0, "how many slices of the fleet each seed draws; the others of their workloads come too; 0 takes all")
-	f.IntVar(&o.least, "incidents", 0, "how many incidents a seed has at least: one that opens fewer is run again for twice as long, 3650 days at most")
+	f.IntVar(&o.least, "incidents", 0,
+		"how many incidents a seed has at least: one that opens fewer is run again for twice as long, 3650 days at most")
 	f.StringVar(&o.faults, "faults", "light", "what goes wrong with the machinery beside the fleet's own troubles: none, light, heavy, or hostile, which strikes in the middle of incidents too")
-	f.StringArrayVar(&o.fleet, "fleet", nil, "your TPUs: one YAML file with project, fleet and capacity, as in the scenarios of events/testdata, or JSON from\n"+
-		"gcloud compute tpus tpu-vm list, tpus list or queued-resources list, once for each file; without it a mixed fleet")
+	f.StringArrayVar(&o.fleet, "fleet", nil, "your TPUs: one YAML file with project, fleet and capacity, as in the scenarios of events/testdata, or\n"+
+		"JSON from gcloud compute tpus tpu-vm list, tpus list or queued-resources list, once for each file; without it a mixed fleet")
 	f.StringVar(&o.policy, "policy", "", "the policy file; without it the mixed fleet's")
 	o.allow.flag(c)
 	f.StringVar(&o.rates, "rates", "", "a YAML file that says how often things happen, as above; without it the built-in rates")
@@ -228,9 +229,11 @@ func interruption(reports []*scenario.Report, seeds int) string {
 		}
 	}
 	if seeds == 1 {
-		return fmt.Sprintf("interrupted after %s; the report covers these, and counts no end of an incident that was still open", dayText(last.Days))
+		const text = "interrupted after %s; the report covers these, and counts no end of an incident that was still open"
+		return fmt.Sprintf(text, dayText(last.Days))
 	}
-	return fmt.Sprintf("interrupted: of %s, %d ran to their end and %d as far as they came; the report covers both", count(seeds, "seed"), whole, len(reports)-whole)
+	const text = "interrupted: of %s, %d ran to their end and %d as far as they came; the report covers both"
+	return fmt.Sprintf(text, count(seeds, "seed"), whole, len(reports)-whole)
 }
 
 // dayText is a number of days.
@@ -429,7 +432,9 @@ func (o simulateOptions) args() []string {
 // simulateAll runs simulations, so many at a time, and gives the reports of each to done, in their order. Those with fewer incidents
 // than wanted are run again for longer, and have a report for each time; sims then says for how long. When the context ends, done gets
 // what there is of each simulation that has begun, and simulateAll returns an error.
-func simulateAll(ctx context.Context, sims []scenario.Simulation, least, workers int, m *meter, done func(runs []*scenario.Report) error) error {
+func simulateAll(
+	ctx context.Context, sims []scenario.Simulation, least, workers int, m *meter, done func(runs []*scenario.Report) error,
+) error {
 	interrupted := ctx
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -511,7 +516,7 @@ func (p *passed) day(_, incidents int) {
 	done, incidents := p.done, p.incidents
 	p.mu.Unlock()
 	p.m.at(float64(done)/p.days, []string{
-		fmt.Sprintf("%s of %s simulated days", events.Number(int64(done)), events.Number(int64(math.Ceil(p.days)))), countOf(incidents, "incident"),
+		events.Number(int64(done)) + " of " + events.Number(int64(math.Ceil(p.days))) + " simulated days", countOf(incidents, "incident"),
 	}, float64(done), "days")
 }
 

@@ -76,7 +76,8 @@ type summaryColumn struct {
 // columns are the columns of the table.
 func (s *summary) columns() []summaryColumn {
 	format, project := s.format(), s.project()
-	workload := summaryColumn{title: "workload", shrinks: true, cell: func(r summaryRow) string { return strings.TrimPrefix(r.workload, project) }}
+	short := func(r summaryRow) string { return strings.TrimPrefix(r.workload, project) }
+	workload := summaryColumn{title: "workload", shrinks: true, cell: short}
 	when := summaryColumn{title: "when", cell: func(r summaryRow) string { return r.opened.Format(format) }}
 	rest := []summaryColumn{
 		{title: "cause", cell: func(r summaryRow) string { return r.cause }},

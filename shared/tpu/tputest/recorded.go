@@ -104,7 +104,9 @@ func (t *Training) recordedExit(r events.CrewReport, f Follow) {
 	}
 	t.exited = r.Attempt
 	if r.Attempt < t.attempt { // Pitstop was faster than the record: the crew has to report the later attempt
-		t.report(events.CrewReport{Report: events.ReportExited, ExitCode: r.ExitCode, Signal: r.Signal, Tail: r.Tail, Reason: r.Reason, Step: t.now()})
+		t.report(events.CrewReport{
+			Report: events.ReportExited, ExitCode: r.ExitCode, Signal: r.Signal, Tail: r.Tail, Reason: r.Reason, Step: t.now(),
+		})
 	}
 	if f.Fails {
 		t.Fails, t.failure = max(r.ExitCode, 1), &r
