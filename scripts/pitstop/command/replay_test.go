@@ -278,8 +278,11 @@ func TestNoJSONHasATimeBeforeTime(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"simulate", "--json", "--days", "0.3", "--slices", "2"}, {"simulate", "--trail", "--days", "0.3", "--slices", "2"}, {"filter", "--json"},
-		{"policy", "check", "--json", write(t, "policy.yaml", ownPolicyFile)}, {"replay", "--json", "maintenance", "idle-deleted", "watched"},
+		{"simulate", "--json", "--days", "0.3", "--slices", "2"},
+		{"simulate", "--trail", "--days", "0.3", "--slices", "2"},
+		{"filter", "--json"},
+		{"policy", "check", "--json", write(t, "policy.yaml", ownPolicyFile)},
+		{"replay", "--json", "maintenance", "idle-deleted", "watched"},
 	} {
 		out, _, _ := call(t, "", args...)
 		held(strings.Join(args, " "), out)
