@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -42,6 +43,16 @@ func (r Record) Clone() Record {
 // ErrEmpty says that there was no entry at all.
 var ErrEmpty = errors.New("there is no log entry in it")
 
+// ErrUnusable is wrapped by the error of a file of which no entry can be read: it is missing, or it holds something else.
+var ErrUnusable = errors.New("the file cannot be used")
+
+// Unusable marks an error as one of a whole file, and leaves its text as it is.
+func Unusable(err error) error { return unusable{err} }
+
+type unusable struct{ error }
+
+func (u unusable) Unwrap() []error { return []error{u.error, ErrUnusable} }
+
 // Records hands on the log entries of a file one after another, each with memory of its own. See Splitter.
 func Records(r io.Reader, name string, yield func(Record, error)) {
 	s := NewSplitter(r, name)
@@ -75,12 +86,15 @@ const (
 	maxKept = 1 << 20
 )
 
-// Splitter reads log entries one after another: an array, one object per line, or objects side by side; what gcloud
-// logging read writes. It needs no more memory than its largest entry. A faulty entry is reported with its place and the
-// rest is read on: from the next value of the array, else from the next entry that begins a line. An array without an
-// entry is the answer of a log that has none, and no fault.
+// Splitter reads log entries one after another: an array, one object per line, objects side by side, or answers of the API's
+// entries.list, {"entries": [...], "nextPageToken": "..."}. The first three are what gcloud logging read writes. It needs no more
+// memory than its largest entry.
 //
-// It finds where objects begin and end, and knows of JSON what that takes; whether an object is sound its reader says.
+// A faulty entry is reported with its place, and reading goes on: from the next value of the array, else from the next entry that
+// begins a line. Lines in a row that hold no entry are one fault. An array without an entry is the answer of a log that has none,
+// and no fault. A file that begins as YAML is one fault, and the rest of it is not read.
+//
+// It finds where objects begin and end, and knows only as much JSON as that needs. The reader of an object checks the rest.
 type Splitter struct {
 	r    io.Reader
 	name string
@@ -100,7 +114,11 @@ type Splitter struct {
 	// arrays counts those that are open around the entries; answered says that one was closed and none is open.
 	arrays   int
 	answered bool
-	// told is the last line of which it is told that there is more than entries on it.
+	// answers holds the depth of each open array that belongs to an answer of entries.list. In the tail of such an answer only its
+	// page token and its closing brace are left.
+	answers []int
+	tail    bool
+	// told is the last line with a reported value of an array: the rest of that line is not reported again.
 	told int
 
 	// rest is what is left between two batches: the present object as far as it was read, and what is not gone through.
@@ -115,14 +133,22 @@ type Splitter struct {
 	shared            bool // another one began on it
 	// startColumn is the indent of that line.
 	startColumn int
+	// undecided says that the object may still be an answer of entries.list; lineBefore is where the object before it began.
+	undecided  bool
+	lineBefore int
 	// large says that the present object has outgrown what is read of it: it is passed over.
 	large bool
 
-	// skipped is how that begins which is no object and is passed over; nil when nothing is.
+	// skipped is the beginning of the text that is passed over because it is no object; nil when nothing is.
 	skipped []byte
 	listed  bool // it is a value of an array
 	quoted  bool
 	mark    int // how much of a byte order mark was read
+	// stray is the first of several lines in a row that hold no entry, strayLine its number, and strayMore counts the others.
+	stray                string
+	strayLine, strayMore int
+	// foreign says that the file is of another format: nothing more is read of it.
+	foreign bool
 }
 
 // NewSplitter reads the entries of r, which is called name where places are named.
@@ -144,6 +170,10 @@ func (s *Splitter) Next(b *Batch) bool {
 	i := s.scanned
 	for {
 		if i = s.scan(i); len(b.Items) >= batchItems {
+			break
+		}
+		if s.foreign {
+			s.done = true
 			break
 		}
 		if s.err != nil {
@@ -192,7 +222,7 @@ func (s *Splitter) read() int {
 
 // scan goes through the bytes from i on, until they end or the batch is full, and returns where it stopped.
 func (s *Splitter) scan(i int) int {
-	for i < len(s.buf) && len(s.batch.Items) < batchItems {
+	for i < len(s.buf) && len(s.batch.Items) < batchItems && !s.foreign {
 		switch {
 		case s.depth > 0:
 			i = s.inside(i)
@@ -230,12 +260,20 @@ func (s *Splitter) outside(i int) int {
 	if s.blank {
 		s.blank, s.indent = false, s.column(i)
 	}
+	if s.tail && s.inTail(c) {
+		return i + 1
+	}
 	switch c {
 	case '{':
+		s.endStray(nil)
 		s.begin(i)
 	case '[':
+		s.endStray(nil)
 		s.arrays, s.answered = s.arrays+1, false
 	case ']':
+		if last := len(s.answers) - 1; last >= 0 && s.answers[last] == s.arrays {
+			s.answers, s.tail, s.inString, s.escaped = s.answers[:last], true, false, false
+		}
 		s.answered = s.arrays == 1
 		s.arrays = max(0, s.arrays-1)
 	case ',':
@@ -247,7 +285,26 @@ func (s *Splitter) outside(i int) int {
 	return i + 1
 }
 
-// byteOrderMark is what some editors put before the text; files put one behind the other have it in between.
+// inTail takes a byte of what follows the entries of an answer, and reports whether it can stand there.
+func (s *Splitter) inTail(c byte) bool {
+	switch {
+	case s.escaped:
+		s.escaped = false
+	case s.inString && c == '\\':
+		s.escaped = true
+	case c == '"':
+		s.inString = !s.inString
+	case s.inString:
+	case c == '}':
+		s.tail = false
+	case c != ',' && c != ':':
+		s.tail = false
+		return false
+	}
+	return true
+}
+
+// byteOrderMark is what some editors put before the text. Files that were joined have it in the middle.
 var byteOrderMark = [...]byte{0xEF, 0xBB, 0xBF}
 
 // pass begins to pass over what is no object, and begins so.
@@ -283,20 +340,51 @@ func (s *Splitter) skip(i int) int {
 }
 
 func (s *Splitter) endSkip() {
-	what := strings.TrimRight(string(s.skipped), " \t\r")
+	text := strings.TrimRight(string(s.skipped), " \t\r")
 	s.skipped = nil
-	if s.listed || s.told != s.line {
-		s.fault(Record{Line: s.line}, fmt.Errorf("%.40q is no JSON log entry%s", what, hint(what)))
+	switch {
+	case s.listed:
+		s.told = s.line
+		s.fault(Record{Line: s.line}, fmt.Errorf("%.40q is no JSON log entry", text))
+	case s.told == s.line:
+	case s.strayLine > 0:
+		s.strayMore++
+	case s.index == 0 && s.faults == 0 && yamlStart.MatchString(text):
+		s.foreign = true
+		s.fault(Record{Line: s.line}, Unusable(fmt.Errorf("%.40q is YAML: read the log again with gcloud logging read --format=json", text)))
+	default:
+		s.stray, s.strayLine, s.strayMore = text, s.line, 0
 	}
-	s.told = s.line
 }
 
-// hint tells those who forgot the format what to do.
-func hint(s string) string {
-	if strings.HasPrefix(s, "---") || strings.HasPrefix(s, "insertId:") {
-		return ": this looks like YAML, read the log with --format=json"
+// yamlStart is how a file begins that gcloud logging read wrote without --format=json: with a document or a field of an entry.
+// https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry
+var yamlStart = regexp.MustCompile("^(---|(- )?(apphub|errorGroups|httpRequest|insertId|jsonPayload|labels|logName|metadata|operation|protoPayload|" +
+	"receiveTimestamp|resource|severity|sourceLocation|spanId|split|textPayload|timestamp|trace|traceSampled):( |$))")
+
+// endStray reports the lines before this one that hold no entry. It takes what to make of their error; nil leaves it as it is.
+func (s *Splitter) endStray(as func(error) error) {
+	if s.strayLine == 0 {
+		return
 	}
-	return ""
+	err := fmt.Errorf("%.40q is no JSON log entry%s", s.stray, alike(s.strayMore))
+	if as != nil {
+		err = as(err)
+	}
+	line := s.strayLine
+	s.stray, s.strayLine, s.strayMore = "", 0, 0
+	s.fault(Record{Line: line}, err)
+}
+
+// alike says of so many more lines that they are no entries either.
+func alike(more int) string {
+	switch more {
+	case 0:
+		return ""
+	case 1:
+		return ", nor is the line after it"
+	}
+	return fmt.Sprintf(", nor are the %d lines after it", more)
 }
 
 func (s *Splitter) begin(i int) {
@@ -304,7 +392,102 @@ func (s *Splitter) begin(i int) {
 	s.start = i
 	s.depth, s.inString, s.escaped, s.large = 1, false, false, false
 	s.shared = s.startLine == s.line
-	s.startLine, s.startColumn = s.line, s.indent
+	s.lineBefore, s.startLine, s.startColumn = s.startLine, s.line, s.indent
+	s.undecided = len(s.answers) < mostAnswers
+}
+
+const (
+	// mostAnswers is how many answers of entries.list may stand in one another: none does in truth.
+	mostAnswers = 8
+	// longestHead bounds how an answer may begin, which holds the page token.
+	longestHead = 4 << 10
+)
+
+// answerHead is the length of the beginning of an answer of entries.list: up to its list of entries, which may follow the page token,
+// or up to its end where it has a page token alone. It is 0 for everything else; short says that more bytes may still make it one.
+func answerHead(b []byte) (length int, short bool) {
+	h := head{rest: b}
+	h.word("{")
+	if h.word(`"nextPageToken"`) {
+		switch {
+		case !h.word(":") || !h.text():
+			return 0, h.short
+		case h.word("}"):
+			return len(b) - len(h.rest), false
+		case !h.word(","):
+			return 0, h.short
+		}
+	}
+	if h.word(`"entries"`) && h.word(":") && h.word("[") {
+		return len(b) - len(h.rest), false
+	}
+	return 0, h.short
+}
+
+// head is the beginning of an object, read word by word.
+type head struct {
+	rest  []byte
+	short bool // it ended in the middle of a word that was asked for
+}
+
+// word takes a word, and the space before it, and reports whether it was there.
+func (h *head) word(w string) bool {
+	rest := bytes.TrimLeft(h.rest, " \t\r\n")
+	if bytes.HasPrefix(rest, []byte(w)) {
+		h.rest = rest[len(w):]
+		return true
+	}
+	h.short = h.short || strings.HasPrefix(w, string(rest[:min(len(rest), len(w))]))
+	return false
+}
+
+// text takes a string.
+func (h *head) text() bool {
+	if !h.word(`"`) {
+		return false
+	}
+	for i := 0; i < len(h.rest); i++ {
+		switch h.rest[i] {
+		case '\\':
+			i++
+		case '\n':
+			return false
+		case '"':
+			h.rest = h.rest[i+1:]
+			return true
+		}
+	}
+	h.short = true
+	return false
+}
+
+// decide finds out whether the present object is an answer of entries.list, and returns where to go on in that case. Otherwise it
+// is an entry, or wait says that more has to be read first.
+func (s *Splitter) decide() (next int, answer, wait bool) {
+	begins := s.buf[s.start:min(len(s.buf), s.start+longestHead)]
+	length, short := answerHead(begins)
+	if length == 0 {
+		s.undecided = short && s.err == nil && len(begins) < longestHead
+		return 0, false, s.undecided
+	}
+	next = s.start + length
+	for i := s.start; i < next; i++ {
+		switch c := s.buf[i]; {
+		case c == '\n':
+			s.newline(i)
+		case s.blank && c != ' ' && c != '\t' && c != '\r':
+			s.blank, s.indent = false, s.column(i)
+		}
+	}
+	s.undecided, s.depth = false, 0
+	s.index, s.startLine = s.index-1, s.lineBefore
+	if s.buf[next-1] == '}' { // a page on which nothing was found
+		s.answered = s.arrays == 0
+		return next, true, false
+	}
+	s.arrays, s.answered = s.arrays+1, false
+	s.answers = append(s.answers, s.arrays)
+	return next, true, false
 }
 
 // structural are the bytes that mean something to inside.
@@ -313,6 +496,16 @@ var structural = [256]bool{'"': true, '\\': true, '{': true, '}': true, '\n': tr
 // inside follows an object to its end. No string of JSON goes over a line, and no object of an entry begins a line further
 // left than the line on which the entry begins: where one does, an entry is broken off.
 func (s *Splitter) inside(i int) int {
+	if s.undecided {
+		next, answer, wait := s.decide()
+		switch {
+		case wait:
+			return len(s.buf)
+		case answer:
+			return next
+		}
+		i = s.start + 1
+	}
 	buf := s.buf
 	if s.escaped && buf[i] != '\n' {
 		s.escaped = false
@@ -391,14 +584,19 @@ func (s *Splitter) end() {
 	if s.mark > 0 {
 		s.pass(byteOrderMark[:s.mark]...)
 	}
+	if s.skipped != nil {
+		s.endSkip()
+	}
+	if s.index == 0 && s.faults == 0 {
+		s.endStray(Unusable)
+	}
+	s.endStray(nil)
 	switch {
 	case !errors.Is(s.err, io.EOF):
-		s.fault(Record{Line: s.line}, s.err)
-	case s.skipped != nil:
-		s.endSkip()
+		s.fault(Record{Line: s.line}, Unusable(s.err))
 	case s.depth > 0:
 		s.broken("it is truncated")
 	case s.index == 0 && s.faults == 0 && !s.answered:
-		s.batch.Items = append(s.batch.Items, Item{Record{File: s.name}, fmt.Errorf("%s: %w", s.name, ErrEmpty)})
+		s.batch.Items = append(s.batch.Items, Item{Record{File: s.name}, fmt.Errorf("%s: %w", s.name, Unusable(ErrEmpty))})
 	}
 }

@@ -53,7 +53,12 @@ func TestRecords(t *testing.T) {
 		"truncated inside an array":  {"[\n  {\"a\":1},\n  {\"b\":\n  {\"c\":3}\n]", []string{`{"a":1}`, `{"c":3}`}, []string{"f:3: log entry: it ends in the middle; the next entry begins on line 4"}},
 		"a string that is not ended": {"{\"a\":\"x\n{\"b\":2}", []string{`{"b":2}`}, []string{"f:1: log entry: it ends in the middle; the next entry begins on line 2"}},
 		"not JSON":                   {"<html>\n{\"a\":1}\n", []string{`{"a":1}`}, []string{`f:1: "<html>" is no JSON log entry`}},
-		"YAML":                       {"---\ninsertId: x\n", nil, []string{`f:1: "---" is no JSON log entry: this looks like YAML, read the log with --format=json`, `f:2: "insertId: x" is no JSON log entry: this looks like YAML, read the log with --format=json`}},
+		"YAML":                       {"---\ninsertId: x\nlabels: {}\n---\n{\"a\":1}\n", nil, []string{`f:1: "---" is YAML: read the log again with gcloud logging read --format=json`}},
+		"YAML of one entry":          {"\n\uFEFFinsertId: x\nlogName: y\n", nil, []string{`f:2: "insertId: x" is YAML: read the log again with gcloud logging read --format=json`}},
+		"YAML as a list":             {"- protoPayload:\n    '@type': x\n", nil, []string{`f:1: "- protoPayload:" is YAML: read the log again with gcloud logging read --format=json`}},
+		"YAML after an entry":        {"{\"a\":1}\n---\ninsertId: x\n", []string{`{"a":1}`}, []string{`f:2: "---" is no JSON log entry, nor is the line after it`}},
+		"a message of gcloud":        {"ERROR: (gcloud) denied\n", nil, []string{`f:1: "ERROR: (gcloud) denied" is no JSON log entry`}},
+		"lines that are no entries":  {"a\nb\n\nc\n{\"a\":1}\nd\ne", []string{`{"a":1}`}, []string{`f:1: "a" is no JSON log entry, nor are the 2 lines after it`, `f:6: "d" is no JSON log entry, nor is the line after it`}},
 		"a number between":           {"{\"a\":1}\n42\n{\"b\":2}\n", []string{`{"a":1}`, `{"b":2}`}, []string{`f:2: "42" is no JSON log entry`}},
 		"a number in an array":       {`[{"a":1}, 5 ,{"b":2}]`, []string{`{"a":1}`, `{"b":2}`}, []string{`f:1: "5" is no JSON log entry`}},
 		"a null in an array":         {`[{"a":1},null,{"b":2}]`, []string{`{"a":1}`, `{"b":2}`}, []string{`f:1: "null" is no JSON log entry`}},
@@ -70,6 +75,19 @@ func TestRecords(t *testing.T) {
 			[]string{`{"a":1}`, `{"c":3}`},
 			[]string{"f:1, entry 2: log entry: it ends in the middle; the next entry begins on line 3"},
 		},
+		"an answer of entries.list":      {"{\n \"entries\": [\n  {\"a\":1},\n  {\"b\":2}\n ],\n \"nextPageToken\": \"}x]\"\n}\n", []string{`{"a":1}`, `{"b":2}`}, nil},
+		"an answer on one line":          {`{"entries":[{"a":1},{"b":{"entries":[1]}}]}`, []string{`{"a":1}`, `{"b":{"entries":[1]}}`}, nil},
+		"an answer, token first":         {`{"nextPageToken" : "a\"b", "entries":[{"a":1}]}{"c":3}`, []string{`{"a":1}`, `{"c":3}`}, nil},
+		"answers one after another":      {"{\"entries\":[{\"a\":1}],\"nextPageToken\":\"x\"}\n{\"entries\":[{\"b\":2}]}\n", []string{`{"a":1}`, `{"b":2}`}, nil},
+		"an array of answers":            {`[{"entries":[{"a":1}]},{"entries":[]},{"entries":[{"b":2}]}]`, []string{`{"a":1}`, `{"b":2}`}, nil},
+		"an answer without an entry":     {`{"entries": [ ]}`, nil, nil},
+		"a page without an entry":        {`{"nextPageToken": "x"}`, nil, nil},
+		"a fault in an answer":           {"{\"entries\":[\n{\"a\":\n{\"b\":2}]}", []string{`{"b":2}`}, []string{"f:2: log entry: it ends in the middle; the next entry begins on line 3"}},
+		"an answer that ends early":      {"{\"entries\":[{\"a\":1},{\"b\"", []string{`{"a":1}`}, []string{"f:1, entry 2: log entry: it is truncated"}},
+		"an answer that is not closed":   {"{\"entries\":[{\"a\":1}]\n{\"b\":2}", []string{`{"a":1}`, `{"b":2}`}, nil},
+		"more than entries in an answer": {"{\"entries\":[{\"a\":1}],\"x\": 1}\n{\"b\":2}", []string{`{"a":1}`, `{"b":2}`}, []string{`f:1: "1}" is no JSON log entry`}},
+		"entries that are no list":       {`{"entries":{"a":1}}`, []string{`{"entries":{"a":1}}`}, nil},
+		"an entry of the letter e":       {`{"e":1}{"nextPageToken":1}`, []string{`{"e":1}`, `{"nextPageToken":1}`}, nil},
 		"truncated on a line of several": {"[{\"a\":1},{\"b\":2},{\"c\":", []string{`{"a":1}`, `{"b":2}`}, []string{"f:1, entry 3: log entry: it is truncated"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,6 +128,9 @@ func FuzzRecords(f *testing.F) {
 	f.Add([]byte("{\"a\":\n{\"b\":1}"))
 	f.Add([]byte("[\xbf]")) // a byte order mark is three bytes, and no two of them
 	f.Add([]byte("\xef\xbb\xbf{}\xef\xbb"))
+	f.Add([]byte(`{"nextPageToken":"a\"]","entries":[{"a":1},{"b":"}"}]}{"entries":[]}`))
+	f.Add([]byte("{\"entries\":[{}\n],\"nextPageToken\":\"\n\"x\"}\nlines\nof text\n{}"))
+	f.Add([]byte("---\ninsertId: x\n{}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		total := 0
 		calls := 0
@@ -120,7 +141,7 @@ func FuzzRecords(f *testing.F) {
 				t.Errorf("%q is no object", r.Raw)
 			}
 		})
-		if empty := bytes.ContainsRune(text, '[') && bytes.ContainsRune(text, ']') && len(bytes.Trim(text, "[], \t\r\n\xEF\xBB\xBF")) == 0; calls == 0 && !empty {
+		if empty := bytes.Contains(text, []byte(`"entries"`)) || bytes.Contains(text, []byte(`"nextPageToken"`)) || bytes.ContainsRune(text, '[') && bytes.ContainsRune(text, ']') && len(bytes.Trim(text, "[], \t\r\n\xEF\xBB\xBF")) == 0; calls == 0 && !empty {
 			t.Error("neither an entry nor a fault")
 		}
 		if total > len(text) {
