@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -30,11 +32,56 @@ type explained struct {
 	LeadsTo string `json:"leads_to"`
 	Ignored bool   `json:"ignored"`
 	Reason  string `json:"reason"`
-	// Code is why nothing follows, or nothing would be done, in one word.
+	// Code is the reason why nothing follows, or why Pitstop would do nothing, in one word.
 	Code incident.Code `json:"code"`
-	// Calls are what would be called in the end, as far as an entry alone can tell: of a Spot slice for which all goes well.
-	Calls []incident.Planned `json:"calls,omitempty"`
-	Error string             `json:"error"`
+	// Calls are the calls that Pitstop would make in the end, as far as an entry alone can tell: for a Spot slice, if all goes well.
+	Calls []wouldCall `json:"calls,omitempty"`
+	Error string      `json:"error"`
+}
+
+// wouldCall is a call that Pitstop would make, and the level of the switch that decides about it.
+type wouldCall struct {
+	incident.Planned
+	Level string `json:"level"`
+	// LimitedBy names the policy or the deployment that keeps the switch below yes; it is empty for yes.
+	LimitedBy string `json:"limited_by"`
+	// decides is the switch. A call that has none of its own follows the one before it.
+	decides policy.Switch
+}
+
+// String is the call for people, with the switch that decides about it.
+func (c wouldCall) String() string {
+	call := c.Planned
+	call.Switch = ""
+	text := call.String()
+	switch {
+	case c.decides == "":
+		return text
+	case c.Level == policy.Yes.String():
+		return text + " (allowed by " + string(c.decides) + ")"
+	}
+	why := string(c.decides) + " is " + c.Level
+	if c.LimitedBy != "" {
+		why += ", limited by " + c.LimitedBy
+	}
+	if c.Level == policy.Ask.String() {
+		return text + " (after a person approves: " + why + ")"
+	}
+	return text + " (blocked: " + why + ")"
+}
+
+// decided adds to each call the level of its switch under a policy.
+func decided(calls []incident.Planned, p policy.Policy) (all []wouldCall) {
+	var last policy.Switch
+	for _, c := range calls {
+		last = cmp.Or(c.Switch, last)
+		w := wouldCall{Planned: c, decides: last, Level: p.Switches.Level(last).String()}
+		if last != "" && w.Level != policy.Yes.String() {
+			w.LimitedBy = incident.Workload{}.Limit(last, p)
+		}
+		all = append(all, w)
+	}
+	return all
 }
 
 func explainCommand() *cobra.Command {
@@ -44,9 +91,12 @@ func explainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain [FILE...]",
 		Short: "Say what log entries mean to Pitstop, or why they are ignored",
-		Long: "Say for each log entry what Pitstop makes of it: kind, subject, how far it is believed, what it leads to under the policy,\n" +
-			"or in plain words why it is ignored. Files hold what gcloud logging read --format=json writes; - is standard\n" +
-			"input, and so is no file where something is piped in.",
+		Long: "Say for each log entry how Pitstop reads it: its kind, its subject, how far Pitstop trusts it, and what it leads to under\n" +
+			"the policy. Or say why Pitstop ignores it. explain calls nothing: it names the calls that Pitstop would make, and the\n" +
+			"switch that allows or blocks each.\n\n" +
+			"Files hold what gcloud logging read --format=json writes, or answers of Logging's entries.list. - is standard input,\n" +
+			"and so is no file where something is piped in.\n\n" +
+			"Exit codes: 0 when all entries are read, 1 when some are not, 2 when the call or a file cannot be used.",
 		RunE: func(c *cobra.Command, files []string) error {
 			p, err := readPolicy(policyFlag)
 			if err != nil {
@@ -74,6 +124,7 @@ func explainCommand() *cobra.Command {
 type explanations struct {
 	out, err bytes.Buffer
 	failed   bool
+	unusable bool // a whole file could not be read
 	count    census
 }
 
@@ -84,17 +135,17 @@ func explain(ctx context.Context, files []string, in io.Reader, out, errOut io.W
 	work := newPool(ctx, func(items []scenario.Item, first int, x *explanations) {
 		x.out.Reset()
 		x.err.Reset()
-		x.failed, x.count = false, census{}
+		x.failed, x.unusable, x.count = false, false, census{}
 		for i, it := range items {
 			x.add(first+i+1, it, chosen, asJSON)
 		}
 	})
 	bar := newProgress(files, out, errOut)
 	all := work.stream(ctx, files, in, bar, underWay(1))
-	failed := false
+	failed, unusable := false, false
 	var count census
 	for x := all.next(ctx); x != nil; x = all.next(ctx) {
-		failed = failed || x.failed
+		failed, unusable = failed || x.failed, unusable || x.unusable
 		count.join(x.count)
 		_, err := x.out.WriteTo(out)
 		if err == nil {
@@ -111,6 +162,8 @@ func explain(ctx context.Context, files []string, in io.Reader, out, errOut io.W
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case unusable:
+		return errUnusable
 	case failed:
 		return errFailed
 	case count.all == 0:
@@ -182,6 +235,7 @@ func (x *explanations) add(n int, it scenario.Item, p policy.Policy, asJSON bool
 	}
 	if err != nil {
 		x.failed = true
+		x.unusable = x.unusable || errors.Is(err, scenario.ErrUnusable)
 		e.Error = oneLine(err)
 	}
 	x.count.add(e)
@@ -216,12 +270,12 @@ func explainEntry(n int, r scenario.Record, p policy.Policy) (explained, error) 
 		return x, nil
 	}
 	x.LeadsTo, x.Code = leadsTo(e, p)
-	x.Calls = rehearsed(e, p)
+	x.Calls = decided(rehearsed(e, p), p)
 	return x, nil
 }
 
-// leadsTo says what follows from an entry about a workload that trains in peace, in plain words, and, in one, which refusal of
-// the policy keeps the first part of it from being done.
+// leadsTo says in plain words what follows from an entry about a workload that is training. The code names the refusal of the policy
+// that blocks the first step of it.
 func leadsTo(e events.Entry, p policy.Policy) (text string, code incident.Code) {
 	asked := 0
 	text = follows(e, p, func(s policy.Switch, what string) string {
@@ -245,7 +299,7 @@ func leadsTo(e events.Entry, p policy.Policy) (text string, code incident.Code) 
 		} else {
 			refused(incident.CodePolicyNo)
 		}
-		return "nothing is done (" + (incident.Workload{}).Forbids(s, policy.No, p) + "); it would " + what
+		return "nothing is done (" + (incident.Workload{}).Forbids(s, policy.No, p) + "); otherwise Pitstop would " + what
 	})
 	return text, code
 }
@@ -261,21 +315,24 @@ func follows(e events.Entry, p policy.Policy, does func(policy.Switch, string) s
 		case events.NoticePending:
 		}
 		if e.Notice.WindowStart.IsZero() {
-			return "the notice is kept; without a time nothing is asked before the maintenance begins"
+			return "Pitstop keeps the notice; it names no time, so Pitstop asks for nothing before the maintenance begins"
 		}
 		if e.Notice.CanReschedule && p.Switches.EarlyMaintenance != policy.No && p.Switches.RequestCheckpoint != policy.No {
 			return "an incident, where the size of the slice allows early maintenance and a crew can save: " +
 				does(policy.EarlyMaintenance, "ask the training to save now, and start the maintenance right after it")
 		}
-		lead := cmp.Or(p.Lead, policy.DefaultLead) // until more is measured
-		return fmt.Sprintf("the notice is kept; at %s: %s", e.Notice.WindowStart.Add(-lead).UTC().Format("2006-01-02 15:04 UTC"),
+		at, why := saveDue(e, p)
+		if !e.Time.IsZero() && !at.After(e.Time) {
+			return "an incident: " + does(policy.RequestCheckpoint, "ask the training to save at once, "+why)
+		}
+		return fmt.Sprintf("Pitstop keeps the notice; at %s, %s: %s", at.UTC().Format("2006-01-02 15:04 UTC"), why,
 			does(policy.RequestCheckpoint, "ask the training to save"))
 	case events.KindLoss:
 		const again = "delete it and create it again"
 		return "an incident: look at the API; if the slice is lost and Spot, " + does(policy.Recreate, again) +
 			"; if it is not Spot, wait for Google's own recovery, then " + does(policy.RecreateNonSpot, again)
 	case events.KindBack, events.KindLine:
-		return "a look at the slice, if an incident waits for it"
+		return "a look at the slice, if an incident waits for that"
 	case events.KindCall:
 		return callLeadsTo(e.Call)
 	case events.KindCrew:
@@ -288,8 +345,49 @@ func follows(e events.Entry, p policy.Policy, does func(policy.Switch, string) s
 	return ""
 }
 
-// rehearsed are the calls to which an entry leads, were all of them allowed. What the entry does not name stands in angle
-// brackets.
+// What replay assumes of a training of which nothing else is known: a checkpoint so often, of which it has measured enough for a
+// lead after so long. A test compares the time that follows from them with the one that replay comes to.
+const (
+	replaySaves    = 10 * time.Minute
+	replayMeasured = time.Hour
+)
+
+// saveDue is the time at which Pitstop asks for the save before announced maintenance, and the reason for that time. Package
+// incident computes it, as in a replay.
+func saveDue(e events.Entry, p policy.Policy) (at time.Time, why string) {
+	p.Switches.EarlyMaintenance = policy.No // what may start early is another sentence
+	life := events.Incarnation{Zone: e.Subject.Zone, ID: "1"}
+	w := incident.New(e.Subject.Project, "it", tpu.ProviderName)
+	w.Directory = "gs://" + events.MetadataCheckpointDir
+	w.Slices = []incident.Slice{{Name: "it", Zone: e.Subject.Zone, Incarnation: life, Condition: incident.Ready}}
+	w.Crew.Seen = e.Time
+	due := func(checkpoints int) time.Time {
+		w.Pace.Gaps = slices.Repeat([]int64{int64(replaySaves.Seconds())}, checkpoints)
+		noticed, _, _ := incident.Advance(p, w, incident.Noticed{
+			Origin: incident.Origin{ID: "entry", Time: e.Time, Rank: e.Rank}, Slice: "it", Incarnation: life, Notice: e.Notice,
+		}, e.Time)
+		if n := noticed.Notice("it"); n != nil {
+			return n.Due
+		}
+		return time.Time{}
+	}
+	const many = 20
+	if at = due(many); at.Before(e.Time.Add(replayMeasured)) {
+		at = due(0)
+	}
+	lead := e.Notice.WindowStart.Sub(at)
+	why = events.Span(lead) + " before the window, "
+	switch lead {
+	case p.Lead:
+		return at, why + "as the policy says"
+	case policy.DefaultLead:
+		return at, why + "until its checkpoints are measured"
+	}
+	return at, why + "if it saves every " + events.Span(replaySaves) + ", as replay assumes"
+}
+
+// rehearsed are the calls to which an entry would lead if the policy allowed them all. A name that the entry does not give stands in
+// angle brackets.
 func rehearsed(e events.Entry, p policy.Policy) []incident.Planned {
 	switch e.Kind {
 	case events.KindLoss, events.KindNotice:
@@ -339,53 +437,56 @@ func callLeadsTo(c events.Call) string {
 	case events.Google(c.Principal):
 		return "a look at the slice, if an incident waits for it: Google itself made the call"
 	}
-	return "the owner's word: an incident on this slice ends released, unless Pitstop itself made the call"
+	return "the owner's decision: an incident on this slice ends released, unless Pitstop itself made the call"
 }
 
 func crewLeadsTo(r events.Report, does func(policy.Switch, string) string) string {
 	switch r {
 	case events.ReportStarted, events.ReportProgress:
-		return "progress is kept; it ends an incident whose saved step it passes"
+		return "Pitstop keeps the progress; it ends an incident if it passes the saved step"
 	case events.ReportSaved:
-		return "the checkpoint is looked at before it counts, if an incident asked for it"
+		return "if an incident asked for the checkpoint, Pitstop verifies it before it counts"
 	case events.ReportRefused:
 		return "an incident that asked for the save goes on without it"
 	case events.ReportExited:
 		return "an incident: the crew restarts the training within its own budget; Pitstop waits for progress"
 	case events.ReportGaveUp:
 		return "an incident; once the crew's verdict says the same: " +
-			does(policy.Restart, "ask the crew for a new attempt, three times at the most")
+			does(policy.Restart, "ask the crew for a new attempt, up to three times")
 	case events.ReportFinished:
-		return "it is noted; when a slice is lost, the crew's verdict decides whether anything is brought back"
+		return "Pitstop notes it; when a slice is lost, the crew's verdict decides whether Pitstop brings it back"
 	case events.ReportNotice:
-		return "the same as the notice itself, but it may start a save or a look and nothing more"
+		return "the same as the notice itself, but a crew line may only start a save or a look"
 	}
 	return ""
 }
 
+// explainLine prints an entry for people. Two spaces part each name from its text, so that a wrapped text hangs under itself.
 func explainLine(out, errOut *bytes.Buffer, r scenario.Record, x explained) {
-	lines := func(b *bytes.Buffer, parts ...string) {
-		for _, p := range parts {
-			b.WriteString(p)
-		}
-		b.WriteByte('\n')
-	}
+	row := func(name, text string) { fmt.Fprintf(out, "  %-10s  %s\n", name, text) }
 	switch {
 	case x.Error != "":
-		lines(errOut, "pitstop: ", x.Error)
-	case x.Ignored && !events.Kind(x.Kind).Known():
-		lines(out, r.Where(), "\n  ignored: ", x.Reason, "\n")
+		fmt.Fprintf(errOut, "pitstop: %s\n", x.Error)
+		return
 	case x.Ignored:
-		lines(out, r.Where(), "\n  ignored: ", x.Reason, "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", x.Subject, "\n")
+		fmt.Fprintf(out, "%s\n  ignored: %s\n", r.Where(), x.Reason)
 	default:
-		lines(out, r.Where(), "\n  ", x.Reason, "\n  kind     ", x.Kind, " (", x.Rank, ")\n  subject  ", x.Subject, "\n  leads to ", withCode(x.LeadsTo, string(x.Code)))
-		for i, c := range x.Calls {
-			head := "           "
-			if i == 0 {
-				head = "  calls    "
-			}
-			lines(out, head, c.String())
-		}
-		lines(out)
+		fmt.Fprintf(out, "%s\n  %s\n", r.Where(), x.Reason)
 	}
+	if !x.Ignored || events.Kind(x.Kind).Known() {
+		row("kind", x.Kind+" ("+x.Rank+")")
+		row("subject", x.Subject)
+	}
+	if !x.Ignored {
+		row("leads to", withCode(x.LeadsTo, string(x.Code)))
+	}
+	name := "would call"
+	for _, c := range x.Calls {
+		row(name, c.String())
+		name = ""
+	}
+	if x.Kind == string(events.KindLoss) && x.Calls != nil {
+		row("", "These calls are for a Spot slice. The switch recreate_non_spot decides about any other.")
+	}
+	out.WriteByte('\n')
 }

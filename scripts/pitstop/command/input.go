@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -20,6 +21,8 @@ const (
 type held struct {
 	records []scenario.Record
 	faults  int
+	// unusable says that a whole file could not be read.
+	unusable bool
 	// played, ignored and left count the entries that are played, from which nothing follows, and for which there is no
 	// room.
 	played, ignored, left int
@@ -42,6 +45,7 @@ func readRecords(ctx context.Context, files []string, m *meter, in io.Reader, er
 				if it.Err != nil {
 					h.faults++
 					m.clear()
+					h.unusable = h.unusable || errors.Is(it.Err, scenario.ErrUnusable)
 					tell(errOut, "pitstop: "+oneLine(it.Err))
 					continue
 				}

@@ -36,6 +36,9 @@ var errFailed = errors.New("failed")
 // errInterrupted says that somebody interrupted a command, which has printed its results so far.
 var errInterrupted = errors.New("interrupted")
 
+// errUnusable says that a file cannot be used; why is reported already.
+var errUnusable = errors.New("a file cannot be used")
+
 // usageError is a wrong call, printed in one line.
 type usageError struct{ error }
 
@@ -90,6 +93,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		tell(errOut, "pitstop: interrupted")
 		return exitInterrupted
+	case errors.Is(err, errUnusable):
+		return exitUsage
 	case errors.As(err, &wrong):
 		tell(errOut, "pitstop: "+oneLine(err))
 		return exitUsage

@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -63,7 +65,7 @@ func TestExplainTellsEveryEntryAsJSON(t *testing.T) {
 		got = append(got, x)
 	}
 	calls, _ := got[0]["calls"].([]any)
-	if first, _ := calls[0].(map[string]any); len(calls) != 3 || first["method"] != "DeleteNode" || first["switch"] != "recreate" {
+	if first, _ := calls[0].(map[string]any); len(calls) != 3 || first["method"] != "DeleteNode" || first["switch"] != "recreate" || first["level"] != "yes" || first["limited_by"] != "" {
 		t.Errorf("the calls are %v", calls)
 	}
 	delete(got[0], "calls")
@@ -71,7 +73,7 @@ func TestExplainTellsEveryEntryAsJSON(t *testing.T) {
 		{
 			"index": 1.0, "kind": "loss", "subject": "projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2", "rank": "audit_log",
 			"leads_to": "an incident: look at the API; if the slice is lost and Spot, delete it and create it again; if it is not Spot, wait for " +
-				"Google's own recovery, then nothing is done (the switch recreate_non_spot is no, limited by preset spot); it would delete it and create it again",
+				"Google's own recovery, then nothing is done (the switch recreate_non_spot is no, limited by preset spot); otherwise Pitstop would delete it and create it again",
 			"ignored": false, "reason": "worker 2 was preempted", "code": "", "error": "",
 		},
 		{"index": 2.0, "kind": "", "subject": "", "rank": "", "leads_to": "", "ignored": true, "reason": "the log syslog is not read", "code": "nothing_follows", "error": ""},
@@ -110,10 +112,10 @@ func TestExplainTellsWhatFollows(t *testing.T) {
 		{"compute-events", "on-gke", "", "instance gke-tpu-2f41c6aa-bq7x was preempted (PreemptionEvent); only noted: GKE"},
 		{"compute-events", "stopped-by-a-schedule-on-gke", "", "is not a failure"},
 		{"tpu-events", "terminated", "an incident: look at the API", "node llama-8b was terminated (PREEMPTED)"},
-		{"maintenance", "weeks-ahead", "the notice is kept; at 2027-02-10 03:40 UTC: ask the training to save", "maintenance of worker 2 announced for Feb 10"},
+		{"maintenance", "weeks-ahead", "Pitstop keeps the notice; at 2027-02-10 03:45 UTC, 15 m 0 s before the window, if it saves every 10 m 0 s, as replay assumes: ask the training to save", "maintenance of worker 2 announced for Feb 10"},
 		{"maintenance", "withdrawn", "an incident that waits for this maintenance", "no longer has announced maintenance"},
-		{"maintenance-topic", "of-patrol", "the notice is kept; at 2026-11-19 03:40 UTC: ask the training to save", "maintenance of node llama-8b announced"},
-		{"tpu-audit", "delete-done", "the owner's word", "DeleteNode of node llama-8b by ann@example.com is done"},
+		{"maintenance-topic", "of-patrol", "Pitstop keeps the notice; at 2026-11-19 03:45 UTC, 15 m 0 s before the window", "maintenance of node llama-8b announced"},
+		{"tpu-audit", "delete-done", "the owner's decision", "DeleteNode of node llama-8b by ann@example.com is done"},
 		{"tpu-audit", "deleted-by-google", "Google itself made the call", "is done"},
 		{"tpu-audit", "create-without-capacity", "the call changed nothing", "offered (see https://cloud.google.com/tpu/docs/regions) (stockout)"},
 		{"tpu-audit", "create-over-quota", "the call changed nothing", "(quota)"},
@@ -176,14 +178,82 @@ func TestExplainSaysWhyInOneWord(t *testing.T) {
 // name is marked.
 func TestExplainNamesTheCalls(t *testing.T) {
 	policy := write(t, "policy.yaml", "policies: {night: {preset: watch, zones: [us-west4-b, us-east5-a]}}\n")
+	t.Setenv("COLUMNS", "1000")
+	const slice, blocked = "projects/mine/locations/us-west4-a/nodes/<the slice of t1v-n-3f2a9c01>", " (blocked: recreate is no, limited by policy night (preset watch))\n"
+	holds := func(out string, wants ...string) {
+		t.Helper()
+		for _, want := range wants {
+			if !strings.Contains(out, want) {
+				t.Errorf("%q is not in\n%s", want, out)
+			}
+		}
+	}
 	out, errOut, code := call(t, preempted("2"), "explain", "--policy", policy+":night")
-	for _, want := range []string{
-		"calls    DeleteNode projects/mine/locations/us-west4-a/nodes/<the slice of t1v-n-3f2a9c01> (recreate)",
-		"CreateNode projects/mine/locations/us-west4-a/nodes/<the slice of t1v-n-3f2a9c01>, zone after zone: us-west4-a, us-west4-b (if the order fits), us-east5-a (if the checkpoints' bucket is there too)",
-		"storage.objects.create gs://<pitstop-checkpoint-dir>/pitstop-lease.json",
+	if code != exitDone || errOut != "" || strings.Contains(out, "  calls ") {
+		t.Errorf("exit code %d, stderr %q", code, errOut)
+	}
+	holds(out, "\n  would call  DeleteNode "+slice+blocked,
+		"\n              CreateNode "+slice+", zone after zone: us-west4-a, us-west4-b (if the order fits), us-east5-a (if the checkpoints' bucket is there too)"+blocked,
+		"\n              storage.objects.create gs://<pitstop-checkpoint-dir>/pitstop-lease.json"+blocked)
+	out, _, _ = call(t, preempted("2"), "explain", "--policy", "spot", "--allow", "restart")
+	holds(out, "DeleteNode "+slice+" (blocked: recreate is no, limited by the deployment)\n")
+	out, _, _ = call(t, preempted("2"), "explain", "--policy", "spot")
+	holds(out, "DeleteNode "+slice+" (allowed by recreate)\n", "pitstop-lease.json (allowed by recreate)\n")
+	asks := write(t, "asks.yaml", "policies: {night: {preset: spot, switches: {recreate: ask}}}\n")
+	out, _, _ = call(t, preempted("2"), "explain", "--policy", asks)
+	holds(out, "DeleteNode "+slice+" (after a person approves: recreate is ask, limited by policy night)\n")
+	for _, columns := range []string{"80", "100", "160"} {
+		t.Setenv("COLUMNS", columns)
+		out, _, _ = call(t, preempted("2"), "explain", "--policy", policy+":night")
+		most, _ := strconv.Atoi(columns) //nolint:errcheck // they are numbers
+		for line := range strings.SplitSeq(out, "\n") {
+			if len(line) > most && strings.Contains(strings.TrimSpace(line), " ") && !strings.Contains(line, "projects/") {
+				t.Errorf("%s columns: %d in %q", columns, len(line), line)
+			}
+		}
+	}
+}
+
+// noticed is an entry that announces maintenance of a worker, so long before its window.
+func noticed(before time.Duration) string {
+	window := time.Date(2026, 11, 14, 4, 0, 0, 0, time.UTC)
+	return fmt.Sprintf(`{"logName":"projects/mine/logs/cloudaudit.googleapis.com%%2Fsystem_event","timestamp":"%s","insertId":"n","protoPayload":{"serviceName":"compute.googleapis.com",`+
+		`"methodName":"compute.instances.upcomingMaintenance","resourceName":"projects/mine/zones/us-east5-a/instances/t1v-n-81c0de77-w-0","metadata":{"maintenanceStatus":"PENDING",`+
+		`"windowStartTime":"%s","windowEndTime":"%s"}}}`, window.Add(-before).Format(time.RFC3339), window.Format(time.RFC3339), window.Add(4*time.Hour).Format(time.RFC3339))
+}
+
+// TestExplainAndReplayAskForASaveAtTheSameTime: of notices long before and shortly before the window.
+func TestExplainAndReplayAskForASaveAtTheSameTime(t *testing.T) {
+	lead := write(t, "lead.yaml", "policies: {night: {preset: spot, lead: 35m}}\n")
+	signal := write(t, "signal.yaml", "policies: {night: {preset: spot, save: signal}}\n")
+	for _, c := range []struct {
+		before       time.Duration
+		policy, want string
+	}{
+		{48 * time.Hour, "spot", "03:45"},
+		{50 * time.Minute, "spot", "03:40"},
+		{10 * time.Minute, "spot", "03:50"},
+		{48 * time.Hour, lead, "03:25"},
+		{48 * time.Hour, signal, "03:40"},
 	} {
-		if code != exitDone || errOut != "" || !strings.Contains(out, want) {
-			t.Errorf("exit code %d, stderr %q: %q is not in\n%s", code, errOut, want, out)
+		explained, _, _ := call(t, noticed(c.before), "explain", "--json", "--policy", c.policy)
+		at := "T" + c.want + ":00"
+		says := "2026-11-14 " + c.want + " UTC, "
+		if c.want == "03:50" {
+			at, says = "T03:51:00", "an incident: ask the training to save at once, 20 m 0 s before the window, " // patrol looks every minute
+		}
+		if !strings.Contains(explained, says) {
+			t.Errorf("%v before the window, policy %s: explain does not say %q:\n%s", c.before, c.policy, says, explained)
+		}
+		replayed, _, _ := call(t, noticed(c.before), "replay", "--json", "--policy", c.policy, "-")
+		asked := ""
+		for _, l := range lines(t, replayed) {
+			if text, _ := l["text"].(string); l["kind"] == "decision" && text == "ask the training to save" {
+				asked, _ = l["time"].(string)
+			}
+		}
+		if !strings.Contains(asked, at) {
+			t.Errorf("%v before the window, policy %s: replay asks at %q, and explain says %q", c.before, c.policy, asked, says)
 		}
 	}
 }
@@ -275,8 +345,8 @@ func TestFilterOfOneSink(t *testing.T) {
 	}
 }
 
-// TestBadInputIsOneClearLine holds the table of bad input for both commands: one line with file and place, the good
-// entries around are still used, exit code 1.
+// TestBadInputIsOneClearLine holds the table of bad input for every command that reads entries: one line with file and place. The
+// good entries around a bad one are still used, and the exit code is 1. A file without any entry cannot be used, which is 2.
 func TestBadInputIsOneClearLine(t *testing.T) {
 	good := preempted("2")
 	for name, c := range map[string]struct {
@@ -284,6 +354,8 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		says    string
 		used    bool
 	}{
+		"of YAML":                      {"insertId: x\nlogName: y\nlabels: {}\n", ":1: \"insertId: x\" is YAML: read the log again with gcloud logging read --format=json", false},
+		"of other text":                {"hello\nhello\n", ":1: \"hello\" is no JSON log entry, nor is the line after it", false},
 		"empty":                        {"", "there is no log entry in it", false},
 		"not JSON":                     {"hello\n" + good + "\n", ":1: \"hello\" is no JSON log entry", true},
 		"truncated":                    {good + "\n" + good[:200], ":2: log entry: it is truncated", true},
@@ -291,27 +363,72 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		"of an unknown kind":           {good + "\n{\"foo\":1}\n", ":2: not a log entry: it has no logName", true},
 		"larger than memory should be": {good + "\n{\"a\":\"" + strings.Repeat("x", 11<<20) + "\"}\n", ":2: log entry: it is larger than", true},
 	} {
-		for _, command := range []string{"explain", "replay"} {
+		for _, command := range []string{"explain", "replay", "report"} {
 			t.Run(command+" "+name, func(t *testing.T) {
 				file := write(t, "entries.json", c.content)
+				t.Setenv("COLUMNS", "1000")
 				out, errOut, code := call(t, "", command, file)
-				if code != exitFailed {
-					t.Errorf("exit code %d, want 1", code)
+				want := exitFailed
+				if !c.used {
+					want = exitUsage
+				}
+				if code != want {
+					t.Errorf("exit code %d, want %d", code, want)
 				}
 				if n := strings.Count(errOut, "\n"); n != 1 || !strings.Contains(errOut, c.says) || !strings.Contains(errOut, "entries.json") {
 					t.Errorf("stderr is %d lines, want one that names the file and says %q:\n%s", n, c.says, errOut)
 				}
-				if used := strings.Contains(out, "preempted"); used != c.used {
+				if used := strings.Contains(out, "preempt"); used != c.used {
 					t.Errorf("the good entry used: %v, want %v\n%s", used, c.used, out)
 				}
 			})
 		}
 	}
-	for _, command := range []string{"explain", "replay"} {
-		missing := filepath.Join(t.TempDir(), "nowhere.json")
-		_, errOut, code := call(t, "", command, missing)
-		if code != exitFailed || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "nowhere.json") {
-			t.Errorf("%s of a missing file: exit code %d, stderr %q", command, code, errOut)
+	// One good file does not make up for another that is missing: only explain still says of the good one what it can.
+	missing, good := filepath.Join(t.TempDir(), "nowhere.json"), write(t, "entries.json", good)
+	for _, args := range [][]string{
+		{"explain", missing},
+		{"replay", missing},
+		{"report", missing},
+		{"report", t.TempDir()},
+		{"explain", missing, good},
+		{"replay", good, missing},
+		{"report", good, missing},
+		{"report", "--losses", good, missing},
+		{"report", "--json", good, missing},
+	} {
+		out, errOut, code := call(t, "", args...)
+		if code != exitUsage || strings.Count(errOut, "pitstop: ") != 1 || !strings.Contains(errOut, filepath.Base(args[1])) && !strings.Contains(errOut, "nowhere.json") {
+			t.Errorf("%v: exit code %d, stderr %q", args, code, errOut)
+		}
+		if explained := args[0] == "explain" && len(args) > 2; (out != "") != explained {
+			t.Errorf("%v prints %q", args, out)
+		}
+	}
+	out, errOut, code := call(t, "", "explain", "--json", missing)
+	if code != exitUsage || errOut != "" || !strings.Contains(out, "nowhere.json") || len(lines(t, out)) != 1 {
+		t.Errorf("as JSON: exit code %d, stderr %q, stdout %q", code, errOut, out)
+	}
+}
+
+// TestAnAnswerOfTheAPIIsRead: what entries.list answers, in any layout, is read as what gcloud prints.
+func TestAnAnswerOfTheAPIIsRead(t *testing.T) {
+	entries := preempted("2") + ",\n" + preempted("0")
+	for _, verb := range []string{"explain", "report", "replay"} {
+		want, _, _ := call(t, "["+entries+"]", verb, "--json", "-")
+		for _, answer := range []string{
+			`{"entries":[` + entries + `],"nextPageToken":"E]}"}`,
+			"{\n  \"entries\": [\n" + entries + "\n  ]\n}\n",
+			`{"nextPageToken": "x", "entries": [` + entries + `]}`,
+			`{"entries":[` + preempted("2") + `],"nextPageToken":"x"}` + "\n" + `{"entries":[` + preempted("0") + `]}`,
+		} {
+			got, errOut, code := call(t, answer, verb, "--json", "-")
+			if code != exitDone || errOut != "" || got != want {
+				t.Errorf("%s of %.30q: exit code %d, stderr %q; the same as of the entries: %v", verb, answer, code, errOut, got == want)
+			}
+		}
+		if out, errOut, code := call(t, `{"entries":[]}`, verb, "-"); code != exitDone || out != "" || !strings.Contains(errOut, "0 entries") {
+			t.Errorf("%s of an answer without an entry: exit code %d, stdout %q, stderr %q", verb, code, out, errOut)
 		}
 	}
 }

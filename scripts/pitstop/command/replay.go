@@ -374,6 +374,9 @@ func plays(
 	if err != nil {
 		return nil, 0, err
 	}
+	if h.unusable {
+		return nil, 0, errUnusable
+	}
 	if len(h.records) == 0 {
 		return nil, h.faults, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/report"
+	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/shared/policy"
 )
 
@@ -30,11 +32,12 @@ func reportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report FILE...",
 		Short: "Say what really happened to TPUs, from the logs alone",
-		Long: "Say what really happened: every loss by cause, zone and generation, how long until the slice was back and who brought it\n" +
-			"back, the chip-hours lost, the queued resources left over, and how much of it was announced in time. Nothing is simulated,\n" +
-			"and what the logs do not tell is said.\n\n" +
-			"Files hold what gcloud logging read --format=json writes, each in ascending or descending order, of any size; - is standard\n" +
-			"input. It ends with 0 when all was read, 1 when an entry could not be, 2 when the entries of a file are in no order.",
+		Long: "Say what happened: every loss by cause, zone and generation, how long until the slice was back, and who brought it back.\n" +
+			"The report adds up the chip-hours lost, lists the queued resources left over, and counts the losses that a notice announced\n" +
+			"in time. It simulates nothing, and it says which facts the logs do not hold.\n\n" +
+			"Files hold what gcloud logging read --format=json writes, or answers of Logging's entries.list, of any size. The entries of\n" +
+			"a file go up or down in time. - is standard input.\n\n" +
+			"Exit codes: 0 when all entries are read, 1 when some are not, 2 when the call or a file cannot be used.",
 		RunE: func(c *cobra.Command, files []string) error {
 			if len(files) == 0 {
 				return usage("report: name the files with your log entries; - is standard input")
@@ -51,9 +54,9 @@ func reportCommand() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object, with every loss")
 	f.BoolVar(&o.every, "losses", false, "list every loss, however many there are")
-	f.StringArrayVar(&o.who.Babysitters, "babysitter", nil, "the principal of an older script that deletes and creates TPUs; once for each")
-	f.StringArrayVar(&o.who.Pitstop, "pitstop", nil, "a principal of Pitstop's; without one, the service accounts called pitstop or pitstop-*")
-	f.DurationVar(&o.lead, "lead", policy.DefaultLead, "how long before a loss a notice has to come to be in time")
+	f.StringArrayVar(&o.who.Babysitters, "babysitter", nil, "the principal of an older script that deletes and creates TPUs; repeat it for each")
+	f.StringArrayVar(&o.who.Pitstop, "pitstop", nil, "a principal of Pitstop's; by default the service accounts called pitstop or pitstop-*; repeat it for each")
+	f.DurationVar(&o.lead, "lead", policy.DefaultLead, "how long before a loss a notice must come to be in time")
 	return c
 }
 
@@ -62,13 +65,14 @@ const largest = 256
 
 func tellReport(ctx context.Context, files []string, o reportOptions, in io.Reader, out, errOut io.Writer) error {
 	if len(files) > largest {
-		return usage("report: %d files are more than the %d that are read at once; put some together", len(files), largest)
+		return usage("report: %d files are more than the %d that it reads at once; join some of them", len(files), largest)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	faults := 0
+	faults, unusable := 0, false
 	fault := func(err error) {
 		faults++
+		unusable = unusable || errors.Is(err, scenario.ErrUnusable)
 		tell(errOut, "pitstop: "+oneLine(err))
 	}
 	work := newPool(ctx, readAll)
@@ -80,7 +84,7 @@ func tellReport(ctx context.Context, files []string, o reportOptions, in io.Read
 		all.lines = append(all.lines, t)
 	}
 
-	// What is printed while the record is read waits until it is known that the record can be read.
+	// Losses wait here while the record is read: the record may turn out to be unusable.
 	buffered := bufio.NewWriterSize(out, 1<<20)
 	p := reportPrinter{printer: newPrinter(out, o.asJSON), every: o.every}
 	p.printer.out = buffered
@@ -91,6 +95,10 @@ func tellReport(ctx context.Context, files []string, o reportOptions, in io.Read
 		if err != nil {
 			bar.done()
 			return err
+		}
+		if unusable {
+			bar.done()
+			return errUnusable // without that file the report would be wrong
 		}
 		if e == nil {
 			break
@@ -124,6 +132,8 @@ type reportPrinter struct {
 	told  int
 	// few are the first losses, worst those with the longest gaps.
 	few, worst []report.Loss
+	// years says that the record spans more than one, so that a date needs its year.
+	years bool
 }
 
 const (
@@ -146,7 +156,8 @@ func (p *reportPrinter) loss(l report.Loss) {
 		}
 		return
 	case p.every:
-		tell(p.out, strings.Join(lossRow(l), "  "))
+		p.years = true // where the record ends is not known yet
+		tell(p.out, strings.Join(p.lossRow(l), "  "))
 		return
 	}
 	if len(p.few) < fewLosses {
@@ -179,6 +190,7 @@ func (p *reportPrinter) end(r report.Report, faults int) error {
 	if p.every && p.told > 0 {
 		tell(p.out, "")
 	}
+	p.years = r.From.UTC().Year() != r.To.UTC().Year()
 	p.head(r)
 	p.listed()
 	p.groups(r)
@@ -186,7 +198,7 @@ func (p *reportPrinter) end(r report.Report, faults int) error {
 	p.notices(r)
 	p.leaks(r)
 	if len(r.Unsure) > 0 {
-		tell(p.out, p.paint(bold, "what the logs do not tell"))
+		tell(p.out, p.paint(bold, "what the logs do not say"))
 		for _, u := range r.Unsure {
 			for i, part := range wrap(u, p.width()-4) {
 				tell(p.out, []string{"- ", "  "}[min(i, 1)]+part)
@@ -211,13 +223,13 @@ func (p *reportPrinter) head(r report.Report) {
 		p.lost(t)
 	}
 	if r.Released > 0 {
-		tell(p.out, numbered(r.Released, "deletion")+" by an owner of what nothing had happened to: no loss")
+		tell(p.out, numbered(r.Released, "deletion")+" by an owner of a running TPU: no loss")
 	}
 	if r.RunTimeLimits > 0 {
 		tell(p.out, numbered(r.RunTimeLimits, "TPU")+" stopped by an instance schedule: no loss")
 	}
 	if r.TrainingExits > 0 {
-		tell(p.out, numbered(r.TrainingExits, "time")+" training ended by itself, by the crew's word: no loss of a TPU")
+		tell(p.out, "training ended by itself "+numbered(r.TrainingExits, "time")+", as the crew reports: no loss of a TPU")
 	}
 	tell(p.out, "")
 }
@@ -230,10 +242,10 @@ func (p *reportPrinter) lost(t report.Sum) {
 		text string
 	}{
 		{t.Back, "back"},
-		{t.BackUnseen, "back, not told after how long"},
+		{t.BackUnseen, "back at an unknown time"},
 		{t.GivenUp, "given up by the owner"},
 		{t.NotBack, "not back"},
-		{t.NotTold, "not told what became of it"},
+		{t.NotTold, "of unknown end"},
 	} {
 		if o.n > 0 {
 			parts = append(parts, events.Number(int64(o.n))+" "+o.text)
@@ -245,14 +257,14 @@ func (p *reportPrinter) lost(t report.Sum) {
 	}
 	tell(p.out, "chip-hours lost: "+hours(t))
 	if t.NotBackChipHours > 0 {
-		tell(p.out, fmt.Sprintf("not counted in that: %s chip-hours up to the end of the record of what was not back", events.Number(int64(t.NotBackChipHours))))
+		tell(p.out, fmt.Sprintf("not counted: %s chip-hours of TPUs that were not back when the record ended", events.Number(int64(t.NotBackChipHours))))
 	}
 }
 
 // hours are the chip-hours of a sum, as far as they are known.
 func hours(s report.Sum) string {
 	if s.ChipHours+s.ChipHoursAtLeast == 0 {
-		return "not told"
+		return "unknown"
 	}
 	if s.SizeUnknown == 0 {
 		return fmt.Sprintf("%.1f", s.ChipHours)
@@ -274,15 +286,23 @@ func (p *reportPrinter) listed() {
 	} else {
 		slices.SortStableFunc(list, func(a, b report.Loss) int { return a.At.Compare(b.At) })
 	}
-	rows := [][]string{{"lost (UTC)", "TPU", "type", "zone", "cause", "what became of it", "chip-hours", "announced"}}
+	rows := [][]string{{"lost (UTC)", "TPU", "type", "zone", "cause", "end", "chip-hours", "announced"}}
 	for _, l := range list {
-		rows = append(rows, lossRow(l))
+		rows = append(rows, p.lossRow(l))
 	}
 	p.rows(title, 0, rows)
 }
 
+// date writes a time in UTC, with its year where the record spans more than one.
+func (p *reportPrinter) date(t time.Time) string {
+	if p.years {
+		return t.UTC().Format("Jan 2 2006 15:04:05")
+	}
+	return t.UTC().Format("Jan 2 15:04:05")
+}
+
 // lossRow is a loss as people read it.
-func lossRow(l report.Loss) []string {
+func (p *reportPrinter) lossRow(l report.Loss) []string {
 	what := l.Accelerator
 	if what == "" {
 		what = "unknown"
@@ -302,7 +322,7 @@ func lossRow(l report.Loss) []string {
 	if size < 0.05 {
 		chipHours = "-"
 	}
-	return []string{l.At.UTC().Format("Jan 2 15:04:05"), l.Slice, what, l.Zone, causeText(l.Cause), ended(l), chipHours, announced}
+	return []string{p.date(l.At), l.Slice, what, l.Zone, causeText(l.Cause), ended(l), chipHours, announced}
 }
 
 // ended says what became of a loss.
@@ -315,7 +335,7 @@ func ended(l report.Loss) string {
 			s += " in " + l.BackZone
 		}
 	case report.BackUnseen:
-		s = "back by " + agent(l.RecreatedBy, l.Principal) + ", not told after how long"
+		s = "back at an unknown time by " + agent(l.RecreatedBy, l.Principal)
 	case report.GivenUp:
 		s = "given up after " + span(l.Gap) + ": deleted by " + l.DeletedBy
 	case report.NotBack:
@@ -324,7 +344,7 @@ func ended(l report.Loss) string {
 			s += ", deleted by " + l.DeletedBy
 		}
 	case report.NotTold:
-		s = "not told"
+		s = "unknown"
 	}
 	if l.FailedCreates > 0 {
 		var by []string
@@ -350,7 +370,7 @@ func agent(by report.By, principal string) string {
 		return "the owner " + principal
 	case report.ByNobody:
 	}
-	return "somebody no entry names"
+	return "an unknown caller"
 }
 
 func causeText(c events.Cause) string { return strings.ReplaceAll(string(c), "_", " ") }
@@ -420,15 +440,15 @@ func (p *reportPrinter) leaks(r report.Report) {
 	if len(l.Left) == 0 && l.Late == 0 {
 		return
 	}
-	rows := [][]string{{"queued resource", "zone", "its TPU is gone since", "holding quota for", "chips"}}
+	rows := [][]string{{"queued resource", "zone", "TPU gone since", "holds quota for", "chips"}}
 	for _, q := range l.Left[:min(len(l.Left), fewLosses)] {
 		chips := "unknown"
 		if q.Chips > 0 {
 			chips = events.Number(int64(q.Chips))
 		}
-		rows = append(rows, []string{q.QueuedResource, q.Zone, q.Since.UTC().Format("Jan 2 15:04:05"), span(q.Held * 3600), chips})
+		rows = append(rows, []string{q.QueuedResource, q.Zone, p.date(q.Since), span(q.Held * 3600), chips})
 	}
-	title := numbered(len(l.Left), "queued resource") + " left over at the end, as far as the log tells"
+	title := numbered(len(l.Left), "queued resource") + " left over when the record ends"
 	if len(l.Left) == 0 {
 		tell(p.out, p.paint(bold, "no queued resource is left over"))
 	} else {
@@ -438,7 +458,7 @@ func (p *reportPrinter) leaks(r report.Report) {
 		tell(p.out, fmt.Sprintf("and %s more (--json has all)", events.Number(int64(more))))
 	}
 	if l.Late > 0 {
-		tell(p.out, fmt.Sprintf("%s deleted more than an hour after the TPU was gone: they held quota for %s in all", numbered(l.Late, "queued resource"), span(l.LateHours*3600)))
+		tell(p.out, fmt.Sprintf("%s deleted more than an hour after the TPU was gone: held quota for %s in all", numbered(l.Late, "queued resource"), span(l.LateHours*3600)))
 		tell(p.out, "")
 	}
 }

@@ -133,7 +133,7 @@ func split(name string, in io.Reader, bar *progress) (next func(*scenario.Batch)
 	if err != nil {
 		told := false
 		return func(b *scenario.Batch) bool {
-			b.Items = append(b.Items[:0], scenario.Item{Record: scenario.Record{File: name}, Err: err})
+			b.Items = append(b.Items[:0], scenario.Item{Record: scenario.Record{File: name}, Err: scenario.Unusable(err)})
 			told = !told
 			return told
 		}, func() {}

@@ -109,16 +109,18 @@ func (n *notice) gone(worker int) bool {
 
 // gap is a loss that has not ended.
 type gap struct {
-	loss     Loss
-	from     time.Time
-	lost     map[int]bool // the workers that were lost, and whether they still are
-	highest  int
-	deleted  time.Time
-	released bool      // it was its owner who deleted it
-	ordered  time.Time // when a creation began that has not ended
-	by       By
-	byWhom   string
-	notice   *notice
+	loss Loss
+	from time.Time
+	lost map[int]bool // the workers that were lost, and whether they still are
+	// terminated holds when each worker was last terminated; -1 is the node.
+	terminated map[int]time.Time
+	highest    int
+	deleted    time.Time
+	released   bool      // it was its owner who deleted it
+	ordered    time.Time // when a creation began that has not ended
+	by         By
+	byWhom     string
+	notice     *notice
 	// accelerator is that of the slice that was lost; unseen says that nobody knows since when it was.
 	accelerator string
 	unseen      bool
@@ -155,6 +157,32 @@ type Accumulator struct {
 	// matched counts workers and nodes that were brought together, apart those of them that are not of the same minutes,
 	// restarts those of which no loss is told.
 	matched, apart, restarts int
+	// others counts the losses of machines that are no workers of the Cloud TPU API.
+	others map[other]int
+}
+
+// other is a kind of machine that the report leaves out.
+type other int
+
+const (
+	plainVM other = iota // an instance of Compute Engine that is no TPU
+	ofGKE
+	ofGroup
+	unnamed // the entry names no machine
+)
+
+func otherOf(s events.Subject) other {
+	switch s.Platform() {
+	case events.PlatformGKE:
+		return ofGKE
+	case events.PlatformGroup:
+		return ofGroup
+	case events.PlatformTPU:
+	}
+	if s.Worker == "" {
+		return unnamed
+	}
+	return plainVM
 }
 
 // New makes an accumulator. A notice is in time when it came so much before the loss. Lost may be nil.
@@ -164,7 +192,7 @@ func New(who Who, lead time.Duration, lost func(Loss)) *Accumulator {
 	}
 	return &Accumulator{
 		who: who, lead: lead, lost: lost, machines: map[key]*machine{}, groups: map[key]*machine{}, queues: map[key]*queue{},
-		byClass: map[Class]*Sum{}, byAgent: map[Agent]*Sum{}, ids: map[string]bool{}, gaps: map[key]*machine{},
+		byClass: map[Class]*Sum{}, byAgent: map[Agent]*Sum{}, ids: map[string]bool{}, gaps: map[key]*machine{}, others: map[other]int{},
 	}
 }
 
@@ -174,6 +202,7 @@ func (a *Accumulator) Skip(e events.Entry) {
 	a.clock(e)
 	if e.Kind == events.KindLoss && e.Ignored != "" {
 		a.report.Elsewhere++
+		a.others[otherOf(e.Subject)]++
 	}
 }
 
@@ -306,7 +335,7 @@ func (a *Accumulator) of(s events.Subject) (m *machine, worker int) {
 
 // loss notes that a machine, or one of its workers, is lost.
 func (a *Accumulator) loss(m *machine, worker int, c events.Cause) {
-	if g := m.gap; g != nil && !g.ordered.IsZero() && a.now.Sub(g.ordered) > createTakes {
+	if g := m.gap; g != nil && (!g.ordered.IsZero() && a.now.Sub(g.ordered) > createTakes || g.ordered.IsZero() && g.provesReturn(worker, c, a.now)) {
 		a.recreated(m, BackUnseen)
 	}
 	switch {
@@ -344,6 +373,9 @@ func (a *Accumulator) loss(m *machine, worker int, c events.Cause) {
 	if vague(g.loss.Cause) && !vague(c) {
 		g.loss.Cause = c
 	}
+	if terminal(c) {
+		g.terminated[worker] = a.now
+	}
 	if c == events.CauseMaintenance && m.notice != nil {
 		if _, ok := m.notice.workers[worker]; ok {
 			m.notice.workers[worker] = ongoing
@@ -355,6 +387,26 @@ func (a *Accumulator) loss(m *machine, worker int, c events.Cause) {
 			g.highest = max(g.highest, worker)
 		}
 	}
+}
+
+// terminal reports whether a machine that was lost in this way is not running until somebody creates it again.
+func terminal(c events.Cause) bool { return c == events.CausePreemption || c == events.CauseTerminated }
+
+// provesReturn reports whether a loss now shows that the slice was back after it was terminated: Google terminates only a slice that
+// is there. Entries about one termination come close together: those of the same subject more than those of a node and its workers.
+func (g *gap) provesReturn(worker int, c events.Cause, now time.Time) bool {
+	if !terminal(c) || len(g.terminated) == 0 {
+		return false
+	}
+	if before, ok := g.terminated[worker]; ok && now.Sub(before) > together {
+		return true
+	}
+	for _, before := range g.terminated {
+		if now.Sub(before) <= noticedWithin {
+			return false
+		}
+	}
+	return true
 }
 
 // down reports whether somebody took a machine down a moment ago, so that its end is no loss.
@@ -410,7 +462,7 @@ func vague(c events.Cause) bool {
 
 func (a *Accumulator) begin(m *machine, c events.Cause) {
 	m.gap = &gap{
-		from: a.now, lost: map[int]bool{}, highest: -1, notice: m.notice.known(), accelerator: m.accelerator,
+		from: a.now, lost: map[int]bool{}, terminated: map[int]time.Time{}, highest: -1, notice: m.notice.known(), accelerator: m.accelerator,
 		loss: Loss{At: a.now, Cause: c, Project: m.project, Zone: m.zone, Slice: m.name},
 	}
 	m.alive = false
@@ -860,28 +912,32 @@ func (a *Accumulator) unsure(r Report) []string {
 		}
 	}
 	t := r.Total
-	say(t.SizeUnknown, "loss is of a TPU whose type no entry names: its generation is unknown, and its chip-hours are a lower bound from the workers that are named",
-		"losses are of TPUs whose type no entry names: their generation is unknown, and their chip-hours are a lower bound from the workers that are named")
-	say(t.NotTold, "loss names workers alone, none of which was restarted by Google; a TPU made anew has others, so that no entry can tell when it was back",
-		"losses name workers alone, none of which was restarted by Google; a TPU made anew has others, so that no entry can tell when it was back")
-	say(t.BackUnseen, "loss was made good, but no entry says after how long: the TPU was made anew, or lost again, and nothing is told of what lies between",
-		"losses were made good, but no entry says after how long: the TPU was made anew, or lost again, and nothing is told of what lies between")
-	say(t.NotBack, "TPU was not back under its name when the record ended: another may have taken its place",
-		"TPUs were not back under their names when the record ended: others may have taken their place")
-	say(a.matched, "time workers and a node were brought together because both were lost or taken down at the same time in the same zone",
-		"times workers and a node were brought together because both were lost or taken down at the same time in the same zone")
-	say(a.apart, "time of these their entries were more than five minutes apart, and nothing else in the zone came into question",
-		"times of these their entries were more than five minutes apart, and nothing else in the zone came into question")
-	say(a.restarts, "restart by Google follows no loss that is told: its entry is missing, or lies before the record",
-		"restarts by Google follow no loss that is told: their entries are missing, or lie before the record")
-	say(r.Elsewhere, "entry is about a machine that is no worker of the Cloud TPU API (GKE, managed instance groups): not reported on",
-		"entries are about machines that are no workers of the Cloud TPU API (GKE, managed instance groups): not reported on")
+	say(t.SizeUnknown, "loss is of a TPU whose type no entry names: its generation is unknown, and its chip-hours are a lower bound from its named workers",
+		"losses are of TPUs whose type no entry names: their generation is unknown, and their chip-hours are a lower bound from their named workers")
+	say(t.NotTold, "loss names only workers, and Google restarted none of them; a recreated TPU has new workers, so no entry says when it was back",
+		"losses name only workers, and Google restarted none of them; a recreated TPU has new workers, so no entry says when it was back")
+	say(t.BackUnseen, "TPU was back at a time that no entry names: later it was lost or created again, so it was there in between",
+		"times a TPU was back at a time that no entry names: later it was lost or created again, so it was there in between")
+	say(t.NotBack, "TPU was not back under its name when the record ended: another may have replaced it",
+		"TPUs were not back under their names when the record ended: others may have replaced them")
+	say(a.matched, "time the report matched workers to a node, because both were lost or taken down at the same time in the same zone",
+		"times the report matched workers to a node, because both were lost or taken down at the same time in the same zone")
+	say(a.apart, "of these matches is of entries more than five minutes apart: nothing else in the zone fits",
+		"of these matches are of entries more than five minutes apart: nothing else in the zone fits")
+	say(a.restarts, "restart by Google follows no loss in the record: the entry of the loss is missing, or it is older",
+		"restarts by Google follow no loss in the record: the entries of the losses are missing, or they are older")
+	say(a.others[plainVM], "loss is of a plain VM, an instance of Compute Engine that is no TPU: not in this report",
+		"losses are of plain VMs, instances of Compute Engine that are no TPUs: not in this report")
+	say(a.others[ofGKE], "loss is of a machine of GKE: not in this report", "losses are of machines of GKE: not in this report")
+	say(a.others[ofGroup], "loss is of a machine that is named like one of a managed instance group: not in this report",
+		"losses are of machines that are named like those of managed instance groups: not in this report")
+	say(a.others[unnamed], "loss names no machine: not in this report", "losses name no machine: not in this report")
 	unknown := 0
 	for c, s := range a.byClass {
 		if c.Cause == events.CauseUnknown {
 			unknown += s.Losses
 		}
 	}
-	say(unknown, "loss has no entry of its own: somebody took the TPU down or created it anew", "losses have no entry of their own: somebody took the TPU down or created it anew")
+	say(unknown, "loss has no entry of its own: somebody deleted or recreated the TPU", "losses have no entry of their own: somebody deleted or recreated the TPU")
 	return out
 }
