@@ -10,16 +10,18 @@ import (
 	"pitstop.internal/events"
 )
 
-// key is one thing that a policy may say. What the file's reader knows and what the schema says come from these rows alone.
+// key is one setting of a policy. The reader of the file, the schema and the example all come from these rows.
 type key struct {
 	name, about string
-	// kind is what has to stand there; the reader checks what is in it.
+	// kind is the form of the value; the reader checks the value itself.
 	kind kind
-	// values are the only words that there may be, where there are only some.
+	// values are the only words that are allowed, where there are only some.
 	values []string
+	// example is a value as YAML, which the schema gives too. Switches, shapes and subnetworks are written out in the example.
+	example string
 }
 
-// kind is what stands behind a key.
+// kind is the form of a value.
 type kind int
 
 const (
@@ -33,33 +35,54 @@ const (
 	subnetworks
 )
 
-// keys are what a policy may say, in the order in which it is documented.
+// keys are the settings of a policy, in the order of the documentation.
 func keys() []key {
 	return []key{
-		{name: "preset", kind: word, values: presetNames, about: "where the switches start from; without it everything is only watched"},
-		{name: "switches", kind: switches, about: "what differs from the preset"},
-		{name: "zones", kind: zones, about: "tried in this order when a slice cannot be created where it was"},
-		{name: "shapes", kind: shapes, about: "tried in this order, zone after zone, when no zone can give the slice as it was ordered; the training's batch and steps follow"},
-		{name: "lead", kind: span, about: "how long before a maintenance window its save is requested, from 1m to 24h; without it as measured, 20m at first"},
-		{name: "save", kind: word, values: saveModes, about: "how the training is asked to save: by its own next checkpoint, or by a signal"},
-		{name: "give_up_after", kind: span, about: "ends the wait for Spot capacity; without it, or with 0, the wait has no end"},
-		{name: "hang", kind: word, values: hangs, about: "what follows when a training does no steps any more: it is told, or another attempt is asked for too"},
-		{name: "restarts_per_day", kind: count, about: "how often Pitstop asks for another attempt of the training within 24 hours, from 1 to 100; without it 12"},
-		{name: "when_escalated", kind: word, values: idles, about: "what becomes of usable slices that an incident leaves to a person: they are kept, or deleted so that they cost nothing"},
-		{name: "delete_after", kind: span, about: "how long a person has to say a word before when_escalated: delete deletes, from 40m to 720h; without it 1h"},
-		{name: "chip_hour_price", kind: price, about: "dollars, for what idle chips cost"},
-		{name: "subnetworks", kind: subnetworks, about: "the subnetwork of each region that is not the slice's own"},
-		{name: "other_regions", kind: word, values: []string{"no", "yes"}, about: "whether a slice may be created in another region than its checkpoints are in"},
-		{name: "egress_price", kind: price, about: "dollars per GiB, for what reading checkpoints from another region costs"},
+		{name: "preset", kind: word, values: presetNames, example: "spot", about: "the switches to start from; without a preset Pitstop only watches"},
+		{name: "switches", kind: switches, about: "the switches that differ from the preset, each yes, ask or no"},
+		{name: "zones", kind: zones, example: "[us-west4-a, us-west4-b]", about: "Pitstop tries these in order when it cannot create a slice where it was"},
+		{
+			name: "shapes", kind: shapes,
+			about: "Pitstop tries these in order, zone after zone, when no zone has the ordered slice; the training's batch and steps must follow",
+		},
+		{
+			name: "lead", kind: span, example: "10m",
+			about: "how long before a maintenance window Pitstop requests the save, from 1m to 24h; by default as measured, 20m at first",
+		},
+		{name: "save", kind: word, values: saveModes, example: "natural", about: "how Pitstop asks the training to save: by its own next checkpoint, or by a signal"},
+		{
+			name: "give_up_after", kind: span, example: "48h",
+			about: "ends the wait for Spot capacity; without it, or with 0, the wait has no end",
+		},
+		{
+			name: "hang", kind: word, values: hangs, example: "report",
+			about: "what Pitstop does when the training makes no steps any more: report it, or also ask for another attempt",
+		},
+		{
+			name: "restarts_per_day", kind: count, example: "24",
+			about: "how often Pitstop asks for another attempt of the training within 24 hours, from 1 to 100; by default 12",
+		},
+		{
+			name: "when_escalated", kind: word, values: idles, example: "keep",
+			about: "what Pitstop does with usable slices that an incident leaves to a person: keep them, or delete them so that they cost nothing",
+		},
+		{
+			name: "delete_after", kind: span, example: "2h",
+			about: "how long a person has to answer before when_escalated: delete deletes, from 40m to 720h; by default 1h",
+		},
+		{name: "chip_hour_price", kind: price, example: "1.20", about: "dollars for an hour of one chip, for the cost of idle chips"},
+		{name: "subnetworks", kind: subnetworks, about: "the subnetwork of each region other than the slice's own"},
+		{name: "other_regions", kind: word, values: []string{"no", "yes"}, example: "no", about: "whether Pitstop may create a slice in another region than its checkpoints are in"},
+		{name: "egress_price", kind: price, example: "0.02", about: "dollars per GiB, for the cost of reading checkpoints from another region"},
 	}
 }
 
-// shapeKeys are what may be said of a shape.
+// shapeKeys are the settings of a shape.
 func shapeKeys() []key {
 	return []key{
-		{name: "accelerator", kind: word, about: "the accelerator type, such as v5litepod-8"},
-		{name: "runtime_version", kind: word, about: "what its machines boot; another generation than the slice's own needs it"},
-		{name: "zones", kind: zones, about: "where it is asked for; without it in the slice's own zones"},
+		{name: "accelerator", kind: word, example: "v6e-8", about: "the accelerator type, such as v5litepod-8"},
+		{name: "runtime_version", kind: word, example: "v2-alpha-tpuv6e", about: "the software version that its machines boot; another generation than the slice's own needs it"},
+		{name: "zones", kind: zones, example: "[us-east5-b]", about: "the zones that Pitstop asks for it; by default the slice's own zones"},
 	}
 }
 

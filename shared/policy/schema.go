@@ -1,9 +1,13 @@
 package policy
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+)
 
-// Schema is the JSON Schema (draft 2020-12) of a policy file, for editors and for whoever generates one. It comes from the same
-// rows as what Parse knows, and refuses nothing that Parse takes; how long a lead may be, no schema can say.
+// Schema is the JSON Schema (draft 2020-12) of a policy file, for editors and for programs that write one. It comes from the same
+// rows as the reader, and refuses nothing that Parse accepts. Each of its examples is one that Parse accepts. It cannot bound a
+// span of time, so Parse checks that.
 func Schema() []byte {
 	text, err := json.MarshalIndent(object{
 		"$schema":              "https://json-schema.org/draft/2020-12/schema",
@@ -12,12 +16,13 @@ func Schema() []byte {
 		"additionalProperties": false,
 		"properties": object{
 			"policies": object{
-				"description":          "policies by the name that the label pitstop-policy gives; the presets need no file",
+				"description":          "policies by name: the value of the label pitstop-policy; the presets need no file",
 				"type":                 []string{"object", "null"},
 				"propertyNames":        object{"not": object{"enum": presetNames}},
 				"additionalProperties": object{"$ref": "#/$defs/policy"},
 			},
 		},
+		"examples": []any{exampleFile()},
 		"$defs": object{"policy": object{
 			"type": []string{"object", "null"}, "additionalProperties": false, "properties": properties(),
 		}},
@@ -31,12 +36,12 @@ func Schema() []byte {
 // object is one of JSON.
 type object map[string]any
 
-// properties are the keys of a policy.
+// properties are the schemas of a policy's keys.
 func properties() object {
 	return described(keys())
 }
 
-// described are keys with what may stand behind them, and what they are for.
+// described are keys with the schema of their values, their meaning and an example.
 func described(keys []key) object {
 	all := object{}
 	for _, k := range keys {
@@ -45,18 +50,21 @@ func described(keys []key) object {
 		if k.values != nil {
 			p["enum"] = append(anyOf(k.values), nil)
 		}
+		if examples := k.examples(); examples != nil {
+			p["examples"] = examples
+		}
 		all[k.name] = p
 	}
 	return all
 }
 
-// schema is what may stand behind a key of this kind. Every key may be left empty.
+// schema is that of the value of a key of this kind. Every key may be left empty.
 func (k kind) schema() object {
 	switch k {
 	case span:
 		return object{
 			"type": []string{"string", "integer", "null"}, "pattern": `^\+?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`,
-			"minimum": 0, "maximum": 0, "examples": []string{"20m", "48h"},
+			"minimum": 0, "maximum": 0,
 		}
 	case price:
 		return object{"type": []string{"number", "string", "null"}, "minimum": 0, "pattern": `^[0-9.+eE-]+$`}
@@ -66,8 +74,13 @@ func (k kind) schema() object {
 		return object{"type": []string{"array", "null"}, "items": object{"type": "string", "pattern": zoneName.String()}}
 	case shapes:
 		each := described(shapeKeys())
-		each["accelerator"] = object{"description": shapeKeys()[0].about, "type": "string", "pattern": acceleratorType.String()}
-		each["runtime_version"] = object{"description": shapeKeys()[1].about, "type": []string{"string", "null"}, "pattern": runtimeVersion.String()}
+		for name, more := range map[string]object{
+			"accelerator":     {"type": "string", "pattern": acceleratorType.String()},
+			"runtime_version": {"pattern": runtimeVersion.String()},
+		} {
+			p, _ := each[name].(object) //nolint:errcheck // described makes nothing else
+			maps.Copy(p, more)
+		}
 		return object{"type": []string{"array", "null"}, "items": object{
 			"type": "object", "additionalProperties": false, "properties": each, "required": []string{"accelerator"},
 		}}
@@ -94,7 +107,7 @@ func anyOf(words []string) (all []any) {
 	return all
 }
 
-// about is what a switch allows.
+// about says what a switch allows.
 func (s Switch) about() string {
 	switch s {
 	case RequestCheckpoint:
@@ -102,11 +115,11 @@ func (s Switch) about() string {
 	case EarlyMaintenance:
 		return "start announced maintenance before its window, right after a verified save"
 	case Restart:
-		return "ask the crew for a new attempt of the training when its own are spent"
+		return "ask the crew for a new attempt of the training when it has used up its own"
 	case Recreate:
 		return "delete a lost Spot TPU and create it again"
 	case RecreateNonSpot:
-		return "the same for one that is not Spot, when Google has not brought it back"
+		return "delete a lost TPU that is not Spot and create it again, when Google has not brought it back"
 	case StartStopped:
 		return "start a TPU that Google stopped"
 	}

@@ -86,6 +86,133 @@ policies:
     egress_price: 0.02
 `
 
+// TestTheReaderAcceptsEveryExampleOfTheSchema: each stands in a file of its own, under the key that it is of.
+func TestTheReaderAcceptsEveryExampleOfTheSchema(t *testing.T) {
+	var s any
+	if err := json.Unmarshal(policy.Schema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	resolved := schema(t)
+	tried := map[string]bool{}
+	at := func(v any, path ...string) any {
+		for _, name := range path {
+			m, _ := v.(map[string]any)
+			v = m[name]
+		}
+		return v
+	}
+	try := func(name string, node any, file func(example any) any) {
+		examples, _ := at(node, "examples").([]any)
+		for _, e := range examples {
+			tried[name] = true
+			text, err := yaml.Marshal(file(e))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := policy.Parse(text); err != nil {
+				t.Errorf("%s: the reader refuses the example %v: %v", name, e, err)
+			}
+			if err := valid(t, resolved, string(text)); err != nil {
+				t.Errorf("%s: the schema refuses its own example %v: %v", name, e, err)
+			}
+		}
+	}
+	one := func(key string, value any) any {
+		return map[string]any{"policies": map[string]any{"a": map[string]any{key: value}}}
+	}
+	try("a file", s, func(e any) any { return e })
+	properties, _ := at(s, "$defs", "policy", "properties").(map[string]any)
+	for name, node := range properties {
+		try(name, node, func(e any) any { return one(name, e) })
+		shape, _ := at(node, "items", "properties").(map[string]any)
+		for inner, node := range shape {
+			try(name+" "+inner, node, func(e any) any {
+				return one(name, []any{map[string]any{"accelerator": "v4-8", inner: e}})
+			})
+		}
+	}
+	for name, node := range properties {
+		if deep := at(node, "items", "properties") != nil || at(node, "properties") != nil || at(node, "propertyNames") != nil; !deep && !tried[name] {
+			t.Errorf("%s has no example", name)
+		}
+	}
+	if !tried["a file"] || !tried["shapes accelerator"] || !tried["shapes runtime_version"] || !tried["shapes zones"] {
+		t.Errorf("tried are only %v", tried)
+	}
+}
+
+// keysOf are the keys of a mapping and, by their paths, of all mappings in it.
+func keysOf(v any, path string, into map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, inner := range v {
+			into[path+"/"+k] = true
+			keysOf(inner, path+"/"+k, into)
+		}
+	case []any:
+		for _, inner := range v {
+			keysOf(inner, path, into)
+		}
+	}
+}
+
+// TestTheExampleHasEveryKey: of the policy, of its switches and of a shape, and nothing that the reader refuses or the schema lacks.
+func TestTheExampleHasEveryKey(t *testing.T) {
+	f := parse(t, string(policy.Example()))
+	var written map[string]any
+	if err := yaml.Unmarshal(policy.Example(), &written); err != nil {
+		t.Fatal(err)
+	}
+	policies, _ := written["policies"].(map[string]any)
+	names := f.Names()
+	if len(names) != 1 || policies[names[0]] == nil {
+		t.Fatalf("it holds %v", names)
+	}
+	got, want := map[string]bool{}, map[string]bool{}
+	keysOf(policies[names[0]], "", got)
+	var s struct {
+		Defs struct {
+			Policy struct {
+				Properties map[string]struct {
+					Properties map[string]any
+					Items      struct{ Properties map[string]any }
+				}
+			}
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(policy.Schema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range s.Defs.Policy.Properties {
+		want["/"+name] = true
+		for inner := range p.Properties {
+			want["/"+name+"/"+inner] = true
+		}
+		for inner := range p.Items.Properties {
+			want["/"+name+"/"+inner] = true
+		}
+	}
+	for k := range got {
+		if !want[k] && !strings.HasPrefix(k, "/subnetworks/") {
+			t.Errorf("the schema has no key %s", k)
+		}
+	}
+	for k := range want {
+		if !got[k] {
+			t.Errorf("the example has no key %s", k)
+		}
+	}
+	p := f.For(names[0], policy.Everything())
+	if len(p.Shapes) != 1 || len(p.Subnetworks) != 2 || p.Lead == 0 || p.GiveUpAfter == 0 || p.EgressPrice == 0 || p.RestartsPerDay == 0 {
+		t.Errorf("it reads as %+v", p)
+	}
+	for _, line := range strings.Split(string(policy.Example()), "\n") {
+		if len(line) > 80 {
+			t.Errorf("a line of %d characters: %s", len(line), line)
+		}
+	}
+}
+
 func TestTheSchemaNamesEveryKey(t *testing.T) {
 	var file struct {
 		Defs struct {

@@ -48,9 +48,10 @@ pitstop report --json entries.json > report.json`,
 	"pitstop simulate": `pitstop simulate
 pitstop simulate --seed 42 --days 30 --faults heavy
 pitstop simulate --fleet fleet.yaml --policy policy.yaml --seeds 20`,
-	"pitstop policy":        `pitstop policy check policy.yaml`,
-	"pitstop policy check":  "pitstop policy check policy.yaml\npitstop policy check --allow request_checkpoint,restart policy.yaml",
-	"pitstop policy schema": `pitstop policy schema > policy.schema.json`,
+	"pitstop policy":         `pitstop policy check policy.yaml`,
+	"pitstop policy check":   "pitstop policy check policy.yaml\npitstop policy check --allow request_checkpoint,restart policy.yaml",
+	"pitstop policy example": `pitstop policy example > policy.yaml`,
+	"pitstop policy schema":  `pitstop policy schema > policy.schema.json`,
 	"pitstop status": `pitstop status --project MINE
 pitstop status llama-8b --project MINE
 pitstop status --watch --project MINE`,
@@ -235,7 +236,7 @@ func forPrograms(c *cobra.Command) bool {
 		}
 	}
 	return slices.Contains([]string{
-		"pitstop filter", "pitstop policy schema", "pitstop completion", "pitstop " + cobra.ShellCompRequestCmd, "pitstop " + cobra.ShellCompNoDescRequestCmd,
+		"pitstop filter", "pitstop policy example", "pitstop policy schema", "pitstop completion", "pitstop " + cobra.ShellCompRequestCmd, "pitstop " + cobra.ShellCompNoDescRequestCmd,
 	}, c.CommandPath())
 }
 

@@ -17,7 +17,7 @@ import (
 
 func policyCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "policy", Short: "Validate a policy file, or print the schema of one",
+		Use: "policy", Short: "Check a policy file, or print an example or the schema of one",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -30,9 +30,10 @@ func policyCommand() *cobra.Command {
 	var allow allowing
 	check := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Say what is wrong with a policy file, or what each policy allows and what limits it",
-		Long: "Tell every fault of a policy file with its line and column, or what each of its policies allows in effect, and what limits\n" +
-			"each switch that is not yes. It ends with 1 when the file has a fault. - is standard input.",
+		Short: "Print the faults of a policy file, or what each policy allows and what limits it",
+		Long: "Print every fault of a policy file with its line and column. A file without a fault prints what each of its policies\n" +
+			"allows in effect, and what limits each switch that is not yes. - is standard input.\n\n" +
+			"Exit codes: 0 when the file is sound, 1 when it has a fault, 2 when it cannot be read.",
 		RunE: func(c *cobra.Command, files []string) error {
 			if len(files) != 1 {
 				return usage("policy check takes one file, not %d", len(files))
@@ -53,7 +54,15 @@ func policyCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.AddCommand(check, schema)
+	example := &cobra.Command{
+		Use: "example", Short: "Print a policy file with every key", Args: noArgs,
+		Long: "Print a policy file with every key, the meaning of each, and a value that policy check accepts.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := c.OutOrStdout().Write(policy.Example())
+			return err
+		},
+	}
+	c.AddCommand(check, example, schema)
 	return c
 }
 

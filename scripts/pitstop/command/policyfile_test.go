@@ -66,6 +66,20 @@ func TestPolicySchemaPrintsThePublishedOne(t *testing.T) {
 	}
 }
 
+// TestPolicyExampleIsSound: policy check accepts what policy example prints, as it stands on a screen of any width.
+func TestPolicyExampleIsSound(t *testing.T) {
+	for _, columns := range []string{"80", "160"} {
+		t.Setenv("COLUMNS", columns)
+		example, errOut, code := call(t, "", "policy", "example")
+		if code != exitDone || errOut != "" {
+			t.Fatalf("exit code %d, stderr %q", code, errOut)
+		}
+		if out, errOut, code := call(t, example, "policy", "check", "-"); code != exitDone || errOut != "" || !strings.HasPrefix(out, "policy llama\n") {
+			t.Errorf("%s columns: exit code %d, stderr %q, stdout %q", columns, code, errOut, out)
+		}
+	}
+}
+
 func TestPolicyRefusesAWrongCall(t *testing.T) {
 	for _, args := range [][]string{
 		{"policy", "fly"},
