@@ -383,7 +383,7 @@ func saveDue(e events.Entry, p policy.Policy) (at time.Time, why string) {
 	case policy.DefaultLead:
 		return at, why + "until its checkpoints are measured"
 	}
-	return at, why + "if it saves every " + events.Span(replaySaves) + ", as replay assumes"
+	return at, why + "if the training saves every " + events.Span(replaySaves) + ", as replay assumes"
 }
 
 // rehearsed are the calls to which an entry would lead if the policy allowed them all. A name that the entry does not give stands in
@@ -400,7 +400,7 @@ func rehearsed(e events.Entry, p policy.Policy) []incident.Planned {
 	}
 	name := e.Subject.Node
 	if group, _, ok := e.Subject.Group(); ok && name == "" {
-		name = "<the slice of " + group + ">"
+		name = "<slice-of-" + group + ">"
 	}
 	if name == "" {
 		return nil

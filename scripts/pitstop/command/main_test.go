@@ -112,7 +112,7 @@ func TestExplainTellsWhatFollows(t *testing.T) {
 		{"compute-events", "on-gke", "", "instance gke-tpu-2f41c6aa-bq7x was preempted (PreemptionEvent); only noted: GKE"},
 		{"compute-events", "stopped-by-a-schedule-on-gke", "", "is not a failure"},
 		{"tpu-events", "terminated", "an incident: look at the API", "node llama-8b was terminated (PREEMPTED)"},
-		{"maintenance", "weeks-ahead", "Pitstop keeps the notice; at 2027-02-10 03:45 UTC, 15 m 0 s before the window, if it saves every 10 m 0 s, as replay assumes: ask the training to save", "maintenance of worker 2 announced for Feb 10"},
+		{"maintenance", "weeks-ahead", "Pitstop keeps the notice; at 2027-02-10 03:45 UTC, 15 m 0 s before the window, if the training saves every 10 m 0 s, as replay assumes: ask the training to save", "maintenance of worker 2 announced for Feb 10"},
 		{"maintenance", "withdrawn", "an incident that waits for this maintenance", "no longer has announced maintenance"},
 		{"maintenance-topic", "of-patrol", "Pitstop keeps the notice; at 2026-11-19 03:45 UTC, 15 m 0 s before the window", "maintenance of node llama-8b announced"},
 		{"tpu-audit", "delete-done", "the owner's decision", "DeleteNode of node llama-8b by ann@example.com is done"},
@@ -179,7 +179,7 @@ func TestExplainSaysWhyInOneWord(t *testing.T) {
 func TestExplainNamesTheCalls(t *testing.T) {
 	policy := write(t, "policy.yaml", "policies: {night: {preset: watch, zones: [us-west4-b, us-east5-a]}}\n")
 	t.Setenv("COLUMNS", "1000")
-	const slice, blocked = "projects/mine/locations/us-west4-a/nodes/<the slice of t1v-n-3f2a9c01>", " (blocked: recreate is no, limited by policy night (preset watch))\n"
+	const slice, blocked = "projects/mine/locations/us-west4-a/nodes/<slice-of-t1v-n-3f2a9c01>", " (blocked: recreate is no, limited by policy night (preset watch))\n"
 	holds := func(out string, wants ...string) {
 		t.Helper()
 		for _, want := range wants {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -86,7 +85,7 @@ func tellReport(ctx context.Context, files []string, o reportOptions, in io.Read
 
 	// Losses wait here while the record is read: the record may turn out to be unusable.
 	buffered := bufio.NewWriterSize(out, 1<<20)
-	p := reportPrinter{printer: newPrinter(out, o.asJSON), every: o.every}
+	p := reportPrinter{printer: newPrinter(out, o.asJSON), every: o.every, columns: width(out)}
 	p.printer.out = buffered
 	a := report.New(o.who, o.lead, p.loss)
 	n := 0
@@ -128,8 +127,9 @@ func tellReport(ctx context.Context, files []string, o reportOptions, in io.Read
 // reportPrinter tells a report: to programs as one object, whose losses are written as they become known.
 type reportPrinter struct {
 	*printer
-	every bool
-	told  int
+	every   bool
+	columns int // of the screen
+	told    int
 	// few are the first losses, worst those with the longest gaps.
 	few, worst []report.Loss
 	// years says that the record spans more than one, so that a date needs its year.
@@ -157,7 +157,9 @@ func (p *reportPrinter) loss(l report.Loss) {
 		return
 	case p.every:
 		p.years = true // where the record ends is not known yet
-		tell(p.out, strings.Join(p.lossRow(l), "  "))
+		row := p.lossRow(l)
+		tell(p.out, strings.Join(row[:lossHead], "  "))
+		tell(p.out, labelled(lossColumns[lossHead:], row[lossHead:]))
 		return
 	}
 	if len(p.few) < fewLosses {
@@ -200,7 +202,7 @@ func (p *reportPrinter) end(r report.Report, faults int) error {
 	if len(r.Unsure) > 0 {
 		tell(p.out, p.paint(bold, "what the logs do not say"))
 		for _, u := range r.Unsure {
-			for i, part := range wrap(u, p.width()-4) {
+			for i, part := range wrap(u, min(p.columns, lineWidth)-2) {
 				tell(p.out, []string{"- ", "  "}[min(i, 1)]+part)
 			}
 		}
@@ -286,12 +288,17 @@ func (p *reportPrinter) listed() {
 	} else {
 		slices.SortStableFunc(list, func(a, b report.Loss) int { return a.At.Compare(b.At) })
 	}
-	rows := [][]string{{"lost (UTC)", "TPU", "type", "zone", "cause", "end", "chip-hours", "announced"}}
+	rows := [][]string{lossColumns}
 	for _, l := range list {
 		rows = append(rows, p.lossRow(l))
 	}
-	p.rows(title, 0, rows)
+	p.rows(title, 0, lossHead, rows)
 }
+
+// lossColumns are those of a list of losses. The first lossHead of them say which loss it is.
+var lossColumns = []string{"lost (UTC)", "TPU", "type", "zone", "cause", "end", "chip-hours", "announced"}
+
+const lossHead = 5
 
 // date writes a time in UTC, with its year where the record spans more than one.
 func (p *reportPrinter) date(t time.Time) string {
@@ -388,7 +395,7 @@ func (p *reportPrinter) groups(r report.Report) {
 		row := []string{events.Number(int64(g.Losses)), causeText(g.Cause), g.Zone, generation, events.Number(int64(g.Back))}
 		rows = append(rows, append(append(row, gaps(g.Sum)...), events.Number(int64(g.Announced)), events.Number(int64(g.InTime))))
 	}
-	p.rows("by cause, zone and generation", 60, rows)
+	p.rows("by cause, zone and generation", 60, 4, rows)
 }
 
 // gaps are the columns of a sum that speak of gaps, and of chip-hours.
@@ -414,7 +421,7 @@ func (p *reportPrinter) recreated(r report.Report) {
 	for _, w := range r.Recreated {
 		rows = append(rows, append([]string{events.Number(int64(w.Losses)), agent(w.By, w.Principal)}, gaps(w.Sum)...))
 	}
-	p.rows("who brought them back", 60, rows)
+	p.rows("who brought them back", 60, 2, rows)
 }
 
 func (p *reportPrinter) notices(r report.Report) {
@@ -452,7 +459,7 @@ func (p *reportPrinter) leaks(r report.Report) {
 	if len(l.Left) == 0 {
 		tell(p.out, p.paint(bold, "no queued resource is left over"))
 	} else {
-		p.rows(title, 0, rows)
+		p.rows(title, 0, 2, rows)
 	}
 	if more := len(l.Left) - fewLosses; more > 0 {
 		tell(p.out, fmt.Sprintf("and %s more (--json has all)", events.Number(int64(more))))
@@ -463,24 +470,55 @@ func (p *reportPrinter) leaks(r report.Report) {
 	}
 }
 
-// rows prints a table and an empty line; beyond so many rows it says how many there are more. 0 is no bound.
-func (p *reportPrinter) rows(title string, most int, rows [][]string) {
+// rows prints a table and an empty line; beyond so many rows it says how many more there are. 0 is no bound. Where the screen is too
+// narrow for the table, only the first columns, head of them, stand side by side. The others follow under them, with their names.
+func (p *reportPrinter) rows(title string, most, head int, rows [][]string) {
 	tell(p.out, p.paint(bold, title))
-	t := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	shown := rows
 	if most > 0 && len(rows) > most+1 {
 		shown = rows[:most+1]
 	}
-	for _, r := range shown {
-		_, _ = fmt.Fprintln(t, strings.Join(r, "\t")) //nolint:errcheck // Flush tells
+	widths := make([]int, len(rows[0]))
+	whole := 2 * (len(widths) - 1)
+	for i := range widths {
+		for _, r := range shown {
+			widths[i] = max(widths[i], columns(r[i]))
+		}
+		whole += widths[i]
 	}
-	if t.Flush() != nil {
-		return
+	if whole <= p.columns {
+		head = len(widths)
+	}
+	for i, r := range shown {
+		tell(p.out, beside(r[:head], widths))
+		if i > 0 && head < len(r) {
+			tell(p.out, labelled(rows[0][head:], r[head:]))
+		}
 	}
 	if more := len(rows) - len(shown); more > 0 {
 		tell(p.out, fmt.Sprintf("and %s more rows (--json has all)", events.Number(int64(more))))
 	}
 	tell(p.out, "")
+}
+
+// beside puts cells side by side.
+func beside(cells []string, widths []int) string {
+	var b strings.Builder
+	for i, c := range cells {
+		b.WriteString(c + strings.Repeat(" ", widths[i]-columns(c)+2))
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// labelled writes cells in a line that hangs under the row they belong to, each with the name of its column. Empty ones are left out.
+func labelled(names, cells []string) string {
+	var parts []string
+	for i, c := range cells {
+		if c != "-" {
+			parts = append(parts, names[i]+": "+c)
+		}
+	}
+	return "    " + strings.Join(parts, " · ")
 }
 
 // span writes seconds as the incidents do.

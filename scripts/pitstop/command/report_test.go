@@ -58,6 +58,7 @@ func night() []string {
 }
 
 func TestReportTellsWhatHappened(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
 	out, errOut, code := call(t, "["+strings.Join(night(), ",\n")+"]\n", "report", "--babysitter", watchdog, "-")
 	if code != exitDone || errOut != "" {
 		t.Fatalf("exit code %d, stderr %q", code, errOut)
@@ -118,6 +119,24 @@ func TestReportCallsAPlainVMWhatItIs(t *testing.T) {
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
+
+// TestReportFitsTheScreen: where a table is wider than the screen, each row has its last columns under it.
+func TestReportFitsTheScreen(t *testing.T) {
+	for _, columns := range []int{80, 100} {
+		t.Setenv("COLUMNS", fmt.Sprint(columns))
+		for _, flag := range []string{"--losses", "--lead=20m"} {
+			out, _, _ := call(t, strings.Join(night(), "\n"), "report", "--babysitter", watchdog, flag, "-")
+			if want := "    end: back after 15 m 0 s by Google itself · chip-hours: >= 3.0\n"; !strings.Contains(out, want) {
+				t.Errorf("%d columns, %s: %q is not in\n%s", columns, flag, want, out)
+			}
+			for line := range strings.SplitSeq(out, "\n") {
+				if n := len([]rune(line)); n > columns {
+					t.Errorf("%d columns, %s: %d in %q", columns, flag, n, line)
+				}
+			}
 		}
 	}
 }
