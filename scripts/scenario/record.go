@@ -67,13 +67,13 @@ func Records(r io.Reader, name string, yield func(Record, error)) {
 	}
 }
 
-// Item is a record, or what stands in the place of one and is none.
+// Item is a record, or the error of text that is no record.
 type Item struct {
 	Record
 	Err error
 }
 
-// Batch is a run of items. The records lie in the batch's memory: they are good until it is filled anew.
+// Batch is a run of items. The records lie in the batch's memory: they are valid until it is filled again.
 type Batch struct {
 	Items []Item
 	buf   []byte
@@ -82,7 +82,7 @@ type Batch struct {
 const (
 	batchBytes = 256 << 10
 	batchItems = 1024
-	// maxKept is the largest memory that a batch keeps when it is filled anew.
+	// maxKept is the largest memory that a batch keeps when it is filled again.
 	maxKept = 1 << 20
 )
 
@@ -106,7 +106,7 @@ type Splitter struct {
 	// base is the place of buf[0] in the file, lineStart that of the present line.
 	base, lineStart int64
 	line            int
-	// blank says that nothing but space stands on this line so far, indent is where it begins behind that.
+	// blank says that this line holds only space so far; indent is the column of its first other character.
 	blank  bool
 	indent int
 
@@ -121,7 +121,7 @@ type Splitter struct {
 	// told is the last line with a reported value of an array: the rest of that line is not reported again.
 	told int
 
-	// rest is what is left between two batches: the present object as far as it was read, and what is not gone through.
+	// rest is the text left between two batches: the beginning of the present object, and the text that is not scanned yet.
 	rest    []byte
 	scanned int // how much of it is
 
@@ -136,7 +136,7 @@ type Splitter struct {
 	// undecided says that the object may still be an answer of entries.list; lineBefore is where the object before it began.
 	undecided  bool
 	lineBefore int
-	// large says that the present object has outgrown what is read of it: it is passed over.
+	// large says that the present object is larger than any that is read: it is passed over.
 	large bool
 
 	// skipped is the beginning of the text that is passed over because it is no object; nil when nothing is.
@@ -307,16 +307,16 @@ func (s *Splitter) inTail(c byte) bool {
 // byteOrderMark is what some editors put before the text. Files that were joined have it in the middle.
 var byteOrderMark = [...]byte{0xEF, 0xBB, 0xBF}
 
-// pass begins to pass over what is no object, and begins so.
+// pass begins to pass over text that is no object and begins with these bytes.
 func (s *Splitter) pass(began ...byte) {
 	s.listed, s.quoted, s.escaped, s.mark = s.arrays > 0, began[0] == '"', false, 0
 	s.skipped = append(make([]byte, 0, shown), began...)
 }
 
-// shown is how much is kept of what is no object, to tell how it begins.
+// shown is how much text that is no object is kept, to print its beginning.
 const shown = 200
 
-// skip passes over what is no object: a value of an array, else the rest of the line.
+// skip passes over text that is no object: a value of an array, else the rest of the line.
 func (s *Splitter) skip(i int) int {
 	for ; i < len(s.buf); i++ {
 		c := s.buf[i]

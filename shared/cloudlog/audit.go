@@ -59,9 +59,9 @@ func (q Query) Filter() string {
 // has says that a field of an audit entry has a text in it.
 func has(field, text string) string { return fmt.Sprintf("protoPayload.%s:%q", field, text) }
 
-// Entries asks the audit log once, and returns the entries as a sink would send them, the oldest first. Whole says that there
-// are no others: the log was searched to its end. An answer that is not whole, and in which nothing was found, is an error: it
-// does not say that there is nothing.
+// Entries asks the audit log once, and returns the entries as a sink would send them, the oldest first. Whole says that there are
+// no others: the log was searched to its end. An answer that is neither whole nor holds an entry is an error: it does not prove
+// that there is none.
 //
 // Permission: logging.logEntries.list on the project.
 func (l *Log) Entries(ctx context.Context, q Query) (entries [][]byte, whole bool, err error) {

@@ -142,7 +142,7 @@ func TestWhatIsTooMuchIsTheNewest(t *testing.T) {
 	}
 }
 
-// TestAPageThatEndsEarlyIsNotTheWhole: the log answers in its time, with what was found by then.
+// TestAPageThatEndsEarlyIsNotTheWhole: the log answers in its time, with the entries found by then.
 func TestAPageThatEndsEarlyIsNotTheWhole(t *testing.T) {
 	log, served := open(t)
 	for _, raw := range world() {

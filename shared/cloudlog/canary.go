@@ -11,9 +11,9 @@ import (
 	"pitstop.internal/events"
 )
 
-// WriteCanary writes the entry of this ID into the log of a project that has to come back through the sinks. The same one
-// twice is one entry. It goes through the API and not through standard output, so that it takes the way of the entries that
-// others write, and so that no line of a function ever passes a sink.
+// WriteCanary writes the entry of this ID into the log of a project that has to come back through the sinks. The same one twice
+// is one entry. It goes through the API, so that it takes the same way as other people's entries. Standard output would not do:
+// no line of a function may pass a sink.
 //
 // Permission: logging.logEntries.create on the project.
 // https://cloud.google.com/logging/docs/reference/v2/rest/v2/entries/write

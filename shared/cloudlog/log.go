@@ -1,5 +1,5 @@
-// Package cloudlog is Cloud Logging's API, as far as Pitstop calls it: it asks the audit log who ended a slice of which nothing
-// is there any more, and writes the canary. What others write comes on topics, through sinks, and is read in package events.
+// Package cloudlog calls Cloud Logging's API: it asks the audit log who ended a slice that is gone, and it writes the canary.
+// Entries of others arrive on topics, through sinks; package events reads them.
 package cloudlog
 
 import (
@@ -44,7 +44,7 @@ func (l *Log) service(ctx context.Context) (*api.Service, error) {
 	return svc, nil
 }
 
-// plain makes one line of what the log answered.
+// plain makes one line of an error of the log.
 func plain(err error) error {
 	var answer *googleapi.Error
 	if !errors.As(err, &answer) {

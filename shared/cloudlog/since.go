@@ -9,11 +9,11 @@ import (
 	api "google.golang.org/api/logging/v2"
 )
 
-// maxPages bounds what is read of a log at once.
+// maxPages bounds how much of a log is read at once.
 const maxPages = 20
 
 // Since reads the entries of a project that a filter passes from a time on, as a sink would send them, the oldest first. More
-// than maxPages pages are an error: what comes behind them would be missing unseen.
+// than maxPages pages are an error: otherwise the rest would be missing without notice.
 //
 // Permission: logging.logEntries.list on the project.
 func (l *Log) Since(ctx context.Context, project, filter string, since time.Time) ([][]byte, error) {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Config is the part of a function's environment that says what is allowed.
+// Config is the part of a function's environment that says what Pitstop may do.
 type Config struct {
 	// URI is the policy file, gs:// or file://; empty leaves the presets alone.
 	URI string `env:"POLICY_URI" json:"uri,omitzero"`
-	// Allow lists the switches that the deployment allows at the most; empty allows nothing.
+	// Allow lists the switches that the deployment allows; no policy allows more, and an empty list allows nothing.
 	Allow string `env:"ALLOW" json:"allow,omitzero"`
 }
 

@@ -59,13 +59,13 @@ type shape struct {
 	Zones          []yaml.Node `yaml:"zones"`
 }
 
-// zoneName is what a zone looks like; whether there is one of that name only the cloud knows.
+// zoneName is the form of a zone's name; only the cloud knows whether the zone exists.
 var zoneName = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$`)
 
-// acceleratorType is what an accelerator type looks like; which numbers there are, no schema can say.
+// acceleratorType is the form of an accelerator type; no schema can list the sizes.
 var acceleratorType = regexp.MustCompile("^(" + strings.Join(topology.Generations(), "|") + ")-[1-9][0-9]*$")
 
-// runtimeVersion is what a TPU software version is called: v2-alpha-tpuv5-lite.
+// runtimeVersion is the form of a TPU software version, such as v2-alpha-tpuv5-lite.
 var runtimeVersion = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
 var (
@@ -74,8 +74,8 @@ var (
 	subnetworkName = regexp.MustCompile(`^(?:projects/[a-z0-9.:-]+/regions/([a-z0-9-]+)/subnetworks/)?[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?$`)
 )
 
-// Parse reads a policy file. Its error is a FileError: every fault with its own place. Only what cannot be read past, a fault of
-// the YAML itself or a key that is there twice, hides the values that come after or beneath it.
+// Parse reads a policy file. Its error is a FileError: every fault with its own place. A fault of the YAML itself, or a key that
+// is there twice, hides the values after it or below it.
 func Parse(data []byte) (*File, error) {
 	if len(data) > MaxFileBytes {
 		return nil, FileError{{Text: fmt.Sprintf("%d bytes are more than the %d that are read", len(data), MaxFileBytes)}}
@@ -110,7 +110,7 @@ func Parse(data []byte) (*File, error) {
 	return out, nil
 }
 
-// Fault is one thing that is wrong with a policy file.
+// Fault is one fault of a policy file.
 type Fault struct {
 	// Line and Column count from 1; 0 is not known.
 	Line   int    `json:"line"`
@@ -118,7 +118,7 @@ type Fault struct {
 	Text   string `json:"text"`
 }
 
-// String says where it is, and what.
+// String is the fault with its place.
 func (f Fault) String() string {
 	switch {
 	case f.Line == 0:
@@ -129,7 +129,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("line %d, column %d: %s", f.Line, f.Column, f.Text)
 }
 
-// FileError are what is wrong with a policy file, from its beginning to its end, so that one look shows everything.
+// FileError are the faults of a policy file, in the order of their places, so that one run shows them all.
 type FileError []Fault
 
 // Error is one line.
@@ -141,15 +141,15 @@ func (f FileError) Error() string {
 	return "policy file: " + strings.Join(all, "; ")
 }
 
-// add notes what is wrong at a node.
+// add notes a fault at a node.
 func (f *FileError) add(n *yaml.Node, format string, args ...any) {
 	*f = append(*f, Fault{n.Line, n.Column, oneLine(fmt.Sprintf(format, args...))})
 }
 
-// decoded is what the decoder says: it knows lines alone, and types that mean nothing to the file's author.
+// decoded is an error of the decoder: it has only a line, and Go types that mean nothing to the file's author.
 var decoded = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*?)(?: (?:in type|into) \S+)?$`)
 
-// yaml adds what the decoder found, except at lines of which worse is known.
+// yaml adds the faults that the decoder found, except at lines with a fault already.
 func (f *FileError) yaml(err error) {
 	all := []string{}
 	var many *yaml.TypeError
@@ -169,10 +169,10 @@ func (f *FileError) yaml(err error) {
 	}
 }
 
-// oneLine is a text without line breaks: what is quoted of the file may have some.
+// oneLine is a text without line breaks: a quoted part of the file may have some.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// quoted is a name as it is told.
+// quoted is a name as faults print it.
 func quoted(s string) string { return fmt.Sprintf("%.40q", s) }
 
 func sortedKeys[V any](m map[string]V) []string {
@@ -192,12 +192,12 @@ func target(n yaml.Node) yaml.Node {
 	return n
 }
 
-// policy is the policy that is written; what is wrong with it is added to the faults.
+// policy is the policy of an entry. It adds the entry's faults to f.
 func (e entry) policy(name string, f *FileError) Policy {
 	fault := func(n yaml.Node, format string, args ...any) {
 		f.add(&n, "policy %s: %s", quoted(name), fmt.Sprintf(format, args...))
 	}
-	// word is what stands at a node; ok is false where nothing does.
+	// word is the single value at a node; ok is false where there is none.
 	word := func(field string, n yaml.Node) (s string, ok bool) {
 		switch t := target(n); {
 		case isNull(&t):
@@ -237,7 +237,7 @@ func (e entry) policy(name string, f *FileError) Policy {
 		n := e.Switches[s]
 		l := p.Switches.at(Switch(s))
 		if l == nil {
-			continue // the outline has told it
+			continue // the outline has reported it
 		}
 		if err := l.UnmarshalText([]byte(target(n).Value)); err != nil {
 			fault(n, "%s: %v", s, err)
@@ -362,8 +362,8 @@ func (e entry) policy(name string, f *FileError) Policy {
 // Names lists the policies of the file.
 func (f *File) Names() []string { return sortedKeys(f.policies) }
 
-// For resolves the value of the label pitstop-policy under a ceiling. No label is watched; an unknown one is watched
-// and marked. A nil file has the presets alone.
+// For resolves the value of the label pitstop-policy under a ceiling. Without a label, or with an unknown one, Pitstop only
+// watches; the latter is marked. A nil file has the presets alone.
 func (f *File) For(label string, ceiling Switches) Policy {
 	unnamed := label == ""
 	if unnamed {

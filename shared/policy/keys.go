@@ -86,7 +86,7 @@ func shapeKeys() []key {
 	}
 }
 
-// presetNames are those of the presets, the one that allows least first.
+// presetNames are the presets, the one that allows least first.
 var presetNames = []string{"watch", "spot", "reserved"}
 
 var saveModes = []string{string(events.SaveNatural), string(events.SaveSignal)}
@@ -111,11 +111,11 @@ func switchNames() (out []string) {
 	return out
 }
 
-// outline looks at how a file is built: whether what has to be a mapping is one, and whether its keys are known and there
-// once. What stands behind them is read after it.
+// outline checks the structure of a file: whether a mapping is one, and whether its keys are known and appear once. The values
+// are read later.
 type outline struct {
 	faults *FileError
-	// seen are the mappings that were looked at, by what they were taken for: an alias may lead to one again and again.
+	// seen are the mappings that were checked, and as which kind: an alias may lead to one again and again.
 	seen map[seen]bool
 }
 
@@ -124,7 +124,7 @@ type seen struct {
 	as   string
 }
 
-// file looks at a whole file.
+// file checks a whole file.
 func (o *outline) file(n *yaml.Node) {
 	o.mapping(n, "file", "a policy file", []string{"policies"}, func(_, policies *yaml.Node) {
 		o.mapping(policies, "policies", "policies", nil, func(name, p *yaml.Node) {
@@ -156,12 +156,12 @@ func (o *outline) policy(name string, n *yaml.Node) {
 					}
 				})
 			}
-		case word, span, price, count: // its reader looks at it
+		case word, span, price, count: // its reader checks it
 		}
 	})
 }
 
-// list is what stands in a list.
+// list is the content of a list.
 func (o *outline) list(at *yaml.Node, what string) []*yaml.Node {
 	n := aim(at)
 	if n.Kind == yaml.SequenceNode {
@@ -173,7 +173,7 @@ func (o *outline) list(at *yaml.Node, what string) []*yaml.Node {
 	return nil
 }
 
-// mapping hands on what is behind each key of a mapping, those that it merges among them. Known are its keys; nil are any.
+// mapping hands on the value of each key of a mapping, merged ones too. known are its keys; nil allows any.
 func (o *outline) mapping(at *yaml.Node, as, what string, known []string, each func(key, value *yaml.Node)) {
 	n := aim(at)
 	if isNull(n) || o.seen[seen{n, as}] {
@@ -225,7 +225,7 @@ func isNull(n *yaml.Node) bool {
 	return n.IsZero() || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }
 
-// Nearest helps who mistyped a name: it says which one is meant, or which there are.
+// Nearest corrects a mistyped name: it suggests the nearest known name, or lists them all.
 func Nearest(name string, known []string) string {
 	best := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
 	if distance(name, best) <= max(2, len(best)/3) {
@@ -234,7 +234,7 @@ func Nearest(name string, known []string) string {
 	return "there are " + strings.Join(known, ", ")
 }
 
-// distance is how many letters have to be put in, left out or changed to make one name of the other.
+// distance is the number of letters to add, remove or change to turn one name into the other.
 func distance(a, b string) int {
 	if len(a) > 64 {
 		return len(a)

@@ -1,5 +1,5 @@
-// Package policy is what an owner allows: six switches, the presets that set them, the file that names more, and the
-// ceiling that the deployment puts over all of them. What is not allowed in plain words is not allowed.
+// Package policy holds the owner's permissions: six switches, the presets that set them, the file that names more policies, and
+// the ceiling of the deployment over all of them. An action without an explicit yes is not allowed.
 package policy
 
 import (
@@ -128,8 +128,8 @@ func Everything() Switches {
 	return Switches{Yes, Yes, Yes, Yes, Yes, Yes}
 }
 
-// Allow is the deployment's ceiling: what the list names is yes, the rest is no. The list is separated by commas;
-// every fault in it is told.
+// Allow reads the deployment's ceiling: a switch on the list is yes, any other is no. The list is separated by commas; its error
+// names every unknown switch.
 func Allow(list string) (Switches, error) {
 	var s Switches
 	var unknown []string
@@ -168,7 +168,7 @@ func (s Switches) String() string {
 	return strings.Join(names, ",")
 }
 
-// Policy is what holds for one workload at one moment: the lower of what the owner's policy and the deployment allow.
+// Policy holds for one workload at one moment: it is the lower of the owner's policy and the deployment's ceiling.
 type Policy struct {
 	// Name is what the label names: a preset, a name of the file, or nothing.
 	Name string
@@ -183,7 +183,7 @@ type Policy struct {
 	Lead time.Duration
 	// Save is how the training is asked to save.
 	Save events.SaveMode
-	// Hang is what follows when the training does no steps any more: HangRestart where Restart is allowed, else HangReport.
+	// Hang is the reaction when the training makes no steps any more: HangRestart where Restart is allowed, else HangReport.
 	Hang Hang
 	// RestartsPerDay bounds the requests for a restart within 24 hours; 0 is DefaultRestartsPerDay. See DailyRestarts.
 	RestartsPerDay int
@@ -197,13 +197,13 @@ type Policy struct {
 	EgressPrice  float64
 	// ChipHourPrice is in dollars; 0 is unknown.
 	ChipHourPrice float64
-	// WhenEscalated is what becomes of usable slices that an incident leaves to a person; DeleteAfter is how long that person has
-	// to say a word before they are deleted.
+	// WhenEscalated decides about usable slices that an incident leaves to a person; DeleteAfter is how long that person has to
+	// answer before Pitstop deletes them.
 	WhenEscalated WhenEscalated
 	DeleteAfter   time.Duration
-	// Unreadable is why the policy could not be read. Nothing is decided on it and nothing is done until it can be.
+	// Unreadable is why the policy could not be read. Pitstop decides nothing and does nothing until it can be read.
 	Unreadable string
-	// Unknown says that the label names no policy: the workload is watched, and that is said loudly.
+	// Unknown says that the label names no policy: Pitstop only watches the workload, and reports that.
 	Unknown bool
 	// Hash names the content that this was read from.
 	Hash string
@@ -213,13 +213,14 @@ type Policy struct {
 type Shape struct {
 	// Accelerator is its type, such as v5litepod-8.
 	Accelerator string
-	// RuntimeVersion is what its machines boot; empty is that of the slice, which another generation cannot boot.
+	// RuntimeVersion is the software version that its machines boot; empty is that of the slice, which another generation cannot
+	// boot.
 	RuntimeVersion string
 	// Zones are where it is asked for; none are the zones in which the slice itself is.
 	Zones []string
 }
 
-// Shape is what the policy says of an accelerator type, if it names it.
+// Shape is the policy's shape of an accelerator type, if it names one.
 func (p Policy) Shape(accelerator string) (Shape, bool) {
 	for _, s := range p.Shapes {
 		if s.Accelerator == accelerator {
@@ -229,19 +230,19 @@ func (p Policy) Shape(accelerator string) (Shape, bool) {
 	return Shape{}, false
 }
 
-// Hang is what follows when a training does no steps any more.
+// Hang is the reaction when a training makes no steps any more.
 type Hang string
 
-// HangReport tells of it and does nothing; HangRestart asks the crew for another attempt, which ends the one that hangs.
+// HangReport only reports it; HangRestart asks the crew for another attempt, which ends the hanging one.
 const (
 	HangReport  Hang = "report"
 	HangRestart Hang = "restart"
 )
 
-// WhenEscalated is what becomes of usable slices that an incident leaves to a person.
+// WhenEscalated decides about usable slices that an incident leaves to a person.
 type WhenEscalated string
 
-// KeepIdle leaves them as they are; DeleteIdle deletes them once a person has had time to say a word, so that they cost nothing.
+// KeepIdle keeps them; DeleteIdle deletes them once a person has had time to answer, so that they cost nothing.
 const (
 	KeepIdle   WhenEscalated = "keep"
 	DeleteIdle WhenEscalated = "delete"

@@ -31,7 +31,7 @@ func TestPresetsNeedNoFile(t *testing.T) {
 		}
 	}
 	if policy.Preset("") || policy.Preset("night") {
-		t.Error("what is no preset is called one")
+		t.Error("a name that is no preset passes as one")
 	}
 }
 

@@ -233,11 +233,11 @@ func TestTheSchemaNamesEveryKey(t *testing.T) {
 	}
 	for name, p := range file.Defs.Policy.Properties {
 		if _, ok := written.Policies["night"][name]; !ok || p.Description == "" {
-			t.Errorf("%s is not tried here, or nothing is said about it", name)
+			t.Errorf("%s is not tried here, or has no description", name)
 		}
 		for s, about := range p.Properties {
 			if about.Description == "" {
-				t.Errorf("nothing is said about the switch %s", s)
+				t.Errorf("the switch %s has no description", s)
 			}
 		}
 	}

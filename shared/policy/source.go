@@ -22,7 +22,7 @@ type Source struct {
 	until  time.Time
 }
 
-// Fresh is how long a policy file that was read is believed.
+// Fresh is how long Pitstop relies on a policy file before it reads it again.
 const Fresh = 30 * time.Second
 
 // NewSource makes a source that reads uri; without one there are the presets alone. The ceiling is what the deployment

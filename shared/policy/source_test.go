@@ -13,7 +13,7 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// bucket is where the policy file lies, and the clock of whoever reads it.
+// bucket holds the policy file, and the clock of its reader.
 type bucket struct {
 	text  string
 	err   error
@@ -136,7 +136,7 @@ func TestACallerThatLeavesDoesNotSpoilTheNextOnesAnswer(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if p := s.For(gone, "night"); p.Unreadable == "" {
-		t.Errorf("the caller that left is told %+v", p)
+		t.Errorf("the caller that left gets %+v", p)
 	}
 	if p := s.For(t.Context(), "night"); p.Unreadable != "" || p.Switches.Recreate != yes {
 		t.Errorf("the next caller is told %+v", p)

@@ -22,7 +22,7 @@ import (
 	"pitstop.internal/shared/tpu"
 )
 
-// explained is what explain --json prints for each entry.
+// explained is the object that explain --json prints for each entry.
 type explained struct {
 	// Index is the place of the entry, from 1.
 	Index   int    `json:"index"`
@@ -91,7 +91,7 @@ func explainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain [FILE...]",
 		Short: "Say what log entries mean to Pitstop, or why they are ignored",
-		Long: "Say for each log entry how Pitstop reads it: its kind, its subject, how far Pitstop trusts it, and what it leads to under\n" +
+		Long: "Say for each log entry how Pitstop reads it: its kind, its subject, how far Pitstop trusts it, and its consequence under\n" +
 			"the policy. Or say why Pitstop ignores it. explain calls nothing: it names the calls that Pitstop would make, and the\n" +
 			"switch that allows or blocks each.\n\n" +
 			"Files hold what gcloud logging read --format=json writes, or answers of Logging's entries.list. - is standard input,\n" +
@@ -120,7 +120,7 @@ func explainCommand() *cobra.Command {
 	return c
 }
 
-// explanations is what is printed of a run of entries.
+// explanations is the output for a run of entries.
 type explanations struct {
 	out, err bytes.Buffer
 	failed   bool
@@ -172,7 +172,7 @@ func explain(ctx context.Context, files []string, in io.Reader, out, errOut io.W
 	return nil
 }
 
-// census counts entries by what became of them; it keeps nothing else of them.
+// census counts entries by their meaning; it keeps nothing else of them.
 type census struct {
 	all, used, noted, unknown, refused int
 	// kinds are those of the entries that were understood.

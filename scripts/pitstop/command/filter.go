@@ -11,7 +11,7 @@ import (
 	"pitstop.internal/events"
 )
 
-// fetched is what filter --json prints for each sink.
+// fetched is the object that filter --json prints for each sink.
 type fetched struct {
 	Name   string `json:"name"`
 	Topic  string `json:"topic"`
@@ -25,8 +25,8 @@ func filterCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "filter",
 		Short: "Print the sinks' filter and the line that fetches your own past with it",
-		Long: "Print the filter of every log sink and the whole gcloud line that fetches one's own past with them: what replay, explain and\n" +
-			"report read. The last sinks are not deployed: what their entries tell is only noted.",
+		Long: "Print the filter of every log sink, and the gcloud line that fetches your own past with them for replay, explain and report.\n" +
+			"The last sinks are not deployed: Pitstop only notes their entries.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			sinks := events.Sinks()

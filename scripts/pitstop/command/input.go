@@ -10,14 +10,14 @@ import (
 	"pitstop.internal/scripts/scenario"
 )
 
-// A replay holds every entry that it plays, for it orders them by time before it begins, and these many at most. Of the
-// entries from which nothing follows it tells only the first ones.
+// A replay holds every entry that it plays, for it orders them by time before it begins, and these many at most. Of the entries
+// from which nothing follows it lists only the first ones.
 const (
 	maxEntries = 1_000_000
 	maxIgnored = 10_000
 )
 
-// held are the entries that are replayed.
+// held are the entries to replay.
 type held struct {
 	records []scenario.Record
 	faults  int
@@ -69,7 +69,7 @@ func (h *held) tell(errOut io.Writer) {
 			events.Number(maxEntries), events.Number(int64(h.left))))
 	}
 	if more := h.ignored - maxIgnored; more > 0 {
-		tell(errOut, fmt.Sprintf("pitstop: nothing follows from %s entries: the last %s of them are not told one by one",
+		tell(errOut, fmt.Sprintf("pitstop: nothing follows from %s entries: replay does not list the last %s of them",
 			events.Number(int64(h.ignored)), events.Number(int64(more))))
 	}
 }
@@ -91,7 +91,7 @@ func (h *held) hold(r scenario.Record) {
 	h.records = append(h.records, r.Clone())
 }
 
-// noEntries says that there was nothing to do, and why that may be.
+// noEntries reports that there was no entry, and a likely reason.
 func noEntries(errOut io.Writer) {
 	tell(errOut, "pitstop: 0 entries; gcloud logging read looks back one day, unless --freshness says more")
 }

@@ -384,7 +384,7 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 			})
 		}
 	}
-	// One good file does not make up for another that is missing: only explain still says of the good one what it can.
+	// One good file does not make up for another that is missing: only explain still explains the good one.
 	missing, good := filepath.Join(t.TempDir(), "nowhere.json"), write(t, "entries.json", good)
 	for _, args := range [][]string{
 		{"explain", missing},
@@ -462,7 +462,7 @@ func TestMoreEntriesThanAreHeldAreOneFault(t *testing.T) {
 	var errOut bytes.Buffer
 	h.tell(&errOut)
 	const want = "pitstop: more than 1,000,000 entries to play: the last 3 are left out; replay takes fewer at a time, report takes any number\n" +
-		"pitstop: nothing follows from 10,003 entries: the last 3 of them are not told one by one\n"
+		"pitstop: nothing follows from 10,003 entries: replay does not list the last 3 of them\n"
 	if errOut.String() != want || h.faults != 1 {
 		t.Errorf("%d faults, stderr = %q, want %q", h.faults, errOut.String(), want)
 	}

@@ -9,12 +9,12 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// chosenPolicy is what --policy names.
+// chosenPolicy is the policy that --policy names.
 type chosenPolicy struct {
-	// label is the value that the label pitstop-policy is taken to have.
+	// label is the assumed value of the label pitstop-policy.
 	label string
 	file  []byte
-	// allow is what the deployment allows; nil takes nothing away.
+	// allow is the ceiling of the deployment; nil takes nothing away.
 	allow *policy.Switches
 }
 
@@ -57,7 +57,7 @@ func under(allow *policy.Switches) policy.Switches {
 	return *allow
 }
 
-// policy is what it allows, under the ceiling of the deployment.
+// policy is the chosen policy under the ceiling of the deployment.
 func (c chosenPolicy) policy() policy.Policy {
 	var f *policy.File
 	if c.file != nil {
@@ -66,7 +66,7 @@ func (c chosenPolicy) policy() policy.Policy {
 	return f.For(c.label, under(c.allow))
 }
 
-// readPolicy reads --policy: a preset, a file with one policy, or FILE:NAME. Without it everything is only watched.
+// readPolicy reads --policy: a preset, a file with one policy, or FILE:NAME. Without it Pitstop only watches.
 func readPolicy(flag string) (chosenPolicy, error) {
 	if flag == "" || policy.Preset(flag) {
 		return chosenPolicy{label: flag}, nil

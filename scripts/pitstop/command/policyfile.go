@@ -66,7 +66,7 @@ func policyCommand() *cobra.Command {
 	return c
 }
 
-// checked is what policy check --json prints.
+// checked is the object that policy check --json prints.
 type checked struct {
 	File     string          `json:"file"`
 	Faults   []policy.Fault  `json:"faults"`
@@ -76,7 +76,7 @@ type checked struct {
 type checkedPolicy struct {
 	Name     string          `json:"name"`
 	Switches []checkedSwitch `json:"switches"`
-	// WhenEscalated and DeleteAfter say what becomes of slices that an incident leaves idle, where that is not to keep them.
+	// WhenEscalated and DeleteAfter are set where the policy deletes slices that an incident leaves idle.
 	WhenEscalated policy.WhenEscalated `json:"when_escalated,omitzero"`
 	DeleteAfter   string               `json:"delete_after,omitzero"`
 	// wait is DeleteAfter, for people.
@@ -169,13 +169,13 @@ func (c checked) tell(out, errOut io.Writer) {
 			tell(out, line)
 		}
 		if p.WhenEscalated == policy.DeleteIdle {
-			tell(out, fmt.Sprintf("  %-18s  idle slices are deleted %s after an escalation, where recreate is yes, or recreate_non_spot for what is not Spot", "when_escalated", events.Span(p.wait)))
+			tell(out, fmt.Sprintf("  %-18s  Pitstop deletes idle slices %s after an escalation; Spot slices need recreate: yes, others recreate_non_spot: yes", "when_escalated", events.Span(p.wait)))
 		}
 	}
 	tell(out, fmt.Sprintf("%s: no fault; %s", c.File, strings.Replace(count(len(c.Policies), "policy"), "policys", "policies", 1)))
 }
 
-// limits says in a line what is allowed in effect, and what limits the rest.
+// limits lists in one line the switches that are allowed in effect, and the limit of each other one.
 func limits(s policy.Switches, by policy.Limits) string {
 	groups := []string{"allowed: "}
 	at := map[string]int{groups[0]: 0}

@@ -43,7 +43,8 @@ func called(minute float64, method, name, by, end string) string {
 	return happened(minute, payload, "activity", `"operation":{"id":"o`+name+method+`","`+end+`":true},`)
 }
 
-// night is a record: a script brings back what was preempted, Google what its host lost, and a queued resource is left over.
+// night is a record: a script brings back a preempted TPU, Google restarts one after a host error, and a queued resource is left
+// over.
 func night() []string {
 	return []string{
 		called(0, "CreateQueuedResource", "q", "ann@example.com", "first"), called(0.1, "CreateQueuedResource", "q", "ann@example.com", "last"),
@@ -204,7 +205,7 @@ func TestReportOfAScheduledStop(t *testing.T) {
 	}
 }
 
-// TestScheduleHidesNoLoss: what has a cause of its own is a loss, whatever a schedule does at the time.
+// TestScheduleHidesNoLoss: a loss with a cause of its own counts, even if a schedule acts at the same time.
 func TestScheduleHidesNoLoss(t *testing.T) {
 	for direction, methods := range map[string][]string{
 		"start": {"guestTerminate", "preempted", "hostError", "kmsKeyError"},

@@ -13,10 +13,10 @@ import (
 const (
 	// together is how far apart the entries of a node and of its workers about one loss may be.
 	together = 5 * time.Minute
-	// noticedWithin is how long after a loss a deletion in the same zone is taken to belong to it, and an entry of a node or
-	// of workers where nothing else in the zone comes into question.
+	// noticedWithin is how long after a loss a deletion in the same zone still belongs to it. So does an entry of a node or of
+	// workers, if nothing else in the zone fits.
 	noticedWithin = 35 * time.Minute
-	// unnamedFor is how long a loss of workers alone waits for an entry that tells how it ended.
+	// unnamedFor is how long a loss of workers alone waits for an entry that says how it ended.
 	unnamedFor = 24 * time.Hour
 	// createTakes is the longest that a creation is under way: a slice that is lost later was there.
 	createTakes = time.Hour
@@ -35,10 +35,10 @@ const (
 // key names a node, a queued resource, or what workers have in common.
 type key struct{ project, zone, name string }
 
-// machine is a slice, as far as the entries have told.
+// machine is a slice, as far as the entries show it.
 type machine struct {
 	key
-	// unnamed says that only workers are known and name is what they have in common.
+	// unnamed says that only workers are known; name is then the common part of their names.
 	unnamed     bool
 	accelerator string
 	queued      string    // the queued resource that it is in
@@ -72,7 +72,7 @@ const (
 	mended // it was restarted, and its maintenance is not called gone yet
 )
 
-// another reports whether what is announced now is another maintenance than this one, and not this one put off.
+// another reports whether a notice now is of other maintenance, and not of the same maintenance at a later time.
 func (n *notice) another(window, now time.Time) bool {
 	return !n.end.IsZero() && window.After(n.end) && (n.began || n.met || now.After(n.end.Add(aside)))
 }
@@ -91,7 +91,7 @@ func (n *notice) mend(worker int, now time.Time) {
 	}
 }
 
-// known is what is announced now: a loss is measured by that, whatever is announced later.
+// known is a copy of the notice as it stands now. A loss is measured against it, even if the notice changes later.
 func (n *notice) known() *notice {
 	if n == nil {
 		return nil
@@ -121,7 +121,7 @@ type gap struct {
 	by         By
 	byWhom     string
 	notice     *notice
-	// accelerator is that of the slice that was lost; unseen says that nobody knows since when it was.
+	// accelerator is that of the slice that was lost; unseen says that no entry shows when it was lost.
 	accelerator string
 	unseen      bool
 }
@@ -154,8 +154,8 @@ type Accumulator struct {
 	now      time.Time
 	ids      map[string]bool // of the entries at this very time
 	swept    time.Time
-	// matched counts workers and nodes that were brought together, apart those of them that are not of the same minutes,
-	// restarts those of which no loss is told.
+	// matched counts the pairs of workers and node that times alone join, apart those of them with entries minutes apart.
+	// restarts counts restarts by Google without a loss in the record.
 	matched, apart, restarts int
 	// others counts the losses of machines that are no workers of the Cloud TPU API.
 	others map[other]int
@@ -196,7 +196,7 @@ func New(who Who, lead time.Duration, lost func(Loss)) *Accumulator {
 	}
 }
 
-// Skip counts entries that tell nothing, and notes their time.
+// Skip counts an entry that says nothing about a TPU, and notes its time.
 func (a *Accumulator) Skip(e events.Entry) {
 	a.report.Entries++
 	a.clock(e)
@@ -206,7 +206,7 @@ func (a *Accumulator) Skip(e events.Entry) {
 	}
 }
 
-// Add takes the next entry. One that was taken at the same time under the same ID is no news.
+// Add takes the next entry. It ignores one with the same time and ID as another.
 func (a *Accumulator) Add(e events.Entry) {
 	if e.Ignored != "" && e.Kind != events.KindLimit || e.Kind == "" || e.Kind == events.KindForeign {
 		a.Skip(e)
@@ -249,7 +249,7 @@ func (a *Accumulator) clock(e events.Entry) {
 	}
 }
 
-// sweep forgets what nothing was heard of for long and of which nothing is left to tell.
+// sweep forgets machines without an open loss and without an entry for long.
 func (a *Accumulator) sweep() {
 	a.swept = a.now
 	for k, m := range a.machines {
@@ -268,7 +268,7 @@ func (a *Accumulator) forget(m *machine) {
 	}
 }
 
-// take reports whether the entry told something.
+// take reports whether the entry says something about a TPU.
 func (a *Accumulator) take(e events.Entry) bool {
 	switch {
 	case e.Kind == events.KindCall:
@@ -417,8 +417,8 @@ func (m *machine) down(now time.Time) bool {
 // planned reports whether it was a schedule that took the machine down.
 func (m *machine) planned() bool { return !m.scheduled.IsZero() && m.scheduled.Equal(m.deleted) }
 
-// explains reports whether somebody took the machine down a moment ago, so that an end of this cause is no loss. A
-// schedule only shuts a machine down: what has a cause of its own is a loss in spite of it.
+// explains reports whether somebody took the machine down a moment ago, so that an end with this cause is no loss. A schedule
+// only shuts a machine down: a loss with a cause of its own still counts.
 func (m *machine) explains(c events.Cause, now time.Time) bool {
 	return m.down(now) && (!m.planned() || c == events.CauseGuest || c == events.CauseTerminated)
 }
@@ -441,7 +441,7 @@ func (a *Accumulator) takeDown(m *machine) {
 	}
 }
 
-// takenDown is what was taken down a moment ago, and is the node of these workers or the workers of this node, most likely.
+// takenDown is a machine that was taken down a moment ago: most likely the node of these workers, or the workers of this node.
 func (a *Accumulator) takenDown(m *machine, worker int, c events.Cause) *machine {
 	if !vague(c) && c != events.CauseGuest {
 		return nil // that comes of no order
@@ -482,8 +482,8 @@ func (a *Accumulator) holding(m *machine, since time.Time) {
 	}
 }
 
-// lostNode is the node whose loss was told a moment ago and of whose workers none has spoken: the same loss, most likely.
-// Later it has to be the only one, of a cause that goes with theirs.
+// lostNode is a node that was lost a moment ago, without any entry of its workers: most likely it is the same loss. Later it must
+// be the only such node, with a cause that fits theirs.
 func (a *Accumulator) lostNode(m *machine, worker int, c events.Cause) *machine {
 	var only []*machine
 	for _, o := range a.recent {
@@ -649,7 +649,7 @@ func (a *Accumulator) gone(m *machine, worker int) {
 	}
 }
 
-// crew takes what the training side says: who its workers are, and that it runs.
+// crew takes a line of the training side: it names the workers, and shows that training runs.
 func (a *Accumulator) crew(e events.Entry) bool {
 	m := a.node(key{e.Subject.Project, e.Subject.Zone, e.Subject.Node})
 	r := e.Crew
@@ -682,7 +682,7 @@ func (a *Accumulator) crew(e events.Entry) bool {
 	return true
 }
 
-// named notes whose workers these are. What is known of them goes to the node; it reports whether that is a loss.
+// named notes whose workers these are. The node takes over their record. named reports whether that is a loss.
 func (a *Accumulator) named(k key, m *machine) (lost bool) {
 	if m.group != "" {
 		m.notice = nil // other workers are another incarnation
@@ -710,7 +710,7 @@ func (a *Accumulator) named(k key, m *machine) (lost bool) {
 	return lost
 }
 
-// recreated closes the gap of a slice that is seen again, by whoever ordered it.
+// recreated closes the gap of a slice that is seen again, and names the caller who ordered it.
 func (a *Accumulator) recreated(m *machine, o Outcome) {
 	g := m.gap
 	if g.by == "" {
@@ -723,7 +723,7 @@ func (a *Accumulator) recreated(m *machine, o Outcome) {
 	m.alive = true
 }
 
-// close ends a gap and tells the loss.
+// close ends a gap and hands on the loss.
 func (a *Accumulator) close(m *machine, o Outcome) {
 	g := m.gap
 	m.gap, m.back = nil, a.now
@@ -775,8 +775,8 @@ func (a *Accumulator) close(m *machine, o Outcome) {
 	a.lost(l)
 }
 
-// attribute says whether a loss was announced: maintenance at any time after its notice and before its window ends, for it
-// may be started by hand, and what has no better cause in the window alone, until the maintenance is over.
+// attribute says whether a notice announced a loss. Maintenance may be started by hand, so it counts at any time between its
+// notice and the end of its window. A loss without a better cause counts only in the window, until the maintenance is over.
 func (a *Accumulator) attribute(l *Loss, g *gap) {
 	n := g.notice
 	if n == nil || !n.first.Before(g.from) {
@@ -837,7 +837,7 @@ func (s *Sum) finish() {
 	s.GapP50, s.GapP95 = min(s.gaps.percentile(50), s.GapMost), min(s.gaps.percentile(95), s.GapMost)
 }
 
-// Report ends the record: what is open is told now.
+// Report ends the record and closes every open loss.
 func (a *Accumulator) Report() Report {
 	a.report.To = a.now
 	var left []*machine
@@ -900,7 +900,7 @@ func (a *Accumulator) leaks() []Leak {
 	return left
 }
 
-// unsure says what the logs do not tell.
+// unsure lists the facts that the logs do not hold.
 func (a *Accumulator) unsure(r Report) []string {
 	out := []string{}
 	say := func(n int, one, many string) {

@@ -167,7 +167,7 @@ func TestLosses(t *testing.T) {
 		record string
 		want   []string
 	}{
-		"a script brings back what was preempted": {
+		"a script brings back a preempted TPU": {
 			born + "60 preempted w0\n60 preempted w1\n60.05 preempted w3\n64 delete n " + script + " first\n66 delete n " + script + " last\n66 create n " + script + " first\n70 create n " + script + " last",
 			[]string{"60 preemption us-west4-a n back gap 10m by babysitter who " + script + " deleted " + script + " generation v5litepod hours 2.67 workers 3"},
 		},
@@ -196,11 +196,11 @@ func TestLosses(t *testing.T) {
 			"60 terminate n\n60.5 preempted w0\n70 create n " + script + " last",
 			[]string{"60 preemption us-west4-a n back gap 10m by babysitter who " + script + " least 0.17 workers 1 matched"},
 		},
-		"workers of whom nobody tells more": {
+		"workers without further entries": {
 			"60 preempted w0\n60 preempted w3\n3000 preempted w0 of:" + renewed,
 			[]string{"60 preemption us-west4-a " + workers + " not_told workers 2", "3000 preemption us-west4-a " + renewed + " not_told workers 1"},
 		},
-		"an owner takes down what is lost": {
+		"an owner deletes a lost TPU": {
 			born + "60 preempted w0\n70 delete n " + ann + "\n200 progress m",
 			[]string{"60 preemption us-west4-a n given_up gap 10m deleted " + ann + " generation v5litepod hours 2.67 workers 1"},
 		},
@@ -210,7 +210,7 @@ func TestLosses(t *testing.T) {
 			born + "60 delete n " + script + " first\n62 delete n " + script + " last\n62 create n " + script + " first\n70 create n " + script + " last",
 			[]string{"60 unknown us-west4-a n back gap 10m by babysitter who " + script + " deleted " + script + " generation v5litepod hours 2.67"},
 		},
-		"it is made anew, and no entry says that it was gone": {
+		"it is created again, and no entry says that it was gone": {
 			born + "300 create n " + script + " first\n305 create n " + script + " last",
 			[]string{"300 unknown us-west4-a n back_unseen by babysitter who " + script + " generation v5litepod"},
 		},
@@ -315,7 +315,7 @@ func TestLosses(t *testing.T) {
 			"60 hosterror w0\n68 preempted n",
 			[]string{"60 host_error us-west4-a " + workers + " not_told workers 1", "68 preemption us-west4-a n not_back"},
 		},
-		"a script is slow to delete what was lost": {
+		"a script is slow to delete a lost TPU": {
 			"60 preempted w0\n110 delete n " + script + "\n112 create n " + script,
 			[]string{"60 preemption us-west4-a n back gap 52m by babysitter who " + script + " deleted " + script + " least 0.87 workers 1 matched"},
 		},
@@ -335,11 +335,11 @@ func TestLosses(t *testing.T) {
 			"60 preempted w0 id:i\n60 preempted w0 id:i project:other\n60 preempted w0 id:i",
 			[]string{"60 preemption us-west4-a " + workers + " not_told workers 1", "60 preemption us-west4-a " + workers + " not_told workers 1"},
 		},
-		"maintenance that is told again when its window moves": {
+		"maintenance with another entry when its window moves": {
 			born + "120 ongoing w0 120-360\n121 stopped w0\n130 restart w0\n131 ongoing w0 120-400\n150 gone w0",
 			[]string{"120 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1"},
 		},
-		"maintenance that is told only when it is done": {
+		"maintenance with an entry only when it is done": {
 			born + "10 pending w0 120-360\n121 stopped w0\n130 restart w0\n131 ongoing w0 120-400\n150 gone w0",
 			[]string{"121 maintenance us-west4-a n back gap 9m by google generation v5litepod hours 2.4 workers 1 lead 111 intime"},
 		},
@@ -372,14 +372,14 @@ func TestLosses(t *testing.T) {
 				"4000 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1",
 			},
 		},
-		"a notice is void when only the end of the creation is told": {
+		"a notice is void when only the end of the creation has an entry": {
 			born + "10 pending w0 9000-9300\n60 preempted w0\n170 create n " + script + " last\n4000 stopped w0\n4010 restart w0",
 			[]string{
 				"60 preemption us-west4-a n back gap 110m by babysitter who " + script + " generation v5litepod hours 29.33 workers 1",
 				"4000 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1",
 			},
 		},
-		"a notice is void in a queued resource made anew": {
+		"a notice is void in a new queued resource": {
 			"0 create q:q " + ann + " first type:v6e-8 nodes:n\n9 progress n\n10 pending w0 9000-9300\n60 preempted w0\n62 delete q:q " + script + "\n" +
 				"65 create q:q " + script + " first nodes:n type:v6e-8\n70 progress n of:" + renewed + "\n4000 stopped w0 of:" + renewed + "\n4010 restart w0 of:" + renewed,
 			[]string{
@@ -410,7 +410,7 @@ func TestLosses(t *testing.T) {
 				"140 maintenance us-west4-a n back gap 10m by google generation v5litepod hours 2.67 workers 1 lead 130 intime",
 			},
 		},
-		"a preemption is not what was announced": {
+		"the notice does not announce a preemption": {
 			born + "10 pending w0 120-360\n130 preempted w0\n140 create n " + script,
 			[]string{"130 preemption us-west4-a n back gap 10m by babysitter who " + script + " generation v5litepod hours 2.67 workers 1"},
 		},
@@ -477,7 +477,7 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// TestUnsure holds what is said of entries that belong together by their times alone, or to nothing.
+// TestUnsure: the report names entries that it joins by their times alone, or to no loss.
 func TestUnsure(t *testing.T) {
 	const apart, restart = "1 of these matches is of entries more than five minutes apart", "1 restart by Google follows no loss in the record"
 	for name, c := range map[string]struct {
@@ -615,8 +615,8 @@ func TestWhoActs(t *testing.T) {
 	}
 }
 
-// FuzzAccumulator holds of any entries in any order: the sums are those of the losses, nothing is negative, and what is
-// told of the whole does not depend on chance.
+// FuzzAccumulator holds of any entries in any order: the sums are those of the losses, nothing is negative, and the report does
+// not depend on chance.
 func FuzzAccumulator(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 20, 1, 1, 40, 5, 0, 60, 6, 2, 80, 7, 3})
 	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz"))

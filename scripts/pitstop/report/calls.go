@@ -57,8 +57,8 @@ func (a *Accumulator) call(e events.Entry) bool {
 	return true
 }
 
-// called are the slices that a call is about. Where nobody says which nodes a queued resource is for, it is taken for a
-// slice of its own name, which is the usual one.
+// called are the slices that a call is about. Where no entry names the nodes of a queued resource, the report assumes one slice
+// with the same name, which is usual.
 func (a *Accumulator) called(s events.Subject, c events.Call) []*machine {
 	if s.Node != "" {
 		return []*machine{a.node(key{s.Project, s.Zone, s.Node})}
@@ -81,7 +81,8 @@ func (a *Accumulator) called(s events.Subject, c events.Call) []*machine {
 	return machines
 }
 
-// queuedAs finds the queued resource of a node by the names that they usually have: the same, or with a number behind it.
+// queuedAs finds the queued resource of a node by the names that they usually have: the same name, or one with a number at its
+// end.
 func (a *Accumulator) queuedAs(k key) string {
 	name := k.name
 	if i := strings.LastIndexByte(name, '-'); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" {
@@ -95,7 +96,7 @@ func (a *Accumulator) queuedAs(k key) string {
 	return ""
 }
 
-// refused counts a creation that did not come about.
+// refused counts a creation that failed.
 func (a *Accumulator) refused(machines []*machine, class incident.FailureClass) {
 	for _, m := range machines {
 		g := m.gap
@@ -143,7 +144,7 @@ func (a *Accumulator) create(m *machine, c events.Call, by By, begins, ends bool
 	}
 }
 
-// vanished notes that a node which was there is made anew: it was lost before, and no entry of its own says so.
+// vanished notes that a running node is created again: it was lost before, and no entry of its own says so.
 func (a *Accumulator) vanished(m *machine) {
 	if o := a.lostWorkers(m, "", unnamedFor, unnamedFor); o != nil {
 		a.merge(o, m)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// histogram holds spans of time: the first ones themselves, and of many the counts of classes that are 2 % apart, so that
-// what it holds does not grow with what it counts.
+// histogram holds spans of time: the first ones exactly. Of many it holds the counts of classes that are 2 % apart, so that its
+// size is bounded.
 type histogram struct {
 	few    []float64
 	counts map[int]int
@@ -36,8 +36,8 @@ func (h *histogram) add(seconds float64) {
 	h.counts[class(seconds)]++
 }
 
-// percentile is the least span that p percent do not exceed: exact for few, else the middle of its class, which is off by
-// 1 % at the most.
+// percentile is the least span that p percent do not exceed. It is exact for few; else it is the middle of its class, which is
+// off by at most 1 %.
 func (h *histogram) percentile(p int) float64 {
 	left := (h.n*p + 99) / 100
 	switch {

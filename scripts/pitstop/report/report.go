@@ -1,8 +1,9 @@
-// Package report tells from log entries alone what really happened to TPUs: what was lost and why, how long until it was
-// back, who brought it back, what it cost, what is left over, and how much of it was announced in time.
+// Package report reads from log entries alone what happened to TPUs. It lists each loss, its cause, the time until the TPU was
+// back, and who brought it back. It adds up the chip-hours lost, finds the queued resources left over, and counts the losses that
+// a notice announced in time.
 //
-// It is pure: entries go in one after another in the order of their times, losses come out as soon as it is known how they
-// ended, the sums at the end. What is held is bounded by the slices and the open gaps, not by the entries.
+// It is pure: entries go in one after another in the order of their times, losses come out as soon as their end is known, the
+// sums at the end. Its memory is bounded by the slices and the open gaps, not by the entries.
 package report
 
 import (
@@ -20,14 +21,14 @@ type Outcome string
 const (
 	// Back: an entry shows the slice again. Gap is the time from the loss to that entry.
 	Back Outcome = "back"
-	// BackUnseen: it was back later, but no entry says after how long: it was lost again and no entry shows it before, or
-	// it was made anew and no entry says that it was gone.
+	// BackUnseen: it was back at a time that no entry names. It was terminated again, or created again, so it was there in
+	// between.
 	BackUnseen Outcome = "back_unseen"
 	// GivenUp: its owner deleted it afterwards, and nobody created it again.
 	GivenUp Outcome = "given_up"
 	// NotBack: it was not back when the record ended, or not under its name.
 	NotBack Outcome = "not_back"
-	// NotTold: only its workers are named, and a new TPU has new workers, so that no entry can tell.
+	// NotTold: entries name only its workers. A new TPU has new workers, so no entry can say whether it was back.
 	NotTold Outcome = "not_told"
 )
 
@@ -79,7 +80,7 @@ func (w Who) is(principal string) By {
 type Loss struct {
 	At    time.Time    `json:"at,omitzero"`
 	Cause events.Cause `json:"cause"`
-	// Project and Zone; Slice is the node, or what its workers' names have in common where no entry names the node.
+	// Project and Zone; Slice is the node, or the common part of its workers' names where no entry names the node.
 	Project string `json:"project"`
 	Zone    string `json:"zone"`
 	Slice   string `json:"slice"`
@@ -104,7 +105,7 @@ type Loss struct {
 	// RecreatedBy and Principal are who brought it back; the principal of Google's own recovery is empty.
 	RecreatedBy By     `json:"recreated_by"`
 	Principal   string `json:"principal"`
-	// DeletedBy is the principal that took down what was left of it.
+	// DeletedBy is the principal that deleted the lost TPU.
 	DeletedBy string `json:"deleted_by"`
 	// FailedCreates counts the creations that failed meanwhile, FailedBy the same by what their failure means; Again how
 	// often it was lost again before it was back.
@@ -191,7 +192,7 @@ type Leaks struct {
 	LateHours float64 `json:"late_hours"`
 }
 
-// Notices is what was announced, by slice.
+// Notices counts the notices of maintenance, by slice.
 type Notices struct {
 	Announced int `json:"announced"`
 	Withdrawn int `json:"withdrawn"`
@@ -199,12 +200,12 @@ type Notices struct {
 	Began int `json:"began"`
 }
 
-// Report is everything but the losses themselves.
+// Report is the whole report without the losses themselves.
 type Report struct {
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
-	// Entries is how many were read, Used how many tell something about a slice, Elsewhere how many are losses of machines
-	// that are no workers of the Cloud TPU API.
+	// Entries is how many were read, Used how many say something about a slice, Elsewhere how many are losses of machines that
+	// are no workers of the Cloud TPU API.
 	Entries   int `json:"entries"`
 	Used      int `json:"used"`
 	Elsewhere int `json:"elsewhere"`
@@ -225,6 +226,6 @@ type Report struct {
 	TrainingExits int `json:"training_exits"`
 	// LeadNeeded is how many seconds a notice has to come before the loss to be in time.
 	LeadNeeded float64 `json:"lead_needed_seconds"`
-	// Unsure says in plain words what the logs do not tell.
+	// Unsure lists in plain words the facts that the logs do not hold.
 	Unsure []string `json:"unsure"`
 }

@@ -1,7 +1,6 @@
-// Package cloudlogtest is Cloud Logging in one process, as far as it is asked for entries: entries.list over what was
-// written, with its filters, its order and its pages. It keeps everything in memory, takes the time from its caller, and can
-// be told to fail. What it does not know of a question it refuses, so that nothing seems to work here that the real one
-// would do otherwise.
+// Package cloudlogtest is Cloud Logging's entries.list in one process: it finds the written entries, with filters, order and
+// pages. It keeps everything in memory, takes the time from its caller, and fails on request. It refuses a question that it does
+// not know, so that no test passes here that the real log would fail.
 package cloudlogtest
 
 import (
@@ -50,8 +49,8 @@ type Fault struct {
 	Times int
 }
 
-// Lag is how long after its writing an entry is found; real ones take 0.3 to 1.1 s. Keep is how long it stays: nobody asks
-// here for what is older.
+// Lag is how long after its writing an entry is found; real ones take 0.3 to 1.1 s. Keep is how long it stays: nobody asks here
+// for older ones.
 const (
 	Lag  = 600 * time.Millisecond
 	Keep = 24 * time.Hour
@@ -60,7 +59,7 @@ const (
 // New returns the log of a project, in which there is nothing yet.
 func New(project string, now func() time.Time) *Log { return &Log{project: project, now: now} }
 
-// Write has an entry be in the log, where it is found a moment later.
+// Write adds an entry to the log, which finds it a moment later.
 func (l *Log) Write(raw []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +71,7 @@ func (l *Log) Write(raw []byte) {
 	l.entries = append(l.entries[old:], &entry{raw: raw, written: now})
 }
 
-// Fail has a fault happen at the next question.
+// Fail makes the next question fail.
 func (l *Log) Fail(f Fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +127,7 @@ func (l *Log) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(code)
-	_, _ = w.Write(raw) //nolint:errcheck // whoever asked sees that it is short
+	_, _ = w.Write(raw) //nolint:errcheck // the caller sees that it is short
 }
 
 // Transport asks the log without a socket.
