@@ -399,8 +399,8 @@ func rehearsed(e events.Entry, p policy.Policy) []incident.Planned {
 		return nil
 	}
 	name := e.Subject.Node
-	if group, _, ok := e.Subject.Group(); ok && name == "" {
-		name = "<slice-of-" + group + ">"
+	if _, _, ok := e.Subject.Group(); ok && name == "" {
+		name = "<its-slice>" // of the workers that the subject names
 	}
 	if name == "" {
 		return nil

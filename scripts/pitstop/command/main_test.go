@@ -179,7 +179,7 @@ func TestExplainSaysWhyInOneWord(t *testing.T) {
 func TestExplainNamesTheCalls(t *testing.T) {
 	policy := write(t, "policy.yaml", "policies: {night: {preset: watch, zones: [us-west4-b, us-east5-a]}}\n")
 	t.Setenv("COLUMNS", "1000")
-	const slice, blocked = "projects/mine/locations/us-west4-a/nodes/<slice-of-t1v-n-3f2a9c01>", " (blocked: recreate is no, limited by policy night (preset watch))\n"
+	const slice, blocked = "projects/mine/locations/us-west4-a/nodes/<its-slice>", " (blocked: recreate is no, limited by policy night (preset watch))\n"
 	holds := func(out string, wants ...string) {
 		t.Helper()
 		for _, want := range wants {

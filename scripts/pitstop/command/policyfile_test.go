@@ -110,7 +110,7 @@ func TestReplayAndSimulateShowWhatLimits(t *testing.T) {
 func TestPolicyCheckSaysWhatBecomesOfIdleSlices(t *testing.T) {
 	text := "policies:\n  night: {preset: spot, when_escalated: delete, delete_after: 2h}\n  day: {preset: spot, when_escalated: keep}\n"
 	out, _, code := call(t, text, "policy", "check", "-")
-	if code != exitDone || strings.Count(out, "when_escalated") != 1 || !strings.Contains(out, "idle slices are deleted 2 h 0 m after an escalation") {
+	if code != exitDone || strings.Count(out, "when_escalated") != 1 || !strings.Contains(out, "Pitstop deletes idle slices 2 h 0 m after an escalation") {
 		t.Errorf("exit code %d, it prints\n%s", code, out)
 	}
 	out, _, code = call(t, text, "policy", "check", "--json", "-")
