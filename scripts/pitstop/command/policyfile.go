@@ -169,7 +169,8 @@ func (c checked) tell(out, errOut io.Writer) {
 			tell(out, line)
 		}
 		if p.WhenEscalated == policy.DeleteIdle {
-			tell(out, fmt.Sprintf("  %-18s  Pitstop deletes idle slices %s after an escalation; Spot slices need recreate: yes, others recreate_non_spot: yes", "when_escalated", events.Span(p.wait)))
+			tell(out, fmt.Sprintf("  %-18s  Pitstop deletes idle slices %s after an escalation; Spot slices need recreate: yes, others recreate_non_spot: yes",
+				"when_escalated", events.Span(p.wait)))
 		}
 	}
 	tell(out, fmt.Sprintf("%s: no fault; %s", c.File, strings.Replace(count(len(c.Policies), "policy"), "policys", "policies", 1)))

@@ -465,7 +465,8 @@ func (p *reportPrinter) leaks(r report.Report) {
 		tell(p.out, fmt.Sprintf("and %s more (--json has all)", events.Number(int64(more))))
 	}
 	if l.Late > 0 {
-		tell(p.out, fmt.Sprintf("%s deleted more than an hour after the TPU was gone: held quota for %s in all", numbered(l.Late, "queued resource"), span(l.LateHours*3600)))
+		tell(p.out, fmt.Sprintf("%s deleted more than an hour after the TPU was gone: held quota for %s in all",
+			numbered(l.Late, "queued resource"), span(l.LateHours*3600)))
 		tell(p.out, "")
 	}
 }

@@ -335,8 +335,10 @@ func (a *Accumulator) of(s events.Subject) (m *machine, worker int) {
 
 // loss notes that a machine, or one of its workers, is lost.
 func (a *Accumulator) loss(m *machine, worker int, c events.Cause) {
-	if g := m.gap; g != nil && (!g.ordered.IsZero() && a.now.Sub(g.ordered) > createTakes || g.ordered.IsZero() && g.provesReturn(worker, c, a.now)) {
-		a.recreated(m, BackUnseen)
+	if g := m.gap; g != nil {
+		if ordered := !g.ordered.IsZero(); ordered && a.now.Sub(g.ordered) > createTakes || !ordered && g.provesReturn(worker, c, a.now) {
+			a.recreated(m, BackUnseen)
+		}
 	}
 	switch {
 	case m.gap != nil:
