@@ -144,6 +144,36 @@ func TestTheHandbookIsTrue(t *testing.T) {
 	}
 }
 
+// TestTheReadmeShowsARealReplay holds the output on the first page against what the command beside it prints: line by line, with gaps
+// where the page says so.
+func TestTheReadmeShowsARealReplay(t *testing.T) {
+	t.Setenv("COLUMNS", "100")
+	out, _, code := call(t, "", "replay", "preemption")
+	if code != 0 {
+		t.Fatalf("replay preemption ends with %d", code)
+	}
+	_, shown, ok := strings.Cut(page(t, "README.md"), "```text\npreemption · ")
+	shown, _, closed := strings.Cut("preemption · "+shown, "\n```")
+	if !ok || !closed {
+		t.Fatal("the README shows no replay")
+	}
+	lines, gap, held := strings.Split(out, "\n"), true, 0
+	for line := range strings.SplitSeq(shown, "\n") {
+		if line == "..." {
+			gap = true
+			continue
+		}
+		at := slices.Index(lines, line)
+		if at < 0 || at > 0 && !gap {
+			t.Fatalf("the README shows the line %q, which replay does not print there", line)
+		}
+		lines, gap, held = lines[at+1:], false, held+1
+	}
+	if held < 15 {
+		t.Errorf("only %d lines were held", held)
+	}
+}
+
 // scene is a deployment as it stands when the handbook comes to a verb.
 func scene(t *testing.T, verb string) *bench {
 	t.Helper()
