@@ -55,7 +55,7 @@ func verifyPitcrew(ctx context.Context, path string, content []byte) error {
 	}
 	cmd := exec.CommandContext(ctx, path, "run", "--metadata=none", "--restarts=0", "--job-tries=0", "--", "sh", "-c", "echo runs; exit 7")
 	cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+filepath.Dir(path))
-	out, err := cmd.CombinedOutput()
+	out, err := cmd.Output() // the lines on standard error are pitcrew's own
 	var ended *exec.ExitError
 	if !errors.As(err, &ended) || ended.ExitCode() != 7 || string(out) != "runs\n" {
 		return fmt.Errorf("pitcrew run did not end as its command does: %w, %q", err, out)
