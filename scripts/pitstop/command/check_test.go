@@ -213,9 +213,9 @@ func TestCheckHoldsTheOrderAgainstOtherShapes(t *testing.T) {
 	shaped := strings.Replace(startsCrew, `{"runtimeVersion"`, `{"acceleratorType":"v5litepod-16","runtimeVersion"`, 1)
 	scales := strings.Replace(shaped, "pitcrew run", "pitcrew run --scale-from=v5litepod-16 --global-batch=1024 --steps=100", 1)
 	for spec, want := range map[string][]string{
-		shaped: {"warn      zone us-west4-b as v5litepod-8: its start-up script gives pitcrew no --scale-from", "you: give what is missing, or take the shape out of the policy"},
+		shaped: {"warn      zone us-west4-b as v5litepod-8: its start-up script gives pitcrew no --scale-from", "you: add the missing part, or remove the shape from the policy"},
 		scales: {
-			"zone us-west4-b as v5litepod-8: it may be created there", "call 4    create node llama-8b in us-west4-b as v5litepod-8, if the one before refuses",
+			"zone us-west4-b as v5litepod-8: Pitstop may create it there", "call 4    create node llama-8b in us-west4-b as v5litepod-8, if the one before refuses",
 			"zone us-west4-b as v6e-8: v6e boots another runtime version than v5litepod, and the policy names none",
 		},
 	} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -108,7 +109,14 @@ func TestWhatTheVerbsPrintFits(t *testing.T) {
 			}
 			// How long it took in real time is never the same.
 			words := func(s string) string {
-				return regexp.MustCompile(`\d+\.\d+ s\b`).ReplaceAllString(strings.Join(strings.Fields(s), " "), "")
+				all := strings.Fields(regexp.MustCompile(`\d+\.\d+ s\b`).ReplaceAllString(s, ""))
+				if args[0] == "report" { // a narrow table names its columns in each row
+					for i := range all {
+						all[i] = strings.Trim(all[i], ":·")
+					}
+					all = slices.Compact(slices.Sorted(slices.Values(all)))
+				}
+				return strings.TrimSpace(strings.Join(all, " "))
 			}
 			if words(out) != words(whole) || words(faults) != words(wholeFaults) {
 				t.Errorf("%s: at %d columns other words:\n%s%s\nwant\n%s%s", args[0], columns, out, faults, whole, wholeFaults)
