@@ -13,20 +13,20 @@ locals {
   scores = [
     {
       # The mean of each project's last ticks with an open incident, rounded up. The hundredth absorbs rounding errors of the division. Ticks
-      # without one make a zero. Without any tick there is no number, because a zero would look like peace.
+      # without one make a zero. Without a tick that counted there is no number, because a zero would look like peace.
       title = "Open incidents"
-      query = "ceil(sum(sum by (project) (increase(${local.promql.open_incidents}_sum{${local.run_of}}[5m])) / sum by (project) (increase(${local.promql.open_incidents}_count{${local.run_of}}[5m]))) - 0.01) or 0 * (sum(increase(${local.promql.ticks}{${local.run_of}}[5m])) > 0)"
+      query = "ceil(sum(sum by (project) (increase(${local.promql.open_incidents}_sum{${local.run_of}}[5m])) / sum by (project) (increase(${local.promql.open_incidents}_count{${local.run_of}}[5m]))) - 0.01) or 0 * (sum(increase(${local.promql.ticks_counted}{${local.run_of}}[5m])) > 0)"
     },
     {
       title = "Chip-hours lost, closed incidents of 7 days"
       query = "sum(increase(${local.promql.chip_hours}_sum{${local.run_of}}[${local.window}])) or vector(0)"
     },
     {
-      title = "Loss to training resumed: p50 of 7 days, in seconds"
+      title = "Trouble to training resumed: p50 of 7 days, in seconds"
       query = local.resumed["0.5"]
     },
     {
-      title = "Loss to training resumed: p95 of 7 days, in seconds"
+      title = "Trouble to training resumed: p95 of 7 days, in seconds"
       query = local.resumed["0.95"]
     },
     {
@@ -45,11 +45,11 @@ locals {
 
   charts = [
     {
-      title = "Loss to training resumed, trailing 7 days, in seconds", stacked = false
+      title = "Trouble to training resumed, trailing 7 days, in seconds", stacked = false
       lines = [{ query = local.resumed["0.5"], legend = "p50" }, { query = local.resumed["0.95"], legend = "p95" }]
     },
     {
-      title = "Loss to the stored request that follows, trailing 7 days, in seconds", stacked = false
+      title = "Trouble to the stored request that follows, trailing 7 days, in seconds", stacked = false
       lines = [{ query = local.reacted["0.5"], legend = "p50" }, { query = local.reacted["0.95"], legend = "p95" }]
     },
     {

@@ -15,6 +15,14 @@ locals {
     refused          = { message = "notification refused", label = "target", description = "Notifications that a target refused for good, by target." }
     ticks            = { message = "tick done", label = "project", description = "Ticks that patrol finished, by watched project." }
 
+    # A tick that cannot read the ledger counts no incidents.
+    ticks_counted = {
+      message     = "tick done"
+      condition   = "jsonPayload.open>=0"
+      label       = "project"
+      description = "Ticks that counted the open incidents, by watched project."
+    }
+
     # The log path opens the incident of a loss within seconds. Where patrol had to open it, no entry had come by its next reading.
     found_by_patrol = {
       message     = "incident opened"

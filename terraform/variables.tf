@@ -60,9 +60,9 @@ variable "docker_repository" {
 }
 
 variable "kms_grants" {
-  description = "Whether Terraform allows the agents of Firestore, Pub/Sub and Cloud Storage to use kms_key. Set it to false if you may not grant on the key; its owner then grants before the first apply, with the commands in the README."
+  description = "Whether Terraform grants the agents of Firestore, Pub/Sub and Cloud Storage the use of kms_key. It takes these grants away at a destroy or a change of key, and whatever is still under the key can then not be read. By default the key's owner grants before the first apply, with the commands in the README."
   type        = bool
-  default     = true
+  default     = false
 }
 
 variable "kms_key" {

@@ -57,6 +57,11 @@ resource "google_kms_crypto_key_iam_member" "agent" {
   role          = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
   member        = each.value
 
+  # A later apply may know an agent only after this plan. To make its grant again would lock the key for minutes.
+  lifecycle {
+    ignore_changes = [member]
+  }
+
   depends_on = [time_sleep.agents]
 }
 

@@ -531,7 +531,7 @@ func TestACrashBehindTheMessage(t *testing.T) {
 	}
 	steps := course("llama")
 	d.want(steps[0], fleettest.Handled) // the message went out, which counts; the failed save is logged
-	if !strings.Contains(d.log.String(), "the notification was sent, but not recorded") {
+	if !strings.Contains(d.log.String(), "the outcome of a notification was not recorded") {
 		t.Errorf("logged: %s", d.log)
 	}
 	r.told, d.tap.Before = nil, nil

@@ -24,7 +24,7 @@ const timeout = 15 * time.Second
 const maxAnswer = 64 << 10
 
 // errUnsure marks a call without an answer: it may or may not have arrived.
-var errUnsure = errors.New("no answer, so it may or may not have arrived")
+var errUnsure = errors.New("it may or may not have arrived")
 
 // errPerhaps marks a call whose answer leaves open whether it arrived.
 var errPerhaps = errors.New("the answer leaves open whether it arrived")

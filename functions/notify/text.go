@@ -272,7 +272,7 @@ func idle(u events.IncidentUpdated) string {
 func must(u events.IncidentUpdated) string {
 	switch {
 	case u.Outcome == "" && u.Phase == string(incident.Approving):
-		return "approve it: pitstop approve " + u.Incident + ". Pitstop waits until then"
+		return "approve it: pitstop approve " + u.Incident + " (Pitstop waits until then)"
 	case u.Outcome == "" && u.Phase == string(incident.Discarding):
 		return "to keep it, run this now: pitstop cancel " + u.Incident
 	case u.Outcome == string(incident.Escalated):

@@ -44,7 +44,8 @@ run "a_key_of_ones_own" {
   command = plan
 
   variables {
-    kms_key = "projects/keys/locations/us-central1/keyRings/pitstop/cryptoKeys/pitstop"
+    kms_grants = true
+    kms_key    = "projects/keys/locations/us-central1/keyRings/pitstop/cryptoKeys/pitstop"
   }
 
   assert {
@@ -71,13 +72,12 @@ run "a_key_that_its_owner_grants" {
   command = plan
 
   variables {
-    kms_key    = "projects/keys/locations/us-central1/keyRings/pitstop/cryptoKeys/pitstop"
-    kms_grants = false
+    kms_key = "projects/keys/locations/us-central1/keyRings/pitstop/cryptoKeys/pitstop"
   }
 
   assert {
     condition     = length(google_kms_crypto_key_iam_member.agent) == 0 && length(time_sleep.key) == 0 && length(data.google_storage_project_service_account.agent) == 0
-    error_message = "Terraform grants on a key although kms_grants is false."
+    error_message = "Terraform grants on a key although nobody has set kms_grants."
   }
 }
 

@@ -88,3 +88,8 @@ output "terraform_tfvars" {
     var.pitstop_state != null ? [] : ["checkpoint_buckets = ${jsonencode(var.checkpoint_buckets)}", "tpu_service_accounts = ${jsonencode(var.tpu_service_accounts)}"],
   ))
 }
+
+output "training_grants" {
+  description = "The grants that a training needs, for trainings that read this state."
+  value       = one(module.pitstop[*].training_grants)
+}

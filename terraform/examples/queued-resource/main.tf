@@ -212,8 +212,14 @@ output "order" {
 output "terraform_tfvars" {
   description = "The lines that an installation without shared state needs in its terraform.tfvars. Lists that it has already take these values too."
   value       = !var.pitstop_installed || var.pitstop_state != null ? null : <<-EOT
+    allow                  = ["request_checkpoint", "restart", "recreate"]
     checkpoint_buckets     = ["${google_storage_bucket.checkpoints.name}"]
     tpu_service_accounts   = ["${google_service_account.trainer.email}"]
     shared_vpc_subnetworks = ${jsonencode(local.shared_vpc_subnetworks)}
   EOT
+}
+
+output "training_grants" {
+  description = "The grants that a training needs, for trainings that read this state."
+  value       = one(module.pitstop[*].training_grants)
 }

@@ -49,3 +49,8 @@ output "terraform_tfvars" {
   description = "The line that an existing installation needs in its terraform.tfvars. A list that it has already takes these values too."
   value       = var.pitstop_installed ? "watched_projects = ${jsonencode(var.watched_projects)}" : null
 }
+
+output "training_grants" {
+  description = "The grants that a training needs, for trainings that read this state."
+  value       = one(module.pitstop[*].training_grants)
+}

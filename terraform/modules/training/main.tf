@@ -8,7 +8,7 @@ data "terraform_remote_state" "pitstop" {
   lifecycle {
     postcondition {
       condition     = can(self.outputs.training_grants)
-      error_message = "The state in gs://${var.state.bucket}/${var.state.prefix} has no output training_grants. Either it is not Pitstop's state, or Pitstop has to be applied there once with this release."
+      error_message = "The state in gs://${var.state.bucket}/${var.state.prefix} has no output training_grants. Either it is not Pitstop's state, or Pitstop has to be applied there once with this release, or its root module has to pass the output on: output \"training_grants\" { value = module.pitstop.training_grants }."
     }
   }
 }
@@ -27,8 +27,8 @@ locals {
 # A warning, and no error: an installation that only watches is complete.
 check "allowed" {
   assert {
-    condition     = length(local.grants.bucket) > 0
-    error_message = "The installation of Pitstop allows nothing, so its accounts need no grant here and this training is only watched. To change that, set allow there and apply it. Then apply this configuration again."
+    condition     = length(local.grants.bucket) > 0 || length(local.grants.service_account) > 0
+    error_message = "The installation of Pitstop allows nothing that needs a grant here, so nobody saves this training or brings it back. To change that, set allow there and apply it. Then apply this configuration again."
   }
 }
 
