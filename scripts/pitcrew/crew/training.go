@@ -192,10 +192,13 @@ func (c *crew) ended(t *child.Child, p progressed) {
 		Told:        c.told != nil || c.saver.Told(now.Add(-c.Times.Recent)),
 		Maintenance: c.announced.near(now, c.Times.Recent),
 	}
+	// A signal of pitcrew's own looks like one that a person has typed.
+	own := c.stopping != nil
+	saving := c.saving(now)
 	c.child, c.stopping = nil, nil
 	c.answer(now, c.saver.Ended(c.world(now, nil), e.Describe(), e.Clean()))
 	// An adopted training that was ended from the keyboard ended under an earlier pitcrew.
-	if s, ok := typed(e); ok && c.Terminal && c.told == nil && !t.Adopted {
+	if s, ok := typed(e); ok && c.Terminal && c.told == nil && !t.Adopted && !own && s != saving {
 		c.told, c.toldAt, when.Stopped = s, now, true
 		c.Say("%s ended the training; pitcrew ends, too", wordFor(s))
 	} else if c.told != nil {
@@ -204,6 +207,19 @@ func (c *crew) ended(t *child.Child, p progressed) {
 		c.Say("attempt %d ended here: %s", e.Attempt, e.Describe())
 	}
 	c.exited(e, when)
+}
+
+// saving is the signal by which the training was asked to save, as long as that save is open; 0 is none. Only worker 0 sees
+// when a save is done: the others give it the time that one may take.
+func (c *crew) saving(now time.Time) syscall.Signal {
+	r := c.saver.Request
+	switch {
+	case len(c.SaveCommand) > 0:
+	case r != nil && r.Mode == events.SaveSignal && !c.saver.Unsent,
+		c.leader == nil && c.saver.Marked.After(now.Add(-c.Times.Save)):
+		return c.Signal
+	}
+	return 0
 }
 
 // wordFor names a signal; people at a keyboard know two of them by their keys.
