@@ -175,8 +175,8 @@ func runCommand() *cobra.Command {
 		Long: "Runs COMMAND, restarts it when it ends before it is done, and exits with its exit code. When Pitstop or a person asks for a " +
 			"save, or when maintenance begins, it asks the training to save. Run the same line on every worker of a slice.\n\n" +
 			"The output of the training stays as it is. Lines of pitcrew go to standard error; each begins with a time and " +
-			"\"pitcrew:\". Ctrl-C, or SIGTERM, asks the training to end; the second one kills it at once. At a terminal, Ctrl-C goes " +
-			"to the training itself, and Ctrl-\\ ends one that does not react.\n\n" +
+			"\"pitcrew:\". Ctrl-C, or SIGTERM, asks the training to end; a second one, at least a second later, kills it at once. " +
+			"At a terminal, Ctrl-C goes to the training itself, and Ctrl-\\ ends one that does not react.\n\n" +
 			"Exit codes: the training's own; 128+N if signal N ended it; 143 if a signal ended pitcrew and the training saved itself " +
 			"(0 would mean " +
 			"that the job is done); 127 if COMMAND does not exist, 126 if it cannot be executed; 125 if pitcrew cannot do its work; " +

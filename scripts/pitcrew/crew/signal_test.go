@@ -83,3 +83,88 @@ func TestASignalOfPitcrewsOwnIsNoPersons(t *testing.T) {
 		}
 	}
 }
+
+// TestASignalThatComesTwiceAtOnceIsOne: timeout signals its child and then the group of that; sudo and wrappers pass on what
+// everybody got. A training that saves may not be killed by that.
+func TestASignalThatComesTwiceAtOnceIsOne(t *testing.T) {
+	type sent struct {
+		after  time.Duration // since the first
+		signal syscall.Signal
+	}
+	const passed, killed = "passed on to the training", "killing the training (SIGKILL)"
+	for _, c := range []struct {
+		name   string
+		sent   []sent
+		says   []string
+		told   os.Signal
+		killed bool
+		left   time.Duration
+	}{
+		{
+			name: "timeout", sent: []sent{{0, syscall.SIGTERM}, {0, syscall.SIGTERM}},
+			says: []string{passed}, told: syscall.SIGTERM, left: 20 * time.Second,
+		},
+		{
+			name: "wrappers", sent: []sent{{0, syscall.SIGTERM}, {400 * time.Millisecond, syscall.SIGINT}, {999 * time.Millisecond, syscall.SIGTERM}},
+			says: []string{passed}, told: syscall.SIGTERM, left: 19001 * time.Millisecond,
+		},
+		{
+			name: "a person who asks twice", sent: []sent{{0, syscall.SIGINT}, {time.Second, syscall.SIGINT}},
+			says: []string{passed, killed}, told: syscall.SIGINT, killed: true,
+		},
+		{
+			name: "after an echo", sent: []sent{{0, syscall.SIGTERM}, {900 * time.Millisecond, syscall.SIGTERM}, {1100 * time.Millisecond, syscall.SIGTERM}},
+			says: []string{passed, killed}, told: syscall.SIGTERM, killed: true,
+		},
+		{
+			name: "systemd ends a session", sent: []sent{{0, syscall.SIGTERM}, {0, syscall.SIGHUP}, {5 * time.Second, syscall.SIGHUP}},
+			says: []string{passed}, told: syscall.SIGTERM, left: 15 * time.Second,
+		},
+		{
+			name: "a terminal is gone, and a person asks", sent: []sent{{0, syscall.SIGHUP}, {0, syscall.SIGHUP}, {5 * time.Second, syscall.SIGTERM}},
+			says: []string{passed, passed}, told: syscall.SIGTERM, left: 15 * time.Second,
+		},
+		{
+			name: "at the same time", sent: []sent{{0, syscall.SIGHUP}, {0, syscall.SIGTERM}, {0, syscall.SIGTERM}},
+			says: []string{passed, passed}, told: syscall.SIGTERM, left: 20 * time.Second,
+		},
+		{
+			name: "a person asks twice after that", sent: []sent{{0, syscall.SIGHUP}, {5 * time.Second, syscall.SIGTERM}, {6 * time.Second, syscall.SIGTERM}},
+			says: []string{passed, passed, killed}, told: syscall.SIGTERM, killed: true,
+		},
+	} {
+		crew, now, said := atNine(t)
+		crew.child = endedBy(t, "SIGKILL") // it gets no signal
+		began := *now
+		for _, s := range c.sent {
+			*now = began.Add(s.after)
+			crew.signalled(s.signal)
+		}
+		if crew.told != c.told || len(*said) != len(c.says) {
+			t.Errorf("%s: %v, %q", c.name, crew.told, *said)
+			continue
+		}
+		for i, want := range c.says {
+			if !strings.Contains((*said)[i], want) {
+				t.Errorf("%s: %q lacks %q", c.name, (*said)[i], want)
+			}
+		}
+		if s := crew.stopping; c.killed != (s.why == "a second signal") || !c.killed && (s.stage != 1 || s.at.Sub(*now) != c.left) {
+			t.Errorf("%s: %+v, %v left", c.name, s, s.at.Sub(*now))
+		}
+	}
+}
+
+// TestWithoutATrainingASecondSignalEndsAtOnce, too.
+func TestWithoutATrainingASecondSignalEndsAtOnce(t *testing.T) {
+	crew, now, said := atNine(t)
+	crew.signalled(syscall.SIGTERM)
+	crew.signalled(syscall.SIGTERM)
+	if len(*said) != 1 || !crew.finish.IsZero() {
+		t.Errorf("%q, %v", *said, crew.finish)
+	}
+	*now = now.Add(time.Second)
+	if crew.signalled(syscall.SIGTERM); len(*said) != 2 || !strings.Contains((*said)[1], "ending at once") || !crew.finish.Equal(*now) {
+		t.Errorf("%q, %v", *said, crew.finish)
+	}
+}

@@ -307,6 +307,10 @@ func (c *crew) send(sig syscall.Signal) {
 	}
 }
 
+// echo is for how long a signal that comes again is the same one: timeout signals its child and then the group of that, and
+// sudo and wrappers pass on what the whole group got.
+const echo = time.Second
+
 // signalled takes a signal that was sent to the crew. One that ends programs is passed on to the whole training, and
 // nothing is started any more; any other goes to who handles it.
 func (c *crew) signalled(s os.Signal) {
@@ -325,8 +329,20 @@ func (c *crew) signalled(s os.Signal) {
 		}
 		return
 	}
-	again, name := c.told != nil && sig != syscall.SIGHUP, wordFor(sig)
-	if c.told == nil {
+	name := wordFor(sig)
+	again := false
+	switch {
+	case c.told == nil:
+	case sig == syscall.SIGHUP:
+		return // it ends already; a terminal that is gone says so more than once
+	case c.told == syscall.SIGHUP: // the first one that a person or a system sends on purpose
+	case now.Sub(c.toldAt) < echo:
+		c.Note("%s again within a second: it counts as the same one", name)
+		return
+	default:
+		again = true
+	}
+	if !again {
 		c.toldAt = now
 	}
 	c.told = sig
@@ -343,15 +359,17 @@ func (c *crew) signalled(s os.Signal) {
 		c.Say("%s again, %v after the first signal: killing the training (SIGKILL)", name, brief(now.Sub(c.toldAt)))
 		c.stopping = &stopping{why: "a second signal", stage: 2, at: now, person: true, sent: sig, sentAt: now}
 		c.press(now)
-	case s == nil || !s.person:
-		c.Say("%s: passed on to the training, which has %v to end; a second signal kills it at once", name, brief(c.Times.Stop))
+	default:
+		next := stopping{stage: 1, at: now.Add(c.Times.Stop), person: true}
+		if s != nil && s.person { // its time goes on
+			next = *s
+		}
+		next.why, next.sent, next.sentAt = "pitcrew got "+name, sig, now
+		c.Say("%s: passed on to the training, which has %v to end; a second signal, at least a second later, kills it at once",
+			name, brief(next.at.Sub(now)))
 		c.send(sig)
 		c.saver.Mark(now)
-		c.stopping = &stopping{
-			why: "pitcrew got " + name, stage: 1, at: now.Add(c.Times.Stop), person: true, sent: sig, sentAt: now,
-		}
-	default: // a terminal that is gone says so more than once
-		c.send(sig)
+		c.stopping = &next
 	}
 }
 
