@@ -189,6 +189,8 @@ type member struct {
 }
 
 // Leader leads the workers of one slice.
+	// left is when it first said that it leaves.
+	left time.Time
 type Leader struct {
 	Config
 	Memory
@@ -242,7 +244,13 @@ func (l *Leader) Hear(now time.Time, s Status) {
 	if old, ok := l.members[s.Worker]; ok && old.Phase == Running && old.Attempt == l.Attempt && s.Phase == Idle {
 		l.lose(now, old.Status) // a new machine is in its place, or a crew that knows nothing of what it ran
 	}
-	l.members[s.Worker] = member{Status: s, heard: now}
+	m := member{Status: s, heard: now}
+	if s.Leaving {
+		if m.left = l.members[s.Worker].left; m.left.IsZero() {
+			m.left = now
+		}
+	}
+	l.members[s.Worker] = m
 }
 
 // Touch notes that a worker was heard, and said nothing new.
@@ -706,7 +714,7 @@ func (l *Leader) Progress(step, saved int64) { l.Budget = l.Budget.Progress(step
 // Heard is how many workers were heard lately, and stay.
 func (l *Leader) Heard(now time.Time) int { return l.Workers - len(l.Missing(now, l.Silence)) }
 
-// Absence is a worker that is missing: it is silent since then, or has told then that it leaves. One that was never heard
+// Absence is a worker that is missing: it is silent since then, or first told then that it leaves. One that was never heard
 // has no time.
 type Absence struct {
 	Worker int
@@ -718,7 +726,11 @@ type Absence struct {
 func (l *Leader) Missing(now time.Time, silence time.Duration) (missing []Absence) {
 	for w := range l.Workers {
 		if m := l.members[w]; m.heard.IsZero() || m.Leaving || now.Sub(m.heard) > silence {
-			missing = append(missing, Absence{Worker: w, Since: m.heard, Left: m.Leaving})
+			a := Absence{Worker: w, Since: m.heard, Left: m.Leaving}
+			if a.Left {
+				a.Since = m.left
+			}
+			missing = append(missing, a)
 		}
 	}
 	return missing

@@ -253,6 +253,38 @@ func TestAWorkerThatLeavesIsNotWaitedForInSilence(t *testing.T) {
 	}
 }
 
+// TestAWorkerLeftWhenItFirstSaidSo, though it says it again until it has gone.
+func TestAWorkerLeftWhenItFirstSaidSo(t *testing.T) {
+	at := time.Date(2026, 7, 4, 9, 0, 0, 0, time.UTC)
+	l := agree.New(agree.Config{Workers: 2}, agree.Memory{}, "a", at)
+	s := agree.Status{Worker: 1, Phase: agree.Running, Attempt: 1}
+	since := func() time.Time {
+		t.Helper()
+		m := l.Missing(at.Add(time.Minute), time.Hour)
+		if len(m) != 2 || m[1].Worker != 1 || !m[1].Left {
+			t.Fatalf("%+v", m)
+		}
+		return m[1].Since
+	}
+	l.Hear(at.Add(-time.Hour), s)
+	s.Leaving = true
+	l.Hear(at, s)
+	l.Touch(1, at.Add(5*time.Second))
+	if got := since(); !got.Equal(at) {
+		t.Errorf("it spoke again: %v", got)
+	}
+	s.Phase = agree.Ended
+	l.Hear(at.Add(10*time.Second), s)
+	if got := since(); !got.Equal(at) {
+		t.Errorf("its training has ended: %v", got)
+	}
+	l.Hear(at.Add(20*time.Second), agree.Status{Worker: 1, Phase: agree.Idle}) // another crew in its place
+	l.Hear(at.Add(30*time.Second), agree.Status{Worker: 1, Phase: agree.Idle, Leaving: true})
+	if got := since(); !got.Equal(at.Add(30 * time.Second)) {
+		t.Errorf("the next one leaves: %v", got)
+	}
+}
+
 // TestNoAttemptBeginsWithAWorkerThatLeaves, at whatever moment before the beginning the signal comes.
 func TestNoAttemptBeginsWithAWorkerThatLeaves(t *testing.T) {
 	for name, at := range map[string]agree.Stage{"in the back-off": agree.Pausing, "while the lease is read": agree.Admitting, "while others are waited for": agree.Gathering} {
