@@ -28,6 +28,14 @@ func TestWhoIsGoneIsNamedInWords(t *testing.T) {
 		{at, os.NewSyscallError("connect", syscall.EHOSTUNREACH), "is gone since 09:05:01Z: the network has no way to its machine"},
 		{at, context.DeadlineExceeded, "is gone since 09:05:01Z: its machine does not answer"},
 		{time.Time{}, &net.DNSError{Name: "llama-w-0", IsNotFound: true}, "has not been heard yet: no machine has the name llama-w-0"},
+		{
+			time.Time{}, &net.DNSError{Name: "llama-w-0", IsTimeout: true, IsTemporary: true},
+			"has not been heard yet: the name llama-w-0 cannot be looked up now",
+		},
+		{
+			at, &net.DNSError{Err: "server misbehaving", Name: "llama-w-0", IsTemporary: true},
+			"is gone since 09:05:01Z: the name llama-w-0 cannot be looked up now",
+		},
 		{at, errors.New("malformed answer"), "is gone since 09:05:01Z: malformed answer"},
 	} {
 		cause := &url.Error{Op: "Post", URL: "http://10.0.0.1:8791/", Err: fmt.Errorf("%w", c.err)}

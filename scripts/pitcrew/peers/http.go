@@ -530,7 +530,7 @@ func (e *GoneError) how() string {
 	case errors.Is(e.Err, io.EOF), errors.Is(e.Err, io.ErrUnexpectedEOF),
 		errors.Is(e.Err, syscall.ECONNRESET), errors.Is(e.Err, syscall.EPIPE):
 		return "its pitcrew has ended"
-	case errors.As(e.Err, &name):
+	case errors.As(e.Err, &name) && name.IsNotFound:
 		return "no machine has the name " + name.Name
 	case errors.Is(e.Err, syscall.EHOSTUNREACH), errors.Is(e.Err, syscall.ENETUNREACH):
 		return "the network has no way to its machine"
@@ -543,6 +543,8 @@ func (e *GoneError) how() string {
 	}
 	return err.Error()
 }
+	case errors.As(e.Err, &name):
+		return "the name " + name.Name + " cannot be looked up now"
 
 // gone describes a failure to reach worker 0. A broken connection was whole until now; a silent one was last heard earlier.
 func (c *Client) gone(err error) error {
