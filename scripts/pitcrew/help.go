@@ -128,6 +128,25 @@ func unknown(root *cobra.Command, args []string) error {
 	return usage("there is no command %q; see pitcrew --help", args[0])
 }
 
+// helpKnowsItsTopics has help refuse what is no command, as pitcrew itself does.
+func helpKnowsItsTopics(root *cobra.Command) {
+	help, _, err := root.Find([]string{"help"})
+	if err != nil || help.Run == nil {
+		return
+	}
+	show := help.Run
+	help.Run = nil
+	help.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			if topic, _, err := root.Find(args); err != nil || topic == root {
+				return unknown(root, args)
+			}
+		}
+		show(c, args)
+		return nil
+	}
+}
+
 // unknownFlag names the flags that are near a mistyped one. Cobra finds near commands, so each flag stands for a command.
 func unknownFlag(c *cobra.Command, err error) error {
 	missing := (*pflag.NotExistError)(nil)

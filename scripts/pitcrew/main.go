@@ -89,6 +89,7 @@ func commands() *cobra.Command {
 	root.Flags().SetInterspersed(false)
 	root.AddCommand(runCommand(), scaleCommand(), doctorCommand(), installCommand(), reachCommand(), timingsTopic())
 	root.InitDefaultHelpCmd()
+	helpKnowsItsTopics(root)
 	return root
 }
 

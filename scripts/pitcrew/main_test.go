@@ -460,6 +460,8 @@ func TestBadUsageIsOneLineAnd2(t *testing.T) {
 		{args: []string{"scale", "--from=v2-8"}, want: []string{"--to"}},
 		{args: []string{"scale", "--from=v2-8", "--to=v9-8", "--global-batch=8", "--steps=1"}, want: []string{"v9-8"}},
 		{args: []string{"nope"}, want: []string{"nope"}},
+		{args: []string{"help", "nope"}, want: []string{`there is no command "nope"; see pitcrew --help`}},
+		{args: []string{"help", "instal"}, want: []string{"did you mean pitcrew install?"}},
 	} {
 		cmd := exec.CommandContext(t.Context(), self(t), c.args...)
 		cmd.Env = append(os.Environ(), asPitcrew+"=1", metadata.HostVariable+"=")
