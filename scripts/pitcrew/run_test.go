@@ -852,6 +852,20 @@ func TestASliceThatWaitsSaysForWhom(t *testing.T) {
 	})
 }
 
+// TestEveryWorkerSaysForWhomTheSliceWaits: a person may read the output of any of them.
+func TestEveryWorkerSaysForWhomTheSliceWaits(t *testing.T) {
+	t.Parallel()
+	third := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	peers := fmt.Sprintf("--peers=127.0.0.1:%d,127.0.0.1:%d,%s", freePort(t), freePort(t), third)
+	key := "--peer-key=" + keyFileOf(t, aKey, 0o600)
+	for w := range 2 {
+		p := launch(t, []string{fmt.Sprintf("--worker=%d", w), peers, key}, []string{"true"})
+		if w == 1 {
+			p.says(t, "the training starts when all workers are here; waiting for 1 of 3: worker 2 ("+third+"), not heard yet\n")
+		}
+	}
+}
+
 // TestNobodyHasToReadWhatPitcrewSays: the reader of its output may be stuck, and a training that has to end does.
 func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
 	t.Parallel()

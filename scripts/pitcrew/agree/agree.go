@@ -62,6 +62,9 @@ type Plan struct {
 	After  time.Duration `json:"after,omitzero"`
 	// Before says how the attempt before this one ended: a worker sees only the newest plan, and may miss the one that said it.
 	Before string `json:"before,omitzero"`
+	// Waits says in words what worker 0 waits for before the training starts. It comes and goes within one version, and before
+	// there is a first one.
+	Waits string `json:"waits,omitzero"`
 }
 
 // Cause is what ended an attempt: what happened first.
@@ -186,11 +189,11 @@ type Want struct {
 type member struct {
 	Status
 	heard time.Time
+	// left is when it first said that it leaves.
+	left time.Time
 }
 
 // Leader leads the workers of one slice.
-	// left is when it first said that it leaves.
-	left time.Time
 type Leader struct {
 	Config
 	Memory

@@ -141,6 +141,7 @@ type crew struct {
 	doubted bool
 	plan    agree.Plan
 	why     string // how the last attempt ended, as this worker said it
+	waits   string // what worker 0 waits for before the training starts, as it said it
 	board   peers.Board
 	out     outside
 	scale   scaling
@@ -536,8 +537,17 @@ func (c *crew) lead(now time.Time) {
 	c.refresh(want.Fresh)
 	c.carry(now, want)
 	c.plan = plan
+	c.publish()
+}
+
+// publish gives the plan to the other workers, with what this one waits for.
+func (c *crew) publish() {
 	if c.server != nil {
-		c.server.Publish(plan)
+		p := c.plan
+		if !p.Run {
+			p.Waits = c.waits
+		}
+		c.server.Publish(p)
 	}
 }
 

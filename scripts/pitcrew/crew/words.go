@@ -87,6 +87,8 @@ func (c *crew) awaited(now time.Time) {
 	}
 	c.condition("workers", waits, here)
 	c.condition("slices", gaps, "")
+	c.waits = strings.Trim(waits+"; "+gaps, "; ")
+	c.publish()
 	c.condition("silence", quiet, here)
 }
 
@@ -140,8 +142,16 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// follow takes the plan of worker 0 and prints its meaning for this worker.
+// follow takes the plan of worker 0 and prints its meaning for this worker. The same plan may come again, with another wait,
+// and a wait without a plan.
 func (c *crew) follow(p agree.Plan) {
+	if c.told == nil {
+		c.condition("wait of worker 0", p.Waits, "")
+	}
+	p.Waits = ""
+	if p.Version == "" || p.Version == c.plan.Version {
+		return
+	}
 	switch {
 	case c.told != nil:
 	case p.Over:

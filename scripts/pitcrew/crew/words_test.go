@@ -11,6 +11,29 @@ import (
 	"pitstop.internal/scripts/pitcrew/agree"
 )
 
+// TestEveryWorkerSaysWhatWorker0WaitsFor, once for each change, whether there is a plan yet or not.
+func TestEveryWorkerSaysWhatWorker0WaitsFor(t *testing.T) {
+	const (
+		two  = "the training starts when all workers are here; waiting for 2 of 3: worker 1; worker 2"
+		one  = "the training starts when all workers are here; waiting for 1 of 3: worker 2"
+		over = "attempt 1 ended on worker 2: exit code 1"
+	)
+	ended := agree.Plan{Version: "a.2", Attempt: 1, Ended: true, Reason: over, Waits: one}
+	next := agree.Plan{Version: "a.3", Attempt: 2, Run: true, Before: over}
+	crew := crewOf(t, 1)
+	var said []string
+	crew.Say = func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	for _, p := range []agree.Plan{{Waits: two}, {Waits: two}, {Waits: one}, ended, ended, next} {
+		crew.follow(p)
+		if p.Version == "" && crew.plan != (agree.Plan{}) {
+			t.Errorf("%+v is no plan", crew.plan)
+		}
+	}
+	if want := []string{two, one, over}; !slices.Equal(said, want) || crew.plan != next {
+		t.Errorf("%q, want %q; %+v", said, want, crew.plan)
+	}
+}
+
 // TestEveryWorkerSaysOnceWhyItsAttemptRestarted: it sees only the newest plan, so the plan between two attempts may pass it by.
 func TestEveryWorkerSaysOnceWhyItsAttemptRestarted(t *testing.T) {
 	const why = "attempt 1 ended on worker 2: exit code 1; restart 1 of 5"

@@ -41,12 +41,13 @@ const (
 // signatureHeader bears the signature of a question or an answer.
 const signatureHeader = "Pitcrew-Signature"
 
-// message is a worker's question: how it is, and the version of the plan that it has. Workload keeps crews apart that
-// met by a wrong address. Voice is random and names one life of a crew; Word counts its questions. Challenge is worker
+// message is a worker's question: how it is, the version of the plan that it has, and which wait of worker 0 it knows of;
+// a crew of an older release does not say the last. Workload keeps crews apart that met by a wrong address. Voice is random and names one life of a crew; Word counts its questions. Challenge is worker
 // 0's last one.
 type message struct {
 	Workload  string       `json:"workload"`
 	Knows     string       `json:"knows,omitzero"`
+	Waits     *string      `json:"waits,omitempty"`
 	Voice     string       `json:"voice,omitzero"`
 	Word      int          `json:"word,omitzero"`
 	Challenge string       `json:"challenge,omitzero"`
@@ -268,7 +269,7 @@ func (s *Server) answer(ctx context.Context, question []byte) (code int, answer 
 	if over { // there is nothing to wait for
 		return http.StatusNoContent, nil
 	}
-	return s.hold(ctx, m.Knows)
+	return s.hold(ctx, m.Knows, m.Waits)
 }
 
 // challenge is what the next life of a worker's crew has to say. It follows from this server's secret and from the last
@@ -277,15 +278,15 @@ func (s *Server) challenge(worker int, before contact) string {
 	return s.life.sign(challengeDomain, []byte(strconv.Itoa(worker)), []byte(before.challenge))
 }
 
-// hold answers as soon as there is another plan than the worker knows.
-func (s *Server) hold(ctx context.Context, knows string) (code int, answer []byte) {
+// hold answers as soon as there is another plan than the worker knows, or another wait.
+func (s *Server) hold(ctx context.Context, knows string, waits *string) (code int, answer []byte) {
 	over := time.NewTimer(s.Hold)
 	defer over.Stop()
 	for late := false; ; {
 		s.mu.Lock()
 		plan, changed := s.plan, s.changed
 		s.mu.Unlock()
-		if plan.Version != "" && (plan.Version != knows || late) {
+		if plan.Version != "" && (plan.Version != knows || late) || waits != nil && *waits != plan.Waits {
 			answer, err := json.Marshal(plan)
 			if err != nil {
 				return http.StatusInternalServerError, []byte(err.Error())
@@ -343,6 +344,7 @@ type Client struct {
 	status    agree.Status
 	word      int
 	challenge string
+	waits     string // what worker 0 waits for, as it said it last
 	heard     time.Time
 	answered  bool
 	changed   chan struct{}
@@ -382,8 +384,8 @@ func (c *Client) Heard() time.Time {
 	return c.heard
 }
 
-// Run speaks until ctx ends. Tell gets every plan; fail gets the first failure of a row, the first answer in it that is
-// not believed, and nil at its end.
+// Run speaks until ctx ends. Tell gets every plan, and again when worker 0 waits for something else; fail gets the first
+// failure of a row, the first answer in it that is not believed, and nil at its end.
 func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error)) {
 	knows, over, failed, doubted := "", false, false, false
 	for ctx.Err() == nil {
@@ -407,6 +409,8 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 		case err == nil:
 			c.mu.Lock()
 			c.heard, c.answered = time.Now(), true
+			news := p.Waits != c.waits
+			c.waits = p.Waits
 			c.mu.Unlock()
 			if failed {
 				failed, doubted = false, false
@@ -417,6 +421,9 @@ func (c *Client) Run(ctx context.Context, tell func(agree.Plan), fail func(error
 				if over = p.Over; over { // there may be nobody to ask again
 					c.part(ctx, knows)
 				}
+				news = true
+			}
+			if news {
 				tell(p)
 			}
 			if over || gone { // worker 0 has nothing more to say
@@ -458,8 +465,9 @@ func (c *Client) question(knows string) (key Key, question []byte, err error) {
 		return nil, nil, errNoKey
 	}
 	c.word++
+	waits := c.waits
 	question, err = json.Marshal(message{
-		Workload: c.workload, Knows: knows, Voice: c.voice, Word: c.word, Challenge: c.challenge, Status: c.status,
+		Workload: c.workload, Knows: knows, Waits: &waits, Voice: c.voice, Word: c.word, Challenge: c.challenge, Status: c.status,
 	})
 	return c.key, question, err
 }
@@ -488,7 +496,10 @@ func (c *Client) ask(ctx context.Context, knows string) (p agree.Plan, err error
 			c.challenge = string(answer)
 			c.mu.Unlock()
 			continue
-		case code == http.StatusNoContent:
+		case code == http.StatusNoContent: // nothing is new
+			c.mu.Lock()
+			p.Waits = c.waits
+			c.mu.Unlock()
 			return p, nil
 		case code != http.StatusOK:
 			return p, fmt.Errorf("worker 0: answer %d: %.200s", code, answer)
@@ -532,6 +543,8 @@ func (e *GoneError) how() string {
 		return "its pitcrew has ended"
 	case errors.As(e.Err, &name) && name.IsNotFound:
 		return "no machine has the name " + name.Name
+	case errors.As(e.Err, &name):
+		return "the name " + name.Name + " cannot be looked up now"
 	case errors.Is(e.Err, syscall.EHOSTUNREACH), errors.Is(e.Err, syscall.ENETUNREACH):
 		return "the network has no way to its machine"
 	case errors.Is(e.Err, context.DeadlineExceeded), errors.As(e.Err, &timeout) && timeout.Timeout():
@@ -543,8 +556,6 @@ func (e *GoneError) how() string {
 	}
 	return err.Error()
 }
-	case errors.As(e.Err, &name):
-		return "the name " + name.Name + " cannot be looked up now"
 
 // gone describes a failure to reach worker 0. A broken connection was whole until now; a silent one was last heard earlier.
 func (c *Client) gone(err error) error {

@@ -68,6 +68,44 @@ func TestStatusesAndPlansPassAtOnce(t *testing.T) {
 	receive(t, done, "the end of the client")
 }
 
+// TestWhatWorker0WaitsForIsTold at once and once, also before there is a plan.
+func TestWhatWorker0WaitsForIsTold(t *testing.T) {
+	told := make(chan agree.Plan, 100)
+	var asked atomic.Int32
+	s := peers.NewServer("demo/llama", nil, func(agree.Status) {})
+	s.SetKey(key)
+	s.Hold = time.Hour
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		s.ServeHTTP(w, r)
+	}))
+	defer h.Close()
+	c := peers.NewClient("demo/llama", strings.TrimPrefix(h.URL, "http://"))
+	c.SetKey(key)
+	c.Say(agree.Status{Worker: 1, Phase: agree.Idle})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(ctx, func(p agree.Plan) { told <- p }, func(error) {})
+	}()
+	for _, p := range []agree.Plan{
+		{Waits: "worker 2 and worker 3"}, {Waits: "worker 3"}, {}, {Waits: "worker 3"}, {Version: "a.1", Attempt: 1, Waits: "worker 3"},
+		{Version: "a.1", Attempt: 1}, {Version: "a.2", Attempt: 2, Run: true},
+	} {
+		s.Publish(p)
+		if got := receive(t, told, "the plan"); got != p {
+			t.Errorf("told %+v, want %+v", got, p)
+		}
+	}
+	cancel()
+	receive(t, done, "the end of the client")
+	// The first question meets a challenge; each other one brings the answer, and the last one waits.
+	if n := asked.Load(); len(told) != 0 || n > 9 {
+		t.Errorf("%d plans more, %d questions", len(told), n)
+	}
+}
+
 // TestTheLastWordOfWhoLeavesIsHeard, and it is not kept waiting for a plan.
 func TestTheLastWordOfWhoLeavesIsHeard(t *testing.T) {
 	var heard []agree.Status
