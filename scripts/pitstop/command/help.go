@@ -123,6 +123,7 @@ func described(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Name() == "help" {
 			c.Short, c.Long = "Print the help of a command", "Print the help of a command, as its flag --help does."
+			c.Run, c.RunE = nil, helpOf
 		}
 	}
 	root.AddCommand(completionCommand())
@@ -134,6 +135,19 @@ func described(root *cobra.Command) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		tell(c.OutOrStdout(), help(c, min(width(c.OutOrStdout()), proseWidth)))
 	})
+}
+
+// helpOf prints the help of the command that args name. The help of cobra would print that of the root for a name that there is not,
+// since the root takes any argument.
+func helpOf(c *cobra.Command, args []string) error {
+	named, rest, err := c.Root().Find(args)
+	switch {
+	case err != nil:
+		return usageError{err}
+	case named.HasSubCommands() && len(rest) > 0:
+		return noCommand(named, rest[0])
+	}
+	return named.Help()
 }
 
 func everyCommand(c *cobra.Command, do func(*cobra.Command)) {

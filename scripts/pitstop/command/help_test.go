@@ -108,6 +108,9 @@ func TestHelpIsPrinted(t *testing.T) {
 		}
 	}
 	out, _, _ := call(t, "", "--help")
+	if byCommand, _, code := call(t, "", "help"); byCommand != out || code != exitDone {
+		t.Errorf("exit code %d, help of everything is %q and %q", code, out, byCommand)
+	}
 	for _, c := range commands().Commands() {
 		if !strings.Contains(out, "\n  "+c.Name()+" ") {
 			t.Errorf("the help does not list %s", c.Name())
@@ -122,6 +125,9 @@ func TestAWrongNameNamesTheNearest(t *testing.T) {
 	}{
 		{[]string{"statsu"}, `pitstop has no command "statsu"; did you mean status?`},
 		{[]string{"statsu", "--project", "mine"}, `pitstop has no command "statsu"; did you mean status?`},
+		{[]string{"help", "repaly"}, `pitstop has no command "repaly"; did you mean replay?`},
+		{[]string{"help", "policy", "chek"}, `pitstop policy has no command "chek"; did you mean check?`},
+		{[]string{"help", "frobnicate"}, `pitstop has no command "frobnicate"; pitstop --help lists all`},
 		{[]string{"frobnicate"}, `pitstop has no command "frobnicate"; pitstop --help lists all`},
 		{[]string{"policy", "chek", "x"}, `pitstop policy has no command "chek"; did you mean check?`},
 		{[]string{"replay", "--polcy", "spot"}, `pitstop replay has no flag --polcy; did you mean --policy?`},
