@@ -78,7 +78,7 @@ func release(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if *dir, err = filepath.Abs(*dir); err != nil {
 		return err
 	}
-	if err := clearRelease(*dir); err != nil {
+	if _, err := released(*dir); err != nil {
 		return err
 	}
 	if strings.HasSuffix(version, unclean) {
@@ -101,48 +101,86 @@ func chooseTargets(names string) ([]target, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("there is no target %q, only %v", name, targets)
 		}
-		chosen = append(chosen, targets[i])
+		if !slices.Contains(chosen, targets[i]) { // it would be built twice, and stand twice in the sums
+			chosen = append(chosen, targets[i])
+		}
 	}
 	return chosen, nil
 }
 
-// clearRelease removes the files that the checksums of an earlier release name, and no others.
-func clearRelease(dir string) error {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return err
-	}
+// released are the files that the checksums in a folder name: those of the release that lies there.
+func released(dir string) (names []string, err error) {
 	sums, err := os.ReadFile(filepath.Join(dir, sumsName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(sums)); lines.Scan(); {
 		_, name, ok := strings.Cut(lines.Text(), "  ")
 		if !ok || name != filepath.Base(name) {
-			return fmt.Errorf("%s in %s is none of this program: choose another folder with -out", sumsName, dir)
+			return nil, fmt.Errorf("%s in %s is none of this program: choose another folder with -out", sumsName, dir)
 		}
+		names = append(names, name)
+	}
+	return append(names, sumsName), nil // the sums last, so that what is left of a release is always named
+}
+
+// clearRelease removes the files that the checksums of an earlier release name, and no others.
+func clearRelease(dir string) error {
+	names, err := released(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return os.Remove(filepath.Join(dir, sumsName))
+	return nil
 }
 
-func releaseInto(ctx context.Context, dir string, m module, chosen []target, e edition, out, errOut io.Writer) error {
+// unfinished is the folder, in that of the release, where a release lies until all of it is built. A build that is cut short leaves
+// the release before it as it was, and the next one removes what the cut left here.
+const unfinished = ".unfinished"
+
+// takePlace moves a release that is built to the place of the one before. The sums go first: if the rest is cut short, they name
+// every file that is there, so a check of them fails, and the next release removes them all.
+func takePlace(dir string, names []string) error {
+	if err := clearRelease(dir); err != nil {
+		return err
+	}
+	for _, name := range append([]string{sumsName}, names...) {
+		if err := os.Rename(filepath.Join(dir, unfinished, name), filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func releaseInto(ctx context.Context, dir string, m module, chosen []target, e edition, out, errOut io.Writer) (err error) {
+	work := filepath.Join(dir, unfinished)
+	if err := os.RemoveAll(work); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(work, 0o750); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	programs := []program{pitstopProgram, pitcrewProgram}
 	if _, err := fmt.Fprintf(out, "version %s, commit %s\n", e.version, e.commit); err != nil {
 		return err
 	}
 	var sums bytes.Buffer
+	var names []string
 	for i, p := range programs {
 		for j, t := range chosen {
 			at, all := i*len(chosen)+j+1, len(programs)*len(chosen)
 			_, _ = fmt.Fprintf(errOut, "package: building %s for %s (%d of %d); a first build for a system takes a minute or two\n", p.name, t, at, all) //nolint:errcheck // there is nobody else to tell
 			e.target = t
 			name := p.name + "-" + t.system + "-" + t.arch
-			binary, err := e.program(ctx, m, p, filepath.Join(dir, name))
+			binary, err := e.program(ctx, m, p, filepath.Join(work, name))
 			if err != nil {
 				return fmt.Errorf("%s for %s: %w", p.name, t, err)
 			}
@@ -151,19 +189,23 @@ func releaseInto(ctx context.Context, dir string, m module, chosen []target, e e
 				return fmt.Errorf("%s for %s: %w", p.name, t, err)
 			}
 			billName := name + ".cdx.json"
-			if err := os.WriteFile(filepath.Join(dir, billName), bill, 0o644); err != nil { //nolint:gosec // it is handed out
+			if err := os.WriteFile(filepath.Join(work, billName), bill, 0o644); err != nil { //nolint:gosec // it is handed out
 				return err
 			}
 			fmt.Fprintf(&sums, "%x  %s\n%x  %s\n", sha256.Sum256(binary), name, sha256.Sum256(bill), billName)
+			names = append(names, name, billName)
 			if _, err := fmt.Fprintf(out, "%-22s %5.1f MB\n", name, float64(len(binary))/1e6); err != nil {
 				return err
 			}
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, sumsName), sums.Bytes(), 0o644); err != nil { //nolint:gosec // it is handed out
+	if err := os.WriteFile(filepath.Join(work, sumsName), sums.Bytes(), 0o644); err != nil { //nolint:gosec // it is handed out
 		return err
 	}
-	_, err := fmt.Fprintf(out, "all in %s, with a bill of materials for each and %s\n", dir, sumsName)
+	if err := takePlace(dir, names); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "all in %s, with a bill of materials for each and %s\n", dir, sumsName)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -171,6 +172,56 @@ func TestAReleaseTakesThePlaceOfTheOneBeforeAndOfNothingElse(t *testing.T) {
 	write(t, filepath.Join(dir, sumsName), "00  ../notes.txt\n")
 	if err := clearRelease(dir); err == nil {
 		t.Error("it would remove a file of another folder")
+	}
+}
+
+// TestAReleaseThatIsCutShortLeavesTheOneBefore has a second program that does not build, and what an earlier cut left.
+func TestAReleaseThatIsCutShortLeavesTheOneBefore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds a program")
+	}
+	source, dir := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(source, "go.mod"), "module pitstop.internal\n\ngo 1.24\n")
+	write(t, filepath.Join(source, "scripts/pitstop/command/main.go"), "package main\n\nfunc main() {}\n")
+	write(t, filepath.Join(source, "scripts/pitcrew/main.go"), "package main\n\nfunc main() { no }\n")
+	write(t, filepath.Join(dir, "pitstop-linux-amd64"), "the one before")
+	write(t, filepath.Join(dir, sumsName), "00  pitstop-linux-amd64\n")
+	before := staged(t, dir)
+	write(t, filepath.Join(dir, unfinished, "pitstop-darwin-arm64"), "half")
+	chosen, err := chooseTargets(here())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	err = releaseInto(t.Context(), dir, module{Dir: source}, chosen, edition{version: "v1", commit: "c"}, &said, &said)
+	if err == nil || !strings.Contains(err.Error(), "pitcrew for "+here()) || !strings.Contains(said.String(), "MB") {
+		t.Errorf("%v, and it said %q", err, &said)
+	}
+	if d := cmp.Diff(before, staged(t, dir)); d != "" {
+		t.Errorf("(-before +after):\n%.500s", d)
+	}
+}
+
+// TestFilesOfAReleaseAreAlwaysNamed cuts the move of a release short: what is there then is named, so the next one removes it.
+func TestFilesOfAReleaseAreAlwaysNamed(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, unfinished, sumsName), "00  a\n00  b\n")
+	write(t, filepath.Join(dir, unfinished, "a"), "a")
+	if err := takePlace(dir, []string{"a", "b"}); err == nil {
+		t.Error("a file that is missing is moved")
+	}
+	if d := cmp.Diff(map[string]string{"a": "a", sumsName: "00  a\n00  b\n"}, staged(t, dir)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if err := clearRelease(dir); err != nil || len(staged(t, dir)) > 0 {
+		t.Errorf("%v, %v is left", err, staged(t, dir))
+	}
+}
+
+func TestATargetIsBuiltOnce(t *testing.T) {
+	got, err := chooseTargets("linux/arm64,linux/amd64,linux/arm64")
+	if want := []target{{"linux", "arm64"}, {"linux", "amd64"}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 }
 
