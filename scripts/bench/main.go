@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mitchellh/go-wordwrap"
+	"pitstop.internal/scripts/layout"
 )
 
 // figure is one measured value.
@@ -73,8 +73,11 @@ func main() {
 }
 
 func run(ctx context.Context, only string) error {
-	if _, err := fmt.Printf("%s, %s/%s, %d cores (%s), %s\n\n%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor(), time.Now().UTC().Format(time.DateOnly),
-		row("figure", "value", "has to reach", "")); err != nil {
+	width := tableWidth()
+	machine := fmt.Sprintf("%s, %s/%s, %d cores (%s), %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor(),
+		time.Now().UTC().Format(time.DateOnly))
+	if _, err := fmt.Printf("%s\n\n%s", strings.Join(layout.Break(machine, width, 2), "\n"),
+		row(width, "figure", "value", "has to reach", "")); err != nil {
 		return err
 	}
 	var faults []error
@@ -88,7 +91,7 @@ func run(ctx context.Context, only string) error {
 			faults = append(faults, fmt.Errorf("%s: %w", b.name, err))
 		}
 		for _, f := range figures {
-			if _, err := fmt.Print(f.row()); err != nil {
+			if _, err := fmt.Print(f.row(width)); err != nil {
 				return err
 			}
 		}
@@ -97,7 +100,7 @@ func run(ctx context.Context, only string) error {
 }
 
 // row is a figure as a row of the table.
-func (f figure) row() string {
+func (f figure) row(width int) string {
 	mark := "reached"
 	switch {
 	case f.reach == "":
@@ -105,21 +108,37 @@ func (f figure) row() string {
 	case !f.ok:
 		mark = "NOT REACHED"
 	}
-	return row(f.what, f.value, f.reach, mark)
+	return row(width, f.what, f.value, f.reach, mark)
 }
 
-// widths are those of the table's columns. With two spaces between columns a row has 100.
-var widths = []uint{30, 30, 23, 11}
+// leastWidth is how many columns the table takes at the least: in fewer, most cells would be one word wide.
+const leastWidth = 80
+
+// tableWidth is how many columns the table takes: those of the terminal.
+func tableWidth() int { return max(layout.Width(os.Stdout), leastWidth) }
+
+const (
+	columnGap = "  "
+	markWidth = len("NOT REACHED")
+)
+
+// widths are those of the table's columns in so many columns of the terminal. The last holds a mark; the others share the rest.
+func widths(width int) [4]int {
+	rest := width - markWidth - 3*len(columnGap)
+	most := rest * 30 / 83
+	return [4]int{most, most, rest - 2*most, markWidth}
+}
 
 // row is one row of the table and an empty line. A cell breaks at spaces.
-func row(cells ...string) string {
-	var b strings.Builder
-	lines := make([][]string, len(cells))
+func row(width int, what, value, reach, mark string) string {
+	wide := widths(width)
+	var lines [len(wide)][]string
 	most := 0
-	for i, c := range cells {
-		lines[i] = strings.Split(wordwrap.WrapString(c, widths[i]), "\n")
+	for i, c := range []string{what, value, reach, mark} {
+		lines[i] = layout.Break(c, wide[i], 0)
 		most = max(most, len(lines[i]))
 	}
+	var b strings.Builder
 	for n := range most {
 		line := ""
 		for i, l := range lines {
@@ -127,7 +146,7 @@ func row(cells ...string) string {
 			if n < len(l) {
 				cell = l[n]
 			}
-			line += fmt.Sprintf("%-*s  ", int(widths[i]), cell) //nolint:gosec // a width is small
+			line += cell + strings.Repeat(" ", max(0, wide[i]-layout.Columns(cell))) + columnGap
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"pitstop.internal/scripts/layout"
 	"pitstop.internal/shared/policy"
 )
 
@@ -168,7 +169,7 @@ func help(c *cobra.Command, width int) string {
 	}
 	line("\nUsage:")
 	if c.Runnable() && !c.HasAvailableSubCommands() {
-		line(strings.Join(breakLine("  "+c.UseLine(), width, 6), "\n"))
+		line(strings.Join(layout.Break("  "+c.UseLine(), width, 6), "\n"))
 	}
 	if c.HasAvailableSubCommands() {
 		line("  " + c.CommandPath() + " COMMAND [flags]")
@@ -209,7 +210,7 @@ func listed(line func(string), c *cobra.Command, g *cobra.Group, width int) {
 			head = ""
 		}
 		name := "  " + sub.Name() + strings.Repeat(" ", max(0, sub.NamePadding()-len(sub.Name()))) + "  "
-		line(strings.Join(breakLine(name+sub.Short, width, len(name)), "\n"))
+		line(strings.Join(layout.Break(name+sub.Short, width, len(name)), "\n"))
 	}
 }
 
