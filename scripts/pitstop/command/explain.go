@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/layout"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -131,13 +132,13 @@ type explanations struct {
 func explain(ctx context.Context, files []string, in io.Reader, out, errOut io.Writer, p chosenPolicy, asJSON bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	chosen := p.policy()
+	chosen, columns := p.policy(), width(out)
 	work := newPool(ctx, func(items []scenario.Item, first int, x *explanations) {
 		x.out.Reset()
 		x.err.Reset()
 		x.failed, x.unusable, x.count = false, false, census{}
 		for i, it := range items {
-			x.add(first+i+1, it, chosen, asJSON)
+			x.add(first+i+1, it, chosen, asJSON, columns)
 		}
 	})
 	bar := newProgress(files, out, errOut)
@@ -228,7 +229,7 @@ func (t *census) String() string {
 }
 
 // add explains the item that is the nth of all.
-func (x *explanations) add(n int, it scenario.Item, p policy.Policy, asJSON bool) {
+func (x *explanations) add(n int, it scenario.Item, p policy.Policy, asJSON bool, columns int) {
 	e, err := explained{Index: n}, it.Err
 	if err == nil {
 		e, err = explainEntry(n, it.Record, p)
@@ -240,7 +241,7 @@ func (x *explanations) add(n int, it scenario.Item, p policy.Policy, asJSON bool
 	}
 	x.count.add(e)
 	if !asJSON {
-		explainLine(&x.out, &x.err, it.Record, e)
+		explainLine(&x.out, &x.err, it.Record, e, columns)
 		return
 	}
 	if err := json.MarshalWrite(&x.out, e); err != nil {
@@ -461,9 +462,16 @@ func crewLeadsTo(r events.Report, does func(policy.Switch, string) string) strin
 	return ""
 }
 
-// explainLine prints an entry for people. Two spaces part each name from its text, so that a wrapped text hangs under itself.
-func explainLine(out, errOut *bytes.Buffer, r scenario.Record, x explained) {
-	row := func(name, text string) { fmt.Fprintf(out, "  %-10s  %s\n", name, text) }
+// explainLine prints an entry for people, in lines of that many columns. Every text hangs under itself, with a name before it or not.
+func explainLine(out, errOut *bytes.Buffer, r scenario.Record, x explained, columns int) {
+	row := func(name, text string) {
+		head := fmt.Sprintf("  %-10s  ", name)
+		line := head + text
+		if len(line) > columns { // else it fits: a character has no fewer bytes than columns
+			line = strings.Join(layout.Break(line, columns, len(head)), "\n")
+		}
+		out.WriteString(line + "\n")
+	}
 	switch {
 	case x.Error != "":
 		fmt.Fprintf(errOut, "pitstop: %s\n", x.Error)

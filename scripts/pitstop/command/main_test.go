@@ -205,6 +205,12 @@ func TestExplainNamesTheCalls(t *testing.T) {
 	for _, columns := range []string{"80", "100", "160"} {
 		t.Setenv("COLUMNS", columns)
 		out, _, _ = call(t, preempted("2"), "explain", "--policy", policy+":night")
+		_, calls, _ := strings.Cut(out, "\n  would call")
+		for line := range strings.SplitSeq(strings.TrimRight(calls, "\n"), "\n") {
+			if n := indentation(line); n != 2 && n != 14 { // that of the first is what is left of its name
+				t.Errorf("COLUMNS=%s: a call begins at %d: %q", columns, n, line)
+			}
+		}
 		most, _ := strconv.Atoi(columns) //nolint:errcheck // they are numbers
 		for line := range strings.SplitSeq(out, "\n") {
 			if len(line) > most && strings.Contains(strings.TrimSpace(line), " ") && !strings.Contains(line, "projects/") {
