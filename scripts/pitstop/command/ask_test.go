@@ -340,7 +340,7 @@ func TestAttachNamesThePermissionOnce(t *testing.T) {
 
 // TestASubscriptionThatCannotBeReachedIsNotEmpty: Pub/Sub says nothing in either case.
 func TestASubscriptionThatCannotBeReachedIsNotEmpty(t *testing.T) {
-	b, err := newBroker(t.Context(), time.Millisecond, publishtest.Options(deaf(t))...)
+	b, err := newBroker(t.Context(), time.Millisecond, append(heardRPC(), publishtest.Options(deaf(t))...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/spf13/cobra"
 	"google.golang.org/api/option"
-	"google.golang.org/grpc"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
@@ -47,8 +46,8 @@ const pullFor = 5 * time.Second
 // atOnce is how many letters one pull takes. They are handled one by one, all before Pub/Sub delivers the first again.
 const atOnce = 10
 
+// newBroker needs the options of heardRPC: Pull asks when its question was sent.
 func newBroker(ctx context.Context, wait time.Duration, opts ...option.ClientOption) (*broker, error) {
-	opts = append(opts, option.WithGRPCDialOption(grpc.WithStatsHandler(sentCalls{})))
 	topics, err := pubsub.NewTopicAdminClient(ctx, opts...)
 	if err != nil {
 		return nil, err

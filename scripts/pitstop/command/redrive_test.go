@@ -37,7 +37,7 @@ func TestDeadLettersComeBack(t *testing.T) {
 func deadLettersComeBack(t *testing.T, address string) {
 	project := "p-" + uuid.NewString()[:8]
 	wait := 2 * time.Second
-	broker, err := newBroker(t.Context(), wait, publishtest.Options(address)...)
+	broker, err := newBroker(t.Context(), wait, append(heardRPC(), publishtest.Options(address)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func deadLettersComeBack(t *testing.T, address string) {
 	b := deployedWith(t, ledgertest.NewStore().Open, w)
 	b.now = time.Now
 	b.letters = func(ctx context.Context) (letters, error) {
-		return newBroker(ctx, wait, publishtest.Options(address)...)
+		return newBroker(ctx, wait, append(heardRPC(), publishtest.Options(address)...)...)
 	}
 	redrive := func(args ...string) (string, error) {
 		return b.deployment.callAt(project, append([]string{"redrive", "--prefix", "dev-", "--why", "the bucket is there again"}, args...)...)
