@@ -258,8 +258,8 @@ func (p *reportPrinter) lost(t report.Sum) {
 		tell(p.out, fmt.Sprintf("gap until back: half within %s, 95 %% within %s, the longest %s", span(t.GapP50), span(t.GapP95), span(t.GapMost)))
 	}
 	tell(p.out, "chip-hours lost: "+hours(t))
-	if t.NotBackChipHours > 0 {
-		tell(p.out, fmt.Sprintf("not counted: %s chip-hours of TPUs that were not back when the record ended", events.Number(int64(t.NotBackChipHours))))
+	if n := int64(t.NotBackChipHours); n > 0 { // less than one would be told as 0
+		tell(p.out, fmt.Sprintf("not counted: %s chip-hours of TPUs that were not back when the record ended", events.Number(n)))
 	}
 }
 

@@ -443,3 +443,18 @@ func TestReportOfEntriesWithoutATime(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
+
+// TestLessThanAChipHourIsNotToldAsZero has a TPU that is lost six seconds before the record ends, and one that is lost for an hour.
+func TestLessThanAChipHourIsNotToldAsZero(t *testing.T) {
+	for end, want := range map[float64]bool{60.1: false, 120: true} {
+		entries := []string{
+			called(1, "CreateNode", "llama", "ann@example.com", "first"), called(4, "CreateNode", "llama", "ann@example.com", "last"),
+			happened(60, `"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-a/nodes/llama"`, "system_event", ""),
+			called(end, "CreateNode", "other", "ann@example.com", "first"),
+		}
+		out, errOut, code := call(t, strings.Join(entries, "\n"), "report", "-")
+		if code != exitDone || !strings.Contains(out, "1 not back") || strings.Contains(out, "not counted: ") != want {
+			t.Errorf("until %g: exit code %d, %q and\n%s", end, code, errOut, out)
+		}
+	}
+}
