@@ -27,7 +27,8 @@ const (
 const about = `Pitstop keeps Cloud TPU training running through maintenance, preemption, host errors and crashes.
 This is its command for people.
 
-Exit codes: 0 when all is well, 1 when something failed, 2 when the call or its input cannot be used.`
+Exit codes: 0 when all is well, 1 when something failed, 2 when the call or its input cannot be used,
+130 when Ctrl-C ended it.`
 
 // examples are calls of each verb, by the path of the verb. They stand together so that they tell of one project.
 var examples = map[string]string{

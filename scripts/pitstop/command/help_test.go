@@ -108,6 +108,9 @@ func TestHelpIsPrinted(t *testing.T) {
 		}
 	}
 	out, _, _ := call(t, "", "--help")
+	if !strings.Contains(out, "130 when Ctrl-C ended it") {
+		t.Errorf("the help names no exit code of Ctrl-C: %q", out)
+	}
 	if byCommand, _, code := call(t, "", "help"); byCommand != out || code != exitDone {
 		t.Errorf("exit code %d, help of everything is %q and %q", code, out, byCommand)
 	}
