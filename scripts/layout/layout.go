@@ -31,7 +31,7 @@ func Width(out *os.File) int {
 		streams = []*os.File{os.Stderr, os.Stdin}
 	}
 	for _, f := range streams {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 { //nolint:gosec // a file's number is small
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 			return max(n, leastWidth)
 		}
 	}
