@@ -57,6 +57,8 @@ type inquiry struct {
 	// last is the call that failed last without an answer since, and failure its error.
 	last    *request
 	failure error
+	// owed says that an inquiry which uses this one's time was cut off: what it waited for counts here until an answer comes.
+	owed bool
 	// refusals are the answers by which Google refused something, and fault says why there is no token.
 	refusals []refusal
 	fault    error
@@ -235,23 +237,34 @@ func (a *inquiry) arm() {
 	a.timer = t
 }
 
+// disarm stops that time.
+func (a *inquiry) disarm() {
+	if a.timer != nil {
+		a.timer.Stop()
+		a.timer = nil
+	}
+}
+
+// anew has what was waited for so far count no more. The calls that still wait have the whole time again.
+func (a *inquiry) anew() {
+	a.last, a.failure, a.owed = nil, nil, false
+	a.disarm()
+	if len(a.open) > 0 {
+		a.arm()
+	}
+}
+
 // progress notes that an answer, or a part of one, has come.
 func (a *inquiry) progress() {
 	for ; a != nil; a = a.outer {
 		a.mu.Lock()
-		a.last, a.failure = nil, nil
-		if a.timer != nil {
-			a.timer.Stop()
-			a.timer = nil
-		}
-		if len(a.open) > 0 {
-			a.arm()
-		}
+		a.anew()
 		a.mu.Unlock()
 	}
 }
 
-// end notes that a call waits no more.
+// end notes that a call waits no more. Unless it may be tried again, the time ends with the last call that waits: a verb that waits
+// for nothing cannot be late, and its next call has the whole time.
 func (a *inquiry) end(c *request) {
 	if a == nil {
 		return
@@ -261,7 +274,12 @@ func (a *inquiry) end(c *request) {
 	a.verb.mu.Unlock()
 	for ; a != nil; a = a.outer {
 		a.mu.Lock()
-		a.open = slices.DeleteFunc(a.open, func(o *request) bool { return o == c })
+		if i := slices.Index(a.open, c); i >= 0 {
+			a.open = slices.Delete(a.open, i, i+1)
+			if len(a.open) == 0 && a.last == nil && !a.owed {
+				a.disarm()
+			}
+		}
 		a.mu.Unlock()
 	}
 }
@@ -274,17 +292,17 @@ func (a *inquiry) answered(c *request) {
 
 // failed notes that a call ended without an answer. Whether it is tried again is for its client, and the time goes on.
 func (a *inquiry) failed(c *request, err error) {
-	a.end(c)
+	defer a.end(c) // once the failure is noted: without it, the time would end
 	var cut *unanswered
 	if errors.As(err, &cut) || errors.Is(err, context.Canceled) {
 		return // it was given up here
 	}
-	for ; a != nil; a = a.outer {
-		a.mu.Lock()
-		if a.gone == nil {
-			a.last, a.failure = c, err
+	for o := a; o != nil; o = o.outer {
+		o.mu.Lock()
+		if o.gone == nil {
+			o.last, o.failure = c, err
 		}
-		a.mu.Unlock()
+		o.mu.Unlock()
 	}
 }
 
@@ -324,8 +342,9 @@ func (a *inquiry) expire(t *time.Timer) {
 	if len(a.open) > 0 {
 		c = a.open[len(a.open)-1]
 	}
-	if c == nil {
-		return // it waits for nothing
+	if c == nil { // it waits for nothing
+		a.anew()
+		return
 	}
 	a.gone = &unanswered{c, a.limit, a.failure, as}
 	if a.optional {
@@ -333,16 +352,18 @@ func (a *inquiry) expire(t *time.Timer) {
 		a.verb.silent[c.service.host] = true
 		a.verb.mu.Unlock()
 	}
+	for o := a.outer; o != nil; o = o.outer {
+		o.mu.Lock()
+		o.owed = true
+		o.mu.Unlock()
+	}
 	a.cut(a.gone)
 }
 
 func (a *inquiry) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.timer != nil {
-		a.timer.Stop()
-		a.timer = nil
-	}
+	a.disarm()
 }
 
 // reported is an error whose text says why Google could not be asked, and the way out.
@@ -384,7 +405,8 @@ func (a *inquiry) explain(err error) error {
 	return err
 }
 
-// settle explains an error as the end of its inquiry would, for a verb that goes on with something else.
+// settle explains an error as the end of its inquiry would, for a verb that goes on with something else. What failed is not tried again,
+// so its time ends.
 func settle(ctx context.Context, err error) error {
 	a := inquiryOf(ctx)
 	if a == nil || err == nil {
@@ -394,6 +416,7 @@ func settle(ctx context.Context, err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.refusals = nil
+	a.anew()
 	return err
 }
 

@@ -191,6 +191,75 @@ func TestTheAccountIsAskedForOutOfTheSameTime(t *testing.T) {
 	})
 }
 
+// TestAFileOfThisMachineIsNoAnswer: credentials that never become a token are read again by each call, out of the same time.
+func TestAFileOfThisMachineIsNoAnswer(t *testing.T) {
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", person(t))
+	synctest.Test(t, func(t *testing.T) {
+		g := &google{base: wire{}}
+		_, took, err := verbOf(t, t.Context(), "4s", func(ctx context.Context) error {
+			g.who(ctx)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+tpuHost, http.NoBody)
+			if err != nil {
+				return err
+			}
+			resp, err := g.client().Do(r)
+			if err != nil {
+				return err
+			}
+			return resp.Body.Close()
+		})
+		if err == nil || took != 4*time.Second || !strings.HasPrefix(err.Error(), "Google's token service") {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+}
+
+// TestACallHasItsWholeTime whatever was waited for before: one that ended without an answer, and the time that went on without it.
+func TestACallHasItsWholeTime(t *testing.T) {
+	for name, idle := range map[string]time.Duration{"nothing was due": 0, "in part": 5 * time.Second, "in whole": 20 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, took, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
+					left, leave := context.WithTimeout(ctx, 4*time.Second)
+					defer leave()
+					a, c := inquiryOf(ctx), &request{service: tokenService}
+					if err := a.begin(c); err != nil {
+						return err
+					}
+					<-left.Done()
+					a.end(c)
+					if err := passes(ctx, idle); err != nil {
+						return err
+					}
+					return wire{}.get(ctx, tpuHost)
+				})
+				if err == nil || took != 14*time.Second+idle || !strings.HasPrefix(err.Error(), "the Cloud TPU API") {
+					t.Errorf("after %s: %v", took, err)
+				}
+			})
+		})
+	}
+}
+
+// TestAFailureThatIsSettledIsNotWaitedFor: the verb goes on with something else, which may take its time.
+func TestAFailureThatIsSettledIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := wire{tpuHost: {code: 503, pieces: 1}}
+		_, took, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
+			if err := w.get(ctx, tpuHost); err != nil {
+				return err
+			}
+			if err := settle(ctx, errors.New("HTTP status 503")); !strings.HasPrefix(err.Error(), "the Cloud TPU API") {
+				t.Errorf("it is settled as %v", err)
+			}
+			return passes(ctx, time.Minute)
+		})
+		if err != nil || took != time.Minute {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+}
+
 // TestLooksThatFollowEachOtherHaveTheirOwnTime: one that had no answer does not cut the next.
 func TestLooksThatFollowEachOtherHaveTheirOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

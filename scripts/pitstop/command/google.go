@@ -77,7 +77,7 @@ func (g *google) credentials(ctx context.Context) (*auth.Credentials, error) {
 		}
 		return nil, err
 	}
-	a.answered(c)
+	a.end(c) // a file of this machine is no answer: it is read again as long as there is no token
 	of := tokenService
 	if found.JSON() == nil {
 		of = machine
@@ -353,7 +353,8 @@ func heardStream(
 		a.ends(c, err)
 		return nil, err
 	}
-	context.AfterFunc(s.Context(), func() { a.end(c) }) // its reader may leave
+	// Its reader may leave. The stream's own context ends also when a try fails, whose time goes on.
+	context.AfterFunc(ctx, func() { a.end(c) })
 	return &answers{s, a, c}, nil
 }
 

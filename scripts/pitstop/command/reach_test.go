@@ -227,6 +227,15 @@ func TestNoVerbWaitsForANetworkThatLeadsNowhere(t *testing.T) {
 	})
 }
 
+// TestTheAccountTakesNoTimeOfItsOwn: pause and resume ask for it first, with a bound that only a --timeout of some seconds shows.
+func TestTheAccountTakesNoTimeOfItsOwn(t *testing.T) {
+	const limit = 4 * time.Second
+	file := person(t)
+	ownProcess(t, []string{"HTTPS_PROXY=http://" + deaf(t), "GOOGLE_APPLICATION_CREDENTIALS=" + file},
+		[]string{"pause", "--all", "--project", "demo", "--timeout", limit.String()}).within(t, limit,
+		`did not answer within 4s as the user of `+regexp.QuoteMeta(file)+`; check the network`)
+}
+
 // TestAVerbSaysWhatItWaitsFor after a second.
 func TestAVerbSaysWhatItWaitsFor(t *testing.T) {
 	a := ownProcess(t, []string{"HTTPS_PROXY=http://" + deaf(t), "GOOGLE_APPLICATION_CREDENTIALS=" + robot(t)},
