@@ -59,6 +59,9 @@ type inquiry struct {
 	failure error
 	// owed says that an inquiry which uses this one's time was cut off: what it waited for counts here until an answer comes.
 	owed bool
+	// doubtful is the first change that was sent and not answered, until one to the same service is answered: it may have been made,
+	// whatever its retry comes to.
+	doubtful *request
 	// refusals are the answers by which Google refused something, and fault says why there is no token.
 	refusals []refusal
 	fault    error
@@ -74,7 +77,7 @@ type request struct {
 	project, database, permission string
 	// waits says that an answer may take as long as it likes once the request has been sent.
 	waits, changes bool
-	sent           atomic.Bool
+	sent, replied  atomic.Bool
 }
 
 // unanswered says that a call had no answer within the limit.
@@ -84,6 +87,8 @@ type unanswered struct {
 	// failure is what the last try came to, if any ended.
 	failure error
 	as      string
+	// doubt says that a change may have been made.
+	doubt bool
 }
 
 type inquiryKey struct{}
@@ -274,6 +279,9 @@ func (a *inquiry) end(c *request) {
 	a.verb.mu.Unlock()
 	for ; a != nil; a = a.outer {
 		a.mu.Lock()
+		if a.doubtful == nil && c.inDoubt() {
+			a.doubtful = c
+		}
 		if i := slices.Index(a.open, c); i >= 0 {
 			a.open = slices.Delete(a.open, i, i+1)
 			if len(a.open) == 0 && a.last == nil && !a.owed {
@@ -284,10 +292,26 @@ func (a *inquiry) end(c *request) {
 	}
 }
 
+// inDoubt says that a change was sent and not answered.
+func (c *request) inDoubt() bool { return c.changes && c.sent.Load() && !c.replied.Load() }
+
+// replied notes that a call has its answer, or a first part of it.
+func (a *inquiry) replied(c *request) {
+	c.replied.Store(true)
+	for o := a; o != nil && c.changes; o = o.outer {
+		o.mu.Lock()
+		if o.doubtful != nil && o.doubtful.service == c.service {
+			o.doubtful = nil
+		}
+		o.mu.Unlock()
+	}
+	a.progress()
+}
+
 // answered notes the whole answer to a call.
 func (a *inquiry) answered(c *request) {
+	a.replied(c)
 	a.end(c)
-	a.progress()
 }
 
 // failed notes that a call ended without an answer. Whether it is tried again is for its client, and the time goes on.
@@ -346,7 +370,7 @@ func (a *inquiry) expire(t *time.Timer) {
 		a.anew()
 		return
 	}
-	a.gone = &unanswered{c, a.limit, a.failure, as}
+	a.gone = &unanswered{request: c, limit: a.limit, failure: a.failure, as: as}
 	if a.optional {
 		a.verb.mu.Lock()
 		a.verb.silent[c.service.host] = true
@@ -380,7 +404,12 @@ func (e reported) Unwrap() error { return e.of }
 func (a *inquiry) explain(err error) error {
 	a.mu.Lock()
 	gone, fault, refusals, last, failure := a.gone, a.fault, a.refusals, a.last, a.failure
+	doubt := a.doubtful != nil || slices.ContainsFunc(a.open, (*request).inDoubt)
 	a.mu.Unlock()
+	var may string
+	if doubt {
+		may = mayBeMade
+	}
 	var done reported
 	var wrong usageError
 	var silent *unanswered
@@ -388,19 +417,21 @@ func (a *inquiry) explain(err error) error {
 	case err == nil, errors.As(err, &done):
 		return err
 	case a.verb.ctx.Err() != nil:
-		return reported{"interrupted", a.verb.ctx.Err()}
+		return reported{errInterrupted.Error() + may, a.verb.ctx.Err()}
 	case gone != nil:
-		return reported{text: gone.Error()}
+		said := *gone
+		said.doubt = doubt
+		return reported{text: said.Error()}
 	case errors.As(err, &wrong), errors.Is(err, errFailed):
 		return err
 	case fault != nil:
-		return reported{text: fault.Error()}
+		return reported{text: fault.Error() + may}
 	case len(refusals) > 0:
 		return reported{refused(refusals, a.verb.as()), err}
 	case errors.As(err, &silent):
 		return reported{text: silent.Error()}
 	case last != nil:
-		return reported{text: (&unanswered{last, a.limit, failure, a.verb.as()}).Error()}
+		return reported{text: (&unanswered{last, a.limit, failure, a.verb.as(), doubt}).Error()}
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -292,6 +293,88 @@ func TestAnInterruptedVerbSaysNoMore(t *testing.T) {
 		}
 	})
 }
+
+// severed is a service whose first change is sent, and lost with its connection. Nothing reaches it later.
+type severed struct{ calls int }
+
+// RoundTrip implements http.RoundTripper.
+func (l *severed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if l.calls++; l.calls > 1 {
+		return nil, errors.New("connection refused")
+	}
+	httptrace.ContextClientTrace(r.Context()).WroteRequest(httptrace.WroteRequestInfo{})
+	return nil, errors.New("connection reset by peer")
+}
+
+// changesUntil tries a change again and again.
+func changesUntil(ctx context.Context, to http.RoundTripper) error {
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPatch, "https://"+tpuHost+"/v2/projects/demo/locations/z/nodes/n", http.NoBody)
+		if err != nil {
+			return err
+		}
+		if resp, err := (&http.Client{Transport: heard{to}}).Do(r); err == nil {
+			return resp.Body.Close()
+		}
+		if err := passes(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// TestAChangeThatMayHaveBeenMadeIsSaid, also where its retry was not sent, and where the caller interrupts the verb.
+func TestAChangeThatMayHaveBeenMadeIsSaid(t *testing.T) {
+	const may = "; the change may have been made: look with pitstop status before you repeat it"
+	for name, one := range map[string]struct {
+		interrupt time.Duration
+		want      string
+	}{
+		"a retry":     {time.Hour, "the Cloud TPU API (tpu.googleapis.com) cannot be reached: connection refused"},
+		"interrupted": {2500 * time.Millisecond, "interrupted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, interrupt := context.WithTimeout(t.Context(), one.interrupt)
+				defer interrupt()
+				_, _, err := verbOf(t, ctx, "10s", func(ctx context.Context) error { return changesUntil(ctx, &severed{}) })
+				if err == nil || !strings.HasPrefix(err.Error(), one.want) || !strings.HasSuffix(err.Error(), may) {
+					t.Errorf("it says %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestAChangeThatWasAnsweredIsInNoDoubt, though its first try was not, nor its body read to the end.
+func TestAChangeThatWasAnsweredIsInNoDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithTimeout(t.Context(), 5*time.Second)
+		defer interrupt()
+		_, _, err := verbOf(t, ctx, "10s", func(ctx context.Context) error {
+			w := wire{tpuHost: {pieces: 1}}
+			first := &severed{}
+			if err := changesUntil(ctx, tripper(func(r *http.Request) (*http.Response, error) {
+				if first.calls == 0 {
+					return first.RoundTrip(r)
+				}
+				httptrace.ContextClientTrace(r.Context()).WroteRequest(httptrace.WroteRequestInfo{})
+				return w.RoundTrip(r)
+			})); err != nil {
+				return err
+			}
+			return passes(ctx, time.Minute)
+		})
+		if err == nil || err.Error() != "interrupted" {
+			t.Errorf("it says %v", err)
+		}
+	})
+}
+
+// tripper is a function as an http.RoundTripper.
+type tripper func(r *http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestARefusalSaysTheWayOut holds the texts for what Google answers.
 func TestARefusalSaysTheWayOut(t *testing.T) {

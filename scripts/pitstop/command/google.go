@@ -285,7 +285,7 @@ func (h heard) RoundTrip(r *http.Request) (*http.Response, error) {
 		a.answered(c)
 		a.refuse(restRefusal(c, code, raw))
 	default:
-		a.progress()
+		a.replied(c)
 		resp.Body = body{resp.Body, a, c}
 	}
 	return resp, nil
@@ -375,7 +375,7 @@ func (s *answers) SendMsg(m any) error {
 func (s *answers) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
 	if err == nil {
-		s.a.progress()
+		s.a.replied(s.c)
 	} else {
 		s.a.ends(s.c, err)
 	}

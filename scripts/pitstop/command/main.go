@@ -91,7 +91,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		tell(errOut, "pitstop: interrupted")
+		var said reported // it also tells what may have been done
+		if !errors.As(err, &said) {
+			said.text = errInterrupted.Error()
+		}
+		tell(errOut, "pitstop: "+said.text)
 		return exitInterrupted
 	case errors.Is(err, errUnusable):
 		return exitUsage

@@ -49,6 +49,9 @@ func (c *request) where() string {
 	return c.service.name + " (" + c.service.host + ")"
 }
 
+// mayBeMade says what to do about a change that was sent and not answered.
+const mayBeMade = "; the change may have been made: look with pitstop status before you repeat it"
+
 // Error implements error, with the way out.
 func (u *unanswered) Error() string {
 	c := u.request
@@ -68,10 +71,10 @@ func (u *unanswered) Error() string {
 		line += ": " + reason(u.failure)
 	}
 	switch {
+	case u.doubt:
+		line += mayBeMade
 	case c.service == machine:
 		line += "; run gcloud auth application-default login, unless this machine is Google's and its metadata server is only slow"
-	case c.changes && c.sent.Load():
-		line += "; the change may have been made: look with pitstop status before you repeat it"
 	default:
 		line += "; check the network, HTTPS_PROXY and, in a VPC, Private Google Access"
 	}
