@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/api/option"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -412,10 +413,22 @@ func TestARefusalSaysTheWayOut(t *testing.T) {
 			401, `{"error":{"message":"Request had invalid authentication credentials."}}`,
 			"does not accept the credentials of ada; run gcloud auth application-default login",
 		},
+		{
+			403, details("SECURITY_POLICY_VIOLATED", `"uid":"x"`),
+			"the Cloud TPU API (project demo) refuses ada: m",
+		},
+		{403, details("BILLING_DISABLED", `"consumer":"projects/1"`), "the Cloud TPU API (project demo) refuses ada: m"},
+		{
+			403, `{"error":{"message":"The account is disabled.","errors":[{"reason":"accountDisabled"}]}}`,
+			"the Cloud TPU API (project demo) refuses ada: The account is disabled.",
+		},
+		{403, `{"error":{"message":"m","errors":[{"reason":"forbidden"}]}}`, "permission tpu.nodes.list is missing"},
 		{403, `<html>`, "permission tpu.nodes.list is missing"},
 	} {
 		if got := refused([]refusal{restRefusal(c, one.code, []byte(one.raw))}, "ada"); !strings.Contains(got, one.want) {
 			t.Errorf("%s: %s, want %s", one.raw, got, one.want)
+		} else if strings.Contains(one.want, "(project demo) refuses") && got != one.want {
+			t.Errorf("%s: no role would help: %s", one.raw, got)
 		}
 	}
 	two := refused([]refusal{
@@ -441,6 +454,53 @@ func TestARefusalSaysTheWayOut(t *testing.T) {
 		"Google cannot be asked without credentials: none were found on this machine; run gcloud auth application-default login" {
 		t.Error(got)
 	}
+}
+
+// TestARateLimitIsNoRefusal: Google may say it with the status of a missing permission.
+func TestARateLimitIsNoRefusal(t *testing.T) {
+	const limited = `{"error":{"message":"Rate Limit Exceeded","errors":[{"domain":"usageLimits","reason":"userRateLimitExceeded"}]}}`
+	_, _, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
+		return answers403(limited).get(ctx)
+	})
+	const want = "the Cloud TPU API (tpu.googleapis.com) cannot be reached: HTTP status 403 Forbidden: Rate Limit Exceeded; "
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("over REST: %v", err)
+	}
+	s, err := status.New(codes.PermissionDenied, "Too many calls").WithDetails(&errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
+		a, c := inquiryOf(ctx), rpcCall("/google.pubsub.v1.Publisher/Publish")
+		if err := a.begin(c); err != nil {
+			return err
+		}
+		a.ends(c, s.Err())
+		return s.Err()
+	})
+	if err == nil || !strings.HasPrefix(err.Error(), "Pub/Sub (pubsub.googleapis.com) cannot be reached: Too many calls; ") {
+		t.Errorf("over gRPC: %v", err)
+	}
+}
+
+// answers403 is Google's REST APIs, which refuse with that text.
+type answers403 string
+
+// get asks, and fails with what was said.
+func (a answers403) get(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+tpuHost+"/v2/projects/demo/locations", http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := (&http.Client{Transport: heard{tripper(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{
+			StatusCode: http.StatusForbidden, Status: "403 Forbidden", Request: r, Body: io.NopCloser(strings.NewReader(string(a))),
+		}, nil
+	})}}).Do(r)
+	if err != nil {
+		return err
+	}
+	return errors.Join(errors.New(resp.Status), resp.Body.Close())
 }
 
 // through has an API asked over a wire.

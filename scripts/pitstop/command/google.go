@@ -282,8 +282,13 @@ func (h heard) RoundTrip(r *http.Request) (*http.Response, error) {
 			io.Reader
 			io.Closer
 		}{io.MultiReader(bytes.NewReader(raw), resp.Body), resp.Body}
+		said := restRefusal(c, code, raw)
+		if said.why == tooOften { // as with the status for it, the call may pass later
+			a.failed(c, errors.New("HTTP status "+resp.Status+": "+said.text))
+			break
+		}
 		a.answered(c)
-		a.refuse(restRefusal(c, code, raw))
+		a.refuse(said)
 	default:
 		a.replied(c)
 		resp.Body = body{resp.Body, a, c}
@@ -321,8 +326,13 @@ func (a *inquiry) ends(c *request, err error) {
 	case code == codes.Canceled, errors.Is(err, context.Canceled):
 		a.end(c)
 	default:
+		r, ok := rpcRefusal(c, status.Convert(err))
+		if ok && r.why == tooOften {
+			a.failed(c, err)
+			return
+		}
 		a.answered(c)
-		if r, ok := rpcRefusal(c, status.Convert(err)); ok {
+		if ok {
 			a.refuse(r)
 		}
 	}

@@ -132,6 +132,10 @@ const (
 	noProject
 	noQuotaProject
 	noDatabase
+	// notAllowed is a refusal that no role would end: a perimeter, billing, a quota for good.
+	notAllowed
+	// tooOften is a limit of rate: the same call may pass later.
+	tooOften
 )
 
 // refused makes one line of refusals, with the way out.
@@ -151,6 +155,12 @@ func refused(all []refusal, as string) string {
 			"run gcloud auth application-default set-quota-project %s", who, first.project)
 	case noDatabase:
 		return fmt.Sprintf("project %s has no Firestore database %s; check --project, --prefix and --database", first.project, first.database)
+	case notAllowed, tooOften:
+		in := first.service.name
+		if first.project != "" {
+			in += " (project " + first.project + ")"
+		}
+		return in + " refuses " + who + ": " + first.text
 	case notPermitted:
 	}
 	var lacks []string
@@ -179,8 +189,16 @@ var permissionNamed = regexp.MustCompile(`(?:[Pp]ermission '?|does not have )([a
 // projectOf is the project in the name of a resource.
 var projectOf = regexp.MustCompile(`(?:^|/)projects/([^/]+)(?:/|$)`)
 
+// The older REST APIs have reasons of their own, in errors[].reason.
+// https://cloud.google.com/storage/docs/json_api/v1/status-codes#403-forbidden
+var (
+	// permissionReasons are the reasons that a permission is missing. Often there is none.
+	permissionReasons = []string{"", "IAM_PERMISSION_DENIED", "forbidden", "insufficientPermissions", "required", "authError"}
+	rateReasons       = []string{"RATE_LIMIT_EXCEEDED", "rateLimitExceeded", "userRateLimitExceeded"}
+)
+
 // refusalOf reads a refusal. Google names the permission in the details, in the message, or not at all, as Firestore and Pub/Sub do;
-// then it is the one that the call needs.
+// then it is the one that the call needs. Where Google's reason is something else, its own text says best what.
 func refusalOf(c *request, message, reasonCode string, details map[string]string) refusal {
 	r := refusal{
 		service: c.service, project: c.project, database: c.database, permission: c.permission,
@@ -204,6 +222,10 @@ func refusalOf(c *request, message, reasonCode string, details map[string]string
 		r.why = noProject
 	case reasonCode == "USER_PROJECT_DENIED":
 		r.why = noQuotaProject
+	case slices.Contains(rateReasons, reasonCode):
+		r.why = tooOften
+	case !slices.Contains(permissionReasons, reasonCode):
+		r.why, r.permission = notAllowed, ""
 	}
 	return r
 }
@@ -213,6 +235,9 @@ func restRefusal(c *request, code int, raw []byte) refusal {
 	var answer struct {
 		Error struct {
 			Message string `json:"message"`
+			Errors  []struct {
+				Reason string `json:"reason"`
+			} `json:"errors"`
 			Details []struct {
 				Reason   string            `json:"reason"`
 				Metadata map[string]string `json:"metadata"`
@@ -223,10 +248,16 @@ func restRefusal(c *request, code int, raw []byte) refusal {
 	e := answer.Error
 	var reasonCode string
 	var details map[string]string
+	if len(e.Errors) > 0 {
+		reasonCode = e.Errors[0].Reason
+	}
 	for _, d := range e.Details {
 		if d.Reason != "" {
 			reasonCode, details = d.Reason, d.Metadata
 		}
+	}
+	if reasonCode == "accessNotConfigured" {
+		reasonCode = "SERVICE_DISABLED"
 	}
 	r := refusalOf(c, cmp.Or(e.Message, http.StatusText(code)), reasonCode, details)
 	if code == http.StatusUnauthorized {
