@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -117,22 +118,38 @@ func ownProcess(t *testing.T, environment, args []string) answer {
 	return a
 }
 
-// within checks that the command failed in time, with one line that says all of that.
-func (a answer) within(t *testing.T, limit time.Duration, says ...string) {
-	t.Helper()
+// within checks that the command failed in time, with one line that says all of that. It returns what is wrong.
+func (a answer) within(limit time.Duration, says ...string) (wrong []string) {
+	fault := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if first, rest, _ := strings.Cut(a.err, "\n"); limit > quietFor && strings.HasPrefix(first, "pitstop: waiting for ") {
 		a.err = rest // a machine that is busy may take a second
 	}
 	if a.code != exitFailed || a.out != "" || strings.Count(a.err, "\n") != 1 {
-		t.Errorf("exit code %d, want 1 and one line: %s%s", a.code, a.out, a.err)
+		fault("exit code %d, want 1 and one line: %s%s", a.code, a.out, a.err)
 	}
 	if a.took > limit+time.Second {
-		t.Errorf("it took %s, with --timeout %s", a.took, limit)
+		fault("it took %s, with --timeout %s", a.took, limit)
 	}
 	for _, s := range says {
 		if !regexp.MustCompile(s).MatchString(a.err) {
-			t.Errorf("it does not say %s: %s", s, a.err)
+			fault("it does not say %s: %s", s, a.err)
 		}
+	}
+	return wrong
+}
+
+// insist calls a verb until it fails as it should. A machine that is busy may be late, or pass a short limit before the call that the
+// verb should name: not three times.
+func insist(t *testing.T, limit time.Duration, environment, args []string, says ...string) {
+	t.Helper()
+	wrong := ownProcess(t, environment, args).within(limit, says...)
+	for range 2 {
+		if len(wrong) > 0 {
+			wrong = ownProcess(t, environment, args).within(limit, says...)
+		}
+	}
+	for _, w := range wrong {
+		t.Error(w)
 	}
 }
 
@@ -143,13 +160,7 @@ func walk(t *testing.T, limit time.Duration, environment []string, says ...strin
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			args := append(args, "--timeout", limit.String())
-			a := ownProcess(t, environment, args)
-			for range 2 { // a machine that is busy may be late once
-				if a.took > limit+time.Second {
-					a = ownProcess(t, environment, args)
-				}
-			}
-			a.within(t, limit, says...)
+			insist(t, limit, environment, args, says...)
 		})
 	}
 }
@@ -231,8 +242,8 @@ func TestNoVerbWaitsForANetworkThatLeadsNowhere(t *testing.T) {
 func TestTheAccountTakesNoTimeOfItsOwn(t *testing.T) {
 	const limit = 4 * time.Second
 	file := person(t)
-	ownProcess(t, []string{"HTTPS_PROXY=http://" + deaf(t), "GOOGLE_APPLICATION_CREDENTIALS=" + file},
-		[]string{"pause", "--all", "--project", "demo", "--timeout", limit.String()}).within(t, limit,
+	insist(t, limit, []string{"HTTPS_PROXY=http://" + deaf(t), "GOOGLE_APPLICATION_CREDENTIALS=" + file},
+		[]string{"pause", "--all", "--project", "demo", "--timeout", limit.String()},
 		`did not answer within 4s as the user of `+regexp.QuoteMeta(file)+`; check the network`)
 }
 
