@@ -11,11 +11,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 const (
 	// answerFor is the default of --timeout: how long a verb waits for each answer.
 	answerFor = 15 * time.Second
+	// answerMost is the longest --timeout: the clients of Cloud Logging and Pub/Sub wait no longer for an answer.
+	answerMost = 30 * time.Second
 	// quietFor is how long a verb says nothing while it waits.
 	quietFor = time.Second
 )
@@ -102,11 +106,11 @@ func inquiryOf(ctx context.Context) *inquiry {
 // bounds adds --timeout to a verb, and sees that it never waits longer.
 func (d deployment) bounds(c *cobra.Command) {
 	var limit time.Duration
-	c.Flags().DurationVar(&limit, "timeout", answerFor, "how long to wait for each answer from Google")
+	c.Flags().DurationVar(&limit, "timeout", answerFor, "how long to wait for each answer from Google, at most "+answerMost.String())
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if limit <= 0 {
-			return usage("--timeout %s: it has to be more than 0", limit)
+		if limit <= 0 || limit > answerMost {
+			return usage("--timeout %s: it has to be more than 0 and at most %s", limit, answerMost)
 		}
 		v := &verb{
 			ctx: c.Context(), limit: limit, tell: func(line string) { tell(c.ErrOrStderr(), "pitstop: "+line) },
@@ -320,6 +324,9 @@ func (a *inquiry) failed(c *request, err error) {
 	var cut *unanswered
 	if errors.As(err, &cut) || errors.Is(err, context.Canceled) {
 		return // it was given up here
+	}
+	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded {
+		err = nil // with the longest --timeout, its client may give up first: that is no answer either
 	}
 	for o := a; o != nil; o = o.outer {
 		o.mu.Lock()

@@ -193,6 +193,29 @@ func TestTheAccountIsAskedForOutOfTheSameTime(t *testing.T) {
 	})
 }
 
+// TestNoTimeoutIsLongerThanItsClients: the clients' own bounds would cut it short without a word.
+func TestNoTimeoutIsLongerThanItsClients(t *testing.T) {
+	for _, limit := range []string{"0s", "-1s", "30001ms", "5m"} {
+		_, _, err := verbOf(t, t.Context(), limit, func(context.Context) error { return nil })
+		var wrong usageError
+		if !errors.As(err, &wrong) || !strings.HasSuffix(err.Error(), ": it has to be more than 0 and at most 30s") {
+			t.Errorf("--timeout %s: %v", limit, err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, took, err := verbOf(t, t.Context(), "30s", func(ctx context.Context) error {
+			bound, end := context.WithTimeout(ctx, 30*time.Second) // as the clients have it, from before the call
+			defer end()
+			return wire{}.get(bound, tpuHost)
+		})
+		const want = "the Cloud TPU API (tpu.googleapis.com) did not answer within 30s; check the network, HTTPS_PROXY and, in a VPC, " +
+			"Private Google Access"
+		if err == nil || took != 30*time.Second || err.Error() != want {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+}
+
 // TestAFileOfThisMachineIsNoAnswer: credentials that never become a token are read again by each call, out of the same time.
 func TestAFileOfThisMachineIsNoAnswer(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", person(t))

@@ -78,7 +78,7 @@ func (u *unanswered) Error() string {
 	default:
 		line += "; check the network, HTTPS_PROXY and, in a VPC, Private Google Access"
 	}
-	if u.failure == nil {
+	if u.failure == nil && u.limit < answerMost {
 		line += "; a longer --timeout waits longer"
 	}
 	return line
