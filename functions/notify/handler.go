@@ -395,8 +395,10 @@ func (d *desk) each(claims []claim, save func(claim) error) {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			if err := save(c); err != nil {
-				d.log.Warn("the outcome of a notification was not recorded", "target", d.Name(), "workload", c.update.Workload, "incident", c.update.Incident,
-					"error", oneLine(err)) //nolint:sloglint // no request waits for it
+				d.log.Warn( //nolint:sloglint // no request waits for it
+					"the outcome of a notification was not recorded", "target", d.Name(), "workload", c.update.Workload,
+					"incident", c.update.Incident, "error", oneLine(err),
+				)
 			}
 		})
 	}

@@ -112,7 +112,7 @@ func TestTheVersionComesFromGit(t *testing.T) {
 	dir := t.TempDir()
 	git := func(args ...string) string {
 		t.Helper()
-		c := exec.CommandContext(t.Context(), "git", args...)
+		c := exec.CommandContext(t.Context(), "git", args...) //nolint:gosec // this test
 		c.Dir = dir
 		c.Env = append(
 			os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",

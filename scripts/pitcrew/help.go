@@ -100,7 +100,7 @@ func listed(c *cobra.Command, which func(*cobra.Command) bool) string {
 
 // hang wraps a text; every line but the first is indented beyond the width.
 func hang(text string, width, indent int) string {
-	return strings.ReplaceAll(wordwrap.WrapString(text, uint(width)), "\n", "\n"+strings.Repeat(" ", indent)) //nolint:gosec // a width
+	return strings.ReplaceAll(wordwrap.WrapString(text, uint(width)), "\n", "\n"+strings.Repeat(" ", indent))
 }
 
 // timingsTopic is the second help page of run: the flags that say how often and how long.

@@ -78,7 +78,7 @@ func (k kind) schema() object {
 			"accelerator":     {"type": "string", "pattern": acceleratorType.String()},
 			"runtime_version": {"pattern": runtimeVersion.String()},
 		} {
-			p, _ := each[name].(object) //nolint:errcheck // described makes nothing else
+			p, _ := each[name].(object)
 			maps.Copy(p, more)
 		}
 		return object{"type": []string{"array", "null"}, "items": object{

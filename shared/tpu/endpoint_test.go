@@ -42,7 +42,7 @@ func TestTheEndpointOfTheEnvironmentIsCalled(t *testing.T) {
 }
 
 func TestWhichEndpointIsTaken(t *testing.T) {
-	for endpoint, fault := range map[string]string{
+	for endpoint, fault := range map[string]string{ //nolint:gosec // addresses, and no credentials
 		"": "", "https://tpu.p.example.com/": "", "http://127.0.0.1:8080": "", "http://[::1]:8080/": "", "http://localhost:1": "",
 		"http://tpu.googleapis.com/": "is not on this machine", "http://127.0.0.1.example.com": "is not on this machine", "http://10.0.0.1:80": "is not on this machine",
 		"127.0.0.1:8080": "is not an address", "ftp://127.0.0.1": "is not an address", "https://": "is not an address", "http://me:secret@127.0.0.1": "is not an address",

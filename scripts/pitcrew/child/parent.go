@@ -114,7 +114,7 @@ func Prefix(now time.Time) string { return now.UTC().Format("2006-01-02T15:04:05
 
 // tell prints a line.
 func tell(format string, a ...any) {
-	_, _ = fmt.Fprintf(os.Stderr, Prefix(time.Now())+format+"\n", a...) //nolint:errcheck // nobody reads it then
+	_, _ = fmt.Fprintf(os.Stderr, Prefix(time.Now())+format+"\n", a...)
 }
 
 // training is the parent's view of the process that it started.

@@ -29,7 +29,8 @@ func TestWhoIsGoneIsNamedInWords(t *testing.T) {
 		{at, context.DeadlineExceeded, "is gone since 09:05:01Z: its machine does not answer"},
 		{time.Time{}, &net.DNSError{Name: "llama-w-0", IsNotFound: true}, "has not been heard yet: no machine has the name llama-w-0"},
 		{
-			time.Time{}, &net.DNSError{Name: "llama-w-0", IsTimeout: true, IsTemporary: true},
+			time.Time{},
+			&net.DNSError{Name: "llama-w-0", IsTimeout: true, IsTemporary: true},
 			"has not been heard yet: the name llama-w-0 cannot be looked up now",
 		},
 		{

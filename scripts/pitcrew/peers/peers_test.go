@@ -90,8 +90,13 @@ func TestWhatWorker0WaitsForIsTold(t *testing.T) {
 		c.Run(ctx, func(p agree.Plan) { told <- p }, func(error) {})
 	}()
 	for _, p := range []agree.Plan{
-		{Waits: "worker 2 and worker 3"}, {Waits: "worker 3"}, {}, {Waits: "worker 3"}, {Version: "a.1", Attempt: 1, Waits: "worker 3"},
-		{Version: "a.1", Attempt: 1}, {Version: "a.2", Attempt: 2, Run: true},
+		{Waits: "worker 2 and worker 3"},
+		{Waits: "worker 3"},
+		{},
+		{Waits: "worker 3"},
+		{Version: "a.1", Attempt: 1, Waits: "worker 3"},
+		{Version: "a.1", Attempt: 1},
+		{Version: "a.2", Attempt: 2, Run: true},
 	} {
 		s.Publish(p)
 		if got := receive(t, told, "the plan"); got != p {

@@ -87,8 +87,8 @@ func (w wire) get(ctx context.Context, host string) error {
 }
 
 // verbOf runs a verb on a clock of its own, and returns what it says and how long it took.
-func verbOf( //nolint:revive // the test comes first
-	t *testing.T, ctx context.Context, limit string, run func(ctx context.Context) error,
+func verbOf(
+	ctx context.Context, t *testing.T, limit string, run func(ctx context.Context) error,
 ) (says string, took time.Duration, err error) {
 	t.Helper()
 	var errOut bytes.Buffer
@@ -112,7 +112,7 @@ const (
 func TestALongAnswerIsReadToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wire{tpuHost: {pieces: 20, every: 9 * time.Second}}
-		says, took, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error { return w.get(ctx, tpuHost) })
+		says, took, err := verbOf(t.Context(), t, "10s", func(ctx context.Context) error { return w.get(ctx, tpuHost) })
 		if err != nil || took < 20*9*time.Second {
 			t.Errorf("after %s: %v", took, err)
 		}
@@ -125,7 +125,7 @@ func TestALongAnswerIsReadToItsEnd(t *testing.T) {
 func TestAnAnswerThatStopsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wire{tpuHost: {pieces: 2, every: 11 * time.Second}}
-		_, took, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error { return w.get(ctx, tpuHost) })
+		_, took, err := verbOf(t.Context(), t, "10s", func(ctx context.Context) error { return w.get(ctx, tpuHost) })
 		if err == nil || took != 10*time.Second || !strings.HasPrefix(err.Error(),
 			"the Cloud TPU API (tpu.googleapis.com) did not answer within 10s; check the network") {
 			t.Errorf("after %s: %v", took, err)
@@ -138,7 +138,7 @@ func TestAnAnswerThatStopsIsCutOff(t *testing.T) {
 func TestTriesEndWithTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wire{tpuHost: {code: 503, pieces: 1, every: 100 * time.Millisecond}}
-		_, took, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
+		_, took, err := verbOf(t.Context(), t, "10s", func(ctx context.Context) error {
 			for pause := time.Second; ; pause *= 2 {
 				if err := w.get(ctx, tpuHost); err != nil {
 					return err
@@ -160,7 +160,7 @@ func TestTriesEndWithTheTimeout(t *testing.T) {
 func TestAVerbGoesOnWithoutWhatItCanDoWithout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wire{tpuHost: {pieces: 1, every: time.Second}}
-		_, took, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
+		_, took, err := verbOf(t.Context(), t, "10s", func(ctx context.Context) error {
 			for range 3 {
 				looking, end := apart(ctx)
 				if err := end(w.get(looking, storageHost)); err == nil || !strings.HasPrefix(err.Error(),
@@ -180,7 +180,7 @@ func TestAVerbGoesOnWithoutWhatItCanDoWithout(t *testing.T) {
 func TestTheAccountIsAskedForOutOfTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wire{}
-		_, took, err := verbOf(t, t.Context(), "15s", func(ctx context.Context) error {
+		_, took, err := verbOf(t.Context(), t, "15s", func(ctx context.Context) error {
 			asked, end := within(ctx, askFor)
 			if end(w.get(asked, tokenService.host)) == nil {
 				t.Error("it was answered")
@@ -196,14 +196,14 @@ func TestTheAccountIsAskedForOutOfTheSameTime(t *testing.T) {
 // TestNoTimeoutIsLongerThanItsClients: the clients' own bounds would cut it short without a word.
 func TestNoTimeoutIsLongerThanItsClients(t *testing.T) {
 	for _, limit := range []string{"0s", "-1s", "30001ms", "5m"} {
-		_, _, err := verbOf(t, t.Context(), limit, func(context.Context) error { return nil })
+		_, _, err := verbOf(t.Context(), t, limit, func(context.Context) error { return nil })
 		var wrong usageError
 		if !errors.As(err, &wrong) || !strings.HasSuffix(err.Error(), ": it has to be more than 0 and at most 30s") {
 			t.Errorf("--timeout %s: %v", limit, err)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		_, took, err := verbOf(t, t.Context(), "30s", func(ctx context.Context) error {
+		_, took, err := verbOf(t.Context(), t, "30s", func(ctx context.Context) error {
 			bound, end := context.WithTimeout(ctx, 30*time.Second) // as the clients have it, from before the call
 			defer end()
 			return wire{}.get(bound, tpuHost)
@@ -221,7 +221,7 @@ func TestAFileOfThisMachineIsNoAnswer(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", person(t))
 	synctest.Test(t, func(t *testing.T) {
 		g := &google{base: wire{}}
-		_, took, err := verbOf(t, t.Context(), "4s", func(ctx context.Context) error {
+		_, took, err := verbOf(t.Context(), t, "4s", func(ctx context.Context) error {
 			g.who(ctx)
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+tpuHost, http.NoBody)
 			if err != nil {
@@ -244,7 +244,7 @@ func TestACallHasItsWholeTime(t *testing.T) {
 	for name, idle := range map[string]time.Duration{"nothing was due": 0, "in part": 5 * time.Second, "in whole": 20 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, took, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
+				_, took, err := verbOf(t.Context(), t, "10s", func(ctx context.Context) error {
 					left, leave := context.WithTimeout(ctx, 4*time.Second)
 					defer leave()
 					a, c := inquiryOf(ctx), &request{service: tokenService}
@@ -270,7 +270,7 @@ func TestACallHasItsWholeTime(t *testing.T) {
 func TestAFailureThatIsSettledIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wire{tpuHost: {code: 503, pieces: 1}}
-		_, took, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
+		_, took, err := verbOf(t.Context(), t, "10s", func(ctx context.Context) error {
 			if err := w.get(ctx, tpuHost); err != nil {
 				return err
 			}
@@ -289,7 +289,7 @@ func TestAFailureThatIsSettledIsNotWaitedFor(t *testing.T) {
 func TestLooksThatFollowEachOtherHaveTheirOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wire{tpuHost: {pieces: 1, every: 2 * time.Second}}
-		says, _, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
+		says, _, err := verbOf(t.Context(), t, "10s", func(ctx context.Context) error {
 			for _, host := range []string{storageHost, tpuHost, storageHost, tpuHost} {
 				looking, end := again(ctx)
 				if err := end(w.get(looking, host)); (err == nil) != (host == tpuHost) {
@@ -311,7 +311,7 @@ func TestAnInterruptedVerbSaysNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(500*time.Millisecond, interrupt)
-		_, took, err := verbOf(t, ctx, "10s", func(ctx context.Context) error { return wire{}.get(ctx, tpuHost) })
+		_, took, err := verbOf(ctx, t, "10s", func(ctx context.Context) error { return wire{}.get(ctx, tpuHost) })
 		if !errors.Is(err, context.Canceled) || err.Error() != "interrupted" || took != 500*time.Millisecond {
 			t.Errorf("after %s: %v", took, err)
 		}
@@ -360,7 +360,7 @@ func TestAChangeThatMayHaveBeenMadeIsSaid(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, interrupt := context.WithTimeout(t.Context(), one.interrupt)
 				defer interrupt()
-				_, _, err := verbOf(t, ctx, "10s", func(ctx context.Context) error { return changesUntil(ctx, &severed{}) })
+				_, _, err := verbOf(ctx, t, "10s", func(ctx context.Context) error { return changesUntil(ctx, &severed{}) })
 				if err == nil || !strings.HasPrefix(err.Error(), one.want) || !strings.HasSuffix(err.Error(), may) {
 					t.Errorf("it says %v", err)
 				}
@@ -374,7 +374,7 @@ func TestAChangeThatWasAnsweredIsInNoDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, interrupt := context.WithTimeout(t.Context(), 5*time.Second)
 		defer interrupt()
-		_, _, err := verbOf(t, ctx, "10s", func(ctx context.Context) error {
+		_, _, err := verbOf(ctx, t, "10s", func(ctx context.Context) error {
 			w := wire{tpuHost: {pieces: 1}}
 			first := &severed{}
 			if err := changesUntil(ctx, tripper(func(r *http.Request) (*http.Response, error) {
@@ -473,7 +473,7 @@ func TestARefusalSaysTheWayOut(t *testing.T) {
 		t.Error("a document that is missing is a refusal")
 	}
 	none := errors.New("credentials: could not find default credentials. See https://x for more information")
-	if got := (noCredentials{none}).Error(); got !=
+	if got := (credentialsError{none}).Error(); got !=
 		"Google cannot be asked without credentials: none were found on this machine; run gcloud auth application-default login" {
 		t.Error(got)
 	}
@@ -482,7 +482,7 @@ func TestARefusalSaysTheWayOut(t *testing.T) {
 // TestARateLimitIsNoRefusal: Google may say it with the status of a missing permission.
 func TestARateLimitIsNoRefusal(t *testing.T) {
 	const limited = `{"error":{"message":"Rate Limit Exceeded","errors":[{"domain":"usageLimits","reason":"userRateLimitExceeded"}]}}`
-	_, _, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
+	_, _, err := verbOf(t.Context(), t, "10s", func(ctx context.Context) error {
 		return answers403(limited).get(ctx)
 	})
 	const want = "the Cloud TPU API (tpu.googleapis.com) cannot be reached: HTTP status 403 Forbidden: Rate Limit Exceeded; "
@@ -493,7 +493,7 @@ func TestARateLimitIsNoRefusal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
+	_, _, err = verbOf(t.Context(), t, "10s", func(ctx context.Context) error {
 		a, c := inquiryOf(ctx), rpcCall("/google.pubsub.v1.Publisher/Publish")
 		if err := a.begin(c); err != nil {
 			return err
@@ -594,7 +594,7 @@ func TestASubscriptionThatCannotBeReachedIsNotEmpty(t *testing.T) {
 // TestAConnectionEndsWithItsInquiry: clients open one with a context that never ends.
 func TestAConnectionEndsWithItsInquiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, took, err := verbOf(t, t.Context(), "10s", func(ctx context.Context) error {
+		_, took, err := verbOf(t.Context(), t, "10s", func(ctx context.Context) error {
 			c := &request{service: tokenService}
 			if err := inquiryOf(ctx).begin(c); err != nil {
 				return err

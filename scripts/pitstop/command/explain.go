@@ -378,10 +378,10 @@ func saveDue(e events.Entry, p policy.Policy) (at time.Time, why string) {
 	}
 	lead := e.Notice.WindowStart.Sub(at)
 	why = events.Span(lead) + " before the window, "
-	switch lead {
-	case p.Lead:
+	if lead == p.Lead {
 		return at, why + "as the policy says"
-	case policy.DefaultLead:
+	}
+	if lead == policy.DefaultLead {
 		return at, why + "until its checkpoints are measured"
 	}
 	return at, why + "if the training saves every " + events.Span(replaySaves) + ", as replay assumes"

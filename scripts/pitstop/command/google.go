@@ -72,7 +72,7 @@ func (g *google) credentials(ctx context.Context) (*auth.Credentials, error) {
 	if err != nil {
 		a.end(c)
 		if lifetime(ctx).Err() == nil {
-			err = noCredentials{err}
+			err = credentialsError{err}
 			a.lacks(err)
 		}
 		return nil, err
@@ -182,11 +182,11 @@ func (t tokens) Token(ctx context.Context) (*auth.Token, error) {
 		a.answered(c)
 	case errors.As(err, &said) && !said.Temporary() && said.Response != nil:
 		a.answered(c)
-		err = badToken{t.g.caller(), answerOf(said)}
+		err = tokenError{t.g.caller(), answerOf(said)}
 		a.lacks(err)
 	case errors.As(err, &undefined):
 		a.answered(c)
-		err = noCredentials{errors.New("this machine has no service account")}
+		err = credentialsError{errors.New("this machine has no service account")}
 		a.lacks(err)
 	default:
 		a.failed(c, err)

@@ -135,7 +135,7 @@ func TestAWrongNameNamesTheNearest(t *testing.T) {
 		{[]string{"policy", "chek", "x"}, `pitstop policy has no command "chek"; did you mean check?`},
 		{[]string{"replay", "--polcy", "spot"}, `pitstop replay has no flag --polcy; did you mean --policy?`},
 		{[]string{"status", "--projct=mine"}, `pitstop status has no flag --projct; did you mean --project?`},
-		{[]string{"--versoin"}, `pitstop has no flag --versoin; did you mean --version?`},
+		{[]string{"--versin"}, `pitstop has no flag --versin; did you mean --version?`},
 		{[]string{"simulate", "--frobnicate"}, `pitstop simulate has no flag --frobnicate; pitstop simulate --help lists all`},
 		{[]string{"completion", "tcsh"}, `pitstop completion takes one shell: bash, fish, powershell, zsh`},
 		{[]string{"simulate", "-x"}, `unknown shorthand flag: 'x' in -x; pitstop simulate --help lists the flags`},

@@ -87,7 +87,7 @@ func TestEveryVerbIsWalked(t *testing.T) {
 // started is how long the command may take to start and to end, beside what it waits.
 var started = sync.OnceValue(func() time.Duration {
 	begun := time.Now()
-	c := exec.Command(os.Args[0], "status", "--project", "X") //nolint:gosec,noctx // this test
+	c := exec.Command(os.Args[0], "status", "--project", "X") //nolint:gosec // this test
 	c.Env = []string{isCommand + "=1"}
 	_ = c.Run() //nolint:errcheck // it is wrong usage
 	return time.Since(begun)
@@ -209,7 +209,7 @@ func robot(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := json.Marshal(map[string]string{
+	raw, err := json.Marshal(map[string]string{ //nolint:gosec // a key of this test alone
 		"type": "service_account", "client_email": "robot@demo.iam.gserviceaccount.com", "token_uri": "https://oauth2.googleapis.com/token",
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
 	})
@@ -222,7 +222,7 @@ func robot(t *testing.T) string {
 // person is a file with the credentials of a person, as gcloud writes it.
 func person(t *testing.T) string {
 	t.Helper()
-	const file = `{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r"}` //nolint:gosec // they are none
+	const file = `{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r"}`
 	return write(t, "person.json", file)
 }
 

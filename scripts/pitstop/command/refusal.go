@@ -25,7 +25,7 @@ var (
 )
 
 // services are Google's by their hosts, as far as the verbs ask them.
-var services = map[string]string{
+var services = map[string]string{ //nolint:gosec // names of services, and no credentials
 	"firestore.googleapis.com": "Firestore", "pubsub.googleapis.com": "Pub/Sub", "tpu.googleapis.com": "the Cloud TPU API",
 	"logging.googleapis.com": "Cloud Logging", "storage.googleapis.com": "Cloud Storage", "oauth2.googleapis.com": tokenService.name,
 	"cloudresourcemanager.googleapis.com": "the Resource Manager API", "iam.googleapis.com": "the IAM API",
@@ -94,10 +94,10 @@ func reason(err error) string {
 	return strings.TrimPrefix(text, "Error while dialing: ")
 }
 
-// noCredentials says that there is nothing to ask Google with.
-type noCredentials struct{ error }
+// credentialsError says that there is nothing to ask Google with.
+type credentialsError struct{ error }
 
-func (e noCredentials) Error() string {
+func (e credentialsError) Error() string {
 	text := reason(e.error)
 	if strings.Contains(text, "could not find default credentials") {
 		text = "none were found on this machine"
@@ -105,10 +105,10 @@ func (e noCredentials) Error() string {
 	return "Google cannot be asked without credentials: " + text + "; run gcloud auth application-default login"
 }
 
-// badToken says that Google gives no token for the credentials.
-type badToken struct{ as, said string }
+// tokenError says that Google gives no token for the credentials.
+type tokenError struct{ as, said string }
 
-func (e badToken) Error() string {
+func (e tokenError) Error() string {
 	return "Google does not accept the credentials of " + e.as + " (" + e.said + "); run gcloud auth application-default login"
 }
 
