@@ -176,8 +176,8 @@ func TestAnInterruptedSimulationReports(t *testing.T) {
 	opened := 0
 	r, err := scenario.Simulate(ctx, scenario.Simulation{
 		Seed: 4, Days: 60, World: scenario.Few(world, 4, 2), Policy: policies, Faults: faults, Limit: scenario.NoLimit,
-		Passed: func(day, incidents int) {
-			if opened += incidents; day == 3 {
+		Passed: func(passed time.Duration, incidents int) {
+			if opened = incidents; passed >= 3*24*time.Hour {
 				stop()
 			}
 		},

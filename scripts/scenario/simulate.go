@@ -32,10 +32,11 @@ type Simulation struct {
 	Traces []Trace
 	// Limit is how many faults and troubles happen at most; the shortest run that still fails is found by it.
 	Limit int
-	// Called gets every call of an API that a function makes. Passed gets every day that has passed, and how many incidents opened in
-	// it. Both may be nil.
+	// Called gets every call of an API that a function makes. Passed gets, every few minutes of virtual time, how much of it has passed
+	// and how many incidents have opened so far; at the end, while everything settles, Days stay the time that has passed. Both may be
+	// nil, and neither changes what happens.
 	Called func(Call)
-	Passed func(day, incidents int)
+	Passed func(passed time.Duration, incidents int)
 	// Lines keeps the story, which takes a while.
 	Lines bool
 	// Trail records the actions, for a comparison with another build.
@@ -138,6 +139,9 @@ func percentiles(samples []time.Duration) Percentiles {
 	return Percentiles{P50: at(50), P95: at(95), P99: at(99), Count: len(samples)}
 }
 
+// passesEvery is how much virtual time is between two calls of Passed: a day can take many seconds, and people wait.
+const passesEvery = 10 * time.Minute
+
 // settleFor is how long a simulation goes on when nothing new goes wrong any more: everything has to end by then.
 const settleFor = 6 * 24 * time.Hour
 
@@ -169,14 +173,11 @@ func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err er
 	w.checks.entered, w.checks.asked, w.checks.idled = m.entered, m.asked, m.idled
 	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
-	day, incidents := 0, 0
+	var told time.Time
 	passing := func() bool {
-		for day < int(w.clock.Now().Sub(w.Start).Hours())/24 {
-			if day++; sim.Passed != nil {
-				opened := w.checks.incidents
-				sim.Passed(day, opened-incidents)
-				incidents = opened
-			}
+		if now := w.clock.Now(); sim.Passed != nil && now.Sub(told) >= passesEvery {
+			told = now
+			sim.Passed(min(now.Sub(w.Start), end.Sub(w.Start)), w.checks.incidents)
 		}
 		return false
 	}
@@ -191,7 +192,7 @@ func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err er
 	}
 	t.calm()
 	w.checks.measure(end)
-	settled := func() bool { return w.settled() && people.pleased.After(end) }
+	settled := func() bool { return passing() || w.settled() && people.pleased.After(end) }
 	if err := w.until(ctx, end.Add(settleFor), settled); err != nil {
 		r := w.checks.result(sim)
 		r.Interrupted = true

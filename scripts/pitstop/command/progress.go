@@ -126,7 +126,7 @@ func (m *meter) at(share float64, done []string, count float64, unit string) {
 	}
 	m.told = now
 	took := now.Sub(m.began)
-	if rate := count / took.Seconds(); count > 0 {
+	if rate := count / took.Seconds(); rate >= 0.05 { // a slower one would read as 0.0
 		done = append(done, rateText(rate)+" "+unit+"/s")
 	}
 	if share > 0 && share < 1 {

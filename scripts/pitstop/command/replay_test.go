@@ -177,8 +177,8 @@ func TestAnInterruptedReplayPrintsWhatItKnows(t *testing.T) {
 func TestAnInterruptedSimulationPrintsWhatItKnows(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	o := simulateOptions{seed: 4, seeds: 2, days: 40, slices: 2, faults: "none", now: ticking(time.Second, func(n int) {
-		if n == 30 {
+	o := simulateOptions{seed: 4, seeds: 2, days: 40, slices: 2, faults: "none", now: ticking(20*time.Millisecond, func(n int) {
+		if n == 600 {
 			stop()
 		}
 	})}
@@ -189,6 +189,20 @@ func TestAnInterruptedSimulationPrintsWhatItKnows(t *testing.T) {
 	}
 	if line, _, _ := strings.Cut(errOut.String(), "\n"); !strings.Contains(line, " of 80 simulated days · ") || !strings.Contains(line, " days/s · ") || !strings.Contains(line, " left") {
 		t.Errorf("it said %q", line)
+	}
+}
+
+// TestASimulationSaysHowFarItIs: within a day, and in the longer runs that --incidents asks for, whose days come on top.
+func TestASimulationSaysHowFarItIs(t *testing.T) {
+	o := simulateOptions{seed: 4, seeds: 1, days: 0.2, slices: 2, least: 2, faults: "none", asJSON: true, now: ticking(time.Second, func(int) {})}
+	var out, errOut bytes.Buffer
+	if err := simulate(t.Context(), o, &out, &errOut); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"pitstop: 0.0", " of 0.2 simulated days · ", " of 0.6 simulated days · ", " left"} {
+		if !strings.Contains(errOut.String(), want) {
+			t.Errorf("%q is not said in\n%s", want, errOut.String())
+		}
 	}
 }
 

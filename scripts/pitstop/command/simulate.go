@@ -466,12 +466,14 @@ func simulateAll(
 					continue
 				}
 				sim := sims[i]
-				sim.Passed = passed.day
+				meter := passed.run(sim.Days)
+				sim.Passed = meter.at
 				r, err := scenario.Simulate(ctx, sim)
 				runs := []*scenario.Report{r}
 				for err == nil && r.Incidents < least && len(r.Violations) == 0 && sim.Days < longest {
 					sim.Days = min(2*sim.Days, longest)
-					sims[i].Days, sim.Passed = sim.Days, nil
+					sims[i].Days = sim.Days
+					meter.again(sim.Days)
 					r, err = scenario.Simulate(ctx, sim)
 					runs = append(runs, r)
 				}
@@ -497,27 +499,58 @@ func simulateAll(
 
 // passed counts the days of all simulations for a meter.
 type passed struct {
-	m    *meter
-	days float64
+	m *meter
 
-	mu              sync.Mutex
-	done, incidents int
+	mu sync.Mutex
+	// days are those of all runs, as far as they are known: of runs that have to be repeated, the next ones come on top.
+	days, done float64
+	incidents  int
 }
 
 func newPassed(sims []scenario.Simulation, m *meter) *passed {
 	return &passed{m: m, days: float64(len(sims)) * sims[0].Days}
 }
 
-// day notes one more day of one of them, and how many incidents opened in it.
-func (p *passed) day(_, incidents int) {
+// run counts those of one simulation.
+func (p *passed) run(days float64) *passedRun { return &passedRun{of: p, days: days} }
+
+// passedRun is what has passed of one run of a simulation.
+type passedRun struct {
+	of         *passed
+	days, done float64
+	incidents  int
+}
+
+// again notes that the run has ended, and that another one of so many days takes its place. Its incidents count anew.
+func (r *passedRun) again(days float64) {
+	p := r.of
 	p.mu.Lock()
-	p.done++
-	p.incidents += incidents
-	done, incidents := p.done, p.incidents
+	defer p.mu.Unlock()
+	p.done += r.days - r.done
+	p.days += days
+	p.incidents -= r.incidents
+	r.days, r.done, r.incidents = days, 0, 0
+}
+
+// at notes how much time has passed in a run, and how many incidents have opened in it.
+func (r *passedRun) at(passed time.Duration, incidents int) {
+	p, done := r.of, passed.Hours()/24
+	p.mu.Lock()
+	p.done += done - r.done
+	p.incidents += incidents - r.incidents
+	r.done, r.incidents = done, incidents
+	done, of, opened := p.done, p.days, p.incidents
 	p.mu.Unlock()
-	p.m.at(float64(done)/p.days, []string{
-		events.Number(int64(done)) + " of " + events.Number(int64(math.Ceil(p.days))) + " simulated days", countOf(incidents, "incident"),
-	}, float64(done), "days")
+	share := math.Round(done/of*1e6) / 1e6 // exactly 1 at the end, where nobody knows how long settling takes
+	p.m.at(share, []string{daysOf(done, of) + " simulated days", countOf(opened, "incident")}, done, "days")
+}
+
+// daysOf is how many days of how many have passed. Parts of them count where they are few.
+func daysOf(done, of float64) string {
+	if of < 10 {
+		return fmt.Sprintf("%.2f of %g", done, math.Round(100*of)/100)
+	}
+	return events.Number(int64(done)) + " of " + events.Number(int64(math.Ceil(of)))
 }
 
 // countOf is a count that may be large.
