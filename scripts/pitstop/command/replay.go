@@ -207,7 +207,7 @@ func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 		}
 	}
 	if r.o.speed == 0 {
-		opts.Passed = func(at scenario.Passage) { r.passed(at, shipped, i, plays) }
+		opts.Passed = func(at scenario.Passage) { showPassage(r.m, at, shipped, i, plays, len(r.summary.rows)) }
 	}
 	if shipped && timelines {
 		r.m.clear()
@@ -239,20 +239,20 @@ func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 	return nil
 }
 
-// passed shows how far it is.
-func (r *replaying) passed(at scenario.Passage, shipped bool, i, plays int) {
+// showPassage shows how far a replay is: in the story with this number, after so many incidents of the stories before it.
+func showPassage(m *meter, at scenario.Passage, shipped bool, i, plays, before int) {
 	if shipped {
-		incidents := len(r.summary.rows) + at.Incidents
-		r.m.at((float64(i)+at.Share())/float64(plays), []string{
+		incidents := before + at.Incidents
+		m.at((float64(i)+at.Share())/float64(plays), []string{
 			fmt.Sprintf("scenario %d of %d", i+1, plays), count(incidents, "incident"),
 		}, float64(i), "scenarios")
 		return
 	}
 	if at.Read < at.Entries {
-		r.m.at(0, []string{progressOf(at.Read, at.Entries) + " put in order"}, 0, "")
+		m.at(0, []string{progressOf(at.Read, at.Entries) + " put in order"}, 0, "")
 		return
 	}
-	r.m.at(at.Share(), []string{
+	m.at(at.Share(), []string{
 		progressOf(at.Played, at.Entries),
 		timeOf(at.Now.Sub(at.From), at.To.Sub(at.From)), count(at.Incidents, "incident"),
 	}, float64(at.Played), "entries")
@@ -284,12 +284,20 @@ func (o replayOptions) compared(ctx context.Context, plays []play, files []strin
 	if err != nil {
 		return err
 	}
+	errOut = &oneAtATime{w: errOut}
 	run := func(ctx context.Context, add func(*trail.Trail) error) error {
-		for _, play := range plays {
-			story, err := scenario.Run(ctx, play.name, play.scenario, play.records, scenario.Options{Policy: play.policy, Allow: allow, Trail: true})
+		m := newMeter(errOut, o.now)
+		defer m.clear()
+		incidents := 0
+		for i, play := range plays {
+			story, err := scenario.Run(ctx, play.name, play.scenario, play.records, scenario.Options{
+				Policy: play.policy, Allow: allow, Trail: true,
+				Passed: func(at scenario.Passage) { showPassage(m, at, play.want != nil, i, len(plays), incidents) },
+			})
 			if err != nil {
 				return err
 			}
+			incidents += len(story.Ended) + len(story.Open)
 			if err := add(story.Trail); err != nil {
 				return err
 			}
@@ -300,7 +308,7 @@ func (o replayOptions) compared(ctx context.Context, plays []play, files []strin
 		return run(ctx, func(t *trail.Trail) error { return trail.Write(out, *t) })
 	}
 	p := &againstPrinter{newPrinter(out, o.asJSON), "record"}
-	return o.compare(ctx, o.args(files), p, &oneAtATime{w: errOut}, run)
+	return o.compare(ctx, o.args(files), p, errOut, run)
 }
 
 // args are the arguments with which another build replays the same entries.

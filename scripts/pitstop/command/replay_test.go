@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -189,6 +190,18 @@ func TestAnInterruptedSimulationPrintsWhatItKnows(t *testing.T) {
 	}
 	if line, _, _ := strings.Cut(errOut.String(), "\n"); !strings.Contains(line, " of 80 simulated days · ") || !strings.Contains(line, " days/s · ") || !strings.Contains(line, " left") {
 		t.Errorf("it said %q", line)
+	}
+}
+
+// TestAComparedReplaySaysHowFarItIs, in the same words.
+func TestAComparedReplaySaysHowFarItIs(t *testing.T) {
+	var out, errOut bytes.Buffer
+	o := replayOptions{policy: "spot", comparing: comparing{trail: true}, now: ticking(time.Second, func(int) {})}
+	if err := replay(t.Context(), []string{write(t, "entries.json", preempted("2"))}, o, nil, &out, &errOut); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^pitstop: 0 of 1 entries · .* hours · .* left$`).MatchString(errOut.String()) {
+		t.Errorf("it said\n%s", errOut.String())
 	}
 }
 
