@@ -342,18 +342,23 @@ func ending(l scenario.Line) string {
 func (p *printer) after(g incidentGroup) {
 	indent := strings.Repeat(" ", 2+8+2+markWidth)
 	in := g.result.Incident
-	for i, part := range wrap(limits(in.Switches, in.Limits), p.width()-len(indent)) {
-		tell(p.out, indent+strings.Repeat("  ", min(i, 1))+p.paint(dim, part))
-	}
-	for _, w := range in.WouldHave() {
-		for i, part := range wrap("would have: "+w, p.width()-len(indent)) {
-			tell(p.out, indent+strings.Repeat("  ", min(i, 1))+part)
+	hang := func(text string, paint func(string) string) {
+		if text == "" {
+			return
 		}
+		// What follows a break stands further right, and the line has to have room for that too, or the screen breaks it once more.
+		for _, line := range breakLine(indent+text, p.width(), len(indent)+2) {
+			at := indentation(line)
+			tell(p.out, line[:at]+paint(line[at:]))
+		}
+	}
+	plain := func(s string) string { return s }
+	hang(limits(in.Switches, in.Limits), func(s string) string { return p.paint(dim, s) })
+	for _, w := range in.WouldHave() {
+		hang("would have: "+w, plain)
 	}
 	if in.Advice != "" {
-		for i, part := range wrap("what to do: "+in.Advice, p.width()-len(indent)) {
-			tell(p.out, indent+strings.Repeat("  ", min(i, 1))+part)
-		}
+		hang("what to do: "+in.Advice, plain)
 	}
 	switch {
 	case g.open && g.stopped:

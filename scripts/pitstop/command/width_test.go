@@ -124,3 +124,29 @@ func TestWhatTheVerbsPrintFits(t *testing.T) {
 		}
 	}
 }
+
+// TestAnIncidentsLastLinesAreBrokenOnce: the screen breaks no line again that the story broke. A line that it breaks leaves a rest that
+// stands further left than the continuation of a limit or an advice.
+func TestAnIncidentsLastLinesAreBrokenOnce(t *testing.T) {
+	for _, width := range []string{"80", "100"} {
+		t.Setenv("COLUMNS", width)
+		out, _, _ := call(t, "", "replay", "preemption", "watched", "crash-loop")
+		const margin = 2 + 8 + 2 + markWidth
+		hangs, held := false, 0
+		for line := range strings.SplitSeq(out, "\n") {
+			bare := strings.TrimLeft(line, " ")
+			at := len(line) - len(bare)
+			switch {
+			case at == margin && regexp.MustCompile("^(limited by|would have|what to do)").MatchString(bare):
+				hangs, held = true, held+1
+			case hangs && at > 2 && at != margin+2:
+				t.Errorf("at %s columns this follows a limit or an advice: %q", width, line)
+			case at <= 2:
+				hangs = false
+			}
+		}
+		if held < 3 {
+			t.Errorf("at %s columns only %d such lines were held:\n%s", width, held, out)
+		}
+	}
+}
