@@ -76,6 +76,11 @@ type Result struct {
 	ChipHours float64
 }
 
+// StillAway reports whether the training was away and not back when the incident ended. Then Away is how long it was away at least.
+func (r Result) StillAway() bool {
+	return r.Away > 0 && (r.Outcome == incident.Escalated || r.Outcome == incident.Observed && r.ConfirmedBy == "")
+}
+
 // Story is everything that happened in a scenario.
 type Story struct {
 	Name  string

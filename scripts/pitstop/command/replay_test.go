@@ -98,7 +98,7 @@ func TestALongNameIsCutInItsMiddle(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	var out bytes.Buffer
 	s := summary{rows: []summaryRow{
-		{workload: "mine/a-name-that-is-far-too-long-for-a-row-of-a-table", cause: "host maintenance", end: "escalated", outcome: "escalated", away: 59*time.Minute + 59*time.Second, chips: 12345.6, opened: time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC)},
+		{workload: "mine/a-name-that-is-far-too-long-for-a-row-of-a-table", cause: "training crash", end: "escalated", outcome: "escalated", still: true, away: 59*time.Minute + 59*time.Second, chips: 12345.6, opened: time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC)},
 		{workload: "mine/b", cause: "preemption", end: "not ended", opened: time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC)},
 	}}
 	newPrinter(&out, false).table(&s)
@@ -108,8 +108,26 @@ func TestALongNameIsCutInItsMiddle(t *testing.T) {
 			t.Errorf("%d columns: %q", columns(line), line)
 		}
 	}
-	if !strings.HasPrefix(got[1], "2025-12-31 23:00  a-nam…able  host") || !strings.HasSuffix(got[1], "escalated  59 m 59 s      12,345") || !strings.HasSuffix(got[2], "not ended          -           -") {
+	if !strings.HasPrefix(got[1], "2025-12-31 23:00  a-na…able  training") || !strings.HasSuffix(got[1], "escalated  >= 59 m 59 s   >= 12,345") || !strings.HasSuffix(got[2], "not ended             -           -") {
 		t.Errorf("the rows are\n%s", out.String())
+	}
+}
+
+// TestATrainingThatIsNotBackIsAwayForLonger: in the row and in the sum, by the entries alone and by their scenario.
+func TestATrainingThatIsNotBackIsAwayForLonger(t *testing.T) {
+	const says = ">= counts until the incident ended, when the training was not back yet"
+	for _, c := range []struct {
+		what  string
+		still bool
+	}{{crashes, true}, {"crash-loop", true}, {"watched", true}, {"preemption", false}, {"owner-deletes", false}, {"maintenance-withdrawn", false}} {
+		out, _, _ := call(t, "", "replay", "--summary", c.what)
+		want := 0
+		if c.still {
+			want = 5 // two in the row, two in the sum, and what it means
+		}
+		if n := strings.Count(out, ">="); n != want || strings.Contains(out, says) != c.still {
+			t.Errorf("%s has %d figures that are too small, want %d:\n%s", c.what, n, want, out)
+		}
 	}
 }
 
@@ -242,7 +260,7 @@ func TestAMeterOnATerminalIsABar(t *testing.T) {
 // TestReplayTakesAFleetInYAML, as simulate does; and simulate takes gcloud's list.
 func TestBothFormsOfAFleet(t *testing.T) {
 	out, errOut, code := call(t, "", "replay", "--summary", "--policy", filepath.Join(filepath.Dir(crashes), "policy.yaml"), "--fleet", filepath.Join(filepath.Dir(crashes), "scenario.yaml"), crashes)
-	if code != exitDone || errOut != "" || !strings.Contains(out, "escalated  54 m 34 s        14.6") {
+	if code != exitDone || errOut != "" || !strings.Contains(out, "escalated  >= 54 m 34 s     >= 14.6") {
 		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
 	}
 	fleet := write(t, "fleet.json", `[{"name":"projects/mine/locations/us-west4-a/nodes/llama","acceleratorType":"v5litepod-16","schedulingConfig":{"spot":true},

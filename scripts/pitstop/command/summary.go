@@ -20,6 +20,8 @@ type summaryRow struct {
 	opened  time.Time
 	away    time.Duration
 	chips   float64
+	// still says that the training was not back at the end: it was away for longer, and nobody can say how long.
+	still bool
 }
 
 // summary is what a replay ends with: a line for each incident, the totals, and the assumptions.
@@ -59,7 +61,7 @@ func (s *summary) add(story *scenario.Story) {
 func rowOf(name string, r scenario.Result, end string) summaryRow {
 	return summaryRow{
 		scenario: name, workload: r.Workload, cause: strings.ReplaceAll(string(r.Cause), "_", " "), end: end, outcome: string(r.Outcome),
-		opened: r.Opened.UTC(), away: r.Away, chips: r.ChipHours,
+		opened: r.Opened.UTC(), away: r.Away, chips: r.ChipHours, still: r.StillAway(),
 	}
 }
 
@@ -82,8 +84,8 @@ func (s *summary) columns() []summaryColumn {
 	rest := []summaryColumn{
 		{title: "cause", cell: func(r summaryRow) string { return r.cause }},
 		{title: "end", cell: func(r summaryRow) string { return r.end }},
-		{title: "away", right: true, cell: func(r summaryRow) string { return awayText(r.away) }},
-		{title: "chip-hours", right: true, cell: func(r summaryRow) string { return chipText(r.chips) }},
+		{title: "away", right: true, cell: func(r summaryRow) string { return r.least(awayText(r.away)) }},
+		{title: "chip-hours", right: true, cell: func(r summaryRow) string { return r.least(chipText(r.chips)) }},
 	}
 	if !s.recorded {
 		return append([]summaryColumn{when, workload}, rest...)
@@ -117,6 +119,14 @@ func (s *summary) project() string {
 	return project + "/"
 }
 
+// least marks a figure that would be larger if the training had come back.
+func (r summaryRow) least(figure string) string {
+	if !r.still || figure == "-" {
+		return figure
+	}
+	return ">= " + figure
+}
+
 func awayText(d time.Duration) string {
 	if d <= 0 {
 		return "-"
@@ -146,6 +156,7 @@ func (p *printer) table(s *summary) {
 	for _, r := range s.rows {
 		sum.away += r.away
 		sum.chips += r.chips
+		sum.still = sum.still || r.still
 	}
 	shown := s.columns()
 	widths := func() (each []int, all int) {
@@ -214,6 +225,9 @@ func (p *printer) table(s *summary) {
 		}
 		return ""
 	}, func(summaryColumn) string { return bold })
+	if sum.still {
+		tell(p.out, p.paint(dim, ">= counts until the incident ended, when the training was not back yet"))
+	}
 	tell(p.out, "")
 }
 
