@@ -110,7 +110,7 @@ func tellReport(ctx context.Context, files []string, o reportOptions, in io.Read
 	if n == 0 && faults == 0 {
 		noEntries(errOut)
 	}
-	if n > 0 {
+	if n > 0 || o.asJSON { // a program gets its object even of nothing
 		if err := p.end(r, faults); err != nil {
 			return err
 		}

@@ -243,6 +243,10 @@ func TestReportOfQuietTimes(t *testing.T) {
 	if code != exitDone || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "0 entries") {
 		t.Errorf("[]: exit code %d, stdout %q, stderr %q", code, out, errOut)
 	}
+	out, errOut, code = call(t, "[]", "report", "--json", "-")
+	if code != exitDone || strings.Count(out, "\n") != 1 || !json.Valid([]byte(out)) || strings.Contains(out, "0001-") || !strings.Contains(errOut, "0 entries") {
+		t.Errorf("[] as JSON: exit code %d, stdout %q, stderr %q", code, out, errOut)
+	}
 }
 
 // TestReportTakesAnyOrderThatIsOne holds that a record tells the same up and down, in one file and in several, and however
