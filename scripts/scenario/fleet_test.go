@@ -80,7 +80,7 @@ func TestAQueuedResourceOfSeveralTPUsIsThereOnce(t *testing.T) {
 	}
 	record := scenario.Record{Raw: []byte(`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"2026-11-12T02:14:06Z",` +
 		`"protoPayload":{"methodName":"tpu.nodes.terminate","resourceName":"projects/p/locations/z/nodes/two-1"}}`)}
-	s, err := scenario.Guess([]scenario.Record{record}, scenario.Given{World: scenario.Scenario{Fleet: fleet}})
+	s, err := scenario.Guess(t.Context(), []scenario.Record{record}, scenario.Given{World: scenario.Scenario{Fleet: fleet}})
 	if err != nil || len(s.Fleet) != 2 {
 		t.Fatalf("%d slices, %v", len(s.Fleet), err)
 	}

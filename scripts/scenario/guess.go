@@ -3,6 +3,7 @@ package scenario
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -33,8 +34,8 @@ type Given struct {
 }
 
 // Guess infers the world of somebody's own entries: the TPUs that they name, and what no entry says. Each assumption is in the
-// scenario that it returns.
-func Guess(records []Record, given Given) (Scenario, error) {
+// scenario that it returns. Of a million entries it takes a while: when the context ends before, it returns that error.
+func Guess(ctx context.Context, records []Record, given Given) (Scenario, error) {
 	g := guess{
 		given: given, slices: map[string]*SliceConfig{}, highest: map[string]int{}, guessed: map[string]string{}, crews: map[string]crewLines{},
 	}
@@ -47,6 +48,9 @@ func Guess(records []Record, given Given) (Scenario, error) {
 	// Entries that name a TPU come first: those that name workers alone may be about it.
 	var unnamed []Record
 	for i, r := range records {
+		if err := ctx.Err(); err != nil {
+			return Scenario{}, err
+		}
 		e, err := events.Read(r.Raw)
 		switch {
 		case err != nil || e.Ignored != "":
@@ -60,6 +64,9 @@ func Guess(records []Record, given Given) (Scenario, error) {
 		}
 	}
 	for _, r := range unnamed {
+		if err := ctx.Err(); err != nil {
+			return Scenario{}, err
+		}
 		if e, err := events.Read(r.Raw); err == nil {
 			g.see(e)
 		}

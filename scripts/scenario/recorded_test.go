@@ -33,7 +33,7 @@ func preempted(clock string) scenario.Record {
 // guessed plays somebody's own entries under the preset spot.
 func guessed(t *testing.T, records []scenario.Record, crew scenario.Crew) *scenario.Story {
 	t.Helper()
-	s, err := scenario.Guess(records, scenario.Given{Policy: "spot", Crew: crew})
+	s, err := scenario.Guess(t.Context(), records, scenario.Given{Policy: "spot", Crew: crew})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestTheRecordedAttemptsAreThoseOfTheReplay(t *testing.T) {
 // TestAnInterruptedReplayTellsWhatItKnows: the story is there as far as it came, with what is still open.
 func TestAnInterruptedReplayTellsWhatItKnows(t *testing.T) {
 	records := []scenario.Record{preempted("02:00:00"), preempted("12:00:00"), preempted("23:00:00")}
-	s, err := scenario.Guess(records, scenario.Given{Policy: "spot"})
+	s, err := scenario.Guess(t.Context(), records, scenario.Given{Policy: "spot"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestOwnEntriesWithTheFleetOfTheirScenario(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := scenario.Guess(r.Records, scenario.Given{World: world, Policy: "night"})
+	s, err := scenario.Guess(t.Context(), r.Records, scenario.Given{World: world, Policy: "night"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,9 +23,13 @@ type item struct {
 	at time.Time
 }
 
-// Run plays a scenario to its end and returns its story. When the context ends before, it returns that error and the story so far.
+// Run plays a scenario to its end and returns its story. When the context ends before, it returns that error and the story so
+// far, or none where it has not begun.
 func Run(ctx context.Context, name string, s Scenario, records []Record, opts Options) (*Story, error) {
-	items, faults := read(records, opts.Passed)
+	items, faults := read(ctx, records, opts.Passed)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if s.Start.IsZero() {
 		s.Start = startOf(items, s)
 	}
@@ -71,9 +75,12 @@ func Run(ctx context.Context, name string, s Scenario, records []Record, opts Op
 	return w.story, stopped
 }
 
-// read understands the records and orders them by their arrival.
-func read(records []Record, passed func(Passage)) (items []item, faults []string) {
+// read understands the records and orders them by their arrival; it ends with the context.
+func read(ctx context.Context, records []Record, passed func(Passage)) (items []item, faults []string) {
 	for i, r := range records {
+		if ctx.Err() != nil {
+			return nil, nil
+		}
 		if passed != nil {
 			passed(Passage{Read: i, Entries: len(records)})
 		}

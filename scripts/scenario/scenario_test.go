@@ -299,7 +299,7 @@ func TestRealEntries(t *testing.T) {
 		}
 	}
 	for label, want := range map[string]incident.Outcome{"": incident.Observed, "reserved": incident.Resumed} {
-		s, err := scenario.Guess(records, scenario.Given{Policy: label})
+		s, err := scenario.Guess(t.Context(), records, scenario.Given{Policy: label})
 		if err != nil {
 			t.Fatal(err)
 		}

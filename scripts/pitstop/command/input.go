@@ -38,8 +38,7 @@ func readRecords(ctx context.Context, files []string, m *meter, in io.Reader, er
 			if ctx.Err() != nil {
 				end()
 				m.clear()
-				tell(errOut, fmt.Sprintf("pitstop: interrupted after %s entries were read; none was played", events.Number(int64(read))))
-				return h, errInterrupted
+				return h, unplayed(read, errOut)
 			}
 			for _, it := range b.Items {
 				if it.Err != nil {
@@ -59,6 +58,12 @@ func readRecords(ctx context.Context, files []string, m *meter, in io.Reader, er
 	m.clear()
 	h.tell(errOut)
 	return h, nil
+}
+
+// unplayed tells of an interruption before the first entry was played.
+func unplayed(read int, errOut io.Writer) error {
+	tell(errOut, fmt.Sprintf("pitstop: interrupted after %s entries were read; none was played", events.Number(int64(read))))
+	return errInterrupted
 }
 
 // tell says how many entries are neither played nor listed.

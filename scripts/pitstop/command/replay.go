@@ -214,10 +214,16 @@ func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 		r.p.heading(one.name, one.scenario.Title)
 	}
 	story, err := scenario.Run(ctx, one.name, one.scenario, one.records, opts)
-	if story == nil {
-		return err
-	}
 	r.m.clear()
+	switch {
+	case story == nil && ctx.Err() == nil:
+		return err
+	case story == nil && !shipped:
+		return unplayed(len(one.records), r.errOut)
+	case story == nil: // what was played before has its table
+		r.total.interrupted, r.until = true, fmt.Sprintf("before scenario %d of %d, %s", i+1, plays, one.name)
+		return nil
+	}
 	if r.summary.interrupted = err != nil; err != nil {
 		r.total.interrupted, r.until = true, until(story, shipped, i, plays)
 	}
@@ -389,7 +395,11 @@ func plays(
 		return nil, h.faults, nil
 	}
 	given.Read = func(n int) { m.at(0, []string{progressOf(n, len(h.records)) + " looked through for TPUs"}, 0, "") }
-	s, err := scenario.Guess(h.records, given)
+	s, err := scenario.Guess(ctx, h.records, given)
+	if ctx.Err() != nil {
+		m.clear()
+		return nil, 0, unplayed(len(h.records), errOut)
+	}
 	if err != nil {
 		return nil, 0, usage("%w", err)
 	}

@@ -184,6 +184,24 @@ func TestAnInterruptedReplayPrintsWhatItKnows(t *testing.T) {
 		t.Errorf("the table is not there:\n%s", out.String())
 	}
 	stop()
+	for _, what := range []string{"looked through for TPUs", "put in order"} {
+		ctx, stop := context.WithCancel(t.Context())
+		var out, errOut bytes.Buffer
+		o := replayOptions{policy: "spot", now: ticking(time.Minute, func(int) {
+			if strings.Contains(errOut.String(), what) {
+				stop()
+			}
+		})}
+		err := replay(ctx, []string{write(t, "entries.json", strings.Repeat(preempted("2")+"\n", 5))}, o, nil, &out, &errOut)
+		told := strings.Split(strings.TrimSpace(errOut.String()), "\n")
+		if last := told[len(told)-1]; !errors.Is(err, errInterrupted) || last != "pitstop: interrupted after 5 entries were read; none was played" || out.String() != "" {
+			t.Errorf("while entries are %s: %v, stdout %q, stderr %q", what, err, out.String(), errOut.String())
+		}
+		if n := strings.Count(errOut.String(), what); n > 2 {
+			t.Errorf("of 5 entries %d were %s after the interruption", n, what)
+		}
+		stop()
+	}
 	for _, args := range [][]string{{"replay", entries}, {"replay", "preemption"}, {"simulate", "--days", "3", "--slices", "1"}} {
 		var out, errOut bytes.Buffer
 		if code := run(ctx, args, nil, &out, &errOut); code != exitInterrupted || !strings.Contains(errOut.String(), "pitstop: interrupted") {
