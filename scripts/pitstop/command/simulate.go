@@ -228,6 +228,9 @@ func interruption(reports []*scenario.Report, seeds int) string {
 			whole++
 		}
 	}
+	if seeds == 1 && whole == 1 {
+		return fmt.Sprintf("interrupted in a longer run, which --incidents asks for; the report covers the last complete one, of %s", dayText(last.Days))
+	}
 	if seeds == 1 {
 		const text = "interrupted after %s; the report covers these, and counts no end of an incident that was still open"
 		return fmt.Sprintf(text, dayText(last.Days))
@@ -431,7 +434,8 @@ func (o simulateOptions) args() []string {
 
 // simulateAll runs simulations, so many at a time, and gives the reports of each to done, in their order. Those with fewer incidents
 // than wanted are run again for longer, and have a report for each time; sims then says for how long. When the context ends, done gets
-// what there is of each simulation that has begun, and simulateAll returns an error.
+// what there is of each simulation that has begun, and simulateAll returns an error. Of one that was run again that are its complete
+// runs: the last, partial one may be shorter than they are.
 func simulateAll(
 	ctx context.Context, sims []scenario.Simulation, least, workers int, m *meter, done func(runs []*scenario.Report) error,
 ) error {
@@ -466,16 +470,22 @@ func simulateAll(
 					continue
 				}
 				sim := sims[i]
+				days := sim.Days // of the last complete run
 				meter := passed.run(sim.Days)
 				sim.Passed = meter.at
 				r, err := scenario.Simulate(ctx, sim)
 				runs := []*scenario.Report{r}
 				for err == nil && r.Incidents < least && len(r.Violations) == 0 && sim.Days < longest {
+					days = sim.Days
 					sim.Days = min(2*sim.Days, longest)
 					sims[i].Days = sim.Days
 					meter.again(sim.Days)
-					r, err = scenario.Simulate(ctx, sim)
-					runs = append(runs, r)
+					if r, err = scenario.Simulate(ctx, sim); err == nil {
+						runs = append(runs, r)
+					}
+				}
+				if err != nil {
+					sims[i].Days = days
 				}
 				ended(i, runs, err)
 			}
