@@ -447,6 +447,9 @@ func headline(a, b play) int {
 // recorded loads recorded incidents from the repository around the present folder: those of these names, or all of them.
 func recorded(names ...string) ([]play, error) {
 	root, err := moduleRoot()
+	if err != nil && len(names) > 0 {
+		return nil, usage("%q: no such file, and %w", names[0], err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -258,6 +258,15 @@ func TestAnInterruptedLongerRunLeavesTheCompleteOne(t *testing.T) {
 	}
 }
 
+// TestAFileThatIsNotThereIsNamed, outside of the repository too.
+func TestAFileThatIsNotThereIsNamed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	_, errOut, code := call(t, "", "replay", "nofile")
+	if code != exitUsage || !strings.HasPrefix(errOut, `pitstop: "nofile": no such file, and the recorded incidents are in Pitstop's repository: `) {
+		t.Errorf("exit code %d, stderr %q", code, errOut)
+	}
+}
+
 // TestASimulationSaysHowFarItIs: within a day, and in the longer runs that --incidents asks for, whose days come on top.
 func TestASimulationSaysHowFarItIs(t *testing.T) {
 	o := simulateOptions{seed: 4, seeds: 1, days: 0.2, slices: 2, least: 2, faults: "none", asJSON: true, now: ticking(time.Second, func(int) {})}
