@@ -246,11 +246,12 @@ func TestAnInterruptedLongerRunLeavesTheCompleteOne(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var out, errOut bytes.Buffer
-	o := simulateOptions{seed: 4, seeds: 1, days: 0.2, slices: 2, least: 1000, faults: "none", asJSON: true, now: ticking(time.Second, func(int) {
+	o := simulateOptions{seed: 4, seeds: 1, days: 0.2, slices: 2, least: 1000, faults: "none", asJSON: true}
+	o.now = ticking(time.Second, func(int) {
 		if strings.Contains(errOut.String(), " of 0.6 simulated days") {
 			stop()
 		}
-	})}
+	})
 	err := simulate(ctx, o, &out, &errOut)
 	const says = "pitstop: interrupted in a longer run, which --incidents asks for; the report covers the last complete one, of 0.2 days\n"
 	if !errors.Is(err, errInterrupted) || !strings.Contains(out.String(), `"days":0.2,`) || !strings.HasSuffix(errOut.String(), says) {
@@ -269,7 +270,8 @@ func TestAFileThatIsNotThereIsNamed(t *testing.T) {
 
 // TestASimulationSaysHowFarItIs: within a day, and in the longer runs that --incidents asks for, whose days come on top.
 func TestASimulationSaysHowFarItIs(t *testing.T) {
-	o := simulateOptions{seed: 4, seeds: 1, days: 0.2, slices: 2, least: 2, faults: "none", asJSON: true, now: ticking(time.Second, func(int) {})}
+	o := simulateOptions{seed: 4, seeds: 1, days: 0.2, slices: 2, least: 2, faults: "none", asJSON: true}
+	o.now = ticking(time.Second, func(int) {})
 	var out, errOut bytes.Buffer
 	if err := simulate(t.Context(), o, &out, &errOut); err != nil {
 		t.Fatal(err)

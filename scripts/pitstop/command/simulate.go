@@ -229,7 +229,8 @@ func interruption(reports []*scenario.Report, seeds int) string {
 		}
 	}
 	if seeds == 1 && whole == 1 {
-		return fmt.Sprintf("interrupted in a longer run, which --incidents asks for; the report covers the last complete one, of %s", dayText(last.Days))
+		const text = "interrupted in a longer run, which --incidents asks for; the report covers the last complete one, of %s"
+		return fmt.Sprintf(text, dayText(last.Days))
 	}
 	if seeds == 1 {
 		const text = "interrupted after %s; the report covers these, and counts no end of an incident that was still open"
