@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/layout"
 	"pitstop.internal/scripts/scenario"
 )
 
@@ -347,7 +348,7 @@ func (p *printer) after(g incidentGroup) {
 			return
 		}
 		// What follows a break stands further right, and the line has to have room for that too, or the screen breaks it once more.
-		for _, line := range breakLine(indent+text, p.width(), len(indent)+2) {
+		for _, line := range layout.Break(indent+text, p.width(), len(indent)+2) {
 			at := indentation(line)
 			tell(p.out, line[:at]+paint(line[at:]))
 		}
