@@ -58,6 +58,8 @@ type inquiry struct {
 	mu    sync.Mutex
 	open  []*request
 	timer *time.Timer
+	// armed counts the timers, because one may fire while the next takes its place.
+	armed int
 	// last is the call that failed last without an answer since, and failure its error.
 	last    *request
 	failure error
@@ -241,9 +243,9 @@ func (a *inquiry) begin(c *request) error {
 
 // arm starts the time in which an answer has to come.
 func (a *inquiry) arm() {
-	var t *time.Timer
-	t = time.AfterFunc(a.limit, func() { a.expire(t) })
-	a.timer = t
+	a.armed++
+	n := a.armed
+	a.timer = time.AfterFunc(a.limit, func() { a.expire(n) })
 }
 
 // disarm stops that time.
@@ -362,11 +364,11 @@ func (a *inquiry) lacks(err error) {
 }
 
 // expire cuts the inquiry off: no answer has come for its limit.
-func (a *inquiry) expire(t *time.Timer) {
+func (a *inquiry) expire(armed int) {
 	as := a.verb.as()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.timer != t || a.gone != nil {
+	if a.timer == nil || a.armed != armed || a.gone != nil {
 		return // an answer has come
 	}
 	c := a.last

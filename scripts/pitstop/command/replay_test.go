@@ -243,6 +243,9 @@ func TestAComparedReplaySaysHowFarItIs(t *testing.T) {
 
 // TestAnInterruptedLongerRunLeavesTheCompleteOne before it: the report is of that, and says so.
 func TestAnInterruptedLongerRunLeavesTheCompleteOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it simulates days")
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var out, errOut bytes.Buffer
@@ -323,6 +326,9 @@ func TestBothFormsOfAFleet(t *testing.T) {
 
 // TestNoJSONHasATimeBeforeTime walks all that the command prints as JSON: where a time is not known, the field is absent.
 func TestNoJSONHasATimeBeforeTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays each verb")
+	}
 	timeless := `{"data":"the pool is upgrading","attributes":{"cluster_name":"c","cluster_location":"us-west4-a","project_id":"mine",` +
 		`"type_url":"type.googleapis.com/google.container.v1beta1.UpgradeEvent","payload":"{\"resourceType\":\"NODE_POOL\"}"}}` + "\n"
 	without := strings.ReplaceAll(strings.ReplaceAll(preempted("2"), `,"receiveTimestamp":"`+at+`"`, ""), `,"timestamp":"`+at+`"`, "")

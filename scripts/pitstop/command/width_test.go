@@ -82,6 +82,9 @@ func TestTheScreenBreaksWhatPeopleReadAndNothingElse(t *testing.T) {
 
 // TestWhatTheVerbsPrintFits: at each width the verbs print the same words, and a line is no wider unless it is one word.
 func TestWhatTheVerbsPrintFits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays each verb four times")
+	}
 	data := filepath.Join("..", "..", "..", "events", "testdata")
 	policies := write(t, "policy.yaml", "policies:\n  night: {preset: spot, when_escalated: delete}\n")
 	entries := filepath.Join(data, "preemption", "entries.json")
