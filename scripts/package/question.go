@@ -92,14 +92,14 @@ var exams = map[string]exam{
 	"maintenance": {
 		{"a recorded notice", "maintenance/entries.json", question{status: 500, log: []string{left}, says: []string{"ledger: write"}}},
 		{"a recorded notice of patrol's", "events/" + events.TypeMaintenanceNotified + ".json", question{status: 200, log: []string{ignored}, says: []string{"not known"}}},
-		{"a recorded preemption", "preemption/entries.json", question{status: 200, log: []string{ignored}, says: []string{"no notice"}}},
+		{"a recorded preemption", "preemption/entries.json", question{status: 200, log: []string{ignored}, says: []string{"is not a maintenance notice"}}},
 	},
 	"logevent":   {{"a recorded preemption", "preemption/entries.json", question{status: 500, log: []string{left}, says: []string{"ledger: write"}}}},
 	"checkpoint": {{"a recorded request", "events/" + events.TypeCheckpointRequested + ".json", refused}},
 	"recovery":   {{"a recorded request", "events/" + events.TypeRecoveryRequested + ".json", refused}},
 	"recreate":   {{"a recorded request", "events/" + events.TypeRecreateRequested + ".json", refused}},
 	// Nobody is to be told here.
-	"notify": {{"a recorded update", "events/" + events.TypeIncidentUpdated + ".json", question{status: 200, log: []string{ignored}, says: []string{"no target is configured"}}}},
+	"notify": {{"a recorded update", "events/" + events.TypeIncidentUpdated + ".json", question{status: 200, log: []string{ignored}, says: []string{"no notification target is configured"}}}},
 	// A tick has no data, so there is none to be recorded or malformed.
 	"patrol": nil,
 }
@@ -115,7 +115,7 @@ func questions(m module, function string) ([]question, error) {
 		{"a body that is no push message", []byte(`{"hello":"world"}`), 400, []string{"ERROR request refused"}, nil},
 	}
 	if function == "patrol" {
-		all = append(all, question{"a tick of long ago", push(nil, nil), 200, []string{ignored}, []string{"is old"}})
+		all = append(all, question{"a tick of long ago", push(nil, nil), 200, []string{ignored}, []string{"is too old"}})
 	}
 	for i, e := range known {
 		data, about, err := message(filepath.Join(m.Dir, "events", "testdata", filepath.FromSlash(e.file)))

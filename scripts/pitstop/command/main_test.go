@@ -29,7 +29,7 @@ func call(t *testing.T, stdin string, args ...string) (out, errOut string, code 
 }
 
 // progressLine says how far a run is. Whether a run is slow enough for one depends on the machine.
-var progressLine = regexp.MustCompile(`(?m)^pitstop: (scenario )?[\d,.]+ of [\d,.]+\b.*(\n  .*)?\n`)
+var progressLine = regexp.MustCompile(`(?m)^pitstop: (scenario )?[\d,.]+ (of [\d,.]+|entries read)\b.*(\n  .*)?\n`)
 
 func write(t *testing.T, name, content string) string {
 	t.Helper()
