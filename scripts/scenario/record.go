@@ -125,7 +125,7 @@ type Splitter struct {
 	rest    []byte
 	scanned int // how much of it is
 
-	// What the present object has shown. start is where it begins in buf.
+	// What the present object has shown, and of a string also what stands outside of objects. start is where it begins in buf.
 	depth             int
 	start             int
 	inString, escaped bool
@@ -142,8 +142,7 @@ type Splitter struct {
 	// skipped is the beginning of the text that is passed over because it is no object; nil when nothing is.
 	skipped []byte
 	listed  bool // it is a value of an array
-	quoted  bool
-	mark    int // how much of a byte order mark was read
+	mark    int  // how much of a byte order mark was read
 	// stray is the first of several lines in a row that hold no entry, strayLine its number, and strayMore counts the others.
 	stray                string
 	strayLine, strayMore int
@@ -288,20 +287,31 @@ func (s *Splitter) outside(i int) int {
 // inTail takes a byte of what follows the entries of an answer, and reports whether it can stand there.
 func (s *Splitter) inTail(c byte) bool {
 	switch {
-	case s.escaped:
-		s.escaped = false
-	case s.inString && c == '\\':
-		s.escaped = true
-	case c == '"':
-		s.inString = !s.inString
-	case s.inString:
+	case s.inText(c), c == ',', c == ':':
+		return true
 	case c == '}':
 		s.tail = false
-	case c != ',' && c != ':':
-		s.tail = false
-		return false
+		return true
 	}
-	return true
+	s.tail = false
+	return false
+}
+
+// inText takes a byte of what stands outside of objects, and reports whether it belongs to a string.
+func (s *Splitter) inText(c byte) bool {
+	switch within := s.inString; {
+	case s.escaped:
+		s.escaped = false
+		return true
+	case within && c == '\\':
+		s.escaped = true
+		return true
+	case c == '"':
+		s.inString = !within
+		return true
+	default:
+		return within
+	}
 }
 
 // byteOrderMark is what some editors put before the text. Files that were joined have it in the middle.
@@ -309,7 +319,7 @@ var byteOrderMark = [...]byte{0xEF, 0xBB, 0xBF}
 
 // pass begins to pass over text that is no object and begins with these bytes.
 func (s *Splitter) pass(began ...byte) {
-	s.listed, s.quoted, s.escaped, s.mark = s.arrays > 0, began[0] == '"', false, 0
+	s.listed, s.inString, s.escaped, s.mark = s.arrays > 0, began[0] == '"', false, 0
 	s.skipped = append(make([]byte, 0, shown), began...)
 }
 
@@ -320,21 +330,14 @@ const shown = 200
 func (s *Splitter) skip(i int) int {
 	for ; i < len(s.buf); i++ {
 		c := s.buf[i]
-		if c == '\n' || s.listed && !s.quoted && (c == ',' || c == ']' || c == '{') {
+		if c == '\n' || s.listed && !s.inString && (c == ',' || c == ']' || c == '{') {
 			s.endSkip()
 			return i
 		}
 		if len(s.skipped) < shown {
 			s.skipped = append(s.skipped, c)
 		}
-		switch {
-		case s.escaped:
-			s.escaped = false
-		case s.quoted && c == '\\':
-			s.escaped = true
-		case c == '"':
-			s.quoted = !s.quoted
-		}
+		s.inText(c)
 	}
 	return i
 }

@@ -33,6 +33,21 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 	}
 }
 
+// listens has a worker's client take plans until end is called.
+func listens(t *testing.T, c *peers.Client, told chan<- agree.Plan) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(ctx, func(p agree.Plan) { told <- p }, func(error) {})
+	}()
+	return func() {
+		cancel()
+		receive(t, done, "the end of the client")
+	}
+}
+
 func TestStatusesAndPlansPassAtOnce(t *testing.T) {
 	heard, told := make(chan agree.Status, 100), make(chan agree.Plan, 100)
 	s := peers.NewServer("demo/llama", []string{"127.0.0.1:1", "127.0.0.1:2"}, func(st agree.Status) { heard <- st })
@@ -42,12 +57,7 @@ func TestStatusesAndPlansPassAtOnce(t *testing.T) {
 	c := peers.NewClient("demo/llama", strings.TrimPrefix(h.URL, "http://"))
 	c.SetKey(key)
 	c.Say(agree.Status{Worker: 1, Phase: agree.Idle})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		c.Run(ctx, func(p agree.Plan) { told <- p }, func(error) {})
-	}()
+	end := listens(t, c, told)
 	if st := receive(t, heard, "a status"); st.Phase != agree.Idle {
 		t.Errorf("%+v", st)
 	}
@@ -64,8 +74,7 @@ func TestStatusesAndPlansPassAtOnce(t *testing.T) {
 	if p := receive(t, told, "the last plan"); !p.Over || s.Known() != 1 {
 		t.Errorf("%+v, known to %d", p, s.Known())
 	}
-	cancel()
-	receive(t, done, "the end of the client")
+	end()
 }
 
 // TestWhatWorker0WaitsForIsTold at once and once, also before there is a plan.
@@ -83,12 +92,7 @@ func TestWhatWorker0WaitsForIsTold(t *testing.T) {
 	c := peers.NewClient("demo/llama", strings.TrimPrefix(h.URL, "http://"))
 	c.SetKey(key)
 	c.Say(agree.Status{Worker: 1, Phase: agree.Idle})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		c.Run(ctx, func(p agree.Plan) { told <- p }, func(error) {})
-	}()
+	end := listens(t, c, told)
 	for _, p := range []agree.Plan{
 		{Waits: "worker 2 and worker 3"},
 		{Waits: "worker 3"},
@@ -103,8 +107,7 @@ func TestWhatWorker0WaitsForIsTold(t *testing.T) {
 			t.Errorf("told %+v, want %+v", got, p)
 		}
 	}
-	cancel()
-	receive(t, done, "the end of the client")
+	end()
 	// The first question meets a challenge; each other one brings the answer, and the last one waits.
 	if n := asked.Load(); len(told) != 0 || n > 9 {
 		t.Errorf("%d plans more, %d questions", len(told), n)
@@ -159,15 +162,10 @@ func TestWhoKnowsTheEndAsksNoMore(t *testing.T) {
 	c := peers.NewClient("demo/llama", strings.TrimPrefix(h.URL, "http://"))
 	c.SetKey(key)
 	c.Say(agree.Status{Worker: 1, Phase: agree.Running, Attempt: 1})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		c.Run(ctx, func(p agree.Plan) { told <- p }, func(error) {})
-	}()
+	end := listens(t, c, told)
 	receive(t, told, "the end")
 	for range 100 { // meanwhile it could have asked without end
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL, nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,8 +182,7 @@ func TestWhoKnowsTheEndAsksNoMore(t *testing.T) {
 	for receive(t, heard, "a status") != 2 {
 		continue
 	}
-	cancel()
-	<-done
+	end()
 	if n := asked.Load(); n > 6 { // one of them for the challenge
 		t.Errorf("it asked %d times", n)
 	}

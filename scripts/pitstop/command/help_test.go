@@ -195,7 +195,7 @@ func TestTheVersionSaysWhatThisIsAndWhatItReads(t *testing.T) {
 		{bi, "", "", "pitstop  v0.0.0-20261112021406-1cb901d00000+dirty\ncommit   1cb901d, with changes that are not committed\nbuilt    with go1.26.8 for linux/amd64\n"},
 		{bi, "v1.2.0", "77aa", "pitstop  v1.2.0\ncommit   77aa\nbuilt    with go1.26.8 for linux/amd64\n"},
 		{bi, "v1.2.0-unclean", "77aa", "pitstop  v1.2.0-unclean\ncommit   77aa, with changes that are not committed\nbuilt    with go1.26.8 for linux/amd64\n"},
-		{&debug.BuildInfo{GoVersion: "go1.26.8"}, "", "", "pitstop  unknown: this build was made without a checkout of git\ncommit   unknown\nbuilt    with go1.26.8\n"},
+		{&debug.BuildInfo{GoVersion: "go1.26.8"}, "", "", "pitstop  unknown: Go recorded no commit in this build\ncommit   unknown\nbuilt    with go1.26.8\n"},
 	} {
 		if got := buildText(c.bi, c.version, c.commit); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

@@ -37,7 +37,7 @@ func buildText(bi *debug.BuildInfo, version, commit string) string {
 		version, commit, unclean = bi.Main.Version, settings["vcs.revision"], settings["vcs.modified"] == "true"
 	}
 	if version == "" || version == "(devel)" {
-		version = "unknown: this build was made without a checkout of git"
+		version = "unknown: Go recorded no commit in this build"
 	}
 	if commit == "" {
 		commit = "unknown"
