@@ -10,10 +10,10 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/mitchellh/go-wordwrap"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"pitstop.internal/scripts/layout"
 	"pitstop.internal/scripts/pitcrew/crew"
 )
 
@@ -61,7 +61,9 @@ func explain(c *cobra.Command, _ []string) {
 			fmt.Fprintf(&b, "\n%s:\n%s\n", title, text)
 		}
 	}
-	b.WriteString(wordwrap.WrapString(cmp.Or(c.Long, c.Short), page) + "\n")
+	for line := range strings.SplitSeq(cmp.Or(c.Long, c.Short), "\n") {
+		b.WriteString(hang(line, page, 0) + "\n")
+	}
 	switch {
 	case c.HasAvailableSubCommands():
 		section("Usage", "  "+c.CommandPath()+" COMMAND")
@@ -92,15 +94,15 @@ func listed(c *cobra.Command, which func(*cobra.Command) bool) string {
 	var b strings.Builder
 	for _, s := range c.Commands() {
 		if which(s) {
-			fmt.Fprintf(&b, "  %-*s%s\n", indent-2, s.Name(), hang(s.Short, page-indent, indent))
+			b.WriteString(hang(fmt.Sprintf("  %-*s%s", indent-2, s.Name(), s.Short), page, indent) + "\n")
 		}
 	}
 	return b.String()
 }
 
-// hang wraps a text; every line but the first is indented beyond the width.
-func hang(text string, width, indent int) string {
-	return strings.ReplaceAll(wordwrap.WrapString(text, uint(width)), "\n", "\n"+strings.Repeat(" ", indent))
+// hang breaks a line between words; what follows the first break is indented.
+func hang(line string, width, indent int) string {
+	return strings.Join(layout.Break(line, width, indent), "\n")
 }
 
 // timingsTopic is the second help page of run: the flags that say how often and how long.

@@ -365,8 +365,9 @@ func TestWhatIsSaidIsOneLine(t *testing.T) {
 	}{
 		{0, "2026-07-04T09:05:01Z pitcrew: the other slices: one and a few words more; two\n"},
 		{59, "2026-07-04T09:05:01Z pitcrew: the other slices: one and a few words more; two\n"},
-		{60, "2026-07-04T09:05:01Z pitcrew: the other slices: one and\n    a few words more; two\n"},
-		{80, "2026-07-04T09:05:01Z pitcrew: the other slices: one and a few words more;\n    two\n"},
+		{60, "2026-07-04T09:05:01Z pitcrew: the other slices: one and a\n    few words more; two\n"},
+		{76, "2026-07-04T09:05:01Z pitcrew: the other slices: one and a few words more;\n    two\n"},
+		{80, "2026-07-04T09:05:01Z pitcrew: the other slices: one and a few words more; two\n"},
 	} {
 		var out bytes.Buffer
 		say, said := speak(&out, at, func() int { return c.width })

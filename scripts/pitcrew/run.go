@@ -356,7 +356,7 @@ func speak(to io.Writer, now func() time.Time, width func() int) (say func(forma
 	say = func(format string, a ...any) {
 		line := child.Prefix(now()) + strings.ReplaceAll(fmt.Sprintf(format, a...), "\n", "; ")
 		if w := width(); w >= narrowest {
-			line = hang(line, w-5, 4)
+			line = hang(line, w-1, 4)
 		}
 		select {
 		case lines <- line + "\n":
