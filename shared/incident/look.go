@@ -555,7 +555,7 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 			m.livesWhileRemoving(s)
 		}
 	case Clearing:
-		if m.when().Sub(s.Since) >= time.Minute { // read more than once
+		if m.when().Sub(s.Since) >= time.Minute/2 { // another tick has read it: they may be late, and come less than a minute apart
 			m.keepsWhatCame()
 		}
 	case Watching:

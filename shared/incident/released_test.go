@@ -57,11 +57,13 @@ func TestCapacityThatComesAfterAllIsKept(t *testing.T) {
 	const waits = "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, done create 0"
 	for name, c := range map[string]struct {
 		deletes string
-		// reads is how much later it is read again.
+		// reads is how much later than after a minute it is read again.
 		reads time.Duration
 		want  string
 	}{
 		"nobody has begun to delete it":      {"", 0, "admitting"},
+		"ticks have come close together":     {"", -20 * time.Second, "admitting"},
+		"one tick has read it twice":         {"", -55 * time.Second, "clearing"},
 		"its deletion was called":            {"intend delete 0, accepted delete 0", incident.CallFor, "clearing"},
 		"its deletion was begun a while ago": {"intend delete 0", incident.CallFor, "admitting"},
 		"its deletion was begun just now":    {"intend delete 0", 0, "clearing"},
