@@ -156,6 +156,42 @@ func keysOf(v any, path string, into map[string]bool) {
 	}
 }
 
+// TestTheDocumentsPolicyHasEveryKey: the page of the functions shows a whole policy, which the reader takes.
+func TestTheDocumentsPolicyHasEveryKey(t *testing.T) {
+	page, err := os.ReadFile("../../functions/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(page), "```yaml\n")
+	shown, _, ok := strings.Cut(shown, "```")
+	if !ok {
+		t.Fatal("the page shows no policy")
+	}
+	parse(t, shown)
+	var written struct {
+		Policies map[string]map[string]any
+	}
+	if err := yaml.Unmarshal([]byte(shown), &written); err != nil {
+		t.Fatal(err)
+	}
+	var s struct {
+		Defs struct {
+			Policy struct{ Properties map[string]any }
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(policy.Schema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	for key := range s.Defs.Policy.Properties {
+		if written.Policies["night"][key] == nil {
+			t.Errorf("the page's policy has no key %s", key)
+		}
+	}
+	if len(s.Defs.Policy.Properties) < 10 {
+		t.Errorf("the schema has the keys %v", s.Defs.Policy.Properties)
+	}
+}
+
 // TestTheExampleHasEveryKey: of the policy, of its switches and of a shape, and nothing that the reader refuses or the schema lacks.
 func TestTheExampleHasEveryKey(t *testing.T) {
 	f := parse(t, string(policy.Example()))

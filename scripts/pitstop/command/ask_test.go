@@ -485,7 +485,7 @@ func TestARateLimitIsNoRefusal(t *testing.T) {
 	_, _, err := verbOf(t.Context(), t, "10s", func(ctx context.Context) error {
 		return answers403(limited).get(ctx)
 	})
-	const want = "the Cloud TPU API (tpu.googleapis.com) cannot be reached: HTTP status 403 Forbidden: Rate Limit Exceeded; "
+	const want = "the Cloud TPU API (tpu.googleapis.com) takes no more calls for now: HTTP status 403 Forbidden: Rate Limit Exceeded; "
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("over REST: %v", err)
 	}
@@ -501,8 +501,22 @@ func TestARateLimitIsNoRefusal(t *testing.T) {
 		a.ends(c, s.Err())
 		return s.Err()
 	})
-	if err == nil || !strings.HasPrefix(err.Error(), "Pub/Sub (pubsub.googleapis.com) cannot be reached: Too many calls; ") {
+	if err == nil || err.Error() != "Pub/Sub (pubsub.googleapis.com) takes no more calls for now: Too many calls; try again in a minute" {
 		t.Errorf("over gRPC: %v", err)
+	}
+}
+
+func TestTheProjectOfAResource(t *testing.T) {
+	for name, want := range map[string]string{
+		"/v1/projects/demo:testIamPermissions":                  "demo",
+		"/v2/projects/demo/locations/us-west4-a/nodes/a":        "demo",
+		"projects/example.com:demo/databases/pitstop":           "example.com:demo",
+		"/v1/projects/-/serviceAccounts/a@b:testIamPermissions": "-",
+		"projects/demo": "demo",
+	} {
+		if m := projectOf.FindStringSubmatch(name); m == nil || m[1] != want {
+			t.Errorf("%s is of %q, want %s", name, m, want)
+		}
 	}
 }
 

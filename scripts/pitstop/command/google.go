@@ -270,7 +270,9 @@ func (h heard) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	switch code := resp.StatusCode; {
-	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= http.StatusInternalServerError:
+	case code == http.StatusTooManyRequests:
+		a.failed(c, rateError("HTTP status "+resp.Status))
+	case code == http.StatusRequestTimeout, code >= http.StatusInternalServerError:
 		a.failed(c, errors.New("HTTP status "+resp.Status))
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		raw, err := io.ReadAll(io.LimitReader(resp.Body, refusalBytes))
@@ -284,7 +286,7 @@ func (h heard) RoundTrip(r *http.Request) (*http.Response, error) {
 		}{io.MultiReader(bytes.NewReader(raw), resp.Body), resp.Body}
 		said := restRefusal(c, code, raw)
 		if said.why == tooOften { // as with the status for it, the call may pass later
-			a.failed(c, errors.New("HTTP status "+resp.Status+": "+said.text))
+			a.failed(c, rateError("HTTP status "+resp.Status+": "+said.text))
 			break
 		}
 		a.answered(c)
@@ -328,7 +330,7 @@ func (a *inquiry) ends(c *request, err error) {
 	default:
 		r, ok := rpcRefusal(c, status.Convert(err))
 		if ok && r.why == tooOften {
-			a.failed(c, err)
+			a.failed(c, rateError(r.text))
 			return
 		}
 		a.answered(c)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -52,6 +53,11 @@ func (c *request) where() string {
 // mayBeMade says what to do about a change that was sent and not answered.
 const mayBeMade = "; the change may have been made: look with pitstop status before you repeat it"
 
+// rateError is the answer of a service that takes calls only at a lower rate.
+type rateError string
+
+func (e rateError) Error() string { return string(e) }
+
 // Error implements error, with the way out.
 func (u *unanswered) Error() string {
 	c := u.request
@@ -59,9 +65,14 @@ func (u *unanswered) Error() string {
 	if c.service != machine && c.service.name != c.service.host {
 		line += " (" + c.service.host + ")"
 	}
-	if u.failure != nil {
+	var rate rateError
+	limited := errors.As(u.failure, &rate) || status.Code(u.failure) == codes.ResourceExhausted
+	switch {
+	case limited:
+		line += " takes no more calls for now"
+	case u.failure != nil:
 		line += " cannot be reached"
-	} else {
+	default:
 		line += fmt.Sprintf(" did not answer within %s", u.limit)
 	}
 	if u.as != "" {
@@ -73,6 +84,8 @@ func (u *unanswered) Error() string {
 	switch {
 	case u.doubt:
 		line += mayBeMade
+	case limited:
+		line += "; try again in a minute"
 	case c.service == machine:
 		line += "; run gcloud auth application-default login, unless this machine is Google's and its metadata server is only slow"
 	default:
@@ -186,8 +199,8 @@ func refused(all []refusal, as string) string {
 // permissionNamed finds the permission that a message names.
 var permissionNamed = regexp.MustCompile(`(?:[Pp]ermission '?|does not have )([a-z]+\.[a-zA-Z]+\.[a-zA-Z]+)`)
 
-// projectOf is the project in the name of a resource.
-var projectOf = regexp.MustCompile(`(?:^|/)projects/([^/]+)(?:/|$)`)
+// projectOf is the project in the name of a resource, without the verb that a REST API may add to it.
+var projectOf = regexp.MustCompile(`(?:^|/)projects/([^/]+?)(?:/|(?::[a-zA-Z]+)?$)`)
 
 // The older REST APIs have reasons of their own, in errors[].reason.
 // https://cloud.google.com/storage/docs/json_api/v1/status-codes#403-forbidden
