@@ -268,12 +268,16 @@ func (inst *instance) ledgerCall(call ledgertest.Call, side string) dice {
 	return inst.call("ledger", call.Collection, call.About, verb, side)
 }
 
+// refusal is how an API of Google's refuses a call.
 type refusal struct {
 	code            int
 	status, message string
 }
 
-// answer is how an API of Google's refuses a call.
+// Error implements error.
+func (f refusal) Error() string { return f.message }
+
+// answer is the refusal over the wire.
 func (f refusal) answer(r *http.Request) *http.Response {
 	body := fmt.Sprintf(`{"error":{"code":%d,"message":%q,"status":%q}}`, f.code, f.message, f.status)
 	return &http.Response{
@@ -303,33 +307,35 @@ var createRefusals = append(slices.Clip(refusals), []refusal{
 	{http.StatusBadRequest, "INVALID_ARGUMENT", "runtime_version is required"},
 }...)
 
-// provider makes the functions' TPU API fail. observe is called for each call that arrives, refused for each call that is
-// refused before it arrives.
-func (c *chaos) provider(api *tputest.API, inner http.RoundTripper, observe func(r *http.Request), refused func(r *http.Request, f refusal)) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		inst := instanceOf(r.Context())
+// provider makes the functions' TPU API fail, however it is called. observe is called for each call that arrives, refused for
+// each call that is refused before it arrives. The error of such a call is a refusal.
+func (c *chaos) provider(
+	api *tputest.API, observe func(ctx context.Context, r tputest.Request), refused func(r tputest.Request, f refusal),
+) tputest.Around {
+	return func(ctx context.Context, r tputest.Request, next func() error) error {
+		inst := instanceOf(ctx)
 		if c == nil || inst == nil {
-			return inner.RoundTrip(r)
+			return next()
 		}
-		what, mutates := r.Method+" "+shortPath(r.URL.Path), r.Method != http.MethodGet
-		d := inst.call("tpu", r.Method, r.URL.Path, r.URL.RawQuery)
+		what, mutates := r.Method+" "+shortPath(r.Path), r.Method != http.MethodGet
+		d := inst.call("tpu", r.Method, r.Path, r.Query)
 		if mutates {
 			c.mayCrash(inst, d.of("crash at once"), c.CrashCall, what)
 		}
-		if err := c.effect(r.Context(), d, what); err != nil {
-			return nil, err
+		if err := c.effect(ctx, d, what); err != nil {
+			return err
 		}
 		if c.happens(d.of("refused"), c.APIRefused, "the TPU API refuses %s", what) {
 			kinds := refusals
-			if r.Method == http.MethodPost && (strings.HasSuffix(r.URL.Path, "/nodes") || strings.HasSuffix(r.URL.Path, "/queuedResources")) {
+			if r.Method == http.MethodPost && (strings.HasSuffix(r.Path, "/nodes") || strings.HasSuffix(r.Path, "/queuedResources")) {
 				kinds = createRefusals
 			}
 			f := kinds[d.of("how refused").intN(len(kinds))]
 			refused(r, f)
-			return f.answer(r), nil
+			return f
 		}
 		if c.happens(d.of("lost"), c.APILost, "%s never reaches the TPU API", what) {
-			return nil, errDown
+			return errDown
 		}
 		switch {
 		case mutates && c.happens(d.of("operation slow"), c.APISlow, "the operation of %s takes long", what):
@@ -337,23 +343,23 @@ func (c *chaos) provider(api *tputest.API, inner http.RoundTripper, observe func
 		case mutates && c.happens(d.of("operation fails"), c.APILate, "the operation of %s fails late", what):
 			late := lateFailures[d.of("how it fails").intN(len(lateFailures))]
 			api.Inject(tputest.Fault{LateCode: late.code, LateMessage: late.message})
-		case !mutates && strings.HasSuffix(r.URL.Path, "/nodes") && c.happens(d.of("unreachable"), c.APIUnreachable, "the TPU API does not reach %s", what):
+		case !mutates && strings.HasSuffix(r.Path, "/nodes") && c.happens(d.of("unreachable"), c.APIUnreachable, "the TPU API does not reach %s", what):
 			api.Inject(tputest.Fault{Method: "ListNodes", Unreachable: true})
 		}
 		c.current = inst
-		resp, err := inner.RoundTrip(r)
-		if err != nil {
-			return resp, err
+		answer := next()
+		if answer != nil && !answered(answer) {
+			return answer
 		}
-		observe(r)
+		observe(ctx, r)
 		if c.happens(d.of("answer lost"), c.APIAnswerLost, "the answer to %s is lost", what) {
-			return nil, errors.Join(errDown, resp.Body.Close())
+			return errDown
 		}
-		if err := c.effect(r.Context(), d.of("answer"), "the answer to "+what); err != nil {
-			return nil, errors.Join(err, resp.Body.Close())
+		if err := c.effect(ctx, d.of("answer"), "the answer to "+what); err != nil {
+			return err
 		}
-		return resp, nil
-	})
+		return answer
+	}
 }
 
 // lateFailures are how operations end that were accepted.

@@ -318,12 +318,12 @@ func (c *checks) mark(key string, due bool) {
 }
 
 // read follows what handlers read of the cloud.
-func (c *checks) read(r *http.Request) {
-	inst := instanceOf(r.Context())
+func (c *checks) read(ctx context.Context, r tputest.Request) {
+	inst := instanceOf(ctx)
 	if r.Method != http.MethodGet {
 		return
 	}
-	zone, rest, ok := strings.Cut(shortPath(r.URL.Path), "/")
+	zone, rest, ok := strings.Cut(shortPath(r.Path), "/")
 	if !ok {
 		return
 	}
@@ -332,7 +332,7 @@ func (c *checks) read(r *http.Request) {
 		return
 	}
 	for _, f := range c.Fleet {
-		if one && f.Name != name || f.Legacy != strings.HasPrefix(r.URL.Path, "/v1/") {
+		if one && f.Name != name || f.Legacy != strings.HasPrefix(r.Path, "/v1/") {
 			continue // the other version of the API shows it
 		}
 		got := reading{at: c.clock.Now(), state: "gone"}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,12 +129,14 @@ func (c *checks) rememberCall(e tputest.Event, d deed) {
 }
 
 // refusedCall keeps a call of ours that was refused before it reached the simulated API.
-func (c *checks) refusedCall(r *http.Request, f refusal) {
-	zone, rest, _ := strings.Cut(shortPath(r.URL.Path), "/")
+func (c *checks) refusedCall(r tputest.Request, f refusal) {
+	zone, rest, _ := strings.Cut(shortPath(r.Path), "/")
 	_, name, one := strings.Cut(rest, "/")
 	creates := r.Method == http.MethodPost && !one
 	if creates {
-		name = cmp.Or(r.URL.Query().Get("nodeId"), r.URL.Query().Get("queuedResourceId"))
+		query, err := url.ParseQuery(r.Query)
+		c.must(err)
+		name = cmp.Or(query.Get("nodeId"), query.Get("queuedResourceId"))
 	}
 	name, _, _ = strings.Cut(name, ":")
 	if name == "" {

@@ -41,6 +41,8 @@ type Simulation struct {
 	Lines bool
 	// Trail records the actions, for a comparison with another build.
 	Trail bool
+	// Wire takes the calls of the TPU API through its client, HTTP and JSON. The run is the same.
+	Wire bool
 	// Seams are where the pipeline is broken on purpose; the zero value leaves it whole.
 	Seams Seams
 	// UntilBroken ends the run with the first rule that is broken: what follows from that proves nothing.
@@ -159,7 +161,7 @@ func (sim Simulation) world(ctx context.Context) (*world, error) {
 	if sim.World.Start.IsZero() {
 		sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 	}
-	return newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, Trail: sim.Trail, Seams: sim.Seams, simulation: &sim})
+	return newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, Trail: sim.Trail, Wire: sim.Wire, Seams: sim.Seams, simulation: &sim})
 }
 
 func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err error) {

@@ -40,7 +40,6 @@ import (
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/publish"
-	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/tpu/tputest"
 	"pitstop.internal/shared/trigger"
 )
@@ -113,6 +112,8 @@ type Options struct {
 	Emulator string
 	// Trail records the actions, for a comparison with another build.
 	Trail bool
+	// Wire takes the calls of the TPU API through its client, HTTP and JSON. Without it they take the short way, with the same ends.
+	Wire bool
 	// Seams are where the pipeline is broken on purpose; the zero value leaves it whole.
 	Seams Seams
 
@@ -411,12 +412,7 @@ func (w *world) guest(zone, name string, worker int) (string, bool) {
 // deploy builds the functions over the simulated cloud and subscribes them.
 func (w *world) deploy(ctx context.Context) error {
 	w.api.OnGuests(w.guest)
-	provider := w.opts.Seams.api(w.overHTTP("tpu", w.chaos.provider(w.api, w.api.Transport(), w.checks.read, w.checks.refusedCall)))
-	var versions tpu.Config
-	if slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Legacy }) {
-		versions.LegacyZones = w.zones()
-	}
-	client, err := versions.Open(ctx, option.WithHTTPClient(&http.Client{Transport: provider}), option.WithoutAuthentication())
+	client, err := w.cloud(ctx)
 	if err != nil {
 		return fmt.Errorf("scenario: %w", err)
 	}

@@ -53,6 +53,16 @@ func (c Config) Open(ctx context.Context, opts ...option.ClientOption) (Provider
 	return &Both{Cloud: cloud, legacy: legacy, zones: c.LegacyZones}, err
 }
 
+// Over makes the provider over methods that are made by other means than HTTP. Without legacy methods no legacy nodes are
+// looked for.
+func (c Config) Over(methods Methods, former LegacyMethods) Provider {
+	cloud := &Cloud{methods: methods}
+	if len(c.LegacyZones) == 0 {
+		return cloud
+	}
+	return &Both{Cloud: cloud, legacy: &legacy{former}, zones: c.LegacyZones}
+}
+
 // endpoint makes the options of a client that calls another API than Google's. Without TLS it must be on this machine, and
 // gets no credentials, because anybody on the way could read them.
 func (c Config) endpoint() ([]option.ClientOption, error) {
@@ -198,7 +208,7 @@ func (b *Both) Delete(ctx context.Context, r Ref, requestID string) (operation s
 		return "", err
 	}
 	return b.legacy.start(ctx, what, otherCall, func(ctx context.Context) (*v1.Operation, error) {
-		return b.legacy.nodes.Delete(r.String()).Context(ctx).Do()
+		return b.legacy.methods.DeleteNode(ctx, r.String())
 	})
 }
 
@@ -212,7 +222,7 @@ func (b *Both) Start(ctx context.Context, r Ref) (operation string, err error) {
 		return "", err
 	}
 	return b.legacy.start(ctx, what, createOther, func(ctx context.Context) (*v1.Operation, error) {
-		return b.legacy.nodes.Start(r.String(), &v1.StartNodeRequest{}).Context(ctx).Do()
+		return b.legacy.methods.StartNode(ctx, r.String())
 	})
 }
 

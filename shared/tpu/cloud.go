@@ -27,12 +27,8 @@ const amendTries = 5
 // Cloud is the Cloud TPU API, v2alpha1: the only version that knows request IDs on nodes, autocheckpoint and early
 // maintenance. Apart from SetMetadata and SetLabel it repeats no call by itself. It is safe for concurrent use.
 type Cloud struct {
-	zones  *api.ProjectsLocationsService
-	nodes  *api.ProjectsLocationsNodesService
-	queues *api.ProjectsLocationsQueuedResourcesService
-	ops    *api.ProjectsLocationsOperationsService
-
-	specs specs
+	methods Methods
+	specs   specs
 }
 
 var _ Provider = (*Cloud)(nil)
@@ -43,8 +39,7 @@ func New(ctx context.Context, opts ...option.ClientOption) (*Cloud, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cloud tpu client: %w", err)
 	}
-	l := s.Projects.Locations
-	return &Cloud{zones: l, nodes: l.Nodes, queues: l.QueuedResources, ops: l.Operations}, nil
+	return &Cloud{methods: rest{s.Projects.Locations}}, nil
 }
 
 // call makes one call and classifies its failure.
@@ -124,7 +119,7 @@ func (c *Cloud) Read(ctx context.Context, r Ref) (Slice, error) {
 		return Slice{}, err // this version does not show all nodes, so a missing one proves nothing
 	}
 	n, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Node, error) {
-		return c.nodes.Get(r.String()).Context(ctx).Do()
+		return c.methods.Node(ctx, r.String())
 	})
 	if is(err, incident.NotFound) {
 		return c.readQueued(ctx, r)
@@ -152,7 +147,7 @@ func (c *Cloud) announced(ctx context.Context, held []*Slice) {
 	r := held[0].Ref
 	info, err := call(ctx, "read maintenance of queued resource "+r.QueuedResource+" in "+r.Zone, otherCall,
 		func(ctx context.Context) (*api.GetMaintenanceInfoResponse, error) {
-			return c.queues.GetMaintenanceInfo(r.queue()).Context(ctx).Do()
+			return c.methods.MaintenanceInfo(ctx, r.queue())
 		})
 	notices := map[string]*events.Notice{}
 	if err == nil {
@@ -212,7 +207,7 @@ func (c *Cloud) readQueued(ctx context.Context, r Ref) (Slice, error) {
 func (c *Cloud) queued(ctx context.Context, r Ref) (*api.QueuedResource, error) {
 	return call(ctx, "read queued resource "+r.QueuedResource+" in "+r.Zone, otherCall,
 		func(ctx context.Context) (*api.QueuedResource, error) {
-			return c.queues.Get(r.queue()).Context(ctx).Do()
+			return c.methods.QueuedResource(ctx, r.queue())
 		})
 }
 
@@ -228,7 +223,7 @@ func (c *Cloud) List(ctx context.Context, project, zone string) (Listing, error)
 		return Listing{}, err
 	}
 	nodes, nodesPartial, err := pages(ctx, what, func(ctx context.Context, token string) ([]*api.Node, string, bool, error) {
-		l, err := c.nodes.List(zoneName(project, zone)).PageToken(token).Context(ctx).Do()
+		l, err := c.methods.Nodes(ctx, zoneName(project, zone), token)
 		if err != nil {
 			return nil, "", false, err
 		}
@@ -286,7 +281,7 @@ func (c *Cloud) List(ctx context.Context, project, zone string) (Listing, error)
 func (c *Cloud) listQueued(ctx context.Context, project, zone string) ([]*api.QueuedResource, bool, error) {
 	return pages(ctx, "list queued resources in "+zone,
 		func(ctx context.Context, token string) ([]*api.QueuedResource, string, bool, error) {
-			l, err := c.queues.List(zoneName(project, zone)).PageToken(token).Context(ctx).Do()
+			l, err := c.methods.QueuedResources(ctx, zoneName(project, zone), token)
 			if err != nil {
 				return nil, "", false, err
 			}
@@ -326,7 +321,7 @@ func (c *Cloud) Zones(ctx context.Context, project string) ([]string, error) {
 		return nil, err
 	}
 	zones, _, err := pages(ctx, what, func(ctx context.Context, token string) ([]string, string, bool, error) {
-		l, err := c.zones.List("projects/" + project).PageToken(token).Context(ctx).Do()
+		l, err := c.methods.Locations(ctx, "projects/"+project, token)
 		if err != nil {
 			return nil, "", false, err
 		}
@@ -389,10 +384,10 @@ func (c *Cloud) Create(
 	h := hide(r, nodes...)
 	op, err := callWith(ctx, what, o, h, func(ctx context.Context) (*api.Operation, error) {
 		if r.QueuedResource == "" {
-			return c.nodes.Create(r.parent(), n).NodeId(r.Name).RequestId(requestID).Context(ctx).Do()
+			return c.methods.CreateNode(ctx, r.parent(), r.Name, requestID, n)
 		}
 		q.Tpu = &api.Tpu{NodeSpec: nodeSpecs(r.parent(), orders)}
-		return c.queues.Create(r.parent(), q).QueuedResourceId(r.QueuedResource).RequestId(requestID).Context(ctx).Do()
+		return c.methods.CreateQueuedResource(ctx, r.parent(), r.QueuedResource, requestID, q)
 	})
 	if err != nil {
 		return "", err
@@ -409,9 +404,9 @@ func (c *Cloud) Delete(ctx context.Context, r Ref, requestID string) (operation 
 	h := c.specs.about(r)
 	op, err := callWith(ctx, what, otherCall, h, func(ctx context.Context) (*api.Operation, error) {
 		if r.QueuedResource == "" {
-			return c.nodes.Delete(r.String()).RequestId(requestID).Context(ctx).Do()
+			return c.methods.DeleteNode(ctx, r.String(), requestID)
 		}
-		return c.queues.Delete(r.queue()).Force(true).RequestId(requestID).Context(ctx).Do()
+		return c.methods.DeleteQueuedResource(ctx, r.queue(), requestID)
 	})
 	if err != nil {
 		return "", err
@@ -442,10 +437,9 @@ func (c *Cloud) Maintain(ctx context.Context, held []Ref) (operation string, err
 	h := c.specs.about(r)
 	op, err := callWith(ctx, what, otherCall, h, func(ctx context.Context) (*api.Operation, error) {
 		if r.QueuedResource == "" {
-			return c.nodes.PerformMaintenance(r.String(), &api.PerformMaintenanceRequest{}).Context(ctx).Do()
+			return c.methods.PerformMaintenance(ctx, r.String())
 		}
-		return c.queues.PerformMaintenanceQueuedResource(r.queue(),
-			&api.PerformMaintenanceQueuedResourceRequest{NodeNames: names}).Context(ctx).Do()
+		return c.methods.PerformMaintenanceQueuedResource(ctx, r.queue(), names)
 	})
 	if err != nil {
 		return "", err
@@ -461,7 +455,7 @@ func (c *Cloud) Start(ctx context.Context, r Ref) (operation string, err error) 
 	}
 	h := c.specs.about(r)
 	op, err := callWith(ctx, what, createOther, h, func(ctx context.Context) (*api.Operation, error) {
-		return c.nodes.Start(r.String(), &api.StartNodeRequest{}).Context(ctx).Do()
+		return c.methods.StartNode(ctx, r.String())
 	})
 	if err != nil {
 		return "", err
@@ -510,7 +504,7 @@ func (c *Cloud) amend(ctx context.Context, r Ref, what, mask string, change func
 	}
 	once := func() error {
 		n, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Node, error) {
-			return c.nodes.Get(r.String()).Context(ctx).Do()
+			return c.methods.Node(ctx, r.String())
 		})
 		if err != nil {
 			return err
@@ -521,7 +515,7 @@ func (c *Cloud) amend(ctx context.Context, r Ref, what, mask string, change func
 		}
 		h := hide(r, n, next)
 		op, err := callWith(ctx, what, otherCall, h, func(ctx context.Context) (*api.Operation, error) {
-			return c.nodes.Patch(r.String(), next).UpdateMask(mask).Context(ctx).Do()
+			return c.methods.UpdateNode(ctx, r.String(), mask, next)
 		})
 		if err != nil {
 			return err
@@ -546,7 +540,7 @@ func (c *Cloud) Simulate(ctx context.Context, r Ref) (operation string, err erro
 	}
 	h := c.specs.about(r)
 	op, err := callWith(ctx, what, otherCall, h, func(ctx context.Context) (*api.Operation, error) {
-		return c.nodes.SimulateMaintenanceEvent(r.String(), &api.SimulateMaintenanceEventRequest{WorkerIds: []string{"0"}}).Context(ctx).Do()
+		return c.methods.SimulateMaintenanceEvent(ctx, r.String(), "0")
 	})
 	if err != nil {
 		return "", err
@@ -593,7 +587,7 @@ func (c *Cloud) guests(ctx context.Context, r Ref, verb string, take func(*api.G
 		return err
 	}
 	a, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.GetGuestAttributesResponse, error) {
-		return c.nodes.GetGuestAttributes(r.String(), &api.GetGuestAttributesRequest{}).Context(ctx).Do()
+		return c.methods.GuestAttributes(ctx, r.String())
 	})
 	if is(err, incident.NotFound) {
 		return nil
@@ -621,7 +615,7 @@ func (c *Cloud) Operations(ctx context.Context, project, zone string) ([]Operati
 		return nil, err
 	}
 	ops, _, err := pages(ctx, what, func(ctx context.Context, token string) ([]Operation, string, bool, error) {
-		l, err := c.ops.List(zoneName(project, zone)).PageToken(token).Context(ctx).Do()
+		l, err := c.methods.Operations(ctx, zoneName(project, zone), token)
 		if err != nil {
 			return nil, "", false, err
 		}

@@ -20,18 +20,14 @@ import (
 // attributes, no announced maintenance and no queued resources; calls have no request ID, so a repeated creation is refused
 // because the name is taken, and a repeated deletion because of the state.
 // https://cloud.google.com/tpu/docs/reference/rest/v1/projects.locations.nodes
-type legacy struct {
-	nodes *v1.ProjectsLocationsNodesService
-	ops   *v1.ProjectsLocationsOperationsService
-}
+type legacy struct{ methods LegacyMethods }
 
 func newLegacy(ctx context.Context, opts ...option.ClientOption) (*legacy, error) {
 	s, err := v1.NewService(ctx, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("cloud tpu client of legacy nodes: %w", err)
 	}
-	l := s.Projects.Locations
-	return &legacy{nodes: l.Nodes, ops: l.Operations}, nil
+	return &legacy{legacyREST{s.Projects.Locations}}, nil
 }
 
 // legacyFields are the fields of v1, in the form of fields for v2alpha1.
@@ -128,7 +124,7 @@ func ours(n *v1.Node) bool { return len(n.ApiVersion) < 2 || n.ApiVersion[:2] !=
 
 func (l *legacy) read(ctx context.Context, r Ref) (Slice, error) {
 	n, err := call(ctx, r.about("read legacy"), otherCall, func(ctx context.Context) (*v1.Node, error) {
-		return l.nodes.Get(r.String()).Context(ctx).Do()
+		return l.methods.Node(ctx, r.String())
 	})
 	switch {
 	case is(err, incident.NotFound) || err == nil && !ours(n):
@@ -142,7 +138,7 @@ func (l *legacy) read(ctx context.Context, r Ref) (Slice, error) {
 // list reads the legacy nodes of a zone; whole says that the list is complete.
 func (l *legacy) list(ctx context.Context, project, zone string) (all []Slice, whole bool, err error) {
 	nodes, partial, err := pages(ctx, "list legacy nodes in "+zone, func(ctx context.Context, token string) ([]*v1.Node, string, bool, error) {
-		page, err := l.nodes.List(zoneName(project, zone)).PageToken(token).Context(ctx).Do()
+		page, err := l.methods.Nodes(ctx, zoneName(project, zone), token)
 		if err != nil {
 			return nil, "", false, err
 		}
@@ -181,7 +177,7 @@ func (l *legacy) create(ctx context.Context, r Ref, spec []byte, labels map[stri
 		o = createSpot
 	}
 	return l.start(ctx, what, o, func(ctx context.Context) (*v1.Operation, error) {
-		return l.nodes.Create(r.parent(), n).NodeId(r.Name).Context(ctx).Do()
+		return l.methods.CreateNode(ctx, r.parent(), r.Name, n)
 	})
 }
 
@@ -196,7 +192,7 @@ func (l *legacy) start(ctx context.Context, what string, o occasion, f func(cont
 
 func (l *legacy) operations(ctx context.Context, project, zone string) ([]Operation, error) {
 	ops, _, err := pages(ctx, "list operations of legacy nodes in "+zone, func(ctx context.Context, token string) ([]Operation, string, bool, error) {
-		page, err := l.ops.List(zoneName(project, zone)).PageToken(token).Context(ctx).Do()
+		page, err := l.methods.Operations(ctx, zoneName(project, zone), token)
 		if err != nil {
 			return nil, "", false, err
 		}

@@ -28,7 +28,7 @@ func legacyOrder(name string) tputest.NodeConfig {
 
 // TestLegacyNodes checks the promises about legacy nodes: those about any slice, and their own.
 func TestLegacyNodes(t *testing.T) {
-	for _, way := range []way{{name: "apart", both: true}, {name: "shown by both versions", both: true, mingled: true}} {
+	for _, way := range []way{{name: "apart", both: true}, {name: "shown by both versions", both: true, mingled: true}, {name: "without HTTP", direct: true, both: true}} {
 		t.Run(way.name, func(t *testing.T) {
 			for _, c := range append(slices.Clone(conformance), []promise{
 				{"reads a legacy node", testReadLegacy},

@@ -48,11 +48,11 @@ type world struct {
 	legacy bool
 }
 
-// way is the setting of a world: reached over a socket, with legacy nodes in two zones, with the versions of the API showing
-// each other's nodes.
+// way is the setting of a world: reached over a socket or without HTTP, with legacy nodes in two zones, with the versions of the
+// API showing each other's nodes.
 type way struct {
-	name                  string
-	socket, both, mingled bool
+	name                          string
+	socket, direct, both, mingled bool
 }
 
 func (w world) ref(name string) tpu.Ref { return w.at(home, name) }
@@ -123,6 +123,10 @@ func newWorld(t *testing.T, how way) world {
 	var cfg tpu.Config
 	if how.both {
 		cfg.LegacyZones = []string{home, away, barren, foreign}
+	}
+	if how.direct {
+		d := a.Direct(nil)
+		return world{Provider: cfg.Over(d, d.Legacy()), t: t, api: a, clock: clock, calls: c}
 	}
 	p, err := cfg.Open(t.Context(), append(opts, option.WithHTTPClient(&http.Client{Transport: rt}))...)
 	must(t, err)
@@ -238,6 +242,8 @@ func TestProvider(t *testing.T) {
 		{name: "over a socket", socket: true},
 		{name: "where there may be legacy nodes", both: true},
 		{name: "where each version shows all nodes", both: true, mingled: true},
+		{name: "without HTTP", direct: true},
+		{name: "without HTTP, with legacy nodes", direct: true, both: true, mingled: true},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			for _, c := range append(slices.Clone(conformance), vms...) {

@@ -146,7 +146,7 @@ type API struct {
 	// stuck is how much longer queued resources are in PROVISIONING.
 	stuck time.Duration
 	// listed are the answers to listings since something changed last.
-	listed map[string][]byte
+	listed map[string]*listing
 	// todo are the calls to make once the lock is free; handing says that a goroutine is making them.
 	todo    []func()
 	handing bool
@@ -313,11 +313,18 @@ func (a *API) bad(format string, args ...any) *status {
 // eid is the identifier at the end of a message; it differs each time.
 func (a *API) eid() string { return fmt.Sprintf(" [EID: %#x]", a.random("EID")) }
 
-// answer is what goes back to a caller.
+// answer is what goes back to a caller. One to a direct call has a value in place of a body, unless the call is refused.
 type answer struct {
-	http int
-	body []byte
-	kind string
+	http  int
+	body  []byte
+	kind  string
+	value any
+}
+
+// listing is the answer to a listing, and its body once somebody has asked for it over the wire.
+type listing struct {
+	value any
+	body  []byte
 }
 
 func (s *status) answer(httpStatus int) answer {
@@ -334,7 +341,7 @@ func (s *status) answer(httpStatus int) answer {
 	if err != nil {
 		panic("tputest: " + err.Error())
 	}
-	return answer{httpStatus, body, "application/json; charset=UTF-8"}
+	return answer{http: httpStatus, body: body, kind: jsonKind}
 }
 
 // ServeHTTP implements http.Handler. The principal of a call is the bearer token that it carries, if it does.
@@ -397,7 +404,7 @@ func (a *API) serve(c *request) (out answer, lost bool) {
 		case f != nil && f.HTTP != 0:
 			// Not the API itself: some proxy on the way, which knows neither JSON nor codes.
 			refused = refuse(2, "%s", http.StatusText(f.HTTP))
-			out = answer{f.HTTP, []byte("<!DOCTYPE html><title>Error " + strconv.Itoa(f.HTTP) + "</title>"), "text/html"}
+			out = answer{http: f.HTTP, body: []byte("<!DOCTYPE html><title>Error " + strconv.Itoa(f.HTTP) + "</title>"), kind: "text/html"}
 		default:
 			if f != nil {
 				c.fault = *f
@@ -417,26 +424,34 @@ func (a *API) serve(c *request) (out answer, lost bool) {
 func (a *API) answer(m *method, c *request) (answer, *status) {
 	a.forget()
 	// Listings are requested again and again, mostly without a change.
-	listing := ""
+	name := ""
 	if (m.name == "ListNodes" || m.name == "ListQueuedResources") && !c.fault.Unreachable {
-		listing = c.path + "?" + c.query.Encode()
+		name = c.path + "?" + c.query.Encode()
 	}
-	body := a.listed[listing]
-	if body == nil {
+	l := a.listed[name]
+	if l == nil {
 		v, refused := m.serve(a, c)
 		if refused != nil {
 			return refused.answer(0), refused
 		}
-		body = marshal(v)
+		l = &listing{value: v}
 	}
-	if listing != "" {
+	if name != "" {
 		if a.listed == nil {
-			a.listed = map[string][]byte{}
+			a.listed = map[string]*listing{}
 		}
-		a.listed[listing] = body
+		a.listed[name] = l
 	}
-	return answer{http.StatusOK, body, "application/json; charset=UTF-8"}, nil
+	if c.direct {
+		return answer{http: http.StatusOK, value: l.value}, nil
+	}
+	if l.body == nil {
+		l.body = marshal(l.value)
+	}
+	return answer{http: http.StatusOK, body: l.body, kind: jsonKind}, nil
 }
+
+const jsonKind = "application/json; charset=UTF-8"
 
 // Transport calls the API without a socket, as its default principal.
 func (a *API) Transport() http.RoundTripper { return a.TransportAs("") }

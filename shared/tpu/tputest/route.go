@@ -18,6 +18,8 @@ type request struct {
 	query      url.Values
 	body       []byte
 	principal  string
+	// direct says that the caller takes the value itself and not its JSON.
+	direct bool
 
 	// project, zone, collection, id and verb are what the path says, and called is the name of the method.
 	version, project, zone, collection, id, verb, called string

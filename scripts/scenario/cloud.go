@@ -1,0 +1,63 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/option"
+
+	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// cloud is the simulated Cloud TPU API as the functions call it: directly, or over the wire, through the generated client, HTTP
+// and JSON. The same seed makes the same calls with the same ends both ways.
+func (w *world) cloud(ctx context.Context) (tpu.Provider, error) {
+	var versions tpu.Config
+	if slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Legacy }) {
+		versions.LegacyZones = w.zones()
+	}
+	faulty := w.chaos.provider(w.api, w.checks.read, w.checks.refusedCall)
+	around := func(ctx context.Context, r tputest.Request, next func() error) error {
+		w.called(ctx, Call{Service: "tpu", Method: restMethod(r.Method, r.Path)})
+		return faulty(ctx, r, next)
+	}
+	if w.opts.Wire || w.opts.Seams.API != nil {
+		through := w.opts.Seams.api(overWire(around, w.api.Transport()))
+		return versions.Open(ctx, option.WithHTTPClient(&http.Client{Transport: through}), option.WithoutAuthentication())
+	}
+	direct := w.api.Direct(func(ctx context.Context, r tputest.Request, next func() error) error {
+		err := around(ctx, r, next)
+		if f, ok := errors.AsType[refusal](err); ok {
+			return googleapi.CheckResponse(f.answer(nil))
+		}
+		return err
+	})
+	return versions.Over(direct, direct.Legacy()), nil
+}
+
+// overWire makes the calls that go over HTTP pass around.
+func overWire(around tputest.Around, inner http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (resp *http.Response, err error) {
+		err = around(r.Context(), tputest.Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery}, func() (err error) {
+			resp, err = inner.RoundTrip(r)
+			return err
+		})
+		if f, ok := errors.AsType[refusal](err); ok {
+			return f.answer(r), nil
+		}
+		if err != nil && resp != nil {
+			return nil, errors.Join(err, resp.Body.Close())
+		}
+		return resp, err
+	})
+}
+
+// answered reports whether an error is an answer of the API.
+func answered(err error) bool {
+	_, ok := errors.AsType[*googleapi.Error](err)
+	return ok
+}
