@@ -25,7 +25,7 @@ import (
 // Provider is the part of a provider that patrol reads in addition to slices.
 type Provider interface {
 	Zones(ctx context.Context, project string) ([]string, error)
-	Operations(ctx context.Context, project, zone string) ([]tpu.Operation, error)
+	Operations(ctx context.Context, project, zone string, names ...string) ([]tpu.Operation, error)
 }
 
 // AuditLog answers who ended a slice that is gone. Entries makes one call; whole says that no further entries exist.
@@ -723,14 +723,15 @@ func (t *round) running(ctx context.Context) map[string]map[string]string {
 // follow reports ended operations to their workloads. An operation that the provider no longer knows has ended too, unless
 // the list of operations was incomplete.
 func (t *round) follow(ctx context.Context, name string, running map[string]string) error {
-	ops, unread := t.Provider.Operations(ctx, t.Project, name)
+	names := slices.Sorted(maps.Keys(running))
+	ops, unread := t.Provider.Operations(ctx, t.Project, name, names...)
 	still := map[string]bool{}
 	failures := map[string]*incident.Failure{}
 	for _, op := range ops {
 		still[op.Name] = !op.Done
 		failures[op.Name] = op.Failure
 	}
-	for _, op := range slices.Sorted(maps.Keys(running)) {
+	for _, op := range names {
 		if _, known := failures[op]; still[op] || unread != nil && !known {
 			continue
 		}

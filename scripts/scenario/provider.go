@@ -76,8 +76,8 @@ func (p counting) Crews(ctx context.Context, r tpu.Ref) ([]events.CrewState, err
 	return c, p.count(err)
 }
 
-func (p counting) Operations(ctx context.Context, project, zone string) ([]tpu.Operation, error) {
-	ops, err := p.Provider.Operations(ctx, project, zone)
+func (p counting) Operations(ctx context.Context, project, zone string, names ...string) ([]tpu.Operation, error) {
+	ops, err := p.Provider.Operations(ctx, project, zone, names...)
 	for _, op := range ops {
 		if op.Failure != nil {
 			p.met(op.Failure.Class)

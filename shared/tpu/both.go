@@ -227,12 +227,12 @@ func (b *Both) Start(ctx context.Context, r Ref) (operation string, err error) {
 }
 
 // Operations implements Provider. Whether the versions share their operations nobody says: each is told once.
-func (b *Both) Operations(ctx context.Context, project, zone string) ([]Operation, error) {
-	ops, err := b.Cloud.Operations(ctx, project, zone)
+func (b *Both) Operations(ctx context.Context, project, zone string, names ...string) ([]Operation, error) {
+	ops, err := b.Cloud.Operations(ctx, project, zone, names...)
 	if !slices.Contains(b.zones, zone) {
 		return ops, err
 	}
-	former, unread := b.legacy.operations(ctx, project, zone)
+	former, unread := b.legacy.operations(ctx, project, zone, names)
 	for _, o := range former {
 		if !slices.ContainsFunc(ops, func(p Operation) bool { return p.Name == o.Name }) {
 			ops = append(ops, o)

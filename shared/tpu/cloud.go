@@ -609,7 +609,7 @@ func (c *Cloud) guests(ctx context.Context, r Ref, verb string, take func(*api.G
 }
 
 // Operations implements Provider.
-func (c *Cloud) Operations(ctx context.Context, project, zone string) ([]Operation, error) {
+func (c *Cloud) Operations(ctx context.Context, project, zone string, names ...string) ([]Operation, error) {
 	what := "list operations in " + zone
 	if err := (Ref{Project: project, Zone: zone, Name: "any"}).check(what); err != nil {
 		return nil, err
@@ -621,6 +621,9 @@ func (c *Cloud) Operations(ctx context.Context, project, zone string) ([]Operati
 		}
 		var page []Operation
 		for _, o := range l.Operations {
+			if len(names) > 0 && !slices.Contains(names, o.Name) {
+				continue // its failure need not be classified
+			}
 			page = append(page, operationOf(o, func() hidden { return c.specs.hidden(project, zone, o) }))
 		}
 		return page, l.NextPageToken, false, nil

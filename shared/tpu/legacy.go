@@ -5,6 +5,7 @@ import (
 	stdjson "encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -190,7 +191,7 @@ func (l *legacy) start(ctx context.Context, what string, o occasion, f func(cont
 	return started(what, o, hidden{}, legacyOperation(op))
 }
 
-func (l *legacy) operations(ctx context.Context, project, zone string) ([]Operation, error) {
+func (l *legacy) operations(ctx context.Context, project, zone string, names []string) ([]Operation, error) {
 	ops, _, err := pages(ctx, "list operations of legacy nodes in "+zone, func(ctx context.Context, token string) ([]Operation, string, bool, error) {
 		page, err := l.methods.Operations(ctx, zoneName(project, zone), token)
 		if err != nil {
@@ -198,6 +199,9 @@ func (l *legacy) operations(ctx context.Context, project, zone string) ([]Operat
 		}
 		var all []Operation
 		for _, o := range page.Operations {
+			if len(names) > 0 && !slices.Contains(names, o.Name) {
+				continue
+			}
 			all = append(all, operationOf(legacyOperation(o), func() hidden { return hidden{} }))
 		}
 		return all, page.NextPageToken, false, nil

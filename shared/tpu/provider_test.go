@@ -1095,6 +1095,11 @@ func testOperations(w world) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("operations (-want +got):\n%s", diff)
 	}
+	got, err = w.Operations(t.Context(), project, away, want[0].Name, "of another zone")
+	must(t, err)
+	if diff := cmp.Diff(want[:1], got); diff != "" {
+		t.Errorf("the named operations (-want +got):\n%s", diff)
+	}
 }
 
 func testFailures(w world) {

@@ -58,9 +58,9 @@ type Provider interface {
 	// Crews reads the last written states of the crews on the slice's workers; empty if there are none. The error is as for
 	// Hosts.
 	Crews(ctx context.Context, r Ref) ([]events.CrewState, error)
-	// Operations lists the operations of a zone that the provider still knows. With an error it lists the readable ones; a
-	// missing one may be running.
-	Operations(ctx context.Context, project, zone string) ([]Operation, error)
+	// Operations lists the operations of a zone that the provider still knows: those named, or all if none is. With an error it
+	// lists the readable ones; a missing one may be running.
+	Operations(ctx context.Context, project, zone string, names ...string) ([]Operation, error)
 }
 
 // Slice is a reading of a slice.
