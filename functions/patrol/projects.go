@@ -22,6 +22,9 @@ func newHandler(watched []Deps) (ps projects) {
 }
 
 func (ps projects) tick(ctx context.Context, at time.Time) error {
+	if len(ps) == 1 {
+		return ps[0].tick(ctx, at)
+	}
 	faults := make([]error, len(ps))
 	var done sync.WaitGroup
 	for i, p := range ps {

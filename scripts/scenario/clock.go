@@ -21,11 +21,13 @@ type Clock struct {
 	timers  timers
 	seq     int
 	running int
+	// work hands a handler to a goroutine whose former handler has returned: its stack has grown already.
+	work chan func()
 }
 
 // NewClock returns a clock that stands at start.
 func NewClock(start time.Time) *Clock {
-	c := &Clock{now: start}
+	c := &Clock{now: start, work: make(chan func())}
 	c.idle.L = &c.mu
 	return c
 }
@@ -52,11 +54,25 @@ func (c *Clock) At(t time.Time, f func()) {
 // Go runs a handler: the clock stands still until it returns or sleeps.
 func (c *Clock) Go(f func()) {
 	c.add(1)
-	go func() {
-		defer c.add(-1)
-		f()
-	}()
+	select {
+	case c.work <- f:
+	default:
+		go c.handle(f)
+	}
 }
+
+// handle runs one handler after another, until one of them crashes or the clock is closed.
+func (c *Clock) handle(f func()) {
+	for ok := true; ok; f, ok = <-c.work {
+		func() {
+			defer c.add(-1)
+			f()
+		}()
+	}
+}
+
+// Close ends the goroutines that wait for a handler. No handler may be run afterwards.
+func (c *Clock) Close() { close(c.work) }
 
 // Sleep is how a handler waits: by this clock. One whose context has ended meanwhile, or before, is woken at its time all
 // the same, and told: only so does it not depend on which of the two it sees first.

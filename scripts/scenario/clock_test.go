@@ -21,7 +21,18 @@ type diary struct {
 	lines []string
 }
 
-func newDiary() *diary { return &diary{Clock: NewClock(begin)} }
+func newDiary(t *testing.T) *diary {
+	t.Helper()
+	return &diary{Clock: newClock(t)}
+}
+
+// newClock returns a clock that is closed at the end of the test.
+func newClock(t *testing.T) *Clock {
+	t.Helper()
+	c := NewClock(begin)
+	t.Cleanup(c.Close)
+	return c
+}
 
 func (d *diary) note(what string) {
 	d.lines = append(d.lines, fmt.Sprint(d.Now().Sub(begin), " ", what))
@@ -46,7 +57,7 @@ func (d *diary) holds(t *testing.T, want ...string) {
 }
 
 func TestClockRunsWhatIsDueInTheOrderOfTimeAndOfAsking(t *testing.T) {
-	d := newDiary()
+	d := newDiary(t)
 	d.at(3*time.Second, "late")
 	d.at(2*time.Second, "first of two")
 	d.at(2*time.Second, "second of two")
@@ -66,7 +77,7 @@ func TestClockRunsWhatIsDueInTheOrderOfTimeAndOfAsking(t *testing.T) {
 func TestClockNeverGoesBack(t *testing.T) {
 	const total = 1000
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same thousand every time
-	c := NewClock(begin)
+	c := newClock(t)
 	type moment struct {
 		due time.Time
 		seq int
@@ -111,7 +122,7 @@ func TestClockNeverGoesBack(t *testing.T) {
 }
 
 func TestClockStopsAtItsLimit(t *testing.T) {
-	d := newDiary()
+	d := newDiary(t)
 	d.at(time.Minute, "at the limit")
 	d.at(time.Minute+1, "behind it")
 	limit := begin.Add(time.Minute)
@@ -123,7 +134,7 @@ func TestClockStopsAtItsLimit(t *testing.T) {
 
 func TestClockStandsStillWhileAHandlerRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDiary()
+		d := newDiary(t)
 		release := make(chan struct{})
 		d.at(time.Second, "due")
 		d.Go(func() {
@@ -146,7 +157,7 @@ func TestClockStandsStillWhileAHandlerRuns(t *testing.T) {
 
 func TestSettleWaitsForEveryHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := NewClock(begin)
+		c := newClock(t)
 		release := make(chan struct{})
 		settled := false
 		for range 3 {
@@ -172,7 +183,7 @@ func TestSettleWaitsForEveryHandler(t *testing.T) {
 
 func TestASleeperWakesAtItsTimeBeforeTheClockGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDiary()
+		d := newDiary(t)
 		for _, name := range []string{"a", "b"} {
 			d.Go(func() {
 				for i := range 3 {
@@ -194,7 +205,7 @@ func TestASleeperWakesAtItsTimeBeforeTheClockGoesOn(t *testing.T) {
 func TestASleepOfNothingEndsBehindWhatIsDueNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, nothing := range []time.Duration{0, -time.Hour} {
-			d := newDiary()
+			d := newDiary(t)
 			d.at(0, "due now")
 			d.at(1, "due later")
 			d.Go(func() {
@@ -213,7 +224,7 @@ func TestASleepOfNothingEndsBehindWhatIsDueNow(t *testing.T) {
 // TestASleeperThatIsCancelledKeepsItsPlace holds the order even then: it wakes when it was to, with the reason.
 func TestASleeperThatIsCancelledKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDiary()
+		d := newDiary(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		d.at(time.Second, "before")
 		d.Go(func() {
@@ -238,7 +249,7 @@ func TestASleeperThatIsCancelledKeepsItsPlace(t *testing.T) {
 
 func TestAClockLedFromOutsideNeitherWaitsNorGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDiary()
+		d := newDiary(t)
 		release := make(chan struct{})
 		d.Go(func() { <-release })
 		d.at(time.Second, "due")
@@ -259,7 +270,7 @@ func TestAClockLedFromOutsideNeitherWaitsNorGoesBack(t *testing.T) {
 }
 
 func TestStepDoesNotGoBackToWhatIsOverdue(t *testing.T) {
-	d := newDiary()
+	d := newDiary(t)
 	d.at(time.Second, "overdue")
 	d.advance(begin.Add(time.Minute))
 	d.play()
@@ -281,7 +292,7 @@ func TestASleeperWhoseContextHasEndedIsAlwaysTold(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 64 { // each would be told by chance
-		c := NewClock(begin)
+		c := newClock(t)
 		woken := make(chan struct{})
 		var err error
 		c.Go(func() { err = c.Sleep(seenLate{ended, woken}, time.Second) })

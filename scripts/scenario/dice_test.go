@@ -50,7 +50,7 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 					}
 					before := len(w.chaos.told)
 					_, _ = cloud.Node(r.Context(), "projects/demo/locations/z/nodes/"+name) //nolint:errcheck // there is none
-					_, _, _ = documents.Workload(r.Context(), name) //nolint:errcheck // there is none
+					_, _, _ = documents.Workload(r.Context(), name)                         //nolint:errcheck // there is none
 					for _, told := range w.chaos.told[before:] {
 						tell(name + told[4:])
 					}

@@ -42,6 +42,7 @@ func Run(ctx context.Context, name string, s Scenario, records []Record, opts Op
 	if err != nil {
 		return nil, err
 	}
+	defer w.clock.Close()
 	for _, a := range s.Assumed {
 		w.tell(Line{Time: s.Start, Kind: Assumed, Text: a, Simulated: true})
 	}

@@ -167,6 +167,7 @@ func (sim Simulation) world(ctx context.Context) (*world, error) {
 func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err error) {
 	t := newTroubles(w, sim)
 	t.plan()
+	defer w.clock.Close()
 	defer func() { err = errors.Join(err, w.close()) }()
 	people := newPeople(t)
 	people.plan()

@@ -60,7 +60,7 @@ func (c Config) Over(methods Methods, former LegacyMethods) Provider {
 	if len(c.LegacyZones) == 0 {
 		return cloud
 	}
-	return &Both{Cloud: cloud, legacy: &legacy{former}, zones: c.LegacyZones}
+	return &Both{Cloud: cloud, legacy: &legacy{methods: former}, zones: c.LegacyZones}
 }
 
 // endpoint makes the options of a client that calls another API than Google's. Without TLS it must be on this machine, and

@@ -15,20 +15,31 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/recent"
 )
 
 // legacy is the Cloud TPU API, v1: TPU Nodes, whose machines nobody can see. They have neither metadata nor guest
 // attributes, no announced maintenance and no queued resources; calls have no request ID, so a repeated creation is refused
 // because the name is taken, and a repeated deletion because of the state.
 // https://cloud.google.com/tpu/docs/reference/rest/v1/projects.locations.nodes
-type legacy struct{ methods LegacyMethods }
+type legacy struct {
+	methods LegacyMethods
+	// specs are the specifications of the last readings.
+	specs recent.Memory[Ref, legacyRemembered]
+}
+
+type legacyRemembered struct {
+	node *v1.Node
+	spec []byte
+	name string
+}
 
 func newLegacy(ctx context.Context, opts ...option.ClientOption) (*legacy, error) {
 	s, err := v1.NewService(ctx, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("cloud tpu client of legacy nodes: %w", err)
 	}
-	return &legacy{legacyREST{s.Projects.Locations}}, nil
+	return &legacy{methods: legacyREST{s.Projects.Locations}}, nil
 }
 
 // legacyFields are the fields of v1, in the form of fields for v2alpha1.
@@ -46,6 +57,17 @@ var legacyFields = schemas{
 
 // legacyNode is the key of a legacy node in its specification; the specification of a TPU VM has "node" instead.
 const legacyNode = "legacy_node"
+
+// specOf is legacySpec with a memory for unchanged nodes.
+func (l *legacy) specOf(r Ref, n *v1.Node) (spec []byte, name string, err error) {
+	if last, ok := l.specs.Get(r); ok && same(last.node, n) {
+		return last.spec, last.name, nil
+	}
+	if spec, name, err = legacySpec(n); err == nil {
+		l.specs.Put(r, legacyRemembered{n, spec, name}, len(spec))
+	}
+	return spec, name, err
+}
 
 // legacySpec writes the specification for creating a legacy node again.
 func legacySpec(n *v1.Node) (spec []byte, hash string, err error) {
@@ -87,8 +109,8 @@ func legacyLife(i events.Incarnation) string {
 	return i.Created.Format(time.RFC3339Nano)
 }
 
-// legacySlice converts a legacy node to a slice.
-func legacySlice(r Ref, n *v1.Node) (s Slice, err error) {
+// sliceOf converts a legacy node to a slice.
+func (l *legacy) sliceOf(r Ref, n *v1.Node) (s Slice, err error) {
 	r.Legacy, r.QueuedResource = true, ""
 	s = seen(r, &api.Node{
 		State: n.State, Health: n.Health, AcceleratorType: n.AcceleratorType, CreateTime: n.CreateTime, Labels: n.Labels,
@@ -96,7 +118,7 @@ func legacySlice(r Ref, n *v1.Node) (s Slice, err error) {
 		Symptoms: legacySymptoms(n),
 	}, nil)
 	s.Incarnation.ID = legacyLife(s.Incarnation)
-	s.Spec, s.SpecHash, err = legacySpec(n)
+	s.Spec, s.SpecHash, err = l.specOf(r, n)
 	return s, err
 }
 
@@ -133,7 +155,7 @@ func (l *legacy) read(ctx context.Context, r Ref) (Slice, error) {
 	case err != nil:
 		return Slice{}, err
 	}
-	return legacySlice(r, n)
+	return l.sliceOf(r, n)
 }
 
 // list reads the legacy nodes of a zone; whole says that the list is complete.
@@ -152,7 +174,7 @@ func (l *legacy) list(ctx context.Context, project, zone string) (all []Slice, w
 		if !ours(n) {
 			continue
 		}
-		s, err := legacySlice(Ref{Project: project, Zone: zone, Name: path.Base(n.Name)}, n)
+		s, err := l.sliceOf(Ref{Project: project, Zone: zone, Name: path.Base(n.Name)}, n)
 		if err != nil {
 			return nil, false, err
 		}

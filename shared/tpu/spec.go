@@ -169,7 +169,7 @@ type canonical struct {
 
 // specOf is the function of that name, with a memory for unchanged nodes.
 func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (o canonical, err error) {
-	if last, ok := k.Get(r); ok && reflect.DeepEqual(last.node, n) && reflect.DeepEqual(last.queued, q) {
+	if last, ok := k.Get(r); ok && same(last.node, n) && same(last.queued, q) {
 		return last.order, nil
 	}
 	if o, err = specOf(r, n, q); err != nil {
@@ -187,6 +187,9 @@ func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (o canonical, 
 	}
 	return o, nil
 }
+
+// same reports whether two readings are equal. A reading that is shared is the same one.
+func same[T any](a, b *T) bool { return a == b || reflect.DeepEqual(a, b) }
 
 // hidden holds the values that an operation's error may repeat, as far as this process has read them.
 func (k *specs) hidden(project, zone string, o *api.Operation) hidden {

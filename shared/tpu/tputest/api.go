@@ -351,7 +351,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	c := &request{
-		path: r.URL.Path, http: r.Method, query: r.URL.Query(), body: body, principal: a.principal,
+		path: r.URL.Path, http: r.Method, query: r.URL.Query(), raw: r.URL.RawQuery, body: body, principal: a.principal,
 	}
 	if p, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && p != "" {
 		c.principal = p
@@ -426,7 +426,7 @@ func (a *API) answer(m *method, c *request) (answer, *status) {
 	// Listings are requested again and again, mostly without a change.
 	name := ""
 	if (m.name == "ListNodes" || m.name == "ListQueuedResources") && !c.fault.Unreachable {
-		name = c.path + "?" + c.query.Encode()
+		name = c.path + "?" + c.raw
 	}
 	l := a.listed[name]
 	if l == nil {
@@ -477,7 +477,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	c := &request{path: r.URL.Path, http: r.Method, query: r.URL.Query(), body: body, principal: t.principal}
+	c := &request{path: r.URL.Path, http: r.Method, query: r.URL.Query(), raw: r.URL.RawQuery, body: body, principal: t.principal}
 	if c.principal == "" {
 		c.principal = t.api.principal
 	}

@@ -39,18 +39,28 @@ type LegacyDirect struct{ direct *Direct }
 // Legacy makes the same calls in v1.
 func (d *Direct) Legacy() *LegacyDirect { return &LegacyDirect{d} }
 
+// firstPage is the query of most calls, encoded in firstPageRaw.
+var (
+	firstPage    = url.Values{"alt": {"json"}, "pageToken": {""}, "prettyPrint": {"false"}}
+	firstPageRaw = firstPage.Encode()
+)
+
 // call makes one call. The query holds names and values in turn.
 func call[T any](ctx context.Context, d *Direct, version, method, path string, body any, query ...string) (v T, err error) {
-	values := url.Values{"alt": {"json"}, "prettyPrint": {"false"}}
-	for i := 0; i < len(query); i += 2 {
-		values.Set(query[i], query[i+1])
+	values, raw := firstPage, firstPageRaw
+	if len(query) != 2 || query[0] != "pageToken" || query[1] != "" {
+		values = url.Values{"alt": {"json"}, "prettyPrint": {"false"}}
+		for i := 0; i < len(query); i += 2 {
+			values.Set(query[i], query[i+1])
+		}
+		raw = values.Encode()
 	}
-	c := &request{path: "/" + version + "/" + path, http: method, query: values, principal: d.api.principal, direct: true}
+	c := &request{path: "/" + version + "/" + path, http: method, query: values, raw: raw, principal: d.api.principal, direct: true}
 	if body != nil {
 		c.body = marshal(body)
 	}
 	var out answer
-	err = d.around(ctx, Request{c.http, c.path, values.Encode()}, func() error {
+	err = d.around(ctx, Request{c.http, c.path, c.raw}, func() error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

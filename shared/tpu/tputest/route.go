@@ -16,6 +16,7 @@ import (
 type request struct {
 	path, http string
 	query      url.Values
+	raw        string // the query, encoded
 	body       []byte
 	principal  string
 	// direct says that the caller takes the value itself and not its JSON.
