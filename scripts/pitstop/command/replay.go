@@ -31,6 +31,7 @@ type replayOptions struct {
 	speed       float64
 	emulator    string
 	verbose     bool
+	wire        bool
 	list        bool
 	summary     bool
 	// now is the clock by which progress is shown.
@@ -78,6 +79,7 @@ func replayCommand() *cobra.Command {
 		"for your own files: what crews do where the record is silent: crew=none, crew=fails or crew=recovers")
 	f.Float64Var(&o.speed, "speed", 0, "seconds of virtual time per second of real time; 0 does not wait")
 	f.StringVar(&o.emulator, "pubsub-emulator", "", "carry the messages through Google's Pub/Sub emulator at HOST:PORT")
+	f.BoolVar(&o.wire, "wire", false, wireHelp)
 	f.BoolVar(&o.verbose, "verbose", false, "print the logs of the functions on standard error")
 	o.flags(c)
 	return c
@@ -191,7 +193,7 @@ type replaying struct {
 // play plays one story and prints it.
 func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 	shipped := one.want != nil
-	opts := scenario.Options{Policy: one.policy, Allow: r.allow, Framework: r.address, Emulator: r.o.emulator}
+	opts := scenario.Options{Policy: one.policy, Allow: r.allow, Framework: r.address, Emulator: r.o.emulator, Wire: r.o.wire}
 	if r.o.verbose {
 		opts.Log = r.errOut
 	}
@@ -297,7 +299,7 @@ func (o replayOptions) compared(ctx context.Context, plays []play, files []strin
 		incidents := 0
 		for i, play := range plays {
 			story, err := scenario.Run(ctx, play.name, play.scenario, play.records, scenario.Options{
-				Policy: play.policy, Allow: allow, Trail: true,
+				Policy: play.policy, Allow: allow, Trail: true, Wire: o.wire,
 				Passed: func(at scenario.Passage) { showPassage(m, at, play.want != nil, i, len(plays), incidents) },
 			})
 			if err != nil {

@@ -45,10 +45,15 @@ type simulateOptions struct {
 	save    string
 	asJSON  bool
 	sum     bool
+	wire    bool
 	// now is the clock by which progress is shown.
 	now func() time.Time
 	comparing
 }
+
+// wireHelp is the help of --wire.
+const wireHelp = "call the simulated Cloud TPU API through Google's client, HTTP and JSON, as a deployment calls the real one; the run is the\n" +
+	"same, and takes longer"
 
 // longest is how many days a simulation has at most.
 const longest = 3650
@@ -112,6 +117,7 @@ func simulateCommand() *cobra.Command {
 	f.StringArrayVar(&o.traces, "trace", nil, "a file that tells what happens when, as above, FILE or FILE=ZONE; may be given several times")
 	f.StringVar(&o.save, "save-fixture", "", "when a rule is broken, write the shortest run that breaks it to this folder")
 	f.StringVar(&o.fixture, "fixture", "", "run again what --save-fixture wrote to this folder; exit code 0 when the rule holds now")
+	f.BoolVar(&o.wire, "wire", false, wireHelp)
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object per seed")
 	f.BoolVar(&o.sum, "sum", false, "with --json, print one object for all seeds")
 	o.flags(c)
@@ -135,6 +141,9 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 		if sims, err = o.simulations(errOut); err != nil {
 			return err
 		}
+	}
+	for i := range sims {
+		sims[i].Wire = o.wire
 	}
 	for _, t := range sims[0].Traces {
 		if lasts := t.Lasts.Hours() / 24; lasts < sims[0].Days {

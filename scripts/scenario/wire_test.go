@@ -1,0 +1,70 @@
+package scenario_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/trail"
+)
+
+// TestTheWireChangesNothing plays seeds and recorded incidents over HTTP and JSON, and without: the reports, calls, documents and
+// ends are the same. scripts/check plays more seeds.
+func TestTheWireChangesNothing(t *testing.T) {
+	scenario.Beside(t)
+	t.Parallel()
+	for faults, seed := range map[string]uint64{"light": 11, "heavy": 12, "hostile": 13} {
+		t.Run(faults, func(t *testing.T) {
+			t.Parallel()
+			sim := simulation(t, seed, faults, 1)
+			sim.Trail = true
+			direct := simulate(t, sim)
+			sim.Wire = true
+			wire := simulate(t, sim)
+			if direct.Incidents < 3 {
+				t.Fatalf("%d incidents show nothing", direct.Incidents)
+			}
+			if d := cmp.Diff(written(t, direct), written(t, wire)); d != "" {
+				t.Errorf("the report differs (-direct +wire):\n%s", d)
+			}
+			if d := cmp.Diff(lines(t, direct.Story), lines(t, wire.Story)); d != "" {
+				t.Errorf("the trail differs (-direct +wire):\n%s", d)
+			}
+		})
+	}
+	t.Run("recorded incidents", func(t *testing.T) {
+		t.Parallel()
+		for _, r := range recorded(t) {
+			direct, wire := run(t, r, scenario.Options{Trail: true}), run(t, r, scenario.Options{Trail: true, Wire: true})
+			if d := cmp.Diff(direct.Lines, wire.Lines); d != "" {
+				t.Errorf("%s: the lines differ (-direct +wire):\n%s", r.Name, d)
+			}
+			if d := cmp.Diff(lines(t, direct), lines(t, wire)); d != "" {
+				t.Errorf("%s: the trail differs (-direct +wire):\n%s", r.Name, d)
+			}
+		}
+	})
+}
+
+// written is a report as a program reads it.
+func written(t *testing.T, r *scenario.Report) string {
+	t.Helper()
+	raw, err := json.Marshal(r, json.Deterministic(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// lines is the trail of a story as another build reads it.
+func lines(t *testing.T, s *scenario.Story) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := trail.Write(&b, *s.Trail); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
