@@ -26,8 +26,18 @@ type Message struct {
 	Published   time.Time
 	OrderingKey string
 
+	// entry is the log entry in the data, if it was read before it was published.
+	entry *events.Entry
 	// dice are those of one delivery.
 	dice dice
+}
+
+// read reads the log entry in the data.
+func (m Message) read() (events.Entry, error) {
+	if m.entry != nil {
+		return *m.entry, nil
+	}
+	return events.Read(m.Data)
 }
 
 // identity is the key for drawing the faults of a message: the ID of an event or a log entry, else the time, as for a tick.
@@ -36,7 +46,7 @@ func (m Message) identity() string {
 	if id := m.Attributes["ce-id"]; id != "" {
 		return id
 	}
-	if e, err := events.Read(m.Data); err == nil && e.ID != "" {
+	if e, err := m.read(); err == nil && e.ID != "" {
 		return e.ID
 	}
 	return m.Published.UTC().Format(time.RFC3339Nano)
@@ -100,22 +110,26 @@ func (b *Broker) Subscribe(s Subscription) {
 
 // Publish stores a message for every subscription of its topic and returns its ID.
 func (b *Broker) Publish(topic string, data []byte, attributes map[string]string) string {
+	return b.publish(Message{Topic: topic, Data: data, Attributes: attributes})
+}
+
+func (b *Broker) publish(m Message) string {
 	b.mu.Lock()
 	b.seq++
-	m := Message{ID: strconv.Itoa(b.seq), Topic: topic, Data: data, Attributes: attributes, Published: b.clock.Now()}
+	m.ID, m.Published = strconv.Itoa(b.seq), b.clock.Now()
 	if b.chaos != nil {
-		m.dice = b.published.next(b.chaos.dice.of("message", topic, m.identity()))
+		m.dice = b.published.next(b.chaos.dice.of("message", m.Topic, m.identity()))
 	}
 	var subs []Subscription
 	for _, s := range b.subs {
-		if s.Topic == topic {
+		if s.Topic == m.Topic {
 			subs = append(subs, s)
 		}
 	}
 	b.mu.Unlock()
 	for _, s := range subs {
 		b.enqueue(s, m, 1, b.latency(m))
-		if b.Duplicates || b.chaos.happens(m.dice.of("twice"), b.chaos.rates().Twice, "message %s on %s comes twice", m.ID, topic) {
+		if b.Duplicates || b.chaos.happens(m.dice.of("twice"), b.chaos.rates().Twice, "message %s on %s comes twice", m.ID, m.Topic) {
 			twin := m.as("twin")
 			b.enqueue(s, twin, 1, b.latency(twin)+time.Second)
 		}

@@ -900,7 +900,7 @@ func (c *checks) answered(sub string, m Message, status int) {
 	if status != http.StatusOK || !strings.HasSuffix(sub, "/logevent") {
 		return
 	}
-	e, err := events.Read(m.Data)
+	e, err := m.read()
 	switch {
 	case err != nil:
 		return

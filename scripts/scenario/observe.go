@@ -54,7 +54,12 @@ func (w *world) deliver(raw []byte, e events.Entry, simulated bool) {
 	if e.Kind == events.KindNotice {
 		topic = topicNotices
 	}
-	l.MessageID = w.publish(topic, raw, map[string]string{"logging.googleapis.com/timestamp": e.Time.UTC().Format(time.RFC3339Nano)})
+	attributes := map[string]string{"logging.googleapis.com/timestamp": e.Time.UTC().Format(time.RFC3339Nano)}
+	if w.remote != nil {
+		l.MessageID = w.remote.publish(topic, raw, attributes)
+	} else {
+		l.MessageID = w.broker.publish(Message{Topic: topic, Data: raw, Attributes: attributes, entry: &e})
+	}
 	if w.mute {
 		return
 	}
@@ -101,7 +106,7 @@ func (w *world) delivered(sub string, m Message, _, code int) {
 		return
 	}
 	reason := ""
-	e, err := events.Read(m.Data)
+	e, err := m.read()
 	if err != nil {
 		return
 	}
@@ -391,12 +396,8 @@ func (w *world) count(a events.Action) {
 // observe follows the simulated cloud: the training hears of its machine, the log gets its audit entries, the story its
 // calls.
 func (w *world) observe(e tputest.Event) {
-	on := w.training(e.Zone, e.Node)
-	there := w.api.Node(e.Zone, e.Node) != nil // a node that is gone has no label: the run itself knows whether it was its life
-	for _, run := range slices.Sorted(maps.Keys(w.trainings)) {
-		if t := w.trainings[run]; t == on || t.Slice != e.Node || !there {
-			t.Observe(e)
-		}
+	if e.Kind != tputest.Called { // no training notices a call
+		w.trains(e)
 	}
 	if w.checks != nil {
 		w.checks.called(e)
@@ -424,6 +425,18 @@ func (w *world) observe(e tputest.Event) {
 	}
 	w.audited.Write(raw)
 	w.logged(raw)
+}
+
+// trains tells the trainings what happens to their machines.
+func (w *world) trains(e tputest.Event) {
+	on := w.training(e.Zone, e.Node)
+	state, _ := w.api.State(e.Zone, e.Node)
+	there := state != "" // a node that is gone has no label: the run itself knows whether it was its life
+	for _, run := range slices.Sorted(maps.Keys(w.trainings)) {
+		if t := w.trainings[run]; t == on || t.Slice != e.Node || !there {
+			t.Observe(e)
+		}
+	}
 }
 
 // changes has the next tick look.

@@ -391,9 +391,9 @@ func (t *troubles) calm() {
 // there.
 func (w *world) logged(raw []byte) {
 	c := w.chaos
+	e, err := events.Read(raw)
 	var d dice
 	if c != nil {
-		e, _ := events.Read(raw) //nolint:errcheck // a faulty one is reported below
 		d = c.dice.of("log entry", e.ID)
 	}
 	wait := 600 * time.Millisecond
@@ -406,9 +406,10 @@ func (w *world) logged(raw []byte) {
 		copies = 2
 	case c.happens(d.of("bare"), c.EntryBare, "a log entry comes without what need not be there"):
 		raw = bare(raw)
+		e, err = events.Read(raw)
 	case c.happens(d.of("skewed"), c.EntrySkewed, "a log entry has the time of a clock that goes wrong"):
 		raw = skewed(raw, d.of("how skewed").between(-5*time.Minute, 5*time.Minute))
-		if e, err := events.Read(raw); err == nil && w.checks != nil {
+		if e, err = events.Read(raw); err == nil && w.checks != nil {
 			w.checks.skewed(e)
 		}
 	}
@@ -423,7 +424,6 @@ func (w *world) logged(raw []byte) {
 		w.mu.Unlock()
 		w.clock.At(w.clock.Now().Add(wait), func() {
 			defer w.played()
-			e, err := events.Read(raw)
 			if err != nil {
 				w.must(fmt.Errorf("the simulated world wrote a faulty entry: %w", err))
 				return

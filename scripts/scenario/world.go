@@ -361,8 +361,8 @@ func (w *world) place(c SliceConfig) error {
 // training is the run on a slice. A name alone does not say which one: the same may be there in several zones, and then the
 // later ones are labelled as workloads of their own. The label stays with a slice that is created elsewhere.
 func (w *world) training(zone, slice string) *tputest.Training {
-	if n := w.api.Node(zone, slice); n != nil {
-		if t := w.trainings[n.Labels[events.LabelWorkload]]; t != nil && t.Slice == slice {
+	if label := w.api.Label(zone, slice, events.LabelWorkload); label != "" {
+		if t := w.trainings[label]; t != nil && t.Slice == slice {
 			return t
 		}
 	}
@@ -373,7 +373,7 @@ func (w *world) training(zone, slice string) *tputest.Training {
 func (w *world) exited(run string) {
 	t := w.trainings[run]
 	for _, zone := range w.zones() {
-		if w.api.Node(zone, t.Slice) != nil && w.training(zone, t.Slice) == t {
+		if state, _ := w.api.State(zone, t.Slice); state != "" && w.training(zone, t.Slice) == t {
 			w.must(w.api.Exited(zone, t.Slice))
 		}
 	}

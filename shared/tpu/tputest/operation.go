@@ -370,33 +370,33 @@ func (a *API) Running() int {
 	return n
 }
 
-// Node is a copy of a node as the API shows it now, or nil.
+// Node is a node as the API shows it now, or nil. What it refers to is the API's own, and nobody changes it.
 func (a *API) Node(zone, name string) *api.Node {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if n := a.nodes[key{zone, name}]; n != nil {
-		return clone(n.shown())
+		return n.shown()
 	}
 	return nil
 }
 
-// Nodes are copies of the nodes of a zone, or of all zones for "-", in order of zone and name.
+// Nodes are the nodes of a zone, or of all zones for "-", in order of zone and name, each as Node returns it.
 func (a *API) Nodes(zone string) []*api.Node {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var all []*api.Node
 	for _, n := range in(a.nodes, zone) {
-		all = append(all, clone(n.shown()))
+		all = append(all, n.shown())
 	}
 	return all
 }
 
-// QueuedResource is a copy of a queued resource as the API shows it now, or nil.
+// QueuedResource is a queued resource as the API shows it now, or nil; as Node.
 func (a *API) QueuedResource(zone, name string) *api.QueuedResource {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if q := a.queues[key{zone, name}]; q != nil {
-		return clone(q.shown())
+		return q.shown()
 	}
 	return nil
 }
@@ -430,6 +430,16 @@ func (a *API) State(zone, name string) (string, events.Incarnation) {
 		return n.api.State, n.incarnation()
 	}
 	return "", events.Incarnation{}
+}
+
+// Label is the value of a node's label; empty where it has none.
+func (a *API) Label(zone, name, label string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := a.nodes[key{zone, name}]; n != nil {
+		return n.api.Labels[label]
+	}
+	return ""
 }
 
 // Hosts are the host names of a node's workers.
