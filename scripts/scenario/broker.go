@@ -2,8 +2,6 @@ package scenario
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -12,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/publish"
@@ -251,22 +251,32 @@ func backoff(s Subscription, attempt int) time.Duration {
 	return min(max(d, s.MinBackoff), max(s.MaxBackoff, s.MinBackoff))
 }
 
-// PushBody is the body of a push request as Google sends it.
+// pushRequest is a push request as Google sends it, with both spellings of its fields.
 // https://cloud.google.com/pubsub/docs/push#receive_push
+type pushRequest struct {
+	Message struct {
+		Attributes   map[string]string `json:"attributes,omitempty"`
+		Data         []byte            `json:"data"`
+		MessageID    string            `json:"messageId"`
+		MessageID2   string            `json:"message_id"`
+		OrderingKey  string            `json:"orderingKey,omitempty"`
+		PublishTime  time.Time         `json:"publishTime"`
+		PublishTime2 time.Time         `json:"publish_time"`
+	} `json:"message"`
+	Subscription    string `json:"subscription"`
+	DeliveryAttempt int    `json:"deliveryAttempt"`
+}
+
+// PushBody is the body of a push request.
 func PushBody(subscription string, m Message, attempt int) []byte {
-	at := m.Published.UTC().Format(time.RFC3339Nano)
-	msg := map[string]any{
-		"data": base64.StdEncoding.EncodeToString(m.Data), "messageId": m.ID, "message_id": m.ID, "publishTime": at, "publish_time": at,
-	}
-	if len(m.Attributes) > 0 {
-		msg["attributes"] = m.Attributes
-	}
-	if m.OrderingKey != "" {
-		msg["orderingKey"] = m.OrderingKey
-	}
-	body, err := json.Marshal(map[string]any{"message": msg, "subscription": subscription, "deliveryAttempt": attempt})
+	p := pushRequest{Subscription: subscription, DeliveryAttempt: attempt}
+	p.Message.Attributes, p.Message.Data, p.Message.OrderingKey = m.Attributes, m.Data, m.OrderingKey
+	p.Message.MessageID, p.Message.MessageID2 = m.ID, m.ID
+	p.Message.PublishTime = m.Published.UTC()
+	p.Message.PublishTime2 = p.Message.PublishTime
+	body, err := json.Marshal(p)
 	if err != nil {
-		panic(fmt.Sprintf("push body: %v", err)) // strings and numbers only
+		panic(fmt.Sprintf("push body: %v", err)) // strings, numbers and times only
 	}
 	return body
 }

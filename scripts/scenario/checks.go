@@ -2,13 +2,11 @@ package scenario
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"net/http"
 	"net/url"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -34,6 +32,8 @@ import (
 type checks struct {
 	*world
 	violations []Violation
+	// again makes decisions again, on another processor.
+	again *repeater
 	// of is the knowledge about each workload, by ID.
 	of map[string]*record
 	// taken are the calls for which the brake gave a slot.
@@ -210,9 +210,12 @@ func (c *checks) violated(rule, workload, format string, args ...any) {
 	if len(c.violations) >= mostViolations {
 		return
 	}
-	v := Violation{Rule: rule, At: c.clock.Now().UTC(), Workload: workload, Text: fmt.Sprintf(format, args...), Faults: c.chaos.count}
-	v.Faults = min(v.Faults, c.chaos.limit)
-	c.violations = append(c.violations, v)
+	c.violations = append(c.violations, c.violation(rule, workload, fmt.Sprintf(format, args...)))
+}
+
+// violation is a rule that is broken now.
+func (c *checks) violation(rule, workload, text string) Violation {
+	return Violation{Rule: rule, At: c.clock.Now().UTC(), Workload: workload, Text: text, Faults: min(c.chaos.count, c.chaos.limit)}
 }
 
 // workload is the workload of a slice, as its label and its queued resource make it.
@@ -1153,28 +1156,6 @@ func (c *checks) moved(before, after incident.Workload) {
 	}
 }
 
-// repeats checks that the same evidence makes the same decision.
-func (c *checks) repeats(s ledger.Step) {
-	if len(s.Evidence) == 0 {
-		return
-	}
-	again := s.Before
-	for _, e := range s.Evidence {
-		was := again
-		again, _, _ = c.opts.Seams.decision()(s.Policy, again, e, s.At)
-		c.stepped(was, again)
-	}
-	again.Outbox, s.After.Outbox = nil, nil
-	if reflect.DeepEqual(again, s.After) {
-		return
-	}
-	one, err := json.Marshal(again, json.Deterministic(true))
-	two, err2 := json.Marshal(s.After, json.Deterministic(true))
-	if errors.Join(err, err2) != nil || !slices.Equal(one, two) {
-		c.violated("history", s.After.ID, "the same evidence makes another document: %v", errors.Join(err, err2))
-	}
-}
-
 func (c *checks) opened(r *record, w incident.Workload) {
 	c.incidents++
 	if !c.explained(r, w) {
@@ -1436,6 +1417,7 @@ func (c *checks) leaks() {
 }
 
 func (c *checks) result(sim Simulation) *Report {
+	c.caughtUp()
 	r := &Report{
 		Seed: sim.Seed, Seeds: 1, Days: sim.Days, Incidents: c.incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.violations,
 		samples: c.reaction, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,

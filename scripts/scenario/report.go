@@ -87,23 +87,6 @@ func added[N int | float64](a, b map[string]N) map[string]N {
 	return sum
 }
 
-// stepped counts what one piece of evidence did, as the table of transitions names it.
-func (c *checks) stepped(before, after incident.Workload) {
-	from, to := phaseOf(before), phaseOf(after)
-	if from == to && (before.Incident == nil || before.Incident.ID == after.Incident.ID) {
-		return
-	}
-	if after.Incident == nil {
-		to = string(after.Closed.Outcome)
-	}
-	c.transitions[from+" -> "+to]++
-	if !slices.Contains(transitions, [2]string{from, to}) {
-		c.violated("history", after.ID, "the table of transitions does not know %s -> %s", from, to)
-	}
-}
-
-var transitions = incident.Transitions()
-
 // decided measures from the first evidence of an incident to its opening. That maintenance is announced is no reason to do
 // anything before the save is due.
 func (c *checks) decided(w incident.Workload, now time.Time) {

@@ -168,6 +168,7 @@ func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err er
 	t := newTroubles(w, sim)
 	t.plan()
 	defer w.clock.Close()
+	defer w.checks.caughtUp()
 	defer func() { err = errors.Join(err, w.close()) }()
 	people := newPeople(t)
 	people.plan()

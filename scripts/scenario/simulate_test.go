@@ -6,12 +6,16 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
 )
 
 func simulation(tb testing.TB, seed uint64, faults string, days float64) scenario.Simulation {
@@ -131,4 +135,39 @@ func BenchmarkSimulate(b *testing.B) {
 	}
 	b.ReportMetric(float64(handled)/b.Elapsed().Seconds(), "calls/s")
 	b.ReportMetric(float64(incidents)/b.Elapsed().Seconds(), "incidents/s")
+}
+
+// TestADecisionThatIsMadeOtherwiseTheSecondTimeIsFound, and with the same words, time and place among the violations, whether it is
+// made again at once or on another processor.
+func TestADecisionThatIsMadeOtherwiseTheSecondTimeIsFound(t *testing.T) {
+	t.Parallel()
+	run := func(atOnce bool) scenario.Violation {
+		var mu sync.Mutex
+		made := map[string]bool{}
+		sim := simulation(t, 5, "light", 0.2)
+		sim.UntilBroken = atOnce
+		sim.Seams.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+			next, send, changed := incident.Advance(p, w, e, now)
+			key := fmt.Sprintf("%s %d %T %+v %s", w.ID, w.Epoch, e, e, now)
+			mu.Lock()
+			defer mu.Unlock()
+			if made[key] && next.Incident != nil {
+				next.Epoch++
+			}
+			made[key] = true
+			return next, send, changed
+		}
+		r := simulate(t, sim)
+		if len(r.Violations) == 0 {
+			t.Fatal("nobody noticed")
+		}
+		return r.Violations[0]
+	}
+	one, two := run(true), run(false)
+	if one.Rule != "history" {
+		t.Errorf("the first violation is %+v", one)
+	}
+	if d := cmp.Diff(one, two); d != "" {
+		t.Errorf("on another processor the violation differs (-at once +there):\n%s", d)
+	}
 }

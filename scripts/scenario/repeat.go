@@ -1,0 +1,132 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+)
+
+// repeater makes every decision again: a decision depends on its evidence alone, and nobody changes that. It works on another
+// processor while the run goes on, except in a run that ends with the first violation.
+type repeater struct {
+	decide ledger.Decision
+	// steps are the decisions that wait; nil makes each again at once. stop ends them and waits for the last.
+	steps chan repeat
+	stop  func()
+
+	// transitions counts the transitions that were taken, late are the violations. Nobody else touches them before stop.
+	transitions map[string]int
+	late        []foundLate
+}
+
+// repeat is a decision to be made again, and the violation if it comes out otherwise.
+type repeat struct {
+	ledger.Step
+	foundLate
+}
+
+// foundLate is a violation that is found after others. It belongs before the one with this number.
+type foundLate struct {
+	Violation
+	before int
+}
+
+// waitingSteps is how many decisions may wait to be made again.
+const waitingSteps = 64
+
+func newRepeater(decide ledger.Decision, transitions map[string]int, atOnce bool) *repeater {
+	r := &repeater{decide: decide, transitions: transitions, stop: func() {}}
+	if atOnce {
+		return r
+	}
+	r.steps = make(chan repeat, waitingSteps)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for s := range r.steps {
+			r.repeat(s)
+		}
+	}()
+	r.stop = sync.OnceFunc(func() {
+		close(r.steps)
+		<-ended
+	})
+	return r
+}
+
+// repeats checks that the same evidence makes the same decision.
+func (c *checks) repeats(s ledger.Step) {
+	if len(s.Evidence) == 0 {
+		return
+	}
+	if c.again == nil {
+		c.again = newRepeater(c.opts.Seams.decision(), c.transitions, c.opts.simulation.UntilBroken)
+	}
+	again := repeat{s, foundLate{c.violation("history", s.After.ID, ""), len(c.violations)}}
+	if c.again.steps == nil {
+		c.again.repeat(again)
+		c.caughtUp()
+		return
+	}
+	c.again.steps <- again
+}
+
+// caughtUp waits for the decisions that are still made again, and puts the violations in the places that they would have had at once.
+func (c *checks) caughtUp() {
+	if c.again == nil {
+		return
+	}
+	c.again.stop()
+	for _, l := range slices.Backward(c.again.late) { // the last one first, so that the places of the others stay
+		c.violations = slices.Insert(c.violations, l.before, l.Violation)
+	}
+	c.again.late = nil
+	c.violations = c.violations[:min(len(c.violations), mostViolations)]
+}
+
+func (r *repeater) repeat(s repeat) {
+	again := s.Before
+	for _, e := range s.Evidence {
+		was := again
+		again, _, _ = r.decide(s.Policy, again, e, s.At)
+		r.stepped(s.foundLate, was, again)
+	}
+	again.Outbox, s.After.Outbox = nil, nil
+	if reflect.DeepEqual(again, s.After) {
+		return
+	}
+	one, err := json.Marshal(again, json.Deterministic(true))
+	two, err2 := json.Marshal(s.After, json.Deterministic(true))
+	if err = errors.Join(err, err2); err != nil || !slices.Equal(one, two) {
+		r.violated(s.foundLate, "the same evidence makes another document: %v", err)
+	}
+}
+
+var transitions = incident.Transitions()
+
+// stepped counts what one piece of evidence did, as the table of transitions names it.
+func (r *repeater) stepped(l foundLate, before, after incident.Workload) {
+	from, to := phaseOf(before), phaseOf(after)
+	if from == to && (before.Incident == nil || before.Incident.ID == after.Incident.ID) {
+		return
+	}
+	if after.Incident == nil {
+		to = string(after.Closed.Outcome)
+	}
+	r.transitions[from+" -> "+to]++
+	if !slices.Contains(transitions, [2]string{from, to}) {
+		r.violated(l, "the table of transitions does not know %s -> %s", from, to)
+	}
+}
+
+func (r *repeater) violated(l foundLate, format string, args ...any) {
+	l.Text = fmt.Sprintf(format, args...)
+	r.late = append(r.late, l)
+}
