@@ -35,11 +35,11 @@ var _ Provider = (*Cloud)(nil)
 
 // New makes a client. Without options it finds its credentials and its endpoint as all of Google's clients do.
 func New(ctx context.Context, opts ...option.ClientOption) (*Cloud, error) {
-	s, err := api.NewService(ctx, opts...)
+	methods, err := newREST(ctx, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("cloud tpu client: %w", err)
+		return nil, err
 	}
-	return &Cloud{methods: rest{s.Projects.Locations}}, nil
+	return &Cloud{methods: methods}, nil
 }
 
 // call makes one call and classifies its failure.

@@ -2,9 +2,14 @@ package tpu
 
 import (
 	"context"
+	"fmt"
 
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/option"
+	"google.golang.org/api/option/internaloption"
 	v1 "google.golang.org/api/tpu/v1"
 	api "google.golang.org/api/tpu/v2alpha1"
+	htransport "google.golang.org/api/transport/http"
 )
 
 // Methods are the methods of the Cloud TPU API, v2alpha1, that Cloud calls. A name is the full name of a resource, and a parent
@@ -42,10 +47,37 @@ type LegacyMethods interface {
 	StartNode(ctx context.Context, name string) (*v1.Operation, error)
 }
 
-// rest makes the calls over HTTP.
-type rest struct{ *api.ProjectsLocationsService }
+// rest makes the calls over HTTP, with the generated client except for the long listings.
+type rest struct {
+	*api.ProjectsLocationsService
+
+	nodes  *lister[api.Node]
+	queues *lister[api.QueuedResource]
+}
 
 var _ Methods = rest{}
+
+// newREST makes the generated client, and listers that share its connections and credentials.
+func newREST(ctx context.Context, opts ...option.ClientOption) (rest, error) {
+	// These are the options that the generated client would add itself.
+	opts = append([]option.ClientOption{internaloption.WithDefaultScopes(api.CloudPlatformScope)}, opts...)
+	opts = append(opts, internaloption.WithDefaultEndpoint("https://tpu.googleapis.com/"),
+		internaloption.WithDefaultEndpointTemplate("https://tpu.UNIVERSE_DOMAIN/"),
+		internaloption.WithDefaultMTLSEndpoint("https://tpu.mtls.googleapis.com/"), internaloption.EnableNewAuthLibrary())
+	client, endpoint, err := htransport.NewClient(ctx, opts...)
+	if err != nil {
+		return rest{}, fmt.Errorf("cloud tpu client: %w", err)
+	}
+	s, err := api.NewService(ctx, option.WithHTTPClient(client), option.WithEndpoint(endpoint))
+	if err != nil {
+		return rest{}, fmt.Errorf("cloud tpu client: %w", err)
+	}
+	base := googleapi.ResolveRelative(s.BasePath, "v2alpha1/")
+	return rest{
+		s.Projects.Locations, &lister[api.Node]{client: client, base: base, field: "nodes"},
+		&lister[api.QueuedResource]{client: client, base: base, field: "queuedResources"},
+	}, nil
+}
 
 func (s rest) Locations(ctx context.Context, parent, page string) (*api.ListLocationsResponse, error) {
 	return s.List(parent).PageToken(page).Context(ctx).Do()
@@ -56,7 +88,11 @@ func (s rest) Operations(ctx context.Context, parent, page string) (*api.ListOpe
 }
 
 func (s rest) Nodes(ctx context.Context, parent, page string) (*api.ListNodesResponse, error) {
-	return s.ProjectsLocationsService.Nodes.List(parent).PageToken(page).Context(ctx).Do()
+	items, next, unreachable, err := s.nodes.page(ctx, parent, page)
+	if err != nil {
+		return nil, err
+	}
+	return &api.ListNodesResponse{Nodes: items, NextPageToken: next, Unreachable: unreachable}, nil
 }
 
 func (s rest) Node(ctx context.Context, name string) (*api.Node, error) {
@@ -93,7 +129,11 @@ func (s rest) GuestAttributes(ctx context.Context, name string) (*api.GetGuestAt
 }
 
 func (s rest) QueuedResources(ctx context.Context, parent, page string) (*api.ListQueuedResourcesResponse, error) {
-	return s.ProjectsLocationsService.QueuedResources.List(parent).PageToken(page).Context(ctx).Do()
+	items, next, unreachable, err := s.queues.page(ctx, parent, page)
+	if err != nil {
+		return nil, err
+	}
+	return &api.ListQueuedResourcesResponse{QueuedResources: items, NextPageToken: next, Unreachable: unreachable}, nil
 }
 
 func (s rest) QueuedResource(ctx context.Context, name string) (*api.QueuedResource, error) {

@@ -21,6 +21,9 @@ func gone(r Ref) Slice { return Slice{Ref: r, Condition: incident.Gone, State: "
 // sliceOf converts a node, and the queued resource that holds it, to a slice. This version shows too little of a legacy node
 // to create it again.
 func (k *specs) sliceOf(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error) {
+	if last, ok := k.Get(r); ok && last.node == n && last.queued == q {
+		return last.slice, nil // both are shared with the last reading, so all of it is the same
+	}
 	s := seen(r, n, q)
 	if strings.HasPrefix(n.ApiVersion, "V1") {
 		s.Legacy, s.Incarnation.ID = true, legacyLife(s.Incarnation)
@@ -28,6 +31,9 @@ func (k *specs) sliceOf(r Ref, n *api.Node, q *api.QueuedResource) (Slice, error
 	}
 	o, err := k.specOf(r, n, q)
 	s.Spec, s.Values, s.ValuesSum, s.SpecHash, s.Bare = o.spec, o.values, o.sum, o.name, o.bare
+	if err == nil {
+		k.Put(r, remembered{n, q, o, s}, len(o.spec)+o.size)
+	}
 	return s, err
 }
 

@@ -153,6 +153,7 @@ type remembered struct {
 	node   *api.Node
 	queued *api.QueuedResource
 	order  canonical
+	slice  Slice
 }
 
 // canonical is the order of a slice: the specification without its metadata values, these values, a sum of them, and the
@@ -175,7 +176,6 @@ func (k *specs) specOf(r Ref, n *api.Node, q *api.QueuedResource) (o canonical, 
 	if o, err = specOf(r, n, q); err != nil {
 		return canonical{}, err
 	}
-	k.Put(r, remembered{n, q, o}, len(o.spec)+o.size)
 	if o.values == nil {
 		return o, nil
 	}

@@ -17,16 +17,19 @@ func TestASpecificationIsMadeAnewOnlyWhereItsSliceChanged(t *testing.T) {
 			r := Ref{Project: "p", Zone: "z", Name: name}
 			n := full()
 			n.Metadata = map[string]string{"startup-script": strings.Repeat(fill, 256<<10), "of": name}
-			o, err := k.specOf(r, n, nil)
-			hash := o.name + o.sum
-			if err != nil || o.bare || o.values["startup-script"] != n.Metadata["startup-script"] || o.values["of"] != name {
-				t.Fatalf("%s: %s, %v, %v", r, hash, o.bare, err)
+			s, err := k.sliceOf(r, n, nil)
+			hash := s.SpecHash + s.ValuesSum
+			if err != nil || s.Bare || s.Values["startup-script"] != n.Metadata["startup-script"] || s.Values["of"] != name {
+				t.Fatalf("%s: %s, %v, %v", r, hash, s.Bare, err)
+			}
+			if again, err := k.sliceOf(r, n, nil); err != nil || again.SpecHash+again.ValuesSum != hash {
+				t.Errorf("read again, %s is %s: %v", r, again.SpecHash, err)
 			}
 			if last, ok := hashes[name+fill]; ok && last != hash {
 				t.Errorf("%s is %s, and was %s", r, hash, last)
 			}
 			hashes[name+fill] = hash
-			if kept, ok := k.Get(r); !ok || kept.order.name+kept.order.sum != hash || kept.node != n && fill == "b" {
+			if kept, ok := k.Get(r); !ok || kept.order.name+kept.order.sum != hash || kept.node != n {
 				t.Errorf("of %s is kept %s, %v", r, kept.order.name, ok)
 			}
 		}
