@@ -21,13 +21,13 @@ type Clock struct {
 	timers  timers
 	seq     int
 	running int
-	// work hands a handler to a goroutine whose former handler has returned: its stack has grown already.
-	work chan func()
+	// turn is that of a run.
+	turn turn
 }
 
 // NewClock returns a clock that stands at start.
 func NewClock(start time.Time) *Clock {
-	c := &Clock{now: start, work: make(chan func())}
+	c := &Clock{now: start, turn: turn{pass: make(chan struct{})}}
 	c.idle.L = &c.mu
 	return c
 }
@@ -53,30 +53,24 @@ func (c *Clock) At(t time.Time, f func()) {
 
 // Go runs a handler: the clock stands still until it returns or sleeps.
 func (c *Clock) Go(f func()) {
+	if c.underRun() {
+		c.inTurn(f)
+		return
+	}
 	c.add(1)
-	select {
-	case c.work <- f:
-	default:
-		go c.handle(f)
-	}
+	go func() {
+		defer c.add(-1)
+		f()
+	}()
 }
-
-// handle runs one handler after another, until one of them crashes or the clock is closed.
-func (c *Clock) handle(f func()) {
-	for ok := true; ok; f, ok = <-c.work {
-		func() {
-			defer c.add(-1)
-			f()
-		}()
-	}
-}
-
-// Close ends the goroutines that wait for a handler. No handler may be run afterwards.
-func (c *Clock) Close() { close(c.work) }
 
 // Sleep is how a handler waits: by this clock. One whose context has ended meanwhile, or before, is woken at its time all
 // the same, and told: only so does it not depend on which of the two it sees first.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
+	if c.underRun() {
+		c.sleepInTurn(d)
+		return ctx.Err()
+	}
 	woken := make(chan struct{})
 	c.At(c.Now().Add(d), func() {
 		c.add(1) // the sleeper runs again before the clock goes on

@@ -17,8 +17,10 @@ import (
 // processor while the run goes on, except in a run that ends with the first violation.
 type repeater struct {
 	decide ledger.Decision
-	// steps are the decisions that wait; nil makes each again at once. stop ends them and waits for the last.
-	steps chan repeat
+	// steps takes decisions, many at a time: to wake the other processor takes longer than most of them. It is nil where each is
+	// made again at once. next are those that wait to be handed over. stop waits for the last one.
+	steps chan []repeat
+	next  []repeat
 	stop  func()
 
 	// transitions counts the transitions that were taken, late are the violations. Nobody else touches them before stop.
@@ -38,23 +40,26 @@ type foundLate struct {
 	before int
 }
 
-// waitingSteps is how many decisions may wait to be made again.
-const waitingSteps = 64
+// handedOver is how many decisions are handed over at once, and waiting how often that may be ahead.
+const handedOver, waiting = 64, 4
 
 func newRepeater(decide ledger.Decision, transitions map[string]int, atOnce bool) *repeater {
 	r := &repeater{decide: decide, transitions: transitions, stop: func() {}}
 	if atOnce {
 		return r
 	}
-	r.steps = make(chan repeat, waitingSteps)
+	r.steps = make(chan []repeat, waiting)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for s := range r.steps {
-			r.repeat(s)
+		for steps := range r.steps {
+			for _, s := range steps {
+				r.repeat(s)
+			}
 		}
 	}()
 	r.stop = sync.OnceFunc(func() {
+		r.steps <- r.next
 		close(r.steps)
 		<-ended
 	})
@@ -75,7 +80,10 @@ func (c *checks) repeats(s ledger.Step) {
 		c.caughtUp()
 		return
 	}
-	c.again.steps <- again
+	if c.again.next = append(c.again.next, again); len(c.again.next) == handedOver {
+		c.again.steps <- c.again.next
+		c.again.next = nil
+	}
 }
 
 // caughtUp waits for the decisions that are still made again, and puts the violations in the places that they would have had at once.

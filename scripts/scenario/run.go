@@ -246,14 +246,14 @@ const patience = 3 * 24 * time.Hour
 
 func (w *world) loop(ctx context.Context) error {
 	before := w.clock.Now()
-	for {
-		more, err := w.step(ctx)
+	// stepped is called after each step, and says whether another one follows.
+	stepped := func() (more bool, err error) {
 		w.show()
-		if err != nil || !more || w.over() {
-			return err
+		if w.over() {
+			return false, nil
 		}
 		if err := ctx.Err(); err != nil {
-			return err
+			return false, err
 		}
 		now := w.clock.Now()
 		if w.opts.Passed != nil {
@@ -261,10 +261,29 @@ func (w *world) loop(ctx context.Context) error {
 		}
 		if w.opts.Pace > 0 {
 			if err := ledger.Sleep(ctx, time.Duration(float64(now.Sub(before))/w.opts.Pace)); err != nil {
-				return err
+				return false, err
 			}
 		}
 		before = now
+		return true, nil
+	}
+	if w.remote == nil {
+		var stopped error
+		w.clock.Run(w.limit, func() (more bool) {
+			more, stopped = stepped()
+			return more
+		})
+		return stopped
+	}
+	for {
+		more, err := w.remote.step(ctx, w.limit())
+		if err == nil && more {
+			more, err = stepped()
+		}
+		if err != nil || !more {
+			w.show()
+			return err
+		}
 	}
 }
 
@@ -274,16 +293,6 @@ func (w *world) passage(now time.Time) Passage {
 	defer w.mu.Unlock()
 	s := w.story
 	return Passage{Read: s.Entries, Now: now, From: w.Start, To: w.last, Entries: s.Entries, Played: s.Played, Incidents: len(s.Ended)}
-}
-
-// step goes on to the next moment.
-func (w *world) step(ctx context.Context) (bool, error) {
-	if w.remote != nil {
-		return w.remote.step(ctx, w.limit())
-	}
-	more := w.clock.Step(w.limit())
-	w.clock.Settle()
-	return more, nil
 }
 
 func (w *world) limit() time.Time {

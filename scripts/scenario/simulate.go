@@ -230,19 +230,14 @@ func (w *world) interrupted(ctx context.Context, sim Simulation) *Report {
 
 // until runs the world to a time, or until it is done.
 func (w *world) until(ctx context.Context, end time.Time, done func() bool) error {
-	for w.clock.Step(end) {
-		w.clock.Settle()
-		if err := ctx.Err(); err != nil {
-			return err
+	var stopped error
+	w.clock.Run(func() time.Time { return end }, func() bool {
+		if stopped = ctx.Err(); stopped != nil || done() || w.checks.endless {
+			return false
 		}
-		if done() || w.checks != nil && w.checks.endless {
-			return nil
-		}
-		if sim := w.opts.simulation; sim != nil && sim.UntilBroken && len(w.checks.violations) > 0 {
-			return nil
-		}
-	}
-	return nil
+		return !w.opts.simulation.UntilBroken || len(w.checks.violations) == 0
+	})
+	return stopped
 }
 
 // settled reports whether no work is left: no message, no operation, no incident, and nothing due except by the passing of
