@@ -16,10 +16,10 @@ import (
 )
 
 // Filter is a filter that was parsed.
-type Filter struct {
-	root    *expr.Expr
-	regexps map[string]*regexp.Regexp
-}
+type Filter struct{ root test }
+
+// test reports whether a part of a filter selects an entry.
+type test func(entry map[string]any) bool
 
 // matches is the function that replaces a comparison by regular expression, because the parser does not know =~.
 const matches = "matches"
@@ -46,39 +46,69 @@ func Parse(filter string) (*Filter, error) {
 		lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 		return nil, fmt.Errorf("filter: %s", strings.TrimSpace(lines[len(lines)-1]))
 	}
-	f := &Filter{root: parsed.GetExpr(), regexps: map[string]*regexp.Regexp{}}
-	return f, f.check(f.root)
+	root, err := compile(parsed.GetExpr())
+	if err != nil {
+		return nil, err
+	}
+	return &Filter{root}, nil
 }
 
-// check refuses a filter that cannot be evaluated.
-func (f *Filter) check(e *expr.Expr) error {
+// compile refuses a filter that cannot be evaluated.
+func compile(e *expr.Expr) (test, error) {
 	c := e.GetCallExpr()
 	if c == nil {
-		return fmt.Errorf("filter: a term alone, %v, is searched for in all fields; name one", e)
+		return nil, fmt.Errorf("filter: a term alone, %v, is searched for in all fields; name one", e)
 	}
-	switch op := c.GetFunction(); op {
+	switch op, args := c.GetFunction(), c.GetArgs(); op {
 	case filtering.FunctionAnd, filtering.FunctionOr, filtering.FunctionNot:
-		for _, a := range c.GetArgs() {
-			if err := f.check(a); err != nil {
-				return err
+		return combine(op, args)
+	case filtering.FunctionEquals, filtering.FunctionHas, filtering.FunctionGreaterEquals, matches:
+		path, wanted := path(args[0]), values(args[1])
+		if len(path) == 0 || len(wanted) == 0 {
+			return nil, fmt.Errorf("filter: %s compares no field with a value", op)
+		}
+		var fits []func(got any) bool
+		for _, want := range wanted {
+			fit, err := comparison(op, want)
+			if err != nil {
+				return nil, err
 			}
+			fits = append(fits, fit)
 		}
-		return nil
-	case filtering.FunctionEquals, filtering.FunctionHas, filtering.FunctionGreaterEquals:
-		if len(path(c.GetArgs()[0])) == 0 || len(values(c.GetArgs()[1])) == 0 {
-			return fmt.Errorf("filter: %s compares no field with a value", op)
-		}
-		return nil
+		return func(entry map[string]any) bool {
+			got := fields(entry, path)
+			return slices.ContainsFunc(fits, func(fit func(any) bool) bool { return slices.ContainsFunc(got, fit) })
+		}, nil
 	case "log_id":
-		return nil
-	case matches:
-		re := values(c.GetArgs()[1])[0]
-		r, err := regexp.Compile(re)
-		f.regexps[re] = r
-		return err
+		want := values(args[0])[0]
+		return func(entry map[string]any) bool {
+			name, _ := entry["logName"].(string)
+			_, id, _ := strings.Cut(name, "/logs/")
+			return strings.ReplaceAll(id, "%2F", "/") == want
+		}, nil
 	default:
-		return fmt.Errorf("filter: %s is not supported", op)
+		return nil, fmt.Errorf("filter: %s is not supported", op)
 	}
+}
+
+func combine(op string, args []*expr.Expr) (test, error) {
+	var parts []test
+	for _, a := range args {
+		part, err := compile(a)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	return func(entry map[string]any) bool {
+		switch op {
+		case filtering.FunctionAnd:
+			return !slices.ContainsFunc(parts, func(t test) bool { return !t(entry) })
+		case filtering.FunctionOr:
+			return slices.ContainsFunc(parts, func(t test) bool { return t(entry) })
+		}
+		return !parts[0](entry)
+	}, nil
 }
 
 // Matches reports whether the filter selects a log entry, given in the JSON of the Logging API.
@@ -91,51 +121,37 @@ func (f *Filter) Matches(entry []byte) (bool, error) {
 }
 
 // MatchesFields is Matches for an entry that was decoded.
-func (f *Filter) MatchesFields(entry map[string]any) bool { return f.eval(f.root, entry) }
+func (f *Filter) MatchesFields(entry map[string]any) bool { return f.root(entry) }
 
-func (f *Filter) eval(e *expr.Expr, entry map[string]any) bool {
-	c := e.GetCallExpr()
-	args := c.GetArgs()
-	switch c.GetFunction() {
-	case filtering.FunctionAnd:
-		return !slices.ContainsFunc(args, func(a *expr.Expr) bool { return !f.eval(a, entry) })
-	case filtering.FunctionOr:
-		return slices.ContainsFunc(args, func(a *expr.Expr) bool { return f.eval(a, entry) })
-	case filtering.FunctionNot:
-		return !f.eval(args[0], entry)
-	case "log_id":
-		name, _ := entry["logName"].(string)
-		_, id, _ := strings.Cut(name, "/logs/")
-		return strings.ReplaceAll(id, "%2F", "/") == values(args[0])[0]
-	}
-	fields := fields(entry, path(args[0]))
-	return slices.ContainsFunc(values(args[1]), func(want string) bool {
-		return slices.ContainsFunc(fields, func(got any) bool { return f.compare(c.GetFunction(), got, want) })
-	})
-}
-
-// compare compares one value. Strings are equal, and contained in each other, whatever their case.
-func (f *Filter) compare(op string, got any, want string) bool {
-	s := written(got)
+// comparison compares one value. Strings are equal, and contained in each other, whatever their case.
+func comparison(op, want string) (func(got any) bool, error) {
 	switch op {
 	case filtering.FunctionEquals:
-		return strings.EqualFold(s, want)
+		return func(got any) bool { return strings.EqualFold(written(got), want) }, nil
 	case filtering.FunctionHas:
-		return want == "*" || strings.Contains(strings.ToLower(s), strings.ToLower(want))
-	case filtering.FunctionGreaterEquals:
-		if from, err := time.Parse(time.RFC3339Nano, want); err == nil {
-			at, err := time.Parse(time.RFC3339Nano, s)
-			return err == nil && !at.Before(from)
+		lower := strings.ToLower(want)
+		return func(got any) bool { return want == "*" || strings.Contains(strings.ToLower(written(got)), lower) }, nil
+	case matches:
+		r, err := regexp.Compile(want)
+		if err != nil {
+			return nil, err
 		}
-		if least, err := strconv.ParseFloat(want, 64); err == nil {
+		return func(got any) bool { return r.MatchString(written(got)) }, nil
+	}
+	if from, err := time.Parse(time.RFC3339Nano, want); err == nil {
+		return func(got any) bool {
+			at, err := time.Parse(time.RFC3339Nano, written(got))
+			return err == nil && !at.Before(from)
+		}, nil
+	}
+	if least, err := strconv.ParseFloat(want, 64); err == nil {
+		return func(got any) bool {
 			n, ok := got.(float64)
 			return ok && n >= least
-		}
-		return slices.Index(severities, s) >= slices.Index(severities, want)
-	case matches:
-		return f.regexps[want].MatchString(s)
+		}, nil
 	}
-	return false
+	least := slices.Index(severities, want)
+	return func(got any) bool { return slices.Index(severities, written(got)) >= least }, nil
 }
 
 var severities = []string{"", "DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY"}
