@@ -23,7 +23,6 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"github.com/google/go-cmp/cmp"
-	"gocloud.dev/docstore"
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/notify"
@@ -120,14 +119,7 @@ type desk struct {
 func newDesk(t testing.TB, perMinute int, targets ...func(d *desk) notify.Target) *desk {
 	t.Helper()
 	d := &desk{t: t, clock: tputest.NewManualClock(fleettest.Start), tap: &ledgertest.Tap{}, log: &bytes.Buffer{}}
-	store := ledgertest.NewStore()
-	open := func(ctx context.Context, name string) (*docstore.Collection, error) {
-		c, err := store.Open(ctx, name)
-		if err == nil {
-			t.Cleanup(func() { closed(t, c) })
-		}
-		return c, err
-	}
+	open := ledgertest.NewStrictStore().Open
 	d.ledger, d.truth = ledger.New(d.tap.On(open)), ledger.New(open)
 	t.Cleanup(func() { closed(t, d.ledger) })
 	d.deps = notify.Deps{Ledger: d.ledger, PerMinute: perMinute, Now: d.clock.Now, Log: slog.New(slog.NewJSONHandler(d.log, nil))}

@@ -870,5 +870,5 @@ func TestPatrolKeepsTheValuesOfMetadata(t *testing.T) {
 
 	b.Clock.Advance(24 * time.Hour)
 	b.minutes(1)
-	b.Want(b.Document(ledger.Values, name)["expires"], any(b.Clock.Now().Add(ledger.KeepValues)))
+	b.Want(b.Document(ledger.Values, name).Expires, b.Clock.Now().Add(ledger.KeepValues))
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"gocloud.dev/docstore"
 	"gocloud.dev/docstore/memdocstore"
 	"google.golang.org/api/option"
 
@@ -33,8 +32,9 @@ type world struct {
 }
 
 // memory opens collections in this process.
-func memory(context.Context, string) (*docstore.Collection, error) {
-	return memdocstore.OpenCollection("ID", nil)
+func memory(context.Context, string) (ledger.Collection, error) {
+	c, err := memdocstore.OpenCollection("ID", nil)
+	return ledger.Docstore(c), err
 }
 
 func newWorld(ctx context.Context, open ledger.Opener, publisher ledger.Publisher, saved func()) (*world, error) {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"gocloud.dev/docstore"
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/patrol"
@@ -460,7 +459,7 @@ func edits(c ledgertest.Call, change func(in *incident.Incident) bool) {
 		return
 	}
 	if raw, err := json.Marshal(w, json.Deterministic(true)); err == nil {
-		c.Doc["body"] = string(raw)
+		c.Doc.Body, c.Doc.Decoded = string(raw), nil
 	}
 }
 
@@ -521,7 +520,7 @@ func shownToRecreate(read, written func(in *incident.Incident) bool) func(string
 
 // split opens one collection by another way than the others.
 func split(collection string, others, this ledger.Opener) ledger.Opener {
-	return func(ctx context.Context, name string) (*docstore.Collection, error) {
+	return func(ctx context.Context, name string) (ledger.Collection, error) {
 		if name == collection {
 			return this(ctx, name)
 		}

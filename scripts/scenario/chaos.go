@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/tpu/tputest"
 )
@@ -149,7 +150,7 @@ type instance struct {
 	pause     *incident.Pause
 	began     time.Time
 	// workload is the document as it was last read or written, and seen is when.
-	workload string
+	workload ledger.Record
 	seen     time.Time
 	// crashed says that the call has no further effect, whichever of its goroutines crashed.
 	crashed bool

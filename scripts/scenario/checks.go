@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"gocloud.dev/gcerrors"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
@@ -85,11 +84,11 @@ type inForce struct {
 
 // record is what a simulation remembers of one workload.
 type record struct {
-	// last is the document as its last writer reported it, body its last written form and prior the form before that. open is
+	// last is the document as its last writer reported it, stored its last written form and prior the form before that. open is
 	// the incident last reported, done the last one that ended.
 	last       *incident.Workload
-	body       string
-	prior      string
+	stored     ledger.Record
+	prior      ledger.Record
 	open, done string
 	opened     time.Time
 	// openedFor is the cause that the incident was opened for.
@@ -264,28 +263,30 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 	switch call.Collection {
 	case ledger.Workloads:
 		if err == nil && !call.Query {
-			inst.workload, inst.seen = call.Body(), c.clock.Now()
+			inst.workload, inst.seen = *call.Doc, c.clock.Now()
 		}
 		// Whether its writer hears of it or not.
 		if n := len(call.Body()); call.Write && n > mostBytes {
 			c.violated("size", "", "a document of %d bytes was written", n)
 		}
-		if id, ok := call.Doc["ID"].(string); ok && call.Write && err == nil {
-			c.mark(id, call.Doc["due"] != nil)
-			id, err := url.PathUnescape(id)
+		if call.Write && err == nil {
+			c.mark(call.Doc.ID, !call.Doc.Due.IsZero())
+			id, err := url.PathUnescape(call.Doc.ID)
 			if err == nil && c.releases.documents[id] {
 				c.violated("10 nothing lost", id, "a document of the newer release was overwritten")
 			}
 			r := c.record(id)
-			r.prior, r.body = r.body, call.Body()
+			r.prior, r.stored = r.stored, *call.Doc
 		}
 	case ledger.Pauses:
-		if call.Write || err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		if call.Write || err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			return
 		}
 		inst.pauseRead, inst.pause = c.clock.Now(), nil
-		var p incident.Pause
-		if err == nil && json.Unmarshal([]byte(call.Body()), &p) == nil && p != (incident.Pause{}) {
+		if err != nil {
+			return
+		}
+		if p, err := ledger.Value[incident.Pause](*call.Doc); err == nil && p != (incident.Pause{}) {
 			inst.pause = &p
 		}
 	case ledger.Brake:
@@ -503,8 +504,8 @@ func (c *checks) current(e tputest.Event, inst *instance, id string) {
 	if anonymous := e.Method == "StartNode" || e.Method == "UpdateNode" || strings.HasPrefix(e.Method, "PerformMaintenance"); anonymous && e.RequestID == "" {
 		return
 	}
-	var doc incident.Workload
-	if err := json.Unmarshal([]byte(inst.workload), &doc); err != nil || doc.Incident == nil {
+	doc, err := ledger.Value[incident.Workload](inst.workload)
+	if err != nil || doc.Incident == nil {
 		c.violated("1 fence", id, "%s of %s, and its handler has seen no incident: %v", e.Method, e.Resource(), err)
 		return
 	}
@@ -519,8 +520,8 @@ func (c *checks) current(e tputest.Event, inst *instance, id string) {
 
 // begun is the ID of the request that a call to the former version of the API is of, which carries none.
 func (c *checks) begun(e tputest.Event, inst *instance) string {
-	var doc incident.Workload
-	if json.Unmarshal([]byte(inst.workload), &doc) != nil || doc.Incident == nil {
+	doc, err := ledger.Value[incident.Workload](inst.workload)
+	if err != nil || doc.Incident == nil {
 		return ""
 	}
 	for _, t := range doc.Incident.Tasks {
@@ -570,8 +571,8 @@ func (c *checks) livesOf(slice string) (lives []events.Incarnation) {
 
 // asSeen is a workload as the handler of a call saw it last: what came to it since then, the call cannot know.
 func (c *checks) asSeen(inst *instance, doc incident.Workload) incident.Workload {
-	var seen incident.Workload
-	if err := json.Unmarshal([]byte(inst.workload), &seen); err != nil || seen.ID != doc.ID || c.clock.Now().Sub(inst.seen) > unseen {
+	seen, err := ledger.Value[incident.Workload](inst.workload)
+	if err != nil || seen.ID != doc.ID || c.clock.Now().Sub(inst.seen) > unseen {
 		return doc
 	}
 	return seen
@@ -1083,16 +1084,20 @@ func (c *checks) saved(s ledger.Step) {
 
 // unheard takes a write that took effect and of which its writer never heard.
 func (c *checks) unheard(call ledgertest.Call) {
-	var before, after incident.Workload
-	if call.Collection != ledger.Workloads || json.Unmarshal([]byte(call.Body()), &after) != nil {
+	if call.Collection != ledger.Workloads {
+		return
+	}
+	after, err := ledger.Value[incident.Workload](*call.Doc)
+	if err != nil {
 		return
 	}
 	// If others have written since, only their reports show it.
 	r := c.record(after.ID)
-	if r.last == nil || r.body != call.Body() {
+	if r.last == nil || r.stored.Body != call.Body() {
 		return
 	}
-	if json.Unmarshal([]byte(r.prior), &before) != nil || before.Epoch < r.last.Epoch {
+	before, err := ledger.Value[incident.Workload](r.prior)
+	if err != nil || before.Epoch < r.last.Epoch {
 		before = *r.last
 	}
 	c.moved(before, after)

@@ -41,7 +41,7 @@ func TestNoValueOfMetadataGetsOut(t *testing.T) {
 			k := &leaks{seen: map[string]string{}}
 			tap := &ledgertest.Tap{Before: func(_ context.Context, c ledgertest.Call) error {
 				if c.Write {
-					k.look("a document of "+c.Collection, fmt.Sprint(c.Doc))
+					k.look("a document of "+c.Collection, fmt.Sprint(*c.Doc))
 				}
 				return nil
 			}}

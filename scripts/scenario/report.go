@@ -5,10 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/tpu/tputest"
 )
 
@@ -105,8 +104,8 @@ func (c *checks) decided(w incident.Workload, now time.Time) {
 
 // prompt measures from the sending of a request to the call that it led to.
 func (c *checks) prompt(e tputest.Event, inst *instance) {
-	var doc incident.Workload
-	if json.Unmarshal([]byte(inst.workload), &doc) != nil || doc.Incident == nil {
+	doc, err := ledger.Value[incident.Workload](inst.workload)
+	if err != nil || doc.Incident == nil {
 		return
 	}
 	for _, t := range doc.Incident.Tasks {

@@ -2,13 +2,10 @@ package scenario
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"time"
-
-	"gocloud.dev/docstore"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
@@ -81,19 +78,16 @@ func (t *troubles) upgraded(d dice) {
 }
 
 // rewrite gives the document of a workload another schema.
-func (w *world) rewrite(id string, schema int) (err error) {
+func (w *world) rewrite(id string, schema int) error {
 	ctx := context.Background()
 	c, err := w.open(ctx, ledger.Workloads)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	doc := map[string]any{"ID": url.PathEscape(id), docstore.DefaultRevisionField: nil}
-	if err := c.Get(ctx, doc); err != nil {
+	if err := c.Update(ctx, &ledger.Record{ID: url.PathEscape(id), Schema: schema}); err != nil {
 		return fmt.Errorf("scenario: %s: %w", id, err)
 	}
-	doc["schema"] = int64(schema)
-	return c.Replace(ctx, doc)
+	return c.Close()
 }
 
 // newerEvent publishes a request of the newer release: were it carried out by this one, a slice would be deleted.

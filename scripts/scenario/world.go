@@ -17,9 +17,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"gocloud.dev/docstore"
-	"gocloud.dev/docstore/memdocstore"
-	"gocloud.dev/gcerrors"
 	"google.golang.org/api/option"
 
 	"pitstop.internal/events"
@@ -159,7 +156,6 @@ type world struct {
 	secrets *ledger.Secrets
 	// stores are the stores to close at the end.
 	stores []io.Closer
-	opened []io.Closer
 	log    *slog.Logger
 	// make builds an instance of the function behind an entry point; idle are those that handle nothing at the moment.
 	make map[string]func() http.Handler
@@ -194,10 +190,9 @@ type world struct {
 	incidents map[string]string
 	owners    map[string]string // zone/node -> workload
 	busy      map[string]bool
-	// collections are those of the ledger.
-	collections map[string]*docstore.Collection
-	open        ledger.Opener
-	closed      map[string]int
+	// open opens the collections of the ledger.
+	open   ledger.Opener
+	closed map[string]int
 	// silent are calls whose audit entries were recorded.
 	silent map[string]int
 	// left counts what the scenario still has to play.
@@ -211,20 +206,6 @@ type world struct {
 // ours is whom the pipeline acts as.
 func ours(project string) string { return "pitstop@" + project + ".iam.gserviceaccount.com" }
 
-// collection opens a collection of the ledger that lives in this world alone. It is opened once: it is the store.
-func (w *world) collection(_ context.Context, name string) (*docstore.Collection, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c, ok := w.collections[name]; ok {
-		return c, nil
-	}
-	c, err := memdocstore.OpenCollection("ID", nil)
-	if err == nil {
-		w.collections[name] = c
-	}
-	return c, err
-}
-
 func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*world, error) {
 	clock := NewClock(s.Start)
 	w := &world{
@@ -232,11 +213,7 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 		story:     &Story{Name: name, Title: s.Title, About: s.About, Calls: map[string]int{}, Requests: map[string]int{}},
 		trainings: map[string]*tputest.Training{}, lines: map[string]int{}, places: map[string][]int{}, incidents: map[string]string{}, owners: map[string]string{},
 		busy: map[string]bool{}, closed: map[string]int{}, silent: map[string]int{}, make: map[string]func() http.Handler{},
-		idle: map[string][]http.Handler{}, collections: map[string]*docstore.Collection{}, dirty: true, last: s.Start,
-	}
-	w.open, w.limits = w.collection, ledger.DefaultLimits
-	if opts.simulation != nil {
-		w.open = w.closing(ledgertest.NewStore().Open)
+		idle: map[string][]http.Handler{}, open: ledgertest.NewStore().Open, limits: ledger.DefaultLimits, dirty: true, last: s.Start,
 	}
 	w.ledger = ledger.New(w.open)
 	if sim := opts.simulation; sim != nil {
@@ -605,33 +582,10 @@ func (s *response) Header() http.Header         { return s.header }
 func (s *response) Write(b []byte) (int, error) { return len(b), nil }
 func (s *response) WriteHeader(code int)        { s.code = code }
 
-// closing closes at the end every collection that is still open, whichever caller opened it.
-func (w *world) closing(open ledger.Opener) ledger.Opener {
-	var mu sync.Mutex
-	return func(ctx context.Context, name string) (*docstore.Collection, error) {
-		c, err := open(ctx, name)
-		if err == nil {
-			mu.Lock()
-			w.opened = append(w.opened, unlessClosed{c})
-			mu.Unlock()
-		}
-		return c, err
-	}
-}
-
-type unlessClosed struct{ *docstore.Collection }
-
-func (c unlessClosed) Close() error {
-	if err := c.Collection.Close(); gcerrors.Code(err) != gcerrors.FailedPrecondition {
-		return err
-	}
-	return nil
-}
-
 // close closes what the functions and the judge have opened. To close one twice does nothing.
 func (w *world) close() error {
 	var faults []error
-	for _, s := range slices.Concat(w.stores, w.opened) {
+	for _, s := range w.stores {
 		faults = append(faults, s.Close())
 	}
 	return errors.Join(faults...)

@@ -162,10 +162,7 @@ func TestWhoKeepsNoValuesNamesNone(t *testing.T) {
 func TestValuesAreNotForgottenWhileTheyMayBeNeeded(t *testing.T) {
 	b := newBench(t)
 	w := b.Slice(tputest.NodeConfig{Spot: true})
-	kept := func() time.Time {
-		at, _ := b.Document(ledger.Values, w.Slices[0].Spec)["expires"].(time.Time)
-		return at
-	}
+	kept := func() time.Time { return b.Document(ledger.Values, w.Slices[0].Spec).Expires }
 	b.Want(kept(), b.Clock.Now().Add(ledger.KeepValues))
 	b.Must(b.API.Vanish(zone, "llama"))
 	w = b.Look(zone, "llama")
@@ -209,7 +206,7 @@ func TestValuesThatAnEarlierReleaseStoredAreMovedOnce(t *testing.T) {
 		whole, err := tpu.Whole(spec, values)
 		b.Must(err)
 		b.Want(string(whole), order)
-		b.Want(b.Document(ledger.Specs, "waits")["schema"], any(int64(2))) // an earlier release reads it no more
+		b.Want(b.Document(ledger.Specs, "waits").Schema, 2) // an earlier release reads it no more
 	}
 }
 

@@ -55,11 +55,12 @@ func (l *Ledger) GiveBack(ctx context.Context, project, zone, call string, now t
 
 // Slots returns how many slots of this hour are taken in the project and in the zone.
 func (l *Ledger) Slots(ctx context.Context, project, zone string, now time.Time) (inProject, inZone int, err error) {
-	var p, z slots
-	if _, err := l.load(ctx, Brake, hourOf(project, "", now), slotsSchema, &p); err != nil && !errors.Is(err, ErrNotFound) {
+	p, _, err := load[slots](ctx, l, Brake, hourOf(project, "", now), slotsSchema)
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return 0, 0, err
 	}
-	if _, err := l.load(ctx, Brake, hourOf(project, zone, now), slotsSchema, &z); err != nil && !errors.Is(err, ErrNotFound) {
+	z, _, err := load[slots](ctx, l, Brake, hourOf(project, zone, now), slotsSchema)
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return 0, 0, err
 	}
 	return len(p.Taken), len(z.Taken), nil
@@ -75,8 +76,7 @@ func hourOf(project, zone string, now time.Time) string {
 // take takes a slot of one place and hour. taken says that the call did not have it before.
 func (l *Ledger) take(ctx context.Context, id, call string, limit int, now time.Time) (taken bool, err error) {
 	for range tries {
-		var s slots
-		rev, err := l.load(ctx, Brake, id, slotsSchema, &s)
+		s, rev, err := load[slots](ctx, l, Brake, id, slotsSchema)
 		switch {
 		case err != nil && !errors.Is(err, ErrNotFound):
 			return false, err
@@ -85,8 +85,8 @@ func (l *Ledger) take(ctx context.Context, id, call string, limit int, now time.
 		case len(s.Taken) >= limit:
 			return false, fmt.Errorf("%w: %d destructive calls in this hour is the limit of %s", ErrBraked, limit, id)
 		}
-		s.Taken = append(s.Taken, call)
-		if _, err := l.store(ctx, Brake, id, record{Schema: slotsSchema, Expires: now.Add(KeepSlots)}, s, rev); !errors.Is(err, ErrConflict) {
+		s.Taken = append(slices.Clip(s.Taken), call)
+		if _, err := l.store(ctx, Brake, id, Record{Schema: slotsSchema, Expires: now.Add(KeepSlots)}, s, rev); !errors.Is(err, ErrConflict) {
 			return err == nil, err
 		}
 	}
@@ -95,8 +95,7 @@ func (l *Ledger) take(ctx context.Context, id, call string, limit int, now time.
 
 func (l *Ledger) giveBack(ctx context.Context, id, call string, now time.Time) error {
 	for range tries {
-		var s slots
-		rev, err := l.load(ctx, Brake, id, slotsSchema, &s)
+		s, rev, err := load[slots](ctx, l, Brake, id, slotsSchema)
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return nil
@@ -107,8 +106,8 @@ func (l *Ledger) giveBack(ctx context.Context, id, call string, now time.Time) e
 		if i < 0 {
 			return nil
 		}
-		s.Taken = slices.Delete(s.Taken, i, i+1)
-		if _, err := l.store(ctx, Brake, id, record{Schema: slotsSchema, Expires: now.Add(KeepSlots)}, s, rev); !errors.Is(err, ErrConflict) {
+		s.Taken = slices.Delete(slices.Clone(s.Taken), i, i+1)
+		if _, err := l.store(ctx, Brake, id, Record{Schema: slotsSchema, Expires: now.Add(KeepSlots)}, s, rev); !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}
@@ -123,8 +122,7 @@ const pauseSchema = 1
 // SetPause pauses everything, or lifts the pause with nil.
 func (l *Ledger) SetPause(ctx context.Context, p *incident.Pause) error {
 	for range tries {
-		var old incident.Pause
-		rev, err := l.load(ctx, Pauses, allID, pauseSchema, &old)
+		_, rev, err := load[incident.Pause](ctx, l, Pauses, allID, pauseSchema)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
@@ -132,7 +130,7 @@ func (l *Ledger) SetPause(ctx context.Context, p *incident.Pause) error {
 		if p != nil {
 			next = *p
 		}
-		if _, err := l.store(ctx, Pauses, allID, record{Schema: pauseSchema}, next, rev); !errors.Is(err, ErrConflict) {
+		if _, err := l.store(ctx, Pauses, allID, Record{Schema: pauseSchema}, next, rev); !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}
@@ -141,8 +139,7 @@ func (l *Ledger) SetPause(ctx context.Context, p *incident.Pause) error {
 
 // Pause is the pause of everything, or nil.
 func (l *Ledger) Pause(ctx context.Context) (*incident.Pause, error) {
-	var p incident.Pause
-	_, err := l.load(ctx, Pauses, allID, pauseSchema, &p)
+	p, _, err := load[incident.Pause](ctx, l, Pauses, allID, pauseSchema)
 	switch {
 	case errors.Is(err, ErrNotFound), err == nil && p == (incident.Pause{}):
 		return nil, nil //nolint:nilnil // no pause is the usual case, not an error

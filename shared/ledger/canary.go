@@ -46,7 +46,7 @@ func (c Canary) Missing(now time.Time) bool {
 
 // Canary reads the last canary of a project; it may be empty.
 func (l *Ledger) Canary(ctx context.Context, project string) (c Canary, err error) {
-	_, err = l.load(ctx, Canaries, project, canarySchema, &c)
+	c, _, err = load[Canary](ctx, l, Canaries, project, canarySchema)
 	if errors.Is(err, ErrNotFound) {
 		return Canary{}, nil
 	}
@@ -80,15 +80,14 @@ func (l *Ledger) CanaryReturned(ctx context.Context, project, id string, way Way
 // updateCanary changes the document of a project's canary, if change returns true.
 func (l *Ledger) updateCanary(ctx context.Context, project string, change func(*Canary) bool) error {
 	for range tries {
-		var c Canary
-		rev, err := l.load(ctx, Canaries, project, canarySchema, &c)
+		c, rev, err := load[Canary](ctx, l, Canaries, project, canarySchema)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
 		if !change(&c) {
 			return nil
 		}
-		if _, err := l.store(ctx, Canaries, project, record{Schema: canarySchema}, c, rev); !errors.Is(err, ErrConflict) {
+		if _, err := l.store(ctx, Canaries, project, Record{Schema: canarySchema}, c, rev); !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}

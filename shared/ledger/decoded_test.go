@@ -15,7 +15,7 @@ func TestAWorkloadIsDecodedAnewOnlyWhereItsDocumentChanged(t *testing.T) {
 	}
 	for _, label := range []string{"as it was", "as it was", "changed"} {
 		for id := range 3 {
-			r := record{Schema: 1, Body: body(id, label)}
+			r := Record{Schema: 1, Body: body(id, label)}
 			w, err := l.workloadOf(fmt.Sprint("w", id), r)
 			if err != nil || w.ID != fmt.Sprint("w", id) || w.Label != label {
 				t.Fatalf("w%d is %s, %q, want %q: %v", id, w.ID, w.Label, label, err)
@@ -25,10 +25,10 @@ func TestAWorkloadIsDecodedAnewOnlyWhereItsDocumentChanged(t *testing.T) {
 			}
 		}
 	}
-	if w, err := l.workloadOf("w1", record{Schema: 1 << 20, Body: body(1, "changed")}); err == nil {
+	if w, err := l.workloadOf("w1", Record{Schema: 1 << 20, Body: body(1, "changed")}); err == nil {
 		t.Errorf("a document of a later schema reads as %q", w.Label)
 	}
-	if _, err := l.workloadOf("w1", record{Schema: 1, Body: "{"}); err == nil {
+	if _, err := l.workloadOf("w1", Record{Schema: 1, Body: "{"}); err == nil {
 		t.Error("a document that is torn reads as it did before")
 	}
 }

@@ -11,15 +11,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"gocloud.dev/docstore"
-	"gocloud.dev/gcerrors"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -54,55 +51,6 @@ const (
 	Tellings   = "told"
 )
 
-// record is a document of any collection.
-type record struct {
-	ID     string
-	Schema int
-	// Due and Expires are absent from the store when they are zero: a zero time would be due for ever.
-	Due, Expires time.Time
-	Body         string
-	Revision     Revision
-}
-
-// The columns of a document.
-const (
-	colID      = "ID"
-	colSchema  = "schema"
-	colDue     = "due"
-	colExpires = "expires"
-	colBody    = "body"
-)
-
-// document is the record in the store's form. It is a map and not a struct, because only a map can leave a time out.
-func (r record) document() map[string]any {
-	d := map[string]any{colID: r.ID, colSchema: int64(r.Schema), colBody: r.Body}
-	for name, t := range map[string]time.Time{colDue: r.Due, colExpires: r.Expires} {
-		if !t.IsZero() {
-			d[name] = t.UTC().Truncate(time.Microsecond) // every store keeps microseconds
-		}
-	}
-	d[docstore.DefaultRevisionField] = r.Revision.of // without the field the store does not return the new revision
-	return d
-}
-
-// recordOf reads a document; a field that is missing or of another type stays zero.
-func recordOf(d map[string]any) record {
-	r := record{Revision: Revision{d[docstore.DefaultRevisionField]}}
-	r.ID, _ = d[colID].(string)
-	r.Body, _ = d[colBody].(string)
-	r.Due, _ = d[colDue].(time.Time)
-	r.Expires, _ = d[colExpires].(time.Time)
-	schema, _ := d[colSchema].(int64)
-	r.Schema = int(schema)
-	return r
-}
-
-// Revision is the version of a document that was read. The zero value stands for a missing document.
-type Revision struct{ of any }
-
-// Opener opens a collection, whose key is the field ID.
-type Opener func(ctx context.Context, name string) (*docstore.Collection, error)
-
 // Ledger is the store. It is safe for concurrent use.
 type Ledger struct {
 	open  Opener
@@ -120,13 +68,16 @@ type reading struct {
 	workload incident.Workload
 }
 
-// workloadOf decodes a document, unless it is the one read last.
-func (l *Ledger) workloadOf(id string, r record) (incident.Workload, error) {
+// workloadOf decodes a document, unless it is the one read last. Where the store keeps values, the ledger keeps none.
+func (l *Ledger) workloadOf(id string, r Record) (incident.Workload, error) {
+	if r.Decoded != nil {
+		return decode[incident.Workload](Workloads, id, incident.Schema, r)
+	}
 	if last, ok := l.read.Get(id); ok && last.body == r.Body && r.Schema <= incident.Schema {
 		return last.workload, nil
 	}
-	var w incident.Workload
-	if err := decode(Workloads, id, incident.Schema, r, &w); err != nil {
+	w, err := decode[incident.Workload](Workloads, id, incident.Schema, r)
+	if err != nil {
 		return incident.Workload{}, err
 	}
 	l.read.Put(id, reading{r.Body, w}, len(r.Body))
@@ -150,28 +101,28 @@ func key(id string) (string, error) {
 	return url.PathEscape(id), nil
 }
 
-func (l *Ledger) get(ctx context.Context, collection, id string) (record, error) {
+func (l *Ledger) get(ctx context.Context, collection, id string) (Record, error) {
 	k, err := key(id)
 	if err != nil {
-		return record{}, err
+		return Record{}, err
 	}
 	c, err := l.conns.get(ctx, l.open, collection)
 	if err != nil {
-		return record{}, fmt.Errorf("ledger: open %s: %w", collection, err)
+		return Record{}, fmt.Errorf("ledger: open %s: %w", collection, err)
 	}
-	d := map[string]any{colID: k, docstore.DefaultRevisionField: nil}
-	switch err := c.Get(ctx, d); gcerrors.Code(err) {
-	case gcerrors.OK:
-		return recordOf(d), nil
-	case gcerrors.NotFound:
-		return record{}, fmt.Errorf("ledger: %s %s: %w", collection, id, ErrNotFound)
+	r, err := c.Get(ctx, k)
+	switch {
+	case err == nil:
+		return r, nil
+	case errors.Is(err, ErrNotFound):
+		return Record{}, fmt.Errorf("ledger: %s %s: %w", collection, id, ErrNotFound)
 	default:
-		return record{}, fmt.Errorf("ledger: read %s %s: %w", collection, id, err)
+		return Record{}, fmt.Errorf("ledger: read %s %s: %w", collection, id, err)
 	}
 }
 
 // put writes a document if it has not changed since it was read, or if it is still missing.
-func (l *Ledger) put(ctx context.Context, collection string, r record) (Revision, error) {
+func (l *Ledger) put(ctx context.Context, collection string, r Record) (Revision, error) {
 	if len(r.Body) > MaxBody {
 		return Revision{}, fault.Permanentf("ledger: %s %s: %d bytes are more than the limit of %d for a document", collection, r.ID, len(r.Body), MaxBody)
 	}
@@ -180,63 +131,57 @@ func (l *Ledger) put(ctx context.Context, collection string, r record) (Revision
 	if err != nil {
 		return Revision{}, err
 	}
-	r.ID = k
+	r.ID, r.Due, r.Expires = k, microseconds(r.Due), microseconds(r.Expires)
 	c, err := l.conns.get(ctx, l.open, collection)
 	if err != nil {
 		return Revision{}, fmt.Errorf("ledger: open %s: %w", collection, err)
 	}
-	d := r.document()
-	if r.Revision.of == nil {
-		err = c.Create(ctx, d)
-	} else {
-		err = c.Replace(ctx, d)
-	}
-	if status.Code(err) == codes.Aborted {
+	err = c.Put(ctx, &r)
+	switch {
+	case err == nil:
+		return r.Revision, nil
+	case status.Code(err) == codes.Aborted:
 		// Firestore aborts like this if many writers write one document at once. This write had no effect, and the next reading
 		// shows the other writer's.
 		return Revision{}, fmt.Errorf("ledger: %s %s: %w: %w", collection, id, ErrConflict, err)
-	}
-	switch gcerrors.Code(err) {
-	case gcerrors.OK:
-		return Revision{d[docstore.DefaultRevisionField]}, nil
-	case gcerrors.AlreadyExists, gcerrors.FailedPrecondition, gcerrors.NotFound:
+	case errors.Is(err, ErrConflict):
 		return Revision{}, fmt.Errorf("ledger: %s %s: %w", collection, id, ErrConflict)
 	default:
 		return Revision{}, fmt.Errorf("ledger: write %s %s: %w", collection, id, err)
 	}
 }
 
-// load reads a document into v and returns its revision.
-func (l *Ledger) load(ctx context.Context, collection, id string, schema int, v any) (Revision, error) { //nolint:unparam // each collection has its own schema number
+// load reads the value of a document and its revision. The value may be shared, so a caller changes only a copy; see Memory.
+func load[T any](ctx context.Context, l *Ledger, collection, id string, schema int) (v T, rev Revision, err error) {
 	r, err := l.get(ctx, collection, id)
 	if err != nil {
-		return Revision{}, err
+		return v, Revision{}, err
 	}
-	if err := decode(collection, id, schema, r, v); err != nil {
-		return Revision{}, err
+	if v, err = decode[T](collection, id, schema, r); err != nil {
+		return v, Revision{}, err
 	}
-	return r.Revision, nil
+	return v, r.Revision, nil
 }
 
 // readable checks that this release knows the schema of a document; otherwise a newer release must handle it.
-func readable(collection, id string, schema int, r record) error {
+func readable(collection, id string, schema int, r Record) error {
 	if r.Schema > schema {
 		return fault.Busy(fmt.Errorf("ledger: %s %s has schema %d, this release reads up to %d: %w", collection, id, r.Schema, schema, events.ErrNewer))
 	}
 	return nil
 }
 
-func decode(collection, id string, schema int, r record, v any) error {
-	if err := readable(collection, id, schema, r); err != nil {
-		return err
+func decode[T any](collection, id string, schema int, r Record) (v T, err error) {
+	if err = readable(collection, id, schema, r); err != nil {
+		return v, err
 	}
-	if err := json.Unmarshal([]byte(r.Body), v); err != nil {
-		return fmt.Errorf("ledger: %s %s: %w", collection, id, err)
+	if v, err = Value[T](r); err != nil {
+		return v, fmt.Errorf("ledger: %s %s: %w", collection, id, err)
 	}
-	return nil
+	return v, nil
 }
 
-func (l *Ledger) store(ctx context.Context, collection, id string, r record, v any, rev Revision) (Revision, error) {
+func (l *Ledger) store(ctx context.Context, collection, id string, r Record, v any, rev Revision) (Revision, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return Revision{}, fmt.Errorf("ledger: %s %s: %w", collection, id, err)
@@ -258,21 +203,22 @@ func (l *Ledger) Workload(ctx context.Context, id string) (incident.Workload, Re
 // Save writes the document of a workload if it has not changed since it was read; otherwise it returns ErrConflict.
 func (l *Ledger) Save(ctx context.Context, w incident.Workload, rev Revision) (Revision, error) {
 	w.Schema = incident.Schema // an older document gets this release's schema
-	return l.store(ctx, Workloads, w.ID, record{Schema: incident.Schema, Due: w.Due()}, w, rev)
+	return l.store(ctx, Workloads, w.ID, Record{Schema: incident.Schema, Due: w.Due()}, w, rev)
 }
 
 // Due reads the workloads that have work due by now, in the order of their IDs. It returns the readable ones together with
 // an error for the others.
 func (l *Ledger) Due(ctx context.Context, now time.Time) (due []incident.Workload, err error) {
-	found, err := l.query(ctx, Workloads, func(c *docstore.Collection) *docstore.Query { return c.Query().Where(colDue, "<=", now.UTC()) })
+	found, err := l.query(ctx, Workloads, Query{Due: now.UTC()})
 	if err != nil {
 		return nil, err
 	}
 	return l.workloads(found)
 }
 
-func (l *Ledger) workloads(found []record) (all []incident.Workload, err error) {
+func (l *Ledger) workloads(found []Record) (all []incident.Workload, err error) {
 	var faults []error
+	all = slices.Grow(all, len(found))
 	for _, r := range found {
 		w, err := l.workloadOf(r.ID, r)
 		if err != nil {
@@ -287,7 +233,7 @@ func (l *Ledger) workloads(found []record) (all []incident.Workload, err error) 
 // Workloads reads every workload in one listing, in the order of their IDs. It returns the readable ones together with an
 // error for the others.
 func (l *Ledger) Workloads(ctx context.Context) (all []incident.Workload, err error) {
-	found, err := l.query(ctx, Workloads, (*docstore.Collection).Query)
+	found, err := l.query(ctx, Workloads, Query{})
 	if err != nil {
 		return nil, err
 	}
@@ -296,38 +242,30 @@ func (l *Ledger) Workloads(ctx context.Context) (all []incident.Workload, err er
 
 // All returns the IDs of every workload.
 func (l *Ledger) All(ctx context.Context) (ids []string, err error) {
-	found, err := l.query(ctx, Workloads, (*docstore.Collection).Query, colID)
+	found, err := l.query(ctx, Workloads, Query{Keys: true})
 	for _, r := range found {
 		ids = append(ids, r.ID)
 	}
 	return ids, err
 }
 
-// query reads documents, or these fields of them, in the order of their IDs, because stores differ in their order.
-func (l *Ledger) query(ctx context.Context, collection string, which func(*docstore.Collection) *docstore.Query, fields ...docstore.FieldPath) ([]record, error) {
+// query reads documents in the order of their IDs, because stores differ in their order.
+func (l *Ledger) query(ctx context.Context, collection string, q Query) ([]Record, error) {
 	c, err := l.conns.get(ctx, l.open, collection)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: open %s: %w", collection, err)
 	}
-	it := which(c).Get(ctx, fields...)
-	defer it.Stop()
-	var found []record
-	for {
-		d := map[string]any{}
-		switch err := it.Next(ctx, d); {
-		case err == nil:
-			r := recordOf(d)
-			if r.ID, err = url.PathUnescape(r.ID); err != nil {
-				return nil, fmt.Errorf("ledger: key %v: %w", d[colID], err)
-			}
-			found = append(found, r)
-		case errors.Is(err, io.EOF):
-			slices.SortFunc(found, func(a, b record) int { return strings.Compare(a.ID, b.ID) })
-			return found, nil
-		default:
-			return nil, fmt.Errorf("ledger: query %s: %w", collection, err)
+	found, err := c.Query(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: query %s: %w", collection, err)
+	}
+	for i, r := range found {
+		if found[i].ID, err = url.PathUnescape(r.ID); err != nil {
+			return nil, fmt.Errorf("ledger: key %v: %w", r.ID, err)
 		}
 	}
+	slices.SortFunc(found, func(a, b Record) int { return strings.Compare(a.ID, b.ID) })
+	return found, nil
 }
 
 // specSchema is the schema of a specification without the values of its metadata. Earlier releases stored these values in
@@ -342,7 +280,7 @@ func specKey(name string) string {
 
 // SaveSpec stores a specification under its name. It is written only once, because the same content has the same name.
 func (l *Ledger) SaveSpec(ctx context.Context, name string, spec []byte) error {
-	_, err := l.put(ctx, Specs, record{ID: specKey(name), Schema: specSchema, Body: string(spec)})
+	_, err := l.put(ctx, Specs, Record{ID: specKey(name), Schema: specSchema, Body: string(spec)})
 	if errors.Is(err, ErrConflict) {
 		_, err = l.Spec(ctx, name) // it exists already, or Firestore aborted the write
 	}
@@ -371,7 +309,7 @@ type OldSpec struct {
 
 // OldSpecs reads the specifications that earlier releases stored, in the order of their names.
 func (l *Ledger) OldSpecs(ctx context.Context) (old []OldSpec, err error) {
-	found, err := l.query(ctx, Specs, func(c *docstore.Collection) *docstore.Query { return c.Query().Where(colSchema, "<", specSchema) })
+	found, err := l.query(ctx, Specs, Query{Below: specSchema})
 	for _, r := range found {
 		old = append(old, OldSpec{Name: r.ID, Spec: []byte(r.Body), read: r.Revision})
 	}
@@ -380,7 +318,7 @@ func (l *Ledger) OldSpecs(ctx context.Context) (old []OldSpec, err error) {
 
 // RewriteSpec replaces an old specification by one without values. An earlier release cannot read it afterwards.
 func (l *Ledger) RewriteSpec(ctx context.Context, old OldSpec, spec []byte) error {
-	_, err := l.put(ctx, Specs, record{ID: old.Name, Schema: specSchema, Body: string(spec), Revision: old.read})
+	_, err := l.put(ctx, Specs, Record{ID: old.Name, Schema: specSchema, Body: string(spec), Revision: old.read})
 	if errors.Is(err, ErrConflict) {
 		return nil // another instance has done it
 	}
@@ -394,15 +332,14 @@ const KeepArchive = 400 * 24 * time.Hour
 func (l *Ledger) SaveClosed(ctx context.Context, workload string, in incident.Incident) error {
 	id := workload + "/" + in.ID
 	for range tries {
-		var old incident.Incident
-		rev, err := l.load(ctx, Archive, id, incident.Schema, &old)
+		old, rev, err := load[incident.Incident](ctx, l, Archive, id, incident.Schema)
 		switch {
 		case err == nil && old.Revision >= in.Revision:
 			return nil
 		case err != nil && !errors.Is(err, ErrNotFound):
 			return err
 		}
-		r := record{Schema: incident.Schema, Expires: in.Closed.Add(KeepArchive)}
+		r := Record{Schema: incident.Schema, Expires: in.Closed.Add(KeepArchive)}
 		if _, err := l.store(ctx, Archive, id, r, in, rev); !errors.Is(err, ErrConflict) {
 			return err
 		}
@@ -412,8 +349,7 @@ func (l *Ledger) SaveClosed(ctx context.Context, workload string, in incident.In
 
 // Closed reads a closed incident from the archive, or ErrNotFound.
 func (l *Ledger) Closed(ctx context.Context, workload, id string) (incident.Incident, error) {
-	var in incident.Incident
-	_, err := l.load(ctx, Archive, workload+"/"+id, incident.Schema, &in)
+	in, _, err := load[incident.Incident](ctx, l, Archive, workload+"/"+id, incident.Schema)
 	return in, err
 }
 

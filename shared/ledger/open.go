@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	vkit "cloud.google.com/go/firestore/apiv1"
-	"gocloud.dev/docstore"
 	"gocloud.dev/docstore/gcpfirestore"
 	"gocloud.dev/gcp"
 	"google.golang.org/api/option"
@@ -19,12 +18,12 @@ import (
 // connections holds the collections that were opened.
 type connections struct {
 	mu   sync.Mutex
-	open map[string]*docstore.Collection
+	open map[string]Collection
 }
 
-func newConnections() *connections { return &connections{open: map[string]*docstore.Collection{}} }
+func newConnections() *connections { return &connections{open: map[string]Collection{}} }
 
-func (c *connections) get(ctx context.Context, open Opener, name string) (*docstore.Collection, error) {
+func (c *connections) get(ctx context.Context, open Opener, name string) (Collection, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if got, ok := c.open[name]; ok {
@@ -77,13 +76,17 @@ func Firestore(project, database string, opts ...option.ClientOption) Opener {
 		}
 		return c, err
 	}
-	return func(_ context.Context, name string) (*docstore.Collection, error) {
+	return func(_ context.Context, name string) (Collection, error) {
 		c, err := connect()
 		if err != nil {
 			return nil, err
 		}
 		path := "projects/" + project + "/databases/" + database + "/documents/" + name
-		return gcpfirestore.OpenCollection(c, path, "ID", nil)
+		opened, err := gcpfirestore.OpenCollection(c, path, colID, nil)
+		if err != nil {
+			return nil, err
+		}
+		return Docstore(opened), nil
 	}
 }
 

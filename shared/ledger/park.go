@@ -87,12 +87,11 @@ func (l *Ledger) Ask(ctx context.Context, project, zone string, now time.Time) (
 
 // ParkedIn returns the waiting entries of a zone.
 func (l *Ledger) ParkedIn(ctx context.Context, project, zone string, now time.Time) ([]ParkedEntry, error) {
-	var p parking
-	_, err := l.load(ctx, Parked, project+"/"+zone, parkingSchema, &p)
+	p, _, err := load[parking](ctx, l, Parked, project+"/"+zone, parkingSchema)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
-	return slices.DeleteFunc(p.Entries, func(e ParkedEntry) bool { return e.expired(now) }), err
+	return slices.DeleteFunc(slices.Clone(p.Entries), func(e ParkedEntry) bool { return e.expired(now) }), err
 }
 
 // Unpark forgets the named entries and the expired ones. It returns the expired ones.
@@ -119,15 +118,15 @@ func (l *Ledger) Unpark(ctx context.Context, project, zone string, keys []string
 func (l *Ledger) parking(ctx context.Context, project, zone string, change func(*parking) bool) error {
 	id := project + "/" + zone
 	for range tries {
-		var p parking
-		rev, err := l.load(ctx, Parked, id, parkingSchema, &p)
+		p, rev, err := load[parking](ctx, l, Parked, id, parkingSchema)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
+		p.Entries = slices.Clone(p.Entries)
 		if !change(&p) {
 			return nil
 		}
-		if _, err := l.store(ctx, Parked, id, record{Schema: parkingSchema}, p, rev); !errors.Is(err, ErrConflict) {
+		if _, err := l.store(ctx, Parked, id, Record{Schema: parkingSchema}, p, rev); !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}

@@ -2,12 +2,11 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"gocloud.dev/docstore"
-	"gocloud.dev/gcerrors"
 
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/recent"
@@ -70,11 +69,11 @@ func (s *Secrets) Keep(ctx context.Context, name string, values map[string]strin
 	case len(body) > MaxBody:
 		return fault.Permanentf("ledger: %s of %s: %d bytes are more than the limit of %d for a document", Values, name, len(body), MaxBody)
 	}
-	fields := docstore.Mods{colSchema: int64(valuesSchema), colBody: string(body), colExpires: expires(now)}
+	r := Record{Schema: valuesSchema, Body: string(body), Expires: expires(now)}
 	for range tries {
-		there, err := s.update(ctx, name, fields)
+		there, err := s.update(ctx, name, r)
 		if err == nil && !there {
-			there, err = s.create(ctx, name, fields)
+			there, err = s.create(ctx, name, r)
 		}
 		if err != nil {
 			return err
@@ -93,7 +92,7 @@ func (s *Secrets) Renew(ctx context.Context, name string, now time.Time) error {
 	if ok && now.Sub(last.renewed) < renewEvery {
 		return nil
 	}
-	there, err := s.update(ctx, name, docstore.Mods{colExpires: expires(now)})
+	there, err := s.update(ctx, name, Record{Expires: expires(now)})
 	if err == nil {
 		if !there {
 			last.sum = "" // the written values are gone
@@ -103,28 +102,27 @@ func (s *Secrets) Renew(ctx context.Context, name string, now time.Time) error {
 	return err
 }
 
-// Of reads the values that belong to a specification, or ErrNotFound.
+// Of reads the values that belong to a specification, or ErrNotFound. They may be shared, so a caller changes only a copy.
 func (s *Secrets) Of(ctx context.Context, name string) (values map[string]string, err error) {
 	c, k, err := s.at(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	d := map[string]any{colID: k}
-	switch err := c.Get(ctx, d); gcerrors.Code(err) {
-	case gcerrors.OK:
-	case gcerrors.NotFound:
+	r, err := c.Get(ctx, k)
+	switch {
+	case errors.Is(err, ErrNotFound):
 		return nil, fmt.Errorf("ledger: %s of %s: %w", Values, name, ErrNotFound)
-	default:
+	case err != nil:
 		return nil, fmt.Errorf("ledger: read %s of %s: %w", Values, name, err)
 	}
-	return values, decode(Values, name, valuesSchema, recordOf(d), &values)
+	return decode[map[string]string](Values, name, valuesSchema, r)
 }
 
 // expires is when values that a document names now may be forgotten.
-func expires(now time.Time) time.Time { return now.Add(KeepValues).UTC().Truncate(time.Microsecond) }
+func expires(now time.Time) time.Time { return microseconds(now.Add(KeepValues)) }
 
 // at returns the collection, and the key of a name.
-func (s *Secrets) at(ctx context.Context, name string) (*docstore.Collection, string, error) {
+func (s *Secrets) at(ctx context.Context, name string) (Collection, string, error) {
 	k, err := key(name)
 	if err != nil {
 		return nil, "", err
@@ -136,14 +134,15 @@ func (s *Secrets) at(ctx context.Context, name string) (*docstore.Collection, st
 	return c, k, nil
 }
 
-// update changes a document without reading it; there is false if the document is missing.
-func (s *Secrets) update(ctx context.Context, name string, fields docstore.Mods) (there bool, err error) {
+// update sets fields of a document without reading it; there is false if the document is missing.
+func (s *Secrets) update(ctx context.Context, name string, fields Record) (there bool, err error) {
 	c, k, err := s.at(ctx, name)
 	if err != nil {
 		return false, err
 	}
-	err = c.Update(ctx, map[string]any{colID: k}, fields)
-	if gcerrors.Code(err) == gcerrors.NotFound {
+	fields.ID = k
+	err = c.Update(ctx, &fields)
+	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
@@ -153,17 +152,14 @@ func (s *Secrets) update(ctx context.Context, name string, fields docstore.Mods)
 }
 
 // create writes a document that does not exist yet; done is false if another writer was faster, whose content may be older.
-func (s *Secrets) create(ctx context.Context, name string, fields docstore.Mods) (done bool, err error) {
+func (s *Secrets) create(ctx context.Context, name string, r Record) (done bool, err error) {
 	c, k, err := s.at(ctx, name)
 	if err != nil {
 		return false, err
 	}
-	d := map[string]any{colID: k}
-	for field, v := range fields {
-		d[string(field)] = v
-	}
-	err = c.Create(ctx, d)
-	if gcerrors.Code(err) == gcerrors.AlreadyExists {
+	r.ID = k
+	err = c.Put(ctx, &r)
+	if errors.Is(err, ErrConflict) {
 		return false, nil
 	}
 	if err != nil {

@@ -76,10 +76,10 @@ func secrets(t *testing.T, s store) {
 		t.Helper()
 		c, err := open(ctx, ledger.Values)
 		must(err)
-		d := map[string]any{"ID": name}
-		must(c.Get(ctx, d))
-		if at, _ := d["expires"].(time.Time); !at.Equal(want) {
-			t.Errorf("it is kept until %v, want %v", d["expires"], want)
+		r, err := c.Get(ctx, name)
+		must(err)
+		if !r.Expires.Equal(want) {
+			t.Errorf("it is kept until %v, want %v", r.Expires, want)
 		}
 	}
 	must(k.Renew(ctx, name, now)) // a missing name stays missing
@@ -122,7 +122,7 @@ func secrets(t *testing.T, s store) {
 	// Somebody deleted it: the next one that has the values stores them again.
 	c, err := open(ctx, ledger.Values)
 	must(err)
-	must(c.Delete(ctx, map[string]any{"ID": name}))
+	remove(t, c, name)
 	now = now.Add(25 * time.Hour)
 	must(k.Renew(ctx, name, now))
 	must(k.Keep(ctx, name, second, "2", now))

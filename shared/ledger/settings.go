@@ -24,22 +24,21 @@ const (
 
 // Settings reads the deployment's last settings, or ErrNotFound.
 func (l *Ledger) Settings(ctx context.Context) (s Settings, err error) {
-	_, err = l.load(ctx, Deployment, settingsID, settingsSchema, &s)
+	s, _, err = load[Settings](ctx, l, Deployment, settingsID, settingsSchema)
 	return s, err
 }
 
 // SaveSettings stores the deployment's configuration. Unchanged settings are not written again.
 func (l *Ledger) SaveSettings(ctx context.Context, s Settings) error {
 	for range tries {
-		var old Settings
-		rev, err := l.load(ctx, Deployment, settingsID, settingsSchema, &old)
+		old, rev, err := load[Settings](ctx, l, Deployment, settingsID, settingsSchema)
 		switch {
 		case err == nil && reflect.DeepEqual(old, s):
 			return nil
 		case err != nil && !errors.Is(err, ErrNotFound):
 			return err
 		}
-		if _, err := l.store(ctx, Deployment, settingsID, record{Schema: settingsSchema}, s, rev); !errors.Is(err, ErrConflict) {
+		if _, err := l.store(ctx, Deployment, settingsID, Record{Schema: settingsSchema}, s, rev); !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}

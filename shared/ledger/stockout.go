@@ -31,7 +31,7 @@ func stockoutID(project, zone string, s incident.Slice) string {
 
 // Stockout says whether a zone has just refused a slice like this one for lack of capacity, and which workload's.
 func (l *Ledger) Stockout(ctx context.Context, project, zone string, s incident.Slice, now time.Time) (o Stockout, ok bool, err error) {
-	_, err = l.load(ctx, Stockouts, stockoutID(project, zone, s), stockoutSchema, &o)
+	o, _, err = load[Stockout](ctx, l, Stockouts, stockoutID(project, zone, s), stockoutSchema)
 	if errors.Is(err, ErrNotFound) {
 		return Stockout{}, false, nil
 	}
@@ -42,8 +42,7 @@ func (l *Ledger) Stockout(ctx context.Context, project, zone string, s incident.
 func (l *Ledger) RememberStockout(ctx context.Context, project, zone string, s incident.Slice, workload string, now time.Time) error {
 	id := stockoutID(project, zone, s)
 	for range tries {
-		var o Stockout
-		rev, err := l.load(ctx, Stockouts, id, stockoutSchema, &o)
+		o, rev, err := load[Stockout](ctx, l, Stockouts, id, stockoutSchema)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
@@ -51,7 +50,7 @@ func (l *Ledger) RememberStockout(ctx context.Context, project, zone string, s i
 			return nil // it is already known
 		}
 		next := Stockout{Workload: workload, At: now.UTC()}
-		if _, err := l.store(ctx, Stockouts, id, record{Schema: stockoutSchema, Expires: now.Add(StockoutFor)}, next, rev); !errors.Is(err, ErrConflict) {
+		if _, err := l.store(ctx, Stockouts, id, Record{Schema: stockoutSchema, Expires: now.Add(StockoutFor)}, next, rev); !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}

@@ -60,7 +60,7 @@ func stockout(t *testing.T, s *suite) {
 	if by := known("demo", "us-west4-a", spot, now.Add(12*time.Minute)); by != "demo/mixtral" {
 		t.Errorf("%q was refused last", by)
 	}
-	if d := s.raw(t, ledger.Stockouts, "demo/us-west4-a/v5litepod-16/spot"); d["expires"] == nil {
+	if d := s.raw(t, ledger.Stockouts, "demo/us-west4-a/v5litepod-16/spot"); d.Expires.IsZero() {
 		t.Errorf("%v does not expire", d)
 	}
 	s.create(t, ledger.Stockouts, "demo/us-west4-b/v5litepod-16/spot", 2, "{}")

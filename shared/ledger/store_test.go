@@ -21,16 +21,14 @@ type store func(t testing.TB) ledger.Opener
 // memory is the store of local runs.
 func memory(t testing.TB) ledger.Opener {
 	t.Helper()
-	return kept(t, func(context.Context, string) (*docstore.Collection, error) {
-		return memdocstore.OpenCollection("ID", nil)
+	return kept(t, func(context.Context, string) (ledger.Collection, error) {
+		c, err := memdocstore.OpenCollection("ID", nil)
+		return ledger.Docstore(c), err
 	})
 }
 
-// simulated is the store of simulations.
-func simulated(t testing.TB) ledger.Opener {
-	t.Helper()
-	return kept(t, ledgertest.NewStore().Open)
-}
+// simulated is the store of simulations. It compares whatever is read, so that it also shows whether a ledger changes a value.
+func simulated(testing.TB) ledger.Opener { return ledgertest.NewStrictStore().Open }
 
 // projects numbers the projects in Firestore's emulator: no test meets the documents of another one.
 var projects atomic.Int64
@@ -46,7 +44,7 @@ func firestore(t testing.TB) ledger.Opener {
 func kept(t testing.TB, open ledger.Opener) ledger.Opener {
 	t.Helper()
 	var mu sync.Mutex
-	collections := map[string]*docstore.Collection{}
+	collections := map[string]ledger.Collection{}
 	t.Cleanup(func() {
 		for name, c := range collections {
 			if err := c.Close(); err != nil {
@@ -54,7 +52,7 @@ func kept(t testing.TB, open ledger.Opener) ledger.Opener {
 			}
 		}
 	})
-	return func(ctx context.Context, name string) (*docstore.Collection, error) {
+	return func(ctx context.Context, name string) (ledger.Collection, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if c, ok := collections[name]; ok {
@@ -65,5 +63,26 @@ func kept(t testing.TB, open ledger.Opener) ledger.Opener {
 			collections[name] = c
 		}
 		return c, err
+	}
+}
+
+// remove deletes a document, as a person may. No part of Pitstop does that.
+func remove(t testing.TB, c ledger.Collection, key string) {
+	t.Helper()
+	var err error
+	switch c := c.(type) {
+	case interface {
+		Delete(ctx context.Context, key string) error
+	}:
+		err = c.Delete(t.Context(), key)
+	case interface {
+		Delete(ctx context.Context, d docstore.Document) error
+	}:
+		err = c.Delete(t.Context(), map[string]any{"ID": key})
+	default:
+		t.Fatalf("%T deletes nothing", c)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

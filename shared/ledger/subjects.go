@@ -40,8 +40,7 @@ const subjectSchema = 1
 
 // Subject finds the subject of a name in a zone, or ErrNotFound.
 func (l *Ledger) Subject(ctx context.Context, project, zone string, kind SubjectKind, name string) (Subject, error) {
-	var s Subject
-	_, err := l.load(ctx, Subjects, subjectID(project, zone, kind, name), subjectSchema, &s)
+	s, _, err := load[Subject](ctx, l, Subjects, subjectID(project, zone, kind, name), subjectSchema)
 	return s, err
 }
 
@@ -49,15 +48,14 @@ func (l *Ledger) Subject(ctx context.Context, project, zone string, kind Subject
 func (l *Ledger) Map(ctx context.Context, project, zone string, kind SubjectKind, name string, s Subject) error {
 	id := subjectID(project, zone, kind, name)
 	for range tries {
-		var old Subject
-		rev, err := l.load(ctx, Subjects, id, subjectSchema, &old)
+		old, rev, err := load[Subject](ctx, l, Subjects, id, subjectSchema)
 		switch {
 		case err == nil && old.same(s):
 			return nil
 		case err != nil && !errors.Is(err, ErrNotFound):
 			return err
 		}
-		if _, err := l.store(ctx, Subjects, id, record{Schema: subjectSchema}, s, rev); !errors.Is(err, ErrConflict) {
+		if _, err := l.store(ctx, Subjects, id, Record{Schema: subjectSchema}, s, rev); !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}

@@ -37,9 +37,10 @@ const KeepTold = 90 * 24 * time.Hour
 
 const toldSchema = 1
 
-// Told reads the notifications sent about an incident to a target; it is empty if there is no record.
+// Told reads the notifications sent about an incident to a target; it is empty if there is no record. It may be shared, so a
+// caller changes only a copy.
 func (l *Ledger) Told(ctx context.Context, place, workload, incident string) (t Told, rev Revision, err error) {
-	rev, err = l.load(ctx, Tellings, toldID(place, workload, incident), toldSchema, &t)
+	t, rev, err = load[Told](ctx, l, Tellings, toldID(place, workload, incident), toldSchema)
 	if errors.Is(err, ErrNotFound) {
 		return Told{}, Revision{}, nil
 	}
@@ -49,7 +50,7 @@ func (l *Ledger) Told(ctx context.Context, place, workload, incident string) (t 
 // SaveTold writes the record of notifications about an incident if it has not changed since it was read; otherwise it
 // returns ErrConflict.
 func (l *Ledger) SaveTold(ctx context.Context, place, workload, incident string, t Told, rev Revision, now time.Time) (Revision, error) {
-	return l.store(ctx, Tellings, toldID(place, workload, incident), record{Schema: toldSchema, Expires: now.Add(KeepTold)}, t, rev)
+	return l.store(ctx, Tellings, toldID(place, workload, incident), Record{Schema: toldSchema, Expires: now.Add(KeepTold)}, t, rev)
 }
 
 func toldID(place, workload, incident string) string { return place + "/" + workload + "/" + incident }

@@ -19,7 +19,6 @@ import (
 	"cloud.google.com/go/auth/credentials/impersonate"
 	"cloud.google.com/go/compute/metadata"
 	"github.com/go-json-experiment/json"
-	"gocloud.dev/docstore"
 	"google.golang.org/api/option"
 	transport "google.golang.org/api/transport/http"
 	"google.golang.org/grpc"
@@ -433,7 +432,7 @@ func whenSent(ctx context.Context, sent func()) context.Context {
 func (g *google) ledger(project, database string) *ledger.Ledger {
 	var mu sync.Mutex
 	var open ledger.Opener
-	return ledger.New(func(ctx context.Context, name string) (*docstore.Collection, error) {
+	return ledger.New(func(ctx context.Context, name string) (ledger.Collection, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if open == nil {

@@ -72,7 +72,7 @@ func (b *bench) Simulate(_ context.Context, r tpu.Ref) (string, error) {
 // eachStore runs a test on a ledger in memory, and on one in Firestore's emulator where that is wanted.
 func eachStore(t *testing.T, test func(t *testing.T, open ledger.Opener)) {
 	t.Helper()
-	t.Run("memory", func(t *testing.T) { test(t, ledgertest.NewStore().Open) })
+	t.Run("memory", func(t *testing.T) { test(t, ledgertest.NewStrictStore().Open) })
 	t.Run("Firestore", func(t *testing.T) {
 		t.Setenv("FIRESTORE_EMULATOR_HOST", publishtest.Emulator(t, publishtest.Firestore))
 		test(t, ledger.Firestore("operate-"+uuid.NewString()[:8], ledger.Database))

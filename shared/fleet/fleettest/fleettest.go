@@ -20,8 +20,6 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
-	"gocloud.dev/docstore"
-	"gocloud.dev/docstore/memdocstore"
 	"google.golang.org/api/option"
 
 	"pitstop.internal/events"
@@ -33,6 +31,7 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/tpu/tputest"
@@ -102,7 +101,7 @@ func New(t *testing.T) *Bench {
 	bucket := checkpoint.NewBucket(b.client(b.Storage.Transport()), option.WithoutAuthentication())
 	b.Store, b.Buckets = bucket, bucket
 	b.Cloud = b.provider(tpu.Config{})
-	b.open = memory(t)
+	b.open = ledgertest.NewStrictStore().Open
 	b.Ledger, b.Secrets = ledger.New(b.open), ledger.NewSecrets(b.open)
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &b.logged), nil))
 	b.Fleet = &fleet.Fleet{Ledger: b.Ledger, Secrets: b.Secrets, Provider: b.Cloud, Now: b.Clock.Now, Log: log, Advancer: &ledger.Advancer{
@@ -128,32 +127,6 @@ func (b *Bench) provider(c tpu.Config) tpu.Provider {
 // client calls through a transport and records the calls.
 func (b *Bench) client(through http.RoundTripper) option.ClientOption {
 	return option.WithHTTPClient(&http.Client{Transport: recorded{through, b}})
-}
-
-// memory opens collections that live as long as the test: each is opened once, because it is the store itself.
-func memory(t *testing.T) ledger.Opener {
-	t.Helper()
-	var mu sync.Mutex
-	opened := map[string]*docstore.Collection{}
-	t.Cleanup(func() {
-		for name, c := range opened {
-			if err := c.Close(); err != nil {
-				t.Errorf("close %s: %v", name, err)
-			}
-		}
-	})
-	return func(_ context.Context, name string) (*docstore.Collection, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if c, ok := opened[name]; ok {
-			return c, nil
-		}
-		c, err := memdocstore.OpenCollection("ID", nil)
-		if err == nil {
-			opened[name] = c
-		}
-		return c, err
-	}
 }
 
 // Must ends the test on an error.
@@ -341,7 +314,7 @@ func (b *Bench) Newer(id string) {
 	b.T.Helper()
 	c, err := b.open(b.T.Context(), ledger.Workloads)
 	b.Must(err)
-	b.Must(c.Update(b.T.Context(), map[string]any{"ID": url.PathEscape(id)}, docstore.Mods{"schema": int64(incident.Schema + 1)}))
+	b.Must(c.Update(b.T.Context(), &ledger.Record{ID: url.PathEscape(id), Schema: incident.Schema + 1}))
 }
 
 // Slots returns how many destructive calls the brake counts in this hour in a zone.
@@ -354,7 +327,7 @@ func (b *Bench) Slots(zone string) int {
 
 // Break makes every call of these collections of the ledger and of the second database fail, until Mend.
 func (b *Bench) Break(collections ...string) {
-	open := func(ctx context.Context, name string) (*docstore.Collection, error) {
+	open := func(ctx context.Context, name string) (ledger.Collection, error) {
 		if slices.Contains(collections, name) {
 			return nil, errors.New("the database is away")
 		}
@@ -374,17 +347,17 @@ func (b *Bench) OldSpec(name, spec string) {
 	b.T.Helper()
 	c, err := b.open(b.T.Context(), ledger.Specs)
 	b.Must(err)
-	b.Must(c.Create(b.T.Context(), map[string]any{"ID": name, "schema": int64(1), "body": spec, docstore.DefaultRevisionField: nil}))
+	b.Must(c.Put(b.T.Context(), &ledger.Record{ID: name, Schema: 1, Body: spec}))
 }
 
 // Document is a document as stored in its collection.
-func (b *Bench) Document(collection, key string) map[string]any {
+func (b *Bench) Document(collection, key string) ledger.Record {
 	b.T.Helper()
 	c, err := b.open(b.T.Context(), collection)
 	b.Must(err)
-	d := map[string]any{"ID": key}
-	b.Must(c.Get(b.T.Context(), d))
-	return d
+	r, err := c.Get(b.T.Context(), key)
+	b.Must(err)
+	return r
 }
 
 // CrashAfter makes the function die right after the first write for which is returns true.

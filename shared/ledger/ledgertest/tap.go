@@ -6,12 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
-
-	"gocloud.dev/docstore"
-	"gocloud.dev/docstore/driver"
-	"gocloud.dev/gcerrors"
 
 	"pitstop.internal/shared/ledger"
 )
@@ -40,13 +35,16 @@ type Call struct {
 	About string
 	// Query says that it asks for documents by a field; then there is no Doc.
 	Query bool
-	Doc   map[string]any
+	// Doc is the document that is written or was read; before it is read it has only its key. Changes pass the tap.
+	Doc *ledger.Record
 }
 
 // Body is the JSON body of the document.
 func (c Call) Body() string {
-	s, _ := c.Doc["body"].(string)
-	return s
+	if c.Doc == nil {
+		return ""
+	}
+	return c.Doc.Body
 }
 
 // Writes is the number of writes that took effect, Closed that of the collections that were closed.
@@ -66,12 +64,12 @@ func (t *Tap) Closed() int {
 // On sends an opener's calls through the tap. The collections stay open when the ledger closes them, because they belong to
 // their maker.
 func (t *Tap) On(open ledger.Opener) ledger.Opener {
-	return func(ctx context.Context, name string) (*docstore.Collection, error) {
+	return func(ctx context.Context, name string) (ledger.Collection, error) {
 		inner, err := open(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		return docstore.NewCollection(&tapped{tap: t, name: name, inner: inner}), nil
+		return &tapped{tap: t, name: name, inner: inner}, nil
 	}
 }
 
@@ -89,59 +87,48 @@ func (t *Tap) after(ctx context.Context, c Call, err error) error {
 	return t.After(ctx, c, err)
 }
 
-// tapped is a collection behind a tap. It hands every call on to the collection's own driver.
+// tapped is a collection behind a tap.
 type tapped struct {
 	tap   *Tap
 	name  string
-	inner *docstore.Collection
+	inner ledger.Collection
 }
 
-// Key and the methods below implement the driver of a collection.
-func (c *tapped) Key(d driver.Document) (any, error) { return d.GetField("ID") }
-func (c *tapped) RevisionField() string              { return docstore.DefaultRevisionField }
-
-func (c *tapped) RunActions(ctx context.Context, actions []*driver.Action, _ *driver.RunActionsOptions) driver.ActionListError {
-	errs := make([]error, len(actions))
-	for _, a := range actions {
-		errs[a.Index] = c.run(ctx, a)
-	}
-	return driver.NewActionListError(errs)
-}
-
-func (c *tapped) run(ctx context.Context, a *driver.Action) error {
-	doc, ok := a.Doc.Origin.(map[string]any)
-	if !ok {
-		return fmt.Errorf("the ledger writes maps, not %T", a.Doc.Origin)
-	}
-	call := Call{Collection: c.name, Write: a.Kind != driver.Get, Doc: doc}
-	call.About, _ = doc["ID"].(string)
+// Get and the methods below implement ledger.Collection.
+func (c *tapped) Get(ctx context.Context, key string) (ledger.Record, error) {
+	doc := ledger.Record{ID: key}
+	call := Call{Collection: c.name, About: key, Doc: &doc}
 	err := c.tap.before(ctx, call)
-	switch {
-	case call.Write && errors.Is(err, ErrUnwritten):
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	doc, err = c.inner.Get(ctx, key)
+	err = c.tap.after(ctx, call, err)
+	return doc, err
+}
+
+func (c *tapped) Put(ctx context.Context, r *ledger.Record) error {
+	return c.write(ctx, r, c.inner.Put)
+}
+
+func (c *tapped) Update(ctx context.Context, r *ledger.Record) error {
+	if c.name != ledger.Values {
+		return fmt.Errorf("a ledger never updates %s: that would be a blind write", c.name)
+	}
+	return c.write(ctx, r, c.inner.Update)
+}
+
+func (c *tapped) write(ctx context.Context, r *ledger.Record, write func(context.Context, *ledger.Record) error) error {
+	call := Call{Collection: c.name, Write: true, About: r.ID, Doc: r}
+	err := c.tap.before(ctx, call)
+	if errors.Is(err, ErrUnwritten) {
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
-	switch a.Kind {
-	case driver.Get:
-		err = c.inner.Get(ctx, doc)
-	case driver.Create:
-		err = c.inner.Create(ctx, doc)
-	case driver.Replace:
-		err = c.inner.Replace(ctx, doc)
-	case driver.Update:
-		if c.name != ledger.Values {
-			return fmt.Errorf("a ledger never updates %s: that would be a blind write", c.name)
-		}
-		mods := docstore.Mods{}
-		for _, m := range a.Mods {
-			mods[docstore.FieldPath(strings.Join(m.FieldPath, "."))] = m.Value
-		}
-		err = c.inner.Update(ctx, doc, mods)
-	default:
-		return fmt.Errorf("a ledger never calls %v: that would be a blind write", a.Kind)
-	}
-	if call.Write && err == nil {
+	err = write(ctx, r)
+	if err == nil {
 		c.tap.mu.Lock()
 		c.tap.writes++
 		c.tap.mu.Unlock()
@@ -149,39 +136,28 @@ func (c *tapped) run(ctx context.Context, a *driver.Action) error {
 	return c.tap.after(ctx, call, err)
 }
 
-func (c *tapped) RunGetQuery(ctx context.Context, q *driver.Query) (driver.DocumentIterator, error) {
-	call := Call{Collection: c.name, Query: true}
-	inner := c.inner.Query()
-	for _, f := range q.Filters {
-		field := strings.Join(f.FieldPath, ".")
-		inner = inner.Where(docstore.FieldPath(field), f.Op, f.Value)
-		call.About += "where " + field + f.Op
-	}
-	var fields []docstore.FieldPath
-	for _, f := range q.FieldPaths {
-		field := strings.Join(f, ".")
-		fields = append(fields, docstore.FieldPath(field))
-		call.About += "only " + field
-	}
+func (c *tapped) Query(ctx context.Context, q ledger.Query) ([]ledger.Record, error) {
+	call := Call{Collection: c.name, Query: true, About: about(q)}
 	if err := c.tap.before(ctx, call); err != nil {
 		return nil, err
 	}
-	it := iterator{inner.Get(ctx, fields...)}
-	return it, c.tap.after(ctx, call, nil)
+	found, err := c.inner.Query(ctx, q)
+	return found, c.tap.after(ctx, call, err)
 }
 
-type iterator struct{ *docstore.DocumentIterator }
-
-func (i iterator) Next(ctx context.Context, d driver.Document) error {
-	return i.DocumentIterator.Next(ctx, d.Origin)
+// about is the condition of a query. A simulation's faults hang on these words.
+func about(q ledger.Query) (words string) {
+	if !q.Due.IsZero() {
+		words += "where due<="
+	}
+	if q.Below > 0 {
+		words += "where schema<"
+	}
+	if q.Keys {
+		words += "only ID"
+	}
+	return words
 }
-
-func (c *tapped) QueryPlan(*driver.Query) (string, error) { return "", nil }
-func (c *tapped) RevisionToBytes(any) ([]byte, error)     { return nil, nil }
-func (c *tapped) BytesToRevision([]byte) (any, error)     { return nil, nil } //nolint:nilnil // the ledger never asks
-func (c *tapped) As(any) bool                             { return false }
-func (c *tapped) ErrorAs(error, any) bool                 { return false }
-func (c *tapped) ErrorCode(err error) gcerrors.ErrorCode  { return gcerrors.Code(err) }
 
 func (c *tapped) Close() error {
 	c.tap.mu.Lock()

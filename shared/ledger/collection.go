@@ -1,0 +1,59 @@
+package ledger
+
+import (
+	"context"
+	"time"
+)
+
+// Opener opens a collection of a store.
+type Opener func(ctx context.Context, name string) (Collection, error)
+
+// Collection is what the ledger needs of a store: single documents by their key, and two queries. It is safe for concurrent use.
+type Collection interface {
+	// Get reads the document with a key, or returns ErrNotFound.
+	Get(ctx context.Context, key string) (Record, error)
+	// Put writes a document and gives the record its new revision. It writes nothing and returns ErrConflict if the document has
+	// another revision than the record. A record without a revision is a new document.
+	Put(ctx context.Context, r *Record) error
+	// Update sets the fields that are not zero in a document that nobody has read, or returns ErrNotFound. Only Secrets writes so.
+	Update(ctx context.Context, r *Record) error
+	// Query reads the documents that are asked for, in any order.
+	Query(ctx context.Context, q Query) ([]Record, error)
+	Close() error
+}
+
+// Query says which documents of a collection are asked for: all of them, if it is empty.
+type Query struct {
+	// Due asks only for documents with work due by this time, Below only for those of an older schema than this.
+	Due   time.Time
+	Below int
+	// Keys asks for nothing but the keys.
+	Keys bool
+}
+
+// Record is a document of any collection.
+type Record struct {
+	// ID is the key.
+	ID     string
+	Schema int
+	// Due and Expires are absent from the store when they are zero: a zero time would be due for ever.
+	Due, Expires time.Time
+	Body         string
+	Revision     Revision
+	// Decoded is where the store keeps the body's value; nil if it keeps none. Who changes the body sets it to nil.
+	Decoded *Decoded
+}
+
+// Revision is the version of a document that was read. The zero value stands for a missing document.
+type Revision struct{ of any }
+
+// NewRevision returns the revision by which a store knows one version of a document.
+func NewRevision(of any) Revision { return Revision{of} }
+
+// microseconds is a time as every store keeps it.
+func microseconds(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
