@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"os"
 	"os/exec"
 	"runtime/debug"
@@ -50,8 +49,7 @@ func run(ctx context.Context, seeds uint64, names []string, out, progress io.Wri
 	if err != nil {
 		return err
 	}
-	log.SetOutput(io.Discard) // docstore complains of each collection that a simulation leaves to the garbage collector
-	debug.SetGCPercent(400)   // a simulation makes much garbage and needs little memory
+	debug.SetGCPercent(400) // a simulation makes much garbage and needs little memory
 	survived := 0
 	_, _ = fmt.Fprintf(out, "%-12s %-72s %-10s %s\n", "rule", "mutant", "caught by", "what it broke") //nolint:errcheck // as all lines below
 	for i, m := range chosen {
