@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
