@@ -29,9 +29,8 @@ type legacy struct {
 }
 
 type legacyRemembered struct {
-	node *v1.Node
-	spec []byte
-	name string
+	node  *v1.Node
+	slice Slice
 }
 
 func newLegacy(ctx context.Context, opts ...option.ClientOption) (*legacy, error) {
@@ -61,12 +60,9 @@ const legacyNode = "legacy_node"
 // specOf is legacySpec with a memory for unchanged nodes.
 func (l *legacy) specOf(r Ref, n *v1.Node) (spec []byte, name string, err error) {
 	if last, ok := l.specs.Get(r); ok && same(last.node, n) {
-		return last.spec, last.name, nil
+		return last.slice.Spec, last.slice.SpecHash, nil
 	}
-	if spec, name, err = legacySpec(n); err == nil {
-		l.specs.Put(r, legacyRemembered{n, spec, name}, len(spec))
-	}
-	return spec, name, err
+	return legacySpec(n)
 }
 
 // legacySpec writes the specification for creating a legacy node again.
@@ -111,6 +107,10 @@ func legacyLife(i events.Incarnation) string {
 
 // sliceOf converts a legacy node to a slice.
 func (l *legacy) sliceOf(r Ref, n *v1.Node) (s Slice, err error) {
+	if last, ok := l.specs.Get(r); ok && last.node == n {
+		return last.slice, nil // it is shared with the last reading, so all of it is the same
+	}
+	key := r
 	r.Legacy, r.QueuedResource = true, ""
 	s = seen(r, &api.Node{
 		State: n.State, Health: n.Health, AcceleratorType: n.AcceleratorType, CreateTime: n.CreateTime, Labels: n.Labels,
@@ -118,7 +118,9 @@ func (l *legacy) sliceOf(r Ref, n *v1.Node) (s Slice, err error) {
 		Symptoms: legacySymptoms(n),
 	}, nil)
 	s.Incarnation.ID = legacyLife(s.Incarnation)
-	s.Spec, s.SpecHash, err = l.specOf(r, n)
+	if s.Spec, s.SpecHash, err = l.specOf(key, n); err == nil {
+		l.specs.Put(key, legacyRemembered{n, s}, len(s.Spec))
+	}
 	return s, err
 }
 
