@@ -143,8 +143,8 @@ type instance struct {
 	// dice are those of this delivery of the message, made how often it has made each call.
 	dice dice
 	made turns
-	// read is the life of each slice as this handling last read it, by zone/name; a listing counts.
-	read map[string]reading
+	// read is the life of each slice as this handling last read it, by its place; a listing counts.
+	read map[place]reading
 	// pauseRead is when the pause of all was last read, pause its value; nil is none.
 	pauseRead time.Time
 	pause     *incident.Pause
@@ -155,6 +155,9 @@ type instance struct {
 	// crashed says that the call has no further effect, whichever of its goroutines crashed.
 	crashed bool
 }
+
+// place is a slice in a zone, where it may be or not.
+type place struct{ zone, slice string }
 
 type reading struct {
 	at    time.Time

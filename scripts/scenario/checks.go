@@ -345,7 +345,7 @@ func (c *checks) read(ctx context.Context, r tputest.Request) {
 		if state, life := c.api.State(zone, f.Name); state != "" {
 			got.state, got.life = state, life.ID
 		}
-		inst.read[zone+"/"+f.Name] = got
+		inst.read[place{zone, f.Name}] = got
 	}
 }
 
@@ -388,7 +388,7 @@ func (c *checks) called(e tputest.Event) {
 	c.current(e, inst, id)
 	c.prompt(e, inst)
 	for _, slice := range held {
-		if read := inst.read[e.Zone+"/"+slice]; e.Method != "UpdateNode" && c.suspected(read.life, read.at) { // asking for a save harms nobody
+		if read := inst.read[place{e.Zone, slice}]; e.Method != "UpdateNode" && c.suspected(read.life, read.at) { // asking for a save harms nobody
 			c.violated("owner's word", id, "%s of %s, and Google suspects abuse on it since %s", e.Method, slice, c.abuse[read.life].Since.UTC().Format(time.DateTime))
 		}
 		switch e.Method {
@@ -409,7 +409,7 @@ func (c *checks) called(e tputest.Event) {
 
 // overtaken checks that no creation or deletion rests on a reading from before another one of ours.
 func (c *checks) overtaken(e tputest.Event, inst *instance, workload, slice string) {
-	read := inst.read[e.Zone+"/"+slice]
+	read := inst.read[place{e.Zone, slice}]
 	i := slices.IndexFunc(c.past[slice], func(d deed) bool {
 		return (d.kind == ordered || d.kind == removed) && d.by == ours(c.Project) && d.zone == e.Zone && d.handling != inst && d.at.After(read.at)
 	})
@@ -547,7 +547,7 @@ func (c *checks) allowed(e tputest.Event, inst *instance, doc incident.Workload)
 	}
 	for _, f := range c.slicesOf(doc.ID) {
 		for _, life := range c.livesOf(f.Name) {
-			known := later(inst.read[life.Zone+"/"+f.Name].at, c.clock.Now().Add(-c.learned()))
+			known := later(inst.read[place{life.Zone, f.Name}].at, c.clock.Now().Add(-c.learned()))
 			if e.Method != "UpdateNode" && c.suspected(life.ID, known) && c.takenAway(f.Name).IsZero() && !c.settled(doc.ID, life.ID) {
 				c.violated("owner's word", doc.ID, "%s of %s though Google suspects abuse on %s", e.Method, e.Resource(), f.Name)
 			}
@@ -584,7 +584,7 @@ var inVain = regexp.MustCompile(`is not in (zone|region) |^Reservation not found
 
 func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload, slice string) {
 	s, r := doc.Slice(slice), c.record(doc.ID)
-	read, ok := inst.read[e.Zone+"/"+slice]
+	read, ok := inst.read[place{e.Zone, slice}]
 	switch {
 	case s == nil || doc.Incident == nil && !c.takenBack(inst, doc.ID):
 		c.violated("1 fence", doc.ID, "%s was deleted, and no incident is open on it", slice)
@@ -702,7 +702,7 @@ func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Sl
 	if r.released[s.Name].After(r.escalated) && r.released[s.Name].Before(inst.seen) {
 		c.violated("2 owner", doc.ID, "%s was deleted for being idle, but it belongs to its owner", s.Name)
 	}
-	listened := inst.read[s.Zone+"/"+s.Name].at // or right after it
+	listened := inst.read[place{s.Zone, s.Name}].at // or right after it
 	if _, running := t.Running(); running && !t.Hangs() && !t.Started().After(listened) {
 		c.violated("3 admitted", doc.ID, "%s was deleted for being idle while training ran on it, at step %d", s.Name, t.LastStep())
 	}
@@ -741,7 +741,7 @@ func (c *checks) started(inst *instance, doc incident.Workload, slice, zone stri
 	if by := c.record(doc.ID).stopped[slice]; by != "" {
 		c.violated("2 owner", doc.ID, "%s was started, and %s had stopped it", slice, by)
 	}
-	s, read := doc.Slice(slice), inst.read[zone+"/"+slice]
+	s, read := doc.Slice(slice), inst.read[place{zone, slice}]
 	if s == nil || doc.Incident == nil || s.Incarnation.ID != read.life || read.state != "STOPPED" {
 		c.violated("1 fence", doc.ID, "%s was started, and read as %s, %s", slice, read.life, read.state)
 	}
@@ -762,7 +762,7 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 		}
 		// What came there since the handler looked it could not see; and where the slice has not lived before, it has to hear of it, which
 		// may take as long as entries do.
-		seen, looked := inst.read[z+"/"+slice]
+		seen, looked := inst.read[place{z, slice}]
 		unheard := !c.lived(slice, z, life.Created) && c.clock.Now().Sub(life.Created) < incident.Grace
 		if !looked && !unheard || looked && seen.at.After(life.Created) {
 			c.violated("3 admitted", doc.ID, "%s was created in %s while it is %s in %s", slice, e.Zone, state, z)

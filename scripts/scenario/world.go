@@ -552,7 +552,7 @@ func (w *world) handle(entry string, r *http.Request) int {
 	if w.opts.Called != nil {
 		r = r.WithContext(calling(r.Context(), entry))
 	}
-	inst := &instance{function: entry, made: turns{}, read: map[string]reading{}, began: w.clock.Now()}
+	inst := &instance{function: entry, made: turns{}, read: map[place]reading{}, began: w.clock.Now()}
 	inst.dice, _ = r.Context().Value(diceKey{}).(dice)
 	if w.chaos != nil {
 		var ctx context.Context

@@ -135,26 +135,27 @@ func (b *Both) List(ctx context.Context, project, zone string) (Listing, error) 
 	}
 	former, whole, err := b.legacy.list(ctx, project, zone)
 	list.Legacy, list.Unread = whole, err
-	byName := map[string]Slice{}
-	for _, s := range former {
-		byName[s.Name] = s
+	byName := map[string]*Slice{}
+	for i := range former {
+		byName[former[i].Name] = &former[i]
 	}
-	var all []Slice
-	for _, s := range list.Slices {
-		f, ok := byName[s.Name]
+	all := make([]Slice, 0, len(list.Slices)+len(former))
+	for i := range list.Slices {
+		s := &list.Slices[i]
+		f := byName[s.Name]
 		switch {
-		case s.Legacy && ok:
+		case s.Legacy && f != nil:
 			s = f
 		case s.Legacy: // v2alpha1 shows that it exists, but not enough of it
 			list.Legacy = false
 			continue
 		}
 		delete(byName, s.Name)
-		all = append(all, s)
+		all = append(all, *s)
 	}
-	for _, s := range former {
-		if _, left := byName[s.Name]; left {
-			all = append(all, s)
+	for i := range former {
+		if byName[former[i].Name] != nil {
+			all = append(all, former[i])
 		}
 	}
 	list.Slices = all

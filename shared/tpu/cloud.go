@@ -232,7 +232,7 @@ func (c *Cloud) List(ctx context.Context, project, zone string) (Listing, error)
 	if err != nil {
 		return Listing{}, err
 	}
-	list := Listing{Partial: queuesPartial || nodesPartial}
+	list := Listing{Partial: queuesPartial || nodesPartial, Slices: make([]Slice, 0, len(nodes))}
 	byName := map[string]*api.QueuedResource{}
 	for _, q := range queues {
 		byName[path.Base(q.Name)] = q

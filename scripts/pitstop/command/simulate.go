@@ -151,7 +151,7 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 		}
 	}
 	// A simulation makes much garbage and needs little memory.
-	debug.SetGCPercent(400)
+	debug.SetGCPercent(200)
 	if o.trail || o.against != "" {
 		return o.compared(ctx, sims, out, errOut)
 	}
