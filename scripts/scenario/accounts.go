@@ -10,7 +10,6 @@ import (
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/policy"
 )
 
 // accounts checks the arithmetic of the budgets in one step of a workload, by a count of its own: every unit spent has a
@@ -136,7 +135,7 @@ func (c *checks) heldSince(since time.Time) (d time.Duration) {
 		if i+1 < len(c.policies) {
 			to = c.policies[i+1].from
 		}
-		if _, err := policy.Parse(p.file); err != nil {
+		if p.fault != nil {
 			add(p.from, to)
 		}
 	}

@@ -34,6 +34,9 @@ type checks struct {
 	violations []Violation
 	// again makes decisions again, on another processor.
 	again *repeater
+	// belongs is the workload of each slice, fleetOf are the slices of each workload.
+	belongs map[string]string
+	fleetOf map[string][]SliceConfig
 	// of is the knowledge about each workload, by ID.
 	of map[string]*record
 	// taken are the calls for which the brake gave a slot.
@@ -78,9 +81,16 @@ type checks struct {
 	entered, asked, idled func(incident.Workload)
 }
 
+// inForce is a policy file from a time on, or why it cannot be read.
 type inForce struct {
-	from time.Time
-	file []byte
+	from  time.Time
+	file  *policy.File
+	fault error
+}
+
+func putInForce(from time.Time, data []byte) inForce {
+	file, err := policy.Parse(data)
+	return inForce{from, file, err}
 }
 
 // record is what a simulation remembers of one workload.
@@ -179,10 +189,14 @@ func newChecks(w *world) *checks {
 		world: w, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
 		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
 		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{}, ends: map[string]map[string]int{},
-		policies: []inForce{{w.Start, w.opts.Policy}}, shape: map[string]string{},
+		belongs: map[string]string{}, fleetOf: map[string][]SliceConfig{}, policies: []inForce{putInForce(w.Start, w.opts.Policy)}, shape: map[string]string{},
 		past: map[string][]deed{}, room: map[string]time.Time{}, mapped: map[string]bool{}, trainsIn: map[string]time.Time{}, committed: map[string]time.Time{}, savedTo: map[string]int64{}, lookedAt: map[string]time.Time{},
 	}
 	for _, f := range w.Fleet {
+		if _, twice := c.belongs[f.Name]; !twice {
+			c.belongs[f.Name] = w.Project + "/" + f.workload()
+		}
+		c.fleetOf[c.belongs[f.Name]] = append(c.fleetOf[c.belongs[f.Name]], f)
 		c.shape[f.Name] = f.Accelerator
 		c.past[f.Name] = []deed{{at: w.Start, kind: usable, zone: f.Zone}, {at: w.Start, kind: labelled, by: owner, zone: f.Zone, label: f.Policy}}
 	}
@@ -220,10 +234,8 @@ func (c *checks) violation(rule, workload, text string) Violation {
 
 // workload is the workload of a slice, as its label and its queued resource make it.
 func (c *checks) workload(slice string) string {
-	for _, f := range c.Fleet {
-		if f.Name == slice {
-			return c.Project + "/" + f.workload()
-		}
+	if id, ok := c.belongs[slice]; ok {
+		return id
 	}
 	return c.Project + "/" + slice
 }

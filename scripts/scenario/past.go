@@ -159,15 +159,7 @@ func (c *checks) said(workload, by string, kind deedKind) {
 }
 
 // slicesOf are the slices of a workload, as their owner configured them.
-func (c *checks) slicesOf(workload string) []SliceConfig {
-	var of []SliceConfig
-	for _, f := range c.Fleet {
-		if c.workload(f.Name) == workload {
-			of = append(of, f)
-		}
-	}
-	return of
-}
+func (c *checks) slicesOf(workload string) []SliceConfig { return c.fleetOf[workload] }
 
 // lastOf is the last deed of one of these kinds about a slice; a zero one where there is none.
 func (c *checks) lastOf(slice string, kinds ...deedKind) deed {
@@ -266,9 +258,8 @@ func (c *checks) under(workload string, since time.Time, holds func(policy.Polic
 	within := since.Add(-10 * time.Minute) // a handler may act on its reading from then
 	for i := len(c.policies) - 1; i >= 0; i-- {
 		p := c.policies[i]
-		f, err := policy.Parse(p.file)
 		for _, label := range c.labels(workload, since) {
-			if err == nil && holds(f.For(label, c.opts.ceiling())) || err != nil && holds(policy.Policy{Unreadable: err.Error()}) {
+			if p.fault == nil && holds(p.file.For(label, c.opts.ceiling())) || p.fault != nil && holds(policy.Policy{Unreadable: p.fault.Error()}) {
 				return true
 			}
 		}

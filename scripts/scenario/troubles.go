@@ -366,7 +366,7 @@ func (t *troubles) suspected(d dice, c SliceConfig, zone string) error {
 // enforce puts another policy file there.
 func (t *troubles) enforce(file []byte) {
 	t.opts.Policy = file
-	t.checks.policies = append(t.checks.policies, inForce{t.clock.Now(), file})
+	t.checks.policies = append(t.checks.policies, putInForce(t.clock.Now(), file))
 }
 
 // calm ends all troubles, so that running incidents must come to their ends.

@@ -215,7 +215,7 @@ func (l *Log) list(q question) (map[string]any, *refusal) {
 				panic("cloudlogtest: an entry that is none: " + err.Error())
 			}
 		}
-		if filter.MatchesFields(e.fields) {
+		if !e.at.Before(filter.From) && filter.MatchesFields(e.fields) {
 			found = append(found, e)
 		}
 	}

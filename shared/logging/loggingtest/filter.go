@@ -16,7 +16,12 @@ import (
 )
 
 // Filter is a filter that was parsed.
-type Filter struct{ root test }
+type Filter struct {
+	// From is a time: the filter selects no entry with an earlier timestamp. It is zero if the filter does not say.
+	From time.Time
+
+	root test
+}
 
 // test reports whether a part of a filter selects an entry.
 type test func(entry map[string]any) bool
@@ -50,7 +55,25 @@ func Parse(filter string) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Filter{root}, nil
+	return &Filter{from(parsed.GetExpr()), root}, nil
+}
+
+// from is the earliest timestamp that a filter may select; zero if it sets no bound.
+func from(e *expr.Expr) (latest time.Time) {
+	c := e.GetCallExpr()
+	switch args := c.GetArgs(); c.GetFunction() {
+	case filtering.FunctionAnd:
+		for _, a := range args {
+			if t := from(a); t.After(latest) {
+				latest = t
+			}
+		}
+	case filtering.FunctionGreaterEquals:
+		if wanted := values(args[1]); slices.Equal(path(args[0]), []string{"timestamp"}) && len(wanted) == 1 {
+			latest, _ = time.Parse(time.RFC3339Nano, wanted[0]) //nolint:errcheck // it compares with something else then
+		}
+	}
+	return latest
 }
 
 // compile refuses a filter that cannot be evaluated.

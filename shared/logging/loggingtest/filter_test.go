@@ -2,6 +2,7 @@ package loggingtest_test
 
 import (
 	"testing"
+	"time"
 
 	"pitstop.internal/shared/logging/loggingtest"
 )
@@ -49,6 +50,21 @@ func TestMatches(t *testing.T) {
 		}
 		if got, err := f.Matches([]byte(entry)); err != nil || got != want {
 			t.Errorf("%s: %v, %v; want %v", filter, got, err, want)
+		}
+	}
+}
+
+func TestAFilterSaysFromWhenOn(t *testing.T) {
+	early, late := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	for filter, want := range map[string]time.Time{
+		`timestamp>="2026-01-01T00:00:00Z" AND a="b"`:                                         early,
+		`a="b" AND (timestamp>="2026-01-01T00:00:00Z" AND timestamp>="2026-01-02T00:00:00Z")`: late,
+		`a="b" OR timestamp>="2026-01-01T00:00:00Z"`:                                          {},
+		`NOT timestamp>="2026-01-01T00:00:00Z"`:                                               {},
+		`receiveTimestamp>="2026-01-01T00:00:00Z"`:                                            {},
+	} {
+		if f, err := loggingtest.Parse(filter); err != nil || !f.From.Equal(want) {
+			t.Errorf("%s: from %v, %v; want %v", filter, f.From, err, want)
 		}
 	}
 }

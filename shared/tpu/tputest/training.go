@@ -284,10 +284,10 @@ func (t *Training) beside(e Event) {
 
 // Changed follows the checkpoint directory. A crew reads it every ten seconds.
 func (t *Training) Changed(bucket, name string, deleted bool) {
-	uri := "gs://" + bucket + "/" + name
-	if deleted || t.NoCrew || t.Directory == "" {
+	if deleted || t.NoCrew || t.Directory == "" || !strings.HasSuffix(name, checkpoint.LeaseName) && !strings.HasSuffix(name, checkpoint.RequestName) {
 		return
 	}
+	uri := "gs://" + bucket + "/" + name
 	switch uri {
 	case checkpoint.Join(t.Directory, checkpoint.LeaseName):
 		t.Clock.At(t.Clock.Now().Add(10*time.Second), func() { t.lock(t.obey) })
