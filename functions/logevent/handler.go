@@ -59,7 +59,9 @@ func (h handler) handle(ctx context.Context, e entry) error {
 	if e.Kind == events.KindCanary {
 		return h.canary(ctx, e.Entry)
 	}
-	s, found, err := h.Fleet.Find(ctx, e.Entry, e.raw)
+	// The entry was here before any document was read, so it may meet a held one. What is read from the API later may not.
+	holding := h.Fleet.Holding(&ledger.Held{})
+	s, found, err := holding.Find(ctx, e.Entry, e.raw)
 	if err != nil {
 		return err
 	}
@@ -68,14 +70,14 @@ func (h handler) handle(ctx context.Context, e entry) error {
 	}
 	evidence := fleet.Evidence(e.Entry, s, h.Ours)
 	if evidence == nil {
-		return h.hint(ctx, e.Entry, s)
+		return h.hint(ctx, holding, e.Entry, s)
 	}
 	if e.Kind == events.KindCrew {
-		if err := h.mapCrew(ctx, e.Entry, s); err != nil {
+		if err := mapCrew(ctx, holding, e.Entry, s); err != nil {
 			return err
 		}
 	}
-	w, changed, err := h.Fleet.Advancer.AdvanceChanged(ctx, s.Workload, evidence)
+	w, changed, err := holding.Advancer.AdvanceChanged(ctx, s.Workload, evidence)
 	if err == nil && e.Kind == events.KindCall && e.Call.Method == "CreateNode" {
 		_, err = h.Fleet.Meet(ctx, e.Subject) // if its owner creates it again now, maybe no other delivery looks
 		return err
@@ -90,11 +92,11 @@ func (h handler) handle(ctx context.Context, e entry) error {
 
 // hint takes the audit entry of a finished operation, ours or Google's, as a reason to look now instead of at the next tick.
 // It is not evidence: every incident must end right without these entries.
-func (h handler) hint(ctx context.Context, e events.Entry, s ledger.Subject) error {
+func (h handler) hint(ctx context.Context, holding *fleet.Fleet, e events.Entry, s ledger.Subject) error {
 	if e.Call.First && !e.Call.Last && e.Call.Code == 0 {
 		return fault.Ignored(incident.CodeNothing, "%s has only begun", e.Call.Method)
 	}
-	w, _, err := h.Fleet.Ledger.Workload(ctx, s.Workload)
+	w, err := holding.Advancer.Workload(ctx, s.Workload)
 	if err != nil {
 		return err
 	}
@@ -121,13 +123,21 @@ func (h handler) canary(ctx context.Context, e events.Entry) error {
 
 // mapCrew learns the host names of a slice from its crew's first line, if the API does not give them. A line from the crew
 // of a former life is ignored: its workers are known to belong to that life.
-func (h handler) mapCrew(ctx context.Context, e events.Entry, s ledger.Subject) error {
+func mapCrew(ctx context.Context, f *fleet.Fleet, e events.Entry, s ledger.Subject) error {
 	group, _, ok := events.WorkerGroup(e.Crew.Hostname)
 	if !ok {
 		return nil
 	}
+	w, err := f.Advancer.Workload(ctx, s.Workload)
+	if err != nil {
+		return err
+	}
+	slice := w.Slice(s.Slice)
+	if slice != nil && slice.Group == group && slice.Incarnation.Same(s.Incarnation) {
+		return nil // as with most lines
+	}
 	begun := s.Incarnation.Created
-	switch known, err := h.Fleet.Ledger.Subject(ctx, e.Subject.Project, e.Subject.Zone, ledger.Worker, group); {
+	switch known, err := f.Ledger.Subject(ctx, e.Subject.Project, e.Subject.Zone, ledger.Worker, group); {
 	case errors.Is(err, ledger.ErrNotFound):
 	case err != nil:
 		return err
@@ -139,12 +149,8 @@ func (h handler) mapCrew(ctx context.Context, e events.Entry, s ledger.Subject) 
 	if !e.Time.IsZero() && e.Time.Before(begun) {
 		return fault.Ignored(incident.CodeFormerLife, "the crew on %s belongs to a former life of %s", group, s.Slice)
 	}
-	w, _, err := h.Fleet.Ledger.Workload(ctx, s.Workload)
-	if err != nil {
-		return err
-	}
-	if slice := w.Slice(s.Slice); slice != nil && slice.Group == "" {
-		_, err = h.Fleet.MapGroup(ctx, w, *slice, group)
+	if slice != nil && slice.Group == "" {
+		_, err = f.MapGroup(ctx, w, *slice, group)
 	}
 	return err
 }

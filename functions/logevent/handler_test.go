@@ -348,8 +348,7 @@ func TestWorkersThatNobodyKnowsAreParkedWithOneLook(t *testing.T) {
 	}
 	b.Want(b.Calls(), look)
 	b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
-	parked, err := b.Ledger.ParkedIn(t.Context(), fleettest.Project, zone, b.Clock.Now())
-	b.Must(err)
+	parked := b.Parked(zone, b.Clock.Now())
 	b.Want(len(parked), 1)
 	b.Want(b.Workloads(), []string{id}) // it was met on the way, and no incident was opened
 	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
@@ -372,8 +371,7 @@ func TestALookThatFailsLeavesTheEntryParked(t *testing.T) {
 	b := newBench(t)
 	b.API.Inject(tputest.Fault{Method: "ListNodes", Code: 14})
 	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Redelivered)
-	parked, err := b.Ledger.ParkedIn(t.Context(), fleettest.Project, zone, b.Clock.Now())
-	b.Must(err)
+	parked := b.Parked(zone, b.Clock.Now())
 	b.Want(len(parked), 1)
 }
 

@@ -66,14 +66,15 @@ func (h handler) handle(ctx context.Context, n notice) error {
 	if p := n.entry.Subject.Project; !slices.Contains(h.Projects, p) {
 		return fault.Ignored(incident.CodeNotWatched, "project %s is not watched", p)
 	}
-	s, found, err := h.Fleet.Find(ctx, n.entry, n.raw)
+	holding := h.Fleet.Holding(&ledger.Held{}) // the entry was here before any document was read
+	s, found, err := holding.Find(ctx, n.entry, n.raw)
 	if err != nil {
 		return err
 	}
 	if !found {
 		return nil // parked until its slice is known
 	}
-	_, err = h.Fleet.Advancer.Advance(ctx, s.Workload, fleet.Evidence(n.entry, s, nil))
+	_, err = holding.Advancer.Advance(ctx, s.Workload, fleet.Evidence(n.entry, s, nil))
 	return err
 }
 

@@ -212,8 +212,7 @@ func TestAWorkerThatNobodyKnowsIsParkedWithOneLook(t *testing.T) {
 		b.Want(b.deliver(b.entry(worker, "ONGOING", b.Clock.Now())), fleettest.Handled)
 	}
 	b.nothingSent("ListQueuedResources "+zone, "ListNodes "+zone)
-	parked, err := b.Ledger.ParkedIn(t.Context(), fleettest.Project, zone, b.Clock.Now())
-	b.Must(err)
+	parked := b.Parked(zone, b.Clock.Now())
 	b.Want(len(parked), 1)
 	b.Want(b.Workloads(), []string(nil))
 }

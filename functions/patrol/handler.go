@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -90,10 +91,11 @@ type zone struct {
 
 // sight holds the parts of a listed slice whose change matters.
 type sight struct {
-	state, spec, values, queued, says string
-	life                              events.Incarnation
-	notice                            events.Notice
-	hosts                             bool
+	state, spec, values, queued string
+	workload, policy, directory string // what its owner says
+	life                        events.Incarnation
+	notice                      events.Notice
+	hosts                       bool
 }
 
 func decode(ce cloudevents.Event) (time.Time, error) {
@@ -114,7 +116,10 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 		return fault.Ignored(incident.CodeTicking, "another tick is still running")
 	}
 	defer p.ticking.Unlock()
-	t := &round{patrol: p, hosts: hostReads, read: map[string]incident.Workload{}, again: map[string]map[string]bool{}}
+	held := &ledger.Held{}
+	t := &round{
+		patrol: p, Fleet: p.Fleet.Holding(held), held: held, isDue: map[string]bool{}, hosts: hostReads, again: map[string]map[string]bool{},
+	}
 	if start.Sub(p.swept) >= sweepEvery && t.try("sweep", t.sweep(ctx)) {
 		p.swept, t.sweeping = start, true
 		t.try("canary", t.canary(ctx))
@@ -133,12 +138,10 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	}
 	t.lookAgain(ctx)
 	for _, id := range t.due {
-		_, err := p.Fleet.Advancer.Advance(ctx, id, incident.Ticked{Origin: incident.Origin{Rank: events.RankReading}})
+		_, err := t.Fleet.Advancer.Advance(ctx, id, incident.Ticked{Origin: incident.Origin{Rank: events.RankReading}})
 		t.try("workload "+id, err)
 	}
-	for _, name := range t.zoneNames() {
-		t.try("parked entries of "+name, t.unpark(ctx, name))
-	}
+	t.try("parked entries", t.unpark(ctx))
 	t.lookAgain(ctx)
 	t.followOperations(ctx, start)
 	// Patrol is missed by this line: an answer to Pub/Sub proves nothing, because what is ignored is acknowledged too.
@@ -155,9 +158,13 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 // round is one running tick.
 type round struct {
 	*patrol
-	due []string
-	// read are the workloads that have work due, as they were when the tick began.
-	read map[string]incident.Workload
+	// Fleet reads each document once: readings and ticks come again with the next tick. Evidence that comes only once goes
+	// through take.
+	Fleet *fleet.Fleet
+	held  *ledger.Held
+	// due are the workloads with work due, in order.
+	due   []string
+	isDue map[string]bool
 	// again are the workloads with news that requires another look, by zone.
 	again map[string]map[string]bool
 	hosts int
@@ -219,19 +226,14 @@ func (t *round) sweep(ctx context.Context) error {
 // known reads every workload, and keeps the metadata values of its slices from expiring. It does not ask the API: a workload
 // that waits for a month may need the values whatever the API says.
 func (t *round) known(ctx context.Context) (known []incident.Workload, err error) {
-	ids, err := t.Fleet.Ledger.All(ctx)
-	if err != nil {
+	known, err = t.Fleet.Advancer.Workloads(ctx, t.owns)
+	if known == nil {
 		return nil, err
 	}
+	t.try("workloads", err)
 	t.try("specifications of an earlier release", t.Fleet.MoveValues(ctx))
-	for _, id := range ids {
-		if !t.owns(id) {
-			continue
-		}
-		if w, _, err := t.Fleet.Ledger.Workload(ctx, id); t.try("workload "+id, err) {
-			t.try("metadata values of "+id, t.Fleet.RenewValues(ctx, w))
-			known = append(known, w)
-		}
+	for _, w := range known {
+		t.try("metadata values of "+w.ID, t.Fleet.RenewValues(ctx, w))
 	}
 	return known, nil
 }
@@ -261,29 +263,28 @@ func (t *round) expect(w incident.Workload) {
 
 // collect finds the workloads that have work due, and sends the requests left in their outboxes.
 func (t *round) collect(ctx context.Context) error {
-	due, err := t.Fleet.Ledger.Due(ctx, t.Fleet.Now())
+	due, err := t.Fleet.Advancer.Due(ctx, t.owns)
 	t.counted = err == nil
 	for _, w := range due {
-		if !t.owns(w.ID) {
-			continue
-		}
 		if w.Incident != nil {
 			t.open++
 		}
-		t.due = append(t.due, w.ID)
+		t.addDue(w.ID)
 		t.expect(w)
-		t.read[w.ID] = w
 		if len(w.Outbox) > 0 {
 			t.try("outbox of "+w.ID, t.Fleet.Advancer.Flush(ctx, w.ID))
 		}
 	}
 	for _, w := range t.hushed {
-		if !slices.Contains(t.due, w.ID) {
-			t.due = append(t.due, w.ID)
-			t.read[w.ID] = w
-		}
+		t.addDue(w.ID)
 	}
 	return err
+}
+
+func (t *round) addDue(id string) {
+	if !t.isDue[id] {
+		t.due, t.isDue[id] = append(t.due, id), true
+	}
 }
 
 // list reads one zone and carries changes to the ledger. If workloads are named, it carries only their slices, changed or
@@ -331,7 +332,7 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 	now := sight{
 		state: s.State, spec: s.SpecHash, values: s.ValuesSum, queued: s.QueuedResource, life: s.Incarnation,
-		says: s.Labels[events.LabelWorkload] + " " + s.Labels[events.LabelPolicy] + " " + s.Directory,
+		workload: s.Labels[events.LabelWorkload], policy: s.Labels[events.LabelPolicy], directory: s.Directory,
 	}
 	if s.Notice != nil {
 		now.notice = *s.Notice
@@ -339,7 +340,7 @@ func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 	before, seen := z.seen[s.Name]
 	now.hosts = before.hosts && before.life.Same(now.life)
 	unread := !now.hosts && s.Condition == incident.Ready && t.hosts > 0
-	if seen && before == now && !unread && !slices.Contains(t.due, z.known[s.Name]) {
+	if seen && before == now && !unread && !t.isDue[z.known[s.Name]] {
 		return nil
 	}
 	w, err := t.observe(ctx, z, s)
@@ -371,11 +372,16 @@ func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 	return nil
 }
 
-// observe gives a reading to its workload. That slice need not be looked for where it was just read.
+// observe gives a reading to its workload, which is looked for only if the one that the tick expects does not know the slice.
 func (t *round) observe(ctx context.Context, z *zone, s tpu.Slice) (incident.Workload, error) {
-	w, due := t.read[z.known[s.Name]]
-	if known := w.Slice(s.Name); due && known != nil && known.Zone == s.Zone && known.Incarnation.Same(s.Incarnation) {
-		return t.Fleet.Feed(ctx, w, s)
+	if id := z.known[s.Name]; id != "" {
+		w, err := t.Fleet.Advancer.Workload(ctx, id)
+		if err != nil {
+			return w, err
+		}
+		if fleet.Knows(w, s) {
+			return t.Fleet.Feed(ctx, w, s)
+		}
 	}
 	return t.Fleet.Observe(ctx, s)
 }
@@ -411,10 +417,10 @@ func (t *round) listen(ctx context.Context, w incident.Workload, s tpu.Slice) (i
 // missing concludes from a complete listing that a slice in the ledger is gone.
 func (t *round) missing(ctx context.Context, z *zone, name, slice string, list tpu.Listing) error {
 	id := z.known[slice]
-	if before, seen := z.seen[slice]; seen && before.state == goneState && !slices.Contains(t.due, id) {
+	if before, seen := z.seen[slice]; seen && before.state == goneState && !t.isDue[id] {
 		return nil
 	}
-	w, _, err := t.Fleet.Ledger.Workload(ctx, id)
+	w, err := t.Fleet.Advancer.Workload(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -551,10 +557,10 @@ func (t *round) unexplained(ctx context.Context, name string) ([]question, error
 	for _, slice := range slices.Sorted(maps.Keys(z.known)) {
 		id := z.known[slice]
 		gone := z.seen[slice].state == goneState
-		if !gone && !slices.Contains(t.due, id) {
+		if !gone && !t.isDue[id] {
 			continue
 		}
-		w, _, err := t.Fleet.Ledger.Workload(ctx, id)
+		w, err := t.Fleet.Advancer.Workload(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -579,16 +585,20 @@ func (t *round) unexplained(ctx context.Context, name string) ([]question, error
 	return asked, nil
 }
 
-// unpark handles the parked entries of a zone whose subject has become known.
-func (t *round) unpark(ctx context.Context, name string) error {
-	now := t.Fleet.Now()
-	parked, err := t.Fleet.Ledger.ParkedIn(ctx, t.Project, name, now)
-	if err != nil {
-		return err
+// unpark handles the parked entries whose subject has become known.
+func (t *round) unpark(ctx context.Context) error {
+	zones, err := t.Fleet.Ledger.ParkedZones(ctx, t.Project, t.Fleet.Now(), t.sweeping)
+	for _, z := range zones {
+		t.try("parked entries of "+z.Zone, t.unparkIn(ctx, z))
 	}
+	return err
+}
+
+func (t *round) unparkIn(ctx context.Context, parked ledger.ParkedZone) error {
+	name := parked.Zone
 	var done []string
 	var nameless []incident.Workload
-	for _, entry := range parked {
+	for _, entry := range parked.Waiting {
 		e, err := events.Read(entry.Raw)
 		if err != nil {
 			done = append(done, entry.Key) // a parked entry could be read when it was parked; another release wrote this one
@@ -618,7 +628,10 @@ func (t *round) unpark(ctx context.Context, name string) error {
 		}
 		done = append(done, entry.Key)
 	}
-	expired, err := t.Fleet.Ledger.Unpark(ctx, t.Project, name, done, now)
+	if len(done) == 0 && !parked.Expired {
+		return nil
+	}
+	expired, err := t.Fleet.Ledger.Unpark(ctx, t.Project, name, done, t.Fleet.Now())
 	for _, entry := range expired {
 		t.Fleet.Log.WarnContext(ctx, "parked entry matched no slice", "zone", name, "entry", entry.Key)
 	}
@@ -630,7 +643,7 @@ func (t *round) nameless(ctx context.Context, name string) ([]incident.Workload,
 	found := []incident.Workload{}
 	if z := t.zones[name]; z != nil {
 		for _, id := range slices.Compact(slices.Sorted(maps.Values(z.known))) {
-			w, _, err := t.Fleet.Ledger.Workload(ctx, id)
+			w, err := t.Fleet.Advancer.Workload(ctx, id)
 			if err != nil {
 				return nil, err
 			}
@@ -642,8 +655,10 @@ func (t *round) nameless(ctx context.Context, name string) ([]incident.Workload,
 	return found, nil
 }
 
-// take feeds evidence to a workload, and schedules another look if the workload wants one.
+// take feeds log entries to a workload, and schedules another look if the workload wants one. Entries do not come again, so
+// the document must be read after them.
 func (t *round) take(ctx context.Context, id string, e ...incident.Evidence) error {
+	t.held.Forget(id)
 	w, changed, err := t.Fleet.Advancer.AdvanceChanged(ctx, id, e...)
 	if err != nil || !changed || !w.NeedsLook() {
 		return err
@@ -654,7 +669,6 @@ func (t *round) take(ctx context.Context, id string, e ...incident.Evidence) err
 
 // wantLook schedules another look for the slices of a workload in their zones.
 func (t *round) wantLook(w incident.Workload) {
-	delete(t.read, w.ID) // the remembered state is out of date
 	t.expect(w)
 	want := func(zone string) {
 		if t.again[zone] == nil {
@@ -684,10 +698,10 @@ func (t *round) lookAgain(ctx context.Context) {
 }
 
 // followOperations follows Pitstop's own operations for the rest of the tick, so that the next step need not wait for
-// another tick.
+// another tick. After each wait it reads the due workloads again, because other functions have written meanwhile.
 func (t *round) followOperations(ctx context.Context, start time.Time) {
-	for t.Fleet.Now().Sub(start) < pollFor {
-		running := t.running(ctx)
+	for first := true; t.Fleet.Now().Sub(start) < pollFor; first = false {
+		running := t.running(ctx, start, first)
 		if len(running) == 0 || t.Sleep(ctx, pollEvery) != nil {
 			return
 		}
@@ -698,17 +712,30 @@ func (t *round) followOperations(ctx context.Context, start time.Time) {
 	}
 }
 
-// running finds Pitstop's own operations by zone, each with its workload.
-func (t *round) running(ctx context.Context) map[string]map[string]string {
-	found := map[string]map[string]string{}
-	due, err := t.Fleet.Ledger.Due(ctx, t.Fleet.Now())
+// running finds Pitstop's own operations by zone, each with its workload. At first the held documents say it, unless an answer
+// may have come since they were read.
+func (t *round) running(ctx context.Context, start time.Time, first bool) map[string]map[string]string {
+	if first && t.counted {
+		if found, awaited := operations(t.held.All(), start); len(found) > 0 || !awaited {
+			return found
+		}
+	}
+	due, err := t.Fleet.Advancer.Due(ctx, t.owns)
 	t.try("due workloads", err)
-	for _, w := range due {
-		if !t.owns(w.ID) || w.Incident == nil {
+	found, _ := operations(slices.Values(due), start)
+	return found
+}
+
+// operations finds the operations that documents name. awaited says that a request sent before a time has no answer in them.
+func operations(of iter.Seq[incident.Workload], sent time.Time) (found map[string]map[string]string, awaited bool) {
+	found = map[string]map[string]string{}
+	for w := range of {
+		if w.Incident == nil {
 			continue
 		}
 		for _, task := range w.Incident.Tasks {
 			if task.Operation == "" {
+				awaited = awaited || task.Answered.IsZero() && task.Retry.IsZero() && task.Sent.Before(sent)
 				continue
 			}
 			if found[task.Zone] == nil {
@@ -717,7 +744,7 @@ func (t *round) running(ctx context.Context) map[string]map[string]string {
 			found[task.Zone][task.Operation] = w.ID
 		}
 	}
-	return found
+	return found, awaited
 }
 
 // follow reports ended operations to their workloads. An operation that the provider no longer knows has ended too, unless

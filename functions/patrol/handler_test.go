@@ -603,8 +603,7 @@ func TestAParkedEntryIsTakenUpWhenItsSliceIsKnown(t *testing.T) {
 	b.Must(err)
 	b.minutes(15)
 	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
-	parked, err := b.Ledger.ParkedIn(t.Context(), fleettest.Project, zone, b.Clock.Now())
-	b.Must(err)
+	parked := b.Parked(zone, b.Clock.Now())
 	b.Want(len(parked), 0)
 }
 
@@ -616,8 +615,7 @@ func TestAParkedEntryThatConcernsNobodyExpires(t *testing.T) {
 	parkedAt := b.Clock.Now()
 	b.minutes(31)
 	// Looked for at the time of its parking, an entry that is still there would be among them.
-	parked, err := b.Ledger.ParkedIn(t.Context(), fleettest.Project, zone, parkedAt)
-	b.Must(err)
+	parked := b.Parked(zone, parkedAt)
 	b.Want(len(parked), 0)
 	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
 }

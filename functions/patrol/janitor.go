@@ -30,7 +30,7 @@ type forgotten struct {
 func (t *round) janitor(ctx context.Context, z *zone, name string, list tpu.Listing) {
 	for _, q := range leftBehind(list, func(slice string) (workload string, busy bool) {
 		id := z.known[slice]
-		return id, slices.Contains(t.due, id)
+		return id, t.isDue[id]
 	}) {
 		t.Fleet.Log.InfoContext(ctx, "queued resource forgotten", "workload", q.workload, "zone", name, "queued_resource", q.name,
 			"state", q.state, "hours", int(list.At.Sub(q.ordered).Hours()), "chips", q.chips, "incident", q.by)

@@ -283,8 +283,7 @@ func TestAParkedLossIsAttachedWhenTheAPIShowsIt(t *testing.T) {
 				park()
 			}
 			b.minutes(2)
-			parked, err := b.Ledger.ParkedIn(t.Context(), fleettest.Project, zone, b.Clock.Now())
-			b.Must(err)
+			parked := b.Parked(zone, b.Clock.Now())
 			b.Want(len(parked) == 0, c.attached)
 			cause := events.Cause("")
 			if w := b.Workload(id); w.Incident != nil {
@@ -297,8 +296,7 @@ func TestAParkedLossIsAttachedWhenTheAPIShowsIt(t *testing.T) {
 			}
 			b.Want(cause, c.cause)
 			b.minutes(32)
-			parked, err = b.Ledger.ParkedIn(t.Context(), fleettest.Project, zone, at)
-			b.Must(err)
+			parked = b.Parked(zone, at)
 			b.Want(len(parked), 0)
 		})
 	}

@@ -54,6 +54,13 @@ func New(l *ledger.Ledger, policies ledger.Policies, publisher ledger.Publisher,
 	return f
 }
 
+// Holding returns the fleet for one event, which reads no document of a workload twice; see ledger.Held for what follows.
+func (f *Fleet) Holding(h *ledger.Held) *Fleet {
+	one := *f
+	one.Advancer = f.Advancer.Holding(h)
+	return &one
+}
+
 // Fits checks the order of a slice, and of all that come with it, against places. An order that names something in another
 // zone cannot go there, and an order must fit the shape.
 func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, places []incident.Place, p policy.Policy) ([]incident.ZoneFit, error) {
@@ -220,7 +227,7 @@ func (f *Fleet) holder(ctx context.Context, w incident.Workload, r tpu.Ref, kind
 	s, err := f.Ledger.Subject(ctx, r.Project, r.Zone, kind, name)
 	if err == nil && s.Workload != w.ID {
 		var other incident.Workload
-		if other, _, err = f.Ledger.Workload(ctx, s.Workload); err == nil && other.Holds(s.Slice, r.Zone) {
+		if other, err = f.Advancer.Workload(ctx, s.Workload); err == nil && other.Holds(s.Slice, r.Zone) {
 			return other.ID, nil
 		}
 	}
@@ -257,7 +264,7 @@ func (f *Fleet) keep(ctx context.Context, w incident.Workload, s *tpu.Slice) err
 	if err := f.keepSpec(ctx, w, s); err != nil {
 		return err
 	}
-	if known != nil && known.Incarnation.Same(s.Incarnation) && known.QueuedResource == s.QueuedResource {
+	if Knows(w, *s) {
 		return nil
 	}
 	subject := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: s.Incarnation}
@@ -268,6 +275,14 @@ func (f *Fleet) keep(ctx context.Context, w incident.Workload, s *tpu.Slice) err
 		return nil
 	}
 	return f.Ledger.Map(ctx, s.Project, s.Zone, ledger.QueuedResource, s.QueuedResource, subject)
+}
+
+// Knows reports whether the names of a listed slice are mapped to a workload: for this life, or for the former one while the
+// queued resource brings no life.
+func Knows(w incident.Workload, s tpu.Slice) bool {
+	known := w.Slice(s.Name)
+	return known != nil && known.Zone == s.Zone && known.QueuedResource == s.QueuedResource &&
+		(known.Incarnation.Same(s.Incarnation) || !s.Incarnation.Known())
 }
 
 // keepSpec saves how a slice was ordered: first the values of its metadata, so that no specification names missing values.
@@ -351,7 +366,7 @@ func (f *Fleet) Observe(ctx context.Context, s tpu.Slice) (incident.Workload, er
 // workload that it does not belong to. Then its zone is added to the name.
 func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload, error) {
 	if subject, err := f.Ledger.Subject(ctx, s.Project, s.Zone, ledger.Node, s.Name); err == nil {
-		w, _, err := f.Ledger.Workload(ctx, subject.Workload)
+		w, err := f.Advancer.Workload(ctx, subject.Workload)
 		if !errors.Is(err, ledger.ErrNotFound) {
 			return w, err
 		}
@@ -365,7 +380,7 @@ func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload,
 		names = slices.Insert(names, 0, label)
 	}
 	for i, name := range names {
-		w, _, err := f.Ledger.Workload(ctx, s.Project+"/"+name)
+		w, err := f.Advancer.Workload(ctx, s.Project+"/"+name)
 		switch {
 		case errors.Is(err, ledger.ErrNotFound):
 			return incident.New(s.Project, name, tpu.ProviderName), nil
@@ -555,7 +570,7 @@ func (f *Fleet) Known(ctx context.Context, of events.Subject) (ledger.Subject, e
 	if err != nil {
 		return s, err
 	}
-	w, _, err := f.Ledger.Workload(ctx, s.Workload)
+	w, err := f.Advancer.Workload(ctx, s.Workload)
 	if err != nil || w.Slice(s.Slice) != nil {
 		return s, err
 	}

@@ -717,8 +717,7 @@ func TestFind(t *testing.T) {
 				b.Want(s, ledger.Subject{Workload: "demo/llama", Slice: "llama", Incarnation: b.API.Incarnation(zone, "llama")})
 			}
 			b.Want(b.Calls(), c.calls)
-			parked, err := b.Ledger.ParkedIn(t.Context(), project, zone, b.Clock.Now())
-			b.Must(err)
+			parked := b.Parked(zone, b.Clock.Now())
 			b.Want(len(parked), c.parked)
 		})
 	}

@@ -53,6 +53,8 @@ type Advancer struct {
 	Fits func(ctx context.Context, w incident.Workload, slice string, places []incident.Place, p policy.Policy) ([]incident.ZoneFit, error)
 	// Saved is called after every write that took effect; nil is no call.
 	Saved func(ctx context.Context, s Step)
+
+	held *Held // nil holds nothing
 }
 
 // Decision is the type of incident.Advance.
@@ -109,7 +111,8 @@ func jitter(message string, try int) time.Duration {
 }
 
 func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload, evidence []incident.Evidence) (w incident.Workload, changed bool, err error) {
-	before, rev, err := a.Ledger.Workload(ctx, id)
+	d, err := a.document(ctx, id)
+	before, rev := d.workload, d.revision
 	label := before.Label
 	switch {
 	case errors.Is(err, ErrNotFound) && fresh != nil:
@@ -152,7 +155,7 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 	if w.Outbox, err = a.update(ctx, before, w, now); err != nil {
 		return w, false, fmt.Errorf("ledger: advance %s: %w", id, err)
 	}
-	rev, err = a.Ledger.Save(ctx, w, rev)
+	rev, err = a.save(ctx, w, rev)
 	if err != nil {
 		return w, false, err
 	}
@@ -249,11 +252,11 @@ func (a *Advancer) envelope(ctx context.Context, w incident.Workload, e events.E
 
 // Flush sends the events left in an outbox, and empties it.
 func (a *Advancer) Flush(ctx context.Context, id string) error {
-	w, rev, err := a.Ledger.Workload(ctx, id)
-	if err != nil || len(w.Outbox) == 0 {
+	d, err := a.read(ctx, id) // what another function has sent is not sent again
+	if err != nil || len(d.workload.Outbox) == 0 {
 		return err
 	}
-	a.empty(ctx, w, rev)
+	a.empty(ctx, d.workload, d.revision)
 	return nil
 }
 
@@ -277,7 +280,7 @@ func (a *Advancer) empty(ctx context.Context, w incident.Workload, rev Revision)
 		if len(w.Outbox) == 0 {
 			w.Outbox = nil
 		}
-		_, err := a.Ledger.Save(ctx, w, rev)
+		_, err := a.save(ctx, w, rev)
 		if err == nil {
 			if a.Saved != nil {
 				a.Saved(ctx, Step{Before: full, After: w, At: a.Now()})
@@ -285,8 +288,8 @@ func (a *Advancer) empty(ctx context.Context, w incident.Workload, rev Revision)
 			return w
 		}
 		if errors.Is(err, ErrConflict) {
-			if fresh, r, readErr := a.Ledger.Workload(ctx, w.ID); readErr == nil {
-				w, rev = fresh, r
+			if d, readErr := a.read(ctx, w.ID); readErr == nil {
+				w, rev = d.workload, d.revision
 				continue
 			}
 		}

@@ -112,7 +112,7 @@ func (c documents) Query(ctx context.Context, q Query) (found []Record, err erro
 	it := asked.Get(ctx, fields...)
 	defer it.Stop()
 	for {
-		d := map[string]any{}
+		d := map[string]any{docstore.DefaultRevisionField: nil} // Firestore returns the revision only if the field is there
 		switch err := it.Next(ctx, d); {
 		case errors.Is(err, io.EOF):
 			return found, nil

@@ -56,6 +56,8 @@ type Ledger struct {
 	open  Opener
 	conns *connections
 	read  recent.Memory[string, reading]
+	// saved are the keys of specifications that this process has stored or found stored. No release deletes one.
+	saved recent.Memory[string, bool]
 }
 
 // New returns a ledger that opens each collection when it is first used.
@@ -280,9 +282,16 @@ func specKey(name string) string {
 
 // SaveSpec stores a specification under its name. It is written only once, because the same content has the same name.
 func (l *Ledger) SaveSpec(ctx context.Context, name string, spec []byte) error {
-	_, err := l.put(ctx, Specs, Record{ID: specKey(name), Schema: specSchema, Body: string(spec)})
+	key := specKey(name)
+	if saved, _ := l.saved.Get(key); saved {
+		return nil
+	}
+	_, err := l.put(ctx, Specs, Record{ID: key, Schema: specSchema, Body: string(spec)})
 	if errors.Is(err, ErrConflict) {
 		_, err = l.Spec(ctx, name) // it exists already, or Firestore aborted the write
+	}
+	if err == nil {
+		l.saved.Put(key, true, len(key))
 	}
 	return err
 }

@@ -201,7 +201,7 @@ func notThere(t *testing.T, s *suite) {
 	if p, z, err := s.Slots(ctx, "demo", "us-west4-a", start); p != 0 || z != 0 || err != nil {
 		t.Errorf("slots: %d, %d, %v", p, z, err)
 	}
-	if parked, err := s.ParkedIn(ctx, "demo", "us-west4-a", start); parked != nil || err != nil {
+	if parked, err := s.parkedIn(t, "us-west4-a", start); parked != nil || err != nil {
 		t.Errorf("parked: %v, %v", parked, err)
 	}
 }
@@ -300,7 +300,7 @@ func newerRelease(t *testing.T, s *suite) {
 	writes := s.tap.Writes()
 	_, _, workload := s.Workload(ctx, "demo/llama-8b")
 	_, subject := s.Subject(ctx, "demo", "us-west4-a", ledger.Node, "llama-8b")
-	_, parkedIn := s.ParkedIn(ctx, "demo", "us-west4-a", start)
+	_, parked := s.ParkedZones(ctx, "demo", start, true)
 	_, park := s.Park(ctx, "demo", "us-west4-a", ledger.ParkedEntry{Key: "k", At: start})
 	_, unpark := s.Unpark(ctx, "demo", "us-west4-a", []string{"k"}, start)
 	_, _, slots := s.Slots(ctx, "demo", "us-west4-a", start)
@@ -308,20 +308,20 @@ func newerRelease(t *testing.T, s *suite) {
 	_, spec := s.Spec(ctx, "abc")
 	_, archived := s.Closed(ctx, "demo/llama-8b", "i-1")
 	for what, err := range map[string]error{
-		"Workload":   workload,
-		"Subject":    subject,
-		"Map":        s.Map(ctx, "demo", "us-west4-a", ledger.Node, "llama-8b", ledger.Subject{Workload: "w"}),
-		"Park":       park,
-		"ParkedIn":   parkedIn,
-		"Unpark":     unpark,
-		"Take":       s.Take(ctx, "demo", "us-west4-a", "c", ledger.DefaultLimits, start),
-		"GiveBack":   s.GiveBack(ctx, "demo", "us-west4-a", "c", start),
-		"Slots":      slots,
-		"Pause":      paused,
-		"SetPause":   s.SetPause(ctx, &incident.Pause{By: "ann", At: start}),
-		"Spec":       spec,
-		"Closed":     archived,
-		"SaveClosed": s.SaveClosed(ctx, "demo/llama-8b", incident.Incident{ID: "i-1", Revision: 9}),
+		"Workload":    workload,
+		"Subject":     subject,
+		"Map":         s.Map(ctx, "demo", "us-west4-a", ledger.Node, "llama-8b", ledger.Subject{Workload: "w"}),
+		"Park":        park,
+		"ParkedZones": parked,
+		"Unpark":      unpark,
+		"Take":        s.Take(ctx, "demo", "us-west4-a", "c", ledger.DefaultLimits, start),
+		"GiveBack":    s.GiveBack(ctx, "demo", "us-west4-a", "c", start),
+		"Slots":       slots,
+		"Pause":       paused,
+		"SetPause":    s.SetPause(ctx, &incident.Pause{By: "ann", At: start}),
+		"Spec":        spec,
+		"Closed":      archived,
+		"SaveClosed":  s.SaveClosed(ctx, "demo/llama-8b", incident.Incident{ID: "i-1", Revision: 9}),
 	} {
 		if !fault.IsBusy(err) || !errors.Is(err, events.ErrNewer) {
 			t.Errorf("%s: %v, want one that a newer release has to deal with", what, err)
@@ -591,12 +591,12 @@ func parkedLooks(t *testing.T, s *suite) {
 			t.Errorf("%s: look %v, %v", c.name, look, err)
 		}
 		s.wantWrites(t, &writes, c.writes, c.name)
-		parked, err := s.ParkedIn(t.Context(), "demo", "us-west4-a", start.Add(c.after))
+		parked, err := s.parkedIn(t, "us-west4-a", start.Add(c.after))
 		if err != nil || len(parked) != c.parked {
 			t.Errorf("%s: %d parked, %v; want %d", c.name, len(parked), err, c.parked)
 		}
 	}
-	parked, err := s.ParkedIn(t.Context(), "demo", "us-west4-a", start)
+	parked, err := s.parkedIn(t, "us-west4-a", start)
 	want := []ledger.ParkedEntry{
 		{Key: "a", Raw: []byte("the first entry looks"), At: start},
 		{Key: "b", Raw: []byte("another entry is kept and looks no more"), At: start.Add(time.Second)},
@@ -609,6 +609,31 @@ func parkedLooks(t *testing.T, s *suite) {
 	if look, err := s.Park(t.Context(), "demo", "us-west4-b", ledger.ParkedEntry{Key: "a", At: start.Add(10 * time.Second)}); !look || err != nil {
 		t.Errorf("another zone: look %v, %v", look, err)
 	}
+}
+
+// parkedIn are the entries that wait in a zone. A query for documents with entries finds them too, as soon as there are any.
+func (s *suite) parkedIn(t *testing.T, zone string, at time.Time) ([]ledger.ParkedEntry, error) {
+	t.Helper()
+	var waiting []ledger.ParkedEntry
+	every, err := s.ParkedZones(t.Context(), "demo", at, true)
+	for _, z := range every {
+		if z.Zone == zone {
+			waiting = z.Waiting
+		}
+	}
+	const longest = 2 * ledger.ParkFor // no entry of these tests is parked later than that
+	some, failed := s.ParkedZones(t.Context(), "demo", at.Add(longest), false)
+	if zones, want := zonesOf(some), zonesOf(every); !slices.Equal(zones, want) {
+		t.Errorf("entries are parked in %q, and a query finds those in %q", want, zones)
+	}
+	return waiting, errors.Join(err, failed)
+}
+
+func zonesOf(parked []ledger.ParkedZone) (zones []string) {
+	for _, z := range parked {
+		zones = append(zones, z.Zone)
+	}
+	return zones
 }
 
 func parkedAtOnce(t *testing.T, s *suite) {
@@ -643,7 +668,7 @@ func parkedBounds(t *testing.T, s *suite) {
 			t.Errorf("entry %d: look %v", i, look)
 		}
 	}
-	parked, err := s.ParkedIn(ctx, "demo", "us-west4-a", start)
+	parked, err := s.parkedIn(t, "us-west4-a", start)
 	if err != nil || len(parked) != 256 {
 		t.Errorf("%d parked, %v; want 256", len(parked), err)
 	}
@@ -658,12 +683,12 @@ func parkedBounds(t *testing.T, s *suite) {
 	for i := range 20 {
 		park("us-west4-b", i, bytes.Repeat([]byte("x"), 100<<10))
 	}
-	parked, err = s.ParkedIn(ctx, "demo", "us-west4-b", start)
+	parked, err = s.parkedIn(t, "us-west4-b", start)
 	if err != nil || len(parked) != 5 {
 		t.Errorf("%d large entries parked, %v; want the 5 that fit", len(parked), err)
 	}
 	park("us-west4-b", 999, []byte("{}"))
-	parked, err = s.ParkedIn(ctx, "demo", "us-west4-b", start)
+	parked, err = s.parkedIn(t, "us-west4-b", start)
 	if err != nil || keysOf(parked) != "k000 k001 k002 k003 k004 k999" {
 		t.Errorf("behind the large entries a small one finds its place: %s, %v", keysOf(parked), err)
 	}
@@ -684,7 +709,7 @@ func parkedGiveWay(t *testing.T, s *suite) {
 	later := start.Add(ledger.ParkFor + time.Microsecond)
 	park(257, later)
 	park(3, later)
-	parked, err := s.ParkedIn(t.Context(), "demo", "us-west4-a", later)
+	parked, err := s.parkedIn(t, "us-west4-a", later)
 	if err != nil || keysOf(parked) != "k257 k003" {
 		t.Errorf("parked: %s, %v; want the two that came when the others had expired", keysOf(parked), err)
 	}
@@ -729,7 +754,7 @@ func parkedExpire(t *testing.T, s *suite) {
 		}
 	}
 	keys := func(at time.Time) string {
-		parked, err := s.ParkedIn(ctx, "demo", "us-west4-a", at)
+		parked, err := s.parkedIn(t, "us-west4-a", at)
 		if err != nil {
 			t.Fatal(err)
 		}

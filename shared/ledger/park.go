@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -39,6 +40,17 @@ type parking struct {
 }
 
 const parkingSchema = 1
+
+// since is when the first entry was parked; zero if there is none. As the document's due time it makes the query of
+// ParkedZones find the document.
+func (p *parking) since() (first time.Time) {
+	for _, e := range p.Entries {
+		if first.IsZero() || e.At.Before(first) {
+			first = e.At
+		}
+	}
+	return first
+}
 
 // wants reports whether an entry is new and fits.
 func (p *parking) wants(e ParkedEntry) bool {
@@ -85,13 +97,43 @@ func (l *Ledger) Ask(ctx context.Context, project, zone string, now time.Time) (
 	return ask && err == nil, err
 }
 
-// ParkedIn returns the waiting entries of a zone.
-func (l *Ledger) ParkedIn(ctx context.Context, project, zone string, now time.Time) ([]ParkedEntry, error) {
-	p, _, err := load[parking](ctx, l, Parked, project+"/"+zone, parkingSchema)
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil
+// ParkedZone is a zone with parked entries.
+type ParkedZone struct {
+	Zone string
+	// Waiting are the entries that still wait. Expired says that others have waited too long, so Unpark has work.
+	Waiting []ParkedEntry
+	Expired bool
+}
+
+// ParkedZones returns the zones of a project with parked entries, in the order of their names. It returns the readable ones
+// together with an error for the others. The query finds only documents that hold entries. An earlier release did not mark
+// them, so now and then a caller asks for every document.
+func (l *Ledger) ParkedZones(ctx context.Context, project string, now time.Time, every bool) (zones []ParkedZone, err error) {
+	q := Query{Due: now.UTC()}
+	if every {
+		q = Query{}
 	}
-	return slices.DeleteFunc(slices.Clone(p.Entries), func(e ParkedEntry) bool { return e.expired(now) }), err
+	found, err := l.query(ctx, Parked, q)
+	if err != nil {
+		return nil, err
+	}
+	var faults []error
+	for _, r := range found {
+		zone, ours := strings.CutPrefix(r.ID, project+"/")
+		if !ours {
+			continue
+		}
+		p, err := decode[parking](Parked, r.ID, parkingSchema, r)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		waiting := slices.DeleteFunc(slices.Clone(p.Entries), func(e ParkedEntry) bool { return e.expired(now) })
+		if len(p.Entries) > 0 {
+			zones = append(zones, ParkedZone{Zone: zone, Waiting: waiting, Expired: len(waiting) < len(p.Entries)})
+		}
+	}
+	return zones, errors.Join(faults...)
 }
 
 // Unpark forgets the named entries and the expired ones. It returns the expired ones.
@@ -126,7 +168,7 @@ func (l *Ledger) parking(ctx context.Context, project, zone string, change func(
 		if !change(&p) {
 			return nil
 		}
-		if _, err := l.store(ctx, Parked, id, Record{Schema: parkingSchema}, p, rev); !errors.Is(err, ErrConflict) {
+		if _, err := l.store(ctx, Parked, id, Record{Schema: parkingSchema, Due: p.since()}, p, rev); !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}

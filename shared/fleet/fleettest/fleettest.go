@@ -299,6 +299,19 @@ func (b *Bench) Workloads() []string {
 	return ids
 }
 
+// Parked are the entries that wait in a zone at a time.
+func (b *Bench) Parked(zone string, at time.Time) []ledger.ParkedEntry {
+	b.T.Helper()
+	zones, err := b.Ledger.ParkedZones(b.T.Context(), Project, at, true)
+	b.Must(err)
+	for _, z := range zones {
+		if z.Zone == zone {
+			return z.Waiting
+		}
+	}
+	return nil
+}
+
 // Change changes the document of a workload outside the decision, as the operator's command may.
 func (b *Bench) Change(id string, change func(w *incident.Workload)) {
 	b.T.Helper()
