@@ -620,6 +620,46 @@ func TestAParkedEntryThatConcernsNobodyExpires(t *testing.T) {
 	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
 }
 
+// TestAParkedEntryOfAZoneWithoutSlicesExpires: nothing else would ever forget it.
+func TestAParkedEntryOfAZoneWithoutSlicesExpires(t *testing.T) {
+	b := training(t)
+	entry := fleettest.SystemEvent("compute.instances.hostError", "zones/"+other+"/instances/t1v-n-ffffffff-w-1", b.Clock.Now(), nil)
+	at := b.Clock.Now()
+	_, err := b.Ledger.Park(t.Context(), fleettest.Project, other, ledger.ParkedEntry{Key: "k", Raw: entry, At: at})
+	b.Must(err)
+	b.minutes(30)
+	b.Want(len(b.Parked(other, at)), 1)
+	b.minutes(1)
+	b.Want(len(b.Parked(other, at)), 0)
+	b.Want(strings.Count(b.Logged(), "parked entry matched no slice"), 1)
+}
+
+// TestALogEntryMeetsTheDocumentAsItIsNow: the tick has read the document before, and another function has written it since. A log
+// entry does not come again, so it must not count as known because of the old document.
+func TestALogEntryMeetsTheDocumentAsItIsNow(t *testing.T) {
+	b := training(t)
+	b.Want(b.tick(), fleettest.Handled) // which maps the workers
+	b.Must(b.API.HostError(zone, slice, 2*time.Hour))
+	entry := fleettest.SystemEvent("compute.instances.hostError", "zones/"+zone+"/instances/"+group+"-w-1", b.Clock.Now(), nil)
+	park := func() {
+		t.Helper()
+		_, err := b.Ledger.Park(t.Context(), fleettest.Project, zone, ledger.ParkedEntry{Key: "k", Raw: entry, At: b.Clock.Now()})
+		b.Must(err)
+	}
+	park()
+	b.minutes(2)
+	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
+	park()
+	b.API.Inject(tputest.Fault{Method: "ListNodes", Before: func() {
+		b.Change(id, func(w *incident.Workload) { w.Incident = nil })
+	}})
+	b.minutes(1)
+	b.Want(len(b.Parked(zone, b.Clock.Now())), 0)
+	if in := b.Workload(id).Incident; in == nil || in.Cause != events.CauseHostError {
+		t.Errorf("the incident is %+v, want one from the entry", in)
+	}
+}
+
 func TestOneThingThatFailsKeepsNothingElseFromBeingDone(t *testing.T) {
 	lose := func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }
 	for name, c := range map[string]struct {

@@ -31,6 +31,10 @@ func advancing(t *testing.T, s store) {
 	}{
 		{"what follows from evidence is stored and sent, and the outbox is empty", sendsAndClears},
 		{"evidence that teaches nothing is not written", nothingNew},
+		{"an event reads a document once", holds},
+		{"a decision on a held document that is old is made again", holdsOld},
+		{"a document is not held after a write that failed", holdsNoFailure},
+		{"documents that a query found are held", holdsFound},
 		{"another decision takes the place of the usual one", decidesOtherwise},
 		{"a lost swap advances again on what the winner wrote", lostSwap},
 		{"swaps that are lost again and again leave the message for redelivery", lostSwaps},

@@ -145,6 +145,7 @@ func conformance(t *testing.T, s store) {
 		{"entries of a zone that come at once cause one look and one write", parkedAtOnce},
 		{"parked entries are bounded in number and in bytes", parkedBounds},
 		{"parked entries expire", parkedExpire},
+		{"parked entries of an earlier release are found in a reading of all", parkedByAnEarlierRelease},
 		{"the audit log is asked about a zone once a minute", askedOnce},
 		{"parked entries that have expired give way to new ones", parkedGiveWay},
 		{"the brake bounds the zone and the project of an hour", brakeBounds},
@@ -968,6 +969,15 @@ func specs(t *testing.T, s *suite) {
 	if got, err := s.Spec(ctx, "abc@life"); !bytes.Equal(got, spec) || err != nil {
 		t.Errorf("with the name of its values: %q, %v", got, err)
 	}
+	calls := 0
+	s.tap.Before = func(context.Context, ledgertest.Call) error { calls++; return nil }
+	if err := s.SaveSpec(ctx, "contended@life", spec); err != nil || calls != 0 {
+		t.Errorf("saved again by the same process: %v, with %d calls, want none", err, calls)
+	}
+	if err := ledger.New(s.open).SaveSpec(ctx, "contended", spec); err != nil {
+		t.Errorf("saved again by another process: %v", err)
+	}
+	s.tap.Before = nil
 	// A specification of an earlier release is read, found, and rewritten once.
 	s.create(t, ledger.Specs, "demo/old", 1, "secret")
 	if got, err := s.Spec(ctx, "demo/old"); string(got) != "secret" || err != nil {

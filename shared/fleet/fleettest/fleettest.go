@@ -312,6 +312,15 @@ func (b *Bench) Parked(zone string, at time.Time) []ledger.ParkedEntry {
 	return nil
 }
 
+// Tapped puts a tap between the fleet and both of its databases, with nothing remembered from before.
+func (b *Bench) Tapped() *ledgertest.Tap {
+	tap := &ledgertest.Tap{}
+	open := tap.On(b.open)
+	b.Ledger, b.Secrets = ledger.New(open), ledger.NewSecrets(open)
+	b.Mend()
+	return tap
+}
+
 // Change changes the document of a workload outside the decision, as the operator's command may.
 func (b *Bench) Change(id string, change func(w *incident.Workload)) {
 	b.T.Helper()

@@ -1,0 +1,475 @@
+package functions_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/functions/checkpoint"
+	"pitstop.internal/functions/logevent"
+	"pitstop.internal/functions/maintenance"
+	"pitstop.internal/functions/notify"
+	"pitstop.internal/functions/patrol"
+	"pitstop.internal/functions/recovery"
+	"pitstop.internal/functions/recreate"
+	"pitstop.internal/shared/cloudlog"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/trigger"
+)
+
+var update = flag.Bool("update", false, "write testdata/counts.txt again")
+
+const (
+	llama   = "llama"
+	llamaID = fleettest.Project + "/" + llama
+	workers = "t1v-n-0a1b2c3d"
+)
+
+// deployment is one instance of each function over one ledger, whose calls are counted.
+type deployment struct {
+	*fleettest.Bench
+	handle map[string]trigger.Handle
+
+	counting             bool
+	reads, writes, calls map[string]int
+	// standing is the update that says how the incident of a loss stands.
+	standing cloudevents.Event
+}
+
+// Entries asks the audit log.
+func (d *deployment) Entries(ctx context.Context, q cloudlog.Query) ([][]byte, bool, error) {
+	if d.counting {
+		d.calls["audit log"]++
+	}
+	return d.AuditLog.Entries(ctx, q)
+}
+
+// Name, Knows and Send are those of a target that hears of incidents.
+func (*deployment) Name() string { return "target" }
+
+func (*deployment) Knows() bool { return true }
+
+func (d *deployment) Send(context.Context, notify.Message) (string, error) {
+	if d.counting {
+		d.calls["target"]++
+	}
+	return "", nil
+}
+
+// deployed is a deployment with a slice that trains, after the first tick.
+func deployed(t *testing.T, c tputest.NodeConfig) *deployment {
+	t.Helper()
+	d := &deployment{Bench: fleettest.New(t)}
+	d.Tapped().Before = func(_ context.Context, c ledgertest.Call) error {
+		switch {
+		case !d.counting:
+		case c.Write:
+			d.writes[c.Collection]++
+		default:
+			d.reads[c.Collection]++
+		}
+		return nil
+	}
+	us, projects := []string{fleettest.Us}, []string{fleettest.Project}
+	d.handle = map[string]trigger.Handle{
+		"patrol": patrol.New(patrol.Deps{
+			Fleet: d.Fleet, Provider: d.Cloud, Audit: d, Publisher: d.Sender, Project: fleettest.Project, Ours: us, Sleep: d.Sleep,
+		}),
+		"maintenance": maintenance.New(maintenance.Deps{Fleet: d.Fleet, Projects: projects}),
+		"logevent":    logevent.New(logevent.Deps{Fleet: d.Fleet, Projects: projects, Ours: us}),
+		"checkpoint":  checkpoint.New(checkpoint.Deps{Fleet: d.Fleet, Provider: d.Cloud, Store: d.Store, Limits: ledger.DefaultLimits}),
+		"recovery":    recovery.New(recovery.Deps{Fleet: d.Fleet, Provider: d.Cloud, Store: d.Store}),
+		"notify":      notify.New(notify.Deps{Ledger: d.Ledger, Targets: []notify.Target{d}, PerMinute: 60, Now: d.Clock.Now, Log: d.Fleet.Log}),
+		"recreate":    recreate.New(recreate.Deps{Fleet: d.Fleet, Provider: d.Cloud, Buckets: d.Buckets, Limits: ledger.DefaultLimits}),
+	}
+	c.Group = workers
+	w := d.Slice(c)
+	_, err := d.Fleet.MapGroup(t.Context(), w, w.Slices[0], workers)
+	d.Must(err)
+	d.crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 1000, CheckpointStep: 1000})
+	d.tick()
+	d.Sender.Sent()
+	return d
+}
+
+func spot(t *testing.T) *deployment {
+	t.Helper()
+	return deployed(t, tputest.NodeConfig{Spot: true})
+}
+
+func reserved(t *testing.T) *deployment {
+	t.Helper()
+	return deployed(t, tputest.NodeConfig{Labels: fleettest.Label("reserved")})
+}
+
+// deliver hands a message to a function, which must acknowledge it.
+func (d *deployment) deliver(function string, e cloudevents.Event) {
+	d.T.Helper()
+	if got := d.Deliver(d.handle[function], e); got != fleettest.Handled && got != fleettest.Ignored {
+		d.T.Errorf("%s: the message is %s", function, got)
+	}
+}
+
+// tick is a minute of patrol.
+func (d *deployment) tick() {
+	d.T.Helper()
+	d.Clock.Advance(time.Minute)
+	d.deliver("patrol", fleettest.Message([]byte("{}"), d.Clock.Now()))
+}
+
+func (d *deployment) log(entry []byte) {
+	d.T.Helper()
+	d.deliver("logevent", fleettest.Message(entry, d.Clock.Now()))
+}
+
+// crew delivers a line of the crew's worker 0.
+func (d *deployment) crew(r events.CrewReport) {
+	d.T.Helper()
+	r.Schema, r.Project, r.Zone, r.Node, r.Hostname = events.Schema, fleettest.Project, fleettest.Zone, llama, workers+"-w-0"
+	d.log(tputest.CrewEntry(r, d.Clock.Now(), 1))
+}
+
+// preempted delivers Google's entry about a worker of a slice with such host names.
+func (d *deployment) preempted(group string, worker int) {
+	d.T.Helper()
+	d.log(fleettest.SystemEvent("compute.instances.preempted", fmt.Sprintf("zones/%s/instances/%s-w-%d", fleettest.Zone, group, worker), d.Clock.Now(), nil))
+}
+
+// sent is the only event sent since the last time.
+func (d *deployment) sent() cloudevents.Event {
+	d.T.Helper()
+	sent := d.Sender.Sent()
+	if len(sent) != 1 {
+		d.T.Fatalf("%d events were sent, want one: %v", len(sent), fleettest.Types(sent))
+	}
+	return fleettest.Event(sent[0])
+}
+
+// takes is the delivery of the event that was just sent.
+func (d *deployment) takes(function string) func(*deployment) {
+	d.T.Helper()
+	e := d.sent()
+	return func(d *deployment) { d.deliver(function, e) }
+}
+
+// update tells notify how the open incident stands.
+func (d *deployment) update() {
+	d.T.Helper()
+	d.deliver("notify", d.standing)
+}
+
+// window is maintenance announced so late that a save is due at once.
+var window = events.Notice{
+	Status: events.NoticePending, CanReschedule: true, WindowStart: fleettest.Start.Add(15 * time.Minute), WindowEnd: fleettest.Start.Add(4 * time.Hour),
+}
+
+// announced is a reserved slice with announced maintenance, of which patrol has just sent the notice.
+func announced(t *testing.T) *deployment {
+	t.Helper()
+	d := reserved(t)
+	d.Must(d.API.Announce(fleettest.Zone, llama, window))
+	d.tick()
+	return d
+}
+
+// saving is the same after the notice: the request to save was sent.
+func saving(t *testing.T) *deployment {
+	t.Helper()
+	d := announced(t)
+	d.deliver("maintenance", d.sent())
+	for range 5 {
+		if d.Workload(llamaID).Incident == nil {
+			d.tick()
+		}
+	}
+	return d
+}
+
+// lost is a Spot slice whose loss patrol has just found: the request to delete it was sent.
+func lost(t *testing.T) *deployment {
+	t.Helper()
+	d := spot(t)
+	d.Must(d.API.Preempt(fleettest.Zone, llama))
+	d.tick()
+	w := d.Workload(llamaID)
+	u, _ := w.Incident.Update(w)
+	d.standing = fleettest.Request(u)
+	return d
+}
+
+// created is the same when it was deleted and created again: the request to admit it was sent.
+func created(t *testing.T) *deployment {
+	t.Helper()
+	d := lost(t)
+	d.deliver("recreate", d.sent())
+	d.tick() // it follows the deletion to its end
+	d.deliver("recreate", d.sent())
+	for range 20 {
+		d.tick()
+		if w := d.Workload(llamaID); w.Slices[0].Condition == incident.Ready {
+			return d
+		}
+	}
+	t.Fatal("the slice is not created")
+	return d
+}
+
+// counted are the kinds of events. Each case makes a deployment ready and returns what is counted.
+var counted = []struct {
+	function, event string
+	ready           func(t *testing.T) (*deployment, func(d *deployment))
+}{
+	{"patrol", "a tick, nothing has changed", func(t *testing.T) (*deployment, func(*deployment)) {
+		return spot(t), (*deployment).tick
+	}},
+	{"patrol", "a tick over two zones, nothing has changed", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := spot(t)
+		d.Slice(tputest.NodeConfig{Zone: fleettest.OtherZone, Name: "other", Spot: true, Group: "t1v-n-11111111"})
+		d.Clock.Advance(15 * time.Minute)
+		d.tick()
+		return d, (*deployment).tick
+	}},
+	{"patrol", "a sweep, an order of two slices waits", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := spot(t)
+		d.API.SetCapacity(fleettest.Zone, 0)
+		nodes := []tputest.NodeConfig{{Name: "queued-0", Spot: true}, {Name: "queued-1", Spot: true}}
+		d.Must(d.API.AddQueuedResource(tputest.QueuedConfig{Zone: fleettest.Zone, Name: "order", Spot: true, State: "WAITING_FOR_RESOURCES", Nodes: nodes}))
+		for range 2 { // the first sweep that knows the order keeps its values from expiring, once a day
+			d.tick()
+			d.Clock.Advance(15 * time.Minute)
+		}
+		return d, (*deployment).tick
+	}},
+	{"patrol", "a sweep, nothing has changed", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := spot(t)
+		d.Clock.Advance(15 * time.Minute)
+		return d, (*deployment).tick
+	}},
+	{"patrol", "a tick that introduces a slice", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := spot(t)
+		_, err := d.API.AddNode(tputest.NodeConfig{Zone: fleettest.Zone, Name: "other", Spot: true, Labels: fleettest.Label("spot"), Created: d.Clock.Now()})
+		d.Must(err)
+		return d, (*deployment).tick
+	}},
+	{"patrol", "a tick that sees a loss", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := spot(t)
+		d.Must(d.API.Preempt(fleettest.Zone, llama))
+		return d, (*deployment).tick
+	}},
+	{"patrol", "a tick with one workload due, nothing follows", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := spot(t)
+		d.Must(d.API.HostError(fleettest.Zone, llama, time.Hour))
+		for range 30 {
+			d.tick()
+			if d.Workload(llamaID).Incident != nil {
+				return d, (*deployment).tick
+			}
+		}
+		t.Fatal("no incident was opened")
+		return d, nil
+	}},
+	{"patrol", "a tick with a request that nobody has answered", func(t *testing.T) (*deployment, func(*deployment)) {
+		return lost(t), (*deployment).tick
+	}},
+	{"patrol", "a tick that follows a deletion for 50 s", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := lost(t)
+		d.API.Inject(tputest.Fault{Method: "DeleteNode", Slow: time.Hour})
+		d.deliver("recreate", d.sent())
+		return d, (*deployment).tick
+	}},
+	{"patrol", "a tick that follows a deletion to its end", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := lost(t)
+		d.API.Inject(tputest.Fault{Method: "DeleteNode", Slow: 72*time.Second - tputest.DefaultTiming.Delete})
+		d.deliver("recreate", d.sent())
+		return d, (*deployment).tick
+	}},
+	{"patrol", "a tick that sees announced maintenance", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := reserved(t)
+		d.Must(d.API.Announce(fleettest.Zone, llama, window))
+		return d, (*deployment).tick
+	}},
+	{"patrol", "a tick with a parked entry, subject unknown", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := spot(t)
+		d.preempted("t1v-n-ffffffff", 0)
+		return d, (*deployment).tick
+	}},
+	{"patrol", "a tick with a slice gone without a word", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := spot(t)
+		d.Must(d.API.Vanish(fleettest.Zone, llama))
+		d.tick()
+		return d, (*deployment).tick
+	}},
+	{"maintenance", "a notice of patrol", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := announced(t)
+		return d, d.takes("maintenance")
+	}},
+	{"maintenance", "the same notice again", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := announced(t)
+		again := d.takes("maintenance")
+		again(d)
+		return d, again
+	}},
+	{"logevent", "a loss", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := spot(t)
+		d.Must(d.API.Preempt(fleettest.Zone, llama))
+		return d, func(d *deployment) { d.preempted(workers, 0) }
+	}},
+	{"logevent", "the same loss, by another worker", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := spot(t)
+		d.Must(d.API.Preempt(fleettest.Zone, llama))
+		d.preempted(workers, 0)
+		return d, func(d *deployment) { d.preempted(workers, 1) }
+	}},
+	{"logevent", "a loss of an unmapped worker", func(t *testing.T) (*deployment, func(*deployment)) {
+		return spot(t), func(d *deployment) { d.preempted("t1v-n-ffffffff", 0) }
+	}},
+	{"logevent", "the same loss, by another unmapped worker", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := spot(t)
+		d.preempted("t1v-n-ffffffff", 0)
+		return d, func(d *deployment) { d.preempted("t1v-n-ffffffff", 1) }
+	}},
+	{"logevent", "a crew's progress", func(t *testing.T) (*deployment, func(*deployment)) {
+		return spot(t), func(d *deployment) {
+			d.crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 1100, CheckpointStep: 1100})
+		}
+	}},
+	{"logevent", "a crew's progress that changes nothing", func(t *testing.T) (*deployment, func(*deployment)) {
+		again := events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 1100, CheckpointStep: 1100}
+		d := spot(t)
+		d.crew(again)
+		return d, func(d *deployment) { d.crew(again) }
+	}},
+	{"checkpoint", "a request to save", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := saving(t)
+		return d, d.takes("checkpoint")
+	}},
+	{"checkpoint", "a request to verify", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := saving(t)
+		request := d.sent()
+		save, err := events.DecodeCheckpointRequested(request.Data())
+		d.Must(err)
+		d.deliver("checkpoint", request)
+		d.Clock.Advance(time.Minute)
+		d.Storage.Put(fleettest.Bucket, "run/1200/data", []byte("weights"))
+		d.Storage.Put(fleettest.Bucket, "run/1200/commit_success.txt", []byte("done"))
+		d.crew(events.CrewReport{Report: events.ReportSaved, SaveID: save.SaveID, CheckpointStep: 1200})
+		return d, d.takes("checkpoint")
+	}},
+	{"recreate", "a request to delete", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := lost(t)
+		return d, d.takes("recreate")
+	}},
+	{"recreate", "a request to create", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := lost(t)
+		d.deliver("recreate", d.sent())
+		d.tick()
+		return d, d.takes("recreate")
+	}},
+	{"recovery", "a request to admit", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := created(t)
+		return d, d.takes("recovery")
+	}},
+	{"notify", "an update", func(t *testing.T) (*deployment, func(*deployment)) {
+		return lost(t), (*deployment).update
+	}},
+	{"notify", "the same update again", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := lost(t)
+		d.update()
+		return d, (*deployment).update
+	}},
+	{"any", "a reading that changes nothing", func(t *testing.T) (*deployment, func(*deployment)) {
+		d := spot(t)
+		w := d.Workload(llamaID)
+		return d, func(d *deployment) {
+			_, err := d.Fleet.LookAt(t.Context(), w, fleet.Ref(w, w.Slices[0]))
+			d.Must(err)
+		}
+	}},
+}
+
+// TestEachEventCostsWhatIsWritten counts the calls of the ledger, of the APIs and of topics for each kind of event, and holds
+// them against testdata/counts.txt. A count that grows is a cost of every deployment; one that falls is written there with
+// go test ./functions -run Costs -update.
+func TestEachEventCostsWhatIsWritten(t *testing.T) {
+	var table strings.Builder
+	rows := tabwriter.NewWriter(&table, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(rows, "function\tevent\treads\twrites\tcalls\tmessages")
+	for _, c := range counted {
+		t.Run(c.function+", "+c.event, func(t *testing.T) {
+			d, happens := c.ready(t)
+			d.Calls()
+			d.Outside()
+			d.Sender.Sent()
+			d.counting, d.reads, d.writes, d.calls = true, map[string]int{}, map[string]int{}, map[string]int{}
+			happens(d)
+			d.counting = false
+			fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\n", c.function, c.event, list(d.reads), list(d.writes), list(d.outside()), list(tally(fleettest.Types(d.Sender.Sent()))))
+		})
+	}
+	if err := rows.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "counts.txt")
+	if *update {
+		if err := os.WriteFile(golden, []byte(table.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(table.String(), "\n")); d != "" {
+		t.Errorf("the events cost (-written +counted):\n%s", d)
+	}
+}
+
+// outside counts the calls of the TPU API by method, and those of the bucket together.
+func (d *deployment) outside() map[string]int {
+	calls := tally(d.Calls())
+	maps.Copy(calls, d.calls)
+	for _, line := range d.Outside() {
+		if strings.Contains(line, "storage.googleapis.com") {
+			calls["bucket"]++
+		}
+	}
+	return calls
+}
+
+// tally counts words by what stands before their first space.
+func tally(words []string) map[string]int {
+	n := map[string]int{}
+	for _, w := range words {
+		first, _, _ := strings.Cut(w, " ")
+		n[first]++
+	}
+	return n
+}
+
+func list(n map[string]int) string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(n)) {
+		parts = append(parts, fmt.Sprint(n[what], " ", what))
+	}
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, ", ")
+}
