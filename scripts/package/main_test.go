@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/scripts/process"
+	"pitstop.internal/shared/breadth"
 )
 
 // checkout is a small module with two functions, made in a new folder.
@@ -309,14 +310,18 @@ func TestPitcrewIsOneStaticProgram(t *testing.T) {
 		t.Skip("it builds a program")
 	}
 	dir := t.TempDir()
+	folders := []string{filepath.Join(dir, "first"), filepath.Join(dir, "second")}
+	if !breadth.Full() {
+		folders = folders[:1] // TestAReleaseIsTheSameBytes builds it twice, too
+	}
 	var said, faults bytes.Buffer
-	for _, out := range []string{filepath.Join(dir, "first"), filepath.Join(dir, "second")} {
+	for _, out := range folders {
 		if code := run(t.Context(), []string{"-verify", "-out", out, "pitcrew"}, &said, &faults); code != 0 {
 			t.Fatalf("code %d: %s", code, &faults)
 		}
 	}
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-	if len(lines) != 2 || lines[0] != lines[1] || !strings.Contains(lines[0], "sha256") {
+	if len(lines) != len(folders) || len(slices.Compact(slices.Clone(lines))) != 1 || !strings.Contains(lines[0], "sha256") {
 		t.Errorf("two builds differ: %q", lines)
 	}
 	if names, err := os.ReadDir(filepath.Join(dir, "first")); err != nil || len(names) != 1 || names[0].Name() != "pitcrew" {

@@ -97,7 +97,7 @@ func TestANaturalSaveSendsNothing(t *testing.T) {
 
 func TestASaveIsRefusedWithAReason(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, c := range some(2, []struct {
 		name   string
 		train  []string
 		mode   events.SaveMode
@@ -109,7 +109,7 @@ func TestASaveIsRefusedWithAReason(t *testing.T) {
 		{name: "it crashes while saving", train: []string{"-on-term=save", "-save-takes=50ms", "-crash-saving", "-once"}, mode: events.SaveSignal, by: time.Minute, reason: "ended before a new checkpoint was complete: SIGKILL"},
 		{name: "it stops without a save", train: []string{"-on-term=stop"}, mode: events.SaveSignal, by: time.Minute, reason: "ended before a new checkpoint was complete"},
 		{name: "it came too late", train: []string{"-on-term=save"}, mode: events.SaveSignal, by: -time.Second, reason: "too late"},
-	} {
+	}) {
 		o := tpu(t, nil, c.train...)
 		o.ask("save-1", c.mode, time.Now().Add(c.by))
 		r := o.logs.find(t, "refused", is(events.ReportRefused))
@@ -339,7 +339,7 @@ func TestReportsOfALife(t *testing.T) {
 
 func TestWithoutMetadataServerAndLoggingTrainingGoesOn(t *testing.T) {
 	t.Parallel()
-	for _, f := range []metadatatest.Fault{{Status: 503}, {Gone: true}, {Slow: 300 * time.Millisecond}} {
+	for _, f := range some(3, []metadatatest.Fault{{Status: 503}, {Gone: true}, {Slow: 300 * time.Millisecond}}) {
 		state := t.TempDir()
 		o := tpu(t, []string{"--state=" + state}, "-on-term=save", "-every=50", "-at=150", "-exit=1", "-once")
 		o.server.Break(f)

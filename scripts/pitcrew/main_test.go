@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -33,6 +34,7 @@ import (
 	"pitstop.internal/scripts/pitcrew/child"
 	"pitstop.internal/scripts/pitcrew/metadata"
 	"pitstop.internal/scripts/pitcrew/trainer"
+	"pitstop.internal/shared/breadth"
 )
 
 // asPitcrew makes the command of a test program.
@@ -47,7 +49,21 @@ func TestMain(m *testing.M) {
 	case os.Getenv(asPitcrew) != "":
 		os.Exit(Main(context.Background(), os.Args[1:]))
 	}
+	// Most tests wait for processes and for the spans below, so more of them run at a time than there are processors.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
+}
+
+// some are all cases in full, and otherwise the first of every n: each starts several processes.
+func some[T any](n int, all []T) (chosen []T) {
+	for i, c := range all {
+		if i%breadth.Every(n) == 0 {
+			chosen = append(chosen, c)
+		}
+	}
+	return chosen
 }
 
 // deadline bounds every wait; it is long because machines that test may be slow.
@@ -192,7 +208,7 @@ func until(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	tick := time.NewTicker(2 * time.Millisecond)
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !f() {
 		select {

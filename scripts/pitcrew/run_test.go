@@ -23,7 +23,7 @@ import (
 
 func TestTheTrainingsEndIsPitcrews(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, c := range some(2, []struct {
 		name    string
 		flags   []string
 		trainer []string
@@ -36,7 +36,7 @@ func TestTheTrainingsEndIsPitcrews(t *testing.T) {
 		{name: "a crash behind a shell", flags: []string{"--job-tries=2"}, trainer: []string{"-at=2", "-exit=139"}, code: 139, starts: 3},
 		{name: "killed by somebody", flags: []string{"--interruptions=3", "--restarts=0", "--job-tries=0"}, trainer: []string{"-at=2", "-die=9"}, code: 137, starts: 4},
 		{name: "fails once", trainer: []string{"-at=2", "-exit=1", "-once", "-steps=5"}, code: 0, starts: 2},
-	} {
+	}) {
 		dir := t.TempDir()
 		p := launch(t, c.flags, train(t, append(c.trainer, "-log="+dir)...))
 		if code := p.code(); code != c.code || trainer.Count(dir, "began") != c.starts {
@@ -138,7 +138,7 @@ func TestATrainingWhoseStepsNobodyKnowsIsNotScaled(t *testing.T) {
 
 func TestAStopIsPassedOnAndIsNoEndOfTheJob(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, c := range some(2, []struct {
 		name    string
 		signal  syscall.Signal
 		trainer []string
@@ -149,7 +149,7 @@ func TestAStopIsPassedOnAndIsNoEndOfTheJob(t *testing.T) {
 		{name: "ignores it", signal: syscall.SIGTERM, trainer: []string{"-on-term=ignore"}, code: 137},
 		{name: "hangs", signal: syscall.SIGTERM, trainer: []string{"-on-term=save-stop", "-at=1", "-hang"}, code: 137},
 		{name: "dies of it", signal: syscall.SIGHUP, trainer: nil, code: 129},
-	} {
+	}) {
 		dir := t.TempDir()
 		grace := "--stop-grace=20s"
 		if c.code == 137 { // it does not end by itself
@@ -261,7 +261,7 @@ func TestWorker0SaysWhoIsSilent(t *testing.T) {
 
 func TestAKilledPitcrewIsReplacedWithoutTheTrainingNoticing(t *testing.T) {
 	t.Parallel()
-	for _, read := range []string{"--read-output=false", "--step-pattern=maxtext"} {
+	for _, read := range some(2, []string{"--read-output=false", "--step-pattern=maxtext"}) {
 		dir, state := t.TempDir(), t.TempDir()
 		flags := []string{"--state=" + state, read, "--checkpoint-dir=file://" + filepath.Join(dir, "checkpoints"), "--restarts=1", "--job-tries=0"}
 		command := train(t, "-log="+dir, "-dir="+filepath.Join(dir, "checkpoints"), "-print-steps", "-at=400", "-exit=5", "-children=1")
@@ -328,7 +328,7 @@ func parentOf(t testing.TB, pid int) int {
 
 func TestATrainingWithoutACrewEndsBeforeAnotherMayTakeOver(t *testing.T) {
 	t.Parallel()
-	for _, stops := range []string{"-on-term=save-stop", "-on-term=ignore"} {
+	for _, stops := range some(2, []string{"-on-term=save-stop", "-on-term=ignore"}) {
 		dir, state := t.TempDir(), t.TempDir()
 		flags := []string{"--state=" + state, "--checkpoint-dir=file://" + dir}
 		command := train(t, "-dir="+dir, "-every=100", stops)
@@ -355,7 +355,7 @@ func TestATrainingWithoutACrewEndsBeforeAnotherMayTakeOver(t *testing.T) {
 // training when the crew is killed as well.
 func TestATrainingWhoseParentAndCrewWereKilledEndsBeforeAnotherMayTakeOver(t *testing.T) {
 	t.Parallel()
-	for _, adopted := range []bool{false, true} {
+	for _, adopted := range some(2, []bool{false, true}) {
 		dir, state := t.TempDir(), t.TempDir()
 		flags := []string{"--state=" + state, "--checkpoint-dir=file://" + dir}
 		command := train(t, "-dir="+dir, "-every=100", "-on-term=save-stop")
@@ -775,7 +775,7 @@ func TestASliceGivesUpTogether(t *testing.T) {
 // TestWhoIsToldToEndTellsTheOthers: they would wait for it in the middle of a step, as long as a silent worker is waited for.
 func TestWhoIsToldToEndTellsTheOthers(t *testing.T) {
 	t.Parallel()
-	for _, told := range []int{0, 1} {
+	for _, told := range some(2, []int{0, 1}) {
 		dir := t.TempDir()
 		crews := slice(t, 2, []string{"--worker-silence=10m", "--lease-unread=4m", "--lease-take-over=6m"}, train(t, "-dir="+dir))
 		journal(t, dir, "began", 2)
@@ -785,7 +785,7 @@ func TestWhoIsToldToEndTellsTheOthers(t *testing.T) {
 
 func TestASliceThatIsToldToEndTellsTheOtherSlices(t *testing.T) {
 	t.Parallel()
-	for _, told := range []int{0, 1} {
+	for _, told := range some(2, []int{0, 1}) {
 		dir := t.TempDir()
 		var crews []*crewProcess
 		for s := range 2 {
@@ -965,7 +965,7 @@ func TestWhatAnotherCrewToldIsNotPassedOn(t *testing.T) {
 
 func TestAWorkersPitcrewIsReplaced(t *testing.T) {
 	t.Parallel()
-	for _, killed := range []int{0, 1} {
+	for _, killed := range some(2, []int{0, 1}) {
 		dir := t.TempDir()
 		crews := slice(t, 2, nil, train(t, "-dir="+dir))
 		journal(t, dir, "began", 2)

@@ -196,7 +196,7 @@ func TestAMetadataServerThatIsAwayDoesNotKeepACrewFromExiting(t *testing.T) {
 
 func TestTheLastStepMakesTheEndCertain(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, c := range some(2, []struct {
 		name, script string // step is the progress file
 		flags        []string
 		starts       int
@@ -230,7 +230,7 @@ func TestTheLastStepMakesTheEndCertain(t *testing.T) {
 			script: `trap 'echo 10 > step; exit 0' TERM; touch ready; while :; do sleep 0.01; done`,
 			flags:  []string{"--done-at=10"}, starts: 1, certain: true,
 		},
-	} {
+	}) {
 		dir := t.TempDir()
 		where := []string{"--checkpoint-dir=file://" + dir, "--progress-file=" + filepath.Join(dir, "step")}
 		script := "cd " + dir + " && echo x >> starts; " + c.script

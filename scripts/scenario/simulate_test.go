@@ -14,6 +14,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -39,9 +40,9 @@ func simulate(tb testing.TB, sim scenario.Simulation) *scenario.Report {
 
 // TestNoSeedBreaksARule runs a few seeds under each degree of faults; scripts/check runs hundreds.
 func TestNoSeedBreaksARule(t *testing.T) {
-	seeds := uint64(2)
-	if testing.Short() {
-		seeds = 1
+	seeds := uint64(1)
+	if breadth.Full() {
+		seeds = 2
 	}
 	for faults, days := range map[string]float64{"none": 2, "light": 1, "heavy": 0.5, "hostile": 0.5} {
 		for seed := uint64(1); seed <= seeds; seed++ {

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/extent"
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -573,8 +573,8 @@ func TestExplore(t *testing.T) {
 	_, doc, _ := strings.Cut(string(raw), "from         to           on\n")
 	doc, _, _ = strings.Cut(doc, "\n//\n")
 	if *update {
-		if !extent.Full() {
-			t.Fatalf("the short form does not see every transition: set %s", extent.Variable)
+		if !breadth.Full() {
+			t.Fatalf("the short form does not see every transition: set %s", breadth.Variable)
 		}
 		table := "//\t" + strings.ReplaceAll(observed.table(), "\n", "\n//\t")
 		if err := os.WriteFile("doc.go", []byte(strings.Replace(string(raw), doc, table, 1)), 0o600); err != nil { //nolint:gosec // a fixed name
@@ -588,7 +588,7 @@ func TestExplore(t *testing.T) {
 		want[line[:26]] = strings.Fields(line[26:])
 	}
 	got := observed.rows()
-	if extent.Full() {
+	if breadth.Full() {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("the table in doc.go is not what the machine does (-doc +machine):\n%s", d)
 		}
@@ -702,7 +702,7 @@ func explore(t *testing.T, p policy.Policy, from node, depth int, evidence func(
 	for depth := range depth {
 		var next []node
 		for i, n := range level {
-			if depth > 0 && i%extent.Every(sampled) != 0 {
+			if depth > 0 && i%breadth.Every(sampled) != 0 {
 				continue
 			}
 			before, same := marshal(t, n.w), key(t, n.w)

@@ -1,9 +1,9 @@
-// Package extent tells a test how much to do. There are three extents:
+// Package breadth tells a test how much to do. There are three breadths:
 //
 //   - go test -short, for the race detector: what the detector can learn something from, once;
 //   - go test: every assertion, on some of the cases where there are many;
 //   - with the variable PITSTOP_FULL, as scripts/check sets it: every case.
-package extent
+package breadth
 
 import "os"
 
