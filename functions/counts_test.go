@@ -410,7 +410,7 @@ var counted = []struct {
 func TestEachEventCostsWhatIsWritten(t *testing.T) {
 	var table strings.Builder
 	rows := tabwriter.NewWriter(&table, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(rows, "function\tevent\treads\twrites\tcalls\tmessages")
+	_, _ = fmt.Fprintln(rows, "function\tevent\treads\twrites\tcalls\tmessages") //nolint:errcheck // Flush tells
 	for _, c := range counted {
 		t.Run(c.function+", "+c.event, func(t *testing.T) {
 			d, happens := c.ready(t)
@@ -420,7 +420,7 @@ func TestEachEventCostsWhatIsWritten(t *testing.T) {
 			d.counting, d.reads, d.writes, d.calls = true, map[string]int{}, map[string]int{}, map[string]int{}
 			happens(d)
 			d.counting = false
-			fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\n", c.function, c.event, list(d.reads), list(d.writes), list(d.outside()), list(tally(fleettest.Types(d.Sender.Sent()))))
+			_, _ = fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\n", c.function, c.event, list(d.reads), list(d.writes), list(d.outside()), list(tally(fleettest.Types(d.Sender.Sent())))) //nolint:errcheck // likewise
 		})
 	}
 	if err := rows.Flush(); err != nil {

@@ -34,6 +34,7 @@ var benches = []struct {
 	{"burst", benchBurst},
 	{"replay", benchReplay},
 	{"record", benchRecord},
+	{"simulate", benchSimulate},
 	{"start", benchStart},
 	{"crew", benchCrew},
 	{"chain", benchChain},
@@ -50,11 +51,18 @@ func main() {
 		}
 		return
 	}
+	if len(os.Args) > 3 && os.Args[1] == waitArgument {
+		if err := waitFor(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) == 2 && os.Args[1] == traineeArgument {
 		trainee()
 		return
 	}
-	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, record, start, crew, chain, patrol, storm, notify")
+	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, record, simulate, start, crew, chain, patrol, storm, notify")
 	record := flag.String("record", "", "write a made-up record to this file and measure nothing; - is standard output")
 	entries := flag.Int("entries", recordEntries, "how many entries the record has")
 	seed := flag.Uint64("seed", 1, "the seed of the record: the same seed writes the same bytes")

@@ -1,11 +1,45 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"pitstop.internal/scripts/layout"
 )
+
+// TestTheMemoryOfACommandIsItsOwn: a small command takes little, though this process holds much.
+func TestTheMemoryOfACommandIsItsOwn(t *testing.T) {
+	held := bytes.Repeat([]byte("x"), 256<<20)
+	w, _, err := wait(t.Context(), filepath.Join(t.TempDir(), "true"))
+	if err == nil {
+		t.Errorf("a command that is not there: %+v", w)
+	}
+	command := filepath.Join(t.TempDir(), "pitstop")
+	if err := os.WriteFile(command, []byte("#!/bin/sh\necho '{\"incidents\": 7}'\n"), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	w, incidents, err := wait(t.Context(), command, "simulate")
+	if err != nil || incidents != 7 || w.Took <= 0 || w.PeakKiB <= 0 || w.PeakKiB > 100<<10 {
+		t.Errorf("%+v, %d incidents, %v", w, incidents, err)
+	}
+	runtime.KeepAlive(held)
+}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 3 && os.Args[1] == waitArgument {
+		if err := waitFor(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	m.Run()
+}
 
 // TestTheTableFits: at each width of a terminal a row of long cells has no wider line and loses no word, and it uses the width.
 func TestTheTableFits(t *testing.T) {

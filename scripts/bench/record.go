@@ -10,25 +10,36 @@ import (
 	"time"
 )
 
-// recordSlices is how many slices a made-up record is about.
-const recordSlices = 120
+// kept is what a made-up record is about: so many slices, and how long each trains until something happens to it.
+type kept struct {
+	slices      int
+	least, most time.Duration
+}
 
-// writeRecord writes a record of so many entries as gcloud logging read --format=json --order=asc does: made-up entries in
-// true shape. They tell of slices that are lost, brought back by an older script, and maintained; most tell of other things.
-// The same seed writes the same bytes.
-func writeRecord(w io.Writer, entries int, seed uint64) error {
+// largest is what the record of a million entries is about.
+var largest = kept{slices: 120, least: 2 * time.Hour, most: 40 * time.Hour}
+
+// recordStart is when a made-up record begins.
+var recordStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// write writes a record of so many entries, or of all before a moment, as gcloud logging read --format=json --order=asc does:
+// made-up entries in true shape. They tell of slices that are lost, brought back by an older script, and maintained; most tell of
+// other things. The same seed writes the same bytes. It returns how often a slice was lost.
+func (k kept) write(w io.Writer, entries int, before time.Time, seed uint64) (lost int, err error) {
 	out := bufio.NewWriterSize(w, 1<<20)
-	r := &recorder{rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // made-up entries
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for i := range recordSlices {
+	r := &recorder{kept: k, rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // made-up entries
+	for i := range k.slices {
 		s := &recordSlice{n: i, zone: zones[i%len(zones)], accelerator: accelerators[i%len(accelerators)]}
-		r.later(start.Add(time.Duration(r.rand.IntN(3600))*time.Second), func(at time.Time) { r.create(s, at, "ann@example.com") })
+		r.later(recordStart.Add(time.Duration(r.rand.IntN(3600))*time.Second), func(at time.Time) { r.create(s, at, "ann@example.com") })
 	}
 	_, _ = out.WriteString("[\n") //nolint:errcheck // Flush tells
-	for n := range entries {
-		for len(r.ready) == 0 {
+	for n := 0; n < entries; n++ {
+		for len(r.ready) == 0 && r.due[0].at.Before(before) {
 			e := heap.Pop(&r.due).(due) //nolint:forcetypeassert // it holds nothing else
 			e.happen(e.at)
+		}
+		if len(r.ready) == 0 {
+			break
 		}
 		if n > 0 {
 			_, _ = out.WriteString(",\n") //nolint:errcheck // Flush tells
@@ -37,7 +48,13 @@ func writeRecord(w io.Writer, entries int, seed uint64) error {
 		r.ready = r.ready[1:]
 	}
 	_, _ = out.WriteString("\n]\n") //nolint:errcheck // Flush tells
-	return out.Flush()
+	return r.lost, out.Flush()
+}
+
+// writeRecord writes the first entries of the largest record.
+func writeRecord(w io.Writer, entries int, seed uint64) error {
+	_, err := largest.write(w, entries, recordStart.AddDate(100, 0, 0), seed)
+	return err
 }
 
 var (
@@ -85,7 +102,9 @@ func (d *dues) Pop() any {
 }
 
 type recorder struct {
+	kept
 	rand  *rand.Rand
+	lost  int
 	due   dues
 	seq   int
 	ready []string
@@ -138,7 +157,7 @@ func (r *recorder) live(s *recordSlice, at time.Time) {
 	})
 	r.later(at.Add(time.Minute), progress)
 	r.later(at.Add(time.Minute), monitor)
-	r.after(at, 2*time.Hour, 40*time.Hour, alive(func(at time.Time) {
+	r.after(at, r.least, r.most, alive(func(at time.Time) {
 		switch r.rand.IntN(10) {
 		case 0:
 			r.restarted(s, at, "hostError", 6*time.Minute, 30*time.Minute)
@@ -153,6 +172,7 @@ func (r *recorder) live(s *recordSlice, at time.Time) {
 // preempted is what happens most: every worker says so, and a script notices and makes another.
 func (r *recorder) preempted(s *recordSlice, at time.Time) {
 	s.up = false
+	r.lost++
 	for w := range workersOf[s.accelerator] {
 		r.after(at, 0, 3*time.Second, func(at time.Time) { r.system(s, at, "preempted", w, "", "") })
 	}
@@ -168,6 +188,7 @@ func (r *recorder) preempted(s *recordSlice, at time.Time) {
 // restarted is what Google mends itself.
 func (r *recorder) restarted(s *recordSlice, at time.Time, method string, least, most time.Duration) {
 	s.up = false
+	r.lost++
 	for w := range workersOf[s.accelerator] {
 		r.after(at, 0, 3*time.Second, func(at time.Time) { r.system(s, at, method, w, "", "") })
 		r.after(at, least, most, func(at time.Time) { r.system(s, at, "automaticRestart", w, "", "") })
@@ -344,7 +365,7 @@ func (r *recorder) crew(s *recordSlice, at time.Time) {
       "attempt": %d,
       "checkpoint_step": %d,
       "checkpoint_uri": "gs://demo-checkpoints/%s/checkpoint_%08d/items",
-      "hostname": "%s-w-0.%s.c.demo.internal",
+      "hostname": "%s-w-0",
       "node": "%s",
       "report": "progress",
       "schema": 1,
@@ -369,7 +390,7 @@ func (r *recorder) crew(s *recordSlice, at time.Time) {
     },
     "severity": "INFO",
     "timestamp": "%s"
-  }`, r.word("abcdefghijklmnopqrstuvwxyz0123456789", 14), s.life, s.step-s.step%1000, s.name(), s.step-s.step%1000, s.group(), s.zone, s.name(), s.step, workersOf[s.accelerator], s.zone,
+  }`, r.word("abcdefghijklmnopqrstuvwxyz0123456789", 14), s.life, s.step-s.step%1000, s.name(), s.step-s.step%1000, s.group(), s.name(), s.step, workersOf[s.accelerator], s.zone,
 		s.accelerator, stamp(at.Add(300*time.Millisecond)), r.rand.Int64(), s.zone, stamp(at))
 }
 

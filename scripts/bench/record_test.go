@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -40,5 +42,33 @@ func TestTheRecordIsWhatItClaims(t *testing.T) {
 		if kinds[k] < n/200 {
 			t.Errorf("only %d entries of kind %q", kinds[k], k)
 		}
+	}
+}
+
+// TestAMonthOfOnesOwn tells of its 30 days, to the end, and of no others. It has the losses that it is known for.
+func TestAMonthOfOnesOwn(t *testing.T) {
+	file, lost, err := ownRecord(filepath.Join(t.TempDir(), "month.json"), month, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	end := recordStart.AddDate(0, 0, 30)
+	var last time.Time
+	scenario.Records(f, "month", func(r scenario.Record, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := events.Read(r.Raw)
+		if err != nil || e.Time.Before(recordStart) || !e.Time.Before(end) {
+			t.Fatalf("%s: at %v: %v", r.Where(), e.Time, err)
+		}
+		last = e.Time
+	})
+	if lost != 188 || last.Before(end.Add(-time.Hour)) {
+		t.Errorf("%d losses, the last entry is of %v", lost, last)
 	}
 }

@@ -117,6 +117,6 @@ func (c canary) WriteCanary(ctx context.Context, project, id string, at time.Tim
 	if err != nil {
 		return err
 	}
-	c.clock.At(at.Add(sinkTakes), func() { c.publish(topicLogs, raw, nil) })
+	c.clock.At(at.Add(sinkTakes), func() { c.publish(Message{Topic: topicLogs, Data: raw}) })
 	return nil
 }

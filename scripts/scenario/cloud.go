@@ -29,21 +29,20 @@ func (w *world) cloud(ctx context.Context) (tpu.Provider, error) {
 		through := w.opts.Seams.api(overWire(around, w.api.Transport()))
 		return versions.Open(ctx, option.WithHTTPClient(&http.Client{Transport: through}), option.WithoutAuthentication())
 	}
-	direct := w.api.Direct(func(ctx context.Context, r tputest.Request, next func() error) error {
+	return versions.Over(w.api.Direct(func(ctx context.Context, r tputest.Request, next func() error) error {
 		err := around(ctx, r, next)
 		if f, ok := errors.AsType[refusal](err); ok {
-			return googleapi.CheckResponse(f.answer(nil))
+			return googleapi.CheckResponse(f.answer(nil)) //nolint:bodyclose // it is in memory
 		}
 		return err
-	})
-	return versions.Over(direct, direct.Legacy()), nil
+	})), nil
 }
 
 // overWire makes the calls that go over HTTP pass around.
 func overWire(around tputest.Around, inner http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (resp *http.Response, err error) {
 		err = around(r.Context(), tputest.Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery}, func() (err error) {
-			resp, err = inner.RoundTrip(r)
+			resp, err = inner.RoundTrip(r) //nolint:bodyclose // the client closes what it gets
 			return err
 		})
 		if f, ok := errors.AsType[refusal](err); ok {

@@ -29,7 +29,7 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 			clock:  clock, dice: newDice(1), limit: NoLimit,
 		}
 		api := tputest.New(tputest.Config{Clock: clock})
-		cloud := api.Direct(w.chaos.provider(api, func(context.Context, tputest.Request) {}, func(tputest.Request, refusal) {}))
+		cloud, _ := api.Direct(w.chaos.provider(api, func(context.Context, tputest.Request) {}, func(tputest.Request, refusal) {}))
 		tap := w.chaos.tap(func(context.Context, ledgertest.Call, error) {}, func(ledgertest.Call) {})
 		documents := ledger.New(tap.On(ledgertest.NewStore().Open))
 		handling := ""
@@ -109,7 +109,7 @@ func TestOneReadMoreShiftsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cloud := w.api.Direct(w.chaos.provider(w.api, func(context.Context, tputest.Request) {}, func(tputest.Request, refusal) {}))
+		cloud, _ := w.api.Direct(w.chaos.provider(w.api, func(context.Context, tputest.Request) {}, func(tputest.Request, refusal) {}))
 		patrol := w.make["HandlePatrol"]
 		w.idle["HandlePatrol"] = nil
 		w.make["HandlePatrol"] = func() http.Handler {

@@ -62,5 +62,5 @@ func (w *world) forgesRequest(e events.Envelope, topic string) {
 		body["expires"] = w.clock.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
 		body["reason"] = "forged"
 	})
-	w.publish(topic, e.Data, publish.Attributes(e))
+	w.publish(Message{Topic: topic, Data: e.Data, Attributes: publish.Attributes(e)})
 }

@@ -55,11 +55,7 @@ func (w *world) deliver(raw []byte, e events.Entry, simulated bool) {
 		topic = topicNotices
 	}
 	attributes := map[string]string{"logging.googleapis.com/timestamp": e.Time.UTC().Format(time.RFC3339Nano)}
-	if w.remote != nil {
-		l.MessageID = w.remote.publish(topic, raw, attributes)
-	} else {
-		l.MessageID = w.broker.publish(Message{Topic: topic, Data: raw, Attributes: attributes, entry: &e})
-	}
+	l.MessageID = w.publish(Message{Topic: topic, Data: raw, Attributes: attributes, entry: &e})
 	if w.mute {
 		return
 	}
@@ -76,12 +72,12 @@ func (w *world) ignored(it item) {
 	})
 }
 
-// publish puts a message on a topic.
-func (w *world) publish(topic string, data []byte, attributes map[string]string) string {
+// publish puts a message on its topic, and returns its ID.
+func (w *world) publish(m Message) string {
 	if w.remote != nil {
-		return w.remote.publish(topic, data, attributes)
+		return w.remote.publish(m.Topic, m.Data, m.Attributes)
 	}
-	return w.broker.Publish(topic, data, attributes)
+	return w.broker.publish(m)
 }
 
 func (w *world) inFlight() int {

@@ -237,7 +237,7 @@ func (w *world) tick(at time.Time) {
 		if err == nil && len(due) == 0 && !dirty && w.api.Running() == 0 && at.Minute()%15 != 0 { // then all is looked at anyway
 			return
 		}
-		w.publish(topicTicks, []byte("{}"), nil)
+		w.publish(Message{Topic: topicTicks, Data: []byte("{}")})
 	})
 }
 

@@ -53,7 +53,7 @@ func TestATrailHasEverythingThatWasDone(t *testing.T) {
 func TestARecordedIncidentLeavesTheSameTrailTwice(t *testing.T) {
 	t.Parallel()
 	steps := 0
-	for _, r := range some(t, 6) {
+	for _, r := range some(t, 3) {
 		var other bytes.Buffer
 		this := run(t, r, scenario.Options{Trail: true}).Trail
 		if err := trail.Write(&other, *run(t, r, scenario.Options{Trail: true}).Trail); err != nil {

@@ -44,7 +44,7 @@ func (l *lister[T]) page(ctx context.Context, parent, token string) (items []*T,
 		return nil, "", nil, fmt.Errorf("list %s: %w", l.field, err)
 	}
 	req.Header.Set("User-Agent", googleapi.UserAgent)
-	resp, err := l.client.Do(req)
+	resp, err := l.client.Do(req) //nolint:bodyclose // CloseBody does it
 	if err != nil {
 		return nil, "", nil, err //nolint:wrapcheck // classified by the caller, as the generated client's
 	}

@@ -61,7 +61,7 @@ var _ Methods = rest{}
 func newREST(ctx context.Context, opts ...option.ClientOption) (rest, error) {
 	// These are the options that the generated client would add itself.
 	opts = append([]option.ClientOption{internaloption.WithDefaultScopes(api.CloudPlatformScope)}, opts...)
-	opts = append(opts, internaloption.WithDefaultEndpoint("https://tpu.googleapis.com/"),
+	opts = append(opts, internaloption.WithDefaultEndpoint("https://tpu.googleapis.com/"), //nolint:staticcheck // likewise
 		internaloption.WithDefaultEndpointTemplate("https://tpu.UNIVERSE_DOMAIN/"),
 		internaloption.WithDefaultMTLSEndpoint("https://tpu.mtls.googleapis.com/"), internaloption.EnableNewAuthLibrary())
 	client, endpoint, err := htransport.NewClient(ctx, opts...)

@@ -125,8 +125,7 @@ func newWorld(t *testing.T, how way) world {
 		cfg.LegacyZones = []string{home, away, barren, foreign}
 	}
 	if how.direct {
-		d := a.Direct(nil)
-		return world{Provider: cfg.Over(d, d.Legacy()), t: t, api: a, clock: clock, calls: c}
+		return world{Provider: cfg.Over(a.Direct(nil)), t: t, api: a, clock: clock, calls: c}
 	}
 	p, err := cfg.Open(t.Context(), append(opts, option.WithHTTPClient(&http.Client{Transport: rt}))...)
 	must(t, err)
