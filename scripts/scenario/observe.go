@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -392,6 +391,9 @@ func (w *world) count(a events.Action) {
 // observe follows the simulated cloud: the training hears of its machine, the log gets its audit entries, the story its
 // calls.
 func (w *world) observe(e tputest.Event) {
+	if e.Kind == tputest.Called && e.Code == 0 && e.Error == "" && e.Node == "" && e.QueuedResource == "" {
+		return // a listing changes nothing, and everybody may make one
+	}
 	if e.Kind != tputest.Called { // no training notices a call
 		w.trains(e)
 	}
@@ -428,7 +430,7 @@ func (w *world) trains(e tputest.Event) {
 	on := w.training(e.Zone, e.Node)
 	state, _ := w.api.State(e.Zone, e.Node)
 	there := state != "" // a node that is gone has no label: the run itself knows whether it was its life
-	for _, run := range slices.Sorted(maps.Keys(w.trainings)) {
+	for _, run := range w.runs {
 		if t := w.trainings[run]; t == on || t.Slice != e.Node || !there {
 			t.Observe(e)
 		}
@@ -549,7 +551,7 @@ func byCrew(content []byte) bool {
 
 // changed follows the checkpoint directories: the training reads its lease and its requests there.
 func (w *world) changed(bucket, name string, deleted bool) {
-	for _, slice := range slices.Sorted(maps.Keys(w.trainings)) {
+	for _, slice := range w.runs {
 		w.trainings[slice].Changed(bucket, name, deleted)
 	}
 	if deleted {

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -179,6 +180,7 @@ type world struct {
 	story *Story
 	// trainings are the runs, by the name of their slice. Of several slices with one name the later ones are here by their workload.
 	trainings map[string]*tputest.Training
+	runs      []string // their names, in order
 	// lines are those of messages under way, by message ID: whom they concern is known when they are handled. places are the lines
 	// about each workload that no ended incident has taken yet.
 	lines  map[string]int
@@ -276,6 +278,7 @@ func (w *world) settle() error {
 			return err
 		}
 	}
+	w.runs = slices.Sorted(maps.Keys(w.trainings))
 	w.bucket.OnChange(w.changed)
 	return nil
 }

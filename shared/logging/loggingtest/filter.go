@@ -99,8 +99,7 @@ func compile(e *expr.Expr) (test, error) {
 			fits = append(fits, fit)
 		}
 		return func(entry map[string]any) bool {
-			got := fields(entry, path)
-			return slices.ContainsFunc(fits, func(fit func(any) bool) bool { return slices.ContainsFunc(got, fit) })
+			return slices.ContainsFunc(fits, func(fit func(any) bool) bool { return anyValue(entry, path, fit) })
 		}, nil
 	case "log_id":
 		want := values(args[0])[0]
@@ -191,24 +190,17 @@ func written(v any) string {
 	return ""
 }
 
-// fields returns the values under a path; a list on the way stands for each of its elements.
-func fields(v any, path []string) []any {
+// anyValue reports whether a value under a path fits; a list on the way stands for each of its elements.
+func anyValue(v any, path []string, fit func(any) bool) bool {
 	if list, ok := v.([]any); ok {
-		var out []any
-		for _, x := range list {
-			out = append(out, fields(x, path)...)
-		}
-		return out
+		return slices.ContainsFunc(list, func(x any) bool { return anyValue(x, path, fit) })
 	}
 	if len(path) == 0 {
-		return []any{v}
+		return fit(v)
 	}
 	m, _ := v.(map[string]any)
 	x, ok := m[path[0]]
-	if !ok {
-		return nil
-	}
-	return fields(x, path[1:])
+	return ok && anyValue(x, path[1:], fit)
 }
 
 // path is the field that an expression names.
