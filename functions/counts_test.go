@@ -149,7 +149,8 @@ func (d *deployment) crew(r events.CrewReport) {
 // preempted delivers Google's entry about a worker of a slice with such host names.
 func (d *deployment) preempted(group string, worker int) {
 	d.T.Helper()
-	d.log(fleettest.SystemEvent("compute.instances.preempted", fmt.Sprintf("zones/%s/instances/%s-w-%d", fleettest.Zone, group, worker), d.Clock.Now(), nil))
+	resource := fmt.Sprintf("zones/%s/instances/%s-w-%d", fleettest.Zone, group, worker)
+	d.log(fleettest.SystemEvent("compute.instances.preempted", resource, d.Clock.Now(), nil))
 }
 
 // sent is the only event sent since the last time.
@@ -177,7 +178,8 @@ func (d *deployment) update() {
 
 // window is maintenance announced so late that a save is due at once.
 var window = events.Notice{
-	Status: events.NoticePending, CanReschedule: true, WindowStart: fleettest.Start.Add(15 * time.Minute), WindowEnd: fleettest.Start.Add(4 * time.Hour),
+	Status: events.NoticePending, CanReschedule: true,
+	WindowStart: fleettest.Start.Add(15 * time.Minute), WindowEnd: fleettest.Start.Add(4 * time.Hour),
 }
 
 // announced is a reserved slice with announced maintenance, of which patrol has just sent the notice.
@@ -250,7 +252,9 @@ var counted = []struct {
 		d := spot(t)
 		d.API.SetCapacity(fleettest.Zone, 0)
 		nodes := []tputest.NodeConfig{{Name: "queued-0", Spot: true}, {Name: "queued-1", Spot: true}}
-		d.Must(d.API.AddQueuedResource(tputest.QueuedConfig{Zone: fleettest.Zone, Name: "order", Spot: true, State: "WAITING_FOR_RESOURCES", Nodes: nodes}))
+		d.Must(d.API.AddQueuedResource(tputest.QueuedConfig{
+			Zone: fleettest.Zone, Name: "order", Spot: true, State: "WAITING_FOR_RESOURCES", Nodes: nodes,
+		}))
 		for range 2 { // the first sweep that knows the order keeps its values from expiring, once a day
 			d.tick()
 			d.Clock.Advance(15 * time.Minute)
@@ -264,7 +268,9 @@ var counted = []struct {
 	}},
 	{"patrol", "a tick that introduces a slice", func(t *testing.T) (*deployment, func(*deployment)) {
 		d := spot(t)
-		_, err := d.API.AddNode(tputest.NodeConfig{Zone: fleettest.Zone, Name: "other", Spot: true, Labels: fleettest.Label("spot"), Created: d.Clock.Now()})
+		_, err := d.API.AddNode(tputest.NodeConfig{
+			Zone: fleettest.Zone, Name: "other", Spot: true, Labels: fleettest.Label("spot"), Created: d.Clock.Now(),
+		})
 		d.Must(err)
 		return d, (*deployment).tick
 	}},
@@ -420,7 +426,9 @@ func TestEachEventCostsWhatIsWritten(t *testing.T) {
 			d.counting, d.reads, d.writes, d.calls = true, map[string]int{}, map[string]int{}, map[string]int{}
 			happens(d)
 			d.counting = false
-			_, _ = fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\n", c.function, c.event, list(d.reads), list(d.writes), list(d.outside()), list(tally(fleettest.Types(d.Sender.Sent())))) //nolint:errcheck // likewise
+			messages := tally(fleettest.Types(d.Sender.Sent()))
+			row := []string{c.function, c.event, list(d.reads), list(d.writes), list(d.outside()), list(messages)}
+			_, _ = fmt.Fprintln(rows, strings.Join(row, "\t")) //nolint:errcheck // likewise
 		})
 	}
 	if err := rows.Flush(); err != nil {
