@@ -10,14 +10,17 @@ import (
 	"time"
 )
 
-// kept is what a made-up record is about: so many slices, and how long each trains until something happens to it.
+// kept is what a made-up record is about: so many slices, and how long each trains until something happens to it. Where workers are
+// renamed, each life of a slice has workers of its own, as in a real record. A replay takes those that no entry ties to a slice for
+// more slices, so a record of a known fleet has the same names in every life.
 type kept struct {
 	slices      int
 	least, most time.Duration
+	renamed     bool
 }
 
 // largest is what the record of a million entries is about.
-var largest = kept{slices: 120, least: 2 * time.Hour, most: 40 * time.Hour}
+var largest = kept{slices: 120, least: 2 * time.Hour, most: 40 * time.Hour, renamed: true}
 
 // recordStart is when a made-up record begins.
 var recordStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -76,8 +79,12 @@ type recordSlice struct {
 
 func (s *recordSlice) name() string { return fmt.Sprintf("llama-%03d", s.n) }
 
-func (s *recordSlice) group() string {
-	return fmt.Sprintf("t1v-n-%08x", uint32(s.n*2654435761+s.life*40503+7)) //nolint:gosec // any eight digits do
+func (r *recorder) group(s *recordSlice) string {
+	life := s.life
+	if !r.renamed {
+		life = 0
+	}
+	return fmt.Sprintf("t1v-n-%08x", uint32(s.n*2654435761+life*40503+7)) //nolint:gosec // any eight digits do
 }
 
 // due is something that happens later.
@@ -287,7 +294,7 @@ func (r *recorder) system(s *recordSlice, at time.Time, method string, worker in
     "severity": "INFO",
     "timestamp": "%s"
   }`, r.word("abcdefghijklmnopqrstuvwxyz0123456789", 11), at.UnixMilli(), r.word("0123456789abcdef", 13), r.word("0123456789abcdef", 8), r.word("0123456789abcdef", 8),
-		method, method, method, s.zone, s.group(), worker, status, metadata, stamp(at.Add(700*time.Millisecond)), r.rand.Int64(), s.zone, stamp(at))
+		method, method, method, s.zone, r.group(s), worker, status, metadata, stamp(at.Add(700*time.Millisecond)), r.rand.Int64(), s.zone, stamp(at))
 }
 
 // call is an audit entry of a call of the TPU API.
@@ -390,7 +397,7 @@ func (r *recorder) crew(s *recordSlice, at time.Time) {
     },
     "severity": "INFO",
     "timestamp": "%s"
-  }`, r.word("abcdefghijklmnopqrstuvwxyz0123456789", 14), s.life, s.step-s.step%1000, s.name(), s.step-s.step%1000, s.group(), s.name(), s.step, workersOf[s.accelerator], s.zone,
+  }`, r.word("abcdefghijklmnopqrstuvwxyz0123456789", 14), s.life, s.step-s.step%1000, s.name(), s.step-s.step%1000, r.group(s), s.name(), s.step, workersOf[s.accelerator], s.zone,
 		s.accelerator, stamp(at.Add(300*time.Millisecond)), r.rand.Int64(), s.zone, stamp(at))
 }
 
