@@ -136,12 +136,16 @@ func mapCrew(ctx context.Context, f *fleet.Fleet, e events.Entry, s ledger.Subje
 	if slice != nil && slice.Group == group && slice.Incarnation.Same(s.Incarnation) {
 		return nil // as with most lines
 	}
-	begun := s.Incarnation.Created
+	life := s.Incarnation
+	if slice != nil && slice.Zone == e.Subject.Zone && !life.Known() {
+		life = slice.Incarnation // the name was mapped when the slice was still to be created
+	}
+	begun := life.Created
 	switch known, err := f.Ledger.Subject(ctx, e.Subject.Project, e.Subject.Zone, ledger.Worker, group); {
 	case errors.Is(err, ledger.ErrNotFound):
 	case err != nil:
 		return err
-	case known.Incarnation.Same(s.Incarnation):
+	case known.Incarnation.Same(life):
 		return nil
 	default:
 		begun = begun.Add(clocks) // host names may be used again
@@ -149,7 +153,8 @@ func mapCrew(ctx context.Context, f *fleet.Fleet, e events.Entry, s ledger.Subje
 	if !e.Time.IsZero() && e.Time.Before(begun) {
 		return fault.Ignored(incident.CodeFormerLife, "the crew on %s belongs to a former life of %s", group, s.Slice)
 	}
-	if slice != nil && slice.Group == "" {
+	// A late line from a zone that the slice has left names workers of a former life.
+	if slice != nil && slice.Group == "" && slice.Zone == e.Subject.Zone {
 		_, err = f.MapGroup(ctx, w, *slice, group)
 	}
 	return err

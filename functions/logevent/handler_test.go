@@ -392,6 +392,28 @@ func TestACrewsFirstLineTellsWhoseWorkersTheyAre(t *testing.T) {
 	b.Want(b.Workload(id).Slices[0].Group, group)
 }
 
+// TestALateLineNamesNoWorkersOfAnotherLife: the line of a former life comes when the present one has no names yet. The name of the
+// node was mapped before the present life was known, or the slice has left the zone.
+func TestALateLineNamesNoWorkersOfAnotherLife(t *testing.T) {
+	for name, now := range map[string]string{"in the same zone": zone, "from a zone that the slice has left": "us-west4-b"} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			w := b.Slice(tputest.NodeConfig{Spot: true})
+			late := b.crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Hostname: group + "-w-0"})
+			former := ledger.Subject{Workload: id, Slice: slice, Incarnation: w.Slices[0].Incarnation}
+			b.Must(b.Ledger.Map(t.Context(), fleettest.Project, zone, ledger.Worker, group, former))
+			b.Must(b.Ledger.Map(t.Context(), fleettest.Project, zone, ledger.Node, slice, ledger.Subject{Workload: id, Slice: slice}))
+			b.Clock.Advance(time.Hour)
+			b.Change(id, func(w *incident.Workload) {
+				s := &w.Slices[0]
+				s.Zone, s.Incarnation = now, events.Incarnation{Zone: now, ID: "2", Created: b.Clock.Now()}
+			})
+			b.deliver(late)
+			b.Want(b.Workload(id).Slices[0].Group, "")
+		})
+	}
+}
+
 func TestACrewThatGivesUpIsAskedForAnotherAttempt(t *testing.T) {
 	b := training(t)
 	b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: 2, Reason: "exit code 1"})), fleettest.Handled)
