@@ -991,10 +991,10 @@ func TestAWorkersPitcrewIsReplaced(t *testing.T) {
 func TestAnAttemptResumesFromWhatTheLastWorkerSaved(t *testing.T) {
 	t.Parallel()
 	dir, said := t.TempDir(), t.TempDir()
-	script := fmt.Sprintf(`touch %[2]s/$PITCREW_ATTEMPT.$PITCREW_WORKER
-case $PITCREW_ATTEMPT.$PITCREW_WORKER in
-1.0) until [ -e %[2]s/1.1 ]; do sleep 0.02; done; exit 1 ;;
-1.1) trap 'sleep 0.3; mkdir %[1]s/40; echo x > %[1]s/40/data; exit 1' TERM; while :; do sleep 0.02; done ;;
+	// Worker 0 fails once worker 1 is ready to save, or worker 1 dies of the signal that asks it to.
+	script := fmt.Sprintf(`case $PITCREW_ATTEMPT.$PITCREW_WORKER in
+1.0) until [ -e %[2]s/ready ]; do sleep 0.02; done; exit 1 ;;
+1.1) trap 'sleep 0.3; mkdir %[1]s/40; echo x > %[1]s/40/data; exit 1' TERM; touch %[2]s/ready; while :; do sleep 0.02; done ;;
 *) echo "$PITCREW_RESUME_STEP" > %[2]s/resumed.$PITCREW_WORKER ;;
 esac`, dir, said)
 	addresses := fmt.Sprintf("--peers=127.0.0.1:%d,127.0.0.1:%d", freePort(t), freePort(t))
