@@ -138,6 +138,7 @@ func (c *chaos) rates() Faults {
 
 // instance is the handling of one message by one instance of a function.
 type instance struct {
+	number   int
 	function string
 	cancel   context.CancelFunc
 	// dice are those of this delivery of the message, made how often it has made each call.
@@ -154,6 +155,14 @@ type instance struct {
 	seen     time.Time
 	// crashed says that the call has no further effect, whichever of its goroutines crashed.
 	crashed bool
+}
+
+// handling is its number; 0 of none.
+func (inst *instance) handling() int {
+	if inst == nil {
+		return 0
+	}
+	return inst.number
 }
 
 // place is a slice in a zone, where it may be or not.

@@ -423,7 +423,7 @@ func (c *checks) called(e tputest.Event) {
 func (c *checks) overtaken(e tputest.Event, inst *instance, workload, slice string) {
 	read := inst.read[place{e.Zone, slice}]
 	i := slices.IndexFunc(c.past[slice], func(d deed) bool {
-		return (d.kind == ordered || d.kind == removed) && d.by == ours(c.Project) && d.zone == e.Zone && d.handling != inst && d.at.After(read.at)
+		return (d.kind == ordered || d.kind == removed) && d.by == ours(c.Project) && d.zone == e.Zone && d.handling != inst.number && d.at.After(read.at)
 	})
 	if read.at.IsZero() || i < 0 {
 		return

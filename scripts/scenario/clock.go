@@ -170,6 +170,7 @@ func (t *timers) Push(x any) {
 func (t *timers) Pop() any {
 	old := *t
 	last := old[len(old)-1]
+	old[len(old)-1] = timer{} // or the array would keep everything alive that a function of the past reaches
 	*t = old[:len(old)-1]
 	return last
 }

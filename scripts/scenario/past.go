@@ -30,8 +30,8 @@ type deed struct {
 	label string
 	// text is how a creation was refused.
 	text string
-	// handling is which one of ours did it.
-	handling *instance
+	// handling is the number of the one of ours that did it; 0 is none. What the handling read would fill the memory.
+	handling int
 }
 
 type deedKind string
@@ -57,7 +57,7 @@ func (c *checks) person(d deed) bool { return d.by != "" && d.by != ours(c.Proje
 
 // remember keeps what an event of the simulated cloud tells of slices.
 func (c *checks) remember(e tputest.Event) {
-	d := deed{at: c.clock.Now(), by: e.Principal, zone: e.Zone, life: e.Incarnation, cause: e.Cause, text: e.Error, handling: c.chaos.current}
+	d := deed{at: c.clock.Now(), by: e.Principal, zone: e.Zone, life: e.Incarnation, cause: e.Cause, text: e.Error, handling: c.chaos.current.handling()}
 	switch e.Kind {
 	case tputest.Supply:
 		if delete(c.room, e.Zone); e.Value == strconv.Itoa(tputest.Unlimited) {

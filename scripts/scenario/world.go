@@ -160,6 +160,8 @@ type world struct {
 	// make builds an instance of the function behind an entry point; idle are those that handle nothing at the moment.
 	make map[string]func() http.Handler
 	idle map[string][]http.Handler
+	// handlings is how many there were so far.
+	handlings int
 	// tracker keeps the trail; nil where none is asked for.
 	tracker *tracker
 	// chaos, checks and releases are those of a simulation; all are nil in a replay.
@@ -551,11 +553,13 @@ func (w *world) handle(entry string, r *http.Request) int {
 	} else {
 		h = w.make[entry]()
 	}
+	w.handlings++
+	number := w.handlings
 	w.mu.Unlock()
 	if w.opts.Called != nil {
 		r = r.WithContext(calling(r.Context(), entry))
 	}
-	inst := &instance{function: entry, made: turns{}, read: map[place]reading{}, began: w.clock.Now()}
+	inst := &instance{number: number, function: entry, made: turns{}, read: map[place]reading{}, began: w.clock.Now()}
 	inst.dice, _ = r.Context().Value(diceKey{}).(dice)
 	if w.chaos != nil {
 		var ctx context.Context
