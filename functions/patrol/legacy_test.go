@@ -9,6 +9,7 @@ import (
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/tpu/tputest"
 )
 
@@ -86,4 +87,18 @@ func TestALegacyNodeIsNotGoneBecauseNobodyLooksForItAnyMore(t *testing.T) {
 	b.Legacy()
 	b.minutes(40)
 	b.Want(b.Workload(fleettest.Project + "/resnet").Slices[0].Condition, incident.Ready)
+}
+
+// TestNoLogSpeaksOfTheMachinesOfALegacyNode: one breaks while the zone has an entry about a worker that nobody knows.
+func TestNoLogSpeaksOfTheMachinesOfALegacyNode(t *testing.T) {
+	b := beside(t)
+	b.Must(b.API.HostError(zone, "resnet", -1))
+	b.minutes(10)
+	at := b.Clock.Now()
+	entry := fleettest.SystemEvent("compute.instances.preempted", "zones/"+zone+"/instances/t1v-n-0000000f-w-3", at, nil)
+	_, err := b.Ledger.Park(t.Context(), fleettest.Project, zone, ledger.ParkedEntry{Key: "k", Raw: entry, At: at})
+	b.Must(err)
+	b.minutes(2)
+	b.Want(len(b.Parked(zone, b.Clock.Now())), 1)
+	b.Want(b.Workload(fleettest.Project+"/resnet").Incident.Cause, events.CauseUnknown)
 }

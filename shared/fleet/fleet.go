@@ -583,7 +583,7 @@ func (f *Fleet) Known(ctx context.Context, of events.Subject) (ledger.Subject, e
 }
 
 // Broken finds the one slice of a zone that a loss of workers with unknown names can be about: the API shows it lost or
-// broken since about that time. If there are several such slices, none is found.
+// broken since about that time. If there are several such slices, none is found. No log speaks of the machines of a legacy TPU Node.
 func Broken(workloads []incident.Workload, zone string, e events.Entry) (found ledger.Subject, ok bool) {
 	if e.Kind != events.KindLoss || e.Time.IsZero() {
 		return found, false
@@ -591,7 +591,7 @@ func Broken(workloads []incident.Workload, zone string, e events.Entry) (found l
 	for _, w := range workloads {
 		for _, s := range w.Slices {
 			since := w.Broken(s.Name)
-			if s.Zone != zone || s.Group != "" || since.IsZero() || since.Sub(e.Time).Abs() > ledger.ParkFor || e.Time.Before(s.Incarnation.Created) {
+			if s.Zone != zone || s.Group != "" || s.Legacy || since.IsZero() || since.Sub(e.Time).Abs() > ledger.ParkFor || e.Time.Before(s.Incarnation.Created) {
 				continue
 			}
 			if ok {
