@@ -102,15 +102,19 @@ func (c *checks) inTime(before, after incident.Workload) {
 	}
 }
 
+// askedWithin is how long after its time patrol has sent a held request again, and the request is there.
+const askedWithin = 2 * time.Minute
+
 // postponed checks that a hold moves a deadline by no more than the time that was really held in the phase. The next look may come at the
-// end of the brake's hour, or with the next tick, and the last one may have been RequestFor ago.
+// end of the brake's hour, or with the next tick, and asks again within askedWithin. The last look may have been RequestFor ago.
 func (c *checks) postponed(s ledger.Step) {
 	was, is := s.Before.Incident, s.After.Incident
 	held := func(e incident.Evidence) bool { _, ok := e.(incident.Held); return ok }
 	if was == nil || is == nil || was.ID != is.ID || was.Phase != is.Phase || was.Deadline.IsZero() || !slices.ContainsFunc(s.Evidence, held) {
 		return
 	}
-	most := later(was.Deadline, s.At).Add(later(ledger.NextHour(s.At), s.At.Add(time.Minute)).Sub(s.At)).Add(c.heldSince(is.Since) + incident.RequestFor)
+	next := later(ledger.NextHour(s.At), s.At.Add(time.Minute)).Add(askedWithin)
+	most := later(was.Deadline, s.At).Add(next.Sub(s.At) + c.heldSince(is.Since) + incident.RequestFor)
 	if is.Deadline.After(most) {
 		c.violated("10 nothing lost", s.After.ID, "the deadline of %s moved from %s to %s for a hold", is.Phase, was.Deadline.UTC().Format(time.DateTime), is.Deadline.UTC().Format(time.DateTime))
 	}
