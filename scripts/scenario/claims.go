@@ -89,9 +89,14 @@ func (c *checks) unusable(f SliceConfig) bool {
 	})
 }
 
-// step is the last step of the attempts on a workload that run, or ran last.
+// crewed are the slices of a workload whose crews tell of steps. What trains without a crew counts steps of its own.
+func (c *checks) crewed(workload string) []SliceConfig {
+	return slices.DeleteFunc(slices.Clone(c.slicesOf(workload)), func(f SliceConfig) bool { return c.trainings[f.Name].NoCrew })
+}
+
+// step is the last step of the attempts on a workload that run, or ran last, as far as a crew tells of them.
 func (c *checks) step(workload string) (step int64) {
-	for _, f := range c.slicesOf(workload) {
+	for _, f := range c.crewed(workload) {
 		t := c.trainings[f.Name]
 		step = max(step, t.Reached(t.Began().Add(-time.Nanosecond)))
 	}
@@ -152,7 +157,7 @@ func (c *checks) struckBefore(e end) time.Time {
 func (c *checks) wronglyResumed(e end) string {
 	switch e.in.ConfirmedBy {
 	case incident.ByStep:
-		if !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return c.goesPast(f, e) }) && !c.done(e.w.ID) && !c.blurred(e.w.ID) {
+		if !slices.ContainsFunc(c.crewed(e.w.ID), func(f SliceConfig) bool { return c.goesPast(f, e) }) && !c.done(e.w.ID) && !c.blurred(e.w.ID) {
 			return fmt.Sprintf("no step has been done past %d, which its crew had told was saved", e.baseline)
 		}
 	case incident.ByCheckpoint:
