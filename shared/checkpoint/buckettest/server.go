@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/google/btree"
 )
 
 // Server is the simulated storage: an http.Handler for a socket, a Transport for none. Safe for concurrent use.
@@ -64,7 +65,7 @@ func (b *bucket) place(name string) map[string]any {
 
 type bucket struct {
 	location Location
-	names    []string // sorted
+	names    *btree.BTreeG[string]
 	objects  map[string]*object
 }
 
@@ -94,7 +95,7 @@ func (s *Server) OnChange(f func(bucket, name string, deleted bool)) { s.onChang
 func (s *Server) bucket(name string) *bucket {
 	b := s.buckets[name]
 	if b == nil {
-		b = &bucket{location: Location{Name: "US", Type: "multi-region"}, objects: map[string]*object{}}
+		b = &bucket{location: Location{Name: "US", Type: "multi-region"}, names: btree.NewOrderedG[string](32), objects: map[string]*object{}}
 		s.buckets[name] = b
 	}
 	return b
@@ -128,17 +129,19 @@ func (s *Server) List(bucket, prefix string) []string {
 	if b == nil {
 		return nil
 	}
-	return slices.Clone(b.from(prefix))
+	return b.from(prefix, "")
 }
 
-// from returns the names that begin with prefix.
-func (b *bucket) from(prefix string) []string {
-	start, _ := slices.BinarySearch(b.names, prefix)
-	end := start
-	for end < len(b.names) && strings.HasPrefix(b.names[end], prefix) {
-		end++
-	}
-	return b.names[start:end]
+// from returns the names that begin with prefix, sorted, and none before after.
+func (b *bucket) from(prefix, after string) (names []string) {
+	b.names.AscendGreaterOrEqual(max(prefix, after), func(name string) bool {
+		if !strings.HasPrefix(name, prefix) {
+			return false
+		}
+		names = append(names, name)
+		return true
+	})
+	return names
 }
 
 // Delete deletes an object from this process and reports whether there was one.
@@ -158,8 +161,7 @@ func (b *bucket) remove(name string) bool {
 		return false
 	}
 	delete(b.objects, name)
-	i, _ := slices.BinarySearch(b.names, name)
-	b.names = slices.Delete(b.names, i, i+1)
+	b.names.Delete(name)
 	return true
 }
 
@@ -171,10 +173,7 @@ func (s *Server) write(b *bucket, name string, content []byte, contentType, cach
 		content: slices.Clone(content), generation: s.last, updated: now.Truncate(time.Millisecond),
 		contentType: contentType, cacheControl: cacheControl, md5: md5Of(content), crc32c: crcOf(content),
 	}
-	if b.objects[name] == nil {
-		i, _ := slices.BinarySearch(b.names, name)
-		b.names = slices.Insert(b.names, i, name)
-	}
+	b.names.ReplaceOrInsert(name)
 	b.objects[name] = o
 	return o
 }
@@ -471,18 +470,13 @@ func (b *bucket) list(c call) (map[string]any, error) {
 		return nil, badRequest("Invalid page token")
 	}
 	prefix, delimiter := c.query.Get("prefix"), c.query.Get("delimiter")
-	names := b.from(prefix)
-	if len(after) > 0 {
-		i, _ := slices.BinarySearch(names, string(after))
-		names = names[i:]
-	}
 	var (
 		items    []any
 		prefixes []any
 		last     = string(after)
 	)
 	body := map[string]any{"kind": "storage#objects"}
-	for _, name := range names {
+	for _, name := range b.from(prefix, string(after)) {
 		out := name
 		if i := strings.Index(name[len(prefix):], delimiter); delimiter != "" && i >= 0 {
 			out = name[:len(prefix)+i+len(delimiter)]
