@@ -16,6 +16,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/clock"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/publish/publishtest"
@@ -52,7 +53,7 @@ func (e embedded) Publish(_ context.Context, env events.Envelope) error {
 // opened, the API looked at, the deletion requested. In turn it measures a handler that publishes one fixed message.
 func benchHop(ctx context.Context) ([]figure, error) {
 	var figures []figure
-	clock := scenario.NewClock(time.Now())
+	clock := clock.NewClock(time.Now())
 	f, err := hopOn(ctx, "embedded broker", embedded{scenario.NewBroker(clock)})
 	if err != nil {
 		return nil, err

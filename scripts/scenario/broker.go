@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/clock"
 	"pitstop.internal/shared/publish"
 )
 
@@ -77,7 +78,7 @@ type Subscription struct {
 // Broker is an embedded Pub/Sub on the scenario's clock: every subscription has a queue of its own, and delivers by
 // push as Google does.
 type Broker struct {
-	clock *Clock
+	clock *clock.Clock
 	// Latency is the time from publication to delivery.
 	Latency time.Duration
 	// Duplicates has every message delivered twice.
@@ -97,7 +98,7 @@ type Broker struct {
 }
 
 // NewBroker returns a broker without subscriptions.
-func NewBroker(clock *Clock) *Broker {
+func NewBroker(clock *clock.Clock) *Broker {
 	return &Broker{clock: clock, Latency: 200 * time.Millisecond, pending: map[string]int{}, published: turns{}}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/clock"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/publish/publishtest"
 )
@@ -18,7 +19,7 @@ import (
 func TestBroker(t *testing.T) {
 	publishtest.Conformance(t, func(t *testing.T) publishtest.Broker {
 		t.Helper()
-		clock := NewClock(began)
+		clock := clock.NewClock(began)
 		return &embedded{clock: clock, broker: NewBroker(clock)}
 	})
 }
@@ -27,7 +28,7 @@ var began = time.Date(2026, 11, 12, 2, 14, 7, 0, time.UTC)
 
 // embedded drives the embedded broker in the terms of the contract.
 type embedded struct {
-	clock  *Clock
+	clock  *clock.Clock
 	broker *Broker
 }
 
@@ -103,7 +104,7 @@ type delivery struct {
 // returns what the broker did within a day.
 func deliveries(t *testing.T, s Subscription, duplicates bool, statuses ...int) []delivery {
 	t.Helper()
-	e := &embedded{clock: NewClock(began)}
+	e := &embedded{clock: clock.NewClock(began)}
 	e.broker = NewBroker(e.clock)
 	e.broker.Duplicates = duplicates
 	var got []delivery
@@ -160,7 +161,7 @@ func TestBrokerDeliversTwiceWhenItIsAskedTo(t *testing.T) {
 }
 
 func TestBrokerSaysWhereADeadLetterComesFrom(t *testing.T) {
-	e := &embedded{clock: NewClock(began)}
+	e := &embedded{clock: clock.NewClock(began)}
 	e.broker = NewBroker(e.clock)
 	e.broker.Subscribe(Subscription{
 		Name: "projects/demo/subscriptions/inbox", Topic: "requests", MaxAttempts: 6, DeadLetter: "dead-letters",

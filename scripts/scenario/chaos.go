@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"pitstop.internal/scripts/sim/clock"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -90,7 +91,7 @@ func FaultsNamed(name string) (Faults, error) {
 // beginning of a run that still fails can be found. A nil chaos makes no faults.
 type chaos struct {
 	Faults
-	clock *Clock
+	clock *clock.Clock
 	dice  dice
 	// limit is how many faults happen at most, count how many were drawn.
 	limit, count int

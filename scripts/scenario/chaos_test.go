@@ -5,11 +5,13 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+
+	"pitstop.internal/scripts/sim/clock"
 )
 
 // TestAFunctionCrashesWithAllThatItDoes: one of its goroutines does, and nobody hears of it again.
 func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
-	clock := NewClock(began)
+	clock := clock.NewClock(began)
 	w := &world{clock: clock, idle: map[string][]http.Handler{}, make: map[string]func() http.Handler{}}
 	w.chaos = &chaos{Faults: Faults{Crash: 1}, clock: clock, dice: newDice(1), limit: 1}
 	made, passed := 0, 0

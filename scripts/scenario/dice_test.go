@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitstop.internal/scripts/sim/clock"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/tpu/tputest"
@@ -22,7 +23,7 @@ import (
 func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 	// run returns the faults of calls, and when which message was handled.
 	run := func(leftOut string) (faults, handled []string) {
-		clock := NewClock(began)
+		clock := clock.NewClock(began)
 		w := &world{clock: clock, idle: map[string][]http.Handler{}, make: map[string]func() http.Handler{}}
 		w.chaos = &chaos{
 			Faults: Faults{APIRefused: 0.2, APILost: 0.2, APIAnswerLost: 0.2, LedgerDown: 0.2, Delayed: 0.2, Twice: 0.2, Again: 0.2},

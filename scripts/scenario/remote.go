@@ -17,6 +17,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"pitstop.internal/scripts/sim/clock"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/publish/publishtest"
 )
@@ -25,7 +26,7 @@ import (
 // emulator lives in real time: while a message is on its way a minute of the scenario passes in a second, and idle
 // stretches are jumped.
 type remote struct {
-	clock   *Clock
+	clock   *clock.Clock
 	topics  *pubsub.TopicAdminClient
 	subs    *pubsub.SubscriptionAdminClient
 	project string
@@ -63,7 +64,7 @@ func dispatch(entry string) http.Handler {
 	})
 }
 
-func newRemote(ctx context.Context, clock *Clock, address string) (*remote, error) {
+func newRemote(ctx context.Context, clock *clock.Clock, address string) (*remote, error) {
 	opts := publishtest.Options(address)
 	topics, err := pubsub.NewTopicAdminClient(ctx, opts...)
 	if err != nil {
@@ -148,8 +149,8 @@ func (r *remote) pending() int {
 // The wrapped handler serves the other scenarios of this process too.
 func (r *remote) serve(entry string, h http.Handler, delivered func(sub string, m Message, attempt, status int)) http.Handler {
 	handlers.Store(handlerKey{entry, strconv.FormatInt(r.run, 10)}, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		r.clock.add(1)
-		defer r.clock.add(-1)
+		r.clock.Add(1)
+		defer r.clock.Add(-1)
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -206,16 +207,16 @@ const flow = 60
 // step goes on: to the next due function if no message is on its way, else by real time.
 func (r *remote) step(ctx context.Context, limit time.Time) (bool, error) {
 	const beat = 5 * time.Millisecond
-	if r.pending() == 0 && r.clock.quiet() {
+	if r.pending() == 0 && r.clock.Quiet() {
 		return r.clock.Step(limit), nil
 	}
 	if err := ledger.Sleep(ctx, beat); err != nil {
 		return false, err
 	}
 	to := r.clock.Now().Add(beat * flow)
-	for r.clock.stepBefore(to) {
+	for r.clock.StepBefore(to) {
 		continue
 	}
-	r.clock.advance(to)
+	r.clock.Advance(to)
 	return true, nil
 }

@@ -305,7 +305,7 @@ func (w *world) limit() time.Time {
 func (w *world) over() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.left == 0 && len(w.busy) == 0 && !w.dirty && w.inFlight() == 0 && w.clock.quiet() && w.api.Running() == 0
+	return w.left == 0 && len(w.busy) == 0 && !w.dirty && w.inFlight() == 0 && w.clock.Quiet() && w.api.Running() == 0
 }
 
 // finish tells what did not come to an end.

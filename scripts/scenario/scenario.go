@@ -1,3 +1,5 @@
+// Package scenario runs the whole pipeline on one machine: the deployed functions, an embedded Pub/Sub, a simulated
+// cloud with training in it, and one clock. It is the engine of replay.
 package scenario
 
 import (

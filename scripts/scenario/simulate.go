@@ -245,7 +245,7 @@ func (w *world) until(ctx context.Context, end time.Time, done func() bool) erro
 func (w *world) settled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.inFlight() == 0 && w.clock.quiet() && len(w.busy) == 0 && w.api.Running() == 0 && !w.dirty && w.left == 0
+	return w.inFlight() == 0 && w.clock.Quiet() && len(w.busy) == 0 && w.api.Running() == 0 && !w.dirty && w.left == 0
 }
 
 // Shrink finds the shortest beginning of the faults and troubles of a run with which it still violates a rule.

@@ -27,6 +27,7 @@ import (
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/functions/recovery"
 	"pitstop.internal/functions/recreate"
+	"pitstop.internal/scripts/sim/clock"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/cloudlog"
@@ -146,7 +147,7 @@ func (o Options) ceiling() policy.Switches {
 type world struct {
 	Scenario
 	opts   Options
-	clock  *Clock
+	clock  *clock.Clock
 	broker *Broker
 	api    *tputest.API
 	bucket *buckettest.Server
@@ -210,7 +211,7 @@ type world struct {
 func ours(project string) string { return "pitstop@" + project + ".iam.gserviceaccount.com" }
 
 func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*world, error) {
-	clock := NewClock(s.Start)
+	clock := clock.NewClock(s.Start)
 	w := &world{
 		Scenario: s, opts: opts, clock: clock, broker: NewBroker(clock),
 		story:     &Story{Name: name, Title: s.Title, About: s.About, Calls: map[string]int{}, Requests: map[string]int{}},

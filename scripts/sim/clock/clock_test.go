@@ -1,4 +1,4 @@
-package scenario
+package clock
 
 import (
 	"context"
@@ -143,13 +143,13 @@ func TestClockStandsStillWhileAHandlerRuns(t *testing.T) {
 		})
 		go d.Step(begin.Add(time.Hour))
 		synctest.Wait()
-		if d.quiet() || len(d.lines) > 0 || !d.Now().Equal(begin) {
+		if d.Quiet() || len(d.lines) > 0 || !d.Now().Equal(begin) {
 			t.Errorf("the clock went on to %s, past a running handler: %q", d.Now(), d.lines)
 		}
 		close(release)
 		synctest.Wait()
 		d.holds(t, "0s handler ends", "1s due")
-		if !d.quiet() {
+		if !d.Quiet() {
 			t.Error("a handler still counts as running")
 		}
 	})
@@ -241,7 +241,7 @@ func TestASleeperThatIsCancelledKeepsItsPlace(t *testing.T) {
 		d.play()
 		d.holds(t, "1s before", "2s awake", "2s with it")
 		d.Settle()
-		if !d.quiet() {
+		if !d.Quiet() {
 			t.Error("the sleeper still counts as running")
 		}
 	})
@@ -254,12 +254,12 @@ func TestAClockLedFromOutsideNeitherWaitsNorGoesBack(t *testing.T) {
 		d.Go(func() { <-release })
 		d.at(time.Second, "due")
 		d.at(3*time.Second, "later")
-		if !d.stepBefore(begin.Add(2*time.Second)) || d.stepBefore(begin.Add(2*time.Second)) {
+		if !d.StepBefore(begin.Add(2*time.Second)) || d.StepBefore(begin.Add(2*time.Second)) {
 			t.Error("it waits for a handler, or runs a function past its limit")
 		}
-		d.advance(begin.Add(5 * time.Second))
-		d.advance(begin.Add(4 * time.Second))
-		if !d.stepBefore(begin.Add(10 * time.Second)) {
+		d.Advance(begin.Add(5 * time.Second))
+		d.Advance(begin.Add(4 * time.Second))
+		if !d.StepBefore(begin.Add(10 * time.Second)) {
 			t.Error("an overdue function does not run")
 		}
 		d.at(4*time.Second, "asked for in the past")
@@ -272,7 +272,7 @@ func TestAClockLedFromOutsideNeitherWaitsNorGoesBack(t *testing.T) {
 func TestStepDoesNotGoBackToWhatIsOverdue(t *testing.T) {
 	d := newDiary(t)
 	d.at(time.Second, "overdue")
-	d.advance(begin.Add(time.Minute))
+	d.Advance(begin.Add(time.Minute))
 	d.play()
 	d.holds(t, "1m0s overdue")
 }

@@ -1,10 +1,6 @@
-// Package scenario runs the whole pipeline on one machine: the deployed functions, an embedded Pub/Sub, a simulated
-// cloud with training in it, and one clock. It is the engine of replay.
-//
-// The clock is virtual. It advances only when no handler runs and nothing can be delivered at the present moment, to
-// the next moment at which something is due. One handler runs at a time, so the same scenario always makes the same
-// story.
-package scenario
+// Package clock is virtual time. It advances only when no handler runs and nothing can be delivered at the present moment, to
+// the next moment at which something is due. One handler runs at a time, so the same scenario always makes the same story.
+package clock
 
 import (
 	"container/heap"
@@ -57,9 +53,9 @@ func (c *Clock) Go(f func()) {
 		c.inTurn(f)
 		return
 	}
-	c.add(1)
+	c.Add(1)
 	go func() {
-		defer c.add(-1)
+		defer c.Add(-1)
 		f()
 	}()
 }
@@ -73,15 +69,16 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 	woken := make(chan struct{})
 	c.At(c.Now().Add(d), func() {
-		c.add(1) // the sleeper runs again before the clock goes on
+		c.Add(1) // the sleeper runs again before the clock goes on
 		close(woken)
 	})
-	c.add(-1)
+	c.Add(-1)
 	<-woken
 	return ctx.Err()
 }
 
-func (c *Clock) add(n int) {
+// Add counts a handler that begins, or with -1 one that ends.
+func (c *Clock) Add(n int) {
 	c.mu.Lock()
 	c.running += n
 	c.mu.Unlock()
@@ -113,22 +110,22 @@ func (c *Clock) next(limit time.Time) bool {
 	return true
 }
 
-// quiet reports whether no handler runs.
-func (c *Clock) quiet() bool {
+// Quiet reports whether no handler runs.
+func (c *Clock) Quiet() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.running == 0
 }
 
-// stepBefore goes on to the next due function, but not past the limit, without waiting for handlers. It reports whether
+// StepBefore goes on to the next due function, but not past the limit, without waiting for handlers. It reports whether
 // there was one.
-func (c *Clock) stepBefore(limit time.Time) bool {
+func (c *Clock) StepBefore(limit time.Time) bool {
 	c.mu.Lock()
 	return c.next(limit)
 }
 
-// advance sets the time, which never goes back.
-func (c *Clock) advance(t time.Time) {
+// Advance sets the time, which never goes back.
+func (c *Clock) Advance(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if t.After(c.now) {
