@@ -401,7 +401,7 @@ func logged(t *testing.T, name string) (lines []map[string]any) {
 	}
 	var b bytes.Buffer
 	o := scenario.Options{Policy: r.Policy, Log: &b, Called: func(scenario.Call) {}} // with Called there is a canary a day
-	if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, o); err != nil {
+	if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: o}); err != nil {
 		t.Fatal(err)
 	}
 	attribute := regexp.MustCompile(`([\w.]+)=("(?:[^"\\]|\\.)*"|\S*)`)
@@ -571,7 +571,7 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 		}
 		for _, start := range starts {
 			r.Scenario.Start = start
-			if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Options{Policy: r.Policy, Called: called, Tell: tell}); err != nil {
+			if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: scenario.Options{Policy: r.Policy, Called: called, Tell: tell}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -30,7 +30,7 @@ type marksman struct {
 func newMarksman(t *troubles) *marksman {
 	m := &marksman{troubles: t, dice: newDice(t.sim.Seed).of("aimed"), occasions: turns{}, watching: []byte("policies: {}\n"), asking: asking(t.Fleet)}
 	var phases []string
-	for _, step := range transitions {
+	for _, step := range incident.Transitions() {
 		if step[0] != "peace" && !slices.Contains(phases, step[0]) {
 			phases = append(phases, step[0])
 		}

@@ -12,11 +12,11 @@ import (
 func (c *chaos) audit(inner http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		inst := instanceOf(r.Context())
-		if c == nil || inst == nil {
+		if inst == nil {
 			return inner.RoundTrip(r)
 		}
 		const what = "the audit log"
-		d := inst.call(what, asked(r))
+		d := call(inst, what, asked(r))
 		if err := c.effect(r.Context(), d, what); err != nil {
 			return nil, err
 		}

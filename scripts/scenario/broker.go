@@ -29,8 +29,8 @@ type Message struct {
 
 	// entry is the log entry in the data, if it was read before it was published.
 	entry *events.Entry
-	// dice are those of one delivery.
-	dice dice
+	// luck is that of one delivery; nil has nothing befall it.
+	luck Luck
 }
 
 // read reads the log entry in the data.
@@ -39,24 +39,6 @@ func (m Message) read() (events.Entry, error) {
 		return *m.entry, nil
 	}
 	return events.Read(m.Data)
-}
-
-// identity is the key for drawing the faults of a message: the ID of an event or a log entry, else the time, as for a tick.
-// The broker's own number is unfit, because it depends on earlier messages.
-func (m Message) identity() string {
-	if id := m.Attributes["ce-id"]; id != "" {
-		return id
-	}
-	if e, err := m.read(); err == nil && e.ID != "" {
-		return e.ID
-	}
-	return m.Published.UTC().Format(time.RFC3339Nano)
-}
-
-// as is the same message in another delivery, which has dice of its own.
-func (m Message) as(delivery string) Message {
-	m.dice = m.dice.of(delivery)
-	return m
 }
 
 // Subscription is a push subscription with Google's own terms: at least once, with backoff between two deliveries and a
@@ -86,9 +68,7 @@ type Broker struct {
 	// Delivered is called for every delivery with its status.
 	Delivered func(sub string, m Message, attempt, status int)
 
-	chaos *chaos
-	// published counts how often a message of the same identity was published.
-	published turns
+	luck func(m Message) Luck
 
 	mu      sync.Mutex
 	subs    []Subscription
@@ -99,7 +79,7 @@ type Broker struct {
 
 // NewBroker returns a broker without subscriptions.
 func NewBroker(clock *clock.Clock) *Broker {
-	return &Broker{clock: clock, Latency: 200 * time.Millisecond, pending: map[string]int{}, published: turns{}}
+	return &Broker{clock: clock, Latency: 200 * time.Millisecond, pending: map[string]int{}}
 }
 
 // Subscribe adds a subscription.
@@ -118,8 +98,8 @@ func (b *Broker) publish(m Message) string {
 	b.mu.Lock()
 	b.seq++
 	m.ID, m.Published = strconv.Itoa(b.seq), b.clock.Now()
-	if b.chaos != nil {
-		m.dice = b.published.next(b.chaos.dice.of("message", m.Topic, m.identity()))
+	if b.luck != nil {
+		m.luck = b.luck(m)
 	}
 	var subs []Subscription
 	for _, s := range b.subs {
@@ -130,23 +110,30 @@ func (b *Broker) publish(m Message) string {
 	b.mu.Unlock()
 	for _, s := range subs {
 		b.enqueue(s, m, 1, b.latency(m))
-		if b.Duplicates || b.chaos.happens(m.dice.of("twice"), b.chaos.rates().Twice, "message %s on %s comes twice", m.ID, m.Topic) {
-			twin := m.as("twin")
+		if twin, comes := b.twin(m); comes {
 			b.enqueue(s, twin, 1, b.latency(twin)+time.Second)
 		}
 	}
 	return m.ID
 }
 
-// latency is the time from publication to delivery. Under chaos messages overtake each other.
-func (b *Broker) latency(m Message) time.Duration {
-	switch {
-	case b.chaos == nil:
-		return b.Latency
-	case b.chaos.happens(m.dice.of("late"), b.chaos.Delayed, "message %s on %s comes late", m.ID, m.Topic):
-		return m.dice.of("how late").between(time.Second, 15*time.Minute)
+// twin is a second copy of a message, if it comes twice.
+func (b *Broker) twin(m Message) (twin Message, comes bool) {
+	twin, comes = m, b.Duplicates
+	if m.luck != nil {
+		var drawn bool
+		twin.luck, drawn = m.luck.Twin(m)
+		comes = comes || drawn
 	}
-	return m.dice.of("latency").between(b.Latency/4, 2*b.Latency)
+	return twin, comes
+}
+
+// latency is the time from publication to delivery.
+func (b *Broker) latency(m Message) time.Duration {
+	if m.luck == nil {
+		return b.Latency
+	}
+	return m.luck.Latency(m, b.Latency)
 }
 
 // Pending is the number of messages that wait for a delivery or are being delivered.
@@ -197,7 +184,23 @@ func (b *Broker) deliver(s Subscription, m Message, attempt int) {
 			return
 		}
 	}
-	status = s.Push(context.WithValue(context.Background(), diceKey{}, m.dice), PushBody(s.Name, m, attempt))
+	status = s.Push(m.context(), PushBody(s.Name, m, attempt))
+}
+
+// context is that of a delivery.
+func (m Message) context() context.Context {
+	if m.luck == nil {
+		return context.Background()
+	}
+	return context.WithValue(context.Background(), luckKey{}, m.luck)
+}
+
+// next is the next delivery of a message.
+func (m Message) next() Message {
+	if m.luck != nil {
+		m.luck = m.luck.Next()
+	}
+	return m
 }
 
 // answered goes on as the answer to a delivery says.
@@ -207,15 +210,19 @@ func (b *Broker) answered(s Subscription, m Message, attempt, status int) {
 	}
 	switch {
 	case status >= 200 && status < 300 && status != http.StatusAccepted || status == http.StatusProcessing:
-		if b.chaos.happens(m.dice.of("again"), b.chaos.rates().Again, "message %s on %s comes again though it was acknowledged", m.ID, m.Topic) {
-			b.enqueue(s, m.as("next"), attempt+1, m.dice.of("when again").between(time.Second, time.Hour))
+		if m.luck == nil {
+			return
+		}
+		if luck, after, comes := m.luck.Again(m); comes {
+			m.luck = luck
+			b.enqueue(s, m, attempt+1, after)
 		}
 		return
 	case s.MaxAttempts > 0 && attempt >= s.MaxAttempts:
 		b.bury(s, m, attempt)
 		return
 	}
-	b.enqueue(s, m.as("next"), attempt+1, backoff(s, attempt))
+	b.enqueue(s, m.next(), attempt+1, backoff(s, attempt))
 }
 
 // bury publishes a message on the dead-letter topic, with the attributes that tell where it comes from.
@@ -227,8 +234,10 @@ func (b *Broker) bury(s Subscription, m Message, attempts int) {
 	if s.DeadLetter == "" {
 		return
 	}
-	if b.chaos != nil { // somebody redrives the dead letters, days later
-		b.enqueue(s, m.as("redriven"), 1, m.dice.of("when redriven").between(24*time.Hour, 72*time.Hour))
+	if m.luck != nil {
+		var after time.Duration
+		m.luck, after = m.luck.Redriven()
+		b.enqueue(s, m, 1, after)
 		return
 	}
 	attributes := map[string]string{
@@ -287,18 +296,18 @@ type eventPublisher struct {
 	broker *Broker
 	topics publish.Topics
 	sent   func(e events.Envelope, topic, id string)
-	// remote carries the messages instead of the broker, if it is set.
-	remote *remote
-	chaos  *chaos
-	// simulated says that this is a simulation, by people's word too.
-	simulated bool
-	called    func(ctx context.Context, c Call)
+	// carrier carries the messages instead of the broker, if it is set.
+	carrier Carrier
+	around  func(ctx context.Context, e events.Envelope, next func()) error
+	// unnotified says that nobody is informed of incidents.
+	unnotified bool
+	called     func(ctx context.Context, c Call)
 }
 
 // Takes implements ledger.Taker. A simulation sends no updates: their fate on the way changes nothing there, and notify has
 // faults of its own in its tests.
 func (p eventPublisher) Takes(eventType string) bool {
-	return p.topics[eventType] != "" && !p.simulated
+	return p.topics[eventType] != "" && !p.unnotified
 }
 
 // Publish implements ledger.Publisher.
@@ -310,27 +319,20 @@ func (p eventPublisher) Publish(ctx context.Context, e events.Envelope) error {
 	if p.called != nil {
 		p.called(ctx, Call{Service: "pubsub", Method: "topics.publish", Topic: topic})
 	}
-	var d dice
-	if inst := instanceOf(ctx); inst != nil {
-		d = inst.call("publication", e.Type, e.ID)
+	next := func() {
+		var id string
+		if p.carrier != nil {
+			id = p.carrier.Publish(topic, e.Data, publish.Attributes(e))
+		} else {
+			id = p.broker.Publish(topic, e.Data, publish.Attributes(e))
+		}
+		if p.sent != nil {
+			p.sent(e, topic, id)
+		}
 	}
-	if err := p.chaos.effect(ctx, d, "the publication of "+e.Type); err != nil {
-		return err
+	if p.around != nil {
+		return p.around(ctx, e, next)
 	}
-	if p.chaos.happens(d.of("failed"), p.chaos.rates().PublishFailed, "the publication of %s fails", e.Type) {
-		return errDown
-	}
-	var id string
-	if p.remote != nil {
-		id = p.remote.publish(topic, e.Data, publish.Attributes(e))
-	} else {
-		id = p.broker.Publish(topic, e.Data, publish.Attributes(e))
-	}
-	if p.sent != nil {
-		p.sent(e, topic, id)
-	}
-	if p.chaos.happens(d.of("answer lost"), p.chaos.rates().PublishAnswerLost, "%s is published, and the answer is lost", e.Type) {
-		return errDown
-	}
-	return p.chaos.effect(ctx, d.of("answer"), "the answer to the publication of "+e.Type)
+	next()
+	return nil
 }

@@ -4,19 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"google.golang.org/api/googleapi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/clock"
-	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/tpu/tputest"
 )
@@ -88,7 +87,7 @@ func FaultsNamed(name string) (Faults, error) {
 }
 
 // chaos draws faults from one seed and numbers them. It leaves out every fault from a number on, so that the shortest
-// beginning of a run that still fails can be found. A nil chaos makes no faults.
+// beginning of a run that still fails can be found.
 type chaos struct {
 	Faults
 	clock *clock.Clock
@@ -101,11 +100,20 @@ type chaos struct {
 	current *instance
 	// heldUp is until when the sinks bring no log entry.
 	heldUp time.Time
+	// published counts how often a message of the same identity was published.
+	published turns
 }
+
+func newChaos(clock *clock.Clock, f Faults, seed uint64, limit int) *chaos {
+	return &chaos{Faults: f, clock: clock, dice: newDice(seed), limit: limit, published: turns{}}
+}
+
+// struck is how many faults and troubles there were by now.
+func (c *chaos) struck() int { return c.count }
 
 // happens draws whether a fault happens now.
 func (c *chaos) happens(d dice, p float64, format string, args ...any) bool {
-	if c == nil || c.over || d.float() >= p {
+	if c.over || d.float() >= p {
 		return false
 	}
 	return c.strikes(format, args...)
@@ -121,74 +129,7 @@ func (c *chaos) strikes(format string, args ...any) bool {
 	return true
 }
 
-// struck is how many faults and troubles there were by now.
-func (c *chaos) struck() int {
-	if c == nil {
-		return 0
-	}
-	return c.count
-}
-
-// rates are the faults of a chaos that may be none.
-func (c *chaos) rates() Faults {
-	if c == nil {
-		return Faults{}
-	}
-	return c.Faults
-}
-
-// instance is the handling of one message by one instance of a function.
-type instance struct {
-	number   int
-	function string
-	cancel   context.CancelFunc
-	// dice are those of this delivery of the message, made how often it has made each call.
-	dice dice
-	made turns
-	// read is the life of each slice as this handling last read it, by its place; a listing counts.
-	read map[place]reading
-	// pauseRead is when the pause of all was last read, pause its value; nil is none.
-	pauseRead time.Time
-	pause     *incident.Pause
-	began     time.Time
-	// workload is the document as it was last read or written, and seen is when.
-	workload ledger.Record
-	seen     time.Time
-	// crashed says that the call has no further effect, whichever of its goroutines crashed.
-	crashed bool
-}
-
-// handling is its number; 0 of none.
-func (inst *instance) handling() int {
-	if inst == nil {
-		return 0
-	}
-	return inst.number
-}
-
-// place is a slice in a zone, where it may be or not.
 type place struct{ zone, slice string }
-
-type reading struct {
-	at    time.Time
-	state string
-	life  string
-}
-
-// call are the dice of a call that a handling makes, which is named by the words. How often it has made the same call does
-// not depend on its other calls. A simulated handling makes one call at a time: patrol has a goroutine for each project, and
-// the simulated deployment watches one.
-func (inst *instance) call(words ...string) dice { return inst.made.next(inst.dice.of(words...)) }
-
-type (
-	instanceKey struct{}
-	diceKey     struct{}
-)
-
-func instanceOf(ctx context.Context) *instance {
-	inst, _ := ctx.Value(instanceKey{}).(*instance)
-	return inst
-}
 
 var errDown = errors.New("simulated: the connection was lost")
 
@@ -196,7 +137,7 @@ var errDown = errors.New("simulated: the connection was lost")
 // cut off or crash, and others may act meanwhile.
 func (c *chaos) effect(ctx context.Context, d dice, what string) error {
 	inst := instanceOf(ctx)
-	if c == nil || inst == nil {
+	if inst == nil {
 		return nil
 	}
 	c.mayCrash(inst, d.of("crash"), c.Crash, what)
@@ -226,45 +167,45 @@ const slowest = 90 * time.Second
 
 // tap makes the functions' ledger fail. observe is called for every answer of the store, unheard for every write whose
 // writer never learns that it took effect.
-func (c *chaos) tap(observe func(ctx context.Context, call ledgertest.Call, err error), unheard func(call ledgertest.Call)) *ledgertest.Tap {
+func (c *chaos) tap(observe func(ctx context.Context, made ledgertest.Call, err error), unheard func(made ledgertest.Call)) *ledgertest.Tap {
 	return &ledgertest.Tap{
-		Before: func(ctx context.Context, call ledgertest.Call) error {
+		Before: func(ctx context.Context, made ledgertest.Call) error {
 			inst := instanceOf(ctx)
 			if inst == nil {
 				return nil
 			}
-			what, d := "the ledger's "+call.Collection, inst.ledgerCall(call, "call")
+			what, d := "the ledger's "+made.Collection, ledgerCall(inst, made, "call")
 			if err := c.effect(ctx, d, what); err != nil {
 				return err
 			}
 			if c.happens(d.of("down"), c.LedgerDown, "%s cannot be reached", what) {
 				return status.Error(codes.Unavailable, "simulated: unavailable")
 			}
-			if call.Write && c.happens(d.of("conflict"), c.LedgerConflict, "a write to %s is refused: somebody was faster", what) {
+			if made.Write && c.happens(d.of("conflict"), c.LedgerConflict, "a write to %s is refused: somebody was faster", what) {
 				return status.Error(codes.Aborted, "simulated: the document has changed")
 			}
 			return nil
 		},
-		After: func(ctx context.Context, call ledgertest.Call, err error) error {
+		After: func(ctx context.Context, made ledgertest.Call, err error) error {
 			inst := instanceOf(ctx)
 			if inst == nil {
 				return err
 			}
-			observe(ctx, call, err)
+			observe(ctx, made, err)
 			if err != nil {
 				return err
 			}
-			d := inst.ledgerCall(call, "answer")
-			if !call.Write {
+			d := ledgerCall(inst, made, "answer")
+			if !made.Write {
 				return c.effect(ctx, d, "the ledger's answer")
 			}
 			heard := false
 			defer func() {
 				if !heard {
-					unheard(call)
+					unheard(made)
 				}
 			}()
-			if c.happens(d.of("lost"), c.LedgerLost, "a write to the ledger's %s takes effect, and its answer is lost", call.Collection) {
+			if c.happens(d.of("lost"), c.LedgerLost, "a write to the ledger's %s takes effect, and its answer is lost", made.Collection) {
 				return errDown
 			}
 			err = c.effect(ctx, d, "the ledger's answer")
@@ -274,30 +215,12 @@ func (c *chaos) tap(observe func(ctx context.Context, call ledgertest.Call, err 
 	}
 }
 
-func (inst *instance) ledgerCall(call ledgertest.Call, side string) dice {
+func ledgerCall(inst *instance, made ledgertest.Call, side string) dice {
 	verb := "read"
-	if call.Write {
+	if made.Write {
 		verb = "write"
 	}
-	return inst.call("ledger", call.Collection, call.About, verb, side)
-}
-
-// refusal is how an API of Google's refuses a call.
-type refusal struct {
-	code            int
-	status, message string
-}
-
-// Error implements error.
-func (f refusal) Error() string { return f.message }
-
-// answer is the refusal over the wire.
-func (f refusal) answer(r *http.Request) *http.Response {
-	body := fmt.Sprintf(`{"error":{"code":%d,"message":%q,"status":%q}}`, f.code, f.message, f.status)
-	return &http.Response{
-		StatusCode: f.code, Status: http.StatusText(f.code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header: http.Header{"Content-Type": {"application/json; charset=UTF-8"}}, Body: io.NopCloser(strings.NewReader(body)),
-	}
+	return call(inst, "ledger", made.Collection, made.About, verb, side)
 }
 
 // refusals are what the TPU API answers when it does not like a call, whatever the call is.
@@ -328,11 +251,11 @@ func (c *chaos) provider(
 ) tputest.Around {
 	return func(ctx context.Context, r tputest.Request, next func() error) error {
 		inst := instanceOf(ctx)
-		if c == nil || inst == nil {
+		if inst == nil {
 			return next()
 		}
 		what, mutates := r.Method+" "+shortPath(r.Path), r.Method != http.MethodGet
-		d := inst.call("tpu", r.Method, r.Path, r.Query)
+		d := call(inst, "tpu", r.Method, r.Path, r.Query)
 		if mutates {
 			c.mayCrash(inst, d.of("crash at once"), c.CrashCall, what)
 		}
@@ -398,12 +321,12 @@ func shortPath(path string) string {
 func (c *chaos) storage(inner http.RoundTripper, answered func(r *http.Request)) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		inst := instanceOf(r.Context())
-		if c == nil || inst == nil {
+		if inst == nil {
 			return inner.RoundTrip(r)
 		}
 		what := r.Method + " in the bucket"
 		// The name of an object that is written is in the body, but no handling writes two.
-		d := inst.call("bucket", r.Method, r.URL.Path, r.URL.Query().Get("prefix"))
+		d := call(inst, "bucket", r.Method, r.URL.Path, r.URL.Query().Get("prefix"))
 		if err := c.effect(r.Context(), d, what); err != nil {
 			return nil, err
 		}
@@ -420,4 +343,30 @@ func (c *chaos) storage(inner http.RoundTripper, answered func(r *http.Request))
 		answered(r)
 		return resp, nil
 	})
+}
+
+// answered reports whether an error is an answer of the API.
+func answered(err error) bool {
+	_, ok := errors.AsType[*googleapi.Error](err)
+	return ok
+}
+
+// publication makes the functions' publications fail.
+func (c *chaos) publication(ctx context.Context, e events.Envelope, next func()) error {
+	inst := instanceOf(ctx)
+	var d dice
+	if inst != nil {
+		d = call(inst, "publication", e.Type, e.ID)
+	}
+	if err := c.effect(ctx, d, "the publication of "+e.Type); err != nil {
+		return err
+	}
+	if c.happens(d.of("failed"), c.PublishFailed, "the publication of %s fails", e.Type) {
+		return errDown
+	}
+	next()
+	if c.happens(d.of("answer lost"), c.PublishAnswerLost, "%s is published, and the answer is lost", e.Type) {
+		return errDown
+	}
+	return c.effect(ctx, d.of("answer"), "the answer to the publication of "+e.Type)
 }

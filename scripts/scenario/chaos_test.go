@@ -13,7 +13,9 @@ import (
 func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 	clock := clock.NewClock(began)
 	w := &world{clock: clock, idle: map[string][]http.Handler{}, make: map[string]func() http.Handler{}}
-	w.chaos = &chaos{Faults: Faults{Crash: 1}, clock: clock, dice: newDice(1), limit: 1}
+	chaos := newChaos(clock, Faults{Crash: 1}, 1, 1)
+	w.broker = NewBroker(clock)
+	w.broker.luck = chaos.luck
 	made, passed := 0, 0
 	w.make["F"] = func() http.Handler {
 		made++
@@ -21,7 +23,7 @@ func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 2 { // one after the other
 				wg.Go(func() {
-					if w.chaos.effect(r.Context(), instanceOf(r.Context()).call("ledger"), "the ledger") == nil {
+					if chaos.effect(r.Context(), call(instanceOf(r.Context()), "ledger"), "the ledger") == nil {
 						passed++
 					}
 				})
@@ -29,17 +31,17 @@ func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 			}
 		})
 	}
-	call := func() (status int) {
+	calls := func() (status int) {
 		clock.Go(func() {
 			status = w.handle("F", httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody))
 		})
 		clock.Settle()
 		return status
 	}
-	if status := call(); status != 0 || passed != 0 {
+	if status := calls(); status != 0 || passed != 0 {
 		t.Errorf("one that crashes answers %d, and goes on %d times", status, passed)
 	}
-	if status := call(); status != http.StatusOK || passed != 2 || made != 2 {
+	if status := calls(); status != http.StatusOK || passed != 2 || made != 2 {
 		t.Errorf("the next one answers %d behind %d of 2 effects, and is instance %d", status, passed, made)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,6 +32,10 @@ import (
 // the simulated world, and every write, call and message.
 type checks struct {
 	*world
+	chaos    *chaos
+	releases *releases
+	// atOnce makes each decision again at once.
+	atOnce     bool
 	violations []Violation
 	// again makes decisions again, on another processor.
 	again *repeater
@@ -184,9 +189,9 @@ type cause struct {
 	untimely bool
 }
 
-func newChecks(w *world) *checks {
+func newChecks(w *world, faults *chaos, others *releases, atOnce bool) *checks {
 	c := &checks{
-		world: w, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
+		world: w, chaos: faults, releases: others, atOnce: atOnce, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
 		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
 		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{}, ends: map[string]map[string]int{},
 		belongs: map[string]string{}, fleetOf: map[string][]SliceConfig{}, policies: []inForce{putInForce(w.Start, w.opts.Policy)}, shape: map[string]string{},
@@ -206,6 +211,37 @@ func newChecks(w *world) *checks {
 		}
 	}
 	return c
+}
+
+// byHand reports whether a person was asked to delete the slices of a workload.
+func (c *checks) byHand(workload string) bool { return c.record(workload).byHand }
+
+// enforced takes note of the policy file that is in force from now on.
+func (c *checks) enforced(file []byte) {
+	c.policies = append(c.policies, putInForce(c.clock.Now(), file))
+}
+
+// paused takes note of a pause of everything.
+func (c *checks) paused(until time.Time) { c.pauses = append(c.pauses, period{c.clock.Now(), until}) }
+
+// mends checks, when a person comes to mend a slice, that they were notified.
+func (c *checks) mends(workload, slice string, usable bool) {
+	c.unseen(workload, slice)
+	c.untold(workload, slice, usable)
+}
+
+// changed follows what is written beside the checkpoints.
+func (c *checks) changed(bucket, name string) {
+	if strings.HasSuffix(name, "/"+checkpoint.LeaseName) {
+		c.clock.At(c.clock.Now(), func() { c.leased("gs://" + bucket + "/" + name) })
+	}
+	if strings.HasSuffix(name, "/"+checkpoint.LeaseName) || strings.HasSuffix(name, "/"+checkpoint.RequestName) {
+		c.clock.At(c.clock.Now(), func() { c.written("gs://" + bucket + "/" + name) })
+	}
+	if strings.HasSuffix(name, "/commit_success.txt") {
+		c.commits("gs://"+bucket+"/"+path.Dir(path.Dir(name)), path.Base(path.Dir(name)))
+		c.clock.At(c.clock.Now(), c.haunted)
+	}
 }
 
 func (c *checks) record(workload string) *record {
@@ -310,8 +346,8 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 			for _, id := range s.Taken {
 				c.taken[id] = true
 			}
-			if len(s.Taken) > c.limits.Project {
-				c.violated("9 brake", "", "%d slots are taken, and there are %d", len(s.Taken), c.limits.Project)
+			if len(s.Taken) > c.opts.Limits.Project {
+				c.violated("9 brake", "", "%d slots are taken, and there are %d", len(s.Taken), c.opts.Limits.Project)
 			}
 		}
 	}
@@ -1434,10 +1470,11 @@ func (c *checks) leaks() {
 	}
 }
 
-func (c *checks) result(sim Simulation) *Report {
+// result is the report on a run of so many days from a seed.
+func (c *checks) result(seed uint64, days float64) *Report {
 	c.caughtUp()
 	r := &Report{
-		Seed: sim.Seed, Seeds: 1, Days: sim.Days, Incidents: c.incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.violations,
+		Seed: seed, Seeds: 1, Days: days, Incidents: c.incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.violations,
 		samples: c.reaction, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
 		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost)}, Transitions: c.transitions, ErrorClasses: c.classes,
 		Ends: c.ends, Happened: c.happen, Faults: min(c.chaos.count, c.chaos.limit), Handled: c.handled, Braked: c.braked, Told: c.chaos.told, Story: c.story,

@@ -20,7 +20,10 @@ func (w *world) cloud(ctx context.Context) (tpu.Provider, error) {
 	if slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Legacy }) {
 		versions.LegacyZones = w.zones()
 	}
-	faulty := w.chaos.provider(w.api, w.checks.read, w.checks.refusedCall)
+	faulty := w.hooks.Provider
+	if faulty == nil {
+		faulty = func(_ context.Context, _ tputest.Request, next func() error) error { return next() }
+	}
 	around := func(ctx context.Context, r tputest.Request, next func() error) error {
 		w.called(ctx, Call{Service: "tpu", Method: restMethod(r.Method, r.Path)})
 		return faulty(ctx, r, next)
@@ -53,10 +56,4 @@ func overWire(around tputest.Around, inner http.RoundTripper) http.RoundTripper 
 		}
 		return resp, err
 	})
-}
-
-// answered reports whether an error is an answer of the API.
-func answered(err error) bool {
-	_, ok := errors.AsType[*googleapi.Error](err)
-	return ok
 }

@@ -25,13 +25,12 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 	run := func(leftOut string) (faults, handled []string) {
 		clock := clock.NewClock(began)
 		w := &world{clock: clock, idle: map[string][]http.Handler{}, make: map[string]func() http.Handler{}}
-		w.chaos = &chaos{
-			Faults: Faults{APIRefused: 0.2, APILost: 0.2, APIAnswerLost: 0.2, LedgerDown: 0.2, Delayed: 0.2, Twice: 0.2, Again: 0.2},
-			clock:  clock, dice: newDice(1), limit: NoLimit,
-		}
+		chaos := newChaos(clock, Faults{APIRefused: 0.2, APILost: 0.2, APIAnswerLost: 0.2, LedgerDown: 0.2, Delayed: 0.2, Twice: 0.2, Again: 0.2}, 1, NoLimit)
+		w.broker = NewBroker(clock)
+		w.broker.luck = chaos.luck
 		api := tputest.New(tputest.Config{Clock: clock})
-		cloud, _ := api.Direct(w.chaos.provider(api, func(context.Context, tputest.Request) {}, func(tputest.Request, refusal) {}))
-		tap := w.chaos.tap(func(context.Context, ledgertest.Call, error) {}, func(ledgertest.Call) {})
+		cloud, _ := api.Direct(chaos.provider(api, func(context.Context, tputest.Request) {}, func(tputest.Request, refusal) {}))
+		tap := chaos.tap(func(context.Context, ledgertest.Call, error) {}, func(ledgertest.Call) {})
 		documents := ledger.New(tap.On(ledgertest.NewStore().Open))
 		handling := ""
 		tell := func(what string) { faults = append(faults, handling+": "+what) }
@@ -49,17 +48,16 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 					if name == leftOut {
 						continue
 					}
-					before := len(w.chaos.told)
+					before := len(chaos.told)
 					_, _ = cloud.Node(r.Context(), "projects/demo/locations/z/nodes/"+name) //nolint:errcheck // there is none
 					_, _, _ = documents.Workload(r.Context(), name)                         //nolint:errcheck // there is none
-					for _, told := range w.chaos.told[before:] {
+					for _, told := range chaos.told[before:] {
 						tell(name + told[4:])
 					}
 				}
 			})
 		}
-		b := NewBroker(clock)
-		b.chaos = w.chaos
+		b := w.broker
 		b.Subscribe(Subscription{Topic: "T", Push: func(ctx context.Context, body []byte) int { return w.post(ctx, "F", body) }})
 		for i := range 10 {
 			if id := fmt.Sprintf("event %d", i); id != leftOut {
@@ -126,7 +124,7 @@ func TestOneReadMoreShiftsNothing(t *testing.T) {
 		for minute := range 12 * 60 {
 			w.clock.At(w.Start.Add(time.Duration(minute)*time.Minute), func() { w.dirty = true })
 		}
-		r, err := w.simulate(t.Context(), sim)
+		r, err := w.simulate(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +162,7 @@ func TestTroublesComeWhateverThePolicyIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	come, always := map[string]bool{}, map[string]bool{}
-	troubles := newTroubles(w, sim)
+	troubles := newTroubles(w.world, w.chaos, w.releases, w.checks, sim.draws())
 	comes := func(in map[string]bool, what string) func(dice) {
 		return func(dice) { in[w.clock.Now().Format("Jan 2 15:04:05  ")+what] = true }
 	}

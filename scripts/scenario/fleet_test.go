@@ -84,7 +84,7 @@ func TestAQueuedResourceOfSeveralTPUsIsThereOnce(t *testing.T) {
 	if err != nil || len(s.Fleet) != 2 {
 		t.Fatalf("%d slices, %v", len(s.Fleet), err)
 	}
-	story, err := scenario.Run(t.Context(), "two", s, []scenario.Record{record}, scenario.Options{})
+	story, err := scenario.Run(t.Context(), "two", s, []scenario.Record{record}, scenario.Playing{})
 	if err != nil || len(story.Faults) > 0 || len(story.Ended) != 1 || story.Ended[0].Workload != "p/two" {
 		t.Errorf("%v, faults %v, ended %+v", err, story, story)
 	}

@@ -37,12 +37,12 @@ func (t *troubles) forged(d dice, c SliceConfig, zone string) error {
 
 // forgesRequest has somebody who may publish on a topic point to the task of a request that was just sent, in a body that asks
 // for something else. Theirs arrives first as often as not.
-func (w *world) forgesRequest(e events.Envelope, topic string) {
-	if w.chaos == nil || !events.IsRequest(e.Type) {
+func (c *chaos) forgesRequest(w *world, e events.Envelope, topic string) {
+	if !events.IsRequest(e.Type) {
 		return
 	}
-	d := w.chaos.dice.of("forged request", e.ID)
-	if !w.chaos.happens(d, w.chaos.Forged, "a forged %s beside the one that was sent", e.Type) {
+	d := c.dice.of("forged request", e.ID)
+	if !c.happens(d, c.Forged, "a forged %s beside the one that was sent", e.Type) {
 		return
 	}
 	zones := w.zones()

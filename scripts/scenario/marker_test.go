@@ -46,14 +46,14 @@ func TestNoValueOfMetadataGetsOut(t *testing.T) {
 				return nil
 			}}
 			var log bytes.Buffer
-			story, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Options{
+			story, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: scenario.Options{
 				Policy: r.Policy, Log: &log, Tell: func(func() time.Time) []notify.Target { return []notify.Target{k} },
 				Seams: scenario.Seams{
 					API:     func(next http.RoundTripper) http.RoundTripper { return leaking{next, &created, &repeated} },
 					Handler: func(_ string, next http.Handler) http.Handler { return k.handler(next) },
 					Ledger:  func(_ string, open ledger.Opener) ledger.Opener { return tap.On(open) },
 				},
-			})
+			}})
 			if err != nil {
 				t.Fatal(err)
 			}

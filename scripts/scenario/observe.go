@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +20,7 @@ import (
 
 // tell adds a line to the story and returns its place.
 func (w *world) tell(l Line) int {
-	if w.mute {
+	if w.opts.Mute {
 		return 0
 	}
 	w.mu.Lock()
@@ -55,7 +54,7 @@ func (w *world) deliver(raw []byte, e events.Entry, simulated bool) {
 	}
 	attributes := map[string]string{"logging.googleapis.com/timestamp": e.Time.UTC().Format(time.RFC3339Nano)}
 	l.MessageID = w.publish(Message{Topic: topic, Data: raw, Attributes: attributes, entry: &e})
-	if w.mute {
+	if w.opts.Mute {
 		return
 	}
 	place := w.tell(l)
@@ -64,34 +63,27 @@ func (w *world) deliver(raw []byte, e events.Entry, simulated bool) {
 	w.lines[l.MessageID] = place
 }
 
-// ignored tells of a recorded entry from which nothing follows, and why.
-func (w *world) ignored(it item) {
-	w.tell(Line{
-		Time: it.at, Kind: Ignored, EventType: string(it.entry.Kind), Subject: it.entry.Subject.String(), Text: it.Where(), Reason: it.entry.Noted(),
-	})
-}
-
 // publish puts a message on its topic, and returns its ID.
 func (w *world) publish(m Message) string {
-	if w.remote != nil {
-		return w.remote.publish(m.Topic, m.Data, m.Attributes)
+	if w.carrier != nil {
+		return w.carrier.Publish(m.Topic, m.Data, m.Attributes)
 	}
 	return w.broker.publish(m)
 }
 
 func (w *world) inFlight() int {
-	if w.remote != nil {
-		return w.remote.pending()
+	if w.carrier != nil {
+		return w.carrier.Pending()
 	}
 	return w.broker.Pending()
 }
 
 // delivered completes the line of an entry when it is known whom it concerned.
 func (w *world) delivered(sub string, m Message, _, code int) {
-	if w.checks != nil {
-		w.checks.answered(sub, m, code)
+	if w.hooks.Delivered != nil {
+		w.hooks.Delivered(sub, m, code)
 	}
-	if w.mute {
+	if w.opts.Mute {
 		return
 	}
 	w.mu.Lock()
@@ -160,7 +152,7 @@ func (w *world) saved(function string, s ledger.Step) {
 		w.owners[s.Zone+"/"+s.Name] = after.ID
 	}
 	switch {
-	case w.checks != nil && function != operator: // they see the write itself, and not when its answer comes
+	case w.hooks.Saved != nil && function != operator: // the judge sees the write itself, and not when its answer comes
 	case after.Due().IsZero():
 		delete(w.busy, after.ID)
 	default:
@@ -168,8 +160,8 @@ func (w *world) saved(function string, s ledger.Step) {
 	}
 	w.mu.Unlock()
 
-	if w.checks != nil {
-		w.checks.saved(s)
+	if w.hooks.Saved != nil {
+		w.hooks.Saved(s)
 	}
 	if c := after.Closed; c != nil && (before.Closed == nil || before.Closed.ID != c.ID || before.Closed.Revision != c.Revision) {
 		defer w.ended(after, *c)
@@ -177,7 +169,7 @@ func (w *world) saved(function string, s ledger.Step) {
 	if w.tracker != nil {
 		w.tracker.saved(s)
 	}
-	if w.mute {
+	if w.opts.Mute {
 		return
 	}
 	base := Line{Time: w.clock.Now(), Incident: id, Workload: after.ID, Function: function, Subject: after.ID}
@@ -346,7 +338,9 @@ func (w *world) sent(e events.Envelope, topic, id string) {
 	if w.tracker != nil {
 		w.tracker.sent(e)
 	}
-	w.forgesRequest(e, topic)
+	if w.hooks.Sent != nil {
+		w.hooks.Sent(e, topic)
+	}
 	l := Line{
 		Time: w.clock.Now(), Kind: Sent, Function: functionOf(e.Source), EventType: e.Type, Subject: e.Subject, MessageID: id,
 		Workload: e.Subject, Incident: e.Correlation,
@@ -397,9 +391,8 @@ func (w *world) observe(e tputest.Event) {
 	if e.Kind != tputest.Called { // no training notices a call
 		w.trains(e)
 	}
-	if w.checks != nil {
-		w.checks.called(e)
-		w.checks.follow(e)
+	if w.hooks.Observed != nil {
+		w.hooks.Observed(e)
 		for _, raw := range tputest.SystemEntries(e) {
 			w.audited.Write(raw)
 			w.logged(raw)
@@ -557,15 +550,8 @@ func (w *world) changed(bucket, name string, deleted bool) {
 	if deleted {
 		return
 	}
-	if w.checks != nil && strings.HasSuffix(name, "/"+checkpoint.LeaseName) {
-		w.clock.At(w.clock.Now(), func() { w.checks.leased("gs://" + bucket + "/" + name) })
-	}
-	if w.checks != nil && (strings.HasSuffix(name, "/"+checkpoint.LeaseName) || strings.HasSuffix(name, "/"+checkpoint.RequestName)) {
-		w.clock.At(w.clock.Now(), func() { w.checks.written("gs://" + bucket + "/" + name) })
-	}
-	if w.checks != nil && strings.HasSuffix(name, "/commit_success.txt") {
-		w.checks.commits("gs://"+bucket+"/"+path.Dir(path.Dir(name)), path.Base(path.Dir(name)))
-		w.clock.At(w.clock.Now(), w.checks.haunted)
+	if w.hooks.Changed != nil {
+		w.hooks.Changed(bucket, name)
 	}
 	what := ""
 	function := ""
@@ -614,17 +600,43 @@ func (w *world) approve(id, by string) {
 
 // says has a workload learn what a person says, as the operator's command does: on the ledger.
 func (w *world) says(id string, e incident.Evidence) {
-	if w.checks != nil {
-		w.checks.words(id, e)
+	if w.hooks.Said != nil {
+		w.hooks.Said(id, e)
 	}
 	a := &ledger.Advancer{
 		Ledger: w.ledger, Now: w.clock.Now, Sleep: w.clock.Sleep, Source: "//pitstop/operator", Log: w.log, Decide: w.opts.Seams.Decide,
 		Cause:     func(context.Context) string { return approvalID },
 		Policies:  policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now),
-		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, simulated: w.opts.simulation != nil},
+		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, carrier: w.carrier, unnotified: w.opts.Unnotified},
 		Saved:     func(_ context.Context, s ledger.Step) { w.saved(operator, s) },
 	}
 	if _, err := a.Advance(context.Background(), id, e); err != nil && !fault.IsIgnored(err) {
 		w.must(err)
 	}
+}
+
+// sinksTake is how long the sinks take to bring an entry.
+const sinksTake = 600 * time.Millisecond
+
+// logged has the sinks bring an entry of the simulated world.
+func (w *world) logged(raw []byte) {
+	if w.hooks.Logged != nil {
+		w.hooks.Logged(raw)
+		return
+	}
+	e, err := events.Read(raw)
+	w.bring(raw, e, err, sinksTake)
+}
+
+// bring brings an entry to the pipeline after some time; err is why it cannot be read.
+func (w *world) bring(raw []byte, e events.Entry, err error, wait time.Duration) {
+	w.awaits()
+	w.clock.At(w.clock.Now().Add(wait), func() {
+		defer w.played()
+		if err != nil {
+			w.must(fmt.Errorf("the simulated world wrote a faulty entry: %w", err))
+			return
+		}
+		w.deliver(raw, e, true)
+	})
 }

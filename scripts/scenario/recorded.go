@@ -11,21 +11,6 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// Crew is what the crew of a slice does where the record is silent about it.
-type Crew string
-
-// A crew goes on as the record showed it last: after an exit it fails again in the same way, otherwise it trains. Or the user says
-// that there is none, that every later attempt fails, or that every later attempt trains.
-const (
-	CrewAsRecorded Crew = ""
-	CrewNone       Crew = "none"
-	CrewFails      Crew = "fails"
-	CrewRecovers   Crew = "recovers"
-)
-
-// Crews are the words for what a crew does.
-func Crews() []string { return []string{string(CrewNone), string(CrewFails), string(CrewRecovers)} }
-
 // speaks reports whether a line of a crew is about the training of the whole slice. Any worker tells of an exit.
 func speaks(r *events.CrewReport) bool {
 	switch r.Report {
@@ -49,12 +34,12 @@ func failed(r *events.CrewReport) bool {
 }
 
 // followed reports whether the training of a slice does what the record says.
-func (w *world) followed(zone, slice string) bool {
+func (w *player) followed(zone, slice string) bool {
 	return slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Follows && c.Zone == zone && c.Name == slice })
 }
 
 // follows says of each crew line, by its place among the items, how the record goes on after it.
-func (w *world) follows(items []item) map[int]*tputest.Follow {
+func (w *player) follows(items []item) map[int]*tputest.Follow {
 	keys := map[string]string{} // of a slice, by the zone and what names it or its workers
 	for _, c := range w.Fleet {
 		if c.Follows {

@@ -37,7 +37,7 @@ func guessed(t *testing.T, records []scenario.Record, crew scenario.Crew) *scena
 	if err != nil {
 		t.Fatal(err)
 	}
-	story, err := scenario.Run(t.Context(), "own", s, records, scenario.Options{})
+	story, err := scenario.Run(t.Context(), "own", s, records, scenario.Playing{})
 	if err != nil || len(story.Faults) > 0 || len(story.Open) > 0 {
 		t.Fatalf("%v, faults %v, %d open", err, story.Faults, len(story.Open))
 	}
@@ -60,7 +60,7 @@ func TestOwnEntriesLookNoRosierThanTheirScenario(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := scenario.Run(t.Context(), name, r.Scenario, r.Records, scenario.Options{Policy: r.Policy})
+		whole, err := scenario.Run(t.Context(), name, r.Scenario, r.Records, scenario.Playing{Options: scenario.Options{Policy: r.Policy}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,13 +138,13 @@ func TestAnInterruptedReplayTellsWhatItKnows(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var shown []string
 	var last scenario.Passage
-	story, err := scenario.Run(ctx, "own", s, records, scenario.Options{
-		Ended: func(r scenario.Result, lines []scenario.Line) {
+	story, err := scenario.Run(ctx, "own", s, records, scenario.Playing{
+		Options: scenario.Options{Ended: func(r scenario.Result, lines []scenario.Line) {
 			shown = append(shown, r.ID)
 			if end := lines[len(lines)-1]; end.Kind != scenario.End || end.Incident != r.ID {
 				t.Errorf("the last line of %s is %+v", r.ID, end)
 			}
-		},
+		}},
 		Passed: func(p scenario.Passage) {
 			if p.Now.After(time.Date(2026, 11, 12, 12, 0, 30, 0, time.UTC)) {
 				stop()
@@ -242,11 +242,11 @@ func TestOwnEntriesWithTheFleetOfTheirScenario(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := scenario.Run(t.Context(), "own", s, r.Records, scenario.Options{Policy: r.Policy})
+	own, err := scenario.Run(t.Context(), "own", s, r.Records, scenario.Playing{Options: scenario.Options{Policy: r.Policy}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := scenario.Run(t.Context(), "own", r.Scenario, r.Records, scenario.Options{Policy: r.Policy})
+	whole, err := scenario.Run(t.Context(), "own", r.Scenario, r.Records, scenario.Playing{Options: scenario.Options{Policy: r.Policy}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,8 +88,8 @@ func (r *remote) subscription(name string) string {
 	return fmt.Sprintf("%s/subscriptions/%s-%d", r.project, name, r.run)
 }
 
-// subscribe makes a topic and its push subscription.
-func (r *remote) subscribe(ctx context.Context, topic, name, endpoint string) error {
+// Subscribe implements Carrier: it makes a topic and its push subscription.
+func (r *remote) Subscribe(ctx context.Context, topic, name, endpoint string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if _, err := r.topics.CreateTopic(ctx, &pubsubpb.Topic{Name: r.topic(topic)}); err != nil {
@@ -119,7 +119,8 @@ func (r *remote) close(ctx context.Context) error {
 	return errors.Join(append(faults, r.faults...)...)
 }
 
-func (r *remote) publish(topic string, data []byte, attributes map[string]string) string {
+// Publish implements Carrier.
+func (r *remote) Publish(topic string, data []byte, attributes map[string]string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	got, err := r.topics.Publish(ctx, &pubsubpb.PublishRequest{Topic: r.topic(topic), Messages: []*pubsubpb.PubsubMessage{{Data: data, Attributes: attributes}}})
@@ -139,15 +140,16 @@ func (r *remote) publish(topic string, data []byte, attributes map[string]string
 	return id
 }
 
-func (r *remote) pending() int {
+// Pending implements Carrier.
+func (r *remote) Pending() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.published)
 }
 
-// serve wraps the handler of a function, so that the clock knows that it runs, and the story that a message was delivered.
+// Serve implements Carrier. It wraps the handler of a function, so that the clock knows that it runs, and the story that a message was delivered.
 // The wrapped handler serves the other scenarios of this process too.
-func (r *remote) serve(entry string, h http.Handler, delivered func(sub string, m Message, attempt, status int)) http.Handler {
+func (r *remote) Serve(entry string, h http.Handler, delivered func(sub string, m Message, attempt, status int)) http.Handler {
 	handlers.Store(handlerKey{entry, strconv.FormatInt(r.run, 10)}, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.clock.Add(1)
 		defer r.clock.Add(-1)
@@ -158,13 +160,12 @@ func (r *remote) serve(entry string, h http.Handler, delivered func(sub string, 
 		}
 		body, m := r.virtual(body)
 		req.Body = io.NopCloser(bytes.NewReader(body))
-		rec := &response{header: w.Header(), code: http.StatusOK}
-		h.ServeHTTP(rec, req)
-		delivered("", m, 1, rec.code)
-		if rec.code == http.StatusOK {
+		code := statusOf(h, w.Header(), req)
+		delivered("", m, 1, code)
+		if code == http.StatusOK {
 			r.acknowledge(m)
 		}
-		w.WriteHeader(rec.code)
+		w.WriteHeader(code)
 	}))
 	return dispatch(entry)
 }
@@ -207,7 +208,7 @@ const flow = 60
 // step goes on: to the next due function if no message is on its way, else by real time.
 func (r *remote) step(ctx context.Context, limit time.Time) (bool, error) {
 	const beat = 5 * time.Millisecond
-	if r.pending() == 0 && r.clock.Quiet() {
+	if r.Pending() == 0 && r.clock.Quiet() {
 		return r.clock.Step(limit), nil
 	}
 	if err := ledger.Sleep(ctx, beat); err != nil {

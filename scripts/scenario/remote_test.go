@@ -41,7 +41,7 @@ func TestRecordedIncidentsOnEmulator(t *testing.T) {
 		go func() {
 			atOnce <- struct{}{}
 			defer func() { <-atOnce }()
-			s, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Options{Policy: r.Policy, Framework: framework, Emulator: emulator})
+			s, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: scenario.Options{Policy: r.Policy, Framework: framework}, Emulator: emulator})
 			stories[i] <- played{s, err}
 		}()
 	}

@@ -72,7 +72,7 @@ func (c *checks) repeats(s ledger.Step) {
 		return
 	}
 	if c.again == nil {
-		c.again = newRepeater(c.opts.Seams.decision(), c.transitions, c.opts.simulation.UntilBroken)
+		c.again = newRepeater(c.opts.Seams.decision(), c.transitions, c.atOnce)
 	}
 	again := repeat{s, foundLate{c.violation("history", s.After.ID, ""), len(c.violations)}}
 	if c.again.steps == nil {
@@ -137,4 +137,12 @@ func (r *repeater) stepped(l foundLate, before, after incident.Workload) {
 func (r *repeater) violated(l foundLate, format string, args ...any) {
 	l.Text = fmt.Sprintf(format, args...)
 	r.late = append(r.late, l)
+}
+
+// phaseOf is where a workload stands.
+func phaseOf(w incident.Workload) string {
+	if w.Incident == nil {
+		return "peace"
+	}
+	return string(w.Incident.Phase)
 }

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -10,6 +11,95 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/tpu/tputest"
 )
+
+// Violation is a rule that was broken.
+type Violation struct {
+	// Rule is the rule of the design, or what else has to hold.
+	Rule     string    `json:"rule"`
+	At       time.Time `json:"at"`
+	Workload string    `json:"workload"`
+	Text     string    `json:"text"`
+	// Faults is how many faults and troubles had happened by then.
+	Faults int `json:"faults"`
+}
+
+// Report is what a simulation came to. Its JSON form is what simulate --json prints.
+type Report struct {
+	// Seed is the first of Seeds in a row.
+	Seed      uint64  `json:"seed"`
+	Seeds     int     `json:"seeds"`
+	Days      float64 `json:"days"`
+	Incidents int     `json:"incidents"`
+	// Ended counts incidents by outcome, Confirmed the resumed ones by what confirmed them, Causes all by cause.
+	Ended     map[string]int `json:"ended"`
+	Confirmed map[string]int `json:"confirmed_by"`
+	// Ends counts how incidents ended, by the last trouble of their workload before they opened.
+	Ends       map[string]map[string]int `json:"ends"`
+	Causes     map[string]int            `json:"causes"`
+	Violations []Violation               `json:"violations"`
+	// Reaction is how long each stage took, in seconds:
+	//
+	//   - evidence_to_decision: from the time that the first evidence gives itself to the opening of the incident; of
+	//     announced maintenance from the moment at which the save was due, if that was later;
+	//   - decision_to_call: from the sending of a request to the call that it led to. A request that had to wait, for an
+	//     approval, the end of a pause, the window of a maintenance or capacity, is sent when that is over, or again;
+	//   - call_to_ready: from the last call that was accepted to the TPU being usable;
+	//   - ready_to_progress: from there to the progress that ended the incident.
+	Reaction map[string]Percentiles `json:"reaction_seconds"`
+	// Goodput is the share of the fleet's time in which new steps were done.
+	Goodput float64 `json:"goodput"`
+	// LostHours is the time without training, by cause.
+	LostHours map[string]float64 `json:"lost_hours"`
+	Actions   map[string]int     `json:"actions"`
+	ChipHours ChipHours          `json:"chip_hours"`
+	// Transitions are the transitions of the state machine that were taken, ErrorClasses the classes of the provider's errors;
+	// missing ones were not seen.
+	Transitions         map[string]int `json:"transitions_taken"`
+	TransitionsMissing  []string       `json:"transitions_missing"`
+	ErrorClasses        map[string]int `json:"error_classes_met"`
+	ErrorClassesMissing []string       `json:"error_classes_missing"`
+	// Happened counts what happened to the fleet, Faults is how many faults and troubles there were in all, and Handled how
+	// many messages were handled.
+	Happened map[string]int `json:"happened"`
+	Faults   int            `json:"faults"`
+	Handled  int            `json:"handled"`
+	// Braked is how often the brake held a call.
+	Braked int `json:"braked"`
+
+	// Told lists the faults and troubles, in order; Story is what happened, where it was kept.
+	Told  []string `json:"-"`
+	Story *Story   `json:"-"`
+	// Interrupted says that somebody ended the run early. Days is how long it was then.
+	Interrupted bool `json:"-"`
+
+	// samples are what Reaction is made of.
+	samples map[string][]time.Duration
+}
+
+// ChipHours are the fleet's chip-hours and the lost ones.
+type ChipHours struct {
+	Total float64 `json:"total"`
+	Lost  float64 `json:"lost"`
+}
+
+// Percentiles of a duration in seconds.
+type Percentiles struct {
+	P50   float64 `json:"p50"`
+	P95   float64 `json:"p95"`
+	P99   float64 `json:"p99"`
+	Count int     `json:"count"`
+}
+
+func percentiles(samples []time.Duration) Percentiles {
+	if len(samples) == 0 {
+		return Percentiles{}
+	}
+	slices.Sort(samples)
+	at := func(p int) float64 {
+		return math.Round(samples[min(len(samples)-1, len(samples)*p/100)].Seconds()*10) / 10
+	}
+	return Percentiles{P50: at(50), P95: at(95), P99: at(99), Count: len(samples)}
+}
 
 // complete works out what follows from the counts and samples of a report.
 func (r *Report) complete() {

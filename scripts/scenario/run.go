@@ -23,9 +23,46 @@ type item struct {
 	at time.Time
 }
 
+// Playing is how a record is played.
+type Playing struct {
+	Options
+	// Passed is called as a replay goes on, often; nil is not.
+	Passed func(Passage)
+	// Pace is how many seconds of virtual time pass in a real one; 0 does not wait.
+	Pace float64
+	// Emulator is the address of a Pub/Sub emulator that carries the messages instead of the embedded broker.
+	Emulator string
+}
+
+// Passage is how far a replay is.
+type Passage struct {
+	// Now is virtual time, From and To are when it began and when the last entry is played.
+	Now, From, To time.Time
+	// Entries is how many entries there are to play. Read is how many of them are put in order, and Played how many were played.
+	// Incidents is how many have ended.
+	Entries, Read, Played, Incidents int
+}
+
+// Share is how much of the record is played, from 0 to 1.
+func (p Passage) Share() float64 {
+	if !p.To.After(p.From) {
+		return 0
+	}
+	return min(1, float64(p.Now.Sub(p.From))/float64(p.To.Sub(p.From)))
+}
+
+// player plays a record in a world.
+type player struct {
+	*world
+	how    Playing
+	remote *remote
+	// last is when the last entry is played, or the last announced window ends.
+	last time.Time
+}
+
 // Run plays a scenario to its end and returns its story. When the context ends before, it returns that error and the story so
 // far, or none where it has not begun.
-func Run(ctx context.Context, name string, s Scenario, records []Record, opts Options) (*Story, error) {
+func Run(ctx context.Context, name string, s Scenario, records []Record, opts Playing) (*Story, error) {
 	items, faults := read(ctx, records, opts.Passed)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -38,8 +75,15 @@ func Run(ctx context.Context, name string, s Scenario, records []Record, opts Op
 			items[i].at = s.Start.Add(quiet)
 		}
 	}
-	w, err := newWorld(ctx, name, s, opts)
-	if err != nil {
+	w := &player{world: newWorld(name, s, opts.Options), how: opts, last: s.Start}
+	if opts.Emulator != "" {
+		var err error
+		if w.remote, err = newRemote(ctx, w.clock, opts.Emulator); err != nil {
+			return nil, fmt.Errorf("scenario: %w", err)
+		}
+		w.carrier = w.remote
+	}
+	if err := w.found(ctx); err != nil {
 		return nil, err
 	}
 	defer w.clock.Close()
@@ -128,7 +172,7 @@ func startOf(items []item, s Scenario) time.Time {
 }
 
 // plan sets everything that is known to happen on the clock.
-func (w *world) plan(items []item) {
+func (w *player) plan(items []item) {
 	w.last = w.Start
 	// lost is when the last loss was in each zone.
 	lost := map[string]time.Time{}
@@ -188,7 +232,7 @@ func (w *world) plan(items []item) {
 const missedFor = 35 * time.Minute
 
 // babysat reports whether an entry is a call of an older script.
-func (w *world) babysat(e events.Entry) bool {
+func (w *player) babysat(e events.Entry) bool {
 	return e.Kind == events.KindCall && fleet.Ours(e.Call.Principal, w.Babysitters)
 }
 
@@ -198,7 +242,7 @@ func deletes(e events.Entry) bool {
 }
 
 // missed has Google take back what a script found lost though no entry says so.
-func (w *world) missed(it item) {
+func (w *player) missed(it item) {
 	if it.at.After(w.last) {
 		w.last = it.at
 	}
@@ -217,50 +261,26 @@ func (w *world) missed(it item) {
 	})
 }
 
-func (w *world) played() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.left--
-}
-
-// tick is the scheduler: once a minute. A tick is skipped if no work is due, no operation runs and the cloud has not
-// changed, except for one in a quarter of an hour.
-func (w *world) tick(at time.Time) {
-	w.clock.At(at, func() {
-		w.tick(at.Add(time.Minute))
-		due, err := w.ledger.Due(context.Background(), at)
-		w.mu.Lock()
-		// What went wrong at the last tick may have kept it from seeing what there was to see.
-		dirty := w.dirty || w.chaos.struck() != w.struck
-		w.dirty, w.struck = false, w.chaos.struck()
-		w.mu.Unlock()
-		if err == nil && len(due) == 0 && !dirty && w.api.Running() == 0 && at.Minute()%15 != 0 { // then all is looked at anyway
-			return
-		}
-		w.publish(Message{Topic: topicTicks, Data: []byte("{}")})
-	})
-}
-
 // patience is how long a scenario goes on after its last entry, or after the last announced window.
 const patience = 3 * 24 * time.Hour
 
-func (w *world) loop(ctx context.Context) error {
+func (w *player) loop(ctx context.Context) error {
 	before := w.clock.Now()
 	// stepped is called after each step, and says whether another one follows.
 	stepped := func() (more bool, err error) {
 		w.show()
-		if w.over() {
+		if w.settled() {
 			return false, nil
 		}
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
 		now := w.clock.Now()
-		if w.opts.Passed != nil {
-			w.opts.Passed(w.passage(now))
+		if w.how.Passed != nil {
+			w.how.Passed(w.passage(now))
 		}
-		if w.opts.Pace > 0 {
-			if err := ledger.Sleep(ctx, time.Duration(float64(now.Sub(before))/w.opts.Pace)); err != nil {
+		if w.how.Pace > 0 {
+			if err := ledger.Sleep(ctx, time.Duration(float64(now.Sub(before))/w.how.Pace)); err != nil {
 				return false, err
 			}
 		}
@@ -288,28 +308,21 @@ func (w *world) loop(ctx context.Context) error {
 }
 
 // passage is how far the run is.
-func (w *world) passage(now time.Time) Passage {
+func (w *player) passage(now time.Time) Passage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.story
 	return Passage{Read: s.Entries, Now: now, From: w.Start, To: w.last, Entries: s.Entries, Played: s.Played, Incidents: len(s.Ended)}
 }
 
-func (w *world) limit() time.Time {
+func (w *player) limit() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last.Add(patience)
 }
 
-// over reports whether everything has been played and nothing more is due.
-func (w *world) over() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.left == 0 && len(w.busy) == 0 && !w.dirty && w.inFlight() == 0 && w.clock.Quiet() && w.api.Running() == 0
-}
-
 // finish tells what did not come to an end.
-func (w *world) finish() {
+func (w *player) finish() {
 	ids, err := w.ledger.All(context.Background())
 	if err != nil {
 		w.story.Faults = append(w.story.Faults, err.Error())
@@ -335,7 +348,7 @@ func (w *world) finish() {
 }
 
 // happen lets the world be as an entry says it was: the entry is the record, the world follows it.
-func (w *world) happen(e events.Entry, items []item, f *tputest.Follow) {
+func (w *player) happen(e events.Entry, items []item, f *tputest.Follow) {
 	slice, zone := w.sliceOf(e)
 	if slice == "" {
 		return
@@ -370,7 +383,7 @@ func (w *world) happen(e events.Entry, items []item, f *tputest.Follow) {
 	}
 }
 
-func (w *world) lose(slice, zone string, c events.Cause) {
+func (w *player) lose(slice, zone string, c events.Cause) {
 	node := w.api.Node(zone, slice)
 	if node.State == "PREEMPTED" || node.State == "TERMINATED" {
 		return // another worker's entry
@@ -393,7 +406,7 @@ const hostRepairTakes = 18 * time.Minute
 
 // announce lets the API show a recorded notice, and lets the maintenance take place: as the record says, else in the
 // window that was announced.
-func (w *world) announce(slice, zone string, e events.Entry, items []item) {
+func (w *player) announce(slice, zone string, e events.Entry, items []item) {
 	node := w.api.Node(zone, slice)
 	under := node.Health == "UNHEALTHY_MAINTENANCE"
 	switch e.Notice.Status {
@@ -422,7 +435,7 @@ func (w *world) announce(slice, zone string, e events.Entry, items []item) {
 }
 
 // begin starts the announced maintenance, if the announcement still holds.
-func (w *world) begin(slice, zone string, n events.Notice) {
+func (w *player) begin(slice, zone string, n events.Notice) {
 	node := w.api.Node(zone, slice)
 	if node == nil || node.UpcomingMaintenance == nil || node.UpcomingMaintenance.WindowStartTime != n.WindowStart.UTC().Format(time.RFC3339) {
 		return
@@ -448,7 +461,7 @@ func sameMachine(a, b events.Subject) bool {
 }
 
 // ongoingFor is how long a maintenance took by the record, else as long as the scenario says.
-func (w *world) ongoingFor(items []item, e events.Entry) time.Duration {
+func (w *player) ongoingFor(items []item, e events.Entry) time.Duration {
 	for _, o := range items {
 		if o.entry.Kind == events.KindNotice && o.entry.Notice.Status == events.NoticeGone && sameMachine(o.entry.Subject, e.Subject) && o.entry.Time.After(e.Time) {
 			return o.entry.Time.Sub(e.Time)
@@ -458,7 +471,7 @@ func (w *world) ongoingFor(items []item, e events.Entry) time.Duration {
 }
 
 // calledBy carries out a recorded call of somebody else. Its own entries are in the record already.
-func (w *world) calledBy(slice, zone string, c events.Call) {
+func (w *player) calledBy(slice, zone string, c events.Call) {
 	if c.Code != 0 || c.Last && !c.First || c.Principal == ours(w.Project) {
 		return
 	}
@@ -472,7 +485,7 @@ func (w *world) calledBy(slice, zone string, c events.Call) {
 	}
 }
 
-func (w *world) ownerCreates(slice, zone, principal string) {
+func (w *player) ownerCreates(slice, zone, principal string) {
 	for _, c := range w.Fleet {
 		if c.Name == slice {
 			w.hush("CreateNode", slice)
@@ -481,7 +494,7 @@ func (w *world) ownerCreates(slice, zone, principal string) {
 	}
 }
 
-func (w *world) hush(method, slice string) {
+func (w *player) hush(method, slice string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.silent[method+" "+slice] = 2
@@ -490,16 +503,8 @@ func (w *world) hush(method, slice string) {
 // hangs is how long a scenario waits for what follows from a training that hangs: nothing is due meanwhile.
 const hangs = 4 * time.Hour
 
-// await keeps a scenario going.
-func (w *world) await(d time.Duration) {
-	w.mu.Lock()
-	w.left++
-	w.mu.Unlock()
-	w.clock.At(w.clock.Now().Add(d), w.played)
-}
-
 // act does what the scenario says that happens beside the record.
-func (w *world) act(a Act) {
+func (w *player) act(a Act) {
 	tell := func(text, slice string) {
 		w.tell(Line{Time: w.clock.Now(), Kind: Acted, Workload: w.workloadOf(slice), Incident: w.incidentOf(w.workloadOf(slice)), Text: text, Simulated: true})
 	}
@@ -570,24 +575,8 @@ func (w *world) act(a Act) {
 	}
 }
 
-// try notes an act that the cloud refused: the story goes on without it.
-func (w *world) try(err error) {
-	if err != nil {
-		w.tell(Line{Time: w.clock.Now(), Kind: Acted, Text: "refused: " + err.Error(), Simulated: true})
-	}
-}
-
-// must notes an act of the world that could not take place: that is a fault of the scenario.
-func (w *world) must(err error) {
-	if err != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.story.Faults = append(w.story.Faults, err.Error())
-	}
-}
-
 // sliceOf finds the slice that an entry speaks of, and where it is.
-func (w *world) sliceOf(e events.Entry) (slice, zone string) {
+func (w *player) sliceOf(e events.Entry) (slice, zone string) {
 	zone = e.Subject.Zone
 	if e.Subject.Node != "" {
 		return e.Subject.Node, zone
@@ -612,23 +601,18 @@ func (w *world) sliceOf(e events.Entry) (slice, zone string) {
 	return "", zone
 }
 
-func (w *world) zones() []string {
-	var zones []string
-	for z := range w.Capacity {
-		zones = append(zones, z)
-	}
-	for _, c := range w.Fleet {
-		zones = append(zones, c.Zone)
-	}
-	slices.Sort(zones)
-	return slices.Compact(zones)
-}
-
-func (w *world) fleetZone(slice string) string {
+func (w *player) fleetZone(slice string) string {
 	for _, c := range w.Fleet {
 		if c.Name == slice {
 			return c.Zone
 		}
 	}
 	return ""
+}
+
+// ignored tells of a recorded entry from which nothing follows, and why.
+func (w *player) ignored(it item) {
+	w.tell(Line{
+		Time: it.at, Kind: Ignored, EventType: string(it.entry.Kind), Subject: it.entry.Subject.String(), Text: it.Where(), Reason: it.entry.Noted(),
+	})
 }

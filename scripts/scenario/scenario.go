@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -224,3 +225,31 @@ func (s Scenario) validate() error {
 	}
 	return errors.Join(faults...)
 }
+
+// zones are those of the capacity and of the fleet.
+func (s Scenario) zones() []string {
+	var zones []string
+	for z := range s.Capacity {
+		zones = append(zones, z)
+	}
+	for _, c := range s.Fleet {
+		zones = append(zones, c.Zone)
+	}
+	slices.Sort(zones)
+	return slices.Compact(zones)
+}
+
+// Crew is what the crew of a slice does where the record is silent about it.
+type Crew string
+
+// A crew goes on as the record showed it last: after an exit it fails again in the same way, otherwise it trains. Or the user says
+// that there is none, that every later attempt fails, or that every later attempt trains.
+const (
+	CrewAsRecorded Crew = ""
+	CrewNone       Crew = "none"
+	CrewFails      Crew = "fails"
+	CrewRecovers   Crew = "recovers"
+)
+
+// Crews are the words for what a crew does.
+func Crews() []string { return []string{string(CrewNone), string(CrewFails), string(CrewRecovers)} }

@@ -55,7 +55,7 @@ func run(t *testing.T, r scenario.Recorded, opts scenario.Options) *scenario.Sto
 	if opts.Policy == nil {
 		opts.Policy = r.Policy
 	}
-	s, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, opts)
+	s, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: opts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func played(t *testing.T, r scenario.Recorded) play {
 	once, _ := plays.LoadOrStore(r.Name, sync.OnceValue(func() (p play) {
 		var log bytes.Buffer
 		// It outlives the test that happens to be the first.
-		p.story, p.err = scenario.Run(context.Background(), r.Name, r.Scenario, r.Records, scenario.Options{Policy: r.Policy, Log: &log})
+		p.story, p.err = scenario.Run(context.Background(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: scenario.Options{Policy: r.Policy, Log: &log}})
 		p.log = log.Bytes()
 		return p
 	}))
@@ -322,7 +322,7 @@ func TestRealEntries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		story, err := scenario.Run(t.Context(), "real", s, records, scenario.Options{})
+		story, err := scenario.Run(t.Context(), "real", s, records, scenario.Playing{})
 		if err != nil {
 			t.Fatal(err)
 		}

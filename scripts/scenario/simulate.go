@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"regexp"
 	"slices"
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/fault"
+	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/tpu/tputest"
 )
 
 // Simulation is a fleet over many days, with everything that happens to it and to Pitstop drawn from one seed: the same
@@ -52,95 +55,6 @@ type Simulation struct {
 // NoLimit has everything happen that is drawn.
 const NoLimit = math.MaxInt
 
-// Violation is a rule that was broken.
-type Violation struct {
-	// Rule is the rule of the design, or what else has to hold.
-	Rule     string    `json:"rule"`
-	At       time.Time `json:"at"`
-	Workload string    `json:"workload"`
-	Text     string    `json:"text"`
-	// Faults is how many faults and troubles had happened by then.
-	Faults int `json:"faults"`
-}
-
-// Report is what a simulation came to. Its JSON form is what simulate --json prints.
-type Report struct {
-	// Seed is the first of Seeds in a row.
-	Seed      uint64  `json:"seed"`
-	Seeds     int     `json:"seeds"`
-	Days      float64 `json:"days"`
-	Incidents int     `json:"incidents"`
-	// Ended counts incidents by outcome, Confirmed the resumed ones by what confirmed them, Causes all by cause.
-	Ended     map[string]int `json:"ended"`
-	Confirmed map[string]int `json:"confirmed_by"`
-	// Ends counts how incidents ended, by the last trouble of their workload before they opened.
-	Ends       map[string]map[string]int `json:"ends"`
-	Causes     map[string]int            `json:"causes"`
-	Violations []Violation               `json:"violations"`
-	// Reaction is how long each stage took, in seconds:
-	//
-	//   - evidence_to_decision: from the time that the first evidence gives itself to the opening of the incident; of
-	//     announced maintenance from the moment at which the save was due, if that was later;
-	//   - decision_to_call: from the sending of a request to the call that it led to. A request that had to wait, for an
-	//     approval, the end of a pause, the window of a maintenance or capacity, is sent when that is over, or again;
-	//   - call_to_ready: from the last call that was accepted to the TPU being usable;
-	//   - ready_to_progress: from there to the progress that ended the incident.
-	Reaction map[string]Percentiles `json:"reaction_seconds"`
-	// Goodput is the share of the fleet's time in which new steps were done.
-	Goodput float64 `json:"goodput"`
-	// LostHours is the time without training, by cause.
-	LostHours map[string]float64 `json:"lost_hours"`
-	Actions   map[string]int     `json:"actions"`
-	ChipHours ChipHours          `json:"chip_hours"`
-	// Transitions are the transitions of the state machine that were taken, ErrorClasses the classes of the provider's errors;
-	// missing ones were not seen.
-	Transitions         map[string]int `json:"transitions_taken"`
-	TransitionsMissing  []string       `json:"transitions_missing"`
-	ErrorClasses        map[string]int `json:"error_classes_met"`
-	ErrorClassesMissing []string       `json:"error_classes_missing"`
-	// Happened counts what happened to the fleet, Faults is how many faults and troubles there were in all, and Handled how
-	// many messages were handled.
-	Happened map[string]int `json:"happened"`
-	Faults   int            `json:"faults"`
-	Handled  int            `json:"handled"`
-	// Braked is how often the brake held a call.
-	Braked int `json:"braked"`
-
-	// Told lists the faults and troubles, in order; Story is what happened, where it was kept.
-	Told  []string `json:"-"`
-	Story *Story   `json:"-"`
-	// Interrupted says that somebody ended the run early. Days is how long it was then.
-	Interrupted bool `json:"-"`
-
-	// samples are what Reaction is made of.
-	samples map[string][]time.Duration
-}
-
-// ChipHours are the fleet's chip-hours and the lost ones.
-type ChipHours struct {
-	Total float64 `json:"total"`
-	Lost  float64 `json:"lost"`
-}
-
-// Percentiles of a duration in seconds.
-type Percentiles struct {
-	P50   float64 `json:"p50"`
-	P95   float64 `json:"p95"`
-	P99   float64 `json:"p99"`
-	Count int     `json:"count"`
-}
-
-func percentiles(samples []time.Duration) Percentiles {
-	if len(samples) == 0 {
-		return Percentiles{}
-	}
-	slices.Sort(samples)
-	at := func(p int) float64 {
-		return math.Round(samples[min(len(samples)-1, len(samples)*p/100)].Seconds()*10) / 10
-	}
-	return Percentiles{P50: at(50), P95: at(95), P99: at(99), Count: len(samples)}
-}
-
 // passesEvery is how much virtual time is between two calls of Passed: a day can take many seconds, and people wait.
 const passesEvery = 10 * time.Minute
 
@@ -153,19 +67,71 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.simulate(ctx, sim)
+	return w.simulate(ctx)
+}
+
+// draws are what its troubles are drawn from.
+func (sim Simulation) draws() Draws {
+	return Draws{Seed: sim.Seed, Policy: sim.Policy, Faults: sim.Faults, Rates: sim.Rates, Traces: sim.Traces}
+}
+
+// simulated is a simulation under way: a world, the faults in it, and its judge.
+type simulated struct {
+	*world
+	sim      Simulation
+	chaos    *chaos
+	releases *releases
+	checks   *checks
 }
 
 // world is that of a simulation, before anything has happened in it.
-func (sim Simulation) world(ctx context.Context) (*world, error) {
+func (sim Simulation) world(ctx context.Context) (*simulated, error) {
 	if sim.World.Start.IsZero() {
 		sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 	}
-	return newWorld(ctx, fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, Trail: sim.Trail, Wire: sim.Wire, Seams: sim.Seams, simulation: &sim})
+	w := newWorld(fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{
+		Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, Trail: sim.Trail, Wire: sim.Wire, Seams: sim.Seams,
+		Mute: !sim.Lines, Unnotified: true, Mingled: sim.Seed%2 == 1,
+		Limits: ledger.Limits{Project: 4, Zone: 2}, // so small that they are met
+	})
+	s := &simulated{world: w, sim: sim, chaos: newChaos(w.clock, sim.Faults, sim.Seed, sim.Limit), releases: newReleases()}
+	s.checks = newChecks(w, s.chaos, s.releases, sim.UntilBroken)
+	s.attach()
+	return s, w.found(ctx)
 }
 
-func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err error) {
-	t := newTroubles(w, sim)
+// attach has the faults strike the world, and the judge see it.
+func (s *simulated) attach() {
+	w, f, c := s.world, s.chaos, s.checks
+	w.hooks = Hooks{
+		Luck:     f.luck,
+		Provider: f.provider(w.api, c.read, c.refusedCall),
+		Bucket:   func(next http.RoundTripper) http.RoundTripper { return f.storage(next, c.looks) },
+		Audit:    f.audit,
+		Ledger:   func(next ledger.Opener) ledger.Opener { return f.tap(c.stored, c.unheard).On(next) },
+
+		Publication: f.publication,
+		Intercept:   func(entry string, m Message) int { return s.releases.intercept(w.clock.Now(), entry, m) },
+		Logged:      func(raw []byte) { f.logged(w, raw, c.skewed) },
+		Struck:      f.struck,
+
+		Sent:      func(e events.Envelope, topic string) { f.forgesRequest(w, e, topic) },
+		Delivered: c.answered,
+		Saved:     c.saved,
+		Said:      c.words,
+		Failed:    func(class incident.FailureClass) { c.classes[string(class)]++ },
+		Observed: func(e tputest.Event) {
+			c.called(e)
+			c.follow(e)
+		},
+		Changed:   c.changed,
+		Committed: c.commits,
+	}
+}
+
+func (w *simulated) simulate(ctx context.Context) (_ *Report, err error) {
+	sim := w.sim
+	t := newTroubles(w.world, w.chaos, w.releases, w.checks, sim.draws())
 	t.plan()
 	defer w.clock.Close()
 	defer w.checks.caughtUp()
@@ -186,7 +152,7 @@ func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err er
 		return false
 	}
 	if err := w.until(ctx, end, passing); err != nil {
-		return w.interrupted(ctx, sim), err
+		return w.interrupted(ctx), err
 	}
 	if w.tracker != nil {
 		// Two builds may need different times to settle, but this moment is the same for both.
@@ -198,7 +164,7 @@ func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err er
 	w.checks.measure(end)
 	settled := func() bool { return passing() || w.settled() && people.pleased.After(end) }
 	if err := w.until(ctx, end.Add(settleFor), settled); err != nil {
-		r := w.checks.result(sim)
+		r := w.checks.result(sim.Seed, sim.Days)
 		r.Interrupted = true
 		return r, err
 	}
@@ -208,44 +174,40 @@ func (w *world) simulate(ctx context.Context, sim Simulation) (_ *Report, err er
 		}
 	}
 	w.checks.finally()
-	r := w.checks.result(sim)
+	r := w.checks.result(sim.Seed, sim.Days)
 	if w.tracker != nil {
-		w.story.Trail = w.tracker.trail(sim.Days, r.Violations)
+		var broken []trail.Broken
+		for _, v := range r.Violations {
+			broken = append(broken, trail.Broken{Rule: v.Rule, Workload: v.Workload, At: v.At, Text: v.Text})
+		}
+		w.story.Trail = w.tracker.trail(sim.Days, broken)
 	}
 	return r, nil
 }
 
 // interrupted is the report of a simulation that somebody ended early; nil where nothing has happened yet.
-func (w *world) interrupted(ctx context.Context, sim Simulation) *Report {
+func (w *simulated) interrupted(ctx context.Context) *Report {
 	now := w.clock.Now()
-	sim.Days = now.Sub(w.Start).Hours() / 24
-	if ctx.Err() == nil || sim.Days <= 0 {
+	days := now.Sub(w.Start).Hours() / 24
+	if ctx.Err() == nil || days <= 0 {
 		return nil
 	}
 	w.checks.measure(now)
-	r := w.checks.result(sim)
+	r := w.checks.result(w.sim.Seed, days)
 	r.Interrupted = true
 	return r
 }
 
 // until runs the world to a time, or until it is done.
-func (w *world) until(ctx context.Context, end time.Time, done func() bool) error {
+func (w *simulated) until(ctx context.Context, end time.Time, done func() bool) error {
 	var stopped error
 	w.clock.Run(func() time.Time { return end }, func() bool {
 		if stopped = ctx.Err(); stopped != nil || done() || w.checks.endless {
 			return false
 		}
-		return !w.opts.simulation.UntilBroken || len(w.checks.violations) == 0
+		return !w.sim.UntilBroken || len(w.checks.violations) == 0
 	})
 	return stopped
-}
-
-// settled reports whether no work is left: no message, no operation, no incident, and nothing due except by the passing of
-// time.
-func (w *world) settled() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.inFlight() == 0 && w.clock.Quiet() && len(w.busy) == 0 && w.api.Running() == 0 && !w.dirty && w.left == 0
 }
 
 // Shrink finds the shortest beginning of the faults and troubles of a run with which it still violates a rule.
@@ -409,37 +371,4 @@ func Few(s Scenario, seed uint64, n int) Scenario {
 	s.Fleet = fleet
 	slices.SortFunc(s.Fleet, func(a, b SliceConfig) int { return cmp.Compare(a.Name, b.Name) })
 	return s
-}
-
-// approveAll says yes to everything that waits for a person.
-func (w *world) approveAll() {
-	ids, err := w.ledger.All(context.Background())
-	w.must(err)
-	for _, id := range ids {
-		doc, _, err := w.ledger.Workload(context.Background(), id)
-		if fault.IsBusy(err) {
-			continue
-		}
-		w.must(err)
-		if doc.Incident != nil && doc.Incident.Phase == incident.Approving {
-			w.clock.Go(func() { w.approve(id, "ann@example.com") })
-			w.clock.Settle()
-		}
-	}
-}
-
-// pauseAll pauses everything, or lifts that.
-func (w *world) pauseAll(p *incident.Pause) {
-	w.must(w.ledger.SetPause(context.Background(), p))
-	if c := w.checks; p != nil && c != nil {
-		c.pauses = append(c.pauses, period{w.clock.Now(), p.Until})
-	}
-}
-
-// phaseOf is where a workload stands.
-func phaseOf(w incident.Workload) string {
-	if w.Incident == nil {
-		return "peace"
-	}
-	return string(w.Incident.Phase)
 }

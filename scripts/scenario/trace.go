@@ -241,7 +241,7 @@ func amount(s, unit string, one time.Duration) (time.Duration, error) {
 
 // Fits reports what of a trace cannot happen to a fleet: a zone or a slice that it does not have.
 func (t Trace) Fits(s Scenario) error {
-	zones := (&world{Scenario: s}).zones()
+	zones := s.zones()
 	byName := map[string]SliceConfig{}
 	for _, c := range s.Fleet {
 		byName[c.Name] = c
@@ -274,7 +274,7 @@ func kindOf(c SliceConfig) string {
 
 // traced reports whether traces tell when something happens. What takes Spot slices back tells of those that no log tells of
 // too, and of a zone without capacity.
-func (s Simulation) traced(name string) bool {
+func (s Draws) traced(name string) bool {
 	cause := causeKey(name)
 	return slices.ContainsFunc(s.Traces, func(t Trace) bool {
 		return slices.ContainsFunc(t.moments, func(m moment) bool {

@@ -151,9 +151,9 @@ func (t *tracker) closed(doc incident.Workload) {
 }
 
 // broken are the faults of a replay as broken rules: it has no other ones.
-func (s *Story) broken() (all []Violation) {
+func (s *Story) broken() (all []trail.Broken) {
 	for _, f := range s.Faults {
-		all = append(all, Violation{Rule: "replay", Text: f})
+		all = append(all, trail.Broken{Rule: "replay", Text: f})
 	}
 	return all
 }
@@ -181,13 +181,11 @@ func (t *tracker) documents() error {
 }
 
 // trail is the trail at the end of a run.
-func (t *tracker) trail(days float64, broken []Violation) *trail.Trail {
+func (t *tracker) trail(days float64, broken []trail.Broken) *trail.Trail {
 	made := &trail.Trail{Run: t.story.Name, Days: days, Read: t.read, Workloads: []trail.Workload{}, Broken: []trail.Broken{}}
 	for _, id := range slices.Sorted(maps.Keys(t.of)) {
 		made.Workloads = append(made.Workloads, *t.of[id])
 	}
-	for _, v := range broken {
-		made.Broken = append(made.Broken, trail.Broken{Rule: v.Rule, Workload: v.Workload, At: v.At, Text: v.Text})
-	}
+	made.Broken = append(made.Broken, broken...)
 	return made
 }

@@ -1,12 +1,13 @@
 package scenario
 
 import (
-	"fmt"
+	"context"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/tpu/tputest"
 )
@@ -15,11 +16,43 @@ import (
 // and when.
 type troubles struct {
 	*world
-	sim  Simulation
-	dice dice
-	over bool
+	chaos    *chaos
+	releases *releases
+	checks   Witness
+	sim      Draws
+	dice     dice
+	over     bool
 	// policies are the files between which somebody changes.
 	policies [][]byte
+}
+
+// Draws are what the troubles of a run are drawn from.
+type Draws struct {
+	Seed   uint64
+	Policy []byte
+	Faults Faults
+	Rates  Rates
+	Traces []Trace
+}
+
+// Witness is told what happens to the fleet, and what people do.
+type Witness interface {
+	// workload is that of a slice.
+	workload(slice string) string
+	// byHand reports whether a person was asked to delete the slices of a workload.
+	byHand(workload string) bool
+	// happened is told of a trouble by its name, with the slice if it concerns one.
+	happened(what, slice string)
+	// mends is told that a person comes to look after a slice that does not train.
+	mends(workload, slice string, usable bool)
+	// ordered is told of the shape in which an owner orders a slice, and took of a slice that one deletes.
+	ordered(c SliceConfig, shape string)
+	took(slice string)
+	// suspects is told what Google suspects on a life, or does not any more.
+	suspects(life string, suspected bool)
+	// enforced is told of the policy file in force from now on, paused of a pause of everything until then.
+	enforced(file []byte)
+	paused(until time.Time)
 }
 
 // happening is one thing that may happen to a slice.
@@ -128,8 +161,8 @@ var elsewheres = []elsewhere{
 	{"approved", 4, func(t *troubles, _ dice) { t.approveAll() }},
 }
 
-func newTroubles(w *world, sim Simulation) *troubles {
-	return &troubles{world: w, sim: sim, dice: newDice(sim.Seed).of("troubles"), policies: [][]byte{
+func newTroubles(w *world, c *chaos, r *releases, seen Witness, sim Draws) *troubles {
+	return &troubles{world: w, chaos: c, releases: r, checks: seen, sim: sim, dice: newDice(sim.Seed).of("troubles"), policies: [][]byte{
 		[]byte("policies: {}\n"), []byte("policies: {night: {preset: watch}\n"), // the second one cannot be read
 	}}
 }
@@ -366,7 +399,7 @@ func (t *troubles) suspected(d dice, c SliceConfig, zone string) error {
 // enforce puts another policy file there.
 func (t *troubles) enforce(file []byte) {
 	t.opts.Policy = file
-	t.checks.policies = append(t.checks.policies, putInForce(t.clock.Now(), file))
+	t.checks.enforced(file)
 }
 
 // calm ends all troubles, so that running incidents must come to their ends.
@@ -388,18 +421,12 @@ func (t *troubles) calm() {
 }
 
 // logged is what the sinks let through of an entry of the simulated world: late, twice, never, or without what need not be
-// there.
-func (w *world) logged(raw []byte) {
-	c := w.chaos
+// there. put is called for an entry whose time is put off.
+func (c *chaos) logged(w *world, raw []byte, put func(e events.Entry)) {
 	e, err := events.Read(raw)
-	var d dice
-	if c != nil {
-		d = c.dice.of("log entry", e.ID)
-	}
-	wait := 600 * time.Millisecond
+	d := c.dice.of("log entry", e.ID)
 	copies := 1
 	switch {
-	case c == nil:
 	case c.happens(d.of("lost"), c.EntryLost, "a log entry is lost"):
 		return
 	case c.happens(d.of("twice"), c.EntryTwice, "a log entry comes twice"):
@@ -409,27 +436,18 @@ func (w *world) logged(raw []byte) {
 		e, err = events.Read(raw)
 	case c.happens(d.of("skewed"), c.EntrySkewed, "a log entry has the time of a clock that goes wrong"):
 		raw = skewed(raw, d.of("how skewed").between(-5*time.Minute, 5*time.Minute))
-		if e, err = events.Read(raw); err == nil && w.checks != nil {
-			w.checks.skewed(e)
+		if e, err = events.Read(raw); err == nil {
+			put(e)
 		}
 	}
+	wait := sinksTake
 	for i := range copies {
-		if d := d.nth(i); c.happens(d.of("late"), c.rates().EntryLate, "a log entry is late") {
+		if d := d.nth(i); c.happens(d.of("late"), c.EntryLate, "a log entry is late") {
 			wait = d.of("how late").between(time.Minute, 30*time.Minute)
-		} else if c != nil {
+		} else {
 			wait = max(wait, c.heldUp.Sub(w.clock.Now()))
 		}
-		w.mu.Lock()
-		w.left++
-		w.mu.Unlock()
-		w.clock.At(w.clock.Now().Add(wait), func() {
-			defer w.played()
-			if err != nil {
-				w.must(fmt.Errorf("the simulated world wrote a faulty entry: %w", err))
-				return
-			}
-			w.deliver(raw, e, true)
-		})
+		w.bring(raw, e, err, wait)
 	}
 }
 
@@ -469,4 +487,29 @@ func edited(raw []byte, edit func(entry map[string]any)) []byte {
 		return raw
 	}
 	return out
+}
+
+// approveAll says yes to everything that waits for a person.
+func (t *troubles) approveAll() {
+	ids, err := t.ledger.All(context.Background())
+	t.must(err)
+	for _, id := range ids {
+		doc, _, err := t.ledger.Workload(context.Background(), id)
+		if fault.IsBusy(err) {
+			continue
+		}
+		t.must(err)
+		if doc.Incident != nil && doc.Incident.Phase == incident.Approving {
+			t.clock.Go(func() { t.approve(id, "ann@example.com") })
+			t.clock.Settle()
+		}
+	}
+}
+
+// pauseAll pauses everything, or lifts that.
+func (t *troubles) pauseAll(p *incident.Pause) {
+	t.must(t.ledger.SetPause(context.Background(), p))
+	if p != nil {
+		t.checks.paused(p.Until)
+	}
 }

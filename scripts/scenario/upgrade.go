@@ -78,9 +78,9 @@ func (t *troubles) upgraded(d dice) {
 }
 
 // rewrite gives the document of a workload another schema.
-func (w *world) rewrite(id string, schema int) error {
+func (t *troubles) rewrite(id string, schema int) error {
 	ctx := context.Background()
-	c, err := w.open(ctx, ledger.Workloads)
+	c, err := t.open(ctx, ledger.Workloads)
 	if err != nil {
 		return err
 	}
@@ -118,12 +118,11 @@ func (t *troubles) newerEvent(id string, takes time.Duration) {
 
 // intercept answers a delivery in the place of this release's function: one that is broken fails everything, and an event of
 // the newer release is the newer function's as soon as that is there. 0 leaves the delivery to this release.
-func (w *world) intercept(entry string, m Message) (status int) {
-	now := w.clock.Now()
-	if until, newer := w.releases.events[m.ID]; newer && !now.Before(until) {
+func (r *releases) intercept(now time.Time, entry string, m Message) (status int) {
+	if until, newer := r.events[m.ID]; newer && !now.Before(until) {
 		return http.StatusOK
 	}
-	if now.Before(w.releases.broken[entry]) {
+	if now.Before(r.broken[entry]) {
 		return http.StatusInternalServerError
 	}
 	return 0

@@ -33,7 +33,6 @@ import (
 	"pitstop.internal/shared/cloudlog"
 	"pitstop.internal/shared/cloudlog/cloudlogtest"
 	"pitstop.internal/shared/fleet"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
@@ -98,41 +97,22 @@ type Options struct {
 	Told func(Line)
 	// Ended is called with every incident that ends, and with its lines; nil waits for the story.
 	Ended func(Result, []Line)
-	// Passed is called as a replay goes on, often; nil is not.
-	Passed func(Passage)
-	// Pace is how many seconds of virtual time pass in a real one; 0 does not wait.
-	Pace float64
 	// Called is called for every call of an API that a function makes; with it a canary is written every day.
 	Called func(Call)
 	// Tell are the targets that the function notify tells, over the ledger and the clock of the scenario; without any it tells nobody.
 	Tell func(now func() time.Time) []notify.Target
-	// Emulator is the address of a Pub/Sub emulator that carries the messages instead of the embedded broker.
-	Emulator string
 	// Trail records the actions, for a comparison with another build.
 	Trail bool
 	// Wire takes the calls of the TPU API through its client, HTTP and JSON. Without it they take the short way, with the same ends.
 	Wire bool
 	// Seams are where the pipeline is broken on purpose; the zero value leaves it whole.
 	Seams Seams
-
-	simulation *Simulation
-}
-
-// Passage is how far a replay is.
-type Passage struct {
-	// Now is virtual time, From and To are when it began and when the last entry is played.
-	Now, From, To time.Time
-	// Entries is how many entries there are to play. Read is how many of them are put in order, and Played how many were played.
-	// Incidents is how many have ended.
-	Entries, Read, Played, Incidents int
-}
-
-// Share is how much of the record is played, from 0 to 1.
-func (p Passage) Share() float64 {
-	if !p.To.After(p.From) {
-		return 0
-	}
-	return min(1, float64(p.Now.Sub(p.From))/float64(p.To.Sub(p.From)))
+	// Mute keeps no story, and Unnotified has nobody informed of incidents.
+	Mute, Unnotified bool
+	// Mingled is that of the simulated API's Config.
+	Mingled bool
+	// Limits are those of the brake; the zero value has the usual ones.
+	Limits ledger.Limits
 }
 
 // ceiling is what the deployment puts over all policies.
@@ -165,19 +145,11 @@ type world struct {
 	handlings int
 	// tracker keeps the trail; nil where none is asked for.
 	tracker *tracker
-	// chaos, checks and releases are those of a simulation; all are nil in a replay.
-	chaos    *chaos
-	checks   *checks
-	releases *releases
+	// hooks are what is attached to it, and carrier carries the messages if it is set. Both are there before it is deployed.
+	hooks   Hooks
+	carrier Carrier
 	// store reads checkpoint directories with nothing going wrong.
 	store checkpoint.Store
-
-	remote *remote
-
-	// mute tells no lines.
-	mute bool
-	// limits are those of the brake.
-	limits ledger.Limits
 
 	mu    sync.Mutex
 	story *Story
@@ -204,29 +176,25 @@ type world struct {
 	// dirty has the next tick look, and struck is how many faults there were at the last one.
 	dirty  bool
 	struck int
-	last   time.Time
 }
 
 // ours is whom the pipeline acts as.
 func ours(project string) string { return "pitstop@" + project + ".iam.gserviceaccount.com" }
 
-func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*world, error) {
+// newWorld is a world in which nothing is there yet.
+func newWorld(name string, s Scenario, opts Options) *world {
+	if opts.Limits == (ledger.Limits{}) {
+		opts.Limits = ledger.DefaultLimits
+	}
 	clock := clock.NewClock(s.Start)
 	w := &world{
 		Scenario: s, opts: opts, clock: clock, broker: NewBroker(clock),
 		story:     &Story{Name: name, Title: s.Title, About: s.About, Calls: map[string]int{}, Requests: map[string]int{}},
 		trainings: map[string]*tputest.Training{}, lines: map[string]int{}, places: map[string][]int{}, incidents: map[string]string{}, owners: map[string]string{},
 		busy: map[string]bool{}, closed: map[string]int{}, silent: map[string]int{}, make: map[string]func() http.Handler{},
-		idle: map[string][]http.Handler{}, open: ledgertest.NewStore().Open, limits: ledger.DefaultLimits, dirty: true, last: s.Start,
+		idle: map[string][]http.Handler{}, open: ledgertest.NewStore().Open, dirty: true,
 	}
 	w.ledger = ledger.New(w.open)
-	if sim := opts.simulation; sim != nil {
-		w.chaos = &chaos{Faults: sim.Faults, clock: clock, dice: newDice(sim.Seed), limit: sim.Limit}
-		w.broker.chaos = w.chaos
-		w.checks = newChecks(w)
-		w.releases = newReleases()
-		w.limits = ledger.Limits{Project: 4, Zone: 2} // so small that they are met
-	}
 	if opts.Trail {
 		w.tracker = newTracker(w)
 	}
@@ -238,27 +206,26 @@ func newWorld(ctx context.Context, name string, s Scenario, opts Options) (*worl
 	w.broker.Delivered = w.delivered
 	w.api = tputest.New(tputest.Config{
 		Project: s.Project, Clock: clock, Seed: 1, Zones: s.Capacity, Principal: ours(s.Project),
-		Timing: tputest.Timing{Maintenance: s.maintenance()}, Mingled: opts.simulation != nil && opts.simulation.Seed%2 == 1,
+		Timing: tputest.Timing{Maintenance: s.maintenance()}, Mingled: opts.Mingled,
 	})
 	for zone, chips := range s.Quota {
 		w.api.SetQuota(zone, chips)
 	}
 	w.audited = cloudlogtest.New(s.Project, clock.Now)
-	if opts.Emulator != "" {
-		var err error
-		if w.remote, err = newRemote(ctx, clock, opts.Emulator); err != nil {
-			return nil, fmt.Errorf("scenario: %w", err)
-		}
-	}
+	return w
+}
+
+// found deploys the functions and puts the fleet there.
+func (w *world) found(ctx context.Context) error {
+	w.broker.luck = w.hooks.Luck
 	if err := w.deploy(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if err := w.settle(); err != nil {
-		return nil, err
+		return err
 	}
 	w.api.Observe(w.observe)
-	w.mute = opts.simulation != nil && !opts.simulation.Lines
-	return w, nil
+	return nil
 }
 
 const maintenanceTakes = 20 * time.Minute
@@ -334,8 +301,8 @@ func (w *world) place(c SliceConfig) error {
 		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
 		StartTakes: time.Duration(t.StartTakes), OnSignal: t.Sigterm, Exited: func() { w.exited(run) }, Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsAnew: t.FailsAnew,
 	}, w.api.Incarnation(c.Zone, c.Name), group, max(len(hosts), 1))
-	if w.checks != nil && c.Directory != "" {
-		w.checks.commits(c.Directory, strconv.FormatInt(w.trainings[run].Saved(), 10))
+	if w.hooks.Committed != nil && c.Directory != "" {
+		w.hooks.Committed(c.Directory, strconv.FormatInt(w.trainings[run].Saved(), 10))
 	}
 	return nil
 }
@@ -399,29 +366,29 @@ func (w *world) deploy(ctx context.Context) error {
 		return fmt.Errorf("scenario: %w", err)
 	}
 	cloud := client
-	if w.checks != nil {
-		cloud = counting{client, func(c incident.FailureClass) { w.checks.classes[string(c)]++ }}
+	if w.hooks.Failed != nil {
+		cloud = counting{client, w.hooks.Failed}
 	}
 	bucket := http.RoundTripper(roundTripper(func(r *http.Request) (*http.Response, error) { return w.bucket.Transport().RoundTrip(r) }))
 	w.store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())
-	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("storage", w.chaos.storage(bucket, w.checks.looks))}), option.WithoutAuthentication())}
-	log := cloudlog.New(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("logging", w.chaos.audit(w.audited.Transport()))}), option.WithoutAuthentication())
+	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("storage", around(w.hooks.Bucket, bucket))}), option.WithoutAuthentication())}
+	log := cloudlog.New(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("logging", around(w.hooks.Audit, w.audited.Transport()))}), option.WithoutAuthentication())
 	seams := w.opts.Seams
 	functionsLedger := w.ledger
 	open := w.open
 	if w.opts.Called != nil {
 		open = w.overStore(open)
 	}
-	if w.chaos != nil {
-		open = w.chaos.tap(w.checks.stored, w.checks.unheard).On(open)
+	if w.hooks.Ledger != nil {
+		open = w.hooks.Ledger(open)
 	}
-	if w.opts.Called != nil || w.chaos != nil {
+	if w.opts.Called != nil || w.hooks.Ledger != nil {
 		functionsLedger = ledger.New(open)
 	}
 	w.secrets = ledger.NewSecrets(open) // a collection of its own, in the place of a database of its own
 	w.stores = append(w.stores, w.ledger, functionsLedger, w.secrets)
 	publisher := eventPublisher{
-		broker: w.broker, topics: routes, sent: w.sent, remote: w.remote, chaos: w.chaos, simulated: w.opts.simulation != nil, called: w.called,
+		broker: w.broker, topics: routes, sent: w.sent, carrier: w.carrier, around: w.hooks.Publication, unnotified: w.opts.Unnotified, called: w.called,
 	}
 	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now)
 	of := func(name string) *fleet.Fleet {
@@ -439,7 +406,7 @@ func (w *world) deploy(ctx context.Context) error {
 		return f
 	}
 	us := []string{ours(w.Project)}
-	buckets, limits := seams.store(store), seams.limits(w.limits)
+	buckets, limits := seams.store(store), seams.limits(w.opts.Limits)
 	handles := map[string]func() trigger.Handle{
 		"maintenance": func() trigger.Handle {
 			return maintenance.New(maintenance.Deps{Fleet: of("maintenance"), Projects: []string{w.Project}})
@@ -479,15 +446,15 @@ func (w *world) deploy(ctx context.Context) error {
 		w.idle[f.entry] = []http.Handler{adapter}
 		if w.opts.Framework != "" {
 			h := adapter
-			if w.remote != nil {
-				h = w.remote.serve(f.entry, adapter, w.delivered)
+			if w.carrier != nil {
+				h = w.carrier.Serve(f.entry, adapter, w.delivered)
 			}
 			if err := trigger.Use(f.entry, h); err != nil {
 				return fmt.Errorf("scenario: %w", err)
 			}
 		}
-		if w.remote != nil {
-			if err := w.remote.subscribe(ctx, f.topic, f.name, w.opts.Framework+"/"+f.entry); err != nil {
+		if w.carrier != nil {
+			if err := w.carrier.Subscribe(ctx, f.topic, f.name, w.opts.Framework+"/"+f.entry); err != nil {
 				return fmt.Errorf("scenario: %w", err)
 			}
 			continue
@@ -497,8 +464,8 @@ func (w *world) deploy(ctx context.Context) error {
 			MaxAttempts: 20, DeadLetter: f.topic + "-dead",
 			Push: func(ctx context.Context, body []byte) int { return w.post(ctx, f.entry, body) },
 		}
-		if w.releases != nil {
-			sub.Intercept = func(m Message) int { return w.intercept(f.entry, m) }
+		if w.hooks.Intercept != nil {
+			sub.Intercept = func(m Message) int { return w.hooks.Intercept(f.entry, m) }
 		}
 		if f.topic == topicTicks {
 			sub.MaxAttempts, sub.DeadLetter = 1, "" // the next tick takes up what this one left
@@ -511,6 +478,14 @@ func (w *world) deploy(ctx context.Context) error {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// around is a hook before a service, if there is one.
+func around(hook func(next http.RoundTripper) http.RoundTripper, next http.RoundTripper) http.RoundTripper {
+	if hook == nil {
+		return next
+	}
+	return hook(next)
+}
 
 // policyURI names the policy file of a scenario, if it has one.
 func policyURI(file []byte) string {
@@ -560,23 +535,28 @@ func (w *world) handle(entry string, r *http.Request) int {
 	if w.opts.Called != nil {
 		r = r.WithContext(calling(r.Context(), entry))
 	}
-	inst := &instance{number: number, function: entry, made: turns{}, read: map[place]reading{}, began: w.clock.Now()}
-	inst.dice, _ = r.Context().Value(diceKey{}).(dice)
-	if w.chaos != nil {
+	inst := &instance{number: number, function: entry, luck: luckOf(r.Context()), read: map[place]reading{}, began: w.clock.Now()}
+	if w.broker.luck != nil {
 		var ctx context.Context
 		ctx, inst.cancel = context.WithCancel(r.Context())
 		defer inst.cancel()
 		r = r.WithContext(context.WithValue(ctx, instanceKey{}, inst))
 	}
-	rec := &response{header: http.Header{}, code: http.StatusOK}
-	h.ServeHTTP(rec, r)
+	code := statusOf(h, http.Header{}, r)
 	if inst.crashed {
 		runtime.Goexit()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.idle[entry] = append(w.idle[entry], h)
-	return rec.code
+	return code
+}
+
+// statusOf has a handler answer a request, and returns the status of its answer.
+func statusOf(h http.Handler, header http.Header, r *http.Request) int {
+	answer := &response{header: header, code: http.StatusOK}
+	h.ServeHTTP(answer, r)
+	return answer.code
 }
 
 // response is one of which only the status counts.

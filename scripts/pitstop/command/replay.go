@@ -193,7 +193,7 @@ type replaying struct {
 // play plays one story and prints it.
 func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 	shipped := one.want != nil
-	opts := scenario.Options{Policy: one.policy, Allow: r.allow, Framework: r.address, Emulator: r.o.emulator, Wire: r.o.wire}
+	opts := scenario.Playing{Options: scenario.Options{Policy: one.policy, Allow: r.allow, Framework: r.address, Wire: r.o.wire}, Emulator: r.o.emulator}
 	if r.o.verbose {
 		opts.Log = r.errOut
 	}
@@ -298,9 +298,9 @@ func (o replayOptions) compared(ctx context.Context, plays []play, files []strin
 		defer m.clear()
 		incidents := 0
 		for i, play := range plays {
-			story, err := scenario.Run(ctx, play.name, play.scenario, play.records, scenario.Options{
-				Policy: play.policy, Allow: allow, Trail: true, Wire: o.wire,
-				Passed: func(at scenario.Passage) { showPassage(m, at, play.want != nil, i, len(plays), incidents) },
+			story, err := scenario.Run(ctx, play.name, play.scenario, play.records, scenario.Playing{
+				Options: scenario.Options{Policy: play.policy, Allow: allow, Trail: true, Wire: o.wire},
+				Passed:  func(at scenario.Passage) { showPassage(m, at, play.want != nil, i, len(plays), incidents) },
 			})
 			if err != nil {
 				return err

@@ -1,0 +1,73 @@
+package scenario
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/tpu/tputest"
+)
+
+// Hooks are where faults and a judge attach to a world. One that is nil changes nothing.
+type Hooks struct {
+	// Luck is that of a message from its publication on.
+	Luck func(m Message) Luck
+	// Provider, Bucket, Audit, Ledger and Publication stand between the functions and what they call.
+	Provider      tputest.Around
+	Bucket, Audit func(next http.RoundTripper) http.RoundTripper
+	Ledger        func(next ledger.Opener) ledger.Opener
+	Publication   func(ctx context.Context, e events.Envelope, next func()) error
+	// Intercept answers a delivery in the place of a function; 0 leaves it to the function.
+	Intercept func(entry string, m Message) (status int)
+	// Logged brings an entry of the simulated world to the pipeline, in the place of the sinks.
+	Logged func(raw []byte)
+	// Struck is how many faults there were by now.
+	Struck func() int
+
+	// Sent is told of each request, Delivered of each delivery, Saved of each decision that is stored, and Said of a person's word.
+	Sent      func(e events.Envelope, topic string)
+	Delivered func(sub string, m Message, status int)
+	Saved     func(s ledger.Step)
+	Said      func(workload string, e incident.Evidence)
+	// Failed is told of each failed call by its class, Observed of all that happens in the cloud, Changed of each object that is
+	// written, and Committed of the checkpoint with which a training begins.
+	Failed    func(class incident.FailureClass)
+	Observed  func(e tputest.Event)
+	Changed   func(bucket, name string)
+	Committed func(directory, step string)
+}
+
+// Luck is what befalls one delivery of a message.
+type Luck interface {
+	// Latency is the time from publication to delivery.
+	Latency(m Message, usual time.Duration) time.Duration
+	// Twin is the luck of a second copy, if the message comes twice.
+	Twin(m Message) (luck Luck, comes bool)
+	// Again is the luck of another delivery after that time, if an acknowledged message comes again.
+	Again(m Message) (luck Luck, after time.Duration, comes bool)
+	// Next is the luck of the next delivery, Redriven that of the first one after the dead letters, with the time until then.
+	Next() Luck
+	Redriven() (luck Luck, after time.Duration)
+}
+
+// Carrier carries the messages in the place of the embedded broker.
+type Carrier interface {
+	// Subscribe makes a topic and its push subscription.
+	Subscribe(ctx context.Context, topic, name, endpoint string) error
+	// Serve is the handler of an entry point to which it pushes; delivered is called for each delivery.
+	Serve(entry string, h http.Handler, delivered func(sub string, m Message, attempt, status int)) http.Handler
+	// Publish returns the ID of the message, and Pending is how many nobody has acknowledged yet.
+	Publish(topic string, data []byte, attributes map[string]string) string
+	Pending() int
+}
+
+type luckKey struct{}
+
+// luckOf is the luck of the delivery that is handled.
+func luckOf(ctx context.Context) Luck {
+	l, _ := ctx.Value(luckKey{}).(Luck)
+	return l
+}

@@ -1,0 +1,74 @@
+package scenario
+
+import (
+	"time"
+)
+
+// luck draws what befalls one delivery of a message, and the calls that its handling makes.
+type luck struct {
+	chaos *chaos
+	dice  dice
+	// made is how often the handling has made each call.
+	made turns
+}
+
+// luck is that of a message, from its publication on.
+func (c *chaos) luck(m Message) Luck {
+	return c.of(c.published.next(c.dice.of("message", m.Topic, identity(m))))
+}
+
+func (c *chaos) of(d dice) *luck { return &luck{chaos: c, dice: d, made: turns{}} }
+
+// as is that of another delivery of the message, which has dice of its own.
+func (l *luck) as(delivery string) *luck { return l.chaos.of(l.dice.of(delivery)) }
+
+// Latency implements Luck. Messages overtake each other.
+func (l *luck) Latency(m Message, usual time.Duration) time.Duration {
+	if l.chaos.happens(l.dice.of("late"), l.chaos.Delayed, "message %s on %s comes late", m.ID, m.Topic) {
+		return l.dice.of("how late").between(time.Second, 15*time.Minute)
+	}
+	return l.dice.of("latency").between(usual/4, 2*usual)
+}
+
+// Twin implements Luck.
+func (l *luck) Twin(m Message) (Luck, bool) {
+	return l.as("twin"), l.chaos.happens(l.dice.of("twice"), l.chaos.Twice, "message %s on %s comes twice", m.ID, m.Topic)
+}
+
+// Again implements Luck.
+func (l *luck) Again(m Message) (Luck, time.Duration, bool) {
+	again := l.chaos.happens(l.dice.of("again"), l.chaos.Faults.Again, "message %s on %s comes again though it was acknowledged", m.ID, m.Topic)
+	return l.as("next"), l.dice.of("when again").between(time.Second, time.Hour), again
+}
+
+// Next implements Luck.
+func (l *luck) Next() Luck { return l.as("next") }
+
+// Redriven implements Luck: somebody redrives the dead letters, days later.
+func (l *luck) Redriven() (Luck, time.Duration) {
+	return l.as("redriven"), l.dice.of("when redriven").between(24*time.Hour, 72*time.Hour)
+}
+
+// call are the dice of a call that a handling makes, which is named by the words. How often it has made the same call does
+// not depend on its other calls. A simulated handling makes one call at a time: patrol has a goroutine for each project, and
+// the simulated deployment watches one.
+func call(inst *instance, words ...string) dice {
+	l, ok := inst.luck.(*luck)
+	if !ok {
+		l = (&chaos{}).of(0) // nobody published what it handles
+		inst.luck = l
+	}
+	return l.made.next(l.dice.of(words...))
+}
+
+// identity is the key for drawing the faults of a message: the ID of an event or a log entry, else the time, as for a tick.
+// The broker's own number is unfit, because it depends on earlier messages.
+func identity(m Message) string {
+	if id := m.Attributes["ce-id"]; id != "" {
+		return id
+	}
+	if e, err := m.read(); err == nil && e.ID != "" {
+		return e.ID
+	}
+	return m.Published.UTC().Format(time.RFC3339Nano)
+}
