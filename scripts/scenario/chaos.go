@@ -16,6 +16,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/clock"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/tpu/tputest"
 )
@@ -128,8 +129,6 @@ func (c *chaos) strikes(format string, args ...any) bool {
 	c.told = append(c.told, fmt.Sprintf("%4d  %s  ", c.count, c.clock.Now().UTC().Format("Jan 2 15:04:05"))+fmt.Sprintf(format, args...))
 	return true
 }
-
-type place struct{ zone, slice string }
 
 var errDown = errors.New("simulated: the connection was lost")
 
@@ -369,4 +368,33 @@ func (c *chaos) publication(ctx context.Context, e events.Envelope, next func())
 		return errDown
 	}
 	return c.effect(ctx, d.of("answer"), "the answer to the publication of "+e.Type)
+}
+
+// Listener is told what becomes of the calls that functions make, however they go wrong.
+type Listener interface {
+	// read is told of each call of the TPU API that is answered, refusedCall of each that is refused before it arrives.
+	read(ctx context.Context, r tputest.Request)
+	refusedCall(r tputest.Request, f refusal)
+	// looks is told of each request that the bucket answers.
+	looks(r *http.Request)
+	// stored is told of every answer of the ledger, unheard of every write whose writer never learns that it took effect.
+	stored(ctx context.Context, call ledgertest.Call, err error)
+	unheard(call ledgertest.Call)
+	// skewed is told of an entry whose time is put off.
+	skewed(e events.Entry)
+}
+
+// attach has the faults strike a world. It is called before the world is founded.
+func (c *chaos) attach(w *world, others *releases, hears Listener) {
+	h := &w.hooks
+	h.Luck = c.luck
+	h.Provider = c.provider(w.api, hears.read, hears.refusedCall)
+	h.Bucket = func(next http.RoundTripper) http.RoundTripper { return c.storage(next, hears.looks) }
+	h.Audit = c.audit
+	h.Ledger = func(next ledger.Opener) ledger.Opener { return c.tap(hears.stored, hears.unheard).On(next) }
+	h.Publication = c.publication
+	h.Intercept = func(entry string, m Message) int { return others.intercept(w.clock.Now(), entry, m) }
+	h.Logged = func(raw []byte) { c.logged(w, raw, hears.skewed) }
+	h.Struck = c.struck
+	h.Sent = func(e events.Envelope, topic string) { c.forgesRequest(w, e, topic) }
 }

@@ -2,22 +2,19 @@ package scenario
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
-
-	"pitstop.internal/scripts/sim/clock"
+	"time"
 )
 
 // TestAFunctionCrashesWithAllThatItDoes: one of its goroutines does, and nobody hears of it again.
 func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
-	clock := clock.NewClock(began)
-	w := &world{clock: clock, idle: map[string][]http.Handler{}, make: map[string]func() http.Handler{}}
-	chaos := newChaos(clock, Faults{Crash: 1}, 1, 1)
-	w.broker = NewBroker(clock)
-	w.broker.luck = chaos.luck
 	made, passed := 0, 0
-	w.make["F"] = func() http.Handler {
+	var chaos *chaos
+	w := newWorld("crash", Scenario{Project: "demo", Start: outset}, Options{Seams: Seams{Handler: func(function string, next http.Handler) http.Handler {
+		if function != "maintenance" {
+			return next
+		}
 		made++
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			var wg sync.WaitGroup
@@ -30,18 +27,29 @@ func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 				wg.Wait()
 			}
 		})
+	}}})
+	chaos = newChaos(w.clock, Faults{Crash: 1}, 1, 1)
+	w.hooks.Luck = chaos.luck
+	var statuses []int
+	w.hooks.Delivered = func(_ string, _ Message, status int) { statuses = append(statuses, status) }
+	if err := w.found(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	calls := func() (status int) {
-		clock.Go(func() {
-			status = w.handle("F", httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody))
-		})
-		clock.Settle()
-		return status
+	w.broker.Publish(topicNotices, nil, nil)
+	next := func() int {
+		for n := len(statuses); len(statuses) == n; w.clock.Settle() {
+			if !w.clock.Step(outset.Add(time.Hour)) {
+				t.Fatal("nothing is delivered")
+			}
+		}
+		return statuses[len(statuses)-1]
 	}
-	if status := calls(); status != 0 || passed != 0 {
+	if status := next(); status != 0 || passed != 0 {
 		t.Errorf("one that crashes answers %d, and goes on %d times", status, passed)
 	}
-	if status := calls(); status != http.StatusOK || passed != 2 || made != 2 {
+	if status := next(); status != http.StatusOK || passed != 2 || made != 2 {
 		t.Errorf("the next one answers %d behind %d of 2 effects, and is instance %d", status, passed, made)
 	}
 }
+
+var outset = time.Date(2026, 11, 12, 2, 14, 7, 0, time.UTC)

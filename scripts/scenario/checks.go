@@ -213,6 +213,17 @@ func newChecks(w *world, faults *chaos, others *releases, atOnce bool) *checks {
 	return c
 }
 
+// attach has the judge see the world. It is called before the world is founded.
+func (c *checks) attach() {
+	h := &c.hooks
+	h.Delivered, h.Saved, h.Said, h.Changed, h.Committed = c.answered, c.saved, c.words, c.changed, c.commits
+	h.Failed = func(class incident.FailureClass) { c.classes[string(class)]++ }
+	h.Observed = func(e tputest.Event) {
+		c.called(e)
+		c.follow(e)
+	}
+}
+
 // byHand reports whether a person was asked to delete the slices of a workload.
 func (c *checks) byHand(workload string) bool { return c.record(workload).byHand }
 
@@ -319,8 +330,10 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 			c.violated("size", "", "a document of %d bytes was written", n)
 		}
 		if call.Write && err == nil {
-			c.mark(call.Doc.ID, !call.Doc.Due.IsZero())
 			id, err := url.PathUnescape(call.Doc.ID)
+			if err == nil {
+				c.isDue(id, !call.Doc.Due.IsZero())
+			}
 			if err == nil && c.releases.documents[id] {
 				c.violated("10 nothing lost", id, "a document of the newer release was overwritten")
 			}
@@ -355,21 +368,6 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 
 // mostBytes is half of what Firestore takes of a document.
 const mostBytes = 512 << 10
-
-// mark keeps at which workloads something is due.
-func (c *checks) mark(key string, due bool) {
-	id, err := url.PathUnescape(key)
-	if err != nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if due {
-		c.busy[id] = true
-	} else {
-		delete(c.busy, id)
-	}
-}
 
 // read follows what handlers read of the cloud.
 func (c *checks) read(ctx context.Context, r tputest.Request) {

@@ -60,9 +60,9 @@ func TestAFixtureIsTheSameRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, sim := range map[string]Simulation{
-		"as built in": {Seed: 8, Days: 0.5, World: Few(world, 8, 4), Policy: policy, Faults: faultsNamed["heavy"], Limit: 400},
+		"as built in": {Seed: 8, Days: 0.5, World: Few(world, 8, 4), Policy: policy, Faults: named(t, "heavy"), Limit: 400},
 		"rates and traces": {
-			Seed: 8, Days: 0.5, World: world, Policy: policy, Faults: faultsNamed["light"], Limit: NoLimit, Rates: rates,
+			Seed: 8, Days: 0.5, World: world, Policy: policy, Faults: named(t, "light"), Limit: NoLimit, Rates: rates,
 			Traces: []Trace{trace(t, "events.csv", ""), trace(t, "us-west4-a_example.json", "us-central1-a")},
 		},
 	} {
@@ -137,52 +137,25 @@ func TestFaultyFixtures(t *testing.T) {
 	}
 }
 
-// TestPercentilesOfSeveralSeeds are those of all samples together: that of one seed alone may be anything.
-func TestPercentilesOfSeveralSeeds(t *testing.T) {
-	Beside(t)
-	t.Parallel()
-	world, policy := MixedFleet(1)
-	var reports []*Report
-	n := 0
-	for seed := uint64(1); seed <= 3; seed++ {
-		r, err := Simulate(t.Context(), Simulation{
-			Seed: seed, Days: 0.5, World: Few(world, seed, 3), Policy: policy, Faults: Faults{Troubles: 4}, Limit: NoLimit,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		reports = append(reports, r)
-		n += len(r.samples["evidence_to_decision"])
-	}
-	before, err := json.Marshal(reports)
+// named is a degree of faults.
+func named(t *testing.T, name string) Faults {
+	t.Helper()
+	f, err := FaultsNamed(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := Sum(reports)
-	after, err := json.Marshal(reports)
-	if err != nil || string(before) != string(after) {
-		t.Errorf("the sum changes its parts: %v", err)
+	return f
+}
+
+func trace(tb testing.TB, name, zone string) Trace {
+	tb.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata/traces", name))
+	if err != nil {
+		tb.Fatal(err)
 	}
-	all := sum.samples["evidence_to_decision"]
-	got := sum.Reaction["evidence_to_decision"]
-	if got != percentiles(all) || got.Count != n || len(all) != n || n == 0 {
-		t.Errorf("percentiles %+v of %d samples, and there are %d", got, len(all), n)
+	t, err := ParseTrace(name, zone, data)
+	if err != nil {
+		tb.Fatal(err)
 	}
-	if sum.Seeds != 3 || sum.Seed != 1 || len(sum.Transitions)+len(sum.TransitionsMissing) < len(reports[0].Transitions) {
-		t.Errorf("seeds %d from %d", sum.Seeds, sum.Seed)
-	}
-	for name := range reports[2].Transitions {
-		for _, missing := range sum.TransitionsMissing {
-			if name == missing {
-				t.Errorf("%s was taken by one seed, and is missing", name)
-			}
-		}
-	}
-	for class := range sum.ErrorClasses {
-		for _, missing := range sum.ErrorClassesMissing {
-			if class == missing {
-				t.Errorf("%s is met and not met", class)
-			}
-		}
-	}
+	return t
 }

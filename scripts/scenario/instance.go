@@ -41,6 +41,7 @@ func (inst *instance) handling() int {
 }
 
 // place is a slice in a zone, where it may be or not.
+type place struct{ zone, slice string }
 
 // reading is what a handling has read of a slice.
 type reading struct {

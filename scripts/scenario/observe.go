@@ -437,6 +437,13 @@ func (w *world) changes() {
 	w.dirty = true
 }
 
+// hush says that the record holds the audit entries of a call.
+func (w *world) hush(method, slice string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.silent[method+" "+slice] = 2
+}
+
 // hushed reports whether the record holds the audit entry of this event already.
 func (w *world) hushed(e tputest.Event) bool {
 	w.mu.Lock()
@@ -639,4 +646,11 @@ func (w *world) bring(raw []byte, e events.Entry, err error, wait time.Duration)
 		}
 		w.deliver(raw, e, true)
 	})
+}
+
+// incidentsEnded is how many incidents have ended.
+func (w *world) incidentsEnded() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.story.Ended)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"pitstop.internal/events"
@@ -56,6 +57,8 @@ type player struct {
 	*world
 	how    Playing
 	remote *remote
+
+	mu sync.Mutex
 	// last is when the last entry is played, or the last announced window ends.
 	last time.Time
 }
@@ -103,11 +106,11 @@ func Run(ctx context.Context, name string, s Scenario, records []Record, opts Pl
 		w.story.Stopped = w.clock.Now()
 	}
 	w.finish()
-	if w.tracker != nil && stopped == nil {
-		if err := w.tracker.documents(); err != nil {
+	if stopped == nil {
+		if err := w.readDocuments(); err != nil {
 			return nil, err
 		}
-		w.story.Trail = w.tracker.trail(0, w.story.broken())
+		w.keepTrail(0, w.story.broken())
 	}
 	if w.remote != nil {
 		if err := w.remote.close(context.WithoutCancel(ctx)); err != nil {
@@ -200,7 +203,8 @@ func (w *player) plan(items []item) {
 		if it.at.After(w.last) {
 			w.last = it.at
 		}
-		w.left += 2
+		w.awaits()
+		w.awaits()
 		w.story.Entries++
 		w.clock.At(cmp.Or(it.entry.Time, it.at), func() {
 			w.happen(it.entry, items, follows[i])
@@ -219,7 +223,7 @@ func (w *player) plan(items []item) {
 		if a.At.After(w.last) {
 			w.last = a.At
 		}
-		w.left++
+		w.awaits()
 		w.clock.At(a.At, func() {
 			w.act(a)
 			w.played()
@@ -246,7 +250,7 @@ func (w *player) missed(it item) {
 	if it.at.After(w.last) {
 		w.last = it.at
 	}
-	w.left++
+	w.awaits()
 	w.clock.At(cmp.Or(it.entry.Time, it.at), func() {
 		s := it.entry.Subject
 		for _, c := range w.Fleet {
@@ -312,7 +316,7 @@ func (w *player) passage(now time.Time) Passage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.story
-	return Passage{Read: s.Entries, Now: now, From: w.Start, To: w.last, Entries: s.Entries, Played: s.Played, Incidents: len(s.Ended)}
+	return Passage{Read: s.Entries, Now: now, From: w.Start, To: w.last, Entries: s.Entries, Played: s.Played, Incidents: w.incidentsEnded()}
 }
 
 func (w *player) limit() time.Time {
@@ -492,12 +496,6 @@ func (w *player) ownerCreates(slice, zone, principal string) {
 			w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Accelerator: c.Accelerator, Spot: c.Spot, Legacy: w.order(c).Legacy}, principal))
 		}
 	}
-}
-
-func (w *player) hush(method, slice string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.silent[method+" "+slice] = 2
 }
 
 // hangs is how long a scenario waits for what follows from a training that hangs: nothing is due meanwhile.

@@ -6,17 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"regexp"
 	"slices"
 	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/trail"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu/tputest"
 )
 
 // Simulation is a fleet over many days, with everything that happens to it and to Pitstop drawn from one seed: the same
@@ -96,37 +93,9 @@ func (sim Simulation) world(ctx context.Context) (*simulated, error) {
 	})
 	s := &simulated{world: w, sim: sim, chaos: newChaos(w.clock, sim.Faults, sim.Seed, sim.Limit), releases: newReleases()}
 	s.checks = newChecks(w, s.chaos, s.releases, sim.UntilBroken)
-	s.attach()
+	s.chaos.attach(w, s.releases, s.checks)
+	s.checks.attach()
 	return s, w.found(ctx)
-}
-
-// attach has the faults strike the world, and the judge see it.
-func (s *simulated) attach() {
-	w, f, c := s.world, s.chaos, s.checks
-	w.hooks = Hooks{
-		Luck:     f.luck,
-		Provider: f.provider(w.api, c.read, c.refusedCall),
-		Bucket:   func(next http.RoundTripper) http.RoundTripper { return f.storage(next, c.looks) },
-		Audit:    f.audit,
-		Ledger:   func(next ledger.Opener) ledger.Opener { return f.tap(c.stored, c.unheard).On(next) },
-
-		Publication: f.publication,
-		Intercept:   func(entry string, m Message) int { return s.releases.intercept(w.clock.Now(), entry, m) },
-		Logged:      func(raw []byte) { f.logged(w, raw, c.skewed) },
-		Struck:      f.struck,
-
-		Sent:      func(e events.Envelope, topic string) { f.forgesRequest(w, e, topic) },
-		Delivered: c.answered,
-		Saved:     c.saved,
-		Said:      c.words,
-		Failed:    func(class incident.FailureClass) { c.classes[string(class)]++ },
-		Observed: func(e tputest.Event) {
-			c.called(e)
-			c.follow(e)
-		},
-		Changed:   c.changed,
-		Committed: c.commits,
-	}
 }
 
 func (w *simulated) simulate(ctx context.Context) (_ *Report, err error) {
@@ -154,11 +123,9 @@ func (w *simulated) simulate(ctx context.Context) (_ *Report, err error) {
 	if err := w.until(ctx, end, passing); err != nil {
 		return w.interrupted(ctx), err
 	}
-	if w.tracker != nil {
-		// Two builds may need different times to settle, but this moment is the same for both.
-		if err := w.tracker.documents(); err != nil {
-			return nil, err
-		}
+	// Two builds may need different times to settle, but this moment is the same for both.
+	if err := w.readDocuments(); err != nil {
+		return nil, err
 	}
 	t.calm()
 	w.checks.measure(end)
@@ -175,13 +142,11 @@ func (w *simulated) simulate(ctx context.Context) (_ *Report, err error) {
 	}
 	w.checks.finally()
 	r := w.checks.result(sim.Seed, sim.Days)
-	if w.tracker != nil {
-		var broken []trail.Broken
-		for _, v := range r.Violations {
-			broken = append(broken, trail.Broken{Rule: v.Rule, Workload: v.Workload, At: v.At, Text: v.Text})
-		}
-		w.story.Trail = w.tracker.trail(sim.Days, broken)
+	var broken []trail.Broken
+	for _, v := range r.Violations {
+		broken = append(broken, trail.Broken{Rule: v.Rule, Workload: v.Workload, At: v.At, Text: v.Text})
 	}
+	w.keepTrail(sim.Days, broken)
 	return r, nil
 }
 

@@ -1,20 +1,28 @@
-package scenario
+package scenario_test
 
-import "testing"
+import (
+	"testing"
+
+	"pitstop.internal/scripts/scenario"
+)
 
 // TestWhatOpensAndEndsInOneStepIsAnIncident: what a person has tried again may be left to them again at once.
 func TestWhatOpensAndEndsInOneStepIsAnIncident(t *testing.T) {
 	t.Parallel()
-	fleet, policy := MixedFleet(49)
-	r, err := Simulate(t.Context(), Simulation{
-		Seed: 49, Days: 1, World: Few(fleet, 49, 4), Policy: policy, Faults: faultsNamed["heavy"], Limit: NoLimit,
+	fleet, policy := scenario.MixedFleet(49)
+	f, err := scenario.FaultsNamed("heavy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := scenario.Simulate(t.Context(), scenario.Simulation{
+		Seed: 49, Days: 1, World: scenario.Few(fleet, 49, 4), Policy: policy, Faults: f, Limit: scenario.NoLimit,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	atOnce, ended := 0, 0
 	for _, in := range r.Story.Ended {
-		if _, seen := r.Story.opened[in.Workload+" "+in.ID]; !seen { // no step left it open
+		if !r.Story.WasOpen(in) { // no step left it open
 			atOnce++
 		}
 	}

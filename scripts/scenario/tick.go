@@ -74,3 +74,14 @@ func (w *world) settled() bool {
 	defer w.mu.Unlock()
 	return w.inFlight() == 0 && w.clock.Quiet() && len(w.busy) == 0 && w.api.Running() == 0 && !w.dirty && w.left == 0
 }
+
+// isDue keeps whether something is due at a workload.
+func (w *world) isDue(workload string, due bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if due {
+		w.busy[workload] = true
+	} else {
+		delete(w.busy, workload)
+	}
+}

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +8,7 @@ import (
 	"time"
 )
 
-func trace(tb testing.TB, name, zone string) Trace {
+func shipped(tb testing.TB, name, zone string) Trace {
 	tb.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata/traces", name))
 	if err != nil {
@@ -113,138 +112,6 @@ func TestFaultyTracesAreOneLine(t *testing.T) {
 	if _, err := ParseTrace("t.csv", "us-west4-a", []byte("0,add,a\n")); err == nil {
 		t.Error("a list of nodes has a zone")
 	}
-}
-
-// TestTracesHappen runs the traces that ship with the project: their events happen at their times, and no other events of
-// the same causes.
-func TestTracesHappen(t *testing.T) {
-	Beside(t)
-	t.Parallel()
-	world, policy := MixedFleet(3)
-	world.Fleet = world.Fleet[:4]
-	run := func(t *testing.T, rates string, traces ...Trace) *Report {
-		t.Helper()
-		sim := Simulation{Seed: 3, Days: 1, World: world, Policy: policy, Faults: faultsNamed["none"], Traces: traces, Limit: NoLimit}
-		for _, tr := range traces {
-			if err := tr.Fits(world); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var err error
-		if sim.Rates, err = ParseRates([]byte(rates)); err != nil {
-			t.Fatal(err)
-		}
-		r, err := Simulate(t.Context(), sim)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range r.Violations {
-			t.Errorf("%s: %s %s", v.Rule, v.Workload, v.Text)
-		}
-		return r
-	}
-	t.Run("nothing", func(t *testing.T) {
-		if r := run(t, "unnamed: none"); r.Faults != 0 || r.Incidents != 0 || r.Goodput < 0.9 {
-			t.Errorf("%d troubles, %d incidents, goodput %v", r.Faults, r.Incidents, r.Goodput)
-		}
-	})
-	t.Run("events", func(t *testing.T) {
-		r := run(t, "unnamed: none", trace(t, "events.csv", ""))
-		for cause, n := range map[string]int{
-			"preempted": 2, "stockout": 1, "host error, repaired": 1, "maintenance without notice": 1, "training crash": 1, "maintenance announced": 1,
-			"everything paused": 1, "lost for a moment": 1, "vanished": 1,
-		} {
-			if r.Happened[cause] != n {
-				t.Errorf("%s happened %d times, want %d", cause, r.Happened[cause], n)
-			}
-		}
-		if r.Faults != 10 || !strings.Contains(r.Told[0], "Jan 5 01:00:00  preempted: llama-8b") || r.Ended["resumed"] < 5 {
-			t.Errorf("%d troubles, ended %v:\n%s", r.Faults, r.Ended, strings.Join(r.Told, "\n"))
-		}
-	})
-	t.Run("instead of drawn events", func(t *testing.T) {
-		r := run(t, "unnamed: none\ncauses: {preempted: 9, stockout: 9, vanished: 9, forged_lines: 9}\n", trace(t, "events.csv", ""))
-		if r.Happened["preempted"] != 2 || r.Happened["stockout"] != 1 || r.Happened["vanished"] != 1 || r.Happened["forged lines"] == 0 {
-			t.Errorf("happened: %v", r.Happened)
-		}
-	})
-	t.Run("availability", func(t *testing.T) {
-		zone := world.Fleet[0].Zone
-		series := trace(t, "us-west4-a_example.json", zone)
-		r := run(t, "unnamed: none\ncauses: {preempted: 9, stockout: 9, vanished: 9}\n", series)
-		if r.Happened["stockout"] != len(series.moments) || len(series.moments) < 3 || r.Happened["preempted"] == 0 || r.Faults != len(series.moments) || r.Happened["vanished"] != 0 {
-			t.Errorf("%d times without capacity, happened: %v", len(series.moments), r.Happened)
-		}
-		if r.Causes["preemption"] == 0 || r.Actions["CreateNode"] == 0 {
-			t.Errorf("causes %v, actions %v", r.Causes, r.Actions)
-		}
-		if told := strings.Join(r.Told, "\n"); !strings.Contains(told, "no capacity in "+zone+", as a trace tells") {
-			t.Errorf("told:\n%s", told)
-		}
-	})
-	t.Run("nodes", func(t *testing.T) {
-		nodes := trace(t, "nodes.csv", "")
-		r := run(t, "unnamed: none", nodes)
-		if n := r.Happened["preempted"]; n == 0 || n > len(nodes.moments) || r.Faults != n {
-			t.Errorf("%d of %d removed nodes, %d troubles", n, len(nodes.moments), r.Faults)
-		}
-	})
-	t.Run("all at once, cut off by the days", func(t *testing.T) {
-		late := trace(t, "events.csv", "")
-		late.moments = append(late.moments, moment{at: 25 * time.Hour, where: "llama-8b", cause: "forged_lines"})
-		r := run(t, "unnamed: none", late, trace(t, "us-west4-a_example.json", world.Fleet[0].Zone), trace(t, "nodes.csv", ""))
-		if r.Happened["forged lines"] != 0 || r.Incidents == 0 {
-			t.Errorf("happened: %v, %d incidents", r.Happened, r.Incidents)
-		}
-	})
-}
-
-// TestRealTraces reads measured traces, where they lie beside the project: they are not part of it.
-func TestRealTraces(t *testing.T) {
-	const beside = "../../../shared/traces"
-	if _, err := os.Stat(beside); err != nil {
-		t.Skipf("no real traces beside the project: %v", err)
-	}
-	world, _ := MixedFleet(1)
-	var series, lists int
-	files := os.DirFS(beside)
-	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
-		node := strings.HasSuffix(path, "-trace.csv")
-		if err != nil || d.IsDir() || !node && (!strings.Contains(path, "spot-traces") || filepath.Ext(path) != ".json") {
-			return err
-		}
-		data, err := fs.ReadFile(files, path)
-		if err != nil {
-			return err
-		}
-		zone := "us-west4-a"
-		if node {
-			zone = ""
-		}
-		tr, err := ParseTrace(path, zone, data)
-		if err != nil {
-			return err
-		}
-		if tr.Lasts < time.Hour || tr.Lasts > 90*24*time.Hour {
-			t.Errorf("%s lasts %v", path, tr.Lasts)
-		}
-		if err := tr.Fits(world); err != nil {
-			t.Error(err)
-		}
-		if node {
-			lists++
-			return nil
-		}
-		series++
-		if named, err := ParseTrace(path, "", data); err != nil || !strings.HasPrefix(named.Zone, "us-") || strings.ContainsAny(named.Zone, "_.") {
-			t.Errorf("%s has the zone %q, %v", path, named.Zone, err)
-		}
-		return nil
-	})
-	if err != nil || series < 30 || lists == 0 {
-		t.Errorf("%d series, %d lists of nodes: %v", series, lists, err)
-	}
-	t.Logf("%d series and %d lists of nodes", series, lists)
 }
 
 func fuzzTrace(f *testing.F, file string, like func(text string) bool) {

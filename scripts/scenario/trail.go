@@ -189,3 +189,18 @@ func (t *tracker) trail(days float64, broken []trail.Broken) *trail.Trail {
 	made.Broken = append(made.Broken, broken...)
 	return made
 }
+
+// readDocuments keeps the documents as they stand now in the trail, if there is one.
+func (w *world) readDocuments() error {
+	if w.tracker == nil {
+		return nil
+	}
+	return w.tracker.documents()
+}
+
+// keepTrail puts the trail at the end of a run into the story, if there is one.
+func (w *world) keepTrail(days float64, broken []trail.Broken) {
+	if w.tracker != nil {
+		w.story.Trail = w.tracker.trail(days, broken)
+	}
+}

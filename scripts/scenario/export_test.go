@@ -1,0 +1,36 @@
+package scenario
+
+import "time"
+
+// Come are the troubles that are drawn for a fleet in its first day, each with its time: those of a slice, and those of everything.
+func Come(s Scenario, d Draws) (slice, all map[string]bool) {
+	w := newWorld("come", s, Options{})
+	slice, all = map[string]bool{}, map[string]bool{}
+	t := newTroubles(w, nil, nil, nil, d)
+	comes := func(in map[string]bool, what string) func(dice) {
+		return func(dice) { in[w.clock.Now().Format("Jan 2 15:04:05  ")+what] = true }
+	}
+	for _, c := range s.Fleet {
+		for _, h := range happenings {
+			often, gaps := d.Rates.of(h, c)
+			t.again(h.name, c.Name, often, gaps, 0, comes(slice, h.name+": "+c.Name))
+		}
+	}
+	for _, e := range elsewheres {
+		often, gaps := d.Rates.ofAll(e)
+		t.again(e.name, "", often, gaps, 0, comes(all, e.name))
+	}
+	for w.clock.Step(s.Start.Add(24 * time.Hour)) {
+		continue
+	}
+	return slice, all
+}
+
+// Moments is how often something happens in a trace.
+func (t Trace) Moments() int { return len(t.moments) }
+
+// With is the trace with one more happening at its end.
+func (t Trace) With(at time.Duration, where, cause string) Trace {
+	t.moments = append(t.moments, moment{at: at, where: where, cause: cause})
+	return t
+}

@@ -1,0 +1,9 @@
+package scenario
+
+import "time"
+
+// Samples are those of a stage of a reaction.
+func (r *Report) Samples(stage string) []time.Duration { return r.samples[stage] }
+
+// PercentilesOf are those of samples.
+func PercentilesOf(samples []time.Duration) Percentiles { return percentiles(samples) }
