@@ -15,8 +15,8 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/scripts/sim/clock"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/publish/publishtest"
@@ -42,7 +42,7 @@ func (s *stamped) Publish(ctx context.Context, e events.Envelope) error {
 }
 
 // embedded publishes on the scenario's broker.
-type embedded struct{ broker *scenario.Broker }
+type embedded struct{ broker *world.Broker }
 
 func (e embedded) Publish(_ context.Context, env events.Envelope) error {
 	e.broker.Publish("recreate-requests", env.Data, publish.Attributes(env))
@@ -54,7 +54,7 @@ func (e embedded) Publish(_ context.Context, env events.Envelope) error {
 func benchHop(ctx context.Context) ([]figure, error) {
 	var figures []figure
 	clock := clock.NewClock(time.Now())
-	f, err := hopOn(ctx, "embedded broker", embedded{scenario.NewBroker(clock)})
+	f, err := hopOn(ctx, "embedded broker", embedded{world.NewBroker(clock)})
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func benchHop(ctx context.Context) ([]figure, error) {
 
 func hopOn(ctx context.Context, on string, p ledger.Publisher) ([]figure, error) {
 	pub := &stamped{Publisher: p}
-	w, err := newWorld(ctx, memory, pub, func() {})
+	w, err := newListener(ctx, memory, pub, func() {})
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func burstOn(ctx context.Context, on string, open ledger.Opener) (figure, error)
 		}
 		return nil
 	})
-	w, err := newWorld(ctx, open, counting, func() { writes.Add(1) })
+	w, err := newListener(ctx, open, counting, func() { writes.Add(1) })
 	if err != nil {
 		return figure{}, err
 	}

@@ -19,7 +19,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/notify"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/publish/publishtest"
@@ -90,8 +90,8 @@ func updateBody(u events.IncidentUpdated) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := scenario.Message{ID: env.ID, Data: env.Data, Attributes: publish.Attributes(env), Published: u.At}
-	return scenario.PushBody("projects/demo/subscriptions/notify", m, 1), nil
+	m := world.Message{ID: env.ID, Data: env.Data, Attributes: publish.Attributes(env), Published: u.At}
+	return world.PushBody("projects/demo/subscriptions/notify", m, 1), nil
 }
 
 func status(ctx context.Context, h http.Handler, body []byte) int {

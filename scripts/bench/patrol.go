@@ -22,7 +22,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/functions/recreate"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/cloudlog"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
@@ -154,9 +154,9 @@ func (g *ground) recreateFunction(limits ledger.Limits) *trigger.Adapter {
 }
 
 // deliver hands a message to a function.
-func deliver(ctx context.Context, h http.Handler, subscription string, m scenario.Message) error {
+func deliver(ctx context.Context, h http.Handler, subscription string, m world.Message) error {
 	rec := httptest.NewRecorder()
-	body := scenario.PushBody("projects/demo/subscriptions/"+subscription, m, 1)
+	body := world.PushBody("projects/demo/subscriptions/"+subscription, m, 1)
 	h.ServeHTTP(rec, httptest.NewRequestWithContext(ctx, http.MethodPost, "/", bytes.NewReader(body)))
 	if rec.Code != http.StatusOK {
 		return fmt.Errorf("%s answered %d: %s", subscription, rec.Code, strings.TrimSpace(rec.Body.String()))
@@ -174,7 +174,7 @@ type ticked struct {
 func (g *ground) tick(ctx context.Context, h http.Handler, n int) (ticked, error) {
 	g.calls.take()
 	cpu, began := processorTime(), time.Now()
-	err := deliver(ctx, h, "patrol", scenario.Message{ID: fmt.Sprint("tick", n), Data: []byte("{}"), Published: g.clock.Now()})
+	err := deliver(ctx, h, "patrol", world.Message{ID: fmt.Sprint("tick", n), Data: []byte("{}"), Published: g.clock.Now()})
 	return ticked{processorTime() - cpu, time.Since(began), g.calls.take()}, err
 }
 

@@ -23,7 +23,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/process"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/tpu/tputest"
 	"pitstop.internal/shared/trigger"
 )
@@ -42,7 +42,7 @@ const (
 // answers how many steps of training the ledger has learned.
 func serveFunction() error {
 	ctx := context.Background()
-	w, err := newWorld(ctx, memory, publisherFunc(func(context.Context, events.Envelope) error { return nil }), func() {})
+	w, err := newListener(ctx, memory, publisherFunc(func(context.Context, events.Envelope) error { return nil }), func() {})
 	if err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func startOnce(ctx context.Context, binary, target string) (time.Duration, int64
 	if err != nil {
 		return 0, 0, err
 	}
-	body := scenario.PushBody("projects/demo/subscriptions/s", scenario.Message{
+	body := world.PushBody("projects/demo/subscriptions/s", world.Message{
 		ID: "1", Published: time.Now(), Attributes: map[string]string{"ce-type": "unknown.v1", "ce-id": "1", "ce-source": "//bench"},
 	}, 1)
 	request := fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)

@@ -16,7 +16,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/logevent"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/tpu"
@@ -53,7 +53,7 @@ func (r *relay) serve(ctx context.Context, workers int, h func(events.Envelope) 
 	for range workers {
 		go func() {
 			for e := range r.queue {
-				m := scenario.Message{ID: e.ID, Data: e.Data, Attributes: publish.Attributes(e), Published: time.Now()}
+				m := world.Message{ID: e.ID, Data: e.Data, Attributes: publish.Attributes(e), Published: time.Now()}
 				if to := h(e); to != nil {
 					if err := deliver(ctx, to, "relay", m); err != nil {
 						fault(err)

@@ -12,7 +12,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/logevent"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
@@ -23,8 +23,8 @@ import (
 
 const project = "demo"
 
-// world is the function logevent over a ledger and a simulated cloud, on the real clock.
-type world struct {
+// listener is the function logevent over a ledger and a simulated cloud, on the real clock.
+type listener struct {
 	api      *tputest.API
 	ledger   *ledger.Ledger
 	fleet    *fleet.Fleet
@@ -37,7 +37,7 @@ func memory(context.Context, string) (ledger.Collection, error) {
 	return ledger.Docstore(c), err
 }
 
-func newWorld(ctx context.Context, open ledger.Opener, publisher ledger.Publisher, saved func()) (*world, error) {
+func newListener(ctx context.Context, open ledger.Opener, publisher ledger.Publisher, saved func()) (*listener, error) {
 	api := tputest.New(tputest.Config{
 		Project: project, Clock: tputest.NewManualClock(time.Now().Add(-time.Hour)), Zones: map[string]int{zone: tputest.Unlimited},
 	})
@@ -52,7 +52,7 @@ func newWorld(ctx context.Context, open ledger.Opener, publisher ledger.Publishe
 		Source: "//pitstop/functions/logevent", Cause: trigger.MessageID, Log: log,
 		Saved: func(context.Context, ledger.Step) { saved() },
 	}}
-	return &world{
+	return &listener{
 		api: api, ledger: l, fleet: f,
 		function: &trigger.Adapter{
 			Name: "HandleLogEvent", Log: log, Drain: trigger.NewDrain(func() {}),
@@ -64,7 +64,7 @@ func newWorld(ctx context.Context, open ledger.Opener, publisher ledger.Publishe
 const zone = "us-west4-a"
 
 // slice puts a Spot slice there and makes it known.
-func (w *world) slice(ctx context.Context, i int, accelerator string) (name string, err error) {
+func (w *listener) slice(ctx context.Context, i int, accelerator string) (name string, err error) {
 	name = fmt.Sprintf("llama-%d", i)
 	_, err = w.api.AddNode(tputest.NodeConfig{
 		Zone: zone, Name: name, Accelerator: accelerator, Spot: true, Group: group(i), Labels: map[string]string{events.LabelPolicy: "spot"},
@@ -104,5 +104,5 @@ func preemptedIn(zone string, i, worker int) []byte {
 }
 
 func body(data, id string) []byte {
-	return scenario.PushBody("projects/demo/subscriptions/logevent", scenario.Message{ID: id, Data: []byte(data), Published: time.Now()}, 1)
+	return world.PushBody("projects/demo/subscriptions/logevent", world.Message{ID: id, Data: []byte(data), Published: time.Now()}, 1)
 }

@@ -23,6 +23,7 @@ import (
 	"pitstop.internal/scripts/deployment/terraform"
 	"pitstop.internal/scripts/process"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/logging/loggingtest"
@@ -137,7 +138,7 @@ func TestTopicsLeadWhereTheSimulatedOnesDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reacts, travels := scenario.Wiring()
+	reacts, travels := world.Wiring()
 	got := map[string]string{}
 	for _, e := range edges {
 		got[e.topic] = e.function
@@ -214,7 +215,7 @@ func keysOf(t *testing.T, e hclsyntax.Expression) map[string]hclsyntax.Expressio
 }
 
 func TestEverySourceReachesItsReader(t *testing.T) {
-	reacts, _ := scenario.Wiring()
+	reacts, _ := world.Wiring()
 	var all strings.Builder
 	for _, f := range filters {
 		if reacts[f.topic] == "" {
@@ -400,7 +401,7 @@ func logged(t *testing.T, name string) (lines []map[string]any) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	o := scenario.Options{Policy: r.Policy, Log: &b, Called: func(scenario.Call) {}} // with Called there is a canary a day
+	o := world.Options{Policy: r.Policy, Log: &b, Called: func(world.Call) {}} // with Called there is a canary a day
 	if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: o}); err != nil {
 		t.Fatal(err)
 	}
@@ -546,7 +547,7 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 	}
 	var mu sync.Mutex
 	made := map[string]bool{}
-	called := func(c scenario.Call) {
+	called := func(c world.Call) {
 		mu.Lock()
 		defer mu.Unlock()
 		made[c.Function+": "+c.Service+" "+c.Method] = true
@@ -571,7 +572,7 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 		}
 		for _, start := range starts {
 			r.Scenario.Start = start
-			if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: scenario.Options{Policy: r.Policy, Called: called, Tell: tell}}); err != nil {
+			if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: world.Options{Policy: r.Policy, Called: called, Tell: tell}}); err != nil {
 				t.Fatal(err)
 			}
 		}

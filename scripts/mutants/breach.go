@@ -5,15 +5,15 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 )
 
 // decides is a mutant of the decision alone.
-func decides(d ledger.Decision) func(func()) scenario.Seams {
-	return func(func()) scenario.Seams { return scenario.Seams{Decide: d} }
+func decides(d ledger.Decision) func(func()) world.Seams {
+	return func(func()) world.Seams { return world.Seams{Decide: d} }
 }
 
 // told changes the evidence before it is decided on; nil keeps it from the decision.

@@ -11,6 +11,7 @@ import (
 
 	"pitstop.internal/scripts/deployment/terraform"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 )
 
 // caught is how a mutant was noticed; by is empty where it was not.
@@ -49,7 +50,7 @@ func settings(rare string) (map[degree]scenario.Setting, error) {
 		}
 		files[name] = data
 	}
-	fleet, err := scenario.Parse(files["fleet.yaml"])
+	fleet, err := world.Parse(files["fleet.yaml"])
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func (h hunt) seed(ctx context.Context, m mutant, seed uint64) (*scenario.Violat
 	if err != nil || len(r.Violations) == 0 {
 		return nil, err
 	}
-	sim.Seams = scenario.Seams{}
+	sim.Seams = world.Seams{}
 	whole, err := scenario.Simulate(ctx, sim)
 	if err != nil || len(whole.Violations) > 0 {
 		return nil, err

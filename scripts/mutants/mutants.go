@@ -6,7 +6,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/deployment/terraform"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
@@ -18,7 +18,7 @@ type mutant struct {
 	// faults are those that it takes to notice; of what a line of Terraform grants, none.
 	faults degree
 	// seams break the pipeline. They report each breach, except Decide, whose caller can see it.
-	seams func(fired func()) scenario.Seams
+	seams func(fired func()) world.Seams
 	// grant breaks the deployment instead.
 	grant func(d *terraform.Deployment) error
 }
@@ -39,11 +39,11 @@ const whoever = "somebody@example.com"
 var mutants = []mutant{
 	{"1 fence", "a request of any epoch passes, and its body is believed", heavy, unfenced, nil},
 	{"1 fence", "the body of a request is believed", heavy, believed, nil},
-	{"1 fence", "nothing is read before a deletion", heavy, func(fired func()) scenario.Seams {
-		return scenario.Seams{Handler: hears(nil), Provider: unread(fired), Decide: told(unassumed)}
+	{"1 fence", "nothing is read before a deletion", heavy, func(fired func()) world.Seams {
+		return world.Seams{Handler: hears(nil), Provider: unread(fired), Decide: told(unassumed)}
 	}, nil},
-	{"1 fence", "two deliveries of one request may both make its call", heavy, func(fired func()) scenario.Seams {
-		return scenario.Seams{Ledger: claimsNothing(fired)}
+	{"1 fence", "two deliveries of one request may both make its call", heavy, func(fired func()) world.Seams {
+		return world.Seams{Ledger: claimsNothing(fired)}
 	}, nil},
 
 	{"2 owner", "what an owner deletes is not released", heavy, decides(told(func(_ incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
@@ -52,8 +52,8 @@ var mutants = []mutant{
 		}
 		return e
 	})), nil},
-	{"2 owner", "a slice that is gone is lost at once, unasked", heavy, func(fired func()) scenario.Seams {
-		return scenario.Seams{Audit: asksNobody(fired), Decide: shown(func(w *incident.Workload, e incident.Evidence, now time.Time) {
+	{"2 owner", "a slice that is gone is lost at once, unasked", heavy, func(fired func()) world.Seams {
+		return world.Seams{Audit: asksNobody(fired), Decide: shown(func(w *incident.Workload, e incident.Evidence, now time.Time) {
 			if _, ticks := e.(incident.Ticked); !ticks || w.Incident != nil && phase(*w) != incident.InGrace {
 				return
 			}
@@ -71,8 +71,8 @@ var mutants = []mutant{
 		}
 		return e
 	})), nil},
-	{"2 owner", "an order for an incident that cleans up is still created", hostile, func(fired func()) scenario.Seams {
-		return scenario.Seams{Ledger: recreatesWhatIsCleared(fired)}
+	{"2 owner", "an order for an incident that cleans up is still created", hostile, func(fired func()) world.Seams {
+		return world.Seams{Ledger: recreatesWhatIsCleared(fired)}
 	}, nil},
 	{"2 owner", "every lost slice counts as its owner's", heavy, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
 		switch e := e.(type) {
@@ -94,8 +94,8 @@ var mutants = []mutant{
 		}
 		return e
 	})), nil},
-	{"3 admitted", "the next one is created before the old one is gone", heavy, func(fired func()) scenario.Seams {
-		return scenario.Seams{Provider: goneBefore(fired)}
+	{"3 admitted", "the next one is created before the old one is gone", heavy, func(fired func()) world.Seams {
+		return world.Seams{Provider: goneBefore(fired)}
 	}, nil},
 	{"3 admitted", "idle slices are deleted though training runs again", hostile, decides(told(func(w incident.Workload, e incident.Evidence, now time.Time) incident.Evidence {
 		if w.Idle == nil && phase(w) != incident.Discarding {
@@ -168,8 +168,8 @@ var mutants = []mutant{
 		}
 		return e
 	})), nil},
-	{"4 one", "a slice that its owner moves becomes a workload of its own", hostile, func(fired func()) scenario.Seams {
-		return scenario.Seams{Provider: remembering(fired)}
+	{"4 one", "a slice that its owner moves becomes a workload of its own", hostile, func(fired func()) world.Seams {
+		return world.Seams{Provider: remembering(fired)}
 	}, nil},
 
 	{"5 budgets", "restarts have no bound", heavy, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
@@ -196,8 +196,8 @@ var mutants = []mutant{
 	})), nil},
 	{"6 progress", "READY is taken for training", heavy, decides(readyTrains), nil},
 
-	{"7 rank", "a log entry is believed without a look", heavy, func(fired func()) scenario.Seams {
-		return scenario.Seams{Handler: hears(nil), Provider: unread(fired), Decide: told(func(w incident.Workload, e incident.Evidence, now time.Time) incident.Evidence {
+	{"7 rank", "a log entry is believed without a look", heavy, func(fired func()) world.Seams {
+		return world.Seams{Handler: hears(nil), Provider: unread(fired), Decide: told(func(w incident.Workload, e incident.Evidence, now time.Time) incident.Evidence {
 			i, ok := e.(incident.Interrupted)
 			s := w.Slice(i.Slice)
 			if !ok || s == nil || w.Incident != nil || i.Incarnation.Known() && !i.Incarnation.Same(s.Incarnation) || s.Condition != incident.Ready {
@@ -206,8 +206,8 @@ var mutants = []mutant{
 			return incident.Read{Origin: i.Origin, Slice: s.Name, Zone: s.Zone, Condition: incident.Lost, Incarnation: s.Incarnation, State: "PREEMPTED"}
 		})}
 	}, nil},
-	{"7 rank", "what a listing does not reach is gone", heavy, func(fired func()) scenario.Seams {
-		return scenario.Seams{Provider: only("patrol", whole(fired))}
+	{"7 rank", "what a listing does not reach is gone", heavy, func(fired func()) world.Seams {
+		return world.Seams{Provider: only("patrol", whole(fired))}
 	}, nil},
 	{"7 rank", "finished is believed from any line", heavy, decides(told(func(w incident.Workload, e incident.Evidence, now time.Time) incident.Evidence {
 		r, ok := e.(incident.Reported)
@@ -243,18 +243,18 @@ var mutants = []mutant{
 		}
 	}, nil)), nil},
 
-	{"9 brake", "no slot is taken", heavy, func(fired func()) scenario.Seams {
-		return scenario.Seams{Ledger: unwritten(ledger.Brake, fired)}
+	{"9 brake", "no slot is taken", heavy, func(fired func()) world.Seams {
+		return world.Seams{Ledger: unwritten(ledger.Brake, fired)}
 	}, nil},
-	{"9 brake", "the bound is not looked at", heavy, func(fired func()) scenario.Seams {
-		return scenario.Seams{Limits: func(l ledger.Limits) ledger.Limits {
+	{"9 brake", "the bound is not looked at", heavy, func(fired func()) world.Seams {
+		return world.Seams{Limits: func(l ledger.Limits) ledger.Limits {
 			fired()
 			return ledger.Limits{Project: l.Project + 100, Zone: l.Zone + 100}
 		}}
 	}, nil},
 
-	{"10 lost", "acknowledged though nothing was stored", heavy, func(fired func()) scenario.Seams {
-		return scenario.Seams{Handler: acknowledges(fired)}
+	{"10 lost", "acknowledged though nothing was stored", heavy, func(fired func()) world.Seams {
+		return world.Seams{Handler: acknowledges(fired)}
 	}, nil},
 	{"10 lost", "the look has no deadline", heavy, decides(answered(func(was incident.Workload, next *incident.Workload, _ incident.Evidence, _ time.Time) {
 		if phase(*next) == incident.Looking && phase(was) != incident.Looking {
@@ -302,8 +302,8 @@ var mutants = []mutant{
 	})), nil},
 
 	{"owner's word", "a training that hangs is restarted unasked", heavy, decides(ruled(func(p *policy.Policy) { p.Hang = policy.HangRestart })), nil},
-	{"owner's word", "the pause is not read", heavy, func(fired func()) scenario.Seams {
-		return scenario.Seams{Ledger: elsewhere(ledger.Pauses, fired)}
+	{"owner's word", "the pause is not read", heavy, func(fired func()) world.Seams {
+		return world.Seams{Ledger: elsewhere(ledger.Pauses, fired)}
 	}, nil},
 	{"owner's word", "idle slices are deleted at once", hostile, decides(ruled(func(p *policy.Policy) { p.DeleteAfter = 0 })), nil},
 	{"owner's word", "a person's word keeps no idle slices", hostile, decides(answered(func(was incident.Workload, next *incident.Workload, e incident.Evidence, _ time.Time) {
@@ -314,8 +314,8 @@ var mutants = []mutant{
 			}
 		}
 	})), nil},
-	{"owner's word", "a policy that was tightened does not count", heavy, func(fired func()) scenario.Seams {
-		return scenario.Seams{Policies: firstRead(fired)}
+	{"owner's word", "a policy that was tightened does not count", heavy, func(fired func()) world.Seams {
+		return world.Seams{Policies: firstRead(fired)}
 	}, nil},
 	{"owner's word", "suspected abuse stops nothing", hostile, decides(told(func(_ incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
 		if r, ok := e.(incident.Read); ok && r.Abuse {
@@ -324,14 +324,14 @@ var mutants = []mutant{
 		}
 		return e
 	})), nil},
-	{"as ordered", "a recreate forgets the labels", heavy, func(fired func()) scenario.Seams {
-		return scenario.Seams{Provider: forgetful(fired, without("labels"))}
+	{"as ordered", "a recreate forgets the labels", heavy, func(fired func()) world.Seams {
+		return world.Seams{Provider: forgetful(fired, without("labels"))}
 	}, nil},
-	{"as ordered", "a recreate forgets the network", hostile, func(fired func()) scenario.Seams {
-		return scenario.Seams{Provider: forgetful(fired, without("networkConfig"))}
+	{"as ordered", "a recreate forgets the network", hostile, func(fired func()) world.Seams {
+		return world.Seams{Provider: forgetful(fired, without("networkConfig"))}
 	}, nil},
-	{"as ordered", "recreate forgets that Google should let the training save", hostile, func(fired func()) scenario.Seams {
-		return scenario.Seams{Provider: forgetful(fired, without("autocheckpointEnabled"))}
+	{"as ordered", "recreate forgets that Google should let the training save", hostile, func(fired func()) world.Seams {
+		return world.Seams{Provider: forgetful(fired, without("autocheckpointEnabled"))}
 	}, nil},
 
 	{"10 lost", "Pub/Sub may not acknowledge dead letters", static, nil, func(d *terraform.Deployment) error {

@@ -15,6 +15,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/deployment/terraform"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -148,7 +149,7 @@ func some(all []mutant) (chosen []mutant) {
 }
 
 // onlyDecides reports whether no other seam than the decision is broken.
-func onlyDecides(s scenario.Seams) bool {
+func onlyDecides(s world.Seams) bool {
 	s.Decide = nil
 	return reflect.ValueOf(s).IsZero()
 }

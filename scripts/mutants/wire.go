@@ -15,7 +15,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/patrol"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/cloudlog"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -237,7 +237,7 @@ func without(field string) func(map[string]any) bool {
 
 // believing writes where the body of a request says.
 type believing struct {
-	scenario.Buckets
+	world.Buckets
 	fired func()
 }
 
@@ -252,7 +252,7 @@ func (s believing) Put(ctx context.Context, uri string, content []byte, generati
 }
 
 // believed has recreate and the buckets do what the body of a request says.
-func believed(fired func()) scenario.Seams {
+func believed(fired func()) world.Seams {
 	where := func(ctx context.Context, r tpu.Ref) tpu.Ref {
 		if b := saidIn(ctx); b != nil && b.Zone != "" && b.Zone != r.Zone {
 			fired()
@@ -260,9 +260,9 @@ func believed(fired func()) scenario.Seams {
 		}
 		return r
 	}
-	return scenario.Seams{
+	return world.Seams{
 		Handler: hears(nil),
-		Store:   func(next scenario.Buckets) scenario.Buckets { return believing{next, fired} },
+		Store:   func(next world.Buckets) world.Buckets { return believing{next, fired} },
 		Provider: only("recreate", func(next tpu.Provider) tpu.Provider {
 			return provider{
 				Provider: next,
@@ -278,7 +278,7 @@ func believed(fired func()) scenario.Seams {
 }
 
 // unfenced accepts a request of any epoch as the present one, and obeys its body.
-func unfenced(fired func()) scenario.Seams {
+func unfenced(fired func()) world.Seams {
 	s := believed(func() {})
 	var kept *ledger.Ledger
 	var once sync.Once

@@ -15,11 +15,11 @@ type suspicion struct {
 // suspects takes note of what Google suspects on a life, or does not any more.
 func (c *checks) suspects(life string, suspected bool) {
 	if suspected {
-		c.abuse[life] = suspicion{Since: c.clock.Now()}
+		c.abuse[life] = suspicion{Since: c.Clock.Now()}
 		return
 	}
 	s := c.abuse[life]
-	s.Ended = c.clock.Now()
+	s.Ended = c.Clock.Now()
 	c.abuse[life] = s
 }
 
@@ -33,12 +33,12 @@ func (c *checks) suspected(life string, since time.Time) bool {
 func (c *checks) suspectedAny(workload string) bool {
 	for _, f := range c.slicesOf(workload) {
 		for _, d := range c.past[f.Name] {
-			if a, ok := c.abuse[d.life.ID]; ok && (a.Ended.IsZero() || c.clock.Now().Sub(a.Ended) < c.learned()) {
+			if a, ok := c.abuse[d.life.ID]; ok && (a.Ended.IsZero() || c.Clock.Now().Sub(a.Ended) < c.learned()) {
 				return true
 			}
 		}
 		for _, life := range c.livesOf(f.Name) {
-			if a, ok := c.abuse[life.ID]; ok && (a.Ended.IsZero() || c.clock.Now().Sub(a.Ended) < c.learned()) {
+			if a, ok := c.abuse[life.ID]; ok && (a.Ended.IsZero() || c.Clock.Now().Sub(a.Ended) < c.learned()) {
 				return true
 			}
 		}
@@ -51,7 +51,7 @@ func (c *checks) suspectedAny(workload string) bool {
 func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
 	lasts := map[string]bool{}
 	for _, s := range w.Slices {
-		if c.suspected(s.Incarnation.ID, c.clock.Now()) && c.takenAway(s.Name).IsZero() {
+		if c.suspected(s.Incarnation.ID, c.Clock.Now()) && c.takenAway(s.Name).IsZero() {
 			lasts[s.Incarnation.ID] = true
 		}
 	}
@@ -69,7 +69,7 @@ func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
 	}
 	for _, s := range w.Slices {
 		if life := s.Incarnation.ID; s.Abuse && lasts[life] { // what the end tells of
-			r.suspected[life] = c.clock.Now()
+			r.suspected[life] = c.Clock.Now()
 		}
 	}
 }
@@ -77,9 +77,9 @@ func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
 // cleared checks that a suspicion no longer holds anything up once Google lifts it from a usable slice.
 func (c *checks) cleared(doc incident.Workload) {
 	for _, s := range doc.Slices {
-		state, life := c.api.State(s.Zone, s.Name)
+		state, life := c.API.State(s.Zone, s.Name)
 		a, ok := c.abuse[life.ID]
-		if s.Abuse && state == "READY" && life.Same(s.Incarnation) && ok && !a.Ended.IsZero() && c.clock.Now().Sub(a.Ended) > time.Hour {
+		if s.Abuse && state == "READY" && life.Same(s.Incarnation) && ok && !a.Ended.IsZero() && c.Clock.Now().Sub(a.Ended) > time.Hour {
 			c.violated("4 one trouble", doc.ID, "Google has suspected nothing on %s since %s, and all is held up for it", s.Name, a.Ended.UTC().Format(time.DateTime))
 		}
 	}

@@ -20,13 +20,13 @@ func (c *checks) accounts(before, after incident.Workload) {
 		return
 	}
 	if after.Progress.Proven > before.Progress.Proven && !a.Since.Equal(b.Since) {
-		c.record(after.ID).refilled = c.clock.Now()
+		c.record(after.ID).refilled = c.Clock.Now()
 		if a.Restarts > 1 || a.Recreates > 1 { // what follows at once may spend one
 			c.violated("5 budgets", after.ID, "progress refilled the budgets, and they are %+v", a)
 		}
 		return
 	}
-	lately := c.clock.Now().Add(-time.Minute)
+	lately := c.Clock.Now().Add(-time.Minute)
 	if a == (incident.Budgets{}) && c.did(after.ID, lately, func(d deed) bool { return d.kind == saidRetry }) {
 		return // a person says that the cause is mended
 	}
@@ -97,7 +97,7 @@ func (c *checks) inTime(before, after incident.Workload) {
 	if in.Since.After(end) {
 		end = in.Since // its wait was already over when it began
 	}
-	if over := c.clock.Now().Sub(end); over-c.releases.down(end) > late {
+	if over := c.Clock.Now().Sub(end); over-c.releases.down(end) > late {
 		c.violated("10 nothing lost", after.ID, "%s was %s until %s after its deadline", in.ID, in.Phase, over.Round(time.Second))
 	}
 }
@@ -122,7 +122,7 @@ func (c *checks) postponed(s ledger.Step) {
 
 // heldSince is for how long everything was paused, or the policy could not be read, since a moment.
 func (c *checks) heldSince(since time.Time) (d time.Duration) {
-	now := c.clock.Now()
+	now := c.Clock.Now()
 	add := func(from, to time.Time) {
 		if to.After(now) {
 			to = now
@@ -155,8 +155,8 @@ func (c *checks) leftovers() {
 		}
 	}
 	there := map[string]string{}
-	for _, z := range c.zones() {
-		for _, q := range c.api.QueuedResources(z) {
+	for _, z := range c.Zones() {
+		for _, q := range c.API.QueuedResources(z) {
 			slice := known[q]
 			switch {
 			case slice == "":
@@ -168,13 +168,13 @@ func (c *checks) leftovers() {
 			c.waits(q, z)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.trainings)) {
-		t := c.trainings[name]
+	for _, name := range slices.Sorted(maps.Keys(c.Trainings)) {
+		t := c.Trainings[name]
 		life, trains := t.Running()
 		if !trains || t.NoCrew || t.Directory == "" {
 			continue
 		}
-		l, _, err := checkpoint.ReadLease(context.Background(), c.store, t.Directory)
+		l, _, err := checkpoint.ReadLease(context.Background(), c.Store, t.Directory)
 		if err != nil {
 			c.violated("nothing leaked", c.workload(name), "the lease of what trains cannot be read: %v", err)
 			continue
@@ -189,7 +189,7 @@ func (c *checks) leftovers() {
 
 // waits checks that no queued resource waits that an incident has ordered which is over.
 func (c *checks) waits(name, zone string) {
-	q := c.api.QueuedResource(zone, name)
+	q := c.API.QueuedResource(zone, name)
 	if q == nil || q.State == nil || q.Tpu == nil || len(q.Tpu.NodeSpec) == 0 || q.Tpu.NodeSpec[0].Node == nil {
 		return
 	}

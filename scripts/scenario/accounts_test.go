@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"pitstop.internal/scripts/sim/clock"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 )
@@ -13,7 +15,7 @@ import (
 func TestAHoldLastsUntilTheRequestIsThereAgain(t *testing.T) {
 	at := time.Date(2026, 1, 15, 3, 10, 0, 663_934_575, time.UTC)
 	for moves, wrong := range map[time.Duration]bool{time.Hour: false, 63 * time.Minute: true} {
-		c := &checks{world: &world{clock: NewClock(at), chaos: &chaos{}}}
+		c := &checks{World: &world.World{Clock: clock.NewClock(at)}, chaos: &chaos{}}
 		was := incident.Incident{Phase: incident.Removing, Since: at.Add(-50 * time.Minute), Deadline: at.Add(37 * time.Minute)}
 		is := was
 		is.Deadline = was.Deadline.Add(moves)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -40,7 +41,7 @@ func newMarksman(t *troubles) *marksman {
 }
 
 // asking writes a policy file under which everything is asked about that may be done to a fleet.
-func asking(fleet []SliceConfig) []byte {
+func asking(fleet []world.SliceConfig) []byte {
 	named := map[string]bool{}
 	file := []byte("policies:\n")
 	for _, c := range fleet {
@@ -123,14 +124,14 @@ func (m *marksman) idled(w incident.Workload) {
 	if d.of("struck").float() >= m.sim.Faults.Aimed {
 		return
 	}
-	m.after(w.Idle.Due.Sub(m.clock.Now())+d.of("when").magnitude(time.Second, time.Hour)-10*time.Minute, func() {
+	m.after(w.Idle.Due.Sub(m.Clock.Now())+d.of("when").magnitude(time.Second, time.Hour)-10*time.Minute, func() {
 		for _, c := range m.Fleet {
-			state, _ := m.api.State(m.whereIs(c.Name), c.Name)
+			state, _ := m.API.State(m.whereIs(c.Name), c.Name)
 			if m.over || m.checks.workload(c.Name) != w.ID || state != "READY" || !m.chaos.strikes("started anew by its owner, left idle: %s", c.Name) {
 				continue
 			}
 			m.checks.happened("started anew by its owner", c.Name)
-			m.trainings[c.Name].Reboot()
+			m.Trainings[c.Name].Reboot()
 		}
 	})
 }
@@ -151,15 +152,15 @@ const soon = 10 * time.Millisecond
 func (m *marksman) aim(d dice, w incident.Workload, wait time.Duration) {
 	id, phase := w.Incident.ID, w.Incident.Phase
 	m.after(wait, func() {
-		doc, _, err := m.ledger.Workload(context.Background(), w.ID)
+		doc, _, err := m.Ledger.Workload(context.Background(), w.ID)
 		if m.over || fault.IsBusy(err) {
 			return // the newer release has it
 		}
-		m.must(err)
+		m.Must(err)
 		if in := doc.Incident; in == nil || in.ID != id || in.Phase != phase {
 			return
 		}
-		var of []SliceConfig
+		var of []world.SliceConfig
 		for _, c := range m.Fleet {
 			if m.checks.workload(c.Name) == w.ID {
 				of = append(of, c)
@@ -182,23 +183,23 @@ type shot struct {
 }
 
 // strike lets something happen to a slice, whatever state it is in, or has somebody say something about its workload.
-func (m *marksman) strike(d dice, w incident.Workload, c SliceConfig) {
+func (m *marksman) strike(d dice, w incident.Workload, c world.SliceConfig) {
 	zone := m.whereIs(c.Name)
-	state, _ := m.api.State(zone, c.Name)
+	state, _ := m.API.State(zone, c.Name)
 	shots := append(m.mishaps(d, c, zone, state), m.words(d, w, c, zone)...)
 	s := m.pick(d.of("shot"), shots)
 	if !m.chaos.strikes("%s, in the middle of %s: %s in %s, %s", s.name, w.Incident.Phase, c.Name, zone, cmp.Or(state, "gone")) {
 		return
 	}
 	if err := s.strike(); err != nil {
-		m.try(err)
+		m.Try(err)
 		return
 	}
 	m.checks.happened(s.name, c.Name)
 }
 
 // mishaps are the troubles that Google, the training or anybody else may cause on a slice.
-func (m *marksman) mishaps(d dice, c SliceConfig, zone, state string) (shots []shot) {
+func (m *marksman) mishaps(d dice, c world.SliceConfig, zone, state string) (shots []shot) {
 	switch state {
 	case "":
 		return []shot{{"created by its owner", func() error { return m.create(c, c.Zone, c.Accelerator) }}}
@@ -208,54 +209,54 @@ func (m *marksman) mishaps(d dice, c SliceConfig, zone, state string) (shots []s
 				shots = append(shots, shot{h.name, func() error { return h.strike(m.troubles, d.of(h.name), c, zone) }})
 			}
 		}
-		training := m.trainings[c.Name]
+		training := m.Trainings[c.Name]
 		shots = append(shots, shot{"the training is done", func() error {
 			training.Finish()
 			return nil
 		}}, shot{"the training is done, and the slice gone at once", func() error {
 			training.Finish()
-			return m.api.Vanish(zone, c.Name)
+			return m.API.Vanish(zone, c.Name)
 		}}, shot{"started anew by its owner", func() error {
 			training.Reboot()
 			return nil
 		}}, shot{"moved by its owner", func() error { return m.moved(d, c, zone) }})
 		if c.Spot {
 			shots = append(shots, shot{"preempted, and gone at once", func() error {
-				return errors.Join(m.api.Preempt(zone, c.Name), m.api.Vanish(zone, c.Name))
+				return errors.Join(m.API.Preempt(zone, c.Name), m.API.Vanish(zone, c.Name))
 			}})
 		}
-		if len(m.api.Hosts(zone, c.Name)) == 1 {
+		if len(m.API.Hosts(zone, c.Name)) == 1 {
 			shots = append(shots, shot{"the training is done, and the slice stopped", func() error {
 				training.Finish()
 				return m.stoppedSilently(d, c, zone)
 			}})
 		}
-		if c.Spot && len(m.api.Hosts(zone, c.Name)) == 1 {
+		if c.Spot && len(m.API.Hosts(zone, c.Name)) == 1 {
 			shots = append(shots, shot{"stopped by nobody that the log knows", func() error { return m.stoppedSilently(d, c, zone) }})
 		}
 		return append(shots, m.suspected(d, c, zone))
 	case "STOPPED":
-		shots = append(shots, shot{"started by its owner", func() error { return m.api.Start(zone, c.Name, owner) }})
+		shots = append(shots, shot{"started by its owner", func() error { return m.API.Start(zone, c.Name, owner) }})
 	case "PREEMPTED", "REPAIRING", "TERMINATED":
 		shots = append(shots, m.suspected(d, c, zone), shot{"usable again", func() error {
-			return errors.Join(m.api.SetState(zone, c.Name, "READY"), m.api.SetHealth(zone, c.Name, "HEALTHY"))
+			return errors.Join(m.API.SetState(zone, c.Name, "READY"), m.API.SetHealth(zone, c.Name, "HEALTHY"))
 		}})
 	}
 	if c.Spot {
-		shots = append(shots, shot{"preempted", func() error { return m.api.Preempt(zone, c.Name) }})
+		shots = append(shots, shot{"preempted", func() error { return m.API.Preempt(zone, c.Name) }})
 	} else {
-		shots = append(shots, shot{"terminated", func() error { return m.api.Terminate(zone, c.Name) }})
+		shots = append(shots, shot{"terminated", func() error { return m.API.Terminate(zone, c.Name) }})
 	}
 	return append(shots, shot{"owner deletes", func() error { return m.deleted(d, c, zone) }})
 }
 
 // suspected is that Google takes a slice for which it suspects abuse, and that its owner allows nothing any more since a moment ago.
-func (m *marksman) suspected(d dice, c SliceConfig, zone string) shot {
+func (m *marksman) suspected(d dice, c world.SliceConfig, zone string) shot {
 	return shot{"lost, suspected of abuse, and only watched", func() error {
 		m.enforced(d, m.watching)
-		take := m.api.Terminate
+		take := m.API.Terminate
 		if c.Spot {
-			take = m.api.Preempt
+			take = m.API.Preempt
 		}
 		return errors.Join(m.troubles.suspected(d.of("suspected"), c, zone), take(zone, c.Name))
 	}}
@@ -263,30 +264,30 @@ func (m *marksman) suspected(d dice, c SliceConfig, zone string) shot {
 
 // moved has the owner of a slice take it to another zone: they delete it here, and create it there shortly after that, maybe before its
 // end was seen.
-func (m *marksman) moved(d dice, c SliceConfig, zone string) error {
-	there := slices.DeleteFunc(m.zones(), func(z string) bool { return z == zone })
+func (m *marksman) moved(d dice, c world.SliceConfig, zone string) error {
+	there := slices.DeleteFunc(m.Zones(), func(z string) bool { return z == zone })
 	if c.QueuedResource != "" || len(there) == 0 {
 		return nil
 	}
-	err := m.api.OwnerDelete(zone, c.Name, owner)
+	err := m.API.OwnerDelete(zone, c.Name, owner)
 	if err == nil {
 		m.after(d.of("moves").magnitude(time.Second, 10*time.Minute), func() {
-			m.try(m.create(c, there[d.of("zone").intN(len(there))], c.Accelerator))
+			m.Try(m.create(c, there[d.of("zone").intN(len(there))], c.Accelerator))
 		})
 	}
 	return m.took(c, err)
 }
 
 // words are the orders that a person may give about a workload.
-func (m *marksman) words(d dice, w incident.Workload, c SliceConfig, zone string) []shot {
+func (m *marksman) words(d dice, w incident.Workload, c world.SliceConfig, zone string) []shot {
 	said := func(e incident.Evidence) func() error {
 		return func() error {
-			m.clock.Go(func() { m.says(w.ID, e) })
-			m.clock.Settle()
+			m.Clock.Go(func() { m.Says(w.ID, e) })
+			m.Clock.Settle()
 			return nil
 		}
 	}
-	origin := incident.Origin{ID: approvalID, Time: m.clock.Now()}
+	origin := incident.Origin{ID: world.ApprovalID, Time: m.Clock.Now()}
 	word := incident.Word{By: owner, Why: "in the middle of it"}
 	shots := []shot{
 		{"another policy named", func() error {
@@ -297,7 +298,7 @@ func (m *marksman) words(d dice, w incident.Workload, c SliceConfig, zone string
 				}
 			}
 			m.after(d.of("lasts").magnitude(time.Minute, 6*time.Hour), func() { m.labelAgain(c) })
-			return m.api.SetLabel(zone, c.Name, events.LabelPolicy, labels[d.of("label").intN(len(labels))], owner)
+			return m.API.SetLabel(zone, c.Name, events.LabelPolicy, labels[d.of("label").intN(len(labels))], owner)
 		}},
 		{"policy changed", func() error {
 			m.enforced(d, m.watching)
@@ -316,12 +317,12 @@ func (m *marksman) words(d dice, w incident.Workload, c SliceConfig, zone string
 			return nil
 		}},
 		{"the training proves to be done", func() error {
-			m.trainings[c.Name].ProveFinished()
+			m.Trainings[c.Name].ProveFinished()
 			return nil
 		}},
 		{"incident cancelled", said(incident.Cancelled{Origin: origin, Word: word, Incident: w.Incident.ID})},
 	}
-	if w.NothingToRetry(m.clock.Now()) == "" {
+	if w.NothingToRetry(m.Clock.Now()) == "" {
 		shots = append(shots, shot{"retried", said(incident.Retried{Origin: origin, Word: word})})
 	}
 	return shots

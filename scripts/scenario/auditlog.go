@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"pitstop.internal/scripts/sim/world"
 )
 
 // audit makes the functions' audit log fail. An entry in the log stays there, even if it was lost on its way to the topic.
 func (c *chaos) audit(inner http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		inst := instanceOf(r.Context())
+	return world.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		inst := world.InstanceOf(r.Context())
 		if inst == nil {
 			return inner.RoundTrip(r)
 		}
@@ -22,7 +24,7 @@ func (c *chaos) audit(inner http.RoundTripper) http.RoundTripper {
 		}
 		switch {
 		case c.happens(d.of("refused"), c.APIRefused, "%s refuses to be read", what):
-			return refusal{http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "Quota exceeded for quota metric 'Read requests'"}.answer(r), nil
+			return refusal{http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "Quota exceeded for quota metric 'Read requests'"}.Answer(r), nil
 		case c.happens(d.of("lost"), c.APILost, "a question never reaches %s", what):
 			return nil, errDown
 		}

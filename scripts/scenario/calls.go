@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
@@ -26,14 +27,14 @@ type seenCall struct {
 
 // arrived holds a call of ours that reached the simulated TPU API, refused by it or not, against the record.
 func (c *checks) arrived(e tputest.Event) {
-	if e.Kind != tputest.Called || e.Principal != ours(c.Project) || !mutates(e.Method) {
+	if e.Kind != tputest.Called || e.Principal != world.Ours(c.Project) || !world.Mutates(e.Method) {
 		return
 	}
 	slice := e.Node
 	if e.QueuedResource != "" {
 		slice = c.held(e.QueuedResource)[0]
 	}
-	c.wrote(c.workload(slice), "", seenCall{e.Method, e.Resource(), e.RequestID, c.clock.Now()})
+	c.wrote(c.workload(slice), "", seenCall{e.Method, e.Resource(), e.RequestID, c.Clock.Now()})
 }
 
 // written holds an object of ours beside the checkpoints against the record.
@@ -42,16 +43,16 @@ func (c *checks) written(uri string) {
 	workload, id := "", ""
 	switch name {
 	case checkpoint.LeaseName:
-		if l, _, err := checkpoint.ReadLease(context.Background(), c.store, dir); err == nil && l.By == "pitstop" {
+		if l, _, err := checkpoint.ReadLease(context.Background(), c.Store, dir); err == nil && l.By == "pitstop" {
 			workload, id = l.Workload, l.Incident
 		}
 	case checkpoint.RequestName:
-		if r, err := checkpoint.ReadRequest(context.Background(), c.store, dir); err == nil {
+		if r, err := checkpoint.ReadRequest(context.Background(), c.Store, dir); err == nil {
 			workload, id = r.Workload, r.Incident
 		}
 	}
 	if workload != "" {
-		c.wrote(workload, id, seenCall{method: "storage.objects.create", resource: uri, at: c.clock.Now()})
+		c.wrote(workload, id, seenCall{method: "storage.objects.create", resource: uri, at: c.Clock.Now()})
 	}
 }
 
@@ -59,7 +60,7 @@ func (c *checks) written(uri string) {
 func (c *checks) wrote(workload, id string, call seenCall) {
 	r := c.record(workload)
 	r.calls = append(r.calls, call)
-	doc, _, err := c.ledger.Workload(context.Background(), workload)
+	doc, _, err := c.Ledger.Workload(context.Background(), workload)
 	if fault.IsBusy(err) {
 		return // the newer release has taken the document meanwhile
 	}
@@ -74,7 +75,7 @@ func (c *checks) wrote(workload, id string, call seenCall) {
 		return
 	}
 	for _, past := range r.past { // it was under way for long
-		if in, err := c.ledger.Closed(context.Background(), doc.ID, past.id); err == nil && told(&in) {
+		if in, err := c.Ledger.Closed(context.Background(), doc.ID, past.id); err == nil && told(&in) {
 			return
 		}
 	}

@@ -19,7 +19,7 @@ func (c *checks) rightCauses(workload string) {
 	left := map[events.Cause]bool{}
 	for _, over := range r.past {
 		id := over.id
-		in, err := c.ledger.Closed(context.Background(), workload, id)
+		in, err := c.Ledger.Closed(context.Background(), workload, id)
 		if err != nil {
 			continue // the entry that shows it could not be stored
 		}

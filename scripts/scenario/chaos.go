@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/clock"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/tpu/tputest"
@@ -98,7 +100,7 @@ type chaos struct {
 	over         bool
 	told         []string
 	// current is whose call of the TPU API is under way.
-	current *instance
+	current *world.Instance
 	// heldUp is until when the sinks bring no log entry.
 	heldUp time.Time
 	// published counts how often a message of the same identity was published.
@@ -135,26 +137,26 @@ var errDown = errors.New("simulated: the connection was lost")
 // effect stands before and after everything that a function does outside of itself. There its instance may be held up, be
 // cut off or crash, and others may act meanwhile.
 func (c *chaos) effect(ctx context.Context, d dice, what string) error {
-	inst := instanceOf(ctx)
+	inst := world.InstanceOf(ctx)
 	if inst == nil {
 		return nil
 	}
 	c.mayCrash(inst, d.of("crash"), c.Crash, what)
-	if c.happens(d.of("timeout"), c.Timeout, "%s hangs at %s until its time is over", inst.function, what) {
+	if c.happens(d.of("timeout"), c.Timeout, "%s hangs at %s until its time is over", inst.Function, what) {
 		_ = c.clock.Sleep(context.WithoutCancel(ctx), functionTimeout) //nolint:errcheck // nobody cancels it
-		inst.cancel()
+		inst.Cancel()
 		return context.DeadlineExceeded
 	}
-	if c.happens(d.of("slow"), c.Slow, "%s is slow at %s", inst.function, what) {
+	if c.happens(d.of("slow"), c.Slow, "%s is slow at %s", inst.Function, what) {
 		return c.clock.Sleep(ctx, d.of("how slow").between(time.Second, slowest))
 	}
 	return ctx.Err()
 }
 
 // mayCrash ends an instance for good, if that is drawn or has been.
-func (c *chaos) mayCrash(inst *instance, d dice, p float64, what string) {
-	if inst.crashed || c.happens(d, p, "%s crashes at %s", inst.function, what) {
-		inst.crashed = true
+func (c *chaos) mayCrash(inst *world.Instance, d dice, p float64, what string) {
+	if inst.Crashed || c.happens(d, p, "%s crashes at %s", inst.Function, what) {
+		inst.Crashed = true
 		runtime.Goexit()
 	}
 }
@@ -169,7 +171,7 @@ const slowest = 90 * time.Second
 func (c *chaos) tap(observe func(ctx context.Context, made ledgertest.Call, err error), unheard func(made ledgertest.Call)) *ledgertest.Tap {
 	return &ledgertest.Tap{
 		Before: func(ctx context.Context, made ledgertest.Call) error {
-			inst := instanceOf(ctx)
+			inst := world.InstanceOf(ctx)
 			if inst == nil {
 				return nil
 			}
@@ -186,7 +188,7 @@ func (c *chaos) tap(observe func(ctx context.Context, made ledgertest.Call, err 
 			return nil
 		},
 		After: func(ctx context.Context, made ledgertest.Call, err error) error {
-			inst := instanceOf(ctx)
+			inst := world.InstanceOf(ctx)
 			if inst == nil {
 				return err
 			}
@@ -214,12 +216,30 @@ func (c *chaos) tap(observe func(ctx context.Context, made ledgertest.Call, err 
 	}
 }
 
-func ledgerCall(inst *instance, made ledgertest.Call, side string) dice {
+func ledgerCall(inst *world.Instance, made ledgertest.Call, side string) dice {
 	verb := "read"
 	if made.Write {
 		verb = "write"
 	}
 	return call(inst, "ledger", made.Collection, made.About, verb, side)
+}
+
+// refusal is how an API of Google's refuses a call.
+type refusal struct {
+	code            int
+	status, message string
+}
+
+// Error implements Refusal.
+func (f refusal) Error() string { return f.message }
+
+// Answer implements Refusal.
+func (f refusal) Answer(r *http.Request) *http.Response {
+	body := fmt.Sprintf(`{"error":{"code":%d,"message":%q,"status":%q}}`, f.code, f.message, f.status)
+	return &http.Response{
+		StatusCode: f.code, Status: http.StatusText(f.code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json; charset=UTF-8"}}, Body: io.NopCloser(strings.NewReader(body)),
+	}
 }
 
 // refusals are what the TPU API answers when it does not like a call, whatever the call is.
@@ -246,10 +266,10 @@ var createRefusals = append(slices.Clip(refusals), []refusal{
 // provider makes the functions' TPU API fail, however it is called. observe is called for each call that arrives, refused for
 // each call that is refused before it arrives. The error of such a call is a refusal.
 func (c *chaos) provider(
-	api *tputest.API, observe func(ctx context.Context, r tputest.Request), refused func(r tputest.Request, f refusal),
+	api *tputest.API, observe func(ctx context.Context, r tputest.Request), refused func(r tputest.Request, f world.Refusal),
 ) tputest.Around {
 	return func(ctx context.Context, r tputest.Request, next func() error) error {
-		inst := instanceOf(ctx)
+		inst := world.InstanceOf(ctx)
 		if inst == nil {
 			return next()
 		}
@@ -318,8 +338,8 @@ func shortPath(path string) string {
 
 // storage has the bucket of the functions go wrong, and tells of each request that is answered.
 func (c *chaos) storage(inner http.RoundTripper, answered func(r *http.Request)) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		inst := instanceOf(r.Context())
+	return world.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		inst := world.InstanceOf(r.Context())
 		if inst == nil {
 			return inner.RoundTrip(r)
 		}
@@ -352,7 +372,7 @@ func answered(err error) bool {
 
 // publication makes the functions' publications fail.
 func (c *chaos) publication(ctx context.Context, e events.Envelope, next func()) error {
-	inst := instanceOf(ctx)
+	inst := world.InstanceOf(ctx)
 	var d dice
 	if inst != nil {
 		d = call(inst, "publication", e.Type, e.ID)
@@ -374,7 +394,7 @@ func (c *chaos) publication(ctx context.Context, e events.Envelope, next func())
 type Listener interface {
 	// read is told of each call of the TPU API that is answered, refusedCall of each that is refused before it arrives.
 	read(ctx context.Context, r tputest.Request)
-	refusedCall(r tputest.Request, f refusal)
+	refusedCall(r tputest.Request, f world.Refusal)
 	// looks is told of each request that the bucket answers.
 	looks(r *http.Request)
 	// stored is told of every answer of the ledger, unheard of every write whose writer never learns that it took effect.
@@ -385,15 +405,15 @@ type Listener interface {
 }
 
 // attach has the faults strike a world. It is called before the world is founded.
-func (c *chaos) attach(w *world, others *releases, hears Listener) {
-	h := &w.hooks
+func (c *chaos) attach(w *world.World, others *releases, hears Listener) {
+	h := &w.Hooks
 	h.Luck = c.luck
-	h.Provider = c.provider(w.api, hears.read, hears.refusedCall)
+	h.Provider = c.provider(w.API, hears.read, hears.refusedCall)
 	h.Bucket = func(next http.RoundTripper) http.RoundTripper { return c.storage(next, hears.looks) }
 	h.Audit = c.audit
 	h.Ledger = func(next ledger.Opener) ledger.Opener { return c.tap(hears.stored, hears.unheard).On(next) }
 	h.Publication = c.publication
-	h.Intercept = func(entry string, m Message) int { return others.intercept(w.clock.Now(), entry, m) }
+	h.Intercept = func(entry string, m world.Message) int { return others.intercept(w.Clock.Now(), entry, m) }
 	h.Logged = func(raw []byte) { c.logged(w, raw, hears.skewed) }
 	h.Struck = c.struck
 	h.Sent = func(e events.Envelope, topic string) { c.forgesRequest(w, e, topic) }

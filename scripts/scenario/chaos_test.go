@@ -5,13 +5,15 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"pitstop.internal/scripts/sim/world"
 )
 
 // TestAFunctionCrashesWithAllThatItDoes: one of its goroutines does, and nobody hears of it again.
 func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 	made, passed := 0, 0
 	var chaos *chaos
-	w := newWorld("crash", Scenario{Project: "demo", Start: outset}, Options{Seams: Seams{Handler: func(function string, next http.Handler) http.Handler {
+	w := world.New("crash", world.Scenario{Project: "demo", Start: outset}, world.Options{Seams: world.Seams{Handler: func(function string, next http.Handler) http.Handler {
 		if function != "maintenance" {
 			return next
 		}
@@ -20,7 +22,7 @@ func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 2 { // one after the other
 				wg.Go(func() {
-					if chaos.effect(r.Context(), call(instanceOf(r.Context()), "ledger"), "the ledger") == nil {
+					if chaos.effect(r.Context(), call(world.InstanceOf(r.Context()), "ledger"), "the ledger") == nil {
 						passed++
 					}
 				})
@@ -28,17 +30,17 @@ func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 			}
 		})
 	}}})
-	chaos = newChaos(w.clock, Faults{Crash: 1}, 1, 1)
-	w.hooks.Luck = chaos.luck
+	chaos = newChaos(w.Clock, Faults{Crash: 1}, 1, 1)
+	w.Hooks.Luck = chaos.luck
 	var statuses []int
-	w.hooks.Delivered = func(_ string, _ Message, status int) { statuses = append(statuses, status) }
-	if err := w.found(t.Context()); err != nil {
+	w.Hooks.Delivered = func(_ string, _ world.Message, status int) { statuses = append(statuses, status) }
+	if err := w.Found(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.broker.Publish(topicNotices, nil, nil)
+	w.Broker.Publish(world.TopicNotices, nil, nil)
 	next := func() int {
-		for n := len(statuses); len(statuses) == n; w.clock.Settle() {
-			if !w.clock.Step(outset.Add(time.Hour)) {
+		for n := len(statuses); len(statuses) == n; w.Clock.Settle() {
+			if !w.Clock.Step(outset.Add(time.Hour)) {
 				t.Fatal("nothing is delivered")
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
@@ -31,7 +32,7 @@ import (
 // checks hold what happens against the rules of the design. They see the truth: the cloud, the training and the people of
 // the simulated world, and every write, call and message.
 type checks struct {
-	*world
+	*world.World
 	chaos    *chaos
 	releases *releases
 	// atOnce makes each decision again at once.
@@ -41,7 +42,7 @@ type checks struct {
 	again *repeater
 	// belongs is the workload of each slice, fleetOf are the slices of each workload.
 	belongs map[string]string
-	fleetOf map[string][]SliceConfig
+	fleetOf map[string][]world.SliceConfig
 	// of is the knowledge about each workload, by ID.
 	of map[string]*record
 	// taken are the calls for which the brake gave a slot.
@@ -189,17 +190,17 @@ type cause struct {
 	untimely bool
 }
 
-func newChecks(w *world, faults *chaos, others *releases, atOnce bool) *checks {
+func newChecks(w *world.World, faults *chaos, others *releases, atOnce bool) *checks {
 	c := &checks{
-		world: w, chaos: faults, releases: others, atOnce: atOnce, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
+		World: w, chaos: faults, releases: others, atOnce: atOnce, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
 		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
 		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{}, ends: map[string]map[string]int{},
-		belongs: map[string]string{}, fleetOf: map[string][]SliceConfig{}, policies: []inForce{putInForce(w.Start, w.opts.Policy)}, shape: map[string]string{},
+		belongs: map[string]string{}, fleetOf: map[string][]world.SliceConfig{}, policies: []inForce{putInForce(w.Start, w.Opts.Policy)}, shape: map[string]string{},
 		past: map[string][]deed{}, room: map[string]time.Time{}, mapped: map[string]bool{}, trainsIn: map[string]time.Time{}, committed: map[string]time.Time{}, savedTo: map[string]int64{}, lookedAt: map[string]time.Time{},
 	}
 	for _, f := range w.Fleet {
 		if _, twice := c.belongs[f.Name]; !twice {
-			c.belongs[f.Name] = w.Project + "/" + f.workload()
+			c.belongs[f.Name] = w.Project + "/" + f.WorkloadName()
 		}
 		c.fleetOf[c.belongs[f.Name]] = append(c.fleetOf[c.belongs[f.Name]], f)
 		c.shape[f.Name] = f.Accelerator
@@ -215,7 +216,7 @@ func newChecks(w *world, faults *chaos, others *releases, atOnce bool) *checks {
 
 // attach has the judge see the world. It is called before the world is founded.
 func (c *checks) attach() {
-	h := &c.hooks
+	h := &c.Hooks
 	h.Delivered, h.Saved, h.Said, h.Changed, h.Committed = c.answered, c.saved, c.words, c.changed, c.commits
 	h.Failed = func(class incident.FailureClass) { c.classes[string(class)]++ }
 	h.Observed = func(e tputest.Event) {
@@ -229,11 +230,11 @@ func (c *checks) byHand(workload string) bool { return c.record(workload).byHand
 
 // enforced takes note of the policy file that is in force from now on.
 func (c *checks) enforced(file []byte) {
-	c.policies = append(c.policies, putInForce(c.clock.Now(), file))
+	c.policies = append(c.policies, putInForce(c.Clock.Now(), file))
 }
 
 // paused takes note of a pause of everything.
-func (c *checks) paused(until time.Time) { c.pauses = append(c.pauses, period{c.clock.Now(), until}) }
+func (c *checks) paused(until time.Time) { c.pauses = append(c.pauses, period{c.Clock.Now(), until}) }
 
 // mends checks, when a person comes to mend a slice, that they were notified.
 func (c *checks) mends(workload, slice string, usable bool) {
@@ -244,14 +245,14 @@ func (c *checks) mends(workload, slice string, usable bool) {
 // changed follows what is written beside the checkpoints.
 func (c *checks) changed(bucket, name string) {
 	if strings.HasSuffix(name, "/"+checkpoint.LeaseName) {
-		c.clock.At(c.clock.Now(), func() { c.leased("gs://" + bucket + "/" + name) })
+		c.Clock.At(c.Clock.Now(), func() { c.leased("gs://" + bucket + "/" + name) })
 	}
 	if strings.HasSuffix(name, "/"+checkpoint.LeaseName) || strings.HasSuffix(name, "/"+checkpoint.RequestName) {
-		c.clock.At(c.clock.Now(), func() { c.written("gs://" + bucket + "/" + name) })
+		c.Clock.At(c.Clock.Now(), func() { c.written("gs://" + bucket + "/" + name) })
 	}
 	if strings.HasSuffix(name, "/commit_success.txt") {
 		c.commits("gs://"+bucket+"/"+path.Dir(path.Dir(name)), path.Base(path.Dir(name)))
-		c.clock.At(c.clock.Now(), c.haunted)
+		c.Clock.At(c.Clock.Now(), c.haunted)
 	}
 }
 
@@ -276,7 +277,7 @@ func (c *checks) violated(rule, workload, format string, args ...any) {
 
 // violation is a rule that is broken now.
 func (c *checks) violation(rule, workload, text string) Violation {
-	return Violation{Rule: rule, At: c.clock.Now().UTC(), Workload: workload, Text: text, Faults: min(c.chaos.count, c.chaos.limit)}
+	return Violation{Rule: rule, At: c.Clock.Now().UTC(), Workload: workload, Text: text, Faults: min(c.chaos.count, c.chaos.limit)}
 }
 
 // workload is the workload of a slice, as its label and its queued resource make it.
@@ -289,7 +290,7 @@ func (c *checks) workload(slice string) string {
 
 func (c *checks) happened(what, slice string) {
 	c.happen[what]++
-	now := c.clock.Now()
+	now := c.Clock.Now()
 	if slice == "" {
 		return
 	}
@@ -305,13 +306,13 @@ func (c *checks) skewed(e events.Entry) {
 	c.untimely[e.ID] = true
 	group, _, _ := e.Subject.Group()
 	for _, f := range c.Fleet {
-		for _, z := range c.zones() {
-			worker := slices.ContainsFunc(c.api.Hosts(z, f.Name), func(host string) bool {
+		for _, z := range c.Zones() {
+			worker := slices.ContainsFunc(c.API.Hosts(z, f.Name), func(host string) bool {
 				its, _, ok := events.WorkerGroup(host)
 				return ok && its == group
 			})
 			if worker || f.Name == e.Subject.Node {
-				c.record(c.workload(f.Name)).skewed = c.clock.Now()
+				c.record(c.workload(f.Name)).skewed = c.Clock.Now()
 			}
 		}
 	}
@@ -319,11 +320,11 @@ func (c *checks) skewed(e events.Entry) {
 
 // stored follows what handlers read and write in the ledger.
 func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
-	inst := instanceOf(ctx)
+	inst := world.InstanceOf(ctx)
 	switch call.Collection {
 	case ledger.Workloads:
 		if err == nil && !call.Query {
-			inst.workload, inst.seen = *call.Doc, c.clock.Now()
+			inst.Workload, inst.Seen = *call.Doc, c.Clock.Now()
 		}
 		// Whether its writer hears of it or not.
 		if n := len(call.Body()); call.Write && n > mostBytes {
@@ -332,7 +333,7 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 		if call.Write && err == nil {
 			id, err := url.PathUnescape(call.Doc.ID)
 			if err == nil {
-				c.isDue(id, !call.Doc.Due.IsZero())
+				c.IsDue(id, !call.Doc.Due.IsZero())
 			}
 			if err == nil && c.releases.documents[id] {
 				c.violated("10 nothing lost", id, "a document of the newer release was overwritten")
@@ -344,12 +345,12 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 		if call.Write || err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			return
 		}
-		inst.pauseRead, inst.pause = c.clock.Now(), nil
+		inst.PauseRead, inst.Pause = c.Clock.Now(), nil
 		if err != nil {
 			return
 		}
 		if p, err := ledger.Value[incident.Pause](*call.Doc); err == nil && p != (incident.Pause{}) {
-			inst.pause = &p
+			inst.Pause = &p
 		}
 	case ledger.Brake:
 		var s struct {
@@ -359,8 +360,8 @@ func (c *checks) stored(ctx context.Context, call ledgertest.Call, err error) {
 			for _, id := range s.Taken {
 				c.taken[id] = true
 			}
-			if len(s.Taken) > c.opts.Limits.Project {
-				c.violated("9 brake", "", "%d slots are taken, and there are %d", len(s.Taken), c.opts.Limits.Project)
+			if len(s.Taken) > c.Opts.Limits.Project {
+				c.violated("9 brake", "", "%d slots are taken, and there are %d", len(s.Taken), c.Opts.Limits.Project)
 			}
 		}
 	}
@@ -371,7 +372,7 @@ const mostBytes = 512 << 10
 
 // read follows what handlers read of the cloud.
 func (c *checks) read(ctx context.Context, r tputest.Request) {
-	inst := instanceOf(ctx)
+	inst := world.InstanceOf(ctx)
 	if r.Method != http.MethodGet {
 		return
 	}
@@ -387,24 +388,24 @@ func (c *checks) read(ctx context.Context, r tputest.Request) {
 		if one && f.Name != name || f.Legacy != strings.HasPrefix(r.Path, "/v1/") {
 			continue // the other version of the API shows it
 		}
-		got := reading{at: c.clock.Now(), state: "gone"}
-		if state, life := c.api.State(zone, f.Name); state != "" {
-			got.state, got.life = state, life.ID
+		got := world.SliceRead{At: c.Clock.Now(), State: "gone"}
+		if state, life := c.API.State(zone, f.Name); state != "" {
+			got.State, got.Life = state, life.ID
 		}
-		inst.read[place{zone, f.Name}] = got
+		inst.Read[world.Place{Zone: zone, Slice: f.Name}] = got
 	}
 }
 
 // called follows the calls of ours that took effect.
 func (c *checks) called(e tputest.Event) {
-	if e.Kind == tputest.Called && e.Principal == ours(c.Project) && inVain.MatchString(e.Error) {
+	if e.Kind == tputest.Called && e.Principal == world.Ours(c.Project) && inVain.MatchString(e.Error) {
 		c.violated("order", "", "%s of %s asks for what is not there: %s", e.Method, e.Resource(), e.Error)
 	}
 	c.arrived(e)
-	if e.Kind == tputest.Called && e.Principal == ours(c.Project) && e.Code != 0 && mutates(e.Method) {
+	if e.Kind == tputest.Called && e.Principal == world.Ours(c.Project) && e.Code != 0 && world.Mutates(e.Method) {
 		c.turnedDown(e.Node + e.QueuedResource)
 	}
-	if e.Kind != tputest.Called || e.Principal != ours(c.Project) || !mutates(e.Method) || e.Code != 0 {
+	if e.Kind != tputest.Called || e.Principal != world.Ours(c.Project) || !world.Mutates(e.Method) || e.Code != 0 {
 		return
 	}
 	c.actions[e.Method]++
@@ -416,10 +417,10 @@ func (c *checks) called(e tputest.Event) {
 	id := c.workload(slice)
 	r := c.record(id)
 	if e.Method != "UpdateNode" { // which asks for a save
-		r.called = c.clock.Now()
+		r.called = c.Clock.Now()
 	}
 	inst := c.chaos.current
-	doc, _, err := c.ledger.Workload(context.Background(), id)
+	doc, _, err := c.Ledger.Workload(context.Background(), id)
 	if fault.IsBusy(err) {
 		return // the newer release has taken the document meanwhile
 	}
@@ -434,8 +435,8 @@ func (c *checks) called(e tputest.Event) {
 	c.current(e, inst, id)
 	c.prompt(e, inst)
 	for _, slice := range held {
-		if read := inst.read[place{e.Zone, slice}]; e.Method != "UpdateNode" && c.suspected(read.life, read.at) { // asking for a save harms nobody
-			c.violated("owner's word", id, "%s of %s, and Google suspects abuse on it since %s", e.Method, slice, c.abuse[read.life].Since.UTC().Format(time.DateTime))
+		if read := inst.Read[world.Place{Zone: e.Zone, Slice: slice}]; e.Method != "UpdateNode" && c.suspected(read.Life, read.At) { // asking for a save harms nobody
+			c.violated("owner's word", id, "%s of %s, and Google suspects abuse on it since %s", e.Method, slice, c.abuse[read.Life].Since.UTC().Format(time.DateTime))
 		}
 		switch e.Method {
 		case "DeleteNode", "DeleteQueuedResource":
@@ -454,17 +455,17 @@ func (c *checks) called(e tputest.Event) {
 }
 
 // overtaken checks that no creation or deletion rests on a reading from before another one of ours.
-func (c *checks) overtaken(e tputest.Event, inst *instance, workload, slice string) {
-	read := inst.read[place{e.Zone, slice}]
+func (c *checks) overtaken(e tputest.Event, inst *world.Instance, workload, slice string) {
+	read := inst.Read[world.Place{Zone: e.Zone, Slice: slice}]
 	i := slices.IndexFunc(c.past[slice], func(d deed) bool {
-		return (d.kind == ordered || d.kind == removed) && d.by == ours(c.Project) && d.zone == e.Zone && d.handling != inst.number && d.at.After(read.at)
+		return (d.kind == ordered || d.kind == removed) && d.by == world.Ours(c.Project) && d.zone == e.Zone && d.handling != inst.Number && d.at.After(read.At)
 	})
-	if read.at.IsZero() || i < 0 {
+	if read.At.IsZero() || i < 0 {
 		return
 	}
 	last := c.past[slice][i]
 	c.violated("1 fence", workload, "%s of %s rests on a reading of %s, and %s was %s by us at %s", e.Method, slice,
-		read.at.UTC().Format(time.DateTime), slice, last.kind, last.at.UTC().Format(time.DateTime))
+		read.At.UTC().Format(time.DateTime), slice, last.kind, last.at.UTC().Format(time.DateTime))
 }
 
 // held are the slices that a queued resource holds.
@@ -495,8 +496,8 @@ func (c *checks) maintained(workload, slice string) {
 // commits takes note of a checkpoint that is complete.
 func (c *checks) commits(directory, step string) {
 	n, err := strconv.ParseInt(step, 10, 64)
-	c.must(err)
-	c.committed[directory], c.savedTo[directory] = c.clock.Now(), max(c.savedTo[directory], n)
+	c.Must(err)
+	c.committed[directory], c.savedTo[directory] = c.Clock.Now(), max(c.savedTo[directory], n)
 }
 
 // looks follows what handlers read of checkpoint directories.
@@ -508,20 +509,20 @@ func (c *checks) looks(r *http.Request) {
 	for _, f := range c.Fleet {
 		bucket, dir, ok := strings.Cut(strings.TrimPrefix(f.Directory, "gs://"), "/")
 		if ok && strings.Contains(r.URL.Path, "/b/"+bucket+"/") && strings.HasPrefix(prefix+"/", dir+"/") {
-			c.lookedAt[f.Directory] = c.clock.Now()
+			c.lookedAt[f.Directory] = c.Clock.Now()
 		}
 	}
 }
 
 // unlooked reports whether no function has looked since a moment at what a workload has saved.
 func (c *checks) unlooked(workload string, since time.Time) bool {
-	return !slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool { return c.lookedAt[f.Directory].After(since) })
+	return !slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool { return c.lookedAt[f.Directory].After(since) })
 }
 
 // complete reports whether a checkpoint has its commit marker.
 func (c *checks) complete(uri string) bool {
 	bucket, path, _ := strings.Cut(strings.TrimPrefix(uri, "gs://"), "/")
-	_, _, ok := c.bucket.Get(bucket, path+"/commit_success.txt")
+	_, _, ok := c.Bucket.Get(bucket, path+"/commit_success.txt")
 	return ok
 }
 
@@ -533,7 +534,7 @@ func bucketOf(uri string) string {
 // turnedDown keeps that a call of ours about a slice, or a queued resource, was refused.
 func (c *checks) turnedDown(name string) {
 	r := c.record(c.workload(c.held(name)[0]))
-	r.refused = append(r.refused, c.clock.Now())
+	r.refused = append(r.refused, c.Clock.Now())
 }
 
 // refusedCalls is how many calls of ours about a workload were refused since a moment.
@@ -547,11 +548,11 @@ func (c *checks) refusedCalls(workload string, since time.Time) (n int) {
 }
 
 // current checks that a call is that of a request which was current when it was begun: its ID says which.
-func (c *checks) current(e tputest.Event, inst *instance, id string) {
+func (c *checks) current(e tputest.Event, inst *world.Instance, id string) {
 	if anonymous := e.Method == "StartNode" || e.Method == "UpdateNode" || strings.HasPrefix(e.Method, "PerformMaintenance"); anonymous && e.RequestID == "" {
 		return
 	}
-	doc, err := ledger.Value[incident.Workload](inst.workload)
+	doc, err := ledger.Value[incident.Workload](inst.Workload)
 	if err != nil || doc.Incident == nil {
 		c.violated("1 fence", id, "%s of %s, and its handler has seen no incident: %v", e.Method, e.Resource(), err)
 		return
@@ -566,8 +567,8 @@ func (c *checks) current(e tputest.Event, inst *instance, id string) {
 }
 
 // begun is the ID of the request that a call to the former version of the API is of, which carries none.
-func (c *checks) begun(e tputest.Event, inst *instance) string {
-	doc, err := ledger.Value[incident.Workload](inst.workload)
+func (c *checks) begun(e tputest.Event, inst *world.Instance) string {
+	doc, err := ledger.Value[incident.Workload](inst.Workload)
 	if err != nil || doc.Incident == nil {
 		return ""
 	}
@@ -581,11 +582,11 @@ func (c *checks) begun(e tputest.Event, inst *instance) string {
 }
 
 // allowed checks that the owner allows a call, and that nothing is paused.
-func (c *checks) allowed(e tputest.Event, inst *instance, doc incident.Workload) {
+func (c *checks) allowed(e tputest.Event, inst *world.Instance, doc incident.Workload) {
 	switch {
-	case inst.pauseRead.IsZero():
+	case inst.PauseRead.IsZero():
 		c.violated("owner's word", doc.ID, "%s of %s without a look at the pause", e.Method, e.Resource())
-	case inst.pause.Holds(c.clock.Now()): // it may have ended since it was read
+	case inst.Pause.Holds(c.Clock.Now()): // it may have ended since it was read
 		c.violated("owner's word", doc.ID, "%s of %s though everything is paused", e.Method, e.Resource())
 	}
 	if !c.lately(doc.ID, func(p policy.Policy) bool { return !p.Switches.WatchOnly() }) {
@@ -593,7 +594,7 @@ func (c *checks) allowed(e tputest.Event, inst *instance, doc incident.Workload)
 	}
 	for _, f := range c.slicesOf(doc.ID) {
 		for _, life := range c.livesOf(f.Name) {
-			known := later(inst.read[place{life.Zone, f.Name}].at, c.clock.Now().Add(-c.learned()))
+			known := later(inst.Read[world.Place{Zone: life.Zone, Slice: f.Name}].At, c.Clock.Now().Add(-c.learned()))
 			if e.Method != "UpdateNode" && c.suspected(life.ID, known) && c.takenAway(f.Name).IsZero() && !c.settled(doc.ID, life.ID) {
 				c.violated("owner's word", doc.ID, "%s of %s though Google suspects abuse on %s", e.Method, e.Resource(), f.Name)
 			}
@@ -608,8 +609,8 @@ func (c *checks) settled(workload, life string) bool {
 
 // livesOf are the existing lives of a slice, at most one in each zone.
 func (c *checks) livesOf(slice string) (lives []events.Incarnation) {
-	for _, z := range c.zones() {
-		if state, life := c.api.State(z, slice); state != "" {
+	for _, z := range c.Zones() {
+		if state, life := c.API.State(z, slice); state != "" {
 			lives = append(lives, life)
 		}
 	}
@@ -617,9 +618,9 @@ func (c *checks) livesOf(slice string) (lives []events.Incarnation) {
 }
 
 // asSeen is a workload as the handler of a call saw it last: what came to it since then, the call cannot know.
-func (c *checks) asSeen(inst *instance, doc incident.Workload) incident.Workload {
-	seen, err := ledger.Value[incident.Workload](inst.workload)
-	if err != nil || seen.ID != doc.ID || c.clock.Now().Sub(inst.seen) > unseen {
+func (c *checks) asSeen(inst *world.Instance, doc incident.Workload) incident.Workload {
+	seen, err := ledger.Value[incident.Workload](inst.Workload)
+	if err != nil || seen.ID != doc.ID || c.Clock.Now().Sub(inst.Seen) > unseen {
 		return doc
 	}
 	return seen
@@ -628,9 +629,9 @@ func (c *checks) asSeen(inst *instance, doc incident.Workload) incident.Workload
 // inVain is what the simulated API says to an order that names something of another zone or region.
 var inVain = regexp.MustCompile(`is not in (zone|region) |^Reservation not found: `)
 
-func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload, slice string) {
+func (c *checks) deleted(e tputest.Event, inst *world.Instance, doc incident.Workload, slice string) {
 	s, r := doc.Slice(slice), c.record(doc.ID)
-	read, ok := inst.read[place{e.Zone, slice}]
+	read, ok := inst.Read[world.Place{Zone: e.Zone, Slice: slice}]
 	switch {
 	case s == nil || doc.Incident == nil && !c.takenBack(inst, doc.ID):
 		c.violated("1 fence", doc.ID, "%s was deleted, and no incident is open on it", slice)
@@ -642,40 +643,40 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 	case !ok:
 		c.violated("1 fence", doc.ID, "%s was deleted without a reading", slice)
 		return
-	case read.state == "gone":
+	case read.State == "gone":
 		return // only its queued resource is left
 	}
 	if !c.taken[e.RequestID] {
 		c.violated("9 brake", doc.ID, "%s was deleted without a slot of the brake", slice)
 	}
-	if t := c.trainings[slice]; t.Ran().ID != read.life || t.Stepped() == 0 {
-		if by := c.makerOf(slice, e.Zone, read.life); by != ours(c.Project) && s.Incarnation.ID != read.life {
-			c.violated("1 fence", doc.ID, "%s was deleted as %s, and read as %s, which %s had ordered", slice, s.Incarnation.ID, read.life, by)
+	if t := c.Trainings[slice]; t.Ran().ID != read.Life || t.Stepped() == 0 {
+		if by := c.makerOf(slice, e.Zone, read.Life); by != world.Ours(c.Project) && s.Incarnation.ID != read.Life {
+			c.violated("1 fence", doc.ID, "%s was deleted as %s, and read as %s, which %s had ordered", slice, s.Incarnation.ID, read.Life, by)
 		}
 		return // no step was ever done there
 	}
-	if life := c.trainings[slice].Ran(); c.maker(slice, life) == ours(c.Project) && life.Created.After(r.opened) && !c.letIn(slice, life, inst.seen) {
+	if life := c.Trainings[slice].Ran(); c.maker(slice, life) == world.Ours(c.Project) && life.Created.After(r.opened) && !c.letIn(slice, life, inst.Seen) {
 		return // it was made for this incident, which has not let training in
 	}
-	if s.Incarnation.ID != read.life {
-		c.violated("1 fence", doc.ID, "%s was deleted as %s, and read as %s", slice, s.Incarnation.ID, read.life)
+	if s.Incarnation.ID != read.Life {
+		c.violated("1 fence", doc.ID, "%s was deleted as %s, and read as %s", slice, s.Incarnation.ID, read.Life)
 	}
-	if read.state == "STOPPED" || read.state == "STOPPING" {
+	if read.State == "STOPPED" || read.State == "STOPPING" {
 		c.violated("2 owner", doc.ID, "%s was deleted, and it was only stopped", slice)
 	}
 	if doc.Incident.Phase == incident.Discarding {
 		c.discarded(inst, doc, s)
 		return
 	}
-	if read.state != "READY" && read.state != "STOPPED" && read.state != "REPAIRING" && read.state != "RESTARTING" {
+	if read.State != "READY" && read.State != "STOPPED" && read.State != "REPAIRING" && read.State != "RESTARTING" {
 		return
 	}
-	if _, running := c.trainings[slice].Running(); running && read.state == "READY" && c.whole(doc.ID) {
-		c.violated("3 admitted", doc.ID, "%s was deleted while training ran on it, at step %d", slice, c.trainings[slice].LastStep())
+	if _, running := c.Trainings[slice].Running(); running && read.State == "READY" && c.whole(doc.ID) {
+		c.violated("3 admitted", doc.ID, "%s was deleted while training ran on it, at step %d", slice, c.Trainings[slice].LastStep())
 	}
-	saves := slices.ContainsFunc(c.slicesOf(doc.ID), func(f SliceConfig) bool { return f.Directory != "" })
+	saves := slices.ContainsFunc(c.slicesOf(doc.ID), func(f world.SliceConfig) bool { return f.Directory != "" })
 	if saves && (c.unlooked(doc.ID, time.Time{}) || !c.complete(doc.Progress.VerifiedURI)) {
-		c.violated("8 progress", doc.ID, "%s was deleted alive (%s), and nobody had seen a complete checkpoint", slice, read.state)
+		c.violated("8 progress", doc.ID, "%s was deleted alive (%s), and nobody had seen a complete checkpoint", slice, read.State)
 	}
 }
 
@@ -683,8 +684,8 @@ func (c *checks) deleted(e tputest.Event, inst *instance, doc incident.Workload,
 // moment that training runs in it.
 func (c *checks) letIn(slice string, life events.Incarnation, known time.Time) bool {
 	since, told := c.trainsIn[life.ID]
-	return slices.ContainsFunc(c.slicesOf(c.workload(slice)), func(f SliceConfig) bool {
-		l, _, err := checkpoint.ReadLease(context.Background(), c.store, f.Directory)
+	return slices.ContainsFunc(c.slicesOf(c.workload(slice)), func(f world.SliceConfig) bool {
+		l, _, err := checkpoint.ReadLease(context.Background(), c.Store, f.Directory)
 		names := f.Directory != "" && err == nil && slices.ContainsFunc(l.Admitted, func(a events.Admission) bool {
 			return a.Slice == slice && a.Incarnation.Same(life)
 		})
@@ -694,14 +695,14 @@ func (c *checks) letIn(slice string, life events.Incarnation, known time.Time) b
 
 // trainsNow takes note of a line that says of the attempt that runs that it does. A Multislice trains in all of its slices.
 func (c *checks) trainsNow(e events.Entry) {
-	t := c.trainings[e.Crew.Node]
+	t := c.Trainings[e.Crew.Node]
 	group, _, _ := events.WorkerGroup(e.Crew.Hostname)
 	runs := e.Crew.Report == events.ReportStarted || e.Crew.Report == events.ReportProgress || e.Crew.Report == events.ReportSaved
 	if t == nil || !runs || t.Group() != group || e.Time.Before(t.Began()) {
 		return
 	}
 	for _, f := range c.slicesOf(c.workload(e.Crew.Node)) {
-		if life, trains := c.trainings[f.Name].Running(); trains {
+		if life, trains := c.Trainings[f.Name].Running(); trains {
 			c.knowsOf(life)
 		}
 	}
@@ -710,7 +711,7 @@ func (c *checks) trainsNow(e events.Entry) {
 // knowsOf keeps that somebody knows of a life that training runs in it.
 func (c *checks) knowsOf(life events.Incarnation) {
 	if _, told := c.trainsIn[life.ID]; !told {
-		c.trainsIn[life.ID] = c.clock.Now()
+		c.trainsIn[life.ID] = c.Clock.Now()
 	}
 }
 
@@ -721,7 +722,7 @@ func (c *checks) makerOf(slice, zone, id string) string {
 			return c.maker(slice, d.life)
 		}
 	}
-	if _, life := c.api.State(zone, slice); life.ID == id {
+	if _, life := c.API.State(zone, slice); life.ID == id {
 		return c.maker(slice, life)
 	}
 	return owner
@@ -729,26 +730,26 @@ func (c *checks) makerOf(slice, zone, id string) string {
 
 // discarded checks the deletion of what an incident has left idle: its owner wants that, nobody has said a word since, and no training
 // loses anything.
-func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Slice) {
-	r, t := c.record(doc.ID), c.trainings[s.Name]
-	if r.escalated.IsZero() || c.clock.Now().Sub(r.escalated) < policy.DefaultDeleteAfter {
+func (c *checks) discarded(inst *world.Instance, doc incident.Workload, s *incident.Slice) {
+	r, t := c.record(doc.ID), c.Trainings[s.Name]
+	if r.escalated.IsZero() || c.Clock.Now().Sub(r.escalated) < policy.DefaultDeleteAfter {
 		c.violated("owner's word", doc.ID, "%s was deleted for being idle, and it was left to a person at %s", s.Name, r.escalated.UTC().Format(time.DateTime))
 	}
-	spot := slices.ContainsFunc(c.Fleet, func(f SliceConfig) bool { return f.Name == s.Name && f.Spot })
+	spot := slices.ContainsFunc(c.Fleet, func(f world.SliceConfig) bool { return f.Name == s.Name && f.Spot })
 	if !c.lately(doc.ID, func(p policy.Policy) bool {
 		return p.WhenEscalated == policy.DeleteIdle && (spot && p.Switches.Recreate == policy.Yes || p.Switches.RecreateNonSpot == policy.Yes)
 	}) {
 		c.violated("owner's word", doc.ID, "%s was deleted for being idle, and no policy says so", s.Name)
 	}
 	for _, d := range c.past[s.Name] {
-		if spoken := d.kind == saidCancel || d.kind == saidRetry; spoken && d.at.After(r.escalated) && d.at.Before(inst.seen) {
+		if spoken := d.kind == saidCancel || d.kind == saidRetry; spoken && d.at.After(r.escalated) && d.at.Before(inst.Seen) {
 			c.violated("owner's word", doc.ID, "%s was deleted for being idle, and %s said otherwise", s.Name, d.by)
 		}
 	}
-	if r.released[s.Name].After(r.escalated) && r.released[s.Name].Before(inst.seen) {
+	if r.released[s.Name].After(r.escalated) && r.released[s.Name].Before(inst.Seen) {
 		c.violated("2 owner", doc.ID, "%s was deleted for being idle, but it belongs to its owner", s.Name)
 	}
-	listened := inst.read[place{s.Zone, s.Name}].at // or right after it
+	listened := inst.Read[world.Place{Zone: s.Zone, Slice: s.Name}].At // or right after it
 	if _, running := t.Running(); running && !t.Hangs() && !t.Started().After(listened) {
 		c.violated("3 admitted", doc.ID, "%s was deleted for being idle while training ran on it, at step %d", s.Name, t.LastStep())
 	}
@@ -760,36 +761,36 @@ func (c *checks) discarded(inst *instance, doc incident.Workload, s *incident.Sl
 
 // takenBack reports whether an incident ended after the handler of a call looked: by a person's order or action, or by
 // Google's suspicion.
-func (c *checks) takenBack(inst *instance, workload string) bool {
-	since := inst.seen.Add(-learnedWithin)
+func (c *checks) takenBack(inst *world.Instance, workload string) bool {
+	since := inst.Seen.Add(-learnedWithin)
 	did := c.did(workload, since, func(d deed) bool { return c.person(d) && d.kind != labelled })
-	return (did || c.suspectedAny(workload)) && c.clock.Now().Sub(inst.seen) <= unseen
+	return (did || c.suspectedAny(workload)) && c.Clock.Now().Sub(inst.Seen) <= unseen
 }
 
 // discarded reports whether an incident was opened to delete what another one had left idle.
 func discarded(in *incident.Incident) bool { return in.Timeline[0].Phase == incident.Discarding }
 
 func (c *checks) isGone(zone, slice string) bool {
-	state, _ := c.api.State(zone, slice)
+	state, _ := c.API.State(zone, slice)
 	return state == ""
 }
 
 // whole reports whether all slices of a workload are usable, because a Multislice with one unusable slice cannot train.
 // Slices that their owner took away do not count.
 func (c *checks) whole(workload string) bool {
-	return !slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool {
+	return !slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
 		return c.unusable(f) && c.takenAway(f.Name).IsZero()
 	})
 }
 
 // started checks that nothing is started that its owner stopped, and nothing without a reading.
-func (c *checks) started(inst *instance, doc incident.Workload, slice, zone string) {
+func (c *checks) started(inst *world.Instance, doc incident.Workload, slice, zone string) {
 	if by := c.record(doc.ID).stopped[slice]; by != "" {
 		c.violated("2 owner", doc.ID, "%s was started, and %s had stopped it", slice, by)
 	}
-	s, read := doc.Slice(slice), inst.read[place{zone, slice}]
-	if s == nil || doc.Incident == nil || s.Incarnation.ID != read.life || read.state != "STOPPED" {
-		c.violated("1 fence", doc.ID, "%s was started, and read as %s, %s", slice, read.life, read.state)
+	s, read := doc.Slice(slice), inst.Read[world.Place{Zone: zone, Slice: slice}]
+	if s == nil || doc.Incident == nil || s.Incarnation.ID != read.Life || read.State != "STOPPED" {
+		c.violated("1 fence", doc.ID, "%s was started, and read as %s, %s", slice, read.Life, read.State)
 	}
 	never := doc.Incident != nil && doc.Incident.Switches.Level(policy.StartStopped) == policy.No
 	if never || !c.lately(doc.ID, func(p policy.Policy) bool { return p.Switches.StartStopped != policy.No }) {
@@ -800,17 +801,17 @@ func (c *checks) started(inst *instance, doc incident.Workload, slice, zone stri
 // unseen is how long a call may be under way to the API since its handler looked at the ledger: nobody can take it back then.
 const unseen = incident.CallWithin + slowest
 
-func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload, slice string) {
-	for _, z := range c.zones() {
-		state, life := c.api.State(z, slice)
+func (c *checks) created(e tputest.Event, inst *world.Instance, doc incident.Workload, slice string) {
+	for _, z := range c.Zones() {
+		state, life := c.API.State(z, slice)
 		if z == e.Zone || state != "READY" && state != "CREATING" && state != "DELETING" { // which trains for as long as it takes
 			continue
 		}
 		// What came there since the handler looked it could not see; and where the slice has not lived before, it has to hear of it, which
 		// may take as long as entries do.
-		seen, looked := inst.read[place{z, slice}]
-		unheard := !c.lived(slice, z, life.Created) && c.clock.Now().Sub(life.Created) < incident.Grace
-		if !looked && !unheard || looked && seen.at.After(life.Created) {
+		seen, looked := inst.Read[world.Place{Zone: z, Slice: slice}]
+		unheard := !c.lived(slice, z, life.Created) && c.Clock.Now().Sub(life.Created) < incident.Grace
+		if !looked && !unheard || looked && seen.At.After(life.Created) {
 			c.violated("3 admitted", doc.ID, "%s was created in %s while it is %s in %s", slice, e.Zone, state, z)
 		}
 	}
@@ -820,10 +821,10 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 	c.torn(e, doc.ID, slice)
 	c.shaped(e, doc.ID, slice)
 	c.asOrdered(e, doc.ID, slice)
-	if at, ok := c.record(doc.ID).taken[slice]; ok && inst.began.After(at) {
+	if at, ok := c.record(doc.ID).taken[slice]; ok && inst.Began.After(at) {
 		c.violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it in quiet times", slice, e.Zone)
 	}
-	if said, ok := c.record(doc.ID).released[slice]; ok && inst.began.After(said) {
+	if said, ok := c.record(doc.ID).released[slice]; ok && inst.Began.After(said) {
 		c.violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it", slice, e.Zone)
 	}
 	home, region := c.home(slice), topology.Region(e.Zone)
@@ -831,7 +832,7 @@ func (c *checks) created(e tputest.Event, inst *instance, doc incident.Workload,
 	if home != "" && home != region && !there && !c.lately(doc.ID, func(p policy.Policy) bool { return p.OtherRegions }) {
 		c.violated("owner's word", doc.ID, "%s was created in %s, and its checkpoints are in %s", slice, e.Zone, home)
 	}
-	if doc.Incident == nil && c.clock.Now().Sub(inst.seen) > unseen {
+	if doc.Incident == nil && c.Clock.Now().Sub(inst.Seen) > unseen {
 		c.violated("1 fence", doc.ID, "%s was created, and no incident is open on it", slice)
 	}
 }
@@ -869,9 +870,9 @@ func (c *checks) apart(workload string) bool {
 			}
 		}
 		placed[zone] = true
-		if life := c.trainings[f.Name].Ran(); c.takenAway(f.Name).IsZero() {
+		if life := c.Trainings[f.Name].Ran(); c.takenAway(f.Name).IsZero() {
 			trained[life.Zone] = true
-			theirs = theirs || c.maker(f.Name, life) != ours(c.Project)
+			theirs = theirs || c.maker(f.Name, life) != world.Ours(c.Project)
 		}
 	}
 	return len(placed) > 1 || theirs && len(trained) > 1
@@ -879,8 +880,8 @@ func (c *checks) apart(workload string) bool {
 
 // shaped checks that a slice is created as its owner ordered it, or in a shape that the policy names, as those that it trains with.
 func (c *checks) shaped(e tputest.Event, workload, slice string) {
-	n := c.api.Node(e.Zone, slice)
-	i := slices.IndexFunc(c.Fleet, func(f SliceConfig) bool { return f.Name == slice })
+	n := c.API.Node(e.Zone, slice)
+	i := slices.IndexFunc(c.Fleet, func(f world.SliceConfig) bool { return f.Name == slice })
 	if n == nil || i < 0 {
 		return // it waits in its queued resource, or is no slice of the fleet
 	}
@@ -891,7 +892,7 @@ func (c *checks) shaped(e tputest.Event, workload, slice string) {
 		if f.Name == slice || !lives || !c.takenAway(f.Name).IsZero() || c.apart(workload) {
 			continue
 		}
-		o := c.api.Node(zone, f.Name)
+		o := c.API.Node(zone, f.Name)
 		others = others || o.AcceleratorType == is
 		unlike := is == c.shape[slice] && is != c.shape[f.Name] // somebody ordered them in several shapes
 		if o.AcceleratorType != is && !unlike {
@@ -912,7 +913,7 @@ func (c *checks) shaped(e tputest.Event, workload, slice string) {
 }
 
 // ordered takes note of the shape in which an owner creates a slice.
-func (c *checks) ordered(f SliceConfig, shape string) {
+func (c *checks) ordered(f world.SliceConfig, shape string) {
 	if shape != f.Accelerator {
 		c.happen["created by its owner in another shape"]++
 		r := c.record(c.workload(f.Name))
@@ -923,7 +924,7 @@ func (c *checks) ordered(f SliceConfig, shape string) {
 // devices are those that the batch of a slice of the fleet is for.
 func (c *checks) devices(i int) int {
 	s, err := topology.Parse(c.Fleet[i].Accelerator)
-	c.must(err)
+	c.Must(err)
 	return s.Devices()
 }
 
@@ -943,15 +944,15 @@ func (c *checks) torn(e tputest.Event, workload, slice string) {
 
 // answered follows the messages. The owner's action is known once its entry is handled, unless the entry's time is too early
 // to concern the present slice.
-func (c *checks) answered(sub string, m Message, status int) {
+func (c *checks) answered(sub string, m world.Message, status int) {
 	c.handled++
-	if until, newer := c.releases.events[m.ID]; newer && status == http.StatusOK && c.clock.Now().Before(until) {
+	if until, newer := c.releases.events[m.ID]; newer && status == http.StatusOK && c.Clock.Now().Before(until) {
 		c.violated("10 nothing lost", "", "message %s of the newer release was acknowledged by this one", m.ID)
 	}
 	if status != http.StatusOK || !strings.HasSuffix(sub, "/logevent") {
 		return
 	}
-	e, err := m.read()
+	e, err := m.Read()
 	switch {
 	case err != nil:
 		return
@@ -964,7 +965,7 @@ func (c *checks) answered(sub string, m Message, status int) {
 		c.spoke(e)
 		return
 	default:
-		if e.Kind != events.KindCall || e.Call.Code != 0 || e.Call.Principal == ours(c.Project) || events.Google(e.Call.Principal) {
+		if e.Kind != events.KindCall || e.Call.Code != 0 || e.Call.Principal == world.Ours(c.Project) || events.Google(e.Call.Principal) {
 			return
 		}
 	}
@@ -977,7 +978,7 @@ func (c *checks) answered(sub string, m Message, status int) {
 		// A deletion elsewhere makes room for it.
 		moved := wanted.Created.After(r.usable[f.Name]) && wanted.Zone == r.put[f.Name] && wanted.Zone != e.Subject.Zone
 		if strings.HasPrefix(e.Call.Method, "Delete") && e.Time.After(r.usable[f.Name]) && e.Time.After(wanted.Created) && !moved {
-			r.released[f.Name] = c.clock.Now()
+			r.released[f.Name] = c.Clock.Now()
 		}
 	}
 }
@@ -1002,10 +1003,10 @@ func (c *checks) spoke(e events.Entry) {
 func (c *checks) explains(e events.Entry) {
 	group, _, _ := e.Subject.Group()
 	for _, f := range c.Fleet {
-		t, trains := c.trainings[f.Name]
+		t, trains := c.Trainings[f.Name]
 		if trains && (f.Name == e.Subject.Node || group != "" && t.Group() == group && c.mapped[t.Life().ID]) {
 			r := c.record(c.workload(f.Name))
-			r.causes = append(r.causes, cause{e.Time, c.clock.Now(), e.Cause, c.untimely[e.ID]})
+			r.causes = append(r.causes, cause{e.Time, c.Clock.Now(), e.Cause, c.untimely[e.ID]})
 		}
 	}
 }
@@ -1014,9 +1015,9 @@ func (c *checks) explains(e events.Entry) {
 func (c *checks) follow(e tputest.Event) {
 	c.remember(e)
 	if e.Kind == tputest.Called && e.Method == "GetGuestAttributes" && e.Code == 0 {
-		c.record(c.workload(e.Node)).listened = c.clock.Now()
+		c.record(c.workload(e.Node)).listened = c.Clock.Now()
 		c.mapped[e.Incarnation.ID] = true
-		if t := c.trainings[e.Node]; t != nil {
+		if t := c.Trainings[e.Node]; t != nil {
 			if life, trains := t.Running(); trains {
 				c.knowsOf(life)
 			}
@@ -1030,8 +1031,8 @@ func (c *checks) follow(e tputest.Event) {
 		return
 	}
 	r := c.record(c.workload(e.Node))
-	if e.Kind == tputest.Called && e.Method == "CreateNode" && e.Code == 0 && e.Principal != ours(c.Project) {
-		if n := c.api.Node(e.Zone, e.Node); n != nil {
+	if e.Kind == tputest.Called && e.Method == "CreateNode" && e.Code == 0 && e.Principal != world.Ours(c.Project) {
+		if n := c.API.Node(e.Zone, e.Node); n != nil {
 			c.shape[e.Node], r.put[e.Node] = n.AcceleratorType, e.Zone
 		}
 	}
@@ -1044,11 +1045,11 @@ func (c *checks) follow(e tputest.Event) {
 		return
 	}
 	delete(r.stopped, e.Node)
-	r.usable[e.Node] = c.clock.Now()
+	r.usable[e.Node] = c.Clock.Now()
 	delete(r.released, e.Node)
 	delete(r.taken, e.Node)
 	if !r.called.IsZero() && r.ready.IsZero() {
-		r.ready = c.clock.Now()
+		r.ready = c.Clock.Now()
 		c.reaction["call_to_ready"] = append(c.reaction["call_to_ready"], r.ready.Sub(r.called))
 	}
 }
@@ -1057,7 +1058,7 @@ func (c *checks) follow(e tputest.Event) {
 // their way.
 func (c *checks) took(slice string) {
 	if r := c.record(c.workload(slice)); r.open == r.done {
-		r.taken[slice] = c.clock.Now()
+		r.taken[slice] = c.Clock.Now()
 	}
 }
 
@@ -1068,18 +1069,18 @@ func (c *checks) leased(uri string) {
 		if f.Directory != dir {
 			continue
 		}
-		l, _, err := checkpoint.ReadLease(context.Background(), c.store, dir)
+		l, _, err := checkpoint.ReadLease(context.Background(), c.Store, dir)
 		if err != nil {
 			c.violated("3 admitted", c.workload(f.Name), "the lease cannot be read: %v", err)
 			return
 		}
 		for _, a := range l.Admitted {
-			for _, z := range c.zones() {
-				n := c.api.Node(z, a.Slice)
-				if n == nil || n.State != "READY" || c.api.Incarnation(z, a.Slice).Same(a.Incarnation) {
+			for _, z := range c.Zones() {
+				n := c.API.Node(z, a.Slice)
+				if n == nil || n.State != "READY" || c.API.Incarnation(z, a.Slice).Same(a.Incarnation) {
 					continue
 				}
-				if other := c.api.Incarnation(z, a.Slice); other.Created.Before(a.Incarnation.Created) && l.By != "crew" {
+				if other := c.API.Incarnation(z, a.Slice); other.Created.Before(a.Incarnation.Created) && l.By != "crew" {
 					c.violated("3 admitted", c.workload(f.Name), "the lease admits %s as %s while it lives as %s", a.Slice, a.Incarnation, other)
 				}
 			}
@@ -1090,8 +1091,8 @@ func (c *checks) leased(uri string) {
 // present names the lives of a workload's slices that are usable.
 func (c *checks) present(workload string) (lives string) {
 	for _, f := range c.slicesOf(workload) {
-		for _, z := range c.zones() {
-			if state, life := c.api.State(z, f.Name); state == "READY" {
+		for _, z := range c.Zones() {
+			if state, life := c.API.State(z, f.Name); state == "READY" {
 				lives += f.Name + "=" + life.String() + " "
 			}
 		}
@@ -1101,8 +1102,8 @@ func (c *checks) present(workload string) (lives string) {
 
 // unled reports whether the lease names no life, or another one, of a slice that is there.
 func (c *checks) unled(workload string) bool {
-	return slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool {
-		l, _, err := checkpoint.ReadLease(context.Background(), c.store, f.Directory)
+	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
+		l, _, err := checkpoint.ReadLease(context.Background(), c.Store, f.Directory)
 		if f.Directory == "" || err != nil {
 			return f.Directory != ""
 		}
@@ -1155,7 +1156,7 @@ const mostSteps = 1000
 
 // pace checks that a workload does not go round in circles.
 func (c *checks) pace(r *record, before, after incident.Workload) {
-	if hour := c.clock.Now().Truncate(time.Hour); !hour.Equal(r.hour) {
+	if hour := c.Clock.Now().Truncate(time.Hour); !hour.Equal(r.hour) {
 		r.hour, r.began = hour, before.Epoch
 	}
 	if after.Epoch-r.began > mostSteps && !c.endless {
@@ -1215,13 +1216,13 @@ func (c *checks) opened(r *record, w incident.Workload) {
 	}
 	c.standstill(w)
 	r.baseline, r.at, r.stood = r.saved, c.step(w.ID), c.standsOrUnheard(w.ID)
-	r.opened, r.openedFor, r.called, r.ready = c.clock.Now(), w.Incident.Cause, time.Time{}, time.Time{}
+	r.opened, r.openedFor, r.called, r.ready = c.Clock.Now(), w.Incident.Cause, time.Time{}, time.Time{}
 	c.decided(w, r.opened)
 }
 
 // explained reports whether something has happened in the world of which an incident may tell that opens now.
 func (c *checks) explained(r *record, w incident.Workload) bool {
-	now, in := c.clock.Now(), w.Incident
+	now, in := c.Clock.Now(), w.Incident
 	switch {
 	case c.blurred(w.ID):
 		return true
@@ -1269,7 +1270,7 @@ func (c *checks) strikes(d deed) bool {
 // crashed reports whether a training has failed as an incident says, and no incident has told of that failure.
 func (c *checks) crashed(r *record, w incident.Workload) bool {
 	for _, f := range c.slicesOf(w.ID) {
-		for _, failed := range c.trainings[f.Name].Failures() {
+		for _, failed := range c.Trainings[f.Name].Failures() {
 			fresh := failed.After(r.opened) && failed.After(r.heard)
 			if !slices.Contains(r.crashes, failed) && (fresh || failed.Equal(w.Incident.Down)) {
 				r.crashes = append(r.crashes, failed)
@@ -1282,14 +1283,14 @@ func (c *checks) crashed(r *record, w incident.Workload) bool {
 
 // leftBehind reports whether something of ours is there, or is ordered, in which no training ever ran.
 func (c *checks) leftBehind(workload string) bool {
-	return slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool {
+	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
 		for _, life := range c.livesOf(f.Name) {
-			if c.maker(f.Name, life) == ours(c.Project) && !c.trainings[f.Name].Ran().Same(life) {
+			if c.maker(f.Name, life) == world.Ours(c.Project) && !c.Trainings[f.Name].Ran().Same(life) {
 				return true
 			}
 		}
 		last := c.lastOf(f.Name, ordered, turnedOff) // an order is read for a while after it came to nothing
-		return last.by == ours(c.Project) && (f.QueuedResource != "" || c.clock.Now().Sub(last.at) < unseen)
+		return last.by == world.Ours(c.Project) && (f.QueuedResource != "" || c.Clock.Now().Sub(last.at) < unseen)
 	})
 }
 
@@ -1301,10 +1302,10 @@ func (c *checks) closed(r *record, after incident.Workload) {
 		c.opened(r, w)
 	}
 	r.past = append(r.past, ended{in.ID, r.stood})
-	c.clock.At(c.clock.Now(), func() { c.told(after.ID, *in) }) // a bucket write of this moment is seen after this step
+	c.Clock.At(c.Clock.Now(), func() { c.told(after.ID, *in) }) // a bucket write of this moment is seen after this step
 	c.ended[string(in.Outcome)]++
 	right := c.judged(r, after)
-	switch r.closed = c.clock.Now(); {
+	switch r.closed = c.Clock.Now(); {
 	case in.Outcome == incident.Withdrawn: // which mends nothing
 	case in.Outcome == incident.Escalated, in.Outcome == incident.Observed, c.did(after.ID, r.opened, func(d deed) bool { return d.kind == saidCancel }):
 		r.told, r.left = true, r.closed
@@ -1322,7 +1323,7 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	r.byHand = r.byHand || in.Outcome == incident.Escalated && in.Clearing != ""
 	c.causes[string(in.Cause)]++
 	if !in.Down.IsZero() {
-		away := c.clock.Now().Sub(in.Down)
+		away := c.Clock.Now().Sub(in.Down)
 		c.lost[string(in.Cause)] += away
 		for _, s := range after.Slices {
 			c.chipHoursLost += away.Hours() * float64(in.Lost(s).Chips)
@@ -1340,10 +1341,10 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	r.saved = min(r.saved, c.step(after.ID)) // where it goes on from further back, no more than that is saved of it
 	c.confirmed[string(in.ConfirmedBy)]++
 	if !r.ready.IsZero() {
-		c.reaction["ready_to_progress"] = append(c.reaction["ready_to_progress"], c.clock.Now().Sub(r.ready))
+		c.reaction["ready_to_progress"] = append(c.reaction["ready_to_progress"], c.Clock.Now().Sub(r.ready))
 	}
 	if in.ConfirmedBy == incident.ByHealth && r.heard.After(r.opened.Add(-24*time.Hour)) && r.heard.Before(r.opened) {
-		if crewed := c.slicesOf(after.ID); !slices.ContainsFunc(crewed, func(f SliceConfig) bool { return c.trainings[f.Name].NoCrew }) {
+		if crewed := c.slicesOf(after.ID); !slices.ContainsFunc(crewed, func(f world.SliceConfig) bool { return c.Trainings[f.Name].NoCrew }) {
 			c.violated("6 progress", after.ID, "%s ended resumed by health alone, and there is a crew", in.ID)
 		}
 	}
@@ -1352,8 +1353,8 @@ func (c *checks) closed(r *record, after incident.Workload) {
 // haunted checks the writes to the checkpoint directories: no zombie writes once another attempt has begun.
 func (c *checks) haunted() {
 	for _, f := range c.Fleet {
-		t := c.trainings[f.Name]
-		if haunted, began := t.Haunted(); haunted.After(began) && haunted.Equal(c.clock.Now()) {
+		t := c.Trainings[f.Name]
+		if haunted, began := t.Haunted(); haunted.After(began) && haunted.Equal(c.Clock.Now()) {
 			if _, trains := t.Running(); trains {
 				c.violated("3 admitted", c.workload(f.Name), "a zombie of %s wrote while the next attempt was under way", f.Name)
 			}
@@ -1366,7 +1367,7 @@ func (c *checks) measure(end time.Time) {
 	days := end.Sub(c.Start)
 	var done, total float64
 	for _, f := range c.Fleet {
-		t := c.trainings[f.Name]
+		t := c.Trainings[f.Name]
 		steps := t.LastStep() - f.Trainer.Step
 		done += float64(steps) * t.StepTakes.Hours()
 		total += days.Hours()
@@ -1381,20 +1382,20 @@ func (c *checks) measure(end time.Time) {
 
 // finally checks the rules that must hold at the end of a run.
 func (c *checks) finally() {
-	waiting := slices.DeleteFunc(c.broker.Waiting(), func(m string) bool { return strings.HasPrefix(m, topicTicks) }) // one a minute, for ever
+	waiting := slices.DeleteFunc(c.Broker.Waiting(), func(m string) bool { return strings.HasPrefix(m, world.TopicTicks) }) // one a minute, for ever
 	if len(waiting) > 0 {
 		c.violated("10 nothing lost", "", "%d messages are still under way: %s", len(waiting), strings.Join(waiting, ", "))
 	}
-	for _, id := range slices.Sorted(maps.Keys(c.busy)) {
-		doc, _, err := c.ledger.Workload(context.Background(), id)
+	for _, id := range slices.Sorted(maps.Keys(c.Busy)) {
+		doc, _, err := c.Ledger.Workload(context.Background(), id)
 		c.violated("10 nothing lost", id, "something is still due since %s, in %s: %v", doc.Due().UTC().Format(time.DateTime), phaseOf(doc), err)
 	}
-	ids, err := c.ledger.All(context.Background())
+	ids, err := c.Ledger.All(context.Background())
 	if err != nil {
 		c.violated("10 nothing lost", "", "%v", err)
 	}
 	for _, id := range ids {
-		doc, _, err := c.ledger.Workload(context.Background(), id)
+		doc, _, err := c.Ledger.Workload(context.Background(), id)
 		switch {
 		case err != nil:
 			c.violated("10 nothing lost", id, "%v", err)
@@ -1421,7 +1422,7 @@ func (c *checks) atPeace(workload string) {
 		return
 	}
 	for _, f := range c.slicesOf(workload) {
-		t := c.trainings[f.Name]
+		t := c.Trainings[f.Name]
 		if t.NoCrew || !c.takenAway(f.Name).IsZero() { // without a crew nobody hears of a crash
 			continue
 		}
@@ -1433,8 +1434,8 @@ func (c *checks) atPeace(workload string) {
 
 func (c *checks) stateOf(slice string) string {
 	var states []string
-	for _, z := range c.zones() {
-		if n := c.api.Node(z, slice); n != nil {
+	for _, z := range c.Zones() {
+		if n := c.API.Node(z, slice); n != nil {
 			states = append(states, n.State+" "+n.Health+" in "+z)
 		}
 	}
@@ -1450,8 +1451,8 @@ func (c *checks) leaks() {
 	for _, f := range c.Fleet {
 		known[f.Name] = true
 		n := 0
-		for _, z := range c.zones() {
-			if c.api.Node(z, f.Name) != nil {
+		for _, z := range c.Zones() {
+			if c.API.Node(z, f.Name) != nil {
 				n++
 			}
 		}
@@ -1459,8 +1460,8 @@ func (c *checks) leaks() {
 			c.violated("nothing leaked", c.workload(f.Name), "%s is there %d times: %s", f.Name, n, c.stateOf(f.Name))
 		}
 	}
-	for _, z := range c.zones() {
-		for _, n := range c.api.Nodes(z) {
+	for _, z := range c.Zones() {
+		for _, n := range c.API.Nodes(z) {
 			if name := n.Name[strings.LastIndexByte(n.Name, '/')+1:]; !known[name] {
 				c.violated("nothing leaked", "", "node %s in %s is nobody's", name, z)
 			}
@@ -1475,7 +1476,7 @@ func (c *checks) result(seed uint64, days float64) *Report {
 		Seed: seed, Seeds: 1, Days: days, Incidents: c.incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.violations,
 		samples: c.reaction, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
 		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost)}, Transitions: c.transitions, ErrorClasses: c.classes,
-		Ends: c.ends, Happened: c.happen, Faults: min(c.chaos.count, c.chaos.limit), Handled: c.handled, Braked: c.braked, Told: c.chaos.told, Story: c.story,
+		Ends: c.ends, Happened: c.happen, Faults: min(c.chaos.count, c.chaos.limit), Handled: c.handled, Braked: c.braked, Told: c.chaos.told, Story: c.Story,
 	}
 	if r.Violations == nil {
 		r.Violations = []Violation{}
@@ -1484,8 +1485,8 @@ func (c *checks) result(seed uint64, days float64) *Report {
 	for cause, d := range c.lost {
 		r.LostHours[cause] = math.Round(d.Hours()*10) / 10
 	}
-	for _, f := range c.story.Faults {
-		r.Violations = append(r.Violations, Violation{Rule: "simulator", Text: f, At: c.clock.Now(), Faults: r.Faults})
+	for _, f := range c.Story.Faults {
+		r.Violations = append(r.Violations, Violation{Rule: "simulator", Text: f, At: c.Clock.Now(), Faults: r.Faults})
 	}
 	return r
 }

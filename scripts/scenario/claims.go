@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -27,7 +28,7 @@ func (c *checks) claims(before, after incident.Workload) {
 		if s.Stop.By != "" && s.Stop.By != was.Stop.By && !events.Google(s.Stop.By) && !slices.ContainsFunc(c.past[s.Name], func(d deed) bool { return d.kind == halted && d.by == s.Stop.By }) {
 			c.violated(ruleTruth, after.ID, "%s is recorded as having stopped %s, but did not", s.Stop.By, s.Name)
 		}
-		if last := c.lastOf(s.Name, ordered); s.Unused && !was.Unused && last.by == ours(c.Project) && !c.record(after.ID).byHand {
+		if last := c.lastOf(s.Name, ordered); s.Unused && !was.Unused && last.by == world.Ours(c.Project) && !c.record(after.ID).byHand {
 			c.violated(ruleTruth, after.ID, "the result of %s is recorded as its owner's, but the last order is ours", s.Name)
 		}
 	}
@@ -54,21 +55,21 @@ func (c *checks) givenUp(w incident.Workload, s incident.Slice) bool {
 			return true
 		}
 	}
-	return c.maker(s.Name, s.Incarnation) != ours(c.Project) && c.lastOf(s.Name, ordered).at.After(c.lastOf(s.Name, usable).at) ||
+	return c.maker(s.Name, s.Incarnation) != world.Ours(c.Project) && c.lastOf(s.Name, ordered).at.After(c.lastOf(s.Name, usable).at) ||
 		c.blurred(w.ID)
 }
 
 // blurred reports whether a recent entry about a workload had the time of a wrong clock, so that the order of events is
 // unknown.
 func (c *checks) blurred(workload string) bool {
-	return c.clock.Now().Sub(c.record(workload).skewed) < incident.Grace
+	return c.Clock.Now().Sub(c.record(workload).skewed) < incident.Grace
 }
 
 // done reports whether the work of one of the trainings of a workload is done, as far as anybody can know: a new training
 // becomes known with its first step.
 func (c *checks) done(workload string) bool {
-	return slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool {
-		t := c.trainings[f.Name]
+	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
+		t := c.Trainings[f.Name]
 		return t.Finished() || !t.FinishedAt().IsZero() && !c.record(workload).heard.After(t.FinishedAt())
 	})
 }
@@ -76,28 +77,28 @@ func (c *checks) done(workload string) bool {
 // highest is the last step that was done on a workload, or saved by a zombie.
 func (c *checks) highest(workload string) (step int64) {
 	for _, f := range c.slicesOf(workload) {
-		step = max(step, c.trainings[f.Name].LastStep(), c.savedTo[f.Directory])
+		step = max(step, c.Trainings[f.Name].LastStep(), c.savedTo[f.Directory])
 	}
 	return step
 }
 
 // unusable reports whether a slice is READY in no zone.
-func (c *checks) unusable(f SliceConfig) bool {
-	return !slices.ContainsFunc(c.zones(), func(zone string) bool {
-		state, _ := c.api.State(zone, f.Name)
+func (c *checks) unusable(f world.SliceConfig) bool {
+	return !slices.ContainsFunc(c.Zones(), func(zone string) bool {
+		state, _ := c.API.State(zone, f.Name)
 		return state == "READY"
 	})
 }
 
 // crewed are the slices of a workload whose crews tell of steps. What trains without a crew counts steps of its own.
-func (c *checks) crewed(workload string) []SliceConfig {
-	return slices.DeleteFunc(slices.Clone(c.slicesOf(workload)), func(f SliceConfig) bool { return c.trainings[f.Name].NoCrew })
+func (c *checks) crewed(workload string) []world.SliceConfig {
+	return slices.DeleteFunc(slices.Clone(c.slicesOf(workload)), func(f world.SliceConfig) bool { return c.Trainings[f.Name].NoCrew })
 }
 
 // step is the last step of the attempts on a workload that run, or ran last, as far as a crew tells of them.
 func (c *checks) step(workload string) (step int64) {
 	for _, f := range c.crewed(workload) {
-		t := c.trainings[f.Name]
+		t := c.Trainings[f.Name]
 		step = max(step, t.Reached(t.Began().Add(-time.Nanosecond)))
 	}
 	return step
@@ -157,16 +158,16 @@ func (c *checks) struckBefore(e end) time.Time {
 func (c *checks) wronglyResumed(e end) string {
 	switch e.in.ConfirmedBy {
 	case incident.ByStep:
-		if !slices.ContainsFunc(c.crewed(e.w.ID), func(f SliceConfig) bool { return c.goesPast(f, e) }) && !c.done(e.w.ID) && !c.blurred(e.w.ID) {
+		if !slices.ContainsFunc(c.crewed(e.w.ID), func(f world.SliceConfig) bool { return c.goesPast(f, e) }) && !c.done(e.w.ID) && !c.blurred(e.w.ID) {
 			return fmt.Sprintf("no step has been done past %d, which its crew had told was saved", e.baseline)
 		}
 	case incident.ByCheckpoint:
 		since, _ := c.struck(e)
-		if !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return c.committed[f.Directory].After(since) }) {
+		if !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f world.SliceConfig) bool { return c.committed[f.Directory].After(since) }) {
 			return "no checkpoint has been completed since the trouble"
 		}
 	case incident.ByHealth:
-		known := c.clock.Now().Add(-c.learned())
+		known := c.Clock.Now().Add(-c.learned())
 		for _, f := range c.slicesOf(e.w.ID) {
 			lost := c.lastOf(f.Name, broken, stopped, gone, usable)
 			seen := lost.at.Sub(c.lastOf(f.Name, usable).at) > seenWithin // before that nobody may have known of it
@@ -180,13 +181,13 @@ func (c *checks) wronglyResumed(e end) string {
 
 // goesPast reports whether the training on a slice has gone on past the saved step, or does steps at the end of the time in
 // which it should. If a forged line opened the incident and the training was never struck, it goes on with its next line.
-func (c *checks) goesPast(f SliceConfig, e end) bool {
-	t := c.trainings[f.Name]
+func (c *checks) goesPast(f world.SliceConfig, e end) bool {
+	t := c.Trainings[f.Name]
 	since, struck := c.struck(e)
 	if t.Reached(since) > e.baseline || c.step(e.w.ID) > e.at {
 		return true
 	}
-	owed := c.clock.Now().Sub(e.in.Opened) >= incident.HealFor
+	owed := c.Clock.Now().Sub(e.in.Opened) >= incident.HealFor
 	return !t.Stepping().IsZero() && (owed || !struck && c.step(e.w.ID) > e.baseline)
 }
 
@@ -206,7 +207,7 @@ func (c *checks) struck(e end) (first time.Time, came bool) {
 				note(d.at)
 			}
 		}
-		for _, failed := range c.trainings[f.Name].Failures() {
+		for _, failed := range c.Trainings[f.Name].Failures() {
 			note(failed)
 		}
 	}
@@ -239,7 +240,7 @@ func (c *checks) wronglyReleased(e end) string {
 	default:
 		if !c.did(e.w.ID, since, func(d deed) bool {
 			return c.person(d) && (d.kind == removed || d.kind == ordered || d.kind == halted)
-		}) && !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return !c.takenAway(f.Name).IsZero() }) {
+		}) && !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f world.SliceConfig) bool { return !c.takenAway(f.Name).IsZero() }) {
 			return "nobody has deleted, stopped or created anything"
 		}
 	}
@@ -247,7 +248,7 @@ func (c *checks) wronglyReleased(e end) string {
 }
 
 // oursOrdered reports whether a deed is a creation of ours.
-func (c *checks) oursOrdered(d deed) bool { return d.kind == ordered && d.by == ours(c.Project) }
+func (c *checks) oursOrdered(d deed) bool { return d.kind == ordered && d.by == world.Ours(c.Project) }
 
 func (c *checks) wronglyObserved(e end) string {
 	if e.in.Code == incident.CodeLeftBehind && c.did(e.w.ID, time.Time{}, c.oursOrdered) {
@@ -257,7 +258,7 @@ func (c *checks) wronglyObserved(e end) string {
 		return ""
 	}
 	hangs := e.openedFor == events.CauseHang
-	if leaseless := !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f SliceConfig) bool { return f.Directory != "" }); hangs && leaseless {
+	if leaseless := !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f world.SliceConfig) bool { return f.Directory != "" }); hangs && leaseless {
 		return "" // no crew could be asked for another attempt
 	}
 	if !c.under(e.w.ID, e.in.Opened, func(p policy.Policy) bool {

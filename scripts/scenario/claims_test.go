@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/clock"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/tpu/tputest"
@@ -15,37 +17,37 @@ import (
 func TestStepsWithoutACrewAreNobodysProgress(t *testing.T) {
 	for name, trains := range map[string]bool{"the other one does steps": true, "neither does": false} {
 		t.Run(name, func(t *testing.T) {
-			clock := NewClock(time.Date(2026, 1, 21, 19, 50, 0, 0, time.UTC))
-			bucket := buckettest.New(clock.Now, "checkpoints")
-			fleet := []SliceConfig{
+			now := clock.NewClock(time.Date(2026, 1, 21, 19, 50, 0, 0, time.UTC))
+			bucket := buckettest.New(now.Now, "checkpoints")
+			fleet := []world.SliceConfig{
 				{Name: "twin-0", Workload: "twin", Directory: "gs://checkpoints/twin"},
-				{Name: "twin-1", Workload: "twin", Crew: CrewConfig{Absent: true}},
+				{Name: "twin-1", Workload: "twin", Crew: world.CrewConfig{Absent: true}},
 			}
-			w := &world{clock: clock, trainings: map[string]*tputest.Training{}}
-			c := &checks{world: w, fleetOf: map[string][]SliceConfig{"demo/twin": fleet}, past: map[string][]deed{}, of: map[string]*record{}}
+			w := &world.World{Clock: now, Trainings: map[string]*tputest.Training{}}
+			c := &checks{World: w, fleetOf: map[string][]world.SliceConfig{"demo/twin": fleet}, past: map[string][]deed{}, of: map[string]*record{}}
 			for i, f := range fleet {
-				w.trainings[f.Name] = tputest.NewTraining(tputest.TrainingConfig{
-					Project: "demo", Slice: f.Name, Workload: "demo/twin", Clock: clock, Bucket: bucket, Directory: f.Directory, NoCrew: f.Crew.Absent,
+				w.Trainings[f.Name] = tputest.NewTraining(tputest.TrainingConfig{
+					Project: "demo", Slice: f.Name, Workload: "demo/twin", Clock: now, Bucket: bucket, Directory: f.Directory, NoCrew: f.Crew.Absent,
 					Emit: func([]byte) {}, Step: int64(1000 + 100_000*i),
-				}, events.Incarnation{Zone: "us-west4-a", ID: f.Name, Created: clock.Now()}, f.Name, 4)
+				}, events.Incarnation{Zone: "us-west4-a", ID: f.Name, Created: now.Now()}, f.Name, 4)
 			}
 			pass := func(d time.Duration) {
-				end := clock.Now().Add(d)
-				for clock.Step(end) {
+				end := now.Now().Add(d)
+				for now.Step(end) {
 				}
-				clock.advance(end)
+				now.Advance(end)
 			}
 			r := c.record("demo/twin")
-			r.closed, r.baseline = clock.Now(), 1000
+			r.closed, r.baseline = now.Now(), 1000
 			pass(time.Hour)
-			w.trainings["twin-1"].Die()
-			c.past["twin-1"] = append(c.past["twin-1"], deed{at: clock.Now(), kind: broken})
+			w.Trainings["twin-1"].Die()
+			c.past["twin-1"] = append(c.past["twin-1"], deed{at: now.Now(), kind: broken})
 			pass(time.Hour)
 			if !trains {
-				w.trainings["twin-0"].Hang()
+				w.Trainings["twin-0"].Hang()
 			}
 			r.at = c.step("demo/twin")
-			in := &incident.Incident{Opened: clock.Now(), ConfirmedBy: incident.ByStep}
+			in := &incident.Incident{Opened: now.Now(), ConfirmedBy: incident.ByStep}
 			pass(10 * time.Minute)
 			why := c.wronglyResumed(end{r, incident.Workload{ID: "demo/twin"}, in})
 			if (why == "") != trains {

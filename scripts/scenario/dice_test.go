@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/tpu"
@@ -24,13 +25,13 @@ import (
 func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 	// run returns the faults of calls, and when which message was handled.
 	run := func(leftOut string) (faults, handled []string) {
-		var w *world
+		var w *world.World
 		var chaos *chaos
 		var cloud tpu.Methods
 		var documents *ledger.Ledger
 		handling := ""
 		tell := func(what string) { faults = append(faults, handling+": "+what) }
-		w = newWorld("left out", Scenario{Project: "demo", Start: outset}, Options{Seams: Seams{Handler: func(function string, next http.Handler) http.Handler {
+		w = world.New("left out", world.Scenario{Project: "demo", Start: outset}, world.Options{Seams: world.Seams{Handler: func(function string, next http.Handler) http.Handler {
 			if function != "maintenance" {
 				return next
 			}
@@ -41,7 +42,7 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 				if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 					t.Error(err)
 				}
-				handling = w.clock.Now().Format(time.TimeOnly) + " " + body.Message.Attributes["ce-id"]
+				handling = w.Clock.Now().Format(time.TimeOnly) + " " + body.Message.Attributes["ce-id"]
 				handled = append(handled, handling)
 				for _, name := range []string{"a", "b", "c", "b"} {
 					if name == leftOut {
@@ -56,22 +57,22 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 				}
 			})
 		}}})
-		chaos = newChaos(w.clock, Faults{APIRefused: 0.2, APILost: 0.2, APIAnswerLost: 0.2, LedgerDown: 0.2, Delayed: 0.2, Twice: 0.2, Again: 0.2}, 1, math.MaxInt)
-		w.hooks.Luck = chaos.luck
-		api := tputest.New(tputest.Config{Clock: w.clock})
-		cloud, _ = api.Direct(chaos.provider(api, func(context.Context, tputest.Request) {}, func(tputest.Request, refusal) {}))
+		chaos = newChaos(w.Clock, Faults{APIRefused: 0.2, APILost: 0.2, APIAnswerLost: 0.2, LedgerDown: 0.2, Delayed: 0.2, Twice: 0.2, Again: 0.2}, 1, math.MaxInt)
+		w.Hooks.Luck = chaos.luck
+		api := tputest.New(tputest.Config{Clock: w.Clock})
+		cloud, _ = api.Direct(chaos.provider(api, func(context.Context, tputest.Request) {}, func(tputest.Request, world.Refusal) {}))
 		tap := chaos.tap(func(context.Context, ledgertest.Call, error) {}, func(ledgertest.Call) {})
 		documents = ledger.New(tap.On(ledgertest.NewStore().Open))
-		if err := w.found(t.Context()); err != nil {
+		if err := w.Found(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 10 {
 			if id := fmt.Sprintf("event %d", i); id != leftOut {
-				w.clock.At(outset.Add(time.Duration(i)*time.Minute), func() { w.broker.Publish(topicNotices, nil, map[string]string{"ce-id": id}) })
+				w.Clock.At(outset.Add(time.Duration(i)*time.Minute), func() { w.Broker.Publish(world.TopicNotices, nil, map[string]string{"ce-id": id}) })
 			}
 		}
-		for w.clock.Step(outset.Add(24 * time.Hour)) {
-			w.clock.Settle()
+		for w.Clock.Step(outset.Add(24 * time.Hour)) {
+			w.Clock.Settle()
 		}
 		return faults, handled
 	}

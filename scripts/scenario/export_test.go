@@ -1,14 +1,18 @@
 package scenario
 
-import "time"
+import (
+	"time"
+
+	"pitstop.internal/scripts/sim/world"
+)
 
 // Come are the troubles that are drawn for a fleet in its first day, each with its time: those of a slice, and those of everything.
-func Come(s Scenario, d Draws) (slice, all map[string]bool) {
-	w := newWorld("come", s, Options{})
+func Come(s world.Scenario, d Draws) (slice, all map[string]bool) {
+	w := world.New("come", s, world.Options{})
 	slice, all = map[string]bool{}, map[string]bool{}
 	t := newTroubles(w, nil, nil, nil, d)
 	comes := func(in map[string]bool, what string) func(dice) {
-		return func(dice) { in[w.clock.Now().Format("Jan 2 15:04:05  ")+what] = true }
+		return func(dice) { in[w.Clock.Now().Format("Jan 2 15:04:05  ")+what] = true }
 	}
 	for _, c := range s.Fleet {
 		for _, h := range happenings {
@@ -20,7 +24,7 @@ func Come(s Scenario, d Draws) (slice, all map[string]bool) {
 		often, gaps := d.Rates.ofAll(e)
 		t.again(e.name, "", often, gaps, 0, comes(all, e.name))
 	}
-	for w.clock.Step(s.Start.Add(24 * time.Hour)) {
+	for w.Clock.Step(s.Start.Add(24 * time.Hour)) {
 		continue
 	}
 	return slice, all

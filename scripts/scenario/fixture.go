@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/policy"
 )
 
@@ -125,7 +126,7 @@ func LoadFixture(dir string) (Fixture, error) {
 		}
 		f.Allow = &allowed
 	}
-	if f.World, err = Parse(files[fleetFile]); err != nil {
+	if f.World, err = world.Parse(files[fleetFile]); err != nil {
 		return fail(err)
 	}
 	if f.Rates, err = ParseRates(files[ratesName]); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 )
 
 const (
@@ -23,30 +24,30 @@ const (
 )
 
 func TestFleetReadsBothKindsOfListings(t *testing.T) {
-	node := scenario.SliceConfig{
+	node := world.SliceConfig{
 		Name: "n", Zone: "z", Accelerator: "v5litepod-32", Spot: true, ID: 7711, Created: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), QueuedResource: "q",
 		Workload: "llama", Directory: "gs://b/n",
 	}
-	queued := scenario.SliceConfig{Name: "n", Zone: "z", Accelerator: "v5litepod-16", Spot: true, QueuedResource: "q", Directory: "gs://b/q"}
+	queued := world.SliceConfig{Name: "n", Zone: "z", Accelerator: "v5litepod-16", Spot: true, QueuedResource: "q", Directory: "gs://b/q"}
 	for name, c := range map[string]struct {
 		files []string
-		want  []scenario.SliceConfig
+		want  []world.SliceConfig
 	}{
-		"nodes":                 {[]string{"[" + aNode + "]"}, []scenario.SliceConfig{node}},
-		"queued resources":      {[]string{"[" + aQueue + "]"}, []scenario.SliceConfig{queued}},
-		"both in one":           {[]string{"[" + aQueue + "," + aNode + "]"}, []scenario.SliceConfig{node}},
-		"both, the nodes first": {[]string{"[" + aNode + "]", "[" + aQueue + "]"}, []scenario.SliceConfig{node}},
-		"legacy nodes": {[]string{"[" + aLegacy + "]"}, []scenario.SliceConfig{{
+		"nodes":                 {[]string{"[" + aNode + "]"}, []world.SliceConfig{node}},
+		"queued resources":      {[]string{"[" + aQueue + "]"}, []world.SliceConfig{queued}},
+		"both in one":           {[]string{"[" + aQueue + "," + aNode + "]"}, []world.SliceConfig{node}},
+		"both, the nodes first": {[]string{"[" + aNode + "]", "[" + aQueue + "]"}, []world.SliceConfig{node}},
+		"legacy nodes": {[]string{"[" + aLegacy + "]"}, []world.SliceConfig{{
 			Name: "old", Zone: "z", Accelerator: "v3-8", Spot: true, Created: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Legacy: true,
 		}}},
 		"one of several nodes": {
 			[]string{"[" + someNodes + "]"},
-			[]scenario.SliceConfig{{Name: "two-0", Zone: "z", Accelerator: "v4-8", QueuedResource: "two"}, {Name: "two-1", Zone: "z", Accelerator: "v4-8", QueuedResource: "two"}},
+			[]world.SliceConfig{{Name: "two-0", Zone: "z", Accelerator: "v4-8", QueuedResource: "two"}, {Name: "two-1", Zone: "z", Accelerator: "v4-8", QueuedResource: "two"}},
 		},
 		"one that waits": {[]string{"[" + strings.Replace(aQueue, "ACTIVE", "WAITING_FOR_RESOURCES", 1) + "]"}, nil},
 		"nothing":        {[]string{"[]"}, nil},
 	} {
-		var listings [][]scenario.SliceConfig
+		var listings [][]world.SliceConfig
 		for _, f := range c.files {
 			l, err := scenario.Fleet([]byte(f))
 			if err != nil {
@@ -80,7 +81,7 @@ func TestAQueuedResourceOfSeveralTPUsIsThereOnce(t *testing.T) {
 	}
 	record := scenario.Record{Raw: []byte(`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"2026-11-12T02:14:06Z",` +
 		`"protoPayload":{"methodName":"tpu.nodes.terminate","resourceName":"projects/p/locations/z/nodes/two-1"}}`)}
-	s, err := scenario.Guess(t.Context(), []scenario.Record{record}, scenario.Given{World: scenario.Scenario{Fleet: fleet}})
+	s, err := scenario.Guess(t.Context(), []scenario.Record{record}, scenario.Given{World: world.Scenario{Fleet: fleet}})
 	if err != nil || len(s.Fleet) != 2 {
 		t.Fatalf("%d slices, %v", len(s.Fleet), err)
 	}

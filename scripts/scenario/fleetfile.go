@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+
+	"pitstop.internal/scripts/sim/world"
 )
 
 // File is a file that was read.
@@ -17,11 +18,11 @@ type File struct {
 
 // FleetFiles reads a fleet in either of its forms. A JSON list is what gcloud lists; several of them make one fleet. Anything else
 // is one file of YAML with project, fleet and capacity, as in the scenarios of events/testdata.
-func FleetFiles(files []File) (Scenario, error) {
-	var all Scenario
-	var listings [][]SliceConfig
+func FleetFiles(files []File) (world.Scenario, error) {
+	var all world.Scenario
+	var listings [][]world.SliceConfig
 	for _, f := range files {
-		var s Scenario
+		var s world.Scenario
 		var err error
 		switch listed := bytes.HasPrefix(bytes.TrimSpace(f.Data), []byte("[")); {
 		case listed:
@@ -46,8 +47,8 @@ func FleetFiles(files []File) (Scenario, error) {
 	return all, nil
 }
 
-func yamlFleet(data []byte) (Scenario, error) {
-	s, err := Parse(data)
+func yamlFleet(data []byte) (world.Scenario, error) {
+	s, err := world.Parse(data)
 	switch {
 	case err != nil:
 		return s, fmt.Errorf("it is neither a JSON list that gcloud writes nor YAML with project, fleet and capacity: %w", err)
@@ -58,8 +59,8 @@ func yamlFleet(data []byte) (Scenario, error) {
 }
 
 // listing is the fleet of one JSON list. All that it lists is of one project.
-func listing(data []byte) (Scenario, error) {
-	var s Scenario
+func listing(data []byte) (world.Scenario, error) {
+	var s world.Scenario
 	fleet, err := Fleet(data)
 	if err != nil {
 		return s, err
@@ -81,27 +82,4 @@ func listing(data []byte) (Scenario, error) {
 		}
 	}
 	return s, nil
-}
-
-// Provided completes a listed fleet for a simulation, and returns its assumptions. A list says nothing of capacity and of crews.
-func (s Scenario) Provided() (_ Scenario, assumed []string) {
-	if s.Capacity != nil || len(s.Fleet) == 0 {
-		return s, nil
-	}
-	s.Capacity, s.Fleet = map[string]int{}, slices.Clone(s.Fleet)
-	first := map[string]bool{}
-	for i := range s.Fleet {
-		c := &s.Fleet[i]
-		s.Capacity[c.Zone] = -1
-		if c.Legacy {
-			c.Crew.Absent = true
-		}
-		if first[c.workload()] { // the first slice of a Multislice speaks for all
-			c.Crew.Absent, c.Directory = true, ""
-		}
-		first[c.workload()] = true
-	}
-	return s, []string{
-		"the list names no capacity, so every zone of the fleet always has some", "each workload has a crew, except on legacy TPU Nodes",
-	}
 }

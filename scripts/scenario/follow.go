@@ -3,6 +3,7 @@ package scenario
 import (
 	"time"
 
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/tpu/tputest"
 )
@@ -27,7 +28,7 @@ func (f *follower) next(d dice, left []moment) {
 	if len(left) == 0 {
 		return
 	}
-	f.clock.At(f.Start.Add(left[0].at), func() {
+	f.Clock.At(f.Start.Add(left[0].at), func() {
 		if f.over {
 			return
 		}
@@ -58,26 +59,26 @@ func (f *follower) happen(d dice, m moment) {
 		return
 	}
 	if last, given := lengths[m.cause]; given && m.lasts > 0 {
-		h.strike = func(t *troubles, _ dice, c SliceConfig, zone string) error { return last(t, c, zone, m.lasts) }
+		h.strike = func(t *troubles, _ dice, c world.SliceConfig, zone string) error { return last(t, c, zone, m.lasts) }
 	}
 	f.befall(d, h, c)
 }
 
 // slice is the slice of a moment, or one that is drawn of those that it can happen to now.
-func (f *follower) slice(d dice, h happening, m moment) (SliceConfig, bool) {
-	var possible []SliceConfig
+func (f *follower) slice(d dice, h happening, m moment) (world.SliceConfig, bool) {
+	var possible []world.SliceConfig
 	for _, c := range f.Fleet {
 		if c.Name == m.where {
 			return c, true
 		}
-		state, _ := f.api.State(f.whereIs(c.Name), c.Name)
+		state, _ := f.API.State(f.whereIs(c.Name), c.Name)
 		if h.befalls(c.Spot) && (m.node > 0 || state == "READY") {
 			possible = append(possible, c)
 		}
 	}
 	switch {
 	case len(possible) == 0:
-		return SliceConfig{}, false
+		return world.SliceConfig{}, false
 	case m.node > 0:
 		return possible[(m.node-1)%len(possible)], true
 	}
@@ -88,7 +89,7 @@ func (f *follower) slice(d dice, h happening, m moment) (SliceConfig, bool) {
 func (f *follower) shortage(d dice, m moment) {
 	zone := m.where
 	if zone == drawn {
-		zones := f.world.zones()
+		zones := f.World.Zones()
 		zone = zones[d.of("zone").intN(len(zones))]
 	}
 	if !f.chaos.strikes("no capacity in %s, as a trace tells", zone) {
@@ -100,34 +101,34 @@ func (f *follower) shortage(d dice, m moment) {
 	}
 	f.checks.happened("stockout", "")
 	f.short[zone]++
-	f.api.SetCapacity(zone, 0)
+	f.API.SetCapacity(zone, 0)
 	f.after(lasts, func() {
 		if f.short[zone]--; f.short[zone] == 0 {
-			f.api.SetCapacity(zone, tputest.Unlimited)
+			f.API.SetCapacity(zone, tputest.Unlimited)
 		}
 	})
 	if m.cause != noCapacity {
 		return
 	}
 	for _, c := range f.Fleet {
-		if state, _ := f.api.State(zone, c.Name); c.Spot && state == "READY" {
+		if state, _ := f.API.State(zone, c.Name); c.Spot && state == "READY" {
 			f.checks.happened("preempted", c.Name)
-			f.must(f.api.Preempt(zone, c.Name))
+			f.Must(f.API.Preempt(zone, c.Name))
 		}
 	}
 }
 
 // everywhere lets something happen that concerns no single slice, for the time that a trace says.
 func (f *follower) everywhere(d dice, e elsewhere, m moment) {
-	now := f.clock.Now()
+	now := f.Clock.Now()
 	switch {
 	case m.lasts == 0:
 		e.strike(f.troubles, d)
 	case m.cause == "everything_paused":
 		f.pauseAll(&incident.Pause{By: "ann@example.com", At: now, Until: now.Add(m.lasts)})
 	case m.cause == "guest_attributes_blocked":
-		f.api.BlockGuestAttributes(true)
-		f.after(m.lasts, func() { f.api.BlockGuestAttributes(false) })
+		f.API.BlockGuestAttributes(true)
+		f.after(m.lasts, func() { f.API.BlockGuestAttributes(false) })
 	}
 }
 
@@ -142,12 +143,12 @@ func happeningOf(cause string) happening {
 }
 
 // lengths are the causes of which a trace can say how long they last, and for those of single slices what happens then.
-var lengths = map[string]func(t *troubles, c SliceConfig, zone string, d time.Duration) error{
-	"host_error_repaired": func(t *troubles, c SliceConfig, zone string, d time.Duration) error {
-		return t.api.HostError(zone, c.Name, d)
+var lengths = map[string]func(t *troubles, c world.SliceConfig, zone string, d time.Duration) error{
+	"host_error_repaired": func(t *troubles, c world.SliceConfig, zone string, d time.Duration) error {
+		return t.API.HostError(zone, c.Name, d)
 	},
-	"maintenance_without_notice": func(t *troubles, c SliceConfig, zone string, d time.Duration) error {
-		return t.api.BeginMaintenance(zone, c.Name, d)
+	"maintenance_without_notice": func(t *troubles, c world.SliceConfig, zone string, d time.Duration) error {
+		return t.API.BeginMaintenance(zone, c.Name, d)
 	},
 	"stockout": nil, "everything_paused": nil, "guest_attributes_blocked": nil,
 }

@@ -5,14 +5,15 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/tpu/tputest"
 )
 
 // forged makes somebody who may write to a log write a false line: a copy of Google's own entries, or that the training of a
 // slice has ended.
-func (t *troubles) forged(d dice, c SliceConfig, zone string) error {
-	state, crew := t.trainings[c.Name].State()
+func (t *troubles) forged(d dice, c world.SliceConfig, zone string) error {
+	state, crew := t.Trainings[c.Name].State()
 	line := events.CrewReport{
 		Schema: events.Schema, Project: t.Project, Zone: zone, Node: c.Name, Attempt: max(1, state.Attempt), Step: state.Step,
 	}
@@ -20,16 +21,16 @@ func (t *troubles) forged(d dice, c SliceConfig, zone string) error {
 	switch kind := seq % 4; {
 	case crew && kind == 0:
 		line.Report, line.Reason = events.ReportFinished, "exit 0"
-		t.logged(tputest.CrewEntry(line, t.clock.Now(), int(seq>>32)))
+		t.Logged(tputest.CrewEntry(line, t.Clock.Now(), int(seq>>32)))
 	case crew && kind == 1:
 		line.Report, line.Reason = events.ReportGaveUp, "no restart is left"
-		t.logged(tputest.CrewEntry(line, t.clock.Now(), int(seq>>32)))
+		t.Logged(tputest.CrewEntry(line, t.Clock.Now(), int(seq>>32)))
 	default:
 		for _, raw := range tputest.SystemEntries(tputest.Event{
-			Time: t.clock.Now(), Kind: tputest.Lost, Seq: seq, Project: t.Project, Zone: zone, Node: c.Name, Group: c.Workers, Workers: 1,
+			Time: t.Clock.Now(), Kind: tputest.Lost, Seq: seq, Project: t.Project, Zone: zone, Node: c.Name, Group: c.Workers, Workers: 1,
 			Cause: events.CausePreemption,
 		}) {
-			t.logged(edited(raw, func(entry map[string]any) { entry["logName"] = "projects/" + t.Project + "/logs/training" }))
+			t.Logged(edited(raw, func(entry map[string]any) { entry["logName"] = "projects/" + t.Project + "/logs/training" }))
 		}
 	}
 	return nil
@@ -37,7 +38,7 @@ func (t *troubles) forged(d dice, c SliceConfig, zone string) error {
 
 // forgesRequest has somebody who may publish on a topic point to the task of a request that was just sent, in a body that asks
 // for something else. Theirs arrives first as often as not.
-func (c *chaos) forgesRequest(w *world, e events.Envelope, topic string) {
+func (c *chaos) forgesRequest(w *world.World, e events.Envelope, topic string) {
 	if !events.IsRequest(e.Type) {
 		return
 	}
@@ -45,7 +46,7 @@ func (c *chaos) forgesRequest(w *world, e events.Envelope, topic string) {
 	if !c.happens(d, c.Forged, "a forged %s beside the one that was sent", e.Type) {
 		return
 	}
-	zones := w.zones()
+	zones := w.Zones()
 	other := zones[d.of("zone").intN(len(zones))]
 	e.ID = events.ID(e.ID, "forged")
 	e.Data = edited(e.Data, func(body map[string]any) {
@@ -58,9 +59,9 @@ func (c *chaos) forgesRequest(w *world, e events.Envelope, topic string) {
 		replace("spec", strings.Repeat("0", 64))
 		replace("training_attempt", 1000)
 		replace("directory", "gs://checkpoints/somebody-else")
-		replace("incarnation", map[string]any{"zone": other, "id": "1", "created": w.clock.Now().UTC().Format(time.RFC3339)})
-		body["expires"] = w.clock.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+		replace("incarnation", map[string]any{"zone": other, "id": "1", "created": w.Clock.Now().UTC().Format(time.RFC3339)})
+		body["expires"] = w.Clock.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
 		body["reason"] = "forged"
 	})
-	w.publish(Message{Topic: topic, Data: e.Data, Attributes: publish.Attributes(e)})
+	w.Publish(world.Message{Topic: topic, Data: e.Data, Attributes: publish.Attributes(e)})
 }

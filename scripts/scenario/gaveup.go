@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -55,7 +56,7 @@ func (c *checks) wronglyEscalated(e end) string {
 // within says that an incident was open for less time than its wait takes.
 func within(d time.Duration) func(c *checks, e end) string {
 	return func(c *checks, e end) string {
-		if open := c.clock.Now().Sub(e.in.Opened); open < d {
+		if open := c.Clock.Now().Sub(e.in.Opened); open < d {
 			return "it was open for " + events.Span(open) + " alone"
 		}
 		return ""
@@ -115,7 +116,7 @@ func (c *checks) goesOn(e end) string {
 // isSaved says that a workload has had a complete checkpoint for as long as the incident looked for one.
 func (c *checks) isSaved(e end) string {
 	for _, f := range c.slicesOf(e.w.ID) {
-		if at, ok := c.committed[f.Directory]; ok && at.Before(e.in.Opened) && c.clock.Now().Sub(e.in.Opened) > time.Hour {
+		if at, ok := c.committed[f.Directory]; ok && at.Before(e.in.Opened) && c.Clock.Now().Sub(e.in.Opened) > time.Hour {
 			return "it had a complete checkpoint of " + at.UTC().Format(time.DateTime)
 		}
 	}
@@ -137,7 +138,7 @@ func (c *checks) wayOpen(e end) string {
 	for _, f := range c.slicesOf(e.w.ID) {
 		for _, d := range c.past[f.Name] {
 			waits := d.kind == ordered && f.QueuedResource != ""
-			if (d.kind == turnedOff || waits) && d.by == ours(c.Project) && !d.at.Before(opened) && (first.IsZero() || d.at.Before(first)) {
+			if (d.kind == turnedOff || waits) && d.by == world.Ours(c.Project) && !d.at.Before(opened) && (first.IsZero() || d.at.Before(first)) {
 				first = d.at
 			}
 		}
@@ -146,9 +147,9 @@ func (c *checks) wayOpen(e end) string {
 		return "no creation of ours was refused"
 	}
 	if e.in.Code == incident.CodeGaveUp && !c.under(e.w.ID, opened, func(p policy.Policy) bool {
-		return p.GiveUpAfter > 0 && c.clock.Now().Sub(first) >= p.GiveUpAfter-time.Minute
+		return p.GiveUpAfter > 0 && c.Clock.Now().Sub(first) >= p.GiveUpAfter-time.Minute
 	}) {
-		return "its policy waits for longer than the " + events.Span(c.clock.Now().Sub(first)) + " since a zone refused first"
+		return "its policy waits for longer than the " + events.Span(c.Clock.Now().Sub(first)) + " since a zone refused first"
 	}
 	open := ""
 	for _, f := range c.slicesOf(e.w.ID) {
@@ -165,13 +166,13 @@ func (c *checks) wayOpen(e end) string {
 }
 
 // zoneOpen says which zone would have given a slice; empty where none would.
-func (c *checks) zoneOpen(e end, f SliceConfig) string {
+func (c *checks) zoneOpen(e end, f world.SliceConfig) string {
 	if c.inLine(e, f) {
 		return ""
 	}
 	for _, z := range c.mayAsk(e, f) {
 		asked := func(d deed) bool {
-			return d.by == ours(c.Project) && d.zone == z && (d.kind == ordered || d.kind == turnedOff)
+			return d.by == world.Ours(c.Project) && d.zone == z && (d.kind == ordered || d.kind == turnedOff)
 		}
 		if since, room := c.room[z]; room && !since.After(e.in.Opened) && !c.did(e.w.ID, e.in.Opened, asked) {
 			return fmt.Sprintf("%s had room for %s all the time, and was never asked", z, f.Name)
@@ -185,15 +186,15 @@ func (c *checks) zoneOpen(e end, f SliceConfig) string {
 }
 
 // inLine reports whether a queued resource of ours waited for a slice until it was given up: no zone had refused it.
-func (c *checks) inLine(e end, f SliceConfig) bool {
+func (c *checks) inLine(e end, f world.SliceConfig) bool {
 	d := c.lastOf(f.Name, ordered, turnedOff)
-	return f.QueuedResource != "" && d.kind == ordered && d.by == ours(c.Project) && !d.at.Before(e.in.Opened)
+	return f.QueuedResource != "" && d.kind == ordered && d.by == world.Ours(c.Project) && !d.at.Before(e.in.Opened)
 }
 
 // lastRefusal is how a zone refused a creation of ours last.
 func (c *checks) lastRefusal(slice, zone string) deed {
 	for _, d := range slices.Backward(c.past[slice]) {
-		if d.kind == turnedOff && d.zone == zone && d.by == ours(c.Project) {
+		if d.kind == turnedOff && d.zone == zone && d.by == world.Ours(c.Project) {
 			return d
 		}
 	}
@@ -205,7 +206,7 @@ const askedLately = 10 * time.Minute
 
 // mayAsk are the zones in which a slice may be created: where the others of its workload live, else where it was, and where every
 // policy in question lets it go. What names something of its own zone goes nowhere else.
-func (c *checks) mayAsk(e end, f SliceConfig) []string {
+func (c *checks) mayAsk(e end, f world.SliceConfig) []string {
 	zones := []string{f.Zone}
 	if d := c.lastOf(f.Name, usable); d.zone != "" {
 		zones = []string{d.zone}
@@ -220,14 +221,14 @@ func (c *checks) mayAsk(e end, f SliceConfig) []string {
 		if z, lives := c.livesIn(o.Name); lives {
 			return []string{z}
 		}
-		if d := c.lastOf(o.Name, ordered); d.by == ours(c.Project) && c.clock.Now().Sub(d.at) < askedLately {
+		if d := c.lastOf(o.Name, ordered); d.by == world.Ours(c.Project) && c.Clock.Now().Sub(d.at) < askedLately {
 			return []string{d.zone} // whatever has become of it, nobody may know yet
 		}
 	}
 	if f.Reservation+f.Disk+f.Subnetwork != "" || c.Buckets[bucketOf(f.Directory)] != "" {
 		return zones
 	}
-	for _, z := range c.zones() {
+	for _, z := range c.Zones() {
 		if !slices.Contains(zones, z) && !c.under(e.w.ID, e.in.Opened, func(p policy.Policy) bool { return !slices.Contains(p.Zones, z) }) {
 			zones = append(zones, z)
 		}
@@ -241,7 +242,7 @@ func (c *checks) mayAsk(e end, f SliceConfig) []string {
 func (c *checks) budgetLeft(e end) string {
 	replaced, restarted := 0, 0
 	c.did(e.w.ID, e.refilled, func(d deed) bool {
-		if d.by == ours(c.Project) && (d.kind == removed || d.kind == ordered || d.kind == turnedOff) {
+		if d.by == world.Ours(c.Project) && (d.kind == removed || d.kind == ordered || d.kind == turnedOff) {
 			replaced++
 		}
 		return false
@@ -260,12 +261,12 @@ func (c *checks) budgetLeft(e end) string {
 // failures is how often the trainings of a workload have ended by themselves.
 func (c *checks) failures(workload string) (n int) {
 	for _, f := range c.slicesOf(workload) {
-		n += len(c.trainings[f.Name].Failures())
+		n += len(c.Trainings[f.Name].Failures())
 	}
 	return n
 }
 
 // standsStill reports whether a training of a workload does nothing, and nobody says so.
 func (c *checks) standsStill(workload string) bool {
-	return slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool { return !c.trainings[f.Name].Still().IsZero() })
+	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool { return !c.Trainings[f.Name].Still().IsZero() })
 }

@@ -15,6 +15,7 @@ import (
 	tpuapi "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/topology"
 )
@@ -22,22 +23,22 @@ import (
 // Given is what the user says beside the entries.
 type Given struct {
 	// World is the fleet, as far as it is listed. A YAML file says more of it: its project, capacity and quota, and what happens there.
-	World Scenario
+	World world.Scenario
 	// Babysitters are the principals of older scripts.
 	Babysitters []string
 	// Policy is the label of every slice.
 	Policy string
 	// Crew is what a crew does where the entries are silent.
-	Crew Crew
+	Crew world.Crew
 	// Read is called with how many entries were read; nil is not.
 	Read func(int)
 }
 
 // Guess infers the world of somebody's own entries: the TPUs that they name, and what no entry says. Each assumption is in the
 // scenario that it returns. Of a million entries it takes a while: when the context ends before, it returns that error.
-func Guess(ctx context.Context, records []Record, given Given) (Scenario, error) {
+func Guess(ctx context.Context, records []Record, given Given) (world.Scenario, error) {
 	g := guess{
-		given: given, slices: map[string]*SliceConfig{}, highest: map[string]int{}, guessed: map[string]string{}, crews: map[string]crewLines{},
+		given: given, slices: map[string]*world.SliceConfig{}, highest: map[string]int{}, guessed: map[string]string{}, crews: map[string]crewLines{},
 	}
 	if p := given.World.Project; p != "" {
 		g.projects = []string{p}
@@ -49,7 +50,7 @@ func Guess(ctx context.Context, records []Record, given Given) (Scenario, error)
 	var unnamed []Record
 	for i, r := range records {
 		if err := ctx.Err(); err != nil {
-			return Scenario{}, err
+			return world.Scenario{}, err
 		}
 		e, err := events.Read(r.Raw)
 		switch {
@@ -65,7 +66,7 @@ func Guess(ctx context.Context, records []Record, given Given) (Scenario, error)
 	}
 	for _, r := range unnamed {
 		if err := ctx.Err(); err != nil {
-			return Scenario{}, err
+			return world.Scenario{}, err
 		}
 		if e, err := events.Read(r.Raw); err == nil {
 			g.see(e)
@@ -77,7 +78,7 @@ func Guess(ctx context.Context, records []Record, given Given) (Scenario, error)
 type guess struct {
 	given    Given
 	projects []string
-	slices   map[string]*SliceConfig
+	slices   map[string]*world.SliceConfig
 	order    []string
 	highest  map[string]int
 	// guessed is how a slice and its workers were brought together, where no entry says it.
@@ -87,7 +88,7 @@ type guess struct {
 	first time.Time
 }
 
-func (g *guess) add(key string, c SliceConfig) *SliceConfig {
+func (g *guess) add(key string, c world.SliceConfig) *world.SliceConfig {
 	if s, ok := g.slices[key]; ok {
 		return s
 	}
@@ -105,11 +106,11 @@ func (g *guess) see(e events.Entry) {
 	if s.Project != "" && !slices.Contains(g.projects, s.Project) {
 		g.projects = append(g.projects, s.Project)
 	}
-	var c *SliceConfig
+	var c *world.SliceConfig
 	group, worker, ok := s.Group()
 	switch {
 	case s.Node != "":
-		c = g.add(s.Zone+"/"+s.Node, SliceConfig{Name: s.Node, Zone: s.Zone})
+		c = g.add(s.Zone+"/"+s.Node, world.SliceConfig{Name: s.Node, Zone: s.Zone})
 		if e.Crew != nil {
 			if group, _, ok := events.WorkerGroup(e.Crew.Hostname); ok {
 				c.Workers = group
@@ -125,7 +126,7 @@ func (g *guess) see(e events.Entry) {
 		if _, known := g.slices[key]; !known {
 			g.guessed[key] = "this name, because only its workers " + group + "-w-* are named"
 		}
-		c = g.add(key, SliceConfig{Name: strings.Replace(group, "t1v-n-", "tpu-", 1), Zone: s.Zone, Workers: group})
+		c = g.add(key, world.SliceConfig{Name: strings.Replace(group, "t1v-n-", "tpu-", 1), Zone: s.Zone, Workers: group})
 		g.highest[key] = max(g.highest[key], worker)
 	default:
 		return
@@ -165,7 +166,7 @@ func (g *guess) keyOf(zone, group string) string {
 }
 
 // scenario adds assumptions to the slices that were seen.
-func (g *guess) scenario() (Scenario, error) {
+func (g *guess) scenario() (world.Scenario, error) {
 	s := g.given.World
 	s.Title, s.Babysitters, s.Crew, s.Fleet = cmp.Or(s.Title, "entries of your own"), g.given.Babysitters, g.given.Crew, nil
 	switch len(g.projects) {
@@ -184,8 +185,8 @@ func (g *guess) scenario() (Scenario, error) {
 	for _, key := range g.order {
 		c := *g.slices[key]
 		assumed := g.completed(key, &c, start)
-		if slices.ContainsFunc(s.Fleet, func(o SliceConfig) bool { return o.Name == c.Name && o.workload() == c.workload() }) {
-			c.Workload = fleet.LabelValue(c.workload() + "." + c.Zone)
+		if slices.ContainsFunc(s.Fleet, func(o world.SliceConfig) bool { return o.Name == c.Name && o.WorkloadName() == c.WorkloadName() }) {
+			c.Workload = fleet.LabelValue(c.WorkloadName() + "." + c.Zone)
 			assumed = append(assumed, "a workload of its own, "+c.Workload+", because another zone has a "+c.Name+" too")
 		}
 		if c.Directory == "" && !c.Legacy {
@@ -203,7 +204,7 @@ func (g *guess) scenario() (Scenario, error) {
 	}
 	if len(s.Fleet) > 0 {
 		s.Assumed = append(s.Assumed,
-			fmt.Sprintf("maintenance that no entry ends takes %s, a broken host %s", events.Span(s.maintenance()), events.Span(hostRepairTakes)))
+			fmt.Sprintf("maintenance that no entry ends takes %s, a broken host %s", events.Span(s.Maintenance()), events.Span(hostRepairTakes)))
 		if !listed {
 			s.Assumed = append(s.Assumed, "a zone gives a slice again as soon as one is deleted there")
 		}
@@ -212,7 +213,7 @@ func (g *guess) scenario() (Scenario, error) {
 }
 
 // completed completes a slice, and returns its assumptions. A slice whose training a YAML file describes is left as it is there.
-func (g *guess) completed(key string, c *SliceConfig, start time.Time) (assumed []string) {
+func (g *guess) completed(key string, c *world.SliceConfig, start time.Time) (assumed []string) {
 	if how := g.guessed[key]; how != "" {
 		assumed = append(assumed, how)
 	}
@@ -227,7 +228,7 @@ func (g *guess) completed(key string, c *SliceConfig, start time.Time) (assumed 
 	}
 	lines := g.crews[key]
 	switch {
-	case c.Trainer != (TrainerConfig{}) || c.Crew != (CrewConfig{}):
+	case c.Trainer != (world.TrainerConfig{}) || c.Crew != (world.CrewConfig{}):
 		return assumed
 	case c.Legacy:
 		c.Crew.Absent = true
@@ -235,8 +236,8 @@ func (g *guess) completed(key string, c *SliceConfig, start time.Time) (assumed 
 	}
 	c.Follows, c.Trainer = true, lines.trainer(start)
 	c.Quiet = len(lines) > 0 && lines[0].report.Report == events.ReportStarted
-	c.Crew.Absent = g.given.Crew == CrewNone && len(lines) == 0
-	if g.given.Crew == CrewFails {
+	c.Crew.Absent = g.given.Crew == world.CrewNone && len(lines) == 0
+	if g.given.Crew == world.CrewFails {
 		c.Trainer.Fails = 1
 	}
 	return append(assumed, lines.assumed(g.given.Crew))
@@ -258,12 +259,12 @@ func acceleratorFor(workers int) string {
 // Fleet reads a listing of TPUs, as gcloud writes it with --format=json: of gcloud compute tpus tpu-vm list, of gcloud compute tpus
 // list for legacy TPU Nodes, or of gcloud compute tpus queued-resources list. The names tell nodes and queued resources apart. A
 // queued resource brings the nodes that it has or had.
-func Fleet(data []byte) ([]SliceConfig, error) {
+func Fleet(data []byte) ([]world.SliceConfig, error) {
 	var items []json.RawMessage
 	if err := json.Unmarshal(data, &items); err != nil {
 		return nil, fmt.Errorf("not a JSON list of TPUs: %w", err)
 	}
-	var out []SliceConfig
+	var out []world.SliceConfig
 	for i, raw := range items {
 		var named struct {
 			Name string `json:"name"`
@@ -276,15 +277,15 @@ func Fleet(data []byte) ([]SliceConfig, error) {
 		if len(parts) != 6 || parts[3] == "" || parts[5] == "" {
 			parts = make([]string, 6)
 		}
-		var found []SliceConfig
+		var found []world.SliceConfig
 		var err error
 		switch {
 		case parts[4] == "nodes" && bytes.Contains(raw, []byte(`"tensorflowVersion"`)):
-			found, err = former(raw, SliceConfig{Name: parts[5], Zone: parts[3], Legacy: true})
+			found, err = former(raw, world.SliceConfig{Name: parts[5], Zone: parts[3], Legacy: true})
 		case parts[4] == "nodes":
 			var n tpuapi.Node
 			if err = json.Unmarshal(raw, &n); err == nil {
-				found, err = listed(n, SliceConfig{Name: parts[5], Zone: parts[3]})
+				found, err = listed(n, world.SliceConfig{Name: parts[5], Zone: parts[3]})
 			}
 		case parts[4] == "queuedResources":
 			found, err = queued(raw, parts[3], parts[5])
@@ -300,7 +301,7 @@ func Fleet(data []byte) ([]SliceConfig, error) {
 }
 
 // former completes a slice from its legacy node.
-func former(raw []byte, c SliceConfig) ([]SliceConfig, error) {
+func former(raw []byte, c world.SliceConfig) ([]world.SliceConfig, error) {
 	var n tpuv1.Node
 	if err := json.Unmarshal(raw, &n); err != nil {
 		return nil, err
@@ -313,7 +314,7 @@ func former(raw []byte, c SliceConfig) ([]SliceConfig, error) {
 }
 
 // listed completes a slice from its node.
-func listed(n tpuapi.Node, c SliceConfig) ([]SliceConfig, error) {
+func listed(n tpuapi.Node, c world.SliceConfig) ([]world.SliceConfig, error) {
 	c.Accelerator, c.ID, c.Directory, c.Workload = n.AcceleratorType, n.Id, n.Metadata[events.MetadataCheckpointDir], n.Labels[events.LabelWorkload]
 	c.Policy = n.Labels[events.LabelPolicy]
 	if n.SchedulingConfig != nil {
@@ -328,14 +329,14 @@ func listed(n tpuapi.Node, c SliceConfig) ([]SliceConfig, error) {
 	if _, err := topology.Parse(c.Accelerator); err != nil {
 		return nil, err
 	}
-	return []SliceConfig{c}, nil
+	return []world.SliceConfig{c}, nil
 }
 
 // maxQueued bounds the nodes of one queued resource.
 const maxQueued = 1024
 
 // queued reads the nodes of a queued resource. One that still waits, or that failed, never had any.
-func queued(raw []byte, zone, name string) ([]SliceConfig, error) {
+func queued(raw []byte, zone, name string) ([]world.SliceConfig, error) {
 	type many struct {
 		NodeCount    int    `json:"nodeCount"`
 		NodeIDPrefix string `json:"nodeIdPrefix"`
@@ -361,7 +362,7 @@ func queued(raw []byte, zone, name string) ([]SliceConfig, error) {
 	case "CREATING", "ACCEPTED", "WAITING_FOR_RESOURCES", "PROVISIONING", "FAILED":
 		return nil, nil
 	}
-	var out []SliceConfig
+	var out []world.SliceConfig
 	for _, spec := range q.TPU.NodeSpec {
 		names := []string{spec.NodeID}
 		if spec.NodeID == "" {
@@ -375,7 +376,7 @@ func queued(raw []byte, zone, name string) ([]SliceConfig, error) {
 			}
 		}
 		for _, n := range names {
-			found, err := listed(spec.Node, SliceConfig{Name: n, Zone: zone, QueuedResource: name, Spot: len(q.Spot) > 0 && string(q.Spot) != "null"})
+			found, err := listed(spec.Node, world.SliceConfig{Name: n, Zone: zone, QueuedResource: name, Spot: len(q.Spot) > 0 && string(q.Spot) != "null"})
 			if err != nil {
 				return nil, err
 			}
@@ -386,10 +387,10 @@ func queued(raw []byte, zone, name string) ([]SliceConfig, error) {
 }
 
 // Fleets puts listings together. Where a node and its queued resource are both listed, what the node says counts.
-func Fleets(listings ...[]SliceConfig) []SliceConfig {
+func Fleets(listings ...[]world.SliceConfig) []world.SliceConfig {
 	type key struct{ zone, name string }
 	place := map[key]int{}
-	var out []SliceConfig
+	var out []world.SliceConfig
 	for _, l := range listings {
 		for _, c := range l {
 			k := key{c.Zone, c.Name}

@@ -27,11 +27,11 @@ func (c *checks) standstill(w incident.Workload) {
 // steps names a slice of a workload on which steps have been done for a while, if there is one.
 func (c *checks) steps(workload string) string {
 	for _, f := range c.slicesOf(workload) {
-		t := c.trainings[f.Name]
+		t := c.Trainings[f.Name]
 		if t.NoCrew {
 			continue
 		}
-		if since := t.Stepping(); !since.IsZero() && c.clock.Now().Sub(since) > steppingFor {
+		if since := t.Stepping(); !since.IsZero() && c.Clock.Now().Sub(since) > steppingFor {
 			return f.Name
 		}
 	}
@@ -39,7 +39,7 @@ func (c *checks) steps(workload string) string {
 }
 
 // unlistened reports whether nobody has read for a while what the crews of a workload write on their machines.
-func (c *checks) unlistened(r *record) bool { return c.clock.Now().Sub(r.listened) > incident.HearFor }
+func (c *checks) unlistened(r *record) bool { return c.Clock.Now().Sub(r.listened) > incident.HearFor }
 
 // restarted checks a request for another attempt of a training that hangs: its owner wants it, and it does hang. What follows when
 // nobody hears of a step of that attempt is no different from what follows after a crash.
@@ -60,7 +60,7 @@ func (c *checks) restarted(before, after incident.Workload) {
 // comes to mend it. The time allowed is the usual time of its steps, the delay of late lines, and an hour for faults on the
 // way.
 func (c *checks) unseen(workload, slice string) {
-	t, r := c.trainings[slice], c.record(workload)
+	t, r := c.Trainings[slice], c.record(workload)
 	since := t.Still()
 	if since.IsZero() || t.NoCrew || r.heard.IsZero() || r.open != r.done || c.done(workload) || !c.takenAway(slice).IsZero() {
 		return
@@ -72,7 +72,7 @@ func (c *checks) unseen(workload, slice string) {
 	for _, f := range c.slicesOf(workload) {
 		ready := c.lastOf(f.Name, usable)
 		for _, life := range c.livesOf(f.Name) {
-			if c.suspected(life.ID, c.clock.Now()) {
+			if c.suspected(life.ID, c.Clock.Now()) {
 				return
 			}
 			since = later(since, c.abuse[life.ID].Ended)
@@ -84,7 +84,7 @@ func (c *checks) unseen(workload, slice string) {
 		return // it was left to a person, or a person has taken it over
 	}
 	usual := max(incident.NoGapFor, 3*r.gap) + incident.Grace + time.Hour
-	if silent := c.clock.Now().Sub(since); silent-c.releases.down(since) > usual {
+	if silent := c.Clock.Now().Sub(since); silent-c.releases.down(since) > usual {
 		c.violated("no hang unseen", workload, "%s has stood still for %s, and nobody was notified", slice, silent.Round(time.Minute))
 	}
 }

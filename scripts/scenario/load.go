@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"pitstop.internal/scripts/sim/world"
 )
 
 // Recorded is a recorded incident: a folder with its entries, its scenario, its policy and its expected result.
 type Recorded struct {
 	Name     string
 	Records  []Record
-	Scenario Scenario
+	Scenario world.Scenario
 	Policy   []byte
 	Want     Want
 }
@@ -50,7 +52,7 @@ func Load(dir string) (Recorded, error) {
 	if raw, err = os.ReadFile(filepath.Join(dir, "scenario.yaml")); err != nil {
 		return r, err
 	}
-	if r.Scenario, err = Parse(raw); err != nil {
+	if r.Scenario, err = world.Parse(raw); err != nil {
 		return r, fmt.Errorf("%s/scenario.yaml: %w", r.Name, err)
 	}
 	if r.Policy, err = os.ReadFile(filepath.Join(dir, "policy.yaml")); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"pitstop.internal/functions/notify"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 )
@@ -46,9 +47,9 @@ func TestNoValueOfMetadataGetsOut(t *testing.T) {
 				return nil
 			}}
 			var log bytes.Buffer
-			story, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: scenario.Options{
+			story, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: world.Options{
 				Policy: r.Policy, Log: &log, Tell: func(func() time.Time) []notify.Target { return []notify.Target{k} },
-				Seams: scenario.Seams{
+				Seams: world.Seams{
 					API:     func(next http.RoundTripper) http.RoundTripper { return leaking{next, &created, &repeated} },
 					Handler: func(_ string, next http.Handler) http.Handler { return k.handler(next) },
 					Ledger:  func(_ string, open ledger.Opener) ledger.Opener { return tap.On(open) },

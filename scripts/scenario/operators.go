@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 )
@@ -43,23 +44,23 @@ func (o *operators) plan() {
 
 func (o *operators) look() {
 	o.looks++
-	ids, err := o.ledger.All(context.Background())
-	o.must(err)
+	ids, err := o.Ledger.All(context.Background())
+	o.Must(err)
 	for _, id := range ids {
-		doc, _, err := o.ledger.Workload(context.Background(), id)
+		doc, _, err := o.Ledger.Workload(context.Background(), id)
 		if fault.IsBusy(err) {
 			continue // a newer release wrote it
 		}
-		o.must(err)
+		o.Must(err)
 		drawn := o.dice.of(id).nth(o.looks).intN(100)
 		word := incident.Word{By: "eve@example.com", Why: "on call"}
-		origin := incident.Origin{ID: approvalID, Time: o.clock.Now()}
+		origin := incident.Origin{ID: world.ApprovalID, Time: o.Clock.Now()}
 		switch {
 		case doc.Incident != nil && doc.Incident.Phase != incident.Clearing && drawn < cancels:
 			o.orders(doc, incident.Cancelled{Origin: origin, Word: word, Incident: doc.Incident.ID}, "incident cancelled")
 		case doc.Idle != nil && drawn < keeps:
 			o.orders(doc, incident.Cancelled{Origin: origin, Word: word, Incident: doc.Idle.Incident}, "idle slices kept")
-		case doc.NothingToRetry(o.clock.Now()) == "" && drawn >= 100-retries:
+		case doc.NothingToRetry(o.Clock.Now()) == "" && drawn >= 100-retries:
 			o.orders(doc, incident.Retried{Origin: origin, Word: word}, "retried")
 		}
 	}
@@ -68,6 +69,6 @@ func (o *operators) look() {
 // orders gives a word to a workload. That somebody did is a reason for what follows.
 func (t *troubles) orders(w incident.Workload, e incident.Evidence, what string) {
 	t.checks.happened(what, w.Slices[0].Name)
-	t.clock.Go(func() { t.says(w.ID, e) })
-	t.clock.Settle()
+	t.Clock.Go(func() { t.Says(w.ID, e) })
+	t.Clock.Settle()
 }

@@ -6,6 +6,7 @@ import (
 	tpuapi "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/topology"
 	"pitstop.internal/shared/tpu/tputest"
 )
@@ -16,7 +17,7 @@ const ruleOrdered = "as ordered"
 // asOrdered checks what a creation of ours asks for against what the slice's owner ordered: labels, start-up script, network, disks,
 // reservation and autocheckpoint.
 func (c *checks) asOrdered(e tputest.Event, workload, slice string) {
-	i := slices.IndexFunc(c.Fleet, func(f SliceConfig) bool { return f.Name == slice })
+	i := slices.IndexFunc(c.Fleet, func(f world.SliceConfig) bool { return f.Name == slice })
 	n := c.askedFor(e, slice)
 	if i < 0 || n == nil {
 		return
@@ -25,16 +26,16 @@ func (c *checks) asOrdered(e tputest.Event, workload, slice string) {
 	differs := func(what, is, want string) {
 		c.violated(ruleOrdered, workload, "%s was created in %s with %s %q, and its owner ordered %q", slice, e.Zone, what, is, want)
 	}
-	if is := n.Labels[events.LabelWorkload]; is != f.workload() {
-		differs("the workload", is, f.workload())
+	if is := n.Labels[events.LabelWorkload]; is != f.WorkloadName() {
+		differs("the workload", is, f.WorkloadName())
 	}
-	if is, known := n.Labels[events.LabelPolicy], c.labels(workload, c.clock.Now()); !slices.Contains(known, is) {
+	if is, known := n.Labels[events.LabelPolicy], c.labels(workload, c.Clock.Now()); !slices.Contains(known, is) {
 		differs("the policy", is, known[0])
 	} else if is != c.lastOf(slice, labelled).label {
 		// The owner's later settings were lost with the life on which they made them.
-		c.past[slice] = append(c.past[slice], deed{at: c.clock.Now(), kind: labelled, by: e.Principal, zone: e.Zone, label: is})
+		c.past[slice] = append(c.past[slice], deed{at: c.Clock.Now(), kind: labelled, by: e.Principal, zone: e.Zone, label: is})
 	}
-	want := c.order(f)
+	want := c.Order(f)
 	if is := n.Metadata["startup-script"]; !f.Legacy && is != want.Metadata["startup-script"] {
 		differs("the start-up script", is, want.Metadata["startup-script"])
 	}
@@ -62,9 +63,9 @@ func subnetworkOf(n *tpuapi.Node) string {
 // askedFor is the node that a call has created, or that its queued resource is to bring.
 func (c *checks) askedFor(e tputest.Event, slice string) *tpuapi.Node {
 	if e.QueuedResource == "" {
-		return c.api.Node(e.Zone, slice)
+		return c.API.Node(e.Zone, slice)
 	}
-	q := c.api.QueuedResource(e.Zone, e.QueuedResource)
+	q := c.API.QueuedResource(e.Zone, e.QueuedResource)
 	if q == nil || q.Tpu == nil {
 		return nil
 	}

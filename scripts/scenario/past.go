@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/tpu/tputest"
@@ -53,11 +54,11 @@ const (
 )
 
 // person reports whether somebody other than Pitstop and Google did it.
-func (c *checks) person(d deed) bool { return d.by != "" && d.by != ours(c.Project) }
+func (c *checks) person(d deed) bool { return d.by != "" && d.by != world.Ours(c.Project) }
 
 // remember keeps what an event of the simulated cloud tells of slices.
 func (c *checks) remember(e tputest.Event) {
-	d := deed{at: c.clock.Now(), by: e.Principal, zone: e.Zone, life: e.Incarnation, cause: e.Cause, text: e.Error, handling: c.chaos.current.handling()}
+	d := deed{at: c.Clock.Now(), by: e.Principal, zone: e.Zone, life: e.Incarnation, cause: e.Cause, text: e.Error, handling: c.chaos.current.Handling()}
 	switch e.Kind {
 	case tputest.Supply:
 		if delete(c.room, e.Zone); e.Value == strconv.Itoa(tputest.Unlimited) {
@@ -114,7 +115,7 @@ func (c *checks) rememberCall(e tputest.Event, d deed) {
 		of = c.held(e.QueuedResource)
 	}
 	for _, slice := range of {
-		if n := c.api.Node(e.Zone, slice); n != nil && d.kind == labelled {
+		if n := c.API.Node(e.Zone, slice); n != nil && d.kind == labelled {
 			if d.label = n.Labels[events.LabelPolicy]; d.label == c.lastOf(slice, labelled).label {
 				continue
 			}
@@ -129,13 +130,13 @@ func (c *checks) rememberCall(e tputest.Event, d deed) {
 }
 
 // refusedCall keeps a call of ours that was refused before it reached the simulated API.
-func (c *checks) refusedCall(r tputest.Request, f refusal) {
+func (c *checks) refusedCall(r tputest.Request, f world.Refusal) {
 	zone, rest, _ := strings.Cut(shortPath(r.Path), "/")
 	_, name, one := strings.Cut(rest, "/")
 	creates := r.Method == http.MethodPost && !one
 	if creates {
 		query, err := url.ParseQuery(r.Query)
-		c.must(err)
+		c.Must(err)
 		name = cmp.Or(query.Get("nodeId"), query.Get("queuedResourceId"))
 	}
 	name, _, _ = strings.Cut(name, ":")
@@ -144,9 +145,9 @@ func (c *checks) refusedCall(r tputest.Request, f refusal) {
 	}
 	for _, slice := range c.held(name) {
 		r := c.record(c.workload(slice))
-		r.refused = append(r.refused, c.clock.Now())
+		r.refused = append(r.refused, c.Clock.Now())
 		if creates {
-			c.past[slice] = append(c.past[slice], deed{at: c.clock.Now(), kind: turnedOff, by: ours(c.Project), zone: zone, text: f.message})
+			c.past[slice] = append(c.past[slice], deed{at: c.Clock.Now(), kind: turnedOff, by: world.Ours(c.Project), zone: zone, text: f.Error()})
 		}
 	}
 }
@@ -154,12 +155,12 @@ func (c *checks) refusedCall(r tputest.Request, f refusal) {
 // said keeps a person's word about a workload.
 func (c *checks) said(workload, by string, kind deedKind) {
 	for _, f := range c.slicesOf(workload) {
-		c.past[f.Name] = append(c.past[f.Name], deed{at: c.clock.Now(), kind: kind, by: by})
+		c.past[f.Name] = append(c.past[f.Name], deed{at: c.Clock.Now(), kind: kind, by: by})
 	}
 }
 
 // slicesOf are the slices of a workload, as their owner configured them.
-func (c *checks) slicesOf(workload string) []SliceConfig { return c.fleetOf[workload] }
+func (c *checks) slicesOf(workload string) []world.SliceConfig { return c.fleetOf[workload] }
 
 // lastOf is the last deed of one of these kinds about a slice; a zero one where there is none.
 func (c *checks) lastOf(slice string, kinds ...deedKind) deed {
@@ -173,7 +174,7 @@ func (c *checks) lastOf(slice string, kinds ...deedKind) deed {
 
 // did reports whether one of the slices of a workload has a deed, since a moment, of which something holds.
 func (c *checks) did(workload string, since time.Time, holds func(deed) bool) bool {
-	return slices.ContainsFunc(c.slicesOf(workload), func(f SliceConfig) bool {
+	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
 		return slices.ContainsFunc(c.past[f.Name], func(d deed) bool { return !d.at.Before(since) && holds(d) })
 	})
 }
@@ -203,8 +204,8 @@ func (c *checks) takenAway(slice string) time.Time {
 
 // livesIn reports whether a slice can be used, or is being made, in some zone, and in which.
 func (c *checks) livesIn(slice string) (zone string, lives bool) {
-	for _, z := range c.zones() {
-		if state, _ := c.api.State(z, slice); state == "READY" || state == "CREATING" {
+	for _, z := range c.Zones() {
+		if state, _ := c.API.State(z, slice); state == "READY" || state == "CREATING" {
 			return z, true
 		}
 	}
@@ -217,7 +218,7 @@ const learnedWithin = 30 * time.Minute
 
 // learned is the longest time until a change of this moment is known.
 func (c *checks) learned() time.Duration {
-	return learnedWithin + c.releases.down(c.clock.Now().Add(-6*time.Hour))
+	return learnedWithin + c.releases.down(c.Clock.Now().Add(-6*time.Hour))
 }
 
 // labels are the policies that the slices of a workload have named since a moment, each alone; where several were named at once the
@@ -259,7 +260,7 @@ func (c *checks) under(workload string, since time.Time, holds func(policy.Polic
 	for i := len(c.policies) - 1; i >= 0; i-- {
 		p := c.policies[i]
 		for _, label := range c.labels(workload, since) {
-			if p.fault == nil && holds(p.file.For(label, c.opts.ceiling())) || p.fault != nil && holds(policy.Policy{Unreadable: p.fault.Error()}) {
+			if p.fault == nil && holds(p.file.For(label, c.Opts.Ceiling())) || p.fault != nil && holds(policy.Policy{Unreadable: p.fault.Error()}) {
 				return true
 			}
 		}
@@ -272,7 +273,7 @@ func (c *checks) under(workload string, since time.Time, holds func(policy.Polic
 
 // lately is under, for a deed of this moment.
 func (c *checks) lately(workload string, holds func(policy.Policy) bool) bool {
-	return c.under(workload, c.clock.Now(), holds)
+	return c.under(workload, c.Clock.Now(), holds)
 }
 
 // struckBy returns the causes that really struck a workload between two moments, or had struck before and still kept it from training.
@@ -297,7 +298,7 @@ func (c *checks) struckBy(workload string, from, to time.Time) map[events.Cause]
 		}
 		maps.Copy(all, standing)
 		all[events.CauseMaintenance] = all[events.CauseMaintenance] || planned
-		t := c.trainings[f.Name]
+		t := c.Trainings[f.Name]
 		failed := slices.ContainsFunc(t.Failures(), func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
 		all[events.CauseCrash] = all[events.CauseCrash] || failed || t.FailedAt(from)
 	}

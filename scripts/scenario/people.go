@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/tpu/tputest"
@@ -51,23 +52,23 @@ func (p *people) plan() {
 			}
 		}
 		if len(p.missed) == 0 {
-			p.pleased = p.clock.Now()
+			p.pleased = p.Clock.Now()
 		}
 		p.plan()
 	})
 }
 
 // mind looks at one slice and reports whether it trains. While an incident is open on its workload it is Pitstop's.
-func (p *people) mind(d dice, c SliceConfig) bool {
+func (p *people) mind(d dice, c world.SliceConfig) bool {
 	id := p.checks.workload(c.Name)
-	doc, _, err := p.ledger.Workload(context.Background(), id) // a slice lost before it was ever seen has none
-	_, trains := p.trainings[c.Name].Running()
-	hangs := trains && p.trainings[c.Name].Hangs()
+	doc, _, err := p.Ledger.Workload(context.Background(), id) // a slice lost before it was ever seen has none
+	_, trains := p.Trainings[c.Name].Running()
+	hangs := trains && p.Trainings[c.Name].Hangs()
 	if trains && !hangs || err != nil && !errors.Is(err, ledger.ErrNotFound) || doc.Incident != nil {
 		delete(p.found, c.Name)
 		return trains && !hangs
 	}
-	now := p.clock.Now()
+	now := p.Clock.Now()
 	since, seen := p.found[c.Name]
 	if !seen {
 		p.found[c.Name] = now
@@ -80,9 +81,9 @@ func (p *people) mind(d dice, c SliceConfig) bool {
 	zone := p.whereIs(c.Name)
 	state := ""
 	if zone != "" {
-		state, _ = p.api.State(zone, c.Name)
+		state, _ = p.API.State(zone, c.Name)
 	}
-	usable := state == "READY" && p.api.Node(zone, c.Name).Health == "HEALTHY"
+	usable := state == "READY" && p.API.Node(zone, c.Name).Health == "HEALTHY"
 	p.checks.mends(id, c.Name, usable)
 	p.checks.happened("mended by its owner", c.Name)
 	switch {
@@ -92,19 +93,19 @@ func (p *people) mind(d dice, c SliceConfig) bool {
 	case usable:
 		switch {
 		case hangs:
-			p.trainings[c.Name].Crash(137) // killed, and restarted by the crew
+			p.Trainings[c.Name].Crash(137) // killed, and restarted by the crew
 		case p.rebooted[c.Name] && doc.NothingToRetry(now) == "":
 			delete(p.rebooted, c.Name)
-			p.orders(doc, incident.Retried{Origin: incident.Origin{ID: approvalID, Time: now}, Word: incident.Word{By: owner, Why: "it does not train"}}, "retried")
+			p.orders(doc, incident.Retried{Origin: incident.Origin{ID: world.ApprovalID, Time: now}, Word: incident.Word{By: owner, Why: "it does not train"}}, "retried")
 		default:
 			p.rebooted[c.Name] = true
-			p.trainings[c.Name].Reboot()
+			p.Trainings[c.Name].Reboot()
 		}
 	case state == "STOPPED":
-		p.try(p.api.Start(zone, c.Name, owner))
+		p.Try(p.API.Start(zone, c.Name, owner))
 	default:
 		if s := doc.Slice(c.Name); s != nil && s.Discarded.Known() {
-			p.trainings[c.Name].Loop(0, 0, false) // it was left to them because of a crash, whose cause they mend first
+			p.Trainings[c.Name].Loop(0, 0, false) // it was left to them because of a crash, whose cause they mend first
 		}
 		p.replace(d, c, zone, p.shape(d, c, doc))
 	}
@@ -112,7 +113,7 @@ func (p *people) mind(d dice, c SliceConfig) bool {
 }
 
 // shape is the owner's new order for a slice: their first order, or now and then the last shape of a slice of a Multislice.
-func (p *people) shape(d dice, c SliceConfig, doc incident.Workload) string {
+func (p *people) shape(d dice, c world.SliceConfig, doc incident.Workload) string {
 	if s := doc.Slice(c.Name); s != nil && s.Reshaped() && c.Workload != "" && d.of("shape").intN(2) == 0 {
 		return s.Accelerator
 	}
@@ -120,18 +121,18 @@ func (p *people) shape(d dice, c SliceConfig, doc incident.Workload) string {
 }
 
 // replace deletes the remains of a slice and creates it again, in its own zone, where its checkpoints are.
-func (p *people) replace(d dice, c SliceConfig, zone, shape string) {
+func (p *people) replace(d dice, c world.SliceConfig, zone, shape string) {
 	wait := time.Duration(0)
-	for _, z := range p.zones() {
-		if c.QueuedResource != "" && p.api.QueuedResource(z, c.QueuedResource) != nil {
+	for _, z := range p.Zones() {
+		if c.QueuedResource != "" && p.API.QueuedResource(z, c.QueuedResource) != nil {
 			p.checks.took(c.Name)
-			p.try(p.api.OwnerDeleteQueuedResource(z, c.QueuedResource, owner))
+			p.Try(p.API.OwnerDeleteQueuedResource(z, c.QueuedResource, owner))
 			wait = 20 * time.Minute
 		}
 	}
 	if wait == 0 && zone != "" {
 		p.checks.took(c.Name)
-		p.try(p.api.OwnerDelete(zone, c.Name, owner))
+		p.Try(p.API.OwnerDelete(zone, c.Name, owner))
 		wait = 20 * time.Minute
 	}
 	if zone == "" {
@@ -141,25 +142,25 @@ func (p *people) replace(d dice, c SliceConfig, zone, shape string) {
 		if p.whereIs(c.Name) != "" {
 			return
 		}
-		p.try(p.create(c, zone, shape))
+		p.Try(p.create(c, zone, shape))
 	})
 }
 
 // create makes the owner of a slice order it, together with the other slices of its queued resource.
-func (t *troubles) create(c SliceConfig, zone, shape string) error {
+func (t *troubles) create(c world.SliceConfig, zone, shape string) error {
 	if c.QueuedResource != "" {
 		q := tputest.QueuedConfig{Zone: zone, Name: c.QueuedResource, Spot: c.Spot}
 		for _, o := range t.Fleet {
 			if o.QueuedResource == c.QueuedResource {
-				order := t.order(o)
+				order := t.Order(o)
 				order.Zone = zone
 				q.Nodes = append(q.Nodes, order)
 			}
 		}
-		return t.api.OwnerCreateQueuedResource(q, owner)
+		return t.API.OwnerCreateQueuedResource(q, owner)
 	}
-	order := t.order(c)
+	order := t.Order(c)
 	order.Zone, order.Accelerator = zone, shape
 	t.checks.ordered(c, shape)
-	return t.api.OwnerCreate(order, owner)
+	return t.API.OwnerCreate(order, owner)
 }

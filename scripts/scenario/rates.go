@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/topology"
 )
@@ -85,7 +86,7 @@ func Causes() (slice, all []string) {
 }
 
 // of is how often something happens to a slice, in times per day.
-func (r Rates) of(h happening, c SliceConfig) (float64, Gaps) {
+func (r Rates) of(h happening, c world.SliceConfig) (float64, Gaps) {
 	built := h.other
 	if c.Spot {
 		built = h.spot
@@ -312,8 +313,8 @@ func (r Rates) file() ([]byte, error) {
 		named := r.causes[causeKey(h.name)]
 		o := one{Generations: named.generations, Gaps: r.gapsOf(named).String()}
 		// A fleet of no generation in particular has the rates that hold for those not named.
-		spot, _ := r.of(h, SliceConfig{Spot: true})
-		other, _ := r.of(h, SliceConfig{})
+		spot, _ := r.of(h, world.SliceConfig{Spot: true})
+		other, _ := r.of(h, world.SliceConfig{})
 		o.Spot, o.Other = &spot, &other
 		causes[causeKey(h.name)] = o
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"pitstop.internal/scripts/sim/world"
 )
 
 func TestRatesOfAFile(t *testing.T) {
@@ -33,7 +35,7 @@ func TestRatesOfAFile(t *testing.T) {
 		{"owner_deletes", "v4-8", true, 0, "weibull 0.7"},
 		{"vanished", "v4-8", true, 0.1, "weibull 0.7"}, // as built in
 	} {
-		often, gaps := r.of(happeningOf(c.cause), SliceConfig{Accelerator: c.accelerator, Spot: c.spot})
+		often, gaps := r.of(happeningOf(c.cause), world.SliceConfig{Accelerator: c.accelerator, Spot: c.spot})
 		if often != c.want || gaps.String() != c.gaps {
 			t.Errorf("%s of %s, Spot %v: %v times a day, gaps %s; want %v, %s", c.cause, c.accelerator, c.spot, often, gaps, c.want, c.gaps)
 		}
@@ -69,7 +71,7 @@ func TestRatesAreWrittenAsTheyHold(t *testing.T) {
 			t.Fatalf("%s: %v, alone %v:\n%s", name, err, again.alone, file)
 		}
 		for _, h := range happenings {
-			for _, c := range []SliceConfig{{Accelerator: "v6e-8", Spot: true}, {Accelerator: "v4-8"}} {
+			for _, c := range []world.SliceConfig{{Accelerator: "v6e-8", Spot: true}, {Accelerator: "v4-8"}} {
 				a, g := r.of(h, c)
 				if b, f := again.of(h, c); a != b || a != 0 && g != f {
 					t.Errorf("%s: %s of %+v is %v %s, and %v %s when it is read again", name, h.name, c, a, g, b, f)
@@ -169,7 +171,7 @@ func FuzzRates(f *testing.F) {
 			t.Error(err)
 		}
 		for _, h := range happenings {
-			often, g := r.of(h, SliceConfig{Accelerator: "v6e-8", Spot: true})
+			often, g := r.of(h, world.SliceConfig{Accelerator: "v6e-8", Spot: true})
 			if x := g.draw(newDice(1).of("fuzz").rand()); !(often >= 0 && often <= mostPerDay) || !(x >= 0) || math.IsInf(x, 0) {
 				t.Errorf("%s: %v times a day, a gap of %v", h.name, often, x)
 			}

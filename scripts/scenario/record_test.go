@@ -12,6 +12,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 )
 
 // split reads a text as a file and writes down what was handed on: the entries, and the places of the faults.
@@ -232,7 +233,7 @@ func BenchmarkSplitter(b *testing.B) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("project: demo\nfleet:\n  - {name: a, zone: us-west4-a, accelerator: v5litepod-16}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := scenario.Parse(data)
+		s, err := world.Parse(data)
 		if err == nil && s.Project == "" {
 			t.Error("a scenario without a project was taken")
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/tpu/tputest"
 )
 
@@ -35,7 +36,7 @@ func failed(r *events.CrewReport) bool {
 
 // followed reports whether the training of a slice does what the record says.
 func (w *player) followed(zone, slice string) bool {
-	return slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Follows && c.Zone == zone && c.Name == slice })
+	return slices.ContainsFunc(w.Fleet, func(c world.SliceConfig) bool { return c.Follows && c.Zone == zone && c.Name == slice })
 }
 
 // follows says of each crew line, by its place among the items, how the record goes on after it.
@@ -88,13 +89,13 @@ func (w *player) follows(items []item) map[int]*tputest.Follow {
 			}
 			f := &tputest.Follow{Next: l.line, At: l.at}
 			switch w.Crew {
-			case CrewFails:
+			case world.CrewFails:
 				f.Fails = true
-			case CrewNone:
+			case world.CrewNone:
 				f.Leaves = !l.spoke
-			case CrewAsRecorded:
+			case world.CrewAsRecorded:
 				f.Fails = failed(e.Crew) && (l.line != nil || !l.trains)
-			case CrewRecovers:
+			case world.CrewRecovers:
 			}
 			all[i] = f
 			l.next, l.line, l.at, l.spoke = f, e.Crew, timeOf(items[i]), true
@@ -117,7 +118,7 @@ type crewLine struct {
 type crewLines []crewLine
 
 // trainer infers the training from the lines of its crew: where it stood at the start, how long a step takes, and how often it saves.
-func (lines crewLines) trainer(start time.Time) (c TrainerConfig) {
+func (lines crewLines) trainer(start time.Time) (c world.TrainerConfig) {
 	if len(lines) == 0 {
 		return c
 	}
@@ -128,7 +129,7 @@ func (lines crewLines) trainer(start time.Time) (c TrainerConfig) {
 		c.Attempt = max(first.Attempt-1, 1)
 	}
 	takes := lines.stepTakes()
-	c.StepTakes = Duration(takes)
+	c.StepTakes = world.Duration(takes)
 	if takes == 0 {
 		takes = usualStep
 	}
@@ -190,7 +191,7 @@ func interval(saved, beyond int64) int64 {
 }
 
 // assumed says what a crew does where the record is silent.
-func (lines crewLines) assumed(crew Crew) string {
+func (lines crewLines) assumed(crew world.Crew) string {
 	var last *events.CrewReport
 	if n := len(lines); n > 0 {
 		last = &lines[n-1].report
@@ -200,13 +201,13 @@ func (lines crewLines) assumed(crew Crew) string {
 		when = "after its last line in the logs"
 	}
 	switch {
-	case crew == CrewNone && last == nil:
+	case crew == world.CrewNone && last == nil:
 		return "no crew: the training starts with the machine and reports nothing"
-	case crew == CrewNone:
+	case crew == world.CrewNone:
 		return "no crew " + when
-	case crew == CrewFails && (last == nil || !failed(last)):
+	case crew == world.CrewFails && (last == nil || !failed(last)):
 		return "a crew whose attempts " + when + " end with exit code 1"
-	case last != nil && failed(last) && crew != CrewRecovers:
+	case last != nil && failed(last) && crew != world.CrewRecovers:
 		return fmt.Sprintf("a crew whose further attempts end like attempt %d, the last one in the logs", last.Attempt)
 	}
 	return "a crew that trains " + when

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 )
 
@@ -31,7 +32,7 @@ func preempted(clock string) scenario.Record {
 }
 
 // guessed plays somebody's own entries under the preset spot.
-func guessed(t *testing.T, records []scenario.Record, crew scenario.Crew) *scenario.Story {
+func guessed(t *testing.T, records []scenario.Record, crew world.Crew) *world.Story {
 	t.Helper()
 	s, err := scenario.Guess(t.Context(), records, scenario.Given{Policy: "spot", Crew: crew})
 	if err != nil {
@@ -45,7 +46,7 @@ func guessed(t *testing.T, records []scenario.Record, crew scenario.Crew) *scena
 }
 
 // outcomes are how the incidents of a story ended.
-func outcomes(s *scenario.Story) (all []string) {
+func outcomes(s *world.Story) (all []string) {
 	for _, r := range s.Ended {
 		all = append(all, string(r.Cause)+" "+string(r.Outcome)+" "+string(r.Code))
 	}
@@ -60,11 +61,11 @@ func TestOwnEntriesLookNoRosierThanTheirScenario(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := scenario.Run(t.Context(), name, r.Scenario, r.Records, scenario.Playing{Options: scenario.Options{Policy: r.Policy}})
+		whole, err := scenario.Run(t.Context(), name, r.Scenario, r.Records, scenario.Playing{Options: world.Options{Policy: r.Policy}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		own := guessed(t, r.Records, scenario.CrewAsRecorded)
+		own := guessed(t, r.Records, world.CrewAsRecorded)
 		if own.Ended[0].Outcome != incident.Escalated || whole.Ended[0].Outcome != incident.Escalated {
 			t.Errorf("%s: the entries end %v, their scenario %v", name, outcomes(own), outcomes(whole))
 		}
@@ -80,24 +81,24 @@ func TestWhatACrewDoesWhereTheRecordIsSilent(t *testing.T) {
 	loss := []scenario.Record{preempted("02:00:00")}
 	for _, c := range []struct {
 		records []scenario.Record
-		crew    scenario.Crew
+		crew    world.Crew
 		ends    string
 		assumed string
 	}{
-		{crash, scenario.CrewAsRecorded, "training_crash escalated same_error", "a crew whose further attempts end like attempt 1, the last one in the logs"},
-		{crash, scenario.CrewFails, "training_crash escalated same_error", "a crew whose further attempts end like attempt 1"},
-		{crash, scenario.CrewRecovers, "training_crash resumed ", "a crew that trains after its last line in the logs"},
-		{crash, scenario.CrewNone, "training_crash escalated budget", "no crew after its last line in the logs"},
-		{loss, scenario.CrewAsRecorded, "preemption resumed ", "a crew that trains after a loss"},
-		{loss, scenario.CrewRecovers, "preemption resumed ", "a crew that trains after a loss"},
-		{loss, scenario.CrewFails, "preemption escalated same_error", "a crew whose attempts after a loss end with exit code 1"},
-		{loss, scenario.CrewNone, "preemption resumed ", "no crew: the training starts with the machine and reports nothing"},
+		{crash, world.CrewAsRecorded, "training_crash escalated same_error", "a crew whose further attempts end like attempt 1, the last one in the logs"},
+		{crash, world.CrewFails, "training_crash escalated same_error", "a crew whose further attempts end like attempt 1"},
+		{crash, world.CrewRecovers, "training_crash resumed ", "a crew that trains after its last line in the logs"},
+		{crash, world.CrewNone, "training_crash escalated budget", "no crew after its last line in the logs"},
+		{loss, world.CrewAsRecorded, "preemption resumed ", "a crew that trains after a loss"},
+		{loss, world.CrewRecovers, "preemption resumed ", "a crew that trains after a loss"},
+		{loss, world.CrewFails, "preemption escalated same_error", "a crew whose attempts after a loss end with exit code 1"},
+		{loss, world.CrewNone, "preemption resumed ", "no crew: the training starts with the machine and reports nothing"},
 	} {
 		story := guessed(t, c.records, c.crew)
 		if got := outcomes(story); !slices.Equal(got, []string{c.ends}) {
 			t.Errorf("crew %q: %q, want %q", c.crew, got, c.ends)
 		}
-		if !slices.ContainsFunc(story.Lines, func(l scenario.Line) bool { return l.Kind == scenario.Assumed && strings.Contains(l.Text, c.assumed) }) {
+		if !slices.ContainsFunc(story.Lines, func(l world.Line) bool { return l.Kind == world.Assumed && strings.Contains(l.Text, c.assumed) }) {
 			t.Errorf("crew %q: %q is not among the assumptions", c.crew, c.assumed)
 		}
 	}
@@ -110,7 +111,7 @@ func TestTheRecordedAttemptsAreThoseOfTheReplay(t *testing.T) {
 		crewSaid("02:20:00", "started", 4, 750, ""), crewSaid("02:30:00", "progress", 4, 860, `,"checkpoint_step":750`),
 		crewSaid("02:50:00", "progress", 4, 1080, `,"checkpoint_step":750`),
 	}
-	story := guessed(t, record, scenario.CrewAsRecorded)
+	story := guessed(t, record, world.CrewAsRecorded)
 	if got := outcomes(story); len(got) == 0 || got[0] != "training_crash resumed " {
 		t.Fatalf("it ended %q", got)
 	}
@@ -119,7 +120,7 @@ func TestTheRecordedAttemptsAreThoseOfTheReplay(t *testing.T) {
 		t.Errorf("training goes on at %v", at)
 	}
 	for _, l := range story.Lines {
-		if l.Simulated && l.Kind == scenario.Entry && strings.Contains(l.Text, "attempt 4 runs") {
+		if l.Simulated && l.Kind == world.Entry && strings.Contains(l.Text, "attempt 4 runs") {
 			t.Errorf("the simulated crew begins attempt 4 as well: %s", l.Text)
 		}
 	}
@@ -139,9 +140,9 @@ func TestAnInterruptedReplayTellsWhatItKnows(t *testing.T) {
 	var shown []string
 	var last scenario.Passage
 	story, err := scenario.Run(ctx, "own", s, records, scenario.Playing{
-		Options: scenario.Options{Ended: func(r scenario.Result, lines []scenario.Line) {
+		Options: world.Options{Ended: func(r world.Result, lines []world.Line) {
 			shown = append(shown, r.ID)
-			if end := lines[len(lines)-1]; end.Kind != scenario.End || end.Incident != r.ID {
+			if end := lines[len(lines)-1]; end.Kind != world.End || end.Incident != r.ID {
 				t.Errorf("the last line of %s is %+v", r.ID, end)
 			}
 		}},
@@ -234,19 +235,19 @@ func TestOwnEntriesWithTheFleetOfTheirScenario(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world, err := scenario.FleetFiles([]scenario.File{{Name: "scenario.yaml", Data: raw}})
+	there, err := scenario.FleetFiles([]scenario.File{{Name: "scenario.yaml", Data: raw}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := scenario.Guess(t.Context(), r.Records, scenario.Given{World: world, Policy: "night"})
+	s, err := scenario.Guess(t.Context(), r.Records, scenario.Given{World: there, Policy: "night"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := scenario.Run(t.Context(), "own", s, r.Records, scenario.Playing{Options: scenario.Options{Policy: r.Policy}})
+	own, err := scenario.Run(t.Context(), "own", s, r.Records, scenario.Playing{Options: world.Options{Policy: r.Policy}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := scenario.Run(t.Context(), "own", r.Scenario, r.Records, scenario.Playing{Options: scenario.Options{Policy: r.Policy}})
+	whole, err := scenario.Run(t.Context(), "own", r.Scenario, r.Records, scenario.Playing{Options: world.Options{Policy: r.Policy}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -44,7 +44,7 @@ func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 		compared++
 		t.Run(r.Name, func(t *testing.T) {
 			t.Parallel()
-			acted, watched := played(t, r).story.Ended, run(t, r, scenario.Options{Policy: dry(t, r.Policy)}).Ended
+			acted, watched := played(t, r).story.Ended, run(t, r, world.Options{Policy: dry(t, r.Policy)}).Ended
 			if len(acted) == 0 || len(watched) == 0 {
 				t.Fatalf("%d incidents acted on, %d watched", len(acted), len(watched))
 			}

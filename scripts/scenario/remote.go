@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"pitstop.internal/scripts/sim/clock"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/publish/publishtest"
 )
@@ -35,7 +36,7 @@ type remote struct {
 	mu sync.Mutex
 	// published are the messages that nobody has acknowledged yet; acknowledged are those whose acknowledgement was
 	// faster than the answer to their publication.
-	published, acknowledged map[string]Message
+	published, acknowledged map[string]world.Message
 	faults                  []error
 }
 
@@ -76,7 +77,7 @@ func newRemote(ctx context.Context, clock *clock.Clock, address string) (*remote
 	}
 	return &remote{
 		clock: clock, topics: topics, subs: subs, project: "projects/pitstop-replay", run: runs.Add(1),
-		published: map[string]Message{}, acknowledged: map[string]Message{},
+		published: map[string]world.Message{}, acknowledged: map[string]world.Message{},
 	}, nil
 }
 
@@ -109,11 +110,11 @@ func (r *remote) Subscribe(ctx context.Context, topic, name, endpoint string) er
 // close removes the created resources.
 func (r *remote) close(ctx context.Context) error {
 	var faults []error
-	for _, f := range functions {
-		handlers.Delete(handlerKey{f.entry, strconv.FormatInt(r.run, 10)})
+	for _, f := range world.Functions {
+		handlers.Delete(handlerKey{f.Entry, strconv.FormatInt(r.run, 10)})
 		faults = append(faults,
-			r.subs.DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: r.subscription(f.name)}),
-			r.topics.DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{Topic: r.topic(f.topic)}))
+			r.subs.DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: r.subscription(f.Name)}),
+			r.topics.DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{Topic: r.topic(f.Topic)}))
 	}
 	faults = append(faults, r.subs.Close(), r.topics.Close())
 	return errors.Join(append(faults, r.faults...)...)
@@ -131,7 +132,7 @@ func (r *remote) Publish(topic string, data []byte, attributes map[string]string
 		return ""
 	}
 	id := got.GetMessageIds()[0]
-	m := Message{ID: id, Topic: topic, Data: data, Attributes: attributes, Published: r.clock.Now()}
+	m := world.Message{ID: id, Topic: topic, Data: data, Attributes: attributes, Published: r.clock.Now()}
 	if _, done := r.acknowledged[id]; done {
 		delete(r.acknowledged, id)
 		return id
@@ -149,7 +150,7 @@ func (r *remote) Pending() int {
 
 // Serve implements Carrier. It wraps the handler of a function, so that the clock knows that it runs, and the story that a message was delivered.
 // The wrapped handler serves the other scenarios of this process too.
-func (r *remote) Serve(entry string, h http.Handler, delivered func(sub string, m Message, attempt, status int)) http.Handler {
+func (r *remote) Serve(entry string, h http.Handler, delivered func(sub string, m world.Message, attempt, status int)) http.Handler {
 	handlers.Store(handlerKey{entry, strconv.FormatInt(r.run, 10)}, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.clock.Add(1)
 		defer r.clock.Add(-1)
@@ -160,7 +161,7 @@ func (r *remote) Serve(entry string, h http.Handler, delivered func(sub string, 
 		}
 		body, m := r.virtual(body)
 		req.Body = io.NopCloser(bytes.NewReader(body))
-		code := statusOf(h, w.Header(), req)
+		code := world.StatusOf(h, w.Header(), req)
 		delivered("", m, 1, code)
 		if code == http.StatusOK {
 			r.acknowledge(m)
@@ -171,7 +172,7 @@ func (r *remote) Serve(entry string, h http.Handler, delivered func(sub string, 
 }
 
 // virtual puts the scenario's time of publication into a push body: the emulator knows the real one only.
-func (r *remote) virtual(body []byte) ([]byte, Message) {
+func (r *remote) virtual(body []byte) ([]byte, world.Message) {
 	var p struct {
 		Message struct {
 			Data       []byte            `json:"data"`
@@ -181,18 +182,18 @@ func (r *remote) virtual(body []byte) ([]byte, Message) {
 		Subscription string `json:"subscription"`
 	}
 	if err := json.Unmarshal(body, &p); err != nil {
-		return body, Message{}
+		return body, world.Message{}
 	}
-	m := Message{ID: p.Message.MessageID, Data: p.Message.Data, Attributes: p.Message.Attributes, Published: r.clock.Now()}
+	m := world.Message{ID: p.Message.MessageID, Data: p.Message.Data, Attributes: p.Message.Attributes, Published: r.clock.Now()}
 	r.mu.Lock()
 	if known, ok := r.published[m.ID]; ok {
 		m.Published = known.Published
 	}
 	r.mu.Unlock()
-	return PushBody(p.Subscription, m, 0), m
+	return world.PushBody(p.Subscription, m, 0), m
 }
 
-func (r *remote) acknowledge(m Message) {
+func (r *remote) acknowledge(m world.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.published[m.ID]; ok {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/publish/publishtest"
 )
 
@@ -17,7 +18,7 @@ import (
 // many hours is left to the embedded broker.
 func TestRecordedIncidentsOnEmulator(t *testing.T) {
 	emulator := publishtest.Emulator(t, publishtest.PubSub)
-	framework, err := scenario.Serve(t.Context())
+	framework, err := world.Serve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestRecordedIncidentsOnEmulator(t *testing.T) {
 		return open > longest
 	})
 	type played struct {
-		story *scenario.Story
+		story *world.Story
 		err   error
 	}
 	stories := make([]chan played, len(all))
@@ -41,7 +42,7 @@ func TestRecordedIncidentsOnEmulator(t *testing.T) {
 		go func() {
 			atOnce <- struct{}{}
 			defer func() { <-atOnce }()
-			s, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: scenario.Options{Policy: r.Policy, Framework: framework}, Emulator: emulator})
+			s, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: world.Options{Policy: r.Policy, Framework: framework}, Emulator: emulator})
 			stories[i] <- played{s, err}
 		}()
 	}

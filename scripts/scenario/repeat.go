@@ -72,7 +72,7 @@ func (c *checks) repeats(s ledger.Step) {
 		return
 	}
 	if c.again == nil {
-		c.again = newRepeater(c.opts.Seams.decision(), c.transitions, c.atOnce)
+		c.again = newRepeater(c.Opts.Seams.Decision(), c.transitions, c.atOnce)
 	}
 	again := repeat{s, foundLate{c.violation("history", s.After.ID, ""), len(c.violations)}}
 	if c.again.steps == nil {

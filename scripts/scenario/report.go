@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/tpu/tputest"
@@ -67,8 +68,8 @@ type Report struct {
 	Braked int `json:"braked"`
 
 	// Told lists the faults and troubles, in order; Story is what happened, where it was kept.
-	Told  []string `json:"-"`
-	Story *Story   `json:"-"`
+	Told  []string     `json:"-"`
+	Story *world.Story `json:"-"`
 	// Interrupted says that somebody ended the run early. Days is how long it was then.
 	Interrupted bool `json:"-"`
 
@@ -193,15 +194,15 @@ func (c *checks) decided(w incident.Workload, now time.Time) {
 }
 
 // prompt measures from the sending of a request to the call that it led to.
-func (c *checks) prompt(e tputest.Event, inst *instance) {
-	doc, err := ledger.Value[incident.Workload](inst.workload)
+func (c *checks) prompt(e tputest.Event, inst *world.Instance) {
+	doc, err := ledger.Value[incident.Workload](inst.Workload)
 	if err != nil || doc.Incident == nil {
 		return
 	}
 	for _, t := range doc.Incident.Tasks {
 		saves := e.RequestID == "" && t.Action == events.ActionSave && !t.Begun.IsZero()
 		if saves || e.RequestID != "" && e.RequestID == t.RequestID {
-			c.reaction["decision_to_call"] = append(c.reaction["decision_to_call"], c.clock.Now().Sub(t.Sent))
+			c.reaction["decision_to_call"] = append(c.reaction["decision_to_call"], c.Clock.Now().Sub(t.Sent))
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -26,7 +27,7 @@ type item struct {
 
 // Playing is how a record is played.
 type Playing struct {
-	Options
+	world.Options
 	// Passed is called as a replay goes on, often; nil is not.
 	Passed func(Passage)
 	// Pace is how many seconds of virtual time pass in a real one; 0 does not wait.
@@ -54,7 +55,7 @@ func (p Passage) Share() float64 {
 
 // player plays a record in a world.
 type player struct {
-	*world
+	*world.World
 	how    Playing
 	remote *remote
 
@@ -65,7 +66,7 @@ type player struct {
 
 // Run plays a scenario to its end and returns its story. When the context ends before, it returns that error and the story so
 // far, or none where it has not begun.
-func Run(ctx context.Context, name string, s Scenario, records []Record, opts Playing) (*Story, error) {
+func Run(ctx context.Context, name string, s world.Scenario, records []Record, opts Playing) (*world.Story, error) {
 	items, faults := read(ctx, records, opts.Passed)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -78,24 +79,24 @@ func Run(ctx context.Context, name string, s Scenario, records []Record, opts Pl
 			items[i].at = s.Start.Add(quiet)
 		}
 	}
-	w := &player{world: newWorld(name, s, opts.Options), how: opts, last: s.Start}
+	w := &player{World: world.New(name, s, opts.Options), how: opts, last: s.Start}
 	if opts.Emulator != "" {
 		var err error
-		if w.remote, err = newRemote(ctx, w.clock, opts.Emulator); err != nil {
+		if w.remote, err = newRemote(ctx, w.Clock, opts.Emulator); err != nil {
 			return nil, fmt.Errorf("scenario: %w", err)
 		}
-		w.carrier = w.remote
+		w.Carrier = w.remote
 	}
-	if err := w.found(ctx); err != nil {
+	if err := w.Found(ctx); err != nil {
 		return nil, err
 	}
-	defer w.clock.Close()
+	defer w.Clock.Close()
 	for _, a := range s.Assumed {
-		w.tell(Line{Time: s.Start, Kind: Assumed, Text: a, Simulated: true})
+		w.Tell(world.Line{Time: s.Start, Kind: world.Assumed, Text: a, Simulated: true})
 	}
 	for _, f := range faults {
-		w.story.Faults = append(w.story.Faults, f)
-		w.tell(Line{Time: s.Start, Kind: Refused, Text: f, Routine: true})
+		w.Story.Faults = append(w.Story.Faults, f)
+		w.Tell(world.Line{Time: s.Start, Kind: world.Refused, Text: f, Routine: true})
 	}
 	w.plan(items)
 	stopped := w.loop(ctx)
@@ -103,24 +104,24 @@ func Run(ctx context.Context, name string, s Scenario, records []Record, opts Pl
 	case stopped != nil && ctx.Err() == nil:
 		return nil, stopped
 	case stopped != nil:
-		w.story.Stopped = w.clock.Now()
+		w.Story.Stopped = w.Clock.Now()
 	}
 	w.finish()
 	if stopped == nil {
-		if err := w.readDocuments(); err != nil {
+		if err := w.ReadDocuments(); err != nil {
 			return nil, err
 		}
-		w.keepTrail(0, w.story.broken())
+		w.KeepTrail(0, w.Story.Broken())
 	}
 	if w.remote != nil {
 		if err := w.remote.close(context.WithoutCancel(ctx)); err != nil {
 			return nil, fmt.Errorf("scenario: %w", err)
 		}
 	}
-	if err := w.close(); err != nil {
+	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
-	return w.story, stopped
+	return w.Story, stopped
 }
 
 // read understands the records and orders them by their arrival; it ends with the context.
@@ -155,7 +156,7 @@ func read(ctx context.Context, records []Record, passed func(Passage)) (items []
 const quiet = 10 * time.Minute
 
 // startOf is a quiet while before anything happens, on the minute.
-func startOf(items []item, s Scenario) time.Time {
+func startOf(items []item, s world.Scenario) time.Time {
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	found := false
 	earlier := func(t time.Time) {
@@ -203,33 +204,33 @@ func (w *player) plan(items []item) {
 		if it.at.After(w.last) {
 			w.last = it.at
 		}
-		w.awaits()
-		w.awaits()
-		w.story.Entries++
-		w.clock.At(cmp.Or(it.entry.Time, it.at), func() {
+		w.Awaits()
+		w.Awaits()
+		w.Story.Entries++
+		w.Clock.At(cmp.Or(it.entry.Time, it.at), func() {
 			w.happen(it.entry, items, follows[i])
-			w.played()
+			w.Played()
 		})
-		w.clock.At(it.at, func() {
+		w.Clock.At(it.at, func() {
 			if it.entry.Rank == events.RankAudit {
-				w.audited.Write(it.Raw)
+				w.Audited.Write(it.Raw)
 			}
-			w.deliver(it.Raw, it.entry, false)
-			w.played()
-			w.story.Played++
+			w.Deliver(it.Raw, it.entry, false)
+			w.Played()
+			w.Story.Played++
 		})
 	}
 	for _, a := range w.Acts {
 		if a.At.After(w.last) {
 			w.last = a.At
 		}
-		w.awaits()
-		w.clock.At(a.At, func() {
+		w.Awaits()
+		w.Clock.At(a.At, func() {
 			w.act(a)
-			w.played()
+			w.Played()
 		})
 	}
-	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
+	w.Tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 }
 
 // missedFor is how long after the last loss in its zone a script's deletion is taken to be about a loss of its own.
@@ -250,18 +251,18 @@ func (w *player) missed(it item) {
 	if it.at.After(w.last) {
 		w.last = it.at
 	}
-	w.awaits()
-	w.clock.At(cmp.Or(it.entry.Time, it.at), func() {
+	w.Awaits()
+	w.Clock.At(cmp.Or(it.entry.Time, it.at), func() {
 		s := it.entry.Subject
 		for _, c := range w.Fleet {
-			node := w.api.Node(s.Zone, c.Name)
+			node := w.API.Node(s.Zone, c.Name)
 			if node == nil || node.State != "READY" || c.Name != s.Node && (s.QueuedResource == "" || c.QueuedResource != s.QueuedResource) {
 				continue
 			}
-			w.tell(Line{Time: it.at, Kind: Assumed, Text: c.Name + " in " + s.Zone + " was lost, for the script deleted it, and no entry says so", Simulated: true})
+			w.Tell(world.Line{Time: it.at, Kind: world.Assumed, Text: c.Name + " in " + s.Zone + " was lost, for the script deleted it, and no entry says so", Simulated: true})
 			w.lose(c.Name, s.Zone, events.CauseTerminated)
 		}
-		w.played()
+		w.Played()
 	})
 }
 
@@ -269,17 +270,17 @@ func (w *player) missed(it item) {
 const patience = 3 * 24 * time.Hour
 
 func (w *player) loop(ctx context.Context) error {
-	before := w.clock.Now()
+	before := w.Clock.Now()
 	// stepped is called after each step, and says whether another one follows.
 	stepped := func() (more bool, err error) {
-		w.show()
-		if w.settled() {
+		w.Show()
+		if w.Settled() {
 			return false, nil
 		}
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		now := w.clock.Now()
+		now := w.Clock.Now()
 		if w.how.Passed != nil {
 			w.how.Passed(w.passage(now))
 		}
@@ -293,7 +294,7 @@ func (w *player) loop(ctx context.Context) error {
 	}
 	if w.remote == nil {
 		var stopped error
-		w.clock.Run(w.limit, func() (more bool) {
+		w.Clock.Run(w.limit, func() (more bool) {
 			more, stopped = stepped()
 			return more
 		})
@@ -305,7 +306,7 @@ func (w *player) loop(ctx context.Context) error {
 			more, err = stepped()
 		}
 		if err != nil || !more {
-			w.show()
+			w.Show()
 			return err
 		}
 	}
@@ -315,8 +316,8 @@ func (w *player) loop(ctx context.Context) error {
 func (w *player) passage(now time.Time) Passage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.story
-	return Passage{Read: s.Entries, Now: now, From: w.Start, To: w.last, Entries: s.Entries, Played: s.Played, Incidents: w.incidentsEnded()}
+	s := w.Story
+	return Passage{Read: s.Entries, Now: now, From: w.Start, To: w.last, Entries: s.Entries, Played: s.Played, Incidents: w.IncidentsEnded()}
 }
 
 func (w *player) limit() time.Time {
@@ -327,28 +328,28 @@ func (w *player) limit() time.Time {
 
 // finish tells what did not come to an end.
 func (w *player) finish() {
-	ids, err := w.ledger.All(context.Background())
+	ids, err := w.Ledger.All(context.Background())
 	if err != nil {
-		w.story.Faults = append(w.story.Faults, err.Error())
+		w.Story.Faults = append(w.Story.Faults, err.Error())
 	}
 	for _, id := range ids {
-		doc, _, err := w.ledger.Workload(context.Background(), id)
+		doc, _, err := w.Ledger.Workload(context.Background(), id)
 		if err != nil {
-			w.story.Faults = append(w.story.Faults, err.Error())
+			w.Story.Faults = append(w.Story.Faults, err.Error())
 			continue
 		}
 		if doc.Incident != nil {
-			w.story.Open = append(w.story.Open, w.story.result(doc, *doc.Incident))
+			w.Story.Open = append(w.Story.Open, w.Story.Result(doc, *doc.Incident))
 		}
 	}
-	for _, m := range w.broker.Dead() {
-		if m.Topic != topicTicks {
-			w.tell(Line{Time: w.clock.Now(), Kind: Dead, MessageID: m.ID, Text: "message " + m.ID + " on " + m.Topic + " was dead-lettered", Routine: true})
-			w.story.Faults = append(w.story.Faults, "message "+m.ID+" on "+m.Topic+" was dead-lettered")
+	for _, m := range w.Broker.Dead() {
+		if m.Topic != world.TopicTicks {
+			w.Tell(world.Line{Time: w.Clock.Now(), Kind: world.Dead, MessageID: m.ID, Text: "message " + m.ID + " on " + m.Topic + " was dead-lettered", Routine: true})
+			w.Story.Faults = append(w.Story.Faults, "message "+m.ID+" on "+m.Topic+" was dead-lettered")
 		}
 	}
-	byTime(w.story.Ended)
-	byTime(w.story.Open)
+	world.ByTime(w.Story.Ended)
+	world.ByTime(w.Story.Open)
 }
 
 // happen lets the world be as an entry says it was: the entry is the record, the world follows it.
@@ -357,7 +358,7 @@ func (w *player) happen(e events.Entry, items []item, f *tputest.Follow) {
 	if slice == "" {
 		return
 	}
-	node := w.api.Node(zone, slice)
+	node := w.API.Node(zone, slice)
 	if node == nil {
 		if e.Kind == events.KindCall && e.Call.Code == 0 && strings.HasPrefix(e.Call.Method, "Create") && !e.Call.Last {
 			w.ownerCreates(slice, zone, e.Call.Principal)
@@ -372,7 +373,7 @@ func (w *player) happen(e events.Entry, items []item, f *tputest.Follow) {
 	case events.KindCall:
 		w.calledBy(slice, zone, e.Call)
 	case events.KindCrew:
-		switch t := w.training(zone, slice); {
+		switch t := w.Training(zone, slice); {
 		case t == nil:
 		case f != nil:
 			t.Recorded(*e.Crew, *f)
@@ -388,7 +389,7 @@ func (w *player) happen(e events.Entry, items []item, f *tputest.Follow) {
 }
 
 func (w *player) lose(slice, zone string, c events.Cause) {
-	node := w.api.Node(zone, slice)
+	node := w.API.Node(zone, slice)
 	if node.State == "PREEMPTED" || node.State == "TERMINATED" {
 		return // another worker's entry
 	}
@@ -396,12 +397,12 @@ func (w *player) lose(slice, zone string, c events.Cause) {
 	switch {
 	case c == events.CauseMaintenance:
 		if node.Health != "UNHEALTHY_MAINTENANCE" {
-			w.must(w.api.BeginMaintenance(zone, slice, w.maintenance()))
+			w.Must(w.API.BeginMaintenance(zone, slice, w.Maintenance()))
 		}
 	case spot && (c == events.CausePreemption || c == events.CauseTerminated):
-		w.must(w.api.Preempt(zone, slice))
+		w.Must(w.API.Preempt(zone, slice))
 	case node.State == "READY":
-		w.must(w.api.HostError(zone, slice, hostRepairTakes))
+		w.Must(w.API.HostError(zone, slice, hostRepairTakes))
 	}
 }
 
@@ -411,40 +412,40 @@ const hostRepairTakes = 18 * time.Minute
 // announce lets the API show a recorded notice, and lets the maintenance take place: as the record says, else in the
 // window that was announced.
 func (w *player) announce(slice, zone string, e events.Entry, items []item) {
-	node := w.api.Node(zone, slice)
+	node := w.API.Node(zone, slice)
 	under := node.Health == "UNHEALTHY_MAINTENANCE"
 	switch e.Notice.Status {
 	case events.NoticePending:
 		if under || node.UpcomingMaintenance != nil && node.UpcomingMaintenance.WindowStartTime == e.Notice.WindowStart.UTC().Format(time.RFC3339) {
 			return
 		}
-		w.must(w.api.Announce(zone, slice, e.Notice))
+		w.Must(w.API.Announce(zone, slice, e.Notice))
 		w.mu.Lock()
 		if end := e.Notice.WindowEnd; end.After(w.last) {
 			w.last = end
 		}
 		w.mu.Unlock()
 		if !recordedEnd(items, e) && !e.Notice.WindowStart.IsZero() {
-			w.clock.At(e.Notice.WindowStart, func() { w.begin(slice, zone, e.Notice) })
+			w.Clock.At(e.Notice.WindowStart, func() { w.begin(slice, zone, e.Notice) })
 		}
 	case events.NoticeOngoing:
 		if !under {
-			w.must(w.api.BeginMaintenance(zone, slice, w.ongoingFor(items, e)))
+			w.Must(w.API.BeginMaintenance(zone, slice, w.ongoingFor(items, e)))
 		}
 	case events.NoticeGone:
 		if !under {
-			w.must(w.api.Withdraw(zone, slice))
+			w.Must(w.API.Withdraw(zone, slice))
 		}
 	}
 }
 
 // begin starts the announced maintenance, if the announcement still holds.
 func (w *player) begin(slice, zone string, n events.Notice) {
-	node := w.api.Node(zone, slice)
+	node := w.API.Node(zone, slice)
 	if node == nil || node.UpcomingMaintenance == nil || node.UpcomingMaintenance.WindowStartTime != n.WindowStart.UTC().Format(time.RFC3339) {
 		return
 	}
-	w.must(w.api.BeginMaintenance(zone, slice, w.maintenance()))
+	w.Must(w.API.BeginMaintenance(zone, slice, w.Maintenance()))
 }
 
 // recordedEnd reports whether the record tells how a notice went on.
@@ -471,29 +472,29 @@ func (w *player) ongoingFor(items []item, e events.Entry) time.Duration {
 			return o.entry.Time.Sub(e.Time)
 		}
 	}
-	return w.maintenance()
+	return w.Maintenance()
 }
 
 // calledBy carries out a recorded call of somebody else. Its own entries are in the record already.
 func (w *player) calledBy(slice, zone string, c events.Call) {
-	if c.Code != 0 || c.Last && !c.First || c.Principal == ours(w.Project) {
+	if c.Code != 0 || c.Last && !c.First || c.Principal == world.Ours(w.Project) {
 		return
 	}
 	switch c.Method {
 	case "DeleteNode", "DeleteQueuedResource":
-		w.hush("DeleteNode", slice)
-		_ = w.api.OwnerDelete(zone, slice, c.Principal) //nolint:errcheck // where ours was faster, it is on its way out already
+		w.Hush("DeleteNode", slice)
+		_ = w.API.OwnerDelete(zone, slice, c.Principal) //nolint:errcheck // where ours was faster, it is on its way out already
 	case "StopNode":
-		w.hush("StopNode", slice)
-		_ = w.api.Stop(zone, slice, c.Principal) //nolint:errcheck // likewise
+		w.Hush("StopNode", slice)
+		_ = w.API.Stop(zone, slice, c.Principal) //nolint:errcheck // likewise
 	}
 }
 
 func (w *player) ownerCreates(slice, zone, principal string) {
 	for _, c := range w.Fleet {
 		if c.Name == slice {
-			w.hush("CreateNode", slice)
-			w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Accelerator: c.Accelerator, Spot: c.Spot, Legacy: w.order(c).Legacy}, principal))
+			w.Hush("CreateNode", slice)
+			w.Try(w.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Accelerator: c.Accelerator, Spot: c.Spot, Legacy: w.Order(c).Legacy}, principal))
 		}
 	}
 }
@@ -502,13 +503,13 @@ func (w *player) ownerCreates(slice, zone, principal string) {
 const hangs = 4 * time.Hour
 
 // act does what the scenario says that happens beside the record.
-func (w *player) act(a Act) {
+func (w *player) act(a world.Act) {
 	tell := func(text, slice string) {
-		w.tell(Line{Time: w.clock.Now(), Kind: Acted, Workload: w.workloadOf(slice), Incident: w.incidentOf(w.workloadOf(slice)), Text: text, Simulated: true})
+		w.Tell(world.Line{Time: w.Clock.Now(), Kind: world.Acted, Workload: w.WorkloadOf(slice), Incident: w.IncidentOf(w.WorkloadOf(slice)), Text: text, Simulated: true})
 	}
 	zoneOf := func(slice string) string {
-		for _, z := range w.zones() {
-			if w.api.Node(z, slice) != nil {
+		for _, z := range w.Zones() {
+			if w.API.Node(z, slice) != nil {
 				return z
 			}
 		}
@@ -517,58 +518,58 @@ func (w *player) act(a Act) {
 	switch {
 	case a.Delete != "":
 		tell("the owner deletes "+a.Delete, a.Delete)
-		w.try(w.api.OwnerDelete(zoneOf(a.Delete), a.Delete, a.By))
+		w.Try(w.API.OwnerDelete(zoneOf(a.Delete), a.Delete, a.By))
 	case a.Stop != "":
 		tell("the owner stops "+a.Stop, a.Stop)
-		w.try(w.api.Stop(zoneOf(a.Stop), a.Stop, a.By))
+		w.Try(w.API.Stop(zoneOf(a.Stop), a.Stop, a.By))
 	case a.Stopped != "":
 		tell(a.Stopped+" stops, and no log entry says why", a.Stopped)
-		w.try(w.api.SetState(zoneOf(a.Stopped), a.Stopped, "STOPPED"))
+		w.Try(w.API.SetState(zoneOf(a.Stopped), a.Stopped, "STOPPED"))
 	case a.Hang != "":
 		tell("the training on "+a.Hang+" stands still, and says nothing", a.Hang)
-		w.trainings[a.Hang].Hang()
-		w.await(hangs)
+		w.Trainings[a.Hang].Hang()
+		w.KeepGoing(hangs)
 	case a.Mend != "":
 		tell(a.By+" mends the training on "+a.Mend, a.Mend)
-		w.trainings[a.Mend].Loop(0, 0, false)
+		w.Trainings[a.Mend].Loop(0, 0, false)
 	case a.Create != "":
 		tell("the owner creates "+a.Create, a.Create)
 		for _, c := range w.Fleet {
 			if c.Name == a.Create {
-				w.try(w.api.OwnerCreate(tputest.NodeConfig{Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Legacy: w.order(c).Legacy}, a.By))
+				w.Try(w.API.OwnerCreate(tputest.NodeConfig{Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Legacy: w.Order(c).Legacy}, a.By))
 			}
 		}
 	case a.Offer != "":
 		tell("Google has room in "+a.Offer+" again", "")
-		w.api.SetCapacity(a.Offer, tputest.Unlimited)
+		w.API.SetCapacity(a.Offer, tputest.Unlimited)
 	case a.Stick != nil:
 		d := time.Duration(*a.Stick)
 		tell("queued resources that get capacity stay in PROVISIONING for "+events.Span(d), "")
-		w.api.StickQueuedResources(d)
-		w.await(d + time.Hour)
+		w.API.StickQueuedResources(d)
+		w.KeepGoing(d + time.Hour)
 	case a.Quota != "":
 		tell(fmt.Sprintf("the project may hold %d chips in %s", a.Chips, a.Quota), "")
-		w.api.SetQuota(a.Quota, a.Chips)
+		w.API.SetQuota(a.Quota, a.Chips)
 	case a.Preempt != "":
 		tell("Google takes "+a.Preempt+" back, and no log entry says so", a.Preempt)
-		w.try(w.api.Preempt(zoneOf(a.Preempt), a.Preempt))
+		w.Try(w.API.Preempt(zoneOf(a.Preempt), a.Preempt))
 	case a.Withdraw != "":
 		tell("Google withdraws the maintenance of "+a.Withdraw, a.Withdraw)
-		w.try(w.api.Withdraw(zoneOf(a.Withdraw), a.Withdraw))
+		w.Try(w.API.Withdraw(zoneOf(a.Withdraw), a.Withdraw))
 	case a.Maintain != "":
 		tell("Google begins maintenance of "+a.Maintain+" that nobody announced", a.Maintain)
-		w.try(w.api.Maintain(zoneOf(a.Maintain), a.Maintain, w.maintenance()))
-		w.await(w.maintenance() + time.Hour)
+		w.Try(w.API.Maintain(zoneOf(a.Maintain), a.Maintain, w.Maintenance()))
+		w.KeepGoing(w.Maintenance() + time.Hour)
 	case a.HideGuests:
 		tell("the guest attributes of all machines are blocked", "")
-		w.api.BlockGuestAttributes(true)
+		w.API.BlockGuestAttributes(true)
 	case a.Approve != "":
 		tell(a.By+" approves", a.Approve)
-		w.clock.Go(func() { w.approve(w.workloadOf(a.Approve), a.By) })
+		w.Clock.Go(func() { w.Approve(w.WorkloadOf(a.Approve), a.By) })
 	case a.Retry != "":
 		tell(a.By+" says that it may be tried again", a.Retry)
-		w.clock.Go(func() {
-			w.says(w.workloadOf(a.Retry), incident.Retried{Origin: incident.Origin{ID: approvalID, Time: w.clock.Now()}, Word: incident.Word{By: a.By}})
+		w.Clock.Go(func() {
+			w.Says(w.WorkloadOf(a.Retry), incident.Retried{Origin: incident.Origin{ID: world.ApprovalID, Time: w.Clock.Now()}, Word: incident.Word{By: a.By}})
 		})
 	}
 }
@@ -583,9 +584,9 @@ func (w *player) sliceOf(e events.Entry) (slice, zone string) {
 	if !ok {
 		return "", zone
 	}
-	for _, n := range w.api.Nodes(zone) {
+	for _, n := range w.API.Nodes(zone) {
 		name := n.Name[strings.LastIndexByte(n.Name, '/')+1:]
-		for _, h := range w.api.Hosts(zone, name) {
+		for _, h := range w.API.Hosts(zone, name) {
 			if g, _, _ := events.WorkerGroup(h); g == group {
 				return name, zone
 			}
@@ -610,7 +611,7 @@ func (w *player) fleetZone(slice string) string {
 
 // ignored tells of a recorded entry from which nothing follows, and why.
 func (w *player) ignored(it item) {
-	w.tell(Line{
-		Time: it.at, Kind: Ignored, EventType: string(it.entry.Kind), Subject: it.entry.Subject.String(), Text: it.Where(), Reason: it.entry.Noted(),
+	w.Tell(world.Line{
+		Time: it.at, Kind: world.Ignored, EventType: string(it.entry.Kind), Subject: it.entry.Subject.String(), Text: it.Where(), Reason: it.entry.Noted(),
 	})
 }

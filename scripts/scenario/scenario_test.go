@@ -17,6 +17,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 )
@@ -50,7 +51,7 @@ func some(t *testing.T, n int) (chosen []scenario.Recorded) {
 	return chosen
 }
 
-func run(t *testing.T, r scenario.Recorded, opts scenario.Options) *scenario.Story {
+func run(t *testing.T, r scenario.Recorded, opts world.Options) *world.Story {
 	t.Helper()
 	if opts.Policy == nil {
 		opts.Policy = r.Policy
@@ -64,7 +65,7 @@ func run(t *testing.T, r scenario.Recorded, opts scenario.Options) *scenario.Sto
 }
 
 // ended holds that nothing went wrong in a story, and that every incident came to its end.
-func ended(t *testing.T, s *scenario.Story) {
+func ended(t *testing.T, s *world.Story) {
 	t.Helper()
 	for _, f := range s.Faults {
 		t.Error(f)
@@ -76,7 +77,7 @@ func ended(t *testing.T, s *scenario.Story) {
 
 // play is a recorded incident, played as it is, and what the functions logged meanwhile.
 type play struct {
-	story *scenario.Story
+	story *world.Story
 	log   []byte
 	err   error
 }
@@ -90,7 +91,7 @@ func played(t *testing.T, r scenario.Recorded) play {
 	once, _ := plays.LoadOrStore(r.Name, sync.OnceValue(func() (p play) {
 		var log bytes.Buffer
 		// It outlives the test that happens to be the first.
-		p.story, p.err = scenario.Run(context.Background(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: scenario.Options{Policy: r.Policy, Log: &log}})
+		p.story, p.err = scenario.Run(context.Background(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: world.Options{Policy: r.Policy, Log: &log}})
 		p.log = log.Bytes()
 		return p
 	}))
@@ -107,7 +108,7 @@ func played(t *testing.T, r scenario.Recorded) play {
 }
 
 // tail is the end of a story, for messages.
-func tail(s *scenario.Story) string {
+func tail(s *world.Story) string {
 	var b strings.Builder
 	for _, l := range s.Lines[max(0, len(s.Lines)-25):] {
 		fmt.Fprintf(&b, "%s %-9s %-11s %-10s %s | %s\n", l.Time.Format("15:04:05"), l.Kind, l.Function, l.Phase, l.Text, l.Reason)
@@ -116,7 +117,7 @@ func tail(s *scenario.Story) string {
 }
 
 // ends is how the incidents of a story ended.
-func ends(s *scenario.Story) []scenario.WantIncident {
+func ends(s *world.Story) []scenario.WantIncident {
 	var got []scenario.WantIncident
 	for _, r := range s.Ended {
 		got = append(got, scenario.WantIncident{
@@ -143,7 +144,7 @@ func TestRecordedIncidents(t *testing.T) {
 // TestEveryEndSurvives plays every recorded incident without the audit entries of our own operations, with every message
 // delivered twice, and both: each ends as it does otherwise, and nothing more is asked of the cloud.
 func TestEveryEndSurvives(t *testing.T) {
-	for name, opts := range map[string]scenario.Options{
+	for name, opts := range map[string]world.Options{
 		"without our own audit entries": {NoOwnAudit: true},
 		"every message twice":           {Duplicates: true},
 		"both":                          {NoOwnAudit: true, Duplicates: true},
@@ -182,7 +183,7 @@ func TestWatchedIncidents(t *testing.T) {
 	for _, r := range some(t, 2) {
 		t.Run(r.Name, func(t *testing.T) {
 			t.Parallel()
-			s := run(t, watched(r), scenario.Options{Policy: []byte("policies: {}\n")})
+			s := run(t, watched(r), world.Options{Policy: []byte("policies: {}\n")})
 			if len(s.Calls) > 0 || len(s.Requests) > 0 {
 				t.Errorf("calls %v, requests %v; want none\n%s", s.Calls, s.Requests, tail(s))
 			}
@@ -199,7 +200,7 @@ func TestWatchedIncidents(t *testing.T) {
 }
 
 func watched(r scenario.Recorded) scenario.Recorded {
-	fleet := append([]scenario.SliceConfig(nil), r.Scenario.Fleet...)
+	fleet := append([]world.SliceConfig(nil), r.Scenario.Fleet...)
 	for i := range fleet {
 		fleet[i].Policy = ""
 	}
@@ -236,9 +237,9 @@ func TestLossInTheMiddle(t *testing.T) {
 
 func lossAt(t *testing.T, r scenario.Recorded, at time.Time, usual incident.Outcome) {
 	t.Helper()
-	r.Scenario.Acts = append(append([]scenario.Act(nil), r.Scenario.Acts...), scenario.Act{At: at, Preempt: r.Scenario.Fleet[0].Name})
+	r.Scenario.Acts = append(append([]world.Act(nil), r.Scenario.Acts...), world.Act{At: at, Preempt: r.Scenario.Fleet[0].Name})
 	r.Scenario.Capacity = map[string]int{"us-west4-a": 2, "us-west4-b": 2}
-	s := run(t, r, scenario.Options{})
+	s := run(t, r, world.Options{})
 	if len(s.Ended) == 0 {
 		t.Fatal("no incident ended")
 	}
@@ -258,7 +259,7 @@ func TestSameStoryTwice(t *testing.T) {
 	for _, r := range some(t, 6) {
 		t.Run(r.Name, func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff(played(t, r).story.Lines, run(t, r, scenario.Options{}).Lines); d != "" {
+			if d := cmp.Diff(played(t, r).story.Lines, run(t, r, world.Options{}).Lines); d != "" {
 				t.Errorf("(-first +second):\n%s", d)
 			}
 		})

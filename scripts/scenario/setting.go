@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/policy"
 )
 
@@ -8,7 +9,7 @@ import (
 type Setting struct {
 	Days float64
 	// Fleet and Policy are those of every seed; without them each draws a mixed fleet, with the policies for it.
-	Fleet  *Scenario
+	Fleet  *world.Scenario
 	Policy []byte
 	// Slices is how many slices of the fleet each seed draws, 0 all.
 	Slices int

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"pitstop.internal/shared/tpu"
 )
 
@@ -42,7 +43,7 @@ func TestOneReadMoreShiftsNothing(t *testing.T) {
 		}
 		// Every tick is sent: else a fault more could make for one more.
 		for minute := range 12 * 60 {
-			w.clock.At(w.Start.Add(time.Duration(minute)*time.Minute), w.changes)
+			w.Clock.At(w.Start.Add(time.Duration(minute)*time.Minute), w.Changes)
 		}
 		r, err := w.simulate(t.Context())
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
@@ -22,7 +23,7 @@ type Simulation struct {
 	Seed uint64
 	Days float64
 	// World is the fleet and the capacity; MixedFleet makes one.
-	World  Scenario
+	World  world.Scenario
 	Policy []byte
 	// Allow is what the deployment allows, above all policies; nil takes nothing away.
 	Allow  *policy.Switches
@@ -35,7 +36,7 @@ type Simulation struct {
 	// Called gets every call of an API that a function makes. Passed gets, every few minutes of virtual time, how much of it has passed
 	// and how many incidents have opened so far; at the end, while everything settles, Days stay the time that has passed. Both may be
 	// nil, and neither changes what happens.
-	Called func(Call)
+	Called func(world.Call)
 	Passed func(passed time.Duration, incidents int)
 	// Lines keeps the story, which takes a while.
 	Lines bool
@@ -44,7 +45,7 @@ type Simulation struct {
 	// Wire takes the calls of the TPU API through its client, HTTP and JSON. The run is the same.
 	Wire bool
 	// Seams are where the pipeline is broken on purpose; the zero value leaves it whole.
-	Seams Seams
+	Seams world.Seams
 	// UntilBroken ends the run with the first rule that is broken: what follows from that proves nothing.
 	UntilBroken bool
 }
@@ -74,7 +75,7 @@ func (sim Simulation) draws() Draws {
 
 // simulated is a simulation under way: a world, the faults in it, and its judge.
 type simulated struct {
-	*world
+	*world.World
 	sim      Simulation
 	chaos    *chaos
 	releases *releases
@@ -86,35 +87,35 @@ func (sim Simulation) world(ctx context.Context) (*simulated, error) {
 	if sim.World.Start.IsZero() {
 		sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 	}
-	w := newWorld(fmt.Sprintf("seed %d", sim.Seed), sim.World, Options{
+	w := world.New(fmt.Sprintf("seed %d", sim.Seed), sim.World, world.Options{
 		Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, Trail: sim.Trail, Wire: sim.Wire, Seams: sim.Seams,
 		Mute: !sim.Lines, Unnotified: true, Mingled: sim.Seed%2 == 1,
 		Limits: ledger.Limits{Project: 4, Zone: 2}, // so small that they are met
 	})
-	s := &simulated{world: w, sim: sim, chaos: newChaos(w.clock, sim.Faults, sim.Seed, sim.Limit), releases: newReleases()}
+	s := &simulated{World: w, sim: sim, chaos: newChaos(w.Clock, sim.Faults, sim.Seed, sim.Limit), releases: newReleases()}
 	s.checks = newChecks(w, s.chaos, s.releases, sim.UntilBroken)
 	s.chaos.attach(w, s.releases, s.checks)
 	s.checks.attach()
-	return s, w.found(ctx)
+	return s, w.Found(ctx)
 }
 
 func (w *simulated) simulate(ctx context.Context) (_ *Report, err error) {
 	sim := w.sim
-	t := newTroubles(w.world, w.chaos, w.releases, w.checks, sim.draws())
+	t := newTroubles(w.World, w.chaos, w.releases, w.checks, sim.draws())
 	t.plan()
-	defer w.clock.Close()
+	defer w.Clock.Close()
 	defer w.checks.caughtUp()
-	defer func() { err = errors.Join(err, w.close()) }()
+	defer func() { err = errors.Join(err, w.Close()) }()
 	people := newPeople(t)
 	people.plan()
 	newOperators(t).plan()
 	m := newMarksman(t)
 	w.checks.entered, w.checks.asked, w.checks.idled = m.entered, m.asked, m.idled
-	w.tick(w.Start.Truncate(time.Minute).Add(time.Minute))
+	w.Tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
 	var told time.Time
 	passing := func() bool {
-		if now := w.clock.Now(); sim.Passed != nil && now.Sub(told) >= passesEvery {
+		if now := w.Clock.Now(); sim.Passed != nil && now.Sub(told) >= passesEvery {
 			told = now
 			sim.Passed(min(now.Sub(w.Start), end.Sub(w.Start)), w.checks.incidents)
 		}
@@ -124,12 +125,12 @@ func (w *simulated) simulate(ctx context.Context) (_ *Report, err error) {
 		return w.interrupted(ctx), err
 	}
 	// Two builds may need different times to settle, but this moment is the same for both.
-	if err := w.readDocuments(); err != nil {
+	if err := w.ReadDocuments(); err != nil {
 		return nil, err
 	}
 	t.calm()
 	w.checks.measure(end)
-	settled := func() bool { return passing() || w.settled() && people.pleased.After(end) }
+	settled := func() bool { return passing() || w.Settled() && people.pleased.After(end) }
 	if err := w.until(ctx, end.Add(settleFor), settled); err != nil {
 		r := w.checks.result(sim.Seed, sim.Days)
 		r.Interrupted = true
@@ -146,13 +147,13 @@ func (w *simulated) simulate(ctx context.Context) (_ *Report, err error) {
 	for _, v := range r.Violations {
 		broken = append(broken, trail.Broken{Rule: v.Rule, Workload: v.Workload, At: v.At, Text: v.Text})
 	}
-	w.keepTrail(sim.Days, broken)
+	w.KeepTrail(sim.Days, broken)
 	return r, nil
 }
 
 // interrupted is the report of a simulation that somebody ended early; nil where nothing has happened yet.
 func (w *simulated) interrupted(ctx context.Context) *Report {
-	now := w.clock.Now()
+	now := w.Clock.Now()
 	days := now.Sub(w.Start).Hours() / 24
 	if ctx.Err() == nil || days <= 0 {
 		return nil
@@ -166,7 +167,7 @@ func (w *simulated) interrupted(ctx context.Context) *Report {
 // until runs the world to a time, or until it is done.
 func (w *simulated) until(ctx context.Context, end time.Time, done func() bool) error {
 	var stopped error
-	w.clock.Run(func() time.Time { return end }, func() bool {
+	w.Clock.Run(func() time.Time { return end }, func() bool {
 		if stopped = ctx.Err(); stopped != nil || done() || w.checks.endless {
 			return false
 		}
@@ -202,47 +203,47 @@ func Shrink(ctx context.Context, sim Simulation, failed *Report) (*Report, error
 }
 
 // MixedFleet is a small fleet of everything there is, and the policies for it.
-func MixedFleet(seed uint64) (Scenario, []byte) {
+func MixedFleet(seed uint64) (world.Scenario, []byte) {
 	draw := newDice(seed).of("fleet").rand()
 	zones := []string{"us-west4-a", "us-west4-b", "us-central1-a"}
-	shapes := []SliceConfig{
+	shapes := []world.SliceConfig{
 		{Name: "llama-8b", Accelerator: "v5litepod-16", Spot: true, Policy: "night"},
 		{Name: "gemma-27b", Accelerator: "v5p-32", Policy: "planned"},
 		{Name: "mixtral", Accelerator: "v5litepod-32", Spot: true, Policy: "night", QueuedResource: "mixtral-qr"},
 		{Name: "t5", Accelerator: "v5litepod-8", Policy: "planned"},
 		{Name: "gpt-oss", Accelerator: "v6e-16", Spot: true, Policy: "asking"},
-		{Name: "bert", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Crew: CrewConfig{Absent: true}},
-		{Name: "palm", Accelerator: "v5p-16", Policy: "reserved", Crew: CrewConfig{Silent: true}},
-		{Name: "dlrm", Accelerator: "v5litepod-16", Spot: true, Policy: "spot", Trainer: TrainerConfig{Torn: true}},
+		{Name: "bert", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Crew: world.CrewConfig{Absent: true}},
+		{Name: "palm", Accelerator: "v5p-16", Policy: "reserved", Crew: world.CrewConfig{Silent: true}},
+		{Name: "dlrm", Accelerator: "v5litepod-16", Spot: true, Policy: "spot", Trainer: world.TrainerConfig{Torn: true}},
 		{Name: "watched", Accelerator: "v5litepod-16", Spot: true},
 		{Name: "bare", Accelerator: "v5litepod-16", Spot: true, Policy: "night"},
-		{Name: "pair-0", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Workload: "pair", Crew: CrewConfig{Absent: true}},
-		{Name: "pair-1", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Workload: "pair", Crew: CrewConfig{Absent: true}},
+		{Name: "pair-0", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Workload: "pair", Crew: world.CrewConfig{Absent: true}},
+		{Name: "pair-1", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Workload: "pair", Crew: world.CrewConfig{Absent: true}},
 		// A Multislice in one queued resource: the first slice speaks for all.
 		{Name: "trio-0", Accelerator: "v5litepod-16", Spot: true, Policy: "bounded", QueuedResource: "trio"},
-		{Name: "trio-1", Accelerator: "v5litepod-16", Spot: true, Policy: "bounded", QueuedResource: "trio", Crew: CrewConfig{Absent: true}},
-		{Name: "trio-2", Accelerator: "v5litepod-16", Spot: true, Policy: "bounded", QueuedResource: "trio", Crew: CrewConfig{Absent: true}},
+		{Name: "trio-1", Accelerator: "v5litepod-16", Spot: true, Policy: "bounded", QueuedResource: "trio", Crew: world.CrewConfig{Absent: true}},
+		{Name: "trio-2", Accelerator: "v5litepod-16", Spot: true, Policy: "bounded", QueuedResource: "trio", Crew: world.CrewConfig{Absent: true}},
 		// What these name is where they are, and nowhere else.
 		{Name: "falcon", Accelerator: "v5p-16", Policy: "planned", Reservation: "block"},
 		{Name: "llava", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Disk: "images"},
 		{Name: "opt", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Zone: "us-west4-a", Directory: "gs://west/opt"},
 		{Name: "mamba", Accelerator: "v5litepod-16", Spot: true, Policy: "roaming", Zone: "us-west4-a", Directory: "gs://west/mamba", Subnetwork: "west"},
 		// Its steps take longer than a hang of others is believed to.
-		{Name: "grok", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Trainer: TrainerConfig{StepTakes: Duration(11 * time.Minute), CheckpointEvery: 4}},
+		{Name: "grok", Accelerator: "v5litepod-16", Spot: true, Policy: "night", Trainer: world.TrainerConfig{StepTakes: world.Duration(11 * time.Minute), CheckpointEvery: 4}},
 		// A slice without capacity may come in another shape; the batch of the last fits no other shape.
 		{Name: "phi", Accelerator: "v5litepod-16", Spot: true, Policy: "shrinking", Batch: 1024},
-		{Name: "duo-0", Accelerator: "v5litepod-16", Spot: true, Policy: "shrinking", Workload: "duo", Batch: 1024, Crew: CrewConfig{Absent: true}},
-		{Name: "duo-1", Accelerator: "v5litepod-16", Spot: true, Policy: "shrinking", Workload: "duo", Batch: 1024, Crew: CrewConfig{Absent: true}},
+		{Name: "duo-0", Accelerator: "v5litepod-16", Spot: true, Policy: "shrinking", Workload: "duo", Batch: 1024, Crew: world.CrewConfig{Absent: true}},
+		{Name: "duo-1", Accelerator: "v5litepod-16", Spot: true, Policy: "shrinking", Workload: "duo", Batch: 1024, Crew: world.CrewConfig{Absent: true}},
 		{Name: "rwkv", Accelerator: "v5litepod-16", Spot: true, Policy: "shrinking", Batch: 1000},
 		// Legacy TPU Nodes have neither a crew nor a place to name a directory.
-		{Name: "resnet", Accelerator: "v3-8", Spot: true, Policy: "night", Legacy: true, Crew: CrewConfig{Absent: true}},
-		{Name: "mnist", Accelerator: "v2-32", Policy: "planned", Legacy: true, Crew: CrewConfig{Absent: true}},
+		{Name: "resnet", Accelerator: "v3-8", Spot: true, Policy: "night", Legacy: true, Crew: world.CrewConfig{Absent: true}},
+		{Name: "mnist", Accelerator: "v2-32", Policy: "planned", Legacy: true, Crew: world.CrewConfig{Absent: true}},
 		// Nothing is done to these without a person's yes.
 		{Name: "whisper", Accelerator: "v5litepod-8", Policy: "careful"},
 		{Name: "twin-0", Accelerator: "v5litepod-16", Policy: "careful", Workload: "twin", Directory: "gs://checkpoints/twin"},
-		{Name: "twin-1", Accelerator: "v5litepod-16", Policy: "careful", Workload: "twin", Crew: CrewConfig{Absent: true}},
+		{Name: "twin-1", Accelerator: "v5litepod-16", Policy: "careful", Workload: "twin", Crew: world.CrewConfig{Absent: true}},
 	}
-	s := Scenario{Title: "a mixed fleet", Project: "demo", Capacity: map[string]int{}, Buckets: map[string]string{"west": "us-west4"}}
+	s := world.Scenario{Title: "a mixed fleet", Project: "demo", Capacity: map[string]int{}, Buckets: map[string]string{"west": "us-west4"}}
 	for _, z := range zones {
 		s.Capacity[z] = -1
 	}
@@ -263,7 +264,7 @@ func MixedFleet(seed uint64) (Scenario, []byte) {
 		if every := int64(90 + draw.IntN(180)); c.Trainer.CheckpointEvery == 0 {
 			c.Trainer.CheckpointEvery = every
 		}
-		c.Crew.ReportEvery = Duration(10 * time.Minute)
+		c.Crew.ReportEvery = world.Duration(10 * time.Minute)
 		s.Fleet = append(s.Fleet, c)
 	}
 	return s, idlePolicies(seed)
@@ -322,18 +323,18 @@ const mixedPolicies = `policies:
 `
 
 // Few keeps a part of a fleet, drawn from the seed. The slices of a workload stay together.
-func Few(s Scenario, seed uint64, n int) Scenario {
+func Few(s world.Scenario, seed uint64, n int) world.Scenario {
 	draw := newDice(seed).of("few").rand()
 	fleet := slices.Clone(s.Fleet)
 	draw.Shuffle(len(fleet), func(i, j int) { fleet[i], fleet[j] = fleet[j], fleet[i] })
 	fleet = fleet[:min(n, len(fleet))]
 	for _, c := range s.Fleet {
-		together := func(o SliceConfig) bool { return o.workload() == c.workload() }
-		if slices.ContainsFunc(fleet, together) && !slices.ContainsFunc(fleet, func(o SliceConfig) bool { return o.Name == c.Name }) {
+		together := func(o world.SliceConfig) bool { return o.WorkloadName() == c.WorkloadName() }
+		if slices.ContainsFunc(fleet, together) && !slices.ContainsFunc(fleet, func(o world.SliceConfig) bool { return o.Name == c.Name }) {
 			fleet = append(fleet, c)
 		}
 	}
 	s.Fleet = fleet
-	slices.SortFunc(s.Fleet, func(a, b SliceConfig) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Fleet, func(a, b world.SliceConfig) int { return cmp.Compare(a.Name, b.Name) })
 	return s
 }

@@ -14,6 +14,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -72,7 +73,7 @@ func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 		r := simulate(t, sim)
 		out, err := json.Marshal(struct {
 			*scenario.Report
-			Lines []scenario.Line
+			Lines []world.Line
 		}{r, r.Story.Lines})
 		if err != nil {
 			t.Fatal(err)

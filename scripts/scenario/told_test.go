@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"pitstop.internal/functions/notify"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 )
 
 // TestPeopleAreToldOfRecordedIncidents plays incidents, every message twice, and has a program and Slack told of them on
@@ -51,7 +51,7 @@ func TestPeopleAreToldOfRecordedIncidents(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			s := run(t, r, scenario.Options{Duplicates: true, Tell: func(now func() time.Time) []notify.Target {
+			s := run(t, r, world.Options{Duplicates: true, Tell: func(now func() time.Time) []notify.Target {
 				hook, err := notify.NewWebhook(server.URL+"/hook", "a secret", now)
 				if err != nil {
 					t.Error(err)

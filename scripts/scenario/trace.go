@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/policy"
 )
 
@@ -240,9 +241,9 @@ func amount(s, unit string, one time.Duration) (time.Duration, error) {
 }
 
 // Fits reports what of a trace cannot happen to a fleet: a zone or a slice that it does not have.
-func (t Trace) Fits(s Scenario) error {
-	zones := s.zones()
-	byName := map[string]SliceConfig{}
+func (t Trace) Fits(s world.Scenario) error {
+	zones := s.Zones()
+	byName := map[string]world.SliceConfig{}
 	for _, c := range s.Fleet {
 		byName[c.Name] = c
 	}
@@ -265,7 +266,7 @@ func (t Trace) Fits(s Scenario) error {
 	return nil
 }
 
-func kindOf(c SliceConfig) string {
+func kindOf(c world.SliceConfig) string {
 	if c.Spot {
 		return "Spot"
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
 )
 
@@ -55,8 +55,8 @@ func TestARecordedIncidentLeavesTheSameTrailTwice(t *testing.T) {
 	steps := 0
 	for _, r := range some(t, 3) {
 		var other bytes.Buffer
-		this := run(t, r, scenario.Options{Trail: true}).Trail
-		if err := trail.Write(&other, *run(t, r, scenario.Options{Trail: true}).Trail); err != nil {
+		this := run(t, r, world.Options{Trail: true}).Trail
+		if err := trail.Write(&other, *run(t, r, world.Options{Trail: true}).Trail); err != nil {
 			t.Fatal(err)
 		}
 		c := trail.NewComparison(trail.NewReader(&other), func(d trail.Divergence) { t.Errorf("%s: %+v", r.Name, d) })

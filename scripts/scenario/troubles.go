@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/tpu/tputest"
@@ -15,7 +16,7 @@ import (
 // troubles are the events of a fleet: caused by Google, by the training itself, and by people. The seed decides which ones
 // and when.
 type troubles struct {
-	*world
+	*world.World
 	chaos    *chaos
 	releases *releases
 	checks   Witness
@@ -46,7 +47,7 @@ type Witness interface {
 	// mends is told that a person comes to look after a slice that does not train.
 	mends(workload, slice string, usable bool)
 	// ordered is told of the shape in which an owner orders a slice, and took of a slice that one deletes.
-	ordered(c SliceConfig, shape string)
+	ordered(c world.SliceConfig, shape string)
 	took(slice string)
 	// suspects is told what Google suspects on a life, or does not any more.
 	suspects(life string, suspected bool)
@@ -60,56 +61,60 @@ type happening struct {
 	name string
 	// spot and other are how often it happens to Spot and to other slices, in times per day.
 	spot, other float64
-	strike      func(t *troubles, d dice, c SliceConfig, zone string) error
+	strike      func(t *troubles, d dice, c world.SliceConfig, zone string) error
 }
 
 var happenings = []happening{
-	{"preempted", 1.2, 0, func(t *troubles, _ dice, c SliceConfig, zone string) error { return t.api.Preempt(zone, c.Name) }},
-	{"vanished", 0.1, 0, func(t *troubles, _ dice, c SliceConfig, zone string) error { return t.api.Vanish(zone, c.Name) }},
-	{"terminated", 0, 0.05, func(t *troubles, _ dice, c SliceConfig, zone string) error { return t.api.Terminate(zone, c.Name) }},
-	{"host error, repaired", 0.2, 0.3, func(t *troubles, d dice, c SliceConfig, zone string) error {
-		return t.api.HostError(zone, c.Name, d.between(5*time.Minute, 3*time.Hour))
+	{"preempted", 1.2, 0, func(t *troubles, _ dice, c world.SliceConfig, zone string) error { return t.API.Preempt(zone, c.Name) }},
+	{"vanished", 0.1, 0, func(t *troubles, _ dice, c world.SliceConfig, zone string) error { return t.API.Vanish(zone, c.Name) }},
+	{"terminated", 0, 0.05, func(t *troubles, _ dice, c world.SliceConfig, zone string) error {
+		return t.API.Terminate(zone, c.Name)
 	}},
-	{"host error, for good", 0.02, 0.05, func(t *troubles, _ dice, c SliceConfig, zone string) error { return t.api.HostError(zone, c.Name, -1) }},
-	{"maintenance without notice", 0.05, 0.1, func(t *troubles, d dice, c SliceConfig, zone string) error {
-		return t.api.BeginMaintenance(zone, c.Name, d.between(5*time.Minute, time.Hour))
+	{"host error, repaired", 0.2, 0.3, func(t *troubles, d dice, c world.SliceConfig, zone string) error {
+		return t.API.HostError(zone, c.Name, d.between(5*time.Minute, 3*time.Hour))
+	}},
+	{"host error, for good", 0.02, 0.05, func(t *troubles, _ dice, c world.SliceConfig, zone string) error {
+		return t.API.HostError(zone, c.Name, -1)
+	}},
+	{"maintenance without notice", 0.05, 0.1, func(t *troubles, d dice, c world.SliceConfig, zone string) error {
+		return t.API.BeginMaintenance(zone, c.Name, d.between(5*time.Minute, time.Hour))
 	}},
 	{"maintenance announced", 0.1, 0.8, (*troubles).announced},
-	{"training crash", 0.3, 0.4, func(t *troubles, d dice, c SliceConfig, _ string) error {
-		t.trainings[c.Name].Crash(exitCodes[d.intN(len(exitCodes))])
+	{"training crash", 0.3, 0.4, func(t *troubles, d dice, c world.SliceConfig, _ string) error {
+		t.Trainings[c.Name].Crash(exitCodes[d.intN(len(exitCodes))])
 		return nil
 	}},
-	{"crash loop", 0.03, 0.05, func(t *troubles, d dice, c SliceConfig, _ string) error {
-		t.trainings[c.Name].Loop(1, 1+d.intN(8), false)
-		t.trainings[c.Name].Crash(1)
+	{"crash loop", 0.03, 0.05, func(t *troubles, d dice, c world.SliceConfig, _ string) error {
+		t.Trainings[c.Name].Loop(1, 1+d.intN(8), false)
+		t.Trainings[c.Name].Crash(1)
 		return nil
 	}},
-	{"crash loop with changing errors", 0.02, 0.03, func(t *troubles, d dice, c SliceConfig, _ string) error {
-		t.trainings[c.Name].Loop(1, 1+d.intN(30), true)
-		t.trainings[c.Name].Crash(1)
+	{"crash loop with changing errors", 0.02, 0.03, func(t *troubles, d dice, c world.SliceConfig, _ string) error {
+		t.Trainings[c.Name].Loop(1, 1+d.intN(30), true)
+		t.Trainings[c.Name].Crash(1)
 		return nil
 	}},
-	{"crash loop for good", 0.02, 0.03, func(t *troubles, _ dice, c SliceConfig, _ string) error {
-		t.trainings[c.Name].Loop(1, 0, false)
-		t.trainings[c.Name].Crash(1)
+	{"crash loop for good", 0.02, 0.03, func(t *troubles, _ dice, c world.SliceConfig, _ string) error {
+		t.Trainings[c.Name].Loop(1, 0, false)
+		t.Trainings[c.Name].Crash(1)
 		return nil
 	}},
-	{"newest checkpoints cannot be restored", 0.1, 0.2, func(t *troubles, d dice, c SliceConfig, _ string) error {
-		t.trainings[c.Name].FallBack(int64(1 + d.intN(6)))
+	{"newest checkpoints cannot be restored", 0.1, 0.2, func(t *troubles, d dice, c world.SliceConfig, _ string) error {
+		t.Trainings[c.Name].FallBack(int64(1 + d.intN(6)))
 		return nil
 	}},
-	{"training hangs", 0.03, 0.05, func(t *troubles, _ dice, c SliceConfig, _ string) error {
-		t.trainings[c.Name].Hang()
+	{"training hangs", 0.03, 0.05, func(t *troubles, _ dice, c world.SliceConfig, _ string) error {
+		t.Trainings[c.Name].Hang()
 		return nil
 	}},
-	{"dead though READY", 0.03, 0.05, func(t *troubles, _ dice, c SliceConfig, _ string) error {
-		t.trainings[c.Name].Die()
+	{"dead though READY", 0.03, 0.05, func(t *troubles, _ dice, c world.SliceConfig, _ string) error {
+		t.Trainings[c.Name].Die()
 		return nil
 	}},
 	{"saves go wrong", 0.1, 0.2, (*troubles).savesGoWrong},
-	{"preempted, and goes on as a zombie", 0.15, 0, func(t *troubles, d dice, c SliceConfig, zone string) error {
-		t.trainings[c.Name].Haunt(d.between(time.Minute, 3*time.Hour))
-		return t.api.Preempt(zone, c.Name)
+	{"preempted, and goes on as a zombie", 0.15, 0, func(t *troubles, d dice, c world.SliceConfig, zone string) error {
+		t.Trainings[c.Name].Haunt(d.between(time.Minute, 3*time.Hour))
+		return t.API.Preempt(zone, c.Name)
 	}},
 	{"label changed", 0.05, 0.05, (*troubles).relabelled},
 	{"lost for a moment", 0.15, 0.05, (*troubles).flickers},
@@ -132,43 +137,43 @@ type elsewhere struct {
 
 var elsewheres = []elsewhere{
 	{"stockout", 1.5, func(t *troubles, d dice) {
-		zones := t.world.zones()
+		zones := t.World.Zones()
 		zone := zones[d.of("zone").intN(len(zones))]
-		t.api.SetCapacity(zone, 0)
-		t.after(d.of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.api.SetCapacity(zone, tputest.Unlimited) })
+		t.API.SetCapacity(zone, 0)
+		t.after(d.of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.API.SetCapacity(zone, tputest.Unlimited) })
 	}},
 	{"everything paused", 0.3, func(t *troubles, d dice) {
-		until := t.clock.Now().Add(d.between(10*time.Minute, 3*time.Hour))
-		t.pauseAll(&incident.Pause{By: "ann@example.com", At: t.clock.Now(), Until: until})
+		until := t.Clock.Now().Add(d.between(10*time.Minute, 3*time.Hour))
+		t.pauseAll(&incident.Pause{By: "ann@example.com", At: t.Clock.Now(), Until: until})
 	}},
 	{"policy changed", 0.5, func(t *troubles, d dice) {
 		t.enforce(t.policies[d.of("file").intN(len(t.policies))])
 		t.after(d.of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.enforce(t.sim.Policy) })
 	}},
 	{"queued resources stuck in PROVISIONING", 0.3, func(t *troubles, d dice) {
-		t.api.StickQueuedResources(d.of("how long each").between(time.Hour, 12*time.Hour))
-		t.after(d.of("lasts").between(time.Hour, 6*time.Hour), func() { t.api.StickQueuedResources(0) })
+		t.API.StickQueuedResources(d.of("how long each").between(time.Hour, 12*time.Hour))
+		t.after(d.of("lasts").between(time.Hour, 6*time.Hour), func() { t.API.StickQueuedResources(0) })
 	}},
 	{"a function broken by a deployment", 0.2, (*troubles).brokenFunction},
 	{"an upgrade, with newer documents and events", 0.4, (*troubles).upgraded},
 	{"guest attributes blocked", 0.2, func(t *troubles, d dice) {
-		t.api.BlockGuestAttributes(true)
-		t.after(d.between(time.Hour, 6*time.Hour), func() { t.api.BlockGuestAttributes(false) })
+		t.API.BlockGuestAttributes(true)
+		t.after(d.between(time.Hour, 6*time.Hour), func() { t.API.BlockGuestAttributes(false) })
 	}},
 	{"log entries held up", 0.5, func(t *troubles, d dice) {
-		t.chaos.heldUp = t.clock.Now().Add(d.between(5*time.Minute, 30*time.Minute))
+		t.chaos.heldUp = t.Clock.Now().Add(d.between(5*time.Minute, 30*time.Minute))
 	}},
 	{"approved", 4, func(t *troubles, _ dice) { t.approveAll() }},
 }
 
-func newTroubles(w *world, c *chaos, r *releases, seen Witness, sim Draws) *troubles {
-	return &troubles{world: w, chaos: c, releases: r, checks: seen, sim: sim, dice: newDice(sim.Seed).of("troubles"), policies: [][]byte{
+func newTroubles(w *world.World, c *chaos, r *releases, seen Witness, sim Draws) *troubles {
+	return &troubles{World: w, chaos: c, releases: r, checks: seen, sim: sim, dice: newDice(sim.Seed).of("troubles"), policies: [][]byte{
 		[]byte("policies: {}\n"), []byte("policies: {night: {preset: watch}\n"), // the second one cannot be read
 	}}
 }
 
 // after does something that ends a trouble. It happens whatever else is left out.
-func (t *troubles) after(d time.Duration, f func()) { t.clock.At(t.clock.Now().Add(d), f) }
+func (t *troubles) after(d time.Duration, f func()) { t.Clock.At(t.Clock.Now().Add(d), f) }
 
 // plan begins to draw.
 func (t *troubles) plan() {
@@ -199,7 +204,7 @@ func (t *troubles) again(name, slice string, often float64, gaps Gaps, before in
 	}
 	d := t.dice.of(name, slice).nth(before)
 	wait := time.Duration(min(gaps.draw(d.of("gap").rand())/rate, longest.Hours()/24) * float64(24*time.Hour))
-	t.clock.At(t.clock.Now().Add(wait), func() {
+	t.Clock.At(t.Clock.Now().Add(wait), func() {
 		if t.over {
 			return
 		}
@@ -209,9 +214,9 @@ func (t *troubles) again(name, slice string, often float64, gaps Gaps, before in
 }
 
 // befall lets something happen to a slice, where it is at the moment and if it is usable.
-func (t *troubles) befall(d dice, h happening, c SliceConfig) {
+func (t *troubles) befall(d dice, h happening, c world.SliceConfig) {
 	zone := t.whereIs(c.Name)
-	if state, _ := t.api.State(zone, c.Name); state != "READY" {
+	if state, _ := t.API.State(zone, c.Name); state != "READY" {
 		return
 	}
 	if !t.chaos.strikes("%s: %s in %s", h.name, c.Name, zone) {
@@ -219,14 +224,14 @@ func (t *troubles) befall(d dice, h happening, c SliceConfig) {
 	}
 	t.checks.happened(h.name, c.Name)
 	if err := h.strike(t, d, c, zone); err != nil {
-		t.must(err)
+		t.Must(err)
 	}
 }
 
 // whereIs finds the zone of a slice that can be used, or that is there at all.
 func (t *troubles) whereIs(name string) (zone string) {
-	for _, z := range t.world.zones() {
-		if state, _ := t.api.State(z, name); state == "READY" || state != "" && zone == "" {
+	for _, z := range t.World.Zones() {
+		if state, _ := t.API.State(z, name); state == "READY" || state != "" && zone == "" {
 			zone = z
 		}
 	}
@@ -234,101 +239,101 @@ func (t *troubles) whereIs(name string) (zone string) {
 }
 
 // announced has maintenance announced for later; it may be moved, withdrawn, or take place.
-func (t *troubles) announced(d dice, c SliceConfig, zone string) error {
-	now := t.clock.Now().UTC().Truncate(time.Second)
+func (t *troubles) announced(d dice, c world.SliceConfig, zone string) error {
+	now := t.Clock.Now().UTC().Truncate(time.Second)
 	start := now.Add(d.of("begins").between(40*time.Minute, 12*time.Hour)).Truncate(time.Minute)
 	n := events.Notice{
 		Status: events.NoticePending, WindowStart: start, WindowEnd: start.Add(4 * time.Hour), LatestWindowStart: start, CanReschedule: d.of("can be moved").intN(4) > 0,
 	}
-	life := t.api.Incarnation(zone, c.Name)
-	still := func() bool { return t.api.Node(zone, c.Name) != nil && t.api.Incarnation(zone, c.Name).Same(life) }
+	life := t.API.Incarnation(zone, c.Name)
+	still := func() bool { return t.API.Node(zone, c.Name) != nil && t.API.Incarnation(zone, c.Name).Same(life) }
 	changes := d.of("changes").between(0, start.Sub(now)-1)
 	switch d.of("what becomes of it").intN(4) {
 	case 0: // withdrawn
 		t.after(changes, func() {
 			if still() {
-				t.must(t.api.Withdraw(zone, c.Name))
+				t.Must(t.API.Withdraw(zone, c.Name))
 			}
 		})
-		return t.api.Announce(zone, c.Name, n)
+		return t.API.Announce(zone, c.Name, n)
 	case 1: // moved
 		moved := n
 		moved.WindowStart, moved.WindowEnd, moved.LatestWindowStart = start.Add(3*time.Hour), start.Add(7*time.Hour), start.Add(3*time.Hour)
 		t.after(changes, func() {
-			if still() && t.api.Node(zone, c.Name).Health != "UNHEALTHY_MAINTENANCE" {
-				t.must(t.api.Announce(zone, c.Name, moved))
+			if still() && t.API.Node(zone, c.Name).Health != "UNHEALTHY_MAINTENANCE" {
+				t.Must(t.API.Announce(zone, c.Name, moved))
 			}
 		})
 		start = moved.WindowStart
 	}
 	t.after(start.Sub(now)+d.of("late").between(0, 30*time.Minute), func() {
-		if node := t.api.Node(zone, c.Name); still() && node.State == "READY" && node.UpcomingMaintenance != nil {
-			t.must(t.api.BeginMaintenance(zone, c.Name, d.of("lasts").between(5*time.Minute, time.Hour)))
+		if node := t.API.Node(zone, c.Name); still() && node.State == "READY" && node.UpcomingMaintenance != nil {
+			t.Must(t.API.BeginMaintenance(zone, c.Name, d.of("lasts").between(5*time.Minute, time.Hour)))
 		}
 	})
-	return t.api.Announce(zone, c.Name, n)
+	return t.API.Announce(zone, c.Name, n)
 }
 
 // flickers shows a slice as lost that Google brings back in the same life.
-func (t *troubles) flickers(d dice, c SliceConfig, zone string) error {
-	life := t.api.Incarnation(zone, c.Name)
+func (t *troubles) flickers(d dice, c world.SliceConfig, zone string) error {
+	life := t.API.Incarnation(zone, c.Name)
 	t.after(d.between(time.Second, 2*time.Minute), func() {
-		if n := t.api.Node(zone, c.Name); n != nil && n.State == "PREEMPTED" && t.api.Incarnation(zone, c.Name).Same(life) {
-			t.must(t.api.SetState(zone, c.Name, "READY"))
-			t.must(t.api.SetHealth(zone, c.Name, "HEALTHY"))
+		if n := t.API.Node(zone, c.Name); n != nil && n.State == "PREEMPTED" && t.API.Incarnation(zone, c.Name).Same(life) {
+			t.Must(t.API.SetState(zone, c.Name, "READY"))
+			t.Must(t.API.SetHealth(zone, c.Name, "HEALTHY"))
 		}
 	})
-	return t.api.Preempt(zone, c.Name)
+	return t.API.Preempt(zone, c.Name)
 }
 
 // stopped has the owner stop a slice of one worker, and start it again some hours later.
-func (t *troubles) stopped(d dice, c SliceConfig, zone string) error {
-	if len(t.api.Hosts(zone, c.Name)) != 1 || c.QueuedResource != "" {
+func (t *troubles) stopped(d dice, c world.SliceConfig, zone string) error {
+	if len(t.API.Hosts(zone, c.Name)) != 1 || c.QueuedResource != "" {
 		return nil
 	}
 	t.after(d.between(time.Hour, 6*time.Hour), func() {
-		if n := t.api.Node(zone, c.Name); n != nil && n.State == "STOPPED" {
-			t.try(t.api.Start(zone, c.Name, owner))
+		if n := t.API.Node(zone, c.Name); n != nil && n.State == "STOPPED" {
+			t.Try(t.API.Start(zone, c.Name, owner))
 		}
 	})
-	t.try(t.api.Stop(zone, c.Name, owner)) // something else may be under way with it
+	t.Try(t.API.Stop(zone, c.Name, owner)) // something else may be under way with it
 	return nil
 }
 
 // stoppedSilently has a slice of one worker be found stopped, and no entry says why.
-func (t *troubles) stoppedSilently(_ dice, c SliceConfig, zone string) error {
-	if len(t.api.Hosts(zone, c.Name)) != 1 || c.QueuedResource != "" {
+func (t *troubles) stoppedSilently(_ dice, c world.SliceConfig, zone string) error {
+	if len(t.API.Hosts(zone, c.Name)) != 1 || c.QueuedResource != "" {
 		return nil
 	}
-	return t.api.SetState(zone, c.Name, "STOPPED")
+	return t.API.SetState(zone, c.Name, "STOPPED")
 }
 
 // deleted has the owner delete a slice, and create it again some hours later.
-func (t *troubles) deleted(d dice, c SliceConfig, zone string) error {
+func (t *troubles) deleted(d dice, c world.SliceConfig, zone string) error {
 	if c.QueuedResource != "" {
-		return t.took(c, t.api.OwnerDeleteQueuedResource(zone, c.QueuedResource, owner))
+		return t.took(c, t.API.OwnerDeleteQueuedResource(zone, c.QueuedResource, owner))
 	}
-	order := t.world.order(c)
+	order := t.World.Order(c)
 	order.Zone = zone
 	t.after(d.between(2*time.Hour, 10*time.Hour), func() {
 		if t.whereIs(c.Name) == "" {
-			t.try(t.api.OwnerCreate(order, owner))
+			t.Try(t.API.OwnerCreate(order, owner))
 		}
 	})
-	return t.took(c, t.api.OwnerDelete(zone, c.Name, owner))
+	return t.took(c, t.API.OwnerDelete(zone, c.Name, owner))
 }
 
 // took takes note of a deletion, unless the cloud refused it because something else is under way.
-func (t *troubles) took(c SliceConfig, err error) error {
-	if t.try(err); err == nil {
+func (t *troubles) took(c world.SliceConfig, err error) error {
+	if t.Try(err); err == nil {
 		t.checks.took(c.Name)
 	}
 	return nil
 }
 
 // savesGoWrong has the saves of a training be slow, torn, or refused for some hours.
-func (t *troubles) savesGoWrong(d dice, c SliceConfig, _ string) error {
-	training := t.trainings[c.Name]
+func (t *troubles) savesGoWrong(d dice, c world.SliceConfig, _ string) error {
+	training := t.Trainings[c.Name]
 	takes, torn, refuses := training.SaveTakes, training.Torn, training.Refuses
 	switch d.of("what").intN(3) {
 	case 0:
@@ -343,16 +348,16 @@ func (t *troubles) savesGoWrong(d dice, c SliceConfig, _ string) error {
 }
 
 // relabelled has the owner name another policy on a slice, and the first one again some hours later.
-func (t *troubles) relabelled(d dice, c SliceConfig, zone string) error {
+func (t *troubles) relabelled(d dice, c world.SliceConfig, zone string) error {
 	label := []string{"watch", "spot", "reserved", "no-such-policy"}[d.of("label").intN(4)]
 	t.after(d.of("lasts").between(30*time.Minute, 6*time.Hour), func() { t.labelAgain(c) })
-	t.try(t.api.SetLabel(zone, c.Name, events.LabelPolicy, label, owner))
+	t.Try(t.API.SetLabel(zone, c.Name, events.LabelPolicy, label, owner))
 	return nil
 }
 
 // labelAgain has the owner of a slice name its first policy again, as soon as it is there and nothing else is under way with it.
-func (t *troubles) labelAgain(c SliceConfig) {
-	if z := t.whereIs(c.Name); z == "" || t.api.SetLabel(z, c.Name, events.LabelPolicy, c.Policy, owner) != nil {
+func (t *troubles) labelAgain(c world.SliceConfig) {
+	if z := t.whereIs(c.Name); z == "" || t.API.SetLabel(z, c.Name, events.LabelPolicy, c.Policy, owner) != nil {
 		t.after(time.Hour, func() { t.labelAgain(c) })
 	}
 }
@@ -360,23 +365,23 @@ func (t *troubles) labelAgain(c SliceConfig) {
 const owner = "ada@example.com"
 
 // replaced has another controller take a slice over: preempted, deleted and created again by somebody else.
-func (t *troubles) replaced(d dice, c SliceConfig, zone string) error {
+func (t *troubles) replaced(d dice, c world.SliceConfig, zone string) error {
 	if c.QueuedResource != "" {
 		return nil
 	}
-	order := t.world.order(c)
+	order := t.World.Order(c)
 	order.Zone = zone
 	if c.Spot {
-		if err := t.api.Preempt(zone, c.Name); err != nil {
+		if err := t.API.Preempt(zone, c.Name); err != nil {
 			return err
 		}
 	}
 	const controller = "babysitter@example.com"
 	t.after(d.between(time.Second, 5*time.Minute), func() {
-		t.try(t.api.OwnerDelete(zone, c.Name, controller))
+		t.Try(t.API.OwnerDelete(zone, c.Name, controller))
 		t.after(3*time.Minute, func() {
 			if t.whereIs(c.Name) == "" {
-				t.try(t.api.OwnerCreate(order, controller))
+				t.Try(t.API.OwnerCreate(order, controller))
 			}
 		})
 	})
@@ -384,45 +389,45 @@ func (t *troubles) replaced(d dice, c SliceConfig, zone string) error {
 }
 
 // suspected has Google suspect abuse on a slice for some hours.
-func (t *troubles) suspected(d dice, c SliceConfig, zone string) error {
-	life := t.api.Incarnation(zone, c.Name)
+func (t *troubles) suspected(d dice, c world.SliceConfig, zone string) error {
+	life := t.API.Incarnation(zone, c.Name)
 	t.after(d.between(time.Hour, 12*time.Hour), func() {
-		if t.api.Incarnation(zone, c.Name).Same(life) {
-			t.must(t.api.ClearSymptoms(zone, c.Name))
+		if t.API.Incarnation(zone, c.Name).Same(life) {
+			t.Must(t.API.ClearSymptoms(zone, c.Name))
 			t.checks.suspects(life.ID, false)
 		}
 	})
 	t.checks.suspects(life.ID, true)
-	return t.api.AddSymptom(zone, c.Name, "PROJECT_ABUSE", 0)
+	return t.API.AddSymptom(zone, c.Name, "PROJECT_ABUSE", 0)
 }
 
 // enforce puts another policy file there.
 func (t *troubles) enforce(file []byte) {
-	t.opts.Policy = file
+	t.Opts.Policy = file
 	t.checks.enforced(file)
 }
 
 // calm ends all troubles, so that running incidents must come to their ends.
 func (t *troubles) calm() {
 	t.over, t.chaos.over = true, true
-	for _, z := range t.world.zones() {
-		t.api.SetCapacity(z, tputest.Unlimited)
+	for _, z := range t.World.Zones() {
+		t.API.SetCapacity(z, tputest.Unlimited)
 	}
-	t.api.BlockGuestAttributes(false)
-	t.api.StickQueuedResources(0)
+	t.API.BlockGuestAttributes(false)
+	t.API.StickQueuedResources(0)
 	t.enforce(t.sim.Policy)
 	t.pauseAll(nil)
 	var approve func()
 	approve = func() {
 		t.approveAll()
-		t.clock.At(t.clock.Now().Add(time.Hour), approve)
+		t.Clock.At(t.Clock.Now().Add(time.Hour), approve)
 	}
-	t.clock.At(t.clock.Now().Add(time.Hour), approve)
+	t.Clock.At(t.Clock.Now().Add(time.Hour), approve)
 }
 
 // logged is what the sinks let through of an entry of the simulated world: late, twice, never, or without what need not be
 // there. put is called for an entry whose time is put off.
-func (c *chaos) logged(w *world, raw []byte, put func(e events.Entry)) {
+func (c *chaos) logged(w *world.World, raw []byte, put func(e events.Entry)) {
 	e, err := events.Read(raw)
 	d := c.dice.of("log entry", e.ID)
 	copies := 1
@@ -440,14 +445,14 @@ func (c *chaos) logged(w *world, raw []byte, put func(e events.Entry)) {
 			put(e)
 		}
 	}
-	wait := sinksTake
+	wait := world.SinksTake
 	for i := range copies {
 		if d := d.nth(i); c.happens(d.of("late"), c.EntryLate, "a log entry is late") {
 			wait = d.of("how late").between(time.Minute, 30*time.Minute)
 		} else {
-			wait = max(wait, c.heldUp.Sub(w.clock.Now()))
+			wait = max(wait, c.heldUp.Sub(w.Clock.Now()))
 		}
-		w.bring(raw, e, err, wait)
+		w.Bring(raw, e, err, wait)
 	}
 }
 
@@ -491,24 +496,24 @@ func edited(raw []byte, edit func(entry map[string]any)) []byte {
 
 // approveAll says yes to everything that waits for a person.
 func (t *troubles) approveAll() {
-	ids, err := t.ledger.All(context.Background())
-	t.must(err)
+	ids, err := t.Ledger.All(context.Background())
+	t.Must(err)
 	for _, id := range ids {
-		doc, _, err := t.ledger.Workload(context.Background(), id)
+		doc, _, err := t.Ledger.Workload(context.Background(), id)
 		if fault.IsBusy(err) {
 			continue
 		}
-		t.must(err)
+		t.Must(err)
 		if doc.Incident != nil && doc.Incident.Phase == incident.Approving {
-			t.clock.Go(func() { t.approve(id, "ann@example.com") })
-			t.clock.Settle()
+			t.Clock.Go(func() { t.Approve(id, "ann@example.com") })
+			t.Clock.Settle()
 		}
 	}
 }
 
 // pauseAll pauses everything, or lifts that.
 func (t *troubles) pauseAll(p *incident.Pause) {
-	t.must(t.ledger.SetPause(context.Background(), p))
+	t.Must(t.Ledger.SetPause(context.Background(), p))
 	if p != nil {
 		t.checks.paused(p.Until)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/tpu/tputest"
 )
@@ -18,7 +19,7 @@ const seenWithin = 20 * time.Minute
 // breaks follows usable slices that Google takes or breaks, until they are usable again or belong to somebody else. Each
 // must be reported, or handled by an incident, within tellWithin.
 func (c *checks) breaks(e tputest.Event) {
-	if e.Kind == tputest.Called && strings.HasPrefix(e.Method, "Delete") && e.Code == 0 && e.Principal != ours(c.Project) {
+	if e.Kind == tputest.Called && strings.HasPrefix(e.Method, "Delete") && e.Code == 0 && e.Principal != world.Ours(c.Project) {
 		for _, f := range c.Fleet {
 			if f.Name == e.Node || e.QueuedResource != "" && f.QueuedResource == e.QueuedResource {
 				delete(c.record(c.workload(f.Name)).broken, f.Name)
@@ -32,11 +33,11 @@ func (c *checks) breaks(e tputest.Event) {
 	if e.Kind == tputest.Ready {
 		delete(r.broken, e.Node)
 	}
-	now := c.clock.Now()
+	now := c.Clock.Now()
 	taken := e.Kind == tputest.Lost || e.Kind == tputest.Unhealthy || e.Kind == tputest.Gone && e.Cause != ""
 	if since := r.usable[e.Node]; taken && !since.Before(e.Incarnation.Created) && now.Sub(since) > seenWithin && r.broken[e.Node].IsZero() && !r.told {
 		r.broken[e.Node] = now
-		c.clock.At(now.Add(tellWithin+c.learned()), func() {
+		c.Clock.At(now.Add(tellWithin+c.learned()), func() {
 			if r.broken[e.Node].Equal(now) {
 				c.untold(c.workload(e.Node), e.Node, false)
 			}
@@ -47,7 +48,7 @@ func (c *checks) breaks(e tputest.Event) {
 // untold checks that a person was notified of trouble on a slice, or that an incident handles it: that Google took or broke
 // it, or that its training failed.
 func (c *checks) untold(workload, slice string, ready bool) {
-	r, t := c.record(workload), c.trainings[slice]
+	r, t := c.record(workload), c.Trainings[slice]
 	if r.stopped[slice] != "" || c.done(workload) || !c.takenAway(slice).IsZero() || r.open != r.done {
 		return // a person has stopped it or taken it away, nothing is left to be done there, or it is looked after
 	}
@@ -62,7 +63,7 @@ func (c *checks) untold(workload, slice string, ready bool) {
 	if since.IsZero() || r.closed.After(since) && r.told {
 		return
 	}
-	if silent := c.clock.Now().Sub(since); silent-c.releases.down(since) > tellWithin {
+	if silent := c.Clock.Now().Sub(since); silent-c.releases.down(since) > tellWithin {
 		c.violated("no trouble untold", workload, "%s %s for %s, and nobody was notified: it is %s", slice, what, silent.Round(time.Minute), c.stateOf(slice))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/publish"
@@ -49,17 +50,17 @@ func (t *troubles) brokenFunction(d dice) {
 // breaks makes one function fail every message for that long: Pub/Sub delivers the messages again, or they are redriven from
 // the dead letters.
 func (t *troubles) breaks(d dice, lasts time.Duration) {
-	f := functions[d.of("function").intN(len(functions)-1)] // notify, the last, has nothing to do here
-	until := t.clock.Now().Add(lasts)
-	t.releases.broken[f.entry] = until
-	t.releases.times = append(t.releases.times, period{t.clock.Now(), until})
+	f := world.Functions[d.of("function").intN(len(world.Functions)-1)] // notify, the last, has nothing to do here
+	until := t.Clock.Now().Add(lasts)
+	t.releases.broken[f.Entry] = until
+	t.releases.times = append(t.releases.times, period{t.Clock.Now(), until})
 }
 
 // upgraded has the newer release write a document and an event.
 func (t *troubles) upgraded(d dice) {
 	takes := d.of("takes").between(2*time.Minute, 40*time.Minute)
-	ids, err := t.ledger.All(context.Background())
-	t.must(err)
+	ids, err := t.Ledger.All(context.Background())
+	t.Must(err)
 	if len(ids) == 0 {
 		return
 	}
@@ -68,19 +69,19 @@ func (t *troubles) upgraded(d dice) {
 	if t.releases.documents[id] {
 		return
 	}
-	t.must(t.rewrite(id, incident.Schema+1))
+	t.Must(t.rewrite(id, incident.Schema+1))
 	t.releases.documents[id] = true
-	t.releases.times = append(t.releases.times, period{t.clock.Now(), t.clock.Now().Add(takes)})
+	t.releases.times = append(t.releases.times, period{t.Clock.Now(), t.Clock.Now().Add(takes)})
 	t.after(takes, func() {
 		delete(t.releases.documents, id)
-		t.must(t.rewrite(id, incident.Schema))
+		t.Must(t.rewrite(id, incident.Schema))
 	})
 }
 
 // rewrite gives the document of a workload another schema.
 func (t *troubles) rewrite(id string, schema int) error {
 	ctx := context.Background()
-	c, err := t.open(ctx, ledger.Workloads)
+	c, err := t.Open(ctx, ledger.Workloads)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (t *troubles) rewrite(id string, schema int) error {
 
 // newerEvent publishes a request of the newer release: were it carried out by this one, a slice would be deleted.
 func (t *troubles) newerEvent(id string, takes time.Duration) {
-	doc, _, err := t.ledger.Workload(context.Background(), id)
+	doc, _, err := t.Ledger.Workload(context.Background(), id)
 	if err != nil || len(doc.Slices) == 0 {
 		return
 	}
@@ -104,21 +105,21 @@ func (t *troubles) newerEvent(id string, takes time.Duration) {
 	e, err := events.Wrap(events.RecreateRequested{
 		Request: events.Request{
 			Schema: events.Schema, Workload: id, Incident: name, Epoch: max(doc.Epoch, 1), Action: events.ActionDelete, Slice: s.Name,
-			Incarnation: s.Incarnation, Attempt: 1, Expires: t.clock.Now().Add(time.Hour),
+			Incarnation: s.Incarnation, Attempt: 1, Expires: t.Clock.Now().Add(time.Hour),
 		},
 		Zone: s.Zone, QueuedResource: s.QueuedResource,
-	}, "//pitstop/functions/newer", "", "", t.clock.Now())
+	}, "//pitstop/functions/newer", "", "", t.Clock.Now())
 	if err != nil {
 		return // a slice that was never there cannot be deleted
 	}
 	e.Data = edited(e.Data, func(body map[string]any) { body["schema"] = events.Schema + 1 })
-	m := t.broker.Publish(topicRecreate, e.Data, publish.Attributes(e))
-	t.releases.events[m] = t.clock.Now().Add(takes)
+	m := t.Broker.Publish(world.TopicRecreate, e.Data, publish.Attributes(e))
+	t.releases.events[m] = t.Clock.Now().Add(takes)
 }
 
 // intercept answers a delivery in the place of this release's function: one that is broken fails everything, and an event of
 // the newer release is the newer function's as soon as that is there. 0 leaves the delivery to this release.
-func (r *releases) intercept(now time.Time, entry string, m Message) (status int) {
+func (r *releases) intercept(now time.Time, entry string, m world.Message) (status int) {
 	if until, newer := r.events[m.ID]; newer && !now.Before(until) {
 		return http.StatusOK
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
 )
 
@@ -38,7 +39,7 @@ func TestTheWireChangesNothing(t *testing.T) {
 	t.Run("recorded incidents", func(t *testing.T) {
 		t.Parallel()
 		for _, r := range recorded(t) {
-			direct, wire := run(t, r, scenario.Options{Trail: true}), run(t, r, scenario.Options{Trail: true, Wire: true})
+			direct, wire := run(t, r, world.Options{Trail: true}), run(t, r, world.Options{Trail: true, Wire: true})
 			if d := cmp.Diff(direct.Lines, wire.Lines); d != "" {
 				t.Errorf("%s: the lines differ (-direct +wire):\n%s", r.Name, d)
 			}
@@ -60,7 +61,7 @@ func written(t *testing.T, r *scenario.Report) string {
 }
 
 // lines is the trail of a story as another build reads it.
-func lines(t *testing.T, s *scenario.Story) string {
+func lines(t *testing.T, s *world.Story) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := trail.Write(&b, *s.Trail); err != nil {

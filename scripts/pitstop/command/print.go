@@ -10,7 +10,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/layout"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 )
 
 // printer prints stories: for people aligned, and in colour on a terminal; for programs one JSON object per line.
@@ -59,7 +59,7 @@ func (p *printer) paint(colour, s string) string {
 }
 
 // line prints one line as it happens.
-func (p *printer) line(l scenario.Line) {
+func (p *printer) line(l world.Line) {
 	if p.asJSON {
 		raw, err := asLine(l)
 		if err == nil {
@@ -67,7 +67,7 @@ func (p *printer) line(l scenario.Line) {
 		}
 		return
 	}
-	if !l.Routine && l.Kind != scenario.Assumed { // the summary has what is assumed
+	if !l.Routine && l.Kind != world.Assumed { // the summary has what is assumed
 		p.print(l)
 	}
 }
@@ -76,7 +76,7 @@ func (p *printer) line(l scenario.Line) {
 func (p *printer) heading(name, title string) { tell(p.out, p.paint(bold, name)+"  "+title) }
 
 // ends prints the limits and the advice of each incident, after the lines of the story.
-func (p *printer) ends(s *scenario.Story) {
+func (p *printer) ends(s *world.Story) {
 	for _, g := range group(s).incidents {
 		tell(p.out, p.paint(dim, g.title()))
 		p.after(g)
@@ -85,7 +85,7 @@ func (p *printer) ends(s *scenario.Story) {
 }
 
 // story prints a story, incident by incident. Of an incident that was printed when it ended it prints what came later.
-func (p *printer) story(s *scenario.Story, shipped, live bool) {
+func (p *printer) story(s *world.Story, shipped, live bool) {
 	groups := group(s)
 	for _, g := range groups.incidents {
 		if live && !g.open {
@@ -117,8 +117,8 @@ func (p *printer) story(s *scenario.Story, shipped, live bool) {
 }
 
 // ended prints an incident that has just ended.
-func (p *printer) ended(r scenario.Result, lines []scenario.Line) {
-	elsewhere := func(l scenario.Line) bool { return l.Routine || l.Kind == scenario.Assumed }
+func (p *printer) ended(r world.Result, lines []world.Line) {
+	elsewhere := func(l world.Line) bool { return l.Routine || l.Kind == world.Assumed }
 	g := incidentGroup{result: r, lines: slices.DeleteFunc(lines, elsewhere)}
 	tell(p.out, p.paint(bold, g.title()))
 	p.lines(g.lines)
@@ -127,7 +127,7 @@ func (p *printer) ended(r scenario.Result, lines []scenario.Line) {
 }
 
 // lines prints lines, with the day where it changes. It folds lines that several workers report alike into one.
-func (p *printer) lines(lines []scenario.Line) {
+func (p *printer) lines(lines []world.Line) {
 	day := ""
 	first, end, again := 0, 0, 0 // the repetitions are the lines from first to end
 	for i := 0; i < len(lines); i++ {
@@ -169,7 +169,7 @@ const mostRepeated = 16
 
 // repeated finds lines at the beginning that repeat at once, alike except for numbers and times. It returns how many lines one
 // repetition has, and how many repetitions there are.
-func repeated(lines []scenario.Line) (length, times int) {
+func repeated(lines []world.Line) (length, times int) {
 	times = 1
 	for k := 3; k <= mostRepeated && 2*k <= len(lines); k++ {
 		n := 1
@@ -186,21 +186,21 @@ func repeated(lines []scenario.Line) (length, times int) {
 // number is a number, a span of time, or the ID of an error.
 var number = regexp.MustCompile(`\[EID: \w+\]|\d[\d.,:]*( [hms]\b)?( \d+ [hms]\b)*`)
 
-func alike(a, b scenario.Line) bool {
+func alike(a, b world.Line) bool {
 	bare := func(s string) string { return number.ReplaceAllString(s, "#") }
 	return a.Kind == b.Kind && a.Crew == nil && b.Crew == nil && a.Workload == b.Workload && bare(a.Text) == bare(b.Text) && bare(a.Reason) == bare(b.Reason)
 }
 
 // sameNews reports whether two entries say the same of two workers of one slice.
-func sameNews(a, b scenario.Line) bool {
+func sameNews(a, b world.Line) bool {
 	wa, resta := cutWorker(a.Text)
 	wb, restb := cutWorker(b.Text)
-	return a.Kind == scenario.Entry && b.Kind == scenario.Entry && wa != "" && wb != "" && resta == restb && a.Workload == b.Workload &&
+	return a.Kind == world.Entry && b.Kind == world.Entry && wa != "" && wb != "" && resta == restb && a.Workload == b.Workload &&
 		a.Simulated == b.Simulated && a.Reason == b.Reason && b.Time.Sub(a.Time) < time.Minute
 }
 
 // failedAttempts counts how many attempts in a row were started and ended by themselves.
-func failedAttempts(lines []scenario.Line) int {
+func failedAttempts(lines []world.Line) int {
 	n := 0
 	for 2*n+1 < len(lines) {
 		began, ended := lines[2*n].Crew, lines[2*n+1].Crew
@@ -229,7 +229,7 @@ func cutWorker(s string) (worker, rest string) {
 	return digits[:n], s[:i] + "worker *" + digits[n:]
 }
 
-func foldedText(lines []scenario.Line) string {
+func foldedText(lines []world.Line) string {
 	var workers []string
 	_, rest := cutWorker(lines[0].Text)
 	for _, l := range lines {
@@ -249,20 +249,20 @@ func foldedText(lines []scenario.Line) string {
 	return strings.Replace(rest, "worker *", name, 1)
 }
 
-func mark(l scenario.Line) (word, colour string) {
+func mark(l world.Line) (word, colour string) {
 	switch l.Kind {
-	case scenario.Entry:
+	case world.Entry:
 		if l.Simulated {
 			return "SIMULATED", dim
 		}
 		return "RECORDED", cyan
-	case scenario.Reading, scenario.Called, scenario.Answer, scenario.Acted:
+	case world.Reading, world.Called, world.Answer, world.Acted:
 		return "SIMULATED", dim
-	case scenario.Decision:
+	case world.Decision:
 		return "decided", bold
-	case scenario.Sent:
+	case world.Sent:
 		return "sent", ""
-	case scenario.End:
+	case world.End:
 		switch l.Outcome {
 		case "resumed":
 			return "RESUMED", green
@@ -270,31 +270,31 @@ func mark(l scenario.Line) (word, colour string) {
 			return "ESCALATED", red
 		}
 		return strings.ToUpper(l.Outcome), yellow
-	case scenario.Assumed:
+	case world.Assumed:
 		return "assumed", yellow
-	case scenario.Ignored:
+	case world.Ignored:
 		return "ignored", dim
-	case scenario.Refused, scenario.Dead: // printed with the faults
+	case world.Refused, world.Dead: // printed with the faults
 	}
 	return string(l.Kind), ""
 }
 
-func (p *printer) print(l scenario.Line) {
+func (p *printer) print(l world.Line) {
 	word, colour := mark(l)
 	at := l.Time.Format("15:04:05")
-	if l.Kind == scenario.Assumed || l.Time.Year() <= 1 {
+	if l.Kind == world.Assumed || l.Time.Year() <= 1 {
 		at = strings.Repeat(" ", len(at))
 	}
 	text, reason := l.Text, l.Reason
-	if l.Kind == scenario.End {
+	if l.Kind == world.End {
 		text, reason = ending(l), ""
 	}
 	said := p.said
 	p.said = reason
-	if (l.Kind == scenario.Sent || l.Kind == scenario.Answer) && strings.Contains(said, reason) {
+	if (l.Kind == world.Sent || l.Kind == world.Answer) && strings.Contains(said, reason) {
 		reason = ""
 	}
-	if l.Kind == scenario.End {
+	if l.Kind == world.End {
 		text = withCode(text, l.Code)
 	} else {
 		reason = withCode(reason, l.Code)
@@ -331,7 +331,7 @@ func (p *printer) row(at, word, colour, text, reason string) {
 }
 
 // ending is how an incident ended, in one line: its reason and its cost.
-func ending(l scenario.Line) string {
+func ending(l world.Line) string {
 	_, came, _ := strings.Cut(l.Text, " · ")
 	if l.Reason == "" {
 		return came
@@ -371,13 +371,13 @@ func (p *printer) after(g incidentGroup) {
 
 // incidentGroup is an incident with its lines.
 type incidentGroup struct {
-	result scenario.Result
+	result world.Result
 	open   bool
 	// stopped says that somebody interrupted the replay before the incident ended.
 	stopped bool
-	lines   []scenario.Line
+	lines   []world.Line
 	// later are lines about the workload after the incident.
-	later []scenario.Line
+	later []world.Line
 }
 
 func (g incidentGroup) title() string {
@@ -392,11 +392,11 @@ func (g incidentGroup) title() string {
 // grouped is a story by incidents.
 type grouped struct {
 	incidents []incidentGroup
-	rest      []scenario.Line
+	rest      []world.Line
 }
 
 // group gives every line to its incident. Lines about a workload before an incident go to its next one.
-func group(s *scenario.Story) grouped {
+func group(s *world.Story) grouped {
 	var g grouped
 	index := map[string]int{}
 	for _, r := range s.Ended {
@@ -407,9 +407,9 @@ func group(s *scenario.Story) grouped {
 		index[r.Workload+" "+r.ID] = len(g.incidents)
 		g.incidents = append(g.incidents, incidentGroup{result: r, open: true, stopped: !s.Stopped.IsZero()})
 	}
-	waiting := map[string][]scenario.Line{}
+	waiting := map[string][]world.Line{}
 	for _, l := range s.Lines {
-		if l.Routine || l.Shown || l.Kind == scenario.Assumed {
+		if l.Routine || l.Shown || l.Kind == world.Assumed {
 			continue
 		}
 		i, ok := index[l.Workload+" "+l.Incident]

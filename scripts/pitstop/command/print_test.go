@@ -6,23 +6,23 @@ import (
 	"testing"
 	"time"
 
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 )
 
 // TestWhatComesAgainAndAgainIsFolded: six hours without capacity are a few lines.
 func TestWhatComesAgainAndAgainIsFolded(t *testing.T) {
 	at := time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC)
 	for rounds, want := range map[int]string{1: "", 2: "", 3: "the same 2 times more, until Nov 12 02:02:40", 300: "the same 299 times more, until Nov 12 06:59:40"} {
-		var lines []scenario.Line
+		var lines []world.Line
 		for i := range rounds {
 			when := at.Add(time.Duration(i) * time.Minute)
 			lines = append(lines,
-				scenario.Line{Time: when, Kind: scenario.Sent, Text: "recreate.requested (create a)"},
-				scenario.Line{Time: when.Add(20 * time.Second), Kind: scenario.Answer, Text: fmt.Sprintf("no capacity [EID: 0x%x]", 1<<i%32)},
-				scenario.Line{Time: when.Add(40 * time.Second), Kind: scenario.Decision, Text: fmt.Sprintf("ask again in %d s", 10+i)},
+				world.Line{Time: when, Kind: world.Sent, Text: "recreate.requested (create a)"},
+				world.Line{Time: when.Add(20 * time.Second), Kind: world.Answer, Text: fmt.Sprintf("no capacity [EID: 0x%x]", 1<<i%32)},
+				world.Line{Time: when.Add(40 * time.Second), Kind: world.Decision, Text: fmt.Sprintf("ask again in %d s", 10+i)},
 			)
 		}
-		lines = append(lines, scenario.Line{Time: at.Add(6 * time.Hour), Kind: scenario.Reading, Text: "node a is READY"})
+		lines = append(lines, world.Line{Time: at.Add(6 * time.Hour), Kind: world.Reading, Text: "node a is READY"})
 		var out strings.Builder
 		p := &printer{out: &out}
 		p.lines(lines)

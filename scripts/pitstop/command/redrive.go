@@ -15,7 +15,7 @@ import (
 	"google.golang.org/api/option"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/trigger"
@@ -94,7 +94,7 @@ func (b *broker) Close() error { return errors.Join(b.topics.Close(), b.subs.Clo
 func (d deployment) redriveCommand() *cobra.Command {
 	var where place
 	var why string
-	reacts, _ := scenario.Wiring()
+	reacts, _ := world.Wiring()
 	names := slices.Sorted(maps.Keys(reacts))
 	names = slices.DeleteFunc(names, func(name string) bool { return reacts[name] == patrols })
 	c := &cobra.Command{

@@ -16,6 +16,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/policy"
 )
@@ -88,7 +89,7 @@ func replayCommand() *cobra.Command {
 // play is one story to be played.
 type play struct {
 	name     string
-	scenario scenario.Scenario
+	scenario world.Scenario
 	records  []scenario.Record
 	policy   []byte
 	want     *scenario.Want
@@ -143,7 +144,7 @@ func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, 
 	if o.trail || o.against != "" {
 		return o.compared(ctx, plays, files, out, errOut)
 	}
-	address, err := scenario.Serve(ctx)
+	address, err := world.Serve(ctx)
 	if err != nil {
 		return fmt.Errorf("the functions framework: %w", err)
 	}
@@ -193,7 +194,7 @@ type replaying struct {
 // play plays one story and prints it.
 func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 	shipped := one.want != nil
-	opts := scenario.Playing{Options: scenario.Options{Policy: one.policy, Allow: r.allow, Framework: r.address, Wire: r.o.wire}, Emulator: r.o.emulator}
+	opts := scenario.Playing{Options: world.Options{Policy: one.policy, Allow: r.allow, Framework: r.address, Wire: r.o.wire}, Emulator: r.o.emulator}
 	if r.o.verbose {
 		opts.Log = r.errOut
 	}
@@ -203,7 +204,7 @@ func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 	case r.o.speed > 0:
 		opts.Pace, opts.Told = r.o.speed, r.p.line
 	case live:
-		opts.Ended = func(res scenario.Result, lines []scenario.Line) {
+		opts.Ended = func(res world.Result, lines []world.Line) {
 			r.m.clear()
 			r.p.ended(res, lines)
 		}
@@ -279,7 +280,7 @@ func timeOf(passed, of time.Duration) string {
 }
 
 // until says where a replay was interrupted.
-func until(s *scenario.Story, shipped bool, i, plays int) string {
+func until(s *world.Story, shipped bool, i, plays int) string {
 	if shipped {
 		return fmt.Sprintf("in scenario %d of %d, %s", i+1, plays, s.Name)
 	}
@@ -299,7 +300,7 @@ func (o replayOptions) compared(ctx context.Context, plays []play, files []strin
 		incidents := 0
 		for i, play := range plays {
 			story, err := scenario.Run(ctx, play.name, play.scenario, play.records, scenario.Playing{
-				Options: scenario.Options{Policy: play.policy, Allow: allow, Trail: true, Wire: o.wire},
+				Options: world.Options{Policy: play.policy, Allow: allow, Trail: true, Wire: o.wire},
 				Passed:  func(at scenario.Passage) { showPassage(m, at, play.want != nil, i, len(plays), incidents) },
 			})
 			if err != nil {
@@ -345,13 +346,13 @@ type tally struct {
 	interrupted  bool
 }
 
-func (t *tally) add(s *scenario.Story) {
+func (t *tally) add(s *world.Story) {
 	for _, r := range s.Ended {
 		t.ends[string(r.Outcome)]++
 	}
 	t.open += len(s.Open)
 	t.faults += len(s.Faults)
-	timeless := func(l scenario.Line) bool { return l.Time.IsZero() } // an entry that is only noted may give none
+	timeless := func(l world.Line) bool { return l.Time.IsZero() } // an entry that is only noted may give none
 	if timed := slices.DeleteFunc(slices.Clone(s.Lines), timeless); len(timed) > 0 {
 		t.virtual += timed[len(timed)-1].Time.Sub(timed[0].Time)
 	}
@@ -409,16 +410,16 @@ func plays(
 }
 
 // crew is what --assume says of crews.
-func (o replayOptions) crew() (crew scenario.Crew, err error) {
+func (o replayOptions) crew() (crew world.Crew, err error) {
 	for _, what := range o.assume {
 		name, value, _ := strings.Cut(what, "=")
 		switch {
-		case name != "crew" || !slices.Contains(scenario.Crews(), value):
-			return "", usage("--assume %.60q: it takes crew=%s", what, strings.Join(scenario.Crews(), ", crew="))
-		case crew != "" && crew != scenario.Crew(value):
+		case name != "crew" || !slices.Contains(world.Crews(), value):
+			return "", usage("--assume %.60q: it takes crew=%s", what, strings.Join(world.Crews(), ", crew="))
+		case crew != "" && crew != world.Crew(value):
 			return "", usage("--assume crew=%s and crew=%s contradict each other", crew, value)
 		}
-		crew = scenario.Crew(value)
+		crew = world.Crew(value)
 	}
 	return crew, nil
 }
@@ -512,4 +513,4 @@ func moduleRoot() (string, error) {
 }
 
 // asLine is the JSON form of a line.
-func asLine(l scenario.Line) ([]byte, error) { return json.Marshal(l) }
+func asLine(l world.Line) ([]byte, error) { return json.Marshal(l) }

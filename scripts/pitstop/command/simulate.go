@@ -24,6 +24,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -379,12 +380,12 @@ func (o simulateOptions) ownTraces() (traces []scenario.Trace, err error) {
 }
 
 // readFleet reads the files of a fleet.
-func readFleet(names []string) (scenario.Scenario, error) {
+func readFleet(names []string) (world.Scenario, error) {
 	var files []scenario.File
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			return scenario.Scenario{}, usage("--fleet: %w", err)
+			return world.Scenario{}, usage("--fleet: %w", err)
 		}
 		files = append(files, scenario.File{Name: name, Data: data})
 	}
@@ -785,7 +786,7 @@ func (p simulationPrinter) violation(short *scenario.Report, faults, most int) {
 	}
 	tell(p.out, "")
 	tell(p.out, p.paint(bold, "the timeline of "+v.Workload))
-	var lines []scenario.Line
+	var lines []world.Line
 	for _, l := range short.Story.Lines {
 		if l.Workload == v.Workload && !l.Time.After(v.At) && !l.Routine {
 			lines = append(lines, l)

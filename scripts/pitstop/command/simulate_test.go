@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 )
 
 const (
@@ -200,7 +201,7 @@ func TestSimulateCountsOneAsOne(t *testing.T) {
 		want   string
 	}{{1, 1, "seed 7 · 1 day of 1 slice · faults none\n"}, {0.5, 2, "seed 7 · 0.5 days of 2 slices · faults none\n"}} {
 		var out strings.Builder
-		sim := scenario.Simulation{World: scenario.Scenario{Fleet: make([]scenario.SliceConfig, c.slices)}}
+		sim := scenario.Simulation{World: world.Scenario{Fleet: make([]world.SliceConfig, c.slices)}}
 		simulationPrinter{&printer{out: &out}}.report(&scenario.Report{Seed: 7, Seeds: 1, Days: c.days}, sim, "faults none", 0)
 		if !strings.HasPrefix(out.String(), c.want) {
 			t.Errorf("%s\ndoes not begin with %s", out.String(), c.want)

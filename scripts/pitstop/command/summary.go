@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 )
 
 // summaryRow is one incident of a summary.
@@ -35,7 +35,7 @@ type summary struct {
 }
 
 // add takes what came of one story.
-func (s *summary) add(story *scenario.Story) {
+func (s *summary) add(story *world.Story) {
 	for _, r := range story.Ended {
 		s.rows = append(s.rows, rowOf(story.Name, r, strings.ReplaceAll(string(r.Outcome), "_", " ")))
 	}
@@ -47,7 +47,7 @@ func (s *summary) add(story *scenario.Story) {
 		s.rows = append(s.rows, rowOf(story.Name, r, end))
 	}
 	for _, l := range story.Lines {
-		if l.Kind == scenario.Assumed {
+		if l.Kind == world.Assumed {
 			s.assumed = append(s.assumed, l.Text)
 		}
 	}
@@ -58,7 +58,7 @@ func (s *summary) add(story *scenario.Story) {
 	}
 }
 
-func rowOf(name string, r scenario.Result, end string) summaryRow {
+func rowOf(name string, r world.Result, end string) summaryRow {
 	return summaryRow{
 		scenario: name, workload: r.Workload, cause: strings.ReplaceAll(string(r.Cause), "_", " "), end: end, outcome: string(r.Outcome),
 		opened: r.Opened.UTC(), away: r.Away, chips: r.ChipHours, still: r.StillAway(),

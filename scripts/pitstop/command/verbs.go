@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -60,7 +60,7 @@ func (k *publishing) Publish(ctx context.Context, e events.Envelope) error {
 
 // topics are those of a deployment, in full.
 func (a place) topics() publish.Topics {
-	_, travels := scenario.Wiring()
+	_, travels := world.Wiring()
 	topics := publish.Topics{}
 	for typ, topic := range travels {
 		topics[typ] = a.topic(topic)

@@ -1,4 +1,4 @@
-package scenario
+package world
 
 import (
 	"bytes"
@@ -43,40 +43,40 @@ import (
 
 // The topics, and the functions that they feed.
 const (
-	topicNotices    = events.TopicNotices
+	TopicNotices    = events.TopicNotices
 	topicLogs       = events.TopicLogs
-	topicTicks      = "patrol-ticks"
+	TopicTicks      = "patrol-ticks"
 	topicCheckpoint = "checkpoint-requests"
 	topicRecovery   = "recovery-requests"
-	topicRecreate   = "recreate-requests"
+	TopicRecreate   = "recreate-requests"
 	topicUpdates    = "incident-updates"
 )
 
 // Functions are the entry points of the pipeline by topic.
-var functions = []struct{ topic, name, entry string }{
-	{topicNotices, "maintenance", "HandleMaintenance"},
+var Functions = []struct{ Topic, Name, Entry string }{
+	{TopicNotices, "maintenance", "HandleMaintenance"},
 	{topicLogs, "logevent", "HandleLogEvent"},
-	{topicTicks, "patrol", "HandlePatrol"},
+	{TopicTicks, "patrol", "HandlePatrol"},
 	{topicCheckpoint, "checkpoint", "HandleCheckpoint"},
 	{topicRecovery, "recovery", "HandleRecovery"},
-	{topicRecreate, "recreate", "HandleRecreate"},
+	{TopicRecreate, "recreate", "HandleRecreate"},
 	{topicUpdates, "notify", "HandleNotify"},
 }
 
 // routes says on which topic an event of ours travels.
 var routes = publish.Topics{
-	events.TypeMaintenanceNotified: topicNotices,
+	events.TypeMaintenanceNotified: TopicNotices,
 	events.TypeCheckpointRequested: topicCheckpoint,
 	events.TypeRecoveryRequested:   topicRecovery,
-	events.TypeRecreateRequested:   topicRecreate,
+	events.TypeRecreateRequested:   TopicRecreate,
 	events.TypeIncidentUpdated:     topicUpdates,
 }
 
 // Wiring is which function reacts to which topic, and on which topic which event travels, in the simulated deployment.
 func Wiring() (reacts, travels map[string]string) {
 	reacts = map[string]string{}
-	for _, f := range functions {
-		reacts[f.topic] = f.name
+	for _, f := range Functions {
+		reacts[f.Topic] = f.Name
 	}
 	return reacts, maps.Clone(routes)
 }
@@ -115,25 +115,25 @@ type Options struct {
 	Limits ledger.Limits
 }
 
-// ceiling is what the deployment puts over all policies.
-func (o Options) ceiling() policy.Switches {
+// Ceiling is what the deployment puts over all policies.
+func (o Options) Ceiling() policy.Switches {
 	if o.Allow == nil {
 		return policy.Everything()
 	}
 	return *o.Allow
 }
 
-// world is a scenario under way.
-type world struct {
+// World is a scenario under way.
+type World struct {
 	Scenario
-	opts   Options
-	clock  *clock.Clock
-	broker *Broker
-	api    *tputest.API
-	bucket *buckettest.Server
-	// audited is the project's audit log: it holds the entries delivered on the topic, and also those lost on their way.
-	audited *cloudlogtest.Log
-	ledger  *ledger.Ledger
+	Opts   Options
+	Clock  *clock.Clock
+	Broker *Broker
+	API    *tputest.API
+	Bucket *buckettest.Server
+	// Audited is the project's audit log: it holds the entries delivered on the topic, and also those lost on their way.
+	Audited *cloudlogtest.Log
+	Ledger  *ledger.Ledger
 	secrets *ledger.Secrets
 	// stores are the stores to close at the end.
 	stores []io.Closer
@@ -145,16 +145,16 @@ type world struct {
 	handlings int
 	// tracker keeps the trail; nil where none is asked for.
 	tracker *tracker
-	// hooks are what is attached to it, and carrier carries the messages if it is set. Both are there before it is deployed.
-	hooks   Hooks
-	carrier Carrier
-	// store reads checkpoint directories with nothing going wrong.
-	store checkpoint.Store
+	// Hooks are what is attached to it, and carrier carries the messages if it is set. Both are there before it is deployed.
+	Hooks   Hooks
+	Carrier Carrier
+	// Store reads checkpoint directories with nothing going wrong.
+	Store checkpoint.Store
 
 	mu    sync.Mutex
-	story *Story
-	// trainings are the runs, by the name of their slice. Of several slices with one name the later ones are here by their workload.
-	trainings map[string]*tputest.Training
+	Story *Story
+	// Trainings are the runs, by the name of their slice. Of several slices with one name the later ones are here by their workload.
+	Trainings map[string]*tputest.Training
 	runs      []string // their names, in order
 	// lines are those of messages under way, by message ID: whom they concern is known when they are handled. places are the lines
 	// about each workload that no ended incident has taken yet.
@@ -165,9 +165,9 @@ type world struct {
 	// incidents is the incident of each workload that lines belong to, busy the workloads at which something is due.
 	incidents map[string]string
 	owners    map[string]string // zone/node -> workload
-	busy      map[string]bool
-	// open opens the collections of the ledger.
-	open   ledger.Opener
+	Busy      map[string]bool
+	// Open opens the collections of the ledger.
+	Open   ledger.Opener
 	closed map[string]int
 	// silent are calls whose audit entries were recorded.
 	silent map[string]int
@@ -178,23 +178,23 @@ type world struct {
 	struck int
 }
 
-// ours is whom the pipeline acts as.
-func ours(project string) string { return "pitstop@" + project + ".iam.gserviceaccount.com" }
+// Ours is whom the pipeline acts as.
+func Ours(project string) string { return "pitstop@" + project + ".iam.gserviceaccount.com" }
 
-// newWorld is a world in which nothing is there yet.
-func newWorld(name string, s Scenario, opts Options) *world {
+// New is a world in which nothing is there yet.
+func New(name string, s Scenario, opts Options) *World {
 	if opts.Limits == (ledger.Limits{}) {
 		opts.Limits = ledger.DefaultLimits
 	}
 	clock := clock.NewClock(s.Start)
-	w := &world{
-		Scenario: s, opts: opts, clock: clock, broker: NewBroker(clock),
-		story:     &Story{Name: name, Title: s.Title, About: s.About, Calls: map[string]int{}, Requests: map[string]int{}},
-		trainings: map[string]*tputest.Training{}, lines: map[string]int{}, places: map[string][]int{}, incidents: map[string]string{}, owners: map[string]string{},
-		busy: map[string]bool{}, closed: map[string]int{}, silent: map[string]int{}, make: map[string]func() http.Handler{},
-		idle: map[string][]http.Handler{}, open: ledgertest.NewStore().Open, dirty: true,
+	w := &World{
+		Scenario: s, Opts: opts, Clock: clock, Broker: NewBroker(clock),
+		Story:     &Story{Name: name, Title: s.Title, About: s.About, Calls: map[string]int{}, Requests: map[string]int{}},
+		Trainings: map[string]*tputest.Training{}, lines: map[string]int{}, places: map[string][]int{}, incidents: map[string]string{}, owners: map[string]string{},
+		Busy: map[string]bool{}, closed: map[string]int{}, silent: map[string]int{}, make: map[string]func() http.Handler{},
+		idle: map[string][]http.Handler{}, Open: ledgertest.NewStore().Open, dirty: true,
 	}
-	w.ledger = ledger.New(w.open)
+	w.Ledger = ledger.New(w.Open)
 	if opts.Trail {
 		w.tracker = newTracker(w)
 	}
@@ -202,36 +202,36 @@ func newWorld(name string, s Scenario, opts Options) *world {
 	if opts.Log != nil {
 		w.log = slog.New(slog.NewTextHandler(opts.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	w.broker.Duplicates = opts.Duplicates
-	w.broker.Delivered = w.delivered
-	w.api = tputest.New(tputest.Config{
-		Project: s.Project, Clock: clock, Seed: 1, Zones: s.Capacity, Principal: ours(s.Project),
-		Timing: tputest.Timing{Maintenance: s.maintenance()}, Mingled: opts.Mingled,
+	w.Broker.Duplicates = opts.Duplicates
+	w.Broker.Delivered = w.delivered
+	w.API = tputest.New(tputest.Config{
+		Project: s.Project, Clock: clock, Seed: 1, Zones: s.Capacity, Principal: Ours(s.Project),
+		Timing: tputest.Timing{Maintenance: s.Maintenance()}, Mingled: opts.Mingled,
 	})
 	for zone, chips := range s.Quota {
-		w.api.SetQuota(zone, chips)
+		w.API.SetQuota(zone, chips)
 	}
-	w.audited = cloudlogtest.New(s.Project, clock.Now)
+	w.Audited = cloudlogtest.New(s.Project, clock.Now)
 	return w
 }
 
-// found deploys the functions and puts the fleet there.
-func (w *world) found(ctx context.Context) error {
-	w.broker.luck = w.hooks.Luck
+// Found deploys the functions and puts the fleet there.
+func (w *World) Found(ctx context.Context) error {
+	w.Broker.luck = w.Hooks.Luck
 	if err := w.deploy(ctx); err != nil {
 		return err
 	}
 	if err := w.settle(); err != nil {
 		return err
 	}
-	w.api.Observe(w.observe)
+	w.API.Observe(w.observe)
 	return nil
 }
 
 const maintenanceTakes = 20 * time.Minute
 
 // settle puts the fleet there, with its training.
-func (w *world) settle() error {
+func (w *World) settle() error {
 	var buckets []string
 	for _, c := range w.Fleet {
 		if rest, ok := strings.CutPrefix(c.Directory, "gs://"); ok {
@@ -239,24 +239,24 @@ func (w *world) settle() error {
 			buckets = append(buckets, b)
 		}
 	}
-	w.bucket = buckettest.New(w.clock.Now, buckets...)
+	w.Bucket = buckettest.New(w.Clock.Now, buckets...)
 	for name, region := range w.Buckets {
-		w.bucket.Place(name, buckettest.Location{Name: strings.ToUpper(region)})
+		w.Bucket.Place(name, buckettest.Location{Name: strings.ToUpper(region)})
 	}
 	for _, c := range w.Fleet {
 		if err := w.place(c); err != nil {
 			return err
 		}
 	}
-	w.runs = slices.Sorted(maps.Keys(w.trainings))
-	w.bucket.OnChange(w.changed)
+	w.runs = slices.Sorted(maps.Keys(w.Trainings))
+	w.Bucket.OnChange(w.changed)
 	return nil
 }
 
 // provide puts a slice there; a queued resource comes with its first one, and brings all others.
-func (w *world) provide(c SliceConfig) error {
+func (w *World) provide(c SliceConfig) error {
 	if c.QueuedResource == "" {
-		_, err := w.api.AddNode(w.nodeOf(c))
+		_, err := w.API.AddNode(w.nodeOf(c))
 		return err
 	}
 	q := tputest.QueuedConfig{Zone: c.Zone, Name: c.QueuedResource, Spot: c.Spot}
@@ -268,11 +268,11 @@ func (w *world) provide(c SliceConfig) error {
 			q.Nodes = append(q.Nodes, w.nodeOf(o))
 		}
 	}
-	return w.api.AddQueuedResource(q)
+	return w.API.AddQueuedResource(q)
 }
 
-func (w *world) nodeOf(c SliceConfig) tputest.NodeConfig {
-	node := w.order(c)
+func (w *World) nodeOf(c SliceConfig) tputest.NodeConfig {
+	node := w.Order(c)
 	node.Created, node.ID, node.Group = c.Created, c.ID, c.Workers
 	if node.Created.IsZero() {
 		node.Created = w.Start.Add(-72 * time.Hour)
@@ -280,59 +280,59 @@ func (w *world) nodeOf(c SliceConfig) tputest.NodeConfig {
 	return node
 }
 
-func (w *world) place(c SliceConfig) error {
+func (w *World) place(c SliceConfig) error {
 	if err := w.provide(c); err != nil {
 		return fmt.Errorf("scenario: slice %s: %w", c.Name, err)
 	}
-	hosts := w.api.Hosts(c.Zone, c.Name)
+	hosts := w.API.Hosts(c.Zone, c.Name)
 	group := c.Workers
 	if len(hosts) > 0 {
 		group, _, _ = events.WorkerGroup(hosts[0])
 	}
 	t := c.Trainer
 	run := c.Name
-	if w.trainings[run] != nil {
-		run = c.workload() // another zone has a slice of this name
+	if w.Trainings[run] != nil {
+		run = c.WorkloadName() // another zone has a slice of this name
 	}
-	w.trainings[run] = tputest.NewTraining(tputest.TrainingConfig{
-		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + c.workload(), With: w.beside(c), Clock: w.clock, Bucket: w.bucket, Directory: c.Directory,
-		Emit: w.logged, Attempt: t.Attempt, Quiet: c.Quiet, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
+	w.Trainings[run] = tputest.NewTraining(tputest.TrainingConfig{
+		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + c.WorkloadName(), With: w.beside(c), Clock: w.Clock, Bucket: w.Bucket, Directory: c.Directory,
+		Emit: w.Logged, Attempt: t.Attempt, Quiet: c.Quiet, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
 		ReportEvery: time.Duration(c.Crew.ReportEvery), Refuses: c.Crew.Refuses, Silent: c.Crew.Silent,
 		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
 		StartTakes: time.Duration(t.StartTakes), OnSignal: t.Sigterm, Exited: func() { w.exited(run) }, Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsAnew: t.FailsAnew,
-	}, w.api.Incarnation(c.Zone, c.Name), group, max(len(hosts), 1))
-	if w.hooks.Committed != nil && c.Directory != "" {
-		w.hooks.Committed(c.Directory, strconv.FormatInt(w.trainings[run].Saved(), 10))
+	}, w.API.Incarnation(c.Zone, c.Name), group, max(len(hosts), 1))
+	if w.Hooks.Committed != nil && c.Directory != "" {
+		w.Hooks.Committed(c.Directory, strconv.FormatInt(w.Trainings[run].Saved(), 10))
 	}
 	return nil
 }
 
-// training is the run on a slice. A name alone does not say which one: the same may be there in several zones, and then the
+// Training is the run on a slice. A name alone does not say which one: the same may be there in several zones, and then the
 // later ones are labelled as workloads of their own. The label stays with a slice that is created elsewhere.
-func (w *world) training(zone, slice string) *tputest.Training {
-	if label := w.api.Label(zone, slice, events.LabelWorkload); label != "" {
-		if t := w.trainings[label]; t != nil && t.Slice == slice {
+func (w *World) Training(zone, slice string) *tputest.Training {
+	if label := w.API.Label(zone, slice, events.LabelWorkload); label != "" {
+		if t := w.Trainings[label]; t != nil && t.Slice == slice {
 			return t
 		}
 	}
-	return w.trainings[slice]
+	return w.Trainings[slice]
 }
 
 // exited tells the simulated API that the process of a run has exited.
-func (w *world) exited(run string) {
-	t := w.trainings[run]
-	for _, zone := range w.zones() {
-		if state, _ := w.api.State(zone, t.Slice); state != "" && w.training(zone, t.Slice) == t {
-			w.must(w.api.Exited(zone, t.Slice))
+func (w *World) exited(run string) {
+	t := w.Trainings[run]
+	for _, zone := range w.Zones() {
+		if state, _ := w.API.State(zone, t.Slice); state != "" && w.Training(zone, t.Slice) == t {
+			w.Must(w.API.Exited(zone, t.Slice))
 		}
 	}
 }
 
 // beside names the other slices of a Multislice.
-func (w *world) beside(c SliceConfig) []string {
+func (w *World) beside(c SliceConfig) []string {
 	var names []string
 	for _, f := range w.Fleet {
-		if f.Name != c.Name && f.workload() == c.workload() {
+		if f.Name != c.Name && f.WorkloadName() == c.WorkloadName() {
 			names = append(names, f.Name)
 		}
 	}
@@ -340,9 +340,9 @@ func (w *world) beside(c SliceConfig) []string {
 }
 
 // guest is what the crew on a worker has written into its guest attribute.
-func (w *world) guest(zone, name string, worker int) (string, bool) {
-	t := w.trainings[name]
-	for _, other := range w.trainings { // the simulated API asks, so it cannot be asked for the label
+func (w *World) guest(zone, name string, worker int) (string, bool) {
+	t := w.Trainings[name]
+	for _, other := range w.Trainings { // the simulated API asks, so it cannot be asked for the label
 		if other.Slice == name && other.Life().Zone == zone {
 			t = other
 		}
@@ -359,43 +359,43 @@ func (w *world) guest(zone, name string, worker int) (string, bool) {
 }
 
 // deploy builds the functions over the simulated cloud and subscribes them.
-func (w *world) deploy(ctx context.Context) error {
-	w.api.OnGuests(w.guest)
+func (w *World) deploy(ctx context.Context) error {
+	w.API.OnGuests(w.guest)
 	client, err := w.cloud(ctx)
 	if err != nil {
 		return fmt.Errorf("scenario: %w", err)
 	}
 	cloud := client
-	if w.hooks.Failed != nil {
-		cloud = counting{client, w.hooks.Failed}
+	if w.Hooks.Failed != nil {
+		cloud = counting{client, w.Hooks.Failed}
 	}
-	bucket := http.RoundTripper(roundTripper(func(r *http.Request) (*http.Response, error) { return w.bucket.Transport().RoundTrip(r) }))
-	w.store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())
-	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("storage", around(w.hooks.Bucket, bucket))}), option.WithoutAuthentication())}
-	log := cloudlog.New(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("logging", around(w.hooks.Audit, w.audited.Transport()))}), option.WithoutAuthentication())
-	seams := w.opts.Seams
-	functionsLedger := w.ledger
-	open := w.open
-	if w.opts.Called != nil {
+	bucket := http.RoundTripper(RoundTripper(func(r *http.Request) (*http.Response, error) { return w.Bucket.Transport().RoundTrip(r) }))
+	w.Store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())
+	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("storage", around(w.Hooks.Bucket, bucket))}), option.WithoutAuthentication())}
+	log := cloudlog.New(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("logging", around(w.Hooks.Audit, w.Audited.Transport()))}), option.WithoutAuthentication())
+	seams := w.Opts.Seams
+	functionsLedger := w.Ledger
+	open := w.Open
+	if w.Opts.Called != nil {
 		open = w.overStore(open)
 	}
-	if w.hooks.Ledger != nil {
-		open = w.hooks.Ledger(open)
+	if w.Hooks.Ledger != nil {
+		open = w.Hooks.Ledger(open)
 	}
-	if w.opts.Called != nil || w.hooks.Ledger != nil {
+	if w.Opts.Called != nil || w.Hooks.Ledger != nil {
 		functionsLedger = ledger.New(open)
 	}
 	w.secrets = ledger.NewSecrets(open) // a collection of its own, in the place of a database of its own
-	w.stores = append(w.stores, w.ledger, functionsLedger, w.secrets)
+	w.stores = append(w.stores, w.Ledger, functionsLedger, w.secrets)
 	publisher := eventPublisher{
-		broker: w.broker, topics: routes, sent: w.sent, carrier: w.carrier, around: w.hooks.Publication, unnotified: w.opts.Unnotified, called: w.called,
+		broker: w.Broker, topics: routes, sent: w.sent, carrier: w.Carrier, around: w.Hooks.Publication, unnotified: w.Opts.Unnotified, called: w.called,
 	}
-	policies := policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now)
+	policies := policy.NewSource(policyURI(w.Opts.Policy), func(context.Context, string) ([]byte, error) { return w.Opts.Policy, nil }, w.Opts.Ceiling(), w.Clock.Now)
 	of := func(name string) *fleet.Fleet {
 		kept := seams.ledger(name, functionsLedger, open)
 		w.stores = append(w.stores, kept)
-		f := &fleet.Fleet{Ledger: kept, Provider: seams.provider(name, cloud), Now: w.clock.Now, Log: w.log, Advancer: &ledger.Advancer{
-			Ledger: kept, Policies: seams.policies(name, policies), Publisher: publisher, Now: w.clock.Now, Sleep: w.clock.Sleep,
+		f := &fleet.Fleet{Ledger: kept, Provider: seams.provider(name, cloud), Now: w.Clock.Now, Log: w.log, Advancer: &ledger.Advancer{
+			Ledger: kept, Policies: seams.policies(name, policies), Publisher: publisher, Now: w.Clock.Now, Sleep: w.Clock.Sleep,
 			Decide: seams.Decide, Source: "//pitstop/functions/" + name, Cause: trigger.MessageID, Log: w.log,
 			Saved: func(_ context.Context, s ledger.Step) { w.saved(name, s) },
 		}}
@@ -405,8 +405,8 @@ func (w *world) deploy(ctx context.Context) error {
 		}
 		return f
 	}
-	us := []string{ours(w.Project)}
-	buckets, limits := seams.store(store), seams.limits(w.opts.Limits)
+	us := []string{Ours(w.Project)}
+	buckets, limits := seams.store(store), seams.limits(w.Opts.Limits)
 	handles := map[string]func() trigger.Handle{
 		"maintenance": func() trigger.Handle {
 			return maintenance.New(maintenance.Deps{Fleet: of("maintenance"), Projects: []string{w.Project}})
@@ -415,8 +415,8 @@ func (w *world) deploy(ctx context.Context) error {
 			return logevent.New(logevent.Deps{Fleet: of("logevent"), Projects: []string{w.Project}, Ours: us})
 		},
 		"patrol": func() trigger.Handle {
-			d := patrol.Deps{Fleet: of("patrol"), Provider: seams.provider("patrol", cloud), Audit: seams.audit(log), Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.clock.Sleep}
-			if w.opts.Called != nil {
+			d := patrol.Deps{Fleet: of("patrol"), Provider: seams.provider("patrol", cloud), Audit: seams.audit(log), Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.Clock.Sleep}
+			if w.Opts.Called != nil {
 				d.Canary = canary{w}
 			}
 			return patrol.New(d)
@@ -431,53 +431,53 @@ func (w *world) deploy(ctx context.Context) error {
 			return recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: seams.provider("recreate", cloud), Buckets: buckets, Limits: limits})
 		},
 		"notify": func() trigger.Handle {
-			d := notify.Deps{Ledger: functionsLedger, PerMinute: 20, Now: w.clock.Now, Log: w.log}
-			if w.opts.Tell != nil {
-				d.Targets = w.opts.Tell(w.clock.Now)
+			d := notify.Deps{Ledger: functionsLedger, PerMinute: 20, Now: w.Clock.Now, Log: w.log}
+			if w.Opts.Tell != nil {
+				d.Targets = w.Opts.Tell(w.Clock.Now)
 			}
 			return notify.New(d)
 		},
 	}
-	for _, f := range functions {
-		w.make[f.entry] = func() http.Handler {
-			return seams.handler(f.name, &trigger.Adapter{Name: f.entry, Handle: handles[f.name](), Log: w.log, Drain: trigger.NewDrain(func() {})})
+	for _, f := range Functions {
+		w.make[f.Entry] = func() http.Handler {
+			return seams.handler(f.Name, &trigger.Adapter{Name: f.Entry, Handle: handles[f.Name](), Log: w.log, Drain: trigger.NewDrain(func() {})})
 		}
-		adapter := w.make[f.entry]()
-		w.idle[f.entry] = []http.Handler{adapter}
-		if w.opts.Framework != "" {
+		adapter := w.make[f.Entry]()
+		w.idle[f.Entry] = []http.Handler{adapter}
+		if w.Opts.Framework != "" {
 			h := adapter
-			if w.carrier != nil {
-				h = w.carrier.Serve(f.entry, adapter, w.delivered)
+			if w.Carrier != nil {
+				h = w.Carrier.Serve(f.Entry, adapter, w.delivered)
 			}
-			if err := trigger.Use(f.entry, h); err != nil {
+			if err := trigger.Use(f.Entry, h); err != nil {
 				return fmt.Errorf("scenario: %w", err)
 			}
 		}
-		if w.carrier != nil {
-			if err := w.carrier.Subscribe(ctx, f.topic, f.name, w.opts.Framework+"/"+f.entry); err != nil {
+		if w.Carrier != nil {
+			if err := w.Carrier.Subscribe(ctx, f.Topic, f.Name, w.Opts.Framework+"/"+f.Entry); err != nil {
 				return fmt.Errorf("scenario: %w", err)
 			}
 			continue
 		}
 		sub := Subscription{
-			Name: "projects/" + w.Project + "/subscriptions/" + f.name, Topic: f.topic, MinBackoff: 10 * time.Second, MaxBackoff: 600 * time.Second,
-			MaxAttempts: 20, DeadLetter: f.topic + "-dead",
-			Push: func(ctx context.Context, body []byte) int { return w.post(ctx, f.entry, body) },
+			Name: "projects/" + w.Project + "/subscriptions/" + f.Name, Topic: f.Topic, MinBackoff: 10 * time.Second, MaxBackoff: 600 * time.Second,
+			MaxAttempts: 20, DeadLetter: f.Topic + "-dead",
+			Push: func(ctx context.Context, body []byte) int { return w.post(ctx, f.Entry, body) },
 		}
-		if w.hooks.Intercept != nil {
-			sub.Intercept = func(m Message) int { return w.hooks.Intercept(f.entry, m) }
+		if w.Hooks.Intercept != nil {
+			sub.Intercept = func(m Message) int { return w.Hooks.Intercept(f.Entry, m) }
 		}
-		if f.topic == topicTicks {
+		if f.Topic == TopicTicks {
 			sub.MaxAttempts, sub.DeadLetter = 1, "" // the next tick takes up what this one left
 		}
-		w.broker.Subscribe(sub)
+		w.Broker.Subscribe(sub)
 	}
 	return nil
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+type RoundTripper func(*http.Request) (*http.Response, error)
 
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (f RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // around is a hook before a service, if there is one.
 func around(hook func(next http.RoundTripper) http.RoundTripper, next http.RoundTripper) http.RoundTripper {
@@ -496,15 +496,15 @@ func policyURI(file []byte) string {
 }
 
 // post delivers one push request: through the functions framework where one serves, else to the same handler in process.
-func (w *world) post(ctx context.Context, entry string, body []byte) int {
-	if w.opts.Framework == "" {
+func (w *World) post(ctx context.Context, entry string, body []byte) int {
+	if w.Opts.Framework == "" {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/"+entry, bytes.NewReader(body))
 		if err != nil {
 			return http.StatusInternalServerError
 		}
 		return w.handle(entry, r)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.opts.Framework+"/"+entry, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Opts.Framework+"/"+entry, bytes.NewReader(body))
 	if err != nil {
 		return http.StatusInternalServerError
 	}
@@ -521,7 +521,7 @@ func (w *world) post(ctx context.Context, entry string, body []byte) int {
 }
 
 // handle has an idle instance of a function handle a request, or a new one. An instance that crashes is not seen again.
-func (w *world) handle(entry string, r *http.Request) int {
+func (w *World) handle(entry string, r *http.Request) int {
 	w.mu.Lock()
 	var h http.Handler
 	if idle := w.idle[entry]; len(idle) > 0 {
@@ -532,18 +532,18 @@ func (w *world) handle(entry string, r *http.Request) int {
 	w.handlings++
 	number := w.handlings
 	w.mu.Unlock()
-	if w.opts.Called != nil {
+	if w.Opts.Called != nil {
 		r = r.WithContext(calling(r.Context(), entry))
 	}
-	inst := &instance{number: number, function: entry, luck: luckOf(r.Context()), read: map[place]reading{}, began: w.clock.Now()}
-	if w.broker.luck != nil {
+	inst := &Instance{Number: number, Function: entry, Luck: luckOf(r.Context()), Read: map[Place]SliceRead{}, Began: w.Clock.Now()}
+	if w.Broker.luck != nil {
 		var ctx context.Context
-		ctx, inst.cancel = context.WithCancel(r.Context())
-		defer inst.cancel()
+		ctx, inst.Cancel = context.WithCancel(r.Context())
+		defer inst.Cancel()
 		r = r.WithContext(context.WithValue(ctx, instanceKey{}, inst))
 	}
-	code := statusOf(h, http.Header{}, r)
-	if inst.crashed {
+	code := StatusOf(h, http.Header{}, r)
+	if inst.Crashed {
 		runtime.Goexit()
 	}
 	w.mu.Lock()
@@ -552,8 +552,8 @@ func (w *world) handle(entry string, r *http.Request) int {
 	return code
 }
 
-// statusOf has a handler answer a request, and returns the status of its answer.
-func statusOf(h http.Handler, header http.Header, r *http.Request) int {
+// StatusOf has a handler answer a request, and returns the status of its answer.
+func StatusOf(h http.Handler, header http.Header, r *http.Request) int {
 	answer := &response{header: header, code: http.StatusOK}
 	h.ServeHTTP(answer, r)
 	return answer.code
@@ -569,8 +569,8 @@ func (s *response) Header() http.Header         { return s.header }
 func (s *response) Write(b []byte) (int, error) { return len(b), nil }
 func (s *response) WriteHeader(code int)        { s.code = code }
 
-// close closes what the functions and the judge have opened. To close one twice does nothing.
-func (w *world) close() error {
+// Close closes what the functions and the judge have opened. To close one twice does nothing.
+func (w *World) Close() error {
 	var faults []error
 	for _, s := range w.stores {
 		faults = append(faults, s.Close())

@@ -1,4 +1,4 @@
-package scenario
+package world
 
 import (
 	"context"
@@ -23,26 +23,26 @@ type Call struct {
 type functionKey struct{}
 
 // called tells of a call, if a function makes it and somebody listens.
-func (w *world) called(ctx context.Context, c Call) {
+func (w *World) called(ctx context.Context, c Call) {
 	var ok bool
-	if c.Function, ok = ctx.Value(functionKey{}).(string); ok && w.opts.Called != nil {
-		w.opts.Called(c)
+	if c.Function, ok = ctx.Value(functionKey{}).(string); ok && w.Opts.Called != nil {
+		w.Opts.Called(c)
 	}
 }
 
 // calling marks the calls in a context as made by the function of an entry point.
 func calling(ctx context.Context, entry string) context.Context {
-	for _, f := range functions {
-		if f.entry == entry {
-			return context.WithValue(ctx, functionKey{}, f.name)
+	for _, f := range Functions {
+		if f.Entry == entry {
+			return context.WithValue(ctx, functionKey{}, f.Name)
 		}
 	}
 	return ctx
 }
 
 // overHTTP tells of the calls of a REST API.
-func (w *world) overHTTP(service string, inner http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+func (w *World) overHTTP(service string, inner http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(r *http.Request) (*http.Response, error) {
 		w.called(r.Context(), Call{Service: service, Method: restMethod(r.Method, r.URL.Path)})
 		return inner.RoundTrip(r)
 	})
@@ -82,7 +82,7 @@ func restMethod(method, path string) string {
 }
 
 // overStore tells of the calls of the ledger, as Firestore is asked for them.
-func (w *world) overStore(open ledger.Opener) ledger.Opener {
+func (w *World) overStore(open ledger.Opener) ledger.Opener {
 	tap := &ledgertest.Tap{Before: func(ctx context.Context, c ledgertest.Call) error {
 		method := "documents.batchGet"
 		switch {
@@ -102,7 +102,7 @@ func (w *world) overStore(open ledger.Opener) ledger.Opener {
 }
 
 // canary writes an entry that the sink brings back.
-type canary struct{ *world }
+type canary struct{ *World }
 
 // sinkTakes is how long Cloud Logging takes to bring an entry.
 const sinkTakes = 3 * time.Second
@@ -117,6 +117,6 @@ func (c canary) WriteCanary(ctx context.Context, project, id string, at time.Tim
 	if err != nil {
 		return err
 	}
-	c.clock.At(at.Add(sinkTakes), func() { c.publish(Message{Topic: topicLogs, Data: raw}) })
+	c.Clock.At(at.Add(sinkTakes), func() { c.Publish(Message{Topic: topicLogs, Data: raw}) })
 	return nil
 }

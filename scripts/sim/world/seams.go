@@ -1,4 +1,4 @@
-package scenario
+package world
 
 import (
 	"net/http"
@@ -35,7 +35,7 @@ type Buckets interface {
 	checkpoint.Locator
 }
 
-func (s Seams) decision() ledger.Decision {
+func (s Seams) Decision() ledger.Decision {
 	if s.Decide == nil {
 		return incident.Advance
 	}

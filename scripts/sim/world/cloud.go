@@ -1,4 +1,4 @@
-package scenario
+package world
 
 import (
 	"context"
@@ -15,12 +15,12 @@ import (
 
 // cloud is the simulated Cloud TPU API as the functions call it: directly, or over the wire, through the generated client, HTTP
 // and JSON. The same seed makes the same calls with the same ends both ways.
-func (w *world) cloud(ctx context.Context) (tpu.Provider, error) {
+func (w *World) cloud(ctx context.Context) (tpu.Provider, error) {
 	var versions tpu.Config
 	if slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Legacy }) {
-		versions.LegacyZones = w.zones()
+		versions.LegacyZones = w.Zones()
 	}
-	faulty := w.hooks.Provider
+	faulty := w.Hooks.Provider
 	if faulty == nil {
 		faulty = func(_ context.Context, _ tputest.Request, next func() error) error { return next() }
 	}
@@ -28,14 +28,14 @@ func (w *world) cloud(ctx context.Context) (tpu.Provider, error) {
 		w.called(ctx, Call{Service: "tpu", Method: restMethod(r.Method, r.Path)})
 		return faulty(ctx, r, next)
 	}
-	if w.opts.Wire || w.opts.Seams.API != nil {
-		through := w.opts.Seams.api(overWire(around, w.api.Transport()))
+	if w.Opts.Wire || w.Opts.Seams.API != nil {
+		through := w.Opts.Seams.api(overWire(around, w.API.Transport()))
 		return versions.Open(ctx, option.WithHTTPClient(&http.Client{Transport: through}), option.WithoutAuthentication())
 	}
-	return versions.Over(w.api.Direct(func(ctx context.Context, r tputest.Request, next func() error) error {
+	return versions.Over(w.API.Direct(func(ctx context.Context, r tputest.Request, next func() error) error {
 		err := around(ctx, r, next)
-		if f, ok := errors.AsType[refusal](err); ok {
-			return googleapi.CheckResponse(f.answer(nil)) //nolint:bodyclose // it is in memory
+		if f, ok := errors.AsType[Refusal](err); ok {
+			return googleapi.CheckResponse(f.Answer(nil)) //nolint:bodyclose // it is in memory
 		}
 		return err
 	})), nil
@@ -43,13 +43,13 @@ func (w *world) cloud(ctx context.Context) (tpu.Provider, error) {
 
 // overWire makes the calls that go over HTTP pass around.
 func overWire(around tputest.Around, inner http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (resp *http.Response, err error) {
+	return RoundTripper(func(r *http.Request) (resp *http.Response, err error) {
 		err = around(r.Context(), tputest.Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery}, func() (err error) {
 			resp, err = inner.RoundTrip(r) //nolint:bodyclose // the client closes what it gets
 			return err
 		})
-		if f, ok := errors.AsType[refusal](err); ok {
-			return f.answer(r), nil
+		if f, ok := errors.AsType[Refusal](err); ok {
+			return f.Answer(r), nil
 		}
 		if err != nil && resp != nil {
 			return nil, errors.Join(err, resp.Body.Close())

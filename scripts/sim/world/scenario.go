@@ -1,6 +1,6 @@
-// Package scenario runs the whole pipeline on one machine: the deployed functions, an embedded Pub/Sub, a simulated
-// cloud with training in it, and one clock. It is the engine of replay.
-package scenario
+// Package world is the simulated deployment: the deployed functions, an embedded Pub/Sub, and a simulated cloud with training in it,
+// on one clock. It knows nothing of faults and of a judge: it has hooks for them.
+package world
 
 import (
 	"bytes"
@@ -82,8 +82,8 @@ type SliceConfig struct {
 	Trainer TrainerConfig `yaml:"trainer,omitempty"`
 }
 
-// workload is the name of what trains on the slice.
-func (c SliceConfig) workload() string { return cmp.Or(c.Workload, c.QueuedResource, c.Name) }
+// WorkloadName is the name of what trains on the slice.
+func (c SliceConfig) WorkloadName() string { return cmp.Or(c.Workload, c.QueuedResource, c.Name) }
 
 // CrewConfig is the simulated crew of a slice.
 type CrewConfig struct {
@@ -171,8 +171,8 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 // MarshalYAML writes what UnmarshalYAML reads.
 func (d Duration) MarshalYAML() (any, error) { return time.Duration(d).String(), nil }
 
-// maintenance is how long the slices of the scenario are in maintenance.
-func (s Scenario) maintenance() time.Duration {
+// Maintenance is how long the slices of the scenario are in maintenance.
+func (s Scenario) Maintenance() time.Duration {
 	if s.MaintenanceTakes > 0 {
 		return time.Duration(s.MaintenanceTakes)
 	}
@@ -226,8 +226,8 @@ func (s Scenario) validate() error {
 	return errors.Join(faults...)
 }
 
-// zones are those of the capacity and of the fleet.
-func (s Scenario) zones() []string {
+// Zones are those of the capacity and of the fleet.
+func (s Scenario) Zones() []string {
 	var zones []string
 	for z := range s.Capacity {
 		zones = append(zones, z)
@@ -253,3 +253,26 @@ const (
 
 // Crews are the words for what a crew does.
 func Crews() []string { return []string{string(CrewNone), string(CrewFails), string(CrewRecovers)} }
+
+// Provided completes a listed fleet for a simulation, and returns its assumptions. A list says nothing of capacity and of crews.
+func (s Scenario) Provided() (_ Scenario, assumed []string) {
+	if s.Capacity != nil || len(s.Fleet) == 0 {
+		return s, nil
+	}
+	s.Capacity, s.Fleet = map[string]int{}, slices.Clone(s.Fleet)
+	first := map[string]bool{}
+	for i := range s.Fleet {
+		c := &s.Fleet[i]
+		s.Capacity[c.Zone] = -1
+		if c.Legacy {
+			c.Crew.Absent = true
+		}
+		if first[c.WorkloadName()] { // the first slice of a Multislice speaks for all
+			c.Crew.Absent, c.Directory = true, ""
+		}
+		first[c.WorkloadName()] = true
+	}
+	return s, []string{
+		"the list names no capacity, so every zone of the fleet always has some", "each workload has a crew, except on legacy TPU Nodes",
+	}
+}

@@ -1,4 +1,4 @@
-package scenario
+package world
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// order is what the owner of a slice orders.
-func (w *world) order(c SliceConfig) tputest.NodeConfig {
+// Order is what the owner of a slice orders.
+func (w *World) Order(c SliceConfig) tputest.NodeConfig {
 	n := tputest.NodeConfig{
 		Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: map[string]string{},
 		Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"},

@@ -1,4 +1,4 @@
-package scenario
+package world
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 
 // tracker follows what the functions do, for a comparison with another build. Without one, nobody compares.
 type tracker struct {
-	*world
+	*World
 	// of holds the actions for each workload, by ID.
 	of map[string]*trail.Workload
 	// ended are the ends that were noted, by workload, incident and revision.
@@ -29,8 +29,8 @@ type tracker struct {
 	read time.Time
 }
 
-func newTracker(w *world) *tracker {
-	return &tracker{world: w, of: map[string]*trail.Workload{}, ended: map[string]bool{}}
+func newTracker(w *World) *tracker {
+	return &tracker{World: w, of: map[string]*trail.Workload{}, ended: map[string]bool{}}
 }
 
 func (t *tracker) workload(id string) *trail.Workload {
@@ -45,7 +45,7 @@ func (t *tracker) workload(id string) *trail.Workload {
 func (t *tracker) note(workload string, s trail.Step) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.At = t.clock.Now().UTC()
+	s.At = t.Clock.Now().UTC()
 	w := t.workload(workload)
 	w.Steps = append(w.Steps, s)
 }
@@ -67,7 +67,7 @@ func (t *tracker) wrote(workload, uri string) {
 // call notes a call, with what the document says of it: a call stands there before it is made.
 func (t *tracker) call(workload, request string, s trail.Step) {
 	s.Kind = trail.Call
-	if doc, _, err := t.ledger.Workload(context.Background(), workload); err == nil { // another release may hold it
+	if doc, _, err := t.Ledger.Workload(context.Background(), workload); err == nil { // another release may hold it
 		for _, in := range []*incident.Incident{doc.Incident, doc.Closed} {
 			if in != nil && explain(&s, in, request) {
 				break
@@ -101,7 +101,7 @@ func (t *tracker) concerned(e tputest.Event) string {
 	t.mu.Unlock()
 	for _, c := range t.Fleet {
 		if id == "" && (c.Name == e.Node || e.QueuedResource != "" && c.QueuedResource == e.QueuedResource) {
-			id = t.Project + "/" + c.workload()
+			id = t.Project + "/" + c.WorkloadName()
 		}
 	}
 	return id
@@ -150,8 +150,8 @@ func (t *tracker) closed(doc incident.Workload) {
 	})
 }
 
-// broken are the faults of a replay as broken rules: it has no other ones.
-func (s *Story) broken() (all []trail.Broken) {
+// Broken are the faults of a replay as broken rules: it has no other ones.
+func (s *Story) Broken() (all []trail.Broken) {
 	for _, f := range s.Faults {
 		all = append(all, trail.Broken{Rule: "replay", Text: f})
 	}
@@ -160,13 +160,13 @@ func (s *Story) broken() (all []trail.Broken) {
 
 // documents keeps the documents as they stand now.
 func (t *tracker) documents() error {
-	t.read = t.clock.Now().UTC()
-	ids, err := t.ledger.All(context.Background())
+	t.read = t.Clock.Now().UTC()
+	ids, err := t.Ledger.All(context.Background())
 	if err != nil {
 		return fmt.Errorf("scenario: %w", err)
 	}
 	for _, id := range ids {
-		doc, _, err := t.ledger.Workload(context.Background(), id)
+		doc, _, err := t.Ledger.Workload(context.Background(), id)
 		if fault.IsBusy(err) {
 			continue // the newer release has it
 		}
@@ -182,7 +182,7 @@ func (t *tracker) documents() error {
 
 // trail is the trail at the end of a run.
 func (t *tracker) trail(days float64, broken []trail.Broken) *trail.Trail {
-	made := &trail.Trail{Run: t.story.Name, Days: days, Read: t.read, Workloads: []trail.Workload{}, Broken: []trail.Broken{}}
+	made := &trail.Trail{Run: t.Story.Name, Days: days, Read: t.read, Workloads: []trail.Workload{}, Broken: []trail.Broken{}}
 	for _, id := range slices.Sorted(maps.Keys(t.of)) {
 		made.Workloads = append(made.Workloads, *t.of[id])
 	}
@@ -190,17 +190,17 @@ func (t *tracker) trail(days float64, broken []trail.Broken) *trail.Trail {
 	return made
 }
 
-// readDocuments keeps the documents as they stand now in the trail, if there is one.
-func (w *world) readDocuments() error {
+// ReadDocuments keeps the documents as they stand now in the trail, if there is one.
+func (w *World) ReadDocuments() error {
 	if w.tracker == nil {
 		return nil
 	}
 	return w.tracker.documents()
 }
 
-// keepTrail puts the trail at the end of a run into the story, if there is one.
-func (w *world) keepTrail(days float64, broken []trail.Broken) {
+// KeepTrail puts the trail at the end of a run into the story, if there is one.
+func (w *World) KeepTrail(days float64, broken []trail.Broken) {
 	if w.tracker != nil {
-		w.story.Trail = w.tracker.trail(days, broken)
+		w.Story.Trail = w.tracker.trail(days, broken)
 	}
 }

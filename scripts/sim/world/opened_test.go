@@ -1,4 +1,4 @@
-package scenario
+package world
 
 // WasOpen reports whether a step left an incident open.
 func (s *Story) WasOpen(in Result) bool {

@@ -1,4 +1,4 @@
-package scenario_test
+package world_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package scenario
+package world
 
 import (
 	"context"
@@ -33,8 +33,8 @@ type Message struct {
 	luck Luck
 }
 
-// read reads the log entry in the data.
-func (m Message) read() (events.Entry, error) {
+// Read reads the log entry in the data.
+func (m Message) Read() (events.Entry, error) {
 	if m.entry != nil {
 		return *m.entry, nil
 	}

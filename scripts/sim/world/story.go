@@ -1,4 +1,4 @@
-package scenario
+package world
 
 import (
 	"cmp"
@@ -112,13 +112,13 @@ func (s *Story) open(d incident.Workload) {
 	s.opened[d.ID+" "+d.Incident.ID] = where(d)
 }
 
-func (s *Story) result(d incident.Workload, in incident.Incident) Result {
+func (s *Story) Result(d incident.Workload, in incident.Incident) Result {
 	return Result{Workload: d.ID, Incident: in, Where: cmp.Or(s.opened[d.ID+" "+in.ID], where(d))}
 }
 
 // ended is the result of an incident that has just ended, with its cost.
 func (s *Story) ended(d incident.Workload, in incident.Incident) Result {
-	r := s.result(d, in)
+	r := s.Result(d, in)
 	if in.Down.IsZero() {
 		return r
 	}
@@ -144,8 +144,8 @@ func where(d incident.Workload) string {
 	return strings.Join(parts, ", ")
 }
 
-// byTime orders the results by their opening.
-func byTime(r []Result) {
+// ByTime orders the results by their opening.
+func ByTime(r []Result) {
 	slices.SortStableFunc(r, func(a, b Result) int {
 		return cmp.Or(a.Opened.Compare(b.Opened), cmp.Compare(a.Workload, b.Workload))
 	})

@@ -1,4 +1,4 @@
-package scenario
+package world
 
 import (
 	"context"
@@ -18,72 +18,72 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// tell adds a line to the story and returns its place.
-func (w *world) tell(l Line) int {
-	if w.opts.Mute {
+// Tell adds a line to the story and returns its place.
+func (w *World) Tell(l Line) int {
+	if w.Opts.Mute {
 		return 0
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l.Scenario = w.story.Name
+	l.Scenario = w.Story.Name
 	l.Time = l.Time.UTC()
-	w.story.Lines = append(w.story.Lines, l)
-	w.placed(l.Workload, len(w.story.Lines)-1)
-	if w.opts.Told != nil {
-		w.opts.Told(l)
+	w.Story.Lines = append(w.Story.Lines, l)
+	w.placed(l.Workload, len(w.Story.Lines)-1)
+	if w.Opts.Told != nil {
+		w.Opts.Told(l)
 	}
-	return len(w.story.Lines) - 1
+	return len(w.Story.Lines) - 1
 }
 
-// deliver brings an entry to the pipeline, as the sinks do: notices on a topic of their own, and unread entries to none.
-func (w *world) deliver(raw []byte, e events.Entry, simulated bool) {
+// Deliver brings an entry to the pipeline, as the sinks do: notices on a topic of their own, and unread entries to none.
+func (w *World) Deliver(raw []byte, e events.Entry, simulated bool) {
 	if e.Ignored != "" {
 		return // no sink would let it through
 	}
 	l := Line{
-		Time: w.clock.Now(), Kind: Entry, EventType: string(e.Kind), Subject: e.Subject.String(), Text: e.Describe(), Simulated: simulated,
+		Time: w.Clock.Now(), Kind: Entry, EventType: string(e.Kind), Subject: e.Subject.String(), Text: e.Describe(), Simulated: simulated,
 		Crew:    e.Crew,
-		Routine: e.Crew != nil && e.Crew.Report == events.ReportProgress || e.Kind == events.KindCall && e.Call.Principal == ours(w.Project),
+		Routine: e.Crew != nil && e.Crew.Report == events.ReportProgress || e.Kind == events.KindCall && e.Call.Principal == Ours(w.Project),
 	}
 	if len(e.Missing) > 0 {
 		l.Reason = "without " + strings.Join(e.Missing, ", ")
 	}
 	topic := topicLogs
 	if e.Kind == events.KindNotice {
-		topic = topicNotices
+		topic = TopicNotices
 	}
 	attributes := map[string]string{"logging.googleapis.com/timestamp": e.Time.UTC().Format(time.RFC3339Nano)}
-	l.MessageID = w.publish(Message{Topic: topic, Data: raw, Attributes: attributes, entry: &e})
-	if w.opts.Mute {
+	l.MessageID = w.Publish(Message{Topic: topic, Data: raw, Attributes: attributes, entry: &e})
+	if w.Opts.Mute {
 		return
 	}
-	place := w.tell(l)
+	place := w.Tell(l)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lines[l.MessageID] = place
 }
 
-// publish puts a message on its topic, and returns its ID.
-func (w *world) publish(m Message) string {
-	if w.carrier != nil {
-		return w.carrier.Publish(m.Topic, m.Data, m.Attributes)
+// Publish puts a message on its topic, and returns its ID.
+func (w *World) Publish(m Message) string {
+	if w.Carrier != nil {
+		return w.Carrier.Publish(m.Topic, m.Data, m.Attributes)
 	}
-	return w.broker.publish(m)
+	return w.Broker.publish(m)
 }
 
-func (w *world) inFlight() int {
-	if w.carrier != nil {
-		return w.carrier.Pending()
+func (w *World) inFlight() int {
+	if w.Carrier != nil {
+		return w.Carrier.Pending()
 	}
-	return w.broker.Pending()
+	return w.Broker.Pending()
 }
 
 // delivered completes the line of an entry when it is known whom it concerned.
-func (w *world) delivered(sub string, m Message, _, code int) {
-	if w.hooks.Delivered != nil {
-		w.hooks.Delivered(sub, m, code)
+func (w *World) delivered(sub string, m Message, _, code int) {
+	if w.Hooks.Delivered != nil {
+		w.Hooks.Delivered(sub, m, code)
 	}
-	if w.opts.Mute {
+	if w.Opts.Mute {
 		return
 	}
 	w.mu.Lock()
@@ -93,11 +93,11 @@ func (w *world) delivered(sub string, m Message, _, code int) {
 		return
 	}
 	reason := ""
-	e, err := m.read()
+	e, err := m.Read()
 	if err != nil {
 		return
 	}
-	s, err := w.ledger.Find(context.Background(), e.Subject)
+	s, err := w.Ledger.Find(context.Background(), e.Subject)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		reason = "nobody known is concerned; parked"
@@ -108,7 +108,7 @@ func (w *world) delivered(sub string, m Message, _, code int) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := &w.story.Lines[place]
+	l := &w.Story.Lines[place]
 	l.Workload, l.Incident = s.Workload, w.incidents[s.Workload]
 	w.placed(l.Workload, place)
 	if reason != "" {
@@ -116,7 +116,7 @@ func (w *world) delivered(sub string, m Message, _, code int) {
 	}
 }
 
-func (w *world) workloadOf(slice string) string {
+func (w *World) WorkloadOf(slice string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, id := range w.owners {
@@ -127,14 +127,14 @@ func (w *world) workloadOf(slice string) string {
 	return ""
 }
 
-func (w *world) incidentOf(workload string) string {
+func (w *World) IncidentOf(workload string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.incidents[workload]
 }
 
 // saved reports decisions: only stored ones are real.
-func (w *world) saved(function string, s ledger.Step) {
+func (w *World) saved(function string, s ledger.Step) {
 	before, after := s.Before, s.After
 	w.mu.Lock()
 	id := ""
@@ -146,22 +146,22 @@ func (w *world) saved(function string, s ledger.Step) {
 	}
 	w.incidents[after.ID] = id
 	if in := after.Incident; in != nil && (before.Incident == nil || before.Incident.ID != in.ID) {
-		w.story.open(after)
+		w.Story.open(after)
 	}
 	for _, s := range after.Slices {
 		w.owners[s.Zone+"/"+s.Name] = after.ID
 	}
 	switch {
-	case w.hooks.Saved != nil && function != operator: // the judge sees the write itself, and not when its answer comes
+	case w.Hooks.Saved != nil && function != operator: // the judge sees the write itself, and not when its answer comes
 	case after.Due().IsZero():
-		delete(w.busy, after.ID)
+		delete(w.Busy, after.ID)
 	default:
-		w.busy[after.ID] = true
+		w.Busy[after.ID] = true
 	}
 	w.mu.Unlock()
 
-	if w.hooks.Saved != nil {
-		w.hooks.Saved(s)
+	if w.Hooks.Saved != nil {
+		w.Hooks.Saved(s)
 	}
 	if c := after.Closed; c != nil && (before.Closed == nil || before.Closed.ID != c.ID || before.Closed.Revision != c.Revision) {
 		defer w.ended(after, *c)
@@ -169,17 +169,17 @@ func (w *world) saved(function string, s ledger.Step) {
 	if w.tracker != nil {
 		w.tracker.saved(s)
 	}
-	if w.opts.Mute {
+	if w.Opts.Mute {
 		return
 	}
-	base := Line{Time: w.clock.Now(), Incident: id, Workload: after.ID, Function: function, Subject: after.ID}
+	base := Line{Time: w.Clock.Now(), Incident: id, Workload: after.ID, Function: function, Subject: after.ID}
 	w.tellReadings(base, before, after)
 	w.tellNotices(base, before, after)
 	w.tellTimeline(base, before, after)
 }
 
 // tellReadings tells of slices that the API shows in another condition than before.
-func (w *world) tellReadings(base Line, before, after incident.Workload) {
+func (w *World) tellReadings(base Line, before, after incident.Workload) {
 	for _, s := range after.Slices {
 		old := before.Slice(s.Name)
 		l := base
@@ -198,12 +198,12 @@ func (w *world) tellReadings(base Line, before, after incident.Workload) {
 				l.Reason = fmt.Sprintf("incarnation %s in %s", s.Incarnation, s.Zone)
 			}
 		}
-		w.tell(l)
+		w.Tell(l)
 	}
 }
 
 // tellNotices reports the handling of a notice while no incident is open.
-func (w *world) tellNotices(base Line, before, after incident.Workload) {
+func (w *World) tellNotices(base Line, before, after incident.Workload) {
 	if after.Incident != nil || before.Incident != nil {
 		return
 	}
@@ -219,19 +219,19 @@ func (w *world) tellNotices(base Line, before, after incident.Workload) {
 			l.Decision, l.Reason = "forget the notice", "the maintenance was withdrawn before anything was asked for"
 		case n.Due.IsZero():
 			l.Decision, l.Reason = "keep the notice", "it does not say when"
-		case !n.Due.After(w.clock.Now()):
+		case !n.Due.After(w.Clock.Now()):
 			l.Decision, l.Reason = "keep the notice; the save is due now", "the maintenance may be started before its window "+events.Window(n.WindowStart, n.WindowEnd)
 		default:
 			l.Decision = "keep the notice; the save is due at " + n.Due.UTC().Format("Jan 2 15:04")
 			l.Reason = "shortly before the window " + events.Window(n.WindowStart, n.WindowEnd)
 		}
 		l.Text = l.Decision
-		w.tell(l)
+		w.Tell(l)
 	}
 }
 
 // tellTimeline tells the lines that an incident's own story has gained.
-func (w *world) tellTimeline(base Line, before, after incident.Workload) {
+func (w *World) tellTimeline(base Line, before, after incident.Workload) {
 	in := after.Incident
 	if in == nil && before.Incident != nil {
 		in = after.Closed
@@ -271,46 +271,46 @@ func (w *world) tellTimeline(base Line, before, after incident.Workload) {
 			l.Calls, l.Plan = in.Calls, in.Plan
 			l.Decision = in.Advice
 		}
-		w.tell(l)
+		w.Tell(l)
 	}
 }
 
 // newsFrom reports whether evidence of this origin has no line of its own: a person's word, a notice from patrol.
-func (w *world) newsFrom(source string) bool {
-	return source == approvalID
+func (w *World) newsFrom(source string) bool {
+	return source == ApprovalID
 }
 
 const (
-	approvalID = "approval"
+	ApprovalID = "approval"
 	operator   = "operator"
 )
 
 // placed notes that a line is about a workload, for the moment at which its incident ends.
-func (w *world) placed(workload string, place int) {
-	if w.opts.Ended != nil && workload != "" {
+func (w *World) placed(workload string, place int) {
+	if w.Opts.Ended != nil && workload != "" {
 		w.places[workload] = append(w.places[workload], place)
 	}
 }
 
-func (w *world) ended(d incident.Workload, in incident.Incident) {
+func (w *World) ended(d incident.Workload, in incident.Incident) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.story.ended(d, in)
-	for i := range w.story.Ended {
-		if old := w.story.Ended[i]; old.Workload == d.ID && old.ID == in.ID {
+	r := w.Story.ended(d, in)
+	for i := range w.Story.Ended {
+		if old := w.Story.Ended[i]; old.Workload == d.ID && old.ID == in.ID {
 			r.Away, r.ChipHours = old.Away, old.ChipHours // the workload may have other slices by now
-			w.story.Ended[i] = r
+			w.Story.Ended[i] = r
 			return
 		}
 	}
-	w.story.Ended = append(w.story.Ended, r)
-	if w.opts.Ended != nil {
+	w.Story.Ended = append(w.Story.Ended, r)
+	if w.Opts.Ended != nil {
 		w.justEnded = append(w.justEnded, r)
 	}
 }
 
-// show hands on the incidents that have just ended. By now all that happened at that moment has its lines.
-func (w *world) show() {
+// Show hands on the incidents that have just ended. By now all that happened at that moment has its lines.
+func (w *World) Show() {
 	w.mu.Lock()
 	ended := w.justEnded
 	w.justEnded = nil
@@ -320,34 +320,34 @@ func (w *world) show() {
 		delete(w.places, r.Workload)
 		slices.Sort(places)
 		for _, place := range slices.Compact(places) {
-			w.story.Lines[place].Shown = true
-			shown[i] = append(shown[i], w.story.Lines[place])
+			w.Story.Lines[place].Shown = true
+			shown[i] = append(shown[i], w.Story.Lines[place])
 		}
 	}
 	w.mu.Unlock()
 	for i, r := range ended {
-		w.opts.Ended(r, shown[i])
+		w.Opts.Ended(r, shown[i])
 	}
 }
 
 // sent reports a request to another function. Notifications to people are not part of the story.
-func (w *world) sent(e events.Envelope, topic, id string) {
+func (w *World) sent(e events.Envelope, topic, id string) {
 	if e.Type == events.TypeIncidentUpdated {
 		return
 	}
 	if w.tracker != nil {
 		w.tracker.sent(e)
 	}
-	if w.hooks.Sent != nil {
-		w.hooks.Sent(e, topic)
+	if w.Hooks.Sent != nil {
+		w.Hooks.Sent(e, topic)
 	}
 	l := Line{
-		Time: w.clock.Now(), Kind: Sent, Function: functionOf(e.Source), EventType: e.Type, Subject: e.Subject, MessageID: id,
+		Time: w.Clock.Now(), Kind: Sent, Function: functionOf(e.Source), EventType: e.Type, Subject: e.Subject, MessageID: id,
 		Workload: e.Subject, Incident: e.Correlation,
 	}
-	for _, f := range functions {
-		if f.topic == topic {
-			l.To = f.name
+	for _, f := range Functions {
+		if f.Topic == topic {
+			l.To = f.Name
 		}
 	}
 	what := strings.TrimSuffix(strings.TrimPrefix(e.Type, "pitstop."), ".v1")
@@ -371,92 +371,92 @@ func (w *world) sent(e events.Envelope, topic, id string) {
 		}
 	}
 	l.Text = what + " -> " + l.To
-	w.tell(l)
+	w.Tell(l)
 }
 
 func functionOf(source string) string { return source[strings.LastIndexByte(source, '/')+1:] }
 
-func (w *world) count(a events.Action) {
+func (w *World) count(a events.Action) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.story.Requests[string(a)]++
+	w.Story.Requests[string(a)]++
 }
 
 // observe follows the simulated cloud: the training hears of its machine, the log gets its audit entries, the story its
 // calls.
-func (w *world) observe(e tputest.Event) {
+func (w *World) observe(e tputest.Event) {
 	if e.Kind == tputest.Called && e.Code == 0 && e.Error == "" && e.Node == "" && e.QueuedResource == "" {
 		return // a listing changes nothing, and everybody may make one
 	}
 	if e.Kind != tputest.Called { // no training notices a call
 		w.trains(e)
 	}
-	if w.hooks.Observed != nil {
-		w.hooks.Observed(e)
+	if w.Hooks.Observed != nil {
+		w.Hooks.Observed(e)
 		for _, raw := range tputest.SystemEntries(e) {
-			w.audited.Write(raw)
-			w.logged(raw)
+			w.Audited.Write(raw)
+			w.Logged(raw)
 		}
 	}
 	switch e.Kind {
 	case tputest.Called:
 		w.calledLine(e)
 		if e.Method == "UpdateNode" { // a label that an owner changes is read at the next tick
-			w.changes()
+			w.Changes()
 		}
 	case tputest.Ended:
 		w.operationLine(e)
 	case tputest.Started, tputest.Metadata, tputest.Signalled, tputest.Supply:
 	case tputest.Created, tputest.Ready, tputest.Unhealthy, tputest.Stopped, tputest.Lost, tputest.Deleting, tputest.Gone, tputest.Noticed, tputest.Queued:
-		w.changes()
+		w.Changes()
 	}
 	raw := tputest.AuditEntry(e)
-	if raw == nil || e.Principal == ours(w.Project) && w.opts.NoOwnAudit || w.hushed(e) {
+	if raw == nil || e.Principal == Ours(w.Project) && w.Opts.NoOwnAudit || w.hushed(e) {
 		return
 	}
-	w.audited.Write(raw)
-	w.logged(raw)
+	w.Audited.Write(raw)
+	w.Logged(raw)
 }
 
 // trains tells the trainings what happens to their machines.
-func (w *world) trains(e tputest.Event) {
-	on := w.training(e.Zone, e.Node)
-	state, _ := w.api.State(e.Zone, e.Node)
+func (w *World) trains(e tputest.Event) {
+	on := w.Training(e.Zone, e.Node)
+	state, _ := w.API.State(e.Zone, e.Node)
 	there := state != "" // a node that is gone has no label: the run itself knows whether it was its life
 	for _, run := range w.runs {
-		if t := w.trainings[run]; t == on || t.Slice != e.Node || !there {
+		if t := w.Trainings[run]; t == on || t.Slice != e.Node || !there {
 			t.Observe(e)
 		}
 	}
 }
 
-// changes has the next tick look.
-func (w *world) changes() {
+// Changes has the next tick look.
+func (w *World) Changes() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.dirty = true
 }
 
-// hush says that the record holds the audit entries of a call.
-func (w *world) hush(method, slice string) {
+// Hush says that the record holds the audit entries of a call.
+func (w *World) Hush(method, slice string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.silent[method+" "+slice] = 2
 }
 
 // hushed reports whether the record holds the audit entry of this event already.
-func (w *world) hushed(e tputest.Event) bool {
+func (w *World) hushed(e tputest.Event) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := e.Method + " " + e.Node
-	if w.silent[key] == 0 || e.Principal == ours(w.Project) {
+	if w.silent[key] == 0 || e.Principal == Ours(w.Project) {
 		return false
 	}
 	w.silent[key]--
 	return true
 }
 
-func mutates(method string) bool {
+func Mutates(method string) bool {
 	switch method {
 	case "CreateNode", "DeleteNode", "UpdateNode", "StartNode", "StopNode", "PerformMaintenance", "CreateQueuedResource",
 		"DeleteQueuedResource", "PerformMaintenanceQueuedResource":
@@ -476,25 +476,25 @@ func caller(method string) string {
 	return "recreate"
 }
 
-func (w *world) callLine(e tputest.Event) Line {
+func (w *World) callLine(e tputest.Event) Line {
 	id := w.ownerOf(e.Zone, e.Node)
 	return Line{
-		Time: w.clock.Now(), Function: caller(e.Method), Subject: e.Resource(), Workload: id, Incident: w.incidentOf(id), Simulated: true,
+		Time: w.Clock.Now(), Function: caller(e.Method), Subject: e.Resource(), Workload: id, Incident: w.IncidentOf(id), Simulated: true,
 	}
 }
 
-func (w *world) ownerOf(zone, node string) string {
+func (w *World) ownerOf(zone, node string) string {
 	w.mu.Lock()
 	id := w.owners[zone+"/"+node]
 	w.mu.Unlock()
 	if id == "" {
-		id = w.workloadOf(node)
+		id = w.WorkloadOf(node)
 	}
 	return id
 }
 
-func (w *world) calledLine(e tputest.Event) {
-	if !mutates(e.Method) || e.Principal != ours(w.Project) {
+func (w *World) calledLine(e tputest.Event) {
+	if !Mutates(e.Method) || e.Principal != Ours(w.Project) {
 		return
 	}
 	if w.tracker != nil {
@@ -509,14 +509,14 @@ func (w *world) calledLine(e tputest.Event) {
 	} else {
 		l.Text += ": accepted"
 		w.mu.Lock()
-		w.story.Calls[e.Method]++
+		w.Story.Calls[e.Method]++
 		w.mu.Unlock()
 	}
-	w.tell(l)
+	w.Tell(l)
 }
 
-func (w *world) operationLine(e tputest.Event) {
-	if !mutates(e.Method) || e.Principal != ours(w.Project) || e.Method == "UpdateNode" {
+func (w *World) operationLine(e tputest.Event) {
+	if !Mutates(e.Method) || e.Principal != Ours(w.Project) || e.Method == "UpdateNode" {
 		return
 	}
 	l := w.callLine(e)
@@ -528,14 +528,14 @@ func (w *world) operationLine(e tputest.Event) {
 		l.Text += ": failed"
 		l.Reason = fmt.Sprintf("code %d: %s", e.Code, e.Error)
 	}
-	w.tell(l)
+	w.Tell(l)
 }
 
 // calledAt says when the call was made that an operation answers to: there may have been a later one of the same kind.
-func (w *world) calledAt(request string) string {
+func (w *World) calledAt(request string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, l := range slices.Backward(w.story.Lines) {
+	for _, l := range slices.Backward(w.Story.Lines) {
 		if l.Kind == Called && l.Request == request && request != "" {
 			return l.Time.Format(", called at 15:04:05")
 		}
@@ -550,21 +550,21 @@ func byCrew(content []byte) bool {
 }
 
 // changed follows the checkpoint directories: the training reads its lease and its requests there.
-func (w *world) changed(bucket, name string, deleted bool) {
+func (w *World) changed(bucket, name string, deleted bool) {
 	for _, slice := range w.runs {
-		w.trainings[slice].Changed(bucket, name, deleted)
+		w.Trainings[slice].Changed(bucket, name, deleted)
 	}
 	if deleted {
 		return
 	}
-	if w.hooks.Changed != nil {
-		w.hooks.Changed(bucket, name)
+	if w.Hooks.Changed != nil {
+		w.Hooks.Changed(bucket, name)
 	}
 	what := ""
 	function := ""
 	switch {
 	case strings.HasSuffix(name, checkpoint.LeaseName):
-		if content, _, _ := w.bucket.Get(bucket, name); byCrew(content) {
+		if content, _, _ := w.Bucket.Get(bucket, name); byCrew(content) {
 			return // a restart of the crew's own
 		}
 		what, function = "lease", "recovery"
@@ -576,7 +576,7 @@ func (w *world) changed(bucket, name string, deleted bool) {
 	id := ""
 	for _, c := range w.Fleet {
 		if strings.HasPrefix("gs://"+bucket+"/"+name, c.Directory+"/") {
-			id = w.workloadOf(c.Name)
+			id = w.WorkloadOf(c.Name)
 		}
 	}
 	if id == "" {
@@ -585,72 +585,72 @@ func (w *world) changed(bucket, name string, deleted bool) {
 	if w.tracker != nil {
 		w.tracker.wrote(id, "gs://"+bucket+"/"+name)
 	}
-	w.tell(Line{
-		Time: w.clock.Now(), Kind: Called, Function: function, Subject: "gs://" + bucket + "/" + name, Workload: id, Incident: w.incidentOf(id),
+	w.Tell(Line{
+		Time: w.Clock.Now(), Kind: Called, Function: function, Subject: "gs://" + bucket + "/" + name, Workload: id, Incident: w.IncidentOf(id),
 		Text: what + " written to gs://" + bucket + "/" + name, Simulated: true, Routine: true,
 	})
 }
 
-// approve gives a person's yes to what a workload asks for.
-func (w *world) approve(id, by string) {
-	doc, _, err := w.ledger.Workload(context.Background(), id)
+// Approve gives a person's yes to what a workload asks for.
+func (w *World) Approve(id, by string) {
+	doc, _, err := w.Ledger.Workload(context.Background(), id)
 	if fault.IsBusy(err) {
 		return
 	}
-	w.must(err)
+	w.Must(err)
 	if in := doc.Incident; in != nil {
-		w.says(id, incident.Approved{
-			Origin: incident.Origin{ID: approvalID, Time: w.clock.Now()}, Word: incident.Word{By: by}, Incident: in.ID, Action: in.Asked,
+		w.Says(id, incident.Approved{
+			Origin: incident.Origin{ID: ApprovalID, Time: w.Clock.Now()}, Word: incident.Word{By: by}, Incident: in.ID, Action: in.Asked,
 		})
 	}
 }
 
-// says has a workload learn what a person says, as the operator's command does: on the ledger.
-func (w *world) says(id string, e incident.Evidence) {
-	if w.hooks.Said != nil {
-		w.hooks.Said(id, e)
+// Says has a workload learn what a person says, as the operator's command does: on the ledger.
+func (w *World) Says(id string, e incident.Evidence) {
+	if w.Hooks.Said != nil {
+		w.Hooks.Said(id, e)
 	}
 	a := &ledger.Advancer{
-		Ledger: w.ledger, Now: w.clock.Now, Sleep: w.clock.Sleep, Source: "//pitstop/operator", Log: w.log, Decide: w.opts.Seams.Decide,
-		Cause:     func(context.Context) string { return approvalID },
-		Policies:  policy.NewSource(policyURI(w.opts.Policy), func(context.Context, string) ([]byte, error) { return w.opts.Policy, nil }, w.opts.ceiling(), w.clock.Now),
-		Publisher: eventPublisher{broker: w.broker, topics: routes, sent: w.sent, carrier: w.carrier, unnotified: w.opts.Unnotified},
+		Ledger: w.Ledger, Now: w.Clock.Now, Sleep: w.Clock.Sleep, Source: "//pitstop/operator", Log: w.log, Decide: w.Opts.Seams.Decide,
+		Cause:     func(context.Context) string { return ApprovalID },
+		Policies:  policy.NewSource(policyURI(w.Opts.Policy), func(context.Context, string) ([]byte, error) { return w.Opts.Policy, nil }, w.Opts.Ceiling(), w.Clock.Now),
+		Publisher: eventPublisher{broker: w.Broker, topics: routes, sent: w.sent, carrier: w.Carrier, unnotified: w.Opts.Unnotified},
 		Saved:     func(_ context.Context, s ledger.Step) { w.saved(operator, s) },
 	}
 	if _, err := a.Advance(context.Background(), id, e); err != nil && !fault.IsIgnored(err) {
-		w.must(err)
+		w.Must(err)
 	}
 }
 
-// sinksTake is how long the sinks take to bring an entry.
-const sinksTake = 600 * time.Millisecond
+// SinksTake is how long the sinks take to bring an entry.
+const SinksTake = 600 * time.Millisecond
 
-// logged has the sinks bring an entry of the simulated world.
-func (w *world) logged(raw []byte) {
-	if w.hooks.Logged != nil {
-		w.hooks.Logged(raw)
+// Logged has the sinks bring an entry of the simulated world.
+func (w *World) Logged(raw []byte) {
+	if w.Hooks.Logged != nil {
+		w.Hooks.Logged(raw)
 		return
 	}
 	e, err := events.Read(raw)
-	w.bring(raw, e, err, sinksTake)
+	w.Bring(raw, e, err, SinksTake)
 }
 
-// bring brings an entry to the pipeline after some time; err is why it cannot be read.
-func (w *world) bring(raw []byte, e events.Entry, err error, wait time.Duration) {
-	w.awaits()
-	w.clock.At(w.clock.Now().Add(wait), func() {
-		defer w.played()
+// Bring brings an entry to the pipeline after some time; err is why it cannot be read.
+func (w *World) Bring(raw []byte, e events.Entry, err error, wait time.Duration) {
+	w.Awaits()
+	w.Clock.At(w.Clock.Now().Add(wait), func() {
+		defer w.Played()
 		if err != nil {
-			w.must(fmt.Errorf("the simulated world wrote a faulty entry: %w", err))
+			w.Must(fmt.Errorf("the simulated world wrote a faulty entry: %w", err))
 			return
 		}
-		w.deliver(raw, e, true)
+		w.Deliver(raw, e, true)
 	})
 }
 
-// incidentsEnded is how many incidents have ended.
-func (w *world) incidentsEnded() int {
+// IncidentsEnded is how many incidents have ended.
+func (w *World) IncidentsEnded() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.story.Ended)
+	return len(w.Story.Ended)
 }
