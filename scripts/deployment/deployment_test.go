@@ -23,6 +23,7 @@ import (
 	"pitstop.internal/scripts/deployment/terraform"
 	"pitstop.internal/scripts/process"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/ledger"
@@ -577,7 +578,7 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 			}
 		}
 	}
-	faults, err := scenario.FaultsNamed("heavy")
+	faults, err := faults.Named("heavy")
 	if err != nil {
 		t.Fatal(err)
 	}

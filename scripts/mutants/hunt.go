@@ -11,6 +11,7 @@ import (
 
 	"pitstop.internal/scripts/deployment/terraform"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
 )
 
@@ -37,7 +38,7 @@ func settings(rare string) (map[degree]scenario.Setting, error) {
 	all := map[degree]scenario.Setting{heavy: {Days: 1, Slices: 4}, hostile: {Days: 2, Slices: 4}}
 	for name, s := range all {
 		var err error
-		if s.Faults, err = scenario.FaultsNamed(string(name)); err != nil {
+		if s.Faults, err = faults.Named(string(name)); err != nil {
 			return nil, err
 		}
 		all[name] = s
@@ -54,7 +55,7 @@ func settings(rare string) (map[degree]scenario.Setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	rates, err := scenario.ParseRates(files["rates.yaml"])
+	rates, err := faults.ParseRates(files["rates.yaml"])
 	if err != nil {
 		return nil, err
 	}

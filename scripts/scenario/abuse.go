@@ -12,8 +12,8 @@ type suspicion struct {
 	Since, Ended time.Time
 }
 
-// suspects takes note of what Google suspects on a life, or does not any more.
-func (c *checks) suspects(life string, suspected bool) {
+// Suspects takes note of what Google suspects on a life, or does not any more.
+func (c *checks) Suspects(life string, suspected bool) {
 	if suspected {
 		c.abuse[life] = suspicion{Since: c.Clock.Now()}
 		return

@@ -97,7 +97,7 @@ func (c *checks) inTime(before, after incident.Workload) {
 	if in.Since.After(end) {
 		end = in.Since // its wait was already over when it began
 	}
-	if over := c.Clock.Now().Sub(end); over-c.releases.down(end) > late {
+	if over := c.Clock.Now().Sub(end); over-c.releases.Down(end) > late {
 		c.violated("10 nothing lost", after.ID, "%s was %s until %s after its deadline", in.ID, in.Phase, over.Round(time.Second))
 	}
 }
@@ -132,7 +132,7 @@ func (c *checks) heldSince(since time.Time) (d time.Duration) {
 		}
 	}
 	for _, p := range c.pauses {
-		add(p.from, p.to)
+		add(p.From, p.To)
 	}
 	for i, p := range c.policies {
 		to := now
@@ -161,8 +161,8 @@ func (c *checks) leftovers() {
 			switch {
 			case slice == "":
 				c.violated("nothing leaked", "", "queued resource %s in %s is nobody's", q, z)
-			case there[q] != "" && !c.record(c.workload(slice)).byHand:
-				c.violated("nothing leaked", c.workload(slice), "queued resource %s is there in %s and in %s", q, there[q], z)
+			case there[q] != "" && !c.record(c.Workload(slice)).byHand:
+				c.violated("nothing leaked", c.Workload(slice), "queued resource %s is there in %s and in %s", q, there[q], z)
 			}
 			there[q] = z
 			c.waits(q, z)
@@ -176,12 +176,12 @@ func (c *checks) leftovers() {
 		}
 		l, _, err := checkpoint.ReadLease(context.Background(), c.Store, t.Directory)
 		if err != nil {
-			c.violated("nothing leaked", c.workload(name), "the lease of what trains cannot be read: %v", err)
+			c.violated("nothing leaked", c.Workload(name), "the lease of what trains cannot be read: %v", err)
 			continue
 		}
 		for _, a := range l.Admitted {
 			if a.Slice == name && !a.Incarnation.Same(life) {
-				c.violated("nothing leaked", c.workload(name), "the lease names %s as %s, and it trains as %s", name, a.Incarnation, life)
+				c.violated("nothing leaked", c.Workload(name), "the lease names %s as %s, and it trains as %s", name, a.Incarnation, life)
 			}
 		}
 	}
@@ -194,7 +194,7 @@ func (c *checks) waits(name, zone string) {
 		return
 	}
 	of := q.Tpu.NodeSpec[0].Node.Labels[events.LabelIncident]
-	id := c.workload(c.held(name)[0])
+	id := c.Workload(c.held(name)[0])
 	if r := c.record(id); of == "" || r.open == of && r.open != r.done {
 		return
 	}

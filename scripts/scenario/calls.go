@@ -34,7 +34,7 @@ func (c *checks) arrived(e tputest.Event) {
 	if e.QueuedResource != "" {
 		slice = c.held(e.QueuedResource)[0]
 	}
-	c.wrote(c.workload(slice), "", seenCall{e.Method, e.Resource(), e.RequestID, c.Clock.Now()})
+	c.wrote(c.Workload(slice), "", seenCall{e.Method, e.Resource(), e.RequestID, c.Clock.Now()})
 }
 
 // written holds an object of ours beside the checkpoints against the record.

@@ -23,7 +23,7 @@ func (c *checks) rightCauses(workload string) {
 		if err != nil {
 			continue // the entry that shows it could not be stored
 		}
-		from := in.Opened.Add(-2*incident.Grace - c.releases.down(in.Opened.Add(-6*time.Hour)))
+		from := in.Opened.Add(-2*incident.Grace - c.releases.Down(in.Opened.Add(-6*time.Hour)))
 		struck := c.struckBy(workload, from, in.Closed)
 		for _, known := range r.causes { // a more exact entry may have been lost on its way
 			about := !known.at.Before(from) && !known.at.After(in.Closed)

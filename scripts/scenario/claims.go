@@ -152,7 +152,7 @@ func (r *record) trouble() string {
 // struckBefore is how long before the opening of an incident its trouble may have happened: entries are late, functions are
 // broken, and the first source asked answers late.
 func (c *checks) struckBefore(e end) time.Time {
-	return e.in.Opened.Add(-2*incident.Grace - incident.AuditFor - c.releases.down(e.in.Opened.Add(-6*time.Hour)))
+	return e.in.Opened.Add(-2*incident.Grace - incident.AuditFor - c.releases.Down(e.in.Opened.Add(-6*time.Hour)))
 }
 
 func (c *checks) wronglyResumed(e end) string {

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/policy"
 )
@@ -25,13 +26,13 @@ type Fixture struct {
 // night is simulation.yaml. The faults are written as numbers and the rates by name, so that later built-in values do not
 // shift the draws.
 type night struct {
-	Seed   uint64       `yaml:"seed"`
-	Days   float64      `yaml:"days"`
-	Slices int          `yaml:"slices"`
-	Allow  *string      `yaml:"allow,omitempty"`
-	Limit  *int         `yaml:"limit,omitempty"`
-	Faults Faults       `yaml:"faults"`
-	Traces []nightTrace `yaml:"traces,omitempty"`
+	Seed   uint64        `yaml:"seed"`
+	Days   float64       `yaml:"days"`
+	Slices int           `yaml:"slices"`
+	Allow  *string       `yaml:"allow,omitempty"`
+	Limit  *int          `yaml:"limit,omitempty"`
+	Faults faults.Faults `yaml:"faults"`
+	Traces []nightTrace  `yaml:"traces,omitempty"`
 	// What was broken.
 	Rule     string `yaml:"rule,omitempty"`
 	Workload string `yaml:"workload,omitempty"`
@@ -67,16 +68,16 @@ func (f Fixture) Save(dir string, story []byte) error {
 	files := map[string][]byte{policyFile: f.Policy, storyFile: story}
 	for i, t := range f.Traces {
 		one := nightTrace{File: fmt.Sprintf("%d-%s", i+1, t.Name)}
-		if bytes.HasPrefix(bytes.TrimSpace(t.data), []byte("{")) {
+		if bytes.HasPrefix(bytes.TrimSpace(t.Data), []byte("{")) {
 			one.Zone = t.Zone
 		}
 		n.Traces = append(n.Traces, one)
-		files[one.File] = t.data
+		files[one.File] = t.Data
 	}
 	var errs [3]error
 	files[nightFile], errs[0] = yaml.Marshal(n)
 	files[fleetFile], errs[1] = yaml.Marshal(f.World)
-	files[ratesName], errs[2] = f.Rates.file()
+	files[ratesName], errs[2] = f.Rates.File()
 	if err := errors.Join(errs[:]...); err != nil {
 		return fmt.Errorf("fixture %s: %w", dir, err)
 	}
@@ -129,7 +130,7 @@ func LoadFixture(dir string) (Fixture, error) {
 	if f.World, err = world.Parse(files[fleetFile]); err != nil {
 		return fail(err)
 	}
-	if f.Rates, err = ParseRates(files[ratesName]); err != nil {
+	if f.Rates, err = faults.ParseRates(files[ratesName]); err != nil {
 		return fail(err)
 	}
 	for _, t := range n.Traces {
@@ -137,7 +138,7 @@ func LoadFixture(dir string) (Fixture, error) {
 		if err != nil {
 			return fail(err)
 		}
-		trace, err := ParseTrace(t.File, t.Zone, data)
+		trace, err := faults.ParseTrace(t.File, t.Zone, data)
 		if err == nil {
 			err = trace.Fits(f.World)
 		}
@@ -146,7 +147,7 @@ func LoadFixture(dir string) (Fixture, error) {
 		}
 		f.Traces = append(f.Traces, trace)
 	}
-	if f.Days <= 0 || f.Days > longest.Hours()/24 || n.Slices != len(f.World.Fleet) {
+	if f.Days <= 0 || f.Days > faults.Longest.Hours()/24 || n.Slices != len(f.World.Fleet) {
 		return fail(fmt.Errorf("%s: %g days, %d slices; the days have to be more than 0 and at most 3650, and %s has %d slices", nightFile, f.Days, n.Slices, fleetFile, len(f.World.Fleet)))
 	}
 	return f, nil

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/scripts/sim/faults"
 )
 
 // Beside skips in short runs what the race detector sees in other tests already: it makes everything ten times as slow.
@@ -55,7 +57,7 @@ func TestAFixtureIsTheSameRun(t *testing.T) {
 	Beside(t)
 	t.Parallel()
 	world, policy := MixedFleet(8)
-	rates, err := ParseRates([]byte("gaps: weibull 0.7\ncauses:\n  preempted: {per_day: 2, generations: {v6e: 4}, gaps: lognormal 1}\n"))
+	rates, err := faults.ParseRates([]byte("gaps: weibull 0.7\ncauses:\n  preempted: {per_day: 2, generations: {v6e: 4}, gaps: lognormal 1}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,7 @@ func TestAFixtureIsTheSameRun(t *testing.T) {
 		"as built in": {Seed: 8, Days: 0.5, World: Few(world, 8, 4), Policy: policy, Faults: named(t, "heavy"), Limit: 400},
 		"rates and traces": {
 			Seed: 8, Days: 0.5, World: world, Policy: policy, Faults: named(t, "light"), Limit: NoLimit, Rates: rates,
-			Traces: []Trace{trace(t, "events.csv", ""), trace(t, "us-west4-a_example.json", "us-central1-a")},
+			Traces: []faults.Trace{trace(t, "events.csv", ""), trace(t, "us-west4-a_example.json", "us-central1-a")},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,22 +140,22 @@ func TestFaultyFixtures(t *testing.T) {
 }
 
 // named is a degree of faults.
-func named(t *testing.T, name string) Faults {
+func named(t *testing.T, name string) faults.Faults {
 	t.Helper()
-	f, err := FaultsNamed(name)
+	f, err := faults.Named(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func trace(tb testing.TB, name, zone string) Trace {
+func trace(tb testing.TB, name, zone string) faults.Trace {
 	tb.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata/traces", name))
+	data, err := os.ReadFile(filepath.Join("../sim/faults/testdata/traces", name))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	t, err := ParseTrace(name, zone, data)
+	t, err := faults.ParseTrace(name, zone, data)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func (c *checks) unseen(workload, slice string) {
 		return // it was left to a person, or a person has taken it over
 	}
 	usual := max(incident.NoGapFor, 3*r.gap) + incident.Grace + time.Hour
-	if silent := c.Clock.Now().Sub(since); silent-c.releases.down(since) > usual {
+	if silent := c.Clock.Now().Sub(since); silent-c.releases.Down(since) > usual {
 		c.violated("no hang unseen", workload, "%s has stood still for %s, and nobody was notified", slice, silent.Round(time.Minute))
 	}
 }

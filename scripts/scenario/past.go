@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -58,7 +59,7 @@ func (c *checks) person(d deed) bool { return d.by != "" && d.by != world.Ours(c
 
 // remember keeps what an event of the simulated cloud tells of slices.
 func (c *checks) remember(e tputest.Event) {
-	d := deed{at: c.Clock.Now(), by: e.Principal, zone: e.Zone, life: e.Incarnation, cause: e.Cause, text: e.Error, handling: c.chaos.current.Handling()}
+	d := deed{at: c.Clock.Now(), by: e.Principal, zone: e.Zone, life: e.Incarnation, cause: e.Cause, text: e.Error, handling: c.chaos.Current.Handling()}
 	switch e.Kind {
 	case tputest.Supply:
 		if delete(c.room, e.Zone); e.Value == strconv.Itoa(tputest.Unlimited) {
@@ -129,9 +130,9 @@ func (c *checks) rememberCall(e tputest.Event, d deed) {
 	}
 }
 
-// refusedCall keeps a call of ours that was refused before it reached the simulated API.
-func (c *checks) refusedCall(r tputest.Request, f world.Refusal) {
-	zone, rest, _ := strings.Cut(shortPath(r.Path), "/")
+// RefusedCall keeps a call of ours that was refused before it reached the simulated API.
+func (c *checks) RefusedCall(r tputest.Request, f world.Refusal) {
+	zone, rest, _ := strings.Cut(faults.ShortPath(r.Path), "/")
 	_, name, one := strings.Cut(rest, "/")
 	creates := r.Method == http.MethodPost && !one
 	if creates {
@@ -144,7 +145,7 @@ func (c *checks) refusedCall(r tputest.Request, f world.Refusal) {
 		return
 	}
 	for _, slice := range c.held(name) {
-		r := c.record(c.workload(slice))
+		r := c.record(c.Workload(slice))
 		r.refused = append(r.refused, c.Clock.Now())
 		if creates {
 			c.past[slice] = append(c.past[slice], deed{at: c.Clock.Now(), kind: turnedOff, by: world.Ours(c.Project), zone: zone, text: f.Error()})
@@ -181,7 +182,7 @@ func (c *checks) did(workload string, since time.Time, holds func(deed) bool) bo
 
 // maker is who ordered a life of a slice; its owner, where it was there before the simulation.
 func (c *checks) maker(slice string, life events.Incarnation) string {
-	by := owner
+	by := faults.Owner
 	for _, d := range c.past[slice] {
 		if d.kind == ordered && d.zone == life.Zone && !d.at.After(life.Created.Add(time.Second)) {
 			by = d.by
@@ -218,7 +219,7 @@ const learnedWithin = 30 * time.Minute
 
 // learned is the longest time until a change of this moment is known.
 func (c *checks) learned() time.Duration {
-	return learnedWithin + c.releases.down(c.Clock.Now().Add(-6*time.Hour))
+	return learnedWithin + c.releases.Down(c.Clock.Now().Add(-6*time.Hour))
 }
 
 // labels are the policies that the slices of a workload have named since a moment, each alone; where several were named at once the

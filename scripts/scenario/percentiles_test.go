@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/faults"
 )
 
 // TestPercentilesOfSeveralSeeds are those of all samples together: that of one seed alone may be anything.
@@ -18,7 +19,7 @@ func TestPercentilesOfSeveralSeeds(t *testing.T) {
 	n := 0
 	for seed := uint64(1); seed <= 3; seed++ {
 		r, err := scenario.Simulate(t.Context(), scenario.Simulation{
-			Seed: seed, Days: 0.5, World: scenario.Few(world, seed, 3), Policy: policy, Faults: scenario.Faults{Troubles: 4}, Limit: scenario.NoLimit,
+			Seed: seed, Days: 0.5, World: scenario.Few(world, seed, 3), Policy: policy, Faults: faults.Faults{Troubles: 4}, Limit: scenario.NoLimit,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 )
@@ -170,7 +171,7 @@ func TestAnInterruptedSimulationReports(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	world, policies := scenario.MixedFleet(4)
-	faults, err := scenario.FaultsNamed("none")
+	faults, err := faults.Named("none")
 	if err != nil {
 		t.Fatal(err)
 	}

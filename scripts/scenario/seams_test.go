@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -38,7 +38,7 @@ func TestABrokenPipelineIsJudged(t *testing.T) {
 func TestForgedRequestsChangeNothing(t *testing.T) {
 	t.Parallel()
 	sim := simulation(t, 1, "none", 1)
-	sim.Faults = scenario.Faults{Forged: 1, Troubles: 5}
+	sim.Faults = faults.Faults{Forged: 1, Troubles: 5}
 	r := simulate(t, sim)
 	for _, v := range r.Violations {
 		t.Errorf("%s: %s %s", v.Rule, v.Workload, v.Text)

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/policy"
 )
@@ -14,9 +15,9 @@ type Setting struct {
 	// Slices is how many slices of the fleet each seed draws, 0 all.
 	Slices int
 	Allow  *policy.Switches
-	Faults Faults
-	Rates  Rates
-	Traces []Trace
+	Faults faults.Faults
+	Rates  faults.Rates
+	Traces []faults.Trace
 }
 
 // Simulation is that of one seed.

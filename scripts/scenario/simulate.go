@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/ledger"
@@ -27,10 +28,10 @@ type Simulation struct {
 	Policy []byte
 	// Allow is what the deployment allows, above all policies; nil takes nothing away.
 	Allow  *policy.Switches
-	Faults Faults
+	Faults faults.Faults
 	// Rates are how often drawn events happen to the fleet, Traces are events that happen instead of drawn ones.
-	Rates  Rates
-	Traces []Trace
+	Rates  faults.Rates
+	Traces []faults.Trace
 	// Limit is how many faults and troubles happen at most; the shortest run that still fails is found by it.
 	Limit int
 	// Called gets every call of an API that a function makes. Passed gets, every few minutes of virtual time, how much of it has passed
@@ -69,16 +70,16 @@ func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
 }
 
 // draws are what its troubles are drawn from.
-func (sim Simulation) draws() Draws {
-	return Draws{Seed: sim.Seed, Policy: sim.Policy, Faults: sim.Faults, Rates: sim.Rates, Traces: sim.Traces}
+func (sim Simulation) draws() faults.Draws {
+	return faults.Draws{Seed: sim.Seed, Policy: sim.Policy, Faults: sim.Faults, Rates: sim.Rates, Traces: sim.Traces}
 }
 
 // simulated is a simulation under way: a world, the faults in it, and its judge.
 type simulated struct {
 	*world.World
 	sim      Simulation
-	chaos    *chaos
-	releases *releases
+	chaos    *faults.Chaos
+	releases *faults.Releases
 	checks   *checks
 }
 
@@ -92,25 +93,25 @@ func (sim Simulation) world(ctx context.Context) (*simulated, error) {
 		Mute: !sim.Lines, Unnotified: true, Mingled: sim.Seed%2 == 1,
 		Limits: ledger.Limits{Project: 4, Zone: 2}, // so small that they are met
 	})
-	s := &simulated{World: w, sim: sim, chaos: newChaos(w.Clock, sim.Faults, sim.Seed, sim.Limit), releases: newReleases()}
+	s := &simulated{World: w, sim: sim, chaos: faults.NewChaos(w.Clock, sim.Faults, sim.Seed, sim.Limit), releases: faults.NewReleases()}
 	s.checks = newChecks(w, s.chaos, s.releases, sim.UntilBroken)
-	s.chaos.attach(w, s.releases, s.checks)
+	s.chaos.Attach(w, s.releases, s.checks)
 	s.checks.attach()
 	return s, w.Found(ctx)
 }
 
 func (w *simulated) simulate(ctx context.Context) (_ *Report, err error) {
 	sim := w.sim
-	t := newTroubles(w.World, w.chaos, w.releases, w.checks, sim.draws())
-	t.plan()
+	t := faults.NewTroubles(w.World, w.chaos, w.releases, w.checks, sim.draws())
+	t.Plan()
 	defer w.Clock.Close()
 	defer w.checks.caughtUp()
 	defer func() { err = errors.Join(err, w.Close()) }()
-	people := newPeople(t)
-	people.plan()
-	newOperators(t).plan()
-	m := newMarksman(t)
-	w.checks.entered, w.checks.asked, w.checks.idled = m.entered, m.asked, m.idled
+	people := faults.NewPeople(t)
+	people.Plan()
+	faults.NewOperators(t).Plan()
+	m := faults.NewMarksman(t)
+	w.checks.entered, w.checks.asked, w.checks.idled = m.Entered, m.Asked, m.Idled
 	w.Tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
 	var told time.Time
@@ -128,17 +129,17 @@ func (w *simulated) simulate(ctx context.Context) (_ *Report, err error) {
 	if err := w.ReadDocuments(); err != nil {
 		return nil, err
 	}
-	t.calm()
+	t.Calm()
 	w.checks.measure(end)
-	settled := func() bool { return passing() || w.Settled() && people.pleased.After(end) }
+	settled := func() bool { return passing() || w.Settled() && people.Pleased.After(end) }
 	if err := w.until(ctx, end.Add(settleFor), settled); err != nil {
 		r := w.checks.result(sim.Seed, sim.Days)
 		r.Interrupted = true
 		return r, err
 	}
-	if !people.pleased.After(end) {
-		for _, name := range people.missed {
-			w.checks.violated("training goes on", w.checks.workload(name), "%s does not train again in %s, whatever its owner does", name, events.Span(settleFor))
+	if !people.Pleased.After(end) {
+		for _, name := range people.Missed {
+			w.checks.violated("training goes on", w.checks.Workload(name), "%s does not train again in %s, whatever its owner does", name, events.Span(settleFor))
 		}
 	}
 	w.checks.finally()
@@ -204,7 +205,7 @@ func Shrink(ctx context.Context, sim Simulation, failed *Report) (*Report, error
 
 // MixedFleet is a small fleet of everything there is, and the policies for it.
 func MixedFleet(seed uint64) (world.Scenario, []byte) {
-	draw := newDice(seed).of("fleet").rand()
+	draw := faults.NewDice(seed).Of("fleet").Rand()
 	zones := []string{"us-west4-a", "us-west4-b", "us-central1-a"}
 	shapes := []world.SliceConfig{
 		{Name: "llama-8b", Accelerator: "v5litepod-16", Spot: true, Policy: "night"},
@@ -273,7 +274,7 @@ func MixedFleet(seed uint64) (world.Scenario, []byte) {
 // idlePolicies are the policies of the mixed fleet, most of which delete the slices that an incident leaves idle. They are
 // drawn separately, so that other draws stay as they were.
 func idlePolicies(seed uint64) []byte {
-	draw := newDice(seed).of("when_escalated").rand()
+	draw := faults.NewDice(seed).Of("when_escalated").Rand()
 	return []byte(presetLine.ReplaceAllStringFunc(mixedPolicies, func(preset string) string {
 		if draw.IntN(4) == 0 {
 			return preset
@@ -324,7 +325,7 @@ const mixedPolicies = `policies:
 
 // Few keeps a part of a fleet, drawn from the seed. The slices of a workload stay together.
 func Few(s world.Scenario, seed uint64, n int) world.Scenario {
-	draw := newDice(seed).of("few").rand()
+	draw := faults.NewDice(seed).Of("few").Rand()
 	fleet := slices.Clone(s.Fleet)
 	draw.Shuffle(len(fleet), func(i, j int) { fleet[i], fleet[j] = fleet[j], fleet[i] })
 	fleet = fleet[:min(n, len(fleet))]

@@ -14,15 +14,16 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
 
-func simulation(tb testing.TB, seed uint64, faults string, days float64) scenario.Simulation {
+func simulation(tb testing.TB, seed uint64, degree string, days float64) scenario.Simulation {
 	tb.Helper()
-	f, err := scenario.FaultsNamed(faults)
+	f, err := faults.Named(degree)
 	if err != nil {
 		tb.Fatal(err)
 	}

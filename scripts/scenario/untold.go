@@ -22,14 +22,14 @@ func (c *checks) breaks(e tputest.Event) {
 	if e.Kind == tputest.Called && strings.HasPrefix(e.Method, "Delete") && e.Code == 0 && e.Principal != world.Ours(c.Project) {
 		for _, f := range c.Fleet {
 			if f.Name == e.Node || e.QueuedResource != "" && f.QueuedResource == e.QueuedResource {
-				delete(c.record(c.workload(f.Name)).broken, f.Name)
+				delete(c.record(c.Workload(f.Name)).broken, f.Name)
 			}
 		}
 	}
 	if e.Node == "" {
 		return
 	}
-	r := c.record(c.workload(e.Node))
+	r := c.record(c.Workload(e.Node))
 	if e.Kind == tputest.Ready {
 		delete(r.broken, e.Node)
 	}
@@ -39,7 +39,7 @@ func (c *checks) breaks(e tputest.Event) {
 		r.broken[e.Node] = now
 		c.Clock.At(now.Add(tellWithin+c.learned()), func() {
 			if r.broken[e.Node].Equal(now) {
-				c.untold(c.workload(e.Node), e.Node, false)
+				c.untold(c.Workload(e.Node), e.Node, false)
 			}
 		})
 	}
@@ -63,7 +63,7 @@ func (c *checks) untold(workload, slice string, ready bool) {
 	if since.IsZero() || r.closed.After(since) && r.told {
 		return
 	}
-	if silent := c.Clock.Now().Sub(since); silent-c.releases.down(since) > tellWithin {
+	if silent := c.Clock.Now().Sub(since); silent-c.releases.Down(since) > tellWithin {
 		c.violated("no trouble untold", workload, "%s %s for %s, and nobody was notified: it is %s", slice, what, silent.Round(time.Minute), c.stateOf(slice))
 	}
 }

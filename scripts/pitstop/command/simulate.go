@@ -24,6 +24,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/incident"
@@ -61,7 +62,7 @@ const longest = 3650
 
 func simulateCommand() *cobra.Command {
 	o := simulateOptions{now: time.Now}
-	slices, all := scenario.Causes()
+	slices, all := faults.Causes()
 	c := &cobra.Command{
 		Use:   "simulate",
 		Short: "Run a fleet against failures in virtual time, and hold Pitstop to its rules",
@@ -297,7 +298,7 @@ func (o simulateOptions) check() error {
 
 // simulations are what the options ask for, one for each seed.
 func (o simulateOptions) simulations(errOut io.Writer) ([]scenario.Simulation, error) {
-	faults, err := scenario.FaultsNamed(o.faults)
+	faults, err := faults.Named(o.faults)
 	if err != nil {
 		return nil, usage("--faults: %w", err)
 	}
@@ -344,22 +345,22 @@ func (o simulateOptions) simulations(errOut io.Writer) ([]scenario.Simulation, e
 	return sims, nil
 }
 
-func (o simulateOptions) ownRates() (scenario.Rates, error) {
+func (o simulateOptions) ownRates() (faults.Rates, error) {
 	if o.rates == "" {
-		return scenario.Rates{}, nil
+		return faults.Rates{}, nil
 	}
 	data, err := os.ReadFile(o.rates)
 	if err != nil {
-		return scenario.Rates{}, usage("--rates: %w", err)
+		return faults.Rates{}, usage("--rates: %w", err)
 	}
-	rates, err := scenario.ParseRates(data)
+	rates, err := faults.ParseRates(data)
 	if err != nil {
-		return scenario.Rates{}, usage("--rates %s: %w", o.rates, err)
+		return faults.Rates{}, usage("--rates %s: %w", o.rates, err)
 	}
 	return rates, nil
 }
 
-func (o simulateOptions) ownTraces() (traces []scenario.Trace, err error) {
+func (o simulateOptions) ownTraces() (traces []faults.Trace, err error) {
 	for _, name := range o.traces {
 		zone := ""
 		data, err := os.ReadFile(name)
@@ -370,7 +371,7 @@ func (o simulateOptions) ownTraces() (traces []scenario.Trace, err error) {
 		if err != nil {
 			return nil, usage("--trace: %w", err)
 		}
-		t, err := scenario.ParseTrace(name, zone, data)
+		t, err := faults.ParseTrace(name, zone, data)
 		if err != nil {
 			return nil, usage("--trace %w", err)
 		}

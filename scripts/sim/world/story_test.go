@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/faults"
 )
 
 // TestWhatOpensAndEndsInOneStepIsAnIncident: what a person has tried again may be left to them again at once.
 func TestWhatOpensAndEndsInOneStepIsAnIncident(t *testing.T) {
 	t.Parallel()
 	fleet, policy := scenario.MixedFleet(49)
-	f, err := scenario.FaultsNamed("heavy")
+	f, err := faults.Named("heavy")
 	if err != nil {
 		t.Fatal(err)
 	}

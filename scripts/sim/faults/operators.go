@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// operators are on call for a simulated deployment: now and then one takes an incident over, or has tried again what waits or
+// Operators are on call for a simulated deployment: now and then one takes an incident over, or has tried again what waits or
 // was given up. Their words reach the ledger as the operator's command brings them.
-type operators struct {
-	*troubles
-	dice dice
+type Operators struct {
+	*Troubles
+	dice Dice
 	// looks is how often they have looked.
 	looks int
 }
@@ -27,22 +27,22 @@ const (
 	keeps   = 30
 )
 
-func newOperators(t *troubles) *operators {
-	return &operators{troubles: t, dice: newDice(t.sim.Seed).of("operators")}
+func NewOperators(t *Troubles) *Operators {
+	return &Operators{Troubles: t, dice: NewDice(t.sim.Seed).Of("operators")}
 }
 
-// plan has them look from now on, for as long as things happen.
-func (o *operators) plan() {
+// Plan has them look from now on, for as long as things happen.
+func (o *Operators) Plan() {
 	o.after(onCall, func() {
 		if o.over {
 			return
 		}
 		o.look()
-		o.plan()
+		o.Plan()
 	})
 }
 
-func (o *operators) look() {
+func (o *Operators) look() {
 	o.looks++
 	ids, err := o.Ledger.All(context.Background())
 	o.Must(err)
@@ -52,7 +52,7 @@ func (o *operators) look() {
 			continue // a newer release wrote it
 		}
 		o.Must(err)
-		drawn := o.dice.of(id).nth(o.looks).intN(100)
+		drawn := o.dice.Of(id).nth(o.looks).intN(100)
 		word := incident.Word{By: "eve@example.com", Why: "on call"}
 		origin := incident.Origin{ID: world.ApprovalID, Time: o.Clock.Now()}
 		switch {
@@ -67,8 +67,8 @@ func (o *operators) look() {
 }
 
 // orders gives a word to a workload. That somebody did is a reason for what follows.
-func (t *troubles) orders(w incident.Workload, e incident.Evidence, what string) {
-	t.checks.happened(what, w.Slices[0].Name)
+func (t *Troubles) orders(w incident.Workload, e incident.Evidence, what string) {
+	t.checks.Happened(what, w.Slices[0].Name)
 	t.Clock.Go(func() { t.Says(w.ID, e) })
 	t.Clock.Settle()
 }

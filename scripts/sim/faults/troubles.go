@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"context"
@@ -13,15 +13,15 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// troubles are the events of a fleet: caused by Google, by the training itself, and by people. The seed decides which ones
+// Troubles are the events of a fleet: caused by Google, by the training itself, and by people. The seed decides which ones
 // and when.
-type troubles struct {
+type Troubles struct {
 	*world.World
-	chaos    *chaos
-	releases *releases
+	chaos    *Chaos
+	releases *Releases
 	checks   Witness
 	sim      Draws
-	dice     dice
+	dice     Dice
 	over     bool
 	// policies are the files between which somebody changes.
 	policies [][]byte
@@ -38,22 +38,22 @@ type Draws struct {
 
 // Witness is told what happens to the fleet, and what people do.
 type Witness interface {
-	// workload is that of a slice.
-	workload(slice string) string
-	// byHand reports whether a person was asked to delete the slices of a workload.
-	byHand(workload string) bool
-	// happened is told of a trouble by its name, with the slice if it concerns one.
-	happened(what, slice string)
-	// mends is told that a person comes to look after a slice that does not train.
-	mends(workload, slice string, usable bool)
-	// ordered is told of the shape in which an owner orders a slice, and took of a slice that one deletes.
-	ordered(c world.SliceConfig, shape string)
-	took(slice string)
-	// suspects is told what Google suspects on a life, or does not any more.
-	suspects(life string, suspected bool)
-	// enforced is told of the policy file in force from now on, paused of a pause of everything until then.
-	enforced(file []byte)
-	paused(until time.Time)
+	// Workload is that of a slice.
+	Workload(slice string) string
+	// ByHand reports whether a person was asked to delete the slices of a workload.
+	ByHand(workload string) bool
+	// Happened is told of a trouble by its name, with the slice if it concerns one.
+	Happened(what, slice string)
+	// Mends is told that a person comes to look after a slice that does not train.
+	Mends(workload, slice string, usable bool)
+	// Ordered is told of the shape in which an owner orders a slice, and took of a slice that one deletes.
+	Ordered(c world.SliceConfig, shape string)
+	Took(slice string)
+	// Suspects is told what Google suspects on a life, or does not any more.
+	Suspects(life string, suspected bool)
+	// Enforced is told of the policy file in force from now on, paused of a pause of everything until then.
+	Enforced(file []byte)
+	Paused(until time.Time)
 }
 
 // happening is one thing that may happen to a slice.
@@ -61,69 +61,69 @@ type happening struct {
 	name string
 	// spot and other are how often it happens to Spot and to other slices, in times per day.
 	spot, other float64
-	strike      func(t *troubles, d dice, c world.SliceConfig, zone string) error
+	strike      func(t *Troubles, d Dice, c world.SliceConfig, zone string) error
 }
 
 var happenings = []happening{
-	{"preempted", 1.2, 0, func(t *troubles, _ dice, c world.SliceConfig, zone string) error { return t.API.Preempt(zone, c.Name) }},
-	{"vanished", 0.1, 0, func(t *troubles, _ dice, c world.SliceConfig, zone string) error { return t.API.Vanish(zone, c.Name) }},
-	{"terminated", 0, 0.05, func(t *troubles, _ dice, c world.SliceConfig, zone string) error {
+	{"preempted", 1.2, 0, func(t *Troubles, _ Dice, c world.SliceConfig, zone string) error { return t.API.Preempt(zone, c.Name) }},
+	{"vanished", 0.1, 0, func(t *Troubles, _ Dice, c world.SliceConfig, zone string) error { return t.API.Vanish(zone, c.Name) }},
+	{"terminated", 0, 0.05, func(t *Troubles, _ Dice, c world.SliceConfig, zone string) error {
 		return t.API.Terminate(zone, c.Name)
 	}},
-	{"host error, repaired", 0.2, 0.3, func(t *troubles, d dice, c world.SliceConfig, zone string) error {
+	{"host error, repaired", 0.2, 0.3, func(t *Troubles, d Dice, c world.SliceConfig, zone string) error {
 		return t.API.HostError(zone, c.Name, d.between(5*time.Minute, 3*time.Hour))
 	}},
-	{"host error, for good", 0.02, 0.05, func(t *troubles, _ dice, c world.SliceConfig, zone string) error {
+	{"host error, for good", 0.02, 0.05, func(t *Troubles, _ Dice, c world.SliceConfig, zone string) error {
 		return t.API.HostError(zone, c.Name, -1)
 	}},
-	{"maintenance without notice", 0.05, 0.1, func(t *troubles, d dice, c world.SliceConfig, zone string) error {
+	{"maintenance without notice", 0.05, 0.1, func(t *Troubles, d Dice, c world.SliceConfig, zone string) error {
 		return t.API.BeginMaintenance(zone, c.Name, d.between(5*time.Minute, time.Hour))
 	}},
-	{"maintenance announced", 0.1, 0.8, (*troubles).announced},
-	{"training crash", 0.3, 0.4, func(t *troubles, d dice, c world.SliceConfig, _ string) error {
+	{"maintenance announced", 0.1, 0.8, (*Troubles).announced},
+	{"training crash", 0.3, 0.4, func(t *Troubles, d Dice, c world.SliceConfig, _ string) error {
 		t.Trainings[c.Name].Crash(exitCodes[d.intN(len(exitCodes))])
 		return nil
 	}},
-	{"crash loop", 0.03, 0.05, func(t *troubles, d dice, c world.SliceConfig, _ string) error {
+	{"crash loop", 0.03, 0.05, func(t *Troubles, d Dice, c world.SliceConfig, _ string) error {
 		t.Trainings[c.Name].Loop(1, 1+d.intN(8), false)
 		t.Trainings[c.Name].Crash(1)
 		return nil
 	}},
-	{"crash loop with changing errors", 0.02, 0.03, func(t *troubles, d dice, c world.SliceConfig, _ string) error {
+	{"crash loop with changing errors", 0.02, 0.03, func(t *Troubles, d Dice, c world.SliceConfig, _ string) error {
 		t.Trainings[c.Name].Loop(1, 1+d.intN(30), true)
 		t.Trainings[c.Name].Crash(1)
 		return nil
 	}},
-	{"crash loop for good", 0.02, 0.03, func(t *troubles, _ dice, c world.SliceConfig, _ string) error {
+	{"crash loop for good", 0.02, 0.03, func(t *Troubles, _ Dice, c world.SliceConfig, _ string) error {
 		t.Trainings[c.Name].Loop(1, 0, false)
 		t.Trainings[c.Name].Crash(1)
 		return nil
 	}},
-	{"newest checkpoints cannot be restored", 0.1, 0.2, func(t *troubles, d dice, c world.SliceConfig, _ string) error {
+	{"newest checkpoints cannot be restored", 0.1, 0.2, func(t *Troubles, d Dice, c world.SliceConfig, _ string) error {
 		t.Trainings[c.Name].FallBack(int64(1 + d.intN(6)))
 		return nil
 	}},
-	{"training hangs", 0.03, 0.05, func(t *troubles, _ dice, c world.SliceConfig, _ string) error {
+	{"training hangs", 0.03, 0.05, func(t *Troubles, _ Dice, c world.SliceConfig, _ string) error {
 		t.Trainings[c.Name].Hang()
 		return nil
 	}},
-	{"dead though READY", 0.03, 0.05, func(t *troubles, _ dice, c world.SliceConfig, _ string) error {
+	{"dead though READY", 0.03, 0.05, func(t *Troubles, _ Dice, c world.SliceConfig, _ string) error {
 		t.Trainings[c.Name].Die()
 		return nil
 	}},
-	{"saves go wrong", 0.1, 0.2, (*troubles).savesGoWrong},
-	{"preempted, and goes on as a zombie", 0.15, 0, func(t *troubles, d dice, c world.SliceConfig, zone string) error {
+	{"saves go wrong", 0.1, 0.2, (*Troubles).savesGoWrong},
+	{"preempted, and goes on as a zombie", 0.15, 0, func(t *Troubles, d Dice, c world.SliceConfig, zone string) error {
 		t.Trainings[c.Name].Haunt(d.between(time.Minute, 3*time.Hour))
 		return t.API.Preempt(zone, c.Name)
 	}},
-	{"label changed", 0.05, 0.05, (*troubles).relabelled},
-	{"lost for a moment", 0.15, 0.05, (*troubles).flickers},
-	{"forged lines", 0.2, 0.2, (*troubles).forged},
-	{"owner stops and starts", 0, 0.05, (*troubles).stopped},
-	{"stopped by nobody that the log knows", 0, 0.1, (*troubles).stoppedSilently},
-	{"owner deletes", 0.05, 0.05, (*troubles).deleted},
-	{"another controller replaces", 0.02, 0.02, (*troubles).replaced},
-	{"abuse suspected", 0.01, 0.01, (*troubles).suspected},
+	{"label changed", 0.05, 0.05, (*Troubles).relabelled},
+	{"lost for a moment", 0.15, 0.05, (*Troubles).flickers},
+	{"forged lines", 0.2, 0.2, (*Troubles).forged},
+	{"owner stops and starts", 0, 0.05, (*Troubles).stopped},
+	{"stopped by nobody that the log knows", 0, 0.1, (*Troubles).stoppedSilently},
+	{"owner deletes", 0.05, 0.05, (*Troubles).deleted},
+	{"another controller replaces", 0.02, 0.02, (*Troubles).replaced},
+	{"abuse suspected", 0.01, 0.01, (*Troubles).suspected},
 }
 
 var exitCodes = []int{1, 2, 134, 137, 139, 143}
@@ -132,62 +132,62 @@ var exitCodes = []int{1, 2, 134, 137, 139, 143}
 type elsewhere struct {
 	name   string
 	often  float64
-	strike func(t *troubles, d dice)
+	strike func(t *Troubles, d Dice)
 }
 
 var elsewheres = []elsewhere{
-	{"stockout", 1.5, func(t *troubles, d dice) {
+	{"stockout", 1.5, func(t *Troubles, d Dice) {
 		zones := t.World.Zones()
-		zone := zones[d.of("zone").intN(len(zones))]
+		zone := zones[d.Of("zone").intN(len(zones))]
 		t.API.SetCapacity(zone, 0)
-		t.after(d.of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.API.SetCapacity(zone, tputest.Unlimited) })
+		t.after(d.Of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.API.SetCapacity(zone, tputest.Unlimited) })
 	}},
-	{"everything paused", 0.3, func(t *troubles, d dice) {
+	{"everything paused", 0.3, func(t *Troubles, d Dice) {
 		until := t.Clock.Now().Add(d.between(10*time.Minute, 3*time.Hour))
 		t.pauseAll(&incident.Pause{By: "ann@example.com", At: t.Clock.Now(), Until: until})
 	}},
-	{"policy changed", 0.5, func(t *troubles, d dice) {
-		t.enforce(t.policies[d.of("file").intN(len(t.policies))])
-		t.after(d.of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.enforce(t.sim.Policy) })
+	{"policy changed", 0.5, func(t *Troubles, d Dice) {
+		t.enforce(t.policies[d.Of("file").intN(len(t.policies))])
+		t.after(d.Of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.enforce(t.sim.Policy) })
 	}},
-	{"queued resources stuck in PROVISIONING", 0.3, func(t *troubles, d dice) {
-		t.API.StickQueuedResources(d.of("how long each").between(time.Hour, 12*time.Hour))
-		t.after(d.of("lasts").between(time.Hour, 6*time.Hour), func() { t.API.StickQueuedResources(0) })
+	{"queued resources stuck in PROVISIONING", 0.3, func(t *Troubles, d Dice) {
+		t.API.StickQueuedResources(d.Of("how long each").between(time.Hour, 12*time.Hour))
+		t.after(d.Of("lasts").between(time.Hour, 6*time.Hour), func() { t.API.StickQueuedResources(0) })
 	}},
-	{"a function broken by a deployment", 0.2, (*troubles).brokenFunction},
-	{"an upgrade, with newer documents and events", 0.4, (*troubles).upgraded},
-	{"guest attributes blocked", 0.2, func(t *troubles, d dice) {
+	{"a function broken by a deployment", 0.2, (*Troubles).brokenFunction},
+	{"an upgrade, with newer documents and events", 0.4, (*Troubles).upgraded},
+	{"guest attributes blocked", 0.2, func(t *Troubles, d Dice) {
 		t.API.BlockGuestAttributes(true)
 		t.after(d.between(time.Hour, 6*time.Hour), func() { t.API.BlockGuestAttributes(false) })
 	}},
-	{"log entries held up", 0.5, func(t *troubles, d dice) {
+	{"log entries held up", 0.5, func(t *Troubles, d Dice) {
 		t.chaos.heldUp = t.Clock.Now().Add(d.between(5*time.Minute, 30*time.Minute))
 	}},
-	{"approved", 4, func(t *troubles, _ dice) { t.approveAll() }},
+	{"approved", 4, func(t *Troubles, _ Dice) { t.approveAll() }},
 }
 
-func newTroubles(w *world.World, c *chaos, r *releases, seen Witness, sim Draws) *troubles {
-	return &troubles{World: w, chaos: c, releases: r, checks: seen, sim: sim, dice: newDice(sim.Seed).of("troubles"), policies: [][]byte{
+func NewTroubles(w *world.World, c *Chaos, r *Releases, seen Witness, sim Draws) *Troubles {
+	return &Troubles{World: w, chaos: c, releases: r, checks: seen, sim: sim, dice: NewDice(sim.Seed).Of("troubles"), policies: [][]byte{
 		[]byte("policies: {}\n"), []byte("policies: {night: {preset: watch}\n"), // the second one cannot be read
 	}}
 }
 
 // after does something that ends a trouble. It happens whatever else is left out.
-func (t *troubles) after(d time.Duration, f func()) { t.Clock.At(t.Clock.Now().Add(d), f) }
+func (t *Troubles) after(d time.Duration, f func()) { t.Clock.At(t.Clock.Now().Add(d), f) }
 
-// plan begins to draw.
-func (t *troubles) plan() {
+// Plan begins to draw.
+func (t *Troubles) Plan() {
 	for _, c := range t.Fleet {
 		for _, h := range happenings {
 			often, gaps := t.sim.Rates.of(h, c)
-			t.again(h.name, c.Name, often, gaps, 0, func(d dice) { t.befall(d, h, c) })
+			t.again(h.name, c.Name, often, gaps, 0, func(d Dice) { t.befall(d, h, c) })
 		}
 	}
 	for _, e := range elsewheres {
 		often, gaps := t.sim.Rates.ofAll(e)
-		t.again(e.name, "", often, gaps, 0, func(d dice) {
+		t.again(e.name, "", often, gaps, 0, func(d Dice) {
 			if t.chaos.strikes("%s", e.name) {
-				t.checks.happened(e.name, "")
+				t.checks.Happened(e.name, "")
 				e.strike(t, d)
 			}
 		})
@@ -197,13 +197,13 @@ func (t *troubles) plan() {
 
 // again does something so and so often a day, from now on, until everything calms down, except for causes that a trace
 // supplies. Its times and draws depend on its name, the slice, and how often it has happened.
-func (t *troubles) again(name, slice string, often float64, gaps Gaps, before int, f func(d dice)) {
+func (t *Troubles) again(name, slice string, often float64, gaps Gaps, before int, f func(d Dice)) {
 	rate := often * t.sim.Faults.Troubles
 	if rate == 0 || t.sim.traced(name) {
 		return
 	}
-	d := t.dice.of(name, slice).nth(before)
-	wait := time.Duration(min(gaps.draw(d.of("gap").rand())/rate, longest.Hours()/24) * float64(24*time.Hour))
+	d := t.dice.Of(name, slice).nth(before)
+	wait := time.Duration(min(gaps.draw(d.Of("gap").Rand())/rate, Longest.Hours()/24) * float64(24*time.Hour))
 	t.Clock.At(t.Clock.Now().Add(wait), func() {
 		if t.over {
 			return
@@ -214,7 +214,7 @@ func (t *troubles) again(name, slice string, often float64, gaps Gaps, before in
 }
 
 // befall lets something happen to a slice, where it is at the moment and if it is usable.
-func (t *troubles) befall(d dice, h happening, c world.SliceConfig) {
+func (t *Troubles) befall(d Dice, h happening, c world.SliceConfig) {
 	zone := t.whereIs(c.Name)
 	if state, _ := t.API.State(zone, c.Name); state != "READY" {
 		return
@@ -222,14 +222,14 @@ func (t *troubles) befall(d dice, h happening, c world.SliceConfig) {
 	if !t.chaos.strikes("%s: %s in %s", h.name, c.Name, zone) {
 		return
 	}
-	t.checks.happened(h.name, c.Name)
+	t.checks.Happened(h.name, c.Name)
 	if err := h.strike(t, d, c, zone); err != nil {
 		t.Must(err)
 	}
 }
 
 // whereIs finds the zone of a slice that can be used, or that is there at all.
-func (t *troubles) whereIs(name string) (zone string) {
+func (t *Troubles) whereIs(name string) (zone string) {
 	for _, z := range t.World.Zones() {
 		if state, _ := t.API.State(z, name); state == "READY" || state != "" && zone == "" {
 			zone = z
@@ -239,16 +239,16 @@ func (t *troubles) whereIs(name string) (zone string) {
 }
 
 // announced has maintenance announced for later; it may be moved, withdrawn, or take place.
-func (t *troubles) announced(d dice, c world.SliceConfig, zone string) error {
+func (t *Troubles) announced(d Dice, c world.SliceConfig, zone string) error {
 	now := t.Clock.Now().UTC().Truncate(time.Second)
-	start := now.Add(d.of("begins").between(40*time.Minute, 12*time.Hour)).Truncate(time.Minute)
+	start := now.Add(d.Of("begins").between(40*time.Minute, 12*time.Hour)).Truncate(time.Minute)
 	n := events.Notice{
-		Status: events.NoticePending, WindowStart: start, WindowEnd: start.Add(4 * time.Hour), LatestWindowStart: start, CanReschedule: d.of("can be moved").intN(4) > 0,
+		Status: events.NoticePending, WindowStart: start, WindowEnd: start.Add(4 * time.Hour), LatestWindowStart: start, CanReschedule: d.Of("can be moved").intN(4) > 0,
 	}
 	life := t.API.Incarnation(zone, c.Name)
 	still := func() bool { return t.API.Node(zone, c.Name) != nil && t.API.Incarnation(zone, c.Name).Same(life) }
-	changes := d.of("changes").between(0, start.Sub(now)-1)
-	switch d.of("what becomes of it").intN(4) {
+	changes := d.Of("changes").between(0, start.Sub(now)-1)
+	switch d.Of("what becomes of it").intN(4) {
 	case 0: // withdrawn
 		t.after(changes, func() {
 			if still() {
@@ -266,16 +266,16 @@ func (t *troubles) announced(d dice, c world.SliceConfig, zone string) error {
 		})
 		start = moved.WindowStart
 	}
-	t.after(start.Sub(now)+d.of("late").between(0, 30*time.Minute), func() {
+	t.after(start.Sub(now)+d.Of("late").between(0, 30*time.Minute), func() {
 		if node := t.API.Node(zone, c.Name); still() && node.State == "READY" && node.UpcomingMaintenance != nil {
-			t.Must(t.API.BeginMaintenance(zone, c.Name, d.of("lasts").between(5*time.Minute, time.Hour)))
+			t.Must(t.API.BeginMaintenance(zone, c.Name, d.Of("lasts").between(5*time.Minute, time.Hour)))
 		}
 	})
 	return t.API.Announce(zone, c.Name, n)
 }
 
 // flickers shows a slice as lost that Google brings back in the same life.
-func (t *troubles) flickers(d dice, c world.SliceConfig, zone string) error {
+func (t *Troubles) flickers(d Dice, c world.SliceConfig, zone string) error {
 	life := t.API.Incarnation(zone, c.Name)
 	t.after(d.between(time.Second, 2*time.Minute), func() {
 		if n := t.API.Node(zone, c.Name); n != nil && n.State == "PREEMPTED" && t.API.Incarnation(zone, c.Name).Same(life) {
@@ -287,21 +287,21 @@ func (t *troubles) flickers(d dice, c world.SliceConfig, zone string) error {
 }
 
 // stopped has the owner stop a slice of one worker, and start it again some hours later.
-func (t *troubles) stopped(d dice, c world.SliceConfig, zone string) error {
+func (t *Troubles) stopped(d Dice, c world.SliceConfig, zone string) error {
 	if len(t.API.Hosts(zone, c.Name)) != 1 || c.QueuedResource != "" {
 		return nil
 	}
 	t.after(d.between(time.Hour, 6*time.Hour), func() {
 		if n := t.API.Node(zone, c.Name); n != nil && n.State == "STOPPED" {
-			t.Try(t.API.Start(zone, c.Name, owner))
+			t.Try(t.API.Start(zone, c.Name, Owner))
 		}
 	})
-	t.Try(t.API.Stop(zone, c.Name, owner)) // something else may be under way with it
+	t.Try(t.API.Stop(zone, c.Name, Owner)) // something else may be under way with it
 	return nil
 }
 
 // stoppedSilently has a slice of one worker be found stopped, and no entry says why.
-func (t *troubles) stoppedSilently(_ dice, c world.SliceConfig, zone string) error {
+func (t *Troubles) stoppedSilently(_ Dice, c world.SliceConfig, zone string) error {
 	if len(t.API.Hosts(zone, c.Name)) != 1 || c.QueuedResource != "" {
 		return nil
 	}
@@ -309,63 +309,63 @@ func (t *troubles) stoppedSilently(_ dice, c world.SliceConfig, zone string) err
 }
 
 // deleted has the owner delete a slice, and create it again some hours later.
-func (t *troubles) deleted(d dice, c world.SliceConfig, zone string) error {
+func (t *Troubles) deleted(d Dice, c world.SliceConfig, zone string) error {
 	if c.QueuedResource != "" {
-		return t.took(c, t.API.OwnerDeleteQueuedResource(zone, c.QueuedResource, owner))
+		return t.took(c, t.API.OwnerDeleteQueuedResource(zone, c.QueuedResource, Owner))
 	}
 	order := t.World.Order(c)
 	order.Zone = zone
 	t.after(d.between(2*time.Hour, 10*time.Hour), func() {
 		if t.whereIs(c.Name) == "" {
-			t.Try(t.API.OwnerCreate(order, owner))
+			t.Try(t.API.OwnerCreate(order, Owner))
 		}
 	})
-	return t.took(c, t.API.OwnerDelete(zone, c.Name, owner))
+	return t.took(c, t.API.OwnerDelete(zone, c.Name, Owner))
 }
 
 // took takes note of a deletion, unless the cloud refused it because something else is under way.
-func (t *troubles) took(c world.SliceConfig, err error) error {
+func (t *Troubles) took(c world.SliceConfig, err error) error {
 	if t.Try(err); err == nil {
-		t.checks.took(c.Name)
+		t.checks.Took(c.Name)
 	}
 	return nil
 }
 
 // savesGoWrong has the saves of a training be slow, torn, or refused for some hours.
-func (t *troubles) savesGoWrong(d dice, c world.SliceConfig, _ string) error {
+func (t *Troubles) savesGoWrong(d Dice, c world.SliceConfig, _ string) error {
 	training := t.Trainings[c.Name]
 	takes, torn, refuses := training.SaveTakes, training.Torn, training.Refuses
-	switch d.of("what").intN(3) {
+	switch d.Of("what").intN(3) {
 	case 0:
-		training.Saves(d.of("takes").between(2*time.Minute, 20*time.Minute), torn, refuses)
+		training.Saves(d.Of("takes").between(2*time.Minute, 20*time.Minute), torn, refuses)
 	case 1:
 		training.Saves(takes, true, refuses)
 	case 2:
 		training.Saves(takes, torn, "the process does not handle the signal")
 	}
-	t.after(d.of("lasts").between(time.Hour, 12*time.Hour), func() { training.Saves(takes, c.Trainer.Torn, c.Crew.Refuses) })
+	t.after(d.Of("lasts").between(time.Hour, 12*time.Hour), func() { training.Saves(takes, c.Trainer.Torn, c.Crew.Refuses) })
 	return nil
 }
 
 // relabelled has the owner name another policy on a slice, and the first one again some hours later.
-func (t *troubles) relabelled(d dice, c world.SliceConfig, zone string) error {
-	label := []string{"watch", "spot", "reserved", "no-such-policy"}[d.of("label").intN(4)]
-	t.after(d.of("lasts").between(30*time.Minute, 6*time.Hour), func() { t.labelAgain(c) })
-	t.Try(t.API.SetLabel(zone, c.Name, events.LabelPolicy, label, owner))
+func (t *Troubles) relabelled(d Dice, c world.SliceConfig, zone string) error {
+	label := []string{"watch", "spot", "reserved", "no-such-policy"}[d.Of("label").intN(4)]
+	t.after(d.Of("lasts").between(30*time.Minute, 6*time.Hour), func() { t.labelAgain(c) })
+	t.Try(t.API.SetLabel(zone, c.Name, events.LabelPolicy, label, Owner))
 	return nil
 }
 
 // labelAgain has the owner of a slice name its first policy again, as soon as it is there and nothing else is under way with it.
-func (t *troubles) labelAgain(c world.SliceConfig) {
-	if z := t.whereIs(c.Name); z == "" || t.API.SetLabel(z, c.Name, events.LabelPolicy, c.Policy, owner) != nil {
+func (t *Troubles) labelAgain(c world.SliceConfig) {
+	if z := t.whereIs(c.Name); z == "" || t.API.SetLabel(z, c.Name, events.LabelPolicy, c.Policy, Owner) != nil {
 		t.after(time.Hour, func() { t.labelAgain(c) })
 	}
 }
 
-const owner = "ada@example.com"
+const Owner = "ada@example.com"
 
 // replaced has another controller take a slice over: preempted, deleted and created again by somebody else.
-func (t *troubles) replaced(d dice, c world.SliceConfig, zone string) error {
+func (t *Troubles) replaced(d Dice, c world.SliceConfig, zone string) error {
 	if c.QueuedResource != "" {
 		return nil
 	}
@@ -389,26 +389,26 @@ func (t *troubles) replaced(d dice, c world.SliceConfig, zone string) error {
 }
 
 // suspected has Google suspect abuse on a slice for some hours.
-func (t *troubles) suspected(d dice, c world.SliceConfig, zone string) error {
+func (t *Troubles) suspected(d Dice, c world.SliceConfig, zone string) error {
 	life := t.API.Incarnation(zone, c.Name)
 	t.after(d.between(time.Hour, 12*time.Hour), func() {
 		if t.API.Incarnation(zone, c.Name).Same(life) {
 			t.Must(t.API.ClearSymptoms(zone, c.Name))
-			t.checks.suspects(life.ID, false)
+			t.checks.Suspects(life.ID, false)
 		}
 	})
-	t.checks.suspects(life.ID, true)
+	t.checks.Suspects(life.ID, true)
 	return t.API.AddSymptom(zone, c.Name, "PROJECT_ABUSE", 0)
 }
 
 // enforce puts another policy file there.
-func (t *troubles) enforce(file []byte) {
+func (t *Troubles) enforce(file []byte) {
 	t.Opts.Policy = file
-	t.checks.enforced(file)
+	t.checks.Enforced(file)
 }
 
-// calm ends all troubles, so that running incidents must come to their ends.
-func (t *troubles) calm() {
+// Calm ends all troubles, so that running incidents must come to their ends.
+func (t *Troubles) Calm() {
 	t.over, t.chaos.over = true, true
 	for _, z := range t.World.Zones() {
 		t.API.SetCapacity(z, tputest.Unlimited)
@@ -427,28 +427,28 @@ func (t *troubles) calm() {
 
 // logged is what the sinks let through of an entry of the simulated world: late, twice, never, or without what need not be
 // there. put is called for an entry whose time is put off.
-func (c *chaos) logged(w *world.World, raw []byte, put func(e events.Entry)) {
+func (c *Chaos) logged(w *world.World, raw []byte, put func(e events.Entry)) {
 	e, err := events.Read(raw)
-	d := c.dice.of("log entry", e.ID)
+	d := c.dice.Of("log entry", e.ID)
 	copies := 1
 	switch {
-	case c.happens(d.of("lost"), c.EntryLost, "a log entry is lost"):
+	case c.happens(d.Of("lost"), c.EntryLost, "a log entry is lost"):
 		return
-	case c.happens(d.of("twice"), c.EntryTwice, "a log entry comes twice"):
+	case c.happens(d.Of("twice"), c.EntryTwice, "a log entry comes twice"):
 		copies = 2
-	case c.happens(d.of("bare"), c.EntryBare, "a log entry comes without what need not be there"):
+	case c.happens(d.Of("bare"), c.EntryBare, "a log entry comes without what need not be there"):
 		raw = bare(raw)
 		e, err = events.Read(raw)
-	case c.happens(d.of("skewed"), c.EntrySkewed, "a log entry has the time of a clock that goes wrong"):
-		raw = skewed(raw, d.of("how skewed").between(-5*time.Minute, 5*time.Minute))
+	case c.happens(d.Of("skewed"), c.EntrySkewed, "a log entry has the time of a clock that goes wrong"):
+		raw = skewed(raw, d.Of("how skewed").between(-5*time.Minute, 5*time.Minute))
 		if e, err = events.Read(raw); err == nil {
 			put(e)
 		}
 	}
 	wait := world.SinksTake
 	for i := range copies {
-		if d := d.nth(i); c.happens(d.of("late"), c.EntryLate, "a log entry is late") {
-			wait = d.of("how late").between(time.Minute, 30*time.Minute)
+		if d := d.nth(i); c.happens(d.Of("late"), c.EntryLate, "a log entry is late") {
+			wait = d.Of("how late").between(time.Minute, 30*time.Minute)
 		} else {
 			wait = max(wait, c.heldUp.Sub(w.Clock.Now()))
 		}
@@ -495,7 +495,7 @@ func edited(raw []byte, edit func(entry map[string]any)) []byte {
 }
 
 // approveAll says yes to everything that waits for a person.
-func (t *troubles) approveAll() {
+func (t *Troubles) approveAll() {
 	ids, err := t.Ledger.All(context.Background())
 	t.Must(err)
 	for _, id := range ids {
@@ -512,9 +512,9 @@ func (t *troubles) approveAll() {
 }
 
 // pauseAll pauses everything, or lifts that.
-func (t *troubles) pauseAll(p *incident.Pause) {
+func (t *Troubles) pauseAll(p *incident.Pause) {
 	t.Must(t.Ledger.SetPause(context.Background(), p))
 	if p != nil {
-		t.checks.paused(p.Until)
+		t.checks.Paused(p.Until)
 	}
 }

@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"time"
@@ -10,21 +10,21 @@ import (
 
 // follower lets happen what traces tell.
 type follower struct {
-	*troubles
+	*Troubles
 	// short is how many shortages there are in each zone at a time.
 	short map[string]int
 }
 
 // follow begins to follow the traces.
-func (t *troubles) follow() {
-	f := &follower{troubles: t, short: map[string]int{}}
+func (t *Troubles) follow() {
+	f := &follower{Troubles: t, short: map[string]int{}}
 	for i, trace := range t.sim.Traces {
-		f.next(newDice(t.sim.Seed).of("traces").nth(i), trace.moments)
+		f.next(NewDice(t.sim.Seed).Of("traces").nth(i), trace.moments)
 	}
 }
 
 // next waits for the first of the moments that are left. The dice draw what a trace leaves open.
-func (f *follower) next(d dice, left []moment) {
+func (f *follower) next(d Dice, left []moment) {
 	if len(left) == 0 {
 		return
 	}
@@ -33,11 +33,11 @@ func (f *follower) next(d dice, left []moment) {
 			return
 		}
 		f.happen(d, left[0])
-		f.next(d.of("next"), left[1:])
+		f.next(d.Of("next"), left[1:])
 	})
 }
 
-func (f *follower) happen(d dice, m moment) {
+func (f *follower) happen(d Dice, m moment) {
 	switch m.cause {
 	case noCapacity, "stockout":
 		f.shortage(d, m)
@@ -48,7 +48,7 @@ func (f *follower) happen(d dice, m moment) {
 			continue
 		}
 		if f.chaos.strikes("%s, as a trace tells", e.name) {
-			f.checks.happened(e.name, "")
+			f.checks.Happened(e.name, "")
 			f.everywhere(d, e, m)
 		}
 		return
@@ -59,13 +59,13 @@ func (f *follower) happen(d dice, m moment) {
 		return
 	}
 	if last, given := lengths[m.cause]; given && m.lasts > 0 {
-		h.strike = func(t *troubles, _ dice, c world.SliceConfig, zone string) error { return last(t, c, zone, m.lasts) }
+		h.strike = func(t *Troubles, _ Dice, c world.SliceConfig, zone string) error { return last(t, c, zone, m.lasts) }
 	}
 	f.befall(d, h, c)
 }
 
 // slice is the slice of a moment, or one that is drawn of those that it can happen to now.
-func (f *follower) slice(d dice, h happening, m moment) (world.SliceConfig, bool) {
+func (f *follower) slice(d Dice, h happening, m moment) (world.SliceConfig, bool) {
 	var possible []world.SliceConfig
 	for _, c := range f.Fleet {
 		if c.Name == m.where {
@@ -82,24 +82,24 @@ func (f *follower) slice(d dice, h happening, m moment) (world.SliceConfig, bool
 	case m.node > 0:
 		return possible[(m.node-1)%len(possible)], true
 	}
-	return possible[d.of("slice").intN(len(possible))], true
+	return possible[d.Of("slice").intN(len(possible))], true
 }
 
 // shortage makes a zone give no slices for a while and, if all Spot capacity is gone, take back the given ones.
-func (f *follower) shortage(d dice, m moment) {
+func (f *follower) shortage(d Dice, m moment) {
 	zone := m.where
 	if zone == drawn {
 		zones := f.World.Zones()
-		zone = zones[d.of("zone").intN(len(zones))]
+		zone = zones[d.Of("zone").intN(len(zones))]
 	}
 	if !f.chaos.strikes("no capacity in %s, as a trace tells", zone) {
 		return
 	}
 	lasts := m.lasts
 	if lasts == 0 {
-		lasts = d.of("lasts").between(10*time.Minute, 8*time.Hour)
+		lasts = d.Of("lasts").between(10*time.Minute, 8*time.Hour)
 	}
-	f.checks.happened("stockout", "")
+	f.checks.Happened("stockout", "")
 	f.short[zone]++
 	f.API.SetCapacity(zone, 0)
 	f.after(lasts, func() {
@@ -112,18 +112,18 @@ func (f *follower) shortage(d dice, m moment) {
 	}
 	for _, c := range f.Fleet {
 		if state, _ := f.API.State(zone, c.Name); c.Spot && state == "READY" {
-			f.checks.happened("preempted", c.Name)
+			f.checks.Happened("preempted", c.Name)
 			f.Must(f.API.Preempt(zone, c.Name))
 		}
 	}
 }
 
 // everywhere lets something happen that concerns no single slice, for the time that a trace says.
-func (f *follower) everywhere(d dice, e elsewhere, m moment) {
+func (f *follower) everywhere(d Dice, e elsewhere, m moment) {
 	now := f.Clock.Now()
 	switch {
 	case m.lasts == 0:
-		e.strike(f.troubles, d)
+		e.strike(f.Troubles, d)
 	case m.cause == "everything_paused":
 		f.pauseAll(&incident.Pause{By: "ann@example.com", At: now, Until: now.Add(m.lasts)})
 	case m.cause == "guest_attributes_blocked":
@@ -143,11 +143,11 @@ func happeningOf(cause string) happening {
 }
 
 // lengths are the causes of which a trace can say how long they last, and for those of single slices what happens then.
-var lengths = map[string]func(t *troubles, c world.SliceConfig, zone string, d time.Duration) error{
-	"host_error_repaired": func(t *troubles, c world.SliceConfig, zone string, d time.Duration) error {
+var lengths = map[string]func(t *Troubles, c world.SliceConfig, zone string, d time.Duration) error{
+	"host_error_repaired": func(t *Troubles, c world.SliceConfig, zone string, d time.Duration) error {
 		return t.API.HostError(zone, c.Name, d)
 	},
-	"maintenance_without_notice": func(t *troubles, c world.SliceConfig, zone string, d time.Duration) error {
+	"maintenance_without_notice": func(t *Troubles, c world.SliceConfig, zone string, d time.Duration) error {
 		return t.API.BeginMaintenance(zone, c.Name, d)
 	},
 	"stockout": nil, "everything_paused": nil, "guest_attributes_blocked": nil,

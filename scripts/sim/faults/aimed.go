@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"cmp"
@@ -15,11 +15,11 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// marksman lets troubles strike a workload in the middle of its incident. Troubles drawn per day hardly ever hit a phase
+// Marksman lets troubles strike a workload in the middle of its incident. Troubles drawn per day hardly ever hit a phase
 // that lasts minutes.
-type marksman struct {
-	*troubles
-	dice dice
+type Marksman struct {
+	*Troubles
+	dice Dice
 	// occasions counts how often an incident came to the same point.
 	occasions turns
 	// favourite is the phase that is spared least: a run in which all are struck alike never comes far.
@@ -28,15 +28,15 @@ type marksman struct {
 	watching, asking []byte
 }
 
-func newMarksman(t *troubles) *marksman {
-	m := &marksman{troubles: t, dice: newDice(t.sim.Seed).of("aimed"), occasions: turns{}, watching: []byte("policies: {}\n"), asking: asking(t.Fleet)}
+func NewMarksman(t *Troubles) *Marksman {
+	m := &Marksman{Troubles: t, dice: NewDice(t.sim.Seed).Of("aimed"), occasions: turns{}, watching: []byte("policies: {}\n"), asking: asking(t.Fleet)}
 	var phases []string
 	for _, step := range incident.Transitions() {
 		if step[0] != "peace" && !slices.Contains(phases, step[0]) {
 			phases = append(phases, step[0])
 		}
 	}
-	m.favourite = phases[m.dice.of("favourite").intN(len(phases))]
+	m.favourite = phases[m.dice.Of("favourite").intN(len(phases))]
 	return m
 }
 
@@ -59,15 +59,15 @@ func asking(fleet []world.SliceConfig) []byte {
 
 // weight is how much likelier a trouble is in this run than another: two that have to come together hardly ever do where all are
 // alike.
-func (m *marksman) weight(name string) float64 {
-	if m.dice.of("weight", name).float() < 0.15 {
+func (m *Marksman) weight(name string) float64 {
+	if m.dice.Of("weight", name).float() < 0.15 {
 		return 10
 	}
 	return 1
 }
 
 // pick draws one of the troubles that are possible.
-func (m *marksman) pick(d dice, shots []shot) shot {
+func (m *Marksman) pick(d Dice, shots []shot) shot {
 	var sum float64
 	for _, s := range shots {
 		sum += m.weight(s.name)
@@ -82,62 +82,62 @@ func (m *marksman) pick(d dice, shots []shot) shot {
 }
 
 // occasion are the dice of what an incident comes to, once more.
-func (m *marksman) occasion(what string, w incident.Workload) dice {
-	return m.occasions.next(m.dice.of(what, w.ID, w.Incident.ID, string(w.Incident.Phase)))
+func (m *Marksman) occasion(what string, w incident.Workload) Dice {
+	return m.occasions.next(m.dice.Of(what, w.ID, w.Incident.ID, string(w.Incident.Phase)))
 }
 
-// entered is called for each phase that an incident enters.
-func (m *marksman) entered(w incident.Workload) {
-	if d := m.occasion("entered", w); d.of("struck").float() < m.aimed(w) {
-		m.aim(d, w, d.of("when").magnitude(soon, 3*time.Hour))
+// Entered is called for each phase that an incident enters.
+func (m *Marksman) Entered(w incident.Workload) {
+	if d := m.occasion("entered", w); d.Of("struck").float() < m.aimed(w) {
+		m.aim(d, w, d.Of("when").magnitude(soon, 3*time.Hour))
 	}
 }
 
-// asked is called for each request that an incident sends in the middle of a phase. Now and then a policy is tightened
+// Asked is called for each request that an incident sends in the middle of a phase. Now and then a policy is tightened
 // before the request arrives, or a trouble strikes while it is carried out.
-func (m *marksman) asked(w incident.Workload) {
+func (m *Marksman) Asked(w incident.Workload) {
 	d := m.occasion("asked", w)
-	if d.of("struck").float() < m.aimed(w)/2 {
-		m.aim(d, w, d.of("when").magnitude(soon, 10*time.Minute))
+	if d.Of("struck").float() < m.aimed(w)/2 {
+		m.aim(d, w, d.Of("when").magnitude(soon, 10*time.Minute))
 	}
 	file, phase, likely := m.watching, w.Incident.Phase, m.aimed(w)/10
 	if phase == incident.Discarding { // which is rare, and whose last call there is only one of
 		likely *= 10
-	} else if d.of("file").intN(2) == 0 {
+	} else if d.Of("file").intN(2) == 0 {
 		file = m.asking
 	}
-	if d.of("tightened").float() >= likely {
+	if d.Of("tightened").float() >= likely {
 		return
 	}
-	m.after(d.of("when tightened").magnitude(soon, time.Second), func() {
+	m.after(d.Of("when tightened").magnitude(soon, time.Second), func() {
 		if !m.over && m.chaos.strikes("policy changed, while a request of %s is under way in %s", w.ID, phase) {
-			m.checks.happened("policy changed", "")
+			m.checks.Happened("policy changed", "")
 			m.enforced(d, file)
 		}
 	})
 }
 
-// idled is called for slices that an incident leaves idle. Now and then their owner starts the training again, about when
+// Idled is called for slices that an incident leaves idle. Now and then their owner starts the training again, about when
 // they would be deleted.
-func (m *marksman) idled(w incident.Workload) {
-	d := m.occasions.next(m.dice.of("idled", w.ID, w.Idle.Incident))
-	if d.of("struck").float() >= m.sim.Faults.Aimed {
+func (m *Marksman) Idled(w incident.Workload) {
+	d := m.occasions.next(m.dice.Of("idled", w.ID, w.Idle.Incident))
+	if d.Of("struck").float() >= m.sim.Faults.Aimed {
 		return
 	}
-	m.after(w.Idle.Due.Sub(m.Clock.Now())+d.of("when").magnitude(time.Second, time.Hour)-10*time.Minute, func() {
+	m.after(w.Idle.Due.Sub(m.Clock.Now())+d.Of("when").magnitude(time.Second, time.Hour)-10*time.Minute, func() {
 		for _, c := range m.Fleet {
 			state, _ := m.API.State(m.whereIs(c.Name), c.Name)
-			if m.over || m.checks.workload(c.Name) != w.ID || state != "READY" || !m.chaos.strikes("started anew by its owner, left idle: %s", c.Name) {
+			if m.over || m.checks.Workload(c.Name) != w.ID || state != "READY" || !m.chaos.strikes("started anew by its owner, left idle: %s", c.Name) {
 				continue
 			}
-			m.checks.happened("started anew by its owner", c.Name)
+			m.checks.Happened("started anew by its owner", c.Name)
 			m.Trainings[c.Name].Reboot()
 		}
 	})
 }
 
 // aimed is how likely an incident is struck where it stands.
-func (m *marksman) aimed(w incident.Workload) float64 {
+func (m *Marksman) aimed(w incident.Workload) float64 {
 	if string(w.Incident.Phase) == m.favourite {
 		return 4 * m.sim.Faults.Aimed
 	}
@@ -149,7 +149,7 @@ const soon = 10 * time.Millisecond
 
 // aim lets a trouble strike a workload some time from now, if its incident is still in the same phase. Now and then one or
 // two more follow shortly after.
-func (m *marksman) aim(d dice, w incident.Workload, wait time.Duration) {
+func (m *Marksman) aim(d Dice, w incident.Workload, wait time.Duration) {
 	id, phase := w.Incident.ID, w.Incident.Phase
 	m.after(wait, func() {
 		doc, _, err := m.Ledger.Workload(context.Background(), w.ID)
@@ -162,16 +162,16 @@ func (m *marksman) aim(d dice, w incident.Workload, wait time.Duration) {
 		}
 		var of []world.SliceConfig
 		for _, c := range m.Fleet {
-			if m.checks.workload(c.Name) == w.ID {
+			if m.checks.Workload(c.Name) == w.ID {
 				of = append(of, c)
 			}
 		}
 		if len(of) == 0 {
 			return
 		}
-		m.strike(d, doc, of[d.of("slice").intN(len(of))])
-		if next := d.of("next"); next.of("struck").intN(2) == 0 {
-			m.aim(next, w, next.of("when").magnitude(soon, time.Minute))
+		m.strike(d, doc, of[d.Of("slice").intN(len(of))])
+		if next := d.Of("next"); next.Of("struck").intN(2) == 0 {
+			m.aim(next, w, next.Of("when").magnitude(soon, time.Minute))
 		}
 	})
 }
@@ -183,11 +183,11 @@ type shot struct {
 }
 
 // strike lets something happen to a slice, whatever state it is in, or has somebody say something about its workload.
-func (m *marksman) strike(d dice, w incident.Workload, c world.SliceConfig) {
+func (m *Marksman) strike(d Dice, w incident.Workload, c world.SliceConfig) {
 	zone := m.whereIs(c.Name)
 	state, _ := m.API.State(zone, c.Name)
 	shots := append(m.mishaps(d, c, zone, state), m.words(d, w, c, zone)...)
-	s := m.pick(d.of("shot"), shots)
+	s := m.pick(d.Of("shot"), shots)
 	if !m.chaos.strikes("%s, in the middle of %s: %s in %s, %s", s.name, w.Incident.Phase, c.Name, zone, cmp.Or(state, "gone")) {
 		return
 	}
@@ -195,18 +195,18 @@ func (m *marksman) strike(d dice, w incident.Workload, c world.SliceConfig) {
 		m.Try(err)
 		return
 	}
-	m.checks.happened(s.name, c.Name)
+	m.checks.Happened(s.name, c.Name)
 }
 
 // mishaps are the troubles that Google, the training or anybody else may cause on a slice.
-func (m *marksman) mishaps(d dice, c world.SliceConfig, zone, state string) (shots []shot) {
+func (m *Marksman) mishaps(d Dice, c world.SliceConfig, zone, state string) (shots []shot) {
 	switch state {
 	case "":
 		return []shot{{"created by its owner", func() error { return m.create(c, c.Zone, c.Accelerator) }}}
 	case "READY":
 		for _, h := range happenings {
 			if h.befalls(c.Spot) {
-				shots = append(shots, shot{h.name, func() error { return h.strike(m.troubles, d.of(h.name), c, zone) }})
+				shots = append(shots, shot{h.name, func() error { return h.strike(m.Troubles, d.Of(h.name), c, zone) }})
 			}
 		}
 		training := m.Trainings[c.Name]
@@ -236,7 +236,7 @@ func (m *marksman) mishaps(d dice, c world.SliceConfig, zone, state string) (sho
 		}
 		return append(shots, m.suspected(d, c, zone))
 	case "STOPPED":
-		shots = append(shots, shot{"started by its owner", func() error { return m.API.Start(zone, c.Name, owner) }})
+		shots = append(shots, shot{"started by its owner", func() error { return m.API.Start(zone, c.Name, Owner) }})
 	case "PREEMPTED", "REPAIRING", "TERMINATED":
 		shots = append(shots, m.suspected(d, c, zone), shot{"usable again", func() error {
 			return errors.Join(m.API.SetState(zone, c.Name, "READY"), m.API.SetHealth(zone, c.Name, "HEALTHY"))
@@ -251,35 +251,35 @@ func (m *marksman) mishaps(d dice, c world.SliceConfig, zone, state string) (sho
 }
 
 // suspected is that Google takes a slice for which it suspects abuse, and that its owner allows nothing any more since a moment ago.
-func (m *marksman) suspected(d dice, c world.SliceConfig, zone string) shot {
+func (m *Marksman) suspected(d Dice, c world.SliceConfig, zone string) shot {
 	return shot{"lost, suspected of abuse, and only watched", func() error {
 		m.enforced(d, m.watching)
 		take := m.API.Terminate
 		if c.Spot {
 			take = m.API.Preempt
 		}
-		return errors.Join(m.troubles.suspected(d.of("suspected"), c, zone), take(zone, c.Name))
+		return errors.Join(m.Troubles.suspected(d.Of("suspected"), c, zone), take(zone, c.Name))
 	}}
 }
 
 // moved has the owner of a slice take it to another zone: they delete it here, and create it there shortly after that, maybe before its
 // end was seen.
-func (m *marksman) moved(d dice, c world.SliceConfig, zone string) error {
+func (m *Marksman) moved(d Dice, c world.SliceConfig, zone string) error {
 	there := slices.DeleteFunc(m.Zones(), func(z string) bool { return z == zone })
 	if c.QueuedResource != "" || len(there) == 0 {
 		return nil
 	}
-	err := m.API.OwnerDelete(zone, c.Name, owner)
+	err := m.API.OwnerDelete(zone, c.Name, Owner)
 	if err == nil {
-		m.after(d.of("moves").magnitude(time.Second, 10*time.Minute), func() {
-			m.Try(m.create(c, there[d.of("zone").intN(len(there))], c.Accelerator))
+		m.after(d.Of("moves").magnitude(time.Second, 10*time.Minute), func() {
+			m.Try(m.create(c, there[d.Of("zone").intN(len(there))], c.Accelerator))
 		})
 	}
 	return m.took(c, err)
 }
 
 // words are the orders that a person may give about a workload.
-func (m *marksman) words(d dice, w incident.Workload, c world.SliceConfig, zone string) []shot {
+func (m *Marksman) words(d Dice, w incident.Workload, c world.SliceConfig, zone string) []shot {
 	said := func(e incident.Evidence) func() error {
 		return func() error {
 			m.Clock.Go(func() { m.Says(w.ID, e) })
@@ -288,7 +288,7 @@ func (m *marksman) words(d dice, w incident.Workload, c world.SliceConfig, zone 
 		}
 	}
 	origin := incident.Origin{ID: world.ApprovalID, Time: m.Clock.Now()}
-	word := incident.Word{By: owner, Why: "in the middle of it"}
+	word := incident.Word{By: Owner, Why: "in the middle of it"}
 	shots := []shot{
 		{"another policy named", func() error {
 			labels := []string{"watch"}
@@ -297,8 +297,8 @@ func (m *marksman) words(d dice, w incident.Workload, c world.SliceConfig, zone 
 					labels = append(labels, o.Policy)
 				}
 			}
-			m.after(d.of("lasts").magnitude(time.Minute, 6*time.Hour), func() { m.labelAgain(c) })
-			return m.API.SetLabel(zone, c.Name, events.LabelPolicy, labels[d.of("label").intN(len(labels))], owner)
+			m.after(d.Of("lasts").magnitude(time.Minute, 6*time.Hour), func() { m.labelAgain(c) })
+			return m.API.SetLabel(zone, c.Name, events.LabelPolicy, labels[d.Of("label").intN(len(labels))], Owner)
 		}},
 		{"policy changed", func() error {
 			m.enforced(d, m.watching)
@@ -313,7 +313,7 @@ func (m *marksman) words(d dice, w incident.Workload, c world.SliceConfig, zone 
 			return nil
 		}},
 		{"a function broken by a deployment", func() error {
-			m.breaks(d, d.of("lasts").magnitude(time.Minute, 20*time.Minute))
+			m.breaks(d, d.Of("lasts").magnitude(time.Minute, 20*time.Minute))
 			return nil
 		}},
 		{"the training proves to be done", func() error {
@@ -329,7 +329,7 @@ func (m *marksman) words(d dice, w incident.Workload, c world.SliceConfig, zone 
 }
 
 // enforced puts another policy file there for some time.
-func (m *marksman) enforced(d dice, file []byte) {
+func (m *Marksman) enforced(d Dice, file []byte) {
 	m.enforce(file)
-	m.after(d.of("lasts").magnitude(time.Minute, 2*time.Hour), func() { m.enforce(m.sim.Policy) })
+	m.after(d.Of("lasts").magnitude(time.Minute, 2*time.Hour), func() { m.enforce(m.sim.Policy) })
 }

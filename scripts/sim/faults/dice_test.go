@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 	// run returns the faults of calls, and when which message was handled.
 	run := func(leftOut string) (faults, handled []string) {
 		var w *world.World
-		var chaos *chaos
+		var chaos *Chaos
 		var cloud tpu.Methods
 		var documents *ledger.Ledger
 		handling := ""
@@ -48,16 +48,16 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 					if name == leftOut {
 						continue
 					}
-					before := len(chaos.told)
+					before := len(chaos.Told)
 					_, _ = cloud.Node(r.Context(), "projects/demo/locations/z/nodes/"+name) //nolint:errcheck // there is none
 					_, _, _ = documents.Workload(r.Context(), name)                         //nolint:errcheck // there is none
-					for _, told := range chaos.told[before:] {
+					for _, told := range chaos.Told[before:] {
 						tell(name + told[4:])
 					}
 				}
 			})
 		}}})
-		chaos = newChaos(w.Clock, Faults{APIRefused: 0.2, APILost: 0.2, APIAnswerLost: 0.2, LedgerDown: 0.2, Delayed: 0.2, Twice: 0.2, Again: 0.2}, 1, math.MaxInt)
+		chaos = NewChaos(w.Clock, Faults{APIRefused: 0.2, APILost: 0.2, APIAnswerLost: 0.2, LedgerDown: 0.2, Delayed: 0.2, Twice: 0.2, Again: 0.2}, 1, math.MaxInt)
 		w.Hooks.Luck = chaos.luck
 		api := tputest.New(tputest.Config{Clock: w.Clock})
 		cloud, _ = api.Direct(chaos.provider(api, func(context.Context, tputest.Request) {}, func(tputest.Request, world.Refusal) {}))

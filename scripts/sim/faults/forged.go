@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ import (
 
 // forged makes somebody who may write to a log write a false line: a copy of Google's own entries, or that the training of a
 // slice has ended.
-func (t *troubles) forged(d dice, c world.SliceConfig, zone string) error {
+func (t *Troubles) forged(d Dice, c world.SliceConfig, zone string) error {
 	state, crew := t.Trainings[c.Name].State()
 	line := events.CrewReport{
 		Schema: events.Schema, Project: t.Project, Zone: zone, Node: c.Name, Attempt: max(1, state.Attempt), Step: state.Step,
@@ -38,16 +38,16 @@ func (t *troubles) forged(d dice, c world.SliceConfig, zone string) error {
 
 // forgesRequest has somebody who may publish on a topic point to the task of a request that was just sent, in a body that asks
 // for something else. Theirs arrives first as often as not.
-func (c *chaos) forgesRequest(w *world.World, e events.Envelope, topic string) {
+func (c *Chaos) forgesRequest(w *world.World, e events.Envelope, topic string) {
 	if !events.IsRequest(e.Type) {
 		return
 	}
-	d := c.dice.of("forged request", e.ID)
+	d := c.dice.Of("forged request", e.ID)
 	if !c.happens(d, c.Forged, "a forged %s beside the one that was sent", e.Type) {
 		return
 	}
 	zones := w.Zones()
-	other := zones[d.of("zone").intN(len(zones))]
+	other := zones[d.Of("zone").intN(len(zones))]
 	e.ID = events.ID(e.ID, "forged")
 	e.Data = edited(e.Data, func(body map[string]any) {
 		replace := func(key string, with any) {

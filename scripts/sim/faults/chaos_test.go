@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"net/http"
@@ -12,7 +12,7 @@ import (
 // TestAFunctionCrashesWithAllThatItDoes: one of its goroutines does, and nobody hears of it again.
 func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 	made, passed := 0, 0
-	var chaos *chaos
+	var chaos *Chaos
 	w := world.New("crash", world.Scenario{Project: "demo", Start: outset}, world.Options{Seams: world.Seams{Handler: func(function string, next http.Handler) http.Handler {
 		if function != "maintenance" {
 			return next
@@ -30,7 +30,7 @@ func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 			}
 		})
 	}}})
-	chaos = newChaos(w.Clock, Faults{Crash: 1}, 1, 1)
+	chaos = NewChaos(w.Clock, Faults{Crash: 1}, 1, 1)
 	w.Hooks.Luck = chaos.luck
 	var statuses []int
 	w.Hooks.Delivered = func(_ string, _ world.Message, status int) { statuses = append(statuses, status) }

@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"bytes"
@@ -299,8 +299,8 @@ func (f *ratesFile) gaps(n *yaml.Node) Gaps {
 	return Gaps{kind, shape}
 }
 
-// file writes the rates in force, each by name, so that the file means the same when other causes are built in.
-func (r Rates) file() ([]byte, error) {
+// File writes the rates in force, each by name, so that the file means the same when other causes are built in.
+func (r Rates) File() ([]byte, error) {
 	type one struct {
 		PerDay      *float64           `yaml:"per_day,omitempty"`
 		Spot        *float64           `yaml:"spot,omitempty"`

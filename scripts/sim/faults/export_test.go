@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"time"
@@ -10,9 +10,9 @@ import (
 func Come(s world.Scenario, d Draws) (slice, all map[string]bool) {
 	w := world.New("come", s, world.Options{})
 	slice, all = map[string]bool{}, map[string]bool{}
-	t := newTroubles(w, nil, nil, nil, d)
-	comes := func(in map[string]bool, what string) func(dice) {
-		return func(dice) { in[w.Clock.Now().Format("Jan 2 15:04:05  ")+what] = true }
+	t := NewTroubles(w, nil, nil, nil, d)
+	comes := func(in map[string]bool, what string) func(Dice) {
+		return func(Dice) { in[w.Clock.Now().Format("Jan 2 15:04:05  ")+what] = true }
 	}
 	for _, c := range s.Fleet {
 		for _, h := range happenings {

@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"context"
@@ -14,72 +14,72 @@ import (
 	"pitstop.internal/shared/publish"
 )
 
-// releases is what other releases of Pitstop do beside the simulated one: an upgrade replaces one function after another,
+// Releases is what other releases of Pitstop do beside the simulated one: an upgrade replaces one function after another,
 // and meanwhile documents and events of the newer release are there that this one may not touch.
-type releases struct {
+type Releases struct {
 	// broken are the entry points whose deployment fails every message, each until a time.
 	broken map[string]time.Time
-	// documents are the workloads whose document the newer release has written; events are its events, by their ID, each
+	// Documents are the workloads whose document the newer release has written; events are its events, by their ID, each
 	// until the newer function is there to take it.
-	documents map[string]bool
-	events    map[string]time.Time
+	Documents map[string]bool
+	Events    map[string]time.Time
 	// times are when something of this was under way.
-	times []period
+	times []Period
 }
 
-type period struct{ from, to time.Time }
+type Period struct{ From, To time.Time }
 
-// down is for how long since then something kept this release from its work, at most.
-func (r *releases) down(since time.Time) (d time.Duration) {
+// Down is for how long since then something kept this release from its work, at most.
+func (r *Releases) Down(since time.Time) (d time.Duration) {
 	for _, p := range r.times {
-		if p.to.After(since) {
-			d += p.to.Sub(p.from)
+		if p.To.After(since) {
+			d += p.To.Sub(p.From)
 		}
 	}
 	return d
 }
 
-func newReleases() *releases {
-	return &releases{broken: map[string]time.Time{}, documents: map[string]bool{}, events: map[string]time.Time{}}
+func NewReleases() *Releases {
+	return &Releases{broken: map[string]time.Time{}, Documents: map[string]bool{}, Events: map[string]time.Time{}}
 }
 
-func (t *troubles) brokenFunction(d dice) {
-	t.breaks(d, d.of("lasts").between(10*time.Minute, 5*time.Hour))
+func (t *Troubles) brokenFunction(d Dice) {
+	t.breaks(d, d.Of("lasts").between(10*time.Minute, 5*time.Hour))
 }
 
 // breaks makes one function fail every message for that long: Pub/Sub delivers the messages again, or they are redriven from
 // the dead letters.
-func (t *troubles) breaks(d dice, lasts time.Duration) {
-	f := world.Functions[d.of("function").intN(len(world.Functions)-1)] // notify, the last, has nothing to do here
+func (t *Troubles) breaks(d Dice, lasts time.Duration) {
+	f := world.Functions[d.Of("function").intN(len(world.Functions)-1)] // notify, the last, has nothing to do here
 	until := t.Clock.Now().Add(lasts)
 	t.releases.broken[f.Entry] = until
-	t.releases.times = append(t.releases.times, period{t.Clock.Now(), until})
+	t.releases.times = append(t.releases.times, Period{t.Clock.Now(), until})
 }
 
 // upgraded has the newer release write a document and an event.
-func (t *troubles) upgraded(d dice) {
-	takes := d.of("takes").between(2*time.Minute, 40*time.Minute)
+func (t *Troubles) upgraded(d Dice) {
+	takes := d.Of("takes").between(2*time.Minute, 40*time.Minute)
 	ids, err := t.Ledger.All(context.Background())
 	t.Must(err)
 	if len(ids) == 0 {
 		return
 	}
-	id := ids[d.of("workload").intN(len(ids))]
+	id := ids[d.Of("workload").intN(len(ids))]
 	t.newerEvent(id, takes)
-	if t.releases.documents[id] {
+	if t.releases.Documents[id] {
 		return
 	}
 	t.Must(t.rewrite(id, incident.Schema+1))
-	t.releases.documents[id] = true
-	t.releases.times = append(t.releases.times, period{t.Clock.Now(), t.Clock.Now().Add(takes)})
+	t.releases.Documents[id] = true
+	t.releases.times = append(t.releases.times, Period{t.Clock.Now(), t.Clock.Now().Add(takes)})
 	t.after(takes, func() {
-		delete(t.releases.documents, id)
+		delete(t.releases.Documents, id)
 		t.Must(t.rewrite(id, incident.Schema))
 	})
 }
 
 // rewrite gives the document of a workload another schema.
-func (t *troubles) rewrite(id string, schema int) error {
+func (t *Troubles) rewrite(id string, schema int) error {
 	ctx := context.Background()
 	c, err := t.Open(ctx, ledger.Workloads)
 	if err != nil {
@@ -92,7 +92,7 @@ func (t *troubles) rewrite(id string, schema int) error {
 }
 
 // newerEvent publishes a request of the newer release: were it carried out by this one, a slice would be deleted.
-func (t *troubles) newerEvent(id string, takes time.Duration) {
+func (t *Troubles) newerEvent(id string, takes time.Duration) {
 	doc, _, err := t.Ledger.Workload(context.Background(), id)
 	if err != nil || len(doc.Slices) == 0 {
 		return
@@ -114,13 +114,13 @@ func (t *troubles) newerEvent(id string, takes time.Duration) {
 	}
 	e.Data = edited(e.Data, func(body map[string]any) { body["schema"] = events.Schema + 1 })
 	m := t.Broker.Publish(world.TopicRecreate, e.Data, publish.Attributes(e))
-	t.releases.events[m] = t.Clock.Now().Add(takes)
+	t.releases.Events[m] = t.Clock.Now().Add(takes)
 }
 
 // intercept answers a delivery in the place of this release's function: one that is broken fails everything, and an event of
 // the newer release is the newer function's as soon as that is there. 0 leaves the delivery to this release.
-func (r *releases) intercept(now time.Time, entry string, m world.Message) (status int) {
-	if until, newer := r.events[m.ID]; newer && !now.Before(until) {
+func (r *Releases) intercept(now time.Time, entry string, m world.Message) (status int) {
+	if until, newer := r.Events[m.ID]; newer && !now.Before(until) {
 		return http.StatusOK
 	}
 	if now.Before(r.broken[entry]) {

@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"context"
@@ -80,8 +80,8 @@ func hostile() Faults {
 	return f
 }
 
-// FaultsNamed returns a degree of faults: none, light, heavy or hostile.
-func FaultsNamed(name string) (Faults, error) {
+// Named returns a degree of faults: none, light, heavy or hostile.
+func Named(name string) (Faults, error) {
 	f, ok := faultsNamed[name]
 	if !ok {
 		return Faults{}, fmt.Errorf("%q is no degree of faults; there are none, light, heavy and hostile", name)
@@ -89,33 +89,33 @@ func FaultsNamed(name string) (Faults, error) {
 	return f, nil
 }
 
-// chaos draws faults from one seed and numbers them. It leaves out every fault from a number on, so that the shortest
+// Chaos draws faults from one seed and numbers them. It leaves out every fault from a number on, so that the shortest
 // beginning of a run that still fails can be found.
-type chaos struct {
+type Chaos struct {
 	Faults
 	clock *clock.Clock
-	dice  dice
-	// limit is how many faults happen at most, count how many were drawn.
-	limit, count int
+	dice  Dice
+	// Limit is how many faults happen at most, count how many were drawn.
+	Limit, Count int
 	over         bool
-	told         []string
-	// current is whose call of the TPU API is under way.
-	current *world.Instance
+	Told         []string
+	// Current is whose call of the TPU API is under way.
+	Current *world.Instance
 	// heldUp is until when the sinks bring no log entry.
 	heldUp time.Time
 	// published counts how often a message of the same identity was published.
 	published turns
 }
 
-func newChaos(clock *clock.Clock, f Faults, seed uint64, limit int) *chaos {
-	return &chaos{Faults: f, clock: clock, dice: newDice(seed), limit: limit, published: turns{}}
+func NewChaos(clock *clock.Clock, f Faults, seed uint64, limit int) *Chaos {
+	return &Chaos{Faults: f, clock: clock, dice: NewDice(seed), Limit: limit, published: turns{}}
 }
 
 // struck is how many faults and troubles there were by now.
-func (c *chaos) struck() int { return c.count }
+func (c *Chaos) struck() int { return c.Count }
 
 // happens draws whether a fault happens now.
-func (c *chaos) happens(d dice, p float64, format string, args ...any) bool {
+func (c *Chaos) happens(d Dice, p float64, format string, args ...any) bool {
 	if c.over || d.float() >= p {
 		return false
 	}
@@ -123,12 +123,12 @@ func (c *chaos) happens(d dice, p float64, format string, args ...any) bool {
 }
 
 // strikes counts a fault and reports whether it still belongs to the run.
-func (c *chaos) strikes(format string, args ...any) bool {
-	if c.count >= c.limit {
+func (c *Chaos) strikes(format string, args ...any) bool {
+	if c.Count >= c.Limit {
 		return false
 	}
-	c.count++
-	c.told = append(c.told, fmt.Sprintf("%4d  %s  ", c.count, c.clock.Now().UTC().Format("Jan 2 15:04:05"))+fmt.Sprintf(format, args...))
+	c.Count++
+	c.Told = append(c.Told, fmt.Sprintf("%4d  %s  ", c.Count, c.clock.Now().UTC().Format("Jan 2 15:04:05"))+fmt.Sprintf(format, args...))
 	return true
 }
 
@@ -136,25 +136,25 @@ var errDown = errors.New("simulated: the connection was lost")
 
 // effect stands before and after everything that a function does outside of itself. There its instance may be held up, be
 // cut off or crash, and others may act meanwhile.
-func (c *chaos) effect(ctx context.Context, d dice, what string) error {
+func (c *Chaos) effect(ctx context.Context, d Dice, what string) error {
 	inst := world.InstanceOf(ctx)
 	if inst == nil {
 		return nil
 	}
-	c.mayCrash(inst, d.of("crash"), c.Crash, what)
-	if c.happens(d.of("timeout"), c.Timeout, "%s hangs at %s until its time is over", inst.Function, what) {
+	c.mayCrash(inst, d.Of("crash"), c.Crash, what)
+	if c.happens(d.Of("timeout"), c.Timeout, "%s hangs at %s until its time is over", inst.Function, what) {
 		_ = c.clock.Sleep(context.WithoutCancel(ctx), functionTimeout) //nolint:errcheck // nobody cancels it
 		inst.Cancel()
 		return context.DeadlineExceeded
 	}
-	if c.happens(d.of("slow"), c.Slow, "%s is slow at %s", inst.Function, what) {
-		return c.clock.Sleep(ctx, d.of("how slow").between(time.Second, slowest))
+	if c.happens(d.Of("slow"), c.Slow, "%s is slow at %s", inst.Function, what) {
+		return c.clock.Sleep(ctx, d.Of("how slow").between(time.Second, Slowest))
 	}
 	return ctx.Err()
 }
 
 // mayCrash ends an instance for good, if that is drawn or has been.
-func (c *chaos) mayCrash(inst *world.Instance, d dice, p float64, what string) {
+func (c *Chaos) mayCrash(inst *world.Instance, d Dice, p float64, what string) {
 	if inst.Crashed || c.happens(d, p, "%s crashes at %s", inst.Function, what) {
 		inst.Crashed = true
 		runtime.Goexit()
@@ -163,12 +163,12 @@ func (c *chaos) mayCrash(inst *world.Instance, d dice, p float64, what string) {
 
 const functionTimeout = 9 * time.Minute
 
-// slowest is how long one call takes at most that is answered all the same.
-const slowest = 90 * time.Second
+// Slowest is how long one call takes at most that is answered all the same.
+const Slowest = 90 * time.Second
 
 // tap makes the functions' ledger fail. observe is called for every answer of the store, unheard for every write whose
 // writer never learns that it took effect.
-func (c *chaos) tap(observe func(ctx context.Context, made ledgertest.Call, err error), unheard func(made ledgertest.Call)) *ledgertest.Tap {
+func (c *Chaos) tap(observe func(ctx context.Context, made ledgertest.Call, err error), unheard func(made ledgertest.Call)) *ledgertest.Tap {
 	return &ledgertest.Tap{
 		Before: func(ctx context.Context, made ledgertest.Call) error {
 			inst := world.InstanceOf(ctx)
@@ -179,10 +179,10 @@ func (c *chaos) tap(observe func(ctx context.Context, made ledgertest.Call, err 
 			if err := c.effect(ctx, d, what); err != nil {
 				return err
 			}
-			if c.happens(d.of("down"), c.LedgerDown, "%s cannot be reached", what) {
+			if c.happens(d.Of("down"), c.LedgerDown, "%s cannot be reached", what) {
 				return status.Error(codes.Unavailable, "simulated: unavailable")
 			}
-			if made.Write && c.happens(d.of("conflict"), c.LedgerConflict, "a write to %s is refused: somebody was faster", what) {
+			if made.Write && c.happens(d.Of("conflict"), c.LedgerConflict, "a write to %s is refused: somebody was faster", what) {
 				return status.Error(codes.Aborted, "simulated: the document has changed")
 			}
 			return nil
@@ -206,7 +206,7 @@ func (c *chaos) tap(observe func(ctx context.Context, made ledgertest.Call, err 
 					unheard(made)
 				}
 			}()
-			if c.happens(d.of("lost"), c.LedgerLost, "a write to the ledger's %s takes effect, and its answer is lost", made.Collection) {
+			if c.happens(d.Of("lost"), c.LedgerLost, "a write to the ledger's %s takes effect, and its answer is lost", made.Collection) {
 				return errDown
 			}
 			err = c.effect(ctx, d, "the ledger's answer")
@@ -216,7 +216,7 @@ func (c *chaos) tap(observe func(ctx context.Context, made ledgertest.Call, err 
 	}
 }
 
-func ledgerCall(inst *world.Instance, made ledgertest.Call, side string) dice {
+func ledgerCall(inst *world.Instance, made ledgertest.Call, side string) Dice {
 	verb := "read"
 	if made.Write {
 		verb = "write"
@@ -265,7 +265,7 @@ var createRefusals = append(slices.Clip(refusals), []refusal{
 
 // provider makes the functions' TPU API fail, however it is called. observe is called for each call that arrives, refused for
 // each call that is refused before it arrives. The error of such a call is a refusal.
-func (c *chaos) provider(
+func (c *Chaos) provider(
 	api *tputest.API, observe func(ctx context.Context, r tputest.Request), refused func(r tputest.Request, f world.Refusal),
 ) tputest.Around {
 	return func(ctx context.Context, r tputest.Request, next func() error) error {
@@ -273,45 +273,45 @@ func (c *chaos) provider(
 		if inst == nil {
 			return next()
 		}
-		what, mutates := r.Method+" "+shortPath(r.Path), r.Method != http.MethodGet
+		what, mutates := r.Method+" "+ShortPath(r.Path), r.Method != http.MethodGet
 		d := call(inst, "tpu", r.Method, r.Path, r.Query)
 		if mutates {
-			c.mayCrash(inst, d.of("crash at once"), c.CrashCall, what)
+			c.mayCrash(inst, d.Of("crash at once"), c.CrashCall, what)
 		}
 		if err := c.effect(ctx, d, what); err != nil {
 			return err
 		}
-		if c.happens(d.of("refused"), c.APIRefused, "the TPU API refuses %s", what) {
+		if c.happens(d.Of("refused"), c.APIRefused, "the TPU API refuses %s", what) {
 			kinds := refusals
 			if r.Method == http.MethodPost && (strings.HasSuffix(r.Path, "/nodes") || strings.HasSuffix(r.Path, "/queuedResources")) {
 				kinds = createRefusals
 			}
-			f := kinds[d.of("how refused").intN(len(kinds))]
+			f := kinds[d.Of("how refused").intN(len(kinds))]
 			refused(r, f)
 			return f
 		}
-		if c.happens(d.of("lost"), c.APILost, "%s never reaches the TPU API", what) {
+		if c.happens(d.Of("lost"), c.APILost, "%s never reaches the TPU API", what) {
 			return errDown
 		}
 		switch {
-		case mutates && c.happens(d.of("operation slow"), c.APISlow, "the operation of %s takes long", what):
-			api.Inject(tputest.Fault{Slow: d.of("how slow an operation").between(10*time.Minute, 3*time.Hour)})
-		case mutates && c.happens(d.of("operation fails"), c.APILate, "the operation of %s fails late", what):
-			late := lateFailures[d.of("how it fails").intN(len(lateFailures))]
+		case mutates && c.happens(d.Of("operation slow"), c.APISlow, "the operation of %s takes long", what):
+			api.Inject(tputest.Fault{Slow: d.Of("how slow an operation").between(10*time.Minute, 3*time.Hour)})
+		case mutates && c.happens(d.Of("operation fails"), c.APILate, "the operation of %s fails late", what):
+			late := lateFailures[d.Of("how it fails").intN(len(lateFailures))]
 			api.Inject(tputest.Fault{LateCode: late.code, LateMessage: late.message})
-		case !mutates && strings.HasSuffix(r.Path, "/nodes") && c.happens(d.of("unreachable"), c.APIUnreachable, "the TPU API does not reach %s", what):
+		case !mutates && strings.HasSuffix(r.Path, "/nodes") && c.happens(d.Of("unreachable"), c.APIUnreachable, "the TPU API does not reach %s", what):
 			api.Inject(tputest.Fault{Method: "ListNodes", Unreachable: true})
 		}
-		c.current = inst
+		c.Current = inst
 		answer := next()
 		if answer != nil && !answered(answer) {
 			return answer
 		}
 		observe(ctx, r)
-		if c.happens(d.of("answer lost"), c.APIAnswerLost, "the answer to %s is lost", what) {
+		if c.happens(d.Of("answer lost"), c.APIAnswerLost, "the answer to %s is lost", what) {
 			return errDown
 		}
-		if err := c.effect(ctx, d.of("answer"), "the answer to "+what); err != nil {
+		if err := c.effect(ctx, d.Of("answer"), "the answer to "+what); err != nil {
 			return err
 		}
 		return answer
@@ -329,7 +329,7 @@ var lateFailures = []struct {
 	{10, "The operation was aborted."},
 }
 
-func shortPath(path string) string {
+func ShortPath(path string) string {
 	if _, rest, ok := strings.Cut(path, "/locations/"); ok {
 		return rest
 	}
@@ -337,7 +337,7 @@ func shortPath(path string) string {
 }
 
 // storage has the bucket of the functions go wrong, and tells of each request that is answered.
-func (c *chaos) storage(inner http.RoundTripper, answered func(r *http.Request)) http.RoundTripper {
+func (c *Chaos) storage(inner http.RoundTripper, answered func(r *http.Request)) http.RoundTripper {
 	return world.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		inst := world.InstanceOf(r.Context())
 		if inst == nil {
@@ -349,14 +349,14 @@ func (c *chaos) storage(inner http.RoundTripper, answered func(r *http.Request))
 		if err := c.effect(r.Context(), d, what); err != nil {
 			return nil, err
 		}
-		if c.happens(d.of("lost"), c.BucketLost, "%s never arrives", what) {
+		if c.happens(d.Of("lost"), c.BucketLost, "%s never arrives", what) {
 			return nil, errDown
 		}
 		resp, err := inner.RoundTrip(r)
 		if err != nil {
 			return resp, err
 		}
-		if c.happens(d.of("answer lost"), c.BucketAnswerLost, "the answer to %s is lost", what) {
+		if c.happens(d.Of("answer lost"), c.BucketAnswerLost, "the answer to %s is lost", what) {
 			return nil, errors.Join(errDown, resp.Body.Close())
 		}
 		answered(r)
@@ -371,50 +371,50 @@ func answered(err error) bool {
 }
 
 // publication makes the functions' publications fail.
-func (c *chaos) publication(ctx context.Context, e events.Envelope, next func()) error {
+func (c *Chaos) publication(ctx context.Context, e events.Envelope, next func()) error {
 	inst := world.InstanceOf(ctx)
-	var d dice
+	var d Dice
 	if inst != nil {
 		d = call(inst, "publication", e.Type, e.ID)
 	}
 	if err := c.effect(ctx, d, "the publication of "+e.Type); err != nil {
 		return err
 	}
-	if c.happens(d.of("failed"), c.PublishFailed, "the publication of %s fails", e.Type) {
+	if c.happens(d.Of("failed"), c.PublishFailed, "the publication of %s fails", e.Type) {
 		return errDown
 	}
 	next()
-	if c.happens(d.of("answer lost"), c.PublishAnswerLost, "%s is published, and the answer is lost", e.Type) {
+	if c.happens(d.Of("answer lost"), c.PublishAnswerLost, "%s is published, and the answer is lost", e.Type) {
 		return errDown
 	}
-	return c.effect(ctx, d.of("answer"), "the answer to the publication of "+e.Type)
+	return c.effect(ctx, d.Of("answer"), "the answer to the publication of "+e.Type)
 }
 
 // Listener is told what becomes of the calls that functions make, however they go wrong.
 type Listener interface {
-	// read is told of each call of the TPU API that is answered, refusedCall of each that is refused before it arrives.
-	read(ctx context.Context, r tputest.Request)
-	refusedCall(r tputest.Request, f world.Refusal)
-	// looks is told of each request that the bucket answers.
-	looks(r *http.Request)
-	// stored is told of every answer of the ledger, unheard of every write whose writer never learns that it took effect.
-	stored(ctx context.Context, call ledgertest.Call, err error)
-	unheard(call ledgertest.Call)
-	// skewed is told of an entry whose time is put off.
-	skewed(e events.Entry)
+	// Read is told of each call of the TPU API that is answered, refusedCall of each that is refused before it arrives.
+	Read(ctx context.Context, r tputest.Request)
+	RefusedCall(r tputest.Request, f world.Refusal)
+	// Looks is told of each request that the bucket answers.
+	Looks(r *http.Request)
+	// Stored is told of every answer of the ledger, unheard of every write whose writer never learns that it took effect.
+	Stored(ctx context.Context, call ledgertest.Call, err error)
+	Unheard(call ledgertest.Call)
+	// Skewed is told of an entry whose time is put off.
+	Skewed(e events.Entry)
 }
 
-// attach has the faults strike a world. It is called before the world is founded.
-func (c *chaos) attach(w *world.World, others *releases, hears Listener) {
+// Attach has the faults strike a world. It is called before the world is founded.
+func (c *Chaos) Attach(w *world.World, others *Releases, hears Listener) {
 	h := &w.Hooks
 	h.Luck = c.luck
-	h.Provider = c.provider(w.API, hears.read, hears.refusedCall)
-	h.Bucket = func(next http.RoundTripper) http.RoundTripper { return c.storage(next, hears.looks) }
+	h.Provider = c.provider(w.API, hears.Read, hears.RefusedCall)
+	h.Bucket = func(next http.RoundTripper) http.RoundTripper { return c.storage(next, hears.Looks) }
 	h.Audit = c.audit
-	h.Ledger = func(next ledger.Opener) ledger.Opener { return c.tap(hears.stored, hears.unheard).On(next) }
+	h.Ledger = func(next ledger.Opener) ledger.Opener { return c.tap(hears.Stored, hears.Unheard).On(next) }
 	h.Publication = c.publication
 	h.Intercept = func(entry string, m world.Message) int { return others.intercept(w.Clock.Now(), entry, m) }
-	h.Logged = func(raw []byte) { c.logged(w, raw, hears.skewed) }
+	h.Logged = func(raw []byte) { c.logged(w, raw, hears.Skewed) }
 	h.Struck = c.struck
 	h.Sent = func(e events.Envelope, topic string) { c.forgesRequest(w, e, topic) }
 }

@@ -1,4 +1,4 @@
-package scenario_test
+package faults_test
 
 import (
 	"io/fs"
@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/faults"
 )
 
-func trace(tb testing.TB, name, zone string) scenario.Trace {
+func trace(tb testing.TB, name, zone string) faults.Trace {
 	tb.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata/traces", name))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	t, err := scenario.ParseTrace(name, zone, data)
+	t, err := faults.ParseTrace(name, zone, data)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -33,9 +34,9 @@ func TestTracesHappen(t *testing.T) {
 	t.Parallel()
 	world, policy := scenario.MixedFleet(3)
 	world.Fleet = world.Fleet[:4]
-	run := func(t *testing.T, rates string, traces ...scenario.Trace) *scenario.Report {
+	run := func(t *testing.T, rates string, traces ...faults.Trace) *scenario.Report {
 		t.Helper()
-		none, err := scenario.FaultsNamed("none")
+		none, err := faults.Named("none")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +46,7 @@ func TestTracesHappen(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if sim.Rates, err = scenario.ParseRates([]byte(rates)); err != nil {
+		if sim.Rates, err = faults.ParseRates([]byte(rates)); err != nil {
 			t.Fatal(err)
 		}
 		r, err := scenario.Simulate(t.Context(), sim)
@@ -134,7 +135,7 @@ func TestRealTraces(t *testing.T) {
 		if node {
 			zone = ""
 		}
-		tr, err := scenario.ParseTrace(path, zone, data)
+		tr, err := faults.ParseTrace(path, zone, data)
 		if err != nil {
 			return err
 		}
@@ -149,7 +150,7 @@ func TestRealTraces(t *testing.T) {
 			return nil
 		}
 		series++
-		if named, err := scenario.ParseTrace(path, "", data); err != nil || !strings.HasPrefix(named.Zone, "us-") || strings.ContainsAny(named.Zone, "_.") {
+		if named, err := faults.ParseTrace(path, "", data); err != nil || !strings.HasPrefix(named.Zone, "us-") || strings.ContainsAny(named.Zone, "_.") {
 			t.Errorf("%s has the zone %q, %v", path, named.Zone, err)
 		}
 		return nil

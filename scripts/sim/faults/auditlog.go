@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 )
 
 // audit makes the functions' audit log fail. An entry in the log stays there, even if it was lost on its way to the topic.
-func (c *chaos) audit(inner http.RoundTripper) http.RoundTripper {
+func (c *Chaos) audit(inner http.RoundTripper) http.RoundTripper {
 	return world.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		inst := world.InstanceOf(r.Context())
 		if inst == nil {
@@ -23,16 +23,16 @@ func (c *chaos) audit(inner http.RoundTripper) http.RoundTripper {
 			return nil, err
 		}
 		switch {
-		case c.happens(d.of("refused"), c.APIRefused, "%s refuses to be read", what):
+		case c.happens(d.Of("refused"), c.APIRefused, "%s refuses to be read", what):
 			return refusal{http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "Quota exceeded for quota metric 'Read requests'"}.Answer(r), nil
-		case c.happens(d.of("lost"), c.APILost, "a question never reaches %s", what):
+		case c.happens(d.Of("lost"), c.APILost, "a question never reaches %s", what):
 			return nil, errDown
 		}
 		resp, err := inner.RoundTrip(r)
 		if err != nil {
 			return resp, fmt.Errorf("scenario: %w", err)
 		}
-		if c.happens(d.of("answer lost"), c.APIAnswerLost, "the answer of %s is lost", what) {
+		if c.happens(d.Of("answer lost"), c.APIAnswerLost, "the answer of %s is lost", what) {
 			return nil, errors.Join(errDown, resp.Body.Close())
 		}
 		return resp, nil

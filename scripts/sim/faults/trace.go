@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ type Trace struct {
 	Lasts time.Duration
 
 	moments []moment
-	data    []byte
+	Data    []byte
 }
 
 // moment is one thing that a trace tells.
@@ -56,7 +56,7 @@ const (
 
 // The bounds of a trace.
 const (
-	longest     = 3650 * 24 * time.Hour
+	Longest     = 3650 * 24 * time.Hour
 	mostMoments = 1_000_000
 )
 
@@ -70,7 +70,7 @@ const (
 //
 // Zone is the zone of an availability series; empty takes it from the name. The error is one line with line and fault.
 func ParseTrace(name, zone string, data []byte) (Trace, error) {
-	t := Trace{Name: filepath.Base(name), Zone: zone, data: data}
+	t := Trace{Name: filepath.Base(name), Zone: zone, Data: data}
 	text := bytes.TrimLeft(bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF")), " \t\r\n")
 	var err error
 	switch {
@@ -106,8 +106,8 @@ func (t *Trace) availability(data []byte) error {
 		return fmt.Errorf("metadata.gap_seconds is %v; it has to be more than 0", gap)
 	case len(series.Data) == 0:
 		return errors.New("data is empty")
-	case gap*float64(len(series.Data)) > longest.Seconds():
-		return fmt.Errorf("it is longer than the %d days that are simulated at most", longest/(24*time.Hour))
+	case gap*float64(len(series.Data)) > Longest.Seconds():
+		return fmt.Errorf("it is longer than the %d days that are simulated at most", Longest/(24*time.Hour))
 	}
 	gap := time.Duration(series.Metadata.Gap * float64(time.Second))
 	t.Lasts = gap * time.Duration(len(series.Data))
@@ -234,8 +234,8 @@ func (t *Trace) nodes() func(fields []string) error {
 
 func amount(s, unit string, one time.Duration) (time.Duration, error) {
 	v, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(v >= 0 && v <= longest.Seconds()/one.Seconds()) {
-		return 0, fmt.Errorf("%.40q is no number of %s from 0 to that of %d days", s, unit, longest/(24*time.Hour))
+	if err != nil || !(v >= 0 && v <= Longest.Seconds()/one.Seconds()) {
+		return 0, fmt.Errorf("%.40q is no number of %s from 0 to that of %d days", s, unit, Longest/(24*time.Hour))
 	}
 	return time.Duration(v * float64(one)), nil
 }

@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"os"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pitstop.internal/scripts/sim/world"
 )
 
 func shipped(tb testing.TB, name, zone string) Trace {
@@ -71,8 +73,16 @@ func TestTracesSayWhatHappensWhen(t *testing.T) {
 	}
 }
 
+// someFleet is one that traces are held against.
+var someFleet = world.Scenario{
+	Capacity: map[string]int{"us-west4-a": -1, "us-west4-b": -1, "us-central1-a": -1},
+	Fleet: []world.SliceConfig{
+		{Name: "llama-8b", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true},
+		{Name: "t5", Zone: "us-west4-b", Accelerator: "v5litepod-8"},
+	},
+}
+
 func TestFaultyTracesAreOneLine(t *testing.T) {
-	world, _ := MixedFleet(1)
 	const header = "seconds,slice,cause,minutes\n"
 	for text, want := range map[string]string{
 		"":                                   "t.csv: it is empty",
@@ -103,7 +113,7 @@ func TestFaultyTracesAreOneLine(t *testing.T) {
 	} {
 		tr, err := ParseTrace("t.csv", "", []byte(text))
 		if err == nil {
-			err = tr.Fits(world)
+			err = tr.Fits(someFleet)
 		}
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "t.csv: ") {
 			t.Errorf("%q: %v; want one line that says %q", text, err, want)
@@ -121,14 +131,13 @@ func fuzzTrace(f *testing.F, file string, like func(text string) bool) {
 		f.Fatal(err)
 	}
 	f.Add(data)
-	world, _ := MixedFleet(1)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if !like(string(data)) {
 			return
 		}
 		tr, err := ParseTrace("us-west4-a.csv", "", data)
 		if err == nil {
-			err = tr.Fits(world)
+			err = tr.Fits(someFleet)
 		}
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\r\n") {
@@ -138,7 +147,7 @@ func fuzzTrace(f *testing.F, file string, like func(text string) bool) {
 		}
 		last := time.Duration(0)
 		for _, m := range tr.moments {
-			if m.at < last || m.at > tr.Lasts || m.lasts < 0 || tr.Lasts > longest || m.where == "" && m.node == 0 {
+			if m.at < last || m.at > tr.Lasts || m.lasts < 0 || tr.Lasts > Longest || m.where == "" && m.node == 0 {
 				t.Fatalf("moment %+v of a trace that lasts %v, after %v", m, tr.Lasts, last)
 			}
 			last = m.at

@@ -1,4 +1,4 @@
-package scenario_test
+package faults_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/faults"
 )
 
 // TestTroublesComeWhateverThePolicyIs: a trouble comes when the seed says, whether Pitstop recovers a slice or only watches it. One
@@ -16,9 +17,9 @@ func TestTroublesComeWhateverThePolicyIs(t *testing.T) {
 	}
 	t.Parallel()
 	fleet, policy := scenario.MixedFleet(2)
-	sim := scenario.Simulation{Seed: 2, Days: 1, World: scenario.Few(fleet, 2, 4), Policy: policy, Faults: scenario.Faults{Troubles: 5}, Limit: scenario.NoLimit}
+	sim := scenario.Simulation{Seed: 2, Days: 1, World: scenario.Few(fleet, 2, 4), Policy: policy, Faults: faults.Faults{Troubles: 5}, Limit: scenario.NoLimit}
 	sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
-	come, always := scenario.Come(sim.World, scenario.Draws{Seed: sim.Seed, Faults: sim.Faults})
+	come, always := faults.Come(sim.World, faults.Draws{Seed: sim.Seed, Faults: sim.Faults})
 	struck := map[string]int{}
 	for name, policy := range map[string][]byte{"recovers": policy, "watches": []byte("policies: {}\n")} {
 		sim.Policy = policy

@@ -1,4 +1,4 @@
-package scenario
+package faults
 
 import (
 	"math"
@@ -62,7 +62,7 @@ func TestRatesAreWrittenAsTheyHold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, err := r.file()
+		file, err := r.File()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestFaultyRatesAreOneLine(t *testing.T) {
 // TestGapsHaveTheirMean: whatever the distribution, a cause happens as often as its rate says.
 func TestGapsHaveTheirMean(t *testing.T) {
 	for _, g := range []Gaps{{}, {weibull, 0.7}, {weibull, 3}, {lognormal, 0.5}, {lognormal, 1.2}} {
-		r := newDice(1).of(g.String()).rand()
+		r := NewDice(1).Of(g.String()).Rand()
 		const n = 200_000
 		var sum, squares float64
 		for range n {
@@ -167,12 +167,12 @@ func FuzzRates(f *testing.F) {
 			}
 			return
 		}
-		if _, err := r.file(); err != nil {
+		if _, err := r.File(); err != nil {
 			t.Error(err)
 		}
 		for _, h := range happenings {
 			often, g := r.of(h, world.SliceConfig{Accelerator: "v6e-8", Spot: true})
-			if x := g.draw(newDice(1).of("fuzz").rand()); !(often >= 0 && often <= mostPerDay) || !(x >= 0) || math.IsInf(x, 0) {
+			if x := g.draw(NewDice(1).Of("fuzz").Rand()); !(often >= 0 && often <= mostPerDay) || !(x >= 0) || math.IsInf(x, 0) {
 				t.Errorf("%s: %v times a day, a gap of %v", h.name, often, x)
 			}
 		}
