@@ -12,6 +12,7 @@ import (
 	"pitstop.internal/scripts/deployment/terraform"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/scripts/sim/faults"
+	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/world"
 )
 
@@ -78,7 +79,7 @@ func (h hunt) hunt(ctx context.Context, m mutant, seeds uint64) (caught, error) 
 }
 
 // seeds runs a mutant on as many seeds at a time as there are processors, and returns the lowest that breaks a rule.
-func (h hunt) seeds(ctx context.Context, m mutant, most uint64) (lowest uint64, broken *scenario.Violation, err error) {
+func (h hunt) seeds(ctx context.Context, m mutant, most uint64) (lowest uint64, broken *oracle.Violation, err error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	next := uint64(1)
@@ -114,7 +115,7 @@ func (h hunt) seeds(ctx context.Context, m mutant, most uint64) (lowest uint64, 
 
 // seed runs a mutant on one seed, and returns the first rule that it breaks there. A seed that breaks one without the mutant shows
 // nothing.
-func (h hunt) seed(ctx context.Context, m mutant, seed uint64) (*scenario.Violation, error) {
+func (h hunt) seed(ctx context.Context, m mutant, seed uint64) (*oracle.Violation, error) {
 	sim, err := h.settings[m.faults].Simulation(seed)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"pitstop.internal/scripts/sim/faults"
+	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/policy"
 )
@@ -154,7 +155,7 @@ func LoadFixture(dir string) (Fixture, error) {
 }
 
 // Breaks reports whether a run breaks the rule of the fixture.
-func (f Fixture) Breaks(r *Report) bool {
+func (f Fixture) Breaks(r *oracle.Report) bool {
 	for _, v := range r.Violations {
 		if v.Rule == f.Rule {
 			return true

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/scripts/sim/faults"
+	"pitstop.internal/scripts/sim/oracle"
 )
 
 // Beside skips in short runs what the race detector sees in other tests already: it makes everything ten times as slow.
@@ -103,7 +104,7 @@ func TestAFixtureIsTheSameRun(t *testing.T) {
 				rule string
 				want bool
 			}{{"6 progress", true}, {"9 brake", false}} {
-				if got := read.Breaks(&Report{Violations: []Violation{{Rule: v.rule}}}); got != v.want {
+				if got := read.Breaks(&oracle.Report{Violations: []oracle.Violation{{Rule: v.rule}}}); got != v.want {
 					t.Errorf("%s breaks the rule of the fixture: %v", v.rule, got)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/faults"
+	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/ledger"
@@ -61,7 +62,7 @@ const passesEvery = 10 * time.Minute
 const settleFor = 6 * 24 * time.Hour
 
 // Simulate runs a simulation to its end. When the context ends before, it returns that error and a report of the time until then.
-func Simulate(ctx context.Context, sim Simulation) (*Report, error) {
+func Simulate(ctx context.Context, sim Simulation) (*oracle.Report, error) {
 	w, err := sim.world(ctx)
 	if err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ type simulated struct {
 	sim      Simulation
 	chaos    *faults.Chaos
 	releases *faults.Releases
-	checks   *checks
+	checks   *oracle.Checks
 }
 
 // world is that of a simulation, before anything has happened in it.
@@ -94,31 +95,31 @@ func (sim Simulation) world(ctx context.Context) (*simulated, error) {
 		Limits: ledger.Limits{Project: 4, Zone: 2}, // so small that they are met
 	})
 	s := &simulated{World: w, sim: sim, chaos: faults.NewChaos(w.Clock, sim.Faults, sim.Seed, sim.Limit), releases: faults.NewReleases()}
-	s.checks = newChecks(w, s.chaos, s.releases, sim.UntilBroken)
+	s.checks = oracle.New(w, s.chaos, s.releases, sim.UntilBroken)
 	s.chaos.Attach(w, s.releases, s.checks)
-	s.checks.attach()
+	s.checks.Attach()
 	return s, w.Found(ctx)
 }
 
-func (w *simulated) simulate(ctx context.Context) (_ *Report, err error) {
+func (w *simulated) simulate(ctx context.Context) (_ *oracle.Report, err error) {
 	sim := w.sim
 	t := faults.NewTroubles(w.World, w.chaos, w.releases, w.checks, sim.draws())
 	t.Plan()
 	defer w.Clock.Close()
-	defer w.checks.caughtUp()
+	defer w.checks.CaughtUp()
 	defer func() { err = errors.Join(err, w.Close()) }()
 	people := faults.NewPeople(t)
 	people.Plan()
 	faults.NewOperators(t).Plan()
 	m := faults.NewMarksman(t)
-	w.checks.entered, w.checks.asked, w.checks.idled = m.Entered, m.Asked, m.Idled
+	w.checks.Entered, w.checks.Asked, w.checks.Idled = m.Entered, m.Asked, m.Idled
 	w.Tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
 	var told time.Time
 	passing := func() bool {
 		if now := w.Clock.Now(); sim.Passed != nil && now.Sub(told) >= passesEvery {
 			told = now
-			sim.Passed(min(now.Sub(w.Start), end.Sub(w.Start)), w.checks.incidents)
+			sim.Passed(min(now.Sub(w.Start), end.Sub(w.Start)), w.checks.Incidents)
 		}
 		return false
 	}
@@ -130,20 +131,20 @@ func (w *simulated) simulate(ctx context.Context) (_ *Report, err error) {
 		return nil, err
 	}
 	t.Calm()
-	w.checks.measure(end)
+	w.checks.Measure(end)
 	settled := func() bool { return passing() || w.Settled() && people.Pleased.After(end) }
 	if err := w.until(ctx, end.Add(settleFor), settled); err != nil {
-		r := w.checks.result(sim.Seed, sim.Days)
+		r := w.checks.Result(sim.Seed, sim.Days)
 		r.Interrupted = true
 		return r, err
 	}
 	if !people.Pleased.After(end) {
 		for _, name := range people.Missed {
-			w.checks.violated("training goes on", w.checks.Workload(name), "%s does not train again in %s, whatever its owner does", name, events.Span(settleFor))
+			w.checks.Violated("training goes on", w.checks.Workload(name), "%s does not train again in %s, whatever its owner does", name, events.Span(settleFor))
 		}
 	}
-	w.checks.finally()
-	r := w.checks.result(sim.Seed, sim.Days)
+	w.checks.Finally()
+	r := w.checks.Result(sim.Seed, sim.Days)
 	var broken []trail.Broken
 	for _, v := range r.Violations {
 		broken = append(broken, trail.Broken{Rule: v.Rule, Workload: v.Workload, At: v.At, Text: v.Text})
@@ -153,14 +154,14 @@ func (w *simulated) simulate(ctx context.Context) (_ *Report, err error) {
 }
 
 // interrupted is the report of a simulation that somebody ended early; nil where nothing has happened yet.
-func (w *simulated) interrupted(ctx context.Context) *Report {
+func (w *simulated) interrupted(ctx context.Context) *oracle.Report {
 	now := w.Clock.Now()
 	days := now.Sub(w.Start).Hours() / 24
 	if ctx.Err() == nil || days <= 0 {
 		return nil
 	}
-	w.checks.measure(now)
-	r := w.checks.result(w.sim.Seed, days)
+	w.checks.Measure(now)
+	r := w.checks.Result(w.sim.Seed, days)
 	r.Interrupted = true
 	return r
 }
@@ -169,16 +170,16 @@ func (w *simulated) interrupted(ctx context.Context) *Report {
 func (w *simulated) until(ctx context.Context, end time.Time, done func() bool) error {
 	var stopped error
 	w.Clock.Run(func() time.Time { return end }, func() bool {
-		if stopped = ctx.Err(); stopped != nil || done() || w.checks.endless {
+		if stopped = ctx.Err(); stopped != nil || done() || w.checks.Endless {
 			return false
 		}
-		return !w.sim.UntilBroken || len(w.checks.violations) == 0
+		return !w.sim.UntilBroken || len(w.checks.Violations) == 0
 	})
 	return stopped
 }
 
 // Shrink finds the shortest beginning of the faults and troubles of a run with which it still violates a rule.
-func Shrink(ctx context.Context, sim Simulation, failed *Report) (*Report, error) {
+func Shrink(ctx context.Context, sim Simulation, failed *oracle.Report) (*oracle.Report, error) {
 	low, high := 0, failed.Violations[0].Faults
 	best := failed
 	for low < high {

@@ -15,6 +15,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/scripts/sim/faults"
+	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
@@ -31,7 +32,7 @@ func simulation(tb testing.TB, seed uint64, degree string, days float64) scenari
 	return scenario.Simulation{Seed: seed, Days: days, World: scenario.Few(world, seed, 4), Policy: policy, Faults: f, Limit: scenario.NoLimit}
 }
 
-func simulate(tb testing.TB, sim scenario.Simulation) *scenario.Report {
+func simulate(tb testing.TB, sim scenario.Simulation) *oracle.Report {
 	tb.Helper()
 	r, err := scenario.Simulate(tb.Context(), sim)
 	if err != nil {
@@ -73,7 +74,7 @@ func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 		sim.Lines = true
 		r := simulate(t, sim)
 		out, err := json.Marshal(struct {
-			*scenario.Report
+			*oracle.Report
 			Lines []world.Line
 		}{r, r.Story.Lines})
 		if err != nil {
@@ -144,7 +145,7 @@ func BenchmarkSimulate(b *testing.B) {
 // made again at once or on another processor.
 func TestADecisionThatIsMadeOtherwiseTheSecondTimeIsFound(t *testing.T) {
 	t.Parallel()
-	run := func(atOnce bool) scenario.Violation {
+	run := func(atOnce bool) oracle.Violation {
 		var mu sync.Mutex
 		made := map[string]bool{}
 		sim := simulation(t, 5, "light", 0.2)

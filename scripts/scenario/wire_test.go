@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
 )
@@ -51,7 +52,7 @@ func TestTheWireChangesNothing(t *testing.T) {
 }
 
 // written is a report as a program reads it.
-func written(t *testing.T, r *scenario.Report) string {
+func written(t *testing.T, r *oracle.Report) string {
 	t.Helper()
 	raw, err := json.Marshal(r, json.Deterministic(true))
 	if err != nil {

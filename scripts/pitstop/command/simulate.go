@@ -25,6 +25,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/scripts/sim/faults"
+	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/incident"
@@ -158,9 +159,9 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 		return o.compared(ctx, sims, out, errOut)
 	}
 	began := o.now()
-	var reports []*scenario.Report
+	var reports []*oracle.Report
 	m := newMeter(errOut, o.now)
-	err := simulateAll(ctx, sims, o.least, runtime.GOMAXPROCS(0), m, func(runs []*scenario.Report) error {
+	err := simulateAll(ctx, sims, o.least, runtime.GOMAXPROCS(0), m, func(runs []*oracle.Report) error {
 		reports = append(reports, runs[len(runs)-1])
 		return nil
 	})
@@ -177,7 +178,7 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 	if o.asJSON {
 		shown := reports
 		if o.sum {
-			shown = []*scenario.Report{scenario.Sum(reports)}
+			shown = []*oracle.Report{oracle.Sum(reports)}
 		}
 		for _, r := range shown {
 			raw, err := json.Marshal(r, json.Deterministic(true))
@@ -191,13 +192,13 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 		if fixture != nil {
 			what = "fixture " + o.fixture
 		}
-		p.report(scenario.Sum(reports), sims[0], what, o.now().Sub(began))
+		p.report(oracle.Sum(reports), sims[0], what, o.now().Sub(began))
 	}
 	if interrupted {
 		tell(errOut, "pitstop: "+interruption(reports, len(sims)))
 		return errInterrupted
 	}
-	i := slices.IndexFunc(reports, func(r *scenario.Report) bool { return len(r.Violations) > 0 })
+	i := slices.IndexFunc(reports, func(r *oracle.Report) bool { return len(r.Violations) > 0 })
 	if i < 0 {
 		switch {
 		case o.save != "":
@@ -231,7 +232,7 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 }
 
 // interruption says what the reports of an interrupted run hold.
-func interruption(reports []*scenario.Report, seeds int) string {
+func interruption(reports []*oracle.Report, seeds int) string {
 	whole := 0
 	last := reports[len(reports)-1]
 	for _, r := range reports {
@@ -261,7 +262,7 @@ func dayText(n float64) string {
 }
 
 // saveFixture writes the shortest run that still breaks a rule.
-func saveFixture(dir string, sim scenario.Simulation, short *scenario.Report, faults int) error {
+func saveFixture(dir string, sim scenario.Simulation, short *oracle.Report, faults int) error {
 	v := short.Violations[0]
 	sim.Limit = v.Faults
 	var story bytes.Buffer
@@ -406,7 +407,7 @@ func (o simulateOptions) compared(ctx context.Context, sims []scenario.Simulatio
 	run := func(ctx context.Context, workers int, add func(*trail.Trail) error) error {
 		m := newMeter(errOut, o.now)
 		defer m.clear()
-		return simulateAll(ctx, sims, o.least, workers, m, func(runs []*scenario.Report) error {
+		return simulateAll(ctx, sims, o.least, workers, m, func(runs []*oracle.Report) error {
 			for _, r := range runs {
 				if err := add(r.Story.Trail); err != nil {
 					return err
@@ -449,7 +450,7 @@ func (o simulateOptions) args() []string {
 // what there is of each simulation that has begun, and simulateAll returns an error. Of one that was run again that are its complete
 // runs: the last, partial one may be shorter than they are.
 func simulateAll(
-	ctx context.Context, sims []scenario.Simulation, least, workers int, m *meter, done func(runs []*scenario.Report) error,
+	ctx context.Context, sims []scenario.Simulation, least, workers int, m *meter, done func(runs []*oracle.Report) error,
 ) error {
 	interrupted := ctx
 	ctx, stop := context.WithCancel(ctx)
@@ -457,8 +458,8 @@ func simulateAll(
 	passed := newPassed(sims, m)
 	var mu sync.Mutex
 	var failed error
-	waiting, turn := map[int][]*scenario.Report{}, 0
-	ended := func(i int, runs []*scenario.Report, err error) {
+	waiting, turn := map[int][]*oracle.Report{}, 0
+	ended := func(i int, runs []*oracle.Report, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if runs[len(runs)-1] != nil {
@@ -486,7 +487,7 @@ func simulateAll(
 				meter := passed.run(sim.Days)
 				sim.Passed = meter.at
 				r, err := scenario.Simulate(ctx, sim)
-				runs := []*scenario.Report{r}
+				runs := []*oracle.Report{r}
 				for err == nil && r.Incidents < least && len(r.Violations) == 0 && sim.Days < longest {
 					days = sim.Days
 					sim.Days = min(2*sim.Days, longest)
@@ -586,7 +587,7 @@ func countOf(n int, word string) string {
 // simulationPrinter tells people what simulations came to.
 type simulationPrinter struct{ *printer }
 
-func (p simulationPrinter) report(r *scenario.Report, sim scenario.Simulation, faults string, took time.Duration) {
+func (p simulationPrinter) report(r *oracle.Report, sim scenario.Simulation, faults string, took time.Duration) {
 	what := fmt.Sprintf("seed %d", r.Seed)
 	if r.Seeds > 1 {
 		what = fmt.Sprintf("seeds %d to %d", r.Seed, r.Seed+uint64(r.Seeds)-1)
@@ -642,7 +643,7 @@ func (p simulationPrinter) policies(sim scenario.Simulation) {
 }
 
 // classes tells which classes of errors of the TPU API were met.
-func (p simulationPrinter) classes(r *scenario.Report) {
+func (p simulationPrinter) classes(r *oracle.Report) {
 	var met []string
 	for _, c := range slices.Sorted(maps.Keys(r.ErrorClasses)) {
 		met = append(met, fmt.Sprintf("%s (%s)", c, events.Number(int64(r.ErrorClasses[c]))))
@@ -658,7 +659,7 @@ func (p simulationPrinter) classes(r *scenario.Report) {
 }
 
 // transitions tells which transitions of the state machine were taken: a row for each place from which they lead.
-func (p simulationPrinter) transitions(r *scenario.Report) {
+func (p simulationPrinter) transitions(r *oracle.Report) {
 	known := incident.Transitions()
 	taken, missing := map[string][]string{}, map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.Transitions)) {
@@ -748,7 +749,7 @@ var stages = []struct{ name, text string }{
 	{"ready_to_progress", "ready -> progress confirmed"},
 }
 
-func (p simulationPrinter) stages(reaction map[string]scenario.Percentiles) {
+func (p simulationPrinter) stages(reaction map[string]oracle.Percentiles) {
 	tell(p.out, p.paint(bold, "reaction"))
 	t := tabwriter.NewWriter(p.out, 0, 0, 3, ' ', 0)
 	_, _ = fmt.Fprintln(t, "  stage\tp50\tp95\tp99\tcount") //nolint:errcheck // Flush tells
@@ -766,7 +767,7 @@ func seconds(s float64) string {
 	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond).String()
 }
 
-func (p simulationPrinter) lost(r *scenario.Report) {
+func (p simulationPrinter) lost(r *oracle.Report) {
 	tell(p.out, p.paint(bold, "training"))
 	tell(p.out, fmt.Sprintf("  goodput %.1f %%; %.0f of %.0f chip-hours lost", 100*r.Goodput, r.ChipHours.Lost, r.ChipHours.Total))
 	for _, cause := range slices.Sorted(maps.Keys(r.LostHours)) {
@@ -776,7 +777,7 @@ func (p simulationPrinter) lost(r *scenario.Report) {
 }
 
 // violation tells of a broken rule: the shortest run that still breaks one, the last of its faults, and the timeline.
-func (p simulationPrinter) violation(short *scenario.Report, faults, most int) {
+func (p simulationPrinter) violation(short *oracle.Report, faults, most int) {
 	v := short.Violations[0]
 	tell(p.out, "")
 	tell(p.out, p.paint(red, fmt.Sprintf("seed %d breaks a rule, with the first %d of %d faults and troubles alone:", short.Seed, v.Faults, faults)))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/world"
 )
 
@@ -202,7 +203,7 @@ func TestSimulateCountsOneAsOne(t *testing.T) {
 	}{{1, 1, "seed 7 · 1 day of 1 slice · faults none\n"}, {0.5, 2, "seed 7 · 0.5 days of 2 slices · faults none\n"}} {
 		var out strings.Builder
 		sim := scenario.Simulation{World: world.Scenario{Fleet: make([]world.SliceConfig, c.slices)}}
-		simulationPrinter{&printer{out: &out}}.report(&scenario.Report{Seed: 7, Seeds: 1, Days: c.days}, sim, "faults none", 0)
+		simulationPrinter{&printer{out: &out}}.report(&oracle.Report{Seed: 7, Seeds: 1, Days: c.days}, sim, "faults none", 0)
 		if !strings.HasPrefix(out.String(), c.want) {
 			t.Errorf("%s\ndoes not begin with %s", out.String(), c.want)
 		}
@@ -224,7 +225,7 @@ func TestAFixtureOfAViolation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short.Violations = []scenario.Violation{{Rule: "6 progress", At: time.Now(), Workload: "demo/t5", Text: "ended too early", Faults: 40}}
+	short.Violations = []oracle.Violation{{Rule: "6 progress", At: time.Now(), Workload: "demo/t5", Text: "ended too early", Faults: 40}}
 	dir := filepath.Join(t.TempDir(), "night")
 	sims[0].Limit, sims[0].Lines = scenario.NoLimit, false
 	if err := saveFixture(dir, sims[0], short, 1234); err != nil {
@@ -244,7 +245,7 @@ func TestAFixtureOfAViolation(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
 	var again, want map[string]any
-	short.Violations = []scenario.Violation{}
+	short.Violations = []oracle.Violation{}
 	raw, err := json.Marshal(short)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/scripts/sim/faults"
+	"pitstop.internal/scripts/sim/oracle"
 )
 
 func trace(tb testing.TB, name, zone string) faults.Trace {
@@ -34,7 +35,7 @@ func TestTracesHappen(t *testing.T) {
 	t.Parallel()
 	world, policy := scenario.MixedFleet(3)
 	world.Fleet = world.Fleet[:4]
-	run := func(t *testing.T, rates string, traces ...faults.Trace) *scenario.Report {
+	run := func(t *testing.T, rates string, traces ...faults.Trace) *oracle.Report {
 		t.Helper()
 		none, err := faults.Named("none")
 		if err != nil {

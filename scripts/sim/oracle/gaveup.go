@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"fmt"
@@ -22,31 +22,31 @@ var noRoom = regexp.MustCompile(`no more capacity|insufficient reserved capacity
 
 // reasons say, by the code of an incident that was left to a person, why it need not have been: an allowed way was open that the world
 // would have granted, or the reason is not so. What a code says of calls and documents alone is left to the record of calls.
-var reasons = map[incident.Code]func(c *checks, e end) string{
-	incident.CodeNoZone:             (*checks).wayOpen,
-	incident.CodeGaveUp:             (*checks).wayOpen,
-	incident.Stockout.Code():        (*checks).roomIsWaitedFor,
-	incident.Quota.Code():           (*checks).roomIsWaitedFor,
-	incident.ReservationFull.Code(): (*checks).roomIsWaitedFor,
-	incident.CodeBudget:             (*checks).budgetLeft,
-	incident.CodeRestartsADay:       (*checks).budgetLeft,
-	incident.CodeSameError:          (*checks).budgetLeft,
-	incident.CodeAbuse:              (*checks).notSuspected,
-	incident.CodePolicyNo:           (*checks).allAllowed,
-	incident.CodePolicyAsk:          (*checks).allAllowed,
-	incident.CodeWatchOnly:          (*checks).allAllowed,
-	incident.CodeHangReport:         (*checks).goesOn,
-	incident.CodeNoCheckpoint:       (*checks).goesOn,
-	incident.CodeUnverified:         (*checks).isSaved,
-	incident.Permission.Code():      (*checks).nothingRefused,
-	incident.Invalid.Code():         (*checks).nothingRefused,
+var reasons = map[incident.Code]func(c *Checks, e end) string{
+	incident.CodeNoZone:             (*Checks).wayOpen,
+	incident.CodeGaveUp:             (*Checks).wayOpen,
+	incident.Stockout.Code():        (*Checks).roomIsWaitedFor,
+	incident.Quota.Code():           (*Checks).roomIsWaitedFor,
+	incident.ReservationFull.Code(): (*Checks).roomIsWaitedFor,
+	incident.CodeBudget:             (*Checks).budgetLeft,
+	incident.CodeRestartsADay:       (*Checks).budgetLeft,
+	incident.CodeSameError:          (*Checks).budgetLeft,
+	incident.CodeAbuse:              (*Checks).notSuspected,
+	incident.CodePolicyNo:           (*Checks).allAllowed,
+	incident.CodePolicyAsk:          (*Checks).allAllowed,
+	incident.CodeWatchOnly:          (*Checks).allAllowed,
+	incident.CodeHangReport:         (*Checks).goesOn,
+	incident.CodeNoCheckpoint:       (*Checks).goesOn,
+	incident.CodeUnverified:         (*Checks).isSaved,
+	incident.Permission.Code():      (*Checks).nothingRefused,
+	incident.Invalid.Code():         (*Checks).nothingRefused,
 	incident.CodeAuditUnread:        within(incident.Grace),
 	incident.CodeOverdue:            within(incident.RestartFor),
 	incident.CodeUnanswered:         within((incident.MaxFailures - 1) * incident.RequestFor),
 }
 
 // wronglyEscalated says why an incident need not have been left to a person; empty where it had to be.
-func (c *checks) wronglyEscalated(e end) string {
+func (c *Checks) wronglyEscalated(e end) string {
 	if why := reasons[e.in.Code]; why != nil {
 		return why(c, e)
 	}
@@ -54,8 +54,8 @@ func (c *checks) wronglyEscalated(e end) string {
 }
 
 // within says that an incident was open for less time than its wait takes.
-func within(d time.Duration) func(c *checks, e end) string {
-	return func(c *checks, e end) string {
+func within(d time.Duration) func(c *Checks, e end) string {
+	return func(c *Checks, e end) string {
 		if open := c.Clock.Now().Sub(e.in.Opened); open < d {
 			return "it was open for " + events.Span(open) + " alone"
 		}
@@ -63,9 +63,9 @@ func within(d time.Duration) func(c *checks, e end) string {
 	}
 }
 
-func (c *checks) roomIsWaitedFor(end) string { return "room is waited for" }
+func (c *Checks) roomIsWaitedFor(end) string { return "room is waited for" }
 
-func (c *checks) notSuspected(e end) string {
+func (c *Checks) notSuspected(e end) string {
 	if c.suspectedAny(e.w.ID) {
 		return ""
 	}
@@ -73,7 +73,7 @@ func (c *checks) notSuspected(e end) string {
 }
 
 // allAllowed says that the policy allows what the workload needs.
-func (c *checks) allAllowed(e end) string {
+func (c *Checks) allAllowed(e end) string {
 	needed := c.needs(e)
 	if c.under(e.w.ID, e.in.Opened, func(p policy.Policy) bool {
 		return slices.ContainsFunc(needed, func(s policy.Switch) bool { return p.Switches.Level(s) != policy.Yes })
@@ -85,7 +85,7 @@ func (c *checks) allAllowed(e end) string {
 
 // needs are the switches of what may help a workload: another attempt where all its slices can be used, else that those that cannot are
 // started or replaced, with what their queued resource holds.
-func (c *checks) needs(e end) []policy.Switch {
+func (c *Checks) needs(e end) []policy.Switch {
 	if c.whole(e.w.ID) {
 		return []policy.Switch{policy.Restart}
 	}
@@ -106,7 +106,7 @@ func (c *checks) needs(e end) []policy.Switch {
 	return needed
 }
 
-func (c *checks) goesOn(e end) string {
+func (c *Checks) goesOn(e end) string {
 	if e.in.Cause == events.CauseHang && c.steps(e.w.ID) != "" {
 		return "its training does steps"
 	}
@@ -114,7 +114,7 @@ func (c *checks) goesOn(e end) string {
 }
 
 // isSaved says that a workload has had a complete checkpoint for as long as the incident looked for one.
-func (c *checks) isSaved(e end) string {
+func (c *Checks) isSaved(e end) string {
 	for _, f := range c.slicesOf(e.w.ID) {
 		if at, ok := c.committed[f.Directory]; ok && at.Before(e.in.Opened) && c.Clock.Now().Sub(e.in.Opened) > time.Hour {
 			return "it had a complete checkpoint of " + at.UTC().Format(time.DateTime)
@@ -123,7 +123,7 @@ func (c *checks) isSaved(e end) string {
 	return ""
 }
 
-func (c *checks) nothingRefused(e end) string {
+func (c *Checks) nothingRefused(e end) string {
 	if c.refusedCalls(e.w.ID, e.in.Opened.Add(-time.Minute)) > 0 {
 		return ""
 	}
@@ -132,7 +132,7 @@ func (c *checks) nothingRefused(e end) string {
 
 // wayOpen says which zone would have given a slice that an incident gave up for want of one: it had room all the time, or gives up
 // before its policy does.
-func (c *checks) wayOpen(e end) string {
+func (c *Checks) wayOpen(e end) string {
 	opened := e.in.Opened
 	first := time.Time{}
 	for _, f := range c.slicesOf(e.w.ID) {
@@ -166,7 +166,7 @@ func (c *checks) wayOpen(e end) string {
 }
 
 // zoneOpen says which zone would have given a slice; empty where none would.
-func (c *checks) zoneOpen(e end, f world.SliceConfig) string {
+func (c *Checks) zoneOpen(e end, f world.SliceConfig) string {
 	if c.inLine(e, f) {
 		return ""
 	}
@@ -186,13 +186,13 @@ func (c *checks) zoneOpen(e end, f world.SliceConfig) string {
 }
 
 // inLine reports whether a queued resource of ours waited for a slice until it was given up: no zone had refused it.
-func (c *checks) inLine(e end, f world.SliceConfig) bool {
+func (c *Checks) inLine(e end, f world.SliceConfig) bool {
 	d := c.lastOf(f.Name, ordered, turnedOff)
 	return f.QueuedResource != "" && d.kind == ordered && d.by == world.Ours(c.Project) && !d.at.Before(e.in.Opened)
 }
 
 // lastRefusal is how a zone refused a creation of ours last.
-func (c *checks) lastRefusal(slice, zone string) deed {
+func (c *Checks) lastRefusal(slice, zone string) deed {
 	for _, d := range slices.Backward(c.past[slice]) {
 		if d.kind == turnedOff && d.zone == zone && d.by == world.Ours(c.Project) {
 			return d
@@ -206,7 +206,7 @@ const askedLately = 10 * time.Minute
 
 // mayAsk are the zones in which a slice may be created: where the others of its workload live, else where it was, and where every
 // policy in question lets it go. What names something of its own zone goes nowhere else.
-func (c *checks) mayAsk(e end, f world.SliceConfig) []string {
+func (c *Checks) mayAsk(e end, f world.SliceConfig) []string {
 	zones := []string{f.Zone}
 	if d := c.lastOf(f.Name, usable); d.zone != "" {
 		zones = []string{d.zone}
@@ -239,7 +239,7 @@ func (c *checks) mayAsk(e end, f world.SliceConfig) []string {
 // budgetLeft says that the requests for replacements and restarts since training last went on stay below the budgets. It
 // also says that the training has not failed again and again by itself. One restart may have found its attempt already named
 // in the lease.
-func (c *checks) budgetLeft(e end) string {
+func (c *Checks) budgetLeft(e end) string {
 	replaced, restarted := 0, 0
 	c.did(e.w.ID, e.refilled, func(d deed) bool {
 		if d.by == world.Ours(c.Project) && (d.kind == removed || d.kind == ordered || d.kind == turnedOff) {
@@ -259,7 +259,7 @@ func (c *checks) budgetLeft(e end) string {
 }
 
 // failures is how often the trainings of a workload have ended by themselves.
-func (c *checks) failures(workload string) (n int) {
+func (c *Checks) failures(workload string) (n int) {
 	for _, f := range c.slicesOf(workload) {
 		n += len(c.Trainings[f.Name].Failures())
 	}
@@ -267,6 +267,6 @@ func (c *checks) failures(workload string) (n int) {
 }
 
 // standsStill reports whether a training of a workload does nothing, and nobody says so.
-func (c *checks) standsStill(workload string) bool {
+func (c *Checks) standsStill(workload string) bool {
 	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool { return !c.Trainings[f.Name].Still().IsZero() })
 }

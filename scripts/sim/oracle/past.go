@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"cmp"
@@ -55,10 +55,10 @@ const (
 )
 
 // person reports whether somebody other than Pitstop and Google did it.
-func (c *checks) person(d deed) bool { return d.by != "" && d.by != world.Ours(c.Project) }
+func (c *Checks) person(d deed) bool { return d.by != "" && d.by != world.Ours(c.Project) }
 
 // remember keeps what an event of the simulated cloud tells of slices.
-func (c *checks) remember(e tputest.Event) {
+func (c *Checks) remember(e tputest.Event) {
 	d := deed{at: c.Clock.Now(), by: e.Principal, zone: e.Zone, life: e.Incarnation, cause: e.Cause, text: e.Error, handling: c.chaos.Current.Handling()}
 	switch e.Kind {
 	case tputest.Supply:
@@ -93,7 +93,7 @@ func (c *checks) remember(e tputest.Event) {
 }
 
 // rememberCall keeps a call that changes something, by whom it was.
-func (c *checks) rememberCall(e tputest.Event, d deed) {
+func (c *Checks) rememberCall(e tputest.Event, d deed) {
 	switch e.Method {
 	case "CreateNode", "CreateQueuedResource":
 		if d.kind = ordered; e.Code != 0 {
@@ -131,7 +131,7 @@ func (c *checks) rememberCall(e tputest.Event, d deed) {
 }
 
 // RefusedCall keeps a call of ours that was refused before it reached the simulated API.
-func (c *checks) RefusedCall(r tputest.Request, f world.Refusal) {
+func (c *Checks) RefusedCall(r tputest.Request, f world.Refusal) {
 	zone, rest, _ := strings.Cut(faults.ShortPath(r.Path), "/")
 	_, name, one := strings.Cut(rest, "/")
 	creates := r.Method == http.MethodPost && !one
@@ -154,17 +154,17 @@ func (c *checks) RefusedCall(r tputest.Request, f world.Refusal) {
 }
 
 // said keeps a person's word about a workload.
-func (c *checks) said(workload, by string, kind deedKind) {
+func (c *Checks) said(workload, by string, kind deedKind) {
 	for _, f := range c.slicesOf(workload) {
 		c.past[f.Name] = append(c.past[f.Name], deed{at: c.Clock.Now(), kind: kind, by: by})
 	}
 }
 
 // slicesOf are the slices of a workload, as their owner configured them.
-func (c *checks) slicesOf(workload string) []world.SliceConfig { return c.fleetOf[workload] }
+func (c *Checks) slicesOf(workload string) []world.SliceConfig { return c.fleetOf[workload] }
 
 // lastOf is the last deed of one of these kinds about a slice; a zero one where there is none.
-func (c *checks) lastOf(slice string, kinds ...deedKind) deed {
+func (c *Checks) lastOf(slice string, kinds ...deedKind) deed {
 	for _, d := range slices.Backward(c.past[slice]) {
 		if slices.Contains(kinds, d.kind) {
 			return d
@@ -174,14 +174,14 @@ func (c *checks) lastOf(slice string, kinds ...deedKind) deed {
 }
 
 // did reports whether one of the slices of a workload has a deed, since a moment, of which something holds.
-func (c *checks) did(workload string, since time.Time, holds func(deed) bool) bool {
+func (c *Checks) did(workload string, since time.Time, holds func(deed) bool) bool {
 	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
 		return slices.ContainsFunc(c.past[f.Name], func(d deed) bool { return !d.at.Before(since) && holds(d) })
 	})
 }
 
 // maker is who ordered a life of a slice; its owner, where it was there before the simulation.
-func (c *checks) maker(slice string, life events.Incarnation) string {
+func (c *Checks) maker(slice string, life events.Incarnation) string {
 	by := faults.Owner
 	for _, d := range c.past[slice] {
 		if d.kind == ordered && d.zone == life.Zone && !d.at.After(life.Created.Add(time.Second)) {
@@ -192,7 +192,7 @@ func (c *checks) maker(slice string, life events.Incarnation) string {
 }
 
 // takenAway is when a slice's owner deleted it, if nobody has ordered it since or the order failed; zero otherwise.
-func (c *checks) takenAway(slice string) time.Time {
+func (c *Checks) takenAway(slice string) time.Time {
 	d := c.lastOf(slice, ordered, removed, turnedOff)
 	if d.kind == turnedOff && !c.person(d) { // ours, of whatever was there before
 		d = c.lastOf(slice, ordered, removed)
@@ -204,7 +204,7 @@ func (c *checks) takenAway(slice string) time.Time {
 }
 
 // livesIn reports whether a slice can be used, or is being made, in some zone, and in which.
-func (c *checks) livesIn(slice string) (zone string, lives bool) {
+func (c *Checks) livesIn(slice string) (zone string, lives bool) {
 	for _, z := range c.Zones() {
 		if state, _ := c.API.State(z, slice); state == "READY" || state == "CREATING" {
 			return z, true
@@ -218,13 +218,13 @@ func (c *checks) livesIn(slice string) (zone string, lives bool) {
 const learnedWithin = 30 * time.Minute
 
 // learned is the longest time until a change of this moment is known.
-func (c *checks) learned() time.Duration {
+func (c *Checks) learned() time.Duration {
 	return learnedWithin + c.releases.Down(c.Clock.Now().Add(-6*time.Hour))
 }
 
 // labels are the policies that the slices of a workload have named since a moment, each alone; where several were named at once the
 // workload is only watched, which the label of both together says.
-func (c *checks) labels(workload string, since time.Time) []string {
+func (c *Checks) labels(workload string, since time.Time) []string {
 	since = since.Add(-c.learned())
 	var all []string
 	for _, f := range c.slicesOf(workload) {
@@ -249,14 +249,14 @@ func (c *checks) labels(workload string, since time.Time) []string {
 }
 
 // goneWithin reports whether a slice was lost so soon after the first of these deeds that its change may be unread.
-func (c *checks) goneWithin(past []deed, d time.Duration) bool {
+func (c *Checks) goneWithin(past []deed, d time.Duration) bool {
 	return slices.ContainsFunc(past, func(o deed) bool {
 		return (o.kind == broken || o.kind == gone || o.kind == removed) && o.at.Sub(past[0].at) < d
 	})
 }
 
 // under reports whether something holds under one of the policies by which a workload may have been handled since a moment.
-func (c *checks) under(workload string, since time.Time, holds func(policy.Policy) bool) bool {
+func (c *Checks) under(workload string, since time.Time, holds func(policy.Policy) bool) bool {
 	within := since.Add(-10 * time.Minute) // a handler may act on its reading from then
 	for i := len(c.policies) - 1; i >= 0; i-- {
 		p := c.policies[i]
@@ -273,12 +273,12 @@ func (c *checks) under(workload string, since time.Time, holds func(policy.Polic
 }
 
 // lately is under, for a deed of this moment.
-func (c *checks) lately(workload string, holds func(policy.Policy) bool) bool {
+func (c *Checks) lately(workload string, holds func(policy.Policy) bool) bool {
 	return c.under(workload, c.Clock.Now(), holds)
 }
 
 // struckBy returns the causes that really struck a workload between two moments, or had struck before and still kept it from training.
-func (c *checks) struckBy(workload string, from, to time.Time) map[events.Cause]bool {
+func (c *Checks) struckBy(workload string, from, to time.Time) map[events.Cause]bool {
 	all := map[events.Cause]bool{}
 	for _, f := range c.slicesOf(workload) {
 		standing, planned := map[events.Cause]bool{}, false
@@ -307,7 +307,7 @@ func (c *checks) struckBy(workload string, from, to time.Time) map[events.Cause]
 }
 
 // words keeps what a person says of a workload.
-func (c *checks) words(workload string, e incident.Evidence) {
+func (c *Checks) words(workload string, e incident.Evidence) {
 	switch e := e.(type) {
 	case incident.Cancelled:
 		c.said(workload, e.By, saidCancel)

@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"slices"
@@ -16,7 +16,7 @@ const ruleOrdered = "as ordered"
 
 // asOrdered checks what a creation of ours asks for against what the slice's owner ordered: labels, start-up script, network, disks,
 // reservation and autocheckpoint.
-func (c *checks) asOrdered(e tputest.Event, workload, slice string) {
+func (c *Checks) asOrdered(e tputest.Event, workload, slice string) {
 	i := slices.IndexFunc(c.Fleet, func(f world.SliceConfig) bool { return f.Name == slice })
 	n := c.askedFor(e, slice)
 	if i < 0 || n == nil {
@@ -24,7 +24,7 @@ func (c *checks) asOrdered(e tputest.Event, workload, slice string) {
 	}
 	f := c.Fleet[i]
 	differs := func(what, is, want string) {
-		c.violated(ruleOrdered, workload, "%s was created in %s with %s %q, and its owner ordered %q", slice, e.Zone, what, is, want)
+		c.Violated(ruleOrdered, workload, "%s was created in %s with %s %q, and its owner ordered %q", slice, e.Zone, what, is, want)
 	}
 	if is := n.Labels[events.LabelWorkload]; is != f.WorkloadName() {
 		differs("the workload", is, f.WorkloadName())
@@ -40,7 +40,7 @@ func (c *checks) asOrdered(e tputest.Event, workload, slice string) {
 		differs("the start-up script", is, want.Metadata["startup-script"])
 	}
 	if !f.Legacy && n.AutocheckpointEnabled != f.Autocheckpoint {
-		c.violated(ruleOrdered, workload, "%s was created in %s with autocheckpoint %v", slice, e.Zone, n.AutocheckpointEnabled)
+		c.Violated(ruleOrdered, workload, "%s was created in %s with autocheckpoint %v", slice, e.Zone, n.AutocheckpointEnabled)
 	}
 	if is := subnetworkOf(n); f.Subnetwork != "" && is != f.Subnetwork && (is == "" || topology.Region(e.Zone) == topology.Region(f.Zone)) {
 		differs("the subnetwork", is, f.Subnetwork)
@@ -61,7 +61,7 @@ func subnetworkOf(n *tpuapi.Node) string {
 }
 
 // askedFor is the node that a call has created, or that its queued resource is to bring.
-func (c *checks) askedFor(e tputest.Event, slice string) *tpuapi.Node {
+func (c *Checks) askedFor(e tputest.Event, slice string) *tpuapi.Node {
 	if e.QueuedResource == "" {
 		return c.API.Node(e.Zone, slice)
 	}

@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"time"
@@ -15,17 +15,17 @@ const steppingFor = 20 * time.Minute
 // standstill checks the report about a training at the opening of an incident. A training that does steps does not hang,
 // however slow the steps are and even if its lines were lost. If its crew's state could not be read, the truth is unknown,
 // and the incident must say so.
-func (c *checks) standstill(w incident.Workload) {
+func (c *Checks) standstill(w incident.Workload) {
 	if w.Incident.Cause != events.CauseHang || c.unlistened(c.record(w.ID)) {
 		return
 	}
 	if slice := c.steps(w.ID); slice != "" {
-		c.violated("no slow training hangs", w.ID, "%s says of %s that it hangs, and it does steps: %s", w.Incident.ID, slice, w.Incident.Troubles[0].Text)
+		c.Violated("no slow training hangs", w.ID, "%s says of %s that it hangs, and it does steps: %s", w.Incident.ID, slice, w.Incident.Troubles[0].Text)
 	}
 }
 
 // steps names a slice of a workload on which steps have been done for a while, if there is one.
-func (c *checks) steps(workload string) string {
+func (c *Checks) steps(workload string) string {
 	for _, f := range c.slicesOf(workload) {
 		t := c.Trainings[f.Name]
 		if t.NoCrew {
@@ -39,27 +39,27 @@ func (c *checks) steps(workload string) string {
 }
 
 // unlistened reports whether nobody has read for a while what the crews of a workload write on their machines.
-func (c *checks) unlistened(r *record) bool { return c.Clock.Now().Sub(r.listened) > incident.HearFor }
+func (c *Checks) unlistened(r *record) bool { return c.Clock.Now().Sub(r.listened) > incident.HearFor }
 
 // restarted checks a request for another attempt of a training that hangs: its owner wants it, and it does hang. What follows when
 // nobody hears of a step of that attempt is no different from what follows after a crash.
-func (c *checks) restarted(before, after incident.Workload) {
+func (c *Checks) restarted(before, after incident.Workload) {
 	in := after.Incident
 	if in == nil || in.Cause != events.CauseHang || after.Budgets.Restarts <= before.Budgets.Restarts {
 		return
 	}
 	if !c.lately(after.ID, func(p policy.Policy) bool { return p.Hang == policy.HangRestart }) {
-		c.violated("owner's word", after.ID, "%s asks for another attempt, and its owner wants to be told of a hang and no more", in.ID)
+		c.Violated("owner's word", after.ID, "%s asks for another attempt, and its owner wants to be told of a hang and no more", in.ID)
 	}
 	if slice := c.steps(after.ID); slice != "" && before.Incident == nil {
-		c.violated("8 progress", after.ID, "%s asks for another attempt, and %s does steps", in.ID, slice)
+		c.Violated("8 progress", after.ID, "%s asks for another attempt, and %s does steps", in.ID, slice)
 	}
 }
 
 // unseen checks that somebody was notified of a training that stands still on usable slices. It is called when the owner
 // comes to mend it. The time allowed is the usual time of its steps, the delay of late lines, and an hour for faults on the
 // way.
-func (c *checks) unseen(workload, slice string) {
+func (c *Checks) unseen(workload, slice string) {
 	t, r := c.Trainings[slice], c.record(workload)
 	since := t.Still()
 	if since.IsZero() || t.NoCrew || r.heard.IsZero() || r.open != r.done || c.done(workload) || !c.takenAway(slice).IsZero() {
@@ -85,7 +85,7 @@ func (c *checks) unseen(workload, slice string) {
 	}
 	usual := max(incident.NoGapFor, 3*r.gap) + incident.Grace + time.Hour
 	if silent := c.Clock.Now().Sub(since); silent-c.releases.Down(since) > usual {
-		c.violated("no hang unseen", workload, "%s has stood still for %s, and nobody was notified", slice, silent.Round(time.Minute))
+		c.Violated("no hang unseen", workload, "%s has stood still for %s, and nobody was notified", slice, silent.Round(time.Minute))
 	}
 }
 

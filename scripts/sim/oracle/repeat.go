@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"errors"
@@ -67,17 +67,17 @@ func newRepeater(decide ledger.Decision, transitions map[string]int, atOnce bool
 }
 
 // repeats checks that the same evidence makes the same decision.
-func (c *checks) repeats(s ledger.Step) {
+func (c *Checks) repeats(s ledger.Step) {
 	if len(s.Evidence) == 0 {
 		return
 	}
 	if c.again == nil {
 		c.again = newRepeater(c.Opts.Seams.Decision(), c.transitions, c.atOnce)
 	}
-	again := repeat{s, foundLate{c.violation("history", s.After.ID, ""), len(c.violations)}}
+	again := repeat{s, foundLate{c.violation("history", s.After.ID, ""), len(c.Violations)}}
 	if c.again.steps == nil {
 		c.again.repeat(again)
-		c.caughtUp()
+		c.CaughtUp()
 		return
 	}
 	if c.again.next = append(c.again.next, again); len(c.again.next) == handedOver {
@@ -86,17 +86,17 @@ func (c *checks) repeats(s ledger.Step) {
 	}
 }
 
-// caughtUp waits for the decisions that are still made again, and puts the violations in the places that they would have had at once.
-func (c *checks) caughtUp() {
+// CaughtUp waits for the decisions that are still made again, and puts the violations in the places that they would have had at once.
+func (c *Checks) CaughtUp() {
 	if c.again == nil {
 		return
 	}
 	c.again.stop()
 	for _, l := range slices.Backward(c.again.late) { // the last one first, so that the places of the others stay
-		c.violations = slices.Insert(c.violations, l.before, l.Violation)
+		c.Violations = slices.Insert(c.Violations, l.before, l.Violation)
 	}
 	c.again.late = nil
-	c.violations = c.violations[:min(len(c.violations), mostViolations)]
+	c.Violations = c.Violations[:min(len(c.Violations), mostViolations)]
 }
 
 func (r *repeater) repeat(s repeat) {

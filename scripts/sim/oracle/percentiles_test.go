@@ -1,4 +1,4 @@
-package scenario_test
+package oracle_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/scripts/sim/faults"
+	"pitstop.internal/scripts/sim/oracle"
 )
 
 // TestPercentilesOfSeveralSeeds are those of all samples together: that of one seed alone may be anything.
@@ -15,7 +16,7 @@ func TestPercentilesOfSeveralSeeds(t *testing.T) {
 	}
 	t.Parallel()
 	world, policy := scenario.MixedFleet(1)
-	var reports []*scenario.Report
+	var reports []*oracle.Report
 	n := 0
 	for seed := uint64(1); seed <= 3; seed++ {
 		r, err := scenario.Simulate(t.Context(), scenario.Simulation{
@@ -31,14 +32,14 @@ func TestPercentilesOfSeveralSeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := scenario.Sum(reports)
+	sum := oracle.Sum(reports)
 	after, err := json.Marshal(reports)
 	if err != nil || string(before) != string(after) {
 		t.Errorf("the sum changes its parts: %v", err)
 	}
 	all := sum.Samples("evidence_to_decision")
 	got := sum.Reaction["evidence_to_decision"]
-	if got != scenario.PercentilesOf(all) || got.Count != n || len(all) != n || n == 0 {
+	if got != oracle.PercentilesOf(all) || got.Count != n || len(all) != n || n == 0 {
 		t.Errorf("percentiles %+v of %d samples, and there are %d", got, len(all), n)
 	}
 	if sum.Seeds != 3 || sum.Seed != 1 || len(sum.Transitions)+len(sum.TransitionsMissing) < len(reports[0].Transitions) {

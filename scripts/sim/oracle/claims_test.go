@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"testing"
@@ -24,7 +24,7 @@ func TestStepsWithoutACrewAreNobodysProgress(t *testing.T) {
 				{Name: "twin-1", Workload: "twin", Crew: world.CrewConfig{Absent: true}},
 			}
 			w := &world.World{Clock: now, Trainings: map[string]*tputest.Training{}}
-			c := &checks{World: w, fleetOf: map[string][]world.SliceConfig{"demo/twin": fleet}, past: map[string][]deed{}, of: map[string]*record{}}
+			c := &Checks{World: w, fleetOf: map[string][]world.SliceConfig{"demo/twin": fleet}, past: map[string][]deed{}, of: map[string]*record{}}
 			for i, f := range fleet {
 				w.Trainings[f.Name] = tputest.NewTraining(tputest.TrainingConfig{
 					Project: "demo", Slice: f.Name, Workload: "demo/twin", Clock: now, Bucket: bucket, Directory: f.Directory, NoCrew: f.Crew.Absent,

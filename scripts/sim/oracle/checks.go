@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"context"
@@ -30,15 +30,15 @@ import (
 	"pitstop.internal/shared/tpu/tputest"
 )
 
-// checks hold what happens against the rules of the design. They see the truth: the cloud, the training and the people of
+// Checks hold what happens against the rules of the design. They see the truth: the cloud, the training and the people of
 // the simulated world, and every write, call and message.
-type checks struct {
+type Checks struct {
 	*world.World
 	chaos    *faults.Chaos
 	releases *faults.Releases
 	// atOnce makes each decision again at once.
 	atOnce     bool
-	violations []Violation
+	Violations []Violation
 	// again makes decisions again, on another processor.
 	again *repeater
 	// belongs is the workload of each slice, fleetOf are the slices of each workload.
@@ -80,12 +80,12 @@ type checks struct {
 	reaction                          map[string][]time.Duration
 	lost                              map[string]time.Duration
 	goodput, chipHours, chipHoursLost float64
-	incidents, braked                 int
-	// endless says that two steps lead to each other for ever: the run ends.
-	endless bool
-	// entered is called for each phase that an incident enters, and asked for each request that it sends in the middle of one.
+	Incidents, braked                 int
+	// Endless says that two steps lead to each other for ever: the run ends.
+	Endless bool
+	// Entered is called for each phase that an incident enters, and asked for each request that it sends in the middle of one.
 	// idled is called for each workload that an incident leaves idle to be deleted.
-	entered, asked, idled func(incident.Workload)
+	Entered, Asked, Idled func(incident.Workload)
 }
 
 // inForce is a policy file from a time on, or why it cannot be read.
@@ -191,8 +191,8 @@ type cause struct {
 	untimely bool
 }
 
-func newChecks(w *world.World, drawn *faults.Chaos, others *faults.Releases, atOnce bool) *checks {
-	c := &checks{
+func New(w *world.World, drawn *faults.Chaos, others *faults.Releases, atOnce bool) *Checks {
+	c := &Checks{
 		World: w, chaos: drawn, releases: others, atOnce: atOnce, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
 		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
 		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{}, ends: map[string]map[string]int{},
@@ -215,8 +215,8 @@ func newChecks(w *world.World, drawn *faults.Chaos, others *faults.Releases, atO
 	return c
 }
 
-// attach has the judge see the world. It is called before the world is founded.
-func (c *checks) attach() {
+// Attach has the judge see the world. It is called before the world is founded.
+func (c *Checks) Attach() {
 	h := &c.Hooks
 	h.Delivered, h.Saved, h.Said, h.Changed, h.Committed = c.answered, c.saved, c.words, c.changed, c.commits
 	h.Failed = func(class incident.FailureClass) { c.classes[string(class)]++ }
@@ -227,26 +227,26 @@ func (c *checks) attach() {
 }
 
 // ByHand reports whether a person was asked to delete the slices of a workload.
-func (c *checks) ByHand(workload string) bool { return c.record(workload).byHand }
+func (c *Checks) ByHand(workload string) bool { return c.record(workload).byHand }
 
 // Enforced takes note of the policy file that is in force from now on.
-func (c *checks) Enforced(file []byte) {
+func (c *Checks) Enforced(file []byte) {
 	c.policies = append(c.policies, putInForce(c.Clock.Now(), file))
 }
 
 // Paused takes note of a pause of everything.
-func (c *checks) Paused(until time.Time) {
+func (c *Checks) Paused(until time.Time) {
 	c.pauses = append(c.pauses, faults.Period{From: c.Clock.Now(), To: until})
 }
 
 // Mends checks, when a person comes to mend a slice, that they were notified.
-func (c *checks) Mends(workload, slice string, usable bool) {
+func (c *Checks) Mends(workload, slice string, usable bool) {
 	c.unseen(workload, slice)
 	c.untold(workload, slice, usable)
 }
 
 // changed follows what is written beside the checkpoints.
-func (c *checks) changed(bucket, name string) {
+func (c *Checks) changed(bucket, name string) {
 	if strings.HasSuffix(name, "/"+checkpoint.LeaseName) {
 		c.Clock.At(c.Clock.Now(), func() { c.leased("gs://" + bucket + "/" + name) })
 	}
@@ -259,7 +259,7 @@ func (c *checks) changed(bucket, name string) {
 	}
 }
 
-func (c *checks) record(workload string) *record {
+func (c *Checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
 		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, wanted: map[string]events.Incarnation{}, put: map[string]string{}, suspected: map[string]time.Time{}, broken: map[string]time.Time{}}
@@ -271,27 +271,27 @@ func (c *checks) record(workload string) *record {
 // mostViolations is how many are kept.
 const mostViolations = 20
 
-func (c *checks) violated(rule, workload, format string, args ...any) {
-	if len(c.violations) >= mostViolations {
+func (c *Checks) Violated(rule, workload, format string, args ...any) {
+	if len(c.Violations) >= mostViolations {
 		return
 	}
-	c.violations = append(c.violations, c.violation(rule, workload, fmt.Sprintf(format, args...)))
+	c.Violations = append(c.Violations, c.violation(rule, workload, fmt.Sprintf(format, args...)))
 }
 
 // violation is a rule that is broken now.
-func (c *checks) violation(rule, workload, text string) Violation {
+func (c *Checks) violation(rule, workload, text string) Violation {
 	return Violation{Rule: rule, At: c.Clock.Now().UTC(), Workload: workload, Text: text, Faults: min(c.chaos.Count, c.chaos.Limit)}
 }
 
 // Workload is the workload of a slice, as its label and its queued resource make it.
-func (c *checks) Workload(slice string) string {
+func (c *Checks) Workload(slice string) string {
 	if id, ok := c.belongs[slice]; ok {
 		return id
 	}
 	return c.Project + "/" + slice
 }
 
-func (c *checks) Happened(what, slice string) {
+func (c *Checks) Happened(what, slice string) {
 	c.happen[what]++
 	now := c.Clock.Now()
 	if slice == "" {
@@ -305,7 +305,7 @@ func (c *checks) Happened(what, slice string) {
 }
 
 // Skewed takes note of an entry about a slice, or about one of its workers, whose time is wrong.
-func (c *checks) Skewed(e events.Entry) {
+func (c *Checks) Skewed(e events.Entry) {
 	c.untimely[e.ID] = true
 	group, _, _ := e.Subject.Group()
 	for _, f := range c.Fleet {
@@ -322,7 +322,7 @@ func (c *checks) Skewed(e events.Entry) {
 }
 
 // Stored follows what handlers read and write in the ledger.
-func (c *checks) Stored(ctx context.Context, call ledgertest.Call, err error) {
+func (c *Checks) Stored(ctx context.Context, call ledgertest.Call, err error) {
 	inst := world.InstanceOf(ctx)
 	switch call.Collection {
 	case ledger.Workloads:
@@ -331,7 +331,7 @@ func (c *checks) Stored(ctx context.Context, call ledgertest.Call, err error) {
 		}
 		// Whether its writer hears of it or not.
 		if n := len(call.Body()); call.Write && n > mostBytes {
-			c.violated("size", "", "a document of %d bytes was written", n)
+			c.Violated("size", "", "a document of %d bytes was written", n)
 		}
 		if call.Write && err == nil {
 			id, err := url.PathUnescape(call.Doc.ID)
@@ -339,7 +339,7 @@ func (c *checks) Stored(ctx context.Context, call ledgertest.Call, err error) {
 				c.IsDue(id, !call.Doc.Due.IsZero())
 			}
 			if err == nil && c.releases.Documents[id] {
-				c.violated("10 nothing lost", id, "a document of the newer release was overwritten")
+				c.Violated("10 nothing lost", id, "a document of the newer release was overwritten")
 			}
 			r := c.record(id)
 			r.prior, r.stored = r.stored, *call.Doc
@@ -364,7 +364,7 @@ func (c *checks) Stored(ctx context.Context, call ledgertest.Call, err error) {
 				c.taken[id] = true
 			}
 			if len(s.Taken) > c.Opts.Limits.Project {
-				c.violated("9 brake", "", "%d slots are taken, and there are %d", len(s.Taken), c.Opts.Limits.Project)
+				c.Violated("9 brake", "", "%d slots are taken, and there are %d", len(s.Taken), c.Opts.Limits.Project)
 			}
 		}
 	}
@@ -374,7 +374,7 @@ func (c *checks) Stored(ctx context.Context, call ledgertest.Call, err error) {
 const mostBytes = 512 << 10
 
 // Read follows what handlers read of the cloud.
-func (c *checks) Read(ctx context.Context, r tputest.Request) {
+func (c *Checks) Read(ctx context.Context, r tputest.Request) {
 	inst := world.InstanceOf(ctx)
 	if r.Method != http.MethodGet {
 		return
@@ -400,9 +400,9 @@ func (c *checks) Read(ctx context.Context, r tputest.Request) {
 }
 
 // called follows the calls of ours that took effect.
-func (c *checks) called(e tputest.Event) {
+func (c *Checks) called(e tputest.Event) {
 	if e.Kind == tputest.Called && e.Principal == world.Ours(c.Project) && inVain.MatchString(e.Error) {
-		c.violated("order", "", "%s of %s asks for what is not there: %s", e.Method, e.Resource(), e.Error)
+		c.Violated("order", "", "%s of %s asks for what is not there: %s", e.Method, e.Resource(), e.Error)
 	}
 	c.arrived(e)
 	if e.Kind == tputest.Called && e.Principal == world.Ours(c.Project) && e.Code != 0 && world.Mutates(e.Method) {
@@ -428,7 +428,7 @@ func (c *checks) called(e tputest.Event) {
 		return // the newer release has taken the document meanwhile
 	}
 	if err != nil || inst == nil {
-		c.violated("1 fence", id, "%s of %s by nobody, or for a workload that is not there: %v", e.Method, slice, err)
+		c.Violated("1 fence", id, "%s of %s by nobody, or for a workload that is not there: %v", e.Method, slice, err)
 		return
 	}
 	if e.Legacy {
@@ -439,7 +439,7 @@ func (c *checks) called(e tputest.Event) {
 	c.prompt(e, inst)
 	for _, slice := range held {
 		if read := inst.Read[world.Place{Zone: e.Zone, Slice: slice}]; e.Method != "UpdateNode" && c.suspected(read.Life, read.At) { // asking for a save harms nobody
-			c.violated("owner's word", id, "%s of %s, and Google suspects abuse on it since %s", e.Method, slice, c.abuse[read.Life].Since.UTC().Format(time.DateTime))
+			c.Violated("owner's word", id, "%s of %s, and Google suspects abuse on it since %s", e.Method, slice, c.abuse[read.Life].Since.UTC().Format(time.DateTime))
 		}
 		switch e.Method {
 		case "DeleteNode", "DeleteQueuedResource":
@@ -458,7 +458,7 @@ func (c *checks) called(e tputest.Event) {
 }
 
 // overtaken checks that no creation or deletion rests on a reading from before another one of ours.
-func (c *checks) overtaken(e tputest.Event, inst *world.Instance, workload, slice string) {
+func (c *Checks) overtaken(e tputest.Event, inst *world.Instance, workload, slice string) {
 	read := inst.Read[world.Place{Zone: e.Zone, Slice: slice}]
 	i := slices.IndexFunc(c.past[slice], func(d deed) bool {
 		return (d.kind == ordered || d.kind == removed) && d.by == world.Ours(c.Project) && d.zone == e.Zone && d.handling != inst.Number && d.at.After(read.At)
@@ -467,12 +467,12 @@ func (c *checks) overtaken(e tputest.Event, inst *world.Instance, workload, slic
 		return
 	}
 	last := c.past[slice][i]
-	c.violated("1 fence", workload, "%s of %s rests on a reading of %s, and %s was %s by us at %s", e.Method, slice,
+	c.Violated("1 fence", workload, "%s of %s rests on a reading of %s, and %s was %s by us at %s", e.Method, slice,
 		read.At.UTC().Format(time.DateTime), slice, last.kind, last.at.UTC().Format(time.DateTime))
 }
 
 // held are the slices that a queued resource holds.
-func (c *checks) held(queue string) []string {
+func (c *Checks) held(queue string) []string {
 	var names []string
 	for _, f := range c.Fleet {
 		if f.QueuedResource == queue {
@@ -486,25 +486,25 @@ func (c *checks) held(queue string) []string {
 }
 
 // maintained checks that maintenance is begun only after a save that is complete, asked for in this incident.
-func (c *checks) maintained(workload, slice string) {
+func (c *Checks) maintained(workload, slice string) {
 	opened, last := c.record(workload).opened, time.Time{}
 	for _, f := range c.slicesOf(workload) {
 		last = later(last, c.committed[f.Directory])
 	}
 	if last.Before(opened) {
-		c.violated("8 progress", workload, "maintenance of %s was begun, and the last complete checkpoint is of %s", slice, last.UTC().Format(time.DateTime))
+		c.Violated("8 progress", workload, "maintenance of %s was begun, and the last complete checkpoint is of %s", slice, last.UTC().Format(time.DateTime))
 	}
 }
 
 // commits takes note of a checkpoint that is complete.
-func (c *checks) commits(directory, step string) {
+func (c *Checks) commits(directory, step string) {
 	n, err := strconv.ParseInt(step, 10, 64)
 	c.Must(err)
 	c.committed[directory], c.savedTo[directory] = c.Clock.Now(), max(c.savedTo[directory], n)
 }
 
 // Looks follows what handlers read of checkpoint directories.
-func (c *checks) Looks(r *http.Request) {
+func (c *Checks) Looks(r *http.Request) {
 	prefix := r.URL.Query().Get("prefix")
 	if r.Method != http.MethodGet || prefix == "" {
 		return
@@ -518,12 +518,12 @@ func (c *checks) Looks(r *http.Request) {
 }
 
 // unlooked reports whether no function has looked since a moment at what a workload has saved.
-func (c *checks) unlooked(workload string, since time.Time) bool {
+func (c *Checks) unlooked(workload string, since time.Time) bool {
 	return !slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool { return c.lookedAt[f.Directory].After(since) })
 }
 
 // complete reports whether a checkpoint has its commit marker.
-func (c *checks) complete(uri string) bool {
+func (c *Checks) complete(uri string) bool {
 	bucket, path, _ := strings.Cut(strings.TrimPrefix(uri, "gs://"), "/")
 	_, _, ok := c.Bucket.Get(bucket, path+"/commit_success.txt")
 	return ok
@@ -535,13 +535,13 @@ func bucketOf(uri string) string {
 }
 
 // turnedDown keeps that a call of ours about a slice, or a queued resource, was refused.
-func (c *checks) turnedDown(name string) {
+func (c *Checks) turnedDown(name string) {
 	r := c.record(c.Workload(c.held(name)[0]))
 	r.refused = append(r.refused, c.Clock.Now())
 }
 
 // refusedCalls is how many calls of ours about a workload were refused since a moment.
-func (c *checks) refusedCalls(workload string, since time.Time) (n int) {
+func (c *Checks) refusedCalls(workload string, since time.Time) (n int) {
 	for _, at := range c.record(workload).refused {
 		if !at.Before(since) {
 			n++
@@ -551,13 +551,13 @@ func (c *checks) refusedCalls(workload string, since time.Time) (n int) {
 }
 
 // current checks that a call is that of a request which was current when it was begun: its ID says which.
-func (c *checks) current(e tputest.Event, inst *world.Instance, id string) {
+func (c *Checks) current(e tputest.Event, inst *world.Instance, id string) {
 	if anonymous := e.Method == "StartNode" || e.Method == "UpdateNode" || strings.HasPrefix(e.Method, "PerformMaintenance"); anonymous && e.RequestID == "" {
 		return
 	}
 	doc, err := ledger.Value[incident.Workload](inst.Workload)
 	if err != nil || doc.Incident == nil {
-		c.violated("1 fence", id, "%s of %s, and its handler has seen no incident: %v", e.Method, e.Resource(), err)
+		c.Violated("1 fence", id, "%s of %s, and its handler has seen no incident: %v", e.Method, e.Resource(), err)
 		return
 	}
 	for _, t := range doc.Incident.Tasks {
@@ -566,11 +566,11 @@ func (c *checks) current(e tputest.Event, inst *world.Instance, id string) {
 			return
 		}
 	}
-	c.violated("1 fence", id, "%s of %s is no call of a current request", e.Method, e.Resource())
+	c.Violated("1 fence", id, "%s of %s is no call of a current request", e.Method, e.Resource())
 }
 
 // begun is the ID of the request that a call to the former version of the API is of, which carries none.
-func (c *checks) begun(e tputest.Event, inst *world.Instance) string {
+func (c *Checks) begun(e tputest.Event, inst *world.Instance) string {
 	doc, err := ledger.Value[incident.Workload](inst.Workload)
 	if err != nil || doc.Incident == nil {
 		return ""
@@ -585,33 +585,33 @@ func (c *checks) begun(e tputest.Event, inst *world.Instance) string {
 }
 
 // allowed checks that the owner allows a call, and that nothing is paused.
-func (c *checks) allowed(e tputest.Event, inst *world.Instance, doc incident.Workload) {
+func (c *Checks) allowed(e tputest.Event, inst *world.Instance, doc incident.Workload) {
 	switch {
 	case inst.PauseRead.IsZero():
-		c.violated("owner's word", doc.ID, "%s of %s without a look at the pause", e.Method, e.Resource())
+		c.Violated("owner's word", doc.ID, "%s of %s without a look at the pause", e.Method, e.Resource())
 	case inst.Pause.Holds(c.Clock.Now()): // it may have ended since it was read
-		c.violated("owner's word", doc.ID, "%s of %s though everything is paused", e.Method, e.Resource())
+		c.Violated("owner's word", doc.ID, "%s of %s though everything is paused", e.Method, e.Resource())
 	}
 	if !c.lately(doc.ID, func(p policy.Policy) bool { return !p.Switches.WatchOnly() }) {
-		c.violated("owner's word", doc.ID, "%s of %s though it is only watched", e.Method, e.Resource())
+		c.Violated("owner's word", doc.ID, "%s of %s though it is only watched", e.Method, e.Resource())
 	}
 	for _, f := range c.slicesOf(doc.ID) {
 		for _, life := range c.livesOf(f.Name) {
 			known := later(inst.Read[world.Place{Zone: life.Zone, Slice: f.Name}].At, c.Clock.Now().Add(-c.learned()))
 			if e.Method != "UpdateNode" && c.suspected(life.ID, known) && c.takenAway(f.Name).IsZero() && !c.settled(doc.ID, life.ID) {
-				c.violated("owner's word", doc.ID, "%s of %s though Google suspects abuse on %s", e.Method, e.Resource(), f.Name)
+				c.Violated("owner's word", doc.ID, "%s of %s though Google suspects abuse on %s", e.Method, e.Resource(), f.Name)
 			}
 		}
 	}
 }
 
 // settled reports whether a person has since said that Google's suspicion on a life is settled.
-func (c *checks) settled(workload, life string) bool {
+func (c *Checks) settled(workload, life string) bool {
 	return c.did(workload, c.abuse[life].Since, func(d deed) bool { return d.kind == saidRetry })
 }
 
 // livesOf are the existing lives of a slice, at most one in each zone.
-func (c *checks) livesOf(slice string) (lives []events.Incarnation) {
+func (c *Checks) livesOf(slice string) (lives []events.Incarnation) {
 	for _, z := range c.Zones() {
 		if state, life := c.API.State(z, slice); state != "" {
 			lives = append(lives, life)
@@ -621,7 +621,7 @@ func (c *checks) livesOf(slice string) (lives []events.Incarnation) {
 }
 
 // asSeen is a workload as the handler of a call saw it last: what came to it since then, the call cannot know.
-func (c *checks) asSeen(inst *world.Instance, doc incident.Workload) incident.Workload {
+func (c *Checks) asSeen(inst *world.Instance, doc incident.Workload) incident.Workload {
 	seen, err := ledger.Value[incident.Workload](inst.Workload)
 	if err != nil || seen.ID != doc.ID || c.Clock.Now().Sub(inst.Seen) > unseen {
 		return doc
@@ -632,29 +632,29 @@ func (c *checks) asSeen(inst *world.Instance, doc incident.Workload) incident.Wo
 // inVain is what the simulated API says to an order that names something of another zone or region.
 var inVain = regexp.MustCompile(`is not in (zone|region) |^Reservation not found: `)
 
-func (c *checks) deleted(e tputest.Event, inst *world.Instance, doc incident.Workload, slice string) {
+func (c *Checks) deleted(e tputest.Event, inst *world.Instance, doc incident.Workload, slice string) {
 	s, r := doc.Slice(slice), c.record(doc.ID)
 	read, ok := inst.Read[world.Place{Zone: e.Zone, Slice: slice}]
 	switch {
 	case s == nil || doc.Incident == nil && !c.takenBack(inst, doc.ID):
-		c.violated("1 fence", doc.ID, "%s was deleted, and no incident is open on it", slice)
+		c.Violated("1 fence", doc.ID, "%s was deleted, and no incident is open on it", slice)
 		return
 	case doc.Incident == nil:
 		return
 	case !ok && !c.takenAway(slice).IsZero() && c.isGone(e.Zone, slice):
 		return // the slice from its queued resource belonged to its owner, who has deleted it
 	case !ok:
-		c.violated("1 fence", doc.ID, "%s was deleted without a reading", slice)
+		c.Violated("1 fence", doc.ID, "%s was deleted without a reading", slice)
 		return
 	case read.State == "gone":
 		return // only its queued resource is left
 	}
 	if !c.taken[e.RequestID] {
-		c.violated("9 brake", doc.ID, "%s was deleted without a slot of the brake", slice)
+		c.Violated("9 brake", doc.ID, "%s was deleted without a slot of the brake", slice)
 	}
 	if t := c.Trainings[slice]; t.Ran().ID != read.Life || t.Stepped() == 0 {
 		if by := c.makerOf(slice, e.Zone, read.Life); by != world.Ours(c.Project) && s.Incarnation.ID != read.Life {
-			c.violated("1 fence", doc.ID, "%s was deleted as %s, and read as %s, which %s had ordered", slice, s.Incarnation.ID, read.Life, by)
+			c.Violated("1 fence", doc.ID, "%s was deleted as %s, and read as %s, which %s had ordered", slice, s.Incarnation.ID, read.Life, by)
 		}
 		return // no step was ever done there
 	}
@@ -662,10 +662,10 @@ func (c *checks) deleted(e tputest.Event, inst *world.Instance, doc incident.Wor
 		return // it was made for this incident, which has not let training in
 	}
 	if s.Incarnation.ID != read.Life {
-		c.violated("1 fence", doc.ID, "%s was deleted as %s, and read as %s", slice, s.Incarnation.ID, read.Life)
+		c.Violated("1 fence", doc.ID, "%s was deleted as %s, and read as %s", slice, s.Incarnation.ID, read.Life)
 	}
 	if read.State == "STOPPED" || read.State == "STOPPING" {
-		c.violated("2 owner", doc.ID, "%s was deleted, and it was only stopped", slice)
+		c.Violated("2 owner", doc.ID, "%s was deleted, and it was only stopped", slice)
 	}
 	if doc.Incident.Phase == incident.Discarding {
 		c.discarded(inst, doc, s)
@@ -675,17 +675,17 @@ func (c *checks) deleted(e tputest.Event, inst *world.Instance, doc incident.Wor
 		return
 	}
 	if _, running := c.Trainings[slice].Running(); running && read.State == "READY" && c.whole(doc.ID) {
-		c.violated("3 admitted", doc.ID, "%s was deleted while training ran on it, at step %d", slice, c.Trainings[slice].LastStep())
+		c.Violated("3 admitted", doc.ID, "%s was deleted while training ran on it, at step %d", slice, c.Trainings[slice].LastStep())
 	}
 	saves := slices.ContainsFunc(c.slicesOf(doc.ID), func(f world.SliceConfig) bool { return f.Directory != "" })
 	if saves && (c.unlooked(doc.ID, time.Time{}) || !c.complete(doc.Progress.VerifiedURI)) {
-		c.violated("8 progress", doc.ID, "%s was deleted alive (%s), and nobody had seen a complete checkpoint", slice, read.State)
+		c.Violated("8 progress", doc.ID, "%s was deleted alive (%s), and nobody had seen a complete checkpoint", slice, read.State)
 	}
 }
 
 // letIn reports whether a lease names a life of a slice: written by us, or by a crew that put itself there, where somebody knew by a
 // moment that training runs in it.
-func (c *checks) letIn(slice string, life events.Incarnation, known time.Time) bool {
+func (c *Checks) letIn(slice string, life events.Incarnation, known time.Time) bool {
 	since, told := c.trainsIn[life.ID]
 	return slices.ContainsFunc(c.slicesOf(c.Workload(slice)), func(f world.SliceConfig) bool {
 		l, _, err := checkpoint.ReadLease(context.Background(), c.Store, f.Directory)
@@ -697,7 +697,7 @@ func (c *checks) letIn(slice string, life events.Incarnation, known time.Time) b
 }
 
 // trainsNow takes note of a line that says of the attempt that runs that it does. A Multislice trains in all of its slices.
-func (c *checks) trainsNow(e events.Entry) {
+func (c *Checks) trainsNow(e events.Entry) {
 	t := c.Trainings[e.Crew.Node]
 	group, _, _ := events.WorkerGroup(e.Crew.Hostname)
 	runs := e.Crew.Report == events.ReportStarted || e.Crew.Report == events.ReportProgress || e.Crew.Report == events.ReportSaved
@@ -712,14 +712,14 @@ func (c *checks) trainsNow(e events.Entry) {
 }
 
 // knowsOf keeps that somebody knows of a life that training runs in it.
-func (c *checks) knowsOf(life events.Incarnation) {
+func (c *Checks) knowsOf(life events.Incarnation) {
 	if _, told := c.trainsIn[life.ID]; !told {
 		c.trainsIn[life.ID] = c.Clock.Now()
 	}
 }
 
 // makerOf is who ordered the life of a slice that has an ID.
-func (c *checks) makerOf(slice, zone, id string) string {
+func (c *Checks) makerOf(slice, zone, id string) string {
 	for _, d := range slices.Backward(c.past[slice]) {
 		if d.life.ID == id && d.kind != removed {
 			return c.maker(slice, d.life)
@@ -733,38 +733,38 @@ func (c *checks) makerOf(slice, zone, id string) string {
 
 // discarded checks the deletion of what an incident has left idle: its owner wants that, nobody has said a word since, and no training
 // loses anything.
-func (c *checks) discarded(inst *world.Instance, doc incident.Workload, s *incident.Slice) {
+func (c *Checks) discarded(inst *world.Instance, doc incident.Workload, s *incident.Slice) {
 	r, t := c.record(doc.ID), c.Trainings[s.Name]
 	if r.escalated.IsZero() || c.Clock.Now().Sub(r.escalated) < policy.DefaultDeleteAfter {
-		c.violated("owner's word", doc.ID, "%s was deleted for being idle, and it was left to a person at %s", s.Name, r.escalated.UTC().Format(time.DateTime))
+		c.Violated("owner's word", doc.ID, "%s was deleted for being idle, and it was left to a person at %s", s.Name, r.escalated.UTC().Format(time.DateTime))
 	}
 	spot := slices.ContainsFunc(c.Fleet, func(f world.SliceConfig) bool { return f.Name == s.Name && f.Spot })
 	if !c.lately(doc.ID, func(p policy.Policy) bool {
 		return p.WhenEscalated == policy.DeleteIdle && (spot && p.Switches.Recreate == policy.Yes || p.Switches.RecreateNonSpot == policy.Yes)
 	}) {
-		c.violated("owner's word", doc.ID, "%s was deleted for being idle, and no policy says so", s.Name)
+		c.Violated("owner's word", doc.ID, "%s was deleted for being idle, and no policy says so", s.Name)
 	}
 	for _, d := range c.past[s.Name] {
 		if spoken := d.kind == saidCancel || d.kind == saidRetry; spoken && d.at.After(r.escalated) && d.at.Before(inst.Seen) {
-			c.violated("owner's word", doc.ID, "%s was deleted for being idle, and %s said otherwise", s.Name, d.by)
+			c.Violated("owner's word", doc.ID, "%s was deleted for being idle, and %s said otherwise", s.Name, d.by)
 		}
 	}
 	if r.released[s.Name].After(r.escalated) && r.released[s.Name].Before(inst.Seen) {
-		c.violated("2 owner", doc.ID, "%s was deleted for being idle, but it belongs to its owner", s.Name)
+		c.Violated("2 owner", doc.ID, "%s was deleted for being idle, but it belongs to its owner", s.Name)
 	}
 	listened := inst.Read[world.Place{Zone: s.Zone, Slice: s.Name}].At // or right after it
 	if _, running := t.Running(); running && !t.Hangs() && !t.Started().After(listened) {
-		c.violated("3 admitted", doc.ID, "%s was deleted for being idle while training ran on it, at step %d", s.Name, t.LastStep())
+		c.Violated("3 admitted", doc.ID, "%s was deleted for being idle while training ran on it, at step %d", s.Name, t.LastStep())
 	}
 	p := doc.Progress
 	if t.LastStep() > 0 && (c.unlooked(doc.ID, r.opened) || !c.complete(p.VerifiedURI) || p.Verified < p.CheckpointStep) {
-		c.violated("8 progress", doc.ID, "%s was deleted for being idle, and its last checkpoint is %q", s.Name, p.VerifiedURI)
+		c.Violated("8 progress", doc.ID, "%s was deleted for being idle, and its last checkpoint is %q", s.Name, p.VerifiedURI)
 	}
 }
 
 // takenBack reports whether an incident ended after the handler of a call looked: by a person's order or action, or by
 // Google's suspicion.
-func (c *checks) takenBack(inst *world.Instance, workload string) bool {
+func (c *Checks) takenBack(inst *world.Instance, workload string) bool {
 	since := inst.Seen.Add(-learnedWithin)
 	did := c.did(workload, since, func(d deed) bool { return c.person(d) && d.kind != labelled })
 	return (did || c.suspectedAny(workload)) && c.Clock.Now().Sub(inst.Seen) <= unseen
@@ -773,38 +773,38 @@ func (c *checks) takenBack(inst *world.Instance, workload string) bool {
 // discarded reports whether an incident was opened to delete what another one had left idle.
 func discarded(in *incident.Incident) bool { return in.Timeline[0].Phase == incident.Discarding }
 
-func (c *checks) isGone(zone, slice string) bool {
+func (c *Checks) isGone(zone, slice string) bool {
 	state, _ := c.API.State(zone, slice)
 	return state == ""
 }
 
 // whole reports whether all slices of a workload are usable, because a Multislice with one unusable slice cannot train.
 // Slices that their owner took away do not count.
-func (c *checks) whole(workload string) bool {
+func (c *Checks) whole(workload string) bool {
 	return !slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
 		return c.unusable(f) && c.takenAway(f.Name).IsZero()
 	})
 }
 
 // started checks that nothing is started that its owner stopped, and nothing without a reading.
-func (c *checks) started(inst *world.Instance, doc incident.Workload, slice, zone string) {
+func (c *Checks) started(inst *world.Instance, doc incident.Workload, slice, zone string) {
 	if by := c.record(doc.ID).stopped[slice]; by != "" {
-		c.violated("2 owner", doc.ID, "%s was started, and %s had stopped it", slice, by)
+		c.Violated("2 owner", doc.ID, "%s was started, and %s had stopped it", slice, by)
 	}
 	s, read := doc.Slice(slice), inst.Read[world.Place{Zone: zone, Slice: slice}]
 	if s == nil || doc.Incident == nil || s.Incarnation.ID != read.Life || read.State != "STOPPED" {
-		c.violated("1 fence", doc.ID, "%s was started, and read as %s, %s", slice, read.Life, read.State)
+		c.Violated("1 fence", doc.ID, "%s was started, and read as %s, %s", slice, read.Life, read.State)
 	}
 	never := doc.Incident != nil && doc.Incident.Switches.Level(policy.StartStopped) == policy.No
 	if never || !c.lately(doc.ID, func(p policy.Policy) bool { return p.Switches.StartStopped != policy.No }) {
-		c.violated("owner's word", doc.ID, "%s was started, and start_stopped is no", slice)
+		c.Violated("owner's word", doc.ID, "%s was started, and start_stopped is no", slice)
 	}
 }
 
 // unseen is how long a call may be under way to the API since its handler looked at the ledger: nobody can take it back then.
 const unseen = incident.CallWithin + faults.Slowest
 
-func (c *checks) created(e tputest.Event, inst *world.Instance, doc incident.Workload, slice string) {
+func (c *Checks) created(e tputest.Event, inst *world.Instance, doc incident.Workload, slice string) {
 	for _, z := range c.Zones() {
 		state, life := c.API.State(z, slice)
 		if z == e.Zone || state != "READY" && state != "CREATING" && state != "DELETING" { // which trains for as long as it takes
@@ -815,33 +815,33 @@ func (c *checks) created(e tputest.Event, inst *world.Instance, doc incident.Wor
 		seen, looked := inst.Read[world.Place{Zone: z, Slice: slice}]
 		unheard := !c.lived(slice, z, life.Created) && c.Clock.Now().Sub(life.Created) < incident.Grace
 		if !looked && !unheard || looked && seen.At.After(life.Created) {
-			c.violated("3 admitted", doc.ID, "%s was created in %s while it is %s in %s", slice, e.Zone, state, z)
+			c.Violated("3 admitted", doc.ID, "%s was created in %s while it is %s in %s", slice, e.Zone, state, z)
 		}
 	}
 	if in := c.asSeen(inst, doc).Incident; in != nil && in.Clearing != "" {
-		c.violated("2 owner", doc.ID, "%s was created in %s for %s, which only cleans up", slice, e.Zone, in.ID)
+		c.Violated("2 owner", doc.ID, "%s was created in %s for %s, which only cleans up", slice, e.Zone, in.ID)
 	}
 	c.torn(e, doc.ID, slice)
 	c.shaped(e, doc.ID, slice)
 	c.asOrdered(e, doc.ID, slice)
 	if at, ok := c.record(doc.ID).taken[slice]; ok && inst.Began.After(at) {
-		c.violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it in quiet times", slice, e.Zone)
+		c.Violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it in quiet times", slice, e.Zone)
 	}
 	if said, ok := c.record(doc.ID).released[slice]; ok && inst.Began.After(said) {
-		c.violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it", slice, e.Zone)
+		c.Violated("2 owner", doc.ID, "%s was created in %s after its owner had deleted it", slice, e.Zone)
 	}
 	home, region := c.home(slice), topology.Region(e.Zone)
 	there := topology.Region(c.lastOf(slice, usable).zone) == region
 	if home != "" && home != region && !there && !c.lately(doc.ID, func(p policy.Policy) bool { return p.OtherRegions }) {
-		c.violated("owner's word", doc.ID, "%s was created in %s, and its checkpoints are in %s", slice, e.Zone, home)
+		c.Violated("owner's word", doc.ID, "%s was created in %s, and its checkpoints are in %s", slice, e.Zone, home)
 	}
 	if doc.Incident == nil && c.Clock.Now().Sub(inst.Seen) > unseen {
-		c.violated("1 fence", doc.ID, "%s was created, and no incident is open on it", slice)
+		c.Violated("1 fence", doc.ID, "%s was created, and no incident is open on it", slice)
 	}
 }
 
 // lived reports whether a slice was usable in a zone before a moment, after it was usable anywhere else but once.
-func (c *checks) lived(slice, zone string, before time.Time) bool {
+func (c *Checks) lived(slice, zone string, before time.Time) bool {
 	var zones []string
 	for _, d := range slices.Backward(c.past[slice]) {
 		if d.kind == usable && d.at.Before(before) && !slices.Contains(zones, d.zone) {
@@ -852,7 +852,7 @@ func (c *checks) lived(slice, zone string, before time.Time) bool {
 }
 
 // home is the region of the bucket that holds the checkpoints of a slice; empty where that is everywhere.
-func (c *checks) home(slice string) string {
+func (c *Checks) home(slice string) string {
 	for _, f := range c.Fleet {
 		if f.Name == slice {
 			return c.Buckets[bucketOf(f.Directory)]
@@ -863,7 +863,7 @@ func (c *checks) home(slice string) string {
 
 // apart reports whether somebody else has spread the slices of a Multislice over several zones, by an order of their own or
 // by replacing ours.
-func (c *checks) apart(workload string) bool {
+func (c *Checks) apart(workload string) bool {
 	placed, trained, theirs := map[string]bool{}, map[string]bool{}, false
 	for _, f := range c.slicesOf(workload) {
 		zone := f.Zone
@@ -882,7 +882,7 @@ func (c *checks) apart(workload string) bool {
 }
 
 // shaped checks that a slice is created as its owner ordered it, or in a shape that the policy names, as those that it trains with.
-func (c *checks) shaped(e tputest.Event, workload, slice string) {
+func (c *Checks) shaped(e tputest.Event, workload, slice string) {
 	n := c.API.Node(e.Zone, slice)
 	i := slices.IndexFunc(c.Fleet, func(f world.SliceConfig) bool { return f.Name == slice })
 	if n == nil || i < 0 {
@@ -899,7 +899,7 @@ func (c *checks) shaped(e tputest.Event, workload, slice string) {
 		others = others || o.AcceleratorType == is
 		unlike := is == c.shape[slice] && is != c.shape[f.Name] // somebody ordered them in several shapes
 		if o.AcceleratorType != is && !unlike {
-			c.violated("all or none", workload, "%s was created as %s while %s is %s", slice, is, f.Name, o.AcceleratorType)
+			c.Violated("all or none", workload, "%s was created as %s while %s is %s", slice, is, f.Name, o.AcceleratorType)
 		}
 	}
 	if is == c.Fleet[i].Accelerator {
@@ -908,15 +908,15 @@ func (c *checks) shaped(e tputest.Event, workload, slice string) {
 	c.happen["created in another shape"]++
 	others = others || slices.Contains(c.record(workload).shapes, is)
 	if !others && !c.lately(workload, func(p policy.Policy) bool { _, named := p.Shape(is); return named }) {
-		c.violated("owner's word", workload, "%s was created as %s, which neither its order nor the policy names", slice, is)
+		c.Violated("owner's word", workload, "%s was created as %s, which neither its order nor the policy names", slice, is)
 	}
 	if batch := c.Fleet[i].Batch; batch == 0 || batch%int64(c.devices(i)) != 0 {
-		c.violated("owner's word", workload, "%s was created as %s, and its batch of %d fits no device", slice, is, batch)
+		c.Violated("owner's word", workload, "%s was created as %s, and its batch of %d fits no device", slice, is, batch)
 	}
 }
 
 // Ordered takes note of the shape in which an owner creates a slice.
-func (c *checks) Ordered(f world.SliceConfig, shape string) {
+func (c *Checks) Ordered(f world.SliceConfig, shape string) {
 	if shape != f.Accelerator {
 		c.happen["created by its owner in another shape"]++
 		r := c.record(c.Workload(f.Name))
@@ -925,14 +925,14 @@ func (c *checks) Ordered(f world.SliceConfig, shape string) {
 }
 
 // devices are those that the batch of a slice of the fleet is for.
-func (c *checks) devices(i int) int {
+func (c *Checks) devices(i int) int {
 	s, err := topology.Parse(c.Fleet[i].Accelerator)
 	c.Must(err)
 	return s.Devices()
 }
 
 // torn checks that a slice of a Multislice is created where the others are, unless somebody else has put them apart.
-func (c *checks) torn(e tputest.Event, workload, slice string) {
+func (c *Checks) torn(e tputest.Event, workload, slice string) {
 	if c.apart(workload) {
 		return
 	}
@@ -941,16 +941,16 @@ func (c *checks) torn(e tputest.Event, workload, slice string) {
 		if f.Name == slice || !lives || zone == e.Zone || !c.takenAway(f.Name).IsZero() {
 			continue
 		}
-		c.violated("all or none", workload, "%s was created in %s while %s lives in %s", slice, e.Zone, f.Name, zone)
+		c.Violated("all or none", workload, "%s was created in %s while %s lives in %s", slice, e.Zone, f.Name, zone)
 	}
 }
 
 // answered follows the messages. The owner's action is known once its entry is handled, unless the entry's time is too early
 // to concern the present slice.
-func (c *checks) answered(sub string, m world.Message, status int) {
+func (c *Checks) answered(sub string, m world.Message, status int) {
 	c.handled++
 	if until, newer := c.releases.Events[m.ID]; newer && status == http.StatusOK && c.Clock.Now().Before(until) {
-		c.violated("10 nothing lost", "", "message %s of the newer release was acknowledged by this one", m.ID)
+		c.Violated("10 nothing lost", "", "message %s of the newer release was acknowledged by this one", m.ID)
 	}
 	if status != http.StatusOK || !strings.HasSuffix(sub, "/logevent") {
 		return
@@ -987,7 +987,7 @@ func (c *checks) answered(sub string, m world.Message, status int) {
 }
 
 // spoke takes note of a line of a crew that was handled.
-func (c *checks) spoke(e events.Entry) {
+func (c *Checks) spoke(e events.Entry) {
 	c.trainsNow(e)
 	if e.Crew.Report != events.ReportProgress {
 		return
@@ -1003,7 +1003,7 @@ func (c *checks) spoke(e events.Entry) {
 }
 
 // explains takes note of an entry of Google's that was handled and says why a machine was lost.
-func (c *checks) explains(e events.Entry) {
+func (c *Checks) explains(e events.Entry) {
 	group, _, _ := e.Subject.Group()
 	for _, f := range c.Fleet {
 		t, trains := c.Trainings[f.Name]
@@ -1015,7 +1015,7 @@ func (c *checks) explains(e events.Entry) {
 }
 
 // follow follows the cloud: a slice that somebody creates is watched again.
-func (c *checks) follow(e tputest.Event) {
+func (c *Checks) follow(e tputest.Event) {
 	c.remember(e)
 	if e.Kind == tputest.Called && e.Method == "GetGuestAttributes" && e.Code == 0 {
 		c.record(c.Workload(e.Node)).listened = c.Clock.Now()
@@ -1059,14 +1059,14 @@ func (c *checks) follow(e tputest.Event) {
 
 // Took takes note of what the owner deletes in quiet times: the audit log tells of it, whatever becomes of the entries on
 // their way.
-func (c *checks) Took(slice string) {
+func (c *Checks) Took(slice string) {
 	if r := c.record(c.Workload(slice)); r.open == r.done {
 		r.taken[slice] = c.Clock.Now()
 	}
 }
 
 // leased checks what a lease admits: no other life of a slice can be running then.
-func (c *checks) leased(uri string) {
+func (c *Checks) leased(uri string) {
 	dir := strings.TrimSuffix(uri, "/"+checkpoint.LeaseName)
 	for _, f := range c.Fleet {
 		if f.Directory != dir {
@@ -1074,7 +1074,7 @@ func (c *checks) leased(uri string) {
 		}
 		l, _, err := checkpoint.ReadLease(context.Background(), c.Store, dir)
 		if err != nil {
-			c.violated("3 admitted", c.Workload(f.Name), "the lease cannot be read: %v", err)
+			c.Violated("3 admitted", c.Workload(f.Name), "the lease cannot be read: %v", err)
 			return
 		}
 		for _, a := range l.Admitted {
@@ -1084,7 +1084,7 @@ func (c *checks) leased(uri string) {
 					continue
 				}
 				if other := c.API.Incarnation(z, a.Slice); other.Created.Before(a.Incarnation.Created) && l.By != "crew" {
-					c.violated("3 admitted", c.Workload(f.Name), "the lease admits %s as %s while it lives as %s", a.Slice, a.Incarnation, other)
+					c.Violated("3 admitted", c.Workload(f.Name), "the lease admits %s as %s while it lives as %s", a.Slice, a.Incarnation, other)
 				}
 			}
 		}
@@ -1092,7 +1092,7 @@ func (c *checks) leased(uri string) {
 }
 
 // present names the lives of a workload's slices that are usable.
-func (c *checks) present(workload string) (lives string) {
+func (c *Checks) present(workload string) (lives string) {
 	for _, f := range c.slicesOf(workload) {
 		for _, z := range c.Zones() {
 			if state, life := c.API.State(z, f.Name); state == "READY" {
@@ -1104,7 +1104,7 @@ func (c *checks) present(workload string) (lives string) {
 }
 
 // unled reports whether the lease names no life, or another one, of a slice that is there.
-func (c *checks) unled(workload string) bool {
+func (c *Checks) unled(workload string) bool {
 	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
 		l, _, err := checkpoint.ReadLease(context.Background(), c.Store, f.Directory)
 		if f.Directory == "" || err != nil {
@@ -1122,7 +1122,7 @@ func (c *checks) unled(workload string) bool {
 }
 
 // saved checks one write of a workload's document, and what led to it.
-func (c *checks) saved(s ledger.Step) {
+func (c *Checks) saved(s ledger.Step) {
 	c.repeats(s)
 	for _, e := range s.Evidence {
 		if e, held := e.(incident.Held); held && strings.Contains(e.Why, ledger.ErrBraked.Error()) {
@@ -1134,7 +1134,7 @@ func (c *checks) saved(s ledger.Step) {
 }
 
 // Unheard takes a write that took effect and of which its writer never heard.
-func (c *checks) Unheard(call ledgertest.Call) {
+func (c *Checks) Unheard(call ledgertest.Call) {
 	if call.Collection != ledger.Workloads {
 		return
 	}
@@ -1158,18 +1158,18 @@ func (c *checks) Unheard(call ledgertest.Call) {
 const mostSteps = 1000
 
 // pace checks that a workload does not go round in circles.
-func (c *checks) pace(r *record, before, after incident.Workload) {
+func (c *Checks) pace(r *record, before, after incident.Workload) {
 	if hour := c.Clock.Now().Truncate(time.Hour); !hour.Equal(r.hour) {
 		r.hour, r.began = hour, before.Epoch
 	}
-	if after.Epoch-r.began > mostSteps && !c.endless {
-		c.violated("10 nothing lost", after.ID, "%d requests were sent within an hour, the last in %s: it goes round in circles", after.Epoch-r.began, phaseOf(after))
-		c.endless = true
+	if after.Epoch-r.began > mostSteps && !c.Endless {
+		c.Violated("10 nothing lost", after.ID, "%d requests were sent within an hour, the last in %s: it goes round in circles", after.Epoch-r.began, phaseOf(after))
+		c.Endless = true
 	}
 }
 
 // moved checks one step of a workload.
-func (c *checks) moved(before, after incident.Workload) {
+func (c *Checks) moved(before, after incident.Workload) {
 	r := c.record(after.ID)
 	if r.last != nil && r.last.Epoch > after.Epoch {
 		return // it is reported late: later events were reported already
@@ -1177,10 +1177,10 @@ func (c *checks) moved(before, after incident.Workload) {
 	r.last = &after
 	c.pace(r, before, after)
 	if after.Epoch < before.Epoch {
-		c.violated("1 fence", after.ID, "the epoch went from %d to %d", before.Epoch, after.Epoch)
+		c.Violated("1 fence", after.ID, "the epoch went from %d to %d", before.Epoch, after.Epoch)
 	}
 	if b := after.Budgets; b.Restarts < 0 || b.Recreates < 0 || b.Restarts > incident.MaxRestarts || b.Recreates > incident.MaxRecreates+1 {
-		c.violated("5 budgets", after.ID, "the budgets are %+v", b)
+		c.Violated("5 budgets", after.ID, "the budgets are %+v", b)
 	}
 	c.claims(before, after)
 	c.accounts(before, after)
@@ -1188,13 +1188,13 @@ func (c *checks) moved(before, after incident.Workload) {
 	if phaseOf(before) != phaseOf(after) {
 		c.inTime(before, after)
 		if after.Incident != nil {
-			c.entered(after)
+			c.Entered(after)
 		}
 	} else if after.Incident != nil && after.Epoch > before.Epoch {
-		c.asked(after)
+		c.Asked(after)
 	}
 	if before.Idle == nil && after.Idle != nil {
-		c.idled(after)
+		c.Idled(after)
 	}
 	c.suspicions(r, after, after.Closed != nil && after.Closed.ID != r.done)
 	if in := after.Closed; in != nil && in.ID != r.done {
@@ -1203,7 +1203,7 @@ func (c *checks) moved(before, after incident.Workload) {
 	}
 	if in := after.Incident; in != nil {
 		if in.Deadline.IsZero() && in.Phase != incident.Approving && in.Phase != incident.Recreating {
-			c.violated("10 nothing lost", after.ID, "phase %s has no deadline", in.Phase)
+			c.Violated("10 nothing lost", after.ID, "phase %s has no deadline", in.Phase)
 		}
 		if in.ID != r.open {
 			r.open = in.ID
@@ -1212,10 +1212,10 @@ func (c *checks) moved(before, after incident.Workload) {
 	}
 }
 
-func (c *checks) opened(r *record, w incident.Workload) {
-	c.incidents++
+func (c *Checks) opened(r *record, w incident.Workload) {
+	c.Incidents++
 	if !c.explained(r, w) {
-		c.violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
+		c.Violated("4 one trouble", w.ID, "incident %s was opened for %s, and nothing had happened since the last one", w.Incident.ID, w.Incident.Cause)
 	}
 	c.standstill(w)
 	r.baseline, r.at, r.stood = r.saved, c.step(w.ID), c.standsOrUnheard(w.ID)
@@ -1224,7 +1224,7 @@ func (c *checks) opened(r *record, w incident.Workload) {
 }
 
 // explained reports whether something has happened in the world of which an incident may tell that opens now.
-func (c *checks) explained(r *record, w incident.Workload) bool {
+func (c *Checks) explained(r *record, w incident.Workload) bool {
 	now, in := c.Clock.Now(), w.Incident
 	switch {
 	case c.blurred(w.ID):
@@ -1254,12 +1254,12 @@ func (c *checks) explained(r *record, w incident.Workload) bool {
 }
 
 // standsOrUnheard reports whether no step has been done of a training for a while, or nobody could read whether that is so.
-func (c *checks) standsOrUnheard(workload string) bool {
+func (c *Checks) standsOrUnheard(workload string) bool {
 	return c.steps(workload) == "" || c.unlistened(c.record(workload))
 }
 
 // strikes reports whether a deed may be the trouble of an incident, or has a part in it.
-func (c *checks) strikes(d deed) bool {
+func (c *Checks) strikes(d deed) bool {
 	switch d.kind {
 	case broken, stopped, gone, saidRetry:
 		return true
@@ -1271,7 +1271,7 @@ func (c *checks) strikes(d deed) bool {
 }
 
 // crashed reports whether a training has failed as an incident says, and no incident has told of that failure.
-func (c *checks) crashed(r *record, w incident.Workload) bool {
+func (c *Checks) crashed(r *record, w incident.Workload) bool {
 	for _, f := range c.slicesOf(w.ID) {
 		for _, failed := range c.Trainings[f.Name].Failures() {
 			fresh := failed.After(r.opened) && failed.After(r.heard)
@@ -1285,7 +1285,7 @@ func (c *checks) crashed(r *record, w incident.Workload) bool {
 }
 
 // leftBehind reports whether something of ours is there, or is ordered, in which no training ever ran.
-func (c *checks) leftBehind(workload string) bool {
+func (c *Checks) leftBehind(workload string) bool {
 	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
 		for _, life := range c.livesOf(f.Name) {
 			if c.maker(f.Name, life) == world.Ours(c.Project) && !c.Trainings[f.Name].Ran().Same(life) {
@@ -1297,7 +1297,7 @@ func (c *checks) leftBehind(workload string) bool {
 	})
 }
 
-func (c *checks) closed(r *record, after incident.Workload) {
+func (c *Checks) closed(r *record, after incident.Workload) {
 	in := after.Closed
 	if in.ID != r.open { // it opened in this very step
 		w := after
@@ -1333,10 +1333,10 @@ func (c *checks) closed(r *record, after incident.Workload) {
 		}
 	}
 	if (in.Outcome == incident.Resumed) != (in.Code == "") {
-		c.violated("10 nothing lost", after.ID, "%s ended %s with the code %q: %s", in.ID, in.Outcome, in.Code, in.Reason)
+		c.Violated("10 nothing lost", after.ID, "%s ended %s with the code %q: %s", in.ID, in.Outcome, in.Code, in.Reason)
 	}
 	if in.Switches.WatchOnly() && in.Outcome != incident.Observed {
-		c.violated("owner's word", after.ID, "%s ended %s under the switches %+v", in.ID, in.Outcome, in.Switches)
+		c.Violated("owner's word", after.ID, "%s ended %s under the switches %+v", in.ID, in.Outcome, in.Switches)
 	}
 	if in.Outcome != incident.Resumed {
 		return
@@ -1348,25 +1348,25 @@ func (c *checks) closed(r *record, after incident.Workload) {
 	}
 	if in.ConfirmedBy == incident.ByHealth && r.heard.After(r.opened.Add(-24*time.Hour)) && r.heard.Before(r.opened) {
 		if crewed := c.slicesOf(after.ID); !slices.ContainsFunc(crewed, func(f world.SliceConfig) bool { return c.Trainings[f.Name].NoCrew }) {
-			c.violated("6 progress", after.ID, "%s ended resumed by health alone, and there is a crew", in.ID)
+			c.Violated("6 progress", after.ID, "%s ended resumed by health alone, and there is a crew", in.ID)
 		}
 	}
 }
 
 // haunted checks the writes to the checkpoint directories: no zombie writes once another attempt has begun.
-func (c *checks) haunted() {
+func (c *Checks) haunted() {
 	for _, f := range c.Fleet {
 		t := c.Trainings[f.Name]
 		if haunted, began := t.Haunted(); haunted.After(began) && haunted.Equal(c.Clock.Now()) {
 			if _, trains := t.Running(); trains {
-				c.violated("3 admitted", c.Workload(f.Name), "a zombie of %s wrote while the next attempt was under way", f.Name)
+				c.Violated("3 admitted", c.Workload(f.Name), "a zombie of %s wrote while the next attempt was under way", f.Name)
 			}
 		}
 	}
 }
 
-// measure takes stock of the training at the end of the time that counts.
-func (c *checks) measure(end time.Time) {
+// Measure takes stock of the training at the end of the time that counts.
+func (c *Checks) Measure(end time.Time) {
 	days := end.Sub(c.Start)
 	var done, total float64
 	for _, f := range c.Fleet {
@@ -1383,29 +1383,29 @@ func (c *checks) measure(end time.Time) {
 	}
 }
 
-// finally checks the rules that must hold at the end of a run.
-func (c *checks) finally() {
+// Finally checks the rules that must hold at the end of a run.
+func (c *Checks) Finally() {
 	waiting := slices.DeleteFunc(c.Broker.Waiting(), func(m string) bool { return strings.HasPrefix(m, world.TopicTicks) }) // one a minute, for ever
 	if len(waiting) > 0 {
-		c.violated("10 nothing lost", "", "%d messages are still under way: %s", len(waiting), strings.Join(waiting, ", "))
+		c.Violated("10 nothing lost", "", "%d messages are still under way: %s", len(waiting), strings.Join(waiting, ", "))
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Busy)) {
 		doc, _, err := c.Ledger.Workload(context.Background(), id)
-		c.violated("10 nothing lost", id, "something is still due since %s, in %s: %v", doc.Due().UTC().Format(time.DateTime), phaseOf(doc), err)
+		c.Violated("10 nothing lost", id, "something is still due since %s, in %s: %v", doc.Due().UTC().Format(time.DateTime), phaseOf(doc), err)
 	}
 	ids, err := c.Ledger.All(context.Background())
 	if err != nil {
-		c.violated("10 nothing lost", "", "%v", err)
+		c.Violated("10 nothing lost", "", "%v", err)
 	}
 	for _, id := range ids {
 		doc, _, err := c.Ledger.Workload(context.Background(), id)
 		switch {
 		case err != nil:
-			c.violated("10 nothing lost", id, "%v", err)
+			c.Violated("10 nothing lost", id, "%v", err)
 		case doc.Incident != nil:
-			c.violated("10 nothing lost", id, "%s has not ended: it is %s since %s", doc.Incident.ID, doc.Incident.Phase, doc.Incident.Since.UTC().Format(time.RFC3339))
+			c.Violated("10 nothing lost", id, "%s has not ended: it is %s since %s", doc.Incident.ID, doc.Incident.Phase, doc.Incident.Since.UTC().Format(time.RFC3339))
 		case len(doc.Outbox) > 0:
-			c.violated("10 nothing lost", id, "%d events are still in the outbox", len(doc.Outbox))
+			c.Violated("10 nothing lost", id, "%d events are still in the outbox", len(doc.Outbox))
 		default:
 			c.cleared(doc)
 			c.atPeace(id)
@@ -1417,7 +1417,7 @@ func (c *checks) finally() {
 }
 
 // atPeace checks that training goes on wherever it is not somebody else's business.
-func (c *checks) atPeace(workload string) {
+func (c *Checks) atPeace(workload string) {
 	if c.record(workload).told || c.done(workload) {
 		return
 	}
@@ -1430,12 +1430,12 @@ func (c *checks) atPeace(workload string) {
 			continue
 		}
 		if _, running := t.Running(); !running {
-			c.violated("training goes on", workload, "%s does not train: %s", f.Name, c.stateOf(f.Name))
+			c.Violated("training goes on", workload, "%s does not train: %s", f.Name, c.stateOf(f.Name))
 		}
 	}
 }
 
-func (c *checks) stateOf(slice string) string {
+func (c *Checks) stateOf(slice string) string {
 	var states []string
 	for _, z := range c.Zones() {
 		if n := c.API.Node(z, slice); n != nil {
@@ -1449,7 +1449,7 @@ func (c *checks) stateOf(slice string) string {
 }
 
 // leaks looks for resources that nobody wants any more.
-func (c *checks) leaks() {
+func (c *Checks) leaks() {
 	known := map[string]bool{}
 	for _, f := range c.Fleet {
 		known[f.Name] = true
@@ -1460,23 +1460,23 @@ func (c *checks) leaks() {
 			}
 		}
 		if n > 1 && !c.record(c.Workload(f.Name)).byHand {
-			c.violated("nothing leaked", c.Workload(f.Name), "%s is there %d times: %s", f.Name, n, c.stateOf(f.Name))
+			c.Violated("nothing leaked", c.Workload(f.Name), "%s is there %d times: %s", f.Name, n, c.stateOf(f.Name))
 		}
 	}
 	for _, z := range c.Zones() {
 		for _, n := range c.API.Nodes(z) {
 			if name := n.Name[strings.LastIndexByte(n.Name, '/')+1:]; !known[name] {
-				c.violated("nothing leaked", "", "node %s in %s is nobody's", name, z)
+				c.Violated("nothing leaked", "", "node %s in %s is nobody's", name, z)
 			}
 		}
 	}
 }
 
-// result is the report on a run of so many days from a seed.
-func (c *checks) result(seed uint64, days float64) *Report {
-	c.caughtUp()
+// Result is the report on a run of so many days from a seed.
+func (c *Checks) Result(seed uint64, days float64) *Report {
+	c.CaughtUp()
 	r := &Report{
-		Seed: seed, Seeds: 1, Days: days, Incidents: c.incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.violations,
+		Seed: seed, Seeds: 1, Days: days, Incidents: c.Incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.Violations,
 		samples: c.reaction, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
 		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost)}, Transitions: c.transitions, ErrorClasses: c.classes,
 		Ends: c.ends, Happened: c.happen, Faults: min(c.chaos.Count, c.chaos.Limit), Handled: c.handled, Braked: c.braked, Told: c.chaos.Told, Story: c.Story,

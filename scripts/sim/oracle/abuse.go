@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"time"
@@ -13,7 +13,7 @@ type suspicion struct {
 }
 
 // Suspects takes note of what Google suspects on a life, or does not any more.
-func (c *checks) Suspects(life string, suspected bool) {
+func (c *Checks) Suspects(life string, suspected bool) {
 	if suspected {
 		c.abuse[life] = suspicion{Since: c.Clock.Now()}
 		return
@@ -24,13 +24,13 @@ func (c *checks) Suspects(life string, suspected bool) {
 }
 
 // suspected reports whether Google suspects abuse on a life now, and has for so long.
-func (c *checks) suspected(life string, since time.Time) bool {
+func (c *Checks) suspected(life string, since time.Time) bool {
 	s, ok := c.abuse[life]
 	return ok && s.Ended.IsZero() && s.Since.Before(since)
 }
 
 // suspectedAny reports whether Google suspects abuse on a life of a workload's slices, or did a while ago.
-func (c *checks) suspectedAny(workload string) bool {
+func (c *Checks) suspectedAny(workload string) bool {
 	for _, f := range c.slicesOf(workload) {
 		for _, d := range c.past[f.Name] {
 			if a, ok := c.abuse[d.life.ID]; ok && (a.Ended.IsZero() || c.Clock.Now().Sub(a.Ended) < c.learned()) {
@@ -48,7 +48,7 @@ func (c *checks) suspectedAny(workload string) bool {
 
 // suspicions checks that a person is notified once of each suspicion of abuse while it lasts, unless they have since said
 // that it is settled.
-func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
+func (c *Checks) suspicions(r *record, w incident.Workload, closes bool) {
 	lasts := map[string]bool{}
 	for _, s := range w.Slices {
 		if c.suspected(s.Incarnation.ID, c.Clock.Now()) && c.takenAway(s.Name).IsZero() {
@@ -65,7 +65,7 @@ func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
 		return
 	}
 	if len(r.suspected) > 0 {
-		c.violated("4 one trouble", w.ID, "%s told again that Google suspects abuse: %s", w.Closed.ID, w.Closed.Reason)
+		c.Violated("4 one trouble", w.ID, "%s told again that Google suspects abuse: %s", w.Closed.ID, w.Closed.Reason)
 	}
 	for _, s := range w.Slices {
 		if life := s.Incarnation.ID; s.Abuse && lasts[life] { // what the end tells of
@@ -75,12 +75,12 @@ func (c *checks) suspicions(r *record, w incident.Workload, closes bool) {
 }
 
 // cleared checks that a suspicion no longer holds anything up once Google lifts it from a usable slice.
-func (c *checks) cleared(doc incident.Workload) {
+func (c *Checks) cleared(doc incident.Workload) {
 	for _, s := range doc.Slices {
 		state, life := c.API.State(s.Zone, s.Name)
 		a, ok := c.abuse[life.ID]
 		if s.Abuse && state == "READY" && life.Same(s.Incarnation) && ok && !a.Ended.IsZero() && c.Clock.Now().Sub(a.Ended) > time.Hour {
-			c.violated("4 one trouble", doc.ID, "Google has suspected nothing on %s since %s, and all is held up for it", s.Name, a.Ended.UTC().Format(time.DateTime))
+			c.Violated("4 one trouble", doc.ID, "Google has suspected nothing on %s since %s, and all is held up for it", s.Name, a.Ended.UTC().Format(time.DateTime))
 		}
 	}
 }

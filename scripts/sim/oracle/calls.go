@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type seenCall struct {
 }
 
 // arrived holds a call of ours that reached the simulated TPU API, refused by it or not, against the record.
-func (c *checks) arrived(e tputest.Event) {
+func (c *Checks) arrived(e tputest.Event) {
 	if e.Kind != tputest.Called || e.Principal != world.Ours(c.Project) || !world.Mutates(e.Method) {
 		return
 	}
@@ -38,7 +38,7 @@ func (c *checks) arrived(e tputest.Event) {
 }
 
 // written holds an object of ours beside the checkpoints against the record.
-func (c *checks) written(uri string) {
+func (c *Checks) written(uri string) {
 	dir, name := uri[:strings.LastIndexByte(uri, '/')], uri[strings.LastIndexByte(uri, '/')+1:]
 	workload, id := "", ""
 	switch name {
@@ -57,7 +57,7 @@ func (c *checks) written(uri string) {
 }
 
 // wrote finds a call in the record of its incident, and keeps it. Without an ID it is the incident whose record has it.
-func (c *checks) wrote(workload, id string, call seenCall) {
+func (c *Checks) wrote(workload, id string, call seenCall) {
 	r := c.record(workload)
 	r.calls = append(r.calls, call)
 	doc, _, err := c.Ledger.Workload(context.Background(), workload)
@@ -65,7 +65,7 @@ func (c *checks) wrote(workload, id string, call seenCall) {
 		return // the newer release has taken the document meanwhile
 	}
 	if err != nil {
-		c.violated(ruleRecord, workload, "%s of %s for a workload that cannot be read: %v", call.method, call.resource, err)
+		c.Violated(ruleRecord, workload, "%s of %s for a workload that cannot be read: %v", call.method, call.resource, err)
 		return
 	}
 	told := func(in *incident.Incident) bool {
@@ -79,7 +79,7 @@ func (c *checks) wrote(workload, id string, call seenCall) {
 			return
 		}
 	}
-	c.violated(ruleRecord, workload, "%s of %s (request %s) stands in no record of %s", call.method, call.resource, call.request, id)
+	c.Violated(ruleRecord, workload, "%s of %s (request %s) stands in no record of %s", call.method, call.resource, call.request, id)
 }
 
 // is reports whether the record tells of this call.
@@ -89,7 +89,7 @@ func (s seenCall) is(c incident.Call) bool {
 
 // told checks, at the end of an incident, that the APIs saw every call recorded as accepted, and no call recorded as not
 // made. Folded records stand for calls of which only the number is left.
-func (c *checks) told(workload string, in incident.Incident) {
+func (c *Checks) told(workload string, in incident.Incident) {
 	seen := c.record(workload).calls
 	for _, call := range in.Calls {
 		what := fmt.Sprintf("%s of %s at %s", call.Method, call.Resource, call.At.UTC().Format(time.DateTime))
@@ -100,19 +100,19 @@ func (c *checks) told(workload string, in incident.Incident) {
 		case call.Answered.IsZero() || call.Folded > 0:
 		case call.NotMade:
 			if slices.ContainsFunc(seen, func(s seenCall) bool { return same(s) && s.request != "" }) {
-				c.violated(ruleRecord, workload, "%s is told as not made (%s), and was seen", what, call.Code)
+				c.Violated(ruleRecord, workload, "%s is told as not made (%s), and was seen", what, call.Code)
 			}
 		case call.Code == "" || call.Operation != "":
 			// A value that is already in place is not written again, whoever wrote it.
 			if !slices.ContainsFunc(seen, func(s seenCall) bool { return same(s) && !s.at.Before(in.Opened) }) {
-				c.violated(ruleRecord, workload, "%s is told as accepted, and was not seen", what)
+				c.Violated(ruleRecord, workload, "%s is told as accepted, and was not seen", what)
 			}
 		}
 		if _, known := meaningOf[call.Code]; call.Code != "" && !known {
-			c.violated(ruleRecord, workload, "%s has the code %q, which means nothing", what, call.Code)
+			c.Violated(ruleRecord, workload, "%s has the code %q, which means nothing", what, call.Code)
 		}
 		if was := c.refusedAs(call); was != "" && was != call.Code {
-			c.violated(ruleRecord, workload, "%s is told as refused for %s, and it was for %s", what, call.Code, was)
+			c.Violated(ruleRecord, workload, "%s is told as refused for %s, and it was for %s", what, call.Code, was)
 		}
 	}
 }
@@ -129,7 +129,7 @@ var lacking = []struct {
 }
 
 // refusedAs is the missing resource for which a creation was refused; empty if the refusal names none or several.
-func (c *checks) refusedAs(call incident.Call) (code incident.Code) {
+func (c *Checks) refusedAs(call incident.Call) (code incident.Code) {
 	lacks := slices.ContainsFunc(lacking, func(r struct {
 		code incident.Code
 		text string

@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // accounts checks the arithmetic of the budgets in one step of a workload, by a count of its own: every unit spent has a
 // request, every unit given back was spent, and only proven progress refills.
-func (c *checks) accounts(before, after incident.Workload) {
+func (c *Checks) accounts(before, after incident.Workload) {
 	b, a := before.Budgets, after.Budgets
 	if a == b {
 		return
@@ -22,7 +22,7 @@ func (c *checks) accounts(before, after incident.Workload) {
 	if after.Progress.Proven > before.Progress.Proven && !a.Since.Equal(b.Since) {
 		c.record(after.ID).refilled = c.Clock.Now()
 		if a.Restarts > 1 || a.Recreates > 1 { // what follows at once may spend one
-			c.violated("5 budgets", after.ID, "progress refilled the budgets, and they are %+v", a)
+			c.Violated("5 budgets", after.ID, "progress refilled the budgets, and they are %+v", a)
 		}
 		return
 	}
@@ -35,14 +35,14 @@ func (c *checks) accounts(before, after incident.Workload) {
 		charged += n - was[id]
 	}
 	if a.Restarts-b.Restarts != charged {
-		c.violated("5 budgets", after.ID, "the budget of restarts went from %d to %d, and the incidents were charged %d more", b.Restarts, a.Restarts, charged)
+		c.Violated("5 budgets", after.ID, "the budget of restarts went from %d to %d, and the incidents were charged %d more", b.Restarts, a.Restarts, charged)
 	}
 	switch removed := a.Recreates - b.Recreates; {
 	case removed > 1, removed < -1:
-		c.violated("5 budgets", after.ID, "the budget of recreates went from %d to %d in one step", b.Recreates, a.Recreates)
+		c.Violated("5 budgets", after.ID, "the budget of recreates went from %d to %d in one step", b.Recreates, a.Recreates)
 	case removed == 1 && asks(after, events.ActionDelete) == asks(before, events.ActionDelete) && asks(after, events.ActionCreate) == asks(before, events.ActionCreate) &&
 		creates(after) <= creates(before) && after.Incident != nil && before.Incident != nil && after.Incident.Phase == before.Incident.Phase:
-		c.violated("5 budgets", after.ID, "a recreate was charged, and nothing was asked for")
+		c.Violated("5 budgets", after.ID, "a recreate was charged, and nothing was asked for")
 	}
 }
 
@@ -88,7 +88,7 @@ func creates(w incident.Workload) (n int) {
 const late = 45 * time.Minute
 
 // inTime checks that a phase has ended by its deadline.
-func (c *checks) inTime(before, after incident.Workload) {
+func (c *Checks) inTime(before, after incident.Workload) {
 	in := before.Incident
 	if in == nil || in.Deadline.IsZero() {
 		return
@@ -98,7 +98,7 @@ func (c *checks) inTime(before, after incident.Workload) {
 		end = in.Since // its wait was already over when it began
 	}
 	if over := c.Clock.Now().Sub(end); over-c.releases.Down(end) > late {
-		c.violated("10 nothing lost", after.ID, "%s was %s until %s after its deadline", in.ID, in.Phase, over.Round(time.Second))
+		c.Violated("10 nothing lost", after.ID, "%s was %s until %s after its deadline", in.ID, in.Phase, over.Round(time.Second))
 	}
 }
 
@@ -107,7 +107,7 @@ const askedWithin = 2 * time.Minute
 
 // postponed checks that a hold moves a deadline by no more than the time that was really held in the phase. The next look may come at the
 // end of the brake's hour, or with the next tick, and asks again within askedWithin. The last look may have been RequestFor ago.
-func (c *checks) postponed(s ledger.Step) {
+func (c *Checks) postponed(s ledger.Step) {
 	was, is := s.Before.Incident, s.After.Incident
 	held := func(e incident.Evidence) bool { _, ok := e.(incident.Held); return ok }
 	if was == nil || is == nil || was.ID != is.ID || was.Phase != is.Phase || was.Deadline.IsZero() || !slices.ContainsFunc(s.Evidence, held) {
@@ -116,12 +116,12 @@ func (c *checks) postponed(s ledger.Step) {
 	next := later(ledger.NextHour(s.At), s.At.Add(time.Minute)).Add(askedWithin)
 	most := later(was.Deadline, s.At).Add(next.Sub(s.At) + c.heldSince(is.Since) + incident.RequestFor)
 	if is.Deadline.After(most) {
-		c.violated("10 nothing lost", s.After.ID, "the deadline of %s moved from %s to %s for a hold", is.Phase, was.Deadline.UTC().Format(time.DateTime), is.Deadline.UTC().Format(time.DateTime))
+		c.Violated("10 nothing lost", s.After.ID, "the deadline of %s moved from %s to %s for a hold", is.Phase, was.Deadline.UTC().Format(time.DateTime), is.Deadline.UTC().Format(time.DateTime))
 	}
 }
 
 // heldSince is for how long everything was paused, or the policy could not be read, since a moment.
-func (c *checks) heldSince(since time.Time) (d time.Duration) {
+func (c *Checks) heldSince(since time.Time) (d time.Duration) {
 	now := c.Clock.Now()
 	add := func(from, to time.Time) {
 		if to.After(now) {
@@ -147,7 +147,7 @@ func (c *checks) heldSince(since time.Time) (d time.Duration) {
 }
 
 // leftovers looks for queued resources and leases that nobody wants any more.
-func (c *checks) leftovers() {
+func (c *Checks) leftovers() {
 	known := map[string]string{}
 	for _, f := range c.Fleet {
 		if f.QueuedResource != "" {
@@ -160,9 +160,9 @@ func (c *checks) leftovers() {
 			slice := known[q]
 			switch {
 			case slice == "":
-				c.violated("nothing leaked", "", "queued resource %s in %s is nobody's", q, z)
+				c.Violated("nothing leaked", "", "queued resource %s in %s is nobody's", q, z)
 			case there[q] != "" && !c.record(c.Workload(slice)).byHand:
-				c.violated("nothing leaked", c.Workload(slice), "queued resource %s is there in %s and in %s", q, there[q], z)
+				c.Violated("nothing leaked", c.Workload(slice), "queued resource %s is there in %s and in %s", q, there[q], z)
 			}
 			there[q] = z
 			c.waits(q, z)
@@ -176,19 +176,19 @@ func (c *checks) leftovers() {
 		}
 		l, _, err := checkpoint.ReadLease(context.Background(), c.Store, t.Directory)
 		if err != nil {
-			c.violated("nothing leaked", c.Workload(name), "the lease of what trains cannot be read: %v", err)
+			c.Violated("nothing leaked", c.Workload(name), "the lease of what trains cannot be read: %v", err)
 			continue
 		}
 		for _, a := range l.Admitted {
 			if a.Slice == name && !a.Incarnation.Same(life) {
-				c.violated("nothing leaked", c.Workload(name), "the lease names %s as %s, and it trains as %s", name, a.Incarnation, life)
+				c.Violated("nothing leaked", c.Workload(name), "the lease names %s as %s, and it trains as %s", name, a.Incarnation, life)
 			}
 		}
 	}
 }
 
 // waits checks that no queued resource waits that an incident has ordered which is over.
-func (c *checks) waits(name, zone string) {
+func (c *Checks) waits(name, zone string) {
 	q := c.API.QueuedResource(zone, name)
 	if q == nil || q.State == nil || q.Tpu == nil || len(q.Tpu.NodeSpec) == 0 || q.Tpu.NodeSpec[0].Node == nil {
 		return
@@ -203,6 +203,6 @@ func (c *checks) waits(name, zone string) {
 	}
 	switch q.State.State {
 	case "CREATING", "ACCEPTED", "WAITING_FOR_RESOURCES", "PROVISIONING":
-		c.violated("nothing leaked", id, "queued resource %s in %s, ordered in %s, is still %s", name, zone, of, q.State.State)
+		c.Violated("nothing leaked", id, "queued resource %s in %s, ordered in %s, is still %s", name, zone, of, q.State.State)
 	}
 }

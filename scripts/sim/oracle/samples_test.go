@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import "time"
 

@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // rightCauses checks that no wrong cause stands in the archive of a workload's incidents, as far as the evidence for the right one has
 // come. What struck a slice at about the same time is as good a cause as any.
-func (c *checks) rightCauses(workload string) {
+func (c *Checks) rightCauses(workload string) {
 	r := c.record(workload)
 	var before time.Time // when the incident before ended
 	left := map[events.Cause]bool{}
@@ -38,10 +38,10 @@ func (c *checks) rightCauses(workload string) {
 			// A person opened it, for what an earlier one had told.
 		case in.Cause == events.CauseUnknown || in.Cause == events.CauseGuest:
 			if told := r.toldCause(later(before, in.Opened.Add(-incident.Grace)), in.Closed); told != "" {
-				c.violated("right cause", workload, "%s is archived as %s, and an entry that was handled says %s", id, in.Cause, told)
+				c.Violated("right cause", workload, "%s is archived as %s, and an entry that was handled says %s", id, in.Cause, told)
 			}
 		default:
-			c.violated("right cause", workload, "%s is archived as %s, and what struck was %q", id, in.Cause, strings.Join(causeNames(struck), ", "))
+			c.Violated("right cause", workload, "%s is archived as %s, and what struck was %q", id, in.Cause, strings.Join(causeNames(struck), ", "))
 		}
 		left = map[events.Cause]bool{in.Cause: in.Outcome == incident.Escalated} // slices that it has left idle are deleted for the same cause
 		before = in.Closed

@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"fmt"
@@ -16,36 +16,36 @@ const ruleTruth = "what is said is so"
 
 // claims holds what one step of a document says for the first time against what the world knows: nothing is released, finished,
 // stopped or left to its owner that its owner has not released, finished, stopped or ordered.
-func (c *checks) claims(before, after incident.Workload) {
+func (c *Checks) claims(before, after incident.Workload) {
 	for _, s := range after.Slices {
 		was := incident.Slice{}
 		if old := before.Slice(s.Name); old != nil {
 			was = *old
 		}
 		if s.IsReleased() && !was.IsReleased() && !c.givenUp(after, s) {
-			c.violated(ruleTruth, after.ID, "%s is called its owner's, and nobody has deleted it or taken it over: it is %s", s.Name, c.stateOf(s.Name))
+			c.Violated(ruleTruth, after.ID, "%s is called its owner's, and nobody has deleted it or taken it over: it is %s", s.Name, c.stateOf(s.Name))
 		}
 		if s.Stop.By != "" && s.Stop.By != was.Stop.By && !events.Google(s.Stop.By) && !slices.ContainsFunc(c.past[s.Name], func(d deed) bool { return d.kind == halted && d.by == s.Stop.By }) {
-			c.violated(ruleTruth, after.ID, "%s is recorded as having stopped %s, but did not", s.Stop.By, s.Name)
+			c.Violated(ruleTruth, after.ID, "%s is recorded as having stopped %s, but did not", s.Stop.By, s.Name)
 		}
 		if last := c.lastOf(s.Name, ordered); s.Unused && !was.Unused && last.by == world.Ours(c.Project) && !c.record(after.ID).byHand {
-			c.violated(ruleTruth, after.ID, "the result of %s is recorded as its owner's, but the last order is ours", s.Name)
+			c.Violated(ruleTruth, after.ID, "the result of %s is recorded as its owner's, but the last order is ours", s.Name)
 		}
 	}
 	if after.Crew.Finished && !before.Crew.Finished && !c.done(after.ID) {
-		c.violated(ruleTruth, after.ID, "the training is called finished, and it is not")
+		c.Violated(ruleTruth, after.ID, "the training is called finished, and it is not")
 	}
 	if v := after.Progress; v.VerifiedURI != "" && v.VerifiedURI != before.Progress.VerifiedURI && !c.complete(v.VerifiedURI) {
-		c.violated("8 progress", after.ID, "%s is called verified, and it is not complete", v.VerifiedURI)
+		c.Violated("8 progress", after.ID, "%s is called verified, and it is not complete", v.VerifiedURI)
 	}
 	if high := c.highest(after.ID); after.Progress.Proven > before.Progress.Proven && after.Progress.Proven > high {
-		c.violated("8 progress", after.ID, "step %d is called proven, and the training is at %d", after.Progress.Proven, high)
+		c.Violated("8 progress", after.ID, "step %d is called proven, and the training is at %d", after.Progress.Proven, high)
 	}
 }
 
 // givenUp reports whether the owner of a slice has given up the life that a document knows, or somebody else has taken it
 // over: they deleted it or ordered another one, or their own order failed.
-func (c *checks) givenUp(w incident.Workload, s incident.Slice) bool {
+func (c *Checks) givenUp(w incident.Workload, s incident.Slice) bool {
 	since := s.Incarnation.Created
 	if in := w.Incident; in != nil && in.Opened.Before(since) {
 		since = in.Opened
@@ -61,13 +61,13 @@ func (c *checks) givenUp(w incident.Workload, s incident.Slice) bool {
 
 // blurred reports whether a recent entry about a workload had the time of a wrong clock, so that the order of events is
 // unknown.
-func (c *checks) blurred(workload string) bool {
+func (c *Checks) blurred(workload string) bool {
 	return c.Clock.Now().Sub(c.record(workload).skewed) < incident.Grace
 }
 
 // done reports whether the work of one of the trainings of a workload is done, as far as anybody can know: a new training
 // becomes known with its first step.
-func (c *checks) done(workload string) bool {
+func (c *Checks) done(workload string) bool {
 	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
 		t := c.Trainings[f.Name]
 		return t.Finished() || !t.FinishedAt().IsZero() && !c.record(workload).heard.After(t.FinishedAt())
@@ -75,7 +75,7 @@ func (c *checks) done(workload string) bool {
 }
 
 // highest is the last step that was done on a workload, or saved by a zombie.
-func (c *checks) highest(workload string) (step int64) {
+func (c *Checks) highest(workload string) (step int64) {
 	for _, f := range c.slicesOf(workload) {
 		step = max(step, c.Trainings[f.Name].LastStep(), c.savedTo[f.Directory])
 	}
@@ -83,7 +83,7 @@ func (c *checks) highest(workload string) (step int64) {
 }
 
 // unusable reports whether a slice is READY in no zone.
-func (c *checks) unusable(f world.SliceConfig) bool {
+func (c *Checks) unusable(f world.SliceConfig) bool {
 	return !slices.ContainsFunc(c.Zones(), func(zone string) bool {
 		state, _ := c.API.State(zone, f.Name)
 		return state == "READY"
@@ -91,12 +91,12 @@ func (c *checks) unusable(f world.SliceConfig) bool {
 }
 
 // crewed are the slices of a workload whose crews tell of steps. What trains without a crew counts steps of its own.
-func (c *checks) crewed(workload string) []world.SliceConfig {
+func (c *Checks) crewed(workload string) []world.SliceConfig {
 	return slices.DeleteFunc(slices.Clone(c.slicesOf(workload)), func(f world.SliceConfig) bool { return c.Trainings[f.Name].NoCrew })
 }
 
 // step is the last step of the attempts on a workload that run, or ran last, as far as a crew tells of them.
-func (c *checks) step(workload string) (step int64) {
+func (c *Checks) step(workload string) (step int64) {
 	for _, f := range c.crewed(workload) {
 		t := c.Trainings[f.Name]
 		step = max(step, t.Reached(t.Began().Add(-time.Nanosecond)))
@@ -112,16 +112,16 @@ type end struct {
 }
 
 // ends says, for each outcome, why it is wrong; empty where it is right.
-var ends = map[incident.Outcome]func(c *checks, e end) string{
-	incident.Resumed:   (*checks).wronglyResumed,
-	incident.Withdrawn: (*checks).wronglyWithdrawn,
-	incident.Released:  (*checks).wronglyReleased,
-	incident.Escalated: (*checks).wronglyEscalated,
-	incident.Observed:  (*checks).wronglyObserved,
+var ends = map[incident.Outcome]func(c *Checks, e end) string{
+	incident.Resumed:   (*Checks).wronglyResumed,
+	incident.Withdrawn: (*Checks).wronglyWithdrawn,
+	incident.Released:  (*Checks).wronglyReleased,
+	incident.Escalated: (*Checks).wronglyEscalated,
+	incident.Observed:  (*Checks).wronglyObserved,
 }
 
 // judged holds the end of an incident against what really happened, and reports whether it is right.
-func (c *checks) judged(r *record, w incident.Workload) bool {
+func (c *Checks) judged(r *record, w incident.Workload) bool {
 	in := w.Closed
 	trouble := r.trouble()
 	if c.ends[trouble] == nil {
@@ -134,7 +134,7 @@ func (c *checks) judged(r *record, w incident.Workload) bool {
 	c.ends[trouble][how]++
 	why := ends[in.Outcome](c, end{r, w, in})
 	if why != "" {
-		c.violated("ends", w.ID, "%s (%s, since %s) ended %s: %s, after %s", in.ID, in.Cause, in.Opened.UTC().Format(time.DateTime), how, why, trouble)
+		c.Violated("ends", w.ID, "%s (%s, since %s) ended %s: %s, after %s", in.ID, in.Cause, in.Opened.UTC().Format(time.DateTime), how, why, trouble)
 	}
 	return why == ""
 }
@@ -151,11 +151,11 @@ func (r *record) trouble() string {
 
 // struckBefore is how long before the opening of an incident its trouble may have happened: entries are late, functions are
 // broken, and the first source asked answers late.
-func (c *checks) struckBefore(e end) time.Time {
+func (c *Checks) struckBefore(e end) time.Time {
 	return e.in.Opened.Add(-2*incident.Grace - incident.AuditFor - c.releases.Down(e.in.Opened.Add(-6*time.Hour)))
 }
 
-func (c *checks) wronglyResumed(e end) string {
+func (c *Checks) wronglyResumed(e end) string {
 	switch e.in.ConfirmedBy {
 	case incident.ByStep:
 		if !slices.ContainsFunc(c.crewed(e.w.ID), func(f world.SliceConfig) bool { return c.goesPast(f, e) }) && !c.done(e.w.ID) && !c.blurred(e.w.ID) {
@@ -181,7 +181,7 @@ func (c *checks) wronglyResumed(e end) string {
 
 // goesPast reports whether the training on a slice has gone on past the saved step, or does steps at the end of the time in
 // which it should. If a forged line opened the incident and the training was never struck, it goes on with its next line.
-func (c *checks) goesPast(f world.SliceConfig, e end) bool {
+func (c *Checks) goesPast(f world.SliceConfig, e end) bool {
 	t := c.Trainings[f.Name]
 	since, struck := c.struck(e)
 	if t.Reached(since) > e.baseline || c.step(e.w.ID) > e.at {
@@ -193,7 +193,7 @@ func (c *checks) goesPast(f world.SliceConfig, e end) bool {
 
 // struck is when the first trouble came over a workload after the incident before was over: the opening of this one where none had come
 // by then. It reports too whether any has come by now.
-func (c *checks) struck(e end) (first time.Time, came bool) {
+func (c *Checks) struck(e end) (first time.Time, came bool) {
 	first = e.in.Opened
 	note := func(at time.Time) {
 		came = came || at.After(e.closed)
@@ -214,7 +214,7 @@ func (c *checks) struck(e end) (first time.Time, came bool) {
 	return first, came
 }
 
-func (c *checks) wronglyWithdrawn(e end) string {
+func (c *Checks) wronglyWithdrawn(e end) string {
 	took := func(d deed) bool { return d.kind == withdrawn || d.kind == gone || d.kind == broken }
 	if !c.did(e.w.ID, e.in.Opened.Add(-time.Hour), took) {
 		return "the maintenance stands"
@@ -222,7 +222,7 @@ func (c *checks) wronglyWithdrawn(e end) string {
 	return ""
 }
 
-func (c *checks) wronglyReleased(e end) string {
+func (c *Checks) wronglyReleased(e end) string {
 	since := c.struckBefore(e)
 	switch e.in.Code {
 	case incident.CodeFinished:
@@ -248,9 +248,9 @@ func (c *checks) wronglyReleased(e end) string {
 }
 
 // oursOrdered reports whether a deed is a creation of ours.
-func (c *checks) oursOrdered(d deed) bool { return d.kind == ordered && d.by == world.Ours(c.Project) }
+func (c *Checks) oursOrdered(d deed) bool { return d.kind == ordered && d.by == world.Ours(c.Project) }
 
-func (c *checks) wronglyObserved(e end) string {
+func (c *Checks) wronglyObserved(e end) string {
 	if e.in.Code == incident.CodeLeftBehind && c.did(e.w.ID, time.Time{}, c.oursOrdered) {
 		return ""
 	}

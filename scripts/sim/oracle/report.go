@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"maps"
@@ -179,7 +179,7 @@ func added[N int | float64](a, b map[string]N) map[string]N {
 
 // decided measures from the first evidence of an incident to its opening. That maintenance is announced is no reason to do
 // anything before the save is due.
-func (c *checks) decided(w incident.Workload, now time.Time) {
+func (c *Checks) decided(w incident.Workload, now time.Time) {
 	if len(w.Incident.Troubles) == 0 {
 		return
 	}
@@ -194,7 +194,7 @@ func (c *checks) decided(w incident.Workload, now time.Time) {
 }
 
 // prompt measures from the sending of a request to the call that it led to.
-func (c *checks) prompt(e tputest.Event, inst *world.Instance) {
+func (c *Checks) prompt(e tputest.Event, inst *world.Instance) {
 	doc, err := ledger.Value[incident.Workload](inst.Workload)
 	if err != nil || doc.Incident == nil {
 		return

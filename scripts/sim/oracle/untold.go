@@ -1,4 +1,4 @@
-package scenario
+package oracle
 
 import (
 	"strings"
@@ -18,7 +18,7 @@ const seenWithin = 20 * time.Minute
 
 // breaks follows usable slices that Google takes or breaks, until they are usable again or belong to somebody else. Each
 // must be reported, or handled by an incident, within tellWithin.
-func (c *checks) breaks(e tputest.Event) {
+func (c *Checks) breaks(e tputest.Event) {
 	if e.Kind == tputest.Called && strings.HasPrefix(e.Method, "Delete") && e.Code == 0 && e.Principal != world.Ours(c.Project) {
 		for _, f := range c.Fleet {
 			if f.Name == e.Node || e.QueuedResource != "" && f.QueuedResource == e.QueuedResource {
@@ -47,7 +47,7 @@ func (c *checks) breaks(e tputest.Event) {
 
 // untold checks that a person was notified of trouble on a slice, or that an incident handles it: that Google took or broke
 // it, or that its training failed.
-func (c *checks) untold(workload, slice string, ready bool) {
+func (c *Checks) untold(workload, slice string, ready bool) {
 	r, t := c.record(workload), c.Trainings[slice]
 	if r.stopped[slice] != "" || c.done(workload) || !c.takenAway(slice).IsZero() || r.open != r.done {
 		return // a person has stopped it or taken it away, nothing is left to be done there, or it is looked after
@@ -64,6 +64,6 @@ func (c *checks) untold(workload, slice string, ready bool) {
 		return
 	}
 	if silent := c.Clock.Now().Sub(since); silent-c.releases.Down(since) > tellWithin {
-		c.violated("no trouble untold", workload, "%s %s for %s, and nobody was notified: it is %s", slice, what, silent.Round(time.Minute), c.stateOf(slice))
+		c.Violated("no trouble untold", workload, "%s %s for %s, and nobody was notified: it is %s", slice, what, silent.Round(time.Minute), c.stateOf(slice))
 	}
 }
