@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/replay"
 )
 
 // TestTheRecordIsWhatItClaims: the same seed writes the same bytes, which are one array of sound entries in the order of
@@ -27,7 +27,7 @@ func TestTheRecordIsWhatItClaims(t *testing.T) {
 	}
 	kinds := map[events.Kind]int{}
 	var last time.Time
-	scenario.Records(&a, "record", func(r scenario.Record, err error) {
+	replay.Records(&a, "record", func(r replay.Record, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestAMonthOfOnesOwn(t *testing.T) {
 	defer f.Close() //nolint:errcheck // it is only read
 	end := recordStart.AddDate(0, 0, 30)
 	var last time.Time
-	scenario.Records(f, "month", func(r scenario.Record, err error) {
+	replay.Records(f, "month", func(r replay.Record, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}

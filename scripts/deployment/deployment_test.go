@@ -24,6 +24,7 @@ import (
 	"pitstop.internal/scripts/process"
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/scripts/sim/faults"
+	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/ledger"
@@ -397,13 +398,13 @@ func TestMetricsReadLinesThatAreWritten(t *testing.T) {
 // logged plays a recorded incident and returns the lines of its functions, as the entries that Cloud Run makes of them.
 func logged(t *testing.T, name string) (lines []map[string]any) {
 	t.Helper()
-	r, err := scenario.Load(root + "/events/testdata/" + name)
+	r, err := replay.Load(root + "/events/testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
 	o := world.Options{Policy: r.Policy, Log: &b, Called: func(world.Call) {}} // with Called there is a canary a day
-	if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: o}); err != nil {
+	if _, err := replay.Run(t.Context(), r.Name, r.Scenario, r.Records, replay.Options{Options: o}); err != nil {
 		t.Fatal(err)
 	}
 	attribute := regexp.MustCompile(`([\w.]+)=("(?:[^"\\]|\\.)*"|\S*)`)
@@ -558,7 +559,7 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 		t.Fatalf("no recorded incidents: %v", err)
 	}
 	for i, name := range recorded {
-		r, err := scenario.Load(filepath.Dir(name))
+		r, err := replay.Load(filepath.Dir(name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -573,7 +574,7 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 		}
 		for _, start := range starts {
 			r.Scenario.Start = start
-			if _, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: world.Options{Policy: r.Policy, Called: called, Tell: tell}}); err != nil {
+			if _, err := replay.Run(t.Context(), r.Name, r.Scenario, r.Records, replay.Options{Options: world.Options{Policy: r.Policy, Called: called, Tell: tell}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,7 +1,9 @@
 package scenario_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -173,5 +175,28 @@ func TestADecisionThatIsMadeOtherwiseTheSecondTimeIsFound(t *testing.T) {
 	}
 	if d := cmp.Diff(one, two); d != "" {
 		t.Errorf("on another processor the violation differs (-at once +there):\n%s", d)
+	}
+}
+
+// TestAnInterruptedSimulationReports has one end after three days.
+func TestAnInterruptedSimulationReports(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	fleet, policies := scenario.MixedFleet(4)
+	none, err := faults.Named("none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := 0
+	r, err := scenario.Simulate(ctx, scenario.Simulation{
+		Seed: 4, Days: 60, World: scenario.Few(fleet, 4, 2), Policy: policies, Faults: none, Limit: scenario.NoLimit,
+		Passed: func(passed time.Duration, incidents int) {
+			if opened = incidents; passed >= 3*24*time.Hour {
+				stop()
+			}
+		},
+	})
+	if !errors.Is(err, context.Canceled) || r == nil || !r.Interrupted || r.Days < 3 || r.Days > 3.5 || r.Incidents < opened {
+		t.Errorf("%v, %+v, %d opened", err, r, opened)
 	}
 }

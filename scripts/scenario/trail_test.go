@@ -1,12 +1,10 @@
 package scenario_test
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
 )
 
@@ -45,32 +43,5 @@ func TestATrailHasEverythingThatWasDone(t *testing.T) {
 	sim.Trail = false
 	if without := simulate(t, sim); without.Handled != r.Handled || without.Faults != r.Faults || without.Story.Trail != nil {
 		t.Error("keeping the trail changes the run")
-	}
-}
-
-// TestARecordedIncidentLeavesTheSameTrailTwice compares every recorded incident with itself, through the form that another build
-// would write.
-func TestARecordedIncidentLeavesTheSameTrailTwice(t *testing.T) {
-	t.Parallel()
-	steps := 0
-	for _, r := range some(t, 3) {
-		var other bytes.Buffer
-		this := run(t, r, world.Options{Trail: true}).Trail
-		if err := trail.Write(&other, *run(t, r, world.Options{Trail: true}).Trail); err != nil {
-			t.Fatal(err)
-		}
-		c := trail.NewComparison(trail.NewReader(&other), func(d trail.Divergence) { t.Errorf("%s: %+v", r.Name, d) })
-		if err := c.Add(*this); err != nil {
-			t.Fatal(err)
-		}
-		if s, err := c.End(); err != nil || len(s.Kinds) > 0 {
-			t.Errorf("%s: %v, %+v", r.Name, err, s)
-		}
-		for _, w := range this.Workloads {
-			steps += len(w.Steps)
-		}
-	}
-	if steps < 100 {
-		t.Errorf("%d steps in all recorded incidents: that is no trail", steps)
 	}
 }

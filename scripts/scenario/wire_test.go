@@ -13,8 +13,7 @@ import (
 	"pitstop.internal/scripts/trail"
 )
 
-// TestTheWireChangesNothing plays seeds and recorded incidents over HTTP and JSON, and without: the reports, calls, documents and
-// ends are the same. scripts/check plays more seeds.
+// TestTheWireChangesNothing plays seeds over HTTP and JSON, and without: the reports, calls, documents and ends are the same. scripts/check plays more seeds.
 func TestTheWireChangesNothing(t *testing.T) {
 	scenario.Beside(t)
 	t.Parallel()
@@ -37,18 +36,6 @@ func TestTheWireChangesNothing(t *testing.T) {
 			}
 		})
 	}
-	t.Run("recorded incidents", func(t *testing.T) {
-		t.Parallel()
-		for _, r := range recorded(t) {
-			direct, wire := run(t, r, world.Options{Trail: true}), run(t, r, world.Options{Trail: true, Wire: true})
-			if d := cmp.Diff(direct.Lines, wire.Lines); d != "" {
-				t.Errorf("%s: the lines differ (-direct +wire):\n%s", r.Name, d)
-			}
-			if d := cmp.Diff(lines(t, direct), lines(t, wire)); d != "" {
-				t.Errorf("%s: the trail differs (-direct +wire):\n%s", r.Name, d)
-			}
-		}
-	})
 }
 
 // written is a report as a program reads it.

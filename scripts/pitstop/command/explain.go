@@ -17,7 +17,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/layout"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/tpu"
@@ -133,7 +133,7 @@ func explain(ctx context.Context, files []string, in io.Reader, out, errOut io.W
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	chosen, columns := p.policy(), width(out)
-	work := newPool(ctx, func(items []scenario.Item, first int, x *explanations) {
+	work := newPool(ctx, func(items []replay.Item, first int, x *explanations) {
 		x.out.Reset()
 		x.err.Reset()
 		x.failed, x.unusable, x.count = false, false, census{}
@@ -229,14 +229,14 @@ func (t *census) String() string {
 }
 
 // add explains the item that is the nth of all.
-func (x *explanations) add(n int, it scenario.Item, p policy.Policy, asJSON bool, columns int) {
+func (x *explanations) add(n int, it replay.Item, p policy.Policy, asJSON bool, columns int) {
 	e, err := explained{Index: n}, it.Err
 	if err == nil {
 		e, err = explainEntry(n, it.Record, p)
 	}
 	if err != nil {
 		x.failed = true
-		x.unusable = x.unusable || errors.Is(err, scenario.ErrUnusable)
+		x.unusable = x.unusable || errors.Is(err, replay.ErrUnusable)
 		e.Error = oneLine(err)
 	}
 	x.count.add(e)
@@ -251,7 +251,7 @@ func (x *explanations) add(n int, it scenario.Item, p policy.Policy, asJSON bool
 	x.out.WriteByte('\n')
 }
 
-func explainEntry(n int, r scenario.Record, p policy.Policy) (explained, error) {
+func explainEntry(n int, r replay.Record, p policy.Policy) (explained, error) {
 	e, err := events.Read(r.Raw)
 	if f := tpu.Audited(e.Call); f != nil {
 		e.Call.Message = f.Message + " (" + strings.ReplaceAll(string(f.Class), "_", " ") + ")"
@@ -463,7 +463,7 @@ func crewLeadsTo(r events.Report, does func(policy.Switch, string) string) strin
 }
 
 // explainLine prints an entry for people, in lines of that many columns. Every text hangs under itself, with a name before it or not.
-func explainLine(out, errOut *bytes.Buffer, r scenario.Record, x explained, columns int) {
+func explainLine(out, errOut *bytes.Buffer, r replay.Record, x explained, columns int) {
 	row := func(name, text string) {
 		head := fmt.Sprintf("  %-10s  ", name)
 		line := head + text

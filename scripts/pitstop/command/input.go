@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/replay"
 )
 
 // A replay holds every entry that it plays, for it orders them by time before it begins, and these many at most. Of the entries
@@ -19,7 +19,7 @@ const (
 
 // held are the entries to replay.
 type held struct {
-	records []scenario.Record
+	records []replay.Record
 	faults  int
 	// unusable says that a whole file could not be read.
 	unusable bool
@@ -34,7 +34,7 @@ func readRecords(ctx context.Context, files []string, m *meter, in io.Reader, er
 	read := 0
 	for _, name := range files {
 		next, end := split(name, in, nil)
-		for b := new(scenario.Batch); next(b); {
+		for b := new(replay.Batch); next(b); {
 			if ctx.Err() != nil {
 				end()
 				m.clear()
@@ -44,7 +44,7 @@ func readRecords(ctx context.Context, files []string, m *meter, in io.Reader, er
 				if it.Err != nil {
 					h.faults++
 					m.clear()
-					h.unusable = h.unusable || errors.Is(it.Err, scenario.ErrUnusable)
+					h.unusable = h.unusable || errors.Is(it.Err, replay.ErrUnusable)
 					tell(errOut, "pitstop: "+oneLine(it.Err))
 					continue
 				}
@@ -80,7 +80,7 @@ func (h *held) tell(errOut io.Writer) {
 }
 
 // hold keeps a record if there is room for it.
-func (h *held) hold(r scenario.Record) {
+func (h *held) hold(r replay.Record) {
 	e, err := events.Read(r.Raw)
 	if err == nil && e.Ignored != "" && (e.Kind != events.KindForeign || e.PubSub) {
 		if h.ignored++; h.ignored <= maxIgnored {

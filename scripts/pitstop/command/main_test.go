@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/replay"
 )
 
 // call runs the command as a user would, and returns what it printed and its exit code.
@@ -457,7 +457,7 @@ func TestMoreEntriesThanAreHeldAreOneFault(t *testing.T) {
 	file := write(t, "entries.json", strings.Repeat(preempted("2")+"\n"+`{"logName":"projects/mine/logs/syslog"}`+"\n", 4))
 	next, end := split(file, nil, nil)
 	defer end()
-	for b := new(scenario.Batch); next(b); {
+	for b := new(replay.Batch); next(b); {
 		for _, it := range b.Items {
 			h.hold(it.Record)
 		}

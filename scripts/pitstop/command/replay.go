@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/policy"
@@ -63,7 +63,7 @@ func replayCommand() *cobra.Command {
 			if o.list && (len(files) > 0 || c.Flags().NFlag() > 1) {
 				return usage("--list goes alone")
 			}
-			return replay(c.Context(), files, o, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+			return replayRecords(c.Context(), files, o, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	f := c.Flags()
@@ -90,9 +90,9 @@ func replayCommand() *cobra.Command {
 type play struct {
 	name     string
 	scenario world.Scenario
-	records  []scenario.Record
+	records  []replay.Record
 	policy   []byte
-	want     *scenario.Want
+	want     *replay.Want
 }
 
 // check refuses options that contradict each other.
@@ -112,7 +112,7 @@ func (o replayOptions) check(files []string) error {
 	return nil
 }
 
-func replay(ctx context.Context, files []string, o replayOptions, in io.Reader, out, errOut io.Writer) error {
+func replayRecords(ctx context.Context, files []string, o replayOptions, in io.Reader, out, errOut io.Writer) error {
 	if err := o.check(files); err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ type replaying struct {
 // play plays one story and prints it.
 func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 	shipped := one.want != nil
-	opts := scenario.Playing{Options: world.Options{Policy: one.policy, Allow: r.allow, Framework: r.address, Wire: r.o.wire}, Emulator: r.o.emulator}
+	opts := replay.Options{Options: world.Options{Policy: one.policy, Allow: r.allow, Framework: r.address, Wire: r.o.wire}, Emulator: r.o.emulator}
 	if r.o.verbose {
 		opts.Log = r.errOut
 	}
@@ -210,13 +210,13 @@ func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 		}
 	}
 	if r.o.speed == 0 {
-		opts.Passed = func(at scenario.Passage) { showPassage(r.m, at, shipped, i, plays, len(r.summary.rows)) }
+		opts.Passed = func(at replay.Passage) { showPassage(r.m, at, shipped, i, plays, len(r.summary.rows)) }
 	}
 	if shipped && timelines {
 		r.m.clear()
 		r.p.heading(one.name, one.scenario.Title)
 	}
-	story, err := scenario.Run(ctx, one.name, one.scenario, one.records, opts)
+	story, err := replay.Run(ctx, one.name, one.scenario, one.records, opts)
 	r.m.clear()
 	switch {
 	case story == nil && ctx.Err() == nil:
@@ -249,7 +249,7 @@ func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 }
 
 // showPassage shows how far a replay is: in the story with this number, after so many incidents of the stories before it.
-func showPassage(m *meter, at scenario.Passage, shipped bool, i, plays, before int) {
+func showPassage(m *meter, at replay.Passage, shipped bool, i, plays, before int) {
 	if shipped {
 		incidents := before + at.Incidents
 		m.at((float64(i)+at.Share())/float64(plays), []string{
@@ -299,9 +299,9 @@ func (o replayOptions) compared(ctx context.Context, plays []play, files []strin
 		defer m.clear()
 		incidents := 0
 		for i, play := range plays {
-			story, err := scenario.Run(ctx, play.name, play.scenario, play.records, scenario.Playing{
+			story, err := replay.Run(ctx, play.name, play.scenario, play.records, replay.Options{
 				Options: world.Options{Policy: play.policy, Allow: allow, Trail: true, Wire: o.wire},
-				Passed:  func(at scenario.Passage) { showPassage(m, at, play.want != nil, i, len(plays), incidents) },
+				Passed:  func(at replay.Passage) { showPassage(m, at, play.want != nil, i, len(plays), incidents) },
 			})
 			if err != nil {
 				return err
@@ -380,7 +380,7 @@ func plays(
 	if err != nil {
 		return nil, 0, err
 	}
-	given := scenario.Given{Babysitters: o.babysitters, Policy: p.label}
+	given := replay.Given{Babysitters: o.babysitters, Policy: p.label}
 	if given.Crew, err = o.crew(); err != nil {
 		return nil, 0, err
 	}
@@ -398,7 +398,7 @@ func plays(
 		return nil, h.faults, nil
 	}
 	given.Read = func(n int) { m.at(0, []string{progressOf(n, len(h.records)) + " looked through for TPUs"}, 0, "") }
-	s, err := scenario.Guess(ctx, h.records, given)
+	s, err := replay.Guess(ctx, h.records, given)
 	if ctx.Err() != nil {
 		m.clear()
 		return nil, 0, unplayed(len(h.records), errOut)
@@ -485,7 +485,7 @@ func recorded(names ...string) ([]play, error) {
 		if len(names) > 0 && !slices.Contains(names, filepath.Base(d)) {
 			continue
 		}
-		r, err := scenario.Load(d)
+		r, err := replay.Load(d)
 		if err != nil {
 			return nil, err
 		}

@@ -146,7 +146,7 @@ func ticking(by time.Duration, read func(times int)) func() time.Time {
 func TestReplaySaysHowFarItIs(t *testing.T) {
 	var out, errOut bytes.Buffer
 	o := replayOptions{policy: "spot", now: ticking(time.Second, func(int) {})}
-	if err := replay(t.Context(), []string{write(t, "entries.json", preempted("2"))}, o, nil, &out, &errOut); err != nil {
+	if err := replayRecords(t.Context(), []string{write(t, "entries.json", preempted("2"))}, o, nil, &out, &errOut); err != nil {
 		t.Fatal(err)
 	}
 	said := strings.Split(strings.TrimSpace(errOut.String()), "\n")
@@ -176,7 +176,7 @@ func TestAnInterruptedReplayPrintsWhatItKnows(t *testing.T) {
 			stop() // the first incident has been printed, though the replay goes on
 		}
 	})}
-	err := replay(ctx, []string{entries}, o, nil, &out, &errOut)
+	err := replayRecords(ctx, []string{entries}, o, nil, &out, &errOut)
 	if !errors.Is(err, errInterrupted) || !strings.Contains(errOut.String(), "pitstop: interrupted at 2026-11-12 02:") || !strings.Contains(errOut.String(), "after 1 of 2 entries") {
 		t.Errorf("%v, stderr %q", err, errOut.String())
 	}
@@ -192,7 +192,7 @@ func TestAnInterruptedReplayPrintsWhatItKnows(t *testing.T) {
 				stop()
 			}
 		})}
-		err := replay(ctx, []string{write(t, "entries.json", strings.Repeat(preempted("2")+"\n", 5))}, o, nil, &out, &errOut)
+		err := replayRecords(ctx, []string{write(t, "entries.json", strings.Repeat(preempted("2")+"\n", 5))}, o, nil, &out, &errOut)
 		told := strings.Split(strings.TrimSpace(errOut.String()), "\n")
 		if last := told[len(told)-1]; !errors.Is(err, errInterrupted) || last != "pitstop: interrupted after 5 entries were read; none was played" || out.String() != "" {
 			t.Errorf("while entries are %s: %v, stdout %q, stderr %q", what, err, out.String(), errOut.String())
@@ -233,7 +233,7 @@ func TestAnInterruptedSimulationPrintsWhatItKnows(t *testing.T) {
 func TestAComparedReplaySaysHowFarItIs(t *testing.T) {
 	var out, errOut bytes.Buffer
 	o := replayOptions{policy: "spot", comparing: comparing{trail: true}, now: ticking(time.Second, func(int) {})}
-	if err := replay(t.Context(), []string{write(t, "entries.json", preempted("2"))}, o, nil, &out, &errOut); err != nil {
+	if err := replayRecords(t.Context(), []string{write(t, "entries.json", preempted("2"))}, o, nil, &out, &errOut); err != nil {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile(`(?m)^pitstop: 0 of 1 entries · .* hours · .* left$`).MatchString(errOut.String()) {

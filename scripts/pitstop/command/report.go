@@ -16,7 +16,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/report"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/shared/policy"
 )
 
@@ -71,7 +71,7 @@ func tellReport(ctx context.Context, files []string, o reportOptions, in io.Read
 	faults, unusable := 0, false
 	fault := func(err error) {
 		faults++
-		unusable = unusable || errors.Is(err, scenario.ErrUnusable)
+		unusable = unusable || errors.Is(err, replay.ErrUnusable)
 		tell(errOut, "pitstop: "+oneLine(err))
 	}
 	work := newPool(ctx, readAll)

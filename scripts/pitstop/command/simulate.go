@@ -26,6 +26,7 @@ import (
 	"pitstop.internal/scripts/scenario"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/oracle"
+	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/incident"
@@ -383,15 +384,15 @@ func (o simulateOptions) ownTraces() (traces []faults.Trace, err error) {
 
 // readFleet reads the files of a fleet.
 func readFleet(names []string) (world.Scenario, error) {
-	var files []scenario.File
+	var files []replay.File
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			return world.Scenario{}, usage("--fleet: %w", err)
 		}
-		files = append(files, scenario.File{Name: name, Data: data})
+		files = append(files, replay.File{Name: name, Data: data})
 	}
-	s, err := scenario.FleetFiles(files)
+	s, err := replay.FleetFiles(files)
 	if err != nil {
 		return s, usage("--fleet %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/replay"
 )
 
 // memory is how much is used before the garbage collector runs more often.
@@ -21,7 +21,7 @@ type pool[T any] struct {
 
 // parcel is a run of entries on its way: split off, worked on, handed on in order, and used again.
 type parcel[T any] struct {
-	batch scenario.Batch
+	batch replay.Batch
 	// first is how many items of the stream come before this one.
 	first  int
 	result T
@@ -30,7 +30,7 @@ type parcel[T any] struct {
 
 // newPool starts workers that end with ctx. Work gets how many items of the stream come before. Its result
 // still holds an earlier run, whose memory it may use again.
-func newPool[T any](ctx context.Context, work func(items []scenario.Item, first int, result *T)) *pool[T] {
+func newPool[T any](ctx context.Context, work func(items []replay.Item, first int, result *T)) *pool[T] {
 	// Entries make much garbage and need little memory, unless they are very large.
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(memory)
@@ -125,20 +125,20 @@ func (s *stream[T]) next(ctx context.Context) *T {
 }
 
 // split opens a file and returns what fills a batch from it, and what closes it.
-func split(name string, in io.Reader, bar *progress) (next func(*scenario.Batch) bool, end func()) {
+func split(name string, in io.Reader, bar *progress) (next func(*replay.Batch) bool, end func()) {
 	if name == "-" {
-		return scenario.NewSplitter(bar.reader(in), "standard input").Next, func() {}
+		return replay.NewSplitter(bar.reader(in), "standard input").Next, func() {}
 	}
 	f, err := open(name)
 	if err != nil {
 		told := false
-		return func(b *scenario.Batch) bool {
-			b.Items = append(b.Items[:0], scenario.Item{Record: scenario.Record{File: name}, Err: scenario.Unusable(err)})
+		return func(b *replay.Batch) bool {
+			b.Items = append(b.Items[:0], replay.Item{Record: replay.Record{File: name}, Err: replay.Unusable(err)})
 			told = !told
 			return told
 		}, func() {}
 	}
-	return scenario.NewSplitter(bar.reader(f), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
+	return replay.NewSplitter(bar.reader(f), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
 }
 
 func open(name string) (*os.File, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/replay"
 )
 
 // readings is what a run of entries says.
@@ -22,12 +22,12 @@ type readings struct {
 // reading is an entry, read, or why it cannot be.
 type reading struct {
 	entry events.Entry
-	at    scenario.Record // its place alone
+	at    replay.Record // its place alone
 	err   error
 }
 
 // readAll reads a run of entries.
-func readAll(items []scenario.Item, _ int, r *readings) {
+func readAll(items []replay.Item, _ int, r *readings) {
 	clear(r.all) // what is kept of an entry is not to be held by what comes after it
 	r.all = r.all[:0]
 	for _, it := range items {

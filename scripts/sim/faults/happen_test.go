@@ -116,7 +116,7 @@ func TestTracesHappen(t *testing.T) {
 
 // TestRealTraces reads measured traces, where they lie beside the project: they are not part of it.
 func TestRealTraces(t *testing.T) {
-	const beside = "../../../shared/traces"
+	const beside = "../../../../shared/traces"
 	if _, err := os.Stat(beside); err != nil {
 		t.Skipf("no real traces beside the project: %v", err)
 	}

@@ -1,4 +1,4 @@
-package scenario_test
+package replay_test
 
 import (
 	"bytes"
@@ -16,22 +16,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 )
 
 // recorded loads every recorded incident.
-func recorded(t *testing.T) []scenario.Recorded {
+func recorded(t *testing.T) []replay.Recorded {
 	t.Helper()
-	dirs, err := filepath.Glob("../../events/testdata/*/scenario.yaml")
+	dirs, err := filepath.Glob("../../../events/testdata/*/scenario.yaml")
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("no recorded incidents: %v", err)
 	}
-	var all []scenario.Recorded
+	var all []replay.Recorded
 	for _, d := range dirs {
-		r, err := scenario.Load(filepath.Dir(d))
+		r, err := replay.Load(filepath.Dir(d))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func recorded(t *testing.T) []scenario.Recorded {
 }
 
 // some is every recorded incident in full, and otherwise the first of every n.
-func some(t *testing.T, n int) (chosen []scenario.Recorded) {
+func some(t *testing.T, n int) (chosen []replay.Recorded) {
 	t.Helper()
 	for i, r := range recorded(t) {
 		if i%breadth.Every(n) == 0 {
@@ -51,12 +51,12 @@ func some(t *testing.T, n int) (chosen []scenario.Recorded) {
 	return chosen
 }
 
-func run(t *testing.T, r scenario.Recorded, opts world.Options) *world.Story {
+func run(t *testing.T, r replay.Recorded, opts world.Options) *world.Story {
 	t.Helper()
 	if opts.Policy == nil {
 		opts.Policy = r.Policy
 	}
-	s, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: opts})
+	s, err := replay.Run(t.Context(), r.Name, r.Scenario, r.Records, replay.Options{Options: opts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,12 +86,12 @@ type play struct {
 var plays sync.Map // name -> func() play
 
 // played plays a recorded incident as it is, or returns how it was played before.
-func played(t *testing.T, r scenario.Recorded) play {
+func played(t *testing.T, r replay.Recorded) play {
 	t.Helper()
 	once, _ := plays.LoadOrStore(r.Name, sync.OnceValue(func() (p play) {
 		var log bytes.Buffer
 		// It outlives the test that happens to be the first.
-		p.story, p.err = scenario.Run(context.Background(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: world.Options{Policy: r.Policy, Log: &log}})
+		p.story, p.err = replay.Run(context.Background(), r.Name, r.Scenario, r.Records, replay.Options{Options: world.Options{Policy: r.Policy, Log: &log}})
 		p.log = log.Bytes()
 		return p
 	}))
@@ -117,10 +117,10 @@ func tail(s *world.Story) string {
 }
 
 // ends is how the incidents of a story ended.
-func ends(s *world.Story) []scenario.WantIncident {
-	var got []scenario.WantIncident
+func ends(s *world.Story) []replay.WantIncident {
+	var got []replay.WantIncident
 	for _, r := range s.Ended {
-		got = append(got, scenario.WantIncident{
+		got = append(got, replay.WantIncident{
 			Workload: r.Workload, Cause: string(r.Cause), Outcome: string(r.Outcome), ConfirmedBy: string(r.ConfirmedBy), Account: r.Account(),
 		})
 	}
@@ -133,7 +133,7 @@ func TestRecordedIncidents(t *testing.T) {
 		t.Run(r.Name, func(t *testing.T) {
 			t.Parallel()
 			s := played(t, r).story
-			got := scenario.Want{Incidents: ends(s), Calls: s.Calls, Requests: s.Requests}
+			got := replay.Want{Incidents: ends(s), Calls: s.Calls, Requests: s.Requests}
 			if d := cmp.Diff(r.Want, got); d != "" {
 				t.Errorf("(-want +got):\n%s%s", d, tail(s))
 			}
@@ -199,7 +199,7 @@ func TestWatchedIncidents(t *testing.T) {
 	}
 }
 
-func watched(r scenario.Recorded) scenario.Recorded {
+func watched(r replay.Recorded) replay.Recorded {
 	fleet := append([]world.SliceConfig(nil), r.Scenario.Fleet...)
 	for i := range fleet {
 		fleet[i].Policy = ""
@@ -211,7 +211,7 @@ func watched(r scenario.Recorded) scenario.Recorded {
 // TestLossInTheMiddle has Google take the slice back, without a word in any log, at every minute of every recorded
 // incident: there is one incident, it ends, and on Spot that may be replaced training goes on.
 func TestLossInTheMiddle(t *testing.T) {
-	scenario.Beside(t)
+	beside(t)
 	minute := 0
 	for _, r := range recorded(t) {
 		if !r.Scenario.Fleet[0].Spot || r.Scenario.Fleet[0].Policy != "night" {
@@ -235,7 +235,7 @@ func TestLossInTheMiddle(t *testing.T) {
 	}
 }
 
-func lossAt(t *testing.T, r scenario.Recorded, at time.Time, usual incident.Outcome) {
+func lossAt(t *testing.T, r replay.Recorded, at time.Time, usual incident.Outcome) {
 	t.Helper()
 	r.Scenario.Acts = append(append([]world.Act(nil), r.Scenario.Acts...), world.Act{At: at, Preempt: r.Scenario.Fleet[0].Name})
 	r.Scenario.Capacity = map[string]int{"us-west4-a": 2, "us-west4-b": 2}
@@ -255,7 +255,7 @@ func lossAt(t *testing.T, r scenario.Recorded, at time.Time, usual incident.Outc
 // TestSameStoryTwice plays every recorded incident twice: the stories are the same, line by line, whether the functions log
 // or not.
 func TestSameStoryTwice(t *testing.T) {
-	scenario.Beside(t)
+	beside(t)
 	for _, r := range some(t, 6) {
 		t.Run(r.Name, func(t *testing.T) {
 			t.Parallel()
@@ -297,17 +297,17 @@ func TestRecordedEntriesAreSound(t *testing.T) {
 // TestRealEntries plays the real entries that may stand beside the project: under watch what opens an incident ends
 // observed, and under a policy that allows everything, resumed.
 func TestRealEntries(t *testing.T) {
-	files, err := filepath.Glob("../../../shared/samples/*.json")
+	files, err := filepath.Glob("../../../../shared/samples/*.json")
 	if err != nil || len(files) == 0 {
 		t.Skip("no real entries stand beside the project")
 	}
-	var records []scenario.Record
+	var records []replay.Record
 	for _, f := range files {
 		in, err := os.Open(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		scenario.Records(in, filepath.Base(f), func(r scenario.Record, err error) {
+		replay.Records(in, filepath.Base(f), func(r replay.Record, err error) {
 			if err != nil {
 				t.Error(err)
 				return
@@ -319,11 +319,11 @@ func TestRealEntries(t *testing.T) {
 		}
 	}
 	for label, want := range map[string]incident.Outcome{"": incident.Observed, "reserved": incident.Resumed} {
-		s, err := scenario.Guess(t.Context(), records, scenario.Given{Policy: label})
+		s, err := replay.Guess(t.Context(), records, replay.Given{Policy: label})
 		if err != nil {
 			t.Fatal(err)
 		}
-		story, err := scenario.Run(t.Context(), "real", s, records, scenario.Playing{})
+		story, err := replay.Run(t.Context(), "real", s, records, replay.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,5 +335,13 @@ func TestRealEntries(t *testing.T) {
 				t.Errorf("policy %q: %s ended %s, want %s", label, e.ID, e.Outcome, want)
 			}
 		}
+	}
+}
+
+// beside skips in short runs what the race detector sees in other tests already.
+func beside(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it is the same code once more")
 	}
 }

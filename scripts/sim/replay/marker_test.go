@@ -1,4 +1,4 @@
-package scenario_test
+package replay_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"pitstop.internal/functions/notify"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -47,7 +47,7 @@ func TestNoValueOfMetadataGetsOut(t *testing.T) {
 				return nil
 			}}
 			var log bytes.Buffer
-			story, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: world.Options{
+			story, err := replay.Run(t.Context(), r.Name, r.Scenario, r.Records, replay.Options{Options: world.Options{
 				Policy: r.Policy, Log: &log, Tell: func(func() time.Time) []notify.Target { return []notify.Target{k} },
 				Seams: world.Seams{
 					API:     func(next http.RoundTripper) http.RoundTripper { return leaking{next, &created, &repeated} },

@@ -1,10 +1,10 @@
-package scenario_test
+package replay_test
 
 import (
 	"fmt"
 	"testing"
 
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/shared/topology"
 )
 
@@ -15,7 +15,7 @@ func TestGuessedAcceleratorHasTheWorker(t *testing.T) {
 	} {
 		raw := fmt.Appendf(nil, `{"logName":"projects/p/logs/cloudaudit.googleapis.com%%2Fsystem_event","protoPayload":{"methodName":"compute.instances.preempted",
 "resourceName":"projects/p/zones/z/instances/t1v-n-3f2a9c01-w-%d"}}`, worker)
-		s, err := scenario.Guess(t.Context(), []scenario.Record{{Raw: raw}}, scenario.Given{})
+		s, err := replay.Guess(t.Context(), []replay.Record{{Raw: raw}}, replay.Given{})
 		if err != nil || len(s.Fleet) != 1 {
 			t.Fatalf("worker %d: %d slices, %v", worker, len(s.Fleet), err)
 		}

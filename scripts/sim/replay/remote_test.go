@@ -1,4 +1,4 @@
-package scenario_test
+package replay_test
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/publish/publishtest"
 )
@@ -23,7 +23,7 @@ func TestRecordedIncidentsOnEmulator(t *testing.T) {
 		t.Fatal(err)
 	}
 	const longest = 8 * time.Hour // open that long an incident has a tick each minute
-	all := slices.DeleteFunc(recorded(t), func(r scenario.Recorded) bool {
+	all := slices.DeleteFunc(recorded(t), func(r replay.Recorded) bool {
 		var open time.Duration
 		for _, i := range played(t, r).story.Ended {
 			open += i.Closed.Sub(i.Opened)
@@ -42,7 +42,7 @@ func TestRecordedIncidentsOnEmulator(t *testing.T) {
 		go func() {
 			atOnce <- struct{}{}
 			defer func() { <-atOnce }()
-			s, err := scenario.Run(t.Context(), r.Name, r.Scenario, r.Records, scenario.Playing{Options: world.Options{Policy: r.Policy, Framework: framework}, Emulator: emulator})
+			s, err := replay.Run(t.Context(), r.Name, r.Scenario, r.Records, replay.Options{Options: world.Options{Policy: r.Policy, Framework: framework}, Emulator: emulator})
 			stories[i] <- played{s, err}
 		}()
 	}

@@ -1,4 +1,4 @@
-package scenario_test
+package replay_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package scenario
+package replay
 
 import (
 	"cmp"
@@ -25,8 +25,8 @@ type item struct {
 	at time.Time
 }
 
-// Playing is how a record is played.
-type Playing struct {
+// Options is how a record is played.
+type Options struct {
 	world.Options
 	// Passed is called as a replay goes on, often; nil is not.
 	Passed func(Passage)
@@ -56,7 +56,7 @@ func (p Passage) Share() float64 {
 // player plays a record in a world.
 type player struct {
 	*world.World
-	how    Playing
+	how    Options
 	remote *remote
 
 	mu sync.Mutex
@@ -66,7 +66,7 @@ type player struct {
 
 // Run plays a scenario to its end and returns its story. When the context ends before, it returns that error and the story so
 // far, or none where it has not begun.
-func Run(ctx context.Context, name string, s world.Scenario, records []Record, opts Playing) (*world.Story, error) {
+func Run(ctx context.Context, name string, s world.Scenario, records []Record, opts Options) (*world.Story, error) {
 	items, faults := read(ctx, records, opts.Passed)
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package scenario_test
+package replay_test
 
 import (
 	"context"
@@ -11,35 +11,34 @@ import (
 	"testing"
 	"time"
 
-	"pitstop.internal/scripts/scenario"
-	"pitstop.internal/scripts/sim/faults"
+	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 )
 
 // crewSaid is an entry of the crew of llama, at a clock time of one day.
-func crewSaid(clock, report string, attempt, step int, more string) scenario.Record {
+func crewSaid(clock, report string, attempt, step int, more string) replay.Record {
 	at := "2026-11-12T" + clock + "Z"
-	return scenario.Record{File: "own", Raw: fmt.Appendf(nil, `{"logName":"projects/mine/logs/pitstop-crew","insertId":"%[1]s-%[2]s","timestamp":"%[2]s",`+
+	return replay.Record{File: "own", Raw: fmt.Appendf(nil, `{"logName":"projects/mine/logs/pitstop-crew","insertId":"%[1]s-%[2]s","timestamp":"%[2]s",`+
 		`"receiveTimestamp":"%[2]s","resource":{"type":"gce_instance","labels":{"project_id":"mine","zone":"us-west4-a"}},"jsonPayload":{"schema":1,`+
 		`"report":"%[1]s","zone":"us-west4-a","node":"llama","worker":0,"workers":4,"attempt":%[3]d,"step":%[4]d%[5]s}}`, report, at, attempt, step, more)}
 }
 
 // preempted is an entry that says that llama was lost.
-func preempted(clock string) scenario.Record {
+func preempted(clock string) replay.Record {
 	at := "2026-11-12T" + clock + "Z"
-	return scenario.Record{File: "own", Raw: fmt.Appendf(nil, `{"logName":"projects/mine/logs/cloudaudit.googleapis.com%%2Fsystem_event","insertId":"p%[1]s",`+
+	return replay.Record{File: "own", Raw: fmt.Appendf(nil, `{"logName":"projects/mine/logs/cloudaudit.googleapis.com%%2Fsystem_event","insertId":"p%[1]s",`+
 		`"timestamp":"%[1]s","receiveTimestamp":"%[1]s","protoPayload":{"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-a/nodes/llama"}}`, at)}
 }
 
 // guessed plays somebody's own entries under the preset spot.
-func guessed(t *testing.T, records []scenario.Record, crew world.Crew) *world.Story {
+func guessed(t *testing.T, records []replay.Record, crew world.Crew) *world.Story {
 	t.Helper()
-	s, err := scenario.Guess(t.Context(), records, scenario.Given{Policy: "spot", Crew: crew})
+	s, err := replay.Guess(t.Context(), records, replay.Given{Policy: "spot", Crew: crew})
 	if err != nil {
 		t.Fatal(err)
 	}
-	story, err := scenario.Run(t.Context(), "own", s, records, scenario.Playing{})
+	story, err := replay.Run(t.Context(), "own", s, records, replay.Options{})
 	if err != nil || len(story.Faults) > 0 || len(story.Open) > 0 {
 		t.Fatalf("%v, faults %v, %d open", err, story.Faults, len(story.Open))
 	}
@@ -58,11 +57,11 @@ func outcomes(s *world.Story) (all []string) {
 // what happened, and the incident may not end better, or sooner, than in the scenario that they were recorded in.
 func TestOwnEntriesLookNoRosierThanTheirScenario(t *testing.T) {
 	for _, name := range []string{"crash-loop", "crash-loop-changing", "idle-deleted"} {
-		r, err := scenario.Load(filepath.Join("..", "..", "events", "testdata", name))
+		r, err := replay.Load(filepath.Join("..", "..", "..", "events", "testdata", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := scenario.Run(t.Context(), name, r.Scenario, r.Records, scenario.Playing{Options: world.Options{Policy: r.Policy}})
+		whole, err := replay.Run(t.Context(), name, r.Scenario, r.Records, replay.Options{Options: world.Options{Policy: r.Policy}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,10 +77,10 @@ func TestOwnEntriesLookNoRosierThanTheirScenario(t *testing.T) {
 
 // TestWhatACrewDoesWhereTheRecordIsSilent has a crash and a preemption as last words, under each assumption.
 func TestWhatACrewDoesWhereTheRecordIsSilent(t *testing.T) {
-	crash := []scenario.Record{crewSaid("02:00:00", "progress", 1, 100, ""), crewSaid("02:04:00", "exited", 1, 110, `,"exit_code":1,"restarts_left":4`)}
-	loss := []scenario.Record{preempted("02:00:00")}
+	crash := []replay.Record{crewSaid("02:00:00", "progress", 1, 100, ""), crewSaid("02:04:00", "exited", 1, 110, `,"exit_code":1,"restarts_left":4`)}
+	loss := []replay.Record{preempted("02:00:00")}
 	for _, c := range []struct {
-		records []scenario.Record
+		records []replay.Record
 		crew    world.Crew
 		ends    string
 		assumed string
@@ -107,7 +106,7 @@ func TestWhatACrewDoesWhereTheRecordIsSilent(t *testing.T) {
 
 // TestTheRecordedAttemptsAreThoseOfTheReplay: an attempt that the record shows begins when the record says, and how it went counts.
 func TestTheRecordedAttemptsAreThoseOfTheReplay(t *testing.T) {
-	record := []scenario.Record{
+	record := []replay.Record{
 		crewSaid("02:00:00", "progress", 3, 1000, `,"checkpoint_step":750`), crewSaid("02:05:00", "exited", 3, 1030, `,"exit_code":1,"restarts_left":4`),
 		crewSaid("02:20:00", "started", 4, 750, ""), crewSaid("02:30:00", "progress", 4, 860, `,"checkpoint_step":750`),
 		crewSaid("02:50:00", "progress", 4, 1080, `,"checkpoint_step":750`),
@@ -132,22 +131,22 @@ func TestTheRecordedAttemptsAreThoseOfTheReplay(t *testing.T) {
 
 // TestAnInterruptedReplayTellsWhatItKnows: the story is there as far as it came, with what is still open.
 func TestAnInterruptedReplayTellsWhatItKnows(t *testing.T) {
-	records := []scenario.Record{preempted("02:00:00"), preempted("12:00:00"), preempted("23:00:00")}
-	s, err := scenario.Guess(t.Context(), records, scenario.Given{Policy: "spot"})
+	records := []replay.Record{preempted("02:00:00"), preempted("12:00:00"), preempted("23:00:00")}
+	s, err := replay.Guess(t.Context(), records, replay.Given{Policy: "spot"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var shown []string
-	var last scenario.Passage
-	story, err := scenario.Run(ctx, "own", s, records, scenario.Playing{
+	var last replay.Passage
+	story, err := replay.Run(ctx, "own", s, records, replay.Options{
 		Options: world.Options{Ended: func(r world.Result, lines []world.Line) {
 			shown = append(shown, r.ID)
 			if end := lines[len(lines)-1]; end.Kind != world.End || end.Incident != r.ID {
 				t.Errorf("the last line of %s is %+v", r.ID, end)
 			}
 		}},
-		Passed: func(p scenario.Passage) {
+		Passed: func(p replay.Passage) {
 			if p.Now.After(time.Date(2026, 11, 12, 12, 0, 30, 0, time.UTC)) {
 				stop()
 			}
@@ -166,44 +165,21 @@ func TestAnInterruptedReplayTellsWhatItKnows(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedSimulationReports has one end after three days.
-func TestAnInterruptedSimulationReports(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	world, policies := scenario.MixedFleet(4)
-	faults, err := faults.Named("none")
-	if err != nil {
-		t.Fatal(err)
-	}
-	opened := 0
-	r, err := scenario.Simulate(ctx, scenario.Simulation{
-		Seed: 4, Days: 60, World: scenario.Few(world, 4, 2), Policy: policies, Faults: faults, Limit: scenario.NoLimit,
-		Passed: func(passed time.Duration, incidents int) {
-			if opened = incidents; passed >= 3*24*time.Hour {
-				stop()
-			}
-		},
-	})
-	if !errors.Is(err, context.Canceled) || r == nil || !r.Interrupted || r.Days < 3 || r.Days > 3.5 || r.Incidents < opened {
-		t.Errorf("%v, %+v, %d opened", err, r, opened)
-	}
-}
-
 // TestFleetFilesTakesBothForms: gcloud's lists, together, and one YAML file alone.
 func TestFleetFilesTakesBothForms(t *testing.T) {
 	const yaml = "project: p\ncapacity: {z: 3}\nfleet:\n  - {name: n, zone: z, accelerator: v5litepod-16, policy: own, crew: {restarts: 2}}\n"
-	file := func(name, text string) scenario.File { return scenario.File{Name: name, Data: []byte(text)} }
+	file := func(name, text string) replay.File { return replay.File{Name: name, Data: []byte(text)} }
 	for name, c := range map[string]struct {
-		files    []scenario.File
+		files    []replay.File
 		slices   int
 		capacity int
 		assumed  int
 	}{
-		"lists":   {[]scenario.File{file("a", "["+aNode+"]"), file("b", " \n["+aQueue+","+someNodes+"]")}, 3, -1, 2},
-		"YAML":    {[]scenario.File{file("a", yaml)}, 1, 3, 0},
-		"nothing": {[]scenario.File{file("a", "[]")}, 0, 0, 0},
+		"lists":   {[]replay.File{file("a", "["+aNode+"]"), file("b", " \n["+aQueue+","+someNodes+"]")}, 3, -1, 2},
+		"YAML":    {[]replay.File{file("a", yaml)}, 1, 3, 0},
+		"nothing": {[]replay.File{file("a", "[]")}, 0, 0, 0},
 	} {
-		s, err := scenario.FleetFiles(c.files)
+		s, err := replay.FleetFiles(c.files)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -212,14 +188,14 @@ func TestFleetFilesTakesBothForms(t *testing.T) {
 			t.Errorf("%s: %d slices of %q, capacity %v, assumed %q", name, len(s.Fleet), s.Project, whole.Capacity, assumed)
 		}
 	}
-	for says, files := range map[string][]scenario.File{
+	for says, files := range map[string][]replay.File{
 		"b: it is of project q, and a file before is of project p": {file("a", "["+aNode+"]"), file("b", "["+strings.ReplaceAll(aNode, "projects/p", "projects/q")+"]")},
 		"a: it lists TPUs of the projects p and q":                 {file("a", "["+aNode+","+strings.ReplaceAll(aLegacy, "projects/p", "projects/q")+"]")},
 		"a YAML fleet stands alone":                                {file("a", "["+aNode+"]"), file("b", yaml)},
 		"a: it is neither a JSON list":                             {file("a", `{"name": "n"}`)},
 		"a: it names no slice":                                     {file("a", "project: p\n")},
 	} {
-		if _, err := scenario.FleetFiles(files); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := replay.FleetFiles(files); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want an error that says %q", err, says)
 		}
 	}
@@ -227,8 +203,8 @@ func TestFleetFilesTakesBothForms(t *testing.T) {
 
 // TestOwnEntriesWithTheFleetOfTheirScenario: what a YAML fleet says of the training is what happens, as in the scenario itself.
 func TestOwnEntriesWithTheFleetOfTheirScenario(t *testing.T) {
-	dir := filepath.Join("..", "..", "events", "testdata", "crash-loop")
-	r, err := scenario.Load(dir)
+	dir := filepath.Join("..", "..", "..", "events", "testdata", "crash-loop")
+	r, err := replay.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,19 +212,19 @@ func TestOwnEntriesWithTheFleetOfTheirScenario(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there, err := scenario.FleetFiles([]scenario.File{{Name: "scenario.yaml", Data: raw}})
+	there, err := replay.FleetFiles([]replay.File{{Name: "scenario.yaml", Data: raw}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := scenario.Guess(t.Context(), r.Records, scenario.Given{World: there, Policy: "night"})
+	s, err := replay.Guess(t.Context(), r.Records, replay.Given{World: there, Policy: "night"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := scenario.Run(t.Context(), "own", s, r.Records, scenario.Playing{Options: world.Options{Policy: r.Policy}})
+	own, err := replay.Run(t.Context(), "own", s, r.Records, replay.Options{Options: world.Options{Policy: r.Policy}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := scenario.Run(t.Context(), "own", r.Scenario, r.Records, scenario.Playing{Options: world.Options{Policy: r.Policy}})
+	whole, err := replay.Run(t.Context(), "own", r.Scenario, r.Records, replay.Options{Options: world.Options{Policy: r.Policy}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package scenario_test
+package replay_test
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 )
 
@@ -49,13 +49,13 @@ func TestFleetReadsBothKindsOfListings(t *testing.T) {
 	} {
 		var listings [][]world.SliceConfig
 		for _, f := range c.files {
-			l, err := scenario.Fleet([]byte(f))
+			l, err := replay.Fleet([]byte(f))
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			listings = append(listings, l)
 		}
-		if d := cmp.Diff(c.want, scenario.Fleets(listings...)); d != "" {
+		if d := cmp.Diff(c.want, replay.Fleets(listings...)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
@@ -67,7 +67,7 @@ func TestFleetReadsBothKindsOfListings(t *testing.T) {
 		`[{"name":"projects/p/locations/z/queuedResources/q","state":{"state":"ACTIVE"},"tpu":{"nodeSpec":[{"nodeId":"n"}]}}]`:                              "TPU q: accelerator type",
 		`[{"name":"projects/p/locations/z/queuedResources/q","state":{"state":"ACTIVE"},"tpu":{"nodeSpec":[{"nodeId":"n","node":{"acceleratorType":8}}]}}]`: "TPU q: ",
 	} {
-		if _, err := scenario.Fleet([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := replay.Fleet([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want an error that says %q", text, err, says)
 		}
 	}
@@ -75,17 +75,17 @@ func TestFleetReadsBothKindsOfListings(t *testing.T) {
 
 // TestAQueuedResourceOfSeveralTPUsIsThereOnce plays a loss in one of two TPUs that stand in one queued resource.
 func TestAQueuedResourceOfSeveralTPUsIsThereOnce(t *testing.T) {
-	fleet, err := scenario.Fleet([]byte("[" + strings.Replace(someNodes, "SUSPENDED", "ACTIVE", 1) + "]"))
+	fleet, err := replay.Fleet([]byte("[" + strings.Replace(someNodes, "SUSPENDED", "ACTIVE", 1) + "]"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := scenario.Record{Raw: []byte(`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"2026-11-12T02:14:06Z",` +
+	record := replay.Record{Raw: []byte(`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"2026-11-12T02:14:06Z",` +
 		`"protoPayload":{"methodName":"tpu.nodes.terminate","resourceName":"projects/p/locations/z/nodes/two-1"}}`)}
-	s, err := scenario.Guess(t.Context(), []scenario.Record{record}, scenario.Given{World: world.Scenario{Fleet: fleet}})
+	s, err := replay.Guess(t.Context(), []replay.Record{record}, replay.Given{World: world.Scenario{Fleet: fleet}})
 	if err != nil || len(s.Fleet) != 2 {
 		t.Fatalf("%d slices, %v", len(s.Fleet), err)
 	}
-	story, err := scenario.Run(t.Context(), "two", s, []scenario.Record{record}, scenario.Playing{})
+	story, err := replay.Run(t.Context(), "two", s, []replay.Record{record}, replay.Options{})
 	if err != nil || len(story.Faults) > 0 || len(story.Ended) != 1 || story.Ended[0].Workload != "p/two" {
 		t.Errorf("%v, faults %v, ended %+v", err, story, story)
 	}
@@ -94,11 +94,11 @@ func TestAQueuedResourceOfSeveralTPUsIsThereOnce(t *testing.T) {
 func FuzzFleet(f *testing.F) {
 	f.Add([]byte("[" + aNode + "," + aQueue + "," + someNodes + "]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		fleet, err := scenario.Fleet(data)
+		fleet, err := replay.Fleet(data)
 		if err != nil {
 			return
 		}
-		for _, c := range scenario.Fleets(fleet, fleet) {
+		for _, c := range replay.Fleets(fleet, fleet) {
 			if c.Name == "" || c.Zone == "" || c.Accelerator == "" {
 				t.Errorf("a slice of which nothing is known: %+v", c)
 			}

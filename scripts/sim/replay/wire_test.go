@@ -1,0 +1,64 @@
+package replay_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/scripts/trail"
+)
+
+// TestTheWireChangesNothingOfARecord plays recorded incidents over HTTP and JSON, and without: the lines, calls, documents and ends are the
+// same.
+func TestTheWireChangesNothingOfARecord(t *testing.T) {
+	beside(t)
+	t.Parallel()
+	for _, r := range recorded(t) {
+		direct, wire := run(t, r, world.Options{Trail: true}), run(t, r, world.Options{Trail: true, Wire: true})
+		if d := cmp.Diff(direct.Lines, wire.Lines); d != "" {
+			t.Errorf("%s: the lines differ (-direct +wire):\n%s", r.Name, d)
+		}
+		if d := cmp.Diff(trails(t, direct), trails(t, wire)); d != "" {
+			t.Errorf("%s: the trail differs (-direct +wire):\n%s", r.Name, d)
+		}
+	}
+}
+
+// trails is the trail of a story as another build reads it.
+func trails(t *testing.T, s *world.Story) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := trail.Write(&b, *s.Trail); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestARecordedIncidentLeavesTheSameTrailTwice compares every recorded incident with itself, through the form that another build
+// would write.
+func TestARecordedIncidentLeavesTheSameTrailTwice(t *testing.T) {
+	t.Parallel()
+	steps := 0
+	for _, r := range some(t, 3) {
+		var other bytes.Buffer
+		this := run(t, r, world.Options{Trail: true}).Trail
+		if err := trail.Write(&other, *run(t, r, world.Options{Trail: true}).Trail); err != nil {
+			t.Fatal(err)
+		}
+		c := trail.NewComparison(trail.NewReader(&other), func(d trail.Divergence) { t.Errorf("%s: %+v", r.Name, d) })
+		if err := c.Add(*this); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := c.End(); err != nil || len(s.Kinds) > 0 {
+			t.Errorf("%s: %v, %+v", r.Name, err, s)
+		}
+		for _, w := range this.Workloads {
+			steps += len(w.Steps)
+		}
+	}
+	if steps < 100 {
+		t.Errorf("%d steps in all recorded incidents: that is no trail", steps)
+	}
+}
