@@ -49,7 +49,7 @@ func benchSimulate(ctx context.Context) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	const rare = "scripts/scenario/testdata/rare/"
+	const rare = "scripts/sim/testdata/rare/"
 	if _, _, err := wait(ctx, command, "replay"); err != nil { // what it reads is in memory then
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 	"pitstop.internal/functions/notify"
 	"pitstop.internal/scripts/deployment/terraform"
 	"pitstop.internal/scripts/process"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
@@ -545,7 +545,7 @@ func nested(b *hclsyntax.Block, block, attribute string) string {
 // function makes with the table.
 func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it plays all incidents and many seeds, as the tests of scripts/scenario do")
+		t.Skip("it plays all incidents and many seeds, as the tests of scripts/sim do")
 	}
 	var mu sync.Mutex
 	made := map[string]bool{}
@@ -590,9 +590,9 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 		least = 6
 	}
 	for seed := range uint64(most) {
-		fleet, policies := scenario.MixedFleet(seed)
-		_, err := scenario.Simulate(t.Context(), scenario.Simulation{
-			Seed: seed, Days: 1, World: scenario.Few(fleet, seed, 5), Policy: policies, Faults: faults, Limit: scenario.NoLimit, Called: called,
+		fleet, policies := sim.MixedFleet(seed)
+		_, err := sim.Simulate(t.Context(), sim.Simulation{
+			Seed: seed, Days: 1, World: sim.Few(fleet, seed, 5), Policy: policies, Faults: faults, Limit: sim.NoLimit, Called: called,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"pitstop.internal/scripts/deployment/terraform"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/world"
@@ -21,7 +21,7 @@ type caught struct{ by, text string }
 
 // hunt is what mutants are run on.
 type hunt struct {
-	settings map[degree]scenario.Setting
+	settings map[degree]sim.Setting
 	// terraform is the folder of the deployment.
 	terraform string
 }
@@ -29,14 +29,14 @@ type hunt struct {
 func newHunt(root string) (hunt, error) {
 	h := hunt{terraform: filepath.Join(root, "terraform")}
 	var err error
-	h.settings, err = settings(filepath.Join(root, "scripts", "scenario", "testdata", "rare"))
+	h.settings, err = settings(filepath.Join(root, "scripts", "sim", "testdata", "rare"))
 	return h, err
 }
 
 // settings are the settings of the seeds. Heavy faults run over the mixed fleet for a day. Hostile faults run for two days,
 // over a fleet whose incidents often take paths that are rare elsewhere.
-func settings(rare string) (map[degree]scenario.Setting, error) {
-	all := map[degree]scenario.Setting{heavy: {Days: 1, Slices: 4}, hostile: {Days: 2, Slices: 4}}
+func settings(rare string) (map[degree]sim.Setting, error) {
+	all := map[degree]sim.Setting{heavy: {Days: 1, Slices: 4}, hostile: {Days: 2, Slices: 4}}
 	for name, s := range all {
 		var err error
 		if s.Faults, err = faults.Named(string(name)); err != nil {
@@ -116,17 +116,17 @@ func (h hunt) seeds(ctx context.Context, m mutant, most uint64) (lowest uint64, 
 // seed runs a mutant on one seed, and returns the first rule that it breaks there. A seed that breaks one without the mutant shows
 // nothing.
 func (h hunt) seed(ctx context.Context, m mutant, seed uint64) (*oracle.Violation, error) {
-	sim, err := h.settings[m.faults].Simulation(seed)
+	one, err := h.settings[m.faults].Simulation(seed)
 	if err != nil {
 		return nil, err
 	}
-	sim.Seams, sim.UntilBroken = m.seams(func() {}), true
-	r, err := scenario.Simulate(ctx, sim)
+	one.Seams, one.UntilBroken = m.seams(func() {}), true
+	r, err := sim.Simulate(ctx, one)
 	if err != nil || len(r.Violations) == 0 {
 		return nil, err
 	}
-	sim.Seams = world.Seams{}
-	whole, err := scenario.Simulate(ctx, sim)
+	one.Seams = world.Seams{}
+	whole, err := sim.Simulate(ctx, one)
 	if err != nil || len(whole.Violations) > 0 {
 		return nil, err
 	}

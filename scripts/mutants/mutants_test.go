@@ -14,7 +14,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/deployment/terraform"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
@@ -62,12 +62,12 @@ func TestEveryMutantOfADecisionChangesSomething(t *testing.T) {
 			}
 		}
 		for seed := uint64(1); seed <= most && len(left) > 0; seed++ {
-			sim, err := h.settings[faults].Simulation(seed)
+			one, err := h.settings[faults].Simulation(seed)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			sim.Seams.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+			one.Seams.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 				next, send, changed := incident.Advance(p, w, e, now)
 				for name, decide := range left {
 					other, sends, changes := decide(p, w, e, now)
@@ -80,7 +80,7 @@ func TestEveryMutantOfADecisionChangesSomething(t *testing.T) {
 				}
 				return next, send, changed
 			}
-			if _, err := scenario.Simulate(ctx, sim); err != nil && !errors.Is(err, context.Canceled) {
+			if _, err := sim.Simulate(ctx, one); err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
 			cancel()
@@ -105,16 +105,16 @@ func TestEveryMutantAtAnotherSeamFires(t *testing.T) {
 			t.Parallel()
 			var did atomic.Bool
 			for seed := uint64(1); seed <= most && !did.Load(); seed++ {
-				sim, err := h.settings[m.faults].Simulation(seed)
+				one, err := h.settings[m.faults].Simulation(seed)
 				if err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
-				sim.Seams = m.seams(func() {
+				one.Seams = m.seams(func() {
 					did.Store(true)
 					cancel()
 				})
-				if _, err := scenario.Simulate(ctx, sim); err != nil && !errors.Is(err, context.Canceled) {
+				if _, err := sim.Simulate(ctx, one); err != nil && !errors.Is(err, context.Canceled) {
 					t.Fatal(err)
 				}
 				cancel()

@@ -43,7 +43,7 @@ func callsOn(page string) (calls []string) {
 func TestEveryCallOnThePagesIsOne(t *testing.T) {
 	fenced := regexp.MustCompile("(?s)```.*?```")
 	for name, least := range map[string]int{
-		"README.md": 10, "functions/README.md": 5, "scripts/pitstop/README.md": 25, "scripts/pitcrew/README.md": 0, "scripts/scenario/README.md": 6,
+		"README.md": 10, "functions/README.md": 5, "scripts/pitstop/README.md": 25, "scripts/pitcrew/README.md": 0, "scripts/sim/README.md": 6,
 		"shared/README.md": 0, "terraform/README.md": 18, "terraform/alerts.tf": 11,
 	} {
 		text := fenced.ReplaceAllString(page(t, name), "")

@@ -23,7 +23,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/replay"
@@ -132,14 +132,14 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 	if err := o.check(); err != nil {
 		return err
 	}
-	var fixture *scenario.Fixture
-	var sims []scenario.Simulation
+	var fixture *sim.Fixture
+	var sims []sim.Simulation
 	if o.fixture != "" {
-		f, err := scenario.LoadFixture(o.fixture)
+		f, err := sim.LoadFixture(o.fixture)
 		if err != nil {
 			return usageError{err}
 		}
-		fixture, sims = &f, []scenario.Simulation{f.Simulation}
+		fixture, sims = &f, []sim.Simulation{f.Simulation}
 	} else {
 		var err error
 		if sims, err = o.simulations(errOut); err != nil {
@@ -216,7 +216,7 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 		return errFailed
 	}
 	tell(errOut, "pitstop: a rule was broken; looking for the shortest run that breaks it")
-	short, err := scenario.Shrink(ctx, sims[i], reports[i])
+	short, err := sim.Shrink(ctx, sims[i], reports[i])
 	if err != nil {
 		return err
 	}
@@ -263,12 +263,12 @@ func dayText(n float64) string {
 }
 
 // saveFixture writes the shortest run that still breaks a rule.
-func saveFixture(dir string, sim scenario.Simulation, short *oracle.Report, faults int) error {
+func saveFixture(dir string, one sim.Simulation, short *oracle.Report, faults int) error {
 	v := short.Violations[0]
-	sim.Limit = v.Faults
+	one.Limit = v.Faults
 	var story bytes.Buffer
 	simulationPrinter{&printer{out: &story}}.violation(short, faults, len(short.Told))
-	return scenario.Fixture{Simulation: sim, Rule: v.Rule, Workload: v.Workload, Text: v.Text}.Save(dir, story.Bytes())
+	return sim.Fixture{Simulation: one, Rule: v.Rule, Workload: v.Workload, Text: v.Text}.Save(dir, story.Bytes())
 }
 
 // check refuses what cannot be run.
@@ -299,12 +299,12 @@ func (o simulateOptions) check() error {
 }
 
 // simulations are what the options ask for, one for each seed.
-func (o simulateOptions) simulations(errOut io.Writer) ([]scenario.Simulation, error) {
+func (o simulateOptions) simulations(errOut io.Writer) ([]sim.Simulation, error) {
 	faults, err := faults.Named(o.faults)
 	if err != nil {
 		return nil, usage("--faults: %w", err)
 	}
-	setting := scenario.Setting{Days: o.days, Slices: o.slices, Faults: faults}
+	setting := sim.Setting{Days: o.days, Slices: o.slices, Faults: faults}
 	if len(o.fleet) > 0 {
 		fleet, err := readFleet(o.fleet)
 		if err != nil {
@@ -336,13 +336,13 @@ func (o simulateOptions) simulations(errOut io.Writer) ([]scenario.Simulation, e
 	if setting.Traces, err = o.ownTraces(); err != nil {
 		return nil, err
 	}
-	var sims []scenario.Simulation
+	var sims []sim.Simulation
 	for seed := o.seed; seed < o.seed+o.seeds; seed++ {
-		sim, err := setting.Simulation(seed)
+		one, err := setting.Simulation(seed)
 		if err != nil {
 			return nil, usage("--trace %w", err)
 		}
-		sims = append(sims, sim)
+		sims = append(sims, one)
 	}
 	return sims, nil
 }
@@ -400,7 +400,7 @@ func readFleet(names []string) (world.Scenario, error) {
 }
 
 // compared prints the trails of simulations, or compares them with those of another build.
-func (o simulateOptions) compared(ctx context.Context, sims []scenario.Simulation, out, errOut io.Writer) error {
+func (o simulateOptions) compared(ctx context.Context, sims []sim.Simulation, out, errOut io.Writer) error {
 	for i := range sims {
 		sims[i].Trail = true
 	}
@@ -451,7 +451,7 @@ func (o simulateOptions) args() []string {
 // what there is of each simulation that has begun, and simulateAll returns an error. Of one that was run again that are its complete
 // runs: the last, partial one may be shorter than they are.
 func simulateAll(
-	ctx context.Context, sims []scenario.Simulation, least, workers int, m *meter, done func(runs []*oracle.Report) error,
+	ctx context.Context, sims []sim.Simulation, least, workers int, m *meter, done func(runs []*oracle.Report) error,
 ) error {
 	interrupted := ctx
 	ctx, stop := context.WithCancel(ctx)
@@ -483,18 +483,18 @@ func simulateAll(
 				if ctx.Err() != nil {
 					continue
 				}
-				sim := sims[i]
-				days := sim.Days // of the last complete run
-				meter := passed.run(sim.Days)
-				sim.Passed = meter.at
-				r, err := scenario.Simulate(ctx, sim)
+				one := sims[i]
+				days := one.Days // of the last complete run
+				meter := passed.run(one.Days)
+				one.Passed = meter.at
+				r, err := sim.Simulate(ctx, one)
 				runs := []*oracle.Report{r}
-				for err == nil && r.Incidents < least && len(r.Violations) == 0 && sim.Days < longest {
-					days = sim.Days
-					sim.Days = min(2*sim.Days, longest)
-					sims[i].Days = sim.Days
-					meter.again(sim.Days)
-					if r, err = scenario.Simulate(ctx, sim); err == nil {
+				for err == nil && r.Incidents < least && len(r.Violations) == 0 && one.Days < longest {
+					days = one.Days
+					one.Days = min(2*one.Days, longest)
+					sims[i].Days = one.Days
+					meter.again(one.Days)
+					if r, err = sim.Simulate(ctx, one); err == nil {
 						runs = append(runs, r)
 					}
 				}
@@ -531,7 +531,7 @@ type passed struct {
 	incidents  int
 }
 
-func newPassed(sims []scenario.Simulation, m *meter) *passed {
+func newPassed(sims []sim.Simulation, m *meter) *passed {
 	return &passed{m: m, days: float64(len(sims)) * sims[0].Days}
 }
 
@@ -588,16 +588,16 @@ func countOf(n int, word string) string {
 // simulationPrinter tells people what simulations came to.
 type simulationPrinter struct{ *printer }
 
-func (p simulationPrinter) report(r *oracle.Report, sim scenario.Simulation, faults string, took time.Duration) {
+func (p simulationPrinter) report(r *oracle.Report, one sim.Simulation, faults string, took time.Duration) {
 	what := fmt.Sprintf("seed %d", r.Seed)
 	if r.Seeds > 1 {
 		what = fmt.Sprintf("seeds %d to %d", r.Seed, r.Seed+uint64(r.Seeds)-1)
 	}
 	days := dayText(r.Days)
-	tell(p.out, p.paint(bold, fmt.Sprintf("%s · %s of %s · %s", what, days, count(len(sim.World.Fleet), "slice"), faults)))
+	tell(p.out, p.paint(bold, fmt.Sprintf("%s · %s of %s · %s", what, days, count(len(one.World.Fleet), "slice"), faults)))
 	tell(p.out, fmt.Sprintf("%s faults and troubles, %s messages handled, in %.1f s\n", events.Number(int64(r.Faults)), events.Number(int64(r.Handled)), took.Seconds()))
 
-	p.policies(sim)
+	p.policies(one)
 	p.table("what happened to the fleet", r.Happened)
 	p.table("incidents by cause", r.Causes)
 	p.table("how they ended", r.Ended)
@@ -617,18 +617,18 @@ func (p simulationPrinter) report(r *oracle.Report, sim scenario.Simulation, fau
 }
 
 // policies tells what the owners of the fleet allow, and what limits it.
-func (p simulationPrinter) policies(sim scenario.Simulation) {
-	f, err := policy.Parse(sim.Policy)
+func (p simulationPrinter) policies(one sim.Simulation) {
+	f, err := policy.Parse(one.Policy)
 	if err != nil {
 		return // what runs under it says so
 	}
 	used := map[string]int{}
-	for _, s := range sim.World.Fleet {
+	for _, s := range one.World.Fleet {
 		used[s.Policy]++
 	}
 	tell(p.out, p.paint(bold, "what is allowed at the start"))
 	for _, label := range slices.Sorted(maps.Keys(used)) {
-		chosen := f.For(label, under(sim.Allow))
+		chosen := f.For(label, under(one.Allow))
 		name := label
 		if label == "" {
 			name = "no label"

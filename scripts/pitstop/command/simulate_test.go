@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/world"
 )
@@ -202,8 +202,8 @@ func TestSimulateCountsOneAsOne(t *testing.T) {
 		want   string
 	}{{1, 1, "seed 7 · 1 day of 1 slice · faults none\n"}, {0.5, 2, "seed 7 · 0.5 days of 2 slices · faults none\n"}} {
 		var out strings.Builder
-		sim := scenario.Simulation{World: world.Scenario{Fleet: make([]world.SliceConfig, c.slices)}}
-		simulationPrinter{&printer{out: &out}}.report(&oracle.Report{Seed: 7, Seeds: 1, Days: c.days}, sim, "faults none", 0)
+		one := sim.Simulation{World: world.Scenario{Fleet: make([]world.SliceConfig, c.slices)}}
+		simulationPrinter{&printer{out: &out}}.report(&oracle.Report{Seed: 7, Seeds: 1, Days: c.days}, one, "faults none", 0)
 		if !strings.HasPrefix(out.String(), c.want) {
 			t.Errorf("%s\ndoes not begin with %s", out.String(), c.want)
 		}
@@ -221,13 +221,13 @@ func TestAFixtureOfAViolation(t *testing.T) {
 		t.Fatal(err)
 	}
 	sims[0].Limit, sims[0].Lines = 40, true
-	short, err := scenario.Simulate(t.Context(), sims[0])
+	short, err := sim.Simulate(t.Context(), sims[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	short.Violations = []oracle.Violation{{Rule: "6 progress", At: time.Now(), Workload: "demo/t5", Text: "ended too early", Faults: 40}}
 	dir := filepath.Join(t.TempDir(), "night")
-	sims[0].Limit, sims[0].Lines = scenario.NoLimit, false
+	sims[0].Limit, sims[0].Lines = sim.NoLimit, false
 	if err := saveFixture(dir, sims[0], short, 1234); err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ type Marksman struct {
 	watching, asking []byte
 }
 
+// NewMarksman aims the troubles at incidents.
 func NewMarksman(t *Troubles) *Marksman {
 	m := &Marksman{Troubles: t, dice: NewDice(t.sim.Seed).Of("aimed"), occasions: turns{}, watching: []byte("policies: {}\n"), asking: asking(t.Fleet)}
 	var phases []string

@@ -1,3 +1,5 @@
+// Package faults is what goes wrong in a simulated world: chaos with the machinery, troubles with the fleet, and people's doings. Each
+// is drawn from one seed by a hash of its subject, so that leaving one out shifts no other.
 package faults
 
 import (
@@ -107,6 +109,7 @@ type Chaos struct {
 	published turns
 }
 
+// NewChaos draws these faults from a seed, at most as many as the limit.
 func NewChaos(clock *clock.Clock, f Faults, seed uint64, limit int) *Chaos {
 	return &Chaos{Faults: f, clock: clock, dice: NewDice(seed), Limit: limit, published: turns{}}
 }
@@ -329,6 +332,7 @@ var lateFailures = []struct {
 	{10, "The operation was aborted."},
 }
 
+// ShortPath is the part of a path behind its project: the zone, and what is there.
 func ShortPath(path string) string {
 	if _, rest, ok := strings.Cut(path, "/locations/"); ok {
 		return rest

@@ -13,7 +13,7 @@ import (
 func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 	made, passed := 0, 0
 	var chaos *Chaos
-	w := world.New("crash", world.Scenario{Project: "demo", Start: outset}, world.Options{Seams: world.Seams{Handler: func(function string, next http.Handler) http.Handler {
+	handler := func(function string, next http.Handler) http.Handler {
 		if function != "maintenance" {
 			return next
 		}
@@ -29,7 +29,8 @@ func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 				wg.Wait()
 			}
 		})
-	}}})
+	}
+	w := world.New("crash", world.Scenario{Project: "demo", Start: outset}, world.Options{Seams: world.Seams{Handler: handler}})
 	chaos = NewChaos(w.Clock, Faults{Crash: 1}, 1, 1)
 	w.Hooks.Luck = chaos.luck
 	var statuses []int

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/faults"
 )
 
@@ -16,14 +16,14 @@ func TestTroublesComeWhateverThePolicyIs(t *testing.T) {
 		t.Skip("it is the same code once more")
 	}
 	t.Parallel()
-	fleet, policy := scenario.MixedFleet(2)
-	sim := scenario.Simulation{Seed: 2, Days: 1, World: scenario.Few(fleet, 2, 4), Policy: policy, Faults: faults.Faults{Troubles: 5}, Limit: scenario.NoLimit}
-	sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
-	come, always := faults.Come(sim.World, faults.Draws{Seed: sim.Seed, Faults: sim.Faults})
+	fleet, policy := sim.MixedFleet(2)
+	one := sim.Simulation{Seed: 2, Days: 1, World: sim.Few(fleet, 2, 4), Policy: policy, Faults: faults.Faults{Troubles: 5}, Limit: sim.NoLimit}
+	one.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+	come, always := faults.Come(one.World, faults.Draws{Seed: one.Seed, Faults: one.Faults})
 	struck := map[string]int{}
 	for name, policy := range map[string][]byte{"recovers": policy, "watches": []byte("policies: {}\n")} {
-		sim.Policy = policy
-		r, err := scenario.Simulate(t.Context(), sim)
+		one.Policy = policy
+		r, err := sim.Simulate(t.Context(), one)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,15 +43,15 @@ func TestTroublesComeWhateverThePolicyIs(t *testing.T) {
 			}
 		}
 	}
-	both, one := 0, 0
+	both, alone := 0, 0
 	for _, n := range struck {
 		if n == 2 {
 			both++
 		} else {
-			one++
+			alone++
 		}
 	}
-	if both < 20 || one == 0 {
-		t.Errorf("%d troubles struck under both policies, %d under one: that proves nothing", both, one)
+	if both < 20 || alone == 0 {
+		t.Errorf("%d troubles struck under both policies, %d under one: that proves nothing", both, alone)
 	}
 }

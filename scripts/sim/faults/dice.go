@@ -16,6 +16,7 @@ const (
 	golden = 0x9e3779b97f4a7c15
 )
 
+// NewDice are those of a seed.
 func NewDice(seed uint64) Dice { return Dice(seed).nth(0) }
 
 // Of are the dice of what these words name.

@@ -31,7 +31,7 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 		var documents *ledger.Ledger
 		handling := ""
 		tell := func(what string) { faults = append(faults, handling+": "+what) }
-		w = world.New("left out", world.Scenario{Project: "demo", Start: outset}, world.Options{Seams: world.Seams{Handler: func(function string, next http.Handler) http.Handler {
+		handler := func(function string, next http.Handler) http.Handler {
 			if function != "maintenance" {
 				return next
 			}
@@ -56,8 +56,11 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 					}
 				}
 			})
-		}}})
-		chaos = NewChaos(w.Clock, Faults{APIRefused: 0.2, APILost: 0.2, APIAnswerLost: 0.2, LedgerDown: 0.2, Delayed: 0.2, Twice: 0.2, Again: 0.2}, 1, math.MaxInt)
+		}
+		w = world.New("left out", world.Scenario{Project: "demo", Start: outset}, world.Options{Seams: world.Seams{Handler: handler}})
+		chaos = NewChaos(w.Clock, Faults{
+			APIRefused: 0.2, APILost: 0.2, APIAnswerLost: 0.2, LedgerDown: 0.2, Delayed: 0.2, Twice: 0.2, Again: 0.2,
+		}, 1, math.MaxInt)
 		w.Hooks.Luck = chaos.luck
 		api := tputest.New(tputest.Config{Clock: w.Clock})
 		cloud, _ = api.Direct(chaos.provider(api, func(context.Context, tputest.Request) {}, func(tputest.Request, world.Refusal) {}))
@@ -68,7 +71,9 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 		}
 		for i := range 10 {
 			if id := fmt.Sprintf("event %d", i); id != leftOut {
-				w.Clock.At(outset.Add(time.Duration(i)*time.Minute), func() { w.Broker.Publish(world.TopicNotices, nil, map[string]string{"ce-id": id}) })
+				w.Clock.At(outset.Add(time.Duration(i)*time.Minute), func() {
+					w.Broker.Publish(world.TopicNotices, nil, map[string]string{"ce-id": id})
+				})
 			}
 		}
 		for w.Clock.Step(outset.Add(24 * time.Hour)) {

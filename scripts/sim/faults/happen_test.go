@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/oracle"
 )
@@ -33,7 +33,7 @@ func TestTracesHappen(t *testing.T) {
 		t.Skip("it is the same code once more")
 	}
 	t.Parallel()
-	world, policy := scenario.MixedFleet(3)
+	world, policy := sim.MixedFleet(3)
 	world.Fleet = world.Fleet[:4]
 	run := func(t *testing.T, rates string, traces ...faults.Trace) *oracle.Report {
 		t.Helper()
@@ -41,16 +41,16 @@ func TestTracesHappen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sim := scenario.Simulation{Seed: 3, Days: 1, World: world, Policy: policy, Faults: none, Traces: traces, Limit: scenario.NoLimit}
+		one := sim.Simulation{Seed: 3, Days: 1, World: world, Policy: policy, Faults: none, Traces: traces, Limit: sim.NoLimit}
 		for _, tr := range traces {
 			if err := tr.Fits(world); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if sim.Rates, err = faults.ParseRates([]byte(rates)); err != nil {
+		if one.Rates, err = faults.ParseRates([]byte(rates)); err != nil {
 			t.Fatal(err)
 		}
-		r, err := scenario.Simulate(t.Context(), sim)
+		r, err := sim.Simulate(t.Context(), one)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestRealTraces(t *testing.T) {
 	if _, err := os.Stat(beside); err != nil {
 		t.Skipf("no real traces beside the project: %v", err)
 	}
-	world, _ := scenario.MixedFleet(1)
+	world, _ := sim.MixedFleet(1)
 	var series, lists int
 	files := os.DirFS(beside)
 	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {

@@ -27,6 +27,7 @@ const (
 	keeps   = 30
 )
 
+// NewOperators are those of a fleet with its troubles.
 func NewOperators(t *Troubles) *Operators {
 	return &Operators{Troubles: t, dice: NewDice(t.sim.Seed).Of("operators")}
 }

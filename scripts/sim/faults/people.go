@@ -34,6 +34,7 @@ const (
 	notice    = 6 * time.Hour
 )
 
+// NewPeople are the owners of a fleet with its troubles.
 func NewPeople(t *Troubles) *People {
 	return &People{
 		Troubles: t, dice: NewDice(t.sim.Seed).Of("people"),

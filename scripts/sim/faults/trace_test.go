@@ -10,19 +10,6 @@ import (
 	"pitstop.internal/scripts/sim/world"
 )
 
-func shipped(tb testing.TB, name, zone string) Trace {
-	tb.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata/traces", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	t, err := ParseTrace(name, zone, data)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return t
-}
-
 func TestTracesSayWhatHappensWhen(t *testing.T) {
 	type want struct {
 		at, lasts    time.Duration

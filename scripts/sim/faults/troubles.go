@@ -166,6 +166,7 @@ var elsewheres = []elsewhere{
 	{"approved", 4, func(t *Troubles, _ Dice) { t.approveAll() }},
 }
 
+// NewTroubles are those of a world, drawn from these draws. They tell the witness what happens.
 func NewTroubles(w *world.World, c *Chaos, r *Releases, seen Witness, sim Draws) *Troubles {
 	return &Troubles{World: w, chaos: c, releases: r, checks: seen, sim: sim, dice: NewDice(sim.Seed).Of("troubles"), policies: [][]byte{
 		[]byte("policies: {}\n"), []byte("policies: {night: {preset: watch}\n"), // the second one cannot be read
@@ -362,6 +363,7 @@ func (t *Troubles) labelAgain(c world.SliceConfig) {
 	}
 }
 
+// Owner is who owns the whole fleet.
 const Owner = "ada@example.com"
 
 // replaced has another controller take a slice over: preempted, deleted and created again by somebody else.

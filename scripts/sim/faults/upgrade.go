@@ -27,6 +27,7 @@ type Releases struct {
 	times []Period
 }
 
+// Period is a time from one moment to another.
 type Period struct{ From, To time.Time }
 
 // Down is for how long since then something kept this release from its work, at most.
@@ -39,6 +40,7 @@ func (r *Releases) Down(since time.Time) (d time.Duration) {
 	return d
 }
 
+// NewReleases are other releases that have done nothing yet.
 func NewReleases() *Releases {
 	return &Releases{broken: map[string]time.Time{}, Documents: map[string]bool{}, Events: map[string]time.Time{}}
 }

@@ -1,3 +1,5 @@
+// Package oracle is the judge of a simulation: it sees the truth of the simulated world, holds what happens against the rules of the
+// design, and reports.
 package oracle
 
 import (
@@ -191,6 +193,7 @@ type cause struct {
 	untimely bool
 }
 
+// New is the judge of a world with these faults and other releases in it; atOnce makes each decision again at once.
 func New(w *world.World, drawn *faults.Chaos, others *faults.Releases, atOnce bool) *Checks {
 	c := &Checks{
 		World: w, chaos: drawn, releases: others, atOnce: atOnce, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
@@ -271,6 +274,7 @@ func (c *Checks) record(workload string) *record {
 // mostViolations is how many are kept.
 const mostViolations = 20
 
+// Violated notes that a rule is broken now.
 func (c *Checks) Violated(rule, workload, format string, args ...any) {
 	if len(c.Violations) >= mostViolations {
 		return
@@ -291,6 +295,7 @@ func (c *Checks) Workload(slice string) string {
 	return c.Project + "/" + slice
 }
 
+// Happened takes note of a trouble, and of the slice that it concerns, if it does.
 func (c *Checks) Happened(what, slice string) {
 	c.happen[what]++
 	now := c.Clock.Now()

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/oracle"
 )
@@ -15,12 +15,12 @@ func TestPercentilesOfSeveralSeeds(t *testing.T) {
 		t.Skip("it is the same code once more")
 	}
 	t.Parallel()
-	world, policy := scenario.MixedFleet(1)
+	world, policy := sim.MixedFleet(1)
 	var reports []*oracle.Report
 	n := 0
 	for seed := uint64(1); seed <= 3; seed++ {
-		r, err := scenario.Simulate(t.Context(), scenario.Simulation{
-			Seed: seed, Days: 0.5, World: scenario.Few(world, seed, 3), Policy: policy, Faults: faults.Faults{Troubles: 4}, Limit: scenario.NoLimit,
+		r, err := sim.Simulate(t.Context(), sim.Simulation{
+			Seed: seed, Days: 0.5, World: sim.Few(world, seed, 3), Policy: policy, Faults: faults.Faults{Troubles: 4}, Limit: sim.NoLimit,
 		})
 		if err != nil {
 			t.Fatal(err)

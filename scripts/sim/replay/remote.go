@@ -148,8 +148,8 @@ func (r *remote) Pending() int {
 	return len(r.published)
 }
 
-// Serve implements Carrier. It wraps the handler of a function, so that the clock knows that it runs, and the story that a message was delivered.
-// The wrapped handler serves the other scenarios of this process too.
+// Serve implements Carrier. It wraps the handler of a function, so that the clock knows that it runs, and the story
+// that a message was delivered. The wrapped handler serves the other scenarios of this process too.
 func (r *remote) Serve(entry string, h http.Handler, delivered func(sub string, m world.Message, attempt, status int)) http.Handler {
 	handlers.Store(handlerKey{entry, strconv.FormatInt(r.run, 10)}, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.clock.Add(1)

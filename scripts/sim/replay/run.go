@@ -1,3 +1,5 @@
+// Package replay plays records in a simulated world: it reads log entries, guesses the fleet to which they happened, and tells what
+// the deployed functions do about them.
 package replay
 
 import (

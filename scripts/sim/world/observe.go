@@ -116,6 +116,7 @@ func (w *World) delivered(sub string, m Message, _, code int) {
 	}
 }
 
+// WorkloadOf is the workload of a slice, empty while nobody has seen it.
 func (w *World) WorkloadOf(slice string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,6 +128,7 @@ func (w *World) WorkloadOf(slice string) string {
 	return ""
 }
 
+// IncidentOf is the incident of a workload that lines belong to.
 func (w *World) IncidentOf(workload string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -281,6 +283,7 @@ func (w *World) newsFrom(source string) bool {
 }
 
 const (
+	// ApprovalID is the origin of a person's word.
 	ApprovalID = "approval"
 	operator   = "operator"
 )
@@ -456,6 +459,7 @@ func (w *World) hushed(e tputest.Event) bool {
 	return true
 }
 
+// Mutates reports whether a call of the TPU API changes something.
 func Mutates(method string) bool {
 	switch method {
 	case "CreateNode", "DeleteNode", "UpdateNode", "StartNode", "StopNode", "PerformMaintenance", "CreateQueuedResource",

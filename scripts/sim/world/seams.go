@@ -35,6 +35,7 @@ type Buckets interface {
 	checkpoint.Locator
 }
 
+// Decision is how the pipeline decides.
 func (s Seams) Decision() ledger.Decision {
 	if s.Decide == nil {
 		return incident.Advance

@@ -112,6 +112,7 @@ func (s *Story) open(d incident.Workload) {
 	s.opened[d.ID+" "+d.Incident.ID] = where(d)
 }
 
+// Result is an incident as it stands, with the place at which it opened.
 func (s *Story) Result(d incident.Workload, in incident.Incident) Result {
 	return Result{Workload: d.ID, Incident: in, Where: cmp.Or(s.opened[d.ID+" "+in.ID], where(d))}
 }

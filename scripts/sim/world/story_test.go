@@ -3,20 +3,20 @@ package world_test
 import (
 	"testing"
 
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/faults"
 )
 
 // TestWhatOpensAndEndsInOneStepIsAnIncident: what a person has tried again may be left to them again at once.
 func TestWhatOpensAndEndsInOneStepIsAnIncident(t *testing.T) {
 	t.Parallel()
-	fleet, policy := scenario.MixedFleet(49)
+	fleet, policy := sim.MixedFleet(49)
 	f, err := faults.Named("heavy")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := scenario.Simulate(t.Context(), scenario.Simulation{
-		Seed: 49, Days: 1, World: scenario.Few(fleet, 49, 4), Policy: policy, Faults: f, Limit: scenario.NoLimit,
+	r, err := sim.Simulate(t.Context(), sim.Simulation{
+		Seed: 49, Days: 1, World: sim.Few(fleet, 49, 4), Policy: policy, Faults: f, Limit: sim.NoLimit,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -475,8 +475,10 @@ func (w *World) deploy(ctx context.Context) error {
 	return nil
 }
 
+// RoundTripper is a function that makes the calls of an HTTP client.
 type RoundTripper func(*http.Request) (*http.Response, error)
 
+// RoundTrip implements http.RoundTripper.
 func (f RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // around is a hook before a service, if there is one.

@@ -1,4 +1,4 @@
-package scenario_test
+package sim_test
 
 import (
 	"slices"
@@ -16,16 +16,16 @@ import (
 // rule that it breaks.
 func TestABrokenPipelineIsJudged(t *testing.T) {
 	t.Parallel()
-	sim := simulation(t, 1, "none", 5)
-	sim.UntilBroken = true
-	sim.Seams.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+	one := simulation(t, 1, "none", 5)
+	one.UntilBroken = true
+	one.Seams.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 		next, send, changed := incident.Advance(p, w, e, now)
 		if w.Incident == nil && next.Incident != nil {
 			return w, nil, false // nobody looks after anything
 		}
 		return next, send, changed
 	}
-	r := simulate(t, sim)
+	r := simulate(t, one)
 	if len(r.Violations) == 0 || r.Incidents > 0 {
 		t.Fatalf("%d incidents were opened, and the judge noticed nothing of that", r.Incidents)
 	}
@@ -37,9 +37,9 @@ func TestABrokenPipelineIsJudged(t *testing.T) {
 // TestForgedRequestsChangeNothing: what a body says beside its pointer is obeyed by nobody.
 func TestForgedRequestsChangeNothing(t *testing.T) {
 	t.Parallel()
-	sim := simulation(t, 1, "none", 1)
-	sim.Faults = faults.Faults{Forged: 1, Troubles: 5}
-	r := simulate(t, sim)
+	one := simulation(t, 1, "none", 1)
+	one.Faults = faults.Faults{Forged: 1, Troubles: 5}
+	r := simulate(t, one)
 	for _, v := range r.Violations {
 		t.Errorf("%s: %s %s", v.Rule, v.Workload, v.Text)
 	}

@@ -1,4 +1,4 @@
-package scenario_test
+package sim_test
 
 import (
 	"testing"
@@ -12,9 +12,9 @@ import (
 // every call is there, of the workload that it concerns.
 func TestATrailHasEverythingThatWasDone(t *testing.T) {
 	t.Parallel()
-	sim := simulation(t, 3, "heavy", 0.5)
-	sim.Trail = true
-	r := simulate(t, sim)
+	one := simulation(t, 3, "heavy", 0.5)
+	one.Trail = true
+	r := simulate(t, one)
 	ended, called := map[string]int{}, map[string]int{}
 	for _, w := range r.Story.Trail.Workloads {
 		if w.ID == "" || len(w.Document) == 0 {
@@ -40,8 +40,8 @@ func TestATrailHasEverythingThatWasDone(t *testing.T) {
 	if d := cmp.Diff(r.Actions, called); d != "" || len(called) < 2 {
 		t.Errorf("calls (-report +trail):\n%s", d)
 	}
-	sim.Trail = false
-	if without := simulate(t, sim); without.Handled != r.Handled || without.Faults != r.Faults || without.Story.Trail != nil {
+	one.Trail = false
+	if without := simulate(t, one); without.Handled != r.Handled || without.Faults != r.Faults || without.Story.Trail != nil {
 		t.Error("keeping the trail changes the run")
 	}
 }

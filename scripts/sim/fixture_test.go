@@ -1,4 +1,4 @@
-package scenario
+package sim
 
 import (
 	"encoding/json"
@@ -152,7 +152,7 @@ func named(t *testing.T, name string) faults.Faults {
 
 func trace(tb testing.TB, name, zone string) faults.Trace {
 	tb.Helper()
-	data, err := os.ReadFile(filepath.Join("../sim/faults/testdata/traces", name))
+	data, err := os.ReadFile(filepath.Join("faults/testdata/traces", name))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package scenario_test
+package sim_test
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
@@ -15,16 +15,16 @@ import (
 
 // TestTheWireChangesNothing plays seeds over HTTP and JSON, and without: the reports, calls, documents and ends are the same. scripts/check plays more seeds.
 func TestTheWireChangesNothing(t *testing.T) {
-	scenario.Beside(t)
+	sim.Beside(t)
 	t.Parallel()
 	for faults, seed := range map[string]uint64{"light": 11, "heavy": 12, "hostile": 13} {
 		t.Run(faults, func(t *testing.T) {
 			t.Parallel()
-			sim := simulation(t, seed, faults, 1)
-			sim.Trail = true
-			direct := simulate(t, sim)
-			sim.Wire = true
-			wire := simulate(t, sim)
+			one := simulation(t, seed, faults, 1)
+			one.Trail = true
+			direct := simulate(t, one)
+			one.Wire = true
+			wire := simulate(t, one)
 			if direct.Incidents < 3 {
 				t.Fatalf("%d incidents show nothing", direct.Incidents)
 			}

@@ -1,4 +1,4 @@
-package scenario_test
+package sim_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/scenario"
+	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/world"
@@ -24,19 +24,19 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-func simulation(tb testing.TB, seed uint64, degree string, days float64) scenario.Simulation {
+func simulation(tb testing.TB, seed uint64, degree string, days float64) sim.Simulation {
 	tb.Helper()
 	f, err := faults.Named(degree)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	world, policy := scenario.MixedFleet(seed)
-	return scenario.Simulation{Seed: seed, Days: days, World: scenario.Few(world, seed, 4), Policy: policy, Faults: f, Limit: scenario.NoLimit}
+	world, policy := sim.MixedFleet(seed)
+	return sim.Simulation{Seed: seed, Days: days, World: sim.Few(world, seed, 4), Policy: policy, Faults: f, Limit: sim.NoLimit}
 }
 
-func simulate(tb testing.TB, sim scenario.Simulation) *oracle.Report {
+func simulate(tb testing.TB, one sim.Simulation) *oracle.Report {
 	tb.Helper()
-	r, err := scenario.Simulate(tb.Context(), sim)
+	r, err := sim.Simulate(tb.Context(), one)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -72,9 +72,9 @@ func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 		days = 0.25
 	}
 	run := func() string {
-		sim := simulation(t, 5, "hostile", days)
-		sim.Lines = true
-		r := simulate(t, sim)
+		one := simulation(t, 5, "hostile", days)
+		one.Lines = true
+		r := simulate(t, one)
 		out, err := json.Marshal(struct {
 			*oracle.Report
 			Lines []world.Line
@@ -97,23 +97,23 @@ func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 // TestFewerFaultsAreTheBeginningOfMore: leaving out everything from a fault on does not change the run before it, so the
 // shortest failing run can be found.
 func TestFewerFaultsAreTheBeginningOfMore(t *testing.T) {
-	scenario.Beside(t)
+	sim.Beside(t)
 	t.Parallel()
-	sim := simulation(t, 6, "hostile", 0.5)
-	all := simulate(t, sim)
+	one := simulation(t, 6, "hostile", 0.5)
+	all := simulate(t, one)
 	if all.Faults < 50 || all.Faults != len(all.Told) {
 		t.Fatalf("%d faults, %d told: too few to leave some out", all.Faults, len(all.Told))
 	}
-	sim.Limit = all.Faults / 2
-	half := simulate(t, sim)
-	if half.Faults != sim.Limit {
-		t.Errorf("%d faults happened, and %d were allowed", half.Faults, sim.Limit)
+	one.Limit = all.Faults / 2
+	half := simulate(t, one)
+	if half.Faults != one.Limit {
+		t.Errorf("%d faults happened, and %d were allowed", half.Faults, one.Limit)
 	}
 	if d := cmp.Diff(all.Told[:len(half.Told)], half.Told); d != "" {
 		t.Errorf("the first half differs (-all +half):\n%s", d)
 	}
-	sim.Limit = 0
-	if none := simulate(t, sim); none.Faults != 0 || none.Incidents != 0 || none.Goodput < 0.9 {
+	one.Limit = 0
+	if none := simulate(t, one); none.Faults != 0 || none.Incidents != 0 || none.Goodput < 0.9 {
 		t.Errorf("without anything that goes wrong: %d faults, %d incidents, goodput %v", none.Faults, none.Incidents, none.Goodput)
 	}
 }
@@ -150,9 +150,9 @@ func TestADecisionThatIsMadeOtherwiseTheSecondTimeIsFound(t *testing.T) {
 	run := func(atOnce bool) oracle.Violation {
 		var mu sync.Mutex
 		made := map[string]bool{}
-		sim := simulation(t, 5, "light", 0.2)
-		sim.UntilBroken = atOnce
-		sim.Seams.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+		one := simulation(t, 5, "light", 0.2)
+		one.UntilBroken = atOnce
+		one.Seams.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 			next, send, changed := incident.Advance(p, w, e, now)
 			key := fmt.Sprintf("%s %d %T %+v %s", w.ID, w.Epoch, e, e, now)
 			mu.Lock()
@@ -163,7 +163,7 @@ func TestADecisionThatIsMadeOtherwiseTheSecondTimeIsFound(t *testing.T) {
 			made[key] = true
 			return next, send, changed
 		}
-		r := simulate(t, sim)
+		r := simulate(t, one)
 		if len(r.Violations) == 0 {
 			t.Fatal("nobody noticed")
 		}
@@ -182,14 +182,14 @@ func TestADecisionThatIsMadeOtherwiseTheSecondTimeIsFound(t *testing.T) {
 func TestAnInterruptedSimulationReports(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	fleet, policies := scenario.MixedFleet(4)
+	fleet, policies := sim.MixedFleet(4)
 	none, err := faults.Named("none")
 	if err != nil {
 		t.Fatal(err)
 	}
 	opened := 0
-	r, err := scenario.Simulate(ctx, scenario.Simulation{
-		Seed: 4, Days: 60, World: scenario.Few(fleet, 4, 2), Policy: policies, Faults: none, Limit: scenario.NoLimit,
+	r, err := sim.Simulate(ctx, sim.Simulation{
+		Seed: 4, Days: 60, World: sim.Few(fleet, 4, 2), Policy: policies, Faults: none, Limit: sim.NoLimit,
 		Passed: func(passed time.Duration, incidents int) {
 			if opened = incidents; passed >= 3*24*time.Hour {
 				stop()

@@ -1,4 +1,6 @@
-package scenario
+// Package sim runs the whole pipeline for many days of a fleet, with everything that happens to it and to Pitstop drawn from one seed.
+// It puts a world, the faults in it, and its judge together.
+package sim
 
 import (
 	"cmp"
