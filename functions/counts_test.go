@@ -30,7 +30,8 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -74,7 +75,7 @@ func (d *deployment) Send(context.Context, notify.Message) (string, error) {
 }
 
 // deployed is a deployment with a slice that trains, after the first tick.
-func deployed(t *testing.T, c tputest.NodeConfig) *deployment {
+func deployed(t *testing.T, c cloudtputest.NodeConfig) *deployment {
 	t.Helper()
 	d := &deployment{Bench: fleettest.New(t)}
 	d.Tapped().Before = func(_ context.Context, c ledgertest.Call) error {
@@ -111,12 +112,12 @@ func deployed(t *testing.T, c tputest.NodeConfig) *deployment {
 
 func spot(t *testing.T) *deployment {
 	t.Helper()
-	return deployed(t, tputest.NodeConfig{Spot: true})
+	return deployed(t, cloudtputest.NodeConfig{Spot: true})
 }
 
 func reserved(t *testing.T) *deployment {
 	t.Helper()
-	return deployed(t, tputest.NodeConfig{Labels: fleettest.Label("reserved")})
+	return deployed(t, cloudtputest.NodeConfig{Labels: fleettest.Label("reserved")})
 }
 
 // deliver hands a message to a function, which must acknowledge it.
@@ -143,7 +144,7 @@ func (d *deployment) log(entry []byte) {
 func (d *deployment) crew(r events.CrewReport) {
 	d.T.Helper()
 	r.Schema, r.Project, r.Zone, r.Node, r.Hostname = events.Schema, fleettest.Project, fleettest.Zone, llama, workers+"-w-0"
-	d.log(tputest.CrewEntry(r, d.Clock.Now(), 1))
+	d.log(trainingtest.CrewEntry(r, d.Clock.Now(), 1))
 }
 
 // preempted delivers Google's entry about a worker of a slice with such host names.
@@ -243,7 +244,7 @@ var counted = []struct {
 	}},
 	{"patrol", "a tick over two zones, nothing has changed", func(t *testing.T) (*deployment, func(*deployment)) {
 		d := spot(t)
-		d.Slice(tputest.NodeConfig{Zone: fleettest.OtherZone, Name: "other", Spot: true, Group: "t1v-n-11111111"})
+		d.Slice(cloudtputest.NodeConfig{Zone: fleettest.OtherZone, Name: "other", Spot: true, Group: "t1v-n-11111111"})
 		d.Clock.Advance(15 * time.Minute)
 		d.tick()
 		return d, (*deployment).tick
@@ -251,8 +252,8 @@ var counted = []struct {
 	{"patrol", "a sweep, an order of two slices waits", func(t *testing.T) (*deployment, func(*deployment)) {
 		d := spot(t)
 		d.API.SetCapacity(fleettest.Zone, 0)
-		nodes := []tputest.NodeConfig{{Name: "queued-0", Spot: true}, {Name: "queued-1", Spot: true}}
-		d.Must(d.API.AddQueuedResource(tputest.QueuedConfig{
+		nodes := []cloudtputest.NodeConfig{{Name: "queued-0", Spot: true}, {Name: "queued-1", Spot: true}}
+		d.Must(d.API.AddQueuedResource(cloudtputest.QueuedConfig{
 			Zone: fleettest.Zone, Name: "order", Spot: true, State: "WAITING_FOR_RESOURCES", Nodes: nodes,
 		}))
 		for range 2 { // the first sweep that knows the order keeps its values from expiring, once a day
@@ -268,7 +269,7 @@ var counted = []struct {
 	}},
 	{"patrol", "a tick that introduces a slice", func(t *testing.T) (*deployment, func(*deployment)) {
 		d := spot(t)
-		_, err := d.API.AddNode(tputest.NodeConfig{
+		_, err := d.API.AddNode(cloudtputest.NodeConfig{
 			Zone: fleettest.Zone, Name: "other", Spot: true, Labels: fleettest.Label("spot"), Created: d.Clock.Now(),
 		})
 		d.Must(err)
@@ -296,13 +297,13 @@ var counted = []struct {
 	}},
 	{"patrol", "a tick that follows a deletion for 50 s", func(t *testing.T) (*deployment, func(*deployment)) {
 		d := lost(t)
-		d.API.Inject(tputest.Fault{Method: "DeleteNode", Slow: time.Hour})
+		d.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Slow: time.Hour})
 		d.deliver("recreate", d.sent())
 		return d, (*deployment).tick
 	}},
 	{"patrol", "a tick that follows a deletion to its end", func(t *testing.T) (*deployment, func(*deployment)) {
 		d := lost(t)
-		d.API.Inject(tputest.Fault{Method: "DeleteNode", Slow: 72*time.Second - tputest.DefaultTiming.Delete})
+		d.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Slow: 72*time.Second - cloudtputest.DefaultTiming.Delete})
 		d.deliver("recreate", d.sent())
 		return d, (*deployment).tick
 	}},

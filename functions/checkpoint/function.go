@@ -11,8 +11,8 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/publish"
-	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -27,7 +27,7 @@ type config struct {
 	Ledger  ledger.Config
 	Publish publish.Config
 	Policy  policy.Config
-	TPU     tpu.Config
+	TPU     cloudtpu.Config
 	Brake   ledger.BrakeConfig
 }
 

@@ -16,14 +16,14 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/trigger"
 )
 
 // Provider is the part of a provider that this function calls.
 type Provider interface {
-	SetMetadata(ctx context.Context, r tpu.Ref, key, value string) error
-	Maintain(ctx context.Context, slices []tpu.Ref) (operation string, err error)
+	SetMetadata(ctx context.Context, r provider.Ref, key, value string) error
+	Maintain(ctx context.Context, slices []provider.Ref) (operation string, err error)
 }
 
 // Deps are the function's dependencies.
@@ -97,13 +97,13 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 		}
 		if err := h.Provider.SetMetadata(ctx, fleet.Ref(w, s), events.MetadataRequest, string(value)); err != nil {
 			faults = append(faults, err)
-			failed[fleet.Ref(w, s).String()] = tpu.Failure(err).Reason()
+			failed[fleet.Ref(w, s).String()] = provider.Failure(err).Reason()
 		} else {
 			through = append(through, "the metadata of "+s.Name)
 		}
 	}
 	if through == nil {
-		failure := tpu.Failure(errors.Join(append(faults, errors.New("no checkpoint directory and no usable slice"))...))
+		failure := provider.Failure(errors.Join(append(faults, errors.New("no checkpoint directory and no usable slice"))...))
 		_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{
 			Request: r.Request, Failed: failed, LeftOut: leftOut, Text: "the save request was not delivered", Failure: failure,
 		})
@@ -182,14 +182,14 @@ func (h handler) verdict(ctx context.Context, dir string) (v *events.CrewVerdict
 // if each is still in the state that the decision saw.
 func (h handler) maintain(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
 	read := h.Fleet.Now()
-	var refs []tpu.Ref
+	var refs []provider.Ref
 	var names []string
 	for _, slice := range w.MaintainedWith(r.Slice) {
 		ref := fleet.Ref(w, slice)
 		s, err := h.Fleet.Read(ctx, ref)
 		if err != nil {
 			// An unreadable slice is no reason to call.
-			return h.unbegun(ctx, r, slice.Name+" is not readable", tpu.Failure(err))
+			return h.unbegun(ctx, r, slice.Name+" is not readable", provider.Failure(err))
 		}
 		if _, err := h.Fleet.Feed(ctx, w, s); err != nil {
 			return err
@@ -212,7 +212,7 @@ func (h handler) maintain(ctx context.Context, w incident.Workload, r events.Che
 	}
 	op, err := h.Provider.Maintain(ctx, refs)
 	if err != nil {
-		failure := tpu.Failure(err)
+		failure := provider.Failure(err)
 		if err := h.Fleet.Advancer.Refused(ctx, w, refs[0].Zone, id, failure); err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (h handler) maintain(ctx context.Context, w incident.Workload, r events.Che
 
 // notOffered says why the maintenance of a slice cannot be started now, judged by its last reading. A reading without a
 // notice offers no maintenance. A legacy node never has a notice: its API announces no maintenance.
-func notOffered(s tpu.Slice) *incident.Failure {
+func notOffered(s provider.Slice) *incident.Failure {
 	why := ""
 	switch n := s.Notice; {
 	case s.NoticeUnread: // an unread notice is no reason to call

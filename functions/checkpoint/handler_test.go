@@ -15,8 +15,8 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -49,7 +49,7 @@ func toSave(t *testing.T) *bench {
 func toSaveWith(t *testing.T, metadata map[string]string) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-	w := b.Slice(tputest.NodeConfig{Labels: fleettest.Label("reserved"), Notice: &window, Metadata: metadata})
+	w := b.Slice(cloudtputest.NodeConfig{Labels: fleettest.Label("reserved"), Notice: &window, Metadata: metadata})
 	w = b.Report(w, slice, fleettest.Progress(1000))
 	b.Give(w, incident.Noticed{
 		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: window, InAPI: true,
@@ -170,7 +170,7 @@ func TestOneChannelIsEnoughForASave(t *testing.T) {
 			b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodInsert, Status: 403})
 		}, "save request left in the metadata of llama"},
 		"with a node that cannot be changed": {nil, func(b *bench) {
-			b.API.Inject(tputest.Fault{Method: "UpdateNode", Code: 7, Message: "denied"})
+			b.API.Inject(cloudtputest.Fault{Method: "UpdateNode", Code: 7, Message: "denied"})
 		}, "save request left in the bucket"},
 		"with a node that is not usable": {nil, func(b *bench) {
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition = incident.Unhealthy })
@@ -190,7 +190,7 @@ func TestOneChannelIsEnoughForASave(t *testing.T) {
 
 // TestABusyNodeDoesNotLoseTheSave: another update is in flight, which is normal, and for longer than a call has patience.
 func TestABusyNodeDoesNotLoseTheSave(t *testing.T) {
-	for name, fault := range map[string]tputest.Fault{
+	for name, fault := range map[string]cloudtputest.Fault{
 		"another update is in flight": {Code: 10, Message: "unable to queue the operation", Times: -1},
 		"the API is away":             {Code: 14, Message: "try later", Times: -1},
 	} {
@@ -221,11 +221,11 @@ func TestABusyNodeDoesNotLoseTheSave(t *testing.T) {
 
 func TestASaveThatNobodyCanBeAskedForWaitsForTheWindow(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault tputest.Fault
+		fault cloudtputest.Fault
 		text  string
 	}{
-		"at once, where that is forbidden": {tputest.Fault{Code: 7, Message: "denied"}, "denied"},
-		"by then, where it never worked":   {tputest.Fault{Code: 14, Message: "try later", Times: -1}, "try later"},
+		"at once, where that is forbidden": {cloudtputest.Fault{Code: 7, Message: "denied"}, "denied"},
+		"by then, where it never worked":   {cloudtputest.Fault{Code: 14, Message: "try later", Times: -1}, "try later"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toSaveWith(t, map[string]string{})
@@ -294,7 +294,7 @@ func TestWhatIsNotVerifiedIsLookedForAgain(t *testing.T) {
 
 func TestMaintenanceIsStartedOnceAfterAFreshReading(t *testing.T) {
 	b := toMaintain(t)
-	b.API.Inject(tputest.Fault{Method: "PerformMaintenance", Before: func() {
+	b.API.Inject(cloudtputest.Fault{Method: "PerformMaintenance", Before: func() {
 		task := b.task()
 		b.Want(task.RequestID, ledger.RequestID(b.request.Request, zone))
 		b.Want(task.Begun, b.Clock.Now())
@@ -339,7 +339,7 @@ func TestMaintenanceIsNotStarted(t *testing.T) {
 			b.Fleet.Provider = legacyReader{b.Fleet.Provider}
 		}, read: true, phase: incident.Window},
 		"when it was withdrawn":            {change: func(b *bench) { b.Must(b.API.Withdraw(zone, slice)) }, read: true},
-		"of a slice that cannot be read":   {change: func(b *bench) { b.API.Inject(tputest.Fault{Method: "GetNode", Code: 14}) }, read: true, phase: incident.Maintaining},
+		"of a slice that cannot be read":   {change: func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14}) }, read: true, phase: incident.Maintaining},
 		"when the switch is no by now":     {change: func(b *bench) { b.Policies.Ceiling.EarlyMaintenance = policy.No }, read: true, phase: incident.Window},
 		"when the switch is ask by now":    {change: func(b *bench) { b.Policies.Ceiling.EarlyMaintenance = policy.Ask }, read: true, phase: incident.Approving},
 		"when nothing is allowed by now":   {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, read: true},
@@ -350,7 +350,7 @@ func TestMaintenanceIsNotStarted(t *testing.T) {
 		"when that of the project holds":   {change: func(b *bench) { b.limits.Project = 0 }, read: true, phase: incident.Maintaining},
 		"when somebody created the slice again": {change: func(b *bench) {
 			b.Must(b.API.Vanish(zone, slice))
-			b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice}, fleettest.Owner))
+			b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice}, fleettest.Owner))
 		}, read: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -376,12 +376,12 @@ func TestMaintenanceIsNotStarted(t *testing.T) {
 
 func TestMaintenanceThatTheAPIRefusesComesInItsWindow(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault tputest.Fault
+		fault cloudtputest.Fault
 		slots int
 	}{
-		"refused":      {tputest.Fault{Code: 9, Message: "not supported while in state"}, 0},
-		"denied":       {tputest.Fault{Code: 7, Message: "denied"}, 0},
-		"late refusal": {tputest.Fault{Code: 9, Message: "has no pending maintenance"}, 0},
+		"refused":      {cloudtputest.Fault{Code: 9, Message: "not supported while in state"}, 0},
+		"denied":       {cloudtputest.Fault{Code: 7, Message: "denied"}, 0},
+		"late refusal": {cloudtputest.Fault{Code: 9, Message: "has no pending maintenance"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toMaintain(t)
@@ -400,12 +400,12 @@ func TestMaintenanceThatTheAPIRefusesComesInItsWindow(t *testing.T) {
 // TestAnAPIThatIsAwayForAMinuteDoesNotCostTheEarlyMaintenance: it is called again, unless the lost call has begun it.
 func TestAnAPIThatIsAwayForAMinuteDoesNotCostTheEarlyMaintenance(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault tputest.Fault
+		fault cloudtputest.Fault
 		calls []string
 	}{
-		"unavailable":                 {tputest.Fault{Code: 14, Message: "try later"}, []string{"GetNode" + at, "PerformMaintenance" + at}},
-		"another update is under way": {tputest.Fault{Code: 10, Message: "unable to queue the operation"}, []string{"GetNode" + at, "PerformMaintenance" + at}},
-		"lost answer":                 {tputest.Fault{LoseAnswer: true}, []string{"GetNode" + at}},
+		"unavailable":                 {cloudtputest.Fault{Code: 14, Message: "try later"}, []string{"GetNode" + at, "PerformMaintenance" + at}},
+		"another update is under way": {cloudtputest.Fault{Code: 10, Message: "unable to queue the operation"}, []string{"GetNode" + at, "PerformMaintenance" + at}},
+		"lost answer":                 {cloudtputest.Fault{LoseAnswer: true}, []string{"GetNode" + at}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toMaintain(t)
@@ -444,7 +444,7 @@ func TestTheSlicesOfAQueuedResourceAreMaintainedByOneCall(t *testing.T) {
 		"the notice of one could not be read": {
 			func(b *bench) {
 				b.Must(b.API.Withdraw(zone, "m-1"))
-				b.API.Inject(tputest.Fault{Method: "GetMaintenanceInfo", Times: -1, Code: 14, Message: "later"})
+				b.API.Inject(cloudtputest.Fault{Method: "GetMaintenanceInfo", Times: -1, Code: 14, Message: "later"})
 			},
 			[]string{"GetNode " + zone + "/m-0", "GetNode " + zone + "/m-1"},
 			incident.Maintaining,
@@ -480,7 +480,7 @@ func TestTheSlicesOfAQueuedResourceAreMaintainedByOneCall(t *testing.T) {
 // legacyReader reads every slice as the legacy API shows its nodes: without announced maintenance.
 type legacyReader struct{ fleet.Reader }
 
-func (l legacyReader) Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
+func (l legacyReader) Read(ctx context.Context, r provider.Ref) (provider.Slice, error) {
 	s, err := l.Reader.Read(ctx, r)
 	s.Legacy, s.Notice = true, nil
 	return s, err
@@ -491,14 +491,14 @@ func toMaintainQueued(t *testing.T) *bench {
 	t.Helper()
 	const name = fleettest.Project + "/m"
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-	var nodes []tputest.NodeConfig
+	var nodes []cloudtputest.NodeConfig
 	for _, n := range []string{"m-0", "m-1"} {
-		nodes = append(nodes, tputest.NodeConfig{
+		nodes = append(nodes, cloudtputest.NodeConfig{
 			Name: n, Accelerator: "v5litepod-16", Labels: fleettest.Label("reserved"), Notice: &window,
 			Metadata: map[string]string{events.MetadataCheckpointDir: fleettest.Directory},
 		})
 	}
-	b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "m", Nodes: nodes}))
+	b.Must(b.API.AddQueuedResource(cloudtputest.QueuedConfig{Zone: zone, Name: "m", Nodes: nodes}))
 	for _, n := range nodes {
 		b.Look(zone, n.Name)
 	}
@@ -524,7 +524,7 @@ func toMaintainQueued(t *testing.T) *bench {
 
 func TestACrashBehindTheCallOfMaintenanceDoesNotCallTwice(t *testing.T) {
 	b := toMaintain(t)
-	b.API.Inject(tputest.Fault{Method: "PerformMaintenance", Before: func() { b.Break(ledger.Workloads) }})
+	b.API.Inject(cloudtputest.Fault{Method: "PerformMaintenance", Before: func() { b.Break(ledger.Workloads) }})
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Mend()
 	b.Clock.Advance(10 * time.Second) // by now it shows

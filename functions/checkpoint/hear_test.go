@@ -10,7 +10,7 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // workers is what the host names of the slice's workers have in common, in the life that the lease names.
@@ -21,7 +21,7 @@ const workers = "t1v-n-1"
 func toHear(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-	w := b.Slice(tputest.NodeConfig{Spot: true, Labels: fleettest.Label("spot")})
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true, Labels: fleettest.Label("spot")})
 	b.Report(w, slice, fleettest.Progress(1000))
 	b.Clock.Advance(time.Minute)
 	lease := checkpoint.Lease{

@@ -10,8 +10,8 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/publish"
-	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -25,7 +25,7 @@ type config struct {
 	Ledger  ledger.Config
 	Publish publish.Config
 	Policy  policy.Config
-	TPU     tpu.Config
+	TPU     cloudtpu.Config
 	// WatchedProjects are the projects whose TPUs are watched, separated by commas. Empty means the function's own project
 	// alone.
 	WatchedProjects []string `env:"WATCHED_PROJECTS"`

@@ -15,8 +15,9 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -46,7 +47,7 @@ func newBench(t *testing.T) *bench {
 func training(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
-	w := b.Slice(tputest.NodeConfig{Spot: true, Group: group})
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true, Group: group})
 	w = b.Report(w, slice, fleettest.Progress(1000))
 	_, err := b.Fleet.MapGroup(t.Context(), w, w.Slices[0], group)
 	b.Must(err)
@@ -54,7 +55,7 @@ func training(t *testing.T) *bench {
 	return b
 }
 
-func refOf(b *bench) tpu.Ref { return fleet.Ref(b.Workload(id), b.Workload(id).Slices[0]) }
+func refOf(b *bench) provider.Ref { return fleet.Ref(b.Workload(id), b.Workload(id).Slices[0]) }
 
 var errAway = errors.New("Pub/Sub is away")
 
@@ -73,7 +74,7 @@ func (b *bench) preempted(resource string) []byte {
 // crew is a line of the crew's worker 0.
 func (b *bench) crew(r events.CrewReport) []byte {
 	r.Schema, r.Project, r.Zone, r.Node = events.Schema, fleettest.Project, zone, slice
-	return tputest.CrewEntry(r, b.Clock.Now(), 1)
+	return trainingtest.CrewEntry(r, b.Clock.Now(), 1)
 }
 
 // nothingSent checks that no message was sent, and which calls were made.
@@ -127,7 +128,7 @@ func TestALossThatTheAPIDoesNotShowIsNotActedOn(t *testing.T) {
 func TestALossThatCannotBeLookedAtIsKept(t *testing.T) {
 	b := training(t)
 	b.Must(b.API.Preempt(zone, slice))
-	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 14})
+	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14})
 	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
 	b.nothingSent(read)
 	in := b.Workload(id).Incident
@@ -257,7 +258,7 @@ func TestWhatItsOwnerCreatesIsLookedAtWhereItIs(t *testing.T) {
 	b.Must(b.API.Vanish(zone, slice))
 	b.Look(zone, slice)
 	b.Clock.Advance(time.Minute)
-	b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: other, Name: slice, Labels: fleettest.Label("spot"), Spot: true}, fleettest.Owner))
+	b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: other, Name: slice, Labels: fleettest.Label("spot"), Spot: true}, fleettest.Owner))
 	for _, entry := range b.Audit("CreateNode") {
 		b.Want(b.deliver(entry), fleettest.Handled)
 	}
@@ -267,9 +268,9 @@ func TestWhatItsOwnerCreatesIsLookedAtWhereItIs(t *testing.T) {
 	b.Must(b.API.Vanish(other, slice))
 	b.Look(other, slice)
 	b.Clock.Advance(time.Minute)
-	b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Labels: fleettest.Label("spot"), Spot: true}, fleettest.Owner))
+	b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice, Labels: fleettest.Label("spot"), Spot: true}, fleettest.Owner))
 	entries := b.Audit("CreateNode")
-	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 14})
+	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14})
 	b.Want(b.deliver(entries[len(entries)-1]), fleettest.Redelivered)
 	b.Want(b.deliver(entries[len(entries)-1]), fleettest.Handled)
 	back := b.API.Incarnation(zone, slice)
@@ -305,7 +306,7 @@ func TestWhoDeletedItDecidesWhatThatMeans(t *testing.T) {
 
 func TestACallThatWasRefusedReleasesNothing(t *testing.T) {
 	b := training(t)
-	b.API.Inject(tputest.Fault{Method: "DeleteNode", Code: 7, Message: "denied"})
+	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Code: 7, Message: "denied"})
 	// The call of us that is refused is as good as anybody's: the entry is the same but for the principal.
 	_, err := b.Cloud.Delete(t.Context(), refOf(b), "")
 	if err == nil {
@@ -338,7 +339,7 @@ func TestTheEndOfAnOperationIsAHintToLook(t *testing.T) {
 func TestWorkersThatNobodyKnowsAreParkedWithOneLook(t *testing.T) {
 	b := newBench(t)
 	b.API.BlockGuestAttributes(true)
-	_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Spot: true, Labels: fleettest.Label("spot"), Group: group})
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true, Labels: fleettest.Label("spot"), Group: group})
 	b.Must(err)
 	look := []string{
 		"ListQueuedResources " + zone, "ListNodes " + zone, "GetGuestAttributes " + zone + "/" + slice,
@@ -360,7 +361,7 @@ func TestWorkersThatNobodyKnowsAreParkedWithOneLook(t *testing.T) {
 
 func TestAWorkerThatALookFindsIsActedOnAtOnce(t *testing.T) {
 	b := newBench(t)
-	_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Spot: true, Labels: fleettest.Label("spot"), Group: group})
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true, Labels: fleettest.Label("spot"), Group: group})
 	b.Must(err)
 	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(0), b.Clock.Now(), nil)), fleettest.Handled)
 	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
@@ -369,7 +370,7 @@ func TestAWorkerThatALookFindsIsActedOnAtOnce(t *testing.T) {
 
 func TestALookThatFailsLeavesTheEntryParked(t *testing.T) {
 	b := newBench(t)
-	b.API.Inject(tputest.Fault{Method: "ListNodes", Code: 14})
+	b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Code: 14})
 	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Redelivered)
 	parked := b.Parked(zone, b.Clock.Now())
 	b.Want(len(parked), 1)
@@ -377,7 +378,7 @@ func TestALookThatFailsLeavesTheEntryParked(t *testing.T) {
 
 func TestACrewsFirstLineTellsWhoseWorkersTheyAre(t *testing.T) {
 	b := newBench(t)
-	w := b.Slice(tputest.NodeConfig{Spot: true})
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true})
 	b.Clock.Advance(time.Minute)
 	started := events.CrewReport{Report: events.ReportStarted, Attempt: 1, Hostname: group + "-w-0"}
 	b.Want(b.deliver(b.crew(started)), fleettest.Handled)
@@ -398,7 +399,7 @@ func TestALateLineNamesNoWorkersOfAnotherLife(t *testing.T) {
 	for name, now := range map[string]string{"in the same zone": zone, "from a zone that the slice has left": "us-west4-b"} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			w := b.Slice(tputest.NodeConfig{Spot: true})
+			w := b.Slice(cloudtputest.NodeConfig{Spot: true})
 			late := b.crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Hostname: group + "-w-0"})
 			former := ledger.Subject{Workload: id, Slice: slice, Incarnation: w.Slices[0].Incarnation}
 			b.Must(b.Ledger.Map(t.Context(), fleettest.Project, zone, ledger.Worker, group, former))
@@ -434,11 +435,11 @@ func TestAnUnknownNodeIsLookedAt(t *testing.T) {
 		known   []string
 	}{
 		"that lives": {func(b *bench) {
-			_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Labels: fleettest.Label("spot"), Spot: true})
+			_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Labels: fleettest.Label("spot"), Spot: true})
 			b.Must(err)
 		}, fleettest.Handled, []string{id}},
 		"that is gone":           {func(*bench) {}, fleettest.Handled, nil},
-		"that cannot be read":    {func(b *bench) { b.API.Inject(tputest.Fault{Method: "GetNode", Code: 14}) }, fleettest.Redelivered, nil},
+		"that cannot be read":    {func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14}) }, fleettest.Redelivered, nil},
 		"that cannot be written": {func(b *bench) { b.Break(ledger.Subjects) }, fleettest.Redelivered, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

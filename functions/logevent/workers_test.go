@@ -10,7 +10,8 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/provider/providertest/trainingtest"
 )
 
 // TestOneTroubleOfManyWorkersIsOneIncident lets all workers of a slice report its preemption, twice, each at its own time
@@ -131,7 +132,7 @@ func TestEveryLineOfACrewTellsWhoseWorkersTheyAre(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.API.BlockGuestAttributes(true)
-			b.Slice(tputest.NodeConfig{Created: life})
+			b.Slice(cloudtputest.NodeConfig{Created: life})
 			if c.former {
 				b.Must(b.Ledger.Map(t.Context(), fleettest.Project, zone, ledger.Worker, c.hostname, ledger.Subject{
 					Workload: id, Slice: slice, Incarnation: events.Incarnation{Zone: zone, ID: "former", Created: life.Add(-time.Hour)},
@@ -140,7 +141,7 @@ func TestEveryLineOfACrewTellsWhoseWorkersTheyAre(t *testing.T) {
 			line := events.CrewReport{
 				Schema: events.Schema, Report: c.report, Project: fleettest.Project, Zone: zone, Node: slice, Attempt: 1, Step: 5, Hostname: c.hostname + "-w-0",
 			}
-			b.Want(b.deliver(tputest.CrewEntry(line, c.at, 1)), c.want)
+			b.Want(b.deliver(trainingtest.CrewEntry(line, c.at, 1)), c.want)
 			b.Want(b.Workload(id).Slices[0].Group, c.group)
 			if c.group == "" {
 				return

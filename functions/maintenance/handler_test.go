@@ -13,7 +13,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -45,7 +45,7 @@ func newBench(t *testing.T) *bench {
 func training(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
-	w := b.Slice(tputest.NodeConfig{Labels: fleettest.Label("reserved"), Group: group})
+	w := b.Slice(cloudtputest.NodeConfig{Labels: fleettest.Label("reserved"), Group: group})
 	w = b.Report(w, slice, fleettest.Progress(1000))
 	_, err := b.Fleet.MapGroup(t.Context(), w, w.Slices[0], group)
 	b.Must(err)

@@ -31,7 +31,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -106,7 +106,7 @@ func (r *receiver) take(t testing.TB) (bodies []map[string]any) {
 // desk is the function with a ledger in memory and a clock that stands still.
 type desk struct {
 	t     testing.TB
-	clock *tputest.ManualClock
+	clock *cloudtputest.ManualClock
 	tap   *ledgertest.Tap
 	// ledger is the function's, truth the same one for those who decide: it never fails.
 	ledger, truth *ledger.Ledger
@@ -118,7 +118,7 @@ type desk struct {
 
 func newDesk(t testing.TB, perMinute int, targets ...func(d *desk) notify.Target) *desk {
 	t.Helper()
-	d := &desk{t: t, clock: tputest.NewManualClock(fleettest.Start), tap: &ledgertest.Tap{}, log: &bytes.Buffer{}}
+	d := &desk{t: t, clock: cloudtputest.NewManualClock(fleettest.Start), tap: &ledgertest.Tap{}, log: &bytes.Buffer{}}
 	open := ledgertest.NewStrictStore().Open
 	d.ledger, d.truth = ledger.New(d.tap.On(open)), ledger.New(open)
 	t.Cleanup(func() { closed(t, d.ledger) })

@@ -13,8 +13,8 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/publish"
-	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -31,7 +31,7 @@ type config struct {
 	Secrets ledger.SecretsConfig
 	Publish publish.Config
 	Policy  policy.Config
-	TPU     tpu.Config
+	TPU     cloudtpu.Config
 	// NoticeTopic is the full name of the topic maintenance-notices.
 	NoticeTopic string `env:"NOTICE_TOPIC, required"`
 	// WatchedProjects are the projects whose TPUs are watched, separated by commas. Empty means the function's own project

@@ -19,14 +19,14 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/trigger"
 )
 
 // Provider is the part of a provider that patrol reads in addition to slices.
 type Provider interface {
 	Zones(ctx context.Context, project string) ([]string, error)
-	Operations(ctx context.Context, project, zone string, names ...string) ([]tpu.Operation, error)
+	Operations(ctx context.Context, project, zone string, names ...string) ([]provider.Operation, error)
 }
 
 // AuditLog answers who ended a slice that is gone. Entries makes one call; whole says that no further entries exist.
@@ -329,7 +329,7 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 }
 
 // see carries a listed slice to the ledger if it changed, or if its workload is due.
-func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
+func (t *round) see(ctx context.Context, z *zone, s provider.Slice) error {
 	now := sight{
 		state: s.State, spec: s.SpecHash, values: s.ValuesSum, queued: s.QueuedResource, life: s.Incarnation,
 		workload: s.Labels[events.LabelWorkload], policy: s.Labels[events.LabelPolicy], directory: s.Directory,
@@ -373,7 +373,7 @@ func (t *round) see(ctx context.Context, z *zone, s tpu.Slice) error {
 }
 
 // observe gives a reading to its workload, which is looked for only if the one that the tick expects does not know the slice.
-func (t *round) observe(ctx context.Context, z *zone, s tpu.Slice) (incident.Workload, error) {
+func (t *round) observe(ctx context.Context, z *zone, s provider.Slice) (incident.Workload, error) {
 	if id := z.known[s.Name]; id != "" {
 		w, err := t.Fleet.Advancer.Workload(ctx, id)
 		if err != nil {
@@ -388,7 +388,7 @@ func (t *round) observe(ctx context.Context, z *zone, s tpu.Slice) (incident.Wor
 
 // notify sends the function maintenance a notice that the API shows, if the ledger lacks it or knows it only from a log
 // entry.
-func (t *round) notify(ctx context.Context, w incident.Workload, s tpu.Slice) error {
+func (t *round) notify(ctx context.Context, w incident.Workload, s provider.Slice) error {
 	if s.Notice == nil {
 		return nil
 	}
@@ -406,7 +406,7 @@ func (t *round) notify(ctx context.Context, w incident.Workload, s tpu.Slice) er
 }
 
 // listen reads the crew's word on a slice with announced maintenance, while there is time, or with training that may hang.
-func (t *round) listen(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
+func (t *round) listen(ctx context.Context, w incident.Workload, s provider.Slice) (incident.Workload, error) {
 	if now := t.Fleet.Now(); t.hosts == 0 || !w.Unheard(s.Name, now) && !w.Suspect(s.Name, now) {
 		return w, nil
 	}
@@ -415,7 +415,7 @@ func (t *round) listen(ctx context.Context, w incident.Workload, s tpu.Slice) (i
 }
 
 // missing concludes from a complete listing that a slice in the ledger is gone.
-func (t *round) missing(ctx context.Context, z *zone, name, slice string, list tpu.Listing) error {
+func (t *round) missing(ctx context.Context, z *zone, name, slice string, list provider.Listing) error {
 	id := z.known[slice]
 	if before, seen := z.seen[slice]; seen && before.state == goneState && !t.isDue[id] {
 		return nil
@@ -432,7 +432,7 @@ func (t *round) missing(ctx context.Context, z *zone, name, slice string, list t
 	if s.Legacy && !list.Legacy {
 		return nil // no listing looked for it
 	}
-	gone := tpu.Slice{Ref: fleet.Ref(w, *s), At: list.At, Condition: incident.Gone, State: goneState}
+	gone := provider.Slice{Ref: fleet.Ref(w, *s), At: list.At, Condition: incident.Gone, State: goneState}
 	gone.Zone = name
 	if w, err = t.Fleet.Feed(ctx, w, gone); err != nil {
 		return err

@@ -22,8 +22,8 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -60,7 +60,7 @@ func newBench(t *testing.T) *bench {
 func training(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
-	w := b.Slice(tputest.NodeConfig{Spot: true, Group: group})
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true, Group: group})
 	b.Report(w, slice, fleettest.Progress(1000))
 	b.Clock.Advance(time.Minute)
 	return b
@@ -103,7 +103,7 @@ func (b *bench) carriesOut(requests []events.Envelope) {
 		requestID := ledger.RequestID(r.Request, zone)
 		w, err := b.Fleet.Advancer.Begin(b.T.Context(), r.Request, requestID)
 		b.Must(err)
-		b.API.Inject(tputest.Fault{Method: "DeleteNode", Slow: 12*time.Second - tputest.DefaultTiming.Delete})
+		b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Slow: 12*time.Second - cloudtputest.DefaultTiming.Delete})
 		op, err := b.Cloud.Delete(b.T.Context(), fleet.Ref(w, w.Slices[0]), requestID)
 		b.Must(err)
 		_, err = b.Fleet.Advancer.Answer(b.T.Context(), r.Request, op, "accepted", nil)
@@ -130,7 +130,7 @@ func TestATickThatIsTooOldIsAcknowledgedUnread(t *testing.T) {
 
 func TestATickWhileAnotherIsUnderWayIsAcknowledgedUnread(t *testing.T) {
 	b := training(t)
-	b.API.Inject(tputest.Fault{Method: "ListNodes", Before: func() { b.Want(b.tick(), fleettest.Ignored) }})
+	b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Before: func() { b.Want(b.tick(), fleettest.Ignored) }})
 	b.Want(b.tick(), fleettest.Handled)
 	b.Want(b.listed(), []string{zone, other})
 	b.minutes(1)
@@ -167,7 +167,7 @@ func TestEveryTickThatEndsIsSaid(t *testing.T) {
 	b.Want(said(), "")
 
 	b.Clock.Advance(15 * time.Minute)
-	b.API.Inject(tputest.Fault{Method: "ListNodes", Code: 7, Message: "not here"})
+	b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Code: 7, Message: "not here"})
 	b.Want(b.tick(), fleettest.Rejected)
 	b.Want(said(), "open=0 project=demo zones=1 workloads=0 faults=1 seconds=0")
 }
@@ -206,7 +206,7 @@ func TestZonesWithKnownSlicesAreListedEveryMinuteAndAllEveryFifteen(t *testing.T
 func TestASliceThatNobodyKnowsIsIntroducedByASweep(t *testing.T) {
 	b := newBench(t)
 	b.Want(b.tick(), fleettest.Handled)
-	_, err := b.API.AddNode(tputest.NodeConfig{Zone: other, Name: slice, Group: group})
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: other, Name: slice, Group: group})
 	b.Must(err)
 	b.minutes(14)
 	b.Want(b.Workloads(), []string(nil))
@@ -241,7 +241,7 @@ func TestAReadingThatIsNotBelievedIsReadAgain(t *testing.T) {
 // TestANodeWhoseNameIsWantedElsewhereKeepsItsWorkload: another workload may ask for a slice of that name in its zone.
 func TestANodeWhoseNameIsWantedElsewhereKeepsItsWorkload(t *testing.T) {
 	b := training(t)
-	theirs := b.Slice(tputest.NodeConfig{Zone: other, Spot: true}).ID
+	theirs := b.Slice(cloudtputest.NodeConfig{Zone: other, Spot: true}).ID
 	b.Want(b.tick(), fleettest.Handled)
 	b.Must(b.API.Preempt(zone, slice))
 	b.minutes(1)
@@ -291,7 +291,7 @@ func TestAListingThatIsNotCompleteProvesNoAbsence(t *testing.T) {
 			b := training(t)
 			b.Want(b.tick(), fleettest.Handled)
 			b.Must(b.API.Vanish(zone, slice))
-			withdraw := b.API.Inject(tputest.Fault{Method: method, Unreachable: true, Times: -1})
+			withdraw := b.API.Inject(cloudtputest.Fault{Method: method, Unreachable: true, Times: -1})
 			b.minutes(20)
 			b.Want(b.Workload(id).Slices[0].Condition, incident.Ready)
 			withdraw()
@@ -406,7 +406,7 @@ func deleting(t *testing.T, takes time.Duration) *bench {
 	requestID := ledger.RequestID(r.Request, zone)
 	w, err := b.Fleet.Advancer.Begin(t.Context(), r.Request, requestID)
 	b.Must(err)
-	b.API.Inject(tputest.Fault{Method: "DeleteNode", Slow: takes - tputest.DefaultTiming.Delete})
+	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Slow: takes - cloudtputest.DefaultTiming.Delete})
 	op, err := b.Cloud.Delete(t.Context(), fleet.Ref(w, w.Slices[0]), requestID)
 	b.Must(err)
 	_, err = b.Fleet.Advancer.Answer(t.Context(), r.Request, op, "accepted", nil)
@@ -428,7 +428,7 @@ func TestOperationsOfOursAreFollowedForMostOfATick(t *testing.T) {
 
 func TestTheTimeThatATickTakesItselfCounts(t *testing.T) {
 	b := deleting(t, time.Hour)
-	b.API.Inject(tputest.Fault{Method: "ListNodes", Before: func() { b.Clock.Advance(37 * time.Second) }})
+	b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Before: func() { b.Clock.Advance(37 * time.Second) }})
 	start := b.Clock.Now()
 	b.Want(b.tick(), fleettest.Handled)
 	b.Want(b.Clock.Now().Sub(start), 52*time.Second) // the last wait begins before 50 s
@@ -477,9 +477,9 @@ func creating(t *testing.T, takes time.Duration) *bench {
 		b.Must(err)
 		values, err := b.Secrets.Of(t.Context(), w.Slices[0].Spec)
 		b.Must(err)
-		spec, err = tpu.Whole(spec, values)
+		spec, err = cloudtpu.Whole(spec, values)
 		b.Must(err)
-		b.API.Inject(tputest.Fault{Method: "CreateNode", Slow: takes - tputest.DefaultTiming.Create})
+		b.API.Inject(cloudtputest.Fault{Method: "CreateNode", Slow: takes - cloudtputest.DefaultTiming.Create})
 		ref := fleet.Ref(w, w.Slices[0])
 		ref.Zone = other
 		op, err = b.Cloud.Create(t.Context(), ref, spec, map[string]string{events.LabelWorkload: slice, events.LabelIncident: w.Incident.ID}, requestID)
@@ -529,7 +529,7 @@ func TestTheEndOfManyDeletionsIsNotReadSliceBySlice(t *testing.T) {
 	const many = 5
 	for i := range many {
 		name := fmt.Sprintf("n%d", i)
-		b.Slice(tputest.NodeConfig{Name: name, Spot: true, Group: fmt.Sprintf("t1v-n-0000000%d", i)})
+		b.Slice(cloudtputest.NodeConfig{Name: name, Spot: true, Group: fmt.Sprintf("t1v-n-0000000%d", i)})
 		b.Must(b.API.Preempt(zone, name))
 	}
 	b.Want(b.tick(), fleettest.Handled)
@@ -551,7 +551,7 @@ func TestAnOperationThatFailedIsTriedAgain(t *testing.T) {
 	r, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
 	w, err := b.Fleet.Advancer.Begin(t.Context(), r.Request, "id")
 	b.Must(err)
-	b.API.Inject(tputest.Fault{Method: "DeleteNode", LateCode: 13, LateMessage: "internal", Slow: 8*time.Second - tputest.DefaultTiming.Delete})
+	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", LateCode: 13, LateMessage: "internal", Slow: 8*time.Second - cloudtputest.DefaultTiming.Delete})
 	op, err := b.Cloud.Delete(t.Context(), fleet.Ref(w, w.Slices[0]), "")
 	b.Must(err)
 	_, err = b.Fleet.Advancer.Answer(t.Context(), r.Request, op, "accepted", nil)
@@ -575,7 +575,7 @@ func TestWithoutOperationsOfOursNothingIsWaitedFor(t *testing.T) {
 func TestAtMostSixtyGuestAttributesAreReadInATick(t *testing.T) {
 	b := newBench(t)
 	for i := range 130 {
-		_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: fmt.Sprintf("n%03d", i)})
+		_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: fmt.Sprintf("n%03d", i)})
 		b.Must(err)
 	}
 	for _, want := range []int{60, 60, 10, 0} {
@@ -587,7 +587,7 @@ func TestAtMostSixtyGuestAttributesAreReadInATick(t *testing.T) {
 func TestGuestAttributesThatAreNotToBeHadAreNotAskedForEveryMinute(t *testing.T) {
 	b := newBench(t)
 	b.API.BlockGuestAttributes(true)
-	_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice})
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice})
 	b.Must(err)
 	b.minutes(10)
 	b.Want(fleettest.Count(b.Calls(), "GetGuestAttributes"), 1)
@@ -599,7 +599,7 @@ func TestAParkedEntryIsTakenUpWhenItsSliceIsKnown(t *testing.T) {
 	_, err := b.Ledger.Park(t.Context(), fleettest.Project, zone, ledger.ParkedEntry{Key: "k", Raw: entry, At: b.Clock.Now()})
 	b.Must(err)
 	b.Want(b.tick(), fleettest.Handled)
-	_, err = b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Labels: fleettest.Label("spot"), Group: group, Created: fleettest.Start.Add(-time.Hour)})
+	_, err = b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Labels: fleettest.Label("spot"), Group: group, Created: fleettest.Start.Add(-time.Hour)})
 	b.Must(err)
 	b.minutes(15)
 	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
@@ -650,7 +650,7 @@ func TestALogEntryMeetsTheDocumentAsItIsNow(t *testing.T) {
 	b.minutes(2)
 	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
 	park()
-	b.API.Inject(tputest.Fault{Method: "ListNodes", Before: func() {
+	b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Before: func() {
 		b.Change(id, func(w *incident.Workload) { w.Incident = nil })
 	}})
 	b.minutes(1)
@@ -666,14 +666,14 @@ func TestOneThingThatFailsKeepsNothingElseFromBeingDone(t *testing.T) {
 		fail func(b *bench)
 	}{
 		"a zone that cannot be listed": {func(b *bench) {
-			b.API.Inject(tputest.Fault{Method: "ListNodes", Zone: other, Code: 14, Times: -1})
+			b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Zone: other, Code: 14, Times: -1})
 		}},
-		"zones that cannot be listed":   {func(b *bench) { b.API.Inject(tputest.Fault{Method: "ListLocations", Code: 14, Times: -1}) }},
+		"zones that cannot be listed":   {func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "ListLocations", Code: 14, Times: -1}) }},
 		"a document of a newer release": {func(b *bench) { b.Newer("demo/a-first") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := training(t)
-			b.Slice(tputest.NodeConfig{Name: "a-first", Zone: other})
+			b.Slice(cloudtputest.NodeConfig{Name: "a-first", Zone: other})
 			b.Want(b.tick(), fleettest.Handled)
 			b.Clock.Advance(15 * time.Minute) // so that it sweeps
 			lose(b)
@@ -686,7 +686,7 @@ func TestOneThingThatFailsKeepsNothingElseFromBeingDone(t *testing.T) {
 
 func TestASweepThatMeetsOneBadDocumentStillKnowsTheOthers(t *testing.T) {
 	b := training(t)
-	b.Slice(tputest.NodeConfig{Name: "a-first", Zone: other})
+	b.Slice(cloudtputest.NodeConfig{Name: "a-first", Zone: other})
 	b.Newer("demo/a-first")
 	b.Must(b.API.Vanish(zone, slice))
 	b.Want(b.tick(), fleettest.Rejected)
@@ -758,7 +758,7 @@ func TestADeadChannelIsNotFoundOutAtTheWindow(t *testing.T) {
 				write(c.seen, c.looked)
 			}
 			if c.deny {
-				b.API.Inject(tputest.Fault{Method: "GetGuestAttributes", Code: 7, Message: "denied", Times: -1})
+				b.API.Inject(cloudtputest.Fault{Method: "GetGuestAttributes", Code: 7, Message: "denied", Times: -1})
 			}
 			b.Give(b.Workload(id), incident.Noticed{
 				Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: n, InAPI: true,
@@ -853,8 +853,8 @@ func TestTheCrewIsListenedForBeforeATrainingIsSaidToHang(t *testing.T) {
 func TestAMoveBetweenTwoTicksIsAdmittedInTheEnd(t *testing.T) {
 	b := newBench(t)
 	labels := map[string]string{events.LabelPolicy: "spot", events.LabelWorkload: "llama"}
-	w := b.Slice(tputest.NodeConfig{Zone: other, Spot: true, Group: group, Labels: labels})
-	b.Slice(tputest.NodeConfig{Zone: zone, Name: "another", Spot: true}) // so that zone a is listed each minute
+	w := b.Slice(cloudtputest.NodeConfig{Zone: other, Spot: true, Group: group, Labels: labels})
+	b.Slice(cloudtputest.NodeConfig{Zone: zone, Name: "another", Spot: true}) // so that zone a is listed each minute
 	b.Report(w, slice, fleettest.Progress(1000))
 	b.Change(id, func(w *incident.Workload) { w.Crew.Named = 3 }) // a lease of ours leads it
 	b.minutes(2)
@@ -865,7 +865,7 @@ func TestAMoveBetweenTwoTicksIsAdmittedInTheEnd(t *testing.T) {
 	b.Must(b.API.Vanish(other, slice))
 	b.Clock.Advance(20 * time.Second)
 	meta := map[string]string{events.MetadataCheckpointDir: fleettest.Directory, "startup-script": "train"}
-	_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Spot: true, Labels: labels, Metadata: meta, Created: b.Clock.Now(), Group: "t1v-n-11111111"})
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true, Labels: labels, Metadata: meta, Created: b.Clock.Now(), Group: "t1v-n-11111111"})
 	b.Must(err)
 	b.Clock.Advance(20 * time.Second)
 	for i := range 120 {

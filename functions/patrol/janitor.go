@@ -8,7 +8,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/provider"
 )
 
 // forgottenAfter is the age from which an idle queued resource is reported. It is long because provisioning takes an hour or
@@ -27,7 +27,7 @@ type forgotten struct {
 // janitor reports at every sweep the queued resources of a zone that hold quota, bring no slice and belong to no open
 // incident. It touches none: one that Pitstop ordered becomes an incident of its own as soon as it is read, and the others
 // belong to their owners.
-func (t *round) janitor(ctx context.Context, z *zone, name string, list tpu.Listing) {
+func (t *round) janitor(ctx context.Context, z *zone, name string, list provider.Listing) {
 	for _, q := range leftBehind(list, func(slice string) (workload string, busy bool) {
 		id := z.known[slice]
 		return id, t.isDue[id]
@@ -38,7 +38,7 @@ func (t *round) janitor(ctx context.Context, z *zone, name string, list tpu.List
 }
 
 // leftBehind finds them in a listing. The function of returns the workload of a slice, and whether it has work due.
-func leftBehind(list tpu.Listing, of func(slice string) (workload string, busy bool)) []forgotten {
+func leftBehind(list provider.Listing, of func(slice string) (workload string, busy bool)) []forgotten {
 	var all []forgotten
 	for _, s := range list.Slices {
 		dead := s.Condition == incident.Lost || s.Condition == incident.Stopped || strings.HasPrefix(s.State, "PROVISIONING")

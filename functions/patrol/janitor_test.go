@@ -9,7 +9,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // TestNothingOfOthersIsCleanedUp: a queued resource that holds quota and brings no slice is reported once in each sweep, and
@@ -27,9 +27,9 @@ func TestNothingOfOthersIsCleanedUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			q := tputest.QueuedConfig{Zone: zone, Name: "old-qr", State: c.state}
+			q := cloudtputest.QueuedConfig{Zone: zone, Name: "old-qr", State: c.state}
 			for _, node := range []string{"old-0", "old-1"} {
-				q.Nodes = append(q.Nodes, tputest.NodeConfig{
+				q.Nodes = append(q.Nodes, cloudtputest.NodeConfig{
 					Zone: zone, Name: node, Accelerator: "v5litepod-16", Created: b.Clock.Now().Add(-c.age), Labels: map[string]string{events.LabelPolicy: "spot"},
 				})
 			}

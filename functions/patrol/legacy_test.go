@@ -10,7 +10,7 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // beside is a slice that trains, and a legacy node in the same zone.
@@ -21,7 +21,7 @@ func beside(t *testing.T) *bench {
 	b.handle = patrol.New(patrol.Deps{
 		Fleet: b.Fleet, Provider: b.Cloud, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us}, Sleep: b.Sleep,
 	})
-	_, err := b.API.AddNode(tputest.NodeConfig{
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{
 		Zone: zone, Name: "resnet", Accelerator: "v3-8", Spot: true, Labels: map[string]string{events.LabelPolicy: "spot"}, Legacy: &tpu.Node{},
 	})
 	b.Must(err)
@@ -37,7 +37,7 @@ func TestALegacyNodeIsNotGoneForWantOfAReading(t *testing.T) {
 	if s := resnet(); s.Condition != incident.Ready || !s.Legacy || !s.Spot || s.Spec == "" || !s.Incarnation.Known() {
 		t.Fatalf("%+v", s)
 	}
-	withdraw := b.API.Inject(tputest.Fault{Method: "ListNodes", Legacy: true, Code: 7, Message: "API v1 has been turned off", Times: -1})
+	withdraw := b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Legacy: true, Code: 7, Message: "API v1 has been turned off", Times: -1})
 	b.Must(b.API.Vanish(zone, "resnet"))
 	b.Must(b.API.Preempt(zone, slice))
 	for range 20 {
@@ -61,7 +61,7 @@ func TestOperationsOfOneVersionAreFollowedWithoutTheOther(t *testing.T) {
 	}
 	b.Want(b.tick(), fleettest.Handled)
 	b.carriesOut(b.Sender.Sent())
-	withdraw := b.API.Inject(tputest.Fault{Method: "ListOperations", Legacy: true, Code: 7, Message: "API v1 has been turned off", Times: -1})
+	withdraw := b.API.Inject(cloudtputest.Fault{Method: "ListOperations", Legacy: true, Code: 7, Message: "API v1 has been turned off", Times: -1})
 	b.Want(b.tick(), fleettest.Rejected) // it is told
 	sent := b.Sender.Sent()
 	b.Want(len(sent), 1)
@@ -81,7 +81,7 @@ func TestOperationsOfOneVersionAreFollowedWithoutTheOther(t *testing.T) {
 func TestALegacyNodeIsNotGoneBecauseNobodyLooksForItAnyMore(t *testing.T) {
 	b := training(t)
 	b.Legacy(zone)
-	_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: "resnet", Accelerator: "v3-8", Legacy: &tpu.Node{}})
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: "resnet", Accelerator: "v3-8", Legacy: &tpu.Node{}})
 	b.Must(err)
 	b.Look(zone, "resnet")
 	b.Legacy()

@@ -10,8 +10,8 @@ import (
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/tpu"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // TestEveryWatchedProjectIsPatrolled has the same slice in two projects: what happens to one is not taken for the other's,
@@ -19,10 +19,10 @@ import (
 func TestEveryWatchedProjectIsPatrolled(t *testing.T) {
 	b := training(t)
 	const elsewhere = "elsewhere"
-	api := tputest.New(tputest.Config{Project: elsewhere, Principal: fleettest.Us, Clock: b.Clock, Seed: 2, Zones: map[string]int{zone: 1, other: 1}})
-	_, err := api.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Accelerator: "v5litepod-16", Spot: true, Created: b.Clock.Now().Add(-time.Hour)})
+	api := cloudtputest.New(cloudtputest.Config{Project: elsewhere, Principal: fleettest.Us, Clock: b.Clock, Seed: 2, Zones: map[string]int{zone: 1, other: 1}})
+	_, err := api.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Accelerator: "v5litepod-16", Spot: true, Created: b.Clock.Now().Add(-time.Hour)})
 	b.Must(err)
-	cloud, err := tpu.New(t.Context(), option.WithHTTPClient(&http.Client{Transport: api.Transport()}), option.WithoutAuthentication())
+	cloud, err := cloudtpu.New(t.Context(), option.WithHTTPClient(&http.Client{Transport: api.Transport()}), option.WithoutAuthentication())
 	b.Must(err)
 	second := *b.Fleet
 	second.Provider = cloud
@@ -39,10 +39,10 @@ func TestEveryWatchedProjectIsPatrolled(t *testing.T) {
 	b.Want(condition(elsewhere+"/"+slice), incident.Lost)
 	b.Want(condition(id), incident.Ready)
 
-	_, err = api.AddNode(tputest.NodeConfig{Zone: other, Name: "new", Accelerator: "v5litepod-16", Created: b.Clock.Now()})
+	_, err = api.AddNode(cloudtputest.NodeConfig{Zone: other, Name: "new", Accelerator: "v5litepod-16", Created: b.Clock.Now()})
 	b.Must(err)
 	b.Clock.Advance(15 * time.Minute)
-	b.API.Inject(tputest.Fault{Method: "ListLocations", Code: 7, Message: "not here"})
+	b.API.Inject(cloudtputest.Fault{Method: "ListLocations", Code: 7, Message: "not here"})
 	b.Want(b.tick(), fleettest.Rejected)
 	b.Want(condition(elsewhere+"/new"), incident.Ready)
 }

@@ -5,7 +5,7 @@ import (
 
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // TestNothingIsAcknowledgedThatCouldNotBeStored: whichever call of the ledger fails.
@@ -15,7 +15,7 @@ func TestNothingIsAcknowledgedThatCouldNotBeStored(t *testing.T) {
 		"a slice is gone": func(b *bench) { b.Must(b.API.Vanish(zone, slice)) },
 		"a new life": func(b *bench) {
 			b.Must(b.API.Vanish(zone, slice))
-			_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Spot: true, Created: b.Clock.Now()})
+			_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true, Created: b.Clock.Now()})
 			b.Must(err)
 		},
 		"a request that nobody begins": func(b *bench) {

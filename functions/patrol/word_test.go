@@ -13,12 +13,12 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // vanished is the bench with a slice whose workers are known and of which nothing is there any more, found out by the tick
 // to come. The log tells what a test writes into it.
-func vanished(t *testing.T, c tputest.NodeConfig) *bench {
+func vanished(t *testing.T, c cloudtputest.NodeConfig) *bench {
 	t.Helper()
 	b := newBench(t)
 	c.Group = group
@@ -30,25 +30,25 @@ func vanished(t *testing.T, c tputest.NodeConfig) *bench {
 }
 
 // writes puts the entries of what happened into the log, and into nothing else.
-func (b *bench) writes(happened ...tputest.Event) {
+func (b *bench) writes(happened ...cloudtputest.Event) {
 	for i, e := range happened {
 		e.Project, e.Zone, e.Time, e.Seq = fleettest.Project, zone, b.Clock.Now().Add(e.Time.Sub(fleettest.Start)), uint64(100+i)
-		if raw := tputest.AuditEntry(e); raw != nil {
+		if raw := cloudtputest.AuditEntry(e); raw != nil {
 			b.Log.Write(raw)
 		}
-		for _, raw := range tputest.SystemEntries(e) {
+		for _, raw := range cloudtputest.SystemEntries(e) {
 			b.Log.Write(raw)
 		}
 	}
 }
 
 // What may have ended a slice, each a while before the start, which is moved to when it is written.
-func deletedBy(who string, ago time.Duration) tputest.Event {
-	return tputest.Event{Kind: tputest.Started, Method: "DeleteNode", Node: slice, Operation: "o", Principal: who, Time: fleettest.Start.Add(-ago)}
+func deletedBy(who string, ago time.Duration) cloudtputest.Event {
+	return cloudtputest.Event{Kind: cloudtputest.Started, Method: "DeleteNode", Node: slice, Operation: "o", Principal: who, Time: fleettest.Start.Add(-ago)}
 }
 
-func preempted(ago time.Duration) tputest.Event {
-	return tputest.Event{Kind: tputest.Lost, Cause: events.CausePreemption, Node: slice, Group: group, Workers: 4, Time: fleettest.Start.Add(-ago)}
+func preempted(ago time.Duration) cloudtputest.Event {
+	return cloudtputest.Event{Kind: cloudtputest.Lost, Cause: events.CausePreemption, Node: slice, Group: group, Workers: 4, Time: fleettest.Start.Add(-ago)}
 }
 
 func TestWhoEndedASliceThatIsGoneIsLookedUpBeforeAnythingElse(t *testing.T) {
@@ -56,31 +56,31 @@ func TestWhoEndedASliceThatIsGoneIsLookedUpBeforeAnythingElse(t *testing.T) {
 	queued := deletedBy(fleettest.Owner, time.Minute)
 	queued.Method, queued.Node, queued.QueuedResource = "DeleteQueuedResource", "", "llama-qr"
 	refused := deletedBy(fleettest.Owner, time.Minute)
-	refused.Kind, refused.Code, refused.Error = tputest.Called, 7, "no"
+	refused.Kind, refused.Code, refused.Error = cloudtputest.Called, 7, "no"
 	another := deletedBy(fleettest.Owner, time.Minute)
 	another.Node = "llama-2"
 	for name, c := range map[string]struct {
-		happened []tputest.Event
-		config   tputest.NodeConfig
+		happened []cloudtputest.Event
+		config   cloudtputest.NodeConfig
 		sent     []string
 		released bool
 		cause    events.Cause
 		outcome  incident.Outcome
 	}{
-		"its owner":                        {happened: []tputest.Event{deletedBy(fleettest.Owner, 2*time.Minute)}, released: true},
-		"its owner, with the whole queue":  {happened: []tputest.Event{queued}, config: tputest.NodeConfig{Name: slice}, released: true},
-		"Google":                           {happened: []tputest.Event{preempted(2 * time.Minute)}, sent: []string{events.TypeRecreateRequested}, cause: events.CausePreemption},
-		"Google, and then its owner":       {happened: []tputest.Event{preempted(3 * time.Minute), deletedBy(fleettest.Owner, time.Minute)}, released: true, outcome: incident.Released},
-		"its owner, under watch":           {happened: []tputest.Event{deletedBy(fleettest.Owner, time.Minute)}, config: tputest.NodeConfig{Labels: map[string]string{"a": "b"}}, released: true},
-		"Google, under watch":              {happened: []tputest.Event{preempted(time.Minute)}, config: tputest.NodeConfig{Labels: map[string]string{"a": "b"}}, cause: events.CausePreemption},
+		"its owner":                        {happened: []cloudtputest.Event{deletedBy(fleettest.Owner, 2*time.Minute)}, released: true},
+		"its owner, with the whole queue":  {happened: []cloudtputest.Event{queued}, config: cloudtputest.NodeConfig{Name: slice}, released: true},
+		"Google":                           {happened: []cloudtputest.Event{preempted(2 * time.Minute)}, sent: []string{events.TypeRecreateRequested}, cause: events.CausePreemption},
+		"Google, and then its owner":       {happened: []cloudtputest.Event{preempted(3 * time.Minute), deletedBy(fleettest.Owner, time.Minute)}, released: true, outcome: incident.Released},
+		"its owner, under watch":           {happened: []cloudtputest.Event{deletedBy(fleettest.Owner, time.Minute)}, config: cloudtputest.NodeConfig{Labels: map[string]string{"a": "b"}}, released: true},
+		"Google, under watch":              {happened: []cloudtputest.Event{preempted(time.Minute)}, config: cloudtputest.NodeConfig{Labels: map[string]string{"a": "b"}}, cause: events.CausePreemption},
 		"nobody":                           {},
-		"Pitstop itself":                   {happened: []tputest.Event{deletedBy(fleettest.Us, time.Minute)}},
-		"an agent of Google":               {happened: []tputest.Event{deletedBy(agent, time.Minute)}},
-		"somebody who was refused":         {happened: []tputest.Event{refused}},
-		"somebody, in a former life":       {happened: []tputest.Event{deletedBy(fleettest.Owner, 90*time.Minute)}, config: tputest.NodeConfig{Created: fleettest.Start.Add(-time.Hour)}},
-		"its owner, as nobody looked":      {happened: []tputest.Event{deletedBy(fleettest.Owner, 2*time.Hour)}, released: true},
-		"somebody, too long ago":           {happened: []tputest.Event{deletedBy(fleettest.Owner, 7*time.Hour)}},
-		"somebody, of a slice named alike": {happened: []tputest.Event{another}},
+		"Pitstop itself":                   {happened: []cloudtputest.Event{deletedBy(fleettest.Us, time.Minute)}},
+		"an agent of Google":               {happened: []cloudtputest.Event{deletedBy(agent, time.Minute)}},
+		"somebody who was refused":         {happened: []cloudtputest.Event{refused}},
+		"somebody, in a former life":       {happened: []cloudtputest.Event{deletedBy(fleettest.Owner, 90*time.Minute)}, config: cloudtputest.NodeConfig{Created: fleettest.Start.Add(-time.Hour)}},
+		"its owner, as nobody looked":      {happened: []cloudtputest.Event{deletedBy(fleettest.Owner, 2*time.Hour)}, released: true},
+		"somebody, too long ago":           {happened: []cloudtputest.Event{deletedBy(fleettest.Owner, 7*time.Hour)}},
+		"somebody, of a slice named alike": {happened: []cloudtputest.Event{another}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.config.Spot = true
@@ -92,7 +92,7 @@ func TestWhoEndedASliceThatIsGoneIsLookedUpBeforeAnythingElse(t *testing.T) {
 				b = newBench(t)
 				c.config.Labels = fleettest.Label("spot")
 				c.config.Created = b.Clock.Now().Add(-time.Hour)
-				b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "llama-qr", Spot: true, Nodes: []tputest.NodeConfig{c.config}}))
+				b.Must(b.API.AddQueuedResource(cloudtputest.QueuedConfig{Zone: zone, Name: "llama-qr", Spot: true, Nodes: []cloudtputest.NodeConfig{c.config}}))
 				b.Want(b.tick(), fleettest.Handled)
 				b.Must(b.API.OwnerDeleteQueuedResource(zone, "llama-qr", fleettest.Owner))
 				b.Clock.Advance(10 * time.Minute)
@@ -119,7 +119,7 @@ func TestWhoEndedASliceThatIsGoneIsLookedUpBeforeAnythingElse(t *testing.T) {
 }
 
 func TestTheLogIsAskedOnceAMinuteForAsLongAsNobodyHasSaidAWord(t *testing.T) {
-	b := vanished(t, tputest.NodeConfig{Spot: true})
+	b := vanished(t, cloudtputest.NodeConfig{Spot: true})
 	b.minutes(3)
 	b.Want(len(b.Log.Filters()), 0) // it is there
 	b.Must(b.API.Vanish(zone, slice))
@@ -143,7 +143,7 @@ func TestTheLogIsAskedOnceAMinuteForAsLongAsNobodyHasSaidAWord(t *testing.T) {
 
 // TestOfWhatWasLeftToAPersonTheLogIsAskedToo, for a while: the next incident of the workload may be about it.
 func TestOfWhatWasLeftToAPersonTheLogIsAskedToo(t *testing.T) {
-	b := vanished(t, tputest.NodeConfig{})
+	b := vanished(t, cloudtputest.NodeConfig{})
 	b.Must(b.API.HostError(zone, slice, -1))
 	b.minutes(5 * 60)
 	b.Want(b.Workload(id).Closed.Outcome, incident.Escalated)
@@ -153,7 +153,7 @@ func TestOfWhatWasLeftToAPersonTheLogIsAskedToo(t *testing.T) {
 	b.Want(len(b.Log.Filters()), 70)
 	b.Want(b.Workload(id).Slices[0].IsReleased(), false)
 
-	b = vanished(t, tputest.NodeConfig{})
+	b = vanished(t, cloudtputest.NodeConfig{})
 	b.Must(b.API.HostError(zone, slice, -1))
 	b.minutes(5 * 60)
 	b.Must(b.API.Vanish(zone, slice))
@@ -166,7 +166,7 @@ func TestOfWhatWasLeftToAPersonTheLogIsAskedToo(t *testing.T) {
 }
 
 func TestALogThatCannotBeReadIsNoWord(t *testing.T) {
-	b := vanished(t, tputest.NodeConfig{Spot: true})
+	b := vanished(t, cloudtputest.NodeConfig{Spot: true})
 	b.Must(b.API.Vanish(zone, slice))
 	b.Log.Fail(cloudlogtest.Fault{Code: 403, Status: "PERMISSION_DENIED", Message: "no", Times: 60})
 	for range 60 { // longer than the grace
@@ -183,7 +183,7 @@ func TestALogThatCannotBeReadIsNoWord(t *testing.T) {
 
 // TestAPersonIsToldThatNobodyCanReadTheLog: nothing is created as long as the owner may have deleted the slice.
 func TestAPersonIsToldThatNobodyCanReadTheLog(t *testing.T) {
-	b := vanished(t, tputest.NodeConfig{Spot: true})
+	b := vanished(t, cloudtputest.NodeConfig{Spot: true})
 	b.Must(b.API.Vanish(zone, slice))
 	b.Log.Fail(cloudlogtest.Fault{Code: 403, Status: "PERMISSION_DENIED", Message: "no", Times: 1000})
 	for b.Workload(id).Closed == nil {
@@ -208,7 +208,7 @@ func TestOfWhatIsExplainedNobodyIsAsked(t *testing.T) {
 func TestManySlicesOfAZoneAreAskedForInOneCallOrInTurns(t *testing.T) {
 	b := newBench(t)
 	for i := range 50 {
-		b.Slice(tputest.NodeConfig{Name: "n" + string(rune('a'+i/26)) + string(rune('a'+i%26)), Spot: true})
+		b.Slice(cloudtputest.NodeConfig{Name: "n" + string(rune('a'+i/26)) + string(rune('a'+i%26)), Spot: true})
 	}
 	b.Want(b.tick(), fleettest.Handled)
 	for i := range 50 {
@@ -260,13 +260,13 @@ func TestAParkedLossIsAttachedWhenTheAPIShowsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			b.Slice(tputest.NodeConfig{Name: "known", Spot: true})
+			b.Slice(cloudtputest.NodeConfig{Name: "known", Spot: true})
 			w := b.Workload("demo/known")
 			_, err := b.Fleet.MapGroup(t.Context(), w, w.Slices[0], "t1v-n-ffffffff")
 			b.Must(err)
 			b.API.BlockGuestAttributes(true)
-			b.Slice(tputest.NodeConfig{Group: group})
-			b.Slice(tputest.NodeConfig{Name: "other"})
+			b.Slice(cloudtputest.NodeConfig{Group: group})
+			b.Slice(cloudtputest.NodeConfig{Name: "other"})
 			b.minutes(1)
 			at := b.Clock.Now()
 			park := func() {
@@ -324,11 +324,11 @@ func TestWhatGoogleSuspectsOfAbuseIsNotReplaced(t *testing.T) {
 
 func TestANoticeThatOnlyTheQueuedResourceTellsOfIsPublished(t *testing.T) {
 	b := newBench(t)
-	var nodes []tputest.NodeConfig
+	var nodes []cloudtputest.NodeConfig
 	for _, name := range []string{"a", "b"} {
-		nodes = append(nodes, tputest.NodeConfig{Zone: zone, Name: name, Created: fleettest.Start.Add(-time.Hour), Labels: fleettest.Label("spot")})
+		nodes = append(nodes, cloudtputest.NodeConfig{Zone: zone, Name: name, Created: fleettest.Start.Add(-time.Hour), Labels: fleettest.Label("spot")})
 	}
-	b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "q", Nodes: nodes}))
+	b.Must(b.API.AddQueuedResource(cloudtputest.QueuedConfig{Zone: zone, Name: "q", Nodes: nodes}))
 	b.Want(b.tick(), fleettest.Handled)
 	n := events.Notice{Status: events.NoticePending, WindowStart: fleettest.Start.Add(24 * time.Hour), WindowEnd: fleettest.Start.Add(28 * time.Hour)}
 	b.Must(b.API.Announce(zone, "a", n))
@@ -348,7 +348,7 @@ func TestANoticeThatOnlyTheQueuedResourceTellsOfIsPublished(t *testing.T) {
 func standing(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
-	w := b.Slice(tputest.NodeConfig{Accelerator: "v5litepod-4", Labels: fleettest.Label("reserved"), Group: group})
+	w := b.Slice(cloudtputest.NodeConfig{Accelerator: "v5litepod-4", Labels: fleettest.Label("reserved"), Group: group})
 	b.Report(w, slice, fleettest.Progress(1000))
 	b.Want(b.tick(), fleettest.Handled)
 	b.minutes(5)
@@ -359,22 +359,22 @@ func standing(t *testing.T) *bench {
 
 // TestWhoStoppedASliceIsLookedUpBeforeItIsStarted, as far back as it was usable.
 func TestWhoStoppedASliceIsLookedUpBeforeItIsStarted(t *testing.T) {
-	stopBy := func(who string, ago time.Duration) tputest.Event {
+	stopBy := func(who string, ago time.Duration) cloudtputest.Event {
 		e := deletedBy(who, ago)
 		e.Method = "StopNode"
 		return e
 	}
 	for name, c := range map[string]struct {
-		happened []tputest.Event
+		happened []cloudtputest.Event
 		fault    bool
 		starts   bool
 		asked    int
 	}{
 		"nobody":                         {nil, false, true, 1},
-		"its owner, just before":         {[]tputest.Event{stopBy(fleettest.Owner, 36*time.Minute)}, false, false, 1},
-		"its owner, long before":         {[]tputest.Event{stopBy(fleettest.Owner, 40*time.Minute)}, false, false, 1},
-		"its owner, in a time before":    {[]tputest.Event{stopBy(fleettest.Owner, 3*time.Hour)}, false, true, 1},
-		"Google":                         {[]tputest.Event{stopBy("system@google.com", 36*time.Minute)}, false, true, 1},
+		"its owner, just before":         {[]cloudtputest.Event{stopBy(fleettest.Owner, 36*time.Minute)}, false, false, 1},
+		"its owner, long before":         {[]cloudtputest.Event{stopBy(fleettest.Owner, 40*time.Minute)}, false, false, 1},
+		"its owner, in a time before":    {[]cloudtputest.Event{stopBy(fleettest.Owner, 3*time.Hour)}, false, true, 1},
+		"Google":                         {[]cloudtputest.Event{stopBy("system@google.com", 36*time.Minute)}, false, true, 1},
 		"the log cannot be asked at all": {nil, true, false, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -408,8 +408,8 @@ func TestWhoStoppedASliceIsLookedUpBeforeItIsStarted(t *testing.T) {
 // slice.
 func TestAnUnclearAnswerOfTheLogIsNoWord(t *testing.T) {
 	stop := func(node, who string) []byte {
-		return tputest.AuditEntry(tputest.Event{
-			Kind: tputest.Started, Method: "StopNode", Node: node, Operation: "o", Principal: who, Project: fleettest.Project, Zone: zone,
+		return cloudtputest.AuditEntry(cloudtputest.Event{
+			Kind: cloudtputest.Started, Method: "StopNode", Node: node, Operation: "o", Principal: who, Project: fleettest.Project, Zone: zone,
 			Time: fleettest.Start.Add(6 * time.Minute), Seq: 100,
 		})
 	}

@@ -12,8 +12,8 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/publish"
-	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -28,7 +28,7 @@ type config struct {
 	Ledger  ledger.Config
 	Publish publish.Config
 	Policy  policy.Config
-	TPU     tpu.Config
+	TPU     cloudtpu.Config
 }
 
 // Validate returns every fault in the configuration that the field tags cannot find.

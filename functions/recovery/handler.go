@@ -13,13 +13,13 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/trigger"
 )
 
 // Provider is the part of a provider that this function calls.
 type Provider interface {
-	Start(ctx context.Context, r tpu.Ref) (operation string, err error)
+	Start(ctx context.Context, r provider.Ref) (operation string, err error)
 }
 
 // Deps are the function's dependencies.
@@ -115,7 +115,7 @@ func (h handler) look(ctx context.Context, w incident.Workload, r events.Recover
 
 // unread stores that a slice could not be read. That says nothing about the call that was to follow.
 func (h handler) unread(ctx context.Context, r events.RecoveryRequested, slice string, err error) error {
-	f := tpu.Failure(err)
+	f := provider.Failure(err)
 	if f.Class != incident.Permission {
 		f.Class, f.Code = incident.Transient, incident.CodeUnread // an unread slice is no reason to call
 	}
@@ -163,7 +163,7 @@ func (h handler) start(ctx context.Context, w incident.Workload, r events.Recove
 	}
 	op, err := h.Provider.Start(ctx, ref)
 	if err != nil {
-		return h.answer(ctx, r, "", what+" failed", tpu.Failure(err))
+		return h.answer(ctx, r, "", what+" failed", provider.Failure(err))
 	}
 	return h.answer(ctx, r, op, what+" accepted", nil)
 }

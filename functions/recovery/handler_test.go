@@ -15,7 +15,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -37,7 +37,7 @@ type bench struct {
 func toRestart(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t)}
-	w := b.Slice(tputest.NodeConfig{Spot: true, Group: group})
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true, Group: group})
 	w, err := b.Fleet.MapGroup(t.Context(), w, w.Slices[0], group)
 	b.Must(err)
 	b.Clock.Advance(time.Minute)
@@ -54,7 +54,7 @@ func toRestart(t *testing.T) *bench {
 func toAdmit(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t)}
-	w := b.Slice(tputest.NodeConfig{Spot: true, Group: group})
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true, Group: group})
 	b.Report(w, slice, fleettest.Progress(1000))
 	b.Clock.Advance(time.Minute)
 	b.Must(b.API.Preempt(zone, slice))
@@ -67,7 +67,7 @@ func toAdmit(t *testing.T) *bench {
 	b.Must(err)
 	b.Clock.Advance(time.Minute)
 	labels := map[string]string{events.LabelPolicy: "spot", events.LabelIncident: create.Incident}
-	b.Slice(tputest.NodeConfig{Spot: true, Labels: labels, Created: b.Clock.Now()})
+	b.Slice(cloudtputest.NodeConfig{Spot: true, Labels: labels, Created: b.Clock.Now()})
 	b.request = b.next()
 	return b
 }
@@ -301,7 +301,7 @@ func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
 func TestALeaseIsNotWrittenOnALookThatFailed(t *testing.T) {
 	b := toAdmit(t)
 	b.Must(b.API.Vanish(zone, slice)) // the life that is to be admitted is gone again
-	b.API.Inject(tputest.Fault{Method: "GetNode", Times: -1, Code: 14, Message: "away"})
+	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Times: -1, Code: 14, Message: "away"})
 	outcome := b.deliver()
 	if l, ok := b.lease(); ok {
 		t.Errorf("%s; the API could not be read, and the lease names a life that is gone: %+v", outcome, l.Admitted)
@@ -331,7 +331,7 @@ func TestALeaseThatComesTooLateEndsNoTraining(t *testing.T) {
 		b.Must(b.API.Vanish(zone, slice))
 		b.Look(zone, slice)
 		b.Clock.Advance(time.Minute)
-		b.Slice(tputest.NodeConfig{Spot: true, Created: b.Clock.Now(), Group: "t1v-n-99999999"})
+		b.Slice(cloudtputest.NodeConfig{Spot: true, Created: b.Clock.Now(), Group: "t1v-n-99999999"})
 		theirs = checkpoint.Lease{
 			Schema: events.Schema, Workload: id, Epoch: 1, Attempt: 2, Written: b.Clock.Now(), By: "crew",
 			Admitted: []events.Admission{{Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Workers: "t1v-n-99999999"}},

@@ -8,7 +8,7 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 const start = "StartNode " + zone + "/" + slice
@@ -17,7 +17,7 @@ const start = "StartNode " + zone + "/" + slice
 func toStart(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t)}
-	w := b.Slice(tputest.NodeConfig{Accelerator: "v5litepod-4", Labels: fleettest.Label("reserved")})
+	w := b.Slice(cloudtputest.NodeConfig{Accelerator: "v5litepod-4", Labels: fleettest.Label("reserved")})
 	b.Report(w, slice, fleettest.Progress(1000))
 	b.Clock.Advance(time.Minute)
 	b.Must(b.API.SetState(zone, slice, "STOPPED"))
@@ -93,13 +93,13 @@ func owners(b *bench) incident.Called {
 // TestAFailureOfTheStartIsEvidence: it is stored with a time for the next try, or handed to a person.
 func TestAFailureOfTheStartIsEvidence(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault  tputest.Fault
+		fault  cloudtputest.Fault
 		closed bool
 	}{
-		"the API is away":      {tputest.Fault{Method: "StartNode", Code: 14, Message: "later"}, false},
-		"there is no capacity": {tputest.Fault{Method: "StartNode", Code: 8, Message: "There is no more capacity in the zone"}, false},
-		"it may not":           {tputest.Fault{Method: "StartNode", Code: 7, Message: "denied"}, true},
-		"it cannot be read":    {tputest.Fault{Method: "GetNode", Code: 14, Message: "later"}, false},
+		"the API is away":      {cloudtputest.Fault{Method: "StartNode", Code: 14, Message: "later"}, false},
+		"there is no capacity": {cloudtputest.Fault{Method: "StartNode", Code: 8, Message: "There is no more capacity in the zone"}, false},
+		"it may not":           {cloudtputest.Fault{Method: "StartNode", Code: 7, Message: "denied"}, true},
+		"it cannot be read":    {cloudtputest.Fault{Method: "GetNode", Code: 14, Message: "later"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toStart(t)

@@ -16,15 +16,16 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/topology"
-	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/trigger"
 )
 
 // Provider is the part of a provider that this function calls.
 type Provider interface {
-	Create(ctx context.Context, r tpu.Ref, spec []byte, labels map[string]string, requestID string) (operation string, err error)
-	Delete(ctx context.Context, r tpu.Ref, requestID string) (operation string, err error)
+	Create(ctx context.Context, r provider.Ref, spec []byte, labels map[string]string, requestID string) (operation string, err error)
+	Delete(ctx context.Context, r provider.Ref, requestID string) (operation string, err error)
 }
 
 // Deps are the function's dependencies.
@@ -65,7 +66,7 @@ func (h handler) handle(ctx context.Context, m events.Received) error {
 
 // look reads the slice now, gives the reading to the ledger, and checks that the request is still wanted after it. In
 // another zone the name may belong to another workload; then it is not read.
-func (h handler) look(ctx context.Context, r events.RecreateRequested, ref tpu.Ref) (w incident.Workload, s tpu.Slice, err error) {
+func (h handler) look(ctx context.Context, r events.RecreateRequested, ref provider.Ref) (w incident.Workload, s provider.Slice, err error) {
 	if w, _, err = h.Fleet.Advancer.Check(ctx, r.Pointer()); err != nil {
 		return w, s, err
 	}
@@ -87,13 +88,13 @@ func (h handler) look(ctx context.Context, r events.RecreateRequested, ref tpu.R
 }
 
 // lookAtAll looks at every slice of the request, one after the other. It returns the reading of each.
-func (h handler) lookAtAll(ctx context.Context, r events.RecreateRequested, ref tpu.Ref) (w incident.Workload, s tpu.Slice, others []tpu.Slice, err error) {
+func (h handler) lookAtAll(ctx context.Context, r events.RecreateRequested, ref provider.Ref) (w incident.Workload, s provider.Slice, others []provider.Slice, err error) {
 	if w, s, err = h.look(ctx, r, ref); err != nil {
 		return w, s, nil, err
 	}
 	for _, m := range r.With {
 		ref.Name = m.Slice
-		var other tpu.Slice
+		var other provider.Slice
 		if w, other, err = h.look(ctx, r, ref); err != nil {
 			return w, s, nil, err
 		}
@@ -102,7 +103,7 @@ func (h handler) lookAtAll(ctx context.Context, r events.RecreateRequested, ref 
 	return w, s, others, nil
 }
 
-func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu.Ref) error {
+func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref provider.Ref) error {
 	w, s, others, err := h.lookAtAll(ctx, r, ref)
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref tpu
 	}
 	op, err := h.Provider.Delete(ctx, ref, id)
 	if err != nil {
-		if err := h.Fleet.Advancer.Refused(ctx, w, r.Zone, id, tpu.Failure(err)); err != nil {
+		if err := h.Fleet.Advancer.Refused(ctx, w, r.Zone, id, provider.Failure(err)); err != nil {
 			return err
 		}
 		return h.failed(ctx, r, what+" failed", err)
@@ -165,7 +166,7 @@ func (h handler) listen(ctx context.Context, r events.RecreateRequested, w incid
 	for _, name := range w.Undecided() {
 		s := *w.Slice(name)
 		var err error
-		if w, err = h.Fleet.Listen(ctx, w, tpu.Slice{Ref: fleet.Ref(w, s), Incarnation: s.Incarnation}); err != nil {
+		if w, err = h.Fleet.Listen(ctx, w, provider.Slice{Ref: fleet.Ref(w, s), Incarnation: s.Incarnation}); err != nil {
 			return err
 		}
 		if !discards() {
@@ -173,7 +174,7 @@ func (h handler) listen(ctx context.Context, r events.RecreateRequested, w incid
 		}
 	}
 	if why, heard := w.MayTrain(h.Fleet.Now()); !heard {
-		return h.unread(ctx, r, why, &tpu.Error{Call: "listen for the crews of " + w.ID, Class: incident.Transient, Message: why})
+		return h.unread(ctx, r, why, &provider.Error{Call: "listen for the crews of " + w.ID, Class: incident.Transient, Message: why})
 	}
 	return nil
 }
@@ -190,8 +191,8 @@ func asksFor(r events.RecreateRequested, w incident.Workload, slice string) bool
 
 // holdsMore stores that the queued resource holds a slice outside the request. A slice not seen before is added to the
 // workload, so that the next decision covers all of them. A slice of another workload is never deleted with ours.
-func (h handler) holdsMore(ctx context.Context, r events.RecreateRequested, w incident.Workload, s tpu.Slice, name string) error {
-	f := &tpu.Error{Class: incident.Busy, Code: incident.CodeHoldsMore, Message: "queued resource " + s.QueuedResource + " holds " + name + " too"}
+func (h handler) holdsMore(ctx context.Context, r events.RecreateRequested, w incident.Workload, s provider.Slice, name string) error {
+	f := &provider.Error{Class: incident.Busy, Code: incident.CodeHoldsMore, Message: "queued resource " + s.QueuedResource + " holds " + name + " too"}
 	if w.Slice(name) == nil {
 		ref := s.Ref
 		ref.Name = name
@@ -207,19 +208,19 @@ func (h handler) holdsMore(ctx context.Context, r events.RecreateRequested, w in
 			f.Class, f.Message = incident.Invalid, f.Message+", which belongs to "+of.ID
 		}
 	}
-	return h.refused(ctx, r, incident.Unbegun, "delete of "+names(r)+" in "+r.Zone+" refused", tpu.Failure(f))
+	return h.refused(ctx, r, incident.Unbegun, "delete of "+names(r)+" in "+r.Zone+" refused", provider.Failure(f))
 }
 
 // held reports whether a queued resource without a node is the right one: the one in the request, or the one that held the
 // life in the request.
-func held(r events.RecreateRequested, s tpu.Slice) bool {
+func held(r events.RecreateRequested, s provider.Slice) bool {
 	if r.Ordered.IsZero() {
 		return !s.Ordered.After(r.Incarnation.Created)
 	}
 	return s.Ordered.Equal(r.Ordered)
 }
 
-func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu.Ref) error {
+func (h handler) create(ctx context.Context, r events.RecreateRequested, ref provider.Ref) error {
 	w, s, others, err := h.lookAtAll(ctx, r, ref)
 	if err != nil {
 		return err
@@ -230,7 +231,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 			return err
 		}
 	}
-	all := append([]tpu.Slice{s}, others...)
+	all := append([]provider.Slice{s}, others...)
 	for _, s := range all {
 		known := w.Slice(s.Name)
 		switch {
@@ -253,15 +254,15 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 			return h.unread(ctx, r, what+": where its checkpoints are is not readable", err)
 		}
 		if far != "" && !p.OtherRegions {
-			unfit = &tpu.Error{Call: what, Class: incident.OtherRegion, Message: far + "; the policy's other_regions is no"}
+			unfit = &provider.Error{Call: what, Class: incident.OtherRegion, Message: far + "; the policy's other_regions is no"}
 		}
 	}
 	var heard *incident.Failure
 	// A queued resource waits for capacity by itself, and a reservation has its own capacity.
-	if r.QueuedResource == "" && !tpu.Reserved(spec) {
+	if r.QueuedResource == "" && !cloudtpu.Reserved(spec) {
 		heard = h.heard(ctx, w, r, p)
 	}
-	there := slices.ContainsFunc(all, func(s tpu.Slice) bool { return s.Condition != incident.Gone })
+	there := slices.ContainsFunc(all, func(s provider.Slice) bool { return s.Condition != incident.Gone })
 	for _, m := range members(r) {
 		if there {
 			break
@@ -285,7 +286,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref tpu
 		return h.Fleet.Advancer.Hold(ctx, r.Request, incident.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{})
 	}
 	if unfit != nil { // only the delivery that began it stores this: an earlier one may be about to call
-		return h.refused(ctx, r, incident.Uncalled, what+" refused", tpu.Failure(unfit))
+		return h.refused(ctx, r, incident.Uncalled, what+" refused", provider.Failure(unfit))
 	}
 	if heard != nil {
 		return h.refused(ctx, r, incident.Uncalled, what+" not asked for", heard)
@@ -372,12 +373,12 @@ func (h handler) spec(ctx context.Context, w incident.Workload, r events.Recreat
 		if spec, unfit, err = fleet.Order(ctx, h.Fleet.Ledger, w, s, place(r), p); unfit != nil || err != nil {
 			return nil, unfit, err
 		}
-		if tpu.IsApart(spec) {
+		if cloudtpu.IsApart(spec) {
 			values, err := h.Fleet.Secrets.Of(ctx, s.Spec)
 			if err != nil {
 				return nil, nil, err
 			}
-			if spec, err = tpu.Whole(spec, values); err != nil {
+			if spec, err = cloudtpu.Whole(spec, values); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -386,7 +387,7 @@ func (h handler) spec(ctx context.Context, w incident.Workload, r events.Recreat
 	if r.With == nil {
 		return specs[0], nil, nil
 	}
-	spec, err = tpu.Together(names, specs)
+	spec, err = cloudtpu.Together(names, specs)
 	return spec, nil, err
 }
 
@@ -434,7 +435,7 @@ func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w i
 // unread stores a failed reading. A failed reading is no reason to call, and its cause says nothing about the call itself,
 // so the task is tried again in the same zone.
 func (h handler) unread(ctx context.Context, r events.RecreateRequested, what string, err error) error {
-	f := tpu.Failure(err)
+	f := provider.Failure(err)
 	if f.Class != incident.Permission {
 		f.Class, f.Code = incident.Transient, incident.CodeUnread
 	}
@@ -473,6 +474,6 @@ func (h handler) refused(ctx context.Context, r events.RecreateRequested, how in
 
 // failed stores a failure of the provider. It is evidence with a time for the next try, not a reason for a redelivery.
 func (h handler) failed(ctx context.Context, r events.RecreateRequested, what string, err error) error {
-	_, err = h.Fleet.Advancer.Answer(ctx, r.Request, "", what, tpu.Failure(err))
+	_, err = h.Fleet.Advancer.Answer(ctx, r.Request, "", what, provider.Failure(err))
 	return err
 }

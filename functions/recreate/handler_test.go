@@ -16,7 +16,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -40,7 +40,7 @@ type bench struct {
 func toDelete(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-	w := b.Slice(tputest.NodeConfig{Spot: true})
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true})
 	b.Report(w, slice, fleettest.Progress(1000))
 	b.Clock.Advance(time.Minute)
 	b.Must(b.API.Preempt(zone, slice))
@@ -221,7 +221,7 @@ func toDiscard(t *testing.T, names ...string) *bench {
 		names = []string{slice}
 	}
 	for _, name := range names {
-		w := b.Slice(tputest.NodeConfig{Name: name, Spot: true, Labels: map[string]string{events.LabelPolicy: "night", events.LabelWorkload: slice}})
+		w := b.Slice(cloudtputest.NodeConfig{Name: name, Spot: true, Labels: map[string]string{events.LabelPolicy: "night", events.LabelWorkload: slice}})
 		b.Report(w, name, fleettest.Progress(1000))
 	}
 	b.Change(id, func(w *incident.Workload) {
@@ -335,7 +335,7 @@ func TestAnIdleDeletionThatIsTakenOverIsNotCalledWhereTrainingRunsByNow(t *testi
 func (b *bench) replaceByOwner() {
 	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
 	b.Clock.Advance(2 * time.Minute)
-	b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
+	b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
 }
 
 func TestAnAdmittedSliceThatMakesProgressIsNeverDeleted(t *testing.T) {
@@ -409,17 +409,17 @@ func TestWhatHoldsACallIsStored(t *testing.T) {
 // and the message is acknowledged.
 func TestAFailureOfTheAPIIsEvidence(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault tputest.Fault
+		fault cloudtputest.Fault
 		// begun says that the call may have taken effect all the same: then its slot stays taken.
 		begun bool
 	}{
-		"unavailable":           {tputest.Fault{Code: 14, Message: "try later"}, true},
-		"no answer":             {tputest.Fault{LoseRequest: true}, true},
-		"another update":        {tputest.Fault{Code: 10, Message: "unable to queue the operation"}, false},
-		"it is not there":       {tputest.Fault{Code: 5, Message: "Resource 'llama' was not found"}, false},
-		"a page of some proxy":  {tputest.Fault{HTTP: 502}, true},
-		"too many calls":        {tputest.Fault{Code: 8, Message: "Quota exceeded for quota metric 'calls' and limit 'calls per minute'"}, true},
-		"an answer of the dark": {tputest.Fault{Code: 2, Message: "?"}, true},
+		"unavailable":           {cloudtputest.Fault{Code: 14, Message: "try later"}, true},
+		"no answer":             {cloudtputest.Fault{LoseRequest: true}, true},
+		"another update":        {cloudtputest.Fault{Code: 10, Message: "unable to queue the operation"}, false},
+		"it is not there":       {cloudtputest.Fault{Code: 5, Message: "Resource 'llama' was not found"}, false},
+		"a page of some proxy":  {cloudtputest.Fault{HTTP: 502}, true},
+		"too many calls":        {cloudtputest.Fault{Code: 8, Message: "Quota exceeded for quota metric 'calls' and limit 'calls per minute'"}, true},
+		"an answer of the dark": {cloudtputest.Fault{Code: 2, Message: "?"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toDelete(t)
@@ -445,7 +445,7 @@ func TestAFailureOfTheAPIIsEvidence(t *testing.T) {
 // TestWhatCannotBeDeletedInItsStateIsWaitedFor: that is no failure, and costs no slot of the brake.
 func TestWhatCannotBeDeletedInItsStateIsWaitedFor(t *testing.T) {
 	b := toDelete(t)
-	b.API.Inject(tputest.Fault{Method: "DeleteNode", Code: 9, Message: "DeleteQueuedResource is not supported when state is PROVISIONING"})
+	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Code: 9, Message: "DeleteQueuedResource is not supported when state is PROVISIONING"})
 	b.Want(b.deliver(), fleettest.Handled)
 	now := b.Clock.Now()
 	if task := b.task(); task.Failures != 0 || task.LastFailure == "" || task.Barred != now || task.Retry != now.Add(incident.BarredEvery) || !task.Begun.IsZero() {
@@ -456,7 +456,7 @@ func TestWhatCannotBeDeletedInItsStateIsWaitedFor(t *testing.T) {
 }
 
 func TestAFailureThatOnlyAPersonCanCureEscalates(t *testing.T) {
-	for name, f := range map[string]tputest.Fault{
+	for name, f := range map[string]cloudtputest.Fault{
 		"not permitted": {Method: "DeleteNode", Code: 7, Message: "Permission 'tpu.nodes.delete' denied"},
 		"wrong":         {Method: "DeleteNode", Code: 3, Message: "bad"},
 	} {
@@ -472,7 +472,7 @@ func TestAFailureThatOnlyAPersonCanCureEscalates(t *testing.T) {
 
 func TestWhatCannotBeReadIsNotDeleted(t *testing.T) {
 	b := toDelete(t)
-	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 14, Message: "try later"})
+	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14, Message: "try later"})
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
 	b.Want(b.task().LastFailure, "try later")
@@ -482,7 +482,7 @@ func TestWhatCannotBeReadIsNotDeleted(t *testing.T) {
 
 func TestAnAnswerThatIsLostIsLookedForAndNotAskedForAgain(t *testing.T) {
 	b := toDelete(t)
-	b.API.Inject(tputest.Fault{Method: "DeleteNode", LoseAnswer: true})
+	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", LoseAnswer: true})
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Calls()
 	b.tick(time.Minute)
@@ -498,7 +498,7 @@ func TestAnAnswerThatIsLostIsLookedForAndNotAskedForAgain(t *testing.T) {
 func TestACrashBehindTheCallIsLookedInto(t *testing.T) {
 	b := toDelete(t)
 	// The call takes effect, and what came back can neither be received nor stored.
-	b.API.Inject(tputest.Fault{Method: "DeleteNode", LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
+	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
 	b.Mend()
@@ -553,13 +553,13 @@ func TestWhatCannotBeReadIsNoAnswerToACallThatIsUnderWay(t *testing.T) {
 	b := toDelete(t)
 	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
 	b.Want(b.deliver(), fleettest.Redelivered)
-	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
+	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
 	b.Want(b.deliver(), fleettest.Later)
 	if task := b.task(); task.Failures > 0 || task.LastFailure != "" {
 		t.Errorf("the task is %+v, want it left to the instance that has begun it", task)
 	}
 	b.Clock.Advance(incident.CallFor)
-	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
+	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.closed().Outcome, incident.Escalated)
 }
@@ -598,7 +598,7 @@ func TestWhoeverIsTooSlowForACallDoesNotMakeIt(t *testing.T) {
 func TestTheIntentAndTheSpecificationAreStoredBeforeAnythingIsDeleted(t *testing.T) {
 	b := toDelete(t)
 	called := false
-	b.API.Inject(tputest.Fault{Method: "DeleteNode", Before: func() {
+	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Before: func() {
 		called = true
 		spec, err := b.Ledger.Spec(t.Context(), b.request.Spec)
 		if err != nil || !strings.Contains(string(spec), "startup-script") {
@@ -661,7 +661,7 @@ func TestWhatCannotBeStoredIsLeftForRedelivery(t *testing.T) {
 
 func TestASliceIsCreatedOnceFromWhatWasStored(t *testing.T) {
 	b := toCreate(t)
-	b.API.Inject(tputest.Fault{Method: "CreateNode", Before: func() {
+	b.API.Inject(cloudtputest.Fault{Method: "CreateNode", Before: func() {
 		// Entries about the new slice may come before the answer does.
 		s, err := b.Ledger.Subject(t.Context(), fleettest.Project, zone, ledger.Node, slice)
 		if err != nil || s.Workload != id || s.Incarnation.Known() {
@@ -685,7 +685,7 @@ func TestASliceIsCreatedOnceFromWhatWasStored(t *testing.T) {
 
 func TestACreationWhoseAnswerWasLostIsNotRepeated(t *testing.T) {
 	b := toCreate(t)
-	b.API.Inject(tputest.Fault{Method: "CreateNode", LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
+	b.API.Inject(cloudtputest.Fault{Method: "CreateNode", LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Mend()
 	b.Calls()
@@ -698,7 +698,7 @@ func TestACreationWhoseAnswerWasLostIsNotRepeated(t *testing.T) {
 
 func TestWhatSomebodyElseCreatedIsTheirs(t *testing.T) {
 	b := toCreate(t)
-	b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
+	b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
 	b.Want(b.closed().Outcome, incident.Released)
@@ -718,10 +718,10 @@ func TestWhatSomebodyElseCreatedWhereTrainingWasAdmittedIsTheirs(t *testing.T) {
 			b := toCreate(t)
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Admitted.Zone = fleettest.OtherZone })
 			if c.theirs {
-				b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: fleettest.OtherZone, Name: slice, Spot: true}, fleettest.Owner))
+				b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: fleettest.OtherZone, Name: slice, Spot: true}, fleettest.Owner))
 			}
 			if name == "nobody can say" {
-				b.API.Inject(tputest.Fault{Method: "GetNode", Zone: fleettest.OtherZone, Code: 14})
+				b.API.Inject(cloudtputest.Fault{Method: "GetNode", Zone: fleettest.OtherZone, Code: 14})
 			}
 			b.Calls()
 			b.deliver()
@@ -760,12 +760,12 @@ func (b *bench) refused() {
 	b.request = b.next()
 }
 
-var noCapacity = tputest.Fault{Method: "CreateNode", Code: 8, Message: "There is no more capacity in the zone"}
+var noCapacity = cloudtputest.Fault{Method: "CreateNode", Code: 8, Message: "There is no more capacity in the zone"}
 
 // TestWhatCannotBeReadMovesNoCreation has a creation take effect whose answer is lost with the instance, and then no
 // reading that says so: another zone must not be asked, or there would be two slices.
 func TestWhatCannotBeReadMovesNoCreation(t *testing.T) {
-	for name, f := range map[string]tputest.Fault{
+	for name, f := range map[string]cloudtputest.Fault{
 		"too many calls":     {Code: 8, Message: "Resource has been exhausted (e.g. check quota)."},
 		"our own limit":      {Code: 8, Message: "Quota limit 'X' has been exceeded. Limit: 0"},
 		"no capacity":        {Code: 8, Message: "There is no more capacity in the zone"},
@@ -777,7 +777,7 @@ func TestWhatCannotBeReadMovesNoCreation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := toCreate(t)
 			b.twoZones()
-			b.API.Inject(tputest.Fault{Method: "CreateNode", LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
+			b.API.Inject(cloudtputest.Fault{Method: "CreateNode", LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
 			b.Want(b.deliver(), fleettest.Redelivered)
 			b.Mend()
 			f.Method = "GetNode"
@@ -804,7 +804,7 @@ func TestWhatCannotBeReadMovesNoCreation(t *testing.T) {
 
 func TestAReadingThatIsNotPermittedEscalates(t *testing.T) {
 	b := toCreate(t)
-	b.API.Inject(tputest.Fault{Method: "GetNode", Code: 7, Message: "Permission 'tpu.nodes.get' denied"})
+	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "Permission 'tpu.nodes.get' denied"})
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.closed().Outcome, incident.Escalated)
 }
@@ -812,7 +812,7 @@ func TestAReadingThatIsNotPermittedEscalates(t *testing.T) {
 // theirs is a node of that name in the other zone, of another workload.
 func (b *bench) theirs() incident.Workload {
 	b.T.Helper()
-	w := b.Slice(tputest.NodeConfig{Spot: true, Zone: fleettest.OtherZone, Labels: map[string]string{
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true, Zone: fleettest.OtherZone, Labels: map[string]string{
 		events.LabelPolicy: "spot", events.LabelWorkload: "another",
 	}})
 	b.Report(w, slice, fleettest.Progress(1000))
@@ -873,7 +873,7 @@ func TestTheNameOfAnotherWorkloadsNodeIsTaken(t *testing.T) {
 // TestWhatTheLedgerDoesNotTakeForTheSliceIsNoCreationOfOurs: the ledger was written by a clock ahead of ours.
 func TestWhatTheLedgerDoesNotTakeForTheSliceIsNoCreationOfOurs(t *testing.T) {
 	b := toCreate(t)
-	b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
+	b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
 	b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(time.Minute) })
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
@@ -895,7 +895,7 @@ func TestNoZoneIsAskedForWhatItDoesNotHave(t *testing.T) {
 		},
 	} {
 		b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-		w := b.Slice(tputest.NodeConfig{Order: order, Labels: map[string]string{events.LabelPolicy: "night"}})
+		w := b.Slice(cloudtputest.NodeConfig{Order: order, Labels: map[string]string{events.LabelPolicy: "night"}})
 		b.twoZones()
 		b.Report(w, slice, fleettest.Progress(1000))
 		b.Clock.Advance(time.Minute)
@@ -924,12 +924,12 @@ func inRegion(t *testing.T, words string) *bench {
 	t.Helper()
 	const abroad = "us-east5-a"
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-	b.API.SetCapacity(abroad, tputest.Unlimited)
+	b.API.SetCapacity(abroad, cloudtputest.Unlimited)
 	b.API.AddSubnetwork("us-east5", "tpus")
 	var err error
 	b.Policies.File, err = policy.Parse([]byte("policies: {far: {preset: spot, zones: [" + abroad + "], " + words + "}}"))
 	b.Must(err)
-	w := b.Slice(tputest.NodeConfig{
+	w := b.Slice(cloudtputest.NodeConfig{
 		Spot: true, Labels: map[string]string{events.LabelPolicy: "far"},
 		Order: &api.Node{RuntimeVersion: "r", NetworkConfig: &api.NetworkConfig{Network: "n", Subnetwork: "home"}},
 	})
@@ -1049,7 +1049,7 @@ func TestTheNameThatAnotherWorkloadsNodeHadOnceIsFree(t *testing.T) {
 func TestAnOlderNodeOfUnknownOwnerInTheNextZoneIsNotOurs(t *testing.T) {
 	b := toCreate(t)
 	b.twoZones()
-	_, err := b.API.AddNode(tputest.NodeConfig{Zone: fleettest.OtherZone, Name: slice, Created: b.Clock.Now().Add(-100 * time.Hour)})
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: fleettest.OtherZone, Name: slice, Created: b.Clock.Now().Add(-100 * time.Hour)})
 	b.Must(err)
 	b.API.Inject(noCapacity)
 	b.Want(b.deliver(), fleettest.Handled)
@@ -1192,7 +1192,7 @@ func TestNothingIsCreatedElsewhereWhenSomebodyElseHasCreatedItWhereItWas(t *test
 	b.API.Inject(noCapacity)
 	b.Want(b.deliver(), fleettest.Handled)
 	b.request = b.next()
-	_, err := b.API.AddNode(tputest.NodeConfig{Zone: zone, Name: slice, Created: b.Clock.Now()})
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Created: b.Clock.Now()})
 	b.Must(err)
 	b.Calls()
 	b.Want(b.deliver(), fleettest.Ignored)
@@ -1252,7 +1252,7 @@ func TestACreationIsHeldAndForbiddenToo(t *testing.T) {
 			func(b *bench) { b.Want(b.closed().Outcome, incident.Escalated) },
 		},
 		"the slice cannot be read": {
-			func(b *bench) { b.API.Inject(tputest.Fault{Method: "GetNode", HTTP: 503}) },
+			func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "GetNode", HTTP: 503}) },
 			func(b *bench) { b.Want(b.task().Retry, b.Clock.Now().Add(time.Minute)) },
 		},
 		"the epoch is over": {
@@ -1293,11 +1293,11 @@ func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
 func waiting(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-	order := tputest.NodeConfig{
+	order := cloudtputest.NodeConfig{
 		Zone: zone, Name: slice, Spot: true, Created: b.Clock.Now().Add(-72 * time.Hour), Labels: map[string]string{events.LabelPolicy: "spot"},
 		Metadata: map[string]string{"startup-script": "x"},
 	}
-	b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: queue, Spot: true, Nodes: []tputest.NodeConfig{order}}))
+	b.Must(b.API.AddQueuedResource(cloudtputest.QueuedConfig{Zone: zone, Name: queue, Spot: true, Nodes: []cloudtputest.NodeConfig{order}}))
 	b.Look(zone, slice)
 	b.Must(b.API.Preempt(zone, slice))
 	b.Clock.Advance(5 * time.Minute)
@@ -1355,8 +1355,8 @@ func TestAnotherQueuedResourceOfThatNameIsNotCancelled(t *testing.T) {
 	b.release()
 	b.Must(b.API.OwnerDeleteQueuedResource(zone, queue, fleettest.Owner))
 	b.Clock.Advance(5 * time.Minute)
-	order := tputest.NodeConfig{Zone: zone, Name: slice, Spot: true}
-	b.Must(b.API.OwnerCreateQueuedResource(tputest.QueuedConfig{Zone: zone, Name: queue, Spot: true, Nodes: []tputest.NodeConfig{order}}, fleettest.Owner))
+	order := cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true}
+	b.Must(b.API.OwnerCreateQueuedResource(cloudtputest.QueuedConfig{Zone: zone, Name: queue, Spot: true, Nodes: []cloudtputest.NodeConfig{order}}, fleettest.Owner))
 	b.Clock.Advance(time.Minute)
 	b.Want(b.deliver(), fleettest.Ignored)
 	for _, call := range b.Calls() {
@@ -1373,9 +1373,9 @@ var halves = []string{"llama-0", "llama-1"}
 func multislice(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-	q := tputest.QueuedConfig{Zone: zone, Name: queue, Spot: true}
+	q := cloudtputest.QueuedConfig{Zone: zone, Name: queue, Spot: true}
 	for _, name := range halves {
-		q.Nodes = append(q.Nodes, tputest.NodeConfig{
+		q.Nodes = append(q.Nodes, cloudtputest.NodeConfig{
 			Zone: zone, Name: name, Spot: true, Created: b.Clock.Now().Add(-72 * time.Hour), Labels: map[string]string{events.LabelPolicy: "spot"},
 			Metadata: map[string]string{"name": name, "startup-script": "x"},
 		})
@@ -1419,7 +1419,7 @@ func TestWhatAnotherWorkloadHasInTheQueuedResourceIsNotDeletedWithIt(t *testing.
 	b := multislice(t)
 	b.Change(queued, func(w *incident.Workload) { w.Slices, w.Incident.Tasks[0].With = w.Slices[:1], nil })
 	b.request.With = nil
-	another := b.Slice(tputest.NodeConfig{Name: "other"})
+	another := b.Slice(cloudtputest.NodeConfig{Name: "other"})
 	b.Must(b.Ledger.Map(t.Context(), fleettest.Project, zone, ledger.Node, halves[1], ledger.Subject{Workload: another.ID, Slice: halves[1]}))
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(len(b.mutating()), 0)
@@ -1446,7 +1446,7 @@ func TestWhatNobodyHadSeenOfAQueuedResourceIsDecidedOnFirst(t *testing.T) {
 
 func TestAMultisliceOfWhichOneLivesAsAnotherIsNotDeleted(t *testing.T) {
 	b := multislice(t)
-	b.Must(b.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: halves[1], Spot: true}, fleettest.Owner))
+	b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: halves[1], Spot: true}, fleettest.Owner))
 	b.Clock.Advance(time.Minute)
 	// The ledger was written by a clock ahead of ours, and takes the reading for an older one.
 	b.Change(queued, func(w *incident.Workload) { w.Slices[1].Since = b.Clock.Now().Add(time.Minute) })
@@ -1464,7 +1464,7 @@ func (b *bench) mutating() []string {
 func TestNothingIsCreatedElsewhereBesideWhatAnEarlierTryBrings(t *testing.T) {
 	b := toCreate(t)
 	b.twoZones()
-	b.API.Inject(tputest.Fault{Method: "CreateNode", LoseRequest: true})
+	b.API.Inject(cloudtputest.Fault{Method: "CreateNode", LoseRequest: true})
 	b.Want(b.deliver(), fleettest.Handled)
 	b.tick(2 * time.Minute)
 	b.request = b.next()
@@ -1475,7 +1475,7 @@ func TestNothingIsCreatedElsewhereBesideWhatAnEarlierTryBrings(t *testing.T) {
 	b.Want(b.request.Zone, fleettest.OtherZone)
 
 	labels := map[string]string{events.LabelPolicy: "night", events.LabelIncident: b.request.Incident, events.LabelWorkload: "llama"}
-	_, err := b.API.AddNode(tputest.NodeConfig{
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{
 		Zone: zone, Name: slice, Spot: true, Labels: labels, State: "CREATING", Created: b.Clock.Now(),
 		Metadata: map[string]string{events.MetadataCheckpointDir: fleettest.Directory, "startup-script": "train"},
 	})

@@ -11,7 +11,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // legacyToDelete is a legacy node that was preempted, and the request to delete it.
@@ -22,7 +22,7 @@ func legacyToDelete(t *testing.T, label string) *bench {
 	var err error
 	b.Policies.File, err = policy.Parse([]byte("policies: {night: {preset: spot, zones: [" + fleettest.OtherZone + "]}}"))
 	b.Must(err)
-	w := b.Slice(tputest.NodeConfig{
+	w := b.Slice(cloudtputest.NodeConfig{
 		Spot: true, Accelerator: "v3-8", Labels: map[string]string{events.LabelPolicy: label},
 		Legacy: &tpu.Node{TensorflowVersion: "2.12.0", CidrBlock: "10.240.1.0/29"},
 	})
@@ -44,7 +44,7 @@ func TestALegacyNodeIsNotDeletedOrCreatedTwice(t *testing.T) {
 	lost := func(method string) {
 		t.Helper()
 		b.Calls()
-		b.API.Inject(tputest.Fault{Method: method, Legacy: true, LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
+		b.API.Inject(cloudtputest.Fault{Method: method, Legacy: true, LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
 		b.Want(b.deliver(), fleettest.Redelivered)
 		b.Mend()
 		b.Want(b.deliver(), fleettest.Handled)

@@ -9,7 +9,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 const (
@@ -22,7 +22,7 @@ func inAnotherShape(t *testing.T, script string) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
 	b.policy(named)
-	w := b.Slice(tputest.NodeConfig{
+	w := b.Slice(cloudtputest.NodeConfig{
 		Spot: true, Labels: map[string]string{events.LabelPolicy: "night", "team": "a"},
 		Metadata: map[string]string{events.MetadataCheckpointDir: fleettest.Directory, "startup-script": script},
 	})

@@ -21,9 +21,9 @@ import (
 	"pitstop.internal/functions/notify"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/publish/publishtest"
-	"pitstop.internal/shared/tpu/tputest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -196,7 +196,7 @@ func notifyStorm(ctx context.Context) ([]figure, error) {
 	defer h.Close()
 	l := ledger.New(memory)
 	defer l.Close() //nolint:errcheck // it was only used to measure
-	clock := tputest.NewManualClock(time.Now())
+	clock := cloudtputest.NewManualClock(time.Now())
 	tells, err := notifyFunction(l, h.URL, stormPerMinute, clock.Now)
 	if err != nil {
 		return nil, err

@@ -28,8 +28,8 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -87,30 +87,30 @@ func (c *counted) take() map[string]int {
 
 // ground is a ledger and a simulated cloud on a clock that stands still, as all functions share them.
 type ground struct {
-	api    *tputest.API
-	clock  *tputest.ManualClock
+	api    *cloudtputest.API
+	clock  *cloudtputest.ManualClock
 	calls  *counted // of those who decide
 	acts   *counted // of recreate
-	cloud  *tpu.Cloud
-	actor  *tpu.Cloud
+	cloud  *cloudtpu.Client
+	actor  *cloudtpu.Client
 	ledger *ledger.Ledger
 	fleet  *fleet.Fleet
 }
 
 func newGround(ctx context.Context, zones int, publisher ledger.Publisher) (*ground, error) {
-	g := &ground{clock: tputest.NewManualClock(time.Now().Truncate(time.Hour)), ledger: ledger.New(memory)}
+	g := &ground{clock: cloudtputest.NewManualClock(time.Now().Truncate(time.Hour)), ledger: ledger.New(memory)}
 	offered := map[string]int{}
 	for i := range zones {
-		offered[zoneAt(i)] = tputest.Unlimited
+		offered[zoneAt(i)] = cloudtputest.Unlimited
 	}
-	g.api = tputest.New(tputest.Config{Project: project, Clock: g.clock, Zones: offered, PageSize: pageSize})
+	g.api = cloudtputest.New(cloudtputest.Config{Project: project, Clock: g.clock, Zones: offered, PageSize: pageSize})
 	g.calls = &counted{next: g.api.Transport(), by: map[string]int{}}
 	g.acts = &counted{next: g.api.Transport(), by: map[string]int{}}
 	var err error
-	if g.actor, err = tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: g.acts}), option.WithoutAuthentication()); err != nil {
+	if g.actor, err = cloudtpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: g.acts}), option.WithoutAuthentication()); err != nil {
 		return nil, err
 	}
-	if g.cloud, err = tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: g.calls}), option.WithoutAuthentication()); err != nil {
+	if g.cloud, err = cloudtpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: g.calls}), option.WithoutAuthentication()); err != nil {
 		return nil, err
 	}
 	log := slog.New(slog.DiscardHandler)
@@ -359,13 +359,13 @@ func patrolled(ctx context.Context, archived int) (s steadily, figures []figure,
 // populate makes the fleet and returns how many queued resources hold a node with announced maintenance.
 func (g *ground) populate() (held int, err error) {
 	for i := range patrolSlices {
-		c := tputest.NodeConfig{
+		c := cloudtputest.NodeConfig{
 			Zone: zoneAt(i % patrolZones), Name: fmt.Sprintf("llama-%d", i), Accelerator: "v5litepod-16", Spot: true, Group: group(i),
 			Created: g.clock.Now().Add(-72 * time.Hour), Labels: map[string]string{events.LabelPolicy: "spot"},
 			Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"},
 		}
 		if i < patrolQueued {
-			err = g.api.AddQueuedResource(tputest.QueuedConfig{Zone: c.Zone, Name: fmt.Sprintf("order-%d", i), Nodes: []tputest.NodeConfig{c}, Spot: true})
+			err = g.api.AddQueuedResource(cloudtputest.QueuedConfig{Zone: c.Zone, Name: fmt.Sprintf("order-%d", i), Nodes: []cloudtputest.NodeConfig{c}, Spot: true})
 		} else {
 			_, err = g.api.AddNode(c)
 		}

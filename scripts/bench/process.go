@@ -24,7 +24,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/process"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -130,7 +130,7 @@ func benchThroughput(ctx context.Context) ([]figure, error) {
 }
 
 func progress(slice int, step int64) []byte {
-	entry := tputest.CrewEntry(events.CrewReport{
+	entry := trainingtest.CrewEntry(events.CrewReport{
 		Schema: events.Schema, Report: events.ReportProgress, Project: project, Zone: zone, Node: fmt.Sprintf("llama-%d", slice),
 		Hostname: group(slice) + "-w-0", Attempt: 1, Step: step, Workers: 4,
 	}, time.Now(), int(step))

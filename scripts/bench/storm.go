@@ -18,9 +18,9 @@ import (
 	"pitstop.internal/functions/logevent"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/publish"
-	"pitstop.internal/shared/tpu"
-	"pitstop.internal/shared/tpu/tputest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -76,13 +76,13 @@ func (g *ground) logFunction() *trigger.Adapter {
 // introduce puts a Spot slice there and makes it and its workers known.
 func (g *ground) introduce(ctx context.Context, zone string, i int) (name string, err error) {
 	name = fmt.Sprintf("llama-%d", i)
-	if _, err = g.api.AddNode(tputest.NodeConfig{
+	if _, err = g.api.AddNode(cloudtputest.NodeConfig{
 		Zone: zone, Name: name, Accelerator: "v5litepod-16", Spot: true, Group: group(i), Labels: map[string]string{events.LabelPolicy: "spot"},
 		Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"}, Created: g.clock.Now().Add(-72 * time.Hour),
 	}); err != nil {
 		return name, err
 	}
-	s, err := g.fleet.Read(ctx, tpu.Ref{Project: project, Zone: zone, Name: name})
+	s, err := g.fleet.Read(ctx, provider.Ref{Project: project, Zone: zone, Name: name})
 	if err != nil {
 		return name, err
 	}
@@ -120,7 +120,7 @@ func benchChain(ctx context.Context) ([]figure, error) {
 	}
 	first := handler("First", func(ctx context.Context) error { return r.Publish(ctx, fixed) })
 	second := handler("Second", func(ctx context.Context) error {
-		_, err := g.fleet.Read(ctx, tpu.Ref{Project: project, Zone: zoneAt(0), Name: "empty"})
+		_, err := g.fleet.Read(ctx, provider.Ref{Project: project, Zone: zoneAt(0), Name: "empty"})
 		return err
 	})
 	act := g.recreateFunction(ledger.Limits{Project: 2 * chains, Zone: 2 * chains})

@@ -16,8 +16,9 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -25,7 +26,7 @@ const project = "demo"
 
 // listener is the function logevent over a ledger and a simulated cloud, on the real clock.
 type listener struct {
-	api      *tputest.API
+	api      *cloudtputest.API
 	ledger   *ledger.Ledger
 	fleet    *fleet.Fleet
 	function *trigger.Adapter
@@ -38,10 +39,10 @@ func memory(context.Context, string) (ledger.Collection, error) {
 }
 
 func newListener(ctx context.Context, open ledger.Opener, publisher ledger.Publisher, saved func()) (*listener, error) {
-	api := tputest.New(tputest.Config{
-		Project: project, Clock: tputest.NewManualClock(time.Now().Add(-time.Hour)), Zones: map[string]int{zone: tputest.Unlimited},
+	api := cloudtputest.New(cloudtputest.Config{
+		Project: project, Clock: cloudtputest.NewManualClock(time.Now().Add(-time.Hour)), Zones: map[string]int{zone: cloudtputest.Unlimited},
 	})
-	cloud, err := tpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: api.Transport()}), option.WithoutAuthentication())
+	cloud, err := cloudtpu.New(ctx, option.WithHTTPClient(&http.Client{Transport: api.Transport()}), option.WithoutAuthentication())
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ const zone = "us-west4-a"
 // slice puts a Spot slice there and makes it known.
 func (w *listener) slice(ctx context.Context, i int, accelerator string) (name string, err error) {
 	name = fmt.Sprintf("llama-%d", i)
-	_, err = w.api.AddNode(tputest.NodeConfig{
+	_, err = w.api.AddNode(cloudtputest.NodeConfig{
 		Zone: zone, Name: name, Accelerator: accelerator, Spot: true, Group: group(i), Labels: map[string]string{events.LabelPolicy: "spot"},
 		Metadata: map[string]string{
 			events.MetadataCheckpointDir: "gs://demo-checkpoints/" + name, "startup-script": "pitcrew run -- python3 train.py",
@@ -75,7 +76,7 @@ func (w *listener) slice(ctx context.Context, i int, accelerator string) (name s
 	if err != nil {
 		return "", err
 	}
-	s, err := w.fleet.Provider.Read(ctx, tpu.Ref{Project: project, Zone: zone, Name: name})
+	s, err := w.fleet.Provider.Read(ctx, provider.Ref{Project: project, Zone: zone, Name: name})
 	if err != nil {
 		return "", err
 	}

@@ -21,7 +21,7 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/provider"
 )
 
 // pushed is the message of a push request.
@@ -119,38 +119,38 @@ func (a *acknowledging) WriteHeader(code int) {
 	a.ResponseWriter.WriteHeader(code)
 }
 
-// provider is one of which some methods are replaced.
-type provider struct {
-	tpu.Provider
-	read   func(ctx context.Context, r tpu.Ref) (tpu.Slice, error)
-	list   func(ctx context.Context, project, zone string) (tpu.Listing, error)
-	create func(ctx context.Context, r tpu.Ref, spec []byte, labels map[string]string, requestID string) (string, error)
-	remove func(ctx context.Context, r tpu.Ref, requestID string) (string, error)
+// broken is a provider of which some methods are replaced.
+type broken struct {
+	provider.Provider
+	read   func(ctx context.Context, r provider.Ref) (provider.Slice, error)
+	list   func(ctx context.Context, project, zone string) (provider.Listing, error)
+	create func(ctx context.Context, r provider.Ref, spec []byte, labels map[string]string, requestID string) (string, error)
+	remove func(ctx context.Context, r provider.Ref, requestID string) (string, error)
 }
 
-// Read and the methods below implement tpu.Provider.
-func (p provider) Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
+// Read and the methods below implement provider.Provider.
+func (p broken) Read(ctx context.Context, r provider.Ref) (provider.Slice, error) {
 	if p.read != nil {
 		return p.read(ctx, r)
 	}
 	return p.Provider.Read(ctx, r)
 }
 
-func (p provider) List(ctx context.Context, project, zone string) (tpu.Listing, error) {
+func (p broken) List(ctx context.Context, project, zone string) (provider.Listing, error) {
 	if p.list != nil {
 		return p.list(ctx, project, zone)
 	}
 	return p.Provider.List(ctx, project, zone)
 }
 
-func (p provider) Create(ctx context.Context, r tpu.Ref, spec []byte, labels map[string]string, requestID string) (string, error) {
+func (p broken) Create(ctx context.Context, r provider.Ref, spec []byte, labels map[string]string, requestID string) (string, error) {
 	if p.create != nil {
 		return p.create(ctx, r, spec, labels, requestID)
 	}
 	return p.Provider.Create(ctx, r, spec, labels, requestID)
 }
 
-func (p provider) Delete(ctx context.Context, r tpu.Ref, requestID string) (string, error) {
+func (p broken) Delete(ctx context.Context, r provider.Ref, requestID string) (string, error) {
 	if p.remove != nil {
 		return p.remove(ctx, r, requestID)
 	}
@@ -158,8 +158,8 @@ func (p provider) Delete(ctx context.Context, r tpu.Ref, requestID string) (stri
 }
 
 // only stands between one function and the provider.
-func only(function string, between func(next tpu.Provider) tpu.Provider) func(string, tpu.Provider) tpu.Provider {
-	return func(name string, next tpu.Provider) tpu.Provider {
+func only(function string, between func(next provider.Provider) provider.Provider) func(string, provider.Provider) provider.Provider {
+	return func(name string, next provider.Provider) provider.Provider {
 		if name != function {
 			return next
 		}
@@ -171,15 +171,15 @@ func only(function string, between func(next tpu.Provider) tpu.Provider) func(st
 const assumed = "ASSUMED LOST"
 
 // unread makes recreate take the slice to delete for lost, without a look.
-func unread(fired func()) func(string, tpu.Provider) tpu.Provider {
-	return only("recreate", func(next tpu.Provider) tpu.Provider {
-		return provider{Provider: next, read: func(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
+func unread(fired func()) func(string, provider.Provider) provider.Provider {
+	return only("recreate", func(next provider.Provider) provider.Provider {
+		return broken{Provider: next, read: func(ctx context.Context, r provider.Ref) (provider.Slice, error) {
 			b := saidIn(ctx)
 			if b == nil || b.Action != events.ActionDelete || b.Slice != r.Name {
 				return next.Read(ctx, r)
 			}
 			fired()
-			return tpu.Slice{Ref: r, Condition: incident.Lost, Incarnation: b.Incarnation, State: assumed}, nil
+			return provider.Slice{Ref: r, Condition: incident.Lost, Incarnation: b.Incarnation, State: assumed}, nil
 		}}
 	})
 }
@@ -193,9 +193,9 @@ func unassumed(_ incident.Workload, e incident.Evidence, _ time.Time) incident.E
 }
 
 // forgetful creates slices without something that their owner ordered.
-func forgetful(fired func(), forget func(node map[string]any) bool) func(string, tpu.Provider) tpu.Provider {
-	return only("recreate", func(next tpu.Provider) tpu.Provider {
-		return provider{Provider: next, create: func(ctx context.Context, r tpu.Ref, spec []byte, labels map[string]string, requestID string) (string, error) {
+func forgetful(fired func(), forget func(node map[string]any) bool) func(string, provider.Provider) provider.Provider {
+	return only("recreate", func(next provider.Provider) provider.Provider {
+		return broken{Provider: next, create: func(ctx context.Context, r provider.Ref, spec []byte, labels map[string]string, requestID string) (string, error) {
 			var all map[string]any
 			if json.Unmarshal(spec, &all) == nil && forgets(all, forget) {
 				fired()
@@ -253,7 +253,7 @@ func (s believing) Put(ctx context.Context, uri string, content []byte, generati
 
 // believed has recreate and the buckets do what the body of a request says.
 func believed(fired func()) world.Seams {
-	where := func(ctx context.Context, r tpu.Ref) tpu.Ref {
+	where := func(ctx context.Context, r provider.Ref) provider.Ref {
 		if b := saidIn(ctx); b != nil && b.Zone != "" && b.Zone != r.Zone {
 			fired()
 			r.Zone = b.Zone
@@ -263,13 +263,13 @@ func believed(fired func()) world.Seams {
 	return world.Seams{
 		Handler: hears(nil),
 		Store:   func(next world.Buckets) world.Buckets { return believing{next, fired} },
-		Provider: only("recreate", func(next tpu.Provider) tpu.Provider {
-			return provider{
+		Provider: only("recreate", func(next provider.Provider) provider.Provider {
+			return broken{
 				Provider: next,
-				create: func(ctx context.Context, r tpu.Ref, spec []byte, labels map[string]string, requestID string) (string, error) {
+				create: func(ctx context.Context, r provider.Ref, spec []byte, labels map[string]string, requestID string) (string, error) {
 					return next.Create(ctx, where(ctx, r), spec, labels, requestID)
 				},
-				remove: func(ctx context.Context, r tpu.Ref, requestID string) (string, error) {
+				remove: func(ctx context.Context, r provider.Ref, requestID string) (string, error) {
 					return next.Delete(ctx, where(ctx, r), requestID)
 				},
 			}
@@ -330,21 +330,21 @@ func unwritten(collection string, fired func()) func(string, ledger.Opener) ledg
 }
 
 // goneBefore takes a slice for gone while it is still being deleted.
-func goneBefore(fired func()) func(string, tpu.Provider) tpu.Provider {
-	return func(_ string, next tpu.Provider) tpu.Provider {
-		return provider{
+func goneBefore(fired func()) func(string, provider.Provider) provider.Provider {
+	return func(_ string, next provider.Provider) provider.Provider {
+		return broken{
 			Provider: next,
-			read: func(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
+			read: func(ctx context.Context, r provider.Ref) (provider.Slice, error) {
 				s, err := next.Read(ctx, r)
 				if err == nil && s.Condition == incident.Deleting {
 					fired()
-					return tpu.Slice{Ref: r, Condition: incident.Gone, State: "gone"}, nil
+					return provider.Slice{Ref: r, Condition: incident.Gone, State: "gone"}, nil
 				}
 				return s, err
 			},
-			list: func(ctx context.Context, project, zone string) (tpu.Listing, error) {
+			list: func(ctx context.Context, project, zone string) (provider.Listing, error) {
 				l, err := next.List(ctx, project, zone)
-				l.Slices = slices.DeleteFunc(l.Slices, func(s tpu.Slice) bool { return s.Condition == incident.Deleting })
+				l.Slices = slices.DeleteFunc(l.Slices, func(s provider.Slice) bool { return s.Condition == incident.Deleting })
 				return l, err
 			},
 		}
@@ -357,9 +357,9 @@ func asksNobody(fired func()) func(patrol.AuditLog) patrol.AuditLog {
 }
 
 // whole takes each listing for whole.
-func whole(fired func()) func(tpu.Provider) tpu.Provider {
-	return func(next tpu.Provider) tpu.Provider {
-		return provider{Provider: next, list: func(ctx context.Context, project, zone string) (tpu.Listing, error) {
+func whole(fired func()) func(provider.Provider) provider.Provider {
+	return func(next provider.Provider) provider.Provider {
+		return broken{Provider: next, list: func(ctx context.Context, project, zone string) (provider.Listing, error) {
 			l, err := next.List(ctx, project, zone)
 			if l.Partial {
 				fired()
@@ -419,16 +419,16 @@ func (f frozenBy) For(ctx context.Context, label string) policy.Policy {
 }
 
 // remembering answers a single reading with what a listing showed last.
-func remembering(fired func()) func(string, tpu.Provider) tpu.Provider {
+func remembering(fired func()) func(string, provider.Provider) provider.Provider {
 	var mu sync.Mutex
-	listed := map[string]tpu.Slice{}
-	return func(function string, next tpu.Provider) tpu.Provider {
+	listed := map[string]provider.Slice{}
+	return func(function string, next provider.Provider) provider.Provider {
 		if function != "patrol" && function != "logevent" {
 			return next
 		}
-		return provider{
+		return broken{
 			Provider: next,
-			list: func(ctx context.Context, project, zone string) (tpu.Listing, error) {
+			list: func(ctx context.Context, project, zone string) (provider.Listing, error) {
 				l, err := next.List(ctx, project, zone)
 				mu.Lock()
 				defer mu.Unlock()
@@ -437,7 +437,7 @@ func remembering(fired func()) func(string, tpu.Provider) tpu.Provider {
 				}
 				return l, err
 			},
-			read: func(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
+			read: func(ctx context.Context, r provider.Ref) (provider.Slice, error) {
 				mu.Lock()
 				last, ok := listed[r.Zone+"/"+r.Name]
 				mu.Unlock()

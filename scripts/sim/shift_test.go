@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/provider"
 )
 
 // TestOneReadMoreShiftsNothing plays whole simulations in which each tick reads one node more: the same troubles strike, and all other
@@ -23,8 +23,8 @@ func TestOneReadMoreShiftsNothing(t *testing.T) {
 	run := func(t *testing.T, seed uint64, node string) []string {
 		fleet, policy := MixedFleet(seed)
 		sim := Simulation{Seed: seed, Days: 0.5, World: Few(fleet, seed, 4), Policy: policy, Faults: faults, Limit: NoLimit}
-		var cloud tpu.Provider
-		sim.Seams.Provider = func(_ string, next tpu.Provider) tpu.Provider {
+		var cloud provider.Provider
+		sim.Seams.Provider = func(_ string, next provider.Provider) provider.Provider {
 			cloud = next
 			return next
 		}
@@ -33,7 +33,7 @@ func TestOneReadMoreShiftsNothing(t *testing.T) {
 				return next
 			}
 			return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-				_, _ = cloud.Read(r.Context(), tpu.Ref{Project: "demo", Zone: "us-west4-a", Name: node}) //nolint:errcheck // it is read for nothing
+				_, _ = cloud.Read(r.Context(), provider.Ref{Project: "demo", Zone: "us-west4-a", Name: node}) //nolint:errcheck // it is read for nothing
 				next.ServeHTTP(rw, r)
 			})
 		}

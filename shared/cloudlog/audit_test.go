@@ -14,7 +14,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/cloudlog"
 	"pitstop.internal/shared/cloudlog/cloudlogtest"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 const (
@@ -36,28 +36,28 @@ func open(t *testing.T) (*cloudlog.Log, *cloudlogtest.Log) {
 func world() [][]byte {
 	var entries [][]byte
 	seq, at := uint64(0), start
-	add := func(e tputest.Event) {
+	add := func(e cloudtputest.Event) {
 		seq++
 		at = at.Add(time.Second)
 		e.Seq, e.Project, e.Zone, e.Time = seq, project, zone, at
-		if raw := tputest.AuditEntry(e); raw != nil {
+		if raw := cloudtputest.AuditEntry(e); raw != nil {
 			entries = append(entries, raw)
 		}
-		entries = append(entries, tputest.SystemEntries(e)...)
+		entries = append(entries, cloudtputest.SystemEntries(e)...)
 	}
 	for _, node := range []string{"llama", "gemma"} {
 		g := group
 		if node == "gemma" {
 			g = "t1v-n-ffffffff"
 		}
-		add(tputest.Event{Kind: tputest.Started, Method: "CreateNode", Node: node, Operation: "create", Principal: "ann@example.com"})
-		add(tputest.Event{Kind: tputest.Lost, Cause: events.CausePreemption, Node: node, Group: g, Workers: 4})
-		add(tputest.Event{Kind: tputest.Unhealthy, Cause: events.CauseHostError, Node: node, Group: g, Workers: 4})
-		add(tputest.Event{Kind: tputest.Started, Method: "DeleteNode", Node: node, Operation: "delete", Principal: "ann@example.com"})
-		add(tputest.Event{Kind: tputest.Ended, Method: "DeleteNode", Node: node, Operation: "delete", Principal: "ann@example.com"})
-		add(tputest.Event{Kind: tputest.Started, Method: "DeleteQueuedResource", QueuedResource: node + "-qr", Operation: "q", Principal: "ann@example.com"})
+		add(cloudtputest.Event{Kind: cloudtputest.Started, Method: "CreateNode", Node: node, Operation: "create", Principal: "ann@example.com"})
+		add(cloudtputest.Event{Kind: cloudtputest.Lost, Cause: events.CausePreemption, Node: node, Group: g, Workers: 4})
+		add(cloudtputest.Event{Kind: cloudtputest.Unhealthy, Cause: events.CauseHostError, Node: node, Group: g, Workers: 4})
+		add(cloudtputest.Event{Kind: cloudtputest.Started, Method: "DeleteNode", Node: node, Operation: "delete", Principal: "ann@example.com"})
+		add(cloudtputest.Event{Kind: cloudtputest.Ended, Method: "DeleteNode", Node: node, Operation: "delete", Principal: "ann@example.com"})
+		add(cloudtputest.Event{Kind: cloudtputest.Started, Method: "DeleteQueuedResource", QueuedResource: node + "-qr", Operation: "q", Principal: "ann@example.com"})
 	}
-	add(tputest.Event{Kind: tputest.Started, Method: "StopNode", Node: "t5", Operation: "stop", Principal: "ann@example.com"})
+	add(cloudtputest.Event{Kind: cloudtputest.Started, Method: "StopNode", Node: "t5", Operation: "stop", Principal: "ann@example.com"})
 	return entries
 }
 

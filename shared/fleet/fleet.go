@@ -18,17 +18,18 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/topology"
-	"pitstop.internal/shared/tpu"
 	"pitstop.internal/shared/trigger"
 )
 
 // Reader is the part of a provider that this package reads.
 type Reader interface {
-	Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error)
-	List(ctx context.Context, project, zone string) (tpu.Listing, error)
-	Hosts(ctx context.Context, r tpu.Ref) ([]string, error)
-	Crews(ctx context.Context, r tpu.Ref) ([]events.CrewState, error)
+	Read(ctx context.Context, r provider.Ref) (provider.Slice, error)
+	List(ctx context.Context, project, zone string) (provider.Listing, error)
+	Hosts(ctx context.Context, r provider.Ref) ([]string, error)
+	Crews(ctx context.Context, r provider.Ref) ([]events.CrewState, error)
 }
 
 // Fleet is safe for concurrent use.
@@ -82,7 +83,7 @@ func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, pla
 			if err != nil {
 				return nil, err
 			}
-			if failure := tpu.Failure(unfit); failure != nil && fits[j].Code == "" {
+			if failure := provider.Failure(unfit); failure != nil && fits[j].Code == "" {
 				fits[j].Code, fits[j].Text = failure.Reason(), failure.Message
 			}
 		}
@@ -111,7 +112,7 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 				return nil, nil, err
 			}
 			home := topology.Region(at.Zone) == topology.Region(s.Own.SpecIn())
-			if spec, err = tpu.Restore(spec, own, home); err != nil {
+			if spec, err = cloudtpu.Restore(spec, own, home); err != nil {
 				return nil, nil, err
 			}
 			if home {
@@ -119,26 +120,26 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 			}
 		}
 		if other {
-			if spec, unfit = tpu.Reshape(spec, shape, w.Training()); unfit != nil {
+			if spec, unfit = cloudtpu.Reshape(spec, shape, w.Training()); unfit != nil {
 				return nil, unfit, nil
 			}
 		}
 	}
-	spec, unfit = tpu.Fit(spec, tpu.Move{From: from, To: at.Zone, Subnetworks: p.Subnetworks})
+	spec, unfit = cloudtpu.Fit(spec, cloudtpu.Move{From: from, To: at.Zone, Subnetworks: p.Subnetworks})
 	return spec, unfit, nil
 }
 
 func otherShape(s incident.Slice, why string) error {
-	return &tpu.Error{Call: "create " + s.Name, Class: incident.CannotMove, Code: incident.CodeOtherShape, Message: why}
+	return &provider.Error{Call: "create " + s.Name, Class: incident.CannotMove, Code: incident.CodeOtherShape, Message: why}
 }
 
 // Ref is the present or last place of a slice of a workload.
-func Ref(w incident.Workload, s incident.Slice) tpu.Ref {
-	return tpu.Ref{Project: w.Project, Zone: s.Zone, Name: s.Name, QueuedResource: s.QueuedResource, Legacy: s.Legacy}
+func Ref(w incident.Workload, s incident.Slice) provider.Ref {
+	return provider.Ref{Project: w.Project, Zone: s.Zone, Name: s.Name, QueuedResource: s.QueuedResource, Legacy: s.Legacy}
 }
 
 // Read reads one slice now. The reading counts as old as the start of the call: news that comes during the call is newer.
-func (f *Fleet) Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
+func (f *Fleet) Read(ctx context.Context, r provider.Ref) (provider.Slice, error) {
 	at := f.Now()
 	s, err := f.Provider.Read(ctx, r)
 	s.At = at
@@ -146,7 +147,7 @@ func (f *Fleet) Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
 }
 
 // List reads a zone now, and counts as old as its first call.
-func (f *Fleet) List(ctx context.Context, project, zone string) (tpu.Listing, error) {
+func (f *Fleet) List(ctx context.Context, project, zone string) (provider.Listing, error) {
 	at := f.Now()
 	list, err := f.Provider.List(ctx, project, zone)
 	list.At = at
@@ -158,7 +159,7 @@ func (f *Fleet) List(ctx context.Context, project, zone string) (tpu.Listing, er
 
 // Listen looks for a sign of life from the crew of a slice just read. It feeds the result to the workload, whether there was
 // a sign or not. It sends the crew no request.
-func (f *Fleet) Listen(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
+func (f *Fleet) Listen(ctx context.Context, w incident.Workload, s provider.Slice) (incident.Workload, error) {
 	crews, err := f.Provider.Crews(ctx, s.Ref)
 	if err != nil {
 		f.Log.WarnContext(ctx, "crews not read", "workload", w.ID, "slice", s.Name, "error", err.Error())
@@ -196,7 +197,7 @@ func (f *Fleet) Look(ctx context.Context, w incident.Workload) (incident.Workloa
 }
 
 // LookAt reads one slice of a workload now and feeds the reading to it, unless the slice there belongs to another workload.
-func (f *Fleet) LookAt(ctx context.Context, w incident.Workload, ref tpu.Ref) (incident.Workload, error) {
+func (f *Fleet) LookAt(ctx context.Context, w incident.Workload, ref provider.Ref) (incident.Workload, error) {
 	by, err := f.Taken(ctx, w, ref)
 	if err != nil || by != "" {
 		return w, err
@@ -211,7 +212,7 @@ func (f *Fleet) LookAt(ctx context.Context, w incident.Workload, ref tpu.Ref) (i
 
 // Taken returns the workload that has the name of a slice, or of its queued resource, in a zone other than the slice's own;
 // it is empty if the name is free. If the name is taken, a reading there says nothing about this workload.
-func (f *Fleet) Taken(ctx context.Context, w incident.Workload, r tpu.Ref) (by string, err error) {
+func (f *Fleet) Taken(ctx context.Context, w incident.Workload, r provider.Ref) (by string, err error) {
 	if own := w.Slice(r.Name); own == nil || own.Zone == r.Zone {
 		return "", nil
 	}
@@ -223,7 +224,7 @@ func (f *Fleet) Taken(ctx context.Context, w incident.Workload, r tpu.Ref) (by s
 }
 
 // holder is the other workload that holds a name in a zone, or empty.
-func (f *Fleet) holder(ctx context.Context, w incident.Workload, r tpu.Ref, kind ledger.SubjectKind, name string) (string, error) {
+func (f *Fleet) holder(ctx context.Context, w incident.Workload, r provider.Ref, kind ledger.SubjectKind, name string) (string, error) {
 	s, err := f.Ledger.Subject(ctx, r.Project, r.Zone, kind, name)
 	if err == nil && s.Workload != w.ID {
 		var other incident.Workload
@@ -238,7 +239,7 @@ func (f *Fleet) holder(ctx context.Context, w incident.Workload, r tpu.Ref, kind
 }
 
 // Feed stores the data that comes with a reading, and gives the reading to the workload.
-func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
+func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s provider.Slice) (incident.Workload, error) {
 	if f.Secrets == nil {
 		s.Spec, s.SpecHash = nil, ""
 	}
@@ -253,7 +254,7 @@ func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s tpu.Slice) (inc
 }
 
 // keep saves the specification of a slice before any decision about it, and maps its names to its workload.
-func (f *Fleet) keep(ctx context.Context, w incident.Workload, s *tpu.Slice) error {
+func (f *Fleet) keep(ctx context.Context, w incident.Workload, s *provider.Slice) error {
 	if s.Condition == incident.Gone {
 		return nil
 	}
@@ -279,7 +280,7 @@ func (f *Fleet) keep(ctx context.Context, w incident.Workload, s *tpu.Slice) err
 
 // Knows reports whether the names of a listed slice are mapped to a workload: for this life, or for the former one while the
 // queued resource brings no life.
-func Knows(w incident.Workload, s tpu.Slice) bool {
+func Knows(w incident.Workload, s provider.Slice) bool {
 	known := w.Slice(s.Name)
 	return known != nil && known.Zone == s.Zone && known.QueuedResource == s.QueuedResource &&
 		(known.Incarnation.Same(s.Incarnation) || !s.Incarnation.Known())
@@ -287,7 +288,7 @@ func Knows(w incident.Workload, s tpu.Slice) bool {
 
 // keepSpec saves how a slice was ordered: first the values of its metadata, so that no specification names missing values.
 // If they cannot be stored, the reading leaves out the order; the rest of it counts.
-func (f *Fleet) keepSpec(ctx context.Context, w incident.Workload, s *tpu.Slice) error {
+func (f *Fleet) keepSpec(ctx context.Context, w incident.Workload, s *provider.Slice) error {
 	if len(s.Spec) == 0 {
 		return nil
 	}
@@ -340,7 +341,7 @@ func (f *Fleet) MoveValues(ctx context.Context) error {
 }
 
 func (f *Fleet) moveValues(ctx context.Context, old ledger.OldSpec) error {
-	spec, values, err := tpu.Apart(old.Spec)
+	spec, values, err := cloudtpu.Apart(old.Spec)
 	if err != nil {
 		return fmt.Errorf("%s: %w", old.Name, err)
 	}
@@ -353,7 +354,7 @@ func (f *Fleet) moveValues(ctx context.Context, old ledger.OldSpec) error {
 }
 
 // Observe takes a reading of any slice: it finds the workload that the slice belongs to, or introduces it.
-func (f *Fleet) Observe(ctx context.Context, s tpu.Slice) (incident.Workload, error) {
+func (f *Fleet) Observe(ctx context.Context, s provider.Slice) (incident.Workload, error) {
 	w, err := f.workloadOf(ctx, s)
 	if err != nil {
 		return incident.Workload{}, err
@@ -364,7 +365,7 @@ func (f *Fleet) Observe(ctx context.Context, s tpu.Slice) (incident.Workload, er
 // workloadOf finds the workload of a slice. Its name is fixed at first sight: the label pitstop-workload, else the queued
 // resource's ID, else the node's. An unlabelled slice must not take the name of one that lives in another zone, or of a
 // workload that it does not belong to. Then its zone is added to the name.
-func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload, error) {
+func (f *Fleet) workloadOf(ctx context.Context, s provider.Slice) (incident.Workload, error) {
 	if subject, err := f.Ledger.Subject(ctx, s.Project, s.Zone, ledger.Node, s.Name); err == nil {
 		w, err := f.Advancer.Workload(ctx, subject.Workload)
 		if !errors.Is(err, ledger.ErrNotFound) {
@@ -383,7 +384,7 @@ func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload,
 		w, err := f.Advancer.Workload(ctx, s.Project+"/"+name)
 		switch {
 		case errors.Is(err, ledger.ErrNotFound):
-			return incident.New(s.Project, name, tpu.ProviderName), nil
+			return incident.New(s.Project, name, cloudtpu.Name), nil
 		case err != nil:
 			return incident.Workload{}, err
 		}
@@ -406,12 +407,12 @@ func (f *Fleet) workloadOf(ctx context.Context, s tpu.Slice) (incident.Workload,
 			return w, err
 		}
 	}
-	return incident.New(s.Project, own+"."+s.Zone+"."+s.Incarnation.ID, tpu.ProviderName), nil
+	return incident.New(s.Project, own+"."+s.Zone+"."+s.Incarnation.ID, cloudtpu.Name), nil
 }
 
 // stranger says why a slice with the name of a workload does not belong to it. The workload's slices may be gone since the
 // last reading, so they are read first.
-func (f *Fleet) stranger(ctx context.Context, w incident.Workload, s tpu.Slice) (_ incident.Workload, why string, err error) {
+func (f *Fleet) stranger(ctx context.Context, w incident.Workload, s provider.Slice) (_ incident.Workload, why string, err error) {
 	e := s.Evidence("")
 	if w.Stranger(e) == "" {
 		return w, "", nil
@@ -445,7 +446,7 @@ func LabelValue(name string) string {
 
 // namesake reads the slice whose name a new slice would take, and that lived in another zone at its last reading. Its owner
 // may have deleted it and created it in the new zone since.
-func (f *Fleet) namesake(ctx context.Context, w incident.Workload, s tpu.Slice) (incident.Workload, error) {
+func (f *Fleet) namesake(ctx context.Context, w incident.Workload, s provider.Slice) (incident.Workload, error) {
 	known := w.Slice(s.Name)
 	if known == nil || !livesElsewhere(w, s) {
 		return w, nil
@@ -459,7 +460,7 @@ func (f *Fleet) namesake(ctx context.Context, w incident.Workload, s tpu.Slice) 
 
 // livesElsewhere reports whether a slice of that name lives in another zone and is not being deleted, or lived there after
 // this one had begun to live.
-func livesElsewhere(w incident.Workload, s tpu.Slice) bool {
+func livesElsewhere(w incident.Workload, s provider.Slice) bool {
 	known := w.Slice(s.Name)
 	if known == nil {
 		return len(w.Slices) > 0 && w.Slices[0].Zone != s.Zone
@@ -475,7 +476,7 @@ func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Sl
 		return w, nil
 	}
 	hosts, err := f.Provider.Hosts(ctx, Ref(w, s))
-	forbidden := err != nil && tpu.Failure(err).Class == incident.Permission
+	forbidden := err != nil && provider.Failure(err).Class == incident.Permission
 	switch {
 	case forbidden:
 		f.Log.WarnContext(ctx, "host names may not be read, so entries about single workers are understood only after a crew has reported; "+
@@ -551,7 +552,7 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 // Meet reads the node of a log entry in the zone that the entry names, and gives the reading to the ledger; met is false if
 // the node is gone.
 func (f *Fleet) Meet(ctx context.Context, of events.Subject) (met bool, err error) {
-	s, err := f.Read(ctx, tpu.Ref{Project: of.Project, Zone: of.Zone, Name: of.Node})
+	s, err := f.Read(ctx, provider.Ref{Project: of.Project, Zone: of.Zone, Name: of.Node})
 	if err != nil {
 		return false, fmt.Errorf("look at %s: %w", of, err)
 	}

@@ -16,8 +16,9 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 const (
@@ -37,7 +38,7 @@ func newBench(t *testing.T) *bench {
 }
 
 // node puts a node there that nobody has looked at.
-func (b *bench) node(c tputest.NodeConfig) {
+func (b *bench) node(c cloudtputest.NodeConfig) {
 	b.T.Helper()
 	if c.Zone == "" {
 		c.Zone = zone
@@ -65,11 +66,11 @@ func worker(n int) events.Entry {
 
 func TestASliceIsIntroducedWithEverythingThatIsNeededToMakeItAgain(t *testing.T) {
 	b := newBench(t)
-	w := b.Slice(tputest.NodeConfig{Spot: true, Accelerator: "v5litepod-16"})
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true, Accelerator: "v5litepod-16"})
 	life := b.API.Incarnation(zone, "llama")
 	spec := w.Slices[0].Spec
 	b.Want(w, incident.Workload{
-		Schema: incident.Schema, ID: "demo/llama", Project: project, Name: "llama", Provider: tpu.ProviderName, Label: "spot", Directory: fleettest.Directory,
+		Schema: incident.Schema, ID: "demo/llama", Project: project, Name: "llama", Provider: cloudtpu.Name, Label: "spot", Directory: fleettest.Directory,
 		Seen: b.Clock.Now(),
 		Slices: []incident.Slice{{
 			Name: "llama", Zone: zone, Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: spec, SpecZone: zone, Label: "spot", Incarnation: life, Admitted: life,
@@ -90,8 +91,8 @@ func TestWithoutItsSpecificationStoredNothingIsDecidedOnASlice(t *testing.T) {
 	for _, collection := range []string{ledger.Specs, ledger.Subjects, ledger.Workloads} {
 		t.Run(collection, func(t *testing.T) {
 			b := newBench(t)
-			b.node(tputest.NodeConfig{Metadata: map[string]string{"k": "v"}})
-			s, err := b.Cloud.Read(t.Context(), tpu.Ref{Project: project, Zone: zone, Name: "llama"})
+			b.node(cloudtputest.NodeConfig{Metadata: map[string]string{"k": "v"}})
+			s, err := b.Cloud.Read(t.Context(), provider.Ref{Project: project, Zone: zone, Name: "llama"})
 			b.Must(err)
 			b.Break(collection)
 			if _, err := b.Fleet.Observe(t.Context(), s); err == nil {
@@ -107,7 +108,7 @@ func TestWithoutItsSpecificationStoredNothingIsDecidedOnASlice(t *testing.T) {
 func TestAnOrderIsMovedFromWhereItWasRead(t *testing.T) {
 	const away = "us-central1-a"
 	b := newBench(t)
-	w := b.Slice(tputest.NodeConfig{Spot: true, Order: &api.Node{RuntimeVersion: "v2-alpha-tpuv5-lite", NetworkConfig: &api.NetworkConfig{Network: "tpus", Subnetwork: "west"}}})
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true, Order: &api.Node{RuntimeVersion: "v2-alpha-tpuv5-lite", NetworkConfig: &api.NetworkConfig{Network: "tpus", Subnetwork: "west"}}})
 	b.Want(w.Slices[0].SpecIn(), zone)
 	w.Slices[0].Zone = away
 	spec, unfit, err := fleet.Order(t.Context(), b.Ledger, w, w.Slices[0], incident.Place{Zone: away}, policy.Policy{Subnetworks: map[string]string{"us-central1": "central"}})
@@ -122,7 +123,7 @@ func TestAnOrderIsMovedFromWhereItWasRead(t *testing.T) {
 func TestASliceIsWatchedThoughItsValuesCannotBeKept(t *testing.T) {
 	b := newBench(t)
 	b.Break(ledger.Values)
-	w := b.Slice(tputest.NodeConfig{Spot: true})
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true})
 	b.Want([]any{w.Slices[0].Spec, w.Slices[0].Condition}, []any{"", incident.Ready})
 	b.Want(strings.Contains(b.Logged(), "level=ERROR msg=\"metadata values not stored"), true)
 	b.Mend()
@@ -133,7 +134,7 @@ func TestASliceIsWatchedThoughItsValuesCannotBeKept(t *testing.T) {
 	b.Break(ledger.Values)
 	b.Must(b.API.Vanish(zone, "llama"))
 	b.Clock.Advance(time.Minute)
-	w = b.Slice(tputest.NodeConfig{Spot: true, Accelerator: "v5litepod-64", Created: b.Clock.Now()})
+	w = b.Slice(cloudtputest.NodeConfig{Spot: true, Accelerator: "v5litepod-64", Created: b.Clock.Now()})
 	b.Want([]string{w.Slices[0].Accelerator, w.Slices[0].Spec}, []string{"v5litepod-64", ""})
 	// Earlier knowledge stays while the same life goes on.
 	b.Mend()
@@ -147,7 +148,7 @@ func TestASliceIsWatchedThoughItsValuesCannotBeKept(t *testing.T) {
 func TestWhoKeepsNoValuesNamesNone(t *testing.T) {
 	b := newBench(t)
 	b.Fleet.Secrets = nil
-	w := b.Slice(tputest.NodeConfig{Spot: true})
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true})
 	b.Want([]any{w.Slices[0].Spec, w.Slices[0].Condition, w.Slices[0].Spot}, []any{"", incident.Ready, true})
 	b.Fleet.Secrets = b.Secrets
 	w = b.Look(zone, "llama")
@@ -161,7 +162,7 @@ func TestWhoKeepsNoValuesNamesNone(t *testing.T) {
 // TestValuesAreNotForgottenWhileTheyMayBeNeeded: they are kept from the last day on which a workload named them.
 func TestValuesAreNotForgottenWhileTheyMayBeNeeded(t *testing.T) {
 	b := newBench(t)
-	w := b.Slice(tputest.NodeConfig{Spot: true})
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true})
 	kept := func() time.Time { return b.Document(ledger.Values, w.Slices[0].Spec).Expires }
 	b.Want(kept(), b.Clock.Now().Add(ledger.KeepValues))
 	b.Must(b.API.Vanish(zone, "llama"))
@@ -203,7 +204,7 @@ func TestValuesThatAnEarlierReleaseStoredAreMovedOnce(t *testing.T) {
 		b.Want(strings.Contains(string(spec), "TOKEN"), false)
 		values, err := b.Secrets.Of(t.Context(), "waits")
 		b.Must(err)
-		whole, err := tpu.Whole(spec, values)
+		whole, err := cloudtpu.Whole(spec, values)
 		b.Must(err)
 		b.Want(string(whole), order)
 		b.Want(b.Document(ledger.Specs, "waits").Schema, 2) // an earlier release reads it no more
@@ -211,7 +212,7 @@ func TestValuesThatAnEarlierReleaseStoredAreMovedOnce(t *testing.T) {
 }
 
 // ownerDeletes has the owner begin to delete a node.
-func ownerDeletes(a *tputest.API, zone, name string) error {
+func ownerDeletes(a *cloudtputest.API, zone, name string) error {
 	return a.OwnerDelete(zone, name, "ann@example.com")
 }
 
@@ -219,52 +220,52 @@ func ownerDeletes(a *tputest.API, zone, name string) error {
 func TestTheNameOfAWorkloadIsFixedAtFirstSight(t *testing.T) {
 	labelled := map[string]string{events.LabelWorkload: "run"}
 	type sight struct {
-		node  tputest.NodeConfig
+		node  cloudtputest.NodeConfig
 		queue string
 		// ends has the slice end in a way before the next one comes; unseen, nobody looks at it then.
-		ends   func(a *tputest.API, zone, name string) error
+		ends   func(a *cloudtputest.API, zone, name string) error
 		unseen bool
 		want   string
 	}
 	for name, sights := range map[string][]sight{
-		"the label goes first":     {{node: tputest.NodeConfig{Name: "a", Labels: labelled}, queue: "q", want: "demo/run"}},
-		"then the queued resource": {{node: tputest.NodeConfig{Name: "a"}, queue: "q", want: "demo/q"}},
-		"then the node":            {{node: tputest.NodeConfig{Name: "a"}, want: "demo/a"}},
+		"the label goes first":     {{node: cloudtputest.NodeConfig{Name: "a", Labels: labelled}, queue: "q", want: "demo/run"}},
+		"then the queued resource": {{node: cloudtputest.NodeConfig{Name: "a"}, queue: "q", want: "demo/q"}},
+		"then the node":            {{node: cloudtputest.NodeConfig{Name: "a"}, want: "demo/a"}},
 		"slices of one label are one Multislice": {
-			{node: tputest.NodeConfig{Name: "a", Labels: labelled}, want: "demo/run"},
-			{node: tputest.NodeConfig{Name: "b", Labels: labelled, Zone: other}, want: "demo/run"},
+			{node: cloudtputest.NodeConfig{Name: "a", Labels: labelled}, want: "demo/run"},
+			{node: cloudtputest.NodeConfig{Name: "b", Labels: labelled, Zone: other}, want: "demo/run"},
 		},
 		"a namesake in another zone is another workload": {
-			{node: tputest.NodeConfig{Name: "a"}, want: "demo/a"},
-			{node: tputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a.us-west4-b"},
+			{node: cloudtputest.NodeConfig{Name: "a"}, want: "demo/a"},
+			{node: cloudtputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a.us-west4-b"},
 		},
 		"a node named as the queued resource of another zone is another workload": {
-			{node: tputest.NodeConfig{Name: "a"}, queue: "q", want: "demo/q"},
-			{node: tputest.NodeConfig{Name: "q", Zone: other}, want: "demo/q.us-west4-b"},
+			{node: cloudtputest.NodeConfig{Name: "a"}, queue: "q", want: "demo/q"},
+			{node: cloudtputest.NodeConfig{Name: "q", Zone: other}, want: "demo/q.us-west4-b"},
 		},
 		"a namesake of one that is gone takes its place": {
-			{node: tputest.NodeConfig{Name: "a"}, ends: (*tputest.API).Vanish, want: "demo/a"},
-			{node: tputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
+			{node: cloudtputest.NodeConfig{Name: "a"}, ends: (*cloudtputest.API).Vanish, want: "demo/a"},
+			{node: cloudtputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
 		},
 		"and of one whose end nobody has read yet": {
-			{node: tputest.NodeConfig{Name: "a"}, ends: (*tputest.API).Vanish, unseen: true, want: "demo/a"},
-			{node: tputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
+			{node: cloudtputest.NodeConfig{Name: "a"}, ends: (*cloudtputest.API).Vanish, unseen: true, want: "demo/a"},
+			{node: cloudtputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
 		},
 		"and of one that is being deleted": {
-			{node: tputest.NodeConfig{Name: "a"}, ends: ownerDeletes, want: "demo/a"},
-			{node: tputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
+			{node: cloudtputest.NodeConfig{Name: "a"}, ends: ownerDeletes, want: "demo/a"},
+			{node: cloudtputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
 		},
 		"and of one that nobody knows yet to be": {
-			{node: tputest.NodeConfig{Name: "a"}, ends: ownerDeletes, unseen: true, want: "demo/a"},
-			{node: tputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
+			{node: cloudtputest.NodeConfig{Name: "a"}, ends: ownerDeletes, unseen: true, want: "demo/a"},
+			{node: cloudtputest.NodeConfig{Name: "a", Zone: other}, want: "demo/a"},
 		},
 		"an older namesake in another zone is another workload": {
-			{node: tputest.NodeConfig{Name: "a", Created: fleettest.Start.Add(-time.Hour)}, ends: (*tputest.API).Vanish, want: "demo/a"},
-			{node: tputest.NodeConfig{Name: "a", Zone: other, Created: fleettest.Start.Add(-2 * time.Hour)}, want: "demo/a.us-west4-b"},
+			{node: cloudtputest.NodeConfig{Name: "a", Created: fleettest.Start.Add(-time.Hour)}, ends: (*cloudtputest.API).Vanish, want: "demo/a"},
+			{node: cloudtputest.NodeConfig{Name: "a", Zone: other, Created: fleettest.Start.Add(-2 * time.Hour)}, want: "demo/a.us-west4-b"},
 		},
 		"a slice created again instead of it keeps the name, whatever its label says": {
-			{node: tputest.NodeConfig{Name: "a"}, ends: (*tputest.API).Vanish, want: "demo/a"},
-			{node: tputest.NodeConfig{Name: "a", Labels: labelled}, want: "demo/a"},
+			{node: cloudtputest.NodeConfig{Name: "a"}, ends: (*cloudtputest.API).Vanish, want: "demo/a"},
+			{node: cloudtputest.NodeConfig{Name: "a", Labels: labelled}, want: "demo/a"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -276,7 +277,7 @@ func TestTheNameOfAWorkloadIsFixedAtFirstSight(t *testing.T) {
 				if s.queue == "" {
 					b.node(s.node)
 				} else {
-					b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: s.node.Zone, Name: s.queue, Nodes: []tputest.NodeConfig{s.node}}))
+					b.Must(b.API.AddQueuedResource(cloudtputest.QueuedConfig{Zone: s.node.Zone, Name: s.queue, Nodes: []cloudtputest.NodeConfig{s.node}}))
 				}
 				b.Want(b.Look(s.node.Zone, s.node.Name).ID, s.want)
 				b.Want(b.Look(s.node.Zone, s.node.Name).ID, s.want)
@@ -294,11 +295,11 @@ func TestTheNameOfAWorkloadIsFixedAtFirstSight(t *testing.T) {
 
 func TestWhatAQueuedResourceHoldsIsReadTogetherAndGoesInOneIncident(t *testing.T) {
 	b := newBench(t)
-	var nodes []tputest.NodeConfig
+	var nodes []cloudtputest.NodeConfig
 	for _, name := range []string{"a", "b"} {
-		nodes = append(nodes, tputest.NodeConfig{Name: name, Spot: true, Labels: fleettest.Label("spot"), Metadata: map[string]string{"startup-script": "x"}})
+		nodes = append(nodes, cloudtputest.NodeConfig{Name: name, Spot: true, Labels: fleettest.Label("spot"), Metadata: map[string]string{"startup-script": "x"}})
 	}
-	b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "q", Spot: true, Nodes: nodes}))
+	b.Must(b.API.AddQueuedResource(cloudtputest.QueuedConfig{Zone: zone, Name: "q", Spot: true, Nodes: nodes}))
 	b.Look(zone, "a")
 	b.Look(zone, "b")
 	b.Clock.Advance(time.Minute)
@@ -323,8 +324,8 @@ func TestWhatAQueuedResourceHoldsIsReadTogetherAndGoesInOneIncident(t *testing.T
 func TestAQueuedResourceThatIsFirstSeenWithoutItsSliceIsIntroduced(t *testing.T) {
 	b := newBench(t)
 	for range 3 {
-		w, err := b.Fleet.Observe(t.Context(), tpu.Slice{
-			Ref: tpu.Ref{Project: project, Zone: zone, Name: "a", QueuedResource: "q"}, At: b.Clock.Now(), Condition: incident.Lost,
+		w, err := b.Fleet.Observe(t.Context(), provider.Slice{
+			Ref: provider.Ref{Project: project, Zone: zone, Name: "a", QueuedResource: "q"}, At: b.Clock.Now(), Condition: incident.Lost,
 			State: "SUSPENDED (queued resource)", Spot: true, Labels: fleettest.Label("spot"), Spec: []byte("{}"), SpecHash: "h",
 		})
 		b.Must(err)
@@ -338,7 +339,7 @@ func TestAQueuedResourceThatIsFirstSeenWithoutItsSliceIsIntroduced(t *testing.T)
 func TestASliceThatIsFirstSeenLostIsDecidedOnByItsOwnPolicy(t *testing.T) {
 	for policy, want := range map[string]incident.Phase{"spot": incident.Removing, "watch": incident.Watching, "": incident.Watching} {
 		b := newBench(t)
-		b.node(tputest.NodeConfig{Spot: true, Labels: fleettest.Label(policy), Metadata: map[string]string{"startup-script": "x"}})
+		b.node(cloudtputest.NodeConfig{Spot: true, Labels: fleettest.Label(policy), Metadata: map[string]string{"startup-script": "x"}})
 		b.Must(b.API.Preempt(zone, "llama"))
 		w := b.Look(zone, "llama")
 		b.Want(w.Label, policy)
@@ -348,7 +349,7 @@ func TestASliceThatIsFirstSeenLostIsDecidedOnByItsOwnPolicy(t *testing.T) {
 
 func TestAQueuedResourceIsASubjectToo(t *testing.T) {
 	b := newBench(t)
-	b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "q", Nodes: []tputest.NodeConfig{{Name: "a"}}}))
+	b.Must(b.API.AddQueuedResource(cloudtputest.QueuedConfig{Zone: zone, Name: "q", Nodes: []cloudtputest.NodeConfig{{Name: "a"}}}))
 	w := b.Look(zone, "a")
 	want := ledger.Subject{Workload: "demo/q", Slice: "a", Incarnation: w.Slices[0].Incarnation}
 	b.Want(b.subject(ledger.QueuedResource, "q"), want)
@@ -358,8 +359,8 @@ func TestAQueuedResourceIsASubjectToo(t *testing.T) {
 func TestALookReadsEverySliceWhereItHasToBe(t *testing.T) {
 	b := newBench(t)
 	labels := map[string]string{events.LabelWorkload: "run", events.LabelPolicy: "spot"}
-	b.Slice(tputest.NodeConfig{Name: "a", Labels: labels, Spot: true})
-	w := b.Slice(tputest.NodeConfig{Name: "b", Labels: labels, Spot: true})
+	b.Slice(cloudtputest.NodeConfig{Name: "a", Labels: labels, Spot: true})
+	w := b.Slice(cloudtputest.NodeConfig{Name: "b", Labels: labels, Spot: true})
 	_, err := b.Fleet.Look(t.Context(), w)
 	b.Must(err)
 	b.Want(b.Calls(), []string{"GetNode us-west4-a/a", "GetNode us-west4-a/b"})
@@ -379,11 +380,11 @@ func TestALookReadsEverySliceWhereItHasToBe(t *testing.T) {
 func TestWhatCannotBeReadIsLeftForTheNextLook(t *testing.T) {
 	b := newBench(t)
 	labels := map[string]string{events.LabelWorkload: "run"}
-	b.Slice(tputest.NodeConfig{Name: "a", Labels: labels})
-	w := b.Slice(tputest.NodeConfig{Name: "b", Labels: labels})
+	b.Slice(cloudtputest.NodeConfig{Name: "a", Labels: labels})
+	w := b.Slice(cloudtputest.NodeConfig{Name: "b", Labels: labels})
 	b.Must(b.API.HostError(zone, "a", time.Hour))
 	b.Must(b.API.HostError(zone, "b", time.Hour))
-	b.API.Inject(tputest.Fault{Method: "GetNode", Name: "a", Code: 14})
+	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Name: "a", Code: 14})
 	w, err := b.Fleet.Look(t.Context(), w)
 	b.Must(err)
 	b.Want(w.Slice("a").Condition, incident.Ready)
@@ -397,9 +398,9 @@ func TestWhatCannotBeReadIsLeftForTheNextLook(t *testing.T) {
 
 func TestAReadingIsAsOldAsItsCall(t *testing.T) {
 	b := newBench(t)
-	w := b.Slice(tputest.NodeConfig{})
+	w := b.Slice(cloudtputest.NodeConfig{})
 	slow := func(method string) time.Time {
-		b.API.Inject(tputest.Fault{Method: method, Before: func() { b.Clock.Advance(10 * time.Second) }})
+		b.API.Inject(cloudtputest.Fault{Method: method, Before: func() { b.Clock.Advance(10 * time.Second) }})
 		return b.Clock.Now()
 	}
 	asked := slow("GetNode")
@@ -422,12 +423,12 @@ func TestAReadingThatIsOlderThanAnotherUndoesNothing(t *testing.T) {
 		"it vanished":      func(b *bench) { b.Must(b.API.Vanish(zone, "llama")) },
 		"it lives again": func(b *bench) {
 			b.Must(b.API.Vanish(zone, "llama"))
-			b.node(tputest.NodeConfig{Created: b.Clock.Now(), Spot: true, Labels: fleettest.Label("spot")})
+			b.node(cloudtputest.NodeConfig{Created: b.Clock.Now(), Spot: true, Labels: fleettest.Label("spot")})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			w := b.Slice(tputest.NodeConfig{Spot: true})
+			w := b.Slice(cloudtputest.NodeConfig{Spot: true})
 			b.Report(w, "llama", fleettest.Progress(1000))
 			b.Clock.Advance(time.Minute)
 			list, err := b.Fleet.List(t.Context(), project, zone)
@@ -447,12 +448,12 @@ func TestAReadingThatIsOlderThanAnotherUndoesNothing(t *testing.T) {
 // TestAReadingOfAFormerLifeReleasesNothing: even where a clock behind ours has read it.
 func TestAReadingOfAFormerLifeReleasesNothing(t *testing.T) {
 	b := newBench(t)
-	w := b.Slice(tputest.NodeConfig{Spot: true})
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true})
 	former, err := b.Fleet.Read(t.Context(), fleet.Ref(w, w.Slices[0]))
 	b.Must(err)
 	b.Must(b.API.Vanish(zone, "llama"))
 	b.Clock.Advance(time.Minute)
-	want := b.Slice(tputest.NodeConfig{Created: b.Clock.Now(), Spot: true})
+	want := b.Slice(cloudtputest.NodeConfig{Created: b.Clock.Now(), Spot: true})
 	b.Clock.Advance(time.Minute)
 	former.At = b.Clock.Now()
 	got, err := b.Fleet.Observe(t.Context(), former)
@@ -463,8 +464,8 @@ func TestAReadingOfAFormerLifeReleasesNothing(t *testing.T) {
 
 func TestALookIgnoresWhatIsAnotherWorkloads(t *testing.T) {
 	b := newBench(t)
-	b.Slice(tputest.NodeConfig{Spot: true})
-	theirs := b.Slice(tputest.NodeConfig{Spot: true, Zone: other})
+	b.Slice(cloudtputest.NodeConfig{Spot: true})
+	theirs := b.Slice(cloudtputest.NodeConfig{Spot: true, Zone: other})
 	b.Want(theirs.ID, "demo/llama."+other)
 	b.Must(b.API.Preempt(zone, "llama"))
 	b.Look(zone, "llama")
@@ -491,7 +492,7 @@ func TestALookIgnoresWhatIsAnotherWorkloads(t *testing.T) {
 
 func TestAReadingOfWhatIsGoneMapsNothing(t *testing.T) {
 	b := newBench(t)
-	w := b.Slice(tputest.NodeConfig{})
+	w := b.Slice(cloudtputest.NodeConfig{})
 	before := b.subject(ledger.Node, "llama")
 	b.Must(b.API.Vanish(zone, "llama"))
 	w, err := b.Fleet.LookAt(t.Context(), w, fleet.Ref(w, w.Slices[0]))
@@ -540,7 +541,7 @@ func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 		got, unfit, err := fleet.Order(t.Context(), b.Ledger, w, s, c.at, p)
 		b.Must(err)
 		if unfit != nil {
-			got = []byte(string(tpu.Failure(unfit).Class) + ": create")
+			got = []byte(string(provider.Failure(unfit).Class) + ": create")
 		}
 		if d := cmp.Diff(c.want, string(got)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
@@ -560,7 +561,7 @@ func TestATrainingWhoseStepsNobodyKnowsKeepsItsShape(t *testing.T) {
 		for at, want := range map[incident.Place]string{{Zone: zone, Accelerator: "v5litepod-8"}: want, {Zone: other}: ""} {
 			_, unfit, err := fleet.Order(t.Context(), b.Ledger, w, s, at, p)
 			b.Must(err)
-			f := tpu.Failure(unfit)
+			f := provider.Failure(unfit)
 			if (f == nil) != (want == "") || f != nil && (f.Reason() != incident.CodeOtherShape || !strings.Contains(f.Message, want)) {
 				t.Errorf("%s from %s: %+v", at, uri, f)
 			}
@@ -570,14 +571,14 @@ func TestATrainingWhoseStepsNobodyKnowsKeepsItsShape(t *testing.T) {
 
 func TestANewLifeIsMappedAndTheWorkersOfTheFormerKeepTheirs(t *testing.T) {
 	b := newBench(t)
-	w := b.Slice(tputest.NodeConfig{Group: group})
+	w := b.Slice(cloudtputest.NodeConfig{Group: group})
 	former := w.Slices[0].Incarnation
 	w, err := b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
 	b.Must(err)
 	b.Want(w.Slices[0].Group, group)
 	b.Must(b.API.Vanish(zone, "llama"))
 	b.Clock.Advance(time.Minute)
-	w = b.Slice(tputest.NodeConfig{Created: b.Clock.Now(), Group: "t1v-n-ffffffff"})
+	w = b.Slice(cloudtputest.NodeConfig{Created: b.Clock.Now(), Group: "t1v-n-ffffffff"})
 	life := w.Slices[0].Incarnation
 	b.Want(former.Same(life), false)
 	b.Want(w.Slices[0].Group, "")
@@ -595,8 +596,8 @@ func TestHostNamesThatAreNotToBeHadMapNothing(t *testing.T) {
 	}{
 		"forbidden":                   {func(b *bench) { b.API.BlockGuestAttributes(true) }, 1, 1, ""},
 		"forbidden, of a sick slice":  {func(b *bench) { sick(b); b.API.BlockGuestAttributes(true) }, 1, 1, ""},
-		"unavailable for a moment":    {func(b *bench) { b.API.Inject(tputest.Fault{Method: "GetGuestAttributes", Code: 14}) }, 2, 1, group},
-		"unavailable":                 {func(b *bench) { b.API.Inject(tputest.Fault{Method: "GetGuestAttributes", Code: 14, Times: -1}) }, 3, 3, ""},
+		"unavailable for a moment":    {func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "GetGuestAttributes", Code: 14}) }, 2, 1, group},
+		"unavailable":                 {func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "GetGuestAttributes", Code: 14, Times: -1}) }, 3, 3, ""},
 		"not there yet":               {func(b *bench) { b.Must(b.API.SetState(zone, "llama", "STARTING")) }, 3, 0, ""},
 		"to be had from a sick slice": {sick, 1, 0, group},
 		"of another make": {func(b *bench) {
@@ -609,7 +610,7 @@ func TestHostNamesThatAreNotToBeHadMapNothing(t *testing.T) {
 			b := newBench(t)
 			var log strings.Builder
 			b.Fleet.Log = slog.New(slog.NewTextHandler(&log, nil))
-			b.node(tputest.NodeConfig{Group: group})
+			b.node(cloudtputest.NodeConfig{Group: group})
 			c.fail(b)
 			w := b.Look(zone, "llama")
 			for range 3 {
@@ -625,7 +626,7 @@ func TestHostNamesThatAreNotToBeHadMapNothing(t *testing.T) {
 			b.API.BlockGuestAttributes(false)
 			b.Must(b.API.Vanish(zone, "llama"))
 			b.Clock.Advance(time.Minute)
-			w = b.Slice(tputest.NodeConfig{Created: b.Clock.Now(), Group: "t1v-n-ffffffff"})
+			w = b.Slice(cloudtputest.NodeConfig{Created: b.Clock.Now(), Group: "t1v-n-ffffffff"})
 			w, err := b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
 			b.Must(err)
 			if c.warned < 3 { // else it is unavailable still
@@ -637,7 +638,7 @@ func TestHostNamesThatAreNotToBeHadMapNothing(t *testing.T) {
 
 func TestAGroupIsMappedToOneLife(t *testing.T) {
 	b := newBench(t)
-	w := b.Slice(tputest.NodeConfig{})
+	w := b.Slice(cloudtputest.NodeConfig{})
 	s := w.Slices[0]
 	w, err := b.Fleet.MapGroup(t.Context(), w, s, group)
 	b.Must(err)
@@ -667,39 +668,39 @@ func TestFind(t *testing.T) {
 		// parked is how many entries wait for somebody.
 		parked int
 	}{
-		"a node that is known": {world: func(b *bench) { b.Slice(tputest.NodeConfig{}) }, entry: nobody, found: true},
+		"a node that is known": {world: func(b *bench) { b.Slice(cloudtputest.NodeConfig{}) }, entry: nobody, found: true},
 		"a worker that is known": {world: func(b *bench) {
-			w := b.Slice(tputest.NodeConfig{Group: group})
+			w := b.Slice(cloudtputest.NodeConfig{Group: group})
 			_, err := b.Fleet.MapGroup(b.T.Context(), w, w.Slices[0], group)
 			b.Must(err)
 		}, entry: worker(3), found: true},
-		"a node that is met":                        {world: func(b *bench) { b.node(tputest.NodeConfig{}) }, entry: nobody, found: true, calls: []string{"GetNode us-west4-a/llama"}},
+		"a node that is met":                        {world: func(b *bench) { b.node(cloudtputest.NodeConfig{}) }, entry: nobody, found: true, calls: []string{"GetNode us-west4-a/llama"}},
 		"a node that went before its workload came": {world: half(ledger.Node, "llama"), entry: nobody, calls: []string{"GetNode us-west4-a/llama"}},
 		"a node whose workload did not come": {
-			world: func(b *bench) { half(ledger.Node, "llama")(b); b.node(tputest.NodeConfig{}) }, entry: nobody, found: true, calls: []string{"GetNode us-west4-a/llama"},
+			world: func(b *bench) { half(ledger.Node, "llama")(b); b.node(cloudtputest.NodeConfig{}) }, entry: nobody, found: true, calls: []string{"GetNode us-west4-a/llama"},
 		},
 		"a worker whose workload did not come": {world: half(ledger.Worker, group), entry: worker(0), calls: look, parked: 1},
-		"with workloads that are away":         {world: func(b *bench) { b.Slice(tputest.NodeConfig{}); b.Break(ledger.Workloads) }, entry: nobody, fails: true},
+		"with workloads that are away":         {world: func(b *bench) { b.Slice(cloudtputest.NodeConfig{}); b.Break(ledger.Workloads) }, entry: nobody, fails: true},
 		"a node that is gone":                  {entry: nobody, calls: []string{"GetNode us-west4-a/llama"}},
-		"a node that cannot be read":           {world: func(b *bench) { b.API.Inject(tputest.Fault{Code: 14}) }, entry: nobody, fails: true, calls: []string{"GetNode us-west4-a/llama"}},
+		"a node that cannot be read":           {world: func(b *bench) { b.API.Inject(cloudtputest.Fault{Code: 14}) }, entry: nobody, fails: true, calls: []string{"GetNode us-west4-a/llama"}},
 		"a node without a zone":                {entry: events.Entry{Subject: events.Subject{Project: project, Node: "llama"}}},
 		"a machine without a project":          {entry: events.Entry{Subject: events.Subject{Zone: zone, Worker: group + "-w-0"}}},
 		"a machine of another make":            {entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, Worker: "web-1"}}},
 		"a queued resource of which one slice did not come": {world: func(b *bench) {
-			b.Slice(tputest.NodeConfig{})
+			b.Slice(cloudtputest.NodeConfig{})
 			b.Change("demo/llama", func(w *incident.Workload) { w.Slices[0].QueuedResource = "q" })
 			b.Must(b.Ledger.Map(b.T.Context(), project, zone, ledger.QueuedResource, "q", ledger.Subject{Workload: "demo/llama", Slice: "another"}))
 		}, entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "q"}}, found: true},
 		"a node that its workload did not come to know": {world: func(b *bench) {
-			b.Slice(tputest.NodeConfig{})
+			b.Slice(cloudtputest.NodeConfig{})
 			b.Must(b.Ledger.Map(b.T.Context(), project, zone, ledger.Node, "another", ledger.Subject{Workload: "demo/llama", Slice: "another"}))
 		}, entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, Node: "another"}}, calls: []string{"GetNode us-west4-a/another"}},
 		"a queued resource of nobody":  {entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "q"}}},
-		"a worker that is met":         {world: func(b *bench) { b.node(tputest.NodeConfig{Group: group}) }, entry: worker(0), found: true, calls: append(look[:2:2], "GetGuestAttributes us-west4-a/llama"), parked: 1},
+		"a worker that is met":         {world: func(b *bench) { b.node(cloudtputest.NodeConfig{Group: group}) }, entry: worker(0), found: true, calls: append(look[:2:2], "GetGuestAttributes us-west4-a/llama"), parked: 1},
 		"a worker of nobody":           {entry: worker(0), calls: look, parked: 1},
 		"a worker of nobody, just now": {world: func(b *bench) { b.find(worker(1)) }, entry: worker(0), parked: 1},
 		"a worker of nobody, again":    {world: func(b *bench) { b.find(worker(1)); b.Clock.Advance(ledger.LookEvery) }, entry: worker(0), calls: look, parked: 1},
-		"a worker, and the zone fails": {world: func(b *bench) { b.API.Inject(tputest.Fault{Code: 14}) }, entry: worker(0), fails: true, calls: look[:1], parked: 1},
+		"a worker, and the zone fails": {world: func(b *bench) { b.API.Inject(cloudtputest.Fault{Code: 14}) }, entry: worker(0), fails: true, calls: look[:1], parked: 1},
 		"a worker that is not parked":  {world: func(b *bench) { b.Break(ledger.Parked) }, entry: worker(0), fails: true},
 		"with a ledger that is away":   {world: func(b *bench) { b.Break(ledger.Subjects) }, entry: worker(0), fails: true},
 	} {
@@ -738,7 +739,7 @@ func (b *bench) find(e events.Entry) {
 func TestALookForTheSakeOfAnEntryReadsAtMostSixtyGuestAttributes(t *testing.T) {
 	b := newBench(t)
 	for i := range 70 {
-		b.node(tputest.NodeConfig{Name: fmt.Sprintf("n%02d", i)})
+		b.node(cloudtputest.NodeConfig{Name: fmt.Sprintf("n%02d", i)})
 	}
 	for _, want := range []int{60, 10, 0} {
 		b.find(worker(0))

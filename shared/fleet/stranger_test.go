@@ -10,13 +10,13 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/tpu"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // slice is a node with the label pitstop-workload=run, as somebody orders it.
-func slice(name, policy, directory, account string) tputest.NodeConfig {
-	c := tputest.NodeConfig{Name: name, Zone: zone, Spot: true, Labels: map[string]string{events.LabelWorkload: "run"}}
+func slice(name, policy, directory, account string) cloudtputest.NodeConfig {
+	c := cloudtputest.NodeConfig{Name: name, Zone: zone, Spot: true, Labels: map[string]string{events.LabelWorkload: "run"}}
 	if policy != "" {
 		c.Labels[events.LabelPolicy] = policy
 	}
@@ -35,7 +35,7 @@ func slice(name, policy, directory, account string) tputest.NodeConfig {
 func TestACopiedLabelTakesNothingOver(t *testing.T) {
 	const dir, us = fleettest.Directory, "train@demo.iam.gserviceaccount.com"
 	for name, c := range map[string]struct {
-		first, second tputest.NodeConfig
+		first, second cloudtputest.NodeConfig
 		meanwhile     func(b *bench)
 		want, why     string
 	}{
@@ -95,7 +95,7 @@ func TestACopiedLabelTakesNothingOver(t *testing.T) {
 func TestSlicesOfOneQueuedResourceBelongTogether(t *testing.T) {
 	b := newBench(t)
 	one, two := slice("a", "spot", fleettest.Directory, ""), slice("b", "watch", "gs://theirs/x", "")
-	b.Must(b.API.AddQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "q", Nodes: []tputest.NodeConfig{one, two}}))
+	b.Must(b.API.AddQueuedResource(cloudtputest.QueuedConfig{Zone: zone, Name: "q", Nodes: []cloudtputest.NodeConfig{one, two}}))
 	b.Want(b.Look(zone, "a").ID, "demo/run")
 	b.Want(b.Look(zone, "b").ID, "demo/run")
 }
@@ -116,7 +116,7 @@ func TestANamesakeIsNoStranger(t *testing.T) {
 
 // TestWhatWaitsInAQueueIsANewcomer: it has no life yet, and was ordered after the workload was first seen.
 func TestWhatWaitsInAQueueIsANewcomer(t *testing.T) {
-	for name, c := range map[string]struct{ first, second tputest.NodeConfig }{
+	for name, c := range map[string]struct{ first, second cloudtputest.NodeConfig }{
 		"another policy":                   {slice("a", "spot", fleettest.Directory, ""), slice("b", "watch", fleettest.Directory, "")},
 		"a directory where there was none": {slice("a", "spot", "", ""), slice("b", "spot", "gs://theirs/x", "")},
 	} {
@@ -125,7 +125,7 @@ func TestWhatWaitsInAQueueIsANewcomer(t *testing.T) {
 			b.node(c.first)
 			before := b.Look(zone, "a")
 			b.Clock.Advance(24 * time.Hour)
-			b.Must(b.API.OwnerCreateQueuedResource(tputest.QueuedConfig{Zone: zone, Name: "q", Spot: true, Nodes: []tputest.NodeConfig{c.second}}, "eve@example.com"))
+			b.Must(b.API.OwnerCreateQueuedResource(cloudtputest.QueuedConfig{Zone: zone, Name: "q", Spot: true, Nodes: []cloudtputest.NodeConfig{c.second}}, "eve@example.com"))
 			for range 2 { // it waits, and it is there
 				b.Clock.Advance(time.Hour)
 				b.all(zone)
@@ -177,10 +177,10 @@ func TestNobodyIsAStrangerUnread(t *testing.T) {
 	b.Clock.Advance(time.Hour)
 	annDeletes(b, "a")
 	b.node(slice("b", "watch", "gs://new/x", ""))
-	s, err := b.Fleet.Read(t.Context(), tpu.Ref{Project: project, Zone: zone, Name: "b"})
+	s, err := b.Fleet.Read(t.Context(), provider.Ref{Project: project, Zone: zone, Name: "b"})
 	b.Must(err)
 	b.Change("demo/run", func(w *incident.Workload) { w.Slices[0].Released = time.Time{} }) // word of it is late
-	b.API.Inject(tputest.Fault{Method: "GetNode", Name: "a", Code: 14, Times: 10})
+	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Name: "a", Code: 14, Times: 10})
 	if w, err := b.Fleet.Observe(t.Context(), s); err == nil {
 		t.Errorf("it is %s, and nobody knows whether a lives", w.ID)
 	}
@@ -201,7 +201,7 @@ func TestTheOwnerMovesTheirTraining(t *testing.T) {
 }
 
 // older is a node that was there long before.
-func older(c tputest.NodeConfig) tputest.NodeConfig {
+func older(c cloudtputest.NodeConfig) cloudtputest.NodeConfig {
 	c.Created = fleettest.Start.Add(-time.Hour)
 	return c
 }

@@ -20,8 +20,8 @@ import (
 
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/publish/publishtest"
-	"pitstop.internal/shared/tpu"
 )
 
 // wire is Google's REST APIs: it answers a host after a while, piece by piece.
@@ -580,7 +580,7 @@ func TestAttachNamesThePermissionOnce(t *testing.T) {
 	w.Slices = append(w.Slices, w.Slices[0])
 	w.Slices[1].Name = "llama-8b-1"
 	b := deployedWith(t, ledgertest.NewStore().Open, w)
-	b.cloud = func(ctx context.Context) (cloud, error) { return tpu.New(ctx, through(forbidden{})) }
+	b.cloud = func(ctx context.Context) (cloud, error) { return cloudtpu.New(ctx, through(forbidden{})) }
 	_, err := b.call("attach", "llama-8b", "--policy", "spot")
 	const want = "the Cloud TPU API refuses the caller: permission tpu.nodes.get is missing in project demo; " +
 		"ask for a role that has it: the verb's --help names one"

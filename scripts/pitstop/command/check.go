@@ -18,8 +18,9 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/topology"
-	"pitstop.internal/shared/tpu"
 )
 
 // checkpoints is a store of checkpoints that knows where they are.
@@ -251,7 +252,7 @@ func (r *rehearsal) labels(w incident.Workload, all []incident.Workload) {
 
 // startUp tests whether training begins on a new machine by itself.
 func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list prices) {
-	up, err := tpu.StartUpOf(spec)
+	up, err := cloudtpu.StartUpOf(spec)
 	switch {
 	case err != nil:
 		r.find(stop, "start-up", s.Name+": "+oneLine(err), "create it again by hand; patrol then reads it again")
@@ -306,7 +307,7 @@ func (d deployment) places(
 		if err != nil {
 			return err
 		}
-		if f := tpu.Failure(unfit); f != nil {
+		if f := provider.Failure(unfit); f != nil {
 			advice := "replace it with something that the zone has, or remove the zone from the policy"
 			if f.Code == incident.CodeOtherShape {
 				advice = "add the missing part, or remove the shape from the policy"
@@ -408,7 +409,7 @@ func (d deployment) permissions(ctx context.Context, where place, r *rehearsal, 
 	bucket, _, _ := strings.Cut(strings.TrimPrefix(w.Directory, "gs://"), "/")
 	var accounts []string
 	for _, spec := range specs {
-		if up, err := tpu.StartUpOf(spec); err == nil && up.Account != "" && !slices.Contains(accounts, up.Account) {
+		if up, err := cloudtpu.StartUpOf(spec); err == nil && up.Account != "" && !slices.Contains(accounts, up.Account) {
 			accounts = append(accounts, up.Account)
 		}
 	}

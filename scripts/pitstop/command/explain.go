@@ -20,7 +20,7 @@ import (
 	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/provider/cloudtpu"
 )
 
 // explained is the object that explain --json prints for each entry.
@@ -253,7 +253,7 @@ func (x *explanations) add(n int, it replay.Item, p policy.Policy, asJSON bool, 
 
 func explainEntry(n int, r replay.Record, p policy.Policy) (explained, error) {
 	e, err := events.Read(r.Raw)
-	if f := tpu.Audited(e.Call); f != nil {
+	if f := cloudtpu.Audited(e.Call); f != nil {
 		e.Call.Message = f.Message + " (" + strings.ReplaceAll(string(f.Class), "_", " ") + ")"
 	}
 	x := explained{Index: n, Kind: string(e.Kind), Subject: e.Subject.String(), Rank: e.Rank.String(), Reason: e.Describe()}
@@ -358,7 +358,7 @@ const (
 func saveDue(e events.Entry, p policy.Policy) (at time.Time, why string) {
 	p.Switches.EarlyMaintenance = policy.No // what may start early is another sentence
 	life := events.Incarnation{Zone: e.Subject.Zone, ID: "1"}
-	w := incident.New(e.Subject.Project, "it", tpu.ProviderName)
+	w := incident.New(e.Subject.Project, "it", cloudtpu.Name)
 	w.Directory = "gs://" + events.MetadataCheckpointDir
 	w.Slices = []incident.Slice{{Name: "it", Zone: e.Subject.Zone, Incarnation: life, Condition: incident.Ready}}
 	w.Crew.Seen = e.Time
@@ -406,7 +406,7 @@ func rehearsed(e events.Entry, p policy.Policy) []incident.Planned {
 	if name == "" {
 		return nil
 	}
-	w := incident.New(e.Subject.Project, name, tpu.ProviderName)
+	w := incident.New(e.Subject.Project, name, cloudtpu.Name)
 	w.Directory = "gs://<" + events.MetadataCheckpointDir + ">"
 	life := events.Incarnation{Zone: e.Subject.Zone, ID: "the one that is there"}
 	w.Slices = []incident.Slice{{

@@ -18,8 +18,9 @@ import (
 	"pitstop.internal/shared/cloudlog"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/publish"
-	"pitstop.internal/shared/tpu"
 )
 
 // deployment is an installation of Pitstop as an operator reaches it with their own credentials: its ledger, its topics and the TPUs
@@ -45,8 +46,8 @@ type deployment struct {
 
 // cloud is the part of the Cloud TPU API that the verbs call.
 type cloud interface {
-	SetLabel(ctx context.Context, r tpu.Ref, key, value string) error
-	Simulate(ctx context.Context, r tpu.Ref) (operation string, err error)
+	SetLabel(ctx context.Context, r provider.Ref, key, value string) error
+	Simulate(ctx context.Context, r provider.Ref) (operation string, err error)
 }
 
 var deployed = connected(&google{base: http.DefaultTransport})
@@ -65,7 +66,7 @@ func connected(g *google) deployment {
 			}
 			return newBroker(ctx, pullFor, opts...)
 		},
-		cloud:  func(ctx context.Context) (cloud, error) { return tpu.New(ctx, rest) },
+		cloud:  func(ctx context.Context) (cloud, error) { return cloudtpu.New(ctx, rest) },
 		read:   checkpoint.Reader(rest),
 		store:  checkpoint.Deployed(rest),
 		access: iamAccess{google: g},

@@ -16,9 +16,9 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/publish/publishtest"
-	"pitstop.internal/shared/tpu"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -55,7 +55,7 @@ func (b *bench) Publish(_ context.Context, e events.Envelope) error {
 }
 
 // SetLabel implements cloud.
-func (b *bench) SetLabel(_ context.Context, r tpu.Ref, key, value string) error {
+func (b *bench) SetLabel(_ context.Context, r provider.Ref, key, value string) error {
 	if err := b.refuses[r.Name]; err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (b *bench) SetLabel(_ context.Context, r tpu.Ref, key, value string) error 
 }
 
 // Simulate implements cloud.
-func (b *bench) Simulate(_ context.Context, r tpu.Ref) (string, error) {
+func (b *bench) Simulate(_ context.Context, r provider.Ref) (string, error) {
 	b.simulated = append(b.simulated, r.String())
 	return "operation-1", b.refuses[r.Name]
 }

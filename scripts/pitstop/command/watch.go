@@ -25,7 +25,7 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -48,7 +48,7 @@ func (r readOnly) RoundTrip(q *http.Request) (*http.Response, error) {
 
 // sight is the Cloud TPU API and Cloud Logging, read-only.
 type sight struct {
-	cloud *tpu.Cloud
+	cloud *cloudtpu.Client
 	log   *cloudlog.Log
 }
 
@@ -58,7 +58,7 @@ func (g *google) look(ctx context.Context) (sight, error) {
 }
 
 func sightThrough(ctx context.Context, opts ...option.ClientOption) (sight, error) {
-	cloud, err := tpu.New(ctx, opts...)
+	cloud, err := cloudtpu.New(ctx, opts...)
 	return sight{cloud, cloudlog.New(opts...)}, err
 }
 

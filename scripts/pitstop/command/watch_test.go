@@ -19,8 +19,8 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/cloudlog/cloudlogtest"
 	"pitstop.internal/shared/ledger/ledgertest"
-	"pitstop.internal/shared/tpu"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // byHost has each of Google's APIs answered by its own.
@@ -34,13 +34,13 @@ func (h byHost) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // cloudOf is a project's TPUs and its log, on a clock that passes as watch sleeps.
-func cloudOf(t *testing.T) (b *bench, api *tputest.API, clock *tputest.ManualClock) {
+func cloudOf(t *testing.T) (b *bench, api *cloudtputest.API, clock *cloudtputest.ManualClock) {
 	t.Helper()
-	clock = tputest.NewManualClock(noon)
-	api = tputest.New(tputest.Config{Clock: clock, Zones: map[string]int{"us-west4-a": tputest.Unlimited, "us-west4-b": tputest.Unlimited}})
+	clock = cloudtputest.NewManualClock(noon)
+	api = cloudtputest.New(cloudtputest.Config{Clock: clock, Zones: map[string]int{"us-west4-a": cloudtputest.Unlimited, "us-west4-b": cloudtputest.Unlimited}})
 	log := cloudlogtest.New("demo", clock.Now)
-	api.Observe(func(e tputest.Event) {
-		for _, raw := range tputest.SystemEntries(e) {
+	api.Observe(func(e cloudtputest.Event) {
+		for _, raw := range cloudtputest.SystemEntries(e) {
 			log.Write(raw)
 		}
 	})
@@ -50,7 +50,7 @@ func cloudOf(t *testing.T) (b *bench, api *tputest.API, clock *tputest.ManualClo
 		through := readOnly{byHost{"tpu.googleapis.com": api.Transport(), "logging.googleapis.com": log.Transport()}}
 		return sightThrough(ctx, option.WithHTTPClient(&http.Client{Transport: through}))
 	}
-	if _, err := api.AddNode(tputest.NodeConfig{
+	if _, err := api.AddNode(cloudtputest.NodeConfig{
 		Zone: "us-west4-a", Name: "llama-8b", Accelerator: "v5litepod-16", Spot: true, Created: noon.Add(-48 * time.Hour),
 		Labels: map[string]string{events.LabelPolicy: "spot"}, Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"},
 	}); err != nil {
@@ -105,7 +105,7 @@ func TestWatchAsJSONIsJSON(t *testing.T) {
 		clock.Advance(d)
 		switch minutes++; minutes {
 		case 1:
-			api.Inject(tputest.Fault{Method: "ListLocations", Times: -1, Code: 14, Message: "try again"})
+			api.Inject(cloudtputest.Fault{Method: "ListLocations", Times: -1, Code: 14, Message: "try again"})
 		case 30:
 			return context.Canceled
 		}
@@ -246,7 +246,7 @@ func TestWatchDeliversAgainWhatFailed(t *testing.T) {
 
 func TestWatchEndsWhereNothingMayBeRead(t *testing.T) {
 	b, api, _ := cloudOf(t)
-	api.Inject(tputest.Fault{Method: "ListLocations", Times: -1, Code: 7, Message: "Permission 'tpu.locations.list' denied"})
+	api.Inject(cloudtputest.Fault{Method: "ListLocations", Times: -1, Code: 7, Message: "Permission 'tpu.locations.list' denied"})
 	if got, err := b.call("watch"); err == nil || !strings.Contains(err.Error(), "tpu.locations.list") {
 		t.Errorf("%v: %s", err, got)
 	}
@@ -259,14 +259,14 @@ func TestWatchOnlyReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := tpu.Ref{Project: "demo", Zone: "us-west4-a", Name: "llama-8b"}
+	r := provider.Ref{Project: "demo", Zone: "us-west4-a", Name: "llama-8b"}
 	for name, call := range map[string]func() error{
 		"delete": func() error { _, err := s.cloud.Delete(t.Context(), r, "id"); return err },
 		"create": func() error {
-			_, err := s.cloud.Create(t.Context(), tpu.Ref{Project: "demo", Zone: "us-west4-a", Name: "n"}, []byte(`{"node":{"runtimeVersion":"v2"}}`), nil, "id")
+			_, err := s.cloud.Create(t.Context(), provider.Ref{Project: "demo", Zone: "us-west4-a", Name: "n"}, []byte(`{"node":{"runtimeVersion":"v2"}}`), nil, "id")
 			return err
 		},
-		"maintain": func() error { _, err := s.cloud.Maintain(t.Context(), []tpu.Ref{r}); return err },
+		"maintain": func() error { _, err := s.cloud.Maintain(t.Context(), []provider.Ref{r}); return err },
 		"metadata": func() error { return s.cloud.SetMetadata(t.Context(), r, "k", "v") },
 		"label":    func() error { return s.cloud.SetLabel(t.Context(), r, "k", "v") },
 		"simulate": func() error { _, err := s.cloud.Simulate(t.Context(), r); return err },

@@ -6,7 +6,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/provider/cloudtpu"
 )
 
 // call takes a call of the TPU API. A long-running one has two entries, of which either may be missing; one that was
@@ -16,7 +16,7 @@ func (a *Accumulator) call(e events.Entry) bool {
 	by := a.who.is(c.Principal)
 	begins, ends := c.First || !c.Last, c.Last || !c.First
 	machines := a.called(e.Subject, c)
-	if failure := tpu.Audited(c); failure != nil {
+	if failure := cloudtpu.Audited(c); failure != nil {
 		if strings.HasPrefix(c.Method, "Create") {
 			a.refused(machines, failure.Class)
 		}

@@ -22,7 +22,7 @@ import (
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // Faults are how often what goes wrong with the machinery, each as a probability per occasion.
@@ -269,9 +269,9 @@ var createRefusals = append(slices.Clip(refusals), []refusal{
 // provider makes the functions' TPU API fail, however it is called. observe is called for each call that arrives, refused for
 // each call that is refused before it arrives. The error of such a call is a refusal.
 func (c *Chaos) provider(
-	api *tputest.API, observe func(ctx context.Context, r tputest.Request), refused func(r tputest.Request, f world.Refusal),
-) tputest.Around {
-	return func(ctx context.Context, r tputest.Request, next func() error) error {
+	api *cloudtputest.API, observe func(ctx context.Context, r cloudtputest.Request), refused func(r cloudtputest.Request, f world.Refusal),
+) cloudtputest.Around {
+	return func(ctx context.Context, r cloudtputest.Request, next func() error) error {
 		inst := world.InstanceOf(ctx)
 		if inst == nil {
 			return next()
@@ -298,12 +298,12 @@ func (c *Chaos) provider(
 		}
 		switch {
 		case mutates && c.happens(d.Of("operation slow"), c.APISlow, "the operation of %s takes long", what):
-			api.Inject(tputest.Fault{Slow: d.Of("how slow an operation").between(10*time.Minute, 3*time.Hour)})
+			api.Inject(cloudtputest.Fault{Slow: d.Of("how slow an operation").between(10*time.Minute, 3*time.Hour)})
 		case mutates && c.happens(d.Of("operation fails"), c.APILate, "the operation of %s fails late", what):
 			late := lateFailures[d.Of("how it fails").intN(len(lateFailures))]
-			api.Inject(tputest.Fault{LateCode: late.code, LateMessage: late.message})
+			api.Inject(cloudtputest.Fault{LateCode: late.code, LateMessage: late.message})
 		case !mutates && strings.HasSuffix(r.Path, "/nodes") && c.happens(d.Of("unreachable"), c.APIUnreachable, "the TPU API does not reach %s", what):
-			api.Inject(tputest.Fault{Method: "ListNodes", Unreachable: true})
+			api.Inject(cloudtputest.Fault{Method: "ListNodes", Unreachable: true})
 		}
 		c.Current = inst
 		answer := next()
@@ -397,8 +397,8 @@ func (c *Chaos) publication(ctx context.Context, e events.Envelope, next func())
 // Listener is told what becomes of the calls that functions make, however they go wrong.
 type Listener interface {
 	// Read is told of each call of the TPU API that is answered, refusedCall of each that is refused before it arrives.
-	Read(ctx context.Context, r tputest.Request)
-	RefusedCall(r tputest.Request, f world.Refusal)
+	Read(ctx context.Context, r cloudtputest.Request)
+	RefusedCall(r cloudtputest.Request, f world.Refusal)
 	// Looks is told of each request that the bucket answers.
 	Looks(r *http.Request)
 	// Stored is told of every answer of the ledger, unheard of every write whose writer never learns that it took effect.

@@ -16,8 +16,8 @@ import (
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
-	"pitstop.internal/shared/tpu"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // TestWhatIsLeftOutShiftsNothing: a call that a handling does not make, and a message that nobody publishes, change no fault of the
@@ -27,7 +27,7 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 	run := func(leftOut string) (faults, handled []string) {
 		var w *world.World
 		var chaos *Chaos
-		var cloud tpu.Methods
+		var cloud cloudtpu.Methods
 		var documents *ledger.Ledger
 		handling := ""
 		tell := func(what string) { faults = append(faults, handling+": "+what) }
@@ -62,8 +62,8 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 			APIRefused: 0.2, APILost: 0.2, APIAnswerLost: 0.2, LedgerDown: 0.2, Delayed: 0.2, Twice: 0.2, Again: 0.2,
 		}, 1, math.MaxInt)
 		w.Hooks.Luck = chaos.luck
-		api := tputest.New(tputest.Config{Clock: w.Clock})
-		cloud, _ = api.Direct(chaos.provider(api, func(context.Context, tputest.Request) {}, func(tputest.Request, world.Refusal) {}))
+		api := cloudtputest.New(cloudtputest.Config{Clock: w.Clock})
+		cloud, _ = api.Direct(chaos.provider(api, func(context.Context, cloudtputest.Request) {}, func(cloudtputest.Request, world.Refusal) {}))
 		tap := chaos.tap(func(context.Context, ledgertest.Call, error) {}, func(ledgertest.Call) {})
 		documents = ledger.New(tap.On(ledgertest.NewStore().Open))
 		if err := w.Found(t.Context()); err != nil {

@@ -5,7 +5,7 @@ import (
 
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // follower lets happen what traces tell.
@@ -104,7 +104,7 @@ func (f *follower) shortage(d Dice, m moment) {
 	f.API.SetCapacity(zone, 0)
 	f.after(lasts, func() {
 		if f.short[zone]--; f.short[zone] == 0 {
-			f.API.SetCapacity(zone, tputest.Unlimited)
+			f.API.SetCapacity(zone, cloudtputest.Unlimited)
 		}
 	})
 	if m.cause != noCapacity {

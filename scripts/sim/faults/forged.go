@@ -6,8 +6,9 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/publish"
-	"pitstop.internal/shared/tpu/tputest"
 )
 
 // forged makes somebody who may write to a log write a false line: a copy of Google's own entries, or that the training of a
@@ -21,13 +22,13 @@ func (t *Troubles) forged(d Dice, c world.SliceConfig, zone string) error {
 	switch kind := seq % 4; {
 	case crew && kind == 0:
 		line.Report, line.Reason = events.ReportFinished, "exit 0"
-		t.Logged(tputest.CrewEntry(line, t.Clock.Now(), int(seq>>32)))
+		t.Logged(trainingtest.CrewEntry(line, t.Clock.Now(), int(seq>>32)))
 	case crew && kind == 1:
 		line.Report, line.Reason = events.ReportGaveUp, "no restart is left"
-		t.Logged(tputest.CrewEntry(line, t.Clock.Now(), int(seq>>32)))
+		t.Logged(trainingtest.CrewEntry(line, t.Clock.Now(), int(seq>>32)))
 	default:
-		for _, raw := range tputest.SystemEntries(tputest.Event{
-			Time: t.Clock.Now(), Kind: tputest.Lost, Seq: seq, Project: t.Project, Zone: zone, Node: c.Name, Group: c.Workers, Workers: 1,
+		for _, raw := range cloudtputest.SystemEntries(cloudtputest.Event{
+			Time: t.Clock.Now(), Kind: cloudtputest.Lost, Seq: seq, Project: t.Project, Zone: zone, Node: c.Name, Group: c.Workers, Workers: 1,
 			Cause: events.CausePreemption,
 		}) {
 			t.Logged(edited(raw, func(entry map[string]any) { entry["logName"] = "projects/" + t.Project + "/logs/training" }))

@@ -8,7 +8,7 @@ import (
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // People are the owners of a simulated fleet. They mend troubles left to them some hours later, as people do. Otherwise a
@@ -150,7 +150,7 @@ func (p *People) replace(d Dice, c world.SliceConfig, zone, shape string) {
 // create makes the owner of a slice order it, together with the other slices of its queued resource.
 func (t *Troubles) create(c world.SliceConfig, zone, shape string) error {
 	if c.QueuedResource != "" {
-		q := tputest.QueuedConfig{Zone: zone, Name: c.QueuedResource, Spot: c.Spot}
+		q := cloudtputest.QueuedConfig{Zone: zone, Name: c.QueuedResource, Spot: c.Spot}
 		for _, o := range t.Fleet {
 			if o.QueuedResource == c.QueuedResource {
 				order := t.Order(o)

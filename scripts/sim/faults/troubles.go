@@ -10,7 +10,7 @@ import (
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // Troubles are the events of a fleet: caused by Google, by the training itself, and by people. The seed decides which ones
@@ -140,7 +140,7 @@ var elsewheres = []elsewhere{
 		zones := t.World.Zones()
 		zone := zones[d.Of("zone").intN(len(zones))]
 		t.API.SetCapacity(zone, 0)
-		t.after(d.Of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.API.SetCapacity(zone, tputest.Unlimited) })
+		t.after(d.Of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.API.SetCapacity(zone, cloudtputest.Unlimited) })
 	}},
 	{"everything paused", 0.3, func(t *Troubles, d Dice) {
 		until := t.Clock.Now().Add(d.between(10*time.Minute, 3*time.Hour))
@@ -413,7 +413,7 @@ func (t *Troubles) enforce(file []byte) {
 func (t *Troubles) Calm() {
 	t.over, t.chaos.over = true, true
 	for _, z := range t.World.Zones() {
-		t.API.SetCapacity(z, tputest.Unlimited)
+		t.API.SetCapacity(z, cloudtputest.Unlimited)
 	}
 	t.API.BlockGuestAttributes(false)
 	t.API.StickQueuedResources(0)

@@ -12,7 +12,7 @@ import (
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // ruleRecord compares the record of calls with the calls that the simulated APIs saw: every mutating call of ours is in the
@@ -26,8 +26,8 @@ type seenCall struct {
 }
 
 // arrived holds a call of ours that reached the simulated TPU API, refused by it or not, against the record.
-func (c *Checks) arrived(e tputest.Event) {
-	if e.Kind != tputest.Called || e.Principal != world.Ours(c.Project) || !world.Mutates(e.Method) {
+func (c *Checks) arrived(e cloudtputest.Event) {
+	if e.Kind != cloudtputest.Called || e.Principal != world.Ours(c.Project) || !world.Mutates(e.Method) {
 		return
 	}
 	slice := e.Node

@@ -28,8 +28,8 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/topology"
-	"pitstop.internal/shared/tpu/tputest"
 )
 
 // Checks hold what happens against the rules of the design. They see the truth: the cloud, the training and the people of
@@ -211,7 +211,7 @@ func New(w *world.World, drawn *faults.Chaos, others *faults.Releases, atOnce bo
 		c.past[f.Name] = []deed{{at: w.Start, kind: usable, zone: f.Zone}, {at: w.Start, kind: labelled, by: faults.Owner, zone: f.Zone, label: f.Policy}}
 	}
 	for zone, slices := range w.Capacity {
-		if slices == tputest.Unlimited {
+		if slices == cloudtputest.Unlimited {
 			c.room[zone] = w.Start
 		}
 	}
@@ -223,7 +223,7 @@ func (c *Checks) Attach() {
 	h := &c.Hooks
 	h.Delivered, h.Saved, h.Said, h.Changed, h.Committed = c.answered, c.saved, c.words, c.changed, c.commits
 	h.Failed = func(class incident.FailureClass) { c.classes[string(class)]++ }
-	h.Observed = func(e tputest.Event) {
+	h.Observed = func(e cloudtputest.Event) {
 		c.called(e)
 		c.follow(e)
 	}
@@ -379,7 +379,7 @@ func (c *Checks) Stored(ctx context.Context, call ledgertest.Call, err error) {
 const mostBytes = 512 << 10
 
 // Read follows what handlers read of the cloud.
-func (c *Checks) Read(ctx context.Context, r tputest.Request) {
+func (c *Checks) Read(ctx context.Context, r cloudtputest.Request) {
 	inst := world.InstanceOf(ctx)
 	if r.Method != http.MethodGet {
 		return
@@ -405,15 +405,15 @@ func (c *Checks) Read(ctx context.Context, r tputest.Request) {
 }
 
 // called follows the calls of ours that took effect.
-func (c *Checks) called(e tputest.Event) {
-	if e.Kind == tputest.Called && e.Principal == world.Ours(c.Project) && inVain.MatchString(e.Error) {
+func (c *Checks) called(e cloudtputest.Event) {
+	if e.Kind == cloudtputest.Called && e.Principal == world.Ours(c.Project) && inVain.MatchString(e.Error) {
 		c.Violated("order", "", "%s of %s asks for what is not there: %s", e.Method, e.Resource(), e.Error)
 	}
 	c.arrived(e)
-	if e.Kind == tputest.Called && e.Principal == world.Ours(c.Project) && e.Code != 0 && world.Mutates(e.Method) {
+	if e.Kind == cloudtputest.Called && e.Principal == world.Ours(c.Project) && e.Code != 0 && world.Mutates(e.Method) {
 		c.turnedDown(e.Node + e.QueuedResource)
 	}
-	if e.Kind != tputest.Called || e.Principal != world.Ours(c.Project) || !world.Mutates(e.Method) || e.Code != 0 {
+	if e.Kind != cloudtputest.Called || e.Principal != world.Ours(c.Project) || !world.Mutates(e.Method) || e.Code != 0 {
 		return
 	}
 	c.actions[e.Method]++
@@ -463,7 +463,7 @@ func (c *Checks) called(e tputest.Event) {
 }
 
 // overtaken checks that no creation or deletion rests on a reading from before another one of ours.
-func (c *Checks) overtaken(e tputest.Event, inst *world.Instance, workload, slice string) {
+func (c *Checks) overtaken(e cloudtputest.Event, inst *world.Instance, workload, slice string) {
 	read := inst.Read[world.Place{Zone: e.Zone, Slice: slice}]
 	i := slices.IndexFunc(c.past[slice], func(d deed) bool {
 		return (d.kind == ordered || d.kind == removed) && d.by == world.Ours(c.Project) && d.zone == e.Zone && d.handling != inst.Number && d.at.After(read.At)
@@ -556,7 +556,7 @@ func (c *Checks) refusedCalls(workload string, since time.Time) (n int) {
 }
 
 // current checks that a call is that of a request which was current when it was begun: its ID says which.
-func (c *Checks) current(e tputest.Event, inst *world.Instance, id string) {
+func (c *Checks) current(e cloudtputest.Event, inst *world.Instance, id string) {
 	if anonymous := e.Method == "StartNode" || e.Method == "UpdateNode" || strings.HasPrefix(e.Method, "PerformMaintenance"); anonymous && e.RequestID == "" {
 		return
 	}
@@ -575,7 +575,7 @@ func (c *Checks) current(e tputest.Event, inst *world.Instance, id string) {
 }
 
 // begun is the ID of the request that a call to the former version of the API is of, which carries none.
-func (c *Checks) begun(e tputest.Event, inst *world.Instance) string {
+func (c *Checks) begun(e cloudtputest.Event, inst *world.Instance) string {
 	doc, err := ledger.Value[incident.Workload](inst.Workload)
 	if err != nil || doc.Incident == nil {
 		return ""
@@ -590,7 +590,7 @@ func (c *Checks) begun(e tputest.Event, inst *world.Instance) string {
 }
 
 // allowed checks that the owner allows a call, and that nothing is paused.
-func (c *Checks) allowed(e tputest.Event, inst *world.Instance, doc incident.Workload) {
+func (c *Checks) allowed(e cloudtputest.Event, inst *world.Instance, doc incident.Workload) {
 	switch {
 	case inst.PauseRead.IsZero():
 		c.Violated("owner's word", doc.ID, "%s of %s without a look at the pause", e.Method, e.Resource())
@@ -637,7 +637,7 @@ func (c *Checks) asSeen(inst *world.Instance, doc incident.Workload) incident.Wo
 // inVain is what the simulated API says to an order that names something of another zone or region.
 var inVain = regexp.MustCompile(`is not in (zone|region) |^Reservation not found: `)
 
-func (c *Checks) deleted(e tputest.Event, inst *world.Instance, doc incident.Workload, slice string) {
+func (c *Checks) deleted(e cloudtputest.Event, inst *world.Instance, doc incident.Workload, slice string) {
 	s, r := doc.Slice(slice), c.record(doc.ID)
 	read, ok := inst.Read[world.Place{Zone: e.Zone, Slice: slice}]
 	switch {
@@ -809,7 +809,7 @@ func (c *Checks) started(inst *world.Instance, doc incident.Workload, slice, zon
 // unseen is how long a call may be under way to the API since its handler looked at the ledger: nobody can take it back then.
 const unseen = incident.CallWithin + faults.Slowest
 
-func (c *Checks) created(e tputest.Event, inst *world.Instance, doc incident.Workload, slice string) {
+func (c *Checks) created(e cloudtputest.Event, inst *world.Instance, doc incident.Workload, slice string) {
 	for _, z := range c.Zones() {
 		state, life := c.API.State(z, slice)
 		if z == e.Zone || state != "READY" && state != "CREATING" && state != "DELETING" { // which trains for as long as it takes
@@ -887,7 +887,7 @@ func (c *Checks) apart(workload string) bool {
 }
 
 // shaped checks that a slice is created as its owner ordered it, or in a shape that the policy names, as those that it trains with.
-func (c *Checks) shaped(e tputest.Event, workload, slice string) {
+func (c *Checks) shaped(e cloudtputest.Event, workload, slice string) {
 	n := c.API.Node(e.Zone, slice)
 	i := slices.IndexFunc(c.Fleet, func(f world.SliceConfig) bool { return f.Name == slice })
 	if n == nil || i < 0 {
@@ -937,7 +937,7 @@ func (c *Checks) devices(i int) int {
 }
 
 // torn checks that a slice of a Multislice is created where the others are, unless somebody else has put them apart.
-func (c *Checks) torn(e tputest.Event, workload, slice string) {
+func (c *Checks) torn(e cloudtputest.Event, workload, slice string) {
 	if c.apart(workload) {
 		return
 	}
@@ -1020,9 +1020,9 @@ func (c *Checks) explains(e events.Entry) {
 }
 
 // follow follows the cloud: a slice that somebody creates is watched again.
-func (c *Checks) follow(e tputest.Event) {
+func (c *Checks) follow(e cloudtputest.Event) {
 	c.remember(e)
-	if e.Kind == tputest.Called && e.Method == "GetGuestAttributes" && e.Code == 0 {
+	if e.Kind == cloudtputest.Called && e.Method == "GetGuestAttributes" && e.Code == 0 {
 		c.record(c.Workload(e.Node)).listened = c.Clock.Now()
 		c.mapped[e.Incarnation.ID] = true
 		if t := c.Trainings[e.Node]; t != nil {
@@ -1031,7 +1031,7 @@ func (c *Checks) follow(e tputest.Event) {
 			}
 		}
 	}
-	if e.Kind == tputest.Called && e.Method == "StopNode" && e.Code == 0 {
+	if e.Kind == cloudtputest.Called && e.Method == "StopNode" && e.Code == 0 {
 		c.record(c.Workload(e.Node)).stopped[e.Node] = e.Principal
 	}
 	c.breaks(e)
@@ -1039,17 +1039,17 @@ func (c *Checks) follow(e tputest.Event) {
 		return
 	}
 	r := c.record(c.Workload(e.Node))
-	if e.Kind == tputest.Called && e.Method == "CreateNode" && e.Code == 0 && e.Principal != world.Ours(c.Project) {
+	if e.Kind == cloudtputest.Called && e.Method == "CreateNode" && e.Code == 0 && e.Principal != world.Ours(c.Project) {
 		if n := c.API.Node(e.Zone, e.Node); n != nil {
 			c.shape[e.Node], r.put[e.Node] = n.AcceleratorType, e.Zone
 		}
 	}
-	if created := e.Incarnation.Created; e.Kind == tputest.Lost && created.After(r.released[e.Node]) && created.After(r.taken[e.Node]) {
+	if created := e.Incarnation.Created; e.Kind == cloudtputest.Lost && created.After(r.released[e.Node]) && created.After(r.taken[e.Node]) {
 		delete(r.released, e.Node) // they have ordered it again, so they want it, and Google took it before it could be used
 		delete(r.taken, e.Node)
 		r.wanted[e.Node] = e.Incarnation
 	}
-	if e.Kind != tputest.Ready {
+	if e.Kind != cloudtputest.Ready {
 		return
 	}
 	delete(r.stopped, e.Node)

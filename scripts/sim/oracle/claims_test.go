@@ -9,7 +9,7 @@ import (
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/providertest/trainingtest"
 )
 
 // TestStepsWithoutACrewAreNobodysProgress: a forged line opens an incident about a Multislice. One of its slices has no crew, and its
@@ -23,10 +23,10 @@ func TestStepsWithoutACrewAreNobodysProgress(t *testing.T) {
 				{Name: "twin-0", Workload: "twin", Directory: "gs://checkpoints/twin"},
 				{Name: "twin-1", Workload: "twin", Crew: world.CrewConfig{Absent: true}},
 			}
-			w := &world.World{Clock: now, Trainings: map[string]*tputest.Training{}}
+			w := &world.World{Clock: now, Trainings: map[string]*trainingtest.Training{}}
 			c := &Checks{World: w, fleetOf: map[string][]world.SliceConfig{"demo/twin": fleet}, past: map[string][]deed{}, of: map[string]*record{}}
 			for i, f := range fleet {
-				w.Trainings[f.Name] = tputest.NewTraining(tputest.TrainingConfig{
+				w.Trainings[f.Name] = trainingtest.New(trainingtest.Config{
 					Project: "demo", Slice: f.Name, Workload: "demo/twin", Clock: now, Bucket: bucket, Directory: f.Directory, NoCrew: f.Crew.Absent,
 					Emit: func([]byte) {}, Step: int64(1000 + 100_000*i),
 				}, events.Incarnation{Zone: "us-west4-a", ID: f.Name, Created: now.Now()}, f.Name, 4)

@@ -7,8 +7,8 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/topology"
-	"pitstop.internal/shared/tpu/tputest"
 )
 
 // ruleOrdered is that a slice comes back as its owner ordered it.
@@ -16,7 +16,7 @@ const ruleOrdered = "as ordered"
 
 // asOrdered checks what a creation of ours asks for against what the slice's owner ordered: labels, start-up script, network, disks,
 // reservation and autocheckpoint.
-func (c *Checks) asOrdered(e tputest.Event, workload, slice string) {
+func (c *Checks) asOrdered(e cloudtputest.Event, workload, slice string) {
 	i := slices.IndexFunc(c.Fleet, func(f world.SliceConfig) bool { return f.Name == slice })
 	n := c.askedFor(e, slice)
 	if i < 0 || n == nil {
@@ -61,7 +61,7 @@ func subnetworkOf(n *tpuapi.Node) string {
 }
 
 // askedFor is the node that a call has created, or that its queued resource is to bring.
-func (c *Checks) askedFor(e tputest.Event, slice string) *tpuapi.Node {
+func (c *Checks) askedFor(e cloudtputest.Event, slice string) *tpuapi.Node {
 	if e.QueuedResource == "" {
 		return c.API.Node(e.Zone, slice)
 	}

@@ -15,7 +15,7 @@ import (
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // deed is one thing that happened to a slice of the simulated world, or that somebody did or said about it. The judge knows them
@@ -58,42 +58,42 @@ const (
 func (c *Checks) person(d deed) bool { return d.by != "" && d.by != world.Ours(c.Project) }
 
 // remember keeps what an event of the simulated cloud tells of slices.
-func (c *Checks) remember(e tputest.Event) {
+func (c *Checks) remember(e cloudtputest.Event) {
 	d := deed{at: c.Clock.Now(), by: e.Principal, zone: e.Zone, life: e.Incarnation, cause: e.Cause, text: e.Error, handling: c.chaos.Current.Handling()}
 	switch e.Kind {
-	case tputest.Supply:
-		if delete(c.room, e.Zone); e.Value == strconv.Itoa(tputest.Unlimited) {
+	case cloudtputest.Supply:
+		if delete(c.room, e.Zone); e.Value == strconv.Itoa(cloudtputest.Unlimited) {
 			c.room[e.Zone] = d.at
 		}
 		return
-	case tputest.Called, tputest.Ended:
+	case cloudtputest.Called, cloudtputest.Ended:
 		c.rememberCall(e, d)
 		return
-	case tputest.Ready:
+	case cloudtputest.Ready:
 		d.kind = usable
-	case tputest.Lost, tputest.Unhealthy:
+	case cloudtputest.Lost, cloudtputest.Unhealthy:
 		d.kind = broken
-	case tputest.Stopped:
+	case cloudtputest.Stopped:
 		d.kind = stopped
-	case tputest.Gone:
+	case cloudtputest.Gone:
 		d.kind = gone
 		if life := c.lastOf(e.Node, broken); e.Cause != "" && !life.life.Same(e.Incarnation) {
 			lost := d // it was taken without a trace
 			lost.kind = broken
 			c.past[e.Node] = append(c.past[e.Node], lost)
 		}
-	case tputest.Noticed:
+	case cloudtputest.Noticed:
 		if d.kind = announced; e.Notice == nil {
 			d.kind = withdrawn
 		}
-	case tputest.Created, tputest.Started, tputest.Deleting, tputest.Signalled, tputest.Metadata, tputest.Queued:
+	case cloudtputest.Created, cloudtputest.Started, cloudtputest.Deleting, cloudtputest.Signalled, cloudtputest.Metadata, cloudtputest.Queued:
 		return
 	}
 	c.past[e.Node] = append(c.past[e.Node], d)
 }
 
 // rememberCall keeps a call that changes something, by whom it was.
-func (c *Checks) rememberCall(e tputest.Event, d deed) {
+func (c *Checks) rememberCall(e cloudtputest.Event, d deed) {
 	switch e.Method {
 	case "CreateNode", "CreateQueuedResource":
 		if d.kind = ordered; e.Code != 0 {
@@ -108,7 +108,7 @@ func (c *Checks) rememberCall(e tputest.Event, d deed) {
 	default:
 		return
 	}
-	if e.Code != 0 && d.kind != turnedOff || e.Kind == tputest.Ended && d.kind != turnedOff {
+	if e.Code != 0 && d.kind != turnedOff || e.Kind == cloudtputest.Ended && d.kind != turnedOff {
 		return
 	}
 	of := []string{e.Node}
@@ -131,7 +131,7 @@ func (c *Checks) rememberCall(e tputest.Event, d deed) {
 }
 
 // RefusedCall keeps a call of ours that was refused before it reached the simulated API.
-func (c *Checks) RefusedCall(r tputest.Request, f world.Refusal) {
+func (c *Checks) RefusedCall(r cloudtputest.Request, f world.Refusal) {
 	zone, rest, _ := strings.Cut(faults.ShortPath(r.Path), "/")
 	_, name, one := strings.Cut(rest, "/")
 	creates := r.Method == http.MethodPost && !one

@@ -10,7 +10,7 @@ import (
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // Violation is a rule that was broken.
@@ -194,7 +194,7 @@ func (c *Checks) decided(w incident.Workload, now time.Time) {
 }
 
 // prompt measures from the sending of a request to the call that it led to.
-func (c *Checks) prompt(e tputest.Event, inst *world.Instance) {
+func (c *Checks) prompt(e cloudtputest.Event, inst *world.Instance) {
 	doc, err := ledger.Value[incident.Workload](inst.Workload)
 	if err != nil || doc.Incident == nil {
 		return

@@ -6,7 +6,7 @@ import (
 
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // tellWithin is how long something may be wrong on a slice before a person is notified or an incident handles it: lines come
@@ -18,8 +18,8 @@ const seenWithin = 20 * time.Minute
 
 // breaks follows usable slices that Google takes or breaks, until they are usable again or belong to somebody else. Each
 // must be reported, or handled by an incident, within tellWithin.
-func (c *Checks) breaks(e tputest.Event) {
-	if e.Kind == tputest.Called && strings.HasPrefix(e.Method, "Delete") && e.Code == 0 && e.Principal != world.Ours(c.Project) {
+func (c *Checks) breaks(e cloudtputest.Event) {
+	if e.Kind == cloudtputest.Called && strings.HasPrefix(e.Method, "Delete") && e.Code == 0 && e.Principal != world.Ours(c.Project) {
 		for _, f := range c.Fleet {
 			if f.Name == e.Node || e.QueuedResource != "" && f.QueuedResource == e.QueuedResource {
 				delete(c.record(c.Workload(f.Name)).broken, f.Name)
@@ -30,11 +30,11 @@ func (c *Checks) breaks(e tputest.Event) {
 		return
 	}
 	r := c.record(c.Workload(e.Node))
-	if e.Kind == tputest.Ready {
+	if e.Kind == cloudtputest.Ready {
 		delete(r.broken, e.Node)
 	}
 	now := c.Clock.Now()
-	taken := e.Kind == tputest.Lost || e.Kind == tputest.Unhealthy || e.Kind == tputest.Gone && e.Cause != ""
+	taken := e.Kind == cloudtputest.Lost || e.Kind == cloudtputest.Unhealthy || e.Kind == cloudtputest.Gone && e.Cause != ""
 	if since := r.usable[e.Node]; taken && !since.Before(e.Incarnation.Created) && now.Sub(since) > seenWithin && r.broken[e.Node].IsZero() && !r.told {
 		r.broken[e.Node] = now
 		c.Clock.At(now.Add(tellWithin+c.learned()), func() {

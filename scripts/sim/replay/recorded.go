@@ -9,7 +9,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/providertest/trainingtest"
 )
 
 // speaks reports whether a line of a crew is about the training of the whole slice. Any worker tells of an exit.
@@ -40,7 +40,7 @@ func (w *player) followed(zone, slice string) bool {
 }
 
 // follows says of each crew line, by its place among the items, how the record goes on after it.
-func (w *player) follows(items []item) map[int]*tputest.Follow {
+func (w *player) follows(items []item) map[int]*trainingtest.Follow {
 	keys := map[string]string{} // of a slice, by the zone and what names it or its workers
 	for _, c := range w.Fleet {
 		if c.Follows {
@@ -57,13 +57,13 @@ func (w *player) follows(items []item) map[int]*tputest.Follow {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return timeOf(items[a]).Compare(timeOf(items[b])) })
 	type after struct {
-		next   *tputest.Follow // of the next line, in the same life
+		next   *trainingtest.Follow // of the next line, in the same life
 		line   *events.CrewReport
 		at     time.Time
 		trains bool // a later line shows a training that runs
 		spoke  bool // there is a later line
 	}
-	all, later := map[int]*tputest.Follow{}, map[string]*after{}
+	all, later := map[int]*trainingtest.Follow{}, map[string]*after{}
 	for _, i := range slices.Backward(order) {
 		e := &items[i].entry
 		name := e.Subject.Node
@@ -87,7 +87,7 @@ func (w *player) follows(items []item) map[int]*tputest.Follow {
 				all[i] = l.next // another worker tells of the same exit
 				continue
 			}
-			f := &tputest.Follow{Next: l.line, At: l.at}
+			f := &trainingtest.Follow{Next: l.line, At: l.at}
 			switch w.Crew {
 			case world.CrewFails:
 				f.Fails = true

@@ -16,7 +16,8 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/provider/providertest/trainingtest"
 )
 
 // item is a record, read.
@@ -355,7 +356,7 @@ func (w *player) finish() {
 }
 
 // happen lets the world be as an entry says it was: the entry is the record, the world follows it.
-func (w *player) happen(e events.Entry, items []item, f *tputest.Follow) {
+func (w *player) happen(e events.Entry, items []item, f *trainingtest.Follow) {
 	slice, zone := w.sliceOf(e)
 	if slice == "" {
 		return
@@ -496,7 +497,7 @@ func (w *player) ownerCreates(slice, zone, principal string) {
 	for _, c := range w.Fleet {
 		if c.Name == slice {
 			w.Hush("CreateNode", slice)
-			w.Try(w.API.OwnerCreate(tputest.NodeConfig{Zone: zone, Name: slice, Accelerator: c.Accelerator, Spot: c.Spot, Legacy: w.Order(c).Legacy}, principal))
+			w.Try(w.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice, Accelerator: c.Accelerator, Spot: c.Spot, Legacy: w.Order(c).Legacy}, principal))
 		}
 	}
 }
@@ -538,12 +539,12 @@ func (w *player) act(a world.Act) {
 		tell("the owner creates "+a.Create, a.Create)
 		for _, c := range w.Fleet {
 			if c.Name == a.Create {
-				w.Try(w.API.OwnerCreate(tputest.NodeConfig{Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Legacy: w.Order(c).Legacy}, a.By))
+				w.Try(w.API.OwnerCreate(cloudtputest.NodeConfig{Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Legacy: w.Order(c).Legacy}, a.By))
 			}
 		}
 	case a.Offer != "":
 		tell("Google has room in "+a.Offer+" again", "")
-		w.API.SetCapacity(a.Offer, tputest.Unlimited)
+		w.API.SetCapacity(a.Offer, cloudtputest.Unlimited)
 	case a.Stick != nil:
 		d := time.Duration(*a.Stick)
 		tell("queued resources that get capacity stay in PROVISIONING for "+events.Span(d), "")

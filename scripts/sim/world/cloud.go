@@ -9,22 +9,23 @@ import (
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
 
-	"pitstop.internal/shared/tpu"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // cloud is the simulated Cloud TPU API as the functions call it: directly, or over the wire, through the generated client, HTTP
 // and JSON. The same seed makes the same calls with the same ends both ways.
-func (w *World) cloud(ctx context.Context) (tpu.Provider, error) {
-	var versions tpu.Config
+func (w *World) cloud(ctx context.Context) (provider.Provider, error) {
+	var versions cloudtpu.Config
 	if slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Legacy }) {
 		versions.LegacyZones = w.Zones()
 	}
 	faulty := w.Hooks.Provider
 	if faulty == nil {
-		faulty = func(_ context.Context, _ tputest.Request, next func() error) error { return next() }
+		faulty = func(_ context.Context, _ cloudtputest.Request, next func() error) error { return next() }
 	}
-	around := func(ctx context.Context, r tputest.Request, next func() error) error {
+	around := func(ctx context.Context, r cloudtputest.Request, next func() error) error {
 		w.called(ctx, Call{Service: "tpu", Method: restMethod(r.Method, r.Path)})
 		return faulty(ctx, r, next)
 	}
@@ -32,7 +33,7 @@ func (w *World) cloud(ctx context.Context) (tpu.Provider, error) {
 		through := w.Opts.Seams.api(overWire(around, w.API.Transport()))
 		return versions.Open(ctx, option.WithHTTPClient(&http.Client{Transport: through}), option.WithoutAuthentication())
 	}
-	return versions.Over(w.API.Direct(func(ctx context.Context, r tputest.Request, next func() error) error {
+	return versions.Over(w.API.Direct(func(ctx context.Context, r cloudtputest.Request, next func() error) error {
 		err := around(ctx, r, next)
 		if f, ok := errors.AsType[Refusal](err); ok {
 			return googleapi.CheckResponse(f.Answer(nil)) //nolint:bodyclose // it is in memory
@@ -42,9 +43,9 @@ func (w *World) cloud(ctx context.Context) (tpu.Provider, error) {
 }
 
 // overWire makes the calls that go over HTTP pass around.
-func overWire(around tputest.Around, inner http.RoundTripper) http.RoundTripper {
+func overWire(around cloudtputest.Around, inner http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(r *http.Request) (resp *http.Response, err error) {
-		err = around(r.Context(), tputest.Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery}, func() (err error) {
+		err = around(r.Context(), cloudtputest.Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery}, func() (err error) {
 			resp, err = inner.RoundTrip(r) //nolint:bodyclose // the client closes what it gets
 			return err
 		})

@@ -8,7 +8,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // Hooks are where faults and a judge attach to a world. One that is nil changes nothing.
@@ -16,7 +16,7 @@ type Hooks struct {
 	// Luck is that of a message from its publication on.
 	Luck func(m Message) Luck
 	// Provider, Bucket, Audit, Ledger and Publication stand between the functions and what they call.
-	Provider      tputest.Around
+	Provider      cloudtputest.Around
 	Bucket, Audit func(next http.RoundTripper) http.RoundTripper
 	Ledger        func(next ledger.Opener) ledger.Opener
 	Publication   func(ctx context.Context, e events.Envelope, next func()) error
@@ -35,7 +35,7 @@ type Hooks struct {
 	// Failed is told of each failed call by its class, Observed of all that happens in the cloud, Changed of each object that is
 	// written, and Committed of the checkpoint with which a training begins.
 	Failed    func(class incident.FailureClass)
-	Observed  func(e tputest.Event)
+	Observed  func(e cloudtputest.Event)
 	Changed   func(bucket, name string)
 	Committed func(directory, step string)
 }

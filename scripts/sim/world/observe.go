@@ -15,7 +15,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // Tell adds a line to the story and returns its place.
@@ -387,33 +387,33 @@ func (w *World) count(a events.Action) {
 
 // observe follows the simulated cloud: the training hears of its machine, the log gets its audit entries, the story its
 // calls.
-func (w *World) observe(e tputest.Event) {
-	if e.Kind == tputest.Called && e.Code == 0 && e.Error == "" && e.Node == "" && e.QueuedResource == "" {
+func (w *World) observe(e cloudtputest.Event) {
+	if e.Kind == cloudtputest.Called && e.Code == 0 && e.Error == "" && e.Node == "" && e.QueuedResource == "" {
 		return // a listing changes nothing, and everybody may make one
 	}
-	if e.Kind != tputest.Called { // no training notices a call
+	if e.Kind != cloudtputest.Called { // no training notices a call
 		w.trains(e)
 	}
 	if w.Hooks.Observed != nil {
 		w.Hooks.Observed(e)
-		for _, raw := range tputest.SystemEntries(e) {
+		for _, raw := range cloudtputest.SystemEntries(e) {
 			w.Audited.Write(raw)
 			w.Logged(raw)
 		}
 	}
 	switch e.Kind {
-	case tputest.Called:
+	case cloudtputest.Called:
 		w.calledLine(e)
 		if e.Method == "UpdateNode" { // a label that an owner changes is read at the next tick
 			w.Changes()
 		}
-	case tputest.Ended:
+	case cloudtputest.Ended:
 		w.operationLine(e)
-	case tputest.Started, tputest.Metadata, tputest.Signalled, tputest.Supply:
-	case tputest.Created, tputest.Ready, tputest.Unhealthy, tputest.Stopped, tputest.Lost, tputest.Deleting, tputest.Gone, tputest.Noticed, tputest.Queued:
+	case cloudtputest.Started, cloudtputest.Metadata, cloudtputest.Signalled, cloudtputest.Supply:
+	case cloudtputest.Created, cloudtputest.Ready, cloudtputest.Unhealthy, cloudtputest.Stopped, cloudtputest.Lost, cloudtputest.Deleting, cloudtputest.Gone, cloudtputest.Noticed, cloudtputest.Queued:
 		w.Changes()
 	}
-	raw := tputest.AuditEntry(e)
+	raw := cloudtputest.AuditEntry(e)
 	if raw == nil || e.Principal == Ours(w.Project) && w.Opts.NoOwnAudit || w.hushed(e) {
 		return
 	}
@@ -422,7 +422,7 @@ func (w *World) observe(e tputest.Event) {
 }
 
 // trains tells the trainings what happens to their machines.
-func (w *World) trains(e tputest.Event) {
+func (w *World) trains(e cloudtputest.Event) {
 	on := w.Training(e.Zone, e.Node)
 	state, _ := w.API.State(e.Zone, e.Node)
 	there := state != "" // a node that is gone has no label: the run itself knows whether it was its life
@@ -448,7 +448,7 @@ func (w *World) Hush(method, slice string) {
 }
 
 // hushed reports whether the record holds the audit entry of this event already.
-func (w *World) hushed(e tputest.Event) bool {
+func (w *World) hushed(e cloudtputest.Event) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := e.Method + " " + e.Node
@@ -480,7 +480,7 @@ func caller(method string) string {
 	return "recreate"
 }
 
-func (w *World) callLine(e tputest.Event) Line {
+func (w *World) callLine(e cloudtputest.Event) Line {
 	id := w.ownerOf(e.Zone, e.Node)
 	return Line{
 		Time: w.Clock.Now(), Function: caller(e.Method), Subject: e.Resource(), Workload: id, Incident: w.IncidentOf(id), Simulated: true,
@@ -497,7 +497,7 @@ func (w *World) ownerOf(zone, node string) string {
 	return id
 }
 
-func (w *World) calledLine(e tputest.Event) {
+func (w *World) calledLine(e cloudtputest.Event) {
 	if !Mutates(e.Method) || e.Principal != Ours(w.Project) {
 		return
 	}
@@ -519,7 +519,7 @@ func (w *World) calledLine(e tputest.Event) {
 	w.Tell(l)
 }
 
-func (w *World) operationLine(e tputest.Event) {
+func (w *World) operationLine(e cloudtputest.Event) {
 	if !Mutates(e.Method) || e.Principal != Ours(w.Project) || e.Method == "UpdateNode" {
 		return
 	}

@@ -7,12 +7,12 @@ import (
 	tpuapi "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // Order is what the owner of a slice orders.
-func (w *World) Order(c SliceConfig) tputest.NodeConfig {
-	n := tputest.NodeConfig{
+func (w *World) Order(c SliceConfig) cloudtputest.NodeConfig {
+	n := cloudtputest.NodeConfig{
 		Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: map[string]string{},
 		Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"},
 	}

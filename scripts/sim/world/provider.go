@@ -6,25 +6,25 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/provider"
 )
 
 // counting counts the failures of a provider's calls by their class, whether a function turns them into evidence or handles
 // them by itself.
 type counting struct {
-	tpu.Provider
+	provider.Provider
 	met func(incident.FailureClass)
 }
 
 func (p counting) count(err error) error {
-	var failure *tpu.Error
+	var failure *provider.Error
 	if errors.As(err, &failure) {
 		p.met(failure.Class)
 	}
 	return err
 }
 
-func (p counting) Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
+func (p counting) Read(ctx context.Context, r provider.Ref) (provider.Slice, error) {
 	s, err := p.Provider.Read(ctx, r)
 	if err == nil && s.Condition == incident.Gone {
 		p.met(incident.NotFound) // which is no error there
@@ -32,7 +32,7 @@ func (p counting) Read(ctx context.Context, r tpu.Ref) (tpu.Slice, error) {
 	return s, p.count(err)
 }
 
-func (p counting) List(ctx context.Context, project, zone string) (tpu.Listing, error) {
+func (p counting) List(ctx context.Context, project, zone string) (provider.Listing, error) {
 	l, err := p.Provider.List(ctx, project, zone)
 	return l, p.count(err)
 }
@@ -42,41 +42,41 @@ func (p counting) Zones(ctx context.Context, project string) ([]string, error) {
 	return z, p.count(err)
 }
 
-func (p counting) Create(ctx context.Context, r tpu.Ref, spec []byte, labels map[string]string, requestID string) (string, error) {
+func (p counting) Create(ctx context.Context, r provider.Ref, spec []byte, labels map[string]string, requestID string) (string, error) {
 	op, err := p.Provider.Create(ctx, r, spec, labels, requestID)
 	return op, p.count(err)
 }
 
-func (p counting) Delete(ctx context.Context, r tpu.Ref, requestID string) (string, error) {
+func (p counting) Delete(ctx context.Context, r provider.Ref, requestID string) (string, error) {
 	op, err := p.Provider.Delete(ctx, r, requestID)
 	return op, p.count(err)
 }
 
-func (p counting) Maintain(ctx context.Context, held []tpu.Ref) (string, error) {
+func (p counting) Maintain(ctx context.Context, held []provider.Ref) (string, error) {
 	op, err := p.Provider.Maintain(ctx, held)
 	return op, p.count(err)
 }
 
-func (p counting) Start(ctx context.Context, r tpu.Ref) (string, error) {
+func (p counting) Start(ctx context.Context, r provider.Ref) (string, error) {
 	op, err := p.Provider.Start(ctx, r)
 	return op, p.count(err)
 }
 
-func (p counting) SetMetadata(ctx context.Context, r tpu.Ref, key, value string) error {
+func (p counting) SetMetadata(ctx context.Context, r provider.Ref, key, value string) error {
 	return p.count(p.Provider.SetMetadata(ctx, r, key, value))
 }
 
-func (p counting) Hosts(ctx context.Context, r tpu.Ref) ([]string, error) {
+func (p counting) Hosts(ctx context.Context, r provider.Ref) ([]string, error) {
 	h, err := p.Provider.Hosts(ctx, r)
 	return h, p.count(err)
 }
 
-func (p counting) Crews(ctx context.Context, r tpu.Ref) ([]events.CrewState, error) {
+func (p counting) Crews(ctx context.Context, r provider.Ref) ([]events.CrewState, error) {
 	c, err := p.Provider.Crews(ctx, r)
 	return c, p.count(err)
 }
 
-func (p counting) Operations(ctx context.Context, project, zone string, names ...string) ([]tpu.Operation, error) {
+func (p counting) Operations(ctx context.Context, project, zone string, names ...string) ([]provider.Operation, error) {
 	ops, err := p.Provider.Operations(ctx, project, zone, names...)
 	for _, op := range ops {
 		if op.Failure != nil {

@@ -13,8 +13,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/topology"
-	"pitstop.internal/shared/tpu/tputest"
 )
 
 // Scenario is the world in which entries are replayed: the fleet, the cloud's capacity, the trainings, and the owner's
@@ -116,7 +116,7 @@ type TrainerConfig struct {
 	// FailsAnew has the code rise from one to the next.
 	FailsAnew bool `yaml:"fails_anew,omitempty"`
 	// Sigterm is what the training does on Google's own SIGTERM: it saves itself and exits with 0, or it "dies", or it "ignores" it.
-	Sigterm tputest.OnSignal `yaml:"sigterm,omitempty"`
+	Sigterm trainingtest.OnSignal `yaml:"sigterm,omitempty"`
 	// Torn says that requested saves are never complete.
 	Torn bool `yaml:"torn,omitempty"`
 }
@@ -206,8 +206,8 @@ func (s Scenario) validate() error {
 		if c.Legacy && (c.QueuedResource != "" || c.Directory != "" || c.Reservation+c.Disk+c.Subnetwork != "") {
 			fault("slice %s: a legacy node has no queued resource, no directory, no reservation, no disk and no subnetwork", c.Name)
 		}
-		if s := c.Trainer.Sigterm; s != tputest.SavesItself && s != tputest.Dies && s != tputest.IgnoresSignal {
-			fault("slice %s: sigterm %.40q is neither %s nor %s", c.Name, s, tputest.Dies, tputest.IgnoresSignal)
+		if s := c.Trainer.Sigterm; s != trainingtest.SavesItself && s != trainingtest.Dies && s != trainingtest.IgnoresSignal {
+			fault("slice %s: sigterm %.40q is neither %s nor %s", c.Name, s, trainingtest.Dies, trainingtest.IgnoresSignal)
 		}
 		if _, err := topology.Parse(c.Accelerator); err != nil {
 			fault("slice %s: %v", c.Name, err)

@@ -7,7 +7,7 @@ import (
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/tpu"
+	"pitstop.internal/shared/provider"
 )
 
 // Seams are the places at which a simulated pipeline can be broken on purpose: where evidence comes in and where effects go
@@ -20,7 +20,7 @@ type Seams struct {
 	// API stands between the functions and the simulated Cloud TPU API.
 	API func(next http.RoundTripper) http.RoundTripper
 	// Provider, Store, Audit, Policies and Ledger stand between a function and its services.
-	Provider func(function string, next tpu.Provider) tpu.Provider
+	Provider func(function string, next provider.Provider) provider.Provider
 	Store    func(next Buckets) Buckets
 	Audit    func(next patrol.AuditLog) patrol.AuditLog
 	Policies func(function string, next ledger.Policies) ledger.Policies
@@ -57,7 +57,7 @@ func (s Seams) api(next http.RoundTripper) http.RoundTripper {
 	return s.API(next)
 }
 
-func (s Seams) provider(function string, next tpu.Provider) tpu.Provider {
+func (s Seams) provider(function string, next provider.Provider) provider.Provider {
 	if s.Provider == nil {
 		return next
 	}

@@ -15,7 +15,7 @@ import (
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // tracker follows what the functions do, for a comparison with another build. Without one, nobody compares.
@@ -51,7 +51,7 @@ func (t *tracker) note(workload string, s trail.Step) {
 }
 
 // called notes a call of the TPU API.
-func (t *tracker) called(e tputest.Event) {
+func (t *tracker) called(e cloudtputest.Event) {
 	s := trail.Step{Method: e.Method, Resource: e.Resource(), Slice: e.Node}
 	if e.Code != 0 {
 		s.Code = codes.Code(e.Code).String() //nolint:gosec // a code of google.rpc is small
@@ -95,7 +95,7 @@ func explain(s *trail.Step, in *incident.Incident, request string) bool {
 }
 
 // concerned is the workload of what a call is made on.
-func (t *tracker) concerned(e tputest.Event) string {
+func (t *tracker) concerned(e cloudtputest.Event) string {
 	t.mu.Lock()
 	id := t.owners[e.Zone+"/"+e.Node]
 	t.mu.Unlock()
@@ -114,7 +114,7 @@ func (t *tracker) sent(e events.Envelope) {
 		var n events.MaintenanceNotified
 		if json.Unmarshal(e.Data, &n) == nil {
 			s.Slice = n.Node
-			t.note(t.concerned(tputest.Event{Zone: n.Incarnation.Zone, Node: n.Node}), s)
+			t.note(t.concerned(cloudtputest.Event{Zone: n.Incarnation.Zone, Node: n.Node}), s)
 		}
 		return
 	}

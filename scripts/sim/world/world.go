@@ -36,8 +36,9 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/publish"
-	"pitstop.internal/shared/tpu/tputest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -129,7 +130,7 @@ type World struct {
 	Opts   Options
 	Clock  *clock.Clock
 	Broker *Broker
-	API    *tputest.API
+	API    *cloudtputest.API
 	Bucket *buckettest.Server
 	// Audited is the project's audit log: it holds the entries delivered on the topic, and also those lost on their way.
 	Audited *cloudlogtest.Log
@@ -154,7 +155,7 @@ type World struct {
 	mu    sync.Mutex
 	Story *Story
 	// Trainings are the runs, by the name of their slice. Of several slices with one name the later ones are here by their workload.
-	Trainings map[string]*tputest.Training
+	Trainings map[string]*trainingtest.Training
 	runs      []string // their names, in order
 	// lines are those of messages under way, by message ID: whom they concern is known when they are handled. places are the lines
 	// about each workload that no ended incident has taken yet.
@@ -190,7 +191,7 @@ func New(name string, s Scenario, opts Options) *World {
 	w := &World{
 		Scenario: s, Opts: opts, Clock: clock, Broker: NewBroker(clock),
 		Story:     &Story{Name: name, Title: s.Title, About: s.About, Calls: map[string]int{}, Requests: map[string]int{}},
-		Trainings: map[string]*tputest.Training{}, lines: map[string]int{}, places: map[string][]int{}, incidents: map[string]string{}, owners: map[string]string{},
+		Trainings: map[string]*trainingtest.Training{}, lines: map[string]int{}, places: map[string][]int{}, incidents: map[string]string{}, owners: map[string]string{},
 		Busy: map[string]bool{}, closed: map[string]int{}, silent: map[string]int{}, make: map[string]func() http.Handler{},
 		idle: map[string][]http.Handler{}, Open: ledgertest.NewStore().Open, dirty: true,
 	}
@@ -204,9 +205,9 @@ func New(name string, s Scenario, opts Options) *World {
 	}
 	w.Broker.Duplicates = opts.Duplicates
 	w.Broker.Delivered = w.delivered
-	w.API = tputest.New(tputest.Config{
+	w.API = cloudtputest.New(cloudtputest.Config{
 		Project: s.Project, Clock: clock, Seed: 1, Zones: s.Capacity, Principal: Ours(s.Project),
-		Timing: tputest.Timing{Maintenance: s.Maintenance()}, Mingled: opts.Mingled,
+		Timing: cloudtputest.Timing{Maintenance: s.Maintenance()}, Mingled: opts.Mingled,
 	})
 	for zone, chips := range s.Quota {
 		w.API.SetQuota(zone, chips)
@@ -259,7 +260,7 @@ func (w *World) provide(c SliceConfig) error {
 		_, err := w.API.AddNode(w.nodeOf(c))
 		return err
 	}
-	q := tputest.QueuedConfig{Zone: c.Zone, Name: c.QueuedResource, Spot: c.Spot}
+	q := cloudtputest.QueuedConfig{Zone: c.Zone, Name: c.QueuedResource, Spot: c.Spot}
 	for _, o := range w.Fleet {
 		if o.Zone == c.Zone && o.QueuedResource == c.QueuedResource {
 			if len(q.Nodes) == 0 && o.Name != c.Name {
@@ -271,7 +272,7 @@ func (w *World) provide(c SliceConfig) error {
 	return w.API.AddQueuedResource(q)
 }
 
-func (w *World) nodeOf(c SliceConfig) tputest.NodeConfig {
+func (w *World) nodeOf(c SliceConfig) cloudtputest.NodeConfig {
 	node := w.Order(c)
 	node.Created, node.ID, node.Group = c.Created, c.ID, c.Workers
 	if node.Created.IsZero() {
@@ -294,7 +295,7 @@ func (w *World) place(c SliceConfig) error {
 	if w.Trainings[run] != nil {
 		run = c.WorkloadName() // another zone has a slice of this name
 	}
-	w.Trainings[run] = tputest.NewTraining(tputest.TrainingConfig{
+	w.Trainings[run] = trainingtest.New(trainingtest.Config{
 		Project: w.Project, Slice: c.Name, Workload: w.Project + "/" + c.WorkloadName(), With: w.beside(c), Clock: w.Clock, Bucket: w.Bucket, Directory: c.Directory,
 		Emit: w.Logged, Attempt: t.Attempt, Quiet: c.Quiet, NoCrew: c.Crew.Absent, Restarts: c.Crew.Restarts, Backoff: time.Duration(c.Crew.Backoff),
 		ReportEvery: time.Duration(c.Crew.ReportEvery), Refuses: c.Crew.Refuses, Silent: c.Crew.Silent,
@@ -309,7 +310,7 @@ func (w *World) place(c SliceConfig) error {
 
 // Training is the run on a slice. A name alone does not say which one: the same may be there in several zones, and then the
 // later ones are labelled as workloads of their own. The label stays with a slice that is created elsewhere.
-func (w *World) Training(zone, slice string) *tputest.Training {
+func (w *World) Training(zone, slice string) *trainingtest.Training {
 	if label := w.API.Label(zone, slice, events.LabelWorkload); label != "" {
 		if t := w.Trainings[label]; t != nil && t.Slice == slice {
 			return t

@@ -33,8 +33,9 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/tpu"
-	"pitstop.internal/shared/tpu/tputest"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -57,12 +58,12 @@ var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // Bench holds the dependencies of a function. A test may change its parts at any time.
 type Bench struct {
-	Clock *tputest.ManualClock
-	API   *tputest.API
+	Clock *cloudtputest.ManualClock
+	API   *cloudtputest.API
 	// Log is the project's log. It holds only entries that a test writes.
 	Log      *cloudlogtest.Log
 	AuditLog *cloudlog.Log
-	Cloud    tpu.Provider
+	Cloud    provider.Provider
 	Storage  *buckettest.Server
 	Store    checkpoint.Store
 	Buckets  checkpoint.Locator
@@ -78,7 +79,7 @@ type Bench struct {
 
 	mu      sync.Mutex
 	calls   []string
-	audit   []tputest.Event
+	audit   []cloudtputest.Event
 	outside []string
 	// logged holds the fleet's own log lines.
 	logged bytes.Buffer
@@ -88,11 +89,11 @@ type Bench struct {
 func New(t *testing.T) *Bench {
 	t.Helper()
 	b := &Bench{
-		T: t, Clock: tputest.NewManualClock(Start), Sender: &Sender{}, Policies: &Policies{Ceiling: policy.Everything()},
+		T: t, Clock: cloudtputest.NewManualClock(Start), Sender: &Sender{}, Policies: &Policies{Ceiling: policy.Everything()},
 	}
-	b.API = tputest.New(tputest.Config{
+	b.API = cloudtputest.New(cloudtputest.Config{
 		Project: Project, Principal: Us, Clock: b.Clock, Seed: 1,
-		Zones: map[string]int{Zone: tputest.Unlimited, OtherZone: tputest.Unlimited},
+		Zones: map[string]int{Zone: cloudtputest.Unlimited, OtherZone: cloudtputest.Unlimited},
 	})
 	b.API.Observe(b.observe)
 	b.Log = cloudlogtest.New(Project, b.Clock.Now)
@@ -100,7 +101,7 @@ func New(t *testing.T) *Bench {
 	b.Storage = buckettest.New(b.Clock.Now, Bucket)
 	bucket := checkpoint.NewBucket(b.client(b.Storage.Transport()), option.WithoutAuthentication())
 	b.Store, b.Buckets = bucket, bucket
-	b.Cloud = b.provider(tpu.Config{})
+	b.Cloud = b.provider(cloudtpu.Config{})
 	b.open = ledgertest.NewStrictStore().Open
 	b.Ledger, b.Secrets = ledger.New(b.open), ledger.NewSecrets(b.open)
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &b.logged), nil))
@@ -114,11 +115,11 @@ func New(t *testing.T) *Bench {
 
 // Legacy turns on the search for legacy nodes in zones.
 func (b *Bench) Legacy(zones ...string) {
-	b.Cloud = b.provider(tpu.Config{LegacyZones: zones})
+	b.Cloud = b.provider(cloudtpu.Config{LegacyZones: zones})
 	b.Fleet.Provider = b.Cloud
 }
 
-func (b *Bench) provider(c tpu.Config) tpu.Provider {
+func (b *Bench) provider(c cloudtpu.Config) provider.Provider {
 	p, err := c.Open(b.T.Context(), b.client(b.API.Transport()), option.WithoutAuthentication())
 	b.Must(err)
 	return p
@@ -152,13 +153,13 @@ func (b *Bench) Sleep(_ context.Context, d time.Duration) error {
 }
 
 // observe records our calls of the API, and the API's audit log of all calls.
-func (b *Bench) observe(e tputest.Event) {
+func (b *Bench) observe(e cloudtputest.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if tputest.AuditEntry(e) != nil {
+	if cloudtputest.AuditEntry(e) != nil {
 		b.audit = append(b.audit, e)
 	}
-	if e.Kind != tputest.Called || e.Principal != Us {
+	if e.Kind != cloudtputest.Called || e.Principal != Us {
 		return
 	}
 	call := e.Method
@@ -198,7 +199,7 @@ func (b *Bench) Audit(method string) [][]byte {
 	var entries [][]byte
 	for _, e := range b.audit {
 		if e.Method == method {
-			entries = append(entries, tputest.AuditEntry(e))
+			entries = append(entries, cloudtputest.AuditEntry(e))
 		}
 	}
 	return entries
@@ -206,7 +207,7 @@ func (b *Bench) Audit(method string) [][]byte {
 
 // Slice creates a node, under the policy spot and with a checkpoint directory unless its configuration says otherwise. It
 // introduces the node and returns its workload.
-func (b *Bench) Slice(c tputest.NodeConfig) incident.Workload {
+func (b *Bench) Slice(c cloudtputest.NodeConfig) incident.Workload {
 	b.T.Helper()
 	if c.Zone == "" {
 		c.Zone = Zone
@@ -232,7 +233,7 @@ func (b *Bench) Slice(c tputest.NodeConfig) incident.Workload {
 func (b *Bench) Look(zone, name string) incident.Workload {
 	b.T.Helper()
 	calls := b.Calls()
-	s, err := b.Fleet.Read(b.T.Context(), tpu.Ref{Project: Project, Zone: zone, Name: name})
+	s, err := b.Fleet.Read(b.T.Context(), provider.Ref{Project: Project, Zone: zone, Name: name})
 	b.Must(err)
 	w, err := b.Fleet.Observe(b.T.Context(), s)
 	b.Must(err)

@@ -1,0 +1,311 @@
+package cloudtpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/api/googleapi"
+	api "google.golang.org/api/tpu/v2alpha1"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider"
+)
+
+const (
+	noCapacity = `There is no more capacity in the zone "us-central1-b"; you can try in another zone where Cloud TPU Nodes are offered (see https://cloud.google.com/tpu/docs/regions) [EID: 0xf3bb52b78a15cd16]`
+	exhausted  = "Resource has been exhausted (e.g. check quota)."
+	wrongZone  = `Cloud TPU received a bad request. The requested accelerator configuration for accelerator type, "v6e-1", could not be found in the zonal accelerator configurations for "asia-east1-a".; the accelerator v6e-1 was not found in zone asia-east1-a [EID: 0x1a]`
+)
+
+func TestOperationFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		code     code
+		message  string
+		details  string
+		occasion occasion
+		want     incident.FailureClass
+	}{
+		"no more capacity":             {code: 8, message: noCapacity, want: incident.Stockout},
+		"insufficient capacity":        {code: 8, message: "insufficient capacity", want: incident.Stockout},
+		"in capitals":                  {code: 8, message: "INSUFFICIENT CAPACITY", want: incident.Stockout},
+		"a stockout of Compute Engine": {code: 9, message: "GCE_STOCKOUT", want: incident.Stockout},
+		"an exhausted pool":            {code: 13, message: "ZONE_RESOURCE_POOL_EXHAUSTED", want: incident.Stockout},
+		"an exhausted pool in the details": {
+			code: 8, message: "Resources are exhausted.", want: incident.Stockout,
+			details: `{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"ZONE_RESOURCE_POOL_EXHAUSTED"}`,
+		},
+
+		"a quota": {
+			code: 8, want: incident.Quota,
+			message: "Quota 'TPUV2sPreemptiblePodPerProjectPerRegionForTPUAPI' exhausted. Limit 32 in region europe-west4",
+		},
+		"a quota limit":                {code: 8, message: "Quota limit 'X' has been exceeded. Limit: 32", want: incident.Quota},
+		"a quota of nothing":           {code: 8, message: "Quota limit 'X' has been exceeded. Limit: 0", want: incident.NoQuota},
+		"a quota of nothing in a zone": {code: 8, message: "Quota 'TPUV5s' exhausted. Limit 0 in zone us-west4-a", want: incident.NoQuota},
+		"a quota of nothing, exactly":  {code: 8, message: "Quota exceeded: limit 0.0.", want: incident.NoQuota},
+		"a quota of a fraction":        {code: 8, message: "Quota limit 'X' has been exceeded. Limit: 0.5", want: incident.Quota},
+		"a quota of calls":             {code: 8, message: "Quota exceeded for quota metric 'calls' and limit 'calls per minute', limit: 0", want: incident.Transient},
+		"a quota in the details": {
+			code: 8, message: "Limit reached.", want: incident.Quota,
+			details: `{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[]}`,
+		},
+		"a quota under another code":               {code: 7, message: "Quota exceeded for resource.", want: incident.Quota},
+		"exhausted, on a call that orders nothing": {code: 8, message: exhausted, want: incident.Transient},
+		"exhausted, on a creation":                 {code: 8, message: exhausted, occasion: createSpot, want: incident.Quota},
+		"exhausted, at the end of a creation":      {code: 8, message: exhausted, occasion: createCall, want: incident.Quota},
+		"too many calls": {
+			code: 8, want: incident.Transient,
+			message: "Quota exceeded for quota metric 'Read requests' and limit 'Read requests per minute' of service 'tpu.googleapis.com' for consumer 'project_number:1'.",
+		},
+		"too many calls by reason": {
+			code: 8, message: "Quota exceeded.", want: incident.Transient,
+			details: `{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"RATE_LIMIT_EXCEEDED"}`,
+		},
+		"exhausted, and nothing says what of": {code: 8, message: "Resource has been exhausted.", want: incident.Transient},
+
+		"a full reservation": {
+			code: 9, want: incident.ReservationFull,
+			message: "Insufficient reserved capacity. Contact customer support to increase your reservation. [EID: 0x77]",
+		},
+		"a zone without the accelerator": {code: 3, message: wrongZone, want: incident.WrongZone},
+		"the short form of it":           {code: 3, message: "the accelerator v6e-1 was not found in zone asia-east1-a", want: incident.WrongZone},
+		"a zone that nobody knows":       {code: 7, message: "Permission denied on 'locations/us-wset4-a' (or it may not exist).", want: incident.WrongZone},
+
+		"a reservation that a Spot creation never asked for": {code: 5, message: "Reservation not found", occasion: createSpot, want: incident.Stockout},
+		"a reservation that some creation may have asked for": {
+			code: 5, message: "Reservation not found", occasion: createCall, want: incident.Stockout,
+		},
+		"a reservation that was asked for":     {code: 5, message: "Reservation not found", occasion: createOther, want: incident.Invalid},
+		"a reservation, and it is no creation": {code: 5, message: "Reservation not found", want: incident.NotFound},
+
+		"a policy of the organization": {
+			code: 9, message: "Constraint constraints/compute.disableGuestAttributesAccess violated for project demo.", want: incident.Permission,
+		},
+
+		"an update of a node that was preempted": {
+			code: 3, want: incident.NotInState,
+			message: "Cloud TPU received a bad request. update is not supported while in state PREEMPTED [EID: 0x5]",
+		},
+		"a queued resource that is being provisioned": {
+			code: 3, message: "DeleteQueuedResource is not supported when state is PROVISIONING", want: incident.NotInState,
+		},
+		"the same under its other code": {
+			code: 9, message: "DeleteQueuedResource is not supported when state is PROVISIONING", want: incident.NotInState,
+		},
+		"any other precondition": {code: 9, message: "not now", want: incident.NotInState},
+
+		"a name that is taken":       {code: 6, message: "Resource 'x' already exists", want: incident.Exists},
+		"two changes at a time":      {code: 10, message: "unable to queue the operation", want: incident.Busy},
+		"a missing slice":            {code: 5, message: "Resource 'x' was not found", want: incident.NotFound},
+		"a call that is not allowed": {code: 7, message: "Permission 'tpu.nodes.create' denied", want: incident.Permission},
+		"who is not known":           {code: 16, message: "Request had invalid authentication credentials.", want: incident.Permission},
+		"a wrong request":            {code: 3, message: "runtime_version is required", want: incident.Invalid},
+		"an internal error":          {code: 13, message: "TPU operation failed: an internal error [EID: 0xabc]", want: incident.Transient},
+		"an unavailable service":     {code: 14, message: "try again", want: incident.Transient},
+		"a cancelled operation":      {code: 1, message: "cancelled", want: incident.Transient},
+		"a code that is none":        {code: 99, message: "?", want: incident.Transient},
+
+		"a node that is called quota is not there":     {code: 5, message: "Resource 'projects/p/locations/z/nodes/quota' was not found", want: incident.NotFound},
+		"a node that is called quota is not permitted": {code: 7, message: "Permission denied on 'projects/p/locations/z/nodes/quota-per-minute'", want: incident.Permission},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &api.Status{Code: int64(c.code), Message: c.message}
+			if c.details != "" {
+				s.Details = []googleapi.RawMessage{googleapi.RawMessage(c.details)}
+			}
+			got := statusFailure(s, c.occasion)
+			if got.Class != c.want {
+				t.Errorf("class %s, want %s", got.Class, c.want)
+			}
+			if strings.Contains(got.Message, "EID") || got.Message == "" {
+				t.Errorf("message %q", got.Message)
+			}
+		})
+	}
+}
+
+// answer is an error as the generated client makes it of an answer.
+func answer(tb testing.TB, status int, body string) error {
+	tb.Helper()
+	return googleapi.CheckResponse(&http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{}})
+}
+
+// rpc is the body of an error of the API.
+func rpc(status int, name, message, details string) string {
+	if details == "" {
+		details = "[]"
+	}
+	return fmt.Sprintf(`{"error":{"code":%d,"message":%s,"status":%q,"details":%s}}`, status, strconv.Quote(message), name, details)
+}
+
+func TestCallFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want incident.FailureClass
+		text string
+	}{
+		"no capacity": {
+			err:  answer(t, 429, rpc(429, "RESOURCE_EXHAUSTED", noCapacity, "")),
+			want: incident.Stockout, text: strings.TrimSuffix(noCapacity, " [EID: 0xf3bb52b78a15cd16]"),
+		},
+		"a quota": {
+			err:  answer(t, 429, rpc(429, "RESOURCE_EXHAUSTED", "Limit reached.", `[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"}]`)),
+			want: incident.Quota, text: "Limit reached.",
+		},
+		"too many calls": {
+			err: answer(t, 429, rpc(429, "RESOURCE_EXHAUSTED", "Too many requests.", "")), want: incident.Transient, text: "Too many requests.",
+		},
+		"a wrong zone":             {err: answer(t, 400, rpc(400, "INVALID_ARGUMENT", wrongZone, "")), want: incident.WrongZone},
+		"a precondition":           {err: answer(t, 400, rpc(400, "FAILED_PRECONDITION", "Node x has no pending maintenance.", "")), want: incident.NotInState},
+		"a wrong request":          {err: answer(t, 400, rpc(400, "INVALID_ARGUMENT", "bad", "")), want: incident.Invalid},
+		"a taken name":             {err: answer(t, 409, rpc(409, "ALREADY_EXISTS", "Resource 'x' already exists", "")), want: incident.Exists},
+		"a taken name, by text":    {err: answer(t, 409, `{"error":{"code":409,"message":"Resource 'x' already exists"}}`), want: incident.Exists},
+		"two changes at a time":    {err: answer(t, 409, rpc(409, "ABORTED", "unable to queue the operation", "")), want: incident.Busy},
+		"a conflict without words": {err: answer(t, 409, `{"error":{"code":409,"message":"conflict"}}`), want: incident.Busy},
+		"a missing slice":          {err: answer(t, 404, rpc(404, "NOT_FOUND", "Resource 'x' was not found", "")), want: incident.NotFound},
+		"not permitted":            {err: answer(t, 403, rpc(403, "PERMISSION_DENIED", "no", "")), want: incident.Permission},
+		"not known":                {err: answer(t, 401, rpc(401, "UNAUTHENTICATED", "who?", "")), want: incident.Permission},
+		"a list of one error":      {err: answer(t, 404, "["+rpc(404, "NOT_FOUND", "Resource 'x' was not found", "")+"]"), want: incident.NotFound},
+		"an internal error":        {err: answer(t, 500, rpc(500, "INTERNAL", "oops", "")), want: incident.Transient},
+		"an unavailable service":   {err: answer(t, 503, rpc(503, "UNAVAILABLE", "later", "")), want: incident.Transient},
+
+		"a proxy's 404 proves no absence": {
+			err: answer(t, 404, "<html>not found</html>"), want: incident.Transient, text: "HTTP status 404 Not Found",
+		},
+		"a proxy's 409":            {err: answer(t, 409, "<html>"), want: incident.Transient},
+		"a proxy's 403":            {err: answer(t, 403, "no"), want: incident.Transient},
+		"a proxy's 502":            {err: answer(t, 502, ""), want: incident.Transient, text: "HTTP status 502 Bad Gateway"},
+		"a JSON that says nothing": {err: answer(t, 404, `{"error":{}}`), want: incident.Transient},
+
+		"too late": {err: context.DeadlineExceeded, want: incident.Transient, text: "context deadline exceeded"},
+		"no connection": {
+			err:  &url.Error{Op: "Post", URL: "https://tpu.googleapis.com/v2alpha1/x?requestId=1", Err: errors.New("connection refused")},
+			want: incident.Transient, text: "connection refused",
+		},
+		"an answer that is cut off": {err: io.ErrUnexpectedEOF, want: incident.Transient},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := callFailure(fmt.Errorf("wrapped: %w", c.err), otherCall)
+			if got.Class != c.want {
+				t.Errorf("class %s, want %s", got.Class, c.want)
+			}
+			if c.text != "" && strings.TrimPrefix(got.Message, "wrapped: ") != c.text {
+				t.Errorf("message %q, want %q", got.Message, c.text)
+			}
+		})
+	}
+}
+
+func TestAnswersWithoutACode(t *testing.T) {
+	for status, want := range map[int]incident.FailureClass{
+		400: incident.Invalid, 401: incident.Permission, 403: incident.Permission, 404: incident.NotFound, 405: incident.Invalid,
+		408: incident.Transient, 409: incident.Busy, 410: incident.NotFound, 412: incident.NotInState, 413: incident.Invalid,
+		429: incident.Transient, 499: incident.Transient, 500: incident.Transient, 501: incident.Transient,
+		502: incident.Transient, 503: incident.Transient, 504: incident.Transient,
+	} {
+		err := answer(t, status, fmt.Sprintf(`{"error":{"code":%d,"message":"x"}}`, status))
+		if got := callFailure(err, otherCall); got.Class != want || got.Message != "x" {
+			t.Errorf("%d: %+v, want %s", status, got, want)
+		}
+	}
+}
+
+func TestMessagesAreOneShortLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"two\nlines\tand  more ":              "two lines and more",
+		"x [EID: 0xF3] and y [EID: 0x0]":      "x and y",
+		"\xff":                                "?",
+		strings.Repeat("ü", maxMessage):       strings.Repeat("ü", maxMessage/2) + "...",
+		"a" + strings.Repeat("ü", maxMessage): "a" + strings.Repeat("ü", maxMessage/2-1) + "...",
+	} {
+		if got := plain(in); got != want {
+			t.Errorf("plain(%.20q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestUnwrap(t *testing.T) {
+	err := error(&provider.Error{Call: "read node x in z", Class: incident.Transient, Message: "late", Cause: context.DeadlineExceeded})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Error("the cause is hidden")
+	}
+	if want := "read node x in z: late (transient)"; err.Error() != want {
+		t.Errorf("%q, want %q", err.Error(), want)
+	}
+	if got := provider.Failure(fmt.Errorf("x: %w", err)); got.Class != incident.Transient || got.Message != "late" {
+		t.Errorf("Failure = %+v", got)
+	}
+}
+
+func TestAuditedFailuresAreOfTheSameTable(t *testing.T) {
+	for name, c := range map[string]struct {
+		call events.Call
+		want *incident.Failure
+	}{
+		"a success":  {events.Call{Method: "CreateNode"}, nil},
+		"a stockout": {events.Call{Method: "CreateNode", Code: 8, Message: noCapacity}, &incident.Failure{Class: incident.Stockout, Message: plain(noCapacity)}},
+		"a quota": {
+			events.Call{Method: "CreateQueuedResource", Code: 8, Message: "Quota 'TPUV5s' exhausted. Limit 32 in zone us-west4-a"},
+			&incident.Failure{Class: incident.Quota, Message: "Quota 'TPUV5s' exhausted. Limit 32 in zone us-west4-a"},
+		},
+		"a refusal in disguise": {
+			events.Call{Method: "CreateNode", Code: 5, Message: "Reservation not found [EID: 0x1f]"}, &incident.Failure{Class: incident.Stockout, Message: "Reservation not found"},
+		},
+		"nothing there": {events.Call{Method: "DeleteNode", Code: 5, Message: "no such node"}, &incident.Failure{Class: incident.NotFound, Message: "no such node"}},
+		"not allowed":   {events.Call{Method: "StopNode", Code: 7, Message: "no"}, &incident.Failure{Class: incident.Permission, Message: "no"}},
+		"without a word": {
+			events.Call{Method: "StopNode", Code: 99}, &incident.Failure{Class: incident.Transient, Message: "an error without a message"},
+		},
+	} {
+		if d := cmp.Diff(c.want, Audited(c.call)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+func FuzzClassify(f *testing.F) {
+	f.Add(429, 8, noCapacity, "")
+	f.Add(400, 3, wrongZone, "{}")
+	f.Add(404, 5, "Reservation not found", "[")
+	f.Add(502, 0, "", "<html>")
+	f.Add(409, 10, "unable to queue \xff the operation [EID: 0x", "null")
+	classes := map[incident.FailureClass]bool{
+		incident.Transient: true, incident.Busy: true, incident.NotInState: true, incident.Stockout: true, incident.Quota: true,
+		incident.ReservationFull: true, incident.WrongZone: true, incident.Exists: true, incident.NotFound: true,
+		incident.Permission: true, incident.Invalid: true,
+	}
+	f.Fuzz(func(t *testing.T, status, c int, message, body string) {
+		for _, o := range []occasion{otherCall, createCall, createSpot, createOther} {
+			s := &api.Status{Code: int64(c), Message: message, Details: []googleapi.RawMessage{googleapi.RawMessage(body)}}
+			got := statusFailure(s, o)
+			failures := []incident.Failure{got}
+			for _, b := range []string{body, rpc(status, "", message, "")} {
+				if err := answer(t, status, b); err != nil {
+					failures = append(failures, callFailure(err, o))
+				}
+			}
+			for _, x := range failures {
+				if !classes[x.Class] {
+					t.Errorf("class %q", x.Class)
+				}
+				if x.Message == "" || strings.ContainsAny(x.Message, "\n\r\t") || len(x.Message) > maxMessage+3 || !utf8.ValidString(x.Message) {
+					t.Errorf("message %q", x.Message)
+				}
+			}
+			s.Message += " [EID: 0x1f]"
+			if again := statusFailure(s, o); again.Class != got.Class || message != "" && again.Message != got.Message {
+				t.Errorf("%+v with an EID, %+v without", again, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,235 @@
+package cloudtpu
+
+import (
+	"context"
+	stdjson "encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"google.golang.org/api/option"
+	v1 "google.golang.org/api/tpu/v1"
+	api "google.golang.org/api/tpu/v2alpha1"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/recent"
+)
+
+// legacy is the Cloud TPU API, v1: TPU Nodes, whose machines nobody can see. They have neither metadata nor guest
+// attributes, no announced maintenance and no queued resources; calls have no request ID, so a repeated creation is refused
+// because the name is taken, and a repeated deletion because of the state.
+// https://cloud.google.com/tpu/docs/reference/rest/v1/projects.locations.nodes
+type legacy struct {
+	methods LegacyMethods
+	// specs are the specifications of the last readings.
+	specs recent.Memory[provider.Ref, legacyRemembered]
+}
+
+type legacyRemembered struct {
+	node  *v1.Node
+	slice provider.Slice
+}
+
+func newLegacy(ctx context.Context, opts ...option.ClientOption) (*legacy, error) {
+	s, err := v1.NewService(ctx, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("cloud tpu client of legacy nodes: %w", err)
+	}
+	return &legacy{methods: legacyREST{s.Projects.Locations}}, nil
+}
+
+// legacyFields are the fields of v1, in the form of fields for v2alpha1.
+var legacyFields = schemas{
+	"Node": {
+		"acceleratorType": {copied, ""}, "apiVersion": {output, ""}, "cidrBlock": {regional, ""}, "createTime": {output, ""},
+		"description": {copied, ""}, "health": {output, ""}, "healthDescription": {output, ""}, "ipAddress": {output, ""},
+		"labels": {copied, ""}, "name": {recomputed, ""}, "network": {portable, ""}, "networkEndpoints": {output, ""},
+		"port": {output, ""}, "schedulingConfig": {copied, "SchedulingConfig"}, "serviceAccount": {output, ""},
+		"state": {output, ""}, "symptoms": {output, ""}, "tensorflowVersion": {portable, ""},
+		"useServiceNetworking": {copied, ""},
+	},
+	"SchedulingConfig": {"preemptible": {copied, ""}, "reserved": {copied, ""}},
+}
+
+// legacyNode is the key of a legacy node in its specification; the specification of a TPU VM has "node" instead.
+const legacyNode = "legacy_node"
+
+// specOf is legacySpec with a memory for unchanged nodes.
+func (l *legacy) specOf(r provider.Ref, n *v1.Node) (spec []byte, name string, err error) {
+	if last, ok := l.specs.Get(r); ok && same(last.node, n) {
+		return last.slice.Spec, last.slice.SpecHash, nil
+	}
+	return legacySpec(n)
+}
+
+// legacySpec writes the specification for creating a legacy node again.
+func legacySpec(n *v1.Node) (spec []byte, hash string, err error) {
+	node, err := legacyFields.keep("Node", n)
+	if err != nil {
+		return nil, "", err
+	}
+	drop(node, "labels", events.LabelIncident)
+	dropEmpty(node, "labels", "schedulingConfig")
+	if node["useServiceNetworking"] == true {
+		delete(node, "cidrBlock") // the API chose it, and accepts no other next to it
+	}
+	spec, err = json.Marshal(map[string]any{legacyNode: node}, json.Deterministic(true))
+	if err != nil {
+		return nil, "", fmt.Errorf("specification: %w", err)
+	}
+	return spec, events.ID("spec", string(spec)), nil
+}
+
+// readLegacySpec reads a stored specification.
+func readLegacySpec(spec []byte) (*v1.Node, error) {
+	var r struct {
+		Node *v1.Node `json:"legacy_node"`
+	}
+	if err := stdjson.Unmarshal(spec, &r); err != nil {
+		return nil, fmt.Errorf("specification: %w", err)
+	}
+	if r.Node == nil {
+		return nil, fmt.Errorf("specification: it has no legacy node")
+	}
+	return r.Node, nil
+}
+
+// legacyLife is the identifier of a life of a legacy node: v1 offers only the creation time.
+func legacyLife(i events.Incarnation) string {
+	if i.Created.IsZero() {
+		return ""
+	}
+	return i.Created.Format(time.RFC3339Nano)
+}
+
+// sliceOf converts a legacy node to a slice.
+func (l *legacy) sliceOf(r provider.Ref, n *v1.Node) (s provider.Slice, err error) {
+	if last, ok := l.specs.Get(r); ok && last.node == n {
+		return last.slice, nil // it is shared with the last reading, so all of it is the same
+	}
+	key := r
+	r.Legacy, r.QueuedResource = true, ""
+	s = seen(r, &api.Node{
+		State: n.State, Health: n.Health, AcceleratorType: n.AcceleratorType, CreateTime: n.CreateTime, Labels: n.Labels,
+		SchedulingConfig: legacyScheduling(n), NetworkEndpoints: make([]*api.NetworkEndpoint, len(n.NetworkEndpoints)),
+		Symptoms: legacySymptoms(n),
+	}, nil)
+	s.Incarnation.ID = legacyLife(s.Incarnation)
+	if s.Spec, s.SpecHash, err = l.specOf(key, n); err == nil {
+		l.specs.Put(key, legacyRemembered{n, s}, len(s.Spec))
+	}
+	return s, err
+}
+
+func legacyScheduling(n *v1.Node) *api.SchedulingConfig {
+	if n.SchedulingConfig == nil {
+		return nil
+	}
+	return &api.SchedulingConfig{Preemptible: n.SchedulingConfig.Preemptible, Reserved: n.SchedulingConfig.Reserved}
+}
+
+func legacySymptoms(n *v1.Node) []*api.Symptom {
+	var all []*api.Symptom
+	for _, y := range n.Symptoms {
+		all = append(all, (*api.Symptom)(y))
+	}
+	return all
+}
+
+// legacyOperation converts an operation of v1 to one of v2alpha1; they hold the same.
+func legacyOperation(o *v1.Operation) *api.Operation {
+	return &api.Operation{Name: o.Name, Done: o.Done, Error: (*api.Status)(o.Error), Metadata: o.Metadata}
+}
+
+// ours reports whether a node belongs to this version, which may also show nodes of the other.
+func ours(n *v1.Node) bool { return len(n.ApiVersion) < 2 || n.ApiVersion[:2] != "V2" }
+
+func (l *legacy) read(ctx context.Context, r provider.Ref) (provider.Slice, error) {
+	n, err := call(ctx, about(r, "read legacy"), otherCall, func(ctx context.Context) (*v1.Node, error) {
+		return l.methods.Node(ctx, r.String())
+	})
+	switch {
+	case is(err, incident.NotFound) || err == nil && !ours(n):
+		return gone(r), nil
+	case err != nil:
+		return provider.Slice{}, err
+	}
+	return l.sliceOf(r, n)
+}
+
+// list reads the legacy nodes of a zone; whole says that the list is complete.
+func (l *legacy) list(ctx context.Context, project, zone string) (all []provider.Slice, whole bool, err error) {
+	nodes, partial, err := pages(ctx, "list legacy nodes in "+zone, func(ctx context.Context, token string) ([]*v1.Node, string, bool, error) {
+		page, err := l.methods.Nodes(ctx, zoneName(project, zone), token)
+		if err != nil {
+			return nil, "", false, err
+		}
+		return page.Nodes, page.NextPageToken, len(page.Unreachable) > 0, nil
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	for _, n := range nodes {
+		if !ours(n) {
+			continue
+		}
+		s, err := l.sliceOf(provider.Ref{Project: project, Zone: zone, Name: path.Base(n.Name)}, n)
+		if err != nil {
+			return nil, false, err
+		}
+		all = append(all, s)
+	}
+	return all, !partial, nil
+}
+
+func (l *legacy) create(ctx context.Context, r provider.Ref, spec []byte, labels map[string]string) (operation string, err error) {
+	what := about(r, "create legacy")
+	n, err := readLegacySpec(spec)
+	if err != nil {
+		return "", &provider.Error{Call: what, Class: incident.Invalid, Message: err.Error(), Cause: err}
+	}
+	for k, v := range labels {
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		n.Labels[k] = v
+	}
+	o := createOther
+	if c := n.SchedulingConfig; c != nil && c.Preemptible && !c.Reserved {
+		o = createSpot
+	}
+	return l.start(ctx, what, o, func(ctx context.Context) (*v1.Operation, error) {
+		return l.methods.CreateNode(ctx, zoneOf(r), r.Name, n)
+	})
+}
+
+// start begins an operation, and returns its name.
+func (l *legacy) start(ctx context.Context, what string, o occasion, f func(context.Context) (*v1.Operation, error)) (string, error) {
+	op, err := call(ctx, what, o, f)
+	if err != nil {
+		return "", err
+	}
+	return started(what, o, hidden{}, legacyOperation(op))
+}
+
+func (l *legacy) operations(ctx context.Context, project, zone string, names []string) ([]provider.Operation, error) {
+	ops, _, err := pages(ctx, "list operations of legacy nodes in "+zone, func(ctx context.Context, token string) ([]provider.Operation, string, bool, error) {
+		page, err := l.methods.Operations(ctx, zoneName(project, zone), token)
+		if err != nil {
+			return nil, "", false, err
+		}
+		var all []provider.Operation
+		for _, o := range page.Operations {
+			if len(names) > 0 && !slices.Contains(names, o.Name) {
+				continue
+			}
+			all = append(all, operationOf(legacyOperation(o), func() hidden { return hidden{} }))
+		}
+		return all, page.NextPageToken, false, nil
+	})
+	return ops, err
+}

@@ -1,0 +1,182 @@
+// Package provider is the interface that the functions need from an API that slices come from, with its types and its errors.
+// cloudtpu implements it with the Cloud TPU API, and providertest holds what every provider promises.
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// Ref names a slice.
+type Ref struct {
+	Project string
+	Zone    string
+	Name    string
+	// QueuedResource is the one that holds the slice, if one does: it is deleted and created with it.
+	QueuedResource string
+	// Legacy is a TPU Node of the API's former version, not a TPU VM.
+	Legacy bool
+}
+
+// String is the API's own name.
+func (r Ref) String() string {
+	return "projects/" + r.Project + "/locations/" + r.Zone + "/nodes/" + r.Name
+}
+
+// Provider is an API that slices come from. No method waits for a long-running operation; the name of the operation is
+// returned instead. Errors are *Error. Every provider can do what is named here; the embedded interfaces are what not every
+// one can do, and one that cannot refuses with incident.Invalid.
+type Provider interface {
+	// Read reads one slice now. A slice that the API does not know is not an error: its condition is incident.Gone.
+	Read(ctx context.Context, r Ref) (Slice, error)
+	// List reads all slices of a zone, page by page.
+	List(ctx context.Context, project, zone string) (Listing, error)
+	// Zones lists the zones that may hold slices.
+	Zones(ctx context.Context, project string) ([]string, error)
+	// Create creates a slice from a stored specification, or several together, with labels added. The same request ID
+	// creates once.
+	Create(ctx context.Context, r Ref, spec []byte, labels map[string]string, requestID string) (operation string, err error)
+	// Delete deletes a slice, and the queued resource that holds it. The same request ID deletes once.
+	Delete(ctx context.Context, r Ref, requestID string) (operation string, err error)
+	// Operations lists the operations of a zone that the provider still knows: those named, or all if none is. With an error it
+	// lists the readable ones; a missing one may be running.
+	Operations(ctx context.Context, project, zone string, names ...string) ([]Operation, error)
+
+	Starter
+	Maintainer
+	Messenger
+	Guests
+}
+
+// Starter starts what was stopped.
+type Starter interface {
+	// Start starts a slice that was stopped.
+	Start(ctx context.Context, r Ref) (operation string, err error)
+}
+
+// Maintainer starts maintenance early.
+type Maintainer interface {
+	// Maintain starts the announced maintenance of slices now: of one, or of several that one queued resource holds.
+	Maintain(ctx context.Context, slices []Ref) (operation string, err error)
+}
+
+// Messenger passes a word to the machines of a slice.
+type Messenger interface {
+	// SetMetadata sets one key of the slice's metadata and keeps the keys of others.
+	SetMetadata(ctx context.Context, r Ref, key, value string) error
+}
+
+// Guests reads what the machines of a slice say of themselves.
+type Guests interface {
+	// Hosts reads the host names of the slice's workers; empty if there are none. Without the permission to read them, the
+	// error is incident.Permission.
+	Hosts(ctx context.Context, r Ref) ([]string, error)
+	// Crews reads the last written states of the crews on the slice's workers; empty if there are none. The error is as for
+	// Hosts.
+	Crews(ctx context.Context, r Ref) ([]events.CrewState, error)
+}
+
+// Slice is a reading of a slice.
+type Slice struct {
+	Ref
+	// At is when it was read, by the reader's clock; zero is unknown.
+	At          time.Time
+	Condition   incident.Condition
+	Incarnation events.Incarnation
+	// State is the provider's own words: state, health, symptoms.
+	State  string
+	Labels map[string]string
+	// Directory is the checkpoint directory that the slice's metadata names.
+	Directory string
+	// Account is the service account that its workers act as.
+	Account        string
+	Accelerator    string
+	Workers, Chips int
+	Spot           bool
+	// Ordered is the creation time of the queued resource that holds the slice, or will bring it, and With names the other
+	// slices that it asks for.
+	Ordered time.Time
+	With    []string
+	// Notice is announced maintenance, if any. NoticeUnread says that it could not be read.
+	Notice       *events.Notice
+	NoticeUnread bool
+	Abuse        bool
+	// Spec is the specification from which the slice can be created again, in canonical form, without the Values of its
+	// metadata. These may be secrets (start-up scripts), so they are stored separately and never logged. SpecHash names both.
+	// ValuesSum shows whether the values have changed, and is never stored.
+	Spec      []byte
+	Values    map[string]string
+	ValuesSum string
+	SpecHash  string
+	// Bare says that the specification has no start-up script.
+	Bare bool
+}
+
+// Evidence is the meaning of the reading for its workload.
+func (s Slice) Evidence(id string) incident.Read {
+	return incident.Read{
+		Origin: incident.Origin{ID: id, Time: s.At, Rank: events.RankReading},
+		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
+		NoticeUnread: s.NoticeUnread, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse,
+		Facts: incident.Facts{
+			QueuedResource: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot,
+			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Directory: s.Directory, Account: s.Account,
+		},
+	}
+}
+
+// Listing is a reading of a zone.
+type Listing struct {
+	// At is when it was read, as of a slice.
+	At     time.Time
+	Slices []Slice
+	// Partial says that the API could not reach everything: an unlisted slice may still exist.
+	Partial bool
+	// Legacy says that the zone's legacy nodes are among them; otherwise an unlisted legacy node does not count as missing.
+	// Unread is why they are not listed, if they should be.
+	Legacy bool
+	Unread error
+}
+
+// Operation is a long-running operation of the provider.
+type Operation struct {
+	Name string
+	Done bool
+	// Failure is why it failed, nil while it runs and when it succeeded.
+	Failure *incident.Failure
+}
+
+// Error is a failed call, classified by its provider.
+type Error struct {
+	// Call describes the call, for people: delete node llama-8b in us-west4-a.
+	Call    string
+	Class   incident.FailureClass
+	Message string
+	// Code is the reason, if the class alone does not say it.
+	Code incident.Code
+	// Cause is the client's error, if the call was made.
+	Cause error
+}
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%s)", e.Call, e.Message, e.Class) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Failure is the classified failure in an error; any other error is transient.
+func Failure(err error) *incident.Failure {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return &incident.Failure{Class: e.Class, Message: e.Message, Code: e.Code}
+	}
+	return &incident.Failure{Class: incident.Transient, Message: err.Error()}
+}
