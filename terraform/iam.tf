@@ -1,5 +1,5 @@
 # The grants of each function's account beyond its own topics. permissions.json lists every permission, and the calls that need it stand in
-# scripts/deployment. A test compares that table with the calls that the functions really make. Each grant is on the smallest thing that
+# scripts/dev/deployment. A test compares that table with the calls that the functions really make. Each grant is on the smallest thing that
 # the API takes; for some permissions that is a project.
 
 locals {

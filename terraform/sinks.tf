@@ -2,7 +2,7 @@
 
 locals {
   # filters/TOPIC/SOURCE.filter is the filter of one source. The Go code that reads the entries defines the texts:
-  # `go run ./scripts/deployment` writes them, and a test keeps them fresh. The filter of audit entries drops the beginnings of operations
+  # `go run ./scripts/dev/deployment` writes them, and a test keeps them fresh. The filter of audit entries drops the beginnings of operations
   # that the accounts of this deployment started. It lists these accounts by name, so no other account is mistaken for one of them.
   filter_files = fileset("${path.module}/filters", "*/*.filter")
   sources = {

@@ -30,7 +30,7 @@ import (
 	"strings"
 	"time"
 
-	"pitstop.internal/scripts/process"
+	"pitstop.internal/scripts/package/process"
 )
 
 // The exit codes.

@@ -22,7 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitstop.internal/scripts/process"
+	"pitstop.internal/scripts/package/process"
 	"pitstop.internal/shared/breadth"
 )
 

@@ -17,7 +17,7 @@ import (
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc"
 
-	"pitstop.internal/scripts/process"
+	"pitstop.internal/scripts/package/process"
 )
 
 const (

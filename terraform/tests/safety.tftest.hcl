@@ -1,6 +1,6 @@
 # What must hold whatever is asked for: nothing gets lost, nobody from outside may call, and nothing may change a TPU that
 # was not allowed to. Nothing here talks to Google: the provider is made up. tests/environment.json says what each function
-# reads from its environment; `go run ./scripts/deployment` writes it from the functions' own configuration.
+# reads from its environment; `go run ./scripts/dev/deployment` writes it from the functions' own configuration.
 
 mock_provider "google" {
   mock_resource "google_pubsub_topic" {

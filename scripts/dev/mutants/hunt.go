@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"sync"
 
-	"pitstop.internal/scripts/deployment/terraform"
+	"pitstop.internal/scripts/dev/deployment/terraform"
 	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/oracle"

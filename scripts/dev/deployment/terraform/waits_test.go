@@ -36,7 +36,7 @@ func TestTheFirstApplyWaits(t *testing.T) {
 			return d.Sink.Set("google_pubsub_topic_iam_binding.publishers", "depends_on", "[google_logging_project_sink.main]")
 		},
 	} {
-		d, err := Parse("../../../terraform")
+		d, err := Parse("../../../../terraform")
 		if err != nil {
 			t.Fatal(err)
 		}

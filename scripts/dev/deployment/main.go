@@ -1,7 +1,7 @@
 // Command deployment writes the generated files of the folder terraform and the generated parts of the READMEs, from the Go code
 // and from the configuration:
 //
-//	go run ./scripts/deployment
+//	go run ./scripts/dev/deployment
 //
 // It writes the filters of the sinks and the variables that each function reads. It writes the permissions with their table, and the
 // picture of the topics. It also writes the tables of alerts, reason codes, inputs and outputs. A test keeps all of them fresh.

@@ -340,7 +340,7 @@ func folded(names []string) string {
 	}
 	const many = 30
 	if len(names) > many {
-		return fmt.Sprintf("%d permissions, listed in `scripts/deployment/roles.json`", len(names))
+		return fmt.Sprintf("%d permissions, listed in `scripts/dev/deployment/roles.json`", len(names))
 	}
 	for i, t := range things {
 		if v := verbs[t]; len(v) > 1 {

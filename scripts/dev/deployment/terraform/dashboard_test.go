@@ -26,7 +26,7 @@ var (
 // TestTheDashboardShowsWhatThereIs: each widget asks for metrics that the configuration makes or that Google has, and groups them by labels
 // of those metrics.
 func TestTheDashboardShowsWhatThereIs(t *testing.T) {
-	d, err := Parse("../../../terraform")
+	d, err := Parse("../../../../terraform")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 		"a label that no metric has":   func() error { return d.Root.SetLocal("run_of", `"vm=\"x\""`) },
 		"a metric that Google has not": func() error { return d.Root.SetLocal("run", `"metric.type=\"run.googleapis.com/nothing\""`) },
 	} {
-		if d, err = Parse("../../../terraform"); err != nil {
+		if d, err = Parse("../../../../terraform"); err != nil {
 			t.Fatal(err)
 		}
 		if err := breach(); err != nil {
@@ -110,7 +110,7 @@ func asked(t *testing.T, d *Deployment) (faults []string) {
 
 // TestATrainingGrantsWhatTheTableSays: a training with a configuration of its own makes the grants that the installation would make.
 func TestATrainingGrantsWhatTheTableSays(t *testing.T) {
-	d, err := Parse("../../../terraform")
+	d, err := Parse("../../../../terraform")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitstop.internal/scripts/process"
+	"pitstop.internal/scripts/package/process"
 )
 
 func TestFunctionsAreFoundWithTheirEntryPoints(t *testing.T) {
-	got, err := process.Functions("../..")
+	got, err := process.Functions("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/process"
+	"pitstop.internal/scripts/package/process"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/trigger"

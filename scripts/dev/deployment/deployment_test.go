@@ -20,8 +20,8 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/notify"
-	"pitstop.internal/scripts/deployment/terraform"
-	"pitstop.internal/scripts/process"
+	"pitstop.internal/scripts/dev/deployment/terraform"
+	"pitstop.internal/scripts/package/process"
 	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/replay"
@@ -34,7 +34,7 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-const root = "../.."
+const root = "../../.."
 
 func configuration(t *testing.T) *module {
 	t.Helper()
@@ -72,12 +72,12 @@ func TestWhatIsGeneratedIsFresh(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if !bytes.Equal(want[name], got[name]) {
-			t.Errorf("%s is not fresh: run go run ./scripts/deployment", name)
+			t.Errorf("%s is not fresh: run go run ./scripts/dev/deployment", name)
 		}
 	}
 	for name := range got {
 		if want[name] == nil {
-			t.Errorf("%s belongs to nothing any more: run go run ./scripts/deployment", name)
+			t.Errorf("%s belongs to nothing any more: run go run ./scripts/dev/deployment", name)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/deployment/terraform"
+	"pitstop.internal/scripts/dev/deployment/terraform"
 	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
@@ -129,7 +129,7 @@ func TestEveryMutantAtAnotherSeamFires(t *testing.T) {
 // ofAll plays whole fleets, so that there is an occasion for everything.
 func ofAll(t *testing.T) hunt {
 	t.Helper()
-	h, err := newHunt("../..")
+	h, err := newHunt("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestChecksOfTheDeploymentNotice(t *testing.T) {
 		if m.grant == nil {
 			continue
 		}
-		d, err := terraform.Parse("../../terraform")
+		d, err := terraform.Parse("../../../terraform")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestChecksOfTheDeploymentNotice(t *testing.T) {
 
 // TestTheLowestSeedCatches: the table names the same seed however many run at a time.
 func TestTheLowestSeedCatches(t *testing.T) {
-	h, err := newHunt("../..")
+	h, err := newHunt("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestTheWorstPipelinesAreCaughtAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it plays a few nights")
 	}
-	h, err := newHunt("../..")
+	h, err := newHunt("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"pitstop.internal/scripts/process"
+	"pitstop.internal/scripts/package/process"
 	"pitstop.internal/shared/trigger"
 
 	// Each package registers its entry point. The variables that a function reads are looked up by that name.

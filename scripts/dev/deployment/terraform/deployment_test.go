@@ -3,7 +3,7 @@ package terraform
 import "testing"
 
 func TestTheDeploymentIsWithoutFault(t *testing.T) {
-	d, err := Parse("../../../terraform")
+	d, err := Parse("../../../../terraform")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -14,7 +14,7 @@ func TestTheDeploymentIsWithoutFault(t *testing.T) {
 
 // TestAccountsHoldNoMoreThanTheirCallsNeed, unless tpu_roles asks for predefined roles: these carry more.
 func TestAccountsHoldNoMoreThanTheirCallsNeed(t *testing.T) {
-	d, err := Parse("../../../terraform")
+	d, err := Parse("../../../../terraform")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestWhoReadsTheSecondDatabase(t *testing.T) {
 			return nil
 		},
 	} {
-		d, err := Parse("../../../terraform")
+		d, err := Parse("../../../../terraform")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestWhoReadsTheSecondDatabase(t *testing.T) {
 
 // TestTheBuildAccountReadsItsOwnSources, and no other object in the project.
 func TestTheBuildAccountReadsItsOwnSources(t *testing.T) {
-	d, err := Parse("../../../terraform")
+	d, err := Parse("../../../../terraform")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestTheBuildAccountReadsItsOwnSources(t *testing.T) {
 			return d.Root.Set("google_project_iam_member.logs", "member", "google_service_account.build.member")
 		},
 	} {
-		d, err := Parse("../../../terraform")
+		d, err := Parse("../../../../terraform")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/deployment/terraform"
+	"pitstop.internal/scripts/dev/deployment/terraform"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"

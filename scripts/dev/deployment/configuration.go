@@ -6,7 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/gocty"
 
-	"pitstop.internal/scripts/deployment/terraform"
+	"pitstop.internal/scripts/dev/deployment/terraform"
 )
 
 // module is a Terraform module as it is written.

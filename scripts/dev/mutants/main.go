@@ -2,7 +2,7 @@
 // nobody notices is not proved by it. A mutant breaks what goes into a decision, what comes out of it, or what a function
 // calls and reads, and never the judge. It prints which seed caught which mutant, and by what.
 //
-//	go run ./scripts/mutants [-seeds 200] [NAME...]
+//	go run ./scripts/dev/mutants [-seeds 200] [NAME...]
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-const usage = `usage: go run ./scripts/mutants [-seeds 200] [NAME...]
+const usage = `usage: go run ./scripts/dev/mutants [-seeds 200] [NAME...]
 Breaks Pitstop's rules on purpose, one after the other, and prints who notices; with a NAME, in quotes, that mutant alone. Exit
 code 1 when one is not noticed.
 `
