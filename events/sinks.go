@@ -21,12 +21,6 @@ type Sink struct {
 	About string
 }
 
-// The topics that sinks send to.
-const (
-	TopicNotices = "maintenance-notices"
-	TopicLogs    = "log-events"
-)
-
 // MaxFilter is the longest filter, in characters, for a sink or a query.
 const MaxFilter = 20_000
 

@@ -229,7 +229,7 @@ func TestTheFunctionsOfThisRepository(t *testing.T) {
 		t.Errorf("it said %q, want one line about checkpoint", &said)
 	}
 	names := slices.Sorted(maps.Keys(staged(t, filepath.Join(out, "checkpoint"))))
-	for _, want := range []string{"function.go", "functions/checkpoint/handler.go", "shared/tpu/cloud.go", "go.sum"} {
+	for _, want := range []string{"function.go", "functions/checkpoint/handler.go", "shared/provider/cloudtpu/cloud.go", "go.sum"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is not in the archive", want)
 		}

@@ -178,11 +178,11 @@ func isCode(e ast.Expr) bool {
 func typeName(file string, e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
-		if strings.HasPrefix(file, "shared/incident/") && e.Name != "Error" || strings.HasPrefix(file, "shared/tpu/") && e.Name == "Error" {
+		if strings.HasPrefix(file, "shared/incident/") && e.Name != "Error" || strings.HasPrefix(file, "shared/provider/") && e.Name == "Error" {
 			return e.Name
 		}
 	case *ast.SelectorExpr:
-		if x, ok := e.X.(*ast.Ident); ok && (x.Name == "incident" || x.Name == "tpu" && e.Sel.Name == "Error") {
+		if x, ok := e.X.(*ast.Ident); ok && (x.Name == "incident" || x.Name == "provider" && e.Sel.Name == "Error") {
 			return e.Sel.Name
 		}
 	}

@@ -156,7 +156,7 @@ type Failure struct {
 	Hearsay bool
 }
 
-// FailureClass is what an error of the provider means. shared/tpu has the table.
+// FailureClass is what an error of the provider means. shared/provider/cloudtpu has the table for the Cloud TPU API.
 type FailureClass string
 
 // The classes of failures.

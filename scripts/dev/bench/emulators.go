@@ -24,7 +24,7 @@ func emulated(ctx context.Context) (*publish.Publisher, error) {
 		return nil, err
 	}
 	defer topics.Close() //nolint:errcheck // it was only used to make the topic
-	topic, err := topics.CreateTopic(ctx, &pubsubpb.Topic{Name: "projects/bench/topics/recreate-requests"})
+	topic, err := topics.CreateTopic(ctx, &pubsubpb.Topic{Name: "projects/bench/topics/" + events.TopicRecreate})
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (s *stamped) Publish(ctx context.Context, e events.Envelope) error {
 type embedded struct{ broker *world.Broker }
 
 func (e embedded) Publish(_ context.Context, env events.Envelope) error {
-	e.broker.Publish("recreate-requests", env.Data, publish.Attributes(env))
+	e.broker.Publish(events.TopicRecreate, env.Data, publish.Attributes(env))
 	return nil
 }
 

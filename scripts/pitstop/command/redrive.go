@@ -108,7 +108,7 @@ func (d deployment) redriveCommand() *cobra.Command {
 			"Its attributes, and the log line of the function that handles it, hold your name and your reason.\n\n" +
 			"This needs roles/pubsub.subscriber on the dead-letter subscription, roles/pubsub.publisher on the topic and\n" +
 			"roles/datastore.viewer.",
-		Args: oneName("topic", "recreate-requests"),
+		Args: oneName("topic", events.TopicRecreate),
 		RunE: func(c *cobra.Command, args []string) error {
 			topic := strings.TrimPrefix(args[0], where.prefix)
 			if !slices.Contains(names, topic) {

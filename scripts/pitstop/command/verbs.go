@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -60,9 +59,8 @@ func (k *publishing) Publish(ctx context.Context, e events.Envelope) error {
 
 // topics are those of a deployment, in full.
 func (a place) topics() publish.Topics {
-	_, travels := world.Wiring()
 	topics := publish.Topics{}
-	for typ, topic := range travels {
+	for typ, topic := range events.Topics() {
 		topics[typ] = a.topic(topic)
 	}
 	return topics

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
 )
 
@@ -38,7 +39,7 @@ func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 	if err := w.Found(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.Broker.Publish(world.TopicNotices, nil, nil)
+	w.Broker.Publish(events.TopicNotices, nil, nil)
 	next := func() int {
 		for n := len(statuses); len(statuses) == n; w.Clock.Settle() {
 			if !w.Clock.Step(outset.Add(time.Hour)) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -72,7 +73,7 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 		for i := range 10 {
 			if id := fmt.Sprintf("event %d", i); id != leftOut {
 				w.Clock.At(outset.Add(time.Duration(i)*time.Minute), func() {
-					w.Broker.Publish(world.TopicNotices, nil, map[string]string{"ce-id": id})
+					w.Broker.Publish(events.TopicNotices, nil, map[string]string{"ce-id": id})
 				})
 			}
 		}

@@ -115,7 +115,7 @@ func (t *Troubles) newerEvent(id string, takes time.Duration) {
 		return // a slice that was never there cannot be deleted
 	}
 	e.Data = edited(e.Data, func(body map[string]any) { body["schema"] = events.Schema + 1 })
-	m := t.Broker.Publish(world.TopicRecreate, e.Data, publish.Attributes(e))
+	m := t.Broker.Publish(events.TopicRecreate, e.Data, publish.Attributes(e))
 	t.releases.Events[m] = t.Clock.Now().Add(takes)
 }
 

@@ -1390,7 +1390,7 @@ func (c *Checks) Measure(end time.Time) {
 
 // Finally checks the rules that must hold at the end of a run.
 func (c *Checks) Finally() {
-	waiting := slices.DeleteFunc(c.Broker.Waiting(), func(m string) bool { return strings.HasPrefix(m, world.TopicTicks) }) // one a minute, for ever
+	waiting := slices.DeleteFunc(c.Broker.Waiting(), func(m string) bool { return strings.HasPrefix(m, events.TopicTicks) }) // one a minute, for ever
 	if len(waiting) > 0 {
 		c.Violated("10 nothing lost", "", "%d messages are still under way: %s", len(waiting), strings.Join(waiting, ", "))
 	}

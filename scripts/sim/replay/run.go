@@ -346,7 +346,7 @@ func (w *player) finish() {
 		}
 	}
 	for _, m := range w.Broker.Dead() {
-		if m.Topic != world.TopicTicks {
+		if m.Topic != events.TopicTicks {
 			w.Tell(world.Line{Time: w.Clock.Now(), Kind: world.Dead, MessageID: m.ID, Text: "message " + m.ID + " on " + m.Topic + " was dead-lettered", Routine: true})
 			w.Story.Faults = append(w.Story.Faults, "message "+m.ID+" on "+m.Topic+" was dead-lettered")
 		}

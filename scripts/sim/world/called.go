@@ -117,6 +117,6 @@ func (c canary) WriteCanary(ctx context.Context, project, id string, at time.Tim
 	if err != nil {
 		return err
 	}
-	c.Clock.At(at.Add(sinkTakes), func() { c.Publish(Message{Topic: topicLogs, Data: raw}) })
+	c.Clock.At(at.Add(sinkTakes), func() { c.Publish(Message{Topic: events.TopicLogs, Data: raw}) })
 	return nil
 }

@@ -48,9 +48,9 @@ func (w *World) Deliver(raw []byte, e events.Entry, simulated bool) {
 	if len(e.Missing) > 0 {
 		l.Reason = "without " + strings.Join(e.Missing, ", ")
 	}
-	topic := topicLogs
+	topic := events.TopicLogs
 	if e.Kind == events.KindNotice {
-		topic = TopicNotices
+		topic = events.TopicNotices
 	}
 	attributes := map[string]string{"logging.googleapis.com/timestamp": e.Time.UTC().Format(time.RFC3339Nano)}
 	l.MessageID = w.Publish(Message{Topic: topic, Data: raw, Attributes: attributes, entry: &e})

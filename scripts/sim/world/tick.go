@@ -3,6 +3,8 @@ package world
 import (
 	"context"
 	"time"
+
+	"pitstop.internal/events"
 )
 
 // Tick is the scheduler: once a minute. A tick is skipped if no work is due, no operation runs and the cloud has not
@@ -19,7 +21,7 @@ func (w *World) Tick(at time.Time) {
 		if err == nil && len(due) == 0 && !dirty && w.API.Running() == 0 && at.Minute()%15 != 0 { // then all is looked at anyway
 			return
 		}
-		w.Publish(Message{Topic: TopicTicks, Data: []byte("{}")})
+		w.Publish(Message{Topic: events.TopicTicks, Data: []byte("{}")})
 	})
 }
 

@@ -42,36 +42,19 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// The topics, and the functions that they feed.
-const (
-	TopicNotices    = events.TopicNotices
-	topicLogs       = events.TopicLogs
-	TopicTicks      = "patrol-ticks"
-	topicCheckpoint = "checkpoint-requests"
-	topicRecovery   = "recovery-requests"
-	TopicRecreate   = "recreate-requests"
-	topicUpdates    = "incident-updates"
-)
-
 // Functions are the entry points of the pipeline by topic.
 var Functions = []struct{ Topic, Name, Entry string }{
-	{TopicNotices, "maintenance", "HandleMaintenance"},
-	{topicLogs, "logevent", "HandleLogEvent"},
-	{TopicTicks, "patrol", "HandlePatrol"},
-	{topicCheckpoint, "checkpoint", "HandleCheckpoint"},
-	{topicRecovery, "recovery", "HandleRecovery"},
-	{TopicRecreate, "recreate", "HandleRecreate"},
-	{topicUpdates, "notify", "HandleNotify"},
+	{events.TopicNotices, "maintenance", "HandleMaintenance"},
+	{events.TopicLogs, "logevent", "HandleLogEvent"},
+	{events.TopicTicks, "patrol", "HandlePatrol"},
+	{events.TopicCheckpoint, "checkpoint", "HandleCheckpoint"},
+	{events.TopicRecovery, "recovery", "HandleRecovery"},
+	{events.TopicRecreate, "recreate", "HandleRecreate"},
+	{events.TopicUpdates, "notify", "HandleNotify"},
 }
 
 // routes says on which topic an event of ours travels.
-var routes = publish.Topics{
-	events.TypeMaintenanceNotified: TopicNotices,
-	events.TypeCheckpointRequested: topicCheckpoint,
-	events.TypeRecoveryRequested:   topicRecovery,
-	events.TypeRecreateRequested:   TopicRecreate,
-	events.TypeIncidentUpdated:     topicUpdates,
-}
+var routes = publish.Topics(events.Topics())
 
 // Wiring is which function reacts to which topic, and on which topic which event travels, in the simulated deployment.
 func Wiring() (reacts, travels map[string]string) {
@@ -468,7 +451,7 @@ func (w *World) deploy(ctx context.Context) error {
 		if w.Hooks.Intercept != nil {
 			sub.Intercept = func(m Message) int { return w.Hooks.Intercept(f.Entry, m) }
 		}
-		if f.Topic == TopicTicks {
+		if f.Topic == events.TopicTicks {
 			sub.MaxAttempts, sub.DeadLetter = 1, "" // the next tick takes up what this one left
 		}
 		w.Broker.Subscribe(sub)
