@@ -41,5 +41,5 @@ func build(ctx context.Context, cfg config) (func(context.Context, events.Receiv
 	}
 	publisher := publish.New(cfg.Publish.Topics())
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "checkpoint")
-	return handler(Deps{Fleet: f, Provider: cloud, Store: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}).handle, nil
+	return fleet.Acting(f, handler(Deps{Fleet: f, Provider: cloud, Store: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}).handle), nil
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
@@ -35,22 +34,15 @@ type Deps struct {
 }
 
 // New returns the function over its dependencies.
-func New(d Deps) trigger.Handle { return trigger.Chain(decode, handler(d).handle) }
+func New(d Deps) trigger.Handle {
+	return trigger.Chain(decode, fleet.Acting(d.Fleet, handler(d).handle))
+}
 
 type handler Deps
 
-func decode(ce cloudevents.Event) (r events.Received, err error) {
-	if ce.Type() != events.TypeCheckpointRequested {
-		return r, fault.Ignored(incident.CodeNotMine, "event type %s is not a checkpoint request", ce.Type())
-	}
-	return events.DecodeRequest(ce.Type(), ce.Data())
-}
+var decode = fleet.DecodeRequest[events.CheckpointRequested]("checkpoint")
 
-func (h handler) handle(ctx context.Context, m events.Received) error {
-	w, r, err := ledger.Resolve[events.CheckpointRequested](ctx, h.Fleet.Advancer, m)
-	if err != nil {
-		return err
-	}
+func (h handler) handle(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
 	switch r.Action {
 	case events.ActionSave:
 		return h.save(ctx, r)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2"
-
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fault"
@@ -30,24 +28,17 @@ type Deps struct {
 }
 
 // New returns the function over its dependencies.
-func New(d Deps) trigger.Handle { return trigger.Chain(decode, handler(d).handle) }
+func New(d Deps) trigger.Handle {
+	return trigger.Chain(decode, fleet.Acting(d.Fleet, handler(d).handle))
+}
 
 type handler Deps
 
-func decode(ce cloudevents.Event) (r events.Received, err error) {
-	if ce.Type() != events.TypeRecoveryRequested {
-		return r, fault.Ignored(incident.CodeNotMine, "event type %s is not a recovery request", ce.Type())
-	}
-	return events.DecodeRequest(ce.Type(), ce.Data())
-}
+var decode = fleet.DecodeRequest[events.RecoveryRequested]("recovery")
 
 // handle writes into the lease where training may run and which attempt is next. That is enough: the crews read the lease,
 // and only they start a training. A stopped slice is started first.
-func (h handler) handle(ctx context.Context, m events.Received) error {
-	w, r, err := ledger.Resolve[events.RecoveryRequested](ctx, h.Fleet.Advancer, m)
-	if err != nil {
-		return err
-	}
+func (h handler) handle(ctx context.Context, w incident.Workload, r events.RecoveryRequested) error {
 	if r.Action == events.ActionStart {
 		return h.start(ctx, w, r)
 	}
@@ -65,7 +56,7 @@ func (h handler) handle(ctx context.Context, m events.Received) error {
 	if over > 0 || errors.Is(unreadable, checkpoint.ErrNotExist) {
 		unreadable = nil
 	}
-	w, err = h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, ""))
+	w, err := h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, ""))
 	if err != nil {
 		return err
 	}

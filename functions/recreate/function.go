@@ -44,5 +44,5 @@ func build(ctx context.Context, cfg config) (func(context.Context, events.Receiv
 	publisher := publish.New(cfg.Publish.Topics())
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "recreate")
 	f.Secrets = cfg.Secrets.Open(cfg.Ledger.ProjectID)
-	return handler(Deps{Fleet: f, Provider: cloud, Buckets: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}).handle, nil
+	return fleet.Acting(f, handler(Deps{Fleet: f, Provider: cloud, Buckets: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}).handle), nil
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2"
-
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fault"
@@ -38,24 +36,17 @@ type Deps struct {
 }
 
 // New returns the function over its dependencies.
-func New(d Deps) trigger.Handle { return trigger.Chain(decode, handler(d).handle) }
+func New(d Deps) trigger.Handle {
+	return trigger.Chain(decode, fleet.Acting(d.Fleet, handler(d).handle))
+}
 
 type handler Deps
 
-func decode(ce cloudevents.Event) (r events.Received, err error) {
-	if ce.Type() != events.TypeRecreateRequested {
-		return r, fault.Ignored(incident.CodeNotMine, "event type %s is not a recreate request", ce.Type())
-	}
-	return events.DecodeRequest(ce.Type(), ce.Data())
-}
+var decode = fleet.DecodeRequest[events.RecreateRequested]("recreate")
 
 // handle looks first and calls second. Every reading goes to the ledger. If a reading makes the request obsolete, the fence
 // refuses it, and no call is made.
-func (h handler) handle(ctx context.Context, m events.Received) error {
-	w, r, err := ledger.Resolve[events.RecreateRequested](ctx, h.Fleet.Advancer, m)
-	if err != nil {
-		return err
-	}
+func (h handler) handle(ctx context.Context, w incident.Workload, r events.RecreateRequested) error {
 	ref := fleet.Ref(w, *w.Slice(r.Slice))
 	ref.Zone = r.Zone
 	if r.Action == events.ActionDelete {
