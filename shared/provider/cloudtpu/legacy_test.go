@@ -16,6 +16,7 @@ import (
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/provider/providertest"
 )
 
 // legacyOrder is what the legacy nodes of these tests are made of.
@@ -31,7 +32,14 @@ func legacyOrder(name string) cloudtputest.NodeConfig {
 func TestLegacyNodes(t *testing.T) {
 	for _, way := range []way{{name: "apart", both: true}, {name: "shown by both versions", both: true, mingled: true}, {name: "without HTTP", direct: true, both: true}} {
 		t.Run(way.name, func(t *testing.T) {
-			for _, c := range append(slices.Clone(conformance), []promise{
+			legacy := func(t *testing.T) world {
+				w := newWorld(t, way)
+				w.legacy = true
+				return w
+			}
+			providertest.Run(t, func(t *testing.T) providertest.World { return legacy(t).every() })
+			for _, c := range []promise{
+				{"classifies failures", testFailures},
 				{"reads a legacy node", testReadLegacy},
 				{"lists both sorts", testListBoth},
 				{"says when a listing has no legacy nodes", testListingWithoutLegacy},
@@ -40,12 +48,8 @@ func TestLegacyNodes(t *testing.T) {
 				{"a block that the API chose is not asked for", testServiceNetworking},
 				{"a name may come back as the other sort", testOtherSort},
 				{"refuses what the version does not offer", testNotOffered},
-			}...) {
-				t.Run(c.name, func(t *testing.T) {
-					w := newWorld(t, way)
-					w.legacy = true
-					c.run(w)
-				})
+			} {
+				t.Run(c.name, func(t *testing.T) { c.run(legacy(t)) })
 			}
 		})
 	}

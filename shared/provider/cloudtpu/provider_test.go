@@ -1,7 +1,6 @@
 package cloudtpu_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,6 +22,7 @@ import (
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/cloudtpu/internal/discovery"
+	"pitstop.internal/shared/provider/providertest"
 )
 
 const (
@@ -246,11 +246,57 @@ func TestProvider(t *testing.T) {
 		{name: "without HTTP, with legacy nodes", direct: true, both: true, mingled: true},
 	} {
 		t.Run(way.name, func(t *testing.T) {
-			for _, c := range append(slices.Clone(conformance), vms...) {
+			providertest.Run(t, func(t *testing.T) providertest.World { return newWorld(t, way).every() })
+			for _, c := range vms {
 				t.Run(c.name, func(t *testing.T) { c.run(newWorld(t, way)) })
 			}
 		})
 	}
+}
+
+// every is the world as the promises of every provider see it.
+func (w world) every() providertest.World {
+	t := w.t
+	ready := func(name string, startable bool) {
+		c := w.order(name)
+		if startable {
+			c.Accelerator = "v5litepod-4"
+		}
+		_, err := w.api.AddNode(c)
+		must(t, err)
+	}
+	all := providertest.World{
+		Provider: w.Provider, T: t, Project: project, Home: home, Away: away, Barren: barren, Ref: w.at, Bad: w.ref("n:stop"),
+		Absent:  []provider.Ref{w.ref("n"), queuedRef("n", "q"), {Project: project, Zone: foreign, Name: "n"}, w.ref("a/b"), {}},
+		Foreign: []provider.Ref{w.at(foreign, "n")},
+		Ready:   ready, Spec: func() []byte { return readySpec(t, w) },
+		Stop:    func(name string) { must(t, w.api.SetState(home, name, "STOPPED")) },
+		Reclaim: func(name string) { must(t, w.api.Preempt(home, name)) },
+		LoseCreate: func() {
+			w.api.Inject(cloudtputest.Fault{Method: "CreateNode", LoseAnswer: true})
+			w.api.Inject(cloudtputest.Fault{Method: "CreateNode", LoseRequest: true})
+		},
+		FailCreate: func() string {
+			w.api.Inject(cloudtputest.Fault{Method: "CreateNode", LateCode: 5, LateMessage: "Reservation not found [EID: 0x2]"})
+			return "Reservation not found"
+		},
+		FailDelete: func(late time.Duration) string {
+			const message = "TPU operation failed: an internal error"
+			w.api.Inject(cloudtputest.Fault{Method: "DeleteNode", LateCode: 13, LateMessage: message + " [EID: 0xabc]", Slow: late})
+			return message
+		},
+		RefuseStart: func() {
+			w.api.Inject(cloudtputest.Fault{Method: "StartNode", Code: 8, Message: "There is no more capacity in the zone"})
+		},
+		NoCapacity: `There is no more capacity in the zone "us-central1-a"; you can try in another zone where Cloud TPU Nodes are offered ` +
+			"(see https://cloud.google.com/tpu/docs/regions)",
+		Advance: w.clock.Advance, Calls: func() int { return len(w.calls.since()) },
+		NoRequestIDs: w.legacy, NoGuests: w.legacy, Never: []string{"EID", "requestId"},
+	}
+	if !w.legacy {
+		all.Foreign = append(all.Foreign, provider.Ref{Project: project, Zone: foreign, Name: "n", QueuedResource: "q"})
+	}
+	return all
 }
 
 type promise struct {
@@ -258,21 +304,9 @@ type promise struct {
 	run  func(world)
 }
 
-// conformance holds the promises about every sort of slice, vms those about TPU VMs.
-var conformance = []promise{
-	{"a missing slice is gone", testGone},
-	{"a zone without capacity refuses", testRefusals},
-	{"a lost answer is transient and took effect", testLostAnswer},
-	{"deletes", testDelete},
-	{"starts a stopped slice", testStart},
-	{"lists operations", testOperations},
-	{"classifies failures", testFailures},
-	{"refuses names that are none", testNames},
-	{"stops when its caller wants", testCancelled},
-	{"lists the zones", testZones},
-}
-
+// vms holds the promises about TPU VMs, beside those of every provider.
 var vms = []promise{
+	{"classifies failures", testFailures},
 	{"reads a node", testRead},
 	{"reads a node of a queued resource", testReadQueued},
 	{"lists all pages and both sorts", testList},
@@ -355,16 +389,6 @@ func testRead(w world) {
 	must(t, w.api.Preempt(home, "n"))
 	if s := condition(t, w, ref("n"), incident.Lost); s.Workers != 4 || !s.Incarnation.Same(life) || string(s.Spec) != spec {
 		t.Errorf("after its loss it is %+v", s)
-	}
-}
-
-func testGone(w world) {
-	t := w.t
-	for _, r := range []provider.Ref{w.ref("n"), queuedRef("n", "q"), {Project: project, Zone: foreign, Name: "n"}, w.ref("a/b"), {}} {
-		got := read(t, w, r)
-		if diff := cmp.Diff(provider.Slice{Ref: r, Condition: incident.Gone, State: "not found"}, got); diff != "" {
-			t.Errorf("slice (-want +got):\n%s", diff)
-		}
 	}
 }
 
@@ -521,16 +545,6 @@ func testStaysSpot(w world) {
 	}
 }
 
-func testZones(w world) {
-	t := w.t
-	got, err := w.Zones(t.Context(), project)
-	must(t, err)
-	got = slices.DeleteFunc(got, func(z string) bool { return z == foreign }) // named, and not of this API
-	if diff := cmp.Diff([]string{barren, home, away}, got); diff != "" {
-		t.Errorf("zones (-want +got):\n%s", diff)
-	}
-}
-
 func testCreate(w world) {
 	t := w.t
 	movable := order("n")
@@ -638,44 +652,6 @@ func testRequestID(w world) {
 	class(t, err, incident.Exists)
 }
 
-func testRefusals(w world) {
-	t := w.t
-	spec := readySpec(t, w)
-	r := w.at(barren, "n")
-	op, err := w.Create(t.Context(), r, spec, nil, requestID(1))
-	must(t, err)
-	condition(t, w, r, incident.Creating)
-	w.clock.Advance(time.Minute)
-	condition(t, w, r, incident.Gone)
-	f := ended(t, w, barren, op)
-	if f == nil || f.Class != incident.Stockout || !strings.HasPrefix(f.Message, `There is no more capacity in the zone "us-central1-a";`) || strings.Contains(f.Message, "EID") {
-		t.Errorf("failure %+v", f)
-	}
-	_, err = w.Create(t.Context(), w.at(foreign, "n"), spec, nil, requestID(2))
-	class(t, err, incident.WrongZone)
-	if !w.legacy {
-		_, err = w.Create(t.Context(), provider.Ref{Project: project, Zone: foreign, Name: "n", QueuedResource: "q"}, spec, nil, requestID(3))
-		class(t, err, incident.WrongZone)
-	}
-
-	// Capacity is counted: two fit, of which one is there.
-	_, err = w.Create(t.Context(), w.ref("m"), spec, nil, requestID(4))
-	must(t, err)
-	op, err = w.Create(t.Context(), w.ref("o"), spec, nil, requestID(5))
-	must(t, err)
-	w.clock.Advance(5 * time.Minute)
-	condition(t, w, w.ref("m"), incident.Ready)
-	if f := ended(t, w, home, op); f == nil || f.Class != incident.Stockout {
-		t.Errorf("failure %+v", f)
-	}
-	// A slice that Google took back holds none.
-	must(t, w.api.Preempt(home, "m"))
-	_, err = w.Create(t.Context(), w.ref("o"), spec, nil, requestID(6))
-	must(t, err)
-	w.clock.Advance(5 * time.Minute)
-	condition(t, w, w.ref("o"), incident.Ready)
-}
-
 // readySpec is the specification of a node that is there.
 func readySpec(t *testing.T, w world) []byte {
 	t.Helper()
@@ -686,60 +662,6 @@ func readySpec(t *testing.T, w world) []byte {
 	_, err := w.api.AddNode(c)
 	must(t, err)
 	return whole(t, read(t, w, w.ref("there")))
-}
-
-func testLostAnswer(w world) {
-	t := w.t
-	spec := readySpec(t, w)
-	w.api.Inject(cloudtputest.Fault{Method: "CreateNode", LoseAnswer: true})
-	w.api.Inject(cloudtputest.Fault{Method: "CreateNode", LoseRequest: true})
-	_, err := w.Create(t.Context(), w.ref("n"), spec, nil, requestID(1))
-	class(t, err, incident.Transient)
-	if strings.Contains(err.Error(), "requestId") {
-		t.Errorf("the error quotes the whole address: %v", err)
-	}
-	condition(t, w, w.ref("n"), incident.Creating)
-	_, err = w.Create(t.Context(), w.ref("n"), spec, nil, requestID(1))
-	class(t, err, incident.Transient)
-	op, err := w.Create(t.Context(), w.ref("n"), spec, nil, requestID(1))
-	if w.legacy {
-		class(t, err, incident.Exists)
-		return
-	}
-	must(t, err)
-	w.clock.Advance(5 * time.Minute)
-	if f := ended(t, w, home, op); f != nil {
-		t.Errorf("failure %+v", f)
-	}
-}
-
-func testDelete(w world) {
-	t := w.t
-	_, err := w.api.AddNode(w.order("n"))
-	must(t, err)
-	op, err := w.Delete(t.Context(), w.ref("n"), requestID(1))
-	must(t, err)
-	condition(t, w, w.ref("n"), incident.Deleting)
-	_, err = w.Delete(t.Context(), w.ref("n"), requestID(2))
-	class(t, err, incident.NotInState)
-	w.clock.Advance(110 * time.Second)
-	condition(t, w, w.ref("n"), incident.Gone)
-	if f := ended(t, w, home, op); f != nil {
-		t.Errorf("failure %+v", f)
-	}
-
-	_, err = w.api.AddNode(w.order("n"))
-	must(t, err)
-	w.api.Inject(cloudtputest.Fault{Method: "DeleteNode", LateCode: 13, LateMessage: "TPU operation failed: an internal error [EID: 0xabc]", Slow: time.Hour})
-	op, err = w.Delete(t.Context(), w.ref("n"), requestID(3))
-	must(t, err)
-	w.clock.Advance(time.Hour)
-	condition(t, w, w.ref("n"), incident.Deleting)
-	w.clock.Advance(110 * time.Second)
-	condition(t, w, w.ref("n"), incident.Ready)
-	if f := ended(t, w, home, op); f == nil || f.Class != incident.Transient || f.Message != "TPU operation failed: an internal error" {
-		t.Errorf("failure %+v", f)
-	}
 }
 
 func testQueueLife(w world) {
@@ -908,32 +830,6 @@ func testMaintainQueued(w world) {
 	class(t, err, incident.NotInState)
 }
 
-func testStart(w world) {
-	t := w.t
-	one := w.order("n")
-	one.Accelerator = "v5litepod-4"
-	_, err := w.api.AddNode(one)
-	must(t, err)
-	_, err = w.Start(t.Context(), w.ref("n"))
-	class(t, err, incident.NotInState)
-	must(t, w.api.SetState(home, "n", "STOPPED"))
-	condition(t, w, w.ref("n"), incident.Stopped)
-	w.api.Inject(cloudtputest.Fault{Method: "StartNode", Code: 8, Message: "There is no more capacity in the zone"})
-	_, err = w.Start(t.Context(), w.ref("n"))
-	class(t, err, incident.Stockout)
-	op, err := w.Start(t.Context(), w.ref("n"))
-	must(t, err)
-	_, err = w.Start(t.Context(), w.ref("n"))
-	class(t, err, incident.Busy)
-	w.clock.Advance(10 * time.Minute)
-	if f := ended(t, w, home, op); f != nil {
-		t.Errorf("failure %+v", f)
-	}
-	condition(t, w, w.ref("n"), incident.Ready)
-	_, err = w.Start(t.Context(), w.ref("x"))
-	class(t, err, incident.NotFound)
-}
-
 func testMetadata(w world) {
 	t := w.t
 	_, err := w.api.AddNode(order("n"))
@@ -1070,38 +966,6 @@ func testHosts(w world) {
 	class(t, err, incident.Transient)
 }
 
-func testOperations(w world) {
-	t := w.t
-	got, err := w.Operations(t.Context(), project, home)
-	must(t, err)
-	if len(got) != 0 {
-		t.Errorf("operations %v", got)
-	}
-	spec := readySpec(t, w)
-	w.api.Inject(cloudtputest.Fault{Method: "CreateNode", LateCode: 5, LateMessage: "Reservation not found [EID: 0x2]"})
-	var want []provider.Operation
-	for i := range 5 {
-		name, err := w.Create(t.Context(), w.at(away, fmt.Sprintf("n%d", i)), spec, nil, requestID(i))
-		must(t, err)
-		want = append(want, provider.Operation{Name: name, Done: true})
-	}
-	want[0].Failure = &incident.Failure{Class: incident.Stockout, Message: "Reservation not found"}
-	w.clock.Advance(5 * time.Minute)
-	name, err := w.Delete(t.Context(), w.at(away, "n1"), requestID(9))
-	must(t, err)
-	want = append(want, provider.Operation{Name: name})
-	got, err = w.Operations(t.Context(), project, away)
-	must(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("operations (-want +got):\n%s", diff)
-	}
-	got, err = w.Operations(t.Context(), project, away, want[0].Name, "of another zone")
-	must(t, err)
-	if diff := cmp.Diff(want[:1], got); diff != "" {
-		t.Errorf("the named operations (-want +got):\n%s", diff)
-	}
-}
-
 func testFailures(w world) {
 	t := w.t
 	_, err := w.api.AddNode(w.order("n"))
@@ -1132,41 +996,6 @@ func testFailures(w world) {
 		})
 	}
 	condition(t, w, w.ref("n"), incident.Ready)
-}
-
-func testNames(w world) {
-	t := w.t
-	bad := w.ref("n:stop")
-	_, err := w.Delete(t.Context(), bad, requestID(1))
-	class(t, err, incident.Invalid)
-	_, err = w.Create(t.Context(), bad, []byte(`{"node":{}}`), nil, requestID(1))
-	class(t, err, incident.Invalid)
-	_, err = w.Maintain(t.Context(), []provider.Ref{bad})
-	class(t, err, incident.Invalid)
-	if _, err = w.Hosts(t.Context(), bad); !w.legacy {
-		class(t, err, incident.Invalid)
-	}
-	class(t, w.SetMetadata(t.Context(), bad, "k", "v"), incident.Invalid)
-	_, err = w.List(t.Context(), project, "../x")
-	class(t, err, incident.Invalid)
-	_, err = w.Operations(t.Context(), project, "")
-	class(t, err, incident.Invalid)
-	_, err = w.Zones(t.Context(), "a/b")
-	class(t, err, incident.Invalid)
-	if calls := w.calls.since(); len(calls) > 0 {
-		t.Errorf("calls %v", calls)
-	}
-}
-
-func testCancelled(w world) {
-	t := w.t
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := w.Read(ctx, w.ref("n"))
-	class(t, err, incident.Transient)
-	if !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
 }
 
 func TestEvidence(t *testing.T) {

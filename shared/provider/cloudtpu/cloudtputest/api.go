@@ -1,4 +1,4 @@
-// Package tputest is the Cloud TPU API in one process: an http.Handler that answers as v2alpha1 does, and for legacy TPU
+// Package cloudtputest is the Cloud TPU API in one process: an http.Handler that answers as v2alpha1 does, and for legacy TPU
 // Nodes as v1 does. Nodes and queued resources live in memory and on a given clock, and its caller can make things go wrong
 // in the world around them. It is for tests, replays and simulations, never for production.
 //

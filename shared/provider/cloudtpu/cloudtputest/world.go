@@ -239,7 +239,7 @@ func (a *API) BlockGuestAttributes(blocked bool) {
 	a.blocked = blocked
 }
 
-// OnGuests makes f supply a crew's guest attribute at the time that it is read.
+// OnGuests makes f supply Pitstop's own guest attribute at the time that it is read.
 func (a *API) OnGuests(f func(zone, name string, worker int) (value string, ok bool)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
