@@ -465,10 +465,3 @@ func TestAMultisliceTrainsWithAllItsSlices(t *testing.T) {
 	r.to(2 * time.Hour)
 	trains(false, 120)
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
