@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -91,6 +92,7 @@ func TestACrewLeavesAVerdictThatItsLeaseConfirms(t *testing.T) {
 // outage is a storage that writes nothing while it is away.
 type outage struct {
 	*buckettest.Server
+	bucket  string // of this test alone, because a crew locks its directory on the whole machine
 	away    atomic.Bool
 	refused atomic.Int32 // verdicts
 }
@@ -111,11 +113,12 @@ func (o *outage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // inOutage is a crew whose bucket goes away before its training finishes.
 func inOutage(t testing.TB, flags ...string) (*outage, *crewProcess, string) {
 	t.Helper()
-	o := &outage{Server: buckettest.New(time.Now, "away")}
+	o := &outage{bucket: strings.ToLower(t.Name()) + strconv.Itoa(os.Getpid())}
+	o.Server = buckettest.New(time.Now, o.bucket)
 	h := httptest.NewServer(o)
 	t.Cleanup(h.Close)
 	log, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
-	where := []string{"--checkpoint-dir=gs://away/run", "--storage-endpoint=" + h.URL + "/storage/v1/"}
+	where := []string{"--checkpoint-dir=gs://" + o.bucket + "/run", "--storage-endpoint=" + h.URL + "/storage/v1/"}
 	p := launch(t, slices.Concat(where, aSlice, flags), train(t, "-log="+log, "-done="+done))
 	journal(t, log, "began", 1)
 	o.away.Store(true)
@@ -126,12 +129,12 @@ func inOutage(t testing.TB, flags ...string) (*outage, *crewProcess, string) {
 func TestABucketThatIsAwayDoesNotKeepACrewFromExiting(t *testing.T) {
 	t.Parallel()
 	logs := newLogs(t)
-	_, p, _ := inOutage(t, "--report=cloud", "--project=demo", "--logging-endpoint="+logs.address)
+	o, p, _ := inOutage(t, "--report=cloud", "--project=demo", "--logging-endpoint="+logs.address)
 	if code := p.code(); code != 0 {
 		t.Errorf("code %d", code)
 	}
 	logs.find(t, "finished", is(events.ReportFinished))
-	const uri = "gs://away/run/pitstop-crew/attempt-000001/verdict.json"
+	uri := "gs://" + o.bucket + "/run/pitstop-crew/attempt-000001/verdict.json"
 	if n := strings.Count(p.output(), "the verdict on attempt 1 could not be written to "+uri+" within 3s"); n != 1 {
 		t.Errorf("it says so %d times", n)
 	}
@@ -147,7 +150,7 @@ func TestACrewThatWasKilledBeforeItsVerdictWritesItLater(t *testing.T) {
 	if code := relaunch(t, p).code(); code != 0 || trainer.Count(log, "began") != 1 {
 		t.Errorf("code %d after %d starts", code, trainer.Count(log, "began"))
 	}
-	raw, _, ok := o.Get("away", "run/"+events.VerdictObject(1))
+	raw, _, ok := o.Get(o.bucket, "run/"+events.VerdictObject(1))
 	if v, err := events.DecodeCrewVerdict(raw); !ok || err != nil || !v.Finished {
 		t.Errorf("%s, %v", raw, err)
 	}
