@@ -236,7 +236,7 @@ type Checked struct {
 	// Bytes is what it holds; More says that it holds more than was counted.
 	Bytes int64
 	More  bool
-	// Stale says of one that was not found that what is there is complete, and too old. Text says what was found instead.
+	// Stale says that the newest checkpoint is complete but too old. Text says what was found instead of the expected one.
 	Stale bool
 	Text  string
 	// None says that nothing at all was ever saved there.
@@ -251,8 +251,8 @@ type VerdictRead struct {
 	// Verdict is nil where the crew left none that the lease confirms; Text says what was there instead.
 	Verdict *events.CrewVerdict
 	Text    string
-	// Saved is the step of the newest complete checkpoint, SavedAt when it was complete, SavedURI where it is and SavedBytes what it
-	// holds at least; a zero time means that none was found.
+	// Saved is the step of the newest complete checkpoint, and SavedURI is its place. It was complete at SavedAt, which is zero if
+	// none was found. It holds SavedBytes or more.
 	Saved      int64
 	SavedAt    time.Time
 	SavedURI   string

@@ -32,8 +32,8 @@ type Hooks struct {
 	Delivered func(sub string, m Message, status int)
 	Saved     func(s ledger.Step)
 	Said      func(workload string, e incident.Evidence)
-	// Failed is told of each failed call by its class, Observed of all that happens in the cloud, Changed of each object that is
-	// written, and Committed of the checkpoint with which a training begins.
+	// Failed gets the class of each failed call, and Observed each event in the cloud. Changed gets each object that is written.
+	// Committed gets the checkpoint with which a training begins.
 	Failed    func(class incident.FailureClass)
 	Observed  func(e cloudtputest.Event)
 	Changed   func(bucket, name string)
