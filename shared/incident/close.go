@@ -110,7 +110,7 @@ func (m *machine) cleared(s *Slice) {
 // and a reading shows that it has outlived every call to delete it. It reports whether that is so.
 func (m *machine) keepsWhatCame() bool {
 	in := m.w.Incident
-	if in.Clearing != Escalated || in.Code != CodeGaveUp || m.abused() || !m.allReady() {
+	if !in.gaveUpWaiting() || m.abused() || !m.allReady() {
 		return false
 	}
 	var kept []string
@@ -136,6 +136,19 @@ func (m *machine) keepsWhatCame() bool {
 	m.capacityFound()
 	m.admit()
 	return true
+}
+
+// gaveUpWaiting reports whether the incident cleans up only because capacity did not come in time.
+func (in *Incident) gaveUpWaiting() bool { return in.Clearing == Escalated && in.Code == CodeGaveUp }
+
+// sparesOnceReady asks for no further deletion of a slice that a reading has just shown usable, until later readings can tell whether it
+// is kept.
+func (m *machine) sparesOnceReady(s *Slice) {
+	if !m.w.Incident.gaveUpWaiting() || m.w.Incident.task(events.ActionDelete, s.Name) == nil {
+		return
+	}
+	t := m.task(events.ActionDelete, s.Name)
+	t.Retry = later(t.Retry, m.now.Add(CallFor+2*time.Minute))
 }
 
 // outlived reports whether a slice that a reading shows alive has outlived whatever was called to delete it.

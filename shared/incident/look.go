@@ -557,6 +557,8 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	case Clearing:
 		if m.when().Sub(s.Since) >= time.Minute/2 { // another tick has read it: they may be late, and come less than a minute apart
 			m.keepsWhatCame()
+		} else {
+			m.sparesOnceReady(s)
 		}
 	case Watching:
 		if was != Ready && was != Unread && in.Cause.Infrastructure() {

@@ -95,3 +95,31 @@ func TestCapacityThatComesAfterAllIsKept(t *testing.T) {
 		})
 	}
 }
+
+// TestGivenUpButThere: what was given up and can be used is not asked to be deleted in the minute before another tick reads it.
+func TestGivenUpButThere(t *testing.T) {
+	p := policies["everything"]
+	p.GiveUpAfter = time.Hour
+	const waits = "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, done create 0"
+	n := at(t, p, true, waits, inQueue)
+	n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ours made"], n.now)
+	n.w.Incident.WaitingSince = n.now // the queued resource was read as waiting before
+	for end := n.now.Add(3 * time.Hour); n.now.Before(end) && phaseOf(n.w) != "clearing"; n.now = n.now.Add(time.Minute) {
+		n.w, _, _ = tick(p, n.w, n.now)
+	}
+	for _, answer := range []string{"intend delete 0", "transient delete 0"} {
+		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)[answer], n.now)
+	}
+	n.now = n.w.Incident.Tasks[0].Retry // the very minute in which it is asked for again
+	for range 4 {
+		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ready"], n.now)
+		var sent []events.Event
+		if n.w, sent, _ = tick(p, n.w, n.now); len(sent) > 0 && phaseOf(n.w) == "clearing" {
+			t.Fatalf("%+v is sent while a reading shows it usable", sent)
+		}
+		n.now = n.now.Add(time.Minute)
+	}
+	if got := phaseOf(n.w); got != "admitting" {
+		t.Errorf("it stands at %s, want admitting", got)
+	}
+}
