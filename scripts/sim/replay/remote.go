@@ -25,7 +25,8 @@ import (
 
 // remote carries the messages of a scenario through Google's Pub/Sub emulator, by push to the functions framework. The
 // emulator lives in real time: while a message is on its way a minute of the scenario passes in a second, and idle
-// stretches are jumped.
+// stretches are jumped. A message takes no longer than onTheWay or afterRefusal, however slow the machine is: then the
+// scenario waits for it, so that its ends do not hang on the machine.
 type remote struct {
 	clock   *clock.Clock
 	topics  *pubsub.TopicAdminClient
@@ -36,8 +37,33 @@ type remote struct {
 	mu sync.Mutex
 	// published are the messages that nobody has acknowledged yet; acknowledged are those whose acknowledgement was
 	// faster than the answer to their publication.
-	published, acknowledged map[string]world.Message
-	faults                  []error
+	published    map[string]*sent
+	acknowledged map[string]bool
+	faults       []error
+}
+
+// sent is a message that nobody has acknowledged yet.
+type sent struct {
+	world.Message
+	// arrives is when it is delivered at the latest, in the scenario's time, and since when it is waited for, in real time.
+	// Both are zero while a function handles it.
+	arrives, since time.Time
+}
+
+const (
+	// onTheWay is the longest that a message is on its way, in the scenario's time.
+	onTheWay = time.Minute
+	// afterRefusal is the longest until the emulator delivers a refused message again, in the scenario's time: its longest
+	// pause by flow.
+	afterRefusal = longestPause * flow
+	longestPause = 10 * time.Second
+	// longestWait is how long a delivery is waited for, in real time.
+	longestWait = 2 * time.Minute
+)
+
+// waitFor says how long the scenario waits at most for m to be delivered.
+func (r *remote) waitFor(m *sent, longest time.Duration) {
+	m.arrives, m.since = r.clock.Now().Add(longest), time.Now()
 }
 
 // runs numbers the scenarios of this process, so that no message of one reaches another, and handlers are those of each
@@ -77,7 +103,7 @@ func newRemote(ctx context.Context, clock *clock.Clock, address string) (*remote
 	}
 	return &remote{
 		clock: clock, topics: topics, subs: subs, project: "projects/pitstop-replay", run: runs.Add(1),
-		published: map[string]world.Message{}, acknowledged: map[string]world.Message{},
+		published: map[string]*sent{}, acknowledged: map[string]bool{},
 	}, nil
 }
 
@@ -99,7 +125,7 @@ func (r *remote) Subscribe(ctx context.Context, topic, name, endpoint string) er
 	_, err := r.subs.CreateSubscription(ctx, &pubsubpb.Subscription{
 		Name: r.subscription(name), Topic: r.topic(topic), AckDeadlineSeconds: 600,
 		PushConfig:  &pubsubpb.PushConfig{PushEndpoint: endpoint + "?" + runParameter + "=" + strconv.FormatInt(r.run, 10)},
-		RetryPolicy: &pubsubpb.RetryPolicy{MinimumBackoff: durationpb.New(time.Second), MaximumBackoff: durationpb.New(10 * time.Second)},
+		RetryPolicy: &pubsubpb.RetryPolicy{MinimumBackoff: durationpb.New(time.Second), MaximumBackoff: durationpb.New(longestPause)},
 	})
 	if err != nil {
 		return fmt.Errorf("pub/sub emulator: subscription %s: %w", name, err)
@@ -132,11 +158,12 @@ func (r *remote) Publish(topic string, data []byte, attributes map[string]string
 		return ""
 	}
 	id := got.GetMessageIds()[0]
-	m := world.Message{ID: id, Topic: topic, Data: data, Attributes: attributes, Published: r.clock.Now()}
-	if _, done := r.acknowledged[id]; done {
+	if r.acknowledged[id] {
 		delete(r.acknowledged, id)
 		return id
 	}
+	m := &sent{Message: world.Message{ID: id, Topic: topic, Data: data, Attributes: attributes, Published: r.clock.Now()}}
+	r.waitFor(m, onTheWay)
 	r.published[id] = m
 	return id
 }
@@ -163,9 +190,7 @@ func (r *remote) Serve(entry string, h http.Handler, delivered func(sub string, 
 		req.Body = io.NopCloser(bytes.NewReader(body))
 		code := world.StatusOf(h, w.Header(), req)
 		delivered("", m, 1, code)
-		if code == http.StatusOK {
-			r.acknowledge(m)
-		}
+		r.answered(m, code == http.StatusOK)
 		w.WriteHeader(code)
 	}))
 	return dispatch(entry)
@@ -188,25 +213,49 @@ func (r *remote) virtual(body []byte) ([]byte, world.Message) {
 	r.mu.Lock()
 	if known, ok := r.published[m.ID]; ok {
 		m.Published = known.Published
+		known.arrives, known.since = time.Time{}, time.Time{}
 	}
 	r.mu.Unlock()
 	return world.PushBody(p.Subscription, m, 0), m
 }
 
-func (r *remote) acknowledge(m world.Message) {
+func (r *remote) answered(m world.Message, acknowledged bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ok := r.published[m.ID]; ok {
+	known, ok := r.published[m.ID]
+	switch {
+	case ok && acknowledged:
 		delete(r.published, m.ID)
-		return
+	case ok:
+		r.waitFor(known, afterRefusal)
+	case acknowledged:
+		r.acknowledged[m.ID] = true
 	}
-	r.acknowledged[m.ID] = m
+}
+
+// latest is the earliest time at which a message must be delivered, or to if none must be by then. It is an error if the
+// emulator has not delivered a message for as long as longestWait.
+func (r *remote) latest(to time.Time) (time.Time, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range r.published {
+		if m.arrives.IsZero() {
+			continue
+		}
+		if time.Since(m.since) > longestWait {
+			return to, fmt.Errorf("pub/sub emulator: message %s on topic %s was not delivered for %v", m.ID, m.Topic, longestWait)
+		}
+		if m.arrives.Before(to) {
+			to = m.arrives
+		}
+	}
+	return to, nil
 }
 
 // flow is how much faster than real time a scenario goes while a message is on its way.
 const flow = 60
 
-// step goes on: to the next due function if no message is on its way, else by real time.
+// step goes on: to the next due function if no message is on its way, else by real time, once no handler runs.
 func (r *remote) step(ctx context.Context, limit time.Time) (bool, error) {
 	const beat = 5 * time.Millisecond
 	if r.Pending() == 0 && r.clock.Quiet() {
@@ -215,7 +264,13 @@ func (r *remote) step(ctx context.Context, limit time.Time) (bool, error) {
 	if err := ledger.Sleep(ctx, beat); err != nil {
 		return false, err
 	}
-	to := r.clock.Now().Add(beat * flow)
+	if !r.clock.Quiet() {
+		return true, nil // the time that a handler takes on this machine is none of the scenario's
+	}
+	to, err := r.latest(r.clock.Now().Add(beat * flow))
+	if err != nil {
+		return false, err
+	}
 	for r.clock.StepBefore(to) {
 		continue
 	}
